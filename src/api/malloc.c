@@ -1,0 +1,90 @@
+/* The fast bodies of the public functions, and their names.
+ *
+ *   malloc -> cache_pop, else slow_malloc        free -> cache_push, else slow_free
+ *
+ * What these two execute is counted, and the counts are a test: see tests/golden. */
+#include <errno.h>
+#include <string.h>
+
+#include "api/slow.h"
+#include "front/cache.h"
+#include "hakmem/hakmem.h"
+
+#define EXPORT __attribute__((visibility("default")))
+
+EXPORT void *hakmem_malloc(size_t n)
+{
+    if (unlikely(n > CLASS_MOST))
+        return slow_malloc(n);
+    void *p = cache_pop(cache_mine, class_bin(n));
+    return likely(p != NULL) ? p : slow_malloc(n);
+}
+
+EXPORT void hakmem_free(void *p)
+{
+    if (unlikely(!cache_push(cache_mine, map_bin(p), p)))
+        slow_free(p);
+}
+
+EXPORT void *hakmem_calloc(size_t count, size_t size)
+{
+    size_t n;
+    if (unlikely(__builtin_mul_overflow(count, size, &n)) || unlikely(n > CLASS_MOST))
+        return slow_calloc(__builtin_mul_overflow(count, size, &n) ? SIZE_MAX : n);
+    void *p = cache_pop(cache_mine, class_bin(n));
+    return likely(p != NULL) ? memset(p, 0, n) : slow_calloc(n);
+}
+
+EXPORT void *hakmem_realloc(void *p, size_t n) { return slow_realloc(p, n); }
+
+EXPORT size_t hakmem_malloc_usable_size(const void *p)
+{
+    return p == NULL ? 0 : block_usable(p, "malloc_usable_size");
+}
+
+EXPORT void *hakmem_aligned_alloc(size_t align, size_t n)
+{
+    if (!is_power_of_two(align)) {
+        errno = EINVAL;
+        return NULL;
+    }
+    return slow_aligned(align, n);
+}
+
+EXPORT void *hakmem_memalign(size_t align, size_t n)
+{
+    if (align > (size_t)PTRDIFF_MAX + 1) {
+        errno = EINVAL;
+        return NULL;
+    }
+    if (!is_power_of_two(align))
+        align = align == 0 ? 1 : (size_t)1 << (highest_bit(align) + 1);
+    return slow_aligned(align, n);
+}
+
+EXPORT int hakmem_posix_memalign(void **result, size_t align, size_t n)
+{
+    if (!is_power_of_two(align) || align % sizeof(void *) != 0)
+        return EINVAL;
+    int saved = errno;
+    void *p = slow_aligned(align, n);
+    errno = saved;
+    if (p == NULL)
+        return ENOMEM;
+    *result = p;
+    return 0;
+}
+
+/* The names that programs call. */
+#ifdef HAKMEM_OVERRIDE
+#define ALIAS(name) \
+    __attribute__((alias(#name), copy(name), visibility("default")))
+void *malloc(size_t n) ALIAS(hakmem_malloc);
+void free(void *p) ALIAS(hakmem_free);
+void *calloc(size_t count, size_t size) ALIAS(hakmem_calloc);
+void *realloc(void *p, size_t n) ALIAS(hakmem_realloc);
+void *aligned_alloc(size_t align, size_t n) ALIAS(hakmem_aligned_alloc);
+void *memalign(size_t align, size_t n) ALIAS(hakmem_memalign);
+int posix_memalign(void **result, size_t align, size_t n) ALIAS(hakmem_posix_memalign);
+size_t malloc_usable_size(void *p) ALIAS(hakmem_malloc_usable_size);
+#endif

@@ -1,0 +1,188 @@
+#include "back/superslab.h"
+
+#include "back/meta.h"
+#include "base/atomic.h"
+#include "base/policy.h"
+#include "os/os.h"
+
+static struct lock superslabs_lock;
+static struct list by_longest[SUPERSLAB_SLICES]; /* [n - 1]: longest run n; lock: superslabs */
+static uint64_t nonempty;                        /* lists with members; lock: superslabs */
+static size_t mapped;                            /* atomic */
+static size_t empty;                             /* superslabs with no slice taken; lock */
+static size_t retained;                          /* free slices that may hold pages; lock */
+
+static uint64_t slice_mask(unsigned first, size_t n) { return low_bits((unsigned)n) << first; }
+
+static unsigned slice_index(const struct superslab *s, const void *start)
+{
+    return (unsigned)((size_t)((const char *)start - s->base) / SLICE);
+}
+
+static void unlist(struct superslab *s)
+{
+    if (s->longest == 0)
+        return;
+    list_remove(&s->node);
+    if (list_empty(&by_longest[s->longest - 1]))
+        nonempty &= ~((uint64_t)1 << (s->longest - 1));
+}
+
+static void enlist(struct superslab *s)
+{
+    s->longest = (uint8_t)longest_run(s->free);
+    if (s->longest == 0)
+        return;
+    struct list *head = &by_longest[s->longest - 1];
+    if (head->next == NULL)
+        list_init(head);
+    list_push(head, &s->node);
+    nonempty |= (uint64_t)1 << (s->longest - 1);
+}
+
+static struct superslab *superslab_new(void)
+{
+    struct superslab *s = meta_take(sizeof *s);
+    if (s == NULL)
+        return NULL;
+    char *base = os_map_aligned(SUPERSLAB, SUPERSLAB);
+    if (base == NULL || !map_cover(base, SUPERSLAB)) {
+        if (base != NULL)
+            os_unmap(base, SUPERSLAB);
+        meta_give(s, sizeof *s);
+        return NULL;
+    }
+    os_name(base, SUPERSLAB, "hakmem: blocks");
+    /* With huge pages one touched page would cost 2 MiB. */
+    os_small_pages(base, SUPERSLAB);
+    s->base = base;
+    s->free = ~(uint64_t)0;
+    s->touched = 0;
+    add_relaxed(&mapped, 1);
+    empty++;
+    enlist(s);
+    return s;
+}
+
+/* Where n slices fit in s at the given alignment, as a set of first slices. */
+static uint64_t places(const struct superslab *s, size_t n, size_t align)
+{
+    uint64_t starts = run_starts(s->free, (unsigned)n);
+    if (align > 1) {
+        uint64_t aligned = 0;
+        for (unsigned i = 0; i < SUPERSLAB_SLICES; i += (unsigned)align)
+            aligned |= (uint64_t)1 << i;
+        starts &= aligned;
+    }
+    return starts;
+}
+
+static struct superslab *superslab_with(size_t n, size_t align)
+{
+    for (uint64_t lists = nonempty & ~low_bits((unsigned)n - 1); lists != 0; lists &= lists - 1) {
+        struct list *head = &by_longest[lowest_bit(lists)];
+        for (struct list *node = head->next; node != head; node = node->next) {
+            struct superslab *s = list_entry(node, struct superslab, node);
+            if (align == 1 || places(s, n, align) != 0)
+                return s;
+        }
+    }
+    return NULL;
+}
+
+static void slices_mark_taken(struct superslab *s, uint64_t mask)
+{
+    if (s->free == ~(uint64_t)0)
+        empty--;
+    retained -= count_bits(s->touched & mask);
+    s->free &= ~mask;
+    s->touched |= mask;
+}
+
+void *slices_take(size_t n, size_t align, bool *zero, struct superslab **from)
+{
+    lock_take(&superslabs_lock);
+    struct superslab *s = superslab_with(n, align);
+    if (s == NULL)
+        s = superslab_new();
+    char *start = NULL;
+    if (s != NULL) {
+        unsigned first = lowest_bit(places(s, n, align));
+        uint64_t mask = slice_mask(first, n);
+        unlist(s);
+        *zero = (s->touched & mask) == 0;
+        *from = s;
+        slices_mark_taken(s, mask);
+        enlist(s);
+        start = s->base + first * SLICE;
+    }
+    lock_release(&superslabs_lock);
+    return start;
+}
+
+bool slices_extend(struct superslab *s, void *start, size_t n, size_t more)
+{
+    unsigned first = slice_index(s, start) + (unsigned)n;
+    if (first + more > SUPERSLAB_SLICES)
+        return false;
+    uint64_t mask = slice_mask(first, more);
+    lock_take(&superslabs_lock);
+    bool fits = (s->free & mask) == mask;
+    if (fits) {
+        unlist(s);
+        slices_mark_taken(s, mask);
+        enlist(s);
+    }
+    lock_release(&superslabs_lock);
+    return fits;
+}
+
+/* Gives the pages of all free slices of s back, one call for each run of them. */
+static void superslab_purge(struct superslab *s)
+{
+    uint64_t left = s->free & s->touched;
+    while (left != 0) {
+        unsigned first = lowest_bit(left);
+        uint64_t rest = ~(left >> first);
+        unsigned n = rest == 0 ? SUPERSLAB_SLICES : lowest_bit(rest);
+        uint64_t mask = slice_mask(first, n);
+        if (os_purge(s->base + first * SLICE, n * SLICE)) {
+            s->touched &= ~mask;
+            retained -= n;
+        }
+        left &= ~mask;
+    }
+}
+
+void slices_give(struct superslab *s, void *start, size_t n)
+{
+    uint64_t mask = slice_mask(slice_index(s, start), n);
+    bool gone = false;
+    lock_take(&superslabs_lock);
+    unlist(s);
+    s->free |= mask;
+    retained += n;
+    if (s->free == ~(uint64_t)0) {
+        size_t held = count_bits(s->touched);
+        if (empty >= policy.spare_superslabs && os_unmap(s->base, SUPERSLAB)) {
+            retained -= held;
+            sub_relaxed(&mapped, 1);
+            gone = true;
+        } else {
+            empty++;
+        }
+    }
+    if (!gone) {
+        if (retained > policy.retain_slices)
+            superslab_purge(s);
+        enlist(s);
+    }
+    lock_release(&superslabs_lock);
+    if (gone)
+        meta_give(s, sizeof *s);
+}
+
+size_t superslabs_mapped(void) { return load_relaxed(&mapped); }
+
+void superslabs_fork_lock(void) { lock_take(&superslabs_lock); }
+void superslabs_fork_unlock(void) { lock_release(&superslabs_lock); }

@@ -1,0 +1,80 @@
+/* Words that every other file uses: temperature of functions, sizes, small arithmetic on bits.
+ * No OS, no globals. */
+#ifndef HAKMEM_BASE_DEFS_H
+#define HAKMEM_BASE_DEFS_H
+
+#include <assert.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define likely(x) __builtin_expect(!!(x), 1)
+#define unlikely(x) __builtin_expect(!!(x), 0)
+
+/* A fast function is part of a path that runs on every call; a slow one never is. */
+#define FAST static inline __attribute__((always_inline))
+#define SLOW __attribute__((noinline, cold))
+
+/* On data that fast paths read: known to be ours, it is addressed directly. */
+#define HIDDEN __attribute__((visibility("hidden")))
+
+#define KiB ((size_t)1 << 10)
+#define MiB ((size_t)1 << 20)
+#define GiB ((size_t)1 << 30)
+
+#define CACHE_LINE 64
+
+static inline bool is_power_of_two(size_t x) { return x != 0 && (x & (x - 1)) == 0; }
+
+/* `step` is a power of two; x must be at most SIZE_MAX - step + 1. */
+static inline size_t round_up(size_t x, size_t step) { return (x + step - 1) & ~(step - 1); }
+
+static inline unsigned lowest_bit(uint64_t x) { return (unsigned)__builtin_ctzll(x); }
+static inline unsigned highest_bit(uint64_t x) { return 63u - (unsigned)__builtin_clzll(x); }
+static inline unsigned count_bits(uint64_t x) { return (unsigned)__builtin_popcountll(x); }
+
+/* The lowest n bits, n from 0 to 64. */
+static inline uint64_t low_bits(unsigned n) { return n >= 64 ? ~(uint64_t)0 : ((uint64_t)1 << n) - 1; }
+
+/* The positions in `set` at which a run of n ones begins, n from 1 to 64. */
+static inline uint64_t run_starts(uint64_t set, unsigned n)
+{
+    for (unsigned have = 1; have < n;) {
+        unsigned step = have < n - have ? have : n - have;
+        set &= set >> step;
+        have += step;
+    }
+    return set;
+}
+
+/* The length of the longest run of ones: halving steps up, then down, so that the cost is
+ * logarithmic in the length. */
+static inline unsigned longest_run(uint64_t set)
+{
+    if (set == 0)
+        return 0;
+    if (set == ~(uint64_t)0)
+        return 64;
+    unsigned length = 1;
+    uint64_t starts[6];
+    unsigned step = 0;
+    starts[0] = set;
+    while (step < 5) {
+        uint64_t next = starts[step] & (starts[step] >> (1u << step));
+        if (next == 0)
+            break;
+        starts[++step] = next;
+    }
+    length = 1u << step;
+    uint64_t run = starts[step];
+    while (step-- > 0) {
+        uint64_t longer = run & (starts[step] >> length);
+        if (longer != 0) {
+            run = longer;
+            length += 1u << step;
+        }
+    }
+    return length;
+}
+
+#endif

@@ -1,0 +1,33 @@
+/* A doubly linked list whose head is a node of its own. The caller holds whatever lock protects
+ * the list. */
+#ifndef HAKMEM_BASE_LIST_H
+#define HAKMEM_BASE_LIST_H
+
+#include "base/defs.h"
+
+struct list {
+    struct list *next;
+    struct list *prev;
+};
+
+#define list_entry(node, type, field) ((type *)((char *)(node)-offsetof(type, field)))
+
+static inline void list_init(struct list *head) { head->next = head->prev = head; }
+static inline bool list_empty(const struct list *head) { return head->next == head; }
+
+static inline void list_push(struct list *head, struct list *node)
+{
+    node->next = head->next;
+    node->prev = head;
+    head->next->prev = node;
+    head->next = node;
+}
+
+static inline void list_remove(struct list *node)
+{
+    node->prev->next = node->next;
+    node->next->prev = node->prev;
+    list_init(node);
+}
+
+#endif

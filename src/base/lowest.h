@@ -1,0 +1,89 @@
+/* A set of nodes that always knows its lowest: a pairing heap, keyed by a number in the node.
+ * add and peek are O(1), pop and remove O(log n) amortised. The caller holds the lock.
+ *
+ * Memory is handed out lowest address first at every level, so that what survives gathers at the
+ * low end and the high end becomes empty. */
+#ifndef HAKMEM_BASE_LOWEST_H
+#define HAKMEM_BASE_LOWEST_H
+
+#include "base/atomic.h"
+#include "base/defs.h"
+
+struct low_node {
+    uintptr_t key;
+    struct low_node *child; /* first child */
+    struct low_node *next;  /* next sibling */
+    struct low_node *prev;  /* previous sibling, or the parent for a first child */
+};
+
+struct lowest {
+    struct low_node *root; /* atomic, so that one may peek without the lock */
+};
+
+static inline struct low_node *low_link(struct low_node *a, struct low_node *b)
+{
+    if (a == NULL)
+        return b;
+    if (b == NULL)
+        return a;
+    if (b->key < a->key) {
+        struct low_node *swap = a;
+        a = b;
+        b = swap;
+    }
+    b->prev = a;
+    b->next = a->child;
+    if (a->child != NULL)
+        a->child->prev = b;
+    a->child = b;
+    return a;
+}
+
+/* Joins a list of siblings into one tree: in pairs from the left, then the pairs from the right. */
+static inline struct low_node *low_join(struct low_node *first)
+{
+    struct low_node *pairs = NULL;
+    while (first != NULL) {
+        struct low_node *a = first;
+        struct low_node *b = a->next;
+        first = b != NULL ? b->next : NULL;
+        a->next = a->prev = NULL;
+        if (b != NULL)
+            b->next = b->prev = NULL;
+        struct low_node *pair = low_link(a, b);
+        pair->next = pairs;
+        pairs = pair;
+    }
+    struct low_node *tree = NULL;
+    while (pairs != NULL) {
+        struct low_node *pair = pairs;
+        pairs = pair->next;
+        pair->next = NULL;
+        tree = low_link(tree, pair);
+    }
+    return tree;
+}
+
+static inline void low_add(struct lowest *set, struct low_node *node)
+{
+    node->child = node->next = node->prev = NULL;
+    store_relaxed(&set->root, low_link(set->root, node));
+}
+
+static inline void low_remove(struct lowest *set, struct low_node *node)
+{
+    struct low_node *below = low_join(node->child);
+    if (set->root == node) {
+        store_relaxed(&set->root, below);
+        return;
+    }
+    if (node->prev->child == node)
+        node->prev->child = node->next;
+    else
+        node->prev->next = node->next;
+    if (node->next != NULL)
+        node->next->prev = node->prev;
+    store_relaxed(&set->root, low_link(set->root, below));
+}
+
+#endif

@@ -1,0 +1,19 @@
+/* What a program can do wrong with a pointer, as lower layers name it to the door, which reports. */
+#ifndef HAKMEM_BASE_MISUSE_H
+#define HAKMEM_BASE_MISUSE_H
+
+enum misuse {
+    MISUSE_NONE,
+    MISUSE_FOREIGN,     /* no block of ours begins there */
+    MISUSE_UNALIGNED,   /* no block of any allocator begins there */
+    MISUSE_INTERIOR,    /* inside a block or between blocks */
+    MISUSE_DOUBLE_FREE, /* a block that is free already */
+};
+
+/* The first thing found wrong while a batch was handled. */
+struct finding {
+    enum misuse what;
+    void *where;
+};
+
+#endif

@@ -1,0 +1,14 @@
+#include "base/policy.h"
+
+struct policy policy = {
+    .stack_bytes = 256 * KiB,
+    .stack_foreign_bytes = 8 * KiB,
+    .stack_blocks = 4096,
+    .thread_bytes = 4 * MiB,
+    .transfer_bytes = 128 * KiB,
+    .transfer_blocks = 4096,
+    .retain_slices = 512,
+    .spare_superslabs = 1,
+    .big_cache_bytes = 64 * MiB,
+    .big_cache_slack = 2,
+};

@@ -1,0 +1,43 @@
+#include "base/text.h"
+
+void text_init(struct text *t, char *buffer, size_t room)
+{
+    t->start = buffer;
+    t->room = room;
+    t->used = 0;
+    buffer[0] = '\0';
+}
+
+static void text_add_char(struct text *t, char c)
+{
+    if (t->used + 1 < t->room) {
+        t->start[t->used++] = c;
+        t->start[t->used] = '\0';
+    }
+}
+
+void text_add(struct text *t, const char *words)
+{
+    while (*words != '\0')
+        text_add_char(t, *words++);
+}
+
+static void text_add_base(struct text *t, uint64_t n, unsigned base)
+{
+    char digits[20];
+    unsigned count = 0;
+    do {
+        digits[count++] = "0123456789abcdef"[n % base];
+        n /= base;
+    } while (n != 0);
+    while (count > 0)
+        text_add_char(t, digits[--count]);
+}
+
+void text_add_number(struct text *t, uint64_t n) { text_add_base(t, n, 10); }
+
+void text_add_hex(struct text *t, uint64_t n)
+{
+    text_add(t, "0x");
+    text_add_base(t, n, 16);
+}

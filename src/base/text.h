@@ -1,0 +1,19 @@
+/* Text made in a buffer of the caller's: what reports need where nothing may allocate.
+ * What does not fit is cut; the text is always ended by a zero. Async-signal-safe. */
+#ifndef HAKMEM_BASE_TEXT_H
+#define HAKMEM_BASE_TEXT_H
+
+#include "base/defs.h"
+
+struct text {
+    char *start;
+    size_t room; /* with the ending zero */
+    size_t used;
+};
+
+void text_init(struct text *t, char *buffer, size_t room);
+void text_add(struct text *t, const char *words);
+void text_add_number(struct text *t, uint64_t n);
+void text_add_hex(struct text *t, uint64_t n);
+
+#endif

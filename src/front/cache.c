@@ -1,0 +1,270 @@
+#include "front/cache.h"
+
+#include <string.h>
+
+#include "back/meta.h"
+#include "base/atomic.h"
+#include "base/policy.h"
+#include "heap/shard.h"
+#include "heap/transfer.h"
+
+static void *const nothing = NULL;
+
+/* Never written: its stacks are empty, and full. */
+#define CLOSED_BIN {(void **)&nothing, NULL}
+#define CLOSED_CACHE {.bins = {[0 ... BINS - 1] = CLOSED_BIN}}
+
+const struct cache cache_none = CLOSED_CACHE;
+const struct cache cache_gone = CLOSED_CACHE;
+
+__thread struct cache *cache_mine = (struct cache *)&cache_none;
+
+static struct lock caches_lock;
+static struct list caches = {&caches, &caches}; /* of living threads; lock: caches */
+static struct cache *unused;                    /* of threads that ended; lock: caches */
+static struct cache *orphans;                   /* of threads that a fork left behind; atomic */
+static size_t living;                           /* atomic */
+
+size_t caches_living(void) { return load_relaxed(&living); }
+
+/* ---- capacities ---- */
+
+static void stack_set_capacity(struct cache *cache, unsigned cls, size_t capacity)
+{
+    struct depot *depot = &cache->depots[cls];
+    size_t size = size_classes[cls].size;
+    cache->capacity_bytes += (capacity - depot->capacity) * size;
+    depot->capacity = (uint32_t)capacity;
+    cache->bins[BIN_FIRST + cls].limit = depot->base + capacity;
+}
+
+/* Doubles a stack's capacity within the bounds, on a larger array where the old one is too small. */
+static void stack_grow(struct cache *cache, unsigned cls)
+{
+    struct depot *depot = &cache->depots[cls];
+    struct bin *bin = &cache->bins[BIN_FIRST + cls];
+    size_t size = size_classes[cls].size;
+    size_t capacity = 2 * (size_t)depot->capacity + 1;
+    if (capacity > policy.stack_blocks || capacity * size > policy.stack_bytes ||
+        cache->capacity_bytes + (capacity - depot->capacity) * size > policy.thread_bytes)
+        return;
+    if (capacity > depot->room) {
+        void **array = meta_take((capacity + 1) * sizeof *array);
+        if (array == NULL)
+            return;
+        size_t used = (size_t)(bin->top - depot->base);
+        memcpy(array, depot->base, (used + 1) * sizeof *array);
+        if (depot->room > size_classes[cls].first)
+            meta_give(depot->base, (depot->room + 1) * sizeof *array);
+        depot->base = array;
+        depot->room = (uint32_t)capacity;
+        bin->top = array + used;
+    }
+    stack_set_capacity(cache, cls, capacity);
+}
+
+/* What overflows belongs to others: a large stack would only keep it from them. */
+static void stack_shrink(struct cache *cache, unsigned cls)
+{
+    struct depot *depot = &cache->depots[cls];
+    size_t capacity = policy.stack_foreign_bytes / size_classes[cls].size;
+    if (capacity < size_classes[cls].first)
+        capacity = size_classes[cls].first;
+    if (capacity < depot->capacity)
+        stack_set_capacity(cache, cls, capacity);
+}
+
+/* Refills in a row, or flushes: the stack is too small for what the thread does. */
+static unsigned depot_count(struct depot *depot, bool flushing)
+{
+    if (depot->flushing != flushing) {
+        depot->flushing = flushing;
+        depot->streak = 0;
+    }
+    return ++depot->streak;
+}
+
+/* ---- orphans ---- */
+
+/* Frees what one orphan holds. A block whose bit is set was just on its way; it is passed over. */
+static void orphan_take_in(void)
+{
+    lock_take(&caches_lock);
+    struct cache *orphan = orphans;
+    if (orphan != NULL)
+        store_relaxed(&orphans, orphan->next);
+    lock_release(&caches_lock);
+    if (orphan == NULL)
+        return;
+    for (unsigned cls = 0; cls < CLASSES; cls++) {
+        struct depot *depot = &orphan->depots[cls];
+        size_t used = (size_t)(orphan->bins[BIN_FIRST + cls].top - depot->base);
+        shards_put(depot->base + 1, used);
+    }
+    lock_take(&caches_lock);
+    orphan->next = unused;
+    unused = orphan;
+    lock_release(&caches_lock);
+}
+
+/* ---- refill and flush ---- */
+
+SLOW void *cache_refill(struct cache *cache, unsigned cls)
+{
+    struct bin *bin = &cache->bins[BIN_FIRST + cls];
+    struct depot *depot = &cache->depots[cls];
+    if (unlikely(load_relaxed(&orphans) != NULL))
+        orphan_take_in();
+    lock_take(&cache->lock);
+    cache->refills++;
+    if (depot_count(depot, false) > 1)
+        stack_grow(cache, cls);
+
+    /* Half, so that as many frees find room. */
+    size_t n = (depot->capacity + 1) / 2;
+    void **end = depot->base + 1 + n;
+    size_t got = transfer_take(cls, end, n);
+    if (got == 0)
+        got = shard_take(cache->shard, cls, end, n);
+    void *p = NULL;
+    if (got > 0) {
+        if (got < n)
+            memmove(depot->base + 1, end - got, got * sizeof(void *));
+        p = depot->base[got];
+        bin->top = depot->base + got - 1;
+    }
+    lock_release(&cache->lock);
+    return p;
+}
+
+/* Frees the n lowest of a stack: those that were pushed first. */
+static struct finding stack_put_oldest(struct cache *cache, unsigned cls, size_t n,
+                                       bool by_transfer)
+{
+    struct bin *bin = &cache->bins[BIN_FIRST + cls];
+    void **oldest = cache->depots[cls].base + 1;
+    size_t used = (size_t)(bin->top + 1 - oldest);
+    size_t sent = by_transfer ? transfer_put(cls, oldest, n) : 0;
+    struct finding found = shards_put(oldest + sent, n - sent);
+    memmove(oldest, oldest + n, (used - n) * sizeof(void *));
+    bin->top -= n;
+    return found;
+}
+
+SLOW struct finding cache_flush(struct cache *cache, unsigned cls)
+{
+    struct depot *depot = &cache->depots[cls];
+    lock_take(&cache->lock);
+    cache->flushes++;
+    size_t used = (size_t)(cache->bins[BIN_FIRST + cls].top - depot->base);
+    unsigned streak = depot_count(depot, true);
+    /* Alone, a thread finds its own blocks sooner, and in order, by their bits. */
+    bool shared = caches_living() > 1;
+    bool foreign = shared && shard_of(depot->base[1]) != cache->shard;
+    if (foreign)
+        stack_shrink(cache, cls);
+    else if (streak > 1)
+        stack_grow(cache, cls);
+    struct finding found = {MISUSE_NONE, NULL};
+    size_t keep = depot->capacity / 2;
+    if (used > keep)
+        found = stack_put_oldest(cache, cls, used - keep, foreign || (shared && streak > 2));
+    lock_release(&cache->lock);
+    return found;
+}
+
+/* ---- caches come and go ---- */
+
+SLOW struct cache *cache_new(void)
+{
+    lock_take(&caches_lock);
+    struct cache *cache = unused;
+    if (cache != NULL)
+        unused = cache->next;
+    lock_release(&caches_lock);
+    if (cache == NULL)
+        cache = meta_take(sizeof *cache);
+    if (cache == NULL)
+        return NULL;
+
+    cache->capacity_bytes = 0;
+    for (unsigned i = 0; i < BIN_FIRST; i++)
+        cache->bins[i] = (struct bin)CLOSED_BIN;
+    void **place = cache->first;
+    for (unsigned cls = 0; cls < CLASSES; cls++) {
+        unsigned first = size_classes[cls].first;
+        struct depot *depot = &cache->depots[cls];
+        *depot = (struct depot){.base = place, .room = first};
+        *place = NULL;
+        cache->bins[BIN_FIRST + cls].top = place;
+        stack_set_capacity(cache, cls, first);
+        place += first + 1;
+    }
+    cache->lock = (struct lock){0};
+    cache->refills = cache->flushes = 0;
+    cache->shard = shard_join();
+    lock_take(&caches_lock);
+    list_push(&caches, &cache->node);
+    add_relaxed(&living, 1);
+    lock_release(&caches_lock);
+    return cache;
+}
+
+SLOW struct finding cache_delete(struct cache *cache)
+{
+    struct finding found = {MISUSE_NONE, NULL};
+    lock_take(&cache->lock);
+    for (unsigned cls = 0; cls < CLASSES; cls++) {
+        struct depot *depot = &cache->depots[cls];
+        size_t used = (size_t)(cache->bins[BIN_FIRST + cls].top - depot->base);
+        if (used > 0) {
+            struct finding one = stack_put_oldest(cache, cls, used, false);
+            if (found.what == MISUSE_NONE)
+                found = one;
+        }
+        if (depot->room > size_classes[cls].first)
+            meta_give(depot->base, (depot->room + 1) * sizeof(void *));
+    }
+    lock_release(&cache->lock);
+    shard_leave(cache->shard);
+    lock_take(&caches_lock);
+    list_remove(&cache->node);
+    sub_relaxed(&living, 1);
+    cache->next = unused;
+    unused = cache;
+    lock_release(&caches_lock);
+    return found;
+}
+
+/* ---- fork ---- */
+
+void caches_fork_lock(void)
+{
+    lock_take(&caches_lock);
+    for (struct list *node = caches.next; node != &caches; node = node->next)
+        lock_take(&list_entry(node, struct cache, node)->lock);
+}
+
+void caches_fork_unlock_parent(void)
+{
+    for (struct list *node = caches.next; node != &caches; node = node->next)
+        lock_release(&list_entry(node, struct cache, node)->lock);
+    lock_release(&caches_lock);
+}
+
+void caches_fork_unlock_child(const struct cache *mine)
+{
+    for (struct list *node = caches.next, *next; node != &caches; node = next) {
+        struct cache *cache = list_entry(node, struct cache, node);
+        next = node->next;
+        lock_release(&cache->lock);
+        if (cache == mine)
+            continue;
+        list_remove(node);
+        shard_leave(cache->shard);
+        sub_relaxed(&living, 1);
+        cache->next = orphans;
+        store_relaxed(&orphans, cache);
+    }
+    lock_release(&caches_lock);
+}

@@ -1,0 +1,111 @@
+/* A thread's cache: per class a stack of pointers to free blocks. malloc pops, free pushes, whoever
+ * allocated the block; neither touches the block.
+ *
+ *   malloc -> class_bin -> cache_pop        null: the door -> cache_refill
+ *   free   -> map_bin   -> cache_push       false: the door -> cache_flush, then push
+ *
+ * A stack's lowest place holds null, so an empty stack is found by the load that pops. A stack is
+ * full when its top has reached its limit. A thread without a cache has one of two constant ones,
+ * whose stacks are empty and full at once, so it meets the door at its first call.
+ *
+ * The owner alone touches top and slots, without atomics. Inside the door it holds the cache's
+ * lock, so that whoever has the lock (a fork) sees stacks that are whole. */
+#ifndef HAKMEM_FRONT_CACHE_H
+#define HAKMEM_FRONT_CACHE_H
+
+#include "back/map.h"
+#include "base/asm.h"
+#include "base/defs.h"
+#include "base/list.h"
+#include "base/misuse.h"
+#include "heap/classes.h"
+#include "os/os.h"
+
+#define BINS (BIN_FIRST + CLASSES)
+
+struct bin {
+    void **top;   /* the topmost block's place, or that of the null below all */
+    void **limit; /* the topmost place; 0 where every push meets the door */
+};
+
+/* What the door knows of a stack. */
+struct depot {
+    void **base;       /* the null's place */
+    uint32_t room;     /* blocks the array can hold */
+    uint32_t capacity; /* blocks it may hold now, at most room */
+    uint32_t streak;   /* refills in a row, or flushes, by `flushing` */
+    bool flushing;
+};
+
+struct cache {
+    struct bin bins[BINS]; /* first: a bin is found by its number of words from the start */
+    struct depot depots[CLASSES];
+    struct lock lock;
+    unsigned shard;
+    size_t capacity_bytes; /* blocks that all stacks may hold */
+    size_t refills;        /* counts, for statistics */
+    size_t flushes;
+    struct list node;      /* all caches; lock: caches */
+    struct cache *next;    /* orphans and unused caches; lock: caches */
+    void *first[CLASS_FIRST_WORDS];
+};
+
+static_assert(offsetof(struct cache, bins) == 0 && sizeof(struct bin) == 2 * sizeof(void *),
+               "twice a bin's number is its distance in words");
+static_assert(sizeof(struct cache) <= 9 * KiB, "a thread's cache is two pages and a little");
+
+/* No cache yet: the thread's first call. No cache any more: calls of destructors that run late. */
+extern const struct cache cache_none;
+extern const struct cache cache_gone;
+
+extern __thread struct cache *cache_mine HIDDEN;
+
+/* A block of the class, or null when the stack is empty. `words` is twice the bin: where its top
+ * lies from the start of the cache, in words. */
+FAST void *cache_pop(struct cache *cache, size_t words)
+{
+    void ***tops = (void ***)cache;
+    void **top = tops[words];
+    void *p = *top;
+    if (unlikely(p == NULL))
+        return NULL;
+    FORGET(words);
+    MOVE_POINTER(tops[words], top, -1);
+    return p;
+}
+
+/* False when the stack is full or p is its topmost block, so that it is being freed twice. */
+FAST bool cache_push(struct cache *cache, size_t words, void *p)
+{
+    void ***tops = (void ***)cache;
+    void **top = tops[words];
+    if (unlikely(top >= tops[words + 1]) || unlikely(*top == p))
+        return false;
+    FORGET(words);
+    top[1] = p;
+    MOVE_POINTER(tops[words], top, 1);
+    return true;
+}
+
+/* A cache for the calling thread; null without memory. */
+struct cache *cache_new(void);
+
+/* Flushes all and gives the cache up; no thread uses it any more. */
+struct finding cache_delete(struct cache *cache);
+
+/* Fills the empty stack of a class and returns one block more; null without memory. */
+void *cache_refill(struct cache *cache, unsigned cls);
+
+/* Frees the older part of a full stack. */
+struct finding cache_flush(struct cache *cache, unsigned cls);
+
+/* Caches of living threads. */
+size_t caches_living(void);
+
+/* Around fork: afterwards the child has the calling thread's cache and orphans, whose blocks it
+ * takes when it needs some. */
+void caches_fork_lock(void);
+void caches_fork_unlock_parent(void);
+void caches_fork_unlock_child(const struct cache *mine);
+
+#endif

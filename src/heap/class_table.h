@@ -1,0 +1,12 @@
+/* Made by tools/classes.py, which gives the reasons: change it there. */
+#ifndef HAKMEM_HEAP_CLASS_TABLE_H
+#define HAKMEM_HEAP_CLASS_TABLE_H
+
+#define CLASSES 72
+#define CLASS_MOST 32768
+#define CLASS_GRAIN 16
+#define CLASS_BIN_FIRST 4
+#define CLASS_FIRST_WORDS 672 /* of all classes' first stacks together */
+#define CLASS_RECIPROCAL_BITS 31
+
+#endif

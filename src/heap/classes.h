@@ -1,0 +1,31 @@
+/* Size classes: which sizes blocks come in, and what a slab of each looks like. Constant tables,
+ * made by tools/classes.py. */
+#ifndef HAKMEM_HEAP_CLASSES_H
+#define HAKMEM_HEAP_CLASSES_H
+
+#include "back/map.h"
+#include "base/defs.h"
+#include "heap/class_table.h"
+
+struct size_class {
+    uint32_t size;       /* bytes of a block */
+    uint32_t reciprocal; /* ceil(2^31 / size in grains): a block's number by multiplication */
+    uint16_t blocks;     /* in a slab */
+    uint8_t slices;      /* of a slab */
+    uint8_t first;       /* blocks that a new thread's stack holds */
+};
+
+extern const struct size_class size_classes[CLASSES] HIDDEN;
+
+/* By size in grains, rounded up: twice the bin, as in the address map. */
+extern const uint8_t class_bins[CLASS_MOST / CLASS_GRAIN + 1] HIDDEN;
+
+static_assert(CLASS_BIN_FIRST == BIN_FIRST, "the table is made for the map's bins");
+static_assert(2 * (BIN_FIRST + CLASSES) <= UINT8_MAX, "a bin fits a byte, twice");
+
+/* n from 0 to CLASS_MOST; 0 is served as 1. */
+FAST size_t class_bin(size_t n) { return class_bins[(n + CLASS_GRAIN - 1) / CLASS_GRAIN]; }
+
+FAST unsigned bin_class(unsigned bin) { return bin - BIN_FIRST; }
+
+#endif

@@ -1,0 +1,37 @@
+/* A shard: a lock and its slabs. There are about as many as CPUs and never more than threads. A
+ * thread takes new blocks from one shard; blocks go back to the shard that their slab names,
+ * whoever frees them. */
+#ifndef HAKMEM_HEAP_SHARD_H
+#define HAKMEM_HEAP_SHARD_H
+
+#include "base/defs.h"
+#include "base/lowest.h"
+#include "base/misuse.h"
+#include "heap/classes.h"
+#include "os/os.h"
+
+#define SHARDS_MOST 64
+
+/* How many shards there may be: CPUs of the process at its start. */
+void shards_start(unsigned cpus);
+
+/* The shard with the fewest threads, counted as one more there; and its end. */
+unsigned shard_join(void);
+void shard_leave(unsigned shard);
+
+/* Takes up to n blocks of a class, lowest address first, and stores them to the places before
+ * `end` as slab_take does. Fewer than n, even none, only without memory or when the shard's partial
+ * slabs gave some. Returns how many. */
+size_t shard_take(unsigned shard, unsigned cls, void **end, size_t n);
+
+/* Frees n blocks of any shards. What is no taken block is left out; the first such is returned. */
+struct finding shards_put(void **blocks, size_t n);
+
+/* Whether p, which is in a slab by the map, is a block that is not free; and which shard it has. */
+enum misuse shards_check(const void *p);
+unsigned shard_of(const void *p);
+
+void shards_fork_lock(void);
+void shards_fork_unlock(void);
+
+#endif

@@ -1,0 +1,70 @@
+#include "heap/slab.h"
+
+void slab_init(struct slab *slab, unsigned cls, void *base, struct superslab *home)
+{
+    unsigned blocks = size_classes[cls].blocks;
+    unsigned words = (blocks + 63) / 64;
+    slab->node.key = (uintptr_t)base;
+    slab->base = base;
+    slab->home = home;
+    slab->cls = (uint8_t)cls;
+    slab->free = (uint16_t)blocks;
+    slab->summary = low_bits(words);
+    for (unsigned i = 0; i < words; i++)
+        slab->words[i] = ~(uint64_t)0;
+    if (blocks % 64 != 0)
+        slab->words[words - 1] = low_bits(blocks % 64);
+}
+
+size_t slab_take(struct slab *slab, void **end, size_t n)
+{
+    size_t size = size_classes[slab->cls].size;
+    size_t taken = 0;
+    while (taken < n && slab->summary != 0) {
+        unsigned index = lowest_bit(slab->summary);
+        uint64_t word = slab->words[index];
+        char *first = slab->base + index * 64 * size;
+        do {
+            *--end = first + lowest_bit(word) * size;
+            word &= word - 1;
+        } while (++taken < n && word != 0);
+        slab->words[index] = word;
+        if (word == 0)
+            slab->summary &= slab->summary - 1;
+    }
+    slab->free = (uint16_t)(slab->free - taken);
+    return taken;
+}
+
+/* The number of the block at p, or one beyond the last where none begins. */
+FAST unsigned block_number(const struct slab *slab, const void *p)
+{
+    const struct size_class *c = &size_classes[slab->cls];
+    size_t offset = (size_t)((const char *)p - slab->base);
+    unsigned number = (unsigned)((uint64_t)(offset / CLASS_GRAIN) * c->reciprocal >>
+                                 CLASS_RECIPROCAL_BITS);
+    return unlikely((size_t)number * c->size != offset) ? c->blocks : number;
+}
+
+enum misuse slab_check(const struct slab *slab, const void *p)
+{
+    unsigned number = block_number(slab, p);
+    if (number >= size_classes[slab->cls].blocks)
+        return MISUSE_INTERIOR;
+    return slab->words[number / 64] >> number % 64 & 1 ? MISUSE_DOUBLE_FREE : MISUSE_NONE;
+}
+
+enum misuse slab_put(struct slab *slab, void *p)
+{
+    unsigned number = block_number(slab, p);
+    if (unlikely(number >= size_classes[slab->cls].blocks))
+        return MISUSE_INTERIOR;
+    uint64_t bit = (uint64_t)1 << number % 64;
+    uint64_t *word = &slab->words[number / 64];
+    if (unlikely(*word & bit))
+        return MISUSE_DOUBLE_FREE;
+    *word |= bit;
+    slab->summary |= (uint64_t)1 << number / 64;
+    slab->free++;
+    return MISUSE_NONE;
+}

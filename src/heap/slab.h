@@ -1,0 +1,46 @@
+/* A slab: one to four slices that hold blocks of one class. Its descriptor, with a bit for every
+ * block that is free, lies in metadata; nothing of it is in the blocks. A block that is in a
+ * thread's stack or in a transfer cache counts as taken here.
+ *
+ * The caller of every function holds the lock of the slab's shard. */
+#ifndef HAKMEM_HEAP_SLAB_H
+#define HAKMEM_HEAP_SLAB_H
+
+#include "base/defs.h"
+#include "base/lowest.h"
+#include "base/misuse.h"
+#include "heap/classes.h"
+
+struct superslab;
+
+struct slab {
+    struct low_node node;   /* its shard's partial slabs, by address of base; lock: shard */
+    char *base;             /* constant while the slab lives */
+    struct superslab *home; /* constant while the slab lives */
+    uint64_t summary;       /* words with a set bit; lock: shard */
+    uint16_t free;          /* set bits; lock: shard */
+    uint16_t shard;         /* atomic; changes under the locks of both shards */
+    uint8_t cls;          /* constant while the slab lives */
+    uint64_t words[];       /* a set bit is a free block; lock: shard */
+};
+
+/* Bytes of the descriptor of a slab of this class. */
+FAST size_t slab_bytes(const struct size_class *c)
+{
+    return sizeof(struct slab) + (c->blocks + 63u) / 64u * sizeof(uint64_t);
+}
+
+/* All blocks free. */
+void slab_init(struct slab *slab, unsigned cls, void *base, struct superslab *home);
+
+/* Takes up to n of the lowest free blocks and stores them to the places before `end`, the lowest
+ * block last in memory, so that a stack pops them in address order. Returns how many. */
+size_t slab_take(struct slab *slab, void **end, size_t n);
+
+/* Frees the block at p, an address in the slab. */
+enum misuse slab_put(struct slab *slab, void *p);
+
+/* Whether a block begins at p and is taken. */
+enum misuse slab_check(const struct slab *slab, const void *p);
+
+#endif

@@ -1,0 +1,73 @@
+#include "heap/transfer.h"
+
+#include <string.h>
+
+#include "back/meta.h"
+#include "base/atomic.h"
+#include "base/policy.h"
+#include "heap/classes.h"
+#include "os/os.h"
+
+struct transfer {
+    struct lock lock;
+    uint32_t count;    /* atomic for those who peek; lock: transfer */
+    uint32_t capacity; /* blocks; 0 until the first put; lock: transfer */
+    void **blocks;     /* lock: transfer */
+} __attribute__((aligned(CACHE_LINE)));
+
+static struct transfer transfers[CLASSES];
+
+size_t transfer_take(unsigned cls, void **end, size_t n)
+{
+    struct transfer *t = &transfers[cls];
+    if (load_relaxed(&t->count) == 0 || !lock_try(&t->lock))
+        return 0;
+    size_t taken = t->count < n ? t->count : n;
+    size_t left = t->count - taken;
+    memcpy(end - taken, t->blocks + left, taken * sizeof(void *));
+    store_relaxed(&t->count, (uint32_t)left);
+    lock_release(&t->lock);
+    return taken;
+}
+
+static bool transfer_open(struct transfer *t, unsigned cls)
+{
+    size_t capacity = policy.transfer_bytes / size_classes[cls].size;
+    if (capacity > policy.transfer_blocks)
+        capacity = policy.transfer_blocks;
+    if (capacity < 8)
+        capacity = 8;
+    t->blocks = meta_take(capacity * sizeof(void *));
+    if (t->blocks == NULL)
+        return false;
+    t->capacity = (uint32_t)capacity;
+    return true;
+}
+
+size_t transfer_put(unsigned cls, void **blocks, size_t n)
+{
+    struct transfer *t = &transfers[cls];
+    if (!lock_try(&t->lock))
+        return 0;
+    size_t put = 0;
+    if (t->capacity != 0 || transfer_open(t, cls)) {
+        size_t room = t->capacity - t->count;
+        put = room < n ? room : n;
+        memcpy(t->blocks + t->count, blocks, put * sizeof(void *));
+        store_relaxed(&t->count, (uint32_t)(t->count + put));
+    }
+    lock_release(&t->lock);
+    return put;
+}
+
+void transfer_fork_lock(void)
+{
+    for (unsigned i = 0; i < CLASSES; i++)
+        lock_take(&transfers[i].lock);
+}
+
+void transfer_fork_unlock(void)
+{
+    for (unsigned i = 0; i < CLASSES; i++)
+        lock_release(&transfers[i].lock);
+}

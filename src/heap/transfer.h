@@ -1,0 +1,17 @@
+/* The transfer cache: per class a stack of pointers that hands blocks from threads that free to
+ * threads that allocate, before any bit is touched. Bounded by the policy; nobody waits for it. */
+#ifndef HAKMEM_HEAP_TRANSFER_H
+#define HAKMEM_HEAP_TRANSFER_H
+
+#include "base/defs.h"
+
+/* Takes up to n blocks, stored to the places before `end`. Returns how many. */
+size_t transfer_take(unsigned cls, void **end, size_t n);
+
+/* Puts up to n blocks from `blocks` on. Returns how many it took, the first ones. */
+size_t transfer_put(unsigned cls, void **blocks, size_t n);
+
+void transfer_fork_lock(void);
+void transfer_fork_unlock(void);
+
+#endif

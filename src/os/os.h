@@ -1,0 +1,78 @@
+/* The kernel, and nothing else. Every call keeps errno, never allocates through malloc, and may be
+ * made before any constructor has run. Lengths are in bytes; addresses and lengths that go in are
+ * multiples of the page size. */
+#ifndef HAKMEM_OS_OS_H
+#define HAKMEM_OS_OS_H
+
+#include "base/defs.h"
+
+/* Bytes of a page. Known after os_start; a power of two from 4 KiB to 64 KiB. */
+extern size_t os_page;
+
+void os_start(void);
+
+/* Zeroed memory, readable and writable, committed as it is touched; null when there is none. */
+void *os_map(size_t length);
+
+/* The same at a multiple of `align`, a power of two of at least a page. */
+void *os_map_aligned(size_t length, size_t align);
+
+/* The same between two pages that may not be touched. The guards are not part of the length. */
+void *os_map_guarded(size_t length);
+
+/* False when the kernel refuses (as it may at its limit of mappings): the memory is still there. */
+bool os_unmap(void *start, size_t length);
+
+/* Grows or shrinks a mapping where it stands; false when that can't be. */
+bool os_resize(void *start, size_t old_length, size_t new_length);
+
+/* Moves a mapping's pages to `target`, a mapping of `new_length` of ours which they replace. False
+ * when that can't be; then nothing has changed. */
+bool os_move(void *start, size_t old_length, void *target, size_t new_length);
+
+/* Gives the pages back; they read as zero when touched again. False when the kernel refuses. */
+bool os_purge(void *start, size_t length);
+
+/* Keeps huge pages out of a region. */
+void os_small_pages(void *start, size_t length);
+
+/* Names a region in /proc/PID/maps where the kernel can; `name` lives as long as the mapping. */
+void os_name(void *start, size_t length, const char *name);
+
+/* CPUs that this process may run on, at least 1. */
+unsigned os_cpus(void);
+
+/* The kernel's number for this thread. */
+unsigned os_thread_id(void);
+
+/* Writes all of it to standard error, as far as that goes. */
+void os_print_error(const char *words, size_t length);
+
+/* A lock of one word, free when zero: spins a little, then sleeps in the kernel. */
+struct lock {
+    int state; /* atomic: 0 free, 1 held, 2 held and somebody may sleep */
+};
+
+void lock_wait(struct lock *lock);
+void lock_wake(struct lock *lock);
+
+FAST bool lock_try(struct lock *lock)
+{
+    int free = 0;
+    return __atomic_compare_exchange_n(&lock->state, &free, 1, false, __ATOMIC_ACQUIRE,
+                                       __ATOMIC_RELAXED);
+}
+
+FAST void lock_take(struct lock *lock)
+{
+    if (unlikely(!lock_try(lock)))
+        lock_wait(lock);
+}
+
+FAST void lock_release(struct lock *lock)
+{
+    if (unlikely(__atomic_exchange_n(&lock->state, 0, __ATOMIC_RELEASE) == 2))
+        lock_wake(lock);
+}
+
+#endif

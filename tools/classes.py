@@ -1,0 +1,131 @@
+#!/usr/bin/env python3
+"""Makes src/heap/class_table.h and class_table.c, the size classes.
+
+Reasons behind the numbers:
+
+- 16 bytes is the smallest class and every class is a multiple of 16: compilers may assume that
+  alignment for any block (the ABI's max_align_t).
+- Steps of 16 up to 128, then 8 classes per doubling: a block loses at most 1/9 of itself to
+  rounding, 4 per doubling lose up to 1/5; 8 were measured to hold 4% less memory at the same speed.
+- Every power of two is a class, so a power-of-two alignment always finds a class whose blocks
+  have it (slabs begin at multiples of 64 KiB).
+- Up to 32 KiB: two blocks of that size still share a slice; beyond, whole slices lose little.
+- A slab is the fewest slices of 64 KiB (1, 2 or 4) that hold at least 8 blocks: one visit to a shard
+  then serves a batch of the largest classes too. Bits for a slice of the smallest class are 64
+  words, so one summary word covers a slab.
+- A block's number in its slab comes from a multiplication: offsets and sizes are counted in 16
+  bytes, so offset < 2^14 and size <= 2^11, and with reciprocal = ceil(2^31 / size) the error
+  offset * (reciprocal - 2^31 / size) / 2^31 stays below 2^-17, less than 1 / size: exact. The table
+  maker checks every offset.
+- The first capacity of a thread's stack: 15 blocks up to 512 bytes, 7 to 4 KiB, 3 beyond, so
+  that with the empty slot the first arrays are 128, 64 or 32 bytes and all of them take two pages.
+"""
+
+from __future__ import annotations
+
+import sys
+import textwrap
+from pathlib import Path
+
+GRAIN = 16
+MOST = 32 * 1024
+SLICE = 64 * 1024
+PER_DOUBLING = 8
+RECIPROCAL_BITS = 31
+BIN_FIRST = 4  # the bins below are the address map's: foreign, large, huge
+
+
+def sizes() -> list[int]:
+    result = list(range(GRAIN, 128 + 1, GRAIN))
+    low = 128
+    while low < MOST:
+        result += [low + low // PER_DOUBLING * i for i in range(1, PER_DOUBLING + 1)]
+        low *= 2
+    return result
+
+
+def slices(size: int) -> int:
+    return next(n for n in (1, 2, 4) if n * SLICE // size >= 8)
+
+
+def reciprocal(size: int) -> int:
+    grains = size // GRAIN
+    value = -(-(1 << RECIPROCAL_BITS) // grains)
+    for offset in range(slices(size) * SLICE // GRAIN):
+        assert offset * value >> RECIPROCAL_BITS == offset // grains, (size, offset)
+    return value
+
+
+def first_capacity(size: int) -> int:
+    return 15 if size <= 512 else 7 if size <= 4096 else 3
+
+
+def header() -> str:
+    classes = sizes()
+    assert all(size % GRAIN == 0 for size in classes)
+    assert {1 << bit for bit in range(4, 16)} <= set(classes)
+    words = sum(first_capacity(size) + 1 for size in classes)
+    return f"""/* Made by tools/classes.py, which gives the reasons: change it there. */
+#ifndef HAKMEM_HEAP_CLASS_TABLE_H
+#define HAKMEM_HEAP_CLASS_TABLE_H
+
+#define CLASSES {len(classes)}
+#define CLASS_MOST {MOST}
+#define CLASS_GRAIN {GRAIN}
+#define CLASS_BIN_FIRST {BIN_FIRST}
+#define CLASS_FIRST_WORDS {words} /* of all classes' first stacks together */
+#define CLASS_RECIPROCAL_BITS {RECIPROCAL_BITS}
+
+#endif
+"""
+
+
+def bins() -> list[int]:
+    """For each number of grains, twice the bin of the smallest class that holds them."""
+    classes = sizes()
+    smallest = (
+        next(i for i, size in enumerate(classes) if size >= grains * GRAIN)
+        for grains in range(MOST // GRAIN + 1)
+    )
+    return [2 * (BIN_FIRST + index) for index in smallest]
+
+
+def source() -> str:
+    rows = "\n".join(
+        f"    {{{size}, {reciprocal(size)}, {slices(size) * SLICE // size}, {slices(size)}, "
+        f"{first_capacity(size)}}},"
+        for size in sizes()
+    )
+    numbers = textwrap.fill(
+        ", ".join(map(str, bins())), 96, initial_indent="    ", subsequent_indent="    "
+    )
+    return f"""/* Made by tools/classes.py, which gives the reasons: change it there. */
+#include "heap/classes.h"
+
+const struct size_class size_classes[CLASSES] = {{
+    /* size, reciprocal, blocks and slices of a slab, first capacity of a stack */
+{rows}
+}};
+
+const uint8_t class_bins[CLASS_MOST / CLASS_GRAIN + 1] = {{
+{numbers},
+}};
+"""
+
+
+def main() -> None:
+    folder = Path(__file__).resolve().parent.parent / "src/heap"
+    made = {folder / "class_table.h": header(), folder / "class_table.c": source()}
+    if sys.argv[1:] == ["--check"]:
+        for path, text in made.items():
+            if path.read_text() != text:
+                sys.exit(f"{path} is not what tools/classes.py makes: run tools/classes.py")
+        return
+    if sys.argv[1:]:
+        sys.exit("usage: tools/classes.py [--check]")
+    for path, text in made.items():
+        path.write_text(text)
+
+
+if __name__ == "__main__":
+    main()
