@@ -7,7 +7,8 @@
 #define FINE_STEP 64
 #define FINE_MOST (1 * KiB)
 #define FINE_KINDS (FINE_MOST / FINE_STEP)
-#define COARSE_KINDS 6 /* 2 KiB to 64 KiB */
+#define COARSE_LEAST 1280 /* no power of two, so that pieces in a row don't alias in the L1 cache */
+#define COARSE_KINDS 6    /* 1280 bytes to 40 KiB */
 
 struct free_piece {
     struct free_piece *next;
@@ -18,17 +19,18 @@ static struct free_piece *free_pieces[FINE_KINDS + COARSE_KINDS]; /* lock: meta 
 static char *bump, *bump_end;                                     /* lock: meta */
 static size_t mapped;                                             /* atomic */
 
-/* Steps of a cache line up to 1 KiB, then doubling: slab descriptors are small and many, arrays
- * come in powers of two anyway. */
+/* Steps of a cache line up to 1 KiB, then doubling: slab descriptors are small and many. */
 static unsigned kind_of(size_t bytes, size_t *rounded)
 {
     if (bytes <= FINE_MOST) {
         *rounded = round_up(bytes, FINE_STEP);
         return (unsigned)(*rounded / FINE_STEP) - 1;
     }
-    unsigned doubling = highest_bit(bytes - 1) + 1;
-    *rounded = (size_t)1 << doubling;
-    return FINE_KINDS + doubling - 11;
+    unsigned doubling = 0;
+    while ((size_t)COARSE_LEAST << doubling < bytes)
+        doubling++;
+    *rounded = (size_t)COARSE_LEAST << doubling;
+    return FINE_KINDS + doubling;
 }
 
 void *meta_take(size_t bytes)

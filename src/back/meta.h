@@ -8,7 +8,7 @@
 
 /* Zeroed or not as the caller finds it after meta_give; new memory is zero. At a multiple of a
  * cache line. At most META_MOST bytes. Null without memory. */
-#define META_MOST (64 * KiB)
+#define META_MOST (40 * KiB)
 void *meta_take(size_t bytes);
 
 /* `bytes` is what was asked. */

@@ -38,13 +38,17 @@ static void stack_set_capacity(struct cache *cache, unsigned cls, size_t capacit
     cache->bins[BIN_FIRST + cls].limit = depot->base + capacity;
 }
 
-/* Doubles a stack's capacity within the bounds, on a larger array where the old one is too small. */
+/* Doubles a stack's capacity within the bounds, on a larger array where the old one is too small.
+ * The first array made is 5/2 of the one in the cache, so that arrays are 5 * 2^n words: arrays at
+ * equal distances modulo 4 KiB would make the stores of one class block the loads of another (25
+ * cycles a pair of random sizes, 32 with powers of two). */
 static void stack_grow(struct cache *cache, unsigned cls)
 {
     struct depot *depot = &cache->depots[cls];
     struct bin *bin = &cache->bins[BIN_FIRST + cls];
     size_t size = size_classes[cls].size;
-    size_t capacity = 2 * (size_t)depot->capacity + 1;
+    size_t words = (size_t)depot->capacity + 1;
+    size_t capacity = (words > size_classes[cls].first + 1u ? words * 2 : words * 5 / 2) - 1;
     if (capacity > policy.stack_blocks || capacity * size > policy.stack_bytes ||
         cache->capacity_bytes + (capacity - depot->capacity) * size > policy.thread_bytes)
         return;
