@@ -33,6 +33,7 @@ SLICE = 64 * 1024
 PER_DOUBLING = 8
 RECIPROCAL_BITS = 31
 BIN_FIRST = 4  # the bins below are the address map's: foreign, large, huge
+BIN_BYTES = 16
 
 
 def sizes() -> list[int]:
@@ -73,6 +74,7 @@ def header() -> str:
 #define CLASS_MOST {MOST}
 #define CLASS_GRAIN {GRAIN}
 #define CLASS_BIN_FIRST {BIN_FIRST}
+#define CLASS_BIN_BYTES {BIN_BYTES}
 #define CLASS_FIRST_WORDS {words} /* of all classes' first stacks together */
 #define CLASS_RECIPROCAL_BITS {RECIPROCAL_BITS}
 
@@ -80,14 +82,14 @@ def header() -> str:
 """
 
 
-def bins() -> list[int]:
-    """For each number of grains, twice the bin of the smallest class that holds them."""
+def places() -> list[int]:
+    """For each number of grains, the place of the bin of the smallest class that holds them."""
     classes = sizes()
     smallest = (
         next(i for i, size in enumerate(classes) if size >= grains * GRAIN)
         for grains in range(MOST // GRAIN + 1)
     )
-    return [2 * (BIN_FIRST + index) for index in smallest]
+    return [BIN_BYTES * (BIN_FIRST + index) for index in smallest]
 
 
 def source() -> str:
@@ -97,7 +99,7 @@ def source() -> str:
         for size in sizes()
     )
     numbers = textwrap.fill(
-        ", ".join(map(str, bins())), 96, initial_indent="    ", subsequent_indent="    "
+        ", ".join(map(str, places())), 96, initial_indent="    ", subsequent_indent="    "
     )
     return f"""/* Made by tools/classes.py, which gives the reasons: change it there. */
 #include "heap/classes.h"
@@ -107,7 +109,7 @@ const struct size_class size_classes[CLASSES] = {{
 {rows}
 }};
 
-const uint8_t class_bins[CLASS_MOST / CLASS_GRAIN + 1] = {{
+const uint16_t class_places[CLASS_MOST / CLASS_GRAIN + 1] = {{
 {numbers},
 }};
 """

@@ -44,13 +44,13 @@ FAST void *new_fast(size_t n)
 {
     if (unlikely(n > CLASS_MOST))
         return new_slow(n, 1);
-    void *p = cache_pop(cache_mine, class_bin(n));
+    void *p = cache_pop(cache_mine, class_place(n));
     return likely(p != nullptr) ? p : new_slow(n, 1);
 }
 
 FAST void delete_fast(void *p)
 {
-    if (unlikely(!cache_push(cache_mine, map_bin(p), p)))
+    if (unlikely(!cache_push(cache_mine, map_place(p), p)))
         slow_free(p);
 }
 

@@ -16,13 +16,13 @@ EXPORT void *hakmem_malloc(size_t n)
 {
     if (unlikely(n > CLASS_MOST))
         return slow_malloc(n);
-    void *p = cache_pop(cache_mine, class_bin(n));
+    void *p = cache_pop(cache_mine, class_place(n));
     return likely(p != NULL) ? p : slow_malloc(n);
 }
 
 EXPORT void hakmem_free(void *p)
 {
-    if (unlikely(!cache_push(cache_mine, map_bin(p), p)))
+    if (unlikely(!cache_push(cache_mine, map_place(p), p)))
         slow_free(p);
 }
 
@@ -31,7 +31,7 @@ EXPORT void *hakmem_calloc(size_t count, size_t size)
     size_t n;
     if (unlikely(__builtin_mul_overflow(count, size, &n)) || unlikely(n > CLASS_MOST))
         return slow_calloc(__builtin_mul_overflow(count, size, &n) ? SIZE_MAX : n);
-    void *p = cache_pop(cache_mine, class_bin(n));
+    void *p = cache_pop(cache_mine, class_place(n));
     return likely(p != NULL) ? memset(p, 0, n) : slow_calloc(n);
 }
 

@@ -26,7 +26,7 @@ static void *class_take(unsigned cls)
 {
     struct cache *cache = thread_cache();
     if (likely(cache != NULL)) {
-        void *p = cache_pop(cache, 2 * (BIN_FIRST + cls));
+        void *p = cache_pop(cache, (BIN_FIRST + cls) * BIN_BYTES);
         return p != NULL ? p : cache_refill(cache, cls);
     }
     void *p = NULL;
@@ -38,7 +38,7 @@ static void *take(size_t n, bool *zero)
     *zero = false;
     void *p = NULL;
     if (n <= CLASS_MOST)
-        p = class_take(bin_class((unsigned)class_bin(n) / 2));
+        p = class_take(class_of(n));
     else if (n <= PTRDIFF_MAX) {
         thread_cache(); /* the process's start */
         p = large_take(n, 1, zero);
@@ -68,13 +68,13 @@ static void class_give(unsigned cls, void *p)
         report(shards_put(&p, 1));
         return;
     }
-    size_t words = 2 * (BIN_FIRST + cls);
-    if (cache_push(cache, words, p))
+    size_t place = (BIN_FIRST + cls) * BIN_BYTES;
+    if (cache_push(cache, place, p))
         return;
     if (*cache->bins[BIN_FIRST + cls].top == p)
         report_misuse("free", MISUSE_DOUBLE_FREE, p);
     report(cache_flush(cache, cls));
-    cache_push(cache, words, p);
+    cache_push(cache, place, p);
 }
 
 static _Noreturn void report_foreign(const char *function, const void *p)
@@ -86,7 +86,7 @@ SLOW void slow_free(void *p)
 {
     if (p == NULL)
         return;
-    unsigned bin = (unsigned)map_bin(p) / 2;
+    unsigned bin = map_bin(p);
     if (bin >= BIN_FIRST) {
         class_give(bin_class(bin), p);
         return;
@@ -98,7 +98,7 @@ SLOW void slow_free(void *p)
 
 size_t block_usable(const void *p, const char *function)
 {
-    unsigned bin = (unsigned)map_bin(p) / 2;
+    unsigned bin = map_bin(p);
     if (bin >= BIN_FIRST)
         return size_classes[bin_class(bin)].size;
     if (bin == BIN_FOREIGN)
@@ -118,7 +118,7 @@ SLOW void *slow_realloc(void *p, size_t n)
         slow_free(p);
         return NULL;
     }
-    unsigned bin = (unsigned)map_bin(p) / 2;
+    unsigned bin = map_bin(p);
     if (bin >= BIN_FIRST) {
         /* It stays while it fits and fills more than half. */
         if (n <= usable && n > usable / 2)
@@ -147,7 +147,7 @@ SLOW void *slow_aligned(size_t align, size_t n)
     size_t least = n < align ? align : n;
     void *p = NULL;
     if (least <= CLASS_MOST) {
-        unsigned cls = bin_class((unsigned)class_bin(least) / 2);
+        unsigned cls = class_of(least);
         while (size_classes[cls].size % align != 0)
             cls++;
         p = class_take(cls);

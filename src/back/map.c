@@ -3,6 +3,7 @@
 #include "os/os.h"
 
 struct map map;
+const uintptr_t map_beyond = MAP_REGIONS;
 
 static struct lock map_lock; /* protects the making of leaves */
 
@@ -53,7 +54,7 @@ void map_set(const void *start, size_t slices, unsigned bin, void *owner)
         struct map_leaf *leaf = leaf_at(address);
         size_t slice = slice_in_leaf(address);
         store_release(&leaf->owners[slice], owner);
-        store_relaxed(&leaf->bins[slice], (uint8_t)(2 * bin));
+        store_relaxed(&leaf->places[slice], (uint16_t)(bin * BIN_BYTES));
     }
 }
 

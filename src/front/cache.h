@@ -1,8 +1,8 @@
 /* A thread's cache: per class a stack of pointers to free blocks. malloc pops, free pushes, whoever
  * allocated the block; neither touches the block.
  *
- *   malloc -> class_bin -> cache_pop        null: the door -> cache_refill
- *   free   -> map_bin   -> cache_push       false: the door -> cache_flush, then push
+ *   malloc -> class_place -> cache_pop      null: the door -> cache_refill
+ *   free   -> map_place   -> cache_push     false: the door -> cache_flush, then push
  *
  * A stack's lowest place holds null, so an empty stack is found by the load that pops. A stack is
  * full when its top has reached its limit. A thread without a cache has one of two constant ones,
@@ -38,7 +38,7 @@ struct depot {
 };
 
 struct cache {
-    struct bin bins[BINS]; /* first: a bin is found by its number of words from the start */
+    struct bin bins[BINS]; /* first: a place is a distance from the start */
     struct depot depots[CLASSES];
     struct lock lock;
     unsigned shard;
@@ -50,8 +50,8 @@ struct cache {
     void *first[CLASS_FIRST_WORDS];
 };
 
-static_assert(offsetof(struct cache, bins) == 0 && sizeof(struct bin) == 2 * sizeof(void *),
-               "twice a bin's number is its distance in words");
+static_assert(offsetof(struct cache, bins) == 0 && sizeof(struct bin) == BIN_BYTES,
+              "a bin's number times its bytes is its place");
 static_assert(sizeof(struct cache) <= 9 * KiB, "a thread's cache is two pages and a little");
 
 /* No cache yet: the thread's first call. No cache any more: calls of destructors that run late. */
@@ -60,30 +60,34 @@ extern const struct cache cache_gone;
 
 extern __thread struct cache *cache_mine HIDDEN;
 
-/* A block of the class, or null when the stack is empty. `words` is twice the bin: where its top
- * lies from the start of the cache, in words. */
-FAST void *cache_pop(struct cache *cache, size_t words)
+FAST struct bin *cache_bin(struct cache *cache, size_t place)
 {
-    void ***tops = (void ***)cache;
-    void **top = tops[words];
+    struct bin *bin = (struct bin *)((char *)cache + place);
+    FORGET(bin);
+    return bin;
+}
+
+/* A block of the class, or null when the stack is empty. */
+FAST void *cache_pop(struct cache *cache, size_t place)
+{
+    struct bin *bin = cache_bin(cache, place);
+    void **top = bin->top;
     void *p = *top;
-    if (unlikely(p == NULL))
-        return NULL;
-    FORGET(words);
-    MOVE_POINTER(tops[words], top, -1);
+    FORGET_RESULT(p);
+    if (likely(p != NULL))
+        bin->top = top - 1;
     return p;
 }
 
 /* False when the stack is full or p is its topmost block, so that it is being freed twice. */
-FAST bool cache_push(struct cache *cache, size_t words, void *p)
+FAST bool cache_push(struct cache *cache, size_t place, void *p)
 {
-    void ***tops = (void ***)cache;
-    void **top = tops[words];
-    if (unlikely(top >= tops[words + 1]) || unlikely(*top == p))
+    struct bin *bin = cache_bin(cache, place);
+    void **top = bin->top;
+    if (unlikely(top >= bin->limit) || unlikely(*top == p))
         return false;
-    FORGET(words);
     top[1] = p;
-    MOVE_POINTER(tops[words], top, 1);
+    bin->top = top + 1;
     return true;
 }
 

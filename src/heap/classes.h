@@ -17,14 +17,16 @@ struct size_class {
 
 extern const struct size_class size_classes[CLASSES] HIDDEN;
 
-/* By size in grains, rounded up: twice the bin, as in the address map. */
-extern const uint8_t class_bins[CLASS_MOST / CLASS_GRAIN + 1] HIDDEN;
+/* By size in grains, rounded up: the bin's place, as in the address map. */
+extern const uint16_t class_places[CLASS_MOST / CLASS_GRAIN + 1] HIDDEN;
 
-static_assert(CLASS_BIN_FIRST == BIN_FIRST, "the table is made for the map's bins");
-static_assert(2 * (BIN_FIRST + CLASSES) <= UINT8_MAX, "a bin fits a byte, twice");
+static_assert(CLASS_BIN_FIRST == BIN_FIRST && CLASS_BIN_BYTES == BIN_BYTES,
+              "the table is made for the map's bins");
 
 /* n from 0 to CLASS_MOST; 0 is served as 1. */
-FAST size_t class_bin(size_t n) { return class_bins[(n + CLASS_GRAIN - 1) / CLASS_GRAIN]; }
+FAST size_t class_place(size_t n) { return class_places[(n + CLASS_GRAIN - 1) / CLASS_GRAIN]; }
+
+FAST unsigned class_of(size_t n) { return (unsigned)(class_place(n) / BIN_BYTES) - BIN_FIRST; }
 
 FAST unsigned bin_class(unsigned bin) { return bin - BIN_FIRST; }
 

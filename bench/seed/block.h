@@ -1,0 +1,86 @@
+/*
+ * One block: asked for, written, verified, given back. `touch` and `check` are
+ * constants wherever the loop that calls is a measured one, so that what is
+ * not wanted costs nothing.
+ *
+ * A stamped block begins with four bytes mixed from its size and its address,
+ * and ends with its size's low byte where the row writes last bytes. Two blocks
+ * that overlap and a block cleared or moved behind our back fail to match.
+ */
+#ifndef SEED_BLOCK_H
+#define SEED_BLOCK_H
+
+#include "seed.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define ALWAYS_INLINE inline __attribute__((always_inline))
+
+/* The compiler must take `p` for used, and all memory for read and written. */
+#define KEEP(p) __asm__ volatile("" : : "r"(p) : "memory")
+
+enum { SMALLEST_BLOCK = 8 }; /* a stamp must fit */
+
+static inline uint32_t block_mix(const void *block)
+{
+    return (uint32_t)((uintptr_t)block >> 4) * 0x9e3779b1u;
+}
+
+static inline void block_stamp(void *block, size_t size, enum touch touch)
+{
+    uint32_t head = (uint32_t)size ^ block_mix(block);
+    memcpy(block, &head, sizeof head);
+    if (touch == TOUCH_BOTH)
+        ((unsigned char *)block)[size - 1] = (unsigned char)size;
+}
+
+static inline void block_verify(const void *block, const struct params *p)
+{
+    uint32_t head;
+    memcpy(&head, block, sizeof head);
+    size_t size = head ^ block_mix(block);
+    if (size < p->min || size > p->max)
+        give_up(EXIT_CONTENT, "block %p: its first bytes are not those written (%08x)", block,
+                head);
+    if (p->touch != TOUCH_BOTH)
+        return;
+    unsigned char tail = ((const unsigned char *)block)[size - 1];
+    if (tail != (unsigned char)size)
+        give_up(EXIT_CONTENT, "block %p of %zu bytes: last byte %02x, written was %02x", block,
+                size, tail, (unsigned char)size);
+}
+
+static ALWAYS_INLINE void *block_make(size_t size, enum touch touch, bool check)
+{
+    unsigned char *block = malloc(size);
+    if (__builtin_expect(block == NULL, 0))
+        give_up(EXIT_NO_MEMORY, "malloc(%zu) found no memory", size);
+    if (check) {
+        block_stamp(block, size, touch);
+    } else {
+        if (touch != TOUCH_NONE)
+            block[0] = (unsigned char)size;
+        if (touch == TOUCH_BOTH)
+            block[size - 1] = (unsigned char)size;
+    }
+    KEEP(block);
+    return block;
+}
+
+static ALWAYS_INLINE void block_drop(void *block, const struct params *p, bool check)
+{
+    if (check && block != NULL)
+        block_verify(block, p);
+    free(block);
+}
+
+/* Uniform between the row's bounds, from the high half of `bits`. */
+static ALWAYS_INLINE size_t size_draw(uint64_t bits, uint64_t min, uint64_t span)
+{
+    return min + ((bits >> 32) * span >> 32);
+}
+
+static inline uint64_t params_span(const struct params *p) { return p->max - p->min + 1; }
+
+#endif

@@ -1,0 +1,243 @@
+/*
+ * seed: runs one row with the malloc that is in force and prints one line of
+ * JSON. One row a process, so that no row inherits another's heap.
+ */
+#include "block.h"
+
+#include <errno.h>
+#include <getopt.h>
+#include <stdio.h>
+
+static const char *const touch_names[] = {"none", "first", "both"};
+static const char *const order_names[] = {"same", "reverse", "shuffled"};
+
+static void print_usage(FILE *to)
+{
+    fputs("usage: seed ROW [options]    run one row, print one line of JSON\n"
+          "       seed --list           the rows, their parameters, and why\n"
+          "       seed --list-json      the same, one JSON object a line\n"
+          "       seed --allocator      the library that malloc comes from\n"
+          "\n"
+          "options (each replaces the row's own value):\n"
+          "  --iterations N    turns of the loop, of each thread\n"
+          "  --scale F         multiply the row's iterations, such as 0.1\n"
+          "  --seed S          of the random numbers\n"
+          "  --slots S         blocks that may live at once, of each thread\n"
+          "  --min B --max B   smallest and largest block, bytes (at least 8)\n"
+          "  --batch N         blocks handed over at once (queue); times a thread\n"
+          "                    replaces all its slots before its successor (larson)\n"
+          "  --threads T\n"
+          "  --touch WHICH     bytes of a new block to write: none, first, both\n"
+          "  --check YES       stamp every block and verify it when freed: 0 or 1\n"
+          "  --pin YES         bind each thread to a processor: 0 or 1\n",
+          to);
+}
+
+static uint64_t number_read(const char *text, const char *what)
+{
+    char *end;
+    errno = 0;
+    unsigned long long value = strtoull(text, &end, 10);
+    if (errno != 0 || end == text || *end != '\0' || text[0] == '-')
+        give_up(EXIT_USAGE, "--%s takes a whole number, not '%s'", what, text);
+    return value;
+}
+
+static double factor_read(const char *text)
+{
+    char *end;
+    double value = strtod(text, &end);
+    if (end == text || *end != '\0' || !(value > 0.0) || value > 1e6)
+        give_up(EXIT_USAGE, "--scale takes a factor above 0, not '%s'", text);
+    return value;
+}
+
+static enum touch touch_read(const char *text)
+{
+    for (int i = TOUCH_NONE; i <= TOUCH_BOTH; i++)
+        if (strcmp(text, touch_names[i]) == 0)
+            return (enum touch)i;
+    give_up(EXIT_USAGE, "--touch takes none, first or both, not '%s'", text);
+}
+
+static const struct row *row_find(const char *name)
+{
+    for (size_t i = 0; i < seed_row_count; i++)
+        if (strcmp(seed_rows[i].name, name) == 0)
+            return &seed_rows[i];
+    give_up(EXIT_USAGE, "no row is called '%s'; seed --list shows them", name);
+}
+
+/* The row's parameters as JSON fields, without braces. */
+static int params_format(char *text, size_t room, const struct params *p)
+{
+    return snprintf(text, room,
+                    "\"iterations\": %ju, \"seed\": %ju, \"slots\": %ju, \"min\": %ju, "
+                    "\"max\": %ju, \"batch\": %ju, \"threads\": %u, \"touch\": \"%s\", "
+                    "\"order\": \"%s\", \"check\": %s, \"pin\": %s",
+                    (uintmax_t)p->iterations, (uintmax_t)p->seed, (uintmax_t)p->slots,
+                    (uintmax_t)p->min, (uintmax_t)p->max, (uintmax_t)p->batch, p->threads,
+                    touch_names[p->touch], order_names[p->order], p->check ? "true" : "false",
+                    p->unpin ? "false" : "true");
+}
+
+static void list_print(void)
+{
+    printf("%-16s %10s %7s %8s %8s %6s %7s %-5s %-8s %-5s  %s\n", "row", "iterations", "slots",
+           "min", "max", "batch", "threads", "touch", "order", "check", "why");
+    for (size_t i = 0; i < seed_row_count; i++) {
+        const struct row *r = &seed_rows[i];
+        const struct params own = params_of(r), *p = &own;
+        printf("%-16s %10ju %7ju %8ju %8ju %6ju %7u %-5s %-8s %-5s  %s\n", r->name,
+               (uintmax_t)p->iterations, (uintmax_t)p->slots, (uintmax_t)p->min, (uintmax_t)p->max,
+               (uintmax_t)p->batch, p->threads, touch_names[p->touch], order_names[p->order],
+               p->check || r->needs_content ? "yes" : "no", r->why);
+    }
+}
+
+static void list_print_json(void)
+{
+    char text[512];
+    for (size_t i = 0; i < seed_row_count; i++) {
+        const struct row *r = &seed_rows[i];
+        const struct params p = params_of(r);
+        params_format(text, sizeof text, &p);
+        printf("{\"row\": \"%s\", \"group\": \"%s\", \"why\": \"%s\", \"needs_content\": %s, %s}\n",
+               r->name, r->group, r->why, r->needs_content ? "true" : "false", text);
+    }
+}
+
+static void params_validate(const struct params *p)
+{
+    if (p->min < SMALLEST_BLOCK || p->min > p->max || p->max > UINT32_MAX)
+        give_up(EXIT_USAGE, "sizes must satisfy %d <= min <= max < 4 GiB", SMALLEST_BLOCK);
+    if (p->slots == 0 || p->slots > UINT32_MAX || p->iterations == 0 || p->threads == 0 ||
+        p->threads > 1024)
+        give_up(EXIT_USAGE, "iterations, slots and threads (at most 1024) must be positive");
+}
+
+/* Formatted on the stack and written at once: stdio would ask the allocator
+ * for a buffer, and peak memory is measured in KiB. */
+static void row_run(const struct row *row, const struct params *p)
+{
+    char params[512], text[2048];
+    struct outcome out = {0};
+
+    long rss_start = status_kib("VmRSS:");
+    bool reset = peak_reset();
+    row->run(p, &out);
+    long rss_end = status_kib("VmRSS:");
+    long peak = status_kib("VmHWM:");
+
+    params_format(params, sizeof params, p);
+    double rate = out.seconds > 0 ? (double)out.operations / out.seconds : 0;
+    int length = snprintf(
+        text, sizeof text,
+        "{\"row\": \"%s\", \"group\": \"%s\", %s, \"seconds\": %.6f, \"cpu_seconds\": %.6f, "
+        "\"operations\": %ju, \"ops_per_s\": %.0f, \"ns_per_op\": %.3f, \"checksum\": \"%016jx\", "
+        "\"peak_rss_kib\": %ld, \"peak_reset\": %s, \"rss_start_kib\": %ld, \"rss_end_kib\": %ld, "
+        "\"minor_faults\": %ld, \"voluntary_switches\": %ld, \"involuntary_switches\": %ld, "
+        "\"allocator\": \"%s\"}\n",
+        row->name, row->group, params, out.seconds, out.cpu_seconds, (uintmax_t)out.operations,
+        rate, rate > 0 ? 1e9 / rate : 0, (uintmax_t)out.checksum, peak, reset ? "true" : "false",
+        rss_start, rss_end, out.minor_faults, out.voluntary_switches, out.involuntary_switches,
+        allocator_path());
+    fwrite(text, 1, (size_t)length < sizeof text ? (size_t)length : sizeof text - 1, stdout);
+}
+
+int main(int argc, char **argv)
+{
+    enum { ITERATIONS = 256, SCALE, SEED, SLOTS, MIN, MAX, BATCH, THREADS, TOUCH, CHECK, PIN };
+    enum { LIST = 512, LIST_JSON, ALLOCATOR, HELP };
+    static const struct option options[] = {
+        {"iterations", required_argument, NULL, ITERATIONS},
+        {"scale", required_argument, NULL, SCALE},
+        {"seed", required_argument, NULL, SEED},
+        {"slots", required_argument, NULL, SLOTS},
+        {"min", required_argument, NULL, MIN},
+        {"max", required_argument, NULL, MAX},
+        {"batch", required_argument, NULL, BATCH},
+        {"threads", required_argument, NULL, THREADS},
+        {"touch", required_argument, NULL, TOUCH},
+        {"check", required_argument, NULL, CHECK},
+        {"pin", required_argument, NULL, PIN},
+        {"list", no_argument, NULL, LIST},
+        {"list-json", no_argument, NULL, LIST_JSON},
+        {"allocator", no_argument, NULL, ALLOCATOR},
+        {"help", no_argument, NULL, HELP},
+        {0},
+    };
+    /* Options may stand before the row's name: the first pass finds the name,
+     * the second, over the same arguments, overrides that row's parameters. */
+    const struct row *row = NULL;
+    struct params p = {0};
+    for (int pass = 0; pass < 2; pass++) {
+        int found;
+        optind = 0;
+        while ((found = getopt_long(argc, argv, "", options, NULL)) != -1) {
+            switch (found) {
+            case ITERATIONS:
+                p.iterations = number_read(optarg, "iterations");
+                break;
+            case SCALE:
+                p.iterations = (uint64_t)((double)p.iterations * factor_read(optarg));
+                break;
+            case SEED:
+                p.seed = number_read(optarg, "seed");
+                break;
+            case SLOTS:
+                p.slots = number_read(optarg, "slots");
+                break;
+            case MIN:
+                p.min = number_read(optarg, "min");
+                break;
+            case MAX:
+                p.max = number_read(optarg, "max");
+                break;
+            case BATCH:
+                p.batch = number_read(optarg, "batch");
+                break;
+            case THREADS:
+                p.threads = (unsigned)number_read(optarg, "threads");
+                break;
+            case TOUCH:
+                p.touch = touch_read(optarg);
+                break;
+            case CHECK:
+                p.check = number_read(optarg, "check") != 0;
+                break;
+            case PIN:
+                p.unpin = number_read(optarg, "pin") == 0;
+                break;
+            case LIST:
+                list_print();
+                return 0;
+            case LIST_JSON:
+                list_print_json();
+                return 0;
+            case ALLOCATOR:
+                printf("%s\n", allocator_path());
+                return 0;
+            case HELP:
+                print_usage(stdout);
+                return 0;
+            default:
+                print_usage(stderr);
+                return EXIT_USAGE;
+            }
+        }
+        if (optind + 1 != argc) {
+            print_usage(stderr);
+            return EXIT_USAGE;
+        }
+        if (row == NULL) {
+            row = row_find(argv[optind]);
+            p = params_of(row);
+        }
+    }
+    if (p.iterations == 0)
+        p.iterations = 1; /* scaled to nothing */
+    params_validate(&p);
+    row_run(row, &p);
+    return 0;
+}

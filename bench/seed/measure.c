@@ -1,0 +1,134 @@
+/*
+ * Clock, counters and resident memory of a row, and the hook by which a floor
+ * learns when the measured part begins and ends. Nothing here calls malloc
+ * between clock_start and clock_stop.
+ */
+#include "random.h"
+#include "seed.h"
+
+#include <dlfcn.h>
+#include <fcntl.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <time.h>
+#include <unistd.h>
+
+/* What a floor exports. Looked up by name, since only a preloaded floor has
+ * them and a weak reference may be settled when the program is linked. */
+typedef void floor_begin_fn(size_t live, size_t largest, unsigned threads);
+typedef void floor_end_fn(void);
+
+static struct timespec wall_start, cpu_start;
+static struct rusage usage_start;
+static floor_end_fn *floor_end;
+
+static double seconds_since(const struct timespec *from, clockid_t clock)
+{
+    struct timespec now;
+    clock_gettime(clock, &now);
+    return (double)(now.tv_sec - from->tv_sec) + 1e-9 * (double)(now.tv_nsec - from->tv_nsec);
+}
+
+void clock_start(const struct params *p)
+{
+    /* On average, for random sizes; at least one block. */
+    const uint64_t live = p->slots * ((p->min + p->max) / 2);
+    floor_begin_fn *floor_begin = (floor_begin_fn *)dlsym(RTLD_DEFAULT, "floor_measure_begin");
+    floor_end = (floor_end_fn *)dlsym(RTLD_DEFAULT, "floor_measure_end");
+    if (floor_begin != NULL)
+        floor_begin((size_t)live, (size_t)p->max, p->threads);
+    getrusage(RUSAGE_SELF, &usage_start);
+    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &cpu_start);
+    clock_gettime(CLOCK_MONOTONIC, &wall_start);
+}
+
+void clock_stop(struct outcome *out)
+{
+    struct rusage usage;
+    out->seconds = seconds_since(&wall_start, CLOCK_MONOTONIC);
+    out->cpu_seconds = seconds_since(&cpu_start, CLOCK_PROCESS_CPUTIME_ID);
+    getrusage(RUSAGE_SELF, &usage);
+    out->minor_faults = usage.ru_minflt - usage_start.ru_minflt;
+    out->voluntary_switches = usage.ru_nvcsw - usage_start.ru_nvcsw;
+    out->involuntary_switches = usage.ru_nivcsw - usage_start.ru_nivcsw;
+    if (floor_end != NULL)
+        floor_end();
+}
+
+bool peak_reset(void)
+{
+    int fd = open("/proc/self/clear_refs", O_WRONLY | O_CLOEXEC);
+    if (fd < 0)
+        return false;
+    bool done = write(fd, "5", 1) == 1;
+    close(fd);
+    return done;
+}
+
+long status_kib(const char *field)
+{
+    char text[8192];
+    int fd = open("/proc/self/status", O_RDONLY | O_CLOEXEC);
+    if (fd < 0)
+        return -1;
+    ssize_t got = read(fd, text, sizeof text - 1);
+    close(fd);
+    if (got <= 0)
+        return -1;
+    text[got] = '\0';
+    const char *at = strstr(text, field);
+    return at != NULL ? strtol(at + strlen(field), NULL, 10) : -1;
+}
+
+const char *allocator_path(void)
+{
+    Dl_info info;
+    void *address = dlsym(RTLD_DEFAULT, "malloc");
+    if (address == NULL || dladdr(address, &info) == 0 || info.dli_fname == NULL)
+        return "?";
+    return info.dli_fname;
+}
+
+void *own_memory(size_t bytes)
+{
+    void *memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (memory == MAP_FAILED)
+        give_up(EXIT_NO_MEMORY, "no memory for the program's own tables (%zu bytes)", bytes);
+    return memory;
+}
+
+void own_release(void *memory, size_t bytes) { munmap(memory, bytes); }
+
+uint32_t *own_permutation(uint64_t count, uint64_t seed)
+{
+    struct random rng = random_start(seed, UINT64_C(0x5eed));
+    uint32_t *order = own_memory(count * sizeof *order);
+    for (uint64_t i = 0; i < count; i++) {
+        uint64_t j = random_low(random_next(&rng), i + 1);
+        order[i] = order[j];
+        order[j] = (uint32_t)i;
+    }
+    return order;
+}
+
+noreturn void give_up(int code, const char *format, ...)
+{
+    char text[512];
+    va_list arguments;
+    va_start(arguments, format);
+    int length = vsnprintf(text, sizeof text - 1, format, arguments);
+    va_end(arguments);
+    if (length < 0)
+        length = 0;
+    if ((size_t)length > sizeof text - 2)
+        length = sizeof text - 2;
+    text[length++] = '\n';
+    if (write(STDERR_FILENO, "seed: ", 6) < 0 || write(STDERR_FILENO, text, (size_t)length) < 0)
+        _exit(code);
+    /* No exit handlers: after damaged content nothing of the heap is trusted. */
+    _exit(code);
+}

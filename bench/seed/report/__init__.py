@@ -1,0 +1,1 @@
+"""Runs the seed set over several allocators and compares them."""

@@ -1,0 +1,146 @@
+/*
+ * The seed set: small loops that ask an allocator for blocks and give them
+ * back. This header holds what all files of the program share.
+ *
+ *   main.c          options, one row, one line of JSON
+ *   rows.c          the table of rows
+ *   work_slots.c    pairs, random mixed, replacement         loops.h
+ *   work_batch.c    batches, bulk, realloc, pointer chase
+ *   work_threads.c  own blocks, exchanged blocks, larson     loops.h, workers.c
+ *   work_queue.c    producer and consumer                    workers.c
+ *   measure.c       clock, counters, resident memory, the floors' hook
+ *
+ * The program's own tables never come from malloc (own_memory), so the
+ * allocator under test sees the row's blocks and nothing else.
+ */
+#ifndef SEED_H
+#define SEED_H
+
+#include <pthread.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdnoreturn.h>
+
+/* Which bytes of a new block are written. */
+enum touch { TOUCH_NONE, TOUCH_FIRST, TOUCH_BOTH };
+
+/* In which order the blocks of a batch are freed. */
+enum order { ORDER_SAME, ORDER_REVERSE, ORDER_SHUFFLED };
+
+struct params {
+    uint64_t iterations; /* turns of the loop, of each thread (of each pair in a queue) */
+    uint64_t seed;
+    uint64_t slots; /* blocks that may live at once, of each thread */
+    uint64_t min;   /* bytes, smallest block */
+    uint64_t max;   /* bytes, largest block */
+    uint64_t batch; /* blocks handed over at once, where blocks are handed over */
+    unsigned threads;
+    enum touch touch;
+    enum order order;
+    bool check; /* stamp every block, verify the stamp when it is freed */
+    bool unpin; /* let the kernel choose the threads' processors */
+};
+
+/* Filled in by a row's function, through clock_start and clock_stop. */
+struct outcome {
+    double seconds;
+    double cpu_seconds;
+    uint64_t operations; /* calls of malloc, realloc and free in the measured part */
+    uint64_t checksum;   /* of the sizes asked for: equal work has an equal sum */
+    long minor_faults;
+    long voluntary_switches;
+    long involuntary_switches;
+};
+
+struct row {
+    const char *name;
+    const char *group;
+    const char *why;
+    void (*run)(const struct params *p, struct outcome *out);
+    bool needs_content; /* the row reads what it wrote: no floor can run it */
+    struct params params;
+};
+
+extern const struct row seed_rows[];
+extern const size_t seed_row_count;
+
+/* The row's parameters, with what it leaves out filled in. */
+struct params params_of(const struct row *row);
+
+/* work_slots.c */
+void work_pair(const struct params *p, struct outcome *out);
+void work_pair_random(const struct params *p, struct outcome *out);
+void work_mixed(const struct params *p, struct outcome *out);
+void work_replace(const struct params *p, struct outcome *out);
+/* work_batch.c */
+void work_batch(const struct params *p, struct outcome *out);
+void work_realloc(const struct params *p, struct outcome *out);
+void work_chase(const struct params *p, struct outcome *out);
+/* work_threads.c */
+void work_own(const struct params *p, struct outcome *out);
+void work_exchange(const struct params *p, struct outcome *out);
+void work_larson(const struct params *p, struct outcome *out);
+/* work_queue.c */
+void work_queue(const struct params *p, struct outcome *out);
+
+/*
+ * measure.c
+ *
+ * clock_start and clock_stop stand around the measured part of a row, once in
+ * a run, on the main thread. A preloaded floor learns by them when the measured
+ * part runs, and from the parameters how much memory it takes.
+ */
+void clock_start(const struct params *p);
+void clock_stop(struct outcome *out);
+
+/* Sets the peak of resident memory back to what is resident now; false where
+ * the kernel does not let us, and the peak then counts from the start. */
+bool peak_reset(void);
+
+/* A field of /proc/self/status in KiB, such as "VmHWM:"; -1 if not there. */
+long status_kib(const char *field);
+
+/* Where the malloc in force comes from: a path, or "?" */
+const char *allocator_path(void);
+
+/* Zeroed memory that never meets the allocator under test. */
+void *own_memory(size_t bytes);
+void own_release(void *memory, size_t bytes);
+
+/* A random order of 0..count-1, in own_memory. */
+uint32_t *own_permutation(uint64_t count, uint64_t seed);
+
+/* Says why on the standard error, then exits with `code`. */
+enum { EXIT_USAGE = 2, EXIT_NO_MEMORY = 3, EXIT_CONTENT = 4, EXIT_SYSTEM = 5 };
+noreturn void give_up(int code, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+/*
+ * workers.c
+ *
+ * Runs `body` on as many threads as the row has; the clock runs from the
+ * moment they are all ready until the last has been joined.
+ */
+struct worker {
+    const struct params *params;
+    void *shared; /* the same for all */
+    unsigned index;
+    uint64_t operations; /* owner: the worker, until it is joined */
+    uint64_t checksum;   /* owner: the worker, until it is joined */
+};
+
+/* `prepare` runs on the worker's own thread before the clock starts, `body`
+ * after; `prepare` may be null. */
+struct worker_calls {
+    void (*prepare)(struct worker *w);
+    void (*body)(struct worker *w);
+};
+
+void workers_run(const struct params *p, const struct worker_calls *calls, void *shared,
+                 struct outcome *out);
+
+/* Binds a new thread, by its attributes, to one of the processors that the
+ * process may use, the `index`th in turn; does nothing when p->unpin is set. */
+void worker_pin(const struct params *p, unsigned index, pthread_attr_t *attributes);
+
+#endif
