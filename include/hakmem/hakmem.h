@@ -48,6 +48,12 @@ void *hakmem_memalign(size_t align, size_t n)
 int hakmem_posix_memalign(void **result, size_t align, size_t n)
     __attribute__((warn_unused_result));
 
+/** The same at a multiple of the page size. */
+void *hakmem_valloc(size_t n) __attribute__((malloc, alloc_size(1), warn_unused_result));
+
+/** The same, and n rounded up to whole pages, at least one. */
+void *hakmem_pvalloc(size_t n) __attribute__((malloc, warn_unused_result));
+
 /** Bytes that may be used at p, at least what was asked; all of them are kept by realloc. 0 for
  * null. */
 size_t hakmem_malloc_usable_size(const void *p);

@@ -75,6 +75,16 @@ EXPORT int hakmem_posix_memalign(void **result, size_t align, size_t n)
     return 0;
 }
 
+EXPORT void *hakmem_valloc(size_t n) { return slow_aligned(page_size(), n); }
+
+EXPORT void *hakmem_pvalloc(size_t n)
+{
+    size_t page = page_size();
+    if (n > PTRDIFF_MAX)
+        return slow_aligned(page, n);
+    return slow_aligned(page, n == 0 ? page : round_up(n, page));
+}
+
 /* The names that programs call. */
 #ifdef HAKMEM_OVERRIDE
 #define ALIAS(name) \
@@ -85,6 +95,8 @@ void *calloc(size_t count, size_t size) ALIAS(hakmem_calloc);
 void *realloc(void *p, size_t n) ALIAS(hakmem_realloc);
 void *aligned_alloc(size_t align, size_t n) ALIAS(hakmem_aligned_alloc);
 void *memalign(size_t align, size_t n) ALIAS(hakmem_memalign);
+void *valloc(size_t n) ALIAS(hakmem_valloc);
+void *pvalloc(size_t n) ALIAS(hakmem_pvalloc);
 int posix_memalign(void **result, size_t align, size_t n) ALIAS(hakmem_posix_memalign);
 size_t malloc_usable_size(void *p) ALIAS(hakmem_malloc_usable_size);
 #endif

@@ -96,6 +96,12 @@ SLOW void slow_free(void *p)
     report((struct finding){large_give(p, bin), p});
 }
 
+size_t page_size(void)
+{
+    thread_cache(); /* the process's start */
+    return os_page;
+}
+
 size_t block_usable(const void *p, const char *function)
 {
     unsigned bin = map_bin(p);

@@ -9,7 +9,6 @@ static struct lock superslabs_lock;
 static struct list by_longest[SUPERSLAB_SLICES]; /* [n - 1]: longest run n; lock: superslabs */
 static uint64_t nonempty;                        /* lists with members; lock: superslabs */
 static size_t mapped;                            /* atomic */
-static size_t empty;                             /* superslabs with no slice taken; lock */
 static size_t retained;                          /* free slices that may hold pages; lock */
 
 static uint64_t slice_mask(unsigned first, size_t n) { return low_bits((unsigned)n) << first; }
@@ -28,16 +27,37 @@ static void unlist(struct superslab *s)
         nonempty &= ~((uint64_t)1 << (s->longest - 1));
 }
 
-static void enlist(struct superslab *s)
+static void relist(struct superslab *s, unsigned longest)
 {
-    s->longest = (uint8_t)longest_run(s->free);
-    if (s->longest == 0)
+    if (longest == s->longest)
         return;
-    struct list *head = &by_longest[s->longest - 1];
+    unlist(s);
+    s->longest = (uint8_t)longest;
+    if (longest == 0)
+        return;
+    struct list *head = &by_longest[longest - 1];
     if (head->next == NULL)
         list_init(head);
     list_push(head, &s->node);
-    nonempty |= (uint64_t)1 << (s->longest - 1);
+    nonempty |= (uint64_t)1 << (longest - 1);
+}
+
+/* After slices were taken. Mostly a run as long as the longest is still there. */
+static void relist_smaller(struct superslab *s)
+{
+    if (s->longest != 0 && run_starts(s->free, s->longest) == 0)
+        relist(s, longest_run(s->free));
+}
+
+/* After n slices from `first` on were freed: only the run that they are in has grown. */
+static void relist_larger(struct superslab *s, unsigned first, unsigned n)
+{
+    uint64_t taken_below = ~s->free & low_bits(first);
+    uint64_t taken_above = ~s->free & ~low_bits(first + n);
+    unsigned begin = taken_below == 0 ? 0 : highest_bit(taken_below) + 1;
+    unsigned end = taken_above == 0 ? SUPERSLAB_SLICES : lowest_bit(taken_above);
+    if (end - begin > s->longest)
+        relist(s, end - begin);
 }
 
 static struct superslab *superslab_new(void)
@@ -58,9 +78,9 @@ static struct superslab *superslab_new(void)
     s->base = base;
     s->free = ~(uint64_t)0;
     s->touched = 0;
+    s->longest = 0;
     add_relaxed(&mapped, 1);
-    empty++;
-    enlist(s);
+    relist(s, SUPERSLAB_SLICES);
     return s;
 }
 
@@ -92,11 +112,10 @@ static struct superslab *superslab_with(size_t n, size_t align)
 
 static void slices_mark_taken(struct superslab *s, uint64_t mask)
 {
-    if (s->free == ~(uint64_t)0)
-        empty--;
     retained -= count_bits(s->touched & mask);
     s->free &= ~mask;
     s->touched |= mask;
+    relist_smaller(s);
 }
 
 void *slices_take(size_t n, size_t align, bool *zero, struct superslab **from)
@@ -109,11 +128,9 @@ void *slices_take(size_t n, size_t align, bool *zero, struct superslab **from)
     if (s != NULL) {
         unsigned first = lowest_bit(places(s, n, align));
         uint64_t mask = slice_mask(first, n);
-        unlist(s);
         *zero = (s->touched & mask) == 0;
         *from = s;
         slices_mark_taken(s, mask);
-        enlist(s);
         start = s->base + first * SLICE;
     }
     lock_release(&superslabs_lock);
@@ -128,11 +145,8 @@ bool slices_extend(struct superslab *s, void *start, size_t n, size_t more)
     uint64_t mask = slice_mask(first, more);
     lock_take(&superslabs_lock);
     bool fits = (s->free & mask) == mask;
-    if (fits) {
-        unlist(s);
+    if (fits)
         slices_mark_taken(s, mask);
-        enlist(s);
-    }
     lock_release(&superslabs_lock);
     return fits;
 }
@@ -156,26 +170,24 @@ static void superslab_purge(struct superslab *s)
 
 void slices_give(struct superslab *s, void *start, size_t n)
 {
-    uint64_t mask = slice_mask(slice_index(s, start), n);
+    unsigned first = slice_index(s, start);
+    uint64_t mask = slice_mask(first, n);
     bool gone = false;
     lock_take(&superslabs_lock);
-    unlist(s);
     s->free |= mask;
     retained += n;
     if (s->free == ~(uint64_t)0) {
-        size_t held = count_bits(s->touched);
-        if (empty >= policy.spare_superslabs && os_unmap(s->base, SUPERSLAB)) {
-            retained -= held;
+        if (retained > policy.retain_slices && os_unmap(s->base, SUPERSLAB)) {
+            retained -= count_bits(s->touched);
             sub_relaxed(&mapped, 1);
+            unlist(s);
             gone = true;
-        } else {
-            empty++;
         }
     }
     if (!gone) {
         if (retained > policy.retain_slices)
             superslab_purge(s);
-        enlist(s);
+        relist_larger(s, first, (unsigned)n);
     }
     lock_release(&superslabs_lock);
     if (gone)

@@ -11,9 +11,11 @@
 #define likely(x) __builtin_expect(!!(x), 1)
 #define unlikely(x) __builtin_expect(!!(x), 0)
 
-/* A fast function is part of a path that runs on every call; a slow one never is. */
+/* A fast function is part of a path that runs on every call; a slow one is entered now and then,
+ * and then works on many blocks; a cold one runs once, or at the end. */
 #define FAST static inline __attribute__((always_inline))
-#define SLOW __attribute__((noinline, cold))
+#define SLOW __attribute__((noinline))
+#define COLD __attribute__((noinline, cold))
 
 /* On data that fast paths read: known to be ours, it is addressed directly. */
 #define HIDDEN __attribute__((visibility("hidden")))

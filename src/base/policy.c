@@ -8,7 +8,6 @@ struct policy policy = {
     .transfer_bytes = 128 * KiB,
     .transfer_blocks = 4096,
     .retain_slices = 512,
-    .spare_superslabs = 1,
     .big_cache_bytes = 64 * MiB,
-    .big_cache_slack = 2,
+    .big_cache_slack = 1,
 };

@@ -13,7 +13,6 @@ struct policy {
     size_t transfer_bytes;     /* blocks that one class's transfer cache may hold */
     size_t transfer_blocks;    /* the same in blocks */
     size_t retain_slices;      /* free slices that keep their pages */
-    size_t spare_superslabs;   /* empty superslabs that keep their mapping */
     size_t big_cache_bytes;    /* free huge mappings kept for reuse */
     size_t big_cache_slack;    /* a kept mapping may be larger than asked by 1/slack */
 };

@@ -179,7 +179,7 @@ SLOW struct finding cache_flush(struct cache *cache, unsigned cls)
 
 /* ---- caches come and go ---- */
 
-SLOW struct cache *cache_new(void)
+COLD struct cache *cache_new(void)
 {
     lock_take(&caches_lock);
     struct cache *cache = unused;
@@ -214,7 +214,7 @@ SLOW struct cache *cache_new(void)
     return cache;
 }
 
-SLOW struct finding cache_delete(struct cache *cache)
+COLD struct finding cache_delete(struct cache *cache)
 {
     struct finding found = {MISUSE_NONE, NULL};
     lock_take(&cache->lock);

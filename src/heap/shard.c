@@ -134,8 +134,10 @@ struct finding shards_put(void **blocks, size_t n)
     struct finding found = {MISUSE_NONE, NULL};
     struct shard *held = NULL;
     struct low_node *retired = NULL;
+    struct slab *slab = NULL;
     for (size_t i = 0; i < n; i++) {
-        struct slab *slab = slab_lock(blocks[i], &held);
+        if (slab == NULL || !slab_holds(slab, blocks[i]))
+            slab = slab_lock(blocks[i], &held);
         /* A block whose slab is gone was free when the slab left. */
         enum misuse what = slab == NULL ? MISUSE_DOUBLE_FREE : slab_put(slab, blocks[i]);
         if (unlikely(what != MISUSE_NONE)) {
@@ -151,12 +153,13 @@ struct finding shards_put(void **blocks, size_t n)
             map_set(slab->base, c->slices, BIN_FOREIGN, NULL);
             slab->node.next = retired;
             retired = &slab->node;
+            slab = NULL;
         }
     }
     if (held != NULL)
         lock_release(&held->lock);
     while (retired != NULL) {
-        struct slab *slab = (struct slab *)retired;
+        slab = (struct slab *)retired;
         retired = retired->next;
         slab_retire(slab);
     }

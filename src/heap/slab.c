@@ -24,10 +24,18 @@ size_t slab_take(struct slab *slab, void **end, size_t n)
         unsigned index = lowest_bit(slab->summary);
         uint64_t word = slab->words[index];
         char *first = slab->base + index * 64 * size;
-        do {
-            *--end = first + lowest_bit(word) * size;
-            word &= word - 1;
-        } while (++taken < n && word != 0);
+        if (word == ~(uint64_t)0 && n - taken >= 64) {
+            for (unsigned i = 0; i < 64; i++)
+                end[-1 - (ptrdiff_t)i] = first + i * size;
+            end -= 64;
+            taken += 64;
+            word = 0;
+        } else {
+            do {
+                *--end = first + lowest_bit(word) * size;
+                word &= word - 1;
+            } while (++taken < n && word != 0);
+        }
         slab->words[index] = word;
         if (word == 0)
             slab->summary &= slab->summary - 1;

@@ -30,6 +30,12 @@ FAST size_t slab_bytes(const struct size_class *c)
     return sizeof(struct slab) + (c->blocks + 63u) / 64u * sizeof(uint64_t);
 }
 
+/* Whether p is an address in the slab. */
+FAST bool slab_holds(const struct slab *slab, const void *p)
+{
+    return (uintptr_t)p - (uintptr_t)slab->base < size_classes[slab->cls].slices * SLICE;
+}
+
 /* All blocks free. */
 void slab_init(struct slab *slab, unsigned cls, void *base, struct superslab *home);
 

@@ -33,7 +33,7 @@ static void register_with_libc(void)
     pthread_atfork(fork_prepare, fork_parent, fork_child);
 }
 
-SLOW struct cache *thread_cache(void)
+COLD struct cache *thread_cache(void)
 {
     if (cache_mine == &cache_gone)
         return NULL;

@@ -167,7 +167,7 @@ static inline void relax(void)
 #endif
 }
 
-SLOW void lock_wait(struct lock *lock)
+COLD void lock_wait(struct lock *lock)
 {
     /* What a holder does takes a microsecond or so; sleeping costs several. */
     for (int i = 0; i < 100; i++) {
@@ -181,7 +181,7 @@ SLOW void lock_wait(struct lock *lock)
     errno = saved;
 }
 
-SLOW void lock_wake(struct lock *lock)
+COLD void lock_wake(struct lock *lock)
 {
     int saved = errno;
     syscall(SYS_futex, &lock->state, FUTEX_WAKE_PRIVATE, 1, NULL, NULL, 0);

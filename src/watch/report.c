@@ -14,7 +14,7 @@ static const char *const words[] = {
     [MISUSE_DOUBLE_FREE] = "this block is free already (double free)",
 };
 
-SLOW _Noreturn void report_misuse(const char *function, enum misuse what, const void *p)
+COLD _Noreturn void report_misuse(const char *function, enum misuse what, const void *p)
 {
     char line[512];
     struct text text;

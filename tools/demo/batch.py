@@ -1,0 +1,38 @@
+"""The batch program: Python with every object from malloc, one measured run."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+from tools.demo.allocators import Allocator, DemoError
+from tools.demo.sample import Sample
+
+PROGRAM = Path(__file__).resolve().parent / "batch_work.py"
+PYTHON = str(Path(sys.executable).resolve())
+FIGURES = ("time, s", "CPU, s", "peak resident, MiB")
+
+
+def measure(allocator: Allocator, rounds: int) -> tuple[Sample, str]:
+    """The figures of one run and a digest of what the program computed."""
+    env = allocator.env() | {"PYTHONMALLOC": "malloc", "PYTHONHASHSEED": "0"}
+    with subprocess.Popen(
+        [PYTHON, "-S", str(PROGRAM), str(rounds)],
+        env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True,
+    ) as process:  # fmt: skip
+        try:
+            out, err = process.communicate(timeout=120)
+        except BaseException:
+            process.kill()
+            raise
+    if process.returncode:
+        raise DemoError(
+            f"the batch program failed under {allocator.title} ({process.returncode}):\n{err}"
+        )
+    told = json.loads(out)
+    if allocator.preload and str(allocator.preload) not in told["libraries"]:
+        raise DemoError(f"{allocator.preload} is not in the batch program's mappings")
+    figures = (told["seconds"], told["cpu"], told["peak"] / 1024)
+    return Sample(dict(zip(FIGURES, figures, strict=True))), told["digest"]

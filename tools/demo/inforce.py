@@ -1,0 +1,102 @@
+"""Which allocator is in force in a program: asked of the kernel and of the dynamic loader.
+
+Two independent answers, both about the real program and not about its environment:
+
+- `mapped` and `memory_named` read /proc/PID/maps and smaps of a process that runs;
+- `bindings` runs a short command under LD_DEBUG=bindings and reads from the loader's own report
+  to which library it bound malloc, calloc, realloc and free of each program that was started.
+
+Used by the demo and by the tests in tests/programs.
+"""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import tempfile
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+FAMILY = frozenset({"malloc", "calloc", "realloc", "free"})
+
+_BINDING = re.compile(r"binding file (\S+) \[\d+\] to (\S+) \[\d+\]: normal symbol `([^']+)'")
+_MAPPING = re.compile(r"^[0-9a-f]+-[0-9a-f]+ \S+ \S+ \S+ \S+ *(.*)$")
+
+
+def mapped(pid: int, library: Path) -> bool:
+    """True when `library` is mapped in process `pid`; False also when the process is gone."""
+    try:
+        text = Path(f"/proc/{pid}/maps").read_text()
+    except OSError:
+        return False
+    return any(line.endswith(f" {library}") for line in text.splitlines())
+
+
+def memory_named(pid: int, prefix: str) -> int:
+    """Resident KiB in those mappings of `pid` whose name begins with `prefix`."""
+    total = 0
+    counts = False
+    for line in Path(f"/proc/{pid}/smaps").read_text().splitlines():
+        header = _MAPPING.match(line)
+        if header:
+            counts = header.group(1).startswith(prefix)
+        elif counts and line.startswith("Rss:"):
+            total += int(line.split()[1])
+    return total
+
+
+def bindings(
+    argv: Sequence[str],
+    env: Mapping[str, str],
+    cwd: Path | None = None,
+    timeout: float = 60,
+) -> dict[str, dict[str, set[str]]]:
+    """Runs `argv`; for each file name seen as the one that binds: function -> libraries bound to.
+
+    A main program appears under the name it was started by, a library under its path. The report
+    covers every process started by the command, since each writes a file of its own.
+    """
+    found: dict[str, dict[str, set[str]]] = {}
+    with tempfile.TemporaryDirectory(prefix="hakmem-bindings-") as folder:
+        debug = {"LD_DEBUG": "bindings", "LD_DEBUG_OUTPUT": f"{folder}/ld"}
+        subprocess.run(
+            argv,
+            env={**env, **debug},
+            cwd=cwd,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            timeout=timeout,
+            check=False,
+        )
+        for report in Path(folder).iterdir():
+            for who, target, symbol in _BINDING.findall(report.read_text(errors="replace")):
+                if symbol in FAMILY:
+                    found.setdefault(who, {}).setdefault(symbol, set()).add(target)
+    return found
+
+
+def bound_elsewhere(
+    report: Mapping[str, Mapping[str, set[str]]], program: str, library: Path
+) -> str | None:
+    """None when `program` takes the malloc family from `library`, else what is wrong, in words.
+
+    A program built without PIE may bind a function to itself: that is its own jump to the library,
+    used as the function's address, and only counts when something is bound to the library too.
+    """
+    names = [name for name in report if Path(name).name == program]
+    if not names:
+        return f"{program}: the loader reported no binding of malloc, calloc, realloc or free"
+    for name in names:
+        targets = set().union(*report[name].values())
+        others = sorted(t for t in targets if t not in (str(library), name) and not _same(t, name))
+        if str(library) not in targets or others:
+            what = ", ".join(
+                f"{symbol} to {' and '.join(sorted(to))}" for symbol, to in report[name].items()
+            )
+            return f"{program}: expected {library}, but the loader bound {what}"
+    return None
+
+
+def _same(one: str, other: str) -> bool:
+    return Path(one).name == Path(other).name

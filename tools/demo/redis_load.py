@@ -1,0 +1,168 @@
+"""redis-server under redis-benchmark on loopback: one measured run with one allocator.
+
+The server keeps nothing on disk and runs in a folder of its own. The client is always the same,
+with the system's allocator: values of ten sizes in turn are written to random keys and read, so
+that blocks of one size are replaced by blocks of another. Then everything is deleted.
+"""
+
+from __future__ import annotations
+
+import csv
+import os
+import socket
+import subprocess
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from tools.demo import inforce
+from tools.demo.allocators import Allocator, DemoError, find
+from tools.demo.sample import Sample
+
+SIZES = (16, 3000, 64, 5000, 700, 200, 1500, 32, 400, 100)
+START_SECONDS = 10
+TICKS = os.sysconf("SC_CLK_TCK")
+
+LOAD = ("requests/s", "server CPU, µs a request")
+MEMORY = ("peak resident, MiB", "resident after load, MiB", "idle after FLUSHALL, MiB")
+
+
+@dataclass(frozen=True)
+class Plan:
+    requests: int  # of each kind, SET and GET, and each size
+    keys: int
+    idle: float  # seconds between FLUSHALL and the last look
+    port: int | None = None
+
+    def total(self) -> int:
+        return 2 * self.requests * len(SIZES)
+
+
+def measure(allocator: Allocator, plan: Plan, tell: Callable[[str], None]) -> Sample:
+    """One run from start to shutdown; `tell` hears what is going on."""
+    sample = Sample()
+    with tempfile.TemporaryDirectory(prefix="hakmem-demo-") as folder:
+        port = plan.port or free_port()
+        with server(allocator, port, Path(folder)) as process:
+            pid = process.pid
+            before = cpu_seconds(pid)
+            seconds = 0.0
+            for number, size in enumerate(SIZES, 1):
+                tell(f"values of {size} bytes ({number}/{len(SIZES)})")
+                seconds += benchmark(port, size, plan)
+            sample.values[LOAD[0]] = plan.total() / seconds
+            sample.values[LOAD[1]] = (cpu_seconds(pid) - before) / plan.total() * 1e6
+            sample.values[MEMORY[1]] = resident(pid)
+            sample.values[MEMORY[0]] = status_mib(pid, "VmHWM")
+            sample.proof = proof(pid, allocator)
+            tell("FLUSHALL")
+            ask(port, "FLUSHALL")
+            tell(f"idle for {plan.idle:.0f} s")
+            time.sleep(plan.idle)
+            sample.values[MEMORY[2]] = resident(pid)
+            if process.poll() is not None:
+                raise DemoError(f"redis-server died under {allocator.title}")
+    return sample
+
+
+@contextmanager
+def server(allocator: Allocator, port: int, folder: Path) -> Iterator[subprocess.Popen[bytes]]:
+    argv = [find("redis-server"), "--port", str(port), "--bind", "127.0.0.1"]
+    argv += ["--save", "", "--appendonly", "no", "--dir", str(folder)]
+    log = folder / "log"
+    with log.open("wb") as out:
+        # A session of its own: Ctrl-C reaches the demo alone, which then ends the server.
+        process = subprocess.Popen(
+            argv, env=allocator.env(), stdout=out, stderr=out, start_new_session=True
+        )
+    try:
+        wait_for(process, port, log, allocator)
+        yield process
+    finally:
+        process.terminate()
+        try:
+            process.wait(5)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+
+
+def wait_for(process: subprocess.Popen[bytes], port: int, log: Path, allocator: Allocator) -> None:
+    end = time.monotonic() + START_SECONDS
+    while process.poll() is None and time.monotonic() < end:
+        if "Ready to accept connections" in log.read_text(errors="replace"):
+            return
+        time.sleep(0.02)
+    said = log.read_text(errors="replace")
+    if "Address already in use" in said:
+        raise DemoError(f"port {port} is taken; leave out --port, or choose another")
+    last = "\n".join(said.splitlines()[-5:]) or "(nothing)"
+    state = process.returncode
+    how = "answers too late" if state is None else f"ended at once (status {state})"
+    raise DemoError(f"redis-server {how} under {allocator.title}; it said:\n{last}")
+
+
+def benchmark(port: int, size: int, plan: Plan) -> float:
+    """Seconds that the SETs and GETs of one value size took."""
+    words = f"-p {port} -t set,get -c 20 -P 16 -n {plan.requests} -r {plan.keys} -d {size} --csv"
+    done = subprocess.run(
+        [find("redis-benchmark"), *words.split()], capture_output=True, text=True, check=False
+    )
+    try:
+        rows = list(csv.DictReader(done.stdout.splitlines()))
+        if done.returncode or len(rows) != 2:
+            raise ValueError
+        return sum(plan.requests / float(row["rps"]) for row in rows)
+    except (ValueError, KeyError, ZeroDivisionError):
+        last = (done.stdout + done.stderr).strip()[-300:]
+        raise DemoError(f"redis-benchmark failed, the server may have died: {last}") from None
+
+
+def ask(port: int, *words: str) -> None:
+    argv = [find("redis-cli"), "-p", str(port), *words]
+    done = subprocess.run(argv, capture_output=True, text=True, check=False)
+    if done.stdout.strip() != "OK":
+        raise DemoError(f"{' '.join(words)} failed: {done.stdout}{done.stderr}")
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+def proof(pid: int, allocator: Allocator) -> str:
+    """What the kernel says about the running server."""
+    if allocator.preload is None:
+        return "as it comes"
+    if not inforce.mapped(pid, allocator.preload):
+        raise DemoError(f"{allocator.preload} is not in /proc/{pid}/maps of redis-server")
+    heap = inforce.memory_named(pid, "[heap]")
+    named = inforce.memory_named(pid, allocator.names) if allocator.names else 0
+    words = f"redis-server (process {pid}) had {allocator.preload.name} in /proc/{pid}/maps; "
+    if named:
+        words += f"{named / 1024:.0f} MiB were resident in mappings named {allocator.names}...]; "
+    return words + f"glibc's own heap held {heap / 1024:.1f} MiB"
+
+
+def cpu_seconds(pid: int) -> float:
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / TICKS
+
+
+def resident(pid: int) -> float:
+    """MiB, from the page tables: the counters in `status` may lag behind."""
+    for line in Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines():
+        if line.startswith("Rss:"):
+            return int(line.split()[1]) / 1024
+    raise DemoError("no Rss in smaps_rollup")
+
+
+def status_mib(pid: int, field: str) -> float:
+    for line in Path(f"/proc/{pid}/status").read_text().splitlines():
+        if line.startswith(f"{field}:"):
+            return int(line.split()[1]) / 1024
+    raise DemoError(f"no {field} in /proc/{pid}/status")
