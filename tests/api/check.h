@@ -1,0 +1,88 @@
+/* Checks for the tests of the public functions: a failed one prints file, line, what was expected
+ * and what was found, and the program goes on and ends with 1. Output goes by write(2) out of
+ * static memory, so that the checks add no calls of the allocator.
+ *
+ *   int main(void)
+ *   {
+ *       check_start("values");
+ *       RUN(malloc_zero_is_unique);
+ *       return check_end();
+ *   }
+ *
+ * STRESS_HAKMEM_NAMES as in ../stress/names.h. */
+#ifndef HAKMEM_TESTS_CHECK_H
+#define HAKMEM_TESTS_CHECK_H
+
+#include "../stress/names.h"
+
+#include <errno.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <string.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define KiB ((size_t)1 << 10)
+#define MiB ((size_t)1 << 20)
+
+/* Proves that the malloc under test is in force, else ends the program. HAKMEM_TESTS_ANY_MALLOC=1
+ * in the environment lets any malloc pass, to try the tests themselves. */
+void check_start(const char *program);
+
+/* Whether HAKMEM_TESTS_ANY_MALLOC is set: checks of what hakmem alone promises are left out. */
+bool check_any_malloc(void);
+
+/* The program's exit status; prints how many checks were made. */
+int check_end(void);
+
+/* Whether every check since the start of the program has passed. */
+bool check_all_passed(void);
+
+/* As "ENOMEM"; strerror would allocate for numbers that it does not know. */
+const char *error_name(int error);
+
+extern const char *check_test; /* the test that runs */
+
+#define RUN(test)           \
+    do {                    \
+        check_test = #test; \
+        test();             \
+    } while (0)
+
+bool check_result(bool passed, const char *file, int line, const char *format, ...)
+    __attribute__((format(printf, 4, 5)));
+
+/* The value is whether it passed. `...`: what is checked, as for printf, with expected and found.
+ */
+#define CHECK(condition, ...) check_result((condition), __FILE__, __LINE__, __VA_ARGS__)
+
+#define CHECK_SIZE(what, found, expected) \
+    check_size((what), (found), (expected), __FILE__, __LINE__)
+#define CHECK_ERROR(what, found, expected) \
+    check_error((what), (found), (expected), __FILE__, __LINE__)
+#define CHECK_NULL(what, p) check_null((what), (p), __FILE__, __LINE__)
+#define CHECK_ALIGNED(p, to) check_aligned((p), (to), __FILE__, __LINE__)
+#define CHECK_BYTES(p, value, n) check_bytes((p), (value), (n), __FILE__, __LINE__)
+
+/* A null pointer here ends the program: what follows would only fail by it. */
+#define NEED(what, p) check_need((what), (p), __FILE__, __LINE__)
+
+bool check_size(const char *what, size_t found, size_t expected, const char *file, int line);
+bool check_error(const char *what, int found, int expected, const char *file, int line);
+bool check_null(const char *what, void *p, const char *file, int line);
+bool check_aligned(void *p, size_t to, const char *file, int line);
+bool check_bytes(const void *p, unsigned char value, size_t n, const char *file, int line);
+void *check_need(const char *what, void *p, const char *file, int line);
+
+/* Bytes that follow from their place and a number, over n bytes, and their check. */
+void pattern_fill(void *p, size_t n, unsigned number);
+#define CHECK_PATTERN(p, n, number) pattern_check((p), (n), (number), __FILE__, __LINE__)
+bool pattern_check(const void *p, size_t n, unsigned number, const char *file, int line);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

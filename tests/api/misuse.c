@@ -1,0 +1,366 @@
+/* What a program can do wrong with a pointer. Each case runs in a child, which must die by SIGABRT
+ * after one line on stderr that names hakmem and the address. Cases "by the flush" may be found
+ * late: the wrong call is followed by as many frees as push everything out of every cache. */
+#include "check.h"
+
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define MANY 200000
+
+static void **culprit; /* shared with the child: the address that the message must name */
+static void *blocks[MANY];
+static unsigned n_blocks;
+
+static void wrong_free(void *p)
+{
+    *culprit = p;
+    do_free(p);
+}
+
+static void *get(size_t n)
+{
+    unsigned char *p = do_malloc(n);
+    if (p == NULL)
+        _exit(77);
+    memset(p, 1, n < 64 ? n : 64);
+    return p;
+}
+
+/* Blocks of one size, whose frees make every cache overflow. */
+static void have_many(size_t n)
+{
+    size_t count = 96 * MiB / (n + 16);
+    n_blocks = count < MANY ? (unsigned)count : MANY;
+    for (unsigned i = 0; i < n_blocks; i++)
+        blocks[i] = get(n);
+}
+
+static void free_many(void)
+{
+    for (unsigned i = 0; i < n_blocks; i++)
+        do_free(blocks[i]);
+}
+
+/* ---- pointers that were never blocks ---- */
+
+static void free_of_stack(size_t unused)
+{
+    (void)unused;
+    volatile char array[256] __attribute__((aligned(64)));
+    array[0] = 1;
+    wrong_free((void *)array);
+}
+
+static void free_of_static(size_t unused)
+{
+    (void)unused;
+    static char array[256] __attribute__((aligned(64)));
+    wrong_free(array);
+}
+
+static void free_of_mapping(size_t unused)
+{
+    (void)unused;
+    wrong_free(mmap(NULL, 4 * MiB, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
+}
+
+static void free_of_number(size_t number) { wrong_free((void *)number); }
+
+static void free_of_stack_first(size_t unused)
+{
+    get(100);
+    free_of_stack(unused);
+}
+
+static void realloc_of_stack(size_t unused)
+{
+    (void)unused;
+    volatile char array[256] __attribute__((aligned(64)));
+    array[0] = 1;
+    *culprit = (void *)array;
+    do_realloc((void *)array, 1000);
+}
+
+/* ---- pointers into blocks ---- */
+
+static void free_of_p_plus_8(size_t n)
+{
+    char *p = get(n);
+    wrong_free(p + 8);
+}
+
+static void free_of_p_plus_1(size_t n)
+{
+    char *p = get(n);
+    wrong_free(p + 1);
+}
+
+static void free_of_middle(size_t n)
+{
+    char *p = get(n);
+    wrong_free(p + n / 2 / 64 * 64);
+}
+
+static void free_of_p_plus_16(size_t n)
+{
+    char *p = get(n);
+    wrong_free(p + 16);
+}
+
+static void free_of_p_plus_page(size_t n)
+{
+    char *p = get(n);
+    wrong_free(p + 4096);
+}
+
+static void free_of_p_plus_64k(size_t n)
+{
+    char *p = get(n);
+    wrong_free(p + 64 * KiB);
+}
+
+static void realloc_of_middle(size_t n)
+{
+    char *p = get(n);
+    *culprit = p + n / 2 / 64 * 64;
+    do_realloc(*culprit, n);
+}
+
+static void realloc_of_p_plus_8(size_t n)
+{
+    char *p = get(n);
+    *culprit = p + 8;
+    do_realloc(*culprit, n);
+}
+
+/* ---- twice ---- */
+
+static void free_twice(size_t n)
+{
+    void *p = get(n);
+    do_free(p);
+    wrong_free(p);
+}
+
+static void free_twice_among_others(size_t n)
+{
+    for (int i = 0; i < 100; i++)
+        blocks[i] = get(n);
+    for (int i = 0; i < 50; i++)
+        do_free(blocks[i]);
+    wrong_free(blocks[49]);
+}
+
+static void realloc_to_zero_then_free(size_t n)
+{
+    void *p = get(n);
+    do_realloc(p, 0);
+    wrong_free(p);
+}
+
+/* ---- by the flush ---- */
+
+static void free_twice_with_others_between(size_t n)
+{
+    void *a = get(n), *b = get(n);
+    have_many(n);
+    do_free(a);
+    do_free(b);
+    wrong_free(a);
+    free_many();
+}
+
+static void free_twice_with_a_flush_between(size_t n)
+{
+    void *a = get(n);
+    have_many(n);
+    do_free(a);
+    free_many();
+    have_many(n / 2 + 1); /* of another class, so that nobody gets a */
+    wrong_free(a);
+    for (unsigned i = 0; i < n_blocks; i++)
+        do_free(blocks[i]);
+    have_many(n);
+    free_many();
+}
+
+static void free_of_inner_small(size_t n)
+{
+    char *p = get(n);
+    have_many(n);
+    wrong_free(p + n / 2 / 16 * 16);
+    free_many();
+}
+
+static void *free_a_b_a(void *argument)
+{
+    void **two = argument;
+    do_free(two[0]);
+    do_free(two[1]);
+    wrong_free(two[0]);
+    return NULL;
+}
+
+static void free_twice_in_a_thread_that_ends(size_t n)
+{
+    pthread_t thread;
+    void *two[2] = {get(n), get(n)};
+    have_many(n);
+    if (pthread_create(&thread, NULL, free_a_b_a, two) != 0)
+        _exit(77);
+    pthread_join(thread, NULL);
+    free_many();
+}
+
+/* ---- the judge ---- */
+
+/* Everything that the child writes to stderr, until it closes it. */
+static size_t read_all(int file, char *text, size_t room)
+{
+    size_t length = 0;
+    ssize_t got;
+    while (length + 1 < room && (got = read(file, text + length, room - 1 - length)) > 0)
+        length += (size_t)got;
+    text[length] = 0;
+    return length;
+}
+
+static void judge_message(const char *name, size_t n, const char *text, size_t length)
+{
+    char address[32];
+    snprintf(address, sizeof address, "%zx", (size_t)*culprit);
+    CHECK(strstr(text, "hakmem") != NULL, "%s(%zu): message: expected \"hakmem\" in it, found: %s",
+          name, n, text);
+    CHECK(strcasestr(text, address) != NULL, "%s(%zu): message: expected the address %s, found: %s",
+          name, n, address, text);
+    size_t lines = 0;
+    for (size_t i = 0; i < length; i++)
+        lines += text[i] == '\n';
+    CHECK(lines == 1 && text[length - 1] == '\n',
+          "%s(%zu): message: expected one line, found %zu: %s", name, n, lines, text);
+}
+
+static void expect_abort(const char *name, void (*misuse)(size_t), size_t n)
+{
+    static char text[4096];
+    int ends[2], status = 0;
+    *culprit = NULL;
+    if (!CHECK(pipe(ends) == 0, "pipe: %s", error_name(errno)))
+        return;
+    pid_t pid = fork();
+    if (pid == 0) {
+        const struct rlimit none = {0, 0};
+        setrlimit(RLIMIT_CORE, &none);
+        dup2(ends[1], STDERR_FILENO);
+        close(ends[0]);
+        close(ends[1]);
+        alarm(60);
+        misuse(n);
+        _exit(0);
+    }
+    close(ends[1]);
+    size_t length = read_all(ends[0], text, sizeof text);
+    close(ends[0]);
+    if (!CHECK(pid > 0 && waitpid(pid, &status, 0) == pid, "fork: %s", error_name(errno)))
+        return;
+    if (WIFEXITED(status)) {
+        CHECK(false, "%s(%zu): expected SIGABRT, found that it ended with %d", name, n,
+              WEXITSTATUS(status));
+        return;
+    }
+    if (CHECK(WTERMSIG(status) == SIGABRT, "%s(%zu): expected SIGABRT, found signal %d (%s)", name,
+              n, WTERMSIG(status), strsignal(WTERMSIG(status))))
+        judge_message(name, n, text, length);
+}
+
+#define EXPECT_ABORT(misuse, n) expect_abort(#misuse, misuse, (n))
+
+static void pointers_that_were_never_blocks(void)
+{
+    EXPECT_ABORT(free_of_stack, 0);
+    EXPECT_ABORT(free_of_stack_first, 0);
+    EXPECT_ABORT(free_of_static, 0);
+    EXPECT_ABORT(free_of_mapping, 0);
+    EXPECT_ABORT(realloc_of_stack, 0);
+    static const size_t numbers[] = {
+        16,
+        4096,
+        65536,
+        0xdead0000beef0000, /* no address on this machine: must not be looked up unbounded */
+        0xffff800000000000,
+        SIZE_MAX - 15,
+        (size_t)1 << 47,
+        (size_t)1 << 48,
+        (size_t)1 << 57,
+    };
+    for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
+        EXPECT_ABORT(free_of_number, numbers[i]);
+}
+
+static void pointers_into_blocks(void)
+{
+    static const size_t sizes[] = {24, 64, 1000, 20000, 100000, 1048576, 8388608};
+    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
+        EXPECT_ABORT(free_of_p_plus_8, sizes[i]);
+        EXPECT_ABORT(free_of_p_plus_1, sizes[i]);
+        EXPECT_ABORT(realloc_of_p_plus_8, sizes[i]);
+    }
+    for (size_t n = 256 * KiB; n <= 16 * MiB; n *= 2) {
+        EXPECT_ABORT(free_of_middle, n);
+        EXPECT_ABORT(free_of_p_plus_16, n);
+        EXPECT_ABORT(free_of_p_plus_page, n);
+        EXPECT_ABORT(free_of_p_plus_64k, n);
+        EXPECT_ABORT(realloc_of_middle, n);
+    }
+}
+
+static void freed_twice_in_a_row(void)
+{
+    static const size_t sizes[] = {0,      1,       16,      64,      1000,    8000,     32768,
+                                   100000, 1048576, 2097152, 3000000, 8388608, 100000000};
+    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
+        EXPECT_ABORT(free_twice, sizes[i]);
+        EXPECT_ABORT(realloc_to_zero_then_free, sizes[i]);
+        if (sizes[i] < 10 * MiB)
+            EXPECT_ABORT(free_twice_among_others, sizes[i]);
+    }
+}
+
+static void found_by_the_flush(void)
+{
+    static const size_t sizes[] = {16, 64, 200, 1000, 8000, 30000};
+    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
+        EXPECT_ABORT(free_twice_with_others_between, sizes[i]);
+        EXPECT_ABORT(free_twice_with_a_flush_between, sizes[i]);
+        EXPECT_ABORT(free_twice_in_a_thread_that_ends, sizes[i]);
+        if (sizes[i] > 16)
+            EXPECT_ABORT(free_of_inner_small, sizes[i]);
+    }
+}
+
+/* Large blocks have no stack to wait in: it is found at once. */
+static void large_blocks_freed_twice_with_others_between(void)
+{
+    for (size_t n = 256 * KiB; n <= 8 * MiB; n *= 2)
+        EXPECT_ABORT(free_twice_with_others_between, n);
+}
+
+int main(void)
+{
+    check_start("misuse");
+    culprit = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    if (!CHECK(culprit != MAP_FAILED, "mmap: %s", error_name(errno)))
+        return check_end();
+    RUN(pointers_that_were_never_blocks);
+    RUN(pointers_into_blocks);
+    RUN(freed_twice_in_a_row);
+    RUN(found_by_the_flush);
+    RUN(large_blocks_freed_twice_with_others_between);
+    return check_end();
+}

@@ -1,0 +1,56 @@
+"""The layer check passes what is right and names what is wrong."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+
+
+def check(root: Path) -> tuple[int, str]:
+    command = [sys.executable, str(ROOT / "tools/check_layers.py"), str(root)]
+    done = subprocess.run(command, capture_output=True, text=True)
+    return done.returncode, done.stdout + done.stderr
+
+
+def test_src_is_in_order() -> None:
+    status, output = check(ROOT / "src")
+    assert status == 0, output
+
+
+def test_right_includes_pass(tmp_path: Path) -> None:
+    write(tmp_path, "api/malloc.c", '#include "hakmem/hakmem.h"\n#include "front/cache.h"\n')
+    write(tmp_path, "os/os_linux.c", '#include "base/bits.h"\n#ifdef __x86_64__\n#endif\n')
+    write(tmp_path, "heap/slab.c", '#include "heap/slab.h"\n#include <a.h>\n#if CHECKS\n#endif\n')
+    assert check(tmp_path)[0] == 0
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "message"),
+    [
+        ("heap/slab.c", '#include "front/cache.h"\n', "slab.c:1: heap/ (floor 3) includes"),
+        ("base/a.h", '\n#  include "os/os.h"\n', "a.h:2: base/ (floor 0) includes"),
+        ("watch/stat.c", '#include "policy/step.h"\n', "stat.c:1: watch/ (floor 5) includes"),
+        ("policy/step.c", '#include "watch/stat.h"\n', "step.c:1: policy/ (floor 5) includes"),
+        ("back/map.c", "#include <hakmem/hakmem.h>\n", 'includes "hakmem/hakmem.h" (floor 6)'),
+        ("back/map.c", '#include "map.h"\n', 'map.c:1: includes "map.h"; write the path'),
+        ("misc/x.c", "\n", "x.c:1: 'misc' has no floor"),
+        ("heap/long.c", "\n" * 601, "long.c:601: 601 lines; a file has at most 600"),
+        ("front/cache.h", "#if defined(__aarch64__)\n", "cache.h:1: tests __aarch64__"),
+        ("life/start.c", "#ifdef __linux__\n", "start.c:1: tests __linux__"),
+    ],
+)
+def test_wrong_is_named(tmp_path: Path, name: str, text: str, message: str) -> None:
+    write(tmp_path, name, text)
+    status, output = check(tmp_path)
+    assert status == 1
+    assert message in output
+    assert output.count("\n") == 1
+
+
+def write(root: Path, name: str, text: str) -> None:
+    path = root / name
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text)

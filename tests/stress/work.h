@@ -1,0 +1,41 @@
+/* What one thread of the stress does: a sequence of operations on its own slots and on the cells of
+ * the exchange, through which blocks wander to other threads. */
+#ifndef HAKMEM_TESTS_WORK_H
+#define HAKMEM_TESTS_WORK_H
+
+#include "block.h"
+
+#include <stdatomic.h>
+
+/* Shared by all threads. The cells and the slots hold one record each at all times; a wandering
+ * block is the swap of two records. */
+struct exchange {
+    struct record *_Atomic *cells;
+    size_t n;
+    size_t large_limit;         /* bytes */
+    _Atomic size_t large_bytes; /* weight of all records; may pass the limit for a moment */
+};
+
+/* A seat is what successive threads of the same number inherit from each other. */
+struct seat {
+    struct worker worker;
+    struct randomness random;
+    struct exchange *exchange;
+    struct record **slots;
+    size_t n;
+    uint64_t received; /* blocks that came from other threads */
+    uint64_t calls;    /* calls of the allocator, without malloc_usable_size */
+    char apart[64];    /* seats of two threads share no cache line */
+};
+
+/* The same operations for the same seed, seat and generation, as far as they don't depend on what
+ * the exchange gives. */
+void seat_work(struct seat *seat, uint64_t operations);
+
+/* Frees what the slots hold. `me` may be another thread than the seat's. */
+void seat_clear(struct seat *seat, const struct worker *me);
+
+/* Frees what the exchange holds. */
+void exchange_clear(struct exchange *exchange, const struct worker *me);
+
+#endif

@@ -1,0 +1,170 @@
+/* The address map, metadata, superslabs and large blocks. */
+#include "unit.h"
+
+#include <string.h>
+#include <sys/resource.h>
+
+#include "back/large.h"
+#include "back/map.h"
+#include "back/meta.h"
+#include "back/superslab.h"
+#include "os/os.h"
+
+static void map_of_foreign(void)
+{
+    int local;
+    EXPECT_EQUAL(map_bin(NULL), BIN_FOREIGN);
+    EXPECT_EQUAL(map_bin(&local), BIN_FOREIGN);
+    EXPECT_EQUAL(map_bin((void *)(uintptr_t)map_of_foreign), BIN_FOREIGN);
+    for (unsigned bit = 0; bit < 64; bit++) {
+        EXPECT_EQUAL(map_bin((void *)((uintptr_t)1 << bit)), BIN_FOREIGN);
+        EXPECT_EQUAL(map_bin((void *)~((uintptr_t)1 << bit)), BIN_FOREIGN);
+        EXPECT(map_owner((void *)((uintptr_t)1 << bit)) == NULL);
+    }
+}
+
+static void map_of_ours(void)
+{
+    char *slices = os_map_aligned(8 * SLICE, SLICE);
+    EXPECT(slices != NULL && map_cover(slices, 8 * SLICE));
+    int owner;
+    map_set(slices + SLICE, 2, BIN_FIRST + 5, &owner);
+    EXPECT_EQUAL(map_bin(slices), BIN_FOREIGN);
+    EXPECT_EQUAL(map_bin(slices + SLICE), BIN_FIRST + 5);
+    EXPECT_EQUAL(map_bin(slices + 3 * SLICE - 16), BIN_FIRST + 5);
+    EXPECT_EQUAL(map_bin(slices + 3 * SLICE), BIN_FOREIGN);
+    EXPECT(map_owner(slices + SLICE) == &owner && map_owner(slices + 3 * SLICE) == NULL);
+    /* Not a multiple of 16, or with bits beyond the address space: never ours. */
+    for (unsigned offset = 1; offset < 16; offset++)
+        EXPECT_EQUAL(map_bin(slices + SLICE + offset), BIN_FOREIGN);
+    for (unsigned bit = 48; bit < 64; bit++)
+        EXPECT_EQUAL(map_bin((void *)((uintptr_t)(slices + SLICE) | (uintptr_t)1 << bit)),
+                     BIN_FOREIGN);
+    map_set(slices + SLICE, 2, BIN_FOREIGN, NULL);
+    EXPECT_EQUAL(map_bin(slices + SLICE), BIN_FOREIGN);
+    EXPECT(!map_cover((void *)((uintptr_t)1 << 48), SLICE));
+    os_unmap(slices, 8 * SLICE);
+}
+
+static void metadata(void)
+{
+    static char *pieces[4000];
+    static size_t sizes[4000];
+    for (int round = 0; round < 3; round++) {
+        for (int i = 0; i < 4000; i++) {
+            sizes[i] = 1 + (size_t)(next_random() % (i % 100 == 0 ? META_MOST : 600));
+            pieces[i] = meta_take(sizes[i]);
+            EXPECT(pieces[i] != NULL && (uintptr_t)pieces[i] % CACHE_LINE == 0);
+            EXPECT_EQUAL(map_bin(pieces[i]), BIN_FOREIGN);
+            memset(pieces[i], i & 0xff, sizes[i]);
+        }
+        for (int i = 0; i < 4000; i++) {
+            for (size_t j = 0; j < sizes[i]; j++)
+                EXPECT_EQUAL((unsigned char)pieces[i][j], i & 0xff);
+            meta_give(pieces[i], sizes[i]);
+        }
+    }
+    /* What is given back serves again. */
+    EXPECT(meta_mapped() <= 8 * MiB);
+}
+
+#define RUNS 300
+
+static void slices(void)
+{
+    static char *runs[RUNS];
+    static size_t lengths[RUNS];
+    static struct superslab *homes[RUNS];
+    for (int step = 0; step < 30000; step++) {
+        unsigned i = (unsigned)(next_random() % RUNS);
+        if (runs[i] != NULL) {
+            EXPECT_EQUAL(runs[i][0], (char)i);
+            EXPECT_EQUAL(runs[i][lengths[i] * SLICE - 1], (char)i);
+            size_t more = next_random() % 4;
+            if (more > 0 && step % 7 == 0 && slices_extend(homes[i], runs[i], lengths[i], more))
+                lengths[i] += more;
+            slices_give(homes[i], runs[i], lengths[i]);
+            runs[i] = NULL;
+            continue;
+        }
+        lengths[i] = 1 + (size_t)(next_random() % (step % 5 == 0 ? 64 : 6));
+        size_t align = (size_t)1 << next_random() % (step % 3 == 0 ? 7 : 1);
+        bool zero;
+        runs[i] = slices_take(lengths[i], align, &zero, &homes[i]);
+        EXPECT(runs[i] != NULL);
+        EXPECT_EQUAL((uintptr_t)runs[i] % (align * SLICE), 0);
+        EXPECT(runs[i] >= homes[i]->base);
+        EXPECT(runs[i] + lengths[i] * SLICE <= homes[i]->base + SUPERSLAB);
+        if (zero)
+            for (size_t j = 0; j < lengths[i]; j++)
+                EXPECT_EQUAL(runs[i][j * SLICE], 0);
+        runs[i][0] = runs[i][lengths[i] * SLICE - 1] = (char)i;
+    }
+    for (unsigned i = 0; i < RUNS; i++)
+        if (runs[i] != NULL)
+            slices_give(homes[i], runs[i], lengths[i]);
+}
+
+static void large(void)
+{
+    static const size_t sizes[] = {32769,           65536,   65537,   1 << 20, RUN_MOST,
+                                   RUN_MOST + 1, 3 << 20, 5 << 20, 9 << 20};
+    bool zero;
+    for (unsigned i = 0; i < sizeof sizes / sizeof sizes[0]; i++)
+        for (size_t align = 16; align <= 64 * MiB; align *= 4) {
+            char *p = large_take(sizes[i], align, &zero);
+            EXPECT(p != NULL);
+            EXPECT_EQUAL((uintptr_t)p % align, 0);
+            unsigned bin = map_bin(p);
+            EXPECT(bin == BIN_LARGE || bin == BIN_HUGE);
+            EXPECT(large_usable(p, bin) >= sizes[i]);
+            if (zero)
+                EXPECT(p[0] == 0 && p[sizes[i] - 1] == 0);
+            p[0] = p[sizes[i] - 1] = 1;
+            EXPECT_EQUAL(large_usable(p + 16, bin), 0);
+            EXPECT_EQUAL(large_give(p + 16, bin), MISUSE_INTERIOR);
+            EXPECT_EQUAL(large_give(p, bin), MISUSE_NONE);
+            EXPECT_EQUAL(map_bin(p), BIN_FOREIGN);
+        }
+    /* Content moves with a block that is resized. */
+    char *p = large_take(3 * MiB, 1, &zero);
+    memset(p, 7, 3 * MiB);
+    for (size_t size = 4 * MiB; size < 200 * MiB; size += size / 2) {
+        char *q = large_resize(p, BIN_HUGE, size);
+        EXPECT(q != NULL);
+        p = q;
+        EXPECT(p[0] == 7 && p[3 * MiB - 1] == 7 && large_usable(p, BIN_HUGE) >= size);
+        p[size - 1] = 1;
+    }
+    EXPECT_EQUAL(large_give(p, BIN_HUGE), MISUSE_NONE);
+}
+
+static void without_memory(void)
+{
+    struct rlimit limit = {0, 0}, before;
+    getrlimit(RLIMIT_AS, &before);
+    limit.rlim_max = before.rlim_max;
+    bool zero;
+    char *kept = large_take(100 * KiB, 1, &zero);
+    EXPECT(setrlimit(RLIMIT_AS, &limit) == 0);
+    EXPECT(large_take(500 * MiB, 1, &zero) == NULL);
+    EXPECT(os_map_aligned(SUPERSLAB, SUPERSLAB) == NULL);
+    EXPECT(setrlimit(RLIMIT_AS, &before) == 0);
+    char *p = large_take(500 * MiB, 1, &zero);
+    EXPECT(p != NULL);
+    EXPECT_EQUAL(large_give(p, map_bin(p)), MISUSE_NONE);
+    EXPECT_EQUAL(large_give(kept, map_bin(kept)), MISUSE_NONE);
+}
+
+int main(void)
+{
+    os_start();
+    map_of_foreign();
+    map_of_ours();
+    metadata();
+    slices();
+    large();
+    without_memory();
+    puts("6 passed, 0 failed");
+    return 0;
+}

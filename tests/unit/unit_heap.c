@@ -1,0 +1,187 @@
+/* Classes, slabs, shards, the transfer cache, a thread's cache. */
+#include "unit.h"
+
+#include <pthread.h>
+#include <string.h>
+
+#include "back/superslab.h"
+#include "front/cache.h"
+#include "heap/classes.h"
+#include "heap/shard.h"
+#include "heap/slab.h"
+#include "heap/transfer.h"
+
+static void classes(void)
+{
+    for (size_t n = 0; n <= CLASS_MOST; n++) {
+        unsigned cls = class_of(n);
+        EXPECT(cls < CLASSES && size_classes[cls].size >= n);
+        if (cls > 0)
+            EXPECT(size_classes[cls - 1].size < n);
+        EXPECT_EQUAL(class_place(n), (BIN_FIRST + cls) * BIN_BYTES);
+    }
+}
+
+static void one_slab(unsigned cls)
+{
+    const struct size_class *c = &size_classes[cls];
+    static uint64_t room[1 + 4096 / 64 + sizeof(struct slab) / 8];
+    EXPECT(slab_bytes(c) <= sizeof room);
+    struct slab *slab = (struct slab *)room;
+    char *base = (char *)(uintptr_t)0x100000000; /* never touched */
+    slab_init(slab, cls, base, NULL);
+
+    static void *blocks[4096 + 1];
+    void **end = blocks + c->blocks;
+    EXPECT_EQUAL(slab_take(slab, end, c->blocks), c->blocks);
+    EXPECT_EQUAL(slab->free, 0);
+    EXPECT_EQUAL(slab->summary, 0);
+    for (unsigned i = 0; i < c->blocks; i++)
+        EXPECT(blocks[i] == base + (size_t)(c->blocks - 1 - i) * c->size);
+
+    /* Every address: a block's start, or not. */
+    for (size_t offset = 0; offset < c->slices * SLICE; offset += 8) {
+        bool begins = offset % c->size == 0 && offset / c->size < c->blocks;
+        EXPECT_EQUAL(slab_check(slab, base + offset), begins ? MISUSE_NONE : MISUSE_INTERIOR);
+    }
+    /* Back in any order, out again lowest first. */
+    for (unsigned i = 0; i < c->blocks; i++) {
+        unsigned j = i + (unsigned)(next_random() % (c->blocks - i));
+        void *swap = blocks[i];
+        blocks[i] = blocks[j];
+        blocks[j] = swap;
+        EXPECT_EQUAL(slab_put(slab, blocks[i]), MISUSE_NONE);
+        EXPECT_EQUAL(slab_put(slab, blocks[i]), MISUSE_DOUBLE_FREE);
+        if (c->size > 16)
+            EXPECT_EQUAL(slab_put(slab, (char *)blocks[i] + 16), MISUSE_INTERIOR);
+    }
+    EXPECT_EQUAL(slab->free, c->blocks);
+    char *last = NULL;
+    for (unsigned left = c->blocks; left > 0;) {
+        unsigned n = 1 + (unsigned)(next_random() % 100);
+        size_t got = slab_take(slab, blocks + n, n);
+        EXPECT_EQUAL(got, n < left ? n : left);
+        for (size_t i = 0; i < got; i++) {
+            EXPECT((char *)blocks[n - 1 - i] > last || last == NULL);
+            last = blocks[n - 1 - i];
+        }
+        left -= (unsigned)got;
+    }
+    EXPECT_EQUAL(slab_take(slab, blocks + 1, 1), 0);
+}
+
+#define BLOCKS 30000
+
+static void one_shard(void)
+{
+    static void *blocks[BLOCKS];
+    size_t before = superslabs_mapped();
+    for (unsigned cls = 0; cls < CLASSES; cls += 9) {
+        size_t size = size_classes[cls].size;
+        size_t n = size > 1024 ? 1000 : BLOCKS;
+        for (size_t left = n, got; left > 0; left -= got) {
+            got = shard_take(0, cls, blocks + left, left);
+            EXPECT(got > 0);
+        }
+        for (size_t i = 0; i < n; i++) {
+            EXPECT_EQUAL(map_bin(blocks[i]), BIN_FIRST + cls);
+            EXPECT_EQUAL(shards_check(blocks[i]), MISUSE_NONE);
+            *(size_t *)blocks[i] = i;
+        }
+        for (size_t i = 0; i < n; i++)
+            EXPECT_EQUAL(*(size_t *)blocks[i], i);
+        /* A wrong one in a batch is found; the others go back all the same. */
+        void *batch[3] = {blocks[0], blocks[0], blocks[1]};
+        struct finding found = shards_put(batch, 3);
+        EXPECT_EQUAL(found.what, MISUSE_DOUBLE_FREE);
+        EXPECT(found.where == blocks[0]);
+        found = shards_put(blocks + 2, n - 2);
+        EXPECT_EQUAL(found.what, MISUSE_NONE);
+        EXPECT_EQUAL(map_bin(blocks[0]), BIN_FOREIGN);
+    }
+    EXPECT(superslabs_mapped() <= before + 8);
+}
+
+static void transfer(void)
+{
+    static void *blocks[100], *out[200];
+    for (size_t i = 0; i < 100; i++)
+        blocks[i] = (void *)(0x1000 + 16 * i);
+    EXPECT_EQUAL(transfer_take(3, out + 200, 200), 0);
+    EXPECT_EQUAL(transfer_put(3, blocks, 100), 100);
+    EXPECT_EQUAL(transfer_take(3, out + 60, 60), 60);
+    EXPECT_EQUAL(transfer_take(3, out + 200, 140), 40);
+    uintptr_t sum = 0;
+    for (size_t i = 0; i < 60; i++)
+        sum += (uintptr_t)out[i];
+    for (size_t i = 160; i < 200; i++)
+        sum += (uintptr_t)out[i];
+    EXPECT_EQUAL(sum, 100 * 0x1000 + 16 * 99 * 50);
+    /* Bounded. */
+    size_t put = 0, more;
+    while ((more = transfer_put(3, blocks, 100)) > 0)
+        put += more;
+    EXPECT(put * size_classes[3].size <= 1 * MiB);
+    while (transfer_take(3, out + 200, 200) > 0)
+        ;
+}
+
+/* Blocks through a cache: each once, however full and empty the stacks become. */
+static void one_cache(void)
+{
+    struct cache *cache = cache_new();
+    EXPECT(cache != NULL);
+    size_t living = caches_living();
+    static char *held[BLOCKS];
+    static unsigned char cls_of[BLOCKS];
+    size_t count = 0;
+    for (int step = 0; step < 400000; step++) {
+        bool grow = (step / 40000) % 2 == 0 ? next_random() % 4 != 0 : next_random() % 4 == 0;
+        if (grow && count < BLOCKS) {
+            unsigned cls = (unsigned)(next_random() % 30);
+            char *p = cache_pop(cache, (BIN_FIRST + cls) * BIN_BYTES);
+            if (p == NULL)
+                p = cache_refill(cache, cls);
+            EXPECT(p != NULL);
+            EXPECT_EQUAL(map_bin(p), BIN_FIRST + cls);
+            memset(p, (int)cls + 1, size_classes[cls].size);
+            held[count] = p;
+            cls_of[count++] = (unsigned char)cls;
+        } else if (count > 0) {
+            size_t i = next_random() % count;
+            unsigned cls = cls_of[i];
+            for (size_t j = 0; j < size_classes[cls].size; j++)
+                EXPECT_EQUAL(held[i][j], cls + 1);
+            if (!cache_push(cache, map_place(held[i]), held[i])) {
+                EXPECT_EQUAL(cache_flush(cache, cls).what, MISUSE_NONE);
+                EXPECT(cache_push(cache, map_place(held[i]), held[i]));
+            }
+            EXPECT(!cache_push(cache, map_place(held[i]), held[i])); /* twice in a row */
+            held[i] = held[--count];
+            cls_of[i] = cls_of[count];
+        }
+    }
+    for (size_t i = 0; i < count; i++)
+        if (!cache_push(cache, map_place(held[i]), held[i])) {
+            EXPECT_EQUAL(cache_flush(cache, cls_of[i]).what, MISUSE_NONE);
+            EXPECT(cache_push(cache, map_place(held[i]), held[i]));
+        }
+    EXPECT_EQUAL(cache_delete(cache).what, MISUSE_NONE);
+    EXPECT_EQUAL(caches_living(), living - 1);
+    for (size_t i = 0; i < count; i++)
+        EXPECT(shards_check(held[i]) != MISUSE_NONE);
+}
+
+int main(void)
+{
+    os_start();
+    shards_start(4);
+    classes();
+    for (unsigned cls = 0; cls < CLASSES; cls++)
+        one_slab(cls);
+    one_shard();
+    transfer();
+    one_cache();
+    puts("5 passed, 0 failed");
+    return 0;
+}
