@@ -2,20 +2,37 @@
 
 #include "os/os.h"
 
-struct map map;
-const uintptr_t map_beyond = MAP_REGIONS;
+#define REGION_BITS 32
+#define REGIONS 0x10000u /* 48 bits of address */
+#define REGION_SLICES ((size_t)1 << (REGION_BITS - SLICE_BITS))
 
-static struct lock map_lock; /* protects the making of leaves */
+struct map_leaf {
+    void *owners[REGION_SLICES];    /* atomic; changes under the lock of what it names */
+    uint16_t places[REGION_SLICES]; /* atomic */
+};
+
+uintptr_t window_base;
+uint16_t window_places[WINDOW_SLICES];
+const uintptr_t window_nowhere = 0; /* superslabs leave the window's first slices out */
+
+static struct map_leaf *root[REGIONS]; /* atomic; set once, under the lock */
+static struct lock map_lock;
 
 static struct map_leaf *leaf_at(uintptr_t address)
 {
-    intptr_t distance = load_acquire(&map.root[map_region(address & ~(uintptr_t)15)]);
-    if (distance == 0)
-        return NULL;
-    return (struct map_leaf *)((char *)map.nothing + distance);
+    uintptr_t region = address >> REGION_BITS;
+    return region < REGIONS ? load_acquire(&root[region]) : NULL;
 }
 
 static size_t slice_in_leaf(uintptr_t address) { return (uint32_t)address >> SLICE_BITS; }
+
+unsigned map_bin(const void *p)
+{
+    struct map_leaf *leaf = leaf_at((uintptr_t)p);
+    if (leaf == NULL || (uintptr_t)p % 16 != 0)
+        return BIN_FOREIGN;
+    return load_relaxed(&leaf->places[slice_in_leaf((uintptr_t)p)]) / BIN_BYTES;
+}
 
 void *map_owner(const void *p)
 {
@@ -25,36 +42,38 @@ void *map_owner(const void *p)
 
 bool map_cover(const void *start, size_t length)
 {
-    uintptr_t first = (uintptr_t)start >> MAP_REGION_BITS;
-    uintptr_t last = ((uintptr_t)start + length - 1) >> MAP_REGION_BITS;
-    if (last >= MAP_REGIONS)
+    uintptr_t first = (uintptr_t)start >> REGION_BITS;
+    uintptr_t last = ((uintptr_t)start + length - 1) >> REGION_BITS;
+    if (last >= REGIONS)
         return false;
-    for (uintptr_t region = first; region <= last; region++) {
-        if (load_relaxed(&map.root[region]) != 0)
+    bool covered = true;
+    for (uintptr_t region = first; region <= last && covered; region++) {
+        if (load_acquire(&root[region]) != NULL)
             continue;
         lock_take(&map_lock);
-        if (map.root[region] == 0) {
-            char *leaf = os_map(round_up(sizeof(struct map_leaf), os_page));
-            if (leaf == NULL) {
-                lock_release(&map_lock);
-                return false;
+        if (root[region] == NULL) {
+            struct map_leaf *leaf = os_map(round_up(sizeof *leaf, os_page));
+            covered = leaf != NULL;
+            if (covered) {
+                os_name(leaf, sizeof *leaf, "hakmem: map");
+                store_release(&root[region], leaf);
             }
-            os_name(leaf, sizeof(struct map_leaf), "hakmem: map");
-            store_release(&map.root[region], leaf - (char *)map.nothing);
         }
         lock_release(&map_lock);
     }
-    return true;
+    return covered;
 }
 
 void map_set(const void *start, size_t slices, unsigned bin, void *owner)
 {
     uintptr_t address = (uintptr_t)start;
+    uint16_t place = (uint16_t)(bin * BIN_BYTES);
     for (size_t i = 0; i < slices; i++, address += SLICE) {
         struct map_leaf *leaf = leaf_at(address);
-        size_t slice = slice_in_leaf(address);
-        store_release(&leaf->owners[slice], owner);
-        store_relaxed(&leaf->places[slice], (uint16_t)(bin * BIN_BYTES));
+        store_release(&leaf->owners[slice_in_leaf(address)], owner);
+        store_relaxed(&leaf->places[slice_in_leaf(address)], place);
+        if (address - window_base < WINDOW)
+            store_relaxed(&window_places[(address - window_base) / SLICE], place);
     }
 }
 

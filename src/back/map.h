@@ -1,15 +1,15 @@
 /* The address map: what lies at an address.
  *
- * Two bytes per 64 KiB slice say which bin takes a block that is freed there; one pointer per slice
- * names the descriptor behind it. A root in zeroed static memory leads to leaves of 4 GiB each,
- * mapped when the first slice in them is used.
+ * Superslabs lie in a window of 256 GiB of address space, chosen at start. For it there is one flat
+ * table: two bytes per 64 KiB slice say which bin takes a block that is freed there. It is zeroed
+ * static memory of which only what is used is ever touched, so an address that was never ours reads
+ * 0 with no test and before anything was set up, and no pointer that is looked up is dereferenced.
  *
- * A root entry is the leaf's distance from a leaf of zeroes in the map itself, so zero, which static
- * memory is at the start, leads to that one: an address that was never ours reads 0 with no test
- * and before anything was set up. No pointer that is looked up is ever dereferenced.
+ * For any address, in the window or not, a root leads to leaves of 4 GiB each, mapped when the
+ * first slice in them is used, with the bin and the descriptor of each slice.
  *
- *   free -> map_place          2 loads, no branch
- *   door, flush -> map_owner   the descriptor
+ *   free -> map_place                  1 load behind p, no branch
+ *   door, flush -> map_bin, map_owner  the same for any address, and the descriptor
  */
 #ifndef HAKMEM_BACK_MAP_H
 #define HAKMEM_BACK_MAP_H
@@ -30,50 +30,27 @@
 #define BIN_HUGE 2    /* a mapping of its own; the owner is its struct huge */
 #define BIN_FIRST 4   /* class 0; 3 is kept for watched blocks */
 
-#define MAP_REGION_BITS 32
-#define MAP_REGIONS 0x10000u /* 48 bits of address */
-#define MAP_SLICES ((size_t)1 << (MAP_REGION_BITS - SLICE_BITS))
+#define WINDOW (256 * GiB)
+#define WINDOW_SLICES (WINDOW / SLICE)
 
-struct map_leaf {
-    uint16_t places[MAP_SLICES]; /* atomic */
-    void *owners[MAP_SLICES];    /* atomic; changes under the lock of what it names */
-};
+extern uintptr_t window_base HIDDEN;                   /* constant after start */
+extern uint16_t window_places[WINDOW_SLICES] HIDDEN;   /* atomic */
+extern const uintptr_t window_nowhere HIDDEN;          /* a slice that stays "foreign" */
 
-struct map {
-    /* Read without atomics on the fast path: whoever has a block has seen its region's entry. The
-     * last one stays zero. */
-    intptr_t root[MAP_REGIONS + 1];
-    uint16_t nothing[MAP_SLICES]; /* the leaf of all that was never ours: places only */
-};
-
-extern struct map map HIDDEN;
-
-/* MAP_REGIONS, from memory: one instruction less than from the code. */
-extern const uintptr_t map_beyond HIDDEN;
-
-/* An address that is not a multiple of 16, or beyond the address space, counts as never ours: the
- * rotation brings its low bits to the top, where they lead beyond the last region. */
-FAST uintptr_t map_region(uintptr_t address)
-{
-    uintptr_t region = (address >> 4 | address << 60) >> (MAP_REGION_BITS - 4);
-    return likely(region < MAP_REGIONS) ? region : map_beyond;
-}
-
-/* The place of the bin that the slice at p names. */
+/* The place of the bin that the slice at p names; "foreign" outside the window, and for a p that is
+ * no multiple of 16: the rotation brings its low bits to the top, where they lead beyond the table.
+ */
 FAST size_t map_place(const void *p)
 {
-    uintptr_t address = (uintptr_t)p;
-    const char *leaf = (const char *)map.nothing;
-    FORGET(leaf);
-    const struct map *m = (const struct map *)(leaf - offsetof(struct map, nothing));
-    leaf += m->root[map_region(address)];
-    FORGET(leaf);
-    return load_relaxed(&((const uint16_t *)leaf)[(uint32_t)address >> SLICE_BITS]);
+    uintptr_t offset = (uintptr_t)p - window_base;
+    uintptr_t slice = (offset >> 4 | offset << 60) >> (SLICE_BITS - 4);
+    slice = likely(slice < WINDOW_SLICES) ? slice : window_nowhere;
+    return load_relaxed(&window_places[slice]);
 }
 
-static inline unsigned map_bin(const void *p) { return (unsigned)(map_place(p) / BIN_BYTES); }
-
-/* The descriptor of the slice at p, null where nothing of ours begins. */
+/* The bin and the descriptor of the slice at p, any address: "foreign" and null where nothing of
+ * ours begins. */
+unsigned map_bin(const void *p);
 void *map_owner(const void *p);
 
 /* Makes room for entries of [start, start + length); false without memory. */

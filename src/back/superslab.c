@@ -60,15 +60,82 @@ static void relist_larger(struct superslab *s, unsigned first, unsigned n)
         relist(s, end - begin);
 }
 
+/* ---- where superslabs lie ---- */
+
+#define SLOTS (WINDOW / SUPERSLAB)
+#define SLOT_TRIES 16
+
+static uint64_t slots_taken[SLOTS / 64] = {1}; /* slot 0 stays empty; lock: superslabs */
+static size_t slots_full;                      /* words before this one are full; same lock */
+static bool slots_usable;                      /* same lock */
+
+/* Between the program, low or at 0x55..., and the libraries at 0x7f... there is nothing. */
+#define WINDOW_LOWEST ((uintptr_t)16 << 40)
+#define WINDOW_CHOICES ((uintptr_t)16 << 40)
+
+void superslabs_start(uint64_t random)
+{
+    window_base = WINDOW_LOWEST + random % (WINDOW_CHOICES / SUPERSLAB) * SUPERSLAB;
+    slots_usable = true;
+}
+
+/* Maps a superslab in the lowest free slot of the window. */
+static char *superslab_map_in_window(void)
+{
+    for (int tries = 0; tries < SLOT_TRIES && slots_usable; tries++) {
+        while (slots_full < SLOTS / 64 && slots_taken[slots_full] == ~(uint64_t)0)
+            slots_full++;
+        if (slots_full == SLOTS / 64)
+            return NULL;
+        unsigned bit = lowest_bit(~slots_taken[slots_full]);
+        bool occupied;
+        uintptr_t address = window_base + (slots_full * 64 + bit) * SUPERSLAB;
+        char *base = os_map_at(address, SUPERSLAB, &occupied);
+        if (base == NULL && !occupied)
+            return NULL;
+        slots_taken[slots_full] |= (uint64_t)1 << bit;
+        if (base != NULL)
+            return base;
+    }
+    return NULL;
+}
+
+/* Where the window can't be had (a kernel with less address space, a program that runs under a
+ * tool), superslabs lie where the kernel puts them, which is downwards from the first one. The
+ * window is laid there while it is empty; what lies outside is found on the slow path. */
+static char *superslab_map_anywhere(void)
+{
+    char *base = os_map_aligned(SUPERSLAB, SUPERSLAB);
+    if (base != NULL && slots_usable && load_relaxed(&mapped) == 0) {
+        slots_usable = false;
+        window_base = (uintptr_t)base > WINDOW ? (uintptr_t)base + SUPERSLAB - WINDOW : 0;
+    }
+    return base;
+}
+
+static void superslab_unmapped(const char *base)
+{
+    uintptr_t slot = ((uintptr_t)base - window_base) / SUPERSLAB;
+    if (slots_usable && slot < SLOTS) {
+        slots_taken[slot / 64] &= ~((uint64_t)1 << slot % 64);
+        if (slot / 64 < slots_full)
+            slots_full = slot / 64;
+    }
+}
+
+/* ---- superslabs ---- */
+
 static struct superslab *superslab_new(void)
 {
     struct superslab *s = meta_take(sizeof *s);
     if (s == NULL)
         return NULL;
-    char *base = os_map_aligned(SUPERSLAB, SUPERSLAB);
+    char *base = superslab_map_in_window();
+    if (base == NULL)
+        base = superslab_map_anywhere();
     if (base == NULL || !map_cover(base, SUPERSLAB)) {
-        if (base != NULL)
-            os_unmap(base, SUPERSLAB);
+        if (base != NULL && os_unmap(base, SUPERSLAB))
+            superslab_unmapped(base);
         meta_give(s, sizeof *s);
         return NULL;
     }
@@ -179,6 +246,7 @@ void slices_give(struct superslab *s, void *start, size_t n)
     if (s->free == ~(uint64_t)0) {
         if (retained > policy.retain_slices && os_unmap(s->base, SUPERSLAB)) {
             retained -= count_bits(s->touched);
+            superslab_unmapped(s->base);
             sub_relaxed(&mapped, 1);
             unlist(s);
             gone = true;

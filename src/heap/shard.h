@@ -20,8 +20,8 @@ unsigned shard_join(void);
 void shard_leave(unsigned shard);
 
 /* Takes up to n blocks of a class, lowest address first, and stores them to the places before
- * `end` as slab_take does. Fewer than n, even none, only without memory or when the shard's partial
- * slabs gave some. Returns how many. */
+ * `end` as slab_take does. Fewer than n when the slabs begun hold no more: a new one is begun only
+ * for the first block. None only without memory. Returns how many. */
 size_t shard_take(unsigned shard, unsigned cls, void **end, size_t n);
 
 /* Frees n blocks of any shards. What is no taken block is left out; the first such is returned. */

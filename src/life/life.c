@@ -45,6 +45,7 @@ COLD struct cache *thread_cache(void)
         lock_take(&start_lock);
         if (!started) {
             os_start();
+            superslabs_start(os_random());
             shards_start(os_cpus());
             first = true;
             store_release(&started, true);

@@ -17,6 +17,9 @@ void *os_map(size_t length);
 /* The same at a multiple of `align`, a power of two of at least a page. */
 void *os_map_aligned(size_t length, size_t align);
 
+/* The same at this address and no other; null also where something else is: then `*occupied`. */
+void *os_map_at(uintptr_t address, size_t length, bool *occupied);
+
 /* The same between two pages that may not be touched. The guards are not part of the length. */
 void *os_map_guarded(size_t length);
 
@@ -38,6 +41,9 @@ void os_small_pages(void *start, size_t length);
 
 /* Names a region in /proc/PID/maps where the kernel can; `name` lives as long as the mapping. */
 void os_name(void *start, size_t length, const char *name);
+
+/* A number that an attacker can't guess, as far as the kernel has one. */
+uint64_t os_random(void);
 
 /* CPUs that this process may run on, at least 1. */
 unsigned os_cpus(void);

@@ -59,6 +59,22 @@ void *os_map_aligned(size_t length, size_t align)
     return aligned;
 }
 
+void *os_map_at(uintptr_t address, size_t length, bool *occupied)
+{
+    int saved = errno;
+    void *wanted = (void *)address;
+    void *start = mmap(wanted, length, PROT_READ | PROT_WRITE,
+                       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE, -1, 0);
+    *occupied = start == MAP_FAILED ? errno == EEXIST : start != wanted;
+    errno = saved;
+    if (start == wanted)
+        return start;
+    /* A kernel that doesn't know the flag takes the address for a hint. */
+    if (start != MAP_FAILED)
+        os_unmap(start, length);
+    return NULL;
+}
+
 void *os_map_guarded(size_t length)
 {
     char *start = map(length + 2 * os_page, PROT_NONE);
@@ -127,6 +143,16 @@ void os_name(void *start, size_t length, const char *name)
     if (prctl(PR_SET_VMA, PR_SET_VMA_ANON_NAME, start, length, name) != 0)
         __atomic_store_n(&refused, true, __ATOMIC_RELAXED);
     errno = saved;
+}
+
+uint64_t os_random(void)
+{
+    int saved = errno;
+    uint64_t number;
+    if (syscall(SYS_getrandom, &number, sizeof number, 1 /* GRND_NONBLOCK */) != sizeof number)
+        number = (uintptr_t)&number >> 4; /* where the stack is, which is random too */
+    errno = saved;
+    return number;
 }
 
 unsigned os_cpus(void)

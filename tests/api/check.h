@@ -20,6 +20,17 @@
 #include <stdint.h>
 #include <string.h>
 
+#define CHECK_UNDER_THREAD_SANITIZER 0
+#if defined(__SANITIZE_THREAD__)
+#undef CHECK_UNDER_THREAD_SANITIZER
+#define CHECK_UNDER_THREAD_SANITIZER 1
+#elif defined(__has_feature)
+#if __has_feature(thread_sanitizer)
+#undef CHECK_UNDER_THREAD_SANITIZER
+#define CHECK_UNDER_THREAD_SANITIZER 1
+#endif
+#endif
+
 #ifdef __cplusplus
 extern "C" {
 #endif

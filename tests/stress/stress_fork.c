@@ -185,6 +185,8 @@ int main(int argc, char **argv)
     read_options(argc, argv);
     show_malloc_in_force("stress_fork", run.in_force);
     watchdog((unsigned)run.timeout);
+    /* The allocator's own handlers first: tests/api/fork.c has the other order. */
+    do_free(do_malloc(1));
     if (pthread_atfork(before_fork, after_fork, after_fork) != 0)
         fail("pthread_atfork failed");
 

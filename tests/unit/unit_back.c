@@ -19,6 +19,8 @@ static void map_of_foreign(void)
     for (unsigned bit = 0; bit < 64; bit++) {
         EXPECT_EQUAL(map_bin((void *)((uintptr_t)1 << bit)), BIN_FOREIGN);
         EXPECT_EQUAL(map_bin((void *)~((uintptr_t)1 << bit)), BIN_FOREIGN);
+        EXPECT_EQUAL(map_place((void *)((uintptr_t)1 << bit)), 0);
+        EXPECT_EQUAL(map_place((void *)~((uintptr_t)1 << bit)), 0);
         EXPECT(map_owner((void *)((uintptr_t)1 << bit)) == NULL);
     }
 }
@@ -28,20 +30,30 @@ static void map_of_ours(void)
     char *slices = os_map_aligned(8 * SLICE, SLICE);
     EXPECT(slices != NULL && map_cover(slices, 8 * SLICE));
     int owner;
+    uintptr_t window = window_base;
+    window_base = (uintptr_t)slices - 100 * SLICE;
     map_set(slices + SLICE, 2, BIN_FIRST + 5, &owner);
+    EXPECT_EQUAL(map_place(slices + SLICE), (BIN_FIRST + 5) * BIN_BYTES);
+    EXPECT_EQUAL(map_place(slices + 3 * SLICE), 0);
     EXPECT_EQUAL(map_bin(slices), BIN_FOREIGN);
     EXPECT_EQUAL(map_bin(slices + SLICE), BIN_FIRST + 5);
     EXPECT_EQUAL(map_bin(slices + 3 * SLICE - 16), BIN_FIRST + 5);
     EXPECT_EQUAL(map_bin(slices + 3 * SLICE), BIN_FOREIGN);
     EXPECT(map_owner(slices + SLICE) == &owner && map_owner(slices + 3 * SLICE) == NULL);
     /* Not a multiple of 16, or with bits beyond the address space: never ours. */
-    for (unsigned offset = 1; offset < 16; offset++)
+    for (unsigned offset = 1; offset < 16; offset++) {
         EXPECT_EQUAL(map_bin(slices + SLICE + offset), BIN_FOREIGN);
-    for (unsigned bit = 48; bit < 64; bit++)
-        EXPECT_EQUAL(map_bin((void *)((uintptr_t)(slices + SLICE) | (uintptr_t)1 << bit)),
-                     BIN_FOREIGN);
+        EXPECT_EQUAL(map_place(slices + SLICE + offset), 0);
+    }
+    for (unsigned bit = 48; bit < 64; bit++) {
+        void *beyond = (void *)((uintptr_t)(slices + SLICE) | (uintptr_t)1 << bit);
+        EXPECT_EQUAL(map_bin(beyond), BIN_FOREIGN);
+        EXPECT_EQUAL(map_place(beyond), 0);
+    }
     map_set(slices + SLICE, 2, BIN_FOREIGN, NULL);
     EXPECT_EQUAL(map_bin(slices + SLICE), BIN_FOREIGN);
+    EXPECT_EQUAL(map_place(slices + SLICE), 0);
+    window_base = window;
     EXPECT(!map_cover((void *)((uintptr_t)1 << 48), SLICE));
     os_unmap(slices, 8 * SLICE);
 }
@@ -159,6 +171,7 @@ static void without_memory(void)
 int main(void)
 {
     os_start();
+    superslabs_start(42);
     map_of_foreign();
     map_of_ours();
     metadata();

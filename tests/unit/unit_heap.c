@@ -175,6 +175,7 @@ static void one_cache(void)
 int main(void)
 {
     os_start();
+    superslabs_start(42);
     shards_start(4);
     classes();
     for (unsigned cls = 0; cls < CLASSES; cls++)
