@@ -44,8 +44,8 @@ FAST void *new_fast(size_t n)
 {
     if (unlikely(n > CLASS_MOST))
         return new_slow(n, 1);
-    void *p = cache_pop(cache_mine, class_place(n));
-    return likely(p != nullptr) ? p : new_slow(n, 1);
+    void *p;
+    return likely(cache_pop(cache_mine, class_place(n), &p)) ? p : new_slow(n, 1);
 }
 
 FAST void delete_fast(void *p)

@@ -16,8 +16,8 @@ EXPORT void *hakmem_malloc(size_t n)
 {
     if (unlikely(n > CLASS_MOST))
         return slow_malloc(n);
-    void *p = cache_pop(cache_mine, class_place(n));
-    return likely(p != NULL) ? p : slow_malloc(n);
+    void *p;
+    return likely(cache_pop(cache_mine, class_place(n), &p)) ? p : slow_malloc(n);
 }
 
 EXPORT void hakmem_free(void *p)
@@ -31,8 +31,8 @@ EXPORT void *hakmem_calloc(size_t count, size_t size)
     size_t n;
     if (unlikely(__builtin_mul_overflow(count, size, &n)) || unlikely(n > CLASS_MOST))
         return slow_calloc(__builtin_mul_overflow(count, size, &n) ? SIZE_MAX : n);
-    void *p = cache_pop(cache_mine, class_place(n));
-    return likely(p != NULL) ? memset(p, 0, n) : slow_calloc(n);
+    void *p;
+    return likely(cache_pop(cache_mine, class_place(n), &p)) ? memset(p, 0, n) : slow_calloc(n);
 }
 
 EXPORT void *hakmem_realloc(void *p, size_t n) { return slow_realloc(p, n); }

@@ -26,8 +26,10 @@ static void *class_take(unsigned cls)
 {
     struct cache *cache = thread_cache();
     if (likely(cache != NULL)) {
-        void *p = cache_pop(cache, (BIN_FIRST + cls) * BIN_BYTES);
-        return p != NULL ? p : cache_refill(cache, cls);
+        void *p;
+        if (cache_pop(cache, (BIN_FIRST + cls) * BIN_BYTES, &p))
+            return p;
+        return cache_refill(cache, cls);
     }
     void *p = NULL;
     return shard_take(0, cls, &p + 1, 1) == 1 ? p : NULL;
@@ -68,13 +70,12 @@ static void class_give(unsigned cls, void *p)
         report(shards_put(&p, 1));
         return;
     }
-    size_t place = (BIN_FIRST + cls) * BIN_BYTES;
-    if (cache_push(cache, place, p))
-        return;
-    if (*cache->bins[BIN_FIRST + cls].top == p)
+    const struct bin *bin = &cache->bins[BIN_FIRST + cls];
+    if (*bin->top == p)
         report_misuse("free", MISUSE_DOUBLE_FREE, p);
-    report(cache_flush(cache, cls));
-    cache_push(cache, place, p);
+    if (bin->top >= bin->limit)
+        report(cache_flush(cache, cls));
+    cache_push_checked(cache, cls, p);
 }
 
 static _Noreturn void report_foreign(const char *function, const void *p)

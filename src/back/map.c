@@ -11,9 +11,8 @@ struct map_leaf {
     uint16_t places[REGION_SLICES]; /* atomic */
 };
 
-uintptr_t window_base;
+void *window_base;
 uint16_t window_places[WINDOW_SLICES];
-const uintptr_t window_nowhere = 0; /* superslabs leave the window's first slices out */
 
 static struct map_leaf *root[REGIONS]; /* atomic; set once, under the lock */
 static struct lock map_lock;
@@ -72,8 +71,8 @@ void map_set(const void *start, size_t slices, unsigned bin, void *owner)
         struct map_leaf *leaf = leaf_at(address);
         store_release(&leaf->owners[slice_in_leaf(address)], owner);
         store_relaxed(&leaf->places[slice_in_leaf(address)], place);
-        if (address - window_base < WINDOW)
-            store_relaxed(&window_places[(address - window_base) / SLICE], place);
+        if (address - (uintptr_t)window_base < WINDOW)
+            store_relaxed(&window_places[address / SLICE % WINDOW_SLICES], place);
     }
 }
 

@@ -1,9 +1,11 @@
 /* The address map: what lies at an address.
  *
- * Superslabs lie in a window of 256 GiB of address space, chosen at start. For it there is one flat
- * table: two bytes per 64 KiB slice say which bin takes a block that is freed there. It is zeroed
- * static memory of which only what is used is ever touched, so an address that was never ours reads
- * 0 with no test and before anything was set up, and no pointer that is looked up is dereferenced.
+ * Superslabs lie in a window of 256 GiB of address space, chosen at start, at a multiple of its
+ * size. For it there is one flat table: two bytes per 64 KiB slice say which bin takes a block that
+ * is freed there. It is zeroed static memory of which only what is used is ever touched. An address
+ * outside the window reads the entry of one inside; that the two are not the same is seen when the
+ * pointer is compared with the one it is pushed on (window_pair). No pointer that is looked up is
+ * ever dereferenced.
  *
  * For any address, in the window or not, a root leads to leaves of 4 GiB each, mapped when the
  * first slice in them is used, with the bin and the descriptor of each slice.
@@ -30,22 +32,28 @@
 #define BIN_HUGE 2    /* a mapping of its own; the owner is its struct huge */
 #define BIN_FIRST 4   /* class 0; 3 is kept for watched blocks */
 
-#define WINDOW (256 * GiB)
+#define WINDOW_BITS 38
+#define WINDOW ((size_t)1 << WINDOW_BITS)
 #define WINDOW_SLICES (WINDOW / SLICE)
 
-extern uintptr_t window_base HIDDEN;                   /* constant after start */
-extern uint16_t window_places[WINDOW_SLICES] HIDDEN;   /* atomic */
-extern const uintptr_t window_nowhere HIDDEN;          /* a slice that stays "foreign" */
+/* Where the window begins, a multiple of its size; 0 before the start of the process, constant
+ * after. No block begins there, so it also stands for "no block" at the bottom of a stack. */
+extern void *window_base HIDDEN;
+extern uint16_t window_places[WINDOW_SLICES] HIDDEN; /* atomic */
 
-/* The place of the bin that the slice at p names; "foreign" outside the window, and for a p that is
- * no multiple of 16: the rotation brings its low bits to the top, where they lead beyond the table.
- */
+/* The place of the bin that the slice at p names, if p is in the window. */
 FAST size_t map_place(const void *p)
 {
-    uintptr_t offset = (uintptr_t)p - window_base;
-    uintptr_t slice = (offset >> 4 | offset << 60) >> (SLICE_BITS - 4);
-    slice = likely(slice < WINDOW_SLICES) ? slice : window_nowhere;
-    return load_relaxed(&window_places[slice]);
+    return load_relaxed(&window_places[(uintptr_t)p >> SLICE_BITS & (WINDOW_SLICES - 1)]);
+}
+
+/* Whether p and q, of which one is in the window at a multiple of 16, are not the same, and the
+ * other is in the window at a multiple of 16 too: of their difference in bits, not zero, only those
+ * from 4 to 37 are set. */
+FAST bool window_pair(const void *p, const void *q)
+{
+    uintptr_t differ = (uintptr_t)p ^ (uintptr_t)q;
+    return ((differ >> 4 | differ << 60) - 1) >> (WINDOW_BITS - 4) == 0;
 }
 
 /* The bin and the descriptor of the slice at p, any address: "foreign" and null where nothing of

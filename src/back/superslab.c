@@ -65,17 +65,21 @@ static void relist_larger(struct superslab *s, unsigned first, unsigned n)
 #define SLOTS (WINDOW / SUPERSLAB)
 #define SLOT_TRIES 16
 
-static uint64_t slots_taken[SLOTS / 64] = {1}; /* slot 0 stays empty; lock: superslabs */
-static size_t slots_full;                      /* words before this one are full; same lock */
-static bool slots_usable;                      /* same lock */
+static uint64_t slots_taken[SLOTS / 64]; /* lock: superslabs */
+static size_t slots_full;                /* words before this one are full; same lock */
+static bool slots_usable;                /* same lock */
 
 /* Between the program, low or at 0x55..., and the libraries at 0x7f... there is nothing. */
 #define WINDOW_LOWEST ((uintptr_t)16 << 40)
-#define WINDOW_CHOICES ((uintptr_t)16 << 40)
+#define WINDOW_CHOICES 64
 
 void superslabs_start(uint64_t random)
 {
-    window_base = WINDOW_LOWEST + random % (WINDOW_CHOICES / SUPERSLAB) * SUPERSLAB;
+    window_base = (void *)(WINDOW_LOWEST + random % WINDOW_CHOICES * WINDOW);
+    /* Where in the first half of it the first superslab lies; slot 0 stays empty. */
+    size_t first = 1 + random / WINDOW_CHOICES % (SLOTS / 2);
+    slots_full = first / 64;
+    slots_taken[slots_full] = low_bits(first % 64);
     slots_usable = true;
 }
 
@@ -89,7 +93,7 @@ static char *superslab_map_in_window(void)
             return NULL;
         unsigned bit = lowest_bit(~slots_taken[slots_full]);
         bool occupied;
-        uintptr_t address = window_base + (slots_full * 64 + bit) * SUPERSLAB;
+        uintptr_t address = (uintptr_t)window_base + (slots_full * 64 + bit) * SUPERSLAB;
         char *base = os_map_at(address, SUPERSLAB, &occupied);
         if (base == NULL && !occupied)
             return NULL;
@@ -101,21 +105,15 @@ static char *superslab_map_in_window(void)
 }
 
 /* Where the window can't be had (a kernel with less address space, a program that runs under a
- * tool), superslabs lie where the kernel puts them, which is downwards from the first one. The
- * window is laid there while it is empty; what lies outside is found on the slow path. */
+ * tool), superslabs lie where the kernel puts them, and their blocks are found on the slow path. */
 static char *superslab_map_anywhere(void)
 {
-    char *base = os_map_aligned(SUPERSLAB, SUPERSLAB);
-    if (base != NULL && slots_usable && load_relaxed(&mapped) == 0) {
-        slots_usable = false;
-        window_base = (uintptr_t)base > WINDOW ? (uintptr_t)base + SUPERSLAB - WINDOW : 0;
-    }
-    return base;
+    return os_map_aligned(SUPERSLAB, SUPERSLAB);
 }
 
 static void superslab_unmapped(const char *base)
 {
-    uintptr_t slot = ((uintptr_t)base - window_base) / SUPERSLAB;
+    uintptr_t slot = ((uintptr_t)base - (uintptr_t)window_base) / SUPERSLAB;
     if (slots_usable && slot < SLOTS) {
         slots_taken[slot / 64] &= ~((uint64_t)1 << slot % 64);
         if (slot / 64 < slots_full)

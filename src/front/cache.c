@@ -8,10 +8,8 @@
 #include "heap/shard.h"
 #include "heap/transfer.h"
 
-static void *const nothing = NULL;
-
 /* Never written: its stacks are empty, and full. */
-#define CLOSED_BIN {(void **)&nothing, NULL}
+#define CLOSED_BIN {&window_base, NULL}
 #define CLOSED_CACHE {.bins = {[0 ... BINS - 1] = CLOSED_BIN}}
 
 const struct cache cache_none = CLOSED_CACHE;
@@ -199,7 +197,7 @@ COLD struct cache *cache_new(void)
         unsigned first = size_classes[cls].first;
         struct depot *depot = &cache->depots[cls];
         *depot = (struct depot){.base = place, .room = first};
-        *place = NULL;
+        *place = window_base;
         cache->bins[BIN_FIRST + cls].top = place;
         stack_set_capacity(cache, cls, first);
         place += first + 1;

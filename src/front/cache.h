@@ -1,10 +1,11 @@
 /* A thread's cache: per class a stack of pointers to free blocks. malloc pops, free pushes, whoever
  * allocated the block; neither touches the block.
  *
- *   malloc -> class_place -> cache_pop      null: the door -> cache_refill
+ *   malloc -> class_place -> cache_pop      false: the door -> cache_refill
  *   free   -> map_place   -> cache_push     false: the door -> cache_flush, then push
  *
- * A stack's lowest place holds null, so an empty stack is found by the load that pops. A stack is
+ * A stack's lowest place holds the window's base, where no block begins, so an empty stack is found
+ * by the load that pops. A stack is
  * full when its top has reached its limit. A thread without a cache has one of two constant ones,
  * whose stacks are empty and full at once, so it meets the door at its first call.
  *
@@ -24,13 +25,13 @@
 #define BINS (BIN_FIRST + CLASSES)
 
 struct bin {
-    void **top;   /* the topmost block's place, or that of the null below all */
+    void **top;   /* the topmost block's place, or the lowest place, below all */
     void **limit; /* the topmost place; 0 where every push meets the door */
 };
 
 /* What the door knows of a stack. */
 struct depot {
-    void **base;       /* the null's place */
+    void **base;       /* the lowest place, which holds the window's base */
     uint32_t room;     /* blocks the array can hold */
     uint32_t capacity; /* blocks it may hold now, at most room */
     uint32_t streak;   /* refills in a row, or flushes, by `flushing` */
@@ -67,28 +68,37 @@ FAST struct bin *cache_bin(struct cache *cache, size_t place)
     return bin;
 }
 
-/* A block of the class, or null when the stack is empty. */
-FAST void *cache_pop(struct cache *cache, size_t place)
+/* A block of the class to *p; false when the stack is empty. */
+FAST bool cache_pop(struct cache *cache, size_t place, void **p)
 {
     struct bin *bin = cache_bin(cache, place);
     void **top = bin->top;
-    void *p = *top;
-    FORGET_RESULT(p);
-    if (likely(p != NULL))
-        bin->top = top - 1;
-    return p;
+    void *topmost = *top;
+    FORGET_RESULT(topmost);
+    *p = topmost;
+    if (unlikely(topmost == window_base))
+        return false;
+    bin->top = top - 1;
+    return true;
 }
 
-/* False when the stack is full or p is its topmost block, so that it is being freed twice. */
+/* False when the stack is full, when p is its topmost block and so is being freed twice, and when p
+ * is no block of the window. */
 FAST bool cache_push(struct cache *cache, size_t place, void *p)
 {
     struct bin *bin = cache_bin(cache, place);
     void **top = bin->top;
-    if (unlikely(top >= bin->limit) || unlikely(*top == p))
+    if (unlikely(top >= bin->limit) || unlikely(!window_pair(*top, p)))
         return false;
     top[1] = p;
     bin->top = top + 1;
     return true;
+}
+
+/* Puts p on a stack that has room. */
+static inline void cache_push_checked(struct cache *cache, unsigned cls, void *p)
+{
+    *++cache->bins[BIN_FIRST + cls].top = p;
 }
 
 /* A cache for the calling thread; null without memory. */

@@ -19,8 +19,6 @@ static void map_of_foreign(void)
     for (unsigned bit = 0; bit < 64; bit++) {
         EXPECT_EQUAL(map_bin((void *)((uintptr_t)1 << bit)), BIN_FOREIGN);
         EXPECT_EQUAL(map_bin((void *)~((uintptr_t)1 << bit)), BIN_FOREIGN);
-        EXPECT_EQUAL(map_place((void *)((uintptr_t)1 << bit)), 0);
-        EXPECT_EQUAL(map_place((void *)~((uintptr_t)1 << bit)), 0);
         EXPECT(map_owner((void *)((uintptr_t)1 << bit)) == NULL);
     }
 }
@@ -30,8 +28,8 @@ static void map_of_ours(void)
     char *slices = os_map_aligned(8 * SLICE, SLICE);
     EXPECT(slices != NULL && map_cover(slices, 8 * SLICE));
     int owner;
-    uintptr_t window = window_base;
-    window_base = (uintptr_t)slices - 100 * SLICE;
+    void *window = window_base;
+    window_base = (void *)((uintptr_t)slices & ~(WINDOW - 1));
     map_set(slices + SLICE, 2, BIN_FIRST + 5, &owner);
     EXPECT_EQUAL(map_place(slices + SLICE), (BIN_FIRST + 5) * BIN_BYTES);
     EXPECT_EQUAL(map_place(slices + 3 * SLICE), 0);
@@ -41,14 +39,17 @@ static void map_of_ours(void)
     EXPECT_EQUAL(map_bin(slices + 3 * SLICE), BIN_FOREIGN);
     EXPECT(map_owner(slices + SLICE) == &owner && map_owner(slices + 3 * SLICE) == NULL);
     /* Not a multiple of 16, or with bits beyond the address space: never ours. */
+    void *other = slices + SLICE + 160;
+    EXPECT(window_pair(window_base, slices + SLICE) && window_pair(other, slices + SLICE));
+    EXPECT(!window_pair(other, other));
     for (unsigned offset = 1; offset < 16; offset++) {
         EXPECT_EQUAL(map_bin(slices + SLICE + offset), BIN_FOREIGN);
-        EXPECT_EQUAL(map_place(slices + SLICE + offset), 0);
+        EXPECT(!window_pair(other, slices + SLICE + offset));
     }
-    for (unsigned bit = 48; bit < 64; bit++) {
-        void *beyond = (void *)((uintptr_t)(slices + SLICE) | (uintptr_t)1 << bit);
+    for (unsigned bit = WINDOW_BITS; bit < 64; bit++) {
+        void *beyond = (void *)((uintptr_t)(slices + SLICE) ^ (uintptr_t)1 << bit);
         EXPECT_EQUAL(map_bin(beyond), BIN_FOREIGN);
-        EXPECT_EQUAL(map_place(beyond), 0);
+        EXPECT(!window_pair(other, beyond) && !window_pair(window_base, beyond));
     }
     map_set(slices + SLICE, 2, BIN_FOREIGN, NULL);
     EXPECT_EQUAL(map_bin(slices + SLICE), BIN_FOREIGN);

@@ -139,9 +139,10 @@ static void one_cache(void)
         bool grow = (step / 40000) % 2 == 0 ? next_random() % 4 != 0 : next_random() % 4 == 0;
         if (grow && count < BLOCKS) {
             unsigned cls = (unsigned)(next_random() % 30);
-            char *p = cache_pop(cache, (BIN_FIRST + cls) * BIN_BYTES);
-            if (p == NULL)
-                p = cache_refill(cache, cls);
+            void *popped;
+            if (!cache_pop(cache, (BIN_FIRST + cls) * BIN_BYTES, &popped))
+                popped = cache_refill(cache, cls);
+            char *p = popped;
             EXPECT(p != NULL);
             EXPECT_EQUAL(map_bin(p), BIN_FIRST + cls);
             memset(p, (int)cls + 1, size_classes[cls].size);

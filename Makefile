@@ -1,0 +1,55 @@
+# The short way to everything; CMake (presets release, debug, tsan, ubsan, asan) does the work.
+.DEFAULT_GOAL := help
+.PHONY: help setup build test demo lint format bench golden-update clean
+MAKEFLAGS += --no-print-directory
+
+python := .venv/bin/python
+jobs := $(shell nproc)
+c_files = $(shell find src include bench tests tools -name '*.[ch]' -o -name '*.cc')
+# ThreadSanitizer wants its shadow where a kernel with much address randomness may put a library.
+fixed_addresses := $(shell setarch -R true 2>/dev/null && echo setarch -R)
+
+help: ## this list
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+setup: ## install what is needed: Debian packages, Python parts into .venv
+	@tools/setup
+
+build: setup ## build/release/libhakmem.so and what belongs to it
+	@cmake --preset release >/dev/null
+	@cmake --build --preset release
+
+test: build ## all tests, the stress under ThreadSanitizer and UBSan too, and lint
+	ctest --preset release -j $(jobs)
+	@for sanitizer in tsan ubsan; do \
+		cmake --preset $$sanitizer >/dev/null && cmake --build --preset $$sanitizer && \
+		$(fixed_addresses) ctest --preset $$sanitizer -j $(jobs) || exit 1; \
+	done
+	@$(MAKE) lint
+
+demo: build ## redis and a batch program, with the system's malloc and with hakmem
+	@$(python) tools/demo/demo.py --lib build/release/libhakmem.so
+
+lint: setup ## format, clang-tidy, ruff, mypy, layers, shell scripts
+	@cmake --preset lint >/dev/null
+	clang-format --dry-run -Werror $(c_files)
+	@find src -name '*.c' | sort | xargs -P $(jobs) -n 2 clang-tidy -p build/lint --quiet
+	$(python) -m ruff check
+	$(python) -m ruff format --check
+	$(python) -m mypy $(wildcard tools bench tests)
+	$(python) tools/check_layers.py
+	shellcheck tools/setup .ci/run
+
+format: setup ## bring C and Python into the committed format
+	clang-format -i $(c_files)
+	$(python) -m ruff check --fix
+	$(python) -m ruff format
+
+bench: build ## the seed set beside the system's malloc and its peers (ARGS="--quick", "--help")
+	@$(python) bench/seed/run.py --build build/release $(ARGS)
+
+golden-update: build ## write anew the committed table of instructions on the fast paths
+	@$(python) -m tools.golden update
+
+clean: ## remove what was built (.venv stays)
+	rm -rf build

@@ -1,0 +1,73 @@
+"""Checks the rules of src/: nothing includes upwards, files stay small, the system stays below.
+
+Usage: check_layers.py [folder, by default src]
+"""
+
+import re
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+# A file may include from its own folder and from lower floors. The public header stands beside
+# life: only api, which implements it, may see it.
+FLOOR = {
+    "base": 0,
+    "os": 1,
+    "back": 2,
+    "heap": 3,
+    "front": 4,
+    "watch": 5,
+    "policy": 5,
+    "life": 6,
+    "hakmem": 6,
+    "api": 7,
+}
+KNOWS_THE_SYSTEM = {"base", "os"}
+MOST_LINES = 600
+SUFFIXES = {".c", ".h", ".cc", ".def", ".inc", ".S"}
+
+INCLUDE = re.compile(r'\s*#\s*include\s*"([^"]*)"|\s*#\s*include\s*<(hakmem/[^>]*)>')
+SYSTEM_TEST = re.compile(
+    r"\s*#\s*(?:if|ifdef|ifndef|elif|elifdef|elifndef)\b.*?"
+    r"\b(_*(?:linux|unix|APPLE|WIN32|WIN64|ANDROID|FreeBSD|GLIBC|x86_64|amd64|i386|aarch64|arm|"
+    r"riscv|powerpc64|s390x|loongarch\w*)_*)\b"
+)
+
+
+def violations(root: Path) -> Iterator[str]:
+    """Yields one "file:line: what; rule" for each broken rule."""
+    for path in sorted(p for p in root.rglob("*") if p.suffix in SUFFIXES):
+        folder = path.relative_to(root).parts[0]
+        if folder not in FLOOR:
+            yield f"{path}:1: '{folder}' has no floor; the folders are {', '.join(FLOOR)}"
+            continue
+        lines = path.read_text().splitlines()
+        if len(lines) > MOST_LINES:
+            yield f"{path}:{len(lines)}: {len(lines)} lines; a file has at most {MOST_LINES}"
+        for number, line in enumerate(lines, 1):
+            if include := INCLUDE.match(line):
+                name = include[1] or include[2]
+                other = name.split("/")[0]
+                if "/" not in name or other not in FLOOR:
+                    yield f'{path}:{number}: includes "{name}"; write the path relative to src/'
+                elif other != folder and FLOOR[other] >= FLOOR[folder]:
+                    yield (
+                        f'{path}:{number}: {folder}/ (floor {FLOOR[folder]}) includes "{name}" '
+                        f"(floor {FLOOR[other]}); only the same folder and lower floors may be"
+                    )
+            if folder not in KNOWS_THE_SYSTEM and (test := SYSTEM_TEST.match(line)):
+                yield (
+                    f"{path}:{number}: tests {test[1]}; conditions on the system or the processor "
+                    "belong in base/ and os/"
+                )
+
+
+def main() -> int:
+    root = Path(sys.argv[1] if len(sys.argv) > 1 else "src")
+    found = list(violations(root))
+    print("\n".join(found) if found else f"{root}: layers in order")
+    return 1 if found else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
