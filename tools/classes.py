@@ -10,9 +10,9 @@ Reasons behind the numbers:
 - Every power of two is a class, so a power-of-two alignment always finds a class whose blocks
   have it (slabs begin at multiples of 64 KiB).
 - Up to 32 KiB: two blocks of that size still share a slice; beyond, whole slices lose little.
-- A slab is the fewest slices of 64 KiB (1, 2 or 4) that hold at least 8 blocks: one visit to a shard
-  then serves a batch of the largest classes too. Bits for a slice of the smallest class are 64
-  words, so one summary word covers a slab.
+- A slab is the fewest slices of 64 KiB (1, 2 or 4) that hold at least 8 blocks: one visit to a
+  shard then serves a batch of the largest classes too. Bits for a slice of the smallest class are
+  64 words, so one summary word covers a slab.
 - A block's number in its slab comes from a multiplication: offsets and sizes are counted in 16
   bytes, so offset < 2^14 and size <= 2^11, and with reciprocal = ceil(2^31 / size) the error
   offset * (reciprocal - 2^31 / size) / 2^31 stays below 2^-17, less than 1 / size: exact. The table
@@ -33,7 +33,7 @@ SLICE = 64 * 1024
 PER_DOUBLING = 8
 RECIPROCAL_BITS = 31
 BIN_FIRST = 4  # the bins below are the address map's: foreign, large, huge
-BIN_BYTES = 16
+BIN_BYTES = 32
 
 
 def sizes() -> list[int]:
@@ -67,6 +67,7 @@ def header() -> str:
     assert {1 << bit for bit in range(4, 16)} <= set(classes)
     words = sum(first_capacity(size) + 1 for size in classes)
     return f"""/* Made by tools/classes.py, which gives the reasons: change it there. */
+/* clang-format off */
 #ifndef HAKMEM_HEAP_CLASS_TABLE_H
 #define HAKMEM_HEAP_CLASS_TABLE_H
 
@@ -102,6 +103,7 @@ def source() -> str:
         ", ".join(map(str, places())), 96, initial_indent="    ", subsequent_indent="    "
     )
     return f"""/* Made by tools/classes.py, which gives the reasons: change it there. */
+/* clang-format off */
 #include "heap/classes.h"
 
 const struct size_class size_classes[CLASSES] = {{

@@ -22,7 +22,8 @@ extern "C" {
  * Null with errno ENOMEM without memory or for n above PTRDIFF_MAX; else errno is kept. */
 void *hakmem_malloc(size_t n) __attribute__((malloc, alloc_size(1), warn_unused_result));
 
-/** A zeroed block for `count` objects of `size`; null with ENOMEM also when the product overflows. */
+/** A zeroed block for `count` objects of `size`; null with ENOMEM also when the product overflows.
+ */
 void *hakmem_calloc(size_t count, size_t size)
     __attribute__((malloc, alloc_size(1, 2), warn_unused_result));
 

@@ -87,8 +87,7 @@ EXPORT void *hakmem_pvalloc(size_t n)
 
 /* The names that programs call. */
 #ifdef HAKMEM_OVERRIDE
-#define ALIAS(name) \
-    __attribute__((alias(#name), copy(name), visibility("default")))
+#define ALIAS(name) __attribute__((alias(#name), copy(name), visibility("default")))
 void *malloc(size_t n) ALIAS(hakmem_malloc);
 void free(void *p) ALIAS(hakmem_free);
 void *calloc(size_t count, size_t size) ALIAS(hakmem_calloc);

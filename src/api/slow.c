@@ -71,7 +71,7 @@ static void class_give(unsigned cls, void *p)
         return;
     }
     const struct bin *bin = &cache->bins[BIN_FIRST + cls];
-    if (*bin->top == p)
+    if (bin->topmost == p)
         report_misuse("free", MISUSE_DOUBLE_FREE, p);
     if (bin->top >= bin->limit)
         report(cache_flush(cache, cls));

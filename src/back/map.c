@@ -11,7 +11,7 @@ struct map_leaf {
     uint16_t places[REGION_SLICES]; /* atomic */
 };
 
-void *window_base;
+void *const window_base = (void *)WINDOW_BASE;
 uint16_t window_places[WINDOW_SLICES];
 
 static struct map_leaf *root[REGIONS]; /* atomic; set once, under the lock */
@@ -71,7 +71,7 @@ void map_set(const void *start, size_t slices, unsigned bin, void *owner)
         struct map_leaf *leaf = leaf_at(address);
         store_release(&leaf->owners[slice_in_leaf(address)], owner);
         store_relaxed(&leaf->places[slice_in_leaf(address)], place);
-        if (address - (uintptr_t)window_base < WINDOW)
+        if (address - WINDOW_BASE < WINDOW)
             store_relaxed(&window_places[address / SLICE % WINDOW_SLICES], place);
     }
 }

@@ -7,7 +7,8 @@
 #define FINE_STEP 64
 #define FINE_MOST (1 * KiB)
 #define FINE_KINDS (FINE_MOST / FINE_STEP)
-#define COARSE_LEAST 1280 /* no power of two, so that pieces in a row don't alias in the L1 cache */
+#define COARSE_LEAST 1280 /* no power of two, so that pieces in a row don't alias in the L1 cache \
+                           */
 #define COARSE_KINDS 6    /* 1280 bytes to 40 KiB */
 
 struct free_piece {

@@ -69,15 +69,10 @@ static uint64_t slots_taken[SLOTS / 64]; /* lock: superslabs */
 static size_t slots_full;                /* words before this one are full; same lock */
 static bool slots_usable;                /* same lock */
 
-/* Between the program, low or at 0x55..., and the libraries at 0x7f... there is nothing. */
-#define WINDOW_LOWEST ((uintptr_t)16 << 40)
-#define WINDOW_CHOICES 64
-
 void superslabs_start(uint64_t random)
 {
-    window_base = (void *)(WINDOW_LOWEST + random % WINDOW_CHOICES * WINDOW);
-    /* Where in the first half of it the first superslab lies; slot 0 stays empty. */
-    size_t first = 1 + random / WINDOW_CHOICES % (SLOTS / 2);
+    /* In the first half of the window; slot 0 stays empty. */
+    size_t first = 1 + random % (SLOTS / 2);
     slots_full = first / 64;
     slots_taken[slots_full] = low_bits(first % 64);
     slots_usable = true;
@@ -93,7 +88,7 @@ static char *superslab_map_in_window(void)
             return NULL;
         unsigned bit = lowest_bit(~slots_taken[slots_full]);
         bool occupied;
-        uintptr_t address = (uintptr_t)window_base + (slots_full * 64 + bit) * SUPERSLAB;
+        uintptr_t address = WINDOW_BASE + (slots_full * 64 + bit) * SUPERSLAB;
         char *base = os_map_at(address, SUPERSLAB, &occupied);
         if (base == NULL && !occupied)
             return NULL;
@@ -106,14 +101,11 @@ static char *superslab_map_in_window(void)
 
 /* Where the window can't be had (a kernel with less address space, a program that runs under a
  * tool), superslabs lie where the kernel puts them, and their blocks are found on the slow path. */
-static char *superslab_map_anywhere(void)
-{
-    return os_map_aligned(SUPERSLAB, SUPERSLAB);
-}
+static char *superslab_map_anywhere(void) { return os_map_aligned(SUPERSLAB, SUPERSLAB); }
 
 static void superslab_unmapped(const char *base)
 {
-    uintptr_t slot = ((uintptr_t)base - (uintptr_t)window_base) / SUPERSLAB;
+    uintptr_t slot = ((uintptr_t)base - WINDOW_BASE) / SUPERSLAB;
     if (slots_usable && slot < SLOTS) {
         slots_taken[slot / 64] &= ~((uint64_t)1 << slot % 64);
         if (slot / 64 < slots_full)

@@ -25,7 +25,7 @@ struct superslab {
     uint32_t usable[SUPERSLAB_SLICES]; /* bytes the program may use of it; its owner */
 };
 
-/* Chooses where superslabs lie, before the first is made. `random` keeps that from being known. */
+/* Chooses where in the window the first superslab lies; `random` keeps that from being known. */
 void superslabs_start(uint64_t random);
 
 /* n free slices, n from 1 to 64, that begin at a multiple of `align` slices (a power of two up to

@@ -17,4 +17,14 @@
 #define FORGET_RESULT(x) FORGET(x)
 #endif
 
+/* Moves a pointer in memory by one word, up or down, where its value is needed no more: in one
+ * instruction where the architecture has it. The memory is the calling thread's own. */
+#if defined(__x86_64__) && !defined(__SANITIZE_THREAD__)
+#define STEP_UP(place) __asm__("addq $8, %0" : "+m"(place) : : "cc")
+#define STEP_DOWN(place) __asm__("subq $8, %0" : "+m"(place) : : "cc")
+#else
+#define STEP_UP(place) ((place)++)
+#define STEP_DOWN(place) ((place)--)
+#endif
+
 #endif

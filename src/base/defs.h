@@ -36,7 +36,10 @@ static inline unsigned highest_bit(uint64_t x) { return 63u - (unsigned)__builti
 static inline unsigned count_bits(uint64_t x) { return (unsigned)__builtin_popcountll(x); }
 
 /* The lowest n bits, n from 0 to 64. */
-static inline uint64_t low_bits(unsigned n) { return n >= 64 ? ~(uint64_t)0 : ((uint64_t)1 << n) - 1; }
+static inline uint64_t low_bits(unsigned n)
+{
+    return n >= 64 ? ~(uint64_t)0 : ((uint64_t)1 << n) - 1;
+}
 
 /* The positions in `set` at which a run of n ones begins, n from 1 to 64. */
 static inline uint64_t run_starts(uint64_t set, unsigned n)

@@ -1,4 +1,5 @@
-/* What a program can do wrong with a pointer, as lower layers name it to the door, which reports. */
+/* What a program can do wrong with a pointer, as lower layers name it to the door, which reports.
+ */
 #ifndef HAKMEM_BASE_MISUSE_H
 #define HAKMEM_BASE_MISUSE_H
 

@@ -6,15 +6,15 @@
 #include "base/defs.h"
 
 struct policy {
-    size_t stack_bytes;        /* blocks that one class's stack may hold, once it has grown */
+    size_t stack_bytes;         /* blocks that one class's stack may hold, once it has grown */
     size_t stack_foreign_bytes; /* the same while what overflows belongs to other shards */
-    size_t stack_blocks;       /* the same in blocks, which bounds the pointers */
-    size_t thread_bytes;       /* all stacks of a thread together */
-    size_t transfer_bytes;     /* blocks that one class's transfer cache may hold */
-    size_t transfer_blocks;    /* the same in blocks */
-    size_t retain_slices;      /* free slices that keep their pages */
-    size_t big_cache_bytes;    /* free huge mappings kept for reuse */
-    size_t big_cache_slack;    /* a kept mapping may be larger than asked by 1/slack */
+    size_t stack_blocks;        /* the same in blocks, which bounds the pointers */
+    size_t thread_bytes;        /* all stacks of a thread together */
+    size_t transfer_bytes;      /* blocks that one class's transfer cache may hold */
+    size_t transfer_blocks;     /* the same in blocks */
+    size_t retain_slices;       /* free slices that keep their pages */
+    size_t big_cache_bytes;     /* free huge mappings kept for reuse */
+    size_t big_cache_slack;     /* a kept mapping may be larger than asked by 1/slack */
 };
 
 extern struct policy policy HIDDEN;

@@ -9,8 +9,14 @@
 #include "heap/transfer.h"
 
 /* Never written: its stacks are empty, and full. */
-#define CLOSED_BIN {&window_base, NULL}
-#define CLOSED_CACHE {.bins = {[0 ... BINS - 1] = CLOSED_BIN}}
+#define CLOSED_BIN                            \
+    {                                         \
+        (void *)WINDOW_BASE, NULL, NULL, NULL \
+    }
+#define CLOSED_CACHE                              \
+    {                                             \
+        .bins = { [0 ... BINS - 1] = CLOSED_BIN } \
+    }
 
 const struct cache cache_none = CLOSED_CACHE;
 const struct cache cache_gone = CLOSED_CACHE;
@@ -25,15 +31,24 @@ static size_t living;                           /* atomic */
 
 size_t caches_living(void) { return load_relaxed(&living); }
 
+static size_t stack_used(const struct bin *bin) { return (size_t)(bin->top - bin->base); }
+
+static void stack_set_top(struct bin *bin, void **top)
+{
+    bin->top = top;
+    bin->topmost = *top;
+}
+
 /* ---- capacities ---- */
 
 static void stack_set_capacity(struct cache *cache, unsigned cls, size_t capacity)
 {
     struct depot *depot = &cache->depots[cls];
+    struct bin *bin = &cache->bins[BIN_FIRST + cls];
     size_t size = size_classes[cls].size;
     cache->capacity_bytes += (capacity - depot->capacity) * size;
     depot->capacity = (uint32_t)capacity;
-    cache->bins[BIN_FIRST + cls].limit = depot->base + capacity;
+    bin->limit = bin->base + capacity;
 }
 
 /* Doubles a stack's capacity within the bounds, on a larger array where the old one is too small.
@@ -54,11 +69,11 @@ static void stack_grow(struct cache *cache, unsigned cls)
         void **array = meta_take((capacity + 1) * sizeof *array);
         if (array == NULL)
             return;
-        size_t used = (size_t)(bin->top - depot->base);
-        memcpy(array, depot->base, (used + 1) * sizeof *array);
+        size_t used = stack_used(bin);
+        memcpy(array, bin->base, (used + 1) * sizeof *array);
         if (depot->room > size_classes[cls].first)
-            meta_give(depot->base, (depot->room + 1) * sizeof *array);
-        depot->base = array;
+            meta_give(bin->base, (depot->room + 1) * sizeof *array);
+        bin->base = array;
         depot->room = (uint32_t)capacity;
         bin->top = array + used;
     }
@@ -99,9 +114,8 @@ static void orphan_take_in(void)
     if (orphan == NULL)
         return;
     for (unsigned cls = 0; cls < CLASSES; cls++) {
-        struct depot *depot = &orphan->depots[cls];
-        size_t used = (size_t)(orphan->bins[BIN_FIRST + cls].top - depot->base);
-        shards_put(depot->base + 1, used);
+        const struct bin *bin = &orphan->bins[BIN_FIRST + cls];
+        shards_put(bin->base + 1, stack_used(bin));
     }
     lock_take(&caches_lock);
     orphan->next = unused;
@@ -124,16 +138,16 @@ SLOW void *cache_refill(struct cache *cache, unsigned cls)
 
     /* Half, so that as many frees find room. */
     size_t n = (depot->capacity + 1) / 2;
-    void **end = depot->base + 1 + n;
+    void **end = bin->base + 1 + n;
     size_t got = transfer_take(cls, end, n);
     if (got == 0)
         got = shard_take(cache->shard, cls, end, n);
     void *p = NULL;
     if (got > 0) {
         if (got < n)
-            memmove(depot->base + 1, end - got, got * sizeof(void *));
-        p = depot->base[got];
-        bin->top = depot->base + got - 1;
+            memmove(bin->base + 1, end - got, got * sizeof(void *));
+        p = bin->base[got];
+        stack_set_top(bin, bin->base + got - 1);
     }
     lock_release(&cache->lock);
     return p;
@@ -144,25 +158,26 @@ static struct finding stack_put_oldest(struct cache *cache, unsigned cls, size_t
                                        bool by_transfer)
 {
     struct bin *bin = &cache->bins[BIN_FIRST + cls];
-    void **oldest = cache->depots[cls].base + 1;
-    size_t used = (size_t)(bin->top + 1 - oldest);
+    void **oldest = bin->base + 1;
+    size_t used = stack_used(bin);
     size_t sent = by_transfer ? transfer_put(cls, oldest, n) : 0;
     struct finding found = shards_put(oldest + sent, n - sent);
     memmove(oldest, oldest + n, (used - n) * sizeof(void *));
-    bin->top -= n;
+    stack_set_top(bin, bin->top - n);
     return found;
 }
 
 SLOW struct finding cache_flush(struct cache *cache, unsigned cls)
 {
     struct depot *depot = &cache->depots[cls];
+    struct bin *bin = &cache->bins[BIN_FIRST + cls];
     lock_take(&cache->lock);
     cache->flushes++;
-    size_t used = (size_t)(cache->bins[BIN_FIRST + cls].top - depot->base);
+    size_t used = stack_used(bin);
     unsigned streak = depot_count(depot, true);
     /* Alone, a thread finds its own blocks sooner, and in order, by their bits. */
     bool shared = caches_living() > 1;
-    bool foreign = shared && shard_of(depot->base[1]) != cache->shard;
+    bool foreign = shared && shard_of(bin->base[1]) != cache->shard;
     if (foreign)
         stack_shrink(cache, cls);
     else if (streak > 1)
@@ -196,9 +211,9 @@ COLD struct cache *cache_new(void)
     for (unsigned cls = 0; cls < CLASSES; cls++) {
         unsigned first = size_classes[cls].first;
         struct depot *depot = &cache->depots[cls];
-        *depot = (struct depot){.base = place, .room = first};
+        *depot = (struct depot){.room = first};
         *place = window_base;
-        cache->bins[BIN_FIRST + cls].top = place;
+        cache->bins[BIN_FIRST + cls] = (struct bin){window_base, place, NULL, place};
         stack_set_capacity(cache, cls, first);
         place += first + 1;
     }
@@ -217,15 +232,16 @@ COLD struct finding cache_delete(struct cache *cache)
     struct finding found = {MISUSE_NONE, NULL};
     lock_take(&cache->lock);
     for (unsigned cls = 0; cls < CLASSES; cls++) {
-        struct depot *depot = &cache->depots[cls];
-        size_t used = (size_t)(cache->bins[BIN_FIRST + cls].top - depot->base);
+        const struct depot *depot = &cache->depots[cls];
+        const struct bin *bin = &cache->bins[BIN_FIRST + cls];
+        size_t used = stack_used(bin);
         if (used > 0) {
             struct finding one = stack_put_oldest(cache, cls, used, false);
             if (found.what == MISUSE_NONE)
                 found = one;
         }
         if (depot->room > size_classes[cls].first)
-            meta_give(depot->base, (depot->room + 1) * sizeof(void *));
+            meta_give(bin->base, (depot->room + 1) * sizeof(void *));
     }
     lock_release(&cache->lock);
     shard_leave(cache->shard);

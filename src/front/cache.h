@@ -5,9 +5,10 @@
  *   free   -> map_place   -> cache_push     false: the door -> cache_flush, then push
  *
  * A stack's lowest place holds the window's base, where no block begins, so an empty stack is found
- * by the load that pops. A stack is
- * full when its top has reached its limit. A thread without a cache has one of two constant ones,
- * whose stacks are empty and full at once, so it meets the door at its first call.
+ * by the load that pops. The topmost block is kept beside the top too: malloc then needs no load
+ * that waits for the store of the last free (16 cycles a pair of random sizes against 20). A stack
+ * is full when its top has reached its limit. A thread without a cache has one of two constant
+ * ones, whose stacks are empty and full at once, so it meets the door at its first call.
  *
  * The owner alone touches top and slots, without atomics. Inside the door it holds the cache's
  * lock, so that whoever has the lock (a fork) sees stacks that are whole. */
@@ -25,13 +26,14 @@
 #define BINS (BIN_FIRST + CLASSES)
 
 struct bin {
-    void **top;   /* the topmost block's place, or the lowest place, below all */
-    void **limit; /* the topmost place; 0 where every push meets the door */
+    void *topmost; /* what lies at `top` */
+    void **top;    /* the topmost block's place, or the lowest place, below all */
+    void **limit;  /* the topmost place; 0 where every push meets the door */
+    void **base;   /* the lowest place, which holds the window's base */
 };
 
 /* What the door knows of a stack. */
 struct depot {
-    void **base;       /* the lowest place, which holds the window's base */
     uint32_t room;     /* blocks the array can hold */
     uint32_t capacity; /* blocks it may hold now, at most room */
     uint32_t streak;   /* refills in a row, or flushes, by `flushing` */
@@ -46,14 +48,14 @@ struct cache {
     size_t capacity_bytes; /* blocks that all stacks may hold */
     size_t refills;        /* counts, for statistics */
     size_t flushes;
-    struct list node;      /* all caches; lock: caches */
-    struct cache *next;    /* orphans and unused caches; lock: caches */
+    struct list node;   /* all caches; lock: caches */
+    struct cache *next; /* orphans and unused caches; lock: caches */
     void *first[CLASS_FIRST_WORDS];
 };
 
 static_assert(offsetof(struct cache, bins) == 0 && sizeof(struct bin) == BIN_BYTES,
               "a bin's number times its bytes is its place");
-static_assert(sizeof(struct cache) <= 9 * KiB, "a thread's cache is two pages and a little");
+static_assert(sizeof(struct cache) <= 10 * KiB, "a thread's cache is two pages and a half");
 
 /* No cache yet: the thread's first call. No cache any more: calls of destructors that run late. */
 extern const struct cache cache_none;
@@ -72,13 +74,13 @@ FAST struct bin *cache_bin(struct cache *cache, size_t place)
 FAST bool cache_pop(struct cache *cache, size_t place, void **p)
 {
     struct bin *bin = cache_bin(cache, place);
-    void **top = bin->top;
-    void *topmost = *top;
+    void *topmost = bin->topmost;
     FORGET_RESULT(topmost);
     *p = topmost;
     if (unlikely(topmost == window_base))
         return false;
-    bin->top = top - 1;
+    bin->topmost = bin->top[-1];
+    STEP_DOWN(bin->top);
     return true;
 }
 
@@ -88,17 +90,20 @@ FAST bool cache_push(struct cache *cache, size_t place, void *p)
 {
     struct bin *bin = cache_bin(cache, place);
     void **top = bin->top;
-    if (unlikely(top >= bin->limit) || unlikely(!window_pair(*top, p)))
+    if (unlikely(top >= bin->limit) || unlikely(!window_pair(bin->topmost, p)))
         return false;
     top[1] = p;
-    bin->top = top + 1;
+    bin->topmost = p;
+    STEP_UP(bin->top);
     return true;
 }
 
 /* Puts p on a stack that has room. */
 static inline void cache_push_checked(struct cache *cache, unsigned cls, void *p)
 {
-    *++cache->bins[BIN_FIRST + cls].top = p;
+    struct bin *bin = &cache->bins[BIN_FIRST + cls];
+    *++bin->top = p;
+    bin->topmost = p;
 }
 
 /* A cache for the calling thread; null without memory. */

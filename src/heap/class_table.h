@@ -1,4 +1,5 @@
 /* Made by tools/classes.py, which gives the reasons: change it there. */
+/* clang-format off */
 #ifndef HAKMEM_HEAP_CLASS_TABLE_H
 #define HAKMEM_HEAP_CLASS_TABLE_H
 
@@ -6,7 +7,7 @@
 #define CLASS_MOST 32768
 #define CLASS_GRAIN 16
 #define CLASS_BIN_FIRST 4
-#define CLASS_BIN_BYTES 16
+#define CLASS_BIN_BYTES 32
 #define CLASS_FIRST_WORDS 672 /* of all classes' first stacks together */
 #define CLASS_RECIPROCAL_BITS 31
 

@@ -10,7 +10,7 @@
 
 struct shard {
     struct lock lock;
-    unsigned threads;                /* atomic */
+    unsigned threads;               /* atomic */
     struct lowest partial[CLASSES]; /* slabs with free and taken blocks; lock: shard */
 } __attribute__((aligned(CACHE_LINE)));
 
@@ -29,7 +29,7 @@ unsigned shard_join(void)
     return best;
 }
 
-void shard_leave(unsigned shard) { sub_relaxed(&shards[shard].threads, 1); }
+void shard_leave(unsigned index) { sub_relaxed(&shards[index].threads, 1); }
 
 static struct slab *lowest_partial(struct shard *shard, unsigned cls)
 {

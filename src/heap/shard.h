@@ -17,12 +17,12 @@ void shards_start(unsigned cpus);
 
 /* The shard with the fewest threads, counted as one more there; and its end. */
 unsigned shard_join(void);
-void shard_leave(unsigned shard);
+void shard_leave(unsigned index);
 
 /* Takes up to n blocks of a class, lowest address first, and stores them to the places before
  * `end` as slab_take does. Fewer than n when the slabs begun hold no more: a new one is begun only
  * for the first block. None only without memory. Returns how many. */
-size_t shard_take(unsigned shard, unsigned cls, void **end, size_t n);
+size_t shard_take(unsigned index, unsigned cls, void **end, size_t n);
 
 /* Frees n blocks of any shards. What is no taken block is left out; the first such is returned. */
 struct finding shards_put(void **blocks, size_t n);

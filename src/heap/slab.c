@@ -49,8 +49,8 @@ FAST unsigned block_number(const struct slab *slab, const void *p)
 {
     const struct size_class *c = &size_classes[slab->cls];
     size_t offset = (size_t)((const char *)p - slab->base);
-    unsigned number = (unsigned)((uint64_t)(offset / CLASS_GRAIN) * c->reciprocal >>
-                                 CLASS_RECIPROCAL_BITS);
+    unsigned number =
+        (unsigned)((uint64_t)(offset / CLASS_GRAIN) * c->reciprocal >> CLASS_RECIPROCAL_BITS);
     return unlikely((size_t)number * c->size != offset) ? c->blocks : number;
 }
 

@@ -20,7 +20,7 @@ struct slab {
     uint64_t summary;       /* words with a set bit; lock: shard */
     uint16_t free;          /* set bits; lock: shard */
     uint16_t shard;         /* atomic; changes under the locks of both shards */
-    uint8_t cls;          /* constant while the slab lives */
+    uint8_t cls;            /* constant while the slab lives */
     uint64_t words[];       /* a set bit is a free block; lock: shard */
 };
 

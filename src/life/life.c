@@ -64,7 +64,8 @@ COLD struct cache *thread_cache(void)
 }
 
 /* In the order in which they may be held together: a fork holds every lock, so no thread is in the
- * middle of anything that the child would inherit. */
+ * middle of anything that the child would inherit. Handlers that the program registered before ours
+ * run inside ours, and may allocate. */
 void fork_prepare(void)
 {
     lock_take(&start_lock);
@@ -75,10 +76,12 @@ void fork_prepare(void)
     superslabs_fork_lock();
     map_fork_lock();
     meta_fork_lock();
+    fork_holds_locks = true;
 }
 
 static void fork_unlock(void)
 {
+    fork_holds_locks = false;
     meta_fork_unlock();
     map_fork_unlock();
     superslabs_fork_unlock();

@@ -54,7 +54,12 @@ unsigned os_thread_id(void);
 /* Writes all of it to standard error, as far as that goes. */
 void os_print_error(const char *words, size_t length);
 
-/* A lock of one word, free when zero: spins a little, then sleeps in the kernel. */
+/* A lock of one word, free when zero: spins a little, then sleeps in the kernel.
+ *
+ * A thread that forks holds all locks while the program's own handlers run, and those may allocate:
+ * while `fork_holds_locks` is set, the calling thread passes every lock. */
+extern __thread bool fork_holds_locks HIDDEN;
+
 struct lock {
     int state; /* atomic: 0 free, 1 held, 2 held and somebody may sleep */
 };
@@ -65,7 +70,8 @@ void lock_wake(struct lock *lock);
 FAST bool lock_try(struct lock *lock)
 {
     int free = 0;
-    return __atomic_compare_exchange_n(&lock->state, &free, 1, false, __ATOMIC_ACQUIRE,
+    return unlikely(fork_holds_locks) ||
+           __atomic_compare_exchange_n(&lock->state, &free, 1, false, __ATOMIC_ACQUIRE,
                                        __ATOMIC_RELAXED);
 }
 
@@ -77,6 +83,8 @@ FAST void lock_take(struct lock *lock)
 
 FAST void lock_release(struct lock *lock)
 {
+    if (unlikely(fork_holds_locks))
+        return;
     if (unlikely(__atomic_exchange_n(&lock->state, 0, __ATOMIC_RELEASE) == 2))
         lock_wake(lock);
 }

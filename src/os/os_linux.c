@@ -17,6 +17,7 @@
 #endif
 
 size_t os_page = 4096;
+__thread bool fork_holds_locks;
 
 void os_start(void)
 {
@@ -28,7 +29,8 @@ void os_start(void)
 static void *map(size_t length, int protection)
 {
     int saved = errno;
-    void *start = mmap(NULL, length, protection, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    void *start =
+        mmap(NULL, length, protection, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     errno = saved;
     return start == MAP_FAILED ? NULL : start;
 }
@@ -109,8 +111,7 @@ bool os_resize(void *start, size_t old_length, size_t new_length)
 bool os_move(void *start, size_t old_length, void *target, size_t new_length)
 {
     int saved = errno;
-    void *result =
-        mremap(start, old_length, new_length, MREMAP_MAYMOVE | MREMAP_FIXED, target);
+    void *result = mremap(start, old_length, new_length, MREMAP_MAYMOVE | MREMAP_FIXED, target);
     errno = saved;
     return result != MAP_FAILED;
 }

@@ -7,8 +7,8 @@
 
 static const char *const words[] = {
     [MISUSE_NONE] = "",
-    [MISUSE_FOREIGN] = "no block begins at this address: it was never allocated here, or its memory "
-                       "has gone back since it was freed",
+    [MISUSE_FOREIGN] = ("no block begins at this address: it was never allocated here, or its "
+                        "memory has gone back since it was freed"),
     [MISUSE_UNALIGNED] = "no block can begin at this address: it is not a multiple of 16",
     [MISUSE_INTERIOR] = "this address is inside a block, not at its start",
     [MISUSE_DOUBLE_FREE] = "this block is free already (double free)",

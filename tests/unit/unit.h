@@ -6,15 +6,15 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#define EXPECT_EQUAL(found, expected)                                                           \
-    do {                                                                                        \
-        unsigned long long found_ = (unsigned long long)(found);                                \
-        unsigned long long expected_ = (unsigned long long)(expected);                          \
-        if (found_ != expected_) {                                                              \
-            fprintf(stderr, "%s:%d: %s: expected %s = %llu, found %llu\n", __FILE__, __LINE__,  \
-                    #found, #expected, expected_, found_);                                      \
-            exit(1);                                                                            \
-        }                                                                                       \
+#define EXPECT_EQUAL(found, expected)                                                          \
+    do {                                                                                       \
+        unsigned long long found_ = (unsigned long long)(found);                               \
+        unsigned long long expected_ = (unsigned long long)(expected);                         \
+        if (found_ != expected_) {                                                             \
+            fprintf(stderr, "%s:%d: %s: expected %s = %llu, found %llu\n", __FILE__, __LINE__, \
+                    #found, #expected, expected_, found_);                                     \
+            exit(1);                                                                           \
+        }                                                                                      \
     } while (0)
 
 #define EXPECT(condition) EXPECT_EQUAL(!!(condition), 1)
