@@ -38,7 +38,8 @@
 /* Where the window begins: between the program, low or at 0x55..., and the libraries at 0x7f...
  * there is nothing. No block begins at the base itself, so it also stands for "no block" at the
  * bottom of a stack. From memory it costs one instruction less than from the code. */
-#define WINDOW_BASE ((uintptr_t)64 * WINDOW)
+#define WINDOW_BASE \
+    ((uintptr_t)(UNDER_TSAN ? 1 : 64) * WINDOW) /* ThreadSanitizer's room ends early */
 extern void *const window_base HIDDEN;
 extern uint16_t window_places[WINDOW_SLICES] HIDDEN; /* atomic */
 

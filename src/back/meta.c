@@ -7,9 +7,9 @@
 #define FINE_STEP 64
 #define FINE_MOST (1 * KiB)
 #define FINE_KINDS (FINE_MOST / FINE_STEP)
-#define COARSE_LEAST 1280 /* no power of two, so that pieces in a row don't alias in the L1 cache \
-                           */
-#define COARSE_KINDS 6    /* 1280 bytes to 40 KiB */
+/* No powers of two, so that pieces in a row don't alias in the L1 cache: 1280 bytes to 40 KiB. */
+#define COARSE_LEAST 1280
+#define COARSE_KINDS 6
 
 struct free_piece {
     struct free_piece *next;

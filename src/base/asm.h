@@ -4,6 +4,18 @@
 
 #include "base/defs.h"
 
+/* gcc says so by a macro, clang by a feature. */
+#if defined(__SANITIZE_THREAD__)
+#define UNDER_TSAN 1
+#elif defined(__has_feature)
+#if __has_feature(thread_sanitizer)
+#define UNDER_TSAN 1
+#endif
+#endif
+#ifndef UNDER_TSAN
+#define UNDER_TSAN 0
+#endif
+
 /* The compiler forgets what it knows of x, so that it has x in a register and addresses memory by
  * it as written. On the fast paths that decides more than it seems: a stack's top is stored by free
  * and loaded by the next malloc, and processors forward such a value at once when the address is a
@@ -19,7 +31,7 @@
 
 /* Moves a pointer in memory by one word, up or down, where its value is needed no more: in one
  * instruction where the architecture has it. The memory is the calling thread's own. */
-#if defined(__x86_64__) && !defined(__SANITIZE_THREAD__)
+#if defined(__x86_64__) && !UNDER_TSAN
 #define STEP_UP(place) __asm__("addq $8, %0" : "+m"(place) : : "cc")
 #define STEP_DOWN(place) __asm__("subq $8, %0" : "+m"(place) : : "cc")
 #else
