@@ -13,8 +13,11 @@ Reasons behind the numbers:
 - A slab is the fewest slices of 64 KiB (1, 2 or 4) that hold at least 8 blocks: one visit to a
   shard then serves a batch of the largest classes too. Bits for a slice of the smallest class are
   64 words, so one summary word covers a slab.
+- Then whole slices, 64 to 256 KiB, one block a slab: too large for the table and so served by the
+  door, but kept in a thread's stack like the others (without it such blocks that come and go cost
+  a lock and a search each, 3 times as much).
 - A block's number in its slab comes from a multiplication: offsets and sizes are counted in 16
-  bytes, so offset < 2^14 and size <= 2^11, and with reciprocal = ceil(2^31 / size) the error
+  bytes, so both are at most 2^14, and with reciprocal = ceil(2^31 / size) the error
   offset * (reciprocal - 2^31 / size) / 2^31 stays below 2^-17, less than 1 / size: exact. The table
   maker checks every offset.
 - The first capacity of a thread's stack: 15 blocks up to 512 bytes, 7 to 4 KiB, 3 beyond, so
@@ -31,6 +34,7 @@ GRAIN = 16
 MOST = 32 * 1024
 SLICE = 64 * 1024
 PER_DOUBLING = 8
+WHOLE_SLICES = (1, 2, 3, 4)
 RECIPROCAL_BITS = 31
 BIN_FIRST = 4  # the bins below are the address map's: foreign, large, huge
 BIN_BYTES = 32
@@ -42,10 +46,12 @@ def sizes() -> list[int]:
     while low < MOST:
         result += [low + low // PER_DOUBLING * i for i in range(1, PER_DOUBLING + 1)]
         low *= 2
-    return result
+    return result + [n * SLICE for n in WHOLE_SLICES]
 
 
 def slices(size: int) -> int:
+    if size > MOST:
+        return size // SLICE
     return next(n for n in (1, 2, 4) if n * SLICE // size >= 8)
 
 
@@ -72,7 +78,9 @@ def header() -> str:
 #define HAKMEM_HEAP_CLASS_TABLE_H
 
 #define CLASSES {len(classes)}
-#define CLASS_MOST {MOST}
+#define CLASS_MOST {MOST} /* of the table below */
+#define CLASS_SLICES_FIRST {classes.index(SLICE)}
+#define CLASS_SLICES_MOST {classes[-1]}
 #define CLASS_GRAIN {GRAIN}
 #define CLASS_BIN_FIRST {BIN_FIRST}
 #define CLASS_BIN_BYTES {BIN_BYTES}

@@ -39,9 +39,12 @@ static void *take(size_t n, bool *zero)
 {
     *zero = false;
     void *p = NULL;
-    if (n <= CLASS_MOST)
+    if (n <= CLASS_MOST) {
         p = class_take(class_of(n));
-    else if (n <= PTRDIFF_MAX) {
+    } else if (n <= CLASS_SLICES_MOST) {
+        p = class_take(class_of_slices(n));
+        *zero = p != NULL && shards_block_zero(p);
+    } else if (n <= PTRDIFF_MAX) {
         thread_cache(); /* the process's start */
         p = large_take(n, 1, zero);
     }
@@ -106,11 +109,9 @@ size_t page_size(void)
 size_t block_usable(const void *p, const char *function)
 {
     unsigned bin = map_bin(p);
-    if (bin >= BIN_FIRST)
-        return size_classes[bin_class(bin)].size;
     if (bin == BIN_FOREIGN)
         report_foreign(function, p);
-    size_t usable = large_usable(p, bin);
+    size_t usable = bin >= BIN_FIRST ? shards_usable(p) : large_usable(p, bin);
     if (usable == 0)
         report_misuse(function, MISUSE_INTERIOR, p);
     return usable;
@@ -127,8 +128,11 @@ SLOW void *slow_realloc(void *p, size_t n)
     }
     unsigned bin = map_bin(p);
     if (bin >= BIN_FIRST) {
-        /* It stays while it fits and fills more than half. */
+        /* It stays while it fits and fills more than half, or can grow where it is. */
         if (n <= usable && n > usable / 2)
+            return p;
+        if (usable > CLASS_MOST && n > usable && n <= CLASS_SLICES_MOST &&
+            shards_resize(p, class_of_slices(n)))
             return p;
     } else if (n > CLASS_MOST && n <= PTRDIFF_MAX) {
         void *same = large_resize(p, bin, n);
@@ -158,9 +162,13 @@ SLOW void *slow_aligned(size_t align, size_t n)
         while (size_classes[cls].size % align != 0)
             cls++;
         p = class_take(cls);
+    } else if (least <= CLASS_SLICES_MOST && align <= SLICE) {
+        p = class_take(class_of_slices(least));
+        if (p != NULL)
+            shards_block_zero(p);
     } else {
         bool zero;
-        thread_cache();
+        thread_cache(); /* the process's start */
         p = large_take(least, align, &zero);
     }
     return p != NULL ? p : out_of_memory();

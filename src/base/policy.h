@@ -7,8 +7,9 @@
 
 struct policy {
     size_t stack_bytes;         /* blocks that one class's stack may hold, once it has grown */
+    size_t stack_least;         /* the same in blocks, where that is more */
     size_t stack_foreign_bytes; /* the same while what overflows belongs to other shards */
-    size_t stack_blocks;        /* the same in blocks, which bounds the pointers */
+    size_t stack_blocks;        /* blocks at most, which bounds the pointers */
     size_t thread_bytes;        /* all stacks of a thread together */
     size_t transfer_bytes;      /* blocks that one class's transfer cache may hold */
     size_t transfer_blocks;     /* the same in blocks */

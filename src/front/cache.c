@@ -62,7 +62,8 @@ static void stack_grow(struct cache *cache, unsigned cls)
     size_t size = size_classes[cls].size;
     size_t words = (size_t)depot->capacity + 1;
     size_t capacity = (words > size_classes[cls].first + 1u ? words * 2 : words * 5 / 2) - 1;
-    if (capacity > policy.stack_blocks || capacity * size > policy.stack_bytes ||
+    if (capacity > policy.stack_blocks ||
+        (capacity * size > policy.stack_bytes && capacity > policy.stack_least) ||
         cache->capacity_bytes + (capacity - depot->capacity) * size > policy.thread_bytes)
         return;
     if (capacity > depot->room) {

@@ -3,12 +3,14 @@
 #ifndef HAKMEM_HEAP_CLASS_TABLE_H
 #define HAKMEM_HEAP_CLASS_TABLE_H
 
-#define CLASSES 72
-#define CLASS_MOST 32768
+#define CLASSES 76
+#define CLASS_MOST 32768 /* of the table below */
+#define CLASS_SLICES_FIRST 72
+#define CLASS_SLICES_MOST 262144
 #define CLASS_GRAIN 16
 #define CLASS_BIN_FIRST 4
 #define CLASS_BIN_BYTES 32
-#define CLASS_FIRST_WORDS 672 /* of all classes' first stacks together */
+#define CLASS_FIRST_WORDS 688 /* of all classes' first stacks together */
 #define CLASS_RECIPROCAL_BITS 31
 
 #endif

@@ -28,6 +28,9 @@ FAST size_t class_place(size_t n) { return class_places[(n + CLASS_GRAIN - 1) / 
 
 FAST unsigned class_of(size_t n) { return (unsigned)(class_place(n) / BIN_BYTES) - BIN_FIRST; }
 
+/* The same for n beyond the table, up to CLASS_SLICES_MOST. */
+FAST unsigned class_of_slices(size_t n) { return CLASS_SLICES_FIRST + (unsigned)((n - 1) / SLICE); }
+
 FAST unsigned bin_class(unsigned bin) { return bin - BIN_FIRST; }
 
 #endif

@@ -72,8 +72,10 @@ static struct slab *slab_new(unsigned shard, unsigned cls)
         return NULL;
     }
     slab_init(slab, cls, base, home);
+    slab->zero = zero;
     store_relaxed(&slab->shard, (uint16_t)shard);
-    map_set(base, c->slices, BIN_FIRST + cls, slab);
+    /* A block of its own begins in the first slice only. */
+    map_set(base, c->blocks == 1 ? 1 : c->slices, BIN_FIRST + cls, slab);
     low_add(&shards[shard].partial[cls], &slab->node);
     return slab;
 }
@@ -164,6 +166,35 @@ struct finding shards_put(void **blocks, size_t n)
         slab_retire(slab);
     }
     return found;
+}
+
+size_t shards_usable(const void *p)
+{
+    const struct slab *slab = map_owner(p);
+    return slab_begins(slab, p) ? size_classes[slab->cls].size : 0;
+}
+
+bool shards_resize(const void *p, unsigned cls)
+{
+    struct shard *held = NULL;
+    struct slab *slab = slab_lock(p, &held);
+    unsigned now = size_classes[slab->cls].slices;
+    unsigned then = size_classes[cls].slices;
+    bool done = then > now && slices_extend(slab->home, slab->base, now, then - now);
+    if (done) {
+        slab->cls = (uint8_t)cls;
+        map_set(slab->base, 1, BIN_FIRST + cls, slab);
+    }
+    lock_release(&held->lock);
+    return done;
+}
+
+bool shards_block_zero(const void *p)
+{
+    struct slab *slab = map_owner(p);
+    bool zero = slab->zero;
+    slab->zero = false;
+    return zero;
 }
 
 enum misuse shards_check(const void *p)

@@ -27,6 +27,16 @@ size_t shard_take(unsigned index, unsigned cls, void **end, size_t n);
 /* Frees n blocks of any shards. What is no taken block is left out; the first such is returned. */
 struct finding shards_put(void **blocks, size_t n);
 
+/* Bytes of the block at p, an address in a slab; 0 if none begins there. */
+size_t shards_usable(const void *p);
+
+/* Makes the block of whole slices at p one of another such class where it stands, if the slices
+ * behind it are free. */
+bool shards_resize(const void *p, unsigned cls);
+
+/* Whether p, a block of whole slices that is handed to the program, still holds zeroes only. */
+bool shards_block_zero(const void *p);
+
 /* Whether p, which is in a slab by the map, is a block that is not free; and which shard it has. */
 enum misuse shards_check(const void *p);
 unsigned shard_of(const void *p);

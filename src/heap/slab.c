@@ -9,6 +9,7 @@ void slab_init(struct slab *slab, unsigned cls, void *base, struct superslab *ho
     slab->home = home;
     slab->cls = (uint8_t)cls;
     slab->free = (uint16_t)blocks;
+    slab->zero = false;
     slab->summary = low_bits(words);
     for (unsigned i = 0; i < words; i++)
         slab->words[i] = ~(uint64_t)0;
@@ -52,6 +53,11 @@ FAST unsigned block_number(const struct slab *slab, const void *p)
     unsigned number =
         (unsigned)((uint64_t)(offset / CLASS_GRAIN) * c->reciprocal >> CLASS_RECIPROCAL_BITS);
     return unlikely((size_t)number * c->size != offset) ? c->blocks : number;
+}
+
+bool slab_begins(const struct slab *slab, const void *p)
+{
+    return block_number(slab, p) < size_classes[slab->cls].blocks;
 }
 
 enum misuse slab_check(const struct slab *slab, const void *p)

@@ -21,6 +21,7 @@ struct slab {
     uint16_t free;          /* set bits; lock: shard */
     uint16_t shard;         /* atomic; changes under the locks of both shards */
     uint8_t cls;            /* constant while the slab lives */
+    bool zero;              /* its one block was never used; whoever holds the block */
     uint64_t words[];       /* a set bit is a free block; lock: shard */
 };
 
@@ -45,6 +46,9 @@ size_t slab_take(struct slab *slab, void **end, size_t n);
 
 /* Frees the block at p, an address in the slab. */
 enum misuse slab_put(struct slab *slab, void *p);
+
+/* Whether a block begins at p; needs no lock. */
+bool slab_begins(const struct slab *slab, const void *p);
 
 /* Whether a block begins at p and is taken. */
 enum misuse slab_check(const struct slab *slab, const void *p);

@@ -20,6 +20,11 @@ static void classes(void)
             EXPECT(size_classes[cls - 1].size < n);
         EXPECT_EQUAL(class_place(n), (BIN_FIRST + cls) * BIN_BYTES);
     }
+    for (size_t n = CLASS_MOST + 1; n <= CLASS_SLICES_MOST; n++) {
+        unsigned cls = class_of_slices(n);
+        EXPECT(cls < CLASSES && size_classes[cls].size >= n);
+        EXPECT(size_classes[cls].blocks == 1 && size_classes[cls].size < n + SLICE);
+    }
 }
 
 static void one_slab(unsigned cls)
@@ -76,9 +81,9 @@ static void one_shard(void)
 {
     static void *blocks[BLOCKS];
     size_t before = superslabs_mapped();
-    for (unsigned cls = 0; cls < CLASSES; cls += 9) {
+    for (unsigned cls = 0; cls < CLASSES; cls += cls >= 63 ? 1 : 9) {
         size_t size = size_classes[cls].size;
-        size_t n = size > 1024 ? 1000 : BLOCKS;
+        size_t n = size > 1024 ? size > CLASS_MOST ? 50 : 1000 : BLOCKS;
         for (size_t left = n, got; left > 0; left -= got) {
             got = shard_take(0, cls, blocks + left, left);
             EXPECT(got > 0);
