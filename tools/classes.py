@@ -36,7 +36,7 @@ SLICE = 64 * 1024
 PER_DOUBLING = 8
 WHOLE_SLICES = (1, 2, 3, 4)
 RECIPROCAL_BITS = 31
-BIN_FIRST = 4  # the bins below are the address map's: foreign, large, huge
+BIN_FIRST = 5  # the bins below are the address map's: foreign, large, huge, slices, watched
 BIN_BYTES = 32
 
 

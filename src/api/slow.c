@@ -43,7 +43,7 @@ static void *take(size_t n, bool *zero)
         p = class_take(class_of(n));
     } else if (n <= CLASS_SLICES_MOST) {
         p = class_take(class_of_slices(n));
-        *zero = p != NULL && shards_block_zero(p);
+        *zero = p != NULL && shards_hand_out(p, n);
     } else if (n <= PTRDIFF_MAX) {
         thread_cache(); /* the process's start */
         p = large_take(n, 1, zero);
@@ -97,7 +97,12 @@ SLOW void slow_free(void *p)
     }
     if (bin == BIN_FOREIGN)
         report_foreign("free", p);
-    report((struct finding){large_give(p, bin), p});
+    if (bin != BIN_SLICES)
+        report((struct finding){large_give(p, bin), p});
+    else if (shards_usable(p) == 0)
+        report_misuse("free", MISUSE_INTERIOR, p);
+    else
+        class_give(shards_class(p), p);
 }
 
 size_t page_size(void)
@@ -111,7 +116,7 @@ size_t block_usable(const void *p, const char *function)
     unsigned bin = map_bin(p);
     if (bin == BIN_FOREIGN)
         report_foreign(function, p);
-    size_t usable = bin >= BIN_FIRST ? shards_usable(p) : large_usable(p, bin);
+    size_t usable = bin >= BIN_SLICES ? shards_usable(p) : large_usable(p, bin);
     if (usable == 0)
         report_misuse(function, MISUSE_INTERIOR, p);
     return usable;
@@ -127,12 +132,11 @@ SLOW void *slow_realloc(void *p, size_t n)
         return NULL;
     }
     unsigned bin = map_bin(p);
-    if (bin >= BIN_FIRST) {
+    if (bin >= BIN_SLICES) {
         /* It stays while it fits and fills more than half, or can grow where it is. */
         if (n <= usable && n > usable / 2)
             return p;
-        if (usable > CLASS_MOST && n > usable && n <= CLASS_SLICES_MOST &&
-            shards_resize(p, class_of_slices(n)))
+        if (bin == BIN_SLICES && n > usable && n <= CLASS_SLICES_MOST && shards_resize(p, n))
             return p;
     } else if (n > CLASS_MOST && n <= PTRDIFF_MAX) {
         void *same = large_resize(p, bin, n);
@@ -165,7 +169,7 @@ SLOW void *slow_aligned(size_t align, size_t n)
     } else if (least <= CLASS_SLICES_MOST && align <= SLICE) {
         p = class_take(class_of_slices(least));
         if (p != NULL)
-            shards_block_zero(p);
+            shards_hand_out(p, least);
     } else {
         bool zero;
         thread_cache(); /* the process's start */

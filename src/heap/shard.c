@@ -74,8 +74,10 @@ static struct slab *slab_new(unsigned shard, unsigned cls)
     slab_init(slab, cls, base, home);
     slab->zero = zero;
     store_relaxed(&slab->shard, (uint16_t)shard);
-    /* A block of its own begins in the first slice only. */
-    map_set(base, c->blocks == 1 ? 1 : c->slices, BIN_FIRST + cls, slab);
+    if (c->blocks == 1)
+        map_set(base, 1, BIN_SLICES, slab);
+    else
+        map_set(base, c->slices, BIN_FIRST + cls, slab);
     low_add(&shards[shard].partial[cls], &slab->node);
     return slab;
 }
@@ -171,30 +173,37 @@ struct finding shards_put(void **blocks, size_t n)
 size_t shards_usable(const void *p)
 {
     const struct slab *slab = map_owner(p);
-    return slab_begins(slab, p) ? size_classes[slab->cls].size : 0;
+    if (!slab_begins(slab, p))
+        return 0;
+    const struct size_class *c = &size_classes[slab->cls];
+    return c->blocks == 1 ? slab->usable : c->size;
 }
 
-bool shards_resize(const void *p, unsigned cls)
-{
-    struct shard *held = NULL;
-    struct slab *slab = slab_lock(p, &held);
-    unsigned now = size_classes[slab->cls].slices;
-    unsigned then = size_classes[cls].slices;
-    bool done = then > now && slices_extend(slab->home, slab->base, now, then - now);
-    if (done) {
-        slab->cls = (uint8_t)cls;
-        map_set(slab->base, 1, BIN_FIRST + cls, slab);
-    }
-    lock_release(&held->lock);
-    return done;
-}
+unsigned shards_class(const void *p) { return ((const struct slab *)map_owner(p))->cls; }
 
-bool shards_block_zero(const void *p)
+bool shards_hand_out(const void *p, size_t n)
 {
     struct slab *slab = map_owner(p);
     bool zero = slab->zero;
     slab->zero = false;
+    slab->usable = (uint32_t)round_up(n, os_page);
     return zero;
+}
+
+bool shards_resize(const void *p, size_t n)
+{
+    struct shard *held = NULL;
+    struct slab *slab = slab_lock(p, &held);
+    unsigned cls = class_of_slices(n);
+    unsigned now = size_classes[slab->cls].slices;
+    unsigned then = size_classes[cls].slices;
+    bool done = then == now || slices_extend(slab->home, slab->base, now, then - now);
+    if (done) {
+        slab->cls = (uint8_t)cls;
+        slab->usable = (uint32_t)round_up(n, os_page);
+    }
+    lock_release(&held->lock);
+    return done;
 }
 
 enum misuse shards_check(const void *p)

@@ -30,12 +30,16 @@ struct finding shards_put(void **blocks, size_t n);
 /* Bytes of the block at p, an address in a slab; 0 if none begins there. */
 size_t shards_usable(const void *p);
 
-/* Makes the block of whole slices at p one of another such class where it stands, if the slices
- * behind it are free. */
-bool shards_resize(const void *p, unsigned cls);
+/* Makes the block of whole slices at p hold n bytes, more than it has, where it stands, if the
+ * slices behind it are free. */
+bool shards_resize(const void *p, size_t n);
 
-/* Whether p, a block of whole slices that is handed to the program, still holds zeroes only. */
-bool shards_block_zero(const void *p);
+/* The class of a block of whole slices. */
+unsigned shards_class(const void *p);
+
+/* Notes that p, a block of whole slices, is handed to the program for n bytes. Whether it still
+ * holds zeroes only. */
+bool shards_hand_out(const void *p, size_t n);
 
 /* Whether p, which is in a slab by the map, is a block that is not free; and which shard it has. */
 enum misuse shards_check(const void *p);

@@ -22,6 +22,7 @@ struct slab {
     uint16_t shard;         /* atomic; changes under the locks of both shards */
     uint8_t cls;            /* constant while the slab lives */
     bool zero;              /* its one block was never used; whoever holds the block */
+    uint32_t usable;        /* bytes of its one block the program may use; the same */
     uint64_t words[];       /* a set bit is a free block; lock: shard */
 };
 
