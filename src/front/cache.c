@@ -102,9 +102,47 @@ static unsigned depot_count(struct depot *depot, bool flushing)
     return ++depot->streak;
 }
 
-/* ---- orphans ---- */
+/* Frees the n lowest of a stack: those that were pushed first. */
+static struct finding stack_put_oldest(struct cache *cache, unsigned cls, size_t n,
+                                       bool by_transfer)
+{
+    struct bin *bin = &cache->bins[BIN_FIRST + cls];
+    void **oldest = bin->base + 1;
+    size_t used = stack_used(bin);
+    size_t sent = by_transfer ? transfer_put(cls, oldest, n) : 0;
+    struct finding found = shards_put(oldest + sent, n - sent);
+    memmove(oldest, oldest + n, (used - n) * sizeof(void *));
+    stack_set_top(bin, bin->top - n);
+    return found;
+}
 
-/* Frees what one orphan holds. A block whose bit is set was just on its way; it is passed over. */
+/* Frees all that a cache holds, which no thread uses any more; the first wrong block found. */
+static struct finding cache_drain(struct cache *cache)
+{
+    struct finding found = {MISUSE_NONE, NULL};
+    for (unsigned cls = 0; cls < CLASSES; cls++) {
+        const struct depot *depot = &cache->depots[cls];
+        const struct bin *bin = &cache->bins[BIN_FIRST + cls];
+        size_t used = stack_used(bin);
+        if (used > 0) {
+            struct finding one = stack_put_oldest(cache, cls, used, false);
+            if (found.what == MISUSE_NONE)
+                found = one;
+        }
+        if (depot->room > size_classes[cls].first)
+            meta_give(bin->base, (depot->room + 1) * sizeof(void *));
+    }
+    return found;
+}
+
+static void cache_keep_unused(struct cache *cache)
+{
+    cache->next = unused;
+    unused = cache;
+}
+
+/* Frees what one thread held that a fork left behind. A block that was just on its way to or from
+ * the program is in the stack and free at once; it is passed over. */
 static void orphan_take_in(void)
 {
     lock_take(&caches_lock);
@@ -114,13 +152,9 @@ static void orphan_take_in(void)
     lock_release(&caches_lock);
     if (orphan == NULL)
         return;
-    for (unsigned cls = 0; cls < CLASSES; cls++) {
-        const struct bin *bin = &orphan->bins[BIN_FIRST + cls];
-        shards_put(bin->base + 1, stack_used(bin));
-    }
+    cache_drain(orphan);
     lock_take(&caches_lock);
-    orphan->next = unused;
-    unused = orphan;
+    cache_keep_unused(orphan);
     lock_release(&caches_lock);
 }
 
@@ -152,20 +186,6 @@ SLOW void *cache_refill(struct cache *cache, unsigned cls)
     }
     lock_release(&cache->lock);
     return p;
-}
-
-/* Frees the n lowest of a stack: those that were pushed first. */
-static struct finding stack_put_oldest(struct cache *cache, unsigned cls, size_t n,
-                                       bool by_transfer)
-{
-    struct bin *bin = &cache->bins[BIN_FIRST + cls];
-    void **oldest = bin->base + 1;
-    size_t used = stack_used(bin);
-    size_t sent = by_transfer ? transfer_put(cls, oldest, n) : 0;
-    struct finding found = shards_put(oldest + sent, n - sent);
-    memmove(oldest, oldest + n, (used - n) * sizeof(void *));
-    stack_set_top(bin, bin->top - n);
-    return found;
 }
 
 SLOW struct finding cache_flush(struct cache *cache, unsigned cls)
@@ -230,27 +250,14 @@ COLD struct cache *cache_new(void)
 
 COLD struct finding cache_delete(struct cache *cache)
 {
-    struct finding found = {MISUSE_NONE, NULL};
     lock_take(&cache->lock);
-    for (unsigned cls = 0; cls < CLASSES; cls++) {
-        const struct depot *depot = &cache->depots[cls];
-        const struct bin *bin = &cache->bins[BIN_FIRST + cls];
-        size_t used = stack_used(bin);
-        if (used > 0) {
-            struct finding one = stack_put_oldest(cache, cls, used, false);
-            if (found.what == MISUSE_NONE)
-                found = one;
-        }
-        if (depot->room > size_classes[cls].first)
-            meta_give(bin->base, (depot->room + 1) * sizeof(void *));
-    }
+    struct finding found = cache_drain(cache);
     lock_release(&cache->lock);
     shard_leave(cache->shard);
     lock_take(&caches_lock);
     list_remove(&cache->node);
     sub_relaxed(&living, 1);
-    cache->next = unused;
-    unused = cache;
+    cache_keep_unused(cache);
     lock_release(&caches_lock);
     return found;
 }
