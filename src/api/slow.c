@@ -97,12 +97,14 @@ SLOW void slow_free(void *p)
     }
     if (bin == BIN_FOREIGN)
         report_foreign("free", p);
-    if (bin != BIN_SLICES)
+    if (bin != BIN_SLICES) {
         report((struct finding){large_give(p, bin), p});
-    else if (shards_usable(p) == 0)
+        return;
+    }
+    unsigned cls = shards_class(p);
+    if (cls == CLASSES)
         report_misuse("free", MISUSE_INTERIOR, p);
-    else
-        class_give(shards_class(p), p);
+    class_give(cls, p);
 }
 
 size_t page_size(void)

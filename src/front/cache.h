@@ -45,7 +45,7 @@ struct cache {
     struct depot depots[CLASSES];
     struct lock lock;
     unsigned shard;
-    size_t capacity_bytes; /* blocks that all stacks may hold */
+    size_t capacity_bytes; /* blocks that all stacks may hold; 0 only in the constant caches */
     size_t refills;        /* counts, for statistics */
     size_t flushes;
     struct list node;   /* all caches; lock: caches */

@@ -179,7 +179,11 @@ size_t shards_usable(const void *p)
     return c->blocks == 1 ? slab->usable : c->size;
 }
 
-unsigned shards_class(const void *p) { return ((const struct slab *)map_owner(p))->cls; }
+unsigned shards_class(const void *p)
+{
+    const struct slab *slab = map_owner(p);
+    return slab->base == p ? slab->cls : CLASSES;
+}
 
 bool shards_hand_out(const void *p, size_t n)
 {

@@ -34,7 +34,7 @@ size_t shards_usable(const void *p);
  * slices behind it are free. */
 bool shards_resize(const void *p, size_t n);
 
-/* The class of a block of whole slices. */
+/* The class of the block of whole slices at p, CLASSES if none begins there. */
 unsigned shards_class(const void *p);
 
 /* Notes that p, a block of whole slices, is handed to the program for n bytes. Whether it still

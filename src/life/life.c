@@ -33,13 +33,10 @@ static void register_with_libc(void)
     pthread_atfork(fork_prepare, fork_parent, fork_child);
 }
 
-COLD struct cache *thread_cache(void)
+COLD struct cache *thread_cache_make(void)
 {
     if (cache_mine == &cache_gone)
         return NULL;
-    if (cache_mine != &cache_none)
-        return cache_mine;
-
     bool first = false;
     if (!load_acquire(&started)) {
         lock_take(&start_lock);

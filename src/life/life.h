@@ -7,7 +7,12 @@
 
 /* The calling thread's cache, made if it has none yet. Null when the thread is ending, or without
  * memory: then the caller does without. */
-struct cache *thread_cache(void);
+struct cache *thread_cache_make(void);
+
+static inline struct cache *thread_cache(void)
+{
+    return likely(cache_mine->capacity_bytes != 0) ? cache_mine : thread_cache_make();
+}
 
 /* Handlers around fork, registered at the first call of the process. */
 void fork_prepare(void);
