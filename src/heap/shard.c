@@ -1,5 +1,5 @@
 /* take:  lowest partial slab -> a neighbour's partial slab -> a new slab from a superslab
- * put:   slab named by the map -> its shard's lock (kept over a run of the same shard) -> its bit
+ * put:   slab named by the map -> its shard's lock (kept over a run of the same shard) -> bits
  *        -> a slab all free leaves the shard and, after the lock, goes back to its superslab */
 #include "heap/shard.h"
 
@@ -133,37 +133,49 @@ static struct slab *slab_lock(const void *p, struct shard **held)
     }
 }
 
+/* Frees the run of blocks at the start of `blocks` that are in the slab, and moves the slab to where
+ * it then belongs. */
+static size_t slab_put_run(struct shard *shard, struct slab *slab, void *const *blocks, size_t n,
+                           struct low_node **retired, enum misuse *what)
+{
+    const struct size_class *c = &size_classes[slab->cls];
+    struct lowest *partial = &shard->partial[slab->cls];
+    bool was_full = slab->free == 0;
+    size_t put = slab_put(slab, blocks, n, what);
+    bool empty = slab->free == c->blocks;
+    if (was_full && put > 0 && !empty)
+        low_add(partial, &slab->node);
+    if (!was_full && empty)
+        low_remove(partial, &slab->node);
+    if (empty) {
+        map_set(slab->base, c->slices, BIN_FOREIGN, NULL);
+        slab->node.next = *retired;
+        *retired = &slab->node;
+    }
+    return put;
+}
+
 struct finding shards_put(void **blocks, size_t n)
 {
     struct finding found = {MISUSE_NONE, NULL};
     struct shard *held = NULL;
     struct low_node *retired = NULL;
-    struct slab *slab = NULL;
-    for (size_t i = 0; i < n; i++) {
-        if (slab == NULL || !slab_holds(slab, blocks[i]))
-            slab = slab_lock(blocks[i], &held);
+    for (size_t i = 0; i < n;) {
+        struct slab *slab = slab_lock(blocks[i], &held);
         /* A block whose slab is gone was free when the slab left. */
-        enum misuse what = slab == NULL ? MISUSE_DOUBLE_FREE : slab_put(slab, blocks[i]);
+        enum misuse what = MISUSE_DOUBLE_FREE;
+        if (slab != NULL)
+            i += slab_put_run(held, slab, blocks + i, n - i, &retired, &what);
         if (unlikely(what != MISUSE_NONE)) {
             if (found.what == MISUSE_NONE)
                 found = (struct finding){what, blocks[i]};
-            continue;
-        }
-        const struct size_class *c = &size_classes[slab->cls];
-        if (slab->free == 1)
-            low_add(&held->partial[slab->cls], &slab->node);
-        if (slab->free == c->blocks) {
-            low_remove(&held->partial[slab->cls], &slab->node);
-            map_set(slab->base, c->slices, BIN_FOREIGN, NULL);
-            slab->node.next = retired;
-            retired = &slab->node;
-            slab = NULL;
+            i++;
         }
     }
     if (held != NULL)
         lock_release(&held->lock);
     while (retired != NULL) {
-        slab = (struct slab *)retired;
+        struct slab *slab = (struct slab *)retired;
         retired = retired->next;
         slab_retire(slab);
     }

@@ -68,17 +68,35 @@ enum misuse slab_check(const struct slab *slab, const void *p)
     return slab->words[number / 64] >> number % 64 & 1 ? MISUSE_DOUBLE_FREE : MISUSE_NONE;
 }
 
-enum misuse slab_put(struct slab *slab, void *p)
+/* The class is in registers: what is asked of the slab for each block is its words. */
+size_t slab_put(struct slab *slab, void *const *blocks, size_t n, enum misuse *what)
 {
-    unsigned number = block_number(slab, p);
-    if (unlikely(number >= size_classes[slab->cls].blocks))
-        return MISUSE_INTERIOR;
-    uint64_t bit = (uint64_t)1 << number % 64;
-    uint64_t *word = &slab->words[number / 64];
-    if (unlikely(*word & bit))
-        return MISUSE_DOUBLE_FREE;
-    *word |= bit;
-    slab->summary |= (uint64_t)1 << number / 64;
-    slab->free++;
-    return MISUSE_NONE;
+    const struct size_class c = size_classes[slab->cls];
+    const size_t bytes = c.slices * SLICE;
+    const char *base = slab->base;
+    uint64_t summary = slab->summary;
+    size_t put = 0;
+    *what = MISUSE_NONE;
+    for (; put < n; put++) {
+        size_t offset = (size_t)((const char *)blocks[put] - base);
+        if (offset >= bytes)
+            break;
+        unsigned number = (unsigned)((uint64_t)(offset / CLASS_GRAIN) * c.reciprocal >>
+                                     CLASS_RECIPROCAL_BITS);
+        if (unlikely((size_t)number * c.size != offset || number >= c.blocks)) {
+            *what = MISUSE_INTERIOR;
+            break;
+        }
+        uint64_t bit = (uint64_t)1 << number % 64;
+        uint64_t *word = &slab->words[number / 64];
+        if (unlikely(*word & bit)) {
+            *what = MISUSE_DOUBLE_FREE;
+            break;
+        }
+        *word |= bit;
+        summary |= (uint64_t)1 << number / 64;
+    }
+    slab->summary = summary;
+    slab->free = (uint16_t)(slab->free + put);
+    return put;
 }

@@ -32,12 +32,6 @@ FAST size_t slab_bytes(const struct size_class *c)
     return sizeof(struct slab) + (c->blocks + 63u) / 64u * sizeof(uint64_t);
 }
 
-/* Whether p is an address in the slab. */
-FAST bool slab_holds(const struct slab *slab, const void *p)
-{
-    return (uintptr_t)p - (uintptr_t)slab->base < size_classes[slab->cls].slices * SLICE;
-}
-
 /* All blocks free. */
 void slab_init(struct slab *slab, unsigned cls, void *base, struct superslab *home);
 
@@ -45,8 +39,9 @@ void slab_init(struct slab *slab, unsigned cls, void *base, struct superslab *ho
  * block last in memory, so that a stack pops them in address order. Returns how many. */
 size_t slab_take(struct slab *slab, void **end, size_t n);
 
-/* Frees the block at p, an address in the slab. */
-enum misuse slab_put(struct slab *slab, void *p);
+/* Frees blocks, up to the first that is not in the slab or that is wrong, which `*what` then names.
+ * Returns how many it freed. */
+size_t slab_put(struct slab *slab, void *const *blocks, size_t n, enum misuse *what);
 
 /* Whether a block begins at p; needs no lock. */
 bool slab_begins(const struct slab *slab, const void *p);

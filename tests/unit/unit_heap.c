@@ -27,6 +27,14 @@ static void classes(void)
     }
 }
 
+static enum misuse put_one(struct slab *slab, void *p)
+{
+    enum misuse what;
+    size_t put = slab_put(slab, &p, 1, &what);
+    EXPECT_EQUAL(put, what == MISUSE_NONE);
+    return what;
+}
+
 static void one_slab(unsigned cls)
 {
     const struct size_class *c = &size_classes[cls];
@@ -55,10 +63,10 @@ static void one_slab(unsigned cls)
         void *swap = blocks[i];
         blocks[i] = blocks[j];
         blocks[j] = swap;
-        EXPECT_EQUAL(slab_put(slab, blocks[i]), MISUSE_NONE);
-        EXPECT_EQUAL(slab_put(slab, blocks[i]), MISUSE_DOUBLE_FREE);
+        EXPECT_EQUAL(put_one(slab, blocks[i]), MISUSE_NONE);
+        EXPECT_EQUAL(put_one(slab, blocks[i]), MISUSE_DOUBLE_FREE);
         if (c->size > 16)
-            EXPECT_EQUAL(slab_put(slab, (char *)blocks[i] + 16), MISUSE_INTERIOR);
+            EXPECT_EQUAL(put_one(slab, (char *)blocks[i] + 16), MISUSE_INTERIOR);
     }
     EXPECT_EQUAL(slab->free, c->blocks);
     char *last = NULL;
