@@ -9,7 +9,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 try:
     from bench.seed.report.cli import main
 except ModuleNotFoundError as missing:
-    if missing.name in ("numpy", "rich", "scipy"):
+    if missing.name in ("matplotlib", "numpy", "rich", "scipy"):
         sys.exit(f"{missing.name} is missing: `make setup`, then .venv/bin/python {sys.argv[0]}")
     raise
 

@@ -4,10 +4,14 @@
 #include <string.h>
 
 #include "back/large.h"
+#include "back/superslab.h"
 #include "front/cache.h"
 #include "heap/shard.h"
 #include "life/life.h"
 #include "watch/report.h"
+
+/* No processor has more address space for a program; PTRDIFF_MAX is far above. */
+#define MOST_BYTES ((size_t)1 << 52)
 
 static void *out_of_memory(void)
 {
@@ -35,32 +39,51 @@ static void *class_take(unsigned cls)
     return shard_take(0, cls, &p + 1, 1) == 1 ? p : NULL;
 }
 
-static void *take(size_t n, bool *zero)
+static void *take_once(size_t n, size_t align, bool *zero)
 {
+    size_t least = n < align ? align : n;
     *zero = false;
-    void *p = NULL;
-    if (n <= CLASS_MOST) {
-        p = class_take(class_of(n));
-    } else if (n <= CLASS_SLICES_MOST) {
-        p = class_take(class_of_slices(n));
-        *zero = p != NULL && shards_hand_out(p, n);
-    } else if (n <= PTRDIFF_MAX) {
-        thread_cache(); /* the process's start */
-        p = large_take(n, 1, zero);
+    if (least <= CLASS_MOST) {
+        unsigned cls = class_of(least);
+        while ((size_classes[cls].size & (align - 1)) != 0)
+            cls++;
+        return class_take(cls);
     }
+    if (least <= CLASS_SLICES_MOST && align <= SLICE) {
+        void *p = class_take(class_of_slices(least));
+        *zero = p != NULL && shards_hand_out(p, n);
+        return p;
+    }
+    thread_cache(); /* the process's start */
+    return large_take(n == 0 ? 1 : n, align, zero);
+}
+
+/* Slabs begin at multiples of 64 KiB, so a class whose size is a multiple of the alignment has
+ * all its blocks aligned; at the latest the next power of two is one. What is kept for reuse goes
+ * back before there is no memory. */
+static void *take(size_t n, size_t align, bool *zero)
+{
+    if (n > MOST_BYTES || align > MOST_BYTES)
+        return out_of_memory();
+    void *p = take_once(n, align, zero);
+    if (likely(p != NULL))
+        return p;
+    large_release();
+    superslabs_release();
+    p = take_once(n, align, zero);
     return p != NULL ? p : out_of_memory();
 }
 
 SLOW void *slow_malloc(size_t n)
 {
     bool zero;
-    return take(n, &zero);
+    return take(n, 1, &zero);
 }
 
 SLOW void *slow_calloc(size_t n)
 {
     bool zero;
-    void *p = take(n, &zero);
+    void *p = take(n, 1, &zero);
     if (p != NULL && !zero)
         memset(p, 0, n);
     return p;
@@ -73,12 +96,7 @@ static void class_give(unsigned cls, void *p)
         report(shards_put(&p, 1));
         return;
     }
-    const struct bin *bin = &cache->bins[BIN_FIRST + cls];
-    if (bin->topmost == p)
-        report_misuse("free", MISUSE_DOUBLE_FREE, p);
-    if (bin->top >= bin->limit)
-        report(cache_flush(cache, cls));
-    cache_push_checked(cache, cls, p);
+    report(cache_give(cache, cls, p));
 }
 
 static _Noreturn void report_foreign(const char *function, const void *p)
@@ -101,9 +119,8 @@ SLOW void slow_free(void *p)
         report((struct finding){large_give(p, bin), p});
         return;
     }
-    unsigned cls = shards_class(p);
-    if (cls == CLASSES)
-        report_misuse("free", MISUSE_INTERIOR, p);
+    unsigned cls;
+    report((struct finding){shards_hand_in(p, &cls), p});
     class_give(cls, p);
 }
 
@@ -119,8 +136,10 @@ size_t block_usable(const void *p, const char *function)
     if (bin == BIN_FOREIGN)
         report_foreign(function, p);
     size_t usable = bin >= BIN_SLICES ? shards_usable(p) : large_usable(p, bin);
-    if (usable == 0)
-        report_misuse(function, MISUSE_INTERIOR, p);
+    if (usable == 0) {
+        bool begins = bin == BIN_SLICES && (uintptr_t)p % SLICE == 0;
+        report_misuse(function, begins ? MISUSE_FREE : MISUSE_INTERIOR, p);
+    }
     return usable;
 }
 
@@ -140,12 +159,17 @@ SLOW void *slow_realloc(void *p, size_t n)
             return p;
         if (bin == BIN_SLICES && n > usable && n <= CLASS_SLICES_MOST && shards_resize(p, n))
             return p;
-    } else if (n > CLASS_MOST && n <= PTRDIFF_MAX) {
+    } else if (n > CLASS_MOST && n <= MOST_BYTES) {
         void *same = large_resize(p, bin, n);
         if (same != NULL)
             return same;
     }
+    int saved = errno;
     void *other = slow_malloc(n);
+    if (other == NULL && n <= usable) {
+        errno = saved;
+        return p;
+    }
     if (other == NULL)
         return NULL;
     memcpy(other, p, n < usable ? n : usable);
@@ -153,29 +177,8 @@ SLOW void *slow_realloc(void *p, size_t n)
     return other;
 }
 
-/* Slabs begin at multiples of 64 KiB, so a class whose size is a multiple of the alignment has
- * all its blocks aligned; at the latest the next power of two is one. */
 SLOW void *slow_aligned(size_t align, size_t n)
 {
-    if (align <= CLASS_GRAIN)
-        return slow_malloc(n);
-    if (n > PTRDIFF_MAX || align > PTRDIFF_MAX)
-        return out_of_memory();
-    size_t least = n < align ? align : n;
-    void *p = NULL;
-    if (least <= CLASS_MOST) {
-        unsigned cls = class_of(least);
-        while (size_classes[cls].size % align != 0)
-            cls++;
-        p = class_take(cls);
-    } else if (least <= CLASS_SLICES_MOST && align <= SLICE) {
-        p = class_take(class_of_slices(least));
-        if (p != NULL)
-            shards_hand_out(p, least);
-    } else {
-        bool zero;
-        thread_cache(); /* the process's start */
-        p = large_take(least, align, &zero);
-    }
-    return p != NULL ? p : out_of_memory();
+    bool zero;
+    return take(n, align, &zero);
 }

@@ -41,11 +41,7 @@ static void *run_take(size_t n, size_t align, bool *zero)
     return p;
 }
 
-static void run_give(struct superslab *s, void *p)
-{
-    map_set(p, 1, BIN_FOREIGN, NULL);
-    slices_give(s, p, s->run[run_index(s, p)]);
-}
+static void run_give(struct superslab *s, void *p) { slices_give(s, p, s->run[run_index(s, p)]); }
 
 static void *run_resize(struct superslab *s, void *p, size_t n)
 {
@@ -67,21 +63,39 @@ static void *run_resize(struct superslab *s, void *p, size_t n)
 
 /* ---- huge blocks ---- */
 
+/* Adds h, joined with kept mappings that lie beside it. */
 static void kept_add(struct huge *h)
 {
+    struct huge *joined[2];
+    unsigned count = 0;
     lock_take(&kept_lock);
-    list_push(&kept, &h->node);
     kept_bytes += h->length;
+    for (struct list *node = kept.next, *next; node != &kept && count < 2; node = next) {
+        struct huge *other = list_entry(node, struct huge, node);
+        next = node->next;
+        if (other->base + other->length != h->base && h->base + h->length != other->base)
+            continue;
+        if (other->base < h->base)
+            h->base = other->base;
+        h->length += other->length;
+        list_remove(node);
+        joined[count++] = other;
+    }
+    list_push(&kept, &h->node);
     lock_release(&kept_lock);
+    while (count > 0)
+        meta_give(joined[--count], sizeof *h);
 }
 
-/* Unmaps the oldest kept mappings until at most `budget` bytes are kept. */
+/* Unmaps from the oldest kept mappings until at most `budget` bytes are kept. */
 static void kept_trim(size_t budget)
 {
     for (;;) {
         struct huge *oldest = NULL;
+        size_t excess = 0;
         lock_take(&kept_lock);
         if (kept_bytes > budget) {
+            excess = kept_bytes - budget;
             oldest = list_entry(kept.prev, struct huge, node);
             list_remove(&oldest->node);
             kept_bytes -= oldest->length;
@@ -89,26 +103,44 @@ static void kept_trim(size_t budget)
         lock_release(&kept_lock);
         if (oldest == NULL)
             return;
-        if (!os_unmap(oldest->base, oldest->length)) {
+        if (excess > oldest->length)
+            excess = oldest->length;
+        char *end = oldest->base + oldest->length;
+        if (!os_unmap(end - excess, excess)) {
             /* At its limit of mappings the kernel can refuse: the address space stays ours, empty,
              * and is as good as any for the next block. */
-            os_purge(oldest->base, oldest->length);
+            os_purge(end - excess, excess);
             kept_add(oldest);
             return;
         }
-        meta_give(oldest, sizeof *oldest);
+        oldest->length -= excess;
+        if (oldest->length == 0)
+            meta_give(oldest, sizeof *oldest);
+        else
+            kept_add(oldest);
     }
 }
 
-/* The smallest kept mapping that holds `length` and isn't much larger. */
+/* Cuts what is beyond `length` off h, which nobody else has, and keeps it. */
+static void kept_split(struct huge *h, size_t length)
+{
+    struct huge *rest = h->length > length ? meta_take(sizeof *rest) : NULL;
+    if (rest == NULL)
+        return;
+    rest->base = h->base + length;
+    rest->length = h->length - length;
+    h->length = length;
+    kept_add(rest);
+}
+
+/* The smallest kept mapping that holds `length`, cut to it. */
 static struct huge *kept_take(size_t length, size_t align)
 {
     struct huge *best = NULL;
-    size_t most = length + length / policy.big_cache_slack;
     lock_take(&kept_lock);
     for (struct list *node = kept.next; node != &kept; node = node->next) {
         struct huge *h = list_entry(node, struct huge, node);
-        if (h->length >= length && h->length <= most && ((uintptr_t)h->base & (align - 1)) == 0 &&
+        if (h->length >= length && ((uintptr_t)h->base & (align - 1)) == 0 &&
             (best == NULL || h->length < best->length))
             best = h;
     }
@@ -117,6 +149,8 @@ static struct huge *kept_take(size_t length, size_t align)
         kept_bytes -= best->length;
     }
     lock_release(&kept_lock);
+    if (best != NULL)
+        kept_split(best, length);
     return best;
 }
 
@@ -133,10 +167,6 @@ static void *huge_take(size_t n, size_t align, bool *zero)
             return NULL;
         h->length = length;
         h->base = os_map_aligned(length, align);
-        if (h->base == NULL) {
-            kept_trim(0);
-            h->base = os_map_aligned(length, align);
-        }
         if (h->base == NULL || !map_cover(h->base, SLICE)) {
             if (h->base != NULL)
                 os_unmap(h->base, length);
@@ -152,7 +182,6 @@ static void *huge_take(size_t n, size_t align, bool *zero)
 
 static void huge_give(struct huge *h)
 {
-    map_set(h->base, 1, BIN_FOREIGN, NULL);
     kept_add(h);
     kept_trim(policy.big_cache_bytes);
 }
@@ -162,26 +191,32 @@ static void *huge_resize(struct huge *h, size_t n)
     size_t length = round_up(n, SLICE);
     if (n <= RUN_MOST)
         return NULL;
-    if (length == h->length || os_resize(h->base, h->length, length)) {
+    bool fits = length <= h->length && length > h->length / 2;
+    if (!fits) {
+        if (!os_resize(h->base, h->length, length)) {
+            if (length < h->length)
+                return NULL;
+            char *target = os_map_aligned(length, SLICE);
+            if (target == NULL)
+                return NULL;
+            if (!map_cover(target, SLICE)) {
+                os_unmap(target, length);
+                return NULL;
+            }
+            /* Once the pages have moved, the old place may be another thread's. */
+            map_clear(h->base);
+            if (!os_move(h->base, h->length, target, length)) {
+                /* Nor is it known whether the target is still ours; it is left alone. */
+                map_set(h->base, 1, BIN_HUGE, h);
+                return NULL;
+            }
+            h->base = target;
+            map_set(target, 1, BIN_HUGE, h);
+        }
         h->length = length;
-        h->usable = round_up(n, os_page);
-        return h->base;
     }
-    if (length < h->length)
-        return NULL;
-    char *target = os_map_aligned(length, SLICE);
-    if (target == NULL)
-        return NULL;
-    if (!map_cover(target, SLICE) || !os_move(h->base, h->length, target, length)) {
-        os_unmap(target, length);
-        return NULL;
-    }
-    map_set(h->base, 1, BIN_FOREIGN, NULL);
-    h->base = target;
-    h->length = length;
     h->usable = round_up(n, os_page);
-    map_set(target, 1, BIN_HUGE, h);
-    return target;
+    return h->base;
 }
 
 /* ---- both ---- */
@@ -205,9 +240,11 @@ static void *block_owner(const void *p)
 
 enum misuse large_give(void *p, unsigned bin)
 {
-    void *owner = block_owner(p);
-    if (owner == NULL)
+    if (((uintptr_t)p & (SLICE - 1)) != 0)
         return MISUSE_INTERIOR;
+    void *owner = map_clear(p);
+    if (owner == NULL)
+        return MISUSE_FREE;
     if (bin == BIN_LARGE)
         run_give(owner, p);
     else
@@ -233,6 +270,8 @@ void *large_resize(void *p, unsigned bin, size_t n)
         return NULL;
     return bin == BIN_HUGE ? huge_resize(owner, n) : run_resize(owner, p, n);
 }
+
+void large_release(void) { kept_trim(0); }
 
 void large_fork_lock(void) { lock_take(&kept_lock); }
 void large_fork_unlock(void) { lock_release(&kept_lock); }

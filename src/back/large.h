@@ -26,6 +26,9 @@ size_t large_usable(const void *p, unsigned bin);
  * another address; null when it can't be done that way, then nothing has changed. */
 void *large_resize(void *p, unsigned bin, size_t n);
 
+/* Gives all that is kept for reuse back to the kernel. */
+void large_release(void);
+
 void large_fork_lock(void);
 void large_fork_unlock(void);
 

@@ -12,6 +12,8 @@ struct map_leaf {
 };
 
 void *const window_base = (void *)WINDOW_BASE;
+const uintptr_t window_grains = ((uintptr_t)1 << (WINDOW_BITS - 4)) - 1;
+bool window_left;
 uint16_t window_places[WINDOW_SLICES];
 
 static struct map_leaf *root[REGIONS]; /* atomic; set once, under the lock */
@@ -74,6 +76,14 @@ void map_set(const void *start, size_t slices, unsigned bin, void *owner)
         if (address - WINDOW_BASE < WINDOW)
             store_relaxed(&window_places[address / SLICE % WINDOW_SLICES], place);
     }
+}
+
+void *map_clear(const void *p)
+{
+    struct map_leaf *leaf = leaf_at((uintptr_t)p);
+    size_t slice = slice_in_leaf((uintptr_t)p);
+    store_relaxed(&leaf->places[slice], (uint16_t)0);
+    return __atomic_exchange_n(&leaf->owners[slice], NULL, __ATOMIC_ACQ_REL);
 }
 
 void map_fork_lock(void) { lock_take(&map_lock); }

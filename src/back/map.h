@@ -42,6 +42,11 @@
 #define WINDOW_BASE \
     ((uintptr_t)(UNDER_TSAN ? 1 : 64) * WINDOW) /* ThreadSanitizer's room ends early */
 extern void *const window_base HIDDEN;
+extern const uintptr_t window_grains HIDDEN; /* multiples of 16 in it, without the base */
+
+/* Set before the first block outside the window is handed out; from then on no such block comes to
+ * a stack that free could push on without the door. */
+extern bool window_left HIDDEN;                      /* atomic */
 extern uint16_t window_places[WINDOW_SLICES] HIDDEN; /* atomic */
 
 /* The place of the bin that the slice at p names, if p is in the window. */
@@ -56,7 +61,7 @@ FAST size_t map_place(const void *p)
 FAST bool window_pair(const void *p, const void *q)
 {
     uintptr_t differ = (uintptr_t)p ^ (uintptr_t)q;
-    return ((differ >> 4 | differ << 60) - 1) >> (WINDOW_BITS - 4) == 0;
+    return (differ >> 4 | differ << 60) - 1 < window_grains;
 }
 
 /* The bin and the descriptor of the slice at p, any address: "foreign" and null where nothing of
@@ -66,6 +71,9 @@ void *map_owner(const void *p);
 
 /* Makes room for entries of [start, start + length); false without memory. */
 bool map_cover(const void *start, size_t length);
+
+/* Takes the owner out of p's entry, which then says "foreign". Of two that try, one gets null. */
+void *map_clear(const void *p);
 
 /* Sets the entries of n slices from start, which are covered. */
 void map_set(const void *start, size_t slices, unsigned bin, void *owner);

@@ -9,7 +9,8 @@ static struct lock superslabs_lock;
 static struct list by_longest[SUPERSLAB_SLICES]; /* [n - 1]: longest run n; lock: superslabs */
 static uint64_t nonempty;                        /* lists with members; lock: superslabs */
 static size_t mapped;                            /* atomic */
-static size_t retained;                          /* free slices that may hold pages; lock */
+static struct list aged = {&aged, &aged};        /* with retained slices, newest first; same lock */
+static size_t retained;                          /* free slices that may hold pages; same lock */
 
 static uint64_t slice_mask(unsigned first, size_t n) { return low_bits((unsigned)n) << first; }
 
@@ -67,7 +68,6 @@ static void relist_larger(struct superslab *s, unsigned first, unsigned n)
 
 static uint64_t slots_taken[SLOTS / 64]; /* lock: superslabs */
 static size_t slots_full;                /* words before this one are full; same lock */
-static bool slots_usable;                /* same lock */
 
 void superslabs_start(uint64_t random)
 {
@@ -75,13 +75,12 @@ void superslabs_start(uint64_t random)
     size_t first = 1 + random % (SLOTS / 2);
     slots_full = first / 64;
     slots_taken[slots_full] = low_bits(first % 64);
-    slots_usable = true;
 }
 
 /* Maps a superslab in the lowest free slot of the window. */
 static char *superslab_map_in_window(void)
 {
-    for (int tries = 0; tries < SLOT_TRIES && slots_usable; tries++) {
+    for (int tries = 0; tries < SLOT_TRIES; tries++) {
         while (slots_full < SLOTS / 64 && slots_taken[slots_full] == ~(uint64_t)0)
             slots_full++;
         if (slots_full == SLOTS / 64)
@@ -99,14 +98,20 @@ static char *superslab_map_in_window(void)
     return NULL;
 }
 
-/* Where the window can't be had (a kernel with less address space, a program that runs under a
- * tool), superslabs lie where the kernel puts them, and their blocks are found on the slow path. */
-static char *superslab_map_anywhere(void) { return os_map_aligned(SUPERSLAB, SUPERSLAB); }
+/* Where the window can't be had (it is full, a kernel with less address space, a program that runs
+ * under a tool), superslabs lie where the kernel puts them, and their blocks take the door. */
+static char *superslab_map_anywhere(void)
+{
+    char *base = os_map_aligned(SUPERSLAB, SUPERSLAB);
+    if (base != NULL && (uintptr_t)base - WINDOW_BASE >= WINDOW)
+        __atomic_store_n(&window_left, true, __ATOMIC_SEQ_CST);
+    return base;
+}
 
 static void superslab_unmapped(const char *base)
 {
     uintptr_t slot = ((uintptr_t)base - WINDOW_BASE) / SUPERSLAB;
-    if (slots_usable && slot < SLOTS) {
+    if (slot < SLOTS) {
         slots_taken[slot / 64] &= ~((uint64_t)1 << slot % 64);
         if (slot / 64 < slots_full)
             slots_full = slot / 64;
@@ -136,6 +141,7 @@ static struct superslab *superslab_new(void)
     s->free = ~(uint64_t)0;
     s->touched = 0;
     s->longest = 0;
+    list_init(&s->age);
     add_relaxed(&mapped, 1);
     relist(s, SUPERSLAB_SLICES);
     return s;
@@ -154,14 +160,20 @@ static uint64_t places(const struct superslab *s, size_t n, size_t align)
     return starts;
 }
 
+/* Where an alignment counts, few candidates are tried: a new superslab has room for certain. */
+#define ALIGNED_TRIES 8
+
 static struct superslab *superslab_with(size_t n, size_t align)
 {
+    int tries = ALIGNED_TRIES;
     for (uint64_t lists = nonempty & ~low_bits((unsigned)n - 1); lists != 0; lists &= lists - 1) {
         struct list *head = &by_longest[lowest_bit(lists)];
         for (struct list *node = head->next; node != head; node = node->next) {
             struct superslab *s = list_entry(node, struct superslab, node);
             if (align == 1 || places(s, n, align) != 0)
                 return s;
+            if (--tries == 0)
+                return NULL;
         }
     }
     return NULL;
@@ -208,10 +220,10 @@ bool slices_extend(struct superslab *s, void *start, size_t n, size_t more)
     return fits;
 }
 
-/* Gives the pages of all free slices of s back, one call for each run of them. */
-static void superslab_purge(struct superslab *s)
+/* Gives the pages of free slices back, one call for each run of them. */
+static void superslab_purge(struct superslab *s, uint64_t slices)
 {
-    uint64_t left = s->free & s->touched;
+    uint64_t left = s->free & s->touched & slices;
     while (left != 0) {
         unsigned first = lowest_bit(left);
         uint64_t rest = ~(left >> first);
@@ -225,31 +237,58 @@ static void superslab_purge(struct superslab *s)
     }
 }
 
+/* An empty superslab goes back whole; false when the kernel refuses. */
+static bool superslab_end(struct superslab *s)
+{
+    if (!os_unmap(s->base, SUPERSLAB))
+        return false;
+    retained -= count_bits(s->touched);
+    superslab_unmapped(s->base);
+    sub_relaxed(&mapped, 1);
+    unlist(s);
+    list_remove(&s->age);
+    meta_give(s, sizeof *s);
+    return true;
+}
+
+/* Brings what is retained down to `budget` slices, the oldest first; `keep` slices of `newest`
+ * stay, since who has just given them mostly wants them back. */
+static void retained_trim(size_t budget, struct superslab *newest, uint64_t keep)
+{
+    while (retained > budget && !list_empty(&aged)) {
+        struct superslab *s = list_entry(aged.prev, struct superslab, age);
+        if (s->free == ~(uint64_t)0 && s != newest && superslab_end(s))
+            continue;
+        list_remove(&s->age);
+        superslab_purge(s, s == newest ? ~keep : ~(uint64_t)0);
+    }
+}
+
 void slices_give(struct superslab *s, void *start, size_t n)
 {
     unsigned first = slice_index(s, start);
     uint64_t mask = slice_mask(first, n);
-    bool gone = false;
     lock_take(&superslabs_lock);
     s->free |= mask;
     retained += n;
-    if (s->free == ~(uint64_t)0) {
-        if (retained > policy.retain_slices && os_unmap(s->base, SUPERSLAB)) {
-            retained -= count_bits(s->touched);
-            superslab_unmapped(s->base);
-            sub_relaxed(&mapped, 1);
-            unlist(s);
-            gone = true;
-        }
-    }
-    if (!gone) {
-        if (retained > policy.retain_slices)
-            superslab_purge(s);
-        relist_larger(s, first, (unsigned)n);
+    relist_larger(s, first, (unsigned)n);
+    list_remove(&s->age);
+    list_push(&aged, &s->age);
+    if (retained > policy.retain_slices)
+        retained_trim(policy.retain_slices / 2, s, mask);
+    lock_release(&superslabs_lock);
+}
+
+void superslabs_release(void)
+{
+    lock_take(&superslabs_lock);
+    retained_trim(0, NULL, 0);
+    for (struct list *head = &by_longest[SUPERSLAB_SLICES - 1], *node = head->next, *next;
+         node != NULL && node != head; node = next) {
+        next = node->next;
+        superslab_end(list_entry(node, struct superslab, node));
     }
     lock_release(&superslabs_lock);
-    if (gone)
-        meta_give(s, sizeof *s);
 }
 
 size_t superslabs_mapped(void) { return load_relaxed(&mapped); }

@@ -4,7 +4,9 @@
  *
  * Superslabs are kept in lists by the length of their longest free run; a request takes from the
  * tightest that fits, lowest slice first, so that nearly empty superslabs become empty and go back.
- * Thread safe: one lock, a leaf in the order of locks but for metadata and map. */
+ * Free slices keep their pages until there are more of them than the policy wants; then those of
+ * the superslab that was last given slices longest ago go back, and empty superslabs whole. Thread
+ * safe: one lock, a leaf in the order of locks but for metadata and map. */
 #ifndef HAKMEM_BACK_SUPERSLAB_H
 #define HAKMEM_BACK_SUPERSLAB_H
 
@@ -16,7 +18,8 @@
 #define SUPERSLAB_SLICES 64
 
 struct superslab {
-    struct list node;                  /* lock: superslabs */
+    struct list node;                  /* its list by longest free run; lock: superslabs */
+    struct list age;                   /* those with free slices that may hold pages; same lock */
     char *base;                        /* constant */
     uint64_t free;                     /* slices free; lock: superslabs */
     uint64_t touched;                  /* slices handed out since they were last zero; same lock */
@@ -41,6 +44,9 @@ bool slices_extend(struct superslab *s, void *start, size_t n, size_t more);
 
 /* Superslabs mapped now. */
 size_t superslabs_mapped(void);
+
+/* Gives all that is free back to the kernel. */
+void superslabs_release(void);
 
 void superslabs_fork_lock(void);
 void superslabs_fork_unlock(void);

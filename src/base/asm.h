@@ -29,11 +29,15 @@
 #define FORGET_RESULT(x) FORGET(x)
 #endif
 
+/* Whoever sees a stack's new top, as a fork's child may at any instruction, sees the slot below it
+ * written. */
+#define SLOT_BEFORE_TOP() __atomic_signal_fence(__ATOMIC_RELEASE)
+
 /* Moves a pointer in memory by one word, up or down, where its value is needed no more: in one
  * instruction where the architecture has it. The memory is the calling thread's own. */
 #if defined(__x86_64__) && !UNDER_TSAN
-#define STEP_UP(place) __asm__("addq $8, %0" : "+m"(place) : : "cc")
-#define STEP_DOWN(place) __asm__("subq $8, %0" : "+m"(place) : : "cc")
+#define STEP_UP(place) __asm__ volatile("addq $8, %0" : "+m"(place) : : "cc")
+#define STEP_DOWN(place) __asm__ volatile("subq $8, %0" : "+m"(place) : : "cc")
 #else
 #define STEP_UP(place) ((place)++)
 #define STEP_DOWN(place) ((place)--)

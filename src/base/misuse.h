@@ -5,10 +5,10 @@
 
 enum misuse {
     MISUSE_NONE,
-    MISUSE_FOREIGN,     /* no block of ours begins there */
-    MISUSE_UNALIGNED,   /* no block of any allocator begins there */
-    MISUSE_INTERIOR,    /* inside a block or between blocks */
-    MISUSE_DOUBLE_FREE, /* a block that is free already */
+    MISUSE_FOREIGN,   /* no block of ours begins there */
+    MISUSE_UNALIGNED, /* no block of any allocator begins there */
+    MISUSE_INTERIOR,  /* inside a block or between blocks */
+    MISUSE_FREE,      /* a block that is free already */
 };
 
 /* The first thing found wrong while a batch was handled. */

@@ -10,5 +10,4 @@ struct policy policy = {
     .transfer_blocks = 4096,
     .retain_slices = 512,
     .big_cache_bytes = 64 * MiB,
-    .big_cache_slack = 1,
 };

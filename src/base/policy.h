@@ -15,7 +15,6 @@ struct policy {
     size_t transfer_blocks;     /* the same in blocks */
     size_t retain_slices;       /* free slices that keep their pages */
     size_t big_cache_bytes;     /* free huge mappings kept for reuse */
-    size_t big_cache_slack;     /* a kept mapping may be larger than asked by 1/slack */
 };
 
 extern struct policy policy HIDDEN;

@@ -41,6 +41,13 @@ static void stack_set_top(struct bin *bin, void **top)
 
 /* ---- capacities ---- */
 
+/* Free may push up to the capacity without the door. Not on blocks outside the window: what it
+ * compares with must be inside. */
+static void stack_open(struct bin *bin, const struct depot *depot)
+{
+    bin->limit = unlikely(load_relaxed(&window_left)) ? NULL : bin->base + depot->capacity;
+}
+
 static void stack_set_capacity(struct cache *cache, unsigned cls, size_t capacity)
 {
     struct depot *depot = &cache->depots[cls];
@@ -48,7 +55,7 @@ static void stack_set_capacity(struct cache *cache, unsigned cls, size_t capacit
     size_t size = size_classes[cls].size;
     cache->capacity_bytes += (capacity - depot->capacity) * size;
     depot->capacity = (uint32_t)capacity;
-    bin->limit = bin->base + capacity;
+    stack_open(bin, depot);
 }
 
 /* Doubles a stack's capacity within the bounds, on a larger array where the old one is too small.
@@ -102,6 +109,24 @@ static unsigned depot_count(struct depot *depot, bool flushing)
     return ++depot->streak;
 }
 
+/* Empty stacks on their first arrays, which lie in the cache itself. */
+static void cache_init(struct cache *cache)
+{
+    cache->capacity_bytes = 0;
+    for (unsigned i = 0; i < BIN_FIRST; i++)
+        cache->bins[i] = (struct bin)CLOSED_BIN;
+    void **place = cache->first;
+    for (unsigned cls = 0; cls < CLASSES; cls++) {
+        unsigned first = size_classes[cls].first;
+        struct depot *depot = &cache->depots[cls];
+        *depot = (struct depot){.room = first};
+        *place = window_base;
+        cache->bins[BIN_FIRST + cls] = (struct bin){window_base, place, NULL, place};
+        stack_set_capacity(cache, cls, first);
+        place += first + 1;
+    }
+}
+
 /* Frees the n lowest of a stack: those that were pushed first. */
 static struct finding stack_put_oldest(struct cache *cache, unsigned cls, size_t n,
                                        bool by_transfer)
@@ -132,6 +157,7 @@ static struct finding cache_drain(struct cache *cache)
         if (depot->room > size_classes[cls].first)
             meta_give(bin->base, (depot->room + 1) * sizeof(void *));
     }
+    cache_init(cache);
     return found;
 }
 
@@ -179,6 +205,7 @@ SLOW void *cache_refill(struct cache *cache, unsigned cls)
         got = shard_take(cache->shard, cls, end, n);
     void *p = NULL;
     if (got > 0) {
+        stack_open(bin, depot);
         if (got < n)
             memmove(bin->base + 1, end - got, got * sizeof(void *));
         p = bin->base[got];
@@ -188,7 +215,7 @@ SLOW void *cache_refill(struct cache *cache, unsigned cls)
     return p;
 }
 
-SLOW struct finding cache_flush(struct cache *cache, unsigned cls)
+static struct finding cache_flush(struct cache *cache, unsigned cls)
 {
     struct depot *depot = &cache->depots[cls];
     struct bin *bin = &cache->bins[BIN_FIRST + cls];
@@ -211,6 +238,23 @@ SLOW struct finding cache_flush(struct cache *cache, unsigned cls)
     return found;
 }
 
+SLOW struct finding cache_give(struct cache *cache, unsigned cls, void *p)
+{
+    struct bin *bin = &cache->bins[BIN_FIRST + cls];
+    struct depot *depot = &cache->depots[cls];
+    struct finding found = {MISUSE_NONE, NULL};
+    if (bin->topmost == p)
+        return (struct finding){MISUSE_FREE, p};
+    if (stack_used(bin) >= depot->capacity)
+        found = cache_flush(cache, cls);
+    stack_open(bin, depot);
+    bin->top[1] = p;
+    bin->topmost = p;
+    SLOT_BEFORE_TOP();
+    bin->top++;
+    return found;
+}
+
 /* ---- caches come and go ---- */
 
 COLD struct cache *cache_new(void)
@@ -225,19 +269,7 @@ COLD struct cache *cache_new(void)
     if (cache == NULL)
         return NULL;
 
-    cache->capacity_bytes = 0;
-    for (unsigned i = 0; i < BIN_FIRST; i++)
-        cache->bins[i] = (struct bin)CLOSED_BIN;
-    void **place = cache->first;
-    for (unsigned cls = 0; cls < CLASSES; cls++) {
-        unsigned first = size_classes[cls].first;
-        struct depot *depot = &cache->depots[cls];
-        *depot = (struct depot){.room = first};
-        *place = window_base;
-        cache->bins[BIN_FIRST + cls] = (struct bin){window_base, place, NULL, place};
-        stack_set_capacity(cache, cls, first);
-        place += first + 1;
-    }
+    cache_init(cache);
     cache->lock = (struct lock){0};
     cache->refills = cache->flushes = 0;
     cache->shard = shard_join();
@@ -253,8 +285,9 @@ COLD struct finding cache_delete(struct cache *cache)
     lock_take(&cache->lock);
     struct finding found = cache_drain(cache);
     lock_release(&cache->lock);
-    shard_leave(cache->shard);
+    /* A fork until here finds an empty cache. */
     lock_take(&caches_lock);
+    shard_leave(cache->shard);
     list_remove(&cache->node);
     sub_relaxed(&living, 1);
     cache_keep_unused(cache);

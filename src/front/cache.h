@@ -2,7 +2,7 @@
  * allocated the block; neither touches the block.
  *
  *   malloc -> class_place -> cache_pop      false: the door -> cache_refill
- *   free   -> map_place   -> cache_push     false: the door -> cache_flush, then push
+ *   free   -> map_place   -> cache_push     false: the door -> cache_give -> cache_flush
  *
  * A stack's lowest place holds the window's base, where no block begins, so an empty stack is found
  * by the load that pops. The topmost block is kept beside the top too: malloc then needs no load
@@ -11,7 +11,8 @@
  * ones, whose stacks are empty and full at once, so it meets the door at its first call.
  *
  * The owner alone touches top and slots, without atomics. Inside the door it holds the cache's
- * lock, so that whoever has the lock (a fork) sees stacks that are whole. */
+ * lock, so that whoever has the lock (a fork) sees stacks that are whole, but
+ * for one push or pop. */
 #ifndef HAKMEM_FRONT_CACHE_H
 #define HAKMEM_FRONT_CACHE_H
 
@@ -94,16 +95,9 @@ FAST bool cache_push(struct cache *cache, size_t place, void *p)
         return false;
     top[1] = p;
     bin->topmost = p;
+    SLOT_BEFORE_TOP();
     STEP_UP(bin->top);
     return true;
-}
-
-/* Puts p on a stack that has room. */
-static inline void cache_push_checked(struct cache *cache, unsigned cls, void *p)
-{
-    struct bin *bin = &cache->bins[BIN_FIRST + cls];
-    *++bin->top = p;
-    bin->topmost = p;
 }
 
 /* A cache for the calling thread; null without memory. */
@@ -115,8 +109,8 @@ struct finding cache_delete(struct cache *cache);
 /* Fills the empty stack of a class and returns one block more; null without memory. */
 void *cache_refill(struct cache *cache, unsigned cls);
 
-/* Frees the older part of a full stack. */
-struct finding cache_flush(struct cache *cache, unsigned cls);
+/* Pushes a block that the fast path would not: flushes the older part of a full stack first. */
+struct finding cache_give(struct cache *cache, unsigned cls, void *p);
 
 /* Caches of living threads. */
 size_t caches_living(void);

@@ -129,12 +129,12 @@ static struct slab *slab_lock(const void *p, struct shard **held)
             lock_take(&shard->lock);
         }
         if (map_owner(p) == slab && &shards[load_relaxed(&slab->shard) % SHARDS_MOST] == shard)
-            return slab;
+            return map_bin(p) >= BIN_SLICES ? slab : NULL;
     }
 }
 
-/* Frees the run of blocks at the start of `blocks` that are in the slab, and moves the slab to where
- * it then belongs. */
+/* Frees the run of blocks at the start of `blocks` that are in the slab, and moves the slab to
+ * where it then belongs. */
 static size_t slab_put_run(struct shard *shard, struct slab *slab, void *const *blocks, size_t n,
                            struct low_node **retired, enum misuse *what)
 {
@@ -163,7 +163,7 @@ struct finding shards_put(void **blocks, size_t n)
     for (size_t i = 0; i < n;) {
         struct slab *slab = slab_lock(blocks[i], &held);
         /* A block whose slab is gone was free when the slab left. */
-        enum misuse what = MISUSE_DOUBLE_FREE;
+        enum misuse what = MISUSE_FREE;
         if (slab != NULL)
             i += slab_put_run(held, slab, blocks + i, n - i, &retired, &what);
         if (unlikely(what != MISUSE_NONE)) {
@@ -185,16 +185,22 @@ struct finding shards_put(void **blocks, size_t n)
 size_t shards_usable(const void *p)
 {
     const struct slab *slab = map_owner(p);
-    if (!slab_begins(slab, p))
+    if (slab == NULL || !slab_begins(slab, p))
         return 0;
     const struct size_class *c = &size_classes[slab->cls];
     return c->blocks == 1 ? slab->usable : c->size;
 }
 
-unsigned shards_class(const void *p)
+enum misuse shards_hand_in(const void *p, unsigned *cls)
 {
-    const struct slab *slab = map_owner(p);
-    return slab->base == p ? slab->cls : CLASSES;
+    struct slab *slab = map_owner(p);
+    if (slab == NULL || slab->usable == 0)
+        return MISUSE_FREE;
+    if (slab->base != p)
+        return MISUSE_INTERIOR;
+    slab->usable = 0;
+    *cls = slab->cls;
+    return MISUSE_NONE;
 }
 
 bool shards_hand_out(const void *p, size_t n)
@@ -202,7 +208,7 @@ bool shards_hand_out(const void *p, size_t n)
     struct slab *slab = map_owner(p);
     bool zero = slab->zero;
     slab->zero = false;
-    slab->usable = (uint32_t)round_up(n, os_page);
+    slab->usable = (uint32_t)round_up(n == 0 ? 1 : n, os_page);
     return zero;
 }
 

@@ -27,15 +27,17 @@ size_t shard_take(unsigned index, unsigned cls, void **end, size_t n);
 /* Frees n blocks of any shards. What is no taken block is left out; the first such is returned. */
 struct finding shards_put(void **blocks, size_t n);
 
-/* Bytes of the block at p, an address in a slab; 0 if none begins there. */
+/* Bytes of the block at p, an address in a slab; 0 if none begins there, or one of whole slices
+ * that is free. */
 size_t shards_usable(const void *p);
 
 /* Makes the block of whole slices at p hold n bytes, more than it has, where it stands, if the
  * slices behind it are free. */
 bool shards_resize(const void *p, size_t n);
 
-/* The class of the block of whole slices at p, CLASSES if none begins there. */
-unsigned shards_class(const void *p);
+/* Notes that the program gives p, an address in a slab of whole slices, back, and tells its class.
+ */
+enum misuse shards_hand_in(const void *p, unsigned *cls);
 
 /* Notes that p, a block of whole slices, is handed to the program for n bytes. Whether it still
  * holds zeroes only. */

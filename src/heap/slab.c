@@ -10,6 +10,7 @@ void slab_init(struct slab *slab, unsigned cls, void *base, struct superslab *ho
     slab->cls = (uint8_t)cls;
     slab->free = (uint16_t)blocks;
     slab->zero = false;
+    slab->usable = 0;
     slab->summary = low_bits(words);
     for (unsigned i = 0; i < words; i++)
         slab->words[i] = ~(uint64_t)0;
@@ -65,7 +66,7 @@ enum misuse slab_check(const struct slab *slab, const void *p)
     unsigned number = block_number(slab, p);
     if (number >= size_classes[slab->cls].blocks)
         return MISUSE_INTERIOR;
-    return slab->words[number / 64] >> number % 64 & 1 ? MISUSE_DOUBLE_FREE : MISUSE_NONE;
+    return slab->words[number / 64] >> number % 64 & 1 ? MISUSE_FREE : MISUSE_NONE;
 }
 
 /* The class is in registers: what is asked of the slab for each block is its words. */
@@ -81,8 +82,8 @@ size_t slab_put(struct slab *slab, void *const *blocks, size_t n, enum misuse *w
         size_t offset = (size_t)((const char *)blocks[put] - base);
         if (offset >= bytes)
             break;
-        unsigned number = (unsigned)((uint64_t)(offset / CLASS_GRAIN) * c.reciprocal >>
-                                     CLASS_RECIPROCAL_BITS);
+        unsigned number =
+            (unsigned)((uint64_t)(offset / CLASS_GRAIN) * c.reciprocal >> CLASS_RECIPROCAL_BITS);
         if (unlikely((size_t)number * c.size != offset || number >= c.blocks)) {
             *what = MISUSE_INTERIOR;
             break;
@@ -90,7 +91,7 @@ size_t slab_put(struct slab *slab, void *const *blocks, size_t n, enum misuse *w
         uint64_t bit = (uint64_t)1 << number % 64;
         uint64_t *word = &slab->words[number / 64];
         if (unlikely(*word & bit)) {
-            *what = MISUSE_DOUBLE_FREE;
+            *what = MISUSE_FREE;
             break;
         }
         *word |= bit;

@@ -35,8 +35,8 @@ static bool transfer_open(struct transfer *t, unsigned cls)
     size_t capacity = policy.transfer_bytes / size_classes[cls].size;
     if (capacity > policy.transfer_blocks)
         capacity = policy.transfer_blocks;
-    if (capacity < 8)
-        capacity = 8;
+    if (capacity < 4)
+        capacity = 4;
     t->blocks = meta_take(capacity * sizeof(void *));
     if (t->blocks == NULL)
         return false;

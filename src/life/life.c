@@ -1,5 +1,6 @@
 #include "life/life.h"
 
+#include <errno.h>
 #include <pthread.h>
 
 #include "back/large.h"
@@ -15,6 +16,7 @@ static struct lock start_lock;
 static bool started;      /* atomic; set under the lock */
 static pthread_key_t key; /* its destructor tells that a thread ends */
 static bool key_made;     /* atomic */
+static bool fork_alone;   /* whether a fork took no locks; nobody else is there to read it */
 
 static void thread_end(void *value)
 {
@@ -50,21 +52,26 @@ COLD struct cache *thread_cache_make(void)
         lock_release(&start_lock);
     }
     struct cache *cache = cache_new();
-    if (cache == NULL)
-        return NULL;
-    cache_mine = cache;
+    if (cache != NULL)
+        cache_mine = cache;
+    int saved = errno;
     if (first)
         register_with_libc();
-    if (load_acquire(&key_made))
+    if (cache != NULL && load_acquire(&key_made))
         pthread_setspecific(key, cache);
+    errno = saved;
     return cache;
 }
 
 /* In the order in which they may be held together: a fork holds every lock, so no thread is in the
  * middle of anything that the child would inherit. Handlers that the program registered before ours
- * run inside ours, and may allocate. */
+ * run inside ours, and may allocate. A process of one thread locks nothing, so that a signal
+ * handler that interrupted the door may fork. */
 void fork_prepare(void)
 {
+    fork_alone = os_single_threaded();
+    if (fork_alone)
+        return;
     lock_take(&start_lock);
     caches_fork_lock();
     transfer_fork_lock();
@@ -89,6 +96,8 @@ static void fork_unlock(void)
 
 void fork_parent(void)
 {
+    if (fork_alone)
+        return;
     fork_unlock();
     caches_fork_unlock_parent();
     lock_release(&start_lock);
@@ -96,6 +105,8 @@ void fork_parent(void)
 
 void fork_child(void)
 {
+    if (fork_alone)
+        return;
     fork_unlock();
     caches_fork_unlock_child(cache_mine);
     lock_release(&start_lock);

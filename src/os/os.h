@@ -48,6 +48,9 @@ uint64_t os_random(void);
 /* CPUs that this process may run on, at least 1. */
 unsigned os_cpus(void);
 
+/* Whether the process certainly has one thread. */
+bool os_single_threaded(void);
+
 /* The kernel's number for this thread. */
 unsigned os_thread_id(void);
 

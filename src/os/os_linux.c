@@ -11,6 +11,12 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+/* glibc 2.32 and later. */
+#if __has_include(<sys/single_threaded.h>)
+#include <sys/single_threaded.h>
+#define HAS_SINGLE_THREADED
+#endif
+
 #ifndef PR_SET_VMA
 #define PR_SET_VMA 0x53564d41
 #define PR_SET_VMA_ANON_NAME 0
@@ -159,13 +165,22 @@ uint64_t os_random(void)
 unsigned os_cpus(void)
 {
     int saved = errno;
-    unsigned long set[1024 / (8 * sizeof(unsigned long))];
+    unsigned long set[8192 / (8 * sizeof(unsigned long))];
     long bytes = syscall(SYS_sched_getaffinity, 0, sizeof set, set);
     errno = saved;
     unsigned cpus = 0;
     for (long i = 0; i < bytes / (long)sizeof set[0]; i++)
         cpus += count_bits(set[i]);
     return cpus > 0 ? cpus : 1;
+}
+
+bool os_single_threaded(void)
+{
+#ifdef HAS_SINGLE_THREADED
+    return __libc_single_threaded;
+#else
+    return false;
+#endif
 }
 
 unsigned os_thread_id(void) { return (unsigned)syscall(SYS_gettid); }

@@ -11,7 +11,7 @@ static const char *const words[] = {
                         "memory has gone back since it was freed"),
     [MISUSE_UNALIGNED] = "no block can begin at this address: it is not a multiple of 16",
     [MISUSE_INTERIOR] = "this address is inside a block, not at its start",
-    [MISUSE_DOUBLE_FREE] = "this block is free already (double free)",
+    [MISUSE_FREE] = "this block is free already (freed twice, or used after it was freed)",
 };
 
 COLD _Noreturn void report_misuse(const char *function, enum misuse what, const void *p)

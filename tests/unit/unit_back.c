@@ -48,6 +48,7 @@ static void map_of_ours(void)
         void *beyond = (void *)((uintptr_t)(slices + SLICE) ^ (uintptr_t)1 << bit);
         EXPECT_EQUAL(map_bin(beyond), BIN_FOREIGN);
         EXPECT(!window_pair(other, beyond) && !window_pair(window_base, beyond));
+        EXPECT(!window_pair(beyond, slices + SLICE)); /* that one bit is all they differ in */
     }
     map_set(slices + SLICE, 2, BIN_FOREIGN, NULL);
     EXPECT_EQUAL(map_bin(slices + SLICE), BIN_FOREIGN);

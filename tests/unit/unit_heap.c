@@ -64,7 +64,7 @@ static void one_slab(unsigned cls)
         blocks[i] = blocks[j];
         blocks[j] = swap;
         EXPECT_EQUAL(put_one(slab, blocks[i]), MISUSE_NONE);
-        EXPECT_EQUAL(put_one(slab, blocks[i]), MISUSE_DOUBLE_FREE);
+        EXPECT_EQUAL(put_one(slab, blocks[i]), MISUSE_FREE);
         if (c->size > 16)
             EXPECT_EQUAL(put_one(slab, (char *)blocks[i] + 16), MISUSE_INTERIOR);
     }
@@ -107,7 +107,7 @@ static void one_shard(void)
         /* A wrong one in a batch is found; the others go back all the same. */
         void *batch[3] = {blocks[0], blocks[0], blocks[1]};
         struct finding found = shards_put(batch, 3);
-        EXPECT_EQUAL(found.what, MISUSE_DOUBLE_FREE);
+        EXPECT_EQUAL(found.what, MISUSE_FREE);
         EXPECT(found.where == blocks[0]);
         found = shards_put(blocks + 2, n - 2);
         EXPECT_EQUAL(found.what, MISUSE_NONE);
@@ -167,20 +167,17 @@ static void one_cache(void)
             unsigned cls = cls_of[i];
             for (size_t j = 0; j < size_classes[cls].size; j++)
                 EXPECT_EQUAL(held[i][j], cls + 1);
-            if (!cache_push(cache, map_place(held[i]), held[i])) {
-                EXPECT_EQUAL(cache_flush(cache, cls).what, MISUSE_NONE);
-                EXPECT(cache_push(cache, map_place(held[i]), held[i]));
-            }
+            if (!cache_push(cache, map_place(held[i]), held[i]))
+                EXPECT_EQUAL(cache_give(cache, cls, held[i]).what, MISUSE_NONE);
             EXPECT(!cache_push(cache, map_place(held[i]), held[i])); /* twice in a row */
+            EXPECT_EQUAL(cache_give(cache, cls, held[i]).what, MISUSE_FREE);
             held[i] = held[--count];
             cls_of[i] = cls_of[count];
         }
     }
     for (size_t i = 0; i < count; i++)
-        if (!cache_push(cache, map_place(held[i]), held[i])) {
-            EXPECT_EQUAL(cache_flush(cache, cls_of[i]).what, MISUSE_NONE);
-            EXPECT(cache_push(cache, map_place(held[i]), held[i]));
-        }
+        if (!cache_push(cache, map_place(held[i]), held[i]))
+            EXPECT_EQUAL(cache_give(cache, cls_of[i], held[i]).what, MISUSE_NONE);
     EXPECT_EQUAL(cache_delete(cache).what, MISUSE_NONE);
     EXPECT_EQUAL(caches_living(), living - 1);
     for (size_t i = 0; i < count; i++)

@@ -9,7 +9,7 @@ from pathlib import Path
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
-from bench.seed.report import tables
+from bench.seed.report import markdown, plot, tables
 from bench.seed.report.allocators import OURS, Kind, UnknownAllocator, choose
 from bench.seed.report.child import Row, list_rows
 from bench.seed.report.rounds import Plan, Results, load, measure
@@ -35,6 +35,8 @@ def _parser() -> argparse.ArgumentParser:
     add("--scale", type=float, metavar="F", help="multiply every row's iterations")
     add("--json", type=Path, metavar="FILE", help="write all runs to FILE, after every round")
     add("--show", type=Path, metavar="FILE", help="print the tables of an earlier --json; no runs")
+    add("--plot", type=Path, metavar="FILE.svg", help="draw rows; means to FILE-frontier.svg")
+    add("--markdown", type=Path, metavar="FILE.md", help="write the tables as Markdown")
     add(
         "--lib",
         action="append",
@@ -96,14 +98,43 @@ def _run(plan: Plan, file: Path | None) -> Results:
     return results
 
 
+def _unwritable(arguments: argparse.Namespace) -> str | None:
+    """What would keep a file from being written, told before the runs rather than after."""
+    if arguments.plot is not None and arguments.plot.suffix != ".svg":
+        return f"--plot writes .svg, not {arguments.plot}"
+    for file in (arguments.plot, arguments.markdown):
+        if file is not None and not file.absolute().parent.is_dir():
+            return f"there is no folder for {file}"
+    return None
+
+
+def _write(results: Results, arguments: argparse.Namespace) -> None:
+    """The files asked for beside the tables."""
+    if not results.runs:
+        return
+    written: list[Path] = []
+    if arguments.plot is not None:
+        written += plot.write(results, arguments.plot)
+    if arguments.markdown is not None:
+        arguments.markdown.write_text(markdown.page(results))
+        written.append(arguments.markdown)
+    for file in written:
+        print(f"written: {file}", file=sys.stderr)
+
+
 def main() -> int:
-    arguments = _parser().parse_args()
+    parser = _parser()
+    arguments = parser.parse_args()
+    if (fault := _unwritable(arguments)) is not None:
+        parser.error(fault)
     width = shutil.get_terminal_size((0, 0)).columns
     # A pipe has no width; figures cut to 80 columns would be of no use in a log.
     console = Console(width=max(width, 200)) if not sys.stdout.isatty() else Console()
 
     if arguments.show is not None:
-        tables.print_all(load(arguments.show), console)
+        results = load(arguments.show)
+        tables.print_all(results, console)
+        _write(results, arguments)
         return 0
 
     seed = arguments.build / "bench" / "seed"
@@ -123,17 +154,17 @@ def main() -> int:
     for name in missing:
         print(f"{name} is not there and is left out", file=sys.stderr)
 
-    scale = arguments.scale or (_QUICK_SCALE if arguments.quick else 1.0)
     plan = Plan(
         seed=seed.resolve(),
         rows=rows,
         allocators=allocators,
         rounds=arguments.rounds or (_QUICK_ROUNDS if arguments.quick else 5),
-        options=["--scale", str(scale)] if scale != 1.0 else [],
+        scale=arguments.scale or (_QUICK_SCALE if arguments.quick else 1.0),
         timeout=arguments.timeout,
         check=not arguments.no_check,
     )
     results = _run(plan, arguments.json)
     tables.print_all(results, console)
+    _write(results, arguments)
     failed = [key for key in results.failures if key[1] not in results.names(Kind.FLOOR)]
     return 130 if results.interrupted else int(bool(failed))

@@ -21,7 +21,27 @@ from bench.seed.report.rounds import Results
 Measure = Callable[[Run], float]
 
 # With two rounds t spans everything: a factor of 12.7 on their difference.
-_FEWEST_ROUNDS = 3
+FEWEST_ROUNDS = 3
+
+
+def row_groups(results: Results) -> list[tuple[str, list[str]]]:
+    """The rows as a reader takes them: by threads, large blocks apart."""
+    groups: dict[str, list[str]] = {}
+    for row in results.rows:
+        name = "one thread" if row.threads == 1 else "several threads"
+        if row.group == "large":
+            name = f"large, {name}"
+        groups.setdefault(name, []).append(row.row)
+    return list(groups.items())
+
+
+def thread_groups(results: Results) -> list[tuple[str, list[str]]]:
+    """What geometric means are taken over."""
+    groups = [("all rows", [row.row for row in results.rows])]
+    for name, single in (("one thread", True), ("several threads", False)):
+        rows = [row.row for row in results.rows if (row.threads == 1) is single]
+        groups.append((name, rows))
+    return [(name, rows) for name, rows in groups if rows]
 
 
 def speed(run: Run) -> float:
@@ -57,7 +77,7 @@ def ratio_of_logs(logs: Iterable[float]) -> Ratio | None:
     if values.size == 0:
         return None
     centre = float(values.mean())
-    if values.size < _FEWEST_ROUNDS:
+    if values.size < FEWEST_ROUNDS:
         return Ratio(math.exp(centre), 0.0, math.inf)
     error = float(values.std(ddof=1)) / math.sqrt(values.size)
     reach = float(student.ppf(0.975, values.size - 1)) * error

@@ -4,6 +4,8 @@ import tomllib
 from dataclasses import dataclass
 from pathlib import Path
 
+from bench.seed.report.figures import Ratio
+
 _FILE = Path(__file__).resolve().parents[1] / "prototype.toml"
 
 
@@ -21,6 +23,15 @@ class Prototype:
 class Prototypes:
     source: str
     rows: list[Prototype]
+
+
+def beside(ratio: Ratio | None, theirs: float) -> str:
+    """Where ours stands beside the prototype's ratio, as far as the interval says so."""
+    if ratio is None or not ratio.is_known:
+        return "not known"
+    if ratio.high < theirs:
+        return "behind"
+    return "ahead" if ratio.low > theirs else "level"
 
 
 def load() -> Prototypes:

@@ -6,15 +6,15 @@ disturbance of some seconds spoils one pair, not a row.
 """
 
 import json
-import os
-import platform
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from datetime import date
 from pathlib import Path
 from typing import Any
 
 from bench.seed.report.allocators import Allocator, Kind
 from bench.seed.report.child import Failure, Row, Run, run_of, run_row
+from bench.seed.report.setting import Setting, here, setting_of
 
 # A run of one thread that waited for its core more than this share of the time is run again.
 _WAITED = 0.05
@@ -27,15 +27,21 @@ class Plan:
     rows: list[Row]
     allocators: list[Allocator]
     rounds: int
-    options: list[str]
+    scale: float
+    """Of every row's iterations."""
     timeout: float
     check: bool
+
+    @property
+    def options(self) -> list[str]:
+        return ["--scale", str(self.scale)] if self.scale != 1.0 else []
 
 
 @dataclass
 class Results:
     rows: list[Row]
     allocators: list[Allocator]
+    setting: Setting
     runs: dict[tuple[str, str], dict[int, Run]] = field(default_factory=dict)
     """By row and allocator, then by round."""
     failures: dict[tuple[str, str], Failure] = field(default_factory=dict)
@@ -46,16 +52,16 @@ class Results:
     def of(self, row: str, allocator: str) -> dict[int, Run]:
         return self.runs.get((row, allocator), {})
 
+    @property
+    def rounds(self) -> int:
+        return len({number for runs in self.runs.values() for number in runs})
+
     def names(self, *kinds: Kind) -> list[str]:
         return [a.name for a in self.allocators if a.kind in kinds]
 
     def save(self, file: Path) -> None:
-        machine = platform.uname()
         text: dict[str, Any] = {
-            "machine": {
-                "system": f"{machine.system} {machine.release} {machine.machine}",
-                "processors": os.cpu_count(),
-            },
+            "machine": self.setting.to_json(),
             "allocators": [
                 {"name": a.name, "kind": a.kind.value, "library": str(a.library or "")}
                 for a in self.allocators
@@ -88,6 +94,7 @@ def load(file: Path) -> Results:
             Allocator(a["name"], Kind(a["kind"]), Path(a["library"]) if a["library"] else None)
             for a in text["allocators"]
         ],
+        setting=setting_of(text["machine"], date.fromtimestamp(file.stat().st_mtime).isoformat()),
         repeated=text["repeated"],
         disturbed=text["disturbed"],
         interrupted=text["interrupted"],
@@ -134,7 +141,7 @@ def measure(
     plan: Plan, progress: Callable[[str], None], save: Callable[[Results], None]
 ) -> Results:
     """Runs the plan; `progress` is told what begins, `save` gets each round's results."""
-    results = Results(plan.rows, plan.allocators)
+    results = Results(plan.rows, plan.allocators, here(plan.allocators, plan.scale))
     work: dict[str, str] = {}
     try:
         if plan.check:

@@ -19,7 +19,8 @@ def _table(title: str, note: str) -> Table:
     )
 
 
-def _number(value: float) -> str:
+def number(value: float) -> str:
+    """Of three digits, or as many as stand before the point."""
     if value >= 100:
         return f"{value:.0f}"
     return f"{value:.1f}" if value >= 10 else f"{value:.2f}"
@@ -45,7 +46,7 @@ def _cell(results: Results, row: str, name: str, measure: figures.Measure, unit:
         floor = name in results.names(Kind.FLOOR)
         return Text(failure.cell, _QUIET if floor else _BAD)
     value = figures.middle(results, row, name, measure)
-    return Text("-", _QUIET) if value is None else Text(_number(value / unit))
+    return Text("-", _QUIET) if value is None else Text(number(value / unit))
 
 
 def _verdict(ratio: Ratio | None) -> Text:
@@ -114,7 +115,7 @@ def memory_table(results: Results) -> Table:
             *(_cell(results, row.row, name, figures.peak, 1024) for name in names),
             _ratio(best[1] if best else None, high_is_good=False),
             figures.leanest(results, row.row, results.names(Kind.PEER)) or "-",
-            "-" if end is None else _number(end),
+            "-" if end is None else number(end),
             *("-" if count is None else f"{count:.0f}" for count in faults),
         )
     return table
@@ -125,17 +126,13 @@ def means_table(results: Results) -> Table:
         "Geometric means, relative to the best peer of each row (1.00 = best in every row)",
         "Time and memory: below 1 is better. A peer's own mean cannot fall below 1.",
     )
-    groups = [("all rows", [row.row for row in results.rows])]
-    for name, single in (("one thread", True), ("several threads", False)):
-        rows = [row.row for row in results.rows if (row.threads == 1) is single]
-        groups.append((name, rows))
     for column in ("allocator", "rows", "of rows", "time", "peak memory"):
         table.add_column(column, no_wrap=True)
     if _has(results, SYSTEM):
         table.add_column(f"time to {SYSTEM}", no_wrap=True)
         table.add_column(f"peak to {SYSTEM}", no_wrap=True)
-    for title, rows in groups:
-        for name in results.names(Kind.PEER, Kind.OURS) if rows else []:
+    for title, rows in figures.thread_groups(results):
+        for name in results.names(Kind.PEER, Kind.OURS):
             time = figures.geometric_mean(results, rows, name, figures.speed)
             memory = figures.geometric_mean(results, rows, name, figures.peak)
             cells = [
@@ -153,11 +150,8 @@ def means_table(results: Results) -> Table:
 
 
 def _beside_prototype(ratio: Ratio | None, theirs: float) -> Text:
-    if ratio is None or not ratio.is_known:
-        return Text("not known", _QUIET)
-    if ratio.high < theirs:
-        return Text("behind", _BAD)
-    return Text("ahead" if ratio.low > theirs else "level", _GOOD)
+    word = prototype.beside(ratio, theirs)
+    return Text(word, {"not known": _QUIET, "behind": _BAD}.get(word, _GOOD))
 
 
 def prototype_table(results: Results) -> Table | None:

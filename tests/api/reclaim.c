@@ -1,0 +1,173 @@
+/* What is kept for reuse serves any size before there is no memory; and corners where an allocator
+ * keeps or moves memory: a block that can't shrink elsewhere stays, a moved mapping's old place may
+ * be another thread's at once, a signal handler that interrupted malloc may fork. */
+#include "check.h"
+
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/resource.h>
+#include <sys/time.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+/* Leaves `more` bytes of address space beyond what is mapped now. */
+static void limit_address_space(size_t more)
+{
+    unsigned long pages = 0;
+    char text[64] = "";
+    FILE *file = fopen("/proc/self/statm", "r");
+    if (file != NULL && fgets(text, sizeof text, file) != NULL)
+        pages = strtoul(text, NULL, 10);
+    if (file != NULL)
+        fclose(file);
+    size_t most = pages * (size_t)sysconf(_SC_PAGESIZE) + more;
+    struct rlimit limit = {most, most};
+    CHECK(pages > 0 && setrlimit(RLIMIT_AS, &limit) == 0, "the limit could not be set");
+}
+
+static void in_child(void (*body)(void))
+{
+    pid_t child = fork();
+    if (child == 0) {
+        body();
+        _exit(check_all_passed() ? 0 : 1);
+    }
+    int status = -1;
+    waitpid(child, &status, 0);
+    CHECK(status == 0, "expected that the child ends with 0, found status %d", status);
+}
+
+/* Blocks of `size` until there is no memory; how many bytes that were. */
+static size_t fill(size_t size)
+{
+    size_t total = 0;
+    while (do_malloc(size) != NULL)
+        total += size;
+    return total;
+}
+
+static void small_from_kept_body(void)
+{
+    do_free(do_malloc(1));
+    limit_address_space(80 * MiB);
+    void *huge = do_malloc(60 * MiB);
+    CHECK(huge != NULL, "expected 60 MiB of 80, found null");
+    do_free(huge);
+    size_t small = fill(100);
+    CHECK(small >= 55 * MiB, "expected at least 55 MiB of blocks of 100 bytes, found %zu MiB",
+          small / MiB);
+}
+
+static void huge_from_superslabs_body(void)
+{
+    enum { BLOCKS = 100 };
+    static void *blocks[BLOCKS];
+    limit_address_space(80 * MiB);
+    for (int i = 0; i < BLOCKS; i++)
+        blocks[i] = do_malloc(600 * KiB);
+    for (int i = 0; i < BLOCKS; i++)
+        do_free(blocks[i]);
+    void *huge = do_malloc(55 * MiB);
+    CHECK(huge != NULL, "expected 55 MiB of 80, found null");
+}
+
+static void shrink_stays_body(void)
+{
+    char *p = do_malloc(30000);
+    char *q = do_malloc(1 * MiB);
+    p[1999] = q[1999] = 7;
+    limit_address_space(0);
+    fill(1 * MiB);
+    fill(2000);
+    errno = 0;
+    p = do_realloc(p, 2000);
+    q = do_realloc(q, 2000);
+    CHECK(p != NULL && p[1999] == 7, "a block of 30000 bytes did not shrink without memory");
+    CHECK(q != NULL && q[1999] == 7, "a block of 1 MiB did not shrink without memory");
+    CHECK(errno == 0, "errno was %d after a realloc that succeeded", errno);
+}
+
+static void small_from_kept(void) { in_child(small_from_kept_body); }
+static void huge_from_superslabs(void) { in_child(huge_from_superslabs_body); }
+static void shrink_stays(void) { in_child(shrink_stays_body); }
+
+/* ---- a mapping that moves while others map ---- */
+
+static volatile bool stop;
+
+static void *map_and_unmap(void *unused)
+{
+    (void)unused;
+    void *blocks[8] = {0};
+    for (unsigned i = 0; !stop; i++) {
+        do_free(blocks[i % 8]);
+        blocks[i % 8] = do_malloc(65 * MiB);
+    }
+    for (unsigned i = 0; i < 8; i++)
+        do_free(blocks[i]);
+    return NULL;
+}
+
+static void moving_mappings(void)
+{
+    pthread_t others[2];
+    for (int i = 0; i < 2; i++)
+        pthread_create(&others[i], NULL, map_and_unmap, NULL);
+    for (int i = 0; i < 20000; i++) {
+        char *p = do_malloc(65 * MiB);
+        void *behind = do_malloc(65 * MiB);
+        p[0] = 1;
+        p = do_realloc(p, 70 * MiB);
+        CHECK(p[0] == 1, "content was lost");
+        do_free(p);
+        do_free(behind);
+    }
+    stop = true;
+    for (int i = 0; i < 2; i++)
+        pthread_join(others[i], NULL);
+}
+
+/* ---- fork in a signal handler ---- */
+
+static volatile sig_atomic_t forks;
+
+static void fork_in_handler(int unused)
+{
+    (void)unused;
+    pid_t child = fork();
+    if (child == 0)
+        _exit(0);
+    if (child > 0)
+        waitpid(child, NULL, 0);
+    forks++;
+}
+
+static void handler_forks(void)
+{
+    struct sigaction action = {.sa_handler = fork_in_handler, .sa_flags = SA_RESTART};
+    struct itimerval every = {{0, 2000}, {0, 2000}}, never = {{0, 0}, {0, 0}};
+    sigaction(SIGALRM, &action, NULL);
+    setitimer(ITIMER_REAL, &every, NULL);
+    void *blocks[64] = {0};
+    for (unsigned i = 0; forks < 200; i++) {
+        do_free(blocks[i % 64]);
+        blocks[i % 64] = do_malloc(300000 + i % 7 * 70000);
+    }
+    setitimer(ITIMER_REAL, &never, NULL);
+    for (unsigned i = 0; i < 64; i++)
+        do_free(blocks[i]);
+    CHECK(forks >= 200, "expected 200 forks, found %d", (int)forks);
+}
+
+int main(void)
+{
+    check_start("reclaim");
+    RUN(handler_forks); /* first: while there is one thread */
+    RUN(small_from_kept);
+    RUN(huge_from_superslabs);
+    RUN(shrink_stays);
+    RUN(moving_mappings);
+    return check_end();
+}

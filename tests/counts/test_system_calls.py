@@ -1,0 +1,25 @@
+"""Once warm, mallocs and frees ask nothing of the kernel."""
+
+import sys
+from pathlib import Path
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).parents[2]))
+
+from tests.counts.trace import skip_without_strace, system_calls
+from tests.counts.work import OPERATIONS, Work
+
+KIB = 1024
+
+
+@pytest.mark.parametrize(
+    "work",
+    [Work(8192, 16, 1024), Work(256, KIB, 8 * KIB), Work(64, 64 * KIB, 64 * KIB)],
+    ids=str,
+)
+def test_no_system_call_once_warm(work: Work, driver: Path, library: Path, tmp_path: Path) -> None:
+    skip_without_strace()
+    calls = system_calls(driver, library, work, tmp_path / "trace")
+    print(f"\n{work}: {len(calls)} system calls in {OPERATIONS} operations")
+    assert calls == []

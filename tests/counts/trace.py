@@ -1,0 +1,42 @@
+"""Runs the driver under strace and reads what the kernel was asked for between its markers."""
+
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from tests.counts.work import Work, clean_environment
+
+BEGIN, END = "counts: begin", "counts: end"
+
+
+def skip_without_strace() -> None:
+    """Some machines have no strace, and some containers permit no process to trace another."""
+    try:
+        done = subprocess.run(["strace", "-f", "true"], capture_output=True, text=True)
+    except FileNotFoundError:
+        pytest.skip("strace is not installed")
+    if done.returncode:
+        pytest.skip(f"strace cannot trace here: {done.stderr.strip()}")
+
+
+def system_calls(driver: Path, library: Path, work: Work, out: Path) -> list[str]:
+    """System calls of all threads in the counted part; `out` gets the whole trace."""
+    command = ["strace", "-f", "-o", str(out), "-e", "trace=all", "-e", "signal=none"]
+    command += ["-E", f"LD_PRELOAD={library}", str(driver), *work.arguments()]
+    done = subprocess.run(command, env=clean_environment(), capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.splitlines()[0] == str(library), "another malloc was in force"
+    return between_markers(out.read_text())
+
+
+def between_markers(trace: str) -> list[str]:
+    lines = trace.splitlines()
+    begin, end = (_only(lines, marker) for marker in (BEGIN, END))
+    return lines[begin + 1 : end]
+
+
+def _only(lines: list[str], marker: str) -> int:
+    found = [at for at, line in enumerate(lines) if "write(" in line and marker in line]
+    assert len(found) == 1, f"{len(found)} system calls write {marker!r}"
+    return found[0]

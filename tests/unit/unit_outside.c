@@ -1,0 +1,81 @@
+/* Blocks inside and outside of the window at once: another mapping takes most of it. */
+#include "unit.h"
+
+#include <pthread.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#include "back/map.h"
+#include "back/superslab.h"
+#include "front/cache.h"
+#include "hakmem/hakmem.h"
+
+#define THREADS 4
+#define SLOTS 20000
+#define TURNS 400000
+
+static size_t outside; /* atomic */
+
+static bool in_window(const void *p) { return (uintptr_t)p - WINDOW_BASE < WINDOW; }
+
+/* A stack on which free may push without the door has only blocks of the window. */
+static void check_stacks(void)
+{
+    for (unsigned cls = 0; cls < CLASSES; cls++) {
+        const struct bin *bin = &cache_mine->bins[BIN_FIRST + cls];
+        if (bin->limit == NULL)
+            continue;
+        for (void **place = bin->base + 1; place <= bin->top; place++)
+            EXPECT(in_window(*place));
+    }
+}
+
+static void *work(void *seed)
+{
+    static __thread unsigned char *blocks[SLOTS];
+    static __thread unsigned short sizes[SLOTS];
+    uint64_t random = (uintptr_t)seed;
+    for (int i = 0; i < TURNS; i++) {
+        random = random * 6364136223846793005 + 1442695040888963407;
+        unsigned slot = (unsigned)(random >> 33) % SLOTS;
+        unsigned char mark = (unsigned char)(slot * 7 + 1);
+        if (blocks[slot] != NULL) {
+            for (size_t j = 0; j < sizes[slot]; j++)
+                EXPECT_EQUAL(blocks[slot][j], mark);
+            hakmem_free(blocks[slot]);
+            blocks[slot] = NULL;
+        } else {
+            sizes[slot] = (unsigned short)(16 + (random >> 50) % 1500);
+            blocks[slot] = hakmem_malloc(sizes[slot]);
+            EXPECT(blocks[slot] != NULL);
+            memset(blocks[slot], mark, sizes[slot]);
+            if (!in_window(blocks[slot]))
+                __atomic_add_fetch(&outside, 1, __ATOMIC_RELAXED);
+        }
+        if (i % 5000 == 0)
+            check_stacks();
+    }
+    for (unsigned slot = 0; slot < SLOTS; slot++)
+        hakmem_free(blocks[slot]);
+    return NULL;
+}
+
+int main(void)
+{
+    char *first = hakmem_malloc(64);
+    EXPECT(in_window(first));
+    size_t slot = ((uintptr_t)first - WINDOW_BASE) / SUPERSLAB;
+    char *rest = (char *)WINDOW_BASE + (slot + 4) * SUPERSLAB;
+    size_t length = WINDOW - (slot + 4) * SUPERSLAB;
+    EXPECT(mmap(rest, length, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED,
+                -1, 0) == rest);
+    pthread_t threads[THREADS];
+    for (uintptr_t i = 0; i < THREADS; i++)
+        EXPECT(pthread_create(&threads[i], NULL, work, (void *)(i + 1)) == 0);
+    for (int i = 0; i < THREADS; i++)
+        pthread_join(threads[i], NULL);
+    hakmem_free(first);
+    EXPECT(outside > 1000);
+    puts("1 passed, 0 failed");
+    return 0;
+}
