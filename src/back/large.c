@@ -121,10 +121,10 @@ static void kept_trim(size_t budget)
     }
 }
 
-/* Cuts what is beyond `length` off h, which nobody else has, and keeps it. */
+/* Cuts what is beyond `length` off h, which nobody else has, and keeps it; little stays with h. */
 static void kept_split(struct huge *h, size_t length)
 {
-    struct huge *rest = h->length > length ? meta_take(sizeof *rest) : NULL;
+    struct huge *rest = h->length > length + length / 8 ? meta_take(sizeof *rest) : NULL;
     if (rest == NULL)
         return;
     rest->base = h->base + length;

@@ -9,5 +9,5 @@ struct policy policy = {
     .transfer_bytes = 128 * KiB,
     .transfer_blocks = 4096,
     .retain_slices = 512,
-    .big_cache_bytes = 64 * MiB,
+    .big_cache_bytes = 96 * MiB,
 };
