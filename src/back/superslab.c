@@ -257,10 +257,14 @@ static void retained_trim(size_t budget, struct superslab *newest, uint64_t keep
 {
     while (retained > budget && !list_empty(&aged)) {
         struct superslab *s = list_entry(aged.prev, struct superslab, age);
-        if (s->free == ~(uint64_t)0 && s != newest && superslab_end(s))
+        if (s == newest) { /* the only one left */
+            superslab_purge(s, ~keep);
+            return;
+        }
+        if (s->free == ~(uint64_t)0 && superslab_end(s))
             continue;
         list_remove(&s->age);
-        superslab_purge(s, s == newest ? ~keep : ~(uint64_t)0);
+        superslab_purge(s, ~(uint64_t)0);
     }
 }
 
