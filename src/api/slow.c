@@ -96,7 +96,8 @@ static void class_give(unsigned cls, void *p)
         report(shards_put(&p, 1));
         return;
     }
-    report(cache_give(cache, cls, p));
+    if (unlikely(!cache_push_any(cache, cls, p)))
+        report(cache_give(cache, cls, p));
 }
 
 static _Noreturn void report_foreign(const char *function, const void *p)

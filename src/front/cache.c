@@ -240,18 +240,10 @@ static struct finding cache_flush(struct cache *cache, unsigned cls)
 
 SLOW struct finding cache_give(struct cache *cache, unsigned cls, void *p)
 {
-    struct bin *bin = &cache->bins[BIN_FIRST + cls];
-    struct depot *depot = &cache->depots[cls];
-    struct finding found = {MISUSE_NONE, NULL};
-    if (bin->topmost == p)
+    if (cache->bins[BIN_FIRST + cls].topmost == p)
         return (struct finding){MISUSE_FREE, p};
-    if (stack_used(bin) >= depot->capacity)
-        found = cache_flush(cache, cls);
-    stack_open(bin, depot);
-    bin->top[1] = p;
-    bin->topmost = p;
-    SLOT_BEFORE_TOP();
-    bin->top++;
+    struct finding found = cache_flush(cache, cls);
+    cache_push_any(cache, cls, p);
     return found;
 }
 

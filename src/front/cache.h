@@ -100,6 +100,22 @@ FAST bool cache_push(struct cache *cache, size_t place, void *p)
     return true;
 }
 
+/* The same for any block of the class, where the door has looked at p already. A stack with a block
+ * outside the window is closed to the fast push, which compares with what is on top. */
+static inline bool cache_push_any(struct cache *cache, unsigned cls, void *p)
+{
+    struct bin *bin = &cache->bins[BIN_FIRST + cls];
+    if (bin->topmost == p || (size_t)(bin->top - bin->base) >= cache->depots[cls].capacity)
+        return false;
+    if (unlikely(load_relaxed(&window_left)))
+        bin->limit = NULL;
+    bin->top[1] = p;
+    bin->topmost = p;
+    SLOT_BEFORE_TOP();
+    bin->top++;
+    return true;
+}
+
 /* A cache for the calling thread; null without memory. */
 struct cache *cache_new(void);
 
@@ -109,7 +125,7 @@ struct finding cache_delete(struct cache *cache);
 /* Fills the empty stack of a class and returns one block more; null without memory. */
 void *cache_refill(struct cache *cache, unsigned cls);
 
-/* Pushes a block that the fast path would not: flushes the older part of a full stack first. */
+/* Pushes p after the older part of a full stack is flushed. */
 struct finding cache_give(struct cache *cache, unsigned cls, void *p);
 
 /* Caches of living threads. */
