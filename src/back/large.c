@@ -127,6 +127,11 @@ static void kept_split(struct huge *h, size_t length)
     struct huge *rest = h->length > length + length / 8 ? meta_take(sizeof *rest) : NULL;
     if (rest == NULL)
         return;
+    /* Any kept mapping may be where a block begins. */
+    if (!map_cover(h->base + length, SLICE)) {
+        meta_give(rest, sizeof *rest);
+        return;
+    }
     rest->base = h->base + length;
     rest->length = h->length - length;
     h->length = length;
@@ -193,8 +198,9 @@ static void *huge_resize(struct huge *h, size_t n)
         return NULL;
     bool fits = length <= h->length && length > h->length / 2;
     if (!fits) {
-        if (!os_resize(h->base, h->length, length)) {
-            if (length < h->length)
+        bool pieces;
+        if (!os_resize(h->base, h->length, length, &pieces)) {
+            if (length < h->length || pieces)
                 return NULL;
             char *target = os_map_aligned(length, SLICE);
             if (target == NULL)

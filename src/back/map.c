@@ -83,6 +83,8 @@ void *map_clear(const void *p)
     struct map_leaf *leaf = leaf_at((uintptr_t)p);
     size_t slice = slice_in_leaf((uintptr_t)p);
     store_relaxed(&leaf->places[slice], (uint16_t)0);
+    if ((uintptr_t)p - WINDOW_BASE < WINDOW)
+        store_relaxed(&window_places[(uintptr_t)p / SLICE % WINDOW_SLICES], (uint16_t)0);
     return __atomic_exchange_n(&leaf->owners[slice], NULL, __ATOMIC_ACQ_REL);
 }
 

@@ -26,11 +26,12 @@ void *os_map_guarded(size_t length);
 /* False when the kernel refuses (as it may at its limit of mappings): the memory is still there. */
 bool os_unmap(void *start, size_t length);
 
-/* Grows or shrinks a mapping where it stands; false when that can't be. */
-bool os_resize(void *start, size_t old_length, size_t new_length);
+/* Grows or shrinks a mapping where it stands; false when that can't be. Then `*pieces` tells
+ * whether the kernel sees several mappings there, which it can neither resize nor move. */
+bool os_resize(void *start, size_t old_length, size_t new_length, bool *pieces);
 
 /* Moves a mapping's pages to `target`, a mapping of `new_length` of ours which they replace. False
- * when that can't be; then nothing has changed. */
+ * when that can't be: then the pages are where they were, and the target may or may not be ours. */
 bool os_move(void *start, size_t old_length, void *target, size_t new_length);
 
 /* Gives the pages back; they read as zero when touched again. False when the kernel refuses. */

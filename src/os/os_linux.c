@@ -106,10 +106,11 @@ bool os_unmap(void *start, size_t length)
     return !failed;
 }
 
-bool os_resize(void *start, size_t old_length, size_t new_length)
+bool os_resize(void *start, size_t old_length, size_t new_length, bool *pieces)
 {
     int saved = errno;
     void *result = mremap(start, old_length, new_length, 0);
+    *pieces = result == MAP_FAILED && errno == EFAULT;
     errno = saved;
     return result != MAP_FAILED;
 }

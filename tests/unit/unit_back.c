@@ -1,7 +1,9 @@
 /* The address map, metadata, superslabs and large blocks. */
+#define _GNU_SOURCE /* MAP_FIXED_NOREPLACE */
 #include "unit.h"
 
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/resource.h>
 
 #include "back/large.h"
@@ -149,6 +151,63 @@ static void large(void)
     EXPECT_EQUAL(large_give(p, BIN_HUGE), MISUSE_NONE);
 }
 
+/* What is kept of a huge block serves smaller ones, wherever a cut falls: also behind the boundary
+ * of 4 GiB at which the map's leaves change. The kernel puts mappings below each other, so when
+ * what lies between the lowest one and a boundary is filled, the next lies across it. */
+static void huge_across_regions(void)
+{
+    const size_t region = 4 * GiB, length = 32 * MiB;
+    const int flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE;
+    large_release();
+    char *lowest = mmap(NULL, 2 * length, PROT_NONE, flags, -1, 0);
+    EXPECT(lowest != MAP_FAILED);
+    /* One region further down no block has been yet, so the map has no leaf there. */
+    char *boundary = (char *)((uintptr_t)lowest & ~(region - 1)) - region;
+    char *filled = boundary + length / 2;
+    EXPECT(mmap(filled, (size_t)(lowest - filled), PROT_NONE, flags | MAP_FIXED_NOREPLACE, -1, 0) ==
+           filled);
+    bool zero;
+    char *p = large_take(length, 1, &zero);
+    EXPECT(p != NULL);
+    if (!UNDER_TSAN)
+        EXPECT(p < boundary && p + length > boundary + 3 * MiB);
+    EXPECT_EQUAL(large_give(p, BIN_HUGE), MISUSE_NONE);
+    char *parts[8];
+    for (int i = 0; i < 8; i++) {
+        parts[i] = large_take(3 * MiB, 1, &zero);
+        EXPECT(parts[i] != NULL);
+        parts[i][0] = parts[i][3 * MiB - 1] = 1;
+    }
+    for (int i = 0; i < 8; i++)
+        EXPECT_EQUAL(large_give(parts[i], BIN_HUGE), MISUSE_NONE);
+    munmap(filled, (size_t)(lowest - filled) + 2 * length);
+}
+
+/* A block of joined mappings that the kernel keeps apart can't be moved: realloc then copies, and
+ * nothing of the address space is lost. */
+static void huge_in_pieces(void)
+{
+    const size_t length = 16 * MiB;
+    bool zero;
+    large_release();
+    for (int round = 0; round < 50; round++) {
+        char *p = large_take(length, 1, &zero);
+        EXPECT(p != NULL);
+        madvise(p, length / 2, round % 2 == 0 ? MADV_DONTDUMP : MADV_DODUMP);
+        p[0] = p[length - 1] = 1;
+        char *q = large_resize(p, BIN_HUGE, 2 * length);
+        EXPECT(q == NULL || (q[0] == 1 && q[length - 1] == 1));
+        EXPECT_EQUAL(large_give(q == NULL ? p : q, BIN_HUGE), MISUSE_NONE);
+    }
+    large_release();
+    /* 50 targets left behind would be 1.6 GiB. */
+    FILE *statm = fopen("/proc/self/statm", "r");
+    unsigned long pages = 0;
+    EXPECT(statm != NULL && fscanf(statm, "%lu", &pages) == 1);
+    fclose(statm);
+    EXPECT(UNDER_TSAN || pages * os_page < 1 * GiB);
+}
+
 static void without_memory(void)
 {
     struct rlimit limit = {0, 0}, before;
@@ -175,7 +234,9 @@ int main(void)
     metadata();
     slices();
     large();
+    huge_across_regions();
+    huge_in_pieces();
     without_memory();
-    puts("6 passed, 0 failed");
+    puts("8 passed, 0 failed");
     return 0;
 }
