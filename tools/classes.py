@@ -20,12 +20,16 @@ Reasons behind the numbers:
   bytes, so both are at most 2^14, and with reciprocal = ceil(2^31 / size) the error
   offset * (reciprocal - 2^31 / size) / 2^31 stays below 2^-17, less than 1 / size: exact. The table
   maker checks every offset.
+- A slab is sparse, and worth a look for free pages, once so many of its blocks are free that one
+  page can be expected to be, were they free at random: pages * (free / blocks)^k >= 1, where k
+  blocks have a byte in a page (of 4 KiB; larger pages are looked at earlier than need be).
 - The first capacity of a thread's stack: 15 blocks up to 512 bytes, 7 to 4 KiB, 3 beyond, so
   that with the empty slot the first arrays are 128, 64 or 32 bytes and all of them take two pages.
 """
 
 from __future__ import annotations
 
+import math
 import sys
 import textwrap
 from pathlib import Path
@@ -33,6 +37,7 @@ from pathlib import Path
 GRAIN = 16
 MOST = 32 * 1024
 SLICE = 64 * 1024
+PAGE = 4 * 1024
 PER_DOUBLING = 8
 WHOLE_SLICES = (1, 2, 3, 4)
 RECIPROCAL_BITS = 31
@@ -65,6 +70,14 @@ def reciprocal(size: int) -> int:
 
 def first_capacity(size: int) -> int:
     return 15 if size <= 512 else 7 if size <= 4096 else 3
+
+
+def sparse(size: int) -> int:
+    blocks = slices(size) * SLICE // size
+    if blocks == 1:
+        return 0
+    pages = slices(size) * SLICE // PAGE
+    return math.ceil(blocks * math.pow(1 / pages, 1 / (PAGE // size + 1)))
 
 
 def header() -> str:
@@ -104,7 +117,7 @@ def places() -> list[int]:
 def source() -> str:
     rows = "\n".join(
         f"    {{{size}, {reciprocal(size)}, {slices(size) * SLICE // size}, {slices(size)}, "
-        f"{first_capacity(size)}}},"
+        f"{first_capacity(size)}, {sparse(size)}}},"
         for size in sizes()
     )
     numbers = textwrap.fill(
@@ -115,7 +128,7 @@ def source() -> str:
 #include "heap/classes.h"
 
 const struct size_class size_classes[CLASSES] = {{
-    /* size, reciprocal, blocks and slices of a slab, first capacity of a stack */
+    /* size, reciprocal, blocks and slices of a slab, first capacity of a stack, sparse */
 {rows}
 }};
 

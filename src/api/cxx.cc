@@ -3,7 +3,11 @@
  * A C program that preloads the library has no C++ runtime, so what new needs of it (the
  * new-handler, the throw) is found by weak names; a program that calls new has them. The nothrow
  * forms of new stay the runtime's: they call ours and catch what the program's handler throws,
- * which nobody can do without the runtime. */
+ * which nobody can do without the runtime.
+ *
+ * A program may replace some forms and not the others, which then have to call its own: the forms
+ * for arrays those for one object, the deletes with a size or nothrow those without. So all are
+ * weak (also for the linker, where a static program has its own), and only four have bodies. */
 #include <new>
 
 extern "C" {
@@ -11,11 +15,24 @@ extern "C" {
 #include "front/cache.h"
 }
 
-#define EXPORT __attribute__((visibility("default")))
+#define EXPORT __attribute__((visibility("default"), weak))
+
+/* In an archive this is a member that only a program with new takes in. A weak name would leave the
+ * runtime's members out, and who takes new from here must take malloc from here too: both are one
+ * heap. */
+#ifdef HAKMEM_ARCHIVE
+#define IF_THERE
+#define IS_THERE(function) true
+extern "C" void *malloc(std::size_t);
+[[gnu::used]] static void *(*const malloc_too)(std::size_t) = malloc;
+#else
+#define IF_THERE gnu::weak
+#define IS_THERE(function) ((function) != nullptr)
+#endif
 
 namespace std {
-[[gnu::weak]] new_handler get_new_handler() noexcept;
-[[gnu::weak, noreturn]] void __throw_bad_alloc();
+[[IF_THERE]] new_handler get_new_handler() noexcept;
+[[IF_THERE, noreturn]] void __throw_bad_alloc();
 } // namespace std
 
 namespace {
@@ -30,10 +47,10 @@ using std::size_t;
         if (void *p = slow_aligned(align, n))
             return p;
         std::new_handler handler =
-            std::get_new_handler != nullptr ? std::get_new_handler() : nullptr;
+            IS_THERE(std::get_new_handler) ? std::get_new_handler() : nullptr;
         if (handler != nullptr)
             handler();
-        else if (std::__throw_bad_alloc != nullptr)
+        else if (IS_THERE(std::__throw_bad_alloc))
             std::__throw_bad_alloc();
         else
             __builtin_trap();
@@ -45,38 +62,99 @@ FAST void *new_fast(size_t n)
     if (unlikely(n > CLASS_MOST))
         return new_slow(n, 1);
     void *p;
-    return likely(cache_pop(cache_mine, class_place(n), &p)) ? p : new_slow(n, 1);
+    return likely(cache_pop(cache_current(), class_place(n), &p)) ? p : new_slow(n, 1);
 }
 
 FAST void delete_fast(void *p)
 {
-    if (unlikely(!cache_push(cache_mine, map_place(p), p)))
+    if (unlikely(!cache_push(cache_current(), map_place(p), p)))
         slow_free(p);
 }
 
 } // namespace
 
 EXPORT void *operator new(size_t n) { return new_fast(n); }
-EXPORT void *operator new[](size_t n) { return new_fast(n); }
 EXPORT void *operator new(size_t n, align_val_t align) { return new_slow(n, size_t(align)); }
-EXPORT void *operator new[](size_t n, align_val_t align) { return new_slow(n, size_t(align)); }
-
-/* A wrong size is no reason to free another block: the map knows the class. */
 EXPORT void operator delete(void *p) noexcept { delete_fast(p); }
-EXPORT void operator delete[](void *p) noexcept { delete_fast(p); }
-EXPORT void operator delete(void *p, size_t) noexcept { delete_fast(p); }
-EXPORT void operator delete[](void *p, size_t) noexcept { delete_fast(p); }
 EXPORT void operator delete(void *p, align_val_t) noexcept { delete_fast(p); }
-EXPORT void operator delete[](void *p, align_val_t) noexcept { delete_fast(p); }
-EXPORT void operator delete(void *p, size_t, align_val_t) noexcept { delete_fast(p); }
-EXPORT void operator delete[](void *p, size_t, align_val_t) noexcept { delete_fast(p); }
-EXPORT void operator delete(void *p, const std::nothrow_t &) noexcept { delete_fast(p); }
-EXPORT void operator delete[](void *p, const std::nothrow_t &) noexcept { delete_fast(p); }
-EXPORT void operator delete(void *p, align_val_t, const std::nothrow_t &) noexcept
+
+EXPORT void *operator new[](size_t n) { return operator new(n); }
+EXPORT void *operator new[](size_t n, align_val_t align) { return operator new(n, align); }
+
+EXPORT void operator delete[](void *p) noexcept { operator delete(p); }
+EXPORT void operator delete[](void *p, align_val_t align) noexcept { operator delete(p, align); }
+EXPORT void operator delete(void *p, const std::nothrow_t &) noexcept { operator delete(p); }
+EXPORT void operator delete[](void *p, const std::nothrow_t &) noexcept { operator delete[](p); }
+EXPORT void operator delete(void *p, align_val_t align, const std::nothrow_t &) noexcept
 {
-    delete_fast(p);
+    operator delete(p, align);
 }
-EXPORT void operator delete[](void *p, align_val_t, const std::nothrow_t &) noexcept
+EXPORT void operator delete[](void *p, align_val_t align, const std::nothrow_t &) noexcept
 {
-    delete_fast(p);
+    operator delete[](p, align);
+}
+
+/* The deletes of this file, whatever the program has in their place. */
+extern "C" {
+void delete_own(void *p) noexcept __attribute__((alias("_ZdlPv"), visibility("hidden")));
+void delete_own_array(void *p) noexcept __attribute__((alias("_ZdaPv"), visibility("hidden")));
+void delete_own_aligned(void *p, align_val_t) noexcept
+    __attribute__((alias("_ZdlPvSt11align_val_t"), visibility("hidden")));
+void delete_own_array_aligned(void *p, align_val_t) noexcept
+    __attribute__((alias("_ZdaPvSt11align_val_t"), visibility("hidden")));
+}
+
+namespace {
+
+using plain_delete = void (*)(void *) noexcept;
+using aligned_delete = void (*)(void *, align_val_t) noexcept;
+
+/* A program's own operator delete knows what its blocks are. */
+bool plain_is_ours() { return static_cast<plain_delete>(operator delete) == delete_own; }
+bool aligned_is_ours()
+{
+    return static_cast<aligned_delete>(operator delete) == delete_own_aligned;
+}
+
+bool array_is_ours()
+{
+    return plain_is_ours() && static_cast<plain_delete>(operator delete[]) == delete_own_array;
+}
+
+bool aligned_array_is_ours()
+{
+    return aligned_is_ours() &&
+           static_cast<aligned_delete>(operator delete[]) == delete_own_array_aligned;
+}
+
+} // namespace
+
+/* A wrong size is no reason to free another block: the map knows the class. Only debug builds look
+ * at it, since who frees the block has no size. */
+EXPORT void operator delete(void *p, size_t n) noexcept
+{
+    if (EVERY_SIZE_CHECKED && plain_is_ours())
+        sized_free_check(p, n, RETURN_ADDRESS);
+    operator delete(p);
+}
+
+EXPORT void operator delete[](void *p, size_t n) noexcept
+{
+    if (EVERY_SIZE_CHECKED && array_is_ours())
+        sized_free_check(p, n, RETURN_ADDRESS);
+    operator delete[](p);
+}
+
+EXPORT void operator delete(void *p, size_t n, align_val_t align) noexcept
+{
+    if (EVERY_SIZE_CHECKED && aligned_is_ours())
+        aligned_sized_free_check(p, size_t(align), n, RETURN_ADDRESS);
+    operator delete(p, align);
+}
+
+EXPORT void operator delete[](void *p, size_t n, align_val_t align) noexcept
+{
+    if (EVERY_SIZE_CHECKED && aligned_array_is_ours())
+        aligned_sized_free_check(p, size_t(align), n, RETURN_ADDRESS);
+    operator delete[](p, align);
 }

@@ -17,12 +17,12 @@ EXPORT void *hakmem_malloc(size_t n)
     if (unlikely(n > CLASS_MOST))
         return slow_malloc(n);
     void *p;
-    return likely(cache_pop(cache_mine, class_place(n), &p)) ? p : slow_malloc(n);
+    return likely(cache_pop(cache_current(), class_place(n), &p)) ? p : slow_malloc(n);
 }
 
 EXPORT void hakmem_free(void *p)
 {
-    if (unlikely(!cache_push(cache_mine, map_place(p), p)))
+    if (unlikely(!cache_push(cache_current(), map_place(p), p)))
         slow_free(p);
 }
 
@@ -32,14 +32,42 @@ EXPORT void *hakmem_calloc(size_t count, size_t size)
     if (unlikely(__builtin_mul_overflow(count, size, &n)) || unlikely(n > CLASS_MOST))
         return slow_calloc(__builtin_mul_overflow(count, size, &n) ? SIZE_MAX : n);
     void *p;
-    return likely(cache_pop(cache_mine, class_place(n), &p)) ? memset(p, 0, n) : slow_calloc(n);
+    return likely(cache_pop(cache_current(), class_place(n), &p)) ? memset(p, 0, n)
+                                                                  : slow_calloc(n);
 }
 
 EXPORT void *hakmem_realloc(void *p, size_t n) { return slow_realloc(p, n); }
 
+EXPORT void *hakmem_reallocarray(void *p, size_t count, size_t size)
+{
+    size_t n;
+    if (unlikely(__builtin_mul_overflow(count, size, &n))) {
+        errno = ENOMEM;
+        return NULL;
+    }
+    return slow_realloc(p, n);
+}
+
+/* A wrong size is no reason to free another block: the map knows the class. */
+EXPORT void hakmem_free_sized(void *p, size_t n)
+{
+    if (EVERY_SIZE_CHECKED)
+        sized_free_check(p, n, RETURN_ADDRESS);
+    if (unlikely(!cache_push(cache_current(), map_place(p), p)))
+        slow_free_sized(p, n);
+}
+
+EXPORT void hakmem_free_aligned_sized(void *p, size_t align, size_t n)
+{
+    if (EVERY_SIZE_CHECKED)
+        aligned_sized_free_check(p, align, n, RETURN_ADDRESS);
+    if (unlikely(!cache_push(cache_current(), map_place(p), p)))
+        slow_free_aligned_sized(p, align, n);
+}
+
 EXPORT size_t hakmem_malloc_usable_size(const void *p)
 {
-    return p == NULL ? 0 : block_usable(p, "malloc_usable_size");
+    return p == NULL ? 0 : block_usable(p, "malloc_usable_size", RETURN_ADDRESS);
 }
 
 EXPORT void *hakmem_aligned_alloc(size_t align, size_t n)
@@ -85,7 +113,7 @@ EXPORT void *hakmem_pvalloc(size_t n)
     return slow_aligned(page, n == 0 ? page : round_up(n, page));
 }
 
-/* The names that programs call. */
+/* The names that programs call, and those that glibc exports beside them. */
 #ifdef HAKMEM_OVERRIDE
 #define ALIAS(name) __attribute__((alias(#name), copy(name), visibility("default")))
 void *malloc(size_t n) ALIAS(hakmem_malloc);
@@ -98,4 +126,21 @@ void *valloc(size_t n) ALIAS(hakmem_valloc);
 void *pvalloc(size_t n) ALIAS(hakmem_pvalloc);
 int posix_memalign(void **result, size_t align, size_t n) ALIAS(hakmem_posix_memalign);
 size_t malloc_usable_size(void *p) ALIAS(hakmem_malloc_usable_size);
+void *reallocarray(void *p, size_t count, size_t size) ALIAS(hakmem_reallocarray);
+void free_sized(void *p, size_t n) ALIAS(hakmem_free_sized);
+void free_aligned_sized(void *p, size_t align, size_t n) ALIAS(hakmem_free_aligned_sized);
+void cfree(void *p) ALIAS(hakmem_free);
+void *__libc_malloc(size_t n) ALIAS(hakmem_malloc);
+void __libc_free(void *p) ALIAS(hakmem_free);
+void *__libc_calloc(size_t count, size_t size) ALIAS(hakmem_calloc);
+void *__libc_realloc(void *p, size_t n) ALIAS(hakmem_realloc);
+void *__libc_reallocarray(void *p, size_t count, size_t size) ALIAS(hakmem_reallocarray);
+void *__libc_memalign(size_t align, size_t n) ALIAS(hakmem_memalign);
+void *__libc_valloc(size_t n) ALIAS(hakmem_valloc);
+void *__libc_pvalloc(size_t n) ALIAS(hakmem_pvalloc);
+int __posix_memalign(void **result, size_t align, size_t n) ALIAS(hakmem_posix_memalign);
+
+/* A program that is linked statically gets the extensions with malloc, whoever asks for them later:
+ * glibc's would bring its malloc along. */
+static int (*const whole_family)(int, int) __attribute__((used)) = hakmem_mallopt;
 #endif

@@ -4,14 +4,13 @@
 #include <string.h>
 
 #include "back/large.h"
-#include "back/superslab.h"
+#include "base/policy.h"
 #include "front/cache.h"
 #include "heap/shard.h"
 #include "life/life.h"
+#include "life/scavenger.h"
+#include "life/upkeep.h"
 #include "watch/report.h"
-
-/* No processor has more address space for a program; PTRDIFF_MAX is far above. */
-#define MOST_BYTES ((size_t)1 << 52)
 
 static void *out_of_memory(void)
 {
@@ -19,11 +18,35 @@ static void *out_of_memory(void)
     return NULL;
 }
 
-static void report(struct finding found)
+/* ---- misuse: reported, and where that returns, ignored ---- */
+
+static void report_at_once(const char *function, enum misuse what, const void *p,
+                           const void *caller)
 {
-    if (unlikely(found.what != MISUSE_NONE))
-        report_misuse("free", found.what, found.where);
+    thread_cache(); /* the process's start: what it says of misuse */
+    report_misuse(
+        &(struct wrong_call){.function = function, .what = what, .p = p, .caller = caller});
 }
+
+static void report_foreign(const char *function, const void *p, const void *caller)
+{
+    enum misuse what = (uintptr_t)p % 16 != 0 ? MISUSE_UNALIGNED : MISUSE_FOREIGN;
+    report_at_once(function, what, p, caller);
+}
+
+/* What came to light while p was freed; mostly it is about another block, freed earlier. */
+static void report_found(struct finding found, const void *p, const void *caller)
+{
+    if (likely(found.what == MISUSE_NONE))
+        return;
+    report_misuse(&(struct wrong_call){.function = "free",
+                                       .what = found.what,
+                                       .p = found.where,
+                                       .caller = caller,
+                                       .late = found.where != p});
+}
+
+/* ---- malloc ---- */
 
 /* A block of a class, through the thread's cache if it has one. */
 static void *class_take(unsigned cls)
@@ -33,22 +56,30 @@ static void *class_take(unsigned cls)
         void *p;
         if (cache_pop(cache, (BIN_FIRST + cls) * BIN_BYTES, &p))
             return p;
+        scavenger_note(cache->refills);
+        if (unlikely(load_relaxed(&cache->mine) == NULL))
+            thread_ask_for_end(cache);
         return cache_refill(cache, cls);
     }
-    void *p = NULL;
-    return shard_take(0, cls, &p + 1, 1) == 1 ? p : NULL;
+    return cacheless_take(cls);
+}
+
+/* The class of blocks of `least` bytes, up to CLASS_MOST, of which each is at a multiple of
+ * `align`, which is not above `least`. */
+static unsigned class_aligned(size_t least, size_t align)
+{
+    unsigned cls = class_of(least);
+    while ((size_classes[cls].size & (align - 1)) != 0)
+        cls++;
+    return cls;
 }
 
 static void *take_once(size_t n, size_t align, bool *zero)
 {
     size_t least = n < align ? align : n;
     *zero = false;
-    if (least <= CLASS_MOST) {
-        unsigned cls = class_of(least);
-        while ((size_classes[cls].size & (align - 1)) != 0)
-            cls++;
-        return class_take(cls);
-    }
+    if (least <= CLASS_MOST)
+        return class_take(class_aligned(least, align));
     if (least <= CLASS_SLICES_MOST && align <= SLICE) {
         void *p = class_take(class_of_slices(least));
         *zero = p != NULL && shards_hand_out(p, n);
@@ -68,8 +99,7 @@ static void *take(size_t n, size_t align, bool *zero)
     void *p = take_once(n, align, zero);
     if (likely(p != NULL))
         return p;
-    large_release();
-    superslabs_release();
+    upkeep_all(0);
     p = take_once(n, align, zero);
     return p != NULL ? p : out_of_memory();
 }
@@ -89,40 +119,62 @@ SLOW void *slow_calloc(size_t n)
     return p;
 }
 
-static void class_give(unsigned cls, void *p)
+/* ---- free ---- */
+
+static struct finding class_give(unsigned cls, void *p)
 {
     struct cache *cache = thread_cache();
-    if (unlikely(cache == NULL)) {
-        report(shards_put(&p, 1));
-        return;
-    }
-    if (unlikely(!cache_push_any(cache, cls, p)))
-        report(cache_give(cache, cls, p));
+    if (unlikely(cache == NULL))
+        return cacheless_give(p);
+    if (likely(cache_push_any(cache, cls, p)))
+        return (struct finding){MISUSE_NONE, NULL};
+    struct finding found = cache_give(cache, cls, p);
+    upkeep_when_due();
+    return found;
 }
 
-static _Noreturn void report_foreign(const char *function, const void *p)
+static struct finding give(void *p, unsigned bin)
 {
-    report_misuse(function, (uintptr_t)p % 16 != 0 ? MISUSE_UNALIGNED : MISUSE_FOREIGN, p);
+    if (bin >= BIN_FIRST)
+        return class_give(bin_class(bin), p);
+    if (bin != BIN_SLICES) {
+        struct finding found = {large_give(p, bin), p};
+        upkeep_when_due();
+        return found;
+    }
+    unsigned cls;
+    enum misuse what = shards_hand_in(p, &cls);
+    if (unlikely(what != MISUSE_NONE))
+        return (struct finding){what, p};
+    return class_give(cls, p);
 }
 
-SLOW void slow_free(void *p)
+/* Inline, so that every entry from outside knows its caller. */
+FAST void free_from(void *p, const void *caller)
 {
     if (p == NULL)
         return;
     unsigned bin = map_bin(p);
-    if (bin >= BIN_FIRST) {
-        class_give(bin_class(bin), p);
-        return;
-    }
-    if (bin == BIN_FOREIGN)
-        report_foreign("free", p);
-    if (bin != BIN_SLICES) {
-        report((struct finding){large_give(p, bin), p});
-        return;
-    }
-    unsigned cls;
-    report((struct finding){shards_hand_in(p, &cls), p});
-    class_give(cls, p);
+    if (unlikely(bin == BIN_FOREIGN))
+        report_foreign("free", p, caller);
+    else
+        report_found(give(p, bin), p, caller);
+}
+
+SLOW void slow_free(void *p) { free_from(p, RETURN_ADDRESS); }
+
+SLOW void slow_free_sized(void *p, size_t size)
+{
+    if (!EVERY_SIZE_CHECKED)
+        sized_free_check(p, size, RETURN_ADDRESS);
+    free_from(p, RETURN_ADDRESS);
+}
+
+SLOW void slow_free_aligned_sized(void *p, size_t align, size_t size)
+{
+    if (!EVERY_SIZE_CHECKED)
+        aligned_sized_free_check(p, align, size, RETURN_ADDRESS);
+    free_from(p, RETURN_ADDRESS);
 }
 
 size_t page_size(void)
@@ -131,34 +183,88 @@ size_t page_size(void)
     return os_page;
 }
 
-size_t block_usable(const void *p, const char *function)
+/* 0 where no block begins, or a free one of slices. */
+static size_t usable_of(const void *p, unsigned bin)
+{
+    if (bin == BIN_FOREIGN)
+        return 0;
+    return bin >= BIN_SLICES ? shards_usable(p) : large_usable(p, bin);
+}
+
+size_t block_usable(const void *p, const char *function, const void *caller)
 {
     unsigned bin = map_bin(p);
+    size_t usable = usable_of(p, bin);
+    /* What is on top of a stack was freed last. */
+    bool freed = load_relaxed(&cache_current()->bins[bin].topmost) == p;
+    if (likely(usable != 0 && !freed))
+        return usable;
+    freed = freed || (bin == BIN_SLICES && (uintptr_t)p % SLICE == 0);
     if (bin == BIN_FOREIGN)
-        report_foreign(function, p);
-    size_t usable = bin >= BIN_SLICES ? shards_usable(p) : large_usable(p, bin);
-    if (usable == 0) {
-        bool begins = bin == BIN_SLICES && (uintptr_t)p % SLICE == 0;
-        report_misuse(function, begins ? MISUSE_FREE : MISUSE_INTERIOR, p);
-    }
-    return usable;
+        report_foreign(function, p, caller);
+    else
+        report_at_once(function, freed ? MISUSE_FREE : MISUSE_INTERIOR, p, caller);
+    return 0;
+}
+
+/* Bytes that the program may use of a new block of n bytes at a multiple of `align`. */
+static size_t usable_of_new(size_t n, size_t align)
+{
+    size_t least = n < align ? align : n;
+    if (least <= CLASS_MOST)
+        return size_classes[class_aligned(least, align)].size;
+    return round_up(n == 0 ? 1 : n, os_page);
+}
+
+/* A block that realloc left where it was may be up to twice as large as what it holds; who knows an
+ * alignment has not reallocated. (A block that realloc could not make smaller for want of memory is
+ * reported though nothing is wrong.) */
+static bool size_fits(size_t usable, size_t align, size_t size)
+{
+    if (!is_power_of_two(align) || align > MOST_BYTES || size > MOST_BYTES)
+        return false;
+    return usable_of_new(size, align) == usable ||
+           (align == 1 && size <= usable && size > usable / 2);
+}
+
+void aligned_sized_free_check(const void *p, size_t align, size_t size, const void *caller)
+{
+    if (p == NULL || !policy.check_sizes)
+        return;
+    size_t usable = usable_of(p, map_bin(p));
+    if (usable == 0 || size_fits(usable, align, size))
+        return;
+    report_misuse(&(struct wrong_call){
+        .function = "sized free", .what = MISUSE_SIZE, .p = p, .caller = caller, .size = size});
+}
+
+void sized_free_check(const void *p, size_t size, const void *caller)
+{
+    aligned_sized_free_check(p, 1, size, caller);
 }
 
 SLOW void *slow_realloc(void *p, size_t n)
 {
     if (p == NULL)
         return slow_malloc(n);
-    size_t usable = block_usable(p, "realloc");
+    const void *caller = RETURN_ADDRESS;
+    size_t usable = block_usable(p, "realloc", caller);
+    if (unlikely(usable == 0)) {
+        errno = EINVAL;
+        return NULL;
+    }
     if (n == 0) {
-        slow_free(p);
+        free_from(p, caller);
         return NULL;
     }
     unsigned bin = map_bin(p);
     if (bin >= BIN_SLICES) {
-        /* It stays while it fits and fills more than half, or can grow where it is. */
-        if (n <= usable && n > usable / 2)
+        /* It stays while it fits and fills more than half, or can grow where it is. No block is
+         * smaller than the smallest, so a block that malloc made for n stays. */
+        if (n <= usable && (n > usable / 2 || usable <= CLASS_GRAIN))
             return p;
-        if (bin == BIN_SLICES && n > usable && n <= CLASS_SLICES_MOST && shards_resize(p, n))
+        if (bin == BIN_SLICES && n > usable && n <= CLASS_SLICES_MOST &&
+            cache_resize_block(thread_cache(), p, n))
             return p;
     } else if (n > CLASS_MOST && n <= MOST_BYTES) {
         void *same = large_resize(p, bin, n);
@@ -174,7 +280,7 @@ SLOW void *slow_realloc(void *p, size_t n)
     if (other == NULL)
         return NULL;
     memcpy(other, p, n < usable ? n : usable);
-    slow_free(p);
+    free_from(p, caller);
     return other;
 }
 

@@ -4,6 +4,10 @@
 
 #include "base/defs.h"
 
+/* The largest size that is tried. No processor has more address space for a program; PTRDIFF_MAX is
+ * far above. */
+#define MOST_BYTES ((size_t)1 << 52)
+
 /* Each returns what the public function of that name returns, errno included. */
 void *slow_malloc(size_t n);
 void *slow_calloc(size_t n);
@@ -11,10 +15,23 @@ void slow_free(void *p);
 void *slow_realloc(void *p, size_t n);
 void *slow_aligned(size_t align, size_t n);
 
+/* free with the size, and the alignment, that the program says p was allocated with. They are never
+ * trusted: p goes where the map says. As free's fast body enters slow_free, theirs enter these, and
+ * a size is looked at where policy.check_sizes asks for it. */
+void slow_free_sized(void *p, size_t size);
+void slow_free_aligned_sized(void *p, size_t align, size_t size);
+
+/* The look itself: reports a size that the block at p was not allocated with. p may be anything;
+ * one that is no block is left to free. Bodies that look at every call have it before their push:
+ *     if (EVERY_SIZE_CHECKED) sized_free_check(p, size, RETURN_ADDRESS); */
+void sized_free_check(const void *p, size_t size, const void *caller);
+void aligned_sized_free_check(const void *p, size_t align, size_t size, const void *caller);
+
 /* Bytes of a page, as the kernel says. */
 size_t page_size(void);
 
-/* Bytes that the program may use of p; reports a pointer that is no block's, as `function`'s. */
-size_t block_usable(const void *p, const char *function);
+/* Bytes that the program may use of p; reports a pointer that is no block's, as `function`'s, and
+ * returns 0. */
+size_t block_usable(const void *p, const char *function, const void *caller);
 
 #endif

@@ -3,20 +3,13 @@
 #include "back/map.h"
 #include "back/meta.h"
 #include "back/superslab.h"
-#include "base/list.h"
-#include "base/policy.h"
+#include "base/counters.h"
 #include "os/os.h"
 
-struct huge {
-    struct list node; /* in the big-block cache; lock: kept */
-    char *base;       /* the mapping's start; whoever holds the block or the lock */
-    size_t length;    /* bytes mapped, whole slices */
-    size_t usable;    /* bytes the program may use, whole pages */
-};
-
-static struct lock kept_lock;
+static struct lock kept_lock FORK_PAGE;
 static struct list kept = {&kept, &kept}; /* the big-block cache, newest first; lock: kept */
-static size_t kept_bytes;                 /* lock: kept */
+static size_t kept_bytes;                 /* atomic for those who peek; lock: kept */
+static size_t kept_low;                   /* the fewest since large_idle; lock: kept */
 
 /* ---- runs of slices ---- */
 
@@ -41,7 +34,11 @@ static void *run_take(size_t n, size_t align, bool *zero)
     return p;
 }
 
-static void run_give(struct superslab *s, void *p) { slices_give(s, p, s->run[run_index(s, p)]); }
+static void run_give(struct superslab *s, void *p)
+{
+    size_t slices = s->run[run_index(s, p)];
+    slices_give(s, p, slices);
+}
 
 static void *run_resize(struct superslab *s, void *p, size_t n)
 {
@@ -63,13 +60,14 @@ static void *run_resize(struct superslab *s, void *p, size_t n)
 
 /* ---- huge blocks ---- */
 
-/* Adds h, joined with kept mappings that lie beside it. */
-static void kept_add(struct huge *h)
+/* Adds h, joined with kept mappings that lie beside it; the program has freed so much. */
+static void kept_add(struct huge *h, size_t freed)
 {
     struct huge *joined[2];
     unsigned count = 0;
     lock_take(&kept_lock);
-    kept_bytes += h->length;
+    store_relaxed(&kept_bytes, kept_bytes + h->length);
+    store_relaxed(&counters.freed_huge, counters.freed_huge + freed);
     for (struct list *node = kept.next, *next; node != &kept && count < 2; node = next) {
         struct huge *other = list_entry(node, struct huge, node);
         next = node->next;
@@ -87,22 +85,31 @@ static void kept_add(struct huge *h)
         meta_give(joined[--count], sizeof *h);
 }
 
-/* Unmaps from the oldest kept mappings until at most `budget` bytes are kept. */
-static void kept_trim(size_t budget)
+static void kept_less(size_t bytes)
 {
+    store_relaxed(&kept_bytes, kept_bytes - bytes);
+    if (kept_bytes < kept_low)
+        kept_low = kept_bytes;
+}
+
+/* Unmaps from the oldest kept mappings until at most `budget` bytes are kept; returns how many it
+ * gave back. */
+static size_t kept_trim(size_t budget)
+{
+    size_t done = 0;
     for (;;) {
         struct huge *oldest = NULL;
         size_t excess = 0;
         lock_take(&kept_lock);
         if (kept_bytes > budget) {
-            excess = kept_bytes - budget;
+            excess = round_up(kept_bytes - budget, SLICE); /* a budget is any number */
             oldest = list_entry(kept.prev, struct huge, node);
             list_remove(&oldest->node);
-            kept_bytes -= oldest->length;
+            kept_less(oldest->length);
         }
         lock_release(&kept_lock);
         if (oldest == NULL)
-            return;
+            return done;
         if (excess > oldest->length)
             excess = oldest->length;
         char *end = oldest->base + oldest->length;
@@ -110,36 +117,21 @@ static void kept_trim(size_t budget)
             /* At its limit of mappings the kernel can refuse: the address space stays ours, empty,
              * and is as good as any for the next block. */
             os_purge(end - excess, excess);
-            kept_add(oldest);
-            return;
+            kept_add(oldest, 0);
+            return done;
         }
+        done += excess;
         oldest->length -= excess;
         if (oldest->length == 0)
             meta_give(oldest, sizeof *oldest);
         else
-            kept_add(oldest);
+            kept_add(oldest, 0);
     }
 }
 
-/* Cuts what is beyond `length` off h, which nobody else has, and keeps it; little stays with h. */
-static void kept_split(struct huge *h, size_t length)
-{
-    struct huge *rest = h->length > length + length / 8 ? meta_take(sizeof *rest) : NULL;
-    if (rest == NULL)
-        return;
-    /* Any kept mapping may be where a block begins. */
-    if (!map_cover(h->base + length, SLICE)) {
-        meta_give(rest, sizeof *rest);
-        return;
-    }
-    rest->base = h->base + length;
-    rest->length = h->length - length;
-    h->length = length;
-    kept_add(rest);
-}
-
-/* The smallest kept mapping that holds `length`, cut to it. */
-static struct huge *kept_take(size_t length, size_t align)
+/* The smallest kept mapping that holds `length`: whole, or what it begins with, described by
+ * `fresh`, where much would remain. Where it is cut a block may begin: the map must cover it. */
+static struct huge *kept_take(size_t length, size_t align, struct huge *fresh)
 {
     struct huge *best = NULL;
     lock_take(&kept_lock);
@@ -149,13 +141,19 @@ static struct huge *kept_take(size_t length, size_t align)
             (best == NULL || h->length < best->length))
             best = h;
     }
-    if (best != NULL) {
+    if (best != NULL && best->length > length + length / 8 &&
+        map_cover(best->base + length, SLICE)) {
+        fresh->base = best->base;
+        fresh->length = length;
+        best->base += length;
+        best->length -= length;
+        best = fresh;
+    } else if (best != NULL) {
         list_remove(&best->node);
-        kept_bytes -= best->length;
     }
-    lock_release(&kept_lock);
     if (best != NULL)
-        kept_split(best, length);
+        kept_less(best->length);
+    lock_release(&kept_lock);
     return best;
 }
 
@@ -164,12 +162,14 @@ static void *huge_take(size_t n, size_t align, bool *zero)
     size_t length = round_up(n, SLICE);
     if (align < SLICE)
         align = SLICE;
-    struct huge *h = kept_take(length, align);
+    struct huge *fresh = meta_take(sizeof *fresh);
+    if (fresh == NULL)
+        return NULL;
+    list_init(&fresh->node);
+    struct huge *h = kept_take(length, align, fresh);
     *zero = h == NULL;
     if (h == NULL) {
-        h = meta_take(sizeof *h);
-        if (h == NULL)
-            return NULL;
+        h = fresh;
         h->length = length;
         h->base = os_map_aligned(length, align);
         if (h->base == NULL || !map_cover(h->base, SLICE)) {
@@ -179,17 +179,16 @@ static void *huge_take(size_t n, size_t align, bool *zero)
             return NULL;
         }
         os_name(h->base, length, "hakmem: huge block");
+        count_refault(&counters.huge, length);
+    } else if (h != fresh) {
+        meta_give(fresh, sizeof *fresh);
     }
     h->usable = round_up(n, os_page);
     map_set(h->base, 1, BIN_HUGE, h);
     return h->base;
 }
 
-static void huge_give(struct huge *h)
-{
-    kept_add(h);
-    kept_trim(policy.big_cache_bytes);
-}
+static void huge_give(struct huge *h) { kept_add(h, h->length); }
 
 static void *huge_resize(struct huge *h, size_t n)
 {
@@ -211,8 +210,10 @@ static void *huge_resize(struct huge *h, size_t n)
             }
             /* Once the pages have moved, the old place may be another thread's. */
             map_clear(h->base);
-            if (!os_move(h->base, h->length, target, length)) {
-                /* Nor is it known whether the target is still ours; it is left alone. */
+            bool untouched;
+            if (!os_move(h->base, h->length, target, length, &untouched)) {
+                if (untouched)
+                    os_unmap(target, length);
                 map_set(h->base, 1, BIN_HUGE, h);
                 return NULL;
             }
@@ -277,7 +278,41 @@ void *large_resize(void *p, unsigned bin, size_t n)
     return bin == BIN_HUGE ? huge_resize(owner, n) : run_resize(owner, p, n);
 }
 
-void large_release(void) { kept_trim(0); }
+size_t large_kept(void) { return load_relaxed(&kept_bytes); }
+
+size_t large_idle(void)
+{
+    lock_take(&kept_lock);
+    size_t idle = kept_low;
+    kept_low = kept_bytes;
+    lock_release(&kept_lock);
+    return idle;
+}
+
+size_t large_purge(size_t most)
+{
+    lock_take(&kept_lock);
+    size_t budget = kept_bytes > most ? kept_bytes - most : 0;
+    lock_release(&kept_lock);
+    size_t done = kept_trim(budget);
+    add_relaxed(&counters.huge.purged, done);
+    return done;
+}
+
+bool large_is_kept(const void *p)
+{
+    if (!lock_try(&kept_lock))
+        return false;
+    bool found = false;
+    for (struct list *node = kept.next; node != &kept && !found; node = node->next) {
+        struct huge *h = list_entry(node, struct huge, node);
+        found = (uintptr_t)p - (uintptr_t)h->base < h->length;
+    }
+    lock_release(&kept_lock);
+    return found;
+}
 
 void large_fork_lock(void) { lock_take(&kept_lock); }
 void large_fork_unlock(void) { lock_release(&kept_lock); }
+
+struct large_inside large_inside(void) { return (struct large_inside){&kept, &kept_bytes}; }

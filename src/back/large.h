@@ -8,9 +8,17 @@
 #define HAKMEM_BACK_LARGE_H
 
 #include "base/defs.h"
+#include "base/list.h"
 #include "base/misuse.h"
 
 #define RUN_MOST (2 * MiB)
+
+struct huge {
+    struct list node; /* in the big-block cache; lock: kept */
+    char *base;       /* the mapping's start; whoever holds the block or the lock */
+    size_t length;    /* bytes mapped, whole slices */
+    size_t usable;    /* bytes the program may use, whole pages */
+};
 
 /* A block of n bytes, n from 1 to PTRDIFF_MAX, at a multiple of `align`, a power of two. `*zero`
  * tells whether it is known to hold zeroes. Null without memory. */
@@ -26,8 +34,26 @@ size_t large_usable(const void *p, unsigned bin);
  * another address; null when it can't be done that way, then nothing has changed. */
 void *large_resize(void *p, unsigned bin, size_t n);
 
-/* Gives all that is kept for reuse back to the kernel. */
-void large_release(void);
+/* Bytes of huge blocks kept for reuse. */
+size_t large_kept(void);
+
+/* The fewest bytes of huge blocks that were kept for reuse since the last call: what was not
+ * needed. */
+size_t large_idle(void);
+
+/* Gives up to `most` bytes kept for reuse back to the kernel, the oldest first; how many. */
+size_t large_purge(size_t most);
+
+/* Whether p, any address, is in memory of a freed huge block that is kept for the next one. False
+ * too where that can't be told without waiting: for reports. */
+bool large_is_kept(const void *p);
+
+/* The big-block cache, for the census: the caller holds all locks. */
+struct large_inside {
+    struct list *kept;
+    size_t *kept_bytes;
+};
+struct large_inside large_inside(void);
 
 void large_fork_lock(void);
 void large_fork_unlock(void);

@@ -17,7 +17,15 @@ bool window_left;
 uint16_t window_places[WINDOW_SLICES];
 
 static struct map_leaf *root[REGIONS]; /* atomic; set once, under the lock */
-static struct lock map_lock;
+static struct lock map_lock FORK_PAGE;
+
+/* With huge pages the first entry would cost 2 MiB. */
+void map_start(void)
+{
+    uintptr_t first = round_up((uintptr_t)window_places, os_page);
+    uintptr_t end = (uintptr_t)(window_places + WINDOW_SLICES) & ~(os_page - 1);
+    os_small_pages((void *)first, end - first);
+}
 
 static struct map_leaf *leaf_at(uintptr_t address)
 {
@@ -41,6 +49,22 @@ void *map_owner(const void *p)
     return leaf == NULL ? NULL : load_acquire(&leaf->owners[slice_in_leaf((uintptr_t)p)]);
 }
 
+const void *map_below(const void *p)
+{
+    uintptr_t region = (uintptr_t)p >> REGION_BITS;
+    if (region >= REGIONS)
+        return NULL;
+    size_t slices = slice_in_leaf((uintptr_t)p) + 1;
+    for (;; region--, slices = REGION_SLICES) {
+        struct map_leaf *leaf = load_acquire(&root[region]);
+        for (size_t i = leaf != NULL ? slices : 0; i-- > 0;)
+            if (load_relaxed(&leaf->owners[i]) != NULL)
+                return (const void *)(region << REGION_BITS | i << SLICE_BITS);
+        if (region == 0)
+            return NULL;
+    }
+}
+
 bool map_cover(const void *start, size_t length)
 {
     uintptr_t first = (uintptr_t)start >> REGION_BITS;
@@ -57,6 +81,7 @@ bool map_cover(const void *start, size_t length)
             covered = leaf != NULL;
             if (covered) {
                 os_name(leaf, sizeof *leaf, "hakmem: map");
+                os_small_pages(leaf, round_up(sizeof *leaf, os_page));
                 store_release(&root[region], leaf);
             }
         }
@@ -90,3 +115,28 @@ void *map_clear(const void *p)
 
 void map_fork_lock(void) { lock_take(&map_lock); }
 void map_fork_unlock(void) { lock_release(&map_lock); }
+
+bool map_next(uintptr_t *address)
+{
+    for (uintptr_t region = *address >> REGION_BITS; region < REGIONS; region++) {
+        const struct map_leaf *leaf = load_acquire(&root[region]);
+        bool begun = region == *address >> REGION_BITS;
+        size_t slice = leaf == NULL ? REGION_SLICES : begun ? slice_in_leaf(*address) : 0;
+        for (; slice < REGION_SLICES; slice++) {
+            if (load_relaxed(&leaf->owners[slice]) == NULL &&
+                load_relaxed(&leaf->places[slice]) == 0)
+                continue;
+            *address = region << REGION_BITS | slice << SLICE_BITS;
+            return true;
+        }
+    }
+    return false;
+}
+
+size_t map_bytes(void)
+{
+    size_t leaves = 0;
+    for (size_t region = 0; region < REGIONS; region++)
+        leaves += load_relaxed(&root[region]) != NULL;
+    return leaves * round_up(sizeof(struct map_leaf), os_page);
+}

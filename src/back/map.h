@@ -69,6 +69,13 @@ FAST bool window_pair(const void *p, const void *q)
 unsigned map_bin(const void *p);
 void *map_owner(const void *p);
 
+/* Once, before the first entry. */
+void map_start(void);
+
+/* The start of the nearest slice at or below p, any address, whose entry names a descriptor; null
+ * if there is none. Walks: for reports. */
+const void *map_below(const void *p);
+
 /* Makes room for entries of [start, start + length); false without memory. */
 bool map_cover(const void *start, size_t length);
 
@@ -77,6 +84,12 @@ void *map_clear(const void *p);
 
 /* Sets the entries of n slices from start, which are covered. */
 void map_set(const void *start, size_t slices, unsigned bin, void *owner);
+
+/* The next slice from *address on whose entry says anything; false behind the last. */
+bool map_next(uintptr_t *address);
+
+/* Bytes of the leaves. */
+size_t map_bytes(void);
 
 /* Around fork. */
 void map_fork_lock(void);

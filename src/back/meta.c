@@ -3,7 +3,9 @@
 #include "base/atomic.h"
 #include "os/os.h"
 
-#define REGION (1 * MiB)
+/* The first is small, since a limit of address space counts it whole; the next ones double. */
+#define REGION_FIRST (256 * KiB)
+#define REGION_MOST (1 * MiB)
 #define FINE_STEP 64
 #define FINE_MOST (1 * KiB)
 #define FINE_KINDS (FINE_MOST / FINE_STEP)
@@ -15,9 +17,17 @@ struct free_piece {
     struct free_piece *next;
 };
 
-static struct lock meta_lock;
+/* Lies at the start of each region. */
+struct region {
+    struct region *next;
+    size_t length;
+    size_t lost; /* bytes too few for what came next, at its end or before pages */
+};
+
+static struct lock meta_lock FORK_PAGE;
 static struct free_piece *free_pieces[FINE_KINDS + COARSE_KINDS]; /* lock: meta */
 static char *bump, *bump_end;                                     /* lock: meta */
+static struct region *regions;                                    /* newest first; atomic */
 static size_t mapped;                                             /* atomic */
 
 /* Steps of a cache line up to 1 KiB, then doubling: slab descriptors are small and many. */
@@ -34,32 +44,54 @@ static unsigned kind_of(size_t bytes, size_t *rounded)
     return FINE_KINDS + doubling;
 }
 
+/* Cuts a piece from the region; what is left of the old one is lost: at most one piece in
+ * each. */
+static void *cut(size_t bytes, size_t align)
+{
+    char *start = (char *)round_up((uintptr_t)bump, align);
+    if (bump == NULL || (size_t)(bump_end - bump) < bytes + (size_t)(start - bump)) {
+        size_t length = regions == NULL ? REGION_FIRST : regions->length * 2;
+        if (length > REGION_MOST)
+            length = REGION_MOST;
+        char *mapping = os_map_guarded(length);
+        if (mapping == NULL)
+            return NULL;
+        os_name(mapping, length, "hakmem: metadata");
+        os_small_pages(mapping, length);
+        add_relaxed(&mapped, length);
+        struct region *region = (struct region *)mapping;
+        region->next = regions;
+        region->length = length;
+        if (regions != NULL)
+            regions->lost += (size_t)(bump_end - bump);
+        store_release(&regions, region);
+        bump = mapping + FINE_STEP;
+        bump_end = mapping + length;
+        start = (char *)round_up((uintptr_t)bump, align);
+    }
+    regions->lost += (size_t)(start - bump);
+    bump = start + bytes;
+    return start;
+}
+
 void *meta_take(size_t bytes)
 {
     size_t rounded;
     unsigned kind = kind_of(bytes, &rounded);
-    void *result = NULL;
     lock_take(&meta_lock);
-    if (free_pieces[kind] != NULL) {
-        result = free_pieces[kind];
+    void *result = free_pieces[kind];
+    if (result != NULL)
         free_pieces[kind] = free_pieces[kind]->next;
-    } else {
-        if ((size_t)(bump_end - bump) < rounded) {
-            /* What is left of the old region is lost: at most one piece in a megabyte. */
-            char *region = os_map_guarded(REGION);
-            if (region != NULL) {
-                os_name(region, REGION, "hakmem: metadata");
-                os_small_pages(region, REGION);
-                bump = region;
-                bump_end = region + REGION;
-                add_relaxed(&mapped, REGION);
-            }
-        }
-        if ((size_t)(bump_end - bump) >= rounded) {
-            result = bump;
-            bump += rounded;
-        }
-    }
+    else
+        result = cut(rounded, FINE_STEP);
+    lock_release(&meta_lock);
+    return result;
+}
+
+void *meta_take_pages(size_t bytes)
+{
+    lock_take(&meta_lock);
+    void *result = cut(round_up(bytes, os_page), os_page);
     lock_release(&meta_lock);
     return result;
 }
@@ -79,3 +111,39 @@ size_t meta_mapped(void) { return load_relaxed(&mapped); }
 
 void meta_fork_lock(void) { lock_take(&meta_lock); }
 void meta_fork_unlock(void) { lock_release(&meta_lock); }
+
+size_t meta_size(size_t bytes)
+{
+    size_t rounded;
+    kind_of(bytes, &rounded);
+    return rounded;
+}
+
+bool meta_holds(const void *p, size_t bytes)
+{
+    for (const struct region *r = load_acquire(&regions); r != NULL; r = r->next) {
+        size_t offset = (size_t)((const char *)p - (const char *)r);
+        if (offset < r->length)
+            return offset >= FINE_STEP && offset + bytes <= r->length;
+    }
+    return false;
+}
+
+struct meta_parts meta_parts(void)
+{
+    struct meta_parts parts = {.unused = (size_t)(bump_end - bump)};
+    for (const struct region *r = regions; r != NULL; r = r->next) {
+        parts.unused += FINE_STEP + r->lost;
+        parts.guards += 2 * os_page;
+    }
+    for (unsigned kind = 0; kind < FINE_KINDS + COARSE_KINDS; kind++) {
+        size_t bytes = kind < FINE_KINDS ? (kind + 1) * (size_t)FINE_STEP
+                                         : (size_t)COARSE_LEAST << (kind - FINE_KINDS);
+        for (const struct free_piece *p = free_pieces[kind]; p != NULL; p = p->next) {
+            parts.free += bytes;
+            if (!meta_holds(p, bytes) || parts.free > mapped)
+                return (struct meta_parts){SIZE_MAX, parts.unused, parts.guards};
+        }
+    }
+    return parts;
+}

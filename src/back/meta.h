@@ -11,11 +11,28 @@
 #define META_MOST (40 * KiB)
 void *meta_take(size_t bytes);
 
+/* The same at a multiple of the page size, for whole pages that are never given back. */
+void *meta_take_pages(size_t bytes);
+
 /* `bytes` is what was asked. */
 void meta_give(void *p, size_t bytes);
 
 /* Bytes of regions taken from the kernel, for statistics. */
 size_t meta_mapped(void);
+
+/* Bytes that a piece of `bytes` takes up. */
+size_t meta_size(size_t bytes);
+
+/* Whether `bytes` from p on lie in a region. */
+bool meta_holds(const void *p, size_t bytes);
+
+/* What regions consist of beside the pieces in use; the caller holds the lock (meta_fork_lock). */
+struct meta_parts {
+    size_t free;   /* bytes of pieces given back; SIZE_MAX where their lists are broken */
+    size_t unused; /* bytes never handed out, and the regions' heads */
+    size_t guards; /* bytes of pages that may not be touched; not in meta_mapped */
+};
+struct meta_parts meta_parts(void);
 
 void meta_fork_lock(void);
 void meta_fork_unlock(void);

@@ -2,15 +2,18 @@
 
 #include "back/meta.h"
 #include "base/atomic.h"
+#include "base/counters.h"
 #include "base/policy.h"
 #include "os/os.h"
 
-static struct lock superslabs_lock;
+static struct lock superslabs_lock FORK_PAGE;
 static struct list by_longest[SUPERSLAB_SLICES]; /* [n - 1]: longest run n; lock: superslabs */
+static struct list dense = {&dense, &dense};     /* no slice free, newest first; same lock */
 static uint64_t nonempty;                        /* lists with members; lock: superslabs */
-static size_t mapped;                            /* atomic */
+static size_t mapped, mapped_bytes;              /* atomic */
 static struct list aged = {&aged, &aged};        /* with retained slices, newest first; same lock */
-static size_t retained;                          /* free slices that may hold pages; same lock */
+static size_t retained;     /* free slices that may hold pages; atomic; same lock */
+static size_t retained_low; /* the fewest since slices_idle; same lock */
 
 static uint64_t slice_mask(unsigned first, size_t n) { return low_bits((unsigned)n) << first; }
 
@@ -21,11 +24,17 @@ static unsigned slice_index(const struct superslab *s, const void *start)
 
 static void unlist(struct superslab *s)
 {
+    list_remove(&s->node);
     if (s->longest == 0)
         return;
-    list_remove(&s->node);
     if (list_empty(&by_longest[s->longest - 1]))
         nonempty &= ~((uint64_t)1 << (s->longest - 1));
+}
+
+static void dense_begin(struct superslab *s)
+{
+    s->dense_since = clock_now();
+    list_push(&dense, &s->node);
 }
 
 static void relist(struct superslab *s, unsigned longest)
@@ -34,8 +43,10 @@ static void relist(struct superslab *s, unsigned longest)
         return;
     unlist(s);
     s->longest = (uint8_t)longest;
-    if (longest == 0)
+    if (longest == 0) {
+        dense_begin(s);
         return;
+    }
     struct list *head = &by_longest[longest - 1];
     if (head->next == NULL)
         list_init(head);
@@ -66,6 +77,13 @@ static void relist_larger(struct superslab *s, unsigned first, unsigned n)
 #define SLOTS (WINDOW / SUPERSLAB)
 #define SLOT_TRIES 16
 
+/* In a small heap a huge page is much memory, and the TLB suffices. */
+#define HUGE_FROM 16
+
+/* A superslab is worth huge pages when it had no free slice while so many bytes were freed
+ * elsewhere. */
+#define DENSE_SPAN (32 * MiB)
+
 static uint64_t slots_taken[SLOTS / 64]; /* lock: superslabs */
 static size_t slots_full;                /* words before this one are full; same lock */
 
@@ -78,7 +96,7 @@ void superslabs_start(uint64_t random)
 }
 
 /* Maps a superslab in the lowest free slot of the window. */
-static char *superslab_map_in_window(void)
+static char *superslab_map_in_window(size_t length)
 {
     for (int tries = 0; tries < SLOT_TRIES; tries++) {
         while (slots_full < SLOTS / 64 && slots_taken[slots_full] == ~(uint64_t)0)
@@ -88,7 +106,7 @@ static char *superslab_map_in_window(void)
         unsigned bit = lowest_bit(~slots_taken[slots_full]);
         bool occupied;
         uintptr_t address = WINDOW_BASE + (slots_full * 64 + bit) * SUPERSLAB;
-        char *base = os_map_at(address, SUPERSLAB, &occupied);
+        char *base = os_map_at(address, length, &occupied);
         if (base == NULL && !occupied)
             return NULL;
         slots_taken[slots_full] |= (uint64_t)1 << bit;
@@ -100,11 +118,16 @@ static char *superslab_map_in_window(void)
 
 /* Where the window can't be had (it is full, a kernel with less address space, a program that runs
  * under a tool), superslabs lie where the kernel puts them, and their blocks take the door. */
-static char *superslab_map_anywhere(void)
+static char *superslab_map_anywhere(size_t length)
 {
-    char *base = os_map_aligned(SUPERSLAB, SUPERSLAB);
-    if (base != NULL && (uintptr_t)base - WINDOW_BASE >= WINDOW)
-        __atomic_store_n(&window_left, true, __ATOMIC_SEQ_CST);
+    char *base = os_map_aligned(length, SUPERSLAB);
+    if (base == NULL || load_relaxed(&window_left) || (uintptr_t)base - WINDOW_BASE < WINDOW)
+        return base;
+    /* For good, so not for want of memory that is there now. */
+    char *inside = superslab_map_in_window(length);
+    if (inside != NULL && os_unmap(base, length))
+        return inside;
+    __atomic_store_n(&window_left, true, __ATOMIC_SEQ_CST);
     return base;
 }
 
@@ -120,31 +143,57 @@ static void superslab_unmapped(const char *base)
 
 /* ---- superslabs ---- */
 
-static struct superslab *superslab_new(void)
+static uint64_t all_slices(const struct superslab *s) { return low_bits(s->slices); }
+
+static bool superslab_empty(const struct superslab *s) { return s->free == all_slices(s); }
+
+/* Where the kernel gives no whole superslab any more, shorter ones use what is left of a limit;
+ * `least` slices are needed. */
+static struct superslab *superslab_new(size_t least)
 {
     struct superslab *s = meta_take(sizeof *s);
     if (s == NULL)
         return NULL;
-    char *base = superslab_map_in_window();
-    if (base == NULL)
-        base = superslab_map_anywhere();
-    if (base == NULL || !map_cover(base, SUPERSLAB)) {
-        if (base != NULL && os_unmap(base, SUPERSLAB))
+    char *base = NULL;
+    size_t slices = SUPERSLAB_SLICES;
+    for (;;) {
+        base = superslab_map_in_window(slices * SLICE);
+        if (base == NULL)
+            base = superslab_map_anywhere(slices * SLICE);
+        if (base != NULL || slices / 2 < least)
+            break;
+        slices /= 2;
+    }
+    if (base == NULL || !map_cover(base, slices * SLICE)) {
+        if (base != NULL && os_unmap(base, slices * SLICE))
             superslab_unmapped(base);
         meta_give(s, sizeof *s);
         return NULL;
     }
-    os_name(base, SUPERSLAB, "hakmem: blocks");
-    /* With huge pages one touched page would cost 2 MiB. */
-    os_small_pages(base, SUPERSLAB);
+    os_name(base, slices * SLICE, "hakmem: blocks");
+    /* With huge pages one touched page would cost 2 MiB, and perhaps the time to make room for it:
+     * a heap of 512 MiB that had them from the start took half as long to fill, or five times. */
+    os_small_pages(base, slices * SLICE);
     s->base = base;
-    s->free = ~(uint64_t)0;
+    s->slices = (uint8_t)slices;
+    s->free = all_slices(s);
     s->touched = 0;
+    s->purged = 0;
+    s->huge = false;
     s->longest = 0;
     list_init(&s->age);
+    list_init(&s->node);
     add_relaxed(&mapped, 1);
-    relist(s, SUPERSLAB_SLICES);
+    add_relaxed(&mapped_bytes, slices * SLICE);
+    count_refault(&counters.slices, slices * SLICE);
+    relist(s, (unsigned)slices);
     return s;
+}
+
+static void mapped_less(const struct superslab *s)
+{
+    sub_relaxed(&mapped, 1);
+    sub_relaxed(&mapped_bytes, s->slices * SLICE);
 }
 
 /* Where n slices fit in s at the given alignment, as a set of first slices. */
@@ -179,9 +228,20 @@ static struct superslab *superslab_with(size_t n, size_t align)
     return NULL;
 }
 
+static void retained_less(size_t n)
+{
+    store_relaxed(&retained, retained - n);
+    if (retained < retained_low)
+        retained_low = retained;
+}
+
 static void slices_mark_taken(struct superslab *s, uint64_t mask)
 {
-    retained -= count_bits(s->touched & mask);
+    retained_less(count_bits(s->touched & mask));
+    if (s->purged & mask) {
+        count_refault(&counters.slices, count_bits(s->purged & mask) * SLICE);
+        s->purged &= ~mask;
+    }
     s->free &= ~mask;
     s->touched |= mask;
     relist_smaller(s);
@@ -192,7 +252,7 @@ void *slices_take(size_t n, size_t align, bool *zero, struct superslab **from)
     lock_take(&superslabs_lock);
     struct superslab *s = superslab_with(n, align);
     if (s == NULL)
-        s = superslab_new();
+        s = superslab_new(n);
     char *start = NULL;
     if (s != NULL) {
         unsigned first = lowest_bit(places(s, n, align));
@@ -220,82 +280,224 @@ bool slices_extend(struct superslab *s, void *start, size_t n, size_t more)
     return fits;
 }
 
-/* Gives the pages of free slices back, one call for each run of them. */
-static void superslab_purge(struct superslab *s, uint64_t slices)
+/* After slices became free; those that may hold pages make it the newest of its kind. */
+static void slices_mark_free(struct superslab *s, uint64_t mask)
 {
-    uint64_t left = s->free & s->touched & slices;
-    while (left != 0) {
-        unsigned first = lowest_bit(left);
-        uint64_t rest = ~(left >> first);
-        unsigned n = rest == 0 ? SUPERSLAB_SLICES : lowest_bit(rest);
-        uint64_t mask = slice_mask(first, n);
-        if (os_purge(s->base + first * SLICE, n * SLICE)) {
-            s->touched &= ~mask;
-            retained -= n;
-        }
-        left &= ~mask;
-    }
-}
-
-/* An empty superslab goes back whole; false when the kernel refuses. */
-static bool superslab_end(struct superslab *s)
-{
-    if (!os_unmap(s->base, SUPERSLAB))
-        return false;
-    retained -= count_bits(s->touched);
-    superslab_unmapped(s->base);
-    sub_relaxed(&mapped, 1);
-    unlist(s);
+    s->free |= mask;
+    relist(s, longest_run(s->free));
+    size_t pages = count_bits(s->touched & mask);
+    if (pages == 0)
+        return;
+    store_relaxed(&retained, retained + pages);
     list_remove(&s->age);
-    meta_give(s, sizeof *s);
-    return true;
-}
-
-/* Brings what is retained down to `budget` slices, the oldest first; `keep` slices of `newest`
- * stay, since who has just given them mostly wants them back. */
-static void retained_trim(size_t budget, struct superslab *newest, uint64_t keep)
-{
-    while (retained > budget && !list_empty(&aged)) {
-        struct superslab *s = list_entry(aged.prev, struct superslab, age);
-        if (s == newest) { /* the only one left */
-            superslab_purge(s, ~keep);
-            return;
-        }
-        if (s->free == ~(uint64_t)0 && superslab_end(s))
-            continue;
-        list_remove(&s->age);
-        superslab_purge(s, ~(uint64_t)0);
-    }
+    list_push(&aged, &s->age);
 }
 
 void slices_give(struct superslab *s, void *start, size_t n)
 {
     unsigned first = slice_index(s, start);
-    uint64_t mask = slice_mask(first, n);
     lock_take(&superslabs_lock);
-    s->free |= mask;
-    retained += n;
+    s->free |= slice_mask(first, n);
+    store_relaxed(&retained, retained + n);
+    store_relaxed(&counters.freed_slices, counters.freed_slices + n * SLICE);
     relist_larger(s, first, (unsigned)n);
     list_remove(&s->age);
     list_push(&aged, &s->age);
-    if (retained > policy.retain_slices)
-        retained_trim(policy.retain_slices / 2, s, mask);
     lock_release(&superslabs_lock);
 }
 
-void superslabs_release(void)
+/* ---- what goes back to the kernel ----
+ *
+ * No call into the kernel is made with the lock held: what is to go back is taken first, so that
+ * nobody is handed it meanwhile. */
+
+/* Takes an empty superslab out of everything. */
+static void superslab_withdraw(struct superslab *s)
 {
+    retained_less(count_bits(s->touched));
+    s->free = 0;
+    relist(s, 0);
+    list_remove(&s->node);
+    list_remove(&s->age);
+}
+
+/* Unmaps a superslab that was withdrawn. At its limit of mappings the kernel can refuse: then it
+ * stays, and its pages go. Whether they have. */
+static bool superslab_end(struct superslab *s)
+{
+    bool unmapped = os_unmap(s->base, s->slices * SLICE);
+    bool purged = !unmapped && os_purge(s->base, s->slices * SLICE);
     lock_take(&superslabs_lock);
-    retained_trim(0, NULL, 0);
-    for (struct list *head = &by_longest[SUPERSLAB_SLICES - 1], *node = head->next, *next;
-         node != NULL && node != head; node = next) {
-        next = node->next;
-        superslab_end(list_entry(node, struct superslab, node));
+    if (unmapped) {
+        superslab_unmapped(s->base);
+        mapped_less(s);
+    } else {
+        if (purged)
+            s->touched = 0;
+        slices_mark_free(s, all_slices(s));
     }
     lock_release(&superslabs_lock);
+    if (unmapped)
+        meta_give(s, sizeof *s);
+    return unmapped || purged;
+}
+
+/* Gives the pages of slices back, one call for each run of them; returns those that are gone. */
+static uint64_t slices_drop(const struct superslab *s, uint64_t slices)
+{
+    uint64_t gone = 0;
+    for (uint64_t left = slices; left != 0;) {
+        unsigned first = lowest_bit(left);
+        uint64_t rest = ~(left >> first);
+        unsigned n = rest == 0 ? SUPERSLAB_SLICES : lowest_bit(rest);
+        uint64_t mask = slice_mask(first, n);
+        if (os_purge(s->base + first * SLICE, n * SLICE))
+            gone |= mask;
+        left &= ~mask;
+    }
+    return gone;
+}
+
+/* The n lowest of a set, or all of it. */
+static uint64_t lowest_of(uint64_t set, size_t n)
+{
+    uint64_t chosen = 0;
+    for (; n > 0 && set != 0; n--, set &= set - 1)
+        chosen |= set & -set;
+    return chosen;
+}
+
+/* Gives back up to `most` slices of the superslab that was given slices longest ago, which the
+ * caller has found under the lock; returns how many, and without the lock. */
+static size_t superslab_purge(struct superslab *s, size_t most)
+{
+    if (superslab_empty(s)) {
+        size_t had = count_bits(s->touched);
+        superslab_withdraw(s);
+        lock_release(&superslabs_lock);
+        return superslab_end(s) ? had : 0;
+    }
+    bool was_huge = s->huge;
+    s->huge = false;
+    uint64_t mask = lowest_of(s->free & s->touched, most);
+    retained_less(count_bits(mask));
+    s->free &= ~mask;
+    if ((s->free & s->touched) == 0)
+        list_remove(&s->age);
+    relist(s, longest_run(s->free));
+    lock_release(&superslabs_lock);
+
+    if (was_huge)
+        os_small_pages(s->base, s->slices * SLICE);
+    uint64_t gone = slices_drop(s, mask);
+
+    lock_take(&superslabs_lock);
+    s->touched &= ~gone;
+    s->purged |= gone;
+    slices_mark_free(s, mask);
+    lock_release(&superslabs_lock);
+    return count_bits(gone);
+}
+
+size_t slices_purge(size_t most)
+{
+    size_t done = 0;
+    for (bool refused = false; done < most && !refused;) {
+        lock_take(&superslabs_lock);
+        if (list_empty(&aged)) {
+            lock_release(&superslabs_lock);
+            break;
+        }
+        struct superslab *s = list_entry(aged.prev, struct superslab, age);
+        size_t had = count_bits(s->free & s->touched);
+        size_t wanted = had < most - done ? had : most - done;
+        size_t gave = superslab_purge(s, wanted);
+        refused = gave < wanted;
+        done += gave;
+    }
+    add_relaxed(&counters.slices.purged, done * SLICE);
+    return done;
+}
+
+size_t slices_retained(void) { return load_relaxed(&retained); }
+
+size_t slices_idle(void)
+{
+    lock_take(&superslabs_lock);
+    size_t idle = retained_low;
+    retained_low = retained;
+    lock_release(&superslabs_lock);
+    return idle;
+}
+
+/* ---- huge pages ---- */
+
+void superslab_make_huge(void)
+{
+    struct superslab *s = NULL;
+    if (!policy.huge_pages || superslabs_mapped() < HUGE_FROM)
+        return;
+    lock_take(&superslabs_lock);
+    if (!list_empty(&dense))
+        s = list_entry(dense.prev, struct superslab, node);
+    if (s != NULL && clock_now() - s->dense_since < DENSE_SPAN)
+        s = NULL;
+    if (s != NULL) {
+        list_remove(&s->node);
+        s->huge = true;
+    }
+    lock_release(&superslabs_lock);
+    if (s != NULL)
+        os_huge_pages(s->base, s->slices * SLICE);
+}
+
+void superslab_make_small(struct superslab *s)
+{
+    lock_take(&superslabs_lock);
+    bool was_huge = s->huge;
+    s->huge = false;
+    if (s->longest == 0) {
+        list_remove(&s->node);
+        dense_begin(s);
+    }
+    lock_release(&superslabs_lock);
+    if (was_huge)
+        os_small_pages(s->base, s->slices * SLICE);
+}
+
+/* An empty superslab, withdrawn; null when there is none. */
+static struct superslab *superslab_spare(void)
+{
+    struct superslab *spare = NULL;
+    lock_take(&superslabs_lock);
+    for (uint64_t lists = nonempty; lists != 0 && spare == NULL; lists &= lists - 1) {
+        struct list *head = &by_longest[lowest_bit(lists)];
+        for (struct list *node = head->next; node != head && spare == NULL; node = node->next)
+            if (superslab_empty(list_entry(node, struct superslab, node)))
+                spare = list_entry(node, struct superslab, node);
+    }
+    if (spare != NULL)
+        superslab_withdraw(spare);
+    lock_release(&superslabs_lock);
+    return spare;
+}
+
+size_t superslabs_release(void)
+{
+    size_t slices = slices_purge(SIZE_MAX);
+    struct superslab *s;
+    for (size_t n = superslabs_mapped(); n > 0 && (s = superslab_spare()) != NULL; n--)
+        superslab_end(s);
+    return slices * SLICE;
 }
 
 size_t superslabs_mapped(void) { return load_relaxed(&mapped); }
+size_t superslabs_bytes(void) { return load_relaxed(&mapped_bytes); }
 
 void superslabs_fork_lock(void) { lock_take(&superslabs_lock); }
 void superslabs_fork_unlock(void) { lock_release(&superslabs_lock); }
+
+struct superslabs_inside superslabs_inside(void)
+{
+    return (struct superslabs_inside){by_longest, &aged, &nonempty, &mapped, &retained};
+}

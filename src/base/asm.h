@@ -29,18 +29,25 @@
 #define FORGET_RESULT(x) FORGET(x)
 #endif
 
-/* Whoever sees a stack's new top, as a fork's child may at any instruction, sees the slot below it
- * written. */
-#define SLOT_BEFORE_TOP() __atomic_signal_fence(__ATOMIC_RELEASE)
-
-/* Moves a pointer in memory by one word, up or down, where its value is needed no more: in one
- * instruction where the architecture has it. The memory is the calling thread's own. */
+/* Moves a pointer in memory by one word, up or down: in one instruction where the architecture has
+ * it. The memory is the calling thread's own, and the compiler moves no other access across:
+ * whoever stops the thread between two instructions sees what comes before, and nothing of what
+ * comes after. */
 #if defined(__x86_64__) && !UNDER_TSAN
-#define STEP_UP(place) __asm__ volatile("addq $8, %0" : "+m"(place) : : "cc")
-#define STEP_DOWN(place) __asm__ volatile("subq $8, %0" : "+m"(place) : : "cc")
+#define STEP_UP(place) __asm__ volatile("addq $8, %0" : "+m"(place) : : "cc", "memory")
+#define STEP_DOWN(place) __asm__ volatile("subq $8, %0" : "+m"(place) : : "cc", "memory")
 #else
-#define STEP_UP(place) ((place)++)
-#define STEP_DOWN(place) ((place)--)
+/* Upwards the new top is seen with the slot below it written, as by a fork's child. (The rest is
+ * for ThreadSanitizer, which does not know what orders owner and thief: os_barrier_everywhere.) */
+#define STEP_DOWN_ORDER (UNDER_TSAN ? __ATOMIC_RELEASE : __ATOMIC_RELAXED)
+#define STEP(place, words, order)                                                                 \
+    do {                                                                                          \
+        __atomic_signal_fence(__ATOMIC_SEQ_CST);                                                  \
+        __atomic_store_n(&(place), __atomic_load_n(&(place), __ATOMIC_RELAXED) + (words), order); \
+        __atomic_signal_fence(__ATOMIC_SEQ_CST);                                                  \
+    } while (0)
+#define STEP_UP(place) STEP(place, 1, __ATOMIC_RELEASE)
+#define STEP_DOWN(place) STEP(place, -1, STEP_DOWN_ORDER)
 #endif
 
 #endif

@@ -17,8 +17,19 @@
 #define SLOW __attribute__((noinline))
 #define COLD __attribute__((noinline, cold))
 
+/* Where the function that says so returns to: who called it. */
+#define RETURN_ADDRESS __builtin_extract_return_addr(__builtin_return_address(0))
+
 /* On data that fast paths read: known to be ours, it is addressed directly. */
 #define HIDDEN __attribute__((visibility("hidden")))
+
+/* Debug builds can afford to look at the size of every sized free; release builds look only where
+ * the free meets the door, so that the fast path costs what free costs. */
+#ifdef NDEBUG
+#define EVERY_SIZE_CHECKED false
+#else
+#define EVERY_SIZE_CHECKED true
+#endif
 
 #define KiB ((size_t)1 << 10)
 #define MiB ((size_t)1 << 20)

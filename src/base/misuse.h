@@ -1,5 +1,4 @@
-/* What a program can do wrong with a pointer, as lower layers name it to the door, which reports.
- */
+/* What a program can do wrong with a pointer, as lower layers name it to the door. */
 #ifndef HAKMEM_BASE_MISUSE_H
 #define HAKMEM_BASE_MISUSE_H
 
@@ -9,6 +8,7 @@ enum misuse {
     MISUSE_UNALIGNED, /* no block of any allocator begins there */
     MISUSE_INTERIOR,  /* inside a block or between blocks */
     MISUSE_FREE,      /* a block that is free already */
+    MISUSE_SIZE,      /* a block, freed with a size that it can't have */
 };
 
 /* The first thing found wrong while a batch was handled. */

@@ -22,6 +22,12 @@ void text_add(struct text *t, const char *words)
         text_add_char(t, *words++);
 }
 
+void text_add_foreign(struct text *t, const char *words, size_t most)
+{
+    for (; most > 0 && *words != '\0'; words++, most--)
+        text_add_char(t, (unsigned char)*words < ' ' || *words == 0x7f ? '?' : *words);
+}
+
 static void text_add_base(struct text *t, uint64_t n, unsigned base)
 {
     char digits[20];

@@ -13,6 +13,11 @@ struct text {
 
 void text_init(struct text *t, char *buffer, size_t room);
 void text_add(struct text *t, const char *words);
+
+/* Words from outside of hakmem (a name, a path), `most` bytes of them: what would break the line or
+ * play with a terminal becomes a question mark. */
+void text_add_foreign(struct text *t, const char *words, size_t most);
+
 void text_add_number(struct text *t, uint64_t n);
 void text_add_hex(struct text *t, uint64_t n);
 

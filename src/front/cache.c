@@ -4,11 +4,17 @@
 
 #include "back/meta.h"
 #include "base/atomic.h"
+#include "base/counters.h"
 #include "base/policy.h"
+#include "front/arrays.h"
+#include "front/closer.h"
+#include "front/roster.h"
+#include "front/stack.h"
+#include "front/theft.h"
 #include "heap/shard.h"
 #include "heap/transfer.h"
 
-/* Never written: its stacks are empty, and full. */
+/* Its stacks are empty, and full. Threads that share it move a top that means nothing. */
 #define CLOSED_BIN                            \
     {                                         \
         (void *)WINDOW_BASE, NULL, NULL, NULL \
@@ -18,35 +24,12 @@
         .bins = { [0 ... BINS - 1] = CLOSED_BIN } \
     }
 
-const struct cache cache_none = CLOSED_CACHE;
-const struct cache cache_gone = CLOSED_CACHE;
+struct cache cache_none = CLOSED_CACHE;
+struct cache cache_gone = CLOSED_CACHE;
 
-__thread struct cache *cache_mine = (struct cache *)&cache_none;
-
-static struct lock caches_lock;
-static struct list caches = {&caches, &caches}; /* of living threads; lock: caches */
-static struct cache *unused;                    /* of threads that ended; lock: caches */
-static struct cache *orphans;                   /* of threads that a fork left behind; atomic */
-static size_t living;                           /* atomic */
-
-size_t caches_living(void) { return load_relaxed(&living); }
-
-static size_t stack_used(const struct bin *bin) { return (size_t)(bin->top - bin->base); }
-
-static void stack_set_top(struct bin *bin, void **top)
-{
-    bin->top = top;
-    bin->topmost = *top;
-}
+__thread struct cache *cache_mine = &cache_none;
 
 /* ---- capacities ---- */
-
-/* Free may push up to the capacity without the door. Not on blocks outside the window: what it
- * compares with must be inside. */
-static void stack_open(struct bin *bin, const struct depot *depot)
-{
-    bin->limit = unlikely(load_relaxed(&window_left)) ? NULL : bin->base + depot->capacity;
-}
 
 static void stack_set_capacity(struct cache *cache, unsigned cls, size_t capacity)
 {
@@ -59,40 +42,40 @@ static void stack_set_capacity(struct cache *cache, unsigned cls, size_t capacit
 }
 
 /* Doubles a stack's capacity within the bounds, on a larger array where the old one is too small.
- * The first array made is 5/2 of the one in the cache, so that arrays are 5 * 2^n words: arrays at
- * equal distances modulo 4 KiB would make the stores of one class block the loads of another (25
- * cycles a pair of random sizes, 32 with powers of two). */
+ * Arrays are 5 * 2^n words: arrays at equal distances modulo 4 KiB would make the stores of one
+ * class block the loads of another (25 cycles a pair of random sizes, 32 with powers of two). */
 static void stack_grow(struct cache *cache, unsigned cls)
 {
     struct depot *depot = &cache->depots[cls];
     struct bin *bin = &cache->bins[BIN_FIRST + cls];
     size_t size = size_classes[cls].size;
+    size_t first = size_classes[cls].first + 1u;
     size_t words = (size_t)depot->capacity + 1;
-    size_t capacity = (words > size_classes[cls].first + 1u ? words * 2 : words * 5 / 2) - 1;
+    size_t capacity = array_words(words * 2) - 1;
     if (capacity > policy.stack_blocks ||
         (capacity * size > policy.stack_bytes && capacity > policy.stack_least) ||
         cache->capacity_bytes + (capacity - depot->capacity) * size > policy.thread_bytes)
         return;
     if (capacity > depot->room) {
-        void **array = meta_take((capacity + 1) * sizeof *array);
+        void **array = array_take(cache, capacity + 1);
         if (array == NULL)
             return;
-        size_t used = stack_used(bin);
+        size_t used = stack_used(bin, depot);
         memcpy(array, bin->base, (used + 1) * sizeof *array);
-        if (depot->room > size_classes[cls].first)
-            meta_give(bin->base, (depot->room + 1) * sizeof *array);
+        if (depot->room >= first)
+            array_give(cache, bin->base, depot->room + 1u);
         bin->base = array;
         depot->room = (uint32_t)capacity;
-        bin->top = array + used;
+        store_relaxed(&bin->top, array + used);
     }
     stack_set_capacity(cache, cls, capacity);
 }
 
-/* What overflows belongs to others: a large stack would only keep it from them. */
-static void stack_shrink(struct cache *cache, unsigned cls)
+/* Makes room for `bytes` of blocks only, where it is more. */
+static void stack_shrink(struct cache *cache, unsigned cls, size_t bytes)
 {
     struct depot *depot = &cache->depots[cls];
-    size_t capacity = policy.stack_foreign_bytes / size_classes[cls].size;
+    size_t capacity = bytes / size_classes[cls].size;
     if (capacity < size_classes[cls].first)
         capacity = size_classes[cls].first;
     if (capacity < depot->capacity)
@@ -106,26 +89,70 @@ static unsigned depot_count(struct depot *depot, bool flushing)
         depot->flushing = flushing;
         depot->streak = 0;
     }
-    return ++depot->streak;
+    if (depot->streak < UINT16_MAX)
+        depot->streak++;
+    return depot->streak;
 }
 
-/* Empty stacks on their first arrays, which lie in the cache itself. */
-static void cache_init(struct cache *cache)
+/* ---- the door ---- */
+
+/* Empty stacks on their first arrays. */
+static void cache_reset(struct cache *cache)
 {
     cache->capacity_bytes = 0;
+    cache->asleep = false;
     for (unsigned i = 0; i < BIN_FIRST; i++)
         cache->bins[i] = (struct bin)CLOSED_BIN;
-    void **place = cache->first;
+    void **place = arrays_reset(cache);
     for (unsigned cls = 0; cls < CLASSES; cls++) {
         unsigned first = size_classes[cls].first;
         struct depot *depot = &cache->depots[cls];
+        struct bin *bin = &cache->bins[BIN_FIRST + cls];
         *depot = (struct depot){.room = first};
-        *place = window_base;
-        cache->bins[BIN_FIRST + cls] = (struct bin){window_base, place, NULL, place};
+        *place = stack_mark();
+        bin->base = place;
+        stack_set_top(bin, place);
         stack_set_capacity(cache, cls, first);
         place += first + 1;
     }
 }
+
+/* The owner is back. While a thief put its cache to sleep it may have been in the middle of a free:
+ * that block lies alone on top of a floor. Its slot may have been purged since, so it is read from
+ * beside the top. */
+static void cache_wake(struct cache *cache)
+{
+    void *late[CLASSES];
+    for (unsigned cls = 0; cls < CLASSES; cls++) {
+        const struct bin *bin = &cache->bins[BIN_FIRST + cls];
+        late[cls] = stack_used(bin, &cache->depots[cls]) > 0 ? bin->topmost : NULL;
+    }
+    cache_reset(cache);
+    for (unsigned cls = 0; cls < CLASSES; cls++)
+        if (late[cls] != NULL)
+            cache_push_any(cache, cls, late[cls]);
+}
+
+static void cache_enter(struct cache *cache)
+{
+    lock_take(cache->door);
+    if (unlikely(cache->asleep))
+        cache_wake(cache);
+}
+
+/* Moves what lies above a thief's cut to the bottom. */
+static void stack_settle(struct bin *bin, struct depot *depot)
+{
+    size_t used = stack_used(bin, depot);
+    if (depot->floor != 0)
+        memmove(bin->base + 1, stack_floor(bin, depot) + 1, used * sizeof(void *));
+    depot->floor = 0;
+    depot->doubted = false;
+    stack_set_top(bin, bin->base + used);
+}
+
+/* The allocation clock is everybody's, so threads advance it in steps of so many bytes. */
+#define CLOCK_STEP (32 * KiB)
 
 /* Frees the n lowest of a stack: those that were pushed first. */
 static struct finding stack_put_oldest(struct cache *cache, unsigned cls, size_t n,
@@ -133,67 +160,61 @@ static struct finding stack_put_oldest(struct cache *cache, unsigned cls, size_t
 {
     struct bin *bin = &cache->bins[BIN_FIRST + cls];
     void **oldest = bin->base + 1;
-    size_t used = stack_used(bin);
+    size_t used = stack_used(bin, &cache->depots[cls]);
     size_t sent = by_transfer ? transfer_put(cls, oldest, n) : 0;
     struct finding found = shards_put(oldest + sent, n - sent);
     memmove(oldest, oldest + n, (used - n) * sizeof(void *));
-    stack_set_top(bin, bin->top - n);
+    stack_set_top(bin, bin->base + used - n);
+    cache->unclocked += n * size_classes[cls].size;
+    if (cache->unclocked >= CLOCK_STEP) {
+        clock_advance(cache->unclocked);
+        cache->unclocked = 0;
+    }
     return found;
 }
 
-/* Frees all that a cache holds, which no thread uses any more; the first wrong block found. */
+/* Frees all that a cache holds, and makes it new; the first wrong block found. */
 static struct finding cache_drain(struct cache *cache)
 {
     struct finding found = {MISUSE_NONE, NULL};
+    if (cache->asleep)
+        cache_wake(cache);
     for (unsigned cls = 0; cls < CLASSES; cls++) {
-        const struct depot *depot = &cache->depots[cls];
-        const struct bin *bin = &cache->bins[BIN_FIRST + cls];
-        size_t used = stack_used(bin);
-        if (used > 0) {
-            struct finding one = stack_put_oldest(cache, cls, used, false);
-            if (found.what == MISUSE_NONE)
-                found = one;
-        }
-        if (depot->room > size_classes[cls].first)
-            meta_give(bin->base, (depot->room + 1) * sizeof(void *));
+        struct bin *bin = &cache->bins[BIN_FIRST + cls];
+        stack_settle(bin, &cache->depots[cls]);
+        size_t used = stack_used(bin, &cache->depots[cls]);
+        if (used == 0)
+            continue;
+        struct finding one = stack_put_oldest(cache, cls, used, false);
+        if (found.what == MISUSE_NONE)
+            found = one;
     }
-    cache_init(cache);
+    cache_reset(cache);
     return found;
-}
-
-static void cache_keep_unused(struct cache *cache)
-{
-    cache->next = unused;
-    unused = cache;
 }
 
 /* Frees what one thread held that a fork left behind. A block that was just on its way to or from
  * the program is in the stack and free at once; it is passed over. */
-static void orphan_take_in(void)
+static COLD void orphan_take_in(void)
 {
-    lock_take(&caches_lock);
-    struct cache *orphan = orphans;
-    if (orphan != NULL)
-        store_relaxed(&orphans, orphan->next);
-    lock_release(&caches_lock);
+    struct cache *orphan = roster_adopt();
     if (orphan == NULL)
         return;
+    lock_take(orphan->door);
+    store_relaxed(&orphan->mine, NULL);
     cache_drain(orphan);
-    lock_take(&caches_lock);
-    cache_keep_unused(orphan);
-    lock_release(&caches_lock);
+    lock_release(orphan->door);
+    roster_leave(orphan);
 }
 
 /* ---- refill and flush ---- */
 
-SLOW void *cache_refill(struct cache *cache, unsigned cls)
+/* A batch for an empty stack, of which the last is returned. */
+static void *stack_fill(struct cache *cache, unsigned cls)
 {
     struct bin *bin = &cache->bins[BIN_FIRST + cls];
     struct depot *depot = &cache->depots[cls];
-    if (unlikely(load_relaxed(&orphans) != NULL))
-        orphan_take_in();
-    lock_take(&cache->lock);
-    cache->refills++;
+    store_relaxed(&cache->refills, cache->refills + 1);
     if (depot_count(depot, false) > 1)
         stack_grow(cache, cls);
 
@@ -203,119 +224,195 @@ SLOW void *cache_refill(struct cache *cache, unsigned cls)
     size_t got = transfer_take(cls, end, n);
     if (got == 0)
         got = shard_take(cache->shard, cls, end, n);
-    void *p = NULL;
-    if (got > 0) {
-        stack_open(bin, depot);
-        if (got < n)
-            memmove(bin->base + 1, end - got, got * sizeof(void *));
-        p = bin->base[got];
-        stack_set_top(bin, bin->base + got - 1);
-    }
-    lock_release(&cache->lock);
+    if (got == 0)
+        return NULL;
+    stack_open(bin, depot);
+    if (got < n)
+        memmove(bin->base + 1, end - got, got * sizeof(void *));
+    void *p = bin->base[got];
+    stack_set_top(bin, bin->base + got - 1);
     return p;
 }
+
+SLOW void *cache_refill(struct cache *cache, unsigned cls)
+{
+    struct bin *bin = &cache->bins[BIN_FIRST + cls];
+    if (unlikely(load_relaxed(&roster_has_orphans)))
+        orphan_take_in();
+    cache_enter(cache);
+    stack_settle(bin, &cache->depots[cls]);
+    void *p = bin->topmost;
+    if (unlikely(p != stack_mark())) /* a thief came and took nothing */
+        stack_set_top(bin, bin->top - 1);
+    else
+        p = stack_fill(cache, cls);
+    lock_release(cache->door);
+    return p;
+}
+
+/* After so many flushes in a row the thread gives back more than it will soon want. */
+#define STREAK_LONG 8
 
 static struct finding cache_flush(struct cache *cache, unsigned cls)
 {
     struct depot *depot = &cache->depots[cls];
     struct bin *bin = &cache->bins[BIN_FIRST + cls];
-    lock_take(&cache->lock);
-    cache->flushes++;
-    size_t used = stack_used(bin);
+    cache_enter(cache);
+    stack_settle(bin, depot);
+    store_relaxed(&cache->flushes, cache->flushes + 1);
+    size_t used = stack_used(bin, depot);
     unsigned streak = depot_count(depot, true);
     /* Alone, a thread finds its own blocks sooner, and in order, by their bits. */
     bool shared = caches_living() > 1;
-    bool foreign = shared && shard_of(bin->base[1]) != cache->shard;
+    bool foreign = shared && used > 0 && shard_of(bin->base[1]) != cache->shard;
     if (foreign)
-        stack_shrink(cache, cls);
+        stack_shrink(cache, cls, policy.stack_foreign_bytes);
+    else if (streak > STREAK_LONG)
+        stack_shrink(cache, cls, policy.stack_drain_bytes);
     else if (streak > 1)
         stack_grow(cache, cls);
     struct finding found = {MISUSE_NONE, NULL};
     size_t keep = depot->capacity / 2;
     if (used > keep)
         found = stack_put_oldest(cache, cls, used - keep, foreign || (shared && streak > 2));
-    lock_release(&cache->lock);
+    lock_release(cache->door);
     return found;
 }
 
 SLOW struct finding cache_give(struct cache *cache, unsigned cls, void *p)
 {
-    if (cache->bins[BIN_FIRST + cls].topmost == p)
+    if (load_relaxed(&cache->bins[BIN_FIRST + cls].topmost) == p)
         return (struct finding){MISUSE_FREE, p};
     struct finding found = cache_flush(cache, cls);
-    cache_push_any(cache, cls, p);
+    if (unlikely(!cache_push_any(cache, cls, p)) && found.what == MISUSE_NONE)
+        found = (struct finding){MISUSE_FREE, p};
+    return found;
+}
+
+struct finding cache_empty(struct cache *cache)
+{
+    lock_take(cache->door);
+    struct finding found = cache_drain(cache);
+    lock_release(cache->door);
     return found;
 }
 
 /* ---- caches come and go ---- */
 
-COLD struct cache *cache_new(void)
+/* New memory is zero: nobody's yet. */
+static struct cache *cache_make(void)
 {
-    lock_take(&caches_lock);
-    struct cache *cache = unused;
-    if (cache != NULL)
-        unused = cache->next;
-    lock_release(&caches_lock);
-    if (cache == NULL)
-        cache = meta_take(sizeof *cache);
+    struct cache *cache = meta_take(sizeof *cache);
     if (cache == NULL)
         return NULL;
+    cache->generation = 0;
+    cache->mine = NULL;
+    cache->refills = cache->flushes = cache->seen = cache->unclocked = 0;
+    cache->capacity_bytes = 0;
+    if (arrays_start(cache)) {
+        cache_reset(cache);
+        if (roster_enter(cache))
+            return cache;
+    }
+    meta_give(cache, sizeof *cache);
+    return NULL;
+}
 
-    cache_init(cache);
-    cache->lock = (struct lock){0};
-    cache->refills = cache->flushes = 0;
-    cache->shard = shard_join();
-    lock_take(&caches_lock);
-    list_push(&caches, &cache->node);
-    add_relaxed(&living, 1);
-    lock_release(&caches_lock);
+/* The closer sets the flag before it comes to this door. */
+static void cache_show(struct cache *cache)
+{
+    cache->shut = false;
+    if (!__atomic_load_n(&caches_closed, __ATOMIC_SEQ_CST))
+        store_relaxed(&cache_mine, cache);
+}
+
+COLD struct cache *cache_new(void)
+{
+    struct cache *cache = roster_take();
+    if (cache == NULL)
+        cache = cache_make();
+    if (cache == NULL)
+        return NULL;
+    lock_take(cache->door);
+    cache_reset(cache);
+    cache->seen = 0;
+    cache->asking = false;
+    cache_show(cache);
+    lock_release(cache->door);
     return cache;
+}
+
+COLD void cache_ends_with_thread(struct cache *cache)
+{
+    lock_take(cache->door);
+    store_relaxed(&cache->mine, &cache_mine);
+    lock_release(cache->door);
+}
+
+COLD void cache_resume(struct cache *cache)
+{
+    cache_enter(cache);
+    cache_show(cache);
+    lock_release(cache->door);
 }
 
 COLD struct finding cache_delete(struct cache *cache)
 {
-    lock_take(&cache->lock);
+    lock_take(cache->door);
+    store_relaxed(&cache->mine, NULL);
+    store_relaxed(&cache_mine, &cache_gone);
     struct finding found = cache_drain(cache);
-    lock_release(&cache->lock);
-    /* A fork until here finds an empty cache. */
-    lock_take(&caches_lock);
-    shard_leave(cache->shard);
-    list_remove(&cache->node);
-    sub_relaxed(&living, 1);
-    cache_keep_unused(cache);
-    lock_release(&caches_lock);
+    lock_release(cache->door);
+    roster_leave(cache);
     return found;
 }
 
-/* ---- fork ---- */
+/* ---- threads without a cache ----
+ *
+ * They are at their end, or there is no memory. The lock tells a fork that one is at work. */
+
+static struct lock cacheless_lock FORK_PAGE;
+
+void *cacheless_take(unsigned cls)
+{
+    void *p = NULL;
+    lock_take(&cacheless_lock);
+    size_t taken = shard_take(0, cls, &p + 1, 1);
+    lock_release(&cacheless_lock);
+    return taken == 1 ? p : NULL;
+}
+
+struct finding cacheless_give(void *p)
+{
+    lock_take(&cacheless_lock);
+    struct finding found = shards_put(&p, 1);
+    lock_release(&cacheless_lock);
+    return found;
+}
+
+bool cache_resize_block(struct cache *cache, const void *p, size_t n)
+{
+    struct lock *lock = cache != NULL ? cache->door : &cacheless_lock;
+    lock_take(lock);
+    bool done = shards_resize(p, n);
+    lock_release(lock);
+    return done;
+}
 
 void caches_fork_lock(void)
 {
-    lock_take(&caches_lock);
-    for (struct list *node = caches.next; node != &caches; node = node->next)
-        lock_take(&list_entry(node, struct cache, node)->lock);
+    roster_lock();
+    lock_take(&cacheless_lock);
 }
 
 void caches_fork_unlock_parent(void)
 {
-    for (struct list *node = caches.next; node != &caches; node = node->next)
-        lock_release(&list_entry(node, struct cache, node)->lock);
-    lock_release(&caches_lock);
+    lock_release(&cacheless_lock);
+    roster_unlock();
 }
 
-void caches_fork_unlock_child(const struct cache *mine)
+void caches_fork_unlock_child(struct cache *mine)
 {
-    for (struct list *node = caches.next, *next; node != &caches; node = next) {
-        struct cache *cache = list_entry(node, struct cache, node);
-        next = node->next;
-        lock_release(&cache->lock);
-        if (cache == mine)
-            continue;
-        list_remove(node);
-        shard_leave(cache->shard);
-        sub_relaxed(&living, 1);
-        cache->next = orphans;
-        store_relaxed(&orphans, cache);
-    }
-    lock_release(&caches_lock);
+    lock_release(&cacheless_lock);
+    roster_unlock_child(mine);
 }

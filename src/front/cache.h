@@ -4,15 +4,23 @@
  *   malloc -> class_place -> cache_pop      false: the door -> cache_refill
  *   free   -> map_place   -> cache_push     false: the door -> cache_give -> cache_flush
  *
- * A stack's lowest place holds the window's base, where no block begins, so an empty stack is found
- * by the load that pops. The topmost block is kept beside the top too: malloc then needs no load
- * that waits for the store of the last free (16 cycles a pair of random sizes against 20). A stack
- * is full when its top has reached its limit. A thread without a cache has one of two constant
- * ones, whose stacks are empty and full at once, so it meets the door at its first call.
+ * A stack's lowest place holds the window's base, the mark, where no block begins; so an empty
+ * stack is found by the load that pops. The topmost block is kept beside the top too: malloc then
+ * needs no load that waits for the store of the last free (16 cycles a pair of random sizes against
+ * 20). A stack is full when its top has reached its limit. A thread without a cache has one of two
+ * closed ones, whose stacks are empty and full at once, so it meets the door at its first call.
  *
- * The owner alone touches top and slots, without atomics. Inside the door it holds the cache's
- * lock, so that whoever has the lock (a fork) sees stacks that are whole, but
- * for one push or pop. */
+ * Who may touch a cache, and how each way in is kept whole:
+ *
+ *   owner   fast paths, without atomics. malloc lowers the top before it looks what is there; so
+ *           whoever stops the owner anywhere sees by the top whether it may have seen the slot.
+ *   door    the owner with the cache's lock; the only one to change arrays, limits and capacities.
+ *   thief   another thread with the lock takes what a sleeping owner holds (theft.c).
+ *   closer  takes every cache from its owner, for modes that must see each call (closer.h).
+ *   forker  holds the lock of every cache; the child frees what other threads' stacks hold, when it
+ *           needs blocks. A block that was on its way to or from the program is lost to the child.
+ *
+ * tests/models has a model of each. */
 #ifndef HAKMEM_FRONT_CACHE_H
 #define HAKMEM_FRONT_CACHE_H
 
@@ -37,32 +45,50 @@ struct bin {
 struct depot {
     uint32_t room;     /* blocks the array can hold */
     uint32_t capacity; /* blocks it may hold now, at most room */
-    uint32_t streak;   /* refills in a row, or flushes, by `flushing` */
+    uint32_t floor;    /* slots up to this one are the thief's, and it holds the mark; else 0 */
+    uint16_t streak;   /* refills in a row, or flushes, by `flushing` */
     bool flushing;
+    bool doubted; /* a thief gave up: the mark beside the top may be wrong */
 };
+
+/* Arrays of stacks lie in chunks of their cache's own, which no other cache ever uses: an owner
+ * that was stopped in the middle of a push writes its slot whenever it goes on. */
+#define CHUNK (32 * KiB)
+#define CHUNKS_MOST 16
+#define ARRAY_KINDS 9 /* 10 to 2560 words, doubling */
 
 struct cache {
     struct bin bins[BINS]; /* first: a place is a distance from the start */
     struct depot depots[CLASSES];
-    struct lock lock;
+    struct lock *door; /* constant */
     unsigned shard;
     size_t capacity_bytes; /* blocks that all stacks may hold; 0 only in the constant caches */
-    size_t refills;        /* counts, for statistics */
+    size_t refills;        /* counts, for statistics; atomic for those who peek */
     size_t flushes;
-    struct list node;   /* all caches; lock: caches */
-    struct cache *next; /* orphans and unused caches; lock: caches */
-    void *first[CLASS_FIRST_WORDS];
+    size_t unclocked;    /* bytes flushed that the allocation clock does not know yet; lock: door */
+    size_t seen;         /* refills and flushes when a thief last looked; the thief's */
+    bool asleep;         /* a thief has taken all, and the owner's cache_mine; lock: door */
+    bool shut;           /* emptied since all caches were closed; the owner's */
+    bool asking;         /* the owner asks libc to tell its end; the owner's */
+    unsigned generation; /* the roster's; 0 where it is nobody's; atomic; lock: roster */
+    struct cache **mine; /* its cache_mine, if its end will be told; atomic; lock: door */
+    struct cache *every; /* all caches that ever were; constant once it is there */
+    char *bump, *end;    /* what is left of the chunk in use; lock: door */
+    unsigned chunk;      /* its number; lock: door */
+    unsigned chunk_count; /* lock: door */
+    char *chunks[CHUNKS_MOST];
+    void **spare[ARRAY_KINDS]; /* arrays outgrown, linked through their first word; lock: door */
 };
 
 static_assert(offsetof(struct cache, bins) == 0 && sizeof(struct bin) == BIN_BYTES,
               "a bin's number times its bytes is its place");
-static_assert(sizeof(struct cache) <= 10 * KiB, "a thread's cache is two pages and a half");
+static_assert(sizeof(struct cache) <= 5 * KiB, "a thread's cache is little beside its arrays");
 
 /* No cache yet: the thread's first call. No cache any more: calls of destructors that run late. */
-extern const struct cache cache_none;
-extern const struct cache cache_gone;
+extern struct cache cache_none HIDDEN;
+extern struct cache cache_gone HIDDEN;
 
-extern __thread struct cache *cache_mine HIDDEN;
+extern __thread struct cache *cache_mine HIDDEN; /* atomic: a thief may set it to `cache_none` */
 
 FAST struct bin *cache_bin(struct cache *cache, size_t place)
 {
@@ -71,17 +97,19 @@ FAST struct bin *cache_bin(struct cache *cache, size_t place)
     return bin;
 }
 
-/* A block of the class to *p; false when the stack is empty. */
+/* A block of the class to *p; false when the stack is empty, as far as can be seen. */
 FAST bool cache_pop(struct cache *cache, size_t place, void **p)
 {
     struct bin *bin = cache_bin(cache, place);
-    void *topmost = bin->topmost;
+    STEP_DOWN(bin->top);
+    void *topmost = load_own(&bin->topmost);
     FORGET_RESULT(topmost);
     *p = topmost;
-    if (unlikely(topmost == window_base))
+    if (unlikely(topmost == window_base)) {
+        STEP_UP(bin->top);
         return false;
-    bin->topmost = bin->top[-1];
-    STEP_DOWN(bin->top);
+    }
+    store_own(&bin->topmost, load_own(bin->top));
     return true;
 }
 
@@ -90,12 +118,12 @@ FAST bool cache_pop(struct cache *cache, size_t place, void **p)
 FAST bool cache_push(struct cache *cache, size_t place, void *p)
 {
     struct bin *bin = cache_bin(cache, place);
-    void **top = bin->top;
-    if (unlikely(top >= bin->limit) || unlikely(!window_pair(bin->topmost, p)))
+    void **top = load_own(&bin->top);
+    if (unlikely(top >= load_own(&bin->limit)) ||
+        unlikely(!window_pair(load_own(&bin->topmost), p)))
         return false;
-    top[1] = p;
-    bin->topmost = p;
-    SLOT_BEFORE_TOP();
+    store_own(&top[1], p);
+    store_own(&bin->topmost, p);
     STEP_UP(bin->top);
     return true;
 }
@@ -105,21 +133,32 @@ FAST bool cache_push(struct cache *cache, size_t place, void *p)
 static inline bool cache_push_any(struct cache *cache, unsigned cls, void *p)
 {
     struct bin *bin = &cache->bins[BIN_FIRST + cls];
-    if (bin->topmost == p || (size_t)(bin->top - bin->base) >= cache->depots[cls].capacity)
+    void **top = load_own(&bin->top);
+    if (load_own(&bin->topmost) == p || (size_t)(top - bin->base) >= cache->depots[cls].capacity)
         return false;
     if (unlikely(load_relaxed(&window_left)))
-        bin->limit = NULL;
-    bin->top[1] = p;
-    bin->topmost = p;
-    SLOT_BEFORE_TOP();
-    bin->top++;
+        store_own(&bin->limit, NULL);
+    store_own(&top[1], p);
+    store_own(&bin->topmost, p);
+    STEP_UP(bin->top);
     return true;
 }
 
-/* A cache for the calling thread; null without memory. */
+FAST struct cache *cache_current(void) { return load_own(&cache_mine); }
+
+/* Makes a cache the calling thread's; null without memory. */
 struct cache *cache_new(void);
 
-/* Flushes all and gives the cache up; no thread uses it any more. */
+/* The end of the calling thread will be told (cache_delete): others may touch its cache_mine. */
+void cache_ends_with_thread(struct cache *cache);
+
+/* Makes the calling thread's cache usable again, which a thief has put to sleep. */
+void cache_resume(struct cache *cache);
+
+/* Frees all that the calling thread's cache holds; the first wrong block found. */
+struct finding cache_empty(struct cache *cache);
+
+/* The same, and gives the cache up: the thread has none any more. */
 struct finding cache_delete(struct cache *cache);
 
 /* Fills the empty stack of a class and returns one block more; null without memory. */
@@ -128,13 +167,18 @@ void *cache_refill(struct cache *cache, unsigned cls);
 /* Pushes p after the older part of a full stack is flushed. */
 struct finding cache_give(struct cache *cache, unsigned cls, void *p);
 
-/* Caches of living threads. */
-size_t caches_living(void);
+/* For a thread without a cache, one block from or to its slab. */
+void *cacheless_take(unsigned cls);
+struct finding cacheless_give(void *p);
 
-/* Around fork: afterwards the child has the calling thread's cache and orphans, whose blocks it
- * takes when it needs some. */
+/* Makes the block of whole slices at p hold n bytes, more than it has, where it stands, if it can
+ * be; for a thread with this cache, or null. */
+bool cache_resize_block(struct cache *cache, const void *p, size_t n);
+
+/* Around fork: nobody is in the door. Afterwards the child has the calling thread's cache, and
+ * orphans whose blocks it takes when it needs some. */
 void caches_fork_lock(void);
 void caches_fork_unlock_parent(void);
-void caches_fork_unlock_child(const struct cache *mine);
+void caches_fork_unlock_child(struct cache *mine);
 
 #endif

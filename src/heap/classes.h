@@ -13,6 +13,7 @@ struct size_class {
     uint16_t blocks;     /* in a slab */
     uint8_t slices;      /* of a slab */
     uint8_t first;       /* blocks that a new thread's stack holds */
+    uint16_t sparse;     /* free blocks from which on a page may be free */
 };
 
 extern const struct size_class size_classes[CLASSES] HIDDEN;

@@ -6,23 +6,32 @@
 #include "back/meta.h"
 #include "back/superslab.h"
 #include "base/atomic.h"
+#include "base/counters.h"
 #include "heap/slab.h"
 
 struct shard {
     struct lock lock;
     unsigned threads;               /* atomic */
     struct lowest partial[CLASSES]; /* slabs with free and taken blocks; lock: shard */
+    struct list sparse;             /* slabs whose pages may be free, newest first; lock: shard */
 } __attribute__((aligned(CACHE_LINE)));
 
 static struct shard shards[SHARDS_MOST];
-static unsigned shard_count = 1; /* constant after start */
+static unsigned shard_count = 1;         /* constant after start */
+static size_t sparse_count;              /* slabs in the shards' sparse lists; atomic */
+static unsigned join_most = SHARDS_MOST; /* atomic */
 
-void shards_start(unsigned cpus) { shard_count = cpus < SHARDS_MOST ? cpus : SHARDS_MOST; }
+void shards_start(unsigned cpus)
+{
+    shard_count = cpus < SHARDS_MOST ? cpus : SHARDS_MOST;
+    for (unsigned i = 0; i < shard_count; i++)
+        list_init(&shards[i].sparse);
+}
 
 unsigned shard_join(void)
 {
     unsigned best = 0;
-    for (unsigned i = 1; i < shard_count; i++)
+    for (unsigned i = 1; i < shard_count && i < load_relaxed(&join_most); i++)
         if (load_relaxed(&shards[i].threads) < load_relaxed(&shards[best].threads))
             best = i;
     add_relaxed(&shards[best].threads, 1);
@@ -37,6 +46,15 @@ static struct slab *lowest_partial(struct shard *shard, unsigned cls)
     return (struct slab *)root;
 }
 
+/* Takes the slab out of its shard's sparse ones. */
+static void slab_dense(struct slab *slab)
+{
+    if (list_empty(&slab->sparse))
+        return;
+    list_remove(&slab->sparse);
+    sub_relaxed(&sparse_count, 1);
+}
+
 /* Brings a slab that a neighbour has begun into this shard, whose lock the caller holds. A
  * neighbour that is busy is passed over, so no order of locks is needed. */
 static struct slab *slab_from_neighbour(unsigned to, unsigned cls)
@@ -48,6 +66,7 @@ static struct slab *slab_from_neighbour(unsigned to, unsigned cls)
         struct slab *slab = lowest_partial(&shards[from], cls);
         if (slab != NULL) {
             low_remove(&shards[from].partial[cls], &slab->node);
+            slab_dense(slab);
             store_relaxed(&slab->shard, (uint16_t)to);
             low_add(&shards[to].partial[cls], &slab->node);
         }
@@ -82,12 +101,16 @@ static struct slab *slab_new(unsigned shard, unsigned cls)
     return slab;
 }
 
-/* The slab has left its shard and the map. */
-static void slab_retire(struct slab *slab)
+/* These slabs have left their shard and the map. */
+static void slabs_retire(struct low_node *retired)
 {
-    const struct size_class *c = &size_classes[slab->cls];
-    slices_give(slab->home, slab->base, c->slices);
-    meta_give(slab, slab_bytes(c));
+    while (retired != NULL) {
+        struct slab *slab = (struct slab *)retired;
+        const struct size_class *c = &size_classes[slab->cls];
+        retired = retired->next;
+        slices_give(slab->home, slab->base, c->slices);
+        meta_give(slab, slab_bytes(c));
+    }
 }
 
 size_t shard_take(unsigned index, unsigned cls, void **end, size_t n)
@@ -105,7 +128,12 @@ size_t shard_take(unsigned index, unsigned cls, void **end, size_t n)
             slab = slab_new(index, cls);
         if (slab == NULL)
             break;
-        taken += slab_take(slab, end - taken, n - taken);
+        size_t got = slab_take(slab, end - taken, n - taken);
+        taken += got;
+        if (unlikely(slab->absent != 0))
+            count_refault(&counters.pages, slab_bring_back(slab, end - taken, got) * os_page);
+        if (slab->free < slab->examined)
+            slab->examined = slab->free;
         if (slab->free == 0)
             low_remove(&shard->partial[cls], &slab->node);
     }
@@ -133,25 +161,49 @@ static struct slab *slab_lock(const void *p, struct shard **held)
     }
 }
 
-/* Frees the run of blocks at the start of `blocks` that are in the slab, and moves the slab to
- * where it then belongs. */
-static size_t slab_put_run(struct shard *shard, struct slab *slab, void *const *blocks, size_t n,
-                           struct low_node **retired, enum misuse *what)
+/* Whether a sparse slab is worth a look: since the last one so many blocks were freed as a part of
+ * those that are still taken. Near the end each block counts: with nine tenths of blocks of 512
+ * bytes free at random, one of 64 more brings a page of 16. */
+#define SPARSE_PART 8
+
+static bool worth_a_look(const struct slab *slab)
+{
+    const struct size_class *c = &size_classes[slab->cls];
+    return slab->free >= c->sparse && slab->free > slab->examined &&
+           (slab->free - slab->examined) * SPARSE_PART >= c->blocks - slab->free &&
+           list_empty(&slab->sparse);
+}
+
+/* After blocks of the slab became free: moves it to where it then belongs. */
+static void slab_settle(struct shard *shard, struct slab *slab, bool was_full,
+                        struct low_node **retired)
 {
     const struct size_class *c = &size_classes[slab->cls];
     struct lowest *partial = &shard->partial[slab->cls];
-    bool was_full = slab->free == 0;
-    size_t put = slab_put(slab, blocks, n, what);
     bool empty = slab->free == c->blocks;
-    if (was_full && put > 0 && !empty)
+    if (was_full && slab->free > 0 && !empty)
         low_add(partial, &slab->node);
     if (!was_full && empty)
         low_remove(partial, &slab->node);
     if (empty) {
         map_set(slab->base, c->slices, BIN_FOREIGN, NULL);
+        slab_dense(slab);
         slab->node.next = *retired;
         *retired = &slab->node;
+    } else if (worth_a_look(slab)) {
+        slab->stamp = clock_now();
+        list_push(&shard->sparse, &slab->sparse);
+        add_relaxed(&sparse_count, 1);
     }
+}
+
+/* Frees the run of blocks at the start of `blocks` that are in the slab. */
+static size_t slab_put_run(struct shard *shard, struct slab *slab, void *const *blocks, size_t n,
+                           struct low_node **retired, enum misuse *what)
+{
+    bool was_full = slab->free == 0;
+    size_t put = slab_put(slab, blocks, n, what);
+    slab_settle(shard, slab, was_full, retired);
     return put;
 }
 
@@ -174,12 +226,98 @@ struct finding shards_put(void **blocks, size_t n)
     }
     if (held != NULL)
         lock_release(&held->lock);
-    while (retired != NULL) {
-        struct slab *slab = (struct slab *)retired;
-        retired = retired->next;
-        slab_retire(slab);
-    }
+    slabs_retire(retired);
     return found;
+}
+
+/* ---- pages that are free in slabs in use ---- */
+
+/* Worth a call into the kernel: a part of what may be resident. */
+#define PURGE_PART 8
+
+static bool worth_purging(const struct slab *slab, uint64_t pages)
+{
+    const struct size_class *c = &size_classes[slab->cls];
+    unsigned all = (unsigned)(c->slices * SLICE / os_page);
+    return pages != 0 && count_bits(pages) >= (all - count_bits(slab->absent)) / PURGE_PART;
+}
+
+/* The slab of the shard that has been sparse for longest, if since before the clock said `before`,
+ * taken out of the list. */
+static struct slab *slab_sparse(struct shard *shard, size_t before)
+{
+    if (list_empty(&shard->sparse))
+        return NULL;
+    struct slab *slab = list_entry(shard->sparse.prev, struct slab, sparse);
+    if ((ptrdiff_t)(slab->stamp - before) > 0)
+        return NULL;
+    slab_dense(slab);
+    slab->examined = slab->free;
+    return slab;
+}
+
+/* Gives pages back, one call for each run; returns those that are gone. */
+static uint64_t pages_drop(const struct slab *slab, uint64_t pages)
+{
+    uint64_t gone = 0;
+    while (pages != 0) {
+        unsigned first = lowest_bit(pages);
+        uint64_t rest = ~(pages >> first);
+        unsigned n = rest == 0 ? 64 : lowest_bit(rest);
+        uint64_t run = low_bits(n) << first;
+        if (os_purge(slab->base + first * os_page, n * os_page))
+            gone |= run;
+        pages &= ~run;
+    }
+    return gone;
+}
+
+/* Purges the free pages of a slab whose shard the caller has locked; returns how many, and without
+ * the lock. The blocks in them are taken meanwhile, so nobody is handed one, and the slab can't
+ * leave; but it may move to another shard. */
+static unsigned slab_purge(struct shard *shard, struct slab *slab, uint64_t pages)
+{
+    unsigned claimed = slab_claim(slab, pages);
+    if (claimed > 0 && slab->free == 0)
+        low_remove(&shard->partial[slab->cls], &slab->node);
+    lock_release(&shard->lock);
+
+    superslab_make_small(slab->home);
+    uint64_t gone = pages_drop(slab, pages);
+
+    struct low_node *retired = NULL;
+    shard = NULL;
+    slab_lock(slab->base, &shard);
+    bool was_full = slab->free == 0;
+    slab_restore(slab, pages);
+    slab->absent |= gone;
+    slab->examined = slab->free;
+    slab_settle(shard, slab, was_full, &retired);
+    lock_release(&shard->lock);
+    slabs_retire(retired);
+    return count_bits(gone);
+}
+
+bool shards_sparse(void) { return load_relaxed(&sparse_count) > 0; }
+
+size_t shards_purge(size_t before, size_t *most)
+{
+    size_t purged = 0;
+    for (unsigned i = 0; i < shard_count; i++) {
+        for (; *most > 0; --*most) {
+            lock_take(&shards[i].lock);
+            struct slab *slab = slab_sparse(&shards[i], before);
+            uint64_t pages = slab != NULL ? slab_free_pages(slab) : 0;
+            if (slab != NULL && worth_purging(slab, pages))
+                purged += slab_purge(&shards[i], slab, pages) * os_page;
+            else
+                lock_release(&shards[i].lock);
+            if (slab == NULL)
+                break;
+        }
+    }
+    add_relaxed(&counters.pages.purged, purged);
+    return purged;
 }
 
 size_t shards_usable(const void *p)
@@ -244,14 +382,8 @@ unsigned shard_of(const void *p)
     return slab == NULL ? 0 : load_relaxed(&slab->shard);
 }
 
-void shards_fork_lock(void)
-{
-    for (unsigned i = 0; i < shard_count; i++)
-        lock_take(&shards[i].lock);
-}
+void shards_limit(unsigned most) { store_relaxed(&join_most, most); }
 
-void shards_fork_unlock(void)
-{
-    for (unsigned i = 0; i < shard_count; i++)
-        lock_release(&shards[i].lock);
-}
+unsigned shards_made(void) { return shard_count; }
+struct low_node **shard_partial(unsigned i, unsigned cls) { return &shards[i].partial[cls].root; }
+unsigned *shard_threads(unsigned index) { return &shards[index].threads; }

@@ -27,6 +27,14 @@ size_t shard_take(unsigned index, unsigned cls, void **end, size_t n);
 /* Frees n blocks of any shards. What is no taken block is left out; the first such is returned. */
 struct finding shards_put(void **blocks, size_t n);
 
+/* Gives back to the kernel what pages are free in slabs that became sparse before the allocation
+ * clock said `before`, those that did so first first; `*most` slabs are looked at, less what is
+ * left in it: more than 0 when there were no more. Returns bytes. One thread at a time. */
+size_t shards_purge(size_t before, size_t *most);
+
+/* Whether there are slabs that may have such pages. */
+bool shards_sparse(void);
+
 /* Bytes of the block at p, an address in a slab; 0 if none begins there, or one of whole slices
  * that is free. */
 size_t shards_usable(const void *p);
@@ -35,8 +43,7 @@ size_t shards_usable(const void *p);
  * slices behind it are free. */
 bool shards_resize(const void *p, size_t n);
 
-/* Notes that the program gives p, an address in a slab of whole slices, back, and tells its class.
- */
+/* Notes that the program gives p, an address in a slab of whole slices, back; tells its class. */
 enum misuse shards_hand_in(const void *p, unsigned *cls);
 
 /* Notes that p, a block of whole slices, is handed to the program for n bytes. Whether it still
@@ -47,7 +54,13 @@ bool shards_hand_out(const void *p, size_t n);
 enum misuse shards_check(const void *p);
 unsigned shard_of(const void *p);
 
-void shards_fork_lock(void);
-void shards_fork_unlock(void);
+/* From now on threads join the first `most` shards only, at least one. */
+void shards_limit(unsigned most);
+
+/* For the census, which holds all locks: how many shards there are, the root of a shard's partial
+ * slabs of a class, the threads that have joined it. */
+unsigned shards_made(void);
+struct low_node **shard_partial(unsigned index, unsigned cls);
+unsigned *shard_threads(unsigned index);
 
 #endif

@@ -1,5 +1,7 @@
 #include "heap/slab.h"
 
+#include "os/os.h"
+
 void slab_init(struct slab *slab, unsigned cls, void *base, struct superslab *home)
 {
     unsigned blocks = size_classes[cls].blocks;
@@ -11,6 +13,9 @@ void slab_init(struct slab *slab, unsigned cls, void *base, struct superslab *ho
     slab->free = (uint16_t)blocks;
     slab->zero = false;
     slab->usable = 0;
+    slab->examined = (uint16_t)blocks;
+    slab->absent = 0;
+    list_init(&slab->sparse);
     slab->summary = low_bits(words);
     for (unsigned i = 0; i < words; i++)
         slab->words[i] = ~(uint64_t)0;
@@ -100,4 +105,100 @@ size_t slab_put(struct slab *slab, void *const *blocks, size_t n, enum misuse *w
     slab->summary = summary;
     slab->free = (uint16_t)(slab->free + put);
     return put;
+}
+
+/* ---- pages ----
+ *
+ * A page of a slab is free when every block that has a byte in it is. */
+
+struct span {
+    unsigned first, end; /* blocks, `end` excluded */
+};
+
+/* The blocks that have a byte in pages [first, end). */
+static struct span blocks_in(const struct slab *slab, unsigned first, unsigned end)
+{
+    const struct size_class *c = &size_classes[slab->cls];
+    unsigned last = (unsigned)((end * os_page - 1) / c->size) + 1;
+    return (struct span){(unsigned)(first * os_page / c->size),
+                         last < c->blocks ? last : c->blocks};
+}
+
+/* The part of word `index` that a span covers. */
+static uint64_t span_mask(struct span s, unsigned index)
+{
+    unsigned from = index * 64;
+    unsigned first = s.first > from ? s.first - from : 0;
+    unsigned end = s.end < from + 64 ? s.end - from : 64;
+    return low_bits(end) & ~low_bits(first);
+}
+
+static bool all_free(const struct slab *slab, struct span s)
+{
+    for (unsigned i = s.first / 64; i * 64 < s.end; i++) {
+        uint64_t mask = span_mask(s, i);
+        if ((slab->words[i] & mask) != mask)
+            return false;
+    }
+    return true;
+}
+
+uint64_t slab_free_pages(const struct slab *slab)
+{
+    const struct size_class *c = &size_classes[slab->cls];
+    unsigned pages = (unsigned)(((size_t)c->blocks * c->size + os_page - 1) / os_page);
+    uint64_t set = 0;
+    for (unsigned i = 0; i < pages; i++)
+        if (!(slab->absent >> i & 1) && all_free(slab, blocks_in(slab, i, i + 1)))
+            set |= (uint64_t)1 << i;
+    return set;
+}
+
+/* Takes or frees the blocks in a set of pages, run by run; how many that changed. */
+static unsigned change(struct slab *slab, uint64_t pages, bool take)
+{
+    unsigned count = 0;
+    while (pages != 0) {
+        unsigned first = lowest_bit(pages);
+        uint64_t rest = ~(pages >> first);
+        unsigned end = rest == 0 ? 64 : first + lowest_bit(rest);
+        struct span s = blocks_in(slab, first, end);
+        for (unsigned i = s.first / 64; i * 64 < s.end; i++) {
+            uint64_t mask = span_mask(s, i);
+            uint64_t word = take ? slab->words[i] & ~mask : slab->words[i] | mask;
+            count += count_bits(word ^ slab->words[i]);
+            slab->words[i] = word;
+            uint64_t bit = (uint64_t)1 << i;
+            slab->summary = word != 0 ? slab->summary | bit : slab->summary & ~bit;
+        }
+        pages &= ~low_bits(end);
+    }
+    return count;
+}
+
+unsigned slab_claim(struct slab *slab, uint64_t pages)
+{
+    unsigned count = change(slab, pages, true);
+    slab->free = (uint16_t)(slab->free - count);
+    return count;
+}
+
+void slab_restore(struct slab *slab, uint64_t pages)
+{
+    slab->free = (uint16_t)(slab->free + change(slab, pages, false));
+}
+
+unsigned slab_bring_back(struct slab *slab, void *const *blocks, size_t n)
+{
+    size_t size = size_classes[slab->cls].size;
+    uint64_t absent = slab->absent;
+    for (size_t i = 0; i < n && absent != 0; i++) {
+        size_t offset = (size_t)((const char *)blocks[i] - slab->base);
+        unsigned first = (unsigned)(offset / os_page);
+        unsigned end = (unsigned)((offset + size - 1) / os_page) + 1;
+        absent &= ~(low_bits(end) & ~low_bits(first));
+    }
+    unsigned back = count_bits(slab->absent & ~absent);
+    slab->absent = absent;
+    return back;
 }

@@ -7,6 +7,7 @@
 #define HAKMEM_HEAP_SLAB_H
 
 #include "base/defs.h"
+#include "base/list.h"
 #include "base/lowest.h"
 #include "base/misuse.h"
 #include "heap/classes.h"
@@ -22,7 +23,11 @@ struct slab {
     uint16_t shard;         /* atomic; changes under the locks of both shards */
     uint8_t cls;            /* constant while the slab lives */
     bool zero;              /* its one block was never used; whoever holds the block */
-    uint32_t usable;        /* bytes of its one block the program may use; the same */
+    uint16_t examined;      /* free blocks when its pages were last looked at, or fewer; shard */
+    uint32_t usable;        /* bytes of its one block the program may use; who holds the block */
+    uint64_t absent;        /* pages given back to the kernel, not handed out since; lock: shard */
+    struct list sparse;     /* its shard's slabs whose pages may be free; lock: shard */
+    size_t stamp;           /* the allocation clock when it was put there; lock: shard */
     uint64_t words[];       /* a set bit is a free block; lock: shard */
 };
 
@@ -42,6 +47,19 @@ size_t slab_take(struct slab *slab, void **end, size_t n);
 /* Frees blocks, up to the first that is not in the slab or that is wrong, which `*what` then names.
  * Returns how many it freed. */
 size_t slab_put(struct slab *slab, void *const *blocks, size_t n, enum misuse *what);
+
+/* The pages, as a set, of which no block that is taken has a byte and which may be resident. */
+uint64_t slab_free_pages(const struct slab *slab);
+
+/* Takes all blocks that have a byte in these pages, which are free; returns how many. */
+unsigned slab_claim(struct slab *slab, uint64_t pages);
+
+/* Frees them again. */
+void slab_restore(struct slab *slab, uint64_t pages);
+
+/* Notes that n blocks were handed out of a slab with absent pages; returns how many pages that
+ * brings back. */
+unsigned slab_bring_back(struct slab *slab, void *const *blocks, size_t n);
 
 /* Whether a block begins at p; needs no lock. */
 bool slab_begins(const struct slab *slab, const void *p);

@@ -6,11 +6,13 @@
 #include "base/atomic.h"
 #include "base/policy.h"
 #include "heap/classes.h"
+#include "heap/shard.h"
 #include "os/os.h"
 
 struct transfer {
     struct lock lock;
     uint32_t count;    /* atomic for those who peek; lock: transfer */
+    uint32_t low;      /* the fewest since the last decay; lock: transfer */
     uint32_t capacity; /* blocks; 0 until the first put; lock: transfer */
     void **blocks;     /* lock: transfer */
 } __attribute__((aligned(CACHE_LINE)));
@@ -26,6 +28,8 @@ size_t transfer_take(unsigned cls, void **end, size_t n)
     size_t left = t->count - taken;
     memcpy(end - taken, t->blocks + left, taken * sizeof(void *));
     store_relaxed(&t->count, (uint32_t)left);
+    if (t->low > left)
+        t->low = (uint32_t)left;
     lock_release(&t->lock);
     return taken;
 }
@@ -60,14 +64,35 @@ size_t transfer_put(unsigned cls, void **blocks, size_t n)
     return put;
 }
 
-void transfer_fork_lock(void)
+/* Frees the n oldest. */
+static struct finding transfer_drop(struct transfer *t, size_t n)
 {
-    for (unsigned i = 0; i < CLASSES; i++)
-        lock_take(&transfers[i].lock);
+    struct finding found = shards_put(t->blocks, n);
+    store_relaxed(&t->count, (uint32_t)(t->count - n));
+    memmove(t->blocks, t->blocks + n, t->count * sizeof(void *));
+    return found;
 }
 
-void transfer_fork_unlock(void)
+struct finding transfers_decay(bool all)
 {
-    for (unsigned i = 0; i < CLASSES; i++)
-        lock_release(&transfers[i].lock);
+    struct finding found = {MISUSE_NONE, NULL};
+    for (unsigned cls = 0; cls < CLASSES; cls++) {
+        struct transfer *t = &transfers[cls];
+        if (load_relaxed(&t->count) == 0)
+            continue;
+        lock_take(&t->lock);
+        struct finding one = transfer_drop(t, all ? t->count : t->low);
+        t->low = t->count;
+        lock_release(&t->lock);
+        if (found.what == MISUSE_NONE)
+            found = one;
+    }
+    return found;
+}
+
+void **transfer_inside(unsigned cls, uint32_t **count, uint32_t *capacity)
+{
+    *count = &transfers[cls].count;
+    *capacity = transfers[cls].capacity;
+    return transfers[cls].blocks;
 }

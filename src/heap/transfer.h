@@ -4,6 +4,7 @@
 #define HAKMEM_HEAP_TRANSFER_H
 
 #include "base/defs.h"
+#include "base/misuse.h"
 
 /* Takes up to n blocks, stored to the places before `end`. Returns how many. */
 size_t transfer_take(unsigned cls, void **end, size_t n);
@@ -11,7 +12,10 @@ size_t transfer_take(unsigned cls, void **end, size_t n);
 /* Puts up to n blocks from `blocks` on. Returns how many it took, the first ones. */
 size_t transfer_put(unsigned cls, void **blocks, size_t n);
 
-void transfer_fork_lock(void);
-void transfer_fork_unlock(void);
+/* Frees what nobody took since the last call, or all; the first wrong block found. */
+struct finding transfers_decay(bool all);
+
+/* For the census, which holds all locks: a class's blocks, how many there are and may be. */
+void **transfer_inside(unsigned cls, uint32_t **count, uint32_t *capacity);
 
 #endif

@@ -8,23 +8,39 @@
 #include "back/meta.h"
 #include "back/superslab.h"
 #include "base/atomic.h"
+#include "base/policy.h"
+#include "front/closer.h"
+#include "front/roster.h"
 #include "heap/shard.h"
 #include "heap/transfer.h"
+#include "life/scavenger.h"
+#include "life/upkeep.h"
+#include "policy/options.h"
 #include "watch/report.h"
 
-static struct lock start_lock;
+static struct lock start_lock FORK_PAGE;
 static bool started;      /* atomic; set under the lock */
 static pthread_key_t key; /* its destructor tells that a thread ends */
 static bool key_made;     /* atomic */
-static bool fork_alone;   /* whether a fork took no locks; nobody else is there to read it */
+static bool left_others
+    FORK_PAGE; /* whether a fork left threads behind that may have been at work */
+
+/* The calling thread's cache, or null. Only one whose thread's end will be told may be asleep. */
+static struct cache *thread_owned(void)
+{
+    struct cache *mine = cache_current();
+    if (mine == &cache_gone)
+        return NULL;
+    if (mine != &cache_none)
+        return mine;
+    return load_acquire(&key_made) ? pthread_getspecific(key) : NULL;
+}
 
 static void thread_end(void *value)
 {
-    struct cache *cache = value;
-    cache_mine = (struct cache *)&cache_gone;
-    struct finding found = cache_delete(cache);
-    if (found.what != MISUSE_NONE)
-        report_misuse("free", found.what, found.where);
+    report_late(cache_delete(value));
+    if (caches_living() == 0)
+        scavenger_end();
 }
 
 /* libc may allocate in here: this thread has a cache already and the lock is free again. */
@@ -32,35 +48,58 @@ static void register_with_libc(void)
 {
     if (pthread_key_create(&key, thread_end) == 0)
         store_release(&key_made, true);
-    pthread_atfork(fork_prepare, fork_parent, fork_child);
+    os_at_fork(fork_prepare, fork_parent, fork_child);
 }
 
 COLD struct cache *thread_cache_make(void)
 {
-    if (cache_mine == &cache_gone)
+    if (cache_current() == &cache_gone)
         return NULL;
+    struct cache *cache = thread_owned();
+    bool closed = load_relaxed(&caches_closed);
+    if (cache != NULL && closed)
+        report_late(cache_shut(cache));
+    else if (cache != NULL)
+        cache_resume(cache);
+    if (cache != NULL)
+        return closed ? NULL : cache;
     bool first = false;
     if (!load_acquire(&started)) {
         lock_take(&start_lock);
         if (!started) {
             os_start();
+            map_start();
+            options_start();
             superslabs_start(os_random());
             shards_start(os_cpus());
+            store_relaxed(&caches_closed, policy.check_frees != 0);
             first = true;
             store_release(&started, true);
         }
         lock_release(&start_lock);
     }
-    struct cache *cache = cache_new();
-    if (cache != NULL)
-        cache_mine = cache;
+    if (!load_relaxed(&caches_closed))
+        cache = cache_new();
     int saved = errno;
     if (first)
         register_with_libc();
-    if (cache != NULL && load_acquire(&key_made))
-        pthread_setspecific(key, cache);
     errno = saved;
+    if (cache != NULL)
+        thread_ask_for_end(cache);
     return cache;
+}
+
+/* libc may allocate in here too, and come back by the door. */
+COLD void thread_ask_for_end(struct cache *cache)
+{
+    if (cache->asking || !load_acquire(&key_made))
+        return;
+    int saved = errno;
+    cache->asking = true;
+    if (pthread_setspecific(key, cache) == 0)
+        cache_ends_with_thread(cache);
+    cache->asking = false;
+    errno = saved;
 }
 
 /* In the order in which they may be held together: a fork holds every lock, so no thread is in the
@@ -69,45 +108,58 @@ COLD struct cache *thread_cache_make(void)
  * handler that interrupted the door may fork. */
 void fork_prepare(void)
 {
-    fork_alone = os_single_threaded();
-    if (fork_alone)
+    if (os_single_threaded())
         return;
-    lock_take(&start_lock);
-    caches_fork_lock();
-    transfer_fork_lock();
-    shards_fork_lock();
-    large_fork_lock();
-    superslabs_fork_lock();
-    map_fork_lock();
-    meta_fork_lock();
+    heap_lock_all();
     fork_holds_locks = true;
 }
 
-static void fork_unlock(void)
+static void unlock_but_caches(void)
 {
-    fork_holds_locks = false;
     meta_fork_unlock();
     map_fork_unlock();
     superslabs_fork_unlock();
     large_fork_unlock();
-    shards_fork_unlock();
-    transfer_fork_unlock();
 }
 
 void fork_parent(void)
 {
-    if (fork_alone)
+    if (!fork_holds_locks)
         return;
-    fork_unlock();
-    caches_fork_unlock_parent();
-    lock_release(&start_lock);
+    fork_holds_locks = false;
+    heap_unlock_all();
 }
 
 void fork_child(void)
 {
-    if (fork_alone)
+    scavenger_fork_child();
+    if (!fork_holds_locks)
         return;
-    fork_unlock();
-    caches_fork_unlock_child(cache_mine);
+    fork_holds_locks = false;
+    left_others = true;
+    unlock_but_caches();
+    caches_fork_unlock_child(thread_owned());
+    upkeep_fork_unlock();
     lock_release(&start_lock);
 }
+
+void heap_lock_all(void)
+{
+    lock_take(&start_lock);
+    upkeep_fork_lock();
+    caches_fork_lock();
+    large_fork_lock();
+    superslabs_fork_lock();
+    map_fork_lock();
+    meta_fork_lock();
+}
+
+void heap_unlock_all(void)
+{
+    unlock_but_caches();
+    caches_fork_unlock_parent();
+    upkeep_fork_unlock();
+    lock_release(&start_lock);
+}
+
+bool heap_quiet(void) { return os_single_threaded() && !left_others; }

@@ -9,10 +9,24 @@
  * memory: then the caller does without. */
 struct cache *thread_cache_make(void);
 
+/* Asks libc to tell when the calling thread ends. It can't yet while the process starts: then the
+ * door asks again. */
+void thread_ask_for_end(struct cache *cache);
+
 static inline struct cache *thread_cache(void)
 {
-    return likely(cache_mine->capacity_bytes != 0) ? cache_mine : thread_cache_make();
+    struct cache *cache = cache_current();
+    return likely(cache->capacity_bytes != 0) ? cache : thread_cache_make();
 }
+
+/* Every lock, in the order in which they may be held together: no other thread is in the door
+ * then, but may push and pop. The caller must hold none, and must not allocate or free. */
+void heap_lock_all(void);
+void heap_unlock_all(void);
+
+/* Whether certainly no other thread is, or was when a fork left it behind, in the middle of
+ * anything. */
+bool heap_quiet(void);
 
 /* Handlers around fork, registered at the first call of the process. */
 void fork_prepare(void);

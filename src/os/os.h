@@ -31,14 +31,24 @@ bool os_unmap(void *start, size_t length);
 bool os_resize(void *start, size_t old_length, size_t new_length, bool *pieces);
 
 /* Moves a mapping's pages to `target`, a mapping of `new_length` of ours which they replace. False
- * when that can't be: then the pages are where they were, and the target may or may not be ours. */
-bool os_move(void *start, size_t old_length, void *target, size_t new_length);
+ * when that can't be: then the pages are where they were, and `*untouched` tells whether the target
+ * is certainly still ours. */
+bool os_move(void *start, size_t old_length, void *target, size_t new_length, bool *untouched);
 
 /* Gives the pages back; they read as zero when touched again. False when the kernel refuses. */
 bool os_purge(void *start, size_t length);
 
+/* Lets the kernel use huge pages in a region, unless it is set never to. */
+void os_huge_pages(void *start, size_t length);
+
 /* Keeps huge pages out of a region. */
 void os_small_pages(void *start, size_t length);
+
+/* Bytes mapped by the calls above and not unmapped since. */
+size_t os_mapped(void);
+
+/* The most that os_mapped has been. */
+size_t os_mapped_most(void);
 
 /* Names a region in /proc/PID/maps where the kernel can; `name` lives as long as the mapping. */
 void os_name(void *start, size_t length, const char *name);
@@ -49,8 +59,26 @@ uint64_t os_random(void);
 /* CPUs that this process may run on, at least 1. */
 unsigned os_cpus(void);
 
+/* Returns after every thread of the process that runs has passed a full barrier; those that don't
+ * run pass one before they do. False where the kernel has no such call. */
+bool os_barrier_everywhere(void);
+
 /* Whether the process certainly has one thread. */
 bool os_single_threaded(void);
+
+/* Names the calling thread, at most 15 bytes. */
+void os_thread_name(const char *name);
+
+/* Milliseconds since some moment, coarse and cheap; 0 for ever where there is no clock. */
+size_t os_milliseconds(void);
+
+/* Sleeps while *word is `value`, until somebody wakes it, or for so long (0: for ever), or for no
+ * reason. */
+void os_wait(int *word, int value, size_t milliseconds);
+void os_wake(int *word);
+
+/* Has libc call these around every fork, until the process's end. Libc may allocate. */
+void os_at_fork(void (*prepare)(void), void (*parent)(void), void (*child)(void));
 
 /* The kernel's number for this thread. */
 unsigned os_thread_id(void);
@@ -58,11 +86,30 @@ unsigned os_thread_id(void);
 /* Writes all of it to standard error, as far as that goes. */
 void os_print_error(const char *words, size_t length);
 
+/* A file for reading, never waiting for it to become one that can be read. -1 on failure; then
+ * `*error` says why by its number, else it is 0. */
+int os_open(const char *path, int *error);
+
+/* The next bytes of it, at most `room`; 0 at its end or on failure, told apart as above. */
+size_t os_read(int file, void *buffer, size_t room, int *error);
+
+void os_close(int file);
+
+/* Whether the program has more privileges than who started it, who must not steer it. */
+bool os_secure(void);
+
+/* The program's environment; null before libc knows it. */
+char **os_environment(void);
+
 /* A lock of one word, free when zero: spins a little, then sleeps in the kernel.
  *
  * A thread that forks holds all locks while the program's own handlers run, and those may allocate:
  * while `fork_holds_locks` is set, the calling thread passes every lock. */
 extern __thread bool fork_holds_locks HIDDEN;
+
+/* What a fork writes lies together, since each page of it is copied once in the parent and once in
+ * the child. */
+#define FORK_PAGE __attribute__((section("hakmem_fork"), aligned(CACHE_LINE)))
 
 struct lock {
     int state; /* atomic: 0 free, 1 held, 2 held and somebody may sleep */

@@ -2,13 +2,21 @@
 #define _GNU_SOURCE /* mremap */
 #include "os/os.h"
 
+#include "base/atomic.h"
+
 #include <errno.h>
+#include <fcntl.h>
 #include <linux/futex.h>
+#include <linux/membarrier.h>
+#include <pthread.h>
 #include <sched.h>
 #include <sys/auxv.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
+#include <sys/uio.h>
+#include <time.h>
 #include <unistd.h>
 
 /* glibc 2.32 and later. */
@@ -23,7 +31,25 @@
 #endif
 
 size_t os_page = 4096;
+
+/* The first of its section to be linked: what follows begins with a page. */
+static char fork_page[0] __attribute__((used, section("hakmem_fork"), aligned(4096)));
 __thread bool fork_holds_locks;
+
+static size_t mapped_bytes; /* atomic */
+static size_t mapped_most;  /* atomic */
+
+size_t os_mapped(void) { return load_relaxed(&mapped_bytes); }
+size_t os_mapped_most(void) { return load_relaxed(&mapped_most); }
+
+static void count_mapped(size_t more)
+{
+    size_t now = add_relaxed(&mapped_bytes, more);
+    size_t most = load_relaxed(&mapped_most);
+    while (now > most && !__atomic_compare_exchange_n(&mapped_most, &most, now, true,
+                                                      __ATOMIC_RELAXED, __ATOMIC_RELAXED))
+        ;
+}
 
 void os_start(void)
 {
@@ -38,7 +64,10 @@ static void *map(size_t length, int protection)
     void *start =
         mmap(NULL, length, protection, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     errno = saved;
-    return start == MAP_FAILED ? NULL : start;
+    if (start == MAP_FAILED)
+        return NULL;
+    count_mapped(length);
+    return start;
 }
 
 void *os_map(size_t length) { return map(length, PROT_READ | PROT_WRITE); }
@@ -75,11 +104,13 @@ void *os_map_at(uintptr_t address, size_t length, bool *occupied)
                        MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE, -1, 0);
     *occupied = start == MAP_FAILED ? errno == EEXIST : start != wanted;
     errno = saved;
+    if (start == MAP_FAILED)
+        return NULL;
+    count_mapped(length);
     if (start == wanted)
         return start;
     /* A kernel that doesn't know the flag takes the address for a hint. */
-    if (start != MAP_FAILED)
-        os_unmap(start, length);
+    os_unmap(start, length);
     return NULL;
 }
 
@@ -103,6 +134,8 @@ bool os_unmap(void *start, size_t length)
     int saved = errno;
     int failed = munmap(start, length);
     errno = saved;
+    if (!failed)
+        sub_relaxed(&mapped_bytes, length);
     return !failed;
 }
 
@@ -112,27 +145,59 @@ bool os_resize(void *start, size_t old_length, size_t new_length, bool *pieces)
     void *result = mremap(start, old_length, new_length, 0);
     *pieces = result == MAP_FAILED && errno == EFAULT;
     errno = saved;
+    if (result != MAP_FAILED)
+        count_mapped(new_length - old_length);
     return result != MAP_FAILED;
 }
 
-bool os_move(void *start, size_t old_length, void *target, size_t new_length)
+/* What is at an address in this process, mapped or not. */
+static bool holds(const void *at, uint64_t word)
+{
+    uint64_t found = ~word;
+    struct iovec here = {&found, sizeof found}, there = {(void *)at, sizeof found};
+    long got = syscall(SYS_process_vm_readv, syscall(SYS_getpid), &here, 1L, &there, 1L, 0L);
+    return got == (long)sizeof found && found == word;
+}
+
+bool os_move(void *start, size_t old_length, void *target, size_t new_length, bool *untouched)
 {
     int saved = errno;
+    /* A word by which the target is known again. */
+    uint64_t word = os_random() | 1;
+    *(volatile uint64_t *)target = word;
     void *result = mremap(start, old_length, new_length, MREMAP_MAYMOVE | MREMAP_FIXED, target);
+    int error = result == MAP_FAILED ? errno : 0;
+    /* The kernel may have refused before it began (a filter, too many mappings) or after it had
+     * unmapped the target, which then is a hole, or another thread's. */
+    *untouched = error == EPERM || error == ENOSYS || (error != 0 && holds(target, word));
     errno = saved;
-    return result != MAP_FAILED;
+    if (error == 0 || !*untouched)
+        sub_relaxed(&mapped_bytes, error == 0 ? old_length : new_length);
+    return error == 0;
 }
 
 bool os_purge(void *start, size_t length)
 {
+    static bool refused; /* atomic: a filter answers so each time */
+    if (load_relaxed(&refused))
+        return false;
     int saved = errno;
     int failed;
     int tries = 3;
     do
         failed = madvise(start, length, MADV_DONTNEED);
     while (failed && errno == EAGAIN && --tries > 0);
+    if (failed && (errno == EPERM || errno == ENOSYS))
+        store_relaxed(&refused, true);
     errno = saved;
     return !failed;
+}
+
+void os_huge_pages(void *start, size_t length)
+{
+    int saved = errno;
+    madvise(start, length, MADV_HUGEPAGE);
+    errno = saved;
 }
 
 void os_small_pages(void *start, size_t length)
@@ -145,11 +210,11 @@ void os_small_pages(void *start, size_t length)
 void os_name(void *start, size_t length, const char *name)
 {
     static bool refused; /* atomic: a kernel without names says so each time */
-    if (__atomic_load_n(&refused, __ATOMIC_RELAXED))
+    if (load_relaxed(&refused))
         return;
     int saved = errno;
     if (prctl(PR_SET_VMA, PR_SET_VMA_ANON_NAME, start, length, name) != 0)
-        __atomic_store_n(&refused, true, __ATOMIC_RELAXED);
+        store_relaxed(&refused, true);
     errno = saved;
 }
 
@@ -175,12 +240,78 @@ unsigned os_cpus(void)
     return cpus > 0 ? cpus : 1;
 }
 
+static bool membarrier(int command)
+{
+    int saved = errno;
+    long failed = syscall(SYS_membarrier, command, 0, 0);
+    errno = saved;
+    return failed == 0;
+}
+
+bool os_barrier_everywhere(void)
+{
+    return membarrier(MEMBARRIER_CMD_PRIVATE_EXPEDITED) ||
+           (membarrier(MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED) &&
+            membarrier(MEMBARRIER_CMD_PRIVATE_EXPEDITED));
+}
+
 bool os_single_threaded(void)
 {
 #ifdef HAS_SINGLE_THREADED
     return __libc_single_threaded;
 #else
-    return false;
+    /* The kernel counts threads as links of this folder, beside the two of any folder. */
+    int saved = errno;
+    struct stat threads;
+    bool single = stat("/proc/self/task", &threads) == 0 && threads.st_nlink == 3;
+    errno = saved;
+    return single;
+#endif
+}
+
+void os_thread_name(const char *name)
+{
+    int saved = errno;
+    prctl(PR_SET_NAME, name);
+    errno = saved;
+}
+
+size_t os_milliseconds(void)
+{
+    int saved = errno;
+    struct timespec now = {0, 0};
+    clock_gettime(CLOCK_MONOTONIC_COARSE, &now);
+    errno = saved;
+    return (size_t)now.tv_sec * 1000 + (size_t)now.tv_nsec / 1000000;
+}
+
+void os_wait(int *word, int value, size_t milliseconds)
+{
+    int saved = errno;
+    struct timespec time = {(time_t)(milliseconds / 1000), (long)(milliseconds % 1000) * 1000000};
+    syscall(SYS_futex, word, FUTEX_WAIT_PRIVATE, value, milliseconds != 0 ? &time : NULL, NULL, 0);
+    errno = saved;
+}
+
+void os_wake(int *word)
+{
+    int saved = errno;
+    syscall(SYS_futex, word, FUTEX_WAKE_PRIVATE, 1, NULL, NULL, 0);
+    errno = saved;
+}
+
+#ifdef __GLIBC__
+int __register_atfork(void (*prepare)(void), void (*parent)(void), void (*child)(void), void *dso);
+#endif
+
+void os_at_fork(void (*prepare)(void), void (*parent)(void), void (*child)(void))
+{
+#ifdef __GLIBC__
+    /* What pthread_atfork registers goes with the object that it is called from, at that object's
+     * end. Other objects may end, and fork, after it. */
+    __register_atfork(prepare, parent, child, NULL);
+#else
+    pthread_atfork(prepare, parent, child);
 #endif
 }
 
@@ -190,7 +321,8 @@ void os_print_error(const char *words, size_t length)
 {
     int saved = errno;
     while (length > 0) {
-        ssize_t written = write(STDERR_FILENO, words, length);
+        /* Libc's own function is a point of cancellation, and others replace it. */
+        long written = syscall(SYS_write, STDERR_FILENO, words, length);
         if (written < 0 && errno == EINTR)
             continue;
         if (written <= 0)
@@ -200,6 +332,45 @@ void os_print_error(const char *words, size_t length)
     }
     errno = saved;
 }
+
+int os_open(const char *path, int *error)
+{
+    int saved = errno;
+    int flags = O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY;
+    long file = syscall(SYS_openat, AT_FDCWD, path, flags);
+    *error = file < 0 ? errno : 0;
+    errno = saved;
+    return (int)file;
+}
+
+size_t os_read(int file, void *buffer, size_t room, int *error)
+{
+    int saved = errno;
+    long got;
+    do
+        got = syscall(SYS_read, file, buffer, room);
+    while (got < 0 && errno == EINTR);
+    *error = got < 0 ? errno : 0;
+    errno = saved;
+    return got < 0 ? 0 : (size_t)got;
+}
+
+void os_close(int file)
+{
+    int saved = errno;
+    syscall(SYS_close, file);
+    errno = saved;
+}
+
+bool os_secure(void)
+{
+    int saved = errno;
+    bool secure = getauxval(AT_SECURE) != 0;
+    errno = saved;
+    return secure;
+}
+
+char **os_environment(void) { return environ; }
 
 static inline void relax(void)
 {
@@ -218,15 +389,8 @@ COLD void lock_wait(struct lock *lock)
         if (__atomic_load_n(&lock->state, __ATOMIC_RELAXED) == 0 && lock_try(lock))
             return;
     }
-    int saved = errno;
     while (__atomic_exchange_n(&lock->state, 2, __ATOMIC_ACQUIRE) != 0)
-        syscall(SYS_futex, &lock->state, FUTEX_WAIT_PRIVATE, 2, NULL, NULL, 0);
-    errno = saved;
+        os_wait(&lock->state, 2, 0);
 }
 
-COLD void lock_wake(struct lock *lock)
-{
-    int saved = errno;
-    syscall(SYS_futex, &lock->state, FUTEX_WAKE_PRIVATE, 1, NULL, NULL, 0);
-    errno = saved;
-}
+COLD void lock_wake(struct lock *lock) { os_wake(&lock->state); }

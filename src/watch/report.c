@@ -1,33 +1,326 @@
+/* report_misuse -> begin: one thread at a time
+ *               -> head: what, address, thread; out before the stack, which may be damaged
+ *               -> tail: backtrace, what to do
+ *               -> os_abort, or go on */
 #include "watch/report.h"
 
-#include <stdlib.h>
-
+#include "base/atomic.h"
+#include "base/policy.h"
 #include "base/text.h"
+#include "heap/place.h"
 #include "os/os.h"
+#include "os/self.h"
+#include "watch/backtrace.h"
+
+#define REPORTS_MOST 100 /* where the program goes on */
+#define MAPPING_MOST 480
+
+/* A report takes milliseconds, and the process ends after it. Who waits longer waits for a thread
+ * that in turn waits for it (in a constructor that dlopen runs, say), or for a slow handler. */
+#define WAIT_STEP 10
+#define WAIT_MOST 30000
+
+static unsigned reporter; /* atomic: the thread that reports, or has reported and ends; 0: none */
+static unsigned reports;  /* the reporter; begun so far */
+
+/* The reporter's; not on its stack, which may be small. */
+static char head[1024];
+static char tail[BACKTRACE_MOST * 512];
+static char mapping[MAPPING_MOST];
+static struct backtrace trace;
 
 static const char *const words[] = {
     [MISUSE_NONE] = "",
-    [MISUSE_FOREIGN] = ("no block begins at this address: it was never allocated here, or its "
-                        "memory has gone back since it was freed"),
+    [MISUSE_FOREIGN] = "no block begins at this address",
     [MISUSE_UNALIGNED] = "no block can begin at this address: it is not a multiple of 16",
     [MISUSE_INTERIOR] = "this address is inside a block, not at its start",
     [MISUSE_FREE] = "this block is free already (freed twice, or used after it was freed)",
+    [MISUSE_SIZE] = "the size that was said does not fit the block",
 };
 
-COLD _Noreturn void report_misuse(const char *function, enum misuse what, const void *p)
+static void line_begin(struct text *text, const char *title)
 {
-    char line[512];
+    text_add(text, "hakmem: ");
+    text_add(text, title);
+}
+
+static void line_end(struct text *text) { text_add(text, "\n"); }
+
+static void add_call(struct text *text, const struct wrong_call *call)
+{
+    line_begin(text, call->function);
+    text_add(text, "(");
+    text_add_hex(text, (uintptr_t)call->p);
+    if (call->what == MISUSE_SIZE) {
+        text_add(text, ", ");
+        text_add_number(text, call->size);
+    }
+    text_add(text, "): ");
+    text_add(text, words[call->what]);
+    line_end(text);
+}
+
+/* ---- the address ---- */
+
+/* "the start of", "24 bytes into" or, for the end of a slab, nothing. */
+static void add_offset(struct text *text, size_t offset)
+{
+    if (offset == 0) {
+        text_add(text, "the start of ");
+        return;
+    }
+    text_add_number(text, offset);
+    text_add(text, " bytes into ");
+}
+
+static void add_block(struct text *text, const struct place *place, size_t offset)
+{
+    if (place->kind == PLACE_SLAB_END) {
+        text_add(text, "behind the last block of");
+    } else {
+        add_offset(text, offset);
+        text_add(text, place->kind == PLACE_CLASS    ? "a block of class "
+                       : place->kind == PLACE_UNUSED ? "a free large block of "
+                                                     : "a large block of ");
+        text_add_number(text, place->size);
+        text_add(text, " bytes at ");
+        text_add_hex(text, place->start);
+    }
+    if (place->slab != 0) {
+        text_add(text, place->kind == PLACE_SLAB_END ? " the slab at " : ", in the slab at ");
+        text_add_hex(text, place->slab);
+    }
+}
+
+static void add_elsewhere(struct text *text, const void *p)
+{
+    text_add(text, "not in a block of hakmem's");
+    struct text module;
+    text_init(&module, mapping, sizeof mapping);
+    if (backtrace_add_module(&module, (uintptr_t)p)) {
+        text_add(text, "; code or static memory of a module:");
+        text_add(text, module.start);
+        return;
+    }
+    switch (os_mapping(p, mapping, sizeof mapping)) {
+    case OS_MAPPED:
+        text_add(text, "; the memory there is ");
+        text_add_foreign(text, mapping, sizeof mapping);
+        break;
+    case OS_NOT_MAPPED:
+        text_add(text, "; there is no memory at it");
+        break;
+    case OS_MAPPED_UNKNOWN:
+        break;
+    }
+}
+
+static void add_address(struct text *text, const struct place *place, const void *p)
+{
+    line_begin(text, "address: ");
+    switch (place->kind) {
+    case PLACE_ELSEWHERE:
+        add_elsewhere(text, p);
+        break;
+    case PLACE_VACANT:
+        text_add(text, "where hakmem keeps blocks, but none is there (any more)");
+        break;
+    case PLACE_KEPT:
+        text_add(text, "in memory of a large block that was freed");
+        break;
+    case PLACE_SLAB_END:
+    case PLACE_CLASS:
+    case PLACE_LARGE:
+    case PLACE_UNUSED:
+        add_block(text, place, (uintptr_t)p - place->start);
+        break;
+    }
+    line_end(text);
+}
+
+/* ---- who, and what to do ---- */
+
+static void add_thread(struct text *text, unsigned me)
+{
+    char name[OS_THREAD_NAME];
+    os_thread_called(name);
+    line_begin(text, "thread: ");
+    text_add_number(text, me);
+    text_add(text, " (");
+    text_add_foreign(text, name, sizeof name);
+    text_add(text, ")");
+    line_end(text);
+}
+
+static void take_frames(void *unused)
+{
+    (void)unused;
+    backtrace_take(&trace);
+}
+
+static void add_backtrace(struct text *text, const void *caller)
+{
+    if (!backtrace_possible()) {
+        line_begin(text, "no backtrace in this build; a debugger shows who called");
+        line_end(text);
+        return;
+    }
+    trace.caller = caller;
+    bool whole = os_try(take_frames, NULL);
+    for (unsigned i = 0; i < trace.count; i++) {
+        line_begin(text, "#");
+        text_add_number(text, i);
+        text_add(text, " ");
+        text_add_hex(text, trace.frames[i]);
+        backtrace_add_module(text, trace.frames[i]);
+        line_end(text);
+    }
+    if (!whole || trace.count == 0) {
+        line_begin(text, "the backtrace ends here: the stack is damaged");
+        line_end(text);
+    }
+    line_begin(text, "(addr2line -Cfpie MODULE OFFSET tells the line of a frame");
+    text_add(text, trace.count == BACKTRACE_MOST ? "; further frames are left out)" : ")");
+    line_end(text);
+}
+
+static const char *advice(const struct wrong_call *call, const struct place *place)
+{
+    static const char twice[] =
+        "find the other call that freed it; valgrind and AddressSanitizer show both";
+    switch (call->what) {
+    case MISUSE_FREE:
+        return twice;
+    case MISUSE_INTERIOR:
+        return "pass the pointer that malloc returned, not one that was moved from it";
+    case MISUSE_SIZE:
+        return "pass the size, or delete the type, that the block was allocated with";
+    default:
+        break;
+    }
+    if (place->kind == PLACE_ELSEWHERE)
+        return "pass only what malloc and its kin returned; other memory goes back to whoever gave "
+               "it";
+    if (place->kind == PLACE_VACANT || place->kind == PLACE_KEPT)
+        return twice;
+    return "pass the pointer that malloc returned, not one that was moved from it";
+}
+
+static void add_advice(struct text *text, const struct wrong_call *call, const struct place *place)
+{
+    if (call->late) {
+        line_begin(text, "found late: the wrong call came before the one shown, perhaps in another "
+                         "thread");
+        line_end(text);
+    }
+    line_begin(text, "what to do: ");
+    text_add(text, advice(call, place));
+    line_end(text);
+    line_begin(text, policy.abort_on_misuse      ? "the program ends here (SIGABRT)"
+                     : call->what == MISUSE_SIZE ? "the block is freed, the program goes on"
+                                                 : "the call is ignored, the program goes on");
+    line_end(text);
+}
+
+/* ---- a report ---- */
+
+static void print(const struct text *text) { os_print_error(text->start, text->used); }
+
+static void report(const struct wrong_call *given, unsigned me)
+{
+    struct wrong_call call = *given;
+    struct place place = place_of(call.p);
+    /* Only the first slice of a large block has an entry in the map. */
+    if (call.what == MISUSE_FOREIGN && (place.kind == PLACE_LARGE || place.kind == PLACE_UNUSED))
+        call.what = MISUSE_INTERIOR;
+
+    struct text text;
+    text_init(&text, head, sizeof head);
+    add_call(&text, &call);
+    if (call.what == MISUSE_SIZE) {
+        line_begin(&text, "size: ");
+        text_add_number(&text, call.size);
+        text_add(&text, " bytes were said, the block has ");
+        text_add_number(&text, place.size);
+        line_end(&text);
+    }
+    add_address(&text, &place, call.p);
+    add_thread(&text, me);
+    print(&text);
+
+    text_init(&text, tail, sizeof tail);
+    add_backtrace(&text, call.caller);
+    add_advice(&text, &call, &place);
+    print(&text);
+}
+
+/* For whoever can't have a whole report: within one, or when another's never ends. */
+static void report_briefly(const struct wrong_call *call)
+{
+    char line[256];
     struct text text;
     text_init(&text, line, sizeof line);
-    text_add(&text, "hakmem: ");
-    text_add(&text, function);
-    text_add(&text, "(");
-    text_add_hex(&text, (uintptr_t)p);
-    text_add(&text, "): ");
-    text_add(&text, words[what]);
-    text_add(&text, " (thread ");
-    text_add_number(&text, os_thread_id());
-    text_add(&text, "). The program is stopped; run it under a debugger to see who called.\n");
-    os_print_error(text.start, text.used);
-    abort();
+    add_call(&text, call);
+    print(&text);
+}
+
+/* A reporter of another process is what a fork has left here; one that ended had a handler that
+ * jumped out of its end. */
+static bool report_take(unsigned me)
+{
+    unsigned before = load_relaxed(&reporter);
+    return (before == 0 || !os_thread_lives(before)) &&
+           __atomic_compare_exchange_n(&reporter, &before, me, false, __ATOMIC_ACQUIRE,
+                                       __ATOMIC_RELAXED);
+}
+
+/* From here on no handler runs that could come here on the same thread. */
+static bool report_begin(unsigned me, sigset_t *signals)
+{
+    for (unsigned waited = 0; waited < WAIT_MOST; waited += WAIT_STEP) {
+        os_signals_block(signals);
+        if (report_take(me))
+            return true;
+        os_signals_restore(signals);
+        os_let_pass(WAIT_STEP);
+    }
+    return false;
+}
+
+COLD void report_misuse(const struct wrong_call *call)
+{
+    unsigned me = os_thread_id();
+    sigset_t signals;
+    /* In a handler of SIGABRT, which this thread's first report has raised, or after one that
+     * jumped out: another report could lead there again and again. */
+    if (load_relaxed(&reporter) == me || !report_begin(me, &signals)) {
+        report_briefly(call);
+        if (policy.abort_on_misuse)
+            os_die();
+        return;
+    }
+    if (policy.abort_on_misuse || ++reports <= REPORTS_MOST) {
+        report(call, me);
+    } else if (reports == REPORTS_MOST + 1) {
+        struct text text;
+        text_init(&text, head, sizeof head);
+        line_begin(&text, "further misuse is ignored, and not reported any more");
+        line_end(&text);
+        print(&text);
+    } else {
+        reports--; /* it stays there, and never comes round to 0 */
+    }
+    bool end = policy.abort_on_misuse != 0;
+    if (!end)
+        store_release(&reporter, 0);
+    os_signals_restore(&signals);
+    if (end)
+        os_abort();
+}
+
+COLD void report_late(struct finding found)
+{
+    if (found.what != MISUSE_NONE)
+        report_misuse(&(struct wrong_call){
+            .function = "free", .what = found.what, .p = found.where, .late = true});
 }

@@ -1,11 +1,28 @@
-/* Reports of misuse: one line that says what, where and what to do, then the end of the program.
- * Async-signal-safe, never through malloc. */
+/* Reports of misuse: a few lines on standard error that say what, where, who and what to do; then
+ * the end of the program, or, where the policy says so, the program goes on.
+ *
+ * Async-signal-safe, never through malloc, keeps errno. The caller holds no lock. One thread
+ * reports at a time. */
 #ifndef HAKMEM_WATCH_REPORT_H
 #define HAKMEM_WATCH_REPORT_H
 
+#include "base/defs.h"
 #include "base/misuse.h"
 
-/* Reports that the program passed p to `function`, and aborts. */
-_Noreturn void report_misuse(const char *function, enum misuse what, const void *p);
+struct wrong_call {
+    const char *function; /* that the program called with p, as "free" */
+    enum misuse what;
+    const void *p;
+    const void *caller; /* the return address of that call; null when it is not known */
+    bool late;          /* found by another call, after the wrong one */
+    size_t size;        /* the size that the program said, in MISUSE_SIZE */
+};
+
+/* Reports, and ends the program; returns where policy.abort_on_misuse is 0. Then the caller does
+ * nothing with p. */
+void report_misuse(const struct wrong_call *call);
+
+/* The same for what came to light while freed blocks were put away, if anything did. */
+void report_late(struct finding found);
 
 #endif

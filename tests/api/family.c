@@ -41,6 +41,49 @@ static void reallocarray_is_realloc(void)
     good_block("reallocarray", do_reallocarray(NULL, 10, 30), 16, 300);
 }
 
+/* What glibc 2.36 exports beside the names of the standards. */
+extern void *__libc_malloc(size_t), *__libc_calloc(size_t, size_t), *__libc_realloc(void *, size_t),
+    *__libc_memalign(size_t, size_t), *__libc_valloc(size_t), *__libc_pvalloc(size_t);
+extern void __libc_free(void *), cfree(void *);
+extern int __posix_memalign(void **, size_t, size_t);
+
+static void other_names(void)
+{
+    size_t page = (size_t)sysconf(_SC_PAGESIZE);
+    good_block("__libc_malloc", __libc_malloc(1000), 16, 1000);
+    good_block("__libc_calloc", __libc_calloc(10, 100), 16, 1000);
+    good_block("__libc_realloc", __libc_realloc(NULL, 1000), 16, 1000);
+    good_block("__libc_memalign", __libc_memalign(512, 1000), 512, 1000);
+    good_block("__libc_valloc", __libc_valloc(1000), page, 1000);
+    good_block("__libc_pvalloc", __libc_pvalloc(1000), page, page);
+    void *p = NULL;
+    CHECK_ERROR("__posix_memalign", __posix_memalign(&p, 128, 1000), 0);
+    good_block("__posix_memalign", p, 128, 1000);
+    for (int i = 0; i < 100000; i++) { /* they free, or there is soon no memory */
+        __libc_free(NEED("malloc", do_malloc(100000)));
+        cfree(NEED("malloc", do_malloc(100000)));
+    }
+}
+
+/* C23: the size is a hint, and a wrong one frees the same block. */
+extern void free_sized(void *, size_t), free_aligned_sized(void *, size_t, size_t);
+
+static void sized_frees(void)
+{
+    for (size_t n = 1; n < 5 * MiB; n = n * 3 + 1)
+        for (int i = 0; i < 50; i++) {
+            void *small = NEED("malloc", do_malloc(n));
+            void *aligned = NEED("aligned_alloc", do_aligned_alloc(64, n));
+            errno = 4321;
+            free_sized(small, i % 2 == 0 ? n : 1);
+            free_aligned_sized(aligned, 64, i % 2 == 0 ? n : n + 100);
+            CHECK_ERROR("errno after them", errno, 4321);
+        }
+    free_sized(NULL, 10);
+    free_aligned_sized(NULL, 64, 10);
+    CHECK_ERROR("errno after null", errno, 4321);
+}
+
 static void strings(void)
 {
     char *text = NULL;
@@ -80,6 +123,8 @@ int main(void)
 {
     check_start("family");
     RUN(reallocarray_is_realloc);
+    RUN(other_names);
+    RUN(sized_frees);
     RUN(strings);
     RUN(streams);
     RUN(page_aligned_functions);

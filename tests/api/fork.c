@@ -191,6 +191,8 @@ static void child_frees_and_starts_threads(void)
 {
     pthread_t threads[4];
     free_left();
+    if (UNDER_EMULATOR)
+        return;
     for (int i = 0; i < 4; i++)
         if (pthread_create(&threads[i], NULL, work_in_thread, NULL) != 0)
             CHECK(false, "pthread_create in the child failed");
@@ -233,10 +235,11 @@ static void spawn_runs_no_handlers(void)
 {
     extern char **environ;
     char *const arguments[] = {"fork", "--nothing", NULL};
+    /* The kernel starts no program of another processor. */
+    const char *program = UNDER_EMULATOR ? "/bin/true" : "/proc/self/exe";
     for (int i = 0; i < 20; i++) {
         pid_t pid;
-        int status = -1,
-            error = posix_spawn(&pid, "/proc/self/exe", NULL, NULL, arguments, environ);
+        int status = -1, error = posix_spawn(&pid, program, NULL, NULL, arguments, environ);
         if (!CHECK(error == 0, "posix_spawn: %s", error_name(error)))
             return;
         waitpid(pid, &status, 0);

@@ -1,5 +1,6 @@
 /* What a program can do wrong with a pointer. Each case runs in a child, which must die by SIGABRT
- * after one line on stderr that names hakmem and the address. Cases "by the flush" may be found
+ * after one report on stderr: lines that begin with "hakmem: ", the first of which has the address.
+ * What a report says is tested in ../misuse. Cases "by the flush" may be found
  * late: the wrong call is followed by as many frees as push everything out of every cache. */
 #include "check.h"
 
@@ -221,34 +222,42 @@ static void free_twice_in_a_thread_that_ends(size_t n)
 /* ---- the judge ---- */
 
 /* Everything that the child writes to stderr, until it closes it. */
-static size_t read_all(int file, char *text, size_t room)
+static void read_all(int file, char *text, size_t room)
 {
     size_t length = 0;
     ssize_t got;
     while (length + 1 < room && (got = read(file, text + length, room - 1 - length)) > 0)
         length += (size_t)got;
     text[length] = 0;
-    return length;
 }
 
-static void judge_message(const char *name, size_t n, const char *text, size_t length)
+static void judge_message(const char *name, size_t n, char *text)
 {
     char address[32];
-    snprintf(address, sizeof address, "%zx", (size_t)*culprit);
-    CHECK(strstr(text, "hakmem") != NULL, "%s(%zu): message: expected \"hakmem\" in it, found: %s",
-          name, n, text);
-    CHECK(strcasestr(text, address) != NULL, "%s(%zu): message: expected the address %s, found: %s",
-          name, n, address, text);
-    size_t lines = 0;
-    for (size_t i = 0; i < length; i++)
-        lines += text[i] == '\n';
-    CHECK(lines == 1 && text[length - 1] == '\n',
-          "%s(%zu): message: expected one line, found %zu: %s", name, n, lines, text);
+    char *emulators_own = UNDER_EMULATOR ? strstr(text, "qemu: uncaught target signal 6") : NULL;
+    if (emulators_own != NULL)
+        *emulators_own = 0;
+    snprintf(address, sizeof address, "(0x%zx", (size_t)*culprit);
+    const char *end = strchrnul(text, '\n');
+    const char *found = strstr(text, address);
+    CHECK(found != NULL && found < end,
+          "%s(%zu): message: expected the address %s in the first line, found: %s", name, n,
+          address, text);
+    unsigned ends = 0;
+    for (const char *line = text; *line != '\0'; line = *end == '\0' ? end : end + 1) {
+        end = strchrnul(line, '\n');
+        CHECK(*end == '\n' && strncmp(line, "hakmem: ", 8) == 0,
+              "%s(%zu): message: expected \"hakmem: \" before every line, found: %s", name, n,
+              text);
+        ends += strncmp(line, "hakmem: the program ends here", 29) == 0;
+    }
+    CHECK(ends == 1, "%s(%zu): message: expected one end of the program, found %u: %s", name, n,
+          ends, text);
 }
 
 static void expect_abort(const char *name, void (*misuse)(size_t), size_t n)
 {
-    static char text[4096];
+    static char text[64 * KiB];
     int ends[2], status = 0;
     *culprit = NULL;
     if (!CHECK(pipe(ends) == 0, "pipe: %s", error_name(errno)))
@@ -265,7 +274,7 @@ static void expect_abort(const char *name, void (*misuse)(size_t), size_t n)
         _exit(0);
     }
     close(ends[1]);
-    size_t length = read_all(ends[0], text, sizeof text);
+    read_all(ends[0], text, sizeof text);
     close(ends[0]);
     if (!CHECK(pid > 0 && waitpid(pid, &status, 0) == pid, "fork: %s", error_name(errno)))
         return;
@@ -276,7 +285,7 @@ static void expect_abort(const char *name, void (*misuse)(size_t), size_t n)
     }
     if (CHECK(WTERMSIG(status) == SIGABRT, "%s(%zu): expected SIGABRT, found signal %d (%s)", name,
               n, WTERMSIG(status), strsignal(WTERMSIG(status))))
-        judge_message(name, n, text, length);
+        judge_message(name, n, text);
 }
 
 #define EXPECT_ABORT(misuse, n) expect_abort(#misuse, misuse, (n))

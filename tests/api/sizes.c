@@ -1,6 +1,8 @@
 /* Every size: address, usable size, and that the whole of it is the block's own. */
 #include "check.h"
 
+#include <unistd.h>
+
 #define WINDOW 64
 
 static struct {
@@ -20,13 +22,14 @@ static void retire(unsigned i)
 
 static void try_size(size_t n, unsigned number)
 {
+    size_t page = (size_t)sysconf(_SC_PAGESIZE);
     unsigned i = number % WINDOW;
     retire(i);
     void *p = NEED("malloc", do_malloc(n));
     size_t usable = do_usable_size(p);
     CHECK_ALIGNED(p, 16);
     CHECK(usable >= n, "usable size of malloc(%zu): expected at least that, found %zu", n, usable);
-    CHECK(usable <= n + n / 4 + 4096 + 16,
+    CHECK(usable <= n + n / 4 + page + 16,
           "usable size of malloc(%zu): expected at most a quarter and a page more, found %zu", n,
           usable);
     pattern_fill(p, usable, number);

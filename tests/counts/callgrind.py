@@ -37,7 +37,7 @@ def cost(driver: Path, library: Path | None, work: Work, warm: bool, out: Path) 
     """Of the malloc of a preloaded library, or of the system's; `out` gets the profile."""
     command = ["valgrind", "--tool=callgrind", f"--callgrind-out-file={out}", "--branch-sim=yes"]
     command += ["--compress-pos=no", "--compress-strings=no", f"--toggle-collect={MEASURED}"]
-    command += [str(driver), *work.arguments(), *([] if warm else ["cold"])]
+    command += [str(driver), *work.arguments(), *([] if warm else ["0"])]
     environment = clean_environment()
     if library:
         environment["LD_PRELOAD"] = str(library)

@@ -1,7 +1,8 @@
-/* Runs the work once to warm up and once to be counted, with the malloc in force. Standard output
- * gets the library that malloc comes from, and a line before and a line after the counted part.
+/* Runs the work some times to warm up and once to be counted, with the malloc in force. Standard
+ * output gets the library that malloc comes from, and a line before and a line after the counted
+ * part.
  *
- * Usage: driver SLOTS MIN MAX [cold]; "cold" leaves the warm-up out. */
+ * Usage: driver SLOTS MIN MAX [WARM-UPS]; one, unless it is said. */
 #include "work.h"
 
 #include <dlfcn.h>
@@ -21,7 +22,7 @@ static void say(const char *text)
 
 int main(int argc, char **argv)
 {
-    if (argc < 4 || argc > 5 || (argc == 5 && strcmp(argv[4], "cold") != 0))
+    if (argc < 4 || argc > 5)
         return 2;
     work.take = (void *(*)(size_t))dlsym(RTLD_DEFAULT, "malloc");
     work.give = (void (*)(void *))dlsym(RTLD_DEFAULT, "free");
@@ -36,8 +37,10 @@ int main(int argc, char **argv)
     say(info.dli_fname);
 
     work_start(&work);
-    if (argc == 4 && !work_operate(&work))
-        return 1;
+    unsigned long warm_ups = argc == 5 ? strtoul(argv[4], NULL, 10) : 1;
+    for (unsigned long i = 0; i < warm_ups; i++)
+        if (!work_operate(&work))
+            return 1;
     say("\ncounts: begin\n");
     if (!work_operate_measured(&work))
         return 1;

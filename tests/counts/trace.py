@@ -20,10 +20,10 @@ def skip_without_strace() -> None:
         pytest.skip(f"strace cannot trace here: {done.stderr.strip()}")
 
 
-def system_calls(driver: Path, library: Path, work: Work, out: Path) -> list[str]:
+def system_calls(driver: Path, library: Path, work: Work, warm_ups: int, out: Path) -> list[str]:
     """System calls of all threads in the counted part; `out` gets the whole trace."""
     command = ["strace", "-f", "-o", str(out), "-e", "trace=all", "-e", "signal=none"]
-    command += ["-E", f"LD_PRELOAD={library}", str(driver), *work.arguments()]
+    command += ["-E", f"LD_PRELOAD={library}", str(driver), *work.arguments(), str(warm_ups)]
     done = subprocess.run(command, env=clean_environment(), capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     assert done.stdout.splitlines()[0] == str(library), "another malloc was in force"

@@ -289,3 +289,16 @@ void block_free(struct record *r, const struct worker *me)
     do_free(r->block);
     r->block = NULL;
 }
+
+/* Of another allocator, or an older one, there is none. */
+extern long hakmem_check(void) __attribute__((weak));
+
+bool heap_check(const char *when)
+{
+    if (hakmem_check == NULL)
+        return false;
+    long found = hakmem_check();
+    if (found != 0)
+        fail("hakmem_check %s: expected 0, found %ld", when, found);
+    return true;
+}

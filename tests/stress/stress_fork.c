@@ -1,27 +1,18 @@
 /* Fork under load: threads allocate and exchange blocks while the main thread forks again and
- * again. Each child checks and frees blocks that it and other threads made before the fork,
- * allocates, and ends; some fork once more, some start a thread, some leave by exit. Handlers of
- * pthread_atfork allocate too (trap 41), and some forks are posix_spawn, which runs none (trap 42).
- *
- * What the child touches of the time before lies still during the fork: blocks that the main
- * thread has taken out of the exchange. The exchange itself is not for the child: fork's copy of
- * memory is no single instant for what other threads write meanwhile. */
+ * again; child.c has what the children do. Handlers of pthread_atfork allocate too (trap 41). */
+#include "child.h"
 #include "names.h"
 #include "work.h"
 
-#include <errno.h>
 #include <pthread.h>
-#include <spawn.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #define CELLS 512
 #define SLOTS 256
-#define CHILD_SECONDS 60
 
 static struct {
     uint64_t threads, forks, seed, timeout, alignment;
@@ -43,28 +34,6 @@ static void after_fork(void)
     do_free(other);
 }
 
-static void prepare_exchange(struct exchange *e, size_t large_limit)
-{
-    struct record *record = pages_from_kernel(CELLS * sizeof *record);
-    e->cells = pages_from_kernel(CELLS * sizeof *e->cells);
-    e->n = CELLS;
-    e->large_limit = large_limit;
-    for (size_t i = 0; i < CELLS; i++)
-        atomic_init(&e->cells[i], record++);
-}
-
-static void prepare_seat(struct seat *seat, unsigned number, struct exchange *e)
-{
-    struct record *record = pages_from_kernel(SLOTS * sizeof *record);
-    seat->slots = pages_from_kernel(SLOTS * sizeof *seat->slots);
-    seat->n = SLOTS;
-    for (size_t i = 0; i < SLOTS; i++)
-        seat->slots[i] = record++;
-    seat->worker.number = number;
-    seat->exchange = e;
-    seat->random = random_start(run.seed, number, 0);
-}
-
 static void *thread_main(void *argument)
 {
     struct seat *seat = argument;
@@ -76,92 +45,10 @@ static void *thread_main(void *argument)
     return NULL;
 }
 
-static void *thread_in_child(void *argument)
-{
-    seat_work(argument, 300);
-    return NULL;
-}
-
-/* The main seat goes on in the child with an exchange that no thread but its own has seen. */
-static void child(uint64_t number, bool may_fork)
-{
-    static struct exchange private;
-    struct seat *seat = &run.seats[0];
-    watchdog(CHILD_SECONDS);
-    if (private.cells == NULL)
-        prepare_exchange(&private, 16 * MiB);
-    for (size_t i = 0; i < seat->n; i++) {
-        if (seat->slots[i]->block != NULL)
-            block_check(seat->slots[i], &seat->worker);
-        atomic_fetch_add(&private.large_bytes, seat->slots[i]->weight);
-    }
-    seat->exchange = &private;
-    seat->random = random_start(run.seed, seat->worker.number, number);
-    seat_work(seat, 400);
-    if (number % 16 == 5) {
-        pthread_t thread;
-        int error = pthread_create(&thread, NULL, thread_in_child, seat);
-        if (error != 0)
-            fail("child %llu: pthread_create: %s", (unsigned long long)number, strerror(error));
-        pthread_join(thread, NULL);
-    }
-    if (number % 16 == 9 && may_fork) {
-        int status;
-        pid_t grandchild = fork();
-        if (grandchild == 0) {
-            child(number, false);
-            _exit(0);
-        }
-        if (grandchild < 0 || waitpid(grandchild, &status, 0) != grandchild || status != 0)
-            fail("child %llu: its own child did not end well", (unsigned long long)number);
-    }
-    seat_clear(seat, &seat->worker);
-    exchange_clear(&private, &seat->worker);
-    seat_work(seat, 100);
-}
-
-static void expect_good_end(pid_t pid, uint64_t number)
-{
-    int status;
-    while (waitpid(pid, &status, 0) != pid)
-        if (errno != EINTR)
-            fail("waitpid: %s", strerror(errno));
-    if (status == 0)
-        return;
-    if (WIFSIGNALED(status))
-        fail("fork %llu: expected the child to end well, found that it died by signal %d (%s)",
-             (unsigned long long)number, WTERMSIG(status), strsignal(WTERMSIG(status)));
-    fail("fork %llu: expected the child to end with 0, found %d", (unsigned long long)number,
-         WEXITSTATUS(status));
-}
-
-static void fork_once(uint64_t number)
-{
-    pid_t pid;
-    if (number % 64 == 33) {
-        char *const arguments[] = {"stress_fork", "--nothing", NULL};
-        extern char **environ;
-        int error = posix_spawn(&pid, "/proc/self/exe", NULL, NULL, arguments, environ);
-        if (error != 0)
-            fail("posix_spawn: %s", strerror(error));
-    } else {
-        pid = fork();
-        if (pid < 0)
-            fail("fork %llu: %s", (unsigned long long)number, strerror(errno));
-        if (pid == 0) {
-            child(number, true);
-            if (number % 32 == 17)
-                exit(0);
-            _exit(0);
-        }
-    }
-    expect_good_end(pid, number);
-}
-
 static void read_options(int argc, char **argv)
 {
     for (int i = 1; i < argc; i++) {
-        if (strcmp(argv[i], "--nothing") == 0)
+        if (strcmp(argv[i], CHILD_NOTHING) == 0)
             exit(0);
         if (option_number(argc, argv, &i, "--threads", &run.threads) ||
             option_number(argc, argv, &i, "--forks", &run.forks) ||
@@ -190,22 +77,26 @@ int main(int argc, char **argv)
     if (pthread_atfork(before_fork, after_fork, after_fork) != 0)
         fail("pthread_atfork failed");
 
+    struct child_times times = {0};
     double start = seconds_now(), told = start;
-    prepare_exchange(&run.exchange, 8 * MiB);
+    exchange_make(&run.exchange, CELLS, 8 * MiB);
     run.seats = pages_from_kernel((run.threads + 1) * sizeof *run.seats);
-    for (unsigned i = 0; i <= run.threads; i++)
-        prepare_seat(&run.seats[i], i, &run.exchange);
+    for (unsigned i = 0; i <= run.threads; i++) {
+        seat_make(&run.seats[i], i, SLOTS, &run.exchange);
+        run.seats[i].random = random_start(run.seed, i, 0);
+    }
     for (unsigned i = 0; i < run.threads; i++)
         if (pthread_create(&threads[i], NULL, thread_main, &run.seats[i + 1]) != 0)
             fail("pthread_create failed");
 
     for (uint64_t number = 1; number <= run.forks; number++) {
         seat_work(&run.seats[0], 200);
-        fork_once(number);
+        child_run(&run.seats[0], run.seed, number, &times);
         if (seconds_now() - told > 5) {
             told = seconds_now();
-            printf("stress_fork: %llu of %llu forks, %.1f s\n", (unsigned long long)number,
-                   (unsigned long long)run.forks, told - start);
+            printf("stress_fork: %llu of %llu forks, %.1f s, RSS %zu MiB\n",
+                   (unsigned long long)number, (unsigned long long)run.forks, told - start,
+                   rss_mib());
             fflush(stdout);
         }
     }
@@ -219,8 +110,12 @@ int main(int argc, char **argv)
     for (unsigned i = 0; i <= run.threads; i++)
         calls += run.seats[i].calls;
     printf("stress_fork: done: %llu forks under %llu threads, %llu calls of the allocator in the "
-           "parent, %.1f s, peak RSS %zu MiB\n",
+           "parent, %.1f s, peak RSS %zu MiB; microseconds: fork itself %.0f, at most %.0f, until "
+           "the child has ended %.0f; heap walk: %s\n",
            (unsigned long long)run.forks, (unsigned long long)run.threads,
-           (unsigned long long)calls, seconds_now() - start, peak_rss_mib());
+           (unsigned long long)calls, seconds_now() - start, peak_rss_mib(),
+           times.forking * 1e6 / (double)times.children, times.longest * 1e6,
+           times.living * 1e6 / (double)times.children,
+           heap_check("at the end") ? "whole" : "there is none");
     return 0;
 }

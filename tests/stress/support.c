@@ -12,6 +12,10 @@
 #include <time.h>
 #include <unistd.h>
 
+#ifdef STRESS_STATIC
+#include <hakmem/hakmem.h>
+#endif
+
 struct randomness random_start(uint64_t seed, uint64_t a, uint64_t b)
 {
     struct randomness r = {mix64(mix64(mix64(seed + 1) + a + 1) + b + 1)};
@@ -92,6 +96,11 @@ void show_malloc_in_force(const char *program, const char *wanted)
 #ifdef STRESS_HAKMEM_NAMES
     (void)wanted;
     printf("%s: calls hakmem_malloc and its family\n", program);
+#elif defined(STRESS_STATIC)
+    (void)wanted;
+    if ((void *)malloc != (void *)hakmem_malloc)
+        fail("%s: malloc in force: expected hakmem's, found another", program);
+    printf("%s: malloc is from the program itself\n", program);
 #else
     Dl_info where;
     void *address = dlsym(RTLD_DEFAULT, "malloc");

@@ -1,8 +1,10 @@
 #include "work.h"
 
-/* A size from the mixture, out of 64 random bits. */
-static size_t draw_size(uint64_t bits)
+/* A size from the seat's range or from the mixture, out of 64 random bits. */
+static size_t draw_size(const struct seat *seat, uint64_t bits)
 {
+    if (seat->largest != 0)
+        return seat->smallest + (size_t)(bits % (seat->largest - seat->smallest + 1));
     unsigned kind = bits & 1023;
     bits >>= 10;
     if (kind < 60) { /* powers of two and their neighbours */
@@ -66,7 +68,7 @@ static void op_make(struct seat *seat, struct record *r, uint64_t how, uint64_t 
     };
     struct block_wish wish = {
         .maker = makers[how % 16],
-        .size = draw_size(bits),
+        .size = draw_size(seat, bits),
         .alignment = 1,
         .all_usable = (how >> 4) % 8 == 0,
         .check_all = (how >> 8) % 8 == 0,
@@ -93,7 +95,7 @@ static void op_free(struct seat *seat, struct record *r)
 
 static void op_resize(struct seat *seat, struct record *r, uint64_t how, uint64_t bits)
 {
-    size_t size = draw_size(bits);
+    size_t size = draw_size(seat, bits);
     if (how % 4 == 0) /* nearer to what it was: from half to double */
         size = r->size / 2 + (size_t)(bits % (r->size + r->size / 2 + 1)) + 1;
     size_t weight = weight_of(size, 1);
@@ -108,19 +110,40 @@ static void op_resize(struct seat *seat, struct record *r, uint64_t how, uint64_
 }
 
 /* Acquire and release: what the other thread wrote into record and block is seen here. */
-static void op_swap(struct seat *seat, struct record **slot, uint64_t bits)
+static void op_swap(struct seat *seat, struct record **slot, size_t cell, uint64_t bits)
 {
     struct exchange *e = seat->exchange;
-    *slot = atomic_exchange_explicit(&e->cells[bits % e->n], *slot, memory_order_acq_rel);
+    *slot = atomic_exchange_explicit(&e->cells[cell], *slot, memory_order_acq_rel);
     struct record *r = *slot;
     if (r->block == NULL)
         return;
     if (block_thread(r) != seat->worker.number)
         seat->received++;
-    if ((bits >> 32) % 4 == 0)
+    if (bits % 4 == 0)
         block_fill_anew(r, &seat->worker);
     else
         block_check(r, &seat->worker);
+}
+
+void exchange_make(struct exchange *e, size_t cells, size_t large_limit)
+{
+    struct record *record = pages_from_kernel(cells * sizeof *record);
+    e->cells = pages_from_kernel(cells * sizeof *e->cells);
+    e->n = cells;
+    e->large_limit = large_limit;
+    for (size_t i = 0; i < cells; i++)
+        atomic_init(&e->cells[i], record++);
+}
+
+void seat_make(struct seat *seat, unsigned number, size_t slots, struct exchange *e)
+{
+    struct record *record = pages_from_kernel(slots * sizeof *record);
+    seat->slots = pages_from_kernel(slots * sizeof *seat->slots);
+    seat->n = slots;
+    for (size_t i = 0; i < slots; i++)
+        seat->slots[i] = record++;
+    seat->worker.number = number;
+    seat->exchange = e;
 }
 
 void seat_work(struct seat *seat, uint64_t operations)
@@ -132,7 +155,7 @@ void seat_work(struct seat *seat, uint64_t operations)
         unsigned action = how & 63;
         how >>= 6;
         if (action < 16) {
-            op_swap(seat, slot, bits);
+            op_swap(seat, slot, bits % seat->exchange->n, bits >> 32);
         } else if ((*slot)->block == NULL) {
             op_make(seat, *slot, how, bits);
         } else if (action < 38) {
@@ -146,6 +169,23 @@ void seat_work(struct seat *seat, uint64_t operations)
             block_fill_anew(*slot, &seat->worker);
         }
     }
+}
+
+void slot_fill(struct seat *seat, struct record *slot)
+{
+    uint64_t how = random_next(&seat->random), bits = random_next(&seat->random);
+    op_make(seat, slot, how, bits);
+}
+
+void slot_free(struct seat *seat, struct record *slot)
+{
+    if (slot->block != NULL)
+        op_free(seat, slot);
+}
+
+void slot_swap(struct seat *seat, struct record **slot, size_t cell)
+{
+    op_swap(seat, slot, cell, random_next(&seat->random));
 }
 
 void seat_clear(struct seat *seat, const struct worker *me)

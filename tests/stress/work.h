@@ -23,14 +23,25 @@ struct seat {
     struct exchange *exchange;
     struct record **slots;
     size_t n;
-    uint64_t received; /* blocks that came from other threads */
-    uint64_t calls;    /* calls of the allocator, without malloc_usable_size */
-    char apart[64];    /* seats of two threads share no cache line */
+    size_t smallest, largest; /* bytes of new blocks; 0: the mixture of all sizes */
+    uint64_t received;        /* blocks that came from other threads */
+    uint64_t calls;           /* calls of the allocator, without malloc_usable_size */
+    char apart[64];           /* seats of two threads share no cache line */
 };
+
+/* Memory for both, of empty records; ends the program when there is none. */
+void exchange_make(struct exchange *exchange, size_t cells, size_t large_limit);
+void seat_make(struct seat *seat, unsigned number, size_t slots, struct exchange *exchange);
 
 /* The same operations for the same seed, seat and generation, as far as they don't depend on what
  * the exchange gives. */
 void seat_work(struct seat *seat, uint64_t operations);
+
+/* One operation each: a block for a slot that has none; the end of a slot's block, if it has one;
+ * the records of a slot and of a cell change places, and what comes is checked. */
+void slot_fill(struct seat *seat, struct record *slot);
+void slot_free(struct seat *seat, struct record *slot);
+void slot_swap(struct seat *seat, struct record **slot, size_t cell);
 
 /* Frees what the slots hold. `me` may be another thread than the seat's. */
 void seat_clear(struct seat *seat, const struct worker *me);

@@ -6,6 +6,7 @@
 
 #include "back/superslab.h"
 #include "front/cache.h"
+#include "front/roster.h"
 #include "heap/classes.h"
 #include "heap/shard.h"
 #include "heap/slab.h"
@@ -116,6 +117,23 @@ static void one_shard(void)
     EXPECT(superslabs_mapped() <= before + 8);
 }
 
+/* Threads spread over the shards, or over the first ones alone. */
+static void joining(void)
+{
+    EXPECT_EQUAL(shards_made(), 4);
+    for (unsigned most = 4; most >= 1; most /= 2) {
+        shards_limit(most);
+        unsigned joined[8], in[4] = {0};
+        for (int i = 0; i < 8; i++)
+            in[joined[i] = shard_join()]++;
+        for (unsigned i = 0; i < 4; i++)
+            EXPECT_EQUAL(in[i], i < most ? 8 / most : 0);
+        for (int i = 0; i < 8; i++)
+            shard_leave(joined[i]);
+    }
+    shards_limit(SHARDS_MOST);
+}
+
 static void transfer(void)
 {
     static void *blocks[100], *out[200];
@@ -192,9 +210,10 @@ int main(void)
     classes();
     for (unsigned cls = 0; cls < CLASSES; cls++)
         one_slab(cls);
+    joining();
     one_shard();
     transfer();
     one_cache();
-    puts("5 passed, 0 failed");
+    puts("6 passed, 0 failed");
     return 0;
 }

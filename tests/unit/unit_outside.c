@@ -22,11 +22,12 @@ static bool in_window(const void *p) { return (uintptr_t)p - WINDOW_BASE < WINDO
 static void check_stacks(void)
 {
     for (unsigned cls = 0; cls < CLASSES; cls++) {
-        const struct bin *bin = &cache_mine->bins[BIN_FIRST + cls];
-        if (bin->limit == NULL)
+        const struct bin *bin = &cache_current()->bins[BIN_FIRST + cls];
+        if (load_relaxed(&bin->limit) == NULL)
             continue;
-        for (void **place = bin->base + 1; place <= bin->top; place++)
-            EXPECT(in_window(*place));
+        void **top = load_relaxed(&bin->top);
+        for (void **place = bin->base + 1; place <= top; place++)
+            EXPECT(in_window(load_relaxed(place)));
     }
 }
 

@@ -10,6 +10,7 @@ from typing import Any
 import capstone
 from capstone import x86
 from elftools.elf.elffile import ELFFile
+from elftools.elf.relocation import RelocationSection
 
 # Decoded instructions from an entry on; capstone has no types.
 Way = tuple[Any, ...]
@@ -55,6 +56,8 @@ class Library:
             for symbol in elf.get_section_by_name(".dynsym").iter_symbols():
                 if symbol["st_info"]["type"] == "STT_FUNC" and symbol["st_value"]:
                     self.exports[symbol.name] = (symbol["st_value"], symbol["st_size"])
+            # Where a jump through a word that the loader fills in leads, if to ours.
+            self.words = _words(elf)
             self._segments = [
                 (segment["p_vaddr"], segment.data())
                 for segment in elf.iter_segments("PT_LOAD")
@@ -64,6 +67,16 @@ class Library:
             self.compiler = _compiler(comment.data() if comment else b"")
         self._decoder = capstone.Cs(capstone.CS_ARCH_X86, capstone.CS_MODE_64)
         self._decoder.detail = True
+
+    def target(self, insn: Any) -> int:
+        """Where a jump goes; of an indirect one to another library only that it leaves."""
+        operand = insn.operands[0]
+        if operand.type == x86.X86_OP_IMM:
+            return int(operand.imm)
+        if operand.type == x86.X86_OP_MEM and operand.mem.base == x86.X86_REG_RIP:
+            word = insn.address + insn.size + operand.mem.disp
+            return self.exports.get(self.words.get(word, ""), (0, 0))[0]
+        return 0
 
     def aliases(self, name: str) -> list[str]:
         """All exported names of the code that this name stands for, itself included."""
@@ -120,7 +133,7 @@ def _straight_way(library: Library, name: str) -> Way:
             continue
         insn = code[at]
         way = (*way, insn)
-        if reason := _unfit(insn, way):
+        if reason := _unfit(library, insn, way):
             refused.append(f"{reason} at {at:#x}")
             continue
         if insn.group(capstone.CS_GRP_RET):
@@ -130,11 +143,11 @@ def _straight_way(library: Library, name: str) -> Way:
             heapq.heappush(ways, (taken, length + 1, next(order), at + insn.size, way))
         if jumps:
             taken += _is_conditional(insn)
-            heapq.heappush(ways, (taken, length + 1, next(order), _target(insn), way))
+            heapq.heappush(ways, (taken, length + 1, next(order), library.target(insn), way))
     raise NoFastPath(f"{name}: no straight way to a ret: {', '.join(refused)}")
 
 
-def _unfit(insn: Any, way: Way) -> str | None:
+def _unfit(library: Library, insn: Any, way: Way) -> str | None:
     """Why this instruction, the last of its way, may not be on a fast path."""
     if x86.X86_PREFIX_LOCK in insn.prefix:
         return "lock"
@@ -144,19 +157,13 @@ def _unfit(insn: Any, way: Way) -> str | None:
         return "repeated string instruction"
     if insn.group(capstone.CS_GRP_CALL) or insn.group(capstone.CS_GRP_INT):
         return "call"
-    if insn.group(capstone.CS_GRP_JUMP) and _target(insn) in {step.address for step in way}:
+    if insn.group(capstone.CS_GRP_JUMP) and library.target(insn) in {step.address for step in way}:
         return "loop"
     return None
 
 
 def _is_conditional(insn: Any) -> bool:
     return bool(insn.group(capstone.CS_GRP_JUMP)) and insn.id != x86.X86_INS_JMP
-
-
-def _target(insn: Any) -> int:
-    """Where a direct jump goes; of an indirect one no more is known than that it leaves."""
-    operand = insn.operands[0]
-    return int(operand.imm) if operand.type == x86.X86_OP_IMM else 0
 
 
 def _is_locked_exchange(insn: Any) -> bool:
@@ -179,6 +186,18 @@ def _accesses(insn: Any) -> tuple[int, int]:
             loads += bool(operand.access & capstone.CS_AC_READ)
             stores += bool(operand.access & capstone.CS_AC_WRITE)
     return loads, stores
+
+
+def _words(elf: Any) -> dict[int, str]:
+    """The words that the loader sets to a function's address, by their place."""
+    words: dict[int, str] = {}
+    for section in elf.iter_sections():
+        if isinstance(section, RelocationSection):
+            symbols = elf.get_section(section["sh_link"])
+            for relocation in section.iter_relocations():
+                if symbol := relocation["r_info_sym"]:
+                    words[relocation["r_offset"]] = symbols.get_symbol(symbol).name
+    return words
 
 
 def _compiler(comment: bytes) -> str:

@@ -1,0 +1,303 @@
+/* glibc's extensions, with answers about hakmem's memory, and their names. */
+#include <errno.h>
+#include <limits.h>
+#include <stdio.h>
+
+#include "api/heap.h"
+#include "base/policy.h"
+#include "base/text.h"
+#include "hakmem/hakmem.h"
+#include "heap/shard.h"
+#include "life/upkeep.h"
+#include "os/os.h"
+
+#define EXPORT __attribute__((visibility("default")))
+
+EXPORT int hakmem_malloc_trim(size_t pad) { return upkeep_all(pad) > 0; }
+
+/* ---- numbers ---- */
+
+/* Blocks that lie in threads' stacks and transfer caches, and in slabs. */
+static size_t blocks_cached(const struct census *census)
+{
+    size_t blocks = 0;
+    for (unsigned cls = 0; cls < CLASSES; cls++)
+        blocks += census->classes[cls].cached + census->classes[cls].waiting;
+    return blocks;
+}
+
+static size_t blocks_free(const struct census *census)
+{
+    size_t blocks = 0;
+    for (unsigned cls = 0; cls < CLASSES; cls++)
+        blocks += census->classes[cls].free;
+    return blocks;
+}
+
+static struct hakmem_mallinfo2 mallinfo_of(const struct census *census)
+{
+    size_t arena = census->mapped - census->huge_mapped - census->metadata - census->map;
+    size_t used = census->program - census->huge_usable;
+    return (struct hakmem_mallinfo2){
+        .arena = arena,
+        .ordblks = blocks_free(census),
+        .smblks = blocks_cached(census),
+        .hblks = census->huge,
+        .hblkhd = census->huge_mapped,
+        .fsmblks = census->cached + census->waiting,
+        .uordblks = used,
+        .fordblks = arena - used,
+        .keepcost = census->retained + census->kept,
+    };
+}
+
+EXPORT struct hakmem_mallinfo2 hakmem_mallinfo2(void)
+{
+    struct census census;
+    heap_count(&census);
+    return mallinfo_of(&census);
+}
+
+static int clamped(size_t n) { return n < INT_MAX ? (int)n : INT_MAX; }
+
+EXPORT struct hakmem_mallinfo hakmem_mallinfo(void)
+{
+    struct hakmem_mallinfo2 all = hakmem_mallinfo2();
+    return (struct hakmem_mallinfo){
+        .arena = clamped(all.arena),
+        .ordblks = clamped(all.ordblks),
+        .smblks = clamped(all.smblks),
+        .hblks = clamped(all.hblks),
+        .hblkhd = clamped(all.hblkhd),
+        .usmblks = clamped(all.usmblks),
+        .fsmblks = clamped(all.fsmblks),
+        .uordblks = clamped(all.uordblks),
+        .fordblks = clamped(all.fordblks),
+        .keepcost = clamped(all.keepcost),
+    };
+}
+
+/* ---- XML ---- */
+
+/* `<name a="1" b="2"/>` to the stream: its text up to each number, then the number. */
+struct piece {
+    const char *words;
+    size_t number;
+};
+
+static void write_element(FILE *stream, const struct piece *pieces, size_t count)
+{
+    char line[512];
+    struct text text;
+    text_init(&text, line, sizeof line);
+    for (size_t i = 0; i < count; i++) {
+        text_add(&text, pieces[i].words);
+        text_add(&text, "=\"");
+        text_add_number(&text, pieces[i].number);
+        text_add(&text, "\"");
+    }
+    text_add(&text, "/>\n");
+    fputs(line, stream);
+}
+
+#define ELEMENT(stream, ...)                                   \
+    write_element(stream, (const struct piece[]){__VA_ARGS__}, \
+                  sizeof((const struct piece[]){__VA_ARGS__}) / sizeof(struct piece))
+
+static void write_sizes(FILE *stream, const struct census *census)
+{
+    fputs("<sizes>\n", stream);
+    for (unsigned cls = 0; cls < CLASSES; cls++) {
+        size_t size = size_classes[cls].size;
+        size_t least = cls == 0 ? 1 : size_classes[cls - 1].size + 1;
+        size_t count = census->classes[cls].free;
+        if (count > 0)
+            ELEMENT(stream, {"  <size from", least}, {" to", size}, {" total", count * size},
+                    {" count", count});
+    }
+    fputs("</sizes>\n", stream);
+}
+
+/* What glibc writes for a heap and once more for all of them; hakmem has one. */
+static void write_totals(FILE *stream, const struct census *census,
+                         const struct hakmem_mallinfo2 *info, bool all)
+{
+    ELEMENT(stream, {"<total type=\"fast\" count", info->smblks}, {" size", info->fsmblks});
+    ELEMENT(stream, {"<total type=\"rest\" count", info->ordblks},
+            {" size", census->free_in_slabs});
+    if (all)
+        ELEMENT(stream, {"<total type=\"mmap\" count", info->hblks}, {" size", info->hblkhd});
+    size_t now = all ? census->mapped : info->arena;
+    ELEMENT(stream, {"<system type=\"current\" size", now});
+    if (all)
+        ELEMENT(stream, {"<system type=\"max\" size", os_mapped_most()});
+    ELEMENT(stream, {"<aspace type=\"total\" size", now});
+    ELEMENT(stream, {"<aspace type=\"mprotect\" size", now});
+}
+
+static void write_details(FILE *stream, const struct census *census)
+{
+    fputs("<hakmem>\n", stream);
+    ELEMENT(stream, {"<bytes mapped", census->mapped}, {" program", census->program},
+            {" thread_caches", census->cached}, {" transfer", census->waiting},
+            {" free_in_slabs", census->free_in_slabs}, {" rest", census->rest},
+            {" retained", census->retained}, {" untouched", census->untouched},
+            {" kept", census->kept}, {" metadata", census->metadata}, {" map", census->map});
+    ELEMENT(stream, {"<counts superslabs", census->superslabs}, {" slabs", census->slabs},
+            {" large_blocks", census->runs}, {" huge_blocks", census->huge},
+            {" kept_mappings", census->kept_mappings}, {" threads", census->caches},
+            {" refills", census->refills}, {" flushes", census->flushes});
+    for (unsigned cls = 0; cls < CLASSES; cls++) {
+        const struct census_class *c = &census->classes[cls];
+        if (c->slabs > 0)
+            ELEMENT(stream, {"<class size", size_classes[cls].size}, {" slabs", c->slabs},
+                    {" taken", c->taken}, {" free", c->free}, {" cached", c->cached},
+                    {" transfer", c->waiting});
+    }
+    fputs("</hakmem>\n", stream);
+}
+
+EXPORT int hakmem_malloc_info(int options, FILE *stream)
+{
+    if (options != 0)
+        return EINVAL;
+    struct census census; /* stdio may allocate: only when no lock is held any more */
+    heap_count(&census);
+    struct hakmem_mallinfo2 info = mallinfo_of(&census);
+    fputs("<malloc version=\"1\">\n<heap nr=\"0\">\n", stream);
+    write_sizes(stream, &census);
+    write_totals(stream, &census, &info, false);
+    fputs("</heap>\n", stream);
+    write_totals(stream, &census, &info, true);
+    write_details(stream, &census);
+    fputs("</malloc>\n", stream);
+    return 0;
+}
+
+/* ---- the summary ---- */
+
+static void print_figure(struct text *text, const char *words, size_t number)
+{
+    text_add(text, words);
+    for (size_t tens = 1000000000; tens > number && tens > 1; tens /= 10)
+        text_add(text, " ");
+    text_add_number(text, number);
+    text_add(text, "\n");
+}
+
+EXPORT void hakmem_malloc_stats(void)
+{
+    struct census census;
+    heap_count(&census);
+    struct hakmem_mallinfo2 info = mallinfo_of(&census);
+    char lines[1024];
+    struct text text;
+    text_init(&text, lines, sizeof lines);
+    print_figure(&text, "Arena 0:\nsystem bytes     = ", info.arena);
+    print_figure(&text, "in use bytes     = ", info.uordblks);
+    print_figure(&text, "Total (incl. mmap):\nsystem bytes     = ", census.mapped);
+    print_figure(&text, "in use bytes     = ", census.program);
+    print_figure(&text, "mmap regions     = ", info.hblks);
+    print_figure(&text, "mmap bytes       = ", info.hblkhd);
+    print_figure(&text, "hakmem:\nthread caches    = ", census.cached);
+    print_figure(&text, "transfer caches  = ", census.waiting);
+    print_figure(&text, "free in slabs    = ", census.free_in_slabs);
+    print_figure(&text, "retained         = ", census.retained);
+    print_figure(&text, "kept mappings    = ", census.kept);
+    print_figure(&text, "metadata         = ", census.metadata + census.map);
+    print_figure(&text, "max system bytes = ", os_mapped_most());
+    os_print_error(text.start, text.used);
+}
+
+/* ---- parameters ---- */
+
+enum { /* glibc's numbers */
+       SET_MXFAST = 1,
+       SET_TRIM_THRESHOLD = -1,
+       SET_TOP_PAD = -2,
+       SET_MMAP_THRESHOLD = -3,
+       SET_MMAP_MAX = -4,
+       SET_CHECK_ACTION = -5,
+       SET_PERTURB = -6,
+       SET_ARENA_TEST = -7,
+       SET_ARENA_MAX = -8,
+};
+
+/* The most that glibc takes. */
+#define MXFAST_MOST (80 * (int)sizeof(size_t) / 4)
+#define MMAP_THRESHOLD_MOST (32 << 20)
+
+#define CHECK_ABORTS 2 /* the bit of M_CHECK_ACTION that ends the program */
+
+/* Memory that nobody touches for a while goes back too, unless nothing shall. */
+static void set_trim_threshold(int value)
+{
+    static size_t usual_least, usual_most; /* as the first call found them */
+    if (usual_most == 0) {
+        usual_least = policy.retain_least;
+        usual_most = policy.retain_most;
+    }
+    store_relaxed(&policy.retain_least, value < 0 ? RETAIN_FOREVER : usual_least);
+    store_relaxed(&policy.retain_most, value < 0 ? RETAIN_FOREVER : usual_most);
+    store_relaxed(&policy.retain_slices,
+                  value < 0 ? SIZE_MAX : ((size_t)value + SLICE - 1) / SLICE);
+    upkeep_anew();
+}
+
+static void set_mmap_max(int value)
+{
+    static size_t usual; /* as M_MMAP_MAX 0 found it */
+    if (usual == 0)
+        usual = policy.big_cache_bytes;
+    store_relaxed(&policy.big_cache_bytes, value == 0 ? SIZE_MAX : usual);
+    upkeep_anew();
+}
+
+EXPORT int hakmem_mallopt(int parameter, int value)
+{
+    switch (parameter) {
+    case SET_TRIM_THRESHOLD:
+        set_trim_threshold(value);
+        return 1;
+    case SET_MMAP_MAX:
+        if (value < 0)
+            return 0;
+        set_mmap_max(value);
+        return 1;
+    case SET_ARENA_MAX:
+        if (value <= 0)
+            return 0;
+        shards_limit((unsigned)value);
+        return 1;
+    case SET_MXFAST:
+        return value >= 0 && value <= MXFAST_MOST;
+    case SET_MMAP_THRESHOLD:
+        return value >= 0 && value <= MMAP_THRESHOLD_MOST;
+    case SET_TOP_PAD:
+        return value >= 0;
+    case SET_ARENA_TEST:
+        return value > 0;
+    case SET_CHECK_ACTION:
+        return (value & CHECK_ABORTS) != 0;
+    case SET_PERTURB:
+        return value == 0;
+    default:
+        return 0;
+    }
+}
+
+/* The names that programs call. */
+#ifdef HAKMEM_OVERRIDE
+#define ALIAS(name) __attribute__((alias(#name), copy(name), visibility("default")))
+int malloc_trim(size_t pad) ALIAS(hakmem_malloc_trim);
+struct hakmem_mallinfo2 mallinfo2(void) ALIAS(hakmem_mallinfo2);
+struct hakmem_mallinfo mallinfo(void) ALIAS(hakmem_mallinfo);
+int malloc_info(int options, FILE *stream) ALIAS(hakmem_malloc_info);
+void malloc_stats(void) ALIAS(hakmem_malloc_stats);
+int mallopt(int parameter, int value) ALIAS(hakmem_mallopt);
+struct hakmem_mallinfo __libc_mallinfo(void) ALIAS(hakmem_mallinfo);
+int __libc_mallopt(int parameter, int value) ALIAS(hakmem_mallopt);
+
+/* And malloc with them. */
+static void *(*const whole_family)(size_t) __attribute__((used)) = hakmem_malloc;
+#endif

@@ -1,0 +1,10 @@
+/* What the public functions about the heap as a whole share. */
+#ifndef HAKMEM_API_HEAP_H
+#define HAKMEM_API_HEAP_H
+
+#include "watch/census.h"
+
+/* What all memory is used for now. The caller holds no lock. */
+void heap_count(struct census *census);
+
+#endif

@@ -1,0 +1,42 @@
+/* What the allocator has done, in numbers that only grow: lower floors add, upper ones read.
+ * What was freed is also the allocation clock: it tells how long something has lain unused by what
+ * the program did meanwhile, where no timer runs. All in bytes, all atomic. */
+#ifndef HAKMEM_BASE_COUNTERS_H
+#define HAKMEM_BASE_COUNTERS_H
+
+#include "base/atomic.h"
+#include "base/defs.h"
+
+struct purge_counters {
+    size_t purged;    /* given back to the kernel */
+    size_t refaulted; /* taken again since */
+};
+
+struct counters {
+    size_t freed __attribute__((aligned(CACHE_LINE))); /* left the threads' stacks */
+    size_t freed_slices; /* slices given back; written under the superslabs' lock */
+    size_t freed_huge;   /* huge blocks; written under the big-block cache's lock */
+    struct purge_counters pages __attribute__((aligned(CACHE_LINE))); /* inside slabs in use */
+    struct purge_counters slices;                                     /* slices and superslabs */
+    struct purge_counters huge;                                       /* mappings of huge blocks */
+};
+
+extern struct counters counters HIDDEN;
+
+static inline size_t clock_now(void)
+{
+    return load_relaxed(&counters.freed) + load_relaxed(&counters.freed_slices) +
+           load_relaxed(&counters.freed_huge);
+}
+
+static inline void clock_advance(size_t bytes) { add_relaxed(&counters.freed, bytes); }
+
+/* What was given back and is not yet taken again is owed; `bytes` are taken. */
+static inline void count_refault(struct purge_counters *c, size_t bytes)
+{
+    size_t owed = load_relaxed(&c->purged) - load_relaxed(&c->refaulted);
+    if (owed != 0)
+        add_relaxed(&c->refaulted, bytes < owed ? bytes : owed);
+}
+
+#endif

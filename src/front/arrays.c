@@ -1,0 +1,90 @@
+#include "front/arrays.h"
+
+#include "back/meta.h"
+
+#define ARRAY_LEAST 10
+
+static_assert(CLASS_FIRST_WORDS * sizeof(void *) <= CHUNK, "the first arrays are in one chunk");
+
+static_assert(((size_t)ARRAY_LEAST << (ARRAY_KINDS - 1)) * sizeof(void *) <= CHUNK,
+              "each array is in one chunk");
+
+static unsigned kind_of(size_t words)
+{
+    unsigned kind = 0;
+    while ((size_t)ARRAY_LEAST << kind < words)
+        kind++;
+    return kind;
+}
+
+size_t array_words(size_t words) { return (size_t)ARRAY_LEAST << kind_of(words); }
+
+static bool chunk_add(struct cache *cache)
+{
+    if (cache->chunk_count == CHUNKS_MOST)
+        return false;
+    char *chunk = meta_take_pages(CHUNK);
+    if (chunk == NULL)
+        return false;
+    cache->chunks[cache->chunk_count++] = chunk;
+    return true;
+}
+
+/* Goes on in the chunk of this number. */
+static void chunk_begin(struct cache *cache, unsigned number)
+{
+    cache->chunk = number;
+    cache->bump = cache->chunks[number];
+    cache->end = cache->bump + CHUNK;
+}
+
+bool arrays_start(struct cache *cache)
+{
+    cache->chunk_count = 0;
+    return chunk_add(cache);
+}
+
+void **arrays_reset(struct cache *cache)
+{
+    for (unsigned i = 0; i < ARRAY_KINDS; i++)
+        cache->spare[i] = NULL;
+    chunk_begin(cache, 0);
+    void **first = (void **)cache->bump;
+    cache->bump += CLASS_FIRST_WORDS * sizeof(void *);
+    return first;
+}
+
+void **array_take(struct cache *cache, size_t words)
+{
+    unsigned kind = kind_of(words);
+    if (kind >= ARRAY_KINDS)
+        return NULL;
+    void **array = cache->spare[kind];
+    if (array != NULL) {
+        cache->spare[kind] = *array;
+        return array;
+    }
+    size_t bytes = words * sizeof(void *);
+    if ((size_t)(cache->end - cache->bump) < bytes) {
+        if (cache->chunk + 1 == cache->chunk_count && !chunk_add(cache))
+            return NULL;
+        chunk_begin(cache, cache->chunk + 1);
+    }
+    array = (void **)cache->bump;
+    cache->bump += bytes;
+    return array;
+}
+
+void array_give(struct cache *cache, void **array, size_t words)
+{
+    unsigned kind = kind_of(words);
+    *array = cache->spare[kind];
+    cache->spare[kind] = array;
+}
+
+void arrays_purge(struct cache *cache)
+{
+    /* Pages may be larger, and others' data in them. */
+    for (unsigned i = 0; i < cache->chunk_count && CHUNK % os_page == 0; i++)
+        os_purge(cache->chunks[i], CHUNK);
+}

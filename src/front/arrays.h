@@ -1,0 +1,23 @@
+/* The arrays of a cache's stacks, in chunks of its own. The caller holds the cache's lock. */
+#ifndef HAKMEM_FRONT_ARRAYS_H
+#define HAKMEM_FRONT_ARRAYS_H
+
+#include "front/cache.h"
+
+/* The first chunk of a new cache; false without memory. */
+bool arrays_start(struct cache *cache);
+
+/* Forgets all arrays; the result is room for the first arrays of all classes. */
+void **arrays_reset(struct cache *cache);
+
+/* Arrays have 10 * 2^n words; this is the next such number. */
+size_t array_words(size_t words);
+
+/* An array of so many words; null without memory, or beyond the largest. And back. */
+void **array_take(struct cache *cache, size_t words);
+void array_give(struct cache *cache, void **array, size_t words);
+
+/* Gives the chunks' pages back to the kernel; the arrays then hold zeroes. */
+void arrays_purge(struct cache *cache);
+
+#endif

@@ -1,0 +1,27 @@
+#include "front/closer.h"
+
+#include "front/roster.h"
+
+bool caches_closed;
+
+void caches_close(bool closed)
+{
+    __atomic_store_n(&caches_closed, closed, __ATOMIC_SEQ_CST);
+    if (!closed)
+        return; /* each owner finds its cache again at its next call */
+    for (struct cache *cache = caches_every(); cache != NULL; cache = cache->every) {
+        lock_take(cache->door);
+        if (roster_ownership(cache) == CACHE_LIVING && cache->mine != NULL)
+            store_relaxed(cache->mine, &cache_none);
+        lock_release(cache->door);
+    }
+    os_barrier_everywhere();
+}
+
+struct finding cache_shut(struct cache *cache)
+{
+    if (cache->shut)
+        return (struct finding){MISUSE_NONE, NULL};
+    cache->shut = true;
+    return cache_empty(cache);
+}

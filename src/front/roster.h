@@ -1,0 +1,43 @@
+/* The roster: all caches that ever were, and whose they are. Caches are never given back, so
+ * anybody may look at one at any time.
+ *
+ * A fork's child has the caches of its parent's other threads too, with what they held. They are
+ * orphans: told by the generation of the process in which they got their owner, so that a child
+ * that calls exec or _exit need not touch them. Thread safe. */
+#ifndef HAKMEM_FRONT_ROSTER_H
+#define HAKMEM_FRONT_ROSTER_H
+
+#include "front/cache.h"
+
+enum ownership { CACHE_UNUSED, CACHE_LIVING, CACHE_ORPHAN };
+
+/* Of a cache; another thread's may change at any moment. */
+enum ownership roster_ownership(const struct cache *cache);
+
+/* An unused cache, from now on the calling thread's; null when there is none. */
+struct cache *roster_take(void);
+
+/* Enters a new one, the calling thread's, and gives it its door; false without memory. */
+bool roster_enter(struct cache *cache);
+
+/* The cache is empty, and nobody's any more. */
+void roster_leave(struct cache *cache);
+
+/* Whether there may be orphans; and one of them, from now on the calling thread's to empty. */
+extern bool roster_has_orphans HIDDEN; /* atomic */
+struct cache *roster_adopt(void);
+
+/* Caches of living threads. */
+size_t caches_living(void);
+size_t *caches_count(void); /* where it is kept, for the census */
+
+/* All caches, from the newest on by `every`. */
+struct cache *caches_every(void);
+
+/* Holds the roster, and every cache's door, so that nobody is in the middle of anything in a stack,
+ * a transfer cache or a shard; and lets them go. In a fork's child: `mine` goes on. */
+void roster_lock(void);
+void roster_unlock(void);
+void roster_unlock_child(struct cache *mine);
+
+#endif

@@ -1,0 +1,38 @@
+/* One class's stack as the door and the thief see it, with the cache's lock: its blocks lie in the
+ * slots above the floor up to the top. */
+#ifndef HAKMEM_FRONT_STACK_H
+#define HAKMEM_FRONT_STACK_H
+
+#include "front/cache.h"
+
+/* On top of a stack that is empty, at its bottom, and where a thief has cut it. */
+static inline void *stack_mark(void) { return window_base; }
+
+static inline void **stack_floor(const struct bin *bin, const struct depot *depot)
+{
+    return bin->base + depot->floor;
+}
+
+/* A thread that was stopped while it found its stack empty leaves the top below the floor. */
+static inline size_t stack_used(const struct bin *bin, const struct depot *depot)
+{
+    void **top = load_relaxed(&bin->top);
+    void **floor = stack_floor(bin, depot);
+    return top > floor ? (size_t)(top - floor) : 0;
+}
+
+static inline void stack_set_top(struct bin *bin, void **top)
+{
+    store_relaxed(&bin->top, top);
+    store_relaxed(&bin->topmost, *top);
+}
+
+/* Free may push up to the capacity without the door. Not on blocks outside the window: what it
+ * compares with must be inside. */
+static inline void stack_open(struct bin *bin, const struct depot *depot)
+{
+    void **limit = unlikely(load_relaxed(&window_left)) ? NULL : bin->base + depot->capacity;
+    store_relaxed(&bin->limit, limit);
+}
+
+#endif

@@ -1,0 +1,155 @@
+/* The thief holds the cache's lock, so the owner is outside the door, or before it. It closes all
+ * stacks and takes the cache from the owner, whose next call enters the door and waits there. A
+ * barrier on every processor that runs a thread of this process (os_barrier_everywhere) makes sure:
+ * from then on the owner is in the middle of one call at most.
+ *
+ * In each stack the thief puts the mark in the place of the topmost block, in its slot and beside
+ * the top. After another barrier it looks whether the mark is still beside the top, and after one
+ * more whether the top is where it was and the mark in its slot. Then the owner has not seen the
+ * block and never will: malloc lowers the top before it looks, so had it looked at either place,
+ * the lower top would be seen now; if it looks later it sees the mark and enters the door. All
+ * blocks up to there are the thief's, and the slot with the mark is the stack's floor. Else the
+ * block is put back, where the mark still is; beside the top the mark stays, and the door looks
+ * into the slot.
+ *
+ * If that succeeds for all stacks the cache goes to sleep. A free that the owner was in the middle
+ * of may still store its block above a floor; cache_wake finds it. */
+#include "front/theft.h"
+
+#include "back/meta.h"
+#include "base/counters.h"
+#include "front/arrays.h"
+#include "front/closer.h"
+#include "front/roster.h"
+#include "front/stack.h"
+#include "heap/shard.h"
+
+struct marked {
+    void **top;  /* where the mark is; null where the owner was at work */
+    void *block; /* what it replaces; null in an empty stack */
+};
+
+static bool exchange(void **place, void *old, void *new)
+{
+    return __atomic_compare_exchange_n(place, &old, new, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED);
+}
+
+static struct marked stack_mark_top(struct bin *bin, struct depot *depot)
+{
+    const struct marked busy = {NULL, NULL};
+    void **top = load_acquire(&bin->top);
+    void **floor = stack_floor(bin, depot);
+    void *topmost = load_relaxed(&bin->topmost);
+    if (top == floor && topmost == stack_mark() && !depot->doubted)
+        return (struct marked){top, NULL};
+    if (top <= floor || load_relaxed(top) != topmost || topmost == stack_mark())
+        return busy;
+    if (!exchange(top, topmost, stack_mark()))
+        return busy;
+    if (!exchange(&bin->topmost, topmost, stack_mark())) {
+        exchange(top, stack_mark(), topmost);
+        depot->doubted = true; /* the owner may have seen the mark in the slot */
+        return busy;
+    }
+    return (struct marked){top, topmost};
+}
+
+/* Fewer than a barrier between each of the steps, or another order of the looks, and a block could
+ * be the owner's and the thief's: tests/models/thief has the cases. */
+static void stacks_mark(struct cache *cache, struct marked *marked)
+{
+    bool sure = os_barrier_everywhere();
+    for (unsigned cls = 0; cls < CLASSES; cls++)
+        marked[cls] = sure ? stack_mark_top(&cache->bins[BIN_FIRST + cls], &cache->depots[cls])
+                           : (struct marked){NULL, NULL};
+    bool ours[CLASSES];
+    sure = sure && os_barrier_everywhere();
+    for (unsigned cls = 0; cls < CLASSES; cls++)
+        ours[cls] = load_relaxed(&cache->bins[BIN_FIRST + cls].topmost) == stack_mark();
+    sure = sure && os_barrier_everywhere();
+    for (unsigned cls = 0; cls < CLASSES; cls++) {
+        struct marked *m = &marked[cls];
+        if (m->top == NULL || (sure && ours[cls] && load_relaxed(m->top) == stack_mark() &&
+                               load_acquire(&cache->bins[BIN_FIRST + cls].top) == m->top))
+            continue;
+        if (m->block != NULL) {
+            exchange(m->top, stack_mark(), m->block);
+            cache->depots[cls].doubted = true;
+        }
+        m->top = NULL;
+    }
+}
+
+/* Frees what was marked; the slots above keep what the owner may add. */
+static void stack_rob(struct bin *bin, struct depot *depot, struct marked m, unsigned cls,
+                      struct theft *theft)
+{
+    void **lowest = stack_floor(bin, depot) + 1;
+    size_t below = (size_t)(m.top - lowest);
+    struct finding found = shards_put(lowest, below);
+    if (found.what == MISUSE_NONE)
+        found = shards_put(&m.block, 1);
+    else
+        shards_put(&m.block, 1);
+    if (theft->found.what == MISUSE_NONE)
+        theft->found = found;
+    depot->floor = (uint32_t)(m.top - bin->base);
+    theft->bytes += (below + 1) * size_classes[cls].size;
+}
+
+static void cache_rob(struct cache *cache, struct theft *theft)
+{
+    struct marked marked[CLASSES];
+    for (unsigned i = BIN_FIRST; i < BINS; i++)
+        store_relaxed(&cache->bins[i].limit, NULL);
+    store_relaxed(cache->mine, &cache_none);
+    stacks_mark(cache, marked);
+    bool sleeps = true;
+    for (unsigned cls = 0; cls < CLASSES; cls++) {
+        sleeps = sleeps && marked[cls].top != NULL;
+        if (marked[cls].top != NULL && marked[cls].block != NULL)
+            stack_rob(&cache->bins[BIN_FIRST + cls], &cache->depots[cls], marked[cls], cls, theft);
+    }
+    if (sleeps) {
+        cache->asleep = true;
+        arrays_purge(cache);
+        return;
+    }
+    for (unsigned cls = 0; cls < CLASSES; cls++)
+        stack_open(&cache->bins[BIN_FIRST + cls], &cache->depots[cls]);
+    if (!__atomic_load_n(&caches_closed, __ATOMIC_SEQ_CST))
+        store_relaxed(cache->mine, cache);
+}
+
+static void cache_visit(struct cache *cache, bool all, struct theft *theft)
+{
+    size_t activity = load_relaxed(&cache->refills) + load_relaxed(&cache->flushes);
+    enum ownership whose = roster_ownership(cache);
+    if (whose == CACHE_ORPHAN)
+        return;
+    if (whose == CACHE_UNUSED) {
+        if (cache->seen != SIZE_MAX) /* nobody's since the last visit */
+            arrays_purge(cache);
+        cache->seen = SIZE_MAX;
+    } else if (!all && activity != cache->seen) {
+        cache->seen = activity;
+        theft->busy++;
+    } else if (!cache->asleep && cache->mine != NULL) {
+        cache_rob(cache, theft);
+    }
+}
+
+struct theft caches_steal(bool all)
+{
+    struct theft theft = {0, 0, {MISUSE_NONE, NULL}};
+    if (!os_barrier_everywhere())
+        return theft; /* each stack keeps what its capacity allows */
+    for (struct cache *cache = caches_every(); cache != NULL; cache = cache->every) {
+        if (cache == load_relaxed(&cache_mine) || !lock_try(cache->door))
+            continue;
+        cache_visit(cache, all, &theft);
+        lock_release(cache->door);
+    }
+    clock_advance(theft.bytes);
+    return theft;
+}

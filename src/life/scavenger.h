@@ -1,0 +1,34 @@
+/* The scavenger: a thread of our own that gives memory back while the program's threads sleep.
+ * There is none in a process of one thread, none where the option `scavenger` is off, and none in a
+ * fork's child until that has threads. It blocks all signals and holds no lock of the program's. */
+#ifndef HAKMEM_LIFE_SCAVENGER_H
+#define HAKMEM_LIFE_SCAVENGER_H
+
+#include "base/atomic.h"
+#include "base/defs.h"
+
+/* Set while it waits for work. */
+extern bool scavenger_dozes HIDDEN; /* atomic */
+
+/* There is work for it, if it is there; called from anywhere. */
+void scavenger_wake(void);
+
+/* There may be: starts it where it may. Called from malloc alone. */
+void scavenger_want(void);
+
+/* For malloc's door, after so many refills of the calling thread's stacks: what it takes may be
+ * left lying in them. */
+FAST void scavenger_note(size_t refills)
+{
+    if (unlikely(load_relaxed(&scavenger_dozes)) || unlikely(refills % 64 == 63))
+        scavenger_want();
+}
+
+/* The last thread that used the heap ends: so does the scavenger, since libc ends a process whose
+ * last thread ends. */
+void scavenger_end(void);
+
+/* In a fork's child the thread is gone. */
+void scavenger_fork_child(void);
+
+#endif

@@ -1,0 +1,223 @@
+#include "life/upkeep.h"
+
+#include "back/large.h"
+#include "back/superslab.h"
+#include "base/policy.h"
+#include "front/closer.h"
+#include "front/theft.h"
+#include "heap/shard.h"
+#include "heap/transfer.h"
+#include "life/life.h"
+#include "life/scavenger.h"
+#include "os/os.h"
+#include "policy/retention.h"
+#include "watch/report.h"
+
+/* The door looks in so many times in a span, and pays back as much as was freed meanwhile at most
+ * twice over: by small steps, and without end where a program only frees. */
+#define STEPS 8
+#define STEP_MOST (64 * MiB)
+
+/* A program that frees little has its spans ended by the time of day. */
+#define SPAN_MILLISECONDS 1000
+
+#define STEP_SLABS 128
+#define LARGE_STEP (8 * MiB)
+
+/* How far what is kept may pass a cap: less than any huge block. */
+#define BEYOND_CAP MiB
+
+/* One kind of free memory. */
+struct kind {
+    struct retention retention;
+    size_t next; /* the allocation clock when the span ends */
+    size_t late; /* the time of day when it ends at the latest */
+    size_t debt; /* found idle and not yet given back, in the kind's own unit */
+};
+
+static struct lock upkeep_lock
+    FORK_PAGE;                          /* held while anything goes back, so that no fork is then */
+static struct kind pages, slices, huge; /* lock: upkeep */
+static size_t last_tick;                /* the allocation clock at the last; lock: upkeep */
+size_t upkeep_due;
+
+static void span_begin(struct kind *kind, struct purge_counters *now)
+{
+    struct purge_counters seen = {load_relaxed(&now->purged), load_relaxed(&now->refaulted)};
+    retention_step(&kind->retention, seen, policy.retain_least, policy.retain_most);
+    kind->next = clock_now() + kind->retention.span;
+    kind->late = os_milliseconds() + SPAN_MILLISECONDS;
+}
+
+static bool forever(void) { return load_relaxed(&policy.retain_least) >= RETAIN_FOREVER; }
+
+static bool ended(const struct kind *kind)
+{
+    return !forever() &&
+           ((ptrdiff_t)(clock_now() - kind->next) >= 0 || os_milliseconds() > kind->late);
+}
+
+static size_t larger(size_t a, size_t b) { return a > b ? a : b; }
+
+static size_t smaller(size_t a, size_t b) { return a < b ? a : b; }
+
+static size_t excess(size_t have, size_t most) { return have > most ? have - most : 0; }
+
+static void pages_span_ends(void) { span_begin(&pages, &counters.pages); }
+
+static void slices_span_ends(void)
+{
+    slices.debt = slices_idle();
+    span_begin(&slices, &counters.slices);
+}
+
+static void huge_span_ends(void)
+{
+    huge.debt = large_idle();
+    span_begin(&huge, &counters.huge);
+}
+
+/* Gives back what is beyond the caps, and up to `most` bytes of what is owed; whether anything is
+ * left. */
+static bool pay(size_t most)
+{
+    size_t part = larger(smaller(slices.debt, most / SLICE),
+                         excess(slices_retained(), load_relaxed(&policy.retain_slices)));
+    if (part > 0) {
+        slices_purge(part);
+        slices.debt = excess(slices.debt, part);
+    }
+    part = larger(smaller(huge.debt, most),
+                  excess(large_kept(), load_relaxed(&policy.big_cache_bytes)));
+    if (part > 0) {
+        large_purge(part);
+        huge.debt = excess(huge.debt, part);
+    }
+    return slices.debt > 0 || huge.debt > 0;
+}
+
+/* Bytes that may be freed before a cap is passed. */
+static size_t headroom(void)
+{
+    size_t slices_left = excess(load_relaxed(&policy.retain_slices), slices_retained());
+    size_t huge_left = excess(load_relaxed(&policy.big_cache_bytes), large_kept());
+    return smaller(smaller(slices_left, STEP_MOST / SLICE) * SLICE, huge_left);
+}
+
+/* The shortest span of a kind of which there is any. */
+static size_t shortest_span(void)
+{
+    size_t span = policy.retain_most;
+    if (shards_sparse())
+        span = smaller(span, pages.retention.span);
+    if (slices_retained() > 0)
+        span = smaller(span, slices.retention.span);
+    if (large_kept() > 0)
+        span = smaller(span, huge.retention.span);
+    return larger(smaller(span, policy.retain_most), policy.retain_least);
+}
+
+COLD void upkeep(void)
+{
+    if (fork_holds_locks || !lock_try(&upkeep_lock))
+        return;
+    struct finding found = {MISUSE_NONE, NULL};
+    if (ended(&pages)) {
+        pages_span_ends();
+        found = transfers_decay(false);
+    }
+    if (ended(&slices))
+        slices_span_ends();
+    if (ended(&huge))
+        huge_span_ends();
+    size_t slabs = STEP_SLABS;
+    shards_purge(clock_now() - pages.retention.span, &slabs);
+    superslab_make_huge();
+    size_t step = smaller(shortest_span() / STEPS, STEP_MOST);
+    pay(larger(2 * step, LARGE_STEP));
+    store_relaxed(&upkeep_due, clock_now() + smaller(step, larger(headroom(), BEYOND_CAP)));
+    lock_release(&upkeep_lock);
+    report_late(found);
+    scavenger_wake();
+}
+
+void upkeep_anew(void)
+{
+    lock_take(&upkeep_lock);
+    pages.retention.span = slices.retention.span = huge.retention.span = 0;
+    pages_span_ends();
+    slices_span_ends();
+    huge_span_ends();
+    slices.debt = huge.debt = 0;
+    pay(0);
+    store_relaxed(&upkeep_due, clock_now());
+    lock_release(&upkeep_lock);
+}
+
+bool upkeep_by_time(void)
+{
+    if (forever())
+        return false;
+    lock_take(&upkeep_lock);
+    struct finding found = transfers_decay(false);
+    struct theft theft = caches_steal(false);
+    size_t before = last_tick;
+    bool moved = last_tick != clock_now();
+    last_tick = clock_now();
+    /* While the program works its spans end by the allocation clock, and not more often. */
+    if (!moved || ended(&pages))
+        pages_span_ends();
+    if (!moved || ended(&slices))
+        slices_span_ends();
+    if (!moved || ended(&huge))
+        huge_span_ends();
+    lock_release(&upkeep_lock);
+    report_late(found);
+    report_late(theft.found);
+
+    /* In steps, so that a fork need not wait long. */
+    size_t purged = 0;
+    for (bool more = true; more;) {
+        size_t slabs = STEP_SLABS;
+        lock_take(&upkeep_lock);
+        purged += shards_purge(before, &slabs);
+        more = pay(LARGE_STEP) || slabs == 0;
+        lock_release(&upkeep_lock);
+    }
+    return moved || purged > 0 || theft.busy > 0 || theft.bytes > 0 || slices_retained() > 0 ||
+           large_kept() > 0;
+}
+
+size_t upkeep_all(size_t pad)
+{
+    struct cache *mine = thread_cache();
+    if (mine != NULL)
+        report_late(cache_empty(mine));
+    lock_take(&upkeep_lock);
+    struct theft theft = caches_steal(true);
+    struct finding found = transfers_decay(true);
+    size_t slabs = SIZE_MAX;
+    size_t bytes = shards_purge(clock_now(), &slabs);
+    bytes += pad < SLICE ? superslabs_release()
+                         : slices_purge(excess(slices_retained(), pad / SLICE)) * SLICE;
+    bytes += large_purge(SIZE_MAX);
+    slices.debt = huge.debt = 0;
+    lock_release(&upkeep_lock);
+    report_late(theft.found);
+    report_late(found);
+    return bytes;
+}
+
+bool upkeep_check_frees(bool on)
+{
+    thread_cache(); /* the process's start */
+    bool before = load_relaxed(&caches_closed);
+    caches_close(on);
+    /* What lies in a stack counts as taken: freed again, it would not be seen. */
+    if (on && !before)
+        upkeep_all(0);
+    return before;
+}
+
+void upkeep_fork_lock(void) { lock_take(&upkeep_lock); }
+void upkeep_fork_unlock(void) { lock_release(&upkeep_lock); }

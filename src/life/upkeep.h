@@ -1,0 +1,50 @@
+/* Giving memory back. What is free keeps its pages for as long as the program seems to want them
+ * again soon; what lies idle for longer goes back to the kernel, in small steps:
+ *
+ *   - pages inside slabs in use, free slices and superslabs, kept mappings of huge blocks,
+ *   - blocks in the transfer caches and in the stacks of threads that sleep, to their slabs first.
+ *
+ * In a process of one thread the door does it, by the allocation clock: by the time that the last
+ * free returns, what is to go back is gone. Where there are threads a scavenger, a thread of our
+ * own, does the same by the time of day too (scavenger.h). */
+#ifndef HAKMEM_LIFE_UPKEEP_H
+#define HAKMEM_LIFE_UPKEEP_H
+
+#include "base/counters.h"
+#include "base/defs.h"
+
+/* The allocation clock at which the door has something to do again. */
+extern size_t upkeep_due HIDDEN; /* atomic */
+
+void upkeep(void);
+
+/* For the door, without locks, after blocks were freed. */
+FAST void upkeep_when_due(void)
+{
+    if (unlikely((ptrdiff_t)(clock_now() - load_relaxed(&upkeep_due)) >= 0))
+        upkeep();
+}
+
+/* For who has changed the policy: gives back at once what is beyond its caps, and learns spans from
+ * the start. */
+void upkeep_anew(void);
+
+/* As policy.retain_least: what is free stays, within the caps, until it is asked for. */
+#define RETAIN_FOREVER ((size_t)1 << 50)
+
+/* Upkeep by time: what lay idle since the last call goes back. Whether there was anything to do,
+ * or may be soon. */
+bool upkeep_by_time(void);
+
+/* Gives back all that can be, now, from other threads' stacks too, but for `pad` bytes of free
+ * slices; returns bytes that may have been in memory. */
+size_t upkeep_all(size_t pad);
+
+/* Whether every free is checked at once from now on: all caches are closed and emptied, or opened
+ * again. Returns how it was. */
+bool upkeep_check_frees(bool on);
+
+void upkeep_fork_lock(void);
+void upkeep_fork_unlock(void);
+
+#endif

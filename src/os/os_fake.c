@@ -1,0 +1,444 @@
+/* os_linux.c with other functions in the place of its system calls. */
+#define _GNU_SOURCE
+#include "os/os_fake.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/auxv.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/atomic.h"
+#include "base/text.h"
+
+#ifndef PR_SET_VMA
+#define PR_SET_VMA 0x53564d41
+#endif
+
+#define MAYBE_UNUSED __attribute__((unused)) /* the layer need not make every call */
+
+struct os_fake os_fake;
+
+const char *const fake_names[FAKE_ANY + 1] = {
+#define FAKE_NAME(name, error) #name,
+    FAKE_CALLS(FAKE_NAME)
+#undef FAKE_NAME
+        "any",
+};
+
+static const int usual_errors[FAKE_ANY] = {
+#define FAKE_ERROR(name, error) error,
+    FAKE_CALLS(FAKE_ERROR)
+#undef FAKE_ERROR
+};
+
+static _Noreturn void wrong(const char *call, const char *what, const void *start, size_t length)
+{
+    char line[256];
+    struct text text;
+    text_init(&text, line, sizeof line);
+    text_add(&text, "os_fake: ");
+    text_add(&text, call);
+    text_add(&text, " of ");
+    text_add_number(&text, length);
+    text_add(&text, " bytes at ");
+    text_add_hex(&text, (uintptr_t)start);
+    text_add(&text, ": ");
+    text_add(&text, what);
+    text_add(&text, "\n");
+    if (write(STDERR_FILENO, text.start, text.used) < 0)
+        _exit(99);
+    abort();
+}
+
+/* ---- what is refused ---- */
+
+__attribute__((noinline)) void fake_refuses(enum fake_call call, int error)
+{
+    (void)call;
+    add_relaxed(&os_fake.failed, (size_t)1);
+    errno = error;
+}
+
+static bool refused(enum fake_call call)
+{
+    size_t number = add_relaxed(&os_fake.calls[call], (size_t)1);
+    size_t any = add_relaxed(&os_fake.calls[FAKE_ANY], (size_t)1);
+    if (os_fake.refused >> call & 1) {
+        fake_refuses(call, os_fake.refused_error);
+        return true;
+    }
+    if (os_fake.fails == FAKE_ANY)
+        number = any;
+    else if (os_fake.fails != call)
+        return false;
+    if (number < os_fake.first || number > os_fake.last)
+        return false;
+    fake_refuses(call, os_fake.error != 0 ? os_fake.error : usual_errors[call]);
+    return true;
+}
+
+/* ---- what is mapped ---- */
+
+#define RANGES_MOST 16384
+
+struct range {
+    uintptr_t start, end;
+};
+
+/* Sorted, apart from each other. */
+struct ranges {
+    size_t count;
+    struct range list[RANGES_MOST];
+};
+
+/* Not a lock of the layer's, which a thread that forks passes. */
+static pthread_mutex_t ranges_lock = PTHREAD_MUTEX_INITIALIZER;
+static struct ranges mapped, writable; /* lock: ranges */
+
+static void ranges_hold(void) { pthread_mutex_lock(&ranges_lock); }
+static void ranges_release(void) { pthread_mutex_unlock(&ranges_lock); }
+
+/* Before the allocator's own handlers are registered: so it is held inside of all its locks. */
+__attribute__((constructor)) static void ranges_survive_fork(void)
+{
+    pthread_atfork(ranges_hold, ranges_release, ranges_release);
+}
+
+/* The first range that ends behind `address`. */
+static size_t range_at(const struct ranges *r, uintptr_t address)
+{
+    size_t low = 0;
+    size_t high = r->count;
+    while (low < high) {
+        size_t middle = (low + high) / 2;
+        if (r->list[middle].end <= address)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+static void range_replace(struct ranges *r, size_t at, size_t old, const struct range *by, size_t n)
+{
+    if (r->count - old + n > RANGES_MOST)
+        wrong("mmap", "more mappings than this table holds", NULL, 0);
+    memmove(&r->list[at + n], &r->list[at + old], (r->count - at - old) * sizeof *by);
+    memcpy(&r->list[at], by, n * sizeof *by);
+    r->count = r->count - old + n;
+}
+
+/* Bytes of [start, end) that are in no range yet, or that were in one. */
+static size_t range_remove(struct ranges *r, uintptr_t start, uintptr_t end)
+{
+    size_t at = range_at(r, start);
+    size_t old = 0;
+    size_t n = 0;
+    size_t bytes = 0;
+    struct range rest[2];
+    while (at + old < r->count && r->list[at + old].start < end) {
+        struct range one = r->list[at + old++];
+        uintptr_t from = one.start > start ? one.start : start;
+        uintptr_t to = one.end < end ? one.end : end;
+        bytes += to - from;
+        if (one.start < start)
+            rest[n++] = (struct range){one.start, start};
+        if (one.end > end)
+            rest[n++] = (struct range){end, one.end};
+    }
+    if (old > 0)
+        range_replace(r, at, old, rest, n);
+    return bytes;
+}
+
+static size_t range_add(struct ranges *r, uintptr_t start, uintptr_t end)
+{
+    size_t known = range_remove(r, start, end);
+    size_t at = range_at(r, start);
+    struct range all = {start, end};
+    size_t old = 0;
+    if (at > 0 && r->list[at - 1].end == start)
+        all.start = r->list[--at].start, old++;
+    if (at + old < r->count && r->list[at + old].start == end)
+        all.end = r->list[at + old++].end;
+    range_replace(r, at, old, &all, 1);
+    return end - start - known;
+}
+
+static size_t range_bytes(const struct ranges *r, uintptr_t start, uintptr_t end)
+{
+    size_t bytes = 0;
+    for (size_t at = range_at(r, start); at < r->count && r->list[at].start < end; at++) {
+        uintptr_t from = r->list[at].start > start ? r->list[at].start : start;
+        uintptr_t to = r->list[at].end < end ? r->list[at].end : end;
+        bytes += to - from;
+    }
+    return bytes;
+}
+
+static void note_mapped(const void *start, size_t length, bool write)
+{
+    uintptr_t from = (uintptr_t)start;
+    add_relaxed(&os_fake.mapped, range_add(&mapped, from, from + length));
+    if (write)
+        add_relaxed(&os_fake.committed, range_add(&writable, from, from + length));
+    else
+        sub_relaxed(&os_fake.committed, range_remove(&writable, from, from + length));
+}
+
+static void note_unmapped(const void *start, size_t length)
+{
+    uintptr_t from = (uintptr_t)start;
+    sub_relaxed(&os_fake.mapped, range_remove(&mapped, from, from + length));
+    sub_relaxed(&os_fake.committed, range_remove(&writable, from, from + length));
+}
+
+/* ---- what comes in ---- */
+
+static size_t page(void)
+{
+    return os_fake.page != 0 ? os_fake.page : (size_t)sysconf(_SC_PAGESIZE);
+}
+
+static void check_pages(const char *call, const void *start, size_t length)
+{
+    if (((uintptr_t)start | length) % page() != 0)
+        wrong(call, "not a multiple of the page", start, length);
+}
+
+/* The address map is zeroed memory of the program's own file. */
+extern char __bss_start, _end;
+
+static bool is_static(const void *start, size_t length)
+{
+    return (uintptr_t)start >= (uintptr_t)&__bss_start &&
+           (uintptr_t)start + length <= (uintptr_t)&_end;
+}
+
+static void check_ours(const char *call, const void *start, size_t length)
+{
+    check_pages(call, start, length);
+    uintptr_t from = (uintptr_t)start;
+    if (is_static(start, length))
+        return;
+    if (length == 0 || range_bytes(&mapped, from, from + length) != length)
+        wrong(call, "not all of it was mapped by this layer", start, length);
+}
+
+/* Whether `more` writable bytes are too many. */
+static bool beyond_commit(size_t more)
+{
+    if (os_fake.commit_limit == 0 ||
+        load_relaxed(&os_fake.committed) + more <= os_fake.commit_limit)
+        return false;
+    errno = ENOMEM;
+    return true;
+}
+
+/* At a multiple of a page that is larger than the kernel's. */
+static void *map_anywhere(size_t length, int protection, int flags)
+{
+    if (os_fake.page == 0)
+        return mmap(NULL, length, protection, flags, -1, 0);
+    char *wide = mmap(NULL, length + page(), protection, flags, -1, 0);
+    if (wide == MAP_FAILED)
+        return wide;
+    char *start = (char *)round_up((uintptr_t)wide, page());
+    size_t before = (size_t)(start - wide);
+    size_t after = page() - before;
+    if ((before > 0 && munmap(wide, before) != 0) ||
+        (after > 0 && munmap(start + length, after) != 0))
+        wrong("munmap", "the real kernel refused", wide, length);
+    return start;
+}
+
+/* ---- the calls ---- */
+
+static void *fake_mmap(void *wanted, size_t length, int protection, int flags, int file, off_t at)
+{
+    check_pages("mmap", wanted, length);
+    if (refused(FAKE_mmap))
+        return MAP_FAILED;
+    if (os_fake.bits != 0 && (flags & (MAP_FIXED | MAP_FIXED_NOREPLACE)) != 0 &&
+        ((uintptr_t)wanted + length - 1) >> os_fake.bits != 0) {
+        errno = ENOMEM;
+        return MAP_FAILED;
+    }
+    if (os_fake.hints_only)
+        flags &= ~MAP_FIXED_NOREPLACE;
+    bool write = (protection & PROT_WRITE) != 0;
+    ranges_hold();
+    void *start = MAP_FAILED;
+    if (!write || !beyond_commit(length)) {
+        start = wanted == NULL ? map_anywhere(length, protection, flags)
+                               : mmap(wanted, length, protection, flags, file, at);
+        if (start != MAP_FAILED)
+            note_mapped(start, length, write);
+    }
+    ranges_release();
+    return start;
+}
+
+static bool any_page(char *start, size_t length)
+{
+    static unsigned char in[4096]; /* lock: ranges */
+    const size_t step = sizeof in * (size_t)sysconf(_SC_PAGESIZE);
+    for (size_t at = 0; at < length; at += step) {
+        size_t part = length - at < step ? length - at : step;
+        memset(in, 0, sizeof in);
+        if (mincore(start + at, part, in) != 0)
+            return true;
+        for (size_t i = 0; i < sizeof in; i++)
+            if (in[i] != 0)
+                return true;
+    }
+    return false;
+}
+
+static int fake_munmap(void *start, size_t length)
+{
+    bool fails = refused(FAKE_munmap);
+    int error = errno;
+    int failed = -1;
+    ranges_hold();
+    check_ours("munmap", start, length);
+    if (!fails)
+        failed = munmap(start, length);
+    else if (!any_page(start, length))
+        add_relaxed(&os_fake.untouched, length);
+    if (!failed)
+        note_unmapped(start, length);
+    ranges_release();
+    if (fails)
+        errno = error;
+    return failed;
+}
+
+static int fake_mprotect(void *start, size_t length, int protection)
+{
+    if (refused(FAKE_mprotect))
+        return -1;
+    bool write = (protection & PROT_WRITE) != 0;
+    uintptr_t from = (uintptr_t)start;
+    ranges_hold();
+    check_ours("mprotect", start, length);
+    int failed = -1;
+    if (!write || !beyond_commit(length - range_bytes(&writable, from, from + length))) {
+        failed = mprotect(start, length, protection);
+        if (!failed)
+            note_mapped(start, length, write);
+    }
+    ranges_release();
+    return failed;
+}
+
+static void *fake_mremap(void *start, size_t old_length, size_t new_length, int flags, ...)
+{
+    va_list rest;
+    va_start(rest, flags);
+    void *target = (flags & MREMAP_FIXED) != 0 ? va_arg(rest, void *) : NULL;
+    va_end(rest);
+    bool fails = refused(FAKE_mremap);
+    int error = errno;
+    ranges_hold();
+    check_ours("mremap", start, old_length);
+    check_pages("mremap", target, new_length);
+    void *result = MAP_FAILED;
+    if (fails) {
+        /* The kernel unmaps what is at the target before it can run out of memory. */
+        if (target != NULL && (os_fake.refused & FAKE_BIT(mremap)) == 0 &&
+            munmap(target, new_length) == 0)
+            note_unmapped(target, new_length);
+        errno = error;
+    } else if (target != NULL || new_length <= old_length ||
+               !beyond_commit(new_length - old_length)) {
+        result = mremap(start, old_length, new_length, flags, target);
+    }
+    if (result != MAP_FAILED) {
+        note_unmapped(start, old_length);
+        note_mapped(result, new_length, true);
+    }
+    ranges_release();
+    return result;
+}
+
+static int fake_madvise(void *start, size_t length, int advice)
+{
+    if (refused(FAKE_madvise))
+        return -1;
+    /* Kept until it is done: another thread could have unmapped it. */
+    ranges_hold();
+    check_ours("madvise", start, length);
+    int failed = madvise(start, length, advice);
+    ranges_release();
+    return failed;
+}
+
+static MAYBE_UNUSED int fake_prctl(int option, ...)
+{
+    va_list rest;
+    va_start(rest, option);
+    unsigned long a[4];
+    for (int i = 0; i < 4; i++)
+        a[i] = va_arg(rest, unsigned long);
+    va_end(rest);
+    if (refused(FAKE_prctl))
+        return -1;
+    if (option != PR_SET_VMA)
+        return prctl(option, a[0], a[1], a[2], a[3]);
+    /* Kernels without names refuse the first, and then none is tried any more. */
+    check_pages("prctl", (void *)a[1], a[2]); // NOLINT(performance-no-int-to-ptr)
+    return 0;
+}
+
+static unsigned long fake_getauxval(unsigned long type)
+{
+    return type == AT_PAGESZ ? page() : getauxval(type);
+}
+
+static long fake_syscall(long number, ...)
+{
+    va_list rest;
+    va_start(rest, number);
+    long a[6];
+    for (int i = 0; i < 6; i++)
+        a[i] = va_arg(rest, long);
+    va_end(rest);
+    if ((number == SYS_getrandom && refused(FAKE_getrandom)) ||
+        (number == SYS_sched_getaffinity && refused(FAKE_affinity)) ||
+        (number == SYS_membarrier && refused(FAKE_membarrier)))
+        return -1;
+    return syscall(number, a[0], a[1], a[2], a[3], a[4], a[5]);
+}
+
+static MAYBE_UNUSED int fake_clock_gettime(clockid_t clock, struct timespec *now)
+{
+    return refused(FAKE_clock_gettime) ? -1 : clock_gettime(clock, now);
+}
+
+static MAYBE_UNUSED int fake_pthread_create(pthread_t *thread, const pthread_attr_t *attributes,
+                                            void *(*body)(void *), void *argument)
+{
+    return refused(FAKE_pthread_create) ? errno
+                                        : pthread_create(thread, attributes, body, argument);
+}
+
+#define mmap fake_mmap
+#define munmap fake_munmap
+#define mremap fake_mremap
+#define mprotect fake_mprotect
+#define madvise fake_madvise
+#define prctl(...) fake_prctl(__VA_ARGS__, 0L, 0L, 0L, 0L)
+#define getauxval fake_getauxval
+#define syscall(...) fake_syscall(__VA_ARGS__, 0L, 0L, 0L, 0L, 0L, 0L)
+#define clock_gettime fake_clock_gettime
+#define pthread_create fake_pthread_create
+
+#include "os/os_linux.c" // NOLINT(bugprone-suspicious-include)

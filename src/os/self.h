@@ -1,0 +1,43 @@
+/* What a process knows of itself, and how it ends: for reports. As in os.h errno is kept and
+ * nothing allocates; besides, all of it is async-signal-safe, takes no lock of libc, and is no
+ * point at which libc cancels a thread. */
+#ifndef HAKMEM_OS_SELF_H
+#define HAKMEM_OS_SELF_H
+
+#include "base/defs.h"
+
+#include <signal.h>
+
+#define OS_THREAD_NAME 16
+void os_thread_called(char name[OS_THREAD_NAME]);
+
+/* Whether this process has a thread of that number. */
+bool os_thread_lives(unsigned thread);
+
+/* The program's file, cut to `room` with its ending zero; empty when the kernel doesn't tell. */
+void os_program_path(char *path, size_t room);
+
+enum os_mapped { OS_MAPPED, OS_NOT_MAPPED, OS_MAPPED_UNKNOWN };
+
+/* The kernel's line on the mapping around p: its rights, and what is mapped. Cut to `room` with its
+ * ending zero. Unknown without /proc. */
+enum os_mapped os_mapping(const void *p, char *line, size_t room);
+
+void os_let_pass(unsigned milliseconds);
+
+/* Keeps the program's signal handlers out of the calling thread until os_signals_restore. */
+void os_signals_block(sigset_t *before);
+void os_signals_restore(const sigset_t *before);
+
+/* Runs work(argument); false when it touched memory that isn't there, and so was broken off. One
+ * thread at a time; others' faults go to the program's handler meanwhile. */
+bool os_try(void (*work)(void *), void *argument);
+
+/* Ends the process as abort() does: SIGABRT, which a handler of the program may see. Unlike abort()
+ * it takes no lock, which a child of a fork might find held. */
+_Noreturn void os_abort(void);
+
+/* The same, and no handler is asked. */
+_Noreturn void os_die(void);
+
+#endif

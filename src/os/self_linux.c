@@ -1,0 +1,232 @@
+/* Linux. System calls are made raw: libc's open, read and write are points of cancellation. */
+#define _GNU_SOURCE
+#include "os/self.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <setjmp.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "os/os.h"
+
+void os_thread_called(char name[OS_THREAD_NAME])
+{
+    int saved = errno;
+    name[0] = '\0';
+    prctl(PR_GET_NAME, name);
+    name[OS_THREAD_NAME - 1] = '\0';
+    errno = saved;
+}
+
+bool os_thread_lives(unsigned thread)
+{
+    int saved = errno;
+    bool lives = syscall(SYS_tgkill, getpid(), thread, 0) == 0 || errno != ESRCH;
+    errno = saved;
+    return lives;
+}
+
+void os_program_path(char *path, size_t room)
+{
+    int saved = errno;
+    long length = syscall(SYS_readlinkat, AT_FDCWD, "/proc/self/exe", path, room - 1);
+    path[length > 0 ? length : 0] = '\0';
+    errno = saved;
+}
+
+/* ---- mappings ---- */
+
+/* Reads the list of mappings a character at a time. */
+struct list_reader {
+    int file;
+    long got, next;
+    char part[512];
+};
+
+/* -1 at the end. */
+static int next_char(struct list_reader *r)
+{
+    if (r->next == r->got) {
+        do
+            r->got = syscall(SYS_read, r->file, r->part, sizeof r->part);
+        while (r->got < 0 && errno == EINTR);
+        r->next = 0;
+        if (r->got <= 0) {
+            r->got = 0;
+            return -1;
+        }
+    }
+    return (unsigned char)r->part[r->next++];
+}
+
+/* The number up to the next character that is no digit of it, which is read too. */
+static int next_hex(struct list_reader *r, uintptr_t *number)
+{
+    *number = 0;
+    for (;;) {
+        int c = next_char(r);
+        if (c >= '0' && c <= '9')
+            *number = *number * 16 + (uintptr_t)(c - '0');
+        else if (c >= 'a' && c <= 'f')
+            *number = *number * 16 + (uintptr_t)(c - 'a' + 10);
+        else
+            return c;
+    }
+}
+
+/* The rest of a line: its rights and its name. Offset, device and inode, which stand between, say
+ * nothing to whoever reads a report. */
+#define FIELD_RIGHTS 0
+#define FIELD_NAME 4
+
+static int next_rest(struct list_reader *r, char *line, size_t room)
+{
+    unsigned field = FIELD_RIGHTS;
+    size_t used = 0;
+    bool space = false;
+    int c;
+    while ((c = next_char(r)) >= 0 && c != '\n') {
+        if (c == ' ' && (field < FIELD_NAME || space)) {
+            field += !space;
+            space = true;
+            continue;
+        }
+        if ((field == FIELD_RIGHTS || field == FIELD_NAME) && used + 2 < room) {
+            if (space)
+                line[used++] = ' ';
+            line[used++] = (char)c;
+        }
+        space = false;
+    }
+    line[used] = '\0';
+    return c;
+}
+
+COLD enum os_mapped os_mapping(const void *p, char *line, size_t room)
+{
+    int saved = errno;
+    struct list_reader r = {
+        .file = (int)syscall(SYS_openat, AT_FDCWD, "/proc/self/maps", O_RDONLY | O_CLOEXEC)};
+    line[0] = '\0';
+    errno = saved;
+    if (r.file < 0)
+        return OS_MAPPED_UNKNOWN;
+    enum os_mapped mapped = OS_NOT_MAPPED;
+    for (int c = 0; c >= 0 && mapped == OS_NOT_MAPPED;) {
+        uintptr_t start, end;
+        c = next_hex(&r, &start);
+        if (c >= 0)
+            c = next_hex(&r, &end);
+        if (c >= 0)
+            c = next_rest(&r, line, room);
+        if (c >= 0 && (uintptr_t)p - start < end - start)
+            mapped = OS_MAPPED;
+    }
+    syscall(SYS_close, r.file);
+    errno = saved;
+    return mapped;
+}
+
+void os_let_pass(unsigned milliseconds)
+{
+    int saved = errno;
+    struct timespec time = {milliseconds / 1000, milliseconds % 1000 * 1000000L};
+    syscall(SYS_clock_nanosleep, CLOCK_MONOTONIC, 0, &time, NULL);
+    errno = saved;
+}
+
+/* ---- signals ---- */
+
+#define SIGNAL_BYTES (_NSIG / 8) /* of the kernel's set of signals */
+
+void os_signals_block(sigset_t *before)
+{
+    /* What a fault raises can't be put off; os_try takes it. */
+    sigset_t most;
+    sigfillset(&most);
+    sigdelset(&most, SIGSEGV);
+    sigdelset(&most, SIGBUS);
+    pthread_sigmask(SIG_SETMASK, &most, before);
+}
+
+void os_signals_restore(const sigset_t *before)
+{
+    int saved = errno;
+    sigset_t pending, pipe_only;
+    sigemptyset(&pipe_only);
+    sigaddset(&pipe_only, SIGPIPE);
+    /* Nobody reads our standard error: no reason to end the program. */
+    if (!sigismember(before, SIGPIPE) && sigpending(&pending) == 0 &&
+        sigismember(&pending, SIGPIPE)) {
+        const struct timespec no_time = {0, 0};
+        syscall(SYS_rt_sigtimedwait, &pipe_only, NULL, &no_time, SIGNAL_BYTES);
+    }
+    pthread_sigmask(SIG_SETMASK, before, NULL);
+    errno = saved;
+}
+
+static const int faults[] = {SIGSEGV, SIGBUS};
+static struct sigaction program_actions[2]; /* whoever is in os_try */
+static unsigned trying;                     /* atomic: the thread in os_try */
+static sigjmp_buf broken_off;               /* the same thread */
+
+static void fault(int number, siginfo_t *info, void *context)
+{
+    if (os_thread_id() == __atomic_load_n(&trying, __ATOMIC_RELAXED))
+        siglongjmp(broken_off, 1);
+    const struct sigaction *program = &program_actions[number == SIGBUS];
+    if ((program->sa_flags & SA_SIGINFO) != 0)
+        program->sa_sigaction(number, info, context);
+    else if (program->sa_handler == SIG_DFL || program->sa_handler == SIG_IGN)
+        sigaction(number, program, NULL); /* and it faults again */
+    else
+        program->sa_handler(number);
+}
+
+COLD bool os_try(void (*work)(void *), void *argument)
+{
+    int saved = errno;
+    struct sigaction action = {.sa_sigaction = fault,
+                               .sa_flags = SA_SIGINFO | SA_ONSTACK | SA_NODEFER};
+    sigemptyset(&action.sa_mask);
+    for (int i = 0; i < 2; i++)
+        sigaction(faults[i], &action, &program_actions[i]);
+    __atomic_store_n(&trying, os_thread_id(), __ATOMIC_RELAXED);
+    bool whole = sigsetjmp(broken_off, 1) == 0;
+    if (whole)
+        work(argument);
+    __atomic_store_n(&trying, 0, __ATOMIC_RELAXED);
+    for (int i = 0; i < 2; i++)
+        sigaction(faults[i], &program_actions[i], NULL);
+    errno = saved;
+    return whole;
+}
+
+/* ---- the end ---- */
+
+static void raise_abort(void)
+{
+    sigset_t abort_only;
+    sigemptyset(&abort_only);
+    sigaddset(&abort_only, SIGABRT);
+    pthread_sigmask(SIG_UNBLOCK, &abort_only, NULL);
+    syscall(SYS_tgkill, getpid(), os_thread_id(), SIGABRT);
+}
+
+COLD _Noreturn void os_abort(void)
+{
+    raise_abort();
+    os_die(); /* the handler returned, or the signal is ignored */
+}
+
+COLD _Noreturn void os_die(void)
+{
+    struct sigaction action = {.sa_handler = SIG_DFL};
+    sigemptyset(&action.sa_mask);
+    sigaction(SIGABRT, &action, NULL);
+    raise_abort();
+    __builtin_trap();
+}

@@ -1,0 +1,164 @@
+#include "policy/options.h"
+
+#include <string.h>
+
+#include "back/meta.h"
+
+const struct option options[OPTIONS] = {
+#define OPTION(name, type, value, least, most, help) \
+    {#name, OPTION_##type, (value), (least), (most), help, offsetof(struct policy, name)},
+#include "base/options.def"
+};
+
+#define OPTION(name, type, value, least, most, help)                               \
+    static_assert((least) <= (value) && (value) <= (most),                         \
+                  #name ": the default is out of bounds");                         \
+    static_assert(OPTION_##type != OPTION_SWITCH || ((least) == 0 && (most) == 1), \
+                  #name ": a switch is 0 or 1");
+#include "base/options.def"
+
+enum {
+#define OPTION(name, type, value, least, most, help) most_##name = (most),
+#include "base/options.def"
+};
+
+static_assert((most_stack_blocks + 1) * sizeof(void *) <= META_MOST &&
+                  most_transfer_blocks * sizeof(void *) <= META_MOST,
+              "metadata has no larger pieces for pointers");
+
+/* ---- names ---- */
+
+static char lower(char c) { return c >= 'A' && c <= 'Z' ? (char)(c - 'A' + 'a') : c; }
+
+static bool begins(const char *b, struct words a)
+{
+    for (size_t i = 0; i < a.length; i++)
+        if (b[i] == '\0' || lower(a.start[i]) != lower(b[i]))
+            return false;
+    return true;
+}
+
+static bool same(struct words a, const char *b) { return begins(b, a) && b[a.length] == '\0'; }
+
+const struct option *option_find(struct words name)
+{
+    for (unsigned i = 0; i < OPTIONS; i++)
+        if (same(name, options[i].name))
+            return &options[i];
+    return NULL;
+}
+
+#define NAME_MOST 40 /* of a wrong name; the rest makes no difference */
+
+/* Levenshtein's distance, row by row. */
+static unsigned distance(struct words a, const char *b)
+{
+    unsigned row[NAME_MOST + 1];
+    for (unsigned i = 0; i <= a.length; i++)
+        row[i] = i;
+    for (unsigned j = 1; b[j - 1] != '\0'; j++) {
+        unsigned diagonal = row[0];
+        row[0] = j;
+        for (unsigned i = 1; i <= a.length; i++) {
+            unsigned changed = diagonal + (lower(a.start[i - 1]) != lower(b[j - 1]));
+            unsigned other = (row[i] < row[i - 1] ? row[i] : row[i - 1]) + 1;
+            diagonal = row[i];
+            row[i] = changed < other ? changed : other;
+        }
+    }
+    return row[a.length];
+}
+
+/* A name that was cut short is nearer than any that was mistyped. */
+static unsigned farness(struct words name, const char *option)
+{
+    return distance(name, option) + (begins(option, name) ? 0 : 2 * NAME_MOST);
+}
+
+const struct option *option_nearest(struct words name)
+{
+    if (name.length > NAME_MOST)
+        name.length = NAME_MOST;
+    const struct option *nearest = &options[0];
+    for (unsigned i = 1; i < OPTIONS; i++)
+        if (farness(name, options[i].name) < farness(name, nearest->name))
+            nearest = &options[i];
+    return nearest;
+}
+
+/* ---- values ---- */
+
+/* What may stand for a value, or behind a number; of those that are equal the first is written. */
+static const struct unit {
+    enum option_type type;
+    const char *name;
+    size_t value;
+} units[] = {
+    {OPTION_BYTES, "G", GiB},       {OPTION_BYTES, "GiB", GiB}, {OPTION_BYTES, "M", MiB},
+    {OPTION_BYTES, "MiB", MiB},     {OPTION_BYTES, "K", KiB},   {OPTION_BYTES, "KiB", KiB},
+    {OPTION_SWITCH, "on", 1},       {OPTION_SWITCH, "true", 1}, {OPTION_SWITCH, "yes", 1},
+    {OPTION_SWITCH, "1", 1},        {OPTION_SWITCH, "off", 0},  {OPTION_SWITCH, "false", 0},
+    {OPTION_SWITCH, "no", 0},       {OPTION_SWITCH, "0", 0},    {OPTION_MILLISECONDS, "s", 1000},
+    {OPTION_MILLISECONDS, "ms", 1},
+};
+#define UNITS (sizeof units / sizeof units[0])
+
+static const struct unit *unit_find(enum option_type type, struct words name)
+{
+    for (size_t i = 0; i < UNITS; i++)
+        if (units[i].type == type && same(name, units[i].name))
+            return &units[i];
+    return NULL;
+}
+
+/* False when it is none of the type, or too large for any option. */
+static bool value_read(enum option_type type, struct words words, size_t *value)
+{
+    const struct unit *unit = NULL;
+    if (type == OPTION_SWITCH) {
+        unit = unit_find(type, words);
+        if (unit != NULL)
+            *value = unit->value;
+        return unit != NULL;
+    }
+    size_t number = 0;
+    size_t digits = 0;
+    while (digits < words.length && words.start[digits] >= '0' && words.start[digits] <= '9') {
+        size_t digit = (size_t)(words.start[digits++] - '0');
+        if (__builtin_mul_overflow(number, 10, &number) ||
+            __builtin_add_overflow(number, digit, &number))
+            return false;
+    }
+    *value = number;
+    if (digits == 0 || digits == words.length)
+        return digits != 0;
+    while (digits < words.length && words.start[digits] == ' ')
+        digits++;
+    unit = unit_find(type, (struct words){words.start + digits, words.length - digits});
+    return unit != NULL && !__builtin_mul_overflow(number, unit->value, value);
+}
+
+bool option_set(const struct option *option, struct words words)
+{
+    size_t value;
+    if (!value_read(option->type, words, &value) || value < option->least || value > option->most)
+        return false;
+    *(size_t *)((char *)&policy + option->place) = value;
+    return true;
+}
+
+void option_add_value(struct text *t, const struct option *option, size_t value)
+{
+    if (option->type == OPTION_SWITCH) {
+        text_add(t, value != 0 ? "on" : "off");
+        return;
+    }
+    const struct unit *unit = NULL;
+    if (option->type == OPTION_BYTES && value != 0)
+        for (size_t i = 0; i < UNITS && unit == NULL; i++)
+            if (units[i].type == OPTION_BYTES && value % units[i].value == 0)
+                unit = &units[i];
+    text_add_number(t, unit != NULL ? value / unit->value : value);
+    if (unit != NULL)
+        text_add(t, unit->name);
+}

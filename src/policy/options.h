@@ -1,0 +1,59 @@
+/* The options by name: what each is, how its value is read and written, and where values come from.
+ * The table is constant. What is in force is `policy`; it is set by options_start alone, before the
+ * first cache exists, so that everybody may read it without a lock. Nothing here allocates. */
+#ifndef HAKMEM_POLICY_OPTIONS_H
+#define HAKMEM_POLICY_OPTIONS_H
+
+#include "base/defs.h"
+#include "base/policy.h"
+#include "base/text.h"
+
+enum option_type { OPTION_BYTES, OPTION_COUNT, OPTION_SWITCH, OPTION_MILLISECONDS };
+
+struct option {
+    const char *name; /* as in a file; in the environment in capitals, after HAKMEM_ */
+    enum option_type type;
+    size_t value; /* the default */
+    size_t least, most;
+    const char *help;
+    size_t place; /* of its field in struct policy */
+};
+
+enum {
+#define OPTION(name, type, value, least, most, help) OPTION_NUMBER_##name,
+#include "base/options.def"
+    OPTIONS
+};
+
+extern const struct option options[OPTIONS] HIDDEN;
+
+/* A part of a text. */
+struct words {
+    const char *start;
+    size_t length;
+};
+
+/* What is in force. */
+static inline size_t option_value(const struct option *option)
+{
+    return *(const size_t *)((const char *)&policy + option->place);
+}
+
+/* Whatever the case of its letters; null when there is none. */
+const struct option *option_find(struct words name);
+
+/* The one whose name takes the fewest letters added, left out or changed. */
+const struct option *option_nearest(struct words name);
+
+/* Puts a value in force; false when it is none of the option's type or out of its bounds. */
+bool option_set(const struct option *option, struct words value);
+
+/* A value as it may be given, in the largest unit that is exact: "512K", "on". */
+void option_add_value(struct text *t, const struct option *option, size_t value);
+
+/* Reads /etc/hakmem.conf, then the file that HAKMEM_CONFIG names, then the environment; the later
+ * wins. Nothing is read in a program with raised privileges. What is wrong gets a line on standard
+ * error and leaves its option as it was. Called once, after os_start. */
+void options_start(void);
+
+#endif

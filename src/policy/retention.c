@@ -1,0 +1,29 @@
+#include "policy/retention.h"
+
+/* Below that, chance decides. */
+#define TELLING (256 * KiB)
+
+/* What goes back is not wanted again at once. */
+#define STEPS 8
+
+static size_t bounded(size_t span, size_t least, size_t most)
+{
+    return span < least ? least : span > most ? most : span;
+}
+
+void retention_step(struct retention *r, struct purge_counters now, size_t least, size_t most)
+{
+    size_t purged = now.purged - r->since.purged;
+    size_t refaulted = now.refaulted - r->since.refaulted;
+    size_t telling = purged > TELLING ? purged : TELLING;
+    size_t span = bounded(r->span, least, most);
+    r->span = span;
+    r->steps++;
+    if (refaulted > telling / 5)
+        span *= 4;
+    else if (r->steps < STEPS)
+        return;
+    else if (purged > TELLING && refaulted < purged / 20)
+        span /= 2;
+    *r = (struct retention){bounded(span, least, most), now, 0};
+}

@@ -1,0 +1,21 @@
+/* How long free memory keeps its pages: a span of the allocation clock, that is of bytes freed
+ * meanwhile. What lay idle for a span goes back; what is soon wanted again says that the span was
+ * too short. A pure function: no globals, no kernel. */
+#ifndef HAKMEM_POLICY_RETENTION_H
+#define HAKMEM_POLICY_RETENTION_H
+
+#include "base/counters.h"
+#include "base/defs.h"
+
+struct retention {
+    size_t span;                 /* bytes freed */
+    struct purge_counters since; /* the counters when the span was last judged */
+    unsigned steps;              /* spans passed since */
+};
+
+/* One span has passed. If above 20% of what was given back was taken again the span grows fourfold,
+ * up to `most`. It halves, down to `least`, if after several spans it was below 5%. Where nothing
+ * was given back there is nothing to learn: a program in a steady state makes no system calls. */
+void retention_step(struct retention *r, struct purge_counters now, size_t least, size_t most);
+
+#endif

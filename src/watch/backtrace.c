@@ -1,0 +1,173 @@
+#define _GNU_SOURCE /* dl_iterate_phdr */
+#include "watch/backtrace.h"
+
+#include <link.h>
+#include <string.h>
+#include <unwind.h>
+
+#include "os/self.h"
+
+#define NAME_MOST 120 /* bytes of a name that are shown */
+#define PATH_MOST 240
+
+/* ---- frames ---- */
+
+#pragma weak _Unwind_Backtrace
+#pragma weak _Unwind_GetIPInfo
+
+bool backtrace_possible(void) { return _Unwind_Backtrace != NULL && _Unwind_GetIPInfo != NULL; }
+
+static _Unwind_Reason_Code add_frame(struct _Unwind_Context *context, void *argument)
+{
+    struct backtrace *trace = argument;
+    int before_call = 0;
+    uintptr_t address = _Unwind_GetIPInfo(context, &before_call);
+    if (address == 0)
+        return _URC_END_OF_STACK;
+    /* What was above the caller is ours. */
+    if (address == (uintptr_t)trace->caller)
+        trace->count = 0;
+    if (trace->count == BACKTRACE_MOST)
+        return _URC_END_OF_STACK;
+    trace->frames[trace->count++] = before_call ? address : address - 1;
+    return _URC_NO_REASON;
+}
+
+void backtrace_take(struct backtrace *trace)
+{
+    trace->count = 0;
+    if (backtrace_possible())
+        _Unwind_Backtrace(add_frame, trace);
+}
+
+/* ---- names ---- */
+
+struct search {
+    uintptr_t address;
+    bool found;
+    uintptr_t base;      /* of the module */
+    const char *module;  /* its path; empty for the program */
+    const char *symbol;  /* null if none is exported there */
+    uintptr_t symbol_at; /* its address */
+};
+
+/* What of a module's dynamic section tells its symbols. */
+struct symbols {
+    const ElfW(Sym) * table;
+    const char *names;
+    const uint32_t *hash;
+    const uint32_t *gnu_hash;
+};
+
+/* glibc adds the module's base to these addresses in place, musl does not. */
+static const void *in_module(uintptr_t base, uintptr_t address)
+{
+    return (const void *)(address < base ? base + address : address);
+}
+
+static struct symbols symbols_of(uintptr_t base, const ElfW(Dyn) * dynamic)
+{
+    struct symbols s = {NULL, NULL, NULL, NULL};
+    for (; dynamic->d_tag != DT_NULL; dynamic++) {
+        const void *there = in_module(base, dynamic->d_un.d_ptr);
+        if (dynamic->d_tag == DT_SYMTAB)
+            s.table = there;
+        else if (dynamic->d_tag == DT_STRTAB)
+            s.names = there;
+        else if (dynamic->d_tag == DT_HASH)
+            s.hash = there;
+        else if (dynamic->d_tag == DT_GNU_HASH)
+            s.gnu_hash = there;
+    }
+    return s;
+}
+
+/* Only the hash tables tell how many symbols there are: DT_HASH in its second word, DT_GNU_HASH by
+ * where the chain of its last bucket ends. */
+static size_t symbols_count(const struct symbols *s)
+{
+    if (s->hash != NULL)
+        return s->hash[1];
+    if (s->gnu_hash == NULL)
+        return 0;
+    uint32_t buckets = s->gnu_hash[0];
+    uint32_t first = s->gnu_hash[1];
+    const uint32_t *bucket = s->gnu_hash + 4 + s->gnu_hash[2] * (sizeof(ElfW(Addr)) / 4);
+    const uint32_t *chain = bucket + buckets;
+    uint32_t last = 0;
+    for (uint32_t i = 0; i < buckets; i++)
+        if (bucket[i] > last)
+            last = bucket[i];
+    if (last < first)
+        return first;
+    while ((chain[last - first] & 1) == 0)
+        last++;
+    return last + 1;
+}
+
+static void find_symbol(struct search *search, const ElfW(Dyn) * dynamic)
+{
+    struct symbols s = symbols_of(search->base, dynamic);
+    if (s.table == NULL || s.names == NULL)
+        return;
+    size_t count = symbols_count(&s);
+    for (size_t i = 0; i < count; i++) {
+        const ElfW(Sym) *symbol = &s.table[i];
+        uintptr_t start = search->base + symbol->st_value;
+        unsigned type = symbol->st_info & 0xf;
+        if (symbol->st_shndx == SHN_UNDEF || (type != STT_FUNC && type != STT_OBJECT) ||
+            search->address - start >= symbol->st_size)
+            continue;
+        search->symbol = s.names + symbol->st_name;
+        search->symbol_at = start;
+        return;
+    }
+}
+
+static int find_in_module(struct dl_phdr_info *info, size_t bytes, void *argument)
+{
+    (void)bytes;
+    struct search *search = argument;
+    const ElfW(Dyn) *dynamic = NULL;
+    for (int i = 0; i < info->dlpi_phnum; i++) {
+        const ElfW(Phdr) *part = &info->dlpi_phdr[i];
+        uintptr_t start = info->dlpi_addr + part->p_vaddr;
+        if (part->p_type == PT_LOAD && search->address - start < part->p_memsz)
+            search->found = true;
+        if (part->p_type == PT_DYNAMIC)
+            dynamic = (const ElfW(Dyn) *)start;
+    }
+    if (!search->found)
+        return 0;
+    search->base = info->dlpi_addr;
+    search->module = info->dlpi_name;
+    if (dynamic != NULL)
+        find_symbol(search, dynamic);
+    return 1;
+}
+
+/* The same answer as dladdr's, without the lock that dlopen holds while constructors run. */
+bool backtrace_add_module(struct text *text, uintptr_t address)
+{
+    struct search search = {.address = address};
+    char program[PATH_MOST + 1];
+    dl_iterate_phdr(find_in_module, &search);
+    if (!search.found)
+        return false;
+    if (search.symbol != NULL) {
+        text_add(text, " ");
+        text_add_foreign(text, search.symbol, NAME_MOST);
+        text_add(text, "+");
+        text_add_hex(text, address - search.symbol_at);
+    }
+    if (search.module == NULL || search.module[0] == '\0') {
+        os_program_path(program, sizeof program);
+        search.module = program;
+    }
+    text_add(text, " (");
+    text_add_foreign(text, search.module, PATH_MOST);
+    text_add(text, "+");
+    text_add_hex(text, address - search.base);
+    text_add(text, ")");
+    return true;
+}

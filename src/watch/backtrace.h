@@ -1,0 +1,30 @@
+/* Who called: the calling thread's frames, and their names. Never through malloc.
+ *
+ * The compiler's unwinder reads the frames. libhakmem.so has it inside; with the static library it
+ * is there when the program brings it, as every C++ program does. Names are those that a module
+ * exports; the offset in the module is for addr2line. */
+#ifndef HAKMEM_WATCH_BACKTRACE_H
+#define HAKMEM_WATCH_BACKTRACE_H
+
+#include "base/defs.h"
+#include "base/text.h"
+
+#define BACKTRACE_MOST 32
+
+struct backtrace {
+    const void *caller;               /* an address in the first frame wanted, or null */
+    unsigned count;                   /* frames; what is there when the stack is damaged */
+    uintptr_t frames[BACKTRACE_MOST]; /* innermost first: where the call is, not where it returns */
+};
+
+/* Whether this build has an unwinder. */
+bool backtrace_possible(void);
+
+/* Fills what is below `caller`; where that is in no frame, all. Faults on a damaged stack. */
+void backtrace_take(struct backtrace *trace);
+
+/* Adds " name+0xOFFSET (module+0xOFFSET)" for an address of code or static data in a loaded module,
+ * as far as it is known; false, and nothing, where there is no module. */
+bool backtrace_add_module(struct text *text, uintptr_t address);
+
+#endif

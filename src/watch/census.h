@@ -1,0 +1,123 @@
+/* The census: what all memory is used for at one moment, and a walk that checks every invariant.
+ *
+ *   census_count   sums over descriptors, stacks and kept mappings; what statistics show
+ *   census_check   the same, then each rule of CENSUS_RULES; breaches are counted by rule
+ *
+ * The caller of both holds all locks (heap_lock_all), so no other thread is in the door. Others may
+ * push and pop all the same: of their stacks only the bounds are checked, and blocks may be on
+ * their way between the program and the door, unless the caller knows that all is quiet. Neither
+ * calls malloc, changes anything, or prints. */
+#ifndef HAKMEM_WATCH_CENSUS_H
+#define HAKMEM_WATCH_CENSUS_H
+
+#include "heap/classes.h"
+
+/* Rule, what it says. What is checked is named as it should be. */
+#define CENSUS_RULES(RULE)                                                                  \
+    RULE(MAP_OWNER, "an entry of the map names a descriptor in metadata")                   \
+    RULE(MAP_BIN, "an entry of the map has the bin of what it names")                       \
+    RULE(MAP_BASE, "an entry of the map lies where what it names begins, or in its slab")   \
+    RULE(MAP_WINDOW, "the window's table says what the map says")                           \
+    RULE(SUPERSLAB_LISTS, "lists of superslabs are whole")                                  \
+    RULE(SUPERSLAB_COUNT, "as many superslabs are found as are mapped")                     \
+    RULE(SUPERSLAB_LONGEST, "a superslab is in the list of its longest free run")           \
+    RULE(SUPERSLAB_NONEMPTY, "the word of lists with members names those with members")     \
+    RULE(SLICES_SHARED, "a slice is free or in one slab or in one block")                   \
+    RULE(SLICES_LOST, "a slice that is not free is in a slab or a block")                   \
+    RULE(SLICES_TOUCHED, "a slice that is in use counts as one that may hold pages")        \
+    RULE(SLICES_RETAINED, "the count of retained slices is that of their bits")             \
+    RULE(RUN_LENGTH, "a block of slices has the slices that its bytes need")                \
+    RULE(SLAB_HOME, "a slab lies in its superslab")                                         \
+    RULE(SLAB_FREE, "a slab's free count is that of its bits")                              \
+    RULE(SLAB_SUMMARY, "a slab's summary names the words with bits")                        \
+    RULE(SLAB_BITS, "a slab has no bits beyond its blocks")                                 \
+    RULE(SLAB_EMPTY, "a slab whose blocks are all free is given back")                      \
+    RULE(SLAB_ABSENT, "no block in use has a byte in an absent page")                       \
+    RULE(SLAB_USABLE, "a block of whole slices knows whether the program has it")           \
+    RULE(PARTIAL_TREE, "a shard's tree of slabs is whole, lowest address on top")           \
+    RULE(PARTIAL_PLACE, "a slab in a tree is of its shard and class")                       \
+    RULE(PARTIAL_MISSING, "a slab with free blocks is in its shard's tree, others are not") \
+    RULE(SHARD_THREADS, "a shard counts the threads that take from it")                     \
+    RULE(CACHE_COUNT, "the count of caches is that of their list")                          \
+    RULE(CACHE_CAPACITY, "a cache's capacity in bytes is that of its stacks")               \
+    RULE(STACK_BOUNDS, "a stack's top, limit and capacity lie in its array")                \
+    RULE(STACK_TOPMOST, "the topmost block beside the top is the one at the top")           \
+    RULE(STACK_BLOCK, "a stack holds blocks of its class")                                  \
+    RULE(STACK_WINDOW, "a stack that free may push on holds blocks of the window only")     \
+    RULE(TRANSFER_BOUNDS, "a transfer cache holds no more than it may")                     \
+    RULE(TRANSFER_BLOCK, "a transfer cache holds blocks of its class")                      \
+    RULE(BLOCK_FREE, "a block in a stack or transfer cache is taken by its bit")            \
+    RULE(BLOCK_TWICE, "a block is in one stack or transfer cache, once")                    \
+    RULE(HUGE_LENGTH, "a huge block's mapping holds its bytes, in whole slices")            \
+    RULE(KEPT_LENGTH, "a kept mapping is of whole slices")                                  \
+    RULE(KEPT_MAPPED, "no entry of the map is in a kept mapping")                           \
+    RULE(KEPT_BYTES, "the count of kept bytes is that of the kept mappings")                \
+    RULE(RANGES_OVERLAP, "superslabs, huge blocks and kept mappings lie apart")             \
+    RULE(META_FREE, "lists of free pieces of metadata are whole")                           \
+    RULE(META_SUM, "pieces in use, free and unused add up to all metadata")                 \
+    RULE(MAPPED_SUM, "all parts add up to the bytes that the kernel has mapped")
+
+#define CENSUS_RULE_NAME(rule, words) CENSUS_##rule,
+enum census_rule { CENSUS_RULES(CENSUS_RULE_NAME) CENSUS_RULE_COUNT };
+#undef CENSUS_RULE_NAME
+
+struct census_class { /* blocks */
+    size_t slabs;
+    size_t free;    /* by their bits */
+    size_t taken;   /* the rest: the program's, and those in stacks and transfer caches */
+    size_t cached;  /* in threads' stacks */
+    size_t waiting; /* in the transfer cache */
+};
+
+struct census_breach {
+    enum census_rule rule;
+    const void *where;
+    size_t expected, found;
+};
+
+#define CENSUS_BREACHES_KEPT 16
+
+struct census {
+    /* Bytes; from `program` to `map` they add up to `mapped`. */
+    size_t mapped;        /* by the count of what the kernel gave */
+    size_t program;       /* in blocks that the program has: a class's size, or what is usable */
+    size_t cached;        /* in blocks in threads' stacks */
+    size_t waiting;       /* in blocks in transfer caches */
+    size_t free_in_slabs; /* in free blocks of slabs in use */
+    size_t rest;          /* behind a slab's last block, behind a large block's usable bytes */
+    size_t retained;      /* in free slices that may hold pages */
+    size_t untouched;     /* in free slices without pages */
+    size_t kept;          /* in mappings kept for the next huge block */
+    size_t metadata;      /* in regions of descriptors and arrays, with their guards */
+    size_t map;           /* in leaves of the address map */
+
+    size_t absent;        /* of free_in_slabs, in pages given back to the kernel */
+    size_t metadata_used; /* of metadata, in pieces in use */
+    size_t slab_slices;   /* slices that are slabs' */
+    size_t run_slices;    /* slices that are large blocks' */
+    size_t huge_mapped;   /* bytes of the mappings of huge blocks in use */
+    size_t run_usable, huge_usable;
+
+    /* Counts. */
+    size_t superslabs, slabs, runs, huge, kept_mappings;
+    size_t caches;           /* of living threads */
+    size_t orphans;          /* caches of threads that a fork left behind, not yet taken in */
+    size_t refills, flushes; /* since the start of the process */
+
+    struct census_class classes[CLASSES];
+
+    size_t breaches;
+    size_t broken[CENSUS_RULE_COUNT];
+    struct census_breach first[CENSUS_BREACHES_KEPT];
+};
+
+/* Fills in all but the breaches. */
+void census_count(struct census *census);
+
+/* All of it; `quiet`: no other thread is at work. Returns how many breaches there are. */
+size_t census_check(struct census *census, bool quiet);
+
+/* Writes the breaches to standard error, a line each. Needs no lock. */
+void census_report(const struct census *census);
+
+#endif

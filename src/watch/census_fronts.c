@@ -1,0 +1,163 @@
+/* The walk's upper half: threads' caches and transfer caches. */
+#include "back/meta.h"
+#include "front/roster.h"
+#include "front/stack.h"
+#include "heap/shard.h"
+#include "heap/slab.h"
+#include "heap/transfer.h"
+#include "watch/census_walk.h"
+
+/* Sets p's mark; false if it is set already. */
+static bool mark(struct census_walk *walk, const void *p)
+{
+    const struct census_superslab *found = census_find(walk, p);
+    if (found == NULL)
+        return true;
+    size_t place = (size_t)((const char *)p - found->s->base) / CLASS_GRAIN;
+    uint64_t *word = &walk->marks[found - walk->superslabs][place / 64];
+    uint64_t bit = (uint64_t)1 << place % 64;
+    bool first = (*word & bit) == 0;
+    *word |= bit;
+    return first;
+}
+
+/* The slab of p, checked as far as to be read; null where p is in none. */
+static struct slab *slab_of(const void *p)
+{
+    struct slab *slab = map_bin(p) >= BIN_SLICES ? map_owner(p) : NULL;
+    if (slab == NULL || !meta_holds(slab, sizeof *slab + sizeof(uint64_t)))
+        return NULL;
+    return slab->cls < CLASSES ? slab : NULL;
+}
+
+/* A block that lies at `place` in a stack or transfer cache of a class. */
+static void check_block(struct census_walk *walk, void *const *place, unsigned cls,
+                        enum census_rule rule)
+{
+    const void *p = *place;
+    const struct slab *slab = slab_of(p);
+    if (slab == NULL || slab->cls != cls || !slab_begins(slab, p)) {
+        census_break(walk, rule, place, cls, slab == NULL ? CLASSES : slab->cls);
+        return;
+    }
+    if (slab_check(slab, p) == MISUSE_FREE)
+        census_break(walk, CENSUS_BLOCK_FREE, p, 0, 1);
+    if (!mark(walk, p))
+        census_break(walk, CENSUS_BLOCK_TWICE, p, 1, 2);
+    if (size_classes[cls].blocks == 1)
+        census_same(walk, CENSUS_SLAB_USABLE, p, 0, slab->usable);
+}
+
+/* Whether an array of a stack lies in one of the cache's chunks. */
+static bool in_chunk(const struct cache *cache, void *const *base, size_t words)
+{
+    for (unsigned i = 0; i < cache->chunk_count && i < CHUNKS_MOST; i++) {
+        size_t offset = (size_t)((const char *)base - cache->chunks[i]);
+        if (offset < CHUNK)
+            return offset + words * sizeof(void *) <= CHUNK;
+    }
+    return false;
+}
+
+/* Whether the stack lies in its array; its slots may be read then. */
+static bool stack_bounds(struct census_walk *walk, const struct cache *cache, unsigned cls)
+{
+    const struct bin *bin = &cache->bins[BIN_FIRST + cls];
+    const struct depot *depot = &cache->depots[cls];
+    if (!in_chunk(cache, bin->base, depot->room + (size_t)1) || depot->capacity > depot->room) {
+        census_break(walk, CENSUS_STACK_BOUNDS, bin, depot->room, depot->capacity);
+        return false;
+    }
+    /* An owner that was stopped while it found its stack empty leaves the top a word below. */
+    size_t top = (size_t)(load_relaxed(&bin->top) + 1 - bin->base);
+    void **limit = load_relaxed(&bin->limit);
+    if (top > depot->capacity + (size_t)1 || (walk->quiet && top == 0) ||
+        depot->floor > depot->room || (limit != NULL && limit != bin->base + depot->capacity)) {
+        census_break(walk, CENSUS_STACK_BOUNDS, bin, depot->capacity, top - 1);
+        return false;
+    }
+    return true;
+}
+
+/* Without the slots where the owner may be pushing and popping. What a sleeping cache's slots held
+ * is gone. */
+static void check_stack(struct census_walk *walk, const struct cache *cache, unsigned cls,
+                        bool slots)
+{
+    const struct bin *bin = &cache->bins[BIN_FIRST + cls];
+    const struct depot *depot = &cache->depots[cls];
+    if (!stack_bounds(walk, cache, cls) || !slots || cache->asleep)
+        return;
+    size_t used = stack_used(bin, depot);
+    void **place = stack_floor(bin, depot);
+    const void *topmost = used > 0 ? place[used] : stack_mark();
+    if (!depot->doubted)
+        census_same(walk, CENSUS_STACK_TOPMOST, bin, (size_t)topmost, (size_t)bin->topmost);
+    for (; used > 0; used--) {
+        check_block(walk, ++place, cls, CENSUS_STACK_BLOCK);
+        if (bin->limit != NULL && (uintptr_t)*place - WINDOW_BASE >= WINDOW)
+            census_break(walk, CENSUS_STACK_WINDOW, *place, 0, 1);
+    }
+}
+
+static void check_cache(struct census_walk *walk, const struct cache *cache, bool slots)
+{
+    size_t capacity = 0;
+    for (unsigned cls = 0; cls < CLASSES; cls++) {
+        check_stack(walk, cache, cls, slots);
+        capacity += (size_t)cache->depots[cls].capacity * size_classes[cls].size;
+    }
+    census_same(walk, CENSUS_CACHE_CAPACITY, cache, capacity, cache->capacity_bytes);
+}
+
+static void check_caches(struct census_walk *walk)
+{
+    size_t threads[SHARDS_MOST] = {0};
+    for (const struct cache *cache = caches_every(); cache != NULL; cache = cache->every) {
+        enum ownership whose = roster_ownership(cache);
+        /* What an orphan's thread was just doing when the fork came is not undone yet. */
+        check_cache(walk, cache,
+                    whose == CACHE_UNUSED || (whose == CACHE_LIVING && walk->quiet) ||
+                        cache == cache_current());
+        threads[cache->shard % SHARDS_MOST] += whose != CACHE_UNUSED;
+    }
+    census_same(walk, CENSUS_CACHE_COUNT, caches_count(), walk->census->caches, *caches_count());
+    for (unsigned i = 0; i < shards_made() && walk->quiet; i++)
+        census_same(walk, CENSUS_SHARD_THREADS, shard_threads(i), threads[i], *shard_threads(i));
+}
+
+static void check_transfer(struct census_walk *walk, unsigned cls)
+{
+    uint32_t *count, capacity;
+    void **blocks = transfer_inside(cls, &count, &capacity);
+    if (*count > capacity) {
+        census_break(walk, CENSUS_TRANSFER_BOUNDS, count, capacity, *count);
+        return;
+    }
+    for (uint32_t i = 0; i < *count; i++)
+        check_block(walk, &blocks[i], cls, CENSUS_TRANSFER_BLOCK);
+}
+
+void census_check_fronts(struct census_walk *walk)
+{
+    check_caches(walk);
+    for (unsigned cls = 0; cls < CLASSES; cls++)
+        check_transfer(walk, cls);
+}
+
+void census_check_usable(struct census_walk *walk)
+{
+    for (size_t i = 0; i < walk->superslab_count; i++) {
+        const struct census_superslab *found = &walk->superslabs[i];
+        for (uint64_t left = found->slabs; left != 0; left &= left - 1) {
+            const struct slab *slab = slab_of(found->s->base + lowest_bit(left) * SLICE);
+            if (slab == NULL || size_classes[slab->cls].blocks != 1)
+                continue;
+            size_t place = lowest_bit(left) * SLICE / CLASS_GRAIN;
+            bool cached = walk->marks[i][place / 64] >> place % 64 & 1;
+            if (!cached && (slab->usable == 0 || slab->usable > size_classes[slab->cls].size))
+                census_break(walk, CENSUS_SLAB_USABLE, slab->base, size_classes[slab->cls].size,
+                             slab->usable);
+        }
+    }
+}

@@ -1,0 +1,61 @@
+"""malloc_info's XML by a parser of somebody else's, and its numbers.
+
+Usage: test_malloc_info.py PROGRAM, which prints it with 1,000 blocks of 2 KiB and one of 16 MiB.
+"""
+
+import subprocess
+import sys
+from xml.etree import ElementTree
+
+HEAP = ["sizes", "total", "total", "system", "aspace", "aspace"]
+WHOLE = ["heap", "total", "total", "total", "system", "system", "aspace", "aspace", "hakmem"]
+
+
+def expect(what: str, found: object, expected: object) -> None:
+    if found != expected:
+        raise SystemExit(f"{what}: expected {expected}, found {found}")
+
+
+def number(element: ElementTree.Element | None, name: str) -> int:
+    if element is None:
+        raise SystemExit(f"{name}: expected an element that has it, found none")
+    return int(element.attrib[name])
+
+
+def main() -> None:
+    printed = subprocess.run([sys.argv[1], "print-info"], check=True, capture_output=True)
+    root = ElementTree.fromstring(printed.stdout)
+    expect("root", root.tag, "malloc")
+    expect("version", root.attrib, {"version": "1"})
+    expect("elements of malloc", [child.tag for child in root], WHOLE)
+    heap = root.find("heap")
+    assert heap is not None
+    expect("elements of heap", [child.tag for child in heap], HEAP)
+
+    sizes = heap.findall("sizes/size")
+    rest = heap.find("total[@type='rest']")
+    expect("free blocks", sum(number(size, "count") for size in sizes), number(rest, "count"))
+    expect("their bytes", sum(number(size, "total") for size in sizes), number(rest, "size"))
+    for size in sizes:
+        if not number(size, "from") <= number(size, "to"):
+            raise SystemExit(f"size: expected from <= to, found {size.attrib}")
+
+    mapped = root.find("total[@type='mmap']")
+    expect("huge blocks", number(mapped, "count"), 1)
+    expect("their bytes", number(mapped, "size"), 16 << 20)
+
+    blocks = root.find("hakmem/class[@size='2048']")
+    held = number(blocks, "taken") - number(blocks, "cached") - number(blocks, "transfer")
+    expect("blocks of 2 KiB", held, 1000)
+    sums = root.find("hakmem/bytes")
+    assert sums is not None
+    parts = {name: int(value) for name, value in sums.attrib.items()}
+    expect("sum of the parts", sum(parts.values()) - parts["mapped"], parts["mapped"])
+    expect("current", number(root.find("system[@type='current']"), "size"), parts["mapped"])
+    if number(root.find("system[@type='max']"), "size") < parts["mapped"]:
+        raise SystemExit("max: expected at least what is mapped now")
+    print(f"XML whole: {len(sizes)} sizes, {parts['mapped']} bytes mapped")
+
+
+if __name__ == "__main__":
+    main()

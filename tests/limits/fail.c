@@ -1,0 +1,303 @@
+/* Every call of the OS layer failing: for each kind of call and for all of them together, one run
+ * of a short program for each of the first N calls, in which that call fails; and once more with
+ * all calls failing from that one on. Each run is a process of its own. Whatever fails, malloc
+ * gives a null pointer with ENOMEM at worst; with the failures over, everything works again, and
+ * with everything freed nothing but metadata is mapped.
+ *
+ *   limits_fail [--calls N] [--step N] [--turns N] [--from-on 0|1] [--call NAME [--n N]]
+ *
+ * With --n it is that one run, in the process itself: for a debugger, with a breakpoint at
+ * fake_refuses. */
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "back/large.h"
+#include "back/meta.h"
+#include "back/superslab.h"
+#include "base/policy.h"
+#include "hakmem/hakmem.h"
+#include "heap/shard.h"
+#include "heap/transfer.h"
+#include "os/os_fake.h"
+#include "work.h"
+
+#define WORKERS 2 /* processes at a time */
+
+/* Three regions of the map, which mappings at addresses of the kernel's choice may need. */
+#define SLACK (2 * MiB)
+
+/* Pages that one run touches and another doesn't. */
+#define SLACK_RESIDENT (1 * MiB)
+
+struct result {
+    size_t calls[FAKE_ANY + 1];
+    size_t failed;      /* calls refused */
+    size_t failures;    /* null pointers */
+    size_t allocations; /* blocks */
+    size_t beside;      /* bytes mapped at the end beside metadata */
+    size_t untouched;   /* bytes that were never used and could not be unmapped */
+    size_t resident;    /* bytes of the process at the end */
+};
+
+static unsigned turns = 300;
+static struct result usual; /* a run without failures */
+
+/* Little is kept, so that a short run makes many calls. */
+/* Huge pages would be zeroed for a few bytes. */
+static void small_pages(void) { prctl(PR_SET_THP_DISABLE, 1, 0, 0, 0); }
+
+static void keep_little(void)
+{
+    policy.big_cache_bytes = 1 * MiB;
+    policy.retain_slices = 8;
+}
+
+static void everything_works(void)
+{
+    static const size_t sizes[] = {1,      100,    5000,    30000,   32769,
+                                   100000, 500000, 2 * MiB, 5 * MiB, 40 * MiB};
+    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
+        unsigned char *p = hakmem_malloc(sizes[i]);
+        if (p == NULL)
+            work_fail("malloc(%zu) when no call fails any more: expected a block, found NULL",
+                      sizes[i]);
+        p[0] = p[sizes[i] - 1] = 1;
+        p = hakmem_realloc(p, sizes[i] * 2);
+        if (p == NULL || p[0] != 1 || p[sizes[i] - 1] != 1)
+            work_fail("realloc(%zu) when no call fails any more: found %p", sizes[i] * 2,
+                      (void *)p);
+        hakmem_free(p);
+    }
+}
+
+static void *everything_works_in_thread(void *unused)
+{
+    (void)unused;
+    everything_works();
+    return NULL;
+}
+
+/* Blocks that the last threads left for others. */
+static void transfer_empty(void)
+{
+    void *block;
+    for (unsigned cls = 0; cls < CLASSES; cls++)
+        while (transfer_take(cls, &block + 1, 1) == 1)
+            shards_put(&block, 1);
+}
+
+static size_t resident(void)
+{
+    char text[128] = "";
+    unsigned long pages = 0;
+    int file = open("/proc/self/statm", O_RDONLY | O_CLOEXEC);
+    if (file < 0 || read(file, text, sizeof text - 1) <= 0 || sscanf(text, "%*u %lu", &pages) != 1)
+        work_fail("/proc/self/statm could not be read");
+    close(file);
+    return pages * (size_t)sysconf(_SC_PAGESIZE);
+}
+
+/* One run in this process. */
+static struct result run(enum fake_call call, size_t first, size_t last, bool forks)
+{
+    struct result result = {.failed = 0};
+    os_fake.fails = call;
+    os_fake.first = first;
+    os_fake.last = last;
+    struct work work = {.turns = turns,
+                        .threads = 3,
+                        .forks = forks,
+                        .may_fail = last > 0,
+                        .last = &os_fake.failed};
+    alarm(60);
+    work_run(&work);
+    memcpy(result.calls, os_fake.calls, sizeof result.calls);
+    result.failed = os_fake.failed;
+    result.failures = work.failures;
+    result.allocations = work.allocations;
+
+    os_fake.last = 0;
+    work = (struct work){.turns = 100, .threads = 2};
+    work_run(&work);
+    pthread_t thread;
+    if (pthread_create(&thread, NULL, everything_works_in_thread, NULL) != 0)
+        work_fail("pthread_create of the test itself failed");
+    pthread_join(thread, NULL);
+    transfer_empty();
+    large_purge(SIZE_MAX);
+    superslabs_release();
+    if (superslabs_mapped() != 0)
+        work_fail("superslabs with everything freed: expected 0, found %zu", superslabs_mapped());
+    result.beside = os_fake.mapped - meta_mapped();
+    result.untouched = os_fake.untouched;
+    result.resident = resident();
+    return result;
+}
+
+/* ---- many runs ---- */
+
+struct job {
+    pid_t pid;
+    size_t n;
+    struct result *result; /* shared with the process */
+};
+
+struct row {
+    enum fake_call call;
+    bool from_on; /* all calls from the n-th on fail, not that one alone */
+    size_t runs, wrong, failures, allocations, worst;
+    bool ended; /* the program makes fewer calls than that */
+};
+
+static void start_job(struct job *job, const struct row *row, size_t n)
+{
+    job->n = n;
+    memset(job->result, 0, sizeof *job->result);
+    job->pid = fork();
+    if (job->pid < 0)
+        work_fail("fork of the test itself failed");
+    if (job->pid > 0)
+        return;
+    *job->result = run(row->call, n, row->from_on ? SIZE_MAX : n, n % 8 == 1);
+    _exit(0);
+}
+
+static void wrong_end(struct row *row, const struct job *job, const char *what, size_t found,
+                      size_t most)
+{
+    row->wrong++;
+    fprintf(stderr,
+            "%s, %s number %zu failing: %s with everything freed: expected at most %zu KiB, found "
+            "%zu KiB\n",
+            fake_names[row->call], row->from_on ? "all from" : "only", job->n, what, most / KiB,
+            found / KiB);
+}
+
+static void end_job(struct job *job, struct row *row)
+{
+    int status = 0;
+    if (job->pid == 0)
+        return;
+    if (waitpid(job->pid, &status, 0) != job->pid)
+        work_fail("waitpid of the test itself failed");
+    job->pid = 0;
+    const char *how = row->from_on ? "all from" : "only";
+    const char *name = fake_names[row->call];
+    row->runs++;
+    if (status != 0) {
+        row->wrong++;
+        fprintf(stderr, "%s, %s number %zu failing: expected the end of the run, found %s %d\n",
+                name, how, job->n, WIFSIGNALED(status) ? "signal" : "status",
+                WIFSIGNALED(status) ? WTERMSIG(status) : WEXITSTATUS(status));
+        return;
+    }
+    struct result *r = job->result;
+    if (r->failed == 0)
+        row->ended = true;
+    row->failures += r->failures;
+    row->allocations += r->allocations;
+    size_t lost = r->beside > usual.beside ? r->beside - usual.beside : 0;
+    if (lost > row->worst)
+        row->worst = lost;
+    /* Address space that was mapped to get an aligned part of it, and which the kernel will not
+     * take back, is lost; no page of it was touched. */
+    if (lost > SLACK + r->untouched)
+        wrong_end(row, job, "bytes mapped beside metadata", r->beside,
+                  usual.beside + r->untouched + SLACK);
+    if (r->resident > usual.resident + SLACK_RESIDENT)
+        wrong_end(row, job, "bytes resident", r->resident, usual.resident + SLACK_RESIDENT);
+}
+
+static size_t run_row(struct row *row, struct job *jobs, size_t calls, size_t step)
+{
+    unsigned next = 0;
+    for (size_t n = 1; n <= calls && !row->ended; n += n < 32 ? 1 : step) {
+        struct job *job = &jobs[next++ % WORKERS];
+        end_job(job, row);
+        if (!row->ended)
+            start_job(job, row, n);
+    }
+    for (unsigned i = 0; i < WORKERS; i++)
+        end_job(&jobs[i], row);
+    printf(
+        "%-14s %-8s %5zu runs %9zu blocks %8zu null pointers, at most %5zu KiB lost, %zu wrong\n",
+        fake_names[row->call], row->from_on ? "all from" : "only", row->runs, row->allocations,
+        row->failures, row->worst / KiB, row->wrong);
+    fflush(stdout);
+    return row->wrong;
+}
+
+static size_t number(const char *text) { return strtoul(text, NULL, 10); }
+
+int main(int argc, char **argv)
+{
+    size_t calls = 1000;
+    size_t step = 1;
+    size_t alone = 0;
+    int from_on = -1;
+    unsigned only = FAKE_ANY + 1;
+    for (int i = 1; i + 1 < argc; i += 2) {
+        if (strcmp(argv[i], "--calls") == 0)
+            calls = number(argv[i + 1]);
+        else if (strcmp(argv[i], "--step") == 0)
+            step = number(argv[i + 1]);
+        else if (strcmp(argv[i], "--turns") == 0)
+            turns = (unsigned)number(argv[i + 1]);
+        else if (strcmp(argv[i], "--n") == 0)
+            alone = number(argv[i + 1]);
+        else if (strcmp(argv[i], "--from-on") == 0)
+            from_on = (int)number(argv[i + 1]);
+        else if (strcmp(argv[i], "--call") == 0)
+            for (only = 0; only <= FAKE_ANY && strcmp(argv[i + 1], fake_names[only]) != 0;)
+                only++;
+        else
+            work_fail("%s: no such option", argv[i]);
+    }
+    keep_little();
+    small_pages();
+
+    if (alone > 0) {
+        struct result r = run(only, alone, from_on == 1 ? SIZE_MAX : alone, alone % 8 == 1);
+        printf("%zu calls refused, %zu blocks, %zu null pointers, %zu KiB beside metadata\n",
+               r.failed, r.allocations, r.failures, r.beside / KiB);
+        return 0;
+    }
+
+    struct job jobs[WORKERS] = {{.pid = 0}};
+    for (unsigned i = 0; i < WORKERS; i++) {
+        jobs[i].result = mmap(NULL, sizeof *jobs[i].result, PROT_READ | PROT_WRITE,
+                              MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+        if (jobs[i].result == MAP_FAILED)
+            work_fail("mmap of the test itself failed");
+    }
+    usual = (struct result){.beside = SIZE_MAX / 2, .resident = SIZE_MAX / 2};
+    struct row plain = {.call = FAKE_ANY};
+    start_job(&jobs[0], &plain, SIZE_MAX); /* never reached */
+    struct result *r = jobs[0].result;
+    end_job(&jobs[0], &(struct row){.call = FAKE_ANY});
+    usual = *r;
+    printf("without failures: %zu blocks, %zu KiB beside metadata at the end; calls:",
+           r->allocations, usual.beside / KiB);
+    for (unsigned call = 0; call <= FAKE_ANY; call++)
+        printf(" %s %zu", fake_names[call], usual.calls[call]);
+    printf("\n");
+    if (usual.allocations == 0)
+        work_fail("the run without failures: expected blocks, found none");
+
+    size_t wrong = 0;
+    for (unsigned call = 0; call <= FAKE_ANY; call++)
+        for (int all = 0; all < 2; all++)
+            if ((only > FAKE_ANY || only == call) && (from_on < 0 || from_on == all) &&
+                usual.calls[call] > 0) {
+                struct row row = {.call = call, .from_on = all};
+                wrong += run_row(&row, jobs, calls, step);
+            }
+    return wrong != 0;
+}

@@ -1,0 +1,103 @@
+/* All memory locked (mlockall): pages can't be given back, and what is mapped counts at once. The
+ * work goes on as without; where the limit of locked memory is reached, malloc says ENOMEM. */
+#include "../api/check.h"
+
+#include <stdio.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "work.h"
+
+#define SKIPPED 77
+#define NOBODY 65534
+
+static int work_while_locked(void)
+{
+    struct rlimit none = {RLIM_INFINITY, RLIM_INFINITY};
+    setrlimit(RLIMIT_MEMLOCK, &none);
+    if (mlockall(MCL_CURRENT | MCL_FUTURE) != 0) {
+        printf("mlockall is not allowed here (%s): skipped\n", error_name(errno));
+        return SKIPPED;
+    }
+    struct work work = {.turns = 3000, .threads = 3};
+    work_run(&work);
+    printf("locked: %zu blocks\n", work.allocations);
+    CHECK(work.allocations > 4000, "expected more than 4000 blocks, found %zu", work.allocations);
+    return 0;
+}
+
+/* The kernel then answers EAGAIN to mmap. */
+static int reach_the_limit_of_locked_memory(void)
+{
+    struct rlimit both = {0, 0};
+    getrlimit(RLIMIT_MEMLOCK, &both);
+    if (both.rlim_max > 64 * MiB)
+        both.rlim_max = 64 * MiB;
+    const size_t limit = both.rlim_cur = both.rlim_max;
+    if (setrlimit(RLIMIT_MEMLOCK, &both) != 0 ||
+        (geteuid() == 0 && setresuid(NOBODY, NOBODY, NOBODY) != 0) || mlockall(MCL_FUTURE) != 0) {
+        printf("a limit to locked memory can't be set here (%s): skipped\n", error_name(errno));
+        return SKIPPED;
+    }
+    static const size_t sizes[] = {100, 5000, 50000, 500000, 3 * MiB};
+    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
+        size_t got = 0;
+        unsigned char *newest = NULL;
+        for (;;) {
+            errno = 4321;
+            unsigned char *p = do_malloc(sizes[i]);
+            if (p == NULL)
+                break;
+            CHECK_ERROR("errno after malloc", errno, 4321);
+            memcpy(p, &newest, sizeof newest);
+            newest = p;
+            got += sizes[i];
+            if (!CHECK(got <= limit, "blocks of %zu: expected an end at %zu bytes", sizes[i],
+                       limit))
+                break;
+        }
+        CHECK_ERROR("errno at the limit of locked memory", errno, ENOMEM);
+        CHECK(got >= limit / 4 || sizes[i] > limit / 16,
+              "blocks of %zu: expected at least a quarter of %zu bytes, found %zu", sizes[i], limit,
+              got);
+        printf("locked, at most %zu MiB: %zu KiB in blocks of %zu\n", limit / MiB, got / KiB,
+               sizes[i]);
+        while (newest != NULL) {
+            unsigned char *p = newest;
+            memcpy(&newest, p, sizeof newest);
+            do_free(p);
+        }
+    }
+    return 0;
+}
+
+static int in_child(const char *name, int (*body)(void))
+{
+    fflush(stdout);
+    pid_t child = fork();
+    if (child == 0) {
+        check_test = name;
+        alarm(100);
+        int result = body();
+        fflush(stdout);
+        _exit(result != 0 ? result : !check_all_passed());
+    }
+    int status = -1;
+    CHECK(child > 0 && waitpid(child, &status, 0) == child, "fork: %s", error_name(errno));
+    bool skipped = WIFEXITED(status) && WEXITSTATUS(status) == SKIPPED;
+    CHECK(status == 0 || skipped, "%s: expected the end with 0, found %s %d", name,
+          WIFSIGNALED(status) ? "signal" : "status",
+          WIFSIGNALED(status) ? WTERMSIG(status) : WEXITSTATUS(status));
+    return skipped;
+}
+
+int main(void)
+{
+    check_start("locked");
+    int skipped = in_child("work_while_locked", work_while_locked);
+    skipped += in_child("reach_the_limit_of_locked_memory", reach_the_limit_of_locked_memory);
+    int failed = check_end();
+    return failed != 0 ? failed : skipped == 2 ? SKIPPED : 0;
+}

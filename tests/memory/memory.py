@@ -1,0 +1,115 @@
+#!/usr/bin/env python3
+"""How much memory comes back to the kernel, beside other allocators.
+
+    memory.py --quick            hakmem alone, the cases with a bound: what CI runs
+    memory.py                    all cases, all allocators found here
+    memory.py --system-setting   the same under each of the kernel's settings of huge pages, as root
+
+Exit status: 0 when hakmem is within every bound, else 1.
+"""
+
+import argparse
+import sys
+from collections.abc import Iterator
+from contextlib import ExitStack
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
+
+from bench.seed.report.allocators import Allocator, Kind, choose, environment
+from tests.memory import huge_pages
+from tests.memory.cases import Case, Figures, cases
+from tests.memory.figures import figures, program
+
+
+def main() -> int:
+    options = parse()
+    allocators, missing = choose(options.build, [], options.vs or [])
+    allocators = [a for a in allocators if a.kind is not Kind.FLOOR]
+    if options.quick:
+        allocators = [a for a in allocators if a.kind is Kind.OURS]
+    absent = [name for name in missing if name not in ("ring", "nothing")]
+    if absent:
+        print(f"not here: {', '.join(absent)}")
+    if not any(a.kind is Kind.OURS for a in allocators):
+        sys.exit(f"{options.build} has no libhakmem.so")
+
+    over: list[str] = []
+    chosen = [case for case in cases(options.quick) if options.case in case.name]
+    with ExitStack() as stack:
+        if options.system_setting:
+            stack.enter_context(huge_pages.restored())
+        for setting, arguments in settings(options):
+            print(f"\nhuge pages: {setting}")
+            for case in chosen:
+                print(f"  {case.name}")
+                for allocator in allocators:
+                    over += run(options.build, case, allocator, setting, arguments)
+    for line in over:
+        print(line)
+    return 1 if over else 0
+
+
+def parse() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--build", type=Path, default=Path("build/release"))
+    parser.add_argument("--quick", action="store_true")
+    parser.add_argument("--case", default="", help="those whose name contains this")
+    parser.add_argument("--vs", action="append", help="an allocator beside hakmem; else all")
+    parser.add_argument("--system-setting", action="store_true")
+    parser.add_argument(
+        "--huge-pages", choices=("both", "system", "never"), default="both", help="without root"
+    )
+    options = parser.parse_args()
+    if options.system_setting and not huge_pages.may_be_chosen():
+        parser.error(f"{huge_pages.SETTING} can't be written to")
+    return options
+
+
+def settings(options: argparse.Namespace) -> Iterator[tuple[str, list[str]]]:
+    """Each setting's name and what the program is told; a process can only refuse huge pages."""
+    if options.system_setting:
+        for setting in huge_pages.ALL:
+            huge_pages.choose(setting)
+            yield setting, []
+        return
+    if options.huge_pages != "never":
+        yield f"{huge_pages.current()}, the system's", []
+    if options.huge_pages != "system":
+        yield "never, by the process", ["--huge-pages", "0"]
+
+
+def run(
+    build: Path, case: Case, allocator: Allocator, setting: str, arguments: list[str]
+) -> list[str]:
+    """Prints the figures; returns what is over its bound."""
+    command = [program(build, "comes_back"), *case.arguments, *arguments]
+    if allocator.library is not None:
+        command += ["--in-force", allocator.library.name]
+    found = figures(command, environment(allocator))
+    if found is None:
+        raise AssertionError("comes_back never skips")
+    print(f"    {allocator.name:10} {texts(case, found)}", flush=True)
+    value = case.value(found, case.counts_after)
+    if case.most is None or allocator.kind is not Kind.OURS or value <= case.most:
+        return []
+    when = f"{case.counts_after} s after" if case.counts_after else "as"
+    return [
+        f"{case.name}, huge pages {setting}: expected at most {case.most:g} {case.unit} {when} "
+        f"the last free returns, found {value:.2f}"
+    ]
+
+
+def texts(case: Case, found: Figures) -> str:
+    """Of each second that the run was watched; the peak in the same unit."""
+    peak = {f"resident_{second}": found["peak"] for second in range(case.seconds + 1)}
+    most = case.value({**found, **peak}, 0)
+    seconds = [s for s in (0, 1, 2, 5) if s <= case.seconds]
+    values = ", ".join(f"{case.value(found, s):8.2f} at {s} s" for s in seconds)
+    return f"{values}; peak {most:8.2f} {case.unit}"
+
+
+if __name__ == "__main__":
+    sys.exit(main())

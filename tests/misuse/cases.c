@@ -1,0 +1,376 @@
+/* One misuse for each run: `misuse_FORM [--go-on] CASE [NUMBER]`, NUMBER being a size or an
+ * address. Prints "culprit ADDRESS" before the wrong call; what hakmem then says on standard error
+ * is judged by test_misuse.py. --go-on sets the policy where the insides are linked in
+ * (MISUSE_INSIDES), and is the environment's task elsewhere; then the program must come to its end,
+ * with a heap that holds what was written to it. */
+#include "cases.h"
+
+#include <pthread.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#ifdef MISUSE_INSIDES
+#include "back/meta.h"
+#include "base/policy.h"
+#endif
+
+#define MANY 100000
+
+static void *blocks[MANY];
+static unsigned n_blocks;
+
+volatile bool malloc_forbidden;
+
+void culprit(const void *p)
+{
+    char line[64];
+    int length = snprintf(line, sizeof line, "culprit 0x%zx\n", (size_t)p);
+    if (write(STDOUT_FILENO, line, (size_t)length) < 0)
+        _exit(98);
+}
+
+void watched_free(void *p)
+{
+    malloc_forbidden = true;
+    do_free(p);
+    malloc_forbidden = false;
+}
+
+void wrong_free(void *p)
+{
+    culprit(p);
+    watched_free(p);
+}
+
+void *get(size_t n)
+{
+    unsigned char *p = do_malloc(n);
+    if (p == NULL)
+        _exit(77);
+    memset(p, 1, n < 64 ? n : 64);
+    return p;
+}
+
+/* One among others that stay in use, so that its slab stays too. */
+static void *get_among_others(size_t n)
+{
+    void *some[64];
+    for (unsigned i = 0; i < 64; i++)
+        some[i] = get(n);
+    return some[32];
+}
+
+/* Blocks of one size, whose frees make every cache overflow. */
+static void have_many(size_t n)
+{
+    size_t count = (32 << 20) / (n + 16);
+    n_blocks = count < MANY ? (unsigned)count : MANY;
+    for (unsigned i = 0; i < n_blocks; i++)
+        blocks[i] = get(n);
+}
+
+static void free_many(void)
+{
+    for (unsigned i = 0; i < n_blocks; i++)
+        watched_free(blocks[i]);
+}
+
+/* ---- never a block ---- */
+
+static char of_the_program[64] __attribute__((aligned(64)));
+
+static void foreign_static(size_t n) { wrong_free(of_the_program + n); }
+
+static void foreign_stack(size_t unused)
+{
+    (void)unused;
+    volatile char array[64] __attribute__((aligned(64)));
+    array[0] = 1;
+    wrong_free((void *)array);
+}
+
+static void foreign_mapping(size_t unused)
+{
+    (void)unused;
+    wrong_free(mmap(NULL, 1 << 22, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
+}
+
+static void foreign_number(size_t number) { wrong_free((void *)number); }
+
+static void foreign_number_warm(size_t number)
+{
+    do_free(get(100));
+    wrong_free((void *)number);
+}
+
+/* A superslab holds more slices than one block needs. */
+static void free_slice(size_t unused)
+{
+    (void)unused;
+    wrong_free((void *)(((uintptr_t)get(100) & ~(uintptr_t)0x3fffff) | 0x3f0000));
+}
+
+#ifdef MISUSE_INSIDES
+static void metadata(size_t n)
+{
+    get(100);
+    wrong_free(meta_take(n));
+}
+#endif
+
+/* ---- beside a block's start ---- */
+
+static void inside(size_t n)
+{
+    char *p = get(n);
+    wrong_free(p + n / 2 / 16 * 16);
+}
+
+static void unaligned(size_t n)
+{
+    char *p = get(n);
+    wrong_free(p + 8);
+}
+
+static void inside_found_late(size_t n)
+{
+    char *p = get(n);
+    have_many(n);
+    wrong_free(p + n / 2 / 16 * 16);
+    free_many();
+}
+
+/* Some classes don't fill their slabs. Slabs lie on multiples of 64 KiB. */
+static void behind_the_last_block(size_t n)
+{
+    char *p = get(n);
+    size_t usable = do_usable_size(p);
+    have_many(n);
+    wrong_free((char *)((uintptr_t)p & ~(uintptr_t)0xffff) + 0x10000 / usable * usable);
+    free_many();
+}
+
+static void realloc_inside(size_t n)
+{
+    char *p = get(n);
+    culprit(p + n / 2 / 16 * 16);
+    errno = 0;
+    malloc_forbidden = true;
+    void *other = do_realloc(p + n / 2 / 16 * 16, 2 * n);
+    malloc_forbidden = false;
+    printf("realloc %p, errno %s\n", other, errno == EINVAL ? "EINVAL" : "other");
+}
+
+static void realloc_foreign(size_t n)
+{
+    culprit(of_the_program);
+    errno = 0;
+    malloc_forbidden = true;
+    void *other = do_realloc(of_the_program, n);
+    malloc_forbidden = false;
+    printf("realloc %p, errno %s\n", other, errno == EINVAL ? "EINVAL" : "other");
+}
+
+static void usable_inside(size_t n)
+{
+    char *p = get(n);
+    culprit(p + n / 2 / 16 * 16);
+    printf("usable %zu\n", do_usable_size(p + n / 2 / 16 * 16));
+}
+
+static void usable_foreign(size_t unused)
+{
+    (void)unused;
+    culprit(of_the_program);
+    printf("usable %zu\n", do_usable_size(of_the_program));
+}
+
+/* ---- twice ---- */
+
+static void twice(size_t n)
+{
+    void *p = get(n);
+    do_free(p);
+    wrong_free(p);
+}
+
+static void realloc_after_free(size_t n)
+{
+    void *p = get(n);
+    do_free(p);
+    culprit(p);
+    errno = 0;
+    malloc_forbidden = true;
+    void *other = do_realloc(p, n + 100);
+    malloc_forbidden = false;
+    printf("realloc %p, errno %s\n", other, errno == EINVAL ? "EINVAL" : "other");
+}
+
+static void twice_found_late(size_t n)
+{
+    void *a = get_among_others(n), *b = get(n);
+    have_many(n);
+    do_free(a);
+    do_free(b);
+    wrong_free(a);
+    free_many();
+}
+
+static void twice_with_a_flush_between(size_t n)
+{
+    void *a = get_among_others(n);
+    have_many(n);
+    do_free(a);
+    free_many();
+    wrong_free(a);
+    have_many(n); /* a, for two owners */
+    free_many();
+    have_many(n);
+    free_many();
+}
+
+static void *free_a_b_a(void *argument)
+{
+    void **two = argument;
+    do_free(two[0]);
+    do_free(two[1]);
+    wrong_free(two[0]);
+    return NULL;
+}
+
+static void run_thread(void *(*work)(void *), void *argument)
+{
+    pthread_t thread;
+    if (pthread_create(&thread, NULL, work, argument) != 0)
+        _exit(77);
+    pthread_join(thread, NULL);
+}
+
+static void twice_found_at_thread_end(size_t n)
+{
+    void *two[2] = {get_among_others(n), get(n)};
+    run_thread(free_a_b_a, two);
+}
+
+/* Blocks of slices are looked at in every free. */
+static void twice_among_others(size_t n)
+{
+    void *six[6];
+    for (int i = 0; i < 6; i++)
+        six[i] = get(n);
+    for (int i = 0; i < 6; i++)
+        do_free(six[i]);
+    wrong_free(six[2]);
+}
+
+/* ---- the program goes on ---- */
+
+static void times(size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        wrong_free(of_the_program);
+}
+
+#define SLOTS 2000
+
+/* Random sizes, each block filled with its slot's number; a heap that handed memory out twice, or
+ * lost what was in it, shows. */
+static void check_heap(void)
+{
+    static unsigned char *slots[SLOTS];
+    static size_t sizes[SLOTS];
+    uint64_t random = 1;
+    for (unsigned i = 0; i < 150000; i++) {
+        random = random * 6364136223846793005u + 1442695040888963407u;
+        unsigned slot = (unsigned)(random >> 40) % SLOTS;
+        size_t n = (random >> 20) % (i % 500 == 0 ? 400000 : 1200) + 1;
+        for (size_t j = 0; j < sizes[slot]; j++)
+            if (slots[slot][j] != (unsigned char)(slot * 7 + 1)) {
+                printf("block %p of %zu bytes, byte %zu: expected %02x, found %02x\n",
+                       (void *)slots[slot], sizes[slot], j, (slot * 7 + 1) & 0xff, slots[slot][j]);
+                exit(1);
+            }
+        if (random >> 63) {
+            slots[slot] = do_realloc(slots[slot], n);
+        } else {
+            do_free(slots[slot]);
+            slots[slot] = do_malloc(n);
+        }
+        if (slots[slot] == NULL)
+            exit(77);
+        sizes[slot] = n;
+        memset(slots[slot], (int)(slot * 7 + 1), n);
+    }
+    puts("the heap is whole");
+}
+
+/* ---- */
+
+static const struct test_case here[] = {
+    {"foreign_static", foreign_static},
+    {"foreign_stack", foreign_stack},
+    {"foreign_mapping", foreign_mapping},
+    {"foreign_number", foreign_number},
+    {"foreign_number_warm", foreign_number_warm},
+    {"free_slice", free_slice},
+#ifdef MISUSE_INSIDES
+    {"metadata", metadata},
+#endif
+    {"inside", inside},
+    {"unaligned", unaligned},
+    {"inside_found_late", inside_found_late},
+    {"behind_the_last_block", behind_the_last_block},
+    {"realloc_inside", realloc_inside},
+    {"realloc_foreign", realloc_foreign},
+    {"usable_inside", usable_inside},
+    {"usable_foreign", usable_foreign},
+    {"twice", twice},
+    {"realloc_after_free", realloc_after_free},
+    {"twice_found_late", twice_found_late},
+    {"twice_with_a_flush_between", twice_with_a_flush_between},
+    {"twice_found_at_thread_end", twice_found_at_thread_end},
+    {"twice_among_others", twice_among_others},
+    {"times", times},
+    {NULL, NULL},
+};
+
+static const struct test_case *find_case(const struct test_case *c, const char *name)
+{
+    while (c->name != NULL && strcmp(c->name, name) != 0)
+        c++;
+    return c;
+}
+
+int main(int count, char **arguments)
+{
+    const struct rlimit none = {0, 0};
+    setrlimit(RLIMIT_CORE, &none);
+    alarm(50);
+    setvbuf(stdout, NULL, _IONBF, 0);
+    char **argument = arguments + 1;
+    bool go_on = count > 1 && strcmp(*argument, "--go-on") == 0;
+    if (go_on) {
+#ifdef MISUSE_INSIDES
+        policy.abort_on_misuse = 0;
+#endif
+        argument++;
+    }
+    if (*argument == NULL)
+        return 2;
+    const struct test_case *c = find_case(here, *argument);
+    if (c->name == NULL)
+        c = find_case(situations, *argument);
+    if (c->name == NULL) {
+        printf("no case %s\n", *argument);
+        return 2;
+    }
+    c->run(argument[1] == NULL ? 0 : strtoull(argument[1], NULL, 0));
+    if (go_on)
+        check_heap();
+    puts("end");
+    return 0;
+}

@@ -1,0 +1,10 @@
+"""Which programs and which library are tested."""
+
+from pathlib import Path
+
+import pytest
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--forms", type=Path, help="the folder with the built misuse_* programs")
+    parser.addoption("--lib", type=Path, help="the library to preload")

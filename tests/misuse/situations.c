@@ -1,0 +1,416 @@
+/* Where a misuse happens: in which thread, with which handlers, in which state of the process. */
+#include "cases.h"
+
+#include <dlfcn.h>
+#include <limits.h>
+#include <pthread.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define THREADS 64
+
+static char of_the_program[64] __attribute__((aligned(64)));
+
+static void say(const char *line)
+{
+    if (write(STDOUT_FILENO, line, strlen(line)) < 0)
+        _exit(98);
+}
+
+static void *wrong_in_thread(void *unused)
+{
+    (void)unused;
+    pthread_setname_np(pthread_self(), "wrong-doer");
+    wrong_free(of_the_program);
+    return NULL;
+}
+
+static void start_thread(pthread_t *thread, void *(*work)(void *), size_t stack)
+{
+    pthread_attr_t attributes;
+    pthread_attr_init(&attributes);
+    if (stack != 0)
+        pthread_attr_setstacksize(&attributes, stack);
+    if (pthread_create(thread, &attributes, work, NULL) != 0)
+        _exit(77);
+    pthread_attr_destroy(&attributes);
+}
+
+/* ---- threads ---- */
+
+static void in_a_thread(size_t stack)
+{
+    pthread_t thread;
+    start_thread(&thread, wrong_in_thread, stack);
+    pthread_join(thread, NULL);
+}
+
+static pthread_barrier_t barrier;
+
+static void *wrong_together(void *unused)
+{
+    (void)unused;
+    void *p = get(100);
+    pthread_barrier_wait(&barrier);
+    do_free(p);
+    do_free(of_the_program);
+    return NULL;
+}
+
+static void in_many_threads(size_t count)
+{
+    static pthread_t threads[THREADS];
+    pthread_barrier_init(&barrier, NULL, (unsigned)count);
+    culprit(of_the_program);
+    for (size_t i = 0; i < count; i++)
+        start_thread(&threads[i], wrong_together, 0);
+    for (size_t i = 0; i < count; i++)
+        pthread_join(threads[i], NULL);
+}
+
+static void *wrong_and_cancelled(void *unused)
+{
+    culprit(of_the_program);
+    pthread_cancel(pthread_self());
+    watched_free(of_the_program);
+    return unused;
+}
+
+static void in_a_cancelled_thread(size_t unused)
+{
+    (void)unused;
+    pthread_t thread;
+    start_thread(&thread, wrong_and_cancelled, 0);
+    pthread_join(thread, NULL);
+}
+
+/* ---- signal handlers ---- */
+
+static void wrong_in_handler(int number)
+{
+    (void)number;
+    wrong_free(of_the_program);
+}
+
+static void in_a_handler(size_t unused)
+{
+    (void)unused;
+    signal(SIGUSR1, wrong_in_handler);
+    raise(SIGUSR1);
+}
+
+static void on_a_small_signal_stack(size_t unused)
+{
+    (void)unused;
+    static char stack[16384];
+    const stack_t given = {.ss_sp = stack, .ss_size = sizeof stack};
+    struct sigaction action = {.sa_handler = wrong_in_handler, .sa_flags = SA_ONSTACK};
+    sigaltstack(&given, NULL);
+    sigaction(SIGUSR1, &action, NULL);
+    raise(SIGUSR1);
+}
+
+static void allocate_much(int number)
+{
+    (void)number;
+    static void *some[1000];
+    for (unsigned i = 0; i < 50000; i++) {
+        do_free(some[i % 1000]);
+        some[i % 1000] = get(i * 37 % 20000 + 1);
+    }
+    say("handled\n");
+}
+
+static void with_an_abort_handler(size_t count)
+{
+    signal(SIGABRT, allocate_much);
+    if (count > 1)
+        in_many_threads(count);
+    wrong_free(of_the_program);
+}
+
+static void misuse_again(int number)
+{
+    (void)number;
+    say("handled\n");
+    do_free(of_the_program + 16);
+}
+
+static void with_a_wrong_abort_handler(size_t unused)
+{
+    (void)unused;
+    signal(SIGABRT, misuse_again);
+    wrong_free(of_the_program);
+}
+
+static sigjmp_buf before_the_misuse;
+
+static void jump_out(int number)
+{
+    (void)number;
+    siglongjmp(before_the_misuse, 1);
+}
+
+static void with_an_abort_handler_that_jumps(size_t unused)
+{
+    (void)unused;
+    signal(SIGABRT, jump_out);
+    if (sigsetjmp(before_the_misuse, 1) == 0)
+        wrong_free(of_the_program);
+    say("jumped\n");
+    do_free(of_the_program + 16);
+}
+
+static void with_abort_ignored_and_blocked(size_t unused)
+{
+    (void)unused;
+    sigset_t all;
+    sigfillset(&all);
+    signal(SIGABRT, SIG_IGN);
+    sigprocmask(SIG_SETMASK, &all, NULL);
+    wrong_free(of_the_program);
+}
+
+/* ---- standard error ---- */
+
+static void with_stderr_closed(size_t unused)
+{
+    (void)unused;
+    close(STDERR_FILENO);
+    wrong_free(of_the_program);
+}
+
+static void with_nobody_reading_stderr(size_t unused)
+{
+    (void)unused;
+    int ends[2];
+    if (pipe(ends) != 0)
+        _exit(77);
+    close(ends[0]);
+    dup2(ends[1], STDERR_FILENO);
+    wrong_free(of_the_program);
+}
+
+/* ---- children ---- */
+
+static void wait_for(pid_t child)
+{
+    int status = 0;
+    if (child < 0 || waitpid(child, &status, 0) != child)
+        _exit(77);
+    say(WIFSIGNALED(status) && WTERMSIG(status) == SIGABRT ? "child aborted\n" : "child lived\n");
+}
+
+static void in_a_child(size_t unused)
+{
+    (void)unused;
+    void *p = get(100);
+    pid_t child = fork();
+    if (child == 0) {
+        /* What a child's first calls start is no matter of the report's. */
+        for (int i = 0; i < 4; i++)
+            do_free(get(1000000));
+        do_free(p);
+        wrong_free(p);
+        _exit(0);
+    }
+    wait_for(child);
+}
+
+static void *fork_in_thread(void *unused)
+{
+    (void)unused;
+    in_a_child(0);
+    return NULL;
+}
+
+static void in_a_child_of_a_thread(size_t unused)
+{
+    (void)unused;
+    pthread_t thread;
+    start_thread(&thread, fork_in_thread, 0);
+    pthread_join(thread, NULL);
+}
+
+/* The parent has begun a report, which the child must not take for its own. */
+static void fork_and_misuse(int number)
+{
+    (void)number;
+    signal(SIGABRT, SIG_DFL);
+    pid_t child = fork();
+    if (child == 0) {
+        do_free(of_the_program);
+        _exit(0);
+    }
+    wait_for(child);
+}
+
+static void in_a_child_of_an_abort_handler(size_t unused)
+{
+    (void)unused;
+    signal(SIGABRT, fork_and_misuse);
+    wrong_free(of_the_program);
+}
+
+/* ---- a damaged stack ---- */
+
+static void overwrite(uintptr_t *words, unsigned n)
+{
+    for (volatile unsigned i = 0; i < n; i++)
+        words[i] = 0x4142434445464748;
+}
+
+__attribute__((noinline)) static void damage_return(size_t unused)
+{
+    (void)unused;
+    overwrite(__builtin_frame_address(0), 4);
+    wrong_free(of_the_program);
+    _exit(96);
+}
+
+__attribute__((noinline)) static void damage_frame_pointer(void)
+{
+    overwrite(__builtin_frame_address(0), 1);
+    wrong_free(of_the_program);
+    _exit(96);
+}
+
+/* Whose frame is found by the frame pointer, since its size is known at run time only. */
+__attribute__((noinline)) static void damage_callers_frame(size_t unused)
+{
+    char array[unused + 16];
+    memset(array, 0, sizeof array);
+    __asm__ volatile("" : : "r"(array) : "memory");
+    damage_frame_pointer();
+    __asm__ volatile("" : : "r"(array) : "memory");
+}
+
+/* ---- dlopen holds a lock while it runs constructors ---- */
+
+__attribute__((visibility("default"))) void constructor_work(void) { in_a_thread(0); }
+
+static void while_a_library_loads(size_t unused)
+{
+    (void)unused;
+    if (dlopen(MISUSE_MODULE, RTLD_NOW) == NULL)
+        say("no module\n");
+}
+
+/* ---- among right calls ---- */
+
+#define SLOTS 300
+#define TURNS 60000
+
+static void some_wrong_call(unsigned kind)
+{
+    char *p;
+    switch (kind % 7) {
+    case 0:
+        do_free(of_the_program);
+        return;
+    case 1:
+        do_free(of_the_program + 8);
+        return;
+    case 2:
+        if (do_realloc(of_the_program, 100) != NULL)
+            _exit(3);
+        return;
+    case 3:
+        do_free(p = get(kind % 2000));
+        do_free(p);
+        return;
+    case 4:
+        p = get(1000000);
+        do_free(p + 65536);
+        do_free(p);
+        return;
+    case 5:
+        p = get(100000);
+        do_free(p + 16);
+        if (do_usable_size(p + 65536) != 0 || do_realloc(p + 32, 5) != NULL)
+            _exit(3);
+        do_free(p);
+        do_free(p);
+        return;
+    case 6:
+        p = get(kind % 5000 + 32);
+        do_free(p + 8);
+        if (do_realloc(p + 16, 64) != NULL)
+            _exit(3);
+        do_free(p);
+    }
+}
+
+/* All of these wrong calls are seen at once, so no block may suffer. */
+static void *work_with_errors(void *unused)
+{
+    unsigned char *slots[SLOTS] = {NULL};
+    size_t sizes[SLOTS] = {0};
+    uint64_t random = (uintptr_t)&slots;
+    for (unsigned i = 0; i < TURNS; i++) {
+        random = random * 6364136223846793005u + 1442695040888963407u;
+        unsigned slot = (unsigned)(random >> 40) % SLOTS;
+        unsigned char mark = (unsigned char)(random >> 32 | 1);
+        for (size_t j = 0; j < sizes[slot]; j++)
+            if (slots[slot][j] != slots[slot][0]) {
+                say("a block has changed\n");
+                _exit(3);
+            }
+        do_free(slots[slot]);
+        sizes[slot] = (random >> 20) % (i % 100 == 0 ? 200000 : 1000) + 1;
+        slots[slot] = get(sizes[slot]);
+        memset(slots[slot], mark, sizes[slot]);
+        if (i % 20 == 0)
+            some_wrong_call((unsigned)(random >> 33));
+    }
+    for (unsigned i = 0; i < SLOTS; i++)
+        do_free(slots[i]);
+    return unused;
+}
+
+static void among_right_calls(size_t count)
+{
+    static pthread_t threads[THREADS];
+    for (size_t i = 0; i < count; i++)
+        start_thread(&threads[i], work_with_errors, 0);
+    for (size_t i = 0; i < count; i++)
+        pthread_join(threads[i], NULL);
+}
+
+/* ---- deep ---- */
+
+__attribute__((noinline)) static void deep(size_t n)
+{
+    if (n > 0)
+        deep(n - 1);
+    else
+        wrong_free(of_the_program);
+}
+
+const struct test_case situations[] = {
+    {"in_a_thread", in_a_thread},
+    {"in_many_threads", in_many_threads},
+    {"in_a_cancelled_thread", in_a_cancelled_thread},
+    {"in_a_handler", in_a_handler},
+    {"on_a_small_signal_stack", on_a_small_signal_stack},
+    {"with_an_abort_handler", with_an_abort_handler},
+    {"with_a_wrong_abort_handler", with_a_wrong_abort_handler},
+    {"with_an_abort_handler_that_jumps", with_an_abort_handler_that_jumps},
+    {"with_abort_ignored_and_blocked", with_abort_ignored_and_blocked},
+    {"with_stderr_closed", with_stderr_closed},
+    {"with_nobody_reading_stderr", with_nobody_reading_stderr},
+    {"in_a_child", in_a_child},
+    {"in_a_child_of_a_thread", in_a_child_of_a_thread},
+    {"in_a_child_of_an_abort_handler", in_a_child_of_an_abort_handler},
+    {"damage_return", damage_return},
+    {"damage_callers_frame", damage_callers_frame},
+    {"while_a_library_loads", while_a_library_loads},
+    {"among_right_calls", among_right_calls},
+    {"deep", deep},
+    {NULL, NULL},
+};

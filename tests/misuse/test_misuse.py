@@ -1,0 +1,397 @@
+"""Each misuse gets one report that says what, where, who and what to do, and ends the program."""
+
+import re
+import signal
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).parents[2]))
+
+from tests.misuse.runs import (
+    ADVICE_FOREIGN,
+    ADVICE_MOVED,
+    ADVICE_TWICE,
+    END,
+    FORMS,
+    IGNORED,
+    INSIDES,
+    LATE,
+    Programs,
+    Run,
+)
+
+FOREIGN = "no block begins at this address"
+UNALIGNED = "no block can begin at this address: it is not a multiple of 16"
+INSIDE = "this address is inside a block, not at its start"
+FREE = "this block is free already (freed twice, or used after it was freed)"
+
+OF_MODULE = (
+    r"not in a block of hakmem's; code or static memory of a module:(?: \S+)? \(.*misuse_.*\)"
+)
+HEX = "0x[0-9a-f]+"
+VACANT = r"where hakmem keeps blocks, but none is there \(any more\)"
+KEPT = "in memory of a large block that was freed"
+
+
+def block(size: int, offset: int = 0) -> str:
+    where = f"{offset} bytes into" if offset else "the start of"
+    return f"{where} a block of class {size} bytes at {HEX}, in the slab at {HEX}"
+
+
+def large(size: int, offset: int) -> str:
+    return f"{offset} bytes into a large block of {size} bytes at {HEX}"
+
+
+@dataclass
+class Case:
+    name: str
+    number: int
+    what: str
+    address: str  # a regular expression
+    advice: str
+    function: str = "free"
+    late: bool = False
+    goes_on: str = ""  # what the program prints where the policy lets it go on
+    reports: int = 1  # then
+    forms: tuple[str, ...] = tuple(FORMS)
+
+    def __str__(self) -> str:
+        return f"{self.name}-{self.number:#x}" if self.number else self.name
+
+
+NULL_EINVAL = r"realloc \(nil\), errno EINVAL"
+NO_MEMORY = "not in a block of hakmem's; there is no memory at it"
+MAPPED = "not in a block of hakmem's; the memory there is rw-p.*"
+
+CASES = [
+    Case("foreign_static", 0, FOREIGN, OF_MODULE, ADVICE_FOREIGN),
+    Case("foreign_static", 1, UNALIGNED, OF_MODULE, ADVICE_FOREIGN),
+    Case("foreign_stack", 0, FOREIGN, MAPPED + r"\[stack\]", ADVICE_FOREIGN),
+    Case("foreign_mapping", 0, FOREIGN, MAPPED, ADVICE_FOREIGN),
+    Case("metadata", 64, FOREIGN, MAPPED, ADVICE_FOREIGN, forms=tuple(INSIDES)),
+    Case("metadata", 4000, FOREIGN, MAPPED, ADVICE_FOREIGN, forms=tuple(INSIDES)),
+    Case("free_slice", 0, FOREIGN, VACANT, ADVICE_TWICE),
+    Case("foreign_number", 0x100000000000, FOREIGN, VACANT, ADVICE_TWICE),
+    Case("foreign_number", 0x103FFFFFFFF0, FOREIGN, VACANT, ADVICE_TWICE),
+    *(
+        Case(name, number, FOREIGN, NO_MEMORY, ADVICE_FOREIGN)
+        for name in ("foreign_number", "foreign_number_warm")
+        for number in (
+            0x10,
+            0x1000,
+            0x10000,
+            1 << 47,
+            1 << 48,
+            1 << 57,
+            0xDEAD0000BEEF0000,
+            0xFFFF800000000000,
+            0xFFFFFFFFFFFFFFF0,
+        )
+    ),
+    Case("foreign_number", 0xFFFFFFFFFFFFFFFF, UNALIGNED, NO_MEMORY, ADVICE_FOREIGN),
+    *(
+        Case("inside_found_late", n, INSIDE, block(size, offset), ADVICE_MOVED, late=True)
+        for n, size, offset in ((32, 32, 16), (100, 112, 48), (1000, 1024, 496), (8000, 8192, 4000))
+    ),
+    *(
+        Case("inside", n, INSIDE, large(n, n // 2), ADVICE_MOVED)
+        for n in (98304, 262144, 1048576, 2097152, 8388608, 1 << 27)
+    ),
+    *(
+        Case("unaligned", n, UNALIGNED, block(size, 8), ADVICE_MOVED)
+        for n, size in ((16, 16), (100, 112), (30000, 30720))
+    ),
+    *(
+        Case("unaligned", n, UNALIGNED, large(n, 8), ADVICE_MOVED)
+        for n in (131072, 1048576, 8388608)
+    ),
+    Case(
+        "behind_the_last_block",
+        112,
+        INSIDE,
+        f"behind the last block of the slab at {HEX}",
+        ADVICE_MOVED,
+        late=True,
+    ),
+    *(
+        Case("realloc_inside", n, INSIDE, where, ADVICE_MOVED, "realloc", goes_on=NULL_EINVAL)
+        for n, where in ((100, block(112, 48)), (1048576, large(1048576, 524288)))
+    ),
+    Case(
+        "realloc_foreign", 100, FOREIGN, OF_MODULE, ADVICE_FOREIGN, "realloc", goes_on=NULL_EINVAL
+    ),
+    Case("realloc_foreign", 0, FOREIGN, OF_MODULE, ADVICE_FOREIGN, "realloc", goes_on=NULL_EINVAL),
+    *(
+        Case(
+            "usable_inside",
+            n,
+            INSIDE,
+            where,
+            ADVICE_MOVED,
+            "malloc_usable_size",
+            goes_on="usable 0",
+        )
+        for n, where in ((100, block(112, 48)), (131072, large(131072, 65536)))
+    ),
+    Case(
+        "usable_foreign",
+        0,
+        FOREIGN,
+        OF_MODULE,
+        ADVICE_FOREIGN,
+        "malloc_usable_size",
+        goes_on="usable 0",
+    ),
+    *(
+        Case("twice", n, FREE, block(size), ADVICE_TWICE)
+        for n, size in ((0, 16), (16, 16), (100, 112), (8192, 8192), (32768, 32768))
+    ),
+    *(
+        Case(
+            "twice",
+            n,
+            FREE,
+            f"the start of a free large block of {size} bytes at {HEX}",
+            ADVICE_TWICE,
+        )
+        for n, size in ((65536, 65536), (100000, 131072), (262144, 262144))
+    ),
+    Case("twice", 1048576, FOREIGN, VACANT, ADVICE_TWICE),
+    Case("twice", 2097152, FOREIGN, VACANT, ADVICE_TWICE),
+    Case("twice", 8388608, FOREIGN, KEPT, ADVICE_TWICE),
+    Case(
+        "realloc_after_free",
+        100,
+        FREE,
+        block(112),
+        ADVICE_TWICE,
+        "realloc",
+        goes_on=NULL_EINVAL,
+    ),
+    Case(
+        "realloc_after_free",
+        100000,
+        FREE,
+        f"the start of a free large block of 131072 bytes at {HEX}",
+        ADVICE_TWICE,
+        "realloc",
+        goes_on=NULL_EINVAL,
+    ),
+    Case(
+        "realloc_after_free",
+        8388608,
+        FOREIGN,
+        KEPT,
+        ADVICE_TWICE,
+        "realloc",
+        goes_on=NULL_EINVAL,
+    ),
+    *(
+        Case(name, n, FREE, block(size), ADVICE_TWICE, late=True)
+        for name in (
+            "twice_found_late",
+            "twice_with_a_flush_between",
+            "twice_found_at_thread_end",
+        )
+        for n, size in ((16, 16), (100, 112), (1000, 1024), (30000, 30720))
+    ),
+    *(
+        Case(
+            "twice_among_others",
+            n,
+            FREE,
+            f"the start of a free large block of {n} bytes at {HEX}",
+            ADVICE_TWICE,
+        )
+        for n in (65536, 262144)
+    ),
+    Case("twice_among_others", 1048576, FOREIGN, VACANT, ADVICE_TWICE),
+]
+
+BY_FORM = [pytest.param(form, case, id=f"{form}-{case}") for case in CASES for form in case.forms]
+
+
+@pytest.fixture
+def programs(request: pytest.FixtureRequest) -> Programs:
+    forms, library = request.config.getoption("--forms"), request.config.getoption("--lib")
+    if forms is None or library is None:
+        pytest.skip("needs --forms and --lib")
+    return Programs(forms.resolve(strict=True), library.resolve(strict=True))
+
+
+def expect_line(run: Run, index: int, pattern: str) -> None:
+    lines = run.lines
+    assert len(lines) > index, f"expected line {index}: {pattern}\nfound {run}"
+    assert re.fullmatch(pattern, lines[index]), (
+        f"line {index}: expected {pattern}\nfound {lines[index]}\nin {run.error}"
+    )
+
+
+def expect_report(run: Run, case: Case, end: str) -> None:
+    """One report and nothing else on standard error."""
+    p = run.culprit
+    if case.name == "twice_found_at_thread_end":
+        p = HEX
+    expect_line(run, 0, rf"{case.function}\({p}\): {re.escape(case.what)}")
+    expect_line(run, 1, f"address: {case.address}")
+    expect_line(run, 2, r"thread: \d+ \(misuse_.*\)")
+    lines = run.lines
+    if run.form == "static":
+        assert "no backtrace in this build; a debugger shows who called" in lines
+    else:
+        assert run.frames, f"expected frames, found {run.error}"
+    assert (LATE in lines) == case.late, f"expected late: {case.late}, found {run.error}"
+    assert lines[-2] == f"what to do: {case.advice}", run.error
+    assert lines[-1] == end, run.error
+    assert sum(line.startswith("what to do") for line in lines) == 1, run.error
+
+
+@pytest.mark.parametrize(("form", "case"), BY_FORM)
+def test_one_report_then_the_end(programs: Programs, form: str, case: Case) -> None:
+    run = programs.run(form, case.name, str(case.number))
+    assert run.status == -signal.SIGABRT, f"expected SIGABRT, found {run}"
+    expect_report(run, case, END)
+
+
+@pytest.mark.parametrize(("form", "case"), BY_FORM)
+def test_one_report_then_on(programs: Programs, form: str, case: Case) -> None:
+    run = programs.run(form, "--go-on", case.name, str(case.number))
+    assert run.status == 0, f"expected an end with 0, found {run}"
+    assert "the heap is whole\nend\n" in run.output, run
+    expect_report(run, case, IGNORED)
+    if case.goes_on:
+        assert re.search(case.goes_on, run.output), f"expected {case.goes_on}, found {run.output}"
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_a_hundred_reports_are_enough(programs: Programs, form: str) -> None:
+    run = programs.run(form, "--go-on", "times", "150")
+    lines = run.lines
+    assert run.status == 0, run
+    assert lines.count(IGNORED) == 100
+    assert lines[-1] == "further misuse is ignored, and not reported any more"
+    assert sum(FOREIGN in line for line in lines) == 100
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_wrong_calls_leave_right_ones_alone(programs: Programs, form: str) -> None:
+    run = programs.run(form, "--go-on", "among_right_calls", "4")
+    assert run.status == 0, run
+    assert "the heap is whole\nend\n" in run.output, run
+    assert run.lines.count(IGNORED) == 100, run.error
+
+
+@pytest.mark.parametrize("form", ["preload", "names"])
+def test_frames_begin_with_the_caller(programs: Programs, form: str) -> None:
+    """hakmem's own are left out (debug builds show free); each has its number."""
+    for name, first in (
+        ("foreign_static", "watched_free"),
+        ("unaligned", "watched_free"),
+        ("in_a_handler", "watched_free"),
+    ):
+        run = programs.run(form, name, "100")
+        frames = run.frames
+        assert run.caller[2] == first, f"expected {first} in front, found {run.error}"
+        assert [int(frame[1]) for frame in frames] == list(range(len(frames)))
+    assert "main" in run.functions(), f"expected main, found {run.error}"
+
+
+@pytest.mark.parametrize("form", ["preload", "names"])
+def test_addr2line_names_the_line_of_a_frame(programs: Programs, form: str) -> None:
+    run = programs.run(form, "foreign_static")
+    frame = run.caller
+    tool = subprocess.run(
+        ["addr2line", "-Cfpie", frame[3], frame[4]], capture_output=True, text=True, check=True
+    )
+    assert re.search(r"watched_free at .*cases\.c:\d+", tool.stdout), f"{frame[0]}: {tool.stdout}"
+
+
+def test_deep_stacks_are_cut(programs: Programs) -> None:
+    run = programs.run("preload", "deep", "1000")
+    assert len(run.frames) == 32, run.error
+    assert any("further frames are left out" in line for line in run.lines), run.error
+    assert run.lines[-1] == END
+
+
+# What the program must print besides, the reports, the lines that stand without a report.
+SITUATIONS: list[tuple[str, int, str, int, int]] = [
+    ("in_a_thread", 0, "", 1, 0),
+    ("in_a_thread", 16384, "", 1, 0),
+    ("in_many_threads", 2, "", 1, 0),
+    ("in_many_threads", 64, "", 1, 0),
+    ("in_a_cancelled_thread", 0, "", 1, 0),
+    ("in_a_handler", 0, "", 1, 0),
+    ("on_a_small_signal_stack", 0, "", 1, 0),
+    ("with_an_abort_handler", 1, "handled", 1, 0),
+    ("with_an_abort_handler", 8, "handled", 1, 0),
+    ("with_a_wrong_abort_handler", 0, "handled", 1, 1),
+    ("with_an_abort_handler_that_jumps", 0, "jumped", 1, 1),
+    ("with_abort_ignored_and_blocked", 0, "", 1, 0),
+    ("with_stderr_closed", 0, "", 0, 0),
+    ("with_nobody_reading_stderr", 0, "", 0, 0),
+    ("in_a_child_of_an_abort_handler", 0, "child aborted", 2, 0),
+    ("damage_return", 0, "", 1, 0),
+    ("damage_callers_frame", 0, "", 1, 0),
+    ("while_a_library_loads", 0, "", 1, 0),
+]
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize(("name", "number", "says", "reports", "brief"), SITUATIONS)
+def test_wherever_it_happens(
+    programs: Programs, form: str, name: str, number: int, says: str, reports: int, brief: int
+) -> None:
+    run = programs.run(form, name, str(number))
+    assert run.status == -signal.SIGABRT, f"expected SIGABRT, found {run}"
+    assert says in run.output, f"expected {says!r}, found {run}"
+    lines = run.lines
+    assert lines.count(END) == reports, f"expected {reports} reports, found {run.error}"
+    firsts = [line for line in lines if re.match(r"free\(0x", line)]
+    assert len(firsts) == reports + brief, f"expected {reports} + {brief}, found {run.error}"
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("name", ["in_a_child", "in_a_child_of_a_thread"])
+def test_a_child_reports_and_the_parent_lives(programs: Programs, form: str, name: str) -> None:
+    run = programs.run(form, name)
+    assert run.status == 0, run
+    assert "child aborted" in run.output, run
+    assert run.lines.count(END) == 1, run.error
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize(
+    "name", ["in_many_threads", "in_a_handler", "with_nobody_reading_stderr", "in_a_thread"]
+)
+def test_wherever_it_happens_the_program_goes_on(programs: Programs, form: str, name: str) -> None:
+    run = programs.run(form, "--go-on", name, "64" if name == "in_many_threads" else "0")
+    assert run.status == 0, run
+    assert "the heap is whole\nend\n" in run.output, run
+    expected = {"in_many_threads": 64, "with_nobody_reading_stderr": 0}.get(name, 1)
+    assert run.lines.count(IGNORED) == expected, f"expected {expected}, found {run.error}"
+
+
+@pytest.mark.parametrize("form", ["preload", "names"])
+def test_a_damaged_stack_is_said_to_be(programs: Programs, form: str) -> None:
+    run = programs.run(form, "damage_callers_frame")
+    assert "the backtrace ends here: the stack is damaged" in run.lines, run.error
+
+
+def test_the_thread_is_named(programs: Programs) -> None:
+    expect_line(programs.run("preload", "in_a_thread"), 2, r"thread: \d+ \(wrong-doer\)")
+
+
+def test_the_library_brings_its_unwinder_and_shows_nothing_of_it(programs: Programs) -> None:
+    def told(*command: str) -> str:
+        return subprocess.run(
+            [*command, str(programs.library)], capture_output=True, text=True, check=True
+        ).stdout
+
+    assert re.findall(r"NEEDED.*\[(.*)\]", told("readelf", "-d")) == ["libc.so.6"]
+    symbols = told("nm", "-D", "--defined-only")
+    assert "malloc" in symbols
+    assert not re.search("_Unwind|__register_frame|__gcc_personality", symbols), symbols

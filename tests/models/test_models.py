@@ -1,0 +1,131 @@
+"""Each model holds in all its states, and finds each break that is built into it (README.md)."""
+
+import re
+import shutil
+import subprocess
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+HERE = Path(__file__).parent
+# All states, with steps as they are.
+COMPILE = ["gcc", "-w", "-DSAFETY", "-DNOREDUCE", "-DMEMLIM=3000"]
+DEPTH = "-m3000000"
+ASSERTION = "assertion violated"
+STUCK = "invalid end state"
+
+WEAK = "WEAK BLOCKS=2 DEPTH=4"
+
+
+@dataclass(frozen=True)
+class Case:
+    model: str
+    settings: str  # macros of the model
+    finds: str | None = None  # None: the model holds
+
+    def __str__(self) -> str:
+        return "-".join([f"{self.model}_pml", *self.settings.split()]).replace("=", "_")
+
+
+def holds(model: str, *variants: str) -> list[Case]:
+    return [Case(model, settings) for settings in variants]
+
+
+def finds(model: str, *breaks: str, what: str = ASSERTION) -> list[Case]:
+    return [Case(model, settings, what) for settings in breaks]
+
+
+def looks(first: str, second: str, third: str) -> str:
+    """The thief's looks after its barrier, in this order."""
+    return f"FIRST={first} SECOND={second} THIRD={third}"
+
+
+CASES = [
+    *holds("thief", "", "OPENED", WEAK),
+    *finds(
+        "thief",
+        "REACH_STEAL",
+        "BREAK_OLD_ORDER",
+        "BREAK_NO_BARRIER",
+        "BREAK_PLAIN_STORE",
+        "BREAK_TOPMOST_UNSEEN",
+        f"BREAK_NO_FIRST_BARRIER {WEAK}",
+        f"BREAK_NO_THIRD_BARRIER {WEAK}",
+        looks("skip", "IS_TOP", "IS_SLOT"),
+        looks("IS_TOPMOST", "skip", "IS_SLOT"),
+        looks("IS_TOP", "IS_TOPMOST", "IS_SLOT"),
+        "OPENED " + looks("IS_TOPMOST", "IS_TOP", "skip"),
+        "OPENED " + looks("IS_TOP", "IS_SLOT", "IS_TOPMOST"),
+        "OPENED " + looks("IS_SLOT", "IS_TOPMOST", "IS_TOP"),
+        f"OPENED {WEAK}",
+    ),
+    *holds("bed", "", "MORTAL BLOCKS=2", "WEAK BLOCKS=2 DEPTH=3"),
+    *finds(
+        "bed",
+        "REACH_LATE",
+        "BREAK_NO_RECOVERY",
+        "BREAK_GIVEN",
+        "BREAK_NO_NOTE",
+        "BREAK_NOT_SHUT",
+        "BREAK_NO_FIRST_BARRIER WEAK BLOCKS=2 DEPTH=3",
+        "BREAK_GONE_UNLOCKED MORTAL BLOCKS=2",
+    ),
+    *holds("closer", "", WEAK),
+    *finds("closer", "REACH_CLOSED", "BREAK_BY_STACK", f"BREAK_NO_BARRIER {WEAK}"),
+    *holds("fork", "", WEAK),
+    *finds(
+        "fork",
+        "BREAK_TOP_FIRST",
+        "BREAK_TOP_BELOW",
+        f"BREAK_PLAIN_TOP {WEAK}",
+        f"BREAK_NO_BITS {WEAK}",
+    ),
+    *holds("pages", ""),
+    *finds(
+        "pages",
+        "REACH_PURGE",
+        "BREAK_BITS_STAY",
+        "BREAK_BITS_EARLY",
+        "BREAK_BEGIN",
+        "BREAK_COUNTED",
+        "BREAK_LEFT_LISTED",
+        "BREAK_NOT_RETIRED",
+        "BREAK_OLD_SHARD",
+        "BREAK_NO_UPKEEP",
+    ),
+    *holds("slices", ""),
+    *finds("slices", "REACH_PURGE", "BREAK_BITS_STAY", "BREAK_BITS_EARLY", "BREAK_REFUSED"),
+    *holds("lock", ""),
+    *finds("lock", "BREAK_NO_EXCHANGE", "BREAK_FORGET_SLEEPERS", what=STUCK),
+]
+
+
+def run(folder: Path, *command: str) -> str:
+    done = subprocess.run(command, cwd=folder, capture_output=True, text=True)
+    assert done.returncode == 0, f"{' '.join(command)}\n{done.stdout}{done.stderr}"
+    return done.stdout
+
+
+@pytest.mark.parametrize("case", CASES, ids=str)
+def test_model(case: Case, tmp_path: Path) -> None:
+    for source in HERE.glob("*.pml"):
+        shutil.copy(source, tmp_path)
+    macros = [f"-D{macro}" for macro in case.settings.split()]
+    run(tmp_path, "spin", "-a", *macros, f"{case.model}.pml")
+    # What finds something stops soon, and is not worth a long compilation.
+    run(tmp_path, *COMPILE, "-O0" if case.finds else "-O2", "-o", "pan", "pan.c")
+    output = run(tmp_path, "./pan", DEPTH)
+
+    errors = re.search(r"errors: (\d+)", output)
+    states = re.search(r"(\d+) states, stored", output)
+    assert errors and states, output
+    came = re.search(rf"pan:1: (.*(?:{ASSERTION}|{STUCK}).*)", output)
+    print(f"{case}: {states[1]} states, {came[1] if came else 'no violation'}")
+    if case.finds is None:
+        assert errors[1] == "0", f"expected no violation, came:\n{output}"
+        # A search that was cut short says so.
+        assert "not completed" not in output, output
+        assert "too small" not in output, output
+    else:
+        assert came and case.finds in came[1], f"expected {case.finds!r}, came:\n{output}"

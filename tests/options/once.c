@@ -1,0 +1,9 @@
+/* One malloc and one free, whosever they are. */
+#include <stdlib.h>
+
+int main(void)
+{
+    void *p = malloc(100);
+    free(p);
+    return p == NULL;
+}

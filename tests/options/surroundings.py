@@ -1,0 +1,77 @@
+"""Runs a program with options from everywhere: the environment, files, an /etc of its own."""
+
+import os
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from tests.counts.work import clean_environment
+
+NOBODY = 65534  # user and group without any rights of its own
+SYSTEM_FILE = "/etc/hakmem.conf"
+
+
+@dataclass(frozen=True)
+class Outcome:
+    values: dict[str, int | None]  # None: there is no such option
+    privileged: bool
+    complaints: list[str]
+
+
+def ask(program: Path | list[str], *names: str, **variables: str) -> Outcome:
+    """What is in force of these options in a program, or in one that a command runs."""
+    command = [*(program if isinstance(program, list) else [str(program)]), *names]
+    done = subprocess.run(
+        command, env=clean_environment() | variables, capture_output=True, text=True, timeout=60
+    )
+    assert done.returncode == 0, f"{command}: exit status {done.returncode}\n{done.stderr}"
+    lines = done.stdout.splitlines()
+    pairs = (line.rsplit(" ", 1) for line in lines if line != "privileged")
+    values = {name: None if value == "none" else int(value) for name, value in pairs}
+    return Outcome(values, "privileged" in lines, done.stderr.splitlines())
+
+
+def other_etc(folder: Path, text: str | None) -> list[str]:
+    """A command that runs another one where /etc/hakmem.conf has this text, or is a directory."""
+    etc = folder / "etc"
+    etc.mkdir()
+    etc.chmod(0o755)
+    if Path("/etc/ld.so.cache").exists():
+        shutil.copy("/etc/ld.so.cache", etc)
+    if text is None:
+        (etc / "hakmem.conf").mkdir()
+    else:
+        (etc / "hakmem.conf").write_text(text)
+    apart = ["unshare", "-m" if os.geteuid() == 0 else "-rm"]
+    command = [*apart, "sh", "-c", 'mount --bind "$0" /etc && exec "$@"', str(etc)]
+    try:
+        done = subprocess.run([*command, "true"], capture_output=True, text=True)
+    except FileNotFoundError:
+        pytest.skip("unshare is not installed")
+    if done.returncode:
+        pytest.skip(f"no /etc of one's own here: {done.stderr.strip()}")
+    return command
+
+
+def as_nobody() -> list[str]:
+    """A command that runs another one as a user without rights."""
+    if os.geteuid() != 0:
+        pytest.skip("only root can run a program as somebody else")
+    if shutil.which("setpriv") is None:
+        pytest.skip("setpriv is not installed")
+    return ["setpriv", f"--reuid={NOBODY}", f"--regid={NOBODY}", "--clear-groups"]
+
+
+@contextmanager
+def public_folder() -> Iterator[Path]:
+    """Which everybody may enter, unlike pytest's own."""
+    with tempfile.TemporaryDirectory(prefix="hakmem-options-") as name:
+        folder = Path(name)
+        folder.chmod(0o755)
+        yield folder

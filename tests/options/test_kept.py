@@ -1,0 +1,66 @@
+"""What is kept for reuse follows the options, whatever number is given."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).parents[2]))
+
+from tests.counts.work import clean_environment
+
+MIB = 1024  # in KiB
+FREED = {"huge": 64 * MIB, "slices": 32 * MIB}
+SLICE = 64  # KiB
+SUPERSLAB = 4 * MIB  # of slices: runs of them go back in one
+BEYOND = MIB + 4 * SLICE  # how far a cap may be passed, and what the program has besides
+
+# So that memory that lies idle never goes back in the time of a test.
+STAYS = {"HAKMEM_RETAIN_LEAST": "1G", "HAKMEM_RETAIN_MOST": "1024G"}
+
+
+def resident(program: Path, kind: str, others: int, **variables: str) -> tuple[int, int]:
+    """KiB left of freed blocks at once, and after `others` MiB of other blocks were freed."""
+    done = subprocess.run(
+        [str(program), kind, str(others)],
+        env=clean_environment() | variables,
+        capture_output=True,
+        text=True,
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    at_once, later = map(int, done.stdout.split())
+    print(
+        f"{variables}: of {FREED[kind]} KiB of {kind} {at_once} are left, "
+        f"{later} after {others} MiB were freed elsewhere"
+    )
+    return at_once, later
+
+
+@pytest.mark.parametrize("budget", [0, 1, 65535, 65536, 65537, 1000001, 20000001, 68157440])
+def test_of_huge_blocks_at_most_the_budget(budget: int, kept: Path) -> None:
+    cap = {"HAKMEM_BIG_CACHE_BYTES": str(budget)}
+    at_once, later = resident(kept, "huge", 100, **cap, **STAYS)
+    right = min(budget // 1024, FREED["huge"])
+    assert right - SLICE <= at_once <= right + BEYOND
+    assert right - SLICE <= later <= right + BEYOND
+
+
+@pytest.mark.parametrize("slices", [0, 1, 31, 64, 100, 4096])
+def test_of_free_slices_at_most_so_many(slices: int, kept: Path) -> None:
+    cap = {"HAKMEM_RETAIN_SLICES": str(slices)}
+    at_once, later = resident(kept, "slices", 100, **cap, **STAYS)
+    right = min(slices * SLICE, FREED["slices"])
+    assert right - SUPERSLAB <= at_once <= right + BEYOND
+    assert right - SUPERSLAB <= later <= right + BEYOND
+
+
+@pytest.mark.parametrize("kind", ["huge", "slices"])
+def test_idle_memory_goes_back_after_its_span(kind: str, kept: Path) -> None:
+    """Two spans: the first shows that it lies idle."""
+    caps = {"HAKMEM_BIG_CACHE_BYTES": "1G", "HAKMEM_RETAIN_SLICES": "16384"}
+    span = {"HAKMEM_RETAIN_LEAST": "20M", "HAKMEM_RETAIN_MOST": "20M"}
+    _, before = resident(kept, kind, 8, **caps, **span)
+    assert before >= FREED[kind] - 2 * MIB
+    _, after = resident(kept, kind, 200, **caps, **span)
+    assert after <= BEYOND

@@ -1,0 +1,36 @@
+"""A program with raised privileges reads no options: whoever started it must not steer it."""
+
+import os
+import shutil
+import sys
+from pathlib import Path
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).parents[2]))
+
+from tests.options.surroundings import NOBODY, as_nobody, ask, other_etc, public_folder
+from tools.options import number, table
+
+DEFAULTS = {option.name: number(option.value) for option in table()}
+OTHER = NOBODY - 1
+
+
+@pytest.mark.parametrize(("mode", "privileged"), [(0o2755, True), (0o4755, True), (0o755, False)])
+def test_who_is_listened_to(mode: int, privileged: bool, show: Path) -> None:
+    nobody = as_nobody()
+    with public_folder() as folder:
+        program = Path(shutil.copy(show, folder))
+        os.chown(program, OTHER, OTHER)
+        program.chmod(mode)
+        file = folder / "file"
+        file.write_text("big_cache_bytes = 2M\nnonsense = 1\n")
+        command = [*other_etc(folder, "stack_bytes = 1M\n"), *nobody, str(program)]
+        variables = {"HAKMEM_CONFIG": str(file), "HAKMEM_RETAIN_SLICES": "3", "HAKMEM_X": "1"}
+        outcome = ask(command, *DEFAULTS, **variables)
+        if privileged and not outcome.privileged:
+            pytest.skip("files here give no privileges (mounted nosuid?)")
+        assert outcome.privileged == privileged
+        set_here = {"stack_bytes": 1 << 20, "big_cache_bytes": 2 << 20, "retain_slices": 3}
+        assert outcome.values == (DEFAULTS if privileged else DEFAULTS | set_here)
+        assert len(outcome.complaints) == (0 if privileged else 2), outcome.complaints

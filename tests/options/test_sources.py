@@ -1,0 +1,167 @@
+"""Every option from every source, what wins, and in which ways a value may be written."""
+
+import sys
+from pathlib import Path
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).parents[2]))
+
+from tests.options.surroundings import SYSTEM_FILE, ask, other_etc
+from tools.options import Option, number, table
+
+OPTIONS = table()
+NAMES = [option.name for option in OPTIONS]
+DEFAULTS = {option.name: number(option.value) for option in OPTIONS}
+
+needs_no_file = pytest.mark.skipif(
+    Path(SYSTEM_FILE).exists(), reason=f"there is a {SYSTEM_FILE} here"
+)
+
+
+def others(option: Option) -> list[int]:
+    """Values within the bounds that are not the default."""
+    least, most = number(option.least), number(option.most)
+    candidates = {least, least + 1, (least + most) // 2, most - 1, most}
+    return sorted(n for n in candidates - {number(option.value)} if least <= n <= most)
+
+
+def test_there_are_options() -> None:
+    assert len(OPTIONS) >= 13
+    assert {"stack_bytes", "scavenge_ms"} <= set(NAMES)
+
+
+@needs_no_file
+def test_defaults(show: Path) -> None:
+    outcome = ask(show, *NAMES)
+    assert outcome.values == DEFAULTS
+    assert outcome.complaints == []
+
+
+@needs_no_file
+@pytest.mark.parametrize("option", OPTIONS, ids=lambda option: option.name)
+def test_each_option_from_each_source(option: Option, show: Path, tmp_path: Path) -> None:
+    """And no other option changes with it."""
+    file = tmp_path / "file"
+    for value in others(option):
+        file.write_text(f"{option.name} = {value}\n")
+        for variables in (
+            {f"HAKMEM_{option.name.upper()}": str(value)},
+            {"HAKMEM_CONFIG": str(file)},
+        ):
+            outcome = ask(show, *NAMES, **variables)
+            assert outcome.values == DEFAULTS | {option.name: value}, variables
+            assert outcome.complaints == []
+
+
+def test_each_option_from_the_system_file(show: Path, tmp_path: Path) -> None:
+    wanted = {option.name: others(option)[0] for option in OPTIONS}
+    text = "".join(f"{name}={value}\n" for name, value in wanted.items())
+    outcome = ask([*other_etc(tmp_path, text), str(show)], *NAMES)
+    assert outcome.values == wanted
+    assert outcome.complaints == []
+
+
+def test_the_later_source_wins(show: Path, tmp_path: Path) -> None:
+    names = ["stack_bytes", "thread_bytes", "transfer_bytes", "retain_slices"]
+    file = tmp_path / "file"
+    etc = other_etc(tmp_path, "stack_bytes = 1\nthread_bytes = 1\ntransfer_bytes = 1\n")
+    file.write_text("thread_bytes = 2\ntransfer_bytes = 2\n")
+    variables = {"HAKMEM_TRANSFER_BYTES": "3", "HAKMEM_CONFIG": str(file)}
+    outcome = ask([*etc, str(show)], *names, **variables)
+    assert outcome.values == {
+        "stack_bytes": 1,
+        "thread_bytes": 2,
+        "transfer_bytes": 3,
+        "retain_slices": DEFAULTS["retain_slices"],
+    }
+    assert outcome.complaints == []
+
+
+def test_the_last_line_of_a_file_wins(show: Path, tmp_path: Path) -> None:
+    file = tmp_path / "file"
+    file.write_text("retain_slices=1\nretain_slices=2\n")
+    assert ask(show, "retain_slices", HAKMEM_CONFIG=str(file)).values == {"retain_slices": 2}
+
+
+KIB, MIB, GIB = 1 << 10, 1 << 20, 1 << 30
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "value"),
+    [
+        ("thread_bytes", "1000001", 1000001),
+        ("thread_bytes", "007", 7),
+        ("thread_bytes", "3K", 3 * KIB),
+        ("thread_bytes", "3k", 3 * KIB),
+        ("thread_bytes", "3KiB", 3 * KIB),
+        ("thread_bytes", "3 kib", 3 * KIB),
+        ("thread_bytes", "5M", 5 * MIB),
+        ("thread_bytes", "5MiB", 5 * MIB),
+        ("thread_bytes", "64G", 64 * GIB),
+        ("thread_bytes", "1gib", GIB),
+        ("scavenge_ms", "20", 20),
+        ("scavenge_ms", "20ms", 20),
+        ("scavenge_ms", "2s", 2000),
+        ("scavenge_ms", "2 S", 2000),
+        *(("scavenger", text, 1) for text in ("1", "on", "ON", "true", "yes", "Yes")),
+        *(("scavenger", text, 0) for text in ("0", "off", "Off", "false", "no", "NO")),
+    ],
+)
+def test_ways_to_write_a_value(
+    name: str, text: str, value: int, show: Path, tmp_path: Path
+) -> None:
+    file = tmp_path / "file"
+    file.write_text(f"{name} = {text}\n")
+    # The other value of a switch before, so that its default proves nothing.
+    before = other_etc(tmp_path, f"{name} = {1 - value}\n") if name == "scavenger" else []
+    for variables in ({f"HAKMEM_{name.upper()}": text}, {"HAKMEM_CONFIG": str(file)}):
+        outcome = ask([*before, str(show)], name, **variables)
+        assert (outcome.values, outcome.complaints) == ({name: value}, []), variables
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "retain_slices=77",
+        "retain_slices = 77",
+        "\t retain_slices\t=\t77 \t",
+        "Retain_SLICES = 77",
+        "retain_slices = 77 # why",
+        "retain_slices = 77\r\n",
+        "\n\n# a comment\n  # another = 1\n\nretain_slices = 77\n\n",
+        "#" + "x" * 5000 + "\nretain_slices = 77",
+        " " * 5000 + "retain_slices = 77",
+    ],
+)
+def test_ways_to_write_a_line(line: str, show: Path, tmp_path: Path) -> None:
+    file = tmp_path / "file"
+    file.write_text(line)
+    outcome = ask(show, "retain_slices", HAKMEM_CONFIG=str(file))
+    assert (outcome.values, outcome.complaints) == ({"retain_slices": 77}, [])
+
+
+@pytest.mark.parametrize("length", [1023, 1024, 1025, 2048])
+def test_a_line_across_what_is_read_at_once(length: int, show: Path, tmp_path: Path) -> None:
+    line = "retain_slices = 77"
+    for at in range(length - len(line), length + 1):
+        file = tmp_path / "file"
+        file.write_text("\n" * at + line)
+        outcome = ask(show, "retain_slices", HAKMEM_CONFIG=str(file))
+        assert (outcome.values, outcome.complaints) == ({"retain_slices": 77}, []), at
+
+
+def test_a_file_of_a_megabyte(show: Path, tmp_path: Path) -> None:
+    file = tmp_path / "file"
+    lines = "".join(f"retain_slices = {n}\n" for n in range(50000))
+    file.write_text(lines + "# end without a newline\nscavenge_ms = 1234")
+    assert file.stat().st_size > 1 << 20
+    outcome = ask(show, "retain_slices", "scavenge_ms", HAKMEM_CONFIG=str(file))
+    assert outcome.values == {"retain_slices": 49999, "scavenge_ms": 1234}
+    assert outcome.complaints == []
+
+
+def test_an_option_by_a_name_that_is_none(show: Path) -> None:
+    wrong = ["", "stack_byte", "stack_bytess", "HAKMEM_STACK_BYTES", "stack_bytes=1"]
+    assert ask(show, *wrong).values == dict.fromkeys(wrong)
+    assert ask(show, "STACK_bytes").values == {"STACK_bytes": DEFAULTS["stack_bytes"]}

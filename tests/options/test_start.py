@@ -1,0 +1,75 @@
+"""Reading options costs the start of a program one failing openat, and asks nothing of libc."""
+
+import re
+import subprocess
+import sys
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).parents[2]))
+
+from tests.counts.trace import skip_without_strace
+from tests.counts.work import clean_environment
+from tests.options.surroundings import SYSTEM_FILE
+
+# All by which files are asked for, or anything is written.
+FILES = "%file,%desc"
+MISSING = re.compile(r'openat\(AT_FDCWD, "/etc/hakmem\.conf", .*\) = -1 ENOENT \(.*\)')
+
+# What another library may replace or what may allocate: by none of these may the first call of
+# malloc, which reads the options, go.
+NOT_BEFORE_MALLOC = {
+    *("open", "open64", "openat", "openat64", "read", "write", "close", "fstat", "stat"),
+    *("fopen", "fopen64", "fclose", "fgets", "fread", "getline", "printf", "fprintf", "dprintf"),
+    *("snprintf", "vsnprintf", "perror", "strerror", "strerror_r", "getenv", "secure_getenv"),
+    *("strtol", "strtoul", "strtoull", "strtoll", "atoi", "strcasecmp", "tolower", "sysconf"),
+}
+
+
+def file_calls(program: Path, library: Path, out: Path) -> list[str]:
+    command = ["strace", "-f", "-o", str(out), "-e", f"trace={FILES}", "-e", "signal=none"]
+    command += ["-E", f"LD_PRELOAD={library}", str(program)]
+    done = subprocess.run(command, env=clean_environment(), capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    calls = [line.split(maxsplit=1)[1] for line in out.read_text().splitlines()]
+    # Anonymous memory has no file, though its descriptor is an argument.
+    return [call for call in calls if not call.startswith(("mmap", "+++"))]
+
+
+@pytest.mark.skipif(Path(SYSTEM_FILE).exists(), reason=f"there is a {SYSTEM_FILE} here")
+def test_one_failing_openat(once: Path, lib: Path, nothing: Path, tmp_path: Path) -> None:
+    skip_without_strace()
+    ours = file_calls(once, lib, tmp_path / "ours")
+    of_any = file_calls(once, nothing, tmp_path / "any")
+    print("\nwith hakmem:", *ours, "with a library of nothing:", *of_any, sep="\n  ")
+    missing = [call for call in ours if MISSING.fullmatch(call)]
+    assert len(missing) == 1
+
+    def names(calls: list[str]) -> Counter[str]:
+        return Counter(call.split("(")[0] for call in calls)
+
+    assert names(ours) == names(of_any) + Counter({"openat": 1})
+
+
+def test_nothing_of_libc_that_may_call_malloc(lib: Path) -> None:
+    done = subprocess.run(
+        ["nm", "-D", "--undefined-only", str(lib)], capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stderr
+    symbols = {line.split()[-1].split("@")[0] for line in done.stdout.splitlines()}
+    assert {"syscall", "mmap", "environ"} <= symbols or {"syscall", "mmap", "__environ"} <= symbols
+    assert symbols & NOT_BEFORE_MALLOC == set()
+
+
+def test_preloaded(lib: Path) -> None:
+    """In a real program the first call comes early; the environment is there already."""
+    environment = clean_environment() | {"LD_PRELOAD": str(lib), "HAKMEM_SCAVENGER": "maybe"}
+    for command in (["ls", "-d", "/"], ["bash", "-c", ":"], [sys.executable, "-c", "pass"]):
+        done = subprocess.run(command, env=environment, capture_output=True, text=True)
+        assert done.returncode == 0, done.stderr
+        assert done.stderr == (
+            "hakmem: environment: HAKMEM_SCAVENGER=maybe: expected on or off; "
+            "the default stays, on\n"
+        ), command

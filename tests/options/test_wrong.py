@@ -1,0 +1,210 @@
+"""What is wrong gets one clear line, and changes nothing."""
+
+import os
+import random
+import shutil
+import sys
+from pathlib import Path
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).parents[2]))
+
+from tests.options.surroundings import as_nobody, ask, other_etc, public_folder
+from tools.options import number, table
+
+DEFAULTS = {option.name: number(option.value) for option in table()}
+
+SIZE = "expected a size from 0 to 1G (in bytes, or with K, M or G); the default stays, 512K"
+COUNT = "expected a number from 15 to 2559; the default stays, 2559"
+TIME = "expected a time from 10 to 3600000 milliseconds (or with s); the default stays, 500"
+SWITCH = "expected on or off; the default stays, on"
+
+WRONG = [
+    *(
+        ("stack_bytes", text, SIZE)
+        for text in (
+            *("", "x", "-1", "+1", "0x10", "1.5M", "1e3", "1KB", "1 K x", "K", "1,000", "1T"),
+            *("1073741825", "1025M", "2G", "18446744073709551615", "18446744073709551616"),
+            *("17179869184G", "18446744073709551617", "9" * 40),
+        )
+    ),
+    *(("stack_blocks", text, COUNT) for text in ("14", "2560", "1K", "15.0")),
+    *(("scavenge_ms", text, TIME) for text in ("9", "0s", "3601s", "1m", "10us")),
+    *(("scavenger", text, SWITCH) for text in ("", "2", "-1", "o", "onn", "enable", "01")),
+]
+
+
+@pytest.mark.parametrize(("name", "text", "words"), WRONG)
+def test_wrong_values(name: str, text: str, words: str, show: Path, tmp_path: Path) -> None:
+    variable = f"HAKMEM_{name.upper()}"
+    outcome = ask(show, name, **{variable: text})
+    assert outcome.complaints == [f"hakmem: environment: {variable}={text}: {words}"]
+    assert outcome.values == {name: DEFAULTS[name]}
+
+    file = tmp_path / "file"
+    file.write_text(f"\n{name} = {text}\n")
+    outcome = ask(show, name, HAKMEM_CONFIG=str(file))
+    assert outcome.complaints == [f"hakmem: {file}:2: {name}={text}: {words}"]
+    assert outcome.values == {name: DEFAULTS[name]}
+
+
+def test_a_value_from_an_earlier_source_stays(show: Path, tmp_path: Path) -> None:
+    file = tmp_path / "file"
+    file.write_text("stack_bytes = 3M\n")
+    outcome = ask(show, "stack_bytes", HAKMEM_CONFIG=str(file), HAKMEM_STACK_BYTES="much")
+    assert outcome.values == {"stack_bytes": 3 << 20}
+    assert outcome.complaints == [
+        "hakmem: environment: HAKMEM_STACK_BYTES=much: expected a size from 0 to 1G "
+        "(in bytes, or with K, M or G); what was set before stays, 3M"
+    ]
+
+
+@pytest.mark.parametrize(
+    ("name", "nearest"),
+    [
+        ("stack_byte", "stack_bytes"),
+        ("stackbytes", "stack_bytes"),
+        ("retain", "retain_most"),
+        ("RETAIN_L", "retain_least"),
+        ("stack", "stack_bytes"),
+        ("stack_f", "stack_foreign_bytes"),
+        ("huge_page", "huge_pages"),
+        ("scavanger", "scavenger"),
+        ("abort_on_error", "abort_on_misuse"),
+        ("transfer_block", "transfer_blocks"),
+    ],
+)
+def test_unknown_names(name: str, nearest: str, show: Path, tmp_path: Path) -> None:
+    outcome = ask(show, **{f"HAKMEM_{name.upper()}": "1"})
+    assert outcome.complaints == [
+        f"hakmem: environment: HAKMEM_{name.upper()}: there is no such option; "
+        f"the nearest is HAKMEM_{nearest.upper()}"
+    ]
+    file = tmp_path / "file"
+    file.write_text(f"{name} = 1\n")
+    outcome = ask(show, HAKMEM_CONFIG=str(file))
+    assert outcome.complaints == [
+        f"hakmem: {file}:1: {name}: there is no such option; the nearest is {nearest}"
+    ]
+
+
+def test_small_letters_in_the_environment(show: Path) -> None:
+    outcome = ask(show, "stack_bytes", HAKMEM_stack_bytes="1")
+    assert outcome.values == {"stack_bytes": DEFAULTS["stack_bytes"]}
+    assert outcome.complaints == [
+        "hakmem: environment: HAKMEM_stack_bytes: there is no such option; "
+        "the nearest is HAKMEM_STACK_BYTES"
+    ]
+
+
+def test_variables_of_others_are_not_ours(show: Path) -> None:
+    assert ask(show, HAKMEM="1", HAKMEMORY_X="1", MY_HAKMEM_X="1", hakmem_x="1").complaints == []
+
+
+def test_lines_that_set_nothing(show: Path, tmp_path: Path) -> None:
+    file = tmp_path / "file"
+    file.write_text(f"stack_bytes 1M\n=1\n{'y' * 300}\nstack_bytes = 1M\n")
+    outcome = ask(show, "stack_bytes", HAKMEM_CONFIG=str(file))
+    assert outcome.values == {"stack_bytes": 1 << 20}
+    assert outcome.complaints[0] == (
+        f"hakmem: {file}:1: stack_bytes 1M: expected NAME = VALUE; the line is ignored"
+    )
+    assert outcome.complaints[1].startswith(f"hakmem: {file}:2: : there is no such option; ")
+    assert outcome.complaints[2:] == [
+        f"hakmem: {file}:3: {'y' * 40}...: too long; the line is ignored"
+    ]
+
+
+def test_long_and_unprintable_words_are_cut(show: Path) -> None:
+    outcome = ask(show, HAKMEM_SCAVENGER="\x1b[31m\n\u00e9" + "x" * 100)
+    # Two bytes of UTF-8 for the letter.
+    assert outcome.complaints == [
+        f"hakmem: environment: HAKMEM_SCAVENGER=?[31m???{'x' * 32}...: {SWITCH}"
+    ]
+    name = "Q" * 5000
+    outcome = ask(show, **{f"HAKMEM_{name}": "1"})
+    assert len(outcome.complaints) == 1
+    assert outcome.complaints[0].startswith(
+        f"hakmem: environment: HAKMEM_{'Q' * 40}...: there is no such option; the nearest is HAK"
+    )
+
+
+def test_at_most_8_lines(show: Path, tmp_path: Path) -> None:
+    file = tmp_path / "file"
+    file.write_text("nonsense\n" * 20 + "retain_slices = 5\n")
+    outcome = ask(show, "retain_slices", HAKMEM_CONFIG=str(file), HAKMEM_NONSENSE="1")
+    assert outcome.values == {"retain_slices": 5}
+    assert outcome.complaints == [
+        f"hakmem: {file}:{line}: nonsense: expected NAME = VALUE; the line is ignored"
+        for line in range(1, 9)
+    ]
+
+
+def unread(path: object, why: str) -> str:
+    return (
+        f"hakmem: environment: HAKMEM_CONFIG={path}: cannot be read: {why}; "
+        "nothing more is taken from it"
+    )
+
+
+def test_files_that_cannot_be_read(show: Path, tmp_path: Path) -> None:
+    fifo = tmp_path / "fifo"
+    os.mkfifo(fifo)
+    for path, why in (
+        (tmp_path / "missing", "there is no such file"),
+        ("", "there is no such file"),
+        (tmp_path, "it is a directory"),
+        (show / "x", "error 20"),  # ENOTDIR
+        (tmp_path / ("n" * 300), "error 36"),  # ENAMETOOLONG
+    ):
+        outcome = ask(show, "retain_slices", HAKMEM_CONFIG=str(path), HAKMEM_RETAIN_SLICES="9")
+        shown = str(path) if len(str(path)) <= 256 else str(path)[:256] + "..."
+        assert outcome.complaints == [unread(shown, why)]
+        assert outcome.values == {"retain_slices": 9}
+    # Nothing waits for somebody who writes into it.
+    assert ask(show, HAKMEM_CONFIG=str(fifo)).complaints == []
+
+
+def test_a_file_that_others_may_not_read(show: Path) -> None:
+    with public_folder() as folder:
+        before = as_nobody() if os.geteuid() == 0 else []
+        program = Path(shutil.copy(show, folder))
+        file = folder / "file"
+        file.write_text("retain_slices = 5\n")
+        file.chmod(0)
+        outcome = ask([*before, str(program)], "retain_slices", HAKMEM_CONFIG=str(file))
+        assert outcome.complaints == [unread(file, "permission denied")]
+        assert outcome.values == {"retain_slices": DEFAULTS["retain_slices"]}
+
+
+def test_the_system_file_that_is_a_directory(show: Path, tmp_path: Path) -> None:
+    outcome = ask([*other_etc(tmp_path, None), str(show)])
+    assert outcome.complaints == [
+        "hakmem: /etc/hakmem.conf: cannot be read: it is a directory; nothing more is taken from it"
+    ]
+
+
+def test_a_wrong_line_of_the_system_file(show: Path, tmp_path: Path) -> None:
+    outcome = ask([*other_etc(tmp_path, "#\n\nscavenger = maybe"), str(show)])
+    assert outcome.complaints == [f"hakmem: /etc/hakmem.conf:3: scavenger=maybe: {SWITCH}"]
+
+
+def test_a_file_without_end(show: Path) -> None:
+    outcome = ask(show, "retain_slices", HAKMEM_CONFIG="/dev/zero", HAKMEM_RETAIN_SLICES="9")
+    assert outcome.complaints == [
+        "hakmem: /dev/zero:1: the file is longer than 4 MiB; the rest of it is ignored"
+    ]
+    assert outcome.values == {"retain_slices": 9}
+
+
+def test_garbage(show: Path, tmp_path: Path) -> None:
+    file = tmp_path / "file"
+    for seed in range(20):
+        file.write_bytes(random.Random(seed).randbytes(1 << 16) + b"\nretain_slices = 5")
+        outcome = ask(show, *DEFAULTS, HAKMEM_CONFIG=str(file))
+        assert outcome.values == DEFAULTS | {"retain_slices": 5}
+        assert len(outcome.complaints) == 8
+        for line in outcome.complaints:
+            assert line.startswith(f"hakmem: {file}:")
+            assert line.isascii() and line.isprintable() and len(line) < 768

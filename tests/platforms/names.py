@@ -1,0 +1,45 @@
+"""The names that the library may have for the world, and those that it must have."""
+
+import re
+from pathlib import Path
+
+HEADER = Path(__file__).parents[2] / "include/hakmem/hakmem.h"
+
+# Names of malloc's family in C, as programs call them. Those that the header declares with the
+# prefix hakmem_ must be there; the others may be.
+FAMILY = {
+    *("malloc", "free", "calloc", "realloc", "reallocarray", "cfree"),
+    *("aligned_alloc", "memalign", "posix_memalign", "valloc", "pvalloc"),
+    *("free_sized", "free_aligned_sized"),
+    *("malloc_usable_size", "malloc_trim", "malloc_stats", "malloc_info", "mallopt"),
+    *("mallinfo", "mallinfo2"),
+    *("__libc_malloc", "__libc_free", "__libc_calloc", "__libc_realloc", "__libc_memalign"),
+    *("__libc_valloc", "__libc_pvalloc", "__posix_memalign", "__libc_reallocarray"),
+    *("__libc_mallinfo", "__libc_mallopt"),
+}
+# operator new and delete: plain, array; sized, aligned, nothrow.
+NEW = {f"_Zn{kind}m{aligned}" for kind in "wa" for aligned in ("", "St11align_val_t")}
+DELETE = {
+    f"_Zd{kind}Pv{form}"
+    for kind in "la"
+    for form in (
+        *("", "m", "St11align_val_t", "mSt11align_val_t"),
+        *("RKSt9nothrow_t", "St11align_val_tRKSt9nothrow_t"),
+    )
+}
+NEW_NOTHROW = {f"{name}RKSt9nothrow_t" for name in NEW}
+
+
+def declared() -> set[str]:
+    """The functions of the public header."""
+    text = re.sub(r"/\*.*?\*/", "", HEADER.read_text(), flags=re.DOTALL)
+    return set(re.findall(r"\b(hakmem_\w+)\(", text))
+
+
+def required() -> set[str]:
+    ours = declared()
+    return ours | {name for name in FAMILY if f"hakmem_{name}" in ours} | NEW | DELETE
+
+
+def allowed() -> set[str]:
+    return required() | FAMILY | NEW_NOTHROW

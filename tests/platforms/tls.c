@@ -1,0 +1,5 @@
+/* A library that needs a little thread-local memory at a fixed place. */
+__thread char mine[16] __attribute__((tls_model("initial-exec"), aligned(16)));
+
+char *thread_local_of_mine(void);
+char *thread_local_of_mine(void) { return mine; }

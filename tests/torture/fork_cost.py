@@ -1,0 +1,119 @@
+#!/usr/bin/env python3
+"""What fork costs under hakmem and under the system's malloc, counted: system calls and page
+faults of parent and child, for each fork. hakmem may have 2% more where the child becomes another
+program.
+
+    fork_cost.py --program build/release/tests/torture/fork_cost --lib build/release/libhakmem.so
+
+Exit status: 0 within the bound, 1 not, 77 when calls can't be counted for want of strace.
+"""
+
+import argparse
+import os
+import re
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import fmean
+
+SKIPPED = 77
+MORE = 1.02
+FEW, MANY = 20, 120
+RUNS = 12
+"""Of each, in turn: a stack that begins near a page's end costs a fault more, by chance."""
+BOUND = ("exec", "spawn")
+"""A child that only ends has so few faults that the one for our handler's code is above 2%."""
+
+
+@dataclass(frozen=True)
+class Cost:
+    calls: float
+    parent_faults: float
+    child_faults: float
+    microseconds: float
+
+    def faults(self) -> float:
+        return self.parent_faults + self.child_faults
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--program", type=Path, required=True)
+    parser.add_argument("--lib", type=Path, required=True)
+    parser.add_argument("--forks", type=int, default=100, help="of each run, for faults and time")
+    options = parser.parse_args()
+    program, library = (str(p.resolve(strict=True)) for p in (options.program, options.lib))
+    if not can_trace():
+        print("strace is not here, or may not trace")
+        return SKIPPED
+
+    over = []
+    print("for each fork            calls   faults: parent    child   microseconds")
+    for how in ("exec", "spawn", "exit"):
+        for threads in (1, 8):
+            command = [program, how, "--threads", str(threads)]
+            glibc, hakmem = costs(command, [None, library], options.forks)
+            print(f"{how}, {threads} thread{'s' if threads > 1 else ''}")
+            for name, found in (("glibc", glibc), ("hakmem", hakmem)):
+                print(
+                    f"  {name:20} {found.calls:8.2f} {found.parent_faults:16.2f} "
+                    f"{found.child_faults:8.2f} {found.microseconds:14.0f}"
+                )
+            for what, ours, theirs in (
+                ("system calls", hakmem.calls, glibc.calls),
+                ("page faults", hakmem.faults(), glibc.faults()),
+            ):
+                if how in BOUND and ours > theirs * MORE:
+                    over.append(
+                        f"{how}, {threads} threads: expected at most {theirs * MORE:.2f} {what} "
+                        f"for each fork, found {ours:.2f}"
+                    )
+    print("\n".join(over))
+    return 1 if over else 0
+
+
+def can_trace() -> bool:
+    try:
+        return subprocess.run(["strace", "-f", "true"], capture_output=True).returncode == 0
+    except FileNotFoundError:
+        return False
+
+
+def costs(command: list[str], libraries: list[str | None], forks: int) -> list[Cost]:
+    """Means of runs in turn."""
+    runs: list[list[dict[str, float]]] = [[] for _ in libraries]
+    for _ in range(RUNS):
+        for values, library in zip(runs, libraries, strict=True):
+            found = run([*command, "--forks", str(forks)], library).stdout
+            values.append({k: float(v) for k, v in re.findall(r"(\w+)=(\S+)", found)})
+    result = []
+    for values, library in zip(runs, libraries, strict=True):
+        mean = {name: fmean(each[name] for each in values) for name in values[0]}
+        few, many = (calls([*command, "--forks", str(n)], library) for n in (FEW, MANY))
+        result.append(Cost(calls=(many - few) / (MANY - FEW), **mean))
+    return result
+
+
+def calls(command: list[str], library: str | None) -> int:
+    """Of all threads and children, from start to end."""
+    preload = [] if library is None else ["-E", f"LD_PRELOAD={library}"]
+    # A small heap: how it is made is not what is counted, and a traced call is slow.
+    traced = ["strace", "-f", "-c", "-U", "calls,name", *preload, *command, "--bytes", "4194304"]
+    total = re.search(r"(?m)^\s*(\d+)\s+total$", run(traced, None).stderr)
+    assert total is not None, "strace printed no total"
+    return int(total.group(1))
+
+
+def run(command: list[str], library: str | None) -> subprocess.CompletedProcess[str]:
+    settings = ("HAKMEM_", "MALLOC_", "GLIBC_TUNABLES", "LD_PRELOAD")
+    env = {name: value for name, value in os.environ.items() if not name.startswith(settings)}
+    if library is not None:
+        env["LD_PRELOAD"] = library
+    done = subprocess.run(command, env=env, capture_output=True, text=True)
+    assert done.returncode == 0, f"{command} ended with {done.returncode}: {done.stderr}"
+    return done
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,137 @@
+/* Threads that lose the processor while they hold a lock of the allocator: many on one processor,
+ * of every priority, the lowest of which run only when nobody else can; and a thread of real-time
+ * priority, before which the holder never runs unless the waiting one sleeps. */
+#include "trap.h"
+
+#include <sched.h>
+#include <stdio.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+enum { THREADS = 48, BLOCKS = 400 };
+
+static const char *const kinds[] = {"normal", "nice", "idle"};
+static unsigned finished[3];
+
+/* More blocks than a cache holds at first: every round goes through the door, and the locks. */
+static void through_the_door(unsigned rounds, unsigned seed)
+{
+    void *blocks[BLOCKS];
+    for (unsigned round = 0; round < rounds; round++) {
+        size_t n = 16 + (round + seed) % 7 * 300;
+        for (unsigned i = 0; i < BLOCKS; i++) {
+            blocks[i] = NEED("malloc", do_malloc(n));
+            *(unsigned *)blocks[i] = seed + i;
+        }
+        for (unsigned i = 0; i < BLOCKS; i++) {
+            if (*(unsigned *)blocks[i] != seed + i)
+                CHECK(false, "a block of %zu bytes changed", n);
+            do_free(blocks[i]);
+        }
+    }
+}
+
+static void *work_at_priority(void *number)
+{
+    unsigned kind = (unsigned)(uintptr_t)number % 3;
+    const struct sched_param none = {0};
+    if (kind == 1)
+        setpriority(PRIO_PROCESS, (id_t)syscall(SYS_gettid), 19);
+    if (kind == 2 && sched_setscheduler(0, SCHED_IDLE, &none) != 0)
+        CHECK(false, "SCHED_IDLE: %s", error_name(errno));
+    through_the_door(60, (unsigned)(uintptr_t)number);
+    __atomic_add_fetch(&finished[kind], 1, __ATOMIC_RELAXED);
+    return NULL;
+}
+
+static void all_priorities_on_one_processor(void)
+{
+    pthread_t threads[THREADS];
+    for (uintptr_t i = 0; i < THREADS; i++)
+        threads[i] = started(work_at_priority, (void *)i);
+    for (unsigned i = 0; i < THREADS; i++)
+        pthread_join(threads[i], NULL);
+    for (unsigned i = 0; i < 3; i++)
+        CHECK(finished[i] == THREADS / 3, "threads that finished, %s: expected %d, found %u",
+              kinds[i], THREADS / 3, finished[i]);
+}
+
+static volatile bool stop;
+
+static void *work_until_stopped(void *seed)
+{
+    while (!stop)
+        through_the_door(1, (unsigned)(uintptr_t)seed);
+    return NULL;
+}
+
+static double seconds_of_round(unsigned seed)
+{
+    double start = seconds_now();
+    through_the_door(1, seed);
+    return seconds_now() - start;
+}
+
+/* It wakes at times that fall anywhere in the work of the others. If it spun for a lock, it would
+ * do so until the kernel takes the processor from it, which is most of a second. */
+static void *work_in_real_time(void *unused)
+{
+    const struct sched_param lowest = {.sched_priority = 1};
+    struct timespec pause = {0, 30000};
+    if (sched_setscheduler(0, SCHED_FIFO, &lowest) != 0) {
+        printf("preempted: SCHED_FIFO: %s: not tested\n", error_name(errno));
+        return unused;
+    }
+    double longest = 0;
+    for (unsigned i = 0; i < 3000; i++) {
+        double seconds = seconds_of_round(i);
+        longest = seconds > longest ? seconds : longest;
+        nanosleep(&pause, NULL);
+    }
+    CHECK(longest < 0.5, "longest of 3000 rounds in real time: expected under 0.5 s, found %.3f",
+          longest);
+    printf("preempted: longest of 3000 rounds in real time: %.3f ms\n", longest * 1000);
+    return unused;
+}
+
+static void real_time_before_everybody(void)
+{
+    pthread_t threads[4];
+    for (uintptr_t i = 0; i < 4; i++)
+        threads[i] = started(work_until_stopped, (void *)i);
+    in_thread(work_in_real_time, NULL);
+    stop = true;
+    for (unsigned i = 0; i < 4; i++)
+        pthread_join(threads[i], NULL);
+}
+
+static void stay_on_one_processor(void)
+{
+    cpu_set_t allowed, one;
+    int processor = 0;
+    CPU_ZERO(&one);
+    if (sched_getaffinity(0, sizeof allowed, &allowed) != 0)
+        fail("preempted: sched_getaffinity: %s", error_name(errno));
+    while (!CPU_ISSET(processor, &allowed))
+        processor++;
+    CPU_SET(processor, &one);
+    if (sched_setaffinity(0, sizeof one, &one) != 0)
+        fail("preempted: sched_setaffinity: %s", error_name(errno));
+}
+
+int main(int argc, char **argv)
+{
+    /* Anew, so that the allocator counts one processor and has one of everything. */
+    if (argc == 1) {
+        stay_on_one_processor();
+        execl("/proc/self/exe", argv[0], "--on-one", NULL);
+        fail("preempted: exec: %s", error_name(errno));
+    }
+    check_start("preempted");
+    watchdog(60);
+    RUN(all_priorities_on_one_processor);
+    RUN(real_time_before_everybody);
+    return check_end();
+}

@@ -1,0 +1,95 @@
+/* The start of the process's heap, by several threads at once that were there before it, and by
+ * each of the functions; each case in a child of its own, whose parent never calls the allocator
+ * (trap 23). With hakmem_ names: libc's own calls would come first otherwise. */
+#include "trap.h"
+
+#include <sys/wait.h>
+#include <unistd.h>
+
+enum { THREADS = 8, CHILDREN = 60 };
+
+static pthread_barrier_t together;
+static unsigned child_number;
+
+static void first_call(unsigned which)
+{
+    void *p = NULL;
+    switch (which % 8) {
+    case 0:
+        p = NEED("malloc", do_malloc(100));
+        break;
+    case 1:
+        p = NEED("calloc", do_calloc(10, 10));
+        break;
+    case 2:
+        p = NEED("realloc", do_realloc(NULL, 100));
+        break;
+    case 3:
+        p = NEED("memalign", do_memalign(4096, 100));
+        CHECK_ALIGNED(p, 4096);
+        break;
+    case 4:
+        do_free(NULL);
+        break;
+    case 5:
+        CHECK_SIZE("usable size of NULL", do_usable_size(NULL), 0);
+        break;
+    case 6:
+        p = NEED("malloc", do_malloc(10 * MiB));
+        break;
+    default:
+        CHECK_ERROR("posix_memalign", do_posix_memalign(&p, 65536, 300000), 0);
+        break;
+    }
+    if (p != NULL)
+        memset(p, 1, 100);
+    do_free(p);
+}
+
+static void *start_together(void *number)
+{
+    pthread_barrier_wait(&together);
+    first_call((unsigned)(uintptr_t)number + child_number);
+    use_the_heap((unsigned)(uintptr_t)number);
+    return NULL;
+}
+
+static void after_the_start(void) { use_the_heap(9); }
+
+static void by_many_threads(void)
+{
+    pthread_t threads[THREADS];
+    pthread_barrier_init(&together, NULL, THREADS);
+    for (uintptr_t i = 0; i < THREADS; i++)
+        threads[i] = started(start_together, (void *)i);
+    for (unsigned i = 0; i < THREADS; i++)
+        pthread_join(threads[i], NULL);
+    in_child(after_the_start); /* the handlers of fork are in place, once */
+}
+
+static void by_one_function(void)
+{
+    first_call(child_number);
+    use_the_heap(1);
+}
+
+static void threads_that_race(void)
+{
+    for (child_number = 0; child_number < CHILDREN; child_number++)
+        in_child(by_many_threads);
+}
+
+static void each_function(void)
+{
+    for (child_number = 0; child_number < 8; child_number++)
+        in_child(by_one_function);
+}
+
+int main(void)
+{
+    check_start("start");
+    watchdog(60);
+    RUN(each_function);
+    RUN(threads_that_race);
+    return check_end();
+}

@@ -1,0 +1,136 @@
+"""What a process looks like from outside: its address space, and the core that it leaves behind,
+beside those with the system's malloc and with its peers (trap 55)."""
+
+import resource
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).parents[2]))
+
+from bench.seed.report.allocators import FOUR, SYSTEM, choose
+from tests.counts.work import clean_environment
+
+KIB = 1024
+MIB = 1024 * KIB
+
+# What ours may take beyond the system's malloc: most of it is the map of the window, a table that
+# is touched where it is used.
+MORE_ADDRESS_SPACE = 24 * MIB
+# Freed blocks that are kept for reuse are in a core, too.
+MORE_CORE = 4 * MIB
+
+
+def environment(library: Path | None) -> dict[str, str]:
+    variables = clean_environment()
+    if library is not None:
+        variables["LD_PRELOAD"] = str(library)
+    return variables
+
+
+def peers(build: Path) -> dict[str, Path | None]:
+    found, missing = choose(build, [], list(FOUR))
+    for name in missing:
+        print(f"{name} is not installed")
+    return {allocator.name: allocator.library for allocator in found if allocator.name in FOUR}
+
+
+@dataclass(frozen=True)
+class AddressSpace:
+    """Bytes, of a process that has started and waits."""
+
+    total: int
+    peak: int
+    resident: int
+    page_tables: int
+
+
+def address_space(library: Path | None) -> AddressSpace:
+    cat = subprocess.Popen(
+        ["cat"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=environment(library)
+    )
+    with cat:
+        assert cat.stdin is not None and cat.stdout is not None
+        cat.stdin.write(b"\n")
+        cat.stdin.flush()
+        assert cat.stdout.read(1) == b"\n"  # it has started
+        if library is not None:
+            assert str(library) in Path(f"/proc/{cat.pid}/maps").read_text()
+        lines = Path(f"/proc/{cat.pid}/status").read_text().splitlines()
+        cat.stdin.close()
+    fields = dict(line.split(":", 1) for line in lines)
+    return AddressSpace(
+        *(int(fields[f"Vm{name}"].split()[0]) * KIB for name in ("Size", "Peak", "RSS", "PTE"))
+    )
+
+
+def test_address_space_of_a_small_program(library: Path, build: Path) -> None:
+    spaces = {name: address_space(path) for name, path in peers(build).items()}
+    ours = address_space(library)
+    for name, space in {**spaces, "hakmem": ours}.items():
+        print(
+            f"{name:10} {space.total / MIB:6.1f} MiB of addresses, peak {space.peak / MIB:.1f}, "
+            f"{space.resident // KIB} KiB resident, {space.page_tables // KIB} KiB of page tables"
+        )
+    system = spaces[SYSTEM]
+    assert ours.peak <= system.peak + MORE_ADDRESS_SPACE
+    assert ours.page_tables <= system.page_tables + 32 * KIB
+
+
+# ---- core dumps ----
+
+TEXT = "a text that the process puts together"
+PROGRAM = f"""
+import os
+words = {TEXT.split()[::-1]!r}
+kept = [" ".join(reversed(words)).encode() * 50 for _ in range(100)]
+large = bytearray(" ".join(reversed(words)).encode() * 40000)
+os.abort()
+"""
+
+
+def skip_without_core_files() -> None:
+    pattern = Path("/proc/sys/kernel/core_pattern").read_text().strip()
+    if pattern.startswith("|") or "/" in pattern or not pattern:
+        pytest.skip(f"the kernel leaves no core in the process's folder: {pattern!r}")
+    if resource.getrlimit(resource.RLIMIT_CORE)[1] not in (resource.RLIM_INFINITY,):
+        pytest.skip("the size of cores is limited")
+
+
+def unlimited_core() -> None:
+    resource.setrlimit(resource.RLIMIT_CORE, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
+
+
+def dump(library: Path | None, folder: Path) -> Path:
+    """The core of a Python process; it asks malloc for every object."""
+    folder.mkdir()
+    variables = environment(library) | {"PYTHONMALLOC": "malloc"}
+    done = subprocess.run(
+        [sys.executable, "-S", "-c", PROGRAM],
+        env=variables,
+        cwd=folder,
+        preexec_fn=unlimited_core,
+        capture_output=True,
+    )
+    assert done.returncode == -6, done.stderr
+    cores = list(folder.glob("core*"))
+    if not cores:
+        pytest.skip("no core was left")
+    return cores[0]
+
+
+def test_core_holds_the_blocks_and_little_else(library: Path, tmp_path: Path) -> None:
+    skip_without_core_files()
+    system, ours = dump(None, tmp_path / "system"), dump(library, tmp_path / "ours")
+    sizes = {path: (path.stat().st_size, path.stat().st_blocks * 512) for path in (system, ours)}
+    for path, (length, stored) in sizes.items():
+        print(f"{path.parent.name:8} core of {length / MIB:.1f} MiB, {stored / MIB:.1f} stored")
+    found = ours.read_bytes().count(TEXT.encode())
+    expected = 100 * 50 + 40000
+    print(f"{found} of {expected} texts in the core")
+    assert found >= expected
+    assert sizes[ours][0] <= sizes[system][0] + MORE_ADDRESS_SPACE
+    assert sizes[ours][1] <= sizes[system][1] + MORE_CORE

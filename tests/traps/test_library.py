@@ -1,0 +1,95 @@
+"""What the built library asks of libc, and leaves alone: nothing that allocates, prints, reads
+settings through libc, ends with the program or starts before it (traps 17, 22, 24, 30, 32)."""
+
+import re
+import subprocess
+from pathlib import Path
+
+import pytest
+from elftools.elf.dynamic import DynamicSection
+from elftools.elf.elffile import ELFFile
+from elftools.elf.relocation import RelocationSection
+from elftools.elf.sections import SymbolTableSection
+
+# Functions that allocate, or may, or take a lock under which libc allocates.
+ALLOCATING = re.compile(
+    r"""
+    (__libc_)?(malloc|calloc|realloc|free|memalign|valloc|pvalloc|aligned_alloc)
+    | posix_memalign | reallocarray | cfree | v?asprintf | w?c?s(tr)?n?dup | wcsdup
+    | _Znwm | _Znam | _ZdlPv.* | _ZdaPv.* | __cxa_allocate_exception | __cxa_throw
+    | (__)?(f|s|sn|vf|vs|vsn|d|vd)?printf(_chk)? | puts | fputs | fputc | putchar | fwrite | perror
+    | f?open(64)?_memstream | fopen(64)? | fdopen | fclose | fgets | getline | getdelim | f?scanf
+    | opendir | readdir(64)? | scandir(64)? | setenv | putenv | qsort(_r)?
+    | dlopen | dlsym | dlvsym | backtrace_symbols | strerror | strsignal | localtime | ctime
+    | atexit | __cxa_atexit | on_exit | __cxa_thread_atexit_impl
+    | pthread_getattr_np | get_nprocs(_conf)? | sysconf | exit | syslog
+    """,
+    re.VERBOSE,
+)
+
+# What malloc_info calls, whose task it is to write to a stream; nothing else may.
+TO_A_STREAM = {"fputs", "fwrite"}
+
+
+@pytest.fixture(scope="module")
+def elf(library: Path) -> ELFFile:
+    return ELFFile(library.open("rb"))
+
+
+def imports(elf: ELFFile) -> set[str]:
+    symbols = elf.get_section_by_name(".dynsym")
+    assert isinstance(symbols, SymbolTableSection)
+    return {s.name for s in symbols.iter_symbols() if s["st_shndx"] == "SHN_UNDEF" and s.name}
+
+
+def test_nothing_that_allocates_is_called(elf: ELFFile) -> None:
+    wanted = imports(elf)
+    assert {"mmap", "munmap"} <= wanted, "the imports were not read"
+    print(f"\n{len(wanted)} imports: {', '.join(sorted(wanted))}")
+    assert {name for name in wanted if ALLOCATING.fullmatch(name)} <= TO_A_STREAM
+
+
+def test_only_malloc_info_writes_to_a_stream(build: Path) -> None:
+    command = ["nm", "-A", "-u", str(build / "libhakmem.a")]
+    listed = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    users = {line.split(":")[1] for line in listed.splitlines() if line.split()[-1] in TO_A_STREAM}
+    assert users == {"glibc.c.o"}
+
+
+def test_nothing_but_libc_is_needed(elf: ELFFile) -> None:
+    dynamic = elf.get_section_by_name(".dynamic")
+    assert isinstance(dynamic, DynamicSection)
+    needed = [str(vars(tag)["needed"]) for tag in dynamic.iter_tags("DT_NEEDED")]
+    assert all(re.fullmatch(r"libc\.(so|musl).*|ld-linux.*|ld-musl.*", n) for n in needed), needed
+
+
+def test_no_constructor_and_no_destructor_of_ours(elf: ELFFile) -> None:
+    """One entry each is the compiler's own, which every shared object has."""
+    for name in (".init_array", ".fini_array"):
+        section = elf.get_section_by_name(name)
+        entries = 0 if section is None else section["sh_size"] // (elf.elfclass // 8)
+        assert entries <= 1, f"{name} has {entries} entries"
+
+
+def test_no_resolver_runs_before_the_loader_is_done(elf: ELFFile) -> None:
+    symbols = elf.get_section_by_name(".dynsym")
+    assert isinstance(symbols, SymbolTableSection)
+    types = {s["st_info"]["type"] for s in symbols.iter_symbols()}
+    assert "STT_GNU_IFUNC" not in types and "STT_LOOS" not in types
+    relocations = [
+        r["r_info_type"]
+        for section in elf.iter_sections()
+        if isinstance(section, RelocationSection)
+        for r in section.iter_relocations()
+    ]
+    assert relocations, "the relocations were not read"
+    if elf["e_machine"] == "EM_X86_64":
+        assert 37 not in relocations  # R_X86_64_IRELATIVE
+        assert not {16, 17} & set(relocations)  # dynamic thread-local memory, which libc allocates
+
+
+def test_thread_local_memory_is_little(elf: ELFFile) -> None:
+    """Libc keeps some 1.6 KiB for all libraries that come late."""
+    sizes = [s["p_memsz"] for s in elf.iter_segments() if s["p_type"] == "PT_TLS"]
+    print(f"\nthread-local memory: {sizes} bytes")
+    assert len(sizes) == 1 and sizes[0] <= 64

@@ -1,0 +1,491 @@
+/* The heap walk: whole in every state that work brings about; and each of its rules, broken on
+ * purpose, is named by it. */
+#include "unit.h"
+
+#include <pthread.h>
+#include <string.h>
+
+#include "back/large.h"
+#include "back/meta.h"
+#include "back/superslab.h"
+#include "base/policy.h"
+#include "front/cache.h"
+#include "front/roster.h"
+#include "hakmem/hakmem.h"
+#include "heap/shard.h"
+#include "heap/slab.h"
+#include "heap/transfer.h"
+#include "life/life.h"
+#include "watch/census.h"
+
+static struct census census;
+
+#define RULE_NAME(rule, words) [CENSUS_##rule] = #rule,
+static const char *const rule_names[] = {CENSUS_RULES(RULE_NAME)};
+
+static size_t walk(void)
+{
+    heap_lock_all();
+    size_t breaches = census_check(&census, true);
+    heap_unlock_all();
+    return breaches;
+}
+
+static void expect_whole(const char *after)
+{
+    if (walk() == 0)
+        return;
+    fprintf(stderr, "after %s: expected no breach, found %zu:\n", after, census.breaches);
+    census_report(&census);
+    exit(1);
+}
+
+/* ---- a heap with something of everything ---- */
+
+#define BLOCKS 20000
+#define FEW 40
+
+static void *small[BLOCKS], *foreign[BLOCKS], *many[BLOCKS], *slices[FEW], *runs[FEW], *huge[FEW];
+static pthread_barrier_t barrier;
+
+/* Stays until the end, so that its cache does. Quiet: it waits. */
+static void *other_thread(void *unused)
+{
+    pthread_barrier_wait(&barrier);
+    for (int i = 0; i < BLOCKS; i++)
+        hakmem_free(foreign[i]);
+    pthread_barrier_wait(&barrier);
+    pthread_barrier_wait(&barrier);
+    return unused;
+}
+
+static void *filled(void **blocks, size_t count, size_t least, size_t step)
+{
+    for (size_t i = 0; i < count; i++) {
+        blocks[i] = hakmem_malloc(least + next_random() % step);
+        EXPECT(blocks[i] != NULL);
+    }
+    return blocks;
+}
+
+static void free_each(void **blocks, size_t count, size_t step)
+{
+    for (size_t i = 0; i < count; i += step) {
+        hakmem_free(blocks[i]);
+        blocks[i] = NULL;
+    }
+}
+
+static void make_heap(void)
+{
+    filled(small, BLOCKS, 1, 1000);
+    filled(foreign, BLOCKS, 40, 60);
+    filled(many, BLOCKS, 1000, 4000);
+    filled(slices, FEW, 40 * KiB, 200 * KiB);
+    filled(runs, FEW, 300 * KiB, 1700 * KiB);
+    filled(huge, FEW, 3 * MiB, 5 * MiB);
+    pthread_barrier_wait(&barrier);
+    pthread_barrier_wait(&barrier);
+    expect_whole("filling");
+    free_each(small, BLOCKS, 3);
+    free_each(many, BLOCKS, 2);
+    free_each(slices, FEW, 2);
+    free_each(runs, FEW, 2);
+    free_each(huge, FEW, 2);
+    expect_whole("freeing some");
+    EXPECT_EQUAL(cache_empty(cache_mine).what, MISUSE_NONE);
+    expect_whole("emptying the stacks");
+    free_each(small + 1, 1000, 3);
+    EXPECT(census.kept_mappings > 0 && census.waiting > 0 && census.retained > 0);
+    EXPECT(census.caches == 2 && census.superslabs > 2 && census.huge > 0 && census.runs > 0);
+}
+
+/* ---- what the walk counts ---- */
+
+static void sums(void)
+{
+    EXPECT_EQUAL(walk(), 0);
+    struct census before = census;
+    void *small_block = hakmem_malloc(200);
+    void *run = hakmem_malloc(1 * MiB - 100);
+    void *mapping = hakmem_malloc(50 * MiB + 1);
+    EXPECT_EQUAL(walk(), 0);
+    size_t more =
+        hakmem_good_size(200) + hakmem_good_size(1 * MiB - 100) + hakmem_good_size(50 * MiB + 1);
+    EXPECT_EQUAL(census.program, before.program + more);
+    EXPECT_EQUAL(census.runs, before.runs + 1);
+    EXPECT_EQUAL(census.huge, before.huge + 1);
+    hakmem_free(small_block);
+    hakmem_free(run);
+    hakmem_free(mapping);
+    EXPECT_EQUAL(walk(), 0);
+    EXPECT_EQUAL(census.program, before.program);
+    EXPECT_EQUAL(census.huge, before.huge);
+    EXPECT_EQUAL(census.runs, before.runs);
+}
+
+/* ---- breaking one thing at a time ---- */
+
+static struct {
+    void *where;
+    char old[8];
+    size_t n;
+} pokes[64];
+static unsigned poke_count;
+
+static void poke(void *where, uint64_t value, size_t n)
+{
+    EXPECT(poke_count < 64 && n <= 8);
+    pokes[poke_count].where = where;
+    pokes[poke_count].n = n;
+    memcpy(pokes[poke_count++].old, where, n);
+    memcpy(where, &value, n);
+}
+
+#define POKE(place, value) poke(&(place), (uint64_t)(value), sizeof(place))
+
+static void undo(void)
+{
+    while (poke_count > 0) {
+        poke_count--;
+        memcpy(pokes[poke_count].where, pokes[poke_count].old, pokes[poke_count].n);
+    }
+}
+
+static struct bin *bin_of(unsigned cls) { return &cache_mine->bins[BIN_FIRST + cls]; }
+
+/* A class whose stack of this thread has some blocks, larger than a grain. */
+static struct bin *stack_with_blocks(void)
+{
+    for (unsigned cls = 2; cls < CLASSES; cls++)
+        if (bin_of(cls)->top >= bin_of(cls)->base + 4)
+            return bin_of(cls);
+    fputs("expected a stack with 4 blocks\n", stderr);
+    exit(1);
+}
+
+/* A slab of the class in a tree: it has free and taken blocks. */
+static struct slab *partial_slab(unsigned cls)
+{
+    for (unsigned shard = 0; shard < shards_made(); shard++)
+        if (*shard_partial(shard, cls) != NULL)
+            return (struct slab *)*shard_partial(shard, cls);
+    fputs("expected a partial slab\n", stderr);
+    exit(1);
+}
+
+static struct slab *some_slab(void) { return partial_slab(class_of(700)); }
+static struct superslab *some_superslab(void) { return map_owner(runs[1]); }
+
+static unsigned run_index(void)
+{
+    return (unsigned)((size_t)((char *)runs[1] - some_superslab()->base) / SLICE);
+}
+
+static struct huge *kept_huge(void)
+{
+    return list_entry(large_inside().kept->next, struct huge, node);
+}
+
+static unsigned transfer_class(void)
+{
+    for (unsigned cls = 0; cls < CLASSES; cls++) {
+        uint32_t *count, capacity;
+        transfer_inside(cls, &count, &capacity);
+        if (*count > 1)
+            return cls;
+    }
+    fputs("expected blocks in a transfer cache\n", stderr);
+    exit(1);
+}
+
+static int nowhere;
+static void *leaked;
+
+static void map_owner_broken(void)
+{
+    struct slab *slab = some_slab();
+    map_set(slab->base, 1, BIN_FIRST + slab->cls, &nowhere);
+    leaked = slab;
+}
+static void map_owner_whole(void)
+{
+    struct slab *slab = leaked;
+    map_set(slab->base, 1, BIN_FIRST + slab->cls, slab);
+}
+static void map_bin_broken(void)
+{
+    struct slab *slab = leaked = some_slab();
+    map_set(slab->base, 1, BIN_FIRST + slab->cls + 1, slab);
+}
+static void map_base_broken(void) { POKE(some_slab()->base, some_slab()->base + SLICE); }
+static void map_window_broken(void)
+{
+    POKE(window_places[(uintptr_t)runs[1] / SLICE % WINDOW_SLICES], 7 * BIN_BYTES);
+}
+static void superslab_lists_broken(void)
+{
+    struct superslabs_inside all = superslabs_inside();
+    struct list *node = all.by_longest[lowest_bit(*all.nonempty)].next;
+    POKE(node->prev, node);
+}
+static void superslab_count_broken(void)
+{
+    POKE(*superslabs_inside().mapped, *superslabs_inside().mapped + 1);
+}
+static void superslab_longest_broken(void)
+{
+    POKE(some_superslab()->longest, some_superslab()->longest + 1);
+}
+static void superslab_nonempty_broken(void)
+{
+    uint64_t *nonempty = superslabs_inside().nonempty;
+    POKE(*nonempty, *nonempty ^ (uint64_t)1 << 40);
+}
+static void slices_shared_broken(void)
+{
+    POKE(some_superslab()->free, some_superslab()->free | (uint64_t)1 << run_index());
+}
+static void slices_lost_broken(void)
+{
+    for (int i = 0; i < FEW; i++) {
+        struct superslab *s = runs[i] != NULL ? map_owner(runs[i]) : NULL;
+        if (s == NULL || s->free == 0)
+            continue;
+        POKE(s->free, s->free & (s->free - 1));
+        return;
+    }
+}
+static void slices_touched_broken(void)
+{
+    POKE(some_superslab()->touched, some_superslab()->touched ^ (uint64_t)1 << run_index());
+}
+static void slices_retained_broken(void)
+{
+    POKE(*superslabs_inside().retained, *superslabs_inside().retained + 1);
+}
+static void run_length_broken(void)
+{
+    POKE(some_superslab()->usable[run_index()], some_superslab()->usable[run_index()] + SLICE);
+}
+static void slab_home_broken(void)
+{
+    struct slab *slab = some_slab();
+    POKE(slab->home, map_owner(runs[slab->home == map_owner(runs[1]) ? FEW - 1 : 1]));
+}
+static void slab_free_broken(void) { POKE(some_slab()->free, some_slab()->free + 1); }
+static void slab_summary_broken(void) { POKE(some_slab()->summary, some_slab()->summary ^ 1); }
+static void slab_bits_broken(void)
+{
+    struct slab *slab = some_slab();
+    unsigned blocks = size_classes[slab->cls].blocks;
+    EXPECT(blocks % 64 != 0);
+    POKE(slab->words[blocks / 64], slab->words[blocks / 64] | (uint64_t)1 << blocks % 64);
+}
+static void slab_empty_broken(void)
+{
+    struct slab *slab = partial_slab(class_of(4000));
+    unsigned blocks = size_classes[slab->cls].blocks;
+    EXPECT(blocks < 64);
+    POKE(slab->words[0], low_bits(blocks));
+    POKE(slab->free, blocks);
+}
+static void slab_absent_broken(void)
+{
+    struct slab *slab = some_slab(); /* it has taken blocks in some page */
+    POKE(slab->absent, ~(uint64_t)0 >> 48);
+}
+static void slab_usable_broken(void)
+{
+    struct slab *slab = map_owner(slices[1]);
+    POKE(slab->usable, 0);
+}
+static void partial_tree_broken(void) { POKE(some_slab()->node.prev, some_slab()); }
+static void partial_place_broken(void) { POKE(some_slab()->node.key, some_slab()->node.key - 1); }
+static void partial_missing_broken(void)
+{
+    struct slab *slab = some_slab();
+    POKE(*shard_partial(slab->shard, slab->cls), 0);
+}
+static void shard_threads_broken(void) { POKE(*shard_threads(0), *shard_threads(0) + 1); }
+static void cache_count_broken(void) { POKE(*caches_count(), 1); }
+static void cache_capacity_broken(void)
+{
+    POKE(cache_mine->capacity_bytes, cache_mine->capacity_bytes + 16);
+}
+static void stack_bounds_broken(void)
+{
+    struct bin *bin = stack_with_blocks();
+    POKE(bin->top, bin->base - 2);
+}
+static void stack_topmost_broken(void)
+{
+    struct bin *bin = stack_with_blocks();
+    POKE(bin->topmost, bin->top[-1]);
+}
+static void stack_block_broken(void)
+{
+    struct bin *bin = stack_with_blocks();
+    POKE(bin->base[1], (char *)bin->base[1] + 16);
+}
+static void stack_window_broken(void) { POKE(stack_with_blocks()->base[1], &nowhere); }
+static void transfer_bounds_broken(void)
+{
+    uint32_t *count, capacity;
+    transfer_inside(transfer_class(), &count, &capacity);
+    POKE(*count, capacity + 1);
+}
+static void transfer_block_broken(void)
+{
+    uint32_t *count, capacity;
+    void **blocks = transfer_inside(transfer_class(), &count, &capacity);
+    POKE(blocks[0], runs[1]);
+}
+static void block_free_broken(void)
+{
+    struct bin *bin = stack_with_blocks();
+    struct slab *slab = map_owner(bin->base[1]);
+    size_t number = (size_t)((char *)bin->base[1] - slab->base) / size_classes[slab->cls].size;
+    POKE(slab->words[number / 64], slab->words[number / 64] | (uint64_t)1 << number % 64);
+}
+static void block_twice_broken(void)
+{
+    struct bin *bin = stack_with_blocks();
+    POKE(bin->base[1], bin->base[2]);
+}
+static void huge_length_broken(void)
+{
+    struct huge *h = map_owner(huge[1]);
+    POKE(h->usable, h->length + os_page);
+}
+static void kept_length_broken(void) { POKE(kept_huge()->length, kept_huge()->length + 1); }
+static void kept_mapped_broken(void)
+{
+    leaked = kept_huge();
+    map_set(kept_huge()->base, 1, BIN_HUGE, kept_huge());
+}
+static void kept_mapped_whole(void) { map_clear(((struct huge *)leaked)->base); }
+static void kept_bytes_broken(void)
+{
+    POKE(*large_inside().kept_bytes, *large_inside().kept_bytes + SLICE);
+}
+static void ranges_overlap_broken(void) { POKE(kept_huge()->base, some_superslab()->base); }
+static void meta_free_broken(void)
+{
+    void *piece = meta_take(1000);
+    meta_give(piece, 1000);
+    poke(piece, (uintptr_t)&nowhere, sizeof(void *));
+}
+static void meta_sum_broken(void) { leaked = meta_take(1000); }
+static void meta_sum_whole(void) { meta_give(leaked, 1000); }
+static void mapped_sum_broken(void) { leaked = os_map(os_page); }
+static void mapped_sum_whole(void) { os_unmap(leaked, os_page); }
+
+#define BY_POKE(rule, broken)       \
+    {                               \
+        CENSUS_##rule, broken, undo \
+    }
+
+static const struct {
+    enum census_rule rule;
+    void (*breaks)(void);
+    void (*mends)(void);
+} corruptions[] = {
+    {CENSUS_MAP_OWNER, map_owner_broken, map_owner_whole},
+    {CENSUS_MAP_BIN, map_bin_broken, map_owner_whole},
+    BY_POKE(MAP_BASE, map_base_broken),
+    BY_POKE(MAP_WINDOW, map_window_broken),
+    BY_POKE(SUPERSLAB_LISTS, superslab_lists_broken),
+    BY_POKE(SUPERSLAB_COUNT, superslab_count_broken),
+    BY_POKE(SUPERSLAB_LONGEST, superslab_longest_broken),
+    BY_POKE(SUPERSLAB_NONEMPTY, superslab_nonempty_broken),
+    BY_POKE(SLICES_SHARED, slices_shared_broken),
+    BY_POKE(SLICES_LOST, slices_lost_broken),
+    BY_POKE(SLICES_TOUCHED, slices_touched_broken),
+    BY_POKE(SLICES_RETAINED, slices_retained_broken),
+    BY_POKE(RUN_LENGTH, run_length_broken),
+    BY_POKE(SLAB_HOME, slab_home_broken),
+    BY_POKE(SLAB_FREE, slab_free_broken),
+    BY_POKE(SLAB_SUMMARY, slab_summary_broken),
+    BY_POKE(SLAB_BITS, slab_bits_broken),
+    BY_POKE(SLAB_EMPTY, slab_empty_broken),
+    BY_POKE(SLAB_ABSENT, slab_absent_broken),
+    BY_POKE(SLAB_USABLE, slab_usable_broken),
+    BY_POKE(PARTIAL_TREE, partial_tree_broken),
+    BY_POKE(PARTIAL_PLACE, partial_place_broken),
+    BY_POKE(PARTIAL_MISSING, partial_missing_broken),
+    BY_POKE(SHARD_THREADS, shard_threads_broken),
+    BY_POKE(CACHE_COUNT, cache_count_broken),
+    BY_POKE(CACHE_CAPACITY, cache_capacity_broken),
+    BY_POKE(STACK_BOUNDS, stack_bounds_broken),
+    BY_POKE(STACK_TOPMOST, stack_topmost_broken),
+    BY_POKE(STACK_BLOCK, stack_block_broken),
+    BY_POKE(STACK_WINDOW, stack_window_broken),
+    BY_POKE(TRANSFER_BOUNDS, transfer_bounds_broken),
+    BY_POKE(TRANSFER_BLOCK, transfer_block_broken),
+    BY_POKE(BLOCK_FREE, block_free_broken),
+    BY_POKE(BLOCK_TWICE, block_twice_broken),
+    BY_POKE(HUGE_LENGTH, huge_length_broken),
+    BY_POKE(KEPT_LENGTH, kept_length_broken),
+    {CENSUS_KEPT_MAPPED, kept_mapped_broken, kept_mapped_whole},
+    BY_POKE(KEPT_BYTES, kept_bytes_broken),
+    BY_POKE(RANGES_OVERLAP, ranges_overlap_broken),
+    BY_POKE(META_FREE, meta_free_broken),
+    {CENSUS_META_SUM, meta_sum_broken, meta_sum_whole},
+    {CENSUS_MAPPED_SUM, mapped_sum_broken, mapped_sum_whole},
+};
+
+static void each_rule_is_named(void)
+{
+    unsigned tried[CENSUS_RULE_COUNT] = {0};
+    for (size_t i = 0; i < sizeof corruptions / sizeof *corruptions; i++) {
+        const char *name = rule_names[corruptions[i].rule];
+        corruptions[i].breaks();
+        walk();
+        corruptions[i].mends();
+        tried[corruptions[i].rule]++;
+        if (census.broken[corruptions[i].rule] == 0) {
+            fprintf(stderr, "%s broken: expected that the walk names it, found %zu breaches:\n",
+                    name, census.breaches);
+            census_report(&census);
+            exit(1);
+        }
+        expect_whole(name);
+    }
+    for (int rule = 0; rule < CENSUS_RULE_COUNT; rule++)
+        if (tried[rule] == 0) {
+            fprintf(stderr, "%s: expected a corruption that breaks it\n", rule_names[rule]);
+            exit(1);
+        }
+    printf("%d rules, each broken and named\n", CENSUS_RULE_COUNT);
+}
+
+int main(void)
+{
+    /* What is free stays where it is until the test's end. */
+    policy.scavenger = false;
+    policy.retain_least = policy.retain_most = 64 * GiB;
+    expect_whole("nothing"); /* before the first call */
+    pthread_t thread;
+    pthread_barrier_init(&barrier, NULL, 2);
+    hakmem_free(hakmem_malloc(1));
+    EXPECT(pthread_create(&thread, NULL, other_thread, NULL) == 0);
+    make_heap();
+    sums();
+    each_rule_is_named();
+    pthread_barrier_wait(&barrier);
+    pthread_join(thread, NULL);
+    expect_whole("a thread's end");
+    free_each(small, BLOCKS, 1);
+    free_each(many, BLOCKS, 1);
+    free_each(slices, FEW, 1);
+    free_each(runs, FEW, 1);
+    free_each(huge, FEW, 1);
+    expect_whole("freeing all");
+    EXPECT_EQUAL(census.program, 0);
+    hakmem_purge();
+    expect_whole("giving all back");
+    EXPECT_EQUAL(census.retained + census.kept + census.superslabs + census.cached, 0);
+    puts("3 passed, 0 failed");
+    return 0;
+}

@@ -1,0 +1,203 @@
+/* The look at the size of a sized free, and what is said of addresses, where the policy lets the
+ * program go on. */
+#include "unit.h"
+
+#include <errno.h>
+#include <malloc.h>
+#include <stdbool.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "api/slow.h"
+#include "back/map.h"
+#include "base/policy.h"
+#include "hakmem/hakmem.h"
+#include "heap/classes.h"
+#include "heap/place.h"
+
+static bool every_size; /* as the library was built: this file has assertions in any build */
+static char said[16384];
+static int pipe_ends[2];
+
+/* What is written to standard error from here to what_was_said. */
+static int begin_listening(void)
+{
+    int before = dup(STDERR_FILENO);
+    EXPECT(pipe(pipe_ends) == 0);
+    dup2(pipe_ends[1], STDERR_FILENO);
+    close(pipe_ends[1]);
+    return before;
+}
+
+static const char *what_was_said(int before)
+{
+    dup2(before, STDERR_FILENO);
+    close(before);
+    size_t used = 0;
+    ssize_t got;
+    while ((got = read(pipe_ends[0], said + used, sizeof said - 1 - used)) > 0)
+        used += (size_t)got;
+    said[used] = '\0';
+    close(pipe_ends[0]);
+    return said;
+}
+
+static bool is_reported(const void *p, size_t align, size_t size)
+{
+    int before = begin_listening();
+    if (align == 1)
+        sized_free_check(p, size, NULL);
+    else
+        aligned_sized_free_check(p, align, size, NULL);
+    return what_was_said(before)[0] != '\0';
+}
+
+static void expect_fits(const void *p, size_t align, size_t size, bool fits)
+{
+    bool reported = is_reported(p, align, size);
+    if (reported == fits)
+        fprintf(stderr, "block of %zu, alignment %zu, size %zu:\n%s", hakmem_malloc_usable_size(p),
+                align, size, said);
+    EXPECT_EQUAL(reported, !fits);
+}
+
+static void right_sizes_fit(void)
+{
+    static const size_t sizes[] = {0,      1,      15,      16,      17,      100,     1024,
+                                   1025,   30000,  32768,   32769,   65536,   65537,   200000,
+                                   262144, 262145, 1 << 20, 1500000, 2 << 20, 3000000, 8 << 20};
+    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
+        void *p = hakmem_malloc(sizes[i]);
+        expect_fits(p, 1, sizes[i], true);
+        slow_free_sized(p, sizes[i]);
+        for (size_t align = 16; align <= 1 << 20; align *= 4) {
+            p = hakmem_aligned_alloc(align, sizes[i]);
+            expect_fits(p, align, sizes[i], true);
+            slow_free_aligned_sized(p, align, sizes[i]);
+        }
+    }
+}
+
+/* Whatever realloc makes of a block, its new size fits. */
+static void sizes_fit_after_realloc(void)
+{
+    for (int i = 0; i < 3000; i++) {
+        size_t most = i % 10 == 0 ? 3 << 20 : 4000;
+        void *p = hakmem_malloc(next_random() % most + 1);
+        size_t n = next_random() % most + 1;
+        p = hakmem_realloc(p, n);
+        EXPECT(p != NULL);
+        if (i % 10 == 0 || is_reported(p, 1, n))
+            expect_fits(p, 1, n, true);
+        hakmem_free(p);
+    }
+}
+
+static void wrong_sizes_do_not(void)
+{
+    static const size_t pairs[][2] = {
+        {100, 113},
+        {100, 200},
+        {100, 16},
+        {100, 56},
+        {1000, 24},
+        {16, 17},
+        {32768, 8},
+        {200000, 90000},
+        {200000, 300000},
+        {1 << 20, 100},
+        {1 << 20, (1 << 20) + 4097},
+        {8 << 20, 1000},
+        {100, SIZE_MAX},
+        {8 << 20, (size_t)1 << 60},
+    };
+    for (size_t i = 0; i < sizeof pairs / sizeof *pairs; i++) {
+        void *p = hakmem_malloc(pairs[i][0]);
+        expect_fits(p, 1, pairs[i][1], false);
+        hakmem_free(p);
+    }
+    void *p = hakmem_malloc(100);
+    expect_fits(p, 4096, 100, false); /* such a block would be larger */
+    expect_fits(p, 3, 100, false);
+    hakmem_free(p);
+}
+
+static void a_report_has_both_sizes_and_the_block_is_freed(void)
+{
+    char *p = hakmem_malloc(100);
+    int before = begin_listening();
+    errno = 5;
+    slow_free_sized(p, 24);
+    EXPECT_EQUAL(errno, 5);
+    what_was_said(before);
+    if (every_size) {
+        /* The fast body has looked. */
+        EXPECT_EQUAL(said[0], '\0');
+        before = begin_listening();
+        sized_free_check(p, 24, NULL);
+        what_was_said(before);
+    } else {
+        EXPECT(strstr(said, "the block is freed, the program goes on") != NULL);
+        EXPECT(hakmem_malloc(100) == p);
+    }
+    char first[128];
+    snprintf(first, sizeof first, "sized free(%p, 24): the size that was said does not fit",
+             (void *)p);
+    EXPECT(strstr(said, first) != NULL);
+    EXPECT(strstr(said, "size: 24 bytes were said, the block has 112\n") != NULL);
+}
+
+static void nothing_is_said_unless_asked(void)
+{
+    void *p = hakmem_malloc(100);
+    policy.check_sizes = 0;
+    expect_fits(p, 1, 5000, true);
+    policy.check_sizes = 1;
+    expect_fits(NULL, 1, 5000, true);
+    expect_fits(&policy, 1, 5000, true); /* free says what is wrong there */
+    hakmem_free(p);
+}
+
+static void places(void)
+{
+    char *small = hakmem_malloc(100);
+    struct place place = place_of(small + 30);
+    EXPECT_EQUAL(place.kind, PLACE_CLASS);
+    EXPECT_EQUAL(place.start, (uintptr_t)small);
+    EXPECT_EQUAL(place.size, 112);
+    EXPECT_EQUAL(place.slab % SLICE, 0);
+    EXPECT_EQUAL(place_of(&place).kind, PLACE_ELSEWHERE);
+    EXPECT_EQUAL(place_of(NULL).kind, PLACE_ELSEWHERE);
+    EXPECT_EQUAL(place_of((void *)UINTPTR_MAX).kind, PLACE_ELSEWHERE);
+    EXPECT_EQUAL(place_of((void *)(WINDOW_BASE + 1)).kind, PLACE_VACANT);
+
+    static const size_t sizes[] = {65536, 200704, 1 << 20, 2 << 20, 8 << 20, 1 << 28};
+    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
+        char *p = hakmem_malloc(sizes[i]);
+        EXPECT_EQUAL(place_of(p).kind, PLACE_LARGE);
+        EXPECT_EQUAL(place_of(p + sizes[i] - 1).kind, PLACE_LARGE);
+        EXPECT_EQUAL(place_of(p + sizes[i] - 1).start, (uintptr_t)p);
+        EXPECT_EQUAL(place_of(p + sizes[i] - 1).size, sizes[i]);
+        hakmem_free(p);
+        enum place_kind then = sizes[i] <= CLASS_SLICES_MOST ? PLACE_UNUSED
+                               : sizes[i] <= 2 << 20         ? PLACE_VACANT
+                                                             : PLACE_KEPT;
+        EXPECT_EQUAL(place_of(p + 5000).kind, then);
+    }
+    hakmem_free(small);
+}
+
+int main(void)
+{
+    policy.abort_on_misuse = 0;
+    every_size = EVERY_SIZE;
+    policy.check_sizes = 1;
+    places();
+    right_sizes_fit();
+    sizes_fit_after_realloc();
+    wrong_sizes_do_not();
+    a_report_has_both_sizes_and_the_block_is_freed();
+    nothing_is_said_unless_asked();
+    puts("6 passed, 0 failed");
+    return 0;
+}
