@@ -164,7 +164,7 @@ static void huge_across_regions(void)
     char *lowest, *boundary, *filled, *got;
     int tries = 0;
     do {
-        lowest = mmap(NULL, 2 * length, PROT_NONE, flags, -1, 0);
+        lowest = mmap(NULL, length, PROT_NONE, flags, -1, 0);
         EXPECT(lowest != MAP_FAILED);
         /* One region further down no block has been yet, so the map has no leaf there. */
         boundary = (char *)((uintptr_t)lowest & ~(region - 1)) - region;
@@ -186,7 +186,7 @@ static void huge_across_regions(void)
     }
     for (int i = 0; i < 8; i++)
         EXPECT_EQUAL(large_give(parts[i], BIN_HUGE), MISUSE_NONE);
-    munmap(filled, (size_t)(lowest - filled) + 2 * length);
+    munmap(filled, (size_t)(lowest - filled) + length);
 }
 
 /* A block of joined mappings that the kernel keeps apart can't be moved: realloc then copies, and
