@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 KIB = 1024
 MIB = 1024 * KIB
+KEPT = 0.1  # of a heap with holes, by comes_back's own default
 
 Figures = dict[str, float]
 
@@ -23,13 +24,20 @@ class Case:
     """The second at which `most` must hold; threads may use the time."""
 
     def value(self, run: Figures, second: int) -> float:
-        resident = run[f"resident_{second}"]
-        match self.unit:
-            case "x":
-                return resident / run["live"]
-            case "KiB":
-                return resident / self.threads / KIB
-        return resident / MIB
+        return run[f"resident_{second}"] / self._one(run)
+
+    def settled(self, run: Figures) -> float:
+        return run["settled"] / self._one(run)
+
+    def settles_at(self) -> int:
+        """Bytes at which waiting may end; what is live is known before only nearly."""
+        assert self.most is not None
+        live = 0.97 * KEPT * int(self.arguments[self.arguments.index("--bytes") + 1])
+        return int(self.most * self._one({"live": live}))
+
+    def _one(self, run: Figures) -> float:
+        """The unit in bytes."""
+        return {"x": run["live"], "KiB": self.threads * KIB, "MiB": MIB}[self.unit]
 
 
 def _holes(smallest: int, largest: int, threads: int, most: float | None) -> Case:

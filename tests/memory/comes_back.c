@@ -29,7 +29,7 @@ struct block {
 
 static struct {
     uint64_t bytes, smallest, largest, keep_percent, threads, second_thread, huge_pages, seed,
-        seconds;
+        seconds, settles_at, patience;
     const char *in_force;
 } options = {
     .bytes = 128 * MiB,
@@ -40,6 +40,7 @@ static struct {
     .huge_pages = 1,
     .seed = 1,
     .seconds = 2,
+    .patience = 30,
 };
 
 /* The compiler may not leave out what only the allocator notices. */
@@ -76,6 +77,20 @@ static void tell(const char *name, long at)
     fflush(stdout);
 }
 
+/* On a busy machine a thread that gives memory back may wait long for its turn: how much is there
+ * once it is as little as settles_at, or as long as patience lasts. */
+static void tell_settled(uint64_t seconds)
+{
+    while (seconds < options.patience &&
+           (long long)resident_of(0).all - (long long)baseline > (long long)options.settles_at) {
+        struct timespec one = {1, 0};
+        nanosleep(&one, NULL);
+        seconds++;
+    }
+    tell("settled", -1);
+    printf("settled_seconds=%llu\n", (unsigned long long)seconds);
+}
+
 /* At once, and after whole seconds. */
 static void tell_after(const char *name)
 {
@@ -85,6 +100,8 @@ static void tell_after(const char *name)
         nanosleep(&one, NULL);
         tell(name, (long)second);
     }
+    if (options.settles_at)
+        tell_settled(options.seconds);
 }
 
 /* ---- blocks ---- */
@@ -351,6 +368,7 @@ static void read_options(int argc, char **argv)
             option_number(argc, argv, &i, "--huge-pages", &options.huge_pages) ||
             option_number(argc, argv, &i, "--seed", &options.seed) ||
             option_number(argc, argv, &i, "--seconds", &options.seconds) ||
+            option_number(argc, argv, &i, "--settles-at", &options.settles_at) ||
             option_text(argc, argv, &i, "--in-force", &options.in_force))
             continue;
         fail("comes_back: unknown option %s", argv[i]);
