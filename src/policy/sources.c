@@ -77,15 +77,20 @@ static void complaint_end(struct complaint *c)
     os_print_error(c->text.start, c->text.used);
 }
 
+COLD static void complaint_name(struct complaint *c, const struct source *from, struct words name)
+{
+    if (from->file == NULL)
+        text_add(&c->text, PREFIX);
+    add_words(&c->text, name, 40);
+}
+
 COLD static void complain_of_name(const struct source *from, struct words name)
 {
     struct complaint c;
     if (!complaint_begin(&c, from))
         return;
     struct text *t = &c.text;
-    if (from->file == NULL)
-        text_add(t, PREFIX);
-    add_words(t, name, 40);
+    complaint_name(&c, from, name);
     text_add(t, ": there is no such option; the nearest is ");
     const char *nearest = option_nearest(name)->name;
     if (from->file == NULL)
@@ -110,9 +115,7 @@ COLD static void complain_of_value(const struct source *from, struct words name,
     if (!complaint_begin(&c, from))
         return;
     struct text *t = &c.text;
-    if (from->file == NULL)
-        text_add(t, PREFIX);
-    add_words(t, name, 40);
+    complaint_name(&c, from, name);
     text_add(t, "=");
     add_words(t, value, 40);
     text_add(t, ": expected ");

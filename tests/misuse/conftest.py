@@ -1,4 +1,4 @@
-"""Which programs and which library are tested."""
+"""Which programs are tested."""
 
 from pathlib import Path
 
@@ -7,4 +7,3 @@ import pytest
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--forms", type=Path, help="the folder with the built misuse_* programs")
-    parser.addoption("--lib", type=Path, help="the library to preload")

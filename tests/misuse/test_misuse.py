@@ -4,6 +4,7 @@ import re
 import signal
 import subprocess
 import sys
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -216,11 +217,8 @@ BY_FORM = [pytest.param(form, case, id=f"{form}-{case}") for case in CASES for f
 
 
 @pytest.fixture
-def programs(request: pytest.FixtureRequest) -> Programs:
-    forms, library = request.config.getoption("--forms"), request.config.getoption("--lib")
-    if forms is None or library is None:
-        pytest.skip("needs --forms and --lib")
-    return Programs(forms.resolve(strict=True), library.resolve(strict=True))
+def programs(given: Callable[[str], Path], library: Path) -> Programs:
+    return Programs(given("--forms"), library)
 
 
 def expect_line(run: Run, index: int, pattern: str) -> None:

@@ -39,9 +39,9 @@ def file_calls(program: Path, library: Path, out: Path) -> list[str]:
 
 
 @pytest.mark.skipif(Path(SYSTEM_FILE).exists(), reason=f"there is a {SYSTEM_FILE} here")
-def test_one_failing_openat(once: Path, lib: Path, nothing: Path, tmp_path: Path) -> None:
+def test_one_failing_openat(once: Path, library: Path, nothing: Path, tmp_path: Path) -> None:
     skip_without_strace()
-    ours = file_calls(once, lib, tmp_path / "ours")
+    ours = file_calls(once, library, tmp_path / "ours")
     of_any = file_calls(once, nothing, tmp_path / "any")
     print("\nwith hakmem:", *ours, "with a library of nothing:", *of_any, sep="\n  ")
     missing = [call for call in ours if MISSING.fullmatch(call)]
@@ -53,9 +53,9 @@ def test_one_failing_openat(once: Path, lib: Path, nothing: Path, tmp_path: Path
     assert names(ours) == names(of_any) + Counter({"openat": 1})
 
 
-def test_nothing_of_libc_that_may_call_malloc(lib: Path) -> None:
+def test_nothing_of_libc_that_may_call_malloc(library: Path) -> None:
     done = subprocess.run(
-        ["nm", "-D", "--undefined-only", str(lib)], capture_output=True, text=True
+        ["nm", "-D", "--undefined-only", str(library)], capture_output=True, text=True
     )
     assert done.returncode == 0, done.stderr
     symbols = {line.split()[-1].split("@")[0] for line in done.stdout.splitlines()}
@@ -63,9 +63,9 @@ def test_nothing_of_libc_that_may_call_malloc(lib: Path) -> None:
     assert symbols & NOT_BEFORE_MALLOC == set()
 
 
-def test_preloaded(lib: Path) -> None:
+def test_preloaded(library: Path) -> None:
     """In a real program the first call comes early; the environment is there already."""
-    environment = clean_environment() | {"LD_PRELOAD": str(lib), "HAKMEM_SCAVENGER": "maybe"}
+    environment = clean_environment() | {"LD_PRELOAD": str(library), "HAKMEM_SCAVENGER": "maybe"}
     for command in (["ls", "-d", "/"], ["bash", "-c", ":"], [sys.executable, "-c", "pass"]):
         done = subprocess.run(command, env=environment, capture_output=True, text=True)
         assert done.returncode == 0, done.stderr
