@@ -11,8 +11,8 @@ void caches_close(bool closed)
         return; /* each owner finds its cache again at its next call */
     for (struct cache *cache = caches_every(); cache != NULL; cache = cache->every) {
         lock_take(cache->door);
-        if (roster_ownership(cache) == CACHE_LIVING && cache->mine != NULL)
-            store_relaxed(cache->mine, &cache_none);
+        if (roster_ownership(cache) == CACHE_LIVING)
+            roster_exchange(cache, cache, &cache_none);
         lock_release(cache->door);
     }
     os_barrier_everywhere();

@@ -94,6 +94,13 @@ bool roster_enter(struct cache *cache)
     return cache->door != NULL;
 }
 
+bool roster_exchange(struct cache *cache, struct cache *from, struct cache *to)
+{
+    struct cache **mine = cache->mine;
+    return mine != NULL && os_present(mine) &&
+           __atomic_compare_exchange_n(mine, &from, to, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED);
+}
+
 void roster_leave(struct cache *cache)
 {
     lock_take(&roster.lock);

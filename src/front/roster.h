@@ -20,6 +20,11 @@ struct cache *roster_take(void);
 /* Enters a new one, the calling thread's, and gives it its door; false without memory. */
 bool roster_enter(struct cache *cache);
 
+/* Changes what the owner finds as its cache, under the door's lock. False where it isn't `from` or
+ * is not there: a thread that ended without libc's help never said so, and what its thread-local
+ * memory was may be another's or nobody's. */
+bool roster_exchange(struct cache *cache, struct cache *from, struct cache *to);
+
 /* The cache is empty, and nobody's any more. */
 void roster_leave(struct cache *cache);
 

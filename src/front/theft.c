@@ -100,9 +100,10 @@ static void stack_rob(struct bin *bin, struct depot *depot, struct marked m, uns
 static void cache_rob(struct cache *cache, struct theft *theft)
 {
     struct marked marked[CLASSES];
+    if (!roster_exchange(cache, cache, &cache_none))
+        return;
     for (unsigned i = BIN_FIRST; i < BINS; i++)
         store_relaxed(&cache->bins[i].limit, NULL);
-    store_relaxed(cache->mine, &cache_none);
     stacks_mark(cache, marked);
     bool sleeps = true;
     for (unsigned cls = 0; cls < CLASSES; cls++) {
@@ -118,7 +119,7 @@ static void cache_rob(struct cache *cache, struct theft *theft)
     for (unsigned cls = 0; cls < CLASSES; cls++)
         stack_open(&cache->bins[BIN_FIRST + cls], &cache->depots[cls]);
     if (!__atomic_load_n(&caches_closed, __ATOMIC_SEQ_CST))
-        store_relaxed(cache->mine, cache);
+        roster_exchange(cache, &cache_none, cache);
 }
 
 static void cache_visit(struct cache *cache, bool all, struct theft *theft)
@@ -134,7 +135,7 @@ static void cache_visit(struct cache *cache, bool all, struct theft *theft)
     } else if (!all && activity != cache->seen) {
         cache->seen = activity;
         theft->busy++;
-    } else if (!cache->asleep && cache->mine != NULL) {
+    } else if (!cache->asleep) {
         cache_rob(cache, theft);
     }
 }

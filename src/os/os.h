@@ -47,6 +47,9 @@ void os_small_pages(void *start, size_t length);
 /* Bytes mapped by the calls above and not unmapped since. */
 size_t os_mapped(void);
 
+/* Whether there is memory at p; true where the kernel may not be asked. */
+bool os_present(const void *p);
+
 /* The most that os_mapped has been. */
 size_t os_mapped_most(void);
 

@@ -42,6 +42,15 @@ static size_t mapped_most;  /* atomic */
 size_t os_mapped(void) { return load_relaxed(&mapped_bytes); }
 size_t os_mapped_most(void) { return load_relaxed(&mapped_most); }
 
+bool os_present(const void *p)
+{
+    int saved = errno;
+    unsigned char in;
+    bool present = mincore((void *)((uintptr_t)p & ~(os_page - 1)), 1, &in) == 0 || errno != ENOMEM;
+    errno = saved;
+    return present;
+}
+
 static void count_mapped(size_t more)
 {
     size_t now = add_relaxed(&mapped_bytes, more);

@@ -3,6 +3,8 @@
  * are ../stress/stress_fork.c, handlers from before the first call ../api/fork.c. */
 #include "trap.h"
 
+#include "hakmem/hakmem.h"
+
 #include <dirent.h>
 #include <dlfcn.h>
 #include <linux/futex.h>
@@ -238,6 +240,24 @@ static int raw_work(void *seat)
     return 0;
 }
 
+/* What takes caches from sleeping threads must not write where their thread-local memory was. */
+static void blocks_in_their_place(void)
+{
+    enum { EACH = 60, SIZES = 30 };
+    static void *blocks[SIZES][EACH];
+    for (unsigned size = 0; size < SIZES; size++)
+        for (unsigned i = 0; i < EACH; i++) {
+            blocks[size][i] = NEED("malloc", do_malloc(512 * (size + 1)));
+            pattern_fill(blocks[size][i], 512 * (size + 1), i);
+        }
+    hakmem_purge();
+    for (unsigned size = 0; size < SIZES; size++)
+        for (unsigned i = 0; i < EACH; i++) {
+            CHECK_PATTERN(blocks[size][i], 512 * (size + 1), i);
+            do_free(blocks[size][i]);
+        }
+}
+
 /* Memory for thread-local variables comes from the loader; everything else pthread_create would do
  * is left undone. */
 static void threads_without_an_end(void)
@@ -275,6 +295,7 @@ static void threads_without_an_end(void)
         }
     }
     crew_clear(raw_crew);
+    blocks_in_their_place();
     use_the_heap(4);
 }
 #else

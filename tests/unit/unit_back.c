@@ -169,7 +169,8 @@ static void huge_across_regions(void)
         /* One region further down no block has been yet, so the map has no leaf there. */
         boundary = (char *)((uintptr_t)lowest & ~(region - 1)) - region;
         filled = boundary + length / 2;
-        got = mmap(filled, (size_t)(lowest - filled), PROT_NONE, flags | MAP_FIXED_NOREPLACE, -1, 0);
+        got =
+            mmap(filled, (size_t)(lowest - filled), PROT_NONE, flags | MAP_FIXED_NOREPLACE, -1, 0);
     } while (got != filled && ++tries < 1000);
     EXPECT(got == filled);
     bool zero;
