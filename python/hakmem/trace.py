@@ -1,0 +1,186 @@
+"""Runs a program and everything that it starts, and looks at each as it ends.
+
+The kernel stops a traced process at each exec and just before its end, its memory still in place;
+so even the shortest program is seen, and with it the way by which a variable was lost. Threads and
+children are followed. What the program does, reads and writes is its own business.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import signal
+import sys
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import FrameType
+
+from hakmem import elf, process
+
+# <linux/ptrace.h>
+CONT, SEIZE, GETEVENTMSG, LISTEN = 7, 0x4206, 0x4201, 0x4208
+EVENT_EXEC, EVENT_EXIT, EVENT_STOP = 4, 6, 128
+FOLLOW = 1 << 1 | 1 << 2 | 1 << 3 | 1 << EVENT_EXEC | 1 << EVENT_EXIT  # fork, vfork, clone
+ALL_TASKS = 0x40000000  # __WALL
+STOPPING = (signal.SIGSTOP, signal.SIGTSTP, signal.SIGTTIN, signal.SIGTTOU)
+GRACE = 5  # seconds between asking a program to end and ending it
+
+
+class NotPermitted(Exception):
+    """The kernel lets nobody be traced here."""
+
+
+@dataclass
+class Image:
+    """One program that a process became by exec."""
+
+    pid: int
+    path: str
+    arguments: list[str]
+    environment: dict[str, str]
+    privileged: bool
+    file: elf.Elf | None  # None: it could not be read
+    before: Image | None  # what the process was, or was a copy of
+    picture: process.Picture | None = field(default=None, repr=False)
+
+    @property
+    def name(self) -> str:
+        line = " ".join([self.path, *self.arguments[1:]])
+        return line if len(line) <= 60 else line[:57] + "..."
+
+
+@dataclass(frozen=True)
+class Run:
+    images: list[Image]
+    status: int  # as waitpid tells it, of the process that was started
+
+
+class _Tracer:
+    def __init__(self, command: Sequence[str], seconds: float | None) -> None:
+        self.libc = ctypes.CDLL(None, use_errno=True)
+        self.images: list[Image] = []
+        self.of: dict[int, Image | None] = {}  # each process that lives
+        self.tasks: dict[int, int] = {}  # each thread that lives: its process
+        self.seconds = seconds
+        self.root = self._start(command)
+
+    def _ptrace(self, request: int, pid: int, data: int = 0) -> bool:
+        arguments = ctypes.c_long(request), ctypes.c_long(pid), ctypes.c_long(0)
+        return int(self.libc.ptrace(*arguments, ctypes.c_long(data))) == 0
+
+    def _start(self, command: Sequence[str]) -> int:
+        """The child waits for a byte before it runs the command: by then it is traced."""
+        wait, go = os.pipe()
+        sys.stdout.flush()
+        child = os.fork()
+        if child == 0:
+            os.close(go)
+            if os.read(wait, 1):
+                os.dup2(2, 1)  # standard output is the report's
+                with suppress(OSError):
+                    os.execv(command[0], command)
+            os._exit(125)
+        os.close(wait)
+        traced = self._ptrace(SEIZE, child, FOLLOW)
+        if traced:
+            self.of[child] = None
+            self.tasks[child] = child
+            os.write(go, b"x")
+        os.close(go)
+        if not traced:
+            os.waitpid(child, 0)
+            raise NotPermitted
+        return child
+
+    def run(self) -> Run:
+        asked = (signal.SIGINT, signal.SIGTERM, signal.SIGALRM)
+        handlers = {number: signal.signal(number, self._end) for number in asked}
+        # The terminal sends it to the program too, which may want to end in its own way.
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+        if self.seconds is not None:
+            signal.setitimer(signal.ITIMER_REAL, self.seconds)
+        try:
+            while True:
+                pid, status = os.waitpid(-1, ALL_TASKS)
+                if os.WIFSTOPPED(status):
+                    self._stopped(pid, status)
+                else:
+                    self.tasks.pop(pid, None)
+                    self.of.pop(pid, None)
+                    if pid == self.root:
+                        break
+        finally:
+            signal.setitimer(signal.ITIMER_REAL, 0)
+            for number, handler in handlers.items():
+                signal.signal(number, handler)
+        # What it leaves behind goes on, as it would without being looked at.
+        for pid in self.of:
+            self._look(pid)
+        return Run(self.images, status)
+
+    def _end(self, number: int, _frame: FrameType | None) -> None:
+        again = number == signal.SIGALRM and self.seconds is None
+        for pid in list(self.of) if again else [self.root]:
+            with suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL if again else signal.SIGTERM)
+        if number == signal.SIGALRM:
+            self.seconds = None
+            signal.setitimer(signal.ITIMER_REAL, GRACE)
+
+    def _stopped(self, task: int, status: int) -> None:
+        number, event = os.WSTOPSIG(status), status >> 16
+        if task not in self.tasks:
+            self._new(task)
+        if event == EVENT_EXEC:
+            self._became(task)
+        elif event == EVENT_EXIT:
+            self._look(self.tasks[task])
+        if event == EVENT_STOP and number in STOPPING:
+            self._ptrace(LISTEN, task)
+        else:
+            self._ptrace(CONT, task, 0 if event else number)
+
+    def _new(self, task: int) -> None:
+        """A thread, or a process that is still what its parent is."""
+        with suppress(OSError):
+            lines = Path(f"/proc/{task}/status").read_text().splitlines()
+            facts = dict(line.split(":\t", 1) for line in lines if ":\t" in line)
+            owner, parent = int(facts["Tgid"]), int(facts["PPid"])
+            self.tasks[task] = owner
+            if owner == task:
+                self.of[task] = self.of.get(parent)
+            return
+        self.tasks[task] = task
+
+    def _became(self, pid: int) -> None:
+        self.tasks[pid] = pid
+        with suppress(OSError):
+            try:
+                file = elf.read(Path(f"/proc/{pid}/exe"))
+            except (OSError, elf.NotElf):
+                file = None
+            image = Image(
+                pid,
+                str(Path(f"/proc/{pid}/exe").readlink()),
+                process.command_line(pid),
+                process.environment(pid),
+                process.privileged(pid),
+                file,
+                self.of.get(pid),
+            )
+            self.of[pid] = image
+            self.images.append(image)
+
+    def _look(self, pid: int) -> None:
+        image = self.of.get(pid)
+        if image is not None and image.picture is None:
+            with suppress(OSError):
+                image.picture = process.look(pid)
+
+
+def run(command: Sequence[str], seconds: float | None = None) -> Run:
+    """Runs a command to its end, or asks it to end after some time. Its standard output is this
+    process's standard error."""
+    return _Tracer(command, seconds).run()
