@@ -1,4 +1,4 @@
-"""Started by bin/hakmem, as a folder (`python3 .../hakmem`) or as a module (`python3 -m hakmem`)."""
+"""Started by bin/hakmem: as a folder, `python3 .../hakmem`."""
 
 import sys
 from pathlib import Path

@@ -18,7 +18,8 @@ from elftools.elf.elffile import ELFFile
 from elftools.elf.segments import InterpSegment
 
 FAMILY = ("malloc", "calloc", "realloc", "free")
-# A function that only this allocator has, and its name. hakmem first: it has glibc's names too.
+# A function that only this allocator has, and its name. The C libraries last: a program may have
+# one inside beside another allocator.
 ALLOCATORS = {
     "hakmem_malloc": "hakmem",
     "__asan_init": "AddressSanitizer",
@@ -30,8 +31,10 @@ ALLOCATORS = {
     "mi_malloc": "mimalloc",
     "rpmalloc": "rpmalloc",
     "sn_malloc": "snmalloc",
-    "__libc_malloc": "glibc",
+    "gnu_get_libc_version": "glibc",
+    "__libc_start_main": "musl",
 }
+C_LIBRARIES = ("glibc", "musl")
 # What has a heap of its own beside malloc, by a function that only it exports.
 RUNTIMES = {
     "PyObject_Malloc": "Python",
@@ -75,8 +78,8 @@ class Elf:
     interpreter: str | None
     needed: tuple[str, ...]
     first: int  # the address, in the file's own count, of its first byte in memory
-    # Of WANTED, with addresses as in `first`: what others that look for the name find here, and what
-    # the file defines at all, which is no more when it is stripped.
+    # Of WANTED, with addresses as in `first`: what others that look for the name find here, and
+    # what the file defines at all, which is no more when it is stripped.
     exported: Mapping[str, int]
     inside: Mapping[str, int]
     slots: tuple[Slot, ...]
@@ -90,7 +93,8 @@ class Elf:
 
     @property
     def musl(self) -> bool:
-        return "ld-musl" in (self.interpreter or "") or any("musl" in n for n in self.needed)
+        names = (self.interpreter or "", *self.needed)
+        return any(name == "libc.so" or "musl" in name for name in names)
 
     @property
     def static(self) -> bool:
@@ -138,7 +142,7 @@ def _facts(elf: ELFFile) -> Elf:
         if isinstance(segment, InterpSegment):
             interpreter = str(segment.get_interp_name())
         elif isinstance(segment, DynamicSegment):
-            needed = [str(tag.needed) for tag in segment.iter_tags("DT_NEEDED")]
+            needed = [tag.needed for tag in segment.iter_tags("DT_NEEDED")]  # type: ignore[attr-defined]
         elif segment["p_type"] == "PT_LOAD" and segment["p_offset"] == 0:
             first = segment["p_vaddr"]
     machine = str(elf["e_machine"])

@@ -10,6 +10,7 @@ import os
 import re
 import struct
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -19,7 +20,7 @@ AT_SECURE = 23
 _MAPPING = re.compile(r"([0-9a-f]+)-([0-9a-f]+) (\S+) ([0-9a-f]+) (\S+) (\d+) *(.*)")
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Loaded:
     """A file in memory."""
 
@@ -61,22 +62,81 @@ def look(pid: int) -> Picture:
     return Picture(files, calls, unread)
 
 
-def privileged(pid: int) -> bool:
-    """Whether the kernel told the loader not to listen to whoever started the process."""
-    words = Path(f"/proc/{pid}/auxv").read_bytes()
+@dataclass
+class Program:
+    """What a process is since its last exec, or was."""
+
+    pid: int
+    path: str
+    arguments: list[str]
+    environment: dict[str, str]  # as the loader read it, when the program started
+    privileged: bool  # the kernel told the loader not to listen to whoever started it
+    user: int
+    groups: list[int]
+    root: Path  # its file system
+    file: elf.Elf | None  # None: it can't be read
+    before: Program | None = None  # what the process was, or what started it
+    picture: Picture | None = field(default=None, repr=False)
+
+    @property
+    def name(self) -> str:
+        line = " ".join([self.path, *self.arguments[1:]])
+        return line if len(line) <= 60 else line[:57] + "..."
+
+    @property
+    def preloads(self) -> list[str]:
+        """What the loader was asked to preload, in its order."""
+        named = re.split("[ :]+", self.environment.get("LD_PRELOAD", ""))
+        with suppress(OSError):
+            named += (self.root / "etc/ld.so.preload").read_text().split()
+        return [name for name in named if name]
+
+    @property
+    def asks_for(self) -> str | None:
+        """The libhakmem.so among them."""
+        return next((n for n in self.preloads if Path(n).name.startswith("libhakmem.so")), None)
+
+    @property
+    def dropped_by(self) -> Program | None:
+        """What had the library preloaded, and started this without it."""
+        before = None if self.asks_for else self.before
+        while before is not None and not before.asks_for:
+            before = before.before
+        return before
+
+
+def program(pid: int) -> Program:
+    """Raises OSError where the process is gone or another user's."""
+    folder = Path(f"/proc/{pid}")
+    lines = (folder / "status").read_text(errors="replace").splitlines()
+    status = dict(line.split(":\t", 1) for line in lines if ":\t" in line)
+    try:
+        file = elf.read(folder / "exe")
+    except elf.NotElf:
+        file = None
+    return Program(
+        pid,
+        os.fspath((folder / "exe").readlink()),
+        os.fsdecode((folder / "cmdline").read_bytes()).split("\0")[:-1],
+        _environment(folder),
+        _privileged(folder),
+        int(status["Uid"].split()[1]),
+        [int(group) for group in (status["Gid"].split()[1], *status["Groups"].split())],
+        folder / "root",
+        file,
+    )
+
+
+def _privileged(folder: Path) -> bool:
+    words = (folder / "auxv").read_bytes()
     pairs = struct.iter_unpack("@NN", words[: len(words) // 16 * 16])
     return any(kind == AT_SECURE and value for kind, value in pairs)
 
 
-def environment(pid: int) -> dict[str, str]:
-    """As it was when the program started, which is when the loader read it."""
-    text = os.fsdecode(Path(f"/proc/{pid}/environ").read_bytes())
+def _environment(folder: Path) -> dict[str, str]:
+    text = os.fsdecode((folder / "environ").read_bytes())
     pairs = (entry.partition("=") for entry in text.split("\0") if "=" in entry)
     return {name: value for name, _, value in pairs}
-
-
-def command_line(pid: int) -> list[str]:
-    return os.fsdecode(Path(f"/proc/{pid}/cmdline").read_bytes()).split("\0")[:-1]
 
 
 def _files(pid: int) -> tuple[tuple[Loaded, ...], tuple[str, ...]]:
@@ -127,7 +187,9 @@ def _calls(files: tuple[Loaded, ...], memory: int) -> Iterator[Call]:
                 yield Call(caller, slot.function, _target(files, caller, slot, word))
 
 
-def _target(files: tuple[Loaded, ...], caller: Loaded, slot: elf.Slot, word: bytes) -> Loaded | None:
+def _target(
+    files: tuple[Loaded, ...], caller: Loaded, slot: elf.Slot, word: bytes
+) -> Loaded | None:
     address = int.from_bytes(word, "little")
     target = next((file for file in files if file.holds(address)), None)
     if target is None or slot.function not in target.file.inside:

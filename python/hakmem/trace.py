@@ -13,11 +13,12 @@ import signal
 import sys
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from types import FrameType
 
-from hakmem import elf, process
+from hakmem import process
+from hakmem.process import Program
 
 # <linux/ptrace.h>
 CONT, SEIZE, GETEVENTMSG, LISTEN = 7, 0x4206, 0x4201, 0x4208
@@ -32,36 +33,17 @@ class NotPermitted(Exception):
     """The kernel lets nobody be traced here."""
 
 
-@dataclass
-class Image:
-    """One program that a process became by exec."""
-
-    pid: int
-    path: str
-    arguments: list[str]
-    environment: dict[str, str]
-    privileged: bool
-    file: elf.Elf | None  # None: it could not be read
-    before: Image | None  # what the process was, or was a copy of
-    picture: process.Picture | None = field(default=None, repr=False)
-
-    @property
-    def name(self) -> str:
-        line = " ".join([self.path, *self.arguments[1:]])
-        return line if len(line) <= 60 else line[:57] + "..."
-
-
 @dataclass(frozen=True)
 class Run:
-    images: list[Image]
+    programs: list[Program]  # in the order of their start
     status: int  # as waitpid tells it, of the process that was started
 
 
 class _Tracer:
     def __init__(self, command: Sequence[str], seconds: float | None) -> None:
         self.libc = ctypes.CDLL(None, use_errno=True)
-        self.images: list[Image] = []
-        self.of: dict[int, Image | None] = {}  # each process that lives
+        self.programs: list[Program] = []
+        self.of: dict[int, Program | None] = {}  # each process that lives
         self.tasks: dict[int, int] = {}  # each thread that lives: its process
         self.seconds = seconds
         self.root = self._start(command)
@@ -80,7 +62,7 @@ class _Tracer:
             if os.read(wait, 1):
                 os.dup2(2, 1)  # standard output is the report's
                 with suppress(OSError):
-                    os.execv(command[0], command)
+                    os.execv(command[0], list(command))
             os._exit(125)
         os.close(wait)
         traced = self._ptrace(SEIZE, child, FOLLOW)
@@ -118,7 +100,7 @@ class _Tracer:
         # What it leaves behind goes on, as it would without being looked at.
         for pid in self.of:
             self._look(pid)
-        return Run(self.images, status)
+        return Run(self.programs, status)
 
     def _end(self, number: int, _frame: FrameType | None) -> None:
         again = number == signal.SIGALRM and self.seconds is None
@@ -157,27 +139,18 @@ class _Tracer:
     def _became(self, pid: int) -> None:
         self.tasks[pid] = pid
         with suppress(OSError):
-            try:
-                file = elf.read(Path(f"/proc/{pid}/exe"))
-            except (OSError, elf.NotElf):
-                file = None
-            image = Image(
-                pid,
-                str(Path(f"/proc/{pid}/exe").readlink()),
-                process.command_line(pid),
-                process.environment(pid),
-                process.privileged(pid),
-                file,
-                self.of.get(pid),
-            )
-            self.of[pid] = image
-            self.images.append(image)
+            program = process.program(pid)
+            program.before = self.of.get(pid)
+            # Whoever asks later finds no /proc of it.
+            program.root = program.root.readlink()
+            self.of[pid] = program
+            self.programs.append(program)
 
     def _look(self, pid: int) -> None:
-        image = self.of.get(pid)
-        if image is not None and image.picture is None:
+        program = self.of.get(pid)
+        if program is not None and program.picture is None:
             with suppress(OSError):
-                image.picture = process.look(pid)
+                program.picture = process.look(pid)
 
 
 def run(command: Sequence[str], seconds: float | None = None) -> Run:
