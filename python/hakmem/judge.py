@@ -37,12 +37,15 @@ def judge(program: Program, library: Path) -> Judgement:
     if file.static:
         return _static(program, file)
     picture = program.picture
+    other_libc = _other_libc(program, file, ours)
+    if other_libc is not None:
+        return Judgement(program, NOT, causes=(other_libc,))
     if picture is None:
-        found = _before_it_runs(program, file, ours)
+        found = _before_it_runs(program)
         return Judgement(program, NOT if found else UNKNOWN, causes=(found or cause("unseen"),))
     if picture.calls is None:
-        return _by_order(program, picture, ours, notes)
-    return _by_calls(program, picture, picture.calls, ours, notes)
+        return _by_order(program, picture, notes)
+    return _by_calls(program, picture, picture.calls, notes)
 
 
 def _static(program: Program, file: elf.Elf) -> Judgement:
@@ -61,7 +64,6 @@ def _by_calls(
     program: Program,
     picture: Picture,
     calls: tuple[Call, ...],
-    ours: elf.Elf | None,
     notes: tuple[Cause, ...],
 ) -> Judgement:
     known = [call for call in calls if call.target is not None]
@@ -79,11 +81,11 @@ def _by_calls(
         causes = tuple(_part(program_file, known, other) for other in others)
         return Judgement(program, IN_PART, proof, causes, notes)
     if not targets and not hidden:
-        found = _before_it_runs(program, program.file, ours)
+        found = _before_it_runs(program)
         return Judgement(program, NOT if found else UNKNOWN, causes=(found or cause("unseen"),))
     winner = max(targets, key=lambda target: targets[target]) if targets else program_file
     assert winner is not None
-    return Judgement(program, NOT, proof, (_elsewhere(program, picture, winner, ours),), notes)
+    return Judgement(program, NOT, proof, (_elsewhere(program, picture, winner),), notes)
 
 
 def _defines_aside(program: Loaded) -> bool:
@@ -113,7 +115,7 @@ def _part(program: Loaded | None, calls: list[Call], other: Loaded) -> Cause:
     return cause("bound", **fill)
 
 
-def _elsewhere(program: Program, picture: Picture, winner: Loaded, ours: elf.Elf | None) -> Cause:
+def _elsewhere(program: Program, picture: Picture, winner: Loaded) -> Cause:
     """The calls lead to another malloc. It may be the C library's, because hakmem isn't there."""
     fill = {"allocator": _allocator(winner), "file": winner.name}
     if winner is picture.files[0]:
@@ -122,7 +124,7 @@ def _elsewhere(program: Program, picture: Picture, winner: Loaded, ours: elf.Elf
     foreign = winner.file.allocator not in elf.C_LIBRARIES
     if any(_same(program, name, winner.name) for name in program.preloads):
         return cause("preloaded", **fill)
-    reason = _before_it_runs(program, program.file, ours)
+    reason = _before_it_runs(program)
     if foreign and (here or reason is None or reason.id == "not-asked"):
         return cause("linked", **fill)
     if here:
@@ -133,9 +135,7 @@ def _elsewhere(program: Program, picture: Picture, winner: Loaded, ours: elf.Elf
 # ---- by the order in which the loader looks, where memory may not be read ----
 
 
-def _by_order(
-    program: Program, picture: Picture, ours: elf.Elf | None, notes: tuple[Cause, ...]
-) -> Judgement:
+def _by_order(program: Program, picture: Picture, notes: tuple[Cause, ...]) -> Judgement:
     defining = [file for file in picture.files if "malloc" in file.file.exported]
     hakmem = [file for file in defining if file.file.is_hakmem]
     rivals = [
@@ -145,7 +145,7 @@ def _by_order(
     ]
     if not hakmem and defining:
         winner = (rivals or defining)[0]
-        return Judgement(program, NOT, "", (_elsewhere(program, picture, winner, ours),), notes)
+        return Judgement(program, NOT, "", (_elsewhere(program, picture, winner),), notes)
     if hakmem and not rivals:
         proof = f"{hakmem[0].name} is in its memory, and no other malloc but the C library's"
         return Judgement(program, IN_FORCE, proof, notes=notes)
@@ -164,13 +164,10 @@ def _same(program: Program, named: str, mapped: str) -> bool:
     )
 
 
-def _before_it_runs(program: Program, file: elf.Elf | None, ours: elf.Elf | None) -> Cause | None:
+def _before_it_runs(program: Program) -> Cause | None:
     if program.privileged:
         return cause("privileged", file=program.path)
     named = program.asks_for
-    if file is not None and ours is not None and named and file.musl != ours.musl:
-        names = ("glibc", "musl")
-        return cause("musl", program=names[file.musl], library=names[ours.musl])
     if named is None:
         command = shlex.join([program.path, *program.arguments[1:]])
         if program.dropped_by is not None:
@@ -178,10 +175,20 @@ def _before_it_runs(program: Program, file: elf.Elf | None, ours: elf.Elf | None
         return cause("not-asked", command=command)
     if "/" not in named:
         return None  # somewhere in the loader's own search path
-    return _library_at(program, named, file)
+    return _library_at(program, named)
 
 
-def _library_at(program: Program, named: str, file: elf.Elf | None) -> Cause | None:
+def _other_libc(program: Program, file: elf.Elf, ours: elf.Elf | None) -> Cause | None:
+    """Such a program may end in the middle of taking the library in; its memory proves nothing."""
+    named = program.asks_for
+    library = (_elf(program.root / named.lstrip("/")) if named else None) or ours
+    if library is None or file.musl == library.musl or file.is_hakmem:
+        return None
+    names = ("glibc", "musl")
+    return cause("musl", program=names[file.musl], library=names[library.musl])
+
+
+def _library_at(program: Program, named: str) -> Cause | None:
     path = program.root / named.lstrip("/") if named.startswith("/") else Path(named)
     try:
         found = elf.read(path)
@@ -193,8 +200,8 @@ def _library_at(program: Program, named: str, file: elf.Elf | None) -> Cause | N
         return cause("damaged", file=named)
     if not _may_read(path, program):
         return cause("unreadable", file=named)
-    if file is not None and not file.runs_beside(found):
-        fill = {"library": found.processor, "program": file.processor, "file": named}
+    if program.file is not None and not program.file.runs_beside(found):
+        fill = {"library": found.processor, "program": program.file.processor, "file": named}
         return cause("library-architecture", **fill)
     if os.statvfs(path).f_flag & os.ST_NOEXEC:
         return cause("noexec", file=named)
