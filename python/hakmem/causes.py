@@ -203,3 +203,7 @@ CAUSES |= {
         "Build the program without it, if it should use malloc for everything.",
     ),
 }
+
+INSTALLATION = ("no-library", "not-loaded")
+UNKNOWN = ("stripped", "unseen", "memory", "unreadable-program")
+NOTES = ("Python", "Java", "Node.js", "Go", "inner")
