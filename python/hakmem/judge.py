@@ -173,9 +173,10 @@ def _before_it_runs(program: Program) -> Cause | None:
         if program.dropped_by is not None:
             return cause("dropped", wrapper=program.dropped_by.name, command=command)
         return cause("not-asked", command=command)
-    if "/" not in named:
-        return None  # somewhere in the loader's own search path
-    return _library_at(program, named)
+    if named.startswith("/"):
+        return _library_at(program, named)
+    # Somewhere in the loader's search path, or seen from where the program was started.
+    return None if program.picture is None else cause("missing", file=named)
 
 
 def _other_libc(program: Program, file: elf.Elf, ours: elf.Elf | None) -> Cause | None:
@@ -189,7 +190,7 @@ def _other_libc(program: Program, file: elf.Elf, ours: elf.Elf | None) -> Cause 
 
 
 def _library_at(program: Program, named: str) -> Cause | None:
-    path = program.root / named.lstrip("/") if named.startswith("/") else Path(named)
+    path = program.root / named.lstrip("/")
     try:
         found = elf.read(path)
     except PermissionError:

@@ -7,10 +7,12 @@ import shutil
 import signal
 import subprocess
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from hakmem import judge, process
 from tests.command.command import (
     NOBODY,
     Answer,
@@ -286,6 +288,16 @@ def test_no_such_library(built: Built, programs: Programs, tmp_path: Path) -> No
         assert str(missing) in answer.text
 
 
+def test_a_library_by_its_name_alone(built: Built, programs: Programs) -> None:
+    name = "libhakmem.so"
+    with waiting([programs.blocks, "wait"], {"LD_PRELOAD": name}) as pid:
+        is_not(built.doctor(str(pid)), "missing")
+    folder = str(built.library.parent)
+    variables = {"LD_PRELOAD": name, "LD_LIBRARY_PATH": folder}
+    with waiting([programs.blocks, "wait"], variables) as pid:
+        is_in_force(built.doctor(str(pid)))
+
+
 def test_no_library(built: Built, programs: Programs, tmp_path: Path) -> None:
     text = tmp_path / "libhakmem.so"
     text.write_text("nothing\n")
@@ -399,3 +411,21 @@ def test_notes(built: Built) -> None:
     assert "PYTHONMALLOC" in answer.text
     answer = built.doctor("--", *python, PYTHONMALLOC="malloc")
     assert "Python's own heap" not in answer.text
+
+
+def test_where_memory_may_not_be_read(built: Built, programs: Programs) -> None:
+    """As under Yama, which lets a user see what is mapped and not what is in it: then the loader's
+    order decides, and where it doesn't, nothing is claimed."""
+    jemalloc = library_of("libjemalloc.so.2")
+
+    def judged(preload: str) -> tuple[str, list[str]]:
+        with waiting([programs.blocks, "wait"], {"LD_PRELOAD": preload}) as pid:
+            program = process.program(pid)
+            program.picture = replace(process.look(pid), calls=None)
+            judgement = judge.judge(program, built.library)
+        return judgement.verdict, [cause.id for cause in judgement.causes]
+
+    assert judged(str(built.library)) == ("in force", [])
+    assert judged(f"{built.library}:{jemalloc}") == ("unknown", ["memory"])
+    assert judged(str(jemalloc)) == ("not in force", ["preloaded"])
+    assert judged("") == ("not in force", ["not-asked"])

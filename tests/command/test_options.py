@@ -3,16 +3,12 @@
 from __future__ import annotations
 
 import json
-import sys
 from pathlib import Path
 
 import pytest
 
-from tests.command.command import Built
-
-sys.path.insert(0, str(Path(__file__).parents[2] / "python"))
-
 from hakmem.table import number, table
+from tests.command.command import Built
 
 
 def records(built: Built, *words: str, **variables: str) -> dict[str, dict[str, object]]:

@@ -70,7 +70,7 @@ CASES = [
     ("hakmem opt", "options "),
     ("hakmem options big_c", "big_cache_bytes"),
     ("hakmem run -o big_c", "big_cache_bytes="),
-    ("hakmem run hakm", "hakmem-program"),
+    ("hakmem run to-c", "to-complete"),
     ("hakmem doctor --sec", "seconds"),
 ]
 
@@ -80,7 +80,7 @@ CASES = [
 def test_completion(shell: str, line: str, expected: str, built: Built, tmp_path: Path) -> None:
     if shutil.which(shell) is None:
         pytest.skip(f"{shell} is not installed")
-    program = tmp_path / "hakmem-program"
+    program = tmp_path / "to-complete"
     program.write_text("#!/bin/sh\n")
     program.chmod(0o755)
     path = f"{built.front.parent}:{tmp_path}:{os.environ['PATH']}"
