@@ -77,8 +77,8 @@ CAUSES = {
         "it is a program for {program}, and this libhakmem.so is for {library}",
         "A library for one C library can't be loaded into a program for another; musl's loader "
         "ends the program, glibc's warns and goes on.",
-        "Build hakmem for {program} and preload that (cmake --preset musl), or link the program "
-        "with its libhakmem.a.",
+        "Build hakmem for {program} (for musl: cmake --preset musl) and preload that, or link the "
+        "program with its libhakmem.a.",
     ),
     "architecture": (
         "it is a program for another processor ({program})",
@@ -115,10 +115,11 @@ CAUSES = {
     ),
     "refused": (
         "the loader did not take {file}",
-        "LD_PRELOAD names it and it can be read, but it is not in the process's memory: something "
-        "that confines the program (AppArmor, SELinux, a sandbox) may forbid it.",
-        "Look for a line of ld.so on the program's standard error, and for denials in the kernel's "
-        "log (dmesg).",
+        "LD_PRELOAD names it and it can be read, but it didn't get into the program's memory: it "
+        "may need a newer C library, or something that confines the program (AppArmor, SELinux, a "
+        "sandbox) forbids it.",
+        "Look for the loader's line on the program's standard error, and for denials in the "
+        "kernel's log (dmesg).",
     ),
     "dropped": (
         "{wrapper} took LD_PRELOAD away",

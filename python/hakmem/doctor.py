@@ -97,7 +97,7 @@ def _report(arguments: argparse.Namespace) -> Report:
         program = _of_pid(int(arguments.pid))
         judged = judge(program, library)
         return Report(f"{program.name} (PID {program.pid})", judged.verdict, [judged], [])
-    broken = _installation(library)
+    broken = _installation(library, alone=not command)
     if broken is not None:
         return Report("this installation", NOT, [], [broken])
     subject = " ".join(command)
@@ -108,17 +108,19 @@ def _report(arguments: argparse.Namespace) -> Report:
     return Report(subject, _together(judgements), judgements, [])
 
 
-def _installation(library: Path) -> Cause | None:
+def _installation(library: Path, alone: bool) -> Cause | None:
+    """What is wrong with the library itself; asked alone, it is loaded, for the loader's words."""
     try:
-        elf.read(library)
+        file = elf.read(library)
     except OSError as error:
         return cause("no-library", file=library, error=error.strerror)
     except elf.NotElf:
         return cause("damaged", file=library)
-    try:
-        _ = Library(library).version
-    except OSError as error:
-        return cause("not-loaded", error=error)
+    if alone and file.musl == elf.read(Path(sys.executable)).musl:
+        try:
+            _ = Library(library).version
+        except OSError as error:
+            return cause("not-loaded", error=error)
     return None
 
 

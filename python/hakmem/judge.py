@@ -82,6 +82,8 @@ def _by_calls(
         return Judgement(program, IN_PART, proof, causes, notes)
     if not targets and not hidden:
         found = _before_it_runs(program)
+        if found is None and program.ended and program.asks_for is not None:
+            found = cause("refused", file=program.asks_for)  # it ended in the loader
         return Judgement(program, NOT if found else UNKNOWN, causes=(found or cause("unseen"),))
     winner = max(targets, key=lambda target: targets[target]) if targets else program_file
     assert winner is not None

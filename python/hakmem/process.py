@@ -77,6 +77,7 @@ class Program:
     file: elf.Elf | None  # None: it can't be read
     before: Program | None = None  # what the process was, or what started it
     picture: Picture | None = field(default=None, repr=False)
+    ended: bool = False  # the picture is of its end, so nothing more will be loaded
 
     @property
     def name(self) -> str:

@@ -11,6 +11,7 @@ import ctypes
 import os
 import signal
 import sys
+import time
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -46,6 +47,7 @@ class _Tracer:
         self.of: dict[int, Program | None] = {}  # each process that lives
         self.tasks: dict[int, int] = {}  # each thread that lives: its process
         self.seconds = seconds
+        self.status = 0  # of the root, as waitpid tells it
         self.root = self._start(command)
 
     def _ptrace(self, request: int, pid: int, data: int = 0) -> bool:
@@ -84,23 +86,40 @@ class _Tracer:
         if self.seconds is not None:
             signal.setitimer(signal.ITIMER_REAL, self.seconds)
         try:
-            while True:
-                pid, status = os.waitpid(-1, ALL_TASKS)
-                if os.WIFSTOPPED(status):
-                    self._stopped(pid, status)
-                else:
-                    self.tasks.pop(pid, None)
-                    self.of.pop(pid, None)
-                    if pid == self.root:
-                        break
+            while self.root in self.tasks:
+                self._wait(0)
+            self._see_what_is_left()
         finally:
             signal.setitimer(signal.ITIMER_REAL, 0)
             for number, handler in handlers.items():
                 signal.signal(number, handler)
-        # What it leaves behind goes on, as it would without being looked at.
-        for pid in self.of:
-            self._look(pid)
-        return Run(self.programs, status)
+        return Run(self.programs, self.status)
+
+    def _wait(self, flags: int) -> bool:
+        """Goes on with the next task that the kernel stopped or that ended, if there is one."""
+        try:
+            task, status = os.waitpid(-1, ALL_TASKS | flags)
+        except ChildProcessError:
+            return False
+        if task and os.WIFSTOPPED(status):
+            self._stopped(task, status)
+        elif task:
+            self.tasks.pop(task, None)
+            self.of.pop(task, None)
+            if task == self.root:
+                self.status = status
+        return task != 0
+
+    def _see_what_is_left(self) -> None:
+        """What the program leaves behind goes on, as it would without being looked at. Some of it
+        may have just been started, and is looked at once the loader is done with it."""
+        end = time.monotonic() + GRACE
+        while time.monotonic() < end:
+            if self._wait(os.WNOHANG):
+                continue
+            if all(self._look(pid, ending=False) for pid in self.of):
+                break
+            time.sleep(0.01)
 
     def _end(self, number: int, _frame: FrameType | None) -> None:
         again = number == signal.SIGALRM and self.seconds is None
@@ -118,7 +137,7 @@ class _Tracer:
         if event == EVENT_EXEC:
             self._became(task)
         elif event == EVENT_EXIT:
-            self._look(self.tasks[task])
+            self._look(task, ending=True)
         if event == EVENT_STOP and number in STOPPING:
             self._ptrace(LISTEN, task)
         else:
@@ -146,11 +165,21 @@ class _Tracer:
             self.of[pid] = program
             self.programs.append(program)
 
-    def _look(self, pid: int) -> None:
-        program = self.of.get(pid)
-        if program is not None and program.picture is None:
+    def _look(self, task: int, ending: bool) -> bool:
+        """Whether there is no more to be seen: it has bound its calls, or has none to bind. Seen
+        by the task: when one thread ends the process, the first may already have no memory."""
+        program = self.of.get(self.tasks.get(task, task))
+        if program is None or program.file is None or program.file.static:
+            return True
+        if not _bound(program.picture):
             with suppress(OSError):
-                program.picture = process.look(pid)
+                program.picture = process.look(task)
+                program.ended = ending
+        return _bound(program.picture)
+
+
+def _bound(picture: process.Picture | None) -> bool:
+    return picture is not None and any(call.target for call in picture.calls or ())
 
 
 def run(command: Sequence[str], seconds: float | None = None) -> Run:
