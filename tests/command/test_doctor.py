@@ -98,14 +98,14 @@ def test_one_that_would_not_end(built: Built) -> None:
 
 def test_what_it_leaves_behind_goes_on(built: Built, tmp_path: Path) -> None:
     script = f"sleep 1000 >/dev/null 2>&1 & echo $! >{tmp_path}/pid"
-    is_in_force(built.doctor("--", "sh", "-c", script))
-    pid = int((tmp_path / "pid").read_text())
     try:
+        is_in_force(built.doctor("--", "sh", "-c", script))
+        pid = int((tmp_path / "pid").read_text())
         while Path(f"/proc/{pid}/comm").read_text() != "sleep\n":
             time.sleep(0.01)
         is_in_force(built.doctor(str(pid)))
     finally:
-        os.kill(pid, signal.SIGKILL)
+        os.kill(int((tmp_path / "pid").read_text()), signal.SIGKILL)
 
 
 # ---- not in force: the program ----
