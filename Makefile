@@ -60,9 +60,9 @@ lint: setup ## format, clang-tidy, ruff, mypy, layers, shell scripts
 	@find src -name '*.c' | sort | xargs -P $(jobs) -n 1 clang-tidy -p build/lint --quiet
 	$(python) -m ruff check
 	$(python) -m ruff format --check
-	$(python) -m mypy $(wildcard tools bench tests)
+	$(python) -m mypy $(wildcard tools bench tests python)
 	$(python) tools/check_layers.py
-	shellcheck tools/setup .ci/run
+	shellcheck tools/setup .ci/run command/hakmem.in
 
 format: setup ## bring C and Python into the committed format
 	clang-format -i $(c_files)

@@ -1,6 +1,7 @@
-"""Checks the rules of src/: nothing includes upwards, files stay small, the system stays below.
+"""Checks the rules of src/: nothing includes upwards, files stay small, the system stays below; and
+of the command's Python part, python/: files stay small, what finds out knows nothing of what asks.
 
-Usage: check_layers.py [folder, by default src]
+Usage: check_layers.py [folders, by default src and python]
 """
 
 import re
@@ -23,6 +24,21 @@ FLOOR = {
     "api": 7,
 }
 KNOWS_THE_SYSTEM = {"base", "os"}
+# The same of the Python part, a module each.
+MODULE_FLOOR = {
+    "__init__": 0,
+    "table": 0,
+    "causes": 0,
+    "elf": 0,
+    "library": 0,
+    "process": 1,
+    "trace": 2,
+    "judge": 2,
+    "options": 3,
+    "doctor": 3,
+    "cli": 4,
+    "__main__": 5,
+}
 MOST_LINES = 600
 SUFFIXES = {".c", ".h", ".cc", ".def", ".inc", ".S"}
 
@@ -62,10 +78,32 @@ def violations(root: Path) -> Iterator[str]:
                 )
 
 
+IMPORT = re.compile(r"\s*(?:from hakmem import ([\w, ]+)|from hakmem\.(\w+) import)")
+
+
+def module_violations(root: Path) -> Iterator[str]:
+    """The same of Python modules."""
+    for path in sorted(root.rglob("*.py")):
+        if path.stem not in MODULE_FLOOR:
+            yield f"{path}:1: '{path.stem}' has no floor; the modules are {', '.join(MODULE_FLOOR)}"
+            continue
+        lines = path.read_text().splitlines()
+        if len(lines) > MOST_LINES:
+            yield f"{path}:{len(lines)}: {len(lines)} lines; a file has at most {MOST_LINES}"
+        for number, line in enumerate(lines, 1):
+            include = IMPORT.match(line)
+            for name in re.findall(r"\w+", include[1] or include[2]) if include else ():
+                if MODULE_FLOOR.get(name, 0) >= MODULE_FLOOR[path.stem]:
+                    yield (
+                        f"{path}:{number}: {path.stem} (floor {MODULE_FLOOR[path.stem]}) imports "
+                        f"{name} (floor {MODULE_FLOOR[name]}); only lower floors may be"
+                    )
+
+
 def main() -> int:
-    root = Path(sys.argv[1] if len(sys.argv) > 1 else "src")
-    found = list(violations(root))
-    print("\n".join(found) if found else f"{root}: layers in order")
+    roots = [Path(name) for name in sys.argv[1:] or ("src", "python")]
+    found = [line for root in roots for line in (*violations(root), *module_violations(root))]
+    print("\n".join(found) if found else "layers in order")
     return 1 if found else 0
 
 

@@ -15,8 +15,9 @@ def check(root: Path) -> tuple[int, str]:
     return done.returncode, done.stdout + done.stderr
 
 
-def test_src_is_in_order() -> None:
-    status, output = check(ROOT / "src")
+@pytest.mark.parametrize("folder", ["src", "python"])
+def test_ours_are_in_order(folder: str) -> None:
+    status, output = check(ROOT / folder)
     assert status == 0, output
 
 
@@ -36,6 +37,18 @@ def test_right_includes_pass(tmp_path: Path) -> None:
         ("policy/step.c", '#include "watch/stat.h"\n', "step.c:1: policy/ (floor 5) includes"),
         ("back/map.c", "#include <hakmem/hakmem.h>\n", 'includes "hakmem/hakmem.h" (floor 6)'),
         ("back/map.c", '#include "map.h"\n', 'map.c:1: includes "map.h"; write the path'),
+        (
+            "hakmem/elf.py",
+            "from hakmem.judge import judge\n",
+            "elf.py:1: elf (floor 0) imports judge",
+        ),
+        (
+            "hakmem/elf.py",
+            "\nfrom hakmem import cli\n",
+            "elf.py:2: elf (floor 0) imports cli",
+        ),
+        ("hakmem/elf.py", "\n" * 601, "elf.py:601: 601 lines; a file has at most 600"),
+        ("hakmem/misc.py", "\n", "misc.py:1: 'misc' has no floor"),
         ("misc/x.c", "\n", "x.c:1: 'misc' has no floor"),
         ("heap/long.c", "\n" * 601, "long.c:601: 601 lines; a file has at most 600"),
         ("front/cache.h", "#if defined(__aarch64__)\n", "cache.h:1: tests __aarch64__"),

@@ -1,0 +1,130 @@
+"""The command line: which subcommands there are, and which module does each.
+
+bin/hakmem starts `main` with its own path and the library's before what the user wrote.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+import traceback
+from pathlib import Path
+
+from hakmem import __version__, doctor, options
+from hakmem.library import Library
+
+USAGE_ERROR = 2
+SUBCOMMANDS = {"doctor": doctor, "options": options}
+
+DESCRIPTION = "Runs programs on hakmem's malloc, and tells whether they are."
+EPILOG = """\
+examples:
+  hakmem run redis-server --port 7000    on hakmem instead of the system's malloc
+  hakmem doctor -- ls -l                 is it in force there, and if not, why
+  hakmem doctor 4711                     the same of a process that runs
+  hakmem doctor                          is hakmem installed well
+  hakmem options                         what can be set
+
+'hakmem COMMAND --help' tells more, and so do the manual pages: man hakmem-run.
+"""
+
+RUN_HELP = "run a program on hakmem"
+RUN_DESCRIPTION = """\
+Runs a program, and what it starts, with hakmem as its malloc: puts libhakmem.so before what
+LD_PRELOAD already names, and becomes the program. Costs what a shell script of two lines costs.
+"""
+RUN_EPILOG = """\
+Everything behind PROGRAM is the program's. Its environment is otherwise left alone: Python, for
+one, keeps its own heap of small objects unless you set PYTHONMALLOC=malloc.
+
+examples:
+  hakmem run python3 app.py
+  hakmem run -o big_cache_bytes=16M -o scavenger=off your-program --its-option
+  hakmem run sh -c 'make -j8'            children are on hakmem too
+  hakmem run env -u LD_PRELOAD prog      and so they are taken out again
+
+exit status:
+  125  hakmem itself failed
+  126  the program was found and can't be executed
+  127  the program was not found
+  else the program's
+"""
+
+
+class _Formatter(argparse.RawDescriptionHelpFormatter):
+    def __init__(self, prog: str) -> None:
+        super().__init__(prog, max_help_position=30, width=100)
+
+
+def parser() -> argparse.ArgumentParser:
+    top = argparse.ArgumentParser(
+        prog="hakmem", description=DESCRIPTION, epilog=EPILOG, formatter_class=_Formatter
+    )
+    top.add_argument("--version", action="store_true", help="print the library's version")
+    commands = top.add_subparsers(dest="command", metavar="COMMAND")
+    # For its help; bin/hakmem does what it says.
+    run = commands.add_parser(
+        "run",
+        usage="hakmem run [-h] [-o NAME=VALUE]... [--] PROGRAM [ARG]...",
+        help=RUN_HELP,
+        description=RUN_DESCRIPTION,
+        epilog=RUN_EPILOG,
+        formatter_class=_Formatter,
+    )
+    run.add_argument(
+        "-o",
+        "--option",
+        metavar="NAME=VALUE",
+        action="append",
+        help="set an option of hakmem (see 'hakmem options') for this run",
+    )
+    run.add_argument("program", metavar="PROGRAM", help="what to run")
+    run.add_argument("args", metavar="ARG", nargs="*", help="its arguments")
+    for name, module in SUBCOMMANDS.items():
+        sub = commands.add_parser(
+            name,
+            help=module.HELP,
+            description=module.HELP[0].upper() + module.HELP[1:] + ".",
+            epilog=module.EPILOG,
+            formatter_class=_Formatter,
+        )
+        module.add_arguments(sub)
+    return top
+
+
+def main() -> None:
+    front, library, *words = sys.argv[1:]
+    # What follows belongs to another program.
+    at = words.index("--") if "--" in words else len(words)
+    top = parser()
+    arguments = top.parse_args(words[:at])
+    arguments.front, arguments.library = Path(front), Path(library)
+    arguments.behind = words[at + 1 :]
+    try:
+        if arguments.version:
+            sys.exit(_version(arguments.library))
+        if arguments.command is None:
+            top.print_help()
+            sys.exit(0)
+        status = SUBCOMMANDS[arguments.command].run(arguments)
+        sys.stdout.flush()
+    except BrokenPipeError:  # its reader had enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        status = 0
+    except KeyboardInterrupt:
+        status = 130
+    except Exception:  # 1, Python's own status for it, has a meaning
+        traceback.print_exc()
+        print("hakmem: this is a mistake in hakmem; please report it", file=sys.stderr)
+        status = 3
+    sys.exit(status)
+
+
+def _version(library: Path) -> int:
+    try:
+        print(f"hakmem {Library(library).version}")
+    except OSError as error:
+        print(f"hakmem {__version__} (command); its library can't be loaded: {error}")
+        return 1
+    return 0

@@ -1,0 +1,25 @@
+"""The library beside this command, asked in this process."""
+
+from __future__ import annotations
+
+import ctypes
+from pathlib import Path
+
+
+class Library:
+    """Raises OSError, with the loader's words, where it can't be loaded."""
+
+    def __init__(self, path: Path) -> None:
+        self._loaded = ctypes.CDLL(str(path))
+
+    @property
+    def version(self) -> str:
+        number = int(self._loaded.hakmem_version())
+        return f"{number // 10000}.{number // 100 % 100}.{number % 100}"
+
+    def option(self, name: str) -> int:
+        """Its value in force here, from wherever the library has it."""
+        value = ctypes.c_uint64()
+        if self._loaded.hakmem_option(name.encode(), ctypes.byref(value)) != 0:
+            raise KeyError(name)
+        return value.value

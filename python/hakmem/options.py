@@ -1,0 +1,115 @@
+"""`hakmem options`: every option, and what is in force here."""
+
+from __future__ import annotations
+
+import argparse
+import difflib
+import json
+import os
+import shutil
+import sys
+import textwrap
+from collections.abc import Mapping
+from pathlib import Path
+
+from hakmem.library import Library
+from hakmem.table import TYPES, UNITS, Option, number, table
+
+SYSTEM_FILE = "/etc/hakmem.conf"
+HELP = "list every option: default, bounds, what it does and costs, what is in force here"
+EPILOG = """\
+An option is given in /etc/hakmem.conf, in the file that HAKMEM_CONFIG names, or as a variable such
+as HAKMEM_BIG_CACHE_BYTES; the later of these wins. Here, a program that you start gets the values
+under "here": the library itself is asked.
+
+examples:
+  hakmem options                         all of them
+  hakmem options big_cache_bytes         one
+  HAKMEM_SCAVENGER=off hakmem options    what would be in force then
+  hakmem options --json | jq '.[] | select(.here != .default) | .name'
+  hakmem run -o big_cache_bytes=16M your-program
+
+exit status:
+  0  printed
+  2  wrong usage, or there is no such option
+"""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("names", metavar="NAME", nargs="*", help="only these options")
+    parser.add_argument("--json", action="store_true", help="write JSON, numbers in bytes or ms")
+
+
+def _source(name: str, environment: Mapping[str, str]) -> str | None:
+    """The last place that names an option. Whether it was taken, only the library knows."""
+    if f"HAKMEM_{name.upper()}" in environment:
+        return f"HAKMEM_{name.upper()}"
+    for path in (environment.get("HAKMEM_CONFIG"), SYSTEM_FILE):
+        try:
+            lines = Path(path or "").read_text(errors="replace").splitlines()
+        except OSError:
+            continue
+        for at in range(len(lines), 0, -1):
+            left, equals, _ = lines[at - 1].split("#")[0].partition("=")
+            if equals and left.strip().lower() == name:
+                return f"{path}:{at}"
+    return None
+
+
+def _shown(option: Option, value: int) -> str:
+    if option.type == "SWITCH":
+        return ("off", "on")[value]
+    unit, size = "", 1
+    if option.type == "BYTES":
+        fits = ((n, s) for n, s in UNITS.items() if n and value and value % s == 0)
+        unit, size = max(fits, key=lambda fit: fit[1], default=("", 1))
+    unit = "ms" if option.type == "MILLISECONDS" else unit
+    return f"{value // size} {unit}".rstrip()
+
+
+def _record(option: Option, here: int | None) -> dict[str, object]:
+    return {
+        "name": option.name,
+        "type": TYPES[option.type],
+        "default": number(option.value),
+        "least": number(option.least),
+        "most": number(option.most),
+        "here": here,
+        "source": _source(option.name, os.environ),
+        "help": option.help,
+    }
+
+
+def _page(option: Option, here: int | None, width: int) -> str:
+    facts = [f"default {_shown(option, number(option.value))}"]
+    if option.type != "SWITCH":
+        least, most = (_shown(option, number(text)) for text in (option.least, option.most))
+        facts.append(f"{least} to {most}")
+    source = _source(option.name, os.environ)
+    if here is not None and (source or here != number(option.value)):
+        facts.append(f"here {_shown(option, here)}" + (f", by {source}" if source else ""))
+    text = textwrap.fill(option.help, width, initial_indent="    ", subsequent_indent="    ")
+    return f"{option.name:20} {'; '.join(facts)}\n{text}\n"
+
+
+def run(arguments: argparse.Namespace) -> int:
+    options = {option.name: option for option in table()}
+    names = [name.lower().removeprefix("hakmem_") for name in arguments.names]
+    for name in names:
+        if name not in options:
+            near = difflib.get_close_matches(name, options, 1, 0)[0]
+            print(f"hakmem options: {name}: no such option; the nearest is {near}", file=sys.stderr)
+            return 2
+    chosen = [options[name] for name in names or options]
+    try:
+        library = Library(arguments.library)
+        here = {option.name: library.option(option.name) for option in chosen}
+    except OSError as error:
+        print(f"hakmem options: what is in force is not known: {error}", file=sys.stderr)
+        here = {}
+    if arguments.json:
+        print(json.dumps([_record(option, here.get(option.name)) for option in chosen], indent=2))
+    else:
+        width = min(shutil.get_terminal_size().columns, 100)
+        print("\n".join(_page(option, here.get(option.name), width) for option in chosen), end="")
+    return 0

@@ -1,0 +1,201 @@
+"""What is true in a process that runs: its files in memory, and where its calls of malloc lead.
+
+The loader writes the address of each function that a file calls into that file's table. Those
+addresses, read from the process's memory, are the proof: a call goes there and nowhere else.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import struct
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from hakmem import elf
+
+AT_SECURE = 23
+_MAPPING = re.compile(r"([0-9a-f]+)-([0-9a-f]+) (\S+) ([0-9a-f]+) (\S+) (\d+) *(.*)")
+
+
+@dataclass(frozen=True, eq=False)
+class Loaded:
+    """A file in memory."""
+
+    name: str
+    file: elf.Elf
+    base: int  # added to the file's addresses
+    ranges: tuple[tuple[int, int], ...]
+
+    def holds(self, address: int) -> bool:
+        return any(start <= address < end for start, end in self.ranges)
+
+
+@dataclass(frozen=True)
+class Call:
+    """Where a file's calls of a function lead; None: the loader has not been asked yet."""
+
+    caller: Loaded
+    function: str
+    target: Loaded | None
+
+
+@dataclass(frozen=True)
+class Picture:
+    """A process at one moment."""
+
+    files: tuple[Loaded, ...]  # the program first
+    calls: tuple[Call, ...] | None  # None: its memory may not be read
+    unread: tuple[str, ...] = field(default=())  # mapped, but no longer to be found on disk
+
+
+def look(pid: int) -> Picture:
+    """Raises OSError where the process is gone or another user's."""
+    files, unread = _files(pid)
+    try:
+        with Path(f"/proc/{pid}/mem").open("rb", buffering=0) as memory:
+            calls = tuple(_calls(files, memory.fileno()))
+    except PermissionError:
+        return Picture(files, None, unread)
+    return Picture(files, calls, unread)
+
+
+@dataclass
+class Program:
+    """What a process is since its last exec, or was."""
+
+    pid: int
+    path: str
+    arguments: list[str]
+    environment: dict[str, str]  # as the loader read it, when the program started
+    privileged: bool  # the kernel told the loader not to listen to whoever started it
+    user: int
+    groups: list[int]
+    root: Path  # its file system
+    file: elf.Elf | None  # None: it can't be read
+    before: Program | None = None  # what the process was, or what started it
+    picture: Picture | None = field(default=None, repr=False)
+    ended: bool = False  # the picture is of its end, so nothing more will be loaded
+
+    @property
+    def name(self) -> str:
+        line = " ".join([self.path, *self.arguments[1:]])
+        return line if len(line) <= 60 else line[:57] + "..."
+
+    @property
+    def preloads(self) -> list[str]:
+        """What the loader was asked to preload, in its order."""
+        named = re.split("[ :]+", self.environment.get("LD_PRELOAD", ""))
+        with suppress(OSError):
+            named += (self.root / "etc/ld.so.preload").read_text().split()
+        return [name for name in named if name]
+
+    @property
+    def asks_for(self) -> str | None:
+        """The libhakmem.so among them."""
+        return next((n for n in self.preloads if Path(n).name.startswith("libhakmem.so")), None)
+
+    @property
+    def dropped_by(self) -> Program | None:
+        """What had the library preloaded, and started this without it."""
+        before = None if self.asks_for else self.before
+        while before is not None and not before.asks_for:
+            before = before.before
+        return before
+
+
+def program(pid: int) -> Program:
+    """Raises OSError where the process is gone or another user's."""
+    folder = Path(f"/proc/{pid}")
+    lines = (folder / "status").read_text(errors="replace").splitlines()
+    status = dict(line.split(":\t", 1) for line in lines if ":\t" in line)
+    try:
+        file = elf.read(folder / "exe")
+    except elf.NotElf:
+        file = None
+    return Program(
+        pid,
+        os.fspath((folder / "exe").readlink()),
+        os.fsdecode((folder / "cmdline").read_bytes()).split("\0")[:-1],
+        _environment(folder),
+        _privileged(folder),
+        int(status["Uid"].split()[1]),
+        [int(group) for group in (status["Gid"].split()[1], *status["Groups"].split())],
+        folder / "root",
+        file,
+    )
+
+
+def _privileged(folder: Path) -> bool:
+    words = (folder / "auxv").read_bytes()
+    pairs = struct.iter_unpack("@NN", words[: len(words) // 16 * 16])
+    return any(kind == AT_SECURE and value for kind, value in pairs)
+
+
+def _environment(folder: Path) -> dict[str, str]:
+    text = os.fsdecode((folder / "environ").read_bytes())
+    pairs = (entry.partition("=") for entry in text.split("\0") if "=" in entry)
+    return {name: value for name, _, value in pairs}
+
+
+def _files(pid: int) -> tuple[tuple[Loaded, ...], tuple[str, ...]]:
+    mappings: dict[tuple[str, int], list[re.Match[str]]] = {}
+    for line in Path(f"/proc/{pid}/maps").read_text(errors="surrogateescape").splitlines():
+        match = _MAPPING.fullmatch(line)
+        if match and match[6] != "0" and match[7].startswith("/"):
+            mappings.setdefault((match[5], int(match[6])), []).append(match)
+    program = os.stat(f"/proc/{pid}/exe").st_ino  # noqa: PTH116
+    found: list[Loaded] = []
+    unread = []
+    for (_, inode), parts in mappings.items():
+        if not any("x" in part[3] for part in parts):
+            continue
+        name = parts[0][7]
+        try:
+            file = elf.read(_where(pid, inode, inode == program, parts[0]))
+        except (OSError, elf.NotElf):
+            unread.append(name)
+            continue
+        ranges = tuple((int(p[1], 16), int(p[2], 16)) for p in parts)
+        starts = [int(p[1], 16) for p in parts if int(p[4], 16) == 0]
+        if starts:
+            loaded = Loaded(name, file, starts[0] - file.first, ranges)
+            found.insert(0 if inode == program else len(found), loaded)
+    return tuple(found), tuple(unread)
+
+
+def _where(pid: int, inode: int, is_program: bool, mapping: re.Match[str]) -> Path:
+    """The file that is mapped, seen from here: the process may have another root, and the name may
+    since have been given to another file."""
+    if is_program:
+        return Path(f"/proc/{pid}/exe")
+    path = Path(f"/proc/{pid}/root{mapping[7]}")
+    if path.exists() and path.stat().st_ino == inode:
+        return path
+    return Path(f"/proc/{pid}/map_files/{mapping[1]}-{mapping[2]}")
+
+
+def _calls(files: tuple[Loaded, ...], memory: int) -> Iterator[Call]:
+    for caller in files:
+        for slot in caller.file.slots:
+            try:
+                word = os.pread(memory, 8, caller.base + slot.address)
+            except OSError:  # the process has ended, or unmapped it
+                continue
+            if len(word) == 8:
+                yield Call(caller, slot.function, _target(files, caller, slot, word))
+
+
+def _target(
+    files: tuple[Loaded, ...], caller: Loaded, slot: elf.Slot, word: bytes
+) -> Loaded | None:
+    address = int.from_bytes(word, "little")
+    target = next((file for file in files if file.holds(address)), None)
+    if target is None or slot.function not in target.file.inside:
+        # Into the main program's table, say, which is looked at too.
+        return None
+    if target is caller and address != target.base + target.file.inside[slot.function]:
+        return None  # the file's own small way to the loader, before the first call
+    return target

@@ -1,0 +1,61 @@
+"""The table of options, src/base/options.def, of which an installed package carries a copy."""
+
+from __future__ import annotations
+
+import re
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+_HERE = Path(__file__).resolve().parent
+TABLE = _HERE / "options.def"
+if not TABLE.exists():
+    TABLE = _HERE.parents[1] / "src/base/options.def"
+
+ROW = re.compile(r'OPTION\((\w+), (\w+), ([^,]+), ([^,]+), ([^,]+), "([^"]*)"\)')
+NUMBER = re.compile(r"(\d+)(?: \* (KiB|MiB|GiB))?")
+UNITS = {None: 1, "KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30}
+TYPES = {"BYTES": "size", "COUNT": "number", "SWITCH": "switch", "MILLISECONDS": "time"}
+
+
+@dataclass(frozen=True)
+class Option:
+    name: str
+    type: str
+    value: str  # as written in the table: "512 * KiB"
+    least: str
+    most: str
+    help: str
+
+    def shown(self, number: str) -> str:
+        if self.type == "SWITCH":
+            return ("off", "on")[int(number)]
+        return number.replace(" * ", " ") + (" ms" if self.type == "MILLISECONDS" else "")
+
+    def row(self) -> str:
+        bounds = ["", ""] if self.type == "SWITCH" else [*map(self.shown, (self.least, self.most))]
+        cells = [f"`{self.name}`", TYPES[self.type], self.shown(self.value), *bounds, self.help]
+        return "| " + " | ".join(cells) + " |\n"
+
+
+def number(text: str) -> int:
+    """What "512 * KiB" is in bytes."""
+    match = NUMBER.fullmatch(text)
+    if match is None:
+        sys.exit(f"{TABLE}: {text!r}: expected a number, or one times KiB, MiB or GiB")
+    return int(match[1]) * UNITS[match[2]]
+
+
+def table() -> list[Option]:
+    rows = []
+    for at, line in enumerate(TABLE.read_text().splitlines(), 1):
+        if not line.startswith("OPTION("):
+            continue
+        match = ROW.fullmatch(line)
+        if match is None or match[2] not in TYPES:
+            sys.exit(f'{TABLE}:{at}: expected OPTION(name, TYPE, default, least, most, "help")')
+        option = Option(*match.groups())
+        for text in (option.value, option.least, option.most):
+            number(text)
+        rows.append(option)
+    return rows

@@ -1,0 +1,188 @@
+"""Runs a program and everything that it starts, and looks at each as it ends.
+
+The kernel stops a traced process at each exec and just before its end, its memory still in place;
+so even the shortest program is seen, and with it the way by which a variable was lost. Threads and
+children are followed. What the program does, reads and writes is its own business.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import signal
+import sys
+import time
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from types import FrameType
+
+from hakmem import process
+from hakmem.process import Program
+
+# <linux/ptrace.h>
+CONT, SEIZE, GETEVENTMSG, LISTEN = 7, 0x4206, 0x4201, 0x4208
+EVENT_EXEC, EVENT_EXIT, EVENT_STOP = 4, 6, 128
+FOLLOW = 1 << 1 | 1 << 2 | 1 << 3 | 1 << EVENT_EXEC | 1 << EVENT_EXIT  # fork, vfork, clone
+ALL_TASKS = 0x40000000  # __WALL
+STOPPING = (signal.SIGSTOP, signal.SIGTSTP, signal.SIGTTIN, signal.SIGTTOU)
+GRACE = 5  # seconds between asking a program to end and ending it
+
+
+class NotPermitted(Exception):
+    """The kernel lets nobody be traced here."""
+
+
+@dataclass(frozen=True)
+class Run:
+    programs: list[Program]  # in the order of their start
+    status: int  # as waitpid tells it, of the process that was started
+
+
+class _Tracer:
+    def __init__(self, command: Sequence[str], seconds: float | None) -> None:
+        self.libc = ctypes.CDLL(None, use_errno=True)
+        self.programs: list[Program] = []
+        self.of: dict[int, Program | None] = {}  # each process that lives
+        self.tasks: dict[int, int] = {}  # each thread that lives: its process
+        self.seconds = seconds
+        self.status = 0  # of the root, as waitpid tells it
+        self.root = self._start(command)
+
+    def _ptrace(self, request: int, pid: int, data: int = 0) -> bool:
+        arguments = ctypes.c_long(request), ctypes.c_long(pid), ctypes.c_long(0)
+        return int(self.libc.ptrace(*arguments, ctypes.c_long(data))) == 0
+
+    def _start(self, command: Sequence[str]) -> int:
+        """The child waits for a byte before it runs the command: by then it is traced."""
+        wait, go = os.pipe()
+        sys.stdout.flush()
+        child = os.fork()
+        if child == 0:
+            os.close(go)
+            if os.read(wait, 1):
+                os.dup2(2, 1)  # standard output is the report's
+                with suppress(OSError):
+                    os.execv(command[0], list(command))
+            os._exit(125)
+        os.close(wait)
+        traced = self._ptrace(SEIZE, child, FOLLOW)
+        if traced:
+            self.of[child] = None
+            self.tasks[child] = child
+            os.write(go, b"x")
+        os.close(go)
+        if not traced:
+            os.waitpid(child, 0)
+            raise NotPermitted
+        return child
+
+    def run(self) -> Run:
+        asked = (signal.SIGINT, signal.SIGTERM, signal.SIGALRM)
+        handlers = {number: signal.signal(number, self._end) for number in asked}
+        # The terminal sends it to the program too, which may want to end in its own way.
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+        if self.seconds is not None:
+            signal.setitimer(signal.ITIMER_REAL, self.seconds)
+        try:
+            while self.root in self.tasks:
+                self._wait(0)
+            self._see_what_is_left()
+        finally:
+            signal.setitimer(signal.ITIMER_REAL, 0)
+            for number, handler in handlers.items():
+                signal.signal(number, handler)
+        return Run(self.programs, self.status)
+
+    def _wait(self, flags: int) -> bool:
+        """Goes on with the next task that the kernel stopped or that ended, if there is one."""
+        try:
+            task, status = os.waitpid(-1, ALL_TASKS | flags)
+        except ChildProcessError:
+            return False
+        if task and os.WIFSTOPPED(status):
+            self._stopped(task, status)
+        elif task:
+            self.tasks.pop(task, None)
+            self.of.pop(task, None)
+            if task == self.root:
+                self.status = status
+        return task != 0
+
+    def _see_what_is_left(self) -> None:
+        """What the program leaves behind goes on, as it would without being looked at. Some of it
+        may have just been started, and is looked at once the loader is done with it."""
+        end = time.monotonic() + GRACE
+        while time.monotonic() < end:
+            if self._wait(os.WNOHANG):
+                continue
+            if all(self._look(pid, ending=False) for pid in self.of):
+                break
+            time.sleep(0.01)
+
+    def _end(self, number: int, _frame: FrameType | None) -> None:
+        again = number == signal.SIGALRM and self.seconds is None
+        for pid in list(self.of) if again else [self.root]:
+            with suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL if again else signal.SIGTERM)
+        if number == signal.SIGALRM:
+            self.seconds = None
+            signal.setitimer(signal.ITIMER_REAL, GRACE)
+
+    def _stopped(self, task: int, status: int) -> None:
+        number, event = os.WSTOPSIG(status), status >> 16
+        if task not in self.tasks:
+            self._new(task)
+        if event == EVENT_EXEC:
+            self._became(task)
+        elif event == EVENT_EXIT:
+            self._look(task, ending=True)
+        if event == EVENT_STOP and number in STOPPING:
+            self._ptrace(LISTEN, task)
+        else:
+            self._ptrace(CONT, task, 0 if event else number)
+
+    def _new(self, task: int) -> None:
+        """A thread, or a process that is still what its parent is."""
+        with suppress(OSError):
+            lines = Path(f"/proc/{task}/status").read_text().splitlines()
+            facts = dict(line.split(":\t", 1) for line in lines if ":\t" in line)
+            owner, parent = int(facts["Tgid"]), int(facts["PPid"])
+            self.tasks[task] = owner
+            if owner == task:
+                self.of[task] = self.of.get(parent)
+            return
+        self.tasks[task] = task
+
+    def _became(self, pid: int) -> None:
+        self.tasks[pid] = pid
+        with suppress(OSError):
+            program = process.program(pid)
+            program.before = self.of.get(pid)
+            # Whoever asks later finds no /proc of it.
+            program.root = program.root.readlink()
+            self.of[pid] = program
+            self.programs.append(program)
+
+    def _look(self, task: int, ending: bool) -> bool:
+        """Whether there is no more to be seen: it has bound its calls, or has none to bind. Seen
+        by the task: when one thread ends the process, the first may already have no memory."""
+        program = self.of.get(self.tasks.get(task, task))
+        if program is None or program.file is None or program.file.static:
+            return True
+        if not _bound(program.picture):
+            with suppress(OSError):
+                program.picture = process.look(task)
+                program.ended = ending
+        return _bound(program.picture)
+
+
+def _bound(picture: process.Picture | None) -> bool:
+    return picture is not None and any(call.target for call in picture.calls or ())
+
+
+def run(command: Sequence[str], seconds: float | None = None) -> Run:
+    """Runs a command to its end, or asks it to end after some time. Its standard output is this
+    process's standard error."""
+    return _Tracer(command, seconds).run()

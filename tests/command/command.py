@@ -1,0 +1,161 @@
+"""Runs the command, and makes the programs that it is asked about."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+SOURCES = Path(__file__).parent / "programs"
+NOBODY = 65534  # user and group without any rights of its own
+SECONDS = 120
+
+
+def clean_environment() -> dict[str, str]:
+    """Without what would steer the loader, hakmem or Python."""
+    prefixes = ("LD_", "HAKMEM_", "MALLOC_", "GLIBC_TUNABLES", "PYTHON")
+    return {n: v for n, v in os.environ.items() if not n.startswith(prefixes)} | {"LC_ALL": "C"}
+
+
+@dataclass(frozen=True)
+class Done:
+    status: int
+    out: str
+    err: str
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What `hakmem doctor --json` says."""
+
+    status: int
+    verdict: str
+    causes: list[str]  # of the installation and of all programs
+    programs: list[dict[str, Any]]
+    err: str
+
+    @property
+    def text(self) -> str:
+        return json.dumps(self.programs)
+
+
+@dataclass(frozen=True)
+class Built:
+    front: Path
+    library: Path
+    archive: Path
+
+    def __call__(self, *words: str | Path, by: Sequence[str] = (), **variables: str) -> Done:
+        command = [*by, str(self.front), *map(str, words)]
+        done = subprocess.run(
+            command,
+            env=clean_environment() | variables,
+            capture_output=True,
+            text=True,
+            timeout=SECONDS,
+            stdin=subprocess.DEVNULL,
+        )
+        return Done(done.returncode, done.stdout, done.stderr)
+
+    def doctor(self, *words: str | Path, by: Sequence[str] = (), **variables: str) -> Answer:
+        done = self("doctor", "--json", *words, by=by, **variables)
+        assert done.out, f"no answer, exit status {done.status}: {done.err}"
+        answer = json.loads(done.out)
+        causes = [*answer["causes"], *(c for p in answer["programs"] for c in p["causes"])]
+        ids = [cause["id"] for cause in causes]
+        return Answer(done.status, answer["verdict"], ids, answer["programs"], done.err)
+
+
+class Programs:
+    """Programs of tests/command/programs, each compiled once in each way that is asked for."""
+
+    def __init__(self, folder: Path, built: Built) -> None:
+        self.folder = folder
+        self.built = built
+
+    def make(self, name: str, *words: str | Path, by: str = "gcc", source: str = "blocks") -> Path:
+        compiler = shutil.which(by)
+        if compiler is None:
+            pytest.skip(f"{by} is not installed")
+        out = self.folder / name
+        if not out.exists():
+            flags = ["-O1", "-fno-builtin", "-pthread"]
+            files = [SOURCES / f"{source}.c", *words]
+            command = [compiler, *flags, "-o", str(out), *map(str, files)]
+            done = subprocess.run(command, capture_output=True, text=True, timeout=SECONDS)
+            assert done.returncode == 0, done.stderr
+        return out
+
+    @property
+    def blocks(self) -> Path:
+        return self.make("blocks")
+
+
+@contextmanager
+def waiting(
+    command: Sequence[str | Path], environment: Mapping[str, str] | None = None
+) -> Iterator[int]:
+    """The PID of a program that has said that it is ready, and waits."""
+    process = subprocess.Popen(
+        list(map(str, command)),
+        env=clean_environment() | dict(environment or {}),
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+    )
+    assert process.stdin is not None and process.stdout is not None
+    try:
+        line = process.stdout.readline()
+        assert line.startswith("ready"), f"{command}: {line!r}"
+        yield int(line.split()[1]) if len(line.split()) > 1 else process.pid
+    finally:
+        process.stdin.close()
+        try:
+            process.wait(20)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+        process.stdout.close()
+
+
+def as_nobody() -> list[str]:
+    """A command that runs another one as a user without rights."""
+    if os.geteuid() != 0:
+        pytest.skip("only root can run a program as somebody else")
+    if shutil.which("setpriv") is None:
+        pytest.skip("setpriv is not installed")
+    return ["setpriv", f"--reuid={NOBODY}", f"--regid={NOBODY}", "--clear-groups"]
+
+
+def readable_by_nobody(path: Path) -> None:
+    done = subprocess.run([*as_nobody(), "test", "-r", str(path)])
+    if done.returncode:
+        pytest.skip(f"{path} is in a folder that only its owner may enter")
+
+
+@contextmanager
+def public_folder() -> Iterator[Path]:
+    """Which everybody may enter, unlike pytest's own."""
+    with tempfile.TemporaryDirectory(prefix="hakmem-command-") as name:
+        folder = Path(name)
+        folder.chmod(0o755)
+        yield folder
+
+
+def library_of(package_file: str) -> Path:
+    """A library of Debian's, by the name that programs know it by."""
+    done = subprocess.run(["/sbin/ldconfig", "-p"], capture_output=True, text=True)
+    for line in done.stdout.splitlines():
+        if line.split()[:1] == [package_file]:
+            return Path(line.split()[-1])
+    pytest.skip(f"{package_file} is not installed")

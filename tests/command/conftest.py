@@ -1,0 +1,38 @@
+"""The built command and library, and programs to ask about."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).parents[2]))
+sys.path.insert(0, str(Path(__file__).parents[2] / "python"))
+
+from tests.command.command import Built, Programs
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--hakmem", type=Path, help="the built bin/hakmem")
+    parser.addoption("--lib", type=Path, help="the built libhakmem.so")
+    parser.addoption("--archive", type=Path, help="the built libhakmem.a")
+
+
+def _built(request: pytest.FixtureRequest, option: str) -> Path:
+    path: Path | None = request.config.getoption(option)
+    if path is None:
+        pytest.skip(f"needs {option} PATH")
+    # The command tells its own path, so it is not resolved.
+    assert path.exists()
+    return path.absolute()
+
+
+@pytest.fixture(scope="session")
+def built(request: pytest.FixtureRequest) -> Built:
+    return Built(*(_built(request, option) for option in ("--hakmem", "--lib", "--archive")))
+
+
+@pytest.fixture(scope="session")
+def programs(tmp_path_factory: pytest.TempPathFactory, built: Built) -> Programs:
+    return Programs(tmp_path_factory.mktemp("programs"), built)

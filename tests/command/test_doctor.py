@@ -1,0 +1,450 @@
+"""Each cause made real, and told by `hakmem doctor`: of a program that it runs, or of a process."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import subprocess
+import time
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from hakmem import judge, process
+from tests.command.command import (
+    NOBODY,
+    Answer,
+    Built,
+    Programs,
+    as_nobody,
+    clean_environment,
+    library_of,
+    public_folder,
+    readable_by_nobody,
+    waiting,
+)
+
+OWN = Path(__file__).parent / "programs/own.c"
+
+
+def is_in_force(answer: Answer) -> None:
+    assert (answer.status, answer.verdict, answer.causes) == (0, "in force", []), answer
+
+
+def is_not(answer: Answer, *causes: str) -> None:
+    assert (answer.status, answer.verdict) == (1, "not in force"), answer
+    assert answer.causes == [*causes], answer
+
+
+# ---- in force ----
+
+
+def test_the_installation(built: Built) -> None:
+    done = built("doctor")
+    assert done.status == 0, done
+    assert done.out.startswith("hakmem is in force in ")
+    assert f"lie in hakmem\n          ({built.library})" in done.out
+
+
+def test_a_program(built: Built, programs: Programs) -> None:
+    answer = built.doctor("--", programs.blocks)
+    is_in_force(answer)
+    assert str(built.library.resolve()) in answer.programs[0]["proof"]
+    assert answer.err == "ready\n"  # its standard output
+
+
+def test_a_process(built: Built, programs: Programs) -> None:
+    with waiting([built.front, "run", programs.blocks, "wait"]) as pid:
+        answer = built.doctor(str(pid))
+    is_in_force(answer)
+    assert answer.programs[0]["pid"] == pid
+
+
+def test_its_children_too(built: Built, programs: Programs) -> None:
+    blocks = programs.blocks
+    answer = built.doctor("--", "sh", "-c", f"{blocks}; {blocks} & wait")
+    is_in_force(answer)
+    assert [program["path"] for program in answer.programs].count(str(blocks)) == 2
+
+
+def test_the_first_thread_ends_first(built: Built, programs: Programs) -> None:
+    is_in_force(built.doctor("--", programs.make("threads", source="threads")))
+
+
+@pytest.mark.parametrize("flags", [[], ["-static"]], ids=["dynamic", "static"])
+def test_linked_in(flags: list[str], built: Built, programs: Programs) -> None:
+    program = programs.make("linked-in" + "".join(flags), built.archive, *flags)
+    is_in_force(built.doctor("--", program))
+    with waiting([program, "wait"]) as pid:
+        is_in_force(built.doctor(str(pid)))
+
+
+@pytest.mark.parametrize("library", ["libjemalloc.so.2", "libtcmalloc_minimal.so.4"])
+def test_before_what_is_linked_or_preloaded(library: str, built: Built, programs: Programs) -> None:
+    other = library_of(library)
+    is_in_force(built.doctor("--", programs.blocks, LD_PRELOAD=str(other)))
+    is_in_force(built.doctor("--", programs.make(f"with-{library}", other)))
+
+
+def test_one_that_would_not_end(built: Built) -> None:
+    before = time.monotonic()
+    is_in_force(built.doctor("--seconds", "1", "--", "sleep", "1000"))
+    stubborn = "trap '' TERM; while :; do sleep 1000; done"
+    is_in_force(built.doctor("--seconds", "0.5", "--", "sh", "-c", stubborn))
+    assert time.monotonic() - before < 100
+
+
+def test_what_it_leaves_behind_goes_on(built: Built, tmp_path: Path) -> None:
+    script = f"sleep 1000 >/dev/null 2>&1 & echo $! >{tmp_path}/pid"
+    try:
+        is_in_force(built.doctor("--", "sh", "-c", script))
+        pid = int((tmp_path / "pid").read_text())
+        while Path(f"/proc/{pid}/comm").read_text() != "sleep\n":
+            time.sleep(0.01)
+        is_in_force(built.doctor(str(pid)))
+    finally:
+        os.kill(int((tmp_path / "pid").read_text()), signal.SIGKILL)
+
+
+# ---- not in force: the program ----
+
+
+def test_static(built: Built, programs: Programs) -> None:
+    program = programs.make("static", "-static")
+    is_not(built.doctor("--", program), "static")
+    with waiting([built.front, "run", program, "wait"]) as pid:
+        is_not(built.doctor(str(pid)), "static")
+    is_not(built.doctor("--", programs.make("static-pie", "-static-pie")), "static")
+
+
+def test_static_and_stripped(built: Built, programs: Programs) -> None:
+    """It holds hakmem, but nobody can say whether its malloc is hakmem's."""
+    answer = built.doctor("--", programs.make("stripped", built.archive, "-static", "-s"))
+    assert (answer.status, answer.causes) == (3, ["stripped"]), answer
+
+
+@pytest.mark.skipif(shutil.which("go") is None, reason="go is not installed")
+def test_go(built: Built, tmp_path: Path) -> None:
+    source = tmp_path / "main.go"
+    source.write_text('package main\n\nfunc main() { println("ready") }\n')
+    environment = clean_environment() | {"CGO_ENABLED": "0"}
+    command = ["go", "build", "-o", str(tmp_path / "program"), str(source)]
+    subprocess.run(command, env=environment, cwd=tmp_path, check=True, timeout=240)
+    is_not(built.doctor("--", tmp_path / "program"), "go")
+
+
+def test_a_malloc_of_its_own(built: Built, programs: Programs) -> None:
+    answer = built.doctor("--", programs.make("own", OWN))
+    is_not(answer, "own")
+    assert "a malloc of its own" in answer.text
+
+
+def test_a_malloc_of_its_own_that_it_hides(built: Built, programs: Programs) -> None:
+    answer = built.doctor("--", programs.make("hidden", OWN, "-DHIDDEN"))
+    assert (answer.status, answer.verdict, answer.causes) == (1, "in part", ["own"]), answer
+
+
+def test_a_library_that_calls_its_own(built: Built, programs: Programs) -> None:
+    library = programs.make("deep.so", OWN, "-DLIBRARY", "-shared", "-fPIC", source="deep")
+    program = programs.make("deep", "-ldl", source="deep")
+    answer = built.doctor("--", program, library)
+    assert (answer.status, answer.verdict, answer.causes) == (1, "in part", ["bound"]), answer
+    assert f"{library} found the malloc of {library}" in answer.text
+
+
+def test_musl(built: Built, programs: Programs) -> None:
+    program = programs.make("musl", by="musl-gcc")
+    is_not(built.doctor("--", program), "musl")
+
+
+def test_another_processor(built: Built, programs: Programs) -> None:
+    for flags in [], ["-static"]:
+        name = "aarch64" + "".join(flags)
+        program = programs.make(name, *flags, by="aarch64-linux-gnu-gcc")
+        answer = built.doctor("--", program)
+        is_not(answer, "architecture")
+        assert "AArch64, 64 bits" in answer.text
+
+
+def test_32_bits(built: Built, tmp_path: Path) -> None:
+    program = tmp_path / "program"
+    source = 'void _start(void) { __asm__ volatile("int $0x80" : : "a"(1), "b"(0)); }'
+    command = ["gcc", "-m32", "-nostdlib", "-static", "-x", "c", "-", "-o", str(program)]
+    subprocess.run(command, input=source, text=True, check=True, capture_output=True)
+    answer = built.doctor("--", program)
+    is_not(answer, "architecture")
+    assert "x86, 32 bits" in answer.text
+
+
+# ---- not in force: raised privileges ----
+
+
+@pytest.mark.parametrize("mode", [0o4755, 0o2755])
+def test_setuid(mode: int, built: Built, programs: Programs) -> None:
+    nobody = as_nobody()
+    with public_folder() as folder:
+        program = Path(shutil.copy(programs.blocks, folder))
+        os.chown(program, NOBODY - 1, NOBODY - 1)
+        program.chmod(mode)
+        if os.statvfs(folder).f_flag & os.ST_NOSUID:
+            pytest.skip(f"files in {folder.parent} give no privileges (mounted nosuid)")
+        command = [*nobody, str(program)]
+        is_not(built.doctor("--", *command), "privileged")
+        with waiting([built.front, "run", *command, "wait"]) as pid:
+            is_not(built.doctor(str(pid)), "privileged")
+        readable_by_nobody(built.library)
+        readable_by_nobody(Path(__file__).parents[2] / "python/hakmem/cli.py")
+        answer = built.doctor("--", program, by=nobody)
+        is_not(answer, "privileged")
+        assert answer.err == ""  # not run: being traced would have taken its privileges
+
+
+def test_capabilities(built: Built, programs: Programs) -> None:
+    nobody = as_nobody()
+    if shutil.which("setcap") is None:
+        pytest.skip("setcap is not installed")
+    with public_folder() as folder:
+        program = Path(shutil.copy(programs.blocks, folder))
+        subprocess.run(["setcap", "cap_net_raw+ep", str(program)], check=True)
+        is_not(built.doctor("--", *nobody, str(program)), "privileged")
+
+
+# ---- not in force: how it was started ----
+
+
+def test_nobody_asked(built: Built, programs: Programs) -> None:
+    with waiting([programs.blocks, "wait"]) as pid:
+        answer = built.doctor(str(pid))
+        is_not(answer, "not-asked")
+        assert f"hakmem run {programs.blocks} wait" in answer.text
+
+
+@pytest.mark.parametrize("wrapper", ["env -i {}", "env -u LD_PRELOAD {}", "{script} {}"])
+def test_a_wrapper(wrapper: str, built: Built, programs: Programs, tmp_path: Path) -> None:
+    script = tmp_path / "wrapper"
+    script.write_text('#!/bin/sh\nunset LD_PRELOAD\n"$@"\n')
+    script.chmod(0o755)
+    command = wrapper.format(programs.blocks, script=script).split()
+    answer = built.doctor("--", *command)
+    assert answer.status == 1
+    assert answer.causes == ["dropped"], answer
+    assert Path(command[0]).name in answer.text
+
+
+def test_a_wrapper_of_a_process(built: Built, programs: Programs) -> None:
+    # A job in the background has no standard input of its own accord.
+    script = f"exec 3<&0; env -i {programs.blocks} wait <&3 & wait"
+    with waiting([built.front, "run", "sh", "-c", script]) as pid:
+        (child,) = (
+            int(path.name)
+            for path in Path("/proc").glob("[0-9]*")
+            if _links(path / "exe") == str(programs.blocks) and _descends(int(path.name), pid)
+        )
+        answer = built.doctor(str(child))
+        is_not(answer, "dropped")
+        assert "/dash" in answer.text or "/sh" in answer.text or "/bash" in answer.text
+
+
+def _links(path: Path) -> str | None:
+    try:
+        return str(path.readlink())
+    except OSError:
+        return None
+
+
+def _descends(pid: int, ancestor: int) -> bool:
+    while pid > 1 and pid != ancestor:
+        pid = int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
+    return pid == ancestor
+
+
+@pytest.mark.parametrize("library", ["libjemalloc.so.2", "libmimalloc.so.2"])
+def test_another_preloaded_first(library: str, built: Built, programs: Programs) -> None:
+    other = library_of(library)
+    for preload in f"{other}:{built.library}", f"{other} {built.library}", str(other):
+        with waiting([programs.blocks, "wait"], {"LD_PRELOAD": preload}) as pid:
+            answer = built.doctor(str(pid))
+            is_not(answer, "preloaded")
+            assert library[3:11] in answer.text
+
+
+def test_another_linked(built: Built, programs: Programs) -> None:
+    program = programs.make("with-jemalloc", library_of("libjemalloc.so.2"))
+    with waiting([program, "wait"]) as pid:
+        answer = built.doctor(str(pid))
+        is_not(answer, "linked")
+        assert "jemalloc" in answer.text
+
+
+# ---- not in force: the library ----
+
+
+def test_no_such_library(built: Built, programs: Programs, tmp_path: Path) -> None:
+    missing = tmp_path / "libhakmem.so"
+    with waiting([programs.blocks, "wait"], {"LD_PRELOAD": str(missing)}) as pid:
+        answer = built.doctor(str(pid))
+        is_not(answer, "missing")
+        assert str(missing) in answer.text
+
+
+def test_a_library_by_its_name_alone(built: Built, programs: Programs) -> None:
+    name = "libhakmem.so"
+    with waiting([programs.blocks, "wait"], {"LD_PRELOAD": name}) as pid:
+        is_not(built.doctor(str(pid)), "missing")
+    folder = str(built.library.parent)
+    variables = {"LD_PRELOAD": name, "LD_LIBRARY_PATH": folder}
+    with waiting([programs.blocks, "wait"], variables) as pid:
+        is_in_force(built.doctor(str(pid)))
+
+
+def test_no_library(built: Built, programs: Programs, tmp_path: Path) -> None:
+    text = tmp_path / "libhakmem.so"
+    text.write_text("nothing\n")
+    with waiting([programs.blocks, "wait"], {"LD_PRELOAD": str(text)}) as pid:
+        is_not(built.doctor(str(pid)), "damaged")
+
+
+def test_a_library_for_another_processor(built: Built, programs: Programs) -> None:
+    flags = ["-DLIBRARY", "-shared", "-fPIC"]
+    library = programs.make("libhakmem.so", *flags, by="aarch64-linux-gnu-gcc", source="deep")
+    with waiting([programs.blocks, "wait"], {"LD_PRELOAD": str(library)}) as pid:
+        is_not(built.doctor(str(pid)), "library-architecture")
+
+
+def test_a_library_that_may_not_be_read(built: Built, programs: Programs) -> None:
+    nobody = as_nobody()
+    with public_folder() as folder:
+        program = Path(shutil.copy(programs.blocks, folder))
+        library = Path(shutil.copy(built.library, folder / "libhakmem.so"))
+        command = [*nobody, "env", f"LD_PRELOAD={library}", str(program), "wait"]
+        library.chmod(0o600)
+        with waiting(command) as pid:
+            is_not(built.doctor(str(pid)), "unreadable")
+        library.chmod(0o644)
+        with waiting(command) as pid:
+            is_in_force(built.doctor(str(pid)))
+
+
+def test_a_library_on_noexec(built: Built, programs: Programs, tmp_path: Path) -> None:
+    apart = ["unshare", "-m" if os.geteuid() == 0 else "-rm", "sh", "-c"]
+    mount = 'mount -t tmpfs -o noexec none "$0" && exec "$@"'
+    tried = subprocess.run([*apart, mount, str(tmp_path), "true"], capture_output=True, text=True)
+    if tried.returncode:
+        pytest.skip(f"nothing can be mounted here: {tried.stderr.strip()}")
+    script = f'cp {built.library} "$0/libhakmem.so" && LD_PRELOAD=$0/libhakmem.so exec "$@"'
+    command = [
+        *apart,
+        mount,
+        str(tmp_path),
+        "sh",
+        "-c",
+        script,
+        str(tmp_path),
+        str(programs.blocks),
+    ]
+    with waiting([*command, "wait"]) as pid:
+        is_not(built.doctor(str(pid)), "noexec")
+
+
+def test_an_installation_without_its_library(built: Built, tmp_path: Path) -> None:
+    (tmp_path / "bin").mkdir()
+    alone = Built(Path(shutil.copy(built.front, tmp_path / "bin")), built.library, built.archive)
+    for words in (), ("--", "true"):
+        is_not(alone.doctor(*words), "no-library")
+    (tmp_path / "libhakmem.so").write_text("nothing\n")
+    is_not(alone.doctor(), "damaged")
+
+
+def test_an_installation_that_is_made_for_another_system(
+    built: Built, programs: Programs, tmp_path: Path
+) -> None:
+    (tmp_path / "bin").mkdir()
+    front = Path(shutil.copy(built.front, tmp_path / "bin"))
+    flags = ["-DLIBRARY", "-shared", "-fPIC"]
+    needed = programs.make("libneeded.so", *flags, source="deep")
+    library = programs.make("needs.so", *flags, "-Wl,--no-as-needed", needed, source="deep").rename(
+        tmp_path / "libhakmem.so"
+    )
+    needed.unlink()
+    broken = Built(front, library, built.archive)
+    is_not(broken.doctor(), "not-loaded")
+    answer = broken.doctor("--", programs.blocks)  # it ends in the loader
+    is_not(answer, "refused")
+    assert str(needed) in answer.err
+
+
+# ---- what can't be told, and wrong usage ----
+
+
+def test_no_such_process_or_program(built: Built, programs: Programs) -> None:
+    gone = subprocess.Popen(["true"])
+    gone.wait()
+    text = programs.folder / "text"
+    text.write_text("no program\n")
+    for words, line in (
+        ([str(gone.pid)], "there is no such process"),
+        (["--", "no-such-program"], "there is no such program"),
+        (["--", str(text)], "cannot be executed"),
+        (["ls"], "expected a PID"),
+        (["1", "--", "ls"], "not both"),
+        (["--seconds", "-1", "--", "ls"], "above 0"),
+        (["--nonsense"], "unrecognized"),
+    ):
+        done = built("doctor", *words)
+        assert (done.status, done.out) == (2, ""), done
+        assert line in done.err
+
+
+def test_a_process_without_a_program(built: Built) -> None:
+    ended = subprocess.Popen(["true"])
+    os.waitid(os.P_PID, ended.pid, os.WEXITED | os.WNOWAIT)
+    done = built("doctor", str(ended.pid))
+    ended.wait()
+    assert (done.status, done.out) == (3, ""), done
+    assert "has just ended" in done.err
+
+
+def test_a_process_of_another_user(built: Built, programs: Programs) -> None:
+    nobody = as_nobody()
+    readable_by_nobody(Path(__file__).parents[2] / "python/hakmem/cli.py")
+    with waiting([programs.blocks, "wait"]) as pid:
+        done = built("doctor", str(pid), by=nobody)
+    assert (done.status, done.out) == (3, ""), done
+    assert f"sudo hakmem doctor {pid}" in done.err
+
+
+def test_where_nobody_may_trace(built: Built, tmp_path: Path) -> None:
+    if shutil.which("strace") is None:
+        pytest.skip("strace is not installed")
+    done = built("doctor", "--", "true", by=["strace", "-f", "-o", str(tmp_path / "trace")])
+    assert (done.status, done.out) == (3, ""), done
+    assert "may not be traced here" in done.err
+
+
+def test_notes(built: Built) -> None:
+    python = ["/usr/bin/python3", "-E", "-c", "pass"]
+    answer = built.doctor("--", *python)
+    is_in_force(answer)
+    assert "PYTHONMALLOC" in answer.text
+    answer = built.doctor("--", *python, PYTHONMALLOC="malloc")
+    assert "Python's own heap" not in answer.text
+
+
+def test_where_memory_may_not_be_read(built: Built, programs: Programs) -> None:
+    """As under Yama, which lets a user see what is mapped and not what is in it: then the loader's
+    order decides, and where it doesn't, nothing is claimed."""
+    jemalloc = library_of("libjemalloc.so.2")
+
+    def judged(preload: str) -> tuple[str, list[str]]:
+        with waiting([programs.blocks, "wait"], {"LD_PRELOAD": preload}) as pid:
+            program = process.program(pid)
+            program.picture = replace(process.look(pid), calls=None)
+            judgement = judge.judge(program, built.library)
+        return judgement.verdict, [cause.id for cause in judgement.causes]
+
+    assert judged(str(built.library)) == ("in force", [])
+    assert judged(f"{built.library}:{jemalloc}") == ("unknown", ["memory"])
+    assert judged(str(jemalloc)) == ("not in force", ["preloaded"])
+    assert judged("") == ("not in force", ["not-asked"])

@@ -1,0 +1,84 @@
+"""`hakmem options` shows the table and what the library itself has in force."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from hakmem.table import number, table
+from tests.command.command import Built
+
+
+def records(built: Built, *words: str, **variables: str) -> dict[str, dict[str, object]]:
+    done = built("options", "--json", *words, **variables)
+    assert done.status == 0, done
+    return {record["name"]: record for record in json.loads(done.out)}
+
+
+def test_the_whole_table(built: Built) -> None:
+    shown = records(built)
+    assert list(shown) == [option.name for option in table()]
+    for option in table():
+        record = shown[option.name]
+        for name, text in ("default", option.value), ("least", option.least), ("most", option.most):
+            assert record[name] == number(text)
+        assert record["help"] == option.help
+    text = built("options").out
+    for option in table():
+        assert option.name in text
+        assert " ".join(option.help.split()) in " ".join(text.split())
+
+
+def test_what_is_in_force_and_why(built: Built, tmp_path: Path) -> None:
+    file = tmp_path / "file"
+    file.write_text("# nothing\nBig_Cache_Bytes = 16M\nscavenge_ms = 2s # often\nstack_bytes = 1\n")
+    variables = {"HAKMEM_CONFIG": str(file), "HAKMEM_STACK_BYTES": "2k", "HAKMEM_SCAVENGER": "off"}
+    shown = records(built, **variables)
+    for name, value, source in (
+        ("big_cache_bytes", 16 << 20, f"{file}:2"),
+        ("scavenge_ms", 2000, f"{file}:3"),
+        ("stack_bytes", 2048, "HAKMEM_STACK_BYTES"),
+        ("scavenger", 0, "HAKMEM_SCAVENGER"),
+    ):
+        assert (shown[name]["here"], shown[name]["source"]) == (value, source)
+    assert shown["huge_pages"]["here"] == shown["huge_pages"]["default"]
+    text = built("options", **variables).out
+    assert f"here 16 MiB, by {file}:2" in text
+    assert "here off, by HAKMEM_SCAVENGER" in text
+    assert text.count("; here ") == 4
+
+
+def test_a_wrong_value_is_told_by_the_library(built: Built) -> None:
+    done = built("options", "stack_bytes", HAKMEM_STACK_BYTES="much")
+    assert done.status == 0
+    assert "HAKMEM_STACK_BYTES=much: expected a size" in done.err
+    assert "here 512 KiB, by HAKMEM_STACK_BYTES" in done.out
+
+
+@pytest.mark.parametrize("name", ["scavenge_ms", "SCAVENGE_MS", "HAKMEM_SCAVENGE_MS"])
+def test_one_by_name(name: str, built: Built) -> None:
+    assert list(records(built, name)) == ["scavenge_ms"]
+
+
+def test_no_such_option(built: Built) -> None:
+    done = built("options", "scavange_ms")
+    assert (done.status, done.out) == (2, "")
+    assert done.err == ("hakmem options: scavange_ms: no such option; the nearest is scavenge_ms\n")
+
+
+def test_version_and_help(built: Built) -> None:
+    header = (Path(__file__).parents[2] / "include/hakmem/hakmem.h").read_text()
+    parts = (
+        header.split(f"HAKMEM_VERSION_{part} ")[1].split()[0]
+        for part in ("MAJOR", "MINOR", "PATCH")
+    )
+    assert built("--version").out == f"hakmem {'.'.join(parts)}\n"
+    assert built().out == built("--help").out
+    assert built().status == 0
+    for command in "run", "doctor", "options":
+        assert command in built().out
+        done = built(command, "--help")
+        assert done.status == 0 and "examples:" in done.out and "exit status:" in done.out
+    assert built("nonsense").status == 2

@@ -1,0 +1,183 @@
+"""`hakmem run`: what the program gets, what its user is told, and what it costs."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import shutil
+import signal
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from tests.command.command import Built, clean_environment, library_of
+
+SHOW = 'printf "%s\\n" "$LD_PRELOAD"; grep -c libhakmem /proc/$$/maps; printf "<%s>" "$@"'
+
+
+def preloaded(built: Built) -> str:
+    return f"{built.front.parent}/../libhakmem.so"
+
+
+def test_it_is_in_force_and_passes_everything_on(built: Built) -> None:
+    for words in ("run",), ("run", "--"):
+        done = built(*words, "sh", "-c", SHOW, "sh", "a b", "", "--help", "-o", "*")
+        preload, mappings, arguments = done.out.split("\n")
+        assert (done.status, done.err, preload) == (0, "", preloaded(built))
+        assert int(mappings) > 0
+        assert arguments == "<a b><><--help><-o><*>"
+
+
+def test_the_program_s_own_end(built: Built) -> None:
+    assert built("run", "sh", "-c", "exit 42").status == 42
+    assert built("run", "sh", "-c", "kill -TERM $$").status == -signal.SIGTERM
+
+
+def test_what_is_already_preloaded(built: Built) -> None:
+    ours = preloaded(built)
+    other = str(library_of("libjemalloc.so.2"))
+    for before, after in (
+        (other, f"{ours}:{other}"),
+        (f"{other}:{ours}", f"{ours}:{other}:{ours}"),
+        (f"{ours}:{other}", f"{ours}:{other}"),
+        (f"{ours} {other}", f"{ours} {other}"),
+        (ours, ours),
+        ("", ours),
+    ):
+        done = built("run", "sh", "-c", SHOW, LD_PRELOAD=before)
+        assert done.out.splitlines()[0] == after, done
+
+
+def test_a_run_in_a_run(built: Built) -> None:
+    done = built("run", str(built.front), "run", "sh", "-c", SHOW)
+    assert done.out.splitlines()[0] == preloaded(built)
+
+
+@pytest.mark.parametrize(
+    "words",
+    [["-o", "stack_bytes=5"], ["-ostack_bytes=5"], ["--option=stack_bytes=5"],
+     ["--option", "STACK_BYTES=4", "-o", "HAKMEM_stack_bytes=5", "--"]],
+)  # fmt: skip
+def test_options(words: list[str], built: Built) -> None:
+    done = built("run", *words, "env")
+    assert (done.status, done.err) == (0, ""), done
+    assert "HAKMEM_STACK_BYTES=5" in done.out.splitlines()
+
+
+def test_a_wrong_option_is_told_by_the_library(built: Built) -> None:
+    done = built("run", "-o", "stack_byts=5", "ls", "-d", "/")  # true would not allocate at all
+    assert (done.status, done.out) == (0, "/\n")
+    assert "HAKMEM_STACK_BYTS: there is no such option" in done.err
+
+
+@pytest.mark.parametrize(
+    ("words", "status", "line"),
+    [
+        ([], 125, "expected a program"),
+        (["--"], 125, "expected a program"),
+        (["-x", "true"], 125, "-x: there is no such option"),
+        (["--nonsense"], 125, "--nonsense: there is no such option"),
+        (["-o"], 125, "expected NAME=VALUE"),
+        (["-o", "stack_bytes", "true"], 125, "expected NAME=VALUE"),
+        (["-o", "a b=1", "true"], 125, "'a b' is no option's name"),
+        (["no-such-program"], 127, "no-such-program: no such program in PATH"),
+        (["./no-such-file"], 127, "./no-such-file: there is no such file"),
+        (["/etc/passwd"], 126, "/etc/passwd: cannot be executed"),
+        (["/"], 126, "/: cannot be executed"),
+    ],
+)
+def test_wrong_usage(words: list[str], status: int, line: str, built: Built) -> None:
+    done = built("run", *words)
+    assert (done.status, done.out) == (status, ""), done
+    assert done.err.startswith("hakmem run: ") and done.err.count("\n") == 1
+    assert line in done.err
+
+
+def test_help(built: Built) -> None:
+    done = built("run", "--help")
+    assert done.status == 0 and "examples:" in done.out and "125" in done.out
+
+
+# ---- where the command lies ----
+
+
+def copy(built: Built, folder: Path, library: bool = True) -> Path:
+    """The command and its library elsewhere."""
+    (folder / "bin").mkdir(parents=True)
+    if library:
+        shutil.copy(built.library, folder / "libhakmem.so")
+    return Path(shutil.copy(built.front, folder / "bin"))
+
+
+@pytest.mark.parametrize("way", ["link", "links", "PATH", "relative", "sh"])
+def test_however_it_is_called(way: str, built: Built, tmp_path: Path) -> None:
+    front = copy(built, tmp_path / "here")
+    (tmp_path / "link").symlink_to(front)
+    (tmp_path / "links").symlink_to("link")
+    (tmp_path / "folder").symlink_to(front.parent)
+    command = {
+        "link": [str(tmp_path / "link")],
+        "links": ["./links"],
+        "PATH": ["hakmem"],
+        "relative": ["folder/../../here/bin/hakmem"],
+        "sh": ["sh", "here/bin/hakmem"],
+    }[way]
+    # A relative path would be lost on the way to another folder.
+    done = subprocess.run(
+        [*command, "run", "sh", "-c", "cd / && exec sh -c 'grep -c $0 /proc/$$/maps' $0",
+         str(tmp_path / "here/libhakmem.so")],
+        env=clean_environment() | {"PATH": f"{front.parent}:{os.environ['PATH']}"},
+        cwd=tmp_path, capture_output=True, text=True,
+    )  # fmt: skip
+    assert done.returncode == 0 and int(done.stdout) > 0, done
+
+
+def test_its_library_is_missing(built: Built, tmp_path: Path) -> None:
+    done = subprocess.run(
+        [copy(built, tmp_path / "here", library=False), "run", "true"],
+        capture_output=True,
+        text=True,
+    )
+    assert (done.returncode, done.stdout) == (125, "")
+    assert "libhakmem.so: cannot be read; install hakmem anew" in done.stderr
+
+
+@pytest.mark.parametrize("name", ["a b", "a:b", "a\tb", "a$LIB"])
+def test_paths_that_the_loader_can_t_preload(name: str, built: Built, tmp_path: Path) -> None:
+    front = copy(built, tmp_path / name)
+    done = subprocess.run([front, "run", "true"], capture_output=True, text=True)
+    assert (done.returncode, done.stdout) == (125, "")
+    assert "the loader preloads no file with" in done.stderr
+
+
+# ---- what it costs ----
+
+
+def calls_of(command: list[str], folder: Path) -> list[str]:
+    """The names of the system calls of a command, up to the exec of /bin/true and without it."""
+    trace = folder / "trace"
+    done = subprocess.run(
+        ["strace", "-f", "-o", str(trace), *command], env=clean_environment(), capture_output=True
+    )
+    assert done.returncode == 0, done.stderr
+    lines = trace.read_text().splitlines()
+    (last,) = (at for at, line in enumerate(lines) if 'execve("/bin/true"' in line)
+    return [line.split(maxsplit=1)[1].split("(")[0] for line in lines[:last]]
+
+
+def test_it_costs_what_a_shell_script_costs(built: Built, tmp_path: Path) -> None:
+    """No process, and beside those of a shell that reads its script a handful of system calls: is
+    the command a link, can the library be read, can the program be executed."""
+    if shutil.which("strace") is None:
+        pytest.skip("strace is not installed")
+    if subprocess.run(["strace", "-f", "true"], capture_output=True).returncode:
+        pytest.skip("strace cannot trace here")
+    script = tmp_path / "script"
+    script.write_text(f'#!/bin/sh\nLD_PRELOAD={shlex.quote(str(built.library))} exec "$@"\n')
+    script.chmod(0o755)
+    plain = calls_of([str(script), "/bin/true"], tmp_path)
+    ours = calls_of([str(built.front), "run", "/bin/true"], tmp_path)
+    print(f"\n{len(ours)} system calls, {len(plain)} of a script of two lines")
+    assert not {"clone", "clone3", "fork", "vfork"} & set(ours)
+    assert len(ours) <= len(plain) + 10

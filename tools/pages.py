@@ -1,0 +1,206 @@
+#!/usr/bin/env python3
+"""Makes the manual pages and completions of the command, under share/, and docs/doctor.md, from the
+command's own parser, its causes and the table of options.
+
+Usage: tools/pages.py [--check]; --check writes nothing and fails when a file is not what it would
+make.
+"""
+
+from __future__ import annotations
+
+import argparse
+import re
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import shtab
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "python"))
+
+from hakmem import __version__
+from hakmem.causes import CAUSES, INSTALLATION, NOTES, UNKNOWN
+from hakmem.cli import parser
+from hakmem.table import TYPES, table
+
+ROOT = Path(__file__).resolve().parent.parent
+SEE_ALSO = {
+    "hakmem": ["hakmem-run", "hakmem-doctor", "hakmem-options"],
+    "hakmem-run": ["hakmem", "hakmem-doctor", "hakmem-options"],
+    "hakmem-doctor": ["hakmem", "hakmem-run"],
+    "hakmem-options": ["hakmem", "hakmem-run"],
+}
+PLACES = {
+    "/etc/hakmem.conf": "options for the whole machine, one NAME = VALUE on a line",
+    "HAKMEM_CONFIG": "names a file of options for the programs that have it",
+    "HAKMEM_NAME": "the option NAME, as in HAKMEM_BIG_CACHE_BYTES=16M",
+    "LD_PRELOAD": "what the loader takes into a program; hakmem run puts libhakmem.so in front",
+}
+
+# ---- manual pages ----
+
+
+def roff(text: str) -> str:
+    text = text.replace("\\", "\\e").replace("-", "\\-").replace("'", "\\(aq")
+    return re.sub(r"^([.'])", r"\\&\1", text, flags=re.MULTILINE)
+
+
+def paragraphs(text: str) -> str:
+    return "\n.PP\n".join(roff(part.strip()) for part in text.strip().split("\n\n"))
+
+
+def literal(text: str) -> str:
+    lines = [line.removeprefix("  ") for line in text.rstrip().splitlines()]
+    return ".nf\n" + roff("\n".join(lines)) + "\n.fi"
+
+
+def items(pairs: Iterator[tuple[str, str]]) -> str:
+    return "\n".join(f".TP\n.B {roff(name)}\n{roff(text)}" for name, text in pairs)
+
+
+def actions(command: argparse.ArgumentParser) -> Iterator[tuple[str, str]]:
+    for action in command._actions:
+        if isinstance(action, argparse._SubParsersAction):
+            for choice in action._choices_actions:
+                yield choice.dest, f"{choice.help}; see hakmem-{choice.dest}(1)"
+            continue
+        value = f" {action.metavar}" if action.option_strings and action.metavar else ""
+        name = ", ".join(action.option_strings) or str(action.metavar)
+        yield name + value, str(action.help)
+
+
+def manual(command: argparse.ArgumentParser, brief: str) -> str:
+    name = command.prog.replace(" ", "-")
+    usage = " ".join(command.format_usage().removeprefix("usage: ").split())
+    # "examples:" and "exit status:" with what is indented below them are sections of their own.
+    epilog = re.split(r"^(examples|exit status):\n((?:  .*\n)+)", command.epilog or "", flags=re.M)
+    sections = {head.upper(): body for head, body in zip(epilog[1::3], epilog[2::3], strict=True)}
+    more = "\n\n".join(part.strip() for part in epilog[::3] if part.strip())
+    page = [
+        f'.\\" Made by tools/pages.py from the command: change it there.\n'
+        f'.TH {name.upper()} 1 "" "hakmem {__version__}" "User Commands"',
+        f".SH NAME\n{roff(name)} \\- {roff(brief)}",
+        f".SH SYNOPSIS\n.B {roff(usage)}",
+        f".SH DESCRIPTION\n{paragraphs(command.description or '')}",
+    ]
+    if more:
+        page.append(".PP\n" + paragraphs(more))
+    page.append(".SH OPTIONS\n" + items(actions(command)))
+    if name == "hakmem-options":
+        facts = ((f"{o.name} ({TYPES[o.type]}, {o.shown(o.value)})", o.help) for o in table())
+        page.append(".SH THE OPTIONS OF HAKMEM\n" + items(facts))
+    if name == "hakmem-doctor":
+        told = ((filled(id, 0), f"{filled(id, 1)} {filled(id, 2)}") for id in CAUSES)
+        page.append(".SH CAUSES AND WHAT TO DO\n" + items(told))
+    if "EXAMPLES" in sections:
+        page.append(".SH EXAMPLES\n" + literal(sections["EXAMPLES"]))
+    if "EXIT STATUS" in sections:
+        pairs = (line.split(maxsplit=1) for line in sections["EXIT STATUS"].splitlines())
+        page.append(".SH EXIT STATUS\n" + items((status, text) for status, text in pairs))
+    if name in ("hakmem-run", "hakmem-options"):
+        page.append(".SH FILES AND ENVIRONMENT\n" + items(iter(PLACES.items())))
+    others = ", ".join(f".BR {roff(other)} (1)" for other in SEE_ALSO[name])
+    page.append(".SH SEE ALSO\n" + others.replace(", .", " ,\n."))
+    return "\n".join(page) + "\n"
+
+
+def filled(id: str, at: int) -> str:
+    return re.sub(r"\{(\w+)\}", lambda match: match[1].upper(), CAUSES[id][at])
+
+
+# ---- docs/doctor.md ----
+
+HEAD = """\
+<!-- Made by tools/pages.py from python/hakmem/causes.py: change it there. -->
+# What `hakmem doctor` says
+
+The proof is what stands in the program's memory: the addresses that the loader wrote into the
+tables of each of its files for `malloc`, `calloc`, `realloc` and `free`. Calls go there and nowhere
+else. Where they all lie in hakmem, it is in force; else there is a cause. Words in capitals stand
+for what it is in your case; the first column is `id` in `--json`.
+
+"""
+TABLE = "| | what is told | why | what to do |\n|---|---|---|---|\n"
+CHAPTERS = {
+    "Not in force": [id for id in CAUSES if id not in (*INSTALLATION, *NOTES, *UNKNOWN)],
+    "The installation": INSTALLATION,
+    "It can't be told": UNKNOWN,
+    "In force, and good to know": NOTES,
+}
+
+
+def page() -> str:
+    text = HEAD
+    for title, ids in CHAPTERS.items():
+        rows = (" | ".join([f"`{id}`", *(filled(id, at) for at in range(3))]) for id in ids)
+        text += f"## {title}\n\n{TABLE}" + "".join(f"| {row} |\n" for row in rows) + "\n"
+    return text.rstrip() + "\n"
+
+
+# ---- completions ----
+
+BASH = """\
+# Made by tools/pages.py: change it there.
+_hakmem_option() {{
+    compopt -o nospace
+    compgen -S = -W "{names}" -- "$1"
+}}
+_hakmem_process() {{ compgen -W "$(cd /proc && echo [0-9]*)" -- "$1"; }}
+_hakmem_program() {{ compgen -c -- "$1"; compgen -f -- "$1"; }}
+"""
+ZSH = """\
+# Made by tools/pages.py: change it there.
+_hakmem_option() {{ _values -S = option {names} }}
+_hakmem_program() {{ _alternative 'commands:command:_command_names -e' 'files:file:_files' }}
+"""
+
+
+def completion(shell: str) -> str:
+    top = parser()
+    (commands,) = (a.choices for a in top._actions if isinstance(a, argparse._SubParsersAction))
+    names = [option.name for option in table()]
+    words = {
+        ("run", "option"): {"bash": "_hakmem_option", "zsh": "_hakmem_option"},
+        ("run", "program"): {"bash": "_hakmem_program", "zsh": "_hakmem_program"},
+        ("run", "args"): shtab.FILE,
+        ("doctor", "pid"): {"bash": "_hakmem_process", "zsh": "_pids"},
+    }
+    for name, command in commands.items():
+        for action in command._actions:
+            if (name, action.dest) in words:
+                action.complete = words[name, action.dest]
+            if (name, action.dest) == ("options", "names"):
+                action.choices = names
+    values = " ".join(names) if shell == "bash" else " ".join(f"{name}:VALUE" for name in names)
+    preamble = {"bash": BASH, "zsh": ZSH}[shell].format(names=values)
+    return shtab.complete(top, shell, preamble={shell: preamble})  # type: ignore[arg-type]
+
+
+def files() -> dict[str, str]:
+    top = parser()
+    (commands,) = (a for a in top._actions if isinstance(a, argparse._SubParsersAction))
+    pages = {"share/man/man1/hakmem.1": manual(top, "programs on hakmem's malloc")}
+    for choice in commands._choices_actions:
+        command = commands.choices[choice.dest]
+        pages[f"share/man/man1/hakmem-{choice.dest}.1"] = manual(command, str(choice.help))
+    return pages | {
+        "share/bash-completion/completions/hakmem": completion("bash"),
+        "share/zsh/site-functions/_hakmem": completion("zsh"),
+        "docs/doctor.md": page(),
+    }
+
+
+def main() -> None:
+    if sys.argv[1:] not in ([], ["--check"]):
+        sys.exit("usage: tools/pages.py [--check]")
+    for name, text in files().items():
+        path = ROOT / name
+        if not sys.argv[1:]:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(text)
+        elif not path.exists() or path.read_text() != text:
+            sys.exit(f"{path} is not what tools/pages.py makes: run tools/pages.py")
+
+
+if __name__ == "__main__":
+    main()
