@@ -35,11 +35,14 @@ fn main() {
     println!("hakmem {major}.{minor}.{patch}");
     show("at the start");
 
-    let text: Vec<String> = (0..400_000)
+    let words: Vec<String> = (0..400_000)
         .map(|i| format!("word{}", i % 30_000))
         .collect();
-    let text = text.join(" ");
-    show("with a text of 400,000 words");
+    show("with 400,000 words");
+
+    let text = words.join(" ");
+    drop(words);
+    show("with a text of them instead");
 
     let counts = thread::spawn({
         let text = text.clone();
@@ -47,7 +50,7 @@ fn main() {
     });
     let counts = counts.join().unwrap();
     assert_eq!(counts.len(), 30_000);
-    show("with its words counted by another thread");
+    show("with the words counted by another thread");
 
     drop((text, counts));
     show("all dropped");

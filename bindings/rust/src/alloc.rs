@@ -3,6 +3,7 @@
 use crate::ffi;
 use crate::heap::usable_size;
 use core::alloc::{GlobalAlloc, Layout};
+use core::ffi::c_void;
 
 /// What malloc's blocks lie at multiples of.
 const MALLOC_ALIGN: usize = 16;
@@ -35,12 +36,12 @@ unsafe impl GlobalAlloc for Hakmem {
         if layout.align() <= MALLOC_ALIGN {
             ffi::hakmem_malloc(layout.size()).cast()
         } else {
-            ffi::hakmem_aligned_alloc(layout.align(), layout.size()).cast()
+            alloc_aligned(layout)
         }
     }
 
     // The size is never trusted; the option check_sizes has it compared with the block's. A block of
-    // a larger alignment need not be of the size that hakmem would choose now: see `resize_aligned`.
+    // a larger alignment need not be of the size that hakmem would choose now: see `realloc_aligned`.
     #[inline]
     unsafe fn dealloc(&self, p: *mut u8, layout: Layout) {
         if layout.align() <= MALLOC_ALIGN {
@@ -55,7 +56,7 @@ unsafe impl GlobalAlloc for Hakmem {
         if layout.align() <= MALLOC_ALIGN {
             ffi::hakmem_calloc(1, layout.size()).cast()
         } else {
-            zeroed_aligned(layout)
+            alloc_zeroed_aligned(layout)
         }
     }
 
@@ -66,20 +67,36 @@ unsafe impl GlobalAlloc for Hakmem {
         if layout.align() <= MALLOC_ALIGN {
             ffi::hakmem_realloc(p.cast(), new_size).cast()
         } else {
-            resize_aligned(p, layout, new_size)
+            realloc_aligned(p, layout, new_size)
         }
     }
 }
 
-/// calloc knows which memory is fresh from the kernel, and what it gives of this size begins at a
-/// page in all likelihood.
-unsafe fn zeroed_aligned(layout: Layout) -> *mut u8 {
-    const PAGE: usize = 4096;
-    const MANY_PAGES: usize = 16 * PAGE;
-    if layout.align() <= PAGE && layout.size() >= MANY_PAGES {
-        let p = ffi::hakmem_calloc(1, layout.size());
-        if p as usize % layout.align() == 0 {
-            return p.cast(); // or null
+/// Up to this alignment malloc mostly does: it has size classes for multiples of it, and their blocks
+/// lie side by side. That is not promised, so it is looked at, but it halves the instructions, and
+/// calloc knows which memory is fresh from the kernel.
+const PAGE: usize = 4096;
+
+fn is_aligned(p: *mut c_void, layout: Layout) -> bool {
+    p as usize & (layout.align() - 1) == 0 // null too
+}
+
+unsafe fn alloc_aligned(layout: Layout) -> *mut u8 {
+    if layout.align() <= PAGE {
+        let p = ffi::hakmem_malloc(layout.pad_to_align().size());
+        if is_aligned(p, layout) {
+            return p.cast();
+        }
+        ffi::hakmem_free(p);
+    }
+    ffi::hakmem_aligned_alloc(layout.align(), layout.size()).cast()
+}
+
+unsafe fn alloc_zeroed_aligned(layout: Layout) -> *mut u8 {
+    if layout.align() <= PAGE {
+        let p = ffi::hakmem_calloc(1, layout.pad_to_align().size());
+        if is_aligned(p, layout) {
+            return p.cast();
         }
         ffi::hakmem_free(p);
     }
@@ -92,13 +109,13 @@ unsafe fn zeroed_aligned(layout: Layout) -> *mut u8 {
 
 /// C's realloc keeps no alignment above its own. As there, a block stays while it is filled by more
 /// than half, and where there is no memory to make it smaller.
-unsafe fn resize_aligned(p: *mut u8, layout: Layout, new_size: usize) -> *mut u8 {
+unsafe fn realloc_aligned(p: *mut u8, layout: Layout, new_size: usize) -> *mut u8 {
     let usable = usable_size(p);
     let least = new_size.max(layout.align());
     if least <= usable && least > usable / 2 {
         return p;
     }
-    let other: *mut u8 = ffi::hakmem_aligned_alloc(layout.align(), new_size).cast();
+    let other = alloc_aligned(Layout::from_size_align_unchecked(new_size, layout.align()));
     if other.is_null() {
         return if new_size <= usable { p } else { other };
     }

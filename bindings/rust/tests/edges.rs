@@ -6,9 +6,8 @@ use std::slice;
 
 const ALIGNMENTS: std::ops::RangeInclusive<u32> = 0..=26; // 1 byte to 64 MiB
 
-const SIZES: [usize; 17] = [
-    1, 2, 8, 15, 16, 17, 100, 1000, 1024, 4096, 5000, 32_768, 32_769, 100_000, 262_145, 3_000_000,
-    40_000_000,
+const SIZES: [usize; 16] = [
+    1, 2, 8, 15, 16, 17, 100, 1000, 1024, 4096, 5000, 32_768, 32_769, 100_000, 262_145, 9_000_000,
 ];
 
 fn layout(size: usize, align: usize) -> Layout {
@@ -109,7 +108,7 @@ fn zeroed_after_dirty() {
     for align in [1, 8, 16, 32, 64, 4096, 8192, 1 << 20] {
         for layout in SIZES.map(|size| layout(size, align)) {
             unsafe {
-                for _ in 0..4 {
+                for _ in 0..2 {
                     let dirty = Hakmem.alloc(layout);
                     dirty.write_bytes(0xff, layout.size());
                     Hakmem.dealloc(dirty, layout);
@@ -128,7 +127,7 @@ fn zeroed_after_dirty() {
 
 #[test]
 fn realloc_keeps_content_and_alignment() {
-    for align in ALIGNMENTS.map(|bits| 1 << bits) {
+    for align in [1, 8, 16, 32, 64, 4096, 8192, 1 << 16, 1 << 20, 1 << 26] {
         for from in SIZES {
             for to in SIZES {
                 let (from, to) = (layout(from, align), layout(to, align));
