@@ -96,6 +96,26 @@ fn malloc_of_c_is_hakmems() {
     assert_eq!(hakmem::check(), Some(0));
 }
 
+/// Names that hakmem has inside: a program may have them too.
+#[no_mangle]
+pub extern "C" fn slow_malloc() -> u32 {
+    1
+}
+#[no_mangle]
+#[allow(non_upper_case_globals)]
+pub static policy: u32 = 2;
+
+#[test]
+fn inner_names_are_the_programs_to_use() {
+    extern "C" {
+        #[link_name = "slow_malloc"]
+        fn mine() -> u32;
+    }
+    assert_eq!(unsafe { mine() }, 1);
+    assert_eq!(policy, 2);
+    assert!(hakmem::option("stack_bytes") > Some(2));
+}
+
 #[test]
 fn the_version_is_the_crates() {
     let (major, minor, patch) = hakmem::version();
