@@ -1,7 +1,7 @@
 # The short way to everything; CMake (presets release, debug, tsan, ubsan, asan, musl, aarch64) does
 # the work.
 .DEFAULT_GOAL := help
-.PHONY: help setup build test test-musl test-cross test-elsewhere demo lint format bench golden-update clean
+.PHONY: help setup build test test-rust test-musl test-cross test-elsewhere demo lint format bench golden-update clean
 MAKEFLAGS += --no-print-directory
 
 python := .venv/bin/python
@@ -29,6 +29,7 @@ test: build ## all tests, the stress under ThreadSanitizer and UBSan too, a few 
 		$(fixed_addresses) ctest --preset $$sanitizer -j $(jobs) || exit 1; \
 	done
 	@$(MAKE) test-elsewhere
+	@$(MAKE) test-rust
 	@$(MAKE) lint
 
 test-elsewhere: setup ## a few of the tests with musl, and on AArch64 under qemu
@@ -36,6 +37,9 @@ test-elsewhere: setup ## a few of the tests with musl, and on AArch64 under qemu
 		cmake --preset $$system >/dev/null && cmake --build --preset $$system && \
 		ctest --preset $$system -j $(jobs) -R $(few) || exit 1; \
 	done
+
+test-rust: setup ## the Rust crate, and its build from what would be published
+	@bindings/rust/run test
 
 test-musl: setup ## unit, api and stress tests with musl
 	@cmake --preset musl >/dev/null
@@ -54,7 +58,7 @@ demo: build ## redis and a batch program, with the system's malloc and with hakm
 	@$(python) tools/demo/demo.py --lib build/release/libhakmem.so
 
 # One file for each run of clang-tidy: in a second one it takes every va_list for uninitialized.
-lint: setup ## format, clang-tidy, ruff, mypy, layers, shell scripts
+lint: setup ## format, clang-tidy, ruff, mypy, layers, shell scripts, cargo fmt and clippy
 	@cmake --preset lint >/dev/null
 	clang-format --dry-run -Werror $(c_files)
 	@find src -name '*.c' | sort | xargs -P $(jobs) -n 1 clang-tidy -p build/lint --quiet
@@ -62,12 +66,14 @@ lint: setup ## format, clang-tidy, ruff, mypy, layers, shell scripts
 	$(python) -m ruff format --check
 	$(python) -m mypy $(wildcard tools bench tests python)
 	$(python) tools/check_layers.py
-	shellcheck tools/setup .ci/run command/hakmem.in
+	shellcheck tools/setup .ci/run command/hakmem.in bindings/rust/run
+	@bindings/rust/run lint
 
 format: setup ## bring C and Python into the committed format
 	clang-format -i $(c_files)
 	$(python) -m ruff check --fix
 	$(python) -m ruff format
+	cd bindings/rust && cargo fmt
 
 bench: build ## the seed set beside the system's malloc and its peers (ARGS="--quick", "--help")
 	@$(python) bench/seed/run.py --build build/release $(ARGS)

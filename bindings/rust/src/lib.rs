@@ -1,0 +1,10 @@
+#![doc = include_str!("../README.md")]
+#![no_std]
+#![warn(missing_docs)]
+
+mod alloc;
+mod ffi;
+mod heap;
+
+pub use alloc::Hakmem;
+pub use heap::{check, check_frees, good_size, option, purge, stats, usable_size, version, Stats};
