@@ -16,8 +16,10 @@ if(SKBUILD)
     hakmem_configure_command(${made}/hakmem
         LIBRARY ../lib/${library_file}
         START "\"$here/hakmem-python\"")
-    install(FILES $<TARGET_FILE:hakmem_shared> RENAME ${library_file}
-        DESTINATION ${SKBUILD_DATA_DIR}/lib COMPONENT wheel)
+    # One file, since wheels hold no links.
+    set_target_properties(hakmem_shared PROPERTIES VERSION ${PROJECT_VERSION_MAJOR})
+    install(TARGETS hakmem_shared
+        LIBRARY DESTINATION ${SKBUILD_DATA_DIR}/lib COMPONENT wheel NAMELINK_SKIP)
     install(PROGRAMS ${made}/hakmem DESTINATION ${SKBUILD_SCRIPTS_DIR} COMPONENT wheel)
     return()
 endif()
