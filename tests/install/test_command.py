@@ -1,0 +1,16 @@
+"""The installed command runs programs on the installed library."""
+
+from pathlib import Path
+
+from tests.install.tree import Installed, done
+
+
+def test_runs_a_program_on_the_installed_library(installed: Installed) -> None:
+    maps = done([installed.command, "run", "cat", "/proc/self/maps"])
+    assert str((installed.libraries / "libhakmem.so").resolve()) in maps
+
+
+def test_runs_through_a_link_from_elsewhere(installed: Installed, tmp_path: Path) -> None:
+    (tmp_path / "hakmem").symlink_to(installed.command)
+    maps = done(["hakmem", "run", "cat", "/proc/self/maps"], PATH=f"{tmp_path}:/usr/bin:/bin")
+    assert str((installed.libraries / "libhakmem.so").resolve()) in maps
