@@ -6,9 +6,15 @@
 include(GNUInstallDirs)
 include(CMakePackageConfigHelpers)
 
-set(HAKMEM_COMMAND_PYTHON "python3" CACHE STRING
+# The system's before one of a version manager: packages of parts belong to it.
+set(python python3)
+if(EXISTS /usr/bin/python3)
+    set(python /usr/bin/python3)
+endif()
+set(HAKMEM_COMMAND_PYTHON ${python} CACHE STRING
     "Python that the installed command starts; needs pyelftools and psutil")
 set(library_file libhakmem.so.${PROJECT_VERSION_MAJOR})
+set(options_table ${PROJECT_SOURCE_DIR}/src/base/options.def)
 set(made ${PROJECT_BINARY_DIR}/install)
 
 if(SKBUILD)
@@ -21,6 +27,7 @@ if(SKBUILD)
     install(TARGETS hakmem_shared
         LIBRARY DESTINATION ${SKBUILD_DATA_DIR}/lib COMPONENT wheel NAMELINK_SKIP)
     install(PROGRAMS ${made}/hakmem DESTINATION ${SKBUILD_SCRIPTS_DIR} COMPONENT wheel)
+    install(FILES ${options_table} DESTINATION hakmem COMPONENT wheel)
     return()
 endif()
 
@@ -68,3 +75,4 @@ hakmem_configure_command(${made}/hakmem
 install(PROGRAMS ${made}/hakmem DESTINATION ${CMAKE_INSTALL_BINDIR} COMPONENT command)
 install(DIRECTORY ${PROJECT_SOURCE_DIR}/python/hakmem DESTINATION ${python_dir} COMPONENT command
     PATTERN __pycache__ EXCLUDE)
+install(FILES ${options_table} DESTINATION ${python_dir}/hakmem COMPONENT command)

@@ -25,6 +25,13 @@ def front() -> str:
 if __name__ == "__main__":
     if __package__:
         os.execv(front(), ["hakmem", *sys.argv[1:]])
-    from hakmem.cli import main
-
+    try:
+        from hakmem.cli import main
+    except ModuleNotFoundError as missing:
+        print(
+            f"hakmem: {sys.executable} has no module {missing.name}; install pyelftools and psutil"
+            " for it (Debian: python3-pyelftools python3-psutil)",
+            file=sys.stderr,
+        )
+        sys.exit(125)
     main()
