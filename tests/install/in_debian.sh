@@ -32,11 +32,11 @@ for package in hakmem libhakmem0 libhakmem-dev; do
 done
 
 say "the command"
-cat /proc/self/maps | in_force && fail "in force without being asked for"
+env cat /proc/self/maps | in_force && fail "in force without being asked for"
 hakmem run cat /proc/self/maps | in_force || fail "hakmem run: not in force"
 hakmem doctor
 hakmem options >/dev/null
-LD_PRELOAD=libhakmem.so.0 cat /proc/self/maps | in_force || fail "LD_PRELOAD by name: not in force"
+env LD_PRELOAD=libhakmem.so.0 cat /proc/self/maps | in_force || fail "LD_PRELOAD by name: not in force"
 
 say "programs"
 cmake -G Ninja -S /tmp/install/project -B /tmp/project >/tmp/cmake.log || fail "$(cat /tmp/cmake.log)"
@@ -50,7 +50,7 @@ cc /tmp/install/programs/words.c $(pkg-config --cflags --libs hakmem) -o /tmp/wo
 
 say "the machine's default"
 echo /usr/lib/"$(cc -print-multiarch)"/libhakmem.so.0 >/etc/ld.so.preload
-cat /proc/self/maps | in_force || fail "/etc/ld.so.preload: not in force"
+env cat /proc/self/maps | in_force || fail "/etc/ld.so.preload: not in force"
 rm /etc/ld.so.preload
 
 say "apt-get remove, purge"
