@@ -68,7 +68,8 @@ lint: setup ## format, clang-tidy, ruff, mypy, layers, shell scripts
 	$(python) -m ruff format --check
 	$(python) -m mypy $(wildcard tools bench tests python)
 	$(python) tools/check_layers.py
-	shellcheck tools/setup tools/deb .ci/run command/hakmem.in tests/install/in_debian
+	shellcheck tools/setup tools/deb .ci/run command/hakmem.in tests/install/in_debian \
+		tests/install/in_debian.sh
 
 format: setup ## bring C and Python into the committed format
 	clang-format -i $(c_files)

@@ -27,11 +27,13 @@ if(SKBUILD)
     install(TARGETS hakmem_shared
         LIBRARY DESTINATION ${SKBUILD_DATA_DIR}/lib COMPONENT wheel NAMELINK_SKIP)
     install(PROGRAMS ${made}/hakmem DESTINATION ${SKBUILD_SCRIPTS_DIR} COMPONENT wheel)
+    install(DIRECTORY ${PROJECT_SOURCE_DIR}/share/ DESTINATION ${SKBUILD_DATA_DIR}/share
+        COMPONENT wheel)
     install(FILES ${options_table} DESTINATION hakmem COMPONENT wheel)
     return()
 endif()
 
-foreach(dir BINDIR LIBDIR INCLUDEDIR DATADIR)
+foreach(dir BINDIR LIBDIR INCLUDEDIR DATADIR MANDIR)
     if(IS_ABSOLUTE "${CMAKE_INSTALL_${dir}}")
         message(FATAL_ERROR "CMAKE_INSTALL_${dir}=${CMAKE_INSTALL_${dir}}: give it relative to the "
             "prefix; installed files find each other by relative paths")
@@ -76,3 +78,8 @@ install(PROGRAMS ${made}/hakmem DESTINATION ${CMAKE_INSTALL_BINDIR} COMPONENT co
 install(DIRECTORY ${PROJECT_SOURCE_DIR}/python/hakmem DESTINATION ${python_dir} COMPONENT command
     PATTERN __pycache__ EXCLUDE)
 install(FILES ${options_table} DESTINATION ${python_dir}/hakmem COMPONENT command)
+# Manual pages and completions lie in share/ as they will be installed.
+install(DIRECTORY ${PROJECT_SOURCE_DIR}/share/man/
+    DESTINATION ${CMAKE_INSTALL_MANDIR} COMPONENT command)
+install(DIRECTORY ${PROJECT_SOURCE_DIR}/share/
+    DESTINATION ${CMAKE_INSTALL_DATADIR} COMPONENT command PATTERN man EXCLUDE)
