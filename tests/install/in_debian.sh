@@ -21,7 +21,9 @@ in_force() { grep -q "/usr/lib/.*/libhakmem\.so\.0"; }
 
 apt update
 # What is left of a run that failed.
-apt purge --auto-remove 'hakmem*' 'libhakmem*'
+rm -f /etc/ld.so.preload
+dpkg --purge hakmem libhakmem-dev libhakmem0 >/dev/null 2>&1
+apt autoremove --purge
 files >/tmp/before
 
 say "apt-get install ./*.deb"
@@ -51,6 +53,9 @@ cc /tmp/install/programs/words.c $(pkg-config --cflags --libs hakmem) -o /tmp/wo
 say "the machine's default"
 echo /usr/lib/"$(cc -print-multiarch)"/libhakmem.so.0 >/etc/ld.so.preload
 env cat /proc/self/maps | in_force || fail "/etc/ld.so.preload: not in force"
+echo /nowhere/libhakmem.so.0 >/etc/ld.so.preload
+env true 2>/tmp/output || fail "no program starts where the preloaded file is missing"
+grep -q "cannot be preloaded" /tmp/output || fail "nothing is said of a missing file"
 rm /etc/ld.so.preload
 
 say "apt-get remove, purge"
