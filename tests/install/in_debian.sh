@@ -60,7 +60,7 @@ rm /etc/ld.so.preload
 
 say "apt-get remove, purge"
 apt remove hakmem libhakmem-dev libhakmem0
-! command -v hakmem >/dev/null || fail "the command is still there"
+[ ! -e /usr/bin/hakmem ] || fail "the command is still there"
 apt purge --auto-remove hakmem libhakmem-dev libhakmem0
 [ -z "$(dpkg-query -W -f '${binary:Package} ${db:Status-Abbrev}\n' '*hakmem*' 2>/dev/null)" ] ||
     fail "dpkg still knows of the packages"
