@@ -50,7 +50,7 @@ test-cross: setup ## the same on AArch64 under qemu; with pages of 16 and 64 KiB
 	QEMU_PAGESIZE=65536 ctest --preset aarch64 -j $(jobs) -LE stress
 	QEMU_RESERVED_VA=0x8000000000 ctest --preset aarch64 -R '^(api_life|stress_names)'
 
-test-install: setup ## the packages in a Debian of their own: install, build with, remove, purge
+test-install: build ## the packages in a Debian of their own: install, build with, remove, purge
 	@tests/install/in_debian
 
 deb: ## Debian packages, in build/deb

@@ -61,7 +61,8 @@ rm /etc/ld.so.preload
 say "apt-get remove, purge"
 apt remove hakmem libhakmem-dev libhakmem0
 [ ! -e /usr/bin/hakmem ] || fail "the command is still there"
-apt purge --auto-remove hakmem libhakmem-dev libhakmem0
+dpkg --purge hakmem libhakmem-dev libhakmem0 >/dev/null 2>&1
+apt autoremove --purge
 [ -z "$(dpkg-query -W -f '${binary:Package} ${db:Status-Abbrev}\n' '*hakmem*' 2>/dev/null)" ] ||
     fail "dpkg still knows of the packages"
 files >/tmp/after
