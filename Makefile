@@ -1,7 +1,8 @@
 # The short way to everything; CMake (presets release, debug, tsan, ubsan, asan, musl, aarch64) does
 # the work.
 .DEFAULT_GOAL := help
-.PHONY: help setup build test test-rust test-musl test-cross test-elsewhere demo lint format bench golden-update clean
+.PHONY: help setup build test test-rust test-musl test-cross test-elsewhere test-install deb demo \
+	lint format bench golden-update clean
 MAKEFLAGS += --no-print-directory
 
 python := .venv/bin/python
@@ -54,6 +55,12 @@ test-cross: setup ## the same on AArch64 under qemu; with pages of 16 and 64 KiB
 	QEMU_PAGESIZE=65536 ctest --preset aarch64 -j $(jobs) -LE stress
 	QEMU_RESERVED_VA=0x8000000000 ctest --preset aarch64 -R '^(api_life|stress_names)'
 
+test-install: build ## the packages in a Debian of their own: install, build with, remove, purge
+	@tests/install/in_debian
+
+deb: ## Debian packages, in build/deb
+	@tools/deb
+
 demo: build ## redis and a batch program, with the system's malloc and with hakmem
 	@$(python) tools/demo/demo.py --lib build/release/libhakmem.so
 
@@ -66,7 +73,8 @@ lint: setup ## format, clang-tidy, ruff, mypy, layers, shell scripts, cargo fmt 
 	$(python) -m ruff format --check
 	$(python) -m mypy $(wildcard tools bench tests python)
 	$(python) tools/check_layers.py
-	shellcheck tools/setup .ci/run command/hakmem.in bindings/rust/run
+	shellcheck tools/setup tools/deb .ci/run command/hakmem.in bindings/rust/run \
+		tests/install/in_debian tests/install/in_debian.sh
 	@bindings/rust/run lint
 
 format: setup ## bring C and Python into the committed format

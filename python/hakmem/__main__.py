@@ -1,12 +1,37 @@
-"""Started by bin/hakmem: as a folder, `python3 .../hakmem`."""
+"""Started by bin/hakmem as a folder (`python3 .../hakmem`); or by hand as a module of the Python
+package (`python3 -m hakmem ...`), which has the command begin."""
 
+import os
 import sys
+from importlib import metadata
 from pathlib import Path
 
 if not __package__:
     sys.path[0] = str(Path(__file__).resolve().parent.parent)
 
-from hakmem.cli import main
+
+def front() -> str:
+    """The command that was installed with this module."""
+    try:
+        files = metadata.files("hakmem") or []
+    except metadata.PackageNotFoundError:
+        files = []
+    for file in files:
+        if file.parts[-2:] == ("bin", "hakmem"):
+            return str(file.locate())
+    sys.exit("python -m hakmem: not installed by pip; call bin/hakmem of your installation")
+
 
 if __name__ == "__main__":
+    if __package__:
+        os.execv(front(), ["hakmem", *sys.argv[1:]])
+    try:
+        from hakmem.cli import main
+    except ModuleNotFoundError as missing:
+        print(
+            f"hakmem: {sys.executable} has no module {missing.name}; install pyelftools and psutil"
+            " for it (Debian: python3-pyelftools python3-psutil)",
+            file=sys.stderr,
+        )
+        sys.exit(125)
     main()

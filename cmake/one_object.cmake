@@ -1,0 +1,14 @@
+# Links the objects of object libraries into one, in which names that are hidden in a shared library
+# are local.
+#
+#   add_one_object(TARGET FILE OBJECT_LIBRARY...)
+function(add_one_object target file)
+    list(TRANSFORM ARGN REPLACE "(.+)" "$<TARGET_OBJECTS:\\1>" OUTPUT_VARIABLE objects)
+    add_custom_command(OUTPUT ${file}
+        COMMAND ${CMAKE_C_COMPILER} -r -nostdlib -o ${file} ${objects}
+        COMMAND ${CMAKE_OBJCOPY} --localize-hidden ${file}
+        DEPENDS ${objects}
+        COMMAND_EXPAND_LISTS VERBATIM)
+    add_custom_target(${target} ALL DEPENDS ${file})
+    add_dependencies(${target} ${ARGN}) # make has no rules for other folders' objects
+endfunction()

@@ -1,0 +1,106 @@
+"""The wheel, made of the source archive and put into a fresh environment."""
+
+import subprocess
+import sys
+import sysconfig
+import tarfile
+import venv
+import zipfile
+from pathlib import Path
+
+import pytest
+
+from tests.install.tree import SOURCE, done
+
+NEEDED_TO_BUILD = {
+    *("CMakeLists.txt", "LICENSE", "PKG-INFO", "README.md", "pyproject.toml"),
+    *("cmake", "command", "include", "python", "share", "src"),
+}
+IN_FORCE = """
+import os
+maps = open("/proc/self/maps").read()
+(library,) = {line.split(maxsplit=5)[5] for line in maps.splitlines() if "libhakmem" in line}
+print(library, os.environ["HAKMEM_BIG_CACHE_BYTES"])
+"""
+
+
+@pytest.fixture(scope="session")
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Built by the tools of the environment that runs the tests; no network."""
+    folder = tmp_path_factory.mktemp("wheel")
+    pack = "import os, sys, scikit_build_core.build as b; print(b.build_sdist(sys.argv[1]))"
+    done([sys.executable, "-c", pack, folder], cwd=SOURCE)
+    (archive,) = folder.glob("*.tar.gz")
+    with tarfile.open(archive) as tar:
+        top = {name.split("/")[1] for name in tar.getnames() if "/" in name}
+    assert top <= NEEDED_TO_BUILD
+    build = [
+        sys.executable,
+        "-m",
+        "pip",
+        "wheel",
+        "--no-build-isolation",
+        "--no-deps",
+        "--no-index",
+    ]
+    done([*build, "--wheel-dir", folder, archive], timeout=600)
+    (made,) = folder.glob("*.whl")
+    return made
+
+
+@pytest.fixture(scope="session")
+def environment(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return _environment(tmp_path_factory.mktemp("fresh") / "venv", wheel)
+
+
+def _environment(folder: Path, wheel: Path) -> Path:
+    """Fresh, but for what the command depends on: those parts are seen from the tests' own."""
+    venv.create(folder, with_pip=False, symlinks=True)
+    pip = [sys.executable, "-m", "pip", "--python", folder / "bin" / "python"]
+    done([*pip, "install", "--no-index", "--no-deps", wheel])
+    (site,) = folder.glob("lib/python3*/site-packages")
+    (site / "tests.pth").write_text(sysconfig.get_path("platlib") + "\n")
+    return folder
+
+
+def test_is_for_every_python_of_this_system(wheel: Path) -> None:
+    assert wheel.name.split("-", 2)[2].startswith("py3-none-linux_")
+
+
+def test_holds_what_is_needed_and_nothing_else(wheel: Path) -> None:
+    files = {name for name in zipfile.ZipFile(wheel).namelist() if ".dist-info/" not in name}
+    modules = {f"hakmem/{p.name}" for p in (SOURCE / "python" / "hakmem").glob("*.py")}
+    modules.add("hakmem/options.def")
+    data = {name.split(".data/")[1] for name in files - modules}
+    assert modules < files
+    wanted = {"data/lib/libhakmem.so.0", "scripts/hakmem"}
+    assert wanted <= data
+    assert {name for name in data - wanted if not name.startswith("data/share/")} == set()
+
+
+@pytest.mark.parametrize("start", [["bin/hakmem"], ["bin/python", "-m", "hakmem"]])
+def test_runs_python_on_hakmem(start: list[str], environment: Path) -> None:
+    words = ["run", "-o", "big_cache_bytes=16M", "python", "-c", IN_FORCE]
+    program = [environment / start[0], *start[1:], *words]
+    printed = done(program, PATH=f"{environment}/bin:/usr/bin:/bin")
+    assert printed == f"{environment}/lib/libhakmem.so.0 16M\n"
+
+
+def test_the_python_part_starts(environment: Path) -> None:
+    for start in ["bin/hakmem"], ["bin/python", "-m", "hakmem"]:
+        assert "usage: hakmem" in done([environment / start[0], *start[1:], "--help"])
+
+
+def test_says_that_a_path_with_a_space_cannot_be_preloaded(wheel: Path, tmp_path: Path) -> None:
+    folder = _environment(tmp_path / "with space", wheel)
+    ended = subprocess.run([folder / "bin/hakmem", "run", "ls"], capture_output=True, text=True)
+    assert ended.returncode == 125
+    assert "space" in ended.stderr and ended.stderr.count("\n") == 1
+
+
+def test_uninstalled_without_a_trace(wheel: Path, tmp_path: Path) -> None:
+    folder = _environment(tmp_path / "venv", wheel)
+    done([folder / "bin" / "python", "-m", "hakmem", "--help"])
+    pip = [sys.executable, "-m", "pip", "--python", folder / "bin" / "python"]
+    done([*pip, "uninstall", "--yes", "hakmem"])
+    assert [p for p in folder.rglob("*") if "hakmem" in p.name] == []

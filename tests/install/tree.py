@@ -1,0 +1,46 @@
+"""An installed hakmem, and how programs are called beside it."""
+
+import os
+import subprocess
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+SOURCE = Path(__file__).parents[2]
+HERE = Path(__file__).parent
+
+
+def done(
+    command: Sequence[object], timeout: float = 300, cwd: Path = HERE, **variables: str
+) -> str:
+    """What it printed; it has to succeed."""
+    environment = {k: v for k, v in os.environ.items() if k not in ("LD_PRELOAD", "DESTDIR")}
+    ended = subprocess.run(
+        [str(word) for word in command],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        timeout=timeout,
+        cwd=cwd,
+        env=environment | variables,
+    )
+    assert ended.returncode == 0, f"{' '.join(map(str, command))}\n{ended.stdout[-4000:]}"
+    return ended.stdout
+
+
+@dataclass
+class Installed:
+    prefix: Path
+
+    @property
+    def libraries(self) -> Path:
+        (library,) = self.prefix.glob("lib/**/libhakmem.a")
+        return library.parent
+
+    @property
+    def command(self) -> Path:
+        return self.prefix / "bin" / "hakmem"
+
+    def pkg_config(self, *arguments: str) -> list[str]:
+        folder = str(self.libraries / "pkgconfig")
+        return done(["pkg-config", *arguments, "hakmem"], PKG_CONFIG_PATH=folder).split()
