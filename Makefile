@@ -8,9 +8,9 @@ MAKEFLAGS += --no-print-directory
 python := .venv/bin/python
 jobs := $(shell nproc)
 c_files = $(shell find src include bench tests tools -name '*.[ch]' -o -name '*.cc')
-# ThreadSanitizer wants its shadow where a kernel with much address randomness may put a library.
 # Of the builds for other systems, what `make test` runs: one kind of each.
 few := '^(unit_base|unit_heap|api_life|api_misuse|stress_names)$$'
+# ThreadSanitizer wants its shadow where a kernel with much address randomness may put a library.
 fixed_addresses := $(shell setarch -R true 2>/dev/null && echo setarch -R)
 
 help: ## this list

@@ -12,7 +12,7 @@ if(EXISTS /usr/bin/python3)
     set(python /usr/bin/python3)
 endif()
 set(HAKMEM_COMMAND_PYTHON ${python} CACHE STRING
-    "Python that the installed command starts; needs pyelftools and psutil")
+    "Python that the installed command starts; needs pyelftools")
 set(library_file libhakmem.so.${PROJECT_VERSION_MAJOR})
 set(options_table ${PROJECT_SOURCE_DIR}/src/base/options.def)
 set(made ${PROJECT_BINARY_DIR}/install)

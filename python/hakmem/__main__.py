@@ -29,8 +29,8 @@ if __name__ == "__main__":
         from hakmem.cli import main
     except ModuleNotFoundError as missing:
         print(
-            f"hakmem: {sys.executable} has no module {missing.name}; install pyelftools and psutil"
-            " for it (Debian: python3-pyelftools python3-psutil)",
+            f"hakmem: {sys.executable} has no module {missing.name}; install pyelftools"
+            " for it (Debian: python3-pyelftools)",
             file=sys.stderr,
         )
         sys.exit(125)
