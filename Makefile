@@ -1,7 +1,7 @@
 # The short way to everything; CMake (presets release, debug, tsan, ubsan, asan, musl, aarch64) does
 # the work.
 .DEFAULT_GOAL := help
-.PHONY: help setup build test test-musl test-cross test-elsewhere demo lint format bench golden-update clean
+.PHONY: help setup build test test-musl test-cross test-elsewhere test-programs demo lint format bench golden-update clean
 MAKEFLAGS += --no-print-directory
 
 python := .venv/bin/python
@@ -49,6 +49,12 @@ test-cross: setup ## the same on AArch64 under qemu; with pages of 16 and 64 KiB
 	QEMU_PAGESIZE=16384 ctest --preset aarch64 -j $(jobs) -LE stress
 	QEMU_PAGESIZE=65536 ctest --preset aarch64 -j $(jobs) -LE stress
 	QEMU_RESERVED_VA=0x8000000000 ctest --preset aarch64 -R '^(api_life|stress_names)'
+
+test-programs: build ## fifty real programs with the library and without: docs/programs.md (ARGS="--resume")
+	@mkdir -p build/programs
+	@bash -o pipefail -c '$(python) tests/programs/run.py --lib build/release/libhakmem.so \
+		--out build/programs --all --install --rounds 3 $(ARGS) 2>&1 | tee -a build/programs/log'; \
+		status=$$?; $(python) tests/programs/summary.py build/programs/results docs/programs.md && exit $$status
 
 demo: build ## redis and a batch program, with the system's malloc and with hakmem
 	@$(python) tools/demo/demo.py --lib build/release/libhakmem.so
