@@ -41,7 +41,7 @@ class Case:
     """One program under test."""
 
     name: str
-    needs: tuple[str, ...]  # programs looked up in PATH; without them the case is not run
+    needs: tuple[str, ...]  # programs in PATH, or paths; without them the case is not run
     prepare: Callable[[Path], None]  # writes the inputs into an empty folder
     steps: Callable[[Run], None]  # runs the programs
     # A short command in the same environment and the programs it starts, whose malloc must be the
@@ -92,16 +92,18 @@ class Run:
 
     def step(
         self, name: str, *argv: str, stdin: Path | None = None, watch: bool = False,
-        seconds: float = STEP_SECONDS,
-    ) -> None:  # fmt: skip
+        seconds: float = STEP_SECONDS, compared: bool = True,
+    ) -> str:  # fmt: skip
         """Runs one program to its end; `watch` demands that the library is seen in its mappings.
 
-        Its stdout, stderr and exit status are kept to be compared. An exit status other than 0
-        ends the run: the steps after it would only add noise.
+        Its stdout, stderr and exit status are kept, to be compared unless `compared` is false:
+        what a program says about times is not. An exit status other than 0 ends the run: the
+        steps after it would only add noise. Returns what it wrote to stdout.
         """
         self._count += 1
         stem = f"{self._count:02}-{name}"
-        stdout, stderr = (self.outputs / f"{stem}.{kind}" for kind in ("stdout", "stderr"))
+        kept = self.outputs if compared else self.logs
+        stdout, stderr = (kept / f"{stem}.{kind}" for kind in ("stdout", "stderr"))
         with stdout.open("wb") as out, stderr.open("wb") as err:
             child = start(
                 argv, self.usage, cwd=self.work, env=self.env(), stdin=stdin or Path(os.devnull),
@@ -117,7 +119,7 @@ class Run:
                 f"run '{self.name}', step {name}: still running after {seconds:.0f} s\n"
                 f"  {' '.join(argv)}"
             ) from None
-        (self.outputs / f"{stem}.exit").write_text(f"{describe(status)}\n")
+        (kept / f"{stem}.exit").write_text(f"{describe(status)}\n")
         if status != 0:
             raise Failure(
                 f"run '{self.name}', step {name}: {describe(status)}\n  {' '.join(argv)}\n"
@@ -127,10 +129,7 @@ class Run:
             raise Failure(
                 f"{argv[0]}: {self.library} was never seen in /proc/PID/maps while it ran"
             )
-
-    def output(self, name: str) -> Path:
-        """What the latest step of that name wrote to its stdout."""
-        return max(self.outputs.glob(f"[0-9]*-{name}.stdout"))
+        return stdout.read_text(errors="replace")
 
     def _watch(self, child: Child, program: str) -> bool:
         """True as soon as the library is seen in the child's mappings, False if it ends before."""

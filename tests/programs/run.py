@@ -99,7 +99,7 @@ def complain(message: str) -> int:
 
 def check(case: Case, library: Path, out: Path, options: argparse.Namespace) -> int:
     """All runs of one case and the proof; prints one line when all is well."""
-    missing = [name for name in case.needs if shutil.which(name, path=PATH) is None]
+    missing = [name for name in case.needs if not there(name)]
     if missing and not options.install:
         print(f"{case.name}: skipped, not installed: {', '.join(missing)}", flush=True)
         return SKIPPED
@@ -126,6 +126,11 @@ def check(case: Case, library: Path, out: Path, options: argparse.Namespace) -> 
     if not options.keep:
         shutil.rmtree(folder)
     return 0
+
+
+def there(name: str) -> bool:
+    """True for a program in PATH, and for a path that exists."""
+    return Path(name).exists() if "/" in name else shutil.which(name, path=PATH) is not None
 
 
 def perform(case: Case, library: Path, folder: Path, rounds: int, result: results.Result) -> None:
