@@ -91,9 +91,12 @@ CASES = (
         what="structures, threads, fibers, forks; collection with compaction",
     ),
     Case(
-        "php", ("php",), nothing, script("php", "-d", "memory_limit=-1", file="work.php"),
-        ("php", "-r", "1;"), ("php",), env={"USE_ZEND_ALLOC": "0"}, packages=("php-cli",),
-        group=LANGUAGES, what="arrays, cycles, JSON, a priority queue; its own pools off",
+        "php", ("php",), nothing, script("php", "-n", "-d", "memory_limit=-1", file="work.php"),
+        ("php", "-n", "-r", "1;"), ("php",), env={"USE_ZEND_ALLOC": "0"}, packages=("php-cli",),
+        group=LANGUAGES,
+        what="arrays, cycles, JSON, a priority queue; its own pools off",
+        note="without extensions: php opens them bound to the system's malloc (RTLD_DEEPBIND), "
+        "which no preloaded malloc survives",
     ),
     Case(
         "r", ("Rscript",), nothing, script("Rscript", "--vanilla", file="work.R"),

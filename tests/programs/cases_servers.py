@@ -32,12 +32,13 @@ def redis(run: Run) -> None:
     bench = ("redis-benchmark", "-p", str(port), "-q", "-P", "16", "-c", "50")
     with run.server("server", *command, ready=lambda: ask(run, port, "PING") == "PONG\n") as child:
         run.step("populate", *cli, "DEBUG", "POPULATE", "150000", "key", "300")
+        mixed = "set,get,lpush,lpop,rpop,sadd,spop,hset,zadd,zpopmin,lrange_100,mset"
         fixed = "incr,lpush,rpush,sadd,hset,zadd,mset"
-        run.step("types", *bench, "-n", "100000", "-d", "200", "-t", fixed, compared=False)
+        run.step("types", *bench, "-n", "60000", "-d", "200", "-t", fixed, compared=False)
         run.step("digest", *cli, "DEBUG", "DIGEST")
         run.step(
-            "random", *bench, "--dbnum", "1", "-r", "100000", "-n", "150000", "-d", "400",
-            compared=False,
+            "random", *bench, "--dbnum", "1", "-r", "100000", "-n", "40000", "-d", "400",
+            "-t", mixed, compared=False,
         )  # fmt: skip
         run.step("changing", *cli, "CONFIG", "SET", "activedefrag", "no")
         whole = run.step("whole", *cli, "DEBUG", "DIGEST", compared=False)

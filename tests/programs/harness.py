@@ -28,7 +28,7 @@ from tests.programs.process import Child, Usage, describe, start
 from tools.demo import inforce
 
 PATH = "/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin"
-STEP_SECONDS = 120
+STEP_SECONDS = 300
 START_SECONDS = 60
 
 

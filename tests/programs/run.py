@@ -24,7 +24,9 @@ import argparse
 import shutil
 import sys
 import time
+from collections.abc import Iterable
 from pathlib import Path
+from statistics import median
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
@@ -199,13 +201,18 @@ def count(folder: Path) -> int:
 
 def in_words(result: results.Result, library: Path) -> str:
     seen = f", in the mappings of {', '.join(result.seen)}" if result.seen else ""
-    one, two = ([m.seconds for m in side] for side in (result.system, result.preloaded))
-    small, large = (max(m.peak for m in side) / 1024 for side in (result.system, result.preloaded))
+    one, two = result.system, result.preloaded
+    times = f"{middle(m.seconds for m in one)} s without, {middle(m.seconds for m in two)} s with"
+    cpu = f"CPU {middle(m.cpu for m in one)} s and {middle(m.cpu for m in two)} s"
+    small, large = (middle(m.peak / 1024 for m in side) for side in (one, two))
     return (
         f"same data in {result.files} files; {library.name} bound by {', '.join(result.bound)}"
-        f"{seen}; {min(one):.1f} s without, {min(two):.1f} s with; "
-        f"peak {small:.0f} MiB and {large:.0f} MiB"
+        f"{seen}; {times}; {cpu}; peak {small} MiB and {large} MiB"
     )
+
+
+def middle(values: Iterable[float]) -> str:
+    return f"{median(values):.1f}"
 
 
 if __name__ == "__main__":
