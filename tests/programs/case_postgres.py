@@ -15,7 +15,7 @@ from tests.programs.process import Child
 
 SCRIPTS = Path(__file__).resolve().parent / "scripts"
 BIN = "/usr/lib/postgresql/15/bin"
-SCALE = 4
+SCALE = 2
 # Without a key of its own, each dump is locked by a random one.
 DUMPED = ("-t", "part", "-t", "use", "--restrict-key=compared", "postgres")
 CHECK = """
@@ -44,8 +44,8 @@ def postgres(run: Run) -> None:
         )
         run.step("fill", *bench, "-i", "-q", "-s", str(SCALE), compared=False)
         load = ("-n", "--random-seed=7", "-c", "8", "-j", "2")
-        run.step("load", *bench, *load, "-t", "600", watch=True, compared=False)
-        prepared = ("-M", "prepared", "-S", "-t", "3000")
+        run.step("load", *bench, *load, "-t", "300", watch=True, compared=False)
+        prepared = ("-M", "prepared", "-S", "-t", "1500")
         run.step("read", *bench, *load, *prepared, compared=False)
         sql(run, port, "check", run.input / "check.sql")
         sql(run, port, "queries", SCRIPTS / "postgres.sql")

@@ -134,7 +134,7 @@ CASES = (
         "erlang", ("erl", "erlc"), nothing, erlang,
         ("erl", "+Mea", "min", "-noshell", "-eval", "halt(0)."), ("beam.smp",),
         packages=("erlang-base",), group=LANGUAGES,
-        what="2,000 processes in a ring, tables, maps, zlib; allocators of its own off",
+        what="200 processes in a ring, tables, maps, zlib; allocators of its own off",
     ),
     Case(
         "java", ("java", "javac"), nothing, java, ("java", "-version"), ("libjvm.so",),

@@ -31,13 +31,13 @@ def redis(run: Run) -> None:
     cli = ("redis-cli", "-p", str(port))
     bench = ("redis-benchmark", "-p", str(port), "-q", "-P", "16", "-c", "50")
     with run.server("server", *command, ready=lambda: ask(run, port, "PING") == "PONG\n") as child:
-        run.step("populate", *cli, "DEBUG", "POPULATE", "150000", "key", "300")
+        run.step("populate", *cli, "DEBUG", "POPULATE", "100000", "key", "300")
         mixed = "set,get,lpush,lpop,rpop,sadd,spop,hset,zadd,zpopmin,lrange_100,mset"
         fixed = "incr,lpush,rpush,sadd,hset,zadd,mset"
-        run.step("types", *bench, "-n", "60000", "-d", "200", "-t", fixed, compared=False)
+        run.step("types", *bench, "-n", "30000", "-d", "200", "-t", fixed, compared=False)
         run.step("digest", *cli, "DEBUG", "DIGEST")
         run.step(
-            "random", *bench, "--dbnum", "1", "-r", "100000", "-n", "40000", "-d", "400",
+            "random", *bench, "--dbnum", "1", "-r", "100000", "-n", "15000", "-d", "400",
             "-t", mixed, compared=False,
         )  # fmt: skip
         run.step("changing", *cli, "CONFIG", "SET", "activedefrag", "no")
@@ -235,7 +235,7 @@ def mariadb(run: Run) -> None:
         run.step("queries", "mariadb", *at, "--batch", stdin=SCRIPTS / "mariadb.sql")
         run.step(
             "load", "mariadb-slap", *at, "--auto-generate-sql", "--concurrency=8",
-            "--number-of-queries=6000", "--auto-generate-sql-load-type=mixed",
+            "--number-of-queries=2500", "--auto-generate-sql-load-type=mixed",
             "--auto-generate-sql-unique-query-number=40", "--number-char-cols=4", compared=False,
         )  # fmt: skip
         run.step("dump", "mariadb-dump", *at, "--skip-dump-date", "--databases", "proof")
@@ -257,7 +257,7 @@ CASES = (
         "redis-types", ("redis-server", "redis-cli", "redis-benchmark"), nothing, redis,
         ("redis-server", "--version"), ("redis-server",),
         packages=("redis-server", "redis-tools"), group=SERVERS,
-        what="redis-benchmark of all types, 150,000 keys, BGREWRITEAOF, BGSAVE, restart",
+        what="redis-benchmark of all types, 100,000 keys, BGREWRITEAOF, BGSAVE, restart",
         note="keys drawn at random are compared before and after the restart, the others also "
         "with the other runs",
     ),
@@ -266,7 +266,7 @@ CASES = (
         "mariadb", ("mariadbd", "mariadb", "mariadb-slap"), nothing, mariadb,
         ("mariadbd", "--no-defaults", "--version"), ("mariadbd",),
         packages=("mariadb-server", "mariadb-client"), group=SERVERS,
-        what="60,000 rows, joins, full text, JSON, a procedure; mariadb-slap with 8 clients; dump",
+        what="30,000 rows, joins, full text, JSON, a procedure; mariadb-slap with 8 clients; dump",
     ),
     Case(
         "sqlite-rows", ("sqlite3",), lambda folder: inputs.sql(folder / "rows.sql", 500_000),

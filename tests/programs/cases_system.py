@@ -7,22 +7,22 @@ from pathlib import Path
 
 from tests.programs.harness import Case, Failure, Run
 
+# The greatest block, and how many are held.
+SMALL = ("--malloc-bytes", "4K", "--malloc-max", "20000")
+LARGE = ("--malloc-bytes", "512K", "--malloc-max", "400", "--malloc-thresh", "64K")
 STRESSORS = {
-    "malloc": ("--malloc", "2", "--malloc-bytes", "256M", "--malloc-ops", "400000"),
-    "threads": (
-        "--malloc", "1", "--malloc-pthreads", "3", "--malloc-bytes", "128M", "--malloc-thresh",
-        "64K", "--malloc-ops", "300000",
-    ),
-    "touch": ("--malloc", "1", "--malloc-touch", "--malloc-bytes", "256M", "--malloc-ops", "60000"),
-    "bigheap": ("--bigheap", "1", "--bigheap-growth", "1M", "--bigheap-ops", "2000"),
+    "malloc": ("--malloc", "2", *SMALL, "--malloc-ops", "2000000"),
+    "threads": ("--malloc", "1", "--malloc-pthreads", "3", *LARGE, "--malloc-ops", "60000"),
+    "touch": ("--malloc", "1", "--malloc-touch", *LARGE, "--malloc-ops", "10000"),
+    "bigheap": ("--bigheap", "1", "--bigheap-growth", "1M", "--bigheap-ops", "400"),
     "brk": ("--brk", "1", "--brk-ops", "300000"),
     "vm": ("--vm", "2", "--vm-bytes", "64M", "--vm-ops", "20000"),
-    "stream": ("--stream", "1", "--stream-ops", "20"),
+    "stream": ("--stream", "1", "--stream-ops", "1"),
     "trees": ("--tree", "1", "--tree-ops", "4", "--tree-size", "50000"),
-    "sort": ("--qsort", "1", "--qsort-ops", "4", "--mergesort", "1", "--mergesort-ops", "4"),
-    "search": ("--hsearch", "1", "--hsearch-ops", "40", "--tsearch", "1", "--tsearch-ops", "40"),
+    "sort": ("--qsort", "1", "--qsort-ops", "8", "--mergesort", "1", "--mergesort-ops", "8"),
+    "search": ("--hsearch", "1", "--hsearch-ops", "6", "--tsearch", "1", "--tsearch-ops", "6"),
     "lists": ("--list", "1", "--list-ops", "60", "--skiplist", "1", "--skiplist-ops", "20"),
-    "fork": ("--fork", "1", "--fork-ops", "1500", "--vforkmany", "1", "--vforkmany-ops", "500"),
+    "fork": ("--fork", "1", "--fork-ops", "400", "--vforkmany", "1", "--vforkmany-ops", "40"),
 }  # fmt: skip
 
 

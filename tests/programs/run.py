@@ -22,6 +22,7 @@ from __future__ import annotations
 
 import argparse
 import shutil
+import signal
 import sys
 import time
 from collections.abc import Iterable
@@ -42,6 +43,7 @@ ROUNDS_SECONDS = 60  # the measured rounds of a case take about that long at mos
 
 
 def main() -> int:
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # ends what runs, as an interrupt does
     options = parse()
     known = catalog()
     if options.list:

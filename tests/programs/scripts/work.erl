@@ -5,9 +5,9 @@
 
 main() ->
     io:format("~p~n", [erlang:system_info(alloc_util_allocators)]),
-    io:format("ring ~p~n", [ring(2000, 60000)]),
-    io:format("workers ~p~n", [workers(8, 40000)]),
-    io:format("table ~p~n", [table(200000)]),
+    io:format("ring ~p~n", [ring(200, 40000)]),
+    io:format("workers ~p~n", [workers(8, 25000)]),
+    io:format("table ~p~n", [table(100000)]),
     io:format("words ~p~n", [words(100000)]),
     Text = iolist_to_binary([[integer_to_binary(N), " line\n"] || N <- lists:seq(1, 300000)]),
     Packed = zlib:gzip(Text),

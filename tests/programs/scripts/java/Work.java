@@ -37,7 +37,7 @@ public final class Work {
         Random random = new Random(seed);
         Map<Integer, ByteBuffer> kept = new HashMap<>();
         long sum = 0;
-        for (int n = 0; n < 6000; n++) {
+        for (int n = 0; n < 3000; n++) {
             ByteBuffer buffer = ByteBuffer.allocateDirect(1 + random.nextInt(20_000));
             while (buffer.remaining() >= 4) {
                 buffer.putInt(n ^ buffer.position());
@@ -57,7 +57,7 @@ public final class Work {
     private static String packed(int seed) throws Exception {
         Random random = new Random(seed);
         ByteArrayOutputStream all = new ByteArrayOutputStream();
-        for (int n = 0; n < 120; n++) {
+        for (int n = 0; n < 60; n++) {
             byte[] bytes = text(random, 1000 + random.nextInt(60_000));
             Deflater deflater = new Deflater(1 + n % 9);
             deflater.setInput(bytes);
@@ -84,7 +84,7 @@ public final class Work {
     private static String objects(int seed) throws Exception {
         Random random = new Random(seed);
         Map<Integer, List<String>> kept = new HashMap<>();
-        for (int n = 0; n < 400_000; n++) {
+        for (int n = 0; n < 150_000; n++) {
             kept.computeIfAbsent(random.nextInt(20_000), k -> new ArrayList<>()).add("item " + n);
             if (n % 5 == 0) {
                 kept.remove(random.nextInt(20_000));
