@@ -22,7 +22,7 @@ STRESSORS = {
     "sort": ("--qsort", "1", "--qsort-ops", "8", "--mergesort", "1", "--mergesort-ops", "8"),
     "search": ("--hsearch", "1", "--hsearch-ops", "6", "--tsearch", "1", "--tsearch-ops", "6"),
     "lists": ("--list", "1", "--list-ops", "60", "--skiplist", "1", "--skiplist-ops", "20"),
-    "fork": ("--fork", "1", "--fork-ops", "400", "--vforkmany", "1", "--vforkmany-ops", "40"),
+    "fork": ("--fork", "1", "--fork-ops", "400"),
 }  # fmt: skip
 
 
