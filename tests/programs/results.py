@@ -90,6 +90,6 @@ def processor() -> str:
 def write_json(file: Path, content: object) -> None:
     """The file is whole or not there, whenever this is ended."""
     file.parent.mkdir(parents=True, exist_ok=True)
-    part = file.with_suffix(".part")
+    part = file.with_suffix(f".{os.getpid()}")
     part.write_text(json.dumps(content, indent=1) + "\n")
     part.replace(file)
