@@ -24,7 +24,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from tests.programs.process import Child, Usage, describe, start
+from tests.programs.process import Child, Usage, describe, end_orphans, start
 from tools.demo import inforce
 
 PATH = "/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin"
@@ -189,6 +189,7 @@ class Run:
         """Ends what is left running and moves the results to out/<case>/<run>."""
         for child in self._children:
             child.stop()
+        end_orphans(self.usage)
         shutil.rmtree(self._home, ignore_errors=True)
         self.base.rename(self._home)
 
