@@ -15,13 +15,13 @@ STRESSORS = {
     "malloc": ("--malloc", "2", *SMALL, "--malloc-ops", "2000000"),
     "threads": ("--malloc", "1", "--malloc-pthreads", "3", *LARGE, "--malloc-ops", "60000"),
     "touch": ("--malloc", "1", "--malloc-touch", *LARGE, "--malloc-ops", "10000"),
-    "bigheap": ("--bigheap", "1", "--bigheap-growth", "1M", "--bigheap-ops", "400"),
+    "bigheap": ("--bigheap", "1", "--bigheap-growth", "1M", "--bigheap-ops", "50"),
     "vm": ("--vm", "2", "--vm-bytes", "64M", "--vm-ops", "20000"),
     "stream": ("--stream", "1", "--stream-ops", "1"),
-    "trees": ("--tree", "1", "--tree-ops", "4", "--tree-size", "50000"),
+    "trees": ("--tree", "1", "--tree-ops", "2", "--tree-size", "50000"),
     "sort": ("--qsort", "1", "--qsort-ops", "8", "--mergesort", "1", "--mergesort-ops", "8"),
     "search": ("--hsearch", "1", "--hsearch-ops", "6", "--tsearch", "1", "--tsearch-ops", "6"),
-    "lists": ("--list", "1", "--list-ops", "60", "--skiplist", "1", "--skiplist-ops", "20"),
+    "lists": ("--list", "1", "--list-ops", "30", "--skiplist", "1", "--skiplist-ops", "20"),
     "fork": ("--fork", "1", "--fork-ops", "400"),
 }  # fmt: skip
 
