@@ -17,10 +17,9 @@ PYTHON_TESTS = (
     "test_array", "test_deque", "test_heapq", "test_sort", "test_str", "test_format",
     "test_re", "test_json", "test_pickle", "test_marshal", "test_struct", "test_memoryview",
     "test_gc", "test_generators", "test_coroutines", "test_descr", "test_collections",
-    "test_functools", "test_copy", "test_zlib", "test_memoryio", "test_csv", "test_decimal",
-    "test_fractions", "test_long", "test_sqlite3", "test_thread",
-    "test_threading", "test_queue", "test_fork1", "test_context", "test_ctypes", "test_mmap",
-    "test_asyncio.test_queues",
+    "test_functools", "test_copy", "test_zlib", "test_memoryio", "test_csv", "test_fractions",
+    "test_long", "test_thread", "test_threading", "test_queue", "test_fork1", "test_context",
+    "test_ctypes", "test_mmap", "test_asyncio.test_queues",
 )  # fmt: skip
 
 
