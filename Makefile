@@ -1,7 +1,7 @@
 # The short way to everything; CMake (presets release, debug, tsan, ubsan, asan, musl, aarch64) does
 # the work.
 .DEFAULT_GOAL := help
-.PHONY: help setup build test test-rust test-musl test-cross test-elsewhere test-install deb demo \
+.PHONY: help setup build test test-rust test-musl test-cross test-elsewhere test-install test-programs deb demo \
 	lint format bench golden-update clean
 MAKEFLAGS += --no-print-directory
 
@@ -60,6 +60,12 @@ test-install: build ## the packages in a Debian of their own: install, build wit
 
 deb: ## Debian packages, in build/deb
 	@tools/deb
+
+test-programs: build ## fifty real programs with the library and without: docs/programs.md (ARGS="--resume")
+	@mkdir -p build/programs
+	@bash -o pipefail -c '$(python) tests/programs/run.py --lib build/release/libhakmem.so \
+		--out build/programs --all --install --rounds 3 $(ARGS) 2>&1 | tee -a build/programs/log'; \
+		status=$$?; $(python) tests/programs/summary.py build/programs/results docs/programs.md && exit $$status
 
 demo: build ## redis and a batch program, with the system's malloc and with hakmem
 	@$(python) tools/demo/demo.py --lib build/release/libhakmem.so

@@ -123,38 +123,63 @@ GIT_ENV = {
 # objects themselves are compared through `cat-file`.
 GIT_MAY_DIFFER = ("*/.git/objects/pack/*", "*/.git/index", "*/.git/gc.log*")
 
+LANGUAGES, TOOLS = "languages", "tools"
+COMPILERS, VERSIONS = "compilers and builds", "versions and archives"
+
 CASES = (
-    Case("ls", ("ls",), inputs.tree, ls, ("ls", "-laR", "."), ("ls",)),
-    Case("bash", ("bash",), nothing, bash, ("bash", "-c", "x=$(echo a | cat)"), ("bash", "cat")),
+    Case(
+        "ls", ("ls",), inputs.tree, ls, ("ls", "-laR", "."), ("ls",),
+        packages=("coreutils",), group=TOOLS, what="long and sorted lists of 9,000 files",
+    ),
+    Case(
+        "bash", ("bash",), nothing, bash, ("bash", "-c", "x=$(echo a | cat)"), ("bash", "cat"),
+        packages=("bash",), group=LANGUAGES, what="arrays, strings, 100s of subshells, a coprocess",
+    ),
     Case(
         "git", ("git",), lambda folder: inputs.history(folder / "history", 800), git,
         ("git", "init", "-q", "proof"), ("git",), GIT_MAY_DIFFER, GIT_ENV,
+        packages=("git",), group=VERSIONS,
+        what="import of 800 commits, commits, merge, clone, gc, fsck, log, blame, grep",
+        note="objects are compared, not the packs that two threads made of them",
     ),
     Case(
         "gcc", ("gcc",), lambda folder: inputs.c_project(folder, 7), gcc,
         ("gcc", "@INPUT@/main.c", "-c"), ("gcc", "cc1", "as"),
+        packages=("gcc",), group=COMPILERS, what="a small C project, at link time too; run",
     ),
     Case(
         "gxx", ("g++",), inputs.cxx_project, gxx,
         ("g++", "-fsyntax-only", "@INPUT@/main.cc"), ("g++", "cc1plus"),
+        packages=("g++",), group=COMPILERS, what="templates of the standard library; run",
     ),
     Case(
         "perl", ("perl",), nothing, perl, ("perl", "-e", "1"), ("perl",),
         env={"PERL_HASH_SEED": "0"},
+        packages=("perl",), group=LANGUAGES, what="hashes, strings, sorting, regular expressions",
     ),
     Case(
         "python", (PYTHON,), nothing, python, (PYTHON, "-c", "1"), (Path(PYTHON).name,),
         env={"PYTHONMALLOC": "malloc", "PYTHONHASHSEED": "0", "PYTHONDONTWRITEBYTECODE": "1"},
+        packages=("python3",), group=LANGUAGES, what="structures, JSON, threads, a pool by fork",
     ),
-    Case("lua", ("lua5.4",), nothing, lua, ("lua5.4", "-e", "x = {}"), ("lua5.4",)),
+    Case(
+        "lua", ("lua5.4",), nothing, lua, ("lua5.4", "-e", "x = {}"), ("lua5.4",),
+        packages=("lua5.4",), group=LANGUAGES, what="tables, strings, closures, coroutines",
+    ),
     Case(
         "sqlite", ("sqlite3",), lambda folder: inputs.sql(folder / "rows.sql", 100_000), sqlite,
         ("sqlite3", ":memory:", "select 1"), ("sqlite3",),
+        packages=("sqlite3",), group="servers and databases",
+        what="100,000 rows: indexes, joins, windows, triggers, VACUUM, dump",
     ),
-    Case("node", ("node",), nothing, node, ("node", "-e", "1"), ("node",)),
+    Case(
+        "node", ("node",), nothing, node, ("node", "-e", "1"), ("node",),
+        packages=("nodejs",), group=LANGUAGES, what="zlib on the pool, four workers, JSON",
+    ),
     Case(
         "xz", ("xz",), lambda folder: inputs.compressible(folder / "data", 12), xz,
         ("xz", "-T2", "-kc", "@INPUT@/data"), ("xz",),
+        packages=("xz-utils",), group=VERSIONS, what="12 MiB packed by two threads, and unpacked",
     ),
     REDIS,
 )  # fmt: skip

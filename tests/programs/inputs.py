@@ -229,3 +229,8 @@ def redis_reads(file: Path, keys: int) -> None:
         out.writelines(
             f"HMGET h:{n} f0 f1 f2 f3 f4 f5 f6 f7 f8 n{n} n{n + 400}\n" for n in range(400)
         )
+
+
+def lines(file: Path, count: int) -> None:
+    """Numbered lines of words, as `text` makes them."""
+    file.write_text(text(random.Random(12), count))

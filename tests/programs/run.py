@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """Runs real programs without and with the library preloaded, and compares their data.
 
-    run.py --lib build/release/libhakmem.so            all programs
-    run.py --lib build/release/libhakmem.so git redis  some of them
+    run.py --lib build/release/libhakmem.so git redis  some programs
+    run.py --lib build/release/libhakmem.so --all      every program
     run.py --list                                      their names
 
 For each program: its steps run with the system's allocator, then again under LD_PRELOAD; stdout,
@@ -10,56 +10,86 @@ stderr, exit status of each step and every file produced must be the same. Then 
 the library was in force: by the loader's own report (LD_DEBUG=bindings) for each program named in
 the case, and by /proc/PID/maps of the running program where it runs long enough to be looked at.
 
-Exit status: 0 all the same, 1 a difference or crash, 2 a bad command line, 77 every program asked
-for is missing on this machine.
+With --rounds N such pairs of runs follow, compared as the first one is, whose time, processor time
+and peak memory are kept; fewer of a case that takes long. A result for each program goes to
+OUT/results, from which summary.py writes docs/programs.md.
+
+Exit status: 0 all the same, 1 a difference or crash, or a program that --install could not bring,
+2 a bad command line, 77 every program asked for is missing on this machine.
 """
 
 from __future__ import annotations
 
 import argparse
 import shutil
+import signal
 import sys
 import time
+from collections.abc import Iterable
 from pathlib import Path
+from statistics import median
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
-from tests.programs.cases import CASES
+from tests.programs import packages, results
+from tests.programs.catalog import catalog
 from tests.programs.compare import differences, report
 from tests.programs.harness import PATH, Case, Failure, Run
 from tools.demo import inforce
 
 SKIPPED = 77
 NOT_LOADED = b"cannot be preloaded"
+ROUNDS_SECONDS = 60  # the measured rounds of a case take about that long at most
 
 
 def main() -> int:
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # ends what runs, as an interrupt does
     options = parse()
+    known = catalog()
     if options.list:
-        print("\n".join(case.name for case in CASES))
+        print("\n".join(known))
         return 0
     if not options.lib:
         return complain("--lib PATH is needed: the library to preload")
     library: Path = options.lib.resolve()
     if not library.is_file():
         return complain(f"{library}: no such file; build the library first")
-    known = {case.name: case for case in CASES}
     unknown = [name for name in options.program if name not in known]
     if unknown:
         return complain(f"unknown program {', '.join(unknown)}; known: {', '.join(known)}")
-    chosen = [known[name] for name in options.program] or list(CASES)
-    results = [check(case, library, options.out.resolve(), options.keep) for case in chosen]
-    if 1 in results:
+    if options.all == bool(options.program):
+        return complain("name the programs to run, or give --all")
+    chosen = [known[name] for name in options.program] or list(known.values())
+    out: Path = options.out.resolve()
+    if options.install:
+        packages.install([package for case in chosen for package in case.packages])
+    results.write_machine(out / "results", library)
+    if options.resume:
+        mark = results.digest(library)
+        chosen = [c for c in chosen if not results.done_with(out / "results", c.name, mark)]
+    statuses = [check(case, library, out, options) for case in chosen]
+    if 1 in statuses:
+        failed = [c.name for c, status in zip(chosen, statuses, strict=True) if status == 1]
+        print(f"FAILED: {', '.join(failed)}; all about it is in {out}")
         return 1
-    return SKIPPED if all(result == SKIPPED for result in results) else 0
+    return SKIPPED if statuses and all(status == SKIPPED for status in statuses) else 0
 
 
 def parse() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
-    parser.add_argument("program", nargs="*", help="names of programs; all when none is given")
+    parser.add_argument("program", nargs="*", help="names of programs")
+    parser.add_argument("--all", action="store_true", help="every program")
     parser.add_argument("--lib", type=Path, help="the library to preload")
     parser.add_argument(
         "--out", type=Path, default=Path("program-runs"), help="where inputs and outputs go"
+    )
+    parser.add_argument(
+        "--install", action="store_true",
+        help="install what is missing, with apt-get; a program that is missing then is a failure",
+    )  # fmt: skip
+    parser.add_argument("--rounds", type=int, default=0, help="measured pairs of runs (0)")
+    parser.add_argument(
+        "--resume", action="store_true", help="leave out what this library has passed already"
     )
     parser.add_argument("--keep", action="store_true", help="keep the outputs of good runs too")
     parser.add_argument("--list", action="store_true", help="list the programs and end")
@@ -71,44 +101,76 @@ def complain(message: str) -> int:
     return 2
 
 
-def check(case: Case, library: Path, out: Path, keep: bool) -> int:
-    """Both runs of one case, the comparison and the proof; prints one line when all is well."""
-    missing = [name for name in case.needs if shutil.which(name, path=PATH) is None]
-    if missing:
+def check(case: Case, library: Path, out: Path, options: argparse.Namespace) -> int:
+    """All runs of one case and the proof; prints one line when all is well."""
+    missing = [name for name in case.needs if not there(name)]
+    if missing and not options.install:
         print(f"{case.name}: skipped, not installed: {', '.join(missing)}", flush=True)
         return SKIPPED
+    result = results.Result(
+        case.name, case.group, case.what, case.note, results.digest(library),
+        packages.versions(case.packages),
+    )  # fmt: skip
     folder = out / case.name
     shutil.rmtree(folder, ignore_errors=True)
-    (folder / "input").mkdir(parents=True)
     try:
-        case.prepare(folder / "input")
-        _, time_without = once(case, folder, "system", None)
-        preloaded, time_with = once(case, folder, "preloaded", library)
-        compare(case, folder)
-        prove(preloaded, folder, library)
+        if missing:
+            raise Failure(f"could not be installed: {', '.join(missing)}")
+        perform(case, library, folder, options.rounds, result)
     except Failure as failure:
-        print(f"{case.name}: FAILED\n{failure}\n  inputs and outputs are kept in {folder}")
+        result.message = str(failure)
+        result.write(out / "results")
+        print(
+            f"{case.name}: FAILED\n{failure}\n  what there is of it is kept in {folder}", flush=True
+        )
         return 1
-    seen = f", in the mappings of {', '.join(sorted(preloaded.seen_in))}"
-    print(
-        f"{case.name}: same data in {count(folder / 'system')} files; "
-        f"{library.name} bound by {', '.join(case.proof_of)}{seen if preloaded.seen_in else ''}; "
-        f"{time_without:.1f} s without, {time_with:.1f} s with",
-        flush=True,
-    )
-    if not keep:
+    result.verdict = results.SAME
+    result.write(out / "results")
+    print(f"{case.name}: {in_words(result, library)}", flush=True)
+    if not options.keep:
         shutil.rmtree(folder)
     return 0
 
 
-def once(case: Case, folder: Path, name: str, library: Path | None) -> tuple[Run, float]:
+def there(name: str) -> bool:
+    """True for a program in PATH, and for a path that exists."""
+    return Path(name).exists() if "/" in name else shutil.which(name, path=PATH) is not None
+
+
+def perform(case: Case, library: Path, folder: Path, rounds: int, result: results.Result) -> None:
+    """Fills in `result`. Where there are measured rounds, the pair before them only warms up."""
+    (folder / "input").mkdir(parents=True)
+    case.prepare(folder / "input")
+    system, preloaded, run = pair(case, folder, library)
+    result.files = count(folder / "system")
+    prove(run, folder, library)
+    result.bound, result.seen = list(case.proof_of), sorted(run.seen_in)
+    left = min(rounds, max(2, int(ROUNDS_SECONDS / (system.seconds + preloaded.seconds))))
+    if not left:
+        result.system, result.preloaded = [system], [preloaded]
+    for _ in range(left):
+        system, preloaded, _ = pair(case, folder, library)
+        result.system.append(system)
+        result.preloaded.append(preloaded)
+
+
+def pair(case: Case, folder: Path, library: Path) -> tuple[results.Measure, results.Measure, Run]:
+    """A run without and one with the library, whose data are compared; the latter run."""
+    _, system = once(case, folder, "system", None)
+    run, preloaded = once(case, folder, "preloaded", library)
+    compare(case, folder)
+    return system, preloaded, run
+
+
+def once(case: Case, folder: Path, name: str, library: Path | None) -> tuple[Run, results.Measure]:
     run = Run(case, folder, name, library)
     begin = time.monotonic()
     try:
         case.steps(run)
+        seconds = time.monotonic() - begin
     finally:
         run.close()
-    return run, time.monotonic() - begin
+    return run, results.Measure(seconds, run.usage.cpu, run.usage.peak)
 
 
 def compare(case: Case, folder: Path) -> None:
@@ -134,7 +196,25 @@ def prove(run: Run, folder: Path, library: Path) -> None:
 
 
 def count(folder: Path) -> int:
-    return sum(1 for path in folder.rglob("*") if path.is_file())
+    return sum(
+        1 for part in ("outputs", "files") for path in (folder / part).rglob("*") if path.is_file()
+    )
+
+
+def in_words(result: results.Result, library: Path) -> str:
+    seen = f", in the mappings of {', '.join(result.seen)}" if result.seen else ""
+    one, two = result.system, result.preloaded
+    times = f"{middle(m.seconds for m in one)} s without, {middle(m.seconds for m in two)} s with"
+    cpu = f"CPU {middle(m.cpu for m in one)} s and {middle(m.cpu for m in two)} s"
+    small, large = (middle(m.peak / 1024 for m in side) for side in (one, two))
+    return (
+        f"same data in {result.files} files; {library.name} bound by {', '.join(result.bound)}"
+        f"{seen}; {times}; {cpu}; peak {small} MiB and {large} MiB"
+    )
+
+
+def middle(values: Iterable[float]) -> str:
+    return f"{median(values):.1f}"
 
 
 if __name__ == "__main__":

@@ -1,0 +1,144 @@
+#!/usr/bin/env python3
+"""Writes docs/programs.md from the results that run.py left: `summary.py FOLDER [PAGE]`."""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+import sys
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
+
+from tests.programs import results
+from tests.programs.results import Measure, Result
+
+SLOW, LARGE = 1.3, 1.5  # what is worse than this by the median is set in bold
+GROUPS = (
+    "servers and databases", "languages", "compilers and builds", "versions and archives",
+    "text and documents", "pictures and sound", "mathematics", "tools", "others",
+)  # fmt: skip
+
+ABOUT = """\
+# Real programs
+
+Written by `make test-programs`, which runs each of these programs with the system's allocator and
+with hakmem preloaded, in turn, and compares what they did. Nothing here is written by hand.
+
+{date}; {system}; {processor}, {processors} processors, {memory:.0f} GiB;
+{libc}; hakmem {hakmem}.
+
+**{same} of {all} programs gave the same results with hakmem as without.** Geometric means of the
+ratios to the system's allocator: time {time}, processor time {cpu}, peak memory {peak}.
+
+- **same**: in each pair of runs, every step's standard output, standard error and exit status, and
+  every file left behind, have the same bytes. Where a program's output holds times, addresses,
+  process ids or the order in which threads came to their end, that part is left out or sorted
+  first, and the last column says so; an answer checked by the program itself (a checksum,
+  `integrity_check`, its own tests) is then among what is compared.
+- hakmem was in force: the loader reported that it bound `malloc`, `calloc`, `realloc` and `free`
+  of the programs to it, and it was seen in the mappings of the longer-lived ones.
+- **time** is that of all steps, servers' starts and ends included; **CPU** is the user and system
+  time of all processes; **peak** is the largest resident set that any one process of the case
+  reached, as the kernel counts it: a program's files and libraries are in it as well as its heap.
+  The client that loads a server runs on the same allocator as the server.
+- Each column gives the median with the system's allocator; the median of hakmem's ratios to it,
+  paired by round; and in brackets the least and the greatest of these ratios. The first pair of
+  runs only warms up. **Bold**: more than {slow} times the time or {large} times the memory.
+"""
+
+
+def main() -> int:
+    if len(sys.argv) not in (2, 3):
+        print(__doc__, file=sys.stderr)
+        return 2
+    folder = Path(sys.argv[1])
+    page = Path(sys.argv[2] if len(sys.argv) == 3 else "docs/programs.md")
+    files = [file for file in sorted(folder.glob("*.json")) if file.name != results.MACHINE]
+    found = [results.read(file) for file in files]
+    if not found:
+        print(f"summary.py: {folder}: no results; run.py makes them", file=sys.stderr)
+        return 2
+    machine = json.loads((folder / results.MACHINE).read_text())
+    page.write_text(render(found, machine))
+    return 0
+
+
+def render(found: list[Result], machine: dict[str, Any]) -> str:
+    same = [r for r in found if r.verdict == results.SAME]
+    text = ABOUT.format(
+        **machine, same=len(same), all=len(found), slow=SLOW, large=LARGE,
+        time=mean(same, wall), cpu=mean(same, cpu), peak=mean(same, peak),
+    )  # fmt: skip
+    unknown = sorted({r.group for r in found} - set(GROUPS))
+    for group in (*GROUPS, *unknown):
+        rows = [r for r in found if r.group == group]
+        if rows:
+            text += f"\n## {group.capitalize()}\n\n" + table(rows)
+    return text
+
+
+def table(rows: Iterable[Result]) -> str:
+    head = ("program", "version", "what it did", "result", "time", "CPU", "peak", "note")
+    lines = [head, (":---", ":---", ":---", ":---", "---:", "---:", "---:", ":---")]
+    for r in rows:
+        verdict = r.verdict if r.verdict == results.SAME else f"**{r.verdict}**: {r.message}"
+        figures = (
+            figure(r, wall, "s", SLOW),
+            figure(r, cpu, "s", SLOW),
+            figure(r, peak, "MiB", LARGE),
+        )
+        lines.append((r.program, version(r), r.what, verdict, *figures, r.note))
+    return "".join(f"| {' | '.join(cell(word) for word in line)} |\n" for line in lines)
+
+
+def cell(text: str) -> str:
+    return " ".join(text.split()).replace("|", "\\|")
+
+
+def version(r: Result) -> str:
+    """Of the first package, without Debian's revision."""
+    first = next(iter(r.versions.values()), "not of Debian")
+    return re.sub(r"^\d+:|[-+](deb|dfsg|ds|\d+[^.]*$).*", "", first)
+
+
+def wall(m: Measure) -> float:
+    return m.seconds
+
+
+def cpu(m: Measure) -> float:
+    return m.cpu
+
+
+def peak(m: Measure) -> float:
+    return m.peak / 1024
+
+
+def ratios(r: Result, of: Callable[[Measure], float]) -> list[float]:
+    return [of(b) / of(a) for a, b in zip(r.system, r.preloaded, strict=True) if of(a)]
+
+
+def figure(r: Result, of: Callable[[Measure], float], unit: str, limit: float) -> str:
+    found = ratios(r, of)
+    if not found:
+        return ""
+    middle = f"{median(found):.2f}"
+    if median(found) > limit:
+        middle = f"**{middle}**"
+    base = median(of(m) for m in r.system)
+    digits = 1 if base < 100 else 0
+    span = f" [{min(found):.2f}, {max(found):.2f}]" if len(found) > 1 else ""
+    return f"{base:.{digits}f} {unit}; {middle}{span}"
+
+
+def mean(rows: Iterable[Result], of: Callable[[Measure], float]) -> str:
+    logs = [math.log(median(found)) for r in rows if (found := ratios(r, of))]
+    return f"{math.exp(sum(logs) / len(logs)):.2f}" if logs else "unknown"
+
+
+if __name__ == "__main__":
+    sys.exit(main())
