@@ -160,7 +160,11 @@ def cmake_make(run: Run) -> None:
 
 
 def built_by_cmake(run: Run, generator: str, *build: str) -> None:
-    settings = ("-DCMAKE_RULE_MESSAGES=OFF", "-DCMAKE_BUILD_TYPE=Debug")
+    settings = (
+        "-DCMAKE_RULE_MESSAGES=OFF",
+        "-DCMAKE_TARGET_MESSAGES=OFF",
+        "-DCMAKE_BUILD_TYPE=Debug",
+    )
     run.step("configure", "cmake", "-S", str(run.input), "-B", "build", "-G", generator, *settings)
     run.step("build", *build)
     # ctest prints times.
@@ -301,11 +305,11 @@ CASES = (
         what="rules by eval, long lists of words, two jobs",
     ),
     Case(
-        "protoc", ("protoc",), lambda folder: inputs_build.protobuf(folder, 40), protoc,
+        "protoc", ("protoc",), lambda folder: inputs_build.protobuf(folder, 16), protoc,
         proof=("protoc", "--descriptor_set_out=all", "-I@INPUT@", "part0.proto"),
         proof_of=("protoc",),
         packages=("protobuf-compiler",), group=BUILDS,
-        what="1,600 messages to seven languages",
+        what="640 messages to seven languages",
     ),
     Case(
         "bison", ("bison", "m4"), lambda folder: inputs_build.grammar(folder / "grammar.y", 250),

@@ -48,7 +48,7 @@ def magick(
     for name, words in (
         ("resize", ("-resize", "1500x", "-unsharp", "0x2", "resized.ppm")),
         ("blur", ("-gaussian-blur", "0x5", "-rotate", "33", "blurred.tiff")),
-        ("paint", ("-resize", "50%", "-paint", "3", "-colors", "60", "-dither", "painted.gif")),
+        ("paint", ("-resize", "50%", "-paint", "3", "-colors", "60", "painted.gif")),
         ("swirl", ("-swirl", "90", "-implode", "0.3", "-edge", "2", "swirled.jpg")),
         ("despeckle", ("-despeckle", "-median", "2", "-modulate", "110,80", "clean.ppm")),
         ("compress", ("-quality", "95", *plain, "out.png")),
