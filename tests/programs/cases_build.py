@@ -233,11 +233,11 @@ CASES = (
             lambda folder: inputs_build.objects(folder, 24, 3000), steps,
             proof=("gcc", f"-fuse-ld={suffix}", "-r", "-nostdlib", "@INPUT@/main.o"),
             proof_of=(f"ld.{suffix}",),
-            packages=(package, "gcc"), group=BUILDS, what=LINKED,
+            packages=(package, "gcc"), group=BUILDS, what=LINKED, own=own,
         )
-        for name, suffix, steps, package in (
-            ("ld", "bfd", ld, "binutils"), ("gold", "gold", gold, "binutils"),
-            ("lld", "lld", lld, "lld"), ("mold", "mold", mold, "mold"),
+        for name, suffix, steps, package, own in (
+            ("ld", "bfd", ld, "binutils", ""), ("gold", "gold", gold, "binutils", ""),
+            ("lld", "lld", lld, "lld", ""), ("mold", "mold", mold, "mold", "mimalloc"),
         )
     ),
     Case(

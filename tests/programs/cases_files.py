@@ -351,7 +351,7 @@ def of_files(count: int) -> Prepare:
     return lambda folder: inputs_files.files(folder, count)
 
 
-ARCHIVES, TOOLS = "versions and archives", "tools"
+ARCHIVES, TEXT, TOOLS = "versions and archives", "text and documents", "tools"
 
 CASES = (
     Case(
@@ -414,49 +414,49 @@ CASES = (
         "sort", ("sort", "join", "comm", "tsort", "shuf"), text_input, text_tools,
         proof=("sh", "-c", "sort $0 | uniq | join - $0", "@INPUT@/pairs"),
         proof_of=("sort", "uniq", "join"),
-        packages=("coreutils", "gzip"), group=TOOLS,
+        packages=("coreutils", "gzip"), group=TEXT,
         what="sort in threads and with spills, uniq, join, comm, tsort",
     ),
     Case(
         "grep", ("grep",), lambda folder: searched(folder, 200_000), grep,
         proof=("grep", "slab", "@INPUT@/text"), proof_of=("grep",),
-        packages=("grep",), group=TOOLS,
+        packages=("grep",), group=TEXT,
         what="200,000 lines: expressions, 1,500 patterns at once, PCRE",
     ),
     Case(
         "ripgrep", ("rg",), lambda folder: searched(folder, 200_000), ripgrep,
         proof=("rg", "-c", "slab", "@INPUT@/text"), proof_of=("rg",),
-        packages=("ripgrep",), group=TOOLS,
+        packages=("ripgrep",), group=TEXT,
         what="1,500 files by two threads, 3,000 patterns at once, JSON",
     ),
     Case(
         "sed", ("sed",), of_lines(60_000), sed, ("sed", "-n", "s/a/b/p", "@INPUT@/text"), ("sed",),
-        packages=("sed",), group=TOOLS,
+        packages=("sed",), group=TEXT,
         what="60,000 lines: groups, hold space, 270 substitutions",
     ),
     Case(
         "jq", ("jq",), lambda folder: inputs_files.records(folder / "records.json", 20_000), jq,
         proof=("jq", "length", "@INPUT@/records.json"), proof_of=("jq",),
-        packages=("jq",), group=TOOLS,
+        packages=("jq",), group=TEXT,
         what="20,000 records: group, paths, expressions, stream",
     ),
     Case(
         "diff", ("diff", "diff3", "patch", "cmp"),
         lambda folder: inputs_files.edited(folder, 120_000), diff,
         proof=("diff", "@INPUT@/base", "@INPUT@/mine"), proof_of=("diff",),
-        packages=("diffutils", "patch"), group=TOOLS,
+        packages=("diffutils", "patch"), group=TEXT,
         what="120,000 lines: diff, diff3, patch, cmp",
     ),
     Case(
         "vim", ("vim.basic",), of_lines(40_000), vim,
         proof=("vim", "-u", "NONE", "-es", "+qa!", "@INPUT@/text"), proof_of=("vim",),
-        packages=("vim",), group=TOOLS,
+        packages=("vim",), group=TEXT,
         what="40,000 lines: sort, substitute, undo, folds, macros, script",
     ),
     Case(
         "emacs", ("emacs",), emacs_input, emacs,
         proof=("emacs", "-Q", "--batch", "--eval", "(princ 1)"), proof_of=("emacs",),
-        packages=("emacs-nox",), group=TOOLS,
+        packages=("emacs-nox",), group=TEXT,
         what="400 functions compiled, a text of 40,000 lines rewritten",
     ),
     Case(
@@ -504,7 +504,7 @@ CASES = (
         "libxml", ("xmllint", "xsltproc"), lambda folder: inputs_files.xml(folder, 15_000), xml,
         proof=("sh", "-c", "xmllint $0 && xsltproc $0 $0", "@INPUT@/group.xsl"),
         proof_of=("libxml2.so.2",),
-        packages=("libxml2-utils", "xsltproc"), group=TOOLS,
+        packages=("libxml2-utils", "xsltproc"), group=TEXT,
         what="15,000 elements: format, XPath, RELAX NG, XSLT",
     ),
 )  # fmt: skip

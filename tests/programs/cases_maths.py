@@ -78,7 +78,7 @@ def calculator_input(folder: Path) -> None:
     (folder / "work.dc").write_text(DC)
 
 
-GROUP = "solvers and calculators"
+GROUP = "mathematics"
 
 CASES = (
     Case(

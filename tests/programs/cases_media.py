@@ -11,9 +11,11 @@ from tests.programs.harness import Case, Run
 def ffmpeg(run: Run) -> None:
     base = ("ffmpeg", "-hide_banner", "-nostdin", "-nostats", "-loglevel", "error", "-y")
     exact = ("-fflags", "+bitexact", "-flags", "+bitexact", "-map_metadata", "-1", "-threads", "2")
-    film = ("-f", "lavfi", "-i", "testsrc2=size=480x270:rate=25:duration=6")
-    sound = ("-f", "lavfi", "-i", "aevalsrc=sin(440*2*PI*t)+0.3*sin(97*PI*t*t):s=44100:d=6")
-    h264 = ("-c:v", "libx264", "-preset", "medium", "-pix_fmt", "yuv420p", "-c:a", "flac")
+    film = ("-f", "lavfi", "-i", "testsrc2=size=480x270:rate=25:duration=4")
+    sound = ("-f", "lavfi", "-i", "aevalsrc=sin(440*2*PI*t)+0.3*sin(97*PI*t*t):s=44100:d=4")
+    # With its default, x264 4:164 writes other bytes from run to run, whatever the allocator.
+    steady = ("-x264-params", "mbtree=0")
+    h264 = ("-c:v", "libx264", "-preset", "medium", "-pix_fmt", "yuv420p", "-c:a", "flac", *steady)
     run.step("h264", *base, *film, *sound, *h264, *exact, "-shortest", "a.mkv", watch=True)
     vp9 = ("-an", "-c:v", "libvpx-vp9", "-cpu-used", "6", "-row-mt", "1", "-b:v", "400k")
     run.step("vp9", *base, *film, *vp9, *exact, "-t", "3", "b.webm")
@@ -67,8 +69,8 @@ def vips(run: Run) -> None:
         ("rotate", "c.v", "d.v", "21"),
         ("colourspace", "d.v", "e.v", "lab"),
         ("hist_equal", "a.v", "f.v"),
-        ("fwfft", two, "g.v"),
-        ("invfft", "g.v", "h.v"),
+        ("rank", two, "g.v", "5", "5", "12"),
+        ("embed", two, "h.v", "50", "50", "1200", "900", "--extend", "mirror"),
         ("canny", one, "i.v"),
         ("thumbnail", one, "j.png[strip]", "300"),
         ("dzsave", "a.v", "tiles", "--suffix", ".png[strip]"),
@@ -99,7 +101,7 @@ def graphviz(run: Run) -> None:
         run.step(engine, engine, "-Tplain", plain)
     run.step("picture", "neato", "-Gstart=7", "-Tpng", plain, "-o", "neato.png")
     run.step("reduce", "tred", directed)
-    program = "BEGIN { int n } E { n += strlen($.label) } END { print(n) }"
+    program = "BEGIN { int n } E { n += length($.label) } END { print(n) }"
     run.step("parts", "gvpr", program, directed)
 
 
@@ -143,7 +145,7 @@ def gnuplot(run: Run) -> None:
 
 def sox(run: Run) -> None:
     base = ("sox", "-R", "-D", "--multi-threaded", "-V1")
-    notes = ("synth", "8", "pluck", "C3", "pluck", "E3", "sine", "200-900", "noise", "gain", "-9")
+    notes = ("synth", "4", "pluck", "C3", "pluck", "E3", "sine", "200-900", "noise", "gain", "-9")
     run.step("make", *base, "-n", "-r", "44100", "-b", "16", "a.wav", *notes, "remix", "1,2", "3,4")
     for name, effects in (
         ("rate", "rate -v 96000"), ("hall", "reverb 60 pad 0 2"), ("faster", "tempo 1.7"),
@@ -173,7 +175,7 @@ def graphs(folder: Path) -> None:
 
 THREADS = {"OMP_NUM_THREADS": "2", "MAGICK_THREAD_LIMIT": "2"}
 
-GROUP = "pictures, sound and drawings"
+GROUP = "pictures and sound"
 
 CASES = (
     Case(
@@ -200,15 +202,16 @@ CASES = (
     Case(
         "vips", ("vips",), two_pictures, vips,
         proof=("vips", "invert", "@INPUT@/two.ppm", "a.v"), proof_of=("libglib-2.0.so.0",),
+        may_differ=("tiles_files/vips-properties.xml",),  # the time
         packages=("libvips-tools",), group=GROUP,
-        what="pictures of 5 megapixels by two threads, Fourier, tiles",
+        what="pictures of 5 megapixels by two threads, edges, tiles",
     ),
     Case(
         "rsvg", ("rsvg-convert",),
-        lambda folder: inputs_media.drawing(folder / "drawing.svg", 1500), rsvg,
+        lambda folder: inputs_media.drawing(folder / "drawing.svg", 500), rsvg,
         proof=("rsvg-convert", "@INPUT@/drawing.svg", "-o", "a.png"), proof_of=("rsvg-convert",),
         packages=("librsvg2-bin", "fonts-dejavu-core"), group=GROUP,
-        what="a drawing of 1,500 shapes, gradients, texts and blurs",
+        what="a drawing of 500 shapes, gradients, texts and blurs",
     ),
     Case(
         "inkscape", ("inkscape",),
