@@ -448,10 +448,10 @@ CASES = (
         what="120,000 lines: diff, diff3, patch, cmp",
     ),
     Case(
-        "vim", ("vim.basic",), of_lines(40_000), vim,
+        "vim", ("vim.basic",), of_lines(16_000), vim,
         proof=("vim", "-u", "NONE", "-es", "+qa!", "@INPUT@/text"), proof_of=("vim",),
         packages=("vim",), group=TEXT,
-        what="40,000 lines: sort, substitute, undo, folds, macros, script",
+        what="16,000 lines: sort, substitute, undo, folds, macros, script",
     ),
     Case(
         "emacs", ("emacs",), emacs_input, emacs,

@@ -324,7 +324,7 @@ def protobuf(folder: Path, files: int) -> None:
     scalars = ("int32", "uint64", "string", "bytes", "double", "bool", "sint32", "fixed64")
     for number in range(files):
         lines = ['syntax = "proto3";', f"package generated.part{number};"]
-        lines += [f'import "part{n}.proto";' for n in range(max(0, number - 3), number)]
+        lines += [f'import "part{n}.proto";' for n in range(max(0, number - 1), number)]
         for message in range(40):
             lines.append(f"message M{message} {{ enum E {{ NONE = 0; SOME = {message + 1}; }}")
             for field in range(1, 16):

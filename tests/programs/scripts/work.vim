@@ -6,7 +6,9 @@ v/\d7 /move 0
 let words = {}
 for line in getline(1, '$')
     for word in split(line)
-        let words[word[0:3]] = get(words, word[0:3], []) + [len(word)]
+        let key = word[0:3]
+        if !has_key(words, key) | let words[key] = [] | endif
+        call add(words[key], len(word))
     endfor
     if len(words) > 4000 | let words = {} | endif
 endfor
@@ -16,9 +18,13 @@ redo
 for n in range(1, 400)
     execute n * 10 . 'copy ' . n
     execute n . 'normal! A (' . repeat('x', n % 70) . ')'
+    if n % 40 == 0
+        " Ends what one undo takes back.
+        let &undolevels = &undolevels
+    endif
 endfor
-undo 3
-redo
+for n in range(7) | undo | endfor
+for n in range(5) | redo | endfor
 set foldmethod=marker foldexpr=len(getline(v:lnum))%7 foldmethod=expr
 normal! zM
 let @q = "0dwA joined\<Esc>j"
