@@ -248,7 +248,16 @@ def curl(run: Run) -> None:
             config = ("-K", str(run.logs / f"{kind}.config"))
             flags = ("-sS", "-f", "--create-dirs", "--compressed")
             run.step(kind, "curl", *flags, *config, watch=True)
-            run.step(f"{kind}-parallel", "curl", *flags, "-Z", "--parallel-max", "8", *config)
+            run.step(
+                f"{kind}-parallel",
+                "curl",
+                *flags,
+                "--no-progress-meter",
+                "-Z",
+                "--parallel-max",
+                "8",
+                *config,
+            )
         for number, path in enumerate(paths[:40]):
             run.step(f"post-{number}", "curl", "-sS", "--data-binary", f"@{folder / path}", at)
 
@@ -261,7 +270,7 @@ def ssh_keygen(run: Run) -> None:
         run.step(f"{kind}-public", "ssh-keygen", "-y", "-f", kind)
         run.step(f"{kind}-print", "ssh-keygen", "-l", "-v", "-f", str(run.input / f"{kind}.pub"))
     for number in range(10):
-        run.step(f"find-{number}", "ssh-keygen", "-F", f"slab{number}.example.org",
+        run.step(f"find-{number}", "ssh-keygen", "-F", f"host{number * 1999}.example.org",
                  "-f", str(run.input / "known_hosts"))  # fmt: skip
     (run.work / "known_hosts").write_bytes((run.input / "known_hosts").read_bytes())
     run.step("remove", "ssh-keygen", "-R", "10.0.0.7", "-f", "known_hosts")

@@ -97,7 +97,7 @@ def graphviz(run: Run) -> None:
     directed, plain = (str(run.input / name) for name in ("directed.gv", "plain.gv"))
     run.step("dot", "dot", "-Tsvg", directed, "-o", "dot.svg", watch=True)
     run.step("order", "dot", "-Tplain", "-Gsplines=ortho", directed)
-    for engine in ("neato", "fdp", "twopi", "circo"):
+    for engine in ("neato", "twopi", "circo"):
         run.step(engine, engine, "-Tplain", plain)
     run.step("picture", "neato", "-Gstart=7", "-Tpng", plain, "-o", "neato.png")
     run.step("reduce", "tred", directed)
@@ -226,7 +226,7 @@ CASES = (
         proof=("dot", "-Tplain", "@INPUT@/directed.gv"), proof_of=("libcgraph.so.6",),
         may_differ=(".cache/*",),
         packages=("graphviz", "fonts-dejavu-core"), group=GROUP,
-        what="layouts of 260 nodes by five engines",
+        what="layouts of 260 nodes by four engines",
     ),
     Case(
         "gnuplot", ("gnuplot",), gnuplot_input, gnuplot,
