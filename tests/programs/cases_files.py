@@ -402,16 +402,16 @@ CASES = (
         what="4,000 files: zip, delete, test, list, unzip",
     ),
     Case(
-        "7zip", ("7z",), of_files(3000), p7zip,
+        "7zip", ("7z",), of_files(1000), p7zip,
         proof=("7z", "a", "a.7z", "@INPUT@/tree/block"), proof_of=("7z",),
         packages=("p7zip-full",), group=ARCHIVES,
-        what="3,000 files as LZMA2, PPMd and zip, by two threads",
+        what="1,000 files as LZMA2, PPMd and zip, by two threads",
     ),
     Case(
-        "squashfs", ("mksquashfs", "unsquashfs"), of_files(3000), squashfs,
+        "squashfs", ("mksquashfs", "unsquashfs"), of_files(1000), squashfs,
         proof=("mksquashfs", "@INPUT@/tree/block", "a.img"), proof_of=("mksquashfs",),
         packages=("squashfs-tools",), group=ARCHIVES,
-        what="3,000 files in three file systems, by two threads",
+        what="1,000 files in three file systems, by two threads",
     ),
     Case(
         "rsync", ("rsync",), lambda folder: inputs_files.two_trees(folder, 5000), rsync,

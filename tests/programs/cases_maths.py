@@ -44,7 +44,7 @@ def glpk(run: Run) -> None:
     run.step("translate", "sh", "-c", "glpsol --check --model $0 --wlp a.lp > /dev/null", model)
 
 
-BC = """scale = 1800
+BC = """scale = 1000
 pi = 4 * a(1)
 pi
 e(1)
@@ -60,7 +60,7 @@ for (i = 0; i < 2000; i += 7) a[i]
 """
 DC = """600k 2v p 3v p
 0k [d1-d1<F*]dsFx
-1 700 [lnd1-sn*ln1<G]sG sn lGx p
+1 500 [lnd1-sn*ln1<G]sG sn lGx p
 [d SA 1- d 0<H]sH 20000 lHx
 3 900^ 2 3100^ 7 500^ | p
 7 40000^ 10 30000^ ~ n p
