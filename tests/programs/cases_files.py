@@ -306,7 +306,9 @@ def gpg(run: Run) -> None:
             run.step(f"decrypt-{kind}", *base, *unlocked, "-d", f"{kind}.gpg")
             sign = ("--detach-sign", "-u", name, "-o", f"{kind}.sig", data)
             run.step(f"sign-{kind}", *base, *unlocked, *sign)
-            run.step(f"verify-{kind}", *base, "--verify", f"{kind}.sig", data)
+            # It tells the time and the key; that the signature is good is its exit status.
+            verify = ("--verify", f"{kind}.sig", data)
+            run.step(f"verify-{kind}", "sh", "-c", '"$@" 2> verify.log', "sh", *base, *verify)
         secret = ("-c", "--cipher-algo", "CAMELLIA256", "-z", "9", "-o", "shared.gpg", data)
         run.step("lock", *base, *unlocked, *secret)
         run.step("unlock", *base, *unlocked, "-d", "shared.gpg")
@@ -496,7 +498,7 @@ CASES = (
         "gpg", ("gpg", "gpg-agent", "gpgconf"), data(12), gpg,
         proof=("gpg", "--homedir", ".", "--print-md", "sha256", "@INPUT@/small"),
         proof_of=("gpg",),
-        may_differ=("g/*", "*.gpg", "*.sig", "key.log"),  # random, with times
+        may_differ=("g/*", "*.gpg", "*.sig", "*.log"),  # random, with times
         packages=("gnupg",), group=TOOLS,
         what="keys made; encrypt, decrypt, sign, verify, through the agent",
         note="what is encrypted is random: it is decrypted",

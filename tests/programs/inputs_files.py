@@ -153,7 +153,7 @@ def keys(folder: Path) -> None:
             out.write(f"host{number}.example.org,10.0.0.{number % 256} ")
             out.write(" ".join(public) + "\n")
     (folder / "allowed").write_text(f"x@example.org {' '.join(public)}\n")
-    (folder / "serials").write_text("".join(f"serial: {n * 3}\n" for n in range(200_000)))
+    (folder / "serials").write_text("".join(f"serial: {n * 3}\n" for n in range(1, 200_000)))
 
 
 def elisp(file: Path) -> None:
