@@ -173,7 +173,7 @@ def graphs(folder: Path) -> None:
     inputs_media.graph(folder / "plain.gv", 160, 240, "graph")
 
 
-THREADS = {"OMP_NUM_THREADS": "2", "MAGICK_THREAD_LIMIT": "2"}
+THREADS = {"OMP_NUM_THREADS": "2", "OMP_WAIT_POLICY": "passive", "MAGICK_THREAD_LIMIT": "2"}
 
 GROUP = "pictures and sound"
 
@@ -238,7 +238,7 @@ CASES = (
     Case(
         "sox", ("sox",), lambda folder: None, sox,
         proof=("sox", "-n", "a.wav", "synth", "1", "sine", "200"), proof_of=("sox",),
-        env={"OMP_NUM_THREADS": "2"},
+        env={"OMP_NUM_THREADS": "2", "OMP_WAIT_POLICY": "passive"},
         packages=("sox",), group=GROUP,
         what="synthesis, reverberation, tempo, pitch, spectrogram, by threads",
     ),
