@@ -87,12 +87,15 @@ def squashfs(run: Run) -> None:
 
 
 def rsync(run: Run) -> None:
+    flags = ("-a", "-i", "--checksum", "--no-whole-file", "--delete", "--fuzzy")
+    # Over a pipe, as between machines, compressed, with its two processes on each side.
+    pipe = ("-z", "-e", "sh -c 'shift; exec \"$@\"' --")
+    # Several processes tell what they do, in the order of the moment.
+    told = '"$@" > told && sort told && rm told'
     for number, source in enumerate(("tree", "later", "tree")):
-        flags = ("-a", "-i", "--checksum", "--no-whole-file", "--delete", "--fuzzy")
-        run.step(f"copy-{number}", "rsync", *flags, f"{run.input}/{source}/", "copy/")
-        # Over a pipe, as between machines, compressed, with its two processes on each side.
-        pipe = ("-z", "-e", "sh -c 'shift; exec \"$@\"' --")
-        run.step(f"pipe-{number}", "rsync", *flags, *pipe, f"{run.input}/{source}/", "host:pipe/")
+        for name, words in (("copy", ("copy/",)), ("pipe", (*pipe, "host:pipe/"))):
+            copy = ("rsync", *flags, f"{run.input}/{source}/", *words)
+            run.step(f"{name}-{number}", "sh", "-c", told, "sh", *copy)
     run.step("same", "diff", "-r", "copy", "pipe")
 
 
