@@ -36,6 +36,7 @@ class Result:
     verdict: str = FAILED
     message: str = ""  # of a failure
     files: int = 0  # compared in each pair of runs
+    own: str = ""  # the allocator that the program brought, in force instead of the library
     bound: list[str] = field(default_factory=list)  # programs whose malloc is the library's
     seen: list[str] = field(default_factory=list)  # those in whose mappings it was seen
     system: list[Measure] = field(default_factory=list)

@@ -145,6 +145,7 @@ def perform(case: Case, library: Path, folder: Path, rounds: int, result: result
     result.files = count(folder / "system")
     prove(run, folder, library)
     result.bound, result.seen = list(case.proof_of), sorted(run.seen_in)
+    result.own = case.own
     left = min(rounds, max(2, int(ROUNDS_SECONDS / (system.seconds + preloaded.seconds))))
     if not left:
         result.system, result.preloaded = [system], [preloaded]
@@ -191,8 +192,10 @@ def prove(run: Run, folder: Path, library: Path) -> None:
     bound = inforce.bindings(argv, run.env(), place)
     for program in run.case.proof_of:
         wrong = inforce.bound_elsewhere(bound, program, library)
-        if wrong:
+        if wrong and not run.case.own:
             raise Failure(f"the library was not in force: {wrong}")
+        if run.case.own and not wrong:
+            raise Failure(f"{program}: the library is in force, not {run.case.own}")
 
 
 def count(folder: Path) -> int:
@@ -207,9 +210,11 @@ def in_words(result: results.Result, library: Path) -> str:
     times = f"{middle(m.seconds for m in one)} s without, {middle(m.seconds for m in two)} s with"
     cpu = f"CPU {middle(m.cpu for m in one)} s and {middle(m.cpu for m in two)} s"
     small, large = (middle(m.peak / 1024 for m in side) for side in (one, two))
+    who = ", ".join(result.bound)
+    bound = f"{who} kept to {result.own}" if result.own else f"{library.name} bound by {who}"
     return (
-        f"same data in {result.files} files; {library.name} bound by {', '.join(result.bound)}"
-        f"{seen}; {times}; {cpu}; peak {small} MiB and {large} MiB"
+        f"same data in {result.files} files; {bound}{seen}; {times}; {cpu}; "
+        f"peak {small} MiB and {large} MiB"
     )
 
 

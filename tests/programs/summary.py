@@ -41,7 +41,9 @@ ratios to the system's allocator: time {time}, processor time {cpu}, peak memory
   first, and the last column says so; an answer checked by the program itself (a checksum,
   `integrity_check`, its own tests) is then among what is compared.
 - hakmem was in force: the loader reported that it bound `malloc`, `calloc`, `realloc` and `free`
-  of the programs to it, and it was seen in the mappings of the longer-lived ones.
+  of the programs to it, and it was seen in the mappings of the longer-lived ones. A program that
+  brings its own allocator keeps it, and the loader said so: that hakmem does not disturb it is all
+  that is tested; it is left out of the means.
 - **time** is that of all steps, servers' starts and ends included; **CPU** is the user and system
   time of all processes; **peak** is the largest resident set that any one process of the case
   reached, as the kernel counts it: a program's files and libraries are in it as well as its heap.
@@ -70,9 +72,10 @@ def main() -> int:
 
 def render(found: list[Result], machine: dict[str, Any]) -> str:
     same = [r for r in found if r.verdict == results.SAME]
+    on_hakmem = [r for r in same if not r.own]
     text = ABOUT.format(
         **machine, same=len(same), all=len(found), slow=SLOW, large=LARGE,
-        time=mean(same, wall), cpu=mean(same, cpu), peak=mean(same, peak),
+        time=mean(on_hakmem, wall), cpu=mean(on_hakmem, cpu), peak=mean(on_hakmem, peak),
     )  # fmt: skip
     unknown = sorted({r.group for r in found} - set(GROUPS))
     for group in (*GROUPS, *unknown):
@@ -87,6 +90,7 @@ def table(rows: Iterable[Result]) -> str:
     lines = [head, (":---", ":---", ":---", ":---", "---:", "---:", "---:", ":---")]
     for r in rows:
         verdict = r.verdict if r.verdict == results.SAME else f"**{r.verdict}**: {r.message}"
+        verdict += f", on its own allocator: {r.own}" if r.own else ""
         figures = (
             figure(r, wall, "s", SLOW),
             figure(r, cpu, "s", SLOW),
