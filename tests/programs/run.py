@@ -44,6 +44,8 @@ ROUNDS_SECONDS = 30  # the measured rounds of a case take about that long at mos
 
 def main() -> int:
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # ends what runs, as an interrupt does
+    # Whoever starts this in the background has it ignored, and programs would inherit that.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     options = parse()
     known = catalog()
     if options.list:
