@@ -119,7 +119,7 @@ def check(case: Case, library: Path, out: Path, options: argparse.Namespace) -> 
         if missing:
             raise Failure(f"could not be installed: {', '.join(missing)}")
         perform(case, library, folder, options.rounds, result)
-    except Failure as failure:
+    except (Failure, OSError) as failure:
         result.message = str(failure)
         result.write(out / "results")
         print(
@@ -191,7 +191,7 @@ def prove(run: Run, folder: Path, library: Path) -> None:
     place = folder / "proof"
     place.mkdir()
     argv = [word.replace("@INPUT@", str(folder / "input")) for word in run.case.proof]
-    bound = inforce.bindings(argv, run.env(), place)
+    bound = inforce.bindings(argv, run.env() | {"HOME": str(place)}, place)
     for program in run.case.proof_of:
         wrong = inforce.bound_elsewhere(bound, program, library)
         if wrong and not run.case.own:
