@@ -69,11 +69,12 @@ def digest(library: Path) -> str:
 def write_machine(folder: Path, library: Path) -> None:
     version = ctypes.CDLL(str(library)).hakmem_version()
     system = platform.freedesktop_os_release()["PRETTY_NAME"]
+    kernel = platform.release().partition("-")[0]
     facts = {
         "date": datetime.date.today().isoformat(),
         "hakmem": f"{version // 10000}.{version // 100 % 100}.{version % 100}",
         "libc": " ".join(platform.libc_ver()),
-        "system": f"{system}, Linux {platform.release()} {platform.machine()}",
+        "system": f"{system}, Linux {kernel} {platform.machine()}",
         "processor": processor(),
         "processors": len(os.sched_getaffinity(0)),
         "memory": os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / (1 << 30),
