@@ -1,8 +1,8 @@
 # The short way to everything; CMake (presets release, debug, tsan, ubsan, asan, musl, aarch64) does
 # the work.
 .DEFAULT_GOAL := help
-.PHONY: help setup build test test-rust test-musl test-cross test-elsewhere test-install test-programs deb demo \
-	lint format bench golden-update clean
+.PHONY: help setup build test test-rust test-musl test-cross test-elsewhere test-install \
+	test-programs test-docs deb demo lint format bench golden-update clean
 MAKEFLAGS += --no-print-directory
 
 python := .venv/bin/python
@@ -58,6 +58,9 @@ test-cross: setup ## the same on AArch64 under qemu; with pages of 16 and 64 KiB
 test-install: build ## the packages in a Debian of their own: install, build with, remove, purge
 	@tests/install/in_debian
 
+test-docs: setup ## the documentation's commands, in Debians of their own that boot systemd
+	@tests/docs/in_debian
+
 deb: ## Debian packages, in build/deb
 	@tools/deb
 
@@ -80,7 +83,7 @@ lint: setup ## format, clang-tidy, ruff, mypy, layers, shell scripts, cargo fmt 
 	$(python) -m mypy $(wildcard tools bench tests python)
 	$(python) tools/check_layers.py
 	shellcheck tools/setup tools/deb .ci/run command/hakmem.in bindings/rust/run \
-		tests/install/in_debian tests/install/in_debian.sh
+		tests/install/in_debian tests/install/in_debian.sh tests/docs/in_debian
 	@bindings/rust/run lint
 
 format: setup ## bring C and Python into the committed format
