@@ -171,6 +171,12 @@ CAUSES |= {
         "whoever may trace it look there.",
         "Run: sudo hakmem doctor {pid}",
     ),
+    "deleted": (
+        "{file} was removed or replaced since the program started",
+        "The program has it in its memory, but what its calls lead to stands in the file, which "
+        "only root can still read.",
+        "Run: sudo hakmem doctor {pid}",
+    ),
     "unreadable-program": (
         "its file can't be read",
         "{file} is no ELF file, or this user may not read it.",
@@ -206,5 +212,5 @@ CAUSES |= {
 }
 
 INSTALLATION = ("no-library", "not-loaded")
-UNKNOWN = ("stripped", "unseen", "memory", "unreadable-program")
+UNKNOWN = ("stripped", "unseen", "memory", "deleted", "unreadable-program")
 NOTES = ("Python", "Java", "Node.js", "Go", "inner")
