@@ -209,8 +209,14 @@ CAUSES |= {
         "mi_malloc) are not hakmem's.",
         "Build the program without it, if it should use malloc for everything.",
     ),
+    "beside": (
+        "hakmem under names of its own",
+        "{file} also holds hakmem beside its malloc: what it asks of that by name (hakmem_malloc, "
+        "or Rust's allocations by the crate) is hakmem's in any case.",
+        "Nothing needs to be done.",
+    ),
 }
 
 INSTALLATION = ("no-library", "not-loaded")
 UNKNOWN = ("stripped", "unseen", "memory", "deleted", "unreadable-program")
-NOTES = ("Python", "Java", "Node.js", "Go", "inner")
+NOTES = ("Python", "Java", "Node.js", "Go", "inner", "beside")

@@ -248,6 +248,7 @@ def _notes(program: Program, file: elf.Elf) -> tuple[Cause, ...]:
     notes = [cause(name) for name in found]
     if file.go:
         notes.append(cause("Go"))
-    if "malloc" not in file.inside and file.allocator not in (None, "glibc", "hakmem"):
-        notes.append(cause("inner", allocator=file.allocator, file=program.path))
+    if "malloc" not in file.inside and file.allocator not in (None, *elf.C_LIBRARIES):
+        kind = "beside" if file.allocator == "hakmem" else "inner"
+        notes.append(cause(kind, allocator=file.allocator, file=program.path))
     return tuple(notes)

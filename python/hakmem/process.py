@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import re
 import struct
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -67,6 +67,11 @@ def look(pid: int) -> Picture:
     return Picture(files, calls, unread)
 
 
+def short(command: Sequence[str]) -> str:
+    line = " ".join(command)
+    return line if len(line) <= 60 else line[:57] + "..."
+
+
 @dataclass
 class Program:
     """What a process is since its last exec, or was."""
@@ -86,8 +91,7 @@ class Program:
 
     @property
     def name(self) -> str:
-        line = " ".join([self.path, *self.arguments[1:]])
-        return line if len(line) <= 60 else line[:57] + "..."
+        return short([self.path, *self.arguments[1:]])
 
     @property
     def preloads(self) -> list[str]:

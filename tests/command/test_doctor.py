@@ -506,6 +506,15 @@ def test_notes(built: Built) -> None:
     assert "Python's own heap" not in answer.text
 
 
+def test_hakmem_beside_the_program_s_malloc(built: Built, programs: Programs) -> None:
+    archive = built.archive.parent / "libhakmem-names.a"
+    program = programs.make("beside", "-Wl,-u,hakmem_malloc", archive)
+    with waiting([program, "wait"]) as pid:
+        answer = built.doctor(str(pid))
+    is_not(answer, "not-asked")
+    assert [note["id"] for note in answer.programs[0]["notes"]] == ["beside"]
+
+
 def test_where_memory_may_not_be_read(built: Built, programs: Programs) -> None:
     """As under Yama, which lets a user see what is mapped and not what is in it: then the loader's
     order decides, and where it doesn't, nothing is claimed."""
