@@ -73,7 +73,7 @@ file(RELATIVE_PATH to_library /prefix/${CMAKE_INSTALL_BINDIR} /prefix/${CMAKE_IN
 file(RELATIVE_PATH to_python /prefix/${CMAKE_INSTALL_BINDIR} /prefix/${python_dir})
 hakmem_configure_command(${made}/hakmem
     LIBRARY ${to_library}/${library_file}
-    START "${HAKMEM_COMMAND_PYTHON} -E \"$here/${to_python}/hakmem\"")
+    START "'${HAKMEM_COMMAND_PYTHON}' -E \"$here/${to_python}/hakmem\"")
 install(PROGRAMS ${made}/hakmem DESTINATION ${CMAKE_INSTALL_BINDIR} COMPONENT command)
 install(DIRECTORY ${PROJECT_SOURCE_DIR}/python/hakmem DESTINATION ${python_dir} COMPONENT command
     PATTERN __pycache__ EXCLUDE)

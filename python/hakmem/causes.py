@@ -171,6 +171,12 @@ CAUSES |= {
         "whoever may trace it look there.",
         "Run: sudo hakmem doctor {pid}",
     ),
+    "deleted": (
+        "{file} was removed or replaced since the program started",
+        "The program has it in its memory, but what its calls lead to stands in the file, which "
+        "only root can still read.",
+        "Run: sudo hakmem doctor {pid}",
+    ),
     "unreadable-program": (
         "its file can't be read",
         "{file} is no ELF file, or this user may not read it.",
@@ -203,8 +209,14 @@ CAUSES |= {
         "mi_malloc) are not hakmem's.",
         "Build the program without it, if it should use malloc for everything.",
     ),
+    "beside": (
+        "hakmem under names of its own",
+        "{file} also holds hakmem beside its malloc: what it asks of that by name (hakmem_malloc, "
+        "or Rust's allocations by the crate) is hakmem's in any case.",
+        "Nothing needs to be done.",
+    ),
 }
 
 INSTALLATION = ("no-library", "not-loaded")
-UNKNOWN = ("stripped", "unseen", "memory", "unreadable-program")
-NOTES = ("Python", "Java", "Node.js", "Go", "inner")
+UNKNOWN = ("stripped", "unseen", "memory", "deleted", "unreadable-program")
+NOTES = ("Python", "Java", "Node.js", "Go", "inner", "beside")

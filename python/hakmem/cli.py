@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import signal
 import sys
 import traceback
 from pathlib import Path
@@ -94,31 +95,49 @@ def parser() -> argparse.ArgumentParser:
 
 
 def main() -> None:
-    front, library, *words = sys.argv[1:]
-    # What follows belongs to another program.
-    at = words.index("--") if "--" in words else len(words)
-    top = parser()
-    arguments = top.parse_args(words[:at])
-    arguments.front, arguments.library = Path(front), Path(library)
-    arguments.behind = words[at + 1 :]
+    if sys.stdout is None:  # closed
+        sys.stdout = Path(os.devnull).open("w")  # noqa: SIM115
+    # Names and arguments of programs need not be text of this locale.
+    sys.stdout.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]
+    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+        signal.signal(signal.SIGINT, signal.SIG_DFL)  # there is nothing to clean up
+    status: int | str | None = 0
     try:
-        if arguments.version:
-            sys.exit(_version(arguments.library))
-        if arguments.command is None:
-            top.print_help()
-            sys.exit(0)
-        status = SUBCOMMANDS[arguments.command].run(arguments)
-        sys.stdout.flush()
-    except BrokenPipeError:  # its reader had enough
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        status = 0
-    except KeyboardInterrupt:
-        status = 130
+        status = _run(sys.argv[1:])
+    except SystemExit as end:  # argparse's
+        status = end.code
+    except BrokenPipeError:
+        pass  # as below
     except Exception:  # 1, Python's own status for it, has a meaning
         traceback.print_exc()
         print("hakmem: this is a mistake in hakmem; please report it", file=sys.stderr)
         status = 3
+    try:
+        sys.stdout.flush()
+    except OSError as error:
+        if not isinstance(error, BrokenPipeError):  # its reader had enough
+            print(f"hakmem: standard output: {error.strerror}", file=sys.stderr)
+            status = 3
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     sys.exit(status)
+
+
+def _run(words: list[str]) -> int:
+    front, library, *words = words
+    top = parser()
+    # What follows belongs to another program.
+    at = words.index("--") if "--" in words else len(words)
+    arguments = top.parse_args(words[:at])
+    arguments.front, arguments.library = Path(front), Path(library)
+    arguments.behind = words[at + 1 :]
+    if at < len(words) and arguments.command != "doctor":
+        top.error("-- comes before a program, as in 'hakmem doctor -- ls -l'")
+    if arguments.version:
+        return _version(arguments.library)
+    if arguments.command is None:
+        top.print_help()
+        return 0
+    return int(SUBCOMMANDS[arguments.command].run(arguments))
 
 
 def _version(library: Path) -> int:

@@ -5,11 +5,13 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import re
 import shutil
 import stat
 import sys
 import textwrap
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -40,6 +42,7 @@ exit status:
 """
 EXIT = {IN_FORCE: 0, NOT: 1, IN_PART: 1, UNKNOWN: 3}
 NO_SUCH = 2
+MOST_SECONDS = 10**8  # three years; timers end somewhere
 SECURITY = "security.capability"
 
 
@@ -75,20 +78,22 @@ def run(arguments: argparse.Namespace) -> int:
         print(f"hakmem doctor: {failure}", file=sys.stderr)
         return failure.status
     if arguments.json:
-        print(json.dumps(_json(report, arguments.library), indent=2))
+        text = json.dumps(_json(report, arguments.library), indent=2) + "\n"
     else:
-        print(_text(report, min(shutil.get_terminal_size().columns, 100)), end="")
+        text = _text(report, min(shutil.get_terminal_size().columns, 100))
+    with suppress(BrokenPipeError):  # the verdict is the status, read or not
+        print(text, end="", flush=True)
     return EXIT[report.verdict]
 
 
 def _report(arguments: argparse.Namespace) -> Report:
     library, command = arguments.library, list(arguments.behind)
-    if arguments.seconds is not None and not arguments.seconds > 0:
-        raise Failure(NO_SUCH, "--seconds: expected a number above 0")
+    if arguments.seconds is not None and not 0 < arguments.seconds <= MOST_SECONDS:
+        raise Failure(NO_SUCH, f"--seconds: expected a number above 0, {MOST_SECONDS} at most")
     if arguments.pid is not None:
         if command:
             raise Failure(NO_SUCH, "expected a PID or a program, not both")
-        if not arguments.pid.isdecimal():
+        if not re.fullmatch("[0-9]{1,20}", arguments.pid):
             raise Failure(
                 NO_SUCH,
                 f"{arguments.pid}: expected a PID; a program comes after --, as in "
@@ -100,7 +105,7 @@ def _report(arguments: argparse.Namespace) -> Report:
     broken = _installation(library, alone=not command)
     if broken is not None:
         return Report("this installation", NOT, [], [broken])
-    subject = " ".join(command)
+    subject = process.short(command)
     if not command:
         command = [shutil.which("true") or sys.executable]
         subject = f"{command[0]}, started by this installation ({library.resolve()})"
@@ -174,14 +179,14 @@ def _of_command(
     if unfit is not None:
         return [unfit]
     try:
-        ran = trace.run([str(front), "run", "--", *command], seconds)
+        programs = trace.run([str(front), "run", "--", *command], seconds)[1:]
     except trace.NotPermitted:
         raise Failure(
             EXIT[UNKNOWN],
             f"{command[0]}: programs may not be traced here (a container without ptrace, or under "
             "a debugger); start it with 'hakmem run' and ask about its PID",
         ) from None
-    programs = ran.programs[1:]  # the first is the shell that ran bin/hakmem
+    # The first, left out, is the shell that ran bin/hakmem.
     if not programs:
         raise Failure(EXIT[UNKNOWN], f"{command[0]}: 'hakmem run' did not start it (see above)")
     became = {id(program.before) for program in programs if program.before is not None
@@ -214,7 +219,10 @@ def _raises_privileges(path: Path) -> bool:
     status = path.stat()
     user = status.st_mode & stat.S_ISUID and status.st_uid != os.geteuid()
     group = status.st_mode & stat.S_ISGID and status.st_gid != os.getegid()
-    return bool(user or group or SECURITY in os.listxattr(path))
+    capabilities = False
+    with suppress(OSError):  # a file system without such attributes
+        capabilities = SECURITY in os.listxattr(path)
+    return bool(user or group or capabilities)
 
 
 def _together(judgements: Sequence[Judgement]) -> str:

@@ -41,7 +41,6 @@ RUNTIMES = {
     "JNI_CreateJavaVM": "Java",
     "node_module_register": "Node.js",
 }
-WANTED = (*FAMILY, *ALLOCATORS, *RUNTIMES)
 MACHINES = {
     "EM_X86_64": "x86-64",
     "EM_386": "x86",
@@ -57,6 +56,9 @@ MARK = "hakmem_fork"
 SYMBOL = struct.Struct("<IBBHQQ")
 RELOCATION = struct.Struct("<QQq")
 UNDEFINED = 0
+# Of the dynamic loader, which can be started as a program: ld.so PROGRAM.
+LOADER = "__tls_get_addr"
+WANTED = (*FAMILY, *ALLOCATORS, *RUNTIMES, LOADER)
 
 
 class NotElf(Exception):
@@ -98,7 +100,7 @@ class Elf:
 
     @property
     def static(self) -> bool:
-        return self.interpreter is None
+        return self.interpreter is None and LOADER not in self.exported
 
     @property
     def is_hakmem(self) -> bool:
@@ -132,7 +134,8 @@ def _read(path: Path, _device: int, _inode: int, _changed: int) -> Elf:
     with path.open("rb") as file:
         try:
             return _facts(ELFFile(file))
-        except (ELFError, struct.error, UnicodeDecodeError, KeyError, ValueError) as error:
+        # What is read at wrong offsets and of wrong lengths fails in the system's ways too.
+        except (ELFError, struct.error, LookupError, ValueError, OSError, MemoryError) as error:
             raise NotElf(path) from error
 
 

@@ -5,12 +5,13 @@ from __future__ import annotations
 import os
 import shlex
 from collections import Counter
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from hakmem import elf
 from hakmem.causes import Cause, cause
-from hakmem.process import Call, Loaded, Picture, Program
+from hakmem.process import Call, Loaded, Picture, Program, is_named_so
 
 IN_FORCE, IN_PART, NOT, UNKNOWN = "in force", "in part", "not in force", "unknown"
 
@@ -43,6 +44,10 @@ def judge(program: Program, library: Path) -> Judgement:
     if picture is None:
         found = _before_it_runs(program)
         return Judgement(program, NOT if found else UNKNOWN, causes=(found or cause("unseen"),))
+    gone = next((name for name in picture.unread if is_named_so(name)), None)
+    if gone is not None:
+        why = cause("deleted", file=gone.removesuffix(" (deleted)"), pid=program.pid)
+        return Judgement(program, UNKNOWN, causes=(why,), notes=notes)
     if picture.calls is None:
         return _by_order(program, picture, notes)
     return _by_calls(program, picture, picture.calls, notes)
@@ -160,10 +165,10 @@ def _by_order(program: Program, picture: Picture, notes: tuple[Cause, ...]) -> J
 def _same(program: Program, named: str, mapped: str) -> bool:
     """A name in LD_PRELOAD against the path that the kernel tells of what is mapped."""
     if "/" not in named:
-        return Path(named).name == Path(mapped).name
-    return os.path.realpath(program.root / named.lstrip("/")) == os.path.realpath(
-        program.root / mapped.lstrip("/")
-    )
+        return named == Path(mapped).name
+    with suppress(OSError):
+        return (program.root / named.lstrip("/")).samefile(program.root / mapped.lstrip("/"))
+    return False
 
 
 def _before_it_runs(program: Program) -> Cause | None:
@@ -212,11 +217,12 @@ def _library_at(program: Program, named: str) -> Cause | None:
 
 
 def _may_read(path: Path, program: Program) -> bool:
-    """Whether the program's user may, which need not be this one."""
+    """Whether the program's user may, which need not be this one. The path is not resolved: what
+    its root is called here may be the name of another folder."""
     if program.user == 0:
         return True
-    path = path.resolve()
-    for at, wanted in ((path, 4), *((folder, 1) for folder in path.parents)):
+    folders = (folder for folder in path.parents if folder.is_relative_to(program.root))
+    for at, wanted in ((path, 4), *((folder, 1) for folder in folders)):
         status = at.stat()
         shift = 6 if status.st_uid == program.user else 3 if status.st_gid in program.groups else 0
         if not status.st_mode >> shift & wanted:
@@ -242,6 +248,7 @@ def _notes(program: Program, file: elf.Elf) -> tuple[Cause, ...]:
     notes = [cause(name) for name in found]
     if file.go:
         notes.append(cause("Go"))
-    if "malloc" not in file.inside and file.allocator not in (None, "glibc", "hakmem"):
-        notes.append(cause("inner", allocator=file.allocator, file=program.path))
+    if "malloc" not in file.inside and file.allocator not in (None, *elf.C_LIBRARIES):
+        kind = "beside" if file.allocator == "hakmem" else "inner"
+        notes.append(cause(kind, allocator=file.allocator, file=program.path))
     return tuple(notes)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import re
 import struct
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -51,6 +51,11 @@ class Picture:
     unread: tuple[str, ...] = field(default=())  # mapped, but no longer to be found on disk
 
 
+def is_named_so(file: str) -> bool:
+    """As hakmem's library is, in one version or another."""
+    return Path(file).name.startswith("libhakmem.so")
+
+
 def look(pid: int) -> Picture:
     """Raises OSError where the process is gone or another user's."""
     files, unread = _files(pid)
@@ -60,6 +65,11 @@ def look(pid: int) -> Picture:
     except PermissionError:
         return Picture(files, None, unread)
     return Picture(files, calls, unread)
+
+
+def short(command: Sequence[str]) -> str:
+    line = " ".join(command)
+    return line if len(line) <= 60 else line[:57] + "..."
 
 
 @dataclass
@@ -81,8 +91,7 @@ class Program:
 
     @property
     def name(self) -> str:
-        line = " ".join([self.path, *self.arguments[1:]])
-        return line if len(line) <= 60 else line[:57] + "..."
+        return short([self.path, *self.arguments[1:]])
 
     @property
     def preloads(self) -> list[str]:
@@ -95,7 +104,7 @@ class Program:
     @property
     def asks_for(self) -> str | None:
         """The libhakmem.so among them."""
-        return next((n for n in self.preloads if Path(n).name.startswith("libhakmem.so")), None)
+        return next((name for name in self.preloads if is_named_so(name)), None)
 
     @property
     def dropped_by(self) -> Program | None:
@@ -146,7 +155,9 @@ def _files(pid: int) -> tuple[tuple[Loaded, ...], tuple[str, ...]]:
         match = _MAPPING.fullmatch(line)
         if match and match[6] != "0" and match[7].startswith("/"):
             mappings.setdefault((match[5], int(match[6])), []).append(match)
-    program = os.stat(f"/proc/{pid}/exe").st_ino  # noqa: PTH116
+    # By number and name: another file system has files of the same numbers.
+    exe = Path(f"/proc/{pid}/exe")
+    program = exe.stat().st_ino, os.fspath(exe.readlink()).replace("\n", "\\012")
     found: list[Loaded] = []
     unread = []
     for (_, inode), parts in mappings.items():
@@ -154,7 +165,7 @@ def _files(pid: int) -> tuple[tuple[Loaded, ...], tuple[str, ...]]:
             continue
         name = parts[0][7]
         try:
-            file = elf.read(_where(pid, inode, inode == program, parts[0]))
+            file = elf.read(_where(pid, inode, (inode, name) == program, parts[0]))
         except (OSError, elf.NotElf):
             unread.append(name)
             continue
@@ -162,7 +173,7 @@ def _files(pid: int) -> tuple[tuple[Loaded, ...], tuple[str, ...]]:
         starts = [int(p[1], 16) for p in parts if int(p[4], 16) == 0]
         if starts:
             loaded = Loaded(name, file, starts[0] - file.first, ranges)
-            found.insert(0 if inode == program else len(found), loaded)
+            found.insert(0 if (inode, name) == program else len(found), loaded)
     return tuple(found), tuple(unread)
 
 

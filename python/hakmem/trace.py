@@ -14,7 +14,6 @@ import sys
 import time
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 from types import FrameType
 
@@ -22,7 +21,7 @@ from hakmem import process
 from hakmem.process import Program
 
 # <linux/ptrace.h>
-CONT, SEIZE, GETEVENTMSG, LISTEN = 7, 0x4206, 0x4201, 0x4208
+CONT, SEIZE, LISTEN = 7, 0x4206, 0x4208
 EVENT_EXEC, EVENT_EXIT, EVENT_STOP = 4, 6, 128
 FOLLOW = 1 << 1 | 1 << 2 | 1 << 3 | 1 << EVENT_EXEC | 1 << EVENT_EXIT  # fork, vfork, clone
 ALL_TASKS = 0x40000000  # __WALL
@@ -34,12 +33,6 @@ class NotPermitted(Exception):
     """The kernel lets nobody be traced here."""
 
 
-@dataclass(frozen=True)
-class Run:
-    programs: list[Program]  # in the order of their start
-    status: int  # as waitpid tells it, of the process that was started
-
-
 class _Tracer:
     def __init__(self, command: Sequence[str], seconds: float | None) -> None:
         self.libc = ctypes.CDLL(None, use_errno=True)
@@ -47,7 +40,6 @@ class _Tracer:
         self.of: dict[int, Program | None] = {}  # each process that lives
         self.tasks: dict[int, int] = {}  # each thread that lives: its process
         self.seconds = seconds
-        self.status = 0  # of the root, as waitpid tells it
         self.root = self._start(command)
 
     def _ptrace(self, request: int, pid: int, data: int = 0) -> bool:
@@ -62,8 +54,10 @@ class _Tracer:
         if child == 0:
             os.close(go)
             if os.read(wait, 1):
-                os.dup2(2, 1)  # standard output is the report's
+                for number in (signal.SIGPIPE, signal.SIGXFSZ):  # which Python ignores
+                    signal.signal(number, signal.SIG_DFL)
                 with suppress(OSError):
+                    os.dup2(2, 1)  # standard output is the report's
                     os.execv(command[0], list(command))
             os._exit(125)
         os.close(wait)
@@ -78,7 +72,8 @@ class _Tracer:
             raise NotPermitted
         return child
 
-    def run(self) -> Run:
+    def run(self) -> list[Program]:
+        """In the order of their start."""
         asked = (signal.SIGINT, signal.SIGTERM, signal.SIGALRM)
         handlers = {number: signal.signal(number, self._end) for number in asked}
         # The terminal sends it to the program too, which may want to end in its own way.
@@ -93,7 +88,7 @@ class _Tracer:
             signal.setitimer(signal.ITIMER_REAL, 0)
             for number, handler in handlers.items():
                 signal.signal(number, handler)
-        return Run(self.programs, self.status)
+        return self.programs
 
     def _wait(self, flags: int) -> bool:
         """Goes on with the next task that the kernel stopped or that ended, if there is one."""
@@ -106,8 +101,6 @@ class _Tracer:
         elif task:
             self.tasks.pop(task, None)
             self.of.pop(task, None)
-            if task == self.root:
-                self.status = status
         return task != 0
 
     def _see_what_is_left(self) -> None:
@@ -182,7 +175,7 @@ def _bound(picture: process.Picture | None) -> bool:
     return picture is not None and any(call.target for call in picture.calls or ())
 
 
-def run(command: Sequence[str], seconds: float | None = None) -> Run:
+def run(command: Sequence[str], seconds: float | None = None) -> list[Program]:
     """Runs a command to its end, or asks it to end after some time. Its standard output is this
     process's standard error."""
     return _Tracer(command, seconds).run()

@@ -15,7 +15,6 @@ from tests.command.command import Built, Programs
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--hakmem", type=Path, help="the built bin/hakmem")
-    parser.addoption("--lib", type=Path, help="the built libhakmem.so")
     parser.addoption("--archive", type=Path, help="the built libhakmem.a")
 
 

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from hakmem import judge, process
+from hakmem import elf, judge, process
 from tests.command.command import (
     NOBODY,
     Answer,
@@ -106,6 +106,30 @@ def test_what_it_leaves_behind_goes_on(built: Built, tmp_path: Path) -> None:
         is_in_force(built.doctor(str(pid)))
     finally:
         os.kill(int((tmp_path / "pid").read_text()), signal.SIGKILL)
+
+
+def test_started_by_the_loader(built: Built, programs: Programs) -> None:
+    loader = elf.read(programs.blocks).interpreter
+    assert loader is not None
+    is_in_force(built.doctor("--", loader, programs.blocks))
+    with waiting([loader, programs.blocks, "wait"]) as pid:
+        is_not(built.doctor(str(pid)), "not-asked")
+
+
+def test_what_python_ignores_it_does_not(built: Built) -> None:
+    command = ["--", "grep", "^SigIgn:", "/proc/self/status"]
+    answer = built.doctor(*command)
+    is_in_force(answer)
+    assert answer.err == built("run", *command).out
+
+
+def test_names_that_are_no_text(built: Built, programs: Programs, tmp_path: Path) -> None:
+    name = os.fsdecode(b"caf\xe9")
+    program = Path(shutil.copy(programs.blocks, tmp_path / name))
+    for words in ("--", str(program)), ("--", "sh", "-c", "exit 0", name):
+        # As written here the locale is none of those with which Python is lenient by itself.
+        done = built("doctor", *words, LC_ALL="C.utf-8")
+        assert done.status == 0 and "caf\\udce9" in done.out, done
 
 
 # ---- not in force: the program ----
@@ -306,6 +330,14 @@ def test_no_library(built: Built, programs: Programs, tmp_path: Path) -> None:
         is_not(built.doctor(str(pid)), "damaged")
 
 
+def test_a_library_that_is_cut_off(built: Built, programs: Programs, tmp_path: Path) -> None:
+    part = tmp_path / "libhakmem.so"
+    for size in 5, 100:  # a program that is given more of it ends in the loader
+        part.write_bytes(built.library.read_bytes()[:size])
+        with waiting([programs.blocks, "wait"], {"LD_PRELOAD": str(part)}) as pid:
+            is_not(built.doctor(str(pid)), "damaged")
+
+
 def test_a_library_for_another_processor(built: Built, programs: Programs) -> None:
     flags = ["-DLIBRARY", "-shared", "-fPIC"]
     library = programs.make("libhakmem.so", *flags, by="aarch64-linux-gnu-gcc", source="deep")
@@ -325,6 +357,24 @@ def test_a_library_that_may_not_be_read(built: Built, programs: Programs) -> Non
         library.chmod(0o644)
         with waiting(command) as pid:
             is_in_force(built.doctor(str(pid)))
+
+
+def test_a_library_that_only_the_program_sees(built: Built, programs: Programs) -> None:
+    """In a container's file system the same name is another file, or none."""
+    nobody = as_nobody()
+    mount = ["unshare", "-m", "sh", "-c", 'mount -t tmpfs none "$0" && exec "$@"']
+    with public_folder() as folder:
+        tried = subprocess.run([*mount, str(folder), "true"], capture_output=True, text=True)
+        if tried.returncode:
+            pytest.skip(f"nothing can be mounted here: {tried.stderr.strip()}")
+        script = f"cp {built.library} {folder}/libhakmem.so && cp {programs.blocks} {folder}"
+        script += (
+            f' && chmod $0 {folder}/libhakmem.so && LD_PRELOAD={folder}/libhakmem.so exec "$@"'
+        )
+        for mode, causes in ("600", ["unreadable"]), ("644", []):
+            command = [*nobody, str(folder / "blocks"), "wait"]
+            with waiting([*mount, str(folder), "sh", "-c", script, mode, *command]) as pid:
+                assert built.doctor(str(pid)).causes == causes
 
 
 def test_a_library_on_noexec(built: Built, programs: Programs, tmp_path: Path) -> None:
@@ -353,8 +403,10 @@ def test_an_installation_without_its_library(built: Built, tmp_path: Path) -> No
     alone = Built(Path(shutil.copy(built.front, tmp_path / "bin")), built.library, built.archive)
     for words in (), ("--", "true"):
         is_not(alone.doctor(*words), "no-library")
-    (tmp_path / "libhakmem.so").write_text("nothing\n")
-    is_not(alone.doctor(), "damaged")
+    whole = built.library.read_bytes()
+    for part in b"nothing\n", whole[:100], whole[:1000], whole[:50_000], whole[:-1000]:
+        (tmp_path / "libhakmem.so").write_bytes(part)
+        is_not(alone.doctor(), "damaged")
 
 
 def test_an_installation_that_is_made_for_another_system(
@@ -390,6 +442,9 @@ def test_no_such_process_or_program(built: Built, programs: Programs) -> None:
         (["ls"], "expected a PID"),
         (["1", "--", "ls"], "not both"),
         (["--seconds", "-1", "--", "ls"], "above 0"),
+        (["--seconds", "inf", "--", "ls"], "above 0"),
+        (["9" * 20], "there is no such process"),
+        (["9" * 5000], "expected a PID"),
         (["--nonsense"], "unrecognized"),
     ):
         done = built("doctor", *words)
@@ -415,6 +470,25 @@ def test_a_process_of_another_user(built: Built, programs: Programs) -> None:
     assert f"sudo hakmem doctor {pid}" in done.err
 
 
+def test_a_library_that_is_no_longer_there(built: Built, programs: Programs) -> None:
+    """Removed or replaced by a newer one while the program runs: it is in force all the same."""
+    nobody = as_nobody()
+    readable_by_nobody(Path(__file__).parents[2] / "python/hakmem/cli.py")
+    with public_folder() as folder:
+        program = Path(shutil.copy(programs.blocks, folder))
+        library = Path(shutil.copy(built.library, folder / "libhakmem.so"))
+        command = [*nobody, "env", f"LD_PRELOAD={library}", str(program), "wait"]
+        with waiting(command) as pid:
+            library.unlink()
+            for again in False, True:
+                if again:
+                    shutil.copy(built.library, library)
+                is_in_force(built.doctor(str(pid)))
+                answer = built.doctor(str(pid), by=nobody)
+                assert (answer.status, answer.causes) == (3, ["deleted"]), answer
+                assert str(library) in answer.text
+
+
 def test_where_nobody_may_trace(built: Built, tmp_path: Path) -> None:
     if shutil.which("strace") is None:
         pytest.skip("strace is not installed")
@@ -430,6 +504,15 @@ def test_notes(built: Built) -> None:
     assert "PYTHONMALLOC" in answer.text
     answer = built.doctor("--", *python, PYTHONMALLOC="malloc")
     assert "Python's own heap" not in answer.text
+
+
+def test_hakmem_beside_the_program_s_malloc(built: Built, programs: Programs) -> None:
+    archive = built.archive.parent / "libhakmem-names.a"
+    program = programs.make("beside", "-Wl,-u,hakmem_malloc", archive)
+    with waiting([program, "wait"]) as pid:
+        answer = built.doctor(str(pid))
+    is_not(answer, "not-asked")
+    assert [note["id"] for note in answer.programs[0]["notes"]] == ["beside"]
 
 
 def test_where_memory_may_not_be_read(built: Built, programs: Programs) -> None:

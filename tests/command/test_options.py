@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+import os
+import subprocess
 from pathlib import Path
 
 import pytest
 
 from hakmem.table import number, table
-from tests.command.command import Built
+from tests.command.command import Built, clean_environment
 
 
 def records(built: Built, *words: str, **variables: str) -> dict[str, dict[str, object]]:
@@ -66,6 +68,43 @@ def test_no_such_option(built: Built) -> None:
     done = built("options", "scavange_ms")
     assert (done.status, done.out) == (2, "")
     assert done.err == ("hakmem options: scavange_ms: no such option; the nearest is scavenge_ms\n")
+
+
+@pytest.mark.parametrize(
+    ("words", "status"),
+    [
+        (["--help"], 0),
+        (["--version"], 0),
+        (["doctor", "--help"], 0),
+        (["options"], 0),
+        (["options", "--json"], 0),
+        (["doctor", "--", "env", "-i", "true"], 1),
+    ],
+)
+def test_a_reader_who_has_enough(words: list[str], status: int, built: Built) -> None:
+    """The status is the same, and nobody complains."""
+    source, sink = os.pipe()
+    os.close(source)
+    with os.fdopen(sink, "wb") as closed:
+        done = subprocess.run(
+            [built.front, *words], env=clean_environment(), stdout=closed, stderr=subprocess.PIPE
+        )
+    assert (done.returncode, done.stderr) == (status, b"")
+
+
+def test_output_that_cannot_be_written(built: Built) -> None:
+    with Path("/dev/full").open("wb") as full:
+        done = subprocess.run(
+            [built.front, "options"], env=clean_environment(), stdout=full, stderr=subprocess.PIPE
+        )
+    assert done.returncode == 3
+    assert done.stderr == b"hakmem: standard output: No space left on device\n"
+
+
+def test_two_dashes_are_for_programs(built: Built) -> None:
+    done = built("options", "--", "big_cache_bytes")
+    assert (done.status, done.out) == (2, ""), done
+    assert "-- comes before a program" in done.err
 
 
 def test_version_and_help(built: Built) -> None:

@@ -82,6 +82,7 @@ def test_a_wrong_option_is_told_by_the_library(built: Built) -> None:
         (["-o", "stack_bytes", "true"], 125, "expected NAME=VALUE"),
         (["-o", "a b=1", "true"], 125, "'a b' is no option's name"),
         (["no-such-program"], 127, "no-such-program: no such program in PATH"),
+        (["--", "-r"], 127, "-r: no such program in PATH"),
         (["./no-such-file"], 127, "./no-such-file: there is no such file"),
         (["/etc/passwd"], 126, "/etc/passwd: cannot be executed"),
         (["/"], 126, "/: cannot be executed"),

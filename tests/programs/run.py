@@ -23,6 +23,7 @@ from __future__ import annotations
 import argparse
 import shutil
 import signal
+import subprocess
 import sys
 import time
 from collections.abc import Iterable
@@ -119,7 +120,7 @@ def check(case: Case, library: Path, out: Path, options: argparse.Namespace) -> 
         if missing:
             raise Failure(f"could not be installed: {', '.join(missing)}")
         perform(case, library, folder, options.rounds, result)
-    except (Failure, OSError) as failure:
+    except (Failure, OSError, subprocess.SubprocessError, ValueError) as failure:
         result.message = str(failure)
         result.write(out / "results")
         print(
