@@ -123,10 +123,13 @@ def test_what_python_ignores_it_does_not(built: Built) -> None:
     assert answer.err == built("run", *command).out
 
 
-def test_names_that_are_no_text(built: Built, programs: Programs, tmp_path: Path) -> None:
+def test_names_that_are_no_text(
+    built: Built, programs: Programs, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     name = os.fsdecode(b"caf\xe9")
-    program = Path(shutil.copy(programs.blocks, tmp_path / name))
-    for words in ("--", str(program)), ("--", "sh", "-c", "exit 0", name):
+    shutil.copy(programs.blocks, tmp_path / name)
+    monkeypatch.chdir(tmp_path)
+    for words in ("--", f"./{name}"), ("--", "sh", "-c", "exit 0", name):
         # As written here the locale is none of those with which Python is lenient by itself.
         done = built("doctor", *words, LC_ALL="C.utf-8")
         assert done.status == 0 and "caf\\udce9" in done.out, done
