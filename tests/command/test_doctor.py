@@ -90,10 +90,20 @@ def test_before_what_is_linked_or_preloaded(library: str, built: Built, programs
 
 def test_one_that_would_not_end(built: Built) -> None:
     before = time.monotonic()
-    is_in_force(built.doctor("--seconds", "1", "--", "sleep", "1000"))
+    is_in_force(built.doctor("--seconds", "2", "--", "sleep", "1000"))
     stubborn = "trap '' TERM; while :; do sleep 1000; done"
-    is_in_force(built.doctor("--seconds", "0.5", "--", "sh", "-c", stubborn))
+    is_in_force(built.doctor("--seconds", "2", "--", "sh", "-c", stubborn))
     assert time.monotonic() - before < 100
+
+
+def test_what_a_script_waits_for_ends_with_it(built: Built, tmp_path: Path) -> None:
+    script = f"sleep 1000 & echo $! >{tmp_path}/pid; wait"
+    is_in_force(built.doctor("--seconds", "2", "--", "sh", "-c", script))
+    pid = int((tmp_path / "pid").read_text())
+    end = time.monotonic() + 30
+    while _links(Path(f"/proc/{pid}/exe")) and time.monotonic() < end:
+        time.sleep(0.01)
+    assert _links(Path(f"/proc/{pid}/exe")) is None
 
 
 def test_what_it_leaves_behind_goes_on(built: Built, tmp_path: Path) -> None:
