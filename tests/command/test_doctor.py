@@ -304,6 +304,14 @@ def test_another_preloaded_first(library: str, built: Built, programs: Programs)
             assert library[3:11] in answer.text
 
 
+def test_the_machine_s_list(tmp_path: Path) -> None:
+    (tmp_path / "etc").mkdir()
+    (tmp_path / "etc/ld.so.preload").write_text("# /x/libhakmem.so\n/a.so:/b.so # c.so\n\t/d.so\n")
+    program = process.Program(0, "p", ["p"], {"LD_PRELOAD": "/e.so"}, False, 0, [], tmp_path, None)
+    assert program.preloads == ["/e.so", "/a.so", "/b.so", "/d.so"]
+    assert program.asks_for is None
+
+
 def test_another_linked(built: Built, programs: Programs) -> None:
     program = programs.make("with-jemalloc", library_of("libjemalloc.so.2"))
     with waiting([program, "wait"]) as pid:
