@@ -52,8 +52,7 @@ install(DIRECTORY ${PROJECT_SOURCE_DIR}/include/
 set(package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/hakmem)
 configure_package_config_file(${CMAKE_CURRENT_LIST_DIR}/hakmem-config.cmake.in
     ${made}/hakmem-config.cmake INSTALL_DESTINATION ${package_dir}
-    PATH_VARS CMAKE_INSTALL_LIBDIR CMAKE_INSTALL_INCLUDEDIR
-    NO_CHECK_REQUIRED_COMPONENTS_MACRO)
+    PATH_VARS CMAKE_INSTALL_LIBDIR CMAKE_INSTALL_INCLUDEDIR)
 write_basic_package_version_file(${made}/hakmem-config-version.cmake
     COMPATIBILITY SameMinorVersion)
 install(FILES ${made}/hakmem-config.cmake ${made}/hakmem-config-version.cmake

@@ -66,7 +66,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.usage = "hakmem doctor [-h] [--json] [--seconds N] [PID | -- PROGRAM [ARG]...]"
     parser.add_argument("--json", action="store_true", help="write JSON")
     parser.add_argument(
-        "--seconds", metavar="N", type=float, help="ask the program to end after so long (SIGTERM)"
+        "--seconds",
+        metavar="N",
+        type=float,
+        help="ask the program, and what it started, to end after so long (SIGTERM)",
     )
     parser.add_argument("pid", metavar="PID", nargs="?", help="a process that runs")
 

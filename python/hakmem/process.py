@@ -98,7 +98,8 @@ class Program:
         """What the loader was asked to preload, in its order."""
         named = re.split("[ :]+", self.environment.get("LD_PRELOAD", ""))
         with suppress(OSError):
-            named += (self.root / "etc/ld.so.preload").read_text().split()
+            text = (self.root / "etc/ld.so.preload").read_text(errors="surrogateescape")
+            named += re.split(r"[\s:]+", re.sub("#.*", "", text))
         return [name for name in named if name]
 
     @property

@@ -116,8 +116,8 @@ class _Tracer:
 
     def _end(self, number: int, _frame: FrameType | None) -> None:
         again = number == signal.SIGALRM and self.seconds is None
-        for pid in list(self.of) if again else [self.root]:
-            with suppress(ProcessLookupError):
+        for pid in list(self.of):  # a script would leave behind what it waits for
+            with suppress(ProcessLookupError, PermissionError):
                 os.kill(pid, signal.SIGKILL if again else signal.SIGTERM)
         if number == signal.SIGALRM:
             self.seconds = None

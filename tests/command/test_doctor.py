@@ -90,10 +90,20 @@ def test_before_what_is_linked_or_preloaded(library: str, built: Built, programs
 
 def test_one_that_would_not_end(built: Built) -> None:
     before = time.monotonic()
-    is_in_force(built.doctor("--seconds", "1", "--", "sleep", "1000"))
+    is_in_force(built.doctor("--seconds", "2", "--", "sleep", "1000"))
     stubborn = "trap '' TERM; while :; do sleep 1000; done"
-    is_in_force(built.doctor("--seconds", "0.5", "--", "sh", "-c", stubborn))
+    is_in_force(built.doctor("--seconds", "2", "--", "sh", "-c", stubborn))
     assert time.monotonic() - before < 100
+
+
+def test_what_a_script_waits_for_ends_with_it(built: Built, tmp_path: Path) -> None:
+    script = f"sleep 1000 & echo $! >{tmp_path}/pid; wait"
+    is_in_force(built.doctor("--seconds", "2", "--", "sh", "-c", script))
+    pid = int((tmp_path / "pid").read_text())
+    end = time.monotonic() + 30
+    while _links(Path(f"/proc/{pid}/exe")) and time.monotonic() < end:
+        time.sleep(0.01)
+    assert _links(Path(f"/proc/{pid}/exe")) is None
 
 
 def test_what_it_leaves_behind_goes_on(built: Built, tmp_path: Path) -> None:
@@ -295,6 +305,14 @@ def test_another_preloaded_first(library: str, built: Built, programs: Programs)
             answer = built.doctor(str(pid))
             is_not(answer, "preloaded")
             assert library[3:11] in answer.text
+
+
+def test_the_machine_s_list(tmp_path: Path) -> None:
+    (tmp_path / "etc").mkdir()
+    (tmp_path / "etc/ld.so.preload").write_text("# /x/libhakmem.so\n/a.so:/b.so # c.so\n\t/d.so\n")
+    program = process.Program(0, "p", ["p"], {"LD_PRELOAD": "/e.so"}, False, 0, [], tmp_path, None)
+    assert program.preloads == ["/e.so", "/a.so", "/b.so", "/d.so"]
+    assert program.asks_for is None
 
 
 def test_another_linked(built: Built, programs: Programs) -> None:

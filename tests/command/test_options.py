@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 from pathlib import Path
 
@@ -105,6 +106,22 @@ def test_two_dashes_are_for_programs(built: Built) -> None:
     done = built("options", "--", "big_cache_bytes")
     assert (done.status, done.out) == (2, ""), done
     assert "-- comes before a program" in done.err
+
+
+def test_every_part_has_the_same_version(built: Built) -> None:
+    places = {
+        "CMakeLists.txt": r"project\(hakmem\s+VERSION (\S+)",
+        "pyproject.toml": r'\[project\]\nname = "hakmem"\nversion = "(\S+)"',
+        "python/hakmem/__init__.py": r'__version__ = "(\S+)"',
+        "debian/changelog": r"\Ahakmem \((\S+)\)",
+        "bindings/rust/Cargo.toml": r'\[package\]\nname = "hakmem"\nversion = "(\S+)"',
+        "bindings/rust/Cargo.lock": r'name = "hakmem"\nversion = "(\S+)"',
+    }
+    found = {}
+    for file, pattern in places.items():
+        match = re.search(pattern, (Path(__file__).parents[2] / file).read_text())
+        found[file] = match and match[1]
+    assert set(found.values()) == {built("--version").out.split()[1]}, found
 
 
 def test_version_and_help(built: Built) -> None:

@@ -48,10 +48,11 @@ def test_cmake_package(installed: Installed, tmp_path: Path) -> None:
     assert set(printed.values()) == {""}
 
 
-def test_cmake_package_of_another_version(installed: Installed, tmp_path: Path) -> None:
+@pytest.mark.parametrize("asked", ["0.2", "1", "0.1 COMPONENTS nonsense"])
+def test_cmake_package_that_there_is_not(asked: str, installed: Installed, tmp_path: Path) -> None:
     (tmp_path / "CMakeLists.txt").write_text(
         "cmake_minimum_required(VERSION 3.25)\nproject(user C)\n"
-        "find_package(hakmem 0.2 QUIET)\nmessage(STATUS found=${hakmem_FOUND})\n"
+        f"find_package(hakmem {asked} QUIET)\nmessage(STATUS found=${{hakmem_FOUND}})\n"
     )
     configure = ["cmake", "-S", tmp_path, "-B", tmp_path / "build"]
     assert "found=0" in done([*configure, f"-DCMAKE_PREFIX_PATH={installed.prefix}"])
