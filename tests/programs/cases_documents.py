@@ -87,6 +87,8 @@ def chromium(run: Run) -> None:
     flags = (
         "--headless", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--no-first-run",
         f"--user-data-dir={run.work}/profile", "--virtual-time-budget=20000",
+        # Else a picture may be taken before its lowest part is drawn.
+        "--run-all-compositor-stages-before-draw",
     )  # fmt: skip
     page = f"file://{run.input}/page.html"
     # What it says on stderr is about the machine: no bus, no screen.
