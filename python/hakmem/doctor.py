@@ -108,7 +108,7 @@ def _report(arguments: argparse.Namespace) -> Report:
     broken = _installation(library, alone=not command)
     if broken is not None:
         return Report("this installation", NOT, [], [broken])
-    subject = process.short(command)
+    subject = process.short(command, 500)
     if not command:
         command = [shutil.which("true") or sys.executable]
         subject = f"{command[0]}, started by this installation ({library.resolve()})"

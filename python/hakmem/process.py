@@ -67,9 +67,9 @@ def look(pid: int) -> Picture:
     return Picture(files, calls, unread)
 
 
-def short(command: Sequence[str]) -> str:
+def short(command: Sequence[str], most: int = 60) -> str:
     line = " ".join(command)
-    return line if len(line) <= 60 else line[:57] + "..."
+    return line if len(line) <= most else line[: most - 3] + "..."
 
 
 @dataclass
