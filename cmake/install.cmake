@@ -42,6 +42,8 @@ endforeach()
 
 install(TARGETS hakmem_shared
     LIBRARY COMPONENT library NAMELINK_COMPONENT development)
+install(FILES ${PROJECT_SOURCE_DIR}/LICENSE
+    DESTINATION ${CMAKE_INSTALL_DOCDIR} COMPONENT library)
 
 install(TARGETS hakmem_static hakmem_names_archive ARCHIVE COMPONENT development)
 install(FILES ${PROJECT_BINARY_DIR}/hakmem.o

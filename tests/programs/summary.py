@@ -18,6 +18,7 @@ from tests.programs import results
 from tests.programs.results import Measure, Result
 
 SLOW, LARGE = 1.3, 1.5  # what is worse than this by the median is set in bold
+OF = {"ld": "binutils", "gold": "binutils"}  # programs of a package with another name
 GROUPS = (
     "servers and databases", "languages", "compilers and builds", "versions and archives",
     "text and documents", "pictures and sound", "mathematics", "tools", "others",
@@ -65,6 +66,11 @@ def main() -> int:
     if not found:
         print(f"summary.py: {folder}: no results; run.py makes them", file=sys.stderr)
         return 2
+    libraries = {r.library for r in found}
+    if len(libraries) > 1:
+        several = "results of several builds of the library; run.py --resume makes them anew"
+        print(f"summary.py: {folder}: {several}", file=sys.stderr)
+        return 2
     machine = json.loads((folder / results.MACHINE).read_text())
     page.write_text(render(found, machine))
     return 0
@@ -105,8 +111,10 @@ def cell(text: str) -> str:
 
 
 def version(r: Result) -> str:
-    """Of the first package, without Debian's revision."""
-    first = next(iter(r.versions.values()), "not of Debian")
+    """Of the package with the program's name, else of the first, without Debian's revision."""
+    names = (r.program, OF.get(r.program, ""))
+    of_name = [r.versions[name] for name in names if name in r.versions]
+    first = next(iter([*of_name, *r.versions.values()]), "not of Debian")
     return re.sub(r"^\d+:|[-+](deb|dfsg|ds|\d+[^.]*$).*", "", first)
 
 
