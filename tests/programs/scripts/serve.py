@@ -13,6 +13,7 @@ from pathlib import Path
 
 class Handler(SimpleHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
+    disable_nagle_algorithm = True  # else each answer waits for the client's acknowledgment
 
     def do_POST(self) -> None:
         body = self.rfile.read(int(self.headers["Content-Length"]))
