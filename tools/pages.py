@@ -14,14 +14,14 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-import shtab
-
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "python"))
 
 from hakmem import __version__
 from hakmem.causes import CAUSES, INSTALLATION, NOTES, UNKNOWN
 from hakmem.cli import parser
 from hakmem.table import TYPES, table
+from tools.completions import completions
 
 ROOT = Path(__file__).resolve().parent.parent
 SEE_ALSO = {
@@ -137,45 +137,6 @@ def page() -> str:
     return text.rstrip() + "\n"
 
 
-# ---- completions ----
-
-BASH = """\
-# Made by tools/pages.py: change it there.
-_hakmem_option() {{
-    compopt -o nospace
-    compgen -S = -W "{names}" -- "$1"
-}}
-_hakmem_process() {{ compgen -W "$(cd /proc && echo [0-9]*)" -- "$1"; }}
-_hakmem_program() {{ compgen -c -- "$1"; compgen -f -- "$1"; }}
-"""
-ZSH = """\
-# Made by tools/pages.py: change it there.
-_hakmem_option() {{ _values -S = option {names} }}
-_hakmem_program() {{ _alternative 'commands:command:_command_names -e' 'files:file:_files' }}
-"""
-
-
-def completion(shell: str) -> str:
-    top = parser()
-    (commands,) = (a.choices for a in top._actions if isinstance(a, argparse._SubParsersAction))
-    names = [option.name for option in table()]
-    words = {
-        ("run", "option"): {"bash": "_hakmem_option", "zsh": "_hakmem_option"},
-        ("run", "program"): {"bash": "_hakmem_program", "zsh": "_hakmem_program"},
-        ("run", "args"): shtab.FILE,
-        ("doctor", "pid"): {"bash": "_hakmem_process", "zsh": "_pids"},
-    }
-    for name, command in commands.items():
-        for action in command._actions:
-            if (name, action.dest) in words:
-                action.complete = words[name, action.dest]
-            if (name, action.dest) == ("options", "names"):
-                action.choices = names
-    values = " ".join(names) if shell == "bash" else " ".join(f"{name}:VALUE" for name in names)
-    preamble = {"bash": BASH, "zsh": ZSH}[shell].format(names=values)
-    return shtab.complete(top, shell, preamble={shell: preamble})  # type: ignore[arg-type]
-
-
 def files() -> dict[str, str]:
     top = parser()
     (commands,) = (a for a in top._actions if isinstance(a, argparse._SubParsersAction))
@@ -183,11 +144,7 @@ def files() -> dict[str, str]:
     for choice in commands._choices_actions:
         command = commands.choices[choice.dest]
         pages[f"share/man/man1/hakmem-{choice.dest}.1"] = manual(command, str(choice.help))
-    return pages | {
-        "share/bash-completion/completions/hakmem": completion("bash"),
-        "share/zsh/site-functions/_hakmem": completion("zsh"),
-        "docs/doctor.md": page(),
-    }
+    return pages | completions(top) | {"docs/doctor.md": page()}
 
 
 def main() -> None:

@@ -19,6 +19,7 @@ ROOT = Path(__file__).parents[2]
 PAGES = sorted((ROOT / "share/man/man1").glob("*.1"))
 BASH = ROOT / "share/bash-completion/completions/hakmem"
 ZSH = ROOT / "share/zsh/site-functions"
+PACKAGE = Path("/usr/share/bash-completion/bash_completion")
 SECONDS = 60
 
 
@@ -66,28 +67,66 @@ def typed(
     return seen
 
 
+# What is told each shell before; to-complete completes two words by itself, which bash asks for
+# where it has bash-completion. One of them is a file too, and begins as an option of hakmem's does.
+SHELLS = {
+    "bash": f"source {BASH}; bind 'set show-all-if-ambiguous on'",
+    "bash-completion": f"source {PACKAGE}; source {BASH}; bind 'set show-all-if-ambiguous on'; "
+    "_it() { COMPREPLY=($(compgen -W '--of-the-program big_one' -- $2)); }; "
+    "complete -F _it to-complete",
+    "zsh": f"fpath=({ZSH} $fpath); autoload -U compinit; compinit -u -D; "
+    "_it() { compadd -- --of-the-program big_one; }; compdef _it to-complete",
+}
 CASES = [
     ("hakmem opt", "options "),
-    ("hakmem options big_c", "big_cache_bytes"),
-    ("hakmem run -o big_c", "big_cache_bytes="),
-    ("hakmem run to-c", "to-complete"),
+    ("hakmem --v", "version "),
+    ("hakmem options big_c", "big_cache_bytes "),
+    ("hakmem options stack_bytes big_c", "big_cache_bytes "),
+    ("hakmem options --j", "json "),
+    ("hakmem run -o big_c\t1M", "big_cache_bytes=1M"),
+    ("hakmem run --option=big_c\t1M", "big_cache_bytes=1M"),
+    ("hakmem run -o scavenger=off -o big_c\t1M", "big_cache_bytes=1M"),
+    ("hakmem run --opt", "option"),
+    ("hakmem run to-c", "to-complete "),
+    ("hakmem run bin/to-c", "to-complete "),
+    ("hakmem run -- to-c", "to-complete "),
+    ("hakmem run -o big_cache_bytes=1M --option=scavenger=off to-c", "to-complete "),
+    ("hakmem run to-complete big_o", "big_one "),
+    ("hakmem run -o big_cache_bytes=1M -- to-complete -o big_", "big_one "),
     ("hakmem doctor --sec", "seconds"),
+    ("hakmem doctor PID", "PID "),
+    ("hakmem doctor --json PID", "PID "),
+    ("hakmem doctor -- to-c", "to-complete "),
+    ("hakmem doctor --seconds 3 -- to-c", "to-complete "),
+    ("hakmem doctor -- to-complete --json big_", "big_one "),
+]
+OF_THE_PROGRAM = [
+    ("hakmem run to-complete --", "--of-the-program "),
+    ("hakmem run -- to-complete --", "--of-the-program "),
+    ("hakmem run -- to-complete x --", "--of-the-program "),
+    ("hakmem run -o big_cache_bytes=1M -- to-complete --", "--of-the-program "),
+    ("hakmem run -o big_cache_bytes=1M to-complete x --", "--of-the-program "),
+    ("hakmem doctor -- to-complete --", "--of-the-program "),
+    ("hakmem doctor --seconds=3 -- to-complete -- --", "--of-the-program "),
 ]
 
 
-@pytest.mark.parametrize(("line", "expected"), CASES)
-@pytest.mark.parametrize("shell", ["bash", "zsh"])
+@pytest.mark.parametrize(
+    ("shell", "line", "expected"),
+    [(shell, *case) for shell in SHELLS for case in CASES]
+    + [(shell, *case) for shell in ("bash-completion", "zsh") for case in OF_THE_PROGRAM],
+)
 def test_completion(shell: str, line: str, expected: str, built: Built, tmp_path: Path) -> None:
-    if shutil.which(shell) is None:
+    if not (PACKAGE.exists() if shell == "bash-completion" else shutil.which(shell)):
         pytest.skip(f"{shell} is not installed")
-    program = tmp_path / "to-complete"
+    program = tmp_path / "bin/to-complete"
+    program.parent.mkdir()
     program.write_text("#!/bin/sh\n")
     program.chmod(0o755)
-    path = f"{built.front.parent}:{tmp_path}:{os.environ['PATH']}"
+    (tmp_path / "big_one").touch()
+    line, expected = (text.replace("PID", str(os.getpid())) for text in (line, expected))
+    path = f"{built.front.parent}:{program.parent}:{os.environ['PATH']}"
     environment = clean_environment() | {"PATH": path, "TERM": "dumb", "HOME": str(tmp_path)}
-    command, setup = {
-        "bash": (["bash", "--norc", "--noprofile", "-i"], f"source {BASH}"),
-        "zsh": (["zsh", "-f", "-i"], f"fpath=({ZSH} $fpath); autoload -U compinit; compinit -u -D"),
-    }[shell]
-    seen = typed(command, setup, line, expected, environment)
+    command = ["zsh", "-f", "-i"] if shell == "zsh" else ["bash", "--norc", "--noprofile", "-i"]
+    seen = typed(command, f"cd; {SHELLS[shell]}", line, expected, environment)
     assert expected in seen, seen
