@@ -52,7 +52,8 @@ ratios to the system's allocator: time {time}, processor time {cpu}, peak memory
 - Each column gives the median with the system's allocator; the median of hakmem's ratios to it,
   paired by round; and in brackets the least and the greatest of these ratios. The first pair of
   runs only warms up; long programs have one measured pair and no brackets, so what another program
-  did on the machine meanwhile shows in their times. **Bold**: more than {slow} times the time or {large} times the memory.
+  did on the machine meanwhile shows in their times. **Bold**: more than {slow} times the time or
+  {large} times the memory.
 """
 
 
