@@ -481,7 +481,7 @@ CASES = (
         may_differ=("speed.log", "key.pem", "public.pem", "key.log", "signed", "cert.pem"),
         packages=("openssl",), group=TOOLS,
         what="digests, ciphers, keys, signatures, certificates, speed",
-        note="keys and signatures are random: they are verified",
+        note="keys and signatures are random: they are verified; so is the time to find a key",
     ),
     Case(
         "curl", ("curl",), of_files(600), curl,

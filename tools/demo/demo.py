@@ -170,7 +170,8 @@ def report(
     console.print("[bold]To read it:[/] " + " ".join(notes))
     console.print("[bold]What to try next[/]")
     for command, what in (
-        (f"LD_PRELOAD={ours.preload} YOUR-PROGRAM", "a program of yours"),
+        ("build/release/bin/hakmem run YOUR-PROGRAM", "a program of yours"),
+        ("build/release/bin/hakmem doctor -- YOUR-PROGRAM", "is hakmem in force there"),
         ("make test", "everything that is checked, real programs too"),
         ("make bench", "many kinds of work, beside other allocators"),
         ("less docs/design.md", "how it is built"),
