@@ -17,13 +17,15 @@ apt() { apt-get -q -y "$@" >/tmp/apt.log 2>&1 || {
     cat /tmp/apt.log
     fail "apt-get $* failed"
 }; }
+# What others only suggest goes too; apt keeps it otherwise.
+remove_unneeded() { apt autoremove --purge -o APT::AutoRemove::SuggestsImportant=false; }
 in_force() { grep -q "/usr/lib/.*/libhakmem\.so\.0"; }
 
 apt update
 # What is left of a run that failed.
 rm -f /etc/ld.so.preload
 dpkg --purge hakmem libhakmem-dev libhakmem0 >/dev/null 2>&1
-apt autoremove --purge
+remove_unneeded
 files >/tmp/before
 
 say "apt-get install ./*.deb"
@@ -62,7 +64,7 @@ say "apt-get remove, purge"
 apt remove hakmem libhakmem-dev libhakmem0
 [ ! -e /usr/bin/hakmem ] || fail "the command is still there"
 dpkg --purge hakmem libhakmem-dev libhakmem0 >/dev/null 2>&1
-apt autoremove --purge
+remove_unneeded
 [ -z "$(dpkg-query -W -f '${binary:Package} ${db:Status-Abbrev}\n' '*hakmem*' 2>/dev/null)" ] ||
     fail "dpkg still knows of the packages"
 files >/tmp/after
