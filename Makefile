@@ -64,7 +64,7 @@ test-docs: setup ## the documentation's commands, in Debians of their own that b
 deb: ## Debian packages, in build/deb
 	@tools/deb
 
-test-programs: build ## fifty real programs with the library and without: docs/programs.md (ARGS="--resume")
+test-programs: build ## all real programs with the library and without: docs/programs.md (ARGS="--resume")
 	@mkdir -p build/programs
 	@bash -o pipefail -c '$(python) tests/programs/run.py --lib build/release/libhakmem.so \
 		--out build/programs --all --install --rounds 3 $(ARGS) 2>&1 | tee -a build/programs/log'; \

@@ -100,7 +100,8 @@ static void stack_rob(struct bin *bin, struct depot *depot, struct marked m, uns
 static void cache_rob(struct cache *cache, struct theft *theft)
 {
     struct marked marked[CLASSES];
-    if (!roster_exchange(cache, cache, &cache_none))
+    if (!roster_exchange(cache, cache, &cache_none) &&
+        !roster_exchange(cache, &cache_none, &cache_none)) /* the closer's already */
         return;
     for (unsigned i = BIN_FIRST; i < BINS; i++)
         store_relaxed(&cache->bins[i].limit, NULL);
