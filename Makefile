@@ -80,7 +80,7 @@ lint: setup ## format, clang-tidy, ruff, mypy, layers, shell scripts, cargo fmt 
 	@find src -name '*.c' | sort | xargs -P $(jobs) -n 1 clang-tidy -p build/lint --quiet
 	$(python) -m ruff check
 	$(python) -m ruff format --check
-	$(python) -m mypy $(wildcard tools bench tests python)
+	$(python) -m mypy $(wildcard tools tests python)
 	$(python) tools/check_layers.py
 	shellcheck tools/setup tools/deb .ci/run command/hakmem.in bindings/rust/run \
 		tests/install/in_debian tests/install/in_debian.sh tests/docs/in_debian
@@ -92,8 +92,8 @@ format: setup ## bring C and Python into the committed format
 	$(python) -m ruff format
 	cd bindings/rust && cargo fmt
 
-bench: build ## the seed set beside the system's malloc and its peers (ARGS="--quick", "--help")
-	@$(python) bench/seed/run.py --build build/release $(ARGS)
+bench: build ## the suite beside the system's malloc and its peers (ARGS="--quick", "--help")
+	@build/release/hakmem bench $(ARGS)
 
 golden-update: build ## write anew the committed table of instructions on the fast paths
 	@$(python) -m tools.golden update

@@ -11,7 +11,7 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).parents[2]))
 
-from bench.seed.report.allocators import FOUR, SYSTEM, choose
+from hakmem.bench.allocators import FOUR, SYSTEM, choose
 from tests.counts.work import clean_environment
 
 KIB = 1024

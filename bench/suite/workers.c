@@ -6,7 +6,7 @@
  * blocks to each other run now on one core and now on two, as neighbours come
  * and go, and the second can cost several times the first.
  */
-#include "seed.h"
+#include "suite.h"
 
 #include <pthread.h>
 #include <sched.h>

@@ -2,27 +2,9 @@
 
 import os
 import sysconfig
-from dataclasses import dataclass
-from enum import Enum
 from pathlib import Path
 
-
-class Kind(Enum):
-    OURS = "ours"
-    PEER = "peer"
-    FLOOR = "floor"
-
-
-@dataclass(frozen=True)
-class Allocator:
-    name: str
-    kind: Kind
-    library: Path | None
-    """To be preloaded; None for the C library's own malloc."""
-
-
-OURS = "hakmem"
-SYSTEM = "glibc"
+from hakmem.bench.model import OURS, SYSTEM, Allocator, Kind
 
 _PEERS = {
     "mimalloc": "libmimalloc.so.2",

@@ -1,5 +1,5 @@
 /*
- * seed: runs one row with the malloc that is in force and prints one line of
+ * suite: runs one row with the malloc that is in force and prints one line of
  * JSON. One row a process, so that no row inherits another's heap.
  */
 #include "block.h"
@@ -10,13 +10,24 @@
 
 static const char *const touch_names[] = {"none", "first", "both"};
 static const char *const order_names[] = {"same", "reverse", "shuffled"};
+static const char *const tier_names[] = {"standard", "quick", "full"};
+
+static const struct {
+    const char *name;
+    const struct row *rows;
+} groups[] = {
+    {"seed", seed_rows},     {"micro", micro_rows},   {"threads", threads_rows},
+    {"stress", stress_rows}, {"memory", memory_rows},
+};
+
+#define COUNT(array) (sizeof(array) / sizeof(array)[0])
 
 static void print_usage(FILE *to)
 {
-    fputs("usage: seed ROW [options]    run one row, print one line of JSON\n"
-          "       seed --list           the rows, their parameters, and why\n"
-          "       seed --list-json      the same, one JSON object a line\n"
-          "       seed --allocator      the library that malloc comes from\n"
+    fputs("usage: suite ROW [options]    run one row, print one line of JSON\n"
+          "       suite --list           the rows, their parameters, and why\n"
+          "       suite --list-json      the same, one JSON object a line\n"
+          "       suite --allocator      the library that malloc comes from\n"
           "\n"
           "options (each replaces the row's own value):\n"
           "  --iterations N    turns of the loop, of each thread\n"
@@ -60,12 +71,31 @@ static enum touch touch_read(const char *text)
     give_up(EXIT_USAGE, "--touch takes none, first or both, not '%s'", text);
 }
 
-static const struct row *row_find(const char *name)
+struct found {
+    const struct row *row;
+    const char *group;
+};
+
+static struct found row_find(const char *name)
 {
-    for (size_t i = 0; i < seed_row_count; i++)
-        if (strcmp(seed_rows[i].name, name) == 0)
-            return &seed_rows[i];
-    give_up(EXIT_USAGE, "no row is called '%s'; seed --list shows them", name);
+    for (size_t g = 0; g < COUNT(groups); g++)
+        for (const struct row *r = groups[g].rows; r->name != NULL; r++)
+            if (strcmp(r->name, name) == 0)
+                return (struct found){r, groups[g].name};
+    give_up(EXIT_USAGE, "no row is called '%s'; suite --list shows them", name);
+}
+
+/* With what the row leaves out filled in. */
+static struct params params_of(const struct row *row)
+{
+    struct params p = row->params;
+    if (p.seed == 0)
+        p.seed = 1;
+    if (p.slots == 0)
+        p.slots = 1;
+    if (p.threads == 0)
+        p.threads = 1;
+    return p;
 }
 
 /* The row's parameters as JSON fields, without braces. */
@@ -83,27 +113,34 @@ static int params_format(char *text, size_t room, const struct params *p)
 
 static void list_print(void)
 {
-    printf("%-16s %10s %7s %8s %8s %6s %7s %-5s %-8s %-5s  %s\n", "row", "iterations", "slots",
+    printf("  %-18s %10s %7s %8s %8s %6s %7s %-5s %-8s %-5s  %s\n", "row", "iterations", "slots",
            "min", "max", "batch", "threads", "touch", "order", "check", "why");
-    for (size_t i = 0; i < seed_row_count; i++) {
-        const struct row *r = &seed_rows[i];
-        const struct params own = params_of(r), *p = &own;
-        printf("%-16s %10ju %7ju %8ju %8ju %6ju %7u %-5s %-8s %-5s  %s\n", r->name,
-               (uintmax_t)p->iterations, (uintmax_t)p->slots, (uintmax_t)p->min, (uintmax_t)p->max,
-               (uintmax_t)p->batch, p->threads, touch_names[p->touch], order_names[p->order],
-               p->check || r->needs_content ? "yes" : "no", r->why);
+    for (size_t g = 0; g < COUNT(groups); g++) {
+        printf("%s\n", groups[g].name);
+        for (const struct row *r = groups[g].rows; r->name != NULL; r++) {
+            const struct params own = params_of(r), *p = &own;
+            printf("  %-18s %10ju %7ju %8ju %8ju %6ju %7u %-5s %-8s %-5s  %s\n", r->name,
+                   (uintmax_t)p->iterations, (uintmax_t)p->slots, (uintmax_t)p->min,
+                   (uintmax_t)p->max, (uintmax_t)p->batch, p->threads, touch_names[p->touch],
+                   order_names[p->order], p->check || r->needs_content ? "yes" : "no", r->why);
+        }
     }
 }
 
 static void list_print_json(void)
 {
     char text[512];
-    for (size_t i = 0; i < seed_row_count; i++) {
-        const struct row *r = &seed_rows[i];
-        const struct params p = params_of(r);
-        params_format(text, sizeof text, &p);
-        printf("{\"row\": \"%s\", \"group\": \"%s\", \"why\": \"%s\", \"needs_content\": %s, %s}\n",
-               r->name, r->group, r->why, r->needs_content ? "true" : "false", text);
+    for (size_t g = 0; g < COUNT(groups); g++) {
+        for (const struct row *r = groups[g].rows; r->name != NULL; r++) {
+            const struct params p = params_of(r);
+            params_format(text, sizeof text, &p);
+            printf("{\"row\": \"%s\", \"group\": \"%s\", \"family\": \"%s\", \"why\": \"%s\", "
+                   "\"tier\": \"%s\", \"judged\": \"%s\", \"needs_content\": %s, "
+                   "\"parameters\": {%s}}\n",
+                   r->name, groups[g].name, r->family, r->why, tier_names[r->tier],
+                   r->judged != NULL ? r->judged : "time peak", r->needs_content ? "true" : "false",
+                   text);
+        }
     }
 }
 
@@ -118,9 +155,9 @@ static void params_validate(const struct params *p)
 
 /* Formatted on the stack and written at once: stdio would ask the allocator
  * for a buffer, and peak memory is measured in KiB. */
-static void row_run(const struct row *row, const struct params *p)
+static void row_run(const struct row *row, const char *group, const struct params *p)
 {
-    char params[512], text[2048];
+    char params[512], figures[1024] = "", text[4096];
     struct outcome out = {0};
 
     long rss_start = status_kib("VmRSS:");
@@ -130,18 +167,28 @@ static void row_run(const struct row *row, const struct params *p)
     long peak = status_kib("VmHWM:");
 
     params_format(params, sizeof params, p);
+    size_t used = 0;
+    for (unsigned i = 0; i < out.figure_count && used < sizeof figures; i++) {
+        const struct figure *f = &out.figures[i];
+        used += (size_t)snprintf(figures + used, sizeof figures - used,
+                                 "%s\"%s\": {\"value\": %.6g, \"unit\": \"%s\"}", i > 0 ? ", " : "",
+                                 f->name, f->value, f->unit);
+    }
+    if (used >= sizeof figures)
+        give_up(EXIT_SYSTEM, "the row's figures take more than %zu bytes", sizeof figures);
     double rate = out.seconds > 0 ? (double)out.operations / out.seconds : 0;
     int length = snprintf(
         text, sizeof text,
-        "{\"row\": \"%s\", \"group\": \"%s\", %s, \"seconds\": %.6f, \"cpu_seconds\": %.6f, "
+        "{\"row\": \"%s\", \"group\": \"%s\", \"parameters\": {%s}, \"seconds\": %.6f, "
+        "\"cpu_seconds\": %.6f, "
         "\"operations\": %ju, \"ops_per_s\": %.0f, \"ns_per_op\": %.3f, \"checksum\": \"%016jx\", "
         "\"peak_rss_kib\": %ld, \"peak_reset\": %s, \"rss_start_kib\": %ld, \"rss_end_kib\": %ld, "
         "\"minor_faults\": %ld, \"voluntary_switches\": %ld, \"involuntary_switches\": %ld, "
-        "\"allocator\": \"%s\"}\n",
-        row->name, row->group, params, out.seconds, out.cpu_seconds, (uintmax_t)out.operations,
-        rate, rate > 0 ? 1e9 / rate : 0, (uintmax_t)out.checksum, peak, reset ? "true" : "false",
+        "\"figures\": {%s}, \"allocator\": \"%s\"}\n",
+        row->name, group, params, out.seconds, out.cpu_seconds, (uintmax_t)out.operations, rate,
+        rate > 0 ? 1e9 / rate : 0, (uintmax_t)out.checksum, peak, reset ? "true" : "false",
         rss_start, rss_end, out.minor_faults, out.voluntary_switches, out.involuntary_switches,
-        allocator_path());
+        figures, allocator_path());
     fwrite(text, 1, (size_t)length < sizeof text ? (size_t)length : sizeof text - 1, stdout);
 }
 
@@ -169,7 +216,7 @@ int main(int argc, char **argv)
     };
     /* Options may stand before the row's name: the first pass finds the name,
      * the second, over the same arguments, overrides that row's parameters. */
-    const struct row *row = NULL;
+    struct found found_row = {0};
     struct params p = {0};
     for (int pass = 0; pass < 2; pass++) {
         int found;
@@ -230,14 +277,14 @@ int main(int argc, char **argv)
             print_usage(stderr);
             return EXIT_USAGE;
         }
-        if (row == NULL) {
-            row = row_find(argv[optind]);
-            p = params_of(row);
+        if (found_row.row == NULL) {
+            found_row = row_find(argv[optind]);
+            p = params_of(found_row.row);
         }
     }
     if (p.iterations == 0)
         p.iterations = 1; /* scaled to nothing */
     params_validate(&p);
-    row_run(row, &p);
+    row_run(found_row.row, found_row.group, &p);
     return 0;
 }

@@ -4,8 +4,8 @@
  * that don't depend on memory, so the processor runs it ahead of the call that
  * is being measured.
  */
-#ifndef SEED_RANDOM_H
-#define SEED_RANDOM_H
+#ifndef SUITE_RANDOM_H
+#define SUITE_RANDOM_H
 
 #include <stdint.h>
 

@@ -1,24 +1,24 @@
 /*
- * The table of rows. What a row leaves out is 1 (seed, slots, threads). Iterations are such that a
- * row takes 0.2 to 0.6 seconds with a good allocator on a core of about 3 GHz; bench/README.md says
+ * The seed set. What a row leaves out is 1 (seed, slots, threads). Iterations are such that a row
+ * takes 0.2 to 0.6 seconds with a good allocator on a core of about 3 GHz; docs/benchmarks.md says
  * where each row comes from.
  */
-#include "seed.h"
+#include "suite.h"
 
 #define KIB 1024u
 #define MIB (1024u * 1024u)
 
-#define ROW(title, family, function, reason, ...)                                                 \
-    {                                                                                             \
-        .name = title, .group = family, .why = reason, .run = function, .params = { __VA_ARGS__ } \
+#define ROW(title, kin, function, reason, ...)                                                  \
+    {                                                                                           \
+        .name = title, .family = kin, .why = reason, .run = function, .params = { __VA_ARGS__ } \
     }
 
-#define CONTENT_ROW(title, family, function, reason, ...)                                      \
-    {                                                                                          \
-        .name = title, .group = family, .why = reason, .run = function, .needs_content = true, \
-        .params = {                                                                            \
-            __VA_ARGS__                                                                        \
-        }                                                                                      \
+#define CONTENT_ROW(title, kin, function, reason, ...)                                       \
+    {                                                                                        \
+        .name = title, .family = kin, .why = reason, .run = function, .needs_content = true, \
+        .params = {                                                                          \
+            __VA_ARGS__                                                                      \
+        }                                                                                    \
     }
 
 /* Random mixed of small blocks on one thread. */
@@ -115,18 +115,5 @@ const struct row seed_rows[] = {
                 .touch = TOUCH_BOTH),
     CONTENT_ROW("chase-48", "chase", work_chase, "where blocks lie after churn: ns a node",
                 .iterations = 30, .slots = 1000000, .min = 48, .max = 48),
+    {0},
 };
-
-const size_t seed_row_count = sizeof seed_rows / sizeof seed_rows[0];
-
-struct params params_of(const struct row *row)
-{
-    struct params p = row->params;
-    if (p.seed == 0)
-        p.seed = 1;
-    if (p.slots == 0)
-        p.slots = 1;
-    if (p.threads == 0)
-        p.threads = 1;
-    return p;
-}

@@ -1,20 +1,21 @@
 /*
- * The seed set: small loops that ask an allocator for blocks and give them
- * back. This header holds what all files of the program share.
+ * The suite: small programs that ask an allocator for blocks and give them
+ * back, each a row of a group. This header holds what all files share.
  *
  *   main.c          options, one row, one line of JSON
- *   rows.c          the table of rows
- *   work_slots.c    pairs, random mixed, replacement         loops.h
- *   work_batch.c    batches, bulk, realloc, pointer chase
- *   work_threads.c  own blocks, exchanged blocks, larson     loops.h, workers.c
- *   work_queue.c    producer and consumer                    workers.c
+ *   GROUP/rows.c    the group's table of rows
+ *   GROUP/work_*.c  what its rows do
+ *   block.h         one block: asked for, written, verified, given back
+ *   loops.h         random mixed and replacement over an array of slots
+ *   random.h        numbers that no allocator can influence
+ *   workers.c       threads, made before the clock starts
  *   measure.c       clock, counters, resident memory, the floors' hook
  *
  * The program's own tables never come from malloc (own_memory), so the
  * allocator under test sees the row's blocks and nothing else.
  */
-#ifndef SEED_H
-#define SEED_H
+#ifndef SUITE_H
+#define SUITE_H
 
 #include <pthread.h>
 #include <stdbool.h>
@@ -42,6 +43,18 @@ struct params {
     bool unpin; /* let the kernel choose the threads' processors */
 };
 
+/* How much of the suite a run must take to include the row. */
+enum tier { TIER_STANDARD, TIER_QUICK, TIER_FULL };
+
+/* What a row measures besides time and memory; smaller is better. */
+struct figure {
+    const char *name; /* as in "resident-10s" */
+    const char *unit; /* "ns", "KiB", "ratio", "faults" */
+    double value;
+};
+
+enum { MOST_FIGURES = 16 };
+
 /* Filled in by a row's function, through clock_start and clock_stop. */
 struct outcome {
     double seconds;
@@ -51,37 +64,40 @@ struct outcome {
     long minor_faults;
     long voluntary_switches;
     long involuntary_switches;
+    struct figure figures[MOST_FIGURES]; /* through outcome_add */
+    unsigned figure_count;
 };
 
 struct row {
-    const char *name;
-    const char *group;
+    const char *name;   /* of its own in the whole suite */
+    const char *family; /* rows that differ in one parameter; plots draw a line through them */
     const char *why;
     void (*run)(const struct params *p, struct outcome *out);
     bool needs_content; /* the row reads what it wrote: no floor can run it */
+    enum tier tier;
+    /* The measures that tables and means are made of, separated by spaces: names of figures, and
+     * "time" (of one operation) and "peak" (resident memory), which null stands for. */
+    const char *judged;
     struct params params;
 };
 
-extern const struct row seed_rows[];
-extern const size_t seed_row_count;
+/* Each group's rows, of which one without a name is the last. */
+extern const struct row seed_rows[], micro_rows[], threads_rows[], stress_rows[], memory_rows[];
 
-/* The row's parameters, with what it leaves out filled in. */
-struct params params_of(const struct row *row);
-
-/* work_slots.c */
+/* seed/work_slots.c */
 void work_pair(const struct params *p, struct outcome *out);
 void work_pair_random(const struct params *p, struct outcome *out);
 void work_mixed(const struct params *p, struct outcome *out);
 void work_replace(const struct params *p, struct outcome *out);
-/* work_batch.c */
+/* seed/work_batch.c */
 void work_batch(const struct params *p, struct outcome *out);
 void work_realloc(const struct params *p, struct outcome *out);
 void work_chase(const struct params *p, struct outcome *out);
-/* work_threads.c */
+/* seed/work_threads.c */
 void work_own(const struct params *p, struct outcome *out);
 void work_exchange(const struct params *p, struct outcome *out);
 void work_larson(const struct params *p, struct outcome *out);
-/* work_queue.c */
+/* seed/work_queue.c */
 void work_queue(const struct params *p, struct outcome *out);
 
 /*
@@ -93,6 +109,9 @@ void work_queue(const struct params *p, struct outcome *out);
  */
 void clock_start(const struct params *p);
 void clock_stop(struct outcome *out);
+
+/* A figure of the row's own; `name` and `unit` must outlive the run. */
+void outcome_add(struct outcome *out, const char *name, const char *unit, double value);
 
 /* Sets the peak of resident memory back to what is resident now; false where
  * the kernel does not let us, and the peak then counts from the start. */

@@ -7,10 +7,10 @@
  * and ends with its size's low byte where the row writes last bytes. Two blocks
  * that overlap and a block cleared or moved behind our back fail to match.
  */
-#ifndef SEED_BLOCK_H
-#define SEED_BLOCK_H
+#ifndef SUITE_BLOCK_H
+#define SUITE_BLOCK_H
 
-#include "seed.h"
+#include "suite.h"
 
 #include <stdlib.h>
 #include <string.h>

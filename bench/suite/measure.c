@@ -4,7 +4,7 @@
  * between clock_start and clock_stop.
  */
 #include "random.h"
-#include "seed.h"
+#include "suite.h"
 
 #include <dlfcn.h>
 #include <fcntl.h>
@@ -57,6 +57,13 @@ void clock_stop(struct outcome *out)
     out->involuntary_switches = usage.ru_nivcsw - usage_start.ru_nivcsw;
     if (floor_end != NULL)
         floor_end();
+}
+
+void outcome_add(struct outcome *out, const char *name, const char *unit, double value)
+{
+    if (out->figure_count == MOST_FIGURES)
+        give_up(EXIT_SYSTEM, "more than %d figures: %s", MOST_FIGURES, name);
+    out->figures[out->figure_count++] = (struct figure){name, unit, value};
 }
 
 bool peak_reset(void)
@@ -127,7 +134,7 @@ noreturn void give_up(int code, const char *format, ...)
     if ((size_t)length > sizeof text - 2)
         length = sizeof text - 2;
     text[length++] = '\n';
-    if (write(STDERR_FILENO, "seed: ", 6) < 0 || write(STDERR_FILENO, text, (size_t)length) < 0)
+    if (write(STDERR_FILENO, "suite: ", 7) < 0 || write(STDERR_FILENO, text, (size_t)length) < 0)
         _exit(code);
     /* No exit handlers: after damaged content nothing of the heap is trusted. */
     _exit(code);

@@ -6,8 +6,8 @@
  *
  * Each is compiled once for every way of writing the block.
  */
-#ifndef SEED_LOOPS_H
-#define SEED_LOOPS_H
+#ifndef SUITE_LOOPS_H
+#define SUITE_LOOPS_H
 
 #include "block.h"
 #include "random.h"

@@ -1,1 +1,0 @@
-"""Runs the seed set over several allocators and compares them."""

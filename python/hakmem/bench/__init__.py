@@ -1,0 +1,1 @@
+"""The yardstick: `hakmem bench` and `hakmem compare`."""
