@@ -18,7 +18,8 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "python"))
 
-from hakmem.bench.allocators import Allocator, Kind, choose, environment
+from hakmem.bench.allocators import choose, environment
+from hakmem.bench.model import Allocator, Kind
 from tests.memory import huge_pages
 from tests.memory.cases import Case, Figures, cases
 from tests.memory.figures import figures, program

@@ -11,7 +11,8 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).parents[2]))
 
-from hakmem.bench.allocators import FOUR, SYSTEM, choose
+from hakmem.bench.allocators import FOUR, choose
+from hakmem.bench.model import SYSTEM
 from tests.counts.work import clean_environment
 
 KIB = 1024
