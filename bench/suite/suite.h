@@ -36,6 +36,7 @@ struct params {
     uint64_t min;   /* bytes, smallest block */
     uint64_t max;   /* bytes, largest block */
     uint64_t batch; /* blocks handed over at once, where blocks are handed over */
+    uint64_t wait;  /* milliseconds of idleness that the row watches; scaled as the iterations */
     unsigned threads;
     enum touch touch;
     enum order order;
@@ -78,6 +79,7 @@ struct row {
     /* The measures that tables and means are made of, separated by spaces: names of figures, and
      * "time" (of one operation) and "peak" (resident memory), which null stands for. */
     const char *judged;
+    bool sampled; /* its memory over time is worth a picture */
     struct params params;
 };
 
@@ -119,6 +121,13 @@ bool peak_reset(void);
 
 /* A field of /proc/self/status in KiB, such as "VmHWM:"; -1 if not there. */
 long status_kib(const char *field);
+
+/* This process's resident anonymous memory in bytes, written pages of private file mappings
+ * included. Exact is from smaps_rollup and walks the page tables, some 10 us a MiB; quick is from
+ * statm (resident less shared), a few us, exact too since Linux 6.16 and before that off by up to
+ * some 100 KiB. */
+uint64_t resident_exact(void);
+uint64_t resident_quick(void);
 
 /* Where the malloc in force comes from: a path, or "?" */
 const char *allocator_path(void);
