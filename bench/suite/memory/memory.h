@@ -56,6 +56,7 @@ uint64_t usage_rest(const struct usage *u);
 /* "peak-ratio" and "average-ratio". */
 void usage_report(const struct usage *u, struct outcome *out);
 
+uint64_t now_ms(void);
 void sleep_ms(uint64_t ms);
 
 /* Own memory whose pages are there from now on. */

@@ -29,7 +29,7 @@
 
 /* `iterations` are KiB of live blocks before most are freed. */
 #define SURVIVORS(title, size, reason, kib, low, high, team, ...)                 \
-    ROW(title, "survivors", work_survivors, size, "left-0s left-1s time", reason, \
+    ROW(title, "survivors", work_survivors, size, "left-0s left-1s free", reason, \
         .iterations = kib, .min = low, .max = high, .threads = team, .wait = 1000, __VA_ARGS__)
 
 #define PHASED "time peak-ratio average-ratio end-ratio"
@@ -67,21 +67,24 @@ const struct row memory_rows[] = {
               "a little work while idle: some give back only when called", 128 * KIB, 1 * KIB,
               8 * KIB, 1, .batch = 100),
     ROW("survivors-128m-1k-8k-10s", "survivors-10s", work_survivors_long, FULL,
-        "left-0s left-1s left-10s time", "a long idle time, as at night", .iterations = 128 * KIB,
+        "left-0s left-1s left-10s free", "a long idle time, as at night", .iterations = 128 * KIB,
         .min = 1 * KIB, .max = 8 * KIB, .wait = 10000),
-    ROW("survivors-128m-1k-8k-calls-10s", "survivors-10s", work_survivors_long, FULL,
-        "left-0s left-1s left-10s time", "the same, with a little work now and then",
-        .iterations = 128 * KIB, .min = 1 * KIB, .max = 8 * KIB, .wait = 10000, .batch = 100),
+    ROW("survivors-128m-64k-1m-10s", "survivors-10s", work_survivors_long, FULL,
+        "left-0s left-1s left-10s free", "large blocks over a long idle time",
+        .iterations = 128 * KIB, .min = 64 * KIB, .max = 1 * MIB, .wait = 10000),
+    ROW("survivors-128m-64k-1m-calls-10s", "survivors-10s", work_survivors_long, FULL,
+        "left-0s left-1s left-10s free", "the same, with a little work now and then",
+        .iterations = 128 * KIB, .min = 64 * KIB, .max = 1 * MIB, .wait = 10000, .batch = 100),
     ROW("survivors-128m-16-1k-4t-10s", "survivors-10s", work_survivors_long, FULL,
-        "left-0s left-1s left-10s time", "small blocks of threads over a long idle time",
+        "left-0s left-1s left-10s free", "small blocks of threads over a long idle time",
         .iterations = 128 * KIB, .min = 16, .max = 1 * KIB, .wait = 10000, .threads = 4),
 
     SAMPLED_ROW("phases-shift", "phases", work_phases_shift, QUICK, PHASED,
-                "sizes jump, some blocks of former sizes stay", .iterations = 64 * KIB, .batch = 12,
+                "sizes jump, some blocks of former sizes stay", .iterations = 32 * KIB, .batch = 12,
                 .min = 64, .max = 64 * KIB),
     SAMPLED_ROW("phases-double", "phases", work_phases_double, STANDARD, PHASED,
                 "sizes double, survivors stand where they hurt most", .iterations = 64 * KIB,
-                .batch = 1, .min = 32, .max = 32 * KIB),
+                .min = 32, .max = 32 * KIB),
     SAMPLED_ROW("records-grow", "phases", work_records, STANDARD, PHASED,
                 "records that are rebuilt a little larger each time", .iterations = 60000,
                 .batch = 24, .min = 64, .max = 4 * KIB),
@@ -94,17 +97,17 @@ const struct row memory_rows[] = {
         .threads = 256, .wait = 1000),
 
     SERVER("server-4t-1d", QUICK, "requests, and what outlives them, under a load that falls", 4,
-           4096, 1),
-    SERVER("server-4t-4d", STANDARD, "the same over days: does the night give back what noon took",
-           4, 2048, 4),
-    SERVER("server-1t-4d", STANDARD, "the same on one thread, nothing changes hands", 1, 4096, 4),
-    SERVER("server-4t-40d", FULL, "the same over many days", 4, 2048, 40),
+           6144, 1),
+    SERVER("server-4t-2d", STANDARD, "the same, larger: does the night give back what noon took", 4,
+           8192, 2),
+    SERVER("server-1t-2d", STANDARD, "the same on one thread, nothing changes hands", 1, 16384, 2),
+    SERVER("server-4t-12d", FULL, "the same over many days", 4, 8192, 12),
 
-    WALK("walk-tree", work_walk_tree, "a tree built depth first: ns a node", 400000, 20, 40, 40),
+    WALK("walk-tree", work_walk_tree, "a tree built depth first: ns a node", 400000, 8, 40, 40),
     WALK("walk-vector", work_walk_vector, "objects visited in the order they came: ns each", 400000,
-         20, 24, 128),
-    WALK("walk-two", work_walk_two, "two lists that grew in turn, one walked: ns a node", 400000,
-         20, 32, 160),
+         8, 24, 128),
+    WALK("walk-two", work_walk_two, "two lists that grew in turn, one walked: ns a node", 400000, 8,
+         32, 160),
     WALK("walk-hash", work_walk_hash, "entries and keys found in random order: ns a look-up",
          200000, 4, 8, 64),
 

@@ -35,6 +35,13 @@ void usage_report(const struct usage *u, struct outcome *out)
     outcome_add(out, "average-ratio", "ratio", u->resident_sum / u->live_sum);
 }
 
+uint64_t now_ms(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
+}
+
 void sleep_ms(uint64_t ms)
 {
     struct timespec left = {.tv_sec = (time_t)(ms / 1000), .tv_nsec = (long)(ms % 1000) * 1000000};

@@ -11,7 +11,7 @@
 
 enum {
     SAMPLES = 8, /* of each phase's filling, and as many of its freeing */
-    PHASES_MOST = 64,
+    DOUBLINGS_MOST = 64,
     SHIFT_KEPT_ONE_OF = 10,
     SHIFT_KEPT_FOR = 2,
     DOUBLE_KEPT_ONE_OF = 16,
@@ -105,10 +105,14 @@ static void phases_report(struct phases *f, struct outcome *out)
     out->checksum = f->checksum;
 }
 
+static void phases_verify(const struct params *p)
+{
+    if (p->batch == 0)
+        give_up(EXIT_USAGE, "--batch, the number of phases, must be positive");
+}
+
 static struct phases phases_begin(const struct params *p)
 {
-    if (p->batch == 0 || p->batch > PHASES_MOST)
-        give_up(EXIT_USAGE, "--batch, the number of phases, must be 1 to %d", PHASES_MOST);
     struct phases f = {.p = p, .budget = p->iterations * 1024};
     if (f.budget < 4 * p->max)
         f.budget = 4 * p->max;
@@ -127,6 +131,7 @@ static unsigned doublings_of(const struct params *p)
 
 void work_phases_shift(const struct params *p, struct outcome *out)
 {
+    phases_verify(p);
     const uint64_t room = (p->iterations * 1024 + 4 * p->max) / p->min + 1;
     const size_t table_bytes = room * sizeof(void *);
     const unsigned doublings = doublings_of(p);
@@ -169,7 +174,7 @@ void work_phases_double(const struct params *p, struct outcome *out)
     const uint64_t room = (p->iterations * 1024 + 4 * p->max) / p->min + 1;
     const size_t table_bytes = room * sizeof(void *);
     /* What stays, of all phases together: each has at most half the blocks of the one before. */
-    const size_t kept_bytes = (2 * room / DOUBLE_KEPT_ONE_OF + PHASES_MOST) * sizeof(void *);
+    const size_t kept_bytes = (2 * room / DOUBLE_KEPT_ONE_OF + DOUBLINGS_MOST) * sizeof(void *);
     void **table = own_touched(table_bytes);
     void **sifted = own_touched(kept_bytes);
     struct piece kept = {own_touched(kept_bytes), 0};
@@ -203,6 +208,7 @@ static size_t record_next(size_t size, uint64_t bits, const struct params *p)
 
 void work_records(const struct params *p, struct outcome *out)
 {
+    phases_verify(p);
     const uint64_t records = p->iterations;
     void **record = own_touched(records * sizeof *record);
     struct phases f = phases_begin(p);

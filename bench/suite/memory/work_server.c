@@ -209,6 +209,8 @@ static void stations_empty(struct server *all)
 
 void work_server(const struct params *p, struct outcome *out)
 {
+    if (p->batch == 0)
+        give_up(EXIT_USAGE, "--batch, the number of days, must be positive");
     struct server all = {.p = p, .day = (p->iterations / SLICES + 1) * SLICES, .octaves = 1};
     while (UINT64_C(2) << all.octaves <= all.day / 2)
         all.octaves++;

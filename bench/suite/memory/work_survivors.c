@@ -18,12 +18,12 @@ struct survivors {
 
 static uint64_t bytes_each(const struct params *p) { return p->iterations * 1024 / p->threads; }
 
-/* How many blocks it takes to reach a thread's share of bytes. */
+/* How many blocks it takes to reach a thread's share of bytes: two at least, one of which stays. */
 static uint64_t blocks_needed(const struct params *p, unsigned thread)
 {
     struct random rng = random_start(p->seed, thread);
     uint64_t bytes = 0, n = 0;
-    for (; bytes < bytes_each(p); n++)
+    for (; bytes < bytes_each(p) || n < 2; n++)
         bytes += size_draw(random_next(&rng), p->min, params_span(p));
     return n;
 }
@@ -57,7 +57,7 @@ static void idle(const struct params *p, uint64_t ms, struct random *rng)
         sleep_ms(ms);
         return;
     }
-    for (uint64_t slept = 0; slept < ms; slept += 10) {
+    for (const uint64_t end = now_ms() + ms; now_ms() < end;) {
         sleep_ms(10);
         for (uint64_t i = 0; i < p->batch; i++) {
             size_t size = size_draw(random_next(rng), p->min, params_span(p));
@@ -74,7 +74,8 @@ static struct survivors survivors_plan(const struct params *p)
     for (unsigned t = 0; t < p->threads; t++)
         s.from[t + 1] = s.from[t] + blocks_needed(p, t);
     s.count = s.from[p->threads];
-    s.freed = s.count - s.count / KEPT_ONE_OF;
+    const uint64_t kept = s.count / KEPT_ONE_OF;
+    s.freed = s.count - (kept > 0 ? kept : 1);
     s.block = own_touched(s.count * sizeof *s.block);
     s.order = own_permutation(s.count, p->seed);
     return s;
@@ -104,6 +105,7 @@ static void survivors_run(const struct params *p, struct outcome *out, bool is_l
     clock_start(p);
     crew_do(crew, free_step);
     clock_stop(out);
+    outcome_add(out, "free", "ns", 1e9 * out->seconds / (double)s.freed);
     outcome_add(out, "left-0s", "ratio", (double)usage_rest(&usage) / (double)live);
 
     /* A long wait is ten times the short one. */
