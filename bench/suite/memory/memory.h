@@ -20,11 +20,13 @@
 #include "random.h"
 
 void work_survivors(const struct params *p, struct outcome *out);
-void work_survivors_long(const struct params *p, struct outcome *out);
+void work_survivors_2s(const struct params *p, struct outcome *out);
+void work_survivors_10s(const struct params *p, struct outcome *out);
 void work_phases_shift(const struct params *p, struct outcome *out);
 void work_phases_double(const struct params *p, struct outcome *out);
 void work_records(const struct params *p, struct outcome *out);
 void work_sleepers(const struct params *p, struct outcome *out);
+void work_sleepers_2s(const struct params *p, struct outcome *out);
 void work_server(const struct params *p, struct outcome *out);
 void work_walk_tree(const struct params *p, struct outcome *out);
 void work_walk_vector(const struct params *p, struct outcome *out);
@@ -108,15 +110,15 @@ static inline size_t filled_drop(void *block, const struct params *p)
 }
 
 /*
- * A size as in servers: many small ones, and a tail in which each doubling is half as frequent and
- * so takes as many bytes as the one before. Between 16 B and 256 KiB, in steps of 8, on average
- * some 370 B. docs/benchmarks/memory.md tells where the shares come from.
+ * A size as in servers: mostly small, and from 256 B on a tail in which each doubling is 0.54 times
+ * as frequent as the one before, so that it takes a little more bytes. Between 16 B and 256 KiB, in
+ * steps of 8, on average 300 B. docs/benchmarks/memory.md tells where the shares come from.
  */
 static inline size_t mix_draw(uint64_t bits)
 {
     /* Of 65536; the octave above 16 << i. The last is what remains. */
-    static const uint16_t share[] = {21600, 19600, 10500, 5200, 2900, 1500, 750,
-                                     375,   190,   95,    48,   24,   12};
+    static const uint16_t share[] = {21244, 19600, 10500, 5200, 2900, 1566, 846,
+                                     457,   247,   133,   72,   39,   21};
     uint32_t left = bits & 0xffff;
     unsigned octave = 0;
     /* The smallest, of 16 B alone, are 4 %. */

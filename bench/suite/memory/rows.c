@@ -28,9 +28,9 @@
     }
 
 /* `iterations` are KiB of live blocks before most are freed. */
-#define SURVIVORS(title, size, reason, kib, low, high, team, ...)                 \
+#define SURVIVORS(title, size, reason, kib, low, high, ...)                       \
     ROW(title, "survivors", work_survivors, size, "left-0s left-1s free", reason, \
-        .iterations = kib, .min = low, .max = high, .threads = team, .wait = 1000, __VA_ARGS__)
+        .iterations = kib, .min = low, .max = high, .wait = 1000, __VA_ARGS__)
 
 #define PHASED "time peak-ratio average-ratio end-ratio"
 #define SERVED "time peak-ratio average-ratio night-ratio"
@@ -52,30 +52,32 @@
 
 const struct row memory_rows[] = {
     SURVIVORS("survivors-32m-1k-8k", QUICK, "what comes back of a heap full of holes", 32 * KIB,
-              1 * KIB, 8 * KIB, 1),
+              1 * KIB, 8 * KIB),
     SURVIVORS("survivors-128m-1k-8k", STANDARD, "the same, larger than any cache of free memory",
-              128 * KIB, 1 * KIB, 8 * KIB, 1),
+              128 * KIB, 1 * KIB, 8 * KIB),
     SURVIVORS("survivors-128m-16-1k", STANDARD, "small blocks: hardly a page is left without one",
-              128 * KIB, 16, 1 * KIB, 1),
+              128 * KIB, 16, 1 * KIB),
     SURVIVORS("survivors-128m-64k-1m", STANDARD, "large blocks: each hole could come back whole",
-              128 * KIB, 64 * KIB, 1 * MIB, 1),
-    SURVIVORS("survivors-128m-1k-8k-4t", STANDARD, "threads free what others took", 128 * KIB,
-              1 * KIB, 8 * KIB, 4),
-    SURVIVORS("survivors-128m-16-1k-4t", STANDARD, "the same, small blocks", 128 * KIB, 16, 1 * KIB,
-              4),
+              128 * KIB, 64 * KIB, 1 * MIB),
+    ROW("survivors-128m-1k-8k-4t", "survivors-4t", work_survivors_2s, STANDARD,
+        "left-0s left-2s free", "threads free what others took", .iterations = 128 * KIB,
+        .min = 1 * KIB, .max = 8 * KIB, .threads = 4, .wait = 2000),
+    ROW("survivors-128m-16-1k-4t", "survivors-4t", work_survivors_2s, STANDARD,
+        "left-0s left-2s free", "the same, small blocks", .iterations = 128 * KIB, .min = 16,
+        .max = 1 * KIB, .threads = 4, .wait = 2000),
     SURVIVORS("survivors-128m-1k-8k-calls", STANDARD,
               "a little work while idle: some give back only when called", 128 * KIB, 1 * KIB,
-              8 * KIB, 1, .batch = 100),
-    ROW("survivors-128m-1k-8k-10s", "survivors-10s", work_survivors_long, FULL,
+              8 * KIB, .batch = 100),
+    ROW("survivors-128m-1k-8k-10s", "survivors-10s", work_survivors_10s, FULL,
         "left-0s left-1s left-10s free", "a long idle time, as at night", .iterations = 128 * KIB,
         .min = 1 * KIB, .max = 8 * KIB, .wait = 10000),
-    ROW("survivors-128m-64k-1m-10s", "survivors-10s", work_survivors_long, FULL,
+    ROW("survivors-128m-64k-1m-10s", "survivors-10s", work_survivors_10s, FULL,
         "left-0s left-1s left-10s free", "large blocks over a long idle time",
         .iterations = 128 * KIB, .min = 64 * KIB, .max = 1 * MIB, .wait = 10000),
-    ROW("survivors-128m-64k-1m-calls-10s", "survivors-10s", work_survivors_long, FULL,
+    ROW("survivors-128m-64k-1m-calls-10s", "survivors-10s", work_survivors_10s, FULL,
         "left-0s left-1s left-10s free", "the same, with a little work now and then",
         .iterations = 128 * KIB, .min = 64 * KIB, .max = 1 * MIB, .wait = 10000, .batch = 100),
-    ROW("survivors-128m-16-1k-4t-10s", "survivors-10s", work_survivors_long, FULL,
+    ROW("survivors-128m-16-1k-4t-10s", "survivors-10s", work_survivors_10s, FULL,
         "left-0s left-1s left-10s free", "small blocks of threads over a long idle time",
         .iterations = 128 * KIB, .min = 16, .max = 1 * KIB, .wait = 10000, .threads = 4),
 
@@ -92,9 +94,9 @@ const struct row memory_rows[] = {
     ROW("sleepers-256", "sleepers", work_sleepers, QUICK, "thread-0s thread-1s",
         "caches of threads that used the heap once", .iterations = 4000, .slots = 256, .min = 16,
         .max = 1 * KIB, .threads = 256, .wait = 1000),
-    ROW("sleepers-256-8k", "sleepers", work_sleepers, STANDARD, "thread-0s thread-1s",
+    ROW("sleepers-256-8k", "sleepers-2s", work_sleepers_2s, STANDARD, "thread-0s thread-2s",
         "the same, medium blocks", .iterations = 4000, .slots = 256, .min = 16, .max = 8 * KIB,
-        .threads = 256, .wait = 1000),
+        .threads = 256, .wait = 2000),
 
     SERVER("server-4t-1d", QUICK, "requests, and what outlives them, under a load that falls", 4,
            6144, 1),

@@ -89,10 +89,30 @@ static void survivors_release(struct survivors *s)
     own_release(s->sum, s->p->threads * sizeof *s->sum);
 }
 
-static void survivors_run(const struct params *p, struct outcome *out, bool is_long)
+/* When to look, in seconds of idleness, and the figure's name. */
+struct mark {
+    unsigned second;
+    const char *name;
+};
+
+/* Looks at each mark; the row's wait is that of the last one. */
+static void watch(const struct params *p, const struct usage *usage, uint64_t live,
+                  const struct mark *mark, size_t marks, struct outcome *out)
+{
+    struct random rng = random_start(p->seed, p->threads);
+    const unsigned last = mark[marks - 1].second;
+    for (size_t m = 0, waited = 0; m < marks; m++) {
+        const uint64_t until = p->wait * mark[m].second / last;
+        idle(p, until - waited, &rng);
+        waited = until;
+        outcome_add(out, mark[m].name, "ratio", (double)usage_rest(usage) / (double)live);
+    }
+}
+
+static void survivors_run(const struct params *p, struct outcome *out, const struct mark *mark,
+                          size_t marks)
 {
     struct survivors s = survivors_plan(p);
-    struct random rng = random_start(p->seed, p->threads);
     struct crew *crew = crew_start(p, &s);
     struct usage usage;
     usage_start(&usage);
@@ -106,16 +126,7 @@ static void survivors_run(const struct params *p, struct outcome *out, bool is_l
     crew_do(crew, free_step);
     clock_stop(out);
     outcome_add(out, "free", "ns", 1e9 * out->seconds / (double)s.freed);
-    outcome_add(out, "left-0s", "ratio", (double)usage_rest(&usage) / (double)live);
-
-    /* A long wait is ten times the short one. */
-    const uint64_t second = is_long ? p->wait / 10 : p->wait;
-    idle(p, second, &rng);
-    outcome_add(out, "left-1s", "ratio", (double)usage_rest(&usage) / (double)live);
-    if (is_long) {
-        idle(p, p->wait - second, &rng);
-        outcome_add(out, "left-10s", "ratio", (double)usage_rest(&usage) / (double)live);
-    }
+    watch(p, &usage, live, mark, marks, out);
 
     out->operations = s.freed;
     for (unsigned t = 0; t < p->threads; t++)
@@ -126,9 +137,20 @@ static void survivors_run(const struct params *p, struct outcome *out, bool is_l
     survivors_release(&s);
 }
 
-void work_survivors(const struct params *p, struct outcome *out) { survivors_run(p, out, false); }
-
-void work_survivors_long(const struct params *p, struct outcome *out)
+void work_survivors(const struct params *p, struct outcome *out)
 {
-    survivors_run(p, out, true);
+    static const struct mark marks[] = {{0, "left-0s"}, {1, "left-1s"}};
+    survivors_run(p, out, marks, 2);
+}
+
+void work_survivors_2s(const struct params *p, struct outcome *out)
+{
+    static const struct mark marks[] = {{0, "left-0s"}, {1, "left-1s"}, {2, "left-2s"}};
+    survivors_run(p, out, marks, 3);
+}
+
+void work_survivors_10s(const struct params *p, struct outcome *out)
+{
+    static const struct mark marks[] = {{0, "left-0s"}, {1, "left-1s"}, {10, "left-10s"}};
+    survivors_run(p, out, marks, 3);
 }
