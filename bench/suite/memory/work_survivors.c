@@ -125,7 +125,7 @@ static void survivors_run(const struct params *p, struct outcome *out, const str
     clock_start(p);
     crew_do(crew, free_step);
     clock_stop(out);
-    outcome_add(out, "free", "ns", 1e9 * out->seconds / (double)s.freed);
+    outcome_add(out, "free", "ns", 1e9 * out->cpu_seconds / (double)s.freed);
     watch(p, &usage, live, mark, marks, out);
 
     out->operations = s.freed;
