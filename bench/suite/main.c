@@ -114,13 +114,13 @@ static int params_format(char *text, size_t room, const struct params *p)
 
 static void list_print(void)
 {
-    printf("  %-18s %10s %7s %8s %8s %6s %7s %-5s %-8s %-5s  %s\n", "row", "iterations", "slots",
+    printf("  %-32s %10s %7s %8s %8s %6s %7s %-5s %-8s %-5s  %s\n", "row", "iterations", "slots",
            "min", "max", "batch", "threads", "touch", "order", "check", "why");
     for (size_t g = 0; g < COUNT(groups); g++) {
         printf("%s\n", groups[g].name);
         for (const struct row *r = groups[g].rows; r->name != NULL; r++) {
             const struct params own = params_of(r), *p = &own;
-            printf("  %-18s %10ju %7ju %8ju %8ju %6ju %7u %-5s %-8s %-5s  %s\n", r->name,
+            printf("  %-32s %10ju %7ju %8ju %8ju %6ju %7u %-5s %-8s %-5s  %s\n", r->name,
                    (uintmax_t)p->iterations, (uintmax_t)p->slots, (uintmax_t)p->min,
                    (uintmax_t)p->max, (uintmax_t)p->batch, p->threads, touch_names[p->touch],
                    order_names[p->order], p->check || r->needs_content ? "yes" : "no", r->why);

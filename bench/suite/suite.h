@@ -75,11 +75,11 @@ struct row {
     const char *why;
     void (*run)(const struct params *p, struct outcome *out);
     bool needs_content; /* the row reads what it wrote: no floor can run it */
+    bool sampled;       /* its memory over time is worth a picture */
     enum tier tier;
     /* The measures that tables and means are made of, separated by spaces: names of figures, and
      * "time" (of one operation) and "peak" (resident memory), which null stands for. */
     const char *judged;
-    bool sampled; /* its memory over time is worth a picture */
     struct params params;
 };
 

@@ -5,7 +5,6 @@
 #include "memory.h"
 
 #include <fcntl.h>
-#include <stdio.h>
 #include <unistd.h>
 
 static size_t between_draw(const struct params *p, uint64_t bits)
@@ -150,9 +149,9 @@ static uint64_t allocators_own(void)
     uint64_t kib = 0;
     bool counts = false;
     for (char *line; (line = line_next(&l)) != NULL;) {
-        unsigned long value;
-        if (sscanf(line, "Anonymous: %lu kB", &value) == 1)
-            kib += counts ? value : 0;
+        static const char field[] = "Anonymous:";
+        if (strncmp(line, field, sizeof field - 1) == 0)
+            kib += counts ? strtoul(line + sizeof field - 1, NULL, 10) : 0;
         else if (line[0] < 'A' || line[0] > 'Z') /* an address: a mapping begins */
             counts = !is_programs_own(line, program);
     }

@@ -201,9 +201,9 @@ static void stations_empty(struct server *all)
         struct station *s = &all->station[t];
         for (uint64_t tick = 0; tick < all->day; tick++)
             list_drop(s, s->wheel[tick], UINT64_MAX);
-        own_release(s->wheel, all->day * sizeof *s->wheel);
+        own_release(s->wheel, all->day * sizeof(void *));
         for (unsigned parity = 0; parity < 2; parity++)
-            own_release(s->outbox[parity], all->p->threads * sizeof(struct item *));
+            own_release(s->outbox[parity], all->p->threads * sizeof(void *));
     }
 }
 
@@ -219,9 +219,9 @@ void work_server(const struct params *p, struct outcome *out)
         struct station *s = &all.station[t];
         s->server = &all;
         s->rng = random_start(p->seed, t);
-        s->wheel = own_touched(all.day * sizeof *s->wheel);
+        s->wheel = own_touched(all.day * sizeof(void *));
         for (unsigned parity = 0; parity < 2; parity++)
-            s->outbox[parity] = own_touched(p->threads * sizeof(struct item *));
+            s->outbox[parity] = own_touched(p->threads * sizeof(void *));
     }
     pthread_barrier_init(&all.arrived, NULL, p->threads);
     pthread_barrier_init(&all.left, NULL, p->threads);
