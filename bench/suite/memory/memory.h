@@ -26,7 +26,6 @@ void work_phases_shift(const struct params *p, struct outcome *out);
 void work_phases_double(const struct params *p, struct outcome *out);
 void work_records(const struct params *p, struct outcome *out);
 void work_sleepers(const struct params *p, struct outcome *out);
-void work_sleepers_2s(const struct params *p, struct outcome *out);
 void work_server(const struct params *p, struct outcome *out);
 void work_walk_tree(const struct params *p, struct outcome *out);
 void work_walk_vector(const struct params *p, struct outcome *out);

@@ -28,7 +28,7 @@ static double kib_each(const struct usage *u, const struct params *p)
     return kib > 1 ? kib : 1;
 }
 
-static void sleepers_run(const struct params *p, struct outcome *out, const char *at_end)
+void work_sleepers(const struct params *p, struct outcome *out)
 {
     const size_t slots_bytes = p->threads * p->slots * sizeof(void *);
     struct sleepers s = {.p = p,
@@ -43,7 +43,7 @@ static void sleepers_run(const struct params *p, struct outcome *out, const char
     clock_stop(out);
     outcome_add(out, "thread-0s", "KiB", kib_each(&usage, p));
     sleep_ms(p->wait);
-    outcome_add(out, at_end, "KiB", kib_each(&usage, p));
+    outcome_add(out, "thread-2s", "KiB", kib_each(&usage, p));
 
     out->operations = p->iterations * p->threads;
     for (unsigned t = 0; t < p->threads; t++)
@@ -51,14 +51,4 @@ static void sleepers_run(const struct params *p, struct outcome *out, const char
     crew_end(crew);
     own_release(s.slots, slots_bytes);
     own_release(s.sum, p->threads * sizeof *s.sum);
-}
-
-void work_sleepers(const struct params *p, struct outcome *out)
-{
-    sleepers_run(p, out, "thread-1s");
-}
-
-void work_sleepers_2s(const struct params *p, struct outcome *out)
-{
-    sleepers_run(p, out, "thread-2s");
 }
