@@ -14,6 +14,25 @@ from hakmem.bench.runner import Outcome, Unavailable
 from tests.counts.callgrind import skip_without_valgrind
 
 SECONDS = 120.0
+LITTLE_MEMORY = """\
+#include <stddef.h>
+static _Alignas(16) char memory[32768];
+static size_t used;
+void *malloc(size_t size)
+{
+    used += (size + 15) & ~(size_t)15;
+    return used <= sizeof memory ? memory + used - ((size + 15) & ~(size_t)15) : NULL;
+}
+void free(void *block) { (void)block; }
+void *calloc(size_t count, size_t size) { return malloc(count * size); }
+void *realloc(void *old, size_t size)
+{
+    char *fresh = malloc(size);
+    for (size_t i = 0; fresh && old && i < size; i++)
+        fresh[i] = ((char *)old)[i];
+    return fresh;
+}
+"""
 
 
 @pytest.fixture
@@ -82,10 +101,7 @@ def test_a_crash_is_named(counts: Counts, tmp_path: Path) -> None:
 
 
 def test_no_memory_is_named(counts: Counts, tmp_path: Path) -> None:
-    code = "#include <stddef.h>\nvoid *malloc(size_t n) { return n == 64 ? NULL : (void *)16; }"
-    code += "\nvoid free(void *p) { (void)p; }\n"
-    code += "void *calloc(size_t n, size_t m) { return malloc(n * m); }"
-    outcome = count(counts, "count-random-1000-64", of_code(tmp_path, code))
+    outcome = count(counts, "count-random-1000-64", of_code(tmp_path, LITTLE_MEMORY))
     assert outcome.outcome == "no memory", outcome.detail
 
 

@@ -43,16 +43,24 @@ class Tolerance:
         return now <= before * (1 + self.share) + self.amount
 
 
-# Where a superslab lies is random, and where blocks lie in a set of the cache with it; what is
+# Where a superslab lies is random, and which blocks share a set of the cache with it; what is
 # executed depends on that in no way but the order of free runs of pages.
 TOLERANCES = {
     "instructions": Tolerance(0.002, 0.001),
     "branches": Tolerance(0.002, 0.001),
     "mispredicts": Tolerance(0.02, 0.002),
     "data-refs": Tolerance(0.002, 0.001),
-    "d1-misses": Tolerance(0.05, 0.1),
-    "ll-misses": Tolerance(0.1, 0.005),
+    "d1-misses": Tolerance(0.02, 0.02),
+    "ll-misses": Tolerance(0.1, 0.002),
 }
+# First bytes of large blocks share few sets of the cache: their misses are a matter of luck.
+D1_OF_PAGES = Tolerance(0.3, 0.02)
+OF_PAGES = {"large-64k", "large-mixed"}
+
+
+def tolerance(row: str, measure: str) -> Tolerance:
+    return D1_OF_PAGES if measure == "d1-misses" and row in OF_PAGES else TOLERANCES[measure]
+
 
 HEAD = """\
 # Golden counts of works
@@ -64,9 +72,10 @@ accesses too, in the caches of one machine that callgrind plays: 32 KiB and 8 wa
 
 Instructions, branches and data accesses repeat to the last digit as long as free pages lie in the
 same order; 0.2% is allowed for where they don't. Mispredictions may grow by 2%, misses of the
-first cache by 5% and 0.1, since a heap begins at a random place. An instruction more on the fast
-path is 3% of a pair. `make test` fails when a number grows by more; after a change that is worth
-it, `make golden-update` writes this page anew.
+first cache by 2% and 0.02 (30% in rows of large blocks, which share few sets of it), since a heap
+begins at a random place. An instruction more in malloc or in free is 3% of a pair's. `make test`
+fails when a number grows by more; after a change that is worth it, `make golden-update` writes this
+page anew.
 
 Compiler: {compiler}, x86-64
 
@@ -117,13 +126,14 @@ def changes(golden: Rows, rows: Rows) -> tuple[list[str], list[str]]:
         if name not in rows:
             grown.append(f"{name}: not counted any more")
             continue
-        for measure, tolerance in TOLERANCES.items():
+        for measure in TOLERANCES:
+            allowed = tolerance(name, measure)
             old, new = before[measure], rows[name][measure]
             share = f" ({new / old - 1:+.1%})" if old else ""
             line = f"{name}: {measure} {old:.3f} -> {new:.3f}{share}"
-            if not tolerance.allows(old, new):
+            if not allowed.allows(old, new):
                 grown.append(line)
-            elif not tolerance.allows(new, old):
+            elif not allowed.allows(new, old):
                 shrunk.append(line)
     grown += [f"{name}: not in the table yet" for name in rows if name not in golden]
     return grown, shrunk
