@@ -71,12 +71,12 @@ accesses too, in the caches of one machine that callgrind plays: 32 KiB and 8 wa
 16 ways. What a row does: `build/release/bench/suite --list`.
 
 Instructions, branches and data accesses repeat to the last digit as long as free pages lie in the
-same order; 0.2% is allowed for where they don't. Mispredictions may grow by a quarter and 0.2, since
-it is chance which branches share a place in callgrind's predictor: a new branch that is mispredicted
-half the time is more. Misses of the first cache may grow by 2% and 0.02 (30% in rows of large blocks,
-which share few sets of it), since a heap begins at a random place. An instruction more in malloc or in free is 3% of a pair's. `make test`
-fails when a number grows by more; after a change that is worth it, `make golden-update` writes this
-page anew.
+same order; 0.2% is allowed for where they don't. Mispredictions may grow by a quarter and 0.2,
+since it is chance which branches share a place in callgrind's predictor; a new branch in malloc or
+free that goes wrong half the time is more. Misses of the first cache may grow by 2% and 0.02 (30%
+in rows of large blocks, which share few sets of it), since a heap begins at a random place. An
+instruction more in malloc or in free is 3% of a pair's. `make test` fails when a number grows by
+more; after a change that is worth it, `make golden-update` writes this page anew.
 
 Compiler: {compiler}, x86-64
 
