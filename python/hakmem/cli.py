@@ -164,8 +164,17 @@ def _measure(name: str, words: list[str], front: Path, library: Path) -> int:
             file=sys.stderr,
         )
         return USAGE_ERROR
-    module.app(words, prog_name=f"hakmem {name}", obj=(front, library))
-    return 0
+    try:
+        status = module.app(
+            words, prog_name=f"hakmem {name}", obj=(front, library), standalone_mode=False
+        )
+    except Exception as error:
+        if not hasattr(error, "format_message"):  # what all of typer's own have
+            raise
+        told = error.format_message().rstrip(".")
+        print(f"hakmem {name}: {told}; see 'hakmem {name} --help'", file=sys.stderr)
+        return USAGE_ERROR
+    return int(status or 0)
 
 
 def _version(library: Path) -> int:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import fnmatch
 import hashlib
+import secrets
 import shlex
 import signal
 import subprocess
@@ -78,7 +79,7 @@ def bench(
     context: typer.Context,
     folder: Annotated[
         Path | None,
-        typer.Argument(metavar="[DIR]", help="with --resume: the folder of the session"),
+        typer.Argument(metavar="DIR", help="with --resume: the folder of the session"),
     ] = None,
     quick: Annotated[
         bool, typer.Option("--quick", help="rows that show the essence, about 3 minutes")
@@ -235,6 +236,7 @@ def _begun(
         "commit": _commit(library),
         "command": shlex.join(["hakmem", *sys.argv[3:]]),
         "plan": plan.to_json(),
+        "seed": secrets.randbelow(1 << 31),
     }
     for allocator in missing:
         console.print(
