@@ -31,8 +31,6 @@ from hakmem.bench.session import Session
 from hakmem.bench.store import CannotStore, Store, default_folder, newest
 from hakmem.bench.suite import CannotBuild, find
 
-HELP = "compare hakmem with other allocators, on rows of its own and on real programs"
-
 FAILED, USAGE, INTERRUPTED = 1, 2, 130
 
 DESCRIPTION = """\
@@ -74,7 +72,7 @@ def unwrapped(text: str) -> str:
     return "\n\n".join(f"\b\n{part}" for part in text.strip().split("\n\n"))
 
 
-@app.command(help=DESCRIPTION, epilog=unwrapped(EPILOG), short_help=HELP)
+@app.command(help=DESCRIPTION, epilog=unwrapped(EPILOG))
 def bench(
     context: typer.Context,
     folder: Annotated[
@@ -89,7 +87,11 @@ def bench(
     ] = False,
     only: Annotated[
         list[str] | None,
-        typer.Option("--only", metavar="GROUP", help="rows of this group alone; may be repeated"),
+        typer.Option(
+            "--only",
+            metavar="GROUP",
+            help=f"rows of this group alone, of {', '.join(parts.GROUPS)}; may be repeated",
+        ),
     ] = None,
     rows: Annotated[
         list[str] | None,
@@ -134,7 +136,7 @@ def bench(
     ] = False,
 ) -> None:
     _, library = context.obj  # bin/hakmem, and the library beside it
-    console = Console(highlight=False)
+    console = Console(highlight=False, width=None if sys.stdout.isatty() else 120)
     asked = (quick, full, only, rows, vs, lib, out, rounds, seconds, scale, list_rows)
     try:
         if resume:

@@ -11,6 +11,8 @@ from hakmem.bench.model import OURS, Allocator, Kind, Missing, Results
 from hakmem.bench.runner import Runner
 from hakmem.bench.suite import Suite
 
+GROUPS = ("seed", "micro", "threads", "stress", "memory", "programs", "counts")
+
 
 def runners(suite: Path) -> list[Runner]:
     """`suite` is the folder of the built suite."""
