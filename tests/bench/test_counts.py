@@ -1,7 +1,7 @@
 """Counts are those of the allocator that is meant, and repeat; runs without figures say why."""
 
-import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -13,6 +13,7 @@ from hakmem.bench.model import Allocator, Kind, Row
 from hakmem.bench.runner import Outcome, Unavailable
 from tests.counts.callgrind import skip_without_valgrind
 
+Compile = Callable[[str, str], Path]
 SECONDS = 120.0
 LITTLE_MEMORY = """\
 #include <stddef.h>
@@ -49,11 +50,7 @@ def _row(counts: Counts, name: str) -> Row:
     return next(row for row in counts.rows() if row.name == name)
 
 
-def of_code(folder: Path, code: str) -> Allocator:
-    """A library to preload."""
-    source, library = folder / "malloc.c", folder / "libmalloc.so"
-    source.write_text(code)
-    subprocess.run(["cc", "-shared", "-fPIC", "-o", library, source], check=True)
+def broken(library: Path) -> Allocator:
     return Allocator("broken", Kind.PEER, library)
 
 
@@ -87,21 +84,21 @@ def test_rows_are_those_of_the_model(counts: Counts) -> None:
         assert set(row.judged) <= {measure.name for measure in row.measures}
 
 
-def test_a_library_without_malloc_is_not_in_force(counts: Counts, tmp_path: Path) -> None:
-    outcome = count(counts, "count-pair-64", of_code(tmp_path, "int nothing;"))
+def test_a_library_without_malloc_is_not_in_force(counts: Counts, compiled: Compile) -> None:
+    outcome = count(counts, "count-pair-64", broken(compiled("nothing", "int nothing;")))
     assert outcome.outcome == "not in force"
     assert "libc.so" in outcome.detail
 
 
-def test_a_crash_is_named(counts: Counts, tmp_path: Path) -> None:
+def test_a_crash_is_named(counts: Counts, compiled: Compile) -> None:
     code = "#include <stddef.h>\nvoid *malloc(size_t n) { return *(void *volatile *)n; }"
-    outcome = count(counts, "count-pair-64", of_code(tmp_path, code))
+    outcome = count(counts, "count-pair-64", broken(compiled("crash", code)))
     assert outcome.outcome == "SIGSEGV"
     assert not outcome.values
 
 
-def test_no_memory_is_named(counts: Counts, tmp_path: Path) -> None:
-    outcome = count(counts, "count-random-1000-64", of_code(tmp_path, LITTLE_MEMORY))
+def test_no_memory_is_named(counts: Counts, compiled: Compile) -> None:
+    outcome = count(counts, "count-random-1000-64", broken(compiled("little", LITTLE_MEMORY)))
     assert outcome.outcome == "no memory", outcome.detail
 
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import shutil
-import signal
 import subprocess
 import tempfile
 import time
@@ -19,8 +18,10 @@ from pathlib import Path
 
 from hakmem.bench import callgrind
 from hakmem.bench.allocators import is_in_force
+from hakmem.bench.measure import signal_name
 from hakmem.bench.model import Allocator, Measure, Row
 from hakmem.bench.runner import Outcome, Unavailable
+from hakmem.bench.suite import EXITS
 
 MEASURES = (
     Measure("instructions", "instructions", "a call, by the allocator and what it calls"),
@@ -38,8 +39,6 @@ CACHES = ("--I1=32768,8,64", "--D1=32768,8,64", "--LL=8388608,16,64")
 
 # clock_start and clock_stop stand around what a row measures (bench/suite/measure.c).
 BEGIN, END = "clock_start", "clock_stop"
-
-_SUITE_EXITS = {3: "no memory", 4: "content"}
 
 
 @dataclass(frozen=True)
@@ -236,9 +235,9 @@ def _raise_for_exit(done: subprocess.CompletedProcess[str]) -> None:
         return
     said = done.stderr.strip().splitlines()[-8:]
     if done.returncode < 0:
-        outcome = signal.Signals(-done.returncode).name
+        outcome = signal_name(-done.returncode)
     else:
-        outcome = _SUITE_EXITS.get(done.returncode, f"exit {done.returncode}")
+        outcome = EXITS.get(done.returncode, f"exit {done.returncode}")
     raise CountFailed(outcome, "under valgrind: " + "\n".join(said))
 
 
