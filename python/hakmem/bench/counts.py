@@ -6,7 +6,9 @@ of the shorter one, so the difference is what its last operations took, on a war
 
 from __future__ import annotations
 
+import itertools
 import json
+import os
 import shutil
 import subprocess
 import tempfile
@@ -128,6 +130,7 @@ class Counts:
 
     def __init__(self, suite: Path) -> None:
         self.suite = suite.resolve()
+        self._processors = itertools.cycle(sorted(os.sched_getaffinity(0)))
 
     def rows(self) -> list[Row]:
         return [
@@ -147,8 +150,9 @@ class Counts:
         ]
 
     def prepare(self, row: Row) -> None:
-        if shutil.which("valgrind") is None:
-            raise Unavailable("valgrind is not installed")
+        for tool in ("valgrind", "taskset"):
+            if shutil.which(tool) is None:
+                raise Unavailable(f"{tool} is not installed")
         if not self.suite.is_file():
             raise Unavailable(f"no suite at {self.suite}")
 
@@ -182,7 +186,10 @@ class Counts:
     def _once(self, work: Work, iterations: int, allocator: Allocator, timeout: float) -> Counted:
         with tempfile.TemporaryDirectory(prefix="hakmem-counts-") as folder:
             out = Path(folder, "profile")
-            line = callgrind.command(
+            # One processor, as allocators make as much of some things as there are; not always the
+            # same one, for callers that run several at once.
+            line = ["taskset", "--cpu-list", str(next(self._processors))]
+            line += callgrind.command(
                 out,
                 "--cache-sim=yes",
                 "--branch-sim=yes",
