@@ -23,7 +23,7 @@ from tools.golden.walk import Library
 
 SKIPPED = 77
 # One of them may share both processors with the rest of the tests.
-SECONDS = 120
+SECONDS = 300
 
 GUARDED = (
     "pair-64", "mixed-400", "mixed-8192", "replace-8192", "mixed-8k", "random-1000-64",

@@ -9,6 +9,7 @@ from __future__ import annotations
 import itertools
 import json
 import os
+import re
 import shutil
 import subprocess
 import tempfile
@@ -41,6 +42,8 @@ CACHES = ("--I1=32768,8,64", "--D1=32768,8,64", "--LL=8388608,16,64")
 
 # clock_start and clock_stop stand around what a row measures (bench/suite/measure.c).
 BEGIN, END = "clock_start", "clock_stop"
+
+_VALGRINDS_LINE = re.compile(r"(==|--)\d+\1")
 
 
 @dataclass(frozen=True)
@@ -240,12 +243,13 @@ def _measured_part(out: Path) -> str:
 def _raise_for_exit(done: subprocess.CompletedProcess[str]) -> None:
     if done.returncode == 0:
         return
-    said = done.stderr.strip().splitlines()[-8:]
+    own = [line for line in done.stderr.splitlines() if not _VALGRINDS_LINE.match(line)]
+    said = " ".join(" ".join(own).split())[:300] or "it said nothing"
     if done.returncode < 0:
         outcome = signal_name(-done.returncode)
     else:
         outcome = EXITS.get(done.returncode, f"exit {done.returncode}")
-    raise CountFailed(outcome, "under valgrind: " + "\n".join(said))
+    raise CountFailed(outcome, f"under valgrind: {said}")
 
 
 def _by_object(profile: str) -> dict[str, Counter[str]]:
