@@ -162,6 +162,7 @@ def main() -> int:
     grown, shrunk = changes(golden, rows)
     for line in [*grown, *shrunk]:
         print(line)
+    print(f"{len(rows)} rows counted")
     if not checks:
         arguments.table.write_text(table_of(ours, rows))
         print(f"written: {arguments.table}")
