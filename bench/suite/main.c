@@ -38,6 +38,7 @@ static void print_usage(FILE *to)
           "  --batch N         blocks handed over at once (queue); times a thread\n"
           "                    replaces all its slots before its successor (larson)\n"
           "  --threads T\n"
+          "  --makers N        threads that only allocate (streams)\n"
           "  --touch WHICH     bytes of a new block to write: none, first, both\n"
           "  --check YES       stamp every block and verify it when freed: 0 or 1\n"
           "  --pin YES         bind each thread to a processor: 0 or 1\n",
@@ -101,14 +102,14 @@ static struct params params_of(const struct row *row)
 /* The row's parameters as JSON fields, without braces. */
 static int params_format(char *text, size_t room, const struct params *p)
 {
-    return snprintf(text, room,
-                    "\"iterations\": %ju, \"seed\": %ju, \"slots\": %ju, \"min\": %ju, "
-                    "\"max\": %ju, \"batch\": %ju, \"threads\": %u, \"touch\": \"%s\", "
-                    "\"order\": \"%s\", \"check\": %s, \"pin\": %s",
-                    (uintmax_t)p->iterations, (uintmax_t)p->seed, (uintmax_t)p->slots,
-                    (uintmax_t)p->min, (uintmax_t)p->max, (uintmax_t)p->batch, p->threads,
-                    touch_names[p->touch], order_names[p->order], p->check ? "true" : "false",
-                    p->unpin ? "false" : "true");
+    return snprintf(
+        text, room,
+        "\"iterations\": %ju, \"seed\": %ju, \"slots\": %ju, \"min\": %ju, "
+        "\"max\": %ju, \"batch\": %ju, \"threads\": %u, \"makers\": %u, \"touch\": \"%s\", "
+        "\"order\": \"%s\", \"check\": %s, \"pin\": %s",
+        (uintmax_t)p->iterations, (uintmax_t)p->seed, (uintmax_t)p->slots, (uintmax_t)p->min,
+        (uintmax_t)p->max, (uintmax_t)p->batch, p->threads, p->makers, touch_names[p->touch],
+        order_names[p->order], p->check ? "true" : "false", p->unpin ? "false" : "true");
 }
 
 static void list_print(void)
@@ -194,7 +195,20 @@ static void row_run(const struct row *row, const char *group, const struct param
 
 int main(int argc, char **argv)
 {
-    enum { ITERATIONS = 256, SCALE, SEED, SLOTS, MIN, MAX, BATCH, THREADS, TOUCH, CHECK, PIN };
+    enum {
+        ITERATIONS = 256,
+        SCALE,
+        SEED,
+        SLOTS,
+        MIN,
+        MAX,
+        BATCH,
+        THREADS,
+        MAKERS,
+        TOUCH,
+        CHECK,
+        PIN
+    };
     enum { LIST = 512, LIST_JSON, ALLOCATOR, HELP };
     static const struct option options[] = {
         {"iterations", required_argument, NULL, ITERATIONS},
@@ -205,6 +219,7 @@ int main(int argc, char **argv)
         {"max", required_argument, NULL, MAX},
         {"batch", required_argument, NULL, BATCH},
         {"threads", required_argument, NULL, THREADS},
+        {"makers", required_argument, NULL, MAKERS},
         {"touch", required_argument, NULL, TOUCH},
         {"check", required_argument, NULL, CHECK},
         {"pin", required_argument, NULL, PIN},
@@ -246,6 +261,9 @@ int main(int argc, char **argv)
                 break;
             case THREADS:
                 p.threads = (unsigned)number_read(optarg, "threads");
+                break;
+            case MAKERS:
+                p.makers = (unsigned)number_read(optarg, "makers");
                 break;
             case TOUCH:
                 p.touch = touch_read(optarg);
