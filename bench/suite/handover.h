@@ -13,9 +13,10 @@
  * lane's counters. Nothing here allocates, and a tray costs a few hundred
  * cycles at most, whatever the number of blocks on it.
  *
- * A wait spins for a moment, lets others run a few times, and then sleeps: with
- * more threads than cores the far side may have no core, and dozens of threads
- * that yield to one another would be what is measured.
+ * A thread that waits spins for a moment, lets others run for a while, and then
+ * sleeps. With a core for each thread it does so for long, since to be woken
+ * takes more than a tray's blocks do; with more threads than cores it sleeps
+ * soon, or dozens of threads that yield to one another would be what is measured.
  */
 #ifndef SUITE_HANDOVER_H
 #define SUITE_HANDOVER_H
@@ -41,13 +42,20 @@ struct lane {
     _Alignas(128) _Atomic uint64_t take_tickets; /* atomic; drawn by many consumers */
     _Alignas(128) uint64_t cells;                /* set before the threads start, as all below */
     struct cell *cell;
-    size_t bytes; /* of all cells and their trays */
+    size_t bytes;    /* of all cells and their trays */
+    unsigned spins;  /* tries before a waiting thread lets others run */
+    unsigned yields; /* times it does so before it sleeps */
 };
 
-static inline void lane_open(struct lane *lane, uint64_t cells, uint64_t batch)
+static inline void lane_open(struct lane *lane, uint64_t cells, const struct params *p)
 {
+    const uint64_t batch = p->batch;
+    const bool crowded = p->threads > processors_allowed();
     const size_t tray_bytes = (batch * sizeof(void *) + 127) / 128 * 128;
-    *lane = (struct lane){.cells = cells, .bytes = cells * (sizeof(struct cell) + tray_bytes)};
+    *lane = (struct lane){.cells = cells,
+                          .bytes = cells * (sizeof(struct cell) + tray_bytes),
+                          .spins = crowded ? 8 : 64,
+                          .yields = crowded ? 2 : 2000};
     lane->cell = own_memory(lane->bytes);
     char *tray = (char *)(lane->cell + cells);
     for (uint64_t i = 0; i < cells; i++, tray += tray_bytes)
@@ -67,16 +75,15 @@ static inline void spin_hint(void)
 #endif
 }
 
-static inline void cell_wait(struct cell *cell, uint32_t wanted)
+static inline void cell_wait(const struct lane *lane, struct cell *cell, uint32_t wanted)
 {
-    enum { SPINS = 64, YIELDS = 8 };
     for (unsigned tries = 0;; tries++) {
         uint32_t seen = atomic_load_explicit(&cell->turn, memory_order_acquire);
         if (seen == wanted)
             return;
-        if (tries < SPINS) {
+        if (tries < lane->spins) {
             spin_hint();
-        } else if (tries < SPINS + YIELDS) {
+        } else if (tries < lane->spins + lane->yields) {
             sched_yield();
         } else {
             /* Counted before the kernel compares `turn`, read after `turn` has changed: one of
@@ -88,9 +95,10 @@ static inline void cell_wait(struct cell *cell, uint32_t wanted)
     }
 }
 
-static inline void **cell_exchange(struct cell *cell, uint32_t turn, void **tray)
+static inline void **cell_exchange(const struct lane *lane, struct cell *cell, uint32_t turn,
+                                   void **tray)
 {
-    cell_wait(cell, turn);
+    cell_wait(lane, cell, turn);
     void **there = cell->tray;
     cell->tray = tray;
     atomic_store(&cell->turn, turn + 1);
@@ -101,13 +109,13 @@ static inline void **cell_exchange(struct cell *cell, uint32_t turn, void **tray
 
 static inline void **lane_put(struct lane *lane, uint64_t ticket, void **full)
 {
-    return cell_exchange(&lane->cell[ticket % lane->cells], (uint32_t)(ticket / lane->cells * 2),
-                         full);
+    return cell_exchange(lane, &lane->cell[ticket % lane->cells],
+                         (uint32_t)(ticket / lane->cells * 2), full);
 }
 
 static inline void **lane_take(struct lane *lane, uint64_t ticket, void **empty)
 {
-    return cell_exchange(&lane->cell[ticket % lane->cells],
+    return cell_exchange(lane, &lane->cell[ticket % lane->cells],
                          (uint32_t)(ticket / lane->cells * 2 + 1), empty);
 }
 

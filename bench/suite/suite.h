@@ -175,6 +175,9 @@ struct worker_calls {
 void workers_run(const struct params *p, const struct worker_calls *calls, void *shared,
                  struct outcome *out);
 
+/* Processors that the process may use. */
+unsigned processors_allowed(void);
+
 /* Binds a new thread, by its attributes, to one of the processors that the
  * process may use, the `index`th in turn; does nothing when p->unpin is set. */
 void worker_pin(const struct params *p, unsigned index, pthread_attr_t *attributes);

@@ -25,9 +25,9 @@
         }                                                                                     \
     }
 
-#define KEEP_ALL(title, importance, reason, turns, high, team)                                \
-    CONTENT_ROW(title, "keep", importance, work_keep, reason, .iterations = (turns) / (team), \
-                .slots = 64, .min = 16, .max = high, .touch = TOUCH_BOTH, .check = true,      \
+#define KEEP_ALL(title, importance, reason, turns, high, team)                                     \
+    CONTENT_ROW(title, "keep", importance, work_keep, reason, .iterations = (turns) / (team),      \
+                .slots = 128 / (team), .min = 16, .max = high, .touch = TOUCH_BOTH, .check = true, \
                 .threads = team)
 
 #define TIDE(title, importance, reason, turns, low, high, team)                               \
@@ -43,13 +43,13 @@
 const struct row stress_rows[] = {
     KEEP_ALL("keep-64k-4t", TIER_STANDARD, "keep, resize, hand over, drop: 16 B to 64 KiB", 1600000,
              64 * KIB, 4),
-    KEEP_ALL("keep-4m-4t", TIER_QUICK, "keep, resize, hand over, drop: 16 B to 4 MiB", 100000,
+    KEEP_ALL("keep-4m-4t", TIER_QUICK, "keep, resize, hand over, drop: 16 B to 4 MiB", 16000,
              4 * MIB, 4),
-    KEEP_ALL("keep-4m-16t", TIER_FULL, "the same on a crowd of threads", 100000, 4 * MIB, 16),
+    KEEP_ALL("keep-4m-16t", TIER_FULL, "the same on a crowd of threads", 16000, 4 * MIB, 16),
 
-    TIDE("tide-1m-2t", TIER_STANDARD, "32 KiB to 1 MiB: all made, all dropped, again", 1000,
+    TIDE("tide-1m-2t", TIER_STANDARD, "32 KiB to 1 MiB: all made, all dropped, again", 200,
          32 * KIB, 1 * MIB, 2),
-    TIDE("tide-1m-8t", TIER_STANDARD, "the same, more threads than two cores", 1000, 32 * KIB,
+    TIDE("tide-1m-8t", TIER_STANDARD, "the same, more threads than two cores", 200, 32 * KIB,
          1 * MIB, 8),
 
     ROW("flood-64-3to1", "flood", TIER_STANDARD, work_stream,

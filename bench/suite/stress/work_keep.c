@@ -117,6 +117,7 @@ static void keep_body(struct worker *w)
     struct board *board = w->shared;
     struct random rng = random_start(p->seed, w->index);
     void **slot = own_memory(p->slots * sizeof *slot);
+    uint64_t calls = 0;
 
     for (uint64_t i = 0; i < p->iterations; i++) {
         const uint64_t bits = random_next(&rng);
@@ -126,23 +127,28 @@ static void keep_body(struct worker *w)
             size_t size = octave_draw(&rng, p);
             *s = whole_make(size);
             w->checksum += size;
+            calls++;
         } else if (act < DROPS) {
             whole_drop(*s, p);
             *s = NULL;
+            calls++;
         } else if (act < DROPS + RESIZES) {
             /* The larger of two: a buffer grows more often than it shrinks. */
             size_t one = octave_draw(&rng, p), other = octave_draw(&rng, p);
             size_t size = one > other ? one : other;
             *s = whole_resize(*s, size, p);
             w->checksum += size;
+            calls++;
         } else {
             struct board *place = &board[random_low(random_next(&rng), BOARD)];
             *s = atomic_exchange_explicit(&place->block, *s, memory_order_acq_rel);
         }
     }
-    for (uint64_t i = 0; i < p->slots; i++)
+    for (uint64_t i = 0; i < p->slots; i++) {
+        calls += slot[i] != NULL;
         whole_drop(slot[i], p);
-    w->operations = p->iterations;
+    }
+    w->operations = calls;
     own_release(slot, p->slots * sizeof *slot);
 }
 

@@ -25,13 +25,22 @@
         .threads = team)
 
 /* Requests of each thread of the first stage; seven blocks each and the request itself. */
-#define POOL(title, importance, reason, team)                                                      \
-    ROW(title, "pool", importance, "time", work_pool, reason, .iterations = 600000 / ((team) / 3), \
-        .slots = 256, .batch = 8, .min = 16, .max = 4096, .threads = team)
+#define POOL(title, importance, reason, team)                                                 \
+    {                                                                                         \
+        .name = title, .family = "pool", .tier = importance, .judged = "time", .why = reason, \
+        .run = work_pool, .needs_content = true, .params = {                                  \
+            .iterations = 600000 / ((team) / 3),                                              \
+            .slots = 256,                                                                     \
+            .batch = 8,                                                                       \
+            .min = 16,                                                                        \
+            .max = 4096,                                                                      \
+            .threads = team                                                                   \
+        }                                                                                     \
+    }
 
-#define SHARING(title, kin, importance, function, reason, team)                              \
-    ROW(title, kin, importance, "time", function, reason, .iterations = 3000000, .slots = 8, \
-        .batch = 16, .min = 8, .max = 8, .threads = team)
+#define SHARING(title, kin, importance, function, reason, team)                           \
+    ROW(title, kin, importance, "time", function, reason, .iterations = 4000000 / (team), \
+        .slots = 8, .batch = 16, .min = 8, .max = 8, .threads = team)
 
 #define SCALE_LOCAL(title, importance, reason, team)                           \
     ROW(title, "scale-local", importance, "time peak", work_own, reason,       \
@@ -40,7 +49,7 @@
 
 #define SCALE_REMOTE(title, importance, reason, team)                                              \
     ROW(title, "scale-remote", importance, "time peak", work_ring, reason,                         \
-        .iterations = 8000000 / (team), .batch = 64, .min = 16, .max = 1024, .touch = TOUCH_FIRST, \
+        .iterations = 5000000 / (team), .batch = 64, .min = 16, .max = 1024, .touch = TOUCH_FIRST, \
         .threads = team)
 
 const struct row threads_rows[] = {

@@ -143,7 +143,7 @@ void work_pool(const struct params *p, struct outcome *out)
 
     struct pool pool = {.trays = p->threads / STAGES * trays_of(p)};
     for (int i = 0; i < STAGES - 1; i++)
-        lane_open(&pool.lane[i], p->slots / p->batch, p->batch);
+        lane_open(&pool.lane[i], p->slots / p->batch, p);
     const struct worker_calls calls = {.body = pool_body};
     workers_run(p, &calls, &pool, out);
     /* Who handled which request differs from run to run; the sum over all doesn't. */

@@ -11,7 +11,7 @@
  */
 #include "handover.h"
 
-enum { LAG = 8 };
+enum { LAG = 16 };
 
 struct rounds {
     uint64_t reach;    /* how many others a thread sends to: the next, the one after, ... */
@@ -50,7 +50,7 @@ static void rounds_run(const struct params *p, uint64_t reach, struct outcome *o
     const uint64_t lanes = p->threads * reach;
     struct rounds all = {.reach = reach, .lane = own_memory(lanes * sizeof *all.lane)};
     for (uint64_t i = 0; i < lanes; i++)
-        lane_open(&all.lane[i], LAG / reach + 1, p->batch);
+        lane_open(&all.lane[i], LAG / reach + 1, p);
 
     const struct worker_calls calls = {.body = rounds_body};
     workers_run(p, &calls, &all, out);

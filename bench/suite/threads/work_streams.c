@@ -58,7 +58,7 @@ void work_stream(const struct params *p, struct outcome *out)
                 (uintmax_t)p->batch);
 
     struct stream s = {.trays = p->makers * trays_of(p)};
-    lane_open(&s.lane, p->slots / p->batch, p->batch);
+    lane_open(&s.lane, p->slots / p->batch, p);
     uint32_t *turn = p->order == ORDER_SHUFFLED ? own_permutation(p->batch, p->seed) : NULL;
     s.turn = turn;
 
