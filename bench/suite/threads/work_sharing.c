@@ -8,10 +8,10 @@
  *              and allocate anew: does the sharing go on?
  *
  * In a turn a thread replaces the oldest of its `slots` blocks and counts up in
- * each of them, `batch` times. "shared" is the part, in per cent, of the blocks
- * held at the end that lie on a line where another thread's block begins too:
- * it says whether there was sharing where time can't (two hardware threads of
- * one core share a cache).
+ * each of them, `batch` times. "threads-a-line" is how many threads' blocks
+ * begin on the cache line of a block, on average over all blocks held at the
+ * end: 1 without sharing. It tells of sharing where time can't, since two
+ * hardware threads of one core share their cache.
  */
 #include "block.h"
 
@@ -68,20 +68,24 @@ static void sharing_body(struct worker *w)
     w->checksum = p->iterations * p->min;
 }
 
-/* Per cent of all blocks whose line holds the beginning of another thread's. */
-static double shared_part(const struct params *p, const struct sharing *s)
+static bool begins_on(const struct params *p, counter *const *held, uintptr_t line)
 {
-    uint64_t shared = 0;
-    for (unsigned a = 0; a < p->threads; a++)
+    for (uint64_t i = 0; i < p->slots; i++)
+        if ((uintptr_t)held[i] / LINE == line)
+            return true;
+    return false;
+}
+
+static double threads_a_line(const struct params *p, const struct sharing *s)
+{
+    uint64_t threads = 0;
+    for (unsigned owner = 0; owner < p->threads; owner++)
         for (uint64_t i = 0; i < p->slots; i++) {
-            const uintptr_t line = (uintptr_t)s->held[a * s->stride + i] / LINE;
-            bool found = false;
-            for (unsigned b = 0; b < p->threads && !found; b++)
-                for (uint64_t k = 0; k < p->slots && b != a && !found; k++)
-                    found = (uintptr_t)s->held[b * s->stride + k] / LINE == line;
-            shared += found;
+            const uintptr_t line = (uintptr_t)s->held[owner * s->stride + i] / LINE;
+            for (unsigned t = 0; t < p->threads; t++)
+                threads += begins_on(p, &s->held[t * s->stride], line);
         }
-    return 100.0 * (double)shared / (double)(p->threads * p->slots);
+    return (double)threads / (double)(p->threads * p->slots);
 }
 
 static void sharing_run(const struct params *p, bool dealt, struct outcome *out)
@@ -99,7 +103,7 @@ static void sharing_run(const struct params *p, bool dealt, struct outcome *out)
     const struct worker_calls calls = {.prepare = dealt ? NULL : active_prepare,
                                        .body = sharing_body};
     workers_run(p, &calls, &s, out);
-    outcome_add(out, "shared", "%", shared_part(p, &s));
+    outcome_add(out, "threads-a-line", "threads", threads_a_line(p, &s));
 
     for (unsigned t = 0; t < p->threads; t++)
         for (uint64_t i = 0; i < p->slots; i++)
