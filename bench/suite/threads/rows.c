@@ -14,28 +14,28 @@
         }                                                                                    \
     }
 
-#define STREAM(title, importance, reason, from, team, order_freed)                                \
-    ROW(title, "stream", importance, "time", work_stream, reason, .iterations = 6000000 / (from), \
-        .slots = 8192, .batch = 64, .min = 16, .max = 1024, .touch = TOUCH_BOTH, .makers = from,  \
-        .threads = team, .order = order_freed)
+#define STREAM(title, importance, reason, from, team, order_freed)                           \
+    ROW(title, "stream", importance, "time peak", work_stream, reason,                       \
+        .iterations = 6000000 / (from), .slots = 8192, .batch = 128, .min = 16, .max = 1024, \
+        .touch = TOUCH_BOTH, .makers = from, .threads = team, .order = order_freed)
 
 #define ALL_TO_ALL(title, importance, reason, team)                                               \
-    ROW(title, "all-to-all", importance, "time", work_all_to_all, reason,                         \
+    ROW(title, "all-to-all", importance, "time peak", work_all_to_all, reason,                    \
         .iterations = 6000000 / (team), .batch = 64, .min = 16, .max = 1024, .touch = TOUCH_BOTH, \
         .threads = team)
 
 /* Requests of each thread of the first stage; seven blocks each and the request itself. */
-#define POOL(title, importance, reason, team)                                                 \
-    {                                                                                         \
-        .name = title, .family = "pool", .tier = importance, .judged = "time", .why = reason, \
-        .run = work_pool, .needs_content = true, .params = {                                  \
-            .iterations = 600000 / ((team) / 3),                                              \
-            .slots = 256,                                                                     \
-            .batch = 8,                                                                       \
-            .min = 16,                                                                        \
-            .max = 4096,                                                                      \
-            .threads = team                                                                   \
-        }                                                                                     \
+#define POOL(title, importance, reason, team)                                                      \
+    {                                                                                              \
+        .name = title, .family = "pool", .tier = importance, .judged = "time peak", .why = reason, \
+        .run = work_pool, .needs_content = true, .params = {                                       \
+            .iterations = 600000 / ((team) / 3),                                                   \
+            .slots = 256,                                                                          \
+            .batch = 8,                                                                            \
+            .min = 16,                                                                             \
+            .max = 4096,                                                                           \
+            .threads = team                                                                        \
+        }                                                                                          \
     }
 
 #define SHARING(title, kin, importance, function, reason, team)                           \
