@@ -24,7 +24,7 @@
         .iterations = 6000000 / (team), .batch = 64, .min = 16, .max = 1024, .touch = TOUCH_BOTH, \
         .threads = team)
 
-/* Requests of each thread of the first stage; seven blocks each and the request itself. */
+/* Requests of each thread of the first stage; six blocks each, and the request itself. */
 #define POOL(title, importance, reason, team)                                                      \
     {                                                                                              \
         .name = title, .family = "pool", .tier = importance, .judged = "time peak", .why = reason, \
