@@ -38,6 +38,7 @@ static void print_usage(FILE *to)
           "  --batch N         blocks handed over at once (queue); times a thread\n"
           "                    replaces all its slots before its successor (larson)\n"
           "  --threads T\n"
+          "  --makers N        threads that only allocate (streams)\n"
           "  --touch WHICH     bytes of a new block to write: none, first, both,\n"
           "                    or pages (one in every 4096)\n"
           "  --check YES       stamp every block and verify it when freed: 0 or 1\n"
@@ -105,11 +106,11 @@ static int params_format(char *text, size_t room, const struct params *p)
 {
     return snprintf(text, room,
                     "\"iterations\": %ju, \"seed\": %ju, \"slots\": %ju, \"min\": %ju, "
-                    "\"max\": %ju, \"batch\": %ju, \"wait\": %ju, \"threads\": %u, "
+                    "\"max\": %ju, \"batch\": %ju, \"wait\": %ju, \"threads\": %u, \"makers\": %u, "
                     "\"touch\": \"%s\", \"order\": \"%s\", \"check\": %s, \"pin\": %s",
                     (uintmax_t)p->iterations, (uintmax_t)p->seed, (uintmax_t)p->slots,
                     (uintmax_t)p->min, (uintmax_t)p->max, (uintmax_t)p->batch, (uintmax_t)p->wait,
-                    p->threads, touch_names[p->touch], order_names[p->order],
+                    p->threads, p->makers, touch_names[p->touch], order_names[p->order],
                     p->check ? "true" : "false", p->unpin ? "false" : "true");
 }
 
@@ -205,6 +206,7 @@ int main(int argc, char **argv)
         MAX,
         BATCH,
         THREADS,
+        MAKERS,
         TOUCH,
         CHECK,
         PIN,
@@ -220,6 +222,7 @@ int main(int argc, char **argv)
         {"max", required_argument, NULL, MAX},
         {"batch", required_argument, NULL, BATCH},
         {"threads", required_argument, NULL, THREADS},
+        {"makers", required_argument, NULL, MAKERS},
         {"touch", required_argument, NULL, TOUCH},
         {"check", required_argument, NULL, CHECK},
         {"pin", required_argument, NULL, PIN},
@@ -263,6 +266,9 @@ int main(int argc, char **argv)
                 break;
             case THREADS:
                 p.threads = (unsigned)number_read(optarg, "threads");
+                break;
+            case MAKERS:
+                p.makers = (unsigned)number_read(optarg, "makers");
                 break;
             case TOUCH:
                 p.touch = touch_read(optarg);

@@ -5,6 +5,7 @@
  *   main.c          options, one row, one line of JSON
  *   GROUP/rows.c    the group's table of rows
  *   GROUP/work_*.c  what its rows do
+ *   handover.h      trays of blocks from thread to thread
  *   block.h         one block: asked for, written, verified, given back
  *   loops.h         random mixed and replacement over an array of slots
  *   random.h        numbers that no allocator can influence
@@ -38,6 +39,7 @@ struct params {
     uint64_t batch; /* blocks handed over at once, where blocks are handed over */
     uint64_t wait;  /* milliseconds of idleness that the row watches; scaled as the iterations */
     unsigned threads;
+    unsigned makers; /* threads that only allocate, where the others only free */
     enum touch touch;
     enum order order;
     bool check; /* stamp every block, verify the stamp when it is freed */
@@ -101,6 +103,21 @@ void work_exchange(const struct params *p, struct outcome *out);
 void work_larson(const struct params *p, struct outcome *out);
 /* seed/work_queue.c */
 void work_queue(const struct params *p, struct outcome *out);
+/* threads/work_streams.c */
+void work_stream(const struct params *p, struct outcome *out);
+/* threads/work_rounds.c */
+void work_ring(const struct params *p, struct outcome *out);
+void work_all_to_all(const struct params *p, struct outcome *out);
+/* threads/work_pool.c */
+void work_pool(const struct params *p, struct outcome *out);
+/* threads/work_sharing.c */
+void work_sharing_active(const struct params *p, struct outcome *out);
+void work_sharing_passive(const struct params *p, struct outcome *out);
+/* stress/work_keep.c */
+void work_keep(const struct params *p, struct outcome *out);
+void work_tide(const struct params *p, struct outcome *out);
+/* stress/work_churn.c */
+void work_churn(const struct params *p, struct outcome *out);
 
 /*
  * measure.c
@@ -166,6 +183,9 @@ struct worker_calls {
 
 void workers_run(const struct params *p, const struct worker_calls *calls, void *shared,
                  struct outcome *out);
+
+/* Processors that the process may use. */
+unsigned processors_allowed(void);
 
 /* Binds a new thread, by its attributes, to one of the processors that the
  * process may use, the `index`th in turn; does nothing when p->unpin is set. */
