@@ -14,10 +14,12 @@ All measures are such that smaller is better: a ratio below 1 is better.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import cache
+from random import Random
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -33,6 +35,7 @@ LOOKS = (10, 14, 20, 30)
 intervals that are narrow by chance."""
 
 Floats = NDArray[np.float64]
+K = TypeVar("K", bound=Hashable)
 
 
 @dataclass(frozen=True)
@@ -405,7 +408,13 @@ def _turns_left(a: tuple[float, float], b: tuple[float, float], c: tuple[float, 
     return (b[0] - a[0]) * (c[1] - a[1]) - (b[1] - a[1]) * (c[0] - a[0]) > 0
 
 
-# ---- when to stop ----
+# ---- in which order, and when to stop ----
+
+
+def drawn_order(names: Sequence[str], seed: int, row: str, number: int) -> list[str]:
+    """Of the runs of one round of a row. Drawn by lot in each round anew, which is what the
+    intervals rest on; the same for the same seed, so that a session can be gone on with."""
+    return Random(f"{seed}/{row}/{number}").sample(list(names), len(names))
 
 
 def next_look(rounds: int) -> int | None:
@@ -468,7 +477,7 @@ class Judged:
     verdict: Verdict
 
 
-def judge(figures: Mapping[str, Figures], error: float = 1 - CONFIDENCE) -> dict[str, Judged]:
+def judge(figures: Mapping[K, Figures], error: float = 1 - CONFIDENCE) -> dict[K, Judged]:
     """Verdicts on several measures together.
 
     The chance that any of them is called different although none is, is `error`: by Holm's
@@ -487,7 +496,7 @@ def judge(figures: Mapping[str, Figures], error: float = 1 - CONFIDENCE) -> dict
             del open_[name]
             if figures[name].are_apart:
                 verdicts[name] = Verdict.WORSE if is_worse else Verdict.BETTER
-    judged: dict[str, Judged] = {}
+    judged: dict[K, Judged] = {}
     for name, each in logs.items():
         plain, strict = ratio_of(each), ratio_of(each, 1 - error / len(logs))
         assert plain is not None and strict is not None
