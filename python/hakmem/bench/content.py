@@ -41,17 +41,12 @@ class Standing(StrEnum):
     """Too few rounds for an interval."""
 
 
-def standing(ratio: Ratio, *, exact: bool = False) -> Standing:
-    """Of exact figures one run is enough."""
-    if exact:
-        if ratio.value == 1.0:
-            return Standing.LEVEL
-        return Standing.BETTER if ratio.value < 1.0 else Standing.WORSE
+def standing(ratio: Ratio) -> Standing:
     if not ratio.is_known:
         return Standing.UNKNOWN
-    if ratio.shown_below_one:
+    if ratio.shown_better:
         return Standing.BETTER
-    return Standing.WORSE if ratio.shown_above_one else Standing.LEVEL
+    return Standing.WORSE if ratio.shown_worse else Standing.LEVEL
 
 
 @dataclass(frozen=True)
@@ -61,7 +56,6 @@ class Against:
     other: str
     ratio: Ratio
     standing: Standing
-    exact: bool = False
 
 
 @dataclass(frozen=True)
@@ -74,7 +68,7 @@ class Cell:
     value: float | None
     text: str
     spread: float | None
-    """Half the distance between least and largest run, as a part of the median."""
+    """Half the distance between the quartiles, as a part of the median."""
     by_round: tuple[tuple[int, float], ...]
     note: int | None = None
     """The footnote that tells of its failed runs."""
@@ -249,13 +243,21 @@ class Content:
         for table in self.tables:
             yield from (Apart(table.measure, line) for line in table.lines)
 
-    def against(self, row: Row, other: str | None, measure: str) -> Against | None:
-        if self.ours is None or other is None or other == self.ours:
+    def to_best(self, row: Row, measure: str) -> Against | None:
+        if self.ours is None:
             return None
-        ratio = stats.ratio(self.indexed, row.name, self.ours, other, measure)
-        if ratio is None:
+        best = stats.ratio_to_best(self.indexed, row.name, self.ours, measure)
+        return Against(best.peer, best.ratio, standing(best.ratio)) if best else None
+
+    def to_system(self, row: Row, measure: str) -> Against | None:
+        if self.ours is None or SYSTEM not in self.results.names():
             return None
-        return Against(other, ratio, standing(ratio, exact=row.exact), row.exact)
+        ratio = stats.ratio(self.indexed, row.name, self.ours, SYSTEM, measure)
+        return Against(SYSTEM, ratio, standing(ratio)) if ratio else None
+
+    @cached_property
+    def frontier(self) -> list[stats.Point]:
+        return stats.frontier(self.indexed)
 
     @property
     def failures(self) -> int:
@@ -332,18 +334,17 @@ def _line(content: Content, row: Row, measure: str, notes: list[str]) -> Line:
             text = failure.outcome if failure is not None else "not run"
         else:
             text = scale.text(value)
-            values = [v for _, v in by_round]
-            if value > 0 and len(values) > 1:
-                spread = (max(values) - min(values)) / 2 / value
+            around = stats.spread_of(results, row.name, name, measure)
+            if around is not None and around.runs > 1 and value > 0:
+                spread = (around.high - around.low) / 2 / value
         return Cell(row.name, name, measure, value, text, spread, by_round, note, name == best)
 
-    system = SYSTEM if SYSTEM in names else None
     return Line(
         row,
         scale,
         tuple(cell(name) for name in names),
-        content.against(row, best, measure),
-        content.against(row, system, measure),
+        content.to_best(row, measure),
+        content.to_system(row, measure),
     )
 
 
@@ -362,8 +363,7 @@ def _means(content: Content, scope: str, measure: Measure, rows: list[Row]) -> M
                 content.indexed, names, content.ours, measure.name, to=SYSTEM
             )
         for row in rows:
-            best = stats.best_peer(content.indexed, row.name, measure.name)
-            against = content.against(row, best, measure.name)
+            against = content.to_best(row, measure.name)
             if against is not None:
                 standings[against.standing] += 1
     return Means(scope, measure, tuple(names), to_best, to_system, standings)

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from statistics import median
 from typing import Any
 
 import altair as alt
 
 from hakmem.bench import stats
-from hakmem.bench.content import Content, measure_title
-from hakmem.bench.drawing import Plot, colour, dash, plot, shape
+from hakmem.bench.content import Content, group_title
+from hakmem.bench.drawing import Plot, colour, dash, inline, plot, shape
 from hakmem.bench.model import Allocator, Kind, Row, Run
-from hakmem.bench.palette import looks
-from hakmem.bench.units import of_bytes, parameters_text
+from hakmem.bench.units import THIN, of_bytes, scale_for
+from hakmem.bench.words import compared
 
 _FEWEST_POINTS = 3
 """A line of two says no more than the table."""
@@ -23,30 +23,27 @@ _PANEL = (370, 210)
 _MOST_PANELS = 12
 
 
-def _values(records: Iterable[Mapping[str, Any]]) -> alt.Data:
-    return alt.Data(values=list(records))
-
-
 def _drawn(content: Content) -> list[Allocator]:
     return [a for a in content.allocators if a.kind is not Kind.FLOOR]
 
 
 def _panels(charts: list[alt.LayerChart], title: str, subtitle: list[str]) -> alt.ConcatChart:
     columns = 2 if len(charts) > 1 else 1
-    return (
-        alt.concat(*charts, columns=columns)
-        .resolve_scale(x="independent", y="independent")
-        .properties(title=alt.Title(title, subtitle=subtitle))
-    )
+    joined = alt.concat(*charts, columns=columns, title=alt.Title(title, subtitle=subtitle))
+    separate: alt.ConcatChart = joined.resolve_scale(x="independent", y="independent")
+    return separate
 
 
-def _widths(content: Content) -> alt.Size:
-    names = [a.name for a in _drawn(content)]
-    return alt.Size(
-        "allocator:N",
-        scale=alt.Scale(domain=names, range=[3.0 if n == content.ours else 1.6 for n in names]),
-        legend=None,
-    )
+def _lines(base: alt.Chart, content: Content, **more: Any) -> list[alt.Chart]:
+    """Ours above the peers', and stronger."""
+    own = alt.datum.allocator == (content.ours or "")
+    kept = ((1.7, ~own), (3.2, own))
+    return [
+        base.transform_filter(which)
+        .mark_line(strokeWidth=wide, strokeJoin="round", opacity=0.95)
+        .encode(**more)
+        for wide, which in kept
+    ]
 
 
 # ---- resident memory while a row runs ----
@@ -59,7 +56,7 @@ def memory_over_time(content: Content) -> list[Plot]:
         charts = [chart for row in rows if (chart := _over_time(content, row)) is not None]
         for at in range(0, len(charts), _MOST_PANELS):
             part = charts[at : at + _MOST_PANELS]
-            title = f"{content.title_of(group)}: resident memory while a row runs"
+            title = f"{group_title(group)}: resident memory while a row runs"
             said = [
                 "Proportional set size of the whole process tree, in MiB by seconds; of each "
                 "allocator the run of median length.",
@@ -93,17 +90,15 @@ def _over_time(content: Content, row: Row) -> alt.LayerChart | None:
             records.append({"allocator": allocator.name, "at": at, "mib": round(kib / 1024, 3)})
     if not records:
         return None
-    base = alt.Chart(_values(records)).encode(
+    base = alt.Chart(inline(records)).encode(
         x=alt.X("at:Q", axis=alt.Axis(title="seconds", grid=False, tickCount=6)),
-        y=alt.Y("mib:Q", axis=alt.Axis(title="MiB", tickCount=5)),
-        color=colour(drawn),
-        strokeDash=dash(drawn),
-        size=_widths(content),
+        y=alt.Y("mib:Q", axis=alt.Axis(title="MiB", tickCount=5, minExtent=32)),
+        color=colour(drawn, symbol="stroke"),
     )
     width, height = _PANEL
-    return alt.layer(base.mark_line(strokeJoin="round")).properties(
-        width=width, height=height, title=alt.Title(row.name, fontSize=13, offset=6)
-    )
+    title = alt.Title(row.name, fontSize=13, offset=8)
+    lines = _lines(base, content, strokeDash=dash(drawn))
+    return alt.LayerChart(layer=lines, width=width, height=height, title=title)
 
 
 # ---- a family's cost over one of its parameters ----
@@ -138,6 +133,47 @@ def _sweeps(content: Content, at: Any, moving: tuple[str, ...]) -> list[_Sweep]:
             unit = next(m.unit for m in ordered[0][1].measures if m.name == "time")
             made.append(_Sweep(family, ordered, "time", unit))
     return made
+
+
+_LABEL = 62
+"""Pixels that a size below the axis takes."""
+
+
+def _ticks(places: list[float], length: float) -> list[float]:
+    """Of a logarithmic axis as long as that: those places whose labels find room."""
+    pixels = length / math.log(places[-1] / places[0])
+    chosen = [places[0]]
+    for place in places[1:]:
+        if math.log(place / chosen[-1]) * pixels >= _LABEL:
+            chosen.append(place)
+    return chosen
+
+
+def _cost_ticks(values: list[float]) -> list[float]:
+    """1, 2, 5, 10 and so on where they find room, else powers of ten."""
+    low, high = math.log10(min(values)), math.log10(max(values))
+    fine = (1, 1.5, 2, 3, 4, 5, 7) if high - low < 0.8 else (1, 2, 5)
+    steps = fine if high - low < 2.5 else (1,)
+    powers = range(math.floor(low), math.ceil(high) + 1)
+    return [step * 10.0**power for power in powers for step in steps]
+
+
+def _labels(texts: Mapping[float, str]) -> str:
+    """An expression of Vega's for the text of each tick."""
+    cases = "".join(
+        f"abs(datum.value / {at!r} - 1) < 1e-6 ? '{text}' : " for at, text in texts.items()
+    )
+    return cases + "''"
+
+
+def _cost_text(value: float, unit: str) -> str:
+    scale = scale_for(unit, [value])
+    return f"{value / scale.divisor:g}{THIN}{scale.unit}"
+
+
+def _finding(content: Content, sweep: _Sweep) -> str:
+    standings = [content.to_best(row, sweep.measure) for _, row in sweep.rows]
+    return compared(content.ours, [found.standing for found in standings if found is not None])
 
 
 def over_threads(content: Content) -> list[Plot]:
@@ -179,34 +215,36 @@ def _curve(content: Content, sweep: _Sweep, across: str, *, sizes: bool) -> alt.
             if value:
                 records.append({"allocator": allocator.name, "at": at, "y": value})
     places = [at for at, _ in sweep.rows]
-    ticks = [at for at in places if sizes is False or _is_round(at, places)]
-    labels = {at: of_bytes(at) if sizes else f"{at:g}" for at in ticks}
-    cases = "".join(f"datum.value=={at!r}?'{text}':" for at, text in labels.items())
+    ticks = _ticks(places, _PANEL[0])
+    values = [record["y"] for record in records] or [1.0]
+    costs = _cost_ticks(values)
     x = alt.X(
         "at:Q",
         scale=alt.Scale(type="log", base=2, domain=[min(places), max(places)], nice=False),
-        axis=alt.Axis(title=across, values=ticks, labelExpr=cases + "''", grid=False),
+        axis=alt.Axis(
+            title=across,
+            values=ticks,
+            labelExpr=_labels({at: of_bytes(at) if sizes else f"{at:g}" for at in ticks}),
+            grid=False,
+        ),
     )
     y = alt.Y(
         "y:Q",
-        scale=alt.Scale(type="log", nice=True),
-        axis=alt.Axis(title=f"{sweep.unit} an operation", tickCount=5, format="~s"),
+        scale=alt.Scale(type="log", domain=[min(values) / 1.15, max(values) * 1.15], nice=False),
+        axis=alt.Axis(
+            title="time of an operation",
+            minExtent=46,
+            values=costs,
+            labelExpr=_labels({cost: _cost_text(cost, sweep.unit) for cost in costs}),
+        ),
     )
-    base = alt.Chart(_values(records)).encode(x=x, y=y, color=colour(drawn))
-    wide = 1 if len(sweep.rows) < 9 else 2
+    base = alt.Chart(inline(records)).encode(x=x, y=y, color=colour(drawn))
+    own = alt.datum.allocator == (content.ours or "")
+    points = base.mark_point(filled=True, opacity=1).encode(
+        shape=shape(drawn), size=alt.condition(own, alt.value(75), alt.value(40))
+    )
     width, height = _PANEL
-    return alt.layer(
-        base.mark_line(opacity=0.9).encode(size=_widths(content)),
-        base.mark_point(filled=True, opacity=1).encode(
-            shape=shape(drawn),
-            size=alt.condition(
-                alt.datum.allocator == (content.ours or ""), alt.value(70), alt.value(38)
-            ),
-        ),
-    ).properties(
-        width=width * wide + (wide - 1) * 80,
-        height=height,
-        title=alt.Title(
-            sweep.family, subtitle=_finding(content, sweep), fontSize=13, offset=6
-        ),
+    title = alt.Title(sweep.family, subtitle=_finding(content, sweep), fontSize=13, offset=8)
+    return alt.LayerChart(
+        layer=[*_lines(base, content), points], width=width, height=height, title=title
     )

@@ -1,13 +1,14 @@
-"""What all plots share: how they are set, made into SVG, and how labels keep out of each other's way."""
+"""What all plots share: how they are set, made into SVG, and where their labels find room."""
 
 from __future__ import annotations
 
 import html
 import json
+import math
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 import altair as alt
 import vl_convert
@@ -97,12 +98,14 @@ def plot(name: str, title: str, chart: Chart, allocators: Iterable[Allocator]) -
     return Plot(name, title, json.loads(configured.to_json()), tuple(allocators))
 
 
-def colour(allocators: Iterable[Allocator], *, legend: bool = True) -> alt.Color:
+def colour(
+    allocators: Iterable[Allocator], *, legend: bool = True, symbol: str | None = None
+) -> alt.Color:
     known = looks(allocators)
     return alt.Color(
         "allocator:N",
         scale=alt.Scale(domain=list(known), range=[look.colour for look in known.values()]),
-        legend=alt.Legend(columns=_columns(known)) if legend else None,
+        legend=_legend(known, symbol) if legend else None,
     )
 
 
@@ -111,7 +114,7 @@ def shape(allocators: Iterable[Allocator], *, legend: bool = True) -> alt.Shape:
     return alt.Shape(
         "allocator:N",
         scale=alt.Scale(domain=list(known), range=[look.shape for look in known.values()]),
-        legend=alt.Legend(columns=_columns(known)) if legend else None,
+        legend=_legend(known) if legend else None,
     )
 
 
@@ -120,8 +123,13 @@ def dash(allocators: Iterable[Allocator], *, legend: bool = True) -> alt.StrokeD
     return alt.StrokeDash(
         "allocator:N",
         scale=alt.Scale(domain=list(known), range=[list(look.dash) for look in known.values()]),
-        legend=alt.Legend(columns=_columns(known)) if legend else None,
+        legend=_legend(known) if legend else None,
     )
+
+
+def _legend(names: Iterable[str], symbol: str | None = None) -> alt.Legend:
+    more: dict[str, Any] = {} if symbol is None else {"symbolType": symbol, "symbolSize": 400}
+    return alt.Legend(columns=_columns(names), **more)
 
 
 def _columns(names: Iterable[str]) -> int:
@@ -130,20 +138,37 @@ def _columns(names: Iterable[str]) -> int:
     return max(1, int(820 / (7 * widest + 34)))
 
 
-_TICKS = (0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 20, 50, 100)
-_FINE = (0.5, 0.6, 0.7, 0.8, 0.9, 1, 1.1, 1.2, 1.4, 1.6, 2, 2.5, 3, 4, 5, 7, 10, 15, 20, 30)
+# The roundest first: those that find no room are left out.
+_ROUND = (1, 10, 0.1, 100, 2, 5, 0.5, 0.2, 20, 50, 0.05, 3, 0.7, 1.5, 4, 0.3, 1.2, 0.8, 0.9, 1.1)
+_LABEL = 44
 
 
-def ratio_ticks(low: float, high: float) -> list[float]:
-    """Few enough to read, of those within."""
-    chosen = _FINE if high / low < 12 else _TICKS
-    return [tick for tick in chosen if low <= tick <= high]
+def ratio_ticks(low: float, high: float, length: float) -> list[float]:
+    """For a logarithmic axis as long as that, in pixels."""
+    pixels = length / math.log(high / low)
+    chosen: list[float] = []
+    for tick in _ROUND:
+        if low <= tick <= high and all(
+            abs(math.log(tick / other)) * pixels >= _LABEL for other in chosen
+        ):
+            chosen.append(tick)
+    return sorted(chosen)
 
+
+def inline(records: Iterable[Mapping[str, Any]]) -> alt.InlineData:
+    return alt.InlineData([dict(record) for record in records])
+
+
+def ratio_axis(title: str, ticks: list[float]) -> alt.Axis:
+    return alt.Axis(title=title, values=ticks, labelExpr=f"format(datum.value, '~g') + '{TIMES}'")
+
+
+Align = Literal["left", "center", "right"]
 
 # A label beside its point: right, left, above, below, then the corners; as (dx, dy, align).
-_SIDES = (
-    (10, 0, "left"),
-    (-10, 0, "right"),
+_SIDES: tuple[tuple[int, int, Align], ...] = (
+    (12, 0, "left"),
+    (-12, 0, "right"),
     (0, -14, "center"),
     (0, 14, "center"),
     (9, -11, "left"),
@@ -159,7 +184,7 @@ _SIDES = (
 class Placed:
     dx: int
     dy: int
-    align: str
+    align: Align
 
 
 def place_labels(
@@ -177,14 +202,14 @@ def place_labels(
     for name, (x, y) in points.items():
         wide = letter * len(texts[name])
 
-        def box(side: tuple[int, int, str], x: float = x, y: float = y, wide: float = wide) -> (
-            tuple[float, float, float, float]
-        ):
+        def box(
+            side: tuple[int, int, Align], x: float = x, y: float = y, wide: float = wide
+        ) -> tuple[float, float, float, float]:
             dx, dy, align = side
             left = x + dx - {"left": 0.0, "center": wide / 2, "right": wide}[align]
             return (left, y + dy - line / 2, left + wide, y + dy + line / 2)
 
-        def cost(side: tuple[int, int, str], of: Any = box) -> float:
+        def cost(side: tuple[int, int, Align], of: Any = box) -> float:
             left, top, right, bottom = of(side)
             outside = max(0.0, -left) + max(0.0, right - width)
             outside += max(0.0, -top) + max(0.0, bottom - height)
@@ -192,7 +217,7 @@ def place_labels(
                 max(0.0, min(right, x1) - max(left, x0)) * max(0.0, min(bottom, y1) - max(top, y0))
                 for x0, y0, x1, y1 in taken
             )
-            return covered + 100.0 * outside
+            return float(covered + 100.0 * outside)
 
         best = min(_SIDES, key=cost)
         taken.append(box(best))

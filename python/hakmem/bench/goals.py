@@ -46,8 +46,8 @@ class Verdict:
         if self.ratio is None or not self.ratio.is_known:
             return None
         if self.goal.not_worse:
-            return not self.ratio.shown_above_one
-        return self.ratio.high <= self.goal.at_most
+            return not self.ratio.shown_worse
+        return self.ratio.reached(self.goal.at_most)
 
 
 def _goal_of(record: dict[str, Any]) -> Goal:

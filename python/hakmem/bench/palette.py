@@ -33,22 +33,22 @@ _LOOKS = {
     "mimalloc3": Look("#0b9fb3", "#3cc8da", "cross", (10, 3)),
     "snmalloc": Look("#7d4ddb", "#b28cf5", "triangle-right", (3, 3)),
     "rpmalloc": Look("#8a5a34", "#c79063", "triangle-left", (6, 2, 2, 2)),
-    "scudo": Look("#d2559c", "#f08cc2", "M0,-.6L.6,0L.5,.5L-.5,.5L-.6,0Z", (5, 5)),
-    "hardened_malloc": Look("#74831a", "#aaba4c", "M-.5,-.5L.5,.5L.5,-.5L-.5,.5Z", (2, 4)),
-    "jemalloc-new": Look("#b5530c", "#e08a4a", "M-.5,-.5L.5,-.5L-.5,.5L.5,.5Z", (8, 2, 2, 2)),
+    "scudo": Look("#d2559c", "#f08cc2", "M0,-1.2L1.2,0L1,1L-1,1L-1.2,0Z", (5, 5)),
+    "hardened_malloc": Look("#74831a", "#aaba4c", "M-1,-1L1,1L1,-1L-1,1Z", (2, 4)),
+    "jemalloc-new": Look("#b5530c", "#e08a4a", "M-1,-1L1,-1L-1,1L1,1Z", (8, 2, 2, 2)),
 }
 _MORE = (
-    Look("#4059ad", "#8fa3ea", "M-.3,-.6L.3,-.6L.3,.6L-.3,.6Z", (7, 3)),
-    Look("#a63d40", "#e08587", "M-.6,-.3L.6,-.3L.6,.3L-.6,.3Z", (3, 2)),
-    Look("#3d7a3a", "#83bf80", "M0,-.6L.6,.6L0,.2L-.6,.6Z", (9, 2)),
-    Look("#85648f", "#c3a2cd", "M0,.6L.6,-.6L0,-.2L-.6,-.6Z", (4, 4)),
+    Look("#4059ad", "#8fa3ea", "M-0.6,-1.2L0.6,-1.2L0.6,1.2L-0.6,1.2Z", (7, 3)),
+    Look("#a63d40", "#e08587", "M-1.2,-0.6L1.2,-0.6L1.2,0.6L-1.2,0.6Z", (3, 2)),
+    Look("#3d7a3a", "#83bf80", "M0,-1.2L1.2,1.2L0,0.4L-1.2,1.2Z", (9, 2)),
+    Look("#85648f", "#c3a2cd", "M0,1.2L1.2,-1.2L0,-0.4L-1.2,-1.2Z", (4, 4)),
 )
 _FLOOR = Look("#a0a8b0", "#6d7681", "stroke", (1, 2))
 # Ours with settings of its own, beside ours as it comes.
 _VARIANTS = (
-    Look("#e0708f", "#ffa3b8", "M0,-.6L.6,0L0,.6L-.6,0Z", (4, 2)),
-    Look("#8f0f33", "#d9365f", "M-.5,-.5L.5,-.5L.5,.5L-.5,.5Z", (2, 2)),
-    Look("#f29db3", "#ffc4d1", "M-.6,.4L0,-.6L.6,.4Z", (6, 2)),
+    Look("#e0708f", "#ffa3b8", "M0,-1.2L1.2,0L0,1.2L-1.2,0Z", (4, 2)),
+    Look("#8f0f33", "#d9365f", "M-1,-1L1,-1L1,1L-1,1Z", (2, 2)),
+    Look("#f29db3", "#ffc4d1", "M-1.2,0.8L0,-1.2L1.2,0.8Z", (6, 2)),
 )
 
 

@@ -1,22 +1,20 @@
-"""The pictures of a report: each row's ratios, time against memory, and both in one for a README."""
+"""A report's pictures: each row's ratios, time against memory, and a summary for a README."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import altair as alt
 
 from hakmem.bench import stats
-from hakmem.bench.content import Content, Line, Means, Standing, Table, measure_title
+from hakmem.bench.content import Content, Line, Table, measure_title
 from hakmem.bench.curves import memory_over_time, over_sizes, over_threads
 from hakmem.bench.drawing import (
-    TIMES,
-    Chart,
     Plot,
     colour,
+    inline,
     place_labels,
     plot,
     ratio_axis,
@@ -44,10 +42,6 @@ def every_plot(content: Content) -> list[Plot]:
 def _drawn(content: Content) -> list[Allocator]:
     """Floors bound what can be had: a table's matter, and no place on a plot of peers."""
     return [a for a in content.allocators if a.kind is not Kind.FLOOR]
-
-
-def _values(records: Iterable[Mapping[str, Any]]) -> alt.Data:
-    return alt.Data(values=list(records))
 
 
 # ---- ratios: one line a row ----
@@ -80,19 +74,30 @@ class _Lines:
         return low / 1.07, high * 1.07
 
 
-def _dots(lines: _Lines, allocators: list[Allocator], *, width: int, title: str) -> alt.LayerChart:
+def _dots(
+    lines: _Lines,
+    allocators: list[Allocator],
+    *,
+    width: int,
+    title: str,
+    heading: str = "",
+    labelled: bool = True,
+    step: int = _STEP,
+) -> alt.LayerChart:
     low, high = lines.limits()
     known = looks(allocators)
     x = alt.X(
         "x:Q",
         scale=alt.Scale(type="log", domain=[low, high], nice=False),
-        axis=ratio_axis(title, ratio_ticks(low, high)),
+        axis=ratio_axis(title, ratio_ticks(low, high, width)),
     )
     y = alt.Y(
         "line:N",
         sort=lines.names,
         scale=alt.Scale(domain=lines.names),
-        axis=alt.Axis(title=None, grid=True, labelColor=INK, labelLimit=260, labelPadding=10),
+        axis=alt.Axis(
+            title=None, grid=True, labelColor=INK, labelLimit=260, labelPadding=12, labels=labelled
+        ),
     )
 
     def record(dot: _Dot) -> dict[str, Any]:
@@ -106,42 +111,52 @@ def _dots(lines: _Lines, allocators: list[Allocator], *, width: int, title: str)
         for dot in own
         if dot.ratio.is_known and dot.ratio.low < high and dot.ratio.high > low
     ]
-    beyond = [
-        record(dot) | {"arrow": "\N{BLACK RIGHT-POINTING SMALL TRIANGLE}", "shift": 1}
-        for dot in lines.dots
-        if dot.ratio.value > high
-    ]
-    better = alt.Chart(_values([{"from": low, "to": min(1.0, high)}])).mark_rect(color=TINT)
-    one = alt.Chart(_values([{"x": 1.0}])).mark_rule(color=INK, strokeWidth=1.2)
+    right, left = (
+        "\N{BLACK RIGHT-POINTING SMALL TRIANGLE}",
+        "\N{BLACK LEFT-POINTING SMALL TRIANGLE}",
+    )
+    over = [record(dot) | {"arrow": right} for dot in lines.dots if dot.ratio.value > high]
+    under = [record(dot) | {"arrow": left} for dot in lines.dots if dot.ratio.value < low]
+    better = alt.Chart(inline([{"from": low, "to": min(1.0, high)}])).mark_rect(color=TINT)
+    one = alt.Chart(inline([{"x": 1.0}])).mark_rule(color=INK, strokeWidth=1.2)
     layers: list[alt.Chart] = [
         better.encode(x=alt.X("from:Q"), x2="to:Q"),
         one.encode(x="x:Q"),
-        alt.Chart(_values(peers))
+        alt.Chart(inline(peers))
         .mark_point(filled=True, size=48, opacity=0.8)
         .encode(x=x, y=y, color=colour(allocators), shape=shape(allocators)),
-        alt.Chart(_values(beyond))
-        .mark_text(dx=11, fontSize=17, baseline="middle")
-        .encode(x=x, y=y, text="arrow:N", color=colour(allocators)),
+        *(
+            alt.Chart(inline(beyond))
+            .mark_text(dx=shift, fontSize=17, baseline="middle")
+            .encode(x=x, y=y, text="arrow:N", color=colour(allocators))
+            for beyond, shift in ((over, 11), (under, -11))
+        ),
     ]
     if lines.ours is not None:
         crimson = known[lines.ours].colour
         layers += [
-            alt.Chart(_values(spans))
+            alt.Chart(inline(spans))
             .mark_rule(color=crimson, strokeWidth=2.4, strokeCap="round")
             .encode(x=x, x2="x2:Q", y=y),
-            alt.Chart(_values(map(record, own)))
+            alt.Chart(inline(map(record, own)))
             .mark_point(filled=True, size=105, opacity=1, stroke=PAPER, strokeWidth=1.2)
             .encode(x=x, y=y, color=colour(allocators), shape=shape(allocators)),
-            alt.Chart(_values({"line": n, "text": t} for n, t in lines.beside.items()))
+            alt.Chart(inline({"line": n, "text": t} for n, t in lines.beside.items()))
             .mark_text(align="left", color=crimson, fontSize=12, fontWeight="bold")
             .encode(x=alt.value(width + 20), y=y, text="text:N"),
         ]
-    return alt.layer(*layers).properties(width=width, height=_STEP * len(lines.names))
+    above = alt.Title(heading, fontSize=13, offset=8)
+    return alt.LayerChart(
+        layer=layers,
+        width=width,
+        height=step * len(lines.names),
+        title=above if heading else alt.Undefined,
+    )
 
 
 def _beside(content: Content, line: Line) -> str:
     if line.to_best is not None:
-        return f"{sign(line.to_best.standing)} {line.to_best.ratio.value:.2f}"
+        return f"{sign(line.to_best.standing)} {line.to_best.ratio.value:.2f}".strip()
     cell = next((c for c in line.cells if c.allocator == content.ours), None)
     return cell.text if cell is not None and cell.value is None else ""
 
@@ -163,7 +178,10 @@ def _of_table(content: Content, table: Table) -> Plot | None:
     lines = _Lines(names, dots, beside, content.ours)
     allocators = [a for a in _drawn(content) if any(dot.allocator == a.name for dot in dots)]
     title = f"{table.title}, as a ratio to the best peer of each row"
-    chart = _dots(lines, allocators, width=_WIDTH, title=f"ratio of {_what(table)}{_SMALLER}")
+    what = measure_title(table.measure)
+    chart = _dots(
+        lines, allocators, width=_WIDTH, title=f"ratio of {what} (log scale, smaller is better)"
+    )
     standings = [line.to_best.standing for line in table.lines if line.to_best is not None]
     said = [compared(content.ours, standings), _arrows(lines)] if content.ours else []
     return plot(
@@ -174,42 +192,25 @@ def _of_table(content: Content, table: Table) -> Plot | None:
     )
 
 
-_SMALLER = " (log scale, smaller is better)"
-
-
-def _what(table: Table) -> str:
-    return measure_title(table.measure)
-
-
 def _arrows(lines: _Lines) -> str:
-    high = lines.limits()[1]
-    if not any(dot.ratio.value > high for dot in lines.dots):
+    low, high = lines.limits()
+    if all(low <= dot.ratio.value <= high for dot in lines.dots):
         return ""
-    return f"Dots with an arrow lie beyond {high:.2g}{TIMES}."
+    return "Dots with an arrow lie beyond the picture."
 
 
 # ---- time against memory ----
 
 
-def _frontier_means(content: Content) -> tuple[Means, Means] | None:
-    """Time and memory, over all rows."""
-    found: dict[str, Means] = {}
-    for means in content.means:
-        found.setdefault(means.measure.name, means)
-    return (found["time"], found["peak"]) if {"time", "peak"} <= found.keys() else None
-
-
 def _plane(
-    content: Content, time: Means, memory: Means, allocators: list[Allocator], *, size: tuple[int, int]
+    content: Content, points: list[stats.Point], allocators: list[Allocator], size: tuple[int, int]
 ) -> alt.LayerChart:
     width, height = size
-    points = {
-        a.name: (memory.to_best[a.name].ratio, time.to_best[a.name].ratio) for a in allocators
-    }
+    places = {p.name: (p.memory.ratio, p.time.ratio) for p in points}
     known = looks(allocators)
 
     def domain(side: int) -> tuple[float, float]:
-        values = [pair[side].value for pair in points.values()]
+        values = [pair[side].value for pair in places.values()]
         return min([*values, 0.95]) / 1.1, max([*values, 1.3]) * 1.12
 
     across, up = domain(0), domain(1)
@@ -219,46 +220,50 @@ def _plane(
 
     pixels = {
         name: (pixel(m.value, across, width), height - pixel(t.value, up, height))
-        for name, (m, t) in points.items()
+        for name, (m, t) in places.items()
     }
-    texts = {name: name for name in points}
+    texts = {name: name for name in places}
     placed = place_labels(pixels, texts, width, height)
     x = alt.X(
         "x:Q",
         scale=alt.Scale(type="log", domain=list(across), nice=False),
-        axis=ratio_axis("peak memory, to the leanest peer of each row", ratio_ticks(*across)),
+        axis=ratio_axis(
+            "peak memory, to the leanest peer of each row", ratio_ticks(*across, width)
+        ),
     )
     y = alt.Y(
         "y:Q",
         scale=alt.Scale(type="log", domain=list(up), nice=False),
-        axis=ratio_axis("time, to the fastest peer of each row", ratio_ticks(*up)),
+        axis=ratio_axis("time, to the fastest peer of each row", ratio_ticks(*up, height * 1.5)),
     )
-    dots = [
-        {"allocator": name, "x": m.value, "y": t.value} for name, (m, t) in points.items()
-    ]
-    edge = _pareto({name: pair for name, pair in points.items() if name != content.ours})
-    line = [{"x": points[name][0].value, "y": points[name][1].value} for name in edge]
+    dots = [{"allocator": name, "x": m.value, "y": t.value} for name, (m, t) in places.items()]
+    front = sorted((p for p in points if p.is_best_trade), key=lambda p: p.memory.ratio.value)
+    line = [{"x": p.memory.ratio.value, "y": p.time.ratio.value} for p in front]
     layers: list[alt.Chart] = [
-        alt.Chart(_values([{"x": 1.0}])).mark_rule(color=INK, strokeWidth=1).encode(x="x:Q"),
-        alt.Chart(_values([{"y": 1.0}])).mark_rule(color=INK, strokeWidth=1).encode(y="y:Q"),
-        alt.Chart(_values(line))
+        alt.Chart(inline([{"x": 1.0}])).mark_rule(color=INK, strokeWidth=1).encode(x="x:Q"),
+        alt.Chart(inline([{"y": 1.0}])).mark_rule(color=INK, strokeWidth=1).encode(y="y:Q"),
+        alt.Chart(inline(line))
         .mark_line(color=QUIET, strokeDash=[3, 4], strokeWidth=1.3, interpolate="step-after")
         .encode(x=x, y=y, order="x:Q"),
     ]
-    if content.ours in points:
-        m, t = points[content.ours]
+    if content.ours in places:
+        m, t = places[content.ours]
         crimson = known[content.ours].colour
-        bars = [
-            {"x": m.low, "x2": m.high, "y": t.value, "y2": t.value},
-            {"x": m.value, "x2": m.value, "y": t.low, "y2": t.high},
-        ] if m.is_known and t.is_known else []
+        bars = (
+            [
+                {"x": m.low, "x2": m.high, "y": t.value, "y2": t.value},
+                {"x": m.value, "x2": m.value, "y": t.low, "y2": t.high},
+            ]
+            if m.is_known and t.is_known
+            else []
+        )
         layers.append(
-            alt.Chart(_values(bars))
+            alt.Chart(inline(bars))
             .mark_rule(color=crimson, strokeWidth=2, clip=True)
             .encode(x=x, x2="x2:Q", y=y, y2="y2:Q")
         )
     layers.append(
-        alt.Chart(_values(dots))
+        alt.Chart(inline(dots))
         .mark_point(filled=True, opacity=1)
         .encode(
             x=x,
@@ -272,9 +277,9 @@ def _plane(
     )
     for name, place in placed.items():
         own = name == content.ours
-        where = {"x": points[name][0].value, "y": points[name][1].value, "text": texts[name]}
+        where = {"x": places[name][0].value, "y": places[name][1].value, "text": texts[name]}
         layers.append(
-            alt.Chart(_values([where]))
+            alt.Chart(inline([where]))
             .mark_text(
                 dx=place.dx,
                 dy=place.dy,
@@ -286,86 +291,97 @@ def _plane(
             )
             .encode(x=x, y=y, text="text:N")
         )
-    return alt.layer(*layers).properties(width=width, height=height)
+    return alt.LayerChart(layer=layers, width=width, height=height)
 
 
-def _pareto(points: Mapping[str, tuple[Ratio, Ratio]]) -> list[str]:
-    """Those to which no other is both faster and leaner, from the leanest on."""
-    ordered = sorted(points, key=lambda name: (points[name][0].value, points[name][1].value))
-    kept: list[str] = []
-    for name in ordered:
-        if not kept or points[name][1].value < points[kept[-1]][1].value:
-            kept.append(name)
-    return kept
+def _placed(content: Content, points: list[stats.Point]) -> list[Allocator]:
+    names = {point.name for point in points}
+    return [a for a in _drawn(content) if a.name in names]
 
 
-def _in_both(content: Content, time: Means, memory: Means) -> list[Allocator]:
-    return [a for a in _drawn(content) if a.name in time.to_best and a.name in memory.to_best]
-
-
-def _finding(content: Content, time: Means, memory: Means) -> str:
-    ours = content.ours
-    if ours not in time.to_best or ours not in memory.to_best:
+def _finding(content: Content) -> str:
+    ours = next((p for p in content.frontier if p.name == content.ours), None)
+    if ours is None:
         return "Time and memory, to the best peer of each row"
     return (
-        f"{ours}: {time.to_best[ours].ratio.value:.2f} of the time and "
-        f"{memory.to_best[ours].ratio.value:.2f} of the memory of the best peer of each row"
+        f"{ours.name}: {ours.time.ratio.value:.2f} of the time and "
+        f"{ours.memory.ratio.value:.2f} of the memory of the best peer of each row"
     )
+
+
+def _front_text(points: list[stats.Point]) -> str:
+    front = [point.name for point in points if point.is_best_trade]
+    if len(front) == 1:
+        return f"None of the others is faster or leaner than {front[0]}."
+    return f"Dashed: {', '.join(front)}, than which none is better in both."
 
 
 def _frontier(content: Content) -> Plot | None:
-    means = _frontier_means(content)
-    if means is None:
+    points = content.frontier
+    if len(points) < 2:
         return None
-    time, memory = means
-    allocators = _in_both(content, time, memory)
-    title = "Time against memory"
-    said = (
-        f"Geometric means over {len(time.rows)} rows (time) and {len(memory.rows)} (memory). "
-        "Lower left is better.",
-        "Dashed: the peers than which no other is both faster and leaner.",
-    )
-    chart = _plane(content, time, memory, allocators, size=(640, 400))
-    finding = _finding(content, time, memory)
-    titled = chart.properties(title=alt.Title(finding, subtitle=list(said)))
-    return plot("frontier", f"{title}. {finding}", titled, allocators)
+    allocators = _placed(content, points)
+    said = [
+        f"Geometric means over {counted(len(points[0].time.rows), 'row')} (time) and "
+        f"{len(points[0].memory.rows)} (peak memory). Lower left is better.",
+        _front_text(points),
+    ]
+    chart = _plane(content, points, allocators, (640, 400))
+    finding = _finding(content)
+    titled = chart.properties(title=alt.Title(finding, subtitle=said))
+    return plot("frontier", f"Time against memory. {finding}", titled, allocators)
 
 
 # ---- the summary ----
 
+_ON_THE_PLANE = {"time": "Time", "peak": "Peak memory"}
+
 
 def _summary(content: Content) -> Plot | None:
-    means = _frontier_means(content)
-    if means is None:
+    points = content.frontier
+    if len(points) < 2:
         return None
-    time, memory = means
-    allocators = _in_both(content, time, memory)
-    names: list[str] = []
-    dots: list[_Dot] = []
-    beside: dict[str, str] = {}
-    for scope in content.means:
-        if scope.measure.name not in ("time", "peak") and len(content.groups) > 1:
-            continue
-        name = f"{scope.scope}, {measure_title(scope.measure)}"
-        names.append(name)
-        for allocator in allocators:
-            if allocator.name in scope.to_best:
-                dots.append(_Dot(name, allocator.name, scope.to_best[allocator.name].ratio))
-        if content.ours in scope.to_best:
-            beside[name] = f"{scope.to_best[content.ours].ratio.value:.2f}"
-    lines = _Lines(names, dots, beside, content.ours)
-    left = _plane(content, time, memory, allocators, size=(380, _STEP * max(14, len(names))))
-    right = _dots(lines, allocators, width=300, title="geometric mean over the rows of each group")
-    both = alt.hconcat(left, right, spacing=34)
+    allocators = _placed(content, points)
+    names = list(dict.fromkeys(m.scope for m in content.means if m.measure.name in _ON_THE_PLANE))
+    step = max(_STEP + 3, round(300 / len(names)))
+    left = _plane(content, points, allocators, (310, step * len(names)))
+    panels: list[alt.LayerChart] = []
+    for measure, heading in _ON_THE_PLANE.items():
+        lines = _of_scopes(content, names, allocators, measure)
+        panels.append(
+            _dots(
+                lines,
+                allocators,
+                width=190,
+                title="to the best peer of each row",
+                heading=heading,
+                labelled=measure == "time",
+                step=step,
+            )
+        )
+    both = alt.hconcat(left, *panels, spacing=26)
     peers = sum(a.kind is Kind.PEER for a in allocators)
     said = (
         f"Geometric means of ratios to the best of {counted(peers, 'peer')} in each of "
-        f"{counted(len(time.rows), 'row')}; smaller is better. Bars: 95% intervals."
+        f"{counted(len(points[0].time.rows), 'row')}; smaller is better. Bars: 95% intervals."
     )
-    finding = _finding(content, time, memory)
+    finding = _finding(content)
     return plot(
         "summary", finding, both.properties(title=alt.Title(finding, subtitle=said)), allocators
     )
 
 
-__all__ = ["Chart", "Standing", "every_plot"]
+def _of_scopes(
+    content: Content, names: list[str], allocators: list[Allocator], measure: str
+) -> _Lines:
+    dots: list[_Dot] = []
+    beside: dict[str, str] = {}
+    for scope in content.means:
+        if scope.measure.name != measure:
+            continue
+        for allocator in allocators:
+            if allocator.name in scope.to_best:
+                dots.append(_Dot(scope.scope, allocator.name, scope.to_best[allocator.name].ratio))
+        if content.ours in scope.to_best:
+            beside[scope.scope] = f"{scope.to_best[content.ours].ratio.value:.2f}"
+    return _Lines(names, dots, beside, content.ours)

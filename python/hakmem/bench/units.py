@@ -60,7 +60,11 @@ def number(value: float) -> str:
 def of_bytes(count: float) -> str:
     for unit, size in (("GiB", 1 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10)):
         if count >= size:
-            return f"{count / size:g}{THIN}{unit}" if count % size == 0 else f"{count / size:.4g}{THIN}{unit}"
+            return (
+                f"{count / size:g}{THIN}{unit}"
+                if count % size == 0
+                else f"{count / size:.4g}{THIN}{unit}"
+            )
     return f"{count:g}{THIN}B"
 
 
@@ -80,12 +84,26 @@ def _sizes(parameters: Mapping[str, Any]) -> str:
     return f"{of_bytes(low)}{DASH}{of_bytes(high)}"
 
 
-_TOUCHES = {"none": "not written", "first": "first byte written", "both": "first and last byte written"}
+_TOUCHES = {
+    "none": "not written",
+    "first": "first byte written",
+    "both": "first and last byte written",
+}
 _ORDERS = {"reverse": "freed in reverse", "shuffled": "freed in shuffled order"}
 # Said in words of their own, or of no interest to who reads a table: seeds and pinning are the same
 # for all rows.
 _SPOKEN = {
-    "min", "max", "slots", "batch", "threads", "iterations", "touch", "order", "check", "pin", "seed",
+    "min",
+    "max",
+    "slots",
+    "batch",
+    "threads",
+    "iterations",
+    "touch",
+    "order",
+    "check",
+    "pin",
+    "seed",
 }
 
 

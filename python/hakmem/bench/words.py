@@ -3,14 +3,14 @@
 from collections.abc import Iterable
 
 from hakmem.bench.content import Against, Standing
-from hakmem.bench.stats import Ratio
+from hakmem.bench.stats import FEWEST_ROUNDS, Ratio
 from hakmem.bench.units import DASH
 
 _SIGNS = {
     Standing.BETTER: "\N{BLACK DOWN-POINTING TRIANGLE}",
     Standing.WORSE: "\N{BLACK UP-POINTING TRIANGLE}",
     Standing.LEVEL: "\N{ALMOST EQUAL TO}",
-    Standing.UNKNOWN: "?",
+    Standing.UNKNOWN: "",
 }
 
 
@@ -41,7 +41,7 @@ def ratio_text(ratio: Ratio) -> str:
 
 
 def against_text(against: Against) -> str:
-    return f"{sign(against.standing)} {ratio_text(against.ratio)}"
+    return f"{sign(against.standing)} {ratio_text(against.ratio)}".strip()
 
 
 def compared(ours: str | None, standings: Iterable[Standing]) -> str:
@@ -50,11 +50,12 @@ def compared(ours: str | None, standings: Iterable[Standing]) -> str:
     if ours is None or not found:
         return ""
     count = {standing: found.count(standing) for standing in Standing}
-    text = (
-        f"{ours} to the best peer: better in {count[Standing.BETTER]} of "
-        f"{counted(len(found), 'row')}, worse in {count[Standing.WORSE]}, "
-        f"no difference shown in {count[Standing.LEVEL]}"
-    )
+    if count[Standing.UNKNOWN] == len(found):
+        return f"Fewer than {FEWEST_ROUNDS} rounds: too few for intervals."
+    parts = [f"{count[standing]} {standing}" for standing in _SAID]
     if count[Standing.UNKNOWN]:
-        text += f", too few rounds to tell in {count[Standing.UNKNOWN]}"
-    return text + "."
+        parts.append(f"{count[Standing.UNKNOWN]} with too few rounds")
+    return f"{ours} to the best peer: {', '.join(parts)}."
+
+
+_SAID = (Standing.BETTER, Standing.LEVEL, Standing.WORSE)
