@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import json
-import os
 import secrets
-import shlex
 import signal
 import sys
 from dataclasses import replace
@@ -22,8 +20,8 @@ from hakmem import __version__
 from hakmem.bench import machine, proof
 from hakmem.bench.allocators import UnknownAllocator, choose
 from hakmem.bench.cli import unwrapped
-from hakmem.bench.comparison import JUDGED, MEASURES, Broken, Comparison, Program, Until
 from hakmem.bench.compared import html, markdown, sentence, table
+from hakmem.bench.comparison import JUDGED, MEASURES, Broken, Comparison, Program, Until
 from hakmem.bench.model import OURS, Allocator, Kind, Run
 from hakmem.bench.stats import Verdict
 
@@ -37,7 +35,7 @@ with the first that is named. What is called better or worse is so whatever the 
 says so wrongly once in 20 times.
 
 An allocator is hakmem, glibc (the system's), jemalloc, tcmalloc, mimalloc, one with settings as in
-hakmem+big_cache_bytes=16M or glibc+MALLOC_ARENA_MAX=1, or a library of yours as in mine=./libmine.so.
+hakmem+big_cache_bytes=16M or glibc+MALLOC_ARENA_MAX=1, or a library of yours as in mine=./mine.so.
 Each is proved to be in force, in a first run that is not measured.
 
 Without --rounds or --seconds: at least 10 rounds, until all intervals are narrow (--precision), for
@@ -70,7 +68,7 @@ class _WithProgram(TyperCommand):
         return super().parse_args(ctx, args[:at])
 
     def collect_usage_pieces(self, ctx: Any) -> list[str]:
-        return [*super().collect_usage_pieces(ctx), "-- PROGRAM [ARG]..."]
+        return ["[OPTIONS]", "A B [C]...", "-- PROGRAM [ARG]..."]
 
 
 app = typer.Typer(
@@ -81,7 +79,9 @@ app = typer.Typer(
 )
 
 
-@app.command(cls=_WithProgram, help=unwrapped(DESCRIPTION), epilog=unwrapped(EPILOG), short_help=HELP)
+@app.command(
+    cls=_WithProgram, help=unwrapped(DESCRIPTION), epilog=unwrapped(EPILOG), short_help=HELP
+)
 def compare(
     context: typer.Context,
     allocators: Annotated[list[str], typer.Argument(metavar="A B [C]...", show_default=False)],
@@ -175,9 +175,7 @@ def compare(
     raise typer.Exit(status)
 
 
-def _compared(
-    comparison: Comparison, until: Until, console: Console, fail_if_worse: bool
-) -> int:
+def _compared(comparison: Comparison, until: Until, console: Console, fail_if_worse: bool) -> int:
     """Runs it all and prints what came out; the exit status."""
     interrupted = False
     comparison.results.machine = machine.machine()
@@ -190,9 +188,8 @@ def _compared(
     with console.status("") as shown:
 
         def tell(run: Run) -> None:
-            shown.update(
-                f"round {run.round + 1}, {escape(run.allocator)}: {run.seconds:.3g} s, {run.outcome}"
-            )
+            where = f"round {run.round + 1}, {run.allocator}"
+            shown.update(escape(f"{where}: {run.seconds:.3g} s, {run.outcome}"))
 
         comparison.on_run = tell
         try:

@@ -1,10 +1,10 @@
 """Runs a user's program on several allocators in turn, and judges what it cost.
 
-    Comparison
-      prove       which malloc is in force; this first run of each is not measured
-      run         rounds until a stop rule is satisfied
-        _one      one run
-      judged      verdicts on what was measured
+Comparison
+  prove       which malloc is in force; this first run of each is not measured
+  run         rounds until a stop rule is satisfied
+    _one      one run
+  judged      verdicts on what was measured
 """
 
 from __future__ import annotations
@@ -277,12 +277,12 @@ class Comparison:
 
     def _is_narrow(self, precision: float) -> bool:
         for name in self.compared:
-            for measure in self.judge:
-                known = stats.ratio(self.results, ROW, name, self.base, measure)
-                middle = stats.median_of(self.results, ROW, self.base, measure)
+            for judged in self.judge:
+                known = stats.ratio(self.results, ROW, name, self.base, judged)
+                middle = stats.median_of(self.results, ROW, self.base, judged)
                 if known is None or middle is None:
                     continue
-                matters = max(precision, RESOLUTION[MEASURES[measure].unit] / max(middle, 1e-9))
+                matters = max(precision, RESOLUTION[MEASURES[judged].unit] / max(middle, 1e-9))
                 if known.reach > matters:
                     return False
         return True

@@ -74,9 +74,17 @@ class Ratio:
 
         `error` is the one that the interval was made for.
         """
-        # One of two where the difference equals the interval's reach; four of five farther out.
+        if not self.is_known:
+            return math.inf
+        # The end towards 1 is what shows a difference; where none is shown, either end may be.
+        nearer = {
+            self.shown_worse: self.value / self.low,
+            self.shown_better: self.high / self.value,
+        }
+        reach = nearer.get(True, 1.0 + self.reach)
+        # One of two where the difference equals the reach; four of five farther out.
         more = 1.0 + float(norm.ppf(0.8) / norm.ppf(1 - error / 2))
-        return math.expm1(math.log1p(self.reach) * more) if self.is_known else math.inf
+        return math.expm1(math.log(reach) * more)
 
 
 # ---- one interval ----
@@ -486,23 +494,25 @@ def judge(figures: Mapping[K, Figures], error: float = 1 - CONFIDENCE) -> dict[K
     """
     logs = {name: f.logs for name, f in figures.items() if len(f.a)}
     open_ = dict(logs)
-    verdicts = dict.fromkeys(logs, Verdict.NONE)
-    while open_:
-        ends = {name: intervals(each, 1 - error / len(open_)) for name, each in open_.items()}
-        shown = {name: low > 0 for name, (_, low, high) in ends.items() if low > 0 or high < 0}
-        if not shown:
-            break
-        for name, is_worse in shown.items():
-            del open_[name]
-            if figures[name].are_apart:
-                verdicts[name] = Verdict.WORSE if is_worse else Verdict.BETTER
     judged: dict[K, Judged] = {}
-    for name, each in logs.items():
-        plain, strict = ratio_of(each), ratio_of(each, 1 - error / len(logs))
-        assert plain is not None and strict is not None
-        middle = float(np.median(figures[name].a))
-        least_shown = figures[name].resolution / max(middle, figures[name].least)
-        judged[name] = Judged(
-            plain, max(strict.showable(error / len(logs)), least_shown), verdicts[name]
-        )
-    return judged
+    while open_:
+        level = error / len(open_)
+        ends = {name: ratio_of(each, 1 - level) for name, each in open_.items()}
+        shown = [name for name, r in ends.items() if r and (r.shown_better or r.shown_worse)]
+        for name in shown or list(open_):
+            strict = ends[name]
+            assert strict is not None
+            judged[name] = _judged(figures[name], open_.pop(name), strict, level)
+    return {name: judged[name] for name in logs}
+
+
+def _judged(figures: Figures, logs: Floats, strict: Ratio, level: float) -> Judged:
+    plain = ratio_of(logs)
+    assert plain is not None
+    verdict = Verdict.NONE
+    if figures.are_apart and strict.shown_worse:
+        verdict = Verdict.WORSE
+    elif figures.are_apart and strict.shown_better:
+        verdict = Verdict.BETTER
+    middle = max(float(np.median(figures.a)), figures.least)
+    return Judged(plain, max(strict.showable(level), figures.resolution / middle), verdict)
