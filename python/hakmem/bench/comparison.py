@@ -89,6 +89,8 @@ class Comparison:
     results: Results = field(init=False)
     stopped: str = field(init=False, default="")
     """Why there are no more rounds."""
+    error: float = field(init=False, default=1 - stats.CONFIDENCE)
+    """The chance of a verdict that is wrong, before looking at widths adds to it."""
     unserved: dict[str, list[str]] = field(init=False, default_factory=dict)
     """By allocator, the programs started on the way in which it is not in force."""
     _first_output: str | None = field(init=False, default=None)
@@ -148,6 +150,8 @@ class Comparison:
     def run(self, until: Until) -> None:
         """Leaves out an allocator once the program has failed on it."""
         by_name = {allocator.name: allocator for allocator in self.allocators}
+        if until.rounds is None:
+            self.error = stats.ERROR_AFTER_LOOKS
         if until.seconds is not None:
             self._began = time.monotonic()
         number = 0
@@ -170,7 +174,7 @@ class Comparison:
             for measure in self.judge
             if (found := self.figures(name, measure)) is not None
         }
-        return stats.judge(figures)
+        return stats.judge(figures, self.error)
 
     def figures(self, name: str, measure: str) -> Figures | None:
         a = stats.values_of(self.results, ROW, self.base, measure)

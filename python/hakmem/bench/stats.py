@@ -31,8 +31,11 @@ CONFIDENCE = 0.95
 FEWEST_ROUNDS = 6
 """With fewer, 95% can't be had from signs and ranks: five rounds agree by chance once in 16."""
 LOOKS = (10, 14, 20, 30)
-"""After how many rounds a stop rule may look at widths; at every round it would find narrow
-intervals that are narrow by chance."""
+"""After how many rounds a stop rule may look at widths; at every round it would find intervals
+that are narrow by chance."""
+ERROR_AFTER_LOOKS = 0.043
+"""What to judge with in place of 5% where such a rule chose the number of rounds: looking costs the
+rest. Found by simulation (tests/bench/test_stats.py)."""
 
 Floats = NDArray[np.float64]
 K = TypeVar("K", bound=Hashable)
@@ -434,7 +437,7 @@ def narrow_enough(
     results: Results, row: str, name: str, precision: float, peers: Sequence[str] | None = None
 ) -> bool:
     """Whether name's ratio to the best peer is known to within `precision` in all that the row is
-    judged by. To be asked after LOOKS rounds alone."""
+    judged by. To be asked after LOOKS rounds alone, and then ERROR_AFTER_LOOKS is to judge with."""
     for measure in results.row(row).judged:
         peer = best_peer(results, row, measure, peers)
         known = ratio(results, row, name, peer, measure) if peer is not None else None
