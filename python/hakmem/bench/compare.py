@@ -19,8 +19,7 @@ from typer.core import TyperCommand
 from hakmem import __version__
 from hakmem.bench import machine, proof
 from hakmem.bench.allocators import UnknownAllocator, choose
-from hakmem.bench.cli import unwrapped
-from hakmem.bench.compared import html, markdown, sentence, table
+from hakmem.bench.compared import markdown, sentence, table
 from hakmem.bench.comparison import JUDGED, MEASURES, Broken, Comparison, Program, Until
 from hakmem.bench.model import OURS, Allocator, Kind, Run
 from hakmem.bench.stats import Verdict
@@ -29,19 +28,23 @@ MADE, SHOWN_WORSE, USAGE, NOT_IN_FORCE, PROGRAM_FAILED, INTERRUPTED = 0, 1, 2, 3
 
 HELP = "compare allocators, or settings, on a program of yours"
 DESCRIPTION = """\
+\b
 Runs a program on two allocators or more, again and again in an order drawn by lot, and tells what
 each costs: time, processor time, memory at the peak and on average, page faults. All are compared
 with the first that is named. What is called better or worse is so whatever the noise; the whole run
 says so wrongly once in 20 times.
 
+\b
 An allocator is hakmem, glibc (the system's), jemalloc, tcmalloc, mimalloc, one with settings as in
 hakmem+big_cache_bytes=16M or glibc+MALLOC_ARENA_MAX=1, or a library of yours as in mine=./mine.so.
 Each is proved to be in force, in a first run that is not measured.
 
+\b
 Without --rounds or --seconds: at least 10 rounds, until all intervals are narrow (--precision), for
 3 minutes or up to 30 rounds.
 """
 EPILOG = """\
+\b
 examples:
   hakmem compare glibc hakmem -- ./your-program --its-option
   hakmem compare --rounds 20 --json runs.json hakmem jemalloc mimalloc -- python3 app.py
@@ -49,6 +52,7 @@ examples:
   hakmem compare --prepare 'rm -rf out' --html report.html glibc hakmem -- make -C project
   hakmem compare --fail-if-worse --measures time,peak old=./old.so new=./new.so -- ./test
 
+\b
 exit status:
   0    compared; what the verdict is
   1    with --fail-if-worse: something was shown to be worse
@@ -79,9 +83,7 @@ app = typer.Typer(
 )
 
 
-@app.command(
-    cls=_WithProgram, help=unwrapped(DESCRIPTION), epilog=unwrapped(EPILOG), short_help=HELP
-)
+@app.command(cls=_WithProgram, help=DESCRIPTION, epilog=EPILOG, short_help=HELP)
 def compare(
     context: typer.Context,
     allocators: Annotated[list[str], typer.Argument(metavar="A B [C]...", show_default=False)],
@@ -210,9 +212,9 @@ def _compared(comparison: Comparison, until: Until, console: Console, fail_if_wo
     if noisy:
         console.print(f"note: {noisy}\n", soft_wrap=True)
     if judged:
-        console.print(table(comparison, judged))
         for name in comparison.compared:
-            console.print(escape(sentence(comparison, judged, name)), soft_wrap=True)
+            console.print(table(comparison, judged, name))
+            console.print(escape(sentence(comparison, judged, name)) + "\n", soft_wrap=True)
     rounds = len({run.round for run in comparison.results.runs})
     console.print(f"{rounds} rounds; {comparison.stopped}.", soft_wrap=True)
     for name, lost in comparison.unserved.items():
@@ -237,7 +239,7 @@ def _write(comparison: Comparison, files: dict[str, Path | None]) -> None:
     texts = {
         "--json": lambda: json.dumps(comparison.results.to_json(), indent=1) + "\n",
         "--markdown": lambda: markdown(comparison, comparison.judged()),
-        "--html": lambda: html(comparison, comparison.judged()),
+        "--html": lambda: _page(comparison),
     }
     for option, path in files.items():
         if path is not None:
@@ -245,6 +247,12 @@ def _write(comparison: Comparison, files: dict[str, Path | None]) -> None:
                 path.write_text(texts[option]())
             except OSError as error:
                 _refuse(f"{option} {path}: {error.strerror}")
+
+
+def _page(comparison: Comparison) -> str:
+    from hakmem.bench.compare_page import html  # takes a second to load
+
+    return html(comparison, comparison.judged())
 
 
 # ---- what was asked for ----

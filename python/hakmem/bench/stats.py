@@ -19,11 +19,11 @@ from dataclasses import dataclass
 from enum import StrEnum
 from functools import cache
 from random import Random
+from statistics import NormalDist
 from typing import TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.stats import norm
 
 from hakmem.bench.model import Kind, Results
 
@@ -86,7 +86,8 @@ class Ratio:
         }
         reach = nearer.get(True, 1.0 + self.reach)
         # One of two where the difference equals the reach; four of five farther out.
-        more = 1.0 + float(norm.ppf(0.8) / norm.ppf(1 - error / 2))
+        quantile = NormalDist().inv_cdf
+        more = 1.0 + quantile(0.8) / quantile(1 - error / 2)
         return math.expm1(math.log(reach) * more)
 
 
