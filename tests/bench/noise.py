@@ -21,7 +21,8 @@ def lognormal(rng: np.random.Generator, many: int, runs: int) -> Floats:
 
 def skewed(rng: np.random.Generator, many: int, runs: int) -> Floats:
     """Never below a floor, sometimes far above it."""
-    return np.log1p(0.03 * rng.exponential(size=(many, runs)) ** 1.5)
+    logs: Floats = np.log1p(0.03 * rng.exponential(size=(many, runs)) ** 1.5)
+    return logs
 
 
 def heavy_tail(rng: np.random.Generator, many: int, runs: int) -> Floats:
@@ -65,13 +66,14 @@ def bursts(rng: np.random.Generator, many: int, runs: int) -> Floats:
 
 def second_slower(rng: np.random.Generator, many: int, runs: int) -> Floats:
     """The second run of a round always pays for the first."""
-    return 0.01 * rng.standard_normal((many, runs)) + np.tile([0.0, 0.03], runs // 2)
+    second = np.arange(runs) % 2
+    return 0.01 * rng.standard_normal((many, runs)) + 0.03 * second
 
 
 def whole_pages(rng: np.random.Generator, many: int, runs: int) -> Floats:
     """Memory, counted in pages: many ratios are equal, some are 1."""
-    pages: Floats = np.round(1000 + 3 * rng.standard_normal((many, runs)))
-    return np.log(pages)
+    logs: Floats = np.log(np.round(1000 + 3 * rng.standard_normal((many, runs))))
+    return logs
 
 
 SHAPES: dict[str, Shape] = {

@@ -54,7 +54,6 @@ def test_an_allocator_against_itself(compare: Compare, work: Path) -> None:
             assert 0 < run.values["cpu"] <= 2 * run.values["time"] + 0.01
             assert run.values["peak"] > 1000
             assert run.values["faults"] > 100
-            assert run.values["pss"] > 100 and run.series
     peaks = [[r.values["peak"] for r in results.of("program", n).values()] for n in results.names()]
     assert abs(sum(peaks[0]) / sum(peaks[1]) - 1) < 0.1
     assert results.settings["seed"] is not None and results.machine["processors"]
@@ -62,7 +61,7 @@ def test_an_allocator_against_itself(compare: Compare, work: Path) -> None:
     markdown = (compare.folder / "table.md").read_text()
     assert re.search(r"^\| time \| [\d.]+ \S+ \| [\d.]+ \S+ \| \d\.\d+ \| ", markdown, re.M)
     page = (compare.folder / "page.html").read_text()
-    assert page.count("<svg") == 2 and "Resident memory over time" in page
+    assert page.count("<svg") >= 1 and "Paired ratios" in page
     assert not re.search(r"(?:src|href)=|@import|url\(", page)  # nothing is loaded from elsewhere
 
 
@@ -103,12 +102,27 @@ def test_more_memory_is_found(compare: Compare, work: Path, folder: Path) -> Non
     assert 3500 < sorted(more)[len(more) // 2] < 4700
 
 
+def test_memory_is_averaged_over_time(compare: Compare) -> None:
+    """Half of the time 64 MiB, half of it little."""
+    lines = "import time; b = bytearray(1 << 26); b[::4096] = b[::4096]; time.sleep(0.5)"
+    program: list[str | Path] = ["python3", "-c", f"{lines}; del b; time.sleep(0.5)"]
+    options = ["--rounds", "2", "--json", "runs.json", "--html", "page.html"]
+    said = compare(*options, "glibc", "hakmem", program=program)
+    assert said.status == 0, said.err
+    for run in results_of(compare.json()).runs:
+        kib = [kib for _, kib in run.series]
+        assert max(kib) > 64 * 1024
+        assert 0.2 * 65536 < run.values["pss"] < 0.9 * max(kib)
+    assert "Resident memory over time" in (compare.folder / "page.html").read_text()
+
+
 def test_settings_reach_the_program(compare: Compare) -> None:
     """Each allocator's run writes its environment to the same file."""
     program: list[str | Path] = ["sh", "-c", "env"]
     words = ["hakmem", "hakmem+big_cache_bytes=16M", "glibc+MALLOC_ARENA_MAX=1"]
     said = compare("--rounds", "1", "--output", "out", *words, program=program)
     assert said.status == 0, said.err
+    assert "note: to show anything of " in said.out
     said_by_all = (compare.folder / "out").read_text()
     assert said_by_all.count("HAKMEM_BIG_CACHE_BYTES=16M") == 1
     assert said_by_all.count("MALLOC_ARENA_MAX=1") == 1

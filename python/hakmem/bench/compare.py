@@ -217,6 +217,13 @@ def _compared(comparison: Comparison, until: Until, console: Console, fail_if_wo
             console.print(escape(sentence(comparison, judged, name)) + "\n", soft_wrap=True)
     rounds = len({run.round for run in comparison.results.runs})
     console.print(f"{rounds} rounds; {comparison.stopped}.", soft_wrap=True)
+    if judged and rounds < comparison.least_rounds:
+        least = comparison.least_rounds
+        console.print(
+            f"note: to show anything of {len(judged)} ratios takes {least} rounds or more."
+        )
+    if judged and not any(measure == "pss" for _, measure in judged) and "pss" in comparison.judge:
+        console.print("note: the runs were too short to average their memory over time.")
     for name, lost in comparison.unserved.items():
         console.print(
             escape(f"note: {name} is not in force in {len(lost)} of the programs started, "

@@ -100,6 +100,7 @@ def _ratios(comparison: Comparison) -> Plot | None:
     return plot("ratios", "Paired ratios of every round", chart, comparison.allocators)
 
 
+_HEADS = ("ratio", "95% interval", "verdict", "could have shown")
 _PAGE = """\
 <!doctype html>
 <html lang="en">

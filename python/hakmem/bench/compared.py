@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import textwrap
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -113,7 +114,7 @@ def _listed(names: list[str]) -> str:
 def table(comparison: Comparison, judged: Verdicts, name: str) -> Table:
     """Of one against the first; 80 columns wide, where figures are of the usual lengths."""
     made = Table(box=None, pad_edge=False, padding=(0, 1, 0, 0))
-    names = (each.replace("+", "\n+") for each in (comparison.base, name))
+    names = ("\n".join(textwrap.wrap(each, 12)) for each in (comparison.base, name))
     heads = ("", *names, "ratio", "95%\ninterval", "verdict", "could\nshow")
     for at, head in enumerate(heads):
         made.add_column(Text(head), justify="left" if at in (0, 5) else "right", no_wrap=True)
