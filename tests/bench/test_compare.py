@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 import signal
+import sys
 import time
 from pathlib import Path
 
@@ -105,7 +106,7 @@ def test_more_memory_is_found(compare: Compare, work: Path, folder: Path) -> Non
 def test_memory_is_averaged_over_time(compare: Compare) -> None:
     """Half of the time 64 MiB, half of it little."""
     lines = "import time; b = bytearray(1 << 26); b[::4096] = b[::4096]; time.sleep(0.5)"
-    program: list[str | Path] = ["python3", "-c", f"{lines}; del b; time.sleep(0.5)"]
+    program: list[str | Path] = [sys.executable, "-c", f"{lines}; del b; time.sleep(0.5)"]
     options = ["--rounds", "2", "--json", "runs.json", "--html", "page.html"]
     said = compare(*options, "glibc", "hakmem", program=program)
     assert said.status == 0, said.err
