@@ -123,7 +123,7 @@ svg { max-width: 100%; height: auto; }
 {% for each in sentences %}<p><strong>{{ each }}</strong></p>
 {% endfor -%}
 <table>
-<tr>{% for head in heads %}<th{% if loop.index in (2, 6) %} class="word"{% endif %}>{{ head }}</th>
+<tr>{% for head in heads %}<th{% if loop.index in (2, 7) %} class="word"{% endif %}>{{ head }}</th>
 {%- endfor %}</tr>
 {% for line in lines -%}
 <tr><td>{{ line.measure }}</td><td class="word">{{ line.name }}</td><td>{{ line.base }}</td>
