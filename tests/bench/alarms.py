@@ -70,7 +70,7 @@ def measured(
         print(f"{number + 1}: {verdict(said)}", file=sys.stderr, flush=True)
     minutes = (time.monotonic() - began) / 60
 
-    same = made.worse(folder)
+    same = made.worse(folder, turns=1)
     turns = calibrated(compare, folder, work)
     slow = made.worse(folder, turns=turns)
     found: list[dict[str, Any]] = []
@@ -92,18 +92,24 @@ def measured(
         "slowdown": SLOWDOWN,
         "turns": turns,
         "slower_comparisons": arguments.slower,
+        # What it really cost: the middle of all.
+        "slower_by": statistics.median(each["cpu"][1] for each in found) - 1 if found else None,
         "slower_found": sum(each["found"] for each in found),
         "slower": found,
     }
 
 
 def calibrated(compare: Compare, folder: Path, work: Path) -> int:
-    """The turns that cost 3% of the program's processor time."""
-    same, slow = made.worse(folder), made.worse(folder, turns=MANY_TURNS)
-    results, _ = one(compare, ["--rounds", "14", f"base={same}", f"slow={slow}"], work)
-    known = stats.ratio(results, ROW, "slow", "base", "cpu")
-    assert known is not None
-    return round(MANY_TURNS * SLOWDOWN / (known.value - 1))
+    """The turns that cost 3% of the program's processor time: from far off, then from near."""
+    turns = MANY_TURNS
+    for aim in (5 * SLOWDOWN, SLOWDOWN):
+        slow = made.worse(folder, turns=turns)
+        words = [f"base={made.worse(folder, turns=1)}", f"slow={slow}"]
+        results, _ = one(compare, ["--rounds", "20", *words], work)
+        known = stats.ratio(results, ROW, "slow", "base", "cpu")
+        assert known is not None and known.value > 1
+        turns = max(2, round(turns * aim / (known.value - 1)))
+    return turns
 
 
 def one(compare: Compare, options: list[str], work: Path) -> tuple[Results, str]:
