@@ -337,7 +337,8 @@ class _Sampler:
         kib = sum(map(pss_kib, self.tree.all()))
         took = time.thread_time() - used
         self.spent += took
-        self._add(began - self.start, kib)
+        if kib > 0:  # else nothing has started yet, or all has ended and awaits its reaping
+            self._add(began - self.start, kib)
         # As often as asked for, but such that the next one too is within the share.
         self._next = max(began + self.interval, self.start + (self.spent + took) / _SHARE)
 
