@@ -70,7 +70,8 @@ def second_slower(rng: np.random.Generator, many: int, runs: int) -> Floats:
 
 def whole_pages(rng: np.random.Generator, many: int, runs: int) -> Floats:
     """Memory, counted in pages: many ratios are equal, some are 1."""
-    return np.log(np.round(1000 + 3 * rng.standard_normal((many, runs))))
+    logs: Floats = np.log(np.round(1000 + 3 * rng.standard_normal((many, runs))))
+    return logs
 
 
 SHAPES: dict[str, Shape] = {
