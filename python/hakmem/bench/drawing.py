@@ -37,7 +37,9 @@ class Plot:
 
     def inline(self) -> str:
         """To stand within a page that has the dark rules itself."""
-        return self._svg()
+        # What is defined in one plot must not be taken for another's.
+        text = re.sub(r'\bid="', f'id="{self.name}-', self._svg())
+        return text.replace("url(#", f"url(#{self.name}-")
 
     def png(self, scale: float = 2.0) -> bytes:
         return vl_convert.vegalite_to_png(dict(self.spec), scale=scale)

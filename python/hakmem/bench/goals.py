@@ -49,6 +49,13 @@ class Verdict:
             return not self.ratio.shown_worse
         return self.ratio.reached(self.goal.at_most)
 
+    @property
+    def is_missed(self) -> bool:
+        """Shown to be, and not merely not shown to be reached."""
+        if self.ratio is None or not self.ratio.is_known:
+            return False
+        return self.ratio.low > (1.0 if self.goal.not_worse else self.goal.at_most)
+
 
 def _goal_of(record: dict[str, Any]) -> Goal:
     return Goal(**{**record, "rows": tuple(record.get("rows", ()))})
