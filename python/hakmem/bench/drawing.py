@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import html
-import json
 import math
 import re
 from collections.abc import Iterable, Mapping
@@ -58,46 +57,53 @@ def _without_noise(svg: str) -> str:
     return re.sub(r"(\d\.\d{2})\d+", r"\1", svg)
 
 
+_CONFIG = {
+    "font": FONT,
+    "background": PAPER,
+    "aria": False,
+    "padding": 12,
+    "view": {"stroke": None},
+    "axis": {
+        "labelColor": QUIET,
+        "titleColor": QUIET,
+        "labelFontSize": 12,
+        "titleFontSize": 12,
+        "titleFontWeight": "normal",
+        "titlePadding": 8,
+        "gridColor": GUIDE,
+        "domain": False,
+        "ticks": False,
+        "labelPadding": 6,
+    },
+    "title": {
+        "anchor": "start",
+        "frame": "bounds",
+        "color": INK,
+        "fontSize": 15,
+        "subtitleColor": QUIET,
+        "subtitleFontSize": 12,
+        "subtitlePadding": 5,
+        "offset": 12,
+    },
+    "legend": {
+        "orient": "top",
+        "title": None,
+        "labelColor": INK,
+        "labelFontSize": 12,
+        "symbolSize": 75,
+        "symbolOpacity": 1,
+        "columnPadding": 16,
+        "labelLimit": 320,
+        "offset": 10,
+    },
+    "concat": {"spacing": 22},
+}
+
+
 def plot(name: str, title: str, chart: Chart, allocators: Iterable[Allocator]) -> Plot:
-    configured = (
-        chart.configure(font=FONT, background=PAPER, aria=False, padding=12)
-        .configure_view(stroke=None)
-        .configure_axis(
-            labelColor=QUIET,
-            titleColor=QUIET,
-            labelFontSize=12,
-            titleFontSize=12,
-            titleFontWeight="normal",
-            titlePadding=8,
-            gridColor=GUIDE,
-            domain=False,
-            ticks=False,
-            labelPadding=6,
-        )
-        .configure_title(
-            anchor="start",
-            color=INK,
-            fontSize=15,
-            subtitleColor=QUIET,
-            subtitleFontSize=12,
-            subtitlePadding=5,
-            offset=12,
-            frame="bounds",
-        )
-        .configure_legend(
-            orient="top",
-            title=None,
-            labelColor=INK,
-            labelFontSize=12,
-            symbolSize=75,
-            symbolOpacity=1,
-            columnPadding=16,
-            labelLimit=320,
-            offset=10,
-        )
-        .configure_concat(spacing=22)
-    )
-    return Plot(name, title, json.loads(configured.to_json()), tuple(allocators))
+    # Not by the chart's own methods for it: each copies all of the chart's data.
+    spec = {**chart.to_dict(), "config": _CONFIG}
+    return Plot(name, title, spec, tuple(allocators))
 
 
 def colour(

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from rich.console import Console
 
-from hakmem.bench import allocators
+from hakmem.bench import allocators, report, tables
 from hakmem.bench.model import OURS, Allocator, Kind, Missing, Results
 from hakmem.bench.runner import Runner
 from hakmem.bench.suite import Suite
@@ -33,4 +33,5 @@ def choose(
 
 def show(results: Results, folder: Path, console: Console) -> list[Path]:
     """Prints the tables; the files of the report that it wrote."""
-    return []
+    tables.print_tables(results, console)
+    return report.write(results, folder)

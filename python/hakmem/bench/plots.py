@@ -9,7 +9,7 @@ from typing import Any
 import altair as alt
 
 from hakmem.bench import stats
-from hakmem.bench.content import Content, Line, Table, measure_title
+from hakmem.bench.content import Content, Line, Standing, Table, group_title, measure_title
 from hakmem.bench.curves import memory_over_time, over_sizes, over_threads
 from hakmem.bench.drawing import (
     Plot,
@@ -34,8 +34,9 @@ _STEP, _WIDTH = 19, 600
 def every_plot(content: Content) -> list[Plot]:
     """All that these results have runs for; the first is the summary."""
     made = [_summary(content), _frontier(content)]
-    made += [_of_table(content, table) for table in content.tables]
-    made += [*memory_over_time(content), *over_threads(content), *over_sizes(content)]
+    for group in content.groups:
+        made += [*_of_group(content, group), *memory_over_time(content, group)]
+    made += [*over_threads(content), *over_sizes(content)]
     return [found for found in made if found is not None]
 
 
@@ -161,31 +162,55 @@ def _beside(content: Content, line: Line) -> str:
     return cell.text if cell is not None and cell.value is None else ""
 
 
-def _of_table(content: Content, table: Table) -> Plot | None:
+# Tables with fewer rows share a plot: many small ones would show less.
+_FEW_ROWS = 6
+
+
+def _of_group(content: Content, group: str) -> list[Plot | None]:
+    tables = [table for table in content.tables if table.group == group]
+    small = [table for table in tables if len(table.lines) < _FEW_ROWS]
+    if len(small) < 2:
+        small = []
+    made = [
+        _ratios(content, table.title, table.key, [table]) for table in tables if table not in small
+    ]
+    if small:
+        title = f"{group_title(group)}: {'other figures' if made else 'all figures'}"
+        made.append(_ratios(content, title, f"{group}-figures", small))
+    return made
+
+
+def _ratios(content: Content, of: str, key: str, tables: list[Table]) -> Plot | None:
+    """Of one table, or of several that are small."""
     dots: list[_Dot] = []
-    for line in table.lines:
-        best = next((cell.allocator for cell in line.cells if cell.is_best_peer), None)
-        for allocator in _drawn(content) if best is not None else ():
-            ratio = stats.ratio(
-                content.indexed, line.row.name, allocator.name, best or "", table.measure.name
-            )
-            if ratio is not None:
-                dots.append(_Dot(line.row.name, allocator.name, ratio))
+    beside: dict[str, str] = {}
+    standings: list[Standing] = []
+    for table in tables:
+        measure = table.measure.name
+        for line in table.lines:
+            what = f", {measure_title(table.measure)}" if len(tables) > 1 else ""
+            name = f"{line.row.name}{what}"
+            beside[name] = _beside(content, line)
+            standings += [line.to_best.standing] if line.to_best is not None else []
+            best = next((cell.allocator for cell in line.cells if cell.is_best_peer), None)
+            for allocator in _drawn(content) if best is not None else ():
+                ratio = stats.ratio(
+                    content.indexed, line.row.name, allocator.name, best or "", measure
+                )
+                if ratio is not None:
+                    dots.append(_Dot(name, allocator.name, ratio))
     if len({dot.allocator for dot in dots}) < 2:
         return None
-    names = [line.row.name for line in table.lines]
-    beside = {line.row.name: _beside(content, line) for line in table.lines}
-    lines = _Lines(names, dots, beside, content.ours)
+    lines = _Lines(list(beside), dots, beside, content.ours)
     allocators = [a for a in _drawn(content) if any(dot.allocator == a.name for dot in dots)]
-    title = f"{table.title}, as a ratio to the best peer of each row"
-    what = measure_title(table.measure)
+    title = f"{of}, as a ratio to the best peer of each row"
+    what = measure_title(tables[0].measure) if len(tables) == 1 else "each figure"
     chart = _dots(
         lines, allocators, width=_WIDTH, title=f"ratio of {what} (log scale, smaller is better)"
     )
-    standings = [line.to_best.standing for line in table.lines if line.to_best is not None]
     said = [compared(content.ours, standings), _arrows(lines)] if content.ours else []
     return plot(
-        f"ratio-{table.key}",
+        f"ratio-{key}",
         title,
         chart.properties(title=alt.Title(title, subtitle=" ".join(s for s in said if s))),
         allocators,

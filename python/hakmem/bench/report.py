@@ -7,7 +7,6 @@ import gzip
 import json
 from importlib.resources import files
 from pathlib import Path
-from typing import Any
 
 import jinja2
 
@@ -62,10 +61,9 @@ def _page(content: Content, plots: list[Plot]) -> str:
         warnings=warnings(content),
         groups=[(group, group_title(group), _tables(content, group)) for group in content.groups],
         plots=drawn,
-        overview=[drawn[name] for name in ("summary", "frontier") if name in drawn],
-        curves=_named(drawn, "threads") + _named(drawn, "sizes"),
+        curves=[svg for name in ("frontier", "threads", "sizes") for svg in _named(drawn, name)],
         over_time={g: _named(drawn, f"memory-over-time-{g}") for g in content.groups},
-        dark=dark_rules(results_allocators(content), ".plot "),
+        dark=dark_rules(content.allocators, ".plot "),
         Kind=Kind,
         runs_of=_runs_text,
         rows_text=words.rows_text,
@@ -76,10 +74,6 @@ def _page(content: Content, plots: list[Plot]) -> str:
         wins=WINS,
         packed=_packed(content.results),
     )
-
-
-def results_allocators(content: Content) -> list[Any]:
-    return [a for a in content.allocators if a.kind is not Kind.FLOOR]
 
 
 def _tables(content: Content, group: str) -> list[Table]:
