@@ -77,8 +77,10 @@ static ALWAYS_INLINE void *block_make(size_t size, enum touch touch, bool check)
 
 static ALWAYS_INLINE void block_drop(void *block, const struct params *p, bool check)
 {
-    if (check && block != NULL)
+    if (check && block != NULL) {
         block_verify(block, p);
+        memset(block, 0, sizeof(uint32_t)); /* found again, if somebody else holds it too */
+    }
     free(block);
 }
 

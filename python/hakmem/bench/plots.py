@@ -324,13 +324,12 @@ def _placed(content: Content, points: list[stats.Point]) -> list[Allocator]:
     return [a for a in _drawn(content) if a.name in names]
 
 
-def _finding(content: Content) -> str:
-    ours = next((p for p in content.frontier if p.name == content.ours), None)
-    if ours is None:
+def _finding(ours: str | None, time: Ratio | None, memory: Ratio | None) -> str:
+    if ours is None or time is None or memory is None:
         return "Time and memory, to the best peer of each row"
     return (
-        f"{ours.name}: {ours.time.ratio.value:.2f} of the time and "
-        f"{ours.memory.ratio.value:.2f} of the memory of the best peer of each row"
+        f"{ours}: {time.value:.2f} of the time and {memory.value:.2f} of the memory "
+        "of the best peer of each row"
     )
 
 
@@ -347,12 +346,14 @@ def _frontier(content: Content) -> Plot | None:
         return None
     allocators = _placed(content, points)
     said = [
-        f"Geometric means over {counted(len(points[0].time.rows), 'row')} (time) and "
-        f"{len(points[0].memory.rows)} (peak memory). Lower left is better.",
+        f"Geometric means over the rows in which all have figures: {len(points[0].time.rows)} "
+        f"(time) and {len(points[0].memory.rows)} (peak memory). Lower left is better.",
         _front_text(points),
     ]
     chart = _plane(content, points, allocators, (640, 400))
-    finding = _finding(content)
+    own = next((point for point in points if point.name == content.ours), None)
+    ratios = (own.time.ratio, own.memory.ratio) if own is not None else (None, None)
+    finding = _finding(content.ours, *ratios)
     titled = chart.properties(title=alt.Title(finding, subtitle=said))
     return plot("frontier", f"Time against memory. {finding}", titled, allocators)
 
@@ -388,12 +389,20 @@ def _summary(content: Content) -> Plot | None:
     peers = sum(a.kind is Kind.PEER for a in allocators)
     said = (
         f"Geometric means of ratios to the best of {counted(peers, 'peer')} in each of "
-        f"{counted(len(points[0].time.rows), 'row')}; smaller is better. Bars: 95% intervals."
+        f"{counted(len(content.rows), 'row')}; smaller is better. Bars: 95% intervals."
     )
-    finding = _finding(content)
+    ratios = [_own_mean(content, measure) for measure in _ON_THE_PLANE]
+    finding = _finding(content.ours, *ratios)
     return plot(
         "summary", finding, both.properties(title=alt.Title(finding, subtitle=said)), allocators
     )
+
+
+def _own_mean(content: Content, measure: str) -> Ratio | None:
+    """Over all rows, which come first."""
+    over_all = next((means for means in content.means if means.measure.name == measure), None)
+    own = over_all.to_best.get(content.ours or "") if over_all is not None else None
+    return own.ratio if own is not None else None
 
 
 def _of_scopes(
