@@ -93,7 +93,7 @@ format: setup ## bring C and Python into the committed format
 	cd bindings/rust && cargo fmt
 
 bench: build ## the suite beside the system's malloc and its peers (ARGS="--quick", "--help")
-	@build/release/hakmem bench $(ARGS)
+	@build/release/bin/hakmem bench $(ARGS)
 
 golden-update: build ## write anew the committed table of instructions on the fast paths
 	@$(python) -m tools.golden update

@@ -6,6 +6,7 @@ bin/hakmem starts `main` with its own path and the library's before what the use
 from __future__ import annotations
 
 import argparse
+import importlib
 import os
 import signal
 import sys
@@ -17,6 +18,11 @@ from hakmem.library import Library
 
 USAGE_ERROR = 2
 SUBCOMMANDS = {"doctor": doctor, "options": options}
+# Typer's, each the `app` of hakmem.bench's module of that name; their libraries may be missing.
+MEASURING = {
+    "bench": ("cli", "compare hakmem with other allocators, on rows of its own and real programs"),
+    "compare": ("compare", "compare allocators, or settings, on a program of yours"),
+}
 
 DESCRIPTION = "Runs programs on hakmem's malloc, and tells whether they are."
 EPILOG = """\
@@ -26,6 +32,8 @@ examples:
   hakmem doctor 4711                     the same of a process that runs
   hakmem doctor                          is hakmem installed well
   hakmem options                         what can be set
+  hakmem bench --quick                   how it compares with other allocators here
+  hakmem compare hakmem glibc -- prog    and on a program of yours
 
 'hakmem COMMAND --help' tells more, and so do the manual pages: man hakmem-run.
 """
@@ -91,6 +99,8 @@ def parser() -> argparse.ArgumentParser:
             formatter_class=_Formatter,
         )
         module.add_arguments(sub)
+    for name, (_, help) in MEASURING.items():
+        commands.add_parser(name, help=help)
     return top
 
 
@@ -124,6 +134,8 @@ def main() -> None:
 
 def _run(words: list[str]) -> int:
     front, library, *words = words
+    if words and words[0] in MEASURING:
+        return _measure(words[0], words[1:], Path(front), Path(library))
     top = parser()
     # What follows belongs to another program.
     at = words.index("--") if "--" in words else len(words)
@@ -138,6 +150,31 @@ def _run(words: list[str]) -> int:
         top.print_help()
         return 0
     return int(SUBCOMMANDS[arguments.command].run(arguments))
+
+
+def _measure(name: str, words: list[str], front: Path, library: Path) -> int:
+    try:
+        module = importlib.import_module(f"hakmem.bench.{MEASURING[name][0]}")
+    except ModuleNotFoundError as missing:
+        if str(missing.name).startswith("hakmem"):
+            raise
+        print(
+            f"hakmem {name}: {sys.executable} has no module {missing.name}; it needs what"
+            " \"pip install 'hakmem[bench]'\" installs, best into an environment of its own",
+            file=sys.stderr,
+        )
+        return USAGE_ERROR
+    try:
+        status = module.app(
+            words, prog_name=f"hakmem {name}", obj=(front, library), standalone_mode=False
+        )
+    except Exception as error:
+        if not hasattr(error, "format_message"):  # what all of typer's own have
+            raise
+        told = error.format_message().rstrip(".")
+        print(f"hakmem {name}: {told}; see 'hakmem {name} --help'", file=sys.stderr)
+        return USAGE_ERROR
+    return int(status or 0)
 
 
 def _version(library: Path) -> int:

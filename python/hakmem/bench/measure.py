@@ -28,7 +28,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import BinaryIO, Self
+from typing import IO, Self
 
 _SET_CHILD_SUBREAPER = 36  # prctl's
 _MOST_SAMPLES = 1000
@@ -368,7 +368,7 @@ class _Streams:
     def __init__(self, keep: int) -> None:
         self._keep = keep
         self._kept = [b"", b""]
-        self._files: list[BinaryIO] = []
+        self._files: list[IO[bytes]] = []
         self._selector = selectors.DefaultSelector()
 
     def __enter__(self) -> Self:
@@ -379,7 +379,7 @@ class _Streams:
         for file in self._files:
             file.close()
 
-    def add(self, *files: BinaryIO | None) -> None:
+    def add(self, *files: IO[bytes] | None) -> None:
         for number, file in enumerate(files):
             if file is not None:
                 self._files.append(file)

@@ -126,6 +126,11 @@ class Results:
     settings: dict[str, Any] = field(default_factory=dict)
     """The command line, mode, date, hakmem's version and commit, scale, limits."""
     interrupted: bool = False
+    _finished: dict[tuple[str, str], dict[int, Run]] = field(
+        default_factory=dict, init=False, repr=False, compare=False
+    )
+    """By row and allocator, those of the first `_counted` runs."""
+    _counted: int = field(default=0, init=False, repr=False, compare=False)
 
     def names(self, *kinds: Kind) -> list[str]:
         return [a.name for a in self.allocators if not kinds or a.kind in kinds]
@@ -135,11 +140,13 @@ class Results:
 
     def of(self, row: str, allocator: str) -> dict[int, Run]:
         """Its finished runs by round."""
-        return {
-            run.round: run
-            for run in self.runs
-            if run.is_ok and (run.row, run.allocator) == (row, allocator)
-        }
+        if self._counted > len(self.runs):
+            self._finished, self._counted = {}, 0
+        for run in self.runs[self._counted :]:
+            if run.is_ok:
+                self._finished.setdefault((run.row, run.allocator), {})[run.round] = run
+        self._counted = len(self.runs)
+        return dict(self._finished.get((row, allocator), {}))
 
     def failure(self, row: str, allocator: str) -> Run | None:
         """The first run that has no figures."""
@@ -153,7 +160,9 @@ class Results:
         )
 
     def to_json(self) -> dict[str, Any]:
-        return {"schema": SCHEMA, **_plain(asdict(self))}
+        return {"schema": SCHEMA} | {
+            f.name: _plain(getattr(self, f.name)) for f in fields(self) if f.init
+        }
 
 
 def _plain(value: Any) -> Any:
@@ -164,6 +173,8 @@ def _plain(value: Any) -> Any:
             return [_plain(item) for item in value]
         case Path():
             return str(value)
+        case Allocator() | Missing() | Row() | Run():
+            return _plain(asdict(value))
         case _:
             return value
 
