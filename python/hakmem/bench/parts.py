@@ -8,6 +8,7 @@ from rich.console import Console
 
 from hakmem.bench import allocators
 from hakmem.bench.model import OURS, Allocator, Kind, Missing, Results
+from hakmem.bench.programs import Programs
 from hakmem.bench.runner import Runner
 from hakmem.bench.suite import Suite
 
@@ -16,7 +17,7 @@ GROUPS = ("seed", "micro", "threads", "stress", "memory", "programs", "counts")
 
 def runners(suite: Path) -> list[Runner]:
     """`suite` is the folder of the built suite."""
-    return [Suite(suite)]
+    return [Suite(suite), Programs()]
 
 
 def choose(

@@ -25,6 +25,7 @@ from hakmem.bench.programs import batches, inforce, servers
 from hakmem.bench.programs.program import PATH, SAMPLE_SECONDS, OtherResult, Place, Program, Ran
 from hakmem.bench.programs.program import find as find_program
 from hakmem.bench.runner import Outcome, Unavailable
+from hakmem.bench.suite import cache_folder
 
 GROUP = "programs"
 PROGRAMS = (*batches.PROGRAMS, *servers.PROGRAMS)
@@ -47,11 +48,6 @@ def _installed(packages: tuple[str, ...]) -> Mapping[str, str]:
     return {words[0]: words[2] for words in lines if len(words) == 3 and words[1] == "ii"}
 
 
-def default_cache() -> Path:
-    given = os.environ.get("XDG_CACHE_HOME")
-    return (Path(given) if given else Path.home() / ".cache") / "hakmem" / "bench"
-
-
 class Failure(Exception):
     """A cell without figures."""
 
@@ -65,13 +61,15 @@ class Programs:
     """The group `programs`, a runner.Runner."""
 
     def __init__(self, cache: Path | None = None, programs: Sequence[Program] = PROGRAMS) -> None:
-        self._cache = (cache or default_cache()) / GROUP
+        self._cache = (cache or cache_folder()) / GROUP
         self._programs = {program.name: program for program in programs}
+        self._packages = tuple(sorted({name for one in programs for name in one.packages}))
         self._proved: set[tuple[str, str, Path | None]] = set()
         self._references: dict[tuple[str, float], str] = {}
 
     def rows(self) -> list[Row]:
-        return [_row(program) for program in self._programs.values()]
+        versions = _installed(self._packages)
+        return [_row(program, versions) for program in self._programs.values()]
 
     def prepare(self, row: Row) -> None:
         program = self._programs[row.name]
@@ -102,7 +100,8 @@ class Programs:
             self._cache.mkdir(parents=True, exist_ok=True)
             return self._cache
         words = [f"{name}{size}" for name, size in sizes.items()]
-        versions = [f"{name} {version}" for name, version in _installed(program.packages).items()]
+        installed = _installed(self._packages)
+        versions = [f"{name} {installed.get(name)}" for name in program.packages]
         key = hashlib.sha256("\n".join([_sources(), *versions]).encode()).hexdigest()[:12]
         place = self._cache / program.name
         folder = place / "-".join([*words, key])
@@ -217,7 +216,7 @@ def _variables(
 # ---- rows and figures ----
 
 
-def _row(program: Program) -> Row:
+def _row(program: Program, versions: Mapping[str, str]) -> Row:
     unit = "ns" if program.per else "s"
     per = f" per {program.per}" if program.per else ""
     whole = "all processes at a time, of samples" if program.processes else "largest process"
@@ -229,7 +228,6 @@ def _row(program: Program) -> Row:
         Measure("faults", "faults", "page faults in a run"),
         *(Measure(name, "KiB", text) for name, text in program.extra.items()),
     ]
-    versions = _installed(program.packages)
     packages = " ".join(f"{name} {versions.get(name, '')}".strip() for name in program.packages)
     return Row(
         name=program.name,
