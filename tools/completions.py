@@ -9,6 +9,7 @@ import argparse
 import re
 from collections.abc import Iterable, Mapping
 
+from hakmem.bench.parts import GROUPS
 from hakmem.table import table
 
 BASH = r"""# Made by tools/pages.py: change tools/completions.py.
@@ -32,7 +33,7 @@ _hakmem() {
     # Over the flags and their values, up to a program. Bash makes three words of NAME=VALUE.
     while ((at < COMP_CWORD)); do
         case "${COMP_WORDS[1]} ${COMP_WORDS[at]}" in
-        "run --" | "doctor --")
+        "run --" | "doctor --" | "compare --")
             _hakmem_program $((at + 1))
             return
             ;;
@@ -55,6 +56,8 @@ _hakmem() {
             words="@SETTINGS@"
             compopt -o nospace
             ;;
+        --only) words="@GROUPS@" ;;
+        --out) compopt -o default ;;
         esac
     else
         case "${COMP_WORDS[1]} $word" in
@@ -65,6 +68,8 @@ _hakmem() {
             ;;
         "doctor "*) words="-- $(cd /proc && echo [0-9]*)" ;;
         "options "*) words="@NAMES@" ;;
+        "bench "*) compopt -o default ;;
+        "compare "*) words="-- @ALLOCATORS@" ;;
         esac
     fi
     mapfile -t COMPREPLY < <(compgen -W "$words" -- "$word")
@@ -124,6 +129,25 @@ _hakmem_options() {
         '*:option:_hakmem_names'
 }
 
+_hakmem_bench() {
+    _arguments \
+@BENCH@
+        ':folder:_files -/'
+}
+
+_hakmem_compare() {
+    local at=${words[(i)--]}
+    if ((at < CURRENT)); then
+        shift $((at - 1)) words
+        ((CURRENT -= at - 1))
+        _hakmem_program
+    else
+        _arguments \
+@COMPARE@
+            '*:allocator:(-- @ALLOCATORS@)'
+    fi
+}
+
 _hakmem() {
     local curcontext=$curcontext state state_descr line
     local -A opt_args
@@ -143,8 +167,19 @@ _hakmem() {
 _hakmem "$@"
 """
 
+# Allocators that most machines can have; others are named too.
+ALLOCATORS = "hakmem glibc mimalloc jemalloc tcmalloc"
+
+PROGRAM_FOLLOWS = ("run", "doctor", "compare")
+
 # What zsh offers for a flag's value, by the flag's name for it.
-VALUES = {"NAME=VALUE": "_hakmem_names -S =", "N": ""}
+VALUES = {
+    "NAME=VALUE": "_hakmem_names -S =",
+    "GROUP": f"({' '.join(GROUPS)})",
+    "DIR": "_files -/",
+    "NAME=PATH": "_files",
+    "FILE": "_files",
+}
 
 
 def completions(top: argparse.ArgumentParser) -> dict[str, str]:
@@ -178,7 +213,7 @@ def bash(top: argparse.ArgumentParser, commands: Mapping[str, argparse.ArgumentP
     )
     names = [option.name for option in table()]
     offered = {
-        name: " ".join(spelled(command) + ["--"] * (name != "options"))
+        name: " ".join(spelled(command) + ["--"] * (name in PROGRAM_FOLLOWS))
         for name, command in commands.items()
     }
     parts = {
@@ -187,6 +222,8 @@ def bash(top: argparse.ArgumentParser, commands: Mapping[str, argparse.ArgumentP
         "SETTINGS": " ".join(f"{name}=" for name in names),
         "FLAGS": lines(8, (f'"{name} -"*) words="{text}" ;;' for name, text in offered.items())),
         "NAMES": " ".join(names),
+        "GROUPS": " ".join(GROUPS),
+        "ALLOCATORS": ALLOCATORS,
     }
     return filled(BASH, parts)
 
@@ -205,6 +242,9 @@ def zsh(
         "RUN": described(commands["run"]),
         "DOCTOR": described(commands["doctor"], 12),
         "OPTIONS": described(commands["options"]),
+        "BENCH": described(commands["bench"]),
+        "COMPARE": described(commands["compare"], 12),
+        "ALLOCATORS": ALLOCATORS,
         "COMMANDS": lines(8, (quoted(f"{name}:{helps[name]}") for name in commands)),
         "TOP": described(top),
     }
@@ -217,7 +257,7 @@ def zsh_flag(flag: argparse.Action) -> str:
     again = isinstance(flag, argparse._AppendAction)
     before = "(- *)" if only else "*" if again else ""
     help = re.sub(r"([\[\]])", r"\\\1", str(flag.help))
-    value = "" if flag.nargs == 0 else f":{flag.metavar}:{VALUES[str(flag.metavar)]}"
+    value = "" if flag.nargs == 0 else f":{flag.metavar}:{VALUES.get(str(flag.metavar), '')}"
     ends = [("=" if long else "+") if value else "" for long in map(is_long, flag.option_strings)]
     spelled = [spelling + end for spelling, end in zip(flag.option_strings, ends, strict=True)]
     if len(spelled) == 1:

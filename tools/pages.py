@@ -22,13 +22,16 @@ from hakmem.causes import CAUSES, INSTALLATION, NOTES, UNKNOWN
 from hakmem.cli import parser
 from hakmem.table import TYPES, table
 from tools.completions import completions
+from tools.measuring import parsers
 
 ROOT = Path(__file__).resolve().parent.parent
 SEE_ALSO = {
-    "hakmem": ["hakmem-run", "hakmem-doctor", "hakmem-options"],
+    "hakmem": ["hakmem-run", "hakmem-doctor", "hakmem-options", "hakmem-bench", "hakmem-compare"],
     "hakmem-run": ["hakmem", "hakmem-doctor", "hakmem-options"],
     "hakmem-doctor": ["hakmem", "hakmem-run"],
     "hakmem-options": ["hakmem", "hakmem-run"],
+    "hakmem-bench": ["hakmem", "hakmem-compare", "hakmem-options"],
+    "hakmem-compare": ["hakmem", "hakmem-bench", "hakmem-options"],
 }
 PLACES = {
     "/etc/hakmem.conf": "options for the whole machine, one NAME = VALUE on a line",
@@ -140,6 +143,7 @@ def page() -> str:
 def files() -> dict[str, str]:
     top = parser()
     (commands,) = (a for a in top._actions if isinstance(a, argparse._SubParsersAction))
+    commands.choices.update(parsers())
     pages = {"share/man/man1/hakmem.1": manual(top, "programs on hakmem's malloc")}
     for choice in commands._choices_actions:
         command = commands.choices[choice.dest]

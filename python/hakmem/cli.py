@@ -135,7 +135,7 @@ def main() -> None:
 def _run(words: list[str]) -> int:
     front, library, *words = words
     if words and words[0] in MEASURING:
-        return _measure(words[0], words[1:], Path(front), Path(library))
+        return measuring(words[0], words[1:], Path(front), Path(library))
     top = parser()
     # What follows belongs to another program.
     at = words.index("--") if "--" in words else len(words)
@@ -152,7 +152,7 @@ def _run(words: list[str]) -> int:
     return int(SUBCOMMANDS[arguments.command].run(arguments))
 
 
-def _measure(name: str, words: list[str], front: Path, library: Path) -> int:
+def measuring(name: str, words: list[str], front: Path, library: Path) -> int:
     try:
         module = importlib.import_module(f"hakmem.bench.{MEASURING[name][0]}")
     except ModuleNotFoundError as missing:
@@ -164,8 +164,17 @@ def _measure(name: str, words: list[str], front: Path, library: Path) -> int:
             file=sys.stderr,
         )
         return USAGE_ERROR
-    module.app(words, prog_name=f"hakmem {name}", obj=(front, library))
-    return 0
+    try:
+        status = module.app(
+            words, prog_name=f"hakmem {name}", obj=(front, library), standalone_mode=False
+        )
+    except Exception as error:
+        if not hasattr(error, "format_message"):  # what all of typer's own have
+            raise
+        told = error.format_message().rstrip(".")
+        print(f"hakmem {name}: {told}; see 'hakmem {name} --help'", file=sys.stderr)
+        return USAGE_ERROR
+    return int(status or 0)
 
 
 def _version(library: Path) -> int:

@@ -21,8 +21,7 @@ def lognormal(rng: np.random.Generator, many: int, runs: int) -> Floats:
 
 def skewed(rng: np.random.Generator, many: int, runs: int) -> Floats:
     """Never below a floor, sometimes far above it."""
-    logs: Floats = np.log1p(0.03 * rng.exponential(size=(many, runs)) ** 1.5)
-    return logs
+    return np.log1p(0.03 * rng.exponential(size=(many, runs)) ** 1.5)
 
 
 def heavy_tail(rng: np.random.Generator, many: int, runs: int) -> Floats:
@@ -66,14 +65,13 @@ def bursts(rng: np.random.Generator, many: int, runs: int) -> Floats:
 
 def second_slower(rng: np.random.Generator, many: int, runs: int) -> Floats:
     """The second run of a round always pays for the first."""
-    second = np.arange(runs) % 2
-    return 0.01 * rng.standard_normal((many, runs)) + 0.03 * second
+    pays: Floats = np.tile([0.0, 0.03], runs // 2)
+    return 0.01 * rng.standard_normal((many, runs)) + pays
 
 
 def whole_pages(rng: np.random.Generator, many: int, runs: int) -> Floats:
     """Memory, counted in pages: many ratios are equal, some are 1."""
-    logs: Floats = np.log(np.round(1000 + 3 * rng.standard_normal((many, runs))))
-    return logs
+    return np.log(np.round(1000 + 3 * rng.standard_normal((many, runs))))
 
 
 SHAPES: dict[str, Shape] = {

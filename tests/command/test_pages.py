@@ -40,7 +40,7 @@ def test_manual_pages(page: Path) -> None:
     for section in "NAME", "SYNOPSIS", "DESCRIPTION", "OPTIONS", "EXAMPLES", "SEE ALSO":
         assert f"\n{section}\n" in done.stdout
     assert {page.stem for page in PAGES} == {
-        "hakmem", "hakmem-run", "hakmem-doctor", "hakmem-options"
+        "hakmem", "hakmem-run", "hakmem-doctor", "hakmem-options", "hakmem-bench", "hakmem-compare"
     }  # fmt: skip
 
 
@@ -99,6 +99,15 @@ CASES = [
     ("hakmem doctor -- to-c", "to-complete "),
     ("hakmem doctor --seconds 3 -- to-c", "to-complete "),
     ("hakmem doctor -- to-complete --json big_", "big_one "),
+    ("hakmem ben", "bench "),
+    ("hakmem bench --qu", "quick "),
+    ("hakmem bench --only thr", "threads "),
+    ("hakmem bench --quick --out sess", "session/"),
+    ("hakmem bench --resume sess", "session/"),
+    ("hakmem comp", "compare "),
+    ("hakmem compare hakmem jem", "jemalloc "),
+    ("hakmem compare hakmem glibc -- to-c", "to-complete "),
+    ("hakmem compare hakmem glibc -- to-complete big_", "big_one "),
 ]
 OF_THE_PROGRAM = [
     ("hakmem run to-complete --", "--of-the-program "),
@@ -124,6 +133,7 @@ def test_completion(shell: str, line: str, expected: str, built: Built, tmp_path
     program.write_text("#!/bin/sh\n")
     program.chmod(0o755)
     (tmp_path / "big_one").touch()
+    (tmp_path / "session").mkdir()
     line, expected = (text.replace("PID", str(os.getpid())) for text in (line, expected))
     path = f"{built.front.parent}:{program.parent}:{os.environ['PATH']}"
     environment = clean_environment() | {"PATH": path, "TERM": "dumb", "HOME": str(tmp_path)}

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import fnmatch
 import hashlib
+import os
+import secrets
 import shlex
 import signal
 import subprocess
@@ -12,7 +14,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
-from typing import Annotated, NoReturn
+from typing import Annotated, Any, NoReturn
 
 import typer
 from rich.console import Console
@@ -29,8 +31,6 @@ from hakmem.bench.schedule import PLANS, Plan, included
 from hakmem.bench.session import Session
 from hakmem.bench.store import CannotStore, Store, default_folder, newest
 from hakmem.bench.suite import CannotBuild, find
-
-HELP = "compare hakmem with other allocators, on rows of its own and on real programs"
 
 FAILED, USAGE, INTERRUPTED = 1, 2, 130
 
@@ -73,12 +73,12 @@ def unwrapped(text: str) -> str:
     return "\n\n".join(f"\b\n{part}" for part in text.strip().split("\n\n"))
 
 
-@app.command(help=DESCRIPTION, epilog=unwrapped(EPILOG), short_help=HELP)
+@app.command(help=DESCRIPTION, epilog=unwrapped(EPILOG))
 def bench(
     context: typer.Context,
     folder: Annotated[
         Path | None,
-        typer.Argument(metavar="[DIR]", help="with --resume: the folder of the session"),
+        typer.Argument(metavar="DIR", help="with --resume: the folder of the session"),
     ] = None,
     quick: Annotated[
         bool, typer.Option("--quick", help="rows that show the essence, about 3 minutes")
@@ -88,7 +88,11 @@ def bench(
     ] = False,
     only: Annotated[
         list[str] | None,
-        typer.Option("--only", metavar="GROUP", help="rows of this group alone; may be repeated"),
+        typer.Option(
+            "--only",
+            metavar="GROUP",
+            help=f"rows of this group alone, of {', '.join(parts.GROUPS)}; may be repeated",
+        ),
     ] = None,
     rows: Annotated[
         list[str] | None,
@@ -128,13 +132,19 @@ def bench(
         float | None,
         typer.Option("--scale", metavar="F", help="multiply the work of every row, as in 0.1"),
     ] = None,
+    timeout: Annotated[
+        float | None,
+        typer.Option(
+            "--timeout", metavar="S", min=0.1, help="a run that takes longer counts as a hang"
+        ),
+    ] = None,
     list_rows: Annotated[
         bool, typer.Option("--list", help="print the rows that would be run, and run nothing")
     ] = False,
 ) -> None:
     _, library = context.obj  # bin/hakmem, and the library beside it
-    console = Console(highlight=False)
-    asked = (quick, full, only, rows, vs, lib, out, rounds, seconds, scale, list_rows)
+    console = Console(highlight=False, width=None if sys.stdout.isatty() else 120)
+    asked = (quick, full, only, rows, vs, lib, out, rounds, seconds, scale, timeout, list_rows)
     try:
         if resume:
             if any(asked):
@@ -145,7 +155,7 @@ def bench(
                 _refuse(f"unexpected {str(folder)!r}; with --resume it would be a session's folder")
             if quick and full:
                 _refuse("--quick and --full exclude each other")
-            plan = _plan(quick, full, rounds, seconds, scale)
+            plan = _plan(quick, full, rounds, seconds, scale, timeout)
             runners = parts.runners(find(library, console.print))
             chosen = _rows(runners, plan.mode, only or [], _split(rows))
             if list_rows:
@@ -167,7 +177,12 @@ def _split(texts: list[str] | None) -> list[str]:
 
 
 def _plan(
-    quick: bool, full: bool, rounds: int | None, seconds: float | None, scale: float | None
+    quick: bool,
+    full: bool,
+    rounds: int | None,
+    seconds: float | None,
+    scale: float | None,
+    timeout: float | None,
 ) -> Plan:
     plan = PLANS["quick" if quick else "full" if full else "standard"]
     if rounds is not None:
@@ -178,6 +193,8 @@ def _plan(
         if not 0 < scale <= 1000:
             _refuse(f"--scale {scale:g}: expected a factor above 0, such as 0.1")
         plan = replace(plan, scale=scale)
+    if timeout is not None:
+        plan = replace(plan, timeout=timeout)
     return plan
 
 
@@ -235,6 +252,8 @@ def _begun(
         "commit": _commit(library),
         "command": shlex.join(["hakmem", *sys.argv[3:]]),
         "plan": plan.to_json(),
+        "seed": secrets.randbelow(1 << 31),
+        "environment": _options_set(),
     }
     for allocator in missing:
         console.print(
@@ -264,10 +283,16 @@ def _identity(allocators: Iterable[Allocator], suite: Path) -> dict[str, str]:
     here = machine.machine()
     found = {name: str(here[name]) for name in machine.SAME}
     found["the suite"] = _digest(suite / "suite")
+    found["the environment"] = shlex.join(f"{k}={v}" for k, v in _options_set().items())
     for allocator in allocators:
         if allocator.library is not None:
             found[allocator.name] = _digest(allocator.library)
     return found
+
+
+def _options_set() -> dict[str, str]:
+    """Options of hakmem that its runs inherit from here."""
+    return {k: v for k, v in sorted(os.environ.items()) if k.startswith("HAKMEM_")}
 
 
 def _digest(file: Path) -> str:
@@ -300,7 +325,7 @@ class _Ready:
 
     def go(self) -> int:
         """Runs it, shows what it gave, and returns the exit status."""
-        _interrupt_once()
+        before = _interrupt_in_order()
         display = Display(self.console)
         if warning := machine.busy():
             self.results.machine["busy_at_start"] = warning
@@ -308,6 +333,8 @@ class _Ready:
         by_group = {row.group: runner for runner in self.runners for row in runner.rows()}
         with display:
             results = Session(self.results, by_group, self.plan, self.store, display).run()
+        for number, handler in before.items():
+            signal.signal(number, handler)
         self.store.close()
         files = parts.show(results, self.store.folder, self.console)
         for file in [self.store.folder / "results.json", *files]:
@@ -323,12 +350,19 @@ class _Ready:
         return FAILED if failed else 0
 
 
-def _interrupt_once() -> None:
-    """The first one ends the session in order, a second one at once."""
+def _interrupt_in_order() -> dict[signal.Signals, Any]:
+    """The first signal ends the session in order, a second one at once. What was set before."""
+    before = {
+        number: handler
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+        if (handler := signal.getsignal(number)) is not signal.SIG_IGN
+    }
 
     def first(*_: object) -> None:
-        signal.signal(signal.SIGINT, signal.SIG_DFL)
+        for number in before:
+            signal.signal(number, signal.SIG_DFL)
         raise KeyboardInterrupt
 
-    if signal.getsignal(signal.SIGINT) is not signal.SIG_IGN:
-        signal.signal(signal.SIGINT, first)
+    for number in before:
+        signal.signal(number, first)
+    return before

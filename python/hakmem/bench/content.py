@@ -116,6 +116,10 @@ class Means:
     standings: dict[Standing, int]
     """Of ours to the best peer, by row."""
 
+    @property
+    def title(self) -> str:
+        return measure_title(self.measure)
+
 
 @dataclass(frozen=True)
 class Apart:
@@ -123,6 +127,10 @@ class Apart:
 
     measure: Measure
     line: Line
+
+    @property
+    def title(self) -> str:
+        return measure_title(self.measure)
 
     @property
     def ratio(self) -> float:

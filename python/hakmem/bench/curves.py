@@ -49,22 +49,22 @@ def _lines(base: alt.Chart, content: Content, **more: Any) -> list[alt.Chart]:
 # ---- resident memory while a row runs ----
 
 
-def memory_over_time(content: Content) -> list[Plot]:
-    """A plot a group of which rows were sampled."""
+def memory_over_time(content: Content, group: str) -> list[Plot]:
+    """Of the group's rows that were sampled."""
+    rows = content.groups[group]
+    charts = [chart for row in rows if (chart := _over_time(content, row)) is not None]
+    title = f"{group_title(group)}: resident memory while a row runs"
+    said = [
+        "Proportional set size of the whole process tree, in MiB by seconds; of each allocator "
+        "the run of median length.",
+        "Smaller is better.",
+    ]
     made = []
-    for group, rows in content.groups.items():
-        charts = [chart for row in rows if (chart := _over_time(content, row)) is not None]
-        for at in range(0, len(charts), _MOST_PANELS):
-            part = charts[at : at + _MOST_PANELS]
-            title = f"{group_title(group)}: resident memory while a row runs"
-            said = [
-                "Proportional set size of the whole process tree, in MiB by seconds; of each "
-                "allocator the run of median length.",
-                "Smaller is better.",
-            ]
-            number = f"-{at // _MOST_PANELS + 1}" if len(charts) > _MOST_PANELS else ""
-            name = f"memory-over-time-{group}{number}"
-            made.append(plot(name, title, _panels(part, title, said), _drawn(content)))
+    for at in range(0, len(charts), _MOST_PANELS):
+        part = charts[at : at + _MOST_PANELS]
+        number = f"-{at // _MOST_PANELS + 1}" if len(charts) > _MOST_PANELS else ""
+        name = f"memory-over-time-{group}{number}"
+        made.append(plot(name, title, _panels(part, title, said), _drawn(content)))
     return made
 
 

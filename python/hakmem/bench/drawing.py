@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import html
-import json
 import math
 import re
 from collections.abc import Iterable, Mapping
@@ -37,7 +36,9 @@ class Plot:
 
     def inline(self) -> str:
         """To stand within a page that has the dark rules itself."""
-        return self._svg()
+        # What is defined in one plot must not be taken for another's.
+        text = re.sub(r'\bid="', f'id="{self.name}-', self._svg())
+        return text.replace("url(#", f"url(#{self.name}-")
 
     def png(self, scale: float = 2.0) -> bytes:
         return vl_convert.vegalite_to_png(dict(self.spec), scale=scale)
@@ -56,46 +57,53 @@ def _without_noise(svg: str) -> str:
     return re.sub(r"(\d\.\d{2})\d+", r"\1", svg)
 
 
+_CONFIG = {
+    "font": FONT,
+    "background": PAPER,
+    "aria": False,
+    "padding": 12,
+    "view": {"stroke": None},
+    "axis": {
+        "labelColor": QUIET,
+        "titleColor": QUIET,
+        "labelFontSize": 12,
+        "titleFontSize": 12,
+        "titleFontWeight": "normal",
+        "titlePadding": 8,
+        "gridColor": GUIDE,
+        "domain": False,
+        "ticks": False,
+        "labelPadding": 6,
+    },
+    "title": {
+        "anchor": "start",
+        "frame": "bounds",
+        "color": INK,
+        "fontSize": 15,
+        "subtitleColor": QUIET,
+        "subtitleFontSize": 12,
+        "subtitlePadding": 5,
+        "offset": 12,
+    },
+    "legend": {
+        "orient": "top",
+        "title": None,
+        "labelColor": INK,
+        "labelFontSize": 12,
+        "symbolSize": 75,
+        "symbolOpacity": 1,
+        "columnPadding": 16,
+        "labelLimit": 320,
+        "offset": 10,
+    },
+    "concat": {"spacing": 22},
+}
+
+
 def plot(name: str, title: str, chart: Chart, allocators: Iterable[Allocator]) -> Plot:
-    configured = (
-        chart.configure(font=FONT, background=PAPER, aria=False, padding=12)
-        .configure_view(stroke=None)
-        .configure_axis(
-            labelColor=QUIET,
-            titleColor=QUIET,
-            labelFontSize=12,
-            titleFontSize=12,
-            titleFontWeight="normal",
-            titlePadding=8,
-            gridColor=GUIDE,
-            domain=False,
-            ticks=False,
-            labelPadding=6,
-        )
-        .configure_title(
-            anchor="start",
-            color=INK,
-            fontSize=15,
-            subtitleColor=QUIET,
-            subtitleFontSize=12,
-            subtitlePadding=5,
-            offset=12,
-            frame="bounds",
-        )
-        .configure_legend(
-            orient="top",
-            title=None,
-            labelColor=INK,
-            labelFontSize=12,
-            symbolSize=75,
-            symbolOpacity=1,
-            columnPadding=16,
-            labelLimit=320,
-            offset=10,
-        )
-        .configure_concat(spacing=22)
-    )
-    return Plot(name, title, json.loads(configured.to_json()), tuple(allocators))
+    # Not by the chart's own methods for it: each copies all of the chart's data.
+    spec = {**chart.to_dict(), "config": _CONFIG}
+    return Plot(name, title, spec, tuple(allocators))
 
 
 def colour(

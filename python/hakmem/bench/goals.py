@@ -1,5 +1,6 @@
 """The goals, and which of them these runs reach."""
 
+import math
 import tomllib
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
@@ -49,6 +50,13 @@ class Verdict:
             return not self.ratio.shown_worse
         return self.ratio.reached(self.goal.at_most)
 
+    @property
+    def is_missed(self) -> bool:
+        """Shown to be, and not merely not shown to be reached."""
+        if self.ratio is None or not self.ratio.is_known:
+            return False
+        return self.ratio.low > (1.0 if self.goal.not_worse else self.goal.at_most)
+
 
 def _goal_of(record: dict[str, Any]) -> Goal:
     return Goal(**{**record, "rows": tuple(record.get("rows", ()))})
@@ -74,6 +82,14 @@ def _verdict(results: Results, goal: Goal, ours: str) -> Verdict:
     )
     if not rows:
         return Verdict(goal, (), None)
+    return Verdict(goal, rows, _ratio(results, goal, rows, ours))
+
+
+def _ratio(results: Results, goal: Goal, rows: tuple[str, ...], ours: str) -> Ratio | None:
+    if goal.to == ITSELF:
+        # A figure with its interval, as if to another that is 1.
+        values = stats.values_of(results, rows[0], ours, goal.measure).values()
+        return stats.ratio_of(math.log(value) for value in values if value > 0)
     to = None if goal.to == BEST else goal.to
     mean = stats.geometric_mean(results, rows, ours, goal.measure, to=to)
-    return Verdict(goal, rows, mean.ratio if mean else None)
+    return mean.ratio if mean else None

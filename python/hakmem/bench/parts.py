@@ -6,15 +6,19 @@ from pathlib import Path
 
 from rich.console import Console
 
-from hakmem.bench import allocators
+from hakmem.bench import allocators, report, tables
+from hakmem.bench.counts import Counts
 from hakmem.bench.model import OURS, Allocator, Kind, Missing, Results
+from hakmem.bench.programs import Programs
 from hakmem.bench.runner import Runner
 from hakmem.bench.suite import Suite
+
+GROUPS = ("seed", "micro", "threads", "stress", "memory", "programs", "counts")
 
 
 def runners(suite: Path) -> list[Runner]:
     """`suite` is the folder of the built suite."""
-    return [Suite(suite)]
+    return [Suite(suite), Programs(), Counts(suite / "suite")]
 
 
 def choose(
@@ -31,4 +35,5 @@ def choose(
 
 def show(results: Results, folder: Path, console: Console) -> list[Path]:
     """Prints the tables; the files of the report that it wrote."""
-    return []
+    tables.print_tables(results, console)
+    return report.write(results, folder)

@@ -9,7 +9,7 @@ from typing import Any
 import altair as alt
 
 from hakmem.bench import stats
-from hakmem.bench.content import Content, Line, Table, measure_title
+from hakmem.bench.content import Content, Line, Standing, Table, group_title, measure_title
 from hakmem.bench.curves import memory_over_time, over_sizes, over_threads
 from hakmem.bench.drawing import (
     Plot,
@@ -34,8 +34,9 @@ _STEP, _WIDTH = 19, 600
 def every_plot(content: Content) -> list[Plot]:
     """All that these results have runs for; the first is the summary."""
     made = [_summary(content), _frontier(content)]
-    made += [_of_table(content, table) for table in content.tables]
-    made += [*memory_over_time(content), *over_threads(content), *over_sizes(content)]
+    for group in content.groups:
+        made += [*_of_group(content, group), *memory_over_time(content, group)]
+    made += [*over_threads(content), *over_sizes(content)]
     return [found for found in made if found is not None]
 
 
@@ -161,31 +162,55 @@ def _beside(content: Content, line: Line) -> str:
     return cell.text if cell is not None and cell.value is None else ""
 
 
-def _of_table(content: Content, table: Table) -> Plot | None:
+# Tables with fewer rows share a plot: many small ones would show less.
+_FEW_ROWS = 6
+
+
+def _of_group(content: Content, group: str) -> list[Plot | None]:
+    tables = [table for table in content.tables if table.group == group]
+    small = [table for table in tables if len(table.lines) < _FEW_ROWS]
+    if len(small) < 2:
+        small = []
+    made = [
+        _ratios(content, table.title, table.key, [table]) for table in tables if table not in small
+    ]
+    if small:
+        title = f"{group_title(group)}: {'other figures' if made else 'all figures'}"
+        made.append(_ratios(content, title, f"{group}-figures", small))
+    return made
+
+
+def _ratios(content: Content, of: str, key: str, tables: list[Table]) -> Plot | None:
+    """Of one table, or of several that are small."""
     dots: list[_Dot] = []
-    for line in table.lines:
-        best = next((cell.allocator for cell in line.cells if cell.is_best_peer), None)
-        for allocator in _drawn(content) if best is not None else ():
-            ratio = stats.ratio(
-                content.indexed, line.row.name, allocator.name, best or "", table.measure.name
-            )
-            if ratio is not None:
-                dots.append(_Dot(line.row.name, allocator.name, ratio))
+    beside: dict[str, str] = {}
+    standings: list[Standing] = []
+    for table in tables:
+        measure = table.measure.name
+        for line in table.lines:
+            what = f", {measure_title(table.measure)}" if len(tables) > 1 else ""
+            name = f"{line.row.name}{what}"
+            beside[name] = _beside(content, line)
+            standings += [line.to_best.standing] if line.to_best is not None else []
+            best = next((cell.allocator for cell in line.cells if cell.is_best_peer), None)
+            for allocator in _drawn(content) if best is not None else ():
+                ratio = stats.ratio(
+                    content.indexed, line.row.name, allocator.name, best or "", measure
+                )
+                if ratio is not None:
+                    dots.append(_Dot(name, allocator.name, ratio))
     if len({dot.allocator for dot in dots}) < 2:
         return None
-    names = [line.row.name for line in table.lines]
-    beside = {line.row.name: _beside(content, line) for line in table.lines}
-    lines = _Lines(names, dots, beside, content.ours)
+    lines = _Lines(list(beside), dots, beside, content.ours)
     allocators = [a for a in _drawn(content) if any(dot.allocator == a.name for dot in dots)]
-    title = f"{table.title}, as a ratio to the best peer of each row"
-    what = measure_title(table.measure)
+    title = f"{of}, as a ratio to the best peer of each row"
+    what = measure_title(tables[0].measure) if len(tables) == 1 else "each figure"
     chart = _dots(
         lines, allocators, width=_WIDTH, title=f"ratio of {what} (log scale, smaller is better)"
     )
-    standings = [line.to_best.standing for line in table.lines if line.to_best is not None]
     said = [compared(content.ours, standings), _arrows(lines)] if content.ours else []
     return plot(
-        f"ratio-{table.key}",
+        f"ratio-{key}",
         title,
         chart.properties(title=alt.Title(title, subtitle=" ".join(s for s in said if s))),
         allocators,
@@ -299,13 +324,12 @@ def _placed(content: Content, points: list[stats.Point]) -> list[Allocator]:
     return [a for a in _drawn(content) if a.name in names]
 
 
-def _finding(content: Content) -> str:
-    ours = next((p for p in content.frontier if p.name == content.ours), None)
-    if ours is None:
+def _finding(ours: str | None, time: Ratio | None, memory: Ratio | None) -> str:
+    if ours is None or time is None or memory is None:
         return "Time and memory, to the best peer of each row"
     return (
-        f"{ours.name}: {ours.time.ratio.value:.2f} of the time and "
-        f"{ours.memory.ratio.value:.2f} of the memory of the best peer of each row"
+        f"{ours}: {time.value:.2f} of the time and {memory.value:.2f} of the memory "
+        "of the best peer of each row"
     )
 
 
@@ -322,12 +346,14 @@ def _frontier(content: Content) -> Plot | None:
         return None
     allocators = _placed(content, points)
     said = [
-        f"Geometric means over {counted(len(points[0].time.rows), 'row')} (time) and "
-        f"{len(points[0].memory.rows)} (peak memory). Lower left is better.",
+        f"Geometric means over the rows in which all have figures: {len(points[0].time.rows)} "
+        f"(time) and {len(points[0].memory.rows)} (peak memory). Lower left is better.",
         _front_text(points),
     ]
     chart = _plane(content, points, allocators, (640, 400))
-    finding = _finding(content)
+    own = next((point for point in points if point.name == content.ours), None)
+    ratios = (own.time.ratio, own.memory.ratio) if own is not None else (None, None)
+    finding = _finding(content.ours, *ratios)
     titled = chart.properties(title=alt.Title(finding, subtitle=said))
     return plot("frontier", f"Time against memory. {finding}", titled, allocators)
 
@@ -363,12 +389,20 @@ def _summary(content: Content) -> Plot | None:
     peers = sum(a.kind is Kind.PEER for a in allocators)
     said = (
         f"Geometric means of ratios to the best of {counted(peers, 'peer')} in each of "
-        f"{counted(len(points[0].time.rows), 'row')}; smaller is better. Bars: 95% intervals."
+        f"{counted(len(content.rows), 'row')}; smaller is better. Bars: 95% intervals."
     )
-    finding = _finding(content)
+    ratios = [_own_mean(content, measure) for measure in _ON_THE_PLANE]
+    finding = _finding(content.ours, *ratios)
     return plot(
         "summary", finding, both.properties(title=alt.Title(finding, subtitle=said)), allocators
     )
+
+
+def _own_mean(content: Content, measure: str) -> Ratio | None:
+    """Over all rows, which come first."""
+    over_all = next((means for means in content.means if means.measure.name == measure), None)
+    own = over_all.to_best.get(content.ours or "") if over_all is not None else None
+    return own.ratio if own is not None else None
 
 
 def _of_scopes(

@@ -57,10 +57,10 @@ class Display:
 
     def say(self, text: str) -> None:
         """Stays on the screen."""
-        self.console.print(escape(text), highlight=False)
+        self.console.print(escape(text), highlight=False, soft_wrap=True)
 
     def warn(self, text: str) -> None:
-        self.console.print(f"[yellow]{escape(text)}[/yellow]", highlight=False)
+        self.console.print(f"[yellow]{escape(text)}[/yellow]", highlight=False, soft_wrap=True)
 
     def runs(
         self, where: str, done: int, left: float, used: float, *, always: bool = False
@@ -77,4 +77,4 @@ class Display:
 
     def failed(self, run: Run) -> None:
         text = f"{run.row} on {run.allocator}: {run.outcome} ({run.detail})"
-        self.console.print(f"[red]{escape(text)}[/red]", highlight=False)
+        self.console.print(f"[red]{escape(text)}[/red]", highlight=False, soft_wrap=True)

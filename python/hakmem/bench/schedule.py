@@ -1,23 +1,25 @@
-"""The order of runs: which rows a round has, which allocator begins, when a row has had enough.
+"""The order of runs: which rows a round has, in which order allocators run them, and when a row has
+had enough.
 
 Rounds are outermost and allocators innermost, so the runs that a ratio pairs lie next to each other
 in time, while the rounds of a row lie far apart: a disturbance of some seconds spoils one pair, not
-a row. Each round begins with another allocator, so that none always follows the same one.
+a row. Who goes first is drawn by lot, for each row and round: none always follows the same one, and
+what being first costs falls on all alike, which the intervals suppose (stats.py).
 
-Decides from finished runs alone, so that a session that was interrupted goes on as it would have.
+Decides from finished runs and the session's seed alone, so that a session that was interrupted goes
+on as it would have.
 """
 
 from __future__ import annotations
 
-import math
+import random
 import statistics
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from scipy import stats
-
-from hakmem.bench.model import OURS, Allocator, Kind, Row, Run
+from hakmem.bench import stats
+from hakmem.bench.model import OURS, Allocator, Kind, Results, Row, Run
 
 TIERS = ("quick", "standard", "full")
 
@@ -33,7 +35,8 @@ class Plan:
     seconds: float | None
     """For all; None is as long as it takes."""
     precision: float
-    """A row is repeated until the 95% interval is at most this much to either side."""
+    """A row is repeated until the 95% interval reaches at most so far to either side; stats.LOOKS
+    has the rounds after which that is looked at."""
     timeout: float
     """Of a run, where nothing is known of the row yet."""
     scale: float
@@ -48,9 +51,9 @@ class Plan:
 
 
 PLANS = {
-    "quick": Plan("quick", 3, 20, 180.0, 0.02, 45.0, 0.5),
-    "standard": Plan("standard", 3, 20, 55 * 60.0, 0.02, 120.0, 1.0),
-    "full": Plan("full", 10, 40, None, 0.01, 600.0, 1.0),
+    "quick": Plan("quick", 3, 30, 180.0, 0.02, 45.0, 0.5),
+    "standard": Plan("standard", stats.FEWEST_ROUNDS, 30, 55 * 60.0, 0.02, 120.0, 1.0),
+    "full": Plan("full", 10, 30, None, 0.01, 600.0, 1.0),
 }
 
 _ENOUGH_SECONDS = 10.0
@@ -68,15 +71,22 @@ def included(row: Row, mode: str) -> bool:
 class Schedule:
     """Told of every finished run; says what comes next."""
 
-    def __init__(self, plan: Plan, rows: list[Row], allocators: list[Allocator]) -> None:
+    def __init__(self, plan: Plan, results: Results, seed: int) -> None:
         self.plan = plan
-        self.rows = list(rows)
-        self.allocators = allocators
+        self.rows = list(results.rows)
         self.used = 0.0
         """Seconds, of all runs with what came between them."""
+        self._results = results
+        self._seed = seed
+        self._allocators = results.allocators
         self._runs: dict[tuple[str, str], dict[int, Run]] = {}
         self._failed: set[tuple[str, str]] = set()
         self._costs: dict[tuple[str, str], list[float]] = {}
+        self._medians_of: dict[str, dict[str, float]] = {}
+        """By row; without those that a run came to since."""
+        self._narrow: dict[tuple[str, int], bool] = {}
+        for run in results.runs:
+            self.add(run)
 
     def add(self, run: Run) -> None:
         key = (run.row, run.allocator)
@@ -84,6 +94,7 @@ class Schedule:
         self.used = max(self.used, run.began + run.seconds)
         self._costs.setdefault(key, []).append(cost)
         self._runs.setdefault(key, {})[run.round] = run
+        self._medians_of.pop(run.row, None)
         if not run.is_ok:
             self._failed.add(key)
 
@@ -101,23 +112,22 @@ class Schedule:
         # What of it fits into the time: first those begun, then those that know least.
         left = self.plan.seconds - self.used
         chosen = []
-        for row in sorted(wanted, key=lambda row: self._urgency(row, number)):
-            cost = self._cost(row, number)
+        known = self._known_before(number)
+        for row in sorted(wanted, key=lambda row: self._urgency(row, number, known)):
+            cost = self._cost(row, self.order(row, number))
             if cost <= left:
                 chosen.append(row)
                 left -= cost
         return [row for row in wanted if row in chosen]
 
     def order(self, row: Row, number: int) -> list[Allocator]:
-        """Who runs it in this round, and in which order."""
-        shift = number % len(self.allocators)
-        turned = self.allocators[shift:] + self.allocators[:shift]
+        """Who has yet to run it in this round, and in which order."""
+        drawn = list(self._allocators)
+        random.Random(f"{self._seed} {row.name} {number}").shuffle(drawn)
         return [
             allocator
-            for allocator in turned
-            if not self._has_failed(row, allocator)
-            and not self._is_done(row, allocator, number)
-            and not self._is_too_slow(row, allocator, number)
+            for allocator in drawn
+            if self._can(row, allocator, number) and not self._is_done(row, allocator, number)
         ]
 
     def timeout(self, row: Row) -> float:
@@ -130,8 +140,12 @@ class Schedule:
     def seconds_left(self, number: int, rows: Iterable[Row]) -> float:
         """To the end: of this round's rows yet to come, and of the rounds after it."""
         plan = self.plan
-        left = sum(self._cost(row, number) for row in rows)
-        a_round = sum(self._cost(row, number) for row in self.rows if not row.exact)
+        left = sum(self._cost(row, self.order(row, number)) for row in rows)
+        a_round = sum(
+            self._cost(row, [a for a in self._allocators if self._can(row, a, number + 1)])
+            for row in self.rows
+            if not row.exact
+        )
         sure = left + a_round * max(0, plan.least_rounds - number - 1)
         if plan.least_rounds == plan.most_rounds:
             return sure
@@ -141,13 +155,15 @@ class Schedule:
     # ---- of one row ----
 
     def _wants(self, row: Row, number: int) -> bool:
-        if not any(self._can(row, allocator, number) for allocator in self.allocators):
+        if not any(self._can(row, allocator, number) for allocator in self._allocators):
             return False
         if row.exact:
             return number == 0
         if number < self.plan.least_rounds:
             return True
-        return number < self.plan.most_rounds and self.width(row, number) > self.plan.precision
+        if number >= self.plan.most_rounds or (row.name, OURS) in self._failed:
+            return False
+        return not any(self._is_narrow(row, look) for look in stats.LOOKS if look <= number)
 
     def _can(self, row: Row, allocator: Allocator, number: int) -> bool:
         return not self._has_failed(row, allocator) and not self._is_too_slow(
@@ -165,27 +181,28 @@ class Schedule:
     def _is_too_slow(self, row: Row, allocator: Allocator, number: int) -> bool:
         """Many times slower than the others: the least rounds say so, more are not worth theirs."""
         took = self._medians(row)
-        own = took.pop(allocator.name, 0.0)
-        return (
-            number >= self.plan.least_rounds
-            and len(took) > 0
-            and own > _SLOW_SECONDS
-            and own > _SLOW_TIMES * statistics.median(took.values())
-        )
+        own = took.get(allocator.name, 0.0)
+        if number < self.plan.least_rounds or own <= _SLOW_SECONDS or len(took) == 1:
+            return False
+        others = [seconds for name, seconds in took.items() if name != allocator.name]
+        return own > _SLOW_TIMES * statistics.median(others)
 
     def _medians(self, row: Row) -> dict[str, float]:
         """Seconds of its runs, by allocator."""
-        found = {}
-        for allocator in self.allocators:
-            runs = self._runs.get((row.name, allocator.name), {}).values()
-            seconds = [run.seconds for run in runs if run.is_ok]
-            if seconds:
-                found[allocator.name] = statistics.median(seconds)
+        found = self._medians_of.get(row.name)
+        if found is None:
+            found = self._medians_of[row.name] = {}
+            for allocator in self._allocators:
+                runs = self._runs.get((row.name, allocator.name), {}).values()
+                seconds = [run.seconds for run in runs if run.is_ok]
+                if seconds:
+                    found[allocator.name] = statistics.median(seconds)
         return found
 
-    def _cost(self, row: Row, number: int) -> float:
+    def _cost(self, row: Row, allocators: Iterable[Allocator]) -> float:
+        """Seconds that a run on each of them will take."""
         total = 0.0
-        for allocator in self.order(row, number):
+        for allocator in allocators:
             costs = self._costs.get((row.name, allocator.name))
             total += statistics.fmean(costs) if costs else self._usual_cost()
         return total
@@ -194,51 +211,30 @@ class Schedule:
         runs = sum(map(len, self._costs.values()))
         return self.used / runs if runs else _GUESS_SECONDS
 
-    def _urgency(self, row: Row, number: int) -> tuple[bool, float]:
-        begun = any(self._is_done(row, allocator, number) for allocator in self.allocators)
-        return (not begun, -self.width(row, number))
-
     # ---- how much is known of it ----
 
-    def width(self, row: Row, before: int) -> float:
-        """The widest half of the 95% intervals of ours to the best peer, over judged measures, as a
-        share, from the rounds before; infinite with less than three pairs. Without ours or a peer
-        there is nothing to narrow: 0."""
-        ours = self._values(row, OURS, before)
-        peers = [
-            values
-            for allocator in self.allocators
-            if allocator.kind is Kind.PEER and (values := self._values(row, allocator.name, before))
-        ]
-        if not ours or not peers:
-            return 0.0
-        return max((half_width(name, ours, peers) for name in row.judged), default=0.0)
+    def _known_before(self, number: int) -> Results:
+        """What the rounds before this one gave."""
+        runs = [run for run in self._results.runs if run.round < number]
+        return Results(self.rows, self._allocators, runs=runs)
 
-    def _values(self, row: Row, allocator: str, before: int) -> dict[int, Mapping[str, float]]:
-        if (row.name, allocator) in self._failed:
-            return {}
-        runs = self._runs.get((row.name, allocator), {})
-        return {number: run.values for number, run in runs.items() if number < before}
+    def _is_narrow(self, row: Row, look: int) -> bool:
+        """Whether ours to the best peer was known well enough after so many rounds."""
+        key = (row.name, look)
+        if key not in self._narrow:
+            known = self._known_before(look)
+            for each in self.rows:
+                self._narrow[each.name, look] = stats.narrow_enough(
+                    known, each.name, OURS, self.plan.precision
+                )
+        return self._narrow[key]
 
-
-def half_width(
-    measure: str,
-    ours: Mapping[int, Mapping[str, float]],
-    peers: Iterable[Mapping[int, Mapping[str, float]]],
-) -> float:
-    """Of the paired ratio to the peer with the smallest median, by Student's t on logarithms."""
-
-    def of(values: Mapping[int, Mapping[str, float]]) -> dict[int, float]:
-        # A figure of 0 has no ratio, and no more rounds will give it one.
-        return {number: v[measure] for number, v in values.items() if v.get(measure, 0.0) > 0}
-
-    own = of(ours)
-    others = [values for peer in peers if (values := of(peer))]
-    if not own or not others:
-        return 0.0
-    best = min(others, key=lambda values: statistics.median(values.values()))
-    logs = [math.log(own[number] / best[number]) for number in own.keys() & best.keys()]
-    if len(logs) < 3:
-        return math.inf
-    error = statistics.stdev(logs) / math.sqrt(len(logs))
-    return math.expm1(float(stats.t.ppf(0.975, len(logs) - 1)) * error)
+    def _urgency(self, row: Row, number: int, known: Results) -> tuple[bool, int, float]:
+        """The smaller, the sooner a row is run where there is no time for all."""
+        begun = any(self._is_done(row, allocator, number) for allocator in self._allocators)
+        reach = 0.0
+        for measure in row.judged:
+            peer = stats.best_peer(known, row.name, measure)
+            ratio = stats.ratio(known, row.name, OURS, peer, measure) if peer is not None else None
+            reach = max(reach, ratio.reach if ratio is not None else 0.0)
+        return not begun, len(known.of(row.name, OURS)), -reach

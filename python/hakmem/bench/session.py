@@ -36,9 +36,8 @@ class Session:
         self._pressure = Pressure()
         self._prepared: set[str] = set()
         self._work: dict[str, str] = {}
-        self._schedule = Schedule(plan, results.rows, results.allocators)
+        self._schedule = Schedule(plan, results, int(results.settings["seed"]))
         for run in results.runs:
-            self._schedule.add(run)
             self._is_same_work(run)
         # What came before an interrupt counts, the pause does not.
         self._start = time.monotonic() - self._schedule.used

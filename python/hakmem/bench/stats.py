@@ -80,11 +80,11 @@ class Ratio:
         if not self.is_known:
             return math.inf
         # The end towards 1 is what shows a difference; where none is shown, either end may be.
-        nearer = {
-            self.shown_worse: self.value / self.low,
-            self.shown_better: self.high / self.value,
-        }
-        reach = nearer.get(True, 1.0 + self.reach)
+        reach = 1.0 + self.reach
+        if self.shown_worse:
+            reach = self.value / self.low
+        elif self.shown_better:
+            reach = self.high / self.value
         # One of two where the difference equals the reach; four of five farther out.
         quantile = NormalDist().inv_cdf
         more = 1.0 + quantile(0.8) / quantile(1 - error / 2)

@@ -2,7 +2,8 @@
 
 from collections.abc import Iterable
 
-from hakmem.bench.content import Against, Standing
+from hakmem.bench.content import Against, Means, Standing
+from hakmem.bench.goals import BEST, ITSELF, Goal, Verdict
 from hakmem.bench.stats import FEWEST_ROUNDS, Ratio
 from hakmem.bench.units import DASH
 
@@ -24,8 +25,10 @@ def counted(count: int, what: str) -> str:
 
 
 def decimals(value: float) -> str:
-    """A ratio: two digits after the point, three where it is small."""
-    return f"{value:.3f}" if value < 0.1 else f"{value:.2f}" if value < 100 else f"{value:.0f}"
+    """A ratio: two digits after the point, three where it is small or next to 1."""
+    if value < 0.1 or 0 < abs(value - 1) < 0.005:
+        return f"{value:.3f}"
+    return f"{value:.2f}" if value < 100 else f"{value:.0f}"
 
 
 def interval(ratio: Ratio) -> str:
@@ -59,3 +62,38 @@ def compared(ours: str | None, standings: Iterable[Standing]) -> str:
 
 
 _SAID = (Standing.BETTER, Standing.LEVEL, Standing.WORSE)
+
+
+def percent(spread: float) -> str:
+    return f"±{spread * 100:.0f}%" if spread >= 0.0095 else f"±{spread * 100:.1f}%"
+
+
+def goal_text(goal: Goal) -> str:
+    to = {BEST: "of the best peer", ITSELF: ""}.get(goal.to, f"of {goal.to}")
+    if goal.not_worse:
+        return f"not shown worse than {'the best peer' if goal.to == BEST else goal.to}"
+    return f"{goal.at_most:g} {to}".strip()
+
+
+def reached_text(verdict: Verdict) -> str:
+    if verdict.ratio is None:
+        return "not run"
+    if verdict.is_reached is None:
+        return "too few rounds"
+    if verdict.is_reached:
+        return "reached"
+    return "missed" if verdict.is_missed else "not shown"
+
+
+def emphasis(verdict: Verdict) -> Standing:
+    if verdict.is_reached:
+        return Standing.BETTER
+    return Standing.WORSE if verdict.is_missed else Standing.LEVEL
+
+
+def rows_text(means: Means, name: str | None) -> str:
+    """Over how many rows a mean is, where it is not over all."""
+    mean = means.to_best.get(name or "")
+    if mean is None or not mean.without:
+        return str(len(means.rows))
+    return f"{len(mean.rows)} of {len(means.rows)}"
