@@ -28,7 +28,7 @@ from rich.console import Console
 from hakmem.bench import tables
 from hakmem.bench.model import results_of
 
-ROWS = "pair-64,mixed-400,own-1k-2t,pair-8,pair-1k,pair-64k"
+ROWS = "pair-64,own-1k-2t,pair-8,pair-1k,pair-64k"
 ROUNDS = 6
 THIN = "\N{NARROW NO-BREAK SPACE}"
 VOID = {"meta", "link", "br", "hr", "img", "input"}
@@ -97,7 +97,7 @@ def folder(
     out = tmp_path_factory.mktemp("report") / "session"
     words = ["bench", "--rows", ROWS, "--rounds", str(ROUNDS), "--scale", "0.001"]
     words += ["--lib", f"broken={compiled('broken', BROKEN)}", "--out", str(out)]
-    words += ["--vs", "glibc,jemalloc,mimalloc,broken"]
+    words += ["--vs", "glibc,jemalloc,broken"]
     done = subprocess.run([command, *words], capture_output=True, text=True, timeout=120)
     assert done.returncode == 0, done.stdout + done.stderr
     return out
@@ -318,7 +318,7 @@ def test_the_page_holds_its_results(page: Page, record: dict[str, Any]) -> None:
 
 def test_plots_are_whole_and_small(folder: Path) -> None:
     plots = {file.stem: file for file in (folder / "plots").glob("*.svg")}
-    assert {"summary", "frontier", "ratio-seed-figures", "ratio-micro-time", "sizes"} <= plots.keys()
+    assert {"summary", "frontier", "ratio-seed-figures", "sizes"} <= plots.keys()
     for file in plots.values():
         root = ElementTree.parse(file).getroot()
         assert root.get("aria-label")
@@ -349,7 +349,7 @@ def test_a_terminal_gets_what_fits(record: dict[str, Any], width: int) -> None:
     heads = next(line for line in lines if line.lstrip().startswith("row "))
     assert "hakmem" in heads
     assert "to best peer" in heads
-    assert ("broken" in heads) is (width == 300)
+    assert ("broken" in heads) is (width > 80)
 
 
 def test_a_browser_shows_it(folder: Path, tmp_path: Path) -> None:
