@@ -27,7 +27,7 @@ def _parser(name: str, module: str) -> argparse.ArgumentParser:
         add_help=False,
     )
     for parameter in command.params:
-        if parameter.help:  # else the usage and the description say it
+        if getattr(parameter, "help", None):  # else the usage and the description say it
             _add(parser, parameter)
     parser.add_argument("-h", "--help", action="help", help="show this help message and exit")
     return parser

@@ -65,7 +65,8 @@ def bursts(rng: np.random.Generator, many: int, runs: int) -> Floats:
 
 def second_slower(rng: np.random.Generator, many: int, runs: int) -> Floats:
     """The second run of a round always pays for the first."""
-    return 0.01 * rng.standard_normal((many, runs)) + np.tile([0.0, 0.03], runs // 2)
+    pays: Floats = np.tile([0.0, 0.03], runs // 2)
+    return 0.01 * rng.standard_normal((many, runs)) + pays
 
 
 def whole_pages(rng: np.random.Generator, many: int, runs: int) -> Floats:

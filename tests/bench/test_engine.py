@@ -190,6 +190,19 @@ def test_time_that_is_up_ends_it() -> None:
     assert {rounds(short, row.name) for row in rows} == {3}
 
 
+def test_the_time_left_is_told() -> None:
+    """Of the runs that are sure to come, once it is known what they take."""
+    rows = [replace(ROW, name=f"r{n}") for n in range(2)]
+    plan = replace(PLANS["standard"], seconds=None, least_rounds=5, most_rounds=5)
+    results = Results(rows, THREE)
+    schedule = Schedule(plan, results, 1)
+    for number, row in (0, rows[0]), (0, rows[1]), (1, rows[0]):
+        for position, one in enumerate(schedule.order(row, number)):
+            schedule.add(Run(row.name, one.name, number, position, schedule.used, 2.0))
+    assert schedule.used == 18
+    assert schedule.seconds_left(1, rows[1:]) == 6 + 3 * 12
+
+
 def test_exact_rows_run_once_and_floors_only_where_they_can() -> None:
     rows = [replace(ROW, exact=True), replace(ROW, name="content", needs_content=True)]
     everyone = [*THREE, allocator("ring", Kind.FLOOR)]

@@ -9,6 +9,7 @@ from rich.console import Console
 from hakmem.bench import allocators, report, tables
 from hakmem.bench.counts import Counts
 from hakmem.bench.model import OURS, Allocator, Kind, Missing, Results
+from hakmem.bench.programs import Programs
 from hakmem.bench.runner import Runner
 from hakmem.bench.suite import Suite
 
@@ -17,7 +18,7 @@ GROUPS = ("seed", "micro", "threads", "stress", "memory", "programs", "counts")
 
 def runners(suite: Path) -> list[Runner]:
     """`suite` is the folder of the built suite."""
-    return [Suite(suite), Counts(suite / "suite")]
+    return [Suite(suite), Programs(), Counts(suite / "suite")]
 
 
 def choose(

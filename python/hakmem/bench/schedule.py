@@ -111,7 +111,7 @@ class Schedule:
         chosen = []
         known = self._known_before(number)
         for row in sorted(wanted, key=lambda row: self._urgency(row, number, known)):
-            cost = self._cost(row, number)
+            cost = self._cost(row, self.order(row, number))
             if cost <= left:
                 chosen.append(row)
                 left -= cost
@@ -137,8 +137,12 @@ class Schedule:
     def seconds_left(self, number: int, rows: Iterable[Row]) -> float:
         """To the end: of this round's rows yet to come, and of the rounds after it."""
         plan = self.plan
-        left = sum(self._cost(row, number) for row in rows)
-        a_round = sum(self._cost(row, number) for row in self.rows if not row.exact)
+        left = sum(self._cost(row, self.order(row, number)) for row in rows)
+        a_round = sum(
+            self._cost(row, [a for a in self._allocators if self._can(row, a, number + 1)])
+            for row in self.rows
+            if not row.exact
+        )
         sure = left + a_round * max(0, plan.least_rounds - number - 1)
         if plan.least_rounds == plan.most_rounds:
             return sure
@@ -192,9 +196,10 @@ class Schedule:
                 found[allocator.name] = statistics.median(seconds)
         return found
 
-    def _cost(self, row: Row, number: int) -> float:
+    def _cost(self, row: Row, allocators: Iterable[Allocator]) -> float:
+        """Seconds that a run on each of them will take."""
         total = 0.0
-        for allocator in self.order(row, number):
+        for allocator in allocators:
             costs = self._costs.get((row.name, allocator.name))
             total += statistics.fmean(costs) if costs else self._usual_cost()
         return total

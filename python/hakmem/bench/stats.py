@@ -23,7 +23,7 @@ from typing import TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.stats import norm
+from scipy.special import ndtri
 
 from hakmem.bench.model import Kind, Results
 
@@ -86,7 +86,7 @@ class Ratio:
         }
         reach = nearer.get(True, 1.0 + self.reach)
         # One of two where the difference equals the reach; four of five farther out.
-        more = 1.0 + float(norm.ppf(0.8) / norm.ppf(1 - error / 2))
+        more = 1.0 + float(ndtri(0.8) / ndtri(1 - error / 2))
         return math.expm1(math.log(reach) * more)
 
 
