@@ -57,7 +57,7 @@ def compared(ours: str | None, standings: Iterable[Standing]) -> str:
         return f"Fewer than {FEWEST_ROUNDS} rounds: too few for intervals."
     parts = [f"{count[standing]} {standing}" for standing in _SAID]
     if count[Standing.UNKNOWN]:
-        parts.append(f"{count[Standing.UNKNOWN]} with too few rounds")
+        parts.append(f"{count[Standing.UNKNOWN]} unknown")
     return f"{ours} to the best peer: {', '.join(parts)}."
 
 
