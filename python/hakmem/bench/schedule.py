@@ -82,6 +82,8 @@ class Schedule:
         self._runs: dict[tuple[str, str], dict[int, Run]] = {}
         self._failed: set[tuple[str, str]] = set()
         self._costs: dict[tuple[str, str], list[float]] = {}
+        self._medians_of: dict[str, dict[str, float]] = {}
+        """By row; without those that a run came to since."""
         self._narrow: dict[tuple[str, int], bool] = {}
         for run in results.runs:
             self.add(run)
@@ -92,6 +94,7 @@ class Schedule:
         self.used = max(self.used, run.began + run.seconds)
         self._costs.setdefault(key, []).append(cost)
         self._runs.setdefault(key, {})[run.round] = run
+        self._medians_of.pop(run.row, None)
         if not run.is_ok:
             self._failed.add(key)
 
@@ -178,22 +181,22 @@ class Schedule:
     def _is_too_slow(self, row: Row, allocator: Allocator, number: int) -> bool:
         """Many times slower than the others: the least rounds say so, more are not worth theirs."""
         took = self._medians(row)
-        own = took.pop(allocator.name, 0.0)
-        return (
-            number >= self.plan.least_rounds
-            and len(took) > 0
-            and own > _SLOW_SECONDS
-            and own > _SLOW_TIMES * statistics.median(took.values())
-        )
+        own = took.get(allocator.name, 0.0)
+        if number < self.plan.least_rounds or own <= _SLOW_SECONDS or len(took) == 1:
+            return False
+        others = [seconds for name, seconds in took.items() if name != allocator.name]
+        return own > _SLOW_TIMES * statistics.median(others)
 
     def _medians(self, row: Row) -> dict[str, float]:
         """Seconds of its runs, by allocator."""
-        found = {}
-        for allocator in self._allocators:
-            runs = self._runs.get((row.name, allocator.name), {}).values()
-            seconds = [run.seconds for run in runs if run.is_ok]
-            if seconds:
-                found[allocator.name] = statistics.median(seconds)
+        found = self._medians_of.get(row.name)
+        if found is None:
+            found = self._medians_of[row.name] = {}
+            for allocator in self._allocators:
+                runs = self._runs.get((row.name, allocator.name), {}).values()
+                seconds = [run.seconds for run in runs if run.is_ok]
+                if seconds:
+                    found[allocator.name] = statistics.median(seconds)
         return found
 
     def _cost(self, row: Row, allocators: Iterable[Allocator]) -> float:
