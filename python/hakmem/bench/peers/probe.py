@@ -1,7 +1,8 @@
 """Run under an allocator: says where its functions come from, and uses them on checked content.
 
-Prints one line of JSON. It asks the loader, in a started program, as each of the program's own
-calls is bound: the first library in the loader's order that has the function.
+Prints one line of JSON, and waits. It asks the loader for the first library, in the order by which
+programs' calls are bound, that has the function. A program at a fixed address may stand before all
+with a small table of its own; where that leads is seen from outside.
 """
 
 import contextlib
@@ -137,8 +138,8 @@ def main() -> None:
     in_thread()
     for thread in threads:
         thread.join()
-    print(json.dumps({"origins": origins, "version": version(), "failures": failures}))
-    sys.stdout.flush()
+    print(json.dumps({"origins": origins, "version": version(), "failures": failures}), flush=True)
+    sys.stdin.read()  # it is looked at from outside, then let go
 
 
 if __name__ == "__main__":

@@ -6,10 +6,13 @@ import json
 import signal
 import subprocess
 import sys
+import tempfile
+import threading
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from hakmem import process
 from hakmem.bench.model import Allocator
 from hakmem.bench.peers.probe import DELETE, NAMES, NEW
 
@@ -36,25 +39,31 @@ def is_in_force(allocator: Allocator, reported: str) -> bool:
 def prove(allocator: Allocator, environment: Mapping[str, str]) -> Proof:
     # -I keeps the user's Python settings out; the interpreter's own blocks shall be malloc's too.
     command = [sys.executable, "-I", "-S", str(_PROBE)]
-    try:
-        done = subprocess.run(
-            command,
-            env={**environment, "PYTHONMALLOC": "malloc"},
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            timeout=_PATIENCE,
+    variables = {**environment, "PYTHONMALLOC": "malloc", "LD_BIND_NOW": "1"}
+    with tempfile.TemporaryFile() as errors:
+        child = subprocess.Popen(
+            command, env=variables, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=errors
         )
-    except subprocess.TimeoutExpired:
+        timer = threading.Timer(_PATIENCE, child.kill)
+        timer.start()
+        with child:
+            assert child.stdin is not None and child.stdout is not None
+            line = child.stdout.readline()
+            calls = _calls(child.pid) if line else None
+            child.stdin.close()
+        hangs = not timer.is_alive()
+        timer.cancel()
+        errors.seek(0)
+        said = errors.read().decode(errors="replace").strip().splitlines()[:1] or ["no word"]
+    if hangs:
         return Proof(f"a short run with it hangs: no end after {_PATIENCE} s")
-    said = done.stderr.strip().splitlines()[-1:] or ["it said nothing"]
-    if done.returncode < 0:
-        name = signal.Signals(-done.returncode).name
+    if child.returncode < 0:
+        name = signal.Signals(-child.returncode).name
         return Proof(f"a short run with it ends by {name}: {said[0]}")
-    if done.returncode != 0:
-        return Proof(f"a short run with it exits with {done.returncode}: {said[0]}")
-    record = json.loads(done.stdout)
-    elsewhere = _elsewhere(allocator, record["origins"])
+    if child.returncode != 0 or not line:
+        return Proof(f"a short run with it exits with {child.returncode}: {said[0]}")
+    record = json.loads(line)
+    elsewhere = _elsewhere(allocator, record["origins"], calls)
     if elsewhere:
         hint = f"; the loader: {said[0]}" if "ld.so" in said[0] else ""
         return Proof(f"not in force: {elsewhere}{hint}")
@@ -63,13 +72,35 @@ def prove(allocator: Allocator, environment: Mapping[str, str]) -> Proof:
     return Proof("", record["version"])
 
 
-def _elsewhere(allocator: Allocator, origins: Mapping[str, str | None]) -> str:
+def _calls(pid: int) -> dict[str, set[str]] | None:
+    """Where the calls of all files in the process lead, by function; None if it can't be read."""
+    try:
+        calls = process.look(pid).calls
+    except OSError:
+        return None
+    if calls is None:
+        return None
+    leads: dict[str, set[str]] = {}
+    for call in calls:
+        if call.target is not None:
+            leads.setdefault(call.function, set()).add(call.target.name)
+    return leads
+
+
+def _elsewhere(
+    allocator: Allocator, origins: Mapping[str, str | None], calls: Mapping[str, set[str]] | None
+) -> str:
     """Functions that others would answer; empty if there are none."""
-    others = [
-        f"{name} is {origins[name] or 'nobody'}'s"
-        for name in NAMES
-        if not is_in_force(allocator, origins[name] or "")
-    ]
+    others = []
+    for name in NAMES:
+        asked = origins[name] or ""
+        at_table = asked == sys.executable
+        leads = (calls or {}).get(name, set())
+        wrong = [file for file in leads if not is_in_force(allocator, file)]
+        if not leads and (at_table or not asked):
+            others.append(f"{name} is nobody's")
+        elif wrong or not (at_table or is_in_force(allocator, asked)):
+            others.append(f"{name} is {', '.join(wrong) or asked}'s")
     for name in (NEW, DELETE):
         origin = origins[name]
         # The C++ library's own operators call malloc and free.
