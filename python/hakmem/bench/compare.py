@@ -18,7 +18,7 @@ from typer.core import TyperCommand
 
 from hakmem import __version__
 from hakmem.bench import machine, proof
-from hakmem.bench.allocators import UnknownAllocator, choose
+from hakmem.bench.allocators import UnknownAllocator, configured_outside, pick
 from hakmem.bench.compared import markdown, sentence, table
 from hakmem.bench.comparison import JUDGED, MEASURES, Broken, Comparison, Program, Until
 from hakmem.bench.model import OURS, Allocator, Kind, Run
@@ -35,7 +35,7 @@ with the first that is named. What is called better or worse is so whatever the 
 says so wrongly once in 20 times.
 
 \b
-An allocator is hakmem, glibc (the system's), jemalloc, tcmalloc, mimalloc, one with settings as in
+An allocator is hakmem, glibc (the system's), one that 'hakmem bench' knows, one with settings as in
 hakmem+big_cache_bytes=16M or glibc+MALLOC_ARENA_MAX=1, or a library of yours as in mine=./mine.so.
 Each is proved to be in force, in a first run that is not measured.
 
@@ -47,7 +47,7 @@ EPILOG = """\
 \b
 examples:
   hakmem compare glibc hakmem -- ./your-program --its-option
-  hakmem compare --rounds 20 --json runs.json hakmem jemalloc mimalloc -- python3 app.py
+  hakmem compare --rounds 20 --json runs.json hakmem jemalloc mimalloc2 -- python3 app.py
   hakmem compare hakmem hakmem+big_cache_bytes=16M -- ./your-program
   hakmem compare --prepare 'rm -rf out' --html report.html glibc hakmem -- make -C project
   hakmem compare --fail-if-worse --measures time,peak old=./old.so new=./new.so -- ./test
@@ -187,6 +187,7 @@ def _compared(comparison: Comparison, until: Until, console: Console, fail_if_wo
         "version": __version__,
     }
     noisy = machine.busy()
+    left_out = configured_outside()
     with console.status("") as shown:
 
         def tell(run: Run) -> None:
@@ -211,6 +212,8 @@ def _compared(comparison: Comparison, until: Until, console: Console, fail_if_wo
     judged = comparison.judged()
     if noisy:
         console.print(f"note: {noisy}\n", soft_wrap=True)
+    if left_out:
+        console.print(f"note: set here and left out of all runs: {', '.join(left_out)}\n")
     if judged:
         for name in comparison.compared:
             console.print(table(comparison, judged, name))
@@ -302,35 +305,20 @@ def _allocators(words: list[str], library: Path) -> list[Allocator]:
 
 def _allocator(word: str, library: Path) -> Allocator:
     """NAME, NAME=PATH, or NAME+VAR=VALUE+VAR=VALUE."""
-    name, *settings = word.split("+")
-    if "=" in name:
-        name, settings = word, []
+    name, equals, path = word.partition("=")
     libs = [f"{OURS}={library.resolve()}"] if library.is_file() else []
+    if equals and "+" not in name:
+        word, libs = name, [f"{name}={Path(path).expanduser()}"]
     try:
-        if "=" in name:
-            given, _, path = name.partition("=")
-            found, _ = choose(library.parent, [f"{given}={Path(path).expanduser()}"], [given])
-            name = given
-        else:
-            found, _ = choose(library.parent, libs, [name])
+        found, missing = pick(library.parent, libs, [word], say=_tell)
     except UnknownAllocator as error:
-        _refuse(str(error).replace("--vs: ", ""))
-    allocator = next((a for a in found if a.name == name), None)
-    if allocator is None:
-        _refuse(f"{name} is not installed here")
-    if allocator.kind is Kind.FLOOR:
-        _refuse(f"{name} serves no program but the suite's own")
-    if not settings:
-        return allocator
-    return replace(
-        allocator, name=word, environment=dict(_variable(name, each) for each in settings)
-    )
+        _refuse(str(error).replace("with --lib NAME=PATH", "as NAME=PATH"))
+    if missing:
+        _refuse(f"{word}: {missing[0].why}")
+    if found[0].kind is Kind.FLOOR:
+        _refuse(f"{word} serves no program but the suite's own")
+    return found[0]
 
 
-def _variable(allocator: str, setting: str) -> tuple[str, str]:
-    name, equals, value = setting.partition("=")
-    if not equals or not name:
-        _refuse(f"{allocator}+{setting}: expected NAME=VALUE behind +")
-    if allocator == OURS and not name.startswith("HAKMEM_"):
-        name = f"HAKMEM_{name.upper()}"
-    return name, value
+def _tell(line: str) -> None:
+    print(line, file=sys.stderr, flush=True)

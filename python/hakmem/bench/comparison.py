@@ -244,7 +244,7 @@ class Comparison:
         return outcome, detail
 
     def _environment(self, allocator: Allocator) -> Mapping[str, str]:
-        return environment(allocator) | dict(allocator.environment)
+        return environment(allocator)
 
     def _prepare(self) -> None:
         if self.program.prepare is not None:

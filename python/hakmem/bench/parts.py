@@ -27,10 +27,10 @@ def choose(
     """Ours is `library`, unless `libs` name another one."""
     if not any("=" not in lib or lib.startswith(f"{OURS}=") for lib in libs):
         libs = [*libs, f"{OURS}={library}"]
-    found, missing = allocators.choose(suite.parent, libs, vs)
+    found, missing = allocators.choose(suite.parent, libs, vs, mode)
     if mode != "full" and not vs:
         found = [a for a in found if a.kind is not Kind.FLOOR]
-    return found, [Missing(name, "not installed") for name in missing]
+    return found, missing
 
 
 def show(results: Results, folder: Path, console: Console) -> list[Path]:

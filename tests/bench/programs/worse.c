@@ -2,6 +2,8 @@
  * WORSE_TURNS times through an empty loop, WORSE_KIB are held and never used, and the malloc of
  * number WORSE_ABORT, if it isn't 0, ends the program. It is compiled with its numbers. */
 #define _GNU_SOURCE
+#include <dlfcn.h>
+#include <errno.h>
 #include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,6 +14,7 @@
 extern void *__libc_malloc(size_t size);
 extern void *__libc_calloc(size_t number, size_t size);
 extern void *__libc_realloc(void *block, size_t size);
+extern void *__libc_memalign(size_t alignment, size_t size);
 extern void __libc_free(void *block);
 
 #if WORSE_KIB > 0
@@ -48,5 +51,24 @@ void *malloc(size_t size)
 }
 
 void free(void *block) { __libc_free(block); }
+
 void *calloc(size_t number, size_t size) { return __libc_calloc(number, size); }
+
 void *realloc(void *block, size_t size) { return __libc_realloc(block, size); }
+
+void *memalign(size_t alignment, size_t size) { return __libc_memalign(alignment, size); }
+
+void *aligned_alloc(size_t alignment, size_t size) { return __libc_memalign(alignment, size); }
+
+int posix_memalign(void **block, size_t alignment, size_t size)
+{
+    *block = __libc_memalign(alignment, size);
+    return *block ? 0 : ENOMEM;
+}
+
+size_t malloc_usable_size(void *block)
+{
+    size_t (*next)(void *);
+    *(void **)&next = dlsym(RTLD_NEXT, "malloc_usable_size");
+    return next(block);
+}
