@@ -102,7 +102,7 @@ def measured(
 def calibrated(compare: Compare, folder: Path, work: Path) -> int:
     """The turns that cost 3% of the program's processor time: from far off, then from near."""
     turns = MANY_TURNS
-    for aim in (5 * SLOWDOWN, SLOWDOWN):
+    for aim in (5 * SLOWDOWN, 2 * SLOWDOWN, SLOWDOWN):
         slow = made.worse(folder, turns=turns)
         words = [f"base={made.worse(folder, turns=1)}", f"slow={slow}"]
         results, _ = one(compare, ["--rounds", "20", *words], work)
