@@ -178,6 +178,7 @@ VALUES = {
     "GROUP": f"({' '.join(GROUPS)})",
     "DIR": "_files -/",
     "NAME=PATH": "_files",
+    "FILE": "_files",
 }
 
 

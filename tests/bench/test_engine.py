@@ -81,12 +81,14 @@ def test_what_is_left_behind_is_killed(tmp_path: Path) -> None:
     assert children(os.getpid()) == []
 
 
-def test_processor_time_of_orphans_counts() -> None:
-    busy = "import time\nwhile time.process_time() < 0.3: pass"
+def test_processor_time_of_orphans_counts(tmp_path: Path) -> None:
+    end = tmp_path / "end"
+    busy = f"import time\nwhile time.process_time() < 0.3: pass\nopen('{end}', 'w')"
     # A process of this one's own is none of the run's.
     own = subprocess.Popen(["sleep", "60"])
     try:
-        done = run("sh", "-c", f'(python3 -c "{busy}" & ); sleep 1.2')
+        wait = f"until [ -e {end} ]; do sleep 0.05; done"
+        done = run("sh", "-c", f'(python3 -c "{busy}" & ); {wait}')
         assert done.cpu_seconds >= 0.3
         assert own.poll() is None
     finally:
@@ -119,12 +121,12 @@ os.wait()
     peak = done.pss_peak_kib / MIB
     # The interpreter itself takes some MiB, the child's own included.
     assert 100 <= peak <= 100 + 2 * empty / MIB + 2
-    assert 55 <= done.pss_mean_kib / MIB <= 90
+    assert 65 <= done.pss_mean_kib / MIB <= 100
     times = [at for at, _ in done.series]
     assert times == sorted(times)
     assert times[-1] <= done.seconds
-    # What one sample costs more than the last one did may come on top.
-    assert done.sampling_seconds <= 0.03 * done.seconds
+    # What the last sample cost more than the one before comes on top.
+    assert done.sampling_seconds <= 0.02 * done.seconds
 
 
 # ---- what is run next ----
@@ -186,6 +188,19 @@ def test_time_that_is_up_ends_it() -> None:
     assert {rounds(results, row.name) for row in rows} == {8, 9} - {9 if used < 97 else 0}
     short, _ = session(replace(plan, seconds=1.0), rows, lambda name, number: 1.0)
     assert {rounds(short, row.name) for row in rows} == {3}
+
+
+def test_the_time_left_is_told() -> None:
+    """Of the runs that are sure to come, once it is known what they take."""
+    rows = [replace(ROW, name=f"r{n}") for n in range(2)]
+    plan = replace(PLANS["standard"], seconds=None, least_rounds=5, most_rounds=5)
+    results = Results(rows, THREE)
+    schedule = Schedule(plan, results, 1)
+    for number, row in (0, rows[0]), (0, rows[1]), (1, rows[0]):
+        for position, one in enumerate(schedule.order(row, number)):
+            schedule.add(Run(row.name, one.name, number, position, schedule.used, 2.0))
+    assert schedule.used == 18
+    assert schedule.seconds_left(1, rows[1:]) == 6 + 3 * 12
 
 
 def test_exact_rows_run_once_and_floors_only_where_they_can() -> None:

@@ -17,9 +17,8 @@ import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-FAMILY = frozenset({"malloc", "calloc", "realloc", "free"})
+from hakmem.bindings import Bindings, read, variables
 
-_BINDING = re.compile(r"binding file (\S+) \[\d+\] to (\S+) \[\d+\]: normal symbol `([^']+)'")
 _MAPPING = re.compile(r"^[0-9a-f]+-[0-9a-f]+ \S+ \S+ \S+ \S+ *(.*)$")
 
 
@@ -50,18 +49,12 @@ def bindings(
     env: Mapping[str, str],
     cwd: Path | None = None,
     timeout: float = 60,
-) -> dict[str, dict[str, set[str]]]:
-    """Runs `argv`; for each file name seen as the one that binds: function -> libraries bound to.
-
-    A main program appears under the name it was started by, a library under its path. The report
-    covers every process started by the command, since each writes a file of its own.
-    """
-    found: dict[str, dict[str, set[str]]] = {}
+) -> Bindings:
+    """Runs `argv`; what the loader reports of it and of every process that it started."""
     with tempfile.TemporaryDirectory(prefix="hakmem-bindings-") as folder:
-        debug = {"LD_DEBUG": "bindings", "LD_DEBUG_OUTPUT": f"{folder}/ld"}
         subprocess.run(
             argv,
-            env={**env, **debug},
+            env={**env, **variables(Path(folder))},
             cwd=cwd,
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
@@ -69,11 +62,7 @@ def bindings(
             timeout=timeout,
             check=False,
         )
-        for report in Path(folder).iterdir():
-            for who, target, symbol in _BINDING.findall(report.read_text(errors="replace")):
-                if symbol in FAMILY:
-                    found.setdefault(who, {}).setdefault(symbol, set()).add(target)
-    return found
+        return read(Path(folder))
 
 
 def bound_elsewhere(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import fnmatch
 import hashlib
+import os
 import secrets
 import shlex
 import signal
@@ -252,6 +253,7 @@ def _begun(
         "command": shlex.join(["hakmem", *sys.argv[3:]]),
         "plan": plan.to_json(),
         "seed": secrets.randbelow(1 << 31),
+        "environment": _options_set(),
     }
     for allocator in missing:
         console.print(
@@ -281,10 +283,16 @@ def _identity(allocators: Iterable[Allocator], suite: Path) -> dict[str, str]:
     here = machine.machine()
     found = {name: str(here[name]) for name in machine.SAME}
     found["the suite"] = _digest(suite / "suite")
+    found["the environment"] = shlex.join(f"{k}={v}" for k, v in _options_set().items())
     for allocator in allocators:
         if allocator.library is not None:
             found[allocator.name] = _digest(allocator.library)
     return found
+
+
+def _options_set() -> dict[str, str]:
+    """Options of hakmem that its runs inherit from here."""
+    return {k: v for k, v in sorted(os.environ.items()) if k.startswith("HAKMEM_")}
 
 
 def _digest(file: Path) -> str:
@@ -317,7 +325,7 @@ class _Ready:
 
     def go(self) -> int:
         """Runs it, shows what it gave, and returns the exit status."""
-        before = _interrupt_once()
+        before = _interrupt_in_order()
         display = Display(self.console)
         if warning := machine.busy():
             self.results.machine["busy_at_start"] = warning
@@ -325,7 +333,8 @@ class _Ready:
         by_group = {row.group: runner for runner in self.runners for row in runner.rows()}
         with display:
             results = Session(self.results, by_group, self.plan, self.store, display).run()
-        signal.signal(signal.SIGINT, before)
+        for number, handler in before.items():
+            signal.signal(number, handler)
         self.store.close()
         files = parts.show(results, self.store.folder, self.console)
         for file in [self.store.folder / "results.json", *files]:
@@ -341,14 +350,19 @@ class _Ready:
         return FAILED if failed else 0
 
 
-def _interrupt_once() -> Any:
-    """The first one ends the session in order, a second one at once. What was set before."""
+def _interrupt_in_order() -> dict[signal.Signals, Any]:
+    """The first signal ends the session in order, a second one at once. What was set before."""
+    before = {
+        number: handler
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+        if (handler := signal.getsignal(number)) is not signal.SIG_IGN
+    }
 
     def first(*_: object) -> None:
-        signal.signal(signal.SIGINT, signal.SIG_DFL)
+        for number in before:
+            signal.signal(number, signal.SIG_DFL)
         raise KeyboardInterrupt
 
-    before = signal.getsignal(signal.SIGINT)
-    if before is not signal.SIG_IGN:
-        signal.signal(signal.SIGINT, first)
+    for number in before:
+        signal.signal(number, first)
     return before

@@ -82,6 +82,8 @@ class Schedule:
         self._runs: dict[tuple[str, str], dict[int, Run]] = {}
         self._failed: set[tuple[str, str]] = set()
         self._costs: dict[tuple[str, str], list[float]] = {}
+        self._medians_of: dict[str, dict[str, float]] = {}
+        """By row; without those that a run came to since."""
         self._narrow: dict[tuple[str, int], bool] = {}
         for run in results.runs:
             self.add(run)
@@ -92,6 +94,7 @@ class Schedule:
         self.used = max(self.used, run.began + run.seconds)
         self._costs.setdefault(key, []).append(cost)
         self._runs.setdefault(key, {})[run.round] = run
+        self._medians_of.pop(run.row, None)
         if not run.is_ok:
             self._failed.add(key)
 
@@ -111,7 +114,7 @@ class Schedule:
         chosen = []
         known = self._known_before(number)
         for row in sorted(wanted, key=lambda row: self._urgency(row, number, known)):
-            cost = self._cost(row, number)
+            cost = self._cost(row, self.order(row, number))
             if cost <= left:
                 chosen.append(row)
                 left -= cost
@@ -137,8 +140,12 @@ class Schedule:
     def seconds_left(self, number: int, rows: Iterable[Row]) -> float:
         """To the end: of this round's rows yet to come, and of the rounds after it."""
         plan = self.plan
-        left = sum(self._cost(row, number) for row in rows)
-        a_round = sum(self._cost(row, number) for row in self.rows if not row.exact)
+        left = sum(self._cost(row, self.order(row, number)) for row in rows)
+        a_round = sum(
+            self._cost(row, [a for a in self._allocators if self._can(row, a, number + 1)])
+            for row in self.rows
+            if not row.exact
+        )
         sure = left + a_round * max(0, plan.least_rounds - number - 1)
         if plan.least_rounds == plan.most_rounds:
             return sure
@@ -174,27 +181,28 @@ class Schedule:
     def _is_too_slow(self, row: Row, allocator: Allocator, number: int) -> bool:
         """Many times slower than the others: the least rounds say so, more are not worth theirs."""
         took = self._medians(row)
-        own = took.pop(allocator.name, 0.0)
-        return (
-            number >= self.plan.least_rounds
-            and len(took) > 0
-            and own > _SLOW_SECONDS
-            and own > _SLOW_TIMES * statistics.median(took.values())
-        )
+        own = took.get(allocator.name, 0.0)
+        if number < self.plan.least_rounds or own <= _SLOW_SECONDS or len(took) == 1:
+            return False
+        others = [seconds for name, seconds in took.items() if name != allocator.name]
+        return own > _SLOW_TIMES * statistics.median(others)
 
     def _medians(self, row: Row) -> dict[str, float]:
         """Seconds of its runs, by allocator."""
-        found = {}
-        for allocator in self._allocators:
-            runs = self._runs.get((row.name, allocator.name), {}).values()
-            seconds = [run.seconds for run in runs if run.is_ok]
-            if seconds:
-                found[allocator.name] = statistics.median(seconds)
+        found = self._medians_of.get(row.name)
+        if found is None:
+            found = self._medians_of[row.name] = {}
+            for allocator in self._allocators:
+                runs = self._runs.get((row.name, allocator.name), {}).values()
+                seconds = [run.seconds for run in runs if run.is_ok]
+                if seconds:
+                    found[allocator.name] = statistics.median(seconds)
         return found
 
-    def _cost(self, row: Row, number: int) -> float:
+    def _cost(self, row: Row, allocators: Iterable[Allocator]) -> float:
+        """Seconds that a run on each of them will take."""
         total = 0.0
-        for allocator in self.order(row, number):
+        for allocator in allocators:
             costs = self._costs.get((row.name, allocator.name))
             total += statistics.fmean(costs) if costs else self._usual_cost()
         return total

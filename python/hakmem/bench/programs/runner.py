@@ -1,0 +1,270 @@
+"""Runs the rows of the group: proves the allocator in force, runs, and compares the result.
+
+Programs.run
+  _inputs       made once for each size, in the cache
+  _proof        once for each row and allocator: what the loader bound
+  _reference    once for each row: the same work on the system's malloc, not measured
+  _once         a run in a folder of its own
+"""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import os
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+from hakmem.bench.allocators import environment
+from hakmem.bench.model import SYSTEM, Allocator, Kind, Measure, Row
+from hakmem.bench.programs import batches, inforce, servers
+from hakmem.bench.programs.program import PATH, SAMPLE_SECONDS, OtherResult, Place, Program, Ran
+from hakmem.bench.programs.program import find as find_program
+from hakmem.bench.runner import Outcome, Unavailable
+from hakmem.bench.suite import cache_folder
+
+GROUP = "programs"
+PROGRAMS = (*batches.PROGRAMS, *servers.PROGRAMS)
+OTHER_RESULT, NOT_IN_FORCE = "other result", "not in force"
+
+
+def packages_missing(programs: Sequence[Program] = PROGRAMS) -> list[str]:
+    """Debian packages that rows need and this system lacks."""
+    return sorted({name for one in programs if one.missing() for name in one.packages})
+
+
+@functools.cache
+def _installed(packages: tuple[str, ...]) -> Mapping[str, str]:
+    """Versions by package; nothing where there is no dpkg."""
+    if shutil.which("dpkg-query") is None:
+        return {}
+    query = ["dpkg-query", "-W", "-f", "${Package} ${db:Status-Abbrev} ${Version}\n", *packages]
+    said = subprocess.run(query, capture_output=True, text=True, check=False).stdout
+    lines = (line.split() for line in said.splitlines())
+    return {words[0]: words[2] for words in lines if len(words) == 3 and words[1] == "ii"}
+
+
+class Failure(Exception):
+    """A cell without figures."""
+
+    def __init__(self, outcome: str, detail: str) -> None:
+        super().__init__(outcome, detail)
+        self.outcome = outcome
+        self.detail = detail
+
+
+class Programs:
+    """The group `programs`, a runner.Runner."""
+
+    def __init__(self, cache: Path | None = None, programs: Sequence[Program] = PROGRAMS) -> None:
+        self._cache = (cache or cache_folder()) / GROUP
+        self._programs = {program.name: program for program in programs}
+        self._packages = tuple(sorted({name for one in programs for name in one.packages}))
+        self._proved: set[tuple[str, str, Path | None]] = set()
+        self._references: dict[tuple[str, float], str] = {}
+
+    def rows(self) -> list[Row]:
+        versions = _installed(self._packages)
+        return [_row(program, versions) for program in self._programs.values()]
+
+    def prepare(self, row: Row) -> None:
+        program = self._programs[row.name]
+        missing = program.missing()
+        if missing:
+            packages = " ".join(program.packages)
+            raise Unavailable(f"no {', '.join(missing)} here; apt-get install {packages}")
+        self._inputs(program, program.scaled(1.0))
+
+    def run(self, row: Row, allocator: Allocator, *, scale: float, timeout: float) -> Outcome:
+        program = self._programs[row.name]
+        sizes = program.scaled(scale)
+        try:
+            self._prove(program, allocator, sizes, timeout)
+            expected = self._reference(program, scale, timeout)
+            ran = self._once(program, allocator, sizes, timeout, SAMPLE_SECONDS)
+            if ran.digest != expected:
+                raise Failure(OTHER_RESULT, f"{ran.digest}, not {expected} as with {SYSTEM}")
+        except Failure as failure:
+            return Outcome(failure.outcome, failure.detail)
+        return _outcome(program, ran)
+
+    # ---- inputs ----
+
+    def _inputs(self, program: Program, sizes: Mapping[str, int]) -> Path:
+        """The folder with them, made if there is none of these sizes by this version of hakmem."""
+        if program.make is None:
+            self._cache.mkdir(parents=True, exist_ok=True)
+            return self._cache
+        words = [f"{name}{size}" for name, size in sizes.items()]
+        installed = _installed(self._packages)
+        versions = [f"{name} {installed.get(name)}" for name in program.packages]
+        key = hashlib.sha256("\n".join([_sources(), *versions]).encode()).hexdigest()[:12]
+        place = self._cache / program.name
+        folder = place / "-".join([*words, key])
+        if folder.exists():
+            return folder
+        place.mkdir(parents=True, exist_ok=True)
+        for old in place.iterdir():
+            if not old.name.endswith(key):
+                shutil.rmtree(old)
+        with tempfile.TemporaryDirectory(prefix="making-", suffix=key, dir=place) as new:
+            program.make(Path(new), sizes)
+            Path(new).rename(folder)
+            Path(new).mkdir()  # for TemporaryDirectory to remove
+        return folder
+
+    # ---- one run ----
+
+    @contextmanager
+    def _place(
+        self,
+        program: Program,
+        allocator: Allocator,
+        sizes: Mapping[str, int],
+        timeout: float,
+        sample: float | None,
+    ) -> Iterator[tuple[Place, Path]]:
+        """A folder for one run, and the library that the program's malloc must be from."""
+        inputs = self._inputs(program, sizes)
+        with tempfile.TemporaryDirectory(prefix="hakmem-bench-") as name:
+            folder = Path(name)
+            library = allocator.library or inforce.c_library()
+            preload = allocator.library or (library if program.brings else None)
+            if preload is not None and servers.become(program.user):
+                # Another user may not be let in where it lies.
+                preload = library = Path(shutil.copy(preload, folder))
+            variables = _variables(program, allocator, folder, preload)
+            servers.hand_over(folder, program.user)
+            yield Place(inputs, folder, variables, sizes, timeout, sample), library
+
+    def _once(
+        self,
+        program: Program,
+        allocator: Allocator,
+        sizes: Mapping[str, int],
+        timeout: float,
+        sample: float | None,
+    ) -> Ran:
+        with self._place(program, allocator, sizes, timeout, sample) as (place, _):
+            try:
+                ran = program.run(place)
+            except OtherResult as error:
+                raise Failure(OTHER_RESULT, str(error)) from error
+        if ran.measured.outcome != "ok":
+            raise Failure(ran.measured.outcome, ran.measured.detail)
+        return ran
+
+    def _reference(self, program: Program, scale: float, timeout: float) -> str:
+        """What the system's malloc gets. It also brings the program's files into memory."""
+        known = self._references.get((program.name, scale))
+        if known is None:
+            system = Allocator(SYSTEM, Kind.PEER)
+            try:
+                ran = self._once(program, system, program.scaled(scale), timeout, None)
+            except Failure as failure:
+                raise Failure(failure.outcome, f"with {SYSTEM} too: {failure.detail}") from failure
+            known = self._references[program.name, scale] = ran.digest
+        return known
+
+    def _prove(
+        self, program: Program, allocator: Allocator, sizes: Mapping[str, int], timeout: float
+    ) -> None:
+        key = program.name, allocator.name, allocator.library
+        if key in self._proved:
+            return
+        with self._place(program, allocator, sizes, timeout, None) as (place, library):
+            words = [word.replace("@INPUTS@", str(place.inputs)) for word in program.proof]
+            measured, bindings = inforce.report(
+                [find_program(words[0]) or words[0], *words[1:]],
+                place.environment,
+                place.folder,
+                timeout,
+                servers.become(program.user),
+            )
+            if measured.outcome != "ok":
+                raise Failure(measured.outcome, measured.detail)
+            wrong = inforce.elsewhere(bindings, program.proof_of, library)
+            if wrong:
+                raise Failure(NOT_IN_FORCE, wrong)
+        self._proved.add(key)
+
+
+@functools.cache
+def _sources() -> str:
+    """Of what makes inputs: with other sources they are made anew."""
+    files = sorted(Path(__file__).parent.glob("*.py"))
+    return hashlib.sha256(b"".join(file.read_bytes() for file in files)).hexdigest()
+
+
+def _variables(
+    program: Program, allocator: Allocator, folder: Path, preload: Path | None
+) -> dict[str, str]:
+    """Nothing of the user's but what configures hakmem: a RUBYOPT would change the work."""
+    full = environment(allocator)
+    chosen = {name: full[name] for name in full if name.startswith("HAKMEM_")}
+    chosen |= {name: full[name] for name in full.keys() - os.environ.keys()}
+    plain = {"PATH": PATH, "LC_ALL": "C.UTF-8", "HOME": str(folder), "TMPDIR": str(folder)}
+    made = {**chosen, **allocator.environment, **plain, **program.variables}
+    made.pop("LD_PRELOAD", None)
+    return made if preload is None else {**made, "LD_PRELOAD": str(preload)}
+
+
+# ---- rows and figures ----
+
+
+def _row(program: Program, versions: Mapping[str, str]) -> Row:
+    unit = "ns" if program.per else "s"
+    per = f" per {program.per}" if program.per else ""
+    whole = "all processes at a time, of samples" if program.processes else "largest process"
+    measures = [
+        Measure("time", unit, f"wall-clock time{per}"),
+        Measure("cpu", unit, f"user and system time{per}"),
+        Measure("peak", "KiB", f"largest resident memory: {whole}"),
+        Measure("pss", "KiB", "resident memory of all processes, average over time"),
+        Measure("faults", "faults", "page faults in a run"),
+        *(Measure(name, "KiB", text) for name, text in program.extra.items()),
+    ]
+    packages = " ".join(f"{name} {versions.get(name, '')}".strip() for name in program.packages)
+    return Row(
+        name=program.name,
+        group=GROUP,
+        family=program.name,
+        why=program.why,
+        measures=tuple(measures),
+        judged=program.judged,
+        tier=program.tier,
+        threads=program.threads,
+        needs_content=True,
+        parameters={**program.sizes, **program.fixed, "packages": packages, "own": program.own},
+    )
+
+
+def _outcome(program: Program, ran: Ran) -> Outcome:
+    measured = ran.measured
+    waited = measured.seconds if ran.seconds is None else ran.seconds
+    factor = 1e9 / ran.operations if program.per and ran.operations else 1.0
+    values = {
+        "time": waited * factor,
+        "cpu": measured.cpu_seconds * factor,
+        "peak": measured.pss_peak_kib if program.processes else float(measured.peak_kib),
+        "pss": measured.pss_mean_kib,
+        "faults": float(measured.minor_faults + measured.major_faults),
+        **ran.extra,
+    }
+    raw = {
+        "result": ran.digest,
+        "load_seconds": waited,
+        "operations": ran.operations,
+        "user_seconds": measured.user_seconds,
+        "system_seconds": measured.system_seconds,
+        "largest_process_kib": measured.peak_kib,
+        "pss_peak_kib": measured.pss_peak_kib,
+        "minor_faults": measured.minor_faults,
+        "major_faults": measured.major_faults,
+        **ran.raw,
+    }
+    return Outcome("ok", "", measured.seconds, values, measured.series, raw)
