@@ -21,7 +21,7 @@ from hakmem import cli
 from hakmem.bench import suite as suite_module
 from hakmem.bench.measure import children, measure
 from hakmem.bench.model import OURS, Allocator, Kind, Measure, Results, Row, Run, results_of
-from hakmem.bench.schedule import PLANS, Plan, Schedule
+from hakmem.bench.schedule import GIVEN_UP, PLANS, Plan, Schedule
 from hakmem.bench.store import CannotStore, Store
 
 SECONDS = 120
@@ -225,6 +225,30 @@ def test_one_that_is_many_times_slower_is_run_less() -> None:
     assert (rounds(results, "r", "a"), rounds(results, "r", "b")) == (4, 3)
 
 
+def test_one_that_is_slow_and_costs_much_of_the_time_is_run_once() -> None:
+    plan = replace(PLANS["quick"], most_rounds=4)
+    results = Results([ROW], THREE)
+    schedule = Schedule(plan, results, 1)
+    for number in range(4):
+        for position, one in enumerate(schedule.order(ROW, number)):
+            seconds = 10.0 if one.name == "b" else 0.2
+            schedule.add(Run("r", one.name, number, position, schedule.used, seconds))
+        assert "b" not in [one.name for one in schedule.order(ROW, number + 1)]
+
+
+def test_one_that_always_hangs_is_given_up() -> None:
+    rows = [replace(ROW, name=f"r{n}") for n in range(5)]
+    schedule = Schedule(PLANS["quick"], Results(rows, THREE), 1)
+    a, b = THREE[1:]
+    for number, row in enumerate(rows):
+        expected = [f"r{n}" for n in range(3)] if number >= 3 else []
+        assert schedule.hung_always(a) == expected
+        assert schedule.hung_always(b) == []
+        outcome = GIVEN_UP if expected else "hang"
+        schedule.add(Run(row.name, "a", 0, 0, schedule.used, 1.0, outcome))
+        schedule.add(Run(row.name, "b", 0, 1, schedule.used, 1.0, "hang" if number else "ok"))
+
+
 def test_who_goes_first_is_drawn_by_lot() -> None:
     schedule = Schedule(PLANS["standard"], Results([ROW], THREE), 5)
     orders = [[a.name for a in schedule.order(ROW, number)] for number in range(60)]
@@ -325,15 +349,17 @@ def test_peers_that_crash_hang_or_are_not_there(
     crash = compiled("crash", FAULTY.replace("ACTION", "abort()"))
     hang = compiled("hang", FAULTY.replace("ACTION", "pause()"))
     absent = compiled("absent", "int nothing;")
+    rows = ["pair-64", "pair-random", "mixed-400", "batch-in-order"]  # as the suite has them
     done = bench(
-        "--rows", "pair-64,batch-in-order", "--scale", "0.02", "--rounds", "2", "--timeout", "4",
+        "--rows", ",".join(rows), "--scale", "0.01", "--rounds", "2", "--timeout", "3",
         "--vs", "glibc,crash,hang,absent", "--out", "here",
         *("--lib", f"crash={crash}", "--lib", f"hang={hang}", "--lib", f"absent={absent}"),
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     results = bench.results("here")
-    for row in "pair-64", "batch-in-order":
-        for name, outcome in ("crash", "SIGABRT"), ("hang", "hang"), ("absent", "not in force"):
+    for row in rows:
+        hangs = "given up" if row == rows[-1] else "hang"  # on three is on all
+        for name, outcome in ("crash", "SIGABRT"), ("hang", hangs), ("absent", "not in force"):
             runs = [r for r in results.runs if (r.row, r.allocator) == (row, name)]
             assert [r.outcome for r in runs] == [outcome]  # and not run again
             assert f"{row} on {name}: {outcome} (" in done.stdout
