@@ -391,6 +391,20 @@ def test_peers_that_crash_hang_or_are_not_there(
             assert sorted(results.of(row, name)) == [0, 1]
 
 
+def test_figures_count_only_if_the_allocator_is_in_force(
+    suite: Path, compiled: Callable[[str, str], Path]
+) -> None:
+    runner = suite_module.Suite(suite.parent)
+    row = next(row for row in runner.rows() if row.name == "pair-64")
+    absent = Allocator("absent", Kind.PEER, compiled("absent", "int nothing;"))
+    outcome = runner.run(row, absent, scale=0.01, timeout=SECONDS)
+    assert (outcome.outcome, dict(outcome.values)) == ("not in force", {})
+    assert "libc" in outcome.detail
+    good = runner.run(row, Allocator("glibc", Kind.PEER), scale=0.01, timeout=SECONDS)
+    assert good.outcome == "ok"
+    assert good.raw["attempts"] >= 1
+
+
 def test_ours_that_fails_is_told_by_the_exit_status(
     bench: Bench, compiled: Callable[[str, str], Path]
 ) -> None:
