@@ -370,3 +370,23 @@ def test_a_browser_shows_it(folder: Path, tmp_path: Path) -> None:
     assert "CONSOLE" not in done.stderr, done.stderr
     # A blank page of this size takes about 12 KB.
     assert picture.stat().st_size > 100_000
+
+
+def test_a_report_is_made_again_from_its_results(
+    command: Path, folder: Path, tmp_path: Path
+) -> None:
+    words = ["bench", "--show", str(folder / "results.json"), "--out", str(tmp_path / "again")]
+    done = subprocess.run([command, *words], capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stderr
+    assert "to best peer" in done.stdout
+    for name in ("report.html", "report.md", "plots/summary.svg"):
+        assert (tmp_path / "again" / name).read_bytes() == (folder / name).read_bytes()
+
+
+def test_other_files_are_refused(command: Path, tmp_path: Path) -> None:
+    other = tmp_path / "other.json"
+    other.write_text('{"schema": 999}')
+    for file in (other, tmp_path / "missing.json"):
+        done = subprocess.run([command, "bench", "--show", file], capture_output=True, text=True)
+        assert done.returncode == 2
+        assert done.stderr.startswith(f"hakmem bench: --show {file}: ")
