@@ -21,7 +21,7 @@ from hakmem import cli
 from hakmem.bench import suite as suite_module
 from hakmem.bench.measure import children, measure
 from hakmem.bench.model import OURS, Allocator, Kind, Measure, Results, Row, Run, results_of
-from hakmem.bench.schedule import PLANS, Plan, Schedule
+from hakmem.bench.schedule import GIVEN_UP, PLANS, Plan, Schedule
 from hakmem.bench.store import CannotStore, Store
 
 SECONDS = 120
@@ -225,6 +225,30 @@ def test_one_that_is_many_times_slower_is_run_less() -> None:
     assert (rounds(results, "r", "a"), rounds(results, "r", "b")) == (4, 3)
 
 
+def test_one_that_is_slow_and_costs_much_of_the_time_is_run_once() -> None:
+    plan = replace(PLANS["quick"], most_rounds=4)
+    results = Results([ROW], THREE)
+    schedule = Schedule(plan, results, 1)
+    for number in range(4):
+        for position, one in enumerate(schedule.order(ROW, number)):
+            seconds = 10.0 if one.name == "b" else 0.2
+            schedule.add(Run("r", one.name, number, position, schedule.used, seconds))
+        assert "b" not in [one.name for one in schedule.order(ROW, number + 1)]
+
+
+def test_one_that_always_hangs_is_given_up() -> None:
+    rows = [replace(ROW, name=f"r{n}") for n in range(5)]
+    schedule = Schedule(PLANS["quick"], Results(rows, THREE), 1)
+    a, b = THREE[1:]
+    for number, row in enumerate(rows):
+        expected = [f"r{n}" for n in range(3)] if number >= 3 else []
+        assert schedule.hung_always(a) == expected
+        assert schedule.hung_always(b) == []
+        outcome = GIVEN_UP if expected else "hang"
+        schedule.add(Run(row.name, "a", 0, 0, schedule.used, 1.0, outcome))
+        schedule.add(Run(row.name, "b", 0, 1, schedule.used, 1.0, "hang" if number else "ok"))
+
+
 def test_who_goes_first_is_drawn_by_lot() -> None:
     schedule = Schedule(PLANS["standard"], Results([ROW], THREE), 5)
     orders = [[a.name for a in schedule.order(ROW, number)] for number in range(60)]
@@ -304,17 +328,39 @@ def test_a_small_bench(bench: Bench) -> None:
     assert "--resume here" in again.stderr
 
 
+# The C library's malloc for all, but for the suite, which some time gets what ACTION does.
 FAULTY = """
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <errno.h>
 #include <stddef.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
-void *__libc_malloc(size_t size);
+void *__libc_malloc(size_t), *__libc_calloc(size_t, size_t), *__libc_realloc(void *, size_t);
+void *__libc_memalign(size_t, size_t), __libc_free(void *);
 void *malloc(size_t size)
 {
     static int calls;
-    if (__atomic_add_fetch(&calls, 1, __ATOMIC_RELAXED) > 10000)
+    if (__atomic_add_fetch(&calls, 1, __ATOMIC_RELAXED) > 10000 &&
+        strcmp(program_invocation_short_name, "suite") == 0)
         ACTION;
     return __libc_malloc(size);
+}
+void *calloc(size_t count, size_t size) { return __libc_calloc(count, size); }
+void *realloc(void *block, size_t size) { return __libc_realloc(block, size); }
+void free(void *block) { __libc_free(block); }
+void *memalign(size_t to, size_t size) { return __libc_memalign(to, size); }
+void *aligned_alloc(size_t to, size_t size) { return __libc_memalign(to, size); }
+int posix_memalign(void **at, size_t to, size_t size)
+{
+    *at = __libc_memalign(to, size);
+    return *at == NULL ? ENOMEM : 0;
+}
+size_t malloc_usable_size(void *block)
+{
+    size_t (*next)(void *) = (size_t(*)(void *))dlsym(RTLD_NEXT, "malloc_usable_size");
+    return next(block);
 }
 """
 
@@ -325,20 +371,38 @@ def test_peers_that_crash_hang_or_are_not_there(
     crash = compiled("crash", FAULTY.replace("ACTION", "abort()"))
     hang = compiled("hang", FAULTY.replace("ACTION", "pause()"))
     absent = compiled("absent", "int nothing;")
+    rows = ["pair-64", "pair-random", "mixed-400", "batch-in-order"]  # as the suite has them
     done = bench(
-        "--rows", "pair-64,batch-in-order", "--scale", "0.02", "--rounds", "2", "--timeout", "4",
+        "--rows", ",".join(rows), "--scale", "0.01", "--rounds", "2", "--timeout", "3",
         "--vs", "glibc,crash,hang,absent", "--out", "here",
         *("--lib", f"crash={crash}", "--lib", f"hang={hang}", "--lib", f"absent={absent}"),
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     results = bench.results("here")
-    for row in "pair-64", "batch-in-order":
-        for name, outcome in ("crash", "SIGABRT"), ("hang", "hang"), ("absent", "not in force"):
+    assert [missing.name for missing in results.missing] == ["absent"]
+    assert "left out: absent (not in force" in done.stdout
+    for row in rows:
+        hangs = "given up" if row == rows[-1] else "hang"  # on three is on all
+        for name, outcome in ("crash", "SIGABRT"), ("hang", hangs):
             runs = [r for r in results.runs if (r.row, r.allocator) == (row, name)]
             assert [r.outcome for r in runs] == [outcome]  # and not run again
             assert f"{row} on {name}: {outcome} (" in done.stdout
         for name in OURS, "glibc":
             assert sorted(results.of(row, name)) == [0, 1]
+
+
+def test_figures_count_only_if_the_allocator_is_in_force(
+    suite: Path, compiled: Callable[[str, str], Path]
+) -> None:
+    runner = suite_module.Suite(suite.parent)
+    row = next(row for row in runner.rows() if row.name == "pair-64")
+    absent = Allocator("absent", Kind.PEER, compiled("absent", "int nothing;"))
+    outcome = runner.run(row, absent, scale=0.01, timeout=SECONDS)
+    assert (outcome.outcome, dict(outcome.values)) == ("not in force", {})
+    assert "libc" in outcome.detail
+    good = runner.run(row, Allocator("glibc", Kind.PEER), scale=0.01, timeout=SECONDS)
+    assert good.outcome == "ok"
+    assert good.raw["attempts"] >= 1
 
 
 def test_ours_that_fails_is_told_by_the_exit_status(

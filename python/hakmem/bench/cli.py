@@ -5,7 +5,6 @@ from __future__ import annotations
 import fnmatch
 import hashlib
 import json
-import os
 import secrets
 import shlex
 import signal
@@ -24,8 +23,8 @@ from rich.table import Table
 
 from hakmem import __version__
 from hakmem.bench import machine, parts
-from hakmem.bench.allocators import UnknownAllocator
-from hakmem.bench.model import Allocator, Kind, Results, Row, by_group, results_of
+from hakmem.bench.allocators import UnknownAllocator, configured_outside
+from hakmem.bench.model import OURS, Allocator, Kind, Results, Row, by_group, results_of
 from hakmem.bench.progress import Display
 from hakmem.bench.runner import Runner
 from hakmem.bench.schedule import PLANS, Plan, included
@@ -265,7 +264,16 @@ def _begun(
     console: Console,
 ) -> _Ready:
     suite = find(library, console.print)
-    allocators, missing = parts.choose(library, suite, libs, vs, plan.mode)
+    allocators, missing = parts.choose(library, suite, libs, vs, plan.mode, console.print)
+    for absent in missing:
+        if absent.name == OURS:
+            _refuse(f"{OURS} can't be measured: {absent.why}")
+        console.print(f"[yellow]left out: {escape(absent.name)} ({escape(absent.why)})[/yellow]")
+    if outside := configured_outside():
+        console.print(
+            f"[yellow]runs are without {', '.join(outside)}; a setting goes with a name, as in "
+            "--vs hakmem+big_cache_bytes=16M[/yellow]"
+        )
     now = datetime.now().astimezone()
     results = Results(rows, allocators, missing, machine=machine.machine())
     results.settings = {
@@ -276,12 +284,7 @@ def _begun(
         "command": shlex.join(["hakmem", *sys.argv[3:]]),
         "plan": plan.to_json(),
         "seed": secrets.randbelow(1 << 31),
-        "environment": _options_set(),
     }
-    for allocator in missing:
-        console.print(
-            f"[yellow]left out: {escape(allocator.name)} ({escape(allocator.why)})[/yellow]"
-        )
     store = Store(out or default_folder())
     store.create(results, _identity(allocators, suite))
     return _Ready(results, plan, store, runners, console)
@@ -306,16 +309,10 @@ def _identity(allocators: Iterable[Allocator], suite: Path) -> dict[str, str]:
     here = machine.machine()
     found = {name: str(here[name]) for name in machine.SAME}
     found["the suite"] = _digest(suite / "suite")
-    found["the environment"] = shlex.join(f"{k}={v}" for k, v in _options_set().items())
     for allocator in allocators:
         if allocator.library is not None:
             found[allocator.name] = _digest(allocator.library)
     return found
-
-
-def _options_set() -> dict[str, str]:
-    """Options of hakmem that its runs inherit from here."""
-    return {k: v for k, v in sorted(os.environ.items()) if k.startswith("HAKMEM_")}
 
 
 def _digest(file: Path) -> str:

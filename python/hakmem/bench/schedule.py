@@ -21,6 +21,9 @@ from typing import Any
 from hakmem.bench import stats
 from hakmem.bench.model import OURS, Allocator, Kind, Results, Row, Run
 
+GIVEN_UP = "given up"
+"""The outcome of a run that was not made, because the allocator hangs on everything."""
+
 TIERS = ("quick", "standard", "full")
 
 
@@ -60,6 +63,9 @@ _ENOUGH_SECONDS = 10.0
 _ENOUGH_TIMES = 60.0
 _SLOW_TIMES = 8.0
 _SLOW_SECONDS = 2.0
+# One that is slow and takes a larger share of the time for all than this is run only once.
+_SLOW_SHARE = 1 / 200
+_MOST_HANGS = 3
 # Of a round whose rows are yet unknown: a guess for the time left, no more.
 _GUESS_SECONDS = 0.5
 
@@ -137,6 +143,18 @@ class Schedule:
             return self.plan.timeout
         return min(self.plan.timeout, max(_ENOUGH_SECONDS, _ENOUGH_TIMES * min(took.values())))
 
+    def hung_always(self, allocator: Allocator) -> list[str]:
+        """The rows that it hung on, if they are some and it fared no other way on any: each took
+        long, and the next would hang too."""
+        tried = {
+            row: {run.outcome for run in runs.values()}
+            for (row, name), runs in self._runs.items()
+            if name == allocator.name
+        }
+        hung = [row for row, outcomes in tried.items() if "hang" in outcomes]
+        fared = [row for row, outcomes in tried.items() if outcomes - {"hang", GIVEN_UP}]
+        return hung if len(hung) >= _MOST_HANGS and not fared else []
+
     def seconds_left(self, number: int, rows: Iterable[Row]) -> float:
         """To the end: of this round's rows yet to come, and of the rounds after it."""
         plan = self.plan
@@ -179,10 +197,12 @@ class Schedule:
         return number in self._runs.get((row.name, allocator.name), {})
 
     def _is_too_slow(self, row: Row, allocator: Allocator, number: int) -> bool:
-        """Many times slower than the others: the least rounds say so, more are not worth theirs."""
+        """Many times slower than the others: few rounds say so, more are not worth their time."""
         took = self._medians(row)
         own = took.get(allocator.name, 0.0)
-        if number < self.plan.least_rounds or own <= _SLOW_SECONDS or len(took) == 1:
+        once = self.plan.seconds is not None and own > _SLOW_SHARE * self.plan.seconds
+        enough = 1 if once else self.plan.least_rounds
+        if number < enough or own <= _SLOW_SECONDS or len(took) == 1:
             return False
         others = [seconds for name, seconds in took.items() if name != allocator.name]
         return own > _SLOW_TIMES * statistics.median(others)
