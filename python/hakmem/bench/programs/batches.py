@@ -150,11 +150,11 @@ PROGRAMS = (
         "Buffers of 5 to 100 KiB and zlib's states, beside objects in a heap of its own",
         ("nodejs",),
         ("node",),
-        _script("node", "buffers.js"),
+        _script("node", "buffers.js", "--single-threaded-gc"),
         {"turns": 6},
         proof=("node", "-e", "1"),
         proof_of=("node",),
-        own="V8's heap is mapped by itself: malloc has buffers, zlib, parsing and compiling",
+        own="V8 maps its heap itself: malloc has buffers, zlib, parsing and compiling",
         judged=("cpu", "peak"),
     ),
     Program(

@@ -12,7 +12,7 @@ import hashlib
 import os
 import shutil
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from hakmem.bench.measure import Measured, measure
@@ -107,6 +107,8 @@ class Program:
     fixed: Mapping[str, int | str] = field(default_factory=dict)
     """Further parameters."""
     variables: Mapping[str, str] = field(default_factory=dict)
+    family: str = ""
+    """Of those that differ in their size alone; empty: its name."""
     tier: str = "standard"
     threads: int = 1
     per: str = ""
@@ -123,6 +125,17 @@ class Program:
 
     def scaled(self, scale: float) -> dict[str, int]:
         return {name: max(1, round(size * scale)) for name, size in self.sizes.items()}
+
+    def longer(self, name: str, why: str, **sizes: int) -> Program:
+        """A row of the full run that does the same with more."""
+        return replace(
+            self,
+            name=name,
+            why=why,
+            sizes={**self.sizes, **sizes},
+            family=self.family or self.name,
+            tier="full",
+        )
 
     def missing(self) -> list[str]:
         return [name for name in self.executables if find(name) is None]

@@ -28,7 +28,17 @@ from hakmem.bench.runner import Outcome, Unavailable
 from hakmem.bench.suite import cache_folder
 
 GROUP = "programs"
-PROGRAMS = (*batches.PROGRAMS, *servers.PROGRAMS)
+USUAL = (*batches.PROGRAMS, *servers.PROGRAMS)
+_by_name = {program.name: program for program in USUAL}
+PROGRAMS = (
+    *USUAL,
+    _by_name["sqlite"].longer("sqlite-large", "The same with a database of 220 MiB", rows=500_000),
+    _by_name["g++-large"].longer("g++-huge", "The same, up to 440 MiB", kinds=12),
+    _by_name["python-malloc"].longer("python-malloc-long", "The same for longer", turns=15),
+    _by_name["redis"].longer(
+        "redis-long", "The same, each key set 5 times as often", requests=200_000
+    ),
+)
 OTHER_RESULT, NOT_IN_FORCE = "other result", "not in force"
 
 
@@ -232,7 +242,7 @@ def _row(program: Program, versions: Mapping[str, str]) -> Row:
     return Row(
         name=program.name,
         group=GROUP,
-        family=program.name,
+        family=program.family or program.name,
         why=program.why,
         measures=tuple(measures),
         judged=program.judged,
