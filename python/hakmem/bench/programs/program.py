@@ -24,8 +24,8 @@ POSTGRES = "/usr/lib/postgresql/*/bin"
 SAMPLE_SECONDS = 0.05
 
 
-class OtherResult(Exception):
-    """A run's client or its files show that the program did not do its work."""
+class LoadFailed(Exception):
+    """The client of a server found that it did not do its work."""
 
 
 @functools.cache

@@ -22,7 +22,7 @@ from pathlib import Path
 from hakmem.bench.allocators import environment
 from hakmem.bench.model import SYSTEM, Allocator, Kind, Measure, Row
 from hakmem.bench.programs import batches, inforce, servers
-from hakmem.bench.programs.program import PATH, SAMPLE_SECONDS, OtherResult, Place, Program, Ran
+from hakmem.bench.programs.program import PATH, SAMPLE_SECONDS, LoadFailed, Place, Program, Ran
 from hakmem.bench.programs.program import find as find_program
 from hakmem.bench.runner import Outcome, Unavailable
 from hakmem.bench.suite import cache_folder
@@ -39,7 +39,7 @@ PROGRAMS = (
         "redis-long", "The same, each key set 5 times as often", requests=200_000
     ),
 )
-OTHER_RESULT, NOT_IN_FORCE = "other result", "not in force"
+OTHER_RESULT, LOAD_FAILED, NOT_IN_FORCE = "other result", "load failed", "not in force"
 
 
 def packages_missing(programs: Sequence[Program] = PROGRAMS) -> list[str]:
@@ -162,8 +162,8 @@ class Programs:
         with self._place(program, allocator, sizes, timeout, sample) as (place, _):
             try:
                 ran = program.run(place)
-            except OtherResult as error:
-                raise Failure(OTHER_RESULT, str(error)) from error
+            except LoadFailed as error:
+                raise Failure(LOAD_FAILED, str(error)) from error
         if ran.measured.outcome != "ok":
             raise Failure(ran.measured.outcome, ran.measured.detail)
         return ran
