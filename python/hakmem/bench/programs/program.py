@@ -113,8 +113,6 @@ class Program:
     threads: int = 1
     per: str = ""
     """The operation that times are of; empty: the whole run."""
-    processes: bool = False
-    """Several at a time: the peak is that of all together."""
     extra: Mapping[str, str] = field(default_factory=dict)
     """Figures of its own in KiB, judged too: name and what it is."""
     judged: tuple[str, ...] = ("time", "peak")

@@ -229,11 +229,10 @@ def _variables(
 def _row(program: Program, versions: Mapping[str, str]) -> Row:
     unit = "ns" if program.per else "s"
     per = f" per {program.per}" if program.per else ""
-    whole = "all processes at a time, of samples" if program.processes else "largest process"
     measures = [
         Measure("time", unit, f"wall-clock time{per}"),
         Measure("cpu", unit, f"user and system time{per}"),
-        Measure("peak", "KiB", f"largest resident memory: {whole}"),
+        Measure("peak", "KiB", "largest resident memory of any one process"),
         Measure("pss", "KiB", "resident memory of all processes, average over time"),
         Measure("faults", "faults", "page faults in a run"),
         *(Measure(name, "KiB", text) for name, text in program.extra.items()),
@@ -260,7 +259,7 @@ def _outcome(program: Program, ran: Ran) -> Outcome:
     values = {
         "time": waited * factor,
         "cpu": measured.cpu_seconds * factor,
-        "peak": measured.pss_peak_kib if program.processes else float(measured.peak_kib),
+        "peak": float(measured.peak_kib),
         "pss": measured.pss_mean_kib,
         "faults": float(measured.minor_faults + measured.major_faults),
         **ran.extra,
@@ -271,7 +270,6 @@ def _outcome(program: Program, ran: Ran) -> Outcome:
         "operations": ran.operations,
         "user_seconds": measured.user_seconds,
         "system_seconds": measured.system_seconds,
-        "largest_process_kib": measured.peak_kib,
         "pss_peak_kib": measured.pss_peak_kib,
         "minor_faults": measured.minor_faults,
         "major_faults": measured.major_faults,

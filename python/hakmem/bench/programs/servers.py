@@ -340,7 +340,6 @@ PROGRAMS = (
         make=_cluster,
         fixed={"clients": CLIENTS, "shared_buffers": "64MB", "work_mem": "16MB"},
         per="transaction",
-        processes=True,
         threads=CLIENTS,
         judged=("cpu", "peak"),
         user=USER,
