@@ -95,8 +95,9 @@ format: setup ## bring C and Python into the committed format
 bench: build ## the suite beside the system's malloc and its peers (ARGS="--quick", "--help")
 	@build/release/bin/hakmem bench $(ARGS)
 
-golden-update: build ## write anew the committed table of instructions on the fast paths
+golden-update: build ## write anew the committed tables of what fast paths and works execute
 	@$(python) -m tools.golden update
+	@$(python) -m tools.golden.counts update
 
 clean: ## remove what was built (.venv stays)
 	rm -rf build

@@ -15,6 +15,9 @@ set(HAKMEM_COMMAND_PYTHON ${python} CACHE STRING
     "Python that the installed command starts; needs pyelftools")
 set(library_file libhakmem.so.${PROJECT_VERSION_MAJOR})
 set(options_table ${PROJECT_SOURCE_DIR}/src/base/options.def)
+# The suite of `hakmem bench`, which is built where it is first wanted.
+set(bench_folders ${PROJECT_SOURCE_DIR}/bench/suite ${PROJECT_SOURCE_DIR}/bench/floors)
+set(bench_project ${PROJECT_SOURCE_DIR}/bench/CMakeLists.txt)
 set(made ${PROJECT_BINARY_DIR}/install)
 
 if(SKBUILD)
@@ -30,6 +33,8 @@ if(SKBUILD)
     install(DIRECTORY ${PROJECT_SOURCE_DIR}/share/ DESTINATION ${SKBUILD_DATA_DIR}/share
         COMPONENT wheel)
     install(FILES ${options_table} DESTINATION hakmem COMPONENT wheel)
+    install(FILES ${bench_project} DESTINATION hakmem/bench/sources COMPONENT wheel)
+    install(DIRECTORY ${bench_folders} DESTINATION hakmem/bench/sources COMPONENT wheel)
     return()
 endif()
 
@@ -79,6 +84,9 @@ install(PROGRAMS ${made}/hakmem DESTINATION ${CMAKE_INSTALL_BINDIR} COMPONENT co
 install(DIRECTORY ${PROJECT_SOURCE_DIR}/python/hakmem DESTINATION ${python_dir} COMPONENT command
     PATTERN __pycache__ EXCLUDE)
 install(FILES ${options_table} DESTINATION ${python_dir}/hakmem COMPONENT command)
+set(sources_dir ${python_dir}/hakmem/bench/sources)
+install(FILES ${bench_project} DESTINATION ${sources_dir} COMPONENT command)
+install(DIRECTORY ${bench_folders} DESTINATION ${sources_dir} COMPONENT command)
 # Manual pages and completions lie in share/ as they will be installed.
 install(DIRECTORY ${PROJECT_SOURCE_DIR}/share/man/
     DESTINATION ${CMAKE_INSTALL_MANDIR} COMPONENT command)

@@ -9,7 +9,9 @@ import argparse
 import re
 from collections.abc import Iterable, Mapping
 
+from hakmem.bench.allocators import names
 from hakmem.bench.parts import GROUPS
+from hakmem.bench.peers.catalogue import FLOORS
 from hakmem.table import table
 
 BASH = r"""# Made by tools/pages.py: change tools/completions.py.
@@ -167,8 +169,7 @@ _hakmem() {
 _hakmem "$@"
 """
 
-# Allocators that most machines can have; others are named too.
-ALLOCATORS = "hakmem glibc mimalloc jemalloc tcmalloc"
+ALLOCATORS = " ".join(name for name in names() if name not in FLOORS)
 
 PROGRAM_FOLLOWS = ("run", "doctor", "compare")
 
@@ -178,6 +179,7 @@ VALUES = {
     "GROUP": f"({' '.join(GROUPS)})",
     "DIR": "_files -/",
     "NAME=PATH": "_files",
+    "FILE": "_files",
 }
 
 

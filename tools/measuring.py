@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import argparse
 import importlib
-import importlib.util
 from typing import Any
 
 import typer.main
@@ -14,24 +13,22 @@ from hakmem.cli import MEASURING
 
 
 def parsers() -> dict[str, argparse.ArgumentParser]:
-    return {
-        name: _parser(name, module)
-        for name, (module, _) in MEASURING.items()
-        if importlib.util.find_spec(f"hakmem.bench.{module}")
-    }
+    return {name: _parser(name, module) for name, (module, _) in MEASURING.items()}
 
 
 def _parser(name: str, module: str) -> argparse.ArgumentParser:
     command = typer.main.get_command(importlib.import_module(f"hakmem.bench.{module}").app)
+    pieces = command.collect_usage_pieces(command.context_class(command))
     parser = argparse.ArgumentParser(
         prog=f"hakmem {name}",
-        usage=_usage(name, command),
+        usage=f"hakmem {name} {' '.join(pieces)}",
         description=_unmarked(command.help),
         epilog=_unmarked(getattr(command, "epilog", None)),
         add_help=False,
     )
     for parameter in command.params:
-        _add(parser, parameter)
+        if getattr(parameter, "help", None):  # else the usage and the description say it
+            _add(parser, parameter)
     parser.add_argument("-h", "--help", action="help", help="show this help message and exit")
     return parser
 
@@ -39,17 +36,6 @@ def _parser(name: str, module: str) -> argparse.ArgumentParser:
 def _unmarked(text: str | None) -> str:
     """Without click's mark that lines are not to be filled."""
     return (text or "").replace("\b\n", "") + "\n"
-
-
-def _usage(name: str, command: Any) -> str:
-    """Arguments as the command's own metavars have them."""
-    words = [f"hakmem {name} [OPTION]..."]
-    for parameter in command.params:
-        if parameter.param_type_name == "argument":
-            word = str(parameter.metavar)
-            word = word if parameter.required else f"[{word}]"
-            words.append(word + "..." * (parameter.nargs != 1))
-    return " ".join(words)
 
 
 def _add(parser: argparse.ArgumentParser, parameter: Any) -> None:

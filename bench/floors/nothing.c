@@ -10,7 +10,7 @@
 #include <stdatomic.h>
 
 /* As large as the largest block of any row; only its touched pages exist. */
-enum { FIXED_BYTES = 16 << 20, MOST_BLOCKS = 64 };
+enum { FIXED_BYTES = 64 << 20, MOST_BLOCKS = 64 };
 
 /* owner; initial-exec, as a preloaded library may and a fast one must. */
 static _Thread_local char *fixed __attribute__((tls_model("initial-exec")));

@@ -21,18 +21,29 @@
 #define KEEP(p) __asm__ volatile("" : : "r"(p) : "memory")
 
 enum { SMALLEST_BLOCK = 8 }; /* a stamp must fit */
+enum { PAGE_STEP = 4096 };
 
 static inline uint32_t block_mix(const void *block)
 {
     return (uint32_t)((uintptr_t)block >> 4) * 0x9e3779b1u;
 }
 
+static ALWAYS_INLINE void block_touch(unsigned char *block, size_t size, enum touch touch)
+{
+    if (touch == TOUCH_PAGES)
+        for (size_t at = PAGE_STEP; at < size; at += PAGE_STEP)
+            block[at] = (unsigned char)size;
+    if (touch != TOUCH_NONE)
+        block[0] = (unsigned char)size;
+    if (touch == TOUCH_BOTH || touch == TOUCH_PAGES)
+        block[size - 1] = (unsigned char)size;
+}
+
 static inline void block_stamp(void *block, size_t size, enum touch touch)
 {
     uint32_t head = (uint32_t)size ^ block_mix(block);
+    block_touch(block, size, touch);
     memcpy(block, &head, sizeof head);
-    if (touch == TOUCH_BOTH)
-        ((unsigned char *)block)[size - 1] = (unsigned char)size;
 }
 
 static inline void block_verify(const void *block, const struct params *p)
@@ -43,7 +54,7 @@ static inline void block_verify(const void *block, const struct params *p)
     if (size < p->min || size > p->max)
         give_up(EXIT_CONTENT, "block %p: its first bytes are not those written (%08x)", block,
                 head);
-    if (p->touch != TOUCH_BOTH)
+    if (p->touch != TOUCH_BOTH && p->touch != TOUCH_PAGES)
         return;
     unsigned char tail = ((const unsigned char *)block)[size - 1];
     if (tail != (unsigned char)size)
@@ -56,22 +67,20 @@ static ALWAYS_INLINE void *block_make(size_t size, enum touch touch, bool check)
     unsigned char *block = malloc(size);
     if (__builtin_expect(block == NULL, 0))
         give_up(EXIT_NO_MEMORY, "malloc(%zu) found no memory", size);
-    if (check) {
+    if (check)
         block_stamp(block, size, touch);
-    } else {
-        if (touch != TOUCH_NONE)
-            block[0] = (unsigned char)size;
-        if (touch == TOUCH_BOTH)
-            block[size - 1] = (unsigned char)size;
-    }
+    else
+        block_touch(block, size, touch);
     KEEP(block);
     return block;
 }
 
 static ALWAYS_INLINE void block_drop(void *block, const struct params *p, bool check)
 {
-    if (check && block != NULL)
+    if (check && block != NULL) {
         block_verify(block, p);
+        memset(block, 0, sizeof(uint32_t)); /* found again, if somebody else holds it too */
+    }
     free(block);
 }
 

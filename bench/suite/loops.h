@@ -59,7 +59,8 @@ static ALWAYS_INLINE uint64_t replace_loop(void **slot, const struct params *p, 
     ((p)->check                  ? loop(slot, p, turns, rng, (p)->touch, true)   \
      : (p)->touch == TOUCH_NONE  ? loop(slot, p, turns, rng, TOUCH_NONE, false)  \
      : (p)->touch == TOUCH_FIRST ? loop(slot, p, turns, rng, TOUCH_FIRST, false) \
-                                 : loop(slot, p, turns, rng, TOUCH_BOTH, false))
+     : (p)->touch == TOUCH_BOTH  ? loop(slot, p, turns, rng, TOUCH_BOTH, false)  \
+                                 : loop(slot, p, turns, rng, TOUCH_PAGES, false))
 
 static inline uint64_t mixed_turns(void **slot, const struct params *p, uint64_t turns,
                                    struct random *rng)

@@ -8,7 +8,7 @@
 #include <getopt.h>
 #include <stdio.h>
 
-static const char *const touch_names[] = {"none", "first", "both"};
+static const char *const touch_names[] = {"none", "first", "both", "pages"};
 static const char *const order_names[] = {"same", "reverse", "shuffled"};
 static const char *const tier_names[] = {"standard", "quick", "full"};
 
@@ -38,7 +38,8 @@ static void print_usage(FILE *to)
           "  --batch N         blocks handed over at once (queue); times a thread\n"
           "                    replaces all its slots before its successor (larson)\n"
           "  --threads T\n"
-          "  --touch WHICH     bytes of a new block to write: none, first, both\n"
+          "  --touch WHICH     bytes of a new block to write: none, first, both,\n"
+          "                    or pages (one in every 4096)\n"
           "  --check YES       stamp every block and verify it when freed: 0 or 1\n"
           "  --pin YES         bind each thread to a processor: 0 or 1\n",
           to);
@@ -65,10 +66,10 @@ static double factor_read(const char *text)
 
 static enum touch touch_read(const char *text)
 {
-    for (int i = TOUCH_NONE; i <= TOUCH_BOTH; i++)
+    for (int i = TOUCH_NONE; i <= TOUCH_PAGES; i++)
         if (strcmp(text, touch_names[i]) == 0)
             return (enum touch)i;
-    give_up(EXIT_USAGE, "--touch takes none, first or both, not '%s'", text);
+    give_up(EXIT_USAGE, "--touch takes none, first, both or pages, not '%s'", text);
 }
 
 struct found {

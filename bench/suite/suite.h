@@ -23,8 +23,8 @@
 #include <stdint.h>
 #include <stdnoreturn.h>
 
-/* Which bytes of a new block are written. */
-enum touch { TOUCH_NONE, TOUCH_FIRST, TOUCH_BOTH };
+/* Which bytes of a new block are written; with TOUCH_PAGES one in every 4096, and the last. */
+enum touch { TOUCH_NONE, TOUCH_FIRST, TOUCH_BOTH, TOUCH_PAGES };
 
 /* In which order the blocks of a batch are freed. */
 enum order { ORDER_SAME, ORDER_REVERSE, ORDER_SHUFFLED };

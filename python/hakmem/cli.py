@@ -135,7 +135,7 @@ def main() -> None:
 def _run(words: list[str]) -> int:
     front, library, *words = words
     if words and words[0] in MEASURING:
-        return _measure(words[0], words[1:], Path(front), Path(library))
+        return measuring(words[0], words[1:], Path(front), Path(library))
     top = parser()
     # What follows belongs to another program.
     at = words.index("--") if "--" in words else len(words)
@@ -152,7 +152,7 @@ def _run(words: list[str]) -> int:
     return int(SUBCOMMANDS[arguments.command].run(arguments))
 
 
-def _measure(name: str, words: list[str], front: Path, library: Path) -> int:
+def measuring(name: str, words: list[str], front: Path, library: Path) -> int:
     try:
         module = importlib.import_module(f"hakmem.bench.{MEASURING[name][0]}")
     except ModuleNotFoundError as missing:

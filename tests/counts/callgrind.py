@@ -7,13 +7,12 @@ everything they call; the loop's own instructions are in no figure.
 
 import shutil
 import subprocess
-from collections import Counter
 from dataclasses import dataclass
-from itertools import zip_longest
 from pathlib import Path
 
 import pytest
 
+from hakmem.bench import callgrind
 from tests.counts.work import Work, clean_environment
 
 LOOP, MEASURED = "work_operate", "work_operate_measured"
@@ -35,8 +34,7 @@ def skip_without_valgrind() -> None:
 
 def cost(driver: Path, library: Path | None, work: Work, warm: bool, out: Path) -> Cost:
     """Of the malloc of a preloaded library, or of the system's; `out` gets the profile."""
-    command = ["valgrind", "--tool=callgrind", f"--callgrind-out-file={out}", "--branch-sim=yes"]
-    command += ["--compress-pos=no", "--compress-strings=no", f"--toggle-collect={MEASURED}"]
+    command = callgrind.command(out, "--branch-sim=yes", f"--toggle-collect={MEASURED}")
     command += [str(driver), *work.arguments(), *([] if warm else ["0"])]
     environment = clean_environment()
     if library:
@@ -49,35 +47,11 @@ def cost(driver: Path, library: Path | None, work: Work, warm: bool, out: Path) 
 
 
 def calls_from(profile: str, function: str) -> Cost:
-    """Inclusive cost of the calls that a function makes, in a profile without compression."""
-    events: list[str] = []
-    own: Counter[str] = Counter()  # of all functions
-    called: Counter[str] = Counter()
-    calls = 0
-    total: Counter[str] = Counter()
-    current, inclusive = "", False
-    for line in profile.splitlines():
-        key, _, value = line.partition("=")
-        if line.startswith("events: "):
-            events = line.split()[1:]
-        elif line.startswith("totals: "):
-            total = _costs(events, line.split()[1:])
-        elif key == "fn":
-            current = value
-        elif key == "calls":
-            inclusive = True
-            calls += int(value.split()[0]) if current == function else 0
-        elif line[:1].isdigit():
-            costs = _costs(events, line.split()[1:])
-            if not inclusive:
-                own += costs
-            elif current == function:
-                called += costs
-            inclusive = False
-    assert total and own == total, f"profile misread: {own} of {total}"
-    return Cost(calls, called["Ir"], called["Bc"])
-
-
-def _costs(events: list[str], numbers: list[str]) -> Counter[str]:
-    # Zeros at the end of a line of costs are left out.
-    return Counter({event: int(n) for event, n in zip_longest(events, numbers, fillvalue="0")})
+    """Inclusive cost of the calls that a function makes."""
+    made = [entry for entry in callgrind.entries(profile) if entry.calls is not None]
+    made = [entry for entry in made if entry.function == function]
+    return Cost(
+        sum(entry.calls or 0 for entry in made),
+        sum(entry.costs["Ir"] for entry in made),
+        sum(entry.costs["Bc"] for entry in made),
+    )

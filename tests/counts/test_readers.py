@@ -1,12 +1,14 @@
 """The readers of traces and profiles find what is there and refuse what they don't know."""
 
 import sys
+from collections import Counter
 from pathlib import Path
 
 import pytest
 
 sys.path.insert(0, str(Path(__file__).parents[2]))
 
+from hakmem.bench.callgrind import Entry, Misread, entries
 from tests.counts.callgrind import Cost, calls_from
 from tests.counts.trace import between_markers
 
@@ -64,5 +66,16 @@ def test_calls_cost_what_they_include() -> None:
 
 @pytest.mark.parametrize("profile", ["", PROFILE.replace("190", "191")])
 def test_a_profile_must_add_up(profile: str) -> None:
-    with pytest.raises(AssertionError, match="misread"):
+    with pytest.raises(Misread, match="add up"):
         calls_from(profile, "loop")
+
+
+def test_costs_belong_to_the_file_last_named() -> None:
+    profile = (
+        "events: Ir\nob=/a\nfn=f\n1 2\ncob=/b\ncfn=g\ncalls=4 0\n1 3\nob=/b\nfn=g\n9 3\ntotals: 5"
+    )
+    assert list(entries(profile)) == [
+        Entry("/a", "f", None, Counter(Ir=2)),
+        Entry("/a", "f", 4, Counter(Ir=3)),
+        Entry("/b", "g", None, Counter(Ir=3)),
+    ]

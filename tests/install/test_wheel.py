@@ -14,7 +14,7 @@ from tests.install.tree import SOURCE, done
 
 NEEDED_TO_BUILD = {
     *("CMakeLists.txt", "LICENSE", "PKG-INFO", "README.md", "pyproject.toml"),
-    *("cmake", "command", "include", "python", "share", "src"),
+    *("bench", "cmake", "command", "include", "python", "share", "src"),
 }
 IN_FORCE = """
 import os
@@ -67,10 +67,17 @@ def test_is_for_every_python_of_this_system(wheel: Path) -> None:
     assert wheel.name.split("-", 2)[2].startswith("py3-none-linux_")
 
 
+def _files_below(folder: Path) -> list[str]:
+    found = (p.relative_to(folder) for p in folder.rglob("*") if p.is_file())
+    return [str(path) for path in found if "__pycache__" not in path.parts]
+
+
 def test_holds_what_is_needed_and_nothing_else(wheel: Path) -> None:
     files = {name for name in zipfile.ZipFile(wheel).namelist() if ".dist-info/" not in name}
-    modules = {f"hakmem/{p.name}" for p in (SOURCE / "python" / "hakmem").glob("*.py")}
+    modules = {f"hakmem/{name}" for name in _files_below(SOURCE / "python" / "hakmem")}
     modules.add("hakmem/options.def")
+    suite = [name for name in _files_below(SOURCE / "bench") if not name.endswith(".md")]
+    modules |= {f"hakmem/bench/sources/{name}" for name in suite}
     data = {name.split(".data/")[1] for name in files - modules}
     assert modules < files
     wanted = {"data/lib/libhakmem.so.0", "scripts/hakmem"}

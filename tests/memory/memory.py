@@ -18,8 +18,8 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "python"))
 
-from hakmem.bench.allocators import choose, environment
-from hakmem.bench.model import Allocator, Kind
+from hakmem.bench.allocators import FOUR, environment, installed
+from hakmem.bench.model import OURS, Allocator, Kind
 from tests.memory import huge_pages
 from tests.memory.cases import Case, Figures, cases
 from tests.memory.figures import figures, program
@@ -27,13 +27,10 @@ from tests.memory.figures import figures, program
 
 def main() -> int:
     options = parse()
-    allocators, missing = choose(options.build, [], options.vs or [])
-    allocators = [a for a in allocators if a.kind is not Kind.FLOOR]
-    if options.quick:
-        allocators = [a for a in allocators if a.kind is Kind.OURS]
-    absent = [name for name in missing if name not in ("ring", "nothing")]
-    if absent:
-        print(f"not here: {', '.join(absent)}")
+    beside = [] if options.quick else options.vs or FOUR
+    allocators, missing = installed(options.build, [*beside, OURS])
+    if missing:
+        print(f"not here: {', '.join(missing)}")
     if not any(a.kind is Kind.OURS for a in allocators):
         sys.exit(f"{options.build} has no libhakmem.so")
 

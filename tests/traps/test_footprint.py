@@ -11,7 +11,7 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).parents[2]))
 
-from hakmem.bench.allocators import FOUR, choose
+from hakmem.bench.allocators import FOUR, installed
 from hakmem.bench.model import SYSTEM
 from tests.counts.work import clean_environment
 
@@ -33,10 +33,10 @@ def environment(library: Path | None) -> dict[str, str]:
 
 
 def peers(build: Path) -> dict[str, Path | None]:
-    found, missing = choose(build, [], list(FOUR))
+    found, missing = installed(build, FOUR)
     for name in missing:
         print(f"{name} is not installed")
-    return {allocator.name: allocator.library for allocator in found if allocator.name in FOUR}
+    return {allocator.name: allocator.library for allocator in found}
 
 
 @dataclass(frozen=True)

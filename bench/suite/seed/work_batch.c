@@ -46,8 +46,10 @@ void work_batch(const struct params *p, struct outcome *out)
         out->checksum = batch_loop(slot, p, turn, TOUCH_NONE, false);
     else if (p->touch == TOUCH_FIRST)
         out->checksum = batch_loop(slot, p, turn, TOUCH_FIRST, false);
-    else
+    else if (p->touch == TOUCH_BOTH)
         out->checksum = batch_loop(slot, p, turn, TOUCH_BOTH, false);
+    else
+        out->checksum = batch_loop(slot, p, turn, TOUCH_PAGES, false);
     clock_stop(out);
 
     out->operations = 2 * p->iterations * p->slots;

@@ -109,8 +109,10 @@ static void queue_body(struct worker *w)
         produce(w, TOUCH_NONE, false);
     } else if (p->touch == TOUCH_FIRST) {
         produce(w, TOUCH_FIRST, false);
-    } else {
+    } else if (p->touch == TOUCH_BOTH) {
         produce(w, TOUCH_BOTH, false);
+    } else {
+        produce(w, TOUCH_PAGES, false);
     }
 }
 

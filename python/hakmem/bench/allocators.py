@@ -1,100 +1,253 @@
-"""The allocators a row can run on, and where their libraries lie."""
+"""The allocators a row can run on: chosen by name, found or built, proved to be in force.
 
+NAME                     one of the catalogue: glibc, mimalloc3, ...
+NAME=PATH                in `libs`: any other library, or another build of one with a name
+NAME+VAR=VALUE           with a setting; more may follow. For hakmem VAR is an option's name
+"""
+
+from __future__ import annotations
+
+import difflib
 import os
-import sysconfig
+import platform
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from pathlib import Path
 
-from hakmem.bench.model import OURS, SYSTEM, Allocator, Kind
+from hakmem.bench.model import OURS, SYSTEM, Allocator, Kind, Missing
+from hakmem.bench.peers import cache, crates, packages
+from hakmem.bench.peers.cache import Say, Unobtainable
+from hakmem.bench.peers.catalogue import CRATES, FLOORS, MODES, PACKAGES, PEERS
+from hakmem.bench.peers.proof import is_in_force, prove
+from hakmem.table import table
 
-_PEERS = {
-    "mimalloc": "libmimalloc.so.2",
-    "jemalloc": "libjemalloc.so.2",
-    "tcmalloc": "libtcmalloc_minimal.so.4",
-}
-# What a Debian system can run beside ours, and the prototype's figures are compared with.
-FOUR = (SYSTEM, *_PEERS)
+__all__ = [
+    "FOUR",
+    "UnknownAllocator",
+    "choose",
+    "configured_outside",
+    "environment",
+    "installed",
+    "is_in_force",
+    "names",
+    "pick",
+]
 
-_FLOORS = {"ring": "libfloor_ring.so", "nothing": "libfloor_nothing.so"}
+# What a Debian system has as libraries beside ours: no more is needed to run on them.
+FOUR = (SYSTEM, "mimalloc2", "jemalloc", "tcmalloc")
+
+_PACKAGES = {package.name: package for package in PACKAGES}
+_CRATES = {crate.name: crate for crate in CRATES}
+_SETTING = re.compile(r"\+(?=[A-Za-z_][A-Za-z0-9_]*=)")
 
 
 class UnknownAllocator(Exception):
-    pass
+    """The command line names what there is not; the message says what there is."""
 
 
-def _system_library(file_name: str) -> Path | None:
-    folders = ["/usr/local/lib", "/usr/lib64", "/usr/lib"]
-    multiarch = sysconfig.get_config_var("MULTIARCH")
-    if multiarch:
-        folders.insert(0, f"/usr/lib/{multiarch}")
-    for folder in folders:
-        path = Path(folder) / file_name
-        if path.exists():
-            return path
-    return None
+def names() -> list[str]:
+    """All that can be chosen."""
+    return [*PEERS, OURS, *FLOORS]
 
 
-def _given(libs: list[str]) -> dict[str, Path]:
+def choose(
+    build: Path,
+    libs: Sequence[str] = (),
+    vs: Sequence[str] = (),
+    mode: str = "standard",
+    *,
+    say: Say = lambda _: None,
+) -> tuple[list[Allocator], list[Missing]]:
+    """Ours and those to compare it with: the names `vs`, else the mode's, and all of `libs`.
+
+    `build` holds our library and bench/ with the floors. Takes minutes where something must be
+    built; `say` is called with a line for each that takes time.
+    """
+    given = _given(libs)
+    extra = [name for name in given if name not in names()]
+    if vs:
+        wanted = [*vs, *(name for name in extra if name not in vs)]
+    else:
+        wanted = [*MODES[mode], *extra, *(name for name in given if name in PEERS)]
+        wanted += FLOORS if mode == "full" else ()
+    if OURS not in wanted:
+        wanted.append(OURS)
+    found, missing = pick(build, libs, wanted, say=say)
+    order = {kind: at for at, kind in enumerate((Kind.PEER, Kind.OURS, Kind.FLOOR))}
+    return sorted(found, key=lambda a: order[a.kind]), missing
+
+
+def pick(
+    build: Path,
+    libs: Sequence[str],
+    wanted: Iterable[str],
+    *,
+    say: Say = lambda _: None,
+) -> tuple[list[Allocator], list[Missing]]:
+    """Those named and no others, in the order of their names."""
+    given = _given(libs)
+    parsed = {name: _split(name) for name in wanted}  # each once
+    for name, (base, settings) in parsed.items():
+        _known(name, base, given)
+        if base == OURS:
+            _check_options(settings)
+    found: list[Allocator] = []
+    missing: list[Missing] = []
+    bare: dict[str, Allocator] = {}
+    for name, (base, settings) in parsed.items():
+        try:
+            if base not in bare:
+                bare[base] = _get(base, build, given, say)
+            allocator = replace(
+                bare[base],
+                name=name,
+                environment={**bare[base].environment, **_variables(base, settings)},
+            )
+            found.append(_proved(allocator))
+        except Unobtainable as error:
+            missing.append(Missing(name, str(error)))
+    return found, missing
+
+
+def installed(build: Path, wanted: Iterable[str]) -> tuple[list[Allocator], list[str]]:
+    """Those of the names that are here already; nothing is fetched, built or proved."""
+    found: list[Allocator] = []
+    missing: list[str] = []
+    for name in wanted:
+        _known(name, name, {})
+        try:
+            found.append(_in_place(name, build) or packages.installed(_PACKAGES[name]))
+        except (KeyError, Unobtainable):
+            missing.append(name)
+    return found, missing
+
+
+def environment(allocator: Allocator) -> dict[str, str]:
+    """Ours, less all that would configure an allocator: a yardstick takes settings only from the
+    allocator's name."""
+    kept = {name: v for name, v in os.environ.items() if not name.startswith(_CONFIGURING)}
+    kept.update(allocator.environment)
+    if allocator.library is not None:
+        kept["LD_PRELOAD"] = str(allocator.library)
+    return kept
+
+
+_CONFIGURING = (
+    "HAKMEM_",
+    "GLIBC_TUNABLES",
+    "LD_PRELOAD",
+    "MALLOC_",
+    "MIMALLOC_",
+    "JEMALLOC_",
+    "JE_MALLOC_",
+    "_RJEM_MALLOC_",
+    "TCMALLOC_",
+    "PERFTOOLS_",
+    "HEAPPROFILE",
+    "HEAPCHECK",
+    "SCUDO_",
+    "SNMALLOC_",
+)
+
+
+def configured_outside() -> list[str]:
+    """Variables set around us that `environment` leaves out, to be told to whoever set them."""
+    return sorted(name for name in os.environ if name.startswith(_CONFIGURING))
+
+
+def _given(libs: Sequence[str]) -> dict[str, Path]:
     """NAME=PATH of the command line; a bare PATH is ours."""
     given: dict[str, Path] = {}
     for text in libs:
         name, separator, path = text.partition("=")
         if not separator:
             name, path = OURS, text
+        if not re.fullmatch(r"[\w.-]+", name):
+            raise UnknownAllocator(f"{name!r} can't be a name: letters, digits, '-', '_' and '.'")
+        if name == SYSTEM:
+            raise UnknownAllocator(f"{SYSTEM} is the C library's own malloc: it has no library")
         if not Path(path).is_file():
             raise UnknownAllocator(f"no library at {path}")
         given[name] = Path(path).resolve()
     return given
 
 
-def choose(build: Path, libs: list[str], vs: list[str]) -> tuple[list[Allocator], list[str]]:
-    """The allocators to run, in a fixed order, and the names of those not there.
-
-    `build` holds our library and bench/ with the floors; `vs` names the peers
-    and floors to run beside ours, all of them if empty.
-    """
-    given = _given(libs)
-    found: list[Allocator] = [Allocator(SYSTEM, Kind.PEER, None)]
-    missing: list[str] = []
-
-    def add(name: str, kind: Kind, default: Path | None) -> None:
-        path = given.pop(name, default)
-        if path is not None and path.is_file():
-            found.append(Allocator(name, kind, path.resolve()))
-        else:
-            missing.append(name)
-
-    for name, file_name in _PEERS.items():
-        add(name, Kind.PEER, _system_library(file_name))
-    extra = [name for name in given if name != OURS and name not in _FLOORS]
-    for name in extra:
-        add(name, Kind.PEER, None)
-    add(OURS, Kind.OURS, build / "libhakmem.so")
-    for name, file_name in _FLOORS.items():
-        add(name, Kind.FLOOR, build / "bench" / file_name)
-
-    if vs:
-        unknown = set(vs) - {a.name for a in found} - set(missing)
-        if unknown:
-            raise UnknownAllocator(f"--vs: nothing is called {', '.join(sorted(unknown))}")
-        found = [a for a in found if a.name in vs or a.kind is Kind.OURS]
-        missing = [name for name in missing if name in vs or name == OURS]
-    return found, missing
+def _split(name: str) -> tuple[str, dict[str, str]]:
+    """NAME+VAR=VALUE taken apart."""
+    base, *settings = _SETTING.split(name)
+    pairs = (setting.partition("=") for setting in settings)
+    return base, {variable: value for variable, _, value in pairs}
 
 
-_CONFIGURING = ("MALLOC_", "MIMALLOC_", "TCMALLOC_", "JEMALLOC_", "LD_PRELOAD", "GLIBC_TUNABLES")
+def _known(name: str, base: str, given: dict[str, Path]) -> None:
+    everything = [*names(), *(other for other in given if other not in names())]
+    if base in everything:
+        return
+    near = difflib.get_close_matches(base, everything, 2)
+    meant = f" (meant: {' or '.join(near)}?)" if near else ""
+    raise UnknownAllocator(
+        f"nothing is called {base}{meant}; there is {', '.join(everything)}, "
+        "each also as NAME+VAR=VALUE; any other with --lib NAME=PATH"
+    )
 
 
-def environment(allocator: Allocator) -> dict[str, str]:
-    """Ours, less what would configure an allocator. HAKMEM_* stays: who sets it means it."""
-    kept = {k: v for k, v in os.environ.items() if not k.startswith(_CONFIGURING)}
-    if allocator.library is not None:
-        kept["LD_PRELOAD"] = str(allocator.library)
-    return kept
+def _check_options(settings: dict[str, str]) -> None:
+    known = [option.name for option in table()]
+    for name in settings:
+        if name.removeprefix("HAKMEM_").lower() not in [*known, "config"]:
+            near = difflib.get_close_matches(name.lower(), known, 1)
+            meant = f" (meant: {near[0]}?)" if near else ""
+            raise UnknownAllocator(f"hakmem has no option {name}{meant}; hakmem options lists them")
 
 
-def is_in_force(allocator: Allocator, reported: str) -> bool:
-    """Whether the library that a child found malloc in is the one meant."""
-    path = Path(reported)
-    if allocator.library is None:
-        return path.name.startswith(("libc.so", "libc-"))
-    return path.exists() and path.samefile(allocator.library)
+def _variables(base: str, settings: dict[str, str]) -> dict[str, str]:
+    if base != OURS:
+        return settings
+    return {
+        f"HAKMEM_{name.removeprefix('HAKMEM_').upper()}": value for name, value in settings.items()
+    }
+
+
+def _get(base: str, build: Path, given: dict[str, Path], say: Say) -> Allocator:
+    """As it is without settings, not yet proved. Raises Unobtainable."""
+    kept = cache.folder(build)
+    kind = _kind(base)
+    if base in given:
+        return Allocator(base, kind, given[base], origin=str(given[base]))
+    here = _in_place(base, build)
+    if here is not None:
+        return here
+    if base in _CRATES:
+        crate = _CRATES[base]
+        library, origin = crates.find(crate, kept, say)
+        return Allocator(
+            base, kind, library, crate.version, origin, crate.note, dict(crate.environment)
+        )
+    return packages.find(_PACKAGES[base], kept, say)
+
+
+def _kind(base: str) -> Kind:
+    if base == OURS:
+        return Kind.OURS
+    return Kind.FLOOR if base in FLOORS else Kind.PEER
+
+
+def _in_place(base: str, build: Path) -> Allocator | None:
+    """The C library, and what the project itself builds. None: a peer from elsewhere."""
+    if base == SYSTEM:
+        return Allocator(SYSTEM, Kind.PEER, None, platform.libc_ver()[1], "the system's")
+    if base != OURS and base not in FLOORS:
+        return None
+    library = build / "libhakmem.so" if base == OURS else build / "bench" / FLOORS[base]
+    if not library.is_file():
+        raise Unobtainable(f"not built: there is no {library}")
+    return Allocator(base, _kind(base), library.resolve(), origin="this project")
+
+
+def _proved(allocator: Allocator) -> Allocator:
+    """With its own word for its version, where it has one. Raises Unobtainable."""
+    proof = prove(allocator, environment(allocator))
+    if proof.failure:
+        raise Unobtainable(proof.failure)
+    return replace(allocator, version=allocator.version or proof.version)

@@ -13,7 +13,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
-from typing import Annotated, NoReturn
+from typing import Annotated, Any, NoReturn
 
 import typer
 from rich.console import Console
@@ -22,8 +22,8 @@ from rich.table import Table
 
 from hakmem import __version__
 from hakmem.bench import machine, parts
-from hakmem.bench.allocators import UnknownAllocator
-from hakmem.bench.model import Allocator, Kind, Results, Row, by_group
+from hakmem.bench.allocators import UnknownAllocator, configured_outside
+from hakmem.bench.model import OURS, Allocator, Kind, Results, Row, by_group
 from hakmem.bench.progress import Display
 from hakmem.bench.runner import Runner
 from hakmem.bench.schedule import PLANS, Plan, included
@@ -131,13 +131,19 @@ def bench(
         float | None,
         typer.Option("--scale", metavar="F", help="multiply the work of every row, as in 0.1"),
     ] = None,
+    timeout: Annotated[
+        float | None,
+        typer.Option(
+            "--timeout", metavar="S", min=0.1, help="a run that takes longer counts as a hang"
+        ),
+    ] = None,
     list_rows: Annotated[
         bool, typer.Option("--list", help="print the rows that would be run, and run nothing")
     ] = False,
 ) -> None:
     _, library = context.obj  # bin/hakmem, and the library beside it
     console = Console(highlight=False, width=None if sys.stdout.isatty() else 120)
-    asked = (quick, full, only, rows, vs, lib, out, rounds, seconds, scale, list_rows)
+    asked = (quick, full, only, rows, vs, lib, out, rounds, seconds, scale, timeout, list_rows)
     try:
         if resume:
             if any(asked):
@@ -148,7 +154,7 @@ def bench(
                 _refuse(f"unexpected {str(folder)!r}; with --resume it would be a session's folder")
             if quick and full:
                 _refuse("--quick and --full exclude each other")
-            plan = _plan(quick, full, rounds, seconds, scale)
+            plan = _plan(quick, full, rounds, seconds, scale, timeout)
             runners = parts.runners(find(library, console.print))
             chosen = _rows(runners, plan.mode, only or [], _split(rows))
             if list_rows:
@@ -170,7 +176,12 @@ def _split(texts: list[str] | None) -> list[str]:
 
 
 def _plan(
-    quick: bool, full: bool, rounds: int | None, seconds: float | None, scale: float | None
+    quick: bool,
+    full: bool,
+    rounds: int | None,
+    seconds: float | None,
+    scale: float | None,
+    timeout: float | None,
 ) -> Plan:
     plan = PLANS["quick" if quick else "full" if full else "standard"]
     if rounds is not None:
@@ -181,6 +192,8 @@ def _plan(
         if not 0 < scale <= 1000:
             _refuse(f"--scale {scale:g}: expected a factor above 0, such as 0.1")
         plan = replace(plan, scale=scale)
+    if timeout is not None:
+        plan = replace(plan, timeout=timeout)
     return plan
 
 
@@ -228,7 +241,16 @@ def _begun(
     console: Console,
 ) -> _Ready:
     suite = find(library, console.print)
-    allocators, missing = parts.choose(library, suite, libs, vs, plan.mode)
+    allocators, missing = parts.choose(library, suite, libs, vs, plan.mode, console.print)
+    for absent in missing:
+        if absent.name == OURS:
+            _refuse(f"{OURS} can't be measured: {absent.why}")
+        console.print(f"[yellow]left out: {escape(absent.name)} ({escape(absent.why)})[/yellow]")
+    if outside := configured_outside():
+        console.print(
+            f"[yellow]runs are without {', '.join(outside)}; a setting goes with a name, as in "
+            "--vs hakmem+big_cache_bytes=16M[/yellow]"
+        )
     now = datetime.now().astimezone()
     results = Results(rows, allocators, missing, machine=machine.machine())
     results.settings = {
@@ -240,10 +262,6 @@ def _begun(
         "plan": plan.to_json(),
         "seed": secrets.randbelow(1 << 31),
     }
-    for allocator in missing:
-        console.print(
-            f"[yellow]left out: {escape(allocator.name)} ({escape(allocator.why)})[/yellow]"
-        )
     store = Store(out or default_folder())
     store.create(results, _identity(allocators, suite))
     return _Ready(results, plan, store, runners, console)
@@ -304,7 +322,7 @@ class _Ready:
 
     def go(self) -> int:
         """Runs it, shows what it gave, and returns the exit status."""
-        _interrupt_once()
+        before = _interrupt_in_order()
         display = Display(self.console)
         if warning := machine.busy():
             self.results.machine["busy_at_start"] = warning
@@ -312,6 +330,8 @@ class _Ready:
         by_group = {row.group: runner for runner in self.runners for row in runner.rows()}
         with display:
             results = Session(self.results, by_group, self.plan, self.store, display).run()
+        for number, handler in before.items():
+            signal.signal(number, handler)
         self.store.close()
         files = parts.show(results, self.store.folder, self.console)
         for file in [self.store.folder / "results.json", *files]:
@@ -327,12 +347,19 @@ class _Ready:
         return FAILED if failed else 0
 
 
-def _interrupt_once() -> None:
-    """The first one ends the session in order, a second one at once."""
+def _interrupt_in_order() -> dict[signal.Signals, Any]:
+    """The first signal ends the session in order, a second one at once. What was set before."""
+    before = {
+        number: handler
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+        if (handler := signal.getsignal(number)) is not signal.SIG_IGN
+    }
 
     def first(*_: object) -> None:
-        signal.signal(signal.SIGINT, signal.SIG_DFL)
+        for number in before:
+            signal.signal(number, signal.SIG_DFL)
         raise KeyboardInterrupt
 
-    if signal.getsignal(signal.SIGINT) is not signal.SIG_IGN:
-        signal.signal(signal.SIGINT, first)
+    for number in before:
+        signal.signal(number, first)
+    return before

@@ -66,7 +66,7 @@ class Measured:
     pss_mean_kib: float = 0.0
     """Average over time."""
     sampling_seconds: float = 0.0
-    """What taking the samples cost."""
+    """Processor time that taking the samples cost."""
 
     @property
     def cpu_seconds(self) -> float:
@@ -332,11 +332,13 @@ class _Sampler:
 
     def take(self) -> None:
         assert self.interval is not None
-        began = time.perf_counter()
+        # Time of this thread's own: neighbours on the processor must not thin out the samples.
+        began, used = time.perf_counter(), time.thread_time()
         kib = sum(map(pss_kib, self.tree.all()))
-        took = time.perf_counter() - began
+        took = time.thread_time() - used
         self.spent += took
-        self._add(began - self.start, kib)
+        if kib > 0:  # else nothing has started yet, or all has ended and awaits its reaping
+            self._add(began - self.start, kib)
         # As often as asked for, but such that the next one too is within the share.
         self._next = max(began + self.interval, self.start + (self.spent + took) / _SHARE)
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 from rich.console import Console
 
-from hakmem.bench import allocators
-from hakmem.bench.model import OURS, Allocator, Kind, Missing, Results
+from hakmem.bench import allocators, report, tables
+from hakmem.bench.counts import Counts
+from hakmem.bench.model import OURS, Allocator, Missing, Results
 from hakmem.bench.programs import Programs
 from hakmem.bench.runner import Runner
 from hakmem.bench.suite import Suite
@@ -17,21 +19,25 @@ GROUPS = ("seed", "micro", "threads", "stress", "memory", "programs", "counts")
 
 def runners(suite: Path) -> list[Runner]:
     """`suite` is the folder of the built suite."""
-    return [Suite(suite), Programs()]
+    return [Suite(suite), Programs(), Counts(suite / "suite")]
 
 
 def choose(
-    library: Path, suite: Path, libs: list[str], vs: list[str], mode: str
+    library: Path,
+    suite: Path,
+    libs: list[str],
+    vs: list[str],
+    mode: str,
+    say: Callable[[str], None],
 ) -> tuple[list[Allocator], list[Missing]]:
     """Ours is `library`, unless `libs` name another one."""
-    if not any("=" not in lib or lib.startswith(f"{OURS}=") for lib in libs):
+    named = any("=" not in lib or lib.startswith(f"{OURS}=") for lib in libs)
+    if not named and library.parent != suite.parent:  # installed: it does not lie beside the suite
         libs = [*libs, f"{OURS}={library}"]
-    found, missing = allocators.choose(suite.parent, libs, vs)
-    if mode != "full" and not vs:
-        found = [a for a in found if a.kind is not Kind.FLOOR]
-    return found, [Missing(name, "not installed") for name in missing]
+    return allocators.choose(suite.parent, libs, vs, mode, say=say)
 
 
 def show(results: Results, folder: Path, console: Console) -> list[Path]:
     """Prints the tables; the files of the report that it wrote."""
-    return []
+    tables.print_tables(results, console)
+    return report.write(results, folder)

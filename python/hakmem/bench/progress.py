@@ -34,7 +34,7 @@ class Display:
             self._bar = Progress(
                 TextColumn("{task.fields[where]}"),
                 BarColumn(),
-                TextColumn("{task.completed:.0f} runs"),
+                TextColumn("{task.fields[runs]}"),
                 TextColumn("{task.fields[left]} left"),
                 console=console,
                 transient=True,
@@ -43,7 +43,7 @@ class Display:
     def __enter__(self) -> Self:
         if self._bar is not None:
             self._bar.start()
-            self._task = self._bar.add_task("", total=None, where="", left="?")
+            self._task = self._bar.add_task("", total=None, where="", runs="", left="?")
         return self
 
     def __exit__(
@@ -66,14 +66,20 @@ class Display:
         self, where: str, done: int, left: float, used: float, *, always: bool = False
     ) -> None:
         """`left` and `used` in seconds, from which the bar is drawn."""
+        total = round(done * (1 + left / used)) if used > 0 and done else None
+        runs = f"{done} of about {total} runs" if total else f"{done} runs"
         if self._bar is not None and self._task is not None:
-            total = done * (1 + left / used) if used > 0 and done else None
             self._bar.update(
-                self._task, completed=done, total=total, where=escape(where), left=duration(left)
+                self._task,
+                completed=done,
+                total=total,
+                where=escape(where),
+                runs=runs,
+                left=duration(left),
             )
         elif always or time.monotonic() - self._last > _SECONDS:
             self._last = time.monotonic()
-            self.say(f"{where}  {done} runs done, about {duration(left)} left")
+            self.say(f"{where}  {runs} done, about {duration(left)} left")
 
     def failed(self, run: Run) -> None:
         text = f"{run.row} on {run.allocator}: {run.outcome} ({run.detail})"

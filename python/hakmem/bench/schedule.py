@@ -21,6 +21,9 @@ from typing import Any
 from hakmem.bench import stats
 from hakmem.bench.model import OURS, Allocator, Kind, Results, Row, Run
 
+GIVEN_UP = "given up"
+"""The outcome of a run that was not made, because the allocator hangs on everything."""
+
 TIERS = ("quick", "standard", "full")
 
 
@@ -60,6 +63,9 @@ _ENOUGH_SECONDS = 10.0
 _ENOUGH_TIMES = 60.0
 _SLOW_TIMES = 8.0
 _SLOW_SECONDS = 2.0
+# One that is slow and takes a larger share of the time for all than this is run only once.
+_SLOW_SHARE = 1 / 200
+_MOST_HANGS = 3
 # Of a round whose rows are yet unknown: a guess for the time left, no more.
 _GUESS_SECONDS = 0.5
 
@@ -82,6 +88,8 @@ class Schedule:
         self._runs: dict[tuple[str, str], dict[int, Run]] = {}
         self._failed: set[tuple[str, str]] = set()
         self._costs: dict[tuple[str, str], list[float]] = {}
+        self._medians_of: dict[str, dict[str, float]] = {}
+        """By row; without those that a run came to since."""
         self._narrow: dict[tuple[str, int], bool] = {}
         for run in results.runs:
             self.add(run)
@@ -92,6 +100,7 @@ class Schedule:
         self.used = max(self.used, run.began + run.seconds)
         self._costs.setdefault(key, []).append(cost)
         self._runs.setdefault(key, {})[run.round] = run
+        self._medians_of.pop(run.row, None)
         if not run.is_ok:
             self._failed.add(key)
 
@@ -111,7 +120,7 @@ class Schedule:
         chosen = []
         known = self._known_before(number)
         for row in sorted(wanted, key=lambda row: self._urgency(row, number, known)):
-            cost = self._cost(row, number)
+            cost = self._cost(row, self.order(row, number))
             if cost <= left:
                 chosen.append(row)
                 left -= cost
@@ -134,11 +143,27 @@ class Schedule:
             return self.plan.timeout
         return min(self.plan.timeout, max(_ENOUGH_SECONDS, _ENOUGH_TIMES * min(took.values())))
 
+    def hung_always(self, allocator: Allocator) -> list[str]:
+        """The rows that it hung on, if they are some and it fared no other way on any: each took
+        long, and the next would hang too."""
+        tried = {
+            row: {run.outcome for run in runs.values()}
+            for (row, name), runs in self._runs.items()
+            if name == allocator.name
+        }
+        hung = [row for row, outcomes in tried.items() if "hang" in outcomes]
+        fared = [row for row, outcomes in tried.items() if outcomes - {"hang", GIVEN_UP}]
+        return hung if len(hung) >= _MOST_HANGS and not fared else []
+
     def seconds_left(self, number: int, rows: Iterable[Row]) -> float:
         """To the end: of this round's rows yet to come, and of the rounds after it."""
         plan = self.plan
-        left = sum(self._cost(row, number) for row in rows)
-        a_round = sum(self._cost(row, number) for row in self.rows if not row.exact)
+        left = sum(self._cost(row, self.order(row, number)) for row in rows)
+        a_round = sum(
+            self._cost(row, [a for a in self._allocators if self._can(row, a, number + 1)])
+            for row in self.rows
+            if not row.exact
+        )
         sure = left + a_round * max(0, plan.least_rounds - number - 1)
         if plan.least_rounds == plan.most_rounds:
             return sure
@@ -172,29 +197,32 @@ class Schedule:
         return number in self._runs.get((row.name, allocator.name), {})
 
     def _is_too_slow(self, row: Row, allocator: Allocator, number: int) -> bool:
-        """Many times slower than the others: the least rounds say so, more are not worth theirs."""
+        """Many times slower than the others: few rounds say so, more are not worth their time."""
         took = self._medians(row)
-        own = took.pop(allocator.name, 0.0)
-        return (
-            number >= self.plan.least_rounds
-            and len(took) > 0
-            and own > _SLOW_SECONDS
-            and own > _SLOW_TIMES * statistics.median(took.values())
-        )
+        own = took.get(allocator.name, 0.0)
+        once = self.plan.seconds is not None and own > _SLOW_SHARE * self.plan.seconds
+        enough = 1 if once else self.plan.least_rounds
+        if number < enough or own <= _SLOW_SECONDS or len(took) == 1:
+            return False
+        others = [seconds for name, seconds in took.items() if name != allocator.name]
+        return own > _SLOW_TIMES * statistics.median(others)
 
     def _medians(self, row: Row) -> dict[str, float]:
         """Seconds of its runs, by allocator."""
-        found = {}
-        for allocator in self._allocators:
-            runs = self._runs.get((row.name, allocator.name), {}).values()
-            seconds = [run.seconds for run in runs if run.is_ok]
-            if seconds:
-                found[allocator.name] = statistics.median(seconds)
+        found = self._medians_of.get(row.name)
+        if found is None:
+            found = self._medians_of[row.name] = {}
+            for allocator in self._allocators:
+                runs = self._runs.get((row.name, allocator.name), {}).values()
+                seconds = [run.seconds for run in runs if run.is_ok]
+                if seconds:
+                    found[allocator.name] = statistics.median(seconds)
         return found
 
-    def _cost(self, row: Row, number: int) -> float:
+    def _cost(self, row: Row, allocators: Iterable[Allocator]) -> float:
+        """Seconds that a run on each of them will take."""
         total = 0.0
-        for allocator in self.order(row, number):
+        for allocator in allocators:
             costs = self._costs.get((row.name, allocator.name))
             total += statistics.fmean(costs) if costs else self._usual_cost()
         return total

@@ -9,8 +9,8 @@ from dataclasses import replace
 from hakmem.bench.machine import Pressure, waited_seconds
 from hakmem.bench.model import Allocator, Results, Row, Run
 from hakmem.bench.progress import Display
-from hakmem.bench.runner import Runner, Unavailable
-from hakmem.bench.schedule import Plan, Schedule
+from hakmem.bench.runner import Outcome, Runner, Unavailable
+from hakmem.bench.schedule import GIVEN_UP, Plan, Schedule
 from hakmem.bench.store import Store
 from hakmem.bench.suite import with_figures
 
@@ -93,9 +93,12 @@ class Session:
         self, row: Row, allocator: Allocator, number: int, position: int, timeout: float
     ) -> None:
         began, waited = time.monotonic(), waited_seconds()
-        outcome = self._runners[row.group].run(
-            row, allocator, scale=self._plan.scale, timeout=timeout
-        )
+        if hung := self._schedule.hung_always(allocator):
+            outcome = Outcome(GIVEN_UP, f"not run, since it hung on {', '.join(hung)}")
+        else:
+            outcome = self._runners[row.group].run(
+                row, allocator, scale=self._plan.scale, timeout=timeout
+            )
         ended = time.monotonic()
         if row.threads == 1 and row.group != _OWN_PRESSURE:
             self._pressure.add(waited, waited_seconds(), ended - began)

@@ -14,14 +14,16 @@ All measures are such that smaller is better: a ratio below 1 is better.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import cache
+from random import Random
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.stats import norm
+from scipy.special import ndtri
 
 from hakmem.bench.model import Kind, Results
 
@@ -29,10 +31,14 @@ CONFIDENCE = 0.95
 FEWEST_ROUNDS = 6
 """With fewer, 95% can't be had from signs and ranks: five rounds agree by chance once in 16."""
 LOOKS = (10, 14, 20, 30)
-"""After how many rounds a stop rule may look at widths; at every round it would find narrow
-intervals that are narrow by chance."""
+"""After how many rounds a stop rule may look at widths; at every round it would find intervals
+that are narrow by chance."""
+ERROR_AFTER_LOOKS = 0.043
+"""What to judge with in place of 5% where such a rule chose the number of rounds: looking costs the
+rest. Found by simulation (tests/bench/test_stats.py)."""
 
 Floats = NDArray[np.float64]
+K = TypeVar("K", bound=Hashable)
 
 
 @dataclass(frozen=True)
@@ -71,9 +77,17 @@ class Ratio:
 
         `error` is the one that the interval was made for.
         """
-        # One of two where the difference equals the interval's reach; four of five farther out.
-        more = 1.0 + float(norm.ppf(0.8) / norm.ppf(1 - error / 2))
-        return math.expm1(math.log1p(self.reach) * more) if self.is_known else math.inf
+        if not self.is_known:
+            return math.inf
+        # The end towards 1 is what shows a difference; where none is shown, either end may be.
+        nearer = {
+            self.shown_worse: self.value / self.low,
+            self.shown_better: self.high / self.value,
+        }
+        reach = nearer.get(True, 1.0 + self.reach)
+        # One of two where the difference equals the reach; four of five farther out.
+        more = 1.0 + float(ndtri(0.8) / ndtri(1 - error / 2))
+        return math.expm1(math.log(reach) * more)
 
 
 # ---- one interval ----
@@ -405,7 +419,13 @@ def _turns_left(a: tuple[float, float], b: tuple[float, float], c: tuple[float, 
     return (b[0] - a[0]) * (c[1] - a[1]) - (b[1] - a[1]) * (c[0] - a[0]) > 0
 
 
-# ---- when to stop ----
+# ---- in which order, and when to stop ----
+
+
+def drawn_order(names: Sequence[str], seed: int, row: str, number: int) -> list[str]:
+    """Of the runs of one round of a row. Drawn by lot in each round anew, which is what the
+    intervals rest on; the same for the same seed, so that a session can be gone on with."""
+    return Random(f"{seed}/{row}/{number}").sample(list(names), len(names))
 
 
 def next_look(rounds: int) -> int | None:
@@ -417,7 +437,7 @@ def narrow_enough(
     results: Results, row: str, name: str, precision: float, peers: Sequence[str] | None = None
 ) -> bool:
     """Whether name's ratio to the best peer is known to within `precision` in all that the row is
-    judged by. To be asked after LOOKS rounds alone."""
+    judged by. To be asked after LOOKS rounds alone, and then ERROR_AFTER_LOOKS is to judge with."""
     for measure in results.row(row).judged:
         peer = best_peer(results, row, measure, peers)
         known = ratio(results, row, name, peer, measure) if peer is not None else None
@@ -468,7 +488,7 @@ class Judged:
     verdict: Verdict
 
 
-def judge(figures: Mapping[str, Figures], error: float = 1 - CONFIDENCE) -> dict[str, Judged]:
+def judge(figures: Mapping[K, Figures], error: float = 1 - CONFIDENCE) -> dict[K, Judged]:
     """Verdicts on several measures together.
 
     The chance that any of them is called different although none is, is `error`: by Holm's
@@ -477,23 +497,25 @@ def judge(figures: Mapping[str, Figures], error: float = 1 - CONFIDENCE) -> dict
     """
     logs = {name: f.logs for name, f in figures.items() if len(f.a)}
     open_ = dict(logs)
-    verdicts = dict.fromkeys(logs, Verdict.NONE)
+    judged: dict[K, Judged] = {}
     while open_:
-        ends = {name: intervals(each, 1 - error / len(open_)) for name, each in open_.items()}
-        shown = {name: low > 0 for name, (_, low, high) in ends.items() if low > 0 or high < 0}
-        if not shown:
-            break
-        for name, is_worse in shown.items():
-            del open_[name]
-            if figures[name].are_apart:
-                verdicts[name] = Verdict.WORSE if is_worse else Verdict.BETTER
-    judged: dict[str, Judged] = {}
-    for name, each in logs.items():
-        plain, strict = ratio_of(each), ratio_of(each, 1 - error / len(logs))
-        assert plain is not None and strict is not None
-        middle = float(np.median(figures[name].a))
-        least_shown = figures[name].resolution / max(middle, figures[name].least)
-        judged[name] = Judged(
-            plain, max(strict.showable(error / len(logs)), least_shown), verdicts[name]
-        )
-    return judged
+        level = error / len(open_)
+        ends = {name: ratio_of(each, 1 - level) for name, each in open_.items()}
+        shown = [name for name, r in ends.items() if r and (r.shown_better or r.shown_worse)]
+        for name in shown or list(open_):
+            strict = ends[name]
+            assert strict is not None
+            judged[name] = _judged(figures[name], open_.pop(name), strict, level)
+    return {name: judged[name] for name in logs}
+
+
+def _judged(figures: Figures, logs: Floats, strict: Ratio, level: float) -> Judged:
+    plain = ratio_of(logs)
+    assert plain is not None
+    verdict = Verdict.NONE
+    if figures.are_apart and strict.shown_worse:
+        verdict = Verdict.WORSE
+    elif figures.are_apart and strict.shown_better:
+        verdict = Verdict.BETTER
+    middle = max(float(np.median(figures.a)), figures.least)
+    return Judged(plain, max(strict.showable(level), figures.resolution / middle), verdict)

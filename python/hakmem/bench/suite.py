@@ -41,7 +41,7 @@ _AGAIN = 2
 _MOST_AGAIN = 0.2
 
 # Exit statuses of the program (bench/suite/suite.h), as words for cells.
-_EXITS = {2: "usage", 3: "no memory", 4: "content", 5: "system"}
+EXITS = {2: "usage", 3: "no memory", 4: "content", 5: "system"}
 
 
 class CannotBuild(Exception):
@@ -226,7 +226,7 @@ def _outcome_of(measured: Measured, allocator: Allocator) -> Outcome:
     if measured.outcome != "ok":
         word = measured.outcome
         if not measured.timed_out:
-            word = _EXITS.get(measured.status, word)
+            word = EXITS.get(measured.status, word)
         return Outcome(word, measured.detail, measured.seconds)
     try:
         record = json.loads(measured.stdout)

@@ -1,0 +1,116 @@
+/*
+ * Buffers that change their size. All rows write first and last byte of what
+ * they get and verify both after the next call, so content must move along.
+ */
+#include "block.h"
+#include "work.h"
+
+struct buffer {
+    unsigned char *bytes;
+    size_t size; /* 0: none */
+};
+
+static void buffer_resize(struct buffer *b, size_t size, const struct params *p)
+{
+    size_t kept = b->size < size ? b->size : size;
+    unsigned char *bytes = realloc(b->bytes, size);
+    if (bytes == NULL)
+        give_up(EXIT_NO_MEMORY, "realloc(%zu) found no memory", size);
+    /* What stood last is cut off where a buffer shrinks. */
+    if (kept != 0 && (bytes[0] != (unsigned char)b->size ||
+                      (kept == b->size && bytes[kept - 1] != (unsigned char)b->size)))
+        give_up(EXIT_CONTENT, "a buffer of %zu bytes lost its content in realloc(%zu)", b->size,
+                size);
+    /* Only pages that are new: a program fills what it asked for, and writes the rest once. */
+    if (p->touch == TOUCH_PAGES && size > kept)
+        block_touch(bytes + kept, size - kept, TOUCH_PAGES);
+    bytes[0] = (unsigned char)size;
+    bytes[size - 1] = (unsigned char)size;
+    KEEP(bytes);
+    *b = (struct buffer){bytes, size};
+}
+
+static void buffer_drop(struct buffer *b)
+{
+    free(b->bytes);
+    *b = (struct buffer){0};
+}
+
+static struct buffer *buffers_make(const struct params *p)
+{
+    return own_memory(p->slots * sizeof(struct buffer));
+}
+
+static void buffers_drop(struct buffer *buffer, const struct params *p)
+{
+    for (uint64_t i = 0; i < p->slots; i++)
+        buffer_drop(&buffer[i]);
+    own_release(buffer, p->slots * sizeof *buffer);
+}
+
+void work_grow(const struct params *p, struct outcome *out)
+{
+    struct buffer *buffer = buffers_make(p);
+    uint64_t sum = 0, slot = 0;
+
+    clock_start(p);
+    for (uint64_t i = 0; i < p->iterations; i++) {
+        struct buffer *b = &buffer[slot];
+        if (++slot == p->slots)
+            slot = 0;
+        size_t size = b->size == 0 ? p->min : p->batch > 0 ? b->size + p->batch : 2 * b->size;
+        if (size > p->max) {
+            buffer_drop(b);
+            continue;
+        }
+        buffer_resize(b, size, p);
+        sum += size;
+    }
+    clock_stop(out);
+    out->operations = p->iterations;
+    out->checksum = sum;
+    buffers_drop(buffer, p);
+}
+
+void work_shrink(const struct params *p, struct outcome *out)
+{
+    struct buffer *buffer = buffers_make(p);
+    uint64_t sum = 0, slot = 0;
+
+    clock_start(p);
+    for (uint64_t i = 0; i < p->iterations; i++) {
+        struct buffer *b = &buffer[slot];
+        if (++slot == p->slots)
+            slot = 0;
+        size_t size = b->size == 0 ? p->max : b->size / 2;
+        if (size < p->min) {
+            buffer_drop(b);
+            continue;
+        }
+        buffer_resize(b, size, p);
+        sum += size;
+    }
+    clock_stop(out);
+    out->operations = p->iterations;
+    out->checksum = sum;
+    buffers_drop(buffer, p);
+}
+
+void work_resize_same(const struct params *p, struct outcome *out)
+{
+    struct buffer *buffer = buffers_make(p);
+    for (uint64_t i = 0; i < p->slots; i++)
+        buffer_resize(&buffer[i], p->min, p);
+
+    uint64_t slot = 0;
+    clock_start(p);
+    for (uint64_t i = 0; i < p->iterations; i++) {
+        buffer_resize(&buffer[slot], p->min, p);
+        if (++slot == p->slots)
+            slot = 0;
+    }
+    clock_stop(out);
+    out->operations = p->iterations;
+    out->checksum = p->iterations * p->min;
+    buffers_drop(buffer, p);
+}

@@ -1,0 +1,94 @@
+"""What a reader asks before the figures: what was run, where, and what speaks against trust."""
+
+from collections import Counter
+from typing import Any
+
+from hakmem.bench.content import Content
+from hakmem.bench.units import DASH, number, of_bytes
+from hakmem.bench.words import counted
+
+_MACHINE = {
+    "processor": "processor",
+    "processors": "processors",
+    "memory_kib": "memory",
+    "system": "system",
+    "c_library": "C library",
+    "compiler": "compiler",
+    "transparent_huge_pages": "huge pages",
+    "governor": "governor",
+    "threads_a_core": "threads a core",
+    "load_at_start": "load at the start",
+}
+
+
+def facts(content: Content) -> list[tuple[str, str]]:
+    """Names and values; what the session did not note is left out."""
+    settings, machine = content.results.settings, content.results.machine
+    plan = settings.get("plan", {})
+    found = [
+        ("hakmem", _version(settings)),
+        ("command", str(settings.get("command", ""))),
+        ("date", str(settings.get("began", "")).replace("T", " ")),
+        ("mode", str(settings.get("mode", ""))),
+        ("rounds", _rounds(content)),
+        ("runs", _runs(content)),
+        ("scale", "" if plan.get("scale", 1) == 1 else f"{plan['scale']:g} of each row's work"),
+        *((label, _value(name, machine.get(name))) for name, label in _MACHINE.items()),
+    ]
+    return [(label, value) for label, value in found if value]
+
+
+def warnings(content: Content) -> list[str]:
+    """What a reader must know before believing."""
+    settings, machine = content.results.settings, content.results.machine
+    found = [str(value) for name, value in machine.items() if name.startswith("busy") and value]
+    found = [text[:1].upper() + text[1:] + "." for text in found]
+    if content.results.interrupted:
+        found.append("The session was interrupted: some rows have fewer rounds, or none.")
+    scale = settings.get("plan", {}).get("scale", 1)
+    if scale < 1:
+        found.append(
+            f"Each row did {scale:g} of its work: what is paid once, at the start, weighs more."
+        )
+    if content.ours is None:
+        found.append("hakmem itself was not run.")
+    if content.failures:
+        found.append(f"{counted(content.failures, 'run')} failed; the footnotes of tables say how.")
+    found += [f"{row} was left out: {why}." for row, why in settings.get("unavailable", {}).items()]
+    return found
+
+
+def _version(settings: dict[str, Any]) -> str:
+    version, commit = str(settings.get("version", "")), str(settings.get("commit", ""))
+    head, _, rest = commit.partition(" ")
+    return (
+        " ".join(part for part in (version, f"({head[:12]}{' ' + rest if rest else ''})") if part)
+        if commit
+        else version
+    )
+
+
+def _rounds(content: Content) -> str:
+    rounds = Counter((run.row, run.allocator) for run in content.results.runs)
+    exact = {row.name for row in content.rows if row.exact}
+    counts = [count for (row, _), count in rounds.items() if row not in exact]
+    if not counts:
+        return ""
+    low, high = min(counts), max(counts)
+    return str(low) if low == high else f"{low}{DASH}{high}, by row"
+
+
+def _runs(content: Content) -> str:
+    runs = content.results.runs
+    spent = sum(run.seconds for run in runs)
+    return f"{number(len(runs))}, which took {spent / 60:.0f} minutes" if runs else ""
+
+
+def _value(name: str, value: Any) -> str:
+    if value in (None, "", 0):
+        return ""
+    if name == "memory_kib":
+        return of_bytes(round(value / 1048576, 1) * (1 << 30))
+    if isinstance(value, list):
+        return ", ".join(f"{item:g}" for item in value)
+    return str(value)

@@ -1,0 +1,47 @@
+"""Where peers are kept once they are had, and how they get there: whole, or not at all."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+Say = Callable[[str], None]
+
+
+class Unobtainable(Exception):
+    """A peer that can't be had here: why, and what to do."""
+
+
+def folder(build: Path) -> Path:
+    """In a clone beside what is built, else in the user's cache; `build` holds our library."""
+    clone = build.resolve().parent
+    if (clone.parent / "CMakePresets.json").is_file():
+        return clone / "peers"
+    # The specification has relative paths ignored.
+    base = Path(os.environ.get("XDG_CACHE_HOME", ""))
+    return (base if base.is_absolute() else Path.home() / ".cache") / "hakmem" / "bench" / "peers"
+
+
+def place(made: Path, to: Path) -> None:
+    """Renames a finished folder; where another process was first, its one stays."""
+    try:
+        made.rename(to)
+    except OSError:
+        if not to.is_dir():
+            raise
+        shutil.rmtree(made, ignore_errors=True)
+
+
+def wiped_environment() -> dict[str, str]:
+    """For tools that fetch and build: nothing that would change what is built (CFLAGS, LD_PRELOAD),
+    everything by which they reach their registries."""
+    changing = ("LD_", "MALLOC_", "MAKE", "GCC_", "RUSTFLAGS", "CMAKE_", "NINJA")
+    flags = {"CC", "CXX", "CPPFLAGS", "CFLAGS", "CXXFLAGS", "LDFLAGS", "CPATH", "LIBRARY_PATH"}
+    kept = {
+        name: value
+        for name, value in os.environ.items()
+        if not name.startswith(changing) and name not in flags
+    }
+    return {**kept, "LC_ALL": "C.UTF-8"}

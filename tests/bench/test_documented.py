@@ -1,0 +1,26 @@
+"""Every row of a group stands on the group's page."""
+
+import sys
+from pathlib import Path
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).parents[2]))
+
+from hakmem.bench.counts import Counts
+from tests.bench.rows import rows_of
+
+PAGES = Path(__file__).parents[2] / "docs/benchmarks"
+GROUPS = ("seed", "micro", "threads", "stress", "memory", "counts")
+
+
+@pytest.mark.parametrize("group", GROUPS)
+def test_every_row_stands_on_its_groups_page(group: str, suite: Path) -> None:
+    if group == "counts":
+        names = [row.name for row in Counts(suite).rows()]
+    else:
+        names = [row["row"] for row in rows_of(suite) if row["group"] == group]
+    if not names:
+        pytest.skip("the group has no rows")
+    page = (PAGES / f"{group}.md").read_text()
+    assert [name for name in names if f"`{name}`" not in page] == []

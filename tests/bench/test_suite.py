@@ -1,0 +1,68 @@
+"""Every row, at a small scale, with every block's content verified: the work is the same on hakmem
+and on the system's malloc."""
+
+import json
+import os
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).parents[2]))
+
+from tests.bench.rows import rows_of
+
+SCALE = "0.002"
+SECONDS = 60
+
+
+def run(suite: Path, row: str, library: Path | None, *options: str) -> dict[str, Any]:
+    line = [str(suite), row, "--check", "1", "--scale", SCALE, *options]
+    environment = {name: value for name, value in os.environ.items() if name != "LD_PRELOAD"}
+    if library:
+        environment["LD_PRELOAD"] = str(library)
+    done = subprocess.run(line, env=environment, capture_output=True, text=True, timeout=SECONDS)
+    assert done.returncode == 0, f"{row}: exit {done.returncode}: {done.stderr}"
+    told: dict[str, Any] = json.loads(done.stdout)
+    return told
+
+
+@pytest.mark.parametrize("group", ["seed", "micro", "threads", "stress", "memory"])
+def test_rows_do_the_same_work_on_any_allocator(group: str, suite: Path, library: Path) -> None:
+    rows = [row for row in rows_of(suite) if row["group"] == group]
+    if not rows:
+        pytest.skip("the group has no rows")
+
+    def figures(row: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+        return run(suite, row["row"], library), run(suite, row["row"], None)
+
+    with ThreadPoolExecutor(os.cpu_count()) as pool:
+        for row, (ours, system) in zip(rows, pool.map(figures, rows), strict=True):
+            name = row["row"]
+            assert ours["allocator"] == str(library)
+            assert ours["checksum"] == system["checksum"], name
+            assert ours["operations"] == system["operations"] > 0, name
+            told = {"time", "peak", *ours["figures"]}
+            assert set(row["judged"].split()) <= told, name
+            assert all(figure["value"] > 0 for figure in ours["figures"].values()), name
+
+
+def test_names_and_families(suite: Path) -> None:
+    rows = rows_of(suite)
+    names = [row["row"] for row in rows]
+    assert len(names) == len(set(names))
+    assert all(row["why"] and row["family"] for row in rows)
+    assert {row["tier"] for row in rows} <= {"quick", "standard", "full"}
+
+
+def test_damaged_content_is_found(suite: Path) -> None:
+    """A floor gives everybody the same block: the stamps tell."""
+    floor = suite.parent / "libfloor_nothing.so"
+    line = [str(suite), "random-1000-64", "--check", "1", "--scale", SCALE]
+    environment = {**os.environ, "LD_PRELOAD": str(floor)}
+    done = subprocess.run(line, env=environment, capture_output=True, text=True, timeout=SECONDS)
+    assert done.returncode == 4, done
+    assert "not those written" in done.stderr
