@@ -237,6 +237,10 @@ class Content:
     def goals(self) -> list[Verdict]:
         return goals.verdicts(self.indexed, self.ours) if self.ours else []
 
+    @property
+    def goals_not_run(self) -> int:
+        return len(goals.read()) - len(self.goals)
+
     @cached_property
     def losses(self) -> list[Apart]:
         """Slower than the system's malloc, or well behind the best peer."""

@@ -172,6 +172,8 @@ def ratio_axis(title: str, ticks: list[float]) -> alt.Axis:
 
 
 Align = Literal["left", "center", "right"]
+Box = tuple[float, float, float, float]
+"""Left, top, right, bottom; in pixels from the upper left."""
 
 # A label beside its point: right, left, above, below, then the corners; as (dx, dy, align).
 _SIDES: tuple[tuple[int, int, Align], ...] = (
@@ -200,12 +202,13 @@ def place_labels(
     texts: Mapping[str, str],
     width: float,
     height: float,
+    lines: Iterable[Box] = (),
     *,
     letter: float = 7.0,
     line: float = 14.0,
 ) -> dict[str, Placed]:
-    """For points in pixels, where each one's text covers the least of the others."""
-    taken = [(x - 7, y - 7, x + 7, y + 7) for x, y in points.values()]
+    """For points in pixels, where each one's text covers the least of the others and of lines."""
+    taken = [*lines, *((x - 7, y - 7, x + 7, y + 7) for x, y in points.values())]
     placed: dict[str, Placed] = {}
     for name, (x, y) in points.items():
         wide = letter * len(texts[name])

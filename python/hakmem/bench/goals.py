@@ -38,13 +38,12 @@ class Verdict:
     goal: Goal
     rows: tuple[str, ...]
     """Those that were run and count."""
-    ratio: Ratio | None
-    """None: there are no runs that could tell."""
+    ratio: Ratio
 
     @property
     def is_reached(self) -> bool | None:
-        """None where the runs can't tell."""
-        if self.ratio is None or not self.ratio.is_known:
+        """None where there are too few rounds to tell."""
+        if not self.ratio.is_known:
             return None
         if self.goal.not_worse:
             return not self.ratio.shown_worse
@@ -53,7 +52,7 @@ class Verdict:
     @property
     def is_missed(self) -> bool:
         """Shown to be, and not merely not shown to be reached."""
-        if self.ratio is None or not self.ratio.is_known:
+        if not self.ratio.is_known:
             return False
         return self.ratio.low > (1.0 if self.goal.not_worse else self.goal.at_most)
 
@@ -68,21 +67,25 @@ def read() -> list[Goal]:
 
 
 def verdicts(results: Results, ours: str) -> list[Verdict]:
-    return [_verdict(results, goal, ours) for goal in read()]
+    """On the goals for which there are runs."""
+    found = []
+    for goal in read():
+        rows = _rows(results, goal, ours)
+        ratio = _ratio(results, goal, rows, ours) if rows else None
+        if ratio is not None:
+            found.append(Verdict(goal, rows, ratio))
+    return found
 
 
-def _verdict(results: Results, goal: Goal, ours: str) -> Verdict:
-    rows = tuple(
+def _rows(results: Results, goal: Goal, ours: str) -> tuple[str, ...]:
+    return tuple(
         row.name
         for row in results.rows
         if goal.wants(row.name, row.group)
         # A goal for named rows may be about a measure that they aren't judged by elsewhere.
-        and goal.measure in (row.judged if not goal.rows else [m.name for m in row.measures])
+        and goal.measure in ([m.name for m in row.measures] if goal.rows else row.judged)
         and results.of(row.name, ours)
     )
-    if not rows:
-        return Verdict(goal, (), None)
-    return Verdict(goal, rows, _ratio(results, goal, rows, ours))
 
 
 def _ratio(results: Results, goal: Goal, rows: tuple[str, ...], ours: str) -> Ratio | None:

@@ -24,6 +24,7 @@ from hakmem.bench.words import (
     decimals,
     emphasis,
     goal_text,
+    not_run_text,
     percent,
     ratio_text,
     reached_text,
@@ -79,12 +80,13 @@ def _summary(content: Content) -> list[str]:
                 f"{_escaped(v.goal.name)} ({v.goal.measure})",
                 str(len(v.rows)),
                 goal_text(v.goal),
-                ratio_text(v.ratio) if v.ratio else "-",
+                ratio_text(v.ratio),
                 _emphasised(reached_text(v), emphasis(v)),
             ]
             for v in content.goals
         ]
         parts += ["### Goals", _grid(["goal", "rows", "at most", "is", ""], rows, [1])]
+        parts += [not_run_text(content.goals_not_run)]
     if content.ours:
         parts += ["### Losses", LOSSES, _apart(content.losses), "### Wins", WINS]
         parts += [_apart(content.wins)]

@@ -28,6 +28,7 @@ _OURS = Look("#cf1245", "#ff5c83", "circle", (1, 0))
 _LOOKS = {
     "glibc": Look("#6e7780", "#a3adb8", "square", (2, 2)),
     "mimalloc": Look("#1f74d1", "#5aa7ff", "triangle-up", (6, 2)),
+    "mimalloc2": Look("#1f74d1", "#5aa7ff", "triangle-up", (6, 2)),
     "jemalloc": Look("#db8000", "#f2a541", "diamond", (8, 3, 2, 3)),
     "tcmalloc": Look("#188a5b", "#43c08a", "triangle-down", (4, 2)),
     "mimalloc3": Look("#0b9fb3", "#3cc8da", "cross", (10, 3)),
@@ -36,9 +37,9 @@ _LOOKS = {
     "scudo": Look("#d2559c", "#f08cc2", "M0,-1.2L1.2,0L1,1L-1,1L-1.2,0Z", (5, 5)),
     "hardened_malloc": Look("#74831a", "#aaba4c", "M-1,-1L1,1L1,-1L-1,1Z", (2, 4)),
     "jemalloc-new": Look("#b5530c", "#e08a4a", "M-1,-1L1,-1L-1,1L1,1Z", (8, 2, 2, 2)),
+    "tcmalloc-google": Look("#4059ad", "#8fa3ea", "M-0.6,-1.2L0.6,-1.2L0.6,1.2L-0.6,1.2Z", (7, 3)),
 }
 _MORE = (
-    Look("#4059ad", "#8fa3ea", "M-0.6,-1.2L0.6,-1.2L0.6,1.2L-0.6,1.2Z", (7, 3)),
     Look("#a63d40", "#e08587", "M-1.2,-0.6L1.2,-0.6L1.2,0.6L-1.2,0.6Z", (3, 2)),
     Look("#3d7a3a", "#83bf80", "M0,-1.2L1.2,1.2L0,0.4L-1.2,1.2Z", (9, 2)),
     Look("#85648f", "#c3a2cd", "M0,1.2L1.2,-1.2L0,-0.4L-1.2,-1.2Z", (4, 4)),
@@ -65,7 +66,7 @@ def looks(allocators: Iterable[Allocator]) -> dict[str, Look]:
             variants += 1
         elif allocator.kind is Kind.OURS:
             found[name] = _OURS
-        elif name in _LOOKS:
+        elif name in _LOOKS and _LOOKS[name] not in found.values():
             found[name] = _LOOKS[name]
         else:
             found[name] = _MORE[more % len(_MORE)]

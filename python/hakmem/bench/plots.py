@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 import altair as alt
@@ -12,6 +13,7 @@ from hakmem.bench import stats
 from hakmem.bench.content import Content, Line, Standing, Table, group_title, measure_title
 from hakmem.bench.curves import memory_over_time, over_sizes, over_threads
 from hakmem.bench.drawing import (
+    Box,
     Plot,
     colour,
     inline,
@@ -247,8 +249,13 @@ def _plane(
         name: (pixel(m.value, across, width), height - pixel(t.value, up, height))
         for name, (m, t) in places.items()
     }
+    front = sorted((p for p in points if p.is_best_trade), key=lambda p: p.memory.ratio.value)
+    line = [{"x": p.memory.ratio.value, "y": p.time.ratio.value} for p in front]
     texts = {name: name for name in places}
-    placed = place_labels(pixels, texts, width, height)
+    x1, y1 = pixel(1.0, across, width), height - pixel(1.0, up, height)
+    lines = [(x1 - 1, 0.0, x1 + 1, float(height)), (0.0, y1 - 1, float(width), y1 + 1)]
+    lines += _steps([pixels[p.name] for p in front])
+    placed = place_labels(pixels, texts, width, height, lines)
     x = alt.X(
         "x:Q",
         scale=alt.Scale(type="log", domain=list(across), nice=False),
@@ -262,8 +269,6 @@ def _plane(
         axis=ratio_axis("time, to the fastest peer of each row", ratio_ticks(*up, height * 1.5)),
     )
     dots = [{"allocator": name, "x": m.value, "y": t.value} for name, (m, t) in places.items()]
-    front = sorted((p for p in points if p.is_best_trade), key=lambda p: p.memory.ratio.value)
-    line = [{"x": p.memory.ratio.value, "y": p.time.ratio.value} for p in front]
     layers: list[alt.Chart] = [
         alt.Chart(inline([{"x": 1.0}])).mark_rule(color=INK, strokeWidth=1).encode(x="x:Q"),
         alt.Chart(inline([{"y": 1.0}])).mark_rule(color=INK, strokeWidth=1).encode(y="y:Q"),
@@ -317,6 +322,15 @@ def _plane(
             .encode(x=x, y=y, text="text:N")
         )
     return alt.LayerChart(layer=layers, width=width, height=height)
+
+
+def _steps(corners: list[tuple[float, float]]) -> list[Box]:
+    """Where the line through the front runs: across from each point, then down to the next."""
+    thick = 2.0
+    boxes: list[Box] = []
+    for (x0, y0), (x1, y1) in pairwise(corners):
+        boxes += [(x0, y0 - thick, x1, y0 + thick), (x1 - thick, y0, x1 + thick, y1)]
+    return boxes
 
 
 def _placed(content: Content, points: list[stats.Point]) -> list[Allocator]:

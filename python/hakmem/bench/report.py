@@ -71,6 +71,7 @@ def _page(content: Content, plots: list[Plot]) -> str:
             content.ours, [line.to_best.standing for line in table.lines if line.to_best]
         ),
         losses=LOSSES,
+        not_run=words.not_run_text(content.goals_not_run),
         wins=WINS,
         packed=_packed(content.results),
     )

@@ -19,11 +19,11 @@ from dataclasses import dataclass
 from enum import StrEnum
 from functools import cache
 from random import Random
+from statistics import NormalDist, median
 from typing import TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import ndtri
 
 from hakmem.bench.model import Kind, Results
 
@@ -80,13 +80,14 @@ class Ratio:
         if not self.is_known:
             return math.inf
         # The end towards 1 is what shows a difference; where none is shown, either end may be.
-        nearer = {
-            self.shown_worse: self.value / self.low,
-            self.shown_better: self.high / self.value,
-        }
-        reach = nearer.get(True, 1.0 + self.reach)
+        reach = 1.0 + self.reach
+        if self.shown_worse:
+            reach = self.value / self.low
+        elif self.shown_better:
+            reach = self.high / self.value
         # One of two where the difference equals the reach; four of five farther out.
-        more = 1.0 + float(ndtri(0.8) / ndtri(1 - error / 2))
+        quantile = NormalDist().inv_cdf
+        more = 1.0 + quantile(0.8) / quantile(1 - error / 2)
         return math.expm1(math.log(reach) * more)
 
 
@@ -171,13 +172,13 @@ def spread_of(results: Results, row: str, allocator: str, measure: str) -> Sprea
     values = list(values_of(results, row, allocator, measure).values())
     if not values:
         return None
-    low, median, high = (float(q) for q in np.quantile(values, (0.25, 0.5, 0.75)))
-    return Spread(median, low, high, len(values))
+    low, middle, high = (float(q) for q in np.quantile(values, (0.25, 0.5, 0.75)))
+    return Spread(middle, low, high, len(values))
 
 
 def median_of(results: Results, row: str, allocator: str, measure: str) -> float | None:
-    spread = spread_of(results, row, allocator, measure)
-    return None if spread is None else spread.median
+    values = values_of(results, row, allocator, measure).values()
+    return median(values) if values else None
 
 
 def logs_of(results: Results, row: str, a: str, b: str, measure: str) -> dict[int, float]:
@@ -224,7 +225,7 @@ def best_peer(
 ) -> str | None:
     """The one with the smallest median among `peers`, all of the results' by default."""
     values = _figures_of_peers(results, row, measure, peers)
-    medians = {name: float(np.median(list(figures.values()))) for name, figures in values.items()}
+    medians = {name: median(figures.values()) for name, figures in values.items()}
     return min(medians, key=medians.__getitem__) if medians else None
 
 
@@ -241,7 +242,7 @@ def _logs_to_next_best(
     logs: dict[int, float] = {}
     for number, own in values_of(results, row, name, measure).items():
         others = {
-            peer: float(np.median([figure for at, figure in figures.items() if at != number]))
+            peer: median(figure for at, figure in figures.items() if at != number)
             for peer, figures in values.items()
             if number in figures and len(figures) > 1
         }

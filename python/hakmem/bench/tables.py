@@ -16,6 +16,7 @@ from hakmem.bench.words import (
     compared,
     decimals,
     goal_text,
+    not_run_text,
     percent,
     ratio_text,
     reached_text,
@@ -37,10 +38,15 @@ def print_tables(results: Results, console: Console) -> None:
         for number, note in enumerate(table.notes, 1):
             console.print(f"  [dim]{number}[/dim] {escape(note)}")
         console.print()
-    console.print(_means(content))
+    peers = [a.name for a in content.allocators if a.kind is Kind.PEER]
+    means = _means(content, peers)
+    while peers and _width(means, console) > console.width:
+        peers.pop()
+        means = _means(content, peers)
+    console.print(means)
     if content.goals:
         console.print()
-        console.print(_goals(content.goals))
+        console.print(_goals(content.goals, content.goals_not_run))
     for warning in warnings(content):
         console.print(f"[yellow]{escape(warning)}[/yellow]")
 
@@ -63,10 +69,15 @@ def _fitting(content: Content, table: Table, console: Console) -> RichTable:
     on; the best peer is named beside hakmem's ratio."""
     shown = len(table.allocators)
     made = _table(content, table, shown, spreads=True)
-    while shown > 1 and Measurement.get(console, console.options, made).minimum > console.width:
+    while shown > 1 and _width(made, console) > console.width:
         made = _table(content, table, shown, spreads=False)
         shown -= 1
     return made
+
+
+def _width(made: RichTable, console: Console) -> int:
+    """With nothing cut short."""
+    return Measurement.get(console, console.options.update_width(10_000), made).maximum
 
 
 def _table(content: Content, table: Table, shown: int, *, spreads: bool) -> RichTable:
@@ -122,18 +133,17 @@ def _short(against: Against) -> str:
     return decimals(against.ratio.value)
 
 
-def _means(content: Content) -> RichTable:
+def _means(content: Content, peers: list[str]) -> RichTable:
     made = _new(
         "Geometric means, to the best peer of each row",
         "Smaller is better; in brackets the 95% interval.",
     )
-    names = [a.name for a in content.allocators if a.kind is Kind.PEER]
     made.add_column("rows", no_wrap=True)
     made.add_column("", justify="right")
     for head in (content.ours or "", "to glibc", "better/level/worse") if content.ours else ():
         made.add_column(head, no_wrap=True)
-    for name in names:
-        made.add_column(name, justify="right")
+    for name in peers:
+        made.add_column(name, justify="right", no_wrap=True)
     for means in content.means:
         cells = [f"{means.scope}, {means.title}", rows_text(means, content.ours)]
         if content.ours:
@@ -143,8 +153,8 @@ def _means(content: Content) -> RichTable:
                 ratio_text(means.to_system.ratio) if means.to_system else "-",
                 "/".join(str(means.standings[s]) for s in _ORDER),
             ]
-        peers = (means.to_best.get(name) for name in names)
-        cells += [decimals(mean.ratio.value) if mean else "-" for mean in peers]
+        found = (means.to_best.get(name) for name in peers)
+        cells += [decimals(mean.ratio.value) if mean else "-" for mean in found]
         made.add_row(*cells)
     return made
 
@@ -152,8 +162,9 @@ def _means(content: Content) -> RichTable:
 _ORDER = (Standing.BETTER, Standing.LEVEL, Standing.WORSE)
 
 
-def _goals(verdicts: list[Verdict]) -> RichTable:
-    made = _new("Goals", "Reached: the upper end of the 95% interval is at or below the goal.")
+def _goals(verdicts: list[Verdict], not_run: int) -> RichTable:
+    caption = "Reached: the upper end of the 95% interval is at or below the goal."
+    made = _new("Goals", f"{caption} {not_run_text(not_run)}".strip())
     for head in ("goal", "rows", "at most", "is", ""):
         made.add_column(head, overflow="fold")
     for verdict in verdicts:

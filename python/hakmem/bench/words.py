@@ -57,7 +57,7 @@ def compared(ours: str | None, standings: Iterable[Standing]) -> str:
         return f"Fewer than {FEWEST_ROUNDS} rounds: too few for intervals."
     parts = [f"{count[standing]} {standing}" for standing in _SAID]
     if count[Standing.UNKNOWN]:
-        parts.append(f"{count[Standing.UNKNOWN]} with too few rounds")
+        parts.append(f"{count[Standing.UNKNOWN]} unknown")
     return f"{ours} to the best peer: {', '.join(parts)}."
 
 
@@ -76,13 +76,15 @@ def goal_text(goal: Goal) -> str:
 
 
 def reached_text(verdict: Verdict) -> str:
-    if verdict.ratio is None:
-        return "not run"
     if verdict.is_reached is None:
         return "too few rounds"
     if verdict.is_reached:
         return "reached"
     return "missed" if verdict.is_missed else "not shown"
+
+
+def not_run_text(count: int) -> str:
+    return f"{counted(count, 'more goal')} for rows that were not run." if count else ""
 
 
 def emphasis(verdict: Verdict) -> Standing:

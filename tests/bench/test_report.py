@@ -1,0 +1,372 @@
+"""The report of a small real session: every figure in it comes from runs, and a page needs nothing.
+
+The figures are worked out here once more, from results.json alone and without hakmem's statistics.
+"""
+
+from __future__ import annotations
+
+import base64
+import gzip
+import itertools
+import json
+import math
+import re
+import shutil
+import subprocess
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from html.parser import HTMLParser
+from io import StringIO
+from pathlib import Path
+from statistics import median
+from typing import Any
+from xml.etree import ElementTree
+
+import pytest
+from rich.console import Console
+
+from hakmem.bench import tables
+from hakmem.bench.model import results_of
+
+ROWS = "pair-64,own-1k-2t,pair-8,pair-1k,pair-64k"
+ROUNDS = 6
+THIN = "\N{NARROW NO-BREAK SPACE}"
+VOID = {"meta", "link", "br", "hr", "img", "input"}
+Attributes = dict[str, str]
+
+
+# ---- the session, and its report taken apart ----
+
+
+@dataclass
+class Page(HTMLParser):
+    """Cells with what they say of themselves, and what a browser would load."""
+
+    cells: list[tuple[Attributes, str]] = field(default_factory=list)
+    loads: list[str] = field(default_factory=list)
+    ids: list[str] = field(default_factory=list)
+    links: list[str] = field(default_factory=list)
+    packed: str = ""
+    open: list[tuple[str, Attributes]] = field(default_factory=list)
+    text: str = ""
+
+    def __post_init__(self) -> None:
+        super().__init__()
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        own = {name: value or "" for name, value in attrs}
+        self.ids += [own["id"]] if "id" in own else []
+        for name in ("src", "href", "xlink:href", "data", "action", "poster", "srcset"):
+            if name in own:
+                (self.links if own[name].startswith("#") else self.loads).append(own[name])
+        if tag == "td":
+            self.text = ""
+        if tag not in VOID:
+            self.open.append((tag, own))
+
+    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.handle_starttag(tag, attrs)
+        if tag not in VOID:
+            self.handle_endtag(tag)
+
+    def handle_endtag(self, tag: str) -> None:
+        opened, own = self.open.pop()
+        assert opened == tag, f"<{opened}> is closed by </{tag}>"
+        if tag == "td":
+            self.cells.append((own, self.text.strip()))
+
+    def handle_data(self, data: str) -> None:
+        self.text += data
+        if self.open and self.open[-1][1].get("id") == "packed":
+            self.packed += data
+
+    def of_kind(self, kind: str) -> list[tuple[Attributes, str]]:
+        found = [cell for cell in self.cells if cell[0].get("data-kind") == kind]
+        assert found, f"no cell of the kind {kind}"
+        return found
+
+
+BROKEN = "#include <stddef.h>\nvoid *malloc(size_t n) { (void)n; __builtin_trap(); }\n"
+
+
+@pytest.fixture(scope="session")
+def folder(
+    command: Path, compiled: Callable[[str, str], Path], tmp_path_factory: pytest.TempPathFactory
+) -> Path:
+    """Of a session with an allocator that crashes at its first call."""
+    out = tmp_path_factory.mktemp("report") / "session"
+    words = ["bench", "--rows", ROWS, "--rounds", str(ROUNDS), "--scale", "0.001"]
+    words += ["--lib", f"broken={compiled('broken', BROKEN)}", "--out", str(out)]
+    words += ["--vs", "glibc,jemalloc,broken"]
+    done = subprocess.run([command, *words], capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return out
+
+
+@pytest.fixture(scope="session")
+def record(folder: Path) -> dict[str, Any]:
+    loaded: dict[str, Any] = json.loads((folder / "results.json").read_text())
+    return loaded
+
+
+@pytest.fixture(scope="session")
+def page(folder: Path) -> Page:
+    parser = Page()
+    parser.feed((folder / "report.html").read_text())
+    parser.close()
+    assert parser.open == []
+    return parser
+
+
+# ---- the same figures, from the runs ----
+
+Logs = list[float]
+Interval = tuple[float, float, float]
+
+
+@dataclass
+class Runs:
+    record: dict[str, Any]
+
+    def values(self, row: str, allocator: str, measure: str) -> dict[int, float]:
+        return {
+            run["round"]: run["values"][measure]
+            for run in self.record["runs"]
+            if (run["row"], run["allocator"], run["outcome"]) == (row, allocator, "ok")
+            and measure in run["values"]
+        }
+
+    @property
+    def peers(self) -> list[str]:
+        return [a["name"] for a in self.record["allocators"] if a["kind"] == "peer"]
+
+    def best(self, row: str, measure: str, but_round: int | None = None) -> str:
+        medians = {}
+        for name in self.peers:
+            values = self.values(row, name, measure)
+            kept = [value for number, value in values.items() if number != but_round]
+            if kept:
+                medians[name] = median(kept)
+        return min(medians, key=lambda name: medians[name])
+
+    def logs(self, row: str, a: str, b: str, measure: str) -> Logs:
+        ours, theirs = self.values(row, a, measure), self.values(row, b, measure)
+        return [math.log(ours[n] / theirs[n]) for n in sorted(ours.keys() & theirs.keys())]
+
+    def logs_to_best(self, row: str, name: str, measure: str) -> tuple[Logs, Logs]:
+        """To the best of all rounds, and in each round to the best of the others."""
+        ours = self.values(row, name, measure)
+        others = [
+            math.log(ours[n] / self.values(row, self.best(row, measure, n), measure)[n])
+            for n in sorted(ours)
+        ]
+        return self.logs(row, name, self.best(row, measure), measure), others
+
+
+def interval(logs: Logs) -> Interval:
+    """Hodges and Lehmann's estimate, and the interval that Wilcoxon's signed ranks give: between
+    the two means of pairs that leave out just less and just more than 2.5% on either side."""
+    count = len(logs)
+    means = sorted((logs[i] + logs[j]) / 2 for i in range(count) for j in range(i, count))
+    sums = [
+        sum(rank for rank, sign in enumerate(signs, 1) if sign)
+        for signs in itertools.product((0, 1), repeat=count)
+    ]
+    chance = [sum(s <= limit for s in sums) / len(sums) for limit in range(max(sums) + 1)]
+    k = sum(1 for c in chance if c <= 0.025)
+    assert k > 0, "too few rounds"
+    inward = (0.025 - chance[k - 1]) / (chance[k] - chance[k - 1])
+    low = means[k - 1] + inward * (means[k] - means[k - 1])
+    high = means[-k] + inward * (means[-k - 1] - means[-k])
+    return math.exp(median(means)), math.exp(low), math.exp(high)
+
+
+def wider(plain: Interval, other: Interval) -> Interval:
+    return plain[0], min(plain[1], other[1]), max(plain[2], other[2])
+
+
+def over_rows(rows: Iterable[Logs]) -> Logs:
+    return [sum(logs) / len(logs) for logs in zip(*rows, strict=True)]
+
+
+def said(own: Attributes) -> Interval:
+    return float(own["data-value"]), float(own["data-low"]), float(own["data-high"])
+
+
+def shown(text: str) -> float:
+    found = re.search(r"[\d.]+(?:e\d+)?", text.replace(THIN, ""))
+    assert found, text
+    return float(found.group())
+
+
+@pytest.fixture(scope="session")
+def runs(record: dict[str, Any]) -> Runs:
+    return Runs(record)
+
+
+def test_every_median_is_of_its_runs(page: Page, runs: Runs) -> None:
+    cells = page.of_kind("median")
+    told = [(own["data-row"], own["data-allocator"], own["data-measure"]) for own, _ in cells]
+    assert sorted(told) == sorted(
+        (row["name"], allocator["name"], measure)
+        for row in runs.record["rows"]
+        for allocator in runs.record["allocators"]
+        for measure in row["judged"]
+    )
+    for (own, text), key in zip(cells, told, strict=True):
+        values = runs.values(*key)
+        if not values:
+            assert "data-value" not in own
+            continue
+        assert float(own["data-value"]) == pytest.approx(median(values.values()))
+        divisor = float(own["data-divisor"])
+        assert shown(text) * divisor == pytest.approx(median(values.values()), rel=0.006)
+        by_round = dict(re.findall(r"(\d+):([\d.e+-]+)", own["title"].partition("by round")[2]))
+        assert {int(n): float(v) * divisor for n, v in by_round.items()} == pytest.approx(
+            values, rel=1e-4
+        )
+
+
+def test_every_ratio_is_of_its_runs(page: Page, runs: Runs) -> None:
+    for own, text in page.of_kind("to-best") + page.of_kind("to-system"):
+        row, measure, other = own["data-row"], own["data-measure"], own["data-other"]
+        expected = interval(runs.logs(row, "hakmem", other, measure))
+        if own["data-kind"] == "to-best":
+            assert other == runs.best(row, measure)
+            expected = wider(expected, interval(runs.logs_to_best(row, "hakmem", measure)[1]))
+        assert said(own) == pytest.approx(expected)
+        assert shown(text) == pytest.approx(expected[0], rel=0.06)
+        sign = "▼" if expected[2] < 1 else "▲" if expected[1] > 1 else "≈"
+        assert text.startswith(sign)
+
+
+def test_every_mean_is_of_its_rows(page: Page, runs: Runs) -> None:
+    groups = {row["name"]: row["group"] for row in runs.record["rows"]}
+    titles = {"Seed set": "seed", "Micro": "micro"}
+    for own, text in page.of_kind("mean-to-best") + page.of_kind("mean-to-system"):
+        measure, name, scope = own["data-measure"], own["data-allocator"], own["data-scope"]
+        rows = [
+            row["name"]
+            for row in runs.record["rows"]
+            if measure in row["judged"]
+            and (scope == "all rows" or titles[scope] == groups[row["name"]])
+        ]
+        if own["data-kind"] == "mean-to-system":
+            expected = interval(over_rows(runs.logs(row, name, "glibc", measure) for row in rows))
+        else:
+            both = [runs.logs_to_best(row, name, measure) for row in rows]
+            plain, others = (interval(over_rows(pair[side] for pair in both)) for side in (0, 1))
+            expected = wider(plain, others)
+        assert said(own) == pytest.approx(expected)
+        assert shown(text) == pytest.approx(expected[0], rel=0.06)
+
+
+def test_goals_and_counts_are_of_their_rows(page: Page, runs: Runs) -> None:
+    for own, _ in page.of_kind("goal"):
+        measure, other, rows = own["data-measure"], own["data-other"], own["data-rows"].split()
+        logs = [
+            runs.logs_to_best(row, "hakmem", measure)[0]
+            if other == "best"
+            else runs.logs(row, "hakmem", other, measure)
+            for row in rows
+        ]
+        assert float(own["data-value"]) == pytest.approx(interval(over_rows(logs))[0])
+    whole = [
+        own
+        for own, _ in page.of_kind("to-best")
+        if own["data-measure"] == "time" and own["class"] in ("ratio better", "ratio worse")
+    ]
+    in_tables = {(own["data-row"], own["class"]) for own in whole}
+    for standing in ("better", "worse"):
+        (count,) = (
+            int(text)
+            for own, text in page.of_kind("count")
+            if (own["data-scope"], own["data-measure"]) == ("all rows", "time")
+            and own["data-standing"] == standing
+        )
+        assert count == sum(kind == f"ratio {standing}" for _, kind in in_tables)
+
+
+# ---- the page ----
+
+
+def test_a_failed_cell_shows_its_word(page: Page, folder: Path) -> None:
+    broken = [text for own, text in page.of_kind("median") if own["data-allocator"] == "broken"]
+    # The word, then the number of its footnote.
+    assert broken
+    assert all(re.fullmatch(r"(SIGILL|SIGTRAP|SIGSEGV)\d+", text) for text in broken), broken
+    text = (folder / "report.md").read_text()
+    assert re.search(r"1\. \S+ on broken, all runs: SIG", text)
+
+
+def test_the_page_needs_nothing_else(page: Page, folder: Path) -> None:
+    assert set(page.loads) == {"data:,"}
+    assert {link.removeprefix("#") for link in page.links} <= set(page.ids)
+    assert len(page.ids) == len(set(page.ids))
+    text = (folder / "report.html").read_text()
+    assert not re.search(r"@import|url\((?!#)|\bfetch\(|XMLHttpRequest", text)
+    assert len(text) < 5 << 20
+
+
+def test_the_page_holds_its_results(page: Page, record: dict[str, Any]) -> None:
+    held = json.loads(gzip.decompress(base64.b64decode(page.packed)))
+    for run in record["runs"]:
+        run = {**run, "raw": {}}
+        assert run in held["runs"]
+    assert results_of(held).to_json() == held
+
+
+def test_plots_are_whole_and_small(folder: Path) -> None:
+    plots = {file.stem: file for file in (folder / "plots").glob("*.svg")}
+    assert {"summary", "frontier", "ratio-seed-figures", "sizes"} <= plots.keys()
+    for file in plots.values():
+        root = ElementTree.parse(file).getroot()
+        assert root.get("aria-label")
+        assert "prefers-color-scheme:dark" in file.read_text()
+        assert file.stat().st_size < 300_000
+    assert plots["summary"].stat().st_size < 60_000
+
+
+def test_markdown_tables_are_well_formed(folder: Path) -> None:
+    text = (folder / "report.md").read_text()
+    tables_found = re.findall(r"(?:^\|.*\n)+", text, re.MULTILINE)
+    assert len(tables_found) > 6
+    for table in tables_found:
+        lines = table.splitlines()
+        columns = {len(re.findall(r"(?<!\\)\|", line)) for line in lines}
+        assert len(columns) == 1, table
+        assert re.fullmatch(r"\|( -+:? \|)+", lines[1]), table
+    for file in re.findall(r"!\[.*\]\((.*)\)", text):
+        assert (folder / file).is_file()
+
+
+@pytest.mark.parametrize("width", [80, 120, 300])
+def test_a_terminal_gets_what_fits(record: dict[str, Any], width: int) -> None:
+    out = StringIO()
+    tables.print_tables(results_of(record), Console(file=out, width=width))
+    lines = out.getvalue().splitlines()
+    assert max(map(len, lines)) <= width
+    heads = next(line for line in lines if line.lstrip().startswith("row "))
+    assert "hakmem" in heads
+    assert "to best peer" in heads
+    assert ("broken" in heads) is (width > 80)
+
+
+def test_a_browser_shows_it(folder: Path, tmp_path: Path) -> None:
+    browser = shutil.which("chromium") or shutil.which("chromium-browser")
+    if browser is None:
+        pytest.skip("needs chromium")
+    picture = tmp_path / "page.png"
+    options = ["--headless", "--no-sandbox", "--disable-gpu", "--enable-logging=stderr"]
+    options += [f"--user-data-dir={tmp_path / 'profile'}", "--window-size=1200,2400"]
+    page = f"file://{folder / 'report.html'}"
+    done = subprocess.run(
+        [browser, *options, f"--screenshot={picture}", page],
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    assert done.returncode == 0, done.stderr
+    assert "CONSOLE" not in done.stderr, done.stderr
+    # A blank page of this size takes about 12 KB.
+    assert picture.stat().st_size > 100_000
