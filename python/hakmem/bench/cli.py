@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import fnmatch
 import hashlib
+import json
 import secrets
 import shlex
 import signal
@@ -23,7 +24,7 @@ from rich.table import Table
 from hakmem import __version__
 from hakmem.bench import machine, parts
 from hakmem.bench.allocators import UnknownAllocator, configured_outside
-from hakmem.bench.model import OURS, Allocator, Kind, Results, Row, by_group
+from hakmem.bench.model import OURS, Allocator, Kind, Results, Row, by_group, results_of
 from hakmem.bench.progress import Display
 from hakmem.bench.runner import Runner
 from hakmem.bench.schedule import PLANS, Plan, included
@@ -140,11 +141,22 @@ def bench(
     list_rows: Annotated[
         bool, typer.Option("--list", help="print the rows that would be run, and run nothing")
     ] = False,
+    show: Annotated[
+        Path | None,
+        typer.Option(
+            "--show",
+            metavar="FILE",
+            help="print the tables of a results.json, and write its report beside it or to --out",
+        ),
+    ] = None,
 ) -> None:
     _, library = context.obj  # bin/hakmem, and the library beside it
     console = Console(highlight=False, width=None if sys.stdout.isatty() else 120)
     asked = (quick, full, only, rows, vs, lib, out, rounds, seconds, scale, timeout, list_rows)
     try:
+        if show is not None:
+            _show(show, out, console)
+            return
         if resume:
             if any(asked):
                 _refuse("--resume takes all settings from the session; give no others with it")
@@ -169,6 +181,17 @@ def bench(
 def _refuse(why: str) -> NoReturn:
     typer.echo(f"hakmem bench: {why}", err=True)
     raise typer.Exit(USAGE)
+
+
+def _show(file: Path, out: Path | None, console: Console) -> None:
+    try:
+        results = results_of(json.loads(file.read_text()))
+    except OSError as error:
+        _refuse(f"--show {file}: {error.strerror}")
+    except (ValueError, KeyError, TypeError) as error:
+        _refuse(f"--show {file}: not results of this hakmem ({error})")
+    for written in parts.show(results, out or file.parent, console):
+        console.print(f"written: {written}", soft_wrap=True)
 
 
 def _split(texts: list[str] | None) -> list[str]:

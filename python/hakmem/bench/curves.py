@@ -91,7 +91,7 @@ def _over_time(content: Content, row: Row) -> alt.LayerChart | None:
     if not records:
         return None
     base = alt.Chart(inline(records)).encode(
-        x=alt.X("at:Q", axis=alt.Axis(title="seconds", grid=False, tickCount=6)),
+        x=alt.X("at:Q", axis=alt.Axis(title="seconds", grid=False, tickCount=6, labelSeparation=8)),
         y=alt.Y("mib:Q", axis=alt.Axis(title="MiB", tickCount=5, minExtent=32)),
         color=colour(drawn, symbol="stroke"),
     )

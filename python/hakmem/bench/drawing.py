@@ -61,7 +61,8 @@ _CONFIG = {
     "font": FONT,
     "background": PAPER,
     "aria": False,
-    "padding": 12,
+    # Room at the sides for fonts that are wider than the one that the plot is laid out with.
+    "padding": {"top": 12, "bottom": 12, "left": 26, "right": 20},
     "view": {"stroke": None},
     "axis": {
         "labelColor": QUIET,

@@ -32,6 +32,8 @@ def facts(content: Content) -> list[tuple[str, str]]:
         ("mode", str(settings.get("mode", ""))),
         ("rounds", _rounds(content)),
         ("runs", _runs(content)),
+        ("repeated", _repeated(settings)),
+        ("environment", " ".join(f"{k}={v}" for k, v in settings.get("environment", {}).items())),
         ("scale", "" if plan.get("scale", 1) == 1 else f"{plan['scale']:g} of each row's work"),
         *((label, _value(name, machine.get(name))) for name, label in _MACHINE.items()),
     ]
@@ -82,6 +84,12 @@ def _runs(content: Content) -> str:
     runs = content.results.runs
     spent = sum(run.seconds for run in runs)
     return f"{number(len(runs))}, which took {spent / 60:.0f} minutes" if runs else ""
+
+
+def _repeated(settings: dict[str, Any]) -> str:
+    """Runs that the machine's other work had disturbed."""
+    again = settings.get("repeated_runs", 0)
+    return f"{counted(again, 'run')}, disturbed by other work of the machine" if again else ""
 
 
 def _value(name: str, value: Any) -> str:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from rich.console import Console
 
-from hakmem.bench import allocators, report, tables
+from hakmem.bench import allocators, tables
 from hakmem.bench.counts import Counts
 from hakmem.bench.model import OURS, Allocator, Missing, Results
 from hakmem.bench.programs import Programs
@@ -39,5 +39,8 @@ def choose(
 
 def show(results: Results, folder: Path, console: Console) -> list[Path]:
     """Prints the tables; the files of the report that it wrote."""
+    # Plots take a second to load, which --list and a wrong option shall not wait for.
+    from hakmem.bench import report
+
     tables.print_tables(results, console)
     return report.write(results, folder)

@@ -255,6 +255,13 @@ def _plane(
     x1, y1 = pixel(1.0, across, width), height - pixel(1.0, up, height)
     lines = [(x1 - 1, 0.0, x1 + 1, float(height)), (0.0, y1 - 1, float(width), y1 + 1)]
     lines += _steps([pixels[p.name] for p in front])
+    if content.ours in places and all(ratio.is_known for ratio in places[content.ours]):
+        m, t = places[content.ours]
+        own_x, own_y = pixels[content.ours]
+        ends = [pixel(end, across, width) for end in (m.low, m.high)]
+        lines.append((ends[0], own_y - 1, ends[1], own_y + 1))
+        ends = [height - pixel(end, up, height) for end in (t.high, t.low)]
+        lines.append((own_x - 1, ends[0], own_x + 1, ends[1]))
     placed = place_labels(pixels, texts, width, height, lines)
     x = alt.X(
         "x:Q",

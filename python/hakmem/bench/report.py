@@ -44,6 +44,7 @@ def _page(content: Content, plots: list[Plot]) -> str:
     environment.filters |= {
         "against": words.against_text,
         "decimals": words.decimals,
+        "digits": lambda value: f"{value:.10g}",
         "emphasis": words.emphasis,
         "goal": words.goal_text,
         "interval": words.interval,

@@ -70,7 +70,7 @@ def of_bytes(count: float) -> str:
 
 def _count(value: float, what: str) -> str:
     for letter, size in (("M", 1e6), ("k", 1e3)):
-        if value >= 10 * size or (value >= size and value % size == 0):
+        if value >= size and (value >= 10 * size or value * 1e3 % size == 0):
             return f"{value / size:.4g}{THIN}{letter} {what}"
     return f"{value:g} {what}"
 
@@ -127,5 +127,5 @@ def parameters_text(row: Row) -> str:
         parts.append("not pinned")
     if p.get("seed", 1) != 1:
         parts.append(f"seed {p['seed']}")
-    parts += [f"{key} {value}" for key, value in p.items() if key not in _SPOKEN]
+    parts += [f"{key} {value}" for key, value in p.items() if value and key not in _SPOKEN]
     return ", ".join(part for part in parts if part)
