@@ -191,6 +191,27 @@ def test_time_that_is_up_ends_it() -> None:
     assert {rounds(short, row.name) for row in rows} == {3}
 
 
+def test_where_not_all_can_have_an_interval_the_cheap_rows_do() -> None:
+    """And what cannot be carried as far is left at the least rounds, not anywhere between."""
+    rows = [replace(ROW, name="dear"), replace(ROW, name="cheap")]
+    plan = replace(PLANS["standard"], seconds=120.0, least_rounds=3, precision=0.0)
+    results = Results(rows, THREE)
+    schedule = Schedule(plan, results, 1)
+    number = 0
+    while now := schedule.round(number):
+        for row in now:
+            for position, one in enumerate(schedule.order(row, number)):
+                seconds = 10.0 if row.name == "dear" else 1.0
+                figure = {"time": 1.0 + (number * 5 + position) % 7}
+                run = Run(row.name, one.name, number, position, schedule.used, seconds)
+                results.runs.append(replace(run, values=figure))
+                schedule.add(results.runs[-1])
+        number += 1
+    assert rounds(results, "dear") == 3
+    assert rounds(results, "cheap") >= 6
+    assert schedule.used <= 120
+
+
 def test_the_time_left_is_told() -> None:
     """Of the runs that are sure to come, once it is known what they take."""
     rows = [replace(ROW, name=f"r{n}") for n in range(2)]

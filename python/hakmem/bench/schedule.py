@@ -55,7 +55,7 @@ class Plan:
 
 PLANS = {
     "quick": Plan("quick", 3, 30, 180.0, 0.02, 45.0, 0.5),
-    "standard": Plan("standard", stats.FEWEST_ROUNDS, 30, 55 * 60.0, 0.02, 120.0, 1.0),
+    "standard": Plan("standard", 3, 30, 55 * 60.0, 0.02, 120.0, 1.0),
     "full": Plan("full", 10, 30, None, 0.01, 600.0, 1.0),
 }
 
@@ -115,12 +115,16 @@ class Schedule:
         wanted = [row for row in self.rows if self._wants(row, number)]
         if number < self.plan.least_rounds or self.plan.seconds is None:
             return wanted
-        # What of it fits into the time: first those begun, then those that know least.
+        # What of it fits into the time. A row is carried on only if it can be carried as far as an
+        # interval: cheap ones first, so that as many as possible have one.
         left = self.plan.seconds - self.used
-        chosen = []
         known = self._known_before(number)
+        chosen = []
         for row in sorted(wanted, key=lambda row: self._urgency(row, number, known)):
-            cost = self._cost(row, self.order(row, number))
+            missing = stats.FEWEST_ROUNDS - number - 1
+            cost = self._cost(row, self.order(row, number)) + max(0, missing) * self._round_cost(
+                row
+            )
             if cost <= left:
                 chosen.append(row)
                 left -= cost
@@ -159,11 +163,7 @@ class Schedule:
         """To the end: of this round's rows yet to come, and of the rounds after it."""
         plan = self.plan
         left = sum(self._cost(row, self.order(row, number)) for row in rows)
-        a_round = sum(
-            self._cost(row, [a for a in self._allocators if self._can(row, a, number + 1)])
-            for row in self.rows
-            if not row.exact
-        )
+        a_round = sum(self._round_cost(row) for row in self.rows if not row.exact)
         sure = left + a_round * max(0, plan.least_rounds - number - 1)
         if plan.least_rounds == plan.most_rounds:
             return sure
@@ -227,6 +227,11 @@ class Schedule:
             total += statistics.fmean(costs) if costs else self._usual_cost()
         return total
 
+    def _round_cost(self, row: Row) -> float:
+        """Of a later round."""
+        later = self.plan.least_rounds
+        return self._cost(row, [a for a in self._allocators if self._can(row, a, later)])
+
     def _usual_cost(self) -> float:
         runs = sum(map(len, self._costs.values()))
         return self.used / runs if runs else _GUESS_SECONDS
@@ -252,9 +257,12 @@ class Schedule:
     def _urgency(self, row: Row, number: int, known: Results) -> tuple[bool, int, float]:
         """The smaller, the sooner a row is run where there is no time for all."""
         begun = any(self._is_done(row, allocator, number) for allocator in self._allocators)
+        had = len(known.of(row.name, OURS))
+        if had < stats.FEWEST_ROUNDS:
+            return not begun, 0, self._round_cost(row)
         reach = 0.0
         for measure in row.judged:
             peer = stats.best_peer(known, row.name, measure)
             ratio = stats.ratio(known, row.name, OURS, peer, measure) if peer is not None else None
             reach = max(reach, ratio.reach if ratio is not None else 0.0)
-        return not begun, len(known.of(row.name, OURS)), -reach
+        return not begun, had, -reach

@@ -98,7 +98,7 @@ CRATES = (
         checksum="8d4b7d5e225a53887ee57fcec492eaf114b8e290f7072d035adc6ddd6810b67b",
         seconds=5,
         clang=True,
-        note="old: of 2021, the newest the registry has; its authors have since rewritten it",
+        note="old: 1.4.3 and some commits, the newest crate there is",
     ),
     Crate(
         name="hardened_malloc",
