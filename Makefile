@@ -84,6 +84,7 @@ lint: setup ## format, clang-tidy, ruff, mypy, layers, shell scripts, cargo fmt 
 	$(python) tools/check_layers.py
 	shellcheck tools/setup tools/deb .ci/run command/hakmem.in bindings/rust/run \
 		tests/install/in_debian tests/install/in_debian.sh tests/docs/in_debian
+	@shellcheck -s sh -e SC2016,SC2046,SC2086,SC2164 python/hakmem/bench/peers/recipes/* # run with -e
 	@bindings/rust/run lint
 
 format: setup ## bring C and Python into the committed format

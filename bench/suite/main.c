@@ -31,16 +31,18 @@ static void print_usage(FILE *to)
           "\n"
           "options (each replaces the row's own value):\n"
           "  --iterations N    turns of the loop, of each thread\n"
-          "  --scale F         multiply the row's iterations, such as 0.1\n"
+          "  --scale F         multiply the row's iterations and its wait, such as 0.1\n"
           "  --seed S          of the random numbers\n"
           "  --slots S         blocks that may live at once, of each thread\n"
           "  --min B --max B   smallest and largest block, bytes (at least 8)\n"
           "  --batch N         blocks handed over at once (queue); times a thread\n"
           "                    replaces all its slots before its successor (larson)\n"
           "  --threads T\n"
+          "  --makers N        threads that only allocate (streams)\n"
           "  --touch WHICH     bytes of a new block to write: none, first, both,\n"
           "                    or pages (one in every 4096)\n"
           "  --check YES       stamp every block and verify it when freed: 0 or 1\n"
+          "  --wait MS         milliseconds of idleness, in rows that watch one\n"
           "  --pin YES         bind each thread to a processor: 0 or 1\n",
           to);
 }
@@ -104,23 +106,23 @@ static int params_format(char *text, size_t room, const struct params *p)
 {
     return snprintf(text, room,
                     "\"iterations\": %ju, \"seed\": %ju, \"slots\": %ju, \"min\": %ju, "
-                    "\"max\": %ju, \"batch\": %ju, \"threads\": %u, \"touch\": \"%s\", "
-                    "\"order\": \"%s\", \"check\": %s, \"pin\": %s",
+                    "\"max\": %ju, \"batch\": %ju, \"wait\": %ju, \"threads\": %u, \"makers\": %u, "
+                    "\"touch\": \"%s\", \"order\": \"%s\", \"check\": %s, \"pin\": %s",
                     (uintmax_t)p->iterations, (uintmax_t)p->seed, (uintmax_t)p->slots,
-                    (uintmax_t)p->min, (uintmax_t)p->max, (uintmax_t)p->batch, p->threads,
-                    touch_names[p->touch], order_names[p->order], p->check ? "true" : "false",
-                    p->unpin ? "false" : "true");
+                    (uintmax_t)p->min, (uintmax_t)p->max, (uintmax_t)p->batch, (uintmax_t)p->wait,
+                    p->threads, p->makers, touch_names[p->touch], order_names[p->order],
+                    p->check ? "true" : "false", p->unpin ? "false" : "true");
 }
 
 static void list_print(void)
 {
-    printf("  %-18s %10s %7s %8s %8s %6s %7s %-5s %-8s %-5s  %s\n", "row", "iterations", "slots",
+    printf("  %-32s %10s %7s %8s %8s %6s %7s %-5s %-8s %-5s  %s\n", "row", "iterations", "slots",
            "min", "max", "batch", "threads", "touch", "order", "check", "why");
     for (size_t g = 0; g < COUNT(groups); g++) {
         printf("%s\n", groups[g].name);
         for (const struct row *r = groups[g].rows; r->name != NULL; r++) {
             const struct params own = params_of(r), *p = &own;
-            printf("  %-18s %10ju %7ju %8ju %8ju %6ju %7u %-5s %-8s %-5s  %s\n", r->name,
+            printf("  %-32s %10ju %7ju %8ju %8ju %6ju %7u %-5s %-8s %-5s  %s\n", r->name,
                    (uintmax_t)p->iterations, (uintmax_t)p->slots, (uintmax_t)p->min,
                    (uintmax_t)p->max, (uintmax_t)p->batch, p->threads, touch_names[p->touch],
                    order_names[p->order], p->check || r->needs_content ? "yes" : "no", r->why);
@@ -137,10 +139,10 @@ static void list_print_json(void)
             params_format(text, sizeof text, &p);
             printf("{\"row\": \"%s\", \"group\": \"%s\", \"family\": \"%s\", \"why\": \"%s\", "
                    "\"tier\": \"%s\", \"judged\": \"%s\", \"needs_content\": %s, "
-                   "\"parameters\": {%s}}\n",
+                   "\"sampled\": %s, \"parameters\": {%s}}\n",
                    r->name, groups[g].name, r->family, r->why, tier_names[r->tier],
                    r->judged != NULL ? r->judged : "time peak", r->needs_content ? "true" : "false",
-                   text);
+                   r->sampled ? "true" : "false", text);
         }
     }
 }
@@ -195,7 +197,21 @@ static void row_run(const struct row *row, const char *group, const struct param
 
 int main(int argc, char **argv)
 {
-    enum { ITERATIONS = 256, SCALE, SEED, SLOTS, MIN, MAX, BATCH, THREADS, TOUCH, CHECK, PIN };
+    enum {
+        ITERATIONS = 256,
+        SCALE,
+        SEED,
+        SLOTS,
+        MIN,
+        MAX,
+        BATCH,
+        THREADS,
+        MAKERS,
+        TOUCH,
+        CHECK,
+        PIN,
+        WAIT
+    };
     enum { LIST = 512, LIST_JSON, ALLOCATOR, HELP };
     static const struct option options[] = {
         {"iterations", required_argument, NULL, ITERATIONS},
@@ -206,9 +222,11 @@ int main(int argc, char **argv)
         {"max", required_argument, NULL, MAX},
         {"batch", required_argument, NULL, BATCH},
         {"threads", required_argument, NULL, THREADS},
+        {"makers", required_argument, NULL, MAKERS},
         {"touch", required_argument, NULL, TOUCH},
         {"check", required_argument, NULL, CHECK},
         {"pin", required_argument, NULL, PIN},
+        {"wait", required_argument, NULL, WAIT},
         {"list", no_argument, NULL, LIST},
         {"list-json", no_argument, NULL, LIST_JSON},
         {"allocator", no_argument, NULL, ALLOCATOR},
@@ -229,6 +247,7 @@ int main(int argc, char **argv)
                 break;
             case SCALE:
                 p.iterations = (uint64_t)((double)p.iterations * factor_read(optarg));
+                p.wait = (uint64_t)((double)p.wait * factor_read(optarg));
                 break;
             case SEED:
                 p.seed = number_read(optarg, "seed");
@@ -248,6 +267,9 @@ int main(int argc, char **argv)
             case THREADS:
                 p.threads = (unsigned)number_read(optarg, "threads");
                 break;
+            case MAKERS:
+                p.makers = (unsigned)number_read(optarg, "makers");
+                break;
             case TOUCH:
                 p.touch = touch_read(optarg);
                 break;
@@ -256,6 +278,9 @@ int main(int argc, char **argv)
                 break;
             case PIN:
                 p.unpin = number_read(optarg, "pin") == 0;
+                break;
+            case WAIT:
+                p.wait = number_read(optarg, "wait");
                 break;
             case LIST:
                 list_print();

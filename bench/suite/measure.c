@@ -76,19 +76,48 @@ bool peak_reset(void)
     return done;
 }
 
-long status_kib(const char *field)
+/* Reads the file whole into `text` and ends it; false if it can't be read. */
+static bool file_read(const char *path, char *text, size_t room)
 {
-    char text[8192];
-    int fd = open("/proc/self/status", O_RDONLY | O_CLOEXEC);
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
     if (fd < 0)
-        return -1;
-    ssize_t got = read(fd, text, sizeof text - 1);
+        return false;
+    ssize_t got = read(fd, text, room - 1);
     close(fd);
     if (got <= 0)
-        return -1;
+        return false;
     text[got] = '\0';
+    return true;
+}
+
+static long field_kib(const char *path, const char *field)
+{
+    char text[8192];
+    if (!file_read(path, text, sizeof text))
+        return -1;
     const char *at = strstr(text, field);
     return at != NULL ? strtol(at + strlen(field), NULL, 10) : -1;
+}
+
+long status_kib(const char *field) { return field_kib("/proc/self/status", field); }
+
+uint64_t resident_exact(void)
+{
+    long kib = field_kib("/proc/self/smaps_rollup", "\nAnonymous:");
+    if (kib < 0)
+        give_up(EXIT_SYSTEM, "/proc/self/smaps_rollup doesn't tell what is resident");
+    return (uint64_t)kib * 1024;
+}
+
+uint64_t resident_quick(void)
+{
+    char text[256];
+    if (!file_read("/proc/self/statm", text, sizeof text))
+        give_up(EXIT_SYSTEM, "/proc/self/statm can't be read");
+    char *at = text;
+    strtoul(at, &at, 10); /* size */
+    unsigned long resident = strtoul(at, &at, 10), shared = strtoul(at, &at, 10);
+    return (resident - shared) * (uint64_t)sysconf(_SC_PAGESIZE);
 }
 
 const char *allocator_path(void)

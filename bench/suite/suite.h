@@ -5,6 +5,7 @@
  *   main.c          options, one row, one line of JSON
  *   GROUP/rows.c    the group's table of rows
  *   GROUP/work_*.c  what its rows do
+ *   handover.h      trays of blocks from thread to thread
  *   block.h         one block: asked for, written, verified, given back
  *   loops.h         random mixed and replacement over an array of slots
  *   random.h        numbers that no allocator can influence
@@ -36,7 +37,9 @@ struct params {
     uint64_t min;   /* bytes, smallest block */
     uint64_t max;   /* bytes, largest block */
     uint64_t batch; /* blocks handed over at once, where blocks are handed over */
+    uint64_t wait;  /* milliseconds of idleness that the row watches; scaled as the iterations */
     unsigned threads;
+    unsigned makers; /* threads that only allocate, where the others only free */
     enum touch touch;
     enum order order;
     bool check; /* stamp every block, verify the stamp when it is freed */
@@ -74,6 +77,7 @@ struct row {
     const char *why;
     void (*run)(const struct params *p, struct outcome *out);
     bool needs_content; /* the row reads what it wrote: no floor can run it */
+    bool sampled;       /* its memory over time is worth a picture */
     enum tier tier;
     /* The measures that tables and means are made of, separated by spaces: names of figures, and
      * "time" (of one operation) and "peak" (resident memory), which null stands for. */
@@ -99,6 +103,21 @@ void work_exchange(const struct params *p, struct outcome *out);
 void work_larson(const struct params *p, struct outcome *out);
 /* seed/work_queue.c */
 void work_queue(const struct params *p, struct outcome *out);
+/* threads/work_streams.c */
+void work_stream(const struct params *p, struct outcome *out);
+/* threads/work_rounds.c */
+void work_ring(const struct params *p, struct outcome *out);
+void work_all_to_all(const struct params *p, struct outcome *out);
+/* threads/work_pool.c */
+void work_pool(const struct params *p, struct outcome *out);
+/* threads/work_sharing.c */
+void work_sharing_active(const struct params *p, struct outcome *out);
+void work_sharing_passive(const struct params *p, struct outcome *out);
+/* stress/work_keep.c */
+void work_keep(const struct params *p, struct outcome *out);
+void work_tide(const struct params *p, struct outcome *out);
+/* stress/work_churn.c */
+void work_churn(const struct params *p, struct outcome *out);
 
 /*
  * measure.c
@@ -119,6 +138,13 @@ bool peak_reset(void);
 
 /* A field of /proc/self/status in KiB, such as "VmHWM:"; -1 if not there. */
 long status_kib(const char *field);
+
+/* This process's resident anonymous memory in bytes, written pages of private file mappings
+ * included. Exact is from smaps_rollup and walks the page tables, some 10 us a MiB; quick is from
+ * statm (resident less shared), a few us, exact too since Linux 6.16 and before that off by up to
+ * some 100 KiB. */
+uint64_t resident_exact(void);
+uint64_t resident_quick(void);
 
 /* Where the malloc in force comes from: a path, or "?" */
 const char *allocator_path(void);
@@ -157,6 +183,9 @@ struct worker_calls {
 
 void workers_run(const struct params *p, const struct worker_calls *calls, void *shared,
                  struct outcome *out);
+
+/* Processors that the process may use. */
+unsigned processors_allowed(void);
 
 /* Binds a new thread, by its attributes, to one of the processors that the
  * process may use, the `index`th in turn; does nothing when p->unpin is set. */

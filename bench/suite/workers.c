@@ -35,6 +35,14 @@ static void *member_main(void *argument)
     return NULL;
 }
 
+unsigned processors_allowed(void)
+{
+    cpu_set_t allowed;
+    if (sched_getaffinity(getpid(), sizeof allowed, &allowed) != 0)
+        return 1;
+    return (unsigned)CPU_COUNT(&allowed);
+}
+
 void worker_pin(const struct params *p, unsigned index, pthread_attr_t *attributes)
 {
     cpu_set_t allowed, one;

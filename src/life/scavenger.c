@@ -13,6 +13,10 @@
 /* After so many rounds without work it waits until somebody has some. */
 #define ROUNDS_IDLE 3
 
+/* What lies in stacks is worth a thread after so many refills, were all caches like the caller's:
+ * one thread's refills are few where hundreds use the heap a little each. */
+#define REFILLS_WORTH 64
+
 enum { NONE, STARTING, RUNNING, REFUSED };
 
 static int state; /* atomic: one of these */
@@ -89,11 +93,12 @@ COLD void scavenger_wake(void)
     }
 }
 
-COLD void scavenger_want(void)
+COLD void scavenger_want(size_t refills)
 {
     scavenger_wake();
-    if (load_relaxed(&state) == NONE && policy.scavenger && caches_living() > 1 &&
-        !os_single_threaded() && !fork_holds_locks)
+    const size_t caches = caches_living();
+    if (load_relaxed(&state) == NONE && policy.scavenger && caches > 1 &&
+        (refills + 1) * caches >= REFILLS_WORTH && !os_single_threaded() && !fork_holds_locks)
         scavenger_start();
 }
 

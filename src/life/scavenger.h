@@ -13,15 +13,16 @@ extern bool scavenger_dozes HIDDEN; /* atomic */
 /* There is work for it, if it is there; called from anywhere. */
 void scavenger_wake(void);
 
-/* There may be: starts it where it may. Called from malloc alone. */
-void scavenger_want(void);
+/* There may be, `refills` of the calling thread's stacks say: starts it where it may. Called from
+ * malloc alone. */
+void scavenger_want(size_t refills);
 
 /* For malloc's door, after so many refills of the calling thread's stacks: what it takes may be
  * left lying in them. */
 FAST void scavenger_note(size_t refills)
 {
-    if (unlikely(load_relaxed(&scavenger_dozes)) || unlikely(refills % 64 == 63))
-        scavenger_want();
+    if (unlikely(load_relaxed(&scavenger_dozes)) || unlikely(refills % 8 == 7))
+        scavenger_want(refills);
 }
 
 /* The last thread that used the heap ends: so does the scavenger, since libc ends a process whose

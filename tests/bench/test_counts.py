@@ -100,6 +100,7 @@ def test_a_crash_is_named(counts: Counts, compiled: Compile) -> None:
 def test_no_memory_is_named(counts: Counts, compiled: Compile) -> None:
     outcome = count(counts, "count-random-1000-64", broken(compiled("little", LITTLE_MEMORY)))
     assert outcome.outcome == "no memory", outcome.detail
+    assert outcome.detail == "under valgrind: suite: malloc(64) found no memory"
 
 
 def test_what_takes_too_long_is_a_hang(counts: Counts) -> None:

@@ -105,7 +105,7 @@ CASES = [
     ("hakmem bench --quick --out sess", "session/"),
     ("hakmem bench --resume sess", "session/"),
     ("hakmem comp", "compare "),
-    ("hakmem compare hakmem jem", "jemalloc "),
+    ("hakmem compare hakmem snm", "snmalloc "),
     ("hakmem compare hakmem glibc -- to-c", "to-complete "),
     ("hakmem compare hakmem glibc -- to-complete big_", "big_one "),
 ]

@@ -47,6 +47,16 @@ def test_right_includes_pass(tmp_path: Path) -> None:
             "\nfrom hakmem import cli\n",
             "elf.py:2: elf (floor 0) imports cli",
         ),
+        (
+            "hakmem/doctor.py",
+            "from hakmem.bench.model import Row\n",
+            "doctor.py:1: doctor (floor 3) imports bench",
+        ),
+        (
+            "hakmem/bench/plots/lines.py",
+            "from hakmem.bench.model import Row\nfrom hakmem.cli import main\n",
+            "lines.py:2: bench (floor 3) imports cli",
+        ),
         ("hakmem/elf.py", "\n" * 601, "elf.py:601: 601 lines; a file has at most 600"),
         ("hakmem/misc.py", "\n", "misc.py:1: 'misc' has no floor"),
         ("misc/x.c", "\n", "x.c:1: 'misc' has no floor"),

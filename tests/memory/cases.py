@@ -46,9 +46,13 @@ def _holes(smallest: int, largest: int, threads: int, most: float | None) -> Cas
     return Case(name, arguments, "x", most, threads, 2, 2 if threads > 1 else 0)
 
 
-def _sleepers(smallest: int, largest: int, threads: int, seconds: int) -> Case:
-    arguments = _arguments("sleepers", MIB, smallest, largest, seconds, ("--threads", threads))
-    name = f"sleepers {smallest}-{largest}, {threads} threads"
+def _sleepers(
+    smallest: int, largest: int, threads: int, seconds: int, bytes_each: int = MIB
+) -> Case:
+    arguments = _arguments(
+        "sleepers", bytes_each, smallest, largest, seconds, ("--threads", threads)
+    )
+    name = f"sleepers {smallest}-{largest}, {threads} threads of {bytes_each // KIB} KiB"
     return Case(name, arguments, "KiB", 16, threads, seconds, 2)
 
 
@@ -82,6 +86,7 @@ def cases(quick: bool) -> list[Case]:
         _holes(16, 1024, 4, 6.5),
         _sleepers(16, 8192, 500, seconds),
         _sleepers(16, 1024, 500, seconds),
+        _sleepers(16, 1024, 64, seconds, 64 * KIB),
     ]
     if quick:
         return bound

@@ -23,7 +23,7 @@ from tools.golden.walk import Library
 
 SKIPPED = 77
 # One of them may share both processors with the rest of the tests.
-SECONDS = 120
+SECONDS = 300
 
 GUARDED = (
     "pair-64", "mixed-400", "mixed-8192", "replace-8192", "mixed-8k", "random-1000-64",
@@ -54,7 +54,7 @@ TOLERANCES = {
     "ll-misses": Tolerance(0.1, 0.002),
 }
 # First bytes of large blocks share few sets of the cache: their misses are a matter of luck.
-D1_OF_PAGES = Tolerance(0.3, 0.02)
+D1_OF_PAGES = Tolerance(1.0, 0.02)
 OF_PAGES = {"large-64k", "large-mixed"}
 
 
@@ -73,10 +73,10 @@ accesses too, in the caches of one machine that callgrind plays: 32 KiB and 8 wa
 Instructions, branches and data accesses repeat to the last digit as long as free pages lie in the
 same order; 0.2% is allowed for where they don't. Mispredictions may grow by a quarter and 0.2,
 since it is chance which branches share a place in callgrind's predictor; a new branch in malloc or
-free that goes wrong half the time is more. Misses of the first cache may grow by 2% and 0.02 (30%
-in rows of large blocks, which share few sets of it), since a heap begins at a random place. An
-instruction more in malloc or in free is 3% of a pair's. `make test` fails when a number grows by
-more; after a change that is worth it, `make golden-update` writes this page anew.
+free that goes wrong half the time is more. Misses of the first cache may grow by 2% and 0.02, since
+a heap begins at a random place (to the double in rows of large blocks, whose first bytes share few
+sets of it). An instruction more in malloc or in free is 3% of a pair's. `make test` fails when a
+number grows by more; after a change that is worth it, `make golden-update` writes this page anew.
 
 Compiler: {compiler}, x86-64
 
@@ -162,6 +162,7 @@ def main() -> int:
     grown, shrunk = changes(golden, rows)
     for line in [*grown, *shrunk]:
         print(line)
+    print(f"{len(rows)} rows counted")
     if not checks:
         arguments.table.write_text(table_of(ours, rows))
         print(f"written: {arguments.table}")

@@ -1,6 +1,6 @@
 /*
  * Micro: what single calls cost, by size, by order, by kind. Iterations are such that a row takes
- * 0.05 to 0.4 seconds with a good allocator; docs/benchmarks/micro.md says why each row is here.
+ * 0.02 to 0.4 seconds with a good allocator; docs/benchmarks/micro.md says why each row is here.
  *
  * Names state parameters: pair-64k is of 64 KiB, fifo-1000-64 of 1000 blocks of 64 bytes,
  * aligned-4k-100 of 100 bytes aligned to 4 KiB.
@@ -81,7 +81,7 @@
 
 const struct row micro_rows[] = {
     /* 64 bytes are pair-64 in the seed set. */
-    PAIR("pair-8", QUICK, "the smallest block there is", 40000000, 8),
+    PAIR("pair-8", STANDARD, "the smallest block there is", 40000000, 8),
     PAIR("pair-16", FULL, "a size of its own in many allocators", 40000000, 16),
     PAIR("pair-24", FULL, "what a small node takes, not a power of two", 40000000, 24),
     PAIR("pair-32", STANDARD, "small strings and nodes", 40000000, 32),
@@ -91,7 +91,7 @@ const struct row micro_rows[] = {
     PAIR("pair-256", STANDARD, "small objects", 40000000, 256),
     PAIR("pair-512", STANDARD, "small buffers", 40000000, 512),
     PAIR("pair-768", FULL, "between powers of two", 40000000, 768),
-    PAIR("pair-1k", QUICK, "the end of what the system's malloc keeps for a thread", 40000000,
+    PAIR("pair-1k", STANDARD, "the end of what the system's malloc keeps for a thread", 40000000,
          1 * KIB),
     PAIR("pair-2k", STANDARD, "medium blocks", 40000000, 2 * KIB),
     PAIR("pair-3k", FULL, "between powers of two", 40000000, 3 * KIB),
@@ -121,10 +121,10 @@ const struct row micro_rows[] = {
             2000000, 64 * KIB),
     TOUCHED("touched-256k", STANDARD, "the same above the system's first threshold", 500000,
             256 * KIB),
-    TOUCHED("touched-1m", QUICK, "a large buffer, written", 100000, 1 * MIB),
+    TOUCHED("touched-1m", STANDARD, "a large buffer, written", 100000, 1 * MIB),
     TOUCHED("touched-4m", STANDARD, "the same, a mapping of its own in many allocators", 10000,
             4 * MIB),
-    TOUCHED("touched-16m", STANDARD, "the same, larger", 300, 16 * MIB),
+    TOUCHED("touched-16m", STANDARD, "the same, larger", 600, 16 * MIB),
     TOUCHED("touched-64m", STANDARD, "the same, above every threshold", 24, 64 * MIB),
 
     BATCH("fifo-10-64", "fifo-64", FULL, "well inside a thread's cache", 3000000, 10, 64,
@@ -139,7 +139,7 @@ const struct row micro_rows[] = {
           ORDER_REVERSE),
     BATCH("lifo-100-64", "lifo-64", STANDARD, "a stack, about as deep as a thread's cache", 500000,
           100, 64, ORDER_REVERSE),
-    BATCH("lifo-1000-64", "lifo-64", QUICK, "a stack, deeper than a thread's cache", 50000, 1000,
+    BATCH("lifo-1000-64", "lifo-64", STANDARD, "a stack, deeper than a thread's cache", 50000, 1000,
           64, ORDER_REVERSE),
     BATCH("lifo-10000-64", "lifo-64", FULL, "a deep stack", 4000, 10000, 64, ORDER_REVERSE),
     BATCH("random-10-64", "random-64", FULL, "any order, well inside a thread's cache", 3000000, 10,
@@ -158,8 +158,8 @@ const struct row micro_rows[] = {
           ORDER_SHUFFLED),
     BATCH("fifo-1000-16k", "batch-16k", STANDARD, "16 MiB made and dropped: do pages stay", 600,
           1000, 16 * KIB, ORDER_SAME),
-    BATCH("lifo-1000-16k", "batch-16k", FULL, "the same, unwound like a stack", 600, 1000,
-          16 * KIB, ORDER_REVERSE),
+    BATCH("lifo-1000-16k", "batch-16k", FULL, "the same, unwound like a stack", 600, 1000, 16 * KIB,
+          ORDER_REVERSE),
     BATCH("random-1000-16k", "batch-16k", STANDARD, "the same, in any order", 150, 1000, 16 * KIB,
           ORDER_SHUFFLED),
 
@@ -188,7 +188,7 @@ const struct row micro_rows[] = {
           2000000, 64),
     FRESH("calloc-fresh-4k", STANDARD, "the same: whose first byte alone is written", 40000,
           4 * KIB),
-    FRESH("calloc-fresh-1m", STANDARD, "the same: a page of 256 is touched", 256, 1 * MIB),
+    FRESH("calloc-fresh-1m", FULL, "the same: a page of 256 is touched", 256, 1 * MIB),
 
     ALIGNED("aligned-64-200", STANDARD, "a cache line's alignment", 20000000, 1, 64, 200),
     ALIGNED("aligned-4k-4k", STANDARD, "a page for direct input and output", 20000000, 1, 4 * KIB,

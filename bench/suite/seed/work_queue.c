@@ -4,11 +4,7 @@
  * two counters and an array, each side writing one counter; with batches its
  * own cost is a small part of a block's.
  */
-#include "block.h"
-#include "random.h"
-
-#include <sched.h>
-#include <stdatomic.h>
+#include "handover.h"
 
 struct queue {
     _Alignas(128) _Atomic uint64_t put;   /* batches laid in; written by the producer */
@@ -28,15 +24,6 @@ static struct queue *queue_of(const struct worker *w)
 {
     const struct queues *all = w->shared;
     return (struct queue *)(all->memory + w->index / 2 * all->bytes);
-}
-
-static inline void spin_hint(void)
-{
-#if defined(__x86_64__) || defined(__i386__)
-    __builtin_ia32_pause();
-#elif defined(__aarch64__)
-    __asm__ volatile("yield");
-#endif
 }
 
 /* Spins for a moment, then lets others run: the far side may have no core. */

@@ -18,9 +18,8 @@ from typer.core import TyperCommand
 
 from hakmem import __version__
 from hakmem.bench import machine, proof
-from hakmem.bench.allocators import UnknownAllocator, choose
-from hakmem.bench.cli import unwrapped
-from hakmem.bench.compared import html, markdown, sentence, table
+from hakmem.bench.allocators import UnknownAllocator, configured_outside, pick
+from hakmem.bench.compared import markdown, sentence, table
 from hakmem.bench.comparison import JUDGED, MEASURES, Broken, Comparison, Program, Until
 from hakmem.bench.model import OURS, Allocator, Kind, Run
 from hakmem.bench.stats import Verdict
@@ -29,26 +28,31 @@ MADE, SHOWN_WORSE, USAGE, NOT_IN_FORCE, PROGRAM_FAILED, INTERRUPTED = 0, 1, 2, 3
 
 HELP = "compare allocators, or settings, on a program of yours"
 DESCRIPTION = """\
+\b
 Runs a program on two allocators or more, again and again in an order drawn by lot, and tells what
 each costs: time, processor time, memory at the peak and on average, page faults. All are compared
 with the first that is named. What is called better or worse is so whatever the noise; the whole run
 says so wrongly once in 20 times.
 
-An allocator is hakmem, glibc (the system's), jemalloc, tcmalloc, mimalloc, one with settings as in
+\b
+An allocator is hakmem, glibc (the system's), one that 'hakmem bench' knows, one with settings as in
 hakmem+big_cache_bytes=16M or glibc+MALLOC_ARENA_MAX=1, or a library of yours as in mine=./mine.so.
 Each is proved to be in force, in a first run that is not measured.
 
+\b
 Without --rounds or --seconds: at least 10 rounds, until all intervals are narrow (--precision), for
 3 minutes or up to 30 rounds.
 """
 EPILOG = """\
+\b
 examples:
   hakmem compare glibc hakmem -- ./your-program --its-option
-  hakmem compare --rounds 20 --json runs.json hakmem jemalloc mimalloc -- python3 app.py
+  hakmem compare --rounds 20 --json runs.json hakmem jemalloc mimalloc2 -- python3 app.py
   hakmem compare hakmem hakmem+big_cache_bytes=16M -- ./your-program
   hakmem compare --prepare 'rm -rf out' --html report.html glibc hakmem -- make -C project
   hakmem compare --fail-if-worse --measures time,peak old=./old.so new=./new.so -- ./test
 
+\b
 exit status:
   0    compared; what the verdict is
   1    with --fail-if-worse: something was shown to be worse
@@ -79,9 +83,7 @@ app = typer.Typer(
 )
 
 
-@app.command(
-    cls=_WithProgram, help=unwrapped(DESCRIPTION), epilog=unwrapped(EPILOG), short_help=HELP
-)
+@app.command(cls=_WithProgram, help=DESCRIPTION, epilog=EPILOG, short_help=HELP)
 def compare(
     context: typer.Context,
     allocators: Annotated[list[str], typer.Argument(metavar="A B [C]...", show_default=False)],
@@ -185,6 +187,7 @@ def _compared(comparison: Comparison, until: Until, console: Console, fail_if_wo
         "version": __version__,
     }
     noisy = machine.busy()
+    left_out = configured_outside()
     with console.status("") as shown:
 
         def tell(run: Run) -> None:
@@ -209,12 +212,21 @@ def _compared(comparison: Comparison, until: Until, console: Console, fail_if_wo
     judged = comparison.judged()
     if noisy:
         console.print(f"note: {noisy}\n", soft_wrap=True)
+    if left_out:
+        console.print(f"note: set here and left out of all runs: {', '.join(left_out)}\n")
     if judged:
-        console.print(table(comparison, judged))
         for name in comparison.compared:
-            console.print(escape(sentence(comparison, judged, name)), soft_wrap=True)
+            console.print(table(comparison, judged, name))
+            console.print(escape(sentence(comparison, judged, name)) + "\n", soft_wrap=True)
     rounds = len({run.round for run in comparison.results.runs})
     console.print(f"{rounds} rounds; {comparison.stopped}.", soft_wrap=True)
+    if judged and rounds < comparison.least_rounds:
+        least = comparison.least_rounds
+        console.print(
+            f"note: to show anything of {len(judged)} ratios takes {least} rounds or more."
+        )
+    if judged and not any(measure == "pss" for _, measure in judged) and "pss" in comparison.judge:
+        console.print("note: the runs were too short to average their memory over time.")
     for name, lost in comparison.unserved.items():
         console.print(
             escape(f"note: {name} is not in force in {len(lost)} of the programs started, "
@@ -237,7 +249,7 @@ def _write(comparison: Comparison, files: dict[str, Path | None]) -> None:
     texts = {
         "--json": lambda: json.dumps(comparison.results.to_json(), indent=1) + "\n",
         "--markdown": lambda: markdown(comparison, comparison.judged()),
-        "--html": lambda: html(comparison, comparison.judged()),
+        "--html": lambda: _page(comparison),
     }
     for option, path in files.items():
         if path is not None:
@@ -245,6 +257,12 @@ def _write(comparison: Comparison, files: dict[str, Path | None]) -> None:
                 path.write_text(texts[option]())
             except OSError as error:
                 _refuse(f"{option} {path}: {error.strerror}")
+
+
+def _page(comparison: Comparison) -> str:
+    from hakmem.bench.compare_page import html  # takes a second to load
+
+    return html(comparison, comparison.judged())
 
 
 # ---- what was asked for ----
@@ -287,35 +305,20 @@ def _allocators(words: list[str], library: Path) -> list[Allocator]:
 
 def _allocator(word: str, library: Path) -> Allocator:
     """NAME, NAME=PATH, or NAME+VAR=VALUE+VAR=VALUE."""
-    name, *settings = word.split("+")
-    if "=" in name:
-        name, settings = word, []
+    name, equals, path = word.partition("=")
     libs = [f"{OURS}={library.resolve()}"] if library.is_file() else []
+    if equals and "+" not in name:
+        word, libs = name, [f"{name}={Path(path).expanduser()}"]
     try:
-        if "=" in name:
-            given, _, path = name.partition("=")
-            found, _ = choose(library.parent, [f"{given}={Path(path).expanduser()}"], [given])
-            name = given
-        else:
-            found, _ = choose(library.parent, libs, [name])
+        found, missing = pick(library.parent, libs, [word], say=_tell)
     except UnknownAllocator as error:
-        _refuse(str(error).replace("--vs: ", ""))
-    allocator = next((a for a in found if a.name == name), None)
-    if allocator is None:
-        _refuse(f"{name} is not installed here")
-    if allocator.kind is Kind.FLOOR:
-        _refuse(f"{name} serves no program but the suite's own")
-    if not settings:
-        return allocator
-    return replace(
-        allocator, name=word, environment=dict(_variable(name, each) for each in settings)
-    )
+        _refuse(str(error).replace("with --lib NAME=PATH", "as NAME=PATH"))
+    if missing:
+        _refuse(f"{word}: {missing[0].why}")
+    if found[0].kind is Kind.FLOOR:
+        _refuse(f"{word} serves no program but the suite's own")
+    return found[0]
 
 
-def _variable(allocator: str, setting: str) -> tuple[str, str]:
-    name, equals, value = setting.partition("=")
-    if not equals or not name:
-        _refuse(f"{allocator}+{setting}: expected NAME=VALUE behind +")
-    if allocator == OURS and not name.startswith("HAKMEM_"):
-        name = f"HAKMEM_{name.upper()}"
-    return name, value
+def _tell(line: str) -> None:
+    print(line, file=sys.stderr, flush=True)

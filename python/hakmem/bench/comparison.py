@@ -9,6 +9,7 @@ Comparison
 
 from __future__ import annotations
 
+import math
 import subprocess
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -40,6 +41,7 @@ RESOLUTION = {"s": 1e-4, "KiB": 64.0, "faults": 16.0}
 
 _FEWEST_ROUNDS = stats.LOOKS[0]
 _SAMPLE_SECONDS = 0.02
+_FEWEST_SAMPLES = 5  # for an average over time
 _KEPT_BYTES = 1 << 24
 
 
@@ -176,6 +178,11 @@ class Comparison:
         }
         return stats.judge(figures, self.error)
 
+    @property
+    def least_rounds(self) -> int:
+        """Fewer can show nothing of so many ratios together, were all rounds alike."""
+        return math.ceil(math.log2(2 * len(self.compared) * len(self.judge) / self.error))
+
     def figures(self, name: str, measure: str) -> Figures | None:
         a = stats.values_of(self.results, ROW, self.base, measure)
         b = stats.values_of(self.results, ROW, name, measure)
@@ -237,7 +244,7 @@ class Comparison:
         return outcome, detail
 
     def _environment(self, allocator: Allocator) -> Mapping[str, str]:
-        return environment(allocator) | dict(allocator.environment)
+        return environment(allocator)
 
     def _prepare(self) -> None:
         if self.program.prepare is not None:
@@ -300,7 +307,7 @@ def _values(done: Measured) -> dict[str, float]:
         "faults": float(done.minor_faults),
         "major-faults": float(done.major_faults),
     }
-    if done.pss_mean_kib > 0:  # it lived long enough to be looked at
+    if len(done.series) >= _FEWEST_SAMPLES:
         values["pss"] = done.pss_mean_kib
     return values
 

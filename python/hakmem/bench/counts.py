@@ -6,7 +6,10 @@ of the shorter one, so the difference is what its last operations took, on a war
 
 from __future__ import annotations
 
+import itertools
 import json
+import os
+import re
 import shutil
 import subprocess
 import tempfile
@@ -39,6 +42,8 @@ CACHES = ("--I1=32768,8,64", "--D1=32768,8,64", "--LL=8388608,16,64")
 
 # clock_start and clock_stop stand around what a row measures (bench/suite/measure.c).
 BEGIN, END = "clock_start", "clock_stop"
+
+_VALGRINDS_LINE = re.compile(r"(==|--)\d+\1")
 
 
 @dataclass(frozen=True)
@@ -128,6 +133,7 @@ class Counts:
 
     def __init__(self, suite: Path) -> None:
         self.suite = suite.resolve()
+        self._processors = itertools.cycle(sorted(os.sched_getaffinity(0)))
 
     def rows(self) -> list[Row]:
         return [
@@ -147,8 +153,9 @@ class Counts:
         ]
 
     def prepare(self, row: Row) -> None:
-        if shutil.which("valgrind") is None:
-            raise Unavailable("valgrind is not installed")
+        for tool in ("valgrind", "taskset"):
+            if shutil.which(tool) is None:
+                raise Unavailable(f"{tool} is not installed")
         if not self.suite.is_file():
             raise Unavailable(f"no suite at {self.suite}")
 
@@ -182,7 +189,10 @@ class Counts:
     def _once(self, work: Work, iterations: int, allocator: Allocator, timeout: float) -> Counted:
         with tempfile.TemporaryDirectory(prefix="hakmem-counts-") as folder:
             out = Path(folder, "profile")
-            line = callgrind.command(
+            # One processor, as allocators make as much of some things as there are; not always the
+            # same one, for callers that run several at once.
+            line = ["taskset", "--cpu-list", str(next(self._processors))]
+            line += callgrind.command(
                 out,
                 "--cache-sim=yes",
                 "--branch-sim=yes",
@@ -233,12 +243,13 @@ def _measured_part(out: Path) -> str:
 def _raise_for_exit(done: subprocess.CompletedProcess[str]) -> None:
     if done.returncode == 0:
         return
-    said = done.stderr.strip().splitlines()[-8:]
+    own = [line for line in done.stderr.splitlines() if not _VALGRINDS_LINE.match(line)]
+    said = " ".join(" ".join(own).split())[:300] or "it said nothing"
     if done.returncode < 0:
         outcome = signal_name(-done.returncode)
     else:
         outcome = EXITS.get(done.returncode, f"exit {done.returncode}")
-    raise CountFailed(outcome, "under valgrind: " + "\n".join(said))
+    raise CountFailed(outcome, f"under valgrind: {said}")
 
 
 def _by_object(profile: str) -> dict[str, Counter[str]]:

@@ -19,12 +19,11 @@ from dataclasses import dataclass
 from enum import StrEnum
 from functools import cache
 from random import Random
-from statistics import median
+from statistics import NormalDist, median
 from typing import TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import ndtri
 
 from hakmem.bench.model import Kind, Results
 
@@ -81,13 +80,14 @@ class Ratio:
         if not self.is_known:
             return math.inf
         # The end towards 1 is what shows a difference; where none is shown, either end may be.
-        nearer = {
-            self.shown_worse: self.value / self.low,
-            self.shown_better: self.high / self.value,
-        }
-        reach = nearer.get(True, 1.0 + self.reach)
+        reach = 1.0 + self.reach
+        if self.shown_worse:
+            reach = self.value / self.low
+        elif self.shown_better:
+            reach = self.high / self.value
         # One of two where the difference equals the reach; four of five farther out.
-        more = 1.0 + float(ndtri(0.8) / ndtri(1 - error / 2))
+        quantile = NormalDist().inv_cdf
+        more = 1.0 + quantile(0.8) / quantile(1 - error / 2)
         return math.expm1(math.log(reach) * more)
 
 

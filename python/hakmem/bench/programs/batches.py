@@ -150,11 +150,11 @@ PROGRAMS = (
         "Buffers of 5 to 100 KiB and zlib's states, beside objects in a heap of its own",
         ("nodejs",),
         ("node",),
-        _script("node", "buffers.js"),
+        _script("node", "buffers.js", "--single-threaded-gc"),
         {"turns": 6},
         proof=("node", "-e", "1"),
         proof_of=("node",),
-        own="V8's heap is mapped by itself: malloc has buffers, zlib, parsing and compiling",
+        own="V8 maps its heap itself: malloc has buffers, zlib, parsing and compiling",
         judged=("cpu", "peak"),
     ),
     Program(
@@ -166,7 +166,7 @@ PROGRAMS = (
         {"rows": 80_000},
         proof=("sqlite3", ":memory:", "select 1"),
         proof_of=("sqlite3",),
-        own="lookaside: 100 slots for a connection's smallest and shortest blocks",
+        own="lookaside: slots for a connection's smallest and shortest-lived blocks",
         make=_sql,
     ),
     Program(
@@ -195,7 +195,7 @@ PROGRAMS = (
     ),
     Program(
         "z3",
-        "120 questions to a solver: tables that grow, trails that go back, hundreds of small types",
+        "Questions to a solver: tables that grow, trails that go back, many types of small block",
         ("z3",),
         ("z3",),
         _z3,
@@ -214,7 +214,7 @@ PROGRAMS = (
         {"pages": 180},
         proof=("gs", "-q", "-dBATCH", "-dNODISPLAY", "-c", "quit"),
         proof_of=("libgs.so.10",),
-        own="its objects lie in chunks of 20 KiB and more from malloc",
+        own="its objects lie in chunks of some ten KiB from malloc",
         make=_pages,
     ),
     Program(

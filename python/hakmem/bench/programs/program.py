@@ -12,7 +12,7 @@ import hashlib
 import os
 import shutil
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from hakmem.bench.measure import Measured, measure
@@ -24,8 +24,8 @@ POSTGRES = "/usr/lib/postgresql/*/bin"
 SAMPLE_SECONDS = 0.05
 
 
-class OtherResult(Exception):
-    """A run's client or its files show that the program did not do its work."""
+class LoadFailed(Exception):
+    """The client of a server found that it did not do its work."""
 
 
 @functools.cache
@@ -107,12 +107,12 @@ class Program:
     fixed: Mapping[str, int | str] = field(default_factory=dict)
     """Further parameters."""
     variables: Mapping[str, str] = field(default_factory=dict)
+    family: str = ""
+    """Of those that differ in their size alone; empty: its name."""
     tier: str = "standard"
     threads: int = 1
     per: str = ""
     """The operation that times are of; empty: the whole run."""
-    processes: bool = False
-    """Several at a time: the peak is that of all together."""
     extra: Mapping[str, str] = field(default_factory=dict)
     """Figures of its own in KiB, judged too: name and what it is."""
     judged: tuple[str, ...] = ("time", "peak")
@@ -123,6 +123,17 @@ class Program:
 
     def scaled(self, scale: float) -> dict[str, int]:
         return {name: max(1, round(size * scale)) for name, size in self.sizes.items()}
+
+    def longer(self, name: str, why: str, **sizes: int) -> Program:
+        """A row of the full run that does the same with more."""
+        return replace(
+            self,
+            name=name,
+            why=why,
+            sizes={**self.sizes, **sizes},
+            family=self.family or self.name,
+            tier="full",
+        )
 
     def missing(self) -> list[str]:
         return [name for name in self.executables if find(name) is None]

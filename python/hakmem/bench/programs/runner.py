@@ -22,14 +22,24 @@ from pathlib import Path
 from hakmem.bench.allocators import environment
 from hakmem.bench.model import SYSTEM, Allocator, Kind, Measure, Row
 from hakmem.bench.programs import batches, inforce, servers
-from hakmem.bench.programs.program import PATH, SAMPLE_SECONDS, OtherResult, Place, Program, Ran
+from hakmem.bench.programs.program import PATH, SAMPLE_SECONDS, LoadFailed, Place, Program, Ran
 from hakmem.bench.programs.program import find as find_program
 from hakmem.bench.runner import Outcome, Unavailable
 from hakmem.bench.suite import cache_folder
 
 GROUP = "programs"
-PROGRAMS = (*batches.PROGRAMS, *servers.PROGRAMS)
-OTHER_RESULT, NOT_IN_FORCE = "other result", "not in force"
+USUAL = (*batches.PROGRAMS, *servers.PROGRAMS)
+_by_name = {program.name: program for program in USUAL}
+PROGRAMS = (
+    *USUAL,
+    _by_name["sqlite"].longer("sqlite-large", "The same with a database of 220 MiB", rows=500_000),
+    _by_name["g++-large"].longer("g++-huge", "The same, up to 440 MiB", kinds=12),
+    _by_name["python-malloc"].longer("python-malloc-long", "The same for longer", turns=15),
+    _by_name["redis"].longer(
+        "redis-long", "The same, each key set 5 times as often", requests=200_000
+    ),
+)
+OTHER_RESULT, LOAD_FAILED, NOT_IN_FORCE = "other result", "load failed", "not in force"
 
 
 def packages_missing(programs: Sequence[Program] = PROGRAMS) -> list[str]:
@@ -152,8 +162,8 @@ class Programs:
         with self._place(program, allocator, sizes, timeout, sample) as (place, _):
             try:
                 ran = program.run(place)
-            except OtherResult as error:
-                raise Failure(OTHER_RESULT, str(error)) from error
+            except LoadFailed as error:
+                raise Failure(LOAD_FAILED, str(error)) from error
         if ran.measured.outcome != "ok":
             raise Failure(ran.measured.outcome, ran.measured.detail)
         return ran
@@ -219,11 +229,10 @@ def _variables(
 def _row(program: Program, versions: Mapping[str, str]) -> Row:
     unit = "ns" if program.per else "s"
     per = f" per {program.per}" if program.per else ""
-    whole = "all processes at a time, of samples" if program.processes else "largest process"
     measures = [
         Measure("time", unit, f"wall-clock time{per}"),
         Measure("cpu", unit, f"user and system time{per}"),
-        Measure("peak", "KiB", f"largest resident memory: {whole}"),
+        Measure("peak", "KiB", "largest resident memory of any one process"),
         Measure("pss", "KiB", "resident memory of all processes, average over time"),
         Measure("faults", "faults", "page faults in a run"),
         *(Measure(name, "KiB", text) for name, text in program.extra.items()),
@@ -232,7 +241,7 @@ def _row(program: Program, versions: Mapping[str, str]) -> Row:
     return Row(
         name=program.name,
         group=GROUP,
-        family=program.name,
+        family=program.family or program.name,
         why=program.why,
         measures=tuple(measures),
         judged=program.judged,
@@ -250,7 +259,7 @@ def _outcome(program: Program, ran: Ran) -> Outcome:
     values = {
         "time": waited * factor,
         "cpu": measured.cpu_seconds * factor,
-        "peak": measured.pss_peak_kib if program.processes else float(measured.peak_kib),
+        "peak": float(measured.peak_kib),
         "pss": measured.pss_mean_kib,
         "faults": float(measured.minor_faults + measured.major_faults),
         **ran.extra,
@@ -261,7 +270,6 @@ def _outcome(program: Program, ran: Ran) -> Outcome:
         "operations": ran.operations,
         "user_seconds": measured.user_seconds,
         "system_seconds": measured.system_seconds,
-        "largest_process_kib": measured.peak_kib,
         "pss_peak_kib": measured.pss_peak_kib,
         "minor_faults": measured.minor_faults,
         "major_faults": measured.major_faults,

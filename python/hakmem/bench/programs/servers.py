@@ -20,7 +20,7 @@ from typing import Any
 
 from hakmem.bench.measure import Measured
 from hakmem.bench.programs import inputs
-from hakmem.bench.programs.program import PATH, SCRIPTS, OtherResult, Place, Program, Ran, find
+from hakmem.bench.programs.program import PATH, SCRIPTS, LoadFailed, Place, Program, Ran, find
 
 LOAD = Path(__file__).resolve().parent / "load.py"
 CLIENT = {"PATH": PATH, "LC_ALL": "C.UTF-8"}
@@ -80,10 +80,10 @@ def serve(place: Place, service: Service) -> tuple[Measured, list[dict[str, Any]
     if measured.outcome != "ok":
         return measured, []
     if not answer.exists():
-        raise OtherResult("its client left no answer")
+        raise LoadFailed("its client left no answer")
     told = json.loads(answer.read_text())
     if not told["ok"]:
-        raise OtherResult(f"its client: {told['said']}")
+        raise LoadFailed(f"its client: {told['said']}")
     return measured, list(told["steps"])
 
 
@@ -128,7 +128,7 @@ def redis_values(place: Place) -> Ran:
     *loads, info, _, _, flushed = steps
     rows = [row for load in loads for row in csv.DictReader(load["output"].splitlines())]
     if len(rows) != 2 * len(SIZES):
-        raise OtherResult(f"redis-benchmark gave {len(rows)} lines for {2 * len(SIZES)} tests")
+        raise LoadFailed(f"redis-benchmark gave {len(rows)} lines for {2 * len(SIZES)} tests")
     return Ran(
         measured,
         _calls(info["output"]),
@@ -247,7 +247,7 @@ def postgres(place: Place) -> Ran:
         done = re.search(r"actually processed: (\d+)/(\d+)", load["output"])
         rate = re.search(r"tps = ([\d.]+)", load["output"])
         if done is None or rate is None or done[1] != done[2]:
-            raise OtherResult(f"pgbench: {load['output'][-200:]}")
+            raise LoadFailed(f"pgbench: {load['output'][-200:]}")
         seconds += int(done[1]) / float(rate[1])
         transactions += int(done[1])
     return Ran(
@@ -340,7 +340,6 @@ PROGRAMS = (
         make=_cluster,
         fixed={"clients": CLIENTS, "shared_buffers": "64MB", "work_mem": "16MB"},
         per="transaction",
-        processes=True,
         threads=CLIENTS,
         judged=("cpu", "peak"),
         user=USER,

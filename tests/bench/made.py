@@ -1,0 +1,70 @@
+"""Programs and allocators made for comparisons, and `hakmem compare` itself."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+SOURCES = Path(__file__).parent / "programs"
+_FLAGS = ("-O2", "-Wall", "-Wextra", "-Werror", "-fno-builtin")
+
+
+def program(folder: Path, *flags: str) -> Path:
+    """Of work.c."""
+    return _made(folder / f"work{''.join(flags)}", "work.c", *flags)
+
+
+def worse(folder: Path, *, turns: int = 0, kib: int = 0, end_at: int = 0) -> Path:
+    """An allocator of worse.c."""
+    numbers = (f"-DWORSE_TURNS={turns}", f"-DWORSE_KIB={kib}", f"-DWORSE_ABORT={end_at}")
+    target = folder / f"worse-{turns}-{kib}-{end_at}.so"
+    return _made(target, "worse.c", "-shared", "-fPIC", *numbers)
+
+
+def _made(target: Path, source: str, *flags: str) -> Path:
+    if not target.exists():
+        compiler = os.environ.get("CC", "cc")
+        command = [compiler, *_FLAGS, *flags, "-o", str(target), str(SOURCES / source)]
+        subprocess.run(command, check=True)
+    return target
+
+
+@dataclass(frozen=True)
+class Said:
+    status: int
+    out: str
+    err: str
+
+
+@dataclass(frozen=True)
+class Compare:
+    """The command, and a folder to work in."""
+
+    hakmem: Path
+    folder: Path
+
+    def __call__(self, *words: str | Path, program: list[str | Path] | None = None) -> Said:
+        done = self.started(*words, program=program)
+        out, err = done.communicate(timeout=120)
+        return Said(done.returncode, out, err)
+
+    def started(
+        self, *words: str | Path, program: list[str | Path] | None = None
+    ) -> subprocess.Popen[str]:
+        behind = [] if program is None else ["--", *program]
+        return subprocess.Popen(
+            [str(self.hakmem), "compare", *map(str, [*words, *behind])],
+            cwd=self.folder,
+            env={k: v for k, v in os.environ.items() if not k.startswith(("LD_", "HAKMEM_"))},
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+
+    def json(self, name: str = "runs.json") -> Any:
+        return json.loads((self.folder / name).read_text())

@@ -1,0 +1,74 @@
+"""Rows see what they are made to see: each runs on an allocator that does just that wrong."""
+
+import json
+import os
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+SECONDS = 60
+
+# Blocks come one after another, small ones SPACING bytes apart, from memory that is never used
+# again; realloc loses the content.
+ALLOCATOR = """
+#include <stdatomic.h>
+#include <stddef.h>
+static char memory[1 << 28] __attribute__((aligned(4096)));
+static _Atomic size_t used;
+static void *take(size_t alignment, size_t size)
+{
+    const size_t room = size <= 8 ? SPACING : ((size + 63) & ~(size_t)63) + alignment;
+    const size_t at = atomic_fetch_add(&used, room);
+    if (at + room > sizeof memory)
+        return NULL;
+    return memory + ((at + alignment - 1) & ~(alignment - 1));
+}
+void *malloc(size_t size) { return take(size <= 8 ? SPACING : 64, size); }
+void *calloc(size_t count, size_t size) { return take(64, count * size); }
+void *realloc(void *block, size_t size) { (void)block; return malloc(size); }
+void *memalign(size_t alignment, size_t size) { return take(alignment, size); }
+void *aligned_alloc(size_t alignment, size_t size) { return take(alignment, size); }
+void free(void *block) { (void)block; }
+"""
+
+
+def allocator(spacing: int, folder: Path) -> Path:
+    library = folder / f"liballocator{spacing}.so"
+    flags = ["-shared", "-fPIC", "-O1", "-fno-builtin", f"-DSPACING={spacing}", "-x", "c", "-"]
+    subprocess.run(["cc", *flags, "-o", str(library)], input=ALLOCATOR, text=True, check=True)
+    return library
+
+
+def run(suite: Path, preload: Path, row: str, *options: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [suite, row, *options],
+        env={**os.environ, "LD_PRELOAD": str(preload)},
+        capture_output=True,
+        text=True,
+        timeout=SECONDS,
+    )
+
+
+def threads_a_line(done: subprocess.CompletedProcess[str]) -> float:
+    assert done.returncode == 0, done
+    told: dict[str, Any] = json.loads(done.stdout)
+    return float(told["figures"]["threads-a-line"]["value"])
+
+
+@pytest.mark.parametrize("row", ["share-active-2t", "share-passive-2t"])
+def test_lines_of_one_thread_are_not_shared(row: str, suite: Path, tmp_path: Path) -> None:
+    assert threads_a_line(run(suite, allocator(64, tmp_path), row, "--scale", "0.05")) == 1
+
+
+def test_dealt_neighbours_share_lines(suite: Path, tmp_path: Path) -> None:
+    """All but one of them are still there after a single turn."""
+    done = run(suite, allocator(8, tmp_path), "share-passive-2t", "--iterations", "1")
+    assert threads_a_line(done) > 1.5
+
+
+def test_content_lost_in_realloc_is_found(suite: Path, tmp_path: Path) -> None:
+    done = run(suite, allocator(64, tmp_path), "keep-64k-4t", "--scale", "0.001")
+    assert done.returncode == 4, done
+    assert "not those written" in done.stderr
