@@ -26,6 +26,7 @@ import pytest
 from rich.console import Console
 
 from hakmem.bench import report, tables
+from hakmem.bench.content import Content
 from hakmem.bench.model import results_of
 from tests.bench.faulty import FAULTY
 
@@ -451,3 +452,13 @@ def test_what_is_from_elsewhere_is_no_markup(record: Record, tmp_path: Path) -> 
     assert parser.open == []
     assert "<script>alert" not in (tmp_path / "report.html").read_text()
     assert "a\\|b \\</table\\>" in (tmp_path / "report.md").read_text()
+
+
+def test_one_round_shows_nothing(record: Record) -> None:
+    """A single figure of a row that does not repeat exactly is not known exactly."""
+    runs = [run for run in record["runs"] if run["round"] == 0]
+    content = Content(results_of({**record, "runs": runs}))
+    assert content.goals
+    assert {verdict.is_reached for verdict in content.goals} == {None}
+    for means in content.means:
+        assert not any(mean.ratio.is_known for mean in means.to_best.values())
