@@ -25,7 +25,8 @@ from xml.etree import ElementTree
 import pytest
 from rich.console import Console
 
-from hakmem.bench import tables
+from hakmem.bench import report, tables
+from hakmem.bench.content import Content
 from hakmem.bench.model import results_of
 from tests.bench.faulty import FAULTY
 
@@ -404,3 +405,60 @@ def test_other_files_are_refused(command: Path, tmp_path: Path) -> None:
         done = subprocess.run([command, "bench", "--show", file], capture_output=True, text=True)
         assert done.returncode == 2
         assert done.stderr.startswith(f"hakmem bench: --show {file}: ")
+
+
+Record = dict[str, Any]
+
+
+def without_runs(record: Record) -> Record:
+    return {**record, "runs": []}
+
+
+def without_ours(record: Record) -> Record:
+    runs = [run for run in record["runs"] if run["allocator"] != "hakmem"]
+    allocators = [a for a in record["allocators"] if a["name"] != "hakmem"]
+    return {**record, "runs": runs, "allocators": allocators}
+
+
+def with_ours_failing(record: Record) -> Record:
+    runs = [
+        {**run, "outcome": "hang", "values": {}} if run["allocator"] == "hakmem" else run
+        for run in record["runs"]
+    ]
+    return {**record, "runs": runs}
+
+
+@pytest.mark.parametrize("change", [without_runs, without_ours, with_ours_failing])
+def test_what_is_left_is_reported(
+    record: Record, change: Callable[[Record], Record], tmp_path: Path
+) -> None:
+    results = results_of(change(record))
+    tables.print_tables(results, Console(file=StringIO()))
+    assert tmp_path / "report.html" in report.write(results, tmp_path)
+    parser = Page()
+    parser.feed((tmp_path / "report.html").read_text())
+    assert parser.open == []
+    words = [text for own, text in parser.cells if own.get("data-allocator") == "hakmem"]
+    if change is with_ours_failing:
+        assert words
+        assert all(text.startswith("hang") for text in words if text)
+
+
+def test_what_is_from_elsewhere_is_no_markup(record: Record, tmp_path: Path) -> None:
+    missing = [{"name": "<script>alert(1)</script>", "why": "a|b\n</table>"}]
+    report.write(results_of({**record, "missing": missing}), tmp_path)
+    parser = Page()
+    parser.feed((tmp_path / "report.html").read_text())
+    assert parser.open == []
+    assert "<script>alert" not in (tmp_path / "report.html").read_text()
+    assert "a\\|b \\</table\\>" in (tmp_path / "report.md").read_text()
+
+
+def test_one_round_shows_nothing(record: Record) -> None:
+    """A single figure of a row that does not repeat exactly is not known exactly."""
+    runs = [run for run in record["runs"] if run["round"] == 0]
+    content = Content(results_of({**record, "runs": runs}))
+    assert content.goals
+    assert {verdict.is_reached for verdict in content.goals} == {None}
+    for means in content.means:
+        assert not any(mean.ratio.is_known for mean in means.to_best.values())

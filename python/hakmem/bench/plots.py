@@ -135,7 +135,7 @@ def _dots(
             for beyond, shift in ((over, 11), (under, -11))
         ),
     ]
-    if lines.ours is not None:
+    if lines.ours is not None and lines.ours in known:
         crimson = known[lines.ours].colour
         layers += [
             alt.Chart(inline(spans))

@@ -308,8 +308,9 @@ def geometric_mean(
     As many rounds as the row with the fewest has; a row with more gives means of neighbouring
     ones. In each, the logarithms of all rows are averaged, and those are taken as one comparison.
     """
-    plain: list[Sequence[float]] = []
-    next_best: list[Sequence[float]] = []
+    plain: list[dict[int, float]] = []
+    next_best: list[dict[int, float]] = []
+    exact: list[bool] = []
     used: list[str] = []
     without: list[str] = []
     for row in rows:
@@ -319,34 +320,31 @@ def geometric_mean(
             without.append(row)
             continue
         used.append(row)
-        exact = results.row(row).exact
-        plain.append(_constant_if(exact, logs))
+        exact.append(results.row(row).exact)
+        plain.append(logs)
         if to is None:
             others = _logs_to_next_best(results, row, name, measure, peers)
-            next_best.append(_constant_if(exact or not others, others or logs))
-    ratio = _over_rows(plain)
+            next_best.append(others or logs)
+    ratio = _over_rows(plain, exact)
     if ratio is None:
         return None
     if to is None:
-        ratio = _wider(ratio, _over_rows(next_best)) or ratio
+        ratio = _wider(ratio, _over_rows(next_best, exact)) or ratio
     return Mean(ratio, tuple(used), tuple(without))
 
 
-def _constant_if(exact: bool, logs: dict[int, float]) -> Sequence[float]:
-    """A single number stands for a row that gives the same in every round."""
-    return [float(np.median(list(logs.values())))] if exact else list(logs.values())
-
-
-def _over_rows(rows: Sequence[Sequence[float]]) -> Ratio | None:
-    noisy = [np.asarray(row, dtype=float) for row in rows if len(row) > 1]
-    exact = [row[0] for row in rows if len(row) == 1]
+def _over_rows(rows: Sequence[dict[int, float]], exact: Sequence[bool]) -> Ratio | None:
+    """Of logarithms by round; a row that repeats exactly has the same in every round."""
+    by_row = [list(logs.values()) for logs in rows]
+    known = [median(row) for row, is_exact in zip(by_row, exact, strict=True) if is_exact]
+    noisy = [np.asarray(row) for row, is_exact in zip(by_row, exact, strict=True) if not is_exact]
     if not noisy:
-        value = math.exp(float(np.mean(exact))) if exact else math.nan
-        return Ratio(value, value, value, 1) if exact else None
+        value = math.exp(float(np.mean(known))) if known else math.nan
+        return Ratio(value, value, value, 1) if known else None
     rounds = min(len(row) for row in noisy)
     total = sum(
         (np.array([part.mean() for part in np.array_split(row, rounds)]) for row in noisy),
-        start=np.full(rounds, sum(exact)),
+        start=np.full(rounds, sum(known)),
     )
     return ratio_of(total / len(rows))
 
