@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import functools
 import hashlib
-import os
 import shutil
 import subprocess
 import tempfile
@@ -19,7 +18,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-from hakmem.bench.allocators import environment
 from hakmem.bench.model import SYSTEM, Allocator, Kind, Measure, Row
 from hakmem.bench.programs import batches, inforce, servers
 from hakmem.bench.programs.program import PATH, SAMPLE_SECONDS, LoadFailed, Place, Program, Ran
@@ -213,13 +211,9 @@ def _sources() -> str:
 def _variables(
     program: Program, allocator: Allocator, folder: Path, preload: Path | None
 ) -> dict[str, str]:
-    """Nothing of the user's but what configures hakmem: a RUBYOPT would change the work."""
-    full = environment(allocator)
-    chosen = {name: full[name] for name in full if name.startswith("HAKMEM_")}
-    chosen |= {name: full[name] for name in full.keys() - os.environ.keys()}
+    """Nothing of the user's: a RUBYOPT would change the work."""
     plain = {"PATH": PATH, "LC_ALL": "C.UTF-8", "HOME": str(folder), "TMPDIR": str(folder)}
-    made = {**chosen, **allocator.environment, **plain, **program.variables}
-    made.pop("LD_PRELOAD", None)
+    made = {**allocator.environment, **plain, **program.variables}
     return made if preload is None else {**made, "LD_PRELOAD": str(preload)}
 
 

@@ -12,6 +12,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
@@ -74,9 +75,7 @@ def serve(place: Place, service: Service) -> tuple[Measured, list[dict[str, Any]
             with suppress(subprocess.TimeoutExpired):
                 loader.wait(LOADER_SECONDS)
     finally:
-        with suppress(ProcessLookupError):
-            os.killpg(loader.pid, signal.SIGKILL)
-        loader.wait()
+        _end(loader)
     if measured.outcome != "ok":
         return measured, []
     if not answer.exists():
@@ -85,6 +84,17 @@ def serve(place: Place, service: Service) -> tuple[Measured, list[dict[str, Any]
     if not told["ok"]:
         raise LoadFailed(f"its client: {told['said']}")
     return measured, list(told["steps"])
+
+
+def _end(loader: subprocess.Popen[bytes]) -> None:
+    """With the client that it may have started: waits until none of both runs."""
+    end = time.monotonic() + LOADER_SECONDS
+    with suppress(ProcessLookupError):
+        while time.monotonic() < end:
+            os.killpg(loader.pid, signal.SIGKILL)
+            loader.poll()
+            time.sleep(0.002)
+    loader.wait()
 
 
 # ---- redis ----
