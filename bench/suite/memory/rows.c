@@ -91,7 +91,7 @@ const struct row memory_rows[] = {
                 "records that are rebuilt a little larger each time", .iterations = 60000,
                 .batch = 24, .min = 64, .max = 4 * KIB),
 
-    ROW("sleepers-256", "sleepers", work_sleepers, QUICK, "thread-0s thread-2s",
+    ROW("sleepers-256", "sleepers", work_sleepers, STANDARD, "thread-0s thread-2s",
         "caches of threads that used the heap once", .iterations = 4000, .slots = 256, .min = 16,
         .max = 1 * KIB, .threads = 256, .wait = 2000),
     ROW("sleepers-256-8k", "sleepers", work_sleepers, STANDARD, "thread-0s thread-2s",

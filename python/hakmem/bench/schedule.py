@@ -54,9 +54,9 @@ class Plan:
 
 
 PLANS = {
-    "quick": Plan("quick", 3, 30, 180.0, 0.02, 45.0, 0.5),
-    "standard": Plan("standard", 3, 30, 55 * 60.0, 0.02, 120.0, 1.0),
-    "full": Plan("full", 10, 30, None, 0.01, 600.0, 1.0),
+    "quick": Plan("quick", 6, 30, 180.0, 0.02, 45.0, 0.3),
+    "standard": Plan("standard", 3, 30, 50 * 60.0, 0.02, 120.0, 0.5),
+    "full": Plan("full", 6, 30, None, 0.02, 600.0, 0.5),
 }
 
 _ENOUGH_SECONDS = 10.0

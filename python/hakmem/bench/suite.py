@@ -30,8 +30,9 @@ FAULTS = Measure("faults", "faults", "page faults that needed no disk, in the me
 PSS = Measure("pss", "KiB", "resident memory on average over time, sampled from outside")
 _COMMON = (TIME, CPU, PEAK, RESIDENT, FAULTS)
 
-_SAMPLED_GROUP = "memory"
 _SECONDS_BETWEEN_SAMPLES = 0.01
+# Whose rows count seconds and MiB: a part of one would be another row.
+_UNSCALED_GROUP = "memory"
 _CHECK_SCALE = 0.02
 
 # A run of one thread that waited for its core more than this share of the time is run again,
@@ -102,7 +103,7 @@ def build(sources: Path, cache: Path, progress: Callable[[str], None]) -> Path:
 
 def _row_of(record: dict[str, Any]) -> Row:
     judged = tuple(record["judged"].split())
-    sampled = (PSS,) if record["group"] == _SAMPLED_GROUP else ()
+    sampled = (PSS,) if record["sampled"] else ()
     measures = (*_COMMON, *sampled)
     known = {measure.name for measure in measures}
     return Row(
@@ -158,7 +159,8 @@ class Suite:
                 if checked.outcome != "ok":
                     return replace(checked, detail=f"content check: {checked.detail}")
             self._checked.add(key)
-        options = ["--scale", str(scale)] if scale != 1.0 else []
+        scaled = scale != 1.0 and row.group != _UNSCALED_GROUP
+        options = ["--scale", str(scale)] if scaled else []
         if allocator.kind is Kind.FLOOR:
             options += ["--check", "0"]
         return self._undisturbed(row, allocator, options, timeout)
