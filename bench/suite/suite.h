@@ -191,4 +191,7 @@ unsigned processors_allowed(void);
  * process may use, the `index`th in turn; does nothing when p->unpin is set. */
 void worker_pin(const struct params *p, unsigned index, pthread_attr_t *attributes);
 
+/* The same for the thread that calls, and what it forks. */
+void caller_pin(const struct params *p, unsigned index);
+
 #endif

@@ -43,17 +43,32 @@ unsigned processors_allowed(void)
     return (unsigned)CPU_COUNT(&allowed);
 }
 
-void worker_pin(const struct params *p, unsigned index, pthread_attr_t *attributes)
+/* The `index`th in turn; false where threads are left to the kernel. */
+static bool processor_of(const struct params *p, unsigned index, cpu_set_t *one)
 {
-    cpu_set_t allowed, one;
+    cpu_set_t allowed;
     if (p->unpin || sched_getaffinity(getpid(), sizeof allowed, &allowed) != 0)
-        return;
+        return false;
     unsigned skip = index % (unsigned)CPU_COUNT(&allowed), cpu = 0;
     while (!CPU_ISSET(cpu, &allowed) || skip-- > 0)
         cpu++;
-    CPU_ZERO(&one);
-    CPU_SET(cpu, &one);
-    pthread_attr_setaffinity_np(attributes, sizeof one, &one);
+    CPU_ZERO(one);
+    CPU_SET(cpu, one);
+    return true;
+}
+
+void worker_pin(const struct params *p, unsigned index, pthread_attr_t *attributes)
+{
+    cpu_set_t one;
+    if (processor_of(p, index, &one))
+        pthread_attr_setaffinity_np(attributes, sizeof one, &one);
+}
+
+void caller_pin(const struct params *p, unsigned index)
+{
+    cpu_set_t one;
+    if (processor_of(p, index, &one))
+        sched_setaffinity(0, sizeof one, &one);
 }
 
 void workers_run(const struct params *p, const struct worker_calls *calls, void *shared,

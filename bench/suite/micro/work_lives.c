@@ -20,16 +20,22 @@ struct life {
     double first; /* nanoseconds of the first malloc */
 };
 
-static void lives_run(const struct params *p, void *(*main)(void *), struct life *life)
+/* Before the clock starts: to hold a processor's number attributes ask malloc for memory. On the
+ * caller's own processor, as what is waited for needs no other: to wake one takes longer than most
+ * lives, and now and then it isn't needed. */
+static void lives_prepare(const struct params *p, pthread_attr_t *attributes)
 {
-    pthread_attr_t attributes;
-    pthread_attr_init(&attributes);
-    worker_pin(p, 0, &attributes);
+    caller_pin(p, 0);
+    pthread_attr_init(attributes);
+    worker_pin(p, 0, attributes);
+}
+
+static void life_run(const pthread_attr_t *attributes, void *(*main)(void *), struct life *life)
+{
     pthread_t thread;
-    if (pthread_create(&thread, &attributes, main, life) != 0)
+    if (pthread_create(&thread, attributes, main, life) != 0)
         give_up(EXIT_SYSTEM, "a thread could not be made");
     pthread_join(thread, NULL);
-    pthread_attr_destroy(&attributes);
 }
 
 static void *idle_main(void *argument)
@@ -41,10 +47,13 @@ static void *idle_main(void *argument)
 void work_thread_idle(const struct params *p, struct outcome *out)
 {
     struct life life = {.params = p};
+    pthread_attr_t attributes;
+    lives_prepare(p, &attributes);
     clock_start(p);
     for (uint64_t i = 0; i < p->iterations; i++)
-        lives_run(p, idle_main, &life);
+        life_run(&attributes, idle_main, &life);
     clock_stop(out);
+    pthread_attr_destroy(&attributes);
     out->operations = p->iterations;
     out->checksum = p->iterations;
 }
@@ -67,10 +76,13 @@ static void *busy_main(void *argument)
 void work_thread_start(const struct params *p, struct outcome *out)
 {
     struct life life = {.params = p, .slot = own_memory(p->slots * sizeof(void *))};
+    pthread_attr_t attributes;
+    lives_prepare(p, &attributes);
     clock_start(p);
     for (uint64_t i = 0; i < p->iterations; i++)
-        lives_run(p, busy_main, &life);
+        life_run(&attributes, busy_main, &life);
     clock_stop(out);
+    pthread_attr_destroy(&attributes);
     out->operations = p->iterations;
     out->checksum = life.sum;
     own_release(life.slot, p->slots * sizeof(void *));
@@ -117,12 +129,15 @@ void work_thread_first(const struct params *p, struct outcome *out)
 {
     double *first = own_memory(p->iterations * sizeof *first);
     struct life life = {.params = p};
+    pthread_attr_t attributes;
+    lives_prepare(p, &attributes);
     clock_start(p);
     for (uint64_t i = 0; i < p->iterations; i++) {
-        lives_run(p, first_main, &life);
+        life_run(&attributes, first_main, &life);
         first[i] = life.first;
     }
     clock_stop(out);
+    pthread_attr_destroy(&attributes);
     double middle = median(first, p->iterations);
     outcome_add(out, "first-malloc", "ns", middle > 1 ? middle : 1);
     out->operations = p->iterations;
@@ -150,6 +165,7 @@ static long faults_of(int whom)
 
 void work_fork(const struct params *p, struct outcome *out)
 {
+    caller_pin(p, 0);
     void **slot = own_memory(p->slots * sizeof *slot);
     struct random rng = random_start(p->seed, 0);
     uint64_t sum = 0;
