@@ -23,7 +23,7 @@ void work_resize_same(const struct params *p, struct outcome *out);
 /* work_kinds.c */
 /* calloc, touched, free: memory that was in use before. */
 void work_calloc(const struct params *p, struct outcome *out);
-/* As many as there are iterations, all kept: memory that never was in use. */
+/* `slots` blocks, all kept: memory that never was in use. Once, whatever the iterations. */
 void work_calloc_fresh(const struct params *p, struct outcome *out);
 /* posix_memalign to `batch` bytes: `slots` taken, then all freed. */
 void work_aligned(const struct params *p, struct outcome *out);
