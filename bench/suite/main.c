@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <getopt.h>
 #include <stdio.h>
+#include <unistd.h>
 
 static const char *const touch_names[] = {"none", "first", "both", "pages"};
 static const char *const order_names[] = {"same", "reverse", "shuffled"};
@@ -192,7 +193,10 @@ static void row_run(const struct row *row, const char *group, const struct param
         rate > 0 ? 1e9 / rate : 0, (uintmax_t)out.checksum, peak, reset ? "true" : "false",
         rss_start, rss_end, out.minor_faults, out.voluntary_switches, out.involuntary_switches,
         figures, allocator_path());
-    fwrite(text, 1, (size_t)length < sizeof text ? (size_t)length : sizeof text - 1, stdout);
+    if ((size_t)length >= sizeof text)
+        give_up(EXIT_SYSTEM, "the row's line takes more than %zu bytes", sizeof text);
+    if (write(STDOUT_FILENO, text, (size_t)length) != length)
+        give_up(EXIT_SYSTEM, "the row's line can't be written: %s", strerror(errno));
 }
 
 int main(int argc, char **argv)
