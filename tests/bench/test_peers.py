@@ -22,7 +22,7 @@ from hakmem.bench.allocators import (
     pick,
 )
 from hakmem.bench.model import OURS, SYSTEM, Allocator, Kind
-from hakmem.bench.peers import crates, packages
+from hakmem.bench.peers import cache, crates, packages
 from hakmem.bench.peers.cache import Unobtainable
 from hakmem.bench.peers.catalogue import CRATES, FLOORS, MODES, PACKAGES, PEERS
 from hakmem.bench.peers.proof import prove
@@ -180,6 +180,27 @@ def test_a_package_that_is_not_to_be_had(tmp_path: Path) -> None:
     with pytest.raises(Unobtainable, match=r"not installed, and .*; install libhakmem-nonesuch0"):
         packages.find(package, tmp_path, quiet)
     assert not list((tmp_path / "packages").glob("*"))
+
+
+@pytest.mark.parametrize(
+    ("said", "version"),
+    [
+        ("gcc (Debian 12.2.0-14) 12.2.0\nCopyright (C) 2022", "12.2.0"),
+        ("gcc (GCC) 13.2.1 20231011 (Red Hat 13.2.1-7)\n", "13.2.1"),
+        ("Debian clang version 14.0.6\nTarget: x86_64-pc-linux-gnu", "14.0.6"),
+        ("clang version 17.0.6 (Fedora 17.0.6-2.fc39)\n", "17.0.6"),
+        ("", "of unknown version"),
+    ],
+)
+def test_compilers_tell_their_version(said: str, version: str) -> None:
+    assert crates.version_of(said) == version
+
+
+@pytest.mark.parametrize(("told", "base"), [("", "~/.cache"), ("here", "~/.cache"), ("/c", "/c")])
+def test_all_is_kept_in_one_folder(told: str, base: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", told)
+    assert cache.user_folder() == Path(base).expanduser() / "hakmem/bench"
+    assert cache.folder(Path("/usr/lib")) == cache.user_folder() / "peers"
 
 
 def sources(cache: Path) -> None:

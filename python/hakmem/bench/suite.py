@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 import shutil
 import subprocess
 from collections.abc import Callable, Iterable
@@ -20,6 +19,7 @@ from hakmem import __version__
 from hakmem.bench.allocators import environment, is_in_force
 from hakmem.bench.measure import Measured, measure
 from hakmem.bench.model import Allocator, Kind, Measure, Row, Run
+from hakmem.bench.peers.cache import user_folder, wiped_environment
 from hakmem.bench.runner import Outcome
 
 TIME = Measure("time", "ns", "wall-clock time of an operation")
@@ -53,11 +53,6 @@ _HERE = Path(__file__).resolve().parent
 _INSTALLED_SOURCES = _HERE / "sources"
 
 
-def cache_folder() -> Path:
-    cache = os.environ.get("XDG_CACHE_HOME") or "~/.cache"
-    return Path(cache).expanduser() / "hakmem" / "bench"
-
-
 def find(library: Path, progress: Callable[[str], None]) -> Path:
     """The folder with the suite and the floors, built now if it must be.
 
@@ -68,7 +63,7 @@ def find(library: Path, progress: Callable[[str], None]) -> Path:
         return beside
     if not _INSTALLED_SOURCES.is_dir():
         raise CannotBuild(f"no suite at {beside / 'suite'}: build it with 'make build'")
-    return build(_INSTALLED_SOURCES, cache_folder(), progress)
+    return build(_INSTALLED_SOURCES, user_folder(), progress)
 
 
 def build(sources: Path, cache: Path, progress: Callable[[str], None]) -> Path:
@@ -94,7 +89,10 @@ def build(sources: Path, cache: Path, progress: Callable[[str], None]) -> Path:
             ["cmake", "-S", str(sources), "-B", str(folder), "-DCMAKE_BUILD_TYPE=Release"],
             ["cmake", "--build", str(folder), "--parallel"],
         ):
-            if subprocess.run(words, stdout=out, stderr=out, stdin=subprocess.DEVNULL).returncode:
+            made = subprocess.run(
+                words, env=wiped_environment(), stdout=out, stderr=out, stdin=subprocess.DEVNULL
+            )
+            if made.returncode:
                 last = " ".join(log.read_text().split())[-300:]
                 raise CannotBuild(f"the suite can't be built ({log}): {last}")
     done.touch()

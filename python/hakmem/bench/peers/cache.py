@@ -1,4 +1,5 @@
-"""Where peers are kept once they are had, and how they get there: whole, or not at all."""
+"""Where peers are kept once they are had, and how they get there: whole, or not at all. And what
+all that is built by `hakmem bench` is built with."""
 
 from __future__ import annotations
 
@@ -14,14 +15,19 @@ class Unobtainable(Exception):
     """A peer that can't be had here: why, and what to do."""
 
 
+def user_folder() -> Path:
+    """The user's, for all that sessions share."""
+    # The specification has relative paths ignored.
+    base = Path(os.environ.get("XDG_CACHE_HOME", ""))
+    return (base if base.is_absolute() else Path.home() / ".cache") / "hakmem" / "bench"
+
+
 def folder(build: Path) -> Path:
     """In a clone beside what is built, else in the user's cache; `build` holds our library."""
     clone = build.resolve().parent
     if (clone.parent / "CMakePresets.json").is_file():
         return clone / "peers"
-    # The specification has relative paths ignored.
-    base = Path(os.environ.get("XDG_CACHE_HOME", ""))
-    return (base if base.is_absolute() else Path.home() / ".cache") / "hakmem" / "bench" / "peers"
+    return user_folder() / "peers"
 
 
 def place(made: Path, to: Path) -> None:

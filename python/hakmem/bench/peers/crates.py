@@ -12,6 +12,7 @@ import functools
 import hashlib
 import json
 import os
+import re
 import shutil
 import subprocess
 import tempfile
@@ -57,11 +58,15 @@ def _compiler(clang_first: bool) -> Compiler:
         pairs.insert(0, ("clang", "clang++"))
     for c, cxx in pairs:
         if shutil.which(c) and shutil.which(cxx):
-            first = subprocess.run([c, "--version"], capture_output=True, text=True).stdout
-            words = first.splitlines()[0].split()  # gcc (Debian 12.2.0-14) 12.2.0
-            version = next(word for word in reversed(words) if word[0].isdigit())
-            return Compiler(c, cxx, f"{c} {version}")
+            said = subprocess.run([c, "--version"], capture_output=True, text=True).stdout
+            return Compiler(c, cxx, f"{c} {version_of(said)}")
     raise Unobtainable("there is no C and C++ compiler; install gcc and g++, then try again")
+
+
+def version_of(said: str) -> str:
+    """Of "gcc (Debian 12.2.0-14) 12.2.0", and "gcc (GCC) 13.2.1 20231011 (Red Hat 13.2.1-7)"."""
+    outside = re.sub(r"\([^)]*\)", "", said.partition("\n")[0])
+    return next((word for word in outside.split() if word[0].isdigit()), "of unknown version")
 
 
 def _fetched(crate: Crate, cache: Path, say: Say) -> Path:

@@ -19,11 +19,11 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from hakmem.bench.model import SYSTEM, Allocator, Kind, Measure, Row
+from hakmem.bench.peers.cache import user_folder
 from hakmem.bench.programs import batches, inforce, servers
 from hakmem.bench.programs.program import PATH, SAMPLE_SECONDS, LoadFailed, Place, Program, Ran
 from hakmem.bench.programs.program import find as find_program
 from hakmem.bench.runner import Outcome, Unavailable
-from hakmem.bench.suite import cache_folder
 
 GROUP = "programs"
 USUAL = (*batches.PROGRAMS, *servers.PROGRAMS)
@@ -69,7 +69,7 @@ class Programs:
     """The group `programs`, a runner.Runner."""
 
     def __init__(self, cache: Path | None = None, programs: Sequence[Program] = PROGRAMS) -> None:
-        self._cache = (cache or cache_folder()) / GROUP
+        self._cache = (cache or user_folder()) / GROUP
         self._programs = {program.name: program for program in programs}
         self._packages = tuple(sorted({name for one in programs for name in one.packages}))
         self._proved: set[tuple[str, str, Path | None]] = set()
@@ -98,7 +98,7 @@ class Programs:
                 raise Failure(OTHER_RESULT, f"{ran.digest}, not {expected} as with {SYSTEM}")
         except Failure as failure:
             return Outcome(failure.outcome, failure.detail)
-        return _outcome(program, ran)
+        return _outcome(program, ran, sizes)
 
     # ---- inputs ----
 
@@ -246,7 +246,7 @@ def _row(program: Program, versions: Mapping[str, str]) -> Row:
     )
 
 
-def _outcome(program: Program, ran: Ran) -> Outcome:
+def _outcome(program: Program, ran: Ran, sizes: Mapping[str, int]) -> Outcome:
     measured = ran.measured
     waited = measured.seconds if ran.seconds is None else ran.seconds
     factor = 1e9 / ran.operations if program.per and ran.operations else 1.0
@@ -259,6 +259,7 @@ def _outcome(program: Program, ran: Ran) -> Outcome:
         **ran.extra,
     }
     raw = {
+        "sizes": dict(sizes),
         "result": ran.digest,
         "load_seconds": waited,
         "operations": ran.operations,
