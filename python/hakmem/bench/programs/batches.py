@@ -130,7 +130,7 @@ PROGRAMS = (
         _script("ruby", "objects.rb", "--disable-gems"),
         {"turns": 3},
         proof=("ruby", "--disable-gems", "-e", "1"),
-        proof_of=("libruby-3.1.so.3.1",),
+        proof_of=("libruby*.so*",),
         own="heads of objects, up to 40 bytes, lie in pages of 64 KiB from mmap or posix_memalign",
     ),
     Program(
@@ -213,7 +213,7 @@ PROGRAMS = (
         batch(_ghostscript, "*.pgm"),
         {"pages": 180},
         proof=("gs", "-q", "-dBATCH", "-dNODISPLAY", "-c", "quit"),
-        proof_of=("libgs.so.10",),
+        proof_of=("libgs.so*",),
         own="its objects lie in chunks of some ten KiB from malloc",
         make=_pages,
     ),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Iterable, Mapping, Sequence
+from fnmatch import fnmatch
 from pathlib import Path
 
 from hakmem.bench.measure import Measured, measure
@@ -38,7 +39,7 @@ def report(
 def elsewhere(bindings: Bindings, names: Iterable[str], library: Path) -> str:
     """Empty if each of these programs takes its malloc from the library; else what is wrong."""
     for name in names:
-        files = [file for file in bindings if Path(file).name == name]
+        files = [file for file in bindings if fnmatch(Path(file).name, name)]
         if not files:
             return f"the loader tells of no malloc in {name}"
         for file in files:

@@ -100,7 +100,7 @@ class Program:
     proof: tuple[str, ...]
     """A short command in which the loader binds all that matters; @INPUTS@ is the folder."""
     proof_of: tuple[str, ...]
-    """Whose malloc is proved: programs and libraries by their names."""
+    """Whose malloc is proved: programs and libraries by their names, or patterns of them."""
     own: str = ""
     """What it keeps from malloc: pools and heaps of its own."""
     make: Callable[[Path, Mapping[str, int]], None] | None = None
