@@ -21,7 +21,8 @@ void scavenger_want(size_t refills);
  * left lying in them. */
 FAST void scavenger_note(size_t refills)
 {
-    if (unlikely(load_relaxed(&scavenger_dozes)) || unlikely(refills % 8 == 7))
+    /* The first ones too: hundreds of threads may do with those. */
+    if (unlikely(load_relaxed(&scavenger_dozes)) || unlikely(refills < 8 || refills % 8 == 7))
         scavenger_want(refills);
 }
 

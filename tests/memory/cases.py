@@ -87,6 +87,7 @@ def cases(quick: bool) -> list[Case]:
         _sleepers(16, 8192, 500, seconds),
         _sleepers(16, 1024, 500, seconds),
         _sleepers(16, 1024, 64, seconds, 64 * KIB),
+        _sleepers(16 * KIB, 32 * KIB, 64, seconds, 64 * KIB),
     ]
     if quick:
         return bound
