@@ -183,7 +183,7 @@ PROGRAMS = (
     ),
     Program(
         "g++-large",
-        "One file full of templates: a process that grows to some 150 MiB and ends",
+        "One file full of templates: a process that grows to some 170 MiB and ends",
         ("g++",),
         ("g++",),
         batch(_gxx, "*.o"),

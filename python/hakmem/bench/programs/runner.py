@@ -31,7 +31,7 @@ _by_name = {program.name: program for program in USUAL}
 PROGRAMS = (
     *USUAL,
     _by_name["sqlite"].longer("sqlite-large", "The same with a database of 220 MiB", rows=500_000),
-    _by_name["g++-large"].longer("g++-huge", "The same, up to 440 MiB", kinds=12),
+    _by_name["g++-large"].longer("g++-huge", "The same, up to 350 MiB", kinds=12),
     _by_name["python-malloc"].longer("python-malloc-long", "The same for longer", turns=15),
     _by_name["redis"].longer(
         "redis-long", "The same, each key set 5 times as often", requests=200_000
