@@ -130,7 +130,7 @@ def bench(
     ] = None,
     scale: Annotated[
         float | None,
-        typer.Option("--scale", metavar="F", help="multiply the work of rows, as in 0.1; those of memory keep theirs"),
+        typer.Option("--scale", metavar="F", help="multiply rows' work, but memory's, as in 0.1"),
     ] = None,
     timeout: Annotated[
         float | None,
