@@ -160,7 +160,7 @@ def test_a_crash_on_one_side_is_told(compare: Compare, work: Path, folder: Path)
     ("option", "way", "expected"),
     [
         ((), "fail", "exit 3: exit status 3: work: it was told to fail"),
-        (("--timeout", "0.5"), "hang", "hang"),
+        (("--timeout", "1.5"), "hang", "hang"),
         (("--check-output",), "differ", "standard output differs from the first run's in line 1"),
     ],
 )

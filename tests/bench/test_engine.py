@@ -52,15 +52,15 @@ def test_the_peak_is_the_programs_own() -> None:
 
 
 @pytest.mark.parametrize(
-    ("script", "outcome", "detail"),
+    ("script", "timeout", "outcome", "detail"),
     [
-        ("exit 3", "exit 3", "exit status 3"),
-        ("echo why >&2; kill -SEGV $$", "SIGSEGV", "ended by SIGSEGV: why"),
-        ("sleep 60", "hang", "not done after"),
+        ("exit 3", SECONDS, "exit 3", "exit status 3"),
+        ("echo why >&2; kill -SEGV $$", SECONDS, "SIGSEGV", "ended by SIGSEGV: why"),
+        ("sleep 600", 1.0, "hang", "not done after"),
     ],
 )
-def test_how_a_run_ends_badly(script: str, outcome: str, detail: str) -> None:
-    done = run("sh", "-c", script, timeout=1.0)
+def test_how_a_run_ends_badly(script: str, timeout: float, outcome: str, detail: str) -> None:
+    done = run("sh", "-c", script, timeout=timeout)
     assert done.outcome == outcome
     assert done.detail.startswith(detail)
     assert children(os.getpid()) == []
@@ -74,10 +74,13 @@ def test_no_such_program() -> None:
 def test_what_is_left_behind_is_killed(tmp_path: Path) -> None:
     """Even in a session of its own, with its parent gone."""
     pids = tmp_path / "pids"
-    script = f"for i in 1 2; do setsid sh -c 'echo $$ >>{pids}; exec sleep 60' & done; sleep 0.3"
-    done = run("sh", "-c", script)
+    start = f"setsid sh -c 'echo $$ >>{pids}; exec sleep 600' &"
+    wait = f'until [ -e {pids} ] && [ "$(wc -l <{pids})" = 2 ]; do sleep 0.01; done'
+    done = run("sh", "-c", f"{start} {start} {wait}")
     assert (done.outcome, done.left_behind) == ("ok", 2)
-    for pid in pids.read_text().split():
+    left = pids.read_text().split()
+    assert len(left) == 2
+    for pid in left:
         assert not Path(f"/proc/{pid}").exists()
     assert children(os.getpid()) == []
 
@@ -122,7 +125,8 @@ os.wait()
     peak = done.pss_peak_kib / MIB
     # The interpreter itself takes some MiB, the child's own included.
     assert 100 <= peak <= 100 + 2 * empty / MIB + 2
-    assert 65 <= done.pss_mean_kib / MIB <= 100
+    # Near 85; less where the interpreter takes long to start, or to end.
+    assert 30 <= done.pss_mean_kib / MIB <= 100
     times = [at for at, _ in done.series]
     assert times == sorted(times)
     assert times[-1] <= done.seconds
@@ -176,7 +180,7 @@ def test_a_row_that_is_known_is_not_repeated() -> None:
 
     results, _ = session(plan, [ROW], figure)
     assert rounds(results, "r") == 10
-    noisy, _ = session(plan, [ROW], lambda name, number: 100.0 + 37 * (hash((name, number)) % 5))
+    noisy, _ = session(plan, [ROW], lambda name, number: 100.0 + 37 * (ord(name[0]) * number % 5))
     assert rounds(noisy, "r") == plan.most_rounds
 
 
@@ -358,7 +362,7 @@ def test_peers_that_crash_hang_or_are_not_there(
     absent = compiled("absent", "int nothing;")
     rows = ["pair-64", "pair-random", "mixed-400", "batch-in-order"]  # as the suite has them
     done = bench(
-        "--rows", ",".join(rows), "--scale", "0.01", "--rounds", "2", "--timeout", "3",
+        "--rows", ",".join(rows), "--scale", "0.01", "--rounds", "2", "--timeout", "5",
         "--vs", "glibc,crash,hang,absent", "--out", "here",
         *("--lib", f"crash={crash}", "--lib", f"hang={hang}", "--lib", f"absent={absent}"),
     )  # fmt: skip
@@ -404,7 +408,8 @@ HERE = "hakmem-bench-1"
 def test_an_interrupted_session_goes_on(bench: Bench, library: Path, tmp_path: Path) -> None:
     mine = tmp_path / "libmine.so"
     shutil.copy(library, mine)
-    words = (*SMALL, "--rounds", "3", "--lib", f"mine={mine}", "--vs", "mine")
+    # So many that it is not done before the interrupt, whatever else the machine does.
+    words = (*SMALL, "--rounds", "12", "--lib", f"mine={mine}", "--vs", "mine")
     whole = bench(*words, "--out", "whole")
     assert whole.returncode == 0, whole.stderr
 
@@ -425,7 +430,7 @@ def test_an_interrupted_session_goes_on(bench: Bench, library: Path, tmp_path: P
     assert f"hakmem bench --resume {HERE}" in said
     before = bench.results(HERE)
     assert before.interrupted
-    assert 5 <= len(before.runs) < 3 * 2 * 2
+    assert 5 <= len(before.runs) < 12 * 2 * 2
 
     # As if the machine had died while a line was written.
     finished = lines.read_text()

@@ -102,7 +102,7 @@ def folder(
         str(out),
     ]
     words += ["--vs", "glibc,jemalloc,broken"]
-    done = subprocess.run([command, *words], capture_output=True, text=True, timeout=120)
+    done = subprocess.run([command, *words], capture_output=True, text=True, timeout=300)
     assert done.returncode == 0, done.stdout + done.stderr
     return out
 
@@ -249,7 +249,9 @@ def test_every_ratio_is_of_its_runs(page: Page, runs: Runs) -> None:
             assert other == runs.best(row, measure)
             expected = wider(expected, interval(runs.logs_to_best(row, "hakmem", measure)[1]))
         assert said(own) == pytest.approx(expected)
-        assert numbers(text)[:3] == pytest.approx(expected, rel=0.06)
+        # No interval is written where its ends are the same.
+        ends = 1 if expected[1] == expected[2] else 3
+        assert numbers(text)[:ends] == pytest.approx(expected[:ends], rel=0.06)
         sign = "▼" if expected[2] < 1 else "▲" if expected[1] > 1 else "≈"
         assert text.startswith(sign)
 
@@ -272,7 +274,7 @@ def test_every_mean_is_of_its_rows(page: Page, runs: Runs) -> None:
             plain, others = (interval(over_rows(pair[side] for pair in both)) for side in (0, 1))
             expected = wider(plain, others)
         assert said(own) == pytest.approx(expected)
-        ends = 3 if name == "hakmem" else 1
+        ends = 3 if name == "hakmem" and expected[1] < expected[2] else 1
         assert numbers(text)[:ends] == pytest.approx(expected[:ends], rel=0.06)
 
 
@@ -379,7 +381,7 @@ def test_a_browser_shows_it(folder: Path, tmp_path: Path) -> None:
         [browser, *options, f"--screenshot={picture}", page],
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=180,
     )
     assert done.returncode == 0, done.stderr
     assert "CONSOLE" not in done.stderr, done.stderr
