@@ -312,8 +312,7 @@ def test_orders_are_drawn_evenly_and_again_the_same() -> None:
     assert drawn == [tuple(stats.drawn_order("abc", 1, "row", n)) for n in range(3000)]
 
 
-def test_looks_and_narrowness() -> None:
-    assert [stats.next_look(n) for n in (0, 10, 15, 30)] == [10, 14, 20, None]
+def test_narrowness() -> None:
     steady = results({"row": {"hakmem": [1.0] * 10, "glibc": [2.0] * 10}})
     assert stats.narrow_enough(steady, "row", "hakmem", 0.01)
     swinging = results({"row": {"hakmem": [1.0, 1.2] * 5, "glibc": [2.0] * 10}})

@@ -294,8 +294,8 @@ def _is_win(apart: Apart) -> bool:
 
 
 def _by_measure(rows: list[Row]) -> list[tuple[Measure, list[Row]]]:
-    """What the rows are judged by, and which by it. Measures of one name but not of one kind of
-    unit are kept apart: no mean is taken over both, and no table shows both."""
+    """What the rows are judged by, and which by it. Of one name, whatever the unit: ratios have
+    none, and each row of a table tells its own."""
     found: dict[str, tuple[Measure, list[Row]]] = {}
     for row in rows:
         for measure in row.measures:

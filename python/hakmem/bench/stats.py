@@ -427,11 +427,6 @@ def drawn_order(names: Sequence[str], seed: int, row: str, number: int) -> list[
     return Random(f"{seed}/{row}/{number}").sample(list(names), len(names))
 
 
-def next_look(rounds: int) -> int | None:
-    """After how many rounds to look next; None if there is no later look."""
-    return next((look for look in LOOKS if look > rounds), None)
-
-
 def narrow_enough(
     results: Results, row: str, name: str, precision: float, peers: Sequence[str] | None = None
 ) -> bool:
