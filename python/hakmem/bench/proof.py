@@ -23,6 +23,7 @@ from pathlib import Path
 from typing import Any
 
 from hakmem import elf, process, trace
+from hakmem.bench.measure import Tree
 from hakmem.bench.model import Allocator
 
 _NOT_PERMITTED = "programs may not be traced here (a container without ptrace, or under a debugger)"
@@ -74,7 +75,8 @@ def prove(
         "from hakmem.bench import proof; proof.main()",
         json.dumps(asked),
     ]
-    with Path(os.devnull if stdin is None else stdin).open("rb") as source:
+    # What the program left behind is killed, as in runs that count, which it would disturb.
+    with Path(os.devnull if stdin is None else stdin).open("rb") as source, Tree():
         child = subprocess.Popen(
             other,
             env={**os.environ, "PYTHONPATH": str(package)},
@@ -92,7 +94,7 @@ def prove(
             raise Unproved(f"did not end within {timeout:.0f} seconds, even when killed") from None
         finally:
             with suppress(ProcessLookupError):
-                os.killpg(child.pid, signal.SIGKILL)  # what the program left behind, too
+                os.killpg(child.pid, signal.SIGKILL)
             child.wait()
     lines = out.splitlines()
     if child.returncode != 0 or not lines:
