@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -19,11 +20,13 @@ import pytest
 
 from hakmem import cli
 from hakmem.bench import suite as suite_module
+from hakmem.bench.machine import processors_worth
 from hakmem.bench.measure import children, measure
 from hakmem.bench.model import OURS, Allocator, Kind, Measure, Results, Row, Run, results_of
 from hakmem.bench.schedule import GIVEN_UP, PLANS, Plan, Schedule
 from hakmem.bench.store import CannotStore, Store
 from tests.bench.faulty import FAULTY
+from tests.bench.made import heed_signals
 
 SECONDS = 120
 MIB = 1024
@@ -49,6 +52,13 @@ def test_the_peak_is_the_programs_own() -> None:
     mine = bytearray(64 << 20)
     assert run("true").peak_kib < 16 * MIB < len(mine) // 1024
     assert run(sys.executable, "-c", "b = bytearray(80 << 20)").peak_kib > 80 * MIB
+
+
+def test_an_allocator_is_loaded_once_in_the_time(compiled: Callable[[str, str], Path]) -> None:
+    """And not a second time by what starts the program."""
+    slow = "#include <unistd.h>\n__attribute__((constructor)) static void load(void) { sleep(1); }"
+    done = measure(["true"], {**os.environ, "LD_PRELOAD": str(compiled("slow", slow))}, timeout=60)
+    assert 1 <= done.seconds < 1.9
 
 
 @pytest.mark.parametrize(
@@ -420,6 +430,7 @@ def test_an_interrupted_session_goes_on(bench: Bench, library: Path, tmp_path: P
         text=True,
         cwd=tmp_path,
         start_new_session=True,
+        preexec_fn=heed_signals,
     )
     end = time.monotonic() + SECONDS
     while time.monotonic() < end and (not lines.exists() or lines.read_text().count("\n") < 5):
@@ -496,6 +507,43 @@ def test_mistakes_are_told_in_one_line(
     assert said.startswith("hakmem bench: ")
     assert said.count("\n") == 1
     assert list(tmp_path.iterdir()) == []
+
+
+def test_the_limit_of_a_control_group_is_told(tmp_path: Path) -> None:
+    """The least of those from the process's own group up."""
+    own = tmp_path / "own"
+    own.write_text("0::/a/b\n")
+    groups = tmp_path / "groups"
+    (groups / "a" / "b").mkdir(parents=True)
+    assert processors_worth(groups, own) is None
+    (groups / "a" / "b" / "cpu.max").write_text("max 100000\n")
+    assert processors_worth(groups, own) is None
+    (groups / "a" / "cpu.max").write_text("150000 100000\n")
+    assert processors_worth(groups, own) == 1.5
+
+
+def test_a_full_disk_is_told_in_one_line(bench: Bench) -> None:
+    out = bench.folder / "here"
+    out.mkdir()
+    (out / "runs.jsonl").symlink_to("/dev/full")
+    done = bench(*SMALL, "--rounds", "1", "--out", "here")
+    assert (done.returncode, done.stderr) == (2, "hakmem bench: here: No space left on device\n")
+
+
+def test_a_report_that_cannot_be_written_is_told_in_one_line(bench: Bench) -> None:
+    assert bench(*SMALL, "--rounds", "1", "--out", "here").returncode == 0
+    file = bench.folder / "here" / "results.json"
+    done = bench("--show", file, "--out", file / "below")
+    assert done.returncode == 2
+    assert re.fullmatch(r"hakmem bench: \S+: Not a directory\n", done.stderr)
+
+
+def test_a_cache_that_cannot_be_written_is_told(tmp_path: Path) -> None:
+    file = tmp_path / "file"
+    file.touch()
+    sources = Path(__file__).parents[2] / "bench"
+    with pytest.raises(suite_module.CannotBuild, match="Not a directory"):
+        suite_module.build(sources, file / "below", lambda _: None)
 
 
 def test_a_mistake_is_told_by_the_exit_status(bench: Bench) -> None:

@@ -27,7 +27,9 @@ from rich.console import Console
 
 from hakmem.bench import report, tables
 from hakmem.bench.content import Content
+from hakmem.bench.goals import Verdict
 from hakmem.bench.model import results_of
+from hakmem.bench.words import goal_rows_text, reached_text
 from tests.bench.faulty import FAULTY
 
 ROWS = "pair-64,own-1k-2t,pair-8,pair-1k,pair-64k"
@@ -454,6 +456,36 @@ def test_what_is_from_elsewhere_is_no_markup(record: Record, tmp_path: Path) -> 
     assert parser.open == []
     assert "<script>alert" not in (tmp_path / "report.html").read_text()
     assert "a\\|b \\</table\\>" in (tmp_path / "report.md").read_text()
+
+
+def test_a_part_of_its_rows_reaches_no_goal(record: Record) -> None:
+    """However good it is in them; and a row that ours fails on is not forgotten."""
+    rows = record["rows"]
+    content = Content(results_of(record))
+    pairs = next(verdict for verdict in content.goals if "pair-64" in verdict.goal.rows)
+    assert (pairs.rows, pairs.of, pairs.is_whole) == (("pair-64",), 4, False)
+    assert goal_rows_text(pairs) == "1 of 4"
+    assert reached_text(pairs).endswith(" in these rows")
+
+    def over_all(record: Record) -> Verdict:
+        found = Content(results_of(record)).goals
+        return next(v for v in found if (v.goal.name, v.goal.measure) == ("all rows", "time"))
+
+    left_out = record["settings"]["rows_left_out"]
+    judged = sum("time" in row["judged"] for row in rows)
+    others = sum(measures.get("time", 0) for measures in left_out.values())
+    assert others > 50
+    assert over_all(record).of == judged + others
+    settings = {**record["settings"], "rows_left_out": {}}
+    assert over_all({**record, "settings": settings}).is_whole
+    runs = [
+        {**run, "outcome": "hang", "values": {}}
+        if (run["row"], run["allocator"]) == ("pair-64", "hakmem")
+        else run
+        for run in record["runs"]
+    ]
+    failing = over_all({**record, "settings": settings, "runs": runs})
+    assert (failing.of, len(failing.rows), failing.is_whole) == (judged, judged - 1, False)
 
 
 def test_one_round_shows_nothing(record: Record) -> None:

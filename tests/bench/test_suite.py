@@ -13,6 +13,7 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).parents[2]))
 
+from hakmem.bench import goals
 from tests.bench.rows import rows_of
 
 SCALE = "0.002"
@@ -56,6 +57,14 @@ def test_names_and_families(suite: Path) -> None:
     assert len(names) == len(set(names))
     assert all(row["why"] and row["family"] for row in rows)
     assert {row["tier"] for row in rows} <= {"quick", "standard", "full"}
+
+
+def test_goals_are_for_rows_that_there_are(suite: Path) -> None:
+    rows = {row["row"]: row for row in rows_of(suite)}
+    common = {"time", "cpu", "peak", "resident", "faults"}
+    for goal in goals.read():
+        for name in goal.rows:
+            assert goal.measure in common | set(rows[name]["judged"].split()), goal
 
 
 def test_damaged_content_is_found(suite: Path) -> None:
