@@ -13,7 +13,7 @@ import sys
 import traceback
 from pathlib import Path
 
-from hakmem import __version__, doctor, options
+from hakmem import __version__, doctor, extras, options
 from hakmem.library import Library
 
 USAGE_ERROR = 2
@@ -158,12 +158,11 @@ def measuring(name: str, words: list[str], front: Path, library: Path) -> int:
     except ModuleNotFoundError as missing:
         if str(missing.name).startswith("hakmem"):
             raise
-        print(
-            f"hakmem {name}: {sys.executable} has no module {missing.name}; it needs what"
-            " \"pip install 'hakmem[bench]'\" installs, best into an environment of its own",
-            file=sys.stderr,
-        )
-        return USAGE_ERROR
+        try:
+            extras.start_again(str(missing.name), [str(front), str(library), name, *words])
+        except extras.CannotInstall as why:
+            print(f"hakmem {name}: {why}", file=sys.stderr)
+            return USAGE_ERROR
     try:
         status = module.app(
             words, prog_name=f"hakmem {name}", obj=(front, library), standalone_mode=False

@@ -2,11 +2,10 @@
 
     PYTHONPATH=python python3 -m tests.bench.alarms --hakmem build/release/bin/hakmem
 
-Makes 100 comparisons of an allocator with itself, half on hakmem and half on glibc, and 10 of one
-with an allocator whose every 16th malloc burns so many instructions that the program takes 3% more
-processor time. The amount is first found by measuring an allocator that is slower by far. Takes
-15 to 20 minutes on a quiet machine; on a busy one the false alarms must be as few, and the 3% may
-not be found.
+Makes 100 comparisons of an allocator with itself, half on hakmem and half on glibc, and 20 of one
+with an allocator that burns so many instructions that the program takes 3% more processor time. The
+amount is first found by measuring an allocator that is slower by far. Takes some ten minutes on a
+quiet machine; on a busy one the false alarms must be as few, and the 3% may not be found.
 """
 
 from __future__ import annotations
@@ -36,7 +35,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--hakmem", type=Path, required=True, help="the built bin/hakmem")
     parser.add_argument("--again", type=int, default=100, help="comparisons of one with itself")
-    parser.add_argument("--slower", type=int, default=10, help="comparisons with one 3%% slower")
+    parser.add_argument("--slower", type=int, default=20, help="comparisons with one 3%% slower")
     parser.add_argument("--rounds", type=int, help="of each; by default until narrow enough")
     parser.add_argument("--json", type=Path, help="write the figures")
     arguments = parser.parse_args()
@@ -100,16 +99,13 @@ def measured(
 
 
 def calibrated(compare: Compare, folder: Path, work: Path) -> int:
-    """The turns that cost 3% of the program's processor time: from far off, then from near."""
-    turns = MANY_TURNS
-    for aim in (5 * SLOWDOWN, 2 * SLOWDOWN, SLOWDOWN):
-        slow = made.worse(folder, turns=turns)
-        words = [f"base={made.worse(folder, turns=1)}", f"slow={slow}"]
-        results, _ = one(compare, ["--rounds", "20", *words], work)
-        known = stats.ratio(results, ROW, "slow", "base", "cpu")
-        assert known is not None and known.value > 1
-        turns = max(2, round(turns * aim / (known.value - 1)))
-    return turns
+    """The turns that cost 3% of the program's processor time, from many, which tell it exactly."""
+    slow = made.worse(folder, turns=MANY_TURNS)
+    words = [f"base={made.worse(folder, turns=1)}", f"slow={slow}"]
+    results, _ = one(compare, ["--rounds", "20", *words], work)
+    known = stats.ratio(results, ROW, "slow", "base", "cpu")
+    assert known is not None and known.value > 1
+    return max(2, round(MANY_TURNS * SLOWDOWN / (known.value - 1)))
 
 
 def one(compare: Compare, options: list[str], work: Path) -> tuple[Results, str]:

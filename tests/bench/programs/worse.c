@@ -1,5 +1,6 @@
-/* Preloaded, an allocator that is worse than the system's by a known amount: every 16th malloc goes
- * WORSE_TURNS times through an empty loop, WORSE_KIB are held and never used, and the malloc of
+/* Preloaded, an allocator that is worse than the system's by a known amount: malloc goes through an
+ * empty loop, WORSE_TURNS times for every 16 calls, all those of 1024 calls at once, so that what
+ * it costs is in proportion to the turns; WORSE_KIB are held and never used, and the malloc of
  * number WORSE_ABORT, if it isn't 0, ends the program. It is compiled with its numbers. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -30,8 +31,8 @@ __attribute__((constructor)) static void hold(void)
 static void burn(void)
 {
     static unsigned calls;
-    if (++calls % 16 == 0)
-        for (volatile int i = 0; i < WORSE_TURNS; i++)
+    if (++calls % 1024 == 0)
+        for (volatile int i = 0; i < WORSE_TURNS * (1024 / 16); i++)
             ;
 }
 

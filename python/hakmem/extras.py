@@ -1,0 +1,69 @@
+"""The libraries that `hakmem bench` and `hakmem compare` need and the rest of the command does not:
+where they are missing, they are installed into an environment of hakmem's own, once.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from typing import NoReturn
+
+REQUIREMENTS = Path(__file__).resolve().parent / "bench" / "requirements.txt"
+
+
+class CannotInstall(Exception):
+    """Why, and what to do."""
+
+
+def folder() -> Path:
+    """Of this version of Python, in the user's cache."""
+    cache = Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache").expanduser()
+    return cache / "hakmem" / f"python-{sys.version_info.major}.{sys.version_info.minor}"
+
+
+def start_again(module: str, words: list[str]) -> NoReturn:
+    """The same command in that environment, which is made if need be; `module` is missing here."""
+    home = folder()
+    if Path(sys.prefix) == home:
+        shutil.rmtree(home, ignore_errors=True)
+        raise CannotInstall(f"{home} had no module {module}; it is removed: try once more")
+    python = home / "bin" / "python"
+    if not python.exists():
+        _install(home, module)
+    os.execv(python, [str(python), "-E", str(Path(__file__).resolve().parent), *words])
+
+
+def _install(home: Path, module: str) -> None:
+    _say(f"{sys.executable} has no module {module}")
+    _say(f"installing what is needed into {home}, once (about 500 MB)")
+    by_hand = f"or install by hand what {REQUIREMENTS} names"
+    try:
+        home.parent.mkdir(parents=True, exist_ok=True)
+        made = Path(tempfile.mkdtemp(prefix=f"{home.name}-", dir=home.parent))
+    except OSError as error:
+        raise CannotInstall(f"{home.parent}: {error.strerror}; set XDG_CACHE_HOME") from error
+    try:
+        _call([sys.executable, "-m", "venv", str(made)], "install python3-venv, " + by_hand)
+        pip = [str(made / "bin" / "python"), "-m", "pip", "install", "--quiet"]
+        pip += ["--disable-pip-version-check", "-r", str(REQUIREMENTS)]
+        _call(pip, "is the package index within reach? When it is, try again, " + by_hand)
+        # Where another was faster, its environment serves as well.
+        if not home.exists():
+            made.rename(home)
+    finally:
+        shutil.rmtree(made, ignore_errors=True)
+
+
+def _call(line: list[str], remedy: str) -> None:
+    done = subprocess.run(line, capture_output=True, text=True, errors="replace")
+    if done.returncode:
+        said = " ".join((done.stderr or done.stdout).split())[-300:]
+        raise CannotInstall(f"{' '.join(line[1:3])} failed: {said}; {remedy}")
+
+
+def _say(text: str) -> None:
+    print(f"hakmem: {text}", file=sys.stderr, flush=True)
