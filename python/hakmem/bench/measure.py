@@ -6,7 +6,7 @@ a child of this process, and is taken for the command's.
     measure
       _forked           when setsid(1), which starts it, has forked it
       _Sampler.take     resident memory of the whole tree, from smaps_rollup
-      _Streams.read     what the command prints
+      Streams.read      what the command prints
       Tree.end          kills and reaps what it left behind
 
 The program is started by setsid(1) and not by Python: the kernel counts into the peak of a process
@@ -147,7 +147,7 @@ def measure(
     with (
         Path(os.devnull if stdin is None else stdin).open("rb") as source,
         Tree() as tree,
-        _Streams(keep_bytes) as streams,
+        Streams(keep_bytes) as streams,
     ):
         launcher = subprocess.Popen(
             words,
@@ -387,7 +387,7 @@ class _Sampler:
             self.mean = (self._area + max(0.0, seconds - at) * kib) / seconds
 
 
-class _Streams:
+class Streams:
     """Reads what a command prints while waiting for it, and keeps the end of it."""
 
     def __init__(self, keep: int) -> None:
