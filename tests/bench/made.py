@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 from dataclasses import dataclass
 from pathlib import Path
@@ -31,6 +32,12 @@ def _made(target: Path, source: str, *flags: str) -> Path:
         command = [compiler, *_FLAGS, *flags, "-o", str(target), str(SOURCES / source)]
         subprocess.run(command, check=True)
     return target
+
+
+def heed_signals() -> None:
+    """In a process to be: whoever started the tests in the background had some ignored."""
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, signal.SIG_DFL)
 
 
 @dataclass(frozen=True)
@@ -64,6 +71,7 @@ class Compare:
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
+            preexec_fn=heed_signals,
         )
 
     def json(self, name: str = "runs.json") -> Any:

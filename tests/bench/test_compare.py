@@ -58,6 +58,7 @@ def test_an_allocator_against_itself(compare: Compare, work: Path) -> None:
     peaks = [[r.values["peak"] for r in results.of("program", n).values()] for n in results.names()]
     assert abs(sum(peaks[0]) / sum(peaks[1]) - 1) < 0.1
     assert results.settings["seed"] is not None and results.machine["processors"]
+    assert results.settings["command_line"][:4] == ["hakmem", "compare", "--rounds", "8"]
 
     markdown = (compare.folder / "table.md").read_text()
     assert re.search(r"^\| time \| [\d.]+ \S+ \| [\d.]+ \S+ \| \d\.\d+ \| ", markdown, re.M)
@@ -160,7 +161,7 @@ def test_a_crash_on_one_side_is_told(compare: Compare, work: Path, folder: Path)
     ("option", "way", "expected"),
     [
         ((), "fail", "exit 3: exit status 3: work: it was told to fail"),
-        (("--timeout", "0.5"), "hang", "hang"),
+        (("--timeout", "1.5"), "hang", "hang"),
         (("--check-output",), "differ", "standard output differs from the first run's in line 1"),
     ],
 )
@@ -210,6 +211,55 @@ def test_an_interrupt_keeps_what_was_measured(compare: Compare, work: Path) -> N
     assert record["interrupted"] and len(record["runs"]) >= 19
 
 
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
+def test_whoever_ends_it_ends_the_program_too(compare: Compare, number: signal.Signals) -> None:
+    """Which is in a session of its own, and would go on."""
+    pids = compare.folder / "pids"
+    # The first run on each, which is not measured, ends at once.
+    script = f'echo $$ >>{pids}; [ "$(wc -l <{pids})" -lt 3 ] || exec sleep 600'
+    words = ["--json", "runs.json", "glibc", "hakmem"]
+    running = compare.started(*words, program=["sh", "-c", script])
+    give_up = time.monotonic() + 60
+    while time.monotonic() < give_up and not (pids.exists() and len(lines(pids)) == 3):
+        time.sleep(0.05)
+    running.send_signal(number)
+    _, err = running.communicate(timeout=60)
+    assert running.returncode == 130, err
+    assert compare.json()["interrupted"]
+    assert not Path(f"/proc/{lines(pids)[2]}").exists()
+
+
+def test_what_it_leaves_behind_is_killed(compare: Compare) -> None:
+    """By the first run on each, too."""
+    pids = compare.folder / "pids"
+    pids.touch()
+    start = f"n=$(wc -l <{pids}); setsid sh -c 'echo $$ >>{pids}; exec sleep 600' &"
+    wait = f'until [ "$(wc -l <{pids})" -gt $n ]; do sleep 0.01; done'
+    said = compare("--rounds", "1", "glibc", "hakmem", program=["sh", "-c", f"{start} {wait}"])
+    assert said.status == 0, said.err
+    assert len(lines(pids)) == 4
+    assert [pid for pid in lines(pids) if Path(f"/proc/{pid}").exists()] == []
+
+
+def lines(file: Path) -> list[str]:
+    return file.read_text().split()
+
+
+def test_output_is_kept_byte_by_byte(compare: Compare) -> None:
+    """Not as text; and one that differs in what is no text differs."""
+    out = compare.folder / "out"
+    program: list[str | Path] = ["printf", r"\377\376 no text\n"]
+    said = compare("--rounds", "1", "--output", "out", "glibc", "hakmem", program=program)
+    assert said.status == 0, said.err
+    assert out.read_bytes() == b"\xff\xfe no text\n" * 2
+    count = 'echo >>n; if [ $(wc -l <n) -gt 3 ]; then printf "\\376"; else printf "\\377"; fi'
+    differs = compare(
+        "--rounds", "1", "--check-output", "glibc", "hakmem", program=["sh", "-c", count]
+    )
+    assert differs.status == 4
+    assert r"'\\xfe', not '\\xff'" in differs.err
+
+
 @pytest.mark.parametrize(
     ("words", "program", "expected"),
     [
@@ -222,6 +272,7 @@ def test_an_interrupt_keeps_what_was_measured(compare: Compare, work: Path) -> N
         (("--measures", "speed", "glibc", "hakmem"), ["true"], "there is no 'speed', only time"),
         (("--json", "no/x", "glibc", "hakmem"), ["true"], "--json no/x: there is no such folder"),
         (("--setup", "exit 7", "glibc", "hakmem"), ["true"], "--setup 'exit 7': exit status 7"),
+        (("--output", "/dev/full", "glibc", "hakmem"), ["env"], "--output /dev/full: No space"),
     ],
 )
 def test_wrong_usage(

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -19,11 +20,13 @@ import pytest
 
 from hakmem import cli
 from hakmem.bench import suite as suite_module
+from hakmem.bench.machine import processors_worth
 from hakmem.bench.measure import children, measure
 from hakmem.bench.model import OURS, Allocator, Kind, Measure, Results, Row, Run, results_of
 from hakmem.bench.schedule import GIVEN_UP, PLANS, Plan, Schedule
 from hakmem.bench.store import CannotStore, Store
 from tests.bench.faulty import FAULTY
+from tests.bench.made import heed_signals
 
 SECONDS = 120
 MIB = 1024
@@ -51,16 +54,23 @@ def test_the_peak_is_the_programs_own() -> None:
     assert run(sys.executable, "-c", "b = bytearray(80 << 20)").peak_kib > 80 * MIB
 
 
+def test_an_allocator_is_loaded_once_in_the_time(compiled: Callable[[str, str], Path]) -> None:
+    """And not a second time by what starts the program."""
+    slow = "#include <unistd.h>\n__attribute__((constructor)) static void load(void) { sleep(1); }"
+    done = measure(["true"], {**os.environ, "LD_PRELOAD": str(compiled("slow", slow))}, timeout=60)
+    assert 1 <= done.seconds < 1.9
+
+
 @pytest.mark.parametrize(
-    ("script", "outcome", "detail"),
+    ("script", "timeout", "outcome", "detail"),
     [
-        ("exit 3", "exit 3", "exit status 3"),
-        ("echo why >&2; kill -SEGV $$", "SIGSEGV", "ended by SIGSEGV: why"),
-        ("sleep 60", "hang", "not done after"),
+        ("exit 3", SECONDS, "exit 3", "exit status 3"),
+        ("echo why >&2; kill -SEGV $$", SECONDS, "SIGSEGV", "ended by SIGSEGV: why"),
+        ("sleep 600", 1.0, "hang", "not done after"),
     ],
 )
-def test_how_a_run_ends_badly(script: str, outcome: str, detail: str) -> None:
-    done = run("sh", "-c", script, timeout=1.0)
+def test_how_a_run_ends_badly(script: str, timeout: float, outcome: str, detail: str) -> None:
+    done = run("sh", "-c", script, timeout=timeout)
     assert done.outcome == outcome
     assert done.detail.startswith(detail)
     assert children(os.getpid()) == []
@@ -74,10 +84,13 @@ def test_no_such_program() -> None:
 def test_what_is_left_behind_is_killed(tmp_path: Path) -> None:
     """Even in a session of its own, with its parent gone."""
     pids = tmp_path / "pids"
-    script = f"for i in 1 2; do setsid sh -c 'echo $$ >>{pids}; exec sleep 60' & done; sleep 0.3"
-    done = run("sh", "-c", script)
+    start = f"setsid sh -c 'echo $$ >>{pids}; exec sleep 600' &"
+    wait = f'until [ -e {pids} ] && [ "$(wc -l <{pids})" = 2 ]; do sleep 0.01; done'
+    done = run("sh", "-c", f"{start} {start} {wait}")
     assert (done.outcome, done.left_behind) == ("ok", 2)
-    for pid in pids.read_text().split():
+    left = pids.read_text().split()
+    assert len(left) == 2
+    for pid in left:
         assert not Path(f"/proc/{pid}").exists()
     assert children(os.getpid()) == []
 
@@ -122,7 +135,8 @@ os.wait()
     peak = done.pss_peak_kib / MIB
     # The interpreter itself takes some MiB, the child's own included.
     assert 100 <= peak <= 100 + 2 * empty / MIB + 2
-    assert 65 <= done.pss_mean_kib / MIB <= 100
+    # Near 85; less where the interpreter takes long to start, or to end.
+    assert 30 <= done.pss_mean_kib / MIB <= 100
     times = [at for at, _ in done.series]
     assert times == sorted(times)
     assert times[-1] <= done.seconds
@@ -176,7 +190,7 @@ def test_a_row_that_is_known_is_not_repeated() -> None:
 
     results, _ = session(plan, [ROW], figure)
     assert rounds(results, "r") == 10
-    noisy, _ = session(plan, [ROW], lambda name, number: 100.0 + 37 * (hash((name, number)) % 5))
+    noisy, _ = session(plan, [ROW], lambda name, number: 100.0 + 37 * (ord(name[0]) * number % 5))
     assert rounds(noisy, "r") == plan.most_rounds
 
 
@@ -348,6 +362,10 @@ def test_a_small_bench(bench: Bench) -> None:
     again = bench(*SMALL, "--out", "here")
     assert again.returncode == 2
     assert "--resume here" in again.stderr
+    file = bench.folder / "here" / "results.json"
+    shown = bench("--show", file, "--out", file / "below")
+    assert shown.returncode == 2
+    assert re.fullmatch(r"hakmem bench: \S+: Not a directory\n", shown.stderr)
 
 
 def test_peers_that_crash_hang_or_are_not_there(
@@ -404,7 +422,8 @@ HERE = "hakmem-bench-1"
 def test_an_interrupted_session_goes_on(bench: Bench, library: Path, tmp_path: Path) -> None:
     mine = tmp_path / "libmine.so"
     shutil.copy(library, mine)
-    words = (*SMALL, "--rounds", "3", "--lib", f"mine={mine}", "--vs", "mine")
+    # So many that it is not done before the interrupt, whatever else the machine does.
+    words = (*SMALL, "--rounds", "9", "--lib", f"mine={mine}", "--vs", "mine")
     whole = bench(*words, "--out", "whole")
     assert whole.returncode == 0, whole.stderr
 
@@ -415,6 +434,7 @@ def test_an_interrupted_session_goes_on(bench: Bench, library: Path, tmp_path: P
         text=True,
         cwd=tmp_path,
         start_new_session=True,
+        preexec_fn=heed_signals,
     )
     end = time.monotonic() + SECONDS
     while time.monotonic() < end and (not lines.exists() or lines.read_text().count("\n") < 5):
@@ -425,7 +445,7 @@ def test_an_interrupted_session_goes_on(bench: Bench, library: Path, tmp_path: P
     assert f"hakmem bench --resume {HERE}" in said
     before = bench.results(HERE)
     assert before.interrupted
-    assert 5 <= len(before.runs) < 3 * 2 * 2
+    assert 5 <= len(before.runs) < 9 * 2 * 2
 
     # As if the machine had died while a line was written.
     finished = lines.read_text()
@@ -491,6 +511,35 @@ def test_mistakes_are_told_in_one_line(
     assert said.startswith("hakmem bench: ")
     assert said.count("\n") == 1
     assert list(tmp_path.iterdir()) == []
+
+
+def test_the_limit_of_a_control_group_is_told(tmp_path: Path) -> None:
+    """The least of those from the process's own group up."""
+    own = tmp_path / "own"
+    own.write_text("0::/a/b\n")
+    groups = tmp_path / "groups"
+    (groups / "a" / "b").mkdir(parents=True)
+    assert processors_worth(groups, own) is None
+    (groups / "a" / "b" / "cpu.max").write_text("max 100000\n")
+    assert processors_worth(groups, own) is None
+    (groups / "a" / "cpu.max").write_text("150000 100000\n")
+    assert processors_worth(groups, own) == 1.5
+
+
+def test_a_full_disk_is_told_in_one_line(bench: Bench) -> None:
+    out = bench.folder / "here"
+    out.mkdir()
+    (out / "runs.jsonl").symlink_to("/dev/full")
+    done = bench(*SMALL, "--rounds", "1", "--out", "here")
+    assert (done.returncode, done.stderr) == (2, "hakmem bench: here: No space left on device\n")
+
+
+def test_a_cache_that_cannot_be_written_is_told(tmp_path: Path) -> None:
+    file = tmp_path / "file"
+    file.touch()
+    sources = Path(__file__).parents[2] / "bench"
+    with pytest.raises(suite_module.CannotBuild, match="Not a directory"):
+        suite_module.build(sources, file / "below", lambda _: None)
 
 
 def test_a_mistake_is_told_by_the_exit_status(bench: Bench) -> None:

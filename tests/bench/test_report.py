@@ -27,7 +27,9 @@ from rich.console import Console
 
 from hakmem.bench import report, tables
 from hakmem.bench.content import Content
+from hakmem.bench.goals import Verdict
 from hakmem.bench.model import results_of
+from hakmem.bench.words import goal_rows_text, reached_text
 from tests.bench.faulty import FAULTY
 
 ROWS = "pair-64,own-1k-2t,pair-8,pair-1k,pair-64k"
@@ -102,7 +104,7 @@ def folder(
         str(out),
     ]
     words += ["--vs", "glibc,jemalloc,broken"]
-    done = subprocess.run([command, *words], capture_output=True, text=True, timeout=120)
+    done = subprocess.run([command, *words], capture_output=True, text=True, timeout=300)
     assert done.returncode == 0, done.stdout + done.stderr
     return out
 
@@ -249,7 +251,9 @@ def test_every_ratio_is_of_its_runs(page: Page, runs: Runs) -> None:
             assert other == runs.best(row, measure)
             expected = wider(expected, interval(runs.logs_to_best(row, "hakmem", measure)[1]))
         assert said(own) == pytest.approx(expected)
-        assert numbers(text)[:3] == pytest.approx(expected, rel=0.06)
+        # No interval is written where its ends are the same.
+        ends = 1 if expected[1] == expected[2] else 3
+        assert numbers(text)[:ends] == pytest.approx(expected[:ends], rel=0.06)
         sign = "▼" if expected[2] < 1 else "▲" if expected[1] > 1 else "≈"
         assert text.startswith(sign)
 
@@ -272,7 +276,7 @@ def test_every_mean_is_of_its_rows(page: Page, runs: Runs) -> None:
             plain, others = (interval(over_rows(pair[side] for pair in both)) for side in (0, 1))
             expected = wider(plain, others)
         assert said(own) == pytest.approx(expected)
-        ends = 3 if name == "hakmem" else 1
+        ends = 3 if name == "hakmem" and expected[1] < expected[2] else 1
         assert numbers(text)[:ends] == pytest.approx(expected[:ends], rel=0.06)
 
 
@@ -379,7 +383,7 @@ def test_a_browser_shows_it(folder: Path, tmp_path: Path) -> None:
         [browser, *options, f"--screenshot={picture}", page],
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=180,
     )
     assert done.returncode == 0, done.stderr
     assert "CONSOLE" not in done.stderr, done.stderr
@@ -452,6 +456,36 @@ def test_what_is_from_elsewhere_is_no_markup(record: Record, tmp_path: Path) -> 
     assert parser.open == []
     assert "<script>alert" not in (tmp_path / "report.html").read_text()
     assert "a\\|b \\</table\\>" in (tmp_path / "report.md").read_text()
+
+
+def test_a_part_of_its_rows_reaches_no_goal(record: Record) -> None:
+    """However good it is in them; and a row that ours fails on is not forgotten."""
+    rows = record["rows"]
+    content = Content(results_of(record))
+    pairs = next(verdict for verdict in content.goals if "pair-64" in verdict.goal.rows)
+    assert (pairs.rows, pairs.of, pairs.is_whole) == (("pair-64",), 4, False)
+    assert goal_rows_text(pairs) == "1 of 4"
+    assert reached_text(pairs).endswith(" in these rows")
+
+    def over_all(record: Record) -> Verdict:
+        found = Content(results_of(record)).goals
+        return next(v for v in found if (v.goal.name, v.goal.measure) == ("all rows", "time"))
+
+    left_out = record["settings"]["rows_left_out"]
+    judged = sum("time" in row["judged"] for row in rows)
+    others = sum(measures.get("time", 0) for measures in left_out.values())
+    assert others > 50
+    assert over_all(record).of == judged + others
+    settings = {**record["settings"], "rows_left_out": {}}
+    assert over_all({**record, "settings": settings}).is_whole
+    runs = [
+        {**run, "outcome": "hang", "values": {}}
+        if (run["row"], run["allocator"]) == ("pair-64", "hakmem")
+        else run
+        for run in record["runs"]
+    ]
+    failing = over_all({**record, "settings": settings, "runs": runs})
+    assert (failing.of, len(failing.rows), failing.is_whole) == (judged, judged - 1, False)
 
 
 def test_one_round_shows_nothing(record: Record) -> None:

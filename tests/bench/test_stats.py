@@ -151,6 +151,37 @@ def test_medians_and_ratios_of_results() -> None:
     assert stats.ratio(made, "row", "hakmem", "nobody", "time") is None
 
 
+def test_rounds_that_were_chosen_by_looks_are_judged_more_strictly() -> None:
+    """As in compare; of rounds that are fixed, or too few for a look, the interval is the plain
+    one."""
+    rng = np.random.default_rng(12)
+    made = results({"row": {n: np.exp(lognormal(rng, 1, 12)[0]).tolist() for n in ("a", "glibc")}})
+    logs = list(stats.logs_of(made, "row", "a", "glibc", "time").values())
+    strict, plain = stats.ratio_of(logs, 1 - stats.ERROR_AFTER_LOOKS), stats.ratio_of(logs)
+    assert strict is not None and plain is not None and strict.reach > plain.reach
+    for least, expected in (3, strict), (12, plain):
+        made.settings["plan"] = {"least_rounds": least, "most_rounds": 12}
+        assert stats.ratio(made, "row", "a", "glibc", "time") == expected
+        mean = stats.geometric_mean(made, ["row"], "a", "time", to="glibc")
+        assert mean is not None and mean.ratio.high == pytest.approx(expected.high)
+    made.settings["plan"] = {"least_rounds": 3, "most_rounds": 12}
+    made.runs = [run for run in made.runs if run.round < 8]
+    assert stats.ratio(made, "row", "a", "glibc", "time") == stats.ratio_of(logs[:8])
+
+
+def test_a_peer_that_fails_midway_is_not_the_best() -> None:
+    """Else the row, and every mean with it, would have the few rounds that it lived through."""
+    made = results({"row": {"hakmem": [3.0] * 8, "glibc": [4.0] * 8, "jemalloc": [2.0] * 3}})
+    best = stats.ratio_to_best(made, "row", "hakmem", "time")
+    assert best is not None and (best.peer, best.ratio.rounds) == ("glibc", 8)
+    assert best.ratio.shown_better
+    # Where nobody has enough for an interval, all count; and who lacks but the last round.
+    few = results({"row": {"hakmem": [3.0] * 4, "glibc": [4.0] * 4, "jemalloc": [2.0] * 3}})
+    assert stats.best_peer(few, "row", "time") == "jemalloc"
+    cut = results({"row": {"hakmem": [3.0] * 6, "glibc": [4.0] * 6, "jemalloc": [2.0] * 5}})
+    assert stats.best_peer(cut, "row", "time") == "jemalloc"
+
+
 def test_rounds_are_paired_and_failed_runs_left_out() -> None:
     made = results({"row": {"hakmem": [1, 2, 3], "glibc": [2, 4, 6]}})
     made.runs.append(Run("row", "hakmem", 3, 0, 0, 0, outcome="hang", values={"time": 1e9}))
@@ -312,8 +343,7 @@ def test_orders_are_drawn_evenly_and_again_the_same() -> None:
     assert drawn == [tuple(stats.drawn_order("abc", 1, "row", n)) for n in range(3000)]
 
 
-def test_looks_and_narrowness() -> None:
-    assert [stats.next_look(n) for n in (0, 10, 15, 30)] == [10, 14, 20, None]
+def test_narrowness() -> None:
     steady = results({"row": {"hakmem": [1.0] * 10, "glibc": [2.0] * 10}})
     assert stats.narrow_enough(steady, "row", "hakmem", 0.01)
     swinging = results({"row": {"hakmem": [1.0, 1.2] * 5, "glibc": [2.0] * 10}})

@@ -13,6 +13,7 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).parents[2]))
 
+from hakmem.bench import goals
 from tests.bench.rows import rows_of
 
 SCALE = "0.002"
@@ -66,6 +67,14 @@ def test_micro_rows_that_hold_little_are_not_judged_by_their_peak(suite: Path) -
         held = told["slots"] * max(told["max"], told["batch"])
         if row["group"] == "micro" and "peak" in row["judged"].split():
             assert held >= 4_000_000, row["row"]
+
+
+def test_goals_are_for_rows_that_there_are(suite: Path) -> None:
+    rows = {row["row"]: row for row in rows_of(suite)}
+    common = {"time", "cpu", "peak", "resident", "faults"}
+    for goal in goals.read():
+        for name in goal.rows:
+            assert goal.measure in common | set(rows[name]["judged"].split()), goal
 
 
 def test_damaged_content_is_found(suite: Path) -> None:

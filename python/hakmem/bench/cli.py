@@ -7,14 +7,14 @@ import hashlib
 import json
 import secrets
 import shlex
-import signal
 import subprocess
 import sys
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from datetime import datetime
+from functools import partial
 from pathlib import Path
-from typing import Annotated, Any, NoReturn
+from typing import Annotated, NoReturn
 
 import typer
 from rich.console import Console
@@ -22,14 +22,14 @@ from rich.markup import escape
 from rich.table import Table
 
 from hakmem import __version__
-from hakmem.bench import machine, parts
+from hakmem.bench import goals, interrupts, machine, parts
 from hakmem.bench.allocators import UnknownAllocator, configured_outside
 from hakmem.bench.model import OURS, Allocator, Kind, Results, Row, by_group, results_of
 from hakmem.bench.progress import Display
 from hakmem.bench.runner import Runner
 from hakmem.bench.schedule import PLANS, Plan, included
 from hakmem.bench.session import Session
-from hakmem.bench.store import CannotStore, Store, default_folder, newest
+from hakmem.bench.store import CannotStore, Store, default_folder, newest, told
 from hakmem.bench.suite import CannotBuild, find
 
 FAILED, USAGE, INTERRUPTED = 1, 2, 130
@@ -55,7 +55,7 @@ examples:
 exit status:
   0    all was run
   1    all was run, and hakmem itself failed on a row
-  2    wrong usage, or it can't begin; nothing was run
+  2    wrong usage, or it can't begin, or can't write what it found
   130  interrupted; what had finished is kept
 """
 
@@ -84,7 +84,7 @@ def bench(
         bool, typer.Option("--quick", help="rows that show the essence, about 3 minutes")
     ] = False,
     full: Annotated[
-        bool, typer.Option("--full", help="all rows, at least 10 rounds, however long it takes")
+        bool, typer.Option("--full", help="all rows, at least 6 rounds, however long it takes")
     ] = False,
     only: Annotated[
         list[str] | None,
@@ -130,12 +130,20 @@ def bench(
     ] = None,
     scale: Annotated[
         float | None,
-        typer.Option("--scale", metavar="F", help="multiply rows' work, but memory's, as in 0.1"),
+        typer.Option(
+            "--scale",
+            metavar="F",
+            help="so much of each row's work, as in 0.1; rows of memory and counts keep theirs",
+        ),
     ] = None,
     timeout: Annotated[
         float | None,
         typer.Option(
-            "--timeout", metavar="S", min=0.1, help="a run that takes longer counts as a hang"
+            "--timeout",
+            metavar="S",
+            min=0.1,
+            max=1e6,
+            help="a run that takes longer counts as a hang",
         ),
     ] = None,
     list_rows: Annotated[
@@ -152,6 +160,7 @@ def bench(
 ) -> None:
     _, library = context.obj  # bin/hakmem, and the library beside it
     console = Console(highlight=False, width=None if sys.stdout.isatty() else 120)
+    console.width = max(80, console.width)  # rather a broken line than a figure cut short
     asked = (quick, full, only, rows, vs, lib, out, rounds, seconds, scale, timeout, list_rows)
     try:
         if show is not None:
@@ -167,15 +176,16 @@ def bench(
             if quick and full:
                 _refuse("--quick and --full exclude each other")
             plan = _plan(quick, full, rounds, seconds, scale, timeout)
-            runners = parts.runners(find(library, console.print))
+            runners = parts.runners(find(library, partial(_say, console)))
             chosen = _rows(runners, plan.mode, only or [], _split(rows))
             if list_rows:
                 _print_rows(chosen, console)
                 return
             session = _begun(library, plan, chosen, runners, _split(vs), lib or [], out, console)
+        status = session.go()
     except (CannotBuild, CannotStore, UnknownAllocator) as why:
         _refuse(str(why))
-    raise typer.Exit(session.go())
+    raise typer.Exit(status)
 
 
 def _refuse(why: str) -> NoReturn:
@@ -190,8 +200,15 @@ def _show(file: Path, out: Path | None, console: Console) -> None:
         _refuse(f"--show {file}: {error.strerror}")
     except (ValueError, KeyError, TypeError) as error:
         _refuse(f"--show {file}: not results of this hakmem ({error})")
-    for written in parts.show(results, out or file.parent, console):
-        console.print(f"written: {written}", soft_wrap=True)
+    folder = out or file.parent
+    with told(folder):
+        for written in parts.show(results, folder, console):
+            _say(console, f"written: {written}")
+
+
+def _say(console: Console, text: str, style: str = "") -> None:
+    """As it is: a path or a reason may hold what rich would take for a style."""
+    console.print(text, style=style, markup=False, soft_wrap=True)
 
 
 def _split(texts: list[str] | None) -> list[str]:
@@ -263,19 +280,19 @@ def _begun(
     out: Path | None,
     console: Console,
 ) -> _Ready:
-    suite = find(library, console.print)
-    allocators, missing = parts.choose(library, suite, libs, vs, plan.mode, console.print)
+    suite = find(library, partial(_say, console))
+    allocators, missing = parts.choose(library, suite, libs, vs, plan.mode, partial(_say, console))
     for absent in missing:
         if absent.name == OURS:
             _refuse(f"{OURS} can't be measured: {absent.why}")
-        console.print(f"[yellow]left out: {escape(absent.name)} ({escape(absent.why)})[/yellow]")
+        _say(console, f"left out: {absent.name} ({absent.why})", "yellow")
     if outside := configured_outside():
-        console.print(
-            f"[yellow]runs are without {', '.join(outside)}; a setting goes with a name, as in "
-            "--vs hakmem+big_cache_bytes=16M[/yellow]"
-        )
+        told_of = f"runs are without {', '.join(outside)}; a setting goes with a name, as in "
+        _say(console, f"{told_of}--vs hakmem+big_cache_bytes=16M", "yellow")
     now = datetime.now().astimezone()
     results = Results(rows, allocators, missing, machine=machine.machine())
+    names = {row.name for row in rows}
+    others = [row for runner in runners for row in runner.rows() if row.name not in names]
     results.settings = {
         "mode": plan.mode,
         "began": now.isoformat(timespec="seconds"),
@@ -284,6 +301,7 @@ def _begun(
         "command": shlex.join(["hakmem", *sys.argv[3:]]),
         "plan": plan.to_json(),
         "seed": secrets.randbelow(1 << 31),
+        "rows_left_out": goals.count(others),
     }
     store = Store(out or default_folder())
     store.create(results, _identity(allocators, suite))
@@ -293,14 +311,14 @@ def _begun(
 def _resumed(library: Path, folder: Path | None, console: Console) -> _Ready:
     store = Store(folder or newest(Path.cwd()))
     results, before = store.resume()
-    suite = find(library, console.print)
+    suite = find(library, partial(_say, console))
     now = _identity(results.allocators, suite)
     changed = [name for name in before if before[name] != now.get(name)]
     if changed:
         told = "; ".join(f"{name} was {before[name]}, is {now.get(name)}" for name in changed)
         raise CannotStore(f"{store.folder} can't go on, its figures would be mixed: {told}")
     plan = Plan.of(results.settings["plan"])
-    console.print(f"going on with {store.folder}: {len(results.runs)} runs are done")
+    _say(console, f"going on with {store.folder}: {len(results.runs)} runs are done")
     return _Ready(results, plan, store, parts.runners(suite), console)
 
 
@@ -323,8 +341,12 @@ def _digest(file: Path) -> str:
 
 
 def _commit(library: Path) -> str:
-    """Of the clone that the library was built in; empty elsewhere."""
-    git = ["git", "-C", str(library.resolve().parent)]
+    """Of the clone that the library was built in; empty elsewhere, also within another project's
+    clone."""
+    here = library.resolve().parent
+    if not any((folder / "python/hakmem/bench").is_dir() for folder in here.parents):
+        return ""
+    git = ["git", "-C", str(here)]
     try:
         head = subprocess.run([*git, "rev-parse", "HEAD"], capture_output=True, text=True)
         state = subprocess.run([*git, "status", "--porcelain"], capture_output=True, text=True)
@@ -345,44 +367,22 @@ class _Ready:
 
     def go(self) -> int:
         """Runs it, shows what it gave, and returns the exit status."""
-        before = _interrupt_in_order()
         display = Display(self.console)
         if warning := machine.busy():
             self.results.machine["busy_at_start"] = warning
             display.warn(f"{warning}; figures will be noisy")
         by_group = {row.group: runner for runner in self.runners for row in runner.rows()}
-        with display:
+        with display, interrupts.in_order():
             results = Session(self.results, by_group, self.plan, self.store, display).run()
-        for number, handler in before.items():
-            signal.signal(number, handler)
         self.store.close()
-        files = parts.show(results, self.store.folder, self.console)
+        with told(self.store.folder):
+            files = parts.show(results, self.store.folder, self.console)
         for file in [self.store.folder / "results.json", *files]:
-            self.console.print(f"written: {file}", soft_wrap=True)
+            _say(self.console, f"written: {file}")
         if results.interrupted:
-            self.console.print(
-                f"interrupted; go on with: hakmem bench --resume {self.store.folder}",
-                soft_wrap=True,
-            )
+            where = shlex.quote(str(self.store.folder))
+            _say(self.console, f"interrupted; go on with: hakmem bench --resume {where}")
             return INTERRUPTED
         ours = results.names(Kind.OURS)
         failed = any(not run.is_ok and run.allocator in ours for run in results.runs)
         return FAILED if failed else 0
-
-
-def _interrupt_in_order() -> dict[signal.Signals, Any]:
-    """The first signal ends the session in order, a second one at once. What was set before."""
-    before = {
-        number: handler
-        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
-        if (handler := signal.getsignal(number)) is not signal.SIG_IGN
-    }
-
-    def first(*_: object) -> None:
-        for number in before:
-            signal.signal(number, signal.SIG_DFL)
-        raise KeyboardInterrupt
-
-    for number in before:
-        signal.signal(number, first)
-    return before

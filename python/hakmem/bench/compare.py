@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import secrets
-import signal
 import sys
 from dataclasses import replace
 from datetime import datetime
@@ -17,7 +16,7 @@ from rich.markup import escape
 from typer.core import TyperCommand
 
 from hakmem import __version__
-from hakmem.bench import machine, proof
+from hakmem.bench import interrupts, machine, proof
 from hakmem.bench.allocators import UnknownAllocator, configured_outside, pick
 from hakmem.bench.compared import markdown, sentence, table
 from hakmem.bench.comparison import JUDGED, MEASURES, Broken, Comparison, Program, Until
@@ -100,13 +99,17 @@ def compare(
         str, typer.Option(metavar="NAMES", help="what to judge; the fewer, the more is shown")
     ] = ",".join(JUDGED),
     timeout: Annotated[
-        float, typer.Option(metavar="S", min=0.001, help="of one run, which then failed")
+        float,
+        typer.Option(metavar="S", min=0.001, max=1e6, help="of one run, which then failed"),
     ] = 600.0,
     stdin: Annotated[
         Path | None, typer.Option(metavar="FILE", help="its standard input (empty)")
     ] = None,
     output: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="add its standard output (thrown away)")
+        Path | None,
+        typer.Option(
+            metavar="FILE", help="add its standard output, at most 16 MiB of a run (thrown away)"
+        ),
     ] = None,
     check_output: Annotated[
         bool, typer.Option("--check-output", help="its standard output must be always the same")
@@ -163,9 +166,8 @@ def compare(
         check_output=check_output,
         output=output,
     )
-    if signal.getsignal(signal.SIGINT) is signal.SIG_DFL:
-        signal.signal(signal.SIGINT, signal.default_int_handler)
     console = Console(highlight=False)
+    console.width = max(80, console.width)  # rather a broken line than a figure cut short
     comparison = Comparison(
         program,
         _allocators(allocators, library),
@@ -182,13 +184,14 @@ def _compared(comparison: Comparison, until: Until, console: Console, fail_if_wo
     interrupted = False
     comparison.results.machine = machine.machine()
     comparison.results.settings |= {
-        "command_line": [Path(sys.argv[0]).name, *sys.argv[1:]],
+        "command_line": ["hakmem", *sys.argv[3:]],
         "date": datetime.now().astimezone().isoformat(timespec="seconds"),
         "version": __version__,
     }
     noisy = machine.busy()
     left_out = configured_outside()
-    with console.status("") as shown:
+    # Redrawn seldom: what is measured may want every processor.
+    with console.status("", refresh_per_second=1) as shown:
 
         def tell(run: Run) -> None:
             where = f"round {run.round + 1}, {run.allocator}"
@@ -197,11 +200,10 @@ def _compared(comparison: Comparison, until: Until, console: Console, fail_if_wo
         comparison.on_run = tell
         try:
             shown.update("a first run on each, to see that it is in force")
-            comparison.prove()
-            comparison.run(until)
-        except FileNotFoundError as error:
-            _refuse(str(error))
-        except Broken as error:
+            with interrupts.in_order():
+                comparison.prove()
+                comparison.run(until)
+        except (OSError, Broken) as error:
             _refuse(str(error))
         except proof.Unproved as error:
             print(f"hakmem compare: {error}", file=sys.stderr)
@@ -254,7 +256,7 @@ def _write(comparison: Comparison, files: dict[str, Path | None]) -> None:
     for option, path in files.items():
         if path is not None:
             try:
-                path.write_text(texts[option]())
+                path.write_text(texts[option](), encoding="utf-8")
             except OSError as error:
                 _refuse(f"{option} {path}: {error.strerror}")
 

@@ -95,7 +95,7 @@ class Comparison:
     """The chance of a verdict that is wrong, before looking at widths adds to it."""
     unserved: dict[str, list[str]] = field(init=False, default_factory=dict)
     """By allocator, the programs started on the way in which it is not in force."""
-    _first_output: str | None = field(init=False, default=None)
+    _first_output: bytes | None = field(init=False, default=None)
     _began: float = field(init=False, default_factory=time.monotonic)
 
     def __post_init__(self) -> None:
@@ -234,13 +234,16 @@ class Comparison:
         if self.program.ignore_status and done.status > 0 and not done.timed_out:
             outcome, detail = "ok", ""
         if self.program.output is not None:
-            with self.program.output.open("a") as file:
-                file.write(done.stdout)
+            try:
+                with self.program.output.open("ab") as file:
+                    file.write(done.output)
+            except OSError as error:
+                raise Broken(f"--output {self.program.output}: {error.strerror}") from None
         if self.program.check_output and outcome == "ok":
             if self._first_output is None:
-                self._first_output = done.stdout
-            elif done.stdout != self._first_output:
-                return "output", _first_difference(self._first_output, done.stdout)
+                self._first_output = done.output
+            elif done.output != self._first_output:
+                return "output", _first_difference(self._first_output, done.output)
         return outcome, detail
 
     def _environment(self, allocator: Allocator) -> Mapping[str, str]:
@@ -274,7 +277,7 @@ class Comparison:
         if until.rounds is not None:
             self.stopped = f"as many rounds as asked for ({rounds})"
             return rounds >= until.rounds
-        if until.seconds is not None and used >= until.seconds:
+        if until.seconds is not None and rounds > 0 and used >= until.seconds:
             self.stopped = f"the {until.seconds:g} seconds are up"
             return True
         if rounds in stats.LOOKS and self._is_narrow(until.precision):
@@ -312,9 +315,10 @@ def _values(done: Measured) -> dict[str, float]:
     return values
 
 
-def _first_difference(first: str, other: str) -> str:
+def _first_difference(first: bytes, other: bytes) -> str:
     for number, (a, b) in enumerate(zip(first.splitlines(), other.splitlines(), strict=False), 1):
         if a != b:
             where = f"standard output differs from the first run's in line {number}"
-            return f"{where}: {b[:200]!r}, not {a[:200]!r}"
-    return f"standard output has {len(other)} characters, the first run's {len(first)}"
+            said, before = (line[:200].decode(errors="backslashreplace") for line in (b, a))
+            return f"{where}: {said!r}, not {before!r}"
+    return f"standard output has {len(other)} bytes, the first run's {len(first)}"

@@ -215,6 +215,11 @@ class Content:
         return tuple(sorted(self.results.allocators, key=lambda a: order.index(a.kind)))
 
     @cached_property
+    def drawn(self) -> list[Allocator]:
+        """Floors bound what can be had: a table's matter, and no place on a plot of peers."""
+        return [a for a in self.allocators if a.kind is not Kind.FLOOR]
+
+    @cached_property
     def tables(self) -> list[Table]:
         return [
             _table(self, group, measure, having)
@@ -248,7 +253,7 @@ class Content:
 
     @cached_property
     def wins(self) -> list[Apart]:
-        """As far before the best peer."""
+        """As far before the best peer, and shown to be before it."""
         return sorted((a for a in self._apart() if _is_win(a)), key=lambda a: a.ratio)
 
     def _apart(self) -> Iterator[Apart]:
@@ -290,12 +295,14 @@ def _is_loss(apart: Apart) -> bool:
 
 def _is_win(apart: Apart) -> bool:
     best = apart.line.to_best
-    return best is not None and best.ratio.value < 1 / _limit(apart.measure)
+    if best is None or best.standing is not Standing.BETTER:
+        return False
+    return best.ratio.value < 1 / _limit(apart.measure)
 
 
 def _by_measure(rows: list[Row]) -> list[tuple[Measure, list[Row]]]:
-    """What the rows are judged by, and which by it. Measures of one name but not of one kind of
-    unit are kept apart: no mean is taken over both, and no table shows both."""
+    """What the rows are judged by, and which by it. Of one name, whatever the unit: ratios have
+    none, and each row of a table tells its own."""
     found: dict[str, tuple[Measure, list[Row]]] = {}
     for row in rows:
         for measure in row.measures:

@@ -12,7 +12,7 @@ import altair as alt
 from hakmem.bench import stats
 from hakmem.bench.content import Content, group_title
 from hakmem.bench.drawing import Plot, colour, dash, inline, plot, shape
-from hakmem.bench.model import Allocator, Kind, Row, Run
+from hakmem.bench.model import Row, Run
 from hakmem.bench.units import THIN, of_bytes, scale_for
 from hakmem.bench.words import compared
 
@@ -21,10 +21,6 @@ _FEWEST_POINTS = 3
 _MOST_SAMPLES = 120
 _PANEL = (370, 210)
 _MOST_PANELS = 12
-
-
-def _drawn(content: Content) -> list[Allocator]:
-    return [a for a in content.allocators if a.kind is not Kind.FLOOR]
 
 
 def _panels(charts: list[alt.LayerChart], title: str, subtitle: list[str]) -> alt.ConcatChart:
@@ -64,7 +60,7 @@ def memory_over_time(content: Content, group: str) -> list[Plot]:
         part = charts[at : at + _MOST_PANELS]
         number = f"-{at // _MOST_PANELS + 1}" if len(charts) > _MOST_PANELS else ""
         name = f"memory-over-time-{group}{number}"
-        made.append(plot(name, title, _panels(part, title, said), _drawn(content)))
+        made.append(plot(name, title, _panels(part, title, said), content.drawn))
     return made
 
 
@@ -82,7 +78,7 @@ def _thinned(series: tuple[tuple[float, float], ...]) -> list[tuple[float, float
 
 
 def _over_time(content: Content, row: Row) -> alt.LayerChart | None:
-    drawn = _drawn(content)
+    drawn = content.drawn
     records: list[dict[str, Any]] = []
     for allocator in drawn:
         run = _typical(content.indexed.of(row.name, allocator.name).values())
@@ -202,12 +198,12 @@ def _curves(
         charts = [_curve(content, sweep, across, sizes=name == "sizes") for sweep in part]
         said = ["Median time, log scale; smaller is better."]
         number = f"-{at // _MOST_PANELS + 1}" if len(sweeps) > _MOST_PANELS else ""
-        made.append(plot(f"{name}{number}", title, _panels(charts, title, said), _drawn(content)))
+        made.append(plot(f"{name}{number}", title, _panels(charts, title, said), content.drawn))
     return made
 
 
 def _curve(content: Content, sweep: _Sweep, across: str, *, sizes: bool) -> alt.LayerChart:
-    drawn = _drawn(content)
+    drawn = content.drawn
     records: list[dict[str, Any]] = []
     for at, row in sweep.rows:
         for allocator in drawn:

@@ -10,6 +10,7 @@ from hakmem.bench.words import counted
 _MACHINE = {
     "processor": "processor",
     "processors": "processors",
+    "processors_worth": "of their time no more than",
     "memory_kib": "memory",
     "system": "system",
     "c_library": "C library",
@@ -33,8 +34,12 @@ def facts(content: Content) -> list[tuple[str, str]]:
         ("rounds", _rounds(content)),
         ("runs", _runs(content)),
         ("repeated", _repeated(settings)),
-        ("environment", " ".join(f"{k}={v}" for k, v in settings.get("environment", {}).items())),
-        ("scale", "" if plan.get("scale", 1) == 1 else f"{plan['scale']:g} of each row's work"),
+        (
+            "scale",
+            ""
+            if plan.get("scale", 1) == 1
+            else f"{plan['scale']:g} of each row's work, but of memory and counts",
+        ),
         *((label, _value(name, machine.get(name))) for name, label in _MACHINE.items()),
     ]
     return [(label, value) for label, value in found if value]
@@ -50,7 +55,8 @@ def warnings(content: Content) -> list[str]:
     scale = settings.get("plan", {}).get("scale", 1)
     if scale < 1:
         found.append(
-            f"Each row did {scale:g} of its work: what is paid once, at the start, weighs more."
+            f"Rows did {scale:g} of their work, but for those of memory and counts: what is paid"
+            " once, at the start, weighs more."
         )
     if content.ours is None:
         found.append("hakmem itself was not run.")

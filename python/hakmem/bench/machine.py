@@ -12,6 +12,8 @@ _BUSY_SHARE = 0.05
 _BUSY_LOAD = 0.5
 _PRESSURE = Path("/proc/pressure/cpu")
 _CPU = Path("/sys/devices/system/cpu")
+_GROUPS = Path("/sys/fs/cgroup")
+_OWN_GROUP = Path("/proc/self/cgroup")
 
 # What must be the same for figures of one session to stand side by side.
 SAME = ("system", "processor", "processors", "memory_kib", "c_library")
@@ -48,6 +50,7 @@ def machine() -> dict[str, Any]:
         "system": f"{named.system} {named.release} {named.machine}",
         "processor": _field(Path("/proc/cpuinfo"), "model name"),
         "processors": len(os.sched_getaffinity(0)),
+        "processors_worth": processors_worth() or "",
         "memory_kib": int(memory[0]) if memory else 0,
         "c_library": " ".join(platform.libc_ver()).strip(),
         "compiler": _compiler(),
@@ -59,6 +62,20 @@ def machine() -> dict[str, Any]:
         "page_bytes": os.sysconf("SC_PAGE_SIZE"),
         "load_at_start": list(os.getloadavg()),
     }
+
+
+def processors_worth(groups: Path = _GROUPS, own: Path = _OWN_GROUP) -> float | None:
+    """How many processors' time we may use in all, where a control group says so: a container
+    often sees all processors, and may not keep them busy."""
+    path = next((line[3:] for line in _text(own).splitlines() if line.startswith("0::")), "/")
+    group = groups / path.lstrip("/")
+    limits = []
+    for folder in (group, *group.parents):
+        if folder.is_relative_to(groups):
+            share, _, period = _text(folder / "cpu.max").partition(" ")
+            if share.isdigit() and period.isdigit():
+                limits.append(int(share) / int(period))
+    return min(limits, default=None)
 
 
 def _chosen(text: str) -> str:

@@ -21,9 +21,10 @@ from hakmem.bench.words import (
     against_text,
     compared,
     counted,
-    decimals,
     emphasis,
+    goal_rows_text,
     goal_text,
+    mean_text,
     not_run_text,
     percent,
     ratio_text,
@@ -73,12 +74,12 @@ def _head(content: Content) -> str:
 
 
 def _summary(content: Content) -> list[str]:
-    parts = ["## Summary", _means(content)]
+    parts = ["## Summary", _means(content), STAR]
     if content.goals:
         rows = [
             [
                 f"{_escaped(v.goal.name)} ({v.goal.measure})",
-                str(len(v.rows)),
+                goal_rows_text(v),
                 goal_text(v.goal),
                 ratio_text(v.ratio),
                 _emphasised(reached_text(v), emphasis(v)),
@@ -97,7 +98,8 @@ LOSSES = (
     "Rows in which hakmem is shown slower than glibc, takes more than 5% longer than the best "
     "peer, or is more than 10% worse than the best peer in another measure."
 )
-WINS = "Rows in which hakmem is as far ahead of the best peer."
+WINS = "Rows in which hakmem is shown to be ahead of the best peer, by as much."
+STAR = "A star behind a mean: not over all rows, for some have no figures."
 
 
 def _emphasised(text: str, standing: Standing) -> str:
@@ -125,7 +127,7 @@ def _mean_row(content: Content, means: Means, peers: list[str]) -> list[str]:
             " / ".join(str(count[s]) for s in (Standing.BETTER, Standing.LEVEL, Standing.WORSE)),
         ]
     found = (means.to_best.get(name) for name in peers)
-    return cells + [decimals(mean.ratio.value) if mean else "-" for mean in found]
+    return cells + [_escaped(mean_text(mean)) for mean in found]
 
 
 def _mean(mean: Mean | None) -> str:

@@ -4,10 +4,10 @@
 a child of this process, and is taken for the command's.
 
     measure
-      _started          through setsid(1), which becomes an orphan's parent no more
+      _forked           when setsid(1), which starts it, has forked it
       _Sampler.take     resident memory of the whole tree, from smaps_rollup
-      _Streams.read     what the command prints
-      _Tree.end         kills and reaps what it left behind
+      Streams.read      what the command prints
+      Tree.end          kills and reaps what it left behind
 
 The program is started by setsid(1) and not by Python: the kernel counts into the peak of a process
 the memory of the one it was forked from, and that of an interpreter with its libraries loaded is
@@ -24,6 +24,7 @@ import shutil
 import signal
 import subprocess
 import time
+from collections import deque
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -34,6 +35,7 @@ _SET_CHILD_SUBREAPER = 36  # prctl's
 _MOST_SAMPLES = 1000
 _SHARE = 0.01  # of the run's time that taking samples may cost
 _SECONDS_TO_DIE = 10.0
+_SECONDS_TO_LOAD = 0.05  # an allocator that takes longer hangs
 
 
 @dataclass(frozen=True)
@@ -45,7 +47,7 @@ class Measured:
     timed_out: bool
     """It was killed for taking too long; `status` is then that of the kill."""
     seconds: float
-    """From the start until the command itself had ended."""
+    """From its fork until the command itself had ended."""
     user_seconds: float
     system_seconds: float
     peak_kib: int
@@ -56,8 +58,8 @@ class Measured:
     involuntary_switches: int
     left_behind: int
     """Processes that were still there when the command had ended, and were killed."""
-    stdout: str
-    """Its end, where there was much."""
+    output: bytes
+    """Of standard output; its end, where there was much."""
     stderr: str
     series: tuple[tuple[float, float], ...] = ()
     """Resident KiB (PSS) of all processes, by seconds since the start; thinned out in long runs."""
@@ -67,6 +69,10 @@ class Measured:
     """Average over time."""
     sampling_seconds: float = 0.0
     """Processor time that taking the samples cost."""
+
+    @property
+    def stdout(self) -> str:
+        return self.output.decode(errors="replace")
 
     @property
     def cpu_seconds(self) -> float:
@@ -140,8 +146,8 @@ def measure(
     words = [starter, "--fork", program, *map(str, command[1:])]
     with (
         Path(os.devnull if stdin is None else stdin).open("rb") as source,
-        _Tree() as tree,
-        _Streams(keep_bytes) as streams,
+        Tree() as tree,
+        Streams(keep_bytes) as streams,
     ):
         launcher = subprocess.Popen(
             words,
@@ -152,10 +158,10 @@ def measure(
             cwd=cwd,
             start_new_session=True,
         )
-        start = time.perf_counter()
+        deadline = time.perf_counter() + timeout
         streams.add(launcher.stdout, launcher.stderr)
+        start = _forked(launcher.pid, deadline)
         sampler = _Sampler(tree, start, sample)
-        deadline = start + timeout
         # The launcher's end is also the end of all if it could not even start the program.
         ended = streams.wait(launcher.pid, deadline, None)
         main = tree.ended_launcher(launcher) if ended else None
@@ -178,13 +184,28 @@ def measure(
         voluntary_switches=usage.voluntary,
         involuntary_switches=usage.involuntary,
         left_behind=tree.left_behind if ended else 0,
-        stdout=streams.text(0),
-        stderr=streams.text(1),
+        output=streams.end(0),
+        stderr=streams.end(1).decode(errors="replace"),
         series=tuple(sampler.series),
         pss_peak_kib=sampler.peak,
         pss_mean_kib=sampler.mean,
         sampling_seconds=sampler.spent,
     )
+
+
+def _forked(launcher: int, deadline: float) -> float:
+    """When it had forked the program, or had ended without. It loads the allocator too, which takes
+    some of them milliseconds: to time that would count it twice."""
+    began = time.perf_counter()
+    while not children(launcher):
+        now = time.perf_counter()
+        if now >= deadline:
+            return began
+        if os.waitid(os.P_PID, launcher, os.WEXITED | os.WNOHANG | os.WNOWAIT):
+            break
+        if now - began > _SECONDS_TO_LOAD:
+            time.sleep(0.001)
+    return time.perf_counter()
 
 
 @dataclass
@@ -219,10 +240,12 @@ def children(pid: int) -> list[int]:
     return found
 
 
-class _Tree:
+class Tree:
     """The processes of one run. What loses its parent becomes ours to reap, so none is missed."""
 
     def __init__(self) -> None:
+        if not Path(f"/proc/self/task/{os.getpid()}/children").exists():
+            raise OSError("no /proc, or a kernel without CONFIG_PROC_CHILDREN: no process is found")
         self._before = set(children(os.getpid()))
         self._launcher: subprocess.Popen[bytes] | None = None
         self._usage = _Usage()
@@ -311,7 +334,7 @@ def pss_kib(pid: int) -> float:
 
 @dataclass
 class _Sampler:
-    tree: _Tree
+    tree: Tree
     start: float
     interval: float | None
     series: list[tuple[float, float]] = field(default_factory=list)
@@ -364,12 +387,14 @@ class _Sampler:
             self.mean = (self._area + max(0.0, seconds - at) * kib) / seconds
 
 
-class _Streams:
+class Streams:
     """Reads what a command prints while waiting for it, and keeps the end of it."""
 
     def __init__(self, keep: int) -> None:
         self._keep = keep
-        self._kept = [b"", b""]
+        # In pieces as they came: joined at each, a program that prints much would wait for us.
+        self._kept: tuple[deque[bytes], deque[bytes]] = (deque(), deque())
+        self._length = [0, 0]
         self._files: list[IO[bytes]] = []
         self._selector = selectors.DefaultSelector()
 
@@ -398,7 +423,7 @@ class _Streams:
                 now = time.perf_counter()
                 if sampler is not None and due is not None and due <= now:
                     sampler.take()
-                    continue
+                    due, now = sampler.due(), time.perf_counter()
                 until = deadline if due is None else min(deadline, due)
                 for key, _ in self._selector.select(max(0.0, until - now)):
                     if key.data is None:
@@ -419,7 +444,11 @@ class _Streams:
         if not data:
             self._selector.unregister(fd)
             return False
-        self._kept[number] = (self._kept[number] + data)[-self._keep :]
+        kept = self._kept[number]
+        kept.append(data)
+        self._length[number] += len(data)
+        while self._length[number] - len(kept[0]) >= self._keep:
+            self._length[number] -= len(kept.popleft())
         return True
 
     def read_rest(self) -> None:
@@ -427,5 +456,5 @@ class _Streams:
             while self._read(key.fd, key.data):
                 pass
 
-    def text(self, number: int) -> str:
-        return self._kept[number].decode(errors="replace")
+    def end(self, number: int) -> bytes:
+        return b"".join(self._kept[number])[-self._keep :]

@@ -42,11 +42,6 @@ def every_plot(content: Content) -> list[Plot]:
     return [found for found in made if found is not None]
 
 
-def _drawn(content: Content) -> list[Allocator]:
-    """Floors bound what can be had: a table's matter, and no place on a plot of peers."""
-    return [a for a in content.allocators if a.kind is not Kind.FLOOR]
-
-
 # ---- ratios: one line a row ----
 
 
@@ -195,7 +190,7 @@ def _ratios(content: Content, of: str, key: str, tables: list[Table]) -> Plot | 
             beside[name] = _beside(content, line)
             standings += [line.to_best.standing] if line.to_best is not None else []
             best = next((cell.allocator for cell in line.cells if cell.is_best_peer), None)
-            for allocator in _drawn(content) if best is not None else ():
+            for allocator in content.drawn if best is not None else ():
                 ratio = stats.ratio(
                     content.indexed, line.row.name, allocator.name, best or "", measure
                 )
@@ -204,7 +199,7 @@ def _ratios(content: Content, of: str, key: str, tables: list[Table]) -> Plot | 
     if len({dot.allocator for dot in dots}) < 2:
         return None
     lines = _Lines(list(beside), dots, beside, content.ours)
-    allocators = [a for a in _drawn(content) if any(dot.allocator == a.name for dot in dots)]
+    allocators = [a for a in content.drawn if any(dot.allocator == a.name for dot in dots)]
     title = f"{of}, as a ratio to the best peer of each row"
     what = measure_title(tables[0].measure) if len(tables) == 1 else "each figure"
     chart = _dots(
@@ -342,7 +337,7 @@ def _steps(corners: list[tuple[float, float]]) -> list[Box]:
 
 def _placed(content: Content, points: list[stats.Point]) -> list[Allocator]:
     names = {point.name for point in points}
-    return [a for a in _drawn(content) if a.name in names]
+    return [a for a in content.drawn if a.name in names]
 
 
 def _finding(ours: str | None, time: Ratio | None, memory: Ratio | None) -> str:
@@ -411,12 +406,27 @@ def _summary(content: Content) -> Plot | None:
     said = (
         f"Geometric means of ratios to the best of {counted(peers, 'peer')} in each of "
         f"{counted(len(content.rows), 'row')}; smaller is better. Bars: 95% intervals."
+        f"{_over_fewer_rows(content)}"
     )
     ratios = [_own_mean(content, measure) for measure in _ON_THE_PLANE]
     finding = _finding(content.ours, *ratios)
     return plot(
         "summary", finding, both.properties(title=alt.Title(finding, subtitle=said)), allocators
     )
+
+
+def _over_fewer_rows(content: Content) -> str:
+    """Whose dots are means of the rows that they survived."""
+    names = [
+        a.name
+        for a in content.drawn
+        if any(
+            means.to_best[a.name].without
+            for means in content.means
+            if means.measure.name in _ON_THE_PLANE and a.name in means.to_best
+        )
+    ]
+    return f" Over fewer rows, as some have no figures: {', '.join(names)}." if names else ""
 
 
 def _own_mean(content: Content, measure: str) -> Ratio | None:

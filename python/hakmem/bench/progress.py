@@ -38,6 +38,7 @@ class Display:
                 TextColumn("{task.fields[left]} left"),
                 console=console,
                 transient=True,
+                auto_refresh=False,  # nothing is drawn while something is measured
             )
 
     def __enter__(self) -> Self:
@@ -76,6 +77,7 @@ class Display:
                 where=escape(where),
                 runs=runs,
                 left=duration(left),
+                refresh=True,
             )
         elif always or time.monotonic() - self._last > _SECONDS:
             self._last = time.monotonic()

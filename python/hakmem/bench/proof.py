@@ -16,6 +16,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass
@@ -23,9 +24,11 @@ from pathlib import Path
 from typing import Any
 
 from hakmem import elf, process, trace
+from hakmem.bench.measure import Streams, Tree
 from hakmem.bench.model import Allocator
 
 _NOT_PERMITTED = "programs may not be traced here (a container without ptrace, or under a debugger)"
+_KEPT_BYTES = 1 << 24
 _EXTRA_SECONDS = 30.0  # for the other Python, beyond what the program may take
 
 
@@ -74,26 +77,33 @@ def prove(
         "from hakmem.bench import proof; proof.main()",
         json.dumps(asked),
     ]
-    with Path(os.devnull if stdin is None else stdin).open("rb") as source:
+    # What the program left behind is killed, as in runs that count, which it would disturb; and not
+    # waited for, though it holds our pipes.
+    with (
+        Path(os.devnull if stdin is None else stdin).open("rb") as source,
+        Tree(),
+        Streams(_KEPT_BYTES) as streams,
+    ):
         child = subprocess.Popen(
             other,
             env={**os.environ, "PYTHONPATH": str(package)},
             stdin=source,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
-            text=True,
-            errors="replace",
             cwd=cwd,
             start_new_session=True,
         )
+        streams.add(child.stdout, child.stderr)
         try:
-            out, said = child.communicate(timeout=timeout + _EXTRA_SECONDS)
-        except subprocess.TimeoutExpired:
-            raise Unproved(f"did not end within {timeout:.0f} seconds, even when killed") from None
+            ended = streams.wait(child.pid, time.perf_counter() + timeout + _EXTRA_SECONDS, None)
         finally:
             with suppress(ProcessLookupError):
-                os.killpg(child.pid, signal.SIGKILL)  # what the program left behind, too
+                os.killpg(child.pid, signal.SIGKILL)
             child.wait()
+        streams.read_rest()
+        out, said = (streams.end(number).decode(errors="replace") for number in (0, 1))
+    if not ended:
+        raise Unproved(f"did not end within {timeout:.0f} seconds, even when killed")
     lines = out.splitlines()
     if child.returncode != 0 or not lines:
         raise Unproved(f"could not be looked at: {said.strip()[-300:]}")

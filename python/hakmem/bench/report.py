@@ -47,6 +47,7 @@ def _page(content: Content, plots: list[Plot]) -> str:
         "digits": lambda value: f"{value:.10g}",
         "emphasis": words.emphasis,
         "goal": words.goal_text,
+        "goal_rows": words.goal_rows_text,
         "interval": words.interval,
         "parameters": units.parameters_text,
         "percent": words.percent,

@@ -12,7 +12,6 @@ on as it would have.
 
 from __future__ import annotations
 
-import random
 import statistics
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -132,12 +131,13 @@ class Schedule:
 
     def order(self, row: Row, number: int) -> list[Allocator]:
         """Who has yet to run it in this round, and in which order."""
-        drawn = list(self._allocators)
-        random.Random(f"{self._seed} {row.name} {number}").shuffle(drawn)
+        by_name = {allocator.name: allocator for allocator in self._allocators}
+        drawn = stats.drawn_order(list(by_name), self._seed, row.name, number)
         return [
-            allocator
-            for allocator in drawn
-            if self._can(row, allocator, number) and not self._is_done(row, allocator, number)
+            by_name[name]
+            for name in drawn
+            if self._can(row, by_name[name], number)
+            and not self._is_done(row, by_name[name], number)
         ]
 
     def timeout(self, row: Row) -> float:

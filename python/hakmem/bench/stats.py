@@ -191,20 +191,30 @@ def logs_of(results: Results, row: str, a: str, b: str, measure: str) -> dict[in
     }
 
 
-def _ratio(results: Results, row: str, logs: Iterable[float], confidence: float) -> Ratio | None:
+def _confidence(results: Results, rounds: int) -> float:
+    """Of so many rounds: more than 95% where a look at the width may have chosen their number."""
+    plan = results.settings.get("plan", {})
+    is_chosen = plan.get("least_rounds", 0) < plan.get("most_rounds", 0)
+    return 1 - ERROR_AFTER_LOOKS if is_chosen and rounds >= LOOKS[0] else CONFIDENCE
+
+
+def _ratio(
+    results: Results, row: str, logs: Iterable[float], confidence: float | None = None
+) -> Ratio | None:
     values = list(logs)
     if values and results.row(row).exact:
         value = math.exp(float(np.median(values)))
         return Ratio(value, value, value, len(values))
-    return ratio_of(values, confidence)
+    return ratio_of(values, confidence or _confidence(results, len(values)))
 
 
 def ratio(
-    results: Results, row: str, a: str, b: str, measure: str, confidence: float = CONFIDENCE
+    results: Results, row: str, a: str, b: str, measure: str, confidence: float | None = None
 ) -> Ratio | None:
     """Of a's figure to b's, paired by round; None if no round has both.
 
-    The figures of a row that repeats exactly are known exactly.
+    The figures of a row that repeats exactly are known exactly. Without a confidence the interval
+    is one of 95% however the number of rounds was chosen.
     """
     return _ratio(results, row, logs_of(results, row, a, b, measure).values(), confidence)
 
@@ -217,13 +227,18 @@ def _figures_of_peers(
 ) -> dict[str, dict[int, float]]:
     names = results.names(Kind.PEER) if peers is None else peers
     values = {name: values_of(results, row, name, measure) for name in names}
-    return {name: figures for name, figures in values.items() if figures}
+    # Who has far fewer rounds than others failed, or is many times slower and was run less. To
+    # compare with it would leave too few rounds for an interval, of this row and of all means.
+    most = max(map(len, values.values()), default=0)
+    least = min(FEWEST_ROUNDS, most - 1) if most >= FEWEST_ROUNDS else 1
+    return {name: figures for name, figures in values.items() if len(figures) >= least}
 
 
 def best_peer(
     results: Results, row: str, measure: str, peers: Sequence[str] | None = None
 ) -> str | None:
-    """The one with the smallest median among `peers`, all of the results' by default."""
+    """The one with the smallest median among `peers`, all of the results' by default; not one that
+    has figures in too few rounds for an interval where others have enough."""
     values = _figures_of_peers(results, row, measure, peers)
     medians = {name: median(figures.values()) for name, figures in values.items()}
     return min(medians, key=medians.__getitem__) if medians else None
@@ -275,7 +290,7 @@ def ratio_to_best(
     if peer is None or plain is None:
         return None
     logs = _logs_to_next_best(results, row, name, measure, peers).values()
-    honest = _wider(plain, _ratio(results, row, logs, CONFIDENCE))
+    honest = _wider(plain, _ratio(results, row, logs))
     assert honest is not None
     return ToBest(peer, honest)
 
@@ -325,15 +340,18 @@ def geometric_mean(
         if to is None:
             others = _logs_to_next_best(results, row, name, measure, peers)
             next_best.append(others or logs)
-    ratio = _over_rows(plain, exact)
+    confidence = _confidence(results, max(map(len, plain), default=0))
+    ratio = _over_rows(plain, exact, confidence)
     if ratio is None:
         return None
     if to is None:
-        ratio = _wider(ratio, _over_rows(next_best, exact)) or ratio
+        ratio = _wider(ratio, _over_rows(next_best, exact, confidence)) or ratio
     return Mean(ratio, tuple(used), tuple(without))
 
 
-def _over_rows(rows: Sequence[dict[int, float]], exact: Sequence[bool]) -> Ratio | None:
+def _over_rows(
+    rows: Sequence[dict[int, float]], exact: Sequence[bool], confidence: float
+) -> Ratio | None:
     """Of logarithms by round; a row that repeats exactly has the same in every round."""
     by_row = [list(logs.values()) for logs in rows]
     known = [median(row) for row, is_exact in zip(by_row, exact, strict=True) if is_exact]
@@ -346,7 +364,7 @@ def _over_rows(rows: Sequence[dict[int, float]], exact: Sequence[bool]) -> Ratio
         (np.array([part.mean() for part in np.array_split(row, rounds)]) for row in noisy),
         start=np.full(rounds, sum(known)),
     )
-    return ratio_of(total / len(rows))
+    return ratio_of(total / len(rows), confidence)
 
 
 @dataclass(frozen=True)
@@ -427,11 +445,6 @@ def drawn_order(names: Sequence[str], seed: int, row: str, number: int) -> list[
     return Random(f"{seed}/{row}/{number}").sample(list(names), len(names))
 
 
-def next_look(rounds: int) -> int | None:
-    """After how many rounds to look next; None if there is no later look."""
-    return next((look for look in LOOKS if look > rounds), None)
-
-
 def narrow_enough(
     results: Results, row: str, name: str, precision: float, peers: Sequence[str] | None = None
 ) -> bool:
@@ -439,7 +452,7 @@ def narrow_enough(
     judged by. To be asked after LOOKS rounds alone, and then ERROR_AFTER_LOOKS is to judge with."""
     for measure in results.row(row).judged:
         peer = best_peer(results, row, measure, peers)
-        known = ratio(results, row, name, peer, measure) if peer is not None else None
+        known = ratio(results, row, name, peer, measure, CONFIDENCE) if peer is not None else None
         if known is not None and known.reach > precision:
             return False
     return True

@@ -8,7 +8,8 @@ results.json    all of it, once the session has ended (model.Results.to_json)
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
 from dataclasses import asdict
 from datetime import datetime
 from pathlib import Path
@@ -21,6 +22,17 @@ PREFIX = "hakmem-bench-"
 
 class CannotStore(Exception):
     """Or read: what is wrong with the folder, and what to do."""
+
+
+@contextmanager
+def told(folder: Path) -> Iterator[None]:
+    """What the system says against the folder, such as that the disk is full."""
+    try:
+        yield
+    except BrokenPipeError:  # of standard output, whose reader has had enough
+        raise
+    except OSError as error:
+        raise CannotStore(f"{error.filename or folder}: {error.strerror}") from None
 
 
 def default_folder() -> Path:
@@ -72,21 +84,24 @@ class Store:
                 "or choose another folder with --out"
             )
         record = {**results.to_json(), "identity": identity}
-        write_whole(self.folder / "session.json", json.dumps(record, indent=1) + "\n")
-        self._open()
+        with told(self.folder):
+            write_whole(self.folder / "session.json", json.dumps(record, indent=1) + "\n")
+            self._open()
 
     def resume(self) -> tuple[Results, dict[str, Any]]:
         """What is there, with the runs that have finished, and the identity at its start."""
+        if not (self.folder / "session.json").exists():
+            raise CannotStore(f"{self.folder} holds no session")
         try:
-            record = json.loads((self.folder / "session.json").read_text())
-            results = results_of(record)
-        except FileNotFoundError:
-            raise CannotStore(f"{self.folder} holds no session") from None
+            with told(self.folder):
+                record = json.loads((self.folder / "session.json").read_text())
+            results, identity = results_of(record), dict(record["identity"])
         except (ValueError, KeyError, TypeError) as error:
             raise CannotStore(f"{self.folder}/session.json can't be read: {error}") from None
-        results.runs = self._read()
-        self._open()
-        return results, dict(record["identity"])
+        with told(self.folder):
+            results.runs = self._read()
+            self._open()
+        return results, identity
 
     def _read(self) -> list[Run]:
         """Cuts off a line that was being written when the machine or the session died."""
@@ -109,12 +124,15 @@ class Store:
 
     def add(self, run: Run) -> None:
         assert self._lines is not None
-        self._lines.write(json.dumps(asdict(run)) + "\n")
-        self._lines.flush()
+        with told(self.folder):
+            self._lines.write(json.dumps(asdict(run)) + "\n")
+            self._lines.flush()
 
     def finish(self, results: Results) -> None:
-        write_whole(self.folder / "results.json", json.dumps(results.to_json()) + "\n")
+        with told(self.folder):
+            write_whole(self.folder / "results.json", json.dumps(results.to_json()) + "\n")
 
     def close(self) -> None:
         if self._lines is not None:
-            self._lines.close()
+            with suppress(OSError):  # what could not be written was told when it was tried
+                self._lines.close()

@@ -6,8 +6,10 @@ and builds it when it is first wanted.
 
 from __future__ import annotations
 
+import fcntl
 import hashlib
 import json
+import os
 import shutil
 import subprocess
 from collections.abc import Callable, Iterable
@@ -82,21 +84,32 @@ def build(sources: Path, cache: Path, progress: Callable[[str], None]) -> Path:
             "Debian: apt-get install cmake gcc libc6-dev make"
         )
     progress(f"building the suite in {folder}")
-    folder.mkdir(parents=True, exist_ok=True)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with (folder / "lock").open("w") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)  # another hakmem may be at it
+            if not done.exists():
+                _compile(sources, folder)
+                done.touch()
+    except OSError as error:
+        where = error.filename or folder
+        raise CannotBuild(f"the suite can't be built in {where}: {error.strerror}") from None
+    return folder / "bench"
+
+
+def _compile(sources: Path, folder: Path) -> None:
     log = folder / "log"
     with log.open("w") as out:
         for words in (
             ["cmake", "-S", str(sources), "-B", str(folder), "-DCMAKE_BUILD_TYPE=Release"],
-            ["cmake", "--build", str(folder), "--parallel"],
+            ["cmake", "--build", str(folder), "--parallel", str(os.cpu_count() or 1)],
         ):
             made = subprocess.run(
                 words, env=wiped_environment(), stdout=out, stderr=out, stdin=subprocess.DEVNULL
             )
             if made.returncode:
-                last = " ".join(log.read_text().split())[-300:]
+                last = " ".join(log.read_text(errors="replace").split())[-300:]
                 raise CannotBuild(f"the suite can't be built ({log}): {last}")
-    done.touch()
-    return folder / "bench"
 
 
 def _row_of(record: dict[str, Any]) -> Row:

@@ -15,7 +15,9 @@ from hakmem.bench.words import (
     against_text,
     compared,
     decimals,
+    goal_rows_text,
     goal_text,
+    mean_text,
     not_run_text,
     percent,
     ratio_text,
@@ -136,7 +138,10 @@ def _short(against: Against) -> str:
 def _means(content: Content, peers: list[str]) -> RichTable:
     made = _new(
         "Geometric means, to the best peer of each row",
-        "Smaller is better; in brackets the 95% interval.",
+        "Smaller is better; in brackets the 95% interval. A star: not over all rows."
+        + _hidden(
+            [a.name for a in content.allocators if a.kind is Kind.PEER and a.name not in peers]
+        ),
     )
     made.add_column("rows", no_wrap=True)
     made.add_column("", justify="right")
@@ -154,23 +159,31 @@ def _means(content: Content, peers: list[str]) -> RichTable:
                 "/".join(str(means.standings[s]) for s in _ORDER),
             ]
         found = (means.to_best.get(name) for name in peers)
-        cells += [decimals(mean.ratio.value) if mean else "-" for mean in found]
+        cells += [mean_text(mean) for mean in found]
         made.add_row(*cells)
     return made
+
+
+def _hidden(names: list[str]) -> str:
+    """What a wider terminal would show, and the report does."""
+    return f" No room for {', '.join(names)}." if names else ""
 
 
 _ORDER = (Standing.BETTER, Standing.LEVEL, Standing.WORSE)
 
 
 def _goals(verdicts: list[Verdict], not_run: int) -> RichTable:
-    caption = "Reached: the upper end of the 95% interval is at or below the goal."
+    caption = (
+        "Reached: the upper end of the 95% interval is at or below the goal. In these rows: only a"
+        " part of the goal's rows was run."
+    )
     made = _new("Goals", f"{caption} {not_run_text(not_run)}".strip())
     for head in ("goal", "rows", "at most", "is", ""):
         made.add_column(head, overflow="fold")
     for verdict in verdicts:
         made.add_row(
             f"{verdict.goal.name} ({verdict.goal.measure})",
-            str(len(verdict.rows)),
+            goal_rows_text(verdict),
             goal_text(verdict.goal),
             ratio_text(verdict.ratio) if verdict.ratio else "-",
             reached_text(verdict),

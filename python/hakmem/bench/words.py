@@ -4,7 +4,7 @@ from collections.abc import Iterable
 
 from hakmem.bench.content import Against, Means, Standing
 from hakmem.bench.goals import BEST, ITSELF, Goal, Verdict
-from hakmem.bench.stats import FEWEST_ROUNDS, Ratio
+from hakmem.bench.stats import FEWEST_ROUNDS, Mean, Ratio
 from hakmem.bench.units import DASH
 
 _SIGNS = {
@@ -43,6 +43,11 @@ def ratio_text(ratio: Ratio) -> str:
     return f"{decimals(ratio.value)} ({within})" if within else decimals(ratio.value)
 
 
+def mean_text(mean: Mean | None) -> str:
+    """With a star where it is not over all rows."""
+    return f"{decimals(mean.ratio.value)}{'*' if mean.without else ''}" if mean else "-"
+
+
 def against_text(against: Against) -> str:
     return f"{sign(against.standing)} {ratio_text(against.ratio)}".strip()
 
@@ -78,9 +83,13 @@ def goal_text(goal: Goal) -> str:
 def reached_text(verdict: Verdict) -> str:
     if verdict.is_reached is None:
         return "too few rounds"
-    if verdict.is_reached:
-        return "reached"
-    return "missed" if verdict.is_missed else "not shown"
+    word = "reached" if verdict.is_reached else "missed" if verdict.is_missed else "not shown"
+    return word if verdict.is_whole else f"{word} in these rows"
+
+
+def goal_rows_text(verdict: Verdict) -> str:
+    run = len(verdict.rows)
+    return str(run) if verdict.is_whole else f"{run} of {verdict.of}"
 
 
 def not_run_text(count: int) -> str:
@@ -88,6 +97,8 @@ def not_run_text(count: int) -> str:
 
 
 def emphasis(verdict: Verdict) -> Standing:
+    if not verdict.is_whole:
+        return Standing.LEVEL
     if verdict.is_reached:
         return Standing.BETTER
     return Standing.WORSE if verdict.is_missed else Standing.LEVEL
