@@ -31,6 +31,7 @@ MODULE_FLOOR = {
     "causes": 0,
     "elf": 0,
     "library": 0,
+    "extras": 0,
     "bindings": 1,
     "process": 1,
     "trace": 2,
