@@ -212,6 +212,21 @@ def test_results_read_back_are_the_same() -> None:
 # ---- means over rows ----
 
 
+def test_a_row_with_few_rounds_costs_a_mean_no_interval() -> None:
+    def figures(rounds: int) -> dict[str, list[float]]:
+        return {"hakmem": [1.0] * rounds, "glibc": [2.0 + 0.01 * n for n in range(rounds)]}
+
+    long = {name: figures(6) for name in "ab"}
+    mean = stats.geometric_mean(results({**long, "c": figures(3)}), "abc", "hakmem", "time")
+    assert mean is not None and mean.ratio.is_known
+    assert (mean.rows, mean.without) == (("a", "b"), ("c",))
+    # Where most are so, it is of all, and nothing is claimed.
+    most = {"a": figures(6), "b": figures(3), "c": figures(3)}
+    mean = stats.geometric_mean(results(most), "abc", "hakmem", "time")
+    assert mean is not None and not mean.ratio.is_known
+    assert (mean.rows, mean.without) == (("a", "b", "c"), ())
+
+
 def test_the_geometric_mean_by_hand() -> None:
     """Ratios to the best peer 2 and 1/2 and 2: their mean is the third root of 2."""
     made = results(

@@ -322,13 +322,19 @@ def geometric_mean(
 
     As many rounds as the row with the fewest has; a row with more gives means of neighbouring
     ones. In each, the logarithms of all rows are averaged, and those are taken as one comparison.
+    Where most rows have rounds enough for an interval, those that have not are left out.
     """
     plain: list[dict[int, float]] = []
     next_best: list[dict[int, float]] = []
     exact: list[bool] = []
     used: list[str] = []
     without: list[str] = []
+    rows = list(rows)
+    short = _short_rows(results, rows, name)
     for row in rows:
+        if row in short:
+            without.append(row)
+            continue
         peer = to if to is not None else best_peer(results, row, measure, peers)
         logs = logs_of(results, row, name, peer, measure) if peer is not None else {}
         if not logs:
@@ -347,6 +353,16 @@ def geometric_mean(
     if to is None:
         ratio = _wider(ratio, _over_rows(next_best, exact, confidence)) or ratio
     return Mean(ratio, tuple(used), tuple(without))
+
+
+def _short_rows(results: Results, rows: Sequence[str], name: str) -> set[str]:
+    """Those for whose few rounds the mean of all would have no interval."""
+    short = {
+        row
+        for row in rows
+        if not results.row(row).exact and 0 < len(results.of(row, name)) < FEWEST_ROUNDS
+    }
+    return short if 2 * len(short) < len(rows) else set()
 
 
 def _over_rows(
