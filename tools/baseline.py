@@ -1,0 +1,41 @@
+#!/usr/bin/env python3
+"""Publishes the report of a run of the benchmarks as the project's baseline.
+
+Usage: tools/baseline.py FOLDER, which `hakmem bench --full --out FOLDER` wrote. The report goes to
+docs/benchmarks/, its summary into docs/benchmarks.md, the pictures of that page to docs/img/.
+"""
+
+from __future__ import annotations
+
+import shutil
+import sys
+from pathlib import Path
+
+DOCS = Path(__file__).resolve().parent.parent / "docs"
+PICTURES = ("summary", "frontier")
+BEGIN, END = "<!-- baseline -->", "<!-- end of the baseline -->"
+
+
+def main() -> None:
+    if len(sys.argv) != 2:
+        sys.exit(__doc__)
+    folder = Path(sys.argv[1])
+    text = (folder / "report.md").read_text()
+    for kind in ("html", "md"):
+        shutil.copyfile(folder / f"report.{kind}", DOCS / "benchmarks" / f"baseline.{kind}")
+    for name in PICTURES:
+        shutil.copyfile(folder / "plots" / f"{name}.svg", DOCS / "img" / f"baseline-{name}.svg")
+    page = DOCS / "benchmarks.md"
+    before, rest = page.read_text().split(BEGIN)
+    after = rest.split(END)[1]
+    page.write_text(f"{before}{BEGIN}\n{summary(text)}\n{END}{after}")
+
+
+def summary(report: str) -> str:
+    """Its head and its summary, one level of headings lower."""
+    kept = report[: report.index("\n## Tables")].removeprefix("# hakmem bench\n")
+    return "\n".join(f"#{line}" if line.startswith("#") else line for line in kept.splitlines())
+
+
+if __name__ == "__main__":
+    main()
