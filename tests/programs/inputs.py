@@ -39,17 +39,6 @@ def tree(folder: Path) -> None:
         place.chmod(0o750)
 
 
-def compressible(file: Path, mebibytes: int) -> None:
-    """Bytes that a compressor finds work in: repeated paragraphs among noise."""
-    rng = random.Random(2)
-    paragraphs = [text(rng, 40).encode() for _ in range(300)]
-    size = 0
-    with file.open("wb") as out:
-        while size < mebibytes << 20:
-            chunk = rng.choice(paragraphs) if rng.random() < 0.7 else rng.randbytes(1500)
-            size += out.write(chunk)
-
-
 def sql(file: Path, rows: int) -> None:
     """A script of `rows` rows, indexes, queries, changes, a view, a trigger and a VACUUM."""
     rng = random.Random(3)

@@ -30,31 +30,6 @@ def picture(file: Path, width: int, height: int, seed: int) -> None:
     file.write_bytes(b"P6\n%d %d\n255\n" % (width, height) + b"".join(rows))
 
 
-def postscript(file: Path, pages: int) -> None:
-    """Pages of text in several fonts, curves, shades and clipped pictures."""
-    rng = random.Random(70)
-    out = ["%!PS-Adobe-3.0"]
-    for page in range(pages):
-        for line in range(46):
-            font = rng.choice(("Times-Roman", "Helvetica-Bold", "Courier", "Palatino-Italic"))
-            out.append(f"/{font} findfont {rng.randint(8, 13)} scalefont setfont")
-            out.append(f"60 {780 - line * 15} moveto ({line} {inputs.sentence(rng, 9)}) show")
-        for _ in range(60):
-            curve = " ".join(str(rng.randrange(600)) for _ in range(6))
-            out.append(f"{rng.random():.2f} {rng.random():.2f} 0.9 setrgbcolor "
-                       f"{rng.random() * 3:.1f} setlinewidth newpath {rng.randrange(600)} "
-                       f"{rng.randrange(800)} moveto {curve} curveto stroke")  # fmt: skip
-        pixels = rng.randbytes(3 * 64 * 64).hex()
-        out.append(f"gsave 350 {rng.randrange(500)} translate 120 120 scale 64 64 8 "
-                   "[64 0 0 -64 0 64] {currentfile 192 string readhexstring pop} "
-                   f"false 3 colorimage\n{pixels}\ngrestore 0 setgray")  # fmt: skip
-        out.append("<< /ShadingType 2 /ColorSpace /DeviceRGB /Coords [0 0 600 0] /Function << "
-                   "/FunctionType 2 /Domain [0 1] /C0 [1 0 0] /C1 [0 0 1] /N 1 >> >> gsave "
-                   f"newpath 300 {page * 9 % 700} 70 0 360 arc clip shfill"
-                   " grestore\nshowpage")  # fmt: skip
-    file.write_text("\n".join(out) + "\n")
-
-
 def drawing(file: Path, shapes: int) -> None:
     """An SVG of paths, gradients, text, clips, blurs and uses of one another."""
     rng = random.Random(71)

@@ -153,24 +153,27 @@ def _bits(rng: random.Random, width: int) -> list[str]:
 
 
 def postscript(file: Path, pages: int) -> None:
-    """Pages of text in several fonts, curves, clipped shades and pictures."""
+    """Pages of text in several fonts, curves, shades and clipped pictures."""
     rng = random.Random(5)
     out = ["%!PS-Adobe-3.0"]
     for page in range(pages):
-        for line in range(48):
+        for line in range(46):
             font = rng.choice(("Times-Roman", "Helvetica-Bold", "Courier", "Palatino-Italic"))
-            out.append(f"/{font} findfont {rng.randint(7, 13)} scalefont setfont")
-            out.append(f"50 {790 - line * 15} moveto ({line} {sentence(rng, 9)}) show")
-        for _ in range(80):
-            at = [rng.randrange(700) for _ in range(8)]
-            out.append(f"{rng.random():.2f} 0.3 {rng.random():.2f} setrgbcolor newpath")
-            out.append("{} {} moveto {} {} {} {} {} {} curveto stroke".format(*at))
-        out.append(f"gsave newpath 300 {page * 40 % 600 + 80} 90 0 360 arc clip 0 1 60 {{ 10 mul")
-        out.append("dup 0.1 setgray 0 moveto 200 700 lineto stroke } for grestore")
-        picture = rng.randbytes(3 * 48 * 48).hex()
-        out.append(f"gsave 340 {rng.randrange(500)} translate 150 150 scale 48 48 8 ")
-        out.append("[48 0 0 -48 0 48] {currentfile 144 string readhexstring pop} false 3")
-        out.append(f"colorimage\n{picture}\ngrestore 0 setgray showpage")
+            out.append(f"/{font} findfont {rng.randint(8, 13)} scalefont setfont")
+            out.append(f"60 {780 - line * 15} moveto ({line} {sentence(rng, 9)}) show")
+        for _ in range(60):
+            curve = " ".join(str(rng.randrange(600)) for _ in range(6))
+            out.append(f"{rng.random():.2f} {rng.random():.2f} 0.9 setrgbcolor "
+                       f"{rng.random() * 3:.1f} setlinewidth newpath {rng.randrange(600)} "
+                       f"{rng.randrange(800)} moveto {curve} curveto stroke")  # fmt: skip
+        pixels = rng.randbytes(3 * 64 * 64).hex()
+        out.append(f"gsave 350 {rng.randrange(500)} translate 120 120 scale 64 64 8 "
+                   "[64 0 0 -64 0 64] {currentfile 192 string readhexstring pop} "
+                   f"false 3 colorimage\n{pixels}\ngrestore 0 setgray")  # fmt: skip
+        out.append("<< /ShadingType 2 /ColorSpace /DeviceRGB /Coords [0 0 600 0] /Function << "
+                   "/FunctionType 2 /Domain [0 1] /C0 [1 0 0] /C1 [0 0 1] /N 1 >> >> gsave "
+                   f"newpath 300 {page * 9 % 700} 70 0 360 arc clip shfill"
+                   " grestore\nshowpage")  # fmt: skip
     file.write_text("\n".join(out) + "\n")
 
 
