@@ -48,7 +48,10 @@ static void buffers_drop(struct buffer *buffer, const struct params *p)
     own_release(buffer, p->slots * sizeof *buffer);
 }
 
-void work_grow(const struct params *p, struct outcome *out)
+/* The size that a buffer has next; one that is out of the row's bounds is freed instead. */
+typedef size_t next_size(const struct buffer *b, const struct params *p);
+
+static ALWAYS_INLINE void resize_by(next_size *next, const struct params *p, struct outcome *out)
 {
     struct buffer *buffer = buffers_make(p);
     uint64_t sum = 0, slot = 0;
@@ -58,8 +61,8 @@ void work_grow(const struct params *p, struct outcome *out)
         struct buffer *b = &buffer[slot];
         if (++slot == p->slots)
             slot = 0;
-        size_t size = b->size == 0 ? p->min : p->batch > 0 ? b->size + p->batch : 2 * b->size;
-        if (size > p->max) {
+        size_t size = next(b, p);
+        if (size < p->min || size > p->max) {
             buffer_drop(b);
             continue;
         }
@@ -72,29 +75,19 @@ void work_grow(const struct params *p, struct outcome *out)
     buffers_drop(buffer, p);
 }
 
-void work_shrink(const struct params *p, struct outcome *out)
+static inline size_t size_grown(const struct buffer *b, const struct params *p)
 {
-    struct buffer *buffer = buffers_make(p);
-    uint64_t sum = 0, slot = 0;
-
-    clock_start(p);
-    for (uint64_t i = 0; i < p->iterations; i++) {
-        struct buffer *b = &buffer[slot];
-        if (++slot == p->slots)
-            slot = 0;
-        size_t size = b->size == 0 ? p->max : b->size / 2;
-        if (size < p->min) {
-            buffer_drop(b);
-            continue;
-        }
-        buffer_resize(b, size, p);
-        sum += size;
-    }
-    clock_stop(out);
-    out->operations = p->iterations;
-    out->checksum = sum;
-    buffers_drop(buffer, p);
+    return b->size == 0 ? p->min : p->batch > 0 ? b->size + p->batch : 2 * b->size;
 }
+
+static inline size_t size_halved(const struct buffer *b, const struct params *p)
+{
+    return b->size == 0 ? p->max : b->size / 2;
+}
+
+void work_grow(const struct params *p, struct outcome *out) { resize_by(size_grown, p, out); }
+
+void work_shrink(const struct params *p, struct outcome *out) { resize_by(size_halved, p, out); }
 
 void work_resize_same(const struct params *p, struct outcome *out)
 {
