@@ -261,8 +261,9 @@ def test_one_that_is_many_times_slower_is_run_less() -> None:
     assert (rounds(results, "r", "a"), rounds(results, "r", "b")) == (4, 3)
 
 
-def test_one_that_is_slow_and_costs_much_of_the_time_is_run_once() -> None:
-    plan = replace(PLANS["quick"], most_rounds=4)
+@pytest.mark.parametrize("mode", ["quick", "full"])
+def test_one_that_is_slow_and_costs_much_of_the_time_is_run_once(mode: str) -> None:
+    plan = replace(PLANS[mode], most_rounds=4)
     results = Results([ROW], THREE)
     schedule = Schedule(plan, results, 1)
     for number in range(4):
