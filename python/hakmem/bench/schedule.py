@@ -63,9 +63,8 @@ _ENOUGH_TIMES = 60.0
 _SLOW_TIMES = 8.0
 _SLOW_SECONDS = 2.0
 # One that is slow and takes a larger share of the time for all than this is run only once; without
-# a limit for all, one that takes so many seconds.
+# a limit for all, each that is slow.
 _SLOW_SHARE = 1 / 200
-_SLOW_ONCE = 5.0
 _MOST_HANGS = 3
 # Of a round whose rows are yet unknown: a guess for the time left, no more.
 _GUESS_SECONDS = 0.5
@@ -203,7 +202,7 @@ class Schedule:
         took = self._medians(row)
         own = took.get(allocator.name, 0.0)
         all_seconds = self.plan.seconds
-        once = own > (_SLOW_ONCE if all_seconds is None else _SLOW_SHARE * all_seconds)
+        once = all_seconds is None or own > _SLOW_SHARE * all_seconds
         enough = 1 if once else self.plan.least_rounds
         if number < enough or own <= _SLOW_SECONDS or len(took) == 1:
             return False
