@@ -13,9 +13,9 @@ Reasons behind the numbers:
 - A slab is the fewest slices of 64 KiB (1, 2 or 4) that hold at least 8 blocks: one visit to a
   shard then serves a batch of the largest classes too. Bits for a slice of the smallest class are
   64 words, so one summary word covers a slab.
-- Then whole slices, 64 to 256 KiB, one block a slab: too large for the table and so served by the
-  door, but kept in a thread's stack like the others (without it such blocks that come and go cost
-  a lock and a search each, 3 times as much).
+- Then whole slices, 64 to 256 KiB, one block a slab: too large for the table, so malloc finds them
+  in the door; else they are like the others (without a stack such blocks that come and go cost a
+  lock and a search each, 3 times as much).
 - A block's number in its slab comes from a multiplication: offsets and sizes are counted in 16
   bytes, so both are at most 2^14, and with reciprocal = ceil(2^31 / size) the error
   offset * (reciprocal - 2^31 / size) / 2^31 stays below 2^-17, less than 1 / size: exact. The table
@@ -41,7 +41,7 @@ PAGE = 4 * 1024
 PER_DOUBLING = 8
 WHOLE_SLICES = (1, 2, 3, 4)
 RECIPROCAL_BITS = 31
-BIN_FIRST = 5  # the bins below are the address map's: foreign, large, huge, slices, watched
+BIN_FIRST = 4  # the bins below are the address map's: foreign, large, huge, watched
 BIN_BYTES = 32
 
 

@@ -81,8 +81,9 @@ static void *take_once(size_t n, size_t align, bool *zero)
     if (least <= CLASS_MOST)
         return class_take(class_aligned(least, align));
     if (least <= CLASS_SLICES_MOST && align <= SLICE) {
-        void *p = class_take(class_of_slices(least));
-        *zero = p != NULL && shards_hand_out(p, n);
+        unsigned cls = class_of_slices(least);
+        void *p = class_take(cls);
+        *zero = cache_popped_unused(cache_current(), cls);
         return p;
     }
     thread_cache(); /* the process's start */
@@ -106,6 +107,16 @@ static void *take(size_t n, size_t align, bool *zero)
 
 SLOW void *slow_malloc(size_t n)
 {
+    /* Blocks of whole slices: beyond the table of classes, but in the stacks like others. */
+    if (n - CLASS_MOST - 1 < CLASS_SLICES_MOST - CLASS_MOST) {
+        unsigned cls = class_of_slices(n);
+        struct cache *cache = cache_current();
+        void *p;
+        if (cache_pop(cache, (BIN_FIRST + cls) * BIN_BYTES, &p)) {
+            cache_popped_unused(cache, cls);
+            return p;
+        }
+    }
     bool zero;
     return take(n, 1, &zero);
 }
@@ -137,16 +148,9 @@ static struct finding give(void *p, unsigned bin)
 {
     if (bin >= BIN_FIRST)
         return class_give(bin_class(bin), p);
-    if (bin != BIN_SLICES) {
-        struct finding found = {large_give(p, bin), p};
-        upkeep_when_due();
-        return found;
-    }
-    unsigned cls;
-    enum misuse what = shards_hand_in(p, &cls);
-    if (unlikely(what != MISUSE_NONE))
-        return (struct finding){what, p};
-    return class_give(cls, p);
+    struct finding found = {large_give(p, bin), p};
+    upkeep_when_due();
+    return found;
 }
 
 /* Inline, so that every entry from outside knows its caller. */
@@ -183,12 +187,12 @@ size_t page_size(void)
     return os_page;
 }
 
-/* 0 where no block begins, or a free one of slices. */
+/* 0 where no block begins. */
 static size_t usable_of(const void *p, unsigned bin)
 {
     if (bin == BIN_FOREIGN)
         return 0;
-    return bin >= BIN_SLICES ? shards_usable(p) : large_usable(p, bin);
+    return bin >= BIN_FIRST ? shards_usable(p) : large_usable(p, bin);
 }
 
 size_t block_usable(const void *p, const char *function, const void *caller)
@@ -199,7 +203,6 @@ size_t block_usable(const void *p, const char *function, const void *caller)
     bool freed = load_relaxed(&cache_current()->bins[bin].topmost) == p;
     if (likely(usable != 0 && !freed))
         return usable;
-    freed = freed || (bin == BIN_SLICES && (uintptr_t)p % SLICE == 0);
     if (bin == BIN_FOREIGN)
         report_foreign(function, p, caller);
     else
@@ -213,6 +216,8 @@ static size_t usable_of_new(size_t n, size_t align)
     size_t least = n < align ? align : n;
     if (least <= CLASS_MOST)
         return size_classes[class_aligned(least, align)].size;
+    if (least <= CLASS_SLICES_MOST && align <= SLICE)
+        return size_classes[class_of_slices(least)].size;
     return round_up(n == 0 ? 1 : n, os_page);
 }
 
@@ -258,12 +263,12 @@ SLOW void *slow_realloc(void *p, size_t n)
         return NULL;
     }
     unsigned bin = map_bin(p);
-    if (bin >= BIN_SLICES) {
+    if (bin >= BIN_FIRST) {
         /* It stays while it fits and fills more than half, or can grow where it is. No block is
          * smaller than the smallest, so a block that malloc made for n stays. */
         if (n <= usable && (n > usable / 2 || usable <= CLASS_GRAIN))
             return p;
-        if (bin == BIN_SLICES && n > usable && n <= CLASS_SLICES_MOST &&
+        if (usable > CLASS_MOST && n > usable && n <= CLASS_SLICES_MOST &&
             cache_resize_block(thread_cache(), p, n))
             return p;
     } else if (n > CLASS_MOST && n <= MOST_BYTES) {

@@ -29,8 +29,7 @@
 #define BIN_FOREIGN 0 /* nothing of ours begins in this slice */
 #define BIN_LARGE 1   /* a run of slices; the owner is its superslab */
 #define BIN_HUGE 2    /* a mapping of its own; the owner is its struct huge */
-#define BIN_SLICES 3  /* a class of whole slices; the owner is its slab */
-#define BIN_FIRST 5   /* class 0; 4 is kept for watched blocks */
+#define BIN_FIRST 4   /* class 0, the owner is its slab; 3 is kept for watched blocks */
 
 #define WINDOW_BITS 38
 #define WINDOW ((size_t)1 << WINDOW_BITS)

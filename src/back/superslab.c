@@ -37,9 +37,15 @@ static void dense_begin(struct superslab *s)
     list_push(&dense, &s->node);
 }
 
+static uint64_t all_slices(const struct superslab *s) { return low_bits(s->slices); }
+
+static bool superslab_empty(const struct superslab *s) { return s->free == all_slices(s); }
+
+/* Empty ones come last, so that they stay so. */
 static void relist(struct superslab *s, unsigned longest)
 {
-    if (longest == s->longest)
+    bool empty = superslab_empty(s);
+    if (longest == s->longest && !empty)
         return;
     unlist(s);
     s->longest = (uint8_t)longest;
@@ -50,15 +56,8 @@ static void relist(struct superslab *s, unsigned longest)
     struct list *head = &by_longest[longest - 1];
     if (head->next == NULL)
         list_init(head);
-    list_push(head, &s->node);
+    list_push(empty ? head->prev : head, &s->node);
     nonempty |= (uint64_t)1 << (longest - 1);
-}
-
-/* After slices were taken. Mostly a run as long as the longest is still there. */
-static void relist_smaller(struct superslab *s)
-{
-    if (s->longest != 0 && run_starts(s->free, s->longest) == 0)
-        relist(s, longest_run(s->free));
 }
 
 /* After n slices from `first` on were freed: only the run that they are in has grown. */
@@ -68,7 +67,7 @@ static void relist_larger(struct superslab *s, unsigned first, unsigned n)
     uint64_t taken_above = ~s->free & ~low_bits(first + n);
     unsigned begin = taken_below == 0 ? 0 : highest_bit(taken_below) + 1;
     unsigned end = taken_above == 0 ? SUPERSLAB_SLICES : lowest_bit(taken_above);
-    if (end - begin > s->longest)
+    if (end - begin > s->longest || superslab_empty(s))
         relist(s, end - begin);
 }
 
@@ -143,10 +142,6 @@ static void superslab_unmapped(const char *base)
 
 /* ---- superslabs ---- */
 
-static uint64_t all_slices(const struct superslab *s) { return low_bits(s->slices); }
-
-static bool superslab_empty(const struct superslab *s) { return s->free == all_slices(s); }
-
 /* Where the kernel gives no whole superslab any more, shorter ones use what is left of a limit;
  * `least` slices are needed. */
 static struct superslab *superslab_new(size_t least)
@@ -212,16 +207,19 @@ static uint64_t places(const struct superslab *s, size_t n, size_t align)
 /* Where an alignment counts, few candidates are tried: a new superslab has room for certain. */
 #define ALIGNED_TRIES 8
 
-static struct superslab *superslab_with(size_t n, size_t align)
+static struct superslab *superslab_with(size_t n, size_t align, uint64_t *starts)
 {
     int tries = ALIGNED_TRIES;
     for (uint64_t lists = nonempty & ~low_bits((unsigned)n - 1); lists != 0; lists &= lists - 1) {
         struct list *head = &by_longest[lowest_bit(lists)];
-        for (struct list *node = head->next; node != head; node = node->next) {
+        for (struct list *node = head->next, *next; node != head; node = next) {
             struct superslab *s = list_entry(node, struct superslab, node);
-            if (align == 1 || places(s, n, align) != 0)
+            next = node->next;
+            *starts = places(s, n, align);
+            if (*starts != 0)
                 return s;
-            if (--tries == 0)
+            relist(s, longest_run(s->free));
+            if (align > 1 && --tries == 0)
                 return NULL;
         }
     }
@@ -235,31 +233,38 @@ static void retained_less(size_t n)
         retained_low = retained;
 }
 
-static void slices_mark_taken(struct superslab *s, uint64_t mask)
+/* The longest run may be shorter now: whoever looks for one finds that out (superslab_with). So a
+ * run that is taken and given back by turns leaves the lists alone. */
+static void slices_mark_taken(struct superslab *s, uint64_t mask, size_t n)
 {
-    retained_less(count_bits(s->touched & mask));
+    uint64_t paged = s->touched & mask;
+    retained_less(paged == mask ? n : count_bits(paged));
     if (s->purged & mask) {
         count_refault(&counters.slices, count_bits(s->purged & mask) * SLICE);
         s->purged &= ~mask;
     }
     s->free &= ~mask;
     s->touched |= mask;
-    relist_smaller(s);
+    if (s->free == 0)
+        relist(s, 0);
 }
 
 void *slices_take(size_t n, size_t align, bool *zero, struct superslab **from)
 {
     lock_take(&superslabs_lock);
-    struct superslab *s = superslab_with(n, align);
-    if (s == NULL)
+    uint64_t starts;
+    struct superslab *s = superslab_with(n, align, &starts);
+    if (s == NULL) {
         s = superslab_new(n);
+        starts = s != NULL ? places(s, n, align) : 0;
+    }
     char *start = NULL;
     if (s != NULL) {
-        unsigned first = lowest_bit(places(s, n, align));
+        unsigned first = lowest_bit(starts);
         uint64_t mask = slice_mask(first, n);
         *zero = (s->touched & mask) == 0;
         *from = s;
-        slices_mark_taken(s, mask);
+        slices_mark_taken(s, mask, n);
         start = s->base + first * SLICE;
     }
     lock_release(&superslabs_lock);
@@ -275,7 +280,7 @@ bool slices_extend(struct superslab *s, void *start, size_t n, size_t more)
     lock_take(&superslabs_lock);
     bool fits = (s->free & mask) == mask;
     if (fits)
-        slices_mark_taken(s, mask);
+        slices_mark_taken(s, mask, more);
     lock_release(&superslabs_lock);
     return fits;
 }

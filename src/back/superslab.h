@@ -28,7 +28,7 @@ struct superslab {
     size_t dense_since;                /* the allocation clock when no slice was free; same lock */
     bool huge;                         /* asked for huge pages; same lock */
     uint8_t slices;                    /* 64, or less under a limit; constant */
-    uint8_t longest;                   /* longest free run, the list it is in; same lock */
+    uint8_t longest;                   /* the list it is in: no free run is longer; same lock */
     uint8_t run[SUPERSLAB_SLICES];     /* slices of the large block that begins there; its owner */
     uint32_t usable[SUPERSLAB_SLICES]; /* bytes the program may use of it; its owner */
 };

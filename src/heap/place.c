@@ -4,7 +4,6 @@
 #include "back/map.h"
 #include "heap/slab.h"
 
-/* In a slab of many blocks, all of whose slices are in the map. */
 static struct place place_in_slab(uintptr_t address, const struct slab *slab)
 {
     const struct size_class *c = &size_classes[slab->cls];
@@ -29,17 +28,9 @@ static struct place place_near(uintptr_t address, const void *start)
 {
     struct place none = {PLACE_ELSEWHERE, 0, 0, 0};
     unsigned bin = map_bin(start);
-    if (bin >= BIN_SLICES) {
+    if (bin >= BIN_FIRST) {
         const struct slab *slab = slab_around(address, start);
-        if (slab == NULL)
-            return none;
-        if (bin >= BIN_FIRST)
-            return place_in_slab(address, slab);
-        size_t usable = slab->usable;
-        if (usable == 0)
-            return (struct place){PLACE_UNUSED, (uintptr_t)start,
-                                  size_classes[slab->cls].slices * SLICE, 0};
-        return (struct place){PLACE_LARGE, (uintptr_t)start, usable, 0};
+        return slab == NULL ? none : place_in_slab(address, slab);
     }
     size_t usable = bin == BIN_FOREIGN ? 0 : large_usable(start, bin);
     if (address - (uintptr_t)start >= round_up(usable, SLICE))

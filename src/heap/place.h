@@ -12,8 +12,7 @@ enum place_kind {
     PLACE_KEPT,      /* memory of a freed huge block, kept for the next one */
     PLACE_SLAB_END,  /* in a slab, behind its last block */
     PLACE_CLASS,     /* in a block of a class, free or not */
-    PLACE_LARGE,     /* in a block of slices or a mapping of its own */
-    PLACE_UNUSED,    /* in a block of slices that is free */
+    PLACE_LARGE,     /* in a large block */
 };
 
 struct place {

@@ -77,6 +77,9 @@ static struct slab *slab_from_neighbour(unsigned to, unsigned cls)
     return NULL;
 }
 
+/* A block begins in the first slice only of those that it has for itself. */
+static size_t map_slices(const struct size_class *c) { return c->blocks == 1 ? 1 : c->slices; }
+
 static struct slab *slab_new(unsigned shard, unsigned cls)
 {
     const struct size_class *c = &size_classes[cls];
@@ -93,10 +96,7 @@ static struct slab *slab_new(unsigned shard, unsigned cls)
     slab_init(slab, cls, base, home);
     slab->zero = zero;
     store_relaxed(&slab->shard, (uint16_t)shard);
-    if (c->blocks == 1)
-        map_set(base, 1, BIN_SLICES, slab);
-    else
-        map_set(base, c->slices, BIN_FIRST + cls, slab);
+    map_set(base, map_slices(c), BIN_FIRST + cls, slab);
     low_add(&shards[shard].partial[cls], &slab->node);
     return slab;
 }
@@ -157,7 +157,7 @@ static struct slab *slab_lock(const void *p, struct shard **held)
             lock_take(&shard->lock);
         }
         if (map_owner(p) == slab && &shards[load_relaxed(&slab->shard) % SHARDS_MOST] == shard)
-            return map_bin(p) >= BIN_SLICES ? slab : NULL;
+            return map_bin(p) >= BIN_FIRST ? slab : NULL;
     }
 }
 
@@ -186,7 +186,7 @@ static void slab_settle(struct shard *shard, struct slab *slab, bool was_full,
     if (!was_full && empty)
         low_remove(partial, &slab->node);
     if (empty) {
-        map_set(slab->base, c->slices, BIN_FOREIGN, NULL);
+        map_set(slab->base, map_slices(c), BIN_FOREIGN, NULL);
         slab_dense(slab);
         slab->node.next = *retired;
         *retired = &slab->node;
@@ -325,28 +325,14 @@ size_t shards_usable(const void *p)
     const struct slab *slab = map_owner(p);
     if (slab == NULL || !slab_begins(slab, p))
         return 0;
-    const struct size_class *c = &size_classes[slab->cls];
-    return c->blocks == 1 ? slab->usable : c->size;
+    return size_classes[slab->cls].size;
 }
 
-enum misuse shards_hand_in(const void *p, unsigned *cls)
-{
-    struct slab *slab = map_owner(p);
-    if (slab == NULL || slab->usable == 0)
-        return MISUSE_FREE;
-    if (slab->base != p)
-        return MISUSE_INTERIOR;
-    slab->usable = 0;
-    *cls = slab->cls;
-    return MISUSE_NONE;
-}
-
-bool shards_hand_out(const void *p, size_t n)
+bool shards_hand_out(const void *p)
 {
     struct slab *slab = map_owner(p);
     bool zero = slab->zero;
     slab->zero = false;
-    slab->usable = (uint32_t)round_up(n == 0 ? 1 : n, os_page);
     return zero;
 }
 
@@ -360,7 +346,7 @@ bool shards_resize(const void *p, size_t n)
     bool done = then == now || slices_extend(slab->home, slab->base, now, then - now);
     if (done) {
         slab->cls = (uint8_t)cls;
-        slab->usable = (uint32_t)round_up(n, os_page);
+        map_set(slab->base, 1, BIN_FIRST + cls, slab);
     }
     lock_release(&held->lock);
     return done;

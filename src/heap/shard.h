@@ -35,20 +35,16 @@ size_t shards_purge(size_t before, size_t *most);
 /* Whether there are slabs that may have such pages. */
 bool shards_sparse(void);
 
-/* Bytes of the block at p, an address in a slab; 0 if none begins there, or one of whole slices
- * that is free. */
+/* Bytes of the block at p, an address in a slab; 0 if none begins there. */
 size_t shards_usable(const void *p);
 
 /* Makes the block of whole slices at p hold n bytes, more than it has, where it stands, if the
  * slices behind it are free. */
 bool shards_resize(const void *p, size_t n);
 
-/* Notes that the program gives p, an address in a slab of whole slices, back; tells its class. */
-enum misuse shards_hand_in(const void *p, unsigned *cls);
-
-/* Notes that p, a block of whole slices, is handed to the program for n bytes. Whether it still
- * holds zeroes only. */
-bool shards_hand_out(const void *p, size_t n);
+/* Whether p, a block of whole slices that was just taken from its shard, was never used. Said
+ * once. */
+bool shards_hand_out(const void *p);
 
 /* Whether p, which is in a slab by the map, is a block that is not free; and which shard it has. */
 enum misuse shards_check(const void *p);

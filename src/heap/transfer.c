@@ -19,6 +19,18 @@ struct transfer {
 
 static struct transfer transfers[CLASSES];
 
+/* Classes of which there may be some, so that nobody looks through all; atomic, a bit is cleared
+ * under the class's lock. */
+#define FILLED_WORDS ((CLASSES + 63) / 64)
+static uint64_t filled[FILLED_WORDS];
+
+static void filled_set(unsigned cls)
+{
+    uint64_t bit = (uint64_t)1 << cls % 64;
+    if ((load_relaxed(&filled[cls / 64]) & bit) == 0)
+        __atomic_fetch_or(&filled[cls / 64], bit, __ATOMIC_RELAXED);
+}
+
 size_t transfer_take(unsigned cls, void **end, size_t n)
 {
     struct transfer *t = &transfers[cls];
@@ -59,6 +71,7 @@ size_t transfer_put(unsigned cls, void **blocks, size_t n)
         put = room < n ? room : n;
         memcpy(t->blocks + t->count, blocks, put * sizeof(void *));
         store_relaxed(&t->count, (uint32_t)(t->count + put));
+        filled_set(cls);
     }
     lock_release(&t->lock);
     return put;
@@ -73,19 +86,27 @@ static struct finding transfer_drop(struct transfer *t, size_t n)
     return found;
 }
 
+static struct finding transfer_decay(unsigned cls, bool all)
+{
+    struct transfer *t = &transfers[cls];
+    lock_take(&t->lock);
+    struct finding found = transfer_drop(t, all ? t->count : t->low);
+    t->low = t->count;
+    if (t->count == 0)
+        __atomic_fetch_and(&filled[cls / 64], ~((uint64_t)1 << cls % 64), __ATOMIC_RELAXED);
+    lock_release(&t->lock);
+    return found;
+}
+
 struct finding transfers_decay(bool all)
 {
     struct finding found = {MISUSE_NONE, NULL};
-    for (unsigned cls = 0; cls < CLASSES; cls++) {
-        struct transfer *t = &transfers[cls];
-        if (load_relaxed(&t->count) == 0)
-            continue;
-        lock_take(&t->lock);
-        struct finding one = transfer_drop(t, all ? t->count : t->low);
-        t->low = t->count;
-        lock_release(&t->lock);
-        if (found.what == MISUSE_NONE)
-            found = one;
+    for (unsigned i = 0; i < FILLED_WORDS; i++) {
+        for (uint64_t left = load_relaxed(&filled[i]); left != 0; left &= left - 1) {
+            struct finding one = transfer_decay(i * 64 + lowest_bit(left), all);
+            if (found.what == MISUSE_NONE)
+                found = one;
+        }
     }
     return found;
 }

@@ -18,6 +18,9 @@
 #define STEPS 8
 #define STEP_MOST (64 * MiB)
 
+/* Not at every free where each is more than a step: so many together. */
+#define FREES_LEAST 4
+
 /* A program that frees little has its spans ended by the time of day. */
 #define SPAN_MILLISECONDS 1000
 
@@ -122,6 +125,7 @@ COLD void upkeep(void)
     if (fork_holds_locks || !lock_try(&upkeep_lock))
         return;
     struct finding found = {MISUSE_NONE, NULL};
+    size_t overdue = clock_now() - load_relaxed(&upkeep_due);
     if (ended(&pages)) {
         pages_span_ends();
         found = transfers_decay(false);
@@ -131,9 +135,10 @@ COLD void upkeep(void)
     if (ended(&huge))
         huge_span_ends();
     size_t slabs = STEP_SLABS;
-    shards_purge(clock_now() - pages.retention.span, &slabs);
+    if (shards_sparse())
+        shards_purge(clock_now() - pages.retention.span, &slabs);
     superslab_make_huge();
-    size_t step = smaller(shortest_span() / STEPS, STEP_MOST);
+    size_t step = smaller(larger(shortest_span() / STEPS, FREES_LEAST * overdue), STEP_MOST);
     pay(larger(2 * step, LARGE_STEP));
     store_relaxed(&upkeep_due, clock_now() + smaller(step, larger(headroom(), BEYOND_CAP)));
     lock_release(&upkeep_lock);

@@ -25,9 +25,6 @@ static void count_slab(struct census *census, const struct slab *slab)
     census->rest += c->slices * SLICE - (size_t)c->blocks * c->size;
     census->free_in_slabs += (size_t)slab->free * c->size;
     census->absent += count_bits(slab->absent) * os_page;
-    /* What the program didn't ask for of a block of whole slices. */
-    if (c->blocks == 1 && slab->usable != 0)
-        census->rest += c->size - slab->usable;
     census->metadata_used += meta_size(slab_bytes(c));
 }
 
@@ -61,7 +58,7 @@ static void count_map(struct census *census)
             count_run(census, owner, address);
         else if (bin == BIN_HUGE)
             count_huge(census, owner);
-        else if (bin >= BIN_SLICES && ((struct slab *)owner)->base == p)
+        else if (bin >= BIN_FIRST && ((struct slab *)owner)->base == p)
             count_slab(census, owner);
     }
 }

@@ -33,7 +33,6 @@
     RULE(SLAB_BITS, "a slab has no bits beyond its blocks")                                 \
     RULE(SLAB_EMPTY, "a slab whose blocks are all free is given back")                      \
     RULE(SLAB_ABSENT, "no block in use has a byte in an absent page")                       \
-    RULE(SLAB_USABLE, "a block of whole slices knows whether the program has it")           \
     RULE(PARTIAL_TREE, "a shard's tree of slabs is whole, lowest address on top")           \
     RULE(PARTIAL_PLACE, "a slab in a tree is of its shard and class")                       \
     RULE(PARTIAL_MISSING, "a slab with free blocks is in its shard's tree, others are not") \

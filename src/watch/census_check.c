@@ -115,7 +115,7 @@ static void superslabs_in_map(struct census_walk *walk)
         unsigned bin = map_bin((void *)address);
         if (bin == BIN_LARGE && meta_holds(owner, sizeof(struct superslab)))
             add_superslab(walk, owner);
-        if (bin >= BIN_SLICES && meta_holds(owner, sizeof(struct slab))) {
+        if (bin >= BIN_FIRST && meta_holds(owner, sizeof(struct slab))) {
             struct superslab *home = ((struct slab *)owner)->home;
             if (meta_holds(home, sizeof *home))
                 add_superslab(walk, home);
@@ -146,7 +146,7 @@ static void check_aged(struct census_walk *walk)
 static void check_window(struct census_walk *walk, const char *p)
 {
     size_t place = map_bin(p) * (size_t)BIN_BYTES;
-    size_t slab_places = walk->quiet ? 0 : BIN_SLICES * BIN_BYTES;
+    size_t slab_places = walk->quiet ? 0 : BIN_FIRST * BIN_BYTES;
     if ((uintptr_t)p - WINDOW_BASE < WINDOW &&
         (place >= slab_places || map_place(p) >= slab_places))
         census_same(walk, CENSUS_MAP_WINDOW, p, place, map_place(p));
@@ -160,7 +160,8 @@ static void check_superslabs(struct census_walk *walk)
         const struct census_superslab *found = &walk->superslabs[i];
         const struct superslab *s = found->s;
         uint64_t used = found->in_slabs | found->in_runs;
-        census_same(walk, CENSUS_SUPERSLAB_LONGEST, s, longest_run(s->free), s->longest);
+        if (longest_run(s->free) > s->longest || (s->free == 0) != (s->longest == 0))
+            census_break(walk, CENSUS_SUPERSLAB_LONGEST, s, longest_run(s->free), s->longest);
         census_same(walk, CENSUS_SLICES_SHARED, s->base, 0, found->in_slabs & s->free);
         uint64_t taken = ~s->free & low_bits(s->slices);
         census_same(walk, CENSUS_SLICES_TOUCHED, s->base, 0, taken & ~s->touched);
@@ -276,7 +277,7 @@ static void check_slab_entry(struct census_walk *walk, struct slab *slab, const 
     }
     const struct size_class *c = &size_classes[slab->cls];
     unsigned slices = c->blocks == 1 ? 1 : c->slices;
-    census_same(walk, CENSUS_MAP_BIN, p, c->blocks == 1 ? BIN_SLICES : BIN_FIRST + slab->cls, bin);
+    census_same(walk, CENSUS_MAP_BIN, p, BIN_FIRST + slab->cls, bin);
     if ((size_t)(p - slab->base) >= slices * SLICE)
         census_break(walk, CENSUS_MAP_BASE, p, (size_t)slab->base, (size_t)p);
     else if (p == slab->base)
@@ -300,7 +301,7 @@ static void check_map(struct census_walk *walk)
             check_run(walk, owner, p);
         else if (bin == BIN_HUGE)
             check_huge(walk, owner, p);
-        else if (bin == BIN_SLICES || (bin >= BIN_FIRST && bin_class(bin) < CLASSES))
+        else if (bin >= BIN_FIRST && bin_class(bin) < CLASSES)
             check_slab_entry(walk, owner, p, bin);
         else
             census_break(walk, CENSUS_MAP_BIN, p, BIN_FIRST, bin);
@@ -443,7 +444,6 @@ size_t census_check(struct census *census, bool quiet)
     check_shards(&walk);
     census_check_fronts(&walk);
     if (quiet)
-        census_check_usable(&walk);
     check_kept(&walk);
     check_ranges(&walk);
     check_sums(&walk);

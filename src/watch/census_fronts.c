@@ -24,7 +24,7 @@ static bool mark(struct census_walk *walk, const void *p)
 /* The slab of p, checked as far as to be read; null where p is in none. */
 static struct slab *slab_of(const void *p)
 {
-    struct slab *slab = map_bin(p) >= BIN_SLICES ? map_owner(p) : NULL;
+    struct slab *slab = map_bin(p) >= BIN_FIRST ? map_owner(p) : NULL;
     if (slab == NULL || !meta_holds(slab, sizeof *slab + sizeof(uint64_t)))
         return NULL;
     return slab->cls < CLASSES ? slab : NULL;
@@ -44,8 +44,6 @@ static void check_block(struct census_walk *walk, void *const *place, unsigned c
         census_break(walk, CENSUS_BLOCK_FREE, p, 0, 1);
     if (!mark(walk, p))
         census_break(walk, CENSUS_BLOCK_TWICE, p, 1, 2);
-    if (size_classes[cls].blocks == 1)
-        census_same(walk, CENSUS_SLAB_USABLE, p, 0, slab->usable);
 }
 
 /* Whether an array of a stack lies in one of the cache's chunks. */
@@ -143,21 +141,4 @@ void census_check_fronts(struct census_walk *walk)
     check_caches(walk);
     for (unsigned cls = 0; cls < CLASSES; cls++)
         check_transfer(walk, cls);
-}
-
-void census_check_usable(struct census_walk *walk)
-{
-    for (size_t i = 0; i < walk->superslab_count; i++) {
-        const struct census_superslab *found = &walk->superslabs[i];
-        for (uint64_t left = found->slabs; left != 0; left &= left - 1) {
-            const struct slab *slab = slab_of(found->s->base + lowest_bit(left) * SLICE);
-            if (slab == NULL || size_classes[slab->cls].blocks != 1)
-                continue;
-            size_t place = lowest_bit(left) * SLICE / CLASS_GRAIN;
-            bool cached = walk->marks[i][place / 64] >> place % 64 & 1;
-            if (!cached && (slab->usable == 0 || slab->usable > size_classes[slab->cls].size))
-                census_break(walk, CENSUS_SLAB_USABLE, slab->base, size_classes[slab->cls].size,
-                             slab->usable);
-        }
-    }
 }

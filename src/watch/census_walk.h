@@ -53,7 +53,4 @@ void census_add_range(struct census_walk *walk, const void *start, size_t length
 /* Threads' caches, transfer caches: each block in one of them is taken, and there once. */
 void census_check_fronts(struct census_walk *walk);
 
-/* Each block of whole slices knows whether the program has it. After the fronts. */
-void census_check_usable(struct census_walk *walk);
-
 #endif

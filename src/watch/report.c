@@ -79,9 +79,7 @@ static void add_block(struct text *text, const struct place *place, size_t offse
         text_add(text, "behind the last block of");
     } else {
         add_offset(text, offset);
-        text_add(text, place->kind == PLACE_CLASS    ? "a block of class "
-                       : place->kind == PLACE_UNUSED ? "a free large block of "
-                                                     : "a large block of ");
+        text_add(text, place->kind == PLACE_CLASS ? "a block of class " : "a large block of ");
         text_add_number(text, place->size);
         text_add(text, " bytes at ");
         text_add_hex(text, place->start);
@@ -131,7 +129,6 @@ static void add_address(struct text *text, const struct place *place, const void
     case PLACE_SLAB_END:
     case PLACE_CLASS:
     case PLACE_LARGE:
-    case PLACE_UNUSED:
         add_block(text, place, (uintptr_t)p - place->start);
         break;
     }
@@ -230,8 +227,8 @@ static void report(const struct wrong_call *given, unsigned me)
 {
     struct wrong_call call = *given;
     struct place place = place_of(call.p);
-    /* Only the first slice of a large block has an entry in the map. */
-    if (call.what == MISUSE_FOREIGN && (place.kind == PLACE_LARGE || place.kind == PLACE_UNUSED))
+    /* Only the first slice of a block of whole slices has an entry in the map. */
+    if (call.what == MISUSE_FOREIGN && (place.kind == PLACE_LARGE || place.kind == PLACE_CLASS))
         call.what = MISUSE_INTERIOR;
 
     struct text text;

@@ -295,11 +295,6 @@ static void slab_absent_broken(void)
     struct slab *slab = some_slab(); /* it has taken blocks in some page */
     POKE(slab->absent, ~(uint64_t)0 >> 48);
 }
-static void slab_usable_broken(void)
-{
-    struct slab *slab = map_owner(slices[1]);
-    POKE(slab->usable, 0);
-}
 static void partial_tree_broken(void) { POKE(some_slab()->node.prev, some_slab()); }
 static void partial_place_broken(void) { POKE(some_slab()->node.key, some_slab()->node.key - 1); }
 static void partial_missing_broken(void)
@@ -410,7 +405,6 @@ static const struct {
     BY_POKE(SLAB_BITS, slab_bits_broken),
     BY_POKE(SLAB_EMPTY, slab_empty_broken),
     BY_POKE(SLAB_ABSENT, slab_absent_broken),
-    BY_POKE(SLAB_USABLE, slab_usable_broken),
     BY_POKE(PARTIAL_TREE, partial_tree_broken),
     BY_POKE(PARTIAL_PLACE, partial_place_broken),
     BY_POKE(PARTIAL_MISSING, partial_missing_broken),

@@ -98,8 +98,7 @@ static void one_shard(void)
             EXPECT(got > 0);
         }
         for (size_t i = 0; i < n; i++) {
-            EXPECT_EQUAL(map_bin(blocks[i]),
-                         cls >= CLASS_SLICES_FIRST ? BIN_SLICES : BIN_FIRST + cls);
+            EXPECT_EQUAL(map_bin(blocks[i]), BIN_FIRST + cls);
             EXPECT_EQUAL(shards_check(blocks[i]), MISUSE_NONE);
             *(size_t *)blocks[i] = i;
         }
