@@ -44,14 +44,21 @@ bool arrays_start(struct cache *cache)
     return chunk_add(cache);
 }
 
-void **arrays_reset(struct cache *cache)
+void arrays_reset(struct cache *cache)
 {
     for (unsigned i = 0; i < ARRAY_KINDS; i++)
         cache->spare[i] = NULL;
     chunk_begin(cache, 0);
-    void **first = (void **)cache->bump;
+    cache->first = (void **)cache->bump;
     cache->bump += CLASS_FIRST_WORDS * sizeof(void *);
-    return first;
+}
+
+/* In the order in which classes are first used, so that few pages are touched. */
+void **array_first(struct cache *cache, unsigned cls)
+{
+    void **array = cache->first;
+    cache->first += size_classes[cls].first + 1;
+    return array;
 }
 
 void **array_take(struct cache *cache, size_t words)

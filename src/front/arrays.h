@@ -8,7 +8,10 @@
 bool arrays_start(struct cache *cache);
 
 /* Forgets all arrays; the result is room for the first arrays of all classes. */
-void **arrays_reset(struct cache *cache);
+void arrays_reset(struct cache *cache);
+
+/* A class's first array; there is always room for it. */
+void **array_first(struct cache *cache, unsigned cls);
 
 /* Arrays have 10 * 2^n words; this is the next such number. */
 size_t array_words(size_t words);

@@ -96,25 +96,37 @@ static unsigned depot_count(struct depot *depot, bool flushing)
 
 /* ---- the door ---- */
 
-/* Empty stacks on their first arrays. */
+/* No stack is begun: what all have in common is that they are closed. */
 static void cache_reset(struct cache *cache)
 {
     cache->capacity_bytes = 0;
     cache->asleep = false;
-    for (unsigned i = 0; i < BIN_FIRST; i++)
-        cache->bins[i] = (struct bin)CLOSED_BIN;
-    void **place = arrays_reset(cache);
+    arrays_reset(cache);
     for (unsigned cls = 0; cls < CLASSES; cls++) {
-        unsigned first = size_classes[cls].first;
-        struct depot *depot = &cache->depots[cls];
-        struct bin *bin = &cache->bins[BIN_FIRST + cls];
-        *depot = (struct depot){.room = first};
-        *place = stack_mark();
-        bin->base = place;
-        stack_set_top(bin, place);
-        stack_set_capacity(cache, cls, first);
-        place += first + 1;
+        if (!stack_begun(&cache->bins[BIN_FIRST + cls]))
+            continue;
+        cache->bins[BIN_FIRST + cls] = (struct bin)CLOSED_BIN;
+        cache->depots[cls] = (struct depot){0};
     }
+}
+
+/* What a new thread frees first was mostly dealt out to it by another that keeps the blocks beside:
+ * were it to allocate them anew, each write to them would take the cache line from the other. */
+#define WARY_FREES 16
+#define WARY_MOST 48 /* larger blocks have lines of their own, or share them with few */
+
+static void stack_begin(struct cache *cache, unsigned cls)
+{
+    struct bin *bin = &cache->bins[BIN_FIRST + cls];
+    struct depot *depot = &cache->depots[cls];
+    unsigned first = size_classes[cls].first;
+    void **array = array_first(cache, cls);
+    *array = stack_mark();
+    bin->base = array;
+    stack_set_top(bin, array);
+    depot->room = first;
+    depot->wary = size_classes[cls].size <= WARY_MOST && caches_living() > 1 ? WARY_FREES : 0;
+    stack_set_capacity(cache, cls, first);
 }
 
 /* The owner is back. While a thief put its cache to sleep it may have been in the middle of a free:
@@ -128,9 +140,13 @@ static void cache_wake(struct cache *cache)
         late[cls] = stack_used(bin, &cache->depots[cls]) > 0 ? bin->topmost : NULL;
     }
     cache_reset(cache);
-    for (unsigned cls = 0; cls < CLASSES; cls++)
-        if (late[cls] != NULL)
-            cache_push_any(cache, cls, late[cls]);
+    for (unsigned cls = 0; cls < CLASSES; cls++) {
+        if (late[cls] == NULL)
+            continue;
+        stack_begin(cache, cls);
+        cache->depots[cls].wary = 0;
+        cache_push_any(cache, cls, late[cls]);
+    }
 }
 
 static void cache_enter(struct cache *cache)
@@ -140,9 +156,13 @@ static void cache_enter(struct cache *cache)
         cache_wake(cache);
 }
 
-/* Moves what lies above a thief's cut to the bottom. */
-static void stack_settle(struct bin *bin, struct depot *depot)
+/* Begins the stack if it is not; moves what lies above a thief's cut to the bottom. */
+static void stack_settle(struct cache *cache, unsigned cls)
 {
+    struct bin *bin = &cache->bins[BIN_FIRST + cls];
+    struct depot *depot = &cache->depots[cls];
+    if (unlikely(!stack_begun(bin)))
+        stack_begin(cache, cls);
     size_t used = stack_used(bin, depot);
     if (depot->floor != 0) {
         memmove(bin->base + 1, stack_floor(bin, depot) + 1, used * sizeof(void *));
@@ -184,7 +204,9 @@ static struct finding cache_drain(struct cache *cache)
         cache_wake(cache);
     for (unsigned cls = 0; cls < CLASSES; cls++) {
         struct bin *bin = &cache->bins[BIN_FIRST + cls];
-        stack_settle(bin, &cache->depots[cls]);
+        if (!stack_begun(bin))
+            continue;
+        stack_settle(cache, cls);
         size_t used = stack_used(bin, &cache->depots[cls]);
         if (used == 0)
             continue;
@@ -255,7 +277,7 @@ SLOW void *cache_refill(struct cache *cache, unsigned cls)
     if (unlikely(load_relaxed(&roster_has_orphans)))
         orphan_take_in();
     cache_enter(cache);
-    stack_settle(bin, &cache->depots[cls]);
+    stack_settle(cache, cls);
     void *p = bin->topmost;
     if (unlikely(p != stack_mark())) /* a thief came and took nothing */
         stack_set_top(bin, bin->top - 1);
@@ -268,12 +290,11 @@ SLOW void *cache_refill(struct cache *cache, unsigned cls)
 /* After so many flushes in a row the thread gives back more than it will soon want. */
 #define STREAK_LONG 8
 
-static struct finding cache_flush(struct cache *cache, unsigned cls)
+/* Frees the older part of a full stack. */
+static struct finding stack_flush(struct cache *cache, unsigned cls)
 {
     struct depot *depot = &cache->depots[cls];
     struct bin *bin = &cache->bins[BIN_FIRST + cls];
-    cache_enter(cache);
-    stack_settle(bin, depot);
     store_relaxed(&cache->flushes, cache->flushes + 1);
     size_t used = stack_used(bin, depot);
     unsigned streak = depot_count(depot, true);
@@ -286,20 +307,31 @@ static struct finding cache_flush(struct cache *cache, unsigned cls)
         stack_shrink(cache, cls, policy.stack_drain_bytes);
     else if (streak > 1)
         stack_grow(cache, cls);
-    struct finding found = {MISUSE_NONE, NULL};
     size_t keep = depot->capacity / 2;
-    if (used > keep)
-        found = stack_put_oldest(cache, cls, used - keep, foreign || (shared && streak > 2));
-    lock_release(cache->door);
-    return found;
+    if (used <= keep)
+        return (struct finding){MISUSE_NONE, NULL};
+    return stack_put_oldest(cache, cls, used - keep, foreign || (shared && streak > 2));
 }
 
 SLOW struct finding cache_give(struct cache *cache, unsigned cls, void *p)
 {
-    if (load_relaxed(&cache->bins[BIN_FIRST + cls].topmost) == p)
+    struct bin *bin = &cache->bins[BIN_FIRST + cls];
+    struct depot *depot = &cache->depots[cls];
+    if (load_relaxed(&bin->topmost) == p)
         return (struct finding){MISUSE_FREE, p};
-    struct finding found = cache_flush(cache, cls);
-    if (unlikely(!cache_push_any(cache, cls, p)) && found.what == MISUSE_NONE)
+    struct finding found = {MISUSE_NONE, NULL};
+    cache_enter(cache);
+    stack_settle(cache, cls);
+    bool wary = depot->wary > 0;
+    if (wary) {
+        depot->wary--;
+        found = shards_put(&p, 1);
+    } else if (stack_used(bin, depot) >= depot->capacity) {
+        found = stack_flush(cache, cls);
+    }
+    stack_open(bin, depot);
+    lock_release(cache->door);
+    if (!wary && unlikely(!cache_push_any(cache, cls, p)) && found.what == MISUSE_NONE)
         found = (struct finding){MISUSE_FREE, p};
     return found;
 }
@@ -323,7 +355,9 @@ static struct cache *cache_make(void)
     cache->generation = 0;
     cache->mine = NULL;
     cache->refills = cache->flushes = cache->seen = cache->unclocked = 0;
-    cache->capacity_bytes = 0;
+    for (unsigned i = 0; i < BINS; i++)
+        cache->bins[i] = (struct bin)CLOSED_BIN;
+    memset(cache->depots, 0, sizeof cache->depots);
     if (arrays_start(cache)) {
         cache_reset(cache);
         if (roster_enter(cache))
@@ -349,7 +383,6 @@ COLD struct cache *cache_new(void)
     if (cache == NULL)
         return NULL;
     lock_take(cache->door);
-    cache_reset(cache);
     cache->seen = 0;
     cache->asking = false;
     cache_show(cache);

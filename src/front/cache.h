@@ -38,7 +38,8 @@ struct bin {
     void *topmost; /* what lies at `top` */
     void **top;    /* the topmost block's place, or the lowest place, below all */
     void **limit;  /* the topmost place; 0 where every push meets the door */
-    void **base;   /* the lowest place, which holds the window's base */
+    void **base;   /* the lowest place, which holds the window's base; null until the thread's first
+                      call for the class, in the door */
 };
 
 /* What the door knows of a stack. */
@@ -50,6 +51,7 @@ struct depot {
     uint16_t streak;   /* refills in a row, or flushes, by `flushing` */
     bool flushing;
     bool doubted; /* a thief gave up: the mark beside the top may be wrong */
+    uint8_t wary; /* so many frees more go straight to their slabs */
 };
 
 /* Arrays of stacks lie in chunks of their cache's own, which no other cache ever uses: an owner
@@ -61,9 +63,9 @@ struct depot {
 struct cache {
     struct bin bins[BINS]; /* first: a place is a distance from the start */
     struct depot depots[CLASSES];
-    struct lock *door; /* constant */
+    struct lock *door; /* constant; null only in the constant caches */
     unsigned shard;
-    size_t capacity_bytes; /* blocks that all stacks may hold; 0 only in the constant caches */
+    size_t capacity_bytes; /* blocks that all stacks may hold */
     size_t refills;        /* counts, for statistics; atomic for those who peek */
     size_t flushes;
     size_t unclocked;    /* bytes flushed that the allocation clock does not know yet; lock: door */
@@ -74,6 +76,7 @@ struct cache {
     unsigned generation; /* the roster's; 0 where it is nobody's; atomic; lock: roster */
     struct cache **mine; /* its cache_mine, if its end will be told; atomic; lock: door */
     struct cache *every; /* all caches that ever were; constant once it is there */
+    void **first;        /* the next class's first array; lock: door */
     char *bump, *end;    /* what is left of the chunk in use; lock: door */
     unsigned chunk;      /* its number; lock: door */
     unsigned chunk_count; /* lock: door */
@@ -135,7 +138,9 @@ static inline bool cache_push_any(struct cache *cache, unsigned cls, void *p)
 {
     struct bin *bin = &cache->bins[BIN_FIRST + cls];
     void **top = load_own(&bin->top);
-    if (load_own(&bin->topmost) == p || (size_t)(top - bin->base) >= cache->depots[cls].capacity)
+    const struct depot *depot = &cache->depots[cls];
+    if (load_own(&bin->topmost) == p || (size_t)(top - bin->base) >= depot->capacity ||
+        depot->wary > 0)
         return false;
     if (unlikely(load_relaxed(&window_left)))
         store_own(&bin->limit, NULL);

@@ -13,12 +13,15 @@ static inline void **stack_floor(const struct bin *bin, const struct depot *depo
     return bin->base + depot->floor;
 }
 
+/* Whether the thread has met the door for this class. */
+static inline bool stack_begun(const struct bin *bin) { return bin->base != NULL; }
+
 /* A thread that was stopped while it found its stack empty leaves the top below the floor. */
 static inline size_t stack_used(const struct bin *bin, const struct depot *depot)
 {
     void **top = load_relaxed(&bin->top);
     void **floor = stack_floor(bin, depot);
-    return top > floor ? (size_t)(top - floor) : 0;
+    return stack_begun(bin) && top > floor ? (size_t)(top - floor) : 0;
 }
 
 static inline void stack_set_top(struct bin *bin, void **top)
@@ -31,8 +34,8 @@ static inline void stack_set_top(struct bin *bin, void **top)
  * compares with must be inside. */
 static inline void stack_open(struct bin *bin, const struct depot *depot)
 {
-    void **limit = unlikely(load_relaxed(&window_left)) ? NULL : bin->base + depot->capacity;
-    store_relaxed(&bin->limit, limit);
+    bool closed = load_relaxed(&window_left) || depot->wary > 0;
+    store_relaxed(&bin->limit, unlikely(closed) ? NULL : bin->base + depot->capacity);
 }
 
 #endif

@@ -37,6 +37,8 @@ static bool exchange(void **place, void *old, void *new)
 static struct marked stack_mark_top(struct bin *bin, struct depot *depot)
 {
     const struct marked busy = {NULL, NULL};
+    if (!stack_begun(bin))
+        return busy;
     void **top = load_acquire(&bin->top);
     void **floor = stack_floor(bin, depot);
     void *topmost = load_relaxed(&bin->topmost);
@@ -108,7 +110,7 @@ static void cache_rob(struct cache *cache, struct theft *theft)
     stacks_mark(cache, marked);
     bool sleeps = true;
     for (unsigned cls = 0; cls < CLASSES; cls++) {
-        sleeps = sleeps && marked[cls].top != NULL;
+        sleeps = sleeps && (marked[cls].top != NULL || !stack_begun(&cache->bins[BIN_FIRST + cls]));
         if (marked[cls].top != NULL && marked[cls].block != NULL)
             stack_rob(&cache->bins[BIN_FIRST + cls], &cache->depots[cls], marked[cls], cls, theft);
     }

@@ -19,6 +19,7 @@ struct shard {
 static struct shard shards[SHARDS_MOST];
 static unsigned shard_count = 1;         /* constant after start */
 static size_t sparse_count;              /* slabs in the shards' sparse lists; atomic */
+static size_t joined;                    /* threads, of all shards; atomic */
 static unsigned join_most = SHARDS_MOST; /* atomic */
 
 void shards_start(unsigned cpus)
@@ -35,10 +36,15 @@ unsigned shard_join(void)
         if (load_relaxed(&shards[i].threads) < load_relaxed(&shards[best].threads))
             best = i;
     add_relaxed(&shards[best].threads, 1);
+    add_relaxed(&joined, 1);
     return best;
 }
 
-void shard_leave(unsigned index) { sub_relaxed(&shards[index].threads, 1); }
+void shard_leave(unsigned index)
+{
+    sub_relaxed(&shards[index].threads, 1);
+    sub_relaxed(&joined, 1);
+}
 
 static struct slab *lowest_partial(struct shard *shard, unsigned cls)
 {
@@ -116,6 +122,7 @@ static void slabs_retire(struct low_node *retired)
 size_t shard_take(unsigned index, unsigned cls, void **end, size_t n)
 {
     struct shard *shard = &shards[index];
+    bool shared = size_classes[cls].size < CACHE_LINE && load_relaxed(&joined) > 1;
     size_t taken = 0;
     lock_take(&shard->lock);
     while (taken < n) {
@@ -128,7 +135,9 @@ size_t shard_take(unsigned index, unsigned cls, void **end, size_t n)
             slab = slab_new(index, cls);
         if (slab == NULL)
             break;
-        size_t got = slab_take(slab, end - taken, n - taken);
+        size_t got = shared ? slab_take_lines(slab, end - taken, n - taken) : 0;
+        if (got == 0)
+            got = slab_take(slab, end - taken, n - taken);
         taken += got;
         if (unlikely(slab->absent != 0))
             count_refault(&counters.pages, slab_bring_back(slab, end - taken, got) * os_page);

@@ -22,14 +22,30 @@ void slab_init(struct slab *slab, unsigned cls, void *base, struct superslab *ho
         slab->words[words - 1] = low_bits(blocks % 64);
 }
 
-size_t slab_take(struct slab *slab, void **end, size_t n)
+/* Of a word's blocks those in groups of 2^doublings that are all set. */
+static uint64_t whole_groups(uint64_t word, unsigned doublings)
+{
+    for (unsigned i = 0; i < doublings; i++)
+        word &= word >> (1u << i);
+    if (doublings == 1)
+        word &= UINT64_MAX / 3;
+    if (doublings == 2)
+        word &= UINT64_MAX / 15;
+    for (unsigned i = 0; i < doublings; i++)
+        word |= word << (1u << i);
+    return word;
+}
+
+static size_t take(struct slab *slab, void **end, size_t n, unsigned doublings)
 {
     size_t size = size_classes[slab->cls].size;
     size_t taken = 0;
-    while (taken < n && slab->summary != 0) {
-        unsigned index = lowest_bit(slab->summary);
+    for (uint64_t left = slab->summary; taken < n && left != 0; left &= left - 1) {
+        unsigned index = lowest_bit(left);
         uint64_t word = slab->words[index];
+        uint64_t others = word & ~whole_groups(word, doublings);
         char *first = slab->base + index * 64 * size;
+        word &= ~others;
         if (word == ~(uint64_t)0 && n - taken >= 64) {
             for (unsigned i = 0; i < 64; i++)
                 end[-1 - (ptrdiff_t)i] = first + i * size;
@@ -37,17 +53,27 @@ size_t slab_take(struct slab *slab, void **end, size_t n)
             taken += 64;
             word = 0;
         } else {
-            do {
+            for (; taken < n && word != 0; taken++) {
                 *--end = first + lowest_bit(word) * size;
                 word &= word - 1;
-            } while (++taken < n && word != 0);
+            }
         }
+        word |= others;
         slab->words[index] = word;
         if (word == 0)
-            slab->summary &= slab->summary - 1;
+            slab->summary &= ~((uint64_t)1 << index);
     }
     slab->free = (uint16_t)(slab->free - taken);
     return taken;
+}
+
+size_t slab_take(struct slab *slab, void **end, size_t n) { return take(slab, end, n, 0); }
+
+/* Slabs begin with a line: 4 blocks of 16 bytes are one, 2 of 32, 4 of 48 are three. */
+size_t slab_take_lines(struct slab *slab, void **end, size_t n)
+{
+    size_t size = size_classes[slab->cls].size;
+    return take(slab, end, n, size >= CACHE_LINE ? 0 : size == CACHE_LINE / 2 ? 1 : 2);
 }
 
 /* The number of the block at p, or one beyond the last where none begins. */

@@ -43,6 +43,10 @@ void slab_init(struct slab *slab, unsigned cls, void *base, struct superslab *ho
  * block last in memory, so that a stack pops them in address order. Returns how many. */
 size_t slab_take(struct slab *slab, void **end, size_t n);
 
+/* The same of blocks that share no cache line with one that is taken: of small ones those whose
+ * whole group of neighbours is free. */
+size_t slab_take_lines(struct slab *slab, void **end, size_t n);
+
 /* Frees blocks, up to the first that is not in the slab or that is wrong, which `*what` then names.
  * Returns how many it freed. */
 size_t slab_put(struct slab *slab, void *const *blocks, size_t n, enum misuse *what);

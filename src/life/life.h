@@ -16,7 +16,7 @@ void thread_ask_for_end(struct cache *cache);
 static inline struct cache *thread_cache(void)
 {
     struct cache *cache = cache_current();
-    return likely(cache->capacity_bytes != 0) ? cache : thread_cache_make();
+    return likely(cache->door != NULL) ? cache : thread_cache_make();
 }
 
 /* Every lock, in the order in which they may be held together: no other thread is in the door

@@ -62,6 +62,8 @@ static bool stack_bounds(struct census_walk *walk, const struct cache *cache, un
 {
     const struct bin *bin = &cache->bins[BIN_FIRST + cls];
     const struct depot *depot = &cache->depots[cls];
+    if (!stack_begun(bin) && depot->capacity == 0 && bin->limit == NULL)
+        return false;
     if (!in_chunk(cache, bin->base, depot->room + (size_t)1) || depot->capacity > depot->room) {
         census_break(walk, CENSUS_STACK_BOUNDS, bin, depot->room, depot->capacity);
         return false;
