@@ -10,6 +10,7 @@ static struct lock kept_lock FORK_PAGE;
 static struct list kept = {&kept, &kept}; /* the big-block cache, newest first; lock: kept */
 static size_t kept_bytes;                 /* atomic for those who peek; lock: kept */
 static size_t kept_low;                   /* the fewest since large_idle; lock: kept */
+static size_t used, used_most; /* bytes of huge blocks in use, and the most so far; lock: kept */
 
 /* ---- runs of slices ---- */
 
@@ -27,6 +28,7 @@ static void *run_take(size_t n, size_t align, bool *zero)
     char *p = slices_take(slices, align <= SLICE ? 1 : align / SLICE, zero, &s);
     if (p == NULL)
         return NULL;
+    large_make_room(superslabs_grown());
     unsigned index = run_index(s, p);
     s->run[index] = (uint8_t)slices;
     s->usable[index] = (uint32_t)round_up(n, os_page);
@@ -68,6 +70,7 @@ static void kept_add(struct huge *h, size_t freed)
     lock_take(&kept_lock);
     store_relaxed(&kept_bytes, kept_bytes + h->length);
     store_relaxed(&counters.freed_huge, counters.freed_huge + freed);
+    used -= freed;
     for (struct list *node = kept.next, *next; node != &kept && count < 2; node = next) {
         struct huge *other = list_entry(node, struct huge, node);
         next = node->next;
@@ -129,6 +132,26 @@ static size_t kept_trim(size_t budget)
     }
 }
 
+/* Notes that so many bytes of huge blocks came into use; by how much they are more than ever. */
+static size_t used_add(size_t length)
+{
+    used += length;
+    size_t more = used > used_most ? used - used_most : 0;
+    used_most += more;
+    return more;
+}
+
+/* The same of bytes that were just mapped. A program that needs more than ever shall not have what
+ * it left idle on top: as much of that goes back. All in all that is no more than the most that was
+ * ever in use, so what comes and goes keeps its pages. */
+static void used_add_mapped(size_t length)
+{
+    lock_take(&kept_lock);
+    size_t more = used_add(length);
+    lock_release(&kept_lock);
+    large_make_room(more);
+}
+
 /* The smallest kept mapping that holds `length`: whole, or what it begins with, described by
  * `fresh`, where much would remain. Where it is cut a block may begin: the map must cover it. */
 static struct huge *kept_take(size_t length, size_t align, struct huge *fresh)
@@ -151,10 +174,89 @@ static struct huge *kept_take(size_t length, size_t align, struct huge *fresh)
     } else if (best != NULL) {
         list_remove(&best->node);
     }
-    if (best != NULL)
+    if (best != NULL) {
         kept_less(best->length);
+        used_add(best->length);
+    }
     lock_release(&kept_lock);
     return best;
+}
+
+/* A kept mapping that a block of `length` may grow from, if the program needs more than ever: what
+ * it has freed then serves at once, where a new mapping would come on top of it. The longest, unless
+ * that would save little. */
+static struct huge *kept_take_shorter(size_t length)
+{
+    struct huge *best = NULL;
+    lock_take(&kept_lock);
+    if (used + length > used_most)
+        for (struct list *node = kept.next; node != &kept; node = node->next) {
+            struct huge *h = list_entry(node, struct huge, node);
+            if (h->length >= length / 8 && (best == NULL || h->length > best->length))
+                best = h;
+        }
+    if (best != NULL) {
+        list_remove(&best->node);
+        kept_less(best->length);
+        used_add(best->length);
+    }
+    lock_release(&kept_lock);
+    return best;
+}
+
+/* Makes the mapping of a block in use as long as `length`, with its pages where it stands or
+ * elsewhere; the map may name it (`entered`). */
+static bool mapping_resize(struct huge *h, size_t length, bool entered)
+{
+    bool pieces;
+    if (!os_resize(h->base, h->length, length, &pieces)) {
+        if (length < h->length || pieces)
+            return false;
+        char *target = os_map_aligned(length, SLICE);
+        if (target == NULL)
+            return false;
+        if (!map_cover(target, SLICE)) {
+            os_unmap(target, length);
+            return false;
+        }
+        /* Once the pages have moved, the old place may be another thread's. */
+        if (entered)
+            map_clear(h->base);
+        bool untouched;
+        bool moved = os_move(h->base, h->length, target, length, &untouched);
+        if (!moved && untouched)
+            os_unmap(target, length);
+        if (moved)
+            h->base = target;
+        if (entered)
+            map_set(h->base, 1, BIN_HUGE, h);
+        if (!moved)
+            return false;
+    }
+    if (length > h->length) {
+        used_add_mapped(length - h->length);
+    } else {
+        lock_take(&kept_lock);
+        used -= h->length - length;
+        lock_release(&kept_lock);
+    }
+    h->length = length;
+    return true;
+}
+
+/* The same of one that is kept, and so too short; null where there is none, or it can't grow. */
+static struct huge *kept_grow(size_t length)
+{
+    struct huge *h = kept_take_shorter(length);
+    if (h == NULL)
+        return NULL;
+    size_t before = h->length;
+    if (!mapping_resize(h, length, false)) {
+        kept_add(h, before);
+        return NULL;
+    }
+    count_refault(&counters.huge, length - before);
+    return h;
 }
 
 static void *huge_take(size_t n, size_t align, bool *zero)
@@ -167,6 +269,8 @@ static void *huge_take(size_t n, size_t align, bool *zero)
         return NULL;
     list_init(&fresh->node);
     struct huge *h = kept_take(length, align, fresh);
+    if (h == NULL && align == SLICE)
+        h = kept_grow(length);
     *zero = h == NULL;
     if (h == NULL) {
         h = fresh;
@@ -180,12 +284,42 @@ static void *huge_take(size_t n, size_t align, bool *zero)
         }
         os_name(h->base, length, "hakmem: huge block");
         count_refault(&counters.huge, length);
+        used_add_mapped(length);
     } else if (h != fresh) {
         meta_give(fresh, sizeof *fresh);
     }
     h->usable = round_up(n, os_page);
     map_set(h->base, 1, BIN_HUGE, h);
     return h->base;
+}
+
+/* Makes h longer by what is kept right behind it. */
+static bool kept_take_behind(struct huge *h, size_t more)
+{
+    struct huge *behind = NULL;
+    bool whole = false;
+    lock_take(&kept_lock);
+    for (struct list *node = kept.next; node != &kept && behind == NULL; node = node->next) {
+        struct huge *other = list_entry(node, struct huge, node);
+        if (other->base == h->base + h->length && other->length >= more)
+            behind = other;
+    }
+    whole = behind != NULL && behind->length == more;
+    if (behind != NULL && (whole || map_cover(behind->base + more, SLICE))) {
+        behind->base += more;
+        behind->length -= more;
+        h->length += more;
+        kept_less(more);
+        used_add(more);
+    } else {
+        behind = NULL;
+    }
+    if (whole)
+        list_remove(&behind->node);
+    lock_release(&kept_lock);
+    if (whole)
+        meta_give(behind, sizeof *behind);
+    return behind != NULL;
 }
 
 static void huge_give(struct huge *h) { kept_add(h, h->length); }
@@ -196,32 +330,10 @@ static void *huge_resize(struct huge *h, size_t n)
     if (n <= RUN_MOST)
         return NULL;
     bool fits = length <= h->length && length > h->length / 2;
-    if (!fits) {
-        bool pieces;
-        if (!os_resize(h->base, h->length, length, &pieces)) {
-            if (length < h->length || pieces)
-                return NULL;
-            char *target = os_map_aligned(length, SLICE);
-            if (target == NULL)
-                return NULL;
-            if (!map_cover(target, SLICE)) {
-                os_unmap(target, length);
-                return NULL;
-            }
-            /* Once the pages have moved, the old place may be another thread's. */
-            map_clear(h->base);
-            bool untouched;
-            if (!os_move(h->base, h->length, target, length, &untouched)) {
-                if (untouched)
-                    os_unmap(target, length);
-                map_set(h->base, 1, BIN_HUGE, h);
-                return NULL;
-            }
-            h->base = target;
-            map_set(target, 1, BIN_HUGE, h);
-        }
-        h->length = length;
-    }
+    if (length > h->length)
+        fits = kept_take_behind(h, length - h->length);
+    if (!fits && !mapping_resize(h, length, true))
+        return NULL;
     h->usable = round_up(n, os_page);
     return h->base;
 }
@@ -297,6 +409,12 @@ size_t large_purge(size_t most)
     size_t done = kept_trim(budget);
     add_relaxed(&counters.huge.purged, done);
     return done;
+}
+
+void large_make_room(size_t bytes)
+{
+    if (unlikely(bytes > 0) && large_kept() > 0)
+        large_purge(bytes);
 }
 
 bool large_is_kept(const void *p)
