@@ -41,6 +41,18 @@ static void stack_set_capacity(struct cache *cache, unsigned cls, size_t capacit
     stack_open(bin, depot);
 }
 
+/* What a thread's stacks may hold: threads at work share what one may have that is alone. With 24
+ * of them at work on blocks of 16 to 4096 bytes, 512 KiB each instead of 8 MiB is 1.8 times as fast,
+ * since what they share is smaller than the processor's cache, and a fifth of the memory. */
+#define SHARE_LEAST (256 * KiB)
+
+static size_t cache_share(void)
+{
+    size_t awake = caches_awake();
+    size_t share = awake > 1 ? policy.thread_bytes / awake : policy.thread_bytes;
+    return share > SHARE_LEAST || awake <= 1 ? share : SHARE_LEAST;
+}
+
 /* Doubles a stack's capacity within the bounds, on a larger array where the old one is too small.
  * Arrays are 5 * 2^n words: arrays at equal distances modulo 4 KiB would make the stores of one
  * class block the loads of another (25 cycles a pair of random sizes, 32 with powers of two). */
@@ -54,7 +66,7 @@ static void stack_grow(struct cache *cache, unsigned cls)
     size_t capacity = array_words(words * 2) - 1;
     if (capacity > policy.stack_blocks ||
         (capacity * size > policy.stack_bytes && capacity > policy.stack_least) ||
-        cache->capacity_bytes + (capacity - depot->capacity) * size > policy.thread_bytes)
+        cache->capacity_bytes + (capacity - depot->capacity) * size > cache_share())
         return;
     if (capacity > depot->room) {
         void **array = array_take(cache, capacity + 1);
@@ -80,6 +92,13 @@ static void stack_shrink(struct cache *cache, unsigned cls, size_t bytes)
         capacity = size_classes[cls].first;
     if (capacity < depot->capacity)
         stack_set_capacity(cache, cls, capacity);
+}
+
+/* There may be more threads at work than when it grew. */
+static void stack_fit(struct cache *cache, unsigned cls)
+{
+    if (unlikely(cache->capacity_bytes > cache_share()))
+        stack_shrink(cache, cls, cache->depots[cls].capacity / 2 * size_classes[cls].size);
 }
 
 /* Refills in a row, or flushes: the stack is too small for what the thread does. */
@@ -140,6 +159,7 @@ static void cache_wake(struct cache *cache)
         late[cls] = stack_used(bin, &cache->depots[cls]) > 0 ? bin->topmost : NULL;
     }
     cache_reset(cache);
+    roster_wakes();
     for (unsigned cls = 0; cls < CLASSES; cls++) {
         if (late[cls] == NULL)
             continue;
@@ -250,6 +270,7 @@ static void *stack_fill(struct cache *cache, unsigned cls)
     struct bin *bin = &cache->bins[BIN_FIRST + cls];
     struct depot *depot = &cache->depots[cls];
     store_relaxed(&cache->refills, cache->refills + 1);
+    stack_fit(cache, cls);
     if (depot_count(depot, false) > 1)
         stack_grow(cache, cls);
 
@@ -307,6 +328,7 @@ static struct finding stack_flush(struct cache *cache, unsigned cls)
         stack_shrink(cache, cls, policy.stack_drain_bytes);
     else if (streak > 1)
         stack_grow(cache, cls);
+    stack_fit(cache, cls);
     size_t keep = depot->capacity / 2;
     if (used <= keep)
         return (struct finding){MISUSE_NONE, NULL};

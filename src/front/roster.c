@@ -16,7 +16,7 @@ static struct {
     struct lock lock;
     unsigned generation;    /* forks between the first process and this one, and 1; lock: this */
     struct cache *survivor; /* the forking thread's, until the roster says so; lock: this */
-    size_t living;          /* atomic */
+    size_t living, asleep;  /* atomic */
     struct cache *every;    /* atomic; grows at the front */
     struct door *doors;     /* not given out yet; lock: this */
     unsigned doors_left;    /* lock: this */
@@ -27,6 +27,9 @@ bool roster_has_orphans FORK_PAGE;
 
 size_t caches_living(void) { return load_relaxed(&roster.living); }
 size_t *caches_count(void) { return &roster.living; }
+size_t caches_awake(void) { return load_relaxed(&roster.living) - load_relaxed(&roster.asleep); }
+void roster_sleeps(void) { add_relaxed(&roster.asleep, 1); }
+void roster_wakes(void) { sub_relaxed(&roster.asleep, 1); }
 struct cache *caches_every(void) { return load_acquire(&roster.every); }
 
 enum ownership roster_ownership(const struct cache *cache)
@@ -125,6 +128,7 @@ struct cache *roster_adopt(void)
     if (orphan != NULL) {
         store_relaxed(&orphan->generation, roster.generation);
         add_relaxed(&roster.living, 1);
+        add_relaxed(&roster.asleep, orphan->asleep);
     } else {
         store_relaxed(&roster_has_orphans, false);
     }
@@ -151,6 +155,7 @@ void roster_unlock_child(struct cache *mine)
     roster.generation++;
     roster.survivor = mine;
     roster.living = mine != NULL;
+    roster.asleep = mine != NULL && mine->asleep;
     roster_has_orphans = true;
     roster_unlock();
 }

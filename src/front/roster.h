@@ -36,6 +36,11 @@ struct cache *roster_adopt(void);
 size_t caches_living(void);
 size_t *caches_count(void); /* where it is kept, for the census */
 
+/* Of them those that are not asleep; and one more, or less, that is. */
+size_t caches_awake(void);
+void roster_sleeps(void);
+void roster_wakes(void);
+
 /* All caches, from the newest on by `every`. */
 struct cache *caches_every(void);
 

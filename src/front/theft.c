@@ -116,6 +116,7 @@ static void cache_rob(struct cache *cache, struct theft *theft)
     }
     if (sleeps) {
         cache->asleep = true;
+        roster_sleeps();
         arrays_purge(cache);
         return;
     }
