@@ -11,8 +11,6 @@ struct map_leaf {
     uint16_t places[REGION_SLICES]; /* atomic */
 };
 
-void *const window_base = (void *)WINDOW_BASE;
-const uintptr_t window_grains = ((uintptr_t)1 << (WINDOW_BITS - 4)) - 1;
 bool window_left;
 uint16_t window_places[WINDOW_SLICES];
 
