@@ -188,17 +188,21 @@ size_t page_size(void)
 }
 
 /* 0 where no block begins. */
-static size_t usable_of(const void *p, unsigned bin)
+static size_t usable_of(const void *p, unsigned *bin)
 {
-    if (bin == BIN_FOREIGN)
+    void *owner;
+    *bin = map_find(p, &owner);
+    if (*bin == BIN_FOREIGN)
         return 0;
-    return bin >= BIN_FIRST ? shards_usable(p) : large_usable(p, bin);
+    return likely(*bin >= BIN_FIRST) ? shards_usable(p, owner) : large_usable(p, *bin);
 }
 
-size_t block_usable(const void *p, const char *function, const void *caller)
+/* And the bin of its entry in the map. */
+static inline size_t block_find(const void *p, unsigned *found, const char *function,
+                                const void *caller)
 {
-    unsigned bin = map_bin(p);
-    size_t usable = usable_of(p, bin);
+    size_t usable = usable_of(p, found);
+    unsigned bin = *found;
     /* What is on top of a stack was freed last. */
     bool freed = load_relaxed(&cache_current()->bins[bin].topmost) == p;
     if (likely(usable != 0 && !freed))
@@ -208,6 +212,12 @@ size_t block_usable(const void *p, const char *function, const void *caller)
     else
         report_at_once(function, freed ? MISUSE_FREE : MISUSE_INTERIOR, p, caller);
     return 0;
+}
+
+size_t block_usable(const void *p, const char *function, const void *caller)
+{
+    unsigned bin;
+    return block_find(p, &bin, function, caller);
 }
 
 /* Bytes that the program may use of a new block of n bytes at a multiple of `align`. */
@@ -236,7 +246,8 @@ void aligned_sized_free_check(const void *p, size_t align, size_t size, const vo
 {
     if (p == NULL || !policy.check_sizes)
         return;
-    size_t usable = usable_of(p, map_bin(p));
+    unsigned bin;
+    size_t usable = usable_of(p, &bin);
     if (usable == 0 || size_fits(usable, align, size))
         return;
     report_misuse(&(struct wrong_call){
@@ -253,7 +264,8 @@ SLOW void *slow_realloc(void *p, size_t n)
     if (p == NULL)
         return slow_malloc(n);
     const void *caller = RETURN_ADDRESS;
-    size_t usable = block_usable(p, "realloc", caller);
+    unsigned bin;
+    size_t usable = block_find(p, &bin, "realloc", caller);
     if (unlikely(usable == 0)) {
         errno = EINVAL;
         return NULL;
@@ -262,7 +274,6 @@ SLOW void *slow_realloc(void *p, size_t n)
         free_from(p, caller);
         return NULL;
     }
-    unsigned bin = map_bin(p);
     if (bin >= BIN_FIRST) {
         /* It stays while it fits and fills more than half, or can grow where it is. No block is
          * smaller than the smallest, so a block that malloc made for n stays. */

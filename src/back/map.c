@@ -41,6 +41,17 @@ unsigned map_bin(const void *p)
     return load_relaxed(&leaf->places[slice_in_leaf((uintptr_t)p)]) / BIN_BYTES;
 }
 
+unsigned map_find(const void *p, void **owner)
+{
+    struct map_leaf *leaf = leaf_at((uintptr_t)p);
+    *owner = NULL;
+    if (leaf == NULL || (uintptr_t)p % 16 != 0)
+        return BIN_FOREIGN;
+    size_t slice = slice_in_leaf((uintptr_t)p);
+    *owner = load_acquire(&leaf->owners[slice]);
+    return load_relaxed(&leaf->places[slice]) / BIN_BYTES;
+}
+
 void *map_owner(const void *p)
 {
     struct map_leaf *leaf = leaf_at((uintptr_t)p);

@@ -67,6 +67,7 @@ FAST bool window_pair(const void *p, const void *q)
  * ours begins. */
 unsigned map_bin(const void *p);
 void *map_owner(const void *p);
+unsigned map_find(const void *p, void **owner); /* both */
 
 /* Once, before the first entry. */
 void map_start(void);

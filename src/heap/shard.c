@@ -331,9 +331,8 @@ size_t shards_purge(size_t before, size_t *most)
     return purged;
 }
 
-size_t shards_usable(const void *p)
+size_t shards_usable(const void *p, const struct slab *slab)
 {
-    const struct slab *slab = map_owner(p);
     if (slab == NULL || !slab_begins(slab, p))
         return 0;
     return size_classes[slab->cls].size;

@@ -10,6 +10,8 @@
 #include "heap/classes.h"
 #include "os/os.h"
 
+struct slab;
+
 #define SHARDS_MOST 64
 
 /* How many shards there may be: CPUs of the process at its start. */
@@ -35,8 +37,8 @@ size_t shards_purge(size_t before, size_t *most);
 /* Whether there are slabs that may have such pages. */
 bool shards_sparse(void);
 
-/* Bytes of the block at p, an address in a slab; 0 if none begins there. */
-size_t shards_usable(const void *p);
+/* Bytes of the block at p in this slab, which may be null; 0 if none begins there. */
+size_t shards_usable(const void *p, const struct slab *slab);
 
 /* Makes the block of whole slices at p hold n bytes, more than it has, where it stands, if the
  * slices behind it are free. */
