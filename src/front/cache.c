@@ -282,6 +282,8 @@ static void *stack_fill(struct cache *cache, unsigned cls)
         got = shard_take(cache->shard, cls, end, n);
     if (got == 0)
         return NULL;
+    size_t bytes = got * size_classes[cls].size;
+    cache->outflow -= bytes < cache->outflow ? bytes : cache->outflow;
     stack_open(bin, depot);
     if (got < n)
         memmove(bin->base + 1, end - got, got * sizeof(void *));
@@ -308,9 +310,6 @@ SLOW void *cache_refill(struct cache *cache, unsigned cls)
     return p;
 }
 
-/* After so many flushes in a row the thread gives back more than it will soon want. */
-#define STREAK_LONG 8
-
 /* Frees the older part of a full stack. */
 static struct finding stack_flush(struct cache *cache, unsigned cls)
 {
@@ -318,13 +317,15 @@ static struct finding stack_flush(struct cache *cache, unsigned cls)
     struct bin *bin = &cache->bins[BIN_FIRST + cls];
     store_relaxed(&cache->flushes, cache->flushes + 1);
     size_t used = stack_used(bin, depot);
+    /* It gives back more than its stacks could hold twice over: it will not soon want that again. */
+    bool drains = cache->outflow > 2 * cache->capacity_bytes;
     unsigned streak = depot_count(depot, true);
     /* Alone, a thread finds its own blocks sooner, and in order, by their bits. */
     bool shared = caches_living() > 1;
     bool foreign = shared && used > 0 && shard_of(bin->base[1]) != cache->shard;
     if (foreign)
         stack_shrink(cache, cls, policy.stack_foreign_bytes);
-    else if (streak > STREAK_LONG)
+    else if (drains)
         stack_shrink(cache, cls, policy.stack_drain_bytes);
     else if (streak > 1)
         stack_grow(cache, cls);
@@ -332,6 +333,7 @@ static struct finding stack_flush(struct cache *cache, unsigned cls)
     size_t keep = depot->capacity / 2;
     if (used <= keep)
         return (struct finding){MISUSE_NONE, NULL};
+    cache->outflow += (used - keep) * size_classes[cls].size;
     return stack_put_oldest(cache, cls, used - keep, foreign || (shared && streak > 2));
 }
 
@@ -376,7 +378,7 @@ static struct cache *cache_make(void)
         return NULL;
     cache->generation = 0;
     cache->mine = NULL;
-    cache->refills = cache->flushes = cache->seen = cache->unclocked = 0;
+    cache->refills = cache->flushes = cache->seen = cache->unclocked = cache->outflow = 0;
     for (unsigned i = 0; i < BINS; i++)
         cache->bins[i] = (struct bin)CLOSED_BIN;
     memset(cache->depots, 0, sizeof cache->depots);

@@ -68,6 +68,7 @@ struct cache {
     size_t capacity_bytes; /* blocks that all stacks may hold */
     size_t refills;        /* counts, for statistics; atomic for those who peek */
     size_t flushes;
+    size_t outflow;      /* bytes flushed beyond what was refilled; lock: door */
     size_t unclocked;    /* bytes flushed that the allocation clock does not know yet; lock: door */
     size_t seen;         /* refills and flushes when a thief last looked; the thief's */
     bool asleep;         /* a thief has taken all, and the owner's cache_mine; lock: door */
