@@ -256,7 +256,7 @@ static void twice_found_at_thread_end(size_t n)
     run_thread(free_a_b_a, two);
 }
 
-/* Blocks of slices are looked at in every free. */
+/* Large blocks are looked at in every free. */
 static void twice_among_others(size_t n)
 {
     void *six[6];
