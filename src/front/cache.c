@@ -115,18 +115,33 @@ static unsigned depot_count(struct depot *depot, bool flushing)
 
 /* ---- the door ---- */
 
-/* No stack is begun: what all have in common is that they are closed. */
+/* The first class from `cls` on whose stack is begun, or CLASSES. */
+static unsigned begun_from(const struct cache *cache, unsigned cls)
+{
+    for (unsigned i = cls / 64; i < sizeof cache->begun / sizeof *cache->begun; i++) {
+        uint64_t left = cache->begun[i];
+        if (i == cls / 64)
+            left &= ~low_bits(cls % 64);
+        if (left != 0)
+            return i * 64 + lowest_bit(left);
+    }
+    return CLASSES;
+}
+
+#define EACH_BEGUN(cache, cls)                                         \
+    (unsigned cls = begun_from(cache, 0); cls < CLASSES; cls = begun_from(cache, cls + 1))
+
+/* No stack is begun any more. */
 static void cache_reset(struct cache *cache)
 {
     cache->capacity_bytes = 0;
     cache->asleep = false;
     arrays_reset(cache);
-    for (unsigned cls = 0; cls < CLASSES; cls++) {
-        if (!stack_begun(&cache->bins[BIN_FIRST + cls]))
-            continue;
+    for EACH_BEGUN (cache, cls) {
         cache->bins[BIN_FIRST + cls] = (struct bin)CLOSED_BIN;
         cache->depots[cls] = (struct depot){0};
     }
+    memset(cache->begun, 0, sizeof cache->begun);
 }
 
 /* What a new thread frees first was mostly dealt out to it by another that keeps the blocks beside:
@@ -143,6 +158,7 @@ static void stack_begin(struct cache *cache, unsigned cls)
     *array = stack_mark();
     bin->base = array;
     stack_set_top(bin, array);
+    cache->begun[cls / 64] |= (uint64_t)1 << cls % 64;
     depot->room = first;
     depot->wary = size_classes[cls].size <= WARY_MOST && caches_living() > 1 ? WARY_FREES : 0;
     stack_set_capacity(cache, cls, first);
@@ -222,12 +238,9 @@ static struct finding cache_drain(struct cache *cache)
     struct finding found = {MISUSE_NONE, NULL};
     if (cache->asleep)
         cache_wake(cache);
-    for (unsigned cls = 0; cls < CLASSES; cls++) {
-        struct bin *bin = &cache->bins[BIN_FIRST + cls];
-        if (!stack_begun(bin))
-            continue;
+    for EACH_BEGUN (cache, cls) {
         stack_settle(cache, cls);
-        size_t used = stack_used(bin, &cache->depots[cls]);
+        size_t used = stack_used(&cache->bins[BIN_FIRST + cls], &cache->depots[cls]);
         if (used == 0)
             continue;
         struct finding one = stack_put_oldest(cache, cls, used, false);
@@ -382,6 +395,7 @@ static struct cache *cache_make(void)
     for (unsigned i = 0; i < BINS; i++)
         cache->bins[i] = (struct bin)CLOSED_BIN;
     memset(cache->depots, 0, sizeof cache->depots);
+    memset(cache->begun, 0, sizeof cache->begun);
     if (arrays_start(cache)) {
         cache_reset(cache);
         if (roster_enter(cache))
