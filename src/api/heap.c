@@ -25,8 +25,6 @@ EXPORT size_t hakmem_good_size(size_t n)
 {
     if (n <= CLASS_MOST)
         return size_classes[class_of(n)].size;
-    if (n <= CLASS_SLICES_MOST)
-        return size_classes[class_of_slices(n)].size;
     return n > MOST_BYTES ? 0 : round_up(n, page_size());
 }
 

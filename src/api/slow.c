@@ -81,9 +81,8 @@ static void *take_once(size_t n, size_t align, bool *zero)
     if (least <= CLASS_MOST)
         return class_take(class_aligned(least, align));
     if (least <= CLASS_SLICES_MOST && align <= SLICE) {
-        unsigned cls = class_of_slices(least);
-        void *p = class_take(cls);
-        *zero = cache_popped_unused(cache_current(), cls);
+        void *p = class_take(class_of_slices(least));
+        *zero = p != NULL && shards_hand_out(p, n);
         return p;
     }
     thread_cache(); /* the process's start */
@@ -113,7 +112,7 @@ SLOW void *slow_malloc(size_t n)
         struct cache *cache = cache_current();
         void *p;
         if (cache_pop(cache, (BIN_FIRST + cls) * BIN_BYTES, &p)) {
-            cache_popped_unused(cache, cls);
+            shards_hand_out(p, n);
             return p;
         }
     }
@@ -226,8 +225,6 @@ static size_t usable_of_new(size_t n, size_t align)
     size_t least = n < align ? align : n;
     if (least <= CLASS_MOST)
         return size_classes[class_aligned(least, align)].size;
-    if (least <= CLASS_SLICES_MOST && align <= SLICE)
-        return size_classes[class_of_slices(least)].size;
     return round_up(n == 0 ? 1 : n, os_page);
 }
 

@@ -202,7 +202,7 @@ static void stack_settle(struct cache *cache, unsigned cls)
     size_t used = stack_used(bin, depot);
     if (depot->floor != 0) {
         memmove(bin->base + 1, stack_floor(bin, depot) + 1, used * sizeof(void *));
-        depot->floor = depot->unused = 0;
+        depot->floor = 0;
     }
     depot->doubted = false;
     stack_set_top(bin, bin->base + used);
@@ -223,7 +223,6 @@ static struct finding stack_put_oldest(struct cache *cache, unsigned cls, size_t
     struct finding found = shards_put(oldest + sent, n - sent);
     memmove(oldest, oldest + n, (used - n) * sizeof(void *));
     stack_set_top(bin, bin->base + used - n);
-    depot->unused = (uint16_t)(depot->unused > n ? depot->unused - n : 0);
     cache->unclocked += n * size_classes[cls].size;
     if (cache->unclocked >= CLOCK_STEP) {
         clock_advance(cache->unclocked);
@@ -267,16 +266,6 @@ static COLD void orphan_take_in(void)
 
 /* ---- refill and flush ---- */
 
-/* How many of these, the first ones, were never used. */
-static uint16_t blocks_unused(void *const *blocks, size_t n)
-{
-    uint16_t unused = 0;
-    for (size_t i = 0; i < n; i++)
-        if (shards_hand_out(blocks[i]) && unused == i)
-            unused++;
-    return unused;
-}
-
 /* A batch for an empty stack, of which the last is returned. */
 static void *stack_fill(struct cache *cache, unsigned cls)
 {
@@ -300,8 +289,6 @@ static void *stack_fill(struct cache *cache, unsigned cls)
     stack_open(bin, depot);
     if (got < n)
         memmove(bin->base + 1, end - got, got * sizeof(void *));
-    if (cls >= CLASS_SLICES_FIRST)
-        depot->unused = blocks_unused(bin->base + 1, got);
     void *p = bin->base[got];
     stack_set_top(bin, bin->base + got - 1);
     return p;

@@ -47,7 +47,6 @@ struct depot {
     uint32_t room;     /* blocks the array can hold */
     uint32_t capacity; /* blocks it may hold now, at most room */
     uint32_t floor;    /* slots up to this one are the thief's, and it holds the mark; else 0 */
-    uint16_t unused;   /* blocks of whole slices, the lowest, that were never used */
     uint16_t streak;   /* refills in a row, or flushes, by `flushing` */
     bool flushing;
     bool doubted; /* a thief gave up: the mark beside the top may be wrong */
@@ -149,18 +148,6 @@ static inline bool cache_push_any(struct cache *cache, unsigned cls, void *p)
     store_own(&top[1], p);
     store_own(&bin->topmost, p);
     STEP_UP(bin->top);
-    return true;
-}
-
-/* After a pop from a class of whole slices: whether the block was never used. */
-static inline bool cache_popped_unused(struct cache *cache, unsigned cls)
-{
-    const struct bin *bin = &cache->bins[BIN_FIRST + cls];
-    struct depot *depot = &cache->depots[cls];
-    size_t below = (size_t)(load_own(&bin->top) - bin->base);
-    if (likely(below >= depot->unused))
-        return false;
-    depot->unused = (uint16_t)below;
     return true;
 }
 

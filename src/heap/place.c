@@ -30,7 +30,11 @@ static struct place place_near(uintptr_t address, const void *start)
     unsigned bin = map_bin(start);
     if (bin >= BIN_FIRST) {
         const struct slab *slab = slab_around(address, start);
-        return slab == NULL ? none : place_in_slab(address, slab);
+        if (slab == NULL)
+            return none;
+        if (size_classes[slab->cls].blocks > 1)
+            return place_in_slab(address, slab);
+        return (struct place){PLACE_LARGE, (uintptr_t)start, slab->usable, 0};
     }
     size_t usable = bin == BIN_FOREIGN ? 0 : large_usable(start, bin);
     if (address - (uintptr_t)start >= round_up(usable, SLICE))

@@ -335,14 +335,16 @@ size_t shards_usable(const void *p, const struct slab *slab)
 {
     if (slab == NULL || !slab_begins(slab, p))
         return 0;
-    return size_classes[slab->cls].size;
+    const struct size_class *c = &size_classes[slab->cls];
+    return c->blocks == 1 ? slab->usable : c->size;
 }
 
-bool shards_hand_out(const void *p)
+bool shards_hand_out(const void *p, size_t n)
 {
     struct slab *slab = map_owner(p);
     bool zero = slab->zero;
     slab->zero = false;
+    slab->usable = (uint32_t)round_up(n == 0 ? 1 : n, os_page);
     return zero;
 }
 
@@ -356,6 +358,7 @@ bool shards_resize(const void *p, size_t n)
     bool done = then == now || slices_extend(slab->home, slab->base, now, then - now);
     if (done) {
         slab->cls = (uint8_t)cls;
+        slab->usable = (uint32_t)round_up(n, os_page);
         map_set(slab->base, 1, BIN_FIRST + cls, slab);
     }
     lock_release(&held->lock);

@@ -44,9 +44,9 @@ size_t shards_usable(const void *p, const struct slab *slab);
  * slices behind it are free. */
 bool shards_resize(const void *p, size_t n);
 
-/* Whether p, a block of whole slices that was just taken from its shard, was never used. Said
- * once. */
-bool shards_hand_out(const void *p);
+/* Notes that p, a block of whole slices, is handed to the program for n bytes. Whether it still
+ * holds zeroes only. */
+bool shards_hand_out(const void *p, size_t n);
 
 /* Whether p, which is in a slab by the map, is a block that is not free; and which shard it has. */
 enum misuse shards_check(const void *p);

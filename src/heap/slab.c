@@ -12,6 +12,7 @@ void slab_init(struct slab *slab, unsigned cls, void *base, struct superslab *ho
     slab->cls = (uint8_t)cls;
     slab->free = (uint16_t)blocks;
     slab->zero = false;
+    slab->usable = 0;
     slab->examined = (uint16_t)blocks;
     slab->absent = 0;
     list_init(&slab->sparse);

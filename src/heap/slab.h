@@ -22,8 +22,9 @@ struct slab {
     uint16_t free;          /* set bits; lock: shard */
     uint16_t shard;         /* atomic; changes under the locks of both shards */
     uint8_t cls;            /* constant while the slab lives */
-    bool zero;              /* its one block was never used; lock: shard */
+    bool zero;              /* its one block was never used; whoever holds the block */
     uint16_t examined;      /* free blocks when its pages were last looked at, or fewer; shard */
+    uint32_t usable;        /* bytes of its one block the program may use; who holds the block */
     uint64_t absent;        /* pages given back to the kernel, not handed out since; lock: shard */
     struct list sparse;     /* its shard's slabs whose pages may be free; lock: shard */
     size_t stamp;           /* the allocation clock when it was put there; lock: shard */

@@ -228,7 +228,7 @@ static void report(const struct wrong_call *given, unsigned me)
     struct wrong_call call = *given;
     struct place place = place_of(call.p);
     /* Only the first slice of a block of whole slices has an entry in the map. */
-    if (call.what == MISUSE_FOREIGN && (place.kind == PLACE_LARGE || place.kind == PLACE_CLASS))
+    if (call.what == MISUSE_FOREIGN && place.kind == PLACE_LARGE)
         call.what = MISUSE_INTERIOR;
 
     struct text text;

@@ -174,13 +174,12 @@ static void places(void)
     static const size_t sizes[] = {65536, 200704, 1 << 20, 2 << 20, 8 << 20, 1 << 28};
     for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
         char *p = hakmem_malloc(sizes[i]);
-        enum place_kind kind = sizes[i] <= CLASS_SLICES_MOST ? PLACE_CLASS : PLACE_LARGE;
-        EXPECT_EQUAL(place_of(p).kind, kind);
-        EXPECT_EQUAL(place_of(p + sizes[i] - 1).kind, kind);
+        EXPECT_EQUAL(place_of(p).kind, PLACE_LARGE);
+        EXPECT_EQUAL(place_of(p + sizes[i] - 1).kind, PLACE_LARGE);
         EXPECT_EQUAL(place_of(p + sizes[i] - 1).start, (uintptr_t)p);
-        EXPECT_EQUAL(place_of(p + sizes[i] - 1).size, round_up(sizes[i], SLICE));
+        EXPECT_EQUAL(place_of(p + sizes[i] - 1).size, sizes[i]);
         hakmem_free(p);
-        enum place_kind then = sizes[i] <= CLASS_SLICES_MOST ? PLACE_CLASS
+        enum place_kind then = sizes[i] <= CLASS_SLICES_MOST ? PLACE_LARGE
                                : sizes[i] <= 2 << 20         ? PLACE_VACANT
                                                              : PLACE_KEPT;
         EXPECT_EQUAL(place_of(p + 5000).kind, then);
