@@ -299,6 +299,11 @@ SLOW void *slow_realloc(void *p, size_t n)
 
 SLOW void *slow_aligned(size_t align, size_t n)
 {
+    size_t least = n < align ? align : n;
+    void *p;
+    if (likely(least <= CLASS_MOST) &&
+        cache_pop(cache_current(), (BIN_FIRST + class_aligned(least, align)) * BIN_BYTES, &p))
+        return p;
     bool zero;
     return take(n, align, &zero);
 }

@@ -13,6 +13,9 @@
 
 /* ---- what the map names ---- */
 
+/* Where threads push and pop meanwhile, a block may be seen in two stacks. */
+static size_t minus(size_t a, size_t b) { return a > b ? a - b : 0; }
+
 static void count_slab(struct census *census, const struct slab *slab)
 {
     const struct size_class *c = &size_classes[slab->cls];
@@ -26,6 +29,9 @@ static void count_slab(struct census *census, const struct slab *slab)
     census->free_in_slabs += (size_t)slab->free * c->size;
     census->absent += count_bits(slab->absent) * os_page;
     census->metadata_used += meta_size(slab_bytes(c));
+    /* What the program didn't ask for of a block of whole slices. */
+    if (c->blocks == 1 && slab->usable != 0)
+        census->rest += c->size - slab->usable;
 }
 
 static void count_run(struct census *census, const struct superslab *s, uintptr_t address)
@@ -65,6 +71,18 @@ static void count_map(struct census *census)
 
 /* ---- caches ---- */
 
+/* Of blocks of whole slices that lie free in a stack or transfer cache nothing is the program's, so
+ * nothing is behind what it may use: count_slab added that. */
+static void count_cached(struct census *census, void *const *blocks, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        const struct slab *slab = map_bin(blocks[i]) >= BIN_FIRST ? map_owner(blocks[i]) : NULL;
+        if (slab != NULL && meta_holds(slab, sizeof *slab) && slab->cls >= CLASS_SLICES_FIRST &&
+            slab->cls < CLASSES && slab->usable != 0)
+            census->rest = minus(census->rest, size_classes[slab->cls].size - slab->usable);
+    }
+}
+
 static void count_stacks(struct census *census, const struct cache *cache)
 {
     census->refills += cache->refills;
@@ -75,7 +93,10 @@ static void count_stacks(struct census *census, const struct cache *cache)
         const struct depot *depot = &cache->depots[cls];
         /* The thread may push and pop meanwhile. */
         size_t used = stack_used(bin, depot);
-        census->classes[cls].cached += used <= depot->room ? used : 0;
+        used = used <= depot->room ? used : 0;
+        census->classes[cls].cached += used;
+        if (cls >= CLASS_SLICES_FIRST && !cache->asleep)
+            count_cached(census, stack_floor(bin, depot) + 1, used);
     }
 }
 
@@ -96,17 +117,16 @@ static void count_classes(struct census *census)
         struct census_class *sum = &census->classes[cls];
         size_t size = size_classes[cls].size;
         uint32_t *count, capacity;
-        transfer_inside(cls, &count, &capacity);
+        void **blocks = transfer_inside(cls, &count, &capacity);
         sum->waiting = *count;
+        if (cls >= CLASS_SLICES_FIRST)
+            count_cached(census, blocks, sum->waiting);
         census->cached += sum->cached * size;
         census->waiting += sum->waiting * size;
         if (capacity != 0)
             census->metadata_used += meta_size(capacity * sizeof(void *));
     }
 }
-
-/* Where threads push and pop meanwhile, a block may be seen in two stacks. */
-static size_t minus(size_t a, size_t b) { return a > b ? a - b : 0; }
 
 void census_count(struct census *census)
 {

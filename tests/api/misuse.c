@@ -320,7 +320,9 @@ static void pointers_into_blocks(void)
         EXPECT_ABORT(free_of_p_plus_1, sizes[i]);
         EXPECT_ABORT(realloc_of_p_plus_8, sizes[i]);
     }
-    for (size_t n = 256 * KiB; n <= 16 * MiB; n *= 2) {
+    EXPECT_ABORT(free_of_middle, 256 * KiB);
+    EXPECT_ABORT(realloc_of_middle, 256 * KiB);
+    for (size_t n = 512 * KiB; n <= 16 * MiB; n *= 2) {
         EXPECT_ABORT(free_of_middle, n);
         EXPECT_ABORT(free_of_p_plus_16, n);
         EXPECT_ABORT(free_of_p_plus_page, n);

@@ -16,7 +16,7 @@ namespace {
 using std::align_val_t;
 using std::size_t;
 
-constexpr size_t SMALL = 100, LARGE = 100000;
+constexpr size_t SMALL = 100, LARGE = 1000000;
 
 // How often a call says that a size does not fit.
 template <class Call>

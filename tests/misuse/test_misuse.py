@@ -199,7 +199,10 @@ CASES = [
             "twice_found_at_thread_end",
         )
         for n, size in ((16, 16), (100, 112), (1000, 1024), (30000, 30720))
+        if (name, n) != ("twice_found_at_thread_end", 16)
     ),
+    # The first small blocks that a thread frees go straight to their slabs.
+    Case("twice_found_at_thread_end", 16, FREE, block(16), ADVICE_TWICE),
     Case("twice_among_others", 1048576, FOREIGN, VACANT, ADVICE_TWICE),
 ]
 
