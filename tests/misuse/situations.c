@@ -330,7 +330,7 @@ static void some_wrong_call(unsigned kind)
         do_free(p);
         return;
     case 5:
-        p = get(100000);
+        p = get(1000000);
         do_free(p + 16);
         if (do_usable_size(p + 65536) != 0 || do_realloc(p + 32, 5) != NULL)
             _exit(3);
