@@ -7,6 +7,7 @@ results.json    all of it, once the session has ended (model.Results.to_json)
 
 from __future__ import annotations
 
+import fcntl
 import json
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
@@ -85,8 +86,8 @@ class Store:
             )
         record = {**results.to_json(), "identity": identity}
         with told(self.folder):
-            write_whole(self.folder / "session.json", json.dumps(record, indent=1) + "\n")
             self._open()
+            write_whole(self.folder / "session.json", json.dumps(record, indent=1) + "\n")
 
     def resume(self) -> tuple[Results, dict[str, Any]]:
         """What is there, with the runs that have finished, and the identity at its start."""
@@ -99,8 +100,8 @@ class Store:
         except (ValueError, KeyError, TypeError) as error:
             raise CannotStore(f"{self.folder}/session.json can't be read: {error}") from None
         with told(self.folder):
-            results.runs = self._read()
             self._open()
+            results.runs = self._read()
         return results, identity
 
     def _read(self) -> list[Run]:
@@ -120,7 +121,17 @@ class Store:
         return runs
 
     def _open(self) -> None:
-        self._lines = (self.folder / "runs.jsonl").open("a")
+        """Two that wrote to it would measure each other."""
+        lines = (self.folder / "runs.jsonl").open("a")
+        try:
+            fcntl.flock(lines, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            lines.close()
+            raise CannotStore(
+                f"{self.folder} is being written by a hakmem that still runs; wait for its end, "
+                "or interrupt it (Ctrl-C, or kill -INT)"
+            ) from None
+        self._lines = lines
 
     def add(self, run: Run) -> None:
         assert self._lines is not None
