@@ -152,8 +152,8 @@ static void cache_reset(struct cache *cache)
 
 /* What a new thread frees first was mostly dealt out to it by another that keeps the blocks beside:
  * were it to allocate them anew, each write to them would take the cache line from the other. */
-#define WARY_FREES 16
-#define WARY_MOST 48 /* larger blocks have lines of their own, or share them with few */
+#define WARY_FREES 8
+#define WARY_MOST 32 /* larger blocks share a line with one other at most */
 
 static void stack_begin(struct cache *cache, unsigned cls)
 {
