@@ -482,6 +482,15 @@ def test_a_damaged_line_in_the_middle_is_no_torn_one(tmp_path: Path) -> None:
         Store(tmp_path / "here").resume()
 
 
+def test_a_session_that_still_runs_is_not_resumed(tmp_path: Path) -> None:
+    store = Store(tmp_path / "here")
+    store.create(Results([ROW], THREE), {})
+    with pytest.raises(CannotStore, match="still runs"):
+        Store(tmp_path / "here").resume()
+    store.close()
+    Store(tmp_path / "here").resume()
+
+
 @pytest.mark.parametrize(
     ("words", "told"),
     [
