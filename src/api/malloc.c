@@ -14,9 +14,11 @@
 
 EXPORT void *hakmem_malloc(size_t n)
 {
+    void *p;
+    if (likely(n <= CLASS_SMALL))
+        return likely(cache_pop(cache_current(), class_small_places[n], &p)) ? p : slow_malloc(n);
     if (unlikely(n > CLASS_MOST))
         return slow_malloc(n);
-    void *p;
     return likely(cache_pop(cache_current(), class_place(n), &p)) ? p : slow_malloc(n);
 }
 

@@ -28,7 +28,6 @@ static void *run_take(size_t n, size_t align, bool *zero)
     char *p = slices_take(slices, align <= SLICE ? 1 : align / SLICE, zero, &s);
     if (p == NULL)
         return NULL;
-    large_make_room(superslabs_grown());
     unsigned index = run_index(s, p);
     s->run[index] = (uint8_t)slices;
     s->usable[index] = (uint32_t)round_up(n, os_page);
@@ -149,7 +148,8 @@ static void used_add_mapped(size_t length)
     lock_take(&kept_lock);
     size_t more = used_add(length);
     lock_release(&kept_lock);
-    large_make_room(more);
+    if (unlikely(more > 0) && large_kept() > 0)
+        large_purge(more);
 }
 
 /* The smallest kept mapping that holds `length`: whole, or what it begins with, described by
@@ -409,12 +409,6 @@ size_t large_purge(size_t most)
     size_t done = kept_trim(budget);
     add_relaxed(&counters.huge.purged, done);
     return done;
-}
-
-void large_make_room(size_t bytes)
-{
-    if (unlikely(bytes > 0) && large_kept() > 0)
-        large_purge(bytes);
 }
 
 bool large_is_kept(const void *p)

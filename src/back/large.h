@@ -44,9 +44,6 @@ size_t large_idle(void);
 /* Gives up to `most` bytes kept for reuse back to the kernel, the oldest first; how many. */
 size_t large_purge(size_t most);
 
-/* The same where the program came to need so many bytes more than ever. */
-void large_make_room(size_t bytes);
-
 /* Whether p, any address, is in memory of a freed huge block that is kept for the next one. False
  * too where that can't be told without waiting: for reports. */
 bool large_is_kept(const void *p);

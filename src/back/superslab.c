@@ -11,8 +11,6 @@ static struct list by_longest[SUPERSLAB_SLICES]; /* [n - 1]: longest run n; lock
 static struct list dense = {&dense, &dense};     /* no slice free, newest first; same lock */
 static uint64_t nonempty;                        /* lists with members; lock: superslabs */
 static size_t mapped, mapped_bytes;              /* atomic */
-static size_t mapped_most;                       /* bytes; lock: superslabs */
-static size_t grown;                             /* not yet told; atomic */
 static struct list aged = {&aged, &aged};        /* with retained slices, newest first; same lock */
 static size_t retained;     /* free slices that may hold pages; atomic; same lock */
 static size_t retained_low; /* the fewest since slices_idle; same lock */
@@ -182,10 +180,6 @@ static struct superslab *superslab_new(size_t least)
     list_init(&s->node);
     add_relaxed(&mapped, 1);
     add_relaxed(&mapped_bytes, slices * SLICE);
-    if (load_relaxed(&mapped_bytes) > mapped_most) {
-        add_relaxed(&grown, load_relaxed(&mapped_bytes) - mapped_most);
-        mapped_most = load_relaxed(&mapped_bytes);
-    }
     count_refault(&counters.slices, slices * SLICE);
     relist(s, (unsigned)slices);
     return s;
@@ -500,11 +494,6 @@ size_t superslabs_release(void)
     for (size_t n = superslabs_mapped(); n > 0 && (s = superslab_spare()) != NULL; n--)
         superslab_end(s);
     return slices * SLICE;
-}
-
-size_t superslabs_grown(void)
-{
-    return unlikely(load_relaxed(&grown) > 0) ? __atomic_exchange_n(&grown, 0, __ATOMIC_RELAXED) : 0;
 }
 
 size_t superslabs_mapped(void) { return load_relaxed(&mapped); }

@@ -65,9 +65,6 @@ void superslab_make_huge(void);
  * its time anew. */
 void superslab_make_small(struct superslab *s);
 
-/* By how many bytes superslabs are more than when this was asked before, and than ever. */
-size_t superslabs_grown(void);
-
 /* Superslabs mapped now, and their bytes. */
 size_t superslabs_mapped(void);
 size_t superslabs_bytes(void);

@@ -4,7 +4,8 @@
 #define HAKMEM_HEAP_CLASS_TABLE_H
 
 #define CLASSES 76
-#define CLASS_MOST 32768 /* of the table below */
+#define CLASS_MOST 32768
+#define CLASS_SMALL 1024 /* up to here by the byte */
 #define CLASS_SLICES_FIRST 72
 #define CLASS_SLICES_MOST 262144
 #define CLASS_GRAIN 16

@@ -24,6 +24,9 @@ extern const uint16_t class_places[CLASS_MOST / CLASS_GRAIN + 1] HIDDEN;
 static_assert(CLASS_BIN_FIRST == BIN_FIRST && CLASS_BIN_BYTES == BIN_BYTES,
               "the table is made for the map's bins");
 
+/* By size in bytes. */
+extern const uint16_t class_small_places[CLASS_SMALL + 1] HIDDEN;
+
 /* n from 0 to CLASS_MOST; 0 is served as 1. */
 FAST size_t class_place(size_t n) { return class_places[(n + CLASS_GRAIN - 1) / CLASS_GRAIN]; }
 

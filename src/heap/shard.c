@@ -3,7 +3,6 @@
  *        -> a slab all free leaves the shard and, after the lock, goes back to its superslab */
 #include "heap/shard.h"
 
-#include "back/large.h"
 #include "back/meta.h"
 #include "back/superslab.h"
 #include "base/atomic.h"
@@ -100,7 +99,6 @@ static struct slab *slab_new(unsigned shard, unsigned cls)
         meta_give(slab, slab_bytes(c));
         return NULL;
     }
-    large_make_room(superslabs_grown());
     slab_init(slab, cls, base, home);
     slab->zero = zero;
     store_relaxed(&slab->shard, (uint16_t)shard);
