@@ -59,9 +59,11 @@ using std::size_t;
 
 FAST void *new_fast(size_t n)
 {
+    void *p;
+    if (likely(n <= CLASS_SMALL))
+        return likely(cache_pop(cache_current(), class_small_places[n], &p)) ? p : new_slow(n, 1);
     if (unlikely(n > CLASS_MOST))
         return new_slow(n, 1);
-    void *p;
     return likely(cache_pop(cache_current(), class_place(n), &p)) ? p : new_slow(n, 1);
 }
 
