@@ -37,11 +37,12 @@
 
 /* Where the window begins: between the program, low or at 0x55..., and the libraries at 0x7f...
  * there is nothing. No block begins at the base itself, so it also stands for "no block" at the
- * bottom of a stack. From memory it costs one instruction less than from the code. */
+ * bottom of a stack. */
 #define WINDOW_BASE \
     ((uintptr_t)(UNDER_TSAN ? 1 : 64) * WINDOW) /* ThreadSanitizer's room ends early */
+#define WINDOW_GRAINS (((uintptr_t)1 << (WINDOW_BITS - 4)) - 1) /* multiples of 16, less the base */
 extern void *const window_base HIDDEN;
-extern const uintptr_t window_grains HIDDEN; /* multiples of 16 in it, without the base */
+extern const uintptr_t window_grains HIDDEN;
 
 /* Set before the first block outside the window is handed out; from then on no such block comes to
  * a stack that free could push on without the door. */
@@ -54,13 +55,19 @@ FAST size_t map_place(const void *p)
     return load_relaxed(&window_places[(uintptr_t)p >> SLICE_BITS & (WINDOW_SLICES - 1)]);
 }
 
+/* What stands for "no block". */
+FAST void *window_mark(void)
+{
+    return NUMBERS_IN_MEMORY ? window_base : (void *)WINDOW_BASE;
+}
+
 /* Whether p and q, of which one is in the window at a multiple of 16, are not the same, and the
  * other is in the window at a multiple of 16 too: of their difference in bits, not zero, only those
  * from 4 to 37 are set. */
 FAST bool window_pair(const void *p, const void *q)
 {
     uintptr_t differ = (uintptr_t)p ^ (uintptr_t)q;
-    return (differ >> 4 | differ << 60) - 1 < window_grains;
+    return (differ >> 4 | differ << 60) - 1 < (NUMBERS_IN_MEMORY ? window_grains : WINDOW_GRAINS);
 }
 
 /* The bin and the descriptor of the slice at p, any address: "foreign" and null where nothing of

@@ -4,4 +4,4 @@
 #include "back/map.h"
 
 void *const window_base = (void *)WINDOW_BASE;
-const uintptr_t window_grains = ((uintptr_t)1 << (WINDOW_BITS - 4)) - 1;
+const uintptr_t window_grains = WINDOW_GRAINS;

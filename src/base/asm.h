@@ -29,6 +29,14 @@
 #define FORGET_RESULT(x) FORGET(x)
 #endif
 
+/* Whether comparing with a large number costs an instruction less where it is read from memory than
+ * where it is in the code. */
+#if defined(__x86_64__)
+#define NUMBERS_IN_MEMORY true
+#else
+#define NUMBERS_IN_MEMORY false
+#endif
+
 /* Moves a pointer in memory by one word, up or down: in one instruction where the architecture has
  * it. The memory is the calling thread's own, and the compiler moves no other access across:
  * whoever stops the thread between two instructions sees what comes before, and nothing of what

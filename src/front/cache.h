@@ -110,7 +110,7 @@ FAST bool cache_pop(struct cache *cache, size_t place, void **p)
     void *topmost = load_own(&bin->topmost);
     FORGET_RESULT(topmost);
     *p = topmost;
-    if (unlikely(topmost == window_base)) {
+    if (unlikely(topmost == window_mark())) {
         STEP_UP(bin->top);
         return false;
     }

@@ -6,7 +6,7 @@
 #include "front/cache.h"
 
 /* On top of a stack that is empty, at its bottom, and where a thief has cut it. */
-static inline void *stack_mark(void) { return window_base; }
+static inline void *stack_mark(void) { return window_mark(); }
 
 static inline void **stack_floor(const struct bin *bin, const struct depot *depot)
 {
