@@ -183,8 +183,8 @@ static struct huge *kept_take(size_t length, size_t align, struct huge *fresh)
 }
 
 /* A kept mapping that a block of `length` may grow from, if the program needs more than ever: what
- * it has freed then serves at once, where a new mapping would come on top of it. The longest, unless
- * that would save little. */
+ * it has freed then serves at once, where a new mapping would come on top of it. The longest,
+ * unless that would save little. */
 static struct huge *kept_take_shorter(size_t length)
 {
     struct huge *best = NULL;

@@ -40,7 +40,8 @@
  * bottom of a stack. */
 #define WINDOW_BASE \
     ((uintptr_t)(UNDER_TSAN ? 1 : 64) * WINDOW) /* ThreadSanitizer's room ends early */
-#define WINDOW_GRAINS (((uintptr_t)1 << (WINDOW_BITS - 4)) - 1) /* multiples of 16, less the base */
+/* Multiples of 16 in it, less the base. */
+#define WINDOW_GRAINS (((uintptr_t)1 << (WINDOW_BITS - 4)) - 1)
 extern void *const window_base HIDDEN;
 extern const uintptr_t window_grains HIDDEN;
 
@@ -56,10 +57,7 @@ FAST size_t map_place(const void *p)
 }
 
 /* What stands for "no block". */
-FAST void *window_mark(void)
-{
-    return NUMBERS_IN_MEMORY ? window_base : (void *)WINDOW_BASE;
-}
+FAST void *window_mark(void) { return NUMBERS_IN_MEMORY ? window_base : (void *)WINDOW_BASE; }
 
 /* Whether p and q, of which one is in the window at a multiple of 16, are not the same, and the
  * other is in the window at a multiple of 16 too: of their difference in bits, not zero, only those

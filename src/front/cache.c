@@ -134,16 +134,13 @@ static unsigned begun_from(const struct cache *cache, unsigned cls)
     return CLASSES;
 }
 
-#define EACH_BEGUN(cache, cls)                                         \
-    (unsigned cls = begun_from(cache, 0); cls < CLASSES; cls = begun_from(cache, cls + 1))
-
 /* No stack is begun any more. */
 static void cache_reset(struct cache *cache)
 {
     cache->capacity_bytes = 0;
     cache->asleep = false;
     arrays_reset(cache);
-    for EACH_BEGUN (cache, cls) {
+    for (unsigned cls = begun_from(cache, 0); cls < CLASSES; cls = begun_from(cache, cls + 1)) {
         cache->bins[BIN_FIRST + cls] = (struct bin)CLOSED_BIN;
         cache->depots[cls] = (struct depot){0};
     }
@@ -243,7 +240,7 @@ static struct finding cache_drain(struct cache *cache)
     struct finding found = {MISUSE_NONE, NULL};
     if (cache->asleep)
         cache_wake(cache);
-    for EACH_BEGUN (cache, cls) {
+    for (unsigned cls = begun_from(cache, 0); cls < CLASSES; cls = begun_from(cache, cls + 1)) {
         stack_settle(cache, cls);
         size_t used = stack_used(&cache->bins[BIN_FIRST + cls], &cache->depots[cls]);
         if (used == 0)
@@ -323,7 +320,7 @@ static struct finding stack_flush(struct cache *cache, unsigned cls)
     struct bin *bin = &cache->bins[BIN_FIRST + cls];
     store_relaxed(&cache->flushes, cache->flushes + 1);
     size_t used = stack_used(bin, depot);
-    /* It gives back more than its stacks could hold twice over: it will not soon want that again. */
+    /* It gives back twice over what its stacks could hold: it will not soon want that again. */
     bool drains = cache->outflow > 2 * cache->capacity_bytes;
     unsigned streak = depot_count(depot, true);
     /* Alone, a thread finds its own blocks sooner, and in order, by their bits. */

@@ -63,7 +63,7 @@ struct cache {
     struct bin bins[BINS]; /* first: a place is a distance from the start */
     struct depot depots[CLASSES];
     uint64_t begun[(CLASSES + 63) / 64]; /* classes whose stacks are begun; lock: door */
-    struct lock *door; /* constant; null only in the constant caches */
+    struct lock *door;                   /* constant; null only in the constant caches */
     unsigned shard;
     size_t capacity_bytes; /* blocks that all stacks may hold */
     size_t refills;        /* counts, for statistics; atomic for those who peek */

@@ -444,7 +444,7 @@ size_t census_check(struct census *census, bool quiet)
     check_shards(&walk);
     census_check_fronts(&walk);
     if (quiet)
-    check_kept(&walk);
+        check_kept(&walk);
     check_ranges(&walk);
     check_sums(&walk);
     os_unmap(notes, bytes);
