@@ -19,9 +19,11 @@ static inline bool stack_begun(const struct bin *bin) { return bin->base != NULL
 /* A thread that was stopped while it found its stack empty leaves the top below the floor. */
 static inline size_t stack_used(const struct bin *bin, const struct depot *depot)
 {
+    if (!stack_begun(bin))
+        return 0;
     void **top = load_relaxed(&bin->top);
     void **floor = stack_floor(bin, depot);
-    return stack_begun(bin) && top > floor ? (size_t)(top - floor) : 0;
+    return top > floor ? (size_t)(top - floor) : 0;
 }
 
 static inline void stack_set_top(struct bin *bin, void **top)

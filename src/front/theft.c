@@ -121,7 +121,8 @@ static void cache_rob(struct cache *cache, struct theft *theft)
         return;
     }
     for (unsigned cls = 0; cls < CLASSES; cls++)
-        stack_open(&cache->bins[BIN_FIRST + cls], &cache->depots[cls]);
+        if (stack_begun(&cache->bins[BIN_FIRST + cls]))
+            stack_open(&cache->bins[BIN_FIRST + cls], &cache->depots[cls]);
     if (!__atomic_load_n(&caches_closed, __ATOMIC_SEQ_CST))
         roster_exchange(cache, &cache_none, cache);
 }

@@ -95,7 +95,7 @@ static void count_stacks(struct census *census, const struct cache *cache)
         size_t used = stack_used(bin, depot);
         used = used <= depot->room ? used : 0;
         census->classes[cls].cached += used;
-        if (cls >= CLASS_SLICES_FIRST && !cache->asleep)
+        if (cls >= CLASS_SLICES_FIRST && used > 0 && !cache->asleep)
             count_cached(census, stack_floor(bin, depot) + 1, used);
     }
 }
