@@ -2,12 +2,12 @@
  * threads and the large blocks. One word of bits says which slices are free, another which of them
  * may hold pages.
  *
- * Superslabs are kept in lists by the length of their longest free run; a request takes from the
- * tightest that fits, lowest slice first, so that nearly empty superslabs become empty and go back.
- * Free slices keep their pages until somebody above finds that they lie idle (slices_idle) and has
- * them purged: those of the superslab that was last given slices longest ago go first, and empty
- * superslabs whole. Where no whole superslab can be had, shorter ones serve. Thread safe: one lock,
- * a leaf in the order of locks but for metadata and map. */
+ * Superslabs are kept in lists by the most that their longest free run can be; a request takes from
+ * the tightest that fits, lowest slice first, so that nearly empty superslabs become empty and go
+ * back. Free slices keep their pages until somebody above finds that they lie idle (slices_idle)
+ * and has them purged: those of the superslab that was last given slices longest ago go first, and
+ * empty superslabs whole. Where no whole superslab can be had, shorter ones serve. Thread safe: one
+ * lock, a leaf in the order of locks but for metadata and map. */
 #ifndef HAKMEM_BACK_SUPERSLAB_H
 #define HAKMEM_BACK_SUPERSLAB_H
 

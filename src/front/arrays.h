@@ -7,7 +7,7 @@
 /* The first chunk of a new cache; false without memory. */
 bool arrays_start(struct cache *cache);
 
-/* Forgets all arrays; the result is room for the first arrays of all classes. */
+/* Forgets all arrays; room for the first ones of all classes is set aside. */
 void arrays_reset(struct cache *cache);
 
 /* A class's first array; there is always room for it. */

@@ -20,7 +20,7 @@
     RULE(MAP_WINDOW, "the window's table says what the map says")                           \
     RULE(SUPERSLAB_LISTS, "lists of superslabs are whole")                                  \
     RULE(SUPERSLAB_COUNT, "as many superslabs are found as are mapped")                     \
-    RULE(SUPERSLAB_LONGEST, "a superslab is in the list of its longest free run")           \
+    RULE(SUPERSLAB_LONGEST, "no free run is longer than a superslab's list says")           \
     RULE(SUPERSLAB_NONEMPTY, "the word of lists with members names those with members")     \
     RULE(SLICES_SHARED, "a slice is free or in one slab or in one block")                   \
     RULE(SLICES_LOST, "a slice that is not free is in a slab or a block")                   \
