@@ -137,7 +137,7 @@ static unsigned begun_from(const struct cache *cache, unsigned cls)
 /* No stack is begun any more. */
 static void cache_reset(struct cache *cache)
 {
-    cache->capacity_bytes = 0;
+    cache->capacity_bytes = cache->outflow = 0;
     cache->asleep = false;
     arrays_reset(cache);
     for (unsigned cls = begun_from(cache, 0); cls < CLASSES; cls = begun_from(cache, cls + 1)) {

@@ -2,7 +2,7 @@
  * allocated the block; neither touches the block.
  *
  *   malloc -> class_place -> cache_pop      false: the door -> cache_refill
- *   free   -> map_place   -> cache_push     false: the door -> cache_give -> cache_flush
+ *   free   -> map_place   -> cache_push     false: the door -> cache_give -> stack_flush
  *
  * A stack's lowest place holds the window's base, the mark, where no block begins; so an empty
  * stack is found by the load that pops. The topmost block is kept beside the top too: malloc then

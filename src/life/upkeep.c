@@ -18,8 +18,10 @@
 #define STEPS 8
 #define STEP_MOST (64 * MiB)
 
-/* Not at every free where each is more than a step: so many together. */
+/* Not at every free where each is more than a step: so many together, if they are no larger than
+ * this. Under a limit of memory what is huge and idle is wanted in other sizes. */
 #define FREES_LEAST 4
+#define FREES_LARGEST MiB
 
 /* A program that frees little has its spans ended by the time of day. */
 #define SPAN_MILLISECONDS 1000
@@ -138,7 +140,8 @@ COLD void upkeep(void)
     if (shards_sparse())
         shards_purge(clock_now() - pages.retention.span, &slabs);
     superslab_make_huge();
-    size_t step = smaller(larger(shortest_span() / STEPS, FREES_LEAST * overdue), STEP_MOST);
+    size_t step = larger(shortest_span() / STEPS, FREES_LEAST * smaller(overdue, FREES_LARGEST));
+    step = smaller(step, STEP_MOST);
     pay(larger(2 * step, LARGE_STEP));
     store_relaxed(&upkeep_due, clock_now() + smaller(step, larger(headroom(), BEYOND_CAP)));
     lock_release(&upkeep_lock);
