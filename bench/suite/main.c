@@ -44,6 +44,7 @@ static void print_usage(FILE *to)
           "                    or pages (one in every 4096)\n"
           "  --check YES       stamp every block and verify it when freed: 0 or 1\n"
           "  --wait MS         milliseconds of idleness, in rows that watch one\n"
+          "  --idles FILE      make FILE when such a row begins to wait\n"
           "  --pin YES         bind each thread to a processor: 0 or 1\n",
           to);
 }
@@ -214,7 +215,8 @@ int main(int argc, char **argv)
         TOUCH,
         CHECK,
         PIN,
-        WAIT
+        WAIT,
+        IDLES
     };
     enum { LIST = 512, LIST_JSON, ALLOCATOR, HELP };
     static const struct option options[] = {
@@ -231,6 +233,7 @@ int main(int argc, char **argv)
         {"check", required_argument, NULL, CHECK},
         {"pin", required_argument, NULL, PIN},
         {"wait", required_argument, NULL, WAIT},
+        {"idles", required_argument, NULL, IDLES},
         {"list", no_argument, NULL, LIST},
         {"list-json", no_argument, NULL, LIST_JSON},
         {"allocator", no_argument, NULL, ALLOCATOR},
@@ -285,6 +288,9 @@ int main(int argc, char **argv)
                 break;
             case WAIT:
                 p.wait = number_read(optarg, "wait");
+                break;
+            case IDLES:
+                idle_tell(optarg);
                 break;
             case LIST:
                 list_print();

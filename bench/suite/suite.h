@@ -129,6 +129,11 @@ void work_churn(const struct params *p, struct outcome *out);
 void clock_start(const struct params *p);
 void clock_stop(struct outcome *out);
 
+/* A row that waits calls idle_begins before it does; the first call makes the file that idle_tell
+ * named (--idles), if one was: from then on other rows may run without disturbing this one. */
+void idle_tell(const char *file);
+void idle_begins(void);
+
 /* A figure of the row's own; `name` and `unit` must outlive the run. */
 void outcome_add(struct outcome *out, const char *name, const char *unit, double value);
 

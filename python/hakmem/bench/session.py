@@ -12,7 +12,7 @@ from hakmem.bench.progress import Display
 from hakmem.bench.runner import Outcome, Runner, Unavailable
 from hakmem.bench.schedule import GIVEN_UP, Plan, Schedule
 from hakmem.bench.store import Store
-from hakmem.bench.suite import with_figures
+from hakmem.bench.suite import Suite, with_figures
 
 # Rows of several processes wait for each other, whatever else the machine does.
 _OWN_PRESSURE = "programs"
@@ -63,15 +63,22 @@ class Session:
                 continue
             timeout = self._schedule.timeout(row)
             done = sum((run.row, run.round) == (row.name, number) for run in self.results.runs)
-            for position, allocator in enumerate(order, done):
+            # Those that wait run together, all others one after the other.
+            runner = self._runners[row.group]
+            waits = isinstance(runner, Suite) and runner.waits(row)
+            turns = [order] if waits else [[allocator] for allocator in order]
+            position = done
+            for turn in turns:
                 self._display.runs(
-                    f"round {number + 1}  {row.group}  {row.name}  {allocator.name}",
+                    f"round {number + 1}  {row.group}  {row.name}  "
+                    f"{' '.join(allocator.name for allocator in turn)}",
                     len(self.results.runs),
                     self._schedule.seconds_left(number, rows[at:]),
                     self._schedule.used,
                     always=at == position == 0,
                 )
-                self._one(row, allocator, number, position, timeout)
+                self._turn(row, turn, number, position, timeout)
+                position += len(turn)
 
     def _is_prepared(self, row: Row) -> bool:
         if row.name in self._prepared:
@@ -93,19 +100,44 @@ class Session:
         self._prepared.add(row.name)
         return True
 
-    def _one(
-        self, row: Row, allocator: Allocator, number: int, position: int, timeout: float
+    def _turn(
+        self, row: Row, turn: list[Allocator], number: int, position: int, timeout: float
     ) -> None:
         began, waited = time.monotonic(), waited_seconds()
-        if hung := self._schedule.hung_always(allocator):
-            outcome = Outcome(GIVEN_UP, f"not run, since it hung on {', '.join(hung)}")
-        else:
-            outcome = self._runners[row.group].run(
-                row, allocator, scale=self._plan.scale, timeout=timeout
-            )
+        given_up = {
+            allocator.name: Outcome(GIVEN_UP, f"not run, since it hung on {', '.join(hung)}")
+            for allocator in turn
+            if (hung := self._schedule.hung_always(allocator))
+        }
+        left = [allocator for allocator in turn if allocator.name not in given_up]
+        outcomes = given_up | dict(
+            zip((allocator.name for allocator in left), self._run(row, left, timeout), strict=True)
+        )
         ended = time.monotonic()
-        if row.threads == 1 and row.group != _OWN_PRESSURE:
+        if len(turn) == row.threads == 1 and row.group != _OWN_PRESSURE:
             self._pressure.add(waited, waited_seconds(), ended - began)
+        for at, allocator in enumerate(turn, position):
+            self._ended(row, allocator, number, at, ended, outcomes[allocator.name])
+
+    def _run(self, row: Row, allocators: list[Allocator], timeout: float) -> list[Outcome]:
+        runner = self._runners[row.group]
+        scale = self._plan.scale
+        if len(allocators) > 1:
+            assert isinstance(runner, Suite)
+            return runner.run_overlapped(row, allocators, scale=scale, timeout=timeout)
+        return [
+            runner.run(row, allocator, scale=scale, timeout=timeout) for allocator in allocators
+        ]
+
+    def _ended(
+        self,
+        row: Row,
+        allocator: Allocator,
+        number: int,
+        position: int,
+        ended: float,
+        outcome: Outcome,
+    ) -> None:
         run = Run(
             row=row.name,
             allocator=allocator.name,

@@ -12,15 +12,18 @@ import json
 import os
 import shutil
 import subprocess
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from hakmem import __version__
 from hakmem.bench.allocators import environment, is_in_force
+from hakmem.bench.machine import available_kib
 from hakmem.bench.measure import Measured, measure
 from hakmem.bench.model import Allocator, Kind, Measure, Row, Run
+from hakmem.bench.overlap import overlapped
 from hakmem.bench.peers.cache import user_folder, wiped_environment
 from hakmem.bench.runner import Outcome
 
@@ -36,6 +39,10 @@ _SECONDS_BETWEEN_SAMPLES = 0.01
 # Whose rows count seconds and MiB: a part of one would be another row.
 _UNSCALED_GROUP = "memory"
 _CHECK_SCALE = 0.02
+
+# Of memory that is there, for each of those that wait at the same time: the largest of their rows
+# holds 128 MiB, in an allocator that wastes as much again twice.
+_KIB_OF_WAITING = 512 * 1024
 
 # A run of one thread that waited for its core more than this share of the time is run again,
 # twice at most; and of all runs not more than a share, lest a busy machine make a plan endless.
@@ -162,6 +169,34 @@ class Suite:
 
     def run(self, row: Row, allocator: Allocator, *, scale: float, timeout: float) -> Outcome:
         """The first one of a row on an allocator comes behind a short run that checks content."""
+        if (failed := self._fails_check(row, allocator, timeout)) is not None:
+            return failed
+        return self._undisturbed(row, allocator, self._options(row, allocator, scale), timeout)
+
+    def waits(self, row: Row) -> bool:
+        return bool(row.parameters.get("wait"))
+
+    def run_overlapped(
+        self, row: Row, allocators: Sequence[Allocator], *, scale: float, timeout: float
+    ) -> list[Outcome]:
+        """A row that waits: the next allocator's run begins when the one before it waits."""
+        outcomes = {
+            allocator.name: failed
+            for allocator in allocators
+            if (failed := self._fails_check(row, allocator, timeout)) is not None
+        }
+        pieces = {
+            allocator.name: partial(
+                self._once_idling, row, allocator, self._options(row, allocator, scale), timeout
+            )
+            for allocator in allocators
+            if allocator.name not in outcomes
+        }
+        most = max(1, available_kib() // 2 // _KIB_OF_WAITING)
+        outcomes.update(zip(pieces, overlapped(list(pieces.values()), most), strict=True))
+        return [outcomes[allocator.name] for allocator in allocators]
+
+    def _fails_check(self, row: Row, allocator: Allocator, timeout: float) -> Outcome | None:
         key = (row.name, allocator.name)
         if key not in self._checked:
             if self._wants_check(row, allocator):
@@ -170,11 +205,15 @@ class Suite:
                 if checked.outcome != "ok":
                     return replace(checked, detail=f"content check: {checked.detail}")
             self._checked.add(key)
+        return None
+
+    @staticmethod
+    def _options(row: Row, allocator: Allocator, scale: float) -> list[str]:
         scaled = scale != 1.0 and row.group != _UNSCALED_GROUP
         options = ["--scale", str(scale)] if scaled else []
         if allocator.kind is Kind.FLOOR:
             options += ["--check", "0"]
-        return self._undisturbed(row, allocator, options, timeout)
+        return options
 
     @staticmethod
     def _wants_check(row: Row, allocator: Allocator) -> bool:
@@ -203,6 +242,12 @@ class Suite:
                     best, raw={**best.raw, "attempts": attempts, "waited": round(waited, 4)}
                 )
             self._again += 1
+
+    def _once_idling(
+        self, row: Row, allocator: Allocator, options: list[str], timeout: float, idles: Path
+    ) -> Outcome:
+        outcome = self._once(row, allocator, [*options, "--idles", str(idles)], timeout, False)
+        return replace(outcome, raw={**outcome.raw, "overlapped": True})
 
     def _once(
         self,
