@@ -265,26 +265,35 @@ static struct slab *slab_sparse(struct shard *shard, size_t before)
     return slab;
 }
 
-/* Gives pages back, one call for each run; returns those that are gone. */
-static uint64_t pages_drop(const struct slab *slab, uint64_t pages)
+/* Slabs with pages that are on their way back, those of many in one call. Their blocks in these
+ * pages are taken meanwhile, so nobody is handed one, and the slab can't leave; but it may move to
+ * another shard. */
+#define RUNS_MOST 256
+#define RUNS_OF_SLAB 32 /* every other of 64 pages */
+
+static struct {
+    struct {
+        struct slab *slab;
+        uint64_t pages;
+    } of[RUNS_MOST];
+    unsigned slabs;
+    struct os_run runs[RUNS_MOST];
+    unsigned run_count;
+} leaving; /* lock: upkeep; empty without it */
+
+/* Runs of pages, from the lowest: takes it out of `pages`. */
+static uint64_t run_next(uint64_t *pages, unsigned *first, unsigned *n)
 {
-    uint64_t gone = 0;
-    while (pages != 0) {
-        unsigned first = lowest_bit(pages);
-        uint64_t rest = ~(pages >> first);
-        unsigned n = rest == 0 ? 64 : lowest_bit(rest);
-        uint64_t run = low_bits(n) << first;
-        if (os_purge(slab->base + first * os_page, n * os_page))
-            gone |= run;
-        pages &= ~run;
-    }
-    return gone;
+    *first = lowest_bit(*pages);
+    uint64_t rest = ~(*pages >> *first);
+    *n = rest == 0 ? 64 : lowest_bit(rest);
+    uint64_t run = low_bits(*n) << *first;
+    *pages &= ~run;
+    return run;
 }
 
-/* Purges the free pages of a slab whose shard the caller has locked; returns how many, and without
- * the lock. The blocks in them are taken meanwhile, so nobody is handed one, and the slab can't
- * leave; but it may move to another shard. */
-static unsigned slab_purge(struct shard *shard, struct slab *slab, uint64_t pages)
+/* Claims the free pages of a slab whose shard the caller has locked; returns without the lock. */
+static void slab_leave(struct shard *shard, struct slab *slab, uint64_t pages)
 {
     unsigned claimed = slab_claim(slab, pages);
     if (claimed > 0 && slab->free == 0)
@@ -292,19 +301,47 @@ static unsigned slab_purge(struct shard *shard, struct slab *slab, uint64_t page
     lock_release(&shard->lock);
 
     superslab_make_small(slab->home);
-    uint64_t gone = pages_drop(slab, pages);
+    leaving.of[leaving.slabs].slab = slab;
+    leaving.of[leaving.slabs++].pages = pages;
+    while (pages != 0) {
+        unsigned first;
+        unsigned n;
+        run_next(&pages, &first, &n);
+        leaving.runs[leaving.run_count++] =
+            (struct os_run){slab->base + first * os_page, n * os_page};
+    }
+}
 
-    struct low_node *retired = NULL;
-    shard = NULL;
-    slab_lock(slab->base, &shard);
-    bool was_full = slab->free == 0;
-    slab_restore(slab, pages);
-    slab->absent |= gone;
-    slab->examined = slab->free;
-    slab_settle(shard, slab, was_full, &retired);
-    lock_release(&shard->lock);
-    slabs_retire(retired);
-    return count_bits(gone);
+/* Purges what leaves; returns how many pages are gone. */
+static size_t leaving_purge(void)
+{
+    os_purge_runs(leaving.runs, leaving.run_count);
+    size_t purged = 0;
+    const struct os_run *run = leaving.runs;
+    for (unsigned i = 0; i < leaving.slabs; i++) {
+        struct slab *slab = leaving.of[i].slab;
+        uint64_t gone = 0;
+        for (uint64_t pages = leaving.of[i].pages; pages != 0; run++) {
+            unsigned first;
+            unsigned n;
+            uint64_t mask = run_next(&pages, &first, &n);
+            if (run->length > 0)
+                gone |= mask;
+        }
+        struct low_node *retired = NULL;
+        struct shard *shard = NULL;
+        slab_lock(slab->base, &shard);
+        bool was_full = slab->free == 0;
+        slab_restore(slab, leaving.of[i].pages);
+        slab->absent |= gone;
+        slab->examined = slab->free;
+        slab_settle(shard, slab, was_full, &retired);
+        lock_release(&shard->lock);
+        slabs_retire(retired);
+        purged += count_bits(gone);
+    }
+    leaving.slabs = leaving.run_count = 0;
+    return purged;
 }
 
 bool shards_sparse(void) { return load_relaxed(&sparse_count) > 0; }
@@ -318,13 +355,16 @@ size_t shards_purge(size_t before, size_t *most)
             struct slab *slab = slab_sparse(&shards[i], before);
             uint64_t pages = slab != NULL ? slab_free_pages(slab) : 0;
             if (slab != NULL && worth_purging(slab, pages))
-                purged += slab_purge(&shards[i], slab, pages) * os_page;
+                slab_leave(&shards[i], slab, pages);
             else
                 lock_release(&shards[i].lock);
             if (slab == NULL)
                 break;
+            if (leaving.run_count > RUNS_MOST - RUNS_OF_SLAB)
+                purged += leaving_purge();
         }
     }
+    purged = (purged + leaving_purge()) * os_page;
     add_relaxed(&counters.pages.purged, purged);
     return purged;
 }

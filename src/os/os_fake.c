@@ -403,6 +403,19 @@ static unsigned long fake_getauxval(unsigned long type)
     return type == AT_PAGESZ ? page() : getauxval(type);
 }
 
+static long fake_process_madvise(const long a[])
+{
+    if (refused(FAKE_process_madvise))
+        return -1;
+    const struct iovec *runs = (const struct iovec *)a[1]; // NOLINT(performance-no-int-to-ptr)
+    ranges_hold();
+    for (long i = 0; i < a[2]; i++)
+        check_ours("process_madvise", runs[i].iov_base, runs[i].iov_len);
+    long done = syscall(SYS_process_madvise, a[0], a[1], a[2], a[3], a[4]);
+    ranges_release();
+    return done;
+}
+
 static long fake_syscall(long number, ...)
 {
     va_list rest;
@@ -411,6 +424,8 @@ static long fake_syscall(long number, ...)
     for (int i = 0; i < 6; i++)
         a[i] = va_arg(rest, long);
     va_end(rest);
+    if (number == SYS_process_madvise)
+        return fake_process_madvise(a);
     if ((number == SYS_getrandom && refused(FAKE_getrandom)) ||
         (number == SYS_sched_getaffinity && refused(FAKE_affinity)) ||
         (number == SYS_membarrier && refused(FAKE_membarrier)))
