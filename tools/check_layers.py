@@ -15,6 +15,7 @@ FLOOR = {
     "base": 0,
     "os": 1,
     "back": 2,
+    "learn": 2,
     "heap": 3,
     "front": 4,
     "watch": 5,

@@ -45,6 +45,7 @@ retain_slices   = 128
 | number | a number |
 | time | a number of milliseconds, or with `ms` or `s` |
 | switch | `on`, `1`, `true`, `yes`, or `off`, `0`, `false`, `no` |
+| mode | `learn`, `observe` or `frozen` |
 
 Options are read once, when a process first allocates, and stay as they are. A wrong value, one that
 is out of bounds and a name that is no option each get one line on standard error that says what and

@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from hakmem.library import Library
-from hakmem.table import TYPES, UNITS, Option, number, table
+from hakmem.table import TYPES, UNITS, WORDS, Option, number, table
 
 SYSTEM_FILE = "/etc/hakmem.conf"
 HELP = "list every option: default, bounds, what it does and costs, what is in force here"
@@ -57,8 +57,8 @@ def _source(name: str, environment: Mapping[str, str]) -> str | None:
 
 
 def _shown(option: Option, value: int) -> str:
-    if option.type == "SWITCH":
-        return ("off", "on")[value]
+    if option.type in WORDS:
+        return WORDS[option.type][value]
     unit, size = "", 1
     if option.type == "BYTES":
         fits = ((n, s) for n, s in UNITS.items() if n and value and value % s == 0)
@@ -82,7 +82,7 @@ def _record(option: Option, here: int | None) -> dict[str, object]:
 
 def _page(option: Option, here: int | None, width: int) -> str:
     facts = [f"default {_shown(option, number(option.value))}"]
-    if option.type != "SWITCH":
+    if option.type not in WORDS:
         least, most = (_shown(option, number(text)) for text in (option.least, option.most))
         facts.append(f"{least} to {most}")
     source = _source(option.name, os.environ)

@@ -15,7 +15,11 @@ if not TABLE.exists():
 ROW = re.compile(r'OPTION\((\w+), (\w+), ([^,]+), ([^,]+), ([^,]+), "([^"]*)"\)')
 NUMBER = re.compile(r"(\d+)(?: \* (KiB|MiB|GiB))?")
 UNITS = {None: 1, "KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30}
-TYPES = {"BYTES": "size", "COUNT": "number", "SWITCH": "switch", "MILLISECONDS": "time"}
+TYPES = {
+    "BYTES": "size", "COUNT": "number", "SWITCH": "switch", "MODE": "mode", "MILLISECONDS": "time",
+}  # fmt: skip
+# What the numbers of these types are called.
+WORDS = {"SWITCH": ("off", "on"), "MODE": ("frozen", "observe", "learn")}
 
 
 @dataclass(frozen=True)
@@ -28,12 +32,12 @@ class Option:
     help: str
 
     def shown(self, number: str) -> str:
-        if self.type == "SWITCH":
-            return ("off", "on")[int(number)]
+        if self.type in WORDS:
+            return WORDS[self.type][int(number)]
         return number.replace(" * ", " ") + (" ms" if self.type == "MILLISECONDS" else "")
 
     def row(self) -> str:
-        bounds = ["", ""] if self.type == "SWITCH" else [*map(self.shown, (self.least, self.most))]
+        bounds = ["", ""] if self.type in WORDS else [*map(self.shown, (self.least, self.most))]
         cells = [f"`{self.name}`", TYPES[self.type], self.shown(self.value), *bounds, self.help]
         return "| " + " | ".join(cells) + " |\n"
 

@@ -12,4 +12,7 @@ struct policy {
 
 extern struct policy policy HIDDEN;
 
+/* Of `learn`: nothing is found out; what would be changed is, and not done; it is done. */
+enum { LEARN_FROZEN, LEARN_OBSERVE, LEARN };
+
 #endif

@@ -1,8 +1,7 @@
 #include "front/arrays.h"
 
 #include "back/meta.h"
-
-#define ARRAY_LEAST 10
+#include "learn/capacity.h"
 
 static_assert(CLASS_FIRST_WORDS * sizeof(void *) <= CHUNK, "the first arrays are in one chunk");
 
@@ -16,8 +15,6 @@ static unsigned kind_of(size_t words)
         kind++;
     return kind;
 }
-
-size_t array_words(size_t words) { return (size_t)ARRAY_LEAST << kind_of(words); }
 
 static bool chunk_add(struct cache *cache)
 {

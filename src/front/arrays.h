@@ -13,10 +13,7 @@ void arrays_reset(struct cache *cache);
 /* A class's first array; there is always room for it. */
 void **array_first(struct cache *cache, unsigned cls);
 
-/* Arrays have 10 * 2^n words; this is the next such number. */
-size_t array_words(size_t words);
-
-/* An array of so many words; null without memory, or beyond the largest. And back. */
+/* An array of so many words, 10 * 2^n; null without memory, or beyond the largest. And back. */
 void **array_take(struct cache *cache, size_t words);
 void array_give(struct cache *cache, void **array, size_t words);
 

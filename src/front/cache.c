@@ -8,6 +8,7 @@
 #include "base/policy.h"
 #include "front/arrays.h"
 #include "front/closer.h"
+#include "front/fit.h"
 #include "front/roster.h"
 #include "front/stack.h"
 #include "front/theft.h"
@@ -28,84 +29,6 @@ struct cache cache_none = CLOSED_CACHE;
 struct cache cache_gone = CLOSED_CACHE;
 
 __thread struct cache *cache_mine = &cache_none;
-
-/* ---- capacities ---- */
-
-static void stack_set_capacity(struct cache *cache, unsigned cls, size_t capacity)
-{
-    struct depot *depot = &cache->depots[cls];
-    struct bin *bin = &cache->bins[BIN_FIRST + cls];
-    size_t size = size_classes[cls].size;
-    cache->capacity_bytes += (capacity - depot->capacity) * size;
-    depot->capacity = (uint32_t)capacity;
-    stack_open(bin, depot);
-}
-
-/* What a thread's stacks may hold: threads at work share what four may have. With 24 of them on
- * blocks of 16 to 4096 bytes that takes 0.8 of the time of all having as much as one alone, since
- * what they hand around fits the processor's cache, and 0.35 of the memory. Shared by two it would
- * be 0.25, but four threads of their own blocks of 8 to 32 KiB, or that exchange blocks of 1 to 8
- * KiB, take 1.15 to 1.2 of the time. */
-#define SHARERS 4
-#define SHARE_LEAST (256 * KiB)
-
-static size_t cache_share(void)
-{
-    size_t awake = caches_awake();
-    if (awake <= SHARERS)
-        return policy.thread_bytes;
-    size_t share = policy.thread_bytes / awake * SHARERS;
-    size_t least = SHARE_LEAST < policy.thread_bytes ? SHARE_LEAST : policy.thread_bytes;
-    return share > least ? share : least;
-}
-
-/* Doubles a stack's capacity within the bounds, on a larger array where the old one is too small.
- * Arrays are 5 * 2^n words: arrays at equal distances modulo 4 KiB would make the stores of one
- * class block the loads of another (25 cycles a pair of random sizes, 32 with powers of two). */
-static void stack_grow(struct cache *cache, unsigned cls)
-{
-    struct depot *depot = &cache->depots[cls];
-    struct bin *bin = &cache->bins[BIN_FIRST + cls];
-    size_t size = size_classes[cls].size;
-    size_t first = size_classes[cls].first + 1u;
-    size_t words = (size_t)depot->capacity + 1;
-    size_t capacity = array_words(words * 2) - 1;
-    if (capacity > policy.stack_blocks ||
-        (capacity * size > policy.stack_bytes && capacity > policy.stack_least) ||
-        cache->capacity_bytes + (capacity - depot->capacity) * size > cache_share())
-        return;
-    if (capacity > depot->room) {
-        void **array = array_take(cache, capacity + 1);
-        if (array == NULL)
-            return;
-        size_t used = stack_used(bin, depot);
-        memcpy(array, bin->base, (used + 1) * sizeof *array);
-        if (depot->room >= first)
-            array_give(cache, bin->base, depot->room + 1u);
-        bin->base = array;
-        depot->room = (uint32_t)capacity;
-        store_relaxed(&bin->top, array + used);
-    }
-    stack_set_capacity(cache, cls, capacity);
-}
-
-/* Makes room for `bytes` of blocks only, where it is more. */
-static void stack_shrink(struct cache *cache, unsigned cls, size_t bytes)
-{
-    struct depot *depot = &cache->depots[cls];
-    size_t capacity = bytes / size_classes[cls].size;
-    if (capacity < size_classes[cls].first)
-        capacity = size_classes[cls].first;
-    if (capacity < depot->capacity)
-        stack_set_capacity(cache, cls, capacity);
-}
-
-/* There may be more threads at work than when it grew. */
-static void stack_fit(struct cache *cache, unsigned cls)
-{
-    if (unlikely(cache->capacity_bytes > cache_share()))
-        stack_shrink(cache, cls, cache->depots[cls].capacity / 2 * size_classes[cls].size);
-}
 
 /* Refills in a row, or flushes: the stack is too small for what the thread does. */
 static unsigned depot_count(struct depot *depot, bool flushing)
@@ -156,15 +79,14 @@ static void stack_begin(struct cache *cache, unsigned cls)
 {
     struct bin *bin = &cache->bins[BIN_FIRST + cls];
     struct depot *depot = &cache->depots[cls];
-    unsigned first = size_classes[cls].first;
     void **array = array_first(cache, cls);
     *array = stack_mark();
     bin->base = array;
     stack_set_top(bin, array);
     cache->begun[cls / 64] |= (uint64_t)1 << cls % 64;
-    depot->room = first;
+    depot->room = size_classes[cls].first;
     depot->wary = size_classes[cls].size <= WARY_MOST && caches_living() > 1 ? WARY_FREES : 0;
-    stack_set_capacity(cache, cls, first);
+    stack_start_capacity(cache, cls);
 }
 
 /* The owner is back. While a thief put its cache to sleep it may have been in the middle of a free:
@@ -275,9 +197,8 @@ static void *stack_fill(struct cache *cache, unsigned cls)
     struct bin *bin = &cache->bins[BIN_FIRST + cls];
     struct depot *depot = &cache->depots[cls];
     store_relaxed(&cache->refills, cache->refills + 1);
-    stack_fit(cache, cls);
-    if (depot_count(depot, false) > 1)
-        stack_grow(cache, cls);
+    const struct capacity_seen seen = {.event = STACK_EMPTY, .streak = depot_count(depot, false)};
+    stack_fit(cache, cls, seen);
 
     /* Half, so that as many frees find room. */
     size_t n = (depot->capacity + 1) / 2;
@@ -326,13 +247,9 @@ static struct finding stack_flush(struct cache *cache, unsigned cls)
     /* Alone, a thread finds its own blocks sooner, and in order, by their bits. */
     bool shared = caches_living() > 1;
     bool foreign = shared && used > 0 && shard_of(bin->base[1]) != cache->shard;
-    if (foreign)
-        stack_shrink(cache, cls, policy.stack_foreign_bytes);
-    else if (drains)
-        stack_shrink(cache, cls, policy.stack_drain_bytes);
-    else if (streak > 1)
-        stack_grow(cache, cls);
-    stack_fit(cache, cls);
+    const struct capacity_seen seen = {
+        .event = STACK_FULL, .streak = streak, .foreign = foreign, .drains = drains};
+    stack_fit(cache, cls, seen);
     size_t keep = depot->capacity / 2;
     if (used <= keep)
         return (struct finding){MISUSE_NONE, NULL};

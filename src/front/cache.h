@@ -44,9 +44,10 @@ struct bin {
 
 /* What the door knows of a stack. */
 struct depot {
-    uint32_t room;     /* blocks the array can hold */
-    uint32_t capacity; /* blocks it may hold now, at most room */
-    uint32_t floor;    /* slots up to this one are the thief's, and it holds the mark; else 0 */
+    uint16_t room;     /* blocks the array can hold */
+    uint16_t capacity; /* blocks it may hold now, at most room */
+    uint16_t learned;  /* the same where what is learned is in force */
+    uint16_t floor;    /* slots up to this one are the thief's, and it holds the mark; else 0 */
     uint16_t streak;   /* refills in a row, or flushes, by `flushing` */
     bool flushing;
     bool doubted; /* a thief gave up: the mark beside the top may be wrong */

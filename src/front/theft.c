@@ -95,7 +95,7 @@ static void stack_rob(struct bin *bin, struct depot *depot, struct marked m, uns
         shards_put(&m.block, 1);
     if (theft->found.what == MISUSE_NONE)
         theft->found = found;
-    depot->floor = (uint32_t)(m.top - bin->base);
+    depot->floor = (uint16_t)(m.top - bin->base);
     theft->bytes += (below + 1) * size_classes[cls].size;
 }
 

@@ -14,8 +14,10 @@
 #include "heap/shard.h"
 #include "heap/transfer.h"
 #include "life/scavenger.h"
+#include "learn/journal.h"
 #include "life/upkeep.h"
 #include "policy/options.h"
+#include "watch/learned.h"
 #include "watch/report.h"
 
 static struct lock start_lock FORK_PAGE;
@@ -100,6 +102,12 @@ COLD void thread_ask_for_end(struct cache *cache)
         cache_ends_with_thread(cache);
     cache->asking = false;
     errno = saved;
+}
+
+static __attribute__((destructor)) void process_end(void)
+{
+    if (journal_open() && load_acquire(&started))
+        learned_print();
 }
 
 /* In the order in which they may be held together: a fork holds every lock, so no thread is in the

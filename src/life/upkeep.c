@@ -10,7 +10,8 @@
 #include "life/life.h"
 #include "life/scavenger.h"
 #include "os/os.h"
-#include "policy/retention.h"
+#include "learn/journal.h"
+#include "learn/retention.h"
 #include "watch/report.h"
 
 /* The door looks in so many times in a span, and pays back as much as was freed meanwhile at most
@@ -34,7 +35,8 @@
 
 /* One kind of free memory. */
 struct kind {
-    struct retention retention;
+    struct retention learned;
+    size_t span; /* bytes freed meanwhile, after which it goes back */
     size_t next; /* the allocation clock when the span ends */
     size_t late; /* the time of day when it ends at the latest */
     size_t debt; /* found idle and not yet given back, in the kind's own unit */
@@ -46,11 +48,32 @@ static struct kind pages, slices, huge; /* lock: upkeep */
 static size_t last_tick;                /* the allocation clock at the last; lock: upkeep */
 size_t upkeep_due;
 
+static COLD void journal_span(const struct kind *kind, size_t from, struct purge_counters since,
+                             struct purge_counters now)
+{
+    size_t purged = now.purged - since.purged;
+    size_t again = now.refaulted - since.refaulted;
+    const struct journal_entry entry = {
+        .subject = kind == &pages    ? JOURNAL_PAGES
+                   : kind == &slices ? JOURNAL_SLICES
+                                     : JOURNAL_HUGE,
+        .taken_again = purged > 0 ? (unsigned)(again * 100 / purged) : 0,
+        .from = from,
+        .to = kind->learned.span,
+        .clock = clock_now()};
+    journal_add(&entry);
+}
+
 static void span_begin(struct kind *kind, struct purge_counters *now)
 {
     struct purge_counters seen = {load_relaxed(&now->purged), load_relaxed(&now->refaulted)};
-    retention_step(&kind->retention, seen, policy.retain_least, policy.retain_most);
-    kind->next = clock_now() + kind->retention.span;
+    struct retention before = kind->learned;
+    if (policy.learn != LEARN_FROZEN)
+        retention_step(&kind->learned, seen, policy.retain_least, policy.retain_most);
+    if (journal_open() && before.span != 0 && kind->learned.span != before.span)
+        journal_span(kind, before.span, before.since, seen);
+    kind->span = policy.learn == LEARN ? kind->learned.span : policy.frozen_span;
+    kind->next = clock_now() + kind->span;
     kind->late = os_milliseconds() + SPAN_MILLISECONDS;
 }
 
@@ -114,11 +137,11 @@ static size_t shortest_span(void)
 {
     size_t span = policy.retain_most;
     if (shards_sparse())
-        span = smaller(span, pages.retention.span);
+        span = smaller(span, pages.span);
     if (slices_retained() > 0)
-        span = smaller(span, slices.retention.span);
+        span = smaller(span, slices.span);
     if (large_kept() > 0)
-        span = smaller(span, huge.retention.span);
+        span = smaller(span, huge.span);
     return larger(smaller(span, policy.retain_most), policy.retain_least);
 }
 
@@ -138,7 +161,7 @@ COLD void upkeep(void)
         huge_span_ends();
     size_t slabs = STEP_SLABS;
     if (shards_sparse())
-        shards_purge(clock_now() - pages.retention.span, &slabs);
+        shards_purge(clock_now() - pages.span, &slabs);
     superslab_make_huge();
     size_t step = larger(shortest_span() / STEPS, FREES_LEAST * smaller(overdue, FREES_LARGEST));
     step = smaller(step, STEP_MOST);
@@ -152,7 +175,7 @@ COLD void upkeep(void)
 void upkeep_anew(void)
 {
     lock_take(&upkeep_lock);
-    pages.retention.span = slices.retention.span = huge.retention.span = 0;
+    pages.learned.span = slices.learned.span = huge.learned.span = 0;
     pages_span_ends();
     slices_span_ends();
     huge_span_ends();

@@ -99,7 +99,9 @@ static const struct unit {
     {OPTION_SWITCH, "on", 1},       {OPTION_SWITCH, "true", 1}, {OPTION_SWITCH, "yes", 1},
     {OPTION_SWITCH, "1", 1},        {OPTION_SWITCH, "off", 0},  {OPTION_SWITCH, "false", 0},
     {OPTION_SWITCH, "no", 0},       {OPTION_SWITCH, "0", 0},    {OPTION_MILLISECONDS, "s", 1000},
-    {OPTION_MILLISECONDS, "ms", 1},
+    {OPTION_MILLISECONDS, "ms", 1}, {OPTION_MODE, "frozen", 0}, {OPTION_MODE, "observe", 1},
+    {OPTION_MODE, "learn", 2},       {OPTION_MODE, "0", 0},
+    {OPTION_MODE, "1", 1},          {OPTION_MODE, "2", 2},
 };
 #define UNITS (sizeof units / sizeof units[0])
 
@@ -115,7 +117,7 @@ static const struct unit *unit_find(enum option_type type, struct words name)
 static bool value_read(enum option_type type, struct words words, size_t *value)
 {
     const struct unit *unit = NULL;
-    if (type == OPTION_SWITCH) {
+    if (type == OPTION_SWITCH || type == OPTION_MODE) {
         unit = unit_find(type, words);
         if (unit != NULL)
             *value = unit->value;
@@ -149,9 +151,12 @@ bool option_set(const struct option *option, struct words words)
 
 void option_add_value(struct text *t, const struct option *option, size_t value)
 {
-    if (option->type == OPTION_SWITCH) {
-        text_add(t, value != 0 ? "on" : "off");
-        return;
+    if (option->type == OPTION_SWITCH || option->type == OPTION_MODE) {
+        for (size_t i = 0; i < UNITS; i++)
+            if (units[i].type == option->type && units[i].value == value) {
+                text_add(t, units[i].name);
+                return;
+            }
     }
     const struct unit *unit = NULL;
     if (option->type == OPTION_BYTES && value != 0)

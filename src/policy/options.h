@@ -8,7 +8,7 @@
 #include "base/policy.h"
 #include "base/text.h"
 
-enum option_type { OPTION_BYTES, OPTION_COUNT, OPTION_SWITCH, OPTION_MILLISECONDS };
+enum option_type { OPTION_BYTES, OPTION_COUNT, OPTION_SWITCH, OPTION_MODE, OPTION_MILLISECONDS };
 
 struct option {
     const char *name; /* as in a file; in the environment in capitals, after HAKMEM_ */

@@ -121,6 +121,8 @@ COLD static void complain_of_value(const struct source *from, struct words name,
     text_add(t, ": expected ");
     if (option->type == OPTION_SWITCH) {
         text_add(t, "on or off");
+    } else if (option->type == OPTION_MODE) {
+        text_add(t, "frozen, observe or learn");
     } else {
         text_add(t, kinds[option->type][0]);
         option_add_value(t, option, option->least);

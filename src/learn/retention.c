@@ -1,4 +1,4 @@
-#include "policy/retention.h"
+#include "learn/retention.h"
 
 /* Below that, chance decides. */
 #define TELLING (256 * KiB)

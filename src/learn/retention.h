@@ -1,8 +1,8 @@
 /* How long free memory keeps its pages: a span of the allocation clock, that is of bytes freed
  * meanwhile. What lay idle for a span goes back; what is soon wanted again says that the span was
  * too short. A pure function: no globals, no kernel. */
-#ifndef HAKMEM_POLICY_RETENTION_H
-#define HAKMEM_POLICY_RETENTION_H
+#ifndef HAKMEM_LEARN_RETENTION_H
+#define HAKMEM_LEARN_RETENTION_H
 
 #include "base/counters.h"
 #include "base/defs.h"

@@ -1,0 +1,32 @@
+/* What was learned last, and why: for whoever asks what the library is doing. Kept only where the
+ * option learn_log is on. Thread safe. */
+#ifndef HAKMEM_LEARN_JOURNAL_H
+#define HAKMEM_LEARN_JOURNAL_H
+
+#include "base/defs.h"
+#include "learn/capacity.h"
+
+#define JOURNAL_MOST 1024 /* the newest */
+
+enum journal_subject { JOURNAL_STACK, JOURNAL_PAGES, JOURNAL_SLICES, JOURNAL_HUGE };
+
+struct journal_entry {
+    enum journal_subject subject;
+    enum capacity_reason why; /* of a stack */
+    unsigned thread;          /* of a stack, the kernel's number */
+    unsigned taken_again;     /* of the others: per cent of what had gone back */
+    size_t size;              /* of a stack: bytes of a block */
+    size_t from, to;          /* blocks of a stack; bytes of the others' span */
+    size_t clock;             /* bytes freed until then, as the allocation clock has them */
+};
+
+/* Whether lines are wanted. */
+static inline bool journal_open(void) { return unlikely(policy.learn_log != 0); }
+
+void journal_add(const struct journal_entry *entry);
+
+/* Lines there ever were; and one of them, counted from 0. False if it is gone. */
+size_t journal_count(void);
+bool journal_read(size_t number, struct journal_entry *entry);
+
+#endif

@@ -1,0 +1,8 @@
+/* What the engine changed last, and why, in words. */
+#ifndef HAKMEM_WATCH_LEARNED_H
+#define HAKMEM_WATCH_LEARNED_H
+
+/* Writes the journal to standard error, a line each, the oldest first. Allocates nothing. */
+void learned_print(void);
+
+#endif

@@ -1,0 +1,94 @@
+"""What is learned is in force, is only told, or isn't found out, as `learn` says."""
+
+import re
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).parents[2]))
+
+from tests.counts.work import clean_environment
+
+BLOCKS = 2000
+STACK = re.compile(
+    r"hakmem: learned: after \d+ (?:bytes|KiB|MiB) freed: "
+    r"thread \d+, blocks of 64 bytes: keeps up to (\d+) -> (\d+): (.*)"
+)
+
+
+@dataclass(frozen=True)
+class Outcome:
+    first: int
+    """Refills in the first burst."""
+    last: int
+    lines: list[str]
+
+    @property
+    def steps(self) -> list[tuple[int, int, str]]:
+        found = (STACK.fullmatch(line) for line in self.lines)
+        return [(int(match[1]), int(match[2]), match[3]) for match in found if match]
+
+
+def bursts(program: Path, **variables: str) -> Outcome:
+    done = subprocess.run(
+        [str(program)], env=clean_environment() | variables, capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stderr
+    first, last = map(int, done.stdout.split())
+    return Outcome(first, last, done.stderr.splitlines())
+
+
+def test_learned_stacks_hold_what_a_burst_takes(learn: Path) -> None:
+    outcome = bursts(learn)
+    assert outcome.lines == []
+    assert outcome.last <= 2
+    assert bursts(learn, HAKMEM_LEARN="learn") == outcome
+
+
+@pytest.mark.parametrize(("size", "blocks"), [("64K", 639), ("20K", 319), ("1M", 2559), ("0", 15)])
+def test_frozen_stacks_hold_what_was_said(learn: Path, size: str, blocks: int) -> None:
+    """From the first burst to the last: half a stack is refilled at a time."""
+    outcome = bursts(
+        learn, HAKMEM_LEARN="frozen", HAKMEM_FROZEN_STACK_BYTES=size, HAKMEM_LEARN_LOG="on"
+    )
+    half = (blocks + 1) // 2
+    fewest = max(0, BLOCKS - blocks) // half
+    assert fewest <= outcome.last <= BLOCKS // half + 1
+    # A part of a stack, and a block of the program's start.
+    assert BLOCKS // half <= outcome.first <= BLOCKS // half + 2
+    assert outcome.lines == ["hakmem: learned: nothing, since learn is frozen"]
+
+
+def test_what_is_learned_is_told(learn: Path) -> None:
+    outcome = bursts(learn, HAKMEM_LEARN_LOG="on")
+    assert outcome.lines[0] == f"hakmem: learned: {len(outcome.lines) - 1} steps:"
+    assert outcome.steps[0] == (15, 39, "empty again and again")
+    grown = [step for step in outcome.steps if step[1] > step[0]]
+    assert all(was == step[1] for step, (was, _, _) in zip(grown, grown[1:], strict=False))
+    assert outcome.last <= 2
+
+
+def test_what_is_observed_is_told_and_not_done(learn: Path) -> None:
+    frozen = bursts(learn, HAKMEM_LEARN="frozen")
+    outcome = bursts(learn, HAKMEM_LEARN="observe", HAKMEM_LEARN_LOG="on")
+    assert (outcome.first, outcome.last) == (frozen.first, frozen.last)
+    assert outcome.lines[0].endswith(" steps that were not taken:")
+    assert outcome.steps[0][:2] == (15, 39)
+
+
+@pytest.mark.parametrize("mode", ["frozen", "observe", "learn"])
+def test_a_mode_is_a_name_or_a_number(learn: Path, mode: str) -> None:
+    number = str(["frozen", "observe", "learn"].index(mode))
+    named, numbered = (bursts(learn, HAKMEM_LEARN=text) for text in (mode.upper(), number))
+    assert named == numbered
+
+
+def test_a_wrong_mode_is_told(learn: Path) -> None:
+    outcome = bursts(learn, HAKMEM_LEARN="on")
+    assert outcome.lines == [
+        "hakmem: environment: HAKMEM_LEARN=on: expected frozen, observe or learn; "
+        "the default stays, learn"
+    ]

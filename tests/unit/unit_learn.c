@@ -1,0 +1,226 @@
+/* The engine: pure steps, with counters as they were seen and no clock but bytes freed. */
+#include "unit.h"
+
+#include <string.h>
+
+#include "base/policy.h"
+#include "learn/capacity.h"
+#include "learn/journal.h"
+#include "learn/retention.h"
+
+/* ---- capacities ---- */
+
+/* The defaults, which tests may change. */
+static struct policy bounds;
+
+static struct capacity_seen seen_of(size_t size, size_t capacity)
+{
+    return (struct capacity_seen){.event = STACK_EMPTY,
+                                  .streak = 2,
+                                  .size = size,
+                                  .capacity = capacity,
+                                  .first = 15,
+                                  .held = 0,
+                                  .share = 8 * MiB};
+}
+
+static void expect_step(struct capacity_seen seen, size_t blocks, enum capacity_reason why)
+{
+    struct capacity next = capacity_step(&seen, &bounds);
+    EXPECT_EQUAL(next.blocks, blocks);
+    EXPECT_EQUAL(next.why, why);
+}
+
+static void it_grows_when_missed_twice(void)
+{
+    struct capacity_seen seen = seen_of(64, 15);
+    expect_step(seen, 39, CAPACITY_MISSES);
+    seen.event = STACK_FULL;
+    expect_step(seen, 39, CAPACITY_OVERFLOWS);
+    seen.streak = 1;
+    expect_step(seen, 15, CAPACITY_FITS);
+}
+
+static void it_grows_up_to_its_bounds(void)
+{
+    struct capacity_seen seen = seen_of(64, 15);
+    size_t grown[16], steps = 0;
+    for (;; steps++) {
+        struct capacity next = capacity_step(&seen, &bounds);
+        if (next.why == CAPACITY_FITS)
+            break;
+        EXPECT_EQUAL((next.blocks + 1) % ARRAY_LEAST, 0);
+        EXPECT(next.blocks >= 2 * seen.capacity);
+        EXPECT(next.blocks <= bounds.stack_blocks);
+        EXPECT(next.blocks * 64 <= bounds.stack_bytes || next.blocks <= bounds.stack_least);
+        grown[steps] = seen.capacity = next.blocks;
+        EXPECT(steps < 15);
+    }
+    EXPECT_EQUAL(grown[0], 39);
+    EXPECT_EQUAL(grown[steps - 1], 2559);
+
+    expect_step(seen_of(32 * KiB, 7), 7, CAPACITY_FITS);  /* 19 would be 608 KiB */
+    expect_step(seen_of(256 * KiB, 3), 9, CAPACITY_MISSES); /* stack_least */
+}
+
+static void the_share_denies_growth_and_takes_back(void)
+{
+    struct capacity_seen seen = seen_of(1024, 15);
+    seen.held = seen.share - 24 * KiB;
+    expect_step(seen, 39, CAPACITY_MISSES);
+    seen.held++;
+    expect_step(seen, 15, CAPACITY_DENIED);
+    seen.capacity = 79;
+    seen.held = seen.share + 1;
+    expect_step(seen, 39, CAPACITY_SHARE);
+    seen.capacity = 15;
+    expect_step(seen, 15, CAPACITY_FITS); /* what is always kept */
+}
+
+static void it_shrinks_for_others_blocks_and_for_what_is_not_wanted(void)
+{
+    struct capacity_seen seen = seen_of(256, 319);
+    seen.event = STACK_FULL;
+    seen.drains = true;
+    expect_step(seen, 128, CAPACITY_DRAINS);
+    seen.foreign = true;
+    expect_step(seen, 32, CAPACITY_FOREIGN);
+    seen.capacity = 32;
+    expect_step(seen, 32, CAPACITY_FITS);
+    seen.size = 4096;
+    expect_step(seen, 15, CAPACITY_FOREIGN);
+}
+
+static void it_halves_when_idle(void)
+{
+    struct capacity_seen seen = seen_of(64, 639);
+    seen.event = STACK_IDLE;
+    expect_step(seen, 319, CAPACITY_IDLE);
+    seen.capacity = 20;
+    expect_step(seen, 15, CAPACITY_IDLE);
+    seen.capacity = 15;
+    expect_step(seen, 15, CAPACITY_FITS);
+}
+
+/* Whatever is seen: in an array's room, above what is always kept, and only up where it may. */
+static void any_step_is_within_bounds(void)
+{
+    struct policy before = bounds;
+    for (unsigned i = 0; i < 200000; i++) {
+        bounds.stack_bytes = next_random() % (2 * MiB);
+        bounds.stack_least = next_random() % 100;
+        bounds.stack_blocks = 15 + next_random() % 2545;
+        bounds.stack_foreign_bytes = next_random() % MiB;
+        bounds.stack_drain_bytes = next_random() % MiB;
+        bounds.frozen_stack_bytes = next_random() % (2 * MiB);
+        size_t first = 3 + next_random() % 13;
+        struct capacity_seen seen = {.event = next_random() % 3,
+                                     .streak = next_random() % 4,
+                                     .foreign = next_random() % 4 == 0,
+                                     .drains = next_random() % 4 == 0,
+                                     .size = 16 + next_random() % (256 * KiB),
+                                     .first = first,
+                                     .capacity = first + next_random() % (2560 - first),
+                                     .held = next_random() % (16 * MiB),
+                                     .share = 8 * MiB};
+        struct capacity next = capacity_step(&seen, &bounds);
+        EXPECT(next.blocks >= first && next.blocks <= 2559);
+        EXPECT(next.blocks <= seen.capacity || next.blocks <= bounds.stack_blocks);
+        EXPECT(next.blocks <= seen.capacity ||
+               seen.held + (next.blocks - seen.capacity) * seen.size <= seen.share);
+        EXPECT_EQUAL(next.why > CAPACITY_DENIED, next.blocks != seen.capacity);
+        size_t fixed = capacity_fixed(seen.size, first, &bounds);
+        EXPECT(fixed == first || (fixed * seen.size <= bounds.frozen_stack_bytes &&
+                                  fixed <= bounds.stack_blocks && fixed > first));
+    }
+    bounds = before;
+}
+
+/* ---- retention ---- */
+
+static void what_is_wanted_again_is_kept_longer(void)
+{
+    struct retention r = {0};
+    struct purge_counters now = {0, 0};
+    retention_step(&r, now, MiB, GiB);
+    EXPECT_EQUAL(r.span, MiB);
+    now.purged = 10 * MiB;
+    now.refaulted = 2 * MiB; /* a fifth, and no more */
+    retention_step(&r, now, MiB, GiB);
+    EXPECT_EQUAL(r.span, MiB);
+    now.refaulted++;
+    retention_step(&r, now, MiB, GiB);
+    EXPECT_EQUAL(r.span, 4 * MiB);
+    for (unsigned i = 0; i < 10; i++) {
+        now.purged += MiB;
+        now.refaulted += MiB;
+        retention_step(&r, now, MiB, GiB);
+    }
+    EXPECT_EQUAL(r.span, GiB);
+}
+
+static void what_stays_away_is_kept_shorter(void)
+{
+    struct retention r = {64 * MiB, {0, 0}, 0};
+    struct purge_counters now = {0, 0};
+    for (unsigned i = 0; i < 7; i++) {
+        now.purged += MiB;
+        retention_step(&r, now, MiB, GiB);
+        EXPECT_EQUAL(r.span, 64 * MiB);
+    }
+    now.purged += MiB;
+    retention_step(&r, now, MiB, GiB);
+    EXPECT_EQUAL(r.span, 32 * MiB);
+    for (unsigned i = 0; i < 100; i++) {
+        now.purged += MiB;
+        retention_step(&r, now, MiB, GiB);
+    }
+    EXPECT_EQUAL(r.span, MiB);
+}
+
+static void where_nothing_goes_back_nothing_is_learned(void)
+{
+    struct retention r = {16 * MiB, {0, 0}, 0};
+    const struct purge_counters now = {100 * KiB, 50 * KiB}; /* less than tells anything */
+    for (unsigned i = 0; i < 100; i++)
+        retention_step(&r, now, MiB, GiB);
+    EXPECT_EQUAL(r.span, 16 * MiB);
+}
+
+/* ---- the journal ---- */
+
+static void the_journal_keeps_the_newest(void)
+{
+    struct journal_entry e = {.subject = JOURNAL_HUGE};
+    EXPECT_EQUAL(journal_count(), 0);
+    EXPECT(!journal_read(0, &e));
+    for (size_t i = 0; i < JOURNAL_MOST + 10; i++) {
+        e = (struct journal_entry){.subject = JOURNAL_STACK, .from = i, .to = 2 * i};
+        journal_add(&e);
+    }
+    EXPECT_EQUAL(journal_count(), JOURNAL_MOST + 10);
+    EXPECT(!journal_read(9, &e));
+    EXPECT(!journal_read(JOURNAL_MOST + 10, &e));
+    for (size_t i = 10; i < JOURNAL_MOST + 10; i++) {
+        EXPECT(journal_read(i, &e));
+        EXPECT_EQUAL(e.from, i);
+        EXPECT_EQUAL(e.to, 2 * i);
+    }
+}
+
+int main(void)
+{
+    bounds = policy;
+    it_grows_when_missed_twice();
+    it_grows_up_to_its_bounds();
+    the_share_denies_growth_and_takes_back();
+    it_shrinks_for_others_blocks_and_for_what_is_not_wanted();
+    it_halves_when_idle();
+    any_step_is_within_bounds();
+    what_is_wanted_again_is_kept_longer();
+    what_stays_away_is_kept_shorter();
+    where_nothing_goes_back_nothing_is_learned();
+    the_journal_keeps_the_newest();
+    puts("10 passed, 0 failed");
+    return 0;
+}
