@@ -174,6 +174,8 @@ static struct superslab *superslab_new(size_t least)
     s->free = all_slices(s);
     s->touched = 0;
     s->purged = 0;
+    s->holed = 0;
+    s->lacking = 0;
     s->huge = false;
     s->longest = 0;
     list_init(&s->age);
@@ -233,6 +235,17 @@ static void retained_less(size_t n)
         retained_low = retained;
 }
 
+/* What is lacking in some of the slices that lack pages, which from now on don't; about, since it is
+ * known of all of them together. */
+static size_t slices_whole(struct superslab *s, uint64_t mask)
+{
+    uint64_t holed = s->holed & mask;
+    size_t part = s->lacking * count_bits(holed) / count_bits(s->holed);
+    s->holed &= ~holed;
+    s->lacking -= part;
+    return part;
+}
+
 /* The longest run may be shorter now: whoever looks for one finds that out (superslab_with). So a
  * run that is taken and given back by turns leaves the lists alone. */
 static void slices_mark_taken(struct superslab *s, uint64_t mask, size_t n)
@@ -243,6 +256,8 @@ static void slices_mark_taken(struct superslab *s, uint64_t mask, size_t n)
         count_refault(&counters.slices, count_bits(s->purged & mask) * SLICE);
         s->purged &= ~mask;
     }
+    if (s->holed & mask)
+        count_refault(&counters.pages, slices_whole(s, mask));
     s->free &= ~mask;
     s->touched |= mask;
     if (s->free == 0)
@@ -296,6 +311,14 @@ static void slices_mark_free(struct superslab *s, uint64_t mask)
     store_relaxed(&retained, retained + pages);
     list_remove(&s->age);
     list_push(&aged, &s->age);
+}
+
+void slices_lack(struct superslab *s, void *start, size_t n, size_t bytes)
+{
+    lock_take(&superslabs_lock);
+    s->holed |= slice_mask(slice_index(s, start), n);
+    s->lacking += bytes;
+    lock_release(&superslabs_lock);
 }
 
 void slices_give(struct superslab *s, void *start, size_t n)
@@ -399,6 +422,8 @@ static size_t superslab_purge(struct superslab *s, size_t most)
     lock_take(&superslabs_lock);
     s->touched &= ~gone;
     s->purged |= gone;
+    if (s->holed & gone)
+        slices_whole(s, gone);
     slices_mark_free(s, mask);
     lock_release(&superslabs_lock);
     return count_bits(gone);

@@ -25,6 +25,8 @@ struct superslab {
     uint64_t free;                     /* slices free; lock: superslabs */
     uint64_t touched;                  /* slices handed out since they were last zero; same lock */
     uint64_t purged;                   /* slices given back and not used since; same lock */
+    uint64_t holed;                    /* slices that lack pages (slices_lack); same lock */
+    size_t lacking;                    /* bytes, of all of them; same lock */
     size_t dense_since;                /* the allocation clock when no slice was free; same lock */
     bool huge;                         /* asked for huge pages; same lock */
     uint8_t slices;                    /* 64, or less under a limit; constant */
@@ -43,6 +45,10 @@ void *slices_take(size_t n, size_t align, bool *zero, struct superslab **from);
 
 /* Gives n slices back; their map entries say "foreign" already. */
 void slices_give(struct superslab *s, void *start, size_t n);
+
+/* Of n slices that are about to be given back so many bytes have gone to the kernel already, as free
+ * pages of a slab: they are taken again with the slices. */
+void slices_lack(struct superslab *s, void *start, size_t n, size_t bytes);
 
 /* Adds `more` slices behind n taken ones where they stand; false when those aren't free. */
 bool slices_extend(struct superslab *s, void *start, size_t n, size_t more);

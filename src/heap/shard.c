@@ -114,6 +114,8 @@ static void slabs_retire(struct low_node *retired)
         struct slab *slab = (struct slab *)retired;
         const struct size_class *c = &size_classes[slab->cls];
         retired = retired->next;
+        if (unlikely(slab->absent != 0))
+            slices_lack(slab->home, slab->base, c->slices, count_bits(slab->absent) * os_page);
         slices_give(slab->home, slab->base, c->slices);
         meta_give(slab, slab_bytes(c));
     }

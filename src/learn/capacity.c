@@ -31,18 +31,15 @@ static struct capacity shrunk(const struct capacity_seen *s, size_t blocks,
 
 struct capacity capacity_step(const struct capacity_seen *s, const struct policy *bounds)
 {
-    if (s->event == STACK_IDLE)
-        return shrunk(s, s->capacity / 2, CAPACITY_IDLE);
-    struct capacity next = {s->capacity, CAPACITY_FITS};
     if (s->foreign)
-        next = shrunk(s, bounds->stack_foreign_bytes / s->size, CAPACITY_FOREIGN);
-    else if (s->drains)
-        next = shrunk(s, bounds->stack_drain_bytes / s->size, CAPACITY_DRAINS);
-    else if (s->held > s->share)
-        next = shrunk(s, s->capacity / 2, CAPACITY_SHARE);
-    else if (s->streak > 1)
-        next = grown(s, bounds);
-    return next;
+        return shrunk(s, bounds->stack_foreign_bytes / s->size, CAPACITY_FOREIGN);
+    if (s->drains)
+        return shrunk(s, bounds->stack_drain_bytes / s->size, CAPACITY_DRAINS);
+    if (s->held > s->share)
+        return shrunk(s, s->capacity / 2, CAPACITY_SHARE);
+    if (s->streak > 1)
+        return grown(s, bounds);
+    return (struct capacity){s->capacity, CAPACITY_FITS};
 }
 
 size_t capacity_fixed(size_t size, size_t first, const struct policy *bounds)

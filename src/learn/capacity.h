@@ -1,7 +1,7 @@
 /* How many blocks a thread keeps of one class: the step from what was seen of its stack to what it
  * may hold. A pure function: no globals, no kernel. It starts small and doubles where the thread
- * comes back at once; it halves where the blocks lie idle, are others' or are not wanted again, and
- * where all threads' shares have become smaller. */
+ * comes back at once; it shrinks where the blocks are others' or are not wanted again, and where all
+ * threads' shares have become smaller. */
 #ifndef HAKMEM_LEARN_CAPACITY_H
 #define HAKMEM_LEARN_CAPACITY_H
 
@@ -11,7 +11,6 @@
 enum capacity_event {
     STACK_EMPTY, /* the thread allocates, and there is none */
     STACK_FULL,  /* it frees, and there is no room */
-    STACK_IDLE,  /* nothing has moved for a while, though the thread is at work */
 };
 
 struct capacity_seen {
@@ -35,7 +34,6 @@ enum capacity_reason {
     CAPACITY_FOREIGN,
     CAPACITY_DRAINS,
     CAPACITY_SHARE,
-    CAPACITY_IDLE,
     CAPACITY_REASONS
 };
 

@@ -11,7 +11,6 @@ static const char *const whys[CAPACITY_REASONS] = {
     [CAPACITY_FOREIGN] = "what is freed is other threads'",
     [CAPACITY_DRAINS] = "the thread frees more than it takes again",
     [CAPACITY_SHARE] = "more threads share what all may keep",
-    [CAPACITY_IDLE] = "nothing moved",
 };
 
 static const char *const kinds[] = {
