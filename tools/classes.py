@@ -44,7 +44,7 @@ PAGE = 4 * 1024
 PER_DOUBLING = 8
 WHOLE_SLICES = (1, 2, 3, 4)
 RECIPROCAL_BITS = 31
-BIN_FIRST = 4  # the bins below are the address map's: foreign, large, huge, watched
+BIN_FIRST = 4  # the bins below are the address map's: foreign, large, huge, retired
 BIN_BYTES = 32
 
 

@@ -6,6 +6,7 @@
 #include "back/large.h"
 #include "base/policy.h"
 #include "front/cache.h"
+#include "front/pocket.h"
 #include "heap/shard.h"
 #include "life/life.h"
 #include "life/scavenger.h"
@@ -85,8 +86,9 @@ static void *take_once(size_t n, size_t align, bool *zero)
         *zero = p != NULL && shards_hand_out(p, n);
         return p;
     }
-    thread_cache(); /* the process's start */
-    return large_take(n == 0 ? 1 : n, align, zero);
+    struct cache *cache = thread_cache(); /* the process's start, too */
+    void *p = cache != NULL && align <= SLICE ? pocket_take(cache, n) : NULL;
+    return p != NULL ? p : large_take(n == 0 ? 1 : n, align, zero);
 }
 
 /* Slabs begin at multiples of 64 KiB, so a class whose size is a multiple of the alignment has
@@ -147,7 +149,7 @@ static struct finding give(void *p, unsigned bin)
 {
     if (bin >= BIN_FIRST)
         return class_give(bin_class(bin), p);
-    struct finding found = {large_give(p, bin), p};
+    struct finding found = {pocket_put(thread_cache(), p, bin), p};
     upkeep_when_due();
     return found;
 }
@@ -203,7 +205,8 @@ static inline size_t block_find(const void *p, unsigned *found, const char *func
     size_t usable = usable_of(p, found);
     unsigned bin = *found;
     /* What is on top of a stack was freed last. */
-    bool freed = load_relaxed(&cache_current()->bins[bin].topmost) == p;
+    bool freed = load_relaxed(&cache_current()->bins[bin].topmost) == p ||
+                 (bin == BIN_RETIRED && (uintptr_t)p % SLICE == 0);
     if (likely(usable != 0 && !freed))
         return usable;
     if (bin == BIN_FOREIGN)

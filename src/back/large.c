@@ -221,7 +221,7 @@ static bool mapping_resize(struct huge *h, size_t length, bool entered)
         }
         /* Once the pages have moved, the old place may be another thread's. */
         if (entered)
-            map_clear(h->base);
+            map_clear(h->base, BIN_HUGE);
         bool untouched;
         bool moved = os_move(h->base, h->length, target, length, &untouched);
         if (!moved && untouched)
@@ -351,17 +351,25 @@ void *large_take(size_t n, size_t align, bool *zero)
     return huge_take(n, align, zero);
 }
 
+static bool begins_slice(const void *p) { return ((uintptr_t)p & (SLICE - 1)) == 0; }
+
 /* The descriptor behind p if a block begins exactly there. */
 static void *block_owner(const void *p)
 {
-    return ((uintptr_t)p & (SLICE - 1)) == 0 ? map_owner(p) : NULL;
+    return begins_slice(p) ? map_owner(p) : NULL;
+}
+
+/* A superslab is no list's neighbour of a block. */
+unsigned large_retired_bin(const void *p, const void *owner)
+{
+    return ((const struct huge *)owner)->base == p ? BIN_HUGE : BIN_LARGE;
 }
 
 enum misuse large_give(void *p, unsigned bin)
 {
-    if (((uintptr_t)p & (SLICE - 1)) != 0)
+    if (!begins_slice(p))
         return MISUSE_INTERIOR;
-    void *owner = map_clear(p);
+    void *owner = bin == BIN_RETIRED ? NULL : map_clear(p, bin);
     if (owner == NULL)
         return MISUSE_FREE;
     if (bin == BIN_LARGE)
@@ -371,10 +379,56 @@ enum misuse large_give(void *p, unsigned bin)
     return MISUSE_NONE;
 }
 
+size_t large_retired_bytes(const void *p, const void *owner)
+{
+    const struct superslab *s = owner;
+    return large_retired_bin(p, owner) == BIN_HUGE ? ((const struct huge *)owner)->length
+                                                   : s->run[run_index(s, p)] * SLICE;
+}
+
+enum misuse large_retire(void *p, unsigned bin, size_t *bytes)
+{
+    if (!begins_slice(p))
+        return MISUSE_INTERIOR;
+    const void *owner = bin == BIN_RETIRED ? NULL : map_retire(p, bin);
+    if (owner == NULL)
+        return MISUSE_FREE;
+    *bytes = large_retired_bytes(p, owner);
+    return MISUSE_NONE;
+}
+
+void large_release(void *p)
+{
+    void *owner = map_clear(p, BIN_RETIRED);
+    if (large_retired_bin(p, owner) == BIN_LARGE)
+        run_give(owner, p);
+    else
+        huge_give(owner);
+}
+
+void large_reuse(void *p, size_t n)
+{
+    void *owner = map_owner(p);
+    unsigned bin = large_retired_bin(p, owner);
+    if (bin == BIN_HUGE) {
+        ((struct huge *)owner)->usable = round_up(n, os_page);
+    } else {
+        struct superslab *s = owner;
+        s->usable[run_index(s, p)] = (uint32_t)round_up(n, os_page);
+    }
+    map_set(p, 1, bin, owner);
+}
+
+bool large_fits(size_t bytes, size_t n)
+{
+    size_t needed = round_up(n, SLICE);
+    return needed == bytes || (needed > RUN_MOST && needed < bytes && bytes <= needed + needed / 8);
+}
+
 size_t large_usable(const void *p, unsigned bin)
 {
     void *owner = block_owner(p);
-    if (owner == NULL)
+    if (owner == NULL || bin == BIN_RETIRED)
         return 0;
     if (bin == BIN_HUGE)
         return ((struct huge *)owner)->usable;
@@ -385,7 +439,7 @@ size_t large_usable(const void *p, unsigned bin)
 void *large_resize(void *p, unsigned bin, size_t n)
 {
     void *owner = block_owner(p);
-    if (owner == NULL)
+    if (owner == NULL || bin == BIN_RETIRED)
         return NULL;
     return bin == BIN_HUGE ? huge_resize(owner, n) : run_resize(owner, p, n);
 }

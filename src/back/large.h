@@ -24,8 +24,22 @@ struct huge {
  * tells whether it is known to hold zeroes. Null without memory. */
 void *large_take(size_t n, size_t align, bool *zero);
 
-/* Frees p, whose bin is `bin` (large or huge). */
+/* Frees p, whose bin is `bin` (large, huge or retired). */
 enum misuse large_give(void *p, unsigned bin);
+
+/* The same in two steps. A retired block is free, but whole, and the caller's: to be given back, or
+ * to be handed out again for n bytes, which must fit. `*bytes` tells how much it holds. */
+enum misuse large_retire(void *p, unsigned bin, size_t *bytes);
+void large_release(void *p);
+void large_reuse(void *p, size_t n);
+
+/* Whether a block of n bytes that large_take makes could as well be a retired one that holds `bytes`:
+ * no slice less, and of a huge one an eighth more at most. */
+bool large_fits(size_t bytes, size_t n);
+
+/* Of a retired block at p with this descriptor: its bin, large or huge, and the bytes it holds. */
+unsigned large_retired_bin(const void *p, const void *owner);
+size_t large_retired_bytes(const void *p, const void *owner);
 
 /* Bytes that the program may use of p, 0 if no such block begins at p. */
 size_t large_usable(const void *p, unsigned bin);

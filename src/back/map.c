@@ -112,15 +112,26 @@ void map_set(const void *start, size_t slices, unsigned bin, void *owner)
     }
 }
 
-void *map_clear(const void *p)
+/* The owner of p's entry, whose bin changes; null if it was another. */
+static void *map_change(const void *p, unsigned from, unsigned to, bool stays)
 {
     struct map_leaf *leaf = leaf_at((uintptr_t)p);
     size_t slice = slice_in_leaf((uintptr_t)p);
-    store_relaxed(&leaf->places[slice], (uint16_t)0);
+    uint16_t before = (uint16_t)(from * BIN_BYTES), after = (uint16_t)(to * BIN_BYTES);
+    if (!__atomic_compare_exchange_n(&leaf->places[slice], &before, after, false, __ATOMIC_ACQ_REL,
+                                     __ATOMIC_RELAXED))
+        return NULL;
+    void *owner = load_relaxed(&leaf->owners[slice]);
+    if (!stays)
+        store_relaxed(&leaf->owners[slice], NULL);
     if ((uintptr_t)p - WINDOW_BASE < WINDOW)
-        store_relaxed(&window_places[(uintptr_t)p / SLICE % WINDOW_SLICES], (uint16_t)0);
-    return __atomic_exchange_n(&leaf->owners[slice], NULL, __ATOMIC_ACQ_REL);
+        store_relaxed(&window_places[(uintptr_t)p / SLICE % WINDOW_SLICES], after);
+    return owner;
 }
+
+void *map_clear(const void *p, unsigned bin) { return map_change(p, bin, BIN_FOREIGN, false); }
+
+void *map_retire(const void *p, unsigned bin) { return map_change(p, bin, BIN_RETIRED, true); }
 
 void map_fork_lock(void) { lock_take(&map_lock); }
 void map_fork_unlock(void) { lock_release(&map_lock); }

@@ -29,7 +29,8 @@
 #define BIN_FOREIGN 0 /* nothing of ours begins in this slice */
 #define BIN_LARGE 1   /* a run of slices; the owner is its superslab */
 #define BIN_HUGE 2    /* a mapping of its own; the owner is its struct huge */
-#define BIN_FIRST 4   /* class 0, the owner is its slab; 3 is kept for watched blocks */
+#define BIN_RETIRED 3 /* either of them, freed and kept at hand for the next; the owner as before */
+#define BIN_FIRST 4   /* class 0, the owner is its slab */
 
 #define WINDOW_BITS 38
 #define WINDOW ((size_t)1 << WINDOW_BITS)
@@ -84,8 +85,12 @@ const void *map_below(const void *p);
 /* Makes room for entries of [start, start + length); false without memory. */
 bool map_cover(const void *start, size_t length);
 
-/* Takes the owner out of p's entry, which then says "foreign". Of two that try, one gets null. */
-void *map_clear(const void *p);
+/* Takes the owner out of p's entry, if that says `bin`; then it says "foreign". Null if it says
+ * something else; of two that try, one gets null. */
+void *map_clear(const void *p, unsigned bin);
+
+/* Changes p's entry from `bin` to "retired", and so too. The owner stays. */
+void *map_retire(const void *p, unsigned bin);
 
 /* Sets the entries of n slices from start, which are covered. */
 void map_set(const void *start, size_t slices, unsigned bin, void *owner);

@@ -9,6 +9,7 @@
 #include "front/arrays.h"
 #include "front/closer.h"
 #include "front/fit.h"
+#include "front/pocket.h"
 #include "front/roster.h"
 #include "front/stack.h"
 #include "front/theft.h"
@@ -162,6 +163,7 @@ static struct finding cache_drain(struct cache *cache)
     struct finding found = {MISUSE_NONE, NULL};
     if (cache->asleep)
         cache_wake(cache);
+    pocket_empty(cache);
     for (unsigned cls = begun_from(cache, 0); cls < CLASSES; cls = begun_from(cache, cls + 1)) {
         stack_settle(cache, cls);
         size_t used = stack_used(&cache->bins[BIN_FIRST + cls], &cache->depots[cls]);
@@ -303,6 +305,7 @@ static struct cache *cache_make(void)
         cache->bins[i] = (struct bin)CLOSED_BIN;
     memset(cache->depots, 0, sizeof cache->depots);
     memset(cache->begun, 0, sizeof cache->begun);
+    cache->pocket.block = NULL;
     if (arrays_start(cache)) {
         cache_reset(cache);
         if (roster_enter(cache))

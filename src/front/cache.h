@@ -65,6 +65,13 @@ struct cache {
     struct depot depots[CLASSES];
     uint64_t begun[(CLASSES + 63) / 64]; /* classes whose stacks are begun; lock: door */
     struct lock *door;                   /* constant; null only in the constant caches */
+    struct {
+        void *block;  /* atomic: whoever exchanges has it; see pocket.h */
+        size_t bytes; /* atomic; the owner's */
+        size_t freed; /* bytes that the allocation clock does not know of yet; the owner's */
+        bool old;     /* since pocket_age looked; the owner's */
+        uint8_t misses, hits; /* in a row, since the clock was told; the owner's */
+    } pocket;
     unsigned shard;
     size_t capacity_bytes; /* blocks that all stacks may hold */
     size_t refills;        /* counts, for statistics; atomic for those who peek */

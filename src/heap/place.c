@@ -36,6 +36,12 @@ static struct place place_near(uintptr_t address, const void *start)
             return place_in_slab(address, slab);
         return (struct place){PLACE_LARGE, (uintptr_t)start, slab->usable, 0};
     }
+    if (bin == BIN_RETIRED) {
+        const void *owner = map_owner(start);
+        if (owner != NULL && address - (uintptr_t)start < large_retired_bytes(start, owner))
+            none.kind = PLACE_KEPT;
+        return none;
+    }
     size_t usable = bin == BIN_FOREIGN ? 0 : large_usable(start, bin);
     if (address - (uintptr_t)start >= round_up(usable, SLICE))
         return none;

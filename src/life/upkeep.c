@@ -10,6 +10,7 @@
 #include "life/life.h"
 #include "life/scavenger.h"
 #include "os/os.h"
+#include "front/pocket.h"
 #include "learn/journal.h"
 #include "learn/retention.h"
 #include "watch/report.h"
@@ -157,15 +158,17 @@ COLD void upkeep(void)
     }
     if (ended(&slices))
         slices_span_ends();
-    if (ended(&huge))
+    if (ended(&huge)) {
         huge_span_ends();
+        pocket_age(cache_current());
+    }
     size_t slabs = STEP_SLABS;
     if (shards_sparse())
         shards_purge(clock_now() - pages.span, &slabs);
     superslab_make_huge();
     size_t step = larger(shortest_span() / STEPS, FREES_LEAST * smaller(overdue, FREES_LARGEST));
     step = smaller(step, STEP_MOST);
-    pay(larger(2 * step, LARGE_STEP));
+    pay(larger(larger(2 * step, LARGE_STEP), overdue));
     store_relaxed(&upkeep_due, clock_now() + smaller(step, larger(headroom(), BEYOND_CAP)));
     lock_release(&upkeep_lock);
     report_late(found);

@@ -52,6 +52,19 @@ static void count_huge(struct census *census, const struct huge *h)
     census->metadata_used += meta_size(sizeof *h);
 }
 
+/* Free, and in a thread's pocket. */
+static void count_retired(struct census *census, const void *owner, const void *p)
+{
+    size_t bytes = large_retired_bytes(p, owner);
+    if (large_retired_bin(p, owner) == BIN_HUGE) {
+        census->huge_mapped += bytes;
+        census->metadata_used += meta_size(sizeof(struct huge));
+    } else {
+        census->run_slices += bytes / SLICE;
+    }
+    census->cached += bytes;
+}
+
 static void count_map(struct census *census)
 {
     for (uintptr_t address = 0; map_next(&address); address += SLICE) {
@@ -64,6 +77,8 @@ static void count_map(struct census *census)
             count_run(census, owner, address);
         else if (bin == BIN_HUGE)
             count_huge(census, owner);
+        else if (bin == BIN_RETIRED)
+            count_retired(census, owner, p);
         else if (bin >= BIN_FIRST && ((struct slab *)owner)->base == p)
             count_slab(census, owner);
     }

@@ -113,6 +113,8 @@ static void superslabs_in_map(struct census_walk *walk)
     for (uintptr_t address = 0; map_next(&address); address += SLICE) {
         void *owner = map_owner((void *)address);
         unsigned bin = map_bin((void *)address);
+        if (bin == BIN_RETIRED && meta_holds(owner, sizeof(struct huge)))
+            bin = large_retired_bin((void *)address, owner);
         if (bin == BIN_LARGE && meta_holds(owner, sizeof(struct superslab)))
             add_superslab(walk, owner);
         if (bin >= BIN_FIRST && meta_holds(owner, sizeof(struct slab))) {
@@ -292,6 +294,8 @@ static void check_map(struct census_walk *walk)
         unsigned bin = map_bin(p);
         if (!walk->quiet && (owner == NULL || bin == BIN_FOREIGN))
             continue; /* a large block on its way */
+        if (bin == BIN_RETIRED && meta_holds(owner, sizeof(struct huge)))
+            bin = large_retired_bin(p, owner);
         size_t least = bin == BIN_LARGE  ? sizeof(struct superslab)
                        : bin == BIN_HUGE ? sizeof(struct huge)
                                          : sizeof(struct slab);

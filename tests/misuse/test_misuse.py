@@ -161,9 +161,7 @@ CASES = [
         Case("twice", n, FREE, f"the start of a large block of {size} bytes at {HEX}", ADVICE_TWICE)
         for n, size in ((65536, 65536), (100000, 102400), (262144, 262144))
     ),
-    Case("twice", 1048576, FOREIGN, VACANT, ADVICE_TWICE),
-    Case("twice", 2097152, FOREIGN, VACANT, ADVICE_TWICE),
-    Case("twice", 8388608, FOREIGN, KEPT, ADVICE_TWICE),
+    *(Case("twice", n, FREE, KEPT, ADVICE_TWICE) for n in (1048576, 2097152, 8388608)),
     Case(
         "realloc_after_free",
         100,
@@ -185,7 +183,7 @@ CASES = [
     Case(
         "realloc_after_free",
         8388608,
-        FOREIGN,
+        FREE,
         KEPT,
         ADVICE_TWICE,
         "realloc",

@@ -359,7 +359,7 @@ static void kept_mapped_broken(void)
     leaked = kept_huge();
     map_set(kept_huge()->base, 1, BIN_HUGE, kept_huge());
 }
-static void kept_mapped_whole(void) { map_clear(((struct huge *)leaked)->base); }
+static void kept_mapped_whole(void) { map_clear(((struct huge *)leaked)->base, BIN_HUGE); }
 static void kept_bytes_broken(void)
 {
     POKE(*large_inside().kept_bytes, *large_inside().kept_bytes + SLICE);

@@ -1,0 +1,106 @@
+#include "front/pocket.h"
+
+#include "back/large.h"
+#include "base/atomic.h"
+#include "base/counters.h"
+#include "base/policy.h"
+#include "front/closer.h"
+
+/* As long as either cap allows to keep as much. */
+static bool may_keep(size_t bytes)
+{
+    return bytes <= RUN_MOST ? bytes <= policy.retain_slices * SLICE
+                             : bytes <= policy.big_cache_bytes;
+}
+
+static void *pocket_exchange(struct cache *cache)
+{
+    return load_relaxed(&cache->pocket.block) == NULL
+               ? NULL
+               : __atomic_exchange_n(&cache->pocket.block, NULL, __ATOMIC_ACQUIRE);
+}
+
+/* Where sizes change all the time a pocket is only in the way: after so many that did not fit it is
+ * used but now and then, until one does. */
+#define MISSES 8
+#define NOW_AND_THEN 16
+
+static bool is_used(struct cache *cache)
+{
+    if (likely(cache->pocket.misses < MISSES))
+        return true;
+    if (++cache->pocket.misses < MISSES + NOW_AND_THEN)
+        return false;
+    cache->pocket.misses = MISSES;
+    return true;
+}
+
+enum misuse pocket_put(struct cache *cache, void *p, unsigned bin)
+{
+    if (unlikely(cache == NULL || !is_used(cache)))
+        return large_give(p, bin);
+    size_t bytes;
+    enum misuse what = large_retire(p, bin, &bytes);
+    if (unlikely(what != MISUSE_NONE))
+        return what;
+    void *before = p;
+    if (likely(may_keep(bytes))) {
+        before = pocket_exchange(cache);
+        store_relaxed(&cache->pocket.bytes, bytes);
+        cache->pocket.old = false;
+        store_release(&cache->pocket.block, p);
+    }
+    if (before != NULL)
+        large_release(before);
+    return MISUSE_NONE;
+}
+
+/* What lies idle elsewhere is to grow old by these frees too; but to look after it each time would
+ * take longer than all the rest. */
+#define HITS_A_TICK 16
+
+static void tick(struct cache *cache, size_t bytes)
+{
+    cache->pocket.freed += bytes;
+    if (++cache->pocket.hits < HITS_A_TICK)
+        return;
+    clock_advance(cache->pocket.freed);
+    cache->pocket.freed = cache->pocket.hits = 0;
+}
+
+void *pocket_take(struct cache *cache, size_t n)
+{
+    void *p = pocket_exchange(cache);
+    if (p == NULL)
+        return NULL;
+    size_t bytes = load_relaxed(&cache->pocket.bytes);
+    if (!large_fits(bytes, n)) {
+        if (cache->pocket.misses < MISSES)
+            cache->pocket.misses++;
+        large_release(p);
+        return NULL;
+    }
+    cache->pocket.misses = 0;
+    tick(cache, bytes);
+    large_reuse(p, n);
+    return p;
+}
+
+size_t pocket_empty(struct cache *cache)
+{
+    size_t bytes = load_relaxed(&cache->pocket.bytes);
+    void *p = pocket_exchange(cache);
+    if (p == NULL)
+        return 0;
+    large_release(p);
+    return bytes;
+}
+
+void pocket_age(struct cache *cache)
+{
+    if (load_relaxed(&cache->pocket.block) == NULL)
+        return;
+    if (cache->pocket.old)
+        pocket_empty(cache);
+    cache->pocket.old = true;
+}

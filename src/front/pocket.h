@@ -1,0 +1,25 @@
+/* A thread's pocket: the large block that it freed last, at hand for its next malloc of that size. A
+ * buffer that comes and goes costs no lock and no search. Another size puts
+ * the block back before a new one is taken, so no memory is held that could have served.
+ *
+ * The owner puts; whoever exchanges takes: the owner, a thief, the end of the thread. */
+#ifndef HAKMEM_FRONT_POCKET_H
+#define HAKMEM_FRONT_POCKET_H
+
+#include "base/misuse.h"
+#include "front/cache.h"
+
+/* Frees p, whose bin is large, huge or retired, into the pocket of the calling thread's cache; or,
+ * without one, as large_give. */
+enum misuse pocket_put(struct cache *cache, void *p, unsigned bin);
+
+/* What is in the pocket if n bytes fit; null else, and the pocket is empty. */
+void *pocket_take(struct cache *cache, size_t n);
+
+/* Frees what is in any cache's pocket; bytes, as far as the owner isn't at it. */
+size_t pocket_empty(struct cache *cache);
+
+/* Frees what has been in the pocket of the calling thread's cache at the last call already. */
+void pocket_age(struct cache *cache);
+
+#endif
