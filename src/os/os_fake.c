@@ -18,6 +18,9 @@
 #include "base/atomic.h"
 #include "base/text.h"
 
+#ifndef SYS_process_madvise
+#define SYS_process_madvise 440
+#endif
 #ifndef PR_SET_VMA
 #define PR_SET_VMA 0x53564d41
 #endif

@@ -11,6 +11,7 @@
 #include "back/map.h"
 #include "back/meta.h"
 #include "back/superslab.h"
+#include "base/counters.h"
 #include "os/os.h"
 
 static void map_of_foreign(void)
@@ -57,6 +58,96 @@ static void map_of_ours(void)
     EXPECT_EQUAL(map_bin(slices + SLICE), BIN_FOREIGN);
     EXPECT_EQUAL(map_place(slices + SLICE), 0);
     EXPECT(!map_cover((void *)((uintptr_t)1 << 48), SLICE));
+}
+
+static void map_of_retired(void)
+{
+    char *slice = (char *)WINDOW_BASE + 5 * SUPERSLAB;
+    int owner;
+    map_set(slice, 1, BIN_LARGE, &owner);
+    EXPECT(map_retire(slice, BIN_HUGE) == NULL);
+    EXPECT(map_clear(slice, BIN_HUGE) == NULL);
+    EXPECT(map_retire(slice, BIN_LARGE) == &owner);
+    EXPECT_EQUAL(map_bin(slice), BIN_RETIRED);
+    EXPECT_EQUAL(map_place(slice), BIN_RETIRED * BIN_BYTES);
+    EXPECT(map_owner(slice) == &owner);
+    EXPECT(map_retire(slice, BIN_LARGE) == NULL && map_clear(slice, BIN_LARGE) == NULL);
+    EXPECT(map_clear(slice, BIN_RETIRED) == &owner);
+    EXPECT(map_owner(slice) == NULL && map_clear(slice, BIN_RETIRED) == NULL);
+    EXPECT_EQUAL(map_place(slice), 0);
+}
+
+/* ---- what goes back ---- */
+
+enum { PURGED = 100 }; /* pages in runs of 1, 2 and 3, with one between that stays */
+
+static void runs_go_back(void)
+{
+    char *memory = os_map(2 * PURGED * os_page);
+    struct os_run runs[PURGED];
+    size_t count = 0;
+    memset(memory, 7, 2 * PURGED * os_page);
+    for (size_t page = 0; page + 3 < 2 * PURGED; page += count % 3 + 2, count++)
+        runs[count] = (struct os_run){memory + page * os_page, (count % 3 + 1) * os_page};
+    os_purge_runs(runs, count);
+    for (size_t i = 0; i < count; i++) {
+        const char *start = runs[i].start;
+        EXPECT_EQUAL(runs[i].length, (i % 3 + 1) * os_page);
+        for (size_t at = 0; at < runs[i].length; at += os_page / 2)
+            EXPECT_EQUAL(start[at], 0);
+        EXPECT_EQUAL(start[runs[i].length], 7);
+    }
+    os_unmap(memory, 2 * PURGED * os_page);
+}
+
+/* Pages that are locked stay, whichever of the runs they are. */
+static void a_run_that_stays_is_told(void)
+{
+    for (size_t locked = 0; locked < 4; locked++) {
+        char *memory = os_map(8 * os_page);
+        struct os_run runs[4];
+        memset(memory, 7, 8 * os_page);
+        for (size_t i = 0; i < 4; i++)
+            runs[i] = (struct os_run){memory + 2 * i * os_page, os_page};
+        if (mlock(runs[locked].start, os_page) != 0)
+            return; /* none may be locked here */
+        os_purge_runs(runs, 4);
+        for (size_t i = 0; i < 4; i++) {
+            EXPECT_EQUAL(runs[i].length, i == locked ? 0 : os_page);
+            EXPECT_EQUAL(memory[2 * i * os_page], i == locked ? 7 : 0);
+        }
+        os_unmap(memory, 8 * os_page);
+    }
+}
+
+/* Pages that a slab had given back are wanted again when its slices are, once. */
+static void what_slices_lack_is_wanted_with_them(void)
+{
+    struct superslab *s;
+    bool zero;
+    char *slices = slices_take(4, 1, &zero, &s);
+    size_t before = load_relaxed(&counters.pages.refaulted);
+    add_relaxed(&counters.pages.purged, 40 * KiB);
+    slices_lack(s, slices, 4, 40 * KiB);
+    slices_give(s, slices, 4);
+    EXPECT(slices_take(1, 1, &zero, &s) == slices);
+    EXPECT_EQUAL(load_relaxed(&counters.pages.refaulted) - before, 10 * KiB);
+    EXPECT(slices_take(3, 1, &zero, &s) == slices + SLICE);
+    EXPECT_EQUAL(load_relaxed(&counters.pages.refaulted) - before, 40 * KiB);
+    slices_give(s, slices, 4);
+    EXPECT(slices_take(4, 1, &zero, &s) == slices);
+    EXPECT_EQUAL(load_relaxed(&counters.pages.refaulted) - before, 40 * KiB);
+
+    /* Once the slices themselves have gone back they lack nothing more. */
+    char *more = slices_take(1, 1, &zero, &s); /* so that the superslab is not empty */
+    slices_lack(s, slices, 4, 40 * KiB);
+    add_relaxed(&counters.pages.purged, 40 * KiB);
+    slices_give(s, slices, 4);
+    EXPECT_EQUAL(slices_purge(SIZE_MAX), 4);
+    EXPECT(slices_take(4, 1, &zero, &s) == slices);
+    EXPECT_EQUAL(load_relaxed(&counters.pages.refaulted) - before, 40 * KiB);
+    slices_give(s, slices, 4);
+    slices_give(s, more, 1);
 }
 
 static void metadata(void)
@@ -241,14 +332,18 @@ int main(void)
     superslabs_start(42);
     map_of_foreign();
     map_of_ours();
+    map_of_retired();
     metadata();
+    what_slices_lack_is_wanted_with_them();
     slices();
+    runs_go_back();
     large();
     huge_in_pieces();
     if (!UNDER_EMULATOR) {
+        a_run_that_stays_is_told();
         huge_across_regions();
         without_memory();
     }
-    puts(UNDER_EMULATOR ? "6 passed, 2 left out" : "8 passed, 0 failed");
+    puts(UNDER_EMULATOR ? "9 passed, 3 left out" : "12 passed, 0 failed");
     return 0;
 }
