@@ -239,7 +239,7 @@ static bool size_fits(size_t usable, size_t align, size_t size)
     if (!is_power_of_two(align) || align > MOST_BYTES || size > MOST_BYTES)
         return false;
     return usable_of_new(size, align) == usable ||
-           (align == 1 && size <= usable && size >= usable / 2);
+           (align == 1 && size <= usable && size > usable / 2);
 }
 
 void aligned_sized_free_check(const void *p, size_t align, size_t size, const void *caller)
@@ -275,9 +275,9 @@ SLOW void *slow_realloc(void *p, size_t n)
         return NULL;
     }
     if (bin >= BIN_FIRST) {
-        /* It stays while it fits and fills half, or can grow where it is. No block is smaller than
-         * the smallest, so a block that malloc made for n stays. */
-        if (n <= usable && (n >= usable / 2 || usable <= CLASS_GRAIN))
+        /* It stays while it fits and fills more than half, or can grow where it is. No block is
+         * smaller than the smallest, so a block that malloc made for n stays. */
+        if (n <= usable && (n > usable / 2 || usable <= CLASS_GRAIN))
             return p;
         if (usable > CLASS_MOST && n > usable && n <= CLASS_SLICES_MOST &&
             cache_resize_block(thread_cache(), p, n))

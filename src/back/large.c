@@ -354,10 +354,7 @@ void *large_take(size_t n, size_t align, bool *zero)
 static bool begins_slice(const void *p) { return ((uintptr_t)p & (SLICE - 1)) == 0; }
 
 /* The descriptor behind p if a block begins exactly there. */
-static void *block_owner(const void *p)
-{
-    return begins_slice(p) ? map_owner(p) : NULL;
-}
+static void *block_owner(const void *p) { return begins_slice(p) ? map_owner(p) : NULL; }
 
 /* A superslab is no list's neighbour of a block. */
 unsigned large_retired_bin(const void *p, const void *owner)

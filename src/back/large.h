@@ -33,8 +33,8 @@ enum misuse large_retire(void *p, unsigned bin, size_t *bytes);
 void large_release(void *p);
 void large_reuse(void *p, size_t n);
 
-/* Whether a block of n bytes that large_take makes could as well be a retired one that holds `bytes`:
- * no slice less, and of a huge one an eighth more at most. */
+/* Whether a block of n bytes that large_take makes could as well be a retired one that holds
+ * `bytes`: no slice less, and of a huge one an eighth more at most. */
 bool large_fits(size_t bytes, size_t n);
 
 /* Of a retired block at p with this descriptor: its bin, large or huge, and the bytes it holds. */

@@ -29,7 +29,7 @@
 #define BIN_FOREIGN 0 /* nothing of ours begins in this slice */
 #define BIN_LARGE 1   /* a run of slices; the owner is its superslab */
 #define BIN_HUGE 2    /* a mapping of its own; the owner is its struct huge */
-#define BIN_RETIRED 3 /* either of them, freed and kept at hand for the next; the owner as before */
+#define BIN_RETIRED 3 /* either, freed and kept at hand for the next; the owner as before */
 #define BIN_FIRST 4   /* class 0, the owner is its slab */
 
 #define WINDOW_BITS 38

@@ -1,5 +1,6 @@
 #include "back/superslab.h"
 
+#include "back/large.h"
 #include "back/meta.h"
 #include "base/atomic.h"
 #include "base/counters.h"
@@ -143,7 +144,8 @@ static void superslab_unmapped(const char *base)
 /* ---- superslabs ---- */
 
 /* Where the kernel gives no whole superslab any more, shorter ones use what is left of a limit;
- * `least` slices are needed. */
+ * `least` slices are needed. Not while huge blocks are kept: there is none then, and whoever asks
+ * has what is kept given back, and asks again. */
 static struct superslab *superslab_new(size_t least)
 {
     struct superslab *s = meta_take(sizeof *s);
@@ -155,7 +157,7 @@ static struct superslab *superslab_new(size_t least)
         base = superslab_map_in_window(slices * SLICE);
         if (base == NULL)
             base = superslab_map_anywhere(slices * SLICE);
-        if (base != NULL || slices / 2 < least)
+        if (base != NULL || slices / 2 < least || large_kept() > 0)
             break;
         slices /= 2;
     }
@@ -235,8 +237,8 @@ static void retained_less(size_t n)
         retained_low = retained;
 }
 
-/* What is lacking in some of the slices that lack pages, which from now on don't; about, since it is
- * known of all of them together. */
+/* What is lacking in some of the slices that lack pages, which from now on don't; about, since it
+ * is known of all of them together. */
 static size_t slices_whole(struct superslab *s, uint64_t mask)
 {
     uint64_t holed = s->holed & mask;

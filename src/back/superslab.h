@@ -46,8 +46,8 @@ void *slices_take(size_t n, size_t align, bool *zero, struct superslab **from);
 /* Gives n slices back; their map entries say "foreign" already. */
 void slices_give(struct superslab *s, void *start, size_t n);
 
-/* Of n slices that are about to be given back so many bytes have gone to the kernel already, as free
- * pages of a slab: they are taken again with the slices. */
+/* Of n slices that are about to be given back so many bytes have gone to the kernel already, as
+ * free pages of a slab: they are taken again with the slices. */
 void slices_lack(struct superslab *s, void *start, size_t n, size_t bytes);
 
 /* Adds `more` slices behind n taken ones where they stand; false when those aren't free. */

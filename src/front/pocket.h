@@ -1,6 +1,6 @@
-/* A thread's pocket: the large block that it freed last, at hand for its next malloc of that size. A
- * buffer that comes and goes costs no lock and no search. Another size puts
- * the block back before a new one is taken, so no memory is held that could have served.
+/* A thread's pocket: the large block that it freed last, at hand for its next malloc of that size.
+ * A buffer that comes and goes costs no lock and no search. Another size puts the block back before
+ * a new one is taken, so no memory is held that could have served.
  *
  * The owner puts; whoever exchanges takes: the owner, a thief, the end of the thread. */
 #ifndef HAKMEM_FRONT_POCKET_H

@@ -44,8 +44,10 @@ struct capacity capacity_step(const struct capacity_seen *s, const struct policy
 
 size_t capacity_fixed(size_t size, size_t first, const struct policy *bounds)
 {
-    size_t blocks = capacity_round(smaller(bounds->frozen_stack_bytes / size, bounds->stack_blocks));
-    while (blocks > first && (blocks > bounds->stack_blocks || blocks * size > bounds->frozen_stack_bytes))
+    size_t blocks =
+        capacity_round(smaller(bounds->frozen_stack_bytes / size, bounds->stack_blocks));
+    while (blocks > first &&
+           (blocks > bounds->stack_blocks || blocks * size > bounds->frozen_stack_bytes))
         blocks = (blocks + 1) / 2 - 1;
     return larger(blocks, first);
 }

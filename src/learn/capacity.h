@@ -1,7 +1,7 @@
 /* How many blocks a thread keeps of one class: the step from what was seen of its stack to what it
  * may hold. A pure function: no globals, no kernel. It starts small and doubles where the thread
- * comes back at once; it shrinks where the blocks are others' or are not wanted again, and where all
- * threads' shares have become smaller. */
+ * comes back at once; it shrinks where the blocks are others' or are not wanted again, and where
+ * all threads' shares have become smaller. */
 #ifndef HAKMEM_LEARN_CAPACITY_H
 #define HAKMEM_LEARN_CAPACITY_H
 

@@ -13,8 +13,8 @@
 #include "front/roster.h"
 #include "heap/shard.h"
 #include "heap/transfer.h"
-#include "life/scavenger.h"
 #include "learn/journal.h"
+#include "life/scavenger.h"
 #include "life/upkeep.h"
 #include "policy/options.h"
 #include "watch/learned.h"
@@ -51,6 +51,8 @@ static void register_with_libc(void)
     if (pthread_key_create(&key, thread_end) == 0)
         store_release(&key_made, true);
     os_at_fork(fork_prepare, fork_parent, fork_child);
+    if (journal_open())
+        os_at_end(learned_print);
 }
 
 COLD struct cache *thread_cache_make(void)
@@ -102,12 +104,6 @@ COLD void thread_ask_for_end(struct cache *cache)
         cache_ends_with_thread(cache);
     cache->asking = false;
     errno = saved;
-}
-
-static __attribute__((destructor)) void process_end(void)
-{
-    if (journal_open() && load_acquire(&started))
-        learned_print();
 }
 
 /* In the order in which they may be held together: a fork holds every lock, so no thread is in the

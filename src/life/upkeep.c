@@ -4,15 +4,15 @@
 #include "back/superslab.h"
 #include "base/policy.h"
 #include "front/closer.h"
+#include "front/pocket.h"
 #include "front/theft.h"
 #include "heap/shard.h"
 #include "heap/transfer.h"
+#include "learn/journal.h"
+#include "learn/retention.h"
 #include "life/life.h"
 #include "life/scavenger.h"
 #include "os/os.h"
-#include "front/pocket.h"
-#include "learn/journal.h"
-#include "learn/retention.h"
 #include "watch/report.h"
 
 /* The door looks in so many times in a span, and pays back as much as was freed meanwhile at most
@@ -36,6 +36,7 @@
 
 /* One kind of free memory. */
 struct kind {
+    enum journal_subject subject; /* constant */
     struct retention learned;
     size_t span; /* bytes freed meanwhile, after which it goes back */
     size_t next; /* the allocation clock when the span ends */
@@ -44,24 +45,23 @@ struct kind {
 };
 
 static struct lock upkeep_lock
-    FORK_PAGE;                          /* held while anything goes back, so that no fork is then */
-static struct kind pages, slices, huge; /* lock: upkeep */
-static size_t last_tick;                /* the allocation clock at the last; lock: upkeep */
+    FORK_PAGE; /* held while anything goes back, so that no fork is then */
+static struct kind pages = {.subject = JOURNAL_PAGES}, slices = {.subject = JOURNAL_SLICES},
+                   huge = {.subject = JOURNAL_HUGE}; /* lock: upkeep */
+static size_t last_tick; /* the allocation clock at the last; lock: upkeep */
 size_t upkeep_due;
 
 static COLD void journal_span(const struct kind *kind, size_t from, struct purge_counters since,
-                             struct purge_counters now)
+                              struct purge_counters now)
 {
     size_t purged = now.purged - since.purged;
     size_t again = now.refaulted - since.refaulted;
-    const struct journal_entry entry = {
-        .subject = kind == &pages    ? JOURNAL_PAGES
-                   : kind == &slices ? JOURNAL_SLICES
-                                     : JOURNAL_HUGE,
-        .taken_again = purged > 0 ? (unsigned)(again * 100 / purged) : 0,
-        .from = from,
-        .to = kind->learned.span,
-        .clock = clock_now()};
+    const struct journal_entry entry = {.subject = kind->subject,
+                                        .taken_again =
+                                            purged > 0 ? (unsigned)(again * 100 / purged) : 0,
+                                        .from = from,
+                                        .to = kind->learned.span,
+                                        .clock = clock_now()};
     journal_add(&entry);
 }
 

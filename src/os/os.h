@@ -93,6 +93,9 @@ void os_wake(int *word);
 /* Has libc call these around every fork, until the process's end. Libc may allocate. */
 void os_at_fork(void (*prepare)(void), void (*parent)(void), void (*child)(void));
 
+/* Has libc call this at the process's end, if that is an orderly one. The same. */
+void os_at_end(void (*end)(void));
+
 /* The kernel's number for this thread. */
 unsigned os_thread_id(void);
 

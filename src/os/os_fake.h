@@ -12,10 +12,11 @@
 #include "base/defs.h"
 
 /* One line for each call that can be refused: its name and the error that it mostly fails with. */
-#define FAKE_CALLS(call)                                                                         \
-    call(mmap, ENOMEM) call(munmap, ENOMEM) call(mremap, ENOMEM) call(mprotect, ENOMEM)          \
-        call(madvise, ENOMEM) call(process_madvise, EINVAL) call(prctl, EINVAL) call(getrandom, EAGAIN) call(affinity, EINVAL) \
-            call(membarrier, EPERM) call(clock_gettime, EPERM) call(pthread_create, EAGAIN)
+#define FAKE_CALLS(call)                                                                \
+    call(mmap, ENOMEM) call(munmap, ENOMEM) call(mremap, ENOMEM) call(mprotect, ENOMEM) \
+        call(madvise, ENOMEM) call(process_madvise, EINVAL) call(prctl, EINVAL)         \
+            call(getrandom, EAGAIN) call(affinity, EINVAL) call(membarrier, EPERM)      \
+                call(clock_gettime, EPERM) call(pthread_create, EAGAIN)
 
 enum fake_call {
 #define FAKE_NAME(name, error) FAKE_##name,

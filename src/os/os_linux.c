@@ -10,6 +10,7 @@
 #include <linux/membarrier.h>
 #include <pthread.h>
 #include <sched.h>
+#include <stdlib.h>
 #include <sys/auxv.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
@@ -358,6 +359,8 @@ void os_at_fork(void (*prepare)(void), void (*parent)(void), void (*child)(void)
     pthread_atfork(prepare, parent, child);
 #endif
 }
+
+void os_at_end(void (*end)(void)) { atexit(end); }
 
 unsigned os_thread_id(void) { return (unsigned)syscall(SYS_gettid); }
 

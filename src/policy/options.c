@@ -100,8 +100,8 @@ static const struct unit {
     {OPTION_SWITCH, "1", 1},        {OPTION_SWITCH, "off", 0},  {OPTION_SWITCH, "false", 0},
     {OPTION_SWITCH, "no", 0},       {OPTION_SWITCH, "0", 0},    {OPTION_MILLISECONDS, "s", 1000},
     {OPTION_MILLISECONDS, "ms", 1}, {OPTION_MODE, "frozen", 0}, {OPTION_MODE, "observe", 1},
-    {OPTION_MODE, "learn", 2},       {OPTION_MODE, "0", 0},
-    {OPTION_MODE, "1", 1},          {OPTION_MODE, "2", 2},
+    {OPTION_MODE, "learn", 2},      {OPTION_MODE, "0", 0},      {OPTION_MODE, "1", 1},
+    {OPTION_MODE, "2", 2},
 };
 #define UNITS (sizeof units / sizeof units[0])
 

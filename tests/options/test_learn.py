@@ -1,5 +1,6 @@
 """What is learned is in force, is only told, or isn't found out, as `learn` says."""
 
+import itertools
 import re
 import subprocess
 import sys
@@ -67,7 +68,7 @@ def test_what_is_learned_is_told(learn: Path) -> None:
     assert outcome.lines[0] == f"hakmem: learned: {len(outcome.lines) - 1} steps:"
     assert outcome.steps[0] == (15, 39, "empty again and again")
     grown = [step for step in outcome.steps if step[1] > step[0]]
-    assert all(was == step[1] for step, (was, _, _) in zip(grown, grown[1:], strict=False))
+    assert all(was == step[1] for step, (was, _, _) in itertools.pairwise(grown))
     assert outcome.last <= 2
 
 

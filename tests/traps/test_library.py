@@ -29,6 +29,8 @@ ALLOCATING = re.compile(
 
 # What malloc_info calls, whose task it is to write to a stream; nothing else may.
 TO_A_STREAM = {"fputs", "fwrite"}
+# Called once, behind the first cache, where libc may allocate (life.c), and only for learn_log.
+AT_THE_START = {"__cxa_atexit", "atexit"}
 
 
 @pytest.fixture(scope="module")
@@ -46,7 +48,7 @@ def test_nothing_that_allocates_is_called(elf: ELFFile) -> None:
     wanted = imports(elf)
     assert {"mmap", "munmap"} <= wanted, "the imports were not read"
     print(f"\n{len(wanted)} imports: {', '.join(sorted(wanted))}")
-    assert {name for name in wanted if ALLOCATING.fullmatch(name)} <= TO_A_STREAM
+    assert {name for name in wanted if ALLOCATING.fullmatch(name)} <= TO_A_STREAM | AT_THE_START
 
 
 def test_only_malloc_info_writes_to_a_stream(build: Path) -> None:
@@ -54,6 +56,16 @@ def test_only_malloc_info_writes_to_a_stream(build: Path) -> None:
     listed = subprocess.run(command, capture_output=True, text=True, check=True).stdout
     users = {line.split(":")[1] for line in listed.splitlines() if line.split()[-1] in TO_A_STREAM}
     assert users == {"glibc.c.o"}
+
+
+def test_only_the_process_s_start_has_anything_called_at_its_end(build: Path) -> None:
+    command = ["nm", "-A", "-u", str(build / "libhakmem.a")]
+    listed = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    users = {line.split(":")[1] for line in listed.splitlines() if line.split()[-1] in AT_THE_START}
+    assert users == {"os_linux.c.o"}
+    source = Path(__file__).parents[2] / "src"
+    callers = {p.name for p in source.rglob("*.c") if "os_at_end(" in p.read_text()}
+    assert callers == {"os_linux.c", "life.c"}
 
 
 def test_nothing_but_libc_is_needed(elf: ELFFile) -> None:

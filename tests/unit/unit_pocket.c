@@ -12,7 +12,7 @@
 #include "life/upkeep.h"
 
 static const size_t sizes[] = {CLASS_SLICES_MOST + 1, 512 * KiB, MiB,      RUN_MOST,
-                               RUN_MOST + 1,    4 * MiB,   16 * MiB, 64 * MiB};
+                               RUN_MOST + 1,          4 * MiB,   16 * MiB, 64 * MiB};
 #define SIZES (sizeof sizes / sizeof *sizes)
 
 static struct hakmem_stats stats(void)
