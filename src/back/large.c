@@ -267,6 +267,7 @@ static void *huge_take(size_t n, size_t align, bool *zero)
     struct huge *fresh = meta_take(sizeof *fresh);
     if (fresh == NULL)
         return NULL;
+    fresh->bin = BIN_HUGE;
     list_init(&fresh->node);
     struct huge *h = kept_take(length, align, fresh);
     if (h == NULL && align == SLICE)
@@ -356,11 +357,10 @@ static bool begins_slice(const void *p) { return ((uintptr_t)p & (SLICE - 1)) ==
 /* The descriptor behind p if a block begins exactly there. */
 static void *block_owner(const void *p) { return begins_slice(p) ? map_owner(p) : NULL; }
 
-/* A superslab is no list's neighbour of a block. */
-unsigned large_retired_bin(const void *p, const void *owner)
-{
-    return ((const struct huge *)owner)->base == p ? BIN_HUGE : BIN_LARGE;
-}
+static_assert(offsetof(struct huge, bin) == 0 && offsetof(struct superslab, bin) == 0,
+              "a descriptor says whose it is");
+
+unsigned large_retired_bin(const void *owner) { return *(const unsigned *)owner; }
 
 enum misuse large_give(void *p, unsigned bin)
 {
@@ -379,8 +379,8 @@ enum misuse large_give(void *p, unsigned bin)
 size_t large_retired_bytes(const void *p, const void *owner)
 {
     const struct superslab *s = owner;
-    return large_retired_bin(p, owner) == BIN_HUGE ? ((const struct huge *)owner)->length
-                                                   : s->run[run_index(s, p)] * SLICE;
+    return large_retired_bin(owner) == BIN_HUGE ? ((const struct huge *)owner)->length
+                                                : s->run[run_index(s, p)] * SLICE;
 }
 
 enum misuse large_retire(void *p, unsigned bin, size_t *bytes)
@@ -397,7 +397,7 @@ enum misuse large_retire(void *p, unsigned bin, size_t *bytes)
 void large_release(void *p)
 {
     void *owner = map_clear(p, BIN_RETIRED);
-    if (large_retired_bin(p, owner) == BIN_LARGE)
+    if (large_retired_bin(owner) == BIN_LARGE)
         run_give(owner, p);
     else
         huge_give(owner);
@@ -406,7 +406,7 @@ void large_release(void *p)
 void large_reuse(void *p, size_t n)
 {
     void *owner = map_owner(p);
-    unsigned bin = large_retired_bin(p, owner);
+    unsigned bin = large_retired_bin(owner);
     if (bin == BIN_HUGE) {
         ((struct huge *)owner)->usable = round_up(n, os_page);
     } else {

@@ -14,6 +14,7 @@
 #define RUN_MOST (2 * MiB)
 
 struct huge {
+    unsigned bin;     /* BIN_HUGE: first in what the map calls "retired" */
     struct list node; /* in the big-block cache; lock: kept */
     char *base;       /* the mapping's start; whoever holds the block or the lock */
     size_t length;    /* bytes mapped, whole slices */
@@ -38,7 +39,7 @@ void large_reuse(void *p, size_t n);
 bool large_fits(size_t bytes, size_t n);
 
 /* Of a retired block at p with this descriptor: its bin, large or huge, and the bytes it holds. */
-unsigned large_retired_bin(const void *p, const void *owner);
+unsigned large_retired_bin(const void *owner);
 size_t large_retired_bytes(const void *p, const void *owner);
 
 /* Bytes that the program may use of p, 0 if no such block begins at p. */

@@ -121,7 +121,7 @@ static void *map_change(const void *p, unsigned from, unsigned to, bool stays)
     if (!__atomic_compare_exchange_n(&leaf->places[slice], &before, after, false, __ATOMIC_ACQ_REL,
                                      __ATOMIC_RELAXED))
         return NULL;
-    void *owner = load_relaxed(&leaf->owners[slice]);
+    void *owner = load_acquire(&leaf->owners[slice]);
     if (!stays)
         store_relaxed(&leaf->owners[slice], NULL);
     if ((uintptr_t)p - WINDOW_BASE < WINDOW)

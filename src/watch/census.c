@@ -56,7 +56,7 @@ static void count_huge(struct census *census, const struct huge *h)
 static void count_retired(struct census *census, const void *owner, const void *p)
 {
     size_t bytes = large_retired_bytes(p, owner);
-    if (large_retired_bin(p, owner) == BIN_HUGE) {
+    if (large_retired_bin(owner) == BIN_HUGE) {
         census->huge_mapped += bytes;
         census->metadata_used += meta_size(sizeof(struct huge));
     } else {

@@ -114,7 +114,7 @@ static void superslabs_in_map(struct census_walk *walk)
         void *owner = map_owner((void *)address);
         unsigned bin = map_bin((void *)address);
         if (bin == BIN_RETIRED && meta_holds(owner, sizeof(struct huge)))
-            bin = large_retired_bin((void *)address, owner);
+            bin = large_retired_bin(owner);
         if (bin == BIN_LARGE && meta_holds(owner, sizeof(struct superslab)))
             add_superslab(walk, owner);
         if (bin >= BIN_FIRST && meta_holds(owner, sizeof(struct slab))) {
@@ -295,7 +295,7 @@ static void check_map(struct census_walk *walk)
         if (!walk->quiet && (owner == NULL || bin == BIN_FOREIGN))
             continue; /* a large block on its way */
         if (bin == BIN_RETIRED && meta_holds(owner, sizeof(struct huge)))
-            bin = large_retired_bin(p, owner);
+            bin = large_retired_bin(owner);
         size_t least = bin == BIN_LARGE  ? sizeof(struct superslab)
                        : bin == BIN_HUGE ? sizeof(struct huge)
                                          : sizeof(struct slab);

@@ -5,6 +5,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "back/large.h"
@@ -120,7 +121,7 @@ static void a_run_that_stays_is_told(void)
         memset(memory, 7, 8 * os_page);
         for (size_t i = 0; i < 4; i++)
             runs[i] = (struct os_run){memory + 2 * i * os_page, os_page};
-        if (mlock(runs[locked].start, os_page) != 0)
+        if (syscall(SYS_mlock, runs[locked].start, os_page) != 0)
             return; /* none may be locked here */
         os_purge_runs(runs, 4);
         for (size_t i = 0; i < 4; i++) {
