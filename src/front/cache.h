@@ -67,7 +67,7 @@ struct cache {
     struct lock *door;                   /* constant; null only in the constant caches */
     struct {
         void *block;  /* atomic: whoever exchanges has it; see pocket.h */
-        size_t bytes; /* atomic; the owner's */
+        size_t bytes; /* the owner's */
         size_t freed; /* bytes that the allocation clock does not know of yet; the owner's */
         bool old;     /* since pocket_age looked; the owner's */
         uint8_t misses, hits; /* in a row, since the clock was told; the owner's */

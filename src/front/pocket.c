@@ -4,13 +4,13 @@
 #include "base/atomic.h"
 #include "base/counters.h"
 #include "base/policy.h"
-#include "front/closer.h"
+#include "front/roster.h"
 
-/* As long as either cap allows to keep as much. */
+/* All pockets together are to hold no more than may be kept anyway. */
 static bool may_keep(size_t bytes)
 {
-    return bytes <= RUN_MOST ? bytes <= policy.retain_slices * SLICE
-                             : bytes <= policy.big_cache_bytes;
+    size_t all = bytes * caches_awake();
+    return bytes <= RUN_MOST ? all <= policy.retain_slices * SLICE : all <= policy.big_cache_bytes;
 }
 
 static void *pocket_exchange(struct cache *cache)
@@ -46,7 +46,7 @@ enum misuse pocket_put(struct cache *cache, void *p, unsigned bin)
     void *before = p;
     if (likely(may_keep(bytes))) {
         before = pocket_exchange(cache);
-        store_relaxed(&cache->pocket.bytes, bytes);
+        cache->pocket.bytes = bytes;
         cache->pocket.old = false;
         store_release(&cache->pocket.block, p);
     }
@@ -73,7 +73,7 @@ void *pocket_take(struct cache *cache, size_t n)
     void *p = pocket_exchange(cache);
     if (p == NULL)
         return NULL;
-    size_t bytes = load_relaxed(&cache->pocket.bytes);
+    size_t bytes = cache->pocket.bytes;
     if (!large_fits(bytes, n)) {
         if (cache->pocket.misses < MISSES)
             cache->pocket.misses++;
@@ -86,14 +86,11 @@ void *pocket_take(struct cache *cache, size_t n)
     return p;
 }
 
-size_t pocket_empty(struct cache *cache)
+void pocket_empty(struct cache *cache)
 {
-    size_t bytes = load_relaxed(&cache->pocket.bytes);
     void *p = pocket_exchange(cache);
-    if (p == NULL)
-        return 0;
-    large_release(p);
-    return bytes;
+    if (p != NULL)
+        large_release(p);
 }
 
 void pocket_age(struct cache *cache)

@@ -103,7 +103,7 @@ static void stack_rob(struct bin *bin, struct depot *depot, struct marked m, uns
 static void cache_rob(struct cache *cache, struct theft *theft)
 {
     struct marked marked[CLASSES];
-    theft->bytes += pocket_empty(cache);
+    pocket_empty(cache);
     if (!roster_exchange(cache, cache, &cache_none) &&
         !roster_exchange(cache, &cache_none, &cache_none)) /* the closer's already */
         return;

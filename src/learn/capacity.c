@@ -7,7 +7,8 @@ static size_t smaller(size_t a, size_t b) { return a < b ? a : b; }
 static bool within(size_t blocks, const struct capacity_seen *s, const struct policy *bounds)
 {
     return blocks <= bounds->stack_blocks &&
-           (blocks * s->size <= bounds->stack_bytes || blocks <= bounds->stack_least);
+           (blocks * s->size <= bounds->stack_bytes || blocks <= bounds->stack_least) &&
+           s->held + (blocks - s->capacity) * s->size <= s->share;
 }
 
 static struct capacity grown(const struct capacity_seen *s, const struct policy *bounds)
@@ -15,8 +16,6 @@ static struct capacity grown(const struct capacity_seen *s, const struct policy 
     size_t blocks = capacity_round(2 * s->capacity + 1);
     if (!within(blocks, s, bounds))
         return (struct capacity){s->capacity, CAPACITY_FITS};
-    if (s->held + (blocks - s->capacity) * s->size > s->share)
-        return (struct capacity){s->capacity, CAPACITY_DENIED};
     return (struct capacity){blocks,
                              s->event == STACK_EMPTY ? CAPACITY_MISSES : CAPACITY_OVERFLOWS};
 }

@@ -25,10 +25,9 @@ struct capacity_seen {
     size_t share;    /* bytes that they should at most */
 };
 
-/* Why; the first means that nothing changes, the second that only the share forbade it. */
+/* Why; the first means that nothing changes. */
 enum capacity_reason {
     CAPACITY_FITS,
-    CAPACITY_DENIED,
     CAPACITY_MISSES,
     CAPACITY_OVERFLOWS,
     CAPACITY_FOREIGN,

@@ -5,7 +5,6 @@
 #include "os/os.h"
 
 static const char *const whys[CAPACITY_REASONS] = {
-    [CAPACITY_DENIED] = "too small, but all threads' shares are used up",
     [CAPACITY_MISSES] = "empty again and again",
     [CAPACITY_OVERFLOWS] = "full again and again",
     [CAPACITY_FOREIGN] = "what is freed is other threads'",
@@ -40,10 +39,8 @@ static void add_stack(struct text *t, const struct journal_entry *e)
     text_add_number(t, e->size);
     text_add(t, " bytes: keeps up to ");
     text_add_number(t, e->from);
-    if (e->to != e->from) {
-        text_add(t, " -> ");
-        text_add_number(t, e->to);
-    }
+    text_add(t, " -> ");
+    text_add_number(t, e->to);
     text_add(t, ": ");
     text_add(t, whys[e->why]);
 }

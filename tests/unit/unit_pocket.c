@@ -3,11 +3,13 @@
 
 #include <pthread.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "back/large.h"
 #include "base/policy.h"
 #include "front/cache.h"
 #include "front/pocket.h"
+#include "front/roster.h"
 #include "hakmem/hakmem.h"
 #include "life/upkeep.h"
 
@@ -132,6 +134,38 @@ static void the_caps_hold(void)
     hakmem_purge();
 }
 
+static void *nap(void *until)
+{
+    hakmem_free(hakmem_malloc(100)); /* it has a cache */
+    while (!__atomic_load_n((int *)until, __ATOMIC_ACQUIRE))
+        usleep(1000);
+    return NULL;
+}
+
+/* With more threads each may have less. */
+static void pockets_share_the_caps(void)
+{
+    use();
+    int done = 0;
+    pthread_t threads[15];
+    for (unsigned i = 0; i < 15; i++)
+        pthread_create(&threads[i], NULL, nap, &done);
+    while (caches_awake() < 16)
+        usleep(1000);
+    const size_t most = policy.big_cache_bytes / 16;
+    hakmem_free(hakmem_malloc(most + 1));
+    EXPECT_EQUAL(cache_current()->pocket.block == NULL, 1);
+    hakmem_purge();
+    use();
+    hakmem_free(hakmem_malloc(most));
+    EXPECT_EQUAL(cache_current()->pocket.bytes, most);
+    EXPECT_EQUAL(cache_current()->pocket.block == NULL, 0);
+    __atomic_store_n(&done, 1, __ATOMIC_RELEASE);
+    for (unsigned i = 0; i < 15; i++)
+        pthread_join(threads[i], NULL);
+    hakmem_purge();
+}
+
 /* Once it has not fitted for a while it is tried now and then, until it does again. */
 static void it_stays_out_of_the_way(void)
 {
@@ -195,14 +229,16 @@ static void threads_and_a_thief(void)
 
 int main(void)
 {
+    policy.scavenger = 0; /* which would empty pockets of its own accord */
     what_was_freed_last_comes_back();
     the_same_slices_serve_another_size();
     another_size_puts_it_back_first();
     a_clean_block_is_asked_for_and_made();
     it_is_emptied();
     the_caps_hold();
+    pockets_share_the_caps();
     it_stays_out_of_the_way();
     threads_and_a_thief();
-    puts("8 passed, 0 failed");
+    puts("9 passed, 0 failed");
     return 0;
 }
