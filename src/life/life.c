@@ -24,6 +24,18 @@ static struct lock start_lock FORK_PAGE;
 static bool started;      /* atomic; set under the lock */
 static pthread_key_t key; /* its destructor tells that a thread ends */
 static bool key_made;     /* atomic */
+
+/* While the first thread asks libc for the key, others make do without a cache: one whose end is
+ * not told could not be reached in it, should it never meet the door again. Not for ever, since a
+ * fork meanwhile has a child in which nobody asks. */
+static bool key_asked; /* atomic: libc has answered */
+static size_t waits;   /* atomic */
+#define WAITS_MOST 10000
+
+static bool key_awaited(void)
+{
+    return !load_acquire(&key_asked) && add_relaxed(&waits, 1) < WAITS_MOST;
+}
 static bool left_others
     FORK_PAGE; /* whether a fork left threads behind that may have been at work */
 
@@ -82,11 +94,13 @@ COLD struct cache *thread_cache_make(void)
         }
         lock_release(&start_lock);
     }
-    if (!load_relaxed(&caches_closed))
+    if (!load_relaxed(&caches_closed) && (first || !key_awaited()))
         cache = cache_new();
     int saved = errno;
-    if (first)
+    if (first) {
         register_with_libc();
+        store_release(&key_asked, true);
+    }
     errno = saved;
     if (cache != NULL)
         thread_ask_for_end(cache);
