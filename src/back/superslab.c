@@ -75,6 +75,7 @@ static void relist_larger(struct superslab *s, unsigned first, unsigned n)
 /* ---- where superslabs lie ---- */
 
 #define SLOTS (WINDOW / SUPERSLAB)
+#define SLOTS_OF_LEAF (MAP_LEAF / SUPERSLAB)
 #define SLOT_TRIES 16
 
 /* In a small heap a huge page is much memory, and the TLB suffices. */
@@ -89,8 +90,11 @@ static size_t slots_full;                /* words before this one are full; same
 
 void superslabs_start(uint64_t random)
 {
-    /* In the first half of the window; slot 0 stays empty. */
+    /* In the first half of the window; slot 0 stays empty. Not near the end of a part that one leaf
+     * of the map covers: a small heap needs one leaf, not by chance two. */
     size_t first = 1 + random % (SLOTS / 2);
+    if (first % SLOTS_OF_LEAF > SLOTS_OF_LEAF / 4 * 3)
+        first -= SLOTS_OF_LEAF / 2;
     slots_full = first / 64;
     slots_taken[slots_full] = low_bits(first % 64);
 }

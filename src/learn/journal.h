@@ -6,7 +6,7 @@
 #include "base/defs.h"
 #include "learn/capacity.h"
 
-#define JOURNAL_MOST 1024 /* the newest */
+#define JOURNAL_MOST 256 /* the newest */
 
 enum journal_subject { JOURNAL_STACK, JOURNAL_PAGES, JOURNAL_SLICES, JOURNAL_HUGE };
 

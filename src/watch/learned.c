@@ -73,7 +73,7 @@ void learned_print(void)
     text_add(&t, "hakmem: learned: ");
     text_add_number(&t, end);
     text_add(&t, policy.learn == LEARN ? " steps" : " steps that were not taken");
-    text_add(&t, begin > 0 ? ", the last 1024 of them:\n" : end > 0 ? ":\n" : "\n");
+    text_add(&t, begin > 0 ? ", the last 256 of them:\n" : end > 0 ? ":\n" : "\n");
     os_print_error(t.start, t.used);
     for (size_t number = begin; number < end; number++) {
         struct journal_entry e;
