@@ -2,8 +2,7 @@
 
 #include "os/os.h"
 
-#define REGION_BITS 32
-static_assert(MAP_LEAF == (size_t)1 << REGION_BITS, "a leaf covers a region");
+#define REGION_BITS MAP_LEAF_BITS
 #define REGIONS 0x10000u /* 48 bits of address */
 #define REGION_SLICES ((size_t)1 << (REGION_BITS - SLICE_BITS))
 

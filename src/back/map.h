@@ -32,7 +32,7 @@
 #define BIN_RETIRED 3 /* either, freed and kept at hand for the next; the owner as before */
 #define BIN_FIRST 4   /* class 0, the owner is its slab */
 
-#define MAP_LEAF ((size_t)1 << 32) /* bytes of address that one leaf of the map covers */
+#define MAP_LEAF_BITS 32 /* of the addresses that one leaf of the map covers */
 
 #define WINDOW_BITS 38
 #define WINDOW ((size_t)1 << WINDOW_BITS)

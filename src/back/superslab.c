@@ -75,7 +75,7 @@ static void relist_larger(struct superslab *s, unsigned first, unsigned n)
 /* ---- where superslabs lie ---- */
 
 #define SLOTS (WINDOW / SUPERSLAB)
-#define SLOTS_OF_LEAF (MAP_LEAF / SUPERSLAB)
+#define SLOTS_OF_LEAF (((size_t)1 << MAP_LEAF_BITS) / SUPERSLAB)
 #define SLOT_TRIES 16
 
 /* In a small heap a huge page is much memory, and the TLB suffices. */
@@ -92,9 +92,8 @@ void superslabs_start(uint64_t random)
 {
     /* In the first half of the window; slot 0 stays empty. Not near the end of a part that one leaf
      * of the map covers: a small heap needs one leaf, not by chance two. */
-    size_t first = 1 + random % (SLOTS / 2);
-    if (first % SLOTS_OF_LEAF > SLOTS_OF_LEAF / 4 * 3)
-        first -= SLOTS_OF_LEAF / 2;
+    size_t leaf = random % (SLOTS / 2 / SLOTS_OF_LEAF);
+    size_t first = leaf * SLOTS_OF_LEAF + 1 + (random >> 32) % (SLOTS_OF_LEAF / 4 * 3);
     slots_full = first / 64;
     slots_taken[slots_full] = low_bits(first % 64);
 }
