@@ -33,6 +33,7 @@ BUILD = ROOT / "build/release"
 FILE = ROOT / "docs/benchmarks/growth.json"
 PICTURE = ROOT / "docs/img/growth.svg"
 PAGE = ROOT / "docs/performance.md"
+ALT = "Cost over heap, threads, size and age"
 BEGIN, END = "<!-- growth -->", "<!-- end of growth -->"
 
 PEERS = ["glibc", "mimalloc3", "jemalloc", "tcmalloc", "rpmalloc"]
@@ -197,7 +198,9 @@ def publish(runs: list[dict[str, Any]]) -> None:
     names = list(dict.fromkeys(each["allocator"] for each in runs))
     draw(runs, names)
     before, rest = PAGE.read_text().split(BEGIN)
-    PAGE.write_text(f"{before}{BEGIN}\n{table(runs)}\n{END}{rest.split(END)[1]}")
+    PAGE.write_text(
+        f"{before}{BEGIN}\n{table(runs)}\n\n![{ALT}](img/growth.svg)\n{END}{rest.split(END)[1]}"
+    )
 
 
 def main() -> None:
