@@ -70,6 +70,28 @@ def test_figures_repeat_and_lie_above_the_floor(counts: Counts, suite: Path, lib
     assert 1 < least < first.values["instructions"] / 3  # a load, a test, a ret; a ret
 
 
+def test_how_long_paths_are_does_not_tell(counts: Counts, compiled: Compile) -> None:
+    code = """\
+#define _GNU_SOURCE
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+__attribute__((constructor)) static void tell(void)
+{
+    if (strstr(program_invocation_name, "suite") == NULL)
+        return; /* what leads to it */
+    fprintf(stderr, "%s is the name, %s\\n", program_invocation_name, getenv("LD_PRELOAD"));
+    _Exit(9);
+}
+"""
+    library = compiled("told", code)
+    outcome = count(counts, "count-pair-64", broken(library))
+    assert outcome.outcome == "exit 9", outcome.detail
+    assert "./suite is the name" in outcome.detail
+    assert outcome.detail.endswith(f":./{library.name}:./libstill_clock.so"), outcome.detail
+
+
 def test_the_systems_malloc(counts: Counts) -> None:
     system = count(counts, "count-pair-64", Allocator("glibc", Kind.PEER))
     assert system.outcome == "ok", system.detail

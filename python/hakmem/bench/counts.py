@@ -15,7 +15,7 @@ import subprocess
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -188,8 +188,10 @@ class Counts:
         return longer.since(shorter)
 
     def _once(self, work: Work, iterations: int, allocator: Allocator, timeout: float) -> Counted:
-        with tempfile.TemporaryDirectory(prefix="hakmem-counts-") as folder:
-            out = Path(folder, "profile")
+        with tempfile.TemporaryDirectory(prefix="hakmem-counts-") as name:
+            folder = Path(name).resolve()
+            out = folder / "profile"
+            suite, preloaded = _at_hand(folder, self.suite, allocator.library, self.clock)
             # One processor, as allocators make as much of some things as there are; not always the
             # same one, for callers that run several at once.
             line = ["taskset", "--cpu-list", str(next(self._processors))]
@@ -201,11 +203,12 @@ class Counts:
                 f"--dump-after={BEGIN}",
                 f"--dump-before={END}",
             )
-            line += [str(self.suite), work.row, "--iterations", str(iterations)]
+            line += [suite, work.row, "--iterations", str(iterations)]
             try:
                 done = subprocess.run(
                     line,
-                    env=environment(allocator, self.clock),
+                    env=environment(allocator, preloaded),
+                    cwd=folder,
                     capture_output=True,
                     text=True,
                     errors="replace",
@@ -215,7 +218,7 @@ class Counts:
                 raise CountFailed("hang", f"no end after {timeout:.0f} s under valgrind") from None
             _raise_for_exit(done)
             told = json.loads(done.stdout)
-            if not is_in_force(allocator, told["allocator"]):
+            if not is_in_force(allocator, str(folder / told["allocator"])):
                 raise CountFailed("not in force", f"malloc came from {told['allocator']}")
             objects = _by_object(_measured_part(out))
             if str(self.suite) not in objects:
@@ -223,13 +226,24 @@ class Counts:
         return Counted(objects, int(told["operations"]), told["checksum"])
 
 
-def environment(allocator: Allocator, clock: Path) -> dict[str, str]:
+def _at_hand(folder: Path, *files: Path | None) -> tuple[str, list[str]]:
+    """Links to these in the folder, as names that a program started there finds: how long the real
+    paths are would tell in the counts, as the loader keeps them in blocks of the allocator's."""
+    names = []
+    for file in files:
+        if file is not None:
+            (folder / file.name).symlink_to(file.resolve())
+            names.append(f"./{file.name}")
+    return names[0], names[1:]
+
+
+def environment(allocator: Allocator, preloaded: Sequence[str]) -> dict[str, str]:
     """The same on every machine, since a program's surroundings lie on its stack. Names are
-    settled at the start: the loader's work at a first call is not the allocator's. `clock` stands
-    still, or what is done by the time of day would depend on the machine's speed."""
+    settled at the start: the loader's work at a first call is not the allocator's. One of the
+    preloaded is a clock that stands still, or what is done by the time of day would depend on the
+    machine's speed."""
     settled = {"LC_ALL": "C", "PATH": "/usr/bin:/bin", "LD_BIND_NOW": "1"}
-    preloaded = [allocator.library, clock] if allocator.library is not None else [clock]
-    settled["LD_PRELOAD"] = ":".join(map(str, preloaded))
+    settled["LD_PRELOAD"] = ":".join(preloaded)
     return {**settled, **allocator.environment}
 
 
