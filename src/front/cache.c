@@ -31,18 +31,6 @@ struct cache cache_gone = CLOSED_CACHE;
 
 __thread struct cache *cache_mine = &cache_none;
 
-/* Refills in a row, or flushes: the stack is too small for what the thread does. */
-static unsigned depot_count(struct depot *depot, bool flushing)
-{
-    if (depot->flushing != flushing) {
-        depot->flushing = flushing;
-        depot->streak = 0;
-    }
-    if (depot->streak < UINT16_MAX)
-        depot->streak++;
-    return depot->streak;
-}
-
 /* ---- the door ---- */
 
 /* The first class from `cls` on whose stack is begun, or CLASSES. */
@@ -199,8 +187,8 @@ static void *stack_fill(struct cache *cache, unsigned cls)
     struct bin *bin = &cache->bins[BIN_FIRST + cls];
     struct depot *depot = &cache->depots[cls];
     store_relaxed(&cache->refills, cache->refills + 1);
-    const struct capacity_seen seen = {.event = STACK_EMPTY, .streak = depot_count(depot, false)};
-    stack_fit(cache, cls, seen);
+    bool shared = caches_living() > 1;
+    stack_fit(cache, cls, (struct capacity_seen){.event = STACK_EMPTY, .shared = shared});
 
     /* Half, so that as many frees find room. */
     size_t n = (depot->capacity + 1) / 2;
@@ -210,6 +198,7 @@ static void *stack_fill(struct cache *cache, unsigned cls)
         got = shard_take(cache->shard, cls, end, n);
     if (got == 0)
         return NULL;
+    capacity_moved(&depot->ways, got, false);
     size_t bytes = got * size_classes[cls].size;
     cache->outflow -= bytes < cache->outflow ? bytes : cache->outflow;
     stack_open(bin, depot);
@@ -245,18 +234,19 @@ static struct finding stack_flush(struct cache *cache, unsigned cls)
     size_t used = stack_used(bin, depot);
     /* It gives back twice over what its stacks could hold: it will not soon want that again. */
     bool drains = cache->outflow > 2 * cache->capacity_bytes;
-    unsigned streak = depot_count(depot, true);
     /* Alone, a thread finds its own blocks sooner, and in order, by their bits. */
     bool shared = caches_living() > 1;
     bool foreign = shared && used > 0 && shard_of(bin->base[1]) != cache->shard;
     const struct capacity_seen seen = {
-        .event = STACK_FULL, .streak = streak, .foreign = foreign, .drains = drains};
+        .event = STACK_FULL, .shared = shared, .foreign = foreign, .drains = drains};
     stack_fit(cache, cls, seen);
     size_t keep = depot->capacity / 2;
     if (used <= keep)
         return (struct finding){MISUSE_NONE, NULL};
+    capacity_moved(&depot->ways, used - keep, foreign);
     cache->outflow += (used - keep) * size_classes[cls].size;
-    return stack_put_oldest(cache, cls, used - keep, foreign || (shared && streak > 2));
+    bool passes = foreign || (shared && depot->ways.streak > 2);
+    return stack_put_oldest(cache, cls, used - keep, passes);
 }
 
 SLOW struct finding cache_give(struct cache *cache, unsigned cls, void *p)

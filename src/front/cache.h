@@ -30,6 +30,7 @@
 #include "base/list.h"
 #include "base/misuse.h"
 #include "heap/classes.h"
+#include "learn/capacity.h"
 #include "os/os.h"
 
 #define BINS (BIN_FIRST + CLASSES)
@@ -48,8 +49,7 @@ struct depot {
     uint16_t capacity; /* blocks it may hold now, at most room */
     uint16_t learned;  /* the same where what is learned is in force */
     uint16_t floor;    /* slots up to this one are the thief's, and it holds the mark; else 0 */
-    uint16_t streak;   /* refills in a row, or flushes, by `flushing` */
-    bool flushing;
+    struct capacity_ways ways;
     bool doubted; /* a thief gave up: the mark beside the top may be wrong */
     uint8_t wary; /* so many frees more go straight to their slabs */
 };

@@ -83,9 +83,11 @@ static COLD void journal_stack(unsigned cls, size_t from, struct capacity to)
 
 void stack_fit(struct cache *cache, unsigned cls, struct capacity_seen seen)
 {
+    struct depot *depot = &cache->depots[cls];
+    seen.burst = capacity_turn(&depot->ways, seen.event, depot->capacity);
+    seen.ways = depot->ways;
     if (policy.learn == LEARN_FROZEN)
         return;
-    struct depot *depot = &cache->depots[cls];
     seen.size = size_classes[cls].size;
     seen.first = size_classes[cls].first;
     seen.capacity = depot->learned;

@@ -4,20 +4,60 @@ static size_t larger(size_t a, size_t b) { return a > b ? a : b; }
 
 static size_t smaller(size_t a, size_t b) { return a < b ? a : b; }
 
-static bool within(size_t blocks, const struct capacity_seen *s, const struct policy *bounds)
+static bool within(size_t blocks, size_t bytes, const struct capacity_seen *s,
+                   const struct policy *bounds)
 {
     return blocks <= bounds->stack_blocks &&
-           (blocks * s->size <= bounds->stack_bytes || blocks <= bounds->stack_least) &&
+           (blocks * s->size <= bytes || blocks <= bounds->stack_least) &&
            s->held + (blocks - s->capacity) * s->size <= s->share;
 }
 
-static struct capacity grown(const struct capacity_seen *s, const struct policy *bounds)
+#define BURSTS 4 /* not by chance */
+
+size_t capacity_turn(struct capacity_ways *ways, enum capacity_event event, size_t capacity)
 {
-    size_t blocks = capacity_round(2 * s->capacity + 1);
-    if (!within(blocks, s, bounds))
-        return (struct capacity){s->capacity, CAPACITY_FITS};
-    return (struct capacity){blocks,
-                             s->event == STACK_EMPTY ? CAPACITY_MISSES : CAPACITY_OVERFLOWS};
+    bool full = event == STACK_FULL;
+    if (ways->full == full) {
+        if (ways->streak < UINT8_MAX)
+            ways->streak++;
+        return 0;
+    }
+    size_t burst = smaller(ways->way, ways->before);
+    ways->full = full;
+    ways->streak = 1;
+    ways->before = ways->way;
+    ways->way = 0;
+    if (burst < capacity) {
+        ways->bursts -= ways->bursts > 0;
+        return 0;
+    }
+    if (++ways->bursts < BURSTS)
+        return 0;
+    ways->bursts = 0;
+    return capacity + burst;
+}
+
+static struct capacity grown(const struct capacity_seen *s, size_t blocks, size_t bytes,
+                             enum capacity_reason why, const struct policy *bounds)
+{
+    while (blocks > s->capacity && !within(blocks, bytes, s, bounds))
+        blocks = (blocks + 1) / 2 - 1;
+    return blocks > s->capacity ? (struct capacity){blocks, why}
+                                : (struct capacity){s->capacity, CAPACITY_FITS};
+}
+
+#define LONG_WAY 4
+
+/* Whether blocks may only pass through. Alone, a thread has nobody to pass them to. */
+static bool passes(const struct capacity_seen *s)
+{
+    return s->shared && (s->ways.passing > 0 || s->ways.before == 0 || s->ways.streak > LONG_WAY);
+}
+
+static size_t most_bytes(const struct capacity_seen *s, const struct policy *bounds)
+{
+    return passes(s) ? smaller(bounds->stack_steady_bytes, bounds->stack_bytes)
+                     : bounds->stack_bytes;
 }
 
 /* Not below what is always kept, and not up. */
@@ -36,8 +76,11 @@ struct capacity capacity_step(const struct capacity_seen *s, const struct policy
         return shrunk(s, bounds->stack_drain_bytes / s->size, CAPACITY_DRAINS);
     if (s->held > s->share)
         return shrunk(s, s->capacity / 2, CAPACITY_SHARE);
-    if (s->streak > 1)
-        return grown(s, bounds);
+    if (s->burst > s->capacity)
+        return grown(s, capacity_round(s->burst), bounds->stack_bytes, CAPACITY_BURSTS, bounds);
+    if (s->ways.streak > 1)
+        return grown(s, capacity_round(2 * s->capacity + 1), most_bytes(s, bounds),
+                     s->event == STACK_EMPTY ? CAPACITY_MISSES : CAPACITY_OVERFLOWS, bounds);
     return (struct capacity){s->capacity, CAPACITY_FITS};
 }
 

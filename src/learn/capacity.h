@@ -1,7 +1,8 @@
 /* How many blocks a thread keeps of one class: the step from what was seen of its stack to what it
- * may hold. A pure function: no globals, no kernel. It starts small and doubles where the thread
- * comes back at once; it shrinks where the blocks are others' or are not wanted again, and where
- * all threads' shares have become smaller. */
+ * may hold. Pure functions: no globals, no kernel. It starts small and doubles where the thread
+ * comes back at once, up to what a steady use is served well by; to more only where bursts come and
+ * go that it can take in. It shrinks where the blocks are others' or are not wanted again, and
+ * where all threads' shares have become smaller. */
 #ifndef HAKMEM_LEARN_CAPACITY_H
 #define HAKMEM_LEARN_CAPACITY_H
 
@@ -13,16 +14,43 @@ enum capacity_event {
     STACK_FULL,  /* it frees, and there is no room */
 };
 
+/* What goes in one direction, between two turns. A thread that allocates much and then frees it
+ * turns seldom, after long ways; one whose use goes up and down by chance turns at every other
+ * event; and one that others' blocks pass through may never turn. */
+struct capacity_ways {
+    uint16_t way,
+        before;      /* blocks moved since the last turn, and between that and the one before */
+    uint8_t streak;  /* events since the last turn */
+    uint8_t bursts;  /* turns after two ways that the stack could not take in, less others */
+    uint8_t passing; /* for so many events more it counts that others' blocks were seen */
+    bool full;       /* the way down: blocks are given back */
+};
+
+/* Counts an event before anything is moved. Returns what the stack should have held, in blocks;
+ * 0 as long as it is not shown that more would do. */
+size_t capacity_turn(struct capacity_ways *ways, enum capacity_event event, size_t capacity);
+
+/* Counts what was moved then. */
+#define CAPACITY_PASSING 64
+static inline void capacity_moved(struct capacity_ways *ways, size_t blocks, bool foreign)
+{
+    size_t way = ways->way + blocks;
+    ways->way = (uint16_t)(way < UINT16_MAX ? way : UINT16_MAX);
+    ways->passing = foreign ? CAPACITY_PASSING : ways->passing - (ways->passing > 0);
+}
+
 struct capacity_seen {
     enum capacity_event event;
-    unsigned streak; /* such events in a row, this one included */
-    bool foreign;    /* what it frees is other threads' */
-    bool drains;     /* it frees more than its stacks together could use again */
-    size_t size;     /* bytes of a block */
-    size_t capacity; /* blocks, now */
-    size_t first;    /* blocks, always kept */
-    size_t held;     /* bytes that all stacks of the thread may hold */
-    size_t share;    /* bytes that they should at most */
+    struct capacity_ways ways; /* this event counted */
+    size_t burst;              /* what capacity_turn returned then */
+    bool shared;               /* there are other threads */
+    bool foreign;              /* what it frees is other threads' */
+    bool drains;               /* it frees more than its stacks together could use again */
+    size_t size;               /* bytes of a block */
+    size_t capacity;           /* blocks, now */
+    size_t first;              /* blocks, always kept */
+    size_t held;               /* bytes that all stacks of the thread may hold */
+    size_t share;              /* bytes that they should at most */
 };
 
 /* Why; the first means that nothing changes. */
@@ -30,6 +58,7 @@ enum capacity_reason {
     CAPACITY_FITS,
     CAPACITY_MISSES,
     CAPACITY_OVERFLOWS,
+    CAPACITY_BURSTS,
     CAPACITY_FOREIGN,
     CAPACITY_DRAINS,
     CAPACITY_SHARE,

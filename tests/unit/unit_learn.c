@@ -16,7 +16,7 @@ static struct policy bounds;
 static struct capacity_seen seen_of(size_t size, size_t capacity)
 {
     return (struct capacity_seen){.event = STACK_EMPTY,
-                                  .streak = 2,
+                                  .ways = {.streak = 2},
                                   .size = size,
                                   .capacity = capacity,
                                   .first = 15,
@@ -37,7 +37,7 @@ static void it_grows_when_missed_twice(void)
     expect_step(seen, 39, CAPACITY_MISSES);
     seen.event = STACK_FULL;
     expect_step(seen, 39, CAPACITY_OVERFLOWS);
-    seen.streak = 1;
+    seen.ways.streak = 1;
     expect_step(seen, 15, CAPACITY_FITS);
 }
 
@@ -59,7 +59,7 @@ static void it_grows_up_to_its_bounds(void)
     EXPECT_EQUAL(grown[0], 39);
     EXPECT_EQUAL(grown[steps - 1], 2559);
 
-    expect_step(seen_of(32 * KiB, 7), 7, CAPACITY_FITS);    /* 19 would be 608 KiB */
+    expect_step(seen_of(32 * KiB, 7), 9, CAPACITY_MISSES);  /* 19 would be 608 KiB */
     expect_step(seen_of(256 * KiB, 3), 9, CAPACITY_MISSES); /* stack_least */
 }
 
@@ -69,6 +69,8 @@ static void the_share_denies_growth_and_takes_back(void)
     seen.held = seen.share - 24 * KiB;
     expect_step(seen, 39, CAPACITY_MISSES);
     seen.held++;
+    expect_step(seen, 19, CAPACITY_MISSES);
+    seen.held = seen.share - 4 * KiB + 1;
     expect_step(seen, 15, CAPACITY_FITS);
     seen.capacity = 79;
     seen.held = seen.share + 1;
@@ -91,6 +93,75 @@ static void it_shrinks_for_others_blocks_and_for_what_is_not_wanted(void)
     expect_step(seen, 15, CAPACITY_FOREIGN);
 }
 
+static void where_blocks_pass_through_it_stays_small(void)
+{
+    struct capacity_seen seen = seen_of(1024, 19); /* 39 would be more than 32 KiB */
+    seen.shared = true;
+    expect_step(seen, 19, CAPACITY_FITS); /* it never turned */
+    seen.ways.before = 100;
+    expect_step(seen, 39, CAPACITY_MISSES);
+    seen.ways.streak = 5;
+    expect_step(seen, 19, CAPACITY_FITS); /* a long way */
+    seen.ways.streak = 2;
+    seen.ways.passing = 1;
+    expect_step(seen, 19, CAPACITY_FITS); /* others' blocks were seen */
+    seen.burst = 60;
+    expect_step(seen, 79, CAPACITY_BURSTS); /* what is proved is proved */
+    seen.burst = 0;
+    seen.shared = false;
+    expect_step(seen, 39, CAPACITY_MISSES);
+}
+
+/* So many events of one kind, each of half the stack. */
+static size_t way_of(struct capacity_ways *ways, enum capacity_event event, unsigned events)
+{
+    size_t burst = 0;
+    for (unsigned i = 0; i < events; i++) {
+        size_t told = capacity_turn(ways, event, 40);
+        burst = told > burst ? told : burst;
+        capacity_moved(ways, 20, false);
+    }
+    return burst;
+}
+
+static void bursts_are_told_from_chance(void)
+{
+    struct capacity_ways ways = {0};
+    size_t burst = 0;
+    unsigned turns = 0;
+    for (; burst == 0 && turns < 100; turns++)
+        burst = way_of(&ways, turns % 2 == 0 ? STACK_EMPTY : STACK_FULL, 10);
+    EXPECT_EQUAL(burst, 240); /* 200 came and went, and the stack was full */
+    EXPECT_EQUAL(turns, 6);   /* the first ways were the first of their kind */
+
+    /* Only one direction is long: nothing comes back. */
+    ways = (struct capacity_ways){0};
+    for (unsigned i = 0; i < 1000; i++) {
+        EXPECT_EQUAL(way_of(&ways, STACK_EMPTY, 10), 0);
+        EXPECT_EQUAL(way_of(&ways, STACK_FULL, 1), 0);
+    }
+    EXPECT_EQUAL(way_of(&ways, STACK_EMPTY, 100000), 0);
+    EXPECT_EQUAL(ways.way, UINT16_MAX);
+
+    /* Up and down by chance: seldom. */
+    ways = (struct capacity_ways){0};
+    unsigned bursts = 0;
+    for (unsigned i = 0; i < 100000; i++)
+        bursts += way_of(&ways, next_random() % 2, 1) > 0;
+    EXPECT(bursts < 1000);
+}
+
+static void others_blocks_are_remembered_for_a_while(void)
+{
+    struct capacity_ways ways = {0};
+    capacity_moved(&ways, 1, true);
+    for (unsigned i = 0; i < CAPACITY_PASSING; i++) {
+        EXPECT(ways.passing > 0);
+        capacity_moved(&ways, 1, false);
+    }
+    EXPECT_EQUAL(ways.passing, 0);
+}
+
 /* Whatever is seen: in an array's room, above what is always kept, and only up where it may. */
 static void any_step_is_within_bounds(void)
 {
@@ -99,12 +170,17 @@ static void any_step_is_within_bounds(void)
         bounds.stack_bytes = next_random() % (2 * MiB);
         bounds.stack_least = next_random() % 100;
         bounds.stack_blocks = 15 + next_random() % 2545;
+        bounds.stack_steady_bytes = next_random() % (2 * MiB);
         bounds.stack_foreign_bytes = next_random() % MiB;
         bounds.stack_drain_bytes = next_random() % MiB;
         bounds.frozen_stack_bytes = next_random() % (2 * MiB);
         size_t first = 3 + next_random() % 13;
         struct capacity_seen seen = {.event = next_random() % 2,
-                                     .streak = next_random() % 4,
+                                     .ways = {.streak = next_random() % 8,
+                                              .before = next_random() % 2 * 100,
+                                              .passing = next_random() % 2},
+                                     .burst = next_random() % 4 == 0 ? next_random() % 131070 : 0,
+                                     .shared = next_random() % 2 == 0,
                                      .foreign = next_random() % 4 == 0,
                                      .drains = next_random() % 4 == 0,
                                      .size = 16 + next_random() % (256 * KiB),
@@ -204,11 +280,14 @@ int main(void)
     it_grows_up_to_its_bounds();
     the_share_denies_growth_and_takes_back();
     it_shrinks_for_others_blocks_and_for_what_is_not_wanted();
+    where_blocks_pass_through_it_stays_small();
+    bursts_are_told_from_chance();
+    others_blocks_are_remembered_for_a_while();
     any_step_is_within_bounds();
     what_is_wanted_again_is_kept_longer();
     what_stays_away_is_kept_shorter();
     where_nothing_goes_back_nothing_is_learned();
     the_journal_keeps_the_newest();
-    puts("9 passed, 0 failed");
+    puts("12 passed, 0 failed");
     return 0;
 }

@@ -56,8 +56,7 @@ static void file_begin(void)
     int file = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0666);
     if (file < 0 || ftruncate(file, sizeof *figures) != 0)
         return;
-    struct figures *fresh =
-        mmap(NULL, sizeof *fresh, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
+    struct figures *fresh = mmap(NULL, sizeof *fresh, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
     close(file);
     if (fresh == MAP_FAILED)
         return;
@@ -80,9 +79,8 @@ static void child_begin(void)
 
 static void begin(void)
 {
-    void *words =
-        mmap(NULL, ((size_t)1 << (ADDRESS_BITS - GRAIN_BITS)) * sizeof *asked_at,
-             PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    void *words = mmap(NULL, ((size_t)1 << (ADDRESS_BITS - GRAIN_BITS)) * sizeof *asked_at,
+                       PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (words == MAP_FAILED)
         return;
     asked_at = words;
