@@ -73,7 +73,8 @@ struct capacity capacity_step(const struct capacity_seen *s, const struct policy
     if (s->foreign)
         return shrunk(s, bounds->stack_foreign_bytes / s->size, CAPACITY_FOREIGN);
     if (s->drains)
-        return shrunk(s, bounds->stack_drain_bytes / s->size, CAPACITY_DRAINS);
+        return shrunk(s, larger(bounds->stack_drain_bytes / s->size, bounds->stack_least),
+                      CAPACITY_DRAINS);
     if (s->held > s->share)
         return shrunk(s, s->capacity / 2, CAPACITY_SHARE);
     if (s->burst > s->capacity)

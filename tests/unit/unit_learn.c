@@ -59,7 +59,7 @@ static void it_grows_up_to_its_bounds(void)
     EXPECT_EQUAL(grown[0], 39);
     EXPECT_EQUAL(grown[steps - 1], 2559);
 
-    expect_step(seen_of(32 * KiB, 7), 9, CAPACITY_MISSES);  /* 19 would be 608 KiB */
+    expect_step(seen_of(32 * KiB, 39), 39, CAPACITY_FITS);  /* 79 would be 2.5 MiB */
     expect_step(seen_of(256 * KiB, 3), 9, CAPACITY_MISSES); /* stack_least */
 }
 
@@ -85,6 +85,12 @@ static void it_shrinks_for_others_blocks_and_for_what_is_not_wanted(void)
     seen.event = STACK_FULL;
     seen.drains = true;
     expect_step(seen, 128, CAPACITY_DRAINS);
+    seen.size = 16 * KiB;
+    expect_step(seen, 15, CAPACITY_DRAINS);
+    seen.first = 3;
+    expect_step(seen, 10, CAPACITY_DRAINS); /* stack_least */
+    seen.first = 15;
+    seen.size = 256;
     seen.foreign = true;
     expect_step(seen, 32, CAPACITY_FOREIGN);
     seen.capacity = 32;
