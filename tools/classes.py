@@ -23,6 +23,7 @@ Reasons behind the numbers:
 - A slab is sparse, and worth a look for free pages, once so many of its blocks are free that one
   page can be expected to be, were they free at random: pages * (free / blocks)^k >= 1, where k
   blocks have a byte in a page (of 4 KiB; larger pages are looked at earlier than need be).
+- realloc finds the number of a block from its address alone where the slab is one slice.
 - malloc looks a size of up to 1024 bytes up by the byte: two instructions less than by 16 bytes, at
   the cost of two bytes of cache for each size in use instead of for each 16.
 - The first capacity of a thread's stack: 15 blocks up to 512 bytes, 7 to 4 KiB, 3 beyond, so
@@ -73,6 +74,11 @@ def reciprocal(size: int) -> int:
 
 def first_capacity(size: int) -> int:
     return 15 if size <= 512 else 7 if size <= 4096 else 3
+
+
+def near(size: int) -> int:
+    """Blocks that are numbered from the start of the slice they begin in."""
+    return SLICE // size if slices(size) == 1 and size < SLICE else 0
 
 
 def sparse(size: int) -> int:
@@ -126,7 +132,7 @@ def places(most: int, step: int) -> str:
 def source() -> str:
     rows = "\n".join(
         f"    {{{size}, {reciprocal(size)}, {slices(size) * SLICE // size}, {slices(size)}, "
-        f"{first_capacity(size)}, {sparse(size)}}},"
+        f"{first_capacity(size)}, {sparse(size)}, {near(size)}}},"
         for size in sizes()
     )
     return f"""/* Made by tools/classes.py, which gives the reasons: change it there. */
@@ -134,7 +140,7 @@ def source() -> str:
 #include "heap/classes.h"
 
 const struct size_class size_classes[CLASSES] = {{
-    /* size, reciprocal, blocks and slices of a slab, first capacity of a stack, sparse */
+    /* size, reciprocal, blocks and slices of a slab, first capacity of a stack, sparse, near */
 {rows}
 }};
 

@@ -38,7 +38,11 @@ EXPORT void *hakmem_calloc(size_t count, size_t size)
                                                                   : slow_calloc(n);
 }
 
-EXPORT void *hakmem_realloc(void *p, size_t n) { return slow_realloc(p, n); }
+EXPORT void *hakmem_realloc(void *p, size_t n)
+{
+    size_t size = cache_block_size(cache_current(), p);
+    return likely(stays(n, size)) ? p : slow_realloc(p, n, size);
+}
 
 EXPORT void *hakmem_reallocarray(void *p, size_t count, size_t size)
 {
@@ -47,7 +51,7 @@ EXPORT void *hakmem_reallocarray(void *p, size_t count, size_t size)
         errno = ENOMEM;
         return NULL;
     }
-    return slow_realloc(p, n);
+    return hakmem_realloc(p, n);
 }
 
 /* A wrong size is no reason to free another block: the map knows the class. */
@@ -69,7 +73,10 @@ EXPORT void hakmem_free_aligned_sized(void *p, size_t align, size_t n)
 
 EXPORT size_t hakmem_malloc_usable_size(const void *p)
 {
-    return p == NULL ? 0 : block_usable(p, "malloc_usable_size", RETURN_ADDRESS);
+    size_t size = cache_block_size(cache_current(), p);
+    if (likely(size != 0) || p == NULL)
+        return size;
+    return block_usable(p, "malloc_usable_size", RETURN_ADDRESS);
 }
 
 EXPORT void *hakmem_aligned_alloc(size_t align, size_t n)

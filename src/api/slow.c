@@ -216,7 +216,7 @@ static inline size_t block_find(const void *p, unsigned *found, const char *func
     return 0;
 }
 
-size_t block_usable(const void *p, const char *function, const void *caller)
+SLOW size_t block_usable(const void *p, const char *function, const void *caller)
 {
     unsigned bin;
     return block_find(p, &bin, function, caller);
@@ -259,11 +259,30 @@ void sized_free_check(const void *p, size_t size, const void *caller)
     aligned_sized_free_check(p, 1, size, caller);
 }
 
-SLOW void *slow_realloc(void *p, size_t n)
+/* Into another block. Both ends as in the fast bodies. */
+static SLOW void *realloc_moves(void *p, size_t n, size_t usable, const void *caller)
+{
+    int saved = errno;
+    void *other;
+    if (n > CLASS_MOST || unlikely(!cache_pop(cache_current(), class_place(n), &other)))
+        other = slow_malloc(n);
+    if (other == NULL && n <= usable) {
+        errno = saved;
+        return p;
+    }
+    if (other == NULL)
+        return NULL;
+    memcpy(other, p, n < usable ? n : usable);
+    if (unlikely(!cache_push(cache_current(), map_place(p), p)))
+        free_from(p, caller);
+    return other;
+}
+
+/* What is no block of a class, or no block at all. */
+static SLOW void *realloc_others(void *p, size_t n, const void *caller)
 {
     if (p == NULL)
         return slow_malloc(n);
-    const void *caller = RETURN_ADDRESS;
     unsigned bin;
     size_t usable = block_find(p, &bin, "realloc", caller);
     if (unlikely(usable == 0)) {
@@ -274,30 +293,33 @@ SLOW void *slow_realloc(void *p, size_t n)
         free_from(p, caller);
         return NULL;
     }
-    if (bin >= BIN_FIRST) {
-        /* It stays while it fits and fills more than half, or can grow where it is. No block is
-         * smaller than the smallest, so a block that malloc made for n stays. */
-        if (n <= usable && (n > usable / 2 || usable <= CLASS_GRAIN))
+    void *same = n > CLASS_MOST && n <= MOST_BYTES ? large_resize(p, bin, n) : NULL;
+    return same != NULL ? same : realloc_moves(p, n, usable, caller);
+}
+
+SLOW void *slow_realloc(void *p, size_t n, size_t usable)
+{
+    if (usable == 0) {
+        void *owner;
+        unsigned bin = map_find(p, &owner);
+        if (bin >= BIN_FIRST && load_relaxed(&cache_current()->bins[bin].topmost) != p)
+            usable = shards_usable(p, owner);
+        if (unlikely(usable == 0))
+            return realloc_others(p, n, RETURN_ADDRESS);
+        if (stays(n, usable))
             return p;
-        if (usable > CLASS_MOST && n > usable && n <= CLASS_SLICES_MOST &&
-            cache_resize_block(thread_cache(), p, n))
-            return p;
-    } else if (n > CLASS_MOST && n <= MOST_BYTES) {
-        void *same = large_resize(p, bin, n);
-        if (same != NULL)
-            return same;
     }
-    int saved = errno;
-    void *other = slow_malloc(n);
-    if (other == NULL && n <= usable) {
-        errno = saved;
-        return p;
-    }
-    if (other == NULL)
+    if (n == 0) {
+        free_from(p, RETURN_ADDRESS);
         return NULL;
-    memcpy(other, p, n < usable ? n : usable);
-    free_from(p, caller);
-    return other;
+    }
+    /* No block is smaller than the smallest, so a block that malloc made for n stays. */
+    if (n <= usable && usable <= CLASS_GRAIN)
+        return p;
+    if (usable > CLASS_MOST && n > usable && n <= CLASS_SLICES_MOST &&
+        cache_resize_block(thread_cache(), p, n))
+        return p;
+    return realloc_moves(p, n, usable, RETURN_ADDRESS);
 }
 
 SLOW void *slow_aligned(size_t align, size_t n)

@@ -8,11 +8,15 @@
  * far above. */
 #define MOST_BYTES ((size_t)1 << 52)
 
+/* Whether realloc leaves a block of so many bytes where it is: it holds n, and they fill more than
+ * half. An even number, or 0 for a block that is not known. */
+FAST bool stays(size_t n, size_t usable) { return n - usable / 2 - 1 < usable / 2; }
+
 /* Each returns what the public function of that name returns, errno included. */
 void *slow_malloc(size_t n);
 void *slow_calloc(size_t n);
 void slow_free(void *p);
-void *slow_realloc(void *p, size_t n);
+void *slow_realloc(void *p, size_t n, size_t usable); /* 0 where that is not known */
 void *slow_aligned(size_t align, size_t n);
 
 /* free with the size, and the alignment, that the program says p was allocated with. They are never

@@ -159,6 +159,28 @@ static inline bool cache_push_any(struct cache *cache, unsigned cls, void *p)
     return true;
 }
 
+/* Bytes of the block at p, where that can be told from p alone: one of a slab of one slice in the
+ * window, which is not the one that was freed last. Else 0. */
+FAST size_t cache_block_size(const struct cache *cache, const void *p)
+{
+    uintptr_t slice = ((uintptr_t)p - (uintptr_t)window_mark()) >> SLICE_BITS;
+    if (unlikely(slice >= WINDOW_SLICES))
+        return 0;
+    size_t place = load_relaxed(&window_places[slice]);
+    if (unlikely(place < BIN_FIRST * BIN_BYTES))
+        return 0;
+    const struct size_class *c = (const struct size_class *)((const char *)size_classes +
+                                                             place / (BIN_BYTES / CLASS_BYTES)) -
+                                 BIN_FIRST;
+    size_t offset = (uintptr_t)p % SLICE;
+    size_t number = offset / CLASS_GRAIN * c->reciprocal >> CLASS_RECIPROCAL_BITS;
+    const struct bin *bin = (const struct bin *)((const char *)cache + place);
+    if (unlikely(number * c->size != offset) || unlikely(number >= c->near) ||
+        unlikely(load_own(&bin->topmost) == p))
+        return 0;
+    return c->size;
+}
+
 FAST struct cache *cache_current(void) { return load_own(&cache_mine); }
 
 /* Makes a cache the calling thread's; null without memory. */

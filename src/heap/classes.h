@@ -7,6 +7,8 @@
 #include "base/defs.h"
 #include "heap/class_table.h"
 
+#define CLASS_BYTES 16
+
 struct size_class {
     uint32_t size;       /* bytes of a block */
     uint32_t reciprocal; /* ceil(2^31 / size in grains): a block's number by multiplication */
@@ -14,9 +16,12 @@ struct size_class {
     uint8_t slices;      /* of a slab */
     uint8_t first;       /* blocks that a new thread's stack holds */
     uint16_t sparse;     /* free blocks from which on a page may be free */
+    uint16_t near;       /* blocks of a slab that is one slice of many blocks; else 0 */
 };
 
 extern const struct size_class size_classes[CLASSES] HIDDEN;
+
+static_assert(sizeof(struct size_class) == CLASS_BYTES, "found by a bin's place");
 
 /* By size in grains, rounded up: the bin's place, as in the address map. */
 extern const uint16_t class_places[CLASS_MOST / CLASS_GRAIN + 1] HIDDEN;

@@ -37,13 +37,15 @@ size_t capacity_turn(struct capacity_ways *ways, enum capacity_event event, size
     return capacity + burst;
 }
 
+/* To so many blocks, which an array of whole size holds, or to half as many where that is too much,
+ * and so on. */
 static struct capacity grown(const struct capacity_seen *s, size_t blocks, size_t bytes,
                              enum capacity_reason why, const struct policy *bounds)
 {
-    while (blocks > s->capacity && !within(blocks, bytes, s, bounds))
-        blocks = (blocks + 1) / 2 - 1;
-    return blocks > s->capacity ? (struct capacity){blocks, why}
-                                : (struct capacity){s->capacity, CAPACITY_FITS};
+    for (; blocks + 1 >= ARRAY_LEAST && blocks > s->capacity; blocks = (blocks + 1) / 2 - 1)
+        if (within(blocks, bytes, s, bounds))
+            return (struct capacity){blocks, why};
+    return (struct capacity){s->capacity, CAPACITY_FITS};
 }
 
 #define LONG_WAY 4

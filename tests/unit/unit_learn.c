@@ -197,6 +197,7 @@ static void any_step_is_within_bounds(void)
         struct capacity next = capacity_step(&seen, &bounds);
         EXPECT(next.blocks >= first && next.blocks <= 2559);
         EXPECT(next.blocks <= seen.capacity || next.blocks <= bounds.stack_blocks);
+        EXPECT(next.blocks <= seen.capacity || next.blocks == capacity_round(next.blocks));
         EXPECT(next.blocks <= seen.capacity ||
                seen.held + (next.blocks - seen.capacity) * seen.size <= seen.share);
         EXPECT_EQUAL(next.why != CAPACITY_FITS, next.blocks != seen.capacity);
