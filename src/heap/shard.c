@@ -13,7 +13,9 @@ struct shard {
     struct lock lock;
     unsigned threads;               /* atomic */
     struct lowest partial[CLASSES]; /* slabs with free and taken blocks; lock: shard */
-    struct list sparse;             /* slabs whose pages may be free, newest first; lock: shard */
+    size_t taken[CLASSES];          /* the clock when a block was last taken; lock: shard */
+    struct list sparse[CLASSES];    /* slabs whose pages may be free, newest first; lock: shard */
+    uint64_t thin[(CLASSES + 63) / 64]; /* classes that have some; atomic; lock: shard */
 } __attribute__((aligned(CACHE_LINE)));
 
 static struct shard shards[SHARDS_MOST];
@@ -22,12 +24,7 @@ static size_t sparse_count;              /* slabs in the shards' sparse lists; a
 static size_t joined;                    /* threads, of all shards; atomic */
 static unsigned join_most = SHARDS_MOST; /* atomic */
 
-void shards_start(unsigned cpus)
-{
-    shard_count = cpus < SHARDS_MOST ? cpus : SHARDS_MOST;
-    for (unsigned i = 0; i < shard_count; i++)
-        list_init(&shards[i].sparse);
-}
+void shards_start(unsigned cpus) { shard_count = cpus < SHARDS_MOST ? cpus : SHARDS_MOST; }
 
 unsigned shard_join(void)
 {
@@ -52,13 +49,34 @@ static struct slab *lowest_partial(struct shard *shard, unsigned cls)
     return (struct slab *)root;
 }
 
-/* Takes the slab out of its shard's sparse ones. */
+/* Puts the slab among its shard's sparse ones. */
+static void slab_sparsens(struct slab *slab)
+{
+    struct shard *shard = &shards[slab->shard];
+    struct list *sparse = &shard->sparse[slab->cls];
+    uint64_t *word = &shard->thin[slab->cls / 64];
+    uint64_t bit = (uint64_t)1 << slab->cls % 64;
+    if ((*word & bit) == 0) {
+        list_init(sparse);
+        store_relaxed(word, *word | bit);
+    }
+    slab->stamp = clock_now();
+    list_push(sparse, &slab->sparse);
+    add_relaxed(&sparse_count, 1);
+}
+
+/* Takes it out again. */
 static void slab_dense(struct slab *slab)
 {
     if (list_empty(&slab->sparse))
         return;
     list_remove(&slab->sparse);
     sub_relaxed(&sparse_count, 1);
+    struct shard *shard = &shards[slab->shard];
+    if (list_empty(&shard->sparse[slab->cls])) {
+        uint64_t *word = &shard->thin[slab->cls / 64];
+        store_relaxed(word, *word & ~((uint64_t)1 << slab->cls % 64));
+    }
 }
 
 /* Brings a slab that a neighbour has begun into this shard, whose lock the caller holds. A
@@ -127,6 +145,7 @@ size_t shard_take(unsigned index, unsigned cls, void **end, size_t n)
     bool shared = size_classes[cls].size < CACHE_LINE && load_relaxed(&joined) > 1;
     size_t taken = 0;
     lock_take(&shard->lock);
+    shard->taken[cls] = clock_now();
     while (taken < n) {
         struct slab *slab = lowest_partial(shard, cls);
         if (slab == NULL && taken > 0)
@@ -202,9 +221,7 @@ static void slab_settle(struct shard *shard, struct slab *slab, bool was_full,
         slab->node.next = *retired;
         *retired = &slab->node;
     } else if (worth_a_look(slab)) {
-        slab->stamp = clock_now();
-        list_push(&shard->sparse, &slab->sparse);
-        add_relaxed(&sparse_count, 1);
+        slab_sparsens(slab);
     }
 }
 
@@ -253,13 +270,21 @@ static bool worth_purging(const struct slab *slab, uint64_t pages)
     return pages != 0 && count_bits(pages) >= (all - count_bits(slab->absent)) / PURGE_PART;
 }
 
-/* The slab of the shard that has been sparse for longest, if since before the clock said `before`,
+/* Nobody will want the pages of a class that nobody takes from: they don't wait for longer. Were
+ * they to, a program whose sizes shift would keep those of all its sizes (peak 1.35). */
+#define IDLE_SPAN (16 * MiB)
+
+/* The slab of the class that has been sparse for longest, if since before the clock said `before`,
  * taken out of the list. */
-static struct slab *slab_sparse(struct shard *shard, size_t before)
+static struct slab *slab_sparse(struct shard *shard, unsigned cls, size_t before)
 {
-    if (list_empty(&shard->sparse))
+    const struct list *sparse = &shard->sparse[cls];
+    if ((shard->thin[cls / 64] >> cls % 64 & 1) == 0)
         return NULL;
-    struct slab *slab = list_entry(shard->sparse.prev, struct slab, sparse);
+    size_t idle = clock_now() - IDLE_SPAN;
+    if ((ptrdiff_t)(shard->taken[cls] - idle) <= 0 && (ptrdiff_t)(idle - before) > 0)
+        before = idle;
+    struct slab *slab = list_entry(sparse->prev, struct slab, sparse);
     if ((ptrdiff_t)(slab->stamp - before) > 0)
         return NULL;
     slab_dense(slab);
@@ -348,24 +373,33 @@ static size_t leaving_purge(void)
 
 bool shards_sparse(void) { return load_relaxed(&sparse_count) > 0; }
 
+/* Of one class in one shard; pages. */
+static size_t sparse_purge(struct shard *shard, unsigned cls, size_t before, size_t *most)
+{
+    size_t purged = 0;
+    for (; *most > 0; --*most) {
+        lock_take(&shard->lock);
+        struct slab *slab = slab_sparse(shard, cls, before);
+        uint64_t pages = slab != NULL ? slab_free_pages(slab) : 0;
+        if (slab != NULL && worth_purging(slab, pages))
+            slab_leave(shard, slab, pages);
+        else
+            lock_release(&shard->lock);
+        if (slab == NULL)
+            break;
+        if (leaving.run_count > RUNS_MOST - RUNS_OF_SLAB)
+            purged += leaving_purge();
+    }
+    return purged;
+}
+
 size_t shards_purge(size_t before, size_t *most)
 {
     size_t purged = 0;
-    for (unsigned i = 0; i < shard_count; i++) {
-        for (; *most > 0; --*most) {
-            lock_take(&shards[i].lock);
-            struct slab *slab = slab_sparse(&shards[i], before);
-            uint64_t pages = slab != NULL ? slab_free_pages(slab) : 0;
-            if (slab != NULL && worth_purging(slab, pages))
-                slab_leave(&shards[i], slab, pages);
-            else
-                lock_release(&shards[i].lock);
-            if (slab == NULL)
-                break;
-            if (leaving.run_count > RUNS_MOST - RUNS_OF_SLAB)
-                purged += leaving_purge();
-        }
-    }
+    for (unsigned i = 0; i < shard_count; i++)
+        for (unsigned word = 0; word < (CLASSES + 63) / 64; word++)
+            for (uint64_t left = load_relaxed(&shards[i].thin[word]); left != 0; left &= left - 1)
+                purged += sparse_purge(&shards[i], word * 64 + lowest_bit(left), before, most);
     purged = (purged + leaving_purge()) * os_page;
     add_relaxed(&counters.pages.purged, purged);
     return purged;
