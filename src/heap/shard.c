@@ -7,6 +7,7 @@
 #include "back/superslab.h"
 #include "base/atomic.h"
 #include "base/counters.h"
+#include "heap/gather.h"
 #include "heap/slab.h"
 
 struct shard {
@@ -240,6 +241,8 @@ struct finding shards_put(void **blocks, size_t n)
     struct finding found = {MISUSE_NONE, NULL};
     struct shard *held = NULL;
     struct low_node *retired = NULL;
+    if (n >= GATHER_LEAST)
+        gather(blocks, n);
     for (size_t i = 0; i < n;) {
         struct slab *slab = slab_lock(blocks[i], &held);
         /* A block whose slab is gone was free when the slab left. */

@@ -169,10 +169,26 @@ static bool all_free(const struct slab *slab, struct span s)
     return true;
 }
 
+/* Pages without a byte of a taken block, where blocks are few: by what is taken. */
+static uint64_t pages_left(const struct slab *slab, unsigned pages)
+{
+    const struct size_class *c = &size_classes[slab->cls];
+    unsigned page_bits = lowest_bit(os_page);
+    uint64_t left = low_bits(pages) & ~slab->absent;
+    for (uint64_t taken = low_bits(c->blocks) & ~slab->words[0]; taken != 0; taken &= taken - 1) {
+        size_t offset = (size_t)lowest_bit(taken) * c->size;
+        unsigned end = (unsigned)((offset + c->size - 1) >> page_bits) + 1;
+        left &= ~low_bits(end) | low_bits((unsigned)(offset >> page_bits));
+    }
+    return left;
+}
+
 uint64_t slab_free_pages(const struct slab *slab)
 {
     const struct size_class *c = &size_classes[slab->cls];
     unsigned pages = (unsigned)(((size_t)c->blocks * c->size + os_page - 1) / os_page);
+    if (c->blocks <= 64)
+        return pages_left(slab, pages);
     uint64_t set = 0;
     for (unsigned i = 0; i < pages; i++)
         if (!(slab->absent >> i & 1) && all_free(slab, blocks_in(slab, i, i + 1)))

@@ -2,12 +2,14 @@
 #include "unit.h"
 
 #include <pthread.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "back/superslab.h"
 #include "front/cache.h"
 #include "front/roster.h"
 #include "heap/classes.h"
+#include "heap/gather.h"
 #include "heap/shard.h"
 #include "heap/slab.h"
 #include "heap/transfer.h"
@@ -82,6 +84,63 @@ static void one_slab(unsigned cls)
         left -= (unsigned)got;
     }
     EXPECT_EQUAL(slab_take(slab, blocks + 1, 1), 0);
+}
+
+/* Against a look at every block of every page. */
+static void free_pages(unsigned cls)
+{
+    const struct size_class *c = &size_classes[cls];
+    static uint64_t room[1 + 4096 / 64 + sizeof(struct slab) / 8];
+    struct slab *slab = (struct slab *)room;
+    static void *blocks[4096];
+    for (unsigned kept = 0; kept <= 3; kept++) {
+        slab_init(slab, cls, (void *)(uintptr_t)0x100000000, NULL);
+        slab_take(slab, blocks + c->blocks, c->blocks);
+        slab->absent = kept == 3 ? next_random() : 0;
+        uint64_t expected = ~slab->absent;
+        for (unsigned i = 0; i < c->blocks; i++) {
+            if (kept > 0 && next_random() % (c->blocks / kept + 1) > 0) {
+                EXPECT_EQUAL(put_one(slab, blocks[i]), MISUSE_NONE);
+                continue;
+            }
+            size_t offset = (size_t)((char *)blocks[i] - slab->base);
+            for (size_t page = offset / os_page; page * os_page < offset + c->size; page++)
+                expected &= ~((uint64_t)1 << page);
+        }
+        size_t pages = ((size_t)c->blocks * c->size + os_page - 1) / os_page;
+        EXPECT_EQUAL(slab_free_pages(slab), expected & low_bits((unsigned)pages));
+    }
+}
+
+static int by_address(const void *a, const void *b)
+{
+    uintptr_t p = *(const uintptr_t *)a, q = *(const uintptr_t *)b;
+    return (p > q) - (p < q);
+}
+
+static void gathering(void)
+{
+    static void *blocks[4096], *same[4096];
+    for (unsigned round = 0; round < 100; round++) {
+        size_t n = GATHER_LEAST + next_random() % (4096 - GATHER_LEAST + 1);
+        size_t slices = 1 + next_random() % 50;
+        for (size_t i = 0; i < n; i++)
+            same[i] = blocks[i] =
+                (void *)(0x100000000 + next_random() % slices * SLICE + next_random() % SLICE);
+        gather(blocks, n);
+        size_t runs = 1;
+        for (size_t i = 1; i < n; i++)
+            runs += (uintptr_t)blocks[i] / SLICE != (uintptr_t)blocks[i - 1] / SLICE;
+        EXPECT(slices < 5 || runs <= slices);
+        qsort(blocks, n, sizeof *blocks, by_address);
+        qsort(same, n, sizeof *same, by_address);
+        EXPECT(memcmp(blocks, same, n * sizeof *blocks) == 0);
+    }
+    /* In order as they are, they stay. */
+    for (size_t i = 0; i < 4096; i++)
+        same[i] = blocks[i] = (void *)(0x100000000 - i * SLICE / 5);
+    gather(blocks, 4096);
+    EXPECT(memcmp(blocks, same, sizeof blocks) == 0);
 }
 
 #define BLOCKS 30000
@@ -209,10 +268,13 @@ int main(void)
     classes();
     for (unsigned cls = 0; cls < CLASSES; cls++)
         one_slab(cls);
+    for (unsigned cls = 0; cls < CLASSES; cls++)
+        free_pages(cls);
+    gathering();
     joining();
     one_shard();
     transfer();
     one_cache();
-    puts("6 passed, 0 failed");
+    puts("8 passed, 0 failed");
     return 0;
 }

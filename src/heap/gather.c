@@ -1,0 +1,44 @@
+#include "heap/gather.h"
+
+#include "back/map.h"
+
+#define KEYS 64
+#define SAMPLE 16
+
+/* Slices that share a key are gathered together; few do. */
+static unsigned key_of(const void *p) { return (uintptr_t)p >> SLICE_BITS & (KEYS - 1); }
+
+static bool scattered(void *const *blocks)
+{
+    unsigned changes = 0;
+    for (unsigned i = 1; i < SAMPLE; i++)
+        changes += key_of(blocks[i]) != key_of(blocks[i - 1]);
+    return changes > SAMPLE / 2;
+}
+
+/* Each block goes to the next place of its key; the one that was there goes on. */
+void gather(void **blocks, size_t n)
+{
+    if (!scattered(blocks))
+        return;
+    size_t count[KEYS] = {0};
+    for (size_t i = 0; i < n; i++)
+        count[key_of(blocks[i])]++;
+    size_t next[KEYS], end[KEYS], sum = 0;
+    for (unsigned key = 0; key < KEYS; key++) {
+        next[key] = sum;
+        end[key] = sum += count[key];
+    }
+    for (unsigned key = 0; key < KEYS; key++) {
+        while (next[key] < end[key]) {
+            void *block = blocks[next[key]];
+            for (unsigned its = key_of(block); its != key; its = key_of(block)) {
+                void **place = &blocks[next[its]++];
+                void *other = *place;
+                *place = block;
+                block = other;
+            }
+            blocks[next[key]++] = block;
+        }
+    }
+}
