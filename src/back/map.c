@@ -118,9 +118,14 @@ static void *map_change(const void *p, unsigned from, unsigned to, bool stays)
     struct map_leaf *leaf = leaf_at((uintptr_t)p);
     size_t slice = slice_in_leaf((uintptr_t)p);
     uint16_t before = (uint16_t)(from * BIN_BYTES), after = (uint16_t)(to * BIN_BYTES);
-    if (!__atomic_compare_exchange_n(&leaf->places[slice], &before, after, false, __ATOMIC_ACQ_REL,
-                                     __ATOMIC_RELAXED))
+    if (alone()) {
+        if (leaf->places[slice] != before)
+            return NULL;
+        store_relaxed(&leaf->places[slice], after);
+    } else if (!__atomic_compare_exchange_n(&leaf->places[slice], &before, after, false,
+                                            __ATOMIC_ACQ_REL, __ATOMIC_RELAXED)) {
         return NULL;
+    }
     void *owner = load_acquire(&leaf->owners[slice]);
     if (!stays)
         store_relaxed(&leaf->owners[slice], NULL);

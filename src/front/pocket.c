@@ -15,9 +15,13 @@ static bool may_keep(size_t bytes)
 
 static void *pocket_exchange(struct cache *cache)
 {
-    return load_relaxed(&cache->pocket.block) == NULL
-               ? NULL
-               : __atomic_exchange_n(&cache->pocket.block, NULL, __ATOMIC_ACQUIRE);
+    void *p = load_relaxed(&cache->pocket.block);
+    if (p == NULL)
+        return NULL;
+    if (!alone())
+        return __atomic_exchange_n(&cache->pocket.block, NULL, __ATOMIC_ACQUIRE);
+    store_relaxed(&cache->pocket.block, NULL);
+    return p;
 }
 
 /* Where sizes change all the time a pocket is only in the way: after so many that did not fit it is
