@@ -15,7 +15,7 @@ from tools.options import number, table
 
 DEFAULTS = {option.name: number(option.value) for option in table()}
 
-SIZE = "expected a size from 0 to 1G (in bytes, or with K, M or G); the default stays, 512K"
+SIZE = "expected a size from 0 to 1G (in bytes, or with K, M or G); the default stays, 1280K"
 COUNT = "expected a number from 15 to 2559; the default stays, 2559"
 TIME = "expected a time from 10 to 3600000 milliseconds (or with s); the default stays, 500"
 SWITCH = "expected on or off; the default stays, on"
