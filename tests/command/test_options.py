@@ -57,7 +57,7 @@ def test_a_wrong_value_is_told_by_the_library(built: Built) -> None:
     done = built("options", "stack_bytes", HAKMEM_STACK_BYTES="much")
     assert done.status == 0
     assert "HAKMEM_STACK_BYTES=much: expected a size" in done.err
-    assert "here 512 KiB, by HAKMEM_STACK_BYTES" in done.out
+    assert "here 1280 KiB, by HAKMEM_STACK_BYTES" in done.out
 
 
 @pytest.mark.parametrize("name", ["scavenge_ms", "SCAVENGE_MS", "HAKMEM_SCAVENGE_MS"])
