@@ -61,7 +61,7 @@ enum misuse pocket_put(struct cache *cache, void *p, unsigned bin)
 
 /* What lies idle elsewhere is to grow old by these frees too; but to look after it each time would
  * take longer than all the rest. */
-#define HITS_A_TICK 16
+#define HITS_A_TICK 64
 
 static void tick(struct cache *cache, size_t bytes)
 {
