@@ -40,7 +40,8 @@ __attribute__((destructor)) static void tell(void)
 
 def teller(folder: Path) -> Path:
     library = folder / "teller.so"
-    command = ["cc", "-shared", "-fPIC", "-O2", "-I", ROOT / "include", "-xc", "-", "-o", library]
+    include = str(ROOT / "include")
+    command = ["cc", "-shared", "-fPIC", "-O2", "-I", include, "-xc", "-", "-o", str(library)]
     subprocess.run(command, input=TELLER, text=True, check=True)
     return library
 

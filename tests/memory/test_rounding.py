@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What tools/rounding.py records is what programs ask for: known blocks, a child, C++, a real one."""
+"""What tools/rounding.py records is what programs ask for: known blocks, a child's, C++."""
 
 import argparse
 import os
