@@ -293,7 +293,8 @@ static SLOW void *realloc_others(void *p, size_t n, const void *caller)
         free_from(p, caller);
         return NULL;
     }
-    void *same = n > CLASS_MOST && n <= MOST_BYTES ? large_resize(p, bin, n) : NULL;
+    bool large = bin < BIN_FIRST && n > CLASS_MOST && n <= MOST_BYTES;
+    void *same = large ? large_resize(p, bin, n) : NULL;
     return same != NULL ? same : realloc_moves(p, n, usable, caller);
 }
 

@@ -267,7 +267,7 @@ static void *huge_take(size_t n, size_t align, bool *zero)
     struct huge *fresh = meta_take(sizeof *fresh);
     if (fresh == NULL)
         return NULL;
-    fresh->bin = BIN_HUGE;
+    store_relaxed(&fresh->bin, BIN_HUGE);
     list_init(&fresh->node);
     struct huge *h = kept_take(length, align, fresh);
     if (h == NULL && align == SLICE)
@@ -360,7 +360,7 @@ static void *block_owner(const void *p) { return begins_slice(p) ? map_owner(p) 
 static_assert(offsetof(struct huge, bin) == 0 && offsetof(struct superslab, bin) == 0,
               "a descriptor says whose it is");
 
-unsigned large_retired_bin(const void *owner) { return *(const unsigned *)owner; }
+unsigned large_retired_bin(const void *owner) { return load_relaxed((const unsigned *)owner); }
 
 enum misuse large_give(void *p, unsigned bin)
 {
@@ -397,29 +397,45 @@ enum misuse large_retire(void *p, unsigned bin, size_t *bytes)
 void large_release(void *p)
 {
     void *owner = map_clear(p, BIN_RETIRED);
+    if (owner == NULL) /* it has been taken */
+        return;
     if (large_retired_bin(owner) == BIN_LARGE)
         run_give(owner, p);
     else
         huge_give(owner);
 }
 
-void large_reuse(void *p, size_t n)
+static bool large_fits(size_t bytes, size_t n)
+{
+    size_t needed = round_up(n, SLICE);
+    return needed == bytes || (needed > RUN_MOST && needed < bytes && bytes <= needed + needed / 8);
+}
+
+enum reuse large_reuse(void *p, size_t n, size_t *bytes)
 {
     void *owner = map_owner(p);
-    unsigned bin = large_retired_bin(owner);
+    unsigned bin = owner == NULL ? BIN_FOREIGN : large_retired_bin(owner);
+    if (bin != BIN_LARGE && bin != BIN_HUGE)
+        return REUSE_GONE;
+    owner = map_revive(p, bin);
+    if (owner == NULL)
+        return REUSE_GONE;
+    if (unlikely(large_retired_bin(owner) != bin)) { /* it came and went meanwhile */
+        bin = large_retired_bin(owner);
+        map_set(p, 1, bin, owner);
+    }
+    *bytes = large_retired_bytes(p, owner);
+    if (!large_fits(*bytes, n)) {
+        large_give(p, bin);
+        return REUSE_FREED;
+    }
     if (bin == BIN_HUGE) {
         ((struct huge *)owner)->usable = round_up(n, os_page);
     } else {
         struct superslab *s = owner;
         s->usable[run_index(s, p)] = (uint32_t)round_up(n, os_page);
     }
-    map_set(p, 1, bin, owner);
-}
-
-bool large_fits(size_t bytes, size_t n)
-{
-    size_t needed = round_up(n, SLICE);
-    return needed == bytes || (needed > RUN_MOST && needed < bytes && bytes <= needed + needed / 8);
+    return REUSE_DONE;
 }
 
 size_t large_usable(const void *p, unsigned bin)

@@ -28,15 +28,16 @@ void *large_take(size_t n, size_t align, bool *zero);
 /* Frees p, whose bin is `bin` (large, huge or retired). */
 enum misuse large_give(void *p, unsigned bin);
 
-/* The same in two steps. A retired block is free, but whole, and the caller's: to be given back, or
- * to be handed out again for n bytes, which must fit. `*bytes` tells how much it holds. */
+/* The same in two steps. A retired block is free, but whole, until somebody gives it back or hands
+ * it out again: any number of threads may try, with any pointer that was once a retired block's,
+ * and one will. */
 enum misuse large_retire(void *p, unsigned bin, size_t *bytes);
 void large_release(void *p);
-void large_reuse(void *p, size_t n);
 
-/* Whether a block of n bytes that large_take makes could as well be a retired one that holds
- * `bytes`: no slice less, and of a huge one an eighth more at most. */
-bool large_fits(size_t bytes, size_t n);
+/* Hands it out for n bytes if it holds no slice more than large_take would give, or of a huge one
+ * an eighth more at most; else frees it. `*bytes` tells what it holds if it was still there. */
+enum reuse { REUSE_DONE, REUSE_FREED, REUSE_GONE };
+enum reuse large_reuse(void *p, size_t n, size_t *bytes);
 
 /* Of a retired block at p with this descriptor: its bin, large or huge, and the bytes it holds. */
 unsigned large_retired_bin(const void *owner);

@@ -118,14 +118,9 @@ static void *map_change(const void *p, unsigned from, unsigned to, bool stays)
     struct map_leaf *leaf = leaf_at((uintptr_t)p);
     size_t slice = slice_in_leaf((uintptr_t)p);
     uint16_t before = (uint16_t)(from * BIN_BYTES), after = (uint16_t)(to * BIN_BYTES);
-    if (alone()) {
-        if (leaf->places[slice] != before)
-            return NULL;
-        store_relaxed(&leaf->places[slice], after);
-    } else if (!__atomic_compare_exchange_n(&leaf->places[slice], &before, after, false,
-                                            __ATOMIC_ACQ_REL, __ATOMIC_RELAXED)) {
+    if (!__atomic_compare_exchange_n(&leaf->places[slice], &before, after, false, __ATOMIC_ACQ_REL,
+                                     __ATOMIC_RELAXED))
         return NULL;
-    }
     void *owner = load_acquire(&leaf->owners[slice]);
     if (!stays)
         store_relaxed(&leaf->owners[slice], NULL);
@@ -136,7 +131,20 @@ static void *map_change(const void *p, unsigned from, unsigned to, bool stays)
 
 void *map_clear(const void *p, unsigned bin) { return map_change(p, bin, BIN_FOREIGN, false); }
 
-void *map_retire(const void *p, unsigned bin) { return map_change(p, bin, BIN_RETIRED, true); }
+void *map_retire(const void *p, unsigned bin)
+{
+    struct map_leaf *leaf = leaf_at((uintptr_t)p);
+    size_t slice = slice_in_leaf((uintptr_t)p);
+    if (load_relaxed(&leaf->places[slice]) != bin * BIN_BYTES)
+        return NULL;
+    store_relaxed(&leaf->places[slice], BIN_RETIRED * BIN_BYTES);
+    if ((uintptr_t)p - WINDOW_BASE < WINDOW)
+        store_relaxed(&window_places[(uintptr_t)p / SLICE % WINDOW_SLICES],
+                      BIN_RETIRED * BIN_BYTES);
+    return load_acquire(&leaf->owners[slice]);
+}
+
+void *map_revive(const void *p, unsigned bin) { return map_change(p, BIN_RETIRED, bin, true); }
 
 void map_fork_lock(void) { lock_take(&map_lock); }
 void map_fork_unlock(void) { lock_release(&map_lock); }

@@ -91,8 +91,12 @@ bool map_cover(const void *start, size_t length);
  * something else; of two that try, one gets null. */
 void *map_clear(const void *p, unsigned bin);
 
-/* Changes p's entry from `bin` to "retired", and so too. The owner stays. */
+/* Changes p's entry from `bin` to "retired", and so too, but that of two that free p in the same
+ * nanoseconds both may get the owner. The owner stays. */
 void *map_retire(const void *p, unsigned bin);
+
+/* Back again: whoever gets the owner has the block, and of any number one does. */
+void *map_revive(const void *p, unsigned bin);
 
 /* Sets the entries of n slices from start, which are covered. */
 void map_set(const void *start, size_t slices, unsigned bin, void *owner);

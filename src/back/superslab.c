@@ -174,7 +174,7 @@ static struct superslab *superslab_new(size_t least)
     /* With huge pages one touched page would cost 2 MiB, and perhaps the time to make room for it:
      * a heap of 512 MiB that had them from the start took half as long to fill, or five times. */
     os_small_pages(base, slices * SLICE);
-    s->bin = BIN_LARGE;
+    store_relaxed(&s->bin, BIN_LARGE);
     s->base = base;
     s->slices = (uint8_t)slices;
     s->free = all_slices(s);

@@ -66,8 +66,7 @@ struct cache {
     uint64_t begun[(CLASSES + 63) / 64]; /* classes whose stacks are begun; lock: door */
     struct lock *door;                   /* constant; null only in the constant caches */
     struct {
-        void *block;  /* atomic: whoever exchanges has it; see pocket.h */
-        size_t bytes; /* the owner's */
+        void *block;  /* atomic; what the map says decides who has it; see pocket.h */
         size_t freed; /* bytes that the allocation clock does not know of yet; the owner's */
         bool old;     /* since pocket_age looked; the owner's */
         uint8_t misses, hits; /* in a row, since the clock was told; the owner's */

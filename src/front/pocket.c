@@ -1,6 +1,7 @@
 #include "front/pocket.h"
 
 #include "back/large.h"
+#include "back/superslab.h"
 #include "base/atomic.h"
 #include "base/counters.h"
 #include "base/policy.h"
@@ -11,17 +12,6 @@ static bool may_keep(size_t bytes)
 {
     size_t all = bytes * caches_awake();
     return bytes <= RUN_MOST ? all <= policy.retain_slices * SLICE : all <= policy.big_cache_bytes;
-}
-
-static void *pocket_exchange(struct cache *cache)
-{
-    void *p = load_relaxed(&cache->pocket.block);
-    if (p == NULL)
-        return NULL;
-    if (!alone())
-        return __atomic_exchange_n(&cache->pocket.block, NULL, __ATOMIC_ACQUIRE);
-    store_relaxed(&cache->pocket.block, NULL);
-    return p;
 }
 
 /* Where sizes change all the time a pocket is only in the way: after so many that did not fit it is
@@ -49,8 +39,7 @@ enum misuse pocket_put(struct cache *cache, void *p, unsigned bin)
         return what;
     void *before = p;
     if (likely(may_keep(bytes))) {
-        before = pocket_exchange(cache);
-        cache->pocket.bytes = bytes;
+        before = load_relaxed(&cache->pocket.block);
         cache->pocket.old = false;
         store_release(&cache->pocket.block, p);
     }
@@ -61,12 +50,16 @@ enum misuse pocket_put(struct cache *cache, void *p, unsigned bin)
 
 /* What lies idle elsewhere is to grow old by these frees too; but to look after it each time would
  * take longer than all the rest. */
-#define HITS_A_TICK 64
+#define HITS_A_TICK 16
+#define IDLE_TICKS 4 /* so many together where nothing lies idle */
 
 static void tick(struct cache *cache, size_t bytes)
 {
     cache->pocket.freed += bytes;
-    if (++cache->pocket.hits < HITS_A_TICK)
+    if (++cache->pocket.hits % HITS_A_TICK != 0)
+        return;
+    bool idle = slices_retained() > 0 || large_kept() > 0;
+    if (!idle && cache->pocket.hits < IDLE_TICKS * HITS_A_TICK)
         return;
     clock_advance(cache->pocket.freed);
     cache->pocket.freed = cache->pocket.hits = 0;
@@ -74,27 +67,34 @@ static void tick(struct cache *cache, size_t bytes)
 
 void *pocket_take(struct cache *cache, size_t n)
 {
-    void *p = pocket_exchange(cache);
+    void *p = load_relaxed(&cache->pocket.block);
     if (p == NULL)
         return NULL;
-    size_t bytes = cache->pocket.bytes;
-    if (!large_fits(bytes, n)) {
+    store_relaxed(&cache->pocket.block, NULL);
+    size_t bytes;
+    switch (large_reuse(p, n, &bytes)) {
+    case REUSE_DONE:
+        cache->pocket.misses = 0;
+        tick(cache, bytes);
+        return p;
+    case REUSE_FREED:
         if (cache->pocket.misses < MISSES)
             cache->pocket.misses++;
-        large_release(p);
+        return NULL;
+    default:
         return NULL;
     }
-    cache->pocket.misses = 0;
-    tick(cache, bytes);
-    large_reuse(p, n);
-    return p;
 }
 
 void pocket_empty(struct cache *cache)
 {
-    void *p = pocket_exchange(cache);
-    if (p != NULL)
-        large_release(p);
+    void *p = load_acquire(&cache->pocket.block);
+    if (p == NULL)
+        return;
+    large_release(p);
+    /* The owner may have put another there. */
+    __atomic_compare_exchange_n(&cache->pocket.block, &p, NULL, false, __ATOMIC_RELAXED,
+                                __ATOMIC_RELAXED);
 }
 
 void pocket_age(struct cache *cache)

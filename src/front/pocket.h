@@ -2,7 +2,8 @@
  * A buffer that comes and goes costs no lock and no search. Another size puts the block back before
  * a new one is taken, so no memory is held that could have served.
  *
- * The owner puts; whoever exchanges takes: the owner, a thief, the end of the thread. */
+ * The owner puts. The owner, a thief, or the end of the thread takes: who changes the block's entry
+ * in the map has it, so a pointer that stays in a pocket after that harms nobody. */
 #ifndef HAKMEM_FRONT_POCKET_H
 #define HAKMEM_FRONT_POCKET_H
 

@@ -14,9 +14,7 @@ struct shard {
     struct lock lock;
     unsigned threads;               /* atomic */
     struct lowest partial[CLASSES]; /* slabs with free and taken blocks; lock: shard */
-    size_t taken[CLASSES];          /* the clock when a block was last taken; lock: shard */
-    struct list sparse[CLASSES];    /* slabs whose pages may be free, newest first; lock: shard */
-    uint64_t thin[(CLASSES + 63) / 64]; /* classes that have some; atomic; lock: shard */
+    struct list sparse;             /* slabs whose pages may be free, newest first; lock: shard */
 } __attribute__((aligned(CACHE_LINE)));
 
 static struct shard shards[SHARDS_MOST];
@@ -25,7 +23,12 @@ static size_t sparse_count;              /* slabs in the shards' sparse lists; a
 static size_t joined;                    /* threads, of all shards; atomic */
 static unsigned join_most = SHARDS_MOST; /* atomic */
 
-void shards_start(unsigned cpus) { shard_count = cpus < SHARDS_MOST ? cpus : SHARDS_MOST; }
+void shards_start(unsigned cpus)
+{
+    shard_count = cpus < SHARDS_MOST ? cpus : SHARDS_MOST;
+    for (unsigned i = 0; i < shard_count; i++)
+        list_init(&shards[i].sparse);
+}
 
 unsigned shard_join(void)
 {
@@ -50,34 +53,13 @@ static struct slab *lowest_partial(struct shard *shard, unsigned cls)
     return (struct slab *)root;
 }
 
-/* Puts the slab among its shard's sparse ones. */
-static void slab_sparsens(struct slab *slab)
-{
-    struct shard *shard = &shards[slab->shard];
-    struct list *sparse = &shard->sparse[slab->cls];
-    uint64_t *word = &shard->thin[slab->cls / 64];
-    uint64_t bit = (uint64_t)1 << slab->cls % 64;
-    if ((*word & bit) == 0) {
-        list_init(sparse);
-        store_relaxed(word, *word | bit);
-    }
-    slab->stamp = clock_now();
-    list_push(sparse, &slab->sparse);
-    add_relaxed(&sparse_count, 1);
-}
-
-/* Takes it out again. */
+/* Takes the slab out of its shard's sparse ones. */
 static void slab_dense(struct slab *slab)
 {
     if (list_empty(&slab->sparse))
         return;
     list_remove(&slab->sparse);
     sub_relaxed(&sparse_count, 1);
-    struct shard *shard = &shards[slab->shard];
-    if (list_empty(&shard->sparse[slab->cls])) {
-        uint64_t *word = &shard->thin[slab->cls / 64];
-        store_relaxed(word, *word & ~((uint64_t)1 << slab->cls % 64));
-    }
 }
 
 /* Brings a slab that a neighbour has begun into this shard, whose lock the caller holds. A
@@ -126,6 +108,12 @@ static struct slab *slab_new(unsigned shard, unsigned cls)
     return slab;
 }
 
+/* Whether it tells anything that pages of the slab are wanted again now. */
+static bool soon(const struct slab *slab)
+{
+    return (ptrdiff_t)(clock_now() - slab->soon_until) <= 0;
+}
+
 /* These slabs have left their shard and the map. */
 static void slabs_retire(struct low_node *retired)
 {
@@ -133,7 +121,7 @@ static void slabs_retire(struct low_node *retired)
         struct slab *slab = (struct slab *)retired;
         const struct size_class *c = &size_classes[slab->cls];
         retired = retired->next;
-        if (unlikely(slab->absent != 0))
+        if (unlikely(slab->absent != 0) && soon(slab))
             slices_lack(slab->home, slab->base, c->slices, count_bits(slab->absent) * os_page);
         slices_give(slab->home, slab->base, c->slices);
         meta_give(slab, slab_bytes(c));
@@ -146,7 +134,6 @@ size_t shard_take(unsigned index, unsigned cls, void **end, size_t n)
     bool shared = size_classes[cls].size < CACHE_LINE && load_relaxed(&joined) > 1;
     size_t taken = 0;
     lock_take(&shard->lock);
-    shard->taken[cls] = clock_now();
     while (taken < n) {
         struct slab *slab = lowest_partial(shard, cls);
         if (slab == NULL && taken > 0)
@@ -161,8 +148,11 @@ size_t shard_take(unsigned index, unsigned cls, void **end, size_t n)
         if (got == 0)
             got = slab_take(slab, end - taken, n - taken);
         taken += got;
-        if (unlikely(slab->absent != 0))
-            count_refault(&counters.pages, slab_bring_back(slab, end - taken, got) * os_page);
+        if (unlikely(slab->absent != 0)) {
+            size_t back = slab_bring_back(slab, end - taken, got) * os_page;
+            if (soon(slab))
+                count_refault(&counters.pages, back);
+        }
         if (slab->free < slab->examined)
             slab->examined = slab->free;
         if (slab->free == 0)
@@ -222,7 +212,9 @@ static void slab_settle(struct shard *shard, struct slab *slab, bool was_full,
         slab->node.next = *retired;
         *retired = &slab->node;
     } else if (worth_a_look(slab)) {
-        slab_sparsens(slab);
+        slab->stamp = clock_now();
+        list_push(&shard->sparse, &slab->sparse);
+        add_relaxed(&sparse_count, 1);
     }
 }
 
@@ -273,21 +265,13 @@ static bool worth_purging(const struct slab *slab, uint64_t pages)
     return pages != 0 && count_bits(pages) >= (all - count_bits(slab->absent)) / PURGE_PART;
 }
 
-/* Nobody will want the pages of a class that nobody takes from: they don't wait for longer. Were
- * they to, a program whose sizes shift would keep those of all its sizes (peak 1.35). */
-#define IDLE_SPAN (16 * MiB)
-
-/* The slab of the class that has been sparse for longest, if since before the clock said `before`,
+/* The slab of the shard that has been sparse for longest, if since before the clock said `before`,
  * taken out of the list. */
-static struct slab *slab_sparse(struct shard *shard, unsigned cls, size_t before)
+static struct slab *slab_sparse(struct shard *shard, size_t before)
 {
-    const struct list *sparse = &shard->sparse[cls];
-    if ((shard->thin[cls / 64] >> cls % 64 & 1) == 0)
+    if (list_empty(&shard->sparse))
         return NULL;
-    size_t idle = clock_now() - IDLE_SPAN;
-    if ((ptrdiff_t)(shard->taken[cls] - idle) <= 0 && (ptrdiff_t)(idle - before) > 0)
-        before = idle;
-    struct slab *slab = list_entry(sparse->prev, struct slab, sparse);
+    struct slab *slab = list_entry(shard->sparse.prev, struct slab, sparse);
     if ((ptrdiff_t)(slab->stamp - before) > 0)
         return NULL;
     slab_dense(slab);
@@ -309,7 +293,8 @@ static struct {
     unsigned slabs;
     struct os_run runs[RUNS_MOST];
     unsigned run_count;
-} leaving; /* lock: upkeep; empty without it */
+    size_t soon_until; /* the clock until which it would tell that they are wanted again */
+} leaving;             /* lock: upkeep; empty without it */
 
 /* Runs of pages, from the lowest: takes it out of `pages`. */
 static uint64_t run_next(uint64_t *pages, unsigned *first, unsigned *n)
@@ -364,6 +349,7 @@ static size_t leaving_purge(void)
         bool was_full = slab->free == 0;
         slab_restore(slab, leaving.of[i].pages);
         slab->absent |= gone;
+        slab->soon_until = leaving.soon_until;
         slab->examined = slab->free;
         slab_settle(shard, slab, was_full, &retired);
         lock_release(&shard->lock);
@@ -376,33 +362,25 @@ static size_t leaving_purge(void)
 
 bool shards_sparse(void) { return load_relaxed(&sparse_count) > 0; }
 
-/* Of one class in one shard; pages. */
-static size_t sparse_purge(struct shard *shard, unsigned cls, size_t before, size_t *most)
+size_t shards_purge(size_t before, size_t soon_until, size_t *most)
 {
     size_t purged = 0;
-    for (; *most > 0; --*most) {
-        lock_take(&shard->lock);
-        struct slab *slab = slab_sparse(shard, cls, before);
-        uint64_t pages = slab != NULL ? slab_free_pages(slab) : 0;
-        if (slab != NULL && worth_purging(slab, pages))
-            slab_leave(shard, slab, pages);
-        else
-            lock_release(&shard->lock);
-        if (slab == NULL)
-            break;
-        if (leaving.run_count > RUNS_MOST - RUNS_OF_SLAB)
-            purged += leaving_purge();
+    leaving.soon_until = soon_until;
+    for (unsigned i = 0; i < shard_count; i++) {
+        for (; *most > 0; --*most) {
+            lock_take(&shards[i].lock);
+            struct slab *slab = slab_sparse(&shards[i], before);
+            uint64_t pages = slab != NULL ? slab_free_pages(slab) : 0;
+            if (slab != NULL && worth_purging(slab, pages))
+                slab_leave(&shards[i], slab, pages);
+            else
+                lock_release(&shards[i].lock);
+            if (slab == NULL)
+                break;
+            if (leaving.run_count > RUNS_MOST - RUNS_OF_SLAB)
+                purged += leaving_purge();
+        }
     }
-    return purged;
-}
-
-size_t shards_purge(size_t before, size_t *most)
-{
-    size_t purged = 0;
-    for (unsigned i = 0; i < shard_count; i++)
-        for (unsigned word = 0; word < (CLASSES + 63) / 64; word++)
-            for (uint64_t left = load_relaxed(&shards[i].thin[word]); left != 0; left &= left - 1)
-                purged += sparse_purge(&shards[i], word * 64 + lowest_bit(left), before, most);
     purged = (purged + leaving_purge()) * os_page;
     add_relaxed(&counters.pages.purged, purged);
     return purged;

@@ -15,6 +15,7 @@ void slab_init(struct slab *slab, unsigned cls, void *base, struct superslab *ho
     slab->usable = 0;
     slab->examined = (uint16_t)blocks;
     slab->absent = 0;
+    slab->soon_until = 0;
     list_init(&slab->sparse);
     slab->summary = low_bits(words);
     for (unsigned i = 0; i < words; i++)

@@ -26,9 +26,10 @@ struct slab {
     uint16_t examined;      /* free blocks when its pages were last looked at, or fewer; shard */
     uint32_t usable;        /* bytes of its one block the program may use; who holds the block */
     uint64_t absent;        /* pages given back to the kernel, not handed out since; lock: shard */
-    struct list sparse;     /* its shard's slabs whose pages may be free; lock: shard */
-    size_t stamp;           /* the allocation clock when it was put there; lock: shard */
-    uint64_t words[];       /* a set bit is a free block; lock: shard */
+    size_t soon_until;  /* until then they come back early, by the allocation clock; same lock */
+    struct list sparse; /* its shard's slabs whose pages may be free; lock: shard */
+    size_t stamp;       /* the allocation clock when it was put there; lock: shard */
+    uint64_t words[];   /* a set bit is a free block; lock: shard */
 };
 
 /* Bytes of the descriptor of a slab of this class. */

@@ -12,7 +12,10 @@ static bool within(size_t blocks, size_t bytes, const struct capacity_seen *s,
            s->held + (blocks - s->capacity) * s->size <= s->share;
 }
 
-#define BURSTS 4 /* not by chance */
+/* Not by chance: where each event is as likely to be of one kind as of the other, one way of eight
+ * is as long as two stacks, four events of half a stack, and here two such ways must follow each
+ * other, four times more often than not. */
+#define BURSTS 4
 
 size_t capacity_turn(struct capacity_ways *ways, enum capacity_event event, size_t capacity)
 {
@@ -27,7 +30,7 @@ size_t capacity_turn(struct capacity_ways *ways, enum capacity_event event, size
     ways->streak = 1;
     ways->before = ways->way;
     ways->way = 0;
-    if (burst < capacity) {
+    if (burst < 2 * capacity) {
         ways->bursts -= ways->bursts > 0;
         return 0;
     }
@@ -91,8 +94,8 @@ size_t capacity_fixed(size_t size, size_t first, const struct policy *bounds)
 {
     size_t blocks =
         capacity_round(smaller(bounds->frozen_stack_bytes / size, bounds->stack_blocks));
-    while (blocks > first &&
-           (blocks > bounds->stack_blocks || blocks * size > bounds->frozen_stack_bytes))
-        blocks = (blocks + 1) / 2 - 1;
-    return larger(blocks, first);
+    for (; blocks + 1 >= ARRAY_LEAST && blocks > first; blocks = (blocks + 1) / 2 - 1)
+        if (blocks <= bounds->stack_blocks && blocks * size <= bounds->frozen_stack_bytes)
+            return blocks;
+    return first;
 }

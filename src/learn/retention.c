@@ -20,7 +20,7 @@ void retention_step(struct retention *r, struct purge_counters now, size_t least
     r->span = span;
     r->steps++;
     if (refaulted > telling / 5)
-        span *= 4;
+        span *= RETENTION_GROWTH;
     else if (r->steps < STEPS)
         return;
     else if (purged > TELLING && refaulted < purged / 20)

@@ -13,6 +13,8 @@ struct retention {
     unsigned steps;              /* spans passed since */
 };
 
+#define RETENTION_GROWTH 4
+
 /* One span has passed. If above 20% of what was given back was taken again the span grows fourfold,
  * up to `most`. It halves, down to `least`, if after several spans it was below 5%. Where nothing
  * was given back there is nothing to learn: a program in a steady state makes no system calls. */

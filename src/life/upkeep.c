@@ -92,6 +92,11 @@ static size_t smaller(size_t a, size_t b) { return a < b ? a : b; }
 
 static size_t excess(size_t have, size_t most) { return have > most ? have - most : 0; }
 
+/* What goes back now and is wanted again until the clock says that would have stayed had the span
+ * grown. What comes back later would not, so it says nothing: a program whose sizes shift would
+ * keep the pages of all its sizes (peak 1.5). */
+static size_t soon(const struct kind *kind) { return clock_now() + kind->span * RETENTION_GROWTH; }
+
 static void pages_span_ends(void) { span_begin(&pages, &counters.pages); }
 
 static void slices_span_ends(void)
@@ -163,8 +168,8 @@ COLD void upkeep(void)
         pocket_age(cache_current());
     }
     size_t slabs = STEP_SLABS;
-    if (shards_sparse())
-        shards_purge(clock_now() - pages.span, &slabs);
+    if (shards_sparse() && !forever())
+        shards_purge(clock_now() - pages.span, soon(&pages), &slabs);
     superslab_make_huge();
     size_t step = larger(shortest_span() / STEPS, FREES_LEAST * smaller(overdue, FREES_LARGEST));
     step = smaller(step, STEP_MOST);
@@ -214,7 +219,7 @@ bool upkeep_by_time(void)
     for (bool more = true; more;) {
         size_t slabs = STEP_SLABS;
         lock_take(&upkeep_lock);
-        purged += shards_purge(before, &slabs);
+        purged += shards_purge(before, soon(&pages), &slabs);
         more = pay(LARGE_STEP) || slabs == 0;
         lock_release(&upkeep_lock);
     }
@@ -231,7 +236,7 @@ size_t upkeep_all(size_t pad)
     struct theft theft = caches_steal(true);
     struct finding found = transfers_decay(true);
     size_t slabs = SIZE_MAX;
-    size_t bytes = shards_purge(clock_now(), &slabs);
+    size_t bytes = shards_purge(clock_now(), clock_now(), &slabs);
     bytes += pad < SLICE ? superslabs_release()
                          : slices_purge(excess(slices_retained(), pad / SLICE)) * SLICE;
     bytes += large_purge(SIZE_MAX);

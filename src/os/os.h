@@ -4,15 +4,7 @@
 #ifndef HAKMEM_OS_OS_H
 #define HAKMEM_OS_OS_H
 
-#include "base/asm.h"
-#include "base/atomic.h"
 #include "base/defs.h"
-
-/* glibc 2.32 and later. */
-#if __has_include(<sys/single_threaded.h>)
-#include <sys/single_threaded.h>
-#define HAS_SINGLE_THREADED
-#endif
 
 /* Bytes of a page. Known after os_start; a power of two from 4 KiB to 64 KiB. */
 extern size_t os_page;
@@ -142,26 +134,8 @@ struct lock {
 void lock_wait(struct lock *lock);
 void lock_wake(struct lock *lock);
 
-/* Whether the process is known to have one thread, which needs no atomic exchange (20 cycles, and
- * many a way through the door has four). libc notes a second before it starts. */
-FAST bool alone(void)
-{
-#ifdef HAS_SINGLE_THREADED
-    return !UNDER_TSAN && __libc_single_threaded;
-#else
-    return false;
-#endif
-}
-
 FAST bool lock_try(struct lock *lock)
 {
-    if (alone()) {
-        if (load_relaxed(&lock->state) != 0)
-            return false;
-        store_relaxed(&lock->state, 1);
-        __atomic_signal_fence(__ATOMIC_SEQ_CST);
-        return true;
-    }
     int free = 0;
     return unlikely(fork_holds_locks) ||
            __atomic_compare_exchange_n(&lock->state, &free, 1, false, __ATOMIC_ACQUIRE,
@@ -176,11 +150,6 @@ FAST void lock_take(struct lock *lock)
 
 FAST void lock_release(struct lock *lock)
 {
-    if (alone()) {
-        __atomic_signal_fence(__ATOMIC_SEQ_CST);
-        store_relaxed(&lock->state, 0); /* nobody sleeps */
-        return;
-    }
     if (unlikely(fork_holds_locks))
         return;
     if (unlikely(__atomic_exchange_n(&lock->state, 0, __ATOMIC_RELEASE) == 2))

@@ -20,6 +20,12 @@
 #include <time.h>
 #include <unistd.h>
 
+/* glibc 2.32 and later. */
+#if __has_include(<sys/single_threaded.h>)
+#include <sys/single_threaded.h>
+#define HAS_SINGLE_THREADED
+#endif
+
 #ifndef SYS_process_madvise
 #define SYS_process_madvise 440
 #endif
