@@ -7,6 +7,7 @@ docs/benchmarks/, its summary into docs/benchmarks.md, the pictures of that page
 
 from __future__ import annotations
 
+import re
 import shutil
 import sys
 from pathlib import Path
@@ -14,21 +15,37 @@ from pathlib import Path
 DOCS = Path(__file__).resolve().parent.parent / "docs"
 PICTURES = ("summary", "frontier")
 BEGIN, END = "<!-- baseline -->", "<!-- end of the baseline -->"
+_IMAGE = re.compile(r"^!\[(?P<words>.*)\]\(plots/(?P<name>.*)\.svg\)\n\n?", re.MULTILINE)
 
 
 def main() -> None:
     if len(sys.argv) != 2:
         sys.exit(__doc__)
     folder = Path(sys.argv[1])
-    text = (folder / "report.md").read_text()
-    for kind in ("html", "md"):
-        shutil.copyfile(folder / f"report.{kind}", DOCS / "benchmarks" / f"baseline.{kind}")
+    # Where it was written is nobody's business.
+    html, text = (
+        (folder / f"report.{kind}").read_text().replace(f" --out {folder}", "")
+        for kind in ("html", "md")
+    )
+    (DOCS / "benchmarks/baseline.html").write_text(html)
+    (DOCS / "benchmarks/baseline.md").write_text(pictured(text, "../img"))
     for name in PICTURES:
         shutil.copyfile(folder / "plots" / f"{name}.svg", DOCS / "img" / f"baseline-{name}.svg")
     page = DOCS / "benchmarks.md"
     before, rest = page.read_text().split(BEGIN)
     after = rest.split(END)[1]
-    page.write_text(f"{before}{BEGIN}\n{summary(text)}\n{END}{after}")
+    page.write_text(f"{before}{BEGIN}\n{summary(pictured(text, 'img'))}\n{END}{after}")
+
+
+def pictured(text: str, images: str) -> str:
+    """With the pictures that are published beside it; the page of HTML has all of them."""
+
+    def image(found: re.Match[str]) -> str:
+        if found["name"] not in PICTURES:
+            return ""
+        return f"![{found['words']}]({images}/baseline-{found['name']}.svg)\n\n"
+
+    return _IMAGE.sub(image, text)
 
 
 def summary(report: str) -> str:

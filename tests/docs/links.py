@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Looks for links in Markdown that lead nowhere: to files that git does not know, to headings that
-a page does not have. Exit status: 0 none, 1 some."""
+"""Looks for links in Markdown that lead nowhere: to files that git does not know, to headings or
+anchors that a page does not have. Exit status: 0 none, 1 some."""
 
 from __future__ import annotations
 
@@ -43,8 +43,9 @@ def _alive(page: Path, target: str, known: set[Path]) -> bool:
 
 def _headings(page: Path) -> set[str]:
     """As links name them: in small letters, without signs, with - for a space."""
-    found: set[str] = set()
-    for heading in re.findall(r"^#+ (.*)$", FENCED.sub("", page.read_text()), re.MULTILINE):
+    words = FENCED.sub("", page.read_text())
+    found = set(re.findall(r'<a id="([^"]+)">', words))
+    for heading in re.findall(r"^#+ (.*)$", words, re.MULTILINE):
         text = re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", heading).strip().lower()
         found.add(re.sub(r"[^\w\- ]", "", text).replace(" ", "-"))
     return found
