@@ -181,6 +181,8 @@ EXPORT void free(void *block)
     hakmem_free(block);
 }
 
+EXPORT size_t malloc_usable_size(void *block) { return hakmem_malloc_usable_size(block); }
+
 /* C++'s, by their names as linkers know them. None throws: what is measured here has memory. */
 static void *made(void *block)
 {
