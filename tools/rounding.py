@@ -28,7 +28,7 @@ LIBRARY = ROOT / "build/release/tests/memory/librounding.so"
 PAGE = ROOT / "docs/design.md"
 BEGIN, END = "<!-- rounding -->", "<!-- end of rounding -->"
 MIB = 1024 * 1024
-RECORD = struct.Struct("6Q32s")  # struct figures of tools/rounding/recorder.c
+RECORD = struct.Struct("6Q32s")  # struct figures of tools/rounding.c
 
 
 @dataclass(frozen=True)
