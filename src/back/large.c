@@ -135,6 +135,7 @@ static size_t kept_trim(size_t budget)
 static size_t used_add(size_t length)
 {
     used += length;
+    store_relaxed(&counters.huge.taken, counters.huge.taken + length);
     size_t more = used > used_most ? used - used_most : 0;
     used_most += more;
     return more;

@@ -257,6 +257,7 @@ static size_t slices_whole(struct superslab *s, uint64_t mask)
 static void slices_mark_taken(struct superslab *s, uint64_t mask, size_t n)
 {
     uint64_t paged = s->touched & mask;
+    store_relaxed(&counters.slices.taken, counters.slices.taken + n * SLICE);
     retained_less(paged == mask ? n : count_bits(paged));
     if (s->purged & mask) {
         count_refault(&counters.slices, count_bits(s->purged & mask) * SLICE);

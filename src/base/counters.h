@@ -10,6 +10,7 @@
 struct purge_counters {
     size_t purged;    /* given back to the kernel */
     size_t refaulted; /* taken again since */
+    size_t taken;     /* all that was taken, kept or not; of pages it isn't counted */
 };
 
 struct counters {

@@ -21,7 +21,7 @@ void retention_step(struct retention *r, struct purge_counters now, size_t least
     r->steps++;
     if (refaulted > telling / 5)
         span *= RETENTION_GROWTH;
-    else if (r->steps < STEPS)
+    else if (r->steps < STEPS || now.taken - r->since.taken < purged)
         return;
     else if (purged > TELLING && refaulted < purged / 20)
         span /= 2;

@@ -96,6 +96,7 @@ COLD struct cache *thread_cache_make(void)
     }
     if (!load_relaxed(&caches_closed) && (first || !key_awaited()))
         cache = cache_new();
+    scavenger_ask();
     int saved = errno;
     if (first) {
         register_with_libc();

@@ -5,6 +5,8 @@
 #include <sched.h>
 #include <signal.h>
 
+#include "back/large.h"
+#include "back/superslab.h"
 #include "base/policy.h"
 #include "front/roster.h"
 #include "life/upkeep.h"
@@ -17,13 +19,16 @@
  * one thread's refills are few where hundreds use the heap a little each. */
 #define REFILLS_WORTH 64
 
+/* And so is so much free memory. */
+#define KEPT_WORTH MiB
+
 enum { NONE, STARTING, RUNNING, REFUSED };
 
 static int state; /* atomic: one of these */
 static int call;  /* atomic: 1 when there is work or an end; what it sleeps on */
 static bool ends; /* atomic */
 static pthread_t thread;
-bool scavenger_dozes;
+bool scavenger_dozes, scavenger_asked;
 
 static void *scavenge(void *unused)
 {
@@ -79,26 +84,45 @@ static COLD void scavenger_start(void)
     errno = saved;
 }
 
+bool scavenger_runs(void) { return load_relaxed(&state) == RUNNING; }
+
 static void scavenger_call(void)
 {
     store_release(&call, 1);
     os_wake(&call);
 }
 
+static bool woken(void)
+{
+    if (!load_acquire(&scavenger_dozes))
+        return false;
+    store_relaxed(&scavenger_dozes, false);
+    scavenger_call();
+    return true;
+}
+
+COLD void scavenger_ask(void)
+{
+    if (load_relaxed(&state) == NONE && policy.scavenger && caches_living() > 1)
+        store_relaxed(&scavenger_asked, true);
+}
+
 COLD void scavenger_wake(void)
 {
-    if (load_acquire(&scavenger_dozes)) {
-        store_relaxed(&scavenger_dozes, false);
-        scavenger_call();
-    }
+    if (!woken())
+        scavenger_ask();
 }
 
 COLD void scavenger_want(size_t refills)
 {
-    scavenger_wake();
+    store_relaxed(&scavenger_asked, false);
+    (void)woken();
     const size_t caches = caches_living();
-    if (load_relaxed(&state) == NONE && policy.scavenger && caches > 1 &&
-        (refills + 1) * caches >= REFILLS_WORTH && !os_single_threaded() && !fork_holds_locks)
+    if (load_relaxed(&state) != NONE || !policy.scavenger || caches < 2)
+        return;
+    bool worth = (refills + 1) * caches >= REFILLS_WORTH ||
+                 slices_retained() * SLICE + large_kept() >= KEPT_WORTH;
+    if (worth && !os_single_threaded() && !fork_holds_locks)
         scavenger_start();
 }
 

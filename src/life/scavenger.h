@@ -10,8 +10,14 @@
 /* Set while it waits for work. */
 extern bool scavenger_dozes HIDDEN; /* atomic */
 
-/* There is work for it, if it is there; called from anywhere. */
+bool scavenger_runs(void);
+
+/* There is work for it, if it is there; else it is asked for. Called from anywhere. */
 void scavenger_wake(void);
+
+/* There may be: the next malloc beyond the stacks starts it where it may. */
+void scavenger_ask(void);
+extern bool scavenger_asked HIDDEN; /* atomic */
 
 /* There may be, `refills` of the calling thread's stacks say: starts it where it may. Called from
  * malloc alone. */
@@ -24,6 +30,13 @@ FAST void scavenger_note(size_t refills)
     /* The first ones too: hundreds of threads may do with those. */
     if (unlikely(load_relaxed(&scavenger_dozes)) || unlikely(refills < 8 || refills % 8 == 7))
         scavenger_want(refills);
+}
+
+/* The same for mallocs beyond the stacks. */
+FAST void scavenger_note_large(void)
+{
+    if (unlikely(load_relaxed(&scavenger_asked)))
+        scavenger_want(UINT32_MAX);
 }
 
 /* The last thread that used the heap ends: so does the scavenger, since libc ends a process whose

@@ -65,9 +65,14 @@ static COLD void journal_span(const struct kind *kind, size_t from, struct purge
     journal_add(&entry);
 }
 
-static void span_begin(struct kind *kind, struct purge_counters *now)
+static struct purge_counters read_counters(struct purge_counters *now)
 {
-    struct purge_counters seen = {load_relaxed(&now->purged), load_relaxed(&now->refaulted)};
+    return (struct purge_counters){load_relaxed(&now->purged), load_relaxed(&now->refaulted),
+                                   load_relaxed(&now->taken)};
+}
+
+static void span_begin(struct kind *kind, struct purge_counters seen)
+{
     struct retention before = kind->learned;
     if (policy.learn != LEARN_FROZEN)
         retention_step(&kind->learned, seen, policy.retain_least, policy.retain_most);
@@ -97,18 +102,43 @@ static size_t excess(size_t have, size_t most) { return have > most ? have - mos
  * keep the pages of all its sizes (peak 1.5). */
 static size_t soon(const struct kind *kind) { return clock_now() + kind->span * RETENTION_GROWTH; }
 
-static void pages_span_ends(void) { span_begin(&pages, &counters.pages); }
+static void pages_span_ends(void)
+{
+    struct purge_counters seen = read_counters(&counters.pages);
+    seen.taken = load_relaxed(&counters.freed); /* about as much, in the long run */
+    span_begin(&pages, seen);
+}
 
 static void slices_span_ends(void)
 {
     slices.debt = slices_idle();
-    span_begin(&slices, &counters.slices);
+    span_begin(&slices, read_counters(&counters.slices));
 }
 
 static void huge_span_ends(void)
 {
     huge.debt = large_idle();
-    span_begin(&huge, &counters.huge);
+    span_begin(&huge, read_counters(&counters.huge));
+}
+
+/* How much may be kept: a longer span is of no use where what it would keep is too much, so both
+ * are learned from the same. Where no scavenger gives it back once the program rests, no more than
+ * so much. */
+#define KEPT_ALONE (96 * MiB)
+
+static size_t may_keep(const struct kind *kind, size_t untold)
+{
+    return larger(untold, scavenger_runs() ? kind->span : smaller(kind->span, KEPT_ALONE));
+}
+
+static size_t slices_most(void)
+{
+    return smaller(load_relaxed(&policy.retain_slices), may_keep(&slices, SLICES_UNTOLD) / SLICE);
+}
+
+static size_t huge_most(void)
+{
+    return smaller(load_relaxed(&policy.big_cache_bytes), may_keep(&huge, HUGE_UNTOLD));
 }
 
 /* Gives back what is beyond the caps, and up to `most` bytes of what is owed; whether anything is
@@ -116,13 +146,13 @@ static void huge_span_ends(void)
 static bool pay(size_t most)
 {
     size_t part = larger(smaller(slices.debt, most / SLICE),
-                         excess(slices_retained(), load_relaxed(&policy.retain_slices)));
+                         excess(slices_retained(), slices_most()));
     if (part > 0) {
         slices_purge(part);
         slices.debt = excess(slices.debt, part);
     }
     part = larger(smaller(huge.debt, most),
-                  excess(large_kept(), load_relaxed(&policy.big_cache_bytes)));
+                  excess(large_kept(), huge_most()));
     if (part > 0) {
         large_purge(part);
         huge.debt = excess(huge.debt, part);
@@ -133,8 +163,8 @@ static bool pay(size_t most)
 /* Bytes that may be freed before a cap is passed. */
 static size_t headroom(void)
 {
-    size_t slices_left = excess(load_relaxed(&policy.retain_slices), slices_retained());
-    size_t huge_left = excess(load_relaxed(&policy.big_cache_bytes), large_kept());
+    size_t slices_left = excess(slices_most(), slices_retained());
+    size_t huge_left = excess(huge_most(), large_kept());
     return smaller(smaller(slices_left, STEP_MOST / SLICE) * SLICE, huge_left);
 }
 

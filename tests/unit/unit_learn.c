@@ -214,7 +214,7 @@ static void any_step_is_within_bounds(void)
 static void what_is_wanted_again_is_kept_longer(void)
 {
     struct retention r = {0};
-    struct purge_counters now = {0, 0};
+    struct purge_counters now = {0, 0, 0};
     retention_step(&r, now, MiB, GiB);
     EXPECT_EQUAL(r.span, MiB);
     now.purged = 10 * MiB;
@@ -234,27 +234,47 @@ static void what_is_wanted_again_is_kept_longer(void)
 
 static void what_stays_away_is_kept_shorter(void)
 {
-    struct retention r = {64 * MiB, {0, 0}, 0};
-    struct purge_counters now = {0, 0};
+    struct retention r = {64 * MiB, {0, 0, 0}, 0};
+    struct purge_counters now = {0, 0, 0};
     for (unsigned i = 0; i < 7; i++) {
         now.purged += MiB;
+        now.taken += MiB;
         retention_step(&r, now, MiB, GiB);
         EXPECT_EQUAL(r.span, 64 * MiB);
     }
     now.purged += MiB;
+    now.taken += MiB;
     retention_step(&r, now, MiB, GiB);
     EXPECT_EQUAL(r.span, 32 * MiB);
     for (unsigned i = 0; i < 100; i++) {
         now.purged += MiB;
+        now.taken += MiB;
         retention_step(&r, now, MiB, GiB);
     }
     EXPECT_EQUAL(r.span, MiB);
 }
 
+static void while_a_program_only_frees_nothing_is_learned(void)
+{
+    struct retention r = {64 * MiB, {0, 0, 0}, 0};
+    struct purge_counters now = {0, 0, 0};
+    for (unsigned i = 0; i < 100; i++) {
+        now.purged += MiB;
+        retention_step(&r, now, MiB, GiB);
+    }
+    EXPECT_EQUAL(r.span, 64 * MiB);
+    now.taken += 99 * MiB; /* of what was kept */
+    retention_step(&r, now, MiB, GiB);
+    EXPECT_EQUAL(r.span, 64 * MiB);
+    now.taken += MiB;
+    retention_step(&r, now, MiB, GiB);
+    EXPECT_EQUAL(r.span, 32 * MiB);
+}
+
 static void where_nothing_goes_back_nothing_is_learned(void)
 {
-    struct retention r = {16 * MiB, {0, 0}, 0};
-    const struct purge_counters now = {100 * KiB, 50 * KiB}; /* less than tells anything */
+    struct retention r = {16 * MiB, {0, 0, 0}, 0};
+    const struct purge_counters now = {100 * KiB, 50 * KiB, 100 * KiB}; /* less than tells anything */
     for (unsigned i = 0; i < 100; i++)
         retention_step(&r, now, MiB, GiB);
     EXPECT_EQUAL(r.span, 16 * MiB);
@@ -294,6 +314,7 @@ int main(void)
     any_step_is_within_bounds();
     what_is_wanted_again_is_kept_longer();
     what_stays_away_is_kept_shorter();
+    while_a_program_only_frees_nothing_is_learned();
     where_nothing_goes_back_nothing_is_learned();
     the_journal_keeps_the_newest();
     puts("12 passed, 0 failed");
