@@ -131,14 +131,17 @@ static size_t may_keep(const struct kind *kind, size_t untold)
     return larger(untold, scavenger_runs() ? kind->span : smaller(kind->span, KEPT_ALONE));
 }
 
+/* Without a cap (mallopt) all is kept. */
 static size_t slices_most(void)
 {
-    return smaller(load_relaxed(&policy.retain_slices), may_keep(&slices, SLICES_UNTOLD) / SLICE);
+    size_t cap = load_relaxed(&policy.retain_slices);
+    return cap == SIZE_MAX ? cap : smaller(cap, may_keep(&slices, SLICES_UNTOLD) / SLICE);
 }
 
 static size_t huge_most(void)
 {
-    return smaller(load_relaxed(&policy.big_cache_bytes), may_keep(&huge, HUGE_UNTOLD));
+    size_t cap = load_relaxed(&policy.big_cache_bytes);
+    return cap == SIZE_MAX ? cap : smaller(cap, may_keep(&huge, HUGE_UNTOLD));
 }
 
 /* Gives back what is beyond the caps, and up to `most` bytes of what is owed; whether anything is

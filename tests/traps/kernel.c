@@ -3,6 +3,7 @@
  * touch what nobody wrote to, keep blocks out of core dumps or forks. */
 #include "trap.h"
 
+#include <malloc.h>
 #include <stdio.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
@@ -147,6 +148,7 @@ static void resize_pieces(void)
 {
     size_t page = (size_t)sysconf(_SC_PAGESIZE), n = 6 * MiB;
     for (int kind = 0; kind < 3; kind++) {
+        malloc_trim(0); /* or there is something kept to copy to */
         char *p = NEED("malloc", do_malloc(n)), *middle = p + n / 2;
         middle -= (uintptr_t)middle % page;
         pattern_fill(p, n, 1);
