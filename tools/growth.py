@@ -215,8 +215,10 @@ def main() -> None:
         for each in missing:
             print(f"left out: {each}")
         wanted = sweeps(arguments.most_heap_mib, arguments.most_age)
-        runs = list(run(allocators, wanted, arguments.rounds))
-        arguments.file.write_text("".join(f"{json.dumps(each)}\n" for each in runs))
+        with arguments.file.open("w") as file:  # what is done is kept, should it be interrupted
+            for each in run(allocators, wanted, arguments.rounds):
+                file.write(f"{json.dumps(each)}\n")
+                file.flush()
     publish([json.loads(line) for line in arguments.file.read_text().splitlines()])
 
 
