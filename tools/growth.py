@@ -212,8 +212,8 @@ def main() -> None:
     arguments = parser.parse_args()
     if not arguments.file.exists():
         allocators, missing = pick(BUILD, [], [OURS, *PEERS])
-        for each in missing:
-            print(f"left out: {each}")
+        for one in missing:
+            print(f"left out: {one}")
         wanted = sweeps(arguments.most_heap_mib, arguments.most_age)
         with arguments.file.open("w") as file:  # what is done is kept, should it be interrupted
             for each in run(allocators, wanted, arguments.rounds):
