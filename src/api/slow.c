@@ -88,8 +88,11 @@ static void *take_once(size_t n, size_t align, bool *zero)
     }
     struct cache *cache = thread_cache(); /* the process's start, too */
     void *p = cache != NULL && align <= SLICE ? pocket_take(cache, n) : NULL;
-    scavenger_note_large();
-    return p != NULL ? p : large_take(n == 0 ? 1 : n, align, zero);
+    if (p != NULL)
+        return p;
+    if (likely(cache != NULL))
+        scavenger_note_large();
+    return large_take(n == 0 ? 1 : n, align, zero);
 }
 
 /* Slabs begin at multiples of 64 KiB, so a class whose size is a multiple of the alignment has

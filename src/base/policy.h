@@ -12,11 +12,6 @@ struct policy {
 
 extern struct policy policy HIDDEN;
 
-/* Free memory that may be kept, in slices and in mappings of huge blocks, before anything says that
- * it is wanted again. */
-#define SLICES_UNTOLD (32 * MiB)
-#define HUGE_UNTOLD (96 * MiB)
-
 /* Of `learn`: nothing is found out; what would be changed is, and not done; it is done. */
 enum { LEARN_FROZEN, LEARN_OBSERVE, LEARN };
 

@@ -7,13 +7,11 @@
 #include "base/policy.h"
 #include "front/roster.h"
 
-/* All pockets together are to hold no more than may be kept anyway; those of slices are small. */
+/* All pockets together are to hold no more than may be kept anyway. */
 static bool may_keep(size_t bytes)
 {
     size_t all = bytes * caches_awake();
-    if (bytes > RUN_MOST)
-        return all <= HUGE_UNTOLD && all <= policy.big_cache_bytes;
-    return all <= policy.retain_slices * SLICE;
+    return bytes <= RUN_MOST ? all <= policy.retain_slices * SLICE : all <= policy.big_cache_bytes;
 }
 
 /* Where sizes change all the time a pocket is only in the way: after so many that did not fit it is

@@ -15,13 +15,15 @@ void retention_step(struct retention *r, struct purge_counters now, size_t least
 {
     size_t purged = now.purged - r->since.purged;
     size_t refaulted = now.refaulted - r->since.refaulted;
-    size_t telling = purged > TELLING ? purged : TELLING;
+    size_t taken = now.taken - r->since.taken;
+    size_t telling = purged < taken ? purged : taken;
+    telling = telling > TELLING ? telling : TELLING;
     size_t span = bounded(r->span, least, most);
     r->span = span;
     r->steps++;
     if (refaulted > telling / 5)
         span *= RETENTION_GROWTH;
-    else if (r->steps < STEPS || now.taken - r->since.taken < purged)
+    else if (r->steps < STEPS || taken < purged)
         return;
     else if (purged > TELLING && refaulted < purged / 20)
         span /= 2;

@@ -19,7 +19,7 @@
  * one thread's refills are few where hundreds use the heap a little each. */
 #define REFILLS_WORTH 64
 
-/* And so is so much free memory. */
+/* And so is so much free memory, or a large block. */
 #define KEPT_WORTH MiB
 
 enum { NONE, STARTING, RUNNING, REFUSED };
@@ -101,9 +101,21 @@ static bool woken(void)
     return true;
 }
 
+/* Whether there should be one and is none. */
+static bool is_missing(void)
+{
+    return load_relaxed(&state) == NONE && policy.scavenger && caches_living() > 1;
+}
+
+static void start_if_missing(void)
+{
+    if (is_missing() && !os_single_threaded() && !fork_holds_locks)
+        scavenger_start();
+}
+
 COLD void scavenger_ask(void)
 {
-    if (load_relaxed(&state) == NONE && policy.scavenger && caches_living() > 1)
+    if (is_missing())
         store_relaxed(&scavenger_asked, true);
 }
 
@@ -115,15 +127,18 @@ COLD void scavenger_wake(void)
 
 COLD void scavenger_want(size_t refills)
 {
+    woken();
+    if ((refills + 1) * caches_living() >= REFILLS_WORTH ||
+        slices_retained() * SLICE + large_kept() >= KEPT_WORTH)
+        start_if_missing();
+}
+
+COLD void scavenger_want_large(void)
+{
+    woken();
     store_relaxed(&scavenger_asked, false);
-    (void)woken();
-    const size_t caches = caches_living();
-    if (load_relaxed(&state) != NONE || !policy.scavenger || caches < 2)
-        return;
-    bool worth = (refills + 1) * caches >= REFILLS_WORTH ||
-                 slices_retained() * SLICE + large_kept() >= KEPT_WORTH;
-    if (worth && !os_single_threaded() && !fork_holds_locks)
-        scavenger_start();
+    start_if_missing();
+    scavenger_ask(); /* it could not be started just now */
 }
 
 COLD void scavenger_end(void)

@@ -7,21 +7,21 @@
 #include "base/atomic.h"
 #include "base/defs.h"
 
-/* Set while it waits for work. */
-extern bool scavenger_dozes HIDDEN; /* atomic */
+/* Set while it waits for work; set where there should be one. */
+extern bool scavenger_dozes HIDDEN, scavenger_asked HIDDEN; /* atomic */
 
 bool scavenger_runs(void);
 
 /* There is work for it, if it is there; else it is asked for. Called from anywhere. */
 void scavenger_wake(void);
 
-/* There may be: the next malloc beyond the stacks starts it where it may. */
+/* Threads use the heap: it is asked for. */
 void scavenger_ask(void);
-extern bool scavenger_asked HIDDEN; /* atomic */
 
-/* There may be, `refills` of the calling thread's stacks say: starts it where it may. Called from
- * malloc alone. */
+/* There may be work, `refills` of the calling thread's stacks say, or a block beyond the stacks, which
+ * will be free one day: starts it where it may. Called from malloc alone, by a thread with a cache. */
 void scavenger_want(size_t refills);
+void scavenger_want_large(void);
 
 /* For malloc's door, after so many refills of the calling thread's stacks: what it takes may be
  * left lying in them. */
@@ -32,11 +32,10 @@ FAST void scavenger_note(size_t refills)
         scavenger_want(refills);
 }
 
-/* The same for mallocs beyond the stacks. */
 FAST void scavenger_note_large(void)
 {
-    if (unlikely(load_relaxed(&scavenger_asked)))
-        scavenger_want(UINT32_MAX);
+    if (unlikely(load_relaxed(&scavenger_dozes) || load_relaxed(&scavenger_asked)))
+        scavenger_want_large();
 }
 
 /* The last thread that used the heap ends: so does the scavenger, since libc ends a process whose

@@ -13,6 +13,7 @@
 #include "life/life.h"
 #include "life/scavenger.h"
 #include "os/os.h"
+#include "policy/options.h"
 #include "watch/report.h"
 
 /* The door looks in so many times in a span, and pays back as much as was freed meanwhile at most
@@ -121,46 +122,47 @@ static void huge_span_ends(void)
     span_begin(&huge, read_counters(&counters.huge));
 }
 
-/* How much may be kept: a longer span is of no use where what it would keep is too much, so both
- * are learned from the same. Where no scavenger gives it back once the program rests, no more than
- * so much. */
-#define KEPT_ALONE (96 * MiB)
+/* A longer span is of no use where what it would keep is too much, so how much may be kept is
+ * learned with it; where no scavenger gives it back once the program rests, only so much. */
+#define LEARNED_MOST (4 * GiB)
+#define LEARNED_ALONE (96 * MiB)
 
-static size_t may_keep(const struct kind *kind, size_t untold)
+/* In bytes; 0 where what is set holds. */
+static size_t learned_most(const struct kind *kind, bool is_set)
 {
-    return larger(untold, scavenger_runs() ? kind->span : smaller(kind->span, KEPT_ALONE));
+    if (is_set || policy.learn != LEARN || forever())
+        return 0;
+    return smaller(kind->span, scavenger_runs() ? LEARNED_MOST : LEARNED_ALONE);
 }
 
-/* Without a cap (mallopt) all is kept. */
 static size_t slices_most(void)
 {
-    size_t cap = load_relaxed(&policy.retain_slices);
-    return cap == SIZE_MAX ? cap : smaller(cap, may_keep(&slices, SLICES_UNTOLD) / SLICE);
+    size_t most = load_relaxed(&policy.retain_slices);
+    bool is_set = most != options[OPTION_NUMBER_retain_slices].value;
+    return larger(most, learned_most(&slices, is_set) / SLICE);
 }
 
 static size_t huge_most(void)
 {
-    size_t cap = load_relaxed(&policy.big_cache_bytes);
-    return cap == SIZE_MAX ? cap : smaller(cap, may_keep(&huge, HUGE_UNTOLD));
+    size_t most = load_relaxed(&policy.big_cache_bytes);
+    bool is_set = most != options[OPTION_NUMBER_big_cache_bytes].value;
+    return larger(most, learned_most(&huge, is_set));
 }
 
-/* Gives back what is beyond the caps, and up to `most` bytes of what is owed; whether anything is
- * left. */
+/* Gives back up to `most` bytes of each kind, of what is owed or beyond the caps; whether there is
+ * more to do. A cap may have fallen far, so it is reached by steps, too. */
 static bool pay(size_t most)
 {
-    size_t part = larger(smaller(slices.debt, most / SLICE),
-                         excess(slices_retained(), slices_most()));
-    if (part > 0) {
-        slices_purge(part);
-        slices.debt = excess(slices.debt, part);
-    }
-    part = larger(smaller(huge.debt, most),
-                  excess(large_kept(), huge_most()));
-    if (part > 0) {
-        large_purge(part);
-        huge.debt = excess(huge.debt, part);
-    }
-    return slices.debt > 0 || huge.debt > 0;
+    size_t beyond = excess(slices_retained(), slices_most());
+    size_t part = smaller(larger(slices.debt, beyond), most / SLICE);
+    bool more = part > 0 && slices_purge(part) > 0 && part < beyond;
+    slices.debt = excess(slices.debt, part);
+
+    beyond = excess(large_kept(), huge_most());
+    part = smaller(larger(huge.debt, beyond), most);
+    more |= part > 0 && large_purge(part) > 0 && part < beyond;
+    huge.debt = excess(huge.debt, part);
+    return more || slices.debt > 0 || huge.debt > 0;
 }
 
 /* Bytes that may be freed before a cap is passed. */
@@ -221,7 +223,7 @@ void upkeep_anew(void)
     slices_span_ends();
     huge_span_ends();
     slices.debt = huge.debt = 0;
-    pay(0);
+    pay(SIZE_MAX);
     store_relaxed(&upkeep_due, clock_now());
     lock_release(&upkeep_lock);
 }

@@ -217,7 +217,7 @@ static void what_is_wanted_again_is_kept_longer(void)
     struct purge_counters now = {0, 0, 0};
     retention_step(&r, now, MiB, GiB);
     EXPECT_EQUAL(r.span, MiB);
-    now.purged = 10 * MiB;
+    now.purged = now.taken = 10 * MiB;
     now.refaulted = 2 * MiB; /* a fifth, and no more */
     retention_step(&r, now, MiB, GiB);
     EXPECT_EQUAL(r.span, MiB);
@@ -226,10 +226,21 @@ static void what_is_wanted_again_is_kept_longer(void)
     EXPECT_EQUAL(r.span, 4 * MiB);
     for (unsigned i = 0; i < 10; i++) {
         now.purged += MiB;
+        now.taken += MiB;
         now.refaulted += MiB;
         retention_step(&r, now, MiB, GiB);
     }
     EXPECT_EQUAL(r.span, GiB);
+
+    /* What went back once and for all says nothing about the rest. */
+    r = (struct retention){MiB, now, 0};
+    now.purged += GiB;
+    retention_step(&r, now, MiB, GiB);
+    EXPECT_EQUAL(r.span, MiB);
+    now.taken += 10 * MiB;
+    now.refaulted += 10 * MiB;
+    retention_step(&r, now, MiB, GiB);
+    EXPECT_EQUAL(r.span, 4 * MiB);
 }
 
 static void what_stays_away_is_kept_shorter(void)
