@@ -84,9 +84,10 @@ struct cache {
     unsigned generation; /* the roster's; 0 where it is nobody's; atomic; lock: roster */
     struct cache **mine; /* its cache_mine, if its end will be told; atomic; lock: door */
     struct cache *every; /* all caches that ever were; constant once it is there */
-    void **first;        /* the next class's first array; lock: door */
-    char *bump, *end;    /* what is left of the chunk in use; lock: door */
-    unsigned chunk;      /* its number; lock: door */
+    struct cache *unused; /* the next that is nobody's; lock: roster */
+    void **first;         /* the next class's first array; lock: door */
+    char *bump, *end;     /* what is left of the chunk in use; lock: door */
+    unsigned chunk;       /* its number; lock: door */
     unsigned chunk_count; /* lock: door */
     char *chunks[CHUNKS_MOST];
     void **spare[ARRAY_KINDS]; /* arrays outgrown, linked through their first word; lock: door */

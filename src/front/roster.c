@@ -18,6 +18,7 @@ static struct {
     struct cache *survivor; /* the forking thread's, until the roster says so; lock: this */
     size_t living, asleep;  /* atomic */
     struct cache *every;    /* atomic; grows at the front */
+    struct cache *unused;   /* a stack of those that are nobody's; lock: this */
     struct door *doors;     /* not given out yet; lock: this */
     unsigned doors_left;    /* lock: this */
     struct door first[FIRST_DOORS];
@@ -49,20 +50,14 @@ static void own(struct cache *cache)
     add_relaxed(&roster.living, 1);
 }
 
-static struct cache *find(enum ownership wanted)
-{
-    struct cache *cache = roster.every;
-    while (cache != NULL && roster_ownership(cache) != wanted)
-        cache = cache->every;
-    return cache;
-}
-
 struct cache *roster_take(void)
 {
     lock_take(&roster.lock);
-    struct cache *cache = find(CACHE_UNUSED);
-    if (cache != NULL)
+    struct cache *cache = roster.unused;
+    if (cache != NULL) {
+        roster.unused = cache->unused;
         own(cache);
+    }
     lock_release(&roster.lock);
     return cache;
 }
@@ -111,6 +106,8 @@ void roster_leave(struct cache *cache)
         sub_relaxed(&roster.living, 1);
     shard_leave(cache->shard);
     store_relaxed(&cache->generation, 0);
+    cache->unused = roster.unused;
+    roster.unused = cache;
     if (roster.survivor == cache)
         store_relaxed(&roster.survivor, NULL);
     lock_release(&roster.lock);
@@ -124,7 +121,9 @@ struct cache *roster_adopt(void)
         store_relaxed(&roster.survivor->generation, roster.generation);
         store_relaxed(&roster.survivor, NULL);
     }
-    struct cache *orphan = find(CACHE_ORPHAN);
+    struct cache *orphan = roster.every;
+    while (orphan != NULL && roster_ownership(orphan) != CACHE_ORPHAN)
+        orphan = orphan->every;
     if (orphan != NULL) {
         store_relaxed(&orphan->generation, roster.generation);
         add_relaxed(&roster.living, 1);

@@ -18,8 +18,9 @@ void scavenger_wake(void);
 /* Threads use the heap: it is asked for. */
 void scavenger_ask(void);
 
-/* There may be work, `refills` of the calling thread's stacks say, or a block beyond the stacks, which
- * will be free one day: starts it where it may. Called from malloc alone, by a thread with a cache. */
+/* There may be work, `refills` of the calling thread's stacks say, or a block beyond the stacks,
+ * which will be free one day: starts it where it may. Called from malloc alone, by a thread with a
+ * cache. */
 void scavenger_want(size_t refills);
 void scavenger_want_large(void);
 

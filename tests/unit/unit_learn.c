@@ -92,9 +92,18 @@ static void it_shrinks_for_others_blocks_and_for_what_is_not_wanted(void)
     seen.first = 15;
     seen.size = 256;
     seen.foreign = true;
-    expect_step(seen, 32, CAPACITY_FOREIGN);
-    seen.capacity = 32;
-    expect_step(seen, 32, CAPACITY_FITS);
+    expect_step(seen, 128, CAPACITY_FOREIGN);
+    seen.share = bounds.thread_bytes / 3;
+    expect_step(seen, 42, CAPACITY_FOREIGN);
+    seen.share = bounds.thread_bytes / 100;
+    expect_step(seen, 32, CAPACITY_FOREIGN); /* a fourth at least */
+    seen.share = bounds.thread_bytes;
+    seen.capacity = 128;
+    expect_step(seen, 128, CAPACITY_FITS);
+    seen.capacity = 39;
+    expect_step(seen, 79, CAPACITY_OVERFLOWS); /* batches of others' blocks, too */
+    seen.ways.streak = 1;
+    expect_step(seen, 39, CAPACITY_FITS);
     seen.size = 4096;
     expect_step(seen, 15, CAPACITY_FOREIGN);
 }
@@ -193,7 +202,7 @@ static void any_step_is_within_bounds(void)
                                      .first = first,
                                      .capacity = first + next_random() % (2560 - first),
                                      .held = next_random() % (16 * MiB),
-                                     .share = 8 * MiB};
+                                     .share = bounds.thread_bytes / (1 + next_random() % 8)};
         struct capacity next = capacity_step(&seen, &bounds);
         EXPECT(next.blocks >= first && next.blocks <= 2559);
         EXPECT(next.blocks <= seen.capacity || next.blocks <= bounds.stack_blocks);
@@ -285,7 +294,8 @@ static void while_a_program_only_frees_nothing_is_learned(void)
 static void where_nothing_goes_back_nothing_is_learned(void)
 {
     struct retention r = {16 * MiB, {0, 0, 0}, 0};
-    const struct purge_counters now = {100 * KiB, 50 * KiB, 100 * KiB}; /* less than tells anything */
+    const struct purge_counters now = {100 * KiB, 50 * KiB,
+                                       100 * KiB}; /* less than tells anything */
     for (unsigned i = 0; i < 100; i++)
         retention_step(&r, now, MiB, GiB);
     EXPECT_EQUAL(r.span, 16 * MiB);
@@ -328,6 +338,6 @@ int main(void)
     while_a_program_only_frees_nothing_is_learned();
     where_nothing_goes_back_nothing_is_learned();
     the_journal_keeps_the_newest();
-    puts("12 passed, 0 failed");
+    puts("13 passed, 0 failed");
     return 0;
 }
