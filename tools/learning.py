@@ -27,6 +27,7 @@ from hakmem.bench.stats import Ratio
 
 PAGE = Path(__file__).resolve().parent.parent / "docs/performance.md"
 BEGIN, END = "<!-- learning -->", "<!-- end of learning -->"
+WINS = 15  # are named
 MEASURES = {"time": ("time", 1.05), "peak": ("peak memory", 1.10)}
 """How each is called, and what is named: a row in which learning is so much worse, or better."""
 
@@ -97,7 +98,9 @@ def standing_out(
     lost = "; ".join(f"`{name}` {shown(one.ratio)} ({said(one.peer)})" for name, one in worse)
     yield f"Lost, {called} above {apart:.2f} of the best fixed: {lost or 'none'}."
     yield ""
-    won = "; ".join(f"`{name}` {shown(ratio)}" for name, ratio in better)
+    wins = [f"`{name}` {shown(ratio)}" for name, ratio in better]
+    more = [f"and {len(wins) - WINS} more"] if len(wins) > WINS else []
+    won = "; ".join([*wins[:WINS], *more])
     yield f"Won, {called} below {1 / apart:.2f} of the default frozen: {won or 'none'}."
 
 
