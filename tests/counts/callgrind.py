@@ -32,11 +32,14 @@ def skip_without_valgrind() -> None:
         pytest.skip("valgrind is not installed")
 
 
-def cost(driver: Path, library: Path | None, work: Work, warm: bool, out: Path) -> Cost:
-    """Of the malloc of a preloaded library, or of the system's; `out` gets the profile."""
+def cost(
+    driver: Path, library: Path | None, work: Work, warm: bool, out: Path, **settings: str
+) -> Cost:
+    """Of the malloc of a preloaded library, or of the system's; `out` gets the profile. The
+    settings go into the environment."""
     command = callgrind.command(out, "--branch-sim=yes", f"--toggle-collect={MEASURED}")
     command += [str(driver), *work.arguments(), *([] if warm else ["0"])]
-    environment = clean_environment()
+    environment = clean_environment() | settings
     if library:
         environment["LD_PRELOAD"] = str(library)
     done = subprocess.run(command, env=environment, capture_output=True, text=True)

@@ -1,0 +1,23 @@
+"""Learning adds nothing to malloc and free: where no stack is empty or full, they execute the same
+instructions whether it is on or not."""
+
+import sys
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parents[2]))
+
+from tests.counts.callgrind import cost, skip_without_valgrind
+from tests.counts.work import OPERATIONS, Work
+
+
+def test_the_fast_path_is_the_same(driver: Path, library: Path, tmp_path: Path) -> None:
+    skip_without_valgrind()
+    work = Work(8, 64, 64)  # fewer blocks than any stack holds
+    costs = {
+        mode: cost(driver, library, work, True, tmp_path / mode, HAKMEM_LEARN=mode)
+        for mode in ("frozen", "observe", "learn")
+    }
+    print(f"\n{work}, {OPERATIONS} operations: {costs['learn'].instructions} instructions")
+    assert costs["frozen"] == costs["observe"] == costs["learn"]
+    # It is the fast path that was counted, and nothing else.
+    assert costs["learn"].instructions < 20 * OPERATIONS
