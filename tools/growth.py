@@ -127,6 +127,8 @@ def run(allocators: list[Allocator], wanted: list[Sweep], rounds: int) -> Iterat
                     command = [str(BUILD / "bench/suite"), *arguments]
                     done = measure(command, environment(allocator), timeout=600)
                     record = json.loads(done.stdout) if done.outcome == "ok" else None
+                    if record is not None:
+                        del record["allocator"]  # where it lay is nobody's business
                     print(sweep.name, x, allocator.name, done.outcome, round(done.seconds, 1))
                     yield {
                         "round": number,
