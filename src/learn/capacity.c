@@ -32,11 +32,13 @@ size_t capacity_turn(struct capacity_ways *ways, enum capacity_event event, size
     ways->way = 0;
     if (burst < 2 * capacity) {
         ways->bursts -= ways->bursts > 0;
+        ways->swings = ways->swings && ways->bursts > 0;
         return 0;
     }
     if (++ways->bursts < BURSTS)
         return 0;
     ways->bursts = 0;
+    ways->swings = true;
     return capacity + burst;
 }
 
@@ -88,7 +90,8 @@ struct capacity capacity_step(const struct capacity_seen *s, const struct policy
     size_t foreign = foreign_bytes(s, bounds);
     if (s->foreign && s->capacity * s->size > foreign)
         return shrunk(s, foreign / s->size, CAPACITY_FOREIGN);
-    if (s->drains && !s->foreign)
+    bool comes_back = s->ways.swings && s->ways.way <= 2 * s->ways.before;
+    if (s->drains && !s->foreign && !comes_back)
         return shrunk(s, larger(bounds->stack_drain_bytes / s->size, bounds->stack_least),
                       CAPACITY_DRAINS);
     if (s->held > s->share)

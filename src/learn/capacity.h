@@ -23,7 +23,8 @@ struct capacity_ways {
     uint8_t streak;  /* events since the last turn */
     uint8_t bursts;  /* turns after two ways that the stack could not take in, less others */
     uint8_t passing; /* for so many events more it counts that others' blocks were seen */
-    bool full;       /* the way down: blocks are given back */
+    bool full : 1;   /* the way down: blocks are given back */
+    bool swings : 1; /* so many turns were seen that the next way up is as sure as this one down */
 };
 
 /* Counts an event before anything is moved. Returns what the stack should have held, in blocks;

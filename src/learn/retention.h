@@ -15,11 +15,11 @@ struct retention {
 
 #define RETENTION_GROWTH 4
 
-/* One span has passed. If above 20% of what was given back, or of what was taken where that is less,
- * was taken again the span grows fourfold, up to `most`. It halves, down to `least`, if after several
- * spans, in which at least as much was taken as went back, it was below 5%: while a program only
- * frees, nothing tells what it will want. Where nothing was given back there is nothing to learn: a
- * program in a steady state makes no system calls. */
+/* One span has passed. If above 20% of what was given back, or of what was taken where that is
+ * less, was taken again the span grows fourfold, up to `most`. It halves, down to `least`, if after
+ * several spans, in which at least as much was taken as went back, it was below 5%: while a program
+ * only frees, nothing tells what it will want. Where nothing was given back there is nothing to
+ * learn: a program in a steady state makes no system calls. */
 void retention_step(struct retention *r, struct purge_counters now, size_t least, size_t most);
 
 #endif

@@ -89,6 +89,11 @@ static void it_shrinks_for_others_blocks_and_for_what_is_not_wanted(void)
     expect_step(seen, 15, CAPACITY_DRAINS);
     seen.first = 3;
     expect_step(seen, 10, CAPACITY_DRAINS); /* stack_least */
+    seen.ways = (struct capacity_ways){.way = 2000, .before = 1000, .full = true, .swings = true};
+    expect_step(seen, 319, CAPACITY_FITS); /* it will come back */
+    seen.ways.way = 2001;
+    expect_step(seen, 10, CAPACITY_DRAINS); /* not this time */
+    seen.ways = (struct capacity_ways){.streak = 2};
     seen.first = 15;
     seen.size = 256;
     seen.foreign = true;
@@ -147,6 +152,10 @@ static void bursts_are_told_from_chance(void)
     for (; burst == 0 && turns < 100; turns++)
         burst = way_of(&ways, turns % 2 == 0 ? STACK_EMPTY : STACK_FULL, 10);
     EXPECT_EQUAL(burst, 240); /* 200 came and went, and the stack was full */
+    EXPECT(ways.swings);
+    way_of(&ways, turns % 2 == 0 ? STACK_EMPTY : STACK_FULL, 1);
+    way_of(&ways, turns % 2 == 0 ? STACK_FULL : STACK_EMPTY, 1);
+    EXPECT(!ways.swings); /* a short way: it is over */
     EXPECT_EQUAL(turns, 6);   /* the first ways were the first of their kind */
 
     /* Only one direction is long: nothing comes back. */
