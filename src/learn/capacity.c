@@ -8,7 +8,7 @@ static bool within(size_t blocks, size_t bytes, const struct capacity_seen *s,
                    const struct policy *bounds)
 {
     return blocks <= bounds->stack_blocks &&
-           (blocks * s->size <= bytes || blocks <= bounds->stack_least) &&
+           (blocks * s->size <= bytes || (!s->foreign && blocks <= bounds->stack_least)) &&
            s->held + (blocks - s->capacity) * s->size <= s->share;
 }
 
@@ -90,7 +90,8 @@ struct capacity capacity_step(const struct capacity_seen *s, const struct policy
     size_t foreign = foreign_bytes(s, bounds);
     if (s->foreign && s->capacity * s->size > foreign)
         return shrunk(s, foreign / s->size, CAPACITY_FOREIGN);
-    bool comes_back = s->ways.swings && s->ways.way <= 2 * s->ways.before;
+    bool comes_back =
+        s->ways.swings && s->ways.way <= 2 * s->ways.before && s->ways.way < UINT16_MAX;
     if (s->drains && !s->foreign && !comes_back)
         return shrunk(s, larger(bounds->stack_drain_bytes / s->size, bounds->stack_least),
                       CAPACITY_DRAINS);

@@ -93,6 +93,9 @@ static void it_shrinks_for_others_blocks_and_for_what_is_not_wanted(void)
     expect_step(seen, 319, CAPACITY_FITS); /* it will come back */
     seen.ways.way = 2001;
     expect_step(seen, 10, CAPACITY_DRAINS); /* not this time */
+    seen.ways.way = UINT16_MAX;
+    seen.ways.before = 60000;
+    expect_step(seen, 10, CAPACITY_DRAINS); /* it can't be told */
     seen.ways = (struct capacity_ways){.streak = 2};
     seen.first = 15;
     seen.size = 256;
@@ -155,8 +158,8 @@ static void bursts_are_told_from_chance(void)
     EXPECT(ways.swings);
     way_of(&ways, turns % 2 == 0 ? STACK_EMPTY : STACK_FULL, 1);
     way_of(&ways, turns % 2 == 0 ? STACK_FULL : STACK_EMPTY, 1);
-    EXPECT(!ways.swings); /* a short way: it is over */
-    EXPECT_EQUAL(turns, 6);   /* the first ways were the first of their kind */
+    EXPECT(!ways.swings);   /* a short way: it is over */
+    EXPECT_EQUAL(turns, 6); /* the first ways were the first of their kind */
 
     /* Only one direction is long: nothing comes back. */
     ways = (struct capacity_ways){0};
@@ -202,6 +205,8 @@ static void any_step_is_within_bounds(void)
         struct capacity_seen seen = {.event = next_random() % 2,
                                      .ways = {.streak = next_random() % 8,
                                               .before = next_random() % 2 * 100,
+                                              .way = next_random() % 65536,
+                                              .swings = next_random() % 2,
                                               .passing = next_random() % 2},
                                      .burst = next_random() % 4 == 0 ? next_random() % 131070 : 0,
                                      .shared = next_random() % 2 == 0,
@@ -219,6 +224,13 @@ static void any_step_is_within_bounds(void)
         EXPECT(next.blocks <= seen.capacity ||
                seen.held + (next.blocks - seen.capacity) * seen.size <= seen.share);
         EXPECT_EQUAL(next.why != CAPACITY_FITS, next.blocks != seen.capacity);
+        /* The same again leads on and not back, but for what all stacks share. */
+        bool up = next.blocks > seen.capacity, down = next.blocks < seen.capacity;
+        seen.held += (next.blocks - seen.capacity) * seen.size;
+        seen.capacity = next.blocks;
+        struct capacity then = capacity_step(&seen, &bounds);
+        EXPECT(!up || then.blocks >= next.blocks);
+        EXPECT(!down || next.why == CAPACITY_SHARE || then.blocks <= next.blocks);
         size_t fixed = capacity_fixed(seen.size, first, &bounds);
         EXPECT(fixed == first || fixed == capacity_round(fixed));
         EXPECT(fixed == first || (fixed * seen.size <= bounds.frozen_stack_bytes &&

@@ -194,18 +194,19 @@ def measure(
 
 
 def _forked(launcher: int, deadline: float) -> float:
-    """When it had forked the program, or had ended without. It loads the allocator too, which takes
-    some of them milliseconds: to time that would count it twice."""
-    began = time.perf_counter()
+    """When it forked the program, or had ended without: before the look that found the child, for
+    after it a busy machine may have let the child run for a while. The launcher loads the allocator
+    too, which takes some of them milliseconds: to time that would count it twice."""
+    began = now = time.perf_counter()
     while not children(launcher):
-        now = time.perf_counter()
         if now >= deadline:
             return began
         if os.waitid(os.P_PID, launcher, os.WEXITED | os.WNOHANG | os.WNOWAIT):
             break
         if now - began > _SECONDS_TO_LOAD:
             time.sleep(0.001)
-    return time.perf_counter()
+        now = time.perf_counter()
+    return now
 
 
 @dataclass
