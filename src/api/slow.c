@@ -158,16 +158,21 @@ static struct finding give(void *p, unsigned bin)
     return found;
 }
 
-/* Inline, so that every entry from outside knows its caller. */
-FAST void free_from(void *p, const void *caller)
+static SLOW void block_free(void *p, const void *caller)
 {
-    if (p == NULL)
-        return;
     unsigned bin = map_bin(p);
     if (unlikely(bin == BIN_FOREIGN))
         report_foreign("free", p, caller);
     else
         report_found(give(p, bin), p, caller);
+}
+
+/* Inline, so that every entry from outside knows its caller. Null costs a test and no frame: libc
+ * frees it nine times when a thread ends. */
+FAST void free_from(void *p, const void *caller)
+{
+    if (p != NULL)
+        block_free(p, caller);
 }
 
 SLOW void slow_free(void *p) { free_from(p, RETURN_ADDRESS); }
