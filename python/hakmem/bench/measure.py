@@ -194,19 +194,22 @@ def measure(
 
 
 def _forked(launcher: int, deadline: float) -> float:
-    """When it forked the program, or had ended without: before the look that found the child, for
-    after it a busy machine may have let the child run for a while. The launcher loads the allocator
-    too, which takes some of them milliseconds: to time that would count it twice."""
-    began = now = time.perf_counter()
-    while not children(launcher):
-        if now >= deadline:
+    """When it forked the program, or had ended without: at the last look that found no child, for
+    after it, and before the next, a busy machine may let the child run for a while. The launcher
+    loads the allocator too, which takes some of them milliseconds: to time that would count it
+    twice."""
+    none_at = began = time.perf_counter()
+    while True:
+        look = time.perf_counter()
+        if children(launcher):
+            return none_at
+        if look >= deadline:
             return began
+        none_at = look
         if os.waitid(os.P_PID, launcher, os.WEXITED | os.WNOHANG | os.WNOWAIT):
-            break
-        if now - began > _SECONDS_TO_LOAD:
+            return none_at
+        if look - began > _SECONDS_TO_LOAD:
             time.sleep(0.001)
-        now = time.perf_counter()
-    return now
 
 
 @dataclass
