@@ -18,6 +18,7 @@
 
 #include "back/meta.h"
 #include "base/counters.h"
+#include "base/policy.h"
 #include "front/arrays.h"
 #include "front/closer.h"
 #include "front/pocket.h"
@@ -150,7 +151,7 @@ static void cache_visit(struct cache *cache, bool all, struct theft *theft)
 struct theft caches_steal(bool all)
 {
     struct theft theft = {0, 0, {MISUSE_NONE, NULL}};
-    if (!os_barrier_everywhere())
+    if (!policy.extra_calls || !os_barrier_everywhere())
         return theft; /* each stack keeps what its capacity allows */
     for (struct cache *cache = caches_every(); cache != NULL; cache = cache->every) {
         if (cache == load_relaxed(&cache_mine) || !lock_try(cache->door))
