@@ -10,9 +10,14 @@ Reasons behind the numbers:
 - Every power of two is a class, so a power-of-two alignment always finds a class whose blocks
   have it (slabs begin at multiples of 64 KiB).
 - Up to 32 KiB: two blocks of that size still share a slice; beyond, whole slices lose little.
-- A slab is the fewest slices of 64 KiB (1, 2 or 4) that hold at least 8 blocks: one visit to a
-  shard then serves a batch of the largest classes too. Bits for a slice of the smallest class are
-  64 words, so one summary word covers a slab.
+- A slab of these is one slice of 64 KiB, so where a block lies in its slab can be told from its
+  address alone. What the largest classes leave over at a slab's end is never touched. Bits for a
+  slice of the smallest class are 64 words, so one summary word covers a slab.
+- A block begins at an offset in its slab exactly when offset * inverse, modulo 2^64, is less than
+  inverse = ceil(blocks * 2^64 / (blocks * size - 1)), for offsets that are multiples of 16. That is
+  a little more than 2^64 / size: a multiple n * size leaves n * (size * inverse - 2^64), which
+  reaches inverse exactly at n = blocks, behind the last block; other offsets leave more than
+  inverse. The table maker checks every offset.
 - Then whole slices, 64 to 256 KiB, one block a slab: too large for the table, so malloc finds them
   in the door; else they are like the others (without a stack such blocks that come and go cost a
   lock and a search each, 3 times as much).
@@ -23,7 +28,6 @@ Reasons behind the numbers:
 - A slab is sparse, and worth a look for free pages, once so many of its blocks are free that one
   page can be expected to be, were they free at random: pages * (free / blocks)^k >= 1, where k
   blocks have a byte in a page (of 4 KiB; larger pages are looked at earlier than need be).
-- realloc finds the number of a block from its address alone where the slab is one slice.
 - malloc looks a size of up to 1024 bytes up by the byte: two instructions less than by 16 bytes, at
   the cost of two bytes of cache for each size in use instead of for each 16.
 - The first capacity of a thread's stack: 15 blocks up to 512 bytes, 7 to 4 KiB, 3 beyond, so
@@ -45,7 +49,7 @@ PAGE = 4 * 1024
 PER_DOUBLING = 8
 WHOLE_SLICES = (1, 2, 3, 4)
 RECIPROCAL_BITS = 31
-BIN_FIRST = 4  # the bins below are the address map's: foreign, large, huge, retired
+BIN_FIRST = 6  # the bins below are the address map's: see src/back/map.h
 BIN_BYTES = 32
 
 
@@ -59,9 +63,7 @@ def sizes() -> list[int]:
 
 
 def slices(size: int) -> int:
-    if size > MOST:
-        return size // SLICE
-    return next(n for n in (1, 2, 4) if n * SLICE // size >= 8)
+    return size // SLICE if size > MOST else 1
 
 
 def reciprocal(size: int) -> int:
@@ -76,9 +78,16 @@ def first_capacity(size: int) -> int:
     return 15 if size <= 512 else 7 if size <= 4096 else 3
 
 
-def near(size: int) -> int:
-    """Blocks that are numbered from the start of the slice they begin in."""
-    return SLICE // size if slices(size) == 1 and size < SLICE else 0
+def inverse(size: int) -> int:
+    """What tells whether a block begins at an offset in a slab; 0 where the map knows that."""
+    if size > MOST:
+        return 0
+    blocks = SLICE // size
+    value = -(-(blocks << 64) // (blocks * size - 1))
+    for offset in range(0, SLICE, GRAIN):
+        begins = offset % size == 0 and offset // size < blocks
+        assert (offset * value % (1 << 64) < value) == begins, (size, offset)
+    return value
 
 
 def sparse(size: int) -> int:
@@ -132,16 +141,21 @@ def places(most: int, step: int) -> str:
 def source() -> str:
     rows = "\n".join(
         f"    {{{size}, {reciprocal(size)}, {slices(size) * SLICE // size}, {slices(size)}, "
-        f"{first_capacity(size)}, {sparse(size)}, {near(size)}}},"
+        f"{first_capacity(size)}, {sparse(size)}}},"
         for size in sizes()
     )
+    inverses = ",\n".join(f"    {inverse(size):#x}" for size in sizes())
     return f"""/* Made by tools/classes.py, which gives the reasons: change it there. */
 /* clang-format off */
 #include "heap/classes.h"
 
 const struct size_class size_classes[CLASSES] = {{
-    /* size, reciprocal, blocks and slices of a slab, first capacity of a stack, sparse, near */
+    /* size, reciprocal, blocks and slices of a slab, first capacity of a stack, sparse */
 {rows}
+}};
+
+const uint64_t class_inverses[CLASSES] = {{
+{inverses},
 }};
 
 const uint16_t class_places[CLASS_MOST / CLASS_GRAIN + 1] = {{

@@ -7,6 +7,7 @@
 #include "base/policy.h"
 #include "front/cache.h"
 #include "front/pocket.h"
+#include "front/proof.h"
 #include "heap/shard.h"
 #include "life/life.h"
 #include "life/scavenger.h"
@@ -50,7 +51,7 @@ static void report_found(struct finding found, const void *p, const void *caller
 /* ---- malloc ---- */
 
 /* A block of a class, through the thread's cache if it has one. */
-static void *class_take(unsigned cls)
+static void *class_take_any(unsigned cls)
 {
     struct cache *cache = thread_cache();
     if (likely(cache != NULL)) {
@@ -63,6 +64,15 @@ static void *class_take(unsigned cls)
         return cache_refill(cache, cls);
     }
     return cacheless_take(cls);
+}
+
+/* As malloc's fast body leaves it: without the seal. */
+static void *class_take(unsigned cls)
+{
+    void *p = class_take_any(cls);
+    if (likely(p != NULL))
+        block_unseal(p);
+    return p;
 }
 
 /* The class of blocks of `least` bytes, up to CLASS_MOST, of which each is at a multiple of
@@ -82,7 +92,7 @@ static void *take_once(size_t n, size_t align, bool *zero)
     if (least <= CLASS_MOST)
         return class_take(class_aligned(least, align));
     if (least <= CLASS_SLICES_MOST && align <= SLICE) {
-        void *p = class_take(class_of_slices(least));
+        void *p = class_take_any(class_of_slices(least));
         *zero = p != NULL && shards_hand_out(p, n);
         return p;
     }
@@ -137,7 +147,7 @@ SLOW void *slow_calloc(size_t n)
 
 /* ---- free ---- */
 
-static struct finding class_give(unsigned cls, void *p)
+static struct finding stack_give(unsigned cls, void *p)
 {
     struct cache *cache = thread_cache();
     if (unlikely(cache == NULL))
@@ -149,10 +159,36 @@ static struct finding class_give(unsigned cls, void *p)
     return found;
 }
 
+static bool freed_before(unsigned cls, const void *p)
+{
+    return unlikely(block_sealed(p)) && block_is_free(cls, p);
+}
+
+/* The fast body leaves here for many reasons, so all that it looks at is looked at anew. */
+static struct finding class_give(unsigned cls, void *p)
+{
+    if (unlikely(!block_begins(p, class_inverses[cls])))
+        return (struct finding){MISUSE_INTERIOR, p};
+    if (unlikely(freed_before(cls, p)))
+        return (struct finding){MISUSE_FREE, p};
+    return stack_give(cls, p);
+}
+
+static struct finding whole_give(void *p)
+{
+    unsigned cls;
+    enum misuse what = shards_take_back(p, &cls);
+    if (unlikely(what != MISUSE_NONE))
+        return (struct finding){what, p};
+    return stack_give(cls, p);
+}
+
 static struct finding give(void *p, unsigned bin)
 {
     if (bin >= BIN_FIRST)
         return class_give(bin_class(bin), p);
+    if (bin_of_slab(bin))
+        return whole_give(p);
     struct finding found = {pocket_put(thread_cache(), p, bin), p};
     upkeep_when_due();
     return found;
@@ -204,7 +240,9 @@ static size_t usable_of(const void *p, unsigned *bin)
     *bin = map_find(p, &owner);
     if (*bin == BIN_FOREIGN)
         return 0;
-    return likely(*bin >= BIN_FIRST) ? shards_usable(p, owner) : large_usable(p, *bin);
+    if (*bin == BIN_WHOLE_FREE)
+        return 0;
+    return likely(bin_of_slab(*bin)) ? shards_usable(p, owner) : large_usable(p, *bin);
 }
 
 /* And the bin of its entry in the map. */
@@ -213,9 +251,9 @@ static inline size_t block_find(const void *p, unsigned *found, const char *func
 {
     size_t usable = usable_of(p, found);
     unsigned bin = *found;
-    /* What is on top of a stack was freed last. */
-    bool freed = load_relaxed(&cache_current()->bins[bin].topmost) == p ||
-                 (bin == BIN_RETIRED && (uintptr_t)p % SLICE == 0);
+    bool freed = bin >= BIN_FIRST
+                     ? usable != 0 && freed_before(bin_class(bin), p)
+                     : (bin == BIN_RETIRED || bin == BIN_WHOLE_FREE) && (uintptr_t)p % SLICE == 0;
     if (likely(usable != 0 && !freed))
         return usable;
     if (bin == BIN_FOREIGN)
@@ -287,7 +325,7 @@ static SLOW void *realloc_moves(void *p, size_t n, size_t usable, const void *ca
     return other;
 }
 
-/* What is no block of a class, or no block at all. */
+/* What is no block of a class in the window, or no block at all; or one that may be free. */
 static SLOW void *realloc_others(void *p, size_t n, const void *caller)
 {
     if (p == NULL)
@@ -302,7 +340,9 @@ static SLOW void *realloc_others(void *p, size_t n, const void *caller)
         free_from(p, caller);
         return NULL;
     }
-    bool large = bin < BIN_FIRST && n > CLASS_MOST && n <= MOST_BYTES;
+    if (bin >= BIN_FIRST && stays(n, usable))
+        return p;
+    bool large = !bin_of_slab(bin) && n > CLASS_MOST && n <= MOST_BYTES;
     void *same = large ? large_resize(p, bin, n) : NULL;
     return same != NULL ? same : realloc_moves(p, n, usable, caller);
 }
@@ -311,13 +351,14 @@ SLOW void *slow_realloc(void *p, size_t n, size_t usable)
 {
     if (usable == 0) {
         void *owner;
-        unsigned bin = map_find(p, &owner);
-        if (bin >= BIN_FIRST && load_relaxed(&cache_current()->bins[bin].topmost) != p)
+        if (map_find(p, &owner) == BIN_WHOLE)
             usable = shards_usable(p, owner);
-        if (unlikely(usable == 0))
+        if (usable == 0)
             return realloc_others(p, n, RETURN_ADDRESS);
         if (stays(n, usable))
             return p;
+    } else if (unlikely(block_sealed(p))) {
+        return realloc_others(p, n, RETURN_ADDRESS);
     }
     if (n == 0) {
         free_from(p, RETURN_ADDRESS);

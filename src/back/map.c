@@ -99,6 +99,13 @@ bool map_cover(const void *start, size_t length)
     return covered;
 }
 
+/* The flat table says the same of what is in the window. */
+static void window_set(const void *p, uint16_t place)
+{
+    if ((uintptr_t)p - WINDOW_BASE < WINDOW)
+        store_relaxed(&window_places[(uintptr_t)p / SLICE % WINDOW_SLICES], place);
+}
+
 void map_set(const void *start, size_t slices, unsigned bin, void *owner)
 {
     uintptr_t address = (uintptr_t)start;
@@ -107,8 +114,7 @@ void map_set(const void *start, size_t slices, unsigned bin, void *owner)
         struct map_leaf *leaf = leaf_at(address);
         store_release(&leaf->owners[slice_in_leaf(address)], owner);
         store_relaxed(&leaf->places[slice_in_leaf(address)], place);
-        if (address - WINDOW_BASE < WINDOW)
-            store_relaxed(&window_places[address / SLICE % WINDOW_SLICES], place);
+        window_set((const void *)address, place);
     }
 }
 
@@ -124,8 +130,7 @@ static void *map_change(const void *p, unsigned from, unsigned to, bool stays)
     void *owner = load_acquire(&leaf->owners[slice]);
     if (!stays)
         store_relaxed(&leaf->owners[slice], NULL);
-    if ((uintptr_t)p - WINDOW_BASE < WINDOW)
-        store_relaxed(&window_places[(uintptr_t)p / SLICE % WINDOW_SLICES], after);
+    window_set(p, after);
     return owner;
 }
 
@@ -138,11 +143,22 @@ void *map_retire(const void *p, unsigned bin)
     if (load_relaxed(&leaf->places[slice]) != bin * BIN_BYTES)
         return NULL;
     store_relaxed(&leaf->places[slice], BIN_RETIRED * BIN_BYTES);
-    if ((uintptr_t)p - WINDOW_BASE < WINDOW)
-        store_relaxed(&window_places[(uintptr_t)p / SLICE % WINDOW_SLICES],
-                      BIN_RETIRED * BIN_BYTES);
+    window_set(p, BIN_RETIRED * BIN_BYTES);
     return load_acquire(&leaf->owners[slice]);
 }
+
+/* Whoever frees the block changes the entry from "in use" only, so until that is stored nobody
+ * else stores here. */
+void *map_whole_taken(const void *p)
+{
+    struct map_leaf *leaf = leaf_at((uintptr_t)p);
+    size_t slice = slice_in_leaf((uintptr_t)p);
+    store_relaxed(&leaf->places[slice], BIN_WHOLE * BIN_BYTES);
+    window_set(p, BIN_WHOLE * BIN_BYTES);
+    return load_acquire(&leaf->owners[slice]);
+}
+
+void *map_whole_freed(const void *p) { return map_change(p, BIN_WHOLE, BIN_WHOLE_FREE, true); }
 
 void *map_revive(const void *p, unsigned bin) { return map_change(p, BIN_RETIRED, bin, true); }
 

@@ -30,7 +30,9 @@
 #define BIN_LARGE 1   /* a run of slices; the owner is its superslab */
 #define BIN_HUGE 2    /* a mapping of its own; the owner is its struct huge */
 #define BIN_RETIRED 3 /* either, freed and kept at hand for the next; the owner as before */
-#define BIN_FIRST 4   /* class 0, the owner is its slab */
+#define BIN_WHOLE 4   /* a block of whole slices in use; the owner is its slab, as for all below */
+#define BIN_WHOLE_FREE 5 /* the same, free: in a thread's stack, say */
+#define BIN_FIRST 6      /* class 0 */
 
 #define MAP_LEAF_BITS 32 /* of the addresses that one leaf of the map covers */
 
@@ -97,6 +99,16 @@ void *map_retire(const void *p, unsigned bin);
 
 /* Back again: whoever gets the owner has the block, and of any number one does. */
 void *map_revive(const void *p, unsigned bin);
+
+/* The free block of whole slices at p, which the caller holds, comes into use; its slab. */
+void *map_whole_taken(const void *p);
+
+/* It is freed: its slab. Of any number that free it at once one gets it, the others null; so does
+ * who frees what is no such block in use. */
+void *map_whole_freed(const void *p);
+
+/* Whether the entry's owner is a slab. */
+FAST bool bin_of_slab(unsigned bin) { return bin >= BIN_WHOLE; }
 
 /* Sets the entries of n slices from start, which are covered. */
 void map_set(const void *start, size_t slices, unsigned bin, void *owner);

@@ -17,9 +17,9 @@
 #include "heap/transfer.h"
 
 /* Its stacks are empty, and full. Threads that share it move a top that means nothing. */
-#define CLOSED_BIN                            \
-    {                                         \
-        (void *)WINDOW_BASE, NULL, NULL, NULL \
+#define CLOSED_BIN                         \
+    {                                      \
+        (void *)WINDOW_BASE, NULL, NULL, 0 \
     }
 #define CLOSED_CACHE                              \
     {                                             \
@@ -46,6 +46,13 @@ static unsigned begun_from(const struct cache *cache, unsigned cls)
     return CLASSES;
 }
 
+static void bin_close(struct bin *bin)
+{
+    store_relaxed(&bin->topmost, stack_mark());
+    store_relaxed(&bin->top, NULL);
+    store_relaxed(&bin->limit, NULL);
+}
+
 /* No stack is begun any more. */
 static void cache_reset(struct cache *cache)
 {
@@ -53,7 +60,7 @@ static void cache_reset(struct cache *cache)
     cache->asleep = false;
     arrays_reset(cache);
     for (unsigned cls = begun_from(cache, 0); cls < CLASSES; cls = begun_from(cache, cls + 1)) {
-        cache->bins[BIN_FIRST + cls] = (struct bin)CLOSED_BIN;
+        bin_close(&cache->bins[BIN_FIRST + cls]);
         cache->depots[cls] = (struct depot){0};
     }
     memset(cache->begun, 0, sizeof cache->begun);
@@ -70,7 +77,7 @@ static void stack_begin(struct cache *cache, unsigned cls)
     struct depot *depot = &cache->depots[cls];
     void **array = array_first(cache, cls);
     *array = stack_mark();
-    bin->base = array;
+    depot->base = array;
     stack_set_top(bin, array);
     cache->begun[cls / 64] |= (uint64_t)1 << cls % 64;
     depot->room = size_classes[cls].first;
@@ -111,15 +118,15 @@ static void stack_settle(struct cache *cache, unsigned cls)
 {
     struct bin *bin = &cache->bins[BIN_FIRST + cls];
     struct depot *depot = &cache->depots[cls];
-    if (unlikely(!stack_begun(bin)))
+    if (unlikely(!stack_begun(depot)))
         stack_begin(cache, cls);
     size_t used = stack_used(bin, depot);
     if (depot->floor != 0) {
-        memmove(bin->base + 1, stack_floor(bin, depot) + 1, used * sizeof(void *));
+        memmove(depot->base + 1, stack_floor(depot) + 1, used * sizeof(void *));
         depot->floor = 0;
     }
     depot->doubted = false;
-    stack_set_top(bin, bin->base + used);
+    stack_set_top(bin, depot->base + used);
 }
 
 /* The allocation clock is everybody's, so threads advance it in steps of so many bytes. */
@@ -131,12 +138,12 @@ static struct finding stack_put_oldest(struct cache *cache, unsigned cls, size_t
 {
     struct bin *bin = &cache->bins[BIN_FIRST + cls];
     struct depot *depot = &cache->depots[cls];
-    void **oldest = bin->base + 1;
+    void **oldest = depot->base + 1;
     size_t used = stack_used(bin, depot);
     size_t sent = by_transfer ? transfer_put(cls, oldest, n) : 0;
     struct finding found = shards_put(oldest + sent, n - sent);
     memmove(oldest, oldest + n, (used - n) * sizeof(void *));
-    stack_set_top(bin, bin->base + used - n);
+    stack_set_top(bin, depot->base + used - n);
     cache->unclocked += n * size_classes[cls].size;
     if (cache->unclocked >= CLOCK_STEP) {
         clock_advance(cache->unclocked);
@@ -192,7 +199,7 @@ static void *stack_fill(struct cache *cache, unsigned cls)
 
     /* Half, so that as many frees find room. */
     size_t n = (depot->capacity + 1) / 2;
-    void **end = bin->base + 1 + n;
+    void **end = depot->base + 1 + n;
     size_t got = transfer_take(cls, end, n);
     if (got == 0)
         got = shard_take(cache->shard, cls, end, n);
@@ -203,9 +210,9 @@ static void *stack_fill(struct cache *cache, unsigned cls)
     cache->outflow -= bytes < cache->outflow ? bytes : cache->outflow;
     stack_open(bin, depot);
     if (got < n)
-        memmove(bin->base + 1, end - got, got * sizeof(void *));
-    void *p = bin->base[got];
-    stack_set_top(bin, bin->base + got - 1);
+        memmove(depot->base + 1, end - got, got * sizeof(void *));
+    void *p = depot->base[got];
+    stack_set_top(bin, depot->base + got - 1);
     return p;
 }
 
@@ -236,7 +243,7 @@ static struct finding stack_flush(struct cache *cache, unsigned cls)
     bool drains = cache->outflow > 2 * cache->capacity_bytes;
     /* Alone, a thread finds its own blocks sooner, and in order, by their bits. */
     bool shared = caches_living() > 1;
-    bool foreign = shared && used > 0 && shard_of(bin->base[1]) != cache->shard;
+    bool foreign = shared && used > 0 && shard_of(depot->base[1]) != cache->shard;
     const struct capacity_seen seen = {
         .event = STACK_FULL, .shared = shared, .foreign = foreign, .drains = drains};
     stack_fit(cache, cls, seen);
@@ -291,8 +298,10 @@ static struct cache *cache_make(void)
     cache->generation = 0;
     cache->mine = NULL;
     cache->refills = cache->flushes = cache->seen = cache->unclocked = cache->outflow = 0;
-    for (unsigned i = 0; i < BINS; i++)
-        cache->bins[i] = (struct bin)CLOSED_BIN;
+    for (unsigned i = 0; i < BINS; i++) {
+        bin_close(&cache->bins[i]);
+        cache->bins[i].inverse = i < BIN_FIRST ? 0 : class_inverses[i - BIN_FIRST];
+    }
     memset(cache->depots, 0, sizeof cache->depots);
     memset(cache->begun, 0, sizeof cache->begun);
     cache->pocket.block = NULL;

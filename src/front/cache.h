@@ -39,19 +39,22 @@ struct bin {
     void *topmost; /* what lies at `top` */
     void **top;    /* the topmost block's place, or the lowest place, below all */
     void **limit;  /* the topmost place; 0 where every push meets the door */
-    void **base;   /* the lowest place, which holds the window's base; null until the thread's first
-                      call for the class, in the door */
+    uint64_t inverse; /* the class's, constant (class_inverses) */
 };
+
+#define ROOM_MOST 4095 /* more than any array holds */
 
 /* What the door knows of a stack. */
 struct depot {
-    uint16_t room;     /* blocks the array can hold */
-    uint16_t capacity; /* blocks it may hold now, at most room */
-    uint16_t learned;  /* the same where what is learned is in force */
-    uint16_t floor;    /* slots up to this one are the thief's, and it holds the mark; else 0 */
+    void **base; /* the lowest place, which holds the window's base; null until the thread's first
+                    call for the class, in the door */
+    uint16_t room : 12; /* blocks the array can hold */
+    uint16_t wary : 4;  /* so many frees more go straight to their slabs */
+    uint16_t capacity;  /* blocks it may hold now, at most room */
+    uint16_t learned;   /* the same where what is learned is in force */
+    uint16_t floor : 15;  /* slots up to this one are the thief's, and it holds the mark; else 0 */
+    uint16_t doubted : 1; /* a thief gave up: the mark beside the top may be wrong */
     struct capacity_ways ways;
-    bool doubted; /* a thief gave up: the mark beside the top may be wrong */
-    uint8_t wary; /* so many frees more go straight to their slabs */
 };
 
 /* Arrays of stacks lie in chunks of their cache's own, which no other cache ever uses: an owner
@@ -110,6 +113,33 @@ FAST struct bin *cache_bin(struct cache *cache, size_t place)
     return bin;
 }
 
+/* ---- what free looks at, and what it leaves ----
+ *
+ * The second word of a free block below 64 KiB is the seal: free sets it, malloc takes it away. A
+ * block that bears it when it is freed may be free already, which the slow path proves or refutes
+ * (front/proof.h); a program may have copied the word from memory that it never wrote. */
+#define SEAL ((uint64_t)0xf3eeb10c5ea1ed17)
+typedef uint64_t __attribute__((may_alias)) block_word;
+
+FAST bool block_sealed(const void *p) { return ((const block_word *)p)[1] == SEAL; }
+FAST void block_seal(void *p) { ((block_word *)p)[1] = SEAL; }
+FAST void block_unseal(void *p) { ((block_word *)p)[1] = 0; }
+
+/* Whether a block of the class begins at p, a multiple of 16 in one of its slabs: see
+ * class_inverses. */
+FAST bool block_begins(const void *p, uint64_t inverse)
+{
+    return (uintptr_t)p % SLICE * inverse < inverse;
+}
+
+/* The same for the class of a bin, whose inverse is read twice: so it costs no load of its own. */
+FAST bool bin_block_begins(const struct bin *bin, const void *p)
+{
+    uint64_t rest = (uintptr_t)p % SLICE * bin->inverse;
+    FORGET(bin);
+    return rest < bin->inverse;
+}
+
 /* A block of the class to *p; false when the stack is empty, as far as can be seen. */
 FAST bool cache_pop(struct cache *cache, size_t place, void **p)
 {
@@ -123,18 +153,21 @@ FAST bool cache_pop(struct cache *cache, size_t place, void **p)
         return false;
     }
     store_own(&bin->topmost, load_own(bin->top));
+    block_unseal(topmost);
     return true;
 }
 
-/* False when the stack is full, when p is its topmost block and so is being freed twice, and when p
- * is no block of the window. */
+/* False when the stack is full, when p is its topmost block and so is being freed twice, when no
+ * block of the window begins at p, and when it may be free already. */
 FAST bool cache_push(struct cache *cache, size_t place, void *p)
 {
     struct bin *bin = cache_bin(cache, place);
     void **top = load_own(&bin->top);
     if (unlikely(top >= load_own(&bin->limit)) ||
-        unlikely(!window_pair(load_own(&bin->topmost), p)))
+        unlikely(!window_pair(load_own(&bin->topmost), p)) ||
+        unlikely(!bin_block_begins(bin, p)) || unlikely(block_sealed(p)))
         return false;
+    block_seal(p);
     store_own(&top[1], p);
     store_own(&bin->topmost, p);
     STEP_UP(bin->top);
@@ -148,36 +181,31 @@ static inline bool cache_push_any(struct cache *cache, unsigned cls, void *p)
     struct bin *bin = &cache->bins[BIN_FIRST + cls];
     void **top = load_own(&bin->top);
     const struct depot *depot = &cache->depots[cls];
-    if (load_own(&bin->topmost) == p || (size_t)(top - bin->base) >= depot->capacity ||
+    if (load_own(&bin->topmost) == p || (size_t)(top - depot->base) >= depot->capacity ||
         depot->wary > 0)
         return false;
     if (unlikely(load_relaxed(&window_left)))
         store_own(&bin->limit, NULL);
+    if (likely(cls < CLASS_SLICES_FIRST))
+        block_seal(p);
     store_own(&top[1], p);
     store_own(&bin->topmost, p);
     STEP_UP(bin->top);
     return true;
 }
 
-/* Bytes of the block at p, where that can be told from p alone: one of a slab of one slice in the
- * window, which is not the one that was freed last. Else 0. */
+/* Bytes of the block at p, where that can be told from p alone: one below 64 KiB in the window,
+ * which is not the one that was freed last. Else 0. */
 FAST size_t cache_block_size(const struct cache *cache, const void *p)
 {
-    uintptr_t slice = ((uintptr_t)p - (uintptr_t)window_mark()) >> SLICE_BITS;
-    if (unlikely(slice >= WINDOW_SLICES))
-        return 0;
-    size_t place = load_relaxed(&window_places[slice]);
-    if (unlikely(place < BIN_FIRST * BIN_BYTES))
+    size_t place = map_place(p);
+    const struct bin *bin = (const struct bin *)((const char *)cache + place);
+    if (unlikely(!window_pair(load_own(&bin->topmost), p)) ||
+        unlikely(!bin_block_begins(bin, p)))
         return 0;
     const struct size_class *c = (const struct size_class *)((const char *)size_classes +
                                                              place / (BIN_BYTES / CLASS_BYTES)) -
                                  BIN_FIRST;
-    size_t offset = (uintptr_t)p % SLICE;
-    size_t number = offset / CLASS_GRAIN * c->reciprocal >> CLASS_RECIPROCAL_BITS;
-    const struct bin *bin = (const struct bin *)((const char *)cache + place);
-    if (unlikely(number * c->size != offset) || unlikely(number >= c->near) ||
-        unlikely(load_own(&bin->topmost) == p))
-        return 0;
     return c->size;
 }
 

@@ -32,11 +32,11 @@ static void stack_resize(struct cache *cache, unsigned cls, size_t capacity)
         if (array == NULL)
             return;
         size_t used = stack_used(bin, depot);
-        memcpy(array, bin->base, (used + 1) * sizeof *array);
+        memcpy(array, depot->base, (used + 1) * sizeof *array);
         if (depot->room >= first)
-            array_give(cache, bin->base, depot->room + 1u);
-        bin->base = array;
-        depot->room = (uint16_t)capacity;
+            array_give(cache, depot->base, depot->room + 1u);
+        depot->base = array;
+        depot->room = capacity & ROOM_MOST;
         store_relaxed(&bin->top, array + used);
     }
     stack_set_capacity(cache, cls, capacity);

@@ -8,21 +8,21 @@
 /* On top of a stack that is empty, at its bottom, and where a thief has cut it. */
 static inline void *stack_mark(void) { return window_mark(); }
 
-static inline void **stack_floor(const struct bin *bin, const struct depot *depot)
+static inline void **stack_floor(const struct depot *depot)
 {
-    return bin->base + depot->floor;
+    return depot->base + depot->floor;
 }
 
 /* Whether the thread has met the door for this class. */
-static inline bool stack_begun(const struct bin *bin) { return bin->base != NULL; }
+static inline bool stack_begun(const struct depot *depot) { return depot->base != NULL; }
 
 /* A thread that was stopped while it found its stack empty leaves the top below the floor. */
 static inline size_t stack_used(const struct bin *bin, const struct depot *depot)
 {
-    if (!stack_begun(bin))
+    if (!stack_begun(depot))
         return 0;
     void **top = load_relaxed(&bin->top);
-    void **floor = stack_floor(bin, depot);
+    void **floor = stack_floor(depot);
     return top > floor ? (size_t)(top - floor) : 0;
 }
 
@@ -37,7 +37,7 @@ static inline void stack_set_top(struct bin *bin, void **top)
 static inline void stack_open(struct bin *bin, const struct depot *depot)
 {
     bool closed = load_relaxed(&window_left) || depot->wary > 0;
-    store_relaxed(&bin->limit, unlikely(closed) ? NULL : bin->base + depot->capacity);
+    store_relaxed(&bin->limit, unlikely(closed) ? NULL : depot->base + depot->capacity);
 }
 
 #endif

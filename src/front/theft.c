@@ -39,10 +39,10 @@ static bool exchange(void **place, void *old, void *new)
 static struct marked stack_mark_top(struct bin *bin, struct depot *depot)
 {
     const struct marked busy = {NULL, NULL};
-    if (!stack_begun(bin))
+    if (!stack_begun(depot))
         return busy;
     void **top = load_acquire(&bin->top);
-    void **floor = stack_floor(bin, depot);
+    void **floor = stack_floor(depot);
     void *topmost = load_relaxed(&bin->topmost);
     if (top == floor && topmost == stack_mark() && !depot->doubted)
         return (struct marked){top, NULL};
@@ -85,10 +85,10 @@ static void stacks_mark(struct cache *cache, struct marked *marked)
 }
 
 /* Frees what was marked; the slots above keep what the owner may add. */
-static void stack_rob(struct bin *bin, struct depot *depot, struct marked m, unsigned cls,
+static void stack_rob(struct depot *depot, struct marked m, unsigned cls,
                       struct theft *theft)
 {
-    void **lowest = stack_floor(bin, depot) + 1;
+    void **lowest = stack_floor(depot) + 1;
     size_t below = (size_t)(m.top - lowest);
     struct finding found = shards_put(lowest, below);
     if (found.what == MISUSE_NONE)
@@ -97,7 +97,7 @@ static void stack_rob(struct bin *bin, struct depot *depot, struct marked m, uns
         shards_put(&m.block, 1);
     if (theft->found.what == MISUSE_NONE)
         theft->found = found;
-    depot->floor = (uint16_t)(m.top - bin->base);
+    depot->floor = (size_t)(m.top - depot->base) & ROOM_MOST;
     theft->bytes += (below + 1) * size_classes[cls].size;
 }
 
@@ -113,9 +113,9 @@ static void cache_rob(struct cache *cache, struct theft *theft)
     stacks_mark(cache, marked);
     bool sleeps = true;
     for (unsigned cls = 0; cls < CLASSES; cls++) {
-        sleeps = sleeps && (marked[cls].top != NULL || !stack_begun(&cache->bins[BIN_FIRST + cls]));
+        sleeps = sleeps && (marked[cls].top != NULL || !stack_begun(&cache->depots[cls]));
         if (marked[cls].top != NULL && marked[cls].block != NULL)
-            stack_rob(&cache->bins[BIN_FIRST + cls], &cache->depots[cls], marked[cls], cls, theft);
+            stack_rob(&cache->depots[cls], marked[cls], cls, theft);
     }
     if (sleeps) {
         cache->asleep = true;
@@ -124,7 +124,7 @@ static void cache_rob(struct cache *cache, struct theft *theft)
         return;
     }
     for (unsigned cls = 0; cls < CLASSES; cls++)
-        if (stack_begun(&cache->bins[BIN_FIRST + cls]))
+        if (stack_begun(&cache->depots[cls]))
             stack_open(&cache->bins[BIN_FIRST + cls], &cache->depots[cls]);
     if (!__atomic_load_n(&caches_closed, __ATOMIC_SEQ_CST))
         roster_exchange(cache, &cache_none, cache);

@@ -9,7 +9,7 @@
 #define CLASS_SLICES_FIRST 72
 #define CLASS_SLICES_MOST 262144
 #define CLASS_GRAIN 16
-#define CLASS_BIN_FIRST 4
+#define CLASS_BIN_FIRST 6
 #define CLASS_BIN_BYTES 32
 #define CLASS_FIRST_WORDS 688 /* of all classes' first stacks together */
 #define CLASS_RECIPROCAL_BITS 31

@@ -16,12 +16,15 @@ struct size_class {
     uint8_t slices;      /* of a slab */
     uint8_t first;       /* blocks that a new thread's stack holds */
     uint16_t sparse;     /* free blocks from which on a page may be free */
-    uint16_t near;       /* blocks of a slab that is one slice of many blocks; else 0 */
 };
 
 extern const struct size_class size_classes[CLASSES] HIDDEN;
 
 static_assert(sizeof(struct size_class) == CLASS_BYTES, "found by a bin's place");
+
+/* A little more than 2^64 / size: a block of the class begins at a multiple of 16 exactly where the
+ * offset in its slice times this, modulo 2^64, is less than this. 0 for blocks of whole slices. */
+extern const uint64_t class_inverses[CLASSES] HIDDEN;
 
 /* By size in grains, rounded up: the bin's place, as in the address map. */
 extern const uint16_t class_places[CLASS_MOST / CLASS_GRAIN + 1] HIDDEN;

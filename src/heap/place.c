@@ -28,12 +28,16 @@ static struct place place_near(uintptr_t address, const void *start)
 {
     struct place none = {PLACE_ELSEWHERE, 0, 0, 0};
     unsigned bin = map_bin(start);
-    if (bin >= BIN_FIRST) {
+    if (bin_of_slab(bin)) {
         const struct slab *slab = slab_around(address, start);
         if (slab == NULL)
             return none;
         if (size_classes[slab->cls].blocks > 1)
             return place_in_slab(address, slab);
+        if (bin == BIN_WHOLE_FREE) {
+            none.kind = PLACE_KEPT;
+            return none;
+        }
         return (struct place){PLACE_LARGE, (uintptr_t)start, slab->usable, 0};
     }
     if (bin == BIN_RETIRED) {

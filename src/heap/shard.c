@@ -84,8 +84,13 @@ static struct slab *slab_from_neighbour(unsigned to, unsigned cls)
     return NULL;
 }
 
-/* A block begins in the first slice only of those that it has for itself. */
-static size_t map_slices(const struct size_class *c) { return c->blocks == 1 ? 1 : c->slices; }
+/* A slab's blocks begin in its first slice: others it has for one block alone. A block that has
+ * whole slices for itself is in no program's hands yet. */
+static void map_enter(const struct slab *slab, void *owner)
+{
+    unsigned bin = slab->cls < CLASS_SLICES_FIRST ? BIN_FIRST + slab->cls : BIN_WHOLE_FREE;
+    map_set(slab->base, 1, owner != NULL ? bin : BIN_FOREIGN, owner);
+}
 
 static struct slab *slab_new(unsigned shard, unsigned cls)
 {
@@ -103,7 +108,7 @@ static struct slab *slab_new(unsigned shard, unsigned cls)
     slab_init(slab, cls, base, home);
     slab->zero = zero;
     store_relaxed(&slab->shard, (uint16_t)shard);
-    map_set(base, map_slices(c), BIN_FIRST + cls, slab);
+    map_enter(slab, slab);
     low_add(&shards[shard].partial[cls], &slab->node);
     return slab;
 }
@@ -178,7 +183,7 @@ static struct slab *slab_lock(const void *p, struct shard **held)
             lock_take(&shard->lock);
         }
         if (map_owner(p) == slab && &shards[load_relaxed(&slab->shard) % SHARDS_MOST] == shard)
-            return map_bin(p) >= BIN_FIRST ? slab : NULL;
+            return bin_of_slab(map_bin(p)) ? slab : NULL;
     }
 }
 
@@ -207,7 +212,7 @@ static void slab_settle(struct shard *shard, struct slab *slab, bool was_full,
     if (!was_full && empty)
         low_remove(partial, &slab->node);
     if (empty) {
-        map_set(slab->base, map_slices(c), BIN_FOREIGN, NULL);
+        map_enter(slab, NULL);
         slab_dense(slab);
         slab->node.next = *retired;
         *retired = &slab->node;
@@ -396,11 +401,22 @@ size_t shards_usable(const void *p, const struct slab *slab)
 
 bool shards_hand_out(const void *p, size_t n)
 {
-    struct slab *slab = map_owner(p);
+    struct slab *slab = map_whole_taken(p);
     bool zero = slab->zero;
     slab->zero = false;
     slab->usable = (uint32_t)round_up(n == 0 ? 1 : n, os_page);
     return zero;
+}
+
+enum misuse shards_take_back(const void *p, unsigned *cls)
+{
+    if ((uintptr_t)p % SLICE != 0)
+        return MISUSE_INTERIOR;
+    const struct slab *slab = map_whole_freed(p);
+    if (slab == NULL)
+        return MISUSE_FREE;
+    *cls = slab->cls;
+    return MISUSE_NONE;
 }
 
 bool shards_resize(const void *p, size_t n)
@@ -414,7 +430,6 @@ bool shards_resize(const void *p, size_t n)
     if (done) {
         slab->cls = (uint8_t)cls;
         slab->usable = (uint32_t)round_up(n, os_page);
-        map_set(slab->base, 1, BIN_FIRST + cls, slab);
     }
     lock_release(&held->lock);
     return done;

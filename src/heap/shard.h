@@ -49,6 +49,10 @@ bool shards_resize(const void *p, size_t n);
  * holds zeroes only. */
 bool shards_hand_out(const void *p, size_t n);
 
+/* Notes that p, by the map a block of whole slices, is freed, and what class it has. Exact: of any
+ * number of calls for one block, on any threads, one gets it. */
+enum misuse shards_take_back(const void *p, unsigned *cls);
+
 /* Whether p, which is in a slab by the map, is a block that is not free; and which shard it has. */
 enum misuse shards_check(const void *p);
 unsigned shard_of(const void *p);

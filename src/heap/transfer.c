@@ -77,6 +77,17 @@ size_t transfer_put(unsigned cls, void **blocks, size_t n)
     return put;
 }
 
+bool transfer_holds(unsigned cls, const void *p)
+{
+    struct transfer *t = &transfers[cls];
+    bool found = false;
+    lock_take(&t->lock);
+    for (uint32_t i = 0; i < t->count && !found; i++)
+        found = t->blocks[i] == p;
+    lock_release(&t->lock);
+    return found;
+}
+
 /* Frees the n oldest. */
 static struct finding transfer_drop(struct transfer *t, size_t n)
 {

@@ -12,6 +12,9 @@ size_t transfer_take(unsigned cls, void **end, size_t n);
 /* Puts up to n blocks from `blocks` on. Returns how many it took, the first ones. */
 size_t transfer_put(unsigned cls, void **blocks, size_t n);
 
+/* Whether p is among them. */
+bool transfer_holds(unsigned cls, const void *p);
+
 /* Frees what nobody took since the last call, or all; the first wrong block found. */
 struct finding transfers_decay(bool all);
 

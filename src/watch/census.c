@@ -79,7 +79,7 @@ static void count_map(struct census *census)
             count_huge(census, owner);
         else if (bin == BIN_RETIRED)
             count_retired(census, owner, p);
-        else if (bin >= BIN_FIRST && ((struct slab *)owner)->base == p)
+        else if (bin_of_slab(bin) && ((struct slab *)owner)->base == p)
             count_slab(census, owner);
     }
 }
@@ -91,7 +91,7 @@ static void count_map(struct census *census)
 static void count_cached(struct census *census, void *const *blocks, size_t n)
 {
     for (size_t i = 0; i < n; i++) {
-        const struct slab *slab = map_bin(blocks[i]) >= BIN_FIRST ? map_owner(blocks[i]) : NULL;
+        const struct slab *slab = bin_of_slab(map_bin(blocks[i])) ? map_owner(blocks[i]) : NULL;
         if (slab != NULL && meta_holds(slab, sizeof *slab) && slab->cls >= CLASS_SLICES_FIRST &&
             slab->cls < CLASSES && slab->usable != 0)
             census->rest = minus(census->rest, size_classes[slab->cls].size - slab->usable);
@@ -111,7 +111,7 @@ static void count_stacks(struct census *census, const struct cache *cache)
         used = used <= depot->room ? used : 0;
         census->classes[cls].cached += used;
         if (cls >= CLASS_SLICES_FIRST && used > 0 && !cache->asleep)
-            count_cached(census, stack_floor(bin, depot) + 1, used);
+            count_cached(census, stack_floor(depot) + 1, used);
     }
 }
 

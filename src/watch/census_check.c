@@ -117,7 +117,7 @@ static void superslabs_in_map(struct census_walk *walk)
             bin = large_retired_bin(owner);
         if (bin == BIN_LARGE && meta_holds(owner, sizeof(struct superslab)))
             add_superslab(walk, owner);
-        if (bin >= BIN_FIRST && meta_holds(owner, sizeof(struct slab))) {
+        if (bin_of_slab(bin) && meta_holds(owner, sizeof(struct slab))) {
             struct superslab *home = ((struct slab *)owner)->home;
             if (meta_holds(home, sizeof *home))
                 add_superslab(walk, home);
@@ -252,9 +252,6 @@ static void check_slab(struct census_walk *walk, struct slab *slab)
     const struct size_class *c = &size_classes[slab->cls];
     check_bits(walk, slab);
     check_absent(walk, slab);
-    for (unsigned i = 1; i < c->slices && c->blocks > 1; i++)
-        census_same(walk, CENSUS_MAP_BASE, slab->base + i * SLICE, (size_t)slab,
-                    (size_t)map_owner(slab->base + i * SLICE));
     struct census_superslab *found = census_find(walk, slab->base);
     unsigned index = (unsigned)((uintptr_t)slab->base / SLICE % SUPERSLAB_SLICES);
     if (found == NULL || found->s != slab->home || index + c->slices > SUPERSLAB_SLICES) {
@@ -277,12 +274,14 @@ static void check_slab_entry(struct census_walk *walk, struct slab *slab, const 
         census_break(walk, CENSUS_MAP_OWNER, p, CLASSES - 1, slab->cls);
         return;
     }
-    const struct size_class *c = &size_classes[slab->cls];
-    unsigned slices = c->blocks == 1 ? 1 : c->slices;
-    census_same(walk, CENSUS_MAP_BIN, p, BIN_FIRST + slab->cls, bin);
-    if ((size_t)(p - slab->base) >= slices * SLICE)
+    /* A block of whole slices comes and goes without a lock. */
+    unsigned expected = slab->cls < CLASS_SLICES_FIRST ? BIN_FIRST + slab->cls
+                        : bin == BIN_WHOLE             ? BIN_WHOLE
+                                                       : BIN_WHOLE_FREE;
+    census_same(walk, CENSUS_MAP_BIN, p, expected, bin);
+    if (p != slab->base)
         census_break(walk, CENSUS_MAP_BASE, p, (size_t)slab->base, (size_t)p);
-    else if (p == slab->base)
+    else
         check_slab(walk, slab);
 }
 
@@ -305,7 +304,7 @@ static void check_map(struct census_walk *walk)
             check_run(walk, owner, p);
         else if (bin == BIN_HUGE)
             check_huge(walk, owner, p);
-        else if (bin >= BIN_FIRST && bin_class(bin) < CLASSES)
+        else if (bin_of_slab(bin) && bin < BIN_FIRST + CLASSES)
             check_slab_entry(walk, owner, p, bin);
         else
             census_break(walk, CENSUS_MAP_BIN, p, BIN_FIRST, bin);

@@ -24,7 +24,7 @@ static bool mark(struct census_walk *walk, const void *p)
 /* The slab of p, checked as far as to be read; null where p is in none. */
 static struct slab *slab_of(const void *p)
 {
-    struct slab *slab = map_bin(p) >= BIN_FIRST ? map_owner(p) : NULL;
+    struct slab *slab = bin_of_slab(map_bin(p)) ? map_owner(p) : NULL;
     if (slab == NULL || !meta_holds(slab, sizeof *slab + sizeof(uint64_t)))
         return NULL;
     return slab->cls < CLASSES ? slab : NULL;
@@ -62,17 +62,17 @@ static bool stack_bounds(struct census_walk *walk, const struct cache *cache, un
 {
     const struct bin *bin = &cache->bins[BIN_FIRST + cls];
     const struct depot *depot = &cache->depots[cls];
-    if (!stack_begun(bin) && depot->capacity == 0 && bin->limit == NULL)
+    if (!stack_begun(depot) && depot->capacity == 0 && bin->limit == NULL)
         return false;
-    if (!in_chunk(cache, bin->base, depot->room + (size_t)1) || depot->capacity > depot->room) {
+    if (!in_chunk(cache, depot->base, depot->room + (size_t)1) || depot->capacity > depot->room) {
         census_break(walk, CENSUS_STACK_BOUNDS, bin, depot->room, depot->capacity);
         return false;
     }
     /* An owner that was stopped while it found its stack empty leaves the top a word below. */
-    size_t top = (size_t)(load_relaxed(&bin->top) + 1 - bin->base);
+    size_t top = (size_t)(load_relaxed(&bin->top) + 1 - depot->base);
     void **limit = load_relaxed(&bin->limit);
     if (top > depot->capacity + (size_t)1 || (walk->quiet && top == 0) ||
-        depot->floor > depot->room || (limit != NULL && limit != bin->base + depot->capacity)) {
+        depot->floor > depot->room || (limit != NULL && limit != depot->base + depot->capacity)) {
         census_break(walk, CENSUS_STACK_BOUNDS, bin, depot->capacity, top - 1);
         return false;
     }
@@ -89,7 +89,7 @@ static void check_stack(struct census_walk *walk, const struct cache *cache, uns
     if (!stack_bounds(walk, cache, cls) || !slots || cache->asleep)
         return;
     size_t used = stack_used(bin, depot);
-    void **place = stack_floor(bin, depot);
+    void **place = stack_floor(depot);
     const void *topmost = used > 0 ? place[used] : stack_mark();
     if (!depot->doubted)
         census_same(walk, CENSUS_STACK_TOPMOST, bin, (size_t)topmost, (size_t)bin->topmost);

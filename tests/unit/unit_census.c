@@ -153,12 +153,16 @@ static void undo(void)
 }
 
 static struct bin *bin_of(unsigned cls) { return &cache_mine->bins[BIN_FIRST + cls]; }
+static void **base_of(const struct bin *bin)
+{
+    return cache_mine->depots[bin - cache_mine->bins - BIN_FIRST].base;
+}
 
 /* A class whose stack of this thread has some blocks, larger than a grain. */
 static struct bin *stack_with_blocks(void)
 {
     for (unsigned cls = 2; cls < CLASSES; cls++)
-        if (bin_of(cls)->top >= bin_of(cls)->base + 4)
+        if (bin_of(cls)->top >= base_of(bin_of(cls)) + 4)
             return bin_of(cls);
     fputs("expected a stack with 4 blocks\n", stderr);
     exit(1);
@@ -311,7 +315,7 @@ static void cache_capacity_broken(void)
 static void stack_bounds_broken(void)
 {
     struct bin *bin = stack_with_blocks();
-    POKE(bin->top, bin->base - 2);
+    POKE(bin->top, base_of(bin) - 2);
 }
 static void stack_topmost_broken(void)
 {
@@ -321,9 +325,9 @@ static void stack_topmost_broken(void)
 static void stack_block_broken(void)
 {
     struct bin *bin = stack_with_blocks();
-    POKE(bin->base[1], (char *)bin->base[1] + 16);
+    POKE(base_of(bin)[1], (char *)base_of(bin)[1] + 16);
 }
-static void stack_window_broken(void) { POKE(stack_with_blocks()->base[1], &nowhere); }
+static void stack_window_broken(void) { POKE(base_of(stack_with_blocks())[1], &nowhere); }
 static void transfer_bounds_broken(void)
 {
     uint32_t *count, capacity;
@@ -339,14 +343,14 @@ static void transfer_block_broken(void)
 static void block_free_broken(void)
 {
     struct bin *bin = stack_with_blocks();
-    struct slab *slab = map_owner(bin->base[1]);
-    size_t number = (size_t)((char *)bin->base[1] - slab->base) / size_classes[slab->cls].size;
+    struct slab *slab = map_owner(base_of(bin)[1]);
+    size_t number = (size_t)((char *)base_of(bin)[1] - slab->base) / size_classes[slab->cls].size;
     POKE(slab->words[number / 64], slab->words[number / 64] | (uint64_t)1 << number % 64);
 }
 static void block_twice_broken(void)
 {
     struct bin *bin = stack_with_blocks();
-    POKE(bin->base[1], bin->base[2]);
+    POKE(base_of(bin)[1], base_of(bin)[2]);
 }
 static void huge_length_broken(void)
 {

@@ -179,8 +179,7 @@ static void places(void)
         EXPECT_EQUAL(place_of(p + sizes[i] - 1).start, (uintptr_t)p);
         EXPECT_EQUAL(place_of(p + sizes[i] - 1).size, sizes[i]);
         hakmem_free(p);
-        enum place_kind then = sizes[i] <= CLASS_SLICES_MOST ? PLACE_LARGE : PLACE_KEPT;
-        EXPECT_EQUAL(place_of(p + 5000).kind, then);
+        EXPECT_EQUAL(place_of(p + 5000).kind, PLACE_KEPT);
     }
     hakmem_free(small);
 }

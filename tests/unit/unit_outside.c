@@ -26,7 +26,8 @@ static void check_stacks(void)
         if (load_relaxed(&bin->limit) == NULL)
             continue;
         void **top = load_relaxed(&bin->top);
-        for (void **place = bin->base + 1; place <= top; place++)
+        void **base = cache_current()->depots[cls].base;
+        for (void **place = base + 1; place <= top; place++)
             EXPECT(in_window(load_relaxed(place)));
     }
 }

@@ -1,0 +1,46 @@
+#include "front/proof.h"
+
+#include "front/roster.h"
+#include "front/stack.h"
+#include "heap/shard.h"
+#include "heap/transfer.h"
+#include "os/self.h"
+
+/* Whether p lies in the cache's stack. Its owner may push and pop meanwhile, but not p: that is in
+ * a stack or with the caller. */
+static bool cache_holds(struct cache *cache, unsigned cls, const void *p)
+{
+    const struct bin *bin = &cache->bins[BIN_FIRST + cls];
+    const struct depot *depot = &cache->depots[cls];
+    bool found = false;
+    lock_take(cache->door);
+    size_t used = cache->asleep ? 0 : stack_used(bin, depot);
+    for (void **place = used > 0 ? stack_floor(depot) : NULL; used > 0 && !found; used--)
+        found = load_relaxed(++place) == p;
+    /* The slot of a push that a thief met, or that of a cache that sleeps. */
+    found = found || load_relaxed(&bin->topmost) == p;
+    lock_release(cache->door);
+    return found;
+}
+
+static bool lies_free(unsigned cls, const void *p)
+{
+    if (shards_check(p) == MISUSE_FREE || transfer_holds(cls, p))
+        return true;
+    struct cache *cache = caches_every();
+    while (cache != NULL && !cache_holds(cache, cls, p))
+        cache = cache->every;
+    return cache != NULL;
+}
+
+/* What another thread popped before it gave the block to the caller may still be seen in its stack
+ * where a processor reorders stores; not after a rest. */
+#define REST_MILLISECONDS 1
+
+COLD bool block_is_free(unsigned cls, const void *p)
+{
+    if (!lies_free(cls, p))
+        return false;
+    os_let_pass(REST_MILLISECONDS);
+    return lies_free(cls, p);
+}
