@@ -180,6 +180,8 @@ static struct finding whole_give(void *p)
     enum misuse what = shards_take_back(p, &cls);
     if (unlikely(what != MISUSE_NONE))
         return (struct finding){what, p};
+    if (likely(cache_push_whole(cache_current(), cls, p)))
+        return (struct finding){MISUSE_NONE, NULL};
     return stack_give(cls, p);
 }
 

@@ -8,7 +8,7 @@
 
 struct map_leaf {
     void *owners[REGION_SLICES];    /* atomic; changes under the lock of what it names */
-    uint16_t places[REGION_SLICES]; /* atomic */
+    uint16_t places[REGION_SLICES]; /* atomic; of slices in the window the flat table has them */
 };
 
 bool window_left;
@@ -33,23 +33,26 @@ static struct map_leaf *leaf_at(uintptr_t address)
 
 static size_t slice_in_leaf(uintptr_t address) { return (uint32_t)address >> SLICE_BITS; }
 
+/* Where the place of p's slice stands; null where nothing was ever ours. */
+static inline uint16_t *place_at(const void *p)
+{
+    if (likely((uintptr_t)p - WINDOW_BASE < WINDOW))
+        return &window_places[(uintptr_t)p / SLICE % WINDOW_SLICES];
+    struct map_leaf *leaf = leaf_at((uintptr_t)p);
+    return leaf != NULL ? &leaf->places[slice_in_leaf((uintptr_t)p)] : NULL;
+}
+
 unsigned map_bin(const void *p)
 {
-    struct map_leaf *leaf = leaf_at((uintptr_t)p);
-    if (leaf == NULL || (uintptr_t)p % 16 != 0)
-        return BIN_FOREIGN;
-    return load_relaxed(&leaf->places[slice_in_leaf((uintptr_t)p)]) / BIN_BYTES;
+    const uint16_t *place = place_at(p);
+    return place == NULL || (uintptr_t)p % 16 != 0 ? BIN_FOREIGN : load_relaxed(place) / BIN_BYTES;
 }
 
 unsigned map_find(const void *p, void **owner)
 {
-    struct map_leaf *leaf = leaf_at((uintptr_t)p);
-    *owner = NULL;
-    if (leaf == NULL || (uintptr_t)p % 16 != 0)
-        return BIN_FOREIGN;
-    size_t slice = slice_in_leaf((uintptr_t)p);
-    *owner = load_acquire(&leaf->owners[slice]);
-    return load_relaxed(&leaf->places[slice]) / BIN_BYTES;
+    unsigned bin = map_bin(p);
+    *owner = bin != BIN_FOREIGN ? map_owner(p) : NULL;
+    return bin;
 }
 
 void *map_owner(const void *p)
@@ -99,38 +102,26 @@ bool map_cover(const void *start, size_t length)
     return covered;
 }
 
-/* The flat table says the same of what is in the window. */
-static void window_set(const void *p, uint16_t place)
-{
-    if ((uintptr_t)p - WINDOW_BASE < WINDOW)
-        store_relaxed(&window_places[(uintptr_t)p / SLICE % WINDOW_SLICES], place);
-}
-
 void map_set(const void *start, size_t slices, unsigned bin, void *owner)
 {
     uintptr_t address = (uintptr_t)start;
     uint16_t place = (uint16_t)(bin * BIN_BYTES);
     for (size_t i = 0; i < slices; i++, address += SLICE) {
-        struct map_leaf *leaf = leaf_at(address);
-        store_release(&leaf->owners[slice_in_leaf(address)], owner);
-        store_relaxed(&leaf->places[slice_in_leaf(address)], place);
-        window_set((const void *)address, place);
+        store_release(&leaf_at(address)->owners[slice_in_leaf(address)], owner);
+        store_relaxed(place_at((const void *)address), place);
     }
 }
 
 /* The owner of p's entry, whose bin changes; null if it was another. */
 static void *map_change(const void *p, unsigned from, unsigned to, bool stays)
 {
-    struct map_leaf *leaf = leaf_at((uintptr_t)p);
-    size_t slice = slice_in_leaf((uintptr_t)p);
     uint16_t before = (uint16_t)(from * BIN_BYTES), after = (uint16_t)(to * BIN_BYTES);
-    if (!__atomic_compare_exchange_n(&leaf->places[slice], &before, after, false, __ATOMIC_ACQ_REL,
+    if (!__atomic_compare_exchange_n(place_at(p), &before, after, false, __ATOMIC_ACQ_REL,
                                      __ATOMIC_RELAXED))
         return NULL;
-    void *owner = load_acquire(&leaf->owners[slice]);
+    void *owner = map_owner(p);
     if (!stays)
-        store_relaxed(&leaf->owners[slice], NULL);
-    window_set(p, after);
+        store_relaxed(&leaf_at((uintptr_t)p)->owners[slice_in_leaf((uintptr_t)p)], NULL);
     return owner;
 }
 
@@ -138,24 +129,19 @@ void *map_clear(const void *p, unsigned bin) { return map_change(p, bin, BIN_FOR
 
 void *map_retire(const void *p, unsigned bin)
 {
-    struct map_leaf *leaf = leaf_at((uintptr_t)p);
-    size_t slice = slice_in_leaf((uintptr_t)p);
-    if (load_relaxed(&leaf->places[slice]) != bin * BIN_BYTES)
+    uint16_t *place = place_at(p);
+    if (load_relaxed(place) != bin * BIN_BYTES)
         return NULL;
-    store_relaxed(&leaf->places[slice], BIN_RETIRED * BIN_BYTES);
-    window_set(p, BIN_RETIRED * BIN_BYTES);
-    return load_acquire(&leaf->owners[slice]);
+    store_relaxed(place, BIN_RETIRED * BIN_BYTES);
+    return map_owner(p);
 }
 
 /* Whoever frees the block changes the entry from "in use" only, so until that is stored nobody
  * else stores here. */
 void *map_whole_taken(const void *p)
 {
-    struct map_leaf *leaf = leaf_at((uintptr_t)p);
-    size_t slice = slice_in_leaf((uintptr_t)p);
-    store_relaxed(&leaf->places[slice], BIN_WHOLE * BIN_BYTES);
-    window_set(p, BIN_WHOLE * BIN_BYTES);
-    return load_acquire(&leaf->owners[slice]);
+    store_relaxed(place_at(p), BIN_WHOLE * BIN_BYTES);
+    return map_owner(p);
 }
 
 void *map_whole_freed(const void *p) { return map_change(p, BIN_WHOLE, BIN_WHOLE_FREE, true); }
@@ -172,10 +158,11 @@ bool map_next(uintptr_t *address)
         bool begun = region == *address >> REGION_BITS;
         size_t slice = leaf == NULL ? REGION_SLICES : begun ? slice_in_leaf(*address) : 0;
         for (; slice < REGION_SLICES; slice++) {
+            uintptr_t at = region << REGION_BITS | slice << SLICE_BITS;
             if (load_relaxed(&leaf->owners[slice]) == NULL &&
-                load_relaxed(&leaf->places[slice]) == 0)
+                load_relaxed(place_at((const void *)at)) == 0)
                 continue;
-            *address = region << REGION_BITS | slice << SLICE_BITS;
+            *address = at;
             return true;
         }
     }

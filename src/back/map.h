@@ -1,4 +1,4 @@
-/* The address map: what lies at an address.
+/* The address map: what lies at an address, a place and a descriptor for each slice of 64 KiB.
  *
  * Superslabs lie in a window of 256 GiB of address space at a multiple of its size. For it there is
  * one flat table: two bytes per 64 KiB slice say which bin takes a block that is freed there. It is
@@ -6,8 +6,8 @@
  * reads the entry of one inside; that the two are not the same is seen when the pointer is compared
  * with the one it is pushed on (window_pair). No pointer that is looked up is ever dereferenced.
  *
- * For any address, in the window or not, a root leads to leaves of 4 GiB each, mapped when the
- * first slice in them is used, with the bin and the descriptor of each slice.
+ * For any address a root leads to leaves of 4 GiB each, mapped when the first slice in them is
+ * used, with the descriptor of each slice and, outside the window, its place.
  *
  *   free -> map_place                  1 load behind p, no branch
  *   door, flush -> map_bin, map_owner  the same for any address, and the descriptor

@@ -174,6 +174,19 @@ FAST bool cache_push(struct cache *cache, size_t place, void *p)
     return true;
 }
 
+/* The same for a block of whole slices, which the map knows to have been in use. */
+FAST bool cache_push_whole(struct cache *cache, unsigned cls, void *p)
+{
+    struct bin *bin = &cache->bins[BIN_FIRST + cls];
+    void **top = load_own(&bin->top);
+    if (unlikely(top >= load_own(&bin->limit)))
+        return false;
+    store_own(&top[1], p);
+    store_own(&bin->topmost, p);
+    STEP_UP(bin->top);
+    return true;
+}
+
 /* The same for any block of the class, where the door has looked at p already. A stack with a block
  * outside the window is closed to the fast push, which compares with what is on top. */
 static inline bool cache_push_any(struct cache *cache, unsigned cls, void *p)

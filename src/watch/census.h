@@ -17,7 +17,6 @@
     RULE(MAP_OWNER, "an entry of the map names a descriptor in metadata")                   \
     RULE(MAP_BIN, "an entry of the map has the bin of what it names")                       \
     RULE(MAP_BASE, "an entry of the map lies where what it names begins, or in its slab")   \
-    RULE(MAP_WINDOW, "the window's table says what the map says")                           \
     RULE(SUPERSLAB_LISTS, "lists of superslabs are whole")                                  \
     RULE(SUPERSLAB_COUNT, "as many superslabs are found as are mapped")                     \
     RULE(SUPERSLAB_LONGEST, "no free run is longer than a superslab's list says")           \

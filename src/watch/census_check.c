@@ -144,16 +144,6 @@ static void check_aged(struct census_walk *walk)
     }
 }
 
-/* Entries of large blocks change without a lock. */
-static void check_window(struct census_walk *walk, const char *p)
-{
-    size_t place = map_bin(p) * (size_t)BIN_BYTES;
-    size_t slab_places = walk->quiet ? 0 : BIN_FIRST * BIN_BYTES;
-    if ((uintptr_t)p - WINDOW_BASE < WINDOW &&
-        (place >= slab_places || map_place(p) >= slab_places))
-        census_same(walk, CENSUS_MAP_WINDOW, p, place, map_place(p));
-}
-
 static void check_superslabs(struct census_walk *walk)
 {
     const struct superslabs_inside all = superslabs_inside();
@@ -173,8 +163,6 @@ static void check_superslabs(struct census_walk *walk)
         }
         retained += count_bits(s->free & s->touched);
         census_add_range(walk, s->base, s->slices * SLICE);
-        for (unsigned slice = 0; slice < s->slices; slice++)
-            check_window(walk, s->base + slice * SLICE);
     }
     census_same(walk, CENSUS_SUPERSLAB_COUNT, all.mapped, walk->superslab_count, *all.mapped);
     census_same(walk, CENSUS_SLICES_RETAINED, all.retained, retained, *all.retained);

@@ -223,10 +223,6 @@ static void map_bin_broken(void)
     map_set(slab->base, 1, BIN_FIRST + slab->cls + 1, slab);
 }
 static void map_base_broken(void) { POKE(some_slab()->base, some_slab()->base + SLICE); }
-static void map_window_broken(void)
-{
-    POKE(window_places[(uintptr_t)runs[1] / SLICE % WINDOW_SLICES], 7 * BIN_BYTES);
-}
 static void superslab_lists_broken(void)
 {
     struct superslabs_inside all = superslabs_inside();
@@ -393,7 +389,6 @@ static const struct {
     {CENSUS_MAP_OWNER, map_owner_broken, map_owner_whole},
     {CENSUS_MAP_BIN, map_bin_broken, map_owner_whole},
     BY_POKE(MAP_BASE, map_base_broken),
-    BY_POKE(MAP_WINDOW, map_window_broken),
     BY_POKE(SUPERSLAB_LISTS, superslab_lists_broken),
     BY_POKE(SUPERSLAB_COUNT, superslab_count_broken),
     BY_POKE(SUPERSLAB_LONGEST, superslab_longest_broken),
