@@ -171,6 +171,7 @@ static struct finding class_give(unsigned cls, void *p)
         return (struct finding){MISUSE_INTERIOR, p};
     if (unlikely(freed_before(cls, p)))
         return (struct finding){MISUSE_FREE, p};
+    block_seal(p);
     return stack_give(cls, p);
 }
 

@@ -36,9 +36,9 @@
 #define BINS (BIN_FIRST + CLASSES)
 
 struct bin {
-    void *topmost; /* what lies at `top` */
-    void **top;    /* the topmost block's place, or the lowest place, below all */
-    void **limit;  /* the topmost place; 0 where every push meets the door */
+    void *topmost;    /* what lies at `top` */
+    void **top;       /* the topmost block's place, or the lowest place, below all */
+    void **limit;     /* the topmost place; 0 where every push meets the door */
     uint64_t inverse; /* the class's, constant (class_inverses) */
 };
 
@@ -48,10 +48,10 @@ struct bin {
 struct depot {
     void **base; /* the lowest place, which holds the window's base; null until the thread's first
                     call for the class, in the door */
-    uint16_t room : 12; /* blocks the array can hold */
-    uint16_t wary : 4;  /* so many frees more go straight to their slabs */
-    uint16_t capacity;  /* blocks it may hold now, at most room */
-    uint16_t learned;   /* the same where what is learned is in force */
+    uint16_t room : 12;   /* blocks the array can hold */
+    uint16_t wary : 4;    /* so many frees more go straight to their slabs */
+    uint16_t capacity;    /* blocks it may hold now, at most room */
+    uint16_t learned;     /* the same where what is learned is in force */
     uint16_t floor : 15;  /* slots up to this one are the thief's, and it holds the mark; else 0 */
     uint16_t doubted : 1; /* a thief gave up: the mark beside the top may be wrong */
     struct capacity_ways ways;
@@ -164,8 +164,8 @@ FAST bool cache_push(struct cache *cache, size_t place, void *p)
     struct bin *bin = cache_bin(cache, place);
     void **top = load_own(&bin->top);
     if (unlikely(top >= load_own(&bin->limit)) ||
-        unlikely(!window_pair(load_own(&bin->topmost), p)) ||
-        unlikely(!bin_block_begins(bin, p)) || unlikely(block_sealed(p)))
+        unlikely(!window_pair(load_own(&bin->topmost), p)) || unlikely(!bin_block_begins(bin, p)) ||
+        unlikely(block_sealed(p)))
         return false;
     block_seal(p);
     store_own(&top[1], p);
@@ -187,8 +187,9 @@ FAST bool cache_push_whole(struct cache *cache, unsigned cls, void *p)
     return true;
 }
 
-/* The same for any block of the class, where the door has looked at p already. A stack with a block
- * outside the window is closed to the fast push, which compares with what is on top. */
+/* The same for any block of the class, where the door has looked at p already, and sealed it. A
+ * stack with a block outside the window is closed to the fast push, which compares with what is on
+ * top. */
 static inline bool cache_push_any(struct cache *cache, unsigned cls, void *p)
 {
     struct bin *bin = &cache->bins[BIN_FIRST + cls];
@@ -199,8 +200,6 @@ static inline bool cache_push_any(struct cache *cache, unsigned cls, void *p)
         return false;
     if (unlikely(load_relaxed(&window_left)))
         store_own(&bin->limit, NULL);
-    if (likely(cls < CLASS_SLICES_FIRST))
-        block_seal(p);
     store_own(&top[1], p);
     store_own(&bin->topmost, p);
     STEP_UP(bin->top);
@@ -213,8 +212,7 @@ FAST size_t cache_block_size(const struct cache *cache, const void *p)
 {
     size_t place = map_place(p);
     const struct bin *bin = (const struct bin *)((const char *)cache + place);
-    if (unlikely(!window_pair(load_own(&bin->topmost), p)) ||
-        unlikely(!bin_block_begins(bin, p)))
+    if (unlikely(!window_pair(load_own(&bin->topmost), p)) || unlikely(!bin_block_begins(bin, p)))
         return 0;
     const struct size_class *c = (const struct size_class *)((const char *)size_classes +
                                                              place / (BIN_BYTES / CLASS_BYTES)) -
@@ -235,6 +233,10 @@ void cache_resume(struct cache *cache);
 
 /* Frees all that the calling thread's cache holds; the first wrong block found. */
 struct finding cache_empty(struct cache *cache);
+
+/* The same at the end of the process, which may come in a signal handler: nothing happens where
+ * that interrupted the slow path. */
+struct finding cache_empty_at_end(struct cache *cache);
 
 /* The same, and gives the cache up: the thread has none any more. */
 struct finding cache_delete(struct cache *cache);

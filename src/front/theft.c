@@ -85,8 +85,7 @@ static void stacks_mark(struct cache *cache, struct marked *marked)
 }
 
 /* Frees what was marked; the slots above keep what the owner may add. */
-static void stack_rob(struct depot *depot, struct marked m, unsigned cls,
-                      struct theft *theft)
+static void stack_rob(struct depot *depot, struct marked m, unsigned cls, struct theft *theft)
 {
     void **lowest = stack_floor(depot) + 1;
     size_t below = (size_t)(m.top - lowest);

@@ -57,14 +57,24 @@ static void thread_end(void *value)
         scavenger_end();
 }
 
+/* The orderly end of the process: what its stacks hold that was freed twice, or never handed out,
+ * shows when it goes back to its slab. */
+static void process_end(void)
+{
+    struct cache *cache = thread_owned();
+    if (cache != NULL)
+        report_late(cache_empty_at_end(cache));
+    if (journal_open())
+        learned_print();
+}
+
 /* libc may allocate in here: this thread has a cache already and the lock is free again. */
 static void register_with_libc(void)
 {
     if (pthread_key_create(&key, thread_end) == 0)
         store_release(&key_made, true);
     os_at_fork(fork_prepare, fork_parent, fork_child);
-    if (journal_open())
-        os_at_end(learned_print);
+    os_at_end(process_end);
 }
 
 COLD struct cache *thread_cache_make(void)
