@@ -12,9 +12,9 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "python"))
 
-from hakmem.table import Option, number, table
+from hakmem.table import AUTO, Option, number, table
 
-__all__ = ["Option", "number", "table"]
+__all__ = ["AUTO", "Option", "number", "table"]
 
 PAGE = Path(__file__).resolve().parent.parent / "docs/options.md"
 
@@ -46,6 +46,9 @@ retain_slices   = 128
 | time | a number of milliseconds, or with `ms` or `s` |
 | switch | `on`, `1`, `true`, `yes`, or `off`, `0`, `false`, `no` |
 | mode | `learn`, `observe` or `frozen` |
+
+An option whose default is `auto` also takes the value `auto`: hakmem then adapts the number
+to the program. A number that you set is used exactly, whatever was learned.
 
 Options are read once, when a process first allocates, and stay as they are. A wrong value, one that
 is out of bounds and a name that is no option each get one line on standard error that says what and

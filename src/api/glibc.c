@@ -229,6 +229,8 @@ enum { /* glibc's numbers */
 
 #define CHECK_ABORTS 2 /* the bit of M_CHECK_ACTION that ends the program */
 
+#define KEEP_ALL (SIZE_MAX / SLICE) /* slices or bytes: more than there can be */
+
 /* Memory that nobody touches for a while goes back too, unless nothing shall. */
 static void set_trim_threshold(int value)
 {
@@ -240,7 +242,7 @@ static void set_trim_threshold(int value)
     store_relaxed(&policy.retain_least, value < 0 ? RETAIN_FOREVER : usual_least);
     store_relaxed(&policy.retain_most, value < 0 ? RETAIN_FOREVER : usual_most);
     store_relaxed(&policy.retain_slices,
-                  value < 0 ? SIZE_MAX : ((size_t)value + SLICE - 1) / SLICE);
+                  value < 0 ? KEEP_ALL : ((size_t)value + SLICE - 1) / SLICE);
     upkeep_anew();
 }
 
@@ -249,7 +251,7 @@ static void set_mmap_max(int value)
     static size_t usual; /* as M_MMAP_MAX 0 found it */
     if (usual == 0)
         usual = policy.big_cache_bytes;
-    store_relaxed(&policy.big_cache_bytes, value == 0 ? SIZE_MAX : usual);
+    store_relaxed(&policy.big_cache_bytes, value == 0 ? KEEP_ALL : usual);
     upkeep_anew();
 }
 

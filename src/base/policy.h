@@ -12,6 +12,18 @@ struct policy {
 
 extern struct policy policy HIDDEN;
 
+/* In place of a number: hakmem finds it out. Only an option whose default it is can be so. */
+#define AUTO SIZE_MAX
+
+static inline size_t unless_auto(size_t set, size_t otherwise)
+{
+    return set == AUTO ? otherwise : set;
+}
+
+/* Where these two are AUTO: what is kept before anything was learned. */
+#define RETAIN_SLICES_FIRST ((size_t)512)
+#define BIG_CACHE_FIRST (96 * MiB)
+
 /* Of `learn`: nothing is found out; what would be changed is, and not done; it is done. */
 enum { LEARN_FROZEN, LEARN_OBSERVE, LEARN };
 

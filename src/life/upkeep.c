@@ -13,7 +13,6 @@
 #include "life/life.h"
 #include "life/scavenger.h"
 #include "os/os.h"
-#include "policy/options.h"
 #include "watch/report.h"
 
 /* The door looks in so many times in a span, and pays back as much as was freed meanwhile at most
@@ -127,26 +126,24 @@ static void huge_span_ends(void)
 #define LEARNED_MOST (4 * GiB)
 #define LEARNED_ALONE (96 * MiB)
 
-/* In bytes; 0 where what is set holds. */
-static size_t learned_most(const struct kind *kind, bool is_set)
+/* In bytes; 0 where nothing is learned. */
+static size_t learned_most(const struct kind *kind)
 {
-    if (is_set || policy.learn != LEARN || forever())
+    if (policy.learn != LEARN || forever())
         return 0;
     return smaller(kind->span, scavenger_runs() ? LEARNED_MOST : LEARNED_ALONE);
 }
 
 static size_t slices_most(void)
 {
-    size_t most = load_relaxed(&policy.retain_slices);
-    bool is_set = most != options[OPTION_NUMBER_retain_slices].value;
-    return larger(most, learned_most(&slices, is_set) / SLICE);
+    size_t set = load_relaxed(&policy.retain_slices);
+    return unless_auto(set, larger(RETAIN_SLICES_FIRST, learned_most(&slices) / SLICE));
 }
 
 static size_t huge_most(void)
 {
-    size_t most = load_relaxed(&policy.big_cache_bytes);
-    bool is_set = most != options[OPTION_NUMBER_big_cache_bytes].value;
-    return larger(most, learned_most(&huge, is_set));
+    size_t set = load_relaxed(&policy.big_cache_bytes);
+    return unless_auto(set, larger(BIG_CACHE_FIRST, learned_most(&huge)));
 }
 
 /* Gives back up to `most` bytes of each kind, of what is owed or beyond the caps; whether there is

@@ -10,10 +10,10 @@ const struct option options[OPTIONS] = {
 #include "base/options.def"
 };
 
-#define OPTION(name, type, value, least, most, help)                               \
-    static_assert((least) <= (value) && (value) <= (most),                         \
-                  #name ": the default is out of bounds");                         \
-    static_assert(OPTION_##type != OPTION_SWITCH || ((least) == 0 && (most) == 1), \
+#define OPTION(name, type, value, least, most, help)                                \
+    static_assert((value) == AUTO || (size_t)(value) - (least) <= (most) - (least), \
+                  #name ": the default is out of bounds");                          \
+    static_assert(OPTION_##type != OPTION_SWITCH || ((least) == 0 && (most) == 1),  \
                   #name ": a switch is 0 or 1");
 #include "base/options.def"
 
@@ -142,8 +142,9 @@ static bool value_read(enum option_type type, struct words words, size_t *value)
 
 bool option_set(const struct option *option, struct words words)
 {
-    size_t value;
-    if (!value_read(option->type, words, &value) || value < option->least || value > option->most)
+    size_t value = AUTO;
+    if (!(option_may_be_auto(option) && same(words, "auto")) &&
+        (!value_read(option->type, words, &value) || value < option->least || value > option->most))
         return false;
     *(size_t *)((char *)&policy + option->place) = value;
     return true;
@@ -151,6 +152,10 @@ bool option_set(const struct option *option, struct words words)
 
 void option_add_value(struct text *t, const struct option *option, size_t value)
 {
+    if (value == AUTO) {
+        text_add(t, "auto");
+        return;
+    }
     if (option->type == OPTION_SWITCH || option->type == OPTION_MODE) {
         for (size_t i = 0; i < UNITS; i++)
             if (units[i].type == option->type && units[i].value == value) {

@@ -39,6 +39,8 @@ static inline size_t option_value(const struct option *option)
     return *(const size_t *)((const char *)&policy + option->place);
 }
 
+static inline bool option_may_be_auto(const struct option *option) { return option->value == AUTO; }
+
 /* Whatever the case of its letters; null when there is none. */
 const struct option *option_find(struct words name);
 
@@ -48,7 +50,7 @@ const struct option *option_nearest(struct words name);
 /* Puts a value in force; false when it is none of the option's type or out of its bounds. */
 bool option_set(const struct option *option, struct words value);
 
-/* A value as it may be given, in the largest unit that is exact: "512K", "on". */
+/* A value as it may be given, in the largest unit that is exact: "512K", "on", "auto". */
 void option_add_value(struct text *t, const struct option *option, size_t value);
 
 /* Reads /etc/hakmem.conf, then the file that HAKMEM_CONFIG names, then the environment; the later

@@ -124,6 +124,7 @@ COLD static void complain_of_value(const struct source *from, struct words name,
     } else if (option->type == OPTION_MODE) {
         text_add(t, "frozen, observe or learn");
     } else {
+        text_add(t, option_may_be_auto(option) ? "auto or " : "");
         text_add(t, kinds[option->type][0]);
         option_add_value(t, option, option->least);
         text_add(t, " to ");

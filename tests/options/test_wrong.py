@@ -19,6 +19,10 @@ SIZE = "expected a size from 0 to 1G (in bytes, or with K, M or G); the default 
 COUNT = "expected a number from 15 to 2559; the default stays, 2559"
 TIME = "expected a time from 10 to 3600000 milliseconds (or with s); the default stays, 500"
 SWITCH = "expected on or off; the default stays, on"
+COUNT_OR_AUTO = "expected auto or a number from 0 to 16777216; the default stays, auto"
+SIZE_OR_AUTO = (
+    "expected auto or a size from 0 to 1024G (in bytes, or with K, M or G); the default stays, auto"
+)
 
 WRONG = [
     *(
@@ -31,6 +35,11 @@ WRONG = [
     ),
     *(("stack_blocks", text, COUNT) for text in ("14", "2560", "1K", "15.0")),
     *(("scavenge_ms", text, TIME) for text in ("9", "0s", "3601s", "1m", "10us")),
+    *(("stack_blocks", text, COUNT) for text in ("auto", "AUTO")),
+    *(("retain_slices", text, COUNT_OR_AUTO) for text in ("aut", "autos", "16777217", "-1", "")),
+    # The number by which auto is told.
+    ("retain_slices", str(2**64 - 1), COUNT_OR_AUTO),
+    *(("big_cache_bytes", text, SIZE_OR_AUTO) for text in ("automatic", str(2**64 - 1), "1025G")),
     *(("scavenger", text, SWITCH) for text in ("", "2", "-1", "o", "onn", "enable", "01")),
 ]
 

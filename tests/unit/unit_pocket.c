@@ -152,7 +152,7 @@ static void pockets_share_the_caps(void)
         pthread_create(&threads[i], NULL, nap, &done);
     while (caches_awake() < 16)
         usleep(1000);
-    const size_t most = policy.big_cache_bytes / 16;
+    const size_t most = BIG_CACHE_FIRST / 16;
     hakmem_free(hakmem_malloc(most + 1));
     EXPECT_EQUAL(cache_current()->pocket.block == NULL, 1);
     hakmem_purge();
