@@ -12,9 +12,8 @@ static bool may_keep(size_t bytes)
 {
     size_t all = bytes * caches_awake();
     return bytes <= RUN_MOST
-               ? all / SLICE <=
-                     unless_auto(load_relaxed(&policy.retain_slices), RETAIN_SLICES_FIRST)
-               : all <= unless_auto(load_relaxed(&policy.big_cache_bytes), BIG_CACHE_FIRST);
+               ? all / SLICE <= unless_auto(load_relaxed(&keeping.slices), RETAIN_SLICES_FIRST)
+               : all <= unless_auto(load_relaxed(&keeping.huge), BIG_CACHE_FIRST);
 }
 
 /* Where sizes change all the time a pocket is only in the way: after so many that did not fit it is

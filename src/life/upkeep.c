@@ -83,11 +83,9 @@ static void span_begin(struct kind *kind, struct purge_counters seen)
     kind->late = os_milliseconds() + SPAN_MILLISECONDS;
 }
 
-static bool forever(void) { return load_relaxed(&policy.retain_least) >= RETAIN_FOREVER; }
-
 static bool ended(const struct kind *kind)
 {
-    return !forever() &&
+    return !load_relaxed(&keeping.forever) &&
            ((ptrdiff_t)(clock_now() - kind->next) >= 0 || os_milliseconds() > kind->late);
 }
 
@@ -129,20 +127,20 @@ static void huge_span_ends(void)
 /* In bytes; 0 where nothing is learned. */
 static size_t learned_most(const struct kind *kind)
 {
-    if (policy.learn != LEARN || forever())
+    if (policy.learn != LEARN || load_relaxed(&keeping.forever))
         return 0;
     return smaller(kind->span, scavenger_runs() ? LEARNED_MOST : LEARNED_ALONE);
 }
 
 static size_t slices_most(void)
 {
-    size_t set = load_relaxed(&policy.retain_slices);
+    size_t set = load_relaxed(&keeping.slices);
     return unless_auto(set, larger(RETAIN_SLICES_FIRST, learned_most(&slices) / SLICE));
 }
 
 static size_t huge_most(void)
 {
-    size_t set = load_relaxed(&policy.big_cache_bytes);
+    size_t set = load_relaxed(&keeping.huge);
     return unless_auto(set, larger(BIG_CACHE_FIRST, learned_most(&huge)));
 }
 
@@ -173,6 +171,8 @@ static size_t headroom(void)
 /* The shortest span of a kind of which there is any. */
 static size_t shortest_span(void)
 {
+    if (load_relaxed(&keeping.forever))
+        return SIZE_MAX;
     size_t span = policy.retain_most;
     if (shards_sparse())
         span = smaller(span, pages.span);
@@ -200,7 +200,7 @@ COLD void upkeep(void)
         pocket_age(cache_current());
     }
     size_t slabs = STEP_SLABS;
-    if (shards_sparse() && !forever())
+    if (shards_sparse() && !load_relaxed(&keeping.forever))
         shards_purge(clock_now() - pages.span, soon(&pages), &slabs);
     superslab_make_huge();
     size_t step = larger(shortest_span() / STEPS, FREES_LEAST * smaller(overdue, FREES_LARGEST));
@@ -227,7 +227,7 @@ void upkeep_anew(void)
 
 bool upkeep_by_time(void)
 {
-    if (forever())
+    if (load_relaxed(&keeping.forever))
         return false;
     lock_take(&upkeep_lock);
     struct finding found = transfers_decay(false);

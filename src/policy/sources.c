@@ -1,13 +1,14 @@
 /* Where options come from.
  *
- *   options_start -> file_read -> line_read -> option_take
- *                 -> environment_read       -> option_take
+ *   options_start -> sources_read -> file_read -> line_read -> option_take
+ *                                 -> environment_read       -> option_take
  *
  * Runs inside the first call of the process, perhaps before any constructor: nothing here may
  * allocate, and the OS is asked by plain system calls, which no other preloaded library sees. */
 #include <errno.h>
 #include <string.h>
 
+#include "base/atomic.h"
 #include "os/os.h"
 #include "policy/options.h"
 
@@ -306,7 +307,7 @@ static void environment_read(char **environment)
     }
 }
 
-COLD void options_start(void)
+static void sources_read(void)
 {
     if (os_secure())
         return;
@@ -322,4 +323,11 @@ COLD void options_start(void)
     if (path != NULL && (error = file_read(path)) != 0)
         complain_of_file(&(struct source){NULL, 0}, path, error);
     environment_read(environment);
+}
+
+COLD void options_start(void)
+{
+    sources_read();
+    store_relaxed(&keeping.slices, policy.retain_slices);
+    store_relaxed(&keeping.huge, policy.big_cache_bytes);
 }

@@ -2,12 +2,15 @@
  * `options_kept huge|slices MIB`. Freed are a block of 64 MiB or 32 of 1 MiB, then MIB of others,
  * which can't lie where those did.
  *
+ * `options_kept huge|slices first`: the first call of the process is mallopt, by which all stays.
+ *
  * `options_kept huge|slices turns`: 240 MiB come and go again and again, beside a second thread, so
  * that hakmem learns to keep more; prints the most KiB that was resident after a turn's last free.
  */
 #include <hakmem/hakmem.h>
 
 #include <fcntl.h>
+#include <malloc.h>
 #include <pthread.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -104,6 +107,9 @@ int main(int argc, char **argv)
     }
     size_t others = strtoul(argv[2], NULL, 10);
     size_t other = huge ? MiB : 4 * MiB;
+    if (strcmp(argv[2], "first") == 0 &&
+        (hakmem_mallopt(M_TRIM_THRESHOLD, -1) != 1 || hakmem_mallopt(M_MMAP_MAX, 0) != 1))
+        return 1;
     hakmem_free(get(1));
     size_t before = resident();
     touch_and_free(huge ? 1 : 32, huge ? 64 * MiB : MiB);

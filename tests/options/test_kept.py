@@ -55,6 +55,20 @@ def test_of_free_slices_at_most_so_many(slices: int, kept: Path) -> None:
     assert right - SUPERSLAB <= later <= right + BEYOND
 
 
+@pytest.mark.parametrize("kind", ["huge", "slices"])
+def test_a_parameter_set_by_the_first_call_holds(kind: str, kept: Path) -> None:
+    """The program has the last word, also where it speaks before hakmem has read its options."""
+    caps = {"HAKMEM_BIG_CACHE_BYTES": "1M", "HAKMEM_RETAIN_SLICES": "8"}
+    done = subprocess.run(
+        [str(kept), kind, "first"],
+        env=clean_environment() | caps,
+        capture_output=True,
+        text=True,
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    assert min(map(int, done.stdout.split())) >= FREED[kind] - SUPERSLAB
+
+
 def after_turns(program: Path, kind: str, **variables: str) -> int:
     """KiB left where 240 MiB come and go, which hakmem learns to keep unless it may not."""
     # The scavenger is there, so that more may be learned, and never wakes.
