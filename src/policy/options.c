@@ -86,6 +86,29 @@ const struct option *option_nearest(struct words name)
     return nearest;
 }
 
+#define PART_LEAST 4 /* letters of a name; fewer may begin or end anybody's */
+#define WRONG_MOST 3
+
+bool name_resembles(struct words name, const char *other)
+{
+    size_t length = strlen(other);
+    if (name.length > NAME_MOST)
+        return false;
+    if (name.length >= PART_LEAST && name.length < length &&
+        (begins(other, name) || same(name, other + length - name.length)))
+        return true;
+    size_t wrong = length / 4 < WRONG_MOST ? length / 4 : WRONG_MOST;
+    return distance(name, other) <= wrong;
+}
+
+bool option_is_meant(struct words name)
+{
+    for (unsigned i = 0; i < OPTIONS; i++)
+        if (name_resembles(name, options[i].name))
+            return true;
+    return false;
+}
+
 /* ---- values ---- */
 
 /* What may stand for a value, or behind a number; of those that are equal the first is written. */

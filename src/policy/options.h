@@ -47,6 +47,13 @@ const struct option *option_find(struct words name);
 /* The one whose name takes the fewest letters added, left out or changed. */
 const struct option *option_nearest(struct words name);
 
+/* Whether a name may be meant for another: with a letter in four wrong, three at most, or as the
+ * other's beginning or end. */
+bool name_resembles(struct words name, const char *other);
+
+/* Whether it resembles any option's. */
+bool option_is_meant(struct words name);
+
 /* Puts a value in force; false when it is none of the option's type or out of its bounds. */
 bool option_set(const struct option *option, struct words value);
 
@@ -55,7 +62,8 @@ void option_add_value(struct text *t, const struct option *option, size_t value)
 
 /* Reads /etc/hakmem.conf, then the file that HAKMEM_CONFIG names, then the environment; the later
  * wins. Nothing is read in a program with raised privileges. What is wrong gets a line on standard
- * error and leaves its option as it was. Called once, after os_start. */
+ * error and leaves its option as it was. A variable that resembles no option is somebody else's.
+ * Called once, after os_start. */
 void options_start(void);
 
 #endif
