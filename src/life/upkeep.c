@@ -208,7 +208,7 @@ COLD void upkeep(void)
     pay(larger(larger(2 * step, LARGE_STEP), overdue));
     store_relaxed(&upkeep_due, clock_now() + smaller(step, larger(headroom(), BEYOND_CAP)));
     lock_release(&upkeep_lock);
-    report_late(found);
+    report_late(found, NULL);
     scavenger_wake();
 }
 
@@ -243,8 +243,8 @@ bool upkeep_by_time(void)
     if (!moved || ended(&huge))
         huge_span_ends();
     lock_release(&upkeep_lock);
-    report_late(found);
-    report_late(theft.found);
+    report_late(found, NULL);
+    report_late(theft.found, NULL);
 
     /* In steps, so that a fork need not wait long. */
     size_t purged = 0;
@@ -263,7 +263,7 @@ size_t upkeep_all(size_t pad)
 {
     struct cache *mine = thread_cache();
     if (mine != NULL)
-        report_late(cache_empty(mine));
+        report_late(cache_empty(mine), NULL);
     lock_take(&upkeep_lock);
     struct theft theft = caches_steal(true);
     struct finding found = transfers_decay(true);
@@ -274,8 +274,8 @@ size_t upkeep_all(size_t pad)
     bytes += large_purge(SIZE_MAX);
     slices.debt = huge.debt = 0;
     lock_release(&upkeep_lock);
-    report_late(theft.found);
-    report_late(found);
+    report_late(theft.found, NULL);
+    report_late(found, NULL);
     return bytes;
 }
 

@@ -315,9 +315,12 @@ COLD void report_misuse(const struct wrong_call *call)
         os_abort();
 }
 
-COLD void report_late(struct finding found)
+COLD void report_late(struct finding found, const void *caller)
 {
     if (found.what != MISUSE_NONE)
-        report_misuse(&(struct wrong_call){
-            .function = "free", .what = found.what, .p = found.where, .late = true});
+        report_misuse(&(struct wrong_call){.function = "free",
+                                           .what = found.what,
+                                           .p = found.where,
+                                           .caller = caller,
+                                           .late = true});
 }

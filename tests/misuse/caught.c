@@ -128,6 +128,17 @@ static void twice_after(size_t n, size_t count)
     put_wrongly(p);
 }
 
+/* The program has written to it, as one that uses freed memory does. */
+static void twice_after_writing(size_t n, size_t count)
+{
+    char *q = get(n), *p = get_among(n);
+    put(p);
+    memset(p, 3, n < PAGE ? n : PAGE);
+    if (count > 0)
+        put(q);
+    put_wrongly(p);
+}
+
 static void twice_after_other_sizes(size_t n, size_t count)
 {
     static const size_t sizes[] = {40, 300, 3000, 48};
@@ -413,6 +424,8 @@ static const struct test_case {
     {"twice_after_20", twice_after, 20},
     {"twice_after_1000", twice_after, 1000},
     {"twice_after_20_of_other_sizes", twice_after_other_sizes, 20},
+    {"twice_after_writing", twice_after_writing, 0},
+    {"twice_after_writing_and_1", twice_after_writing, 1},
     {"twice_thread_then_main", thread_then_main, 0},
     {"twice_main_then_thread", main_then_thread, 0},
     {"twice_ended_thread_then_main", ended_thread_then_main, 0},

@@ -38,6 +38,8 @@ FREED_TWICE = {
     "twice_after_20": "freed twice, 20 frees between",
     "twice_after_1000": "freed twice, 1,000 frees between",
     "twice_after_20_of_other_sizes": "freed twice, 20 frees of other sizes between",
+    "twice_after_writing": "freed, written to and freed again",
+    "twice_after_writing_and_1": "freed, written to and freed again, 1 free between",
     "twice_thread_then_main": "freed by a thread that is idle now, then by another",
     "twice_main_then_thread": "freed by one thread, then by one that was idle",
     "twice_ended_thread_then_main": "freed by a thread that has ended, then by another",
@@ -90,7 +92,8 @@ OF_EVERY_KIND = ["twice", "twice_after_1", "twice_after_20", "inside_8", "inside
 
 GLIBC, HAKMEM, CHECKED = "glibc", "hakmem", "hakmem, check_frees"
 AT_ONCE, LATER, NO, CRASH, HANG, NOT_HERE = "at once", "later", "no", "CRASH", "HANG", "-"
-ENDS = {AT_ONCE, LATER}
+EARLIER = "earlier"  # by what the program did before, such as writing to memory that is gone
+ENDS = {AT_ONCE, LATER, EARLIER}
 NOT_HERE_STATUS = 77
 TIMEOUT = 120  # seconds; a run takes milliseconds, and only one that hangs comes near
 
@@ -145,7 +148,7 @@ def outcome(allocator: str, status: int, out: str, error: str) -> str:
     if allocator != GLIBC and not reported:
         return CRASH
     if "before\n" not in out:
-        return CRASH
+        return EARLIER
     return LATER if "after\n" in out else AT_ONCE
 
 

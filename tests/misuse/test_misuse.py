@@ -289,6 +289,26 @@ def test_frames_begin_with_the_caller(programs: Programs, form: str) -> None:
     assert "main" in run.functions(), f"expected main, found {run.error}"
 
 
+@pytest.mark.parametrize(
+    ("form", "name", "first"),
+    [
+        ("preload", "written_between_found_at_thread_end", "libc"),
+        ("names", "written_between_found_at_thread_end", "libc"),
+        ("preload", "written_between_found_by_trim", "misuse_preload"),
+    ],
+)
+def test_what_is_found_late_shows_no_frame_of_ours(
+    programs: Programs, form: str, name: str, first: str
+) -> None:
+    """No call of the program is to blame then, but hakmem's own frames tell nobody anything."""
+    run = programs.run(form, name, "1000")
+    assert run.status == -signal.SIGABRT and LATE in run.lines, run
+    assert f"free({run.culprit}): {FREE}" == run.lines[0]
+    modules = [Path(frame[3]).name for frame in run.frames]
+    assert modules and modules[0].startswith(first), f"expected {first} in front: {run.error}"
+    assert not any(module.startswith("libhakmem") for module in modules), run.error
+
+
 @pytest.mark.parametrize("form", ["preload", "names"])
 def test_addr2line_names_the_line_of_a_frame(programs: Programs, form: str) -> None:
     run = programs.run(form, "foreign_static")
