@@ -12,9 +12,9 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "python"))
 
-from hakmem.table import Option, number, table
+from hakmem.table import AUTO, Option, number, table
 
-__all__ = ["Option", "number", "table"]
+__all__ = ["AUTO", "Option", "number", "table"]
 
 PAGE = Path(__file__).resolve().parent.parent / "docs/options.md"
 
@@ -47,10 +47,20 @@ retain_slices   = 128
 | switch | `on`, `1`, `true`, `yes`, or `off`, `0`, `false`, `no` |
 | mode | `learn`, `observe` or `frozen` |
 
-Options are read once, when a process first allocates, and stay as they are. A wrong value, one that
-is out of bounds and a name that is no option each get one line on standard error that says what and
-where it is; the option stays as it was and the program goes on. There are at most 8 such lines. A
-file of more than 4 MiB is read that far.
+An option whose default is `auto` also takes the value `auto`: hakmem then adapts the number
+to the program. A number that you set is used exactly, whatever was learned.
+
+Options are read once, when a process first allocates, and stay as they are. A wrong value gets one
+line on standard error, and so does an unknown name in a file. The line says what is wrong and
+where; the option keeps the value it had, and the program goes on. There are at most 8 such lines.
+Only the first 4 MiB of a file are read.
+
+An unknown variable gets a line only if its name resembles an option's: a letter in four may be
+wrong (three at most), or a part may be missing at its beginning or end. All other variables that
+begin with `HAKMEM_` are taken for a script's own.
+
+`hakmem run` and the other commands set `HAKMEM_COMPLAIN=once`: then the first program that finds
+something wrong prints these lines, and sets the variable to `done` for the programs that it starts.
 
 A program that runs with more privileges than whoever started it (setuid, setgid, file capabilities:
 `AT_SECURE` is set) reads none of these places.

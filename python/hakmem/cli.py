@@ -44,8 +44,9 @@ Runs a program, and what it starts, with hakmem as its malloc: puts libhakmem.so
 LD_PRELOAD already names, and becomes the program. Costs what a shell script of two lines costs.
 """
 RUN_EPILOG = """\
-Everything behind PROGRAM is the program's. Its environment is otherwise left alone: Python, for
-one, keeps its own heap of small objects unless you set PYTHONMALLOC=malloc.
+Everything after PROGRAM is the program's. Besides LD_PRELOAD and the options its environment gets
+HAKMEM_COMPLAIN=once, so that a wrong option is reported once and not by every program. All else is
+left alone: Python, for one, keeps its own heap of small objects unless you set PYTHONMALLOC=malloc.
 
 examples:
   hakmem run python3 app.py

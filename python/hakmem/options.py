@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from hakmem.library import Library
-from hakmem.table import TYPES, UNITS, WORDS, Option, number, table
+from hakmem.table import AUTO_NUMBER, TYPES, UNITS, WORDS, Option, number, table
 
 SYSTEM_FILE = "/etc/hakmem.conf"
 HELP = "list every option: default, bounds, what it does and costs, what is in force here"
@@ -57,6 +57,8 @@ def _source(name: str, environment: Mapping[str, str]) -> str | None:
 
 
 def _shown(option: Option, value: int) -> str:
+    if value == AUTO_NUMBER:
+        return "auto"
     if option.type in WORDS:
         return WORDS[option.type][value]
     unit, size = "", 1
@@ -67,14 +69,18 @@ def _shown(option: Option, value: int) -> str:
     return f"{value // size} {unit}".rstrip()
 
 
+def _of_json(value: int | None) -> int | str | None:
+    return "auto" if value == AUTO_NUMBER else value
+
+
 def _record(option: Option, here: int | None) -> dict[str, object]:
     return {
         "name": option.name,
         "type": TYPES[option.type],
-        "default": number(option.value),
+        "default": _of_json(number(option.value)),
         "least": number(option.least),
         "most": number(option.most),
-        "here": here,
+        "here": _of_json(here),
         "source": _source(option.name, os.environ),
         "help": option.help,
     }

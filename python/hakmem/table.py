@@ -18,6 +18,9 @@ UNITS = {None: 1, "KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30}
 TYPES = {
     "BYTES": "size", "COUNT": "number", "SWITCH": "switch", "MODE": "mode", "MILLISECONDS": "time",
 }  # fmt: skip
+# Written in the table, and the number by which the library speaks of it (HAKMEM_AUTO in hakmem.h).
+AUTO = "AUTO"
+AUTO_NUMBER = 2**64 - 1
 # What the numbers of these types are called.
 WORDS = {"SWITCH": ("off", "on"), "MODE": ("frozen", "observe", "learn")}
 
@@ -31,7 +34,13 @@ class Option:
     most: str
     help: str
 
+    @property
+    def may_be_auto(self) -> bool:
+        return self.value == AUTO
+
     def shown(self, number: str) -> str:
+        if number == AUTO:
+            return "auto"
         if self.type in WORDS:
             return WORDS[self.type][int(number)]
         return number.replace(" * ", " ") + (" ms" if self.type == "MILLISECONDS" else "")
@@ -44,6 +53,8 @@ class Option:
 
 def number(text: str) -> int:
     """What "512 * KiB" is in bytes."""
+    if text == AUTO:
+        return AUTO_NUMBER
     match = NUMBER.fullmatch(text)
     if match is None:
         sys.exit(f"{TABLE}: {text!r}: expected a number, or one times KiB, MiB or GiB")

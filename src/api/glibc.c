@@ -8,6 +8,7 @@
 #include "base/text.h"
 #include "hakmem/hakmem.h"
 #include "heap/shard.h"
+#include "life/life.h"
 #include "life/upkeep.h"
 #include "os/os.h"
 
@@ -232,29 +233,20 @@ enum { /* glibc's numbers */
 /* Memory that nobody touches for a while goes back too, unless nothing shall. */
 static void set_trim_threshold(int value)
 {
-    static size_t usual_least, usual_most; /* as the first call found them */
-    if (usual_most == 0) {
-        usual_least = policy.retain_least;
-        usual_most = policy.retain_most;
-    }
-    store_relaxed(&policy.retain_least, value < 0 ? RETAIN_FOREVER : usual_least);
-    store_relaxed(&policy.retain_most, value < 0 ? RETAIN_FOREVER : usual_most);
-    store_relaxed(&policy.retain_slices,
-                  value < 0 ? SIZE_MAX : ((size_t)value + SLICE - 1) / SLICE);
+    store_relaxed(&keeping.forever, value < 0);
+    store_relaxed(&keeping.slices, value < 0 ? KEEP_ALL : ((size_t)value + SLICE - 1) / SLICE);
     upkeep_anew();
 }
 
 static void set_mmap_max(int value)
 {
-    static size_t usual; /* as M_MMAP_MAX 0 found it */
-    if (usual == 0)
-        usual = policy.big_cache_bytes;
-    store_relaxed(&policy.big_cache_bytes, value == 0 ? SIZE_MAX : usual);
+    store_relaxed(&keeping.huge, value == 0 ? KEEP_ALL : policy.big_cache_bytes);
     upkeep_anew();
 }
 
 EXPORT int hakmem_mallopt(int parameter, int value)
 {
+    thread_cache(); /* the process's start: what its options say would win over an earlier call */
     switch (parameter) {
     case SET_TRIM_THRESHOLD:
         set_trim_threshold(value);

@@ -11,7 +11,9 @@
 static bool may_keep(size_t bytes)
 {
     size_t all = bytes * caches_awake();
-    return bytes <= RUN_MOST ? all <= policy.retain_slices * SLICE : all <= policy.big_cache_bytes;
+    return bytes <= RUN_MOST
+               ? all / SLICE <= unless_auto(load_relaxed(&keeping.slices), RETAIN_SLICES_FIRST)
+               : all <= unless_auto(load_relaxed(&keeping.huge), BIG_CACHE_FIRST);
 }
 
 /* Where sizes change all the time a pocket is only in the way: after so many that did not fit it is

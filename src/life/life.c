@@ -52,7 +52,7 @@ static struct cache *thread_owned(void)
 
 static void thread_end(void *value)
 {
-    report_late(cache_delete(value));
+    report_late(cache_delete(value), RETURN_ADDRESS);
     if (caches_living() == 0)
         scavenger_end();
 }
@@ -63,7 +63,7 @@ static void process_end(void)
 {
     struct cache *cache = thread_owned();
     if (cache != NULL)
-        report_late(cache_empty_at_end(cache));
+        report_late(cache_empty_at_end(cache), RETURN_ADDRESS);
     if (journal_open())
         learned_print();
 }
@@ -84,7 +84,7 @@ COLD struct cache *thread_cache_make(void)
     struct cache *cache = thread_owned();
     bool closed = load_relaxed(&caches_closed);
     if (cache != NULL && closed)
-        report_late(cache_shut(cache));
+        report_late(cache_shut(cache), NULL);
     else if (cache != NULL)
         cache_resume(cache);
     if (cache != NULL)

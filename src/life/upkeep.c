@@ -13,7 +13,6 @@
 #include "life/life.h"
 #include "life/scavenger.h"
 #include "os/os.h"
-#include "policy/options.h"
 #include "watch/report.h"
 
 /* The door looks in so many times in a span, and pays back as much as was freed meanwhile at most
@@ -84,11 +83,9 @@ static void span_begin(struct kind *kind, struct purge_counters seen)
     kind->late = os_milliseconds() + SPAN_MILLISECONDS;
 }
 
-static bool forever(void) { return load_relaxed(&policy.retain_least) >= RETAIN_FOREVER; }
-
 static bool ended(const struct kind *kind)
 {
-    return !forever() &&
+    return !load_relaxed(&keeping.forever) &&
            ((ptrdiff_t)(clock_now() - kind->next) >= 0 || os_milliseconds() > kind->late);
 }
 
@@ -127,26 +124,24 @@ static void huge_span_ends(void)
 #define LEARNED_MOST (4 * GiB)
 #define LEARNED_ALONE (96 * MiB)
 
-/* In bytes; 0 where what is set holds. */
-static size_t learned_most(const struct kind *kind, bool is_set)
+/* In bytes; 0 where nothing is learned. */
+static size_t learned_most(const struct kind *kind)
 {
-    if (is_set || policy.learn != LEARN || forever())
+    if (policy.learn != LEARN || load_relaxed(&keeping.forever))
         return 0;
     return smaller(kind->span, scavenger_runs() ? LEARNED_MOST : LEARNED_ALONE);
 }
 
 static size_t slices_most(void)
 {
-    size_t most = load_relaxed(&policy.retain_slices);
-    bool is_set = most != options[OPTION_NUMBER_retain_slices].value;
-    return larger(most, learned_most(&slices, is_set) / SLICE);
+    size_t set = load_relaxed(&keeping.slices);
+    return unless_auto(set, larger(RETAIN_SLICES_FIRST, learned_most(&slices) / SLICE));
 }
 
 static size_t huge_most(void)
 {
-    size_t most = load_relaxed(&policy.big_cache_bytes);
-    bool is_set = most != options[OPTION_NUMBER_big_cache_bytes].value;
-    return larger(most, learned_most(&huge, is_set));
+    size_t set = load_relaxed(&keeping.huge);
+    return unless_auto(set, larger(BIG_CACHE_FIRST, learned_most(&huge)));
 }
 
 /* Gives back up to `most` bytes of each kind, of what is owed or beyond the caps; whether there is
@@ -176,6 +171,8 @@ static size_t headroom(void)
 /* The shortest span of a kind of which there is any. */
 static size_t shortest_span(void)
 {
+    if (load_relaxed(&keeping.forever))
+        return SIZE_MAX;
     size_t span = policy.retain_most;
     if (shards_sparse())
         span = smaller(span, pages.span);
@@ -203,7 +200,7 @@ COLD void upkeep(void)
         pocket_age(cache_current());
     }
     size_t slabs = STEP_SLABS;
-    if (shards_sparse() && !forever())
+    if (shards_sparse() && !load_relaxed(&keeping.forever))
         shards_purge(clock_now() - pages.span, soon(&pages), &slabs);
     superslab_make_huge();
     size_t step = larger(shortest_span() / STEPS, FREES_LEAST * smaller(overdue, FREES_LARGEST));
@@ -211,7 +208,7 @@ COLD void upkeep(void)
     pay(larger(larger(2 * step, LARGE_STEP), overdue));
     store_relaxed(&upkeep_due, clock_now() + smaller(step, larger(headroom(), BEYOND_CAP)));
     lock_release(&upkeep_lock);
-    report_late(found);
+    report_late(found, NULL);
     scavenger_wake();
 }
 
@@ -230,7 +227,7 @@ void upkeep_anew(void)
 
 bool upkeep_by_time(void)
 {
-    if (forever())
+    if (load_relaxed(&keeping.forever))
         return false;
     lock_take(&upkeep_lock);
     struct finding found = transfers_decay(false);
@@ -246,8 +243,8 @@ bool upkeep_by_time(void)
     if (!moved || ended(&huge))
         huge_span_ends();
     lock_release(&upkeep_lock);
-    report_late(found);
-    report_late(theft.found);
+    report_late(found, NULL);
+    report_late(theft.found, NULL);
 
     /* In steps, so that a fork need not wait long. */
     size_t purged = 0;
@@ -266,7 +263,7 @@ size_t upkeep_all(size_t pad)
 {
     struct cache *mine = thread_cache();
     if (mine != NULL)
-        report_late(cache_empty(mine));
+        report_late(cache_empty(mine), NULL);
     lock_take(&upkeep_lock);
     struct theft theft = caches_steal(true);
     struct finding found = transfers_decay(true);
@@ -277,8 +274,8 @@ size_t upkeep_all(size_t pad)
     bytes += large_purge(SIZE_MAX);
     slices.debt = huge.debt = 0;
     lock_release(&upkeep_lock);
-    report_late(theft.found);
-    report_late(found);
+    report_late(theft.found, NULL);
+    report_late(found, NULL);
     return bytes;
 }
 

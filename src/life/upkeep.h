@@ -25,12 +25,9 @@ FAST void upkeep_when_due(void)
         upkeep();
 }
 
-/* For who has changed the policy: gives back at once what is beyond its caps, and learns spans from
+/* After a change of `keeping`: gives back at once what is beyond its caps, and learns spans from
  * the start. */
 void upkeep_anew(void);
-
-/* As policy.retain_least: what is free stays, within the caps, until it is asked for. */
-#define RETAIN_FOREVER ((size_t)1 << 50)
 
 /* Upkeep by time: what lay idle since the last call goes back. Whether there was anything to do,
  * or may be soon. */

@@ -10,10 +10,10 @@ const struct option options[OPTIONS] = {
 #include "base/options.def"
 };
 
-#define OPTION(name, type, value, least, most, help)                               \
-    static_assert((least) <= (value) && (value) <= (most),                         \
-                  #name ": the default is out of bounds");                         \
-    static_assert(OPTION_##type != OPTION_SWITCH || ((least) == 0 && (most) == 1), \
+#define OPTION(name, type, value, least, most, help)                                \
+    static_assert((value) == AUTO || (size_t)(value) - (least) <= (most) - (least), \
+                  #name ": the default is out of bounds");                          \
+    static_assert(OPTION_##type != OPTION_SWITCH || ((least) == 0 && (most) == 1),  \
                   #name ": a switch is 0 or 1");
 #include "base/options.def"
 
@@ -86,6 +86,29 @@ const struct option *option_nearest(struct words name)
     return nearest;
 }
 
+#define PART_LEAST 4 /* letters of a name; fewer may begin or end anybody's */
+#define WRONG_MOST 3
+
+bool name_resembles(struct words name, const char *other)
+{
+    size_t length = strlen(other);
+    if (name.length > NAME_MOST)
+        return false;
+    if (name.length >= PART_LEAST && name.length < length &&
+        (begins(other, name) || same(name, other + length - name.length)))
+        return true;
+    size_t wrong = length / 4 < WRONG_MOST ? length / 4 : WRONG_MOST;
+    return distance(name, other) <= wrong;
+}
+
+bool option_is_meant(struct words name)
+{
+    for (unsigned i = 0; i < OPTIONS; i++)
+        if (name_resembles(name, options[i].name))
+            return true;
+    return false;
+}
+
 /* ---- values ---- */
 
 /* What may stand for a value, or behind a number; of those that are equal the first is written. */
@@ -142,8 +165,9 @@ static bool value_read(enum option_type type, struct words words, size_t *value)
 
 bool option_set(const struct option *option, struct words words)
 {
-    size_t value;
-    if (!value_read(option->type, words, &value) || value < option->least || value > option->most)
+    size_t value = AUTO;
+    if (!(option_may_be_auto(option) && same(words, "auto")) &&
+        (!value_read(option->type, words, &value) || value < option->least || value > option->most))
         return false;
     *(size_t *)((char *)&policy + option->place) = value;
     return true;
@@ -151,6 +175,10 @@ bool option_set(const struct option *option, struct words words)
 
 void option_add_value(struct text *t, const struct option *option, size_t value)
 {
+    if (value == AUTO) {
+        text_add(t, "auto");
+        return;
+    }
     if (option->type == OPTION_SWITCH || option->type == OPTION_MODE) {
         for (size_t i = 0; i < UNITS; i++)
             if (units[i].type == option->type && units[i].value == value) {

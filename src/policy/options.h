@@ -39,21 +39,31 @@ static inline size_t option_value(const struct option *option)
     return *(const size_t *)((const char *)&policy + option->place);
 }
 
+static inline bool option_may_be_auto(const struct option *option) { return option->value == AUTO; }
+
 /* Whatever the case of its letters; null when there is none. */
 const struct option *option_find(struct words name);
 
 /* The one whose name takes the fewest letters added, left out or changed. */
 const struct option *option_nearest(struct words name);
 
+/* Whether a name may be meant for another: with a letter in four wrong, three at most, or as the
+ * other's beginning or end. */
+bool name_resembles(struct words name, const char *other);
+
+/* Whether it resembles any option's. */
+bool option_is_meant(struct words name);
+
 /* Puts a value in force; false when it is none of the option's type or out of its bounds. */
 bool option_set(const struct option *option, struct words value);
 
-/* A value as it may be given, in the largest unit that is exact: "512K", "on". */
+/* A value as it may be given, in the largest unit that is exact: "512K", "on", "auto". */
 void option_add_value(struct text *t, const struct option *option, size_t value);
 
 /* Reads /etc/hakmem.conf, then the file that HAKMEM_CONFIG names, then the environment; the later
  * wins. Nothing is read in a program with raised privileges. What is wrong gets a line on standard
- * error and leaves its option as it was. Called once, after os_start. */
+ * error and leaves its option as it was. A variable that resembles no option is somebody else's.
+ * Called once, after os_start. */
 void options_start(void);
 
 #endif

@@ -1,19 +1,22 @@
 /* Where options come from.
  *
- *   options_start -> file_read -> line_read -> option_take
- *                 -> environment_read       -> option_take
+ *   options_start -> sources_read -> file_read -> line_read -> option_take
+ *                                 -> environment_read       -> option_take
  *
  * Runs inside the first call of the process, perhaps before any constructor: nothing here may
  * allocate, and the OS is asked by plain system calls, which no other preloaded library sees. */
 #include <errno.h>
 #include <string.h>
 
+#include "base/atomic.h"
 #include "os/os.h"
 #include "policy/options.h"
 
 #define SYSTEM_FILE "/etc/hakmem.conf"
 #define PREFIX "HAKMEM_"
-#define FILE_VARIABLE PREFIX "CONFIG"
+#define FILE_NAME "CONFIG"
+#define FILE_VARIABLE PREFIX FILE_NAME
+#define ONCE_VARIABLE PREFIX "COMPLAIN"
 #define COMPLAINTS_MOST 8
 #define FILE_MOST (4 * MiB) /* of what is read; such as /dev/zero have no end */
 #define LINE_MOST 256
@@ -25,6 +28,7 @@ struct source {
 };
 
 static unsigned complaints;
+static bool silent; /* another program has said it */
 
 /* ---- what is wrong ---- */
 
@@ -52,7 +56,7 @@ struct complaint {
 /* False when there were as many as a user wants to read. */
 static bool complaint_begin(struct complaint *c, const struct source *from)
 {
-    if (complaints >= COMPLAINTS_MOST)
+    if (silent || complaints >= COMPLAINTS_MOST)
         return false;
     complaints++;
     struct text *t = &c->text;
@@ -93,8 +97,11 @@ COLD static void complain_of_name(const struct source *from, struct words name)
     complaint_name(&c, from, name);
     text_add(t, ": there is no such option; the nearest is ");
     const char *nearest = option_nearest(name)->name;
-    if (from->file == NULL)
+    if (from->file == NULL) {
         text_add(t, PREFIX);
+        if (name_resembles(name, FILE_NAME))
+            nearest = FILE_NAME;
+    }
     for (; *nearest != '\0'; nearest++) {
         bool capital = from->file == NULL && *nearest >= 'a' && *nearest <= 'z';
         char letter[2] = {(char)(capital ? *nearest - 'a' + 'A' : *nearest), '\0'};
@@ -124,6 +131,7 @@ COLD static void complain_of_value(const struct source *from, struct words name,
     } else if (option->type == OPTION_MODE) {
         text_add(t, "frozen, observe or learn");
     } else {
+        text_add(t, option_may_be_auto(option) ? "auto or " : "");
         text_add(t, kinds[option->type][0]);
         option_add_value(t, option, option->least);
         text_add(t, " to ");
@@ -173,6 +181,12 @@ COLD static void complain_of_file(const struct source *from, const char *path, i
 
 /* ---- one option ---- */
 
+/* Programs have variables of their own that begin like ours. */
+static bool is_meant_for_us(struct words name)
+{
+    return option_is_meant(name) || name_resembles(name, FILE_NAME);
+}
+
 static void option_take(const struct source *from, struct words name, struct words value)
 {
     const struct option *option = option_find(name);
@@ -180,9 +194,9 @@ static void option_take(const struct source *from, struct words name, struct wor
         for (size_t i = 0; i < name.length; i++)
             if (name.start[i] >= 'a' && name.start[i] <= 'z')
                 option = NULL; /* to other programs it would be another variable */
-    if (option == NULL)
+    if (option == NULL && (from->file != NULL || is_meant_for_us(name)))
         complain_of_name(from, name);
-    else if (!option_set(option, value))
+    else if (option != NULL && !option_set(option, value))
         complain_of_value(from, name, value, option);
 }
 
@@ -284,11 +298,13 @@ static const char *name_of(const char *variable)
     return strncmp(variable, PREFIX, n) == 0 ? variable + n : NULL;
 }
 
-static const char *file_of(char **environment)
+/* Where its value stands; null when it is not set. `name` ends with "=". */
+static char *value_of(char **environment, const char *name)
 {
+    size_t n = strlen(name);
     for (; *environment != NULL; environment++)
-        if (strncmp(*environment, FILE_VARIABLE "=", sizeof FILE_VARIABLE) == 0)
-            return *environment + sizeof FILE_VARIABLE;
+        if (strncmp(*environment, name, n) == 0)
+            return *environment + n;
     return NULL;
 }
 
@@ -297,7 +313,8 @@ static void environment_read(char **environment)
     struct source from = {NULL, 0};
     for (; *environment != NULL; environment++) {
         const char *name = name_of(*environment);
-        if (name == NULL || strncmp(*environment, FILE_VARIABLE "=", sizeof FILE_VARIABLE) == 0)
+        if (name == NULL || strncmp(*environment, FILE_VARIABLE "=", sizeof FILE_VARIABLE) == 0 ||
+            strncmp(*environment, ONCE_VARIABLE "=", sizeof ONCE_VARIABLE) == 0)
             continue;
         const char *equals = strchr(name, '=');
         if (equals != NULL)
@@ -305,20 +322,36 @@ static void environment_read(char **environment)
     }
 }
 
-COLD void options_start(void)
+/* The command has its programs complain once: the first that has something to say writes so where
+ * those that it starts will find it. */
+static const char once[] = "once", done[] = "done";
+static_assert(sizeof once == sizeof done, "one is written over the other");
+
+static void sources_read(void)
 {
     if (os_secure())
         return;
+    char **environment = os_environment();
+    char *turn = environment != NULL ? value_of(environment, ONCE_VARIABLE "=") : NULL;
+    silent = turn != NULL && strcmp(turn, done) == 0;
     /* Most systems have none, and some don't let a process open any; only a file that is there and
      * says nothing is worth a line. */
     int error = file_read(SYSTEM_FILE);
     if (error == EACCES || error == EISDIR)
         complain_of_file(&(struct source){SYSTEM_FILE, 0}, SYSTEM_FILE, error);
-    char **environment = os_environment();
     if (environment == NULL)
         return;
-    const char *path = file_of(environment);
+    const char *path = value_of(environment, FILE_VARIABLE "=");
     if (path != NULL && (error = file_read(path)) != 0)
         complain_of_file(&(struct source){NULL, 0}, path, error);
     environment_read(environment);
+    if (complaints > 0 && turn != NULL && strcmp(turn, once) == 0)
+        memcpy(turn, done, sizeof done);
+}
+
+COLD void options_start(void)
+{
+    sources_read();
+    store_relaxed(&keeping.slices, policy.retain_slices);
+    store_relaxed(&keeping.huge, policy.big_cache_bytes);
 }

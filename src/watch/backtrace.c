@@ -12,6 +12,22 @@
 
 /* ---- frames ---- */
 
+/* Whether code is hakmem's own. Only the shared library knows: there all code of its module is. */
+#ifdef HAKMEM_SHARED
+extern const char __ehdr_start[] HIDDEN, etext[] HIDDEN; /* the linker's */
+
+static bool is_ours(uintptr_t code)
+{
+    return code - (uintptr_t)__ehdr_start < (uintptr_t)etext - (uintptr_t)__ehdr_start;
+}
+#else
+static bool is_ours(uintptr_t code)
+{
+    (void)code;
+    return false;
+}
+#endif
+
 #pragma weak _Unwind_Backtrace
 #pragma weak _Unwind_GetIPInfo
 
@@ -24,9 +40,11 @@ static _Unwind_Reason_Code add_frame(struct _Unwind_Context *context, void *argu
     uintptr_t address = _Unwind_GetIPInfo(context, &before_call);
     if (address == 0)
         return _URC_END_OF_STACK;
-    /* What was above the caller is ours. */
+    /* What was above the caller is ours, too. */
     if (address == (uintptr_t)trace->caller)
         trace->count = 0;
+    if (trace->count == 0 && is_ours(address))
+        return _URC_NO_REASON;
     if (trace->count == BACKTRACE_MOST)
         return _URC_END_OF_STACK;
     trace->frames[trace->count++] = before_call ? address : address - 1;

@@ -20,7 +20,8 @@ struct backtrace {
 /* Whether this build has an unwinder. */
 bool backtrace_possible(void);
 
-/* Fills what is below `caller`; where that is in no frame, all. Faults on a damaged stack. */
+/* Fills what is below `caller`; where that is in no frame, all but hakmem's own (which only the
+ * shared library can tell). Faults on a damaged stack. */
 void backtrace_take(struct backtrace *trace);
 
 /* Adds " name+0xOFFSET (module+0xOFFSET)" for an address of code or static data in a loaded module,

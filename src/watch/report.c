@@ -38,6 +38,9 @@ static const char *const words[] = {
     [MISUSE_SIZE] = "the size that was said does not fit the block",
 };
 
+static const char words_gone[] = "no block is in use here; most likely it is free already (freed "
+                                 "twice, or used after it was freed)";
+
 static void line_begin(struct text *text, const char *title)
 {
     text_add(text, "hakmem: ");
@@ -46,7 +49,28 @@ static void line_begin(struct text *text, const char *title)
 
 static void line_end(struct text *text) { text_add(text, "\n"); }
 
-static void add_call(struct text *text, const struct wrong_call *call)
+/* What lies at the address of a wrong call. */
+struct spot {
+    struct place place;
+    bool unmapped; /* PLACE_VACANT, and no memory is there */
+};
+
+static struct spot spot_of(const void *p)
+{
+    struct spot spot = {.place = place_of(p)};
+    spot.unmapped =
+        spot.place.kind == PLACE_VACANT && os_mapping(p, mapping, sizeof mapping) == OS_NOT_MAPPED;
+    return spot;
+}
+
+/* Slabs and large blocks leave the map when they are free, and with them what the map could say. */
+static bool was_freed(const struct wrong_call *call, const struct spot *spot)
+{
+    return call->what == MISUSE_FOREIGN && (spot->place.kind == PLACE_KEPT ||
+                                            (spot->place.kind == PLACE_VACANT && !spot->unmapped));
+}
+
+static void add_call(struct text *text, const struct wrong_call *call, const char *what)
 {
     line_begin(text, call->function);
     text_add(text, "(");
@@ -56,7 +80,7 @@ static void add_call(struct text *text, const struct wrong_call *call)
         text_add_number(text, call->size);
     }
     text_add(text, "): ");
-    text_add(text, words[call->what]);
+    text_add(text, what);
     line_end(text);
 }
 
@@ -113,15 +137,18 @@ static void add_elsewhere(struct text *text, const void *p)
     }
 }
 
-static void add_address(struct text *text, const struct place *place, const void *p)
+static void add_address(struct text *text, const struct spot *spot, const void *p)
 {
+    const struct place *place = &spot->place;
     line_begin(text, "address: ");
     switch (place->kind) {
     case PLACE_ELSEWHERE:
         add_elsewhere(text, p);
         break;
     case PLACE_VACANT:
-        text_add(text, "where hakmem keeps blocks, but none is there (any more)");
+        text_add(text, spot->unmapped ? "where hakmem's memory may lie, but there is none at it "
+                                        "now: wild, or given back meanwhile"
+                                      : "in hakmem's memory, where no block is in use now");
         break;
     case PLACE_KEPT:
         text_add(text, "in memory of a large block that was freed");
@@ -226,28 +253,29 @@ static void print(const struct text *text) { os_print_error(text->start, text->u
 static void report(const struct wrong_call *given, unsigned me)
 {
     struct wrong_call call = *given;
-    struct place place = place_of(call.p);
+    struct spot spot = spot_of(call.p);
+    const struct place *place = &spot.place;
     /* Only the first slice of a block of whole slices has an entry in the map. */
-    if (call.what == MISUSE_FOREIGN && place.kind == PLACE_LARGE)
+    if (call.what == MISUSE_FOREIGN && place->kind == PLACE_LARGE)
         call.what = MISUSE_INTERIOR;
 
     struct text text;
     text_init(&text, head, sizeof head);
-    add_call(&text, &call);
+    add_call(&text, &call, was_freed(&call, &spot) ? words_gone : words[call.what]);
     if (call.what == MISUSE_SIZE) {
         line_begin(&text, "size: ");
         text_add_number(&text, call.size);
         text_add(&text, " bytes were said, the block has ");
-        text_add_number(&text, place.size);
+        text_add_number(&text, place->size);
         line_end(&text);
     }
-    add_address(&text, &place, call.p);
+    add_address(&text, &spot, call.p);
     add_thread(&text, me);
     print(&text);
 
     text_init(&text, tail, sizeof tail);
     add_backtrace(&text, call.caller);
-    add_advice(&text, &call, &place);
+    add_advice(&text, &call, place);
     print(&text);
 }
 
@@ -257,7 +285,7 @@ static void report_briefly(const struct wrong_call *call)
     char line[256];
     struct text text;
     text_init(&text, line, sizeof line);
-    add_call(&text, call);
+    add_call(&text, call, words[call->what]);
     print(&text);
 }
 
@@ -315,9 +343,12 @@ COLD void report_misuse(const struct wrong_call *call)
         os_abort();
 }
 
-COLD void report_late(struct finding found)
+COLD void report_late(struct finding found, const void *caller)
 {
     if (found.what != MISUSE_NONE)
-        report_misuse(&(struct wrong_call){
-            .function = "free", .what = found.what, .p = found.where, .late = true});
+        report_misuse(&(struct wrong_call){.function = "free",
+                                           .what = found.what,
+                                           .p = found.where,
+                                           .caller = caller,
+                                           .late = true});
 }

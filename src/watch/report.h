@@ -22,7 +22,8 @@ struct wrong_call {
  * nothing with p. */
 void report_misuse(const struct wrong_call *call);
 
-/* The same for what came to light while freed blocks were put away, if anything did. */
-void report_late(struct finding found);
+/* The same for what came to light while freed blocks were put away, if anything did. `caller` is
+ * who called hakmem, or null. */
+void report_late(struct finding found, const void *caller);
 
 #endif

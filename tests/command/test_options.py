@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from hakmem.table import number, table
+from hakmem.table import AUTO, number, table
 from tests.command.command import Built, clean_environment
 
 
@@ -26,7 +26,7 @@ def test_the_whole_table(built: Built) -> None:
     for option in table():
         record = shown[option.name]
         for name, text in ("default", option.value), ("least", option.least), ("most", option.most):
-            assert record[name] == number(text)
+            assert record[name] == ("auto" if text == AUTO else number(text))
         assert record["help"] == option.help
     text = built("options").out
     for option in table():

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from hakmem.table import table
 from tests.command.command import Built, clean_environment, library_of
 
 SHOW = 'printf "%s\\n" "$LD_PRELOAD"; grep -c libhakmem /proc/$$/maps; printf "<%s>" "$@"'
@@ -65,10 +66,29 @@ def test_options(words: list[str], built: Built) -> None:
     assert "HAKMEM_STACK_BYTES=5" in done.out.splitlines()
 
 
-def test_a_wrong_option_is_told_by_the_library(built: Built) -> None:
-    done = built("run", "-o", "stack_byts=5", "ls", "-d", "/")  # true would not allocate at all
-    assert (done.status, done.out) == (0, "/\n")
-    assert "HAKMEM_STACK_BYTS: there is no such option" in done.err
+def test_every_option_is_known(built: Built) -> None:
+    for name in (*(option.name for option in table()), "config"):
+        assert built("run", "-o", f"{name}=", "true").status == 0, name
+
+
+SHELL = "ls -d /; ls -d /; sh -c 'ls -d /; ls -d /'"  # true would not allocate at all
+
+
+@pytest.mark.parametrize("shell", ["sh", "bash"])
+def test_what_is_wrong_is_told_once(shell: str, built: Built) -> None:
+    """By the first of many programs, and in the next run again."""
+    wrong = {"HAKMEM_LERN": "off", "HAKMEM_SCAVENGER": "maybe", "HAKMEM_OF_A_SCRIPT": "1"}
+    for words in ("run",), ("run", "-o", "stack_bytes=many"):
+        done = built(*words, shell, "-c", SHELL, **wrong)
+        assert (done.status, done.out) == (0, "/\n" * 4)
+        assert done.err.count("HAKMEM_LERN: there is no such option") == 1
+        assert done.err.count("HAKMEM_SCAVENGER=maybe: expected on or off") == 1
+        assert done.err.count("\n") == (2 if len(words) == 1 else 3)
+
+
+def test_a_variable_of_a_script_is_told_nowhere(built: Built) -> None:
+    done = built("run", "sh", "-c", SHELL, HAKMEM_BUILD_DIR="/x", HAKMEM_X="1")
+    assert (done.status, done.err) == (0, "")
 
 
 @pytest.mark.parametrize(
@@ -81,6 +101,9 @@ def test_a_wrong_option_is_told_by_the_library(built: Built) -> None:
         (["-o"], 125, "expected NAME=VALUE"),
         (["-o", "stack_bytes", "true"], 125, "expected NAME=VALUE"),
         (["-o", "a b=1", "true"], 125, "'a b' is no option's name"),
+        (["-o", "stack_byts=5", "true"], 125, "there is no option 'stack_byts'"),
+        (["-ohakmem_x=5", "true"], 125, "there is no option 'hakmem_x'"),
+        (["-o", "stack_bytes stack_least=5", "true"], 125, "is no option's name"),
         (["no-such-program"], 127, "no-such-program: no such program in PATH"),
         (["--", "-r"], 127, "-r: no such program in PATH"),
         (["./no-such-file"], 127, "./no-such-file: there is no such file"),

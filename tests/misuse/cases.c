@@ -256,6 +256,31 @@ static void twice_found_at_thread_end(size_t n)
     run_thread(free_a_b_a, two);
 }
 
+/* What a block tells of being free is gone when the program has written to it. */
+static void *free_and_write(void *argument)
+{
+    void **two = argument;
+    do_free(two[0]);
+    memset(two[0], 3, 16);
+    do_free(two[1]);
+    wrong_free(two[0]);
+    return NULL;
+}
+
+static void written_between_found_at_thread_end(size_t n)
+{
+    void *two[2] = {get_among_others(n), get(n)};
+    run_thread(free_and_write, two);
+}
+
+/* The same, found by a function that has no pointer of its own. */
+static void written_between_found_by_trim(size_t n)
+{
+    void *two[2] = {get_among_others(n), get(n)};
+    free_and_write(two);
+    NAME_UNDER_TEST(malloc_trim)(0);
+}
+
 /* Large blocks are looked at in every free. */
 static void twice_among_others(size_t n)
 {
@@ -333,6 +358,8 @@ static const struct test_case here[] = {
     {"twice_found_late", twice_found_late},
     {"twice_with_a_flush_between", twice_with_a_flush_between},
     {"twice_found_at_thread_end", twice_found_at_thread_end},
+    {"written_between_found_at_thread_end", written_between_found_at_thread_end},
+    {"written_between_found_by_trim", written_between_found_by_trim},
     {"twice_among_others", twice_among_others},
     {"times", times},
     {NULL, NULL},

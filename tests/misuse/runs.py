@@ -61,9 +61,9 @@ class Programs:
     folder: Path
     library: Path
 
-    def run(self, form: str, *arguments: str) -> Run:
+    def run(self, form: str, *arguments: str, **variables: str) -> Run:
         program = self.folder / f"misuse_{form}"
-        environment = dict(os.environ)
+        environment = dict(os.environ) | variables
         if form == "preload":
             environment["LD_PRELOAD"] = str(self.library)
             if "--go-on" in arguments:

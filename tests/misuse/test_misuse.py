@@ -28,13 +28,20 @@ from tests.misuse.runs import (
 FOREIGN = "no block begins at this address"
 UNALIGNED = "no block can begin at this address: it is not a multiple of 16"
 INSIDE = "this address is inside a block, not at its start"
+GONE = (
+    "no block is in use here; most likely it is free already "
+    "(freed twice, or used after it was freed)"
+)
 FREE = "this block is free already (freed twice, or used after it was freed)"
 
 OF_MODULE = (
     r"not in a block of hakmem's; code or static memory of a module:(?: \S+)? \(.*misuse_.*\)"
 )
 HEX = "0x[0-9a-f]+"
-VACANT = r"where hakmem keeps blocks, but none is there \(any more\)"
+VACANT = "in hakmem's memory, where no block is in use now"
+UNMAPPED = (
+    "where hakmem's memory may lie, but there is none at it now: wild, or given back meanwhile"
+)
 KEPT = "in memory of a large block that was freed"
 
 
@@ -75,9 +82,9 @@ CASES = [
     Case("foreign_mapping", 0, FOREIGN, MAPPED, ADVICE_FOREIGN),
     Case("metadata", 64, FOREIGN, MAPPED, ADVICE_FOREIGN, forms=tuple(INSIDES)),
     Case("metadata", 4000, FOREIGN, MAPPED, ADVICE_FOREIGN, forms=tuple(INSIDES)),
-    Case("free_slice", 0, FOREIGN, VACANT, ADVICE_TWICE),
-    Case("foreign_number", 0x100000000000, FOREIGN, VACANT, ADVICE_TWICE),
-    Case("foreign_number", 0x103FFFFFFFF0, FOREIGN, VACANT, ADVICE_TWICE),
+    Case("free_slice", 0, GONE, VACANT, ADVICE_TWICE),
+    Case("foreign_number", 0x100000000000, FOREIGN, UNMAPPED, ADVICE_TWICE),
+    Case("foreign_number", 0x103FFFFFFFF0, FOREIGN, UNMAPPED, ADVICE_TWICE),
     *(
         Case(name, number, FOREIGN, NO_MEMORY, ADVICE_FOREIGN)
         for name in ("foreign_number", "foreign_number_warm")
@@ -201,7 +208,7 @@ CASES = [
     ),
     # The first small blocks that a thread frees go straight to their slabs.
     Case("twice_found_at_thread_end", 16, FREE, block(16), ADVICE_TWICE),
-    Case("twice_among_others", 1048576, FOREIGN, VACANT, ADVICE_TWICE),
+    Case("twice_among_others", 1048576, GONE, VACANT, ADVICE_TWICE),
 ]
 
 BY_FORM = [pytest.param(form, case, id=f"{form}-{case}") for case in CASES for form in case.forms]
@@ -257,6 +264,16 @@ def test_one_report_then_on(programs: Programs, form: str, case: Case) -> None:
 
 
 @pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("size", ["64", "3000", "32768"])
+def test_a_block_whose_slab_is_gone(programs: Programs, form: str, size: str) -> None:
+    """With every free checked the first one gives the slab's memory back at once."""
+    run = programs.run(form, "twice", size, HAKMEM_CHECK_FREES="on")
+    case = Case("twice", int(size), GONE, VACANT, ADVICE_TWICE)
+    assert run.status == -signal.SIGABRT, run
+    expect_report(run, case, END)
+
+
+@pytest.mark.parametrize("form", FORMS)
 def test_a_hundred_reports_are_enough(programs: Programs, form: str) -> None:
     run = programs.run(form, "--go-on", "times", "150")
     lines = run.lines
@@ -287,6 +304,26 @@ def test_frames_begin_with_the_caller(programs: Programs, form: str) -> None:
         assert run.caller[2] == first, f"expected {first} in front, found {run.error}"
         assert [int(frame[1]) for frame in frames] == list(range(len(frames)))
     assert "main" in run.functions(), f"expected main, found {run.error}"
+
+
+@pytest.mark.parametrize(
+    ("form", "name", "first"),
+    [
+        ("preload", "written_between_found_at_thread_end", "libc"),
+        ("names", "written_between_found_at_thread_end", "libc"),
+        ("preload", "written_between_found_by_trim", "misuse_preload"),
+    ],
+)
+def test_what_is_found_late_shows_no_frame_of_ours(
+    programs: Programs, form: str, name: str, first: str
+) -> None:
+    """No call of the program is to blame then, but hakmem's own frames tell nobody anything."""
+    run = programs.run(form, name, "1000")
+    assert run.status == -signal.SIGABRT and LATE in run.lines, run
+    assert f"free({run.culprit}): {FREE}" == run.lines[0]
+    modules = [Path(frame[3]).name for frame in run.frames]
+    assert modules and modules[0].startswith(first), f"expected {first} in front: {run.error}"
+    assert not any(module.startswith("libhakmem") for module in modules), run.error
 
 
 @pytest.mark.parametrize("form", ["preload", "names"])

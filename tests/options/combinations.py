@@ -14,14 +14,16 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).parents[2]))
 
 from tests.counts.work import clean_environment
-from tools.options import Option, number, table
+from tools.options import AUTO, Option, number, table
 
 OPTIONS = table()
-Combination = dict[str, int]
+Combination = dict[str, int | str]
 
 
-def drawn(option: Option, chance: random.Random) -> int:
-    """A bound, or any value between: small ones as often as large ones."""
+def drawn(option: Option, chance: random.Random) -> int | str:
+    """A bound, or any value between: small ones as often as large ones. Or auto."""
+    if option.may_be_auto and chance.random() < 0.3:
+        return AUTO.lower()
     least, most = number(option.least), number(option.most)
     if chance.random() < 0.3:
         return chance.choice([least, most])
@@ -30,7 +32,9 @@ def drawn(option: Option, chance: random.Random) -> int:
 
 def combinations(count: int, chance: random.Random) -> Iterator[Combination]:
     """The corners first, then what chance gives."""
-    corners = [{o.name: number(getattr(o, at)) for o in OPTIONS} for at in ("least", "most")]
+    corners: list[Combination] = [
+        {o.name: number(getattr(o, at)) for o in OPTIONS} for at in ("least", "most")
+    ]
     for option in OPTIONS:
         for bound in (option.least, option.most):
             corners.append({option.name: number(bound)})

@@ -1,9 +1,17 @@
 /* Prints how many KiB of freed blocks stay resident, at once and after other blocks were freed:
  * `options_kept huge|slices MIB`. Freed are a block of 64 MiB or 32 of 1 MiB, then MIB of others,
- * which can't lie where those did. */
+ * which can't lie where those did.
+ *
+ * `options_kept huge|slices first`: the first call of the process is mallopt, by which all stays.
+ *
+ * `options_kept huge|slices turns`: 240 MiB come and go again and again, beside a second thread, so
+ * that hakmem learns to keep more; prints the most KiB that was resident after a turn's last free.
+ */
 #include <hakmem/hakmem.h>
 
 #include <fcntl.h>
+#include <malloc.h>
+#include <pthread.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -46,13 +54,62 @@ static void print_growth(size_t before)
     printf("%zu\n", now > before ? now - before : 0);
 }
 
+/* ---- turns ---- */
+
+static pthread_barrier_t barrier;
+
+static void *idle(void *unused)
+{
+    hakmem_free(get(1));
+    pthread_barrier_wait(&barrier);
+    pthread_barrier_wait(&barrier);
+    return unused;
+}
+
+static void work_in_turns(size_t size)
+{
+    enum { ALL = 240, TURNS = 10 };
+    static void *blocks[ALL];
+    size_t count = ALL * MiB / size, before = resident(), most = 0;
+    for (int turn = 0; turn < TURNS; turn++) {
+        for (size_t i = 0; i < count; i++)
+            blocks[i] = memset(get(size), 1, size);
+        for (size_t i = 0; i < count; i++)
+            hakmem_free(blocks[i]);
+        size_t now = resident();
+        if (now > before + most)
+            most = now - before;
+    }
+    printf("%zu\n", most);
+}
+
+static void turns_beside_a_thread(size_t size)
+{
+    pthread_t thread;
+    pthread_barrier_init(&barrier, NULL, 2);
+    if (pthread_create(&thread, NULL, idle, NULL) != 0)
+        exit(1);
+    pthread_barrier_wait(&barrier);
+    hakmem_free(get(1));
+    work_in_turns(size);
+    pthread_barrier_wait(&barrier);
+    pthread_join(thread, NULL);
+}
+
 int main(int argc, char **argv)
 {
     if (argc != 3)
         return 2;
     bool huge = strcmp(argv[1], "huge") == 0;
+    if (strcmp(argv[2], "turns") == 0) {
+        turns_beside_a_thread(huge ? 4 * MiB : MiB);
+        return 0;
+    }
     size_t others = strtoul(argv[2], NULL, 10);
     size_t other = huge ? MiB : 4 * MiB;
+    if (strcmp(argv[2], "first") == 0 &&
+        (hakmem_mallopt(M_TRIM_THRESHOLD, -1) != 1 || hakmem_mallopt(M_MMAP_MAX, 0) != 1))
+        return 1;
     hakmem_free(get(1));
     size_t before = resident();
     touch_and_free(huge ? 1 : 32, huge ? 64 * MiB : MiB);

@@ -2,12 +2,16 @@
  * a line ("name none" where there is no such option); "privileged" when the kernel says that the
  * program has raised privileges.
  *
- * Usage: show NAME... */
+ * Usage: show [--again]... [--exec PROGRAM ARGUMENT...] NAME...
+ *
+ * After --again it starts itself anew with what follows, after --exec another program. */
 #include <hakmem/hakmem.h>
 
 #include <errno.h>
 #include <stdio.h>
+#include <string.h>
 #include <sys/auxv.h>
+#include <unistd.h>
 
 int main(int argc, char **argv)
 {
@@ -18,6 +22,12 @@ int main(int argc, char **argv)
         printf("errno: expected %d, found %d\n", E2BIG, errno);
         return 1;
     }
+    if (argc > 1 && strcmp(argv[1], "--again") == 0) {
+        argv[1] = argv[0];
+        return execv("/proc/self/exe", argv + 1);
+    }
+    if (argc > 2 && strcmp(argv[1], "--exec") == 0)
+        return execvp(argv[2], argv + 2);
     if (getauxval(AT_SECURE) != 0)
         puts("privileged");
     uint64_t none = 12345;

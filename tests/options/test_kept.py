@@ -56,6 +56,60 @@ def test_of_free_slices_at_most_so_many(slices: int, kept: Path) -> None:
 
 
 @pytest.mark.parametrize("kind", ["huge", "slices"])
+def test_a_parameter_set_by_the_first_call_holds(kind: str, kept: Path) -> None:
+    """The program has the last word, also where it speaks before hakmem has read its options."""
+    caps = {"HAKMEM_BIG_CACHE_BYTES": "1M", "HAKMEM_RETAIN_SLICES": "8"}
+    done = subprocess.run(
+        [str(kept), kind, "first"],
+        env=clean_environment() | caps,
+        capture_output=True,
+        text=True,
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    assert min(map(int, done.stdout.split())) >= FREED[kind] - SUPERSLAB
+
+
+def after_turns(program: Path, kind: str, **variables: str) -> int:
+    """KiB left where 240 MiB come and go, which hakmem learns to keep unless it may not."""
+    # The scavenger is there, so that more may be learned, and never wakes.
+    still = {"HAKMEM_SCAVENGE_MS": "3600000"}
+    done = subprocess.run(
+        [str(program), kind, "turns"],
+        env=clean_environment() | still | variables,
+        capture_output=True,
+        text=True,
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    print(f"{variables}: of {240 * MIB} KiB of {kind} at most {int(done.stdout)} are left")
+    return int(done.stdout)
+
+
+@pytest.mark.parametrize(
+    ("kind", "name", "value", "right"),
+    [
+        *(("slices", "RETAIN_SLICES", str(n), n * SLICE) for n in (511, 512)),
+        *(("huge", "BIG_CACHE_BYTES", f"{n}M", n * MIB) for n in (95, 96)),
+    ],
+)
+def test_a_number_is_obeyed_whatever_was_learned(
+    kind: str, name: str, value: str, right: int, kept: Path
+) -> None:
+    """Also the number with which hakmem begins where it may learn."""
+    left = after_turns(kept, kind, **{f"HAKMEM_{name}": value})
+    assert left <= right + SUPERSLAB + BEYOND
+
+
+@pytest.mark.parametrize(
+    ("kind", "name", "first"),
+    [("slices", "RETAIN_SLICES", 32 * MIB), ("huge", "BIG_CACHE_BYTES", 96 * MIB)],
+)
+def test_auto_learns_to_keep_more(kind: str, name: str, first: int, kept: Path) -> None:
+    """As where nothing is set."""
+    for variables in ({}, {f"HAKMEM_{name}": "auto"}):
+        assert after_turns(kept, kind, **variables) >= first + 32 * MIB
+
+
+@pytest.mark.parametrize("kind", ["huge", "slices"])
 def test_idle_memory_goes_back_after_its_span(kind: str, kept: Path) -> None:
     """Two spans: the first shows that it lies idle."""
     caps = {"HAKMEM_BIG_CACHE_BYTES": "1G", "HAKMEM_RETAIN_SLICES": "16384"}

@@ -26,7 +26,7 @@ def test_who_is_listened_to(mode: int, privileged: bool, show: Path) -> None:
         file = folder / "file"
         file.write_text("big_cache_bytes = 2M\nnonsense = 1\n")
         command = [*other_etc(folder, "stack_bytes = 1M\n"), *nobody, str(program)]
-        variables = {"HAKMEM_CONFIG": str(file), "HAKMEM_RETAIN_SLICES": "3", "HAKMEM_X": "1"}
+        variables = {"HAKMEM_CONFIG": str(file), "HAKMEM_RETAIN_SLICES": "3", "HAKMEM_LERN": "1"}
         outcome = ask(command, *DEFAULTS, **variables)
         if privileged and not outcome.privileged:
             pytest.skip("files here give no privileges (mounted nosuid?)")

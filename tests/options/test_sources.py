@@ -8,7 +8,7 @@ import pytest
 sys.path.insert(0, str(Path(__file__).parents[2]))
 
 from tests.options.surroundings import SYSTEM_FILE, ask, other_etc
-from tools.options import Option, number, table
+from tools.options import AUTO, Option, number, table
 
 OPTIONS = table()
 NAMES = [option.name for option in OPTIONS]
@@ -118,6 +118,20 @@ def test_ways_to_write_a_value(
     for variables in ({f"HAKMEM_{name.upper()}": text}, {"HAKMEM_CONFIG": str(file)}):
         outcome = ask([*before, str(show)], name, **variables)
         assert (outcome.values, outcome.complaints) == ({name: value}, []), variables
+
+
+@pytest.mark.parametrize("name", ["retain_slices", "big_cache_bytes"])
+def test_auto_is_a_value(name: str, show: Path, tmp_path: Path) -> None:
+    """Which is the default, and wins over a number from an earlier source."""
+    file = tmp_path / "file"
+    variable = f"HAKMEM_{name.upper()}"
+    for text in ("auto", "Auto"):
+        file.write_text(f"{name} = 1\n")
+        outcome = ask(show, name, **{"HAKMEM_CONFIG": str(file), variable: text})
+        assert (outcome.values, outcome.complaints) == ({name: number(AUTO)}, [])
+        file.write_text(f"{name} = 1\n{name} = {text}\n")
+        outcome = ask(show, name, HAKMEM_CONFIG=str(file))
+        assert (outcome.values, outcome.complaints) == ({name: number(AUTO)}, [])
 
 
 @pytest.mark.parametrize(

@@ -19,6 +19,10 @@ SIZE = "expected a size from 0 to 1G (in bytes, or with K, M or G); the default 
 COUNT = "expected a number from 15 to 2559; the default stays, 2559"
 TIME = "expected a time from 10 to 3600000 milliseconds (or with s); the default stays, 500"
 SWITCH = "expected on or off; the default stays, on"
+COUNT_OR_AUTO = "expected auto or a number from 0 to 16777216; the default stays, auto"
+SIZE_OR_AUTO = (
+    "expected auto or a size from 0 to 1024G (in bytes, or with K, M or G); the default stays, auto"
+)
 
 WRONG = [
     *(
@@ -31,6 +35,11 @@ WRONG = [
     ),
     *(("stack_blocks", text, COUNT) for text in ("14", "2560", "1K", "15.0")),
     *(("scavenge_ms", text, TIME) for text in ("9", "0s", "3601s", "1m", "10us")),
+    *(("stack_blocks", text, COUNT) for text in ("auto", "AUTO")),
+    *(("retain_slices", text, COUNT_OR_AUTO) for text in ("aut", "autos", "16777217", "-1", "")),
+    # The number by which auto is told.
+    ("retain_slices", str(2**64 - 1), COUNT_OR_AUTO),
+    *(("big_cache_bytes", text, SIZE_OR_AUTO) for text in ("automatic", str(2**64 - 1), "1025G")),
     *(("scavenger", text, SWITCH) for text in ("", "2", "-1", "o", "onn", "enable", "01")),
 ]
 
@@ -69,13 +78,16 @@ def test_a_value_from_an_earlier_source_stays(show: Path, tmp_path: Path) -> Non
         ("RETAIN_L", "retain_least"),
         ("stack", "stack_bytes"),
         ("stack_f", "stack_foreign_bytes"),
+        ("cache_bytes", "stack_bytes"),
         ("huge_page", "huge_pages"),
         ("scavanger", "scavenger"),
-        ("abort_on_error", "abort_on_misuse"),
+        ("scavngr", "scavenger"),
+        ("check_freeze", "check_frees"),
         ("transfer_block", "transfer_blocks"),
+        ("lern", "learn"),
     ],
 )
-def test_unknown_names(name: str, nearest: str, show: Path, tmp_path: Path) -> None:
+def test_names_that_resemble_an_option(name: str, nearest: str, show: Path, tmp_path: Path) -> None:
     outcome = ask(show, **{f"HAKMEM_{name.upper()}": "1"})
     assert outcome.complaints == [
         f"hakmem: environment: HAKMEM_{name.upper()}: there is no such option; "
@@ -86,6 +98,26 @@ def test_unknown_names(name: str, nearest: str, show: Path, tmp_path: Path) -> N
     outcome = ask(show, HAKMEM_CONFIG=str(file))
     assert outcome.complaints == [
         f"hakmem: {file}:1: {name}: there is no such option; the nearest is {nearest}"
+    ]
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["x", "dir", "log", "leak", "home", "build_type", "version", "abort_on_error"],
+)
+def test_names_that_resemble_none(name: str, show: Path, tmp_path: Path) -> None:
+    """Scripts have variables of their own that begin so. In a file nothing but options is meant."""
+    assert ask(show, **{f"HAKMEM_{name.upper()}": "1"}).complaints == []
+    file = tmp_path / "file"
+    file.write_text(f"{name} = 1\n")
+    (line,) = ask(show, HAKMEM_CONFIG=str(file)).complaints
+    assert line.startswith(f"hakmem: {file}:1: {name}: there is no such option; the nearest is ")
+
+
+@pytest.mark.parametrize("name", ["CONFI", "COMFIG", "CONF"])
+def test_the_file_s_variable_mistyped(name: str, show: Path) -> None:
+    assert ask(show, **{f"HAKMEM_{name}": "/nowhere"}).complaints == [
+        f"hakmem: environment: HAKMEM_{name}: there is no such option; the nearest is HAKMEM_CONFIG"
     ]
 
 
@@ -102,6 +134,22 @@ def test_variables_of_others_are_not_ours(show: Path) -> None:
     assert ask(show, HAKMEM="1", HAKMEMORY_X="1", MY_HAKMEM_X="1", hakmem_x="1").complaints == []
 
 
+def test_once_for_all_programs_of_a_command(show: Path, tmp_path: Path) -> None:
+    """What the command asks for: who has complained writes so where those that it starts look."""
+    file = tmp_path / "file"
+    file.write_text("nonsense = 1\n")
+    wrong = {"HAKMEM_CONFIG": str(file), "HAKMEM_SCAVENGER": "maybe", "HAKMEM_LERN": "1"}
+    three = ["--again", "--again"]
+    each = ask(show, **wrong).complaints
+    assert len(each) == 3
+    assert ask([str(show), *three], **wrong).complaints == 3 * each
+    assert ask([str(show), *three], HAKMEM_COMPLAIN="once", **wrong).complaints == each
+    assert ask(show, HAKMEM_COMPLAIN="done", **wrong).complaints == []
+    # Nobody has complained yet: what is set wrong on the way is told.
+    later = ["env", "HAKMEM_LERN=1", str(show)]
+    assert len(ask([str(show), "--exec", *later], HAKMEM_COMPLAIN="once").complaints) == 1
+
+
 def test_lines_that_set_nothing(show: Path, tmp_path: Path) -> None:
     file = tmp_path / "file"
     file.write_text(f"stack_bytes 1M\n=1\n{'y' * 300}\nstack_bytes = 1M\n")
@@ -116,24 +164,26 @@ def test_lines_that_set_nothing(show: Path, tmp_path: Path) -> None:
     ]
 
 
-def test_long_and_unprintable_words_are_cut(show: Path) -> None:
+def test_long_and_unprintable_words_are_cut(show: Path, tmp_path: Path) -> None:
     outcome = ask(show, HAKMEM_SCAVENGER="\x1b[31m\n\u00e9" + "x" * 100)
     # Two bytes of UTF-8 for the letter.
     assert outcome.complaints == [
         f"hakmem: environment: HAKMEM_SCAVENGER=?[31m???{'x' * 32}...: {SWITCH}"
     ]
-    name = "Q" * 5000
-    outcome = ask(show, **{f"HAKMEM_{name}": "1"})
+    file = tmp_path / "file"
+    file.write_text("Q" * 200 + " = 1\n")
+    outcome = ask(show, HAKMEM_CONFIG=str(file))
     assert len(outcome.complaints) == 1
     assert outcome.complaints[0].startswith(
-        f"hakmem: environment: HAKMEM_{'Q' * 40}...: there is no such option; the nearest is HAK"
+        f"hakmem: {file}:1: {'Q' * 40}...: there is no such option; the nearest is "
     )
+    assert ask(show, **{f"HAKMEM_{'Q' * 5000}": "1"}).complaints == []
 
 
 def test_at_most_8_lines(show: Path, tmp_path: Path) -> None:
     file = tmp_path / "file"
     file.write_text("nonsense\n" * 20 + "retain_slices = 5\n")
-    outcome = ask(show, "retain_slices", HAKMEM_CONFIG=str(file), HAKMEM_NONSENSE="1")
+    outcome = ask(show, "retain_slices", HAKMEM_CONFIG=str(file), HAKMEM_SCAVANGER="1")
     assert outcome.values == {"retain_slices": 5}
     assert outcome.complaints == [
         f"hakmem: {file}:{line}: nonsense: expected NAME = VALUE; the line is ignored"

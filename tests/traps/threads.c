@@ -1,6 +1,6 @@
 /* The ends of threads: many keys with destructors, every round of them, keys that were there before
  * the allocator's own, blocks of threads that are gone, and identities that serve again (traps 34,
- * 35, 37, 38). */
+ * 35, 37, 38); parameters that change while threads allocate. */
 #include "trap.h"
 
 #include <limits.h>
@@ -245,6 +245,46 @@ static void blocks_whose_makers_are_gone(void)
     }
 }
 
+/* ---- parameters that change ---- */
+
+static atomic_bool parameters_done;
+
+/* Sizes that every parameter is about: pockets, free slices, huge blocks, stacks and slabs. */
+static void *use_the_heap_meanwhile(void *unused)
+{
+    static const size_t sizes[] = {100, 5000, 70000, 600000, 3000000, 5000000};
+    do {
+        void *blocks[12];
+        for (unsigned i = 0; i < 12; i++) {
+            size_t n = sizes[i % 6];
+            pattern_fill(blocks[i] = NEED("malloc", do_malloc(n)), n < 500 ? n : 500, i);
+        }
+        for (unsigned i = 0; i < 12; i++) {
+            CHECK_PATTERN(blocks[i], sizes[i % 6] < 500 ? sizes[i % 6] : 500, i);
+            do_free(blocks[i]);
+        }
+    } while (!atomic_load(&parameters_done));
+    return unused;
+}
+
+/* Whoever allocates meanwhile reads what mallopt writes: ThreadSanitizer sees whether it may. */
+static void parameters_change_beside_threads(void)
+{
+    enum { THREADS = 4, CHANGES = 200 };
+    pthread_t threads[THREADS];
+    for (unsigned i = 0; i < THREADS; i++)
+        threads[i] = started(use_the_heap_meanwhile, NULL);
+    for (unsigned i = 0; i < CHANGES; i++) {
+        NAME_UNDER_TEST(mallopt)(M_TRIM_THRESHOLD, i % 3 == 0 ? -1 : (int)i << 16);
+        NAME_UNDER_TEST(mallopt)(M_MMAP_MAX, i % 2);
+        NAME_UNDER_TEST(mallopt)(M_ARENA_MAX, (int)i % 4 + 1);
+        use_the_heap(i);
+    }
+    atomic_store(&parameters_done, true);
+    for (unsigned i = 0; i < THREADS; i++)
+        pthread_join(threads[i], NULL);
+}
+
 int main(void)
 {
     check_start("threads");
@@ -254,5 +294,6 @@ int main(void)
     RUN(threads_leave_no_memory_behind);
     RUN(identities_serve_again);
     RUN(blocks_whose_makers_are_gone);
+    RUN(parameters_change_beside_threads);
     return check_end();
 }

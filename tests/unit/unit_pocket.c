@@ -118,9 +118,9 @@ static void it_is_emptied(void)
 static void the_caps_hold(void)
 {
     use();
-    struct policy before = policy;
-    policy.big_cache_bytes = 4 * MiB;
-    policy.retain_slices = 16;
+    struct keeping before = keeping;
+    keeping.huge = 4 * MiB;
+    keeping.slices = 16;
     hakmem_free(hakmem_malloc(4 * MiB + 1));
     EXPECT_EQUAL(stats().thread_caches, 0);
     hakmem_free(hakmem_malloc(MiB + 1));
@@ -130,7 +130,7 @@ static void the_caps_hold(void)
     EXPECT_EQUAL(stats().thread_caches, 4 * MiB);
     hakmem_free(hakmem_malloc(MiB));
     EXPECT_EQUAL(stats().thread_caches, MiB);
-    policy = before;
+    keeping = before;
     hakmem_purge();
 }
 
@@ -152,7 +152,7 @@ static void pockets_share_the_caps(void)
         pthread_create(&threads[i], NULL, nap, &done);
     while (caches_awake() < 16)
         usleep(1000);
-    const size_t most = policy.big_cache_bytes / 16;
+    const size_t most = BIG_CACHE_FIRST / 16;
     hakmem_free(hakmem_malloc(most + 1));
     EXPECT_EQUAL(cache_current()->pocket.block == NULL, 1);
     hakmem_purge();

@@ -121,7 +121,7 @@ pub unsafe fn usable_size(p: *const u8) -> usize {
 }
 
 /// The value in force of an option, named as in hakmem's list of options, in any case: sizes in
-/// bytes, times in milliseconds, switches 0 or 1. `None` when there is no such option.
+/// bytes, times in milliseconds, switches 0 or 1, `auto` as `u64::MAX`. `None` when there is no such option.
 ///
 /// Options come from `HAKMEM_NAME` in the environment or from a file, and are read once, at the
 /// process's first allocation.
