@@ -22,7 +22,7 @@ void map_start(void)
 {
     uintptr_t first = round_up((uintptr_t)window_places, os_page);
     uintptr_t end = (uintptr_t)(window_places + WINDOW_SLICES) & ~(os_page - 1);
-    os_small_pages((void *)first, end - first);
+    os_small_pages((void *)first, end - first, false);
 }
 
 static struct map_leaf *leaf_at(uintptr_t address)
@@ -93,7 +93,7 @@ bool map_cover(const void *start, size_t length)
             covered = leaf != NULL;
             if (covered) {
                 os_name(leaf, sizeof *leaf, "hakmem: map");
-                os_small_pages(leaf, round_up(sizeof *leaf, os_page));
+                os_small_pages(leaf, round_up(sizeof *leaf, os_page), false);
                 store_release(&root[region], leaf);
             }
         }

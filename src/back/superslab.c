@@ -173,7 +173,7 @@ static struct superslab *superslab_new(size_t least)
     os_name(base, slices * SLICE, "hakmem: blocks");
     /* With huge pages one touched page would cost 2 MiB, and perhaps the time to make room for it:
      * a heap of 512 MiB that had them from the start took half as long to fill, or five times. */
-    os_small_pages(base, slices * SLICE);
+    os_small_pages(base, slices * SLICE, false);
     store_relaxed(&s->bin, BIN_LARGE);
     s->base = base;
     s->slices = (uint8_t)slices;
@@ -423,7 +423,7 @@ static size_t superslab_purge(struct superslab *s, size_t most)
     lock_release(&superslabs_lock);
 
     if (was_huge)
-        os_small_pages(s->base, s->slices * SLICE);
+        os_small_pages(s->base, s->slices * SLICE, true);
     uint64_t gone = slices_drop(s, mask);
 
     lock_take(&superslabs_lock);
@@ -499,7 +499,7 @@ void superslab_make_small(struct superslab *s)
     }
     lock_release(&superslabs_lock);
     if (was_huge)
-        os_small_pages(s->base, s->slices * SLICE);
+        os_small_pages(s->base, s->slices * SLICE, true);
 }
 
 /* An empty superslab, withdrawn; null when there is none. */

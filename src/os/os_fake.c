@@ -270,19 +270,18 @@ static void *fake_mmap(void *wanted, size_t length, int protection, int flags, i
     check_pages("mmap", wanted, length);
     if (refused(FAKE_mmap))
         return MAP_FAILED;
-    if (os_fake.bits != 0 && (flags & (MAP_FIXED | MAP_FIXED_NOREPLACE)) != 0 &&
-        ((uintptr_t)wanted + length - 1) >> os_fake.bits != 0) {
-        errno = ENOMEM;
-        return MAP_FAILED;
-    }
-    if (os_fake.hints_only)
-        flags &= ~MAP_FIXED_NOREPLACE;
+    if (os_fake.bits != 0 && ((uintptr_t)wanted + length - 1) >> os_fake.bits != 0)
+        wanted = NULL; /* no kernel follows such a hint */
     bool write = (protection & PROT_WRITE) != 0;
     ranges_hold();
     void *start = MAP_FAILED;
     if (!write || !beyond_commit(length)) {
-        start = wanted == NULL ? map_anywhere(length, protection, flags)
-                               : mmap(wanted, length, protection, flags, file, at);
+        if (wanted != NULL)
+            start = mmap(wanted, length, protection, flags, file, at);
+        if (wanted != NULL && start != wanted && start != MAP_FAILED)
+            munmap(start, length);
+        if (wanted == NULL || start != wanted)
+            start = map_anywhere(length, protection, flags);
         if (start != MAP_FAILED)
             note_mapped(start, length, write);
     }
@@ -375,6 +374,8 @@ static void *fake_mremap(void *start, size_t old_length, size_t new_length, int 
 
 static int fake_madvise(void *start, size_t length, int advice)
 {
+    if (advice == MADV_NORMAL)
+        return madvise(start, length, advice); /* it asks what is there, of any address */
     if (refused(FAKE_madvise))
         return -1;
     /* Kept until it is done: another thread could have unmapped it. */
