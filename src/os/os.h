@@ -39,7 +39,8 @@ bool os_resize(void *start, size_t old_length, size_t new_length, bool *pieces);
  * is certainly still ours. */
 bool os_move(void *start, size_t old_length, void *target, size_t new_length, bool *untouched);
 
-/* Gives the pages back; they read as zero when touched again. False when the kernel refuses. */
+/* Gives the pages back; they read as zero when touched again. False when the kernel refuses: then
+ * what was in them may be there or not. Nobody else may touch them meanwhile. */
 bool os_purge(void *start, size_t length);
 
 struct os_run {

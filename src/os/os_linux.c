@@ -203,21 +203,33 @@ bool os_move(void *start, size_t old_length, void *target, size_t new_length, bo
     return error == 0;
 }
 
+/* What the kernel makes of a purge: nobody knows yet; it zeroes; it is refused, or answered with
+ * success and not done, as by some emulators and sandboxes. */
+static enum { PURGE_UNKNOWN, PURGE_ZEROES, PURGE_REFUSED } purge; /* atomic */
+
 bool os_purge(void *start, size_t length)
 {
-    static bool refused; /* atomic: a filter answers so each time */
-    if (load_relaxed(&refused))
+    if (load_relaxed(&purge) == PURGE_REFUSED)
         return false;
     int saved = errno;
     int failed;
     int tries = 3;
+    /* The memory is free: a word may be put there for a while, to be looked for. */
+    volatile size_t *word = load_relaxed(&purge) == PURGE_UNKNOWN ? start : NULL;
+    bool marked = word != NULL && *word == 0;
+    if (marked)
+        *word = 1;
     do
         failed = madvise(start, length, MADV_DONTNEED);
     while (failed && errno == EAGAIN && --tries > 0);
     if (failed && (errno == EPERM || errno == ENOSYS))
-        store_relaxed(&refused, true);
+        store_relaxed(&purge, PURGE_REFUSED);
+    if (!failed && word != NULL)
+        store_relaxed(&purge, *word == 0 ? PURGE_ZEROES : PURGE_REFUSED);
+    if (marked && *word != 0)
+        *word = 0;
     errno = saved;
-    return !failed;
+    return !failed && load_relaxed(&purge) == PURGE_ZEROES;
 }
 
 /* The process itself, as a descriptor that needs none (Linux 6.14). */
@@ -232,7 +244,8 @@ void os_purge_runs(struct os_run *runs, size_t n)
 {
     static bool refused; /* atomic: an older kernel says so each time */
     int saved = errno;
-    bool at_once = n > 1 && policy.extra_calls && !load_relaxed(&refused);
+    bool at_once = n > 1 && policy.extra_calls && !load_relaxed(&refused) &&
+                   load_relaxed(&purge) == PURGE_ZEROES;
     long bytes =
         at_once ? syscall(SYS_process_madvise, THIS_PROCESS, runs, n, MADV_DONTNEED, 0) : -1;
     errno = saved;
