@@ -89,6 +89,11 @@ const void *map_below(const void *p);
 /* Makes room for entries of [start, start + length); false without memory. */
 bool map_cover(const void *start, size_t length);
 
+/* The same in two steps, of which the second can't fail: what a mapping is moved to is known when
+ * it is there. The first gives null without memory. */
+struct map_leaf *map_cover_any(void);
+void map_cover_by(const void *p, struct map_leaf *leaf);
+
 /* Takes the owner out of p's entry, if that says `bin`; then it says "foreign". Null if it says
  * something else; of two that try, one gets null. */
 void *map_clear(const void *p, unsigned bin);
@@ -116,7 +121,7 @@ void map_set(const void *start, size_t slices, unsigned bin, void *owner);
 /* The next slice from *address on whose entry says anything; false behind the last. */
 bool map_next(uintptr_t *address);
 
-/* Bytes of the leaves. */
+/* Bytes of the leaves, and of one that waits for the next map_cover_any. */
 size_t map_bytes(void);
 
 /* Around fork. */

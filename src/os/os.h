@@ -34,10 +34,9 @@ bool os_unmap(void *start, size_t length);
  * whether the kernel sees several mappings there, which it can neither resize nor move. */
 bool os_resize(void *start, size_t old_length, size_t new_length, bool *pieces);
 
-/* Moves a mapping's pages to `target`, a mapping of `new_length` of ours which they replace. False
- * when that can't be: then the pages are where they were, and `*untouched` tells whether the target
- * is certainly still ours. */
-bool os_move(void *start, size_t old_length, void *target, size_t new_length, bool *untouched);
+/* Grows a mapping, with its pages, wherever there is room: its new start. Null when that can't be:
+ * then it is as it was. */
+void *os_move(void *start, size_t old_length, size_t new_length);
 
 /* Gives the pages back; they read as zero when touched again. False when the kernel refuses: then
  * what was in them may be there or not. Nobody else may touch them meanwhile. */

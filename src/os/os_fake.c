@@ -342,27 +342,22 @@ static int fake_mprotect(void *start, size_t length, int protection)
     return failed;
 }
 
-static void *fake_mremap(void *start, size_t old_length, size_t new_length, int flags, ...)
+static void *fake_mremap(void *start, size_t old_length, size_t new_length, int flags)
 {
-    va_list rest;
-    va_start(rest, flags);
-    void *target = (flags & MREMAP_FIXED) != 0 ? va_arg(rest, void *) : NULL;
-    va_end(rest);
-    bool fails = refused(FAKE_mremap);
-    int error = errno;
+    if (refused(FAKE_mremap))
+        return MAP_FAILED;
     ranges_hold();
     check_ours("mremap", start, old_length);
-    check_pages("mremap", target, new_length);
+    check_pages("mremap", start, new_length);
     void *result = MAP_FAILED;
-    if (fails) {
-        /* The kernel unmaps what is at the target before it can run out of memory. */
-        if (target != NULL && (os_fake.refused & FAKE_BIT(mremap)) == 0 &&
-            munmap(target, new_length) == 0)
-            note_unmapped(target, new_length);
-        errno = error;
-    } else if (target != NULL || new_length <= old_length ||
-               !beyond_commit(new_length - old_length)) {
-        result = mremap(start, old_length, new_length, flags, target);
+    if (new_length <= old_length || !beyond_commit(new_length - old_length)) {
+        if ((flags & MREMAP_MAYMOVE) == 0 || os_fake.page == 0) {
+            result = mremap(start, old_length, new_length, flags);
+        } else {
+            void *target = map_anywhere(new_length, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS);
+            if (target != MAP_FAILED)
+                result = mremap(start, old_length, new_length, flags | MREMAP_FIXED, target);
+        }
     }
     if (result != MAP_FAILED) {
         note_unmapped(start, old_length);

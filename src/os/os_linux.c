@@ -177,30 +177,15 @@ bool os_resize(void *start, size_t old_length, size_t new_length, bool *pieces)
     return result != MAP_FAILED;
 }
 
-/* What is at an address in this process, mapped or not. */
-static bool holds(const void *at, uint64_t word)
-{
-    uint64_t found = ~word;
-    struct iovec here = {&found, sizeof found}, there = {(void *)at, sizeof found};
-    long got = syscall(SYS_process_vm_readv, syscall(SYS_getpid), &here, 1L, &there, 1L, 0L);
-    return got == (long)sizeof found && found == word;
-}
-
-bool os_move(void *start, size_t old_length, void *target, size_t new_length, bool *untouched)
+void *os_move(void *start, size_t old_length, size_t new_length)
 {
     int saved = errno;
-    /* A word by which the target is known again. */
-    uint64_t word = os_random() | 1;
-    *(volatile uint64_t *)target = word;
-    void *result = mremap(start, old_length, new_length, MREMAP_MAYMOVE | MREMAP_FIXED, target);
-    int error = result == MAP_FAILED ? errno : 0;
-    /* The kernel may have refused before it began (a filter, too many mappings) or after it had
-     * unmapped the target, which then is a hole, or another thread's. */
-    *untouched = error == EPERM || error == ENOSYS || (error != 0 && holds(target, word));
+    void *result = mremap(start, old_length, new_length, MREMAP_MAYMOVE);
     errno = saved;
-    if (error == 0 || !*untouched)
-        sub_relaxed(&mapped_bytes, error == 0 ? old_length : new_length);
-    return error == 0;
+    if (result == MAP_FAILED)
+        return NULL;
+    count_mapped(new_length - old_length);
+    return result;
 }
 
 /* What the kernel makes of a purge: nobody knows yet; it zeroes; it is refused, or answered with
