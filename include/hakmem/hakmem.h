@@ -186,7 +186,9 @@ unsigned hakmem_version(void);
 /** Whether every free is checked at once from now on, at the cost of most of the speed: a double
  * free with others between, or a pointer into a block, is then reported by the free itself and not
  * when the block leaves the thread's cache. The option `check_frees` has it on from the start.
- * Returns what it was. Threads that are in the middle of a call finish it as before. Since 0.1. */
+ * Returns what it was. Threads that are in the middle of a call finish it as before. Switching it
+ * on calls membarrier and madvise(MADV_NORMAL), which a filter of system calls may not permit; the
+ * option does not. Since 0.1. */
 int hakmem_check_frees(int on);
 
 /** Walks the heap, checks that all structures agree, and reports what doesn't on standard error, a

@@ -97,7 +97,7 @@ static void *take_once(size_t n, size_t align, bool *zero)
         return p;
     }
     struct cache *cache = thread_cache(); /* the process's start, too */
-    void *p = cache != NULL && align <= SLICE ? pocket_take(cache, n) : NULL;
+    void *p = cache != NULL && align <= os_page ? pocket_take(cache, n) : NULL;
     if (p != NULL)
         return p;
     if (likely(cache != NULL))
@@ -254,9 +254,9 @@ static inline size_t block_find(const void *p, unsigned *found, const char *func
 {
     size_t usable = usable_of(p, found);
     unsigned bin = *found;
-    bool freed = bin >= BIN_FIRST
-                     ? usable != 0 && freed_before(bin_class(bin), p)
-                     : (bin == BIN_RETIRED || bin == BIN_WHOLE_FREE) && (uintptr_t)p % SLICE == 0;
+    bool freed = bin >= BIN_FIRST ? usable != 0 && freed_before(bin_class(bin), p)
+                                  : (bin == BIN_RETIRED && large_begins(p)) ||
+                                        (bin == BIN_WHOLE_FREE && (uintptr_t)p % SLICE == 0);
     if (likely(usable != 0 && !freed))
         return usable;
     if (bin == BIN_FOREIGN)

@@ -205,35 +205,32 @@ static struct huge *kept_take_shorter(size_t length)
     return best;
 }
 
+/* Grows h's mapping where it finds room; the map may name it (`entered`). */
+static bool mapping_move(struct huge *h, size_t length, bool entered)
+{
+    struct map_leaf *leaf = map_cover_any();
+    if (leaf == NULL)
+        return false;
+    /* Once the pages have moved, the old place may be another thread's. */
+    if (entered)
+        map_clear(h->base, BIN_HUGE);
+    char *moved = os_move(h->base, h->length, length);
+    if (moved != NULL)
+        h->base = moved;
+    map_cover_by(h->base, leaf);
+    if (entered)
+        map_set(h->base, 1, BIN_HUGE, h);
+    return moved != NULL;
+}
+
 /* Makes the mapping of a block in use as long as `length`, with its pages where it stands or
- * elsewhere; the map may name it (`entered`). */
+ * elsewhere. */
 static bool mapping_resize(struct huge *h, size_t length, bool entered)
 {
     bool pieces;
-    if (!os_resize(h->base, h->length, length, &pieces)) {
-        if (length < h->length || pieces)
-            return false;
-        char *target = os_map_aligned(length, SLICE);
-        if (target == NULL)
-            return false;
-        if (!map_cover(target, SLICE)) {
-            os_unmap(target, length);
-            return false;
-        }
-        /* Once the pages have moved, the old place may be another thread's. */
-        if (entered)
-            map_clear(h->base, BIN_HUGE);
-        bool untouched;
-        bool moved = os_move(h->base, h->length, target, length, &untouched);
-        if (!moved && untouched)
-            os_unmap(target, length);
-        if (moved)
-            h->base = target;
-        if (entered)
-            map_set(h->base, 1, BIN_HUGE, h);
-        if (!moved)
-            return false;
-    }
+    if (!os_resize(h->base, h->length, length, &pieces) &&
+        (length < h->length || pieces || !mapping_move(h, length, entered)))
+        return false;
     if (length > h->length) {
         used_add_mapped(length - h->length);
     } else {
@@ -263,15 +260,15 @@ static struct huge *kept_grow(size_t length)
 static void *huge_take(size_t n, size_t align, bool *zero)
 {
     size_t length = round_up(n, SLICE);
-    if (align < SLICE)
-        align = SLICE;
+    if (align < os_page)
+        align = os_page;
     struct huge *fresh = meta_take(sizeof *fresh);
     if (fresh == NULL)
         return NULL;
     store_relaxed(&fresh->bin, BIN_HUGE);
     list_init(&fresh->node);
     struct huge *h = kept_take(length, align, fresh);
-    if (h == NULL && align == SLICE)
+    if (h == NULL && align == os_page)
         h = kept_grow(length);
     *zero = h == NULL;
     if (h == NULL) {
@@ -353,20 +350,46 @@ void *large_take(size_t n, size_t align, bool *zero)
     return huge_take(n, align, zero);
 }
 
-static bool begins_slice(const void *p) { return ((uintptr_t)p & (SLICE - 1)) == 0; }
-
-/* The descriptor behind p if a block begins exactly there. */
-static void *block_owner(const void *p) { return begins_slice(p) ? map_owner(p) : NULL; }
-
 static_assert(offsetof(struct huge, bin) == 0 && offsetof(struct superslab, bin) == 0,
               "a descriptor says whose it is");
 
 unsigned large_retired_bin(const void *owner) { return load_relaxed((const unsigned *)owner); }
 
+const void *large_start(const void *p, const void *owner)
+{
+    return large_retired_bin(owner) == BIN_HUGE ? ((const struct huge *)owner)->base
+                                                : (const char *)p - (uintptr_t)p % SLICE;
+}
+
+/* The descriptor of the block that begins at p; else null, and `*what` says what is there. */
+static void *block_owner(const void *p, enum misuse *what)
+{
+    void *owner = map_owner(p);
+    const void *start = owner != NULL ? large_start(p, owner) : p;
+    *what = start == p ? MISUSE_FREE : start < p ? MISUSE_INTERIOR : MISUSE_FOREIGN;
+    return start == p ? owner : NULL;
+}
+
+/* What is wrong with p as the start of a block of this bin. */
+static enum misuse start_check(const void *p, unsigned bin)
+{
+    if (likely(bin == BIN_LARGE))
+        return (uintptr_t)p % SLICE == 0 ? MISUSE_NONE : MISUSE_INTERIOR;
+    enum misuse what;
+    return block_owner(p, &what) != NULL ? MISUSE_NONE : what;
+}
+
+bool large_begins(const void *p)
+{
+    enum misuse what;
+    return block_owner(p, &what) != NULL;
+}
+
 enum misuse large_give(void *p, unsigned bin)
 {
-    if (!begins_slice(p))
-        return MISUSE_INTERIOR;
+    enum misuse what = start_check(p, bin);
+    if (what != MISUSE_NONE)
+        return what;
     void *owner = bin == BIN_RETIRED ? NULL : map_clear(p, bin);
     if (owner == NULL)
         return MISUSE_FREE;
@@ -386,8 +409,9 @@ size_t large_retired_bytes(const void *p, const void *owner)
 
 enum misuse large_retire(void *p, unsigned bin, size_t *bytes)
 {
-    if (!begins_slice(p))
-        return MISUSE_INTERIOR;
+    enum misuse what = start_check(p, bin);
+    if (what != MISUSE_NONE)
+        return what;
     const void *owner = bin == BIN_RETIRED ? NULL : map_retire(p, bin);
     if (owner == NULL)
         return MISUSE_FREE;
@@ -425,6 +449,11 @@ enum reuse large_reuse(void *p, size_t n, size_t *bytes)
         bin = large_retired_bin(owner);
         map_set(p, 1, bin, owner);
     }
+    const void *start = large_start(p, owner);
+    if (unlikely(start != p)) { /* another's: it is free, and goes back like any */
+        large_give((void *)start, bin);
+        return REUSE_GONE;
+    }
     *bytes = large_retired_bytes(p, owner);
     if (!large_fits(*bytes, n)) {
         large_give(p, bin);
@@ -441,7 +470,8 @@ enum reuse large_reuse(void *p, size_t n, size_t *bytes)
 
 size_t large_usable(const void *p, unsigned bin)
 {
-    void *owner = block_owner(p);
+    enum misuse what;
+    void *owner = block_owner(p, &what);
     if (owner == NULL || bin == BIN_RETIRED)
         return 0;
     if (bin == BIN_HUGE)
@@ -452,7 +482,8 @@ size_t large_usable(const void *p, unsigned bin)
 
 void *large_resize(void *p, unsigned bin, size_t n)
 {
-    void *owner = block_owner(p);
+    enum misuse what;
+    void *owner = block_owner(p, &what);
     if (owner == NULL || bin == BIN_RETIRED)
         return NULL;
     return bin == BIN_HUGE ? huge_resize(owner, n) : run_resize(owner, p, n);

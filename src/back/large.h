@@ -2,8 +2,8 @@
  *
  * Up to 2 MiB a block is a run of slices in a superslab; beyond that it is huge: a mapping of its
  * own, which after free is kept in the big-block cache, within a budget, for the next one. Only the
- * slice in which a block begins has a map entry, and the block begins where the slice does.
- * Thread safe. */
+ * slice in which a block begins has a map entry. A run begins where the slice does; a huge block at
+ * any page of it, and no other there, since it is as long as a slice at least. Thread safe. */
 #ifndef HAKMEM_BACK_LARGE_H
 #define HAKMEM_BACK_LARGE_H
 
@@ -16,7 +16,7 @@
 struct huge {
     unsigned bin;     /* BIN_HUGE: first in what the map calls "retired" */
     struct list node; /* in the big-block cache; lock: kept */
-    char *base;       /* the mapping's start; whoever holds the block or the lock */
+    char *base;       /* the mapping's start, any page; whoever holds the block or the lock */
     size_t length;    /* bytes mapped, whole slices */
     size_t usable;    /* bytes the program may use, whole pages */
 };
@@ -38,6 +38,13 @@ void large_release(void *p);
  * an eighth more at most; else frees it. `*bytes` tells what it holds if it was still there. */
 enum reuse { REUSE_DONE, REUSE_FREED, REUSE_GONE };
 enum reuse large_reuse(void *p, size_t n, size_t *bytes);
+
+/* Where the block begins whose descriptor the slice of p names, in use or retired: perhaps above
+ * p. */
+const void *large_start(const void *p, const void *owner);
+
+/* Whether one begins at p. */
+bool large_begins(const void *p);
 
 /* Of a retired block at p with this descriptor: its bin, large or huge, and the bytes it holds. */
 unsigned large_retired_bin(const void *owner);

@@ -15,6 +15,7 @@ bool window_left;
 uint16_t window_places[WINDOW_SLICES];
 
 static struct map_leaf *root[REGIONS]; /* atomic; set once, under the lock */
+static struct map_leaf *spare;         /* atomic: of no region yet */
 static struct lock map_lock FORK_PAGE;
 
 /* With huge pages the first entry would cost 2 MiB. */
@@ -22,7 +23,7 @@ void map_start(void)
 {
     uintptr_t first = round_up((uintptr_t)window_places, os_page);
     uintptr_t end = (uintptr_t)(window_places + WINDOW_SLICES) & ~(os_page - 1);
-    os_small_pages((void *)first, end - first);
+    os_small_pages((void *)first, end - first, false);
 }
 
 static struct map_leaf *leaf_at(uintptr_t address)
@@ -77,6 +78,18 @@ const void *map_below(const void *p)
     }
 }
 
+#define LEAF_BYTES round_up(sizeof(struct map_leaf), os_page)
+
+static struct map_leaf *leaf_new(void)
+{
+    struct map_leaf *leaf = os_map(LEAF_BYTES);
+    if (leaf == NULL)
+        return NULL;
+    os_name(leaf, LEAF_BYTES, "hakmem: map");
+    os_small_pages(leaf, LEAF_BYTES, false);
+    return leaf;
+}
+
 bool map_cover(const void *start, size_t length)
 {
     uintptr_t first = (uintptr_t)start >> REGION_BITS;
@@ -89,17 +102,35 @@ bool map_cover(const void *start, size_t length)
             continue;
         lock_take(&map_lock);
         if (root[region] == NULL) {
-            struct map_leaf *leaf = os_map(round_up(sizeof *leaf, os_page));
+            struct map_leaf *leaf = leaf_new();
             covered = leaf != NULL;
-            if (covered) {
-                os_name(leaf, sizeof *leaf, "hakmem: map");
-                os_small_pages(leaf, round_up(sizeof *leaf, os_page));
+            if (covered)
                 store_release(&root[region], leaf);
-            }
         }
         lock_release(&map_lock);
     }
     return covered;
+}
+
+struct map_leaf *map_cover_any(void)
+{
+    struct map_leaf *leaf = __atomic_exchange_n(&spare, NULL, __ATOMIC_ACQ_REL);
+    return leaf != NULL ? leaf : leaf_new();
+}
+
+void map_cover_by(const void *p, struct map_leaf *leaf)
+{
+    struct map_leaf **place = &root[(uintptr_t)p >> REGION_BITS];
+    lock_take(&map_lock);
+    if (*place == NULL) {
+        store_release(place, leaf);
+        leaf = NULL;
+    }
+    lock_release(&map_lock);
+    if (leaf != NULL)
+        leaf = __atomic_exchange_n(&spare, leaf, __ATOMIC_ACQ_REL);
+    if (leaf != NULL)
+        os_unmap(leaf, LEAF_BYTES);
 }
 
 void map_set(const void *start, size_t slices, unsigned bin, void *owner)
@@ -171,8 +202,8 @@ bool map_next(uintptr_t *address)
 
 size_t map_bytes(void)
 {
-    size_t leaves = 0;
+    size_t leaves = load_relaxed(&spare) != NULL;
     for (size_t region = 0; region < REGIONS; region++)
         leaves += load_relaxed(&root[region]) != NULL;
-    return leaves * round_up(sizeof(struct map_leaf), os_page);
+    return leaves * LEAF_BYTES;
 }

@@ -1,6 +1,6 @@
 /* The address map: what lies at an address, a place and a descriptor for each slice of 64 KiB.
  *
- * Superslabs lie in a window of 256 GiB of address space at a multiple of its size. For it there is
+ * Superslabs lie in a window of 128 GiB of address space at a multiple of its size. For it there is
  * one flat table: two bytes per 64 KiB slice say which bin takes a block that is freed there. It is
  * zeroed static memory of which only what is used is ever touched. An address outside the window
  * reads the entry of one inside; that the two are not the same is seen when the pointer is compared
@@ -36,7 +36,7 @@
 
 #define MAP_LEAF_BITS 32 /* of the addresses that one leaf of the map covers */
 
-#define WINDOW_BITS 38
+#define WINDOW_BITS 37
 #define WINDOW ((size_t)1 << WINDOW_BITS)
 #define WINDOW_SLICES (WINDOW / SLICE)
 
@@ -44,7 +44,7 @@
  * there is nothing. No block begins at the base itself, so it also stands for "no block" at the
  * bottom of a stack. */
 #define WINDOW_BASE \
-    ((uintptr_t)(UNDER_TSAN ? 1 : 64) * WINDOW) /* ThreadSanitizer's room ends early */
+    ((uintptr_t)(UNDER_TSAN ? 2 : 128) * WINDOW) /* ThreadSanitizer's room ends early */
 /* Multiples of 16 in it, less the base. */
 #define WINDOW_GRAINS (((uintptr_t)1 << (WINDOW_BITS - 4)) - 1)
 extern void *const window_base HIDDEN;
@@ -66,7 +66,7 @@ FAST void *window_mark(void) { return NUMBERS_IN_MEMORY ? window_base : (void *)
 
 /* Whether p and q, of which one is in the window at a multiple of 16, are not the same, and the
  * other is in the window at a multiple of 16 too: of their difference in bits, not zero, only those
- * from 4 to 37 are set. */
+ * from 4 to 36 are set. */
 FAST bool window_pair(const void *p, const void *q)
 {
     uintptr_t differ = (uintptr_t)p ^ (uintptr_t)q;
@@ -88,6 +88,11 @@ const void *map_below(const void *p);
 
 /* Makes room for entries of [start, start + length); false without memory. */
 bool map_cover(const void *start, size_t length);
+
+/* The same in two steps, of which the second can't fail: what a mapping is moved to is known when
+ * it is there. The first gives null without memory. */
+struct map_leaf *map_cover_any(void);
+void map_cover_by(const void *p, struct map_leaf *leaf);
 
 /* Takes the owner out of p's entry, if that says `bin`; then it says "foreign". Null if it says
  * something else; of two that try, one gets null. */
@@ -116,7 +121,7 @@ void map_set(const void *start, size_t slices, unsigned bin, void *owner);
 /* The next slice from *address on whose entry says anything; false behind the last. */
 bool map_next(uintptr_t *address);
 
-/* Bytes of the leaves. */
+/* Bytes of the leaves, and of one that waits for the next map_cover_any. */
 size_t map_bytes(void);
 
 /* Around fork. */

@@ -57,7 +57,7 @@ static void *cut(size_t bytes, size_t align)
         if (mapping == NULL)
             return NULL;
         os_name(mapping, length, "hakmem: metadata");
-        os_small_pages(mapping, length);
+        os_small_pages(mapping, length, false);
         add_relaxed(&mapped, length);
         struct region *region = (struct region *)mapping;
         region->next = regions;

@@ -77,6 +77,7 @@ static void relist_larger(struct superslab *s, unsigned first, unsigned n)
 #define SLOTS (WINDOW / SUPERSLAB)
 #define SLOTS_OF_LEAF (((size_t)1 << MAP_LEAF_BITS) / SUPERSLAB)
 #define SLOT_TRIES 16
+#define FIRST_SLICES (SUPERSLAB_SLICES / 2)
 
 /* In a small heap a huge page is much memory, and the TLB suffices. */
 #define HUGE_FROM 16
@@ -90,9 +91,9 @@ static size_t slots_full;                /* words before this one are full; same
 
 void superslabs_start(uint64_t random)
 {
-    /* In the first half of the window; slot 0 stays empty. Not near the end of a part that one leaf
-     * of the map covers: a small heap needs one leaf, not by chance two. */
-    size_t leaf = random % (SLOTS / 2 / SLOTS_OF_LEAF);
+    /* In the first quarter of the window; slot 0 stays empty. Not near the end of a part that one
+     * leaf of the map covers: a small heap needs one leaf, not by chance two. */
+    size_t leaf = random % (SLOTS / 4 / SLOTS_OF_LEAF);
     size_t first = leaf * SLOTS_OF_LEAF + 1 + (random >> 32) % (SLOTS_OF_LEAF / 4 * 3);
     slots_full = first / 64;
     slots_taken[slots_full] = low_bits(first % 64);
@@ -146,16 +147,18 @@ static void superslab_unmapped(const char *base)
 
 /* ---- superslabs ---- */
 
-/* Where the kernel gives no whole superslab any more, shorter ones use what is left of a limit;
- * `least` slices are needed. Not while huge blocks are kept: there is none then, and whoever asks
- * has what is kept given back, and asks again. */
+/* The first is half as long: a limit of address space counts all of it, and most processes never
+ * need more. Where the kernel gives no whole one any more, shorter ones use what is left of a
+ * limit; `least` slices are needed. Not while huge blocks are kept: there is none then, and whoever
+ * asks has what is kept given back, and asks again. */
 static struct superslab *superslab_new(size_t least)
 {
     struct superslab *s = meta_take(sizeof *s);
     if (s == NULL)
         return NULL;
     char *base = NULL;
-    size_t slices = SUPERSLAB_SLICES;
+    size_t slices =
+        superslabs_mapped() == 0 && least <= FIRST_SLICES ? FIRST_SLICES : SUPERSLAB_SLICES;
     for (;;) {
         base = superslab_map_in_window(slices * SLICE);
         if (base == NULL)
@@ -173,7 +176,7 @@ static struct superslab *superslab_new(size_t least)
     os_name(base, slices * SLICE, "hakmem: blocks");
     /* With huge pages one touched page would cost 2 MiB, and perhaps the time to make room for it:
      * a heap of 512 MiB that had them from the start took half as long to fill, or five times. */
-    os_small_pages(base, slices * SLICE);
+    os_small_pages(base, slices * SLICE, false);
     store_relaxed(&s->bin, BIN_LARGE);
     s->base = base;
     s->slices = (uint8_t)slices;
@@ -423,7 +426,7 @@ static size_t superslab_purge(struct superslab *s, size_t most)
     lock_release(&superslabs_lock);
 
     if (was_huge)
-        os_small_pages(s->base, s->slices * SLICE);
+        os_small_pages(s->base, s->slices * SLICE, true);
     uint64_t gone = slices_drop(s, mask);
 
     lock_take(&superslabs_lock);
@@ -499,7 +502,7 @@ void superslab_make_small(struct superslab *s)
     }
     lock_release(&superslabs_lock);
     if (was_huge)
-        os_small_pages(s->base, s->slices * SLICE);
+        os_small_pages(s->base, s->slices * SLICE, true);
 }
 
 /* An empty superslab, withdrawn; null when there is none. */

@@ -40,23 +40,36 @@ static struct place place_near(uintptr_t address, const void *start)
         }
         return (struct place){PLACE_LARGE, (uintptr_t)start, slab->usable, 0};
     }
+    const void *owner = bin == BIN_FOREIGN ? NULL : map_owner(start);
+    if (owner == NULL)
+        return none;
+    start = large_start(start, owner);
     if (bin == BIN_RETIRED) {
-        const void *owner = map_owner(start);
-        if (owner != NULL && address - (uintptr_t)start < large_retired_bytes(start, owner))
+        if (address - (uintptr_t)start < large_retired_bytes(start, owner))
             none.kind = PLACE_KEPT;
         return none;
     }
-    size_t usable = bin == BIN_FOREIGN ? 0 : large_usable(start, bin);
+    size_t usable = large_usable(start, bin);
     if (address - (uintptr_t)start >= round_up(usable, SLICE))
         return none;
     return (struct place){PLACE_LARGE, (uintptr_t)start, usable, 0};
+}
+
+/* The slice of the nearest block that begins at or below p. */
+static const void *slice_below(const void *p)
+{
+    const void *slice = map_below(p);
+    unsigned bin = slice == NULL ? BIN_FOREIGN : map_bin(slice);
+    const void *owner = bin == BIN_HUGE || bin == BIN_RETIRED ? map_owner(slice) : NULL;
+    return owner != NULL && large_start(slice, owner) > p ? map_below((const char *)slice - 1)
+                                                          : slice;
 }
 
 COLD struct place place_of(const void *p)
 {
     uintptr_t address = (uintptr_t)p;
     struct place place = {PLACE_ELSEWHERE, 0, 0, 0};
-    const void *start = map_below(p);
+    const void *start = slice_below(p);
     if (start != NULL)
         place = place_near(address, start);
     if (place.kind == PLACE_ELSEWHERE && large_is_kept(p))

@@ -1,6 +1,10 @@
 /* The kernel, and nothing else. Every call keeps errno, never allocates through malloc, and may be
  * made before any constructor has run. Lengths are in bytes; addresses and lengths that go in are
- * multiples of the page size. */
+ * multiples of the page size.
+ *
+ * A filter of system calls may end the program for a call that it doesn't know. So after start only
+ * those of docs/contract.md are made ("Calls of the kernel"), which glibc makes too; the functions
+ * that make others say so. */
 #ifndef HAKMEM_OS_OS_H
 #define HAKMEM_OS_OS_H
 
@@ -30,12 +34,12 @@ bool os_unmap(void *start, size_t length);
  * whether the kernel sees several mappings there, which it can neither resize nor move. */
 bool os_resize(void *start, size_t old_length, size_t new_length, bool *pieces);
 
-/* Moves a mapping's pages to `target`, a mapping of `new_length` of ours which they replace. False
- * when that can't be: then the pages are where they were, and `*untouched` tells whether the target
- * is certainly still ours. */
-bool os_move(void *start, size_t old_length, void *target, size_t new_length, bool *untouched);
+/* Grows a mapping, with its pages, wherever there is room: its new start. Null when that can't be:
+ * then it is as it was. */
+void *os_move(void *start, size_t old_length, size_t new_length);
 
-/* Gives the pages back; they read as zero when touched again. False when the kernel refuses. */
+/* Gives the pages back; they read as zero when touched again. False when the kernel refuses: then
+ * what was in them may be there or not. Nobody else may touch them meanwhile. */
 bool os_purge(void *start, size_t length);
 
 struct os_run {
@@ -43,16 +47,17 @@ struct os_run {
     size_t length;
 };
 
-/* The same for many runs, which cost a fraction of as many calls where the kernel takes them at
- * once (Linux 6.13, and faster since 6.16) and no filter of system calls is in force. What the
- * kernel refuses has no length any more. */
+/* The same for many runs, which cost a fraction of as many calls where policy.extra_calls is set
+ * and the kernel takes them at once (Linux 6.13, and faster since 6.16). What the kernel refuses
+ * has no length any more. */
 void os_purge_runs(struct os_run *runs, size_t n);
 
 /* Lets the kernel use huge pages in a region, unless it is set never to. */
 void os_huge_pages(void *start, size_t length);
 
-/* Keeps huge pages out of a region. */
-void os_small_pages(void *start, size_t length);
+/* Keeps huge pages out of a region: no call where the system gives none unasked, unless
+ * os_huge_pages was called for it (`asked`). */
+void os_small_pages(void *start, size_t length, bool asked);
 
 /* Bytes mapped by the calls above and not unmapped since. */
 size_t os_mapped(void);
@@ -63,23 +68,25 @@ bool os_present(const void *p);
 /* The most that os_mapped has been. */
 size_t os_mapped_most(void);
 
-/* Names a region in /proc/PID/maps where the kernel can; `name` lives as long as the mapping. */
+/* Names a region in /proc/PID/maps where policy.extra_calls is set and the kernel can; `name` lives
+ * as long as the mapping. */
 void os_name(void *start, size_t length, const char *name);
 
-/* A number that an attacker can't guess, as far as the kernel has one. */
+/* A number that an attacker can't guess, as far as the kernel has one. At start alone. */
 uint64_t os_random(void);
 
-/* CPUs that this process may run on, at least 1. */
+/* CPUs that this process may run on, at least 1. At start alone. */
 unsigned os_cpus(void);
 
 /* Returns after every thread of the process that runs has passed a full barrier; those that don't
- * run pass one before they do. False where the kernel has no such call. */
+ * run pass one before they do. False where the kernel has no such call. Only where extra calls were
+ * asked for. */
 bool os_barrier_everywhere(void);
 
 /* Whether the process certainly has one thread. */
 bool os_single_threaded(void);
 
-/* Names the calling thread, at most 15 bytes. */
+/* Names the calling thread, at most 15 bytes, where policy.extra_calls is set. */
 void os_thread_name(const char *name);
 
 /* Milliseconds since some moment, coarse and cheap; 0 for ever where there is no clock. */

@@ -270,19 +270,18 @@ static void *fake_mmap(void *wanted, size_t length, int protection, int flags, i
     check_pages("mmap", wanted, length);
     if (refused(FAKE_mmap))
         return MAP_FAILED;
-    if (os_fake.bits != 0 && (flags & (MAP_FIXED | MAP_FIXED_NOREPLACE)) != 0 &&
-        ((uintptr_t)wanted + length - 1) >> os_fake.bits != 0) {
-        errno = ENOMEM;
-        return MAP_FAILED;
-    }
-    if (os_fake.hints_only)
-        flags &= ~MAP_FIXED_NOREPLACE;
+    if (os_fake.bits != 0 && ((uintptr_t)wanted + length - 1) >> os_fake.bits != 0)
+        wanted = NULL; /* no kernel follows such a hint */
     bool write = (protection & PROT_WRITE) != 0;
     ranges_hold();
     void *start = MAP_FAILED;
     if (!write || !beyond_commit(length)) {
-        start = wanted == NULL ? map_anywhere(length, protection, flags)
-                               : mmap(wanted, length, protection, flags, file, at);
+        if (wanted != NULL)
+            start = mmap(wanted, length, protection, flags, file, at);
+        if (wanted != NULL && start != wanted && start != MAP_FAILED)
+            munmap(start, length);
+        if (wanted == NULL || start != wanted)
+            start = map_anywhere(length, protection, flags);
         if (start != MAP_FAILED)
             note_mapped(start, length, write);
     }
@@ -343,27 +342,22 @@ static int fake_mprotect(void *start, size_t length, int protection)
     return failed;
 }
 
-static void *fake_mremap(void *start, size_t old_length, size_t new_length, int flags, ...)
+static void *fake_mremap(void *start, size_t old_length, size_t new_length, int flags)
 {
-    va_list rest;
-    va_start(rest, flags);
-    void *target = (flags & MREMAP_FIXED) != 0 ? va_arg(rest, void *) : NULL;
-    va_end(rest);
-    bool fails = refused(FAKE_mremap);
-    int error = errno;
+    if (refused(FAKE_mremap))
+        return MAP_FAILED;
     ranges_hold();
     check_ours("mremap", start, old_length);
-    check_pages("mremap", target, new_length);
+    check_pages("mremap", start, new_length);
     void *result = MAP_FAILED;
-    if (fails) {
-        /* The kernel unmaps what is at the target before it can run out of memory. */
-        if (target != NULL && (os_fake.refused & FAKE_BIT(mremap)) == 0 &&
-            munmap(target, new_length) == 0)
-            note_unmapped(target, new_length);
-        errno = error;
-    } else if (target != NULL || new_length <= old_length ||
-               !beyond_commit(new_length - old_length)) {
-        result = mremap(start, old_length, new_length, flags, target);
+    if (new_length <= old_length || !beyond_commit(new_length - old_length)) {
+        if ((flags & MREMAP_MAYMOVE) == 0 || os_fake.page == 0) {
+            result = mremap(start, old_length, new_length, flags);
+        } else {
+            void *target = map_anywhere(new_length, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS);
+            if (target != MAP_FAILED)
+                result = mremap(start, old_length, new_length, flags | MREMAP_FIXED, target);
+        }
     }
     if (result != MAP_FAILED) {
         note_unmapped(start, old_length);
@@ -375,6 +369,8 @@ static void *fake_mremap(void *start, size_t old_length, size_t new_length, int 
 
 static int fake_madvise(void *start, size_t length, int advice)
 {
+    if (advice == MADV_NORMAL)
+        return madvise(start, length, advice); /* it asks what is there, of any address */
     if (refused(FAKE_madvise))
         return -1;
     /* Kept until it is done: another thread could have unmapped it. */

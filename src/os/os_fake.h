@@ -43,7 +43,6 @@ struct os_fake {
 
     size_t page;         /* bytes of a page, a power of two above the real one; 0: the real one */
     size_t commit_limit; /* writable bytes at most, reserved or not, as overcommit 2; 0: none */
-    bool hints_only;     /* a kernel before 4.17: MAP_FIXED_NOREPLACE is not known */
     unsigned bits;       /* no mapping at a wanted address beyond this many bits; 0: as it is */
 
     size_t calls[FAKE_ANY + 1]; /* made until now; atomic */

@@ -3,6 +3,7 @@
 #include "os/os.h"
 
 #include "base/atomic.h"
+#include "base/policy.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -49,8 +50,9 @@ size_t os_mapped_most(void) { return load_relaxed(&mapped_most); }
 bool os_present(const void *p)
 {
     int saved = errno;
-    unsigned char in;
-    bool present = mincore((void *)((uintptr_t)p & ~(os_page - 1)), 1, &in) == 0 || errno != ENOMEM;
+    /* An advice without effect: of the calls that tell, filters know this one. */
+    void *page = (void *)((uintptr_t)p & ~(os_page - 1));
+    bool present = madvise(page, os_page, MADV_NORMAL) == 0 || errno != ENOMEM;
     errno = saved;
     return present;
 }
@@ -64,18 +66,38 @@ static void count_mapped(size_t more)
         ;
 }
 
+/* Which mappings the system gives huge pages: all, those that ask, none. */
+static enum { HUGE_ALWAYS, HUGE_ASKED, HUGE_NEVER } huge_pages;
+
+/* The file names the modes and has the one in use in brackets. What can't be read counts as the
+ * first: then nothing is left out. */
+static void huge_pages_start(void)
+{
+    char modes[64];
+    int error;
+    int file = os_open("/sys/kernel/mm/transparent_hugepage/enabled", &error);
+    if (file < 0)
+        return;
+    size_t length = os_read(file, modes, sizeof modes, &error);
+    os_close(file);
+    for (size_t i = 0; i + 1 < length; i++)
+        if (modes[i] == '[' && modes[i + 1] != 'a')
+            huge_pages = modes[i + 1] == 'n' ? HUGE_NEVER : HUGE_ASKED;
+}
+
 void os_start(void)
 {
     size_t page = getauxval(AT_PAGESZ);
     if (is_power_of_two(page))
         os_page = page;
+    huge_pages_start();
 }
 
-static void *map(size_t length, int protection)
+/* At `hint` if nothing is there. No flag but these: filters of system calls look at them. */
+static void *map(void *hint, size_t length, int protection)
 {
     int saved = errno;
-    void *start =
-        mmap(NULL, length, protection, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    void *start = mmap(hint, length, protection, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     errno = saved;
     if (start == MAP_FAILED)
         return NULL;
@@ -83,7 +105,7 @@ static void *map(size_t length, int protection)
     return start;
 }
 
-void *os_map(size_t length) { return map(length, PROT_READ | PROT_WRITE); }
+void *os_map(size_t length) { return map(NULL, length, PROT_READ | PROT_WRITE); }
 
 void *os_map_aligned(size_t length, size_t align)
 {
@@ -111,25 +133,17 @@ void *os_map_aligned(size_t length, size_t align)
 
 void *os_map_at(uintptr_t address, size_t length, bool *occupied)
 {
-    int saved = errno;
-    void *wanted = (void *)address;
-    void *start = mmap(wanted, length, PROT_READ | PROT_WRITE,
-                       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE, -1, 0);
-    *occupied = start == MAP_FAILED ? errno == EEXIST : start != wanted;
-    errno = saved;
-    if (start == MAP_FAILED)
-        return NULL;
-    count_mapped(length);
-    if (start == wanted)
+    void *start = map((void *)address, length, PROT_READ | PROT_WRITE);
+    *occupied = start != NULL && (uintptr_t)start != address;
+    if (!*occupied)
         return start;
-    /* A kernel that doesn't know the flag takes the address for a hint. */
     os_unmap(start, length);
     return NULL;
 }
 
 void *os_map_guarded(size_t length)
 {
-    char *start = map(length + 2 * os_page, PROT_NONE);
+    char *start = map(NULL, length + 2 * os_page, PROT_NONE);
     if (start == NULL)
         return NULL;
     int saved = errno;
@@ -163,47 +177,44 @@ bool os_resize(void *start, size_t old_length, size_t new_length, bool *pieces)
     return result != MAP_FAILED;
 }
 
-/* What is at an address in this process, mapped or not. */
-static bool holds(const void *at, uint64_t word)
-{
-    uint64_t found = ~word;
-    struct iovec here = {&found, sizeof found}, there = {(void *)at, sizeof found};
-    long got = syscall(SYS_process_vm_readv, syscall(SYS_getpid), &here, 1L, &there, 1L, 0L);
-    return got == (long)sizeof found && found == word;
-}
-
-bool os_move(void *start, size_t old_length, void *target, size_t new_length, bool *untouched)
+void *os_move(void *start, size_t old_length, size_t new_length)
 {
     int saved = errno;
-    /* A word by which the target is known again. */
-    uint64_t word = os_random() | 1;
-    *(volatile uint64_t *)target = word;
-    void *result = mremap(start, old_length, new_length, MREMAP_MAYMOVE | MREMAP_FIXED, target);
-    int error = result == MAP_FAILED ? errno : 0;
-    /* The kernel may have refused before it began (a filter, too many mappings) or after it had
-     * unmapped the target, which then is a hole, or another thread's. */
-    *untouched = error == EPERM || error == ENOSYS || (error != 0 && holds(target, word));
+    void *result = mremap(start, old_length, new_length, MREMAP_MAYMOVE);
     errno = saved;
-    if (error == 0 || !*untouched)
-        sub_relaxed(&mapped_bytes, error == 0 ? old_length : new_length);
-    return error == 0;
+    if (result == MAP_FAILED)
+        return NULL;
+    count_mapped(new_length - old_length);
+    return result;
 }
+
+/* What the kernel makes of a purge: nobody knows yet; it zeroes; it is refused, or answered with
+ * success and not done, as by some emulators and sandboxes. */
+static enum { PURGE_UNKNOWN, PURGE_ZEROES, PURGE_REFUSED } purge; /* atomic */
 
 bool os_purge(void *start, size_t length)
 {
-    static bool refused; /* atomic: a filter answers so each time */
-    if (load_relaxed(&refused))
+    if (load_relaxed(&purge) == PURGE_REFUSED)
         return false;
     int saved = errno;
     int failed;
     int tries = 3;
+    /* The memory is free: a word may be put there for a while, to be looked for. */
+    volatile size_t *word = load_relaxed(&purge) == PURGE_UNKNOWN ? start : NULL;
+    bool marked = word != NULL && *word == 0;
+    if (marked)
+        *word = 1;
     do
         failed = madvise(start, length, MADV_DONTNEED);
     while (failed && errno == EAGAIN && --tries > 0);
     if (failed && (errno == EPERM || errno == ENOSYS))
-        store_relaxed(&refused, true);
+        store_relaxed(&purge, PURGE_REFUSED);
+    if (!failed && word != NULL)
+        store_relaxed(&purge, *word == 0 ? PURGE_ZEROES : PURGE_REFUSED);
+    if (marked && *word != 0)
+        *word = 0;
     errno = saved;
-    return !failed;
+    return !failed && load_relaxed(&purge) == PURGE_ZEROES;
 }
 
 /* The process itself, as a descriptor that needs none (Linux 6.14). */
@@ -218,9 +229,8 @@ void os_purge_runs(struct os_run *runs, size_t n)
 {
     static bool refused; /* atomic: an older kernel says so each time */
     int saved = errno;
-    /* A filter may end a process for a call that it doesn't know, so none is made under one; it
-     * may have come into force since the last time. */
-    bool at_once = n > 1 && !load_relaxed(&refused) && prctl(PR_GET_SECCOMP) == 0;
+    bool at_once = n > 1 && policy.extra_calls && !load_relaxed(&refused) &&
+                   load_relaxed(&purge) == PURGE_ZEROES;
     long bytes =
         at_once ? syscall(SYS_process_madvise, THIS_PROCESS, runs, n, MADV_DONTNEED, 0) : -1;
     errno = saved;
@@ -240,13 +250,17 @@ void os_purge_runs(struct os_run *runs, size_t n)
 
 void os_huge_pages(void *start, size_t length)
 {
+    if (huge_pages == HUGE_NEVER)
+        return;
     int saved = errno;
     madvise(start, length, MADV_HUGEPAGE);
     errno = saved;
 }
 
-void os_small_pages(void *start, size_t length)
+void os_small_pages(void *start, size_t length, bool asked)
 {
+    if (huge_pages == HUGE_NEVER || (huge_pages == HUGE_ASKED && !asked))
+        return;
     int saved = errno;
     madvise(start, length, MADV_NOHUGEPAGE);
     errno = saved;
@@ -255,7 +269,7 @@ void os_small_pages(void *start, size_t length)
 void os_name(void *start, size_t length, const char *name)
 {
     static bool refused; /* atomic: a kernel without names says so each time */
-    if (load_relaxed(&refused))
+    if (!policy.extra_calls || load_relaxed(&refused))
         return;
     int saved = errno;
     if (prctl(PR_SET_VMA, PR_SET_VMA_ANON_NAME, start, length, name) != 0)
@@ -316,6 +330,8 @@ bool os_single_threaded(void)
 
 void os_thread_name(const char *name)
 {
+    if (!policy.extra_calls)
+        return;
     int saved = errno;
     prctl(PR_SET_NAME, name);
     errno = saved;

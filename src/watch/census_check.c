@@ -196,7 +196,7 @@ static void check_huge(struct census_walk *walk, const struct huge *h, const cha
 {
     if (!walk->quiet)
         return; /* it changes without a lock */
-    census_same(walk, CENSUS_MAP_BASE, p, (size_t)h->base, (size_t)p);
+    census_same(walk, CENSUS_MAP_BASE, p, (size_t)h->base & ~(SLICE - 1), (size_t)p);
     if (h->length % SLICE != 0 || h->usable == 0 || h->usable > h->length)
         census_break(walk, CENSUS_HUGE_LENGTH, p, h->usable, h->length);
     census_add_range(walk, h->base, h->length);

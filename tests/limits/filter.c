@@ -1,6 +1,7 @@
 /* Starts a program under a filter that answers some system calls with an error, as containers do:
  *
- *   filter ERROR CALL,CALL... PROGRAM ARGUMENTS...     ERROR is EPERM or ENOSYS */
+ *   filter ERROR CALL,CALL... PROGRAM ARGUMENTS...     ERROR is EPERM or ENOSYS, or DONE: the
+ *                                                      answer is success, and nothing is done */
 #include <errno.h>
 #include <linux/audit.h>
 #include <linux/filter.h>
@@ -41,7 +42,9 @@ int main(int argc, char **argv)
         fprintf(stderr, "filter ERROR CALL,CALL... PROGRAM ARGUMENTS...\n");
         return 2;
     }
-    unsigned error = strcmp(argv[1], "EPERM") == 0 ? EPERM : ENOSYS;
+    unsigned error = strcmp(argv[1], "EPERM") == 0  ? EPERM
+                     : strcmp(argv[1], "DONE") == 0 ? 0
+                                                    : ENOSYS;
     struct sock_filter rules[2 * CALLS + 5] = {
         BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, arch)),
         BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, ARCHITECTURE, 1, 0),

@@ -16,7 +16,6 @@ static const struct {
 } kernels[] = {
     {"page_16k", {.page = 16 * KiB}},
     {"page_64k", {.page = 64 * KiB}},
-    {"hints_only", {.hints_only = true}},
     {"bits_39", {.bits = 39}},
     {"filter_eperm", {.refused = OPTIONAL, .refused_error = EPERM}},
     {"filter_enosys", {.refused = OPTIONAL, .refused_error = ENOSYS}},

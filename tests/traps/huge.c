@@ -16,13 +16,26 @@ struct regions {
     size_t huge, small; /* bytes that may, and that may not, be huge pages */
 };
 
+/* The first letter of the system's mode: a(lways), m(advise), n(ever). */
+static char system_mode(void)
+{
+    char line[64] = "";
+    FILE *file = fopen("/sys/kernel/mm/transparent_hugepage/enabled", "r");
+    if (file == NULL || fgets(line, sizeof line, file) == NULL)
+        line[0] = '\0';
+    if (file != NULL)
+        fclose(file);
+    char *open = strchr(line, '[');
+    return open == NULL ? 'a' : open[1];
+}
+
 /* Of the mappings that hold blocks. */
 static struct regions regions_now(void)
 {
     static char line[512];
     struct regions found = {0, 0};
     size_t bytes = 0;
-    bool ours = false;
+    bool ours = false, always = system_mode() == 'a';
     FILE *file = fopen("/proc/self/smaps", "r");
     while (file != NULL && fgets(line, sizeof line, file) != NULL) {
         uintptr_t from, to;
@@ -34,7 +47,7 @@ static struct regions regions_now(void)
         } else if (ours && strncmp(line, "VmFlags:", 8) == 0) {
             if (strstr(line, " hg") != NULL)
                 found.huge += bytes;
-            else if (strstr(line, " nh") != NULL)
+            else if (!always || strstr(line, " nh") != NULL)
                 found.small += bytes;
         }
     }
@@ -69,7 +82,7 @@ static void free_elsewhere(void)
 static void dense_superslabs_alone(void)
 {
     const char *setting = getenv("HAKMEM_HUGE_PAGES");
-    bool on = setting == NULL || strcmp(setting, "0") != 0;
+    bool on = (setting == NULL || strcmp(setting, "0") != 0) && system_mode() != 'n';
     struct regions before, dense, purged;
     fill();
     before = regions_now();

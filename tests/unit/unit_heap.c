@@ -175,7 +175,7 @@ static void one_shard(void)
         EXPECT_EQUAL(found.what, MISUSE_NONE);
         EXPECT_EQUAL(map_bin(blocks[0]), BIN_FOREIGN);
     }
-    EXPECT(superslabs_mapped() <= before + 8);
+    EXPECT(superslabs_mapped() <= before + 9); /* of which the first may be a half one */
 }
 
 /* Threads spread over the shards, or over the first ones alone. */
