@@ -58,7 +58,7 @@ static void *class_take_any(unsigned cls)
         void *p;
         if (cache_pop(cache, (BIN_FIRST + cls) * BIN_BYTES, &p))
             return p;
-        scavenger_note(cache->refills);
+        scavenger_note(cache);
         if (unlikely(load_relaxed(&cache->mine) == NULL))
             thread_ask_for_end(cache);
         return cache_refill(cache, cls);
@@ -101,7 +101,7 @@ static void *take_once(size_t n, size_t align, bool *zero)
     if (p != NULL)
         return p;
     if (likely(cache != NULL))
-        scavenger_note_large();
+        scavenger_note(cache);
     return large_take(n == 0 ? 1 : n, align, zero);
 }
 

@@ -341,6 +341,7 @@ COLD struct cache *cache_new(void)
     lock_take(cache->door);
     cache->seen = 0;
     cache->asking = false;
+    cache->fresh = true;
     cache_show(cache);
     lock_release(cache->door);
     return cache;

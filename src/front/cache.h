@@ -84,6 +84,7 @@ struct cache {
     bool asleep;         /* a thief has taken all, and the owner's cache_mine; lock: door */
     bool shut;           /* emptied since all caches were closed; the owner's */
     bool asking;         /* the owner asks libc to tell its end; the owner's */
+    bool fresh;          /* the owner has met no door of malloc's yet; the owner's */
     unsigned generation; /* the roster's; 0 where it is nobody's; atomic; lock: roster */
     struct cache **mine; /* its cache_mine, if its end will be told; atomic; lock: door */
     struct cache *every; /* all caches that ever were; constant once it is there */

@@ -53,8 +53,7 @@ static struct cache *thread_owned(void)
 static void thread_end(void *value)
 {
     report_late(cache_delete(value), RETURN_ADDRESS);
-    if (caches_living() == 0)
-        scavenger_end();
+    scavenger_thread_ends();
 }
 
 /* The orderly end of the process: what its stacks hold that was freed twice, or never handed out,
@@ -106,7 +105,6 @@ COLD struct cache *thread_cache_make(void)
     }
     if (!load_relaxed(&caches_closed) && (first || !key_awaited()))
         cache = cache_new();
-    scavenger_ask();
     int saved = errno;
     if (first) {
         register_with_libc();

@@ -2,11 +2,8 @@
 
 #include <errno.h>
 #include <pthread.h>
-#include <sched.h>
 #include <signal.h>
 
-#include "back/large.h"
-#include "back/superslab.h"
 #include "base/policy.h"
 #include "front/roster.h"
 #include "life/upkeep.h"
@@ -15,25 +12,26 @@
 /* After so many rounds without work it waits until somebody has some. */
 #define ROUNDS_IDLE 3
 
-/* What lies in stacks is worth a thread after so many refills, were all caches like the caller's:
- * one thread's refills are few where hundreds use the heap a little each. */
-#define REFILLS_WORTH 64
+/* A program that makes one short thread after the other would pay for two each time. So beside one
+ * other thread it is started so often in the time of a round. */
+#define STARTS 4
 
-/* And so is so much free memory, or a large block. */
-#define KEPT_WORTH MiB
+enum { NONE, STARTING, RUNNING, ENDING };
 
-enum { NONE, STARTING, RUNNING, REFUSED };
-
-static int state; /* atomic: one of these */
+static int state; /* atomic: one of these; what those wait on who have to know */
 static int call;  /* atomic: 1 when there is work or an end; what it sleeps on */
 static bool ends; /* atomic */
 static pthread_t thread;
-bool scavenger_dozes, scavenger_asked;
+static size_t born;         /* the time of day; whoever starts or ends it */
+static size_t starts_left;  /* atomic */
+static size_t starts_until; /* the time of day when there are STARTS again; atomic */
+bool scavenger_dozes;
 
 static void *scavenge(void *unused)
 {
     (void)unused;
-    os_thread_name("hakmem");
+    if (policy.extra_calls)
+        os_thread_name("hakmem");
     for (unsigned idle = 0; !load_acquire(&ends);) {
         bool dozes = idle >= ROUNDS_IDLE;
         store_release(&scavenger_dozes, dozes);
@@ -49,41 +47,6 @@ static void *scavenge(void *unused)
     return NULL;
 }
 
-static bool thread_start(void)
-{
-    pthread_attr_t attributes;
-    const struct sched_param plain = {0};
-    if (pthread_attr_init(&attributes) != 0)
-        return false;
-    pthread_attr_setstacksize(&attributes, 256 * KiB);
-    /* It serves all threads, whatever the one is that starts it. */
-    pthread_attr_setinheritsched(&attributes, PTHREAD_EXPLICIT_SCHED);
-    pthread_attr_setschedpolicy(&attributes, SCHED_OTHER);
-    pthread_attr_setschedparam(&attributes, &plain);
-    bool started = pthread_create(&thread, &attributes, scavenge, NULL) == 0;
-    pthread_attr_destroy(&attributes);
-    return started;
-}
-
-/* What the thread needs of libc it may take from malloc: the caller holds no lock of ours, and none
- * of libc's that starting a thread takes: it is in malloc, never in free, which libc calls with its
- * list of stacks locked. */
-static COLD void scavenger_start(void)
-{
-    int none = NONE;
-    if (!__atomic_compare_exchange_n(&state, &none, STARTING, false, __ATOMIC_ACQ_REL,
-                                     __ATOMIC_RELAXED))
-        return;
-    int saved = errno;
-    sigset_t all, before;
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
-    bool started = thread_start();
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
-    store_release(&state, started ? RUNNING : REFUSED);
-    errno = saved;
-}
-
 bool scavenger_runs(void) { return load_relaxed(&state) == RUNNING; }
 
 static void scavenger_call(void)
@@ -92,68 +55,140 @@ static void scavenger_call(void)
     os_wake(&call);
 }
 
-static bool woken(void)
-{
-    if (!load_acquire(&scavenger_dozes))
-        return false;
-    store_relaxed(&scavenger_dozes, false);
-    scavenger_call();
-    return true;
-}
-
-/* Whether there should be one and is none. */
-static bool is_missing(void)
-{
-    return load_relaxed(&state) == NONE && policy.scavenger && caches_living() > 1;
-}
-
-static void start_if_missing(void)
-{
-    if (is_missing() && !os_single_threaded() && !fork_holds_locks)
-        scavenger_start();
-}
-
-COLD void scavenger_ask(void)
-{
-    if (is_missing())
-        store_relaxed(&scavenger_asked, true);
-}
-
 COLD void scavenger_wake(void)
 {
-    if (!woken())
-        scavenger_ask();
-}
-
-COLD void scavenger_want(size_t refills)
-{
-    woken();
-    if ((refills + 1) * caches_living() >= REFILLS_WORTH ||
-        slices_retained() * SLICE + large_kept() >= KEPT_WORTH)
-        start_if_missing();
-}
-
-COLD void scavenger_want_large(void)
-{
-    woken();
-    store_relaxed(&scavenger_asked, false);
-    start_if_missing();
-    scavenger_ask(); /* it could not be started just now */
-}
-
-COLD void scavenger_end(void)
-{
-    int running = RUNNING;
-    if (!__atomic_compare_exchange_n(&state, &running, STARTING, false, __ATOMIC_ACQ_REL,
-                                     __ATOMIC_RELAXED))
+    if (!load_acquire(&scavenger_dozes))
         return;
+    store_relaxed(&scavenger_dozes, false);
+    scavenger_call();
+}
+
+/* ---- its start and its end ----
+ *
+ * Threads count themselves when they come and when they go, and look at the state then. Whoever
+ * finds that it has to change says so in the state first and counts the threads again then: so of
+ * one that starts or ends the scavenger and one that comes or goes meanwhile, at least one sees the
+ * other, and the one that came later waits and looks again. tests/models/alone.pml has all cases.
+ */
+
+static bool alone(void)
+{
+    __atomic_thread_fence(__ATOMIC_SEQ_CST);
+    return caches_living() <= 1;
+}
+
+/* False where the state is another. The scavenger itself may allocate where something else looks
+ * after threads' starts and ends; it never waits for its own end, nor anybody for its start where
+ * the start is all that is wanted. */
+static bool waits_for(int now, int to)
+{
+    return now == ENDING ? !pthread_equal(thread, pthread_self()) : now == STARTING && to == ENDING;
+}
+
+static bool change(int from, int to)
+{
+    bool waited = false;
+    int now = from;
+    while (
+        !__atomic_compare_exchange_n(&state, &now, to, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST) &&
+        waits_for(now, to)) {
+        os_wait(&state, now, 0);
+        waited = true;
+        now = from;
+    }
+    if (waited)
+        os_wake(&state); /* one is woken at a time */
+    return now == from;
+}
+
+static void settle(int to)
+{
+    __atomic_store_n(&state, to, __ATOMIC_SEQ_CST);
+    os_wake(&state);
+}
+
+/* Signals stay blocked in a thread that starts with all of them blocked. Its policy and its
+ * priority are the starting thread's: asking for others would be a call of the kernel that no
+ * program need expect. */
+static bool thread_start(void)
+{
+    pthread_attr_t attributes;
+    if (pthread_attr_init(&attributes) != 0)
+        return false;
+    sigset_t all, before;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    pthread_attr_setstacksize(&attributes, 256 * KiB);
+    bool started = pthread_create(&thread, &attributes, scavenge, NULL) == 0;
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    pthread_attr_destroy(&attributes);
+    return started;
+}
+
+static bool may_start(void)
+{
+    if (!policy.scavenger || fork_holds_locks || alone())
+        return false;
+    size_t now = os_milliseconds();
+    if (now >= load_relaxed(&starts_until)) {
+        store_relaxed(&starts_until, now + policy.scavenge_ms);
+        store_relaxed(&starts_left, STARTS);
+    }
+    return load_relaxed(&starts_left) > 0 || caches_living() > 2;
+}
+
+/* What the thread needs of libc it may take from malloc: the caller holds no lock of ours, and none
+ * of libc's that starting a thread takes. */
+static COLD void scavenger_start(void)
+{
+    while (may_start() && change(NONE, STARTING)) {
+        bool wanted = !alone();
+        bool started = false;
+        if (wanted) {
+            int saved = errno;
+            size_t left = load_relaxed(&starts_left);
+            store_relaxed(&starts_left, left - (left > 0));
+            born = os_milliseconds();
+            started = thread_start();
+            errno = saved;
+        }
+        settle(started ? RUNNING : NONE);
+        if (wanted)
+            return; /* where it could not be started the next new thread tries again */
+    }
+}
+
+COLD void scavenger_noted(struct cache *cache)
+{
+    scavenger_wake();
+    if (!cache->fresh)
+        return;
+    cache->fresh = false;
+    scavenger_start();
+}
+
+static void end_thread(void)
+{
     int saved = errno;
     store_release(&ends, true);
     scavenger_call();
     pthread_join(thread, NULL);
     store_relaxed(&ends, false);
-    store_release(&state, NONE);
+    store_relaxed(&call, 0);
+    bool worked = os_milliseconds() - born >= policy.scavenge_ms;
+    settle(NONE);
+    upkeep_alone(worked);
     errno = saved;
+}
+
+COLD void scavenger_thread_ends(void)
+{
+    if (!alone() || !change(RUNNING, ENDING))
+        return;
+    if (alone())
+        end_thread();
+    else
+        settle(RUNNING);
 }
 
 /* Writes as little as it can: each page that a child writes is copied. */

@@ -1,47 +1,41 @@
 /* The scavenger: a thread of our own that gives memory back while the program's threads sleep.
- * There is none in a process of one thread, none where the option `scavenger` is off, and none in a
- * fork's child until that has threads. It blocks all signals and holds no lock of the program's. */
+ *
+ * It lives while at least two threads use the heap. A new thread's first call of malloc starts it:
+ * the program has just made a thread itself, so it may be made there, whatever a filter of system
+ * calls forbids later. The end of the last other thread joins it, so that a process that is alone
+ * again is alone for the kernel too (unshare, setns). There is none where the option `scavenger` is
+ * off, and none in a fork's child until that has threads.
+ *
+ * It blocks all signals and holds no lock of the program's. */
 #ifndef HAKMEM_LIFE_SCAVENGER_H
 #define HAKMEM_LIFE_SCAVENGER_H
 
 #include "base/atomic.h"
 #include "base/defs.h"
+#include "front/cache.h"
 
-/* Set while it waits for work; set where there should be one. */
-extern bool scavenger_dozes HIDDEN, scavenger_asked HIDDEN; /* atomic */
+/* Set while it waits for work. */
+extern bool scavenger_dozes HIDDEN; /* atomic */
 
 bool scavenger_runs(void);
 
-/* There is work for it, if it is there; else it is asked for. Called from anywhere. */
+/* There is work for it, if it is there. Called from anywhere. */
 void scavenger_wake(void);
 
-/* Threads use the heap: it is asked for. */
-void scavenger_ask(void);
+/* For scavenger_note. */
+void scavenger_noted(struct cache *cache);
 
-/* There may be work, `refills` of the calling thread's stacks say, or a block beyond the stacks,
- * which will be free one day: starts it where it may. Called from malloc alone, by a thread with a
- * cache. */
-void scavenger_want(size_t refills);
-void scavenger_want_large(void);
-
-/* For malloc's door, after so many refills of the calling thread's stacks: what it takes may be
- * left lying in them. */
-FAST void scavenger_note(size_t refills)
+/* For malloc's door, before it takes a block for the owner of this cache: starts the scavenger at
+ * the owner's first call, and wakes it where it may find work. Never for free: libc calls that with
+ * its list of stacks locked, which starting a thread takes. */
+FAST void scavenger_note(struct cache *cache)
 {
-    /* The first ones too: hundreds of threads may do with those. */
-    if (unlikely(load_relaxed(&scavenger_dozes)) || unlikely(refills < 8 || refills % 8 == 7))
-        scavenger_want(refills);
+    if (unlikely(load_relaxed(&scavenger_dozes) || cache->fresh))
+        scavenger_noted(cache);
 }
 
-FAST void scavenger_note_large(void)
-{
-    if (unlikely(load_relaxed(&scavenger_dozes) || load_relaxed(&scavenger_asked)))
-        scavenger_want_large();
-}
-
-/* The last thread that used the heap ends: so does the scavenger, since libc ends a process whose
- * last thread ends. */
-void scavenger_end(void);
+/* A thread that used the heap ends, and counts no more. */
+void scavenger_thread_ends(void);
 
 /* In a fork's child the thread is gone. */
 void scavenger_fork_child(void);

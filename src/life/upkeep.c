@@ -259,6 +259,17 @@ bool upkeep_by_time(void)
            large_kept() > 0;
 }
 
+void upkeep_alone(bool idle_too)
+{
+    if (idle_too)
+        upkeep_by_time();
+    for (bool more = true; more;) {
+        lock_take(&upkeep_lock);
+        more = pay(LARGE_STEP);
+        lock_release(&upkeep_lock);
+    }
+}
+
 size_t upkeep_all(size_t pad)
 {
     struct cache *mine = thread_cache();

@@ -33,6 +33,10 @@ void upkeep_anew(void);
  * or may be soon. */
 bool upkeep_by_time(void);
 
+/* The last thread but one has ended: what is beyond the caps of a process of one thread goes back;
+ * and if `idle_too` what a call of upkeep_by_time finds. */
+void upkeep_alone(bool idle_too);
+
 /* Gives back all that can be, now, from other threads' stacks too, but for `pad` bytes of free
  * slices; returns bytes that may have been in memory. */
 size_t upkeep_all(size_t pad);

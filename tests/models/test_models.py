@@ -96,6 +96,16 @@ CASES = [
     ),
     *holds("slices", ""),
     *finds("slices", "REACH_PURGE", "BREAK_BITS_STAY", "BREAK_BITS_EARLY", "BREAK_REFUSED"),
+    *holds("alone", ""),
+    *finds(
+        "alone",
+        "REACH_RUNNING",
+        "BREAK_COMES_IN_BETWEEN",
+        "BREAK_ONE_LOOK_TO_START",
+        "BREAK_STARTS_ONCE",
+        "BREAK_GOES_IN_BETWEEN",
+        "BREAK_ONE_LOOK_TO_END",
+    ),
     *holds("lock", ""),
     *finds("lock", "BREAK_NO_EXCHANGE", "BREAK_FORGET_SLEEPERS", what=STUCK),
 ]
