@@ -6,7 +6,7 @@
 #include "base/counters.h"
 #include "os/os.h"
 
-static struct lock kept_lock FORK_PAGE;
+static struct lock kept_lock;
 static struct list kept = {&kept, &kept}; /* the big-block cache, newest first; lock: kept */
 static size_t kept_bytes;                 /* atomic for those who peek; lock: kept */
 static size_t kept_low;                   /* the fewest since large_idle; lock: kept */
@@ -412,24 +412,31 @@ static bool large_fits(size_t bytes, size_t n)
     return needed == bytes || (needed > RUN_MOST && needed < bytes && bytes <= needed + needed / 8);
 }
 
-enum reuse large_reuse(void *p, size_t n, size_t *bytes)
+unsigned large_revive(void *p)
 {
     void *owner = map_owner(p);
     unsigned bin = owner == NULL ? BIN_FOREIGN : large_retired_bin(owner);
     if (bin != BIN_LARGE && bin != BIN_HUGE)
-        return REUSE_GONE;
+        return BIN_FOREIGN;
     owner = map_revive(p, bin);
     if (owner == NULL)
-        return REUSE_GONE;
+        return BIN_FOREIGN;
     if (unlikely(large_retired_bin(owner) != bin)) { /* it came and went meanwhile */
         bin = large_retired_bin(owner);
         map_set(p, 1, bin, owner);
     }
+    return bin;
+}
+
+enum reuse large_reuse(void *p, size_t n, size_t *bytes)
+{
+    unsigned bin = large_revive(p);
+    if (bin == BIN_FOREIGN)
+        return REUSE_GONE;
+    void *owner = map_owner(p);
     *bytes = large_retired_bytes(p, owner);
-    if (!large_fits(*bytes, n)) {
-        large_give(p, bin);
-        return REUSE_FREED;
-    }
+    if (!large_fits(*bytes, n))
+        return REUSE_UNFIT;
     if (bin == BIN_HUGE) {
         ((struct huge *)owner)->usable = round_up(n, os_page);
     } else {
@@ -492,7 +499,10 @@ bool large_is_kept(const void *p)
     return found;
 }
 
-void large_fork_lock(void) { lock_take(&kept_lock); }
-void large_fork_unlock(void) { lock_release(&kept_lock); }
+void large_fork_child(void)
+{
+    if (kept_lock.state != 0)
+        kept_lock.state = 0;
+}
 
 struct large_inside large_inside(void) { return (struct large_inside){&kept, &kept_bytes}; }

@@ -34,9 +34,14 @@ enum misuse large_give(void *p, unsigned bin);
 enum misuse large_retire(void *p, unsigned bin, size_t *bytes);
 void large_release(void *p);
 
+/* Makes it the caller's, not retired any more: its bin, large or huge. BIN_FOREIGN where it is not
+ * there. */
+unsigned large_revive(void *p);
+
 /* Hands it out for n bytes if it holds no slice more than large_take would give, or of a huge one
- * an eighth more at most; else frees it. `*bytes` tells what it holds if it was still there. */
-enum reuse { REUSE_DONE, REUSE_FREED, REUSE_GONE };
+ * an eighth more at most; else it is the caller's to free. `*bytes` tells what it holds if it
+ * was still there. */
+enum reuse { REUSE_DONE, REUSE_UNFIT, REUSE_GONE };
 enum reuse large_reuse(void *p, size_t n, size_t *bytes);
 
 /* Of a retired block at p with this descriptor: its bin, large or huge, and the bytes it holds. */
@@ -71,7 +76,7 @@ struct large_inside {
 };
 struct large_inside large_inside(void);
 
-void large_fork_lock(void);
-void large_fork_unlock(void);
+/* In a fork's child: a report may have been looking at what is kept, with its lock and no other. */
+void large_fork_child(void);
 
 #endif

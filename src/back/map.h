@@ -119,8 +119,4 @@ bool map_next(uintptr_t *address);
 /* Bytes of the leaves. */
 size_t map_bytes(void);
 
-/* Around fork. */
-void map_fork_lock(void);
-void map_fork_unlock(void);
-
 #endif
