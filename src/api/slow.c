@@ -134,7 +134,7 @@ static size_t usable_of_new(size_t n, size_t align)
 /* Slabs begin at multiples of 64 KiB, so a class whose size is a multiple of the alignment has
  * all its blocks aligned; at the latest the next power of two is one. What is kept for reuse goes
  * back before there is no memory. While a fork holds the heap for long the reserve serves. */
-static void *take(size_t n, size_t align, bool *zero)
+static SLOW void *take(size_t n, size_t align, bool *zero)
 {
     if (n > MOST_BYTES || align > MOST_BYTES)
         return out_of_memory();
@@ -177,7 +177,7 @@ SLOW void *slow_calloc(size_t n)
 
 /* ---- free ---- */
 
-static struct finding stack_give(unsigned cls, void *p)
+static inline struct finding stack_give(unsigned cls, void *p)
 {
     struct cache *cache = thread_cache();
     if (unlikely(cache == NULL))

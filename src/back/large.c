@@ -412,28 +412,33 @@ static bool large_fits(size_t bytes, size_t n)
     return needed == bytes || (needed > RUN_MOST && needed < bytes && bytes <= needed + needed / 8);
 }
 
-unsigned large_revive(void *p)
+/* Makes it the caller's: its descriptor, and its bin; null where it is not there. */
+static void *revive(void *p, unsigned *bin)
 {
     void *owner = map_owner(p);
-    unsigned bin = owner == NULL ? BIN_FOREIGN : large_retired_bin(owner);
-    if (bin != BIN_LARGE && bin != BIN_HUGE)
-        return BIN_FOREIGN;
-    owner = map_revive(p, bin);
-    if (owner == NULL)
-        return BIN_FOREIGN;
-    if (unlikely(large_retired_bin(owner) != bin)) { /* it came and went meanwhile */
-        bin = large_retired_bin(owner);
-        map_set(p, 1, bin, owner);
+    *bin = owner == NULL ? BIN_FOREIGN : large_retired_bin(owner);
+    if (*bin != BIN_LARGE && *bin != BIN_HUGE)
+        return NULL;
+    owner = map_revive(p, *bin);
+    if (owner != NULL && unlikely(large_retired_bin(owner) != *bin)) { /* it came and went */
+        *bin = large_retired_bin(owner);
+        map_set(p, 1, *bin, owner);
     }
-    return bin;
+    return owner;
+}
+
+bool large_revive(void *p)
+{
+    unsigned bin;
+    return revive(p, &bin) != NULL;
 }
 
 enum reuse large_reuse(void *p, size_t n, size_t *bytes)
 {
-    unsigned bin = large_revive(p);
-    if (bin == BIN_FOREIGN)
+    unsigned bin;
+    void *owner = revive(p, &bin);
+    if (owner == NULL)
         return REUSE_GONE;
-    void *owner = map_owner(p);
     *bytes = large_retired_bytes(p, owner);
     if (!large_fits(*bytes, n))
         return REUSE_UNFIT;

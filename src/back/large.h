@@ -34,9 +34,8 @@ enum misuse large_give(void *p, unsigned bin);
 enum misuse large_retire(void *p, unsigned bin, size_t *bytes);
 void large_release(void *p);
 
-/* Makes it the caller's, not retired any more: its bin, large or huge. BIN_FOREIGN where it is not
- * there. */
-unsigned large_revive(void *p);
+/* Makes it the caller's, not retired any more; false where it is not there. */
+bool large_revive(void *p);
 
 /* Hands it out for n bytes if it holds no slice more than large_take would give, or of a huge one
  * an eighth more at most; else it is the caller's to free. `*bytes` tells what it holds if it

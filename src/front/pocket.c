@@ -46,7 +46,7 @@ static SLOW struct finding release(struct cache *cache, void *p)
     if (lock_enter(cache->door)) {
         large_release(p);
         lock_release(cache->door);
-    } else if (large_revive(p) != BIN_FOREIGN) {
+    } else if (large_revive(p)) {
         return deferred_put(p);
     }
     return (struct finding){MISUSE_NONE, NULL};
