@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "back/large.h"
+#include "back/reserve.h"
 #include "base/policy.h"
 #include "front/cache.h"
 #include "front/pocket.h"
@@ -66,11 +67,17 @@ static void *class_take_any(unsigned cls)
     return cacheless_take(cls);
 }
 
+/* Neither null nor `not_entered`. */
+static inline bool is_block(const void *p)
+{
+    return likely(p != NULL) && likely(p != not_entered());
+}
+
 /* As malloc's fast body leaves it: without the seal. */
 static void *class_take(unsigned cls)
 {
     void *p = class_take_any(cls);
-    if (likely(p != NULL))
+    if (likely(is_block(p)))
         block_unseal(p);
     return p;
 }
@@ -85,6 +92,16 @@ static unsigned class_aligned(size_t least, size_t align)
     return cls;
 }
 
+/* A large block, by the door. */
+static SLOW void *take_inside(struct cache *cache, size_t n, size_t align, bool *zero)
+{
+    if (unlikely(!lock_enter(door_of(cache))))
+        return not_entered();
+    void *p = large_take(n, align, zero);
+    lock_release(door_of(cache));
+    return p;
+}
+
 static void *take_once(size_t n, size_t align, bool *zero)
 {
     size_t least = n < align ? align : n;
@@ -93,7 +110,7 @@ static void *take_once(size_t n, size_t align, bool *zero)
         return class_take(class_aligned(least, align));
     if (least <= CLASS_SLICES_MOST && align <= SLICE) {
         void *p = class_take_any(class_of_slices(least));
-        *zero = p != NULL && shards_hand_out(p, n);
+        *zero = is_block(p) && shards_hand_out(p, n);
         return p;
     }
     struct cache *cache = thread_cache(); /* the process's start, too */
@@ -102,22 +119,35 @@ static void *take_once(size_t n, size_t align, bool *zero)
         return p;
     if (likely(cache != NULL))
         scavenger_note(cache);
-    return large_take(n == 0 ? 1 : n, align, zero);
+    return take_inside(cache, n == 0 ? 1 : n, align, zero);
+}
+
+/* Bytes that the program may use of a new block of n bytes at a multiple of `align`. */
+static size_t usable_of_new(size_t n, size_t align)
+{
+    size_t least = n < align ? align : n;
+    if (least <= CLASS_MOST)
+        return size_classes[class_aligned(least, align)].size;
+    return round_up(n == 0 ? 1 : n, os_page);
 }
 
 /* Slabs begin at multiples of 64 KiB, so a class whose size is a multiple of the alignment has
  * all its blocks aligned; at the latest the next power of two is one. What is kept for reuse goes
- * back before there is no memory. */
-static void *take(size_t n, size_t align, bool *zero)
+ * back before there is no memory. While a fork holds the heap for long the reserve serves. */
+static SLOW void *take(size_t n, size_t align, bool *zero)
 {
     if (n > MOST_BYTES || align > MOST_BYTES)
         return out_of_memory();
     void *p = take_once(n, align, zero);
-    if (likely(p != NULL))
-        return p;
-    upkeep_all(0);
-    p = take_once(n, align, zero);
-    return p != NULL ? p : out_of_memory();
+    if (unlikely(p == NULL)) {
+        upkeep_all(0);
+        p = take_once(n, align, zero);
+    }
+    if (unlikely(p == not_entered())) {
+        p = reserve_take(usable_of_new(n, align), align);
+        *zero = false;
+    }
+    return likely(p != NULL) ? p : out_of_memory();
 }
 
 SLOW void *slow_malloc(size_t n)
@@ -147,7 +177,7 @@ SLOW void *slow_calloc(size_t n)
 
 /* ---- free ---- */
 
-static struct finding stack_give(unsigned cls, void *p)
+static inline struct finding stack_give(unsigned cls, void *p)
 {
     struct cache *cache = thread_cache();
     if (unlikely(cache == NULL))
@@ -192,16 +222,26 @@ static struct finding give(void *p, unsigned bin)
         return class_give(bin_class(bin), p);
     if (bin_of_slab(bin))
         return whole_give(p);
-    struct finding found = {pocket_put(thread_cache(), p, bin), p};
+    struct finding found = pocket_put(thread_cache(), p, bin);
     upkeep_when_due();
     return found;
+}
+
+/* What the map does not know. */
+static COLD void other_free(void *p, const void *caller)
+{
+    enum misuse what = reserve_give(p);
+    if (what == MISUSE_FOREIGN)
+        report_foreign("free", p, caller);
+    else if (what != MISUSE_NONE)
+        report_at_once("free", what, p, caller);
 }
 
 static SLOW void block_free(void *p, const void *caller)
 {
     unsigned bin = map_bin(p);
     if (unlikely(bin == BIN_FOREIGN))
-        report_foreign("free", p, caller);
+        other_free(p, caller);
     else
         report_found(give(p, bin), p, caller);
 }
@@ -242,7 +282,7 @@ static size_t usable_of(const void *p, unsigned *bin)
     void *owner;
     *bin = map_find(p, &owner);
     if (*bin == BIN_FOREIGN)
-        return 0;
+        return reserve_usable(p);
     if (*bin == BIN_WHOLE_FREE)
         return 0;
     return likely(bin_of_slab(*bin)) ? shards_usable(p, owner) : large_usable(p, *bin);
@@ -270,15 +310,6 @@ SLOW size_t block_usable(const void *p, const char *function, const void *caller
 {
     unsigned bin;
     return block_find(p, &bin, function, caller);
-}
-
-/* Bytes that the program may use of a new block of n bytes at a multiple of `align`. */
-static size_t usable_of_new(size_t n, size_t align)
-{
-    size_t least = n < align ? align : n;
-    if (least <= CLASS_MOST)
-        return size_classes[class_aligned(least, align)].size;
-    return round_up(n == 0 ? 1 : n, os_page);
 }
 
 /* A block that realloc left where it was may be up to twice as large as what it holds; who knows an
@@ -328,6 +359,17 @@ static SLOW void *realloc_moves(void *p, size_t n, size_t usable, const void *ca
     return other;
 }
 
+/* A large block where it stands, or by moving its pages; null where that can't be. */
+static void *resize_inside(void *p, unsigned bin, size_t n)
+{
+    struct cache *cache = thread_cache();
+    if (!lock_enter(door_of(cache)))
+        return NULL;
+    void *same = large_resize(p, bin, n);
+    lock_release(door_of(cache));
+    return same;
+}
+
 /* What is no block of a class in the window, or no block at all; or one that may be free. */
 static SLOW void *realloc_others(void *p, size_t n, const void *caller)
 {
@@ -345,8 +387,9 @@ static SLOW void *realloc_others(void *p, size_t n, const void *caller)
     }
     if (bin >= BIN_FIRST && stays(n, usable))
         return p;
-    bool large = !bin_of_slab(bin) && n > CLASS_MOST && n <= MOST_BYTES;
-    void *same = large ? large_resize(p, bin, n) : NULL;
+    void *same = NULL;
+    if (bin != BIN_FOREIGN && !bin_of_slab(bin) && n > CLASS_MOST && n <= MOST_BYTES)
+        same = resize_inside(p, bin, n);
     return same != NULL ? same : realloc_moves(p, n, usable, caller);
 }
 

@@ -6,7 +6,7 @@
 #include "base/counters.h"
 #include "os/os.h"
 
-static struct lock kept_lock FORK_PAGE;
+static struct lock kept_lock;
 static struct list kept = {&kept, &kept}; /* the big-block cache, newest first; lock: kept */
 static size_t kept_bytes;                 /* atomic for those who peek; lock: kept */
 static size_t kept_low;                   /* the fewest since large_idle; lock: kept */
@@ -355,10 +355,10 @@ static_assert(offsetof(struct huge, bin) == 0 && offsetof(struct superslab, bin)
 
 unsigned large_retired_bin(const void *owner) { return load_relaxed((const unsigned *)owner); }
 
-const void *large_start(const void *p, const void *owner)
+void *large_start(const void *p, const void *owner)
 {
     return large_retired_bin(owner) == BIN_HUGE ? ((const struct huge *)owner)->base
-                                                : (const char *)p - (uintptr_t)p % SLICE;
+                                                : (char *)p - (uintptr_t)p % SLICE;
 }
 
 /* The descriptor of the block that begins at p; else null, and `*what` says what is there. */
@@ -436,34 +436,47 @@ static bool large_fits(size_t bytes, size_t n)
     return needed == bytes || (needed > RUN_MOST && needed < bytes && bytes <= needed + needed / 8);
 }
 
-enum reuse large_reuse(void *p, size_t n, size_t *bytes)
+/* Makes it the caller's: its descriptor, and its bin; null where it is not there. */
+static void *revive(void *p, unsigned *bin)
 {
     void *owner = map_owner(p);
-    unsigned bin = owner == NULL ? BIN_FOREIGN : large_retired_bin(owner);
-    if (bin != BIN_LARGE && bin != BIN_HUGE)
-        return REUSE_GONE;
-    owner = map_revive(p, bin);
+    *bin = owner == NULL ? BIN_FOREIGN : large_retired_bin(owner);
+    if (*bin != BIN_LARGE && *bin != BIN_HUGE)
+        return NULL;
+    owner = map_revive(p, *bin);
+    if (owner != NULL && unlikely(large_retired_bin(owner) != *bin)) { /* it came and went */
+        *bin = large_retired_bin(owner);
+        map_set(p, 1, *bin, owner);
+    }
+    return owner;
+}
+
+void *large_revive(void *p)
+{
+    unsigned bin;
+    const void *owner = revive(p, &bin);
+    return owner != NULL ? large_start(p, owner) : NULL;
+}
+
+enum reuse large_reuse(void **p, size_t n, size_t *bytes)
+{
+    unsigned bin;
+    void *owner = revive(*p, &bin);
     if (owner == NULL)
         return REUSE_GONE;
-    if (unlikely(large_retired_bin(owner) != bin)) { /* it came and went meanwhile */
-        bin = large_retired_bin(owner);
-        map_set(p, 1, bin, owner);
+    void *start = large_start(*p, owner);
+    if (unlikely(start != *p)) { /* another's: it is free, and goes back like any */
+        *p = start;
+        return REUSE_UNFIT;
     }
-    const void *start = large_start(p, owner);
-    if (unlikely(start != p)) { /* another's: it is free, and goes back like any */
-        large_give((void *)start, bin);
-        return REUSE_GONE;
-    }
-    *bytes = large_retired_bytes(p, owner);
-    if (!large_fits(*bytes, n)) {
-        large_give(p, bin);
-        return REUSE_FREED;
-    }
+    *bytes = large_retired_bytes(*p, owner);
+    if (!large_fits(*bytes, n))
+        return REUSE_UNFIT;
     if (bin == BIN_HUGE) {
         ((struct huge *)owner)->usable = round_up(n, os_page);
     } else {
         struct superslab *s = owner;
-        s->usable[run_index(s, p)] = (uint32_t)round_up(n, os_page);
+        s->usable[run_index(s, *p)] = (uint32_t)round_up(n, os_page);
     }
     return REUSE_DONE;
 }
@@ -523,7 +536,10 @@ bool large_is_kept(const void *p)
     return found;
 }
 
-void large_fork_lock(void) { lock_take(&kept_lock); }
-void large_fork_unlock(void) { lock_release(&kept_lock); }
+void large_fork_child(void)
+{
+    if (kept_lock.state != 0)
+        kept_lock.state = 0;
+}
 
 struct large_inside large_inside(void) { return (struct large_inside){&kept, &kept_bytes}; }

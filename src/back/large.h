@@ -34,14 +34,19 @@ enum misuse large_give(void *p, unsigned bin);
 enum misuse large_retire(void *p, unsigned bin, size_t *bytes);
 void large_release(void *p);
 
+/* Makes it the caller's, not retired any more; null where it is not there. Another may have come to
+ * p's slice meanwhile, and begin elsewhere in it: so the block is the one at the address returned. */
+void *large_revive(void *p);
+
 /* Hands it out for n bytes if it holds no slice more than large_take would give, or of a huge one
- * an eighth more at most; else frees it. `*bytes` tells what it holds if it was still there. */
-enum reuse { REUSE_DONE, REUSE_FREED, REUSE_GONE };
-enum reuse large_reuse(void *p, size_t n, size_t *bytes);
+ * an eighth more at most, and `*bytes` tells how many it holds. Else the block now at `*p` is the
+ * caller's to free, or it is gone. */
+enum reuse { REUSE_DONE, REUSE_UNFIT, REUSE_GONE };
+enum reuse large_reuse(void **p, size_t n, size_t *bytes);
 
 /* Where the block begins whose descriptor the slice of p names, in use or retired: perhaps above
  * p. */
-const void *large_start(const void *p, const void *owner);
+void *large_start(const void *p, const void *owner);
 
 /* Whether one begins at p. */
 bool large_begins(const void *p);
@@ -78,7 +83,7 @@ struct large_inside {
 };
 struct large_inside large_inside(void);
 
-void large_fork_lock(void);
-void large_fork_unlock(void);
+/* In a fork's child: a report may have been looking at what is kept, with its lock and no other. */
+void large_fork_child(void);
 
 #endif

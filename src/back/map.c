@@ -16,7 +16,7 @@ uint16_t window_places[WINDOW_SLICES];
 
 static struct map_leaf *root[REGIONS]; /* atomic; set once, under the lock */
 static struct map_leaf *spare;         /* atomic: of no region yet */
-static struct lock map_lock FORK_PAGE;
+static struct lock map_lock;
 
 /* With huge pages the first entry would cost 2 MiB. */
 void map_start(void)
@@ -178,9 +178,6 @@ void *map_whole_taken(const void *p)
 void *map_whole_freed(const void *p) { return map_change(p, BIN_WHOLE, BIN_WHOLE_FREE, true); }
 
 void *map_revive(const void *p, unsigned bin) { return map_change(p, BIN_RETIRED, bin, true); }
-
-void map_fork_lock(void) { lock_take(&map_lock); }
-void map_fork_unlock(void) { lock_release(&map_lock); }
 
 bool map_next(uintptr_t *address)
 {

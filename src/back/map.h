@@ -124,8 +124,4 @@ bool map_next(uintptr_t *address);
 /* Bytes of the leaves, and of one that waits for the next map_cover_any. */
 size_t map_bytes(void);
 
-/* Around fork. */
-void map_fork_lock(void);
-void map_fork_unlock(void);
-
 #endif

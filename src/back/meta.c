@@ -24,7 +24,7 @@ struct region {
     size_t lost; /* bytes too few for what came next, at its end or before pages */
 };
 
-static struct lock meta_lock FORK_PAGE;
+static struct lock meta_lock;
 static struct free_piece *free_pieces[FINE_KINDS + COARSE_KINDS]; /* lock: meta */
 static char *bump, *bump_end;                                     /* lock: meta */
 static struct region *regions;                                    /* newest first; atomic */
@@ -108,9 +108,6 @@ void meta_give(void *p, size_t bytes)
 }
 
 size_t meta_mapped(void) { return load_relaxed(&mapped); }
-
-void meta_fork_lock(void) { lock_take(&meta_lock); }
-void meta_fork_unlock(void) { lock_release(&meta_lock); }
 
 size_t meta_size(size_t bytes)
 {

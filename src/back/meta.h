@@ -26,15 +26,12 @@ size_t meta_size(size_t bytes);
 /* Whether `bytes` from p on lie in a region. */
 bool meta_holds(const void *p, size_t bytes);
 
-/* What regions consist of beside the pieces in use; the caller holds the lock (meta_fork_lock). */
+/* What regions consist of beside the pieces in use; the caller holds all locks. */
 struct meta_parts {
     size_t free;   /* bytes of pieces given back; SIZE_MAX where their lists are broken */
     size_t unused; /* bytes never handed out, and the regions' heads */
     size_t guards; /* bytes of pages that may not be touched; not in meta_mapped */
 };
 struct meta_parts meta_parts(void);
-
-void meta_fork_lock(void);
-void meta_fork_unlock(void);
 
 #endif

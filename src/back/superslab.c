@@ -7,7 +7,7 @@
 #include "base/policy.h"
 #include "os/os.h"
 
-static struct lock superslabs_lock FORK_PAGE;
+static struct lock superslabs_lock;
 static struct list by_longest[SUPERSLAB_SLICES]; /* [n - 1]: longest run n; lock: superslabs */
 static struct list dense = {&dense, &dense};     /* no slice free, newest first; same lock */
 static uint64_t nonempty;                        /* lists with members; lock: superslabs */
@@ -533,9 +533,6 @@ size_t superslabs_release(void)
 
 size_t superslabs_mapped(void) { return load_relaxed(&mapped); }
 size_t superslabs_bytes(void) { return load_relaxed(&mapped_bytes); }
-
-void superslabs_fork_lock(void) { lock_take(&superslabs_lock); }
-void superslabs_fork_unlock(void) { lock_release(&superslabs_lock); }
 
 struct superslabs_inside superslabs_inside(void)
 {

@@ -90,7 +90,4 @@ struct superslabs_inside {
 };
 struct superslabs_inside superslabs_inside(void);
 
-void superslabs_fork_lock(void);
-void superslabs_fork_unlock(void);
-
 #endif

@@ -8,6 +8,7 @@
 #include "base/policy.h"
 #include "front/arrays.h"
 #include "front/closer.h"
+#include "front/deferred.h"
 #include "front/fit.h"
 #include "front/pocket.h"
 #include "front/roster.h"
@@ -30,6 +31,7 @@ struct cache cache_none = CLOSED_CACHE;
 struct cache cache_gone = CLOSED_CACHE;
 
 __thread struct cache *cache_mine = &cache_none;
+struct lock cacheless_lock FORK_PAGE;
 
 /* ---- the door ---- */
 
@@ -106,11 +108,14 @@ static void cache_wake(struct cache *cache)
     }
 }
 
-static void cache_enter(struct cache *cache)
+/* False where a fork holds the door for long. */
+static bool cache_enter(struct cache *cache)
 {
-    lock_take(cache->door);
+    if (unlikely(!lock_enter(cache->door)))
+        return false;
     if (unlikely(cache->asleep))
         cache_wake(cache);
+    return true;
 }
 
 /* Begins the stack if it is not; moves what lies above a thief's cut to the bottom. */
@@ -172,18 +177,27 @@ static struct finding cache_drain(struct cache *cache)
     return found;
 }
 
+/* Gives up a cache whose thread is gone. The caller holds the cacheless lock, so no fork does. */
+static struct finding cache_end(struct cache *cache)
+{
+    lock_take(cache->door);
+    store_relaxed(&cache->mine, NULL);
+    struct finding found = cache_drain(cache);
+    lock_release(cache->door);
+    roster_leave(cache);
+    return found;
+}
+
 /* Frees what one thread held that a fork left behind. A block that was just on its way to or from
  * the program is in the stack and free at once; it is passed over. */
 static COLD void orphan_take_in(void)
 {
-    struct cache *orphan = roster_adopt();
-    if (orphan == NULL)
+    if (!lock_enter(&cacheless_lock))
         return;
-    lock_take(orphan->door);
-    store_relaxed(&orphan->mine, NULL);
-    cache_drain(orphan);
-    lock_release(orphan->door);
-    roster_leave(orphan);
+    struct cache *orphan = roster_adopt();
+    if (orphan != NULL)
+        cache_end(orphan);
+    lock_release(&cacheless_lock);
 }
 
 /* ---- refill and flush ---- */
@@ -221,7 +235,8 @@ SLOW void *cache_refill(struct cache *cache, unsigned cls)
     struct bin *bin = &cache->bins[BIN_FIRST + cls];
     if (unlikely(load_relaxed(&roster_has_orphans)))
         orphan_take_in();
-    cache_enter(cache);
+    if (unlikely(!cache_enter(cache)))
+        return not_entered();
     stack_settle(cache, cls);
     void *p = bin->topmost;
     if (unlikely(p != stack_mark())) /* a thief came and took nothing */
@@ -263,7 +278,8 @@ SLOW struct finding cache_give(struct cache *cache, unsigned cls, void *p)
     if (load_relaxed(&bin->topmost) == p)
         return (struct finding){MISUSE_FREE, p};
     struct finding found = {MISUSE_NONE, NULL};
-    cache_enter(cache);
+    if (unlikely(!cache_enter(cache)))
+        return deferred_put(p);
     stack_settle(cache, cls);
     bool wary = depot->wary > 0;
     if (wary) {
@@ -281,8 +297,11 @@ SLOW struct finding cache_give(struct cache *cache, unsigned cls, void *p)
 
 struct finding cache_empty(struct cache *cache)
 {
-    lock_take(cache->door);
-    struct finding found = cache_drain(cache);
+    struct finding found = {MISUSE_NONE, NULL};
+    if (!lock_enter(cache->door))
+        return found;
+    found = cache_drain(cache);
+    cache->shut = load_relaxed(&caches_closed);
     lock_release(cache->door);
     return found;
 }
@@ -333,55 +352,102 @@ static void cache_show(struct cache *cache)
 
 COLD struct cache *cache_new(void)
 {
+    if (!lock_enter(&cacheless_lock))
+        return NULL;
     struct cache *cache = roster_take();
     if (cache == NULL)
         cache = cache_make();
-    if (cache == NULL)
-        return NULL;
-    lock_take(cache->door);
-    cache->seen = 0;
-    cache->asking = false;
-    cache->fresh = true;
-    cache_show(cache);
-    lock_release(cache->door);
+    if (cache != NULL) {
+        lock_take(cache->door);
+        cache->seen = 0;
+        cache->asking = false;
+        cache->fresh = true;
+        cache_show(cache);
+        lock_release(cache->door);
+    }
+    lock_release(&cacheless_lock);
     return cache;
 }
 
 COLD void cache_ends_with_thread(struct cache *cache)
 {
-    lock_take(cache->door);
+    if (!lock_enter(cache->door))
+        return; /* the door asks again */
     store_relaxed(&cache->mine, &cache_mine);
     lock_release(cache->door);
 }
 
-COLD void cache_resume(struct cache *cache)
+COLD bool cache_resume(struct cache *cache)
 {
-    cache_enter(cache);
+    if (!cache_enter(cache))
+        return false;
     cache_show(cache);
     lock_release(cache->door);
+    return true;
+}
+
+static bool caches_left FORK_PAGE; /* atomic: some of them are */
+
+COLD struct finding caches_end_left(void)
+{
+    struct finding found = {MISUSE_NONE, NULL};
+    while (load_relaxed(&caches_left) && fork_is_over() && lock_enter(&cacheless_lock)) {
+        __atomic_store_n(&caches_left, false, __ATOMIC_SEQ_CST);
+        for (struct cache *cache = caches_every(); cache != NULL; cache = cache->every) {
+            if (!__atomic_exchange_n(&cache->left, false, __ATOMIC_SEQ_CST) ||
+                roster_ownership(cache) != CACHE_LIVING)
+                continue;
+            struct finding one = cache_end(cache);
+            if (found.what == MISUSE_NONE)
+                found = one;
+        }
+        lock_release(&cacheless_lock);
+    }
+    return found;
+}
+
+/* The thread ends while a fork holds its door, or the roster: whoever can ends its cache. A fork
+ * that ends clears its state before it looks for such caches; so it finds this one, or is seen to
+ * have ended. No thief that knows the thread's cache_mine is in the door when this returns: it was
+ * passed, or a fork has it. */
+static COLD struct finding cache_leave(struct cache *cache)
+{
+    __atomic_store_n(&cache->mine, NULL, __ATOMIC_SEQ_CST);
+    store_relaxed(&cache_mine, &cache_gone);
+    __atomic_store_n(&cache->left, true, __ATOMIC_SEQ_CST);
+    __atomic_store_n(&caches_left, true, __ATOMIC_SEQ_CST);
+    struct finding found = caches_end_left();
+    if (lock_enter(cache->door))
+        lock_release(cache->door);
+    return found;
 }
 
 COLD struct finding cache_delete(struct cache *cache)
 {
-    lock_take(cache->door);
+    if (!lock_enter(cache->door))
+        return cache_leave(cache);
     store_relaxed(&cache->mine, NULL);
     store_relaxed(&cache_mine, &cache_gone);
     struct finding found = cache_drain(cache);
     lock_release(cache->door);
+    if (!lock_enter(&cacheless_lock)) {
+        struct finding late = cache_leave(cache);
+        return found.what != MISUSE_NONE ? found : late;
+    }
     roster_leave(cache);
+    lock_release(&cacheless_lock);
     return found;
 }
 
 /* ---- threads without a cache ----
  *
- * They are at their end, or there is no memory. The lock tells a fork that one is at work. */
-
-static struct lock cacheless_lock FORK_PAGE;
+ * They are at their beginning or their end, or there is no memory. */
 
 void *cacheless_take(unsigned cls)
 {
     void *p = NULL;
-    lock_take(&cacheless_lock);
+    if (!lock_enter(&cacheless_lock))
+        return not_entered();
     size_t taken = shard_take(0, cls, &p + 1, 1);
     lock_release(&cacheless_lock);
     return taken == 1 ? p : NULL;
@@ -389,7 +455,8 @@ void *cacheless_take(unsigned cls)
 
 struct finding cacheless_give(void *p)
 {
-    lock_take(&cacheless_lock);
+    if (!lock_enter(&cacheless_lock))
+        return deferred_put(p);
     struct finding found = shards_put(&p, 1);
     lock_release(&cacheless_lock);
     return found;
@@ -397,27 +464,27 @@ struct finding cacheless_give(void *p)
 
 bool cache_resize_block(struct cache *cache, const void *p, size_t n)
 {
-    struct lock *lock = cache != NULL ? cache->door : &cacheless_lock;
-    lock_take(lock);
+    if (!lock_enter(door_of(cache)))
+        return false;
     bool done = shards_resize(p, n);
-    lock_release(lock);
+    lock_release(door_of(cache));
     return done;
 }
 
 void caches_fork_lock(void)
 {
-    roster_lock();
     lock_take(&cacheless_lock);
+    roster_lock();
 }
 
 void caches_fork_unlock_parent(void)
 {
-    lock_release(&cacheless_lock);
     roster_unlock();
+    lock_release(&cacheless_lock);
 }
 
 void caches_fork_unlock_child(struct cache *mine)
 {
-    lock_release(&cacheless_lock);
     roster_unlock_child(mine);
+    lock_release(&cacheless_lock);
 }

@@ -85,6 +85,7 @@ struct cache {
     bool shut;           /* emptied since all caches were closed; the owner's */
     bool asking;         /* the owner asks libc to tell its end; the owner's */
     bool fresh;          /* the owner has met no door of malloc's yet; the owner's */
+    bool left;           /* its thread ended and could not end it; atomic */
     unsigned generation; /* the roster's; 0 where it is nobody's; atomic; lock: roster */
     struct cache **mine; /* its cache_mine, if its end will be told; atomic; lock: door */
     struct cache *every; /* all caches that ever were; constant once it is there */
@@ -223,24 +224,44 @@ FAST size_t cache_block_size(const struct cache *cache, const void *p)
 
 FAST struct cache *cache_current(void) { return load_own(&cache_mine); }
 
-/* Makes a cache the calling thread's; null without memory. */
+/* The door of threads without a cache, and of those that make or end one. */
+extern struct lock cacheless_lock HIDDEN;
+
+/* The lock that the calling thread holds, with this cache or null, while it takes any of a lower
+ * floor: who has all doors, as a fork does, knows that nobody is in the middle of anything. It is
+ * taken with lock_enter; where that fails the caller does without the heap. */
+FAST struct lock *door_of(struct cache *cache)
+{
+    return likely(cache != NULL) ? cache->door : &cacheless_lock;
+}
+
+/* What those that take a block return where they may not enter: no block's address. */
+FAST void *not_entered(void) { return window_mark(); }
+
+/* Makes a cache the calling thread's; null without memory, or where it may not enter. */
 struct cache *cache_new(void);
 
 /* The end of the calling thread will be told (cache_delete): others may touch its cache_mine. */
 void cache_ends_with_thread(struct cache *cache);
 
-/* Makes the calling thread's cache usable again, which a thief has put to sleep. */
-void cache_resume(struct cache *cache);
+/* Makes the calling thread's cache usable again, which a thief has put to sleep; false where it may
+ * not enter. */
+bool cache_resume(struct cache *cache);
 
-/* Frees all that the calling thread's cache holds; the first wrong block found. */
+/* Frees all that the calling thread's cache holds, if it may enter; the first wrong block found. */
 struct finding cache_empty(struct cache *cache);
 
 /* The same at the end of the process, which may come in a signal handler: nothing happens where
  * that interrupted the slow path. */
 struct finding cache_empty_at_end(struct cache *cache);
 
-/* The same, and gives the cache up: the thread has none any more. */
+/* Frees it all and gives the cache up: the thread has none any more. Where it may not enter that is
+ * left for `caches_end_left`. */
 struct finding cache_delete(struct cache *cache);
+
+/* Ends the caches of threads that ended while a fork held the heap; the first wrong block found.
+ * The caller holds no lock. */
+struct finding caches_end_left(void);
 
 /* Fills the empty stack of a class and returns one block more; null without memory. */
 void *cache_refill(struct cache *cache, unsigned cls);

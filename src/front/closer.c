@@ -22,6 +22,5 @@ struct finding cache_shut(struct cache *cache)
 {
     if (cache->shut)
         return (struct finding){MISUSE_NONE, NULL};
-    cache->shut = true;
     return cache_empty(cache);
 }

@@ -5,6 +5,7 @@
 #include "base/atomic.h"
 #include "base/counters.h"
 #include "base/policy.h"
+#include "front/deferred.h"
 #include "front/roster.h"
 
 /* All pockets together are to hold no more than may be kept anyway. */
@@ -31,23 +32,43 @@ static bool is_used(struct cache *cache)
     return true;
 }
 
-enum misuse pocket_put(struct cache *cache, void *p, unsigned bin)
+/* Frees p to where all may have it. */
+static SLOW struct finding give(struct cache *cache, void *p, unsigned bin)
+{
+    if (!lock_enter(door_of(cache)))
+        return deferred_put(p);
+    enum misuse what = large_give(p, bin);
+    lock_release(door_of(cache));
+    return (struct finding){what, p};
+}
+
+/* The same with a retired block, if it still is one. */
+static SLOW struct finding release(struct cache *cache, void *p)
+{
+    if (lock_enter(cache->door)) {
+        large_release(p);
+        lock_release(cache->door);
+    } else if ((p = large_revive(p)) != NULL) {
+        return deferred_put(p);
+    }
+    return (struct finding){MISUSE_NONE, NULL};
+}
+
+struct finding pocket_put(struct cache *cache, void *p, unsigned bin)
 {
     if (unlikely(cache == NULL || !is_used(cache)))
-        return large_give(p, bin);
+        return give(cache, p, bin);
     size_t bytes;
     enum misuse what = large_retire(p, bin, &bytes);
     if (unlikely(what != MISUSE_NONE))
-        return what;
+        return (struct finding){what, p};
     void *before = p;
     if (likely(may_keep(bytes))) {
         before = load_relaxed(&cache->pocket.block);
         cache->pocket.old = false;
         store_release(&cache->pocket.block, p);
     }
-    if (before != NULL)
-        large_release(before);
-    return MISUSE_NONE;
+    return before != NULL ? release(cache, before) : (struct finding){MISUSE_NONE, NULL};
 }
 
 /* What lies idle elsewhere is to grow old by these frees too; but to look after it each time would
@@ -74,14 +95,15 @@ void *pocket_take(struct cache *cache, size_t n)
         return NULL;
     store_relaxed(&cache->pocket.block, NULL);
     size_t bytes;
-    switch (large_reuse(p, n, &bytes)) {
+    switch (large_reuse(&p, n, &bytes)) {
     case REUSE_DONE:
         cache->pocket.misses = 0;
         tick(cache, bytes);
         return p;
-    case REUSE_FREED:
+    case REUSE_UNFIT:
         if (cache->pocket.misses < MISSES)
             cache->pocket.misses++;
+        give(cache, p, map_bin(p));
         return NULL;
     default:
         return NULL;

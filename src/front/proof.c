@@ -25,12 +25,13 @@ static bool cache_holds(struct cache *cache, unsigned cls, const void *p)
 
 static bool lies_free(unsigned cls, const void *p)
 {
-    if (shards_check(p) == MISUSE_FREE || transfer_holds(cls, p))
-        return true;
-    struct cache *cache = caches_every();
-    while (cache != NULL && !cache_holds(cache, cls, p))
-        cache = cache->every;
-    return cache != NULL;
+    if (!lock_enter(&cacheless_lock))
+        return false; /* a fork holds everything: it can't be proved now */
+    bool found = shards_check(p) == MISUSE_FREE || transfer_holds(cls, p);
+    for (struct cache *cache = caches_every(); cache != NULL && !found; cache = cache->every)
+        found = cache_holds(cache, cls, p);
+    lock_release(&cacheless_lock);
+    return found;
 }
 
 /* What another thread popped before it gave the block to the caller may still be seen in its stack

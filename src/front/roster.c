@@ -46,6 +46,7 @@ enum ownership roster_ownership(const struct cache *cache)
 static void own(struct cache *cache)
 {
     store_relaxed(&cache->generation, roster.generation);
+    store_relaxed(&cache->left, false);
     cache->shard = shard_join();
     add_relaxed(&roster.living, 1);
 }

@@ -8,10 +8,7 @@
 /* On top of a stack that is empty, at its bottom, and where a thief has cut it. */
 static inline void *stack_mark(void) { return window_mark(); }
 
-static inline void **stack_floor(const struct depot *depot)
-{
-    return depot->base + depot->floor;
-}
+static inline void **stack_floor(const struct depot *depot) { return depot->base + depot->floor; }
 
 /* Whether the thread has met the door for this class. */
 static inline bool stack_begun(const struct depot *depot) { return depot->base != NULL; }

@@ -5,11 +5,12 @@
 
 #include "back/large.h"
 #include "back/map.h"
-#include "back/meta.h"
+#include "back/reserve.h"
 #include "back/superslab.h"
 #include "base/atomic.h"
 #include "base/policy.h"
 #include "front/closer.h"
+#include "front/deferred.h"
 #include "front/roster.h"
 #include "heap/shard.h"
 #include "heap/transfer.h"
@@ -84,10 +85,8 @@ COLD struct cache *thread_cache_make(void)
     bool closed = load_relaxed(&caches_closed);
     if (cache != NULL && closed)
         report_late(cache_shut(cache), NULL);
-    else if (cache != NULL)
-        cache_resume(cache);
     if (cache != NULL)
-        return closed ? NULL : cache;
+        return closed || !cache_resume(cache) ? NULL : cache;
     bool first = false;
     if (!load_acquire(&started)) {
         lock_take(&start_lock);
@@ -129,32 +128,43 @@ COLD void thread_ask_for_end(struct cache *cache)
     errno = saved;
 }
 
-/* In the order in which they may be held together: a fork holds every lock, so no thread is in the
- * middle of anything that the child would inherit. Handlers that the program registered before ours
- * run inside ours, and may allocate. A process of one thread locks nothing, so that a signal
- * handler that interrupted the door may fork. */
+/* A fork holds every door, so no thread is in the middle of anything that the child would inherit.
+ * Handlers that the program registered before ours run inside ours, and may allocate. A process of
+ * one thread locks nothing, so that a signal handler that interrupted the door may fork.
+ *
+ * Libc takes locks of its own after this. Whoever has one of them and comes here does not wait
+ * until those are free: see lock_enter. */
 void fork_prepare(void)
 {
     if (os_single_threaded())
         return;
     heap_lock_all();
     fork_holds_locks = true;
+    store_relaxed(&fork_state, FORK_HOLDS);
 }
 
-static void unlock_but_caches(void)
+/* Before the locks are free: who finds the state clear either gets them, or meets another fork. */
+static void fork_ends(void)
 {
-    meta_fork_unlock();
-    map_fork_unlock();
-    superslabs_fork_unlock();
-    large_fork_unlock();
+    fork_holds_locks = false;
+    __atomic_store_n(&fork_state, FORK_NONE, __ATOMIC_SEQ_CST);
+}
+
+/* What others had to leave undone meanwhile. */
+static void do_what_was_left(void)
+{
+    report_late(deferred_drain(), NULL);
+    report_late(caches_end_left(), NULL);
 }
 
 void fork_parent(void)
 {
     if (!fork_holds_locks)
         return;
-    fork_holds_locks = false;
+    fork_ends();
     heap_unlock_all();
+    do_what_was_left();
+    reserve_fork_parent();
 }
 
 void fork_child(void)
@@ -162,12 +172,14 @@ void fork_child(void)
     scavenger_fork_child();
     if (!fork_holds_locks)
         return;
-    fork_holds_locks = false;
+    fork_ends();
     left_others = true;
-    unlock_but_caches();
+    large_fork_child();
+    reserve_fork_child();
     caches_fork_unlock_child(thread_owned());
     upkeep_fork_unlock();
     lock_release(&start_lock);
+    do_what_was_left();
 }
 
 void heap_lock_all(void)
@@ -175,15 +187,10 @@ void heap_lock_all(void)
     lock_take(&start_lock);
     upkeep_fork_lock();
     caches_fork_lock();
-    large_fork_lock();
-    superslabs_fork_lock();
-    map_fork_lock();
-    meta_fork_lock();
 }
 
 void heap_unlock_all(void)
 {
-    unlock_but_caches();
     caches_fork_unlock_parent();
     upkeep_fork_unlock();
     lock_release(&start_lock);

@@ -19,8 +19,9 @@ static inline struct cache *thread_cache(void)
     return likely(cache->door != NULL) ? cache : thread_cache_make();
 }
 
-/* Every lock, in the order in which they may be held together: no other thread is in the door
- * then, but may push and pop. The caller must hold none, and must not allocate or free. */
+/* Every door and what it takes to get one, in the order in which they may be held together: no
+ * other thread is in the middle of anything then, but may push and pop. The caller must hold none,
+ * and must not allocate or free. Waits for a fork, however long that lasts. */
 void heap_lock_all(void);
 void heap_unlock_all(void);
 

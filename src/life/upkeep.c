@@ -275,7 +275,8 @@ size_t upkeep_all(size_t pad)
     struct cache *mine = thread_cache();
     if (mine != NULL)
         report_late(cache_empty(mine), NULL);
-    lock_take(&upkeep_lock);
+    if (!lock_enter(&upkeep_lock))
+        return 0; /* a fork has everything, and may last */
     struct theft theft = caches_steal(true);
     struct finding found = transfers_decay(true);
     size_t slabs = SIZE_MAX;

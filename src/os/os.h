@@ -155,6 +155,19 @@ FAST void lock_take(struct lock *lock)
         lock_wait(lock);
 }
 
+/* A fork waits for locks of libc's while it holds all of ours. A thread that has one of those may
+ * come to one of ours, so nobody who is in the middle of the program's calls waits for a fork
+ * without end: `lock_enter` fails once a fork has held every lock for a while, and its caller does
+ * without (back/reserve.h, front/deferred.h). */
+enum { FORK_NONE, FORK_HOLDS, FORK_LASTS };
+extern int fork_state HIDDEN; /* atomic: the forking thread's; who has waited makes it last */
+
+bool lock_await(struct lock *lock);
+
+FAST bool lock_enter(struct lock *lock) { return likely(lock_try(lock)) || lock_await(lock); }
+
+FAST bool fork_is_over(void) { return __atomic_load_n(&fork_state, __ATOMIC_SEQ_CST) == FORK_NONE; }
+
 FAST void lock_release(struct lock *lock)
 {
     if (unlikely(fork_holds_locks))

@@ -2,6 +2,7 @@
 
 #include "back/large.h"
 #include "back/meta.h"
+#include "back/reserve.h"
 #include "back/superslab.h"
 #include "base/text.h"
 #include "front/roster.h"
@@ -171,6 +172,10 @@ void census_count(struct census *census)
     /* All that is left of superslabs and huge blocks. */
     census->program = minus(blocks + census->huge_mapped, census->rest + census->free_in_slabs +
                                                               census->cached + census->waiting);
+
+    const struct reserve_parts reserve = reserve_parts();
+    census->program += reserve.used;
+    census->rest += reserve.mapped - reserve.used;
 }
 
 /* ---- the report ---- */

@@ -298,8 +298,10 @@ static void huge_at_any_page(void)
     EXPECT_EQUAL(bytes, h->length);
     char *stale = (uintptr_t)p % SLICE == 0 ? p + os_page : p - (uintptr_t)p % SLICE;
     EXPECT_EQUAL(large_give(stale, BIN_RETIRED), stale < p ? MISUSE_FOREIGN : MISUSE_INTERIOR);
-    EXPECT_EQUAL(large_reuse(stale, bytes, &bytes), REUSE_GONE);
-    EXPECT_EQUAL(map_bin(p), BIN_FOREIGN);
+    void *found = stale;
+    EXPECT_EQUAL(large_reuse(&found, bytes, &bytes), REUSE_UNFIT);
+    EXPECT(found == p && map_bin(p) == BIN_HUGE);
+    EXPECT_EQUAL(large_give(found, BIN_HUGE), MISUSE_NONE);
     EXPECT(large_is_kept(p));
     large_purge(SIZE_MAX);
 }

@@ -1,0 +1,32 @@
+/* The reserve: blocks for threads that find the heap held by a fork for long (lock_enter), in
+ * regions of its own with a lock of its own, which no fork waits for. A region goes back to the
+ * kernel when its last block is freed. A child frees what its parent's threads had from here and
+ * takes nothing from their regions, since their lock and its data may be another thread's. Nothing
+ * of it is in the map. Thread safe. */
+#ifndef HAKMEM_BACK_RESERVE_H
+#define HAKMEM_BACK_RESERVE_H
+
+#include "base/defs.h"
+#include "base/misuse.h"
+
+/* A block of n bytes, n from 1 to 2^52, at a multiple of 16 and of `align`, a power of two up to
+ * 2^52. Zero or not. Null without memory. */
+void *reserve_take(size_t n, size_t align);
+
+/* Frees p; MISUSE_FOREIGN where p is in no region. */
+enum misuse reserve_give(void *p);
+
+/* The bytes that were asked for of p; 0 if no block in use begins there. */
+size_t reserve_usable(const void *p);
+
+/* After a fork, in the parent; and in the child, whose only thread the caller is. */
+void reserve_fork_parent(void);
+void reserve_fork_child(void);
+
+/* For the census: bytes of regions, and of them those in blocks. */
+struct reserve_parts {
+    size_t mapped, used;
+};
+struct reserve_parts reserve_parts(void);
+
+#endif
