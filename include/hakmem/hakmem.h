@@ -134,9 +134,9 @@ int hakmem_mallopt(int parameter, int value);
 
 /** The value in force of an option, named as in docs/options.md ("stack_bytes") in any case, into
  * *value: sizes in bytes, times in milliseconds, switches 0 or 1,
- * modes 0 (frozen), 1 (observe) or 2 (learn); HAKMEM_AUTO for `auto`. Returns 0, or ENOENT when there
- * is no such option or `name` is null; then *value is as it was. Options are read once, at the
- * process's first call, and stay as they are. errno is kept. */
+ * modes 0 (frozen), 1 (observe) or 2 (learn); HAKMEM_AUTO for `auto`. Returns 0, or ENOENT when
+ * there is no such option or `name` is null; then *value is as it was. Options are read once, at
+ * the process's first call, and stay as they are. errno is kept. */
 #define HAKMEM_AUTO UINT64_MAX
 int hakmem_option(const char *name, uint64_t *value);
 

@@ -229,7 +229,7 @@ static void threads_and_a_thief(void)
 int main(void)
 {
     policy.extra_calls = 1; /* a purge reaches sleeping threads */
-    policy.scavenger = 0; /* which would empty pockets of its own accord */
+    policy.scavenger = 0;   /* which would empty pockets of its own accord */
     what_was_freed_last_comes_back();
     the_same_slices_serve_another_size();
     another_size_puts_it_back_first();
