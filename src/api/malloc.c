@@ -149,6 +149,10 @@ void *__libc_valloc(size_t n) ALIAS(hakmem_valloc);
 void *__libc_pvalloc(size_t n) ALIAS(hakmem_pvalloc);
 int __posix_memalign(void **result, size_t align, size_t n) ALIAS(hakmem_posix_memalign);
 
+/* The start comes as the program is loaded, before main can install a filter of system calls that
+ * forbids what the start needs. */
+static __attribute__((constructor)) void start_when_loaded(void) { page_size(); }
+
 /* A program that is linked statically gets the extensions with malloc, whoever asks for them later:
  * glibc's would bring its malloc along. */
 static int (*const whole_family)(int, int) __attribute__((used)) = hakmem_mallopt;

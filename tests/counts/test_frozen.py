@@ -20,4 +20,4 @@ def test_the_fast_path_is_the_same(driver: Path, library: Path, tmp_path: Path) 
     print(f"\n{work}, {OPERATIONS} operations: {costs['learn'].instructions} instructions")
     assert costs["frozen"] == costs["observe"] == costs["learn"]
     # It is the fast path that was counted, and nothing else.
-    assert costs["learn"].instructions < 20 * OPERATIONS
+    assert costs["learn"].instructions < 23 * OPERATIONS

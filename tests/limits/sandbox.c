@@ -4,6 +4,7 @@
  *   sandbox RULES [threads] [fork]          the filter comes for all threads while they run, the
  *                                           allocator's own too; then a thread more, and a child,
  *                                           where the sandbox permits them
+ *   sandbox RULES alone                     the filter comes before the first allocation
  *   sandbox RULES exec PROGRAM ARGUMENTS... the filter first, then the program
  *
  * RULES is a file of sandboxes/, or "none". A line of it is the name of a system call, what becomes
@@ -12,6 +13,7 @@
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <linux/audit.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
@@ -144,13 +146,16 @@ static void read_rules(const char *path)
     add((struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JA, 1, 0, 0));
     answer(SECCOMP_RET_KILL_PROCESS);
     load(offsetof(struct seccomp_data, nr));
-    FILE *file = fopen(path, "r");
-    if (file == NULL)
-        fail(strerror(errno), path);
-    static char line[512];
-    while (fgets(line, sizeof line, file) != NULL)
+    /* Without a stream, whose buffer would be the process's first allocation. */
+    static char text[64 * 1024];
+    int file = open(path, O_RDONLY | O_CLOEXEC);
+    ssize_t got = file < 0 ? -1 : read(file, text, sizeof text - 1);
+    if (got < 0 || got == sizeof text - 1)
+        fail(got < 0 ? strerror(errno) : "too long", path);
+    close(file);
+    char *rest = text;
+    for (char *line; (line = strsep(&rest, "\n")) != NULL;)
         read_rule(line);
-    fclose(file);
     answer(SECCOMP_RET_KILL_PROCESS);
 }
 
@@ -269,6 +274,12 @@ static void try_child(void)
         fail("a child did not end well", "fork");
 }
 
+static _Noreturn void finish(void)
+{
+    static const char done[] = "sandbox: done\n"; /* by no stream, which asks what it writes to */
+    exit(write(STDOUT_FILENO, done, sizeof done - 1) < 0);
+}
+
 int main(int argc, char **argv)
 {
     if (argc < 2)
@@ -279,6 +290,11 @@ int main(int argc, char **argv)
         enter();
         execv(argv[3], argv + 3);
         fail(strerror(errno), argv[3]);
+    }
+    if (argc > 2 && strcmp(argv[2], "alone") == 0) {
+        enter();
+        allocate(11);
+        finish();
     }
     bool more_threads = false;
     bool forks = false;
@@ -306,8 +322,5 @@ int main(int argc, char **argv)
     if (forks)
         try_child();
     allocate(55);
-    static const char done[] = "sandbox: done\n"; /* by no stream, which asks what it writes to */
-    if (write(STDOUT_FILENO, done, sizeof done - 1) < 0)
-        return 1;
-    return 0;
+    finish();
 }
