@@ -35,7 +35,8 @@ enum misuse large_retire(void *p, unsigned bin, size_t *bytes);
 void large_release(void *p);
 
 /* Makes it the caller's, not retired any more; null where it is not there. Another may have come to
- * p's slice meanwhile, and begin elsewhere in it: so the block is the one at the address returned. */
+ * p's slice meanwhile, and begin elsewhere in it: so the block is the one at the address returned.
+ */
 void *large_revive(void *p);
 
 /* Hands it out for n bytes if it holds no slice more than large_take would give, or of a huge one

@@ -1,6 +1,6 @@
 /* Fork against locks of libc's: after our handler libc's fork waits for the list of open files and
- * for the database of names, whose holder may wait for a file, whose owner allocates (traps 39, 66).
- * First with every thread where it must be, then under load. */
+ * for the database of names, whose holder may wait for a file, whose owner allocates (traps 39,
+ * 66). First with every thread where it must be, then under load. */
 #include "trap.h"
 
 #include "hakmem/hakmem.h"
@@ -33,7 +33,8 @@ static bool sleeps(int number)
     return after_name != NULL && after_name[2] == 'S';
 }
 
-/* Waits until the thread whose number comes to be there sleeps, and goes on sleeping for a while. */
+/* Waits until the thread whose number comes to be there sleeps, and goes on sleeping for a while.
+ */
 static void await_sleep(volatile int *number)
 {
     for (int times = 0; times < 20; usleep(1000))
