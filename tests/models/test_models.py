@@ -81,6 +81,16 @@ CASES = [
         f"BREAK_PLAIN_TOP {WEAK}",
         f"BREAK_NO_BITS {WEAK}",
     ),
+    *holds("libc", ""),
+    *finds(
+        "libc",
+        "REACH_LEFT",
+        "BREAK_LARGE",
+        "BREAK_NO_LOOK",
+        "BREAK_DRAIN_FIRST",
+        "BREAK_NO_EXCHANGE",
+    ),
+    *finds("libc", "BREAK_WAIT", "BREAK_RESERVE", what=STUCK),
     *holds("pages", ""),
     *finds(
         "pages",

@@ -1,6 +1,6 @@
 /* Fork against locks of libc's: after our handler libc's fork waits for the list of open files and
  * for the database of names, whose holder may wait for a file, whose owner allocates (traps 39,
- * 66). First with every thread where it must be, then under load. */
+ * 66). First with every thread where it must be, then in forks that last, then under load. */
 #include "trap.h"
 
 #include "hakmem/hakmem.h"
@@ -218,10 +218,76 @@ static void exit_beside_a_fork(void)
 
 static void owner_of_a_file_allocates_at_exit(void) { in_child(exit_beside_a_fork); }
 
+/* ---- forks that last ---- */
+
+/* Registered before the allocator's first call, so it runs while the heap is held. */
+static volatile bool lingers;
+
+static void linger(void)
+{
+    if (lingers)
+        usleep(40000);
+}
+
+static void nothing(void) {}
+
+__attribute__((constructor(101))) static void before_all(void)
+{
+    if (pthread_atfork(linger, nothing, nothing) != 0)
+        abort();
+}
+
+enum { LONG_FORKS = 20 };
+static struct crew crew;
+static volatile bool stop;
+
+static void *work_until_stopped(void *seat)
+{
+    while (!stop)
+        seat_work(seat, 100);
+    return NULL;
+}
+
+/* Threads that begin and end meanwhile. */
+static void *start_until_stopped(void *unused)
+{
+    while (!stop)
+        in_thread(first_calls_and_an_end, NULL);
+    return unused;
+}
+
+static void use_and_look(void)
+{
+    use_the_heap(4);
+    CHECK_SIZE("breaches of the child's heap", (size_t)hakmem_check(), 0);
+}
+
+static void every_thread_goes_on(void)
+{
+    pthread_t threads[4];
+    crew_make(&crew, 3, 100);
+    stop = false;
+    lingers = true;
+    for (int i = 0; i < 3; i++)
+        threads[i] = started(work_until_stopped, &crew.seats[i]);
+    threads[3] = started(start_until_stopped, NULL);
+    for (int i = 0; i < LONG_FORKS; i++)
+        in_child(use_and_look);
+    stop = true;
+    lingers = false;
+    for (int i = 0; i < 4; i++)
+        pthread_join(threads[i], NULL);
+    crew_clear(&crew);
+    CHECK_SIZE("breaches of the heap", (size_t)hakmem_check(), 0);
+    struct hakmem_stats stats;
+    hakmem_stats(&stats, sizeof stats);
+    CHECK(stats.threads <= 2, "caches of ended threads: expected none, found %zu of threads",
+          stats.threads);
+}
+
 /* ---- under load ---- */
 
 enum { FORKS = 150 };
-static volatile bool stop;
 
 static void *use_files(void *unused)
 {
@@ -288,6 +354,8 @@ int main(void)
     for (int i = 0; i < 3; i++)
         RUN(owner_of_a_file_allocates);
     RUN(owner_of_a_file_allocates_at_exit);
+    watchdog(SECONDS);
+    RUN(every_thread_goes_on);
     watchdog(SECONDS);
     RUN(files_that_come_and_go);
     watchdog(SECONDS);
