@@ -1,5 +1,6 @@
 #include "back/reserve.h"
 
+#include "back/map.h"
 #include "base/atomic.h"
 #include "os/os.h"
 
@@ -47,7 +48,8 @@ static struct region *region_of(const void *p)
     return NULL;
 }
 
-/* A new one with room for so many bytes; under the lock. */
+/* A new one with room for so many bytes; under the lock. It has whole slices for itself, since a
+ * block of the heap that began in one of them would have an entry of the map there. */
 static bool region_add(size_t least)
 {
     struct region *r = regions;
@@ -56,11 +58,11 @@ static bool region_add(size_t least)
     if (r == regions + REGIONS)
         return false;
     size_t length = reserve.current != NULL ? 2 * reserve.current->length : REGION_LEAST;
-    length = round_up(length > least ? length : least, os_page);
-    char *start = os_map(length);
+    length = round_up(length > least ? length : least, SLICE);
+    char *start = os_map_aligned(length, SLICE);
     if (start == NULL) {
-        length = round_up(least, os_page);
-        start = os_map(length);
+        length = round_up(least, SLICE);
+        start = os_map_aligned(length, SLICE);
     }
     if (start == NULL)
         return false;

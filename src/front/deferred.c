@@ -6,24 +6,50 @@
 #include "front/cache.h"
 #include "heap/shard.h"
 
+struct link {
+    struct link *next;
+};
+
 struct note {
-    struct note *next;
+    struct link link; /* first */
     void *block;
 };
 
-static struct note *notes FORK_PAGE; /* atomic: newest first; grows at the front, taken whole */
+/* Newest first; atomic: each grows at the front and is taken whole. Blocks themselves, linked
+ * through their first word, are for want of memory: it is the program's until the free, and a block
+ * that is freed twice would spoil the list. */
+static struct {
+    struct link *notes, *blocks;
+} deferred FORK_PAGE;
 
-/* Without memory for the note the block stays taken. A fork that ends clears its state before it
- * looks for notes; so it finds this one, or is seen to have ended. */
+static void push(struct link **list, struct link *link)
+{
+    link->next = load_relaxed(list);
+    while (!__atomic_compare_exchange_n(list, &link->next, link, false, __ATOMIC_SEQ_CST,
+                                        __ATOMIC_RELAXED))
+        ;
+}
+
+static struct link *take_all(struct link **list)
+{
+    return __atomic_exchange_n(list, NULL, __ATOMIC_ACQUIRE);
+}
+
+static bool is_empty(void)
+{
+    return load_relaxed(&deferred.notes) == NULL && load_relaxed(&deferred.blocks) == NULL;
+}
+
+/* A fork that ends clears its state before it looks for what is here; so it finds this block, or is
+ * seen to have ended. */
 COLD struct finding deferred_put(void *p)
 {
     struct note *note = reserve_take(sizeof *note, 1);
     if (note != NULL) {
         note->block = p;
-        note->next = load_relaxed(&notes);
-        while (!__atomic_compare_exchange_n(&notes, &note->next, note, false, __ATOMIC_SEQ_CST,
-                                            __ATOMIC_RELAXED))
-            ;
+        push(&deferred.notes, &note->link);
+    } else {
+        push(&deferred.blocks, p);
     }
     return fork_is_over() ? deferred_drain() : (struct finding){MISUSE_NONE, NULL};
 }
@@ -36,18 +62,23 @@ static struct finding give(void *p)
     return (struct finding){bin == BIN_FOREIGN ? MISUSE_FREE : large_give(p, bin), p};
 }
 
+static struct finding first_of(struct finding a, struct finding b)
+{
+    return a.what != MISUSE_NONE ? a : b;
+}
+
 COLD struct finding deferred_drain(void)
 {
     struct finding found = {MISUSE_NONE, NULL};
-    while (load_relaxed(&notes) != NULL && fork_is_over() && lock_enter(&cacheless_lock)) {
-        struct note *note = __atomic_exchange_n(&notes, NULL, __ATOMIC_ACQUIRE);
-        while (note != NULL) {
-            struct note *next = note->next;
-            struct finding one = give(note->block);
-            if (found.what == MISUSE_NONE && one.what != MISUSE_NONE)
-                found = one;
-            reserve_give(note);
-            note = next;
+    while (!is_empty() && fork_is_over() && lock_enter(&cacheless_lock)) {
+        for (struct link *link = take_all(&deferred.notes), *next; link != NULL; link = next) {
+            next = link->next;
+            found = first_of(found, give(((struct note *)link)->block));
+            reserve_give(link);
+        }
+        for (struct link *link = take_all(&deferred.blocks), *next; link != NULL; link = next) {
+            next = link->next;
+            found = first_of(found, give(link));
         }
         lock_release(&cacheless_lock);
     }

@@ -1,6 +1,6 @@
 /* Blocks that were freed while a fork held the heap for long: they are noted, in the reserve and
- * not in the blocks, and freed when it is over, by the forking thread, in the parent and in the
- * child, or by who noted one a moment too late. */
+ * not in the blocks unless there is no memory, and freed when it is over, by the forking thread, in
+ * the parent and in the child, or by who noted one a moment too late. */
 #ifndef HAKMEM_FRONT_DEFERRED_H
 #define HAKMEM_FRONT_DEFERRED_H
 

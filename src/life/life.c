@@ -165,6 +165,7 @@ void fork_parent(void)
     heap_unlock_all();
     do_what_was_left();
     reserve_fork_parent();
+    scavenger_thread_ends();
 }
 
 void fork_child(void)

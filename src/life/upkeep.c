@@ -229,7 +229,8 @@ bool upkeep_by_time(void)
 {
     if (load_relaxed(&keeping.forever))
         return false;
-    lock_take(&upkeep_lock);
+    if (!lock_enter(&upkeep_lock))
+        return true; /* a fork has everything, and may last; a thread's end may wait for this one */
     struct finding found = transfers_decay(false);
     struct theft theft = caches_steal(false);
     size_t before = last_tick;
@@ -250,7 +251,8 @@ bool upkeep_by_time(void)
     size_t purged = 0;
     for (bool more = true; more;) {
         size_t slabs = STEP_SLABS;
-        lock_take(&upkeep_lock);
+        if (!lock_enter(&upkeep_lock))
+            return true;
         purged += shards_purge(before, soon(&pages), &slabs);
         more = pay(LARGE_STEP) || slabs == 0;
         lock_release(&upkeep_lock);
@@ -263,8 +265,7 @@ void upkeep_alone(bool idle_too)
 {
     if (idle_too)
         upkeep_by_time();
-    for (bool more = true; more;) {
-        lock_take(&upkeep_lock);
+    for (bool more = true; more && lock_enter(&upkeep_lock);) {
         more = pay(LARGE_STEP);
         lock_release(&upkeep_lock);
     }
