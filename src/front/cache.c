@@ -308,10 +308,14 @@ struct finding cache_empty(struct cache *cache)
 
 struct finding cache_empty_at_end(struct cache *cache)
 {
-    if (!lock_try(cache->door))
-        return (struct finding){MISUSE_NONE, NULL};
-    struct finding found = cache_drain(cache);
-    lock_release(cache->door);
+    struct finding found = {MISUSE_NONE, NULL};
+    if (!lock_try(&cacheless_lock))
+        return found;
+    if (lock_try(cache->door)) {
+        found = cache_drain(cache);
+        lock_release(cache->door);
+    }
+    lock_release(&cacheless_lock);
     return found;
 }
 

@@ -252,7 +252,7 @@ bool cache_resume(struct cache *cache);
 struct finding cache_empty(struct cache *cache);
 
 /* The same at the end of the process, which may come in a signal handler: nothing happens where
- * that interrupted the slow path. */
+ * that interrupted whoever may hold a lock of a lower floor. */
 struct finding cache_empty_at_end(struct cache *cache);
 
 /* Frees it all and gives the cache up: the thread has none any more. Where it may not enter that is

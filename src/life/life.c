@@ -57,13 +57,24 @@ static void thread_end(void *value)
     scavenger_thread_ends();
 }
 
-/* The orderly end of the process: what its stacks hold that was freed twice, or never handed out,
- * shows when it goes back to its slab. */
+/* What this thread's stacks hold that was freed twice, or never handed out, shows when it goes back
+ * to its slab. A signal handler that interrupted the heap may call exit, and what is locked then
+ * stays locked: so nobody waits here. */
+static struct finding found_at_end(void)
+{
+    struct finding found = {MISUSE_NONE, NULL};
+    struct cache *cache = thread_owned();
+    if (cache != NULL && upkeep_try_stop()) {
+        found = cache_empty_at_end(cache);
+        upkeep_go_on();
+    }
+    return found;
+}
+
+/* The orderly end of the process. */
 static void process_end(void)
 {
-    struct cache *cache = thread_owned();
-    if (cache != NULL)
-        report_late(cache_empty_at_end(cache), RETURN_ADDRESS);
+    report_late(found_at_end(), RETURN_ADDRESS);
     if (journal_open())
         learned_print();
 }
@@ -178,7 +189,7 @@ void fork_child(void)
     large_fork_child();
     reserve_fork_child();
     caches_fork_unlock_child(thread_owned());
-    upkeep_fork_unlock();
+    upkeep_go_on();
     lock_release(&start_lock);
     do_what_was_left();
 }
@@ -186,14 +197,14 @@ void fork_child(void)
 void heap_lock_all(void)
 {
     lock_take(&start_lock);
-    upkeep_fork_lock();
+    upkeep_stop();
     caches_fork_lock();
 }
 
 void heap_unlock_all(void)
 {
     caches_fork_unlock_parent();
-    upkeep_fork_unlock();
+    upkeep_go_on();
     lock_release(&start_lock);
 }
 

@@ -303,5 +303,6 @@ bool upkeep_check_frees(bool on)
     return before;
 }
 
-void upkeep_fork_lock(void) { lock_take(&upkeep_lock); }
-void upkeep_fork_unlock(void) { lock_release(&upkeep_lock); }
+void upkeep_stop(void) { lock_take(&upkeep_lock); }
+bool upkeep_try_stop(void) { return lock_try(&upkeep_lock); }
+void upkeep_go_on(void) { lock_release(&upkeep_lock); }

@@ -45,7 +45,9 @@ size_t upkeep_all(size_t pad);
  * again. Returns how it was. */
 bool upkeep_check_frees(bool on);
 
-void upkeep_fork_lock(void);
-void upkeep_fork_unlock(void);
+/* Nothing goes back to the kernel until it goes on. Who may not wait tries. */
+void upkeep_stop(void);
+bool upkeep_try_stop(void);
+void upkeep_go_on(void);
 
 #endif

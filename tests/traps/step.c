@@ -1,7 +1,8 @@
 /* A signal at every instruction (x86-64's trap flag): between a program's instructions outside of
  * the allocator the handler allocates and frees; inside of it the handler forks, by which the child
  * leaves, executes a program, or returns into the interrupted call and goes on; it spawns, and it
- * takes children by vfork. The process has one thread (the others: signals.c). */
+ * takes children by vfork; and it calls exit. The process has one thread (the others: signals.c).
+ */
 #include "trap.h"
 
 #include <dirent.h>
@@ -217,6 +218,20 @@ static void make_child(bool inside)
     await(child);
 }
 
+/* In a copy of the process as the handler finds it: `_Fork` runs no handlers of fork. */
+static void exit_in_child(bool inside)
+{
+    if (!inside || steps_inside % stride != 0)
+        return;
+    pid_t child = _Fork();
+    if (child == 0) {
+        watchdog(20);
+        exit(0);
+    }
+    children++;
+    await(child);
+}
+
 /* In the child that came out of the handler with the interrupted call done. */
 static void leave_if_child(void)
 {
@@ -263,19 +278,55 @@ static void every_door(void)
     leave_if_child();
 }
 
-static void handler_forks_inside(void (*work)(void), unsigned every)
+static void handler_makes_children(void (*work)(void), unsigned every, void (*make)(bool inside))
 {
     children = 0;
     stride = every;
-    step_through(work, make_child);
+    step_through(work, make);
     CHECK(children >= 50, "children: expected at least 50, found %lu of %lu instructions", children,
           steps_inside);
 }
 
-static void handler_forks_at_every_instruction(void) { handler_forks_inside(pairs, 1); }
+static void handler_forks_at_every_instruction(void)
+{
+    handler_makes_children(pairs, 1, make_child);
+}
 
 /* A prime, so that all kinds of children meet all places. */
-static void handler_forks_in_every_door(void) { handler_forks_inside(every_door, 101); }
+static void handler_forks_in_every_door(void)
+{
+    handler_makes_children(every_door, 101, make_child);
+}
+
+enum { CROWD = 4000 };
+static void *crowd[CROWD];
+
+/* Slabs are locked outside of the door, too: where memory goes back, and where a block is looked
+ * for that may be free already, since it bears what a free block bears. */
+static void every_lock(void)
+{
+    volatile size_t *p = do_malloc(500), *q = do_malloc(500);
+    do_free((void *)q);
+    p[0] = q[0];
+    p[1] = q[1];
+    do_free((void *)p);
+    NAME_UNDER_TEST(malloc_trim)(0);
+}
+
+/* What the interrupted call has locked stays locked: the end of the process must not wait for it.
+ */
+static void handler_exits_in_every_door(void)
+{
+    handler_makes_children(every_door, 97, exit_in_child);
+    for (unsigned i = 0; i < CROWD; i++)
+        crowd[i] = do_malloc(500);
+    for (unsigned i = 0; i < CROWD; i++)
+        if (i % 10 != 0)
+            do_free(crowd[i]);
+    handler_makes_children(every_lock, 53, exit_in_child);
+    for (unsigned i = 0; i < CROWD; i += 10)
+        do_free(crowd[i]);
+}
 
 int main(int argc, char **argv)
 {
@@ -288,6 +339,7 @@ int main(int argc, char **argv)
     do_free(do_malloc(64));
     RUN(handler_forks_at_every_instruction);
     RUN(handler_forks_in_every_door);
+    RUN(handler_exits_in_every_door);
     RUN(handler_allocates_between_instructions);
     return check_end();
 }
