@@ -182,7 +182,7 @@ static inline struct finding stack_give(unsigned cls, void *p)
     struct cache *cache = thread_cache();
     if (unlikely(cache == NULL))
         return cacheless_give(p);
-    if (likely(cache_push_any(cache, cls, p)))
+    if (likely(cache_keeps(cache)) && likely(cache_push_any(cache, cls, p)))
         return (struct finding){MISUSE_NONE, NULL};
     struct finding found = cache_give(cache, cls, p);
     upkeep_when_due();

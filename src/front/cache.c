@@ -59,7 +59,7 @@ static void bin_close(struct bin *bin)
 static void cache_reset(struct cache *cache)
 {
     cache->capacity_bytes = cache->outflow = 0;
-    cache->asleep = false;
+    cache->asleep = cache->rests = cache->cut = false;
     arrays_reset(cache);
     for (unsigned cls = begun_from(cache, 0); cls < CLASSES; cls = begun_from(cache, cls + 1)) {
         bin_close(&cache->bins[BIN_FIRST + cls]);
@@ -104,7 +104,8 @@ static void cache_wake(struct cache *cache)
             continue;
         stack_begin(cache, cls);
         cache->depots[cls].wary = 0;
-        cache_push_any(cache, cls, late[cls]);
+        if (!cache_push_any(cache, cls, late[cls]))
+            shards_put(&late[cls], 1);
     }
 }
 
@@ -137,6 +138,16 @@ static void stack_settle(struct cache *cache, unsigned cls)
 /* The allocation clock is everybody's, so threads advance it in steps of so many bytes. */
 #define CLOCK_STEP (32 * KiB)
 
+static void cache_gave(struct cache *cache, size_t bytes)
+{
+    cache->taken -= bytes;
+    cache->unclocked += bytes;
+    if (cache->unclocked >= CLOCK_STEP) {
+        clock_advance(cache->unclocked);
+        cache->unclocked = 0;
+    }
+}
+
 /* Frees the n lowest of a stack: those that were pushed first. */
 static struct finding stack_put_oldest(struct cache *cache, unsigned cls, size_t n,
                                        bool by_transfer)
@@ -149,11 +160,7 @@ static struct finding stack_put_oldest(struct cache *cache, unsigned cls, size_t
     struct finding found = shards_put(oldest + sent, n - sent);
     memmove(oldest, oldest + n, (used - n) * sizeof(void *));
     stack_set_top(bin, depot->base + used - n);
-    cache->unclocked += n * size_classes[cls].size;
-    if (cache->unclocked >= CLOCK_STEP) {
-        clock_advance(cache->unclocked);
-        cache->unclocked = 0;
-    }
+    cache_gave(cache, n * size_classes[cls].size);
     return found;
 }
 
@@ -202,6 +209,12 @@ static COLD void orphan_take_in(void)
 
 /* ---- refill and flush ---- */
 
+static COLD void cache_returns(struct cache *cache)
+{
+    cache->rests = false;
+    cache->stays_until = os_milliseconds() + policy.scavenge_ms;
+}
+
 /* A batch for an empty stack, of which the last is returned. */
 static void *stack_fill(struct cache *cache, unsigned cls)
 {
@@ -213,6 +226,7 @@ static void *stack_fill(struct cache *cache, unsigned cls)
 
     /* Half, so that as many frees find room. */
     size_t n = (depot->capacity + 1) / 2;
+    n += n == 0;
     void **end = depot->base + 1 + n;
     size_t got = transfer_take(cls, end, n);
     if (got == 0)
@@ -221,6 +235,10 @@ static void *stack_fill(struct cache *cache, unsigned cls)
         return NULL;
     capacity_moved(&depot->ways, got, false);
     size_t bytes = got * size_classes[cls].size;
+    cache->taken += bytes;
+    cache->gives = 0;
+    if (unlikely(cache->rests))
+        cache_returns(cache);
     cache->outflow -= bytes < cache->outflow ? bytes : cache->outflow;
     stack_open(bin, depot);
     if (got < n)
@@ -271,6 +289,80 @@ static struct finding stack_flush(struct cache *cache, unsigned cls)
     return stack_put_oldest(cache, cls, used - keep, passes);
 }
 
+/* ---- many threads ----
+ *
+ * Nobody may take from another thread's stacks without asking every processor for a barrier
+ * (theft.h), so where there are many threads each sees to it that it falls asleep with little. */
+
+/* Frees what lies in the stacks beyond so much as new ones may hold. */
+static COLD struct finding cache_cut(struct cache *cache)
+{
+    struct finding found = {MISUSE_NONE, NULL};
+    store_relaxed(&cache->cut, false);
+    for (unsigned cls = begun_from(cache, 0); cls < CLASSES; cls = begun_from(cache, cls + 1)) {
+        struct depot *depot = &cache->depots[cls];
+        stack_settle(cache, cls);
+        size_t used = stack_used(&cache->bins[BIN_FIRST + cls], depot);
+        size_t most = stack_first(cls);
+        struct finding one = {MISUSE_NONE, NULL};
+        if (used > most && most < depot->capacity)
+            one = stack_put_oldest(cache, cls, used - most, false);
+        stack_cut(cache, cls);
+        if (found.what == MISUSE_NONE)
+            found = one;
+    }
+    return found;
+}
+
+/* A thread that has given back all but so little, by frees alone, has nothing to do with what its
+ * stacks hold: one that was given others' blocks has given back more than it took. One that comes
+ * back soon is at work, and the next time that it stops may be as short. */
+#define RESTS_BELOW (128 * KiB)
+#define OF_OTHERS (64 * KiB) /* some were mostly dealt out to it */
+#define GIVES_LEAST 4
+
+static bool holds_little(const struct cache *cache)
+{
+    size_t less = cache->capacity_bytes > RESTS_BELOW ? cache->capacity_bytes : RESTS_BELOW;
+    return cache->taken + OF_OTHERS <= less + OF_OTHERS;
+}
+
+static bool comes_to_rest(struct cache *cache)
+{
+    if (cache->gives < GIVES_LEAST) {
+        cache->gives++;
+        return false;
+    }
+    return holds_little(cache) && caches_crowded() && os_milliseconds() >= cache->stays_until;
+}
+
+/* A block kept would keep its page from going back, so none is until the next refill. */
+static COLD struct finding cache_rest(struct cache *cache)
+{
+    struct finding found = {MISUSE_NONE, NULL};
+    for (unsigned cls = begun_from(cache, 0); cls < CLASSES; cls = begun_from(cache, cls + 1)) {
+        struct bin *bin = &cache->bins[BIN_FIRST + cls];
+        stack_settle(cache, cls);
+        struct finding one =
+            stack_put_oldest(cache, cls, stack_used(bin, &cache->depots[cls]), false);
+        if (found.what == MISUSE_NONE)
+            found = one;
+        store_relaxed(&bin->limit, NULL);
+    }
+    cache->rests = true;
+    return found;
+}
+
+/* Past the stack; `found` is what came to light before. */
+static struct finding give_one(struct cache *cache, unsigned cls, void *p, struct finding found)
+{
+    struct depot *depot = &cache->depots[cls];
+    depot->wary -= depot->wary > 0;
+    struct finding one = shards_put(&p, 1);
+    cache_gave(cache, size_classes[cls].size);
+    return one.what != MISUSE_NONE ? one : found;
+}
+
 SLOW struct finding cache_give(struct cache *cache, unsigned cls, void *p)
 {
     struct bin *bin = &cache->bins[BIN_FIRST + cls];
@@ -281,16 +373,25 @@ SLOW struct finding cache_give(struct cache *cache, unsigned cls, void *p)
     if (unlikely(!cache_enter(cache)))
         return deferred_put(p);
     stack_settle(cache, cls);
-    bool wary = depot->wary > 0;
-    if (wary) {
-        depot->wary--;
-        found = shards_put(&p, 1);
-    } else if (stack_used(bin, depot) >= depot->capacity) {
-        found = stack_flush(cache, cls);
+    if (unlikely(load_relaxed(&cache->cut)))
+        found = cache_cut(cache);
+    if (unlikely(cache->rests))
+        cache->rests = holds_little(cache);
+    else if (stack_used(bin, depot) >= depot->capacity && comes_to_rest(cache))
+        found = cache_rest(cache);
+    bool keeps = depot->wary == 0 && !cache->rests && depot->capacity > 0;
+    if (keeps && stack_used(bin, depot) >= depot->capacity) {
+        struct finding one = stack_flush(cache, cls);
+        if (found.what == MISUSE_NONE)
+            found = one;
+        keeps = depot->capacity > 0;
     }
-    stack_open(bin, depot);
+    if (!keeps)
+        found = give_one(cache, cls, p, found);
+    if (!cache->rests)
+        stack_open(bin, depot);
     lock_release(cache->door);
-    if (!wary && unlikely(!cache_push_any(cache, cls, p)) && found.what == MISUSE_NONE)
+    if (keeps && unlikely(!cache_push_any(cache, cls, p)) && found.what == MISUSE_NONE)
         found = (struct finding){MISUSE_FREE, p};
     return found;
 }
@@ -354,6 +455,31 @@ static void cache_show(struct cache *cache)
         store_relaxed(&cache_mine, cache);
 }
 
+/* Where there are twice as many threads as there were, some may have learned to hold what is too
+ * much now. Each finds that out by its next free: any thread with the lock may close a stack to
+ * free, at any moment. */
+static void caches_cut(void)
+{
+    static size_t crowd; /* atomic: threads, as a power of two */
+    size_t now = (size_t)1 << highest_bit(caches_living() | 1);
+    size_t before = load_relaxed(&crowd);
+    if (now == before)
+        return;
+    store_relaxed(&crowd, now);
+    if (now < before || !caches_crowded())
+        return;
+    for (struct cache *cache = caches_every(); cache != NULL; cache = cache->every) {
+        if (roster_ownership(cache) != CACHE_LIVING || !lock_try(cache->door))
+            continue;
+        if (cache->capacity_bytes > 2 * cache_share(cache) && !cache->asleep) {
+            store_relaxed(&cache->cut, true);
+            for (unsigned i = BIN_FIRST; i < BINS; i++)
+                store_relaxed(&cache->bins[i].limit, NULL);
+        }
+        lock_release(cache->door);
+    }
+}
+
 COLD struct cache *cache_new(void)
 {
     if (!lock_enter(&cacheless_lock))
@@ -366,10 +492,14 @@ COLD struct cache *cache_new(void)
         cache->seen = 0;
         cache->asking = false;
         cache->fresh = true;
+        cache->taken = cache->stays_until = cache->gives = 0;
+        cache->began = cache->refills;
         cache_show(cache);
         lock_release(cache->door);
     }
     lock_release(&cacheless_lock);
+    if (cache != NULL)
+        caches_cut();
     return cache;
 }
 

@@ -80,7 +80,13 @@ struct cache {
     size_t flushes;
     size_t outflow;      /* bytes flushed beyond what was refilled; lock: door */
     size_t unclocked;    /* bytes flushed that the allocation clock does not know yet; lock: door */
+    size_t taken;        /* bytes refilled beyond those given back, or negative; lock: door */
+    size_t stays_until;  /* the time of day before which it does not rest again; lock: door */
+    size_t began;        /* refills of those who had it before; the owner's */
     size_t seen;         /* refills and flushes when a thief last looked; the thief's */
+    uint8_t gives;       /* frees that found no room since the last refill; lock: door */
+    bool rests;          /* has given nearly all back: its stacks stay empty; the owner's */
+    bool cut;            /* its stacks may hold too much for so many threads; atomic */
     bool asleep;         /* a thief has taken all, and the owner's cache_mine; lock: door */
     bool shut;           /* emptied since all caches were closed; the owner's */
     bool asking;         /* the owner asks libc to tell its end; the owner's */
@@ -187,6 +193,12 @@ FAST bool cache_push_whole(struct cache *cache, unsigned cls, void *p)
     store_own(&bin->topmost, p);
     STEP_UP(bin->top);
     return true;
+}
+
+/* Whether the door may push without a look at how many threads there are. */
+FAST bool cache_keeps(const struct cache *cache)
+{
+    return !cache->rests && !load_relaxed(&cache->cut);
 }
 
 /* The same for any block of the class, where the door has looked at p already, and sealed it. A

@@ -9,6 +9,55 @@
 #include "front/stack.h"
 #include "learn/journal.h"
 
+/* What a thread's stacks may hold: threads at work share what four may have. With 24 of them on
+ * blocks of 16 to 4096 bytes that takes 0.8 of the time of all having as much as one alone, since
+ * what they hand around fits the processor's cache, and 0.35 of the memory. Shared by two it would
+ * be 0.25, but four threads of their own blocks of 8 to 32 KiB, or that exchange blocks of 1 to 8
+ * KiB, take 1.15 to 1.2 of the time. */
+#define SHARERS 4
+#define SHARE_LEAST (256 * KiB)
+
+/* Of a crowd most threads use the heap but a little, and then sleep: 2,000 that had 50 blocks each
+ * held 118 KiB each. So there a share begins small and grows with what was seen of the thread's
+ * use: after 4096 refills it is the least that a thread has elsewhere. */
+#define CROWD 48
+#define SHARE_IN_CROWD (16 * KiB)
+#define SHARE_OF_REFILL 64
+
+bool caches_crowded(void) { return policy.learn == LEARN && caches_awake() >= CROWD; }
+
+size_t cache_share(const struct cache *cache)
+{
+    size_t awake = caches_awake();
+    if (awake <= SHARERS)
+        return policy.thread_bytes;
+    size_t share = policy.thread_bytes / awake * SHARERS;
+    size_t least = SHARE_LEAST;
+    if (caches_crowded()) {
+        size_t grown = SHARE_IN_CROWD + (cache->refills - cache->began) * SHARE_OF_REFILL;
+        least = share = grown < SHARE_LEAST ? grown : SHARE_LEAST;
+    }
+    if (least > policy.thread_bytes)
+        least = policy.thread_bytes;
+    return share > least ? share : least;
+}
+
+/* Of all classes together no more than a share; of small blocks always one, so that a pair of
+ * malloc and free does not meet the door. */
+#define FIRST_IN_CROWD 512
+#define ONE_MOST KiB
+
+size_t stack_first(unsigned cls)
+{
+    const struct size_class *c = &size_classes[cls];
+    if (!caches_crowded())
+        return c->first;
+    size_t blocks = FIRST_IN_CROWD / c->size;
+    if (blocks == 0 && c->size <= ONE_MOST)
+        blocks = 1;
+    return blocks < c->first ? blocks : c->first;
+}
+
 static void stack_set_capacity(struct cache *cache, unsigned cls, size_t capacity)
 {
     struct depot *depot = &cache->depots[cls];
@@ -42,31 +91,22 @@ static void stack_resize(struct cache *cache, unsigned cls, size_t capacity)
     stack_set_capacity(cache, cls, capacity);
 }
 
+void stack_cut(struct cache *cache, unsigned cls)
+{
+    size_t first = stack_first(cls);
+    if (policy.learn == LEARN && first < cache->depots[cls].capacity)
+        stack_set_capacity(cache, cls, first);
+    cache->depots[cls].learned = cache->depots[cls].capacity;
+}
+
 void stack_start_capacity(struct cache *cache, unsigned cls)
 {
     const struct size_class *c = &size_classes[cls];
-    stack_set_capacity(cache, cls, c->first);
-    cache->depots[cls].learned = c->first;
+    size_t first = stack_first(cls);
+    stack_set_capacity(cache, cls, first);
+    cache->depots[cls].learned = (uint16_t)first;
     if (policy.learn != LEARN)
         stack_resize(cache, cls, capacity_fixed(c->size, c->first, &policy));
-}
-
-/* What a thread's stacks may hold: threads at work share what four may have. With 24 of them on
- * blocks of 16 to 4096 bytes that takes 0.8 of the time of all having as much as one alone, since
- * what they hand around fits the processor's cache, and 0.35 of the memory. Shared by two it would
- * be 0.25, but four threads of their own blocks of 8 to 32 KiB, or that exchange blocks of 1 to 8
- * KiB, take 1.15 to 1.2 of the time. */
-#define SHARERS 4
-#define SHARE_LEAST (256 * KiB)
-
-static size_t cache_share(void)
-{
-    size_t awake = caches_awake();
-    if (awake <= SHARERS)
-        return policy.thread_bytes;
-    size_t share = policy.thread_bytes / awake * SHARERS;
-    size_t least = SHARE_LEAST < policy.thread_bytes ? SHARE_LEAST : policy.thread_bytes;
-    return share > least ? share : least;
 }
 
 static COLD void journal_stack(unsigned cls, size_t from, struct capacity to)
@@ -89,10 +129,10 @@ void stack_fit(struct cache *cache, unsigned cls, struct capacity_seen seen)
     if (policy.learn == LEARN_FROZEN)
         return;
     seen.size = size_classes[cls].size;
-    seen.first = size_classes[cls].first;
+    seen.first = stack_first(cls);
     seen.capacity = depot->learned;
     seen.held = cache->capacity_bytes;
-    seen.share = cache_share();
+    seen.share = cache_share(cache);
     struct capacity next = capacity_step(&seen, &policy);
     if (next.why == CAPACITY_FITS)
         return;

@@ -111,11 +111,13 @@ static void cache_rob(struct cache *cache, struct theft *theft)
         store_relaxed(&cache->bins[i].limit, NULL);
     stacks_mark(cache, marked);
     bool sleeps = true;
+    size_t before = theft->bytes;
     for (unsigned cls = 0; cls < CLASSES; cls++) {
         sleeps = sleeps && (marked[cls].top != NULL || !stack_begun(&cache->depots[cls]));
         if (marked[cls].top != NULL && marked[cls].block != NULL)
             stack_rob(&cache->depots[cls], marked[cls], cls, theft);
     }
+    cache->taken -= theft->bytes - before;
     if (sleeps) {
         cache->asleep = true;
         roster_sleeps();

@@ -96,7 +96,10 @@ def run(
         command += ["--settles-at", str(case.settles_at())]
     if allocator.library is not None:
         command += ["--in-force", allocator.library.name]
-    found = figures(command, environment(allocator))
+    variables = environment(allocator)
+    if case.extra_calls and allocator.kind is Kind.OURS:
+        variables["HAKMEM_EXTRA_CALLS"] = "1"
+    found = figures(command, variables)
     if found is None:
         raise AssertionError("comes_back never skips")
     print(f"    {allocator.name:10} {texts(case, found)}", flush=True)
