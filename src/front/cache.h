@@ -141,12 +141,12 @@ FAST bool block_begins(const void *p, uint64_t inverse)
 }
 
 /* The same for the class of a bin, whose inverse is read twice: so it costs no load of its own. */
-FAST bool bin_block_begins(const struct bin *bin, const void *p)
-{
-    uint64_t rest = (uintptr_t)p % SLICE * bin->inverse;
-    FORGET(bin);
-    return rest < bin->inverse;
-}
+#define BIN_BLOCK_BEGINS(bin, p)                                 \
+    __extension__({                                              \
+        uint64_t rest = (uintptr_t)(p) % SLICE * (bin)->inverse; \
+        FORGET(bin);                                             \
+        rest < (bin)->inverse;                                   \
+    })
 
 /* A block of the class to *p; false when the stack is empty, as far as can be seen. */
 FAST bool cache_pop(struct cache *cache, size_t place, void **p)
@@ -172,7 +172,7 @@ FAST bool cache_push(struct cache *cache, size_t place, void *p)
     struct bin *bin = cache_bin(cache, place);
     void **top = load_own(&bin->top);
     if (unlikely(top >= load_own(&bin->limit)) ||
-        unlikely(!window_pair(load_own(&bin->topmost), p)) || unlikely(!bin_block_begins(bin, p)) ||
+        unlikely(!window_pair(load_own(&bin->topmost), p)) || unlikely(!BIN_BLOCK_BEGINS(bin, p)) ||
         unlikely(block_sealed(p)))
         return false;
     block_seal(p);
@@ -226,7 +226,7 @@ FAST size_t cache_block_size(const struct cache *cache, const void *p)
 {
     size_t place = map_place(p);
     const struct bin *bin = (const struct bin *)((const char *)cache + place);
-    if (unlikely(!window_pair(load_own(&bin->topmost), p)) || unlikely(!bin_block_begins(bin, p)))
+    if (unlikely(!window_pair(load_own(&bin->topmost), p)) || unlikely(!BIN_BLOCK_BEGINS(bin, p)))
         return 0;
     const struct size_class *c = (const struct size_class *)((const char *)size_classes +
                                                              place / (BIN_BYTES / CLASS_BYTES)) -

@@ -1,0 +1,54 @@
+/* Threads without a cache: they are at their beginning or their end, or there is no memory. And
+ * what a fork takes of the front. */
+#include "front/cache.h"
+#include "front/deferred.h"
+#include "front/roster.h"
+#include "heap/shard.h"
+
+struct lock cacheless_lock FORK_PAGE;
+
+void *cacheless_take(unsigned cls)
+{
+    void *p = NULL;
+    if (!lock_enter(&cacheless_lock))
+        return not_entered();
+    size_t taken = shard_take(0, cls, &p + 1, 1);
+    lock_release(&cacheless_lock);
+    return taken == 1 ? p : NULL;
+}
+
+struct finding cacheless_give(void *p)
+{
+    if (!lock_enter(&cacheless_lock))
+        return deferred_put(p);
+    struct finding found = shards_put(&p, 1);
+    lock_release(&cacheless_lock);
+    return found;
+}
+
+bool cache_resize_block(struct cache *cache, const void *p, size_t n)
+{
+    if (!lock_enter(door_of(cache)))
+        return false;
+    bool done = shards_resize(p, n);
+    lock_release(door_of(cache));
+    return done;
+}
+
+void caches_fork_lock(void)
+{
+    lock_take(&cacheless_lock);
+    roster_lock();
+}
+
+void caches_fork_unlock_parent(void)
+{
+    roster_unlock();
+    lock_release(&cacheless_lock);
+}
+
+void caches_fork_unlock_child(struct cache *mine)
+{
+    roster_unlock_child(mine);
+    lock_release(&cacheless_lock);
+}
