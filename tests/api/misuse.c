@@ -1,7 +1,7 @@
 /* What a program can do wrong with a pointer. Each case runs in a child, which must die by SIGABRT
  * after one report on stderr: lines that begin with "hakmem: ", the first of which has the address.
- * What a report says is tested in ../misuse. Cases "by the flush" may be found
- * late: the wrong call is followed by as many frees as push everything out of every cache. */
+ * What a report says is tested in ../misuse. Cases "with others between" free so many blocks after
+ * the wrong call that whatever would be found late is found, too. */
 #include "check.h"
 
 #include <pthread.h>
@@ -165,7 +165,7 @@ static void realloc_to_zero_then_free(size_t n)
     wrong_free(p);
 }
 
-/* ---- by the flush ---- */
+/* ---- with others between ---- */
 
 static void free_twice_with_others_between(size_t n)
 {
@@ -217,6 +217,71 @@ static void free_twice_in_a_thread_that_ends(size_t n)
         _exit(77);
     pthread_join(thread, NULL);
     free_many();
+}
+
+/* ---- every pattern of two blocks ---- */
+
+enum step { MALLOC_A, MALLOC_B, FREE_A, FREE_B, FREE_OTHERS };
+#define PATTERN_MOST 6
+#define PATTERN_SIZE 100000 /* blocks of whole slices: the map knows which are in use */
+
+/* A thread's stack takes about ten such blocks, then the older half goes to the slabs: what is
+ * freed twice may be in its slab and in the stack. */
+#define OTHERS_STEP 4
+#define OTHERS_STEPS_MOST 2
+#define OTHERS (OTHERS_STEP * OTHERS_STEPS_MOST)
+
+static bool is_free_step(unsigned step) { return step == FREE_A || step == FREE_B; }
+
+/* A pattern is a number with a decimal digit for each step, MALLOC_A being 1; the first step is the
+ * highest digit. */
+static unsigned steps_of(size_t pattern, unsigned *steps)
+{
+    unsigned n = 0;
+    for (size_t power = 100000; power > 0; power /= 10)
+        if (pattern / power > 0)
+            steps[n++] = (unsigned)(pattern / power % 10) - 1;
+    return n;
+}
+
+static void get_others(void)
+{
+    for (n_blocks = 0; n_blocks < OTHERS; n_blocks++)
+        blocks[n_blocks] = get(PATTERN_SIZE);
+}
+
+static void free_others(unsigned n)
+{
+    while (n-- > 0)
+        wrong_free(blocks[--n_blocks]);
+}
+
+/* At its end what is in use is freed: one free more than mallocs, so one is wrong, though it need
+ * not be the one that the pattern has twice, where the address has been handed out again. */
+static void run_pattern(size_t pattern)
+{
+    unsigned steps[PATTERN_MOST], n = steps_of(pattern, steps);
+    void *block[2] = {NULL, NULL};
+    bool used[2] = {false, false};
+    get_others();
+    for (unsigned i = 0; i < n; i++) {
+        unsigned which = steps[i] % 2;
+        if (steps[i] == FREE_OTHERS) {
+            free_others(OTHERS_STEP);
+            continue;
+        }
+        used[which] = !is_free_step(steps[i]);
+        if (used[which])
+            block[which] = get(PATTERN_SIZE);
+        else
+            wrong_free(block[which]);
+    }
+    free_others(n_blocks);
+    get_others();
+    for (unsigned which = 0; which < 2; which++)
+        if (used[which])
+            wrong_free(block[which]);
+    free_others(n_blocks);
 }
 
 /* ---- the judge ---- */
@@ -343,7 +408,7 @@ static void freed_twice_in_a_row(void)
     }
 }
 
-static void found_by_the_flush(void)
+static void freed_twice_or_inside_with_others_between(void)
 {
     static const size_t sizes[] = {16, 64, 200, 1000, 8000, 30000};
     for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
@@ -362,6 +427,38 @@ static void large_blocks_freed_twice_with_others_between(void)
         EXPECT_ABORT(free_twice_with_others_between, n);
 }
 
+static unsigned patterns;
+
+/* All that begin with `pattern`, have up to `left` steps more, and one double free. `in_use` and
+ * `freed` have a bit for each of the two blocks. */
+static void patterns_from(size_t pattern, unsigned left, unsigned in_use, unsigned freed,
+                          unsigned others, bool doubled)
+{
+    if (doubled) {
+        EXPECT_ABORT(run_pattern, pattern);
+        patterns++;
+    }
+    for (unsigned step = 0; step <= FREE_OTHERS && left > 0; step++) {
+        unsigned bit = 1u << step % 2;
+        size_t longer = pattern * 10 + step + 1;
+        if (step == FREE_OTHERS && freed != 0 && others < OTHERS_STEPS_MOST)
+            patterns_from(longer, left - 1, in_use, freed, others + 1, doubled);
+        else if (step < FREE_A && (in_use & bit) == 0)
+            patterns_from(longer, left - 1, in_use | bit, freed & ~bit, others, doubled);
+        else if (is_free_step(step) && (in_use & bit) != 0)
+            patterns_from(longer, left - 1, in_use & ~bit, freed | bit, others, doubled);
+        else if (is_free_step(step) && (freed & bit) != 0 && !doubled)
+            patterns_from(longer, left - 1, in_use, freed, others, true);
+    }
+}
+
+/* Such a pattern could end in malloc, by SIGSEGV. */
+static void every_pattern_with_a_double_free(void)
+{
+    patterns_from(0, PATTERN_MOST, 0, 0, 0, false);
+    CHECK(patterns > 100, "patterns: expected more than 100, found %u", patterns);
+}
+
 int main(void)
 {
     check_start("misuse");
@@ -371,7 +468,8 @@ int main(void)
     RUN(pointers_that_were_never_blocks);
     RUN(pointers_into_blocks);
     RUN(freed_twice_in_a_row);
-    RUN(found_by_the_flush);
+    RUN(freed_twice_or_inside_with_others_between);
     RUN(large_blocks_freed_twice_with_others_between);
+    RUN(every_pattern_with_a_double_free);
     return check_end();
 }

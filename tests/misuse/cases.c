@@ -107,11 +107,11 @@ static void foreign_number_warm(size_t number)
     wrong_free((void *)number);
 }
 
-/* A superslab holds more slices than one block needs. */
+/* Superslabs hold more slices than one block needs, and slabs of small blocks are one slice. */
 static void free_slice(size_t unused)
 {
     (void)unused;
-    wrong_free((void *)(((uintptr_t)get(100) & ~(uintptr_t)0x3fffff) | 0x3f0000));
+    wrong_free((void *)(((uintptr_t)get(100) & ~(uintptr_t)0xffff) + 0x10000));
 }
 
 #ifdef MISUSE_INSIDES
@@ -136,22 +136,12 @@ static void unaligned(size_t n)
     wrong_free(p + 8);
 }
 
-static void inside_found_late(size_t n)
-{
-    char *p = get(n);
-    have_many(n);
-    wrong_free(p + n / 2 / 16 * 16);
-    free_many();
-}
-
 /* Some classes don't fill their slabs. Slabs lie on multiples of 64 KiB. */
 static void behind_the_last_block(size_t n)
 {
     char *p = get(n);
     size_t usable = do_usable_size(p);
-    have_many(n);
     wrong_free((char *)((uintptr_t)p & ~(uintptr_t)0xffff) + 0x10000 / usable * usable);
-    free_many();
 }
 
 static void realloc_inside(size_t n)
@@ -210,16 +200,15 @@ static void realloc_after_free(size_t n)
     printf("realloc %p, errno %s\n", other, errno == EINVAL ? "EINVAL" : "other");
 }
 
-static void twice_found_late(size_t n)
+static void twice_with_one_between(size_t n)
 {
     void *a = get_among_others(n), *b = get(n);
-    have_many(n);
     do_free(a);
     do_free(b);
     wrong_free(a);
-    free_many();
 }
 
+/* The block is in its slab by then, or on its way to other threads. */
 static void twice_with_a_flush_between(size_t n)
 {
     void *a = get_among_others(n);
@@ -227,19 +216,6 @@ static void twice_with_a_flush_between(size_t n)
     do_free(a);
     free_many();
     wrong_free(a);
-    have_many(n); /* a, for two owners */
-    free_many();
-    have_many(n);
-    free_many();
-}
-
-static void *free_a_b_a(void *argument)
-{
-    void **two = argument;
-    do_free(two[0]);
-    do_free(two[1]);
-    wrong_free(two[0]);
-    return NULL;
 }
 
 static void run_thread(void *(*work)(void *), void *argument)
@@ -250,38 +226,66 @@ static void run_thread(void *(*work)(void *), void *argument)
     pthread_join(thread, NULL);
 }
 
-static void twice_found_at_thread_end(size_t n)
+/* ---- found late ----
+ *
+ * What tells that a block is free is in its second word: gone when the program has written to it.
+ * The block is in the stack twice then, and found when the second of the two goes to its slab. */
+
+static void free_write_free(void *a, void *b)
 {
-    void *two[2] = {get_among_others(n), get(n)};
-    run_thread(free_a_b_a, two);
+    do_free(a);
+    memset(a, 3, 16);
+    do_free(b); /* the last one freed is known without the word */
+    wrong_free(a);
 }
 
-/* What a block tells of being free is gone when the program has written to it. */
-static void *free_and_write(void *argument)
+static void written_between_found_by_flush(size_t n)
+{
+    void *a = get_among_others(n), *b = get(n);
+    have_many(n);
+    free_write_free(a, b);
+    free_many();
+}
+
+static void *free_write_free_two(void *argument)
 {
     void **two = argument;
-    do_free(two[0]);
-    memset(two[0], 3, 16);
-    do_free(two[1]);
-    wrong_free(two[0]);
+    free_write_free(two[0], two[1]);
     return NULL;
 }
 
 static void written_between_found_at_thread_end(size_t n)
 {
     void *two[2] = {get_among_others(n), get(n)};
-    run_thread(free_and_write, two);
+    run_thread(free_write_free_two, two);
 }
 
-/* The same, found by a function that has no pointer of its own. */
+/* By a function that has no pointer of its own. */
 static void written_between_found_by_trim(size_t n)
 {
-    void *two[2] = {get_among_others(n), get(n)};
-    free_and_write(two);
+    free_write_free(get_among_others(n), get(n));
     NAME_UNDER_TEST(malloc_trim)(0);
 }
 
-/* Large blocks are looked at in every free. */
+static void written_between_found_by_exit(size_t n)
+{
+    free_write_free(get_among_others(n), get(n));
+    puts("end");
+    exit(0);
+}
+
+/* A block that no malloc has returned looks like one in use until it goes to its slab. */
+static void never_handed_out_found_by_exit(size_t n)
+{
+    char *p = get(n);
+    size_t usable = do_usable_size(p);
+    wrong_free((char *)((uintptr_t)p & ~(uintptr_t)0xffff) + (0x10000 / usable - 1) * usable);
+    puts("end");
+    exit(0);
+}
+
+/* ---- large blocks ---- */
+
 static void twice_among_others(size_t n)
 {
     void *six[6];
@@ -347,7 +351,6 @@ static const struct test_case here[] = {
 #endif
     {"inside", inside},
     {"unaligned", unaligned},
-    {"inside_found_late", inside_found_late},
     {"behind_the_last_block", behind_the_last_block},
     {"realloc_inside", realloc_inside},
     {"realloc_foreign", realloc_foreign},
@@ -355,11 +358,13 @@ static const struct test_case here[] = {
     {"usable_foreign", usable_foreign},
     {"twice", twice},
     {"realloc_after_free", realloc_after_free},
-    {"twice_found_late", twice_found_late},
+    {"twice_with_one_between", twice_with_one_between},
     {"twice_with_a_flush_between", twice_with_a_flush_between},
-    {"twice_found_at_thread_end", twice_found_at_thread_end},
+    {"written_between_found_by_flush", written_between_found_by_flush},
     {"written_between_found_at_thread_end", written_between_found_at_thread_end},
     {"written_between_found_by_trim", written_between_found_by_trim},
+    {"written_between_found_by_exit", written_between_found_by_exit},
+    {"never_handed_out_found_by_exit", never_handed_out_found_by_exit},
     {"twice_among_others", twice_among_others},
     {"times", times},
     {NULL, NULL},
