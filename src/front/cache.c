@@ -8,6 +8,7 @@
 #include "base/policy.h"
 #include "front/arrays.h"
 #include "front/closer.h"
+#include "front/crowd.h"
 #include "front/deferred.h"
 #include "front/fit.h"
 #include "front/pocket.h"
@@ -288,10 +289,7 @@ static struct finding stack_flush(struct cache *cache, unsigned cls)
     return stack_put_oldest(cache, cls, used - keep, passes);
 }
 
-/* ---- many threads ----
- *
- * Nobody may take from another thread's stacks without asking every processor for a barrier
- * (theft.h), so where there are many threads each sees to it that it falls asleep with little. */
+/* ---- many threads: see crowd.h ---- */
 
 /* Frees what lies in the stacks beyond so much as new ones may hold. */
 static COLD struct finding cache_cut(struct cache *cache)
@@ -311,28 +309,6 @@ static COLD struct finding cache_cut(struct cache *cache)
             found = one;
     }
     return found;
-}
-
-/* A thread that has given back all but so little, by frees alone, has nothing to do with what its
- * stacks hold: one that was given others' blocks has given back more than it took. One that comes
- * back soon is at work, and the next time that it stops may be as short. */
-#define RESTS_BELOW (128 * KiB)
-#define OF_OTHERS (64 * KiB) /* some were mostly dealt out to it */
-#define GIVES_LEAST 4
-
-static bool holds_little(const struct cache *cache)
-{
-    size_t less = cache->capacity_bytes > RESTS_BELOW ? cache->capacity_bytes : RESTS_BELOW;
-    return cache->taken + OF_OTHERS <= less + OF_OTHERS;
-}
-
-static bool comes_to_rest(struct cache *cache)
-{
-    if (cache->gives < GIVES_LEAST) {
-        cache->gives++;
-        return false;
-    }
-    return holds_little(cache) && caches_crowded() && os_milliseconds() >= cache->stays_until;
 }
 
 /* A block kept would keep its page from going back, so none is until the next refill. */
@@ -375,8 +351,8 @@ SLOW struct finding cache_give(struct cache *cache, unsigned cls, void *p)
     if (unlikely(load_relaxed(&cache->cut)))
         found = cache_cut(cache);
     if (unlikely(cache->rests))
-        cache->rests = holds_little(cache);
-    else if (stack_used(bin, depot) >= depot->capacity && comes_to_rest(cache))
+        cache->rests = crowd_holds_little(cache);
+    else if (stack_used(bin, depot) >= depot->capacity && crowd_comes_to_rest(cache))
         found = cache_rest(cache);
     bool keeps = depot->wary == 0 && !cache->rests && depot->capacity > 0;
     if (keeps && stack_used(bin, depot) >= depot->capacity) {
@@ -454,31 +430,6 @@ static void cache_show(struct cache *cache)
         store_relaxed(&cache_mine, cache);
 }
 
-/* Where there are twice as many threads as there were, some may have learned to hold what is too
- * much now. Each finds that out by its next free: any thread with the lock may close a stack to
- * free, at any moment. */
-static void caches_cut(void)
-{
-    static size_t crowd; /* atomic: threads, as a power of two */
-    size_t now = (size_t)1 << highest_bit(caches_living() | 1);
-    size_t before = load_relaxed(&crowd);
-    if (now == before)
-        return;
-    store_relaxed(&crowd, now);
-    if (now < before || !caches_crowded())
-        return;
-    for (struct cache *cache = caches_every(); cache != NULL; cache = cache->every) {
-        if (roster_ownership(cache) != CACHE_LIVING || !lock_try(cache->door))
-            continue;
-        if (cache->capacity_bytes > 2 * cache_share(cache) && !cache->asleep) {
-            store_relaxed(&cache->cut, true);
-            for (unsigned i = BIN_FIRST; i < BINS; i++)
-                store_relaxed(&cache->bins[i].limit, NULL);
-        }
-        lock_release(cache->door);
-    }
-}
-
 COLD struct cache *cache_new(void)
 {
     if (!lock_enter(&cacheless_lock))
@@ -498,7 +449,7 @@ COLD struct cache *cache_new(void)
     }
     lock_release(&cacheless_lock);
     if (cache != NULL)
-        caches_cut();
+        crowd_cut();
     return cache;
 }
 

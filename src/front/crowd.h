@@ -1,0 +1,20 @@
+/* Many threads. Nobody may take from another thread's stacks without asking every processor for a
+ * barrier (theft.h), which sandboxes may forbid. So where there are many threads each sees to it
+ * that it falls asleep with little: its stacks begin small (fit.h), it rests when it has given back
+ * nearly all, and it gives back what it learned to hold while there were fewer. */
+#ifndef HAKMEM_FRONT_CROWD_H
+#define HAKMEM_FRONT_CROWD_H
+
+#include "front/cache.h"
+
+/* Whether the program has little of what this thread took, and its stacks hold little else. */
+bool crowd_holds_little(const struct cache *cache);
+
+/* For the owner in the door, where a stack is full: whether it is to empty all of them, and keep
+ * nothing until its next refill. */
+bool crowd_comes_to_rest(struct cache *cache);
+
+/* After a new thread has its cache: has others give back what is too much for so many. */
+void crowd_cut(void);
+
+#endif
