@@ -91,7 +91,7 @@ static void region_end(struct region *r)
         reserve.current = NULL;
     store_relaxed(&r->start, NULL);
     store_relaxed(&reserve.count, reserve.count - 1);
-    if (!os_unmap(start, r->length)) { /* for the next fork to try again */
+    if (!os_unmap(start, r->length)) { /* for reserve_release to try again */
         os_purge(start, r->length);
         store_relaxed(&reserve.count, reserve.count + 1);
         store_release(&r->start, start);
@@ -172,7 +172,7 @@ COLD size_t reserve_usable(const void *p)
 
 /* ---- fork, census ---- */
 
-void reserve_fork_parent(void)
+void reserve_release(void)
 {
     if (load_relaxed(&reserve.count) == 0)
         return;
@@ -189,7 +189,7 @@ void reserve_fork_child(void)
         return;
     reserve.lock.state = 0;
     reserve.current = NULL;
-    reserve_fork_parent();
+    reserve_release();
 }
 
 struct reserve_parts reserve_parts(void)

@@ -19,8 +19,11 @@ enum misuse reserve_give(void *p);
 /* The bytes that were asked for of p; 0 if no block in use begins there. */
 size_t reserve_usable(const void *p);
 
-/* After a fork, in the parent; and in the child, whose only thread the caller is. */
-void reserve_fork_parent(void);
+/* Gives back the regions whose blocks are all free: after a fork, and where all that is free goes
+ * back, since the kernel may have refused before. */
+void reserve_release(void);
+
+/* After a fork in the child, whose only thread the caller is. */
 void reserve_fork_child(void);
 
 /* For the census: bytes of regions, and of them those in blocks. */

@@ -175,7 +175,7 @@ void fork_parent(void)
     fork_ends();
     heap_unlock_all();
     do_what_was_left();
-    reserve_fork_parent();
+    reserve_release();
     scavenger_thread_ends();
 }
 

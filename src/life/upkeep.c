@@ -1,6 +1,7 @@
 #include "life/upkeep.h"
 
 #include "back/large.h"
+#include "back/reserve.h"
 #include "back/superslab.h"
 #include "base/policy.h"
 #include "front/closer.h"
@@ -285,6 +286,7 @@ size_t upkeep_all(size_t pad)
     bytes += pad < SLICE ? superslabs_release()
                          : slices_purge(excess(slices_retained(), pad / SLICE)) * SLICE;
     bytes += large_purge(SIZE_MAX);
+    reserve_release();
     slices.debt = huge.debt = 0;
     lock_release(&upkeep_lock);
     report_late(theft.found, NULL);

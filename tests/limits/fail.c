@@ -20,6 +20,7 @@
 
 #include "back/large.h"
 #include "back/meta.h"
+#include "back/reserve.h"
 #include "back/superslab.h"
 #include "base/policy.h"
 #include "hakmem/hakmem.h"
@@ -133,6 +134,7 @@ static struct result run(enum fake_call call, size_t first, size_t last, bool fo
     transfer_empty();
     large_purge(SIZE_MAX);
     superslabs_release();
+    reserve_release();
     if (superslabs_mapped() != 0)
         work_fail("superslabs with everything freed: expected 0, found %zu", superslabs_mapped());
     result.beside = os_fake.mapped - meta_mapped();

@@ -120,7 +120,7 @@ static void while_a_fork_lasts(void)
     EXPECT_EQUAL(reserve_give(p), MISUSE_NONE);
     EXPECT(reserve_parts().mapped != 0);
     fork_state = FORK_NONE;
-    reserve_fork_parent();
+    reserve_release();
     expect_nothing_left(before);
 }
 
