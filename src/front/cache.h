@@ -123,8 +123,8 @@ FAST struct bin *cache_bin(struct cache *cache, size_t place)
 
 /* ---- what free looks at, and what it leaves ----
  *
- * The second word of a free block below 64 KiB is the seal: free sets it, malloc takes it away. A
- * block that bears it when it is freed may be free already, which the slow path proves or refutes
+ * The second word of a free block of up to 32 KiB is the seal: free sets it, malloc takes it away.
+ * A block that bears it when it is freed may be free already, which the slow path proves or refutes
  * (front/proof.h); a program may have copied the word from memory that it never wrote. */
 #define SEAL ((uint64_t)0xf3eeb10c5ea1ed17)
 typedef uint64_t __attribute__((may_alias)) block_word;
