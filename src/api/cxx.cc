@@ -69,7 +69,7 @@ FAST void *new_fast(size_t n)
 
 FAST void delete_fast(void *p)
 {
-    if (unlikely(!cache_push(cache_current(), map_place(p), p)))
+    if (unlikely(!cache_push(cache_current(), p)))
         slow_free(p);
 }
 

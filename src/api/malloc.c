@@ -24,7 +24,7 @@ EXPORT void *hakmem_malloc(size_t n)
 
 EXPORT void hakmem_free(void *p)
 {
-    if (unlikely(!cache_push(cache_current(), map_place(p), p)))
+    if (unlikely(!cache_push(cache_current(), p)))
         slow_free(p);
 }
 
@@ -59,7 +59,7 @@ EXPORT void hakmem_free_sized(void *p, size_t n)
 {
     if (EVERY_SIZE_CHECKED)
         sized_free_check(p, n, RETURN_ADDRESS);
-    if (unlikely(!cache_push(cache_current(), map_place(p), p)))
+    if (unlikely(!cache_push(cache_current(), p)))
         slow_free_sized(p, n);
 }
 
@@ -67,7 +67,7 @@ EXPORT void hakmem_free_aligned_sized(void *p, size_t align, size_t n)
 {
     if (EVERY_SIZE_CHECKED)
         aligned_sized_free_check(p, align, n, RETURN_ADDRESS);
-    if (unlikely(!cache_push(cache_current(), map_place(p), p)))
+    if (unlikely(!cache_push(cache_current(), p)))
         slow_free_aligned_sized(p, align, n);
 }
 

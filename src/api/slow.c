@@ -354,7 +354,7 @@ static SLOW void *realloc_moves(void *p, size_t n, size_t usable, const void *ca
     if (other == NULL)
         return NULL;
     memcpy(other, p, n < usable ? n : usable);
-    if (unlikely(!cache_push(cache_current(), map_place(p), p)))
+    if (unlikely(!cache_push(cache_current(), p)))
         free_from(p, caller);
     return other;
 }

@@ -11,7 +11,6 @@ struct map_leaf {
     uint16_t places[REGION_SLICES]; /* atomic; of slices in the window the flat table has them */
 };
 
-bool window_left;
 uint16_t window_places[WINDOW_SLICES];
 
 static struct map_leaf *root[REGIONS]; /* atomic; set once, under the lock */

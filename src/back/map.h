@@ -2,14 +2,13 @@
  *
  * Superslabs lie in a window of 128 GiB of address space at a multiple of its size. For it there is
  * one flat table: two bytes per 64 KiB slice say which bin takes a block that is freed there. It is
- * zeroed static memory of which only what is used is ever touched. An address outside the window
- * reads the entry of one inside; that the two are not the same is seen when the pointer is compared
- * with the one it is pushed on (window_pair). No pointer that is looked up is ever dereferenced.
+ * zeroed static memory of which only what is used is ever touched. A free of an address outside
+ * the window takes the slow path. No pointer that is looked up is ever dereferenced.
  *
  * For any address a root leads to leaves of 4 GiB each, mapped when the first slice in them is
  * used, with the descriptor of each slice and, outside the window, its place.
  *
- *   free -> map_place                  1 load behind p, no branch
+ *   free -> map_place                  1 load behind p
  *   door, flush -> map_bin, map_owner  the same for any address, and the descriptor
  */
 #ifndef HAKMEM_BACK_MAP_H
@@ -45,33 +44,24 @@
  * bottom of a stack. */
 #define WINDOW_BASE \
     ((uintptr_t)(UNDER_TSAN ? 2 : 128) * WINDOW) /* ThreadSanitizer's room ends early */
-/* Multiples of 16 in it, less the base. */
-#define WINDOW_GRAINS (((uintptr_t)1 << (WINDOW_BITS - 4)) - 1)
 extern void *const window_base HIDDEN;
-extern const uintptr_t window_grains HIDDEN;
 
-/* Set before the first block outside the window is handed out; from then on no such block comes to
- * a stack that free could push on without the door. */
-extern bool window_left HIDDEN;                      /* atomic */
 extern uint16_t window_places[WINDOW_SLICES] HIDDEN; /* atomic */
 
-/* The place of the bin that the slice at p names, if p is in the window. */
-FAST size_t map_place(const void *p)
+/* The place of the bin that p's slice names; false where p is not in the window, or not a multiple
+ * of 16: then one of the bits that are rotated or shifted to the top is set. */
+FAST bool map_place(const void *p, size_t *place)
 {
-    return load_relaxed(&window_places[(uintptr_t)p >> SLICE_BITS & (WINDOW_SLICES - 1)]);
+    uintptr_t grain = (uintptr_t)p >> 4 | (uintptr_t)p << 60;
+    uintptr_t slice = (grain ^ WINDOW_BASE >> 4) >> (SLICE_BITS - 4);
+    if (unlikely(slice >= WINDOW_SLICES))
+        return false;
+    *place = load_relaxed(&window_places[slice]);
+    return true;
 }
 
 /* What stands for "no block". */
 FAST void *window_mark(void) { return NUMBERS_IN_MEMORY ? window_base : (void *)WINDOW_BASE; }
-
-/* Whether p and q, of which one is in the window at a multiple of 16, are not the same, and the
- * other is in the window at a multiple of 16 too: of their difference in bits, not zero, only those
- * from 4 to 36 are set. */
-FAST bool window_pair(const void *p, const void *q)
-{
-    uintptr_t differ = (uintptr_t)p ^ (uintptr_t)q;
-    return (differ >> 4 | differ << 60) - 1 < (NUMBERS_IN_MEMORY ? window_grains : WINDOW_GRAINS);
-}
 
 /* The bin and the descriptor of the slice at p, any address: "foreign" and null where nothing of
  * ours begins. */

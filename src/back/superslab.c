@@ -120,21 +120,6 @@ static char *superslab_map_in_window(size_t length)
     return NULL;
 }
 
-/* Where the window can't be had (it is full, a kernel with less address space, a program that runs
- * under a tool), superslabs lie where the kernel puts them, and their blocks take the door. */
-static char *superslab_map_anywhere(size_t length)
-{
-    char *base = os_map_aligned(length, SUPERSLAB);
-    if (base == NULL || load_relaxed(&window_left) || (uintptr_t)base - WINDOW_BASE < WINDOW)
-        return base;
-    /* For good, so not for want of memory that is there now. */
-    char *inside = superslab_map_in_window(length);
-    if (inside != NULL && os_unmap(base, length))
-        return inside;
-    __atomic_store_n(&window_left, true, __ATOMIC_SEQ_CST);
-    return base;
-}
-
 static void superslab_unmapped(const char *base)
 {
     uintptr_t slot = ((uintptr_t)base - WINDOW_BASE) / SUPERSLAB;
@@ -147,8 +132,10 @@ static void superslab_unmapped(const char *base)
 
 /* ---- superslabs ---- */
 
-/* The first is half as long: a limit of address space counts all of it, and most processes never
- * need more. Where the kernel gives no whole one any more, shorter ones use what is left of a
+/* Where the window can't be had (it is full, a kernel with less address space, a program that runs
+ * under a tool), superslabs lie where the kernel puts them, and frees of their blocks take the slow
+ * path. The first is half as long: a limit of address space counts all of it, and most processes
+ * never need more. Where the kernel gives no whole one any more, shorter ones use what is left of a
  * limit; `least` slices are needed. Not while huge blocks are kept: there is none then, and whoever
  * asks has what is kept given back, and asks again. */
 static struct superslab *superslab_new(size_t least)
@@ -162,7 +149,7 @@ static struct superslab *superslab_new(size_t least)
     for (;;) {
         base = superslab_map_in_window(slices * SLICE);
         if (base == NULL)
-            base = superslab_map_anywhere(slices * SLICE);
+            base = os_map_aligned(slices * SLICE, SUPERSLAB);
         if (base != NULL || slices / 2 < least || large_kept() > 0)
             break;
         slices /= 2;

@@ -165,14 +165,16 @@ FAST bool cache_pop(struct cache *cache, size_t place, void **p)
     return true;
 }
 
-/* False when the stack is full, when p is its topmost block and so is being freed twice, when no
- * block of the window begins at p, and when it may be free already. */
-FAST bool cache_push(struct cache *cache, size_t place, void *p)
+/* False when no block of the window begins at p, when the stack is full, and when p may be free
+ * already. */
+FAST bool cache_push(struct cache *cache, void *p)
 {
+    size_t place;
+    if (unlikely(!map_place(p, &place)))
+        return false;
     struct bin *bin = cache_bin(cache, place);
     void **top = load_own(&bin->top);
-    if (unlikely(top >= load_own(&bin->limit)) ||
-        unlikely(!window_pair(load_own(&bin->topmost), p)) || unlikely(!BIN_BLOCK_BEGINS(bin, p)) ||
+    if (unlikely(top >= load_own(&bin->limit)) || unlikely(!BIN_BLOCK_BEGINS(bin, p)) ||
         unlikely(block_sealed(p)))
         return false;
     block_seal(p);
@@ -201,9 +203,7 @@ FAST bool cache_keeps(const struct cache *cache)
     return !cache->rests && !load_relaxed(&cache->cut);
 }
 
-/* The same for any block of the class, where the door has looked at p already, and sealed it. A
- * stack with a block outside the window is closed to the fast push, which compares with what is on
- * top. */
+/* The same for any block of the class, where the door has looked at p already, and sealed it. */
 static inline bool cache_push_any(struct cache *cache, unsigned cls, void *p)
 {
     struct bin *bin = &cache->bins[BIN_FIRST + cls];
@@ -212,8 +212,6 @@ static inline bool cache_push_any(struct cache *cache, unsigned cls, void *p)
     if (load_own(&bin->topmost) == p || (size_t)(top - depot->base) >= depot->capacity ||
         depot->wary > 0)
         return false;
-    if (unlikely(load_relaxed(&window_left)))
-        store_own(&bin->limit, NULL);
     store_own(&top[1], p);
     store_own(&bin->topmost, p);
     STEP_UP(bin->top);
@@ -224,9 +222,11 @@ static inline bool cache_push_any(struct cache *cache, unsigned cls, void *p)
  * which is not the one that was freed last. Else 0. */
 FAST size_t cache_block_size(const struct cache *cache, const void *p)
 {
-    size_t place = map_place(p);
+    size_t place;
+    if (unlikely(!map_place(p, &place)))
+        return 0;
     const struct bin *bin = (const struct bin *)((const char *)cache + place);
-    if (unlikely(!window_pair(load_own(&bin->topmost), p)) || unlikely(!BIN_BLOCK_BEGINS(bin, p)))
+    if (unlikely(load_own(&bin->topmost) == p) || unlikely(!BIN_BLOCK_BEGINS(bin, p)))
         return 0;
     const struct size_class *c = (const struct size_class *)((const char *)size_classes +
                                                              place / (BIN_BYTES / CLASS_BYTES)) -

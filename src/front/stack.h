@@ -29,11 +29,10 @@ static inline void stack_set_top(struct bin *bin, void **top)
     store_relaxed(&bin->topmost, *top);
 }
 
-/* Free may push up to the capacity without the door. Not on blocks outside the window: what it
- * compares with must be inside. */
+/* Free may push up to the capacity without the door. */
 static inline void stack_open(struct bin *bin, const struct depot *depot)
 {
-    bool closed = load_relaxed(&window_left) || depot->wary > 0;
+    bool closed = depot->wary > 0;
     store_relaxed(&bin->limit, unlikely(closed) ? NULL : depot->base + depot->capacity);
 }
 

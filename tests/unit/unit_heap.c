@@ -246,16 +246,18 @@ static void one_cache(void)
             unsigned cls = cls_of[i];
             for (size_t j = 0; j < size_classes[cls].size; j++)
                 EXPECT_EQUAL(held[i][j], cls + 1);
-            if (!cache_push(cache, map_place(held[i]), held[i]))
+            if (!cache_push(cache, held[i])) {
+                block_seal(held[i]);
                 EXPECT_EQUAL(cache_give(cache, cls, held[i]).what, MISUSE_NONE);
-            EXPECT(!cache_push(cache, map_place(held[i]), held[i])); /* twice in a row */
+            }
+            EXPECT(!cache_push(cache, held[i])); /* twice in a row */
             EXPECT_EQUAL(cache_give(cache, cls, held[i]).what, MISUSE_FREE);
             held[i] = held[--count];
             cls_of[i] = cls_of[count];
         }
     }
     for (size_t i = 0; i < count; i++)
-        if (!cache_push(cache, map_place(held[i]), held[i]))
+        if (!cache_push(cache, held[i]))
             EXPECT_EQUAL(cache_give(cache, cls_of[i], held[i]).what, MISUSE_NONE);
     EXPECT_EQUAL(cache_delete(cache).what, MISUSE_NONE);
     EXPECT_EQUAL(caches_living(), living - 1);

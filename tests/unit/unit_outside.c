@@ -7,7 +7,6 @@
 
 #include "back/map.h"
 #include "back/superslab.h"
-#include "front/cache.h"
 #include "hakmem/hakmem.h"
 
 #define THREADS 4
@@ -17,20 +16,6 @@
 static size_t outside; /* atomic */
 
 static bool in_window(const void *p) { return (uintptr_t)p - WINDOW_BASE < WINDOW; }
-
-/* A stack on which free may push without the door has only blocks of the window. */
-static void check_stacks(void)
-{
-    for (unsigned cls = 0; cls < CLASSES; cls++) {
-        const struct bin *bin = &cache_current()->bins[BIN_FIRST + cls];
-        if (load_relaxed(&bin->limit) == NULL)
-            continue;
-        void **top = load_relaxed(&bin->top);
-        void **base = cache_current()->depots[cls].base;
-        for (void **place = base + 1; place <= top; place++)
-            EXPECT(in_window(load_relaxed(place)));
-    }
-}
 
 static void *work(void *seed)
 {
@@ -54,8 +39,6 @@ static void *work(void *seed)
             if (!in_window(blocks[slot]))
                 __atomic_add_fetch(&outside, 1, __ATOMIC_RELAXED);
         }
-        if (i % 5000 == 0)
-            check_stacks();
     }
     for (unsigned slot = 0; slot < SLOTS; slot++)
         hakmem_free(blocks[slot]);
