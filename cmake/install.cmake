@@ -24,7 +24,7 @@ if(SKBUILD)
     # The same layout below an environment's folder, but for the Python part, which is where all are.
     hakmem_configure_command(${made}/hakmem
         LIBRARY ../lib/${library_file}
-        START "\"$here/hakmem-python\"")
+        PYTHON "\"$here/hakmem-python\"")
     # One file, since wheels hold no links.
     set_target_properties(hakmem_shared PROPERTIES VERSION ${PROJECT_VERSION_MAJOR})
     install(TARGETS hakmem_shared
@@ -79,7 +79,8 @@ file(RELATIVE_PATH to_library /prefix/${CMAKE_INSTALL_BINDIR} /prefix/${CMAKE_IN
 file(RELATIVE_PATH to_python /prefix/${CMAKE_INSTALL_BINDIR} /prefix/${python_dir})
 hakmem_configure_command(${made}/hakmem
     LIBRARY ${to_library}/${library_file}
-    START "'${HAKMEM_COMMAND_PYTHON}' -E \"$here/${to_python}/hakmem\"")
+    PYTHON "'${HAKMEM_COMMAND_PYTHON}'"
+    PART "\"$here/${to_python}/hakmem\"")
 install(PROGRAMS ${made}/hakmem DESTINATION ${CMAKE_INSTALL_BINDIR} COMPONENT command)
 install(DIRECTORY ${PROJECT_SOURCE_DIR}/python/hakmem DESTINATION ${python_dir} COMPONENT command
     PATTERN __pycache__ EXCLUDE)

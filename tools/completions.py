@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterable, Mapping
 
 from hakmem.bench.allocators import names
-from hakmem.bench.parts import GROUPS
+from hakmem.bench.model import GROUPS
 from hakmem.bench.peers.catalogue import FLOORS
 from hakmem.table import table
 

@@ -62,6 +62,10 @@ begin with `HAKMEM_` are taken for a script's own.
 `hakmem run` and the other commands set `HAKMEM_COMPLAIN=once`: then the first program that finds
 something wrong prints these lines, and sets the variable to `done` for the programs that it starts.
 
+`hakmem run -o NAME=VALUE` is stricter: where there is no such option, or it can't have that value,
+nothing is started and the exit status is 125. The library itself is asked, so `-o` allows what the
+library allows.
+
 A program that runs with more privileges than whoever started it (setuid, setgid, file capabilities:
 `AT_SECURE` is set) reads none of these places.
 

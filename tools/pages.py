@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Makes the manual pages and completions of the command, under share/, and docs/doctor.md, from the
-command's own parser, its causes and the table of options.
+"""Makes what --help prints (command/help.txt), the manual pages and completions of the command, in
+share/, and docs/doctor.md, from the command's own parsers, its causes and the table of options.
 
 Usage: tools/pages.py [--check]; --check writes nothing and fails when a file is not what it would
 make.
@@ -11,18 +11,17 @@ from __future__ import annotations
 import argparse
 import re
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "python"))
 
 from hakmem import __version__
-from hakmem.causes import CAUSES, INSTALLATION, NOTES, UNKNOWN
-from hakmem.cli import parser
+from hakmem.causes import CAUSES, INSTALLATION, NOTES, OBJECTS, UNKNOWN
+from hakmem.cli import HELPS, parsers
 from hakmem.table import TYPES, table
 from tools.completions import completions
-from tools.measuring import parsers
 
 ROOT = Path(__file__).resolve().parent.parent
 SEE_ALSO = {
@@ -125,10 +124,30 @@ for what it is in your case; the first column is `id` in `--json`.
 
 """
 TABLE = "| | what is told | why | what to do |\n|---|---|---|---|\n"
+OF_OBJECTS = """\
+A library may bring an allocator of its own, and ask malloc for little or nothing: extensions of
+Python do that, programs in Rust and some in C++. hakmem is in force in the program all the same,
+but it neither serves nor counts what such a library keeps to itself. The doctor looks for them
+among all files in the program's memory and names each, with what it keeps and what can be done. The
+verdict and the exit status are those of `malloc`.
+
+Such a file is known by the symbols of its allocator (`mi_malloc`, `_rjem_mallctl`, `tc_malloc`,
+`rpmalloc`, `sn_malloc` and their like), and where these are stripped, as in the wheels of polars,
+by the allocator's own messages and the names of its settings. A stripped rpmalloc, or Google's
+tcmalloc, has none of these and is not found. A file whose own `malloc` gives way to hakmem's, such
+as `libjemalloc.so`, is named only where another file asks it for blocks by another name (`mallocx`,
+`mi_malloc`).
+
+Tried with the wheels of polars 2.1 (jemalloc), pyarrow 26 (mimalloc, and jemalloc to choose) and
+DuckDB 2.0 (jemalloc). That of torch 2.15 for x86-64 brings none: what it holds in main memory comes
+from malloc, and so from hakmem; the memory of a GPU is its driver's.
+
+"""
 CHAPTERS = {
-    "Not in force": [id for id in CAUSES if id not in (*INSTALLATION, *NOTES, *UNKNOWN)],
+    "Not in force": [id for id in CAUSES if id not in (*INSTALLATION, *NOTES, *OBJECTS, *UNKNOWN)],
     "The installation": INSTALLATION,
     "It can't be told": UNKNOWN,
+    "In force, but objects have allocators of their own": OBJECTS,
     "In force, and good to know": NOTES,
 }
 
@@ -137,18 +156,27 @@ def page() -> str:
     text = HEAD
     for title, ids in CHAPTERS.items():
         rows = (" | ".join([f"`{id}`", *(filled(id, at) for at in range(3))]) for id in ids)
-        text += f"## {title}\n\n{TABLE}" + "".join(f"| {row} |\n" for row in rows) + "\n"
+        text += f"## {title}\n\n" + (OF_OBJECTS if ids is OBJECTS else "")
+        text += TABLE + "".join(f"| {row} |\n" for row in rows) + "\n"
     return text.rstrip() + "\n"
 
 
+# ---- what --help prints ----
+
+
+def helps(commands: Mapping[str, argparse.ArgumentParser]) -> str:
+    """For bin/hakmem, which prints the part below a command's name."""
+    return "".join(f"=== {name}\n{command.format_help()}" for name, command in commands.items())
+
+
 def files() -> dict[str, str]:
-    top = parser()
-    (commands,) = (a for a in top._actions if isinstance(a, argparse._SubParsersAction))
-    commands.choices.update(parsers())
-    pages = {"share/man/man1/hakmem.1": manual(top, "programs on hakmem's malloc")}
-    for choice in commands._choices_actions:
-        command = commands.choices[choice.dest]
-        pages[f"share/man/man1/hakmem-{choice.dest}.1"] = manual(command, str(choice.help))
+    top, commands = parsers()
+    pages = {
+        "command/help.txt": helps({"hakmem": top, **commands}),
+        "share/man/man1/hakmem.1": manual(top, "programs on hakmem's malloc"),
+    }
+    for name, command in commands.items():
+        pages[f"share/man/man1/hakmem-{name}.1"] = manual(command, HELPS[name])
     return pages | completions(top) | {"docs/doctor.md": page()}
 
 

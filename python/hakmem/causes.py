@@ -203,12 +203,6 @@ CAUSES |= {
         "Go's objects lie in a heap of its runtime's; only parts in C call malloc.",
         "Nothing needs to be done.",
     ),
-    "inner": (
-        "{allocator} under names of its own",
-        "{file} also holds {allocator}. Blocks that the program asks of it by name (je_malloc, "
-        "mi_malloc) are not hakmem's.",
-        "Build the program without it, if it should use malloc for everything.",
-    ),
     "beside": (
         "hakmem under names of its own",
         "{file} also holds hakmem beside its malloc: what it asks of that by name (hakmem_malloc, "
@@ -217,6 +211,39 @@ CAUSES |= {
     ),
 }
 
+# Objects that bring an allocator of their own, which works beside hakmem: what it is, what does not
+# come from hakmem, what can be done. "inner" is any that is not known by its name.
+CAUSES |= {
+    "polars": (
+        "{file} brings {allocator}",
+        "The columns of polars, and all else that its Rust code allocates, come from {allocator}, "
+        "not from hakmem, and are not in hakmem's statistics.",
+        "Nothing: its wheels are built so. (Built from source, polars has the feature "
+        "default_alloc, with which it uses malloc.)",
+    ),
+    "pyarrow": (
+        "{file} brings {allocator}",
+        "Arrow's buffers, such as the columns of its tables, come from {allocator}, not from "
+        "hakmem, and are not in hakmem's statistics.",
+        "Set ARROW_DEFAULT_MEMORY_POOL=system before the program starts: then they are hakmem's.",
+    ),
+    "duckdb": (
+        "{file} brings {allocator}",
+        "The tables, buffers and caches of DuckDB come from {allocator}, not from hakmem, and are "
+        "not in hakmem's statistics.",
+        "Nothing, for a package as it is. (Built from source with BUILD_JEMALLOC=0, DuckDB uses "
+        "malloc.)",
+    ),
+    "inner": (
+        "{file} brings {allocator}",
+        "What this file allocates by {allocator} does not come from hakmem and is not in hakmem's "
+        "statistics. What it asks of malloc is hakmem's.",
+        "Nothing, unless the file can be built to use malloc: without its allocator, or in Rust "
+        "without #[global_allocator].",
+    ),
+}
+
 INSTALLATION = ("no-library", "not-loaded")
 UNKNOWN = ("stripped", "unseen", "memory", "deleted", "unreadable-program")
-NOTES = ("Python", "Java", "Node.js", "Go", "inner", "beside")
+NOTES = ("Python", "Java", "Node.js", "Go", "beside")
+OBJECTS = ("polars", "pyarrow", "duckdb", "inner")

@@ -1,28 +1,33 @@
 """The command line: which subcommands there are, and which module does each.
 
-bin/hakmem starts `main` with its own path and the library's before what the user wrote.
+bin/hakmem starts `main` with its own path and the library's before what the user wrote. It answers
+--help by itself, from texts that tools/pages.py makes of the parsers here.
 """
 
 from __future__ import annotations
 
 import argparse
-import importlib
+import io
 import os
 import signal
 import sys
 import traceback
+from contextlib import suppress
 from pathlib import Path
+from typing import Any, NoReturn
 
-from hakmem import __version__, doctor, extras, options
+from hakmem import __version__, bench_command, compare_command, doctor, options
 from hakmem.library import Library
 
 USAGE_ERROR = 2
-SUBCOMMANDS = {"doctor": doctor, "options": options}
-# Typer's, each the `app` of hakmem.bench's module of that name; their libraries may be missing.
-MEASURING = {
-    "bench": ("cli", "compare hakmem with other allocators, on rows of its own and real programs"),
-    "compare": ("compare", "compare allocators, or settings, on a program of yours"),
+FAILED = 3
+SUBCOMMANDS = {
+    "doctor": doctor,
+    "options": options,
+    "bench": bench_command,
+    "compare": compare_command,
 }
+TAKE_PROGRAMS = ("doctor", "compare")
 
 DESCRIPTION = "Runs programs on hakmem's malloc, and tells whether they are."
 EPILOG = """\
@@ -38,15 +43,17 @@ examples:
 'hakmem COMMAND --help' tells more, and so do the manual pages: man hakmem-run.
 """
 
-RUN_HELP = "run a program on hakmem"
+HELPS = {"run": "run a program on hakmem"} | {n: m.HELP for n, m in SUBCOMMANDS.items()}
 RUN_DESCRIPTION = """\
 Runs a program, and what it starts, with hakmem as its malloc: puts libhakmem.so before what
-LD_PRELOAD already names, and becomes the program. Costs what a shell script of two lines costs.
+LD_PRELOAD already names, and becomes the program. Costs what a shell script of two lines costs; for
+each -o a shell is started besides, to ask the library whether it takes the value.
 """
 RUN_EPILOG = """\
 Everything after PROGRAM is the program's. Besides LD_PRELOAD and the options its environment gets
-HAKMEM_COMPLAIN=once, so that a wrong option is reported once and not by every program. All else is
-left alone: Python, for one, keeps its own heap of small objects unless you set PYTHONMALLOC=malloc.
+HAKMEM_COMPLAIN=once, so that a wrong option is reported once and not by every program. An option
+given with -o that there is not, or with a value that is not allowed, is refused. All else is left
+alone: Python, for one, keeps its own heap of small objects unless you set PYTHONMALLOC=malloc.
 
 examples:
   hakmem run python3 app.py
@@ -55,7 +62,7 @@ examples:
   hakmem run env -u LD_PRELOAD prog      and so they are taken out again
 
 exit status:
-  125  hakmem itself failed
+  125  hakmem itself failed, or -o names no option or gives it a value that is not allowed
   126  the program was found and can't be executed
   127  the program was not found
   else the program's
@@ -67,17 +74,22 @@ class _Formatter(argparse.RawDescriptionHelpFormatter):
         super().__init__(prog, max_help_position=30, width=100)
 
 
-def parser() -> argparse.ArgumentParser:
-    top = argparse.ArgumentParser(
-        prog="hakmem", description=DESCRIPTION, epilog=EPILOG, formatter_class=_Formatter
-    )
+class _Parser(argparse.ArgumentParser):
+    def error(self, message: str) -> NoReturn:
+        print(f"{self.prog}: {message}; see '{self.prog} --help'", file=sys.stderr)
+        sys.exit(USAGE_ERROR)
+
+
+def parsers() -> tuple[argparse.ArgumentParser, dict[str, argparse.ArgumentParser]]:
+    """The whole command's, and each subcommand's."""
+    top = _Parser(prog="hakmem", description=DESCRIPTION, epilog=EPILOG, formatter_class=_Formatter)
     top.add_argument("--version", action="store_true", help="print the library's version")
     commands = top.add_subparsers(dest="command", metavar="COMMAND")
     # For its help; bin/hakmem does what it says.
     run = commands.add_parser(
         "run",
         usage="hakmem run [-h] [-o NAME=VALUE]... [--] PROGRAM [ARG]...",
-        help=RUN_HELP,
+        help=HELPS["run"],
         description=RUN_DESCRIPTION,
         epilog=RUN_EPILOG,
         formatter_class=_Formatter,
@@ -95,86 +107,83 @@ def parser() -> argparse.ArgumentParser:
         sub = commands.add_parser(
             name,
             help=module.HELP,
-            description=module.HELP[0].upper() + module.HELP[1:] + ".",
+            description=module.DESCRIPTION,
             epilog=module.EPILOG,
             formatter_class=_Formatter,
         )
         module.add_arguments(sub)
-    for name, (_, help) in MEASURING.items():
-        commands.add_parser(name, help=help)
-    return top
+    return top, dict(commands.choices)
+
+
+class _Output(io.FileIO):
+    """Standard output, which knows why it could not be written."""
+
+    failure: OSError | None = None
+
+    def write(self, data: Any) -> int:
+        try:
+            return super().write(data)
+        except OSError as error:
+            self.failure = error
+            raise
 
 
 def main() -> None:
-    if sys.stdout is None:  # closed
-        sys.stdout = Path(os.devnull).open("w")  # noqa: SIM115
+    output = _Output(sys.stdout.fileno(), "w", closefd=False)
     # Names and arguments of programs need not be text of this locale.
-    sys.stdout.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]
+    sys.stdout = io.TextIOWrapper(
+        io.BufferedWriter(output),
+        encoding=sys.stdout.encoding,
+        errors="backslashreplace",
+        line_buffering=sys.stdout.isatty(),
+    )
     if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
         signal.signal(signal.SIGINT, signal.SIG_DFL)  # there is nothing to clean up
+    mistake = ""
     status: int | str | None = 0
     try:
-        status = _run(sys.argv[1:])
-    except SystemExit as end:  # argparse's
+        status = run(sys.argv[1:])
+    except SystemExit as end:
         status = end.code
-    except BrokenPipeError:
-        pass  # as below
     except Exception:  # 1, Python's own status for it, has a meaning
-        traceback.print_exc()
-        print("hakmem: this is a mistake in hakmem; please report it", file=sys.stderr)
-        status = 3
-    try:
+        mistake = traceback.format_exc()
+        status = FAILED
+    with suppress(OSError):
         sys.stdout.flush()
-    except OSError as error:
-        if not isinstance(error, BrokenPipeError):  # its reader had enough
-            print(f"hakmem: standard output: {error.strerror}", file=sys.stderr)
-            status = 3
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    if output.failure is not None:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), output.fileno())  # Python flushes once more
+        if isinstance(output.failure, BrokenPipeError):  # its reader had enough
+            status = 0 if mistake else status
+        else:
+            print(f"hakmem: standard output: {output.failure.strerror}", file=sys.stderr)
+            status = FAILED
+    elif mistake:
+        print(f"{mistake}hakmem: this is a mistake in hakmem; please report it", file=sys.stderr)
     sys.exit(status)
 
 
-def _run(words: list[str]) -> int:
+def run(words: list[str]) -> int:
+    """`words`: bin/hakmem, the library, and what the user wrote."""
     front, library, *words = words
-    if words and words[0] in MEASURING:
-        return measuring(words[0], words[1:], Path(front), Path(library))
-    top = parser()
+    top, commands = parsers()
     # What follows belongs to another program.
     at = words.index("--") if "--" in words else len(words)
-    arguments = top.parse_args(words[:at])
+    name = words[0] if at > 0 and words[0] in SUBCOMMANDS else None
+    if name is None:
+        return _without_subcommand(top, words[:at], Path(library))
+    if at < len(words) and name not in TAKE_PROGRAMS:
+        commands[name].error("-- comes before a program, as in 'hakmem doctor -- ls -l'")
+    arguments = commands[name].parse_intermixed_args(words[1:at])
     arguments.front, arguments.library = Path(front), Path(library)
     arguments.behind = words[at + 1 :]
-    if at < len(words) and arguments.command != "doctor":
-        top.error("-- comes before a program, as in 'hakmem doctor -- ls -l'")
-    if arguments.version:
-        return _version(arguments.library)
-    if arguments.command is None:
-        top.print_help()
-        return 0
-    return int(SUBCOMMANDS[arguments.command].run(arguments))
+    return int(SUBCOMMANDS[name].run(arguments))
 
 
-def measuring(name: str, words: list[str], front: Path, library: Path) -> int:
-    try:
-        module = importlib.import_module(f"hakmem.bench.{MEASURING[name][0]}")
-    except ModuleNotFoundError as missing:
-        if str(missing.name).startswith("hakmem"):
-            raise
-        try:
-            extras.start_again(str(missing.name), [str(front), str(library), name, *words])
-        except extras.CannotInstall as why:
-            print(f"hakmem {name}: {why}", file=sys.stderr)
-            return USAGE_ERROR
-    try:
-        status = module.app(
-            words, prog_name=f"hakmem {name}", obj=(front, library), standalone_mode=False
-        )
-    except Exception as error:
-        if not hasattr(error, "format_message"):  # what all of typer's own have
-            raise
-        told = error.format_message().rstrip(".")
-        print(f"hakmem {name}: {told}; see 'hakmem {name} --help'", file=sys.stderr)
-        return USAGE_ERROR
-    return int(status or 0)
+def _without_subcommand(top: argparse.ArgumentParser, words: list[str], library: Path) -> int:
+    if top.parse_args(words).version:
+        return _version(library)
+    top.print_help()
+    return 0
 
 
 def _version(library: Path) -> int:

@@ -22,6 +22,7 @@ from hakmem.library import Library
 from hakmem.process import Program
 
 HELP = "prove whether hakmem is the malloc of a program; where it is not, tell why and what to do"
+DESCRIPTION = HELP[0].upper() + HELP[1:] + "."
 EPILOG = """\
 With a PROGRAM, runs it by 'hakmem run' and looks into the memory of it and of everything it starts,
 just before each ends; its standard output goes to standard error. With a PID, looks at a process
@@ -244,9 +245,16 @@ VERDICTS = {
     UNKNOWN: "it can't be told whether hakmem is in force in {}",
 }
 
+OBJECTS = {
+    IN_FORCE: ", but these objects have allocators of their own",
+    IN_PART: "; besides, these objects have allocators of their own",
+}
+
 
 def _text(report: Report, width: int) -> str:
-    lines = [VERDICTS[report.verdict].format(report.subject), ""]
+    objects = _objects(report)
+    verdict = VERDICTS[report.verdict].format(report.subject)
+    lines = [verdict + (OBJECTS[report.verdict] if objects else ""), ""]
 
     def add(label: str, text: str) -> None:
         head, rest = f"  {label:7} ", " " * 10
@@ -264,9 +272,23 @@ def _text(report: Report, width: int) -> str:
             else judgement.proof)  # fmt: skip
     if report.verdict == IN_FORCE and len(proven) > 1:
         add("", f"and so it is in {len(proven) - 1} more programs that it started")
+    for found in objects:
+        lines.append("")
+        add("object", found.brief)
+        add("keeps", found.why)
+        add("do", found.remedy)
+    if objects:
+        lines.append("")
     for note in dict.fromkeys(note for j in report.judgements for note in j.notes):
         add("note", f"{note.brief}. {note.why} {note.remedy}")
     return "\n".join(lines).rstrip() + "\n"
+
+
+def _objects(report: Report) -> list[Cause]:
+    """Files with an allocator of their own, each once; they matter where hakmem is in force."""
+    if report.verdict not in OBJECTS:
+        return []
+    return list(dict.fromkeys(found for j in report.judgements for found in j.objects))
 
 
 def _grouped(report: Report) -> dict[Cause, str]:
@@ -296,6 +318,7 @@ def _json(report: Report, library: Path) -> dict[str, object]:
                 "proof": judgement.proof or None,
                 "causes": [_cause(cause) for cause in judgement.causes],
                 "notes": [_cause(cause) for cause in judgement.notes],
+                "objects": [_cause(cause) | dict(cause.fill) for cause in judgement.objects],
             }
             for judgement in report.judgements
         ],

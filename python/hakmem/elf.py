@@ -28,6 +28,7 @@ ALLOCATORS = {
     "je_mallctl": "jemalloc",
     "_rjem_mallctl": "jemalloc",
     "tc_malloc": "tcmalloc",
+    "TCMalloc_Internal_GetStats": "tcmalloc",
     "mi_malloc": "mimalloc",
     "rpmalloc": "rpmalloc",
     "sn_malloc": "snmalloc",
@@ -35,6 +36,25 @@ ALLOCATORS = {
     "__libc_start_main": "musl",
 }
 C_LIBRARIES = ("glibc", "musl")
+# By which a file may ask an allocator for blocks without a call of malloc.
+BY_NAME = (
+    "mallocx",
+    "je_malloc",
+    "_rjem_malloc",
+    "mi_malloc",
+    "mi_heap_malloc",
+    "tc_malloc",
+    "rpmalloc",
+    "sn_malloc",
+)
+# Words that only the allocator itself has, in its messages and the names of its settings: what is
+# left of it where symbols are stripped. (rpmalloc has none.)
+TRACES = {
+    b"<jemalloc>: ": "jemalloc",
+    b"mimalloc: error: ": "mimalloc",
+    b"TCMALLOC_RELEASE_RATE": "tcmalloc",
+    b"Failed to initialise snmalloc": "snmalloc",
+}
 # What has a heap of its own beside malloc, by a function that only it exports.
 RUNTIMES = {
     "PyObject_Malloc": "Python",
@@ -58,7 +78,7 @@ RELOCATION = struct.Struct("<QQq")
 UNDEFINED = 0
 # Of the dynamic loader, which can be started as a program: ld.so PROGRAM.
 LOADER = "__tls_get_addr"
-WANTED = (*FAMILY, *ALLOCATORS, *RUNTIMES, LOADER)
+WANTED = tuple(dict.fromkeys((*FAMILY, *ALLOCATORS, *BY_NAME, *RUNTIMES, LOADER)))
 
 
 class NotElf(Exception):
@@ -84,6 +104,8 @@ class Elf:
     # what the file defines at all, which is no more when it is stripped.
     exported: Mapping[str, int]
     inside: Mapping[str, int]
+    asks: frozenset[str]  # of BY_NAME, what it finds in other files
+    carries: tuple[str, ...]  # allocators whose code it has, but for hakmem and the C libraries
     slots: tuple[Slot, ...]
     marked: bool
     go: bool
@@ -151,7 +173,7 @@ def _facts(elf: ELFFile) -> Elf:
     machine = str(elf["e_machine"])
     plain = elf.elfclass == 64 and elf.little_endian
     exported = dict(_defined(elf, ".dynsym")) if plain else {}
-    inside = dict(_defined(elf, ".symtab")) if plain else {}
+    inside = exported | (dict(_defined(elf, ".symtab")) if plain else {})
     return Elf(
         bits=elf.elfclass,
         machine=MACHINES.get(machine, machine.removeprefix("EM_")),
@@ -159,7 +181,9 @@ def _facts(elf: ELFFile) -> Elf:
         needed=tuple(needed),
         first=first,
         exported=exported,
-        inside=exported | inside,
+        inside=inside,
+        asks=frozenset(_asked(elf)) if plain else frozenset(),
+        carries=_carried(elf, inside),
         slots=tuple(_slots(elf)) if plain else (),
         marked=elf.get_section_by_name(MARK) is not None,
         go=any(elf.get_section_by_name(name) for name in (".go.buildinfo", ".note.go.buildid")),
@@ -190,6 +214,21 @@ def _symbols(elf: ELFFile, section: str) -> Iterator[tuple[int, str, int, int]]:
 
 def _defined(elf: ELFFile, section: str) -> Iterator[tuple[str, int]]:
     return ((n, value) for _, n, where, value in _symbols(elf, section) if where != UNDEFINED)
+
+
+def _asked(elf: ELFFile) -> Iterator[str]:
+    symbols = _symbols(elf, ".dynsym")
+    return (name for _, name, where, _ in symbols if where == UNDEFINED and name in BY_NAME)
+
+
+def _carried(elf: ELFFile, inside: Mapping[str, int]) -> tuple[str, ...]:
+    """By symbols and by traces: a file may have several allocators, and be stripped of one."""
+    no_peers = ("hakmem", *C_LIBRARIES)
+    named = [name for mark, name in ALLOCATORS.items() if mark in inside and name not in no_peers]
+    section = elf.get_section_by_name(".rodata")
+    constants = b"" if section is None or section["sh_type"] == "SHT_NOBITS" else section.data()
+    traced = [name for trace, name in TRACES.items() if trace in constants]
+    return tuple(dict.fromkeys((*named, *traced)))
 
 
 def _slots(elf: ELFFile) -> Iterator[Slot]:

@@ -4,12 +4,14 @@ where they are missing, they are installed into an environment of hakmem's own, 
 
 from __future__ import annotations
 
+import importlib
 import os
 import shutil
 import subprocess
 import sys
 import tempfile
 from pathlib import Path
+from types import ModuleType
 from typing import NoReturn
 
 REQUIREMENTS = Path(__file__).resolve().parent / "bench" / "requirements.txt"
@@ -17,6 +19,17 @@ REQUIREMENTS = Path(__file__).resolve().parent / "bench" / "requirements.txt"
 
 class CannotInstall(Exception):
     """Why, and what to do."""
+
+
+def loaded(name: str) -> ModuleType:
+    """A module of hakmem's. Where a library that it needs is missing, this does not return: the
+    command starts again where the library is. Raises CannotInstall."""
+    try:
+        return importlib.import_module(name)
+    except ModuleNotFoundError as missing:
+        if str(missing.name).startswith("hakmem"):
+            raise
+        start_again(str(missing.name), sys.argv[1:])
 
 
 def folder() -> Path:

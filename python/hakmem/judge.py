@@ -6,7 +6,7 @@ import os
 import shlex
 from collections import Counter
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from hakmem import elf
@@ -22,10 +22,15 @@ class Judgement:
     verdict: str
     proof: str = ""
     causes: tuple[Cause, ...] = ()
-    notes: tuple[Cause, ...] = field(default=())
+    notes: tuple[Cause, ...] = ()
+    objects: tuple[Cause, ...] = ()  # files with an allocator of their own
 
 
 def judge(program: Program, library: Path) -> Judgement:
+    return replace(_judged(program, library), objects=_objects(program))
+
+
+def _judged(program: Program, library: Path) -> Judgement:
     file, ours = program.file, _elf(library)
     if file is None and program.privileged:
         return Judgement(program, NOT, causes=(cause("privileged", file=program.path),))
@@ -248,7 +253,37 @@ def _notes(program: Program, file: elf.Elf) -> tuple[Cause, ...]:
     notes = [cause(name) for name in found]
     if file.go:
         notes.append(cause("Go"))
-    if "malloc" not in file.inside and file.allocator not in (None, *elf.C_LIBRARIES):
-        kind = "beside" if file.allocator == "hakmem" else "inner"
-        notes.append(cause(kind, allocator=file.allocator, file=program.path))
+    if "malloc" not in file.inside and file.allocator == "hakmem":
+        notes.append(cause("beside", file=program.path))
     return tuple(notes)
+
+
+# Files whose allocator is known to serve something that their users know.
+KNOWN = {"polars": "polars", "libarrow": "pyarrow", "duckdb": "duckdb"}
+
+
+def _objects(program: Program) -> tuple[Cause, ...]:
+    files = program.picture.files if program.picture else ()
+    asked = {name for loaded in files for name in loaded.file.asks}
+    found = []
+    for loaded in files:
+        id = next((id for part, id in KNOWN.items() if part in Path(loaded.name).name), "inner")
+        if not _keeps_its_own(loaded, asked, is_program=loaded is files[0]):
+            continue
+        if id == "pyarrow" and program.environment.get("ARROW_DEFAULT_MEMORY_POOL") == "system":
+            continue
+        allocators = " and ".join(loaded.file.carries)
+        found.append(cause(id, file=loaded.name, allocator=allocators))
+    return tuple(found)
+
+
+def _keeps_its_own(loaded: Loaded, asked: set[str], *, is_program: bool) -> bool:
+    """Whether it has an allocator that works although malloc is hakmem's."""
+    file = loaded.file
+    if not file.carries or file.runtime is not None:  # Python 3.13 has mimalloc inside, unused
+        return False
+    if is_program and "malloc" in file.inside and not file.is_hakmem:
+        return False  # it is the malloc of the program, which the verdict is about
+    # Where its malloc gave way to hakmem's, it serves those alone that ask for it by name.
+    gave_way = "malloc" in file.exported and not file.is_hakmem
+    return not gave_way or bool(asked & file.exported.keys())

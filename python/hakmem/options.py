@@ -17,6 +17,7 @@ from hakmem.table import AUTO_NUMBER, TYPES, UNITS, WORDS, Option, number, table
 
 SYSTEM_FILE = "/etc/hakmem.conf"
 HELP = "list every option: default, bounds, what it does and costs, what is in force here"
+DESCRIPTION = HELP[0].upper() + HELP[1:] + "."
 EPILOG = """\
 An option is given in /etc/hakmem.conf, in the file that HAKMEM_CONFIG names, or as a variable such
 as HAKMEM_BIG_CACHE_BYTES; the later of these wins. Here, a program that you start gets the values

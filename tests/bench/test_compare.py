@@ -264,7 +264,7 @@ def test_output_is_kept_byte_by_byte(compare: Compare) -> None:
 @pytest.mark.parametrize(
     ("words", "program", "expected"),
     [
-        (("glibc", "hakmem"), None, "expected a program behind --"),
+        (("glibc", "hakmem"), None, "expected a program after --"),
         (("glibc", "nothere"), ["true"], "nothere"),
         (("glibc", "x=/no/lib.so"), ["true"], "no library at /no/lib.so"),
         (("glibc", "hakmem+huge"), ["true"], "nothing is called hakmem+huge"),

@@ -28,6 +28,7 @@ from rich.console import Console
 from hakmem.bench import report, tables
 from hakmem.bench.content import Content
 from hakmem.bench.goals import Verdict
+from hakmem.bench.machine import Pressure
 from hakmem.bench.model import results_of
 from hakmem.bench.words import goal_rows_text, reached_text
 from tests.bench.faulty import FAULTY
@@ -456,6 +457,32 @@ def test_what_is_from_elsewhere_is_no_markup(record: Record, tmp_path: Path) -> 
     assert parser.open == []
     assert "<script>alert" not in (tmp_path / "report.html").read_text()
     assert "a\\|b \\</table\\>" in (tmp_path / "report.md").read_text()
+
+
+def test_what_speaks_against_the_figures_comes_first(record: Record, tmp_path: Path) -> None:
+    """In the report, in its page, and above the summary in a terminal."""
+    reason = "cargo could not fetch libmimalloc-sys: the network is unreachable"
+    pressure = Pressure()
+    pressure.add(0.0, 2.4, 10.0)
+    machine = {**record["machine"], "busy_at_start": "load 9", "busy_during": pressure.warning}
+    missing = [{"name": "mimalloc3", "why": f"{reason}\n" + "x" * 1000}]
+    results = results_of({**record, "machine": machine, "missing": missing})
+    busy = "Measured on a busy machine: in 24% of the time another task waited for a processor"
+    left_out = f"Left out: mimalloc3 ({reason}"
+    report.write(results, tmp_path)
+    lines = (tmp_path / "report.md").read_text().splitlines()
+    assert lines[:2] == ["# hakmem bench", ""]
+    assert lines[2].startswith(f"- **{busy}") and lines[3].startswith(f"- **{left_out}")
+    assert len(lines[3]) < 250
+    page = (tmp_path / "report.html").read_text()
+    in_order = ("</h1>", busy, left_out, "<dl id", "Summary</a></h2>")
+    places = [page.index(words) for words in in_order]
+    assert places == sorted(places)
+    out = StringIO()
+    tables.print_tables(results, Console(file=out, width=300))
+    said = out.getvalue()
+    assert said.index(busy) < said.index(left_out) < said.index("Geometric means")
+    assert said.rindex("to best peer") < said.index(busy)  # the tables of groups
 
 
 def test_a_part_of_its_rows_reaches_no_goal(record: Record) -> None:

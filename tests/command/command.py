@@ -48,6 +48,10 @@ class Answer:
         return json.dumps(self.programs)
 
 
+def is_in_force(answer: Answer) -> None:
+    assert (answer.status, answer.verdict, answer.causes) == (0, "in force", []), answer
+
+
 @dataclass(frozen=True)
 class Built:
     front: Path

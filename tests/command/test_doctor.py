@@ -20,6 +20,7 @@ from tests.command.command import (
     Programs,
     as_nobody,
     clean_environment,
+    is_in_force,
     library_of,
     public_folder,
     readable_by_nobody,
@@ -27,10 +28,6 @@ from tests.command.command import (
 )
 
 OWN = Path(__file__).parent / "programs/own.c"
-
-
-def is_in_force(answer: Answer) -> None:
-    assert (answer.status, answer.verdict, answer.causes) == (0, "in force", []), answer
 
 
 def is_not(answer: Answer, *causes: str) -> None:

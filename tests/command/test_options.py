@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from hakmem.table import AUTO, number, table
-from tests.command.command import Built, clean_environment
+from tests.command.command import SECONDS, Built, clean_environment
 
 
 def records(built: Built, *words: str, **variables: str) -> dict[str, dict[str, object]]:
@@ -65,6 +65,11 @@ def test_one_by_name(name: str, built: Built) -> None:
     assert list(records(built, name)) == ["scavenge_ms"]
 
 
+def test_each_description_can_be_read_alone() -> None:
+    for option in table():
+        assert not re.match(r"(The same|That|This|It|As before)\b", option.help), option.name
+
+
 def test_no_such_option(built: Built) -> None:
     done = built("options", "scavange_ms")
     assert (done.status, done.out) == (2, "")
@@ -76,7 +81,9 @@ def test_no_such_option(built: Built) -> None:
     [
         (["--help"], 0),
         (["--version"], 0),
+        (["run", "--help"], 0),
         (["doctor", "--help"], 0),
+        (["bench", "--list"], 0),
         (["options"], 0),
         (["options", "--json"], 0),
         (["doctor", "--", "env", "-i", "true"], 1),
@@ -93,13 +100,41 @@ def test_a_reader_who_has_enough(words: list[str], status: int, built: Built) ->
     assert (done.returncode, done.stderr) == (status, b"")
 
 
-def test_output_that_cannot_be_written(built: Built) -> None:
-    with Path("/dev/full").open("wb") as full:
+BENCH = ["bench", "--rows", "pair-64", "--rounds", "1", "--scale", "0.001", "--vs", "glibc"]
+THAT_PRINT = [
+    [],
+    ["--help"],
+    ["--version"],
+    ["run", "--help"],
+    ["doctor"],
+    ["doctor", "--json", "--", "true"],
+    ["doctor", "--help"],
+    ["options"],
+    ["options", "--json"],
+    ["bench", "--list"],
+    ["bench", "--help"],
+    [*BENCH, "--out", "results"],
+    ["compare", "--help"],
+    ["compare", "--rounds", "1", "glibc", "hakmem", "--", "true"],
+]
+
+
+@pytest.mark.parametrize("words", THAT_PRINT, ids=" ".join)
+def test_output_that_cannot_be_written(words: list[str], built: Built, tmp_path: Path) -> None:
+    """To a full disk, and to a standard output that is closed."""
+    for redirection, reason in (">/dev/full", "No space left on device"), (">&-", "is closed"):
         done = subprocess.run(
-            [built.front, "options"], env=clean_environment(), stdout=full, stderr=subprocess.PIPE
+            ["sh", "-c", f'"$0" "$@" {redirection}', str(built.front), *words],
+            env=clean_environment(),
+            cwd=tmp_path,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=SECONDS,
         )
-    assert done.returncode == 3
-    assert done.stderr == b"hakmem: standard output: No space left on device\n"
+        assert done.returncode == 3, done
+        assert reason in done.stderr, done
+        assert "Traceback" not in done.stderr and "mistake in hakmem" not in done.stderr
 
 
 def test_two_dashes_are_for_programs(built: Built) -> None:
@@ -133,8 +168,4 @@ def test_version_and_help(built: Built) -> None:
     assert built("--version").out == f"hakmem {'.'.join(parts)}\n"
     assert built().out == built("--help").out
     assert built().status == 0
-    for command in "run", "doctor", "options":
-        assert command in built().out
-        done = built(command, "--help")
-        assert done.status == 0 and "examples:" in done.out and "exit status:" in done.out
     assert built("nonsense").status == 2

@@ -66,9 +66,66 @@ def test_options(words: list[str], built: Built) -> None:
     assert "HAKMEM_STACK_BYTES=5" in done.out.splitlines()
 
 
-def test_every_option_is_known(built: Built) -> None:
-    for name in (*(option.name for option in table()), "config"):
-        assert built("run", "-o", f"{name}=", "true").status == 0, name
+def test_every_option_is_known(built: Built, tmp_path: Path) -> None:
+    config = tmp_path / "config"
+    config.touch()
+    values = {o.name: o.shown(o.value) for o in table()} | {"config": str(config)}
+    for name, value in values.items():
+        done = built("run", "-o", f"{name}={value}", "echo", "ran")
+        assert (done.status, done.out, done.err) == (0, "ran\n", ""), done
+
+
+@pytest.mark.parametrize(
+    "setting",
+    ["retain_slices=auto", "retain_slices=0", "big_cache_bytes=16MiB", "scavenge_ms=1s",
+     "scavenge_ms=20 ms", "scavenger=YES", "huge_pages=0", "learn=observe", "stack_bytes=1g",
+     "STACK_BYTES=10", "learn_log=on"],
+)  # fmt: skip
+def test_what_the_library_takes_the_command_takes(setting: str, built: Built) -> None:
+    done = built("run", "-o", setting, "echo", "ran")
+    assert (done.status, done.out) == (0, "ran\n"), done
+    name, _, value = setting.partition("=")
+    shown = built("options", name.lower(), **{f"HAKMEM_{name.upper()}": value})
+    assert "hakmem: environment" not in shown.err
+
+
+@pytest.mark.parametrize(
+    ("setting", "expected"),
+    [
+        ("retain_slices=banana", "expected auto or a number from 0 to 16777216"),
+        ("retain_slices=", "expected auto or a number from 0 to 16777216"),
+        ("retain_slices=16777217", "expected auto or a number from 0 to 16777216"),
+        ("stack_bytes=auto", "expected a size from 0 to 1G (in bytes, or with K, M or G)"),
+        ("stack_bytes=2G", "expected a size from 0 to 1G (in bytes, or with K, M or G)"),
+        ("stack_bytes=1 ; 2", "expected a size from 0 to 1G (in bytes, or with K, M or G)"),
+        ("scavenge_ms=1", "expected a time from 10 to 3600000 milliseconds (or with s)"),
+        ("scavenger=maybe", "expected on or off"),
+        ("learn=never", "expected frozen, observe or learn"),
+        ("config=/no/such/file", "cannot be read: there is no such file"),
+    ],
+)
+def test_a_value_that_is_not_allowed(setting: str, expected: str, built: Built) -> None:
+    """Whatever is set around: only what -o says is judged."""
+    done = built("run", "-o", setting, "echo", "ran", HAKMEM_LERN="1", HAKMEM_SCAVENGER="perhaps")
+    line = f"hakmem run: -o {setting}: {expected}; 'hakmem options' lists what is allowed\n"
+    assert (done.status, done.out, done.err) == (125, "", line)
+
+
+@pytest.mark.parametrize(
+    ("name", "nearest"),
+    [("nosuch", None), ("stack_byts", "stack_bytes"), ("Scavange_MS", "scavenge_ms"),
+     ("HAKMEM_big_cash_bytes", "big_cache_bytes"), ("retain_sl", "retain_slices")],
+)  # fmt: skip
+def test_a_name_that_is_no_option_s(name: str, nearest: str | None, built: Built) -> None:
+    for words in ("--",), ():
+        done = built("run", "-o", f"{name}=1", *words, "true")
+        assert (done.status, done.out) == (125, ""), done
+        begin = f"hakmem run: -o {name}=1: there is no option '{name}'; the nearest is "
+        assert done.err.startswith(begin), done
+        given = done.err.removeprefix(begin).partition(";")[0]
+        assert given in {option.name for option in table()}
+        assert nearest is None or given == nearest
+        assert done.err.endswith("; 'hakmem options' lists them\n")
 
 
 SHELL = "ls -d /; ls -d /; sh -c 'ls -d /; ls -d /'"  # true would not allocate at all
@@ -78,12 +135,12 @@ SHELL = "ls -d /; ls -d /; sh -c 'ls -d /; ls -d /'"  # true would not allocate 
 def test_what_is_wrong_is_told_once(shell: str, built: Built) -> None:
     """By the first of many programs, and in the next run again."""
     wrong = {"HAKMEM_LERN": "off", "HAKMEM_SCAVENGER": "maybe", "HAKMEM_OF_A_SCRIPT": "1"}
-    for words in ("run",), ("run", "-o", "stack_bytes=many"):
-        done = built(*words, shell, "-c", SHELL, **wrong)
+    for more in {}, {"HAKMEM_STACK_BYTES": "many"}:
+        done = built("run", shell, "-c", SHELL, **wrong, **more)
         assert (done.status, done.out) == (0, "/\n" * 4)
         assert done.err.count("HAKMEM_LERN: there is no such option") == 1
         assert done.err.count("HAKMEM_SCAVENGER=maybe: expected on or off") == 1
-        assert done.err.count("\n") == (2 if len(words) == 1 else 3)
+        assert done.err.count("\n") == 2 + len(more)
 
 
 def test_a_variable_of_a_script_is_told_nowhere(built: Built) -> None:

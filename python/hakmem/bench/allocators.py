@@ -15,6 +15,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
+from hakmem.bench.estimate import Preparation
 from hakmem.bench.model import OURS, SYSTEM, Allocator, Kind, Missing
 from hakmem.bench.peers import cache, crates, packages
 from hakmem.bench.peers.cache import Say, Unobtainable
@@ -32,6 +33,7 @@ __all__ = [
     "is_in_force",
     "names",
     "pick",
+    "preparations",
 ]
 
 # What a Debian system has as libraries beside ours: no more is needed to run on them.
@@ -64,18 +66,35 @@ def choose(
     `build` holds our library and bench/ with the floors. Takes minutes where something must be
     built; `say` is called with a line for each that takes time.
     """
-    given = _given(libs)
+    found, missing = pick(build, libs, _wanted(_given(libs), vs, mode), say=say)
+    order = {kind: at for at, kind in enumerate((Kind.PEER, Kind.OURS, Kind.FLOOR))}
+    return sorted(found, key=lambda a: order[a.kind]), missing
+
+
+def _wanted(given: dict[str, Path], vs: Sequence[str], mode: str) -> list[str]:
     extra = [name for name in given if name not in names()]
     if vs:
         wanted = [*vs, *(name for name in extra if name not in vs)]
     else:
         wanted = [*MODES[mode], *extra, *(name for name in given if name in PEERS)]
         wanted += FLOORS if mode == "full" else ()
-    if OURS not in wanted:
-        wanted.append(OURS)
-    found, missing = pick(build, libs, wanted, say=say)
-    order = {kind: at for at, kind in enumerate((Kind.PEER, Kind.OURS, Kind.FLOOR))}
-    return sorted(found, key=lambda a: order[a.kind]), missing
+    return wanted if OURS in wanted else [*wanted, OURS]
+
+
+def preparations(
+    build: Path, libs: Sequence[str] = (), vs: Sequence[str] = (), mode: str = "standard"
+) -> list[Preparation]:
+    """What `choose` will have to fetch and build, which need not succeed."""
+    given, kept = _given(libs), cache.folder(build)
+    bases = dict.fromkeys(_split(name)[0] for name in _wanted(given, vs, mode))
+    found: list[Preparation | None] = []
+    for base in bases:
+        _known(base, base, given)
+        if base in _CRATES and base not in given:
+            found.append(crates.preparation(_CRATES[base], kept))
+        if base in _PACKAGES and base not in given:
+            found.append(packages.preparation(_PACKAGES[base], kept))
+    return [one for one in found if one is not None]
 
 
 def pick(
@@ -151,9 +170,13 @@ _CONFIGURING = (
 )
 
 
+_THE_COMMAND_S_OWN = "HAKMEM_COMPLAIN"
+
+
 def configured_outside() -> list[str]:
     """Variables set around us that `environment` leaves out, to be told to whoever set them."""
-    return sorted(name for name in os.environ if name.startswith(_CONFIGURING))
+    found = (name for name in os.environ if name.startswith(_CONFIGURING))
+    return sorted(name for name in found if name != _THE_COMMAND_S_OWN)
 
 
 def _given(libs: Sequence[str]) -> dict[str, Path]:

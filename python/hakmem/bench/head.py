@@ -4,6 +4,7 @@ from collections import Counter
 from typing import Any
 
 from hakmem.bench.content import Content
+from hakmem.bench.model import Results
 from hakmem.bench.units import DASH, number, of_bytes
 from hakmem.bench.words import counted
 
@@ -20,6 +21,9 @@ _MACHINE = {
     "threads_a_core": "threads a core",
     "load_at_start": "load at the start",
 }
+
+
+_LONGEST_REASON = 160  # the table of allocators has all of it
 
 
 def facts(content: Content) -> list[tuple[str, str]]:
@@ -45,13 +49,27 @@ def facts(content: Content) -> list[tuple[str, str]]:
     return [(label, value) for label, value in found if value]
 
 
+def conditions(results: Results) -> list[str]:
+    """Under what the whole session suffered; what a reader is told first."""
+    machine = results.machine
+    # The share of the time says more than the load at the start.
+    busy = machine.get("busy_during") or machine.get("busy_at_start")
+    found = [str(busy)] if busy else []
+    found += [f"left out: {one.name} ({_short(one.why)})" for one in results.missing]
+    if results.interrupted:
+        found.append("the session was interrupted: some rows have fewer rounds, or none")
+    return [text[:1].upper() + text[1:] + "." for text in found]
+
+
+def _short(text: str) -> str:
+    words = " ".join(text.split()).rstrip(".")
+    return words if len(words) <= _LONGEST_REASON else words[: _LONGEST_REASON - 3] + "..."
+
+
 def warnings(content: Content) -> list[str]:
     """What a reader must know before believing."""
-    settings, machine = content.results.settings, content.results.machine
-    found = [str(value) for name, value in machine.items() if name.startswith("busy") and value]
-    found = [text[:1].upper() + text[1:] + "." for text in found]
-    if content.results.interrupted:
-        found.append("The session was interrupted: some rows have fewer rounds, or none.")
+    settings = content.results.settings
+    found = conditions(content.results)
     scale = settings.get("plan", {}).get("scale", 1)
     if scale < 1:
         found.append(

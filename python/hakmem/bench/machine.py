@@ -84,14 +84,14 @@ def _chosen(text: str) -> str:
 
 
 def busy() -> str:
-    """Why figures from here and now would be noisy; empty if nothing speaks for it."""
+    """What says that the machine has other work now, so that figures would be noisy; or empty."""
     processors = len(os.sched_getaffinity(0))
     load = os.getloadavg()[0]
     if load > _BUSY_LOAD * processors:
-        return f"the machine is busy: load {load:.1f} on {processors} processors"
+        return f"load {load:.1f} on {processors} processors"
     share = _pressure("avg10") / 100
     if share > _BUSY_SHARE:
-        return f"the machine is busy: tasks waited for a processor in {share:.0%} of the last 10 s"
+        return f"tasks waited for a processor in {share:.0%} of the last 10 s"
     return ""
 
 
@@ -134,6 +134,6 @@ class Pressure:
         if self.share <= _BUSY_SHARE:
             return ""
         return (
-            f"the machine was busy: in {self.share:.0%} of the time of rows with one thread some "
-            "task waited for a processor; intervals are wider than they need be"
+            f"measured on a busy machine: in {self.share:.0%} of the time another task waited for "
+            "a processor, so intervals are wider than they need be"
         )

@@ -65,8 +65,8 @@ def _grid(heads: list[str], rows: Iterable[list[str]], right: Iterable[int] = ()
 
 
 def _head(content: Content) -> str:
-    lines = [f"- {label}: {_escaped(value)}" for label, value in facts(content)]
-    lines += [f"- **{_escaped(warning)}**" for warning in warnings(content)]
+    lines = [f"- **{_escaped(warning)}**" for warning in warnings(content)]
+    lines += [f"- {label}: {_escaped(value)}" for label, value in facts(content)]
     return "\n".join(lines)
 
 

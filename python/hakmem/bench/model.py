@@ -14,6 +14,9 @@ from typing import Any
 SCHEMA = 1
 OURS = "hakmem"
 SYSTEM = "glibc"
+GROUPS = ("seed", "micro", "threads", "stress", "memory", "programs", "counts")
+"""Of rows."""
+TIERS = ("quick", "standard", "full")
 
 
 class Kind(StrEnum):
@@ -217,6 +220,10 @@ def _allocator_of(record: Mapping[str, Any]) -> Allocator:
 def _known(kind: type, record: Mapping[str, Any]) -> dict[str, Any]:
     names = {f.name for f in fields(kind)}
     return {key: value for key, value in record.items() if key in names}
+
+
+def included(row: Row, mode: str) -> bool:
+    return TIERS.index(row.tier) <= TIERS.index(mode)
 
 
 def by_group(rows: Iterable[Row]) -> dict[str, list[Row]]:

@@ -9,17 +9,24 @@ from rich.console import Console
 
 from hakmem.bench import allocators, tables
 from hakmem.bench.counts import Counts
+from hakmem.bench.estimate import Preparation
 from hakmem.bench.model import OURS, Allocator, Missing, Results
 from hakmem.bench.programs import Programs
 from hakmem.bench.runner import Runner
 from hakmem.bench.suite import Suite
-
-GROUPS = ("seed", "micro", "threads", "stress", "memory", "programs", "counts")
+from hakmem.bench.suite import preparation as suite_preparation
 
 
 def runners(suite: Path) -> list[Runner]:
     """`suite` is the folder of the built suite."""
     return [Suite(suite), Programs(), Counts(suite / "suite")]
+
+
+def preparations(library: Path, libs: list[str], vs: list[str], mode: str) -> list[Preparation]:
+    """What must be built and fetched before the first run."""
+    suite = suite_preparation(library)
+    others = allocators.preparations(library.parent, libs, vs, mode)
+    return [suite, *others] if suite is not None else others
 
 
 def choose(

@@ -10,18 +10,11 @@ from rich.console import Console
 from rich.markup import escape
 from rich.progress import BarColumn, Progress, TaskID, TextColumn
 
+from hakmem.bench.estimate import duration
 from hakmem.bench.model import Run
 
 # Between plain lines that tell no news.
 _SECONDS = 10.0
-
-
-def duration(seconds: float) -> str:
-    """As in "1 h 05 min", "4 min", "40 s"."""
-    if seconds < 90:
-        return f"{max(0.0, seconds):.0f} s"
-    minutes = round(seconds / 60)
-    return f"{minutes // 60} h {minutes % 60:02} min" if minutes >= 60 else f"{minutes} min"
 
 
 class Display:

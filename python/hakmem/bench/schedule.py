@@ -23,8 +23,6 @@ from hakmem.bench.model import OURS, Allocator, Kind, Results, Row, Run
 GIVEN_UP = "given up"
 """The outcome of a run that was not made, because the allocator hangs on everything."""
 
-TIERS = ("quick", "standard", "full")
-
 
 @dataclass(frozen=True)
 class Plan:
@@ -68,10 +66,6 @@ _SLOW_SHARE = 1 / 200
 _MOST_HANGS = 3
 # Of a round whose rows are yet unknown: a guess for the time left, no more.
 _GUESS_SECONDS = 0.5
-
-
-def included(row: Row, mode: str) -> bool:
-    return TIERS.index(row.tier) <= TIERS.index(mode)
 
 
 class Schedule:

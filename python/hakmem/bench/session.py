@@ -182,7 +182,6 @@ class Session:
         results.machine["pressure_during"] = round(self._pressure.share, 4)
         if self._pressure.warning:
             results.machine["busy_during"] = self._pressure.warning
-            self._display.warn(self._pressure.warning)
 
 
 def _of(runs: Iterable[Run], row: Row) -> list[Run]:

@@ -20,6 +20,7 @@ from typing import Any
 
 from hakmem import __version__
 from hakmem.bench.allocators import environment, is_in_force
+from hakmem.bench.estimate import SUITE_SECONDS, Preparation
 from hakmem.bench.machine import available_kib
 from hakmem.bench.measure import Measured, measure
 from hakmem.bench.model import Allocator, Kind, Measure, Row, Run
@@ -75,12 +76,26 @@ def find(library: Path, progress: Callable[[str], None]) -> Path:
     return build(_INSTALLED_SOURCES, user_folder(), progress)
 
 
-def build(sources: Path, cache: Path, progress: Callable[[str], None]) -> Path:
-    """By CMake, into a folder named after the version and the very sources."""
+def preparation(library: Path) -> Preparation | None:
+    """What `find` has yet to do."""
+    if (library.parent / "bench" / "suite").is_file() or not _INSTALLED_SOURCES.is_dir():
+        return None
+    if (_folder(_INSTALLED_SOURCES, user_folder()) / "built").exists():
+        return None
+    return Preparation("building the benchmarks", SUITE_SECONDS)
+
+
+def _folder(sources: Path, cache: Path) -> Path:
+    """Named after the version and the very sources."""
     text = hashlib.sha256()
     for file in sorted(p for p in sources.rglob("*") if p.is_file()):
         text.update(f"{file.relative_to(sources)}\n".encode() + file.read_bytes())
-    folder = cache / f"{__version__}-{text.hexdigest()[:12]}"
+    return cache / f"{__version__}-{text.hexdigest()[:12]}"
+
+
+def build(sources: Path, cache: Path, progress: Callable[[str], None]) -> Path:
+    """By CMake, once."""
+    folder = _folder(sources, cache)
     done = folder / "built"
     if done.exists():
         return folder / "bench"

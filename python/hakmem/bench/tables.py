@@ -45,12 +45,12 @@ def print_tables(results: Results, console: Console) -> None:
     while peers and _width(means, console) > console.width:
         peers.pop()
         means = _means(content, peers)
+    for warning in warnings(content):
+        console.print(f"[yellow]{escape(warning)}[/yellow]")
     console.print(means)
     if content.goals:
         console.print()
         console.print(_goals(content.goals, content.goals_not_run))
-    for warning in warnings(content):
-        console.print(f"[yellow]{escape(warning)}[/yellow]")
 
 
 def _new(title: str, caption: str = "") -> RichTable:

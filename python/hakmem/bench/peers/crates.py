@@ -19,11 +19,13 @@ import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
+from hakmem.bench.estimate import Preparation
 from hakmem.bench.peers.cache import Say, Unobtainable, place, wiped_environment
 from hakmem.bench.peers.catalogue import Crate
 
 RECIPES = Path(__file__).resolve().parent / "recipes"
 _FETCH_PATIENCE, _BUILD_PATIENCE = 300, 1800  # seconds
+_FETCH_SECONDS = 15.0  # that it usually takes, about
 _LINES_SHOWN = 6
 
 
@@ -39,16 +41,38 @@ def find(crate: Crate, cache: Path, say: Say, recipes: Path = RECIPES) -> tuple[
     """The library, built if it isn't there, and its origin. Raises Unobtainable."""
     compiler = _compiler(crate.clang)
     recipe = (recipes / crate.name).read_text()
-    what = (crate.crate, crate.crate_version, crate.checksum, recipe, compiler.version)
-    key = hashlib.sha256("\0".join((*what, os.uname().machine)).encode()).hexdigest()[:12]
-    kept = cache / "built" / f"{crate.name}-{key}"
-    library = kept / f"lib{crate.name}.so"
+    library = _place(crate, cache, recipe, compiler)
+    kept = library.parent
     if not library.is_file():
         source = _fetched(crate, cache, say)
         say(f"{crate.name} {crate.version}: building with {compiler.version}, ~{crate.seconds} s")
         _build(crate, recipe, source, compiler, kept)
     version = crate.crate_version.split("+")[0]
     return library, f"crate {crate.crate} {version}, built with {compiler.version}"
+
+
+def preparation(crate: Crate, cache: Path, recipes: Path = RECIPES) -> Preparation | None:
+    """What `find` has yet to do."""
+    recipe = (recipes / crate.name).read_text()
+    try:
+        if _place(crate, cache, recipe, _compiler(crate.clang)).is_file():
+            return None
+    except Unobtainable:
+        return None  # it will be left out at once
+    if _sources(crate, cache).is_dir():
+        return Preparation(f"building {crate.name}", crate.seconds)
+    return Preparation(f"fetching and building {crate.name}", _FETCH_SECONDS + crate.seconds)
+
+
+def _place(crate: Crate, cache: Path, recipe: str, compiler: Compiler) -> Path:
+    """Where its library is once it is built."""
+    what = (crate.crate, crate.crate_version, crate.checksum, recipe, compiler.version)
+    key = hashlib.sha256("\0".join((*what, os.uname().machine)).encode()).hexdigest()[:12]
+    return cache / "built" / f"{crate.name}-{key}" / f"lib{crate.name}.so"
+
+
+def _sources(crate: Crate, cache: Path) -> Path:
+    return cache / "sources" / f"{crate.crate}-{crate.crate_version}"
 
 
 @functools.cache
@@ -71,7 +95,7 @@ def version_of(said: str) -> str:
 
 def _fetched(crate: Crate, cache: Path, say: Say) -> Path:
     """The crate's folder, whose checksum cargo has compared with the index and we with ours."""
-    kept = cache / "sources" / f"{crate.crate}-{crate.crate_version}"
+    kept = _sources(crate, cache)
     if kept.is_dir():
         return kept
     if shutil.which("cargo") is None:

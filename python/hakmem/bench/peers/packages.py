@@ -10,6 +10,7 @@ import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
+from hakmem.bench.estimate import Preparation
 from hakmem.bench.model import Allocator, Kind
 from hakmem.bench.peers.cache import Say, Unobtainable, place, wiped_environment
 from hakmem.bench.peers.catalogue import ARCHITECTURE, Package
@@ -19,6 +20,7 @@ Step = Callable[[Package, Path, Say], Allocator]
 _ROOT = Path("/")
 _FOLDERS = ("usr/local/lib", "usr/lib/{machine}-linux-gnu", "usr/lib64", "usr/lib", "lib")
 _PATIENCE = 120  # seconds, for a package to come
+_FETCH_SECONDS = 10.0  # that it usually takes, about
 
 
 def find(package: Package, cache: Path, say: Say) -> Allocator:
@@ -34,6 +36,14 @@ def find(package: Package, cache: Path, say: Say) -> Allocator:
         except Unobtainable as error:
             whys.append(str(error))
     raise Unobtainable(f"{', and '.join(filter(None, whys))}; install {package.debian} or its like")
+
+
+def preparation(package: Package, cache: Path) -> Preparation | None:
+    """What `find` has yet to do."""
+    unpacked = _in(cache / "packages" / package.debian, package) is not None
+    if unpacked or (not package.fresh and _in(_ROOT, package) is not None):
+        return None
+    return Preparation(f"downloading {package.name}", _FETCH_SECONDS)
 
 
 def installed(package: Package, _cache: Path = _ROOT, _say: Say = print) -> Allocator:

@@ -1,0 +1,32 @@
+"""What is written on the command line, and what is wrong with it."""
+
+from __future__ import annotations
+
+import argparse
+import math
+from collections.abc import Callable
+from typing import TypeVar
+
+
+class WrongUse(Exception):
+    """A line for the user."""
+
+
+Number = TypeVar("Number", int, float)
+
+
+def number(kind: type[Number], least: float, most: float = math.inf) -> Callable[[str], Number]:
+    """For argparse: reads a number within bounds."""
+
+    def read(text: str) -> Number:
+        try:
+            value = kind(text)
+        except ValueError:
+            value = kind(-1)
+        if not least <= value <= most:
+            bounds = f"{least:g} to {most:g}" if most < math.inf else f"{least:g} or more"
+            whole = "a whole number" if kind is int else "a number"
+            raise argparse.ArgumentTypeError(f"{text!r}: expected {whole}, {bounds}")
+        return value
+
+    return read

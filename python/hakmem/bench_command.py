@@ -1,0 +1,118 @@
+"""`hakmem bench` on the command line. What it measures with is in hakmem.bench, and wants libraries
+that may be missing: --help and --list do without."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+
+from hakmem import extras
+from hakmem.arguments import WrongUse, number
+from hakmem.bench import listing
+from hakmem.bench.model import GROUPS
+
+USAGE_ERROR = 2
+HELP = "compare hakmem with other allocators, on rows of its own and real programs"
+DESCRIPTION = """\
+Compares hakmem with other allocators: runs each row (a benchmark with its parameters) on all of
+them in turn, many times over, and prints what is better, worse, or not shown to differ. All runs,
+the machine and the settings are written to a folder, with a report to look at.
+
+Standard takes less than an hour: rows are repeated until the 95% interval of hakmem to the best
+peer is within 2%, or the time is up. An interrupt (control-C) keeps what has finished.
+"""
+EPILOG = """\
+The times are those of an idle machine, without what comes before: where other allocators must be
+fetched and built first, or the benchmarks themselves, it says how long that takes, once.
+
+examples:
+  hakmem bench --quick                           the essence, in about 3 minutes
+  hakmem bench                                   what decides, in less than an hour
+  hakmem bench --only memory --vs glibc,jemalloc
+  hakmem bench --rows 'mixed-*,pair-64' --rounds 5
+  hakmem bench --quick --lib mine=./libmine.so   with an allocator of yours
+  hakmem bench --full --out results              everything, in hours
+  hakmem bench --resume results                  goes on where it was interrupted
+
+exit status:
+  0    all was run
+  1    all was run, and hakmem itself failed on a row
+  2    wrong usage, or it can't begin, or can't write what it found
+  130  interrupted; what had finished is kept
+"""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.usage = "hakmem bench [OPTION]... [--resume [DIR]]"
+    add = parser.add_argument
+    add("folder", metavar="DIR", nargs="?", help="with --resume: the folder of the session")
+    add("--quick", action="store_true", help="rows that show the essence, about 3 minutes")
+    add("--full", action="store_true", help="all rows, at least 6 rounds, however long it takes")
+    add(
+        "--only",
+        metavar="GROUP",
+        action="append",
+        help=f"rows of this group alone, of {', '.join(GROUPS)}; may be repeated",
+    )
+    add(
+        "--rows",
+        metavar="GLOBS",
+        action="append",
+        help="these rows alone, as in 'pair*,mixed-400'",
+    )
+    add(
+        "--vs",
+        metavar="NAMES",
+        action="append",
+        help="compare with these alone, as in glibc,jemalloc",
+    )
+    add(
+        "--lib",
+        metavar="NAME=PATH",
+        action="append",
+        help="one more allocator, from its library",
+    )
+    add("--out", metavar="DIR", type=Path, help="where results go (hakmem-bench-DATE-TIME)")
+    add(
+        "--resume",
+        action="store_true",
+        help="go on with a session that was interrupted: DIR, or the newest here",
+    )
+    add("--rounds", metavar="N", type=number(int, 1), help="exactly so many rounds of every row")
+    add(
+        "--seconds",
+        metavar="S",
+        type=number(float, 1),
+        help="so long for all, with at least 3 rounds",
+    )
+    add(
+        "--scale",
+        metavar="F",
+        type=float,
+        help="so much of each row's work, as in 0.1; rows of memory and counts keep theirs",
+    )
+    add(
+        "--timeout",
+        metavar="S",
+        type=number(float, 0.1, 1e6),
+        help="a run that takes longer counts as a hang",
+    )
+    add("--list", action="store_true", help="print the rows that would be run, and run nothing")
+    add(
+        "--show",
+        metavar="FILE",
+        type=Path,
+        help="print the tables of a results.json, and write its report beside it or to --out",
+    )
+
+
+def run(arguments: argparse.Namespace) -> int:
+    try:
+        if arguments.list:
+            print(listing.text(listing.chosen(listing.rows(), arguments)), end="")
+            return 0
+        return int(extras.loaded("hakmem.bench.cli").run(arguments))
+    except (extras.CannotInstall, WrongUse) as why:
+        print(f"hakmem bench: {why}", file=sys.stderr)
+        return USAGE_ERROR

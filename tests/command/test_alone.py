@@ -1,0 +1,150 @@
+"""What needs nothing: --help, --version, `bench --list`, and `hakmem run` without Python."""
+
+from __future__ import annotations
+
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from hakmem.bench.model import GROUPS
+from hakmem.cli import parsers
+from tests.command.command import SECONDS, Built, Done, clean_environment
+
+TOP, COMMANDS = parsers()
+NOWHERE = "/nowhere/python3"
+
+
+@dataclass(frozen=True)
+class Alone:
+    """The command with another Python, a library beside it and an empty cache."""
+
+    front: Path
+    cache: Path
+
+    def __call__(self, *words: str, **variables: str) -> Done:
+        given = {"XDG_CACHE_HOME": str(self.cache), "PATH": "/usr/bin:/bin"} | variables
+        done = subprocess.run(
+            [self.front, *words],
+            env=clean_environment() | given,
+            capture_output=True,
+            text=True,
+            timeout=SECONDS,
+            stdin=subprocess.DEVNULL,
+        )
+        assert list(self.cache.iterdir()) == []
+        return Done(done.returncode, done.stdout, done.stderr)
+
+
+def alone(built: Built, folder: Path, **names: str) -> Alone:
+    """`names`: what the script knows by this name is another."""
+    text = built.front.read_text()
+    for name, value in names.items():
+        text, count = re.subn(f"^{name}='.*?'", f"{name}={shlex.quote(value)}", text, flags=re.M)
+        assert count == 1, name
+    (folder / "bin").mkdir()
+    (folder / "cache").mkdir()
+    front = folder / "bin" / "hakmem"
+    front.write_text(text)
+    front.chmod(0o755)
+    shutil.copy(built.library, folder / "libhakmem.so")
+    return Alone(front, folder / "cache")
+
+
+@pytest.fixture
+def bare(tmp_path: Path) -> Path:
+    """A Python without anything."""
+    made = tmp_path / "bare"
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", made], check=True)
+    return made / "bin" / "python"
+
+
+def with_pyelftools(python: Path) -> Path:
+    (site,) = python.parents[1].glob("lib/python*/site-packages")
+    import elftools
+
+    (site / "elftools").symlink_to(Path(elftools.__file__).parent)
+    return python
+
+
+def test_help_needs_no_python(built: Built, tmp_path: Path) -> None:
+    hakmem = alone(built, tmp_path, python=NOWHERE)
+    for words in (), ("--help",), ("-h",):
+        assert hakmem(*words) == Done(0, TOP.format_help(), "")
+    for name, parser in COMMANDS.items():
+        for flag in ("--help", "-h"):
+            assert hakmem(name, flag) == Done(0, parser.format_help(), "")
+    assert hakmem("bench", "--quick", "--help").out == COMMANDS["bench"].format_help()
+
+
+@pytest.mark.parametrize("name", ["doctor", "options", "bench", "compare"])
+def test_every_help_has_what_a_user_looks_for(name: str) -> None:
+    text = COMMANDS[name].format_help()
+    assert text.startswith(f"usage: hakmem {name} ")
+    assert "\nexamples:\n" in text and "\nexit status:\n" in text
+    assert max(map(len, text.splitlines())) <= 100
+
+
+def test_help_after_two_dashes_is_the_program_s(built: Built) -> None:
+    command = ["sh", "-c", 'echo "$1"', "sh", "--help"]
+    assert built("run", *command).out == "--help\n"
+    done = built("doctor", "--", *command)
+    assert done.status == 0 and done.err == "--help\n"
+
+
+def test_without_python(built: Built, bare: Path, tmp_path: Path) -> None:
+    version = built("--version").out
+    cases = [
+        ({"python": NOWHERE}, f"there is no {NOWHERE}"),
+        ({"part": "/nowhere/hakmem"}, "there is no /nowhere/hakmem"),
+        ({"python": str(bare)}, "has no module elftools; install pyelftools"),
+    ]
+    for number, (names, told) in enumerate(cases):
+        folder = tmp_path / str(number)
+        folder.mkdir()
+        hakmem = alone(built, folder, **names)
+        assert hakmem("--version") == Done(0, version, "")
+        ran = hakmem("run", "-o", "learn=observe", "sh", "-c", "grep -c libhakmem /proc/$$/maps")
+        assert ran.status == 0 and int(ran.out) > 0
+        for words in ("options",), ("doctor",), ("bench", "--quick"), ("compare", "a", "b"):
+            done = hakmem(*words)
+            assert (done.status, done.out) == (125, ""), done
+            assert told in done.err and done.err.count("\n") == 1
+
+
+def test_a_list_of_rows_builds_and_fetches_nothing(
+    built: Built, bare: Path, tmp_path: Path
+) -> None:
+    """With pyelftools alone and no suite; the rows are those that a build would run."""
+    hakmem = alone(built, tmp_path, python=str(with_pyelftools(bare)))
+    done = hakmem("bench", "--full", "--list")
+    assert (done.status, done.err) == (0, "")
+    assert done.out == built("bench", "--full", "--list").out
+    titles = re.findall(r"^(\w+) \((\d+)\)$", done.out, flags=re.M)
+    assert [title for title, _ in titles] == list(GROUPS)
+    assert sum(int(count) for _, count in titles) > 200
+    few = hakmem("bench", "--list", "--only", "seed", "--rows", "pair-64")
+    assert (few.status, few.out.splitlines()[0]) == (0, "seed (1)")
+    assert "the shortest way through malloc and free" in few.out
+    wrong = hakmem("bench", "--list", "--rows", "none")
+    assert wrong.status == 2 and "no row is called so" in wrong.err
+
+
+def test_wrong_usage_installs_nothing(built: Built, bare: Path, tmp_path: Path) -> None:
+    hakmem = alone(built, tmp_path, python=str(with_pyelftools(bare)))
+    for words, told in (
+        (("compare", "glibc", "hakmem"), "expected a program after --"),
+        (("compare", "glibc", "--", "true"), "expected two allocators or more"),
+        (("compare", "--nonsense"), "unrecognized arguments: --nonsense"),
+        (("bench", "--rounds", "none"), "--rounds: 'none': expected a whole number, 1 or more"),
+        (("nonsense",), "invalid choice: 'nonsense'"),
+    ):
+        done = hakmem(*words)
+        assert (done.status, done.out) == (2, ""), done
+        assert told in done.err and done.err.count("\n") == 1
+        assert "--help'\n" in done.err or "as in: hakmem compare" in done.err
