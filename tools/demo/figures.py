@@ -47,7 +47,13 @@ class Ratio:
 
 def table(title: str, names: tuple[str, ...], samples: Samples, ours: str, base: str) -> Table:
     """A row per figure: medians, the ratio of each round's two figures, and the verdict."""
-    made = Table(title=title, title_justify="left", title_style="bold", box=box.SIMPLE_HEAD)
+    made = Table(
+        title=title,
+        title_justify="left",
+        title_style="bold",
+        box=box.SIMPLE_HEAD,
+        padding=(0, 0, 0, 1),
+    )
     made.add_column("median", no_wrap=True)
     for who in samples:
         made.add_column(who, justify="right", no_wrap=True)
