@@ -5,12 +5,15 @@ from __future__ import annotations
 import shutil
 import subprocess
 import sys
+from io import StringIO
 from pathlib import Path
 
 import pytest
+from rich.console import Console
 
-from tools.demo.figures import NO_DIFFERENCE, Ratio, verdict
+from tools.demo.figures import NO_DIFFERENCE, Ratio, table, verdict
 from tools.demo.redis_load import LOAD, MEMORY
+from tools.demo.sample import Sample
 
 ROOT = Path(__file__).parents[2]
 BASE = [100.0, 116.0, 90.0, 104.0, 98.0, 110.0]
@@ -51,6 +54,18 @@ def test_the_interval_is_students() -> None:
     assert found.high == pytest.approx(1.5626, abs=1e-4)
 
 
+def test_the_table_fits_into_80_columns() -> None:
+    names = LOAD + MEMORY
+    samples = [Sample(dict.fromkeys(names, 234_567.0 + n)) for n in range(6)]
+    written = StringIO()
+    console = Console(width=80, file=written)
+    everyone = {"glibc": samples, "hakmem": samples[::-1], "jemalloc": samples}
+    console.print(table("redis-server", names, everyone, "hakmem", "glibc"))
+    text = written.getvalue()
+    assert text.count(NO_DIFFERENCE) == len(names)
+    assert "…" not in text
+
+
 def test_it_runs(library: Path) -> None:
     if shutil.which("redis-server") is None or shutil.which("redis-benchmark") is None:
         pytest.skip("redis-server is not installed")
@@ -63,4 +78,3 @@ def test_it_runs(library: Path) -> None:
     assert done.returncode == 0, done.stdout + done.stderr
     for words in (*LOAD, *MEMORY, "lower is better, except for requests/s", "In force:"):
         assert words in done.stdout
-    assert "…" not in done.stdout  # the table fits into 80 columns
