@@ -2,16 +2,18 @@
 # the work.
 .DEFAULT_GOAL := help
 .PHONY: help setup build test test-rust test-musl test-cross test-elsewhere test-install \
-	test-programs test-docs deb demo lint format bench golden-update clean
+	test-programs test-docs deb demo lint lint-c lint-tidy lint-python lint-shell lint-rust \
+	format bench golden-update clean
 MAKEFLAGS += --no-print-directory
+.NOTPARALLEL:
+# One log for the steps of one make, those that it starts included.
+ifndef STEPS_OF
+export STEPS_OF := $(shell date +%s.%N)
+endif
 
 python := .venv/bin/python
 jobs := $(shell nproc)
 c_files = $(shell find src include bench tests tools -name '*.[ch]' -o -name '*.cc')
-# Of the builds for other systems, what `make test` runs: one kind of each.
-few := '^(unit_base|unit_heap|api_life|api_misuse|stress_names)$$'
-# ThreadSanitizer wants its shadow where a kernel with much address randomness may put a library.
-fixed_addresses := $(shell setarch -R true 2>/dev/null && echo setarch -R)
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -19,25 +21,16 @@ help: ## this list
 setup: ## install what is needed: Debian packages, Python parts into .venv
 	@tools/setup
 
-build: setup ## build/release/libhakmem.so and what belongs to it
-	@cmake --preset release >/dev/null
-	@cmake --build --preset release
+build: ## build/release/libhakmem.so and what belongs to it
+	@tools/setup build
+	@tools/step "build: configuring build/release" cmake --preset release
+	@tools/step "build: library, command, tests and benchmarks" cmake --build --preset release
 
-test: build ## all tests, the stress under ThreadSanitizer and UBSan too, a few elsewhere, and lint
-	ctest --preset release -j $(jobs)
-	@for sanitizer in tsan ubsan; do \
-		cmake --preset $$sanitizer >/dev/null && cmake --build --preset $$sanitizer && \
-		$(fixed_addresses) ctest --preset $$sanitizer -j $(jobs) || exit 1; \
-	done
-	@$(MAKE) test-elsewhere
-	@$(MAKE) test-rust
-	@$(MAKE) lint
+test: setup ## all tests, the stress under ThreadSanitizer and UBSan too, a few elsewhere, and lint
+	@$(python) tools/everything.py
 
 test-elsewhere: setup ## a few of the tests with musl, and on AArch64 under qemu
-	@for system in musl aarch64; do \
-		cmake --preset $$system >/dev/null && cmake --build --preset $$system && \
-		ctest --preset $$system -j $(jobs) -R $(few) || exit 1; \
-	done
+	@$(python) tools/everything.py musl aarch64
 
 test-rust: setup ## the Rust crate, and its build from what would be published
 	@bindings/rust/run test
@@ -55,7 +48,7 @@ test-cross: setup ## the same on AArch64 under qemu; with pages of 16 and 64 KiB
 	QEMU_PAGESIZE=65536 ctest --preset aarch64 -j $(jobs) -LE stress
 	QEMU_RESERVED_VA=0x8000000000 ctest --preset aarch64 -R '^(api_life|stress_names)'
 
-test-install: build ## the packages in a Debian of their own: install, build with, remove, purge
+test-install: setup build ## the packages in a Debian of their own: install, build with, remove, purge
 	@tests/install/in_debian
 
 test-docs: setup ## the documentation's commands, in Debians of their own that boot systemd
@@ -64,27 +57,40 @@ test-docs: setup ## the documentation's commands, in Debians of their own that b
 deb: ## Debian packages, in build/deb
 	@tools/deb
 
-test-programs: build ## all real programs with the library and without: docs/programs.md (ARGS="--resume")
+test-programs: setup build ## all real programs with the library and without: docs/programs.md (ARGS="--resume")
 	@mkdir -p build/programs
 	@bash -o pipefail -c '$(python) tests/programs/run.py --lib build/release/libhakmem.so \
 		--out build/programs --all --install --rounds 3 $(ARGS) 2>&1 | tee -a build/programs/log'; \
 		status=$$?; $(python) tests/programs/summary.py build/programs/results docs/programs.md && exit $$status
 
-demo: build ## redis and a batch program, with the system's malloc and with hakmem
+demo: ## redis and a batch program, with the system's malloc and with hakmem
+	@tools/setup demo
+	@tools/step "build: configuring build/release" cmake --preset release
+	@tools/step "build: the library" cmake --build --preset release --target hakmem_shared
 	@$(python) tools/demo/demo.py --lib build/release/libhakmem.so
 
-# One file for each run of clang-tidy: in a second one it takes every va_list for uninitialized.
-lint: setup ## format, clang-tidy, ruff, mypy, layers, shell scripts, cargo fmt and clippy
-	@cmake --preset lint >/dev/null
+lint: lint-c lint-tidy lint-python lint-shell lint-rust ## format, clang-tidy, ruff, mypy, layers, shell scripts, cargo
+
+lint-c: setup
 	clang-format --dry-run -Werror $(c_files)
+
+# One file for each run of clang-tidy: in a second one it takes every va_list for uninitialized.
+lint-tidy: setup
+	@cmake --preset lint >/dev/null
 	@find src -name '*.c' | sort | xargs -P $(jobs) -n 1 clang-tidy -p build/lint --quiet
+
+lint-python: setup
 	$(python) -m ruff check
 	$(python) -m ruff format --check
 	$(python) -m mypy $(wildcard tools tests python)
 	$(python) tools/check_layers.py
-	shellcheck tools/setup tools/deb .ci/run command/hakmem.in bindings/rust/run \
+
+lint-shell: setup
+	shellcheck tools/setup tools/step tools/deb .ci/run command/hakmem.in bindings/rust/run \
 		tests/install/in_debian tests/install/in_debian.sh tests/docs/in_debian
 	@shellcheck -s sh -e SC2016,SC2046,SC2086,SC2164 python/hakmem/bench/peers/recipes/* # run with -e
+
+lint-rust: setup
 	@bindings/rust/run lint
 
 format: setup ## bring C and Python into the committed format
@@ -93,10 +99,10 @@ format: setup ## bring C and Python into the committed format
 	$(python) -m ruff format
 	cd bindings/rust && cargo fmt
 
-bench: build ## the suite beside the system's malloc and its peers (ARGS="--quick", "--help")
+bench: setup build ## the suite beside the system's malloc and its peers (ARGS="--quick", "--help")
 	@build/release/bin/hakmem bench $(ARGS)
 
-golden-update: build ## write anew the committed tables of what fast paths and works execute
+golden-update: setup build ## write anew the committed tables of what fast paths and works execute
 	@$(python) -m tools.golden update
 	@$(python) -m tools.golden.counts update
 

@@ -167,7 +167,7 @@ static void in_a_process(void (*test)(size_t), size_t n)
     int status = -1;
     pid_t pid = fork();
     if (pid == 0) {
-        alarm(60);
+        alarm(300);
         test(n);
         _exit(!check_all_passed());
     }

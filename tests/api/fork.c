@@ -94,7 +94,7 @@ static void in_child(void (*f)(void))
     pid_t pid = fork();
     if (pid == 0) {
         activity = "the child";
-        give_up_after(30);
+        give_up_after(120);
         f();
         _exit(!check_all_passed());
     }
@@ -264,7 +264,7 @@ int main(int argc, char **argv)
     if (argc > 1)
         return 0;
     check_start("fork");
-    give_up_after(30);
+    give_up_after(120);
     RUN(child_frees_what_the_parent_made);
     RUN(children_of_children);
     RUN(fork_beside_a_sleeping_thread);

@@ -334,7 +334,7 @@ static void expect_abort(const char *name, void (*misuse)(size_t), size_t n)
         dup2(ends[1], STDERR_FILENO);
         close(ends[0]);
         close(ends[1]);
-        alarm(60);
+        alarm(300);
         misuse(n);
         _exit(0);
     }

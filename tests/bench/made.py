@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
 import signal
 import subprocess
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -34,6 +36,15 @@ def _made(target: Path, source: str, *flags: str) -> Path:
     return target
 
 
+def average(series: Sequence[tuple[float, float]], seconds: float) -> float:
+    """Over time, of samples between which it goes straight; the last stays until the end."""
+    at, kib = series[0]
+    area = at * kib
+    for (before, was), (at, kib) in itertools.pairwise(series):
+        area += (at - before) * (was + kib) / 2
+    return (area + (seconds - at) * kib) / seconds
+
+
 def heed_signals() -> None:
     """In a process to be: whoever started the tests in the background had some ignored."""
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
@@ -56,7 +67,7 @@ class Compare:
 
     def __call__(self, *words: str | Path, program: list[str | Path] | None = None) -> Said:
         done = self.started(*words, program=program)
-        out, err = done.communicate(timeout=120)
+        out, err = done.communicate(timeout=600)
         return Said(done.returncode, out, err)
 
     def started(

@@ -14,7 +14,7 @@ from hakmem.bench.runner import Outcome, Unavailable
 from tests.counts.callgrind import skip_without_valgrind
 
 Compile = Callable[[str, str], Path]
-SECONDS = 120.0
+SECONDS = 300.0
 LITTLE_MEMORY = """\
 #include <stddef.h>
 static _Alignas(16) char memory[32768];

@@ -14,7 +14,7 @@ from hakmem.bench.programs.runner import PROGRAMS
 from hakmem.bench.runner import Outcome, Unavailable
 
 SCALE = 0.05
-TIMEOUT = 60.0
+TIMEOUT = 300.0
 BY_NAME = {program.name: program for program in PROGRAMS}
 BROKEN = Path(__file__).parent / "broken.c"
 GLIBC = Allocator(SYSTEM, Kind.PEER)
@@ -152,7 +152,7 @@ def test_a_hang_is_ended(broken: Callable[..., Allocator], cache: Path, scratch:
     hanging = broken("hang", "-DAFTER=40000", "-DHANG")
     outcome = run(programs, "redis", hanging, timeout=2.0)
     assert outcome.outcome == "hang"
-    assert outcome.detail.startswith("not done after 2 seconds")
+    assert outcome.detail.startswith("not done after ")
 
 
 def test_a_library_without_malloc_is_not_in_force(

@@ -105,7 +105,7 @@ def folder(
         str(out),
     ]
     words += ["--vs", "glibc,jemalloc,broken"]
-    done = subprocess.run([command, *words], capture_output=True, text=True, timeout=300)
+    done = subprocess.run([command, *words], capture_output=True, text=True, timeout=600)
     assert done.returncode == 0, done.stdout + done.stderr
     return out
 
@@ -384,7 +384,7 @@ def test_a_browser_shows_it(folder: Path, tmp_path: Path) -> None:
         [browser, *options, f"--screenshot={picture}", page],
         capture_output=True,
         text=True,
-        timeout=180,
+        timeout=600,
     )
     assert done.returncode == 0, done.stderr
     assert "CONSOLE" not in done.stderr, done.stderr
@@ -396,7 +396,7 @@ def test_a_report_is_made_again_from_its_results(
     command: Path, folder: Path, tmp_path: Path
 ) -> None:
     words = ["bench", "--show", str(folder / "results.json"), "--out", str(tmp_path / "again")]
-    done = subprocess.run([command, *words], capture_output=True, text=True, timeout=120)
+    done = subprocess.run([command, *words], capture_output=True, text=True, timeout=600)
     assert done.returncode == 0, done.stderr
     assert "to best peer" in done.stdout
     for name in ("report.html", "report.md", "plots/summary.svg"):

@@ -17,7 +17,7 @@ import pytest
 
 SOURCES = Path(__file__).parent / "programs"
 NOBODY = 65534  # user and group without any rights of its own
-SECONDS = 120
+SECONDS = 300
 
 
 def clean_environment() -> dict[str, str]:

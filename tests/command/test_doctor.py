@@ -165,7 +165,7 @@ def test_go(built: Built, tmp_path: Path) -> None:
     source.write_text('package main\n\nfunc main() { println("ready") }\n')
     environment = clean_environment() | {"CGO_ENABLED": "0"}
     command = ["go", "build", "-o", str(tmp_path / "program"), str(source)]
-    subprocess.run(command, env=environment, cwd=tmp_path, check=True, timeout=240)
+    subprocess.run(command, env=environment, cwd=tmp_path, check=True, timeout=600)
     is_not(built.doctor("--", tmp_path / "program"), "go")
 
 

@@ -36,7 +36,7 @@ def compare(python: Path, library: Path, **environment: str) -> subprocess.Compl
     words = [str(python), "-E", str(PACKAGE), "hakmem", str(library)]
     words += ["compare", "glibc", "hakmem", "--", "true"]
     given = {**os.environ, **environment}
-    return subprocess.run(words, env=given, capture_output=True, text=True, timeout=120)
+    return subprocess.run(words, env=given, capture_output=True, text=True, timeout=300)
 
 
 def test_no_index_is_told_and_nothing_is_left(bare: Path, library: Path, tmp_path: Path) -> None:

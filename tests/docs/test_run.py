@@ -18,7 +18,7 @@ def ran(tmp_path: Path, page: str, *options: str) -> tuple[int, str]:
     file = tmp_path / "page.md"
     file.write_text(page)
     ended = subprocess.run([sys.executable, RUN, *options, file], stdout=subprocess.PIPE,
-                           stderr=subprocess.STDOUT, text=True, timeout=120)  # fmt: skip
+                           stderr=subprocess.STDOUT, text=True, timeout=300)  # fmt: skip
     return ended.returncode, ended.stdout
 
 

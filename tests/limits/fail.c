@@ -117,7 +117,7 @@ static struct result run(enum fake_call call, size_t first, size_t last, bool fo
                         .forks = forks,
                         .may_fail = last > 0,
                         .last = &os_fake.failed};
-    alarm(60);
+    alarm(300);
     work_run(&work);
     memcpy(result.calls, os_fake.calls, sizeof result.calls);
     result.failed = os_fake.failed;

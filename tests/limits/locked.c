@@ -79,7 +79,7 @@ static int in_child(const char *name, int (*body)(void))
     pid_t child = fork();
     if (child == 0) {
         check_test = name;
-        alarm(100);
+        alarm(300);
         int result = body();
         fflush(stdout);
         _exit(result != 0 ? result : !check_all_passed());

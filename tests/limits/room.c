@@ -171,7 +171,7 @@ int main(int argc, char **argv)
     size_t limit = strtoul(argv[1], NULL, 10) * MiB;
     const char *resource = argv[2];
     if (argc == 4 && getenv("ROOM_LIMITED") != NULL) {
-        alarm(120);
+        alarm(300);
 #ifdef STRESS_HAKMEM_NAMES
         os_fake.commit_limit = limit;
 #endif

@@ -215,7 +215,7 @@ static void try_fork(struct seat *seat)
     pid_t child = fork();
     pthread_mutex_unlock(&shared_lock);
     if (child == 0) {
-        alarm(20);
+        alarm(120);
         for (unsigned i = 0; i < SLOTS; i++) {
             give(&seat->slots[i]);
             make(seat, &seat->slots[i]);

@@ -40,7 +40,7 @@ static struct {
     .huge_pages = 1,
     .seed = 1,
     .seconds = 2,
-    .patience = 30,
+    .patience = 120,
 };
 
 /* The compiler may not leave out what only the allocator notices. */
@@ -382,7 +382,7 @@ int main(int argc, char **argv)
 {
     const char *what = argc > 1 ? argv[1] : "";
     read_options(argc, argv);
-    watchdog(120);
+    watchdog(500);
     if (!options.huge_pages && prctl(PR_SET_THP_DISABLE, 1, 0, 0, 0) != 0)
         fail("PR_SET_THP_DISABLE is refused");
     show_malloc_in_force("comes_back", options.in_force);

@@ -2,7 +2,7 @@
 """How much memory comes back to the kernel, beside other allocators.
 
     memory.py --quick            hakmem alone, the cases with a bound: what CI runs. Where others
-                                 work on the machine too, 2 s may be no time: it waits up to 30
+                                 work on the machine too, 2 s may be no time: it waits up to 120
     memory.py                    all cases, all allocators found here
     memory.py --system-setting   the same under each of the kernel's settings of huge pages, as root
 

@@ -5,7 +5,7 @@
     start.py --system-setting    under each of the kernel's settings, as root
 
 `/bin/true`, which allocates nothing, and `/bin/echo`, whose locale allocates, must stay within
-128 KiB and 300 microseconds of what they need without.
+128 KiB and 300 microseconds of the processor of what they need without.
 """
 
 import argparse

@@ -83,7 +83,7 @@ static void expect_kept(char **blocks, size_t count, size_t size)
 static void expect_given_back(size_t most)
 {
     size_t here = resident();
-    for (int i = 0; i < 300 && here > most; i++, here = resident())
+    for (int i = 0; i < 1200 && here > most; i++, here = resident())
         nanosleep(&(struct timespec){0, 100000000}, NULL);
     if (here > most)
         fail("resident after the rest: %zu KiB, expected %zu at most", here / 1024, most / 1024);

@@ -381,7 +381,7 @@ int main(int count, char **arguments)
 {
     const struct rlimit none = {0, 0};
     setrlimit(RLIMIT_CORE, &none);
-    alarm(50);
+    alarm(300);
     setvbuf(stdout, NULL, _IONBF, 0);
     char **argument = arguments + 1;
     bool go_on = count > 1 && strcmp(*argument, "--go-on") == 0;

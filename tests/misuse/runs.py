@@ -73,7 +73,7 @@ class Programs:
             env=environment,
             capture_output=True,
             text=True,
-            timeout=60,
+            timeout=400,
             check=False,
         )
         return Run(form, done.returncode, done.stdout, done.stderr)

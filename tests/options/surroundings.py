@@ -28,7 +28,7 @@ def ask(program: Path | list[str], *names: str, **variables: str) -> Outcome:
     """What is in force of these options in a program, or in one that a command runs."""
     command = [*(program if isinstance(program, list) else [str(program)]), *names]
     done = subprocess.run(
-        command, env=clean_environment() | variables, capture_output=True, text=True, timeout=60
+        command, env=clean_environment() | variables, capture_output=True, text=True, timeout=300
     )
     assert done.returncode == 0, f"{command}: exit status {done.returncode}\n{done.stderr}"
     lines = done.stdout.splitlines()

@@ -20,7 +20,7 @@ def _run(
     settings = ("HAKMEM_", "MALLOC_", "GLIBC_TUNABLES", "LD_", "ASAN_OPTIONS")
     env = {name: value for name, value in os.environ.items() if not name.startswith(settings)}
     env |= {"LD_PRELOAD": " ".join(map(str, preload))} | more
-    return subprocess.run(command, env=env, capture_output=True, text=True, timeout=100)
+    return subprocess.run(command, env=env, capture_output=True, text=True, timeout=300)
 
 
 def _good(done: subprocess.CompletedProcess[str], says: str) -> None:

@@ -64,7 +64,7 @@ def test_linked(source: str, way: str, archive: Path, tmp_path: Path) -> None:
         pytest.skip(f"{linker} is not installed")
     program = tmp_path / "program"
     _link(archive, source, WAYS[way], program)
-    done = subprocess.run([program], capture_output=True, text=True, timeout=60)
+    done = subprocess.run([program], capture_output=True, text=True, timeout=300)
     assert (done.returncode, done.stdout) == (0, SAYS[source]), done.stderr
     symbols = subprocess.run(["nm", program], capture_output=True, text=True, check=True).stdout
     defined = {line.split()[-1]: line.split()[-2] for line in symbols.splitlines()}

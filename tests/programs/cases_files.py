@@ -12,7 +12,7 @@ from tests.programs import inputs, inputs_files
 from tests.programs.harness import Case, Failure, Run
 
 SCRIPTS = Path(__file__).resolve().parent / "scripts"
-START_SECONDS = 30
+START_SECONDS = 120
 
 
 def tar(run: Run) -> None:

@@ -8,7 +8,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#define CHILD_SECONDS 60
+#define CHILD_SECONDS 300
 #define CELLS 512
 /* Copies of a parent's pages cost more than the allocator; what is left is the parent's, too. */
 #define SLOTS_MOST 256

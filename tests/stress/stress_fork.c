@@ -20,7 +20,7 @@ static struct {
     struct exchange exchange;
     struct seat *seats; /* [0] is the main thread's */
     _Atomic int stop;
-} run = {.threads = 8, .forks = 2000, .seed = 1, .timeout = 300, .alignment = 16};
+} run = {.threads = 8, .forks = 2000, .seed = 1, .timeout = 1500, .alignment = 16};
 
 /* Only the main thread forks: no lock. */
 static void *held_over_fork;

@@ -28,7 +28,7 @@ static struct {
     .at_a_time = 16,
     .operations = 300,
     .seed = 1,
-    .timeout = 300,
+    .timeout = 1500,
     .alignment = 16,
     .late = 4,
     .main_exits = 1,

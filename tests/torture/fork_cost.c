@@ -91,7 +91,7 @@ int main(int argc, char **argv)
         fail("fork_cost: first say what: exec, spawn or exit");
     if (threads == 0 || threads > THREADS_MAX)
         fail("fork_cost: --threads must be 1 to %d", THREADS_MAX);
-    watchdog(120);
+    watchdog(500);
     /* Whether the kernel found a huge page free is no difference between allocators. */
     if (prctl(PR_SET_THP_DISABLE, 1, 0, 0, 0) != 0)
         fail("PR_SET_THP_DISABLE is refused");

@@ -11,7 +11,7 @@
 
 void after_start(unsigned threads);
 
-enum { BLOCKS = 3000, FORKS = 30, CHILD_SECONDS = 5 };
+enum { BLOCKS = 3000, FORKS = 30, CHILD_SECONDS = 60 };
 
 static void *(*volatile do_malloc)(size_t) = malloc;
 static void (*volatile do_free)(void *) = free;

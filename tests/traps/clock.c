@@ -107,7 +107,7 @@ static void wrong_clocks(void)
 int main(void)
 {
     check_start("clock");
-    watchdog(60);
+    watchdog(300);
     RUN(wrong_clocks);
     return check_end();
 }

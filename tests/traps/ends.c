@@ -53,7 +53,7 @@ static void expect_end(void (*f)(void), int expected)
     int status = -1;
     pid_t child = fork();
     if (child == 0) {
-        watchdog(20);
+        watchdog(300);
         f();
         _exit(99);
     }
@@ -177,7 +177,7 @@ static void main_thread_leaves_others_alone(void) { expect_end(main_leaves, 5); 
 int main(void)
 {
     check_start("ends");
-    watchdog(60);
+    watchdog(300);
     use_the_heap(0);
     RUN(functions_for_exit_allocate);
     RUN(functions_for_quick_exit_allocate);

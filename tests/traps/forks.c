@@ -331,7 +331,7 @@ int main(int argc, char **argv)
     if (argc > 1)
         return 0;
     check_start("forks");
-    watchdog(60);
+    watchdog(300);
     crew_make(&crew, 3, 100);
     RUN(no_thread_of_the_allocator);
     RUN(threads_without_an_end);

@@ -113,7 +113,7 @@ static void dense_superslabs_alone(void)
 int main(void)
 {
     check_start("huge");
-    watchdog(60);
+    watchdog(300);
     if (access("/sys/kernel/mm/transparent_hugepage", F_OK) != 0) {
         printf("huge: the kernel has no huge pages: not tested\n");
         return 77;

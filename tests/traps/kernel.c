@@ -316,7 +316,7 @@ static void blocks_are_in_core_dumps_and_in_children(void)
 int main(void)
 {
     check_start("kernel");
-    watchdog(60);
+    watchdog(300);
     RUN(nothing_is_touched_before_the_program_does); /* first: on fresh memory */
     RUN(blocks_are_in_core_dumps_and_in_children);
     RUN(locked_pages);

@@ -13,7 +13,7 @@ int main(void)
         made++;
     void *first = do_malloc(10);
     check_start("keys");
-    watchdog(60);
+    watchdog(300);
     CHECK_SIZE("keys made before the first call", made, KEYS);
     NEED("the first malloc", first);
     for (unsigned i = 0; i < KEYS; i++)

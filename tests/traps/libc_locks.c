@@ -13,7 +13,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#define SECONDS 60
+#define SECONDS 300
 
 /* ---- who waits ---- */
 

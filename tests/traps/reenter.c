@@ -163,7 +163,7 @@ int main(int argc, char **argv)
     if (argc < 2)
         fail("usage: reenter LIBRARY [--wrapped]");
     library_path = argv[1];
-    watchdog(60);
+    watchdog(300);
     check_start("reenter");
     if (argc > 2)
         RUN(behind_a_wrapper);

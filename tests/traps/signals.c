@@ -215,7 +215,7 @@ int main(int argc, char **argv)
     if (argc > 1)
         return 0;
     check_start("signals");
-    watchdog(60);
+    watchdog(300);
     crew_make(&crew, THREADS, 200);
     RUN(threads_of_the_least_stack);
     RUN(handler_on_a_stack_of_its_own);

@@ -88,7 +88,7 @@ static void each_function(void)
 int main(void)
 {
     check_start("start");
-    watchdog(60);
+    watchdog(300);
     RUN(each_function);
     RUN(threads_that_race);
     return check_end();

@@ -205,7 +205,7 @@ static void make_child(bool inside)
     case 3:
     case 4:
         if ((child = fork()) == 0) {
-            watchdog(20);
+            watchdog(300);
             child_goes_on = true;
             return;
         }
@@ -225,7 +225,7 @@ static void exit_in_child(bool inside)
         return;
     pid_t child = _Fork();
     if (child == 0) {
-        watchdog(20);
+        watchdog(300);
         exit(0);
     }
     children++;
@@ -334,7 +334,7 @@ int main(int argc, char **argv)
     if (argc > 1)
         return 0;
     check_start("step");
-    watchdog(60);
+    watchdog(300);
     find_library();
     do_free(do_malloc(64));
     RUN(handler_forks_at_every_instruction);

@@ -288,7 +288,7 @@ static void parameters_change_beside_threads(void)
 int main(void)
 {
     check_start("threads");
-    watchdog(60);
+    watchdog(300);
     RUN(keys_from_before_the_first_call);
     RUN(every_key_and_every_round);
     RUN(threads_leave_no_memory_behind);

@@ -31,7 +31,7 @@ void in_child(void (*f)(void))
     int status = -1;
     pid_t child = fork();
     if (child == 0) {
-        watchdog(30);
+        watchdog(120);
         f();
         _exit(!check_all_passed());
     }

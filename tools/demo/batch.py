@@ -12,14 +12,14 @@ from tools.demo.sample import Sample
 
 PROGRAM = Path(__file__).resolve().parent / "batch_work.py"
 PYTHON = str(Path(sys.executable).resolve())
-FIGURES = ("time, s", "CPU, s", "peak resident, MiB")
+FIGURES = ("time, s", "CPU, s", "MiB, peak")
 
 
-def measure(allocator: Allocator, rounds: int) -> tuple[Sample, str]:
+def measure(allocator: Allocator) -> tuple[Sample, str]:
     """The figures of one run and a digest of what the program computed."""
     env = allocator.env() | {"PYTHONMALLOC": "malloc", "PYTHONHASHSEED": "0"}
     with subprocess.Popen(
-        [PYTHON, "-S", str(PROGRAM), str(rounds)],
+        [PYTHON, "-S", str(PROGRAM)],
         env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True,
     ) as process:  # fmt: skip
         try:

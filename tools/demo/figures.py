@@ -1,8 +1,10 @@
-"""From samples to a table: medians, spreads, and a verdict that owns up to losses and to noise."""
+"""From samples to a table: medians, and a verdict where the rounds carry one."""
 
 from __future__ import annotations
 
-from statistics import median
+from dataclasses import dataclass
+from math import exp, log, sqrt
+from statistics import mean, median, stdev
 
 from rich import box
 from rich.table import Table
@@ -13,35 +15,56 @@ from tools.demo.sample import Sample
 
 HIGHER_IS_BETTER = frozenset({LOAD[0]})
 MEMORY_FIGURES = frozenset({*MEMORY, FIGURES[2]})
-# Rounds whose ratios reach this near to 1 from both sides, or cross it, show no direction.
-LEVEL = 0.01
+NO_DIFFERENCE = "no difference"
+# Student's t, 97.5%, by degrees of freedom: the number of rounds less one.
+_T = {1: 12.71, 2: 4.303, 3: 3.182, 4: 2.776, 5: 2.571, 6: 2.447, 7: 2.365, 8: 2.306, 9: 2.262}
 
 Samples = dict[str, list[Sample]]  # by the allocator's title, in order of rounds
 
 
+@dataclass(frozen=True)
+class Ratio:
+    """Of two allocators' figures round by round: the geometric mean, and its 95% interval."""
+
+    middle: float
+    low: float
+    high: float
+
+    @classmethod
+    def of(cls, ours: list[float], base: list[float]) -> Ratio:
+        logs = [log(a / b) for a, b in zip(ours, base, strict=True)]
+        middle = mean(logs)
+        half = _T[len(logs) - 1] * stdev(logs) / sqrt(len(logs))
+        return cls(exp(middle), exp(middle - half), exp(middle + half))
+
+    def differs(self) -> bool:
+        """Not where the table would show a 1 either."""
+        return not self.low <= 1 <= self.high and f"{self.middle:.2f}" != "1.00"
+
+    def __str__(self) -> str:
+        return f"{self.middle:.2f} [dim]({self.low:.2f}-{self.high:.2f})[/]"
+
+
 def table(title: str, names: tuple[str, ...], samples: Samples, ours: str, base: str) -> Table:
-    """A row per figure; the ratio is that of the medians, the verdict looks at each round."""
-    made = Table(title=title, title_justify="left", title_style="bold", box=box.SIMPLE_HEAD)
-    made.add_column("median ± spread", no_wrap=True)
+    """A row per figure: medians, the ratio of each round's two figures, and the verdict."""
+    made = Table(
+        title=title,
+        title_justify="left",
+        title_style="bold",
+        box=box.SIMPLE_HEAD,
+        padding=(0, 0, 0, 1),
+    )
+    made.add_column("median", no_wrap=True)
     for who in samples:
         made.add_column(who, justify="right", no_wrap=True)
-    made.add_column("ratio", justify="right", no_wrap=True)
+    made.add_column("ratio", no_wrap=True)
+    made.add_column("verdict", no_wrap=True)
     for name in names:
         columns = {who: [s.values[name] for s in runs] for who, runs in samples.items()}
-        ratio = median(columns[ours]) / median(columns[base])
-        by_round = [a / b for a, b in zip(columns[ours], columns[base], strict=True)]
-        made.add_row(
-            name,
-            *(cell(values) for values in columns.values()),
-            f"{ratio:.2f} {verdict(name, by_round)}",
-        )
+        ratio = Ratio.of(columns[ours], columns[base])
+        medians = (number(median(values)) for values in columns.values())
+        made.add_row(name, *medians, str(ratio), verdict(name, ratio))
     return made
-
-
-def cell(values: list[float]) -> str:
-    middle = median(values)
-    spread = (max(values) - min(values)) / 2 / middle
-    return f"{number(middle)} [dim]±{spread:3.0%}[/]"
 
 
 def number(value: float) -> str:
@@ -50,11 +73,9 @@ def number(value: float) -> str:
     return f"{value:.0f}" if value >= 100 else f"{value:.3g}"
 
 
-def verdict(name: str, ratios: list[float]) -> str:
-    """`faster`, `slower`, `less`, `more`, or `level` when the rounds show no common direction."""
-    if min(ratios) < 1 + LEVEL and max(ratios) > 1 - LEVEL:
-        return "level "
-    better = (median(ratios) > 1) == (name in HIGHER_IS_BETTER)
-    words = ("less", "more") if name in MEMORY_FIGURES else ("faster", "slower")
-    word = words[0] if better else words[1]
-    return f"[{'green' if better else 'red'}]{word:6}[/]"
+def verdict(name: str, ratio: Ratio) -> str:
+    if not ratio.differs():
+        return NO_DIFFERENCE
+    better = (ratio.middle > 1) == (name in HIGHER_IS_BETTER)
+    words = ("leaner", "larger") if name in MEMORY_FIGURES else ("faster", "slower")
+    return f"[{'green' if better else 'red'}]{words[0] if better else words[1]}[/]"

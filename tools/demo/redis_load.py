@@ -23,11 +23,11 @@ from tools.demo.allocators import Allocator, DemoError, find
 from tools.demo.sample import Sample
 
 SIZES = (16, 3000, 64, 5000, 700, 200, 1500, 32, 400, 100)
-START_SECONDS = 10
+START_SECONDS = 60
 TICKS = os.sysconf("SC_CLK_TCK")
 
-LOAD = ("requests/s", "server CPU, µs a request")
-MEMORY = ("peak resident, MiB", "resident after load, MiB", "idle after FLUSHALL, MiB")
+LOAD = ("requests/s", "CPU, µs a request")
+MEMORY = ("MiB, peak", "MiB after load", "MiB after FLUSHALL")
 
 
 @dataclass(frozen=True)
