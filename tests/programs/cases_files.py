@@ -12,6 +12,7 @@ from tests.programs import inputs, inputs_files
 from tests.programs.harness import Case, Failure, Run
 
 SCRIPTS = Path(__file__).resolve().parent / "scripts"
+NVIM_SCRIPT = str(SCRIPTS / "work_nvim.lua")
 START_SECONDS = 120
 
 
@@ -194,6 +195,16 @@ def diff(run: Run) -> None:
 def vim(run: Run) -> None:
     flags = ("-u", "NONE", "-i", "NONE", "-n", "-N", "-es", "-S", str(SCRIPTS / "work.vim"))
     run.step("edit", "vim", *flags, str(run.input / "text"), watch=True)
+
+
+def neovim(run: Run) -> None:
+    flags = ("-u", "NONE", "-i", "NONE", "-n")
+    text = str(run.input / "text")
+    run.step("ex", "nvim", *flags, "-es", "-S", str(SCRIPTS / "work.vim"), text, watch=True)
+    (run.work / "edited").rename(run.work / "edited-ex")
+    # An error in the script would leave it waiting for the next key.
+    words = ("-c", f"luafile {NVIM_SCRIPT}", "-c", "cquit")
+    run.step("lua", "nvim", *flags, "--headless", *words, text, watch=True)
 
 
 def emacs(run: Run) -> None:
@@ -469,6 +480,14 @@ CASES = (
         proof=("vim", "-u", "NONE", "-es", "+qa!", "@INPUT@/text"), proof_of=("vim",),
         packages=("vim",), group=TEXT,
         what="16,000 lines: sort, substitute, undo, folds, macros, script",
+    ),
+    Case(
+        "neovim", ("nvim",), of_lines(16_000), neovim,
+        proof=("nvim", "-u", "NONE", "-i", "NONE", "-es", "+qa!", "@INPUT@/text"),
+        proof_of=("nvim",), env={"PROOF_SCRIPT": NVIM_SCRIPT}, may_differ=(".*",),
+        packages=("neovim",), group=TEXT,
+        what="vim's edits; marks, undo, syntax, MessagePack, threads, a second one over RPC",
+        note="what LuaJIT holds keeps to its own allocator",
     ),
     Case(
         "emacs", ("emacs",), emacs_input, emacs,

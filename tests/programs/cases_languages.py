@@ -68,6 +68,19 @@ def erlang(run: Run) -> None:
     run.step("script", *start, seconds=300)
 
 
+def chicken(run: Run) -> None:
+    source = str(SCRIPTS / "work_chicken.scm")
+    run.step("compile", "csc", "-O2", "-o", "work", source)
+    run.step("compiled", "./work", "40", watch=True)
+    run.step("interpreted", "csi", "-s", source, "4", watch=True)
+
+
+def mono(run: Run) -> None:
+    libraries = ("-r:System.Core.dll", "-r:System.Numerics.dll")
+    run.step("compile", "mcs", *libraries, "-out:work.exe", str(SCRIPTS / "work_mono.cs"))
+    run.step("script", "mono", "work.exe", watch=True)
+
+
 CASES = (
     Case(
         "python-tests", (PYTHON,), nothing, python_tests, (PYTHON, "-c", "1"), ("python3",),
@@ -132,6 +145,26 @@ CASES = (
         ("erl", "+Mea", "min", "-noshell", "-eval", "halt(0)."), ("beam.smp",),
         packages=("erlang-base",), group=LANGUAGES,
         what="200 processes in a ring, tables, maps, zlib; allocators of its own off",
+    ),
+    Case(
+        "swi-prolog", ("swipl",), nothing,
+        script("swipl", "-q", "-f", "none", "-g", "main", file="work_prolog.pl"),
+        ("swipl", "-q", "-f", "none", "-g", "halt"), ("swipl",),
+        packages=("swi-prolog-core", "libtcmalloc-minimal4"), group=LANGUAGES,
+        what="facts, tabling, grammars, trees, atoms and their collection, threads with queues",
+        note="without hakmem on tcmalloc, with which it is linked",
+    ),
+    Case(
+        "chicken", ("csc", "csi", "gcc"), nothing, chicken, ("csi", "-e", "1"), ("csi",),
+        packages=("chicken-bin", "gcc", "libc6-dev"), group=LANGUAGES,
+        what="compiled there, then interpreted: strings, trees, continuations, foreign blocks",
+    ),
+    Case(
+        "mono", ("mono", "mcs"), nothing, mono, ("mono", "--version"), ("mono",),
+        may_differ=("work.exe", ".*"),
+        packages=("mono-runtime", "mono-mcs", "libmono-system-numerics4.0-cil"), group=LANGUAGES,
+        what="compiled there; unmanaged blocks, methods made at run time, LINQ, threads, tasks",
+        note="the compiled program, which holds a random identifier",
     ),
     Case(
         "java", ("java", "javac"), nothing, java, ("java", "-version"), ("libjvm.so",),

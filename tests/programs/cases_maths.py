@@ -5,7 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 from tests.programs import inputs_maths
-from tests.programs.harness import Case, Run
+from tests.programs.harness import Case, Failure, Run
+
+SCRIPTS = Path(__file__).resolve().parent / "scripts"
 
 
 def z3(run: Run) -> None:
@@ -44,6 +46,17 @@ def glpk(run: Run) -> None:
     run.step("translate", "sh", "-c", "glpsol --check --model $0 --wlp a.lp > /dev/null", model)
 
 
+def maxima(run: Run) -> None:
+    text = run.step("script", "maxima", "--very-quiet", "-b", str(SCRIPTS / "work.mac"))
+    if MAXIMA_LAST not in text:  # it ends at an error, and says that all is well
+        raise Failure(f"run '{run.name}': maxima stopped before its last line")
+
+
+def nothing(folder: Path) -> None:
+    """For programs that need no input beyond their script."""
+
+
+MAXIMA_LAST = "mod(power_mod(3,10^60,10^40+121),10^12)\n"
 BC = """scale = 1000
 pi = 4 * a(1)
 pi
@@ -107,6 +120,14 @@ CASES = (
         packages=("glpk-utils",), group=GROUP,
         what="a mixed-integer model: cuts, interior point",
         note="logs of times",
+    ),
+    Case(
+        "maxima", ("maxima",), nothing, maxima,
+        proof=("maxima", "--very-quiet", "--batch-string", "1;"), proof_of=("maxima",),
+        may_differ=(".*",),
+        packages=("maxima", "maxima-share"), group=GROUP,
+        what="polynomials, matrices, integrals, series, equations, 1,200 digits",
+        own="GCL's",
     ),
     Case(
         "bc", ("bc", "dc"), calculator_input, calculators,

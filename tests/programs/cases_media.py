@@ -7,6 +7,8 @@ from pathlib import Path
 from tests.programs import inputs, inputs_media
 from tests.programs.harness import Case, Run
 
+SCRIPTS = Path(__file__).resolve().parent / "scripts"
+
 
 def ffmpeg(run: Run) -> None:
     base = ("ffmpeg", "-hide_banner", "-nostdin", "-nostats", "-loglevel", "error", "-y")
@@ -173,6 +175,17 @@ def graphs(folder: Path) -> None:
     inputs_media.graph(folder / "plain.gv", 160, 240, "graph")
 
 
+def povray(run: Run) -> None:
+    # It may read and write only where it runs. What it says holds times, and so do its pictures.
+    (run.work / "work.pov").write_bytes((SCRIPTS / "work.pov").read_bytes())
+    render = 'povray work.pov "$@" +WT2 -D +FP -J > log 2>&1 && sed -i "/^# Render Date/d" *.ppm'
+    for name, words in (
+        ("picture", ("+W240", "+H180", "+A0.3", "+Opicture.ppm")),
+        ("film", ("+W80", "+H60", "-A", "+KFF4", "+KF2.5", "+Ofilm.ppm")),
+    ):
+        run.step(name, "sh", "-c", render, "sh", *words)
+
+
 THREADS = {"OMP_NUM_THREADS": "2", "OMP_WAIT_POLICY": "passive", "MAGICK_THREAD_LIMIT": "2"}
 
 GROUP = "pictures and sound"
@@ -234,6 +247,13 @@ CASES = (
         may_differ=(".cache/*",),
         packages=("gnuplot-nox", "fonts-dejavu-core"), group=GROUP,
         what="surfaces, fits, sixteen plots on a page",
+    ),
+    Case(
+        "povray", ("povray",), lambda folder: None, povray,
+        proof=("povray", "--version"), proof_of=("povray",),
+        may_differ=("log", ".*"),
+        packages=("povray",), group=GROUP,
+        what="a scene of 900 spheres, a mesh, a blob, functions, solids; four frames; two threads",
     ),
     Case(
         "sox", ("sox",), lambda folder: None, sox,

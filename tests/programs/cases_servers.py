@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import os
-import random
 import signal
 import time
 from pathlib import Path
 
-from tests.programs import inputs
+from tests.programs import inputs, inputs_servers
 from tests.programs.case_postgres import POSTGRES
 from tests.programs.case_redis import ask
 from tests.programs.harness import Case, Failure, Run, answers, free_port
@@ -71,143 +70,6 @@ def idle(run: Run, port: int) -> None:
         raise Failure(f"run '{run.name}': saving failed:\n{info}")
 
 
-# web servers: bodies compared by a client of threads, then a load of many connections
-
-
-def site(folder: Path) -> None:
-    rng = random.Random(11)
-    paths = []
-    for number in range(150):
-        name = f"{rng.choice(inputs.WORDS)}-{number}.{rng.choice(('html', 'txt', 'css', 'json'))}"
-        place = folder / "site" / f"part{number % 7}"
-        place.mkdir(parents=True, exist_ok=True)
-        (place / name).write_text(inputs.text(rng, rng.choice((3, 40, 400, 4000))))
-        paths.append(f"/part{number % 7}/{name}")
-    (folder / "paths").write_text("\n".join([*paths, "/absent"]))
-    (folder / "site" / "index.html").write_text(inputs.text(rng, 60))
-
-
-def read_and_load(run: Run, port: int, requests: int, connections: int) -> None:
-    read = (PYTHON, str(SCRIPTS / "http_read.py"), str(port), str(run.input / "paths"), "3")
-    run.step("read", *read)
-    for number, extra in enumerate((("-k",), ("-k", "-H", "Accept-Encoding: gzip"), ())):
-        count = requests if extra else requests // 8
-        text = run.step(
-            f"load-{number}", "ab", "-q", "-n", str(count), "-c", str(connections), *extra,
-            f"http://127.0.0.1:{port}/", compared=False,
-        )  # fmt: skip
-        words = [line.split() for line in text.splitlines()]
-        if ["Complete", "requests:", str(count)] not in words or "Non-2xx" in text:
-            raise Failure(f"run '{run.name}': the load was not answered\n{text}")
-        if ["Failed", "requests:", "0"] not in words:
-            raise Failure(f"run '{run.name}': answers that differ\n{text}")
-    run.step("read-again", *read)
-
-
-NGINX = """
-daemon off; worker_processes 2; pid {scratch}/pid; error_log {scratch}/error.log;
-{user}
-events {{ worker_connections 1024; }}
-http {{
-    access_log {scratch}/access.log; types {{ text/html html; text/css css; text/plain txt; }}
-    client_body_temp_path {scratch}/body; proxy_temp_path {scratch}/proxy;
-    fastcgi_temp_path {scratch}/fastcgi; uwsgi_temp_path {scratch}/uwsgi;
-    scgi_temp_path {scratch}/scgi; keepalive_requests 1000000;
-    gzip on; gzip_types *; gzip_comp_level 5; gzip_min_length 100;
-    proxy_cache_path {scratch}/cache keys_zone=kept:1m;
-    server {{ listen 127.0.0.1:{port}; root {site}; }}
-}}
-"""
-
-
-def nginx(run: Run) -> None:
-    port = free_port()
-    user = "user root;" if os.geteuid() == 0 else ""
-    config = run.scratch / "nginx.conf"
-    config.write_text(
-        NGINX.format(scratch=run.scratch, port=port, site=run.input / "site", user=user)
-    )
-    command = ("nginx", "-c", str(config), "-e", str(run.scratch / "start.log"))
-    with run.server("nginx", *command, ready=lambda: answers(port)) as child:
-        read_and_load(run, port, 20000, 200)
-        child.send_signal(signal.SIGHUP)  # new workers, the old ones end
-        time.sleep(0.5)
-        read_and_load(run, port, 8000, 50)
-        child.send_signal(signal.SIGQUIT)
-        run.finish("nginx", child)
-
-
-LIGHTTPD = """
-server.modules = ("mod_deflate", "mod_status", "mod_accesslog", "mod_dirlisting")
-server.document-root = "{site}"
-server.bind = "127.0.0.1"
-server.port = {port}
-server.max-keep-alive-requests = 1000000
-server.errorlog = "{scratch}/error.log"
-accesslog.filename = "{scratch}/access.log"
-deflate.mimetypes = ("text/", "application/")
-deflate.allowed-encodings = ("gzip")
-mimetype.assign = (".html" => "text/html", ".css" => "text/css", "" => "text/plain")
-index-file.names = ("index.html")
-"""
-
-
-def lighttpd_at(run: Run, port: int) -> tuple[str, ...]:
-    config = run.scratch / "lighttpd.conf"
-    config.write_text(LIGHTTPD.format(scratch=run.scratch, port=port, site=run.input / "site"))
-    return ("lighttpd", "-D", "-f", str(config))
-
-
-def lighttpd(run: Run) -> None:
-    port = free_port()
-    with run.server("lighttpd", *lighttpd_at(run, port), ready=lambda: answers(port)) as child:
-        read_and_load(run, port, 30000, 200)
-        child.send_signal(signal.SIGINT)  # end when the connections have
-        run.finish("lighttpd", child)
-
-
-HAPROXY = """
-global
-    maxconn 2000
-    nbthread 2
-defaults
-    mode http
-    timeout connect 30s
-    timeout client 60s
-    timeout server 60s
-    compression algo gzip
-    compression type text/html text/plain text/css
-    http-reuse always
-frontend all
-    bind 127.0.0.1:{port}
-    http-request set-header X-Sum %[path,sha1,hex]
-    http-request add-header X-Part %[path,field(2,/)]
-    acl styles path_end .css
-    use_backend second if styles
-    default_backend first
-backend first
-    balance roundrobin
-    server a 127.0.0.1:{back}
-backend second
-    server b 127.0.0.1:{back} maxconn 50
-"""
-
-
-def haproxy(run: Run) -> None:
-    port, back = free_port(), free_port()
-    config = run.scratch / "haproxy.cfg"
-    config.write_text(HAPROXY.format(port=port, back=back))
-    with (
-        run.server("lighttpd", *lighttpd_at(run, back), ready=lambda: answers(back)),
-        run.server(
-            "haproxy", "haproxy", "-db", "-f", str(config), ready=lambda: answers(port)
-        ) as child,
-    ):
-        read_and_load(run, port, 20000, 200)
-        child.send_signal(signal.SIGUSR1)  # end when the connections have
-        run.finish("haproxy", child)
-
-
 def memcached(run: Run) -> None:
     port = free_port()
     command = ("memcached", "-l", "127.0.0.1", "-p", str(port), "-U", "0", "-m", "256", "-t", "4")
@@ -243,6 +105,107 @@ def mariadb(run: Run) -> None:
         run.finish("mariadbd", child)
 
 
+UNBOUND = """
+server:
+    interface: 127.0.0.1
+    port: {port}
+    do-daemonize: no
+    username: ""
+    chroot: ""
+    directory: "{scratch}"
+    use-syslog: no
+    logfile: ""
+    do-ip6: no
+    num-threads: 2
+    module-config: "iterator"
+    do-not-query-localhost: no
+    msg-cache-size: 2m
+    rrset-cache-size: 4m
+"""
+AUTHORITY = """
+auth-zone:
+    name: "proof.example."
+    zonefile: "{zone}"
+    for-upstream: no
+    fallback-enabled: no
+"""
+RESOLVER = """
+stub-zone:
+    name: "proof.example."
+    stub-addr: 127.0.0.1@{back}
+"""
+
+
+def unbound_at(run: Run, name: str, port: int, zones: str) -> tuple[str, ...]:
+    config = run.scratch / f"{name}.conf"
+    config.write_text(UNBOUND.format(port=port, scratch=run.scratch) + zones)
+    return ("unbound", "-d", "-p", "-c", str(config))
+
+
+def unbound(run: Run) -> None:
+    """One has the zone; another asks it, and has caches too small for all that it is told."""
+    port, back = free_port(), free_port()
+    authority = unbound_at(run, "authority", back, AUTHORITY.format(zone=run.input / "zone"))
+    resolver = unbound_at(run, "resolver", port, RESOLVER.format(back=back))
+    load = (PYTHON, str(SCRIPTS / "dns_load.py"))
+    names = str(inputs_servers.NAMES)
+    with (
+        run.server("authority", *authority, ready=lambda: answers(back)) as first,
+        run.server("resolver", *resolver, ready=lambda: answers(port)) as second,
+    ):
+        run.step("authority", *load, str(back), names, "3200")
+        run.step("resolver", *load, str(port), names, "6400")
+        second.send_signal(signal.SIGHUP)  # its settings are read anew, the caches are dropped
+        time.sleep(0.5)
+        run.step("resolver-again", *load, str(port), names, "3200")
+        for name, child in (("resolver", second), ("authority", first)):
+            child.terminate()
+            run.finish(name, child)
+
+
+MOSQUITTO = """
+listener {port} 127.0.0.1
+allow_anonymous true
+user root
+set_tcp_nodelay true
+max_queued_messages 0
+connection_messages false
+persistence true
+persistence_location {scratch}/
+"""
+
+
+def mosquitto(run: Run) -> None:
+    """Subscribers that are there, others that come back later, and what is retained for all."""
+    port = free_port()
+    config = run.scratch / "mosquitto.conf"
+    config.write_text(MOSQUITTO.format(port=port, scratch=run.scratch))
+    command = ("mosquitto", "-c", str(config))
+    at = ("-h", "127.0.0.1", "-p", str(port), "-q", "1")
+    count = str(inputs_servers.MESSAGES)
+    load = (PYTHON, str(SCRIPTS / "mqtt_load.py"), str(port), count)
+    away = {name: ("-c", "-i", name, "-t", topic) for name, topic in ABSENT.items()}
+    with run.server("broker", *command, ready=lambda: answers(port)) as child:
+        for name, words in away.items():
+            run.step(f"leave-{name}", "mosquitto_sub", *at, *words, "-E")
+        run.step("load", *load)
+        lines = run.input / "lines"
+        run.step("lines", "mosquitto_pub", *at, "-l", "-t", "lines/all", stdin=lines)
+        child.terminate()
+        run.finish("broker", child)
+    with run.server("broker", *command, ready=lambda: answers(port)) as child:
+        run.step("retained", *load, "retained")
+        for name, words in away.items():
+            wanted = count if name == "house" else "8000"
+            read = ("-R", "-F", "%t %p", "-C", wanted, "-W", "120")
+            run.step(f"return-{name}", "mosquitto_sub", *at, *words, *read)
+        child.terminate()
+        run.finish("broker", child)
+
+
+ABSENT = {"house": "house/0/#", "lines": "lines/#"}
+
+
 def nothing(folder: Path) -> None:
     """For servers that are filled by their clients."""
 
@@ -275,23 +238,19 @@ CASES = (
         what="500,000 rows: indexes, joins, windows, triggers, integrity_check, VACUUM, dump",
     ),
     Case(
-        "nginx", ("nginx", "ab"), site, nginx, ("nginx", "-v"), ("nginx",),
-        packages=("nginx-light", "apache2-utils"), group=SERVERS,
-        what="150 files plain, gzipped and in part; 57,000 requests of 200 connections; reload",
-    ),
-    Case(
-        "lighttpd", ("lighttpd", "ab"), site, lighttpd, ("lighttpd", "-v"), ("lighttpd",),
-        packages=("lighttpd", "apache2-utils"), group=SERVERS,
-        what="the same files, packed at each request; 64,000 requests of 200 connections",
-    ),
-    Case(
-        "haproxy", ("haproxy", "lighttpd", "ab"), site, haproxy, ("haproxy", "-v"), ("haproxy",),
-        packages=("haproxy", "lighttpd", "apache2-utils"), group=SERVERS,
-        what="two threads before lighttpd: headers, compression; 42,000 requests",
-    ),
-    Case(
         "memcached", ("memcached",), nothing, memcached, ("memcached", "-V"), ("memcached",),
         packages=("memcached",), group=SERVERS,
         what="four clients set, append, get and delete 48,000 times; every answer checked",
+    ),
+    Case(
+        "unbound", ("unbound",), inputs_servers.zone, unbound, ("unbound", "-V"), ("unbound",),
+        packages=("unbound",), group=SERVERS,
+        what="one has 20,000 names, one asks it and caches; 51,200 questions over UDP and TCP",
+    ),
+    Case(
+        "mosquitto", ("mosquitto", "mosquitto_pub", "mosquitto_sub"), inputs_servers.readings,
+        mosquitto, ("mosquitto", "-h"), ("mosquitto",),
+        packages=("mosquitto", "mosquitto-clients"), group=SERVERS,
+        what="18,000 messages to six subscribers; 14,000 queued, 1,500 retained over a restart",
     ),
 )  # fmt: skip

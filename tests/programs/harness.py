@@ -52,6 +52,7 @@ class Case:
     may_differ: tuple[str, ...] = ()
     env: Mapping[str, str] = field(default_factory=dict)
     packages: tuple[str, ...] = ()  # of Debian; the first one's version is the program's
+    wheels: tuple[str, ...] = ()  # Python packages, in the environment that packages.py makes
     group: str = "others"  # the heading under which docs/programs.md lists it
     what: str = ""  # what it does, for that list
     note: str = ""  # what is not compared, and why

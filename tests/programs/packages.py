@@ -1,26 +1,36 @@
-"""Debian packages: which are installed, in which version, and how the missing ones come."""
+"""Debian packages, and Python's: which are installed, in which version, how the missing ones come.
+
+Python's are wheels in the versions that pyproject.toml names, in an environment of their own.
+"""
 
 from __future__ import annotations
 
 import os
 import subprocess
+import sys
+import tomllib
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from importlib import metadata
 from pathlib import Path
 
+ROOT = Path(__file__).resolve().parents[2]
+ENVIRONMENT = ROOT / "build" / "programs-python"
+PYTHON = str(ENVIRONMENT / "bin" / "python")
 AT_ONCE = 12
 POLICY = Path("/usr/sbin/policy-rc.d")
 SUDO = [] if os.geteuid() == 0 else ["sudo"]
 
 
 def versions(packages: Sequence[str]) -> dict[str, str]:
-    """Package -> version, for those that are installed."""
+    """Package -> version, for those that are installed, in the order of `packages`."""
     query = ("dpkg-query", "-W", "-f", "${Package} ${db:Status-Abbrev} ${Version}\n", *packages)
     if not packages:
         return {}
     done = subprocess.run(query, capture_output=True, text=True, check=False)
     lines = (line.split() for line in done.stdout.splitlines())
-    return {words[0]: words[2] for words in lines if len(words) == 3 and words[1] == "ii"}
+    found = {words[0]: words[2] for words in lines if len(words) == 3 and words[1] == "ii"}
+    return {name: found[name] for name in packages if name in found}
 
 
 def install(packages: Sequence[str]) -> None:
@@ -67,3 +77,26 @@ def no_servers() -> Iterator[None]:
         yield
     finally:
         subprocess.run([*SUDO, "rm", "-f", str(POLICY)], check=True)
+
+
+def wheel_versions() -> dict[str, str]:
+    """Python package -> version, of all in the environment."""
+    places = [str(place) for place in ENVIRONMENT.glob("lib/python3*/site-packages")]
+    return {found.name.lower(): found.version for found in metadata.distributions(path=places)}
+
+
+def install_wheels() -> None:
+    """Makes the environment, unless it has all; what cannot be installed stays missing."""
+    groups = tomllib.loads((ROOT / "pyproject.toml").read_text())["dependency-groups"]
+    wanted: list[str] = groups["programs"]
+    there = {f"{name}=={version}" for name, version in wheel_versions().items()}
+    if there.issuperset(wanted):
+        return
+    print(f"installing {' '.join(wanted)}", flush=True)
+    pip = (PYTHON, "-m", "pip", "install", "-q", "--disable-pip-version-check")
+    for command in (
+        (sys.executable, "-m", "venv", "--clear", str(ENVIRONMENT)),
+        (*pip, "--only-binary=:all:", *wanted),
+    ):
+        if subprocess.run(command, stdin=subprocess.DEVNULL, check=False).returncode:
+            return

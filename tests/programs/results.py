@@ -32,7 +32,7 @@ class Result:
     what: str
     note: str
     library: str  # digest of the library that was preloaded
-    versions: dict[str, str]  # of Debian's packages
+    versions: dict[str, str]  # of Debian's packages, or Python's
     verdict: str = FAILED
     message: str = ""  # of a failure
     files: int = 0  # compared in each pair of runs

@@ -67,6 +67,8 @@ def main() -> int:
     out: Path = options.out.resolve()
     if options.install:
         packages.install([package for case in chosen for package in case.packages])
+        if any(case.wheels for case in chosen):
+            packages.install_wheels()
     results.write_machine(out / "results", library)
     if options.resume:
         mark = results.digest(library)
@@ -89,7 +91,7 @@ def parse() -> argparse.Namespace:
     )
     parser.add_argument(
         "--install", action="store_true",
-        help="install what is missing, with apt-get; a program that is missing then is a failure",
+        help="install what is missing, with apt-get and pip; what is missing then is a failure",
     )  # fmt: skip
     parser.add_argument("--rounds", type=int, default=0, help="measured pairs of runs (0)")
     parser.add_argument(
@@ -107,13 +109,15 @@ def complain(message: str) -> int:
 
 def check(case: Case, library: Path, out: Path, options: argparse.Namespace) -> int:
     """All runs of one case and the proof; prints one line when all is well."""
+    wheels = {k: v for k, v in packages.wheel_versions().items() if k in case.wheels}
     missing = [name for name in case.needs if not there(name)]
+    missing += sorted(set(case.wheels) - wheels.keys())
     if missing and not options.install:
         print(f"{case.name}: skipped, not installed: {', '.join(missing)}", flush=True)
         return SKIPPED
     result = results.Result(
         case.name, case.group, case.what, case.note, results.digest(library),
-        packages.versions(case.packages),
+        packages.versions(case.packages) | wheels,
     )  # fmt: skip
     folder = out / case.name
     shutil.rmtree(folder, ignore_errors=True)

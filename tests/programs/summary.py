@@ -1,8 +1,16 @@
 #!/usr/bin/env python3
-"""Writes docs/programs.md from the results that run.py left: `summary.py FOLDER [PAGE]`."""
+"""Writes docs/programs.md from the results that run.py left.
+
+    summary.py FOLDER [PAGE]              the whole page
+    summary.py FOLDER [PAGE] --add WORDS  a section at the page's end, with a date of its own
+
+The second is for programs that joined since the last run of all, until the next; WORDS say how
+they were run.
+"""
 
 from __future__ import annotations
 
+import argparse
 import json
 import math
 import re
@@ -20,8 +28,9 @@ from tests.programs.results import Measure, Result
 SLOW, LARGE = 1.3, 1.5  # what is worse than this by the median is set in bold
 OF = {"ld": "binutils", "gold": "binutils"}  # programs of a package with another name
 GROUPS = (
-    "servers and databases", "languages", "compilers and builds", "versions and archives",
-    "text and documents", "pictures and sound", "mathematics", "tools", "others",
+    "servers and databases", "languages", "python packages", "compilers and builds",
+    "versions and archives", "text and documents", "pictures and sound", "mathematics", "tools",
+    "others",
 )  # fmt: skip
 
 ABOUT = """\
@@ -44,7 +53,8 @@ ratios to the system's allocator: time {time}, processor time {cpu}, peak memory
 - hakmem was in force: the loader reported that it bound `malloc`, `calloc`, `realloc` and `free`
   of the programs to it, and it was seen in the mappings of the longer-lived ones. A program that
   brings its own allocator keeps it, and the loader said so: that hakmem does not disturb it is all
-  that is tested; it is left out of the means.
+  that is tested; it is left out of the means. Where it has its own for a part of its memory, the
+  last column names that part: the rest is hakmem's, and it is in the means.
 - **time** is that of all steps, servers' starts and ends included; **CPU** is the user and system
   time of all processes; **peak** is the largest resident set that any one process of the case
   reached, as the kernel counts it: a program's files and libraries are in it as well as its heap.
@@ -57,12 +67,22 @@ ratios to the system's allocator: time {time}, processor time {cpu}, peak memory
 """
 
 
+ADDED = "\n## Added since\n"
+ABOUT_ADDED = """
+{date}; {processor}, {processors} processors; hakmem {hakmem}; {words}.
+
+**{same} of {all} programs gave the same results with hakmem as without.** They are not in the
+means above.
+"""
+
+
 def main() -> int:
-    if len(sys.argv) not in (2, 3):
-        print(__doc__, file=sys.stderr)
-        return 2
-    folder = Path(sys.argv[1])
-    page = Path(sys.argv[2] if len(sys.argv) == 3 else "docs/programs.md")
+    parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
+    parser.add_argument("folder", type=Path, help="the results")
+    parser.add_argument("page", type=Path, nargs="?", default=Path("docs/programs.md"))
+    parser.add_argument("--add", metavar="WORDS", help="add them at the page's end")
+    options = parser.parse_args()
+    folder: Path = options.folder
     files = [file for file in sorted(folder.glob("*.json")) if file.name != results.MACHINE]
     found = [results.read(file) for file in files]
     if not found:
@@ -74,7 +94,11 @@ def main() -> int:
         print(f"summary.py: {folder}: {several}", file=sys.stderr)
         return 2
     machine = json.loads((folder / results.MACHINE).read_text())
-    page.write_text(render(found, machine))
+    if options.add:
+        kept = options.page.read_text().partition(ADDED)[0]
+        options.page.write_text(kept + render_added(found, machine, options.add))
+    else:
+        options.page.write_text(render(found, machine))
     return 0
 
 
@@ -85,11 +109,22 @@ def render(found: list[Result], machine: dict[str, Any]) -> str:
         **machine, same=len(same), all=len(found), slow=SLOW, large=LARGE,
         time=mean(on_hakmem, wall), cpu=mean(on_hakmem, cpu), peak=mean(on_hakmem, peak),
     )  # fmt: skip
+    return text + tables(found, "##")
+
+
+def render_added(found: list[Result], machine: dict[str, Any], words: str) -> str:
+    same = sum(r.verdict == results.SAME for r in found)
+    text = ABOUT_ADDED.format(**machine, same=same, all=len(found), words=words)
+    return ADDED + text + tables(found, "###")
+
+
+def tables(found: list[Result], heading: str) -> str:
+    text = ""
     unknown = sorted({r.group for r in found} - set(GROUPS))
     for group in (*GROUPS, *unknown):
         rows = [r for r in found if r.group == group]
         if rows:
-            text += f"\n## {group.capitalize()}\n\n" + table(rows)
+            text += f"\n{heading} {group.capitalize()}\n\n" + table(rows)
     return text
 
 
