@@ -14,7 +14,8 @@ endif()
 set(HAKMEM_COMMAND_PYTHON ${python} CACHE STRING
     "Python that the installed command starts; needs pyelftools")
 set(library_file libhakmem.so.${PROJECT_VERSION_MAJOR})
-set(options_table ${PROJECT_SOURCE_DIR}/src/base/options.def)
+# What the Python part reads: the options, and which commit this is.
+set(python_files ${PROJECT_SOURCE_DIR}/src/base/options.def ${PROJECT_BINARY_DIR}/commit)
 # The suite of `hakmem bench`, which is built where it is first wanted.
 set(bench_folders ${PROJECT_SOURCE_DIR}/bench/suite ${PROJECT_SOURCE_DIR}/bench/floors)
 set(bench_project ${PROJECT_SOURCE_DIR}/bench/CMakeLists.txt)
@@ -32,7 +33,7 @@ if(SKBUILD)
     install(PROGRAMS ${made}/hakmem DESTINATION ${SKBUILD_SCRIPTS_DIR} COMPONENT wheel)
     install(DIRECTORY ${PROJECT_SOURCE_DIR}/share/ DESTINATION ${SKBUILD_DATA_DIR}/share
         COMPONENT wheel)
-    install(FILES ${options_table} DESTINATION hakmem COMPONENT wheel)
+    install(FILES ${python_files} DESTINATION hakmem COMPONENT wheel)
     install(FILES ${bench_project} DESTINATION hakmem/bench/sources COMPONENT wheel)
     install(DIRECTORY ${bench_folders} DESTINATION hakmem/bench/sources COMPONENT wheel)
     return()
@@ -84,7 +85,7 @@ hakmem_configure_command(${made}/hakmem
 install(PROGRAMS ${made}/hakmem DESTINATION ${CMAKE_INSTALL_BINDIR} COMPONENT command)
 install(DIRECTORY ${PROJECT_SOURCE_DIR}/python/hakmem DESTINATION ${python_dir} COMPONENT command
     PATTERN __pycache__ EXCLUDE)
-install(FILES ${options_table} DESTINATION ${python_dir}/hakmem COMPONENT command)
+install(FILES ${python_files} DESTINATION ${python_dir}/hakmem COMPONENT command)
 set(sources_dir ${python_dir}/hakmem/bench/sources)
 install(FILES ${bench_project} DESTINATION ${sources_dir} COMPONENT command)
 install(DIRECTORY ${bench_folders} DESTINATION ${sources_dir} COMPONENT command)

@@ -83,7 +83,7 @@ class _Parser(argparse.ArgumentParser):
 def parsers() -> tuple[argparse.ArgumentParser, dict[str, argparse.ArgumentParser]]:
     """The whole command's, and each subcommand's."""
     top = _Parser(prog="hakmem", description=DESCRIPTION, epilog=EPILOG, formatter_class=_Formatter)
-    top.add_argument("--version", action="store_true", help="print the library's version")
+    top.add_argument("--version", action="store_true", help="print version and commit")
     commands = top.add_subparsers(dest="command", metavar="COMMAND")
     # For its help; bin/hakmem does what it says.
     run = commands.add_parser(
@@ -187,9 +187,23 @@ def _without_subcommand(top: argparse.ArgumentParser, words: list[str], library:
 
 
 def _version(library: Path) -> int:
+    built = f"{__version__} ({_commit(library)})"
     try:
-        print(f"hakmem {Library(library).version}")
+        version = Library(library).version
     except OSError as error:
-        print(f"hakmem {__version__} (command); its library can't be loaded: {error}")
+        print(f"hakmem {built}; its library can't be loaded: {error}")
         return 1
+    print(f"hakmem {built}")
+    if version != __version__:
+        print(
+            f"the library, {library.resolve()}, is version {version}: install both of one version"
+        )
     return 0
+
+
+def _commit(library: Path) -> str:
+    """As the build wrote it down: beside this file if it is installed, else beside the library."""
+    for folder in Path(__file__).resolve().parent, library.parent:
+        with suppress(OSError):
+            return (folder / "commit").read_text().strip()
+    return "commit not known: the file that names it is missing; install hakmem anew"

@@ -11,6 +11,8 @@ class Library:
 
     def __init__(self, path: Path) -> None:
         self._loaded = ctypes.CDLL(str(path))
+        if not hasattr(self._loaded, "hakmem_version"):
+            raise OSError(f"{path}: this is not hakmem's library")
 
     @property
     def version(self) -> str:
@@ -18,7 +20,8 @@ class Library:
         return f"{number // 10000}.{number // 100 % 100}.{number % 100}"
 
     def option(self, name: str) -> int:
-        """Its value in force here, from wherever the library has it."""
+        """Its value in force here, from wherever the library has it. KeyError: a library of another
+        version, which has no such option."""
         value = ctypes.c_uint64()
         if self._loaded.hakmem_option(name.encode(), ctypes.byref(value)) != 0:
             raise KeyError(name)

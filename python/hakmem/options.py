@@ -10,8 +10,10 @@ import shutil
 import sys
 import textwrap
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 
+from hakmem import __version__
 from hakmem.library import Library
 from hakmem.table import AUTO_NUMBER, TYPES, UNITS, WORDS, Option, number, table
 
@@ -99,6 +101,27 @@ def _page(option: Option, here: int | None, width: int) -> str:
     return f"{option.name:20} {'; '.join(facts)}\n{text}\n"
 
 
+def _in_force(path: Path, names: list[str]) -> dict[str, int]:
+    """By name. A library of another version may lack some of the options."""
+    here: dict[str, int] = {}
+    try:
+        library = Library(path)
+    except OSError as error:
+        print(f"hakmem options: what is in force is not known: {error}", file=sys.stderr)
+        return here
+    for name in names:
+        with suppress(KeyError):
+            here[name] = library.option(name)
+    missing = ", ".join(name for name in names if name not in here)
+    if missing:
+        print(
+            f"hakmem options: the library is version {library.version}, this command "
+            f"{__version__}; the library has no option {missing}",
+            file=sys.stderr,
+        )
+    return here
+
+
 def run(arguments: argparse.Namespace) -> int:
     options = {option.name: option for option in table()}
     names = [name.lower().removeprefix("hakmem_") for name in arguments.names]
@@ -108,12 +131,7 @@ def run(arguments: argparse.Namespace) -> int:
             print(f"hakmem options: {name}: no such option; the nearest is {near}", file=sys.stderr)
             return 2
     chosen = [options[name] for name in names or options]
-    try:
-        library = Library(arguments.library)
-        here = {option.name: library.option(option.name) for option in chosen}
-    except OSError as error:
-        print(f"hakmem options: what is in force is not known: {error}", file=sys.stderr)
-        here = {}
+    here = _in_force(arguments.library, names or list(options))
     if arguments.json:
         print(json.dumps([_record(option, here.get(option.name)) for option in chosen], indent=2))
     else:

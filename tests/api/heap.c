@@ -69,6 +69,8 @@ static void stats_follow_blocks(void)
 
 static void stats_by_size(void)
 {
+    _Static_assert(offsetof(struct hakmem_stats, flushes) == 19 * sizeof(size_t),
+                   "the members of 0.1 stay where they are: later ones come after them");
     unsigned char room[sizeof(struct hakmem_stats) + 64];
     memset(room, 0xee, sizeof room);
     hakmem_stats((struct hakmem_stats *)room, 2 * sizeof(size_t));

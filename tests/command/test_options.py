@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import shutil
 import subprocess
 from pathlib import Path
 
@@ -165,7 +166,52 @@ def test_version_and_help(built: Built) -> None:
         header.split(f"HAKMEM_VERSION_{part} ")[1].split()[0]
         for part in ("MAJOR", "MINOR", "PATCH")
     )
-    assert built("--version").out == f"hakmem {'.'.join(parts)}\n"
+    commit = r"commit ([0-9a-f]{12,}(\+changes)?|not known: .+)"
+    assert re.fullmatch(rf"hakmem {'.'.join(parts)} \({commit}\)\n", built("--version").out)
     assert built().out == built("--help").out
     assert built().status == 0
     assert built("nonsense").status == 2
+
+
+OTHER_LIBRARY = """
+#include <errno.h>
+#include <stdint.h>
+#include <string.h>
+unsigned hakmem_version(void) { return 9; }
+int hakmem_option(const char *name, uint64_t *value)
+{
+    *value = 4096;
+    return strcmp(name, "big_cache_bytes") == 0 ? 0 : ENOENT;
+}
+"""
+
+
+def beside(built: Built, source: str, folder: Path) -> Built:
+    """The command beside another library than its own."""
+    library, front = folder / "libhakmem.so", folder / "bin" / "hakmem"
+    compile = ["gcc", "-shared", "-fPIC", "-x", "c", "-", "-o", str(library)]
+    subprocess.run(compile, input=source, text=True, check=True)
+    front.parent.mkdir()
+    shutil.copy(built.front, front)
+    return Built(front, library, built.archive)
+
+
+def test_a_library_of_another_version(built: Built, tmp_path: Path) -> None:
+    other = beside(built, OTHER_LIBRARY, tmp_path)
+    said = other("--version")
+    assert said.status == 0
+    assert f"the library, {other.library}, is version 0.0.9: install both of one" in said.out
+    assert "(commit not known: " in said.out
+    listed = other("options", "big_cache_bytes", "scavenger")
+    assert listed.status == 0
+    assert "here 4 KiB" in listed.out and "scavenger " in listed.out
+    assert "the library is version 0.0.9, this command " in listed.err
+    assert listed.err.endswith("; the library has no option scavenger\n")
+    assert records(other, "scavenger")["scavenger"]["here"] is None
+
+
+def test_a_library_that_is_not_ours(built: Built, tmp_path: Path) -> None:
+    other = beside(built, "int nothing;\n", tmp_path)
+    said = other("--version")
+    assert said.status == 1
+    assert said.out.endswith("/libhakmem.so: this is not hakmem's library\n")
