@@ -2,8 +2,8 @@
 # the work.
 .DEFAULT_GOAL := help
 .PHONY: help setup build test test-rust test-musl test-cross test-elsewhere test-install \
-	test-programs test-docs deb demo lint lint-c lint-tidy lint-python lint-shell lint-rust \
-	format bench golden-update clean
+	test-dist test-programs test-docs deb dist demo lint lint-c lint-tidy \
+	lint-python lint-shell lint-rust format bench golden-update clean
 MAKEFLAGS += --no-print-directory
 .NOTPARALLEL:
 # One log for the steps of one make, those that it starts included.
@@ -57,6 +57,12 @@ test-docs: setup ## the documentation's commands, in Debians of their own that b
 deb: ## Debian packages, in build/deb
 	@tools/deb
 
+dist: setup ## a release, in build/dist: source, packages, wheel, crate, libraries, sums, contents, notes
+	@$(python) -m tools.dist
+
+test-dist: setup ## a release made twice, with the same bytes, and each file of it tried
+	@tests/dist/in_clones
+
 test-programs: setup build ## all real programs with the library and without: docs/programs.md (ARGS="--resume")
 	@mkdir -p build/programs
 	@bash -o pipefail -c '$(python) tests/programs/run.py --lib build/release/libhakmem.so \
@@ -87,7 +93,7 @@ lint-python: setup
 
 lint-shell: setup
 	shellcheck tools/setup tools/step tools/deb .ci/run command/hakmem.in bindings/rust/run \
-		tests/install/in_debian tests/install/in_debian.sh tests/docs/in_debian
+		tests/dist/in_clones tests/install/in_debian tests/install/in_debian.sh tests/docs/in_debian
 	@shellcheck -s sh -e SC2016,SC2046,SC2086,SC2164 python/hakmem/bench/peers/recipes/* # run with -e
 
 lint-rust: setup

@@ -53,6 +53,7 @@ def alone(built: Built, folder: Path, **names: str) -> Alone:
     front.write_text(text)
     front.chmod(0o755)
     shutil.copy(built.library, folder / "libhakmem.so")
+    shutil.copy(built.library.parent / "commit", folder / "commit")
     return Alone(front, folder / "cache")
 
 

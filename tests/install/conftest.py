@@ -1,5 +1,5 @@
 """Where hakmem is installed for these tests: as `cmake --install` lays it out, or from the Debian
-packages."""
+packages; made here, or taken from a release (--made)."""
 
 import shutil
 import sys
@@ -9,32 +9,39 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).parents[2]))
 
-from tests.install.tree import SOURCE, Installed, done
+from tests.install.tree import SOURCE, Installed, done, one
+from tools.dist import archives
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--build", type=Path, help="the build tree")
     parser.addoption("--of", choices=["prefix", "packages"], help="what is looked at")
+    parser.addoption("--made", type=Path, help="a release, as `make dist` makes it")
 
 
 @pytest.fixture(scope="session")
-def build(request: pytest.FixtureRequest) -> Path:
-    path: Path = request.config.getoption("--build")
-    return path.resolve(strict=True)
+def made(request: pytest.FixtureRequest) -> Path | None:
+    path: Path | None = request.config.getoption("--made")
+    return path and path.resolve(strict=True)
 
 
 @pytest.fixture(scope="session")
 def installed(
-    request: pytest.FixtureRequest, build: Path, tmp_path_factory: pytest.TempPathFactory
+    request: pytest.FixtureRequest, made: Path | None, tmp_path_factory: pytest.TempPathFactory
 ) -> Installed:
     root = tmp_path_factory.mktemp("root")
     if request.config.getoption("--of") == "prefix":
+        if made is not None:
+            return Installed(archives.unpack(one(made, "*-linux-x86_64.tar.gz"), root / "unpacked"))
         # Installed for one place and then moved to another: nothing may know the first.
+        build: Path = request.config.getoption("--build").resolve(strict=True)
         done(["cmake", "--install", build, "--prefix", "/opt/first"], DESTDIR=str(root))
         shutil.move(root / "opt" / "first", root / "moved")
         return Installed(root / "moved")
-    done([SOURCE / "tools" / "deb", "--without-lintian"], timeout=900)
-    packages = [p for p in (SOURCE / "build" / "deb").glob("*.deb") if "dbgsym" not in p.name]
+    if made is None:
+        done([SOURCE / "tools" / "deb", "--without-lintian"], timeout=900)
+    found = (made or SOURCE / "build" / "deb").glob("*.deb")
+    packages = [package for package in found if "dbgsym" not in package.name]
     assert len(packages) == 3, packages
     for package in packages:
         done(["dpkg-deb", "--extract", package, root])

@@ -1,4 +1,4 @@
-"""The wheel, made of the source archive and put into a fresh environment."""
+"""The wheel, made of the source archive or a release's, and put into a fresh environment."""
 
 import subprocess
 import sys
@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.install.tree import SOURCE, done
+from tests.install.tree import SOURCE, check_commit, done, one
 
 NEEDED_TO_BUILD = {
     *("CMakeLists.txt", "LICENSE", "PKG-INFO", "README.md", "pyproject.toml"),
@@ -25,8 +25,10 @@ print(library, os.environ["HAKMEM_BIG_CACHE_BYTES"])
 
 
 @pytest.fixture(scope="session")
-def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Built by the tools of the environment that runs the tests; no network."""
+def wheel(made: Path | None, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Built by the tools of the environment that runs the tests, without the network."""
+    if made is not None:
+        return one(made, "*.whl")
     folder = tmp_path_factory.mktemp("wheel")
     pack = "import os, sys, scikit_build_core.build as b; print(b.build_sdist(sys.argv[1]))"
     done([sys.executable, "-c", pack, folder], cwd=SOURCE)
@@ -44,8 +46,7 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
         "--no-index",
     ]
     done([*build, "--wheel-dir", folder, archive], timeout=600)
-    (made,) = folder.glob("*.whl")
-    return made
+    return one(folder, "*.whl")
 
 
 @pytest.fixture(scope="session")
@@ -75,7 +76,7 @@ def _files_below(folder: Path) -> list[str]:
 def test_holds_what_is_needed_and_nothing_else(wheel: Path) -> None:
     files = {name for name in zipfile.ZipFile(wheel).namelist() if ".dist-info/" not in name}
     modules = {f"hakmem/{name}" for name in _files_below(SOURCE / "python" / "hakmem")}
-    modules.add("hakmem/options.def")
+    modules |= {"hakmem/options.def", "hakmem/commit"}
     suite = [name for name in _files_below(SOURCE / "bench") if not name.endswith(".md")]
     modules |= {f"hakmem/bench/sources/{name}" for name in suite}
     data = {name.split(".data/")[1] for name in files - modules}
@@ -96,6 +97,10 @@ def test_runs_python_on_hakmem(start: list[str], environment: Path) -> None:
 def test_the_python_part_starts(environment: Path) -> None:
     for start in ["bin/hakmem"], ["bin/python", "-m", "hakmem"]:
         assert "usage: hakmem" in done([environment / start[0], *start[1:], "--help"])
+
+
+def test_names_its_commit(environment: Path, made: Path | None) -> None:
+    check_commit(done([environment / "bin/hakmem", "--version"]), made)
 
 
 def test_says_that_a_path_with_a_space_cannot_be_preloaded(wheel: Path, tmp_path: Path) -> None:

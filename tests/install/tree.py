@@ -1,6 +1,7 @@
 """An installed hakmem, and how programs are called beside it."""
 
 import os
+import re
 import subprocess
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -26,6 +27,20 @@ def done(
     )
     assert ended.returncode == 0, f"{' '.join(map(str, command))}\n{ended.stdout[-4000:]}"
     return ended.stdout
+
+
+def one(folder: Path, pattern: str) -> Path:
+    """The file of a release that has such a name."""
+    (file,) = folder.glob(pattern)
+    return file
+
+
+def check_commit(said: str, made: Path | None) -> None:
+    """What `hakmem --version` says; that of a release is the commit of its notes."""
+    assert re.search(r"\(commit ([0-9a-f]{12}|not known: )", said), said
+    if made is not None:
+        notes = (made / "RELEASE-NOTES.md").read_text()
+        assert said.split("commit ")[1][:12] == notes.split("commit ")[1][:12]
 
 
 @dataclass
