@@ -199,6 +199,5 @@ def notes(release: Release, parts: Sequence[Part], glibc: str, changelog: str) -
         "the same tools gets the same bytes.",
         "",
         "## Changes",
-        "",
     ]
-    return "\n".join(lines) + text
+    return "\n".join(lines) + "\n\n" + text
