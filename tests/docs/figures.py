@@ -18,6 +18,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 BASELINE = "docs/performance.md"
 PUBLISHED = "docs/benchmarks/baseline.md"
+MISUSE = "docs/misuse.md"
 PROGRAMS = "docs/programs.md"
 TIME, PEAK = "all rows, time", "all rows, peak memory"
 PEERS = {
@@ -155,6 +156,9 @@ CLAIMS: dict[str, Figures] = {
         "cached": named(r"`sleepers-256` (\d+) KiB a thread, \d+ with glibc"),
         "glibc": named(r"`sleepers-256` \d+ KiB a thread, (\d+) with glibc"),
         "least": named(r"with `extra_calls` (\d+)\)"),
+    },
+    "up to {sealed} KiB it is found later": lambda: {
+        "sealed": named(r"into the second 8 bytes of each block of up to (\d+) KiB", MISUSE)
     },
     "{programs} real programs": lambda: {"programs": named(r"(\d+) of \1 programs", PROGRAMS)},
     "{all} workloads, from single calls": lambda: {
