@@ -231,16 +231,19 @@ static void read_name(pid_t task, char *name, int room)
         fclose(file);
 }
 
-/* It names itself, so that may take a moment. */
+/* It names itself, so that may take a moment. Until then the thread that starts it may have been
+ * taken for it, which blocks signals meanwhile: so it is looked for again each time. */
 static void one_waits(void)
 {
     char name[32] = "";
+    unsigned tasks;
     started(wait_for_ever, NULL);
     pid_t found = scavenger_soon();
     bool named = getenv("HAKMEM_EXTRA_CALLS") != NULL;
     for (int i = 0; i < (named ? 1000 : 20) && strcmp(name, "hakmem\n") != 0; i++) {
         usleep(10000);
-        read_name(found, name, sizeof name);
+        if ((found = scavenger(&tasks)) != 0)
+            read_name(found, name, sizeof name);
     }
     CHECK((strcmp(name, "hakmem\n") == 0) == named, "its name: expected %s, found %s",
           named ? "hakmem" : "the program's", name);
