@@ -160,7 +160,7 @@ FAST bool cache_pop(struct cache *cache, size_t place, void **p)
         STEP_UP(bin->top);
         return false;
     }
-    store_own(&bin->topmost, load_own(bin->top));
+    store_own(&bin->topmost, load_own(load_own(&bin->top)));
     block_unseal(topmost);
     return true;
 }

@@ -4,13 +4,12 @@
  * from then on the owner is in the middle of one call at most.
  *
  * In each stack the thief puts the mark in the place of the topmost block, in its slot and beside
- * the top. After another barrier it looks whether the mark is still beside the top, and after one
- * more whether the top is where it was and the mark in its slot. Then the owner has not seen the
- * block and never will: malloc lowers the top before it looks, so had it looked at either place,
- * the lower top would be seen now; if it looks later it sees the mark and enters the door. All
- * blocks up to there are the thief's, and the slot with the mark is the stack's floor. Else the
- * block is put back, where the mark still is; beside the top the mark stays, and the door looks
- * into the slot.
+ * the top. After another barrier it looks whether the top is where it was and the mark still in its
+ * slot. Then the owner has not seen the block and never will: malloc lowers the top before it looks,
+ * so had it looked at either place, the lower top would be seen now; if it looks later it sees the
+ * mark and enters the door. All blocks up to there are the thief's, and the slot with the mark is the
+ * stack's floor. Else the block is put back, where the mark still is; beside the top the mark stays,
+ * and the door looks into the slot.
  *
  * If that succeeds for all stacks the cache goes to sleep. A free that the owner was in the middle
  * of may still store its block above a floor; cache_wake finds it. */
@@ -58,23 +57,24 @@ static struct marked stack_mark_top(struct bin *bin, struct depot *depot)
     return (struct marked){top, topmost};
 }
 
-/* Fewer than a barrier between each of the steps, or another order of the looks, and a block could
- * be the owner's and the thief's: tests/models/thief has the cases. */
+/* Whether the owner never saw what the mark replaces. */
+static bool stack_unseen(const struct bin *bin, struct marked m)
+{
+    return load_acquire(&bin->top) == m.top && load_relaxed(m.top) == stack_mark();
+}
+
+/* Without the barrier between the marks and the looks, or in another order of the marks, a block
+ * could be the owner's and the thief's: tests/models/bed and tests/explore have the cases. */
 static void stacks_mark(struct cache *cache, struct marked *marked)
 {
     bool sure = os_barrier_everywhere();
     for (unsigned cls = 0; cls < CLASSES; cls++)
         marked[cls] = sure ? stack_mark_top(&cache->bins[BIN_FIRST + cls], &cache->depots[cls])
                            : (struct marked){NULL, NULL};
-    bool ours[CLASSES];
-    sure = sure && os_barrier_everywhere();
-    for (unsigned cls = 0; cls < CLASSES; cls++)
-        ours[cls] = load_relaxed(&cache->bins[BIN_FIRST + cls].topmost) == stack_mark();
     sure = sure && os_barrier_everywhere();
     for (unsigned cls = 0; cls < CLASSES; cls++) {
         struct marked *m = &marked[cls];
-        if (m->top == NULL || (sure && ours[cls] && load_relaxed(m->top) == stack_mark() &&
-                               load_acquire(&cache->bins[BIN_FIRST + cls].top) == m->top))
+        if (m->top == NULL || (sure && stack_unseen(&cache->bins[BIN_FIRST + cls], *m)))
             continue;
         if (m->block != NULL) {
             exchange(m->top, stack_mark(), m->block);

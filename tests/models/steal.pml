@@ -1,14 +1,12 @@
-/* How a thief takes all that a stack holds while its owner goes on (thief.pml, bed.pml). */
+/* How a thief takes all that a stack holds while its owner goes on (bed.pml). */
 
 bit noted; /* topmost may be MARK above a block: the thief gave up; lock: cache */
 
-#define IS_TOPMOST atomic { fine = fine && mem[TOPMOST] == MARK }
 #define IS_TOP atomic { fine = fine && mem[TOP] == t0 }
 #define IS_SLOT atomic { fine = fine && AT(t0) == MARK }
 #ifndef FIRST
-#define FIRST IS_TOPMOST
-#define SECOND IS_TOP
-#define THIRD IS_SLOT
+#define FIRST IS_TOP
+#define SECOND IS_SLOT
 #endif
 
 #ifdef BREAK_TOPMOST_UNSEEN
@@ -83,11 +81,7 @@ inline rob()
 #endif
                 fine = 1;
                 FIRST;
-#if defined(WEAK) && !defined(BREAK_NO_THIRD_BARRIER)
-                membarrier();
-#endif
-                SECOND;
-                THIRD
+                SECOND
             :: else
             fi;
             if

@@ -1,0 +1,143 @@
+/* What is explored: README.md. Usage: explore [SCENARIO [CALLS [PREEMPTIONS [DELAYS]]]] */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "explore.h"
+#include "front/closer.h"
+#include "front/roster.h"
+#include "front/theft.h"
+#include "os/os.h"
+#include "world.h"
+
+/* ---- a cache's owner ---- */
+
+static struct cache *owners;
+static void *first; /* the program has it from the beginning */
+static const char *calls; /* m malloc, f free of what came last, h hand it to another thread */
+
+static void owner_prepare(void)
+{
+    world_begin();
+    owners = world_cache(0);
+    first = program_malloc();
+}
+
+static void owner(void)
+{
+    void *has[8] = {first};
+    unsigned count = 1;
+    for (const char *c = calls; *c != 0; c++) {
+        if (*c == 'm')
+            has[count++] = program_malloc();
+        else if (*c == 'h')
+            program_hand(has[--count]);
+        else if (count > 0)
+            program_free(has[--count]);
+    }
+}
+
+static void thief(void) { caches_steal(true); }
+
+static void owner_finish(void) { world_audit(owners); }
+
+/* ---- a fork ---- */
+
+static struct cache *forkers;
+
+static void fork_prepare(void)
+{
+    owner_prepare();
+    forkers = world_cache(1);
+}
+
+/* The child's memory is that of this moment; there it takes what the owner's stacks hold. Of what
+ * the program has the child knows what it got from the owner. */
+static void forker(void)
+{
+    void *p = program_receive();
+    caches_fork_lock();
+    explore_only_this();
+    world_keeps_only(p);
+    caches_fork_unlock_child(forkers);
+    program_malloc();
+    program_malloc();
+    program_malloc();
+    program_malloc();
+}
+
+/* ---- a lock ---- */
+
+static struct lock lock;
+static unsigned inside;
+
+static void lock_prepare(void)
+{
+    explore_watch(&lock, sizeof lock, "lock");
+    explore_restore(&lock, sizeof lock);
+    explore_restore(&inside, sizeof inside);
+}
+
+static void locker(void)
+{
+    for (int i = 0; i < 2; i++) {
+        lock_take(&lock);
+        EXPECT(inside++ == 0, "two threads have the lock");
+        inside--;
+        lock_release(&lock);
+    }
+}
+
+/* ---- closing all caches ---- */
+
+static void closer(void)
+{
+    caches_close(true);
+    world_closed = true;
+}
+
+/* ---- all of them ---- */
+
+static const struct scenario theft = {
+    .name = "theft", .prepare = owner_prepare, .threads = {owner, thief}, .finish = owner_finish};
+static const struct scenario forks = {
+    .name = "fork", .prepare = fork_prepare, .threads = {owner, forker}};
+static const struct scenario closing = {
+    .name = "close", .prepare = owner_prepare, .threads = {owner, closer}, .finish = owner_finish};
+static const struct scenario locking = {
+    .name = "lock", .prepare = lock_prepare, .threads = {locker, locker, locker}};
+
+/* Of one whose owner calls more, those that call less are a part. */
+static const struct {
+    const struct scenario *scenario;
+    const char *calls;
+    unsigned preemptions, delays;
+} cases[] = {
+    {&theft, "fmm", 3, 1},  {&theft, "mf", 2, 2}, {&theft, "mmf", 2, 1}, {&theft, "mfm", 2, 1},
+    {&theft, "ffm", 2, 1},  {&forks, "mhf", 2, 1}, {&forks, "fmhm", 2, 1}, {&closing, "mf", 3, 1},
+    {&closing, "fm", 3, 1}, {&locking, "", 3, 0},
+};
+
+int main(int count, char **arguments)
+{
+    const char *only = count > 1 ? arguments[1] : "";
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct scenario scenario = *cases[i].scenario;
+        if (strncmp(scenario.name, only, strlen(only)) != 0)
+            continue;
+        calls = count > 2 ? arguments[2] : cases[i].calls;
+        scenario.preemptions = count > 3 ? (unsigned)atoi(arguments[3]) : cases[i].preemptions;
+        scenario.delays = count > 4 ? (unsigned)atoi(arguments[4]) : cases[i].delays;
+        printf("%s ", calls);
+        fflush(stdout);
+        pid_t child = fork(); /* each begins with all memory as new */
+        if (child == 0)
+            exit(!explore(&scenario));
+        int status;
+        if (waitpid(child, &status, 0) != child || status != 0)
+            return 1;
+    }
+    return 0;
+}

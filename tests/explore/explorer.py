@@ -1,0 +1,70 @@
+"""Builds the explored functions from a changed copy of src/, and explores them."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+
+HERE = Path(__file__).parent
+ROOT = HERE.parents[1]
+CHECKS = ["explore.c"]  # what plays the machine
+COMMON = ["gcc", "-std=gnu11", "-g", "-w", "-ftls-model=initial-exec", "-fvisibility=hidden"]
+EXPLORED = [*COMMON, "-O1", "-fsanitize=thread", "-fno-builtin-malloc"]
+JOBS = 2
+
+
+@dataclass(frozen=True)
+class Outcome:
+    compiled: bool
+    wrong: bool
+    words: str
+
+
+class Explorer:
+    """Objects of the unchanged sources are made once, and used where a change can't matter."""
+
+    def __init__(self, folder: Path, sources: list[str]) -> None:
+        self.folder = folder
+        self.sources = sources
+        self.base = folder / "base"
+        made = self._compile(ROOT / "src", self.base, [*sources, "world.c", "cases.c", "explore.c"])
+        assert made == "", made
+
+    def explore(self, file: str, text: str, scenario: str = "") -> Outcome:
+        """With this text in place of src/`file`. `scenario`: one of cases.c, or all."""
+        copy, objects = self.folder / "src", self.folder / "objects"
+        shutil.rmtree(copy, ignore_errors=True)
+        shutil.rmtree(objects, ignore_errors=True)
+        shutil.copytree(ROOT / "src", copy)
+        shutil.copytree(self.base, objects)
+        (copy / file).write_text(text)
+        changed = [file] if file.endswith(".c") else [*self.sources, "world.c", "cases.c"]
+        failed = self._compile(copy, objects, changed)
+        if failed:
+            return Outcome(compiled=False, wrong=False, words=failed)
+        program = self.folder / "explore"
+        subprocess.run(
+            ["gcc", "-o", program, *sorted(objects.glob("*.o"))], check=True, capture_output=True
+        )
+        done = subprocess.run([program, *([scenario] if scenario else [])],
+                              capture_output=True, text=True)
+        return Outcome(compiled=True, wrong=done.returncode != 0, words=done.stdout)
+
+    def _compile(self, src: Path, objects: Path, files: list[str]) -> str:
+        objects.mkdir(parents=True, exist_ok=True)
+
+        def one(file: str) -> str:
+            path = HERE / file if (HERE / file).exists() else src / file
+            flags = COMMON + ["-O2"] if file in CHECKS else EXPLORED
+            done = subprocess.run(
+                [*flags, f"-I{src}", f"-I{ROOT / 'include'}", f"-I{HERE}", "-c", path,
+                 "-o", objects / (file.replace("/", "_") + ".o")],
+                capture_output=True, text=True,
+            )  # fmt: skip
+            return done.stderr if done.returncode != 0 else ""
+
+        with ThreadPoolExecutor(JOBS) as pool:
+            return "".join(pool.map(one, files))

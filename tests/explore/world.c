@@ -1,0 +1,226 @@
+#define _GNU_SOURCE /* MAP_FIXED_NOREPLACE */
+#include "world.h"
+
+#include <string.h>
+#include <sys/mman.h>
+
+#include "back/large.h"
+#include "back/meta.h"
+#include "back/reserve.h"
+#include "back/superslab.h"
+#include "base/counters.h"
+#include "base/policy.h"
+#include "explore.h"
+#include "front/closer.h"
+#include "front/deferred.h"
+#include "front/fit.h"
+#include "front/pocket.h"
+#include "front/roster.h"
+#include "front/stack.h"
+#include "heap/shard.h"
+#include "heap/transfer.h"
+#include "watch/report.h"
+
+uint16_t window_places[WINDOW_SLICES] __attribute__((section("places,\"aw\",@nobits#")));
+unsigned world_held, world_free;
+bool world_closed;
+static void *mailbox;
+static char arena[96 * KiB] __attribute__((aligned(4096)));
+static size_t arena_used;
+static unsigned cls;
+static struct cache *caches[THREADS_MOST];
+
+/* ---- blocks ---- */
+
+static void *block(unsigned number)
+{
+    return (char *)WINDOW_BASE + SLICE + (size_t)number * BLOCK_SIZE;
+}
+
+static unsigned block_bit(const void *p)
+{
+    for (unsigned i = 0; i < BLOCKS; i++)
+        if (p == block(i))
+            return 1u << i;
+    explore_fail("%p is no block", p);
+}
+
+static void *to_program(void *p)
+{
+    if (p == NULL || p == not_entered())
+        return NULL;
+    unsigned bit = block_bit(p);
+    EXPECT(!(world_free & bit), "block %u goes to the program and is free", bit);
+    EXPECT(!(world_held & bit), "block %u goes to the program and is in use", bit);
+    world_held |= bit;
+    return p;
+}
+
+/* Few at a time, so that two threads have some. */
+size_t shard_take(unsigned index, unsigned of, void **end, size_t n)
+{
+    (void)index, (void)of;
+    size_t got = 0;
+    for (unsigned i = 0; i < BLOCKS && got < n && got < 2; i++)
+        if (world_free & 1u << i) {
+            world_free &= ~(1u << i);
+            *--end = block(i);
+            got++;
+        }
+    return got;
+}
+
+/* A block that is free is passed over: where a fork came in between, it may be. */
+struct finding shards_put(void **blocks, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        unsigned bit = block_bit(blocks[i]);
+        EXPECT(!(world_held & bit), "block %u is freed, and the program's", bit);
+        if (world_free & bit)
+            return (struct finding){MISUSE_FREE, blocks[i]};
+        world_free |= bit;
+    }
+    return (struct finding){MISUSE_NONE, NULL};
+}
+
+unsigned shard_of(const void *p) { return (void)p, 0; }
+unsigned shard_join(void) { return 0; }
+void shard_leave(unsigned index) { (void)index; }
+bool shards_resize(const void *p, size_t n) { return (void)p, (void)n, false; }
+size_t transfer_take(unsigned of, void **end, size_t n) { return (void)of, (void)end, (void)n, 0; }
+size_t transfer_put(unsigned of, void **p, size_t n) { return (void)of, (void)p, (void)n, 0; }
+
+/* ---- other floors ---- */
+
+static void *cut(size_t bytes, size_t align)
+{
+    arena_used = round_up(arena_used, align);
+    void *p = arena + arena_used;
+    arena_used += bytes;
+    EXPECT(arena_used <= sizeof arena, "the arena is too small");
+    return p;
+}
+
+void *meta_take(size_t bytes) { return cut(bytes, CACHE_LINE); }
+void *meta_take_pages(size_t bytes) { return cut(bytes, 4096); }
+void meta_give(void *p, size_t bytes) { (void)p, (void)bytes; }
+void *reserve_take(size_t n, size_t align) { return (void)n, (void)align, NULL; }
+enum misuse reserve_give(void *p) { return (void)p, MISUSE_NONE; }
+unsigned map_bin(const void *p) { return (void)p, BIN_FIRST + cls; }
+enum misuse large_give(void *p, unsigned bin) { return (void)p, (void)bin, MISUSE_NONE; }
+void pocket_empty(struct cache *cache) { (void)cache; }
+
+/* ---- the program ---- */
+
+void world_begin(void)
+{
+    static bool mapped;
+    if (!mapped)
+        mmap((void *)(WINDOW_BASE + SLICE), SLICE, PROT_READ | PROT_WRITE,
+             MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
+    mapped = true;
+    extern char __data_start[];
+    explore_restore(__data_start, (size_t)((char *)window_places - __data_start));
+    explore_restore(block(0), (size_t)BLOCKS * BLOCK_SIZE);
+    cls = class_of(BLOCK_SIZE);
+    window_places[1] = (uint16_t)((BIN_FIRST + cls) * BIN_BYTES);
+    world_free = (1u << BLOCKS) - 1;
+    world_held = 0;
+    policy.extra_calls = true;
+    explore_watch(&mailbox, sizeof mailbox, "mailbox");
+    explore_watch(&caches_closed, sizeof caches_closed, "caches_closed");
+    cache_mine = &cache_none;
+    for (unsigned i = 0; i < THREADS_MOST; i++)
+        explore_own_word(&cache_mine, i);
+    explore_own_variable(&fork_holds_locks, sizeof fork_holds_locks);
+}
+
+struct cache *world_cache(unsigned thread)
+{
+    struct cache *cache = cache_new();
+    program_free(program_malloc()); /* the stack is there */
+    cache->mine = explore_own_word(&cache_mine, thread);
+    cache_mine = &cache_none;
+    struct bin *bin = &cache->bins[BIN_FIRST + cls];
+    explore_watch(cache->mine, sizeof *cache->mine, "mine");
+    explore_watch(&bin->topmost, sizeof bin->topmost, "topmost");
+    explore_watch(&bin->top, sizeof bin->top, "top");
+    explore_watch(&bin->limit, sizeof bin->limit, "limit");
+    explore_watch(cache->depots[cls].base, 8 * sizeof(void *), "slot");
+    explore_watch(cache->door, sizeof *cache->door, "door");
+    caches[thread] = cache;
+    return cache;
+}
+
+/* What a thread finds out where its cache is not at hand; null where it is to do without. */
+static struct cache *thread_cache_again(void)
+{
+    struct cache *cache = caches[explore_self()];
+    if (load_relaxed(&caches_closed)) {
+        cache_shut(cache);
+        return NULL;
+    }
+    return cache_resume(cache) ? cache : NULL;
+}
+
+void *program_malloc(void)
+{
+    void *p;
+    bool closed = world_closed;
+    struct cache *cache = cache_current();
+    if (cache_pop(cache, class_place(BLOCK_SIZE), &p)) {
+        EXPECT(!closed, "malloc by the fast path, though all caches are closed");
+        return to_program(p);
+    }
+    if (cache == &cache_none)
+        cache = thread_cache_again();
+    if (cache == NULL)
+        return to_program(cacheless_take(cls));
+    if (cache_pop(cache, class_place(BLOCK_SIZE), &p))
+        return to_program(p);
+    p = cache_refill(cache, cls);
+    if (p != NULL)
+        block_unseal(p);
+    return to_program(p);
+}
+
+void program_free(void *p)
+{
+    if (p == NULL)
+        return;
+    block_unseal(p); /* what the program wrote */
+    unsigned bit = block_bit(p);
+    EXPECT(world_held & bit, "the program frees block %u, which it does not have", bit);
+    world_held &= ~bit;
+    bool closed = world_closed;
+    struct cache *cache = cache_current();
+    if (cache_push(cache, p)) {
+        EXPECT(!closed, "free by the fast path, though all caches are closed");
+        return;
+    }
+    if (cache == &cache_none)
+        cache = thread_cache_again();
+    block_seal(p);
+    struct finding found = cache == NULL ? cacheless_give(p) : cache_give(cache, cls, p);
+    EXPECT(found.what == MISUSE_NONE, "free of block %u finds misuse %d", bit, (int)found.what);
+}
+
+void program_hand(void *p) { store_release(&mailbox, p); }
+
+void *program_receive(void)
+{
+    void *p;
+    while ((p = load_acquire(&mailbox)) == NULL)
+        ;
+    return p;
+}
+
+void world_keeps_only(const void *p) { world_held = block_bit(p); }
+
+void world_audit(struct cache *cache)
+{
+    struct finding found = cache_empty(cache);
+    EXPECT(found.what == MISUSE_NONE, "the cache held a block that was free already");
+    EXPECT((world_held | world_free) == (1u << BLOCKS) - 1, "lost: %#x, held %#x, free %#x",
+           ~(world_held | world_free) & ((1u << BLOCKS) - 1), world_held, world_free);
+}
