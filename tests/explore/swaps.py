@@ -1,0 +1,154 @@
+#!/usr/bin/env python3
+"""Swaps every two neighbouring accesses to shared words in the functions that threads meet in, one
+pair at a time, and explores the result. A swap must fail, or harmless.md must say why it can't.
+
+    swaps.py [FUNCTION...] [--list]
+
+Exit status: 0 if each swap was found or is in harmless.md, 1 if one was not, 2 for a bad command line.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import re
+import sys
+import tempfile
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import tree_sitter_c
+from explorer import HERE, ROOT, Explorer
+from tree_sitter import Language, Node, Parser
+
+FUNCTIONS = {
+    "front/cache.h": ["cache_pop", "cache_push", "cache_push_any"],
+    "front/stack.h": ["stack_set_top"],
+    "front/theft.c": ["stack_mark_top", "stack_unseen", "stacks_mark", "stack_rob", "cache_rob"],
+    "front/cache.c": ["cache_wake", "cache_enter", "stack_settle", "cache_show", "cache_resume"],
+    "front/closer.c": ["caches_close"],
+    "os/os.h": ["lock_take", "lock_release"],
+    "os/os_linux.c": ["lock_spin", "lock_wait"],
+}
+# Calls that read or write a word that another thread may touch, or order such accesses.
+SHARED = re.compile(
+    r"\b(load_\w+|store_\w+|add_relaxed|sub_relaxed|exchange|__atomic_\w+|STEP_\w+|lock_\w+|os_wait"
+    r"|os_wake|os_barrier_everywhere|roster_exchange|roster_ownership|stack_\w+|cache_push_any"
+    r"|arrays_purge|cache_reset|cache_wake|cache_show|cache_enter|roster_wakes|roster_sleeps"
+    r"|pocket_empty|shards_put)\s*\(|->(topmost|top|limit|asleep|shut|doubted|floor)\b"
+)
+
+
+@dataclass(frozen=True)
+class Swap:
+    file: str
+    function: str
+    text: str  # of the whole file, changed
+    first: str
+    second: str
+
+    @property
+    def name(self) -> str:
+        return f"{self.function}: {self.first} | {self.second}"
+
+
+def brief(node: Node) -> str:
+    """A statement in one line; of a block its head."""
+    return re.sub(r"\s+", " ", node.text.decode()).split(" {")[0].rstrip(";")[:70]
+
+
+def named(node: Node, function: str) -> bool:
+    declarator = node.child_by_field_name("declarator")
+    return declarator is not None and bool(
+        re.search(rf"\b{function}\(", declarator.text.decode() + "(")
+    )
+
+
+def walk(node: Node) -> Iterator[Node]:
+    yield node
+    for child in node.children:
+        yield from walk(child)
+
+
+def pairs(body: Node) -> Iterator[tuple[Node, Node]]:
+    """Neighbours that both touch shared words: statements of a block, operands of && and ||."""
+    for node in walk(body):
+        if node.type in ("compound_statement", "case_statement"):
+            touching = [c for c in node.named_children
+                        if c.type != "comment" and SHARED.search(c.text.decode())]  # fmt: skip
+            yield from zip(touching, touching[1:], strict=False)
+        elif node.type == "binary_expression" and node.children[1].type in ("&&", "||"):
+            left, _, right = node.children
+            while left.type == "binary_expression" and left.children[1].type == node.children[1].type:
+                left = left.children[2]
+            if SHARED.search(left.text.decode()) and SHARED.search(right.text.decode()):
+                yield left, right
+
+
+def swapped(source: bytes, first: Node, second: Node) -> str:
+    """The second before the first; what lies between stays between."""
+    return (
+        source[: first.start_byte]
+        + source[second.start_byte : second.end_byte]
+        + source[first.end_byte : second.start_byte]
+        + source[first.start_byte : first.end_byte]
+        + source[second.end_byte :]
+    ).decode()
+
+
+def swaps() -> Iterator[Swap]:
+    parser = Parser(Language(tree_sitter_c.language()))
+    for file, functions in FUNCTIONS.items():
+        # Words of ours before a type, which the parser does not know, of the same length.
+        source = (ROOT / "src" / file).read_bytes()
+        plain = re.sub(rb"\b(FAST|SLOW|COLD)\b", b"    ", source)
+        definitions = [n for n in walk(parser.parse(plain).root_node)
+                       if n.type == "function_definition"]  # fmt: skip
+        for function in functions:
+            found = [n for n in definitions if named(n, function)]
+            assert len(found) == 1, f"{file}: {function}: found {len(found)} times"
+            body = found[0].child_by_field_name("body")
+            assert body is not None
+            for first, second in pairs(body):
+                yield Swap(file, function, swapped(source, first, second),
+                           brief(first), brief(second))  # fmt: skip
+
+
+def reasons() -> dict[str, str]:
+    """What harmless.md says, by the swap's name."""
+    rows = re.findall(r"^\| `(.+)` \| (.+) \|$", (HERE / "harmless.md").read_text(), re.MULTILINE)
+    return {name.replace("\\|", "|"): reason for name, reason in rows}
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("functions", nargs="*", metavar="FUNCTION")
+    parser.add_argument("--list", action="store_true", help="only say which swaps there are")
+    options = parser.parse_args()
+    chosen = [s for s in swaps() if not options.functions or s.function in options.functions]
+    if options.list:
+        print("\n".join(s.name for s in chosen))
+        return 0
+    harmless = reasons()
+    counts = dict.fromkeys(("found", "does not compile", "harmless", "NOT FOUND"), 0)
+    with tempfile.TemporaryDirectory() as folder:
+        explorer = Explorer(Path(folder), os.environ["EXPLORED"].split())
+        for swap in chosen:
+            outcome = explorer.explore(swap.file, swap.text)
+            if not outcome.compiled:
+                what = "does not compile"
+            elif outcome.wrong:
+                what = "found"
+            else:
+                what = "harmless" if swap.name in harmless else "NOT FOUND"
+            counts[what] += 1
+            print(f"{what}: {swap.name}", flush=True)
+    print(", ".join(f"{n} {what}" for what, n in counts.items()))
+    return 1 if counts["NOT FOUND"] else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
