@@ -2,7 +2,7 @@
 # the work.
 .DEFAULT_GOAL := help
 .PHONY: help setup build test test-rust test-musl test-cross test-elsewhere test-install \
-	test-dist test-programs test-docs deb dist demo lint lint-c lint-tidy \
+	test-dist test-programs test-swaps test-docs deb dist demo lint lint-c lint-tidy \
 	lint-python lint-shell lint-rust format bench golden-update clean
 MAKEFLAGS += --no-print-directory
 .NOTPARALLEL:
@@ -62,6 +62,9 @@ dist: setup ## a release, in build/dist: source, packages, wheel, crate, librari
 
 test-dist: setup ## a release made twice, with the same bytes, and each file of it tried
 	@tests/dist/in_clones
+
+test-swaps: setup build ## wrong orders of accesses to shared words, each of which exploring must find
+	$(python) -m tests.explore.swaps $(ARGS)
 
 test-programs: setup build ## all real programs with the library and without: docs/programs.md (ARGS="--resume")
 	@mkdir -p build/programs

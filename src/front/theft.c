@@ -5,11 +5,11 @@
  *
  * In each stack the thief puts the mark in the place of the topmost block, in its slot and beside
  * the top. After another barrier it looks whether the top is where it was and the mark still in its
- * slot. Then the owner has not seen the block and never will: malloc lowers the top before it looks,
- * so had it looked at either place, the lower top would be seen now; if it looks later it sees the
- * mark and enters the door. All blocks up to there are the thief's, and the slot with the mark is the
- * stack's floor. Else the block is put back, where the mark still is; beside the top the mark stays,
- * and the door looks into the slot.
+ * slot. Then the owner has not seen the block and never will: malloc lowers the top before it
+ * looks, so had it looked at either place, the lower top would be seen now; if it looks later it
+ * sees the mark and enters the door. All blocks up to there are the thief's, and the slot with the
+ * mark is the stack's floor. Else the block is put back, where the mark still is; beside the top
+ * the mark stays, and the door looks into the slot.
  *
  * If that succeeds for all stacks the cache goes to sleep. A free that the owner was in the middle
  * of may still store its block above a floor; cache_wake finds it. */

@@ -15,7 +15,7 @@
 /* ---- a cache's owner ---- */
 
 static struct cache *owners;
-static void *first; /* the program has it from the beginning */
+static void *first;       /* the program has it from the beginning */
 static const char *calls; /* m malloc, f free of what came last, h hand it to another thread */
 
 static void owner_prepare(void)
@@ -115,7 +115,7 @@ static const struct {
     const char *calls;
     unsigned preemptions, delays;
 } cases[] = {
-    {&theft, "fmm", 3, 1},  {&theft, "mf", 2, 2}, {&theft, "mmf", 2, 1}, {&theft, "mfm", 2, 1},
+    {&theft, "fmm", 3, 1},  {&theft, "mf", 2, 2},  {&theft, "mmf", 2, 1},  {&theft, "mfm", 2, 1},
     {&theft, "ffm", 2, 1},  {&forks, "mhf", 2, 1}, {&forks, "fmhm", 2, 1}, {&closing, "mf", 3, 1},
     {&closing, "fm", 3, 1}, {&locking, "", 3, 0},
 };

@@ -13,7 +13,7 @@
 #include <ucontext.h>
 
 #define STACK ((size_t)256 << 10)
-#define BUFFER 5      /* stores that wait at most, as in the models */
+#define BUFFER 5        /* stores that wait at most, as in the models */
 #define STEPS_MOST 4000 /* more is a thread that waits in a loop for ever */
 #define CHOICES_MOST 20000
 #define RANGES 32
@@ -80,7 +80,7 @@ static struct engine {
     struct image images[8];
     unsigned image_count;
     char reason[400];
-} *e;
+} * e;
 
 static struct thread *self(void) { return &e->threads[e->current]; }
 unsigned explore_self(void) { return e->current; }
@@ -295,7 +295,10 @@ static void look_for_spin(const void *word, uint64_t value)
     }
 }
 
-static bool spins_on(const void *word) { return self()->last == word && self()->loads >= SAME_LOADS; }
+static bool spins_on(const void *word)
+{
+    return self()->last == word && self()->loads >= SAME_LOADS;
+}
 
 static void other_step(void) { self()->last = NULL; }
 
@@ -399,7 +402,7 @@ static void *step_exchange(volatile void *at)
     uint##bits##_t __tsan_atomic##bits##_fetch_sub(volatile uint##bits##_t *at,                    \
                                                    uint##bits##_t value, int order)                \
     {                                                                                              \
-        return __tsan_atomic##bits##_fetch_add(at, (uint##bits##_t)-value, order);                 \
+        return __tsan_atomic##bits##_fetch_add(at, (uint##bits##_t) - value, order);               \
     }                                                                                              \
     int __tsan_atomic##bits##_compare_exchange_strong(                                             \
         volatile uint##bits##_t *at, uint##bits##_t *from, uint##bits##_t to, int order, int fail) \
@@ -437,10 +440,10 @@ static void plain(const volatile void *at)
         drain(e->current);
 }
 
-#define PLAIN(bytes)                                                    \
-    void __tsan_read##bytes(void *at) { plain(at); }                    \
-    void __tsan_write##bytes(void *at) { plain(at); }                   \
-    void __tsan_unaligned_read##bytes(void *at) { plain(at); }          \
+#define PLAIN(bytes)                                           \
+    void __tsan_read##bytes(void *at) { plain(at); }           \
+    void __tsan_write##bytes(void *at) { plain(at); }          \
+    void __tsan_unaligned_read##bytes(void *at) { plain(at); } \
     void __tsan_unaligned_write##bytes(void *at) { plain(at); }
 PLAIN(1)
 PLAIN(2)

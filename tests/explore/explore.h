@@ -44,10 +44,10 @@ void explore_only_this(void);
 
 /* This execution went wrong. */
 void explore_fail(const char *format, ...) __attribute__((noreturn, format(printf, 1, 2)));
-#define EXPECT(condition, ...)             \
-    do {                                   \
-        if (!(condition))                  \
-            explore_fail(__VA_ARGS__);     \
+#define EXPECT(condition, ...)         \
+    do {                               \
+        if (!(condition))              \
+            explore_fail(__VA_ARGS__); \
     } while (0)
 
 /* What went wrong, with the steps that lead there, to standard output. True if nothing did. */

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import subprocess
 from concurrent.futures import ThreadPoolExecutor
@@ -10,6 +11,7 @@ from pathlib import Path
 
 HERE = Path(__file__).parent
 ROOT = HERE.parents[1]
+SOURCES = ROOT / "build" / "release" / "tests" / "explore" / "sources"  # CMake's list
 CHECKS = ["explore.c"]  # what plays the machine
 COMMON = ["gcc", "-std=gnu11", "-g", "-w", "-ftls-model=initial-exec", "-fvisibility=hidden"]
 EXPLORED = [*COMMON, "-O1", "-fsanitize=thread", "-fno-builtin-malloc"]
@@ -26,11 +28,12 @@ class Outcome:
 class Explorer:
     """Objects of the unchanged sources are made once, and used where a change can't matter."""
 
-    def __init__(self, folder: Path, sources: list[str]) -> None:
+    def __init__(self, folder: Path) -> None:
         self.folder = folder
-        self.sources = sources
+        self.sources = Path(os.environ.get("HAKMEM_EXPLORED", SOURCES)).read_text().split()
         self.base = folder / "base"
-        made = self._compile(ROOT / "src", self.base, [*sources, "world.c", "cases.c", "explore.c"])
+        files = [*self.sources, "world.c", "cases.c", "explore.c"]
+        made = self._compile(ROOT / "src", self.base, files)
         assert made == "", made
 
     def explore(self, file: str, text: str, scenario: str = "") -> Outcome:
@@ -49,8 +52,9 @@ class Explorer:
         subprocess.run(
             ["gcc", "-o", program, *sorted(objects.glob("*.o"))], check=True, capture_output=True
         )
-        done = subprocess.run([program, *([scenario] if scenario else [])],
-                              capture_output=True, text=True)
+        done = subprocess.run(
+            [program, *([scenario] if scenario else [])], capture_output=True, text=True
+        )
         return Outcome(compiled=True, wrong=done.returncode != 0, words=done.stdout)
 
     def _compile(self, src: Path, objects: Path, files: list[str]) -> str:
@@ -58,7 +62,7 @@ class Explorer:
 
         def one(file: str) -> str:
             path = HERE / file if (HERE / file).exists() else src / file
-            flags = COMMON + ["-O2"] if file in CHECKS else EXPLORED
+            flags = [*COMMON, "-O2"] if file in CHECKS else EXPLORED
             done = subprocess.run(
                 [*flags, f"-I{src}", f"-I{ROOT / 'include'}", f"-I{HERE}", "-c", path,
                  "-o", objects / (file.replace("/", "_") + ".o")],

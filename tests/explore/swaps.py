@@ -4,23 +4,25 @@ pair at a time, and explores the result. A swap must fail, or harmless.md must s
 
     swaps.py [FUNCTION...] [--list]
 
-Exit status: 0 if each swap was found or is in harmless.md, 1 if one was not, 2 for a bad command line.
+Exit status: 0 if each swap was found or is in harmless.md, 1 if one was not, 2 for a bad command
+line.
 """
 
 from __future__ import annotations
 
 import argparse
-import os
 import re
 import sys
 import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 
 import tree_sitter_c
-from explorer import HERE, ROOT, Explorer
 from tree_sitter import Language, Node, Parser
+
+from tests.explore.explorer import HERE, ROOT, Explorer
 
 FUNCTIONS = {
     "front/cache.h": ["cache_pop", "cache_push", "cache_push_any"],
@@ -44,7 +46,7 @@ SHARED = re.compile(
 class Swap:
     file: str
     function: str
-    text: str  # of the whole file, changed
+    source: str  # of the whole file, changed
     first: str
     second: str
 
@@ -53,16 +55,19 @@ class Swap:
         return f"{self.function}: {self.first} | {self.second}"
 
 
+def text(node: Node) -> str:
+    assert node.text is not None  # it was parsed from bytes
+    return node.text.decode()
+
+
 def brief(node: Node) -> str:
     """A statement in one line; of a block its head."""
-    return re.sub(r"\s+", " ", node.text.decode()).split(" {")[0].rstrip(";")[:70]
+    return re.sub(r"\s+", " ", text(node)).split(" {")[0].rstrip(";")[:70]
 
 
 def named(node: Node, function: str) -> bool:
     declarator = node.child_by_field_name("declarator")
-    return declarator is not None and bool(
-        re.search(rf"\b{function}\(", declarator.text.decode() + "(")
-    )
+    return declarator is not None and bool(re.search(rf"\b{function}\(", text(declarator) + "("))
 
 
 def walk(node: Node) -> Iterator[Node]:
@@ -76,14 +81,18 @@ def pairs(body: Node) -> Iterator[tuple[Node, Node]]:
     for node in walk(body):
         if node.type in ("compound_statement", "case_statement"):
             touching = [c for c in node.named_children
-                        if c.type != "comment" and SHARED.search(c.text.decode())]  # fmt: skip
-            yield from zip(touching, touching[1:], strict=False)
-        elif node.type == "binary_expression" and node.children[1].type in ("&&", "||"):
+                        if c.type != "comment" and SHARED.search(text(c))]  # fmt: skip
+            yield from pairwise(touching)
+        elif operator(node) in ("&&", "||"):
             left, _, right = node.children
-            while left.type == "binary_expression" and left.children[1].type == node.children[1].type:
+            while operator(left) == operator(node):
                 left = left.children[2]
-            if SHARED.search(left.text.decode()) and SHARED.search(right.text.decode()):
+            if SHARED.search(text(left)) and SHARED.search(text(right)):
                 yield left, right
+
+
+def operator(node: Node) -> str:
+    return node.children[1].type if node.type == "binary_expression" else ""
 
 
 def swapped(source: bytes, first: Node, second: Node) -> str:
@@ -135,9 +144,9 @@ def main() -> int:
     harmless = reasons()
     counts = dict.fromkeys(("found", "does not compile", "harmless", "NOT FOUND"), 0)
     with tempfile.TemporaryDirectory() as folder:
-        explorer = Explorer(Path(folder), os.environ["EXPLORED"].split())
+        explorer = Explorer(Path(folder))
         for swap in chosen:
-            outcome = explorer.explore(swap.file, swap.text)
+            outcome = explorer.explore(swap.file, swap.source)
             if not outcome.compiled:
                 what = "does not compile"
             elif outcome.wrong:

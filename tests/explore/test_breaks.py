@@ -1,10 +1,10 @@
 """Wrong orders put into the code: exploring finds each."""
 
-import os
 from dataclasses import dataclass
 
 import pytest
-from explorer import ROOT, Explorer
+
+from tests.explore.explorer import ROOT, Explorer
 
 
 @dataclass(frozen=True)
@@ -97,7 +97,7 @@ BREAKS = [
 
 @pytest.fixture(scope="module")
 def explorer(tmp_path_factory: pytest.TempPathFactory) -> Explorer:
-    return Explorer(tmp_path_factory.mktemp("explore"), os.environ["EXPLORED"].split())
+    return Explorer(tmp_path_factory.mktemp("explore"))
 
 
 @pytest.mark.parametrize("wrong", BREAKS, ids=str)

@@ -31,7 +31,8 @@ extern bool world_closed;
 /* Of the program's blocks only p is known any more. */
 void world_keeps_only(const void *p);
 
-/* Each block is free, the program's, or in this cache, which is emptied. By nobody but the caller. */
+/* Each block is free, the program's, or in this cache, which is emptied. By nobody but the caller.
+ */
 void world_audit(struct cache *cache);
 
 #endif
