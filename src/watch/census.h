@@ -41,7 +41,6 @@
     RULE(STACK_BOUNDS, "a stack's top, limit and capacity lie in its array")                \
     RULE(STACK_TOPMOST, "the topmost block beside the top is the one at the top")           \
     RULE(STACK_BLOCK, "a stack holds blocks of its class")                                  \
-    RULE(STACK_WINDOW, "a stack that free may push on holds blocks of the window only")     \
     RULE(TRANSFER_BOUNDS, "a transfer cache holds no more than it may")                     \
     RULE(TRANSFER_BLOCK, "a transfer cache holds blocks of its class")                      \
     RULE(BLOCK_FREE, "a block in a stack or transfer cache is taken by its bit")            \

@@ -93,11 +93,8 @@ static void check_stack(struct census_walk *walk, const struct cache *cache, uns
     const void *topmost = used > 0 ? place[used] : stack_mark();
     if (!depot->doubted)
         census_same(walk, CENSUS_STACK_TOPMOST, bin, (size_t)topmost, (size_t)bin->topmost);
-    for (; used > 0; used--) {
+    for (; used > 0; used--)
         check_block(walk, ++place, cls, CENSUS_STACK_BLOCK);
-        if (bin->limit != NULL && (uintptr_t)*place - WINDOW_BASE >= WINDOW)
-            census_break(walk, CENSUS_STACK_WINDOW, *place, 0, 1);
-    }
 }
 
 static void check_cache(struct census_walk *walk, const struct cache *cache, bool slots)

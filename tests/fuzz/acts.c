@@ -15,7 +15,7 @@
 size_t next_size(struct bytes *bytes)
 {
     static const size_t bounds[] = {
-        CLASS_MOST, SLICE,    CLASS_SLICES_MOST, 1 * MiB, 2 * MiB,
+        CLASS_MOST, SLICE,    CLASS_SLICES_MOST, 1 * MiB,   2 * MiB,
         4 * MiB,    16 * MiB, 96 * KiB,          5 * SLICE,
     };
     unsigned kind = next_byte(bytes);
@@ -242,8 +242,8 @@ static void check_numbers(void)
     MUST(sum <= s.mapped && s.mapped - sum == lost, "parts of %zu bytes and %zu lost, %zu mapped",
          sum, lost, s.mapped);
     MUST(s.mapped <= s.mapped_most, "%zu mapped, %zu at most", s.mapped, s.mapped_most);
-    MUST(damaged || s.program == blocks_bytes, "the program has %zu bytes, not %zu",
-         blocks_bytes, s.program);
+    MUST(damaged || s.program == blocks_bytes, "the program has %zu bytes, not %zu", blocks_bytes,
+         s.program);
 }
 
 static void check_glibc_numbers(void)
@@ -255,8 +255,10 @@ static void check_glibc_numbers(void)
 
 static void check_heap(void)
 {
+    showing = true;
     long broken = hakmem_check();
-    MUST(broken <= 0, "%ld rules are broken (FUZZ_SHOW=1 shows them)", broken);
+    showing = false;
+    MUST(broken <= 0, "%ld rules are broken", broken);
     MUST(broken == 0 || (kernel_failed && errno == ENOMEM), "the walk failed");
 }
 
@@ -413,11 +415,21 @@ static const struct {
     const char *name;
     void (*act)(struct bytes *);
 } acts[] = {
-    {"malloc", act_malloc},         {"malloc", act_malloc},     {"calloc", act_calloc},
-    {"aligned", act_aligned},       {"realloc", act_realloc},   {"realloc", act_realloc},
-    {"end", act_end},               {"end", act_end},           {"check", act_check_block},
-    {"many", act_many},             {"end many", act_end_many}, {"whole", act_whole},
-    {"the kernel fails", act_kernel}, {"it works", act_again},  {"parameter", act_parameter},
+    {"malloc", act_malloc},
+    {"malloc", act_malloc},
+    {"calloc", act_calloc},
+    {"aligned", act_aligned},
+    {"realloc", act_realloc},
+    {"realloc", act_realloc},
+    {"end", act_end},
+    {"end", act_end},
+    {"check", act_check_block},
+    {"many", act_many},
+    {"end many", act_end_many},
+    {"whole", act_whole},
+    {"the kernel fails", act_kernel},
+    {"it works", act_again},
+    {"parameter", act_parameter},
 };
 #define ACTS (sizeof acts / sizeof *acts)
 #define KINDS 32 /* of acts, in a byte; the other two bits say whose */

@@ -35,7 +35,9 @@ void kernel_fails(unsigned after, unsigned count)
     fails_count = count;
 }
 
-bool shows(void) { return getenv("FUZZ_SHOW") != NULL; }
+bool showing;
+
+bool shows(void) { return showing || getenv("FUZZ_SHOW") != NULL; }
 
 static bool fails(const char *name)
 {
@@ -196,7 +198,8 @@ void block_check_apart(const struct block *block)
 void block_begin(struct block *block, unsigned char *p, size_t size, size_t align)
 {
     if (p == NULL) {
-        MUST(kernel_failed || size >= IMPOSSIBLE, "null for %zu bytes at a multiple of %zu", size, align);
+        MUST(kernel_failed || size >= IMPOSSIBLE, "null for %zu bytes at a multiple of %zu", size,
+             align);
         MUST(errno == ENOMEM, "errno %d", errno);
         return;
     }
@@ -206,8 +209,8 @@ void block_begin(struct block *block, unsigned char *p, size_t size, size_t alig
     MUST((uintptr_t)p % least == 0, "%p is no multiple of %zu", (void *)p, least);
     size_t usable = hakmem_malloc_usable_size(p);
     MUST(usable >= size && usable != 0, "%zu of %zu bytes", usable, size);
-    MUST(align != 0 || kernel_failed || usable == hakmem_good_size(size), "%zu of %zu bytes, not %zu",
-         usable, size, hakmem_good_size(size));
+    MUST(align != 0 || kernel_failed || usable == hakmem_good_size(size),
+         "%zu of %zu bytes, not %zu", usable, size, hakmem_good_size(size));
     *block = (struct block){p, size, usable, align, ++last_number};
     blocks_bytes += usable;
     fill(block);

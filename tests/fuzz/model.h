@@ -10,10 +10,10 @@
 #define BLOCKS 4096
 
 struct block {
-    unsigned char *p;      /* null: none */
-    size_t asked, usable;  /* bytes */
-    size_t align;          /* that was asked for; 0: none, and freed by free_sized */
-    uint32_t number;       /* its content follows from it */
+    unsigned char *p;     /* null: none */
+    size_t asked, usable; /* bytes */
+    size_t align;         /* that was asked for; 0: none, and freed by free_sized */
+    uint32_t number;      /* its content follows from it */
 };
 
 #define IMPOSSIBLE ((size_t)1 << 47) /* bytes: no processor's programs have more addresses */
@@ -66,6 +66,7 @@ void heap_end(void);
 
 /* Whether whoever runs it wants to see each act, and what hakmem says: FUZZ_SHOW is set. */
 bool shows(void);
+extern bool showing; /* or it is of interest in any case */
 
 extern unsigned reports; /* of misuse, so far */
 

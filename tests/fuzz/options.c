@@ -1,4 +1,5 @@
-/* Options from two files and the environment, against a slow and obvious reading of docs/options.md.
+/* Options from two files and the environment, against a slow and obvious reading of
+ * docs/options.md.
  *
  * An input is: a byte of flags, how many bytes one read gives, then three parts with 0xff between:
  * /etc/hakmem.conf, the file that HAKMEM_CONFIG names, and the environment, its variables with a
@@ -160,10 +161,10 @@ static bool value_of_words(const struct option *option, struct words words, size
             const char *name;
             uint64_t factor;
         } factors[] = {
-            {OPTION_BYTES, "k", KiB},         {OPTION_BYTES, "kib", KiB},
-            {OPTION_BYTES, "m", MiB},         {OPTION_BYTES, "mib", MiB},
-            {OPTION_BYTES, "g", GiB},         {OPTION_BYTES, "gib", GiB},
-            {OPTION_MILLISECONDS, "ms", 1},   {OPTION_MILLISECONDS, "s", 1000},
+            {OPTION_BYTES, "k", KiB},       {OPTION_BYTES, "kib", KiB},
+            {OPTION_BYTES, "m", MiB},       {OPTION_BYTES, "mib", MiB},
+            {OPTION_BYTES, "g", GiB},       {OPTION_BYTES, "gib", GiB},
+            {OPTION_MILLISECONDS, "ms", 1}, {OPTION_MILLISECONDS, "s", 1000},
         };
         while (unit.length > 0 && unit.start[0] == ' ') {
             unit.start++;
@@ -208,7 +209,8 @@ static unsigned letters_between(struct words a, const char *b)
                 table[i][k] = i + k;
                 continue;
             }
-            bool differs = tolower((unsigned char)a.start[i - 1]) != tolower((unsigned char)b[k - 1]);
+            bool differs =
+                tolower((unsigned char)a.start[i - 1]) != tolower((unsigned char)b[k - 1]);
             table[i][k] = least_of(table[i - 1][k - 1] + differs,
                                    least_of(table[i - 1][k], table[i][k - 1]) + 1);
         }
@@ -284,8 +286,8 @@ static void expect_line(struct words line)
     if (option == NULL)
         expected.wrong++;
     else
-        expect_value(option, without_blanks((struct words){equals + 1,
-                                                           line.length - name.length - 1}));
+        expect_value(option,
+                     without_blanks((struct words){equals + 1, line.length - name.length - 1}));
 }
 
 static void expect_file(const struct part *file, bool breaks)

@@ -323,7 +323,6 @@ static void stack_block_broken(void)
     struct bin *bin = stack_with_blocks();
     POKE(base_of(bin)[1], (char *)base_of(bin)[1] + 16);
 }
-static void stack_window_broken(void) { POKE(base_of(stack_with_blocks())[1], &nowhere); }
 static void transfer_bounds_broken(void)
 {
     uint32_t *count, capacity;
@@ -413,7 +412,6 @@ static const struct {
     BY_POKE(STACK_BOUNDS, stack_bounds_broken),
     BY_POKE(STACK_TOPMOST, stack_topmost_broken),
     BY_POKE(STACK_BLOCK, stack_block_broken),
-    BY_POKE(STACK_WINDOW, stack_window_broken),
     BY_POKE(TRANSFER_BOUNDS, transfer_bounds_broken),
     BY_POKE(TRANSFER_BLOCK, transfer_block_broken),
     BY_POKE(BLOCK_FREE, block_free_broken),
