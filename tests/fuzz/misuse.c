@@ -1,6 +1,7 @@
 /* The acts of heap.c with wrong ones between, in a process that goes on after each
  * (abort_on_misuse=off): what is said to be found at once must be reported by the wrong call,
  * blocks in use must stay as they are, and the heap must be whole when all is freed. */
+#define _GNU_SOURCE /* process_vm_readv */
 #include <errno.h>
 #include <string.h>
 #include <sys/mman.h>
