@@ -1,7 +1,7 @@
-# The short way to everything; CMake (presets release, debug, tsan, ubsan, asan, musl, aarch64) does
+# The short way to everything; CMake (presets release, debug, tsan, ubsan, asan, fuzz, musl, aarch64) does
 # the work.
 .DEFAULT_GOAL := help
-.PHONY: help setup build test test-rust test-musl test-cross test-elsewhere test-install \
+.PHONY: help setup build test test-rust test-musl test-cross test-elsewhere test-install fuzz \
 	test-dist test-programs test-swaps test-docs deb dist demo lint lint-c lint-tidy \
 	lint-python lint-shell lint-rust format bench golden-update clean
 MAKEFLAGS += --no-print-directory
@@ -47,6 +47,13 @@ test-cross: setup ## the same on AArch64 under qemu; with pages of 16 and 64 KiB
 	QEMU_PAGESIZE=16384 ctest --preset aarch64 -j $(jobs) -LE stress
 	QEMU_PAGESIZE=65536 ctest --preset aarch64 -j $(jobs) -LE stress
 	QEMU_RESERVED_VA=0x8000000000 ctest --preset aarch64 -R '^(api_life|stress_names)'
+
+SECONDS ?= 60
+fuzz: setup ## every fuzzer for a minute, or longer; goes on from what the last call found (SECONDS=900)
+	@cmake --preset fuzz >/dev/null
+	@cmake --build --preset fuzz
+	@status=0; for target in build/fuzz/tests/fuzz/fuzz_*[a-z] tests/fuzz/fuzz_*.py; do \
+		$(python) tests/fuzz/run.py $$target --seconds $(SECONDS) || status=1; done; exit $$status
 
 test-install: setup build ## the packages in a Debian of their own: install, build with, remove, purge
 	@tests/install/in_debian

@@ -255,6 +255,10 @@ static void check_glibc_numbers(void)
 
 static void check_heap(void)
 {
+    if (damaged) { /* what is known twice is found when it is put away */
+        hakmem_check();
+        return;
+    }
     showing = true;
     long broken = hakmem_check();
     showing = false;
@@ -476,7 +480,7 @@ void heap_end(void)
     hakmem_mallopt(-1, 32 << 20);
     hakmem_malloc_trim(0);
     kernel_failed = false;
-    check_heap();
     damaged = false;
+    check_heap();
     check_numbers();
 }
