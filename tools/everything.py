@@ -4,8 +4,8 @@ says what failed, how to run that alone, where its output is, and what was skipp
 
     everything.py [PART...] [--jobs N]
 
-Parts: release, tsan, ubsan, fuzz, musl, aarch64 (the tests of those presets), rust, lint. Exit status:
-0 if all passed, 1 if anything failed, 2 for a bad command line, 130 when interrupted.
+Parts: release, tsan, ubsan, fuzz, musl, aarch64 (the tests of those presets), rust, lint. Exit
+status: 0 if all passed, 1 if anything failed, 2 for a bad command line, 130 when interrupted.
 """
 
 from __future__ import annotations

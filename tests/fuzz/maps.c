@@ -85,8 +85,8 @@ static void known_list(struct bytes *bytes)
         uintptr_t start, end;
         char answer[256];
     } lines[LINES_MOST];
-    static const char *const names[] = {"",        "[stack]", "/usr/lib/x.so", "/a b/c  d (deleted)",
-                                        "[anon:x]", "/", "//deleted"};
+    static const char *const names[] = {
+        "", "[stack]", "/usr/lib/x.so", "/a b/c  d (deleted)", "[anon:x]", "/", "//deleted"};
     unsigned count = next_byte(bytes) % LINES_MOST;
     uintptr_t at = 0;
     size_t used = 0;

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Runs one fuzzer: the inputs of its corpus alone, or so many more that it finds from them, or for a
-while. An input that fails is kept, and the last lines say how to run it again.
+"""Runs one fuzzer: the inputs of its corpus alone, or so many more that it finds from them, or for
+a while. An input that fails is kept, and the last lines say how to run it again.
 
     run.py PROGRAM --replay
     run.py PROGRAM --runs N       the same inputs every time, from the corpus alone
