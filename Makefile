@@ -1,5 +1,5 @@
-# The short way to everything; CMake (presets release, debug, tsan, ubsan, asan, fuzz, musl, aarch64) does
-# the work.
+# The short way to everything; CMake (presets release, debug, tsan, ubsan, asan, fuzz, musl, aarch64)
+# does the work.
 .DEFAULT_GOAL := help
 .PHONY: help setup build test test-rust test-musl test-cross test-elsewhere test-install fuzz \
 	test-dist test-programs test-swaps test-docs deb dist demo lint lint-c lint-tidy \
