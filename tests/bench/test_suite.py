@@ -85,6 +85,13 @@ def test_goals_are_for_rows_that_there_are(suite: Path) -> None:
             assert goal.measure in common | set(rows[name]["judged"].split()), goal
 
 
+def test_a_goal_s_name_stands_alone() -> None:
+    """Reports list goals in other orders, and some of them only."""
+    named = [(goal.name, goal.measure) for goal in goals.read()]
+    assert len(set(named)) == len(named)
+    assert not [name for name, _ in named if name.startswith("the same")]
+
+
 def test_damaged_content_is_found(suite: Path) -> None:
     """A floor gives everybody the same block: the stamps tell."""
     floor = suite.parent / "libfloor_nothing.so"
