@@ -34,6 +34,7 @@ MODULE_FLOOR = {
     "elf": 0,
     "library": 0,
     "extras": 0,
+    "variants": 1,
     "bindings": 1,
     "process": 1,
     "trace": 2,

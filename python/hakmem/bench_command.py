@@ -7,7 +7,7 @@ import argparse
 import sys
 from pathlib import Path
 
-from hakmem import extras
+from hakmem import extras, variants
 from hakmem.arguments import WrongUse, number
 from hakmem.bench import listing
 from hakmem.bench.model import GROUPS
@@ -39,6 +39,7 @@ exit status:
   0    all was run
   1    all was run, and hakmem itself failed on a row
   2    wrong usage, or it can't begin, or can't write what it found
+  125  hakmem+NAME=VALUE names no option, or gives it a value that is not allowed
   130  interrupted; what had finished is kept
 """
 
@@ -112,7 +113,11 @@ def run(arguments: argparse.Namespace) -> int:
         if arguments.list:
             print(listing.text(listing.chosen(listing.rows(), arguments)), end="")
             return 0
+        variants.check(listing.split(arguments.vs), arguments.front)
         return int(extras.loaded("hakmem.bench.cli").run(arguments))
+    except variants.WrongOption as why:
+        print(f"hakmem bench: {why}", file=sys.stderr)
+        return variants.REFUSED
     except (extras.CannotInstall, WrongUse) as why:
         print(f"hakmem bench: {why}", file=sys.stderr)
         return USAGE_ERROR

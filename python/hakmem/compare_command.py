@@ -7,7 +7,7 @@ import argparse
 import sys
 from pathlib import Path
 
-from hakmem import extras
+from hakmem import extras, variants
 from hakmem.arguments import WrongUse, number
 
 USAGE_ERROR = 2
@@ -39,6 +39,7 @@ exit status:
   2    wrong usage, no such program or allocator; --setup or --prepare failed
   3    an allocator is not in force in the program
   4    the program failed on an allocator, or its output differs
+  125  hakmem+NAME=VALUE names no option, or gives it a value that is not allowed
   130  interrupted
 """
 
@@ -100,7 +101,11 @@ def run(arguments: argparse.Namespace) -> int:
             raise WrongUse(f"expected a program after --, {EXAMPLE}")
         if len(arguments.allocators) < 2:
             raise WrongUse(f"expected two allocators or more, {EXAMPLE}")
+        variants.check(arguments.allocators, arguments.front, arguments.cd)
         return int(extras.loaded("hakmem.bench.compare").run(arguments))
+    except variants.WrongOption as why:
+        print(f"hakmem compare: {why}", file=sys.stderr)
+        return variants.REFUSED
     except (extras.CannotInstall, WrongUse) as why:
         print(f"hakmem compare: {why}", file=sys.stderr)
         return USAGE_ERROR

@@ -82,7 +82,6 @@ def test_settings_come_from_the_name_alone(build: Path, monkeypatch: pytest.Monk
     [
         ([], ["jemaloc"], "meant: jemalloc"),
         ([], ["nonesuch"], ", ".join(names()[:3])),
-        ([], [f"{OURS}+big_cache_byte=1"], "meant: big_cache_bytes"),
         (["mine=/nowhere/lib.so"], [], "no library at /nowhere/lib.so"),
         ([f"a b={__file__}"], [], "can't be a name"),
         ([f"{SYSTEM}={__file__}"], [], "has no library"),

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from hakmem import variants
 from hakmem.bench.model import GROUPS
 from hakmem.cli import parsers
 from tests.command.command import SECONDS, Built, Done, clean_environment
@@ -149,3 +150,36 @@ def test_wrong_usage_installs_nothing(built: Built, bare: Path, tmp_path: Path) 
         assert (done.status, done.out) == (2, ""), done
         assert told in done.err and done.err.count("\n") == 1
         assert "--help'\n" in done.err or "as in: hakmem compare" in done.err
+
+
+@pytest.mark.parametrize(
+    "setting",
+    ["retain_slices=banana", "stack_bytes=2G", "HAKMEM_SCAVENGE_MS=1", "learn=never",
+     "config=/no/such/file", "stack_byts=1", "nosuch=1"],
+)  # fmt: skip
+def test_a_wrong_option_of_a_variant_installs_nothing(
+    setting: str, built: Built, bare: Path, tmp_path: Path
+) -> None:
+    """It is refused as `hakmem run` refuses it."""
+    hakmem = alone(built, tmp_path, python=str(with_pyelftools(bare)))
+    variant = f"hakmem+big_cache_bytes=16M+{setting}"
+    told = hakmem("run", "-o", setting, "true")
+    said = told.err.removeprefix("hakmem run: -o ")
+    compared = hakmem("compare", "glibc", variant, "--", "true")
+    assert compared == Done(told.status, "", f"hakmem compare: hakmem+{said}")
+    benched = hakmem("bench", "--quick", "--vs", f"glibc,{variant}")
+    assert benched == Done(told.status, "", f"hakmem bench: hakmem+{said}")
+
+
+def test_variants_that_are_right(built: Built, tmp_path: Path) -> None:
+    """What is no setting of hakmem's is not asked about; a file is looked for where the program
+    will run."""
+    (tmp_path / "my.conf").write_text("stack_bytes = 5\n")
+    names = ["hakmem", "hakmem+stack_bytes=5+LEARN=never", "glibc+stack_bytes=no", "hakmem=./no.so"]
+    variants.check(names[:1] + names[2:], Path("/nowhere"))
+    with pytest.raises(variants.WrongOption, match="LEARN=never: expected"):
+        variants.check(names, built.front)
+    variants.check(["hakmem+stack_bytes=5+learn=frozen"], built.front)
+    variants.check(["hakmem+config=my.conf"], built.front, tmp_path)
+    with pytest.raises(variants.WrongOption, match=r"my\.conf: cannot be read"):
+        variants.check(["hakmem+config=my.conf"], built.front)

@@ -21,7 +21,7 @@ from hakmem.bench.peers import cache, crates, packages
 from hakmem.bench.peers.cache import Say, Unobtainable
 from hakmem.bench.peers.catalogue import CRATES, FLOORS, MODES, PACKAGES, PEERS
 from hakmem.bench.peers.proof import is_in_force, prove
-from hakmem.table import table
+from hakmem.variants import split
 
 __all__ = [
     "FOUR",
@@ -41,7 +41,6 @@ FOUR = (SYSTEM, "mimalloc2", "jemalloc", "tcmalloc")
 
 _PACKAGES = {package.name: package for package in PACKAGES}
 _CRATES = {crate.name: crate for crate in CRATES}
-_SETTING = re.compile(r"\+(?=[A-Za-z_][A-Za-z0-9_]*=)")
 
 
 class UnknownAllocator(Exception):
@@ -86,7 +85,7 @@ def preparations(
 ) -> list[Preparation]:
     """What `choose` will have to fetch and build, which need not succeed."""
     given, kept = _given(libs), cache.folder(build)
-    bases = dict.fromkeys(_split(name)[0] for name in _wanted(given, vs, mode))
+    bases = dict.fromkeys(split(name)[0] for name in _wanted(given, vs, mode))
     found: list[Preparation | None] = []
     for base in bases:
         _known(base, base, given)
@@ -106,11 +105,9 @@ def pick(
 ) -> tuple[list[Allocator], list[Missing]]:
     """Those named and no others, in the order of their names."""
     given = _given(libs)
-    parsed = {name: _split(name) for name in wanted}  # each once
-    for name, (base, settings) in parsed.items():
+    parsed = {name: split(name) for name in wanted}  # each once
+    for name, (base, _) in parsed.items():
         _known(name, base, given)
-        if base == OURS:
-            _check_options(settings)
     found: list[Allocator] = []
     missing: list[Missing] = []
     bare: dict[str, Allocator] = {}
@@ -196,13 +193,6 @@ def _given(libs: Sequence[str]) -> dict[str, Path]:
     return given
 
 
-def _split(name: str) -> tuple[str, dict[str, str]]:
-    """NAME+VAR=VALUE taken apart."""
-    base, *settings = _SETTING.split(name)
-    pairs = (setting.partition("=") for setting in settings)
-    return base, {variable: value for variable, _, value in pairs}
-
-
 def _known(name: str, base: str, given: dict[str, Path]) -> None:
     everything = [*names(), *(other for other in given if other not in names())]
     if base in everything:
@@ -213,15 +203,6 @@ def _known(name: str, base: str, given: dict[str, Path]) -> None:
         f"nothing is called {base}{meant}; there is {', '.join(everything)}, "
         "each also as NAME+VAR=VALUE; any other with --lib NAME=PATH"
     )
-
-
-def _check_options(settings: dict[str, str]) -> None:
-    known = [option.name for option in table()]
-    for name in settings:
-        if name.removeprefix("HAKMEM_").lower() not in [*known, "config"]:
-            near = difflib.get_close_matches(name.lower(), known, 1)
-            meant = f" (meant: {near[0]}?)" if near else ""
-            raise UnknownAllocator(f"hakmem has no option {name}{meant}; hakmem options lists them")
 
 
 def _variables(base: str, settings: dict[str, str]) -> dict[str, str]:
