@@ -184,8 +184,8 @@ CAUSES |= {
     ),
     "Python": (
         "Python's own heap",
-        "Python asks malloc only for blocks above 512 bytes and for whole arenas; small objects "
-        "are its own.",
+        "Python asks malloc only for blocks above 512 bytes. Smaller objects lie in a heap of its "
+        "own, whose memory it maps from the kernel, so it is not in hakmem's statistics.",
         "To pass every object on: PYTHONMALLOC=malloc. It is seldom faster.",
     ),
     "Java": (

@@ -248,7 +248,7 @@ def _elf(path: Path) -> elf.Elf | None:
 def _notes(program: Program, file: elf.Elf) -> tuple[Cause, ...]:
     files = [loaded.file for loaded in program.picture.files] if program.picture else [file]
     found = [name for name in dict.fromkeys(f.runtime for f in files) if name is not None]
-    if "Python" in found and program.environment.get("PYTHONMALLOC") == "malloc":
+    if "Python" in found and program.environment.get("PYTHONMALLOC") in ("malloc", "malloc_debug"):
         found.remove("Python")
     notes = [cause(name) for name in found]
     if file.go:

@@ -520,8 +520,37 @@ def test_notes(built: Built) -> None:
     answer = built.doctor("--", *python)
     is_in_force(answer)
     assert "PYTHONMALLOC" in answer.text
-    answer = built.doctor("--", *python, PYTHONMALLOC="malloc")
-    assert "Python's own heap" not in answer.text
+    for passes_all_on in "malloc", "malloc_debug":
+        answer = built.doctor("--", *python, PYTHONMALLOC=passes_all_on)
+        assert "Python's own heap" not in answer.text
+
+
+GROWN_BY_SMALL_OBJECTS = """
+import ctypes
+class Info(ctypes.Structure):
+    _fields_ = [(name, ctypes.c_size_t) for name in (
+        "arena", "ordblks", "smblks", "hblks", "hblkhd", "usmblks", "fsmblks", "uordblks",
+        "fordblks", "keepcost")]
+of_malloc = ctypes.CDLL(None).mallinfo2
+of_malloc.restype = Info
+objects = [None] * 400_000
+before = of_malloc().uordblks
+for at in range(len(objects)):
+    objects[at] = float(at)
+print(of_malloc().uordblks - before)
+"""
+
+
+def test_python_maps_its_own_heap(built: Built) -> None:
+    """As the note says: neither 400,000 floats of 24 bytes nor their arenas come from malloc."""
+
+    def grown(**variables: str) -> int:
+        done = built("run", "/usr/bin/python3", "-c", GROWN_BY_SMALL_OBJECTS, **variables)
+        assert (done.status, done.err) == (0, ""), done
+        return int(done.out)
+
+    assert grown() < 100_000
+    assert grown(PYTHONMALLOC="malloc") >= 400_000 * 24
 
 
 def test_hakmem_beside_the_program_s_malloc(built: Built, programs: Programs) -> None:
