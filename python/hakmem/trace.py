@@ -40,6 +40,7 @@ class _Tracer:
         self.of: dict[int, Program | None] = {}  # each process that lives
         self.tasks: dict[int, int] = {}  # each thread that lives: its process
         self.seconds = seconds
+        self.asked_to_end = False
         self.root = self._start(command)
 
     def _ptrace(self, request: int, pid: int, data: int = 0) -> bool:
@@ -116,6 +117,7 @@ class _Tracer:
 
     def _end(self, number: int, _frame: FrameType | None) -> None:
         again = number == signal.SIGALRM and self.seconds is None
+        self.asked_to_end = True
         for pid in list(self.of):  # a script would leave behind what it waits for
             with suppress(ProcessLookupError, PermissionError):
                 os.kill(pid, signal.SIGKILL if again else signal.SIGTERM)
@@ -167,7 +169,7 @@ class _Tracer:
         if not _bound(program.picture):
             with suppress(OSError):
                 program.picture = process.look(task)
-                program.ended = ending
+                program.ended = ending and not self.asked_to_end
         return _bound(program.picture)
 
 
