@@ -1,11 +1,20 @@
 """What the folders' tests share: built files named on the command line, and when a run was none."""
 
+import os
+import pwd
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 SKIPPED = 77
+
+# pytest's folder in /tmp is named after the user that the environment names, and refused where that
+# is not the one who runs it: after setpriv or sudo -E.
+try:
+    os.environ["LOGNAME"] = pwd.getpwuid(os.getuid()).pw_name
+except KeyError:
+    os.environ["LOGNAME"] = f"user-{os.getuid()}"
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
