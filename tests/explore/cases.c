@@ -15,12 +15,13 @@
 /* ---- a cache's owner ---- */
 
 static struct cache *owners;
-static void *first;       /* the program has it from the beginning */
+static void *first; /* the program has it from the beginning */
+static size_t block_size;
 static const char *calls; /* m malloc, f free of what came last, h hand it to another thread */
 
 static void owner_prepare(void)
 {
-    world_begin();
+    world_begin(block_size);
     owners = world_cache(0);
     first = program_malloc();
 }
@@ -109,15 +110,19 @@ static const struct scenario closing = {
 static const struct scenario locking = {
     .name = "lock", .prepare = lock_prepare, .threads = {locker, locker, locker}};
 
-/* Of one whose owner calls more, those that call less are a part. */
+#define ROOMY 64  /* a stack holds more than there are */
+#define TIGHT 256 /* it holds two: the third free finds it full */
+
 static const struct {
     const struct scenario *scenario;
     const char *calls;
+    size_t block_size;
     unsigned preemptions, delays;
 } cases[] = {
-    {&theft, "fmm", 3, 1},  {&theft, "mf", 2, 2},  {&theft, "mmf", 2, 1},  {&theft, "mfm", 2, 1},
-    {&theft, "ffm", 2, 1},  {&forks, "mhf", 2, 1}, {&forks, "fmhm", 2, 1}, {&closing, "mf", 3, 1},
-    {&closing, "fm", 3, 1}, {&locking, "", 3, 0},
+    {&theft, "fmm", ROOMY, 3, 1},  {&theft, "mf", ROOMY, 2, 2},   {&theft, "mmf", ROOMY, 2, 1},
+    {&theft, "mfm", ROOMY, 2, 1},  {&theft, "ffm", ROOMY, 2, 1},  {&theft, "mmfff", TIGHT, 2, 1},
+    {&forks, "mhf", ROOMY, 2, 1},  {&forks, "fmhm", ROOMY, 2, 1}, {&forks, "mhf", TIGHT, 2, 0},
+    {&closing, "mf", ROOMY, 3, 1}, {&closing, "fm", ROOMY, 3, 1}, {&locking, "", 0, 3, 0},
 };
 
 int main(int count, char **arguments)
@@ -127,6 +132,7 @@ int main(int count, char **arguments)
         struct scenario scenario = *cases[i].scenario;
         if (strncmp(scenario.name, only, strlen(only)) != 0)
             continue;
+        block_size = cases[i].block_size;
         calls = count > 2 ? arguments[2] : cases[i].calls;
         scenario.preemptions = count > 3 ? (unsigned)atoi(arguments[3]) : cases[i].preemptions;
         scenario.delays = count > 4 ? (unsigned)atoi(arguments[4]) : cases[i].delays;

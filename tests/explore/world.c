@@ -28,14 +28,13 @@ static void *mailbox;
 static char arena[96 * KiB] __attribute__((aligned(4096)));
 static size_t arena_used;
 static unsigned cls;
+static size_t block_size;
 static struct cache *caches[THREADS_MOST];
+static void **behind[THREADS_MOST]; /* its first array: the next one's, not used here */
 
 /* ---- blocks ---- */
 
-static void *block(unsigned number)
-{
-    return (char *)WINDOW_BASE + SLICE + (size_t)number * BLOCK_SIZE;
-}
+static void *block(unsigned number) { return (char *)WINDOW_BASE + SLICE + number * block_size; }
 
 static unsigned block_bit(const void *p)
 {
@@ -112,17 +111,18 @@ void pocket_empty(struct cache *cache) { (void)cache; }
 
 /* ---- the program ---- */
 
-void world_begin(void)
+void world_begin(size_t size)
 {
     static bool mapped;
     if (!mapped)
         mmap((void *)(WINDOW_BASE + SLICE), SLICE, PROT_READ | PROT_WRITE,
              MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
     mapped = true;
+    cls = class_of(size);
+    block_size = size_classes[cls].size;
     extern char __data_start[];
     explore_restore(__data_start, (size_t)((char *)window_places - __data_start));
-    explore_restore(block(0), (size_t)BLOCKS * BLOCK_SIZE);
-    cls = class_of(BLOCK_SIZE);
+    explore_restore(block(0), BLOCKS * block_size);
     window_places[1] = (uint16_t)((BIN_FIRST + cls) * BIN_BYTES);
     world_free = (1u << BLOCKS) - 1;
     world_held = 0;
@@ -146,7 +146,8 @@ struct cache *world_cache(unsigned thread)
     explore_watch(&bin->topmost, sizeof bin->topmost, "topmost");
     explore_watch(&bin->top, sizeof bin->top, "top");
     explore_watch(&bin->limit, sizeof bin->limit, "limit");
-    explore_watch(cache->depots[cls].base, 8 * sizeof(void *), "slot");
+    explore_watch(cache->chunks[0], CHUNK, "slot");
+    behind[thread] = cache->depots[cls].base + cache->depots[cls].room + 1;
     explore_watch(cache->door, sizeof *cache->door, "door");
     caches[thread] = cache;
     return cache;
@@ -168,7 +169,7 @@ void *program_malloc(void)
     void *p;
     bool closed = world_closed;
     struct cache *cache = cache_current();
-    if (cache_pop(cache, class_place(BLOCK_SIZE), &p)) {
+    if (cache_pop(cache, class_place(block_size), &p)) {
         EXPECT(!closed, "malloc by the fast path, though all caches are closed");
         return to_program(p);
     }
@@ -176,7 +177,7 @@ void *program_malloc(void)
         cache = thread_cache_again();
     if (cache == NULL)
         return to_program(cacheless_take(cls));
-    if (cache_pop(cache, class_place(BLOCK_SIZE), &p))
+    if (cache_pop(cache, class_place(block_size), &p))
         return to_program(p);
     p = cache_refill(cache, cls);
     if (p != NULL)
@@ -219,6 +220,8 @@ void world_keeps_only(const void *p) { world_held = block_bit(p); }
 
 void world_audit(struct cache *cache)
 {
+    for (unsigned i = 0; i < THREADS_MOST; i++)
+        EXPECT(behind[i] == NULL || *behind[i] == NULL, "written behind a full stack");
     struct finding found = cache_empty(cache);
     EXPECT(found.what == MISUSE_NONE, "the cache held a block that was free already");
     EXPECT((world_held | world_free) == (1u << BLOCKS) - 1, "lost: %#x, held %#x, free %#x",

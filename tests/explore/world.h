@@ -6,10 +6,10 @@
 #include "front/cache.h"
 
 #define BLOCKS 4
-#define BLOCK_SIZE 64
 
-/* Before a scenario: all blocks are free. Words of these are steps. */
-void world_begin(void);
+/* Before a scenario: all blocks, of so many bytes, are free. A new stack holds 512 bytes of them.
+ */
+void world_begin(size_t block_size);
 
 /* A new cache, known to others as that of this thread of the scenario. Its stack, limit and lock
  * are watched. */
