@@ -131,6 +131,19 @@ inline pop()
 
 /* Pushes p, or leaves `door` set. The look at topmost finds errors of the program alone and is left
  * out. */
+/* Push's stores; t is the top before. Two more orders change nothing. */
+#define PUSH_SLOT \
+    atomic { ROOM; store(SLOT + t + 1, p) }
+#define PUSH_TOPMOST \
+    atomic { ROOM; store(TOPMOST, p) }
+#define PUSH_TOP \
+    atomic { ROOM; store(TOP, t + 1) }
+#ifndef PUSH_1
+#define PUSH_1 PUSH_SLOT
+#define PUSH_2 PUSH_TOPMOST
+#define PUSH_3 PUSH_TOP
+#endif
+
 inline push()
 {
     atomic {
@@ -151,41 +164,14 @@ inline push()
             door = 1
         }
     :: else ->
-#ifdef BREAK_TOP_FIRST
+        y = 0;
+        PUSH_1;
+        PUSH_2;
+        PUSH_3;
         atomic {
-            ROOM;
-            store(TOP, t + 1);
-            y = 0
-        };
-        atomic {
-            ROOM;
-            store(SLOT + t + 1, p);
-            t = 0
-        };
-        atomic {
-            ROOM;
-            store(TOPMOST, p);
-            p = 0
-        }
-#else
-        atomic {
-            ROOM;
-            store(SLOT + t + 1, p);
             t = 0;
-            y = 0
-        };
-        atomic {
-            ROOM;
-            store(TOPMOST, p);
             p = 0
-        };
-        atomic {
-            ROOM;
-            load(TOP, t);
-            store(TOP, t + 1);
-            t = 0
         }
-#endif
     fi
 }
 

@@ -37,8 +37,16 @@ def finds(model: str, *breaks: str, what: str = ASSERTION) -> list[Case]:
     return [Case(model, settings, what) for settings in breaks]
 
 
+def pushes(*stores: str) -> str:
+    """Push in another order."""
+    return " ".join(f"PUSH_{i}=PUSH_{store}" for i, store in enumerate(stores, 1))
+
+
+SLOT_LATER = pushes("TOPMOST", "SLOT", "TOP")
+TOPMOST_LAST = pushes("SLOT", "TOP", "TOPMOST")
+
 CASES = [
-    *holds("bed", "", "MORTAL BLOCKS=2", f"WEAK {SMALL}"),
+    *holds("bed", "", "MORTAL BLOCKS=2", f"WEAK {SMALL}", SLOT_LATER, TOPMOST_LAST),
     *finds(
         "bed",
         "REACH_STEAL",
@@ -58,10 +66,10 @@ CASES = [
     ),
     *holds("closer", "", WEAK),
     *finds("closer", "REACH_CLOSED", "BREAK_BY_STACK", f"BREAK_NO_BARRIER {WEAK}"),
-    *holds("fork", "", WEAK),
+    *holds("fork", "", WEAK, SLOT_LATER, TOPMOST_LAST),
     *finds(
         "fork",
-        "BREAK_TOP_FIRST",
+        pushes("TOP", "SLOT", "TOPMOST"),
         "BREAK_TOP_BELOW",
         f"BREAK_PLAIN_TOP {WEAK}",
         f"BREAK_NO_BITS {WEAK}",
