@@ -6,7 +6,7 @@
 #include "base/counters.h"
 #include "os/os.h"
 
-static struct lock kept_lock;
+static struct lock kept_lock = LOCK(KEPT);
 static struct list kept = {&kept, &kept}; /* the big-block cache, newest first; lock: kept */
 static size_t kept_bytes;                 /* atomic for those who peek; lock: kept */
 static size_t kept_low;                   /* the fewest since large_idle; lock: kept */
@@ -18,11 +18,13 @@ static size_t slices_for(size_t bytes) { return (bytes + SLICE - 1) >> SLICE_BIT
 
 static unsigned run_index(const struct superslab *s, const void *p)
 {
+    ASSERT((size_t)((const char *)p - s->base) < s->slices * SLICE);
     return (unsigned)((size_t)((const char *)p - s->base) >> SLICE_BITS);
 }
 
 static void *run_take(size_t n, size_t align, bool *zero)
 {
+    ASSERT(n >= 1 && n <= RUN_MOST);
     struct superslab *s;
     size_t slices = slices_for(n);
     char *p = slices_take(slices, align <= SLICE ? 1 : align / SLICE, zero, &s);
@@ -37,12 +39,14 @@ static void *run_take(size_t n, size_t align, bool *zero)
 
 static void run_give(struct superslab *s, void *p)
 {
+    ASSERT(s->run[run_index(s, p)] >= 1);
     size_t slices = s->run[run_index(s, p)];
     slices_give(s, p, slices);
 }
 
 static void *run_resize(struct superslab *s, void *p, size_t n)
 {
+    ASSERT(n >= 1 && s->run[run_index(s, p)] >= 1);
     unsigned index = run_index(s, p);
     size_t now = s->run[index];
     size_t then = slices_for(n);
@@ -64,9 +68,11 @@ static void *run_resize(struct superslab *s, void *p, size_t n)
 /* Adds h, joined with kept mappings that lie beside it; the program has freed so much. */
 static void kept_add(struct huge *h, size_t freed)
 {
+    ASSERT(h->length >= SLICE && h->length % SLICE == 0 && (uintptr_t)h->base % os_page == 0);
     struct huge *joined[2];
     unsigned count = 0;
     lock_take(&kept_lock);
+    ASSERT(freed <= used);
     store_relaxed(&kept_bytes, kept_bytes + h->length);
     store_relaxed(&counters.freed_huge, counters.freed_huge + freed);
     used -= freed;
@@ -89,6 +95,8 @@ static void kept_add(struct huge *h, size_t freed)
 
 static void kept_less(size_t bytes)
 {
+    ASSERT(lock_held(&kept_lock));
+    ASSERT(bytes <= kept_bytes);
     store_relaxed(&kept_bytes, kept_bytes - bytes);
     if (kept_bytes < kept_low)
         kept_low = kept_bytes;
@@ -104,6 +112,7 @@ static size_t kept_trim(size_t budget)
         size_t excess = 0;
         lock_take(&kept_lock);
         if (kept_bytes > budget) {
+            ASSERT(!list_empty(&kept));
             excess = round_up(kept_bytes - budget, SLICE); /* a budget is any number */
             oldest = list_entry(kept.prev, struct huge, node);
             list_remove(&oldest->node);
@@ -134,6 +143,7 @@ static size_t kept_trim(size_t budget)
 /* Notes that so many bytes of huge blocks came into use; by how much they are more than ever. */
 static size_t used_add(size_t length)
 {
+    ASSERT(lock_held(&kept_lock));
     used += length;
     store_relaxed(&counters.huge.taken, counters.huge.taken + length);
     size_t more = used > used_most ? used - used_most : 0;
@@ -227,6 +237,7 @@ static bool mapping_move(struct huge *h, size_t length, bool entered)
  * elsewhere. */
 static bool mapping_resize(struct huge *h, size_t length, bool entered)
 {
+    ASSERT(length >= SLICE && length % SLICE == 0);
     bool pieces;
     if (!os_resize(h->base, h->length, length, &pieces) &&
         (length < h->length || pieces || !mapping_move(h, length, entered)))
@@ -235,6 +246,7 @@ static bool mapping_resize(struct huge *h, size_t length, bool entered)
         used_add_mapped(length - h->length);
     } else {
         lock_take(&kept_lock);
+        ASSERT(h->length - length <= used);
         used -= h->length - length;
         lock_release(&kept_lock);
     }
@@ -259,6 +271,7 @@ static struct huge *kept_grow(size_t length)
 
 static void *huge_take(size_t n, size_t align, bool *zero)
 {
+    ASSERT(n >= 1 && is_power_of_two(align));
     size_t length = round_up(n, SLICE);
     if (align < os_page)
         align = os_page;
@@ -341,6 +354,7 @@ static void *huge_resize(struct huge *h, size_t n)
 
 void *large_take(size_t n, size_t align, bool *zero)
 {
+    ASSERT(n >= 1 && is_power_of_two(align));
     if (n <= RUN_MOST && align <= SUPERSLAB) {
         void *p = run_take(n, align, zero);
         if (p != NULL)
@@ -387,6 +401,7 @@ bool large_begins(const void *p)
 
 enum misuse large_give(void *p, unsigned bin)
 {
+    ASSERT(bin >= BIN_LARGE && bin <= BIN_RETIRED);
     enum misuse what = start_check(p, bin);
     if (what != MISUSE_NONE)
         return what;
@@ -409,6 +424,7 @@ size_t large_retired_bytes(const void *p, const void *owner)
 
 enum misuse large_retire(void *p, unsigned bin, size_t *bytes)
 {
+    ASSERT(bin >= BIN_LARGE && bin <= BIN_RETIRED);
     enum misuse what = start_check(p, bin);
     if (what != MISUSE_NONE)
         return what;
@@ -525,7 +541,7 @@ size_t large_purge(size_t most)
 
 bool large_is_kept(const void *p)
 {
-    if (!lock_try(&kept_lock))
+    if (!lock_try_unguarded(&kept_lock))
         return false;
     bool found = false;
     for (struct list *node = kept.next; node != &kept && !found; node = node->next) {
@@ -538,8 +554,13 @@ bool large_is_kept(const void *p)
 
 void large_fork_child(void)
 {
+    ASSERT(lock_all_held());
     if (kept_lock.state != 0)
-        kept_lock.state = 0;
+        lock_reset(&kept_lock);
 }
 
-struct large_inside large_inside(void) { return (struct large_inside){&kept, &kept_bytes}; }
+struct large_inside large_inside(void)
+{
+    ASSERT(lock_all_held());
+    return (struct large_inside){&kept, &kept_bytes};
+}

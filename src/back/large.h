@@ -77,7 +77,7 @@ size_t large_purge(size_t most);
  * too where that can't be told without waiting: for reports. */
 bool large_is_kept(const void *p);
 
-/* The big-block cache, for the census: the caller holds all locks. */
+/* The big-block cache, for the census. */
 struct large_inside {
     struct list *kept;
     size_t *kept_bytes;

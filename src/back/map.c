@@ -15,7 +15,7 @@ uint16_t window_places[WINDOW_SLICES];
 
 static struct map_leaf *root[REGIONS]; /* atomic; set once, under the lock */
 static struct map_leaf *spare;         /* atomic: of no region yet */
-static struct lock map_lock;
+static struct lock map_lock = LOCK(MAP);
 
 /* With huge pages the first entry would cost 2 MiB. */
 void map_start(void)
@@ -91,6 +91,7 @@ static struct map_leaf *leaf_new(void)
 
 bool map_cover(const void *start, size_t length)
 {
+    ASSERT(length >= 1);
     uintptr_t first = (uintptr_t)start >> REGION_BITS;
     uintptr_t last = ((uintptr_t)start + length - 1) >> REGION_BITS;
     if (last >= REGIONS)
@@ -119,6 +120,7 @@ struct map_leaf *map_cover_any(void)
 
 void map_cover_by(const void *p, struct map_leaf *leaf)
 {
+    ASSERT(leaf != NULL && (uintptr_t)p >> REGION_BITS < REGIONS);
     struct map_leaf **place = &root[(uintptr_t)p >> REGION_BITS];
     lock_take(&map_lock);
     if (*place == NULL) {
@@ -134,9 +136,12 @@ void map_cover_by(const void *p, struct map_leaf *leaf)
 
 void map_set(const void *start, size_t slices, unsigned bin, void *owner)
 {
+    ASSERT(slices >= 1 && bin * BIN_BYTES <= UINT16_MAX);
+    ASSERT((owner == NULL) == (bin == BIN_FOREIGN));
     uintptr_t address = (uintptr_t)start;
     uint16_t place = (uint16_t)(bin * BIN_BYTES);
     for (size_t i = 0; i < slices; i++, address += SLICE) {
+        ASSERT(leaf_at(address) != NULL);
         store_release(&leaf_at(address)->owners[slice_in_leaf(address)], owner);
         store_relaxed(place_at((const void *)address), place);
     }
@@ -145,6 +150,7 @@ void map_set(const void *start, size_t slices, unsigned bin, void *owner)
 /* The owner of p's entry, whose bin changes; null if it was another. */
 static void *map_change(const void *p, unsigned from, unsigned to, bool stays)
 {
+    ASSERT(place_at(p) != NULL && from != to);
     uint16_t before = (uint16_t)(from * BIN_BYTES), after = (uint16_t)(to * BIN_BYTES);
     if (!__atomic_compare_exchange_n(place_at(p), &before, after, false, __ATOMIC_ACQ_REL,
                                      __ATOMIC_RELAXED))
@@ -170,6 +176,7 @@ void *map_retire(const void *p, unsigned bin)
  * else stores here. */
 void *map_whole_taken(const void *p)
 {
+    ASSERT(map_bin(p) == BIN_WHOLE_FREE);
     store_relaxed(place_at(p), BIN_WHOLE * BIN_BYTES);
     return map_owner(p);
 }

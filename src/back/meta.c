@@ -24,7 +24,7 @@ struct region {
     size_t lost; /* bytes too few for what came next, at its end or before pages */
 };
 
-static struct lock meta_lock;
+static struct lock meta_lock = LOCK(META);
 static struct free_piece *free_pieces[FINE_KINDS + COARSE_KINDS]; /* lock: meta */
 static char *bump, *bump_end;                                     /* lock: meta */
 static struct region *regions;                                    /* newest first; atomic */
@@ -48,6 +48,8 @@ static unsigned kind_of(size_t bytes, size_t *rounded)
  * each. */
 static void *cut(size_t bytes, size_t align)
 {
+    ASSERT(lock_held(&meta_lock));
+    ASSERT(bytes >= 1 && is_power_of_two(align));
     char *start = (char *)round_up((uintptr_t)bump, align);
     if (bump == NULL || (size_t)(bump_end - bump) < bytes + (size_t)(start - bump)) {
         size_t length = regions == NULL ? REGION_FIRST : regions->length * 2;
@@ -69,6 +71,7 @@ static void *cut(size_t bytes, size_t align)
         bump_end = mapping + length;
         start = (char *)round_up((uintptr_t)bump, align);
     }
+    ASSERT(bump <= start && start + bytes <= bump_end);
     regions->lost += (size_t)(start - bump);
     bump = start + bytes;
     return start;
@@ -76,10 +79,12 @@ static void *cut(size_t bytes, size_t align)
 
 void *meta_take(size_t bytes)
 {
+    ASSERT(bytes >= 1 && bytes <= META_MOST);
     size_t rounded;
     unsigned kind = kind_of(bytes, &rounded);
     lock_take(&meta_lock);
     void *result = free_pieces[kind];
+    ASSERT(result == NULL || meta_holds(result, rounded));
     if (result != NULL)
         free_pieces[kind] = free_pieces[kind]->next;
     else
@@ -90,6 +95,7 @@ void *meta_take(size_t bytes)
 
 void *meta_take_pages(size_t bytes)
 {
+    ASSERT(bytes >= 1);
     lock_take(&meta_lock);
     void *result = cut(round_up(bytes, os_page), os_page);
     lock_release(&meta_lock);
@@ -98,6 +104,7 @@ void *meta_take_pages(size_t bytes)
 
 void meta_give(void *p, size_t bytes)
 {
+    ASSERT(meta_holds(p, bytes) && (uintptr_t)p % FINE_STEP == 0);
     size_t rounded;
     unsigned kind = kind_of(bytes, &rounded);
     struct free_piece *piece = p;
@@ -128,6 +135,7 @@ bool meta_holds(const void *p, size_t bytes)
 
 struct meta_parts meta_parts(void)
 {
+    ASSERT(lock_all_held());
     struct meta_parts parts = {.unused = (size_t)(bump_end - bump)};
     for (const struct region *r = regions; r != NULL; r = r->next) {
         parts.unused += FINE_STEP + r->lost;

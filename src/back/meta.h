@@ -26,7 +26,7 @@ size_t meta_size(size_t bytes);
 /* Whether `bytes` from p on lie in a region. */
 bool meta_holds(const void *p, size_t bytes);
 
-/* What regions consist of beside the pieces in use; the caller holds all locks. */
+/* What regions consist of beside the pieces in use. */
 struct meta_parts {
     size_t free;   /* bytes of pieces given back; SIZE_MAX where their lists are broken */
     size_t unused; /* bytes never handed out, and the regions' heads */

@@ -31,7 +31,7 @@ static struct {
     unsigned count;         /* regions; atomic; lock: this */
     struct region *current; /* of which blocks are cut; lock: this */
     char *bump;             /* where the next may begin; lock: this */
-} reserve FORK_PAGE;
+} reserve FORK_PAGE = {.lock = LOCK(RESERVE)};
 static struct region regions[REGIONS];
 
 /* ---- regions ---- */
@@ -48,10 +48,11 @@ static struct region *region_of(const void *p)
     return NULL;
 }
 
-/* A new one with room for so many bytes; under the lock. It has whole slices for itself, since a
+/* A new one with room for so many bytes. It has whole slices for itself, since a
  * block of the heap that began in one of them would have an entry of the map there. */
 static bool region_add(size_t least)
 {
+    ASSERT(lock_held(&reserve.lock));
     struct region *r = regions;
     while (r < regions + REGIONS && r->start != NULL)
         r++;
@@ -76,10 +77,11 @@ static bool region_add(size_t least)
     return true;
 }
 
-/* Gives a region back whose blocks are all free; under the lock. While a fork lasts the one in use
+/* Gives a region back whose blocks are all free. While a fork lasts the one in use
  * begins anew, since more may be asked for. */
 static void region_end(struct region *r)
 {
+    ASSERT(lock_held(&reserve.lock));
     char *start = r->start;
     if (start == NULL || load_acquire(&r->used) != 0)
         return;
@@ -110,6 +112,7 @@ static bool may_begin(const struct region *r, const void *p)
 /* Where the next block begins in the region in use; null if it has no room. */
 static char *place_next(size_t n, size_t align)
 {
+    ASSERT(lock_held(&reserve.lock));
     const struct region *r = reserve.current;
     if (r == NULL)
         return NULL;
@@ -120,6 +123,7 @@ static char *place_next(size_t n, size_t align)
 
 COLD void *reserve_take(size_t n, size_t align)
 {
+    ASSERT(n >= 1 && is_power_of_two(align));
     n = round_up(n, 16);
     if (align < 16)
         align = 16;
@@ -154,6 +158,7 @@ COLD enum misuse reserve_give(void *p)
         uintptr_t first = round_up((uintptr_t)p, os_page);
         os_purge((void *)first, (((uintptr_t)p + bytes) & ~(os_page - 1)) - first);
     }
+    ASSERT(load_relaxed(&r->used) >= bytes);
     if (__atomic_sub_fetch(&r->used, bytes, __ATOMIC_ACQ_REL) == 0) {
         lock_take(&reserve.lock);
         region_end(r);
@@ -185,9 +190,10 @@ void reserve_release(void)
 /* What a thread was in the middle of when it was left behind is at most a block that nobody has. */
 void reserve_fork_child(void)
 {
+    ASSERT(lock_all_held());
     if (reserve.count == 0 && reserve.lock.state == 0)
         return;
-    reserve.lock.state = 0;
+    lock_reset(&reserve.lock);
     reserve.current = NULL;
     reserve_release();
 }

@@ -7,7 +7,7 @@
 #include "base/policy.h"
 #include "os/os.h"
 
-static struct lock superslabs_lock;
+static struct lock superslabs_lock = LOCK(SUPERSLABS);
 static struct list by_longest[SUPERSLAB_SLICES]; /* [n - 1]: longest run n; lock: superslabs */
 static struct list dense = {&dense, &dense};     /* no slice free, newest first; same lock */
 static uint64_t nonempty;                        /* lists with members; lock: superslabs */
@@ -25,6 +25,8 @@ static unsigned slice_index(const struct superslab *s, const void *start)
 
 static void unlist(struct superslab *s)
 {
+    ASSERT(lock_held(&superslabs_lock));
+    ASSERT(s->longest <= s->slices);
     list_remove(&s->node);
     if (s->longest == 0)
         return;
@@ -34,6 +36,8 @@ static void unlist(struct superslab *s)
 
 static void dense_begin(struct superslab *s)
 {
+    ASSERT(lock_held(&superslabs_lock));
+    ASSERT(s->free == 0 || s->longest == 0);
     s->dense_since = clock_now();
     list_push(&dense, &s->node);
 }
@@ -45,6 +49,8 @@ static bool superslab_empty(const struct superslab *s) { return s->free == all_s
 /* Empty ones come last, so that they stay so. */
 static void relist(struct superslab *s, unsigned longest)
 {
+    ASSERT(lock_held(&superslabs_lock));
+    ASSERT(longest <= s->slices);
     bool empty = superslab_empty(s);
     if (longest == s->longest && !empty)
         return;
@@ -64,6 +70,8 @@ static void relist(struct superslab *s, unsigned longest)
 /* After n slices from `first` on were freed: only the run that they are in has grown. */
 static void relist_larger(struct superslab *s, unsigned first, unsigned n)
 {
+    ASSERT(lock_held(&superslabs_lock));
+    ASSERT(first + n <= s->slices);
     uint64_t taken_below = ~s->free & low_bits(first);
     uint64_t taken_above = ~s->free & ~low_bits(first + n);
     unsigned begin = taken_below == 0 ? 0 : highest_bit(taken_below) + 1;
@@ -102,6 +110,8 @@ void superslabs_start(uint64_t random)
 /* Maps a superslab in the lowest free slot of the window. */
 static char *superslab_map_in_window(size_t length)
 {
+    ASSERT(lock_held(&superslabs_lock));
+    ASSERT(length <= SUPERSLAB);
     for (int tries = 0; tries < SLOT_TRIES; tries++) {
         while (slots_full < SLOTS / 64 && slots_taken[slots_full] == ~(uint64_t)0)
             slots_full++;
@@ -122,6 +132,8 @@ static char *superslab_map_in_window(size_t length)
 
 static void superslab_unmapped(const char *base)
 {
+    ASSERT(lock_held(&superslabs_lock));
+    ASSERT((uintptr_t)base % SUPERSLAB == 0);
     uintptr_t slot = ((uintptr_t)base - WINDOW_BASE) / SUPERSLAB;
     if (slot < SLOTS) {
         slots_taken[slot / 64] &= ~((uint64_t)1 << slot % 64);
@@ -140,6 +152,8 @@ static void superslab_unmapped(const char *base)
  * asks has what is kept given back, and asks again. */
 static struct superslab *superslab_new(size_t least)
 {
+    ASSERT(lock_held(&superslabs_lock));
+    ASSERT(least >= 1 && least <= SUPERSLAB_SLICES);
     struct superslab *s = meta_take(sizeof *s);
     if (s == NULL)
         return NULL;
@@ -185,6 +199,8 @@ static struct superslab *superslab_new(size_t least)
 
 static void mapped_less(const struct superslab *s)
 {
+    ASSERT(lock_held(&superslabs_lock));
+    ASSERT(load_relaxed(&mapped) > 0 && load_relaxed(&mapped_bytes) >= s->slices * SLICE);
     sub_relaxed(&mapped, 1);
     sub_relaxed(&mapped_bytes, s->slices * SLICE);
 }
@@ -192,6 +208,8 @@ static void mapped_less(const struct superslab *s)
 /* Where n slices fit in s at the given alignment, as a set of first slices. */
 static uint64_t places(const struct superslab *s, size_t n, size_t align)
 {
+    ASSERT(n >= 1 && n <= SUPERSLAB_SLICES);
+    ASSERT(is_power_of_two(align) && align <= SUPERSLAB_SLICES);
     uint64_t starts = run_starts(s->free, (unsigned)n);
     if (align > 1) {
         uint64_t aligned = 0;
@@ -207,6 +225,7 @@ static uint64_t places(const struct superslab *s, size_t n, size_t align)
 
 static struct superslab *superslab_with(size_t n, size_t align, uint64_t *starts)
 {
+    ASSERT(lock_held(&superslabs_lock));
     int tries = ALIGNED_TRIES;
     for (uint64_t lists = nonempty & ~low_bits((unsigned)n - 1); lists != 0; lists &= lists - 1) {
         struct list *head = &by_longest[lowest_bit(lists)];
@@ -226,6 +245,8 @@ static struct superslab *superslab_with(size_t n, size_t align, uint64_t *starts
 
 static void retained_less(size_t n)
 {
+    ASSERT(lock_held(&superslabs_lock));
+    ASSERT(n <= retained);
     store_relaxed(&retained, retained - n);
     if (retained < retained_low)
         retained_low = retained;
@@ -235,6 +256,8 @@ static void retained_less(size_t n)
  * is known of all of them together. */
 static size_t slices_whole(struct superslab *s, uint64_t mask)
 {
+    ASSERT(lock_held(&superslabs_lock));
+    ASSERT((s->holed & mask) != 0);
     uint64_t holed = s->holed & mask;
     size_t part = s->lacking * count_bits(holed) / count_bits(s->holed);
     s->holed &= ~holed;
@@ -246,6 +269,9 @@ static size_t slices_whole(struct superslab *s, uint64_t mask)
  * run that is taken and given back by turns leaves the lists alone. */
 static void slices_mark_taken(struct superslab *s, uint64_t mask, size_t n)
 {
+    ASSERT(lock_held(&superslabs_lock));
+    ASSERT(n >= 1 && count_bits(mask) == n);
+    ASSERT((s->free & mask) == mask);
     uint64_t paged = s->touched & mask;
     store_relaxed(&counters.slices.taken, counters.slices.taken + n * SLICE);
     retained_less(paged == mask ? n : count_bits(paged));
@@ -285,11 +311,13 @@ void *slices_take(size_t n, size_t align, bool *zero, struct superslab **from)
 
 bool slices_extend(struct superslab *s, void *start, size_t n, size_t more)
 {
+    ASSERT(n >= 1 && more >= 1);
     unsigned first = slice_index(s, start) + (unsigned)n;
     if (first + more > SUPERSLAB_SLICES)
         return false;
     uint64_t mask = slice_mask(first, more);
     lock_take(&superslabs_lock);
+    ASSERT((s->free & slice_mask(slice_index(s, start), n)) == 0);
     bool fits = (s->free & mask) == mask;
     if (fits)
         slices_mark_taken(s, mask, more);
@@ -300,6 +328,9 @@ bool slices_extend(struct superslab *s, void *start, size_t n, size_t more)
 /* After slices became free; those that may hold pages make it the newest of its kind. */
 static void slices_mark_free(struct superslab *s, uint64_t mask)
 {
+    ASSERT(lock_held(&superslabs_lock));
+    ASSERT((mask & ~all_slices(s)) == 0);
+    ASSERT((s->free & mask) == 0);
     s->free |= mask;
     relist(s, longest_run(s->free));
     size_t pages = count_bits(s->touched & mask);
@@ -312,6 +343,7 @@ static void slices_mark_free(struct superslab *s, uint64_t mask)
 
 void slices_lack(struct superslab *s, void *start, size_t n, size_t bytes)
 {
+    ASSERT(bytes <= n * SLICE);
     lock_take(&superslabs_lock);
     s->holed |= slice_mask(slice_index(s, start), n);
     s->lacking += bytes;
@@ -320,8 +352,11 @@ void slices_lack(struct superslab *s, void *start, size_t n, size_t bytes)
 
 void slices_give(struct superslab *s, void *start, size_t n)
 {
+    ASSERT(n >= 1 && slice_index(s, start) + n <= s->slices);
+    ASSERT((uintptr_t)start % SLICE == 0 && map_bin(start) == BIN_FOREIGN);
     unsigned first = slice_index(s, start);
     lock_take(&superslabs_lock);
+    ASSERT((s->free & slice_mask(first, n)) == 0);
     s->free |= slice_mask(first, n);
     store_relaxed(&retained, retained + n);
     store_relaxed(&counters.freed_slices, counters.freed_slices + n * SLICE);
@@ -339,6 +374,8 @@ void slices_give(struct superslab *s, void *start, size_t n)
 /* Takes an empty superslab out of everything. */
 static void superslab_withdraw(struct superslab *s)
 {
+    ASSERT(lock_held(&superslabs_lock));
+    ASSERT(superslab_empty(s));
     retained_less(count_bits(s->touched));
     s->free = 0;
     relist(s, 0);
@@ -350,6 +387,7 @@ static void superslab_withdraw(struct superslab *s)
  * stays, and its pages go. Whether they have. */
 static bool superslab_end(struct superslab *s)
 {
+    ASSERT(s->free == 0);
     bool unmapped = os_unmap(s->base, s->slices * SLICE);
     bool purged = !unmapped && os_purge(s->base, s->slices * SLICE);
     lock_take(&superslabs_lock);
@@ -392,10 +430,11 @@ static uint64_t lowest_of(uint64_t set, size_t n)
     return chosen;
 }
 
-/* Gives back up to `most` slices of the superslab that was given slices longest ago, which the
- * caller has found under the lock; returns how many, and without the lock. */
+/* Gives back up to `most` slices of the superslab that was given slices longest ago; returns how
+ * many, and without the lock. */
 static size_t superslab_purge(struct superslab *s, size_t most)
 {
+    ASSERT(lock_held(&superslabs_lock));
     if (superslab_empty(s)) {
         size_t had = count_bits(s->touched);
         superslab_withdraw(s);
@@ -428,6 +467,7 @@ static size_t superslab_purge(struct superslab *s, size_t most)
 
 size_t slices_purge(size_t most)
 {
+    ASSERT(lock_rank_held(RANK_UPKEEP));
     size_t done = 0;
     for (bool refused = false; done < most && !refused;) {
         lock_take(&superslabs_lock);
@@ -461,6 +501,7 @@ size_t slices_idle(void)
 
 void superslab_make_huge(void)
 {
+    ASSERT(lock_rank_held(RANK_UPKEEP));
     struct superslab *s = NULL;
     if (!policy.huge_pages || superslabs_mapped() < HUGE_FROM)
         return;
@@ -480,6 +521,7 @@ void superslab_make_huge(void)
 
 void superslab_make_small(struct superslab *s)
 {
+    ASSERT(lock_rank_held(RANK_UPKEEP));
     lock_take(&superslabs_lock);
     bool was_huge = s->huge;
     s->huge = false;
@@ -511,6 +553,7 @@ static struct superslab *superslab_spare(void)
 
 size_t superslabs_release(void)
 {
+    ASSERT(lock_rank_held(RANK_UPKEEP));
     size_t slices = slices_purge(SIZE_MAX);
     struct superslab *s;
     for (size_t n = superslabs_mapped(); n > 0 && (s = superslab_spare()) != NULL; n--)
@@ -523,5 +566,6 @@ size_t superslabs_bytes(void) { return load_relaxed(&mapped_bytes); }
 
 struct superslabs_inside superslabs_inside(void)
 {
+    ASSERT(lock_all_held());
     return (struct superslabs_inside){by_longest, &aged, &nonempty, &mapped, &retained};
 }

@@ -80,7 +80,7 @@ size_t superslabs_bytes(void);
  */
 size_t superslabs_release(void);
 
-/* Where all superslabs are kept, for the census: the caller holds all locks. */
+/* Where all superslabs are kept, for the census. */
 struct superslabs_inside {
     struct list
         *by_longest; /* [n - 1]: longest run n; a head's next is null before its first use */

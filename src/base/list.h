@@ -3,6 +3,7 @@
 #ifndef HAKMEM_BASE_LIST_H
 #define HAKMEM_BASE_LIST_H
 
+#include "base/assert.h"
 #include "base/defs.h"
 
 struct list {
@@ -17,6 +18,7 @@ static inline bool list_empty(const struct list *head) { return head->next == he
 
 static inline void list_push(struct list *head, struct list *node)
 {
+    ASSERT(head->next->prev == head && head->prev->next == head);
     node->next = head->next;
     node->prev = head;
     head->next->prev = node;
@@ -25,6 +27,7 @@ static inline void list_push(struct list *head, struct list *node)
 
 static inline void list_remove(struct list *node)
 {
+    ASSERT(node->prev->next == node && node->next->prev == node);
     node->prev->next = node->next;
     node->next->prev = node->prev;
     list_init(node);

@@ -6,6 +6,7 @@
 #ifndef HAKMEM_BASE_LOWEST_H
 #define HAKMEM_BASE_LOWEST_H
 
+#include "base/assert.h"
 #include "base/atomic.h"
 #include "base/defs.h"
 
@@ -26,6 +27,7 @@ static inline struct low_node *low_link(struct low_node *a, struct low_node *b)
         return b;
     if (b == NULL)
         return a;
+    ASSERT(a != b && a->key != b->key);
     if (b->key < a->key) {
         struct low_node *swap = a;
         a = b;
@@ -72,6 +74,7 @@ static inline void low_add(struct lowest *set, struct low_node *node)
 
 static inline void low_remove(struct lowest *set, struct low_node *node)
 {
+    ASSERT(set->root != NULL && (set->root == node || node->prev != NULL));
     struct low_node *below = low_join(node->child);
     if (set->root == node) {
         store_relaxed(&set->root, below);

@@ -30,6 +30,7 @@ static bool chunk_add(struct cache *cache)
 /* Goes on in the chunk of this number. */
 static void chunk_begin(struct cache *cache, unsigned number)
 {
+    ASSERT(number < cache->chunk_count);
     cache->chunk = number;
     cache->bump = cache->chunks[number];
     cache->end = cache->bump + CHUNK;
@@ -53,13 +54,17 @@ void arrays_reset(struct cache *cache)
 /* In the order in which classes are first used, so that few pages are touched. */
 void **array_first(struct cache *cache, unsigned cls)
 {
+    ASSERT(lock_held(cache->door));
     void **array = cache->first;
     cache->first += size_classes[cls].first + 1;
+    ASSERT((char *)cache->first <= cache->chunks[0] + CLASS_FIRST_WORDS * sizeof(void *));
     return array;
 }
 
 void **array_take(struct cache *cache, size_t words)
 {
+    ASSERT(lock_held(cache->door));
+    ASSERT(words >= 2);
     unsigned kind = kind_of(words);
     if (kind >= ARRAY_KINDS)
         return NULL;
@@ -75,12 +80,15 @@ void **array_take(struct cache *cache, size_t words)
         chunk_begin(cache, cache->chunk + 1);
     }
     array = (void **)cache->bump;
+    ASSERT((size_t)(cache->end - cache->bump) >= bytes);
     cache->bump += bytes;
     return array;
 }
 
 void array_give(struct cache *cache, void **array, size_t words)
 {
+    ASSERT(lock_held(cache->door));
+    ASSERT(words >= 2);
     unsigned kind = kind_of(words);
     *array = cache->spare[kind];
     cache->spare[kind] = array;
@@ -88,6 +96,7 @@ void array_give(struct cache *cache, void **array, size_t words)
 
 void arrays_purge(struct cache *cache)
 {
+    ASSERT(lock_held(cache->door));
     /* Pages may be larger, and others' data in them. */
     for (unsigned i = 0; i < cache->chunk_count && CHUNK % os_page == 0; i++)
         os_purge(cache->chunks[i], CHUNK);

@@ -1,4 +1,4 @@
-/* The arrays of a cache's stacks, in chunks of its own. The caller holds the cache's lock. */
+/* The arrays of a cache's stacks, in chunks of its own. */
 #ifndef HAKMEM_FRONT_ARRAYS_H
 #define HAKMEM_FRONT_ARRAYS_H
 

@@ -75,6 +75,8 @@ static void cache_reset(struct cache *cache)
 
 static void stack_begin(struct cache *cache, unsigned cls)
 {
+    ASSERT(lock_held(cache->door));
+    ASSERT(!stack_begun(&cache->depots[cls]));
     struct bin *bin = &cache->bins[BIN_FIRST + cls];
     struct depot *depot = &cache->depots[cls];
     void **array = array_first(cache, cls);
@@ -92,6 +94,8 @@ static void stack_begin(struct cache *cache, unsigned cls)
  * beside the top. */
 static void cache_wake(struct cache *cache)
 {
+    ASSERT(lock_held(cache->door));
+    ASSERT(cache->asleep);
     void *late[CLASSES];
     for (unsigned cls = 0; cls < CLASSES; cls++) {
         const struct bin *bin = &cache->bins[BIN_FIRST + cls];
@@ -122,11 +126,13 @@ static bool cache_enter(struct cache *cache)
 /* Begins the stack if it is not; moves what lies above a thief's cut to the bottom. */
 static void stack_settle(struct cache *cache, unsigned cls)
 {
+    ASSERT(lock_held(cache->door));
     struct bin *bin = &cache->bins[BIN_FIRST + cls];
     struct depot *depot = &cache->depots[cls];
     if (unlikely(!stack_begun(depot)))
         stack_begin(cache, cls);
     size_t used = stack_used(bin, depot);
+    ASSERT(depot->floor + used <= depot->room && depot->capacity <= depot->room);
     if (depot->floor != 0) {
         memmove(depot->base + 1, stack_floor(depot) + 1, used * sizeof(void *));
         depot->floor = 0;
@@ -140,6 +146,7 @@ static void stack_settle(struct cache *cache, unsigned cls)
 
 static void cache_gave(struct cache *cache, size_t bytes)
 {
+    ASSERT(lock_held(cache->door));
     cache->taken -= bytes;
     cache->unclocked += bytes;
     if (cache->unclocked >= CLOCK_STEP) {
@@ -152,10 +159,12 @@ static void cache_gave(struct cache *cache, size_t bytes)
 static struct finding stack_put_oldest(struct cache *cache, unsigned cls, size_t n,
                                        bool by_transfer)
 {
+    ASSERT(lock_held(cache->door));
     struct bin *bin = &cache->bins[BIN_FIRST + cls];
     struct depot *depot = &cache->depots[cls];
     void **oldest = depot->base + 1;
     size_t used = stack_used(bin, depot);
+    ASSERT(n <= used && used <= depot->room && depot->floor == 0);
     size_t sent = by_transfer ? transfer_put(cls, oldest, n) : 0;
     struct finding found = shards_put(oldest + sent, n - sent);
     memmove(oldest, oldest + n, (used - n) * sizeof(void *));
@@ -167,6 +176,7 @@ static struct finding stack_put_oldest(struct cache *cache, unsigned cls, size_t
 /* Frees all that a cache holds, and makes it new; the first wrong block found. */
 static struct finding cache_drain(struct cache *cache)
 {
+    ASSERT(lock_held(cache->door));
     struct finding found = {MISUSE_NONE, NULL};
     if (cache->asleep)
         cache_wake(cache);
@@ -184,9 +194,10 @@ static struct finding cache_drain(struct cache *cache)
     return found;
 }
 
-/* Gives up a cache whose thread is gone. The caller holds the cacheless lock, so no fork does. */
+/* Gives up a cache whose thread is gone. */
 static struct finding cache_end(struct cache *cache)
 {
+    ASSERT(lock_held(&cacheless_lock));
     lock_take(cache->door);
     store_relaxed(&cache->mine, NULL);
     struct finding found = cache_drain(cache);
@@ -218,6 +229,7 @@ static COLD void cache_returns(struct cache *cache)
 /* A batch for an empty stack, of which the last is returned. */
 static void *stack_fill(struct cache *cache, unsigned cls)
 {
+    ASSERT(lock_held(cache->door));
     struct bin *bin = &cache->bins[BIN_FIRST + cls];
     struct depot *depot = &cache->depots[cls];
     store_relaxed(&cache->refills, cache->refills + 1);
@@ -227,6 +239,7 @@ static void *stack_fill(struct cache *cache, unsigned cls)
     /* Half, so that as many frees find room. */
     size_t n = (depot->capacity + 1) / 2;
     n += n == 0;
+    ASSERT(n <= depot->room && stack_used(bin, depot) == 0);
     void **end = depot->base + 1 + n;
     size_t got = transfer_take(cls, end, n);
     if (got == 0)
@@ -250,6 +263,7 @@ static void *stack_fill(struct cache *cache, unsigned cls)
 
 SLOW void *cache_refill(struct cache *cache, unsigned cls)
 {
+    ASSERT(cls < CLASSES);
     struct bin *bin = &cache->bins[BIN_FIRST + cls];
     if (unlikely(load_relaxed(&roster_has_orphans)))
         orphan_take_in();
@@ -268,6 +282,7 @@ SLOW void *cache_refill(struct cache *cache, unsigned cls)
 /* Frees the older part of a full stack. */
 static struct finding stack_flush(struct cache *cache, unsigned cls)
 {
+    ASSERT(lock_held(cache->door));
     struct depot *depot = &cache->depots[cls];
     struct bin *bin = &cache->bins[BIN_FIRST + cls];
     store_relaxed(&cache->flushes, cache->flushes + 1);
@@ -294,6 +309,7 @@ static struct finding stack_flush(struct cache *cache, unsigned cls)
 /* Frees what lies in the stacks beyond so much as new ones may hold. */
 static COLD struct finding cache_cut(struct cache *cache)
 {
+    ASSERT(lock_held(cache->door));
     struct finding found = {MISUSE_NONE, NULL};
     store_relaxed(&cache->cut, false);
     for (unsigned cls = begun_from(cache, 0); cls < CLASSES; cls = begun_from(cache, cls + 1)) {
@@ -314,6 +330,7 @@ static COLD struct finding cache_cut(struct cache *cache)
 /* A block kept would keep its page from going back, so none is until the next refill. */
 static COLD struct finding cache_rest(struct cache *cache)
 {
+    ASSERT(lock_held(cache->door));
     struct finding found = {MISUSE_NONE, NULL};
     for (unsigned cls = begun_from(cache, 0); cls < CLASSES; cls = begun_from(cache, cls + 1)) {
         struct bin *bin = &cache->bins[BIN_FIRST + cls];
@@ -331,6 +348,7 @@ static COLD struct finding cache_rest(struct cache *cache)
 /* Past the stack; `found` is what came to light before. */
 static struct finding give_one(struct cache *cache, unsigned cls, void *p, struct finding found)
 {
+    ASSERT(lock_held(cache->door));
     struct depot *depot = &cache->depots[cls];
     depot->wary -= depot->wary > 0;
     struct finding one = shards_put(&p, 1);
@@ -340,6 +358,7 @@ static struct finding give_one(struct cache *cache, unsigned cls, void *p, struc
 
 SLOW struct finding cache_give(struct cache *cache, unsigned cls, void *p)
 {
+    ASSERT(cls < CLASSES);
     struct bin *bin = &cache->bins[BIN_FIRST + cls];
     struct depot *depot = &cache->depots[cls];
     if (load_relaxed(&bin->topmost) == p)
@@ -400,6 +419,7 @@ struct finding cache_empty_at_end(struct cache *cache)
 /* New memory is zero: nobody's yet. */
 static struct cache *cache_make(void)
 {
+    ASSERT(lock_held(&cacheless_lock));
     struct cache *cache = meta_take(sizeof *cache);
     if (cache == NULL)
         return NULL;
@@ -474,6 +494,7 @@ static bool caches_left FORK_PAGE; /* atomic: some of them are */
 
 COLD struct finding caches_end_left(void)
 {
+    ASSERT(lock_none_held());
     struct finding found = {MISUSE_NONE, NULL};
     while (load_relaxed(&caches_left) && fork_is_over() && lock_enter(&cacheless_lock)) {
         __atomic_store_n(&caches_left, false, __ATOMIC_SEQ_CST);

@@ -5,7 +5,7 @@
 #include "front/roster.h"
 #include "heap/shard.h"
 
-struct lock cacheless_lock FORK_PAGE;
+struct lock cacheless_lock FORK_PAGE = LOCK(CACHELESS);
 
 void *cacheless_take(unsigned cls)
 {

@@ -19,6 +19,7 @@ bool crowd_holds_little(const struct cache *cache)
 
 bool crowd_comes_to_rest(struct cache *cache)
 {
+    ASSERT(lock_held(cache->door));
     if (cache->gives < GIVES_LEAST) {
         cache->gives++;
         return false;

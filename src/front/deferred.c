@@ -69,6 +69,7 @@ static struct finding first_of(struct finding a, struct finding b)
 
 COLD struct finding deferred_drain(void)
 {
+    ASSERT(lock_none_held());
     struct finding found = {MISUSE_NONE, NULL};
     while (!is_empty() && fork_is_over() && lock_enter(&cacheless_lock)) {
         for (struct link *link = take_all(&deferred.notes), *next; link != NULL; link = next) {

@@ -60,6 +60,8 @@ size_t stack_first(unsigned cls)
 
 static void stack_set_capacity(struct cache *cache, unsigned cls, size_t capacity)
 {
+    ASSERT(lock_held(cache->door));
+    ASSERT(capacity <= cache->depots[cls].room);
     struct depot *depot = &cache->depots[cls];
     struct bin *bin = &cache->bins[BIN_FIRST + cls];
     size_t size = size_classes[cls].size;
@@ -73,6 +75,8 @@ static void stack_set_capacity(struct cache *cache, unsigned cls, size_t capacit
  * the loads of another (25 cycles a pair of random sizes, 32 with powers of two). */
 static void stack_resize(struct cache *cache, unsigned cls, size_t capacity)
 {
+    ASSERT(lock_held(cache->door));
+    ASSERT(capacity <= ROOM_MOST);
     struct depot *depot = &cache->depots[cls];
     struct bin *bin = &cache->bins[BIN_FIRST + cls];
     size_t first = size_classes[cls].first + 1u;
@@ -93,6 +97,7 @@ static void stack_resize(struct cache *cache, unsigned cls, size_t capacity)
 
 void stack_cut(struct cache *cache, unsigned cls)
 {
+    ASSERT(lock_held(cache->door));
     size_t first = stack_first(cls);
     if (policy.learn == LEARN && first < cache->depots[cls].capacity)
         stack_set_capacity(cache, cls, first);
@@ -101,6 +106,7 @@ void stack_cut(struct cache *cache, unsigned cls)
 
 void stack_start_capacity(struct cache *cache, unsigned cls)
 {
+    ASSERT(lock_held(cache->door));
     const struct size_class *c = &size_classes[cls];
     size_t first = stack_first(cls);
     stack_set_capacity(cache, cls, first);
@@ -123,6 +129,8 @@ static COLD void journal_stack(unsigned cls, size_t from, struct capacity to)
 
 void stack_fit(struct cache *cache, unsigned cls, struct capacity_seen seen)
 {
+    ASSERT(lock_held(cache->door));
+    ASSERT(stack_begun(&cache->depots[cls]));
     struct depot *depot = &cache->depots[cls];
     seen.burst = capacity_turn(&depot->ways, seen.event, depot->capacity);
     seen.ways = depot->ways;

@@ -112,6 +112,7 @@ void *pocket_take(struct cache *cache, size_t n)
 
 void pocket_empty(struct cache *cache)
 {
+    ASSERT(lock_held(cache->door) || lock_rank_held(RANK_UPKEEP));
     void *p = load_acquire(&cache->pocket.block);
     if (p == NULL)
         return;
@@ -123,6 +124,7 @@ void pocket_empty(struct cache *cache)
 
 void pocket_age(struct cache *cache)
 {
+    ASSERT(lock_rank_held(RANK_UPKEEP) && cache == cache_current());
     if (load_relaxed(&cache->pocket.block) == NULL)
         return;
     if (cache->pocket.old)

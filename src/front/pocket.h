@@ -17,11 +17,10 @@ struct finding pocket_put(struct cache *cache, void *p, unsigned bin);
 /* What is in the pocket if n bytes fit; null else, and the pocket is empty. */
 void *pocket_take(struct cache *cache, size_t n);
 
-/* Frees what is in any cache's pocket; the caller holds that cache's door. */
+/* Frees what is in any cache's pocket. */
 void pocket_empty(struct cache *cache);
 
-/* Frees what has been in the pocket of the calling thread's cache at the last call already; the
- * caller holds a lock that a fork takes. */
+/* Frees what has been in the pocket of the calling thread's cache at the last call already. */
 void pocket_age(struct cache *cache);
 
 #endif

@@ -40,6 +40,8 @@ static bool lies_free(unsigned cls, const void *p)
 
 COLD bool block_is_free(unsigned cls, const void *p)
 {
+    ASSERT(lock_none_held());
+    ASSERT(cls < CLASSES);
     if (!lies_free(cls, p))
         return false;
     os_let_pass(REST_MILLISECONDS);

@@ -22,7 +22,7 @@ static struct {
     struct door *doors;     /* not given out yet; lock: this */
     unsigned doors_left;    /* lock: this */
     struct door first[FIRST_DOORS];
-} roster FORK_PAGE = {.generation = 1};
+} roster FORK_PAGE = {.lock = LOCK(ROSTER), .generation = 1};
 
 bool roster_has_orphans FORK_PAGE;
 
@@ -45,6 +45,7 @@ enum ownership roster_ownership(const struct cache *cache)
 
 static void own(struct cache *cache)
 {
+    ASSERT(lock_held(&roster.lock));
     store_relaxed(&cache->generation, roster.generation);
     store_relaxed(&cache->left, false);
     cache->shard = shard_join();
@@ -53,6 +54,7 @@ static void own(struct cache *cache)
 
 struct cache *roster_take(void)
 {
+    ASSERT(lock_held(&cacheless_lock));
     lock_take(&roster.lock);
     struct cache *cache = roster.unused;
     if (cache != NULL) {
@@ -65,6 +67,7 @@ struct cache *roster_take(void)
 
 static struct lock *door_take(void)
 {
+    ASSERT(lock_held(&roster.lock));
     if (roster.doors == NULL) {
         roster.doors = roster.first;
         roster.doors_left = FIRST_DOORS;
@@ -76,12 +79,15 @@ static struct lock *door_take(void)
         roster.doors = more;
         roster.doors_left = (unsigned)(os_page / sizeof *more);
     }
+    struct lock *door = &roster.doors++->lock;
     roster.doors_left--;
-    return &roster.doors++->lock;
+    lock_set_rank(door, RANK_DOOR);
+    return door;
 }
 
 bool roster_enter(struct cache *cache)
 {
+    ASSERT(lock_held(&cacheless_lock));
     lock_take(&roster.lock);
     cache->door = door_take();
     if (cache->door != NULL) {
@@ -95,6 +101,7 @@ bool roster_enter(struct cache *cache)
 
 bool roster_exchange(struct cache *cache, struct cache *from, struct cache *to)
 {
+    ASSERT(lock_held(cache->door));
     struct cache **mine = cache->mine;
     return mine != NULL && os_present(mine) &&
            __atomic_compare_exchange_n(mine, &from, to, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED);
@@ -102,6 +109,7 @@ bool roster_exchange(struct cache *cache, struct cache *from, struct cache *to)
 
 void roster_leave(struct cache *cache)
 {
+    ASSERT(lock_held(&cacheless_lock));
     lock_take(&roster.lock);
     if (roster_ownership(cache) == CACHE_LIVING)
         sub_relaxed(&roster.living, 1);
@@ -117,6 +125,7 @@ void roster_leave(struct cache *cache)
 /* An adopted one counts as living until it leaves: a fork meanwhile makes it an orphan again. */
 struct cache *roster_adopt(void)
 {
+    ASSERT(lock_held(&cacheless_lock));
     lock_take(&roster.lock);
     if (roster.survivor != NULL) {
         store_relaxed(&roster.survivor->generation, roster.generation);
@@ -138,6 +147,7 @@ struct cache *roster_adopt(void)
 
 void roster_lock(void)
 {
+    ASSERT(lock_held(&cacheless_lock));
     lock_take(&roster.lock);
     for (struct cache *cache = roster.every; cache != NULL; cache = cache->every)
         lock_take(cache->door);
@@ -152,6 +162,7 @@ void roster_unlock(void)
 
 void roster_unlock_child(struct cache *mine)
 {
+    ASSERT(lock_held(&roster.lock));
     roster.generation++;
     roster.survivor = mine;
     roster.living = mine != NULL;

@@ -67,6 +67,7 @@ static bool stack_unseen(const struct bin *bin, struct marked m)
  * could be the owner's and the thief's: tests/models/bed and tests/explore have the cases. */
 static void stacks_mark(struct cache *cache, struct marked *marked)
 {
+    ASSERT(lock_held(cache->door));
     bool sure = os_barrier_everywhere();
     for (unsigned cls = 0; cls < CLASSES; cls++)
         marked[cls] = sure ? stack_mark_top(&cache->bins[BIN_FIRST + cls], &cache->depots[cls])
@@ -88,6 +89,7 @@ static void stacks_mark(struct cache *cache, struct marked *marked)
 static void stack_rob(struct depot *depot, struct marked m, unsigned cls, struct theft *theft)
 {
     void **lowest = stack_floor(depot) + 1;
+    ASSERT(m.top >= lowest && m.top <= depot->base + depot->room);
     size_t below = (size_t)(m.top - lowest);
     struct finding found = shards_put(lowest, below);
     if (found.what == MISUSE_NONE)
@@ -102,6 +104,7 @@ static void stack_rob(struct depot *depot, struct marked m, unsigned cls, struct
 
 static void cache_rob(struct cache *cache, struct theft *theft)
 {
+    ASSERT(lock_held(cache->door) && !cache->asleep);
     struct marked marked[CLASSES];
     pocket_empty(cache);
     if (!roster_exchange(cache, cache, &cache_none) &&
@@ -133,6 +136,7 @@ static void cache_rob(struct cache *cache, struct theft *theft)
 
 static void cache_visit(struct cache *cache, bool all, struct theft *theft)
 {
+    ASSERT(lock_held(cache->door));
     size_t activity = load_relaxed(&cache->refills) + load_relaxed(&cache->flushes);
     enum ownership whose = roster_ownership(cache);
     if (whose == CACHE_ORPHAN)
@@ -151,6 +155,7 @@ static void cache_visit(struct cache *cache, bool all, struct theft *theft)
 
 struct theft caches_steal(bool all)
 {
+    ASSERT(lock_rank_held(RANK_UPKEEP));
     struct theft theft = {0, 0, {MISUSE_NONE, NULL}};
     if (!policy.extra_calls || !os_barrier_everywhere())
         return theft; /* each stack keeps what its capacity allows */

@@ -1,6 +1,7 @@
 #include "heap/gather.h"
 
 #include "back/map.h"
+#include "base/assert.h"
 
 #define KEYS 64
 #define SAMPLE 16
@@ -19,6 +20,7 @@ static bool scattered(void *const *blocks)
 /* Each block goes to the next place of its key; the one that was there goes on. */
 void gather(void **blocks, size_t n)
 {
+    ASSERT(n >= GATHER_LEAST);
     if (!scattered(blocks))
         return;
     size_t count[KEYS] = {0};

@@ -17,7 +17,7 @@ struct shard {
     struct list sparse;             /* slabs whose pages may be free, newest first; lock: shard */
 } __attribute__((aligned(CACHE_LINE)));
 
-static struct shard shards[SHARDS_MOST];
+static struct shard shards[SHARDS_MOST] = {[0 ... SHARDS_MOST - 1] = {.lock = LOCK(SHARD)}};
 static unsigned shard_count = 1;         /* constant after start */
 static size_t sparse_count;              /* slabs in the shards' sparse lists; atomic */
 static size_t joined;                    /* threads, of all shards; atomic */
@@ -25,6 +25,7 @@ static unsigned join_most = SHARDS_MOST; /* atomic */
 
 void shards_start(unsigned cpus)
 {
+    ASSERT(cpus >= 1);
     shard_count = cpus < SHARDS_MOST ? cpus : SHARDS_MOST;
     for (unsigned i = 0; i < shard_count; i++)
         list_init(&shards[i].sparse);
@@ -43,6 +44,7 @@ unsigned shard_join(void)
 
 void shard_leave(unsigned index)
 {
+    ASSERT(load_relaxed(&shards[index].threads) > 0 && load_relaxed(&joined) > 0);
     sub_relaxed(&shards[index].threads, 1);
     sub_relaxed(&joined, 1);
 }
@@ -56,16 +58,18 @@ static struct slab *lowest_partial(struct shard *shard, unsigned cls)
 /* Takes the slab out of its shard's sparse ones. */
 static void slab_dense(struct slab *slab)
 {
+    ASSERT(lock_held(&shards[load_relaxed(&slab->shard)].lock));
     if (list_empty(&slab->sparse))
         return;
     list_remove(&slab->sparse);
     sub_relaxed(&sparse_count, 1);
 }
 
-/* Brings a slab that a neighbour has begun into this shard, whose lock the caller holds. A
+/* Brings a slab that a neighbour has begun into this shard. A
  * neighbour that is busy is passed over, so no order of locks is needed. */
 static struct slab *slab_from_neighbour(unsigned to, unsigned cls)
 {
+    ASSERT(lock_held(&shards[to].lock));
     for (unsigned i = 1; i < shard_count; i++) {
         unsigned from = (to + i) % shard_count;
         if (lowest_partial(&shards[from], cls) == NULL || !lock_try(&shards[from].lock))
@@ -94,6 +98,7 @@ static void map_enter(const struct slab *slab, void *owner)
 
 static struct slab *slab_new(unsigned shard, unsigned cls)
 {
+    ASSERT(lock_held(&shards[shard].lock) && cls < CLASSES);
     const struct size_class *c = &size_classes[cls];
     struct slab *slab = meta_take(slab_bytes(c));
     if (slab == NULL)
@@ -122,9 +127,11 @@ static bool soon(const struct slab *slab)
 /* These slabs have left their shard and the map. */
 static void slabs_retire(struct low_node *retired)
 {
+    ASSERT(!lock_rank_held(RANK_SHARD) || fork_holds_locks);
     while (retired != NULL) {
         struct slab *slab = (struct slab *)retired;
         const struct size_class *c = &size_classes[slab->cls];
+        ASSERT(slab->free == c->blocks && list_empty(&slab->sparse));
         retired = retired->next;
         if (unlikely(slab->absent != 0) && soon(slab))
             slices_lack(slab->home, slab->base, c->slices, count_bits(slab->absent) * os_page);
@@ -135,6 +142,7 @@ static void slabs_retire(struct low_node *retired)
 
 size_t shard_take(unsigned index, unsigned cls, void **end, size_t n)
 {
+    ASSERT(index < SHARDS_MOST && cls < CLASSES && n >= 1);
     struct shard *shard = &shards[index];
     bool shared = size_classes[cls].size < CACHE_LINE && load_relaxed(&joined) > 1;
     size_t taken = 0;
@@ -149,6 +157,7 @@ size_t shard_take(unsigned index, unsigned cls, void **end, size_t n)
             slab = slab_new(index, cls);
         if (slab == NULL)
             break;
+        ASSERT(slab->cls == cls && slab->free >= 1 && load_relaxed(&slab->shard) == index);
         size_t got = shared ? slab_take_lines(slab, end - taken, n - taken) : 0;
         if (got == 0)
             got = slab_take(slab, end - taken, n - taken);
@@ -204,8 +213,11 @@ static bool worth_a_look(const struct slab *slab)
 static void slab_settle(struct shard *shard, struct slab *slab, bool was_full,
                         struct low_node **retired)
 {
+    ASSERT(lock_held(&shard->lock));
+    ASSERT(load_relaxed(&slab->shard) == shard - shards);
     const struct size_class *c = &size_classes[slab->cls];
     struct lowest *partial = &shard->partial[slab->cls];
+    ASSERT(slab->free <= c->blocks);
     bool empty = slab->free == c->blocks;
     if (was_full && slab->free > 0 && !empty)
         low_add(partial, &slab->node);
@@ -227,6 +239,7 @@ static void slab_settle(struct shard *shard, struct slab *slab, bool was_full,
 static size_t slab_put_run(struct shard *shard, struct slab *slab, void *const *blocks, size_t n,
                            struct low_node **retired, enum misuse *what)
 {
+    ASSERT(lock_held(&shard->lock));
     bool was_full = slab->free == 0;
     size_t put = slab_put(slab, blocks, n, what);
     slab_settle(shard, slab, was_full, retired);
@@ -274,6 +287,7 @@ static bool worth_purging(const struct slab *slab, uint64_t pages)
  * taken out of the list. */
 static struct slab *slab_sparse(struct shard *shard, size_t before)
 {
+    ASSERT(lock_held(&shard->lock));
     if (list_empty(&shard->sparse))
         return NULL;
     struct slab *slab = list_entry(shard->sparse.prev, struct slab, sparse);
@@ -312,9 +326,11 @@ static uint64_t run_next(uint64_t *pages, unsigned *first, unsigned *n)
     return run;
 }
 
-/* Claims the free pages of a slab whose shard the caller has locked; returns without the lock. */
+/* Claims the free pages of a slab; returns without its shard's lock. */
 static void slab_leave(struct shard *shard, struct slab *slab, uint64_t pages)
 {
+    ASSERT(lock_held(&shard->lock) && lock_rank_held(RANK_UPKEEP));
+    ASSERT(pages != 0 && leaving.slabs < RUNS_MOST);
     unsigned claimed = slab_claim(slab, pages);
     if (claimed > 0 && slab->free == 0)
         low_remove(&shard->partial[slab->cls], &slab->node);
@@ -327,6 +343,7 @@ static void slab_leave(struct shard *shard, struct slab *slab, uint64_t pages)
         unsigned first;
         unsigned n;
         run_next(&pages, &first, &n);
+        ASSERT(leaving.run_count < RUNS_MOST);
         leaving.runs[leaving.run_count++] =
             (struct os_run){slab->base + first * os_page, n * os_page};
     }
@@ -335,6 +352,7 @@ static void slab_leave(struct shard *shard, struct slab *slab, uint64_t pages)
 /* Purges what leaves; returns how many pages are gone. */
 static size_t leaving_purge(void)
 {
+    ASSERT(lock_rank_held(RANK_UPKEEP));
     os_purge_runs(leaving.runs, leaving.run_count);
     size_t purged = 0;
     const struct os_run *run = leaving.runs;
@@ -369,6 +387,8 @@ bool shards_sparse(void) { return load_relaxed(&sparse_count) > 0; }
 
 size_t shards_purge(size_t before, size_t soon_until, size_t *most)
 {
+    ASSERT(lock_rank_held(RANK_UPKEEP));
+    ASSERT(leaving.slabs == 0 && leaving.run_count == 0);
     size_t purged = 0;
     leaving.soon_until = soon_until;
     for (unsigned i = 0; i < shard_count; i++) {
@@ -402,6 +422,7 @@ size_t shards_usable(const void *p, const struct slab *slab)
 bool shards_hand_out(const void *p, size_t n)
 {
     struct slab *slab = map_whole_taken(p);
+    ASSERT(slab->base == p && n <= size_classes[slab->cls].size);
     bool zero = slab->zero;
     slab->zero = false;
     slab->usable = (uint32_t)round_up(n == 0 ? 1 : n, os_page);
@@ -426,6 +447,7 @@ bool shards_resize(const void *p, size_t n)
     unsigned cls = class_of_slices(n);
     unsigned now = size_classes[slab->cls].slices;
     unsigned then = size_classes[cls].slices;
+    ASSERT(cls < CLASSES && then >= now && size_classes[slab->cls].blocks == 1);
     bool done = then == now || slices_extend(slab->home, slab->base, now, then - now);
     if (done) {
         slab->cls = (uint8_t)cls;
@@ -451,8 +473,16 @@ unsigned shard_of(const void *p)
     return slab == NULL ? 0 : load_relaxed(&slab->shard);
 }
 
-void shards_limit(unsigned most) { store_relaxed(&join_most, most); }
+void shards_limit(unsigned most)
+{
+    ASSERT(most >= 1);
+    store_relaxed(&join_most, most);
+}
 
 unsigned shards_made(void) { return shard_count; }
-struct low_node **shard_partial(unsigned i, unsigned cls) { return &shards[i].partial[cls].root; }
+struct low_node **shard_partial(unsigned i, unsigned cls)
+{
+    ASSERT(lock_all_held());
+    return &shards[i].partial[cls].root;
+}
 unsigned *shard_threads(unsigned index) { return &shards[index].threads; }

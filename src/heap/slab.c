@@ -4,6 +4,8 @@
 
 void slab_init(struct slab *slab, unsigned cls, void *base, struct superslab *home)
 {
+    ASSERT(lock_rank_held(RANK_SHARD));
+    ASSERT(cls < CLASSES && (uintptr_t)base % SLICE == 0);
     unsigned blocks = size_classes[cls].blocks;
     unsigned words = (blocks + 63) / 64;
     slab->node.key = (uintptr_t)base;
@@ -40,6 +42,8 @@ static uint64_t whole_groups(uint64_t word, unsigned doublings)
 
 static size_t take(struct slab *slab, void **end, size_t n, unsigned doublings)
 {
+    ASSERT(lock_rank_held(RANK_SHARD));
+    ASSERT(n >= 1 && slab->free <= size_classes[slab->cls].blocks);
     size_t size = size_classes[slab->cls].size;
     size_t taken = 0;
     for (uint64_t left = slab->summary; taken < n && left != 0; left &= left - 1) {
@@ -65,6 +69,7 @@ static size_t take(struct slab *slab, void **end, size_t n, unsigned doublings)
         if (word == 0)
             slab->summary &= ~((uint64_t)1 << index);
     }
+    ASSERT(taken <= slab->free);
     slab->free = (uint16_t)(slab->free - taken);
     return taken;
 }
@@ -95,6 +100,7 @@ bool slab_begins(const struct slab *slab, const void *p)
 
 enum misuse slab_check(const struct slab *slab, const void *p)
 {
+    ASSERT(lock_rank_held(RANK_SHARD) || lock_all_held());
     unsigned number = block_number(slab, p);
     if (number >= size_classes[slab->cls].blocks)
         return MISUSE_INTERIOR;
@@ -104,6 +110,7 @@ enum misuse slab_check(const struct slab *slab, const void *p)
 /* The class is in registers: what is asked of the slab for each block is its words. */
 size_t slab_put(struct slab *slab, void *const *blocks, size_t n, enum misuse *what)
 {
+    ASSERT(lock_rank_held(RANK_SHARD));
     const struct size_class c = size_classes[slab->cls];
     const size_t bytes = c.slices * SLICE;
     const char *base = slab->base;
@@ -129,6 +136,7 @@ size_t slab_put(struct slab *slab, void *const *blocks, size_t n, enum misuse *w
         *word |= bit;
         summary |= (uint64_t)1 << number / 64;
     }
+    ASSERT(slab->free + put <= c.blocks);
     slab->summary = summary;
     slab->free = (uint16_t)(slab->free + put);
     return put;
@@ -186,6 +194,7 @@ static uint64_t pages_left(const struct slab *slab, unsigned pages)
 
 uint64_t slab_free_pages(const struct slab *slab)
 {
+    ASSERT(lock_rank_held(RANK_SHARD));
     const struct size_class *c = &size_classes[slab->cls];
     unsigned pages = (unsigned)(((size_t)c->blocks * c->size + os_page - 1) / os_page);
     if (c->blocks <= 64)
@@ -221,22 +230,29 @@ static unsigned change(struct slab *slab, uint64_t pages, bool take)
 
 unsigned slab_claim(struct slab *slab, uint64_t pages)
 {
+    ASSERT((pages & ~slab_free_pages(slab)) == 0);
     unsigned count = change(slab, pages, true);
+    ASSERT(count <= slab->free);
     slab->free = (uint16_t)(slab->free - count);
     return count;
 }
 
 void slab_restore(struct slab *slab, uint64_t pages)
 {
+    ASSERT(lock_rank_held(RANK_SHARD));
     slab->free = (uint16_t)(slab->free + change(slab, pages, false));
+    ASSERT(slab->free <= size_classes[slab->cls].blocks);
 }
 
 unsigned slab_bring_back(struct slab *slab, void *const *blocks, size_t n)
 {
+    ASSERT(lock_rank_held(RANK_SHARD));
+    ASSERT(n >= 1);
     size_t size = size_classes[slab->cls].size;
     uint64_t absent = slab->absent;
     for (size_t i = 0; i < n && absent != 0; i++) {
         size_t offset = (size_t)((const char *)blocks[i] - slab->base);
+        ASSERT(offset < size_classes[slab->cls].slices * SLICE);
         unsigned first = (unsigned)(offset / os_page);
         unsigned end = (unsigned)((offset + size - 1) / os_page) + 1;
         absent &= ~(low_bits(end) & ~low_bits(first));

@@ -17,7 +17,7 @@ struct transfer {
     void **blocks;     /* lock: transfer */
 } __attribute__((aligned(CACHE_LINE)));
 
-static struct transfer transfers[CLASSES];
+static struct transfer transfers[CLASSES] = {[0 ... CLASSES - 1] = {.lock = LOCK(TRANSFER)}};
 
 /* Classes of which there may be some, so that nobody looks through all; atomic, a bit is cleared
  * under the class's lock. */
@@ -33,9 +33,11 @@ static void filled_set(unsigned cls)
 
 size_t transfer_take(unsigned cls, void **end, size_t n)
 {
+    ASSERT(cls < CLASSES && n >= 1);
     struct transfer *t = &transfers[cls];
     if (load_relaxed(&t->count) == 0 || !lock_try(&t->lock))
         return 0;
+    ASSERT(t->low <= t->count && t->count <= t->capacity);
     size_t taken = t->count < n ? t->count : n;
     size_t left = t->count - taken;
     memcpy(end - taken, t->blocks + left, taken * sizeof(void *));
@@ -48,6 +50,8 @@ size_t transfer_take(unsigned cls, void **end, size_t n)
 
 static bool transfer_open(struct transfer *t, unsigned cls)
 {
+    ASSERT(lock_held(&t->lock));
+    ASSERT(t->capacity == 0);
     size_t capacity = policy.transfer_bytes / size_classes[cls].size;
     if (capacity > policy.transfer_blocks)
         capacity = policy.transfer_blocks;
@@ -62,11 +66,13 @@ static bool transfer_open(struct transfer *t, unsigned cls)
 
 size_t transfer_put(unsigned cls, void **blocks, size_t n)
 {
+    ASSERT(cls < CLASSES && n >= 1);
     struct transfer *t = &transfers[cls];
     if (!lock_try(&t->lock))
         return 0;
     size_t put = 0;
     if (t->capacity != 0 || transfer_open(t, cls)) {
+        ASSERT(t->count <= t->capacity);
         size_t room = t->capacity - t->count;
         put = room < n ? room : n;
         memcpy(t->blocks + t->count, blocks, put * sizeof(void *));
@@ -79,6 +85,7 @@ size_t transfer_put(unsigned cls, void **blocks, size_t n)
 
 bool transfer_holds(unsigned cls, const void *p)
 {
+    ASSERT(cls < CLASSES);
     struct transfer *t = &transfers[cls];
     bool found = false;
     lock_take(&t->lock);
@@ -91,6 +98,8 @@ bool transfer_holds(unsigned cls, const void *p)
 /* Frees the n oldest. */
 static struct finding transfer_drop(struct transfer *t, size_t n)
 {
+    ASSERT(lock_held(&t->lock));
+    ASSERT(n <= t->count);
     struct finding found = shards_put(t->blocks, n);
     store_relaxed(&t->count, (uint32_t)(t->count - n));
     memmove(t->blocks, t->blocks + n, t->count * sizeof(void *));
@@ -111,6 +120,7 @@ static struct finding transfer_decay(unsigned cls, bool all)
 
 struct finding transfers_decay(bool all)
 {
+    ASSERT(lock_rank_held(RANK_UPKEEP));
     struct finding found = {MISUSE_NONE, NULL};
     for (unsigned i = 0; i < FILLED_WORDS; i++) {
         for (uint64_t left = load_relaxed(&filled[i]); left != 0; left &= left - 1) {
@@ -124,6 +134,7 @@ struct finding transfers_decay(bool all)
 
 void **transfer_inside(unsigned cls, uint32_t **count, uint32_t *capacity)
 {
+    ASSERT(lock_all_held());
     *count = &transfers[cls].count;
     *capacity = transfers[cls].capacity;
     return transfers[cls].blocks;

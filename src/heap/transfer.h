@@ -18,7 +18,7 @@ bool transfer_holds(unsigned cls, const void *p);
 /* Frees what nobody took since the last call, or all; the first wrong block found. */
 struct finding transfers_decay(bool all);
 
-/* For the census, which holds all locks: a class's blocks, how many there are and may be. */
+/* For the census: a class's blocks, how many there are and may be. */
 void **transfer_inside(unsigned cls, uint32_t **count, uint32_t *capacity);
 
 #endif

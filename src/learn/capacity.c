@@ -1,5 +1,7 @@
 #include "learn/capacity.h"
 
+#include "base/assert.h"
+
 static size_t larger(size_t a, size_t b) { return a > b ? a : b; }
 
 static size_t smaller(size_t a, size_t b) { return a < b ? a : b; }
@@ -19,6 +21,7 @@ static bool within(size_t blocks, size_t bytes, const struct capacity_seen *s,
 
 size_t capacity_turn(struct capacity_ways *ways, enum capacity_event event, size_t capacity)
 {
+    ASSERT(ways->bursts < BURSTS);
     bool full = event == STACK_FULL;
     if (ways->full == full) {
         if (ways->streak < UINT8_MAX)
@@ -87,6 +90,7 @@ static size_t foreign_bytes(const struct capacity_seen *s, const struct policy *
 
 struct capacity capacity_step(const struct capacity_seen *s, const struct policy *bounds)
 {
+    ASSERT(s->size >= 1);
     size_t foreign = foreign_bytes(s, bounds);
     if (s->foreign && s->capacity * s->size > foreign)
         return shrunk(s, foreign / s->size, CAPACITY_FOREIGN);

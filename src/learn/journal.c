@@ -2,7 +2,7 @@
 
 #include "os/os.h"
 
-static struct lock lock FORK_PAGE;
+static struct lock lock FORK_PAGE = LOCK(JOURNAL);
 static struct journal_entry lines[JOURNAL_MOST]; /* lock: lock */
 static size_t count;                             /* the same */
 

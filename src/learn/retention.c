@@ -1,5 +1,7 @@
 #include "learn/retention.h"
 
+#include "base/assert.h"
+
 /* Below that, chance decides. */
 #define TELLING (256 * KiB)
 
@@ -13,6 +15,8 @@ static size_t bounded(size_t span, size_t least, size_t most)
 
 void retention_step(struct retention *r, struct purge_counters now, size_t least, size_t most)
 {
+    ASSERT(least <= most);
+    ASSERT(now.purged >= r->since.purged && now.taken >= r->since.taken);
     size_t purged = now.purged - r->since.purged;
     size_t refaulted = now.refaulted - r->since.refaulted;
     size_t taken = now.taken - r->since.taken;

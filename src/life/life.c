@@ -21,7 +21,7 @@
 #include "watch/learned.h"
 #include "watch/report.h"
 
-static struct lock start_lock FORK_PAGE;
+static struct lock start_lock FORK_PAGE = LOCK(START);
 static bool started;      /* atomic; set under the lock */
 static pthread_key_t key; /* its destructor tells that a thread ends */
 static bool key_made;     /* atomic */
@@ -82,6 +82,7 @@ static void process_end(void)
 /* libc may allocate in here: this thread has a cache already and the lock is free again. */
 static void register_with_libc(void)
 {
+    ASSERT(lock_none_held());
     if (pthread_key_create(&key, thread_end) == 0)
         store_release(&key_made, true);
     os_at_fork(fork_prepare, fork_parent, fork_child);
@@ -129,6 +130,7 @@ COLD struct cache *thread_cache_make(void)
 /* libc may allocate in here too, and come back by the door. */
 COLD void thread_ask_for_end(struct cache *cache)
 {
+    ASSERT(lock_none_held());
     if (cache->asking || !load_acquire(&key_made))
         return;
     int saved = errno;
@@ -164,6 +166,7 @@ static void fork_ends(void)
 /* What others had to leave undone meanwhile. */
 static void do_what_was_left(void)
 {
+    ASSERT(lock_none_held());
     report_late(deferred_drain(), NULL);
     report_late(caches_end_left(), NULL);
 }
@@ -185,6 +188,7 @@ void fork_child(void)
     if (!fork_holds_locks)
         return;
     fork_ends();
+    ASSERT(lock_all_held());
     left_others = true;
     large_fork_child();
     reserve_fork_child();
@@ -196,6 +200,7 @@ void fork_child(void)
 
 void heap_lock_all(void)
 {
+    ASSERT(lock_none_held());
     lock_take(&start_lock);
     upkeep_stop();
     caches_fork_lock();

@@ -141,6 +141,7 @@ static bool may_start(void)
  * of libc's that starting a thread takes. */
 static COLD void scavenger_start(void)
 {
+    ASSERT(lock_none_held());
     while (may_start() && change(NONE, STARTING)) {
         bool wanted = !alone();
         bool started = false;
@@ -169,6 +170,7 @@ COLD void scavenger_noted(struct cache *cache)
 
 static void end_thread(void)
 {
+    ASSERT(lock_none_held());
     int saved = errno;
     store_release(&ends, true);
     scavenger_call();

@@ -45,8 +45,8 @@ struct kind {
     size_t debt; /* found idle and not yet given back, in the kind's own unit */
 };
 
-static struct lock upkeep_lock
-    FORK_PAGE; /* held while anything goes back, so that no fork is then */
+/* Held while anything goes back, so that no fork is then. */
+static struct lock upkeep_lock FORK_PAGE = LOCK(UPKEEP);
 static struct kind pages = {.subject = JOURNAL_PAGES}, slices = {.subject = JOURNAL_SLICES},
                    huge = {.subject = JOURNAL_HUGE}; /* lock: upkeep */
 static size_t last_tick; /* the allocation clock at the last; lock: upkeep */
@@ -74,6 +74,7 @@ static struct purge_counters read_counters(struct purge_counters *now)
 
 static void span_begin(struct kind *kind, struct purge_counters seen)
 {
+    ASSERT(lock_held(&upkeep_lock));
     struct retention before = kind->learned;
     if (policy.learn != LEARN_FROZEN)
         retention_step(&kind->learned, seen, policy.retain_least, policy.retain_most);
@@ -86,6 +87,7 @@ static void span_begin(struct kind *kind, struct purge_counters seen)
 
 static bool ended(const struct kind *kind)
 {
+    ASSERT(lock_held(&upkeep_lock));
     return !load_relaxed(&keeping.forever) &&
            ((ptrdiff_t)(clock_now() - kind->next) >= 0 || os_milliseconds() > kind->late);
 }
@@ -103,6 +105,7 @@ static size_t soon(const struct kind *kind) { return clock_now() + kind->span * 
 
 static void pages_span_ends(void)
 {
+    ASSERT(lock_held(&upkeep_lock));
     struct purge_counters seen = read_counters(&counters.pages);
     seen.taken = load_relaxed(&counters.freed); /* about as much, in the long run */
     span_begin(&pages, seen);
@@ -110,12 +113,14 @@ static void pages_span_ends(void)
 
 static void slices_span_ends(void)
 {
+    ASSERT(lock_held(&upkeep_lock));
     slices.debt = slices_idle();
     span_begin(&slices, read_counters(&counters.slices));
 }
 
 static void huge_span_ends(void)
 {
+    ASSERT(lock_held(&upkeep_lock));
     huge.debt = large_idle();
     span_begin(&huge, read_counters(&counters.huge));
 }
@@ -149,6 +154,7 @@ static size_t huge_most(void)
  * more to do. A cap may have fallen far, so it is reached by steps, too. */
 static bool pay(size_t most)
 {
+    ASSERT(lock_held(&upkeep_lock));
     size_t beyond = excess(slices_retained(), slices_most());
     size_t part = smaller(larger(slices.debt, beyond), most / SLICE);
     bool more = part > 0 && slices_purge(part) > 0 && part < beyond;
@@ -164,6 +170,7 @@ static bool pay(size_t most)
 /* Bytes that may be freed before a cap is passed. */
 static size_t headroom(void)
 {
+    ASSERT(lock_held(&upkeep_lock));
     size_t slices_left = excess(slices_most(), slices_retained());
     size_t huge_left = excess(huge_most(), large_kept());
     return smaller(smaller(slices_left, STEP_MOST / SLICE) * SLICE, huge_left);
@@ -172,6 +179,7 @@ static size_t headroom(void)
 /* The shortest span of a kind of which there is any. */
 static size_t shortest_span(void)
 {
+    ASSERT(lock_held(&upkeep_lock));
     if (load_relaxed(&keeping.forever))
         return SIZE_MAX;
     size_t span = policy.retain_most;

@@ -9,6 +9,7 @@
 #define HAKMEM_OS_OS_H
 
 #include "base/defs.h"
+#include "os/rank.h"
 
 /* Bytes of a page. Known after os_start; a power of two from 4 KiB to 64 KiB. */
 extern size_t os_page;
@@ -136,12 +137,14 @@ extern __thread bool fork_holds_locks HIDDEN;
 
 struct lock {
     int state; /* atomic: 0 free, 1 held, 2 held and somebody may sleep */
+    LOCK_IN_DEBUG
 };
 
 void lock_wait(struct lock *lock);
 void lock_wake(struct lock *lock);
 
-FAST bool lock_try(struct lock *lock)
+/* What lock_try is, but for what rank.h adds in a debug build. */
+FAST bool lock_grab(struct lock *lock)
 {
     int free = 0;
     return unlikely(fork_holds_locks) ||
@@ -151,6 +154,7 @@ FAST bool lock_try(struct lock *lock)
 
 FAST void lock_take(struct lock *lock)
 {
+    lock_check_order(lock);
     if (unlikely(!lock_try(lock)))
         lock_wait(lock);
 }
@@ -164,7 +168,11 @@ extern int fork_state HIDDEN; /* atomic: the forking thread's; who has waited ma
 
 bool lock_await(struct lock *lock);
 
-FAST bool lock_enter(struct lock *lock) { return likely(lock_try(lock)) || lock_await(lock); }
+FAST bool lock_enter(struct lock *lock)
+{
+    lock_check_order(lock);
+    return likely(lock_try(lock)) || lock_await(lock);
+}
 
 FAST bool fork_is_over(void) { return __atomic_load_n(&fork_state, __ATOMIC_SEQ_CST) == FORK_NONE; }
 
@@ -172,8 +180,16 @@ FAST void lock_release(struct lock *lock)
 {
     if (unlikely(fork_holds_locks))
         return;
+    lock_forget(lock);
     if (unlikely(__atomic_exchange_n(&lock->state, 0, __ATOMIC_RELEASE) == 2))
         lock_wake(lock);
+}
+
+/* In a fork's child: frees a lock that a thread may hold which the child does not have. */
+FAST void lock_reset(struct lock *lock)
+{
+    lock_disown(lock);
+    lock->state = 0;
 }
 
 #endif

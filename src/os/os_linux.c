@@ -462,6 +462,7 @@ COLD void lock_wait(struct lock *lock)
         return;
     while (__atomic_exchange_n(&lock->state, 2, __ATOMIC_ACQUIRE) != 0)
         os_wait(&lock->state, 2, 0);
+    (void)lock_noted(lock);
 }
 
 /* An ordinary fork is over sooner. */
@@ -476,7 +477,7 @@ COLD bool lock_await(struct lock *lock)
         return true;
     for (; (before = load_relaxed(&fork_state)) != FORK_LASTS;) {
         if (__atomic_exchange_n(&lock->state, 2, __ATOMIC_ACQUIRE) == 0)
-            return true;
+            return lock_noted(lock);
         os_wait(&lock->state, 2, FORK_PATIENCE);
         if (before == FORK_HOLDS)
             __atomic_compare_exchange_n(&fork_state, &before, FORK_LASTS, false, __ATOMIC_RELAXED,

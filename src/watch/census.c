@@ -146,6 +146,7 @@ static void count_classes(struct census *census)
 
 void census_count(struct census *census)
 {
+    ASSERT(lock_all_held());
     *census = (struct census){.mapped = os_mapped()};
     count_map(census);
     count_caches(census);

@@ -104,4 +104,7 @@ def test_thread_local_memory_is_little(elf: ELFFile) -> None:
     """Libc keeps some 1.6 KiB for all libraries that come late."""
     sizes = [s["p_memsz"] for s in elf.iter_segments() if s["p_type"] == "PT_TLS"]
     print(f"\nthread-local memory: {sizes} bytes")
-    assert len(sizes) == 1 and sizes[0] <= 64
+    symbols = elf.get_section_by_name(".symtab")
+    # With assertions a thread counts the locks that it holds.
+    counts = symbols is not None and symbols.get_symbol_by_name("assertion_failed") is not None
+    assert len(sizes) == 1 and sizes[0] <= (128 if counts else 64)

@@ -426,14 +426,21 @@ static const struct {
     {CENSUS_MAPPED_SUM, mapped_sum_broken, mapped_sum_whole},
 };
 
+static void locked(void (*change)(void))
+{
+    heap_lock_all();
+    change();
+    heap_unlock_all();
+}
+
 static void each_rule_is_named(void)
 {
     unsigned tried[CENSUS_RULE_COUNT] = {0};
     for (size_t i = 0; i < sizeof corruptions / sizeof *corruptions; i++) {
         const char *name = rule_names[corruptions[i].rule];
-        corruptions[i].breaks();
+        locked(corruptions[i].breaks);
         walk();
-        corruptions[i].mends();
+        locked(corruptions[i].mends);
         tried[corruptions[i].rule]++;
         if (census.broken[corruptions[i].rule] == 0) {
             fprintf(stderr, "%s broken: expected that the walk names it, found %zu breaches:\n",

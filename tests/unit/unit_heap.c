@@ -38,6 +38,9 @@ static enum misuse put_one(struct slab *slab, void *p)
     return what;
 }
 
+/* What the callers of this floor hold: see os/rank.h. */
+static struct lock guard = LOCK(UPKEEP), of_slab = LOCK(SHARD);
+
 static void one_slab(unsigned cls)
 {
     const struct size_class *c = &size_classes[cls];
@@ -261,8 +264,10 @@ static void one_cache(void)
             EXPECT_EQUAL(cache_give(cache, cls_of[i], held[i]).what, MISUSE_NONE);
     EXPECT_EQUAL(cache_delete(cache).what, MISUSE_NONE);
     EXPECT_EQUAL(caches_living(), living - 1);
+    lock_take(&guard);
     for (size_t i = 0; i < count; i++)
         EXPECT(shards_check(held[i]) != MISUSE_NONE);
+    lock_release(&guard);
 }
 
 int main(void)
@@ -270,15 +275,19 @@ int main(void)
     os_start();
     superslabs_start(42);
     shards_start(4);
+    lock_take(&guard);
     classes();
+    lock_take(&of_slab);
     for (unsigned cls = 0; cls < CLASSES; cls++)
         one_slab(cls);
     for (unsigned cls = 0; cls < CLASSES; cls++)
         free_pages(cls);
+    lock_release(&of_slab);
     gathering();
     joining();
     one_shard();
     transfer();
+    lock_release(&guard);
     one_cache();
     puts("8 passed, 0 failed");
     return 0;

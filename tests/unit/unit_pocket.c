@@ -98,6 +98,13 @@ static void a_clean_block_is_asked_for_and_made(void)
     hakmem_purge();
 }
 
+static void age(void)
+{
+    upkeep_stop();
+    pocket_age(cache_current());
+    upkeep_go_on();
+}
+
 static void it_is_emptied(void)
 {
     use();
@@ -107,9 +114,9 @@ static void it_is_emptied(void)
     EXPECT_EQUAL(stats().thread_caches, 0);
 
     hakmem_free(hakmem_malloc(4 * MiB));
-    pocket_age(cache_current());
+    age();
     EXPECT_EQUAL(stats().thread_caches, 4 * MiB);
-    pocket_age(cache_current());
+    age();
     EXPECT_EQUAL(stats().thread_caches, 0);
     EXPECT_EQUAL(stats().kept, 4 * MiB);
     hakmem_purge();

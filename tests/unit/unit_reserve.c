@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "back/reserve.h"
+#include "life/life.h"
 #include "os/os.h"
 
 #define BLOCKS 3000
@@ -91,7 +92,9 @@ static void a_child(void)
     pid_t child = fork();
     EXPECT(child >= 0);
     if (child == 0) {
+        heap_lock_all();
         reserve_fork_child();
+        heap_unlock_all();
         char *p = reserve_take(1000, 1);
         for (unsigned i = 0; i < BLOCKS; i++)
             EXPECT(p >= (char *)blocks[i].p + blocks[i].n || p + 1000 <= (char *)blocks[i].p);

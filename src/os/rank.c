@@ -1,0 +1,158 @@
+/* Who holds what, and what an assertion says when it fails. Nothing of it is in a release build. */
+#include "os/rank.h"
+
+#if HAKMEM_ASSERT
+
+#include "base/atomic.h"
+#include "base/text.h"
+#include "os/os.h"
+#include "os/self.h"
+
+static __thread unsigned
+    held[RANK_COUNT]; /* locks of each rank; its address is the thread's name */
+
+#define RANK_WORD(name, word, what) word,
+static const char *const rank_words[] = {"no", LOCK_RANKS(RANK_WORD)};
+
+/* ---- an assertion that fails ---- */
+
+static void add_rank(struct text *text, unsigned rank)
+{
+    text_add(text, rank_words[rank < RANK_COUNT ? rank : RANK_NONE]);
+    text_add(text, " (rank ");
+    text_add_number(text, rank);
+    text_add(text, ")");
+}
+
+static void add_held(struct text *text)
+{
+    const char *before = "hakmem: the thread holds: ";
+    for (unsigned rank = RANK_START; rank < RANK_COUNT; rank++) {
+        if (held[rank] == 0)
+            continue;
+        text_add(text, before);
+        add_rank(text, rank);
+        if (held[rank] > 1) {
+            text_add(text, " x ");
+            text_add_number(text, held[rank]);
+        }
+        before = ", ";
+    }
+    text_add(text, before[0] == ',' ? "\n" : "hakmem: the thread holds no lock\n");
+    if (fork_holds_locks)
+        text_add(text, "hakmem: the thread forks, and passes every lock\n");
+}
+
+void assertion_failed(const char *file, unsigned line, const char *function, const char *what)
+{
+    char said[1024];
+    struct text text;
+    text_init(&text, said, sizeof said);
+    text_add(&text, "hakmem: ");
+    text_add(&text, file);
+    text_add(&text, ":");
+    text_add_number(&text, line);
+    text_add(&text, ": ");
+    text_add(&text, function);
+    text_add(&text, ": assertion failed: ");
+    text_add(&text, what);
+    text_add(&text, "\n");
+    add_held(&text);
+    os_print_error(text.start, text.used);
+    os_die();
+}
+
+/* As for any assertion; of a lock it matters most which. */
+static COLD __attribute__((noreturn)) void wrong(const struct lock *lock, const char *function,
+                                                 const char *rule)
+{
+    char what[256];
+    struct text text;
+    text_init(&text, what, sizeof what);
+    text_add(&text, rule);
+    text_add(&text, ": ");
+    add_rank(&text, lock->rank);
+    assertion_failed("os/rank.c", __LINE__, function, text.start);
+}
+
+/* ---- who holds what ---- */
+
+void lock_set_rank(struct lock *lock, enum lock_rank rank) { lock->rank = (unsigned char)rank; }
+
+bool lock_held(const struct lock *lock)
+{
+    return fork_holds_locks || load_relaxed(&lock->holder) == held;
+}
+
+bool lock_rank_held(enum lock_rank rank) { return fork_holds_locks || held[rank] > 0; }
+
+bool lock_all_held(void)
+{
+    return lock_rank_held(RANK_START) && lock_rank_held(RANK_UPKEEP) &&
+           lock_rank_held(RANK_CACHELESS) && lock_rank_held(RANK_ROSTER);
+}
+
+bool lock_none_held(void)
+{
+    unsigned sum = 0;
+    for (unsigned rank = RANK_NONE; rank < RANK_COUNT; rank++)
+        sum += held[rank];
+    return fork_holds_locks || sum == 0;
+}
+
+void lock_check_order(const struct lock *lock)
+{
+    if (fork_holds_locks)
+        return;
+    unsigned highest = RANK_COUNT - 1;
+    while (highest > RANK_NONE && held[highest] == 0)
+        highest--;
+    bool every_door = lock->rank == RANK_DOOR && highest == RANK_DOOR && held[RANK_ROSTER] > 0 &&
+                      !lock_held(lock);
+    if (unlikely(highest >= lock->rank && !every_door))
+        wrong(lock, "lock_take",
+              "each lock that is held has a lower rank than the one to wait for");
+}
+
+static void check_guard(const struct lock *lock)
+{
+    bool inside = lock->rank >= RANK_TRANSFER && lock->rank <= RANK_META;
+    if (unlikely(inside && !lock_rank_held(RANK_UPKEEP) && !lock_rank_held(RANK_CACHELESS) &&
+                 !lock_rank_held(RANK_DOOR)))
+        wrong(lock, "lock_try", "who takes a lock inside holds upkeep, cacheless or a door");
+}
+
+void lock_note(struct lock *lock)
+{
+    if (unlikely(lock->rank == RANK_NONE))
+        wrong(lock, "lock_note", "each lock has a rank");
+    store_relaxed(&lock->holder, held);
+    held[lock->rank]++;
+}
+
+bool lock_noted(struct lock *lock)
+{
+    if (likely(!fork_holds_locks))
+        lock_note(lock);
+    return true;
+}
+
+bool lock_try_unguarded(struct lock *lock) { return lock_grab(lock) && lock_noted(lock); }
+
+bool lock_try(struct lock *lock)
+{
+    check_guard(lock);
+    return lock_try_unguarded(lock);
+}
+
+void lock_forget(struct lock *lock)
+{
+    if (unlikely(load_relaxed(&lock->holder) != held))
+        wrong(lock, "lock_release", "who releases a lock holds it");
+    store_relaxed(&lock->holder, NULL);
+    held[lock->rank]--;
+}
+
+void lock_disown(struct lock *lock) { store_relaxed(&lock->holder, NULL); }
+
+#endif

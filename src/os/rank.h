@@ -1,0 +1,101 @@
+/* The order of locks, and, where assertions are on, who holds what.
+ *
+ * A thread waits for a lock only while each lock that it holds has a lower rank, so no two threads
+ * wait for each other. lock_try waits for nobody and may ask for any. The one lock of its own rank
+ * that a thread may wait for is a door, for who holds the roster: a fork takes every door, in the
+ * roster's order, and there is one such thread at a time.
+ *
+ * Ranks from TRANSFER to META are inside: only a thread that holds upkeep, cacheless or a door
+ * has them. A fork takes these three kinds, and so knows that nobody is inside. The exceptions say
+ * so: lock_try_unguarded. */
+#ifndef HAKMEM_OS_RANK_H
+#define HAKMEM_OS_RANK_H
+
+#include "base/assert.h"
+
+#define LOCK_RANKS(RANK)                                                                 \
+    RANK(START, "start", "the process's start; every fork, and every walk of the heap")  \
+    RANK(UPKEEP, "upkeep", "one thread at a time gives memory back")                     \
+    RANK(CACHELESS, "cacheless",                                                         \
+         "the door of threads without a cache; caches' comings and goings")              \
+    RANK(ROSTER, "roster", "the list of caches, and whose they are; with it every door") \
+    RANK(DOOR, "door", "one of each cache: its arrays, limits and capacities")           \
+    RANK(TRANSFER, "transfer", "one of each class: blocks on their way between threads") \
+    RANK(SHARD, "shard", "slabs and their bits; another's only by lock_try")             \
+    RANK(KEPT, "kept", "the big-block cache")                                            \
+    RANK(SUPERSLABS, "superslabs", "slices, free or not")                                \
+    RANK(MAP, "map", "new leaves of the address map")                                    \
+    RANK(META, "meta", "memory for descriptors and arrays")                              \
+    RANK(JOURNAL, "journal", "what was learned last")                                    \
+    RANK(RESERVE, "reserve", "blocks for threads that find the heap held by a fork")
+
+#define LOCK_RANK_NAME(name, word, what) RANK_##name,
+enum lock_rank { RANK_NONE, LOCK_RANKS(LOCK_RANK_NAME) RANK_COUNT };
+#undef LOCK_RANK_NAME
+
+struct lock;
+
+/* Whether the calling thread holds it; so does, of all locks, one that forks. */
+bool lock_held(const struct lock *lock);
+
+/* The same of any lock of a rank. */
+bool lock_rank_held(enum lock_rank rank);
+
+/* Whether it holds none. */
+bool lock_none_held(void);
+
+/* Whether no other thread is inside: every lock up to the doors is the calling thread's. */
+bool lock_all_held(void);
+
+/* Takes a lock if it is free. The second also takes one that is inside without a door: where a
+ * fork's child can't be harmed by a holder that it lacks. */
+#if HAKMEM_ASSERT
+bool lock_try(struct lock *lock);
+bool lock_try_unguarded(struct lock *lock);
+#else
+#define lock_try(lock) lock_grab(lock)
+#define lock_try_unguarded(lock) lock_grab(lock)
+#endif
+
+#if HAKMEM_ASSERT
+
+/* In the struct of a lock. */
+#define LOCK_IN_DEBUG   \
+    unsigned char rank; \
+    const void *holder; /* the thread, by its own memory; atomic */
+
+/* What a lock in static memory begins with. */
+#define LOCK(name)          \
+    {                       \
+        .rank = RANK_##name \
+    }
+
+/* One in other memory, which is zero. */
+void lock_set_rank(struct lock *lock, enum lock_rank rank);
+
+/* Before a thread waits. */
+void lock_check_order(const struct lock *lock);
+
+/* It has the lock, which is true; and gives it back. One that forks passes both. */
+bool lock_noted(struct lock *lock);
+void lock_forget(struct lock *lock);
+
+/* It has a lock that nobody else knows, or nobody has one whose holder a fork left behind. */
+void lock_note(struct lock *lock);
+void lock_disown(struct lock *lock);
+
+#else
+#define LOCK_IN_DEBUG
+#define LOCK(name) \
+    {              \
+        0          \
+    }
+#define lock_set_rank(lock, rank) ((void)0)
+#define lock_check_order(lock) ((void)0)
+#define lock_noted(lock) true
+#define lock_forget(lock) ((void)0)
+#define lock_note(lock) ((void)0)
+#define lock_disown(lock) ((void)0)
+#endif
+
+#endif
