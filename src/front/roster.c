@@ -91,6 +91,8 @@ bool roster_enter(struct cache *cache)
     lock_take(&roster.lock);
     cache->door = door_take();
     if (cache->door != NULL) {
+        if (fork_holds_locks) /* roster_unlock lets it go with all others */
+            lock_begin(cache->door);
         own(cache);
         cache->every = roster.every;
         store_release(&roster.every, cache);

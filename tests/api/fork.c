@@ -248,6 +248,37 @@ static void spawn_runs_no_handlers(void)
     }
 }
 
+static pthread_barrier_t all_there;
+
+static void *hold_a_cache(void *unused)
+{
+    use_the_heap(10);
+    pthread_barrier_wait(&all_there);
+    pthread_barrier_wait(&all_there);
+    return unused;
+}
+
+/* Its first call of malloc is in a handler, inside the allocator's own, and no cache lies unused:
+ * the new one is held like all others until the fork is over. */
+static void fork_from_a_thread_without_a_cache(void)
+{
+    enum { HOLDERS = 8 };
+    pthread_t holders[HOLDERS];
+    pthread_barrier_init(&all_there, NULL, HOLDERS + 1);
+    for (int i = 0; i < HOLDERS; i++)
+        if (pthread_create(&holders[i], NULL, hold_a_cache, NULL) != 0)
+            NEED("a thread", NULL);
+    pthread_barrier_wait(&all_there);
+    handlers_allocate = true;
+    pthread_t thread;
+    if (CHECK(pthread_create(&thread, NULL, fork_here, NULL) == 0, "pthread_create failed"))
+        pthread_join(thread, NULL);
+    handlers_allocate = false;
+    pthread_barrier_wait(&all_there);
+    for (int i = 0; i < HOLDERS; i++)
+        pthread_join(holders[i], NULL);
+}
+
 static void handlers_that_allocate(void)
 {
     handlers_allocate = true;
@@ -271,5 +302,6 @@ int main(int argc, char **argv)
     RUN(fork_from_another_thread);
     RUN(spawn_runs_no_handlers);
     RUN(handlers_that_allocate);
+    RUN(fork_from_a_thread_without_a_cache);
     return check_end();
 }
