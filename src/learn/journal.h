@@ -23,10 +23,16 @@ struct journal_entry {
 /* Whether lines are wanted. */
 static inline bool journal_open(void) { return unlikely(policy.learn_log != 0); }
 
+/* The caller holds a lock that a fork takes. */
 void journal_add(const struct journal_entry *entry);
 
-/* Lines there ever were; and one of them, counted from 0. False if it is gone. */
+/* Lines there ever were; and one of them, counted from 0. False if it is gone, or can't be had
+ * without waiting. */
 size_t journal_count(void);
 bool journal_read(size_t number, struct journal_entry *entry);
+
+/* In a fork's child: a thread at the process's end may have been reading, without any other lock.
+ */
+void journal_fork_child(void);
 
 #endif

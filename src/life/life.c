@@ -191,6 +191,7 @@ void fork_child(void)
     ASSERT(lock_all_held());
     left_others = true;
     large_fork_child();
+    journal_fork_child();
     reserve_fork_child();
     caches_fork_unlock_child(thread_owned());
     upkeep_go_on();

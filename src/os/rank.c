@@ -116,7 +116,7 @@ void lock_check_order(const struct lock *lock)
 
 static void check_guard(const struct lock *lock)
 {
-    bool inside = lock->rank >= RANK_TRANSFER && lock->rank <= RANK_META;
+    bool inside = lock->rank >= RANK_TRANSFER && lock->rank <= RANK_JOURNAL;
     if (unlikely(inside && !lock_rank_held(RANK_UPKEEP) && !lock_rank_held(RANK_CACHELESS) &&
                  !lock_rank_held(RANK_DOOR)))
         wrong(lock, "lock_try", "who takes a lock inside holds upkeep, cacheless or a door");

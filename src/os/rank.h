@@ -5,7 +5,7 @@
  * that a thread may wait for is a door, for who holds the roster: a fork takes every door, in the
  * roster's order, and there is one such thread at a time.
  *
- * Ranks from TRANSFER to META are inside: only a thread that holds upkeep, cacheless or a door
+ * Ranks from TRANSFER to JOURNAL are inside: only a thread that holds upkeep, cacheless or a door
  * has them. A fork takes these three kinds, and so knows that nobody is inside. The exceptions say
  * so: lock_try_unguarded. */
 #ifndef HAKMEM_OS_RANK_H
