@@ -4,8 +4,8 @@ says what failed, how to run that alone, where its output is, and what was skipp
 
     everything.py [PART...] [--jobs N]
 
-Parts: release, tsan, ubsan, fuzz, musl, aarch64 (the tests of those presets), rust, lint. Exit
-status: 0 if all passed, 1 if anything failed, 2 for a bad command line, 130 when interrupted.
+Parts: release, debug, tsan, ubsan, fuzz, musl, aarch64 (the tests of those presets), rust, lint.
+Exit status: 0 if all passed, 1 if anything failed, 2 for a bad command line, 130 when interrupted.
 """
 
 from __future__ import annotations
@@ -33,6 +33,10 @@ SECONDS_TO_END = 10
 LINES_OF_FAILURES = 24
 LINES_OF_SKIPS = 12
 WIDTH = 150
+# What is run with assertions, but for what measures; and what that needs.
+ASSERTED = "^(unit|api|trap|stress|torture)(_|$)"
+MEASURES = "^(unit_class_table|torture_fork_cost|trap_footprint)$"
+ASSERTED_FOLDERS = ("unit", "api", "traps", "stress", "torture")
 # Of the builds for other systems: one test of each kind.
 FEW = "^(unit_base|unit_heap|api_life|api_misuse|stress_names)$"
 
@@ -56,6 +60,7 @@ class Part:
     preset: str = ""
     prefix: tuple[str, ...] = ()
     only: str = ""
+    without: str = ""
 
 
 @dataclass(frozen=True)
@@ -107,6 +112,7 @@ def main() -> int:
 def parts() -> list[Part]:
     return [
         _tests("release"),
+        _tests("debug", only=ASSERTED, without=MEASURES, folders=ASSERTED_FOLDERS),
         # ThreadSanitizer wants its shadow where a kernel with much address randomness may put a
         # library.
         _tests("tsan", prefix=_fixed_addresses()),
@@ -125,12 +131,20 @@ def parts() -> list[Part]:
     ]
 
 
-def _tests(preset: str, prefix: tuple[str, ...] = (), only: str = "") -> Part:
+def _tests(
+    preset: str,
+    prefix: tuple[str, ...] = (),
+    only: str = "",
+    without: str = "",
+    folders: Sequence[str] = (),
+) -> Part:
+    """The tests that match `only`, and not `without`; of the build what `folders` of tests need."""
+    targets = ("--target", *(f"tests/{folder}/all" for folder in folders)) if folders else ()
     build = (
         Step("configuring", ("cmake", "--preset", preset)),
-        Step("the build", ("cmake", "--build", "--preset", preset)),
+        Step("the build", ("cmake", "--build", "--preset", preset, *targets)),
     )
-    return Part(preset, build, preset=preset, prefix=prefix, only=only)
+    return Part(preset, build, preset=preset, prefix=prefix, only=only, without=without)
 
 
 def _fixed_addresses() -> tuple[str, ...]:
@@ -194,7 +208,10 @@ def _run_step(part: Part, step: Step, place: Place, report: Report, shown: bool)
 
 def _run_tests(part: Part, place: Place, report: Report) -> None:
     results = place.out / part.name / "junit.xml"
-    only = ("-R", part.only) if part.only else ()
+    only = (
+        *(("-R", part.only) if part.only else ()),
+        *(("-E", part.without) if part.without else ()),
+    )
     command = (
         *(*part.prefix, "ctest", "--preset", part.preset, *only, "-j", str(place.jobs)),
         # Whole: the reasons for what a test skipped stand in it.
