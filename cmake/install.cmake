@@ -1,8 +1,8 @@
 # What is installed, and where. Every path that an installed file holds counts from where the file
 # lies, so the tree may be moved afterwards; only hakmem.pc asks pkg-config for that.
 #
-# Components: library (libhakmem.so), development (what programs are built with), command; and
-# wheel, the parts of a Python package, laid out as pip wants them.
+# Components: library (libhakmem.so), development (what programs are built with), command, debug (the
+# library with assertions); and wheel, the parts of a Python package, laid out as pip wants them.
 include(GNUInstallDirs)
 include(CMakePackageConfigHelpers)
 
@@ -48,6 +48,9 @@ endforeach()
 
 install(TARGETS hakmem_shared
     LIBRARY COMPONENT library NAMELINK_COMPONENT development)
+if(TARGET hakmem_debug)
+    install(TARGETS hakmem_debug LIBRARY COMPONENT debug NAMELINK_SKIP)
+endif()
 install(FILES ${PROJECT_SOURCE_DIR}/LICENSE
     DESTINATION ${CMAKE_INSTALL_DOCDIR} COMPONENT library)
 

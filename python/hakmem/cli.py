@@ -60,9 +60,11 @@ examples:
   hakmem run -o big_cache_bytes=16M -o scavenger=off your-program --its-option
   hakmem run sh -c 'make -j8'            children are on hakmem too
   hakmem run env -u LD_PRELOAD prog      and so they are taken out again
+  hakmem run --debug prog                where hakmem itself may be wrong
 
 exit status:
-  125  hakmem itself failed, or -o names no option or gives it a value that is not allowed
+  125  hakmem itself failed, -o names no option or gives it a value that is not allowed, or --debug
+       finds no library
   126  the program was found and can't be executed
   127  the program was not found
   else the program's
@@ -88,11 +90,17 @@ def parsers() -> tuple[argparse.ArgumentParser, dict[str, argparse.ArgumentParse
     # For its help; bin/hakmem does what it says.
     run = commands.add_parser(
         "run",
-        usage="hakmem run [-h] [-o NAME=VALUE]... [--] PROGRAM [ARG]...",
+        usage="hakmem run [-h] [--debug] [-o NAME=VALUE]... [--] PROGRAM [ARG]...",
         help=HELPS["run"],
         description=RUN_DESCRIPTION,
         epilog=RUN_EPILOG,
         formatter_class=_Formatter,
+    )
+    run.add_argument(
+        "--debug",
+        action="store_true",
+        help="with libhakmem-debug.so, which checks itself: slower, and for who looks for an error "
+        "in hakmem",
     )
     run.add_argument(
         "-o",

@@ -53,7 +53,7 @@ class Picture:
 
 def is_named_so(file: str) -> bool:
     """As hakmem's library is, in one version or another."""
-    return Path(file).name.startswith("libhakmem.so")
+    return Path(file).name.startswith(("libhakmem.so", "libhakmem-debug.so"))
 
 
 def look(pid: int) -> Picture:

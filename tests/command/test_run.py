@@ -175,6 +175,22 @@ def test_wrong_usage(words: list[str], status: int, line: str, built: Built) -> 
     assert line in done.err
 
 
+def test_with_assertions(built: Built) -> None:
+    """Before whatever else is preloaded, and with options as always."""
+    debug = f"{built.front.parent}/../libhakmem-debug.so"
+    done = built("run", "--debug", "-o", "big_cache_bytes=1M", "sh", "-c", SHOW, "sh", "--debug")
+    preload, mappings, arguments = done.out.split("\n")
+    assert (done.status, done.err, preload) == (0, "", debug)
+    assert int(mappings) > 0 and arguments == "<--debug>"
+    done = built("run", "--debug", "sh", "-c", SHOW, LD_PRELOAD=preloaded(built))
+    assert done.out.splitlines()[0] == f"{debug}:{preloaded(built)}"
+
+
+def test_the_doctor_knows_the_library_with_assertions(built: Built) -> None:
+    done = built("run", "--debug", str(built.front), "doctor", "--", "ls", "-d", "/")
+    assert done.status == 0, done
+
+
 def test_help(built: Built) -> None:
     done = built("run", "--help")
     assert done.status == 0 and "examples:" in done.out and "125" in done.out
@@ -189,6 +205,15 @@ def copy(built: Built, folder: Path, library: bool = True) -> Path:
     if library:
         shutil.copy(built.library, folder / "libhakmem.so")
     return Path(shutil.copy(built.front, folder / "bin"))
+
+
+def test_without_the_library_with_assertions(built: Built, tmp_path: Path) -> None:
+    front = copy(built, tmp_path / "here")
+    done = subprocess.run([front, "run", "--debug", "true"], capture_output=True, text=True)
+    assert (done.returncode, done.stdout, done.stderr.count("\n")) == (125, "", 1)
+    missing = tmp_path / "here/bin/../libhakmem-debug.so"
+    assert f"{missing} is not installed: install the Debian package hakmem-debug" in done.stderr
+    assert subprocess.run([front, "run", "true"]).returncode == 0
 
 
 @pytest.mark.parametrize("way", ["link", "links", "PATH", "relative", "sh"])

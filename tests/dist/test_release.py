@@ -39,7 +39,10 @@ def test_everything_is_there(made: Path) -> None:
         *(f"hakmem-{version}-py3-none-linux_x86_64.whl", contents.NOTES, contents.SUMS),
         *(
             f"{package}_{version}_amd64.deb"
-            for package in ("hakmem", "libhakmem0", "libhakmem0-dbgsym", "libhakmem-dev")
+            for package in (
+                *("hakmem", "hakmem-debug", "hakmem-debug-dbgsym"),
+                *("libhakmem0", "libhakmem0-dbgsym", "libhakmem-dev"),
+            )
         ),
     }
 

@@ -24,20 +24,22 @@ in_force() { grep -q "/usr/lib/.*/libhakmem\.so\.0"; }
 apt update
 # What is left of a run that failed.
 rm -f /etc/ld.so.preload
-dpkg --purge hakmem libhakmem-dev libhakmem0 >/dev/null 2>&1
+dpkg --purge hakmem hakmem-debug libhakmem-dev libhakmem0 >/dev/null 2>&1
 remove_unneeded
 files >/tmp/before
 
 say "apt-get install ./*.deb"
 apt install --no-install-recommends /tmp/packages/*.deb
 dpkg --audit
-for package in hakmem libhakmem0 libhakmem-dev; do
+for package in hakmem hakmem-debug libhakmem0 libhakmem-dev; do
     (cd / && md5sum --quiet -c "/var/lib/dpkg/info/$package"*.md5sums)
 done
 
 say "the command"
 env cat /proc/self/maps | in_force && fail "in force without being asked for"
 hakmem run cat /proc/self/maps | in_force || fail "hakmem run: not in force"
+hakmem run --debug cat /proc/self/maps | grep -q "/usr/lib/.*/libhakmem-debug\.so\.0" ||
+    fail "hakmem run --debug: not in force"
 hakmem doctor
 hakmem options >/dev/null
 env LD_PRELOAD=libhakmem.so.0 cat /proc/self/maps | in_force || fail "LD_PRELOAD by name: not in force"
@@ -61,9 +63,9 @@ grep -q "cannot be preloaded" /tmp/output || fail "nothing is said of a missing 
 rm /etc/ld.so.preload
 
 say "apt-get remove, purge"
-apt remove hakmem libhakmem-dev libhakmem0
+apt remove hakmem hakmem-debug libhakmem-dev libhakmem0
 [ ! -e /usr/bin/hakmem ] || fail "the command is still there"
-dpkg --purge hakmem libhakmem-dev libhakmem0 >/dev/null 2>&1
+dpkg --purge hakmem hakmem-debug libhakmem-dev libhakmem0 >/dev/null 2>&1
 remove_unneeded
 [ -z "$(dpkg-query -W -f '${binary:Package} ${db:Status-Abbrev}\n' '*hakmem*' 2>/dev/null)" ] ||
     fail "dpkg still knows of the packages"

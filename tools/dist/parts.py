@@ -103,6 +103,7 @@ DEBIAN = {
     "libhakmem0": "Debian package: the shared library",
     "libhakmem-dev": "Debian package: what programs are built with",
     "hakmem": "Debian package: the command",
+    "hakmem-debug": "Debian package: the library with assertions, for hakmem run --debug",
 }
 
 
@@ -113,7 +114,8 @@ def debian(work: Work) -> list[Part]:
     for file in made:
         package = file.name.partition("_")[0]
         what = DEBIAN.get(package, f"Debian package: what a debugger reads of {package[:-7]}")
-        parts.append(Part(file, what, "INSTALL", "gcc" if package == "libhakmem0" else None))
+        library = package in ("libhakmem0", "hakmem-debug")
+        parts.append(Part(file, what, "INSTALL", "gcc" if library else None))
     return parts
 
 
