@@ -40,8 +40,8 @@ def test_everything_is_there(made: Path) -> None:
         *(
             f"{package}_{version}_amd64.deb"
             for package in (
-                *("hakmem", "hakmem-debug", "hakmem-debug-dbgsym"),
-                *("libhakmem0", "libhakmem0-dbgsym", "libhakmem-dev"),
+                *("hakmem", "hakmem-debug", "libhakmem-dev"),
+                *("libhakmem0", "libhakmem0-dbgsym"),
             )
         ),
     }
