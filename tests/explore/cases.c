@@ -44,6 +44,33 @@ static void thief(void) { caches_steal(true); }
 
 static void owner_finish(void) { world_audit(owners); }
 
+/* A second class, which the thief finds as its owner leaves it in the middle of a call. So it puts
+ * nothing to bed, and the owner goes on with stacks of which it took a part. */
+static void busy_prepare(void)
+{
+    static void *array[4];
+    owner_prepare();
+    unsigned cls = class_of(2 * block_size);
+    array[0] = array[1] = window_mark();
+    owners->depots[cls].base = array;
+    owners->bins[BIN_FIRST + cls].top = &array[1];
+    owners->bins[BIN_FIRST + cls].topmost = NULL;
+}
+
+/* ---- an owner that does nothing ---- */
+
+static void empty_prepare(void)
+{
+    owner_prepare();
+    program_malloc();
+}
+
+static void sleep_finish(void)
+{
+    EXPECT(owners->asleep, "nobody used the cache, and it was not put to bed");
+    world_audit(owners);
+}
+
 /* ---- a fork ---- */
 
 static struct cache *forkers;
@@ -103,6 +130,12 @@ static void closer(void)
 
 static const struct scenario theft = {
     .name = "theft", .prepare = owner_prepare, .threads = {owner, thief}, .finish = owner_finish};
+static const struct scenario partly = {
+    .name = "partly", .prepare = busy_prepare, .threads = {owner, thief}, .finish = owner_finish};
+static const struct scenario sleeping = {
+    .name = "sleep", .prepare = owner_prepare, .threads = {owner, thief}, .finish = sleep_finish};
+static const struct scenario sleeping_empty = {
+    .name = "sleep", .prepare = empty_prepare, .threads = {owner, thief}, .finish = sleep_finish};
 static const struct scenario forks = {
     .name = "fork", .prepare = fork_prepare, .threads = {owner, forker}};
 static const struct scenario closing = {
@@ -119,10 +152,14 @@ static const struct {
     size_t block_size;
     unsigned preemptions, delays;
 } cases[] = {
-    {&theft, "fmm", ROOMY, 3, 1},  {&theft, "mf", ROOMY, 2, 2},   {&theft, "mmf", ROOMY, 2, 1},
-    {&theft, "mfm", ROOMY, 2, 1},  {&theft, "ffm", ROOMY, 2, 1},  {&theft, "mmfff", TIGHT, 2, 1},
-    {&forks, "mhf", ROOMY, 2, 1},  {&forks, "fmhm", ROOMY, 2, 1}, {&forks, "mhf", TIGHT, 2, 0},
-    {&closing, "mf", ROOMY, 3, 1}, {&closing, "fm", ROOMY, 3, 1}, {&locking, "", 0, 3, 0},
+    {&theft, "fmm", ROOMY, 3, 1},  {&theft, "mf", ROOMY, 2, 2},
+    {&theft, "mmf", ROOMY, 2, 1},  {&theft, "mfm", ROOMY, 2, 1},
+    {&theft, "ffm", ROOMY, 2, 1},  {&theft, "mmfff", TIGHT, 2, 1},
+    {&partly, "mff", ROOMY, 2, 1}, {&partly, "fmm", ROOMY, 2, 1},
+    {&sleeping, "", ROOMY, 0, 0},  {&sleeping_empty, "", ROOMY, 0, 0},
+    {&forks, "mhf", ROOMY, 2, 1},  {&forks, "fmhm", ROOMY, 2, 1},
+    {&forks, "mhf", TIGHT, 2, 0},  {&closing, "mf", ROOMY, 3, 1},
+    {&closing, "fm", ROOMY, 3, 1}, {&locking, "", 0, 3, 0},
 };
 
 int main(int count, char **arguments)
