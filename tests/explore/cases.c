@@ -126,6 +126,14 @@ static void closer(void)
     world_closed = true;
 }
 
+/* A thief was there: the owner finds its cache again while all are closed. */
+static void away_prepare(void)
+{
+    owner_prepare();
+    cache_mine = &cache_none;
+    explore_own_word(&cache_mine, 0);
+}
+
 /* ---- all of them ---- */
 
 static const struct scenario theft = {
@@ -140,6 +148,8 @@ static const struct scenario forks = {
     .name = "fork", .prepare = fork_prepare, .threads = {owner, forker}};
 static const struct scenario closing = {
     .name = "close", .prepare = owner_prepare, .threads = {owner, closer}, .finish = owner_finish};
+static const struct scenario closing_away = {
+    .name = "close", .prepare = away_prepare, .threads = {owner, closer}, .finish = owner_finish};
 static const struct scenario locking = {
     .name = "lock", .prepare = lock_prepare, .threads = {locker, locker, locker}};
 
@@ -159,7 +169,8 @@ static const struct {
     {&sleeping, "", ROOMY, 0, 0},  {&sleeping_empty, "", ROOMY, 0, 0},
     {&forks, "mhf", ROOMY, 2, 1},  {&forks, "fmhm", ROOMY, 2, 1},
     {&forks, "mhf", TIGHT, 2, 0},  {&closing, "mf", ROOMY, 3, 1},
-    {&closing, "fm", ROOMY, 3, 1}, {&locking, "", 0, 3, 0},
+    {&closing, "fm", ROOMY, 3, 1}, {&closing_away, "mf", ROOMY, 3, 1},
+    {&locking, "", 0, 3, 0},
 };
 
 int main(int count, char **arguments)
