@@ -16,6 +16,7 @@ CHECKS = ["explore.c"]  # what plays the machine
 COMMON = ["gcc", "-std=gnu11", "-g", "-w", "-ftls-model=initial-exec", "-fvisibility=hidden"]
 EXPLORED = [*COMMON, "-O1", "-fsanitize=thread", "-fno-builtin-malloc"]
 JOBS = 2
+MOST_SECONDS = 1800  # a change may make more orders than can be tried
 
 
 @dataclass(frozen=True)
@@ -52,9 +53,11 @@ class Explorer:
         subprocess.run(
             ["gcc", "-o", program, *sorted(objects.glob("*.o"))], check=True, capture_output=True
         )
-        done = subprocess.run(
-            [program, *([scenario] if scenario else [])], capture_output=True, text=True
-        )
+        command = [str(program), *([scenario] if scenario else [])]
+        try:
+            done = subprocess.run(command, capture_output=True, text=True, timeout=MOST_SECONDS)
+        except subprocess.TimeoutExpired:
+            return Outcome(compiled=True, wrong=False, words=f"no end after {MOST_SECONDS} s")
         return Outcome(compiled=True, wrong=done.returncode != 0, words=done.stdout)
 
     def _compile(self, src: Path, objects: Path, files: list[str]) -> str:
