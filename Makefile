@@ -2,7 +2,7 @@
 # does the work.
 .DEFAULT_GOAL := help
 .PHONY: help setup build test test-rust test-musl test-cross test-elsewhere test-install fuzz \
-	test-dist test-programs test-swaps test-docs deb dist demo lint lint-c lint-tidy \
+	test-dist test-programs test-swaps test-mutants test-docs deb dist demo lint lint-c lint-tidy \
 	lint-python lint-shell lint-rust format bench golden-update clean
 MAKEFLAGS += --no-print-directory
 .NOTPARALLEL:
@@ -72,6 +72,9 @@ test-dist: setup ## a release made twice, with the same bytes, and each file of 
 
 test-swaps: setup build ## wrong orders of accesses to shared words, each of which exploring must find
 	$(python) -m tests.explore.swaps $(ARGS)
+
+test-mutants: setup ## lines of src/ changed one at a time, against the quick tests (ARGS="--count 20", "--help")
+	@$(python) -m tests.mutants.run $(ARGS)
 
 test-programs: setup build ## all real programs with the library and without: docs/programs.md (ARGS="--resume")
 	@mkdir -p build/programs
