@@ -14,6 +14,7 @@ from __future__ import annotations
 import argparse
 import itertools
 import json
+import signal
 import subprocess
 import sys
 import time
@@ -140,6 +141,8 @@ def main() -> int:
         parser.error("the last run had another seed, other files or other sources")
     kept = [r for r in old[1:] if not (options.survivors and r["outcome"] == "survived")]
     path.write_text("".join(json.dumps(each) + "\n" for each in [head, *kept]))
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, signal.default_int_handler)  # no test is left running
     try:
         if options.survivors:
             again = {r["name"] for r in old[1:]} - {r["name"] for r in kept}

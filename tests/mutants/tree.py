@@ -39,27 +39,37 @@ class Tree:
     def __init__(self, root: Path, folder: Path, presets: Sequence[str], objects: str) -> None:
         """`objects`: a pattern for the targets of CMake whose objects are compared, which must be
         code as it runs (not for the optimiser at link time)."""
-        self.root, self.top = root, folder / "tree"
+        self.top = folder / "tree"
         self._base, self._scratch = folder / "base", folder / "object"
         self._preset, self._objects = presets[0], re.compile(objects)
-        shutil.rmtree(self.top, ignore_errors=True)
-        shutil.rmtree(self._base, ignore_errors=True)
-        listed = subprocess.run(
-            ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"],
-            cwd=root, check=True, capture_output=True, text=True,
-        ).stdout  # fmt: skip
-        for name in filter(None, listed.split("\0")):
-            if (root / name).is_file():
-                (self.top / name).parent.mkdir(parents=True, exist_ok=True)
-                shutil.copy2(root / name, self.top / name)
-        if (root / ".venv").exists():
-            (self.top / ".venv").symlink_to((root / ".venv").resolve())
+        if self._base.exists():
+            self.restore()  # the last run may have been ended within a mutant
+        self._copy(root)
         for preset in presets:
             subprocess.run(
                 ["cmake", "--preset", preset, f"-DCMAKE_C_FLAGS={FLAGS}",
                  f"-DCMAKE_CXX_FLAGS={FLAGS}", "-DCMAKE_LINK_DEPENDS_NO_SHARED=ON"],
                 cwd=self.top, check=True, stdout=subprocess.DEVNULL,
             )  # fmt: skip
+
+    def _copy(self, root: Path) -> None:
+        """What is new gets the time of now, so that a build that is there is gone on with."""
+        listed = subprocess.run(
+            ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"],
+            cwd=root, check=True, capture_output=True, text=True,
+        ).stdout  # fmt: skip
+        names = {name for name in listed.split("\0") if (root / name).is_file()}
+        for path in [p for p in self.top.rglob("*") if p.is_file()]:
+            name = str(path.relative_to(self.top))
+            if name not in names and not name.startswith(("build/", ".venv/")):
+                path.unlink()
+        for name in names:
+            old, new = self.top / name, root / name
+            if not old.is_file() or old.read_bytes() != new.read_bytes():
+                old.parent.mkdir(parents=True, exist_ok=True)
+                shutil.copy(new, old)
+        if (root / ".venv").exists() and not (self.top / ".venv").exists():
+            (self.top / ".venv").symlink_to((root / ".venv").resolve())
 
     def folder(self, preset: str) -> Path:
         return self.top / "build" / preset
@@ -73,6 +83,7 @@ class Tree:
 
     def keep(self) -> None:
         """What is there now is what restore() brings back."""
+        shutil.rmtree(self._base, ignore_errors=True)
         shutil.copytree(self.top, self._base, symlinks=True)
 
     def restore(self) -> None:
