@@ -21,8 +21,8 @@ MOST_OUTPUT = GIB
 
 @dataclass(frozen=True)
 class Stage:
-    """Tests that are built together. Each is a regular expression for names of ctest's; the first
-    that fails ends a mutant, so the likely and the cheap come first."""
+    """Tests that are built together, as regular expressions for names of ctest's. The first that
+    fails ends a mutant."""
 
     preset: str
     tests: tuple[str, ...]

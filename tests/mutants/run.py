@@ -36,7 +36,8 @@ COUNT, SEED = 150, 1
 SLOWER, LEAST_LIMIT = 10, 60.0  # times the unchanged tree's seconds; seconds
 OBJECTS = r"/hakmem_(core|override|cxx_shared)\.dir/"
 
-# A build with assertions, which may kill more, is one more stage at the end.
+# A stage runs its cheap tests first. A build with assertions, which may kill more, is one more at
+# the end.
 STAGES = (
     Stage("release", ("unit_(?!class_table).*",)),
     Stage("release", ("api_(?!.*_(alone|static|names|every|few)$).*",)),
@@ -110,7 +111,7 @@ def trial(tree: Tree, stages: Sequence[Stage], folder: Path, least: float = LEAS
             if not ran.passed:
                 raise Unfit(f"the unchanged tree fails {test.name} ({ran.how}): {output}")
             limits[test.name] = max(least, SLOWER * ran.seconds)
-        found.append(Ready(stage.preset, targets, tests))
+        found.append(Ready(stage.preset, targets, sorted(tests, key=lambda t: limits[t.name])))
     tree.keep()
     return Trial(tree, found, limits, output)
 
