@@ -1,14 +1,34 @@
 /* Bursts of small blocks, all of them freed again each time: what stacks are learned from. Prints
- * how often the stacks were refilled: in the first burst, and in the last. */
+ * how often the stacks were refilled: in the first burst, and in the last. With an argument bursts
+ * of large blocks, from which it is learned how long free memory is kept. */
 #include <hakmem/hakmem.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
-enum { BURSTS = 20, BLOCKS = 2000 };
+enum { BURSTS = 20, BLOCKS = 2000, LARGE_BLOCKS = 64, LARGE = 512 << 10 };
 
-int main(void)
+static void *block[BLOCKS];
+
+static int large_bursts(void)
 {
-    static void *block[BLOCKS];
+    for (int burst = 0; burst < BURSTS; burst++) {
+        for (int i = 0; i < LARGE_BLOCKS; i++) {
+            if ((block[i] = malloc(LARGE)) == NULL)
+                return 1;
+            memset(block[i], 1, LARGE);
+        }
+        for (int i = 0; i < LARGE_BLOCKS; i++)
+            free(block[i]);
+    }
+    return 0;
+}
+
+int main(int count, char **arguments)
+{
+    (void)arguments;
+    if (count > 1)
+        return large_bursts();
     size_t refills = 0, first = 0;
     for (int burst = 0; burst < BURSTS; burst++) {
         for (int i = 0; i < BLOCKS; i++)

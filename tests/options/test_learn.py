@@ -14,6 +14,10 @@ sys.path.insert(0, str(Path(__file__).parents[2]))
 from tests.counts.work import clean_environment
 
 BLOCKS = 2000
+SPAN = re.compile(
+    r"hakmem: learned: after \d+ MiB freed: free slices: "
+    r"kept while (\d+) MiB -> (\d+) MiB are freed: (\d+)% of what went back was wanted again"
+)
 STACK = re.compile(
     r"hakmem: learned: after \d+ (?:bytes|KiB|MiB) freed: "
     r"thread \d+, blocks of 64 bytes: keeps up to (\d+) -> (\d+): (.*)"
@@ -70,6 +74,18 @@ def test_what_is_learned_is_told(learn: Path) -> None:
     grown = [step for step in outcome.steps if step[1] > step[0]]
     assert all(was == step[1] for step, (was, _, _) in itertools.pairwise(grown))
     assert outcome.last <= 2
+
+
+def test_free_memory_that_is_wanted_again_is_kept_longer(learn: Path) -> None:
+    done = subprocess.run(
+        [str(learn), "large"],
+        env=clean_environment() | {"HAKMEM_LEARN_LOG": "on"}, capture_output=True, text=True,
+    )  # fmt: skip
+    assert done.returncode == 0, f"status {done.returncode}: {done.stderr}"
+    spans = [match.groups() for match in map(SPAN.fullmatch, done.stderr.splitlines()) if match]
+    steps = [(int(was), int(now), int(share)) for was, now, share in spans]
+    assert steps and steps[0][:2] == (1, 4), done.stderr
+    assert all(now == 4 * was and 20 < share <= 200 for was, now, share in steps), done.stderr
 
 
 def test_what_is_observed_is_told_and_not_done(learn: Path) -> None:
