@@ -41,6 +41,7 @@ OBJECTS = r"/hakmem_(core|override|cxx_shared)\.dir/"
 STAGES = (
     Stage("release", ("unit_(?!class_table).*",)),
     Stage("release", ("api_(?!.*_(alone|static|names|every|few)$).*",)),
+    Stage("release", ("options_(start|learn|wrong|sources|secure)",)),
     Stage("release", ("explore",)),
     Stage(
         "release",
