@@ -19,7 +19,7 @@ RULES = ("universal.rules", "c_like.rules", "c.rules")  # what its command uses 
 NOT_SHIPPED = ("src/os/os_fake.c", "src/os/os_fake.h")
 MADE = "/* Made by "  # how a table made by a script begins
 CONDITION = r"^\s*#\s*(if|ifdef|ifndef|elif|else|endif|undef|error|pragma)\b"
-ASSERTION = re.compile(r"\b(_Static_assert|static_assert|assert|HAKMEM_ASSERT)\s*\(")
+ASSERTION = re.compile(r"\b(_Static_assert|static_assert|assert|ASSERT|lock_held)\s*\(")
 STRING_OR_COMMENT = re.compile(
     r""""(?:\\.|[^"\\\n])*"|'(?:\\.|[^'\\\n])*'|//[^\n]*|/\*.*?\*/""", re.DOTALL
 )
