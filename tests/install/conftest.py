@@ -42,7 +42,7 @@ def installed(
         done([SOURCE / "tools" / "deb", "--without-lintian"], timeout=900)
     found = (made or SOURCE / "build" / "deb").glob("*.deb")
     packages = [package for package in found if "dbgsym" not in package.name]
-    assert len(packages) == 3, packages
+    assert len(packages) == 4, packages
     for package in packages:
         done(["dpkg-deb", "--extract", package, root])
     return Installed(root / "usr")
