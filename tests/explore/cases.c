@@ -17,7 +17,8 @@
 static struct cache *owners;
 static void *first; /* the program has it from the beginning */
 static size_t block_size;
-static const char *calls; /* m malloc, f free of what came last, h hand it to another thread */
+static const char
+    *calls; /* m malloc, f free of what came last, h hand it to another thread, e end */
 
 static void owner_prepare(void)
 {
@@ -33,6 +34,8 @@ static void owner(void)
     for (const char *c = calls; *c != 0; c++) {
         if (*c == 'm')
             has[count++] = program_malloc();
+        else if (*c == 'e')
+            program_end();
         else if (*c == 'h')
             program_hand(has[--count]);
         else if (count > 0)
@@ -42,6 +45,7 @@ static void owner(void)
 
 static void thief(void) { caches_steal(true); }
 
+/* A cache whose thread has ended holds nothing. */
 static void owner_finish(void) { world_audit(owners); }
 
 /* A second class, which the thief finds as its owner leaves it in the middle of a call. So it puts
@@ -165,6 +169,7 @@ static const struct {
     {&theft, "fmm", ROOMY, 3, 1},  {&theft, "mf", ROOMY, 2, 2},
     {&theft, "mmf", ROOMY, 2, 1},  {&theft, "mfm", ROOMY, 2, 1},
     {&theft, "ffm", ROOMY, 2, 1},  {&theft, "mmfff", TIGHT, 2, 1},
+    {&theft, "mfe", ROOMY, 2, 1},  {&closing, "fe", ROOMY, 2, 1},
     {&partly, "mff", ROOMY, 2, 1}, {&partly, "fmm", ROOMY, 2, 1},
     {&sleeping, "", ROOMY, 0, 0},  {&sleeping_empty, "", ROOMY, 0, 0},
     {&forks, "mhf", ROOMY, 2, 1},  {&forks, "fmhm", ROOMY, 2, 1},

@@ -71,6 +71,7 @@ static struct engine {
     struct range ranges[RANGES];
     unsigned range_count;
     void *own_words[2];
+    const void *ended_word;
     unsigned own_word_count;
     struct {
         void *start;
@@ -304,6 +305,12 @@ static void other_step(void) { self()->last = NULL; }
 
 /* ---- what the compiled functions call ---- */
 
+void explore_end_word(void *word)
+{
+    drain(e->current);
+    e->ended_word = word;
+}
+
 /* The thread's own, if it is such a word; null if nobody watches it. */
 static void *step_word(const volatile void *word)
 {
@@ -315,6 +322,13 @@ static void *step_word(const volatile void *word)
     return range_of(word) != NULL ? (void *)(uintptr_t)word : NULL;
 }
 
+/* Others may have had a turn before the access. */
+static void access_to(const void *word)
+{
+    if (word == e->ended_word)
+        explore_fail("thread %u touches memory of a thread that has ended", e->current);
+}
+
 static uint64_t step_load(const volatile void *at, unsigned size)
 {
     void *word = step_word(at);
@@ -322,6 +336,7 @@ static uint64_t step_load(const volatile void *at, unsigned size)
         return memory_load((const void *)at, size);
     if (!spins_on(word))
         point();
+    access_to(word);
     uint64_t value = load(word, size);
     if (!spins_on(word))
         say("load", word, value);
@@ -337,6 +352,7 @@ static void step_store(volatile void *at, uint64_t value, unsigned size, int ord
         return;
     }
     point();
+    access_to(word);
     other_step();
     struct thread *t = self();
     bool waits = order != __ATOMIC_SEQ_CST;
@@ -362,6 +378,7 @@ static void *step_exchange(volatile void *at)
     if (word == NULL)
         return (void *)at;
     point();
+    access_to(word);
     other_step();
     drain(e->current);
     return word;
@@ -606,6 +623,7 @@ static void execute(const struct thread *first)
         memcpy(e->images[i].start, e->images[i].copy, e->images[i].bytes);
     e->steps = e->preemptions = e->delays = e->depth = 0;
     e->failed = false;
+    e->ended_word = NULL;
     for (unsigned i = 0; i < e->count; i++) {
         struct thread *t = &e->threads[i];
         char *stack = t->stack;

@@ -33,6 +33,9 @@ void explore_watch(const volatile void *start, size_t bytes, const char *name);
  * it by is the result. */
 void *explore_own_word(void *word, unsigned thread);
 
+/* The thread ends: what other threads knew as its word may be anybody's memory now. */
+void explore_end_word(void *word);
+
 /* A plain variable of which each thread has its own; at most a word. */
 void explore_own_variable(void *variable, size_t bytes);
 

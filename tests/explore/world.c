@@ -206,6 +206,16 @@ void program_free(void *p)
     EXPECT(found.what == MISUSE_NONE, "free of block %u finds misuse %d", bit, (int)found.what);
 }
 
+void program_end(void)
+{
+    struct cache *cache = caches[explore_self()];
+    void *word = cache->mine;
+    struct finding found = cache_delete(cache);
+    EXPECT(found.what == MISUSE_NONE, "the thread's end finds misuse %d", (int)found.what);
+    explore_end_word(word);
+    caches[explore_self()] = NULL;
+}
+
 void program_hand(void *p) { store_release(&mailbox, p); }
 
 void *program_receive(void)

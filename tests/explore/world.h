@@ -18,6 +18,9 @@ struct cache *world_cache(unsigned thread);
 void *program_malloc(void);
 void program_free(void *p);
 
+/* The calling thread ends, with its cache. */
+void program_end(void);
+
 /* From one thread to another: the receiver waits. */
 void program_hand(void *p);
 void *program_receive(void);
