@@ -35,7 +35,7 @@ FUNCTIONS = {
 }
 # Calls that read or write a word that another thread may touch, or order such accesses.
 SHARED = re.compile(
-    r"\b(load_\w+|store_\w+|add_relaxed|sub_relaxed|exchange|__atomic_\w+|STEP_\w+|lock_\w+|os_wait"
+    r"\b(load_\w+|store_\w+|add_relaxed|sub_relaxed|exchange|__atomic_\w+|STEP_\w+|lock_(?!noted|check_order|forget|held|all_held|none_held)\w+|os_wait"
     r"|os_wake|os_barrier_everywhere|roster_exchange|roster_ownership|stack_\w+|cache_push_any"
     r"|arrays_purge|cache_reset|cache_wake|cache_show|cache_enter|roster_wakes|roster_sleeps"
     r"|pocket_empty|shards_put)\s*\(|->(topmost|top|limit|asleep|shut|doubted|floor)\b"
@@ -76,13 +76,16 @@ def walk(node: Node) -> Iterator[Node]:
         yield from walk(child)
 
 
+def touches(statement: Node) -> bool:
+    said = text(statement)
+    return not said.startswith(("/*", "ASSERT")) and bool(SHARED.search(said))
+
+
 def pairs(body: Node) -> Iterator[tuple[Node, Node]]:
     """Neighbours that both touch shared words: statements of a block, operands of && and ||."""
     for node in walk(body):
         if node.type in ("compound_statement", "case_statement"):
-            touching = [c for c in node.named_children
-                        if c.type != "comment" and SHARED.search(text(c))]  # fmt: skip
-            yield from pairwise(touching)
+            yield from pairwise(c for c in node.named_children if touches(c))
         elif operator(node) in ("&&", "||"):
             left, _, right = node.children
             while operator(left) == operator(node):
