@@ -174,7 +174,7 @@ static const struct {
     {&sleeping, "", ROOMY, 0, 0},  {&sleeping_empty, "", ROOMY, 0, 0},
     {&forks, "mhf", ROOMY, 2, 1},  {&forks, "fmhm", ROOMY, 2, 1},
     {&forks, "mhf", TIGHT, 2, 0},  {&closing, "mf", ROOMY, 3, 1},
-    {&closing, "fm", ROOMY, 3, 1}, {&closing_away, "mf", ROOMY, 3, 1},
+    {&closing, "fm", ROOMY, 3, 1}, {&closing_away, "mf", ROOMY, 2, 1},
     {&locking, "", 0, 3, 0},
 };
 
