@@ -57,7 +57,7 @@ void **array_first(struct cache *cache, unsigned cls)
     ASSERT(lock_held(cache->door));
     void **array = cache->first;
     cache->first += size_classes[cls].first + 1;
-    ASSERT((char *)cache->first <= cache->chunks[0] + CLASS_FIRST_WORDS * sizeof(void *));
+    ASSERT(cache->first <= (void **)cache->chunks[0] + CLASS_FIRST_WORDS);
     return array;
 }
 
