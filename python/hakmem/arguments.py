@@ -7,9 +7,13 @@ import math
 from collections.abc import Callable
 from typing import TypeVar
 
+USAGE_ERROR = 2
+
 
 class WrongUse(Exception):
     """A line for the user."""
+
+    status = USAGE_ERROR
 
 
 Number = TypeVar("Number", int, float)

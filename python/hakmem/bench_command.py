@@ -12,7 +12,6 @@ from hakmem.arguments import WrongUse, number
 from hakmem.bench import listing
 from hakmem.bench.model import GROUPS
 
-USAGE_ERROR = 2
 HELP = "compare hakmem with other allocators, on rows of its own and real programs"
 DESCRIPTION = """\
 Compares hakmem with other allocators: runs each row (a benchmark with its parameters) on all of
@@ -115,9 +114,6 @@ def run(arguments: argparse.Namespace) -> int:
             return 0
         variants.check(listing.split(arguments.vs), arguments.front)
         return int(extras.loaded("hakmem.bench.cli").run(arguments))
-    except variants.WrongOption as why:
+    except WrongUse as why:
         print(f"hakmem bench: {why}", file=sys.stderr)
-        return variants.REFUSED
-    except (extras.CannotInstall, WrongUse) as why:
-        print(f"hakmem bench: {why}", file=sys.stderr)
-        return USAGE_ERROR
+        return why.status

@@ -17,9 +17,9 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from hakmem import __version__, bench_command, compare_command, doctor, options
+from hakmem.arguments import USAGE_ERROR
 from hakmem.library import Library
 
-USAGE_ERROR = 2
 FAILED = 3
 SUBCOMMANDS = {
     "doctor": doctor,

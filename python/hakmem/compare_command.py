@@ -10,7 +10,6 @@ from pathlib import Path
 from hakmem import extras, variants
 from hakmem.arguments import WrongUse, number
 
-USAGE_ERROR = 2
 HELP = "compare allocators, or settings, on a program of yours"
 DESCRIPTION = """\
 Runs a program on two allocators or more, many times and in random order, and reports what each
@@ -103,9 +102,6 @@ def run(arguments: argparse.Namespace) -> int:
             raise WrongUse(f"expected two allocators or more, {EXAMPLE}")
         variants.check(arguments.allocators, arguments.front, arguments.cd)
         return int(extras.loaded("hakmem.bench.compare").run(arguments))
-    except variants.WrongOption as why:
+    except WrongUse as why:
         print(f"hakmem compare: {why}", file=sys.stderr)
-        return variants.REFUSED
-    except (extras.CannotInstall, WrongUse) as why:
-        print(f"hakmem compare: {why}", file=sys.stderr)
-        return USAGE_ERROR
+        return why.status

@@ -14,10 +14,12 @@ from pathlib import Path
 from types import ModuleType
 from typing import NoReturn
 
+from hakmem.arguments import WrongUse
+
 REQUIREMENTS = Path(__file__).resolve().parent / "bench" / "requirements.txt"
 
 
-class CannotInstall(Exception):
+class CannotInstall(WrongUse):
     """Why, and what to do."""
 
 

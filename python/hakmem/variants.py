@@ -17,6 +17,8 @@ _SETTING = re.compile(r"\+(?=[A-Za-z_][A-Za-z0-9_]*=)")
 class WrongOption(WrongUse):
     """There is no such option, or it takes no such value."""
 
+    status = REFUSED
+
 
 def split(name: str) -> tuple[str, dict[str, str]]:
     """NAME+VAR=VALUE taken apart."""

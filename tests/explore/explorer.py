@@ -12,7 +12,7 @@ from pathlib import Path
 HERE = Path(__file__).parent
 ROOT = HERE.parents[1]
 SOURCES = ROOT / "build" / "release" / "tests" / "explore" / "sources"  # CMake's list
-CHECKS = ["explore.c"]  # what plays the machine
+CHECKS = ["explore.c", "machine.c"]  # what plays the machine
 COMMON = ["gcc", "-std=gnu11", "-g", "-w", "-ftls-model=initial-exec", "-fvisibility=hidden"]
 EXPLORED = [*COMMON, "-O1", "-fsanitize=thread", "-fno-builtin-malloc"]
 JOBS = 2
@@ -33,7 +33,7 @@ class Explorer:
         self.folder = folder
         self.sources = Path(os.environ.get("HAKMEM_EXPLORED", SOURCES)).read_text().split()
         self.base = folder / "base"
-        files = [*self.sources, "world.c", "cases.c", "explore.c"]
+        files = [*self.sources, "world.c", "cases.c", *CHECKS]
         made = self._compile(ROOT / "src", self.base, files)
         assert made == "", made
 
