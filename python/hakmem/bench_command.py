@@ -114,6 +114,6 @@ def run(arguments: argparse.Namespace) -> int:
             return 0
         variants.check(listing.split(arguments.vs), arguments.front)
         return int(extras.loaded("hakmem.bench.cli").run(arguments))
-    except WrongUse as why:
+    except (extras.CannotInstall, WrongUse) as why:
         print(f"hakmem bench: {why}", file=sys.stderr)
         return why.status

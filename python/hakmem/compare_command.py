@@ -102,6 +102,6 @@ def run(arguments: argparse.Namespace) -> int:
             raise WrongUse(f"expected two allocators or more, {EXAMPLE}")
         variants.check(arguments.allocators, arguments.front, arguments.cd)
         return int(extras.loaded("hakmem.bench.compare").run(arguments))
-    except WrongUse as why:
+    except (extras.CannotInstall, WrongUse) as why:
         print(f"hakmem compare: {why}", file=sys.stderr)
         return why.status

@@ -14,13 +14,13 @@ from pathlib import Path
 from types import ModuleType
 from typing import NoReturn
 
-from hakmem.arguments import WrongUse
-
 REQUIREMENTS = Path(__file__).resolve().parent / "bench" / "requirements.txt"
 
 
-class CannotInstall(WrongUse):
+class CannotInstall(Exception):
     """Why, and what to do."""
+
+    status = 2
 
 
 def loaded(name: str) -> ModuleType:
