@@ -17,8 +17,8 @@
 static struct cache *owners;
 static void *first; /* the program has it from the beginning */
 static size_t block_size;
-static const char
-    *calls; /* m malloc, f free of what came last, h hand it to another thread, e end */
+/* Of the owner: m malloc, f free of what came last, h hand it to another thread, e end. */
+static const char *calls;
 
 static void owner_prepare(void)
 {
@@ -85,8 +85,9 @@ static void fork_prepare(void)
     forkers = world_cache(1);
 }
 
-/* The child's memory is that of this moment; there it takes what the owner's stacks hold. Of what
- * the program has the child knows what it got from the owner. */
+/* The child's memory is that of this moment. Of what the program has the child knows what it got
+ * from the owner. It needs more blocks than its own stack holds, so it takes what the owner's
+ * stacks hold. */
 static void forker(void)
 {
     void *p = program_receive();
@@ -181,10 +182,12 @@ static const struct {
 int main(int count, char **arguments)
 {
     const char *only = count > 1 ? arguments[1] : "";
+    bool any = false;
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         struct scenario scenario = *cases[i].scenario;
         if (strncmp(scenario.name, only, strlen(only)) != 0)
             continue;
+        any = true;
         block_size = cases[i].block_size;
         calls = count > 2 ? arguments[2] : cases[i].calls;
         scenario.preemptions = count > 3 ? (unsigned)atoi(arguments[3]) : cases[i].preemptions;
@@ -198,5 +201,7 @@ int main(int count, char **arguments)
         if (waitpid(child, &status, 0) != child || status != 0)
             return 1;
     }
-    return 0;
+    if (!any)
+        fprintf(stderr, "explore: %s: there is no such scenario\n", only);
+    return any ? 0 : 2;
 }
