@@ -36,8 +36,7 @@ COUNT, SEED = 150, 1
 SLOWER, LEAST_LIMIT = 10, 60.0  # times the unchanged tree's seconds; seconds
 OBJECTS = r"/hakmem_(core|override|cxx_shared)\.dir/"
 
-# A stage runs its cheap tests first. A build with assertions, which may kill more, is one more at
-# the end.
+# A stage runs its cheap tests first. The last finds what only an assertion notices.
 STAGES = (
     Stage("release", ("unit_(?!class_table).*",)),
     Stage("release", ("api_(?!.*_(alone|static|names|every|few)$).*",)),
@@ -52,6 +51,7 @@ STAGES = (
             "golden_fast_path",
         ),
     ),
+    Stage("debug", ("unit_(?!class_table).*", "trap_(signals|forks)", "stress_(8|fork|threads)")),
 )
 
 
