@@ -26,7 +26,7 @@ build: ## build/release/libhakmem.so and what belongs to it
 	@tools/step "build: configuring build/release" cmake --preset release
 	@tools/step "build: library, command, tests and benchmarks" cmake --build --preset release
 
-test: setup ## all tests, the stress under ThreadSanitizer and UBSan too, a few elsewhere, and lint
+test: setup ## all tests, many with assertions and under ThreadSanitizer too, a few elsewhere, and lint
 	@$(python) tools/everything.py
 
 test-elsewhere: setup ## a few of the tests with musl, and on AArch64 under qemu

@@ -54,6 +54,13 @@ def test_each_option_from_each_source(option: Option, show: Path, tmp_path: Path
             assert outcome.complaints == []
 
 
+def test_what_may_grow_never_shrinks(show: Path) -> None:
+    outcome = ask(show, "retain_least", "retain_most", HAKMEM_RETAIN_LEAST="8m",
+                  HAKMEM_RETAIN_MOST="2m")  # fmt: skip
+    assert outcome.values == {"retain_least": 8 << 20, "retain_most": 8 << 20}
+    assert outcome.complaints == []
+
+
 def test_each_option_from_the_system_file(show: Path, tmp_path: Path) -> None:
     wanted = {option.name: others(option)[0] for option in OPTIONS}
     text = "".join(f"{name}={value}\n" for name, value in wanted.items())

@@ -19,8 +19,8 @@ from statistics import median_low
 
 SKIPPED = 77
 MORE = 1.02
-FEW, MANY = 20, 120
-RUNS = 12
+FEW, MANY = 10, 40
+RUNS = 7
 """Of each, in turn; their median counts, since in one of about six runs a stack that begins near a
 page's end costs two faults more."""
 BOUND = ("exec", "spawn")
@@ -42,7 +42,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--program", type=Path, required=True)
     parser.add_argument("--lib", type=Path, required=True)
-    parser.add_argument("--forks", type=int, default=100, help="of each run, for faults and time")
+    parser.add_argument("--forks", type=int, default=40, help="of each run, for faults and time")
     options = parser.parse_args()
     program, library = (str(p.resolve(strict=True)) for p in (options.program, options.lib))
     if not can_trace():
