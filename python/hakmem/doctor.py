@@ -10,6 +10,7 @@ import shutil
 import stat
 import sys
 import textwrap
+import time
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -182,6 +183,7 @@ def _of_command(
     unfit = _unfit(path, command, library)
     if unfit is not None:
         return [unfit]
+    began = time.monotonic()
     try:
         programs = trace.run([str(front), "run", "--", *command], seconds)[1:]
     except trace.NotPermitted:
@@ -192,7 +194,9 @@ def _of_command(
         ) from None
     # The first, left out, is the shell that ran bin/hakmem.
     if not programs:
-        raise Failure(EXIT[UNKNOWN], f"{command[0]}: 'hakmem run' did not start it (see above)")
+        late = seconds is not None and time.monotonic() - began >= seconds
+        why = f"within {seconds:g} s; give it more --seconds" if late else "(see above)"
+        raise Failure(EXIT[UNKNOWN], f"{command[0]}: 'hakmem run' did not start it {why}")
     became = {id(program.before) for program in programs if program.before is not None
               and program.before.pid == program.pid}  # fmt: skip
     judged = [judge(program, library) for program in programs]

@@ -108,6 +108,12 @@ def test_one_that_is_ended_in_its_loader(built: Built, tmp_path: Path) -> None:
     assert set(answer.causes) == {"unseen"}
 
 
+def test_too_little_time_to_start(built: Built) -> None:
+    done = built("doctor", "--seconds", "0.001", "--", "sleep", "1")
+    assert (done.status, done.out) == (3, ""), done
+    assert "'hakmem run' did not start it within 0.001 s; give it more --seconds" in done.err
+
+
 def test_what_a_script_waits_for_ends_with_it(built: Built, tmp_path: Path) -> None:
     script = f"sleep 1000 & echo $! >{tmp_path}/pid; wait"
     is_in_force(without_end(built, "sh", "-c", script))
