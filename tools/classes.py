@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Makes src/heap/class_table.h and class_table.c, the size classes.
+"""Makes src/heap/class_table.h and classes.c, the size classes.
 
 Reasons behind the numbers:
 
@@ -170,7 +170,7 @@ const uint16_t class_small_places[CLASS_SMALL + 1] = {{
 
 def main() -> None:
     folder = Path(__file__).resolve().parent.parent / "src/heap"
-    made = {folder / "class_table.h": header(), folder / "class_table.c": source()}
+    made = {folder / "class_table.h": header(), folder / "classes.c": source()}
     if sys.argv[1:] == ["--check"]:
         for path, text in made.items():
             if path.read_text() != text:

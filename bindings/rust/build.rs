@@ -110,14 +110,14 @@ fn compile() {
     println!("cargo:include={}", include.display());
 }
 
-/// All that lie below, but for the kernel that tests make up.
+/// All that lie below.
 fn c_files(folder: &Path) -> Vec<PathBuf> {
     let mut files = Vec::new();
     for entry in fs::read_dir(folder).expect("the crate's C sources can be read") {
         let path = entry.unwrap().path();
         if path.is_dir() {
             files.extend(c_files(&path));
-        } else if path.extension() == Some(OsStr::new("c")) && !path.ends_with("os_fake.c") {
+        } else if path.extension() == Some(OsStr::new("c")) {
             files.push(path);
         }
     }

@@ -8,6 +8,7 @@
 #include "hakmem/hakmem.h"
 #include "life/life.h"
 #include "life/upkeep.h"
+#include "os/os.h"
 
 #define EXPORT __attribute__((visibility("default")))
 

@@ -13,6 +13,8 @@
 #include "life/life.h"
 #include "life/scavenger.h"
 #include "life/upkeep.h"
+#include "os/lock.h"
+#include "os/os.h"
 #include "watch/report.h"
 
 static void *out_of_memory(void)

@@ -4,6 +4,7 @@
 #include "back/meta.h"
 #include "back/superslab.h"
 #include "base/counters.h"
+#include "os/lock.h"
 #include "os/os.h"
 
 static struct lock kept_lock = LOCK(KEPT);

@@ -1,5 +1,6 @@
 #include "back/map.h"
 
+#include "os/lock.h"
 #include "os/os.h"
 
 #define REGION_BITS MAP_LEAF_BITS

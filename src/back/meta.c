@@ -1,6 +1,7 @@
 #include "back/meta.h"
 
 #include "base/atomic.h"
+#include "os/lock.h"
 #include "os/os.h"
 
 /* The first is small, since a limit of address space counts it whole; the next ones double. */

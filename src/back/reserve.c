@@ -2,6 +2,7 @@
 
 #include "back/map.h"
 #include "base/atomic.h"
+#include "os/lock.h"
 #include "os/os.h"
 
 /* Each is at least twice as long as the one before, so there are never more than the address space

@@ -5,6 +5,7 @@
 #include "base/atomic.h"
 #include "base/counters.h"
 #include "base/policy.h"
+#include "os/lock.h"
 #include "os/os.h"
 
 static struct lock superslabs_lock = LOCK(SUPERSLABS);

@@ -2,6 +2,8 @@
 
 #include "back/meta.h"
 #include "learn/capacity.h"
+#include "os/lock.h"
+#include "os/os.h"
 
 static_assert(CLASS_FIRST_WORDS * sizeof(void *) <= CHUNK, "the first arrays are in one chunk");
 

@@ -17,6 +17,8 @@
 #include "front/theft.h"
 #include "heap/shard.h"
 #include "heap/transfer.h"
+#include "os/lock.h"
+#include "os/os.h"
 
 /* Its stacks are empty, and full. Threads that share it move a top that means nothing. */
 #define CLOSED_BIN                         \

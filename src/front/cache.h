@@ -31,7 +31,7 @@
 #include "base/misuse.h"
 #include "heap/classes.h"
 #include "learn/capacity.h"
-#include "os/os.h"
+#include "os/lock.h"
 
 #define BINS (BIN_FIRST + CLASSES)
 

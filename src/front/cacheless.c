@@ -4,6 +4,7 @@
 #include "front/deferred.h"
 #include "front/roster.h"
 #include "heap/shard.h"
+#include "os/lock.h"
 
 struct lock cacheless_lock FORK_PAGE = LOCK(CACHELESS);
 

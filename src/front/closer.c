@@ -1,6 +1,8 @@
 #include "front/closer.h"
 
 #include "front/roster.h"
+#include "os/lock.h"
+#include "os/os.h"
 
 bool caches_closed;
 

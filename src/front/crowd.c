@@ -3,6 +3,8 @@
 #include "base/atomic.h"
 #include "front/fit.h"
 #include "front/roster.h"
+#include "os/lock.h"
+#include "os/os.h"
 
 /* A thread that has given back all but so little, by frees alone, has nothing to do with what its
  * stacks hold: one that was given others' blocks has given back more than it took. One that comes

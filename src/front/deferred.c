@@ -5,6 +5,7 @@
 #include "back/reserve.h"
 #include "front/cache.h"
 #include "heap/shard.h"
+#include "os/lock.h"
 
 struct link {
     struct link *next;

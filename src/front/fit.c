@@ -8,6 +8,8 @@
 #include "front/roster.h"
 #include "front/stack.h"
 #include "learn/journal.h"
+#include "os/lock.h"
+#include "os/os.h"
 
 /* What a thread's stacks may hold: threads at work share what four may have. With 24 of them on
  * blocks of 16 to 4096 bytes that takes 0.8 of the time of all having as much as one alone, since

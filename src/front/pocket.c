@@ -7,6 +7,7 @@
 #include "base/policy.h"
 #include "front/deferred.h"
 #include "front/roster.h"
+#include "os/lock.h"
 
 /* All pockets together are to hold no more than may be kept anyway. */
 static bool may_keep(size_t bytes)

@@ -4,6 +4,7 @@
 #include "front/stack.h"
 #include "heap/shard.h"
 #include "heap/transfer.h"
+#include "os/lock.h"
 #include "os/self.h"
 
 /* Whether p lies in the cache's stack. Its owner may push and pop meanwhile, but not p: that is in

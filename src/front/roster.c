@@ -3,6 +3,8 @@
 #include "back/meta.h"
 #include "base/atomic.h"
 #include "heap/shard.h"
+#include "os/lock.h"
+#include "os/os.h"
 
 /* A lock of its own line, since threads meet at their doors at once. */
 struct door {

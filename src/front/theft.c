@@ -24,6 +24,8 @@
 #include "front/roster.h"
 #include "front/stack.h"
 #include "heap/shard.h"
+#include "os/lock.h"
+#include "os/os.h"
 
 struct marked {
     void **top;  /* where the mark is; null where the owner was at work */

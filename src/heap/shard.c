@@ -9,6 +9,8 @@
 #include "base/counters.h"
 #include "heap/gather.h"
 #include "heap/slab.h"
+#include "os/lock.h"
+#include "os/os.h"
 
 struct shard {
     struct lock lock;

@@ -8,7 +8,6 @@
 #include "base/lowest.h"
 #include "base/misuse.h"
 #include "heap/classes.h"
-#include "os/os.h"
 
 struct slab;
 

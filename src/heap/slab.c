@@ -1,5 +1,6 @@
 #include "heap/slab.h"
 
+#include "os/lock.h"
 #include "os/os.h"
 
 void slab_init(struct slab *slab, unsigned cls, void *base, struct superslab *home)

@@ -7,7 +7,7 @@
 #include "base/policy.h"
 #include "heap/classes.h"
 #include "heap/shard.h"
-#include "os/os.h"
+#include "os/lock.h"
 
 struct transfer {
     struct lock lock;

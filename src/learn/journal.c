@@ -1,7 +1,7 @@
 #include "learn/journal.h"
 
 #include "base/atomic.h"
-#include "os/os.h"
+#include "os/lock.h"
 
 static struct lock lock FORK_PAGE = LOCK(JOURNAL);
 static struct journal_entry lines[JOURNAL_MOST]; /* lock: lock */

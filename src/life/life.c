@@ -17,6 +17,8 @@
 #include "learn/journal.h"
 #include "life/scavenger.h"
 #include "life/upkeep.h"
+#include "os/lock.h"
+#include "os/os.h"
 #include "policy/options.h"
 #include "watch/learned.h"
 #include "watch/report.h"

@@ -7,6 +7,7 @@
 #include "base/policy.h"
 #include "front/roster.h"
 #include "life/upkeep.h"
+#include "os/lock.h"
 #include "os/os.h"
 
 /* After so many rounds without work it waits until somebody has some. */

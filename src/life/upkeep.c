@@ -13,6 +13,7 @@
 #include "learn/retention.h"
 #include "life/life.h"
 #include "life/scavenger.h"
+#include "os/lock.h"
 #include "os/os.h"
 #include "watch/report.h"
 

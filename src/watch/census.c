@@ -10,6 +10,7 @@
 #include "heap/shard.h"
 #include "heap/slab.h"
 #include "heap/transfer.h"
+#include "os/lock.h"
 #include "os/os.h"
 
 /* ---- what the map names ---- */

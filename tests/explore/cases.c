@@ -9,7 +9,7 @@
 #include "front/closer.h"
 #include "front/roster.h"
 #include "front/theft.h"
-#include "os/os.h"
+#include "os/lock.h"
 #include "world.h"
 
 /* ---- a cache's owner ---- */

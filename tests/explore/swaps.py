@@ -31,7 +31,7 @@ FUNCTIONS = {
     "front/cache.c": ["cache_wake", "cache_enter", "stack_settle", "cache_show", "cache_resume"],
     "front/closer.c": ["caches_close"],
     "os/os.h": ["lock_take", "lock_release"],
-    "os/os_linux.c": ["lock_spin", "lock_wait"],
+    "os/lock.c": ["lock_spin", "lock_wait"],
 }
 # Calls that read or write a word that another thread may touch, or order such accesses.
 SHARED = re.compile(

@@ -73,7 +73,7 @@ BREAKS = [
     ),
     Break(
         "a waiter takes the lock as if nobody else slept",
-        "os/os_linux.c",
+        "os/lock.c",
         "    while (__atomic_exchange_n(&lock->state, 2, __ATOMIC_ACQUIRE) != 0)\n",
         "    while (__atomic_exchange_n(&lock->state, 1, __ATOMIC_ACQUIRE) != 0)\n",
         "lock",

@@ -27,7 +27,7 @@
 #include "heap/shard.h"
 #include "heap/transfer.h"
 #include "life/upkeep.h"
-#include "os/os_fake.h"
+#include "os_fake.h"
 #include "work.h"
 
 #define WORKERS 2 /* processes at a time */

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "os/os_fake.h"
+#include "os_fake.h"
 
 #define OPTIONAL                                                                    \
     (FAKE_BIT(madvise) | FAKE_BIT(mremap) | FAKE_BIT(prctl) | FAKE_BIT(getrandom) | \

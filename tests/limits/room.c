@@ -23,7 +23,7 @@
 #include <unistd.h>
 
 #ifdef STRESS_HAKMEM_NAMES
-#include "os/os_fake.h"
+#include "os_fake.h"
 #endif
 
 #define MARK 4321

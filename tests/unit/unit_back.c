@@ -14,6 +14,7 @@
 #include "back/superslab.h"
 #include "base/counters.h"
 #include "heap/place.h"
+#include "os/lock.h"
 #include "os/os.h"
 
 static void map_of_foreign(void)

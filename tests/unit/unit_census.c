@@ -1,5 +1,6 @@
 /* The heap walk: whole in every state that work brings about; and each of its rules, broken on
  * purpose, is named by it. */
+#include "os/os.h"
 #include "unit.h"
 
 #include <pthread.h>

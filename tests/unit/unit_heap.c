@@ -1,4 +1,5 @@
 /* Classes, slabs, shards, the transfer cache, a thread's cache. */
+#include "os/os.h"
 #include "unit.h"
 
 #include <pthread.h>

@@ -7,7 +7,7 @@
 #include "learn/capacity.h"
 #include "learn/journal.h"
 #include "learn/retention.h"
-#include "os/os.h"
+#include "os/lock.h"
 
 /* ---- capacities ---- */
 

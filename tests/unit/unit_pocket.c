@@ -1,4 +1,5 @@
 /* A thread's pocket: the large block that was freed last. */
+#include "os/os.h"
 #include "unit.h"
 
 #include <pthread.h>

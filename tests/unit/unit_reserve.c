@@ -8,6 +8,7 @@
 
 #include "back/reserve.h"
 #include "life/life.h"
+#include "os/lock.h"
 #include "os/os.h"
 
 #define BLOCKS 3000

@@ -1,5 +1,5 @@
 /* Who holds what, and what an assertion says when it fails. Nothing of it is in a release build. */
-#include "os/rank.h"
+#include "os/lock.h"
 
 #if HAKMEM_ASSERT
 

@@ -1,6 +1,6 @@
 /* os_linux.c with other functions in the place of its system calls. */
 #define _GNU_SOURCE
-#include "os/os_fake.h"
+#include "os_fake.h"
 
 #include <errno.h>
 #include <pthread.h>
