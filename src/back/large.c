@@ -2,14 +2,13 @@
 
 #include "back/map.h"
 #include "back/meta.h"
-#include "back/superslab.h"
+#include "back/slices.h"
 #include "base/counters.h"
 #include "os/lock.h"
 #include "os/os.h"
 
 static struct lock kept_lock = LOCK(KEPT);
 static struct list kept = {&kept, &kept}; /* the big-block cache, newest first; lock: kept */
-static size_t kept_bytes;                 /* atomic for those who peek; lock: kept */
 static size_t kept_low;                   /* the fewest since large_idle; lock: kept */
 static size_t used, used_most; /* bytes of huge blocks in use, and the most so far; lock: kept */
 
@@ -74,7 +73,7 @@ static void kept_add(struct huge *h, size_t freed)
     unsigned count = 0;
     lock_take(&kept_lock);
     ASSERT(freed <= used);
-    store_relaxed(&kept_bytes, kept_bytes + h->length);
+    store_relaxed(&counters.huge_kept, counters.huge_kept + h->length);
     store_relaxed(&counters.freed_huge, counters.freed_huge + freed);
     used -= freed;
     for (struct list *node = kept.next, *next; node != &kept && count < 2; node = next) {
@@ -97,10 +96,10 @@ static void kept_add(struct huge *h, size_t freed)
 static void kept_less(size_t bytes)
 {
     ASSERT(lock_held(&kept_lock));
-    ASSERT(bytes <= kept_bytes);
-    store_relaxed(&kept_bytes, kept_bytes - bytes);
-    if (kept_bytes < kept_low)
-        kept_low = kept_bytes;
+    ASSERT(bytes <= counters.huge_kept);
+    store_relaxed(&counters.huge_kept, counters.huge_kept - bytes);
+    if (counters.huge_kept < kept_low)
+        kept_low = counters.huge_kept;
 }
 
 /* Unmaps from the oldest kept mappings until at most `budget` bytes are kept; returns how many it
@@ -112,9 +111,9 @@ static size_t kept_trim(size_t budget)
         struct huge *oldest = NULL;
         size_t excess = 0;
         lock_take(&kept_lock);
-        if (kept_bytes > budget) {
+        if (counters.huge_kept > budget) {
             ASSERT(!list_empty(&kept));
-            excess = round_up(kept_bytes - budget, SLICE); /* a budget is any number */
+            excess = round_up(counters.huge_kept - budget, SLICE); /* a budget is any number */
             oldest = list_entry(kept.prev, struct huge, node);
             list_remove(&oldest->node);
             kept_less(oldest->length);
@@ -519,13 +518,13 @@ void *large_resize(void *p, unsigned bin, size_t n)
     return bin == BIN_HUGE ? huge_resize(owner, n) : run_resize(owner, p, n);
 }
 
-size_t large_kept(void) { return load_relaxed(&kept_bytes); }
+size_t large_kept(void) { return load_relaxed(&counters.huge_kept); }
 
 size_t large_idle(void)
 {
     lock_take(&kept_lock);
     size_t idle = kept_low;
-    kept_low = kept_bytes;
+    kept_low = counters.huge_kept;
     lock_release(&kept_lock);
     return idle;
 }
@@ -533,7 +532,7 @@ size_t large_idle(void)
 size_t large_purge(size_t most)
 {
     lock_take(&kept_lock);
-    size_t budget = kept_bytes > most ? kept_bytes - most : 0;
+    size_t budget = counters.huge_kept > most ? counters.huge_kept - most : 0;
     lock_release(&kept_lock);
     size_t done = kept_trim(budget);
     add_relaxed(&counters.huge.purged, done);
@@ -563,5 +562,5 @@ void large_fork_child(void)
 struct large_inside large_inside(void)
 {
     ASSERT(lock_all_held());
-    return (struct large_inside){&kept, &kept_bytes};
+    return (struct large_inside){&kept, &counters.huge_kept};
 }

@@ -1,7 +1,7 @@
 #include "front/pocket.h"
 
 #include "back/large.h"
-#include "back/superslab.h"
+#include "back/slices.h"
 #include "base/atomic.h"
 #include "base/counters.h"
 #include "base/policy.h"

@@ -3,8 +3,9 @@
  *        -> a slab all free leaves the shard and, after the lock, goes back to its superslab */
 #include "heap/shard.h"
 
+#include "back/huge_pages.h"
 #include "back/meta.h"
-#include "back/superslab.h"
+#include "back/slices.h"
 #include "base/atomic.h"
 #include "base/counters.h"
 #include "heap/gather.h"

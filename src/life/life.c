@@ -6,7 +6,7 @@
 #include "back/large.h"
 #include "back/map.h"
 #include "back/reserve.h"
-#include "back/superslab.h"
+#include "back/slots.h"
 #include "base/atomic.h"
 #include "base/policy.h"
 #include "front/closer.h"
@@ -108,7 +108,7 @@ COLD struct cache *thread_cache_make(void)
             os_start();
             map_start();
             options_start();
-            superslabs_start(os_random());
+            slots_start(os_random());
             shards_start(os_cpus());
             store_relaxed(&caches_closed, policy.check_frees != 0);
             first = true;

@@ -1,8 +1,10 @@
 #include "life/upkeep.h"
 
+#include "back/huge_pages.h"
 #include "back/large.h"
 #include "back/reserve.h"
-#include "back/superslab.h"
+#include "back/slices.h"
+#include "back/slices_purge.h"
 #include "base/policy.h"
 #include "front/closer.h"
 #include "front/pocket.h"

@@ -3,7 +3,7 @@
 #include "back/large.h"
 #include "back/meta.h"
 #include "back/reserve.h"
-#include "back/superslab.h"
+#include "back/superslabs.h"
 #include "base/text.h"
 #include "front/roster.h"
 #include "front/stack.h"

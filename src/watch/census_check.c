@@ -4,6 +4,7 @@
 
 #include "back/large.h"
 #include "back/meta.h"
+#include "back/superslabs.h"
 #include "heap/shard.h"
 #include "heap/slab.h"
 #include "os/os.h"

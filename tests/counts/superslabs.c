@@ -1,10 +1,10 @@
 /* How many superslabs are mapped after a warm-up and as many operations again. About 2.1 MiB are
  * alive then, in blocks of every class up to 1 KiB. */
+#include "back/superslabs.h"
 #include "work.h"
 
 #include <stdio.h>
 
-#include "back/superslab.h"
 #include "hakmem/hakmem.h"
 
 enum { MOST = 4 };

@@ -7,7 +7,6 @@
 #include "back/large.h"
 #include "back/meta.h"
 #include "back/reserve.h"
-#include "back/superslab.h"
 #include "base/counters.h"
 #include "base/policy.h"
 #include "explore.h"

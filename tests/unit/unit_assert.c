@@ -1,5 +1,7 @@
 /* Assertions, and locks that know their rank and holder: each broken rule ends a child, which says
  * the rule and what the thread held. Linked with a library that has them on (base/assert.h). */
+#include "back/slices.h"
+#include "back/slices_purge.h"
 #include "unit.h"
 
 #include <pthread.h>
@@ -9,7 +11,6 @@
 #include <unistd.h>
 
 #include "back/meta.h"
-#include "back/superslab.h"
 #include "front/cache.h"
 #include "hakmem/hakmem.h"
 #include "heap/shard.h"

@@ -1,5 +1,8 @@
 /* The address map, metadata, superslabs and large blocks. */
 #define _GNU_SOURCE /* MAP_FIXED_NOREPLACE */
+#include "back/slices.h"
+#include "back/slices_purge.h"
+#include "back/slots.h"
 #include "unit.h"
 
 #include <string.h>
@@ -11,7 +14,6 @@
 #include "back/large.h"
 #include "back/map.h"
 #include "back/meta.h"
-#include "back/superslab.h"
 #include "base/counters.h"
 #include "heap/place.h"
 #include "os/lock.h"
@@ -401,7 +403,7 @@ int main(void)
 {
     os_start();
     lock_take(&guard);
-    superslabs_start(42);
+    slots_start(42);
     map_of_foreign();
     map_of_ours();
     map_of_retired();

@@ -1,5 +1,6 @@
 /* The heap walk: whole in every state that work brings about; and each of its rules, broken on
  * purpose, is named by it. */
+#include "back/superslabs.h"
 #include "os/os.h"
 #include "unit.h"
 
@@ -8,7 +9,6 @@
 
 #include "back/large.h"
 #include "back/meta.h"
-#include "back/superslab.h"
 #include "base/policy.h"
 #include "front/cache.h"
 #include "front/roster.h"

@@ -1,4 +1,6 @@
 /* Classes, slabs, shards, the transfer cache, a thread's cache. */
+#include "back/slots.h"
+#include "back/superslabs.h"
 #include "os/os.h"
 #include "unit.h"
 
@@ -6,7 +8,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "back/superslab.h"
 #include "front/cache.h"
 #include "front/roster.h"
 #include "heap/classes.h"
@@ -274,7 +275,7 @@ static void one_cache(void)
 int main(void)
 {
     os_start();
-    superslabs_start(42);
+    slots_start(42);
     shards_start(4);
     lock_take(&guard);
     classes();

@@ -1,0 +1,142 @@
+#include "back/slices.h"
+
+#include "back/map.h"
+#include "back/superslab_lists.h"
+#include "back/superslabs.h"
+#include "base/atomic.h"
+#include "base/counters.h"
+
+/* Where n slices fit in s at the given alignment, as a set of first slices. */
+static uint64_t places(const struct superslab *s, size_t n, size_t align)
+{
+    ASSERT(n >= 1 && n <= SUPERSLAB_SLICES);
+    ASSERT(is_power_of_two(align) && align <= SUPERSLAB_SLICES);
+    uint64_t starts = run_starts(s->free, (unsigned)n);
+    if (align > 1) {
+        uint64_t aligned = 0;
+        for (unsigned i = 0; i < SUPERSLAB_SLICES; i += (unsigned)align)
+            aligned |= (uint64_t)1 << i;
+        starts &= aligned;
+    }
+    return starts;
+}
+
+/* Where an alignment counts, few candidates are tried: a new superslab has room for certain. */
+#define ALIGNED_TRIES 8
+
+static struct superslab *superslab_with(size_t n, size_t align, uint64_t *starts)
+{
+    ASSERT(lock_held(&superslabs_lock));
+    int tries = ALIGNED_TRIES;
+    for (uint64_t lists = superslabs_nonempty & ~low_bits((unsigned)n - 1); lists != 0;
+         lists &= lists - 1) {
+        struct list *head = &superslabs_by_longest[lowest_bit(lists)];
+        for (struct list *node = head->next, *next; node != head; node = next) {
+            struct superslab *s = list_entry(node, struct superslab, node);
+            next = node->next;
+            *starts = places(s, n, align);
+            if (*starts != 0)
+                return s;
+            superslab_relist(s, longest_run(s->free));
+            if (align > 1 && --tries == 0)
+                return NULL;
+        }
+    }
+    return NULL;
+}
+
+/* The longest run may be shorter now: whoever looks for one finds that out (superslab_with). So a
+ * run that is taken and given back by turns leaves the lists alone. */
+static void slices_mark_taken(struct superslab *s, uint64_t mask, size_t n)
+{
+    ASSERT(lock_held(&superslabs_lock));
+    ASSERT(n >= 1 && count_bits(mask) == n);
+    ASSERT((s->free & mask) == mask);
+    uint64_t paged = s->touched & mask;
+    store_relaxed(&counters.slices.taken, counters.slices.taken + n * SLICE);
+    slices_retained_less(paged == mask ? n : count_bits(paged));
+    if (s->purged & mask) {
+        count_refault(&counters.slices, count_bits(s->purged & mask) * SLICE);
+        s->purged &= ~mask;
+    }
+    if (s->holed & mask)
+        count_refault(&counters.pages, slices_whole(s, mask));
+    s->free &= ~mask;
+    s->touched |= mask;
+    if (s->free == 0)
+        superslab_relist(s, 0);
+}
+
+void *slices_take(size_t n, size_t align, bool *zero, struct superslab **from)
+{
+    lock_take(&superslabs_lock);
+    uint64_t starts;
+    struct superslab *s = superslab_with(n, align, &starts);
+    if (s == NULL) {
+        s = superslab_new(n);
+        starts = s != NULL ? places(s, n, align) : 0;
+    }
+    char *start = NULL;
+    if (s != NULL) {
+        unsigned first = lowest_bit(starts);
+        uint64_t mask = slice_mask(first, n);
+        *zero = (s->touched & mask) == 0;
+        *from = s;
+        slices_mark_taken(s, mask, n);
+        start = s->base + first * SLICE;
+    }
+    lock_release(&superslabs_lock);
+    return start;
+}
+
+bool slices_extend(struct superslab *s, void *start, size_t n, size_t more)
+{
+    ASSERT(n >= 1 && more >= 1);
+    unsigned first = slice_index(s, start) + (unsigned)n;
+    if (first + more > SUPERSLAB_SLICES)
+        return false;
+    uint64_t mask = slice_mask(first, more);
+    lock_take(&superslabs_lock);
+    ASSERT((s->free & slice_mask(slice_index(s, start), n)) == 0);
+    bool fits = (s->free & mask) == mask;
+    if (fits)
+        slices_mark_taken(s, mask, more);
+    lock_release(&superslabs_lock);
+    return fits;
+}
+
+void slices_lack(struct superslab *s, void *start, size_t n, size_t bytes)
+{
+    ASSERT(bytes <= n * SLICE);
+    lock_take(&superslabs_lock);
+    s->holed |= slice_mask(slice_index(s, start), n);
+    s->lacking += bytes;
+    lock_release(&superslabs_lock);
+}
+
+void slices_give(struct superslab *s, void *start, size_t n)
+{
+    ASSERT(n >= 1 && slice_index(s, start) + n <= s->slices);
+    ASSERT((uintptr_t)start % SLICE == 0 && map_bin(start) == BIN_FOREIGN);
+    unsigned first = slice_index(s, start);
+    lock_take(&superslabs_lock);
+    ASSERT((s->free & slice_mask(first, n)) == 0);
+    s->free |= slice_mask(first, n);
+    store_relaxed(&slices_retained_now, slices_retained_now + n);
+    store_relaxed(&counters.freed_slices, counters.freed_slices + n * SLICE);
+    superslab_relist_larger(s, first, (unsigned)n);
+    list_remove(&s->age);
+    list_push(&superslabs_aged, &s->age);
+    lock_release(&superslabs_lock);
+}
+
+size_t slices_retained(void) { return load_relaxed(&slices_retained_now); }
+
+size_t slices_idle(void)
+{
+    lock_take(&superslabs_lock);
+    size_t idle = slices_retained_low;
+    slices_retained_low = slices_retained_now;
+    lock_release(&superslabs_lock);
+    return idle;
+}

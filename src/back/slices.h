@@ -1,0 +1,31 @@
+/* Slices of superslabs, taken and given back. A request takes from the superslab that fits
+ * tightest, its lowest slices first, so that nearly empty superslabs become empty and go back. Free
+ * slices keep their pages until somebody above finds that they lie idle (slices_idle) and has them
+ * purged (slices_purge.h). Thread safe. */
+#ifndef HAKMEM_BACK_SLICES_H
+#define HAKMEM_BACK_SLICES_H
+
+#include "back/superslab.h"
+
+/* n free slices, n from 1 to 64, that begin at a multiple of `align` slices (a power of two up to
+ * 64); their map entries are covered and say "foreign". `*zero` tells whether all their bytes are
+ * known to be zero. Null without memory. */
+void *slices_take(size_t n, size_t align, bool *zero, struct superslab **from);
+
+/* Gives n slices back; their map entries say "foreign" already. */
+void slices_give(struct superslab *s, void *start, size_t n);
+
+/* Of n slices that are about to be given back so many bytes have gone to the kernel already, as
+ * free pages of a slab: they are taken again with the slices. */
+void slices_lack(struct superslab *s, void *start, size_t n, size_t bytes);
+
+/* Adds `more` slices behind n taken ones where they stand; false when those aren't free. */
+bool slices_extend(struct superslab *s, void *start, size_t n, size_t more);
+
+/* Free slices that may hold pages. */
+size_t slices_retained(void);
+
+/* The fewest slices that lay free with their pages since the last call: what was not needed. */
+size_t slices_idle(void);
+
+#endif

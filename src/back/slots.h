@@ -1,0 +1,18 @@
+/* Where in the window superslabs lie: in slots as long as one, the lowest free one first. With the
+ * superslabs' lock. */
+#ifndef HAKMEM_BACK_SLOTS_H
+#define HAKMEM_BACK_SLOTS_H
+
+#include "base/defs.h"
+
+/* Chooses where the first superslab lies; `random` keeps that from being known. */
+void slots_start(uint64_t random);
+
+/* Maps `length` bytes, at most a superslab's, in the lowest free slot; null where none can be had.
+ */
+char *slot_map(size_t length);
+
+/* What was mapped there is no more; an address outside the window is nothing. */
+void slot_unmapped(const char *base);
+
+#endif

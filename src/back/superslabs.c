@@ -1,0 +1,115 @@
+#include "back/superslabs.h"
+
+#include "back/map.h"
+#include "back/meta.h"
+#include "back/slots.h"
+#include "back/superslab_lists.h"
+#include "base/atomic.h"
+#include "base/counters.h"
+#include "os/os.h"
+
+static size_t mapped, mapped_bytes; /* atomic; lock: superslabs */
+
+#define FIRST_SLICES (SUPERSLAB_SLICES / 2)
+
+/* Where the window can't be had (it is full, a kernel with less address space, a program that runs
+ * under a tool), superslabs lie where the kernel puts them, and frees of their blocks take the slow
+ * path. The first is half as long: a limit of address space counts all of it, and most processes
+ * never need more. Where the kernel gives no whole one any more, shorter ones use what is left of a
+ * limit; `least` slices are needed. Not while huge blocks are kept: there is none then, and whoever
+ * asks has what is kept given back, and asks again. */
+struct superslab *superslab_new(size_t least)
+{
+    ASSERT(lock_held(&superslabs_lock));
+    ASSERT(least >= 1 && least <= SUPERSLAB_SLICES);
+    struct superslab *s = meta_take(sizeof *s);
+    if (s == NULL)
+        return NULL;
+    char *base = NULL;
+    size_t slices =
+        superslabs_mapped() == 0 && least <= FIRST_SLICES ? FIRST_SLICES : SUPERSLAB_SLICES;
+    for (;;) {
+        base = slot_map(slices * SLICE);
+        if (base == NULL)
+            base = os_map_aligned(slices * SLICE, SUPERSLAB);
+        if (base != NULL || slices / 2 < least || load_relaxed(&counters.huge_kept) > 0)
+            break;
+        slices /= 2;
+    }
+    if (base == NULL || !map_cover(base, slices * SLICE)) {
+        if (base != NULL && os_unmap(base, slices * SLICE))
+            slot_unmapped(base);
+        meta_give(s, sizeof *s);
+        return NULL;
+    }
+    os_name(base, slices * SLICE, "hakmem: blocks");
+    /* With huge pages one touched page would cost 2 MiB, and perhaps the time to make room for it:
+     * a heap of 512 MiB that had them from the start took half as long to fill, or five times. */
+    os_small_pages(base, slices * SLICE, false);
+    store_relaxed(&s->bin, BIN_LARGE);
+    s->base = base;
+    s->slices = (uint8_t)slices;
+    s->free = all_slices(s);
+    s->touched = 0;
+    s->purged = 0;
+    s->holed = 0;
+    s->lacking = 0;
+    s->huge = false;
+    s->longest = 0;
+    list_init(&s->age);
+    list_init(&s->node);
+    add_relaxed(&mapped, 1);
+    add_relaxed(&mapped_bytes, slices * SLICE);
+    count_refault(&counters.slices, slices * SLICE);
+    superslab_relist(s, (unsigned)slices);
+    return s;
+}
+
+static void mapped_less(const struct superslab *s)
+{
+    ASSERT(lock_held(&superslabs_lock));
+    ASSERT(load_relaxed(&mapped) > 0 && load_relaxed(&mapped_bytes) >= s->slices * SLICE);
+    sub_relaxed(&mapped, 1);
+    sub_relaxed(&mapped_bytes, s->slices * SLICE);
+}
+
+void superslab_withdraw(struct superslab *s)
+{
+    ASSERT(lock_held(&superslabs_lock));
+    ASSERT(superslab_empty(s));
+    slices_retained_less(count_bits(s->touched));
+    s->free = 0;
+    superslab_relist(s, 0);
+    list_remove(&s->node);
+    list_remove(&s->age);
+}
+
+bool superslab_end(struct superslab *s)
+{
+    ASSERT(s->free == 0);
+    bool unmapped = os_unmap(s->base, s->slices * SLICE);
+    bool purged = !unmapped && os_purge(s->base, s->slices * SLICE);
+    lock_take(&superslabs_lock);
+    if (unmapped) {
+        slot_unmapped(s->base);
+        mapped_less(s);
+    } else {
+        if (purged)
+            s->touched = 0;
+        slices_mark_free(s, all_slices(s));
+    }
+    lock_release(&superslabs_lock);
+    if (unmapped)
+        meta_give(s, sizeof *s);
+    return unmapped || purged;
+}
+
+size_t superslabs_mapped(void) { return load_relaxed(&mapped); }
+size_t superslabs_bytes(void) { return load_relaxed(&mapped_bytes); }
+
+struct superslabs_inside superslabs_inside(void)
+{
+    ASSERT(lock_all_held());
+    return (struct superslabs_inside){superslabs_by_longest, &superslabs_aged, &superslabs_nonempty,
+                                      &mapped, &slices_retained_now};
+}

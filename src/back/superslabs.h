@@ -1,0 +1,29 @@
+/* How superslabs come and go. With the superslabs' lock, but for the counts. */
+#ifndef HAKMEM_BACK_SUPERSLABS_H
+#define HAKMEM_BACK_SUPERSLABS_H
+
+#include "back/superslab.h"
+
+/* A new one, all free, with room for `least` slices; null without memory. */
+struct superslab *superslab_new(size_t least);
+
+/* Takes an empty one out of everything; and unmaps it then, without the lock. At its limit of
+ * mappings the kernel can refuse: then it stays, and its pages go. Whether they have. */
+void superslab_withdraw(struct superslab *s);
+bool superslab_end(struct superslab *s);
+
+/* Superslabs mapped now, and their bytes. */
+size_t superslabs_mapped(void);
+size_t superslabs_bytes(void);
+
+/* Where all superslabs are kept, for the census. */
+struct superslabs_inside {
+    struct list
+        *by_longest; /* [n - 1]: longest run n; a head's next is null before its first use */
+    struct list *aged;
+    uint64_t *nonempty;
+    size_t *mapped, *retained;
+};
+struct superslabs_inside superslabs_inside(void);
+
+#endif
