@@ -7,7 +7,7 @@
 #include "base/policy.h"
 #include "base/text.h"
 #include "hakmem/hakmem.h"
-#include "heap/shard.h"
+#include "heap/shards.h"
 #include "life/life.h"
 #include "life/upkeep.h"
 #include "os/os.h"

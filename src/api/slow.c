@@ -9,7 +9,7 @@
 #include "front/cache.h"
 #include "front/pocket.h"
 #include "front/proof.h"
-#include "heap/shard.h"
+#include "heap/whole.h"
 #include "life/life.h"
 #include "life/scavenger.h"
 #include "life/upkeep.h"
@@ -112,7 +112,7 @@ static void *take_once(size_t n, size_t align, bool *zero)
         return class_take(class_aligned(least, align));
     if (least <= CLASS_SLICES_MOST && align <= SLICE) {
         void *p = class_take_any(class_of_slices(least));
-        *zero = is_block(p) && shards_hand_out(p, n);
+        *zero = is_block(p) && whole_hand_out(p, n);
         return p;
     }
     struct cache *cache = thread_cache(); /* the process's start, too */
@@ -160,7 +160,7 @@ SLOW void *slow_malloc(size_t n)
         struct cache *cache = cache_current();
         void *p;
         if (cache_pop(cache, (BIN_FIRST + cls) * BIN_BYTES, &p)) {
-            shards_hand_out(p, n);
+            whole_hand_out(p, n);
             return p;
         }
     }
@@ -210,7 +210,7 @@ static struct finding class_give(unsigned cls, void *p)
 static struct finding whole_give(void *p)
 {
     unsigned cls;
-    enum misuse what = shards_take_back(p, &cls);
+    enum misuse what = whole_take_back(p, &cls);
     if (unlikely(what != MISUSE_NONE))
         return (struct finding){what, p};
     if (likely(cache_push_whole(cache_current(), cls, p)))
@@ -287,7 +287,7 @@ static size_t usable_of(const void *p, unsigned *bin)
         return reserve_usable(p);
     if (*bin == BIN_WHOLE_FREE)
         return 0;
-    return likely(bin_of_slab(*bin)) ? shards_usable(p, owner) : large_usable(p, *bin);
+    return likely(bin_of_slab(*bin)) ? slab_usable(p, owner) : large_usable(p, *bin);
 }
 
 /* And the bin of its entry in the map. */
@@ -400,7 +400,7 @@ SLOW void *slow_realloc(void *p, size_t n, size_t usable)
     if (usable == 0) {
         void *owner;
         if (map_find(p, &owner) == BIN_WHOLE)
-            usable = shards_usable(p, owner);
+            usable = slab_usable(p, owner);
         if (usable == 0)
             return realloc_others(p, n, RETURN_ADDRESS);
         if (stays(n, usable))

@@ -15,7 +15,7 @@
 #include "front/roster.h"
 #include "front/stack.h"
 #include "front/theft.h"
-#include "heap/shard.h"
+#include "heap/shards.h"
 #include "heap/transfer.h"
 #include "os/lock.h"
 #include "os/os.h"

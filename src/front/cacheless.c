@@ -3,7 +3,8 @@
 #include "front/cache.h"
 #include "front/deferred.h"
 #include "front/roster.h"
-#include "heap/shard.h"
+#include "heap/shards.h"
+#include "heap/whole.h"
 #include "os/lock.h"
 
 struct lock cacheless_lock FORK_PAGE = LOCK(CACHELESS);
@@ -31,7 +32,7 @@ bool cache_resize_block(struct cache *cache, const void *p, size_t n)
 {
     if (!lock_enter(door_of(cache)))
         return false;
-    bool done = shards_resize(p, n);
+    bool done = whole_resize(p, n);
     lock_release(door_of(cache));
     return done;
 }

@@ -4,7 +4,7 @@
 #include "back/map.h"
 #include "back/reserve.h"
 #include "front/cache.h"
-#include "heap/shard.h"
+#include "heap/shards.h"
 #include "os/lock.h"
 
 struct link {

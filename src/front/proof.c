@@ -2,7 +2,7 @@
 
 #include "front/roster.h"
 #include "front/stack.h"
-#include "heap/shard.h"
+#include "heap/shards.h"
 #include "heap/transfer.h"
 #include "os/lock.h"
 #include "os/self.h"

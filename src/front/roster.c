@@ -2,7 +2,7 @@
 
 #include "back/meta.h"
 #include "base/atomic.h"
-#include "heap/shard.h"
+#include "heap/shards.h"
 #include "os/lock.h"
 #include "os/os.h"
 

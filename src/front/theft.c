@@ -23,7 +23,7 @@
 #include "front/pocket.h"
 #include "front/roster.h"
 #include "front/stack.h"
-#include "heap/shard.h"
+#include "heap/shards.h"
 #include "os/lock.h"
 #include "os/os.h"
 

@@ -6,7 +6,7 @@
 #include "base/atomic.h"
 #include "base/policy.h"
 #include "heap/classes.h"
-#include "heap/shard.h"
+#include "heap/shards.h"
 #include "os/lock.h"
 
 struct transfer {

@@ -12,7 +12,7 @@
 #include "front/closer.h"
 #include "front/deferred.h"
 #include "front/roster.h"
-#include "heap/shard.h"
+#include "heap/shards.h"
 #include "heap/transfer.h"
 #include "learn/journal.h"
 #include "life/scavenger.h"

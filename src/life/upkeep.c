@@ -9,7 +9,7 @@
 #include "front/closer.h"
 #include "front/pocket.h"
 #include "front/theft.h"
-#include "heap/shard.h"
+#include "heap/page_purge.h"
 #include "heap/transfer.h"
 #include "learn/journal.h"
 #include "learn/retention.h"

@@ -7,7 +7,6 @@
 #include "base/text.h"
 #include "front/roster.h"
 #include "front/stack.h"
-#include "heap/shard.h"
 #include "heap/slab.h"
 #include "heap/transfer.h"
 #include "os/lock.h"

@@ -5,7 +5,7 @@
 #include "back/large.h"
 #include "back/meta.h"
 #include "back/superslabs.h"
-#include "heap/shard.h"
+#include "heap/shards.h"
 #include "heap/slab.h"
 #include "os/os.h"
 #include "watch/census_walk.h"

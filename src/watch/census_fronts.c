@@ -3,6 +3,7 @@
 #include "front/roster.h"
 #include "front/stack.h"
 #include "heap/shard.h"
+#include "heap/shards.h"
 #include "heap/slab.h"
 #include "heap/transfer.h"
 #include "watch/census_walk.h"

@@ -16,8 +16,9 @@
 #include "front/pocket.h"
 #include "front/roster.h"
 #include "front/stack.h"
-#include "heap/shard.h"
+#include "heap/shards.h"
 #include "heap/transfer.h"
+#include "heap/whole.h"
 #include "watch/report.h"
 
 uint16_t window_places[WINDOW_SLICES] __attribute__((section("places,\"aw\",@nobits#")));
@@ -84,7 +85,7 @@ struct finding shards_put(void **blocks, size_t n)
 unsigned shard_of(const void *p) { return (void)p, 0; }
 unsigned shard_join(void) { return 0; }
 void shard_leave(unsigned index) { (void)index; }
-bool shards_resize(const void *p, size_t n) { return (void)p, (void)n, false; }
+bool whole_resize(const void *p, size_t n) { return (void)p, (void)n, false; }
 size_t transfer_take(unsigned of, void **end, size_t n) { return (void)of, (void)end, (void)n, 0; }
 size_t transfer_put(unsigned of, void **p, size_t n) { return (void)of, (void)p, (void)n, 0; }
 

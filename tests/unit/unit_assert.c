@@ -2,6 +2,7 @@
  * the rule and what the thread held. Linked with a library that has them on (base/assert.h). */
 #include "back/slices.h"
 #include "back/slices_purge.h"
+#include "heap/shards.h"
 #include "unit.h"
 
 #include <pthread.h>
@@ -13,7 +14,6 @@
 #include "back/meta.h"
 #include "front/cache.h"
 #include "hakmem/hakmem.h"
-#include "heap/shard.h"
 #include "life/life.h"
 #include "life/upkeep.h"
 

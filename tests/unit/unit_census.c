@@ -1,6 +1,7 @@
 /* The heap walk: whole in every state that work brings about; and each of its rules, broken on
  * purpose, is named by it. */
 #include "back/superslabs.h"
+#include "heap/shards.h"
 #include "os/os.h"
 #include "unit.h"
 
@@ -13,7 +14,6 @@
 #include "front/cache.h"
 #include "front/roster.h"
 #include "hakmem/hakmem.h"
-#include "heap/shard.h"
 #include "heap/slab.h"
 #include "heap/transfer.h"
 #include "life/life.h"

@@ -1,6 +1,8 @@
 /* Classes, slabs, shards, the transfer cache, a thread's cache. */
 #include "back/slots.h"
 #include "back/superslabs.h"
+#include "heap/shard.h"
+#include "heap/shards.h"
 #include "os/os.h"
 #include "unit.h"
 
@@ -12,7 +14,6 @@
 #include "front/roster.h"
 #include "heap/classes.h"
 #include "heap/gather.h"
-#include "heap/shard.h"
 #include "heap/slab.h"
 #include "heap/transfer.h"
 

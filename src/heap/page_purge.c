@@ -1,0 +1,145 @@
+#include "heap/page_purge.h"
+
+#include "back/huge_pages.h"
+#include "base/atomic.h"
+#include "base/counters.h"
+#include "heap/shard.h"
+#include "os/os.h"
+
+/* Worth a call into the kernel: a part of what may be resident. */
+#define PURGE_PART 8
+
+static bool worth_purging(const struct slab *slab, uint64_t pages)
+{
+    const struct size_class *c = &size_classes[slab->cls];
+    unsigned all = (unsigned)(c->slices * SLICE / os_page);
+    return pages != 0 && count_bits(pages) >= (all - count_bits(slab->absent)) / PURGE_PART;
+}
+
+/* The slab of the shard that has been sparse for longest, if since before the clock said `before`,
+ * taken out of the list. */
+static struct slab *slab_sparse(struct shard *shard, size_t before)
+{
+    ASSERT(lock_held(&shard->lock));
+    if (list_empty(&shard->sparse))
+        return NULL;
+    struct slab *slab = list_entry(shard->sparse.prev, struct slab, sparse);
+    if ((ptrdiff_t)(slab->stamp - before) > 0)
+        return NULL;
+    slab_not_sparse(slab);
+    slab->examined = slab->free;
+    return slab;
+}
+
+/* Slabs with pages that are on their way back, those of many in one call. Their blocks in these
+ * pages are taken meanwhile, so nobody is handed one, and the slab can't leave; but it may move to
+ * another shard. */
+#define RUNS_MOST 256
+#define RUNS_OF_SLAB 32 /* every other of 64 pages */
+
+static struct {
+    struct {
+        struct slab *slab;
+        uint64_t pages;
+    } of[RUNS_MOST];
+    unsigned slabs;
+    struct os_run runs[RUNS_MOST];
+    unsigned run_count;
+    size_t soon_until; /* the clock until which it would tell that they are wanted again */
+} leaving;             /* lock: upkeep; empty without it */
+
+/* Runs of pages, from the lowest: takes it out of `pages`. */
+static uint64_t run_next(uint64_t *pages, unsigned *first, unsigned *n)
+{
+    *first = lowest_bit(*pages);
+    uint64_t rest = ~(*pages >> *first);
+    *n = rest == 0 ? 64 : lowest_bit(rest);
+    uint64_t run = low_bits(*n) << *first;
+    *pages &= ~run;
+    return run;
+}
+
+/* Claims the free pages of a slab; returns without its shard's lock. */
+static void slab_leave(struct shard *shard, struct slab *slab, uint64_t pages)
+{
+    ASSERT(lock_held(&shard->lock) && lock_rank_held(RANK_UPKEEP));
+    ASSERT(pages != 0 && leaving.slabs < RUNS_MOST);
+    unsigned claimed = slab_claim(slab, pages);
+    if (claimed > 0 && slab->free == 0)
+        low_remove(&shard->partial[slab->cls], &slab->node);
+    lock_release(&shard->lock);
+
+    superslab_make_small(slab->home);
+    leaving.of[leaving.slabs].slab = slab;
+    leaving.of[leaving.slabs++].pages = pages;
+    while (pages != 0) {
+        unsigned first;
+        unsigned n;
+        run_next(&pages, &first, &n);
+        ASSERT(leaving.run_count < RUNS_MOST);
+        leaving.runs[leaving.run_count++] =
+            (struct os_run){slab->base + first * os_page, n * os_page};
+    }
+}
+
+/* Purges what leaves; returns how many pages are gone. */
+static size_t leaving_purge(void)
+{
+    ASSERT(lock_rank_held(RANK_UPKEEP));
+    os_purge_runs(leaving.runs, leaving.run_count);
+    size_t purged = 0;
+    const struct os_run *run = leaving.runs;
+    for (unsigned i = 0; i < leaving.slabs; i++) {
+        struct slab *slab = leaving.of[i].slab;
+        uint64_t gone = 0;
+        for (uint64_t pages = leaving.of[i].pages; pages != 0; run++) {
+            unsigned first;
+            unsigned n;
+            uint64_t mask = run_next(&pages, &first, &n);
+            if (run->length > 0)
+                gone |= mask;
+        }
+        struct low_node *retired = NULL;
+        struct shard *shard = NULL;
+        slab_lock(slab->base, &shard);
+        bool was_full = slab->free == 0;
+        slab_restore(slab, leaving.of[i].pages);
+        slab->absent |= gone;
+        slab->soon_until = leaving.soon_until;
+        slab->examined = slab->free;
+        slab_settle(shard, slab, was_full, &retired);
+        lock_release(&shard->lock);
+        slabs_retire(retired);
+        purged += count_bits(gone);
+    }
+    leaving.slabs = leaving.run_count = 0;
+    return purged;
+}
+
+bool shards_sparse(void) { return load_relaxed(&slabs_sparse) > 0; }
+
+size_t shards_purge(size_t before, size_t soon_until, size_t *most)
+{
+    ASSERT(lock_rank_held(RANK_UPKEEP));
+    ASSERT(leaving.slabs == 0 && leaving.run_count == 0);
+    size_t purged = 0;
+    leaving.soon_until = soon_until;
+    for (unsigned i = 0; i < shard_count; i++) {
+        for (; *most > 0; --*most) {
+            lock_take(&shards[i].lock);
+            struct slab *slab = slab_sparse(&shards[i], before);
+            uint64_t pages = slab != NULL ? slab_free_pages(slab) : 0;
+            if (slab != NULL && worth_purging(slab, pages))
+                slab_leave(&shards[i], slab, pages);
+            else
+                lock_release(&shards[i].lock);
+            if (slab == NULL)
+                break;
+            if (leaving.run_count > RUNS_MOST - RUNS_OF_SLAB)
+                purged += leaving_purge();
+        }
+    }
+    purged = (purged + leaving_purge()) * os_page;
+    add_relaxed(&counters.pages.purged, purged);
+    return purged;
+}

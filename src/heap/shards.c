@@ -1,0 +1,189 @@
+/* take:  lowest partial slab -> a neighbour's partial slab -> a new slab from a superslab
+ * put:   slab named by the map -> its shard's lock (kept over a run of the same shard) -> bits
+ *        -> a slab all free leaves the shard and, after the lock, goes back to its superslab */
+#include "heap/shards.h"
+
+#include "back/map.h"
+#include "back/meta.h"
+#include "back/slices.h"
+#include "base/atomic.h"
+#include "base/counters.h"
+#include "heap/gather.h"
+#include "heap/shard.h"
+#include "os/os.h"
+
+static size_t joined;                    /* threads, of all shards; atomic */
+static unsigned join_most = SHARDS_MOST; /* atomic */
+
+void shards_start(unsigned cpus)
+{
+    ASSERT(cpus >= 1);
+    shard_count = cpus < SHARDS_MOST ? cpus : SHARDS_MOST;
+    for (unsigned i = 0; i < shard_count; i++)
+        list_init(&shards[i].sparse);
+}
+
+unsigned shard_join(void)
+{
+    unsigned best = 0;
+    for (unsigned i = 1; i < shard_count && i < load_relaxed(&join_most); i++)
+        if (load_relaxed(&shards[i].threads) < load_relaxed(&shards[best].threads))
+            best = i;
+    add_relaxed(&shards[best].threads, 1);
+    add_relaxed(&joined, 1);
+    return best;
+}
+
+void shard_leave(unsigned index)
+{
+    ASSERT(load_relaxed(&shards[index].threads) > 0 && load_relaxed(&joined) > 0);
+    sub_relaxed(&shards[index].threads, 1);
+    sub_relaxed(&joined, 1);
+}
+
+/* Brings a slab that a neighbour has begun into this shard. A
+ * neighbour that is busy is passed over, so no order of locks is needed. */
+static struct slab *slab_from_neighbour(unsigned to, unsigned cls)
+{
+    ASSERT(lock_held(&shards[to].lock));
+    for (unsigned i = 1; i < shard_count; i++) {
+        unsigned from = (to + i) % shard_count;
+        if (lowest_partial(&shards[from], cls) == NULL || !lock_try(&shards[from].lock))
+            continue;
+        struct slab *slab = lowest_partial(&shards[from], cls);
+        if (slab != NULL) {
+            low_remove(&shards[from].partial[cls], &slab->node);
+            slab_not_sparse(slab);
+            store_relaxed(&slab->shard, (uint16_t)to);
+            low_add(&shards[to].partial[cls], &slab->node);
+        }
+        lock_release(&shards[from].lock);
+        if (slab != NULL)
+            return slab;
+    }
+    return NULL;
+}
+
+static struct slab *slab_new(unsigned shard, unsigned cls)
+{
+    ASSERT(lock_held(&shards[shard].lock) && cls < CLASSES);
+    const struct size_class *c = &size_classes[cls];
+    struct slab *slab = meta_take(slab_bytes(c));
+    if (slab == NULL)
+        return NULL;
+    bool zero;
+    struct superslab *home;
+    void *base = slices_take(c->slices, 1, &zero, &home);
+    if (base == NULL) {
+        meta_give(slab, slab_bytes(c));
+        return NULL;
+    }
+    slab_init(slab, cls, base, home);
+    slab->zero = zero;
+    store_relaxed(&slab->shard, (uint16_t)shard);
+    slab_map(slab, slab);
+    low_add(&shards[shard].partial[cls], &slab->node);
+    return slab;
+}
+
+size_t shard_take(unsigned index, unsigned cls, void **end, size_t n)
+{
+    ASSERT(index < SHARDS_MOST && cls < CLASSES && n >= 1);
+    struct shard *shard = &shards[index];
+    bool shared = size_classes[cls].size < CACHE_LINE && load_relaxed(&joined) > 1;
+    size_t taken = 0;
+    lock_take(&shard->lock);
+    while (taken < n) {
+        struct slab *slab = lowest_partial(shard, cls);
+        if (slab == NULL && taken > 0)
+            break;
+        if (slab == NULL)
+            slab = slab_from_neighbour(index, cls);
+        if (slab == NULL)
+            slab = slab_new(index, cls);
+        if (slab == NULL)
+            break;
+        ASSERT(slab->cls == cls && slab->free >= 1 && load_relaxed(&slab->shard) == index);
+        size_t got = shared ? slab_take_lines(slab, end - taken, n - taken) : 0;
+        if (got == 0)
+            got = slab_take(slab, end - taken, n - taken);
+        taken += got;
+        if (unlikely(slab->absent != 0)) {
+            size_t back = slab_bring_back(slab, end - taken, got) * os_page;
+            if (slab_missed(slab))
+                count_refault(&counters.pages, back);
+        }
+        if (slab->free < slab->examined)
+            slab->examined = slab->free;
+        if (slab->free == 0)
+            low_remove(&shard->partial[cls], &slab->node);
+    }
+    lock_release(&shard->lock);
+    return taken;
+}
+
+/* Frees the run of blocks at the start of `blocks` that are in the slab. */
+static size_t slab_put_run(struct shard *shard, struct slab *slab, void *const *blocks, size_t n,
+                           struct low_node **retired, enum misuse *what)
+{
+    ASSERT(lock_held(&shard->lock));
+    bool was_full = slab->free == 0;
+    size_t put = slab_put(slab, blocks, n, what);
+    slab_settle(shard, slab, was_full, retired);
+    return put;
+}
+
+struct finding shards_put(void **blocks, size_t n)
+{
+    struct finding found = {MISUSE_NONE, NULL};
+    struct shard *held = NULL;
+    struct low_node *retired = NULL;
+    if (n >= GATHER_LEAST)
+        gather(blocks, n);
+    for (size_t i = 0; i < n;) {
+        struct slab *slab = slab_lock(blocks[i], &held);
+        /* A block whose slab is gone was free when the slab left. */
+        enum misuse what = MISUSE_FREE;
+        if (slab != NULL)
+            i += slab_put_run(held, slab, blocks + i, n - i, &retired, &what);
+        if (unlikely(what != MISUSE_NONE)) {
+            if (found.what == MISUSE_NONE)
+                found = (struct finding){what, blocks[i]};
+            i++;
+        }
+    }
+    if (held != NULL)
+        lock_release(&held->lock);
+    slabs_retire(retired);
+    return found;
+}
+
+enum misuse shards_check(const void *p)
+{
+    struct shard *held = NULL;
+    struct slab *slab = slab_lock(p, &held);
+    enum misuse what = slab == NULL ? MISUSE_FOREIGN : slab_check(slab, p);
+    if (held != NULL)
+        lock_release(&held->lock);
+    return what;
+}
+
+unsigned shard_of(const void *p)
+{
+    struct slab *slab = map_owner(p);
+    return slab == NULL ? 0 : load_relaxed(&slab->shard);
+}
+
+void shards_limit(unsigned most)
+{
+    ASSERT(most >= 1);
+    store_relaxed(&join_most, most);
+}
+
+unsigned shards_made(void) { return shard_count; }
+struct low_node **shard_partial(unsigned i, unsigned cls)
+{
+    ASSERT(lock_all_held());
+    return &shards[i].partial[cls].root;
+}
+unsigned *shard_threads(unsigned index) { return &shards[index].threads; }

@@ -1,0 +1,25 @@
+/* Blocks of whole slices, from 33 to 256 KiB: each is a slab of one block. Thread safe. */
+#ifndef HAKMEM_HEAP_WHOLE_H
+#define HAKMEM_HEAP_WHOLE_H
+
+#include "base/defs.h"
+#include "base/misuse.h"
+
+struct slab;
+
+/* Notes that p, a block of whole slices, is handed to the program for n bytes. Whether it still
+ * holds zeroes only. */
+bool whole_hand_out(const void *p, size_t n);
+
+/* Notes that p, by the map a block of whole slices, is freed, and what class it has. Exact: of any
+ * number of calls for one block, on any threads, one gets it. */
+enum misuse whole_take_back(const void *p, unsigned *cls);
+
+/* Makes the block of whole slices at p hold n bytes, more than it has, where it stands, if the
+ * slices behind it are free. */
+bool whole_resize(const void *p, size_t n);
+
+/* Bytes of the block at p in this slab, which may be null; 0 if none begins there. */
+size_t slab_usable(const void *p, const struct slab *slab);
+
+#endif
