@@ -250,49 +250,4 @@ FAST struct lock *door_of(struct cache *cache)
 /* What those that take a block return where they may not enter: no block's address. */
 FAST void *not_entered(void) { return window_mark(); }
 
-/* Makes a cache the calling thread's; null without memory, or where it may not enter. */
-struct cache *cache_new(void);
-
-/* The end of the calling thread will be told (cache_delete): others may touch its cache_mine. */
-void cache_ends_with_thread(struct cache *cache);
-
-/* Makes the calling thread's cache usable again, which a thief has put to sleep; false where it may
- * not enter. */
-bool cache_resume(struct cache *cache);
-
-/* Frees all that the calling thread's cache holds, if it may enter; the first wrong block found. */
-struct finding cache_empty(struct cache *cache);
-
-/* The same at the end of the process, which may come in a signal handler: nothing happens where
- * that interrupted whoever may hold a lock of a lower floor. */
-struct finding cache_empty_at_end(struct cache *cache);
-
-/* Frees it all and gives the cache up: the thread has none any more. Where it may not enter that is
- * left for `caches_end_left`. */
-struct finding cache_delete(struct cache *cache);
-
-/* Ends the caches of threads that ended while a fork held the heap; the first wrong block found.
- * The caller holds no lock. */
-struct finding caches_end_left(void);
-
-/* Fills the empty stack of a class and returns one block more; null without memory. */
-void *cache_refill(struct cache *cache, unsigned cls);
-
-/* Pushes p after the older part of a full stack is flushed. */
-struct finding cache_give(struct cache *cache, unsigned cls, void *p);
-
-/* For a thread without a cache, one block from or to its slab. */
-void *cacheless_take(unsigned cls);
-struct finding cacheless_give(void *p);
-
-/* Makes the block of whole slices at p hold n bytes, more than it has, where it stands, if it can
- * be; for a thread with this cache, or null. */
-bool cache_resize_block(struct cache *cache, const void *p, size_t n);
-
-/* Around fork: nobody is in the door. Afterwards the child has the calling thread's cache, and
- * orphans whose blocks it takes when it needs some. */
-void caches_fork_lock(void);
-void caches_fork_unlock_parent(void);
-void caches_fork_unlock_child(struct cache *mine);
-
 #endif

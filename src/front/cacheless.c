@@ -1,6 +1,5 @@
-/* Threads without a cache: they are at their beginning or their end, or there is no memory. And
- * what a fork takes of the front. */
-#include "front/cache.h"
+#include "front/cacheless.h"
+
 #include "front/deferred.h"
 #include "front/roster.h"
 #include "heap/shards.h"

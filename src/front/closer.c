@@ -19,10 +19,3 @@ void caches_close(bool closed)
     }
     os_barrier_everywhere();
 }
-
-struct finding cache_shut(struct cache *cache)
-{
-    if (cache->shut)
-        return (struct finding){MISUSE_NONE, NULL};
-    return cache_empty(cache);
-}

@@ -12,7 +12,4 @@ extern bool caches_closed HIDDEN; /* atomic */
  * cache at most. */
 void caches_close(bool closed);
 
-/* For the owner of a cache while all are closed: empties it, once. */
-struct finding cache_shut(struct cache *cache);
-
 #endif

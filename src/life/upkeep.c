@@ -7,6 +7,7 @@
 #include "back/slices_purge.h"
 #include "base/policy.h"
 #include "front/closer.h"
+#include "front/owners.h"
 #include "front/pocket.h"
 #include "front/theft.h"
 #include "heap/page_purge.h"

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "explore.h"
+#include "front/cacheless.h"
 #include "front/closer.h"
 #include "front/roster.h"
 #include "front/theft.h"

@@ -80,7 +80,7 @@ BREAKS = [
     ),
     Break(
         "a wake forgets a late push",
-        "front/cache.c",
+        "front/stacks.c",
         "stack_used(bin, &cache->depots[cls]) > 0 ? bin->topmost : NULL",
         "NULL",
         "theft",

@@ -1,4 +1,7 @@
 #define _GNU_SOURCE /* MAP_FIXED_NOREPLACE */
+#include "front/cacheless.h"
+#include "front/owners.h"
+#include "front/refill.h"
 #include "world.h"
 
 #include <string.h>

@@ -1,6 +1,7 @@
 /* The heap walk: whole in every state that work brings about; and each of its rules, broken on
  * purpose, is named by it. */
 #include "back/superslabs.h"
+#include "front/owners.h"
 #include "heap/shards.h"
 #include "os/os.h"
 #include "unit.h"

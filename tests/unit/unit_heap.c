@@ -1,6 +1,8 @@
 /* Classes, slabs, shards, the transfer cache, a thread's cache. */
 #include "back/slots.h"
 #include "back/superslabs.h"
+#include "front/owners.h"
+#include "front/refill.h"
 #include "heap/shard.h"
 #include "heap/shards.h"
 #include "os/os.h"

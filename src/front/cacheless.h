@@ -1,0 +1,23 @@
+/* Threads without a cache: they are at their beginning or their end, or there is no memory. And
+ * what a fork takes of the front. */
+#ifndef HAKMEM_FRONT_CACHELESS_H
+#define HAKMEM_FRONT_CACHELESS_H
+
+#include "base/misuse.h"
+#include "front/cache.h"
+
+/* For a thread without a cache, one block from or to its slab. */
+void *cacheless_take(unsigned cls);
+struct finding cacheless_give(void *p);
+
+/* Makes the block of whole slices at p hold n bytes, more than it has, where it stands, if it can
+ * be; for a thread with this cache, or null. */
+bool cache_resize_block(struct cache *cache, const void *p, size_t n);
+
+/* Around fork: nobody is in the door. Afterwards the child has the calling thread's cache, and
+ * orphans whose blocks it takes when it needs some. */
+void caches_fork_lock(void);
+void caches_fork_unlock_parent(void);
+void caches_fork_unlock_child(struct cache *mine);
+
+#endif

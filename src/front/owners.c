@@ -1,0 +1,195 @@
+#include "front/owners.h"
+
+#include <string.h>
+
+#include "back/meta.h"
+#include "base/atomic.h"
+#include "front/arrays.h"
+#include "front/cacheless.h"
+#include "front/closer.h"
+#include "front/crowd.h"
+#include "front/roster.h"
+#include "front/stacks.h"
+
+/* New memory is zero: nobody's yet. */
+static struct cache *cache_make(void)
+{
+    ASSERT(lock_held(&cacheless_lock));
+    struct cache *cache = meta_take(sizeof *cache);
+    if (cache == NULL)
+        return NULL;
+    cache->generation = 0;
+    cache->mine = NULL;
+    cache->refills = cache->flushes = cache->seen = cache->unclocked = cache->outflow = 0;
+    for (unsigned i = 0; i < BINS; i++) {
+        bin_close(&cache->bins[i]);
+        cache->bins[i].inverse = i < BIN_FIRST ? 0 : class_inverses[i - BIN_FIRST];
+    }
+    memset(cache->depots, 0, sizeof cache->depots);
+    memset(cache->begun, 0, sizeof cache->begun);
+    cache->pocket.block = NULL;
+    if (arrays_start(cache)) {
+        cache_reset(cache);
+        if (roster_enter(cache))
+            return cache;
+    }
+    meta_give(cache, sizeof *cache);
+    return NULL;
+}
+
+/* The closer sets the flag before it comes to this door. */
+static void cache_show(struct cache *cache)
+{
+    cache->shut = false;
+    if (!__atomic_load_n(&caches_closed, __ATOMIC_SEQ_CST))
+        store_relaxed(&cache_mine, cache);
+}
+
+COLD struct cache *cache_new(void)
+{
+    if (!lock_enter(&cacheless_lock))
+        return NULL;
+    struct cache *cache = roster_take();
+    if (cache == NULL)
+        cache = cache_make();
+    if (cache != NULL) {
+        lock_take(cache->door);
+        cache->seen = 0;
+        cache->asking = false;
+        cache->fresh = true;
+        cache->taken = cache->stays_until = cache->gives = 0;
+        cache->began = cache->refills;
+        cache_show(cache);
+        lock_release(cache->door);
+    }
+    lock_release(&cacheless_lock);
+    if (cache != NULL)
+        crowd_cut();
+    return cache;
+}
+
+COLD void cache_ends_with_thread(struct cache *cache)
+{
+    if (!lock_enter(cache->door))
+        return; /* the door asks again */
+    store_relaxed(&cache->mine, &cache_mine);
+    lock_release(cache->door);
+}
+
+COLD bool cache_resume(struct cache *cache)
+{
+    if (!cache_enter(cache))
+        return false;
+    cache_show(cache);
+    lock_release(cache->door);
+    return true;
+}
+
+struct finding cache_empty(struct cache *cache)
+{
+    struct finding found = {MISUSE_NONE, NULL};
+    if (!lock_enter(cache->door))
+        return found;
+    found = cache_drain(cache);
+    cache->shut = load_relaxed(&caches_closed);
+    lock_release(cache->door);
+    return found;
+}
+
+struct finding cache_shut(struct cache *cache)
+{
+    if (cache->shut)
+        return (struct finding){MISUSE_NONE, NULL};
+    return cache_empty(cache);
+}
+
+struct finding cache_empty_at_end(struct cache *cache)
+{
+    struct finding found = {MISUSE_NONE, NULL};
+    if (!lock_try(&cacheless_lock))
+        return found;
+    if (lock_try(cache->door)) {
+        found = cache_drain(cache);
+        lock_release(cache->door);
+    }
+    lock_release(&cacheless_lock);
+    return found;
+}
+
+/* Gives up a cache whose thread is gone. */
+static struct finding cache_end(struct cache *cache)
+{
+    ASSERT(lock_held(&cacheless_lock));
+    lock_take(cache->door);
+    store_relaxed(&cache->mine, NULL);
+    struct finding found = cache_drain(cache);
+    lock_release(cache->door);
+    roster_leave(cache);
+    return found;
+}
+
+/* A block that was just on its way to or from
+ * the program is in the stack and free at once; it is passed over. */
+COLD void orphan_take_in(void)
+{
+    if (!lock_enter(&cacheless_lock))
+        return;
+    struct cache *orphan = roster_adopt();
+    if (orphan != NULL)
+        cache_end(orphan);
+    lock_release(&cacheless_lock);
+}
+
+static bool caches_left FORK_PAGE; /* atomic: some of them are */
+
+COLD struct finding caches_end_left(void)
+{
+    ASSERT(lock_none_held());
+    struct finding found = {MISUSE_NONE, NULL};
+    while (load_relaxed(&caches_left) && fork_is_over() && lock_enter(&cacheless_lock)) {
+        __atomic_store_n(&caches_left, false, __ATOMIC_SEQ_CST);
+        for (struct cache *cache = caches_every(); cache != NULL; cache = cache->every) {
+            if (!__atomic_exchange_n(&cache->left, false, __ATOMIC_SEQ_CST) ||
+                roster_ownership(cache) != CACHE_LIVING)
+                continue;
+            struct finding one = cache_end(cache);
+            if (found.what == MISUSE_NONE)
+                found = one;
+        }
+        lock_release(&cacheless_lock);
+    }
+    return found;
+}
+
+/* The thread ends while a fork holds its door, or the roster: whoever can ends its cache. A fork
+ * that ends clears its state before it looks for such caches; so it finds this one, or is seen to
+ * have ended. No thief that knows the thread's cache_mine is in the door when this returns: it was
+ * passed, or a fork has it. */
+static COLD struct finding cache_leave(struct cache *cache)
+{
+    __atomic_store_n(&cache->mine, NULL, __ATOMIC_SEQ_CST);
+    store_relaxed(&cache_mine, &cache_gone);
+    __atomic_store_n(&cache->left, true, __ATOMIC_SEQ_CST);
+    __atomic_store_n(&caches_left, true, __ATOMIC_SEQ_CST);
+    struct finding found = caches_end_left();
+    if (lock_enter(cache->door))
+        lock_release(cache->door);
+    return found;
+}
+
+COLD struct finding cache_delete(struct cache *cache)
+{
+    if (!lock_enter(cache->door))
+        return cache_leave(cache);
+    store_relaxed(&cache->mine, NULL);
+    store_relaxed(&cache_mine, &cache_gone);
+    struct finding found = cache_drain(cache);
+    lock_release(cache->door);
+    if (!lock_enter(&cacheless_lock)) {
+        struct finding late = cache_leave(cache);
+        return found.what != MISUSE_NONE ? found : late;
+    }
+    roster_leave(cache);
+    lock_release(&cacheless_lock);
+    return found;
+}

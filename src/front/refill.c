@@ -1,0 +1,185 @@
+#include "front/refill.h"
+
+#include <string.h>
+
+#include "base/policy.h"
+#include "front/crowd.h"
+#include "front/deferred.h"
+#include "front/fit.h"
+#include "front/owners.h"
+#include "front/roster.h"
+#include "front/stack.h"
+#include "front/stacks.h"
+#include "heap/shards.h"
+#include "heap/transfer.h"
+#include "os/os.h"
+
+static COLD void cache_returns(struct cache *cache)
+{
+    cache->rests = false;
+    cache->stays_until = os_milliseconds() + policy.scavenge_ms;
+}
+
+/* A batch for an empty stack, of which the last is returned. */
+static void *stack_fill(struct cache *cache, unsigned cls)
+{
+    ASSERT(lock_held(cache->door));
+    struct bin *bin = &cache->bins[BIN_FIRST + cls];
+    struct depot *depot = &cache->depots[cls];
+    store_relaxed(&cache->refills, cache->refills + 1);
+    bool shared = caches_living() > 1;
+    stack_fit(cache, cls, (struct capacity_seen){.event = STACK_EMPTY, .shared = shared});
+
+    /* Half, so that as many frees find room. */
+    size_t n = (depot->capacity + 1) / 2;
+    n += n == 0;
+    ASSERT(n <= depot->room && stack_used(bin, depot) == 0);
+    void **end = depot->base + 1 + n;
+    size_t got = transfer_take(cls, end, n);
+    if (got == 0)
+        got = shard_take(cache->shard, cls, end, n);
+    if (got == 0)
+        return NULL;
+    capacity_moved(&depot->ways, got, false);
+    size_t bytes = got * size_classes[cls].size;
+    cache->taken += bytes;
+    cache->gives = 0;
+    if (unlikely(cache->rests))
+        cache_returns(cache);
+    cache->outflow -= bytes < cache->outflow ? bytes : cache->outflow;
+    stack_open(bin, depot);
+    if (got < n)
+        memmove(depot->base + 1, end - got, got * sizeof(void *));
+    void *p = depot->base[got];
+    stack_set_top(bin, depot->base + got - 1);
+    return p;
+}
+
+SLOW void *cache_refill(struct cache *cache, unsigned cls)
+{
+    ASSERT(cls < CLASSES);
+    struct bin *bin = &cache->bins[BIN_FIRST + cls];
+    if (unlikely(load_relaxed(&roster_has_orphans)))
+        orphan_take_in();
+    if (unlikely(!cache_enter(cache)))
+        return not_entered();
+    stack_settle(cache, cls);
+    void *p = bin->topmost;
+    if (unlikely(p != stack_mark())) /* a thief came and took nothing */
+        stack_set_top(bin, bin->top - 1);
+    else
+        p = stack_fill(cache, cls);
+    lock_release(cache->door);
+    return p;
+}
+
+/* Frees the older part of a full stack. */
+static struct finding stack_flush(struct cache *cache, unsigned cls)
+{
+    ASSERT(lock_held(cache->door));
+    struct depot *depot = &cache->depots[cls];
+    struct bin *bin = &cache->bins[BIN_FIRST + cls];
+    store_relaxed(&cache->flushes, cache->flushes + 1);
+    size_t used = stack_used(bin, depot);
+    /* It gives back twice over what its stacks could hold: it will not soon want that again. */
+    bool drains = cache->outflow > 2 * cache->capacity_bytes;
+    /* Alone, a thread finds its own blocks sooner, and in order, by their bits. */
+    bool shared = caches_living() > 1;
+    bool foreign = shared && used > 0 && shard_of(depot->base[1]) != cache->shard;
+    const struct capacity_seen seen = {
+        .event = STACK_FULL, .shared = shared, .foreign = foreign, .drains = drains};
+    stack_fit(cache, cls, seen);
+    size_t keep = depot->capacity / 2;
+    if (used <= keep)
+        return (struct finding){MISUSE_NONE, NULL};
+    capacity_moved(&depot->ways, used - keep, foreign);
+    cache->outflow += (used - keep) * size_classes[cls].size;
+    bool passes = foreign || (shared && depot->ways.streak > 2);
+    return stack_put_oldest(cache, cls, used - keep, passes);
+}
+
+/* ---- many threads: see crowd.h ---- */
+
+/* Frees what lies in the stacks beyond so much as new ones may hold. */
+static COLD struct finding cache_cut(struct cache *cache)
+{
+    ASSERT(lock_held(cache->door));
+    struct finding found = {MISUSE_NONE, NULL};
+    store_relaxed(&cache->cut, false);
+    for (unsigned cls = begun_from(cache, 0); cls < CLASSES; cls = begun_from(cache, cls + 1)) {
+        struct depot *depot = &cache->depots[cls];
+        stack_settle(cache, cls);
+        size_t used = stack_used(&cache->bins[BIN_FIRST + cls], depot);
+        size_t most = stack_first(cls);
+        struct finding one = {MISUSE_NONE, NULL};
+        if (used > most && most < depot->capacity)
+            one = stack_put_oldest(cache, cls, used - most, false);
+        stack_cut(cache, cls);
+        if (found.what == MISUSE_NONE)
+            found = one;
+    }
+    return found;
+}
+
+/* A block kept would keep its page from going back, so none is until the next refill. */
+static COLD struct finding cache_rest(struct cache *cache)
+{
+    ASSERT(lock_held(cache->door));
+    struct finding found = {MISUSE_NONE, NULL};
+    for (unsigned cls = begun_from(cache, 0); cls < CLASSES; cls = begun_from(cache, cls + 1)) {
+        struct bin *bin = &cache->bins[BIN_FIRST + cls];
+        stack_settle(cache, cls);
+        struct finding one =
+            stack_put_oldest(cache, cls, stack_used(bin, &cache->depots[cls]), false);
+        if (found.what == MISUSE_NONE)
+            found = one;
+        store_relaxed(&bin->limit, NULL);
+    }
+    cache->rests = true;
+    return found;
+}
+
+/* Past the stack; `found` is what came to light before. */
+static struct finding give_one(struct cache *cache, unsigned cls, void *p, struct finding found)
+{
+    ASSERT(lock_held(cache->door));
+    struct depot *depot = &cache->depots[cls];
+    depot->wary -= depot->wary > 0;
+    struct finding one = shards_put(&p, 1);
+    cache_gave(cache, size_classes[cls].size);
+    return one.what != MISUSE_NONE ? one : found;
+}
+
+SLOW struct finding cache_give(struct cache *cache, unsigned cls, void *p)
+{
+    ASSERT(cls < CLASSES);
+    struct bin *bin = &cache->bins[BIN_FIRST + cls];
+    struct depot *depot = &cache->depots[cls];
+    if (load_relaxed(&bin->topmost) == p)
+        return (struct finding){MISUSE_FREE, p};
+    struct finding found = {MISUSE_NONE, NULL};
+    if (unlikely(!cache_enter(cache)))
+        return deferred_put(p);
+    stack_settle(cache, cls);
+    if (unlikely(load_relaxed(&cache->cut)))
+        found = cache_cut(cache);
+    if (unlikely(cache->rests))
+        cache->rests = crowd_holds_little(cache);
+    else if (stack_used(bin, depot) >= depot->capacity && crowd_comes_to_rest(cache))
+        found = cache_rest(cache);
+    bool keeps = depot->wary == 0 && !cache->rests && depot->capacity > 0;
+    if (keeps && stack_used(bin, depot) >= depot->capacity) {
+        struct finding one = stack_flush(cache, cls);
+        if (found.what == MISUSE_NONE)
+            found = one;
+        keeps = depot->capacity > 0;
+    }
+    if (!keeps)
+        found = give_one(cache, cls, p, found);
+    if (!cache->rests)
+        stack_open(bin, depot);
+    lock_release(cache->door);
+    if (keeps && unlikely(!cache_push_any(cache, cls, p)) && found.what == MISUSE_NONE)
+        found = (struct finding){MISUSE_FREE, p};
+    return found;
+}

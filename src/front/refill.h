@@ -1,0 +1,14 @@
+/* What malloc does where a stack is empty, and free where it is full. */
+#ifndef HAKMEM_FRONT_REFILL_H
+#define HAKMEM_FRONT_REFILL_H
+
+#include "base/misuse.h"
+#include "front/cache.h"
+
+/* Fills the empty stack of a class and returns one block more; null without memory. */
+void *cache_refill(struct cache *cache, unsigned cls);
+
+/* Pushes p after the older part of a full stack is flushed. */
+struct finding cache_give(struct cache *cache, unsigned cls, void *p);
+
+#endif

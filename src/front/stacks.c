@@ -1,0 +1,164 @@
+#include "front/stacks.h"
+
+#include <string.h>
+
+#include "base/counters.h"
+#include "front/arrays.h"
+#include "front/fit.h"
+#include "front/pocket.h"
+#include "front/roster.h"
+#include "front/stack.h"
+#include "heap/shards.h"
+#include "heap/transfer.h"
+
+unsigned begun_from(const struct cache *cache, unsigned cls)
+{
+    for (unsigned i = cls / 64; i < sizeof cache->begun / sizeof *cache->begun; i++) {
+        uint64_t left = cache->begun[i];
+        if (i == cls / 64)
+            left &= ~low_bits(cls % 64);
+        if (left != 0)
+            return i * 64 + lowest_bit(left);
+    }
+    return CLASSES;
+}
+
+void bin_close(struct bin *bin)
+{
+    store_relaxed(&bin->topmost, stack_mark());
+    store_relaxed(&bin->top, NULL);
+    store_relaxed(&bin->limit, NULL);
+}
+
+void cache_reset(struct cache *cache)
+{
+    cache->capacity_bytes = cache->outflow = 0;
+    cache->asleep = cache->rests = cache->cut = false;
+    arrays_reset(cache);
+    for (unsigned cls = begun_from(cache, 0); cls < CLASSES; cls = begun_from(cache, cls + 1)) {
+        bin_close(&cache->bins[BIN_FIRST + cls]);
+        cache->depots[cls] = (struct depot){0};
+    }
+    memset(cache->begun, 0, sizeof cache->begun);
+}
+
+/* What a new thread frees first was mostly dealt out to it by another that keeps the blocks beside:
+ * were it to allocate them anew, each write to them would take the cache line from the other. */
+#define WARY_FREES 8
+#define WARY_MOST 32 /* larger blocks share a line with one other at most */
+
+static void stack_begin(struct cache *cache, unsigned cls)
+{
+    ASSERT(lock_held(cache->door));
+    ASSERT(!stack_begun(&cache->depots[cls]));
+    struct bin *bin = &cache->bins[BIN_FIRST + cls];
+    struct depot *depot = &cache->depots[cls];
+    void **array = array_first(cache, cls);
+    *array = stack_mark();
+    depot->base = array;
+    stack_set_top(bin, array);
+    cache->begun[cls / 64] |= (uint64_t)1 << cls % 64;
+    depot->room = size_classes[cls].first;
+    depot->wary = size_classes[cls].size <= WARY_MOST && caches_living() > 1 ? WARY_FREES : 0;
+    stack_start_capacity(cache, cls);
+}
+
+/* The owner is back. While a thief put its cache to sleep it may have been in the middle of a free:
+ * that block lies alone on top of a floor. Its slot may have been purged since, so it is read from
+ * beside the top. */
+static void cache_wake(struct cache *cache)
+{
+    ASSERT(lock_held(cache->door));
+    ASSERT(cache->asleep);
+    void *late[CLASSES];
+    for (unsigned cls = 0; cls < CLASSES; cls++) {
+        const struct bin *bin = &cache->bins[BIN_FIRST + cls];
+        late[cls] = stack_used(bin, &cache->depots[cls]) > 0 ? bin->topmost : NULL;
+    }
+    cache_reset(cache);
+    roster_wakes();
+    for (unsigned cls = 0; cls < CLASSES; cls++) {
+        if (late[cls] == NULL)
+            continue;
+        stack_begin(cache, cls);
+        cache->depots[cls].wary = 0;
+        if (!cache_push_any(cache, cls, late[cls]))
+            shards_put(&late[cls], 1);
+    }
+}
+
+bool cache_enter(struct cache *cache)
+{
+    if (unlikely(!lock_enter(cache->door)))
+        return false;
+    if (unlikely(cache->asleep))
+        cache_wake(cache);
+    return true;
+}
+
+void stack_settle(struct cache *cache, unsigned cls)
+{
+    ASSERT(lock_held(cache->door));
+    struct bin *bin = &cache->bins[BIN_FIRST + cls];
+    struct depot *depot = &cache->depots[cls];
+    if (unlikely(!stack_begun(depot)))
+        stack_begin(cache, cls);
+    size_t used = stack_used(bin, depot);
+    ASSERT(depot->floor + used <= depot->room && depot->capacity <= depot->room);
+    if (depot->floor != 0) {
+        memmove(depot->base + 1, stack_floor(depot) + 1, used * sizeof(void *));
+        depot->floor = 0;
+    }
+    depot->doubted = false;
+    stack_set_top(bin, depot->base + used);
+}
+
+/* The allocation clock is everybody's, so threads advance it in steps of so many bytes. */
+#define CLOCK_STEP (32 * KiB)
+
+void cache_gave(struct cache *cache, size_t bytes)
+{
+    ASSERT(lock_held(cache->door));
+    cache->taken -= bytes;
+    cache->unclocked += bytes;
+    if (cache->unclocked >= CLOCK_STEP) {
+        clock_advance(cache->unclocked);
+        cache->unclocked = 0;
+    }
+}
+
+struct finding stack_put_oldest(struct cache *cache, unsigned cls, size_t n, bool by_transfer)
+{
+    ASSERT(lock_held(cache->door));
+    struct bin *bin = &cache->bins[BIN_FIRST + cls];
+    struct depot *depot = &cache->depots[cls];
+    void **oldest = depot->base + 1;
+    size_t used = stack_used(bin, depot);
+    ASSERT(n <= used && used <= depot->room && depot->floor == 0);
+    size_t sent = by_transfer ? transfer_put(cls, oldest, n) : 0;
+    struct finding found = shards_put(oldest + sent, n - sent);
+    memmove(oldest, oldest + n, (used - n) * sizeof(void *));
+    stack_set_top(bin, depot->base + used - n);
+    cache_gave(cache, n * size_classes[cls].size);
+    return found;
+}
+
+struct finding cache_drain(struct cache *cache)
+{
+    ASSERT(lock_held(cache->door));
+    struct finding found = {MISUSE_NONE, NULL};
+    if (cache->asleep)
+        cache_wake(cache);
+    pocket_empty(cache);
+    for (unsigned cls = begun_from(cache, 0); cls < CLASSES; cls = begun_from(cache, cls + 1)) {
+        stack_settle(cache, cls);
+        size_t used = stack_used(&cache->bins[BIN_FIRST + cls], &cache->depots[cls]);
+        if (used == 0)
+            continue;
+        struct finding one = stack_put_oldest(cache, cls, used, false);
+        if (found.what == MISUSE_NONE)
+            found = one;
+    }
+    cache_reset(cache);
+    return found;
+}

@@ -1,0 +1,34 @@
+/* All stacks of a cache, for who holds its lock: they are begun, emptied, put in order after a
+ * thief. For the files of front/ alone. */
+#ifndef HAKMEM_FRONT_STACKS_H
+#define HAKMEM_FRONT_STACKS_H
+
+#include "base/misuse.h"
+#include "front/cache.h"
+
+/* Takes the lock, and makes the cache whole again that a thief has put to sleep. False where a fork
+ * holds the lock for long. */
+bool cache_enter(struct cache *cache);
+
+/* The first class from `cls` on whose stack is begun, or CLASSES. */
+unsigned begun_from(const struct cache *cache, unsigned cls);
+
+/* Its stack is empty, and full. */
+void bin_close(struct bin *bin);
+
+/* No stack is begun any more. */
+void cache_reset(struct cache *cache);
+
+/* Begins the stack if it is not; moves what lies above a thief's cut to the bottom. */
+void stack_settle(struct cache *cache, unsigned cls);
+
+/* Frees the n lowest of a stack: those that were pushed first. */
+struct finding stack_put_oldest(struct cache *cache, unsigned cls, size_t n, bool by_transfer);
+
+/* So many bytes have left the cache. */
+void cache_gave(struct cache *cache, size_t bytes);
+
+/* Frees all that the cache holds, and makes it new; the first wrong block found. */
+struct finding cache_drain(struct cache *cache);
+
+#endif
