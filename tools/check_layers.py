@@ -1,5 +1,6 @@
-"""Checks the rules of src/: nothing includes upwards, files stay small, the system stays below; and
-of the command's Python part, python/: files stay small, what finds out knows nothing of what asks.
+"""Checks the rules of src/: nothing includes upwards or in circles, files stay small, the system
+stays below; and of the command's Python part, python/: files stay small, what finds out knows
+nothing of what asks.
 
 Usage: check_layers.py [folders, by default src and python]
 """
@@ -7,6 +8,7 @@ Usage: check_layers.py [folders, by default src and python]
 import re
 import sys
 from collections.abc import Iterator
+from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
 # A file may include from its own folder and from lower floors. The public header stands beside
@@ -19,7 +21,7 @@ FLOOR = {
     "heap": 3,
     "front": 4,
     "watch": 5,
-    "policy": 5,
+    "options": 5,
     "life": 6,
     "hakmem": 6,
     "api": 7,
@@ -86,6 +88,23 @@ def violations(root: Path) -> Iterator[str]:
                 )
 
 
+def circles(root: Path) -> Iterator[str]:
+    """The first circle of includes. A header and the source of its name are one."""
+    included: TopologicalSorter[str] = TopologicalSorter()
+    for path in sorted(p for p in root.rglob("*") if p.suffix in SUFFIXES):
+        unit = str(path.relative_to(root).with_suffix(""))
+        for line in path.read_text().splitlines():
+            if include := INCLUDE.match(line):
+                other = str(Path(include[1] or include[2]).with_suffix(""))
+                if other != unit:
+                    included.add(unit, other)
+    try:
+        included.prepare()
+    except CycleError as circle:
+        # Each is included by the next.
+        yield f"{root}: includes in a circle: {', '.join(reversed(circle.args[1]))}"
+
+
 IMPORT = re.compile(r"\s*(?:from hakmem import ([\w, ]+)|from hakmem\.(\w+)[\w.]* import)")
 
 
@@ -111,7 +130,11 @@ def module_violations(root: Path) -> Iterator[str]:
 
 def main() -> int:
     roots = [Path(name) for name in sys.argv[1:] or ("src", "python")]
-    found = [line for root in roots for line in (*violations(root), *module_violations(root))]
+    found = [
+        line
+        for root in roots
+        for line in (*violations(root), *circles(root), *module_violations(root))
+    ]
     print("\n".join(found) if found else "layers in order")
     return 1 if found else 0
 

@@ -14,7 +14,7 @@
 
 #define EXPORT __attribute__((visibility("default")))
 
-EXPORT int hakmem_malloc_trim(size_t pad) { return upkeep_all(pad) > 0; }
+EXPORT int hakmem_malloc_trim(size_t pad) { return upkeep_all(thread_cache(), pad) > 0; }
 
 /* ---- numbers ---- */
 

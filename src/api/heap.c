@@ -20,7 +20,7 @@ void heap_count(struct census *census)
     heap_unlock_all();
 }
 
-EXPORT size_t hakmem_purge(void) { return upkeep_all(0); }
+EXPORT size_t hakmem_purge(void) { return upkeep_all(thread_cache(), 0); }
 
 EXPORT size_t hakmem_good_size(size_t n)
 {
@@ -61,7 +61,7 @@ EXPORT size_t hakmem_stats(struct hakmem_stats *stats, size_t size)
     return sizeof all;
 }
 
-EXPORT int hakmem_check_frees(int on) { return upkeep_check_frees(on != 0); }
+EXPORT int hakmem_check_frees(int on) { return upkeep_check_frees(thread_cache(), on != 0); }
 
 EXPORT unsigned hakmem_version(void) { return HAKMEM_VERSION; }
 

@@ -4,7 +4,7 @@
 
 #include "hakmem/hakmem.h"
 #include "life/life.h"
-#include "policy/options.h"
+#include "options/options.h"
 
 __attribute__((visibility("default"))) int hakmem_option(const char *name, uint64_t *value)
 {

@@ -144,7 +144,7 @@ static SLOW void *take(size_t n, size_t align, bool *zero)
         return out_of_memory();
     void *p = take_once(n, align, zero);
     if (unlikely(p == NULL)) {
-        upkeep_all(0);
+        upkeep_all(thread_cache(), 0);
         p = take_once(n, align, zero);
     }
     if (unlikely(p == not_entered())) {
@@ -181,6 +181,19 @@ SLOW void *slow_calloc(size_t n)
 
 /* ---- free ---- */
 
+static COLD void give_memory_back(void)
+{
+    if (upkeep())
+        scavenger_wake();
+}
+
+/* Without locks. */
+static inline void look_after_memory(void)
+{
+    if (upkeep_is_due())
+        give_memory_back();
+}
+
 static inline struct finding stack_give(unsigned cls, void *p)
 {
     struct cache *cache = thread_cache();
@@ -189,7 +202,7 @@ static inline struct finding stack_give(unsigned cls, void *p)
     if (likely(cache_keeps(cache)) && likely(cache_push_any(cache, cls, p)))
         return (struct finding){MISUSE_NONE, NULL};
     struct finding found = cache_give(cache, cls, p);
-    upkeep_when_due();
+    look_after_memory();
     return found;
 }
 
@@ -227,7 +240,7 @@ static struct finding give(void *p, unsigned bin)
     if (bin_of_slab(bin))
         return whole_give(p);
     struct finding found = pocket_put(thread_cache(), p, bin);
-    upkeep_when_due();
+    look_after_memory();
     return found;
 }
 

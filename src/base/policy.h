@@ -1,4 +1,4 @@
-/* The numbers that the rest reads, made from the table of options. Plain data: only policy/ writes
+/* The numbers that the rest reads, made from the table of options. Plain data: only options/ writes
  * it, before the first cache exists. Sizes in bytes, switches 0 or 1. */
 #ifndef HAKMEM_BASE_POLICY_H
 #define HAKMEM_BASE_POLICY_H

@@ -7,7 +7,7 @@
 #include "front/arrays.h"
 #include "front/roster.h"
 #include "front/stack.h"
-#include "learn/journal.h"
+#include "front/journal.h"
 #include "os/lock.h"
 #include "os/os.h"
 

@@ -6,6 +6,7 @@
 
 #include "base/policy.h"
 #include "front/roster.h"
+#include "life/keep.h"
 #include "life/upkeep.h"
 #include "os/lock.h"
 #include "os/os.h"
@@ -47,8 +48,6 @@ static void *scavenge(void *unused)
     }
     return NULL;
 }
-
-bool scavenger_runs(void) { return load_relaxed(&state) == RUNNING; }
 
 static void scavenger_call(void)
 {
@@ -104,6 +103,7 @@ static bool change(int from, int to)
 
 static void settle(int to)
 {
+    store_relaxed(&upkeep_timed, to == RUNNING);
     __atomic_store_n(&state, to, __ATOMIC_SEQ_CST);
     os_wake(&state);
 }
@@ -200,6 +200,6 @@ void scavenger_fork_child(void)
     if (state == NONE)
         return;
     state = NONE;
-    scavenger_dozes = ends = false;
+    upkeep_timed = scavenger_dozes = ends = false;
     call = 0;
 }

@@ -17,8 +17,6 @@
 /* Set while it waits for work. */
 extern bool scavenger_dozes HIDDEN; /* atomic */
 
-bool scavenger_runs(void);
-
 /* There is work for it, if it is there. Called from anywhere. */
 void scavenger_wake(void);
 

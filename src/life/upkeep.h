@@ -13,16 +13,18 @@
 #include "base/counters.h"
 #include "base/defs.h"
 
+struct cache;
+
 /* The allocation clock at which the door has something to do again. */
 extern size_t upkeep_due HIDDEN; /* atomic */
 
-void upkeep(void);
+/* For the slow path, without locks, after blocks were freed: does what is due. False where a fork
+ * or another thread has it. */
+bool upkeep(void);
 
-/* For the door, without locks, after blocks were freed. */
-FAST void upkeep_when_due(void)
+FAST bool upkeep_is_due(void)
 {
-    if (unlikely((ptrdiff_t)(clock_now() - load_relaxed(&upkeep_due)) >= 0))
-        upkeep();
+    return unlikely((ptrdiff_t)(clock_now() - load_relaxed(&upkeep_due)) >= 0);
 }
 
 /* After a change of `keeping`: gives back at once what is beyond its caps, and learns spans from
@@ -37,13 +39,13 @@ bool upkeep_by_time(void);
  * and if `idle_too` what a call of upkeep_by_time finds. */
 void upkeep_alone(bool idle_too);
 
-/* Gives back all that can be, now, from other threads' stacks too, but for `pad` bytes of free
- * slices; returns bytes that may have been in memory. */
-size_t upkeep_all(size_t pad);
+/* Gives back all that can be, now, from the stacks of this thread (`mine`, or null) and of others
+ * too, but for `pad` bytes of free slices; returns bytes that may have been in memory. */
+size_t upkeep_all(struct cache *mine, size_t pad);
 
 /* Whether every free is checked at once from now on: all caches are closed and emptied, or opened
- * again. Returns how it was. */
-bool upkeep_check_frees(bool on);
+ * again. Returns how it was. `mine` is the calling thread's cache, or null. */
+bool upkeep_check_frees(struct cache *mine, bool on);
 
 /* Nothing goes back to the kernel until it goes on. Who may not wait tries. */
 void upkeep_stop(void);

@@ -7,7 +7,7 @@
 #include "base/atomic.h"
 #include "base/policy.h"
 #include "base/text.h"
-#include "heap/place.h"
+#include "watch/place.h"
 #include "os/os.h"
 #include "os/self.h"
 #include "watch/backtrace.h"

@@ -12,7 +12,7 @@
 #include "base/text.h"
 #include "front/cache.h"
 #include "hakmem/hakmem.h"
-#include "heap/place.h"
+#include "watch/place.h"
 #include "model.h"
 #include "os/self.h"
 #include "watch/backtrace.h"

@@ -33,8 +33,8 @@ def test_right_includes_pass(tmp_path: Path) -> None:
     [
         ("heap/slab.c", '#include "front/cache.h"\n', "slab.c:1: heap/ (floor 3) includes"),
         ("base/a.h", '\n#  include "os/os.h"\n', "a.h:2: base/ (floor 0) includes"),
-        ("watch/stat.c", '#include "policy/step.h"\n', "stat.c:1: watch/ (floor 5) includes"),
-        ("policy/step.c", '#include "watch/stat.h"\n', "step.c:1: policy/ (floor 5) includes"),
+        ("watch/stat.c", '#include "options/step.h"\n', "stat.c:1: watch/ (floor 5) includes"),
+        ("options/step.c", '#include "watch/stat.h"\n', "step.c:1: options/ (floor 5) includes"),
         ("back/map.c", "#include <hakmem/hakmem.h>\n", 'includes "hakmem/hakmem.h" (floor 6)'),
         ("back/map.c", '#include "map.h"\n', 'map.c:1: includes "map.h"; write the path'),
         (
@@ -77,3 +77,14 @@ def write(root: Path, name: str, text: str) -> None:
     path = root / name
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(text)
+
+
+def test_a_circle_is_named(tmp_path: Path) -> None:
+    write(tmp_path, "heap/slab.h", '#include "heap/shard.h"\n')
+    write(tmp_path, "heap/shard.c", '#include "heap/shard.h"\n#include "heap/transfer.h"\n')
+    write(tmp_path, "heap/transfer.h", '#include "heap/slab.h"\n')
+    status, output = check(tmp_path)
+    assert status == 1
+    assert "includes in a circle: heap/" in output
+    for unit in "heap/slab", "heap/shard", "heap/transfer":
+        assert unit in output

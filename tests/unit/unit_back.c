@@ -15,7 +15,7 @@
 #include "back/map.h"
 #include "back/meta.h"
 #include "base/counters.h"
-#include "heap/place.h"
+#include "watch/place.h"
 #include "os/lock.h"
 #include "os/os.h"
 

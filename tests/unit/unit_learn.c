@@ -5,7 +5,7 @@
 
 #include "base/policy.h"
 #include "learn/capacity.h"
-#include "learn/journal.h"
+#include "front/journal.h"
 #include "learn/retention.h"
 #include "os/lock.h"
 

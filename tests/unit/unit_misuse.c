@@ -13,7 +13,7 @@
 #include "base/policy.h"
 #include "hakmem/hakmem.h"
 #include "heap/classes.h"
-#include "heap/place.h"
+#include "watch/place.h"
 
 static bool every_size; /* as the library was built: this file has assertions in any build */
 static char said[16384];

@@ -1,4 +1,5 @@
 /* A thread's pocket: the large block that was freed last. */
+#include "life/life.h"
 #include "os/os.h"
 #include "unit.h"
 
@@ -214,7 +215,7 @@ static void *hand_over(void *seed)
 static void *steal(void *unused)
 {
     while (!__atomic_load_n(&end, __ATOMIC_ACQUIRE))
-        upkeep_all(0);
+        upkeep_all(thread_cache(), 0);
     return unused;
 }
 

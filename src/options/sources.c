@@ -10,7 +10,7 @@
 
 #include "base/atomic.h"
 #include "os/os.h"
-#include "policy/options.h"
+#include "options/options.h"
 
 #define SYSTEM_FILE "/etc/hakmem.conf"
 #define PREFIX "HAKMEM_"

@@ -1,4 +1,4 @@
-#include "heap/place.h"
+#include "watch/place.h"
 
 #include "back/large.h"
 #include "back/map.h"

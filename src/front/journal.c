@@ -1,4 +1,4 @@
-#include "learn/journal.h"
+#include "front/journal.h"
 
 #include "base/atomic.h"
 #include "os/lock.h"

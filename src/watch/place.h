@@ -1,8 +1,8 @@
 /* What lies at an address, for whoever has to describe one. Any address may be asked about: it is
  * never dereferenced. No lock is waited for, so a report may ask in any state of the heap; what
  * other threads change meanwhile may be seen before or after. */
-#ifndef HAKMEM_HEAP_PLACE_H
-#define HAKMEM_HEAP_PLACE_H
+#ifndef HAKMEM_WATCH_PLACE_H
+#define HAKMEM_WATCH_PLACE_H
 
 #include "base/defs.h"
 

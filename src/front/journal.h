@@ -1,7 +1,7 @@
 /* What was learned last, and why: for whoever asks what the library is doing. Kept only where the
  * option learn_log is on. Thread safe. */
-#ifndef HAKMEM_LEARN_JOURNAL_H
-#define HAKMEM_LEARN_JOURNAL_H
+#ifndef HAKMEM_FRONT_JOURNAL_H
+#define HAKMEM_FRONT_JOURNAL_H
 
 #include "base/defs.h"
 #include "learn/capacity.h"

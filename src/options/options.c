@@ -1,4 +1,4 @@
-#include "policy/options.h"
+#include "options/options.h"
 
 #include <string.h>
 

@@ -1,8 +1,8 @@
 /* The options by name: what each is, how its value is read and written, and where values come from.
  * The table is constant. What is in force is `policy`; it is set by options_start alone, before the
  * first cache exists, so that everybody may read it without a lock. Nothing here allocates. */
-#ifndef HAKMEM_POLICY_OPTIONS_H
-#define HAKMEM_POLICY_OPTIONS_H
+#ifndef HAKMEM_OPTIONS_OPTIONS_H
+#define HAKMEM_OPTIONS_OPTIONS_H
 
 #include "base/defs.h"
 #include "base/policy.h"
