@@ -5,9 +5,9 @@
 #include "base/counters.h"
 #include "base/policy.h"
 #include "front/arrays.h"
+#include "front/journal.h"
 #include "front/roster.h"
 #include "front/stack.h"
-#include "front/journal.h"
 #include "os/lock.h"
 #include "os/os.h"
 
