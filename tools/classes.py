@@ -158,11 +158,11 @@ const uint64_t class_inverses[CLASSES] = {{
 {inverses},
 }};
 
-const uint16_t class_places[CLASS_MOST / CLASS_GRAIN + 1] = {{
+const uint16_t class_bin_offsets[CLASS_MOST / CLASS_GRAIN + 1] = {{
 {places(MOST, GRAIN)},
 }};
 
-const uint16_t class_small_places[CLASS_SMALL + 1] = {{
+const uint16_t class_small_bin_offsets[CLASS_SMALL + 1] = {{
 {places(SMALL, 1)},
 }};
 """

@@ -9,54 +9,54 @@
 #include "hakmem/hakmem.h"
 #include "heap/shards.h"
 #include "life/life.h"
-#include "life/upkeep.h"
+#include "life/purge.h"
 #include "os/os.h"
 
 #define EXPORT __attribute__((visibility("default")))
 
-EXPORT int hakmem_malloc_trim(size_t pad) { return upkeep_all(thread_cache(), pad) > 0; }
+EXPORT int hakmem_malloc_trim(size_t pad) { return purge_all(thread_cache(), pad) > 0; }
 
 /* ---- numbers ---- */
 
 /* Blocks that lie in threads' stacks and transfer caches, and in slabs. */
-static size_t blocks_cached(const struct census *census)
+static size_t blocks_cached(const struct accounts *accounts)
 {
     size_t blocks = 0;
     for (unsigned cls = 0; cls < CLASSES; cls++)
-        blocks += census->classes[cls].cached + census->classes[cls].waiting;
+        blocks += accounts->classes[cls].cached + accounts->classes[cls].in_transfer;
     return blocks;
 }
 
-static size_t blocks_free(const struct census *census)
+static size_t blocks_free(const struct accounts *accounts)
 {
     size_t blocks = 0;
     for (unsigned cls = 0; cls < CLASSES; cls++)
-        blocks += census->classes[cls].free;
+        blocks += accounts->classes[cls].free;
     return blocks;
 }
 
-static struct hakmem_mallinfo2 mallinfo_of(const struct census *census)
+static struct hakmem_mallinfo2 mallinfo_of(const struct accounts *accounts)
 {
-    size_t arena = census->mapped - census->huge_mapped - census->metadata - census->map;
-    size_t used = census->program - census->huge_usable;
+    size_t arena = accounts->mapped - accounts->huge_mapped - accounts->metadata - accounts->map;
+    size_t used = accounts->program - accounts->huge_usable;
     return (struct hakmem_mallinfo2){
         .arena = arena,
-        .ordblks = blocks_free(census),
-        .smblks = blocks_cached(census),
-        .hblks = census->huge,
-        .hblkhd = census->huge_mapped,
-        .fsmblks = census->cached + census->waiting,
+        .ordblks = blocks_free(accounts),
+        .smblks = blocks_cached(accounts),
+        .hblks = accounts->huge,
+        .hblkhd = accounts->huge_mapped,
+        .fsmblks = accounts->cached + accounts->in_transfer,
         .uordblks = used,
         .fordblks = arena - used,
-        .keepcost = census->retained + census->kept,
+        .keepcost = accounts->retained + accounts->kept,
     };
 }
 
 EXPORT struct hakmem_mallinfo2 hakmem_mallinfo2(void)
 {
-    struct census census;
-    heap_count(&census);
-    return mallinfo_of(&census);
+    struct accounts accounts;
+    heap_count(&accounts);
+    return mallinfo_of(&accounts);
 }
 
 static int clamped(size_t n) { return n < INT_MAX ? (int)n : INT_MAX; }
@@ -105,13 +105,13 @@ static void write_element(FILE *stream, const struct piece *pieces, size_t count
     write_element(stream, (const struct piece[]){__VA_ARGS__}, \
                   sizeof((const struct piece[]){__VA_ARGS__}) / sizeof(struct piece))
 
-static void write_sizes(FILE *stream, const struct census *census)
+static void write_sizes(FILE *stream, const struct accounts *accounts)
 {
     fputs("<sizes>\n", stream);
     for (unsigned cls = 0; cls < CLASSES; cls++) {
         size_t size = size_classes[cls].size;
         size_t least = cls == 0 ? 1 : size_classes[cls - 1].size + 1;
-        size_t count = census->classes[cls].free;
+        size_t count = accounts->classes[cls].free;
         if (count > 0)
             ELEMENT(stream, {"  <size from", least}, {" to", size}, {" total", count * size},
                     {" count", count});
@@ -120,15 +120,15 @@ static void write_sizes(FILE *stream, const struct census *census)
 }
 
 /* What glibc writes for a heap and once more for all of them; hakmem has one. */
-static void write_totals(FILE *stream, const struct census *census,
+static void write_totals(FILE *stream, const struct accounts *accounts,
                          const struct hakmem_mallinfo2 *info, bool all)
 {
     ELEMENT(stream, {"<total type=\"fast\" count", info->smblks}, {" size", info->fsmblks});
     ELEMENT(stream, {"<total type=\"rest\" count", info->ordblks},
-            {" size", census->free_in_slabs});
+            {" size", accounts->free_in_slabs});
     if (all)
         ELEMENT(stream, {"<total type=\"mmap\" count", info->hblks}, {" size", info->hblkhd});
-    size_t now = all ? census->mapped : info->arena;
+    size_t now = all ? accounts->mapped : info->arena;
     ELEMENT(stream, {"<system type=\"current\" size", now});
     if (all)
         ELEMENT(stream, {"<system type=\"max\" size", os_mapped_most()});
@@ -136,24 +136,24 @@ static void write_totals(FILE *stream, const struct census *census,
     ELEMENT(stream, {"<aspace type=\"mprotect\" size", now});
 }
 
-static void write_details(FILE *stream, const struct census *census)
+static void write_details(FILE *stream, const struct accounts *accounts)
 {
     fputs("<hakmem>\n", stream);
-    ELEMENT(stream, {"<bytes mapped", census->mapped}, {" program", census->program},
-            {" thread_caches", census->cached}, {" transfer", census->waiting},
-            {" free_in_slabs", census->free_in_slabs}, {" rest", census->rest},
-            {" retained", census->retained}, {" untouched", census->untouched},
-            {" kept", census->kept}, {" metadata", census->metadata}, {" map", census->map});
-    ELEMENT(stream, {"<counts superslabs", census->superslabs}, {" slabs", census->slabs},
-            {" large_blocks", census->runs}, {" huge_blocks", census->huge},
-            {" kept_mappings", census->kept_mappings}, {" threads", census->caches},
-            {" refills", census->refills}, {" flushes", census->flushes});
+    ELEMENT(stream, {"<bytes mapped", accounts->mapped}, {" program", accounts->program},
+            {" thread_caches", accounts->cached}, {" transfer", accounts->in_transfer},
+            {" free_in_slabs", accounts->free_in_slabs}, {" rest", accounts->rest},
+            {" retained", accounts->retained}, {" untouched", accounts->untouched},
+            {" kept", accounts->kept}, {" metadata", accounts->metadata}, {" map", accounts->map});
+    ELEMENT(stream, {"<counts superslabs", accounts->superslabs}, {" slabs", accounts->slabs},
+            {" large_blocks", accounts->runs}, {" huge_blocks", accounts->huge},
+            {" kept_mappings", accounts->dirty_mappings}, {" threads", accounts->caches},
+            {" refills", accounts->refills}, {" flushes", accounts->flushes});
     for (unsigned cls = 0; cls < CLASSES; cls++) {
-        const struct census_class *c = &census->classes[cls];
+        const struct class_accounts *c = &accounts->classes[cls];
         if (c->slabs > 0)
             ELEMENT(stream, {"<class size", size_classes[cls].size}, {" slabs", c->slabs},
                     {" taken", c->taken}, {" free", c->free}, {" cached", c->cached},
-                    {" transfer", c->waiting});
+                    {" transfer", c->in_transfer});
     }
     fputs("</hakmem>\n", stream);
 }
@@ -162,15 +162,15 @@ EXPORT int hakmem_malloc_info(int options, FILE *stream)
 {
     if (options != 0)
         return EINVAL;
-    struct census census; /* stdio may allocate: only when no lock is held any more */
-    heap_count(&census);
-    struct hakmem_mallinfo2 info = mallinfo_of(&census);
+    struct accounts accounts; /* stdio may allocate: only when no lock is held any more */
+    heap_count(&accounts);
+    struct hakmem_mallinfo2 info = mallinfo_of(&accounts);
     fputs("<malloc version=\"1\">\n<heap nr=\"0\">\n", stream);
-    write_sizes(stream, &census);
-    write_totals(stream, &census, &info, false);
+    write_sizes(stream, &accounts);
+    write_totals(stream, &accounts, &info, false);
     fputs("</heap>\n", stream);
-    write_totals(stream, &census, &info, true);
-    write_details(stream, &census);
+    write_totals(stream, &accounts, &info, true);
+    write_details(stream, &accounts);
     fputs("</malloc>\n", stream);
     return 0;
 }
@@ -188,24 +188,24 @@ static void print_figure(struct text *text, const char *words, size_t number)
 
 EXPORT void hakmem_malloc_stats(void)
 {
-    struct census census;
-    heap_count(&census);
-    struct hakmem_mallinfo2 info = mallinfo_of(&census);
+    struct accounts accounts;
+    heap_count(&accounts);
+    struct hakmem_mallinfo2 info = mallinfo_of(&accounts);
     char lines[1024];
     struct text text;
     text_init(&text, lines, sizeof lines);
     print_figure(&text, "Arena 0:\nsystem bytes     = ", info.arena);
     print_figure(&text, "in use bytes     = ", info.uordblks);
-    print_figure(&text, "Total (incl. mmap):\nsystem bytes     = ", census.mapped);
-    print_figure(&text, "in use bytes     = ", census.program);
+    print_figure(&text, "Total (incl. mmap):\nsystem bytes     = ", accounts.mapped);
+    print_figure(&text, "in use bytes     = ", accounts.program);
     print_figure(&text, "mmap regions     = ", info.hblks);
     print_figure(&text, "mmap bytes       = ", info.hblkhd);
-    print_figure(&text, "hakmem:\nthread caches    = ", census.cached);
-    print_figure(&text, "transfer caches  = ", census.waiting);
-    print_figure(&text, "free in slabs    = ", census.free_in_slabs);
-    print_figure(&text, "retained         = ", census.retained);
-    print_figure(&text, "kept mappings    = ", census.kept);
-    print_figure(&text, "metadata         = ", census.metadata + census.map);
+    print_figure(&text, "hakmem:\nthread caches    = ", accounts.cached);
+    print_figure(&text, "transfer caches  = ", accounts.in_transfer);
+    print_figure(&text, "free in slabs    = ", accounts.free_in_slabs);
+    print_figure(&text, "retained         = ", accounts.retained);
+    print_figure(&text, "kept mappings    = ", accounts.kept);
+    print_figure(&text, "metadata         = ", accounts.metadata + accounts.map);
     print_figure(&text, "max system bytes = ", os_mapped_most());
     os_print_error(text.start, text.used);
 }
@@ -235,13 +235,13 @@ static void set_trim_threshold(int value)
 {
     store_relaxed(&keeping.forever, value < 0);
     store_relaxed(&keeping.slices, value < 0 ? KEEP_ALL : ((size_t)value + SLICE - 1) / SLICE);
-    upkeep_anew();
+    purge_anew();
 }
 
 static void set_mmap_max(int value)
 {
     store_relaxed(&keeping.huge, value == 0 ? KEEP_ALL : policy.big_cache_bytes);
-    upkeep_anew();
+    purge_anew();
 }
 
 EXPORT int hakmem_mallopt(int parameter, int value)

@@ -7,20 +7,20 @@
 #include "api/slow.h"
 #include "hakmem/hakmem.h"
 #include "life/life.h"
-#include "life/upkeep.h"
+#include "life/purge.h"
 #include "os/os.h"
 
 #define EXPORT __attribute__((visibility("default")))
 
-void heap_count(struct census *census)
+void heap_count(struct accounts *accounts)
 {
     thread_cache(); /* the process's start */
     heap_lock_all();
-    census_count(census);
+    account(accounts);
     heap_unlock_all();
 }
 
-EXPORT size_t hakmem_purge(void) { return upkeep_all(thread_cache(), 0); }
+EXPORT size_t hakmem_purge(void) { return purge_all(thread_cache(), 0); }
 
 EXPORT size_t hakmem_good_size(size_t n)
 {
@@ -31,29 +31,29 @@ EXPORT size_t hakmem_good_size(size_t n)
 
 EXPORT size_t hakmem_stats(struct hakmem_stats *stats, size_t size)
 {
-    struct census census;
-    heap_count(&census);
+    struct accounts accounts;
+    heap_count(&accounts);
     const struct hakmem_stats all = {
-        .mapped = census.mapped,
-        .program = census.program,
-        .thread_caches = census.cached,
-        .transfer = census.waiting,
-        .free_in_slabs = census.free_in_slabs,
-        .rest = census.rest,
-        .retained = census.retained,
-        .untouched = census.untouched,
-        .kept = census.kept,
-        .metadata = census.metadata,
-        .map = census.map,
+        .mapped = accounts.mapped,
+        .program = accounts.program,
+        .thread_caches = accounts.cached,
+        .transfer = accounts.in_transfer,
+        .free_in_slabs = accounts.free_in_slabs,
+        .rest = accounts.rest,
+        .retained = accounts.retained,
+        .untouched = accounts.untouched,
+        .kept = accounts.kept,
+        .metadata = accounts.metadata,
+        .map = accounts.map,
         .mapped_most = os_mapped_most(),
-        .superslabs = census.superslabs,
-        .slabs = census.slabs,
-        .large_blocks = census.runs,
-        .huge_blocks = census.huge,
-        .kept_mappings = census.kept_mappings,
-        .threads = census.caches,
-        .refills = census.refills,
-        .flushes = census.flushes,
+        .superslabs = accounts.superslabs,
+        .slabs = accounts.slabs,
+        .large_blocks = accounts.runs,
+        .huge_blocks = accounts.huge,
+        .kept_mappings = accounts.dirty_mappings,
+        .threads = accounts.caches,
+        .refills = accounts.refills,
+        .flushes = accounts.flushes,
     };
     size_t known = size < sizeof all ? size : sizeof all;
     memcpy(stats, &all, known);
@@ -61,21 +61,21 @@ EXPORT size_t hakmem_stats(struct hakmem_stats *stats, size_t size)
     return sizeof all;
 }
 
-EXPORT int hakmem_check_frees(int on) { return upkeep_check_frees(thread_cache(), on != 0); }
+EXPORT int hakmem_check_frees(int on) { return purge_check_frees(thread_cache(), on != 0); }
 
 EXPORT unsigned hakmem_version(void) { return HAKMEM_VERSION; }
 
 EXPORT long hakmem_check(void)
 {
-    struct census census;
+    struct accounts accounts;
     thread_cache(); /* the process's start */
     heap_lock_all();
-    size_t breaches = census_check(&census, heap_quiet());
+    size_t breaches = heap_check(&accounts, heap_quiet());
     heap_unlock_all();
     if (breaches == SIZE_MAX) {
         errno = ENOMEM;
         return -1;
     }
-    census_report(&census);
+    heap_check_report(&accounts);
     return (long)breaches;
 }

@@ -2,9 +2,9 @@
 #ifndef HAKMEM_API_HEAP_H
 #define HAKMEM_API_HEAP_H
 
-#include "watch/census.h"
+#include "watch/accounts.h"
 
 /* What all memory is used for now. The caller holds no lock. */
-void heap_count(struct census *census);
+void heap_count(struct accounts *accounts);
 
 #endif

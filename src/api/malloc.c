@@ -16,10 +16,11 @@ EXPORT void *hakmem_malloc(size_t n)
 {
     void *p;
     if (likely(n <= CLASS_SMALL))
-        return likely(cache_pop(cache_current(), class_small_places[n], &p)) ? p : slow_malloc(n);
+        return likely(cache_pop(cache_current(), class_small_bin_offsets[n], &p)) ? p
+                                                                                  : slow_malloc(n);
     if (unlikely(n > CLASS_MOST))
         return slow_malloc(n);
-    return likely(cache_pop(cache_current(), class_place(n), &p)) ? p : slow_malloc(n);
+    return likely(cache_pop(cache_current(), class_bin_offset(n), &p)) ? p : slow_malloc(n);
 }
 
 EXPORT void hakmem_free(void *p)
@@ -34,8 +35,8 @@ EXPORT void *hakmem_calloc(size_t count, size_t size)
     if (unlikely(__builtin_mul_overflow(count, size, &n)) || unlikely(n > CLASS_MOST))
         return slow_calloc(__builtin_mul_overflow(count, size, &n) ? SIZE_MAX : n);
     void *p;
-    return likely(cache_pop(cache_current(), class_place(n), &p)) ? memset(p, 0, n)
-                                                                  : slow_calloc(n);
+    return likely(cache_pop(cache_current(), class_bin_offset(n), &p)) ? memset(p, 0, n)
+                                                                       : slow_calloc(n);
 }
 
 EXPORT void *hakmem_realloc(void *p, size_t n)

@@ -13,8 +13,8 @@
 #include "front/refill.h"
 #include "heap/whole.h"
 #include "life/life.h"
+#include "life/purge.h"
 #include "life/scavenger.h"
-#include "life/upkeep.h"
 #include "os/lock.h"
 #include "os/os.h"
 #include "watch/report.h"
@@ -96,13 +96,13 @@ static unsigned class_aligned(size_t least, size_t align)
     return cls;
 }
 
-/* A large block, by the door. */
+/* A large block, by the slow path. */
 static SLOW void *take_inside(struct cache *cache, size_t n, size_t align, bool *zero)
 {
-    if (unlikely(!lock_enter(door_of(cache))))
+    if (unlikely(!lock_enter(cache_lock_of(cache))))
         return not_entered();
     void *p = large_take(n, align, zero);
-    lock_release(door_of(cache));
+    lock_release(cache_lock_of(cache));
     return p;
 }
 
@@ -144,7 +144,7 @@ static SLOW void *take(size_t n, size_t align, bool *zero)
         return out_of_memory();
     void *p = take_once(n, align, zero);
     if (unlikely(p == NULL)) {
-        upkeep_all(thread_cache(), 0);
+        purge_all(thread_cache(), 0);
         p = take_once(n, align, zero);
     }
     if (unlikely(p == not_entered())) {
@@ -183,14 +183,14 @@ SLOW void *slow_calloc(size_t n)
 
 static COLD void give_memory_back(void)
 {
-    if (upkeep())
+    if (purge_step())
         scavenger_wake();
 }
 
 /* Without locks. */
 static inline void look_after_memory(void)
 {
-    if (upkeep_is_due())
+    if (purge_is_due())
         give_memory_back();
 }
 
@@ -312,7 +312,7 @@ static inline size_t block_find(const void *p, unsigned *found, const char *func
     size_t usable = usable_of(p, found);
     unsigned bin = *found;
     bool freed = bin >= BIN_FIRST ? usable != 0 && freed_before(bin_class(bin), p)
-                                  : (bin == BIN_RETIRED && large_begins(p)) ||
+                                  : (bin == BIN_PARKED && large_begins(p)) ||
                                         (bin == BIN_WHOLE_FREE && (uintptr_t)p % SLICE == 0);
     if (likely(usable != 0 && !freed))
         return usable;
@@ -362,7 +362,7 @@ static SLOW void *realloc_moves(void *p, size_t n, size_t usable, const void *ca
 {
     int saved = errno;
     void *other;
-    if (n > CLASS_MOST || unlikely(!cache_pop(cache_current(), class_place(n), &other)))
+    if (n > CLASS_MOST || unlikely(!cache_pop(cache_current(), class_bin_offset(n), &other)))
         other = slow_malloc(n);
     if (other == NULL && n <= usable) {
         errno = saved;
@@ -380,10 +380,10 @@ static SLOW void *realloc_moves(void *p, size_t n, size_t usable, const void *ca
 static void *resize_inside(void *p, unsigned bin, size_t n)
 {
     struct cache *cache = thread_cache();
-    if (!lock_enter(door_of(cache)))
+    if (!lock_enter(cache_lock_of(cache)))
         return NULL;
     void *same = large_resize(p, bin, n);
-    lock_release(door_of(cache));
+    lock_release(cache_lock_of(cache));
     return same;
 }
 

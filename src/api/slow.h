@@ -1,4 +1,4 @@
-/* The one door: everything rare. The fast bodies in malloc.c enter here with a tail call. */
+/* The one slow path: everything rare. The fast bodies in malloc.c enter here with a tail call. */
 #ifndef HAKMEM_API_SLOW_H
 #define HAKMEM_API_SLOW_H
 

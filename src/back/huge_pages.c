@@ -11,18 +11,18 @@
 
 /* A superslab is worth huge pages when it had no free slice while so many bytes were freed
  * elsewhere. */
-#define DENSE_SPAN (32 * MiB)
+#define DENSE_BYTES (32 * MiB)
 
 void superslab_make_huge(void)
 {
-    ASSERT(lock_rank_held(RANK_UPKEEP));
+    ASSERT(lock_rank_held(RANK_PURGE));
     struct superslab *s = NULL;
     if (!policy.huge_pages || superslabs_mapped() < HUGE_FROM)
         return;
     lock_take(&superslabs_lock);
     if (!list_empty(&superslabs_dense))
         s = list_entry(superslabs_dense.prev, struct superslab, node);
-    if (s != NULL && clock_now() - s->dense_since < DENSE_SPAN)
+    if (s != NULL && clock_now() - s->dense_since < DENSE_BYTES)
         s = NULL;
     if (s != NULL) {
         list_remove(&s->node);
@@ -35,7 +35,7 @@ void superslab_make_huge(void)
 
 void superslab_make_small(struct superslab *s)
 {
-    ASSERT(lock_rank_held(RANK_UPKEEP));
+    ASSERT(lock_rank_held(RANK_PURGE));
     lock_take(&superslabs_lock);
     bool was_huge = s->huge;
     s->huge = false;

@@ -7,10 +7,10 @@
 #include "os/lock.h"
 #include "os/os.h"
 
-static struct lock kept_lock = LOCK(KEPT);
-static struct list kept = {&kept, &kept}; /* the big-block cache, newest first; lock: kept */
-static size_t kept_low;                   /* the fewest since large_idle; lock: kept */
-static size_t used, used_most; /* bytes of huge blocks in use, and the most so far; lock: kept */
+static struct lock dirty_lock = LOCK(DIRTY);
+static struct list kept = {&kept, &kept}; /* the big-block cache, newest first; lock: dirty */
+static size_t dirty_low;                  /* the fewest since large_idle; lock: dirty */
+static size_t used, used_most; /* bytes of huge blocks in use, and the most so far; lock: dirty */
 
 /* ---- runs of slices ---- */
 
@@ -66,14 +66,14 @@ static void *run_resize(struct superslab *s, void *p, size_t n)
 /* ---- huge blocks ---- */
 
 /* Adds h, joined with kept mappings that lie beside it; the program has freed so much. */
-static void kept_add(struct huge *h, size_t freed)
+static void dirty_add(struct huge *h, size_t freed)
 {
     ASSERT(h->length >= SLICE && h->length % SLICE == 0 && (uintptr_t)h->base % os_page == 0);
     struct huge *joined[2];
     unsigned count = 0;
-    lock_take(&kept_lock);
+    lock_take(&dirty_lock);
     ASSERT(freed <= used);
-    store_relaxed(&counters.huge_kept, counters.huge_kept + h->length);
+    store_relaxed(&counters.huge_dirty, counters.huge_dirty + h->length);
     store_relaxed(&counters.freed_huge, counters.freed_huge + freed);
     used -= freed;
     for (struct list *node = kept.next, *next; node != &kept && count < 2; node = next) {
@@ -88,37 +88,37 @@ static void kept_add(struct huge *h, size_t freed)
         joined[count++] = other;
     }
     list_push(&kept, &h->node);
-    lock_release(&kept_lock);
+    lock_release(&dirty_lock);
     while (count > 0)
         meta_give(joined[--count], sizeof *h);
 }
 
-static void kept_less(size_t bytes)
+static void dirty_less(size_t bytes)
 {
-    ASSERT(lock_held(&kept_lock));
-    ASSERT(bytes <= counters.huge_kept);
-    store_relaxed(&counters.huge_kept, counters.huge_kept - bytes);
-    if (counters.huge_kept < kept_low)
-        kept_low = counters.huge_kept;
+    ASSERT(lock_held(&dirty_lock));
+    ASSERT(bytes <= counters.huge_dirty);
+    store_relaxed(&counters.huge_dirty, counters.huge_dirty - bytes);
+    if (counters.huge_dirty < dirty_low)
+        dirty_low = counters.huge_dirty;
 }
 
 /* Unmaps from the oldest kept mappings until at most `budget` bytes are kept; returns how many it
  * gave back. */
-static size_t kept_trim(size_t budget)
+static size_t dirty_trim(size_t budget)
 {
     size_t done = 0;
     for (;;) {
         struct huge *oldest = NULL;
         size_t excess = 0;
-        lock_take(&kept_lock);
-        if (counters.huge_kept > budget) {
+        lock_take(&dirty_lock);
+        if (counters.huge_dirty > budget) {
             ASSERT(!list_empty(&kept));
-            excess = round_up(counters.huge_kept - budget, SLICE); /* a budget is any number */
+            excess = round_up(counters.huge_dirty - budget, SLICE); /* a budget is any number */
             oldest = list_entry(kept.prev, struct huge, node);
             list_remove(&oldest->node);
-            kept_less(oldest->length);
+            dirty_less(oldest->length);
         }
-        lock_release(&kept_lock);
+        lock_release(&dirty_lock);
         if (oldest == NULL)
             return done;
         if (excess > oldest->length)
@@ -128,7 +128,7 @@ static size_t kept_trim(size_t budget)
             /* At its limit of mappings the kernel can refuse: the address space stays ours, empty,
              * and is as good as any for the next block. */
             os_purge(end - excess, excess);
-            kept_add(oldest, 0);
+            dirty_add(oldest, 0);
             return done;
         }
         done += excess;
@@ -136,14 +136,14 @@ static size_t kept_trim(size_t budget)
         if (oldest->length == 0)
             meta_give(oldest, sizeof *oldest);
         else
-            kept_add(oldest, 0);
+            dirty_add(oldest, 0);
     }
 }
 
 /* Notes that so many bytes of huge blocks came into use; by how much they are more than ever. */
 static size_t used_add(size_t length)
 {
-    ASSERT(lock_held(&kept_lock));
+    ASSERT(lock_held(&dirty_lock));
     used += length;
     store_relaxed(&counters.huge.taken, counters.huge.taken + length);
     size_t more = used > used_most ? used - used_most : 0;
@@ -156,19 +156,19 @@ static size_t used_add(size_t length)
  * ever in use, so what comes and goes keeps its pages. */
 static void used_add_mapped(size_t length)
 {
-    lock_take(&kept_lock);
+    lock_take(&dirty_lock);
     size_t more = used_add(length);
-    lock_release(&kept_lock);
-    if (unlikely(more > 0) && large_kept() > 0)
+    lock_release(&dirty_lock);
+    if (unlikely(more > 0) && large_dirty() > 0)
         large_purge(more);
 }
 
 /* The smallest kept mapping that holds `length`: whole, or what it begins with, described by
  * `fresh`, where much would remain. Where it is cut a block may begin: the map must cover it. */
-static struct huge *kept_take(size_t length, size_t align, struct huge *fresh)
+static struct huge *dirty_take(size_t length, size_t align, struct huge *fresh)
 {
     struct huge *best = NULL;
-    lock_take(&kept_lock);
+    lock_take(&dirty_lock);
     for (struct list *node = kept.next; node != &kept; node = node->next) {
         struct huge *h = list_entry(node, struct huge, node);
         if (h->length >= length && ((uintptr_t)h->base & (align - 1)) == 0 &&
@@ -186,10 +186,10 @@ static struct huge *kept_take(size_t length, size_t align, struct huge *fresh)
         list_remove(&best->node);
     }
     if (best != NULL) {
-        kept_less(best->length);
+        dirty_less(best->length);
         used_add(best->length);
     }
-    lock_release(&kept_lock);
+    lock_release(&dirty_lock);
     return best;
 }
 
@@ -199,7 +199,7 @@ static struct huge *kept_take(size_t length, size_t align, struct huge *fresh)
 static struct huge *kept_take_shorter(size_t length)
 {
     struct huge *best = NULL;
-    lock_take(&kept_lock);
+    lock_take(&dirty_lock);
     if (used + length > used_most)
         for (struct list *node = kept.next; node != &kept; node = node->next) {
             struct huge *h = list_entry(node, struct huge, node);
@@ -208,10 +208,10 @@ static struct huge *kept_take_shorter(size_t length)
         }
     if (best != NULL) {
         list_remove(&best->node);
-        kept_less(best->length);
+        dirty_less(best->length);
         used_add(best->length);
     }
-    lock_release(&kept_lock);
+    lock_release(&dirty_lock);
     return best;
 }
 
@@ -245,24 +245,24 @@ static bool mapping_resize(struct huge *h, size_t length, bool entered)
     if (length > h->length) {
         used_add_mapped(length - h->length);
     } else {
-        lock_take(&kept_lock);
+        lock_take(&dirty_lock);
         ASSERT(h->length - length <= used);
         used -= h->length - length;
-        lock_release(&kept_lock);
+        lock_release(&dirty_lock);
     }
     h->length = length;
     return true;
 }
 
 /* The same of one that is kept, and so too short; null where there is none, or it can't grow. */
-static struct huge *kept_grow(size_t length)
+static struct huge *dirty_grow(size_t length)
 {
     struct huge *h = kept_take_shorter(length);
     if (h == NULL)
         return NULL;
     size_t before = h->length;
     if (!mapping_resize(h, length, false)) {
-        kept_add(h, before);
+        dirty_add(h, before);
         return NULL;
     }
     count_refault(&counters.huge, length - before);
@@ -280,9 +280,9 @@ static void *huge_take(size_t n, size_t align, bool *zero)
         return NULL;
     store_relaxed(&fresh->bin, BIN_HUGE);
     list_init(&fresh->node);
-    struct huge *h = kept_take(length, align, fresh);
+    struct huge *h = dirty_take(length, align, fresh);
     if (h == NULL && align == os_page)
-        h = kept_grow(length);
+        h = dirty_grow(length);
     *zero = h == NULL;
     if (h == NULL) {
         h = fresh;
@@ -306,11 +306,11 @@ static void *huge_take(size_t n, size_t align, bool *zero)
 }
 
 /* Makes h longer by what is kept right behind it. */
-static bool kept_take_behind(struct huge *h, size_t more)
+static bool dirty_take_behind(struct huge *h, size_t more)
 {
     struct huge *behind = NULL;
     bool whole = false;
-    lock_take(&kept_lock);
+    lock_take(&dirty_lock);
     for (struct list *node = kept.next; node != &kept && behind == NULL; node = node->next) {
         struct huge *other = list_entry(node, struct huge, node);
         if (other->base == h->base + h->length && other->length >= more)
@@ -321,20 +321,20 @@ static bool kept_take_behind(struct huge *h, size_t more)
         behind->base += more;
         behind->length -= more;
         h->length += more;
-        kept_less(more);
+        dirty_less(more);
         used_add(more);
     } else {
         behind = NULL;
     }
     if (whole)
         list_remove(&behind->node);
-    lock_release(&kept_lock);
+    lock_release(&dirty_lock);
     if (whole)
         meta_give(behind, sizeof *behind);
     return behind != NULL;
 }
 
-static void huge_give(struct huge *h) { kept_add(h, h->length); }
+static void huge_give(struct huge *h) { dirty_add(h, h->length); }
 
 static void *huge_resize(struct huge *h, size_t n)
 {
@@ -343,7 +343,7 @@ static void *huge_resize(struct huge *h, size_t n)
         return NULL;
     bool fits = length <= h->length && length > h->length / 2;
     if (length > h->length)
-        fits = kept_take_behind(h, length - h->length);
+        fits = dirty_take_behind(h, length - h->length);
     if (!fits && !mapping_resize(h, length, true))
         return NULL;
     h->usable = round_up(n, os_page);
@@ -401,11 +401,11 @@ bool large_begins(const void *p)
 
 enum misuse large_give(void *p, unsigned bin)
 {
-    ASSERT(bin >= BIN_LARGE && bin <= BIN_RETIRED);
+    ASSERT(bin >= BIN_LARGE && bin <= BIN_PARKED);
     enum misuse what = start_check(p, bin);
     if (what != MISUSE_NONE)
         return what;
-    void *owner = bin == BIN_RETIRED ? NULL : map_clear(p, bin);
+    void *owner = bin == BIN_PARKED ? NULL : map_clear(p, bin);
     if (owner == NULL)
         return MISUSE_FREE;
     if (bin == BIN_LARGE)
@@ -424,11 +424,11 @@ size_t large_retired_bytes(const void *p, const void *owner)
 
 enum misuse large_retire(void *p, unsigned bin, size_t *bytes)
 {
-    ASSERT(bin >= BIN_LARGE && bin <= BIN_RETIRED);
+    ASSERT(bin >= BIN_LARGE && bin <= BIN_PARKED);
     enum misuse what = start_check(p, bin);
     if (what != MISUSE_NONE)
         return what;
-    const void *owner = bin == BIN_RETIRED ? NULL : map_retire(p, bin);
+    const void *owner = bin == BIN_PARKED ? NULL : map_retire(p, bin);
     if (owner == NULL)
         return MISUSE_FREE;
     *bytes = large_retired_bytes(p, owner);
@@ -437,7 +437,7 @@ enum misuse large_retire(void *p, unsigned bin, size_t *bytes)
 
 void large_release(void *p)
 {
-    void *owner = map_clear(p, BIN_RETIRED);
+    void *owner = map_clear(p, BIN_PARKED);
     if (owner == NULL) /* it has been taken */
         return;
     if (large_retired_bin(owner) == BIN_LARGE)
@@ -501,7 +501,7 @@ size_t large_usable(const void *p, unsigned bin)
 {
     enum misuse what;
     void *owner = block_owner(p, &what);
-    if (owner == NULL || bin == BIN_RETIRED)
+    if (owner == NULL || bin == BIN_PARKED)
         return 0;
     if (bin == BIN_HUGE)
         return ((struct huge *)owner)->usable;
@@ -513,54 +513,54 @@ void *large_resize(void *p, unsigned bin, size_t n)
 {
     enum misuse what;
     void *owner = block_owner(p, &what);
-    if (owner == NULL || bin == BIN_RETIRED)
+    if (owner == NULL || bin == BIN_PARKED)
         return NULL;
     return bin == BIN_HUGE ? huge_resize(owner, n) : run_resize(owner, p, n);
 }
 
-size_t large_kept(void) { return load_relaxed(&counters.huge_kept); }
+size_t large_dirty(void) { return load_relaxed(&counters.huge_dirty); }
 
 size_t large_idle(void)
 {
-    lock_take(&kept_lock);
-    size_t idle = kept_low;
-    kept_low = counters.huge_kept;
-    lock_release(&kept_lock);
+    lock_take(&dirty_lock);
+    size_t idle = dirty_low;
+    dirty_low = counters.huge_dirty;
+    lock_release(&dirty_lock);
     return idle;
 }
 
 size_t large_purge(size_t most)
 {
-    lock_take(&kept_lock);
-    size_t budget = counters.huge_kept > most ? counters.huge_kept - most : 0;
-    lock_release(&kept_lock);
-    size_t done = kept_trim(budget);
+    lock_take(&dirty_lock);
+    size_t budget = counters.huge_dirty > most ? counters.huge_dirty - most : 0;
+    lock_release(&dirty_lock);
+    size_t done = dirty_trim(budget);
     add_relaxed(&counters.huge.purged, done);
     return done;
 }
 
-bool large_is_kept(const void *p)
+bool large_is_dirty(const void *p)
 {
-    if (!lock_try_unguarded(&kept_lock))
+    if (!lock_try_unguarded(&dirty_lock))
         return false;
     bool found = false;
     for (struct list *node = kept.next; node != &kept && !found; node = node->next) {
         struct huge *h = list_entry(node, struct huge, node);
         found = (uintptr_t)p - (uintptr_t)h->base < h->length;
     }
-    lock_release(&kept_lock);
+    lock_release(&dirty_lock);
     return found;
 }
 
 void large_fork_child(void)
 {
     ASSERT(lock_all_held());
-    if (kept_lock.state != 0)
-        lock_reset(&kept_lock);
+    if (dirty_lock.state != 0)
+        lock_reset(&dirty_lock);
 }
 
 struct large_inside large_inside(void)
 {
     ASSERT(lock_all_held());
-    return (struct large_inside){&kept, &counters.huge_kept};
+    return (struct large_inside){&kept, &counters.huge_dirty};
 }

@@ -14,8 +14,8 @@
 #define RUN_MOST (2 * MiB)
 
 struct huge {
-    unsigned bin;     /* BIN_HUGE: first in what the map calls "retired" */
-    struct list node; /* in the big-block cache; lock: kept */
+    unsigned bin;     /* BIN_HUGE: first in what the map calls "parked" */
+    struct list node; /* in the big-block cache; lock: dirty */
     char *base;       /* the mapping's start, any page; whoever holds the block or the lock */
     size_t length;    /* bytes mapped, whole slices */
     size_t usable;    /* bytes the program may use, whole pages */
@@ -25,16 +25,16 @@ struct huge {
  * tells whether it is known to hold zeroes. Null without memory. */
 void *large_take(size_t n, size_t align, bool *zero);
 
-/* Frees p, whose bin is `bin` (large, huge or retired). */
+/* Frees p, whose bin is `bin` (large, huge or parked). */
 enum misuse large_give(void *p, unsigned bin);
 
-/* The same in two steps. A retired block is free, but whole, until somebody gives it back or hands
- * it out again: any number of threads may try, with any pointer that was once a retired block's,
+/* The same in two steps. A parked block is free, but whole, until somebody gives it back or hands
+ * it out again: any number of threads may try, with any pointer that was once a parked block's,
  * and one will. */
 enum misuse large_retire(void *p, unsigned bin, size_t *bytes);
 void large_release(void *p);
 
-/* Makes it the caller's, not retired any more; null where it is not there. Another may have come to
+/* Makes it the caller's, not parked any more; null where it is not there. Another may have come to
  * p's slice meanwhile, and begin elsewhere in it: so the block is the one at the address returned.
  */
 void *large_revive(void *p);
@@ -45,14 +45,14 @@ void *large_revive(void *p);
 enum reuse { REUSE_DONE, REUSE_UNFIT, REUSE_GONE };
 enum reuse large_reuse(void **p, size_t n, size_t *bytes);
 
-/* Where the block begins whose descriptor the slice of p names, in use or retired: perhaps above
+/* Where the block begins whose descriptor the slice of p names, in use or parked: perhaps above
  * p. */
 void *large_start(const void *p, const void *owner);
 
 /* Whether one begins at p. */
 bool large_begins(const void *p);
 
-/* Of a retired block at p with this descriptor: its bin, large or huge, and the bytes it holds. */
+/* Of a parked block at p with this descriptor: its bin, large or huge, and the bytes it holds. */
 unsigned large_retired_bin(const void *owner);
 size_t large_retired_bytes(const void *p, const void *owner);
 
@@ -64,7 +64,7 @@ size_t large_usable(const void *p, unsigned bin);
 void *large_resize(void *p, unsigned bin, size_t n);
 
 /* Bytes of huge blocks kept for reuse. */
-size_t large_kept(void);
+size_t large_dirty(void);
 
 /* The fewest bytes of huge blocks that were kept for reuse since the last call: what was not
  * needed. */
@@ -75,12 +75,12 @@ size_t large_purge(size_t most);
 
 /* Whether p, any address, is in memory of a freed huge block that is kept for the next one. False
  * too where that can't be told without waiting: for reports. */
-bool large_is_kept(const void *p);
+bool large_is_dirty(const void *p);
 
-/* The big-block cache, for the census. */
+/* The big-block cache, for the accounting. */
 struct large_inside {
     struct list *kept;
-    size_t *kept_bytes;
+    size_t *dirty_bytes;
 };
 struct large_inside large_inside(void);
 

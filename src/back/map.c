@@ -8,11 +8,12 @@
 #define REGION_SLICES ((size_t)1 << (REGION_BITS - SLICE_BITS))
 
 struct map_leaf {
-    void *owners[REGION_SLICES];    /* atomic; changes under the lock of what it names */
-    uint16_t places[REGION_SLICES]; /* atomic; of slices in the window the flat table has them */
+    void *owners[REGION_SLICES]; /* atomic; changes under the lock of what it names */
+    uint16_t
+        bin_offsets[REGION_SLICES]; /* atomic; of slices in the window the flat table has them */
 };
 
-uint16_t window_places[WINDOW_SLICES];
+uint16_t window_bin_offsets[WINDOW_SLICES];
 
 static struct map_leaf *root[REGIONS]; /* atomic; set once, under the lock */
 static struct map_leaf *spare;         /* atomic: of no region yet */
@@ -21,8 +22,8 @@ static struct lock map_lock = LOCK(MAP);
 /* With huge pages the first entry would cost 2 MiB. */
 void map_start(void)
 {
-    uintptr_t first = round_up((uintptr_t)window_places, os_page);
-    uintptr_t end = (uintptr_t)(window_places + WINDOW_SLICES) & ~(os_page - 1);
+    uintptr_t first = round_up((uintptr_t)window_bin_offsets, os_page);
+    uintptr_t end = (uintptr_t)(window_bin_offsets + WINDOW_SLICES) & ~(os_page - 1);
     os_small_pages((void *)first, end - first, false);
 }
 
@@ -34,19 +35,20 @@ static struct map_leaf *leaf_at(uintptr_t address)
 
 static size_t slice_in_leaf(uintptr_t address) { return (uint32_t)address >> SLICE_BITS; }
 
-/* Where the place of p's slice stands; null where nothing was ever ours. */
-static inline uint16_t *place_at(const void *p)
+/* Where the bin offset of p's slice stands; null where nothing was ever ours. */
+static inline uint16_t *bin_offset_at(const void *p)
 {
     if (likely((uintptr_t)p - WINDOW_BASE < WINDOW))
-        return &window_places[(uintptr_t)p / SLICE % WINDOW_SLICES];
+        return &window_bin_offsets[(uintptr_t)p / SLICE % WINDOW_SLICES];
     struct map_leaf *leaf = leaf_at((uintptr_t)p);
-    return leaf != NULL ? &leaf->places[slice_in_leaf((uintptr_t)p)] : NULL;
+    return leaf != NULL ? &leaf->bin_offsets[slice_in_leaf((uintptr_t)p)] : NULL;
 }
 
 unsigned map_bin(const void *p)
 {
-    const uint16_t *place = place_at(p);
-    return place == NULL || (uintptr_t)p % 16 != 0 ? BIN_FOREIGN : load_relaxed(place) / BIN_BYTES;
+    const uint16_t *offset = bin_offset_at(p);
+    return offset == NULL || (uintptr_t)p % 16 != 0 ? BIN_FOREIGN
+                                                    : load_relaxed(offset) / BIN_BYTES;
 }
 
 unsigned map_find(const void *p, void **owner)
@@ -122,10 +124,10 @@ struct map_leaf *map_cover_any(void)
 void map_cover_by(const void *p, struct map_leaf *leaf)
 {
     ASSERT(leaf != NULL && (uintptr_t)p >> REGION_BITS < REGIONS);
-    struct map_leaf **place = &root[(uintptr_t)p >> REGION_BITS];
+    struct map_leaf **entry = &root[(uintptr_t)p >> REGION_BITS];
     lock_take(&map_lock);
-    if (*place == NULL) {
-        store_release(place, leaf);
+    if (*entry == NULL) {
+        store_release(entry, leaf);
         leaf = NULL;
     }
     lock_release(&map_lock);
@@ -140,20 +142,20 @@ void map_set(const void *start, size_t slices, unsigned bin, void *owner)
     ASSERT(slices >= 1 && bin * BIN_BYTES <= UINT16_MAX);
     ASSERT((owner == NULL) == (bin == BIN_FOREIGN));
     uintptr_t address = (uintptr_t)start;
-    uint16_t place = (uint16_t)(bin * BIN_BYTES);
+    uint16_t offset = (uint16_t)(bin * BIN_BYTES);
     for (size_t i = 0; i < slices; i++, address += SLICE) {
         ASSERT(leaf_at(address) != NULL);
         store_release(&leaf_at(address)->owners[slice_in_leaf(address)], owner);
-        store_relaxed(place_at((const void *)address), place);
+        store_relaxed(bin_offset_at((const void *)address), offset);
     }
 }
 
 /* The owner of p's entry, whose bin changes; null if it was another. */
 static void *map_change(const void *p, unsigned from, unsigned to, bool stays)
 {
-    ASSERT(place_at(p) != NULL && from != to);
+    ASSERT(bin_offset_at(p) != NULL && from != to);
     uint16_t before = (uint16_t)(from * BIN_BYTES), after = (uint16_t)(to * BIN_BYTES);
-    if (!__atomic_compare_exchange_n(place_at(p), &before, after, false, __ATOMIC_ACQ_REL,
+    if (!__atomic_compare_exchange_n(bin_offset_at(p), &before, after, false, __ATOMIC_ACQ_REL,
                                      __ATOMIC_RELAXED))
         return NULL;
     void *owner = map_owner(p);
@@ -166,10 +168,10 @@ void *map_clear(const void *p, unsigned bin) { return map_change(p, bin, BIN_FOR
 
 void *map_retire(const void *p, unsigned bin)
 {
-    uint16_t *place = place_at(p);
-    if (load_relaxed(place) != bin * BIN_BYTES)
+    uint16_t *offset = bin_offset_at(p);
+    if (load_relaxed(offset) != bin * BIN_BYTES)
         return NULL;
-    store_relaxed(place, BIN_RETIRED * BIN_BYTES);
+    store_relaxed(offset, BIN_PARKED * BIN_BYTES);
     return map_owner(p);
 }
 
@@ -178,13 +180,13 @@ void *map_retire(const void *p, unsigned bin)
 void *map_whole_taken(const void *p)
 {
     ASSERT(map_bin(p) == BIN_WHOLE_FREE);
-    store_relaxed(place_at(p), BIN_WHOLE * BIN_BYTES);
+    store_relaxed(bin_offset_at(p), BIN_WHOLE * BIN_BYTES);
     return map_owner(p);
 }
 
 void *map_whole_freed(const void *p) { return map_change(p, BIN_WHOLE, BIN_WHOLE_FREE, true); }
 
-void *map_revive(const void *p, unsigned bin) { return map_change(p, BIN_RETIRED, bin, true); }
+void *map_revive(const void *p, unsigned bin) { return map_change(p, BIN_PARKED, bin, true); }
 
 bool map_next(uintptr_t *address)
 {
@@ -195,7 +197,7 @@ bool map_next(uintptr_t *address)
         for (; slice < REGION_SLICES; slice++) {
             uintptr_t at = region << REGION_BITS | slice << SLICE_BITS;
             if (load_relaxed(&leaf->owners[slice]) == NULL &&
-                load_relaxed(place_at((const void *)at)) == 0)
+                load_relaxed(bin_offset_at((const void *)at)) == 0)
                 continue;
             *address = at;
             return true;

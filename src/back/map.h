@@ -1,4 +1,4 @@
-/* The address map: what lies at an address, a place and a descriptor for each slice of 64 KiB.
+/* The address map: what lies at an address, a bin offset and a descriptor for each slice of 64 KiB.
  *
  * Superslabs lie in a window of 128 GiB of address space at a multiple of its size. For it there is
  * one flat table: two bytes per 64 KiB slice say which bin takes a block that is freed there. It is
@@ -6,10 +6,10 @@
  * the window takes the slow path. No pointer that is looked up is ever dereferenced.
  *
  * For any address a root leads to leaves of 4 GiB each, mapped when the first slice in them is
- * used, with the descriptor of each slice and, outside the window, its place.
+ * used, with the descriptor of each slice and, outside the window, its bin offset.
  *
- *   free -> map_place                  1 load behind p
- *   door, flush -> map_bin, map_owner  the same for any address, and the descriptor
+ *   free -> map_bin_offset                  1 load
+ *   slow path, flush -> map_bin, map_owner  the same for any address, and the descriptor
  */
 #ifndef HAKMEM_BACK_MAP_H
 #define HAKMEM_BACK_MAP_H
@@ -21,14 +21,14 @@
 #define SLICE_BITS 16
 #define SLICE ((size_t)1 << SLICE_BITS)
 
-/* A bin is where blocks of one kind go when they are freed. The map holds its place: its distance
+/* A bin is where blocks of one kind go when they are freed. The map holds its offset: its distance
  * from the start of a cache in bytes, so that the fast path only adds. The first bins take no
- * blocks: they are always full, which leads to the door. */
+ * blocks: they are always full, which leads to the slow path. */
 #define BIN_BYTES 32
 #define BIN_FOREIGN 0 /* nothing of ours begins in this slice */
 #define BIN_LARGE 1   /* a run of slices; the owner is its superslab */
 #define BIN_HUGE 2    /* a mapping of its own; the owner is its struct huge */
-#define BIN_RETIRED 3 /* either, freed and kept at hand for the next; the owner as before */
+#define BIN_PARKED 3  /* either, freed and kept at hand for the next; the owner as before */
 #define BIN_WHOLE 4   /* a block of whole slices in use; the owner is its slab, as for all below */
 #define BIN_WHOLE_FREE 5 /* the same, free: in a thread's stack, say */
 #define BIN_FIRST 6      /* class 0 */
@@ -46,17 +46,17 @@
     ((uintptr_t)(UNDER_TSAN ? 2 : 128) * WINDOW) /* ThreadSanitizer's room ends early */
 extern void *const window_base HIDDEN;
 
-extern uint16_t window_places[WINDOW_SLICES] HIDDEN; /* atomic */
+extern uint16_t window_bin_offsets[WINDOW_SLICES] HIDDEN; /* atomic */
 
-/* The place of the bin that p's slice names; false where p is not in the window, or not a multiple
+/* The offset of the bin that p's slice names; false where p is not in the window, or not a multiple
  * of 16: then one of the bits that are rotated or shifted to the top is set. */
-FAST bool map_place(const void *p, size_t *place)
+FAST bool map_bin_offset(const void *p, size_t *offset)
 {
     uintptr_t grain = (uintptr_t)p >> 4 | (uintptr_t)p << 60;
     uintptr_t slice = (grain ^ WINDOW_BASE >> 4) >> (SLICE_BITS - 4);
     if (unlikely(slice >= WINDOW_SLICES))
         return false;
-    *place = load_relaxed(&window_places[slice]);
+    *offset = load_relaxed(&window_bin_offsets[slice]);
     return true;
 }
 
@@ -88,7 +88,7 @@ void map_cover_by(const void *p, struct map_leaf *leaf);
  * something else; of two that try, one gets null. */
 void *map_clear(const void *p, unsigned bin);
 
-/* Changes p's entry from `bin` to "retired", and so too, but that of two that free p in the same
+/* Changes p's entry from `bin` to "parked", and so too, but that of two that free p in the same
  * nanoseconds both may get the owner. The owner stays. */
 void *map_retire(const void *p, unsigned bin);
 

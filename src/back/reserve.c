@@ -176,7 +176,7 @@ COLD size_t reserve_usable(const void *p)
     return head_of(p)->bytes;
 }
 
-/* ---- fork, census ---- */
+/* ---- fork, accounting ---- */
 
 void reserve_release(void)
 {

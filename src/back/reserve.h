@@ -26,7 +26,7 @@ void reserve_release(void);
 /* After a fork in the child, whose only thread the caller is. */
 void reserve_fork_child(void);
 
-/* For the census: bytes of regions, and of them those in blocks. */
+/* For the accounting: bytes of regions, and of them those in blocks. */
 struct reserve_parts {
     size_t mapped, used;
 };

@@ -7,7 +7,7 @@
 #include "base/counters.h"
 
 /* Where n slices fit in s at the given alignment, as a set of first slices. */
-static uint64_t places(const struct superslab *s, size_t n, size_t align)
+static uint64_t fitting_starts(const struct superslab *s, size_t n, size_t align)
 {
     ASSERT(n >= 1 && n <= SUPERSLAB_SLICES);
     ASSERT(is_power_of_two(align) && align <= SUPERSLAB_SLICES);
@@ -34,7 +34,7 @@ static struct superslab *superslab_with(size_t n, size_t align, uint64_t *starts
         for (struct list *node = head->next, *next; node != head; node = next) {
             struct superslab *s = list_entry(node, struct superslab, node);
             next = node->next;
-            *starts = places(s, n, align);
+            *starts = fitting_starts(s, n, align);
             if (*starts != 0)
                 return s;
             superslab_relist(s, longest_run(s->free));
@@ -54,7 +54,7 @@ static void slices_mark_taken(struct superslab *s, uint64_t mask, size_t n)
     ASSERT((s->free & mask) == mask);
     uint64_t paged = s->touched & mask;
     store_relaxed(&counters.slices.taken, counters.slices.taken + n * SLICE);
-    slices_retained_less(paged == mask ? n : count_bits(paged));
+    slices_dirty_less(paged == mask ? n : count_bits(paged));
     if (s->purged & mask) {
         count_refault(&counters.slices, count_bits(s->purged & mask) * SLICE);
         s->purged &= ~mask;
@@ -74,7 +74,7 @@ void *slices_take(size_t n, size_t align, bool *zero, struct superslab **from)
     struct superslab *s = superslab_with(n, align, &starts);
     if (s == NULL) {
         s = superslab_new(n);
-        starts = s != NULL ? places(s, n, align) : 0;
+        starts = s != NULL ? fitting_starts(s, n, align) : 0;
     }
     char *start = NULL;
     if (s != NULL) {
@@ -122,7 +122,7 @@ void slices_give(struct superslab *s, void *start, size_t n)
     lock_take(&superslabs_lock);
     ASSERT((s->free & slice_mask(first, n)) == 0);
     s->free |= slice_mask(first, n);
-    store_relaxed(&slices_retained_now, slices_retained_now + n);
+    store_relaxed(&slices_dirty_now, slices_dirty_now + n);
     store_relaxed(&counters.freed_slices, counters.freed_slices + n * SLICE);
     superslab_relist_larger(s, first, (unsigned)n);
     list_remove(&s->age);
@@ -130,13 +130,13 @@ void slices_give(struct superslab *s, void *start, size_t n)
     lock_release(&superslabs_lock);
 }
 
-size_t slices_retained(void) { return load_relaxed(&slices_retained_now); }
+size_t slices_dirty(void) { return load_relaxed(&slices_dirty_now); }
 
 size_t slices_idle(void)
 {
     lock_take(&superslabs_lock);
-    size_t idle = slices_retained_low;
-    slices_retained_low = slices_retained_now;
+    size_t idle = slices_dirty_low;
+    slices_dirty_low = slices_dirty_now;
     lock_release(&superslabs_lock);
     return idle;
 }

@@ -23,7 +23,7 @@ void slices_lack(struct superslab *s, void *start, size_t n, size_t bytes);
 bool slices_extend(struct superslab *s, void *start, size_t n, size_t more);
 
 /* Free slices that may hold pages. */
-size_t slices_retained(void);
+size_t slices_dirty(void);
 
 /* The fewest slices that lay free with their pages since the last call: what was not needed. */
 size_t slices_idle(void);

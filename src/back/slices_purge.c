@@ -45,7 +45,7 @@ static size_t superslab_purge(struct superslab *s, size_t most)
     bool was_huge = s->huge;
     s->huge = false;
     uint64_t mask = lowest_of(s->free & s->touched, most);
-    slices_retained_less(count_bits(mask));
+    slices_dirty_less(count_bits(mask));
     s->free &= ~mask;
     if ((s->free & s->touched) == 0)
         list_remove(&s->age);
@@ -68,7 +68,7 @@ static size_t superslab_purge(struct superslab *s, size_t most)
 
 size_t slices_purge(size_t most)
 {
-    ASSERT(lock_rank_held(RANK_UPKEEP));
+    ASSERT(lock_rank_held(RANK_PURGE));
     size_t done = 0;
     for (bool refused = false; done < most && !refused;) {
         lock_take(&superslabs_lock);
@@ -106,7 +106,7 @@ static struct superslab *superslab_spare(void)
 
 size_t superslabs_release(void)
 {
-    ASSERT(lock_rank_held(RANK_UPKEEP));
+    ASSERT(lock_rank_held(RANK_PURGE));
     size_t slices = slices_purge(SIZE_MAX);
     struct superslab *s;
     for (size_t n = superslabs_mapped(); n > 0 && (s = superslab_spare()) != NULL; n--)

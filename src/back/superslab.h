@@ -20,7 +20,7 @@
 #define SUPERSLAB_SLICES 64
 
 struct superslab {
-    unsigned bin;                      /* BIN_LARGE: first in what the map calls "retired" */
+    unsigned bin;                      /* BIN_LARGE: first in what the map calls "parked" */
     struct list node;                  /* by longest free run, or dense; lock: superslabs */
     struct list age;                   /* those with free slices that may hold pages; same lock */
     char *base;                        /* constant */

@@ -8,7 +8,7 @@ struct list superslabs_by_longest[SUPERSLAB_SLICES];
 uint64_t superslabs_nonempty;
 struct list superslabs_dense = {&superslabs_dense, &superslabs_dense};
 struct list superslabs_aged = {&superslabs_aged, &superslabs_aged};
-size_t slices_retained_now, slices_retained_low;
+size_t slices_dirty_now, slices_dirty_low;
 
 static void unlist(struct superslab *s)
 {
@@ -62,13 +62,13 @@ void superslab_relist_larger(struct superslab *s, unsigned first, unsigned n)
         superslab_relist(s, end - begin);
 }
 
-void slices_retained_less(size_t n)
+void slices_dirty_less(size_t n)
 {
     ASSERT(lock_held(&superslabs_lock));
-    ASSERT(n <= slices_retained_now);
-    store_relaxed(&slices_retained_now, slices_retained_now - n);
-    if (slices_retained_now < slices_retained_low)
-        slices_retained_low = slices_retained_now;
+    ASSERT(n <= slices_dirty_now);
+    store_relaxed(&slices_dirty_now, slices_dirty_now - n);
+    if (slices_dirty_now < slices_dirty_low)
+        slices_dirty_low = slices_dirty_now;
 }
 
 size_t slices_whole(struct superslab *s, uint64_t mask)
@@ -92,7 +92,7 @@ void slices_mark_free(struct superslab *s, uint64_t mask)
     size_t pages = count_bits(s->touched & mask);
     if (pages == 0)
         return;
-    store_relaxed(&slices_retained_now, slices_retained_now + pages);
+    store_relaxed(&slices_dirty_now, slices_dirty_now + pages);
     list_remove(&s->age);
     list_push(&superslabs_aged, &s->age);
 }

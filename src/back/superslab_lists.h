@@ -21,8 +21,8 @@ extern struct list superslabs_dense HIDDEN;
 extern struct list superslabs_aged HIDDEN;
 
 /* Retained slices; and the fewest since slices_idle. The first is atomic. */
-extern size_t slices_retained_now HIDDEN;
-extern size_t slices_retained_low HIDDEN;
+extern size_t slices_dirty_now HIDDEN;
+extern size_t slices_dirty_low HIDDEN;
 
 static inline uint64_t slice_mask(unsigned first, size_t n)
 {
@@ -48,7 +48,7 @@ void superslab_relist(struct superslab *s, unsigned longest);
 void superslab_relist_larger(struct superslab *s, unsigned first, unsigned n);
 
 /* n slices are no longer free with their pages. */
-void slices_retained_less(size_t n);
+void slices_dirty_less(size_t n);
 
 /* Slices became free; those that may hold pages make it the newest of its kind. */
 void slices_mark_free(struct superslab *s, uint64_t mask);

@@ -32,7 +32,7 @@ struct superslab *superslab_new(size_t least)
         base = slot_map(slices * SLICE);
         if (base == NULL)
             base = os_map_aligned(slices * SLICE, SUPERSLAB);
-        if (base != NULL || slices / 2 < least || load_relaxed(&counters.huge_kept) > 0)
+        if (base != NULL || slices / 2 < least || load_relaxed(&counters.huge_dirty) > 0)
             break;
         slices /= 2;
     }
@@ -77,7 +77,7 @@ void superslab_withdraw(struct superslab *s)
 {
     ASSERT(lock_held(&superslabs_lock));
     ASSERT(superslab_empty(s));
-    slices_retained_less(count_bits(s->touched));
+    slices_dirty_less(count_bits(s->touched));
     s->free = 0;
     superslab_relist(s, 0);
     list_remove(&s->node);
@@ -111,5 +111,5 @@ struct superslabs_inside superslabs_inside(void)
 {
     ASSERT(lock_all_held());
     return (struct superslabs_inside){superslabs_by_longest, &superslabs_aged, &superslabs_nonempty,
-                                      &mapped, &slices_retained_now};
+                                      &mapped, &slices_dirty_now};
 }

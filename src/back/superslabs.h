@@ -16,7 +16,7 @@ bool superslab_end(struct superslab *s);
 size_t superslabs_mapped(void);
 size_t superslabs_bytes(void);
 
-/* Where all superslabs are kept, for the census. */
+/* Where all superslabs are kept, for the accounting. */
 struct superslabs_inside {
     struct list
         *by_longest; /* [n - 1]: longest run n; a head's next is null before its first use */

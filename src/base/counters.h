@@ -21,7 +21,7 @@ struct counters {
     struct purge_counters pages __attribute__((aligned(CACHE_LINE))); /* inside slabs in use */
     struct purge_counters slices;                                     /* slices and superslabs */
     struct purge_counters huge;                                       /* mappings of huge blocks */
-    size_t huge_kept; /* of these what is kept now, and can shrink; written under kept's lock */
+    size_t huge_dirty; /* of these what is kept now, and can shrink; written under kept's lock */
 };
 
 extern struct counters counters HIDDEN;

@@ -24,7 +24,7 @@
 #define HIDDEN __attribute__((visibility("hidden")))
 
 /* Debug builds can afford to look at the size of every sized free; release builds look only where
- * the free meets the door, so that the fast path costs what free costs. */
+ * the free takes the slow path, so that the fast path costs what free costs. */
 #ifdef NDEBUG
 #define EVERY_SIZE_CHECKED false
 #else

@@ -56,7 +56,7 @@ void arrays_reset(struct cache *cache)
 /* In the order in which classes are first used, so that few pages are touched. */
 void **array_first(struct cache *cache, unsigned cls)
 {
-    ASSERT(lock_held(cache->door));
+    ASSERT(lock_held(cache->lock));
     void **array = cache->first;
     cache->first += size_classes[cls].first + 1;
     ASSERT(cache->first <= (void **)cache->chunks[0] + CLASS_FIRST_WORDS);
@@ -65,7 +65,7 @@ void **array_first(struct cache *cache, unsigned cls)
 
 void **array_take(struct cache *cache, size_t words)
 {
-    ASSERT(lock_held(cache->door));
+    ASSERT(lock_held(cache->lock));
     ASSERT(words >= 2);
     unsigned kind = kind_of(words);
     if (kind >= ARRAY_KINDS)
@@ -89,7 +89,7 @@ void **array_take(struct cache *cache, size_t words)
 
 void array_give(struct cache *cache, void **array, size_t words)
 {
-    ASSERT(lock_held(cache->door));
+    ASSERT(lock_held(cache->lock));
     ASSERT(words >= 2);
     unsigned kind = kind_of(words);
     *array = cache->spare[kind];
@@ -98,7 +98,7 @@ void array_give(struct cache *cache, void **array, size_t words)
 
 void arrays_purge(struct cache *cache)
 {
-    ASSERT(lock_held(cache->door));
+    ASSERT(lock_held(cache->lock));
     /* Pages may be larger, and others' data in them. */
     for (unsigned i = 0; i < cache->chunk_count && CHUNK % os_page == 0; i++)
         os_purge(cache->chunks[i], CHUNK);

@@ -1,20 +1,21 @@
 /* A thread's cache: per class a stack of pointers to free blocks. malloc pops, free pushes, whoever
  * allocated the block; neither touches the block.
  *
- *   malloc -> class_place -> cache_pop      false: the door -> cache_refill
- *   free   -> map_place   -> cache_push     false: the door -> cache_give -> stack_flush
+ *   malloc -> class_bin_offset -> cache_pop      false: the slow path -> cache_refill
+ *   free   -> map_bin_offset   -> cache_push     false: the slow path -> cache_give -> stack_flush
  *
- * A stack's lowest place holds the window's base, the mark, where no block begins; so an empty
+ * A stack's lowest slot holds the window's base, the mark, where no block begins; so an empty
  * stack is found by the load that pops. The topmost block is kept beside the top too: malloc then
  * needs no load that waits for the store of the last free (16 cycles a pair of random sizes against
  * 20). A stack is full when its top has reached its limit. A thread without a cache has one of two
- * closed ones, whose stacks are empty and full at once, so it meets the door at its first call.
+ * closed ones, whose stacks are empty and full at once, so it takes the slow path at its first
+ * call.
  *
  * Who may touch a cache, and how each way in is kept whole:
  *
  *   owner   fast paths, without atomics. malloc lowers the top before it looks what is there; so
  *           whoever stops the owner anywhere sees by the top whether it may have seen the slot.
- *   door    the owner with the cache's lock; the only one to change arrays, limits and capacities.
+ *   slow    the owner with the cache's lock; the only one to change arrays, limits and capacities.
  *   thief   another thread with the lock takes what a sleeping owner holds (theft.c).
  *   closer  takes every cache from its owner, for modes that must see each call (closer.h).
  *   forker  holds the lock of every cache; the child frees what other threads' stacks hold, when it
@@ -37,24 +38,24 @@
 
 struct bin {
     void *topmost;    /* what lies at `top` */
-    void **top;       /* the topmost block's place, or the lowest place, below all */
-    void **limit;     /* the topmost place; 0 where every push meets the door */
+    void **top;       /* the topmost block's slot, or the lowest slot, below all */
+    void **limit;     /* the topmost slot; 0 where every push takes the slow path */
     uint64_t inverse; /* the class's, constant (class_inverses) */
 };
 
 #define ROOM_MOST 4095 /* more than any array holds */
 
-/* What the door knows of a stack. */
-struct depot {
-    void **base; /* the lowest place, which holds the window's base; null until the thread's first
-                    call for the class, in the door */
-    uint16_t room : 12;   /* blocks the array can hold */
-    uint16_t wary : 4;    /* so many frees more go straight to their slabs */
-    uint16_t capacity;    /* blocks it may hold now, at most room */
-    uint16_t learned;     /* the same where what is learned is in force */
-    uint16_t floor : 15;  /* slots up to this one are the thief's, and it holds the mark; else 0 */
-    uint16_t doubted : 1; /* a thief gave up: the mark beside the top may be wrong */
-    struct capacity_ways ways;
+/* What the slow path knows of a stack. */
+struct cold_bin {
+    void **base; /* the lowest slot, which holds the window's base; null until the thread's first
+                    call for the class, in the slow path */
+    uint16_t room : 12;        /* blocks the array can hold */
+    uint16_t direct_frees : 4; /* so many frees more go straight to their slabs */
+    uint16_t capacity;         /* blocks it may hold now, at most room */
+    uint16_t learned;          /* the same where what is learned is in force */
+    uint16_t floor : 15; /* slots up to this one are the thief's, and it holds the mark; else 0 */
+    uint16_t topmost_unsure : 1; /* a thief gave up: the mark beside the top may be wrong */
+    struct capacity_history history;
 };
 
 /* Arrays of stacks lie in chunks of their cache's own, which no other cache ever uses: an owner
@@ -64,10 +65,10 @@ struct depot {
 #define ARRAY_KINDS 9 /* 10 to 2560 words, doubling */
 
 struct cache {
-    struct bin bins[BINS]; /* first: a place is a distance from the start */
-    struct depot depots[CLASSES];
-    uint64_t begun[(CLASSES + 63) / 64]; /* classes whose stacks are begun; lock: door */
-    struct lock *door;                   /* constant; null only in the constant caches */
+    struct bin bins[BINS]; /* first: a bin offset is a distance from the start */
+    struct cold_bin cold[CLASSES];
+    uint64_t begun[(CLASSES + 63) / 64]; /* classes whose stacks are begun; lock: cache */
+    struct lock *lock;                   /* constant; null only in the constant caches */
     struct {
         void *block;  /* atomic; what the map says decides who has it; see pocket.h */
         size_t freed; /* bytes that the allocation clock does not know of yet; the owner's */
@@ -78,34 +79,34 @@ struct cache {
     size_t capacity_bytes; /* blocks that all stacks may hold */
     size_t refills;        /* counts, for statistics; atomic for those who peek */
     size_t flushes;
-    size_t outflow;      /* bytes flushed beyond what was refilled; lock: door */
-    size_t unclocked;    /* bytes flushed that the allocation clock does not know yet; lock: door */
-    size_t taken;        /* bytes refilled beyond those given back, or negative; lock: door */
-    size_t stays_until;  /* the time of day before which it does not rest again; lock: door */
-    size_t began;        /* refills of those who had it before; the owner's */
-    size_t seen;         /* refills and flushes when a thief last looked; the thief's */
-    uint8_t gives;       /* frees that found no room since the last refill; lock: door */
-    bool rests;          /* has given nearly all back: its stacks stay empty; the owner's */
-    bool cut;            /* its stacks may hold too much for so many threads; atomic */
-    bool asleep;         /* a thief has taken all, and the owner's cache_mine; lock: door */
-    bool shut;           /* emptied since all caches were closed; the owner's */
-    bool asking;         /* the owner asks libc to tell its end; the owner's */
-    bool fresh;          /* the owner has met no door of malloc's yet; the owner's */
-    bool left;           /* its thread ended and could not end it; atomic */
-    unsigned generation; /* the roster's; 0 where it is nobody's; atomic; lock: roster */
-    struct cache **mine; /* its cache_mine, if its end will be told; atomic; lock: door */
-    struct cache *every; /* all caches that ever were; constant once it is there */
-    struct cache *unused; /* the next that is nobody's; lock: roster */
-    void **first;         /* the next class's first array; lock: door */
-    char *bump, *end;     /* what is left of the chunk in use; lock: door */
-    unsigned chunk;       /* its number; lock: door */
-    unsigned chunk_count; /* lock: door */
+    size_t outflow;     /* bytes flushed beyond what was refilled; lock: cache */
+    size_t unclocked;   /* bytes flushed that the allocation clock does not know yet; lock: cache */
+    size_t taken;       /* bytes refilled beyond those given back, or negative; lock: cache */
+    size_t stays_until; /* the time of day before which it does not rest again; lock: cache */
+    size_t began;       /* refills of those who had it before; the owner's */
+    size_t seen;        /* refills and flushes when a thief last looked; the thief's */
+    uint8_t gives;      /* frees that found no room since the last refill; lock: cache */
+    bool rests;         /* has given nearly all back: its stacks stay empty; the owner's */
+    bool cut;           /* its stacks may hold too much for so many threads; atomic */
+    bool asleep;        /* a thief has taken all, and the owner's cache_mine; lock: cache */
+    bool shut;          /* emptied since all caches were closed; the owner's */
+    bool asking;        /* the owner asks libc to tell its end; the owner's */
+    bool fresh;         /* the owner has not taken malloc's slow path yet; the owner's */
+    bool left;          /* its thread ended and could not end it; atomic */
+    unsigned generation;  /* the registry's; 0 where it is nobody's; atomic; lock: registry */
+    struct cache **mine;  /* its cache_mine, if its end will be told; atomic; lock: cache */
+    struct cache *every;  /* all caches that ever were; constant once it is there */
+    struct cache *unused; /* the next that is nobody's; lock: registry */
+    void **first;         /* the next class's first array; lock: cache */
+    char *bump, *end;     /* what is left of the chunk in use; lock: cache */
+    unsigned chunk;       /* its number; lock: cache */
+    unsigned chunk_count; /* lock: cache */
     char *chunks[CHUNKS_MOST];
-    void **spare[ARRAY_KINDS]; /* arrays outgrown, linked through their first word; lock: door */
+    void **spare[ARRAY_KINDS]; /* arrays outgrown, linked through their first word; lock: cache */
 };
 
 static_assert(offsetof(struct cache, bins) == 0 && sizeof(struct bin) == BIN_BYTES,
-              "a bin's number times its bytes is its place");
+              "a bin's number times its bytes is its offset");
 static_assert(sizeof(struct cache) <= 5 * KiB, "a thread's cache is little beside its arrays");
 
 /* No cache yet: the thread's first call. No cache any more: calls of destructors that run late. */
@@ -114,9 +115,9 @@ extern struct cache cache_gone HIDDEN;
 
 extern __thread struct cache *cache_mine HIDDEN; /* atomic: a thief may set it to `cache_none` */
 
-FAST struct bin *cache_bin(struct cache *cache, size_t place)
+FAST struct bin *cache_bin(struct cache *cache, size_t offset)
 {
-    struct bin *bin = (struct bin *)((char *)cache + place);
+    struct bin *bin = (struct bin *)((char *)cache + offset);
     FORGET(bin);
     return bin;
 }
@@ -149,9 +150,9 @@ FAST bool block_begins(const void *p, uint64_t inverse)
     })
 
 /* A block of the class to *p; false when the stack is empty, as far as can be seen. */
-FAST bool cache_pop(struct cache *cache, size_t place, void **p)
+FAST bool cache_pop(struct cache *cache, size_t offset, void **p)
 {
-    struct bin *bin = cache_bin(cache, place);
+    struct bin *bin = cache_bin(cache, offset);
     STEP_DOWN(bin->top);
     void *topmost = load_own(&bin->topmost);
     FORGET_RESULT(topmost);
@@ -169,10 +170,10 @@ FAST bool cache_pop(struct cache *cache, size_t place, void **p)
  * already. */
 FAST bool cache_push(struct cache *cache, void *p)
 {
-    size_t place;
-    if (unlikely(!map_place(p, &place)))
+    size_t offset;
+    if (unlikely(!map_bin_offset(p, &offset)))
         return false;
-    struct bin *bin = cache_bin(cache, place);
+    struct bin *bin = cache_bin(cache, offset);
     void **top = load_own(&bin->top);
     if (unlikely(top >= load_own(&bin->limit)) || unlikely(!BIN_BLOCK_BEGINS(bin, p)) ||
         unlikely(block_sealed(p)))
@@ -197,20 +198,21 @@ FAST bool cache_push_whole(struct cache *cache, unsigned cls, void *p)
     return true;
 }
 
-/* Whether the door may push without a look at how many threads there are. */
+/* Whether the slow path may push without a look at how many threads there are. */
 FAST bool cache_keeps(const struct cache *cache)
 {
     return !cache->rests && !load_relaxed(&cache->cut);
 }
 
-/* The same for any block of the class, where the door has looked at p already, and sealed it. */
+/* The same for any block of the class, where the slow path has looked at p already, and sealed it.
+ */
 static inline bool cache_push_any(struct cache *cache, unsigned cls, void *p)
 {
     struct bin *bin = &cache->bins[BIN_FIRST + cls];
     void **top = load_own(&bin->top);
-    const struct depot *depot = &cache->depots[cls];
-    if (load_own(&bin->topmost) == p || (size_t)(top - depot->base) >= depot->capacity ||
-        depot->wary > 0)
+    const struct cold_bin *cold = &cache->cold[cls];
+    if (load_own(&bin->topmost) == p || (size_t)(top - cold->base) >= cold->capacity ||
+        cold->direct_frees > 0)
         return false;
     store_own(&top[1], p);
     store_own(&bin->topmost, p);
@@ -222,29 +224,29 @@ static inline bool cache_push_any(struct cache *cache, unsigned cls, void *p)
  * which is not the one that was freed last. Else 0. */
 FAST size_t cache_block_size(const struct cache *cache, const void *p)
 {
-    size_t place;
-    if (unlikely(!map_place(p, &place)))
+    size_t offset;
+    if (unlikely(!map_bin_offset(p, &offset)))
         return 0;
-    const struct bin *bin = (const struct bin *)((const char *)cache + place);
+    const struct bin *bin = (const struct bin *)((const char *)cache + offset);
     if (unlikely(load_own(&bin->topmost) == p) || unlikely(!BIN_BLOCK_BEGINS(bin, p)))
         return 0;
     const struct size_class *c = (const struct size_class *)((const char *)size_classes +
-                                                             place / (BIN_BYTES / CLASS_BYTES)) -
+                                                             offset / (BIN_BYTES / CLASS_BYTES)) -
                                  BIN_FIRST;
     return c->size;
 }
 
 FAST struct cache *cache_current(void) { return load_own(&cache_mine); }
 
-/* The door of threads without a cache, and of those that make or end one. */
+/* The lock of threads without a cache, and of those that make or end one. */
 extern struct lock cacheless_lock HIDDEN;
 
 /* The lock that the calling thread holds, with this cache or null, while it takes any of a lower
- * floor: who has all doors, as a fork does, knows that nobody is in the middle of anything. It is
- * taken with lock_enter; where that fails the caller does without the heap. */
-FAST struct lock *door_of(struct cache *cache)
+ * floor: who has all of these locks, as a fork does, knows that nobody is in the middle of
+ * anything. It is taken with lock_enter; where that fails the caller does without the heap. */
+FAST struct lock *cache_lock_of(struct cache *cache)
 {
-    return likely(cache != NULL) ? cache->door : &cacheless_lock;
+    return likely(cache != NULL) ? cache->lock : &cacheless_lock;
 }
 
 /* What those that take a block return where they may not enter: no block's address. */

@@ -1,7 +1,7 @@
 #include "front/cacheless.h"
 
 #include "front/deferred.h"
-#include "front/roster.h"
+#include "front/registry.h"
 #include "heap/shards.h"
 #include "heap/whole.h"
 #include "os/lock.h"
@@ -29,27 +29,27 @@ struct finding cacheless_give(void *p)
 
 bool cache_resize_block(struct cache *cache, const void *p, size_t n)
 {
-    if (!lock_enter(door_of(cache)))
+    if (!lock_enter(cache_lock_of(cache)))
         return false;
     bool done = whole_resize(p, n);
-    lock_release(door_of(cache));
+    lock_release(cache_lock_of(cache));
     return done;
 }
 
 void caches_fork_lock(void)
 {
     lock_take(&cacheless_lock);
-    roster_lock();
+    registry_lock();
 }
 
 void caches_fork_unlock_parent(void)
 {
-    roster_unlock();
+    registry_unlock();
     lock_release(&cacheless_lock);
 }
 
 void caches_fork_unlock_child(struct cache *mine)
 {
-    roster_unlock_child(mine);
+    registry_unlock_child(mine);
     lock_release(&cacheless_lock);
 }

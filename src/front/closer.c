@@ -1,6 +1,6 @@
 #include "front/closer.h"
 
-#include "front/roster.h"
+#include "front/registry.h"
 #include "os/lock.h"
 #include "os/os.h"
 
@@ -12,10 +12,10 @@ void caches_close(bool closed)
     if (!closed)
         return; /* each owner finds its cache again at its next call */
     for (struct cache *cache = caches_every(); cache != NULL; cache = cache->every) {
-        lock_take(cache->door);
-        if (roster_ownership(cache) == CACHE_LIVING)
-            roster_exchange(cache, cache, &cache_none);
-        lock_release(cache->door);
+        lock_take(cache->lock);
+        if (registry_ownership(cache) == CACHE_LIVING)
+            registry_exchange(cache, cache, &cache_none);
+        lock_release(cache->lock);
     }
     os_barrier_everywhere();
 }

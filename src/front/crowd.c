@@ -1,8 +1,8 @@
 #include "front/crowd.h"
 
 #include "base/atomic.h"
-#include "front/fit.h"
-#include "front/roster.h"
+#include "front/adapt.h"
+#include "front/registry.h"
 #include "os/lock.h"
 #include "os/os.h"
 
@@ -21,7 +21,7 @@ bool crowd_holds_little(const struct cache *cache)
 
 bool crowd_comes_to_rest(struct cache *cache)
 {
-    ASSERT(lock_held(cache->door));
+    ASSERT(lock_held(cache->lock));
     if (cache->gives < GIVES_LEAST) {
         cache->gives++;
         return false;
@@ -43,13 +43,13 @@ void crowd_cut(void)
     if (now < before || !caches_crowded())
         return;
     for (struct cache *cache = caches_every(); cache != NULL; cache = cache->every) {
-        if (roster_ownership(cache) != CACHE_LIVING || !lock_try(cache->door))
+        if (registry_ownership(cache) != CACHE_LIVING || !lock_try(cache->lock))
             continue;
         if (cache->capacity_bytes > 2 * cache_share(cache) && !cache->asleep) {
             store_relaxed(&cache->cut, true);
             for (unsigned i = BIN_FIRST; i < BINS; i++)
                 store_relaxed(&cache->bins[i].limit, NULL);
         }
-        lock_release(cache->door);
+        lock_release(cache->lock);
     }
 }

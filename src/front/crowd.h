@@ -10,8 +10,8 @@
 /* Whether the program has little of what this thread took, and its stacks hold little else. */
 bool crowd_holds_little(const struct cache *cache);
 
-/* For the owner in the door, where a stack is full: whether it is to empty all of them, and keep
- * nothing until its next refill. */
+/* For the owner in the slow path, where a stack is full: whether it is to empty all of them, and
+ * keep nothing until its next refill. */
 bool crowd_comes_to_rest(struct cache *cache);
 
 /* After a new thread has its cache: has others give back what is too much for so many. */

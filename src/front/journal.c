@@ -18,7 +18,7 @@ void journal_add(const struct journal_entry *entry)
 size_t journal_count(void) { return load_relaxed(&count); }
 
 /* At the end of the process, which may come in a signal handler that interrupted journal_add: so it
- * waits for nobody. Without a door, so a fork may come meanwhile. */
+ * waits for nobody. Without a cache's lock, so a fork may come meanwhile. */
 #define TRIES 1000
 
 bool journal_read(size_t number, struct journal_entry *entry)

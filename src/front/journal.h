@@ -16,7 +16,7 @@ struct journal_entry {
     unsigned thread;          /* of a stack, the kernel's number */
     unsigned taken_again;     /* of the others: per cent of what had gone back */
     size_t size;              /* of a stack: bytes of a block */
-    size_t from, to;          /* blocks of a stack; bytes of the others' span */
+    size_t from, to;          /* blocks of a stack; bytes of the others' epoch */
     size_t clock;             /* bytes freed until then, as the allocation clock has them */
 };
 

@@ -8,7 +8,7 @@
 #include "front/cacheless.h"
 #include "front/closer.h"
 #include "front/crowd.h"
-#include "front/roster.h"
+#include "front/registry.h"
 #include "front/stacks.h"
 
 /* New memory is zero: nobody's yet. */
@@ -25,19 +25,19 @@ static struct cache *cache_make(void)
         bin_close(&cache->bins[i]);
         cache->bins[i].inverse = i < BIN_FIRST ? 0 : class_inverses[i - BIN_FIRST];
     }
-    memset(cache->depots, 0, sizeof cache->depots);
+    memset(cache->cold, 0, sizeof cache->cold);
     memset(cache->begun, 0, sizeof cache->begun);
     cache->pocket.block = NULL;
     if (arrays_start(cache)) {
         cache_reset(cache);
-        if (roster_enter(cache))
+        if (registry_enter(cache))
             return cache;
     }
     meta_give(cache, sizeof *cache);
     return NULL;
 }
 
-/* The closer sets the flag before it comes to this door. */
+/* The closer sets the flag before it takes this cache's lock. */
 static void cache_show(struct cache *cache)
 {
     cache->shut = false;
@@ -49,18 +49,18 @@ COLD struct cache *cache_new(void)
 {
     if (!lock_enter(&cacheless_lock))
         return NULL;
-    struct cache *cache = roster_take();
+    struct cache *cache = registry_take();
     if (cache == NULL)
         cache = cache_make();
     if (cache != NULL) {
-        lock_take(cache->door);
+        lock_take(cache->lock);
         cache->seen = 0;
         cache->asking = false;
         cache->fresh = true;
         cache->taken = cache->stays_until = cache->gives = 0;
         cache->began = cache->refills;
         cache_show(cache);
-        lock_release(cache->door);
+        lock_release(cache->lock);
     }
     lock_release(&cacheless_lock);
     if (cache != NULL)
@@ -70,10 +70,10 @@ COLD struct cache *cache_new(void)
 
 COLD void cache_ends_with_thread(struct cache *cache)
 {
-    if (!lock_enter(cache->door))
-        return; /* the door asks again */
+    if (!lock_enter(cache->lock))
+        return; /* the slow path asks again */
     store_relaxed(&cache->mine, &cache_mine);
-    lock_release(cache->door);
+    lock_release(cache->lock);
 }
 
 COLD bool cache_resume(struct cache *cache)
@@ -81,18 +81,18 @@ COLD bool cache_resume(struct cache *cache)
     if (!cache_enter(cache))
         return false;
     cache_show(cache);
-    lock_release(cache->door);
+    lock_release(cache->lock);
     return true;
 }
 
 struct finding cache_empty(struct cache *cache)
 {
     struct finding found = {MISUSE_NONE, NULL};
-    if (!lock_enter(cache->door))
+    if (!lock_enter(cache->lock))
         return found;
     found = cache_drain(cache);
     cache->shut = load_relaxed(&caches_closed);
-    lock_release(cache->door);
+    lock_release(cache->lock);
     return found;
 }
 
@@ -108,9 +108,9 @@ struct finding cache_empty_at_end(struct cache *cache)
     struct finding found = {MISUSE_NONE, NULL};
     if (!lock_try(&cacheless_lock))
         return found;
-    if (lock_try(cache->door)) {
+    if (lock_try(cache->lock)) {
         found = cache_drain(cache);
-        lock_release(cache->door);
+        lock_release(cache->lock);
     }
     lock_release(&cacheless_lock);
     return found;
@@ -120,11 +120,11 @@ struct finding cache_empty_at_end(struct cache *cache)
 static struct finding cache_end(struct cache *cache)
 {
     ASSERT(lock_held(&cacheless_lock));
-    lock_take(cache->door);
+    lock_take(cache->lock);
     store_relaxed(&cache->mine, NULL);
     struct finding found = cache_drain(cache);
-    lock_release(cache->door);
-    roster_leave(cache);
+    lock_release(cache->lock);
+    registry_leave(cache);
     return found;
 }
 
@@ -134,7 +134,7 @@ COLD void orphan_take_in(void)
 {
     if (!lock_enter(&cacheless_lock))
         return;
-    struct cache *orphan = roster_adopt();
+    struct cache *orphan = registry_adopt();
     if (orphan != NULL)
         cache_end(orphan);
     lock_release(&cacheless_lock);
@@ -150,7 +150,7 @@ COLD struct finding caches_end_left(void)
         __atomic_store_n(&caches_left, false, __ATOMIC_SEQ_CST);
         for (struct cache *cache = caches_every(); cache != NULL; cache = cache->every) {
             if (!__atomic_exchange_n(&cache->left, false, __ATOMIC_SEQ_CST) ||
-                roster_ownership(cache) != CACHE_LIVING)
+                registry_ownership(cache) != CACHE_LIVING)
                 continue;
             struct finding one = cache_end(cache);
             if (found.what == MISUSE_NONE)
@@ -161,10 +161,10 @@ COLD struct finding caches_end_left(void)
     return found;
 }
 
-/* The thread ends while a fork holds its door, or the roster: whoever can ends its cache. A fork
- * that ends clears its state before it looks for such caches; so it finds this one, or is seen to
- * have ended. No thief that knows the thread's cache_mine is in the door when this returns: it was
- * passed, or a fork has it. */
+/* The thread ends while a fork holds its cache's lock, or the registry: whoever can ends its cache.
+ * A fork that ends clears its state before it looks for such caches; so it finds this one, or is
+ * seen to have ended. No thief that knows the thread's cache_mine is in the slow path when this
+ * returns: it was passed, or a fork has it. */
 static COLD struct finding cache_leave(struct cache *cache)
 {
     __atomic_store_n(&cache->mine, NULL, __ATOMIC_SEQ_CST);
@@ -172,24 +172,24 @@ static COLD struct finding cache_leave(struct cache *cache)
     __atomic_store_n(&cache->left, true, __ATOMIC_SEQ_CST);
     __atomic_store_n(&caches_left, true, __ATOMIC_SEQ_CST);
     struct finding found = caches_end_left();
-    if (lock_enter(cache->door))
-        lock_release(cache->door);
+    if (lock_enter(cache->lock))
+        lock_release(cache->lock);
     return found;
 }
 
 COLD struct finding cache_delete(struct cache *cache)
 {
-    if (!lock_enter(cache->door))
+    if (!lock_enter(cache->lock))
         return cache_leave(cache);
     store_relaxed(&cache->mine, NULL);
     store_relaxed(&cache_mine, &cache_gone);
     struct finding found = cache_drain(cache);
-    lock_release(cache->door);
+    lock_release(cache->lock);
     if (!lock_enter(&cacheless_lock)) {
         struct finding late = cache_leave(cache);
         return found.what != MISUSE_NONE ? found : late;
     }
-    roster_leave(cache);
+    registry_leave(cache);
     lock_release(&cacheless_lock);
     return found;
 }

@@ -6,7 +6,7 @@
 #include "base/counters.h"
 #include "base/policy.h"
 #include "front/deferred.h"
-#include "front/roster.h"
+#include "front/registry.h"
 #include "os/lock.h"
 
 /* All pockets together are to hold no more than may be kept anyway. */
@@ -36,19 +36,19 @@ static bool is_used(struct cache *cache)
 /* Frees p to where all may have it. */
 static SLOW struct finding give(struct cache *cache, void *p, unsigned bin)
 {
-    if (!lock_enter(door_of(cache)))
+    if (!lock_enter(cache_lock_of(cache)))
         return deferred_put(p);
     enum misuse what = large_give(p, bin);
-    lock_release(door_of(cache));
+    lock_release(cache_lock_of(cache));
     return (struct finding){what, p};
 }
 
-/* The same with a retired block, if it still is one. */
+/* The same with a parked block, if it still is one. */
 static SLOW struct finding release(struct cache *cache, void *p)
 {
-    if (lock_enter(cache->door)) {
+    if (lock_enter(cache->lock)) {
         large_release(p);
-        lock_release(cache->door);
+        lock_release(cache->lock);
     } else if ((p = large_revive(p)) != NULL) {
         return deferred_put(p);
     }
@@ -82,7 +82,7 @@ static void tick(struct cache *cache, size_t bytes)
     cache->pocket.freed += bytes;
     if (++cache->pocket.hits % HITS_A_TICK != 0)
         return;
-    bool idle = slices_retained() > 0 || large_kept() > 0;
+    bool idle = slices_dirty() > 0 || large_dirty() > 0;
     if (!idle && cache->pocket.hits < IDLE_TICKS * HITS_A_TICK)
         return;
     clock_advance(cache->pocket.freed);
@@ -113,7 +113,7 @@ void *pocket_take(struct cache *cache, size_t n)
 
 void pocket_empty(struct cache *cache)
 {
-    ASSERT(lock_held(cache->door) || lock_rank_held(RANK_UPKEEP));
+    ASSERT(lock_held(cache->lock) || lock_rank_held(RANK_PURGE));
     void *p = load_acquire(&cache->pocket.block);
     if (p == NULL)
         return;
@@ -125,7 +125,7 @@ void pocket_empty(struct cache *cache)
 
 void pocket_age(struct cache *cache)
 {
-    ASSERT(lock_rank_held(RANK_UPKEEP) && cache == cache_current());
+    ASSERT(lock_rank_held(RANK_PURGE) && cache == cache_current());
     if (load_relaxed(&cache->pocket.block) == NULL)
         return;
     if (cache->pocket.old)

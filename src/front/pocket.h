@@ -10,7 +10,7 @@
 #include "base/misuse.h"
 #include "front/cache.h"
 
-/* Frees p, whose bin is large, huge or retired, into the pocket of the calling thread's cache; or,
+/* Frees p, whose bin is large, huge or parked, into the pocket of the calling thread's cache; or,
  * without one, as large_give. */
 struct finding pocket_put(struct cache *cache, void *p, unsigned bin);
 

@@ -1,6 +1,6 @@
 #include "front/proof.h"
 
-#include "front/roster.h"
+#include "front/registry.h"
 #include "front/stack.h"
 #include "heap/shards.h"
 #include "heap/transfer.h"
@@ -12,15 +12,15 @@
 static bool cache_holds(struct cache *cache, unsigned cls, const void *p)
 {
     const struct bin *bin = &cache->bins[BIN_FIRST + cls];
-    const struct depot *depot = &cache->depots[cls];
+    const struct cold_bin *cold = &cache->cold[cls];
     bool found = false;
-    lock_take(cache->door);
-    size_t used = cache->asleep ? 0 : stack_used(bin, depot);
-    for (void **place = used > 0 ? stack_floor(depot) : NULL; used > 0 && !found; used--)
-        found = load_relaxed(++place) == p;
+    lock_take(cache->lock);
+    size_t used = cache->asleep ? 0 : stack_used(bin, cold);
+    for (void **slot = used > 0 ? stack_floor(cold) : NULL; used > 0 && !found; used--)
+        found = load_relaxed(++slot) == p;
     /* The slot of a push that a thief met, or that of a cache that sleeps. */
     found = found || load_relaxed(&bin->topmost) == p;
-    lock_release(cache->door);
+    lock_release(cache->lock);
     return found;
 }
 

@@ -3,11 +3,11 @@
 #include <string.h>
 
 #include "base/policy.h"
+#include "front/adapt.h"
 #include "front/crowd.h"
 #include "front/deferred.h"
-#include "front/fit.h"
 #include "front/owners.h"
-#include "front/roster.h"
+#include "front/registry.h"
 #include "front/stack.h"
 #include "front/stacks.h"
 #include "heap/shards.h"
@@ -23,35 +23,35 @@ static COLD void cache_returns(struct cache *cache)
 /* A batch for an empty stack, of which the last is returned. */
 static void *stack_fill(struct cache *cache, unsigned cls)
 {
-    ASSERT(lock_held(cache->door));
+    ASSERT(lock_held(cache->lock));
     struct bin *bin = &cache->bins[BIN_FIRST + cls];
-    struct depot *depot = &cache->depots[cls];
+    struct cold_bin *cold = &cache->cold[cls];
     store_relaxed(&cache->refills, cache->refills + 1);
     bool shared = caches_living() > 1;
-    stack_fit(cache, cls, (struct capacity_seen){.event = STACK_EMPTY, .shared = shared});
+    stack_adapt(cache, cls, (struct capacity_seen){.event = STACK_EMPTY, .shared = shared});
 
     /* Half, so that as many frees find room. */
-    size_t n = (depot->capacity + 1) / 2;
+    size_t n = (cold->capacity + 1) / 2;
     n += n == 0;
-    ASSERT(n <= depot->room && stack_used(bin, depot) == 0);
-    void **end = depot->base + 1 + n;
+    ASSERT(n <= cold->room && stack_used(bin, cold) == 0);
+    void **end = cold->base + 1 + n;
     size_t got = transfer_take(cls, end, n);
     if (got == 0)
         got = shard_take(cache->shard, cls, end, n);
     if (got == 0)
         return NULL;
-    capacity_moved(&depot->ways, got, false);
+    capacity_moved(&cold->history, got, false);
     size_t bytes = got * size_classes[cls].size;
     cache->taken += bytes;
     cache->gives = 0;
     if (unlikely(cache->rests))
         cache_returns(cache);
     cache->outflow -= bytes < cache->outflow ? bytes : cache->outflow;
-    stack_open(bin, depot);
+    stack_open(bin, cold);
     if (got < n)
-        memmove(depot->base + 1, end - got, got * sizeof(void *));
-    void *p = depot->base[got];
-    stack_set_top(bin, depot->base + got - 1);
+        memmove(cold->base + 1, end - got, got * sizeof(void *));
+    void *p = cold->base[got];
+    stack_set_top(bin, cold->base + got - 1);
     return p;
 }
 
@@ -59,7 +59,7 @@ SLOW void *cache_refill(struct cache *cache, unsigned cls)
 {
     ASSERT(cls < CLASSES);
     struct bin *bin = &cache->bins[BIN_FIRST + cls];
-    if (unlikely(load_relaxed(&roster_has_orphans)))
+    if (unlikely(load_relaxed(&registry_has_orphans)))
         orphan_take_in();
     if (unlikely(!cache_enter(cache)))
         return not_entered();
@@ -69,32 +69,32 @@ SLOW void *cache_refill(struct cache *cache, unsigned cls)
         stack_set_top(bin, bin->top - 1);
     else
         p = stack_fill(cache, cls);
-    lock_release(cache->door);
+    lock_release(cache->lock);
     return p;
 }
 
 /* Frees the older part of a full stack. */
 static struct finding stack_flush(struct cache *cache, unsigned cls)
 {
-    ASSERT(lock_held(cache->door));
-    struct depot *depot = &cache->depots[cls];
+    ASSERT(lock_held(cache->lock));
+    struct cold_bin *cold = &cache->cold[cls];
     struct bin *bin = &cache->bins[BIN_FIRST + cls];
     store_relaxed(&cache->flushes, cache->flushes + 1);
-    size_t used = stack_used(bin, depot);
+    size_t used = stack_used(bin, cold);
     /* It gives back twice over what its stacks could hold: it will not soon want that again. */
     bool drains = cache->outflow > 2 * cache->capacity_bytes;
     /* Alone, a thread finds its own blocks sooner, and in order, by their bits. */
     bool shared = caches_living() > 1;
-    bool foreign = shared && used > 0 && shard_of(depot->base[1]) != cache->shard;
+    bool foreign = shared && used > 0 && shard_of(cold->base[1]) != cache->shard;
     const struct capacity_seen seen = {
         .event = STACK_FULL, .shared = shared, .foreign = foreign, .drains = drains};
-    stack_fit(cache, cls, seen);
-    size_t keep = depot->capacity / 2;
+    stack_adapt(cache, cls, seen);
+    size_t keep = cold->capacity / 2;
     if (used <= keep)
         return (struct finding){MISUSE_NONE, NULL};
-    capacity_moved(&depot->ways, used - keep, foreign);
+    capacity_moved(&cold->history, used - keep, foreign);
     cache->outflow += (used - keep) * size_classes[cls].size;
-    bool passes = foreign || (shared && depot->ways.streak > 2);
+    bool passes = foreign || (shared && cold->history.streak > 2);
     return stack_put_oldest(cache, cls, used - keep, passes);
 }
 
@@ -103,16 +103,16 @@ static struct finding stack_flush(struct cache *cache, unsigned cls)
 /* Frees what lies in the stacks beyond so much as new ones may hold. */
 static COLD struct finding cache_cut(struct cache *cache)
 {
-    ASSERT(lock_held(cache->door));
+    ASSERT(lock_held(cache->lock));
     struct finding found = {MISUSE_NONE, NULL};
     store_relaxed(&cache->cut, false);
     for (unsigned cls = begun_from(cache, 0); cls < CLASSES; cls = begun_from(cache, cls + 1)) {
-        struct depot *depot = &cache->depots[cls];
+        struct cold_bin *cold = &cache->cold[cls];
         stack_settle(cache, cls);
-        size_t used = stack_used(&cache->bins[BIN_FIRST + cls], depot);
+        size_t used = stack_used(&cache->bins[BIN_FIRST + cls], cold);
         size_t most = stack_first(cls);
         struct finding one = {MISUSE_NONE, NULL};
-        if (used > most && most < depot->capacity)
+        if (used > most && most < cold->capacity)
             one = stack_put_oldest(cache, cls, used - most, false);
         stack_cut(cache, cls);
         if (found.what == MISUSE_NONE)
@@ -124,13 +124,13 @@ static COLD struct finding cache_cut(struct cache *cache)
 /* A block kept would keep its page from going back, so none is until the next refill. */
 static COLD struct finding cache_rest(struct cache *cache)
 {
-    ASSERT(lock_held(cache->door));
+    ASSERT(lock_held(cache->lock));
     struct finding found = {MISUSE_NONE, NULL};
     for (unsigned cls = begun_from(cache, 0); cls < CLASSES; cls = begun_from(cache, cls + 1)) {
         struct bin *bin = &cache->bins[BIN_FIRST + cls];
         stack_settle(cache, cls);
         struct finding one =
-            stack_put_oldest(cache, cls, stack_used(bin, &cache->depots[cls]), false);
+            stack_put_oldest(cache, cls, stack_used(bin, &cache->cold[cls]), false);
         if (found.what == MISUSE_NONE)
             found = one;
         store_relaxed(&bin->limit, NULL);
@@ -142,9 +142,9 @@ static COLD struct finding cache_rest(struct cache *cache)
 /* Past the stack; `found` is what came to light before. */
 static struct finding give_one(struct cache *cache, unsigned cls, void *p, struct finding found)
 {
-    ASSERT(lock_held(cache->door));
-    struct depot *depot = &cache->depots[cls];
-    depot->wary -= depot->wary > 0;
+    ASSERT(lock_held(cache->lock));
+    struct cold_bin *cold = &cache->cold[cls];
+    cold->direct_frees -= cold->direct_frees > 0;
     struct finding one = shards_put(&p, 1);
     cache_gave(cache, size_classes[cls].size);
     return one.what != MISUSE_NONE ? one : found;
@@ -154,7 +154,7 @@ SLOW struct finding cache_give(struct cache *cache, unsigned cls, void *p)
 {
     ASSERT(cls < CLASSES);
     struct bin *bin = &cache->bins[BIN_FIRST + cls];
-    struct depot *depot = &cache->depots[cls];
+    struct cold_bin *cold = &cache->cold[cls];
     if (load_relaxed(&bin->topmost) == p)
         return (struct finding){MISUSE_FREE, p};
     struct finding found = {MISUSE_NONE, NULL};
@@ -165,20 +165,20 @@ SLOW struct finding cache_give(struct cache *cache, unsigned cls, void *p)
         found = cache_cut(cache);
     if (unlikely(cache->rests))
         cache->rests = crowd_holds_little(cache);
-    else if (stack_used(bin, depot) >= depot->capacity && crowd_comes_to_rest(cache))
+    else if (stack_used(bin, cold) >= cold->capacity && crowd_comes_to_rest(cache))
         found = cache_rest(cache);
-    bool keeps = depot->wary == 0 && !cache->rests && depot->capacity > 0;
-    if (keeps && stack_used(bin, depot) >= depot->capacity) {
+    bool keeps = cold->direct_frees == 0 && !cache->rests && cold->capacity > 0;
+    if (keeps && stack_used(bin, cold) >= cold->capacity) {
         struct finding one = stack_flush(cache, cls);
         if (found.what == MISUSE_NONE)
             found = one;
-        keeps = depot->capacity > 0;
+        keeps = cold->capacity > 0;
     }
     if (!keeps)
         found = give_one(cache, cls, p, found);
     if (!cache->rests)
-        stack_open(bin, depot);
-    lock_release(cache->door);
+        stack_open(bin, cold);
+    lock_release(cache->lock);
     if (keeps && unlikely(!cache_push_any(cache, cls, p)) && found.what == MISUSE_NONE)
         found = (struct finding){MISUSE_FREE, p};
     return found;

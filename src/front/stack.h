@@ -1,5 +1,5 @@
-/* One class's stack as the door and the thief see it, with the cache's lock: its blocks lie in the
- * slots above the floor up to the top. */
+/* One class's stack as the slow path and the thief see it, with the cache's lock: its blocks lie in
+ * the slots above the floor up to the top. */
 #ifndef HAKMEM_FRONT_STACK_H
 #define HAKMEM_FRONT_STACK_H
 
@@ -8,18 +8,18 @@
 /* On top of a stack that is empty, at its bottom, and where a thief has cut it. */
 static inline void *stack_mark(void) { return window_mark(); }
 
-static inline void **stack_floor(const struct depot *depot) { return depot->base + depot->floor; }
+static inline void **stack_floor(const struct cold_bin *cold) { return cold->base + cold->floor; }
 
-/* Whether the thread has met the door for this class. */
-static inline bool stack_begun(const struct depot *depot) { return depot->base != NULL; }
+/* Whether the thread has taken the slow path for this class. */
+static inline bool stack_begun(const struct cold_bin *cold) { return cold->base != NULL; }
 
 /* A thread that was stopped while it found its stack empty leaves the top below the floor. */
-static inline size_t stack_used(const struct bin *bin, const struct depot *depot)
+static inline size_t stack_used(const struct bin *bin, const struct cold_bin *cold)
 {
-    if (!stack_begun(depot))
+    if (!stack_begun(cold))
         return 0;
     void **top = load_relaxed(&bin->top);
-    void **floor = stack_floor(depot);
+    void **floor = stack_floor(cold);
     return top > floor ? (size_t)(top - floor) : 0;
 }
 
@@ -29,11 +29,11 @@ static inline void stack_set_top(struct bin *bin, void **top)
     store_relaxed(&bin->topmost, *top);
 }
 
-/* Free may push up to the capacity without the door. */
-static inline void stack_open(struct bin *bin, const struct depot *depot)
+/* Free may push up to the capacity without the slow path. */
+static inline void stack_open(struct bin *bin, const struct cold_bin *cold)
 {
-    bool closed = depot->wary > 0;
-    store_relaxed(&bin->limit, unlikely(closed) ? NULL : depot->base + depot->capacity);
+    bool closed = cold->direct_frees > 0;
+    store_relaxed(&bin->limit, unlikely(closed) ? NULL : cold->base + cold->capacity);
 }
 
 #endif

@@ -3,10 +3,10 @@
 #include <string.h>
 
 #include "base/counters.h"
+#include "front/adapt.h"
 #include "front/arrays.h"
-#include "front/fit.h"
 #include "front/pocket.h"
-#include "front/roster.h"
+#include "front/registry.h"
 #include "front/stack.h"
 #include "heap/shards.h"
 #include "heap/transfer.h"
@@ -37,29 +37,30 @@ void cache_reset(struct cache *cache)
     arrays_reset(cache);
     for (unsigned cls = begun_from(cache, 0); cls < CLASSES; cls = begun_from(cache, cls + 1)) {
         bin_close(&cache->bins[BIN_FIRST + cls]);
-        cache->depots[cls] = (struct depot){0};
+        cache->cold[cls] = (struct cold_bin){0};
     }
     memset(cache->begun, 0, sizeof cache->begun);
 }
 
 /* What a new thread frees first was mostly dealt out to it by another that keeps the blocks beside:
  * were it to allocate them anew, each write to them would take the cache line from the other. */
-#define WARY_FREES 8
-#define WARY_MOST 32 /* larger blocks share a line with one other at most */
+#define DIRECT_FREES 8
+#define DIRECT_LARGEST 32 /* larger blocks share a line with one other at most */
 
 static void stack_begin(struct cache *cache, unsigned cls)
 {
-    ASSERT(lock_held(cache->door));
-    ASSERT(!stack_begun(&cache->depots[cls]));
+    ASSERT(lock_held(cache->lock));
+    ASSERT(!stack_begun(&cache->cold[cls]));
     struct bin *bin = &cache->bins[BIN_FIRST + cls];
-    struct depot *depot = &cache->depots[cls];
+    struct cold_bin *cold = &cache->cold[cls];
     void **array = array_first(cache, cls);
     *array = stack_mark();
-    depot->base = array;
+    cold->base = array;
     stack_set_top(bin, array);
     cache->begun[cls / 64] |= (uint64_t)1 << cls % 64;
-    depot->room = size_classes[cls].first;
-    depot->wary = size_classes[cls].size <= WARY_MOST && caches_living() > 1 ? WARY_FREES : 0;
+    cold->room = size_classes[cls].first;
+    cold->direct_frees =
+        size_classes[cls].size <= DIRECT_LARGEST && caches_living() > 1 ? DIRECT_FREES : 0;
     stack_start_capacity(cache, cls);
 }
 
@@ -68,20 +69,20 @@ static void stack_begin(struct cache *cache, unsigned cls)
  * beside the top. */
 static void cache_wake(struct cache *cache)
 {
-    ASSERT(lock_held(cache->door));
+    ASSERT(lock_held(cache->lock));
     ASSERT(cache->asleep);
     void *late[CLASSES];
     for (unsigned cls = 0; cls < CLASSES; cls++) {
         const struct bin *bin = &cache->bins[BIN_FIRST + cls];
-        late[cls] = stack_used(bin, &cache->depots[cls]) > 0 ? bin->topmost : NULL;
+        late[cls] = stack_used(bin, &cache->cold[cls]) > 0 ? bin->topmost : NULL;
     }
     cache_reset(cache);
-    roster_wakes();
+    registry_wakes();
     for (unsigned cls = 0; cls < CLASSES; cls++) {
         if (late[cls] == NULL)
             continue;
         stack_begin(cache, cls);
-        cache->depots[cls].wary = 0;
+        cache->cold[cls].direct_frees = 0;
         if (!cache_push_any(cache, cls, late[cls]))
             shards_put(&late[cls], 1);
     }
@@ -89,7 +90,7 @@ static void cache_wake(struct cache *cache)
 
 bool cache_enter(struct cache *cache)
 {
-    if (unlikely(!lock_enter(cache->door)))
+    if (unlikely(!lock_enter(cache->lock)))
         return false;
     if (unlikely(cache->asleep))
         cache_wake(cache);
@@ -98,19 +99,19 @@ bool cache_enter(struct cache *cache)
 
 void stack_settle(struct cache *cache, unsigned cls)
 {
-    ASSERT(lock_held(cache->door));
+    ASSERT(lock_held(cache->lock));
     struct bin *bin = &cache->bins[BIN_FIRST + cls];
-    struct depot *depot = &cache->depots[cls];
-    if (unlikely(!stack_begun(depot)))
+    struct cold_bin *cold = &cache->cold[cls];
+    if (unlikely(!stack_begun(cold)))
         stack_begin(cache, cls);
-    size_t used = stack_used(bin, depot);
-    ASSERT(depot->floor + used <= depot->room && depot->capacity <= depot->room);
-    if (depot->floor != 0) {
-        memmove(depot->base + 1, stack_floor(depot) + 1, used * sizeof(void *));
-        depot->floor = 0;
+    size_t used = stack_used(bin, cold);
+    ASSERT(cold->floor + used <= cold->room && cold->capacity <= cold->room);
+    if (cold->floor != 0) {
+        memmove(cold->base + 1, stack_floor(cold) + 1, used * sizeof(void *));
+        cold->floor = 0;
     }
-    depot->doubted = false;
-    stack_set_top(bin, depot->base + used);
+    cold->topmost_unsure = false;
+    stack_set_top(bin, cold->base + used);
 }
 
 /* The allocation clock is everybody's, so threads advance it in steps of so many bytes. */
@@ -118,7 +119,7 @@ void stack_settle(struct cache *cache, unsigned cls)
 
 void cache_gave(struct cache *cache, size_t bytes)
 {
-    ASSERT(lock_held(cache->door));
+    ASSERT(lock_held(cache->lock));
     cache->taken -= bytes;
     cache->unclocked += bytes;
     if (cache->unclocked >= CLOCK_STEP) {
@@ -129,30 +130,30 @@ void cache_gave(struct cache *cache, size_t bytes)
 
 struct finding stack_put_oldest(struct cache *cache, unsigned cls, size_t n, bool by_transfer)
 {
-    ASSERT(lock_held(cache->door));
+    ASSERT(lock_held(cache->lock));
     struct bin *bin = &cache->bins[BIN_FIRST + cls];
-    struct depot *depot = &cache->depots[cls];
-    void **oldest = depot->base + 1;
-    size_t used = stack_used(bin, depot);
-    ASSERT(n <= used && used <= depot->room && depot->floor == 0);
+    struct cold_bin *cold = &cache->cold[cls];
+    void **oldest = cold->base + 1;
+    size_t used = stack_used(bin, cold);
+    ASSERT(n <= used && used <= cold->room && cold->floor == 0);
     size_t sent = by_transfer ? transfer_put(cls, oldest, n) : 0;
     struct finding found = shards_put(oldest + sent, n - sent);
     memmove(oldest, oldest + n, (used - n) * sizeof(void *));
-    stack_set_top(bin, depot->base + used - n);
+    stack_set_top(bin, cold->base + used - n);
     cache_gave(cache, n * size_classes[cls].size);
     return found;
 }
 
 struct finding cache_drain(struct cache *cache)
 {
-    ASSERT(lock_held(cache->door));
+    ASSERT(lock_held(cache->lock));
     struct finding found = {MISUSE_NONE, NULL};
     if (cache->asleep)
         cache_wake(cache);
     pocket_empty(cache);
     for (unsigned cls = begun_from(cache, 0); cls < CLASSES; cls = begun_from(cache, cls + 1)) {
         stack_settle(cache, cls);
-        size_t used = stack_used(&cache->bins[BIN_FIRST + cls], &cache->depots[cls]);
+        size_t used = stack_used(&cache->bins[BIN_FIRST + cls], &cache->cold[cls]);
         if (used == 0)
             continue;
         struct finding one = stack_put_oldest(cache, cls, used, false);

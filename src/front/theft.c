@@ -1,15 +1,15 @@
-/* The thief holds the cache's lock, so the owner is outside the door, or before it. It closes all
- * stacks and takes the cache from the owner, whose next call enters the door and waits there. A
- * barrier on every processor that runs a thread of this process (os_barrier_everywhere) makes sure:
- * from then on the owner is in the middle of one call at most.
+/* The thief holds the cache's lock, so the owner is outside the slow path, or before it. It closes
+ * all stacks and takes the cache from the owner, whose next call enters the slow path and waits
+ * there. A barrier on every processor that runs a thread of this process (os_barrier_everywhere)
+ * makes sure: from then on the owner is in the middle of one call at most.
  *
  * In each stack the thief puts the mark in the place of the topmost block, in its slot and beside
  * the top. After another barrier it looks whether the top is where it was and the mark still in its
  * slot. Then the owner has not seen the block and never will: malloc lowers the top before it
  * looks, so had it looked at either place, the lower top would be seen now; if it looks later it
- * sees the mark and enters the door. All blocks up to there are the thief's, and the slot with the
- * mark is the stack's floor. Else the block is put back, where the mark still is; beside the top
- * the mark stays, and the door looks into the slot.
+ * sees the mark and enters the slow path. All blocks up to there are the thief's, and the slot with
+ * the mark is the stack's floor. Else the block is put back, where the mark still is; beside the
+ * top the mark stays, and the slow path looks into the slot.
  *
  * If that succeeds for all stacks the cache goes to sleep. A free that the owner was in the middle
  * of may still store its block above a floor; cache_wake finds it. */
@@ -21,7 +21,7 @@
 #include "front/arrays.h"
 #include "front/closer.h"
 #include "front/pocket.h"
-#include "front/roster.h"
+#include "front/registry.h"
 #include "front/stack.h"
 #include "heap/shards.h"
 #include "os/lock.h"
@@ -32,20 +32,20 @@ struct marked {
     void *block; /* what it replaces; null in an empty stack */
 };
 
-static bool exchange(void **place, void *old, void *new)
+static bool exchange(void **word, void *old, void *new)
 {
-    return __atomic_compare_exchange_n(place, &old, new, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED);
+    return __atomic_compare_exchange_n(word, &old, new, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED);
 }
 
-static struct marked stack_mark_top(struct bin *bin, struct depot *depot)
+static struct marked stack_mark_top(struct bin *bin, struct cold_bin *cold)
 {
     const struct marked busy = {NULL, NULL};
-    if (!stack_begun(depot))
+    if (!stack_begun(cold))
         return busy;
     void **top = load_acquire(&bin->top);
-    void **floor = stack_floor(depot);
+    void **floor = stack_floor(cold);
     void *topmost = load_relaxed(&bin->topmost);
-    if (top == floor && topmost == stack_mark() && !depot->doubted)
+    if (top == floor && topmost == stack_mark() && !cold->topmost_unsure)
         return (struct marked){top, NULL};
     if (top <= floor || load_relaxed(top) != topmost || topmost == stack_mark())
         return busy;
@@ -53,7 +53,7 @@ static struct marked stack_mark_top(struct bin *bin, struct depot *depot)
         return busy;
     if (!exchange(&bin->topmost, topmost, stack_mark())) {
         exchange(top, stack_mark(), topmost);
-        depot->doubted = true; /* the owner may have seen the mark in the slot */
+        cold->topmost_unsure = true; /* the owner may have seen the mark in the slot */
         return busy;
     }
     return (struct marked){top, topmost};
@@ -69,10 +69,10 @@ static bool stack_unseen(const struct bin *bin, struct marked m)
  * could be the owner's and the thief's: tests/models/bed and tests/explore have the cases. */
 static void stacks_mark(struct cache *cache, struct marked *marked)
 {
-    ASSERT(lock_held(cache->door));
+    ASSERT(lock_held(cache->lock));
     bool sure = os_barrier_everywhere();
     for (unsigned cls = 0; cls < CLASSES; cls++)
-        marked[cls] = sure ? stack_mark_top(&cache->bins[BIN_FIRST + cls], &cache->depots[cls])
+        marked[cls] = sure ? stack_mark_top(&cache->bins[BIN_FIRST + cls], &cache->cold[cls])
                            : (struct marked){NULL, NULL};
     sure = sure && os_barrier_everywhere();
     for (unsigned cls = 0; cls < CLASSES; cls++) {
@@ -81,17 +81,17 @@ static void stacks_mark(struct cache *cache, struct marked *marked)
             continue;
         if (m->block != NULL) {
             exchange(m->top, stack_mark(), m->block);
-            cache->depots[cls].doubted = true;
+            cache->cold[cls].topmost_unsure = true;
         }
         m->top = NULL;
     }
 }
 
 /* Frees what was marked; the slots above keep what the owner may add. */
-static void stack_rob(struct depot *depot, struct marked m, unsigned cls, struct theft *theft)
+static void stack_rob(struct cold_bin *cold, struct marked m, unsigned cls, struct theft *theft)
 {
-    void **lowest = stack_floor(depot) + 1;
-    ASSERT(m.top >= lowest && m.top <= depot->base + depot->room);
+    void **lowest = stack_floor(cold) + 1;
+    ASSERT(m.top >= lowest && m.top <= cold->base + cold->room);
     size_t below = (size_t)(m.top - lowest);
     struct finding found = shards_put(lowest, below);
     if (found.what == MISUSE_NONE)
@@ -100,17 +100,17 @@ static void stack_rob(struct depot *depot, struct marked m, unsigned cls, struct
         shards_put(&m.block, 1);
     if (theft->found.what == MISUSE_NONE)
         theft->found = found;
-    depot->floor = (size_t)(m.top - depot->base) & ROOM_MOST;
+    cold->floor = (size_t)(m.top - cold->base) & ROOM_MOST;
     theft->bytes += (below + 1) * size_classes[cls].size;
 }
 
 static void cache_rob(struct cache *cache, struct theft *theft)
 {
-    ASSERT(lock_held(cache->door) && !cache->asleep);
+    ASSERT(lock_held(cache->lock) && !cache->asleep);
     struct marked marked[CLASSES];
     pocket_empty(cache);
-    if (!roster_exchange(cache, cache, &cache_none) &&
-        !roster_exchange(cache, &cache_none, &cache_none)) /* the closer's already */
+    if (!registry_exchange(cache, cache, &cache_none) &&
+        !registry_exchange(cache, &cache_none, &cache_none)) /* the closer's already */
         return;
     for (unsigned i = BIN_FIRST; i < BINS; i++)
         store_relaxed(&cache->bins[i].limit, NULL);
@@ -118,29 +118,29 @@ static void cache_rob(struct cache *cache, struct theft *theft)
     bool sleeps = true;
     size_t before = theft->bytes;
     for (unsigned cls = 0; cls < CLASSES; cls++) {
-        sleeps = sleeps && (marked[cls].top != NULL || !stack_begun(&cache->depots[cls]));
+        sleeps = sleeps && (marked[cls].top != NULL || !stack_begun(&cache->cold[cls]));
         if (marked[cls].top != NULL && marked[cls].block != NULL)
-            stack_rob(&cache->depots[cls], marked[cls], cls, theft);
+            stack_rob(&cache->cold[cls], marked[cls], cls, theft);
     }
     cache->taken -= theft->bytes - before;
     if (sleeps) {
         cache->asleep = true;
-        roster_sleeps();
+        registry_sleeps();
         arrays_purge(cache);
         return;
     }
     for (unsigned cls = 0; cls < CLASSES; cls++)
-        if (stack_begun(&cache->depots[cls]))
-            stack_open(&cache->bins[BIN_FIRST + cls], &cache->depots[cls]);
+        if (stack_begun(&cache->cold[cls]))
+            stack_open(&cache->bins[BIN_FIRST + cls], &cache->cold[cls]);
     if (!__atomic_load_n(&caches_closed, __ATOMIC_SEQ_CST))
-        roster_exchange(cache, &cache_none, cache);
+        registry_exchange(cache, &cache_none, cache);
 }
 
 static void cache_visit(struct cache *cache, bool all, struct theft *theft)
 {
-    ASSERT(lock_held(cache->door));
+    ASSERT(lock_held(cache->lock));
     size_t activity = load_relaxed(&cache->refills) + load_relaxed(&cache->flushes);
-    enum ownership whose = roster_ownership(cache);
+    enum ownership whose = registry_ownership(cache);
     if (whose == CACHE_ORPHAN)
         return;
     if (whose == CACHE_UNUSED) {
@@ -157,15 +157,15 @@ static void cache_visit(struct cache *cache, bool all, struct theft *theft)
 
 struct theft caches_steal(bool all)
 {
-    ASSERT(lock_rank_held(RANK_UPKEEP));
+    ASSERT(lock_rank_held(RANK_PURGE));
     struct theft theft = {0, 0, {MISUSE_NONE, NULL}};
     if (!policy.extra_calls || !os_barrier_everywhere())
         return theft; /* each stack keeps what its capacity allows */
     for (struct cache *cache = caches_every(); cache != NULL; cache = cache->every) {
-        if (cache == load_relaxed(&cache_mine) || !lock_try(cache->door))
+        if (cache == load_relaxed(&cache_mine) || !lock_try(cache->lock))
             continue;
         cache_visit(cache, all, &theft);
-        lock_release(cache->door);
+        lock_release(cache->lock);
     }
     clock_advance(theft.bytes);
     return theft;

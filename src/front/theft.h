@@ -12,9 +12,9 @@ struct theft {
     struct finding found; /* the first wrong block found among them */
 };
 
-/* Frees what other threads' stacks hold: of threads that met no door since the last call, or of
- * `all`. A cache from which everything could be taken goes to sleep, and its arrays' pages go back
- * to the kernel. One thread at a time. */
+/* Frees what other threads' stacks hold: of threads that took no slow path since the last call, or
+ * of `all`. A cache from which everything could be taken goes to sleep, and its arrays' pages go
+ * back to the kernel. One thread at a time. */
 struct theft caches_steal(bool all);
 
 #endif

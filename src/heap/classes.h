@@ -20,25 +20,28 @@ struct size_class {
 
 extern const struct size_class size_classes[CLASSES] HIDDEN;
 
-static_assert(sizeof(struct size_class) == CLASS_BYTES, "found by a bin's place");
+static_assert(sizeof(struct size_class) == CLASS_BYTES, "found by a bin's offset");
 
 /* A little more than 2^64 / size: a block of the class begins at a multiple of 16 exactly where the
  * offset in its slice times this, modulo 2^64, is less than this. 0 for blocks of whole slices. */
 extern const uint64_t class_inverses[CLASSES] HIDDEN;
 
-/* By size in grains, rounded up: the bin's place, as in the address map. */
-extern const uint16_t class_places[CLASS_MOST / CLASS_GRAIN + 1] HIDDEN;
+/* By size in grains, rounded up: the bin's offset, as in the address map. */
+extern const uint16_t class_bin_offsets[CLASS_MOST / CLASS_GRAIN + 1] HIDDEN;
 
 static_assert(CLASS_BIN_FIRST == BIN_FIRST && CLASS_BIN_BYTES == BIN_BYTES,
               "the table is made for the map's bins");
 
 /* By size in bytes. */
-extern const uint16_t class_small_places[CLASS_SMALL + 1] HIDDEN;
+extern const uint16_t class_small_bin_offsets[CLASS_SMALL + 1] HIDDEN;
 
 /* n from 0 to CLASS_MOST; 0 is served as 1. */
-FAST size_t class_place(size_t n) { return class_places[(n + CLASS_GRAIN - 1) / CLASS_GRAIN]; }
+FAST size_t class_bin_offset(size_t n)
+{
+    return class_bin_offsets[(n + CLASS_GRAIN - 1) / CLASS_GRAIN];
+}
 
-FAST unsigned class_of(size_t n) { return (unsigned)(class_place(n) / BIN_BYTES) - BIN_FIRST; }
+FAST unsigned class_of(size_t n) { return (unsigned)(class_bin_offset(n) / BIN_BYTES) - BIN_FIRST; }
 
 /* The same for n beyond the table, up to CLASS_SLICES_MOST. */
 FAST unsigned class_of_slices(size_t n) { return CLASS_SLICES_FIRST + (unsigned)((n - 1) / SLICE); }

@@ -46,7 +46,7 @@ static struct {
     struct os_run runs[RUNS_MOST];
     unsigned run_count;
     size_t soon_until; /* the clock until which it would tell that they are wanted again */
-} leaving;             /* lock: upkeep; empty without it */
+} leaving;             /* lock: purge; empty without it */
 
 /* Runs of pages, from the lowest: takes it out of `pages`. */
 static uint64_t run_next(uint64_t *pages, unsigned *first, unsigned *n)
@@ -62,11 +62,11 @@ static uint64_t run_next(uint64_t *pages, unsigned *first, unsigned *n)
 /* Claims the free pages of a slab; returns without its shard's lock. */
 static void slab_leave(struct shard *shard, struct slab *slab, uint64_t pages)
 {
-    ASSERT(lock_held(&shard->lock) && lock_rank_held(RANK_UPKEEP));
+    ASSERT(lock_held(&shard->lock) && lock_rank_held(RANK_PURGE));
     ASSERT(pages != 0 && leaving.slabs < RUNS_MOST);
     unsigned claimed = slab_claim(slab, pages);
     if (claimed > 0 && slab->free == 0)
-        low_remove(&shard->partial[slab->cls], &slab->node);
+        pairing_remove(&shard->partial[slab->cls], &slab->node);
     lock_release(&shard->lock);
 
     superslab_make_small(slab->home);
@@ -85,7 +85,7 @@ static void slab_leave(struct shard *shard, struct slab *slab, uint64_t pages)
 /* Purges what leaves; returns how many pages are gone. */
 static size_t leaving_purge(void)
 {
-    ASSERT(lock_rank_held(RANK_UPKEEP));
+    ASSERT(lock_rank_held(RANK_PURGE));
     os_purge_runs(leaving.runs, leaving.run_count);
     size_t purged = 0;
     const struct os_run *run = leaving.runs;
@@ -99,7 +99,7 @@ static size_t leaving_purge(void)
             if (run->length > 0)
                 gone |= mask;
         }
-        struct low_node *retired = NULL;
+        struct pairing_node *emptied = NULL;
         struct shard *shard = NULL;
         slab_lock(slab->base, &shard);
         bool was_full = slab->free == 0;
@@ -107,9 +107,9 @@ static size_t leaving_purge(void)
         slab->absent |= gone;
         slab->soon_until = leaving.soon_until;
         slab->examined = slab->free;
-        slab_settle(shard, slab, was_full, &retired);
+        slab_settle(shard, slab, was_full, &emptied);
         lock_release(&shard->lock);
-        slabs_retire(retired);
+        slabs_give_back(emptied);
         purged += count_bits(gone);
     }
     leaving.slabs = leaving.run_count = 0;
@@ -120,7 +120,7 @@ bool shards_sparse(void) { return load_relaxed(&slabs_sparse) > 0; }
 
 size_t shards_purge(size_t before, size_t soon_until, size_t *most)
 {
-    ASSERT(lock_rank_held(RANK_UPKEEP));
+    ASSERT(lock_rank_held(RANK_PURGE));
     ASSERT(leaving.slabs == 0 && leaving.run_count == 0);
     size_t purged = 0;
     leaving.soon_until = soon_until;

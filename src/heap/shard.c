@@ -33,14 +33,14 @@ bool slab_missed(const struct slab *slab)
     return (ptrdiff_t)(clock_now() - slab->soon_until) <= 0;
 }
 
-void slabs_retire(struct low_node *retired)
+void slabs_give_back(struct pairing_node *emptied)
 {
     ASSERT(!lock_rank_held(RANK_SHARD) || fork_holds_locks);
-    while (retired != NULL) {
-        struct slab *slab = (struct slab *)retired;
+    while (emptied != NULL) {
+        struct slab *slab = (struct slab *)emptied;
         const struct size_class *c = &size_classes[slab->cls];
         ASSERT(slab->free == c->blocks && list_empty(&slab->sparse));
-        retired = retired->next;
+        emptied = emptied->next;
         if (unlikely(slab->absent != 0) && slab_missed(slab))
             slices_lack(slab->home, slab->base, c->slices, count_bits(slab->absent) * os_page);
         slices_give(slab->home, slab->base, c->slices);
@@ -81,23 +81,24 @@ static bool worth_a_look(const struct slab *slab)
            list_empty(&slab->sparse);
 }
 
-void slab_settle(struct shard *shard, struct slab *slab, bool was_full, struct low_node **retired)
+void slab_settle(struct shard *shard, struct slab *slab, bool was_full,
+                 struct pairing_node **emptied)
 {
     ASSERT(lock_held(&shard->lock));
     ASSERT(load_relaxed(&slab->shard) == shard - shards);
     const struct size_class *c = &size_classes[slab->cls];
-    struct lowest *partial = &shard->partial[slab->cls];
+    struct pairing_heap *partial = &shard->partial[slab->cls];
     ASSERT(slab->free <= c->blocks);
     bool empty = slab->free == c->blocks;
     if (was_full && slab->free > 0 && !empty)
-        low_add(partial, &slab->node);
+        pairing_add(partial, &slab->node);
     if (!was_full && empty)
-        low_remove(partial, &slab->node);
+        pairing_remove(partial, &slab->node);
     if (empty) {
         slab_map(slab, NULL);
         slab_not_sparse(slab);
-        slab->node.next = *retired;
-        *retired = &slab->node;
+        slab->node.next = *emptied;
+        *emptied = &slab->node;
     } else if (worth_a_look(slab)) {
         slab->stamp = clock_now();
         list_push(&shard->sparse, &slab->sparse);

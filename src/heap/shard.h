@@ -3,7 +3,7 @@
 #ifndef HAKMEM_HEAP_SHARD_H
 #define HAKMEM_HEAP_SHARD_H
 
-#include "base/lowest.h"
+#include "base/pairing_heap.h"
 #include "heap/slab.h"
 #include "os/lock.h"
 
@@ -11,9 +11,9 @@
 
 struct shard {
     struct lock lock;
-    unsigned threads;               /* atomic */
-    struct lowest partial[CLASSES]; /* slabs with free and taken blocks; lock: shard */
-    struct list sparse;             /* slabs whose pages may be free, newest first; lock: shard */
+    unsigned threads;                     /* atomic */
+    struct pairing_heap partial[CLASSES]; /* slabs with free and taken blocks; lock: shard */
+    struct list sparse; /* slabs whose pages may be free, newest first; lock: shard */
 } __attribute__((aligned(CACHE_LINE)));
 
 extern struct shard shards[SHARDS_MOST] HIDDEN;
@@ -24,7 +24,7 @@ extern size_t slabs_sparse HIDDEN;
 
 static inline struct slab *lowest_partial(struct shard *shard, unsigned cls)
 {
-    struct low_node *root = load_relaxed(&shard->partial[cls].root);
+    struct pairing_node *root = load_relaxed(&shard->partial[cls].root);
     return (struct slab *)root;
 }
 
@@ -43,10 +43,11 @@ bool slab_missed(const struct slab *slab);
 struct slab *slab_lock(const void *p, struct shard **held);
 
 /* After blocks of the slab became free: moves it to where it then belongs. One that is all free
- * leaves the shard and the map and is added to `*retired`. */
-void slab_settle(struct shard *shard, struct slab *slab, bool was_full, struct low_node **retired);
+ * leaves the shard and the map and is added to `*emptied`. */
+void slab_settle(struct shard *shard, struct slab *slab, bool was_full,
+                 struct pairing_node **emptied);
 
 /* Gives back the slices and the descriptors of these slabs. Without the lock of any shard. */
-void slabs_retire(struct low_node *retired);
+void slabs_give_back(struct pairing_node *emptied);
 
 #endif

@@ -8,7 +8,7 @@
 #include "back/slices.h"
 #include "base/atomic.h"
 #include "base/counters.h"
-#include "heap/gather.h"
+#include "heap/group.h"
 #include "heap/shard.h"
 #include "os/os.h"
 
@@ -52,10 +52,10 @@ static struct slab *slab_from_neighbour(unsigned to, unsigned cls)
             continue;
         struct slab *slab = lowest_partial(&shards[from], cls);
         if (slab != NULL) {
-            low_remove(&shards[from].partial[cls], &slab->node);
+            pairing_remove(&shards[from].partial[cls], &slab->node);
             slab_not_sparse(slab);
             store_relaxed(&slab->shard, (uint16_t)to);
-            low_add(&shards[to].partial[cls], &slab->node);
+            pairing_add(&shards[to].partial[cls], &slab->node);
         }
         lock_release(&shards[from].lock);
         if (slab != NULL)
@@ -82,7 +82,7 @@ static struct slab *slab_new(unsigned shard, unsigned cls)
     slab->zero = zero;
     store_relaxed(&slab->shard, (uint16_t)shard);
     slab_map(slab, slab);
-    low_add(&shards[shard].partial[cls], &slab->node);
+    pairing_add(&shards[shard].partial[cls], &slab->node);
     return slab;
 }
 
@@ -116,7 +116,7 @@ size_t shard_take(unsigned index, unsigned cls, void **end, size_t n)
         if (slab->free < slab->examined)
             slab->examined = slab->free;
         if (slab->free == 0)
-            low_remove(&shard->partial[cls], &slab->node);
+            pairing_remove(&shard->partial[cls], &slab->node);
     }
     lock_release(&shard->lock);
     return taken;
@@ -124,12 +124,12 @@ size_t shard_take(unsigned index, unsigned cls, void **end, size_t n)
 
 /* Frees the run of blocks at the start of `blocks` that are in the slab. */
 static size_t slab_put_run(struct shard *shard, struct slab *slab, void *const *blocks, size_t n,
-                           struct low_node **retired, enum misuse *what)
+                           struct pairing_node **emptied, enum misuse *what)
 {
     ASSERT(lock_held(&shard->lock));
     bool was_full = slab->free == 0;
     size_t put = slab_put(slab, blocks, n, what);
-    slab_settle(shard, slab, was_full, retired);
+    slab_settle(shard, slab, was_full, emptied);
     return put;
 }
 
@@ -137,15 +137,15 @@ struct finding shards_put(void **blocks, size_t n)
 {
     struct finding found = {MISUSE_NONE, NULL};
     struct shard *held = NULL;
-    struct low_node *retired = NULL;
-    if (n >= GATHER_LEAST)
-        gather(blocks, n);
+    struct pairing_node *emptied = NULL;
+    if (n >= GROUP_LEAST)
+        group_by_slice(blocks, n);
     for (size_t i = 0; i < n;) {
         struct slab *slab = slab_lock(blocks[i], &held);
         /* A block whose slab is gone was free when the slab left. */
         enum misuse what = MISUSE_FREE;
         if (slab != NULL)
-            i += slab_put_run(held, slab, blocks + i, n - i, &retired, &what);
+            i += slab_put_run(held, slab, blocks + i, n - i, &emptied, &what);
         if (unlikely(what != MISUSE_NONE)) {
             if (found.what == MISUSE_NONE)
                 found = (struct finding){what, blocks[i]};
@@ -154,7 +154,7 @@ struct finding shards_put(void **blocks, size_t n)
     }
     if (held != NULL)
         lock_release(&held->lock);
-    slabs_retire(retired);
+    slabs_give_back(emptied);
     return found;
 }
 
@@ -181,7 +181,7 @@ void shards_limit(unsigned most)
 }
 
 unsigned shards_made(void) { return shard_count; }
-struct low_node **shard_partial(unsigned i, unsigned cls)
+struct pairing_node **shard_partial(unsigned i, unsigned cls)
 {
     ASSERT(lock_all_held());
     return &shards[i].partial[cls].root;

@@ -7,7 +7,7 @@
 #include "base/defs.h"
 #include "base/misuse.h"
 
-struct low_node;
+struct pairing_node;
 
 /* How many shards there may be: CPUs of the process at its start. */
 void shards_start(unsigned cpus);
@@ -16,7 +16,7 @@ void shards_start(unsigned cpus);
 unsigned shard_join(void);
 void shard_leave(unsigned index);
 
-/* Takes up to n blocks of a class, lowest address first, and stores them to the places before
+/* Takes up to n blocks of a class, lowest address first, and stores them to the slots before
  * `end` as slab_take does. Fewer than n when the slabs begun hold no more: a new one is begun only
  * for the first block. None only without memory. Returns how many. */
 size_t shard_take(unsigned index, unsigned cls, void **end, size_t n);
@@ -31,10 +31,10 @@ unsigned shard_of(const void *p);
 /* From now on threads join the first `most` shards only, at least one. */
 void shards_limit(unsigned most);
 
-/* For the census, which holds all locks: how many shards there are, the root of a shard's partial
- * slabs of a class, the threads that have joined it. */
+/* For the accounting, which holds all locks: how many shards there are, the root of a shard's
+ * partial slabs of a class, the threads that have joined it. */
 unsigned shards_made(void);
-struct low_node **shard_partial(unsigned index, unsigned cls);
+struct pairing_node **shard_partial(unsigned index, unsigned cls);
 unsigned *shard_threads(unsigned index);
 
 #endif

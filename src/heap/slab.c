@@ -147,21 +147,21 @@ size_t slab_put(struct slab *slab, void *const *blocks, size_t n, enum misuse *w
  *
  * A page of a slab is free when every block that has a byte in it is. */
 
-struct span {
+struct block_range {
     unsigned first, end; /* blocks, `end` excluded */
 };
 
 /* The blocks that have a byte in pages [first, end). */
-static struct span blocks_in(const struct slab *slab, unsigned first, unsigned end)
+static struct block_range blocks_in(const struct slab *slab, unsigned first, unsigned end)
 {
     const struct size_class *c = &size_classes[slab->cls];
     unsigned last = (unsigned)((end * os_page - 1) / c->size) + 1;
-    return (struct span){(unsigned)(first * os_page / c->size),
-                         last < c->blocks ? last : c->blocks};
+    return (struct block_range){(unsigned)(first * os_page / c->size),
+                                last < c->blocks ? last : c->blocks};
 }
 
 /* The part of word `index` that a span covers. */
-static uint64_t span_mask(struct span s, unsigned index)
+static uint64_t range_mask(struct block_range s, unsigned index)
 {
     unsigned from = index * 64;
     unsigned first = s.first > from ? s.first - from : 0;
@@ -169,10 +169,10 @@ static uint64_t span_mask(struct span s, unsigned index)
     return low_bits(end) & ~low_bits(first);
 }
 
-static bool all_free(const struct slab *slab, struct span s)
+static bool all_free(const struct slab *slab, struct block_range s)
 {
     for (unsigned i = s.first / 64; i * 64 < s.end; i++) {
-        uint64_t mask = span_mask(s, i);
+        uint64_t mask = range_mask(s, i);
         if ((slab->words[i] & mask) != mask)
             return false;
     }
@@ -215,9 +215,9 @@ static unsigned change(struct slab *slab, uint64_t pages, bool take)
         unsigned first = lowest_bit(pages);
         uint64_t rest = ~(pages >> first);
         unsigned end = rest == 0 ? 64 : first + lowest_bit(rest);
-        struct span s = blocks_in(slab, first, end);
+        struct block_range s = blocks_in(slab, first, end);
         for (unsigned i = s.first / 64; i * 64 < s.end; i++) {
-            uint64_t mask = span_mask(s, i);
+            uint64_t mask = range_mask(s, i);
             uint64_t word = take ? slab->words[i] & ~mask : slab->words[i] | mask;
             count += count_bits(word ^ slab->words[i]);
             slab->words[i] = word;

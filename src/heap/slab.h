@@ -8,24 +8,24 @@
 
 #include "base/defs.h"
 #include "base/list.h"
-#include "base/lowest.h"
 #include "base/misuse.h"
+#include "base/pairing_heap.h"
 #include "heap/classes.h"
 
 struct superslab;
 
 struct slab {
-    struct low_node node;   /* its shard's partial slabs, by address of base; lock: shard */
-    char *base;             /* constant while the slab lives */
-    struct superslab *home; /* constant while the slab lives */
-    uint64_t summary;       /* words with a set bit; lock: shard */
-    uint16_t free;          /* set bits; lock: shard */
-    uint16_t shard;         /* atomic; changes under the locks of both shards */
-    uint8_t cls;            /* constant while the slab lives */
-    bool zero;              /* its one block was never used; whoever holds the block */
-    uint16_t examined;      /* free blocks when its pages were last looked at, or fewer; shard */
-    uint32_t usable;        /* bytes of its one block the program may use; who holds the block */
-    uint64_t absent;        /* pages given back to the kernel, not handed out since; lock: shard */
+    struct pairing_node node; /* its shard's partial slabs, by address of base; lock: shard */
+    char *base;               /* constant while the slab lives */
+    struct superslab *home;   /* constant while the slab lives */
+    uint64_t summary;         /* words with a set bit; lock: shard */
+    uint16_t free;            /* set bits; lock: shard */
+    uint16_t shard;           /* atomic; changes under the locks of both shards */
+    uint8_t cls;              /* constant while the slab lives */
+    bool zero;                /* its one block was never used; whoever holds the block */
+    uint16_t examined;        /* free blocks when its pages were last looked at, or fewer; shard */
+    uint32_t usable;          /* bytes of its one block the program may use; who holds the block */
+    uint64_t absent;    /* pages given back to the kernel, not handed out since; lock: shard */
     size_t soon_until;  /* until then they come back early, by the allocation clock; same lock */
     struct list sparse; /* its shard's slabs whose pages may be free; lock: shard */
     size_t stamp;       /* the allocation clock when it was put there; lock: shard */
@@ -41,7 +41,7 @@ FAST size_t slab_bytes(const struct size_class *c)
 /* All blocks free. */
 void slab_init(struct slab *slab, unsigned cls, void *base, struct superslab *home);
 
-/* Takes up to n of the lowest free blocks and stores them to the places before `end`, the lowest
+/* Takes up to n of the lowest free blocks and stores them to the slots before `end`, the lowest
  * block last in memory, so that a stack pops them in address order. Returns how many. */
 size_t slab_take(struct slab *slab, void **end, size_t n);
 

@@ -120,7 +120,7 @@ static struct finding transfer_decay(unsigned cls, bool all)
 
 struct finding transfers_decay(bool all)
 {
-    ASSERT(lock_rank_held(RANK_UPKEEP));
+    ASSERT(lock_rank_held(RANK_PURGE));
     struct finding found = {MISUSE_NONE, NULL};
     for (unsigned i = 0; i < FILLED_WORDS; i++) {
         for (uint64_t left = load_relaxed(&filled[i]); left != 0; left &= left - 1) {

@@ -6,7 +6,7 @@
 #include "base/defs.h"
 #include "base/misuse.h"
 
-/* Takes up to n blocks, stored to the places before `end`. Returns how many. */
+/* Takes up to n blocks, stored to the slots before `end`. Returns how many. */
 size_t transfer_take(unsigned cls, void **end, size_t n);
 
 /* Puts up to n blocks from `blocks` on. Returns how many it took, the first ones. */
@@ -18,7 +18,7 @@ bool transfer_holds(unsigned cls, const void *p);
 /* Frees what nobody took since the last call, or all; the first wrong block found. */
 struct finding transfers_decay(bool all);
 
-/* For the census: a class's blocks, how many there are and may be. */
+/* For the accounting: a class's blocks, how many there are and may be. */
 void **transfer_inside(unsigned cls, uint32_t **count, uint32_t *capacity);
 
 #endif

@@ -15,33 +15,33 @@ static bool within(size_t blocks, size_t bytes, const struct capacity_seen *s,
 }
 
 /* Not by chance: where each event is as likely to be of one kind as of the other, one way of eight
- * is as long as two stacks, four events of half a stack, and here two such ways must follow each
+ * is as long as two stacks, four events of half a stack, and here two such history must follow each
  * other, four times more often than not. */
 #define BURSTS 4
 
-size_t capacity_turn(struct capacity_ways *ways, enum capacity_event event, size_t capacity)
+size_t capacity_turn(struct capacity_history *history, enum capacity_event event, size_t capacity)
 {
-    ASSERT(ways->bursts < BURSTS);
+    ASSERT(history->bursts < BURSTS);
     bool full = event == STACK_FULL;
-    if (ways->full == full) {
-        if (ways->streak < UINT8_MAX)
-            ways->streak++;
+    if (history->full == full) {
+        if (history->streak < UINT8_MAX)
+            history->streak++;
         return 0;
     }
-    size_t burst = smaller(ways->way, ways->before);
-    ways->full = full;
-    ways->streak = 1;
-    ways->before = ways->way;
-    ways->way = 0;
+    size_t burst = smaller(history->way, history->before);
+    history->full = full;
+    history->streak = 1;
+    history->before = history->way;
+    history->way = 0;
     if (burst < 2 * capacity) {
-        ways->bursts -= ways->bursts > 0;
-        ways->swings = ways->swings && ways->bursts > 0;
+        history->bursts -= history->bursts > 0;
+        history->bursts_return = history->bursts_return && history->bursts > 0;
         return 0;
     }
-    if (++ways->bursts < BURSTS)
+    if (++history->bursts < BURSTS)
         return 0;
-    ways->bursts = 0;
-    ways->swings = true;
+    history->bursts = 0;
+    history->bursts_return = true;
     return capacity + burst;
 }
 
@@ -61,7 +61,8 @@ static struct capacity grown(const struct capacity_seen *s, size_t blocks, size_
 /* Whether blocks may only pass through. Alone, a thread has nobody to pass them to. */
 static bool passes(const struct capacity_seen *s)
 {
-    return s->shared && (s->ways.passing > 0 || s->ways.before == 0 || s->ways.streak > LONG_WAY);
+    return s->shared && (s->history.foreign_recent > 0 || s->history.before == 0 ||
+                         s->history.streak > LONG_WAY);
 }
 
 static size_t most_bytes(const struct capacity_seen *s, const struct policy *bounds)
@@ -94,20 +95,20 @@ struct capacity capacity_step(const struct capacity_seen *s, const struct policy
     size_t foreign = foreign_bytes(s, bounds);
     if (s->foreign && s->capacity * s->size > foreign)
         return shrunk(s, foreign / s->size, CAPACITY_FOREIGN);
-    bool comes_back =
-        s->ways.swings && s->ways.way <= 2 * s->ways.before && s->ways.way < UINT16_MAX;
+    bool comes_back = s->history.bursts_return && s->history.way <= 2 * s->history.before &&
+                      s->history.way < UINT16_MAX;
     if (s->drains && !s->foreign && !comes_back)
         return shrunk(s, larger(bounds->stack_drain_bytes / s->size, bounds->stack_least),
                       CAPACITY_DRAINS);
     if (s->held > s->share)
         return shrunk(s, s->capacity / 2, CAPACITY_SHARE);
-    if (s->foreign && s->ways.streak > 1)
+    if (s->foreign && s->history.streak > 1)
         return grown(s, capacity_round(2 * s->capacity + 1), foreign, CAPACITY_OVERFLOWS, bounds);
     if (s->foreign)
         return (struct capacity){s->capacity, CAPACITY_FITS};
     if (s->burst > s->capacity)
         return grown(s, capacity_round(s->burst), bounds->stack_bytes, CAPACITY_BURSTS, bounds);
-    if (s->ways.streak > 1)
+    if (s->history.streak > 1)
         return grown(s, capacity_round(2 * s->capacity + 1), most_bytes(s, bounds),
                      s->event == STACK_EMPTY ? CAPACITY_MISSES : CAPACITY_OVERFLOWS, bounds);
     return (struct capacity){s->capacity, CAPACITY_FITS};

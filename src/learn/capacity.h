@@ -15,43 +15,45 @@ enum capacity_event {
 };
 
 /* What goes in one direction, between two turns. A thread that allocates much and then frees it
- * turns seldom, after long ways; one whose use goes up and down by chance turns at every other
+ * turns seldom, after long history; one whose use goes up and down by chance turns at every other
  * event; and one that others' blocks pass through may never turn. */
-struct capacity_ways {
+struct capacity_history {
     uint16_t way,
-        before;      /* blocks moved since the last turn, and between that and the one before */
-    uint8_t streak;  /* events since the last turn */
-    uint8_t bursts;  /* turns after two ways that the stack could not take in, less others */
-    uint8_t passing; /* for so many events more it counts that others' blocks were seen */
-    bool full : 1;   /* the way down: blocks are given back */
-    bool swings : 1; /* so many turns were seen that the next way up is as sure as this one down */
+        before;     /* blocks moved since the last turn, and between that and the one before */
+    uint8_t streak; /* events since the last turn */
+    uint8_t bursts; /* turns after two history that the stack could not take in, less others */
+    uint8_t foreign_recent; /* for so many events more it counts that others' blocks were seen */
+    bool full : 1;          /* the way down: blocks are given back */
+    bool bursts_return : 1; /* so many turns were seen that the next way up is as sure as this one
+                               down */
 };
 
 /* Counts an event before anything is moved. Returns what the stack should have held, in blocks;
  * 0 as long as it is not shown that more would do. */
-size_t capacity_turn(struct capacity_ways *ways, enum capacity_event event, size_t capacity);
+size_t capacity_turn(struct capacity_history *history, enum capacity_event event, size_t capacity);
 
 /* Counts what was moved then. */
-#define CAPACITY_PASSING 64
-static inline void capacity_moved(struct capacity_ways *ways, size_t blocks, bool foreign)
+#define FOREIGN_RECENT 64
+static inline void capacity_moved(struct capacity_history *history, size_t blocks, bool foreign)
 {
-    size_t way = ways->way + blocks;
-    ways->way = (uint16_t)(way < UINT16_MAX ? way : UINT16_MAX);
-    ways->passing = foreign ? CAPACITY_PASSING : ways->passing - (ways->passing > 0);
+    size_t way = history->way + blocks;
+    history->way = (uint16_t)(way < UINT16_MAX ? way : UINT16_MAX);
+    history->foreign_recent =
+        foreign ? FOREIGN_RECENT : history->foreign_recent - (history->foreign_recent > 0);
 }
 
 struct capacity_seen {
     enum capacity_event event;
-    struct capacity_ways ways; /* this event counted */
-    size_t burst;              /* what capacity_turn returned then */
-    bool shared;               /* there are other threads */
-    bool foreign;              /* what it frees is other threads' */
-    bool drains;               /* it frees more than its stacks together could use again */
-    size_t size;               /* bytes of a block */
-    size_t capacity;           /* blocks, now */
-    size_t first;              /* blocks, always kept */
-    size_t held;               /* bytes that all stacks of the thread may hold */
-    size_t share;              /* bytes that they should at most */
+    struct capacity_history history; /* this event counted */
+    size_t burst;                    /* what capacity_turn returned then */
+    bool shared;                     /* there are other threads */
+    bool foreign;                    /* what it frees is other threads' */
+    bool drains;                     /* it frees more than its stacks together could use again */
+    size_t size;                     /* bytes of a block */
+    size_t capacity;                 /* blocks, now */
+    size_t first;                    /* blocks, always kept */
+    size_t held;                     /* bytes that all stacks of the thread may hold */
+    size_t share;                    /* bytes that they should at most */
 };
 
 /* Why; the first means that nothing changes. */

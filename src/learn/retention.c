@@ -8,9 +8,9 @@
 /* What goes back is not wanted again at once. */
 #define STEPS 8
 
-static size_t bounded(size_t span, size_t least, size_t most)
+static size_t bounded(size_t epoch, size_t least, size_t most)
 {
-    return span < least ? least : span > most ? most : span;
+    return epoch < least ? least : epoch > most ? most : epoch;
 }
 
 void retention_step(struct retention *r, struct purge_counters now, size_t least, size_t most)
@@ -22,14 +22,14 @@ void retention_step(struct retention *r, struct purge_counters now, size_t least
     size_t taken = now.taken - r->since.taken;
     size_t telling = purged < taken ? purged : taken;
     telling = telling > TELLING ? telling : TELLING;
-    size_t span = bounded(r->span, least, most);
-    r->span = span;
+    size_t epoch = bounded(r->epoch, least, most);
+    r->epoch = epoch;
     r->steps++;
     if (refaulted > telling / 5)
-        span *= RETENTION_GROWTH;
+        epoch *= RETENTION_GROWTH;
     else if (r->steps < STEPS || taken < purged)
         return;
     else if (purged > TELLING && refaulted < purged / 20)
-        span /= 2;
-    *r = (struct retention){bounded(span, least, most), now, 0};
+        epoch /= 2;
+    *r = (struct retention){bounded(epoch, least, most), now, 0};
 }

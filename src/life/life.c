@@ -12,16 +12,16 @@
 #include "front/cacheless.h"
 #include "front/closer.h"
 #include "front/deferred.h"
+#include "front/journal.h"
 #include "front/owners.h"
-#include "front/roster.h"
+#include "front/registry.h"
 #include "heap/shards.h"
 #include "heap/transfer.h"
-#include "front/journal.h"
+#include "life/purge.h"
 #include "life/scavenger.h"
-#include "life/upkeep.h"
+#include "options/options.h"
 #include "os/lock.h"
 #include "os/os.h"
-#include "options/options.h"
 #include "watch/learned.h"
 #include "watch/report.h"
 
@@ -31,8 +31,8 @@ static pthread_key_t key; /* its destructor tells that a thread ends */
 static bool key_made;     /* atomic */
 
 /* While the first thread asks libc for the key, others make do without a cache: one whose end is
- * not told could not be reached in it, should it never meet the door again. Not for ever, since a
- * fork meanwhile has a child in which nobody asks. */
+ * not told could not be reached in it, should it never take the slow path again. Not for ever,
+ * since a fork meanwhile has a child in which nobody asks. */
 static bool key_asked; /* atomic: libc has answered */
 static size_t waits;   /* atomic */
 #define WAITS_MOST 10000
@@ -68,9 +68,9 @@ static struct finding found_at_end(void)
 {
     struct finding found = {MISUSE_NONE, NULL};
     struct cache *cache = thread_owned();
-    if (cache != NULL && upkeep_try_stop()) {
+    if (cache != NULL && purge_try_stop()) {
         found = cache_empty_at_end(cache);
-        upkeep_go_on();
+        purge_go_on();
     }
     return found;
 }
@@ -131,7 +131,7 @@ COLD struct cache *thread_cache_make(void)
     return cache;
 }
 
-/* libc may allocate in here too, and come back by the door. */
+/* libc may allocate in here too, and come back by the slow path. */
 COLD void thread_ask_for_end(struct cache *cache)
 {
     ASSERT(lock_none_held());
@@ -145,9 +145,10 @@ COLD void thread_ask_for_end(struct cache *cache)
     errno = saved;
 }
 
-/* A fork holds every door, so no thread is in the middle of anything that the child would inherit.
- * Handlers that the program registered before ours run inside ours, and may allocate. A process of
- * one thread locks nothing, so that a signal handler that interrupted the door may fork.
+/* A fork holds every cache's lock, so no thread is in the middle of anything that the child would
+ * inherit. Handlers that the program registered before ours run inside ours, and may allocate. A
+ * process of one thread locks nothing, so that a signal handler that interrupted the slow path may
+ * fork.
  *
  * Libc takes locks of its own after this. Whoever has one of them and comes here does not wait
  * until those are free: see lock_enter. */
@@ -198,7 +199,7 @@ void fork_child(void)
     journal_fork_child();
     reserve_fork_child();
     caches_fork_unlock_child(thread_owned());
-    upkeep_go_on();
+    purge_go_on();
     lock_release(&start_lock);
     do_what_was_left();
 }
@@ -207,14 +208,14 @@ void heap_lock_all(void)
 {
     ASSERT(lock_none_held());
     lock_take(&start_lock);
-    upkeep_stop();
+    purge_stop();
     caches_fork_lock();
 }
 
 void heap_unlock_all(void)
 {
     caches_fork_unlock_parent();
-    upkeep_go_on();
+    purge_go_on();
     lock_release(&start_lock);
 }
 

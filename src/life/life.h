@@ -10,18 +10,18 @@
 struct cache *thread_cache_make(void);
 
 /* Asks libc to tell when the calling thread ends. It can't yet while the process starts: then the
- * door asks again. */
+ * slow path asks again. */
 void thread_ask_for_end(struct cache *cache);
 
 static inline struct cache *thread_cache(void)
 {
     struct cache *cache = cache_current();
-    return likely(cache->door != NULL) ? cache : thread_cache_make();
+    return likely(cache->lock != NULL) ? cache : thread_cache_make();
 }
 
-/* Every door and what it takes to get one, in the order in which they may be held together: no
- * other thread is in the middle of anything then, but may push and pop. The caller must hold none,
- * and must not allocate or free. Waits for a fork, however long that lasts. */
+/* Every cache's lock and what it takes to get one, in the order in which they may be held together:
+ * no other thread is in the middle of anything then, but may push and pop. The caller must hold
+ * none, and must not allocate or free. Waits for a fork, however long that lasts. */
 void heap_lock_all(void);
 void heap_unlock_all(void);
 

@@ -5,9 +5,9 @@
 #include <signal.h>
 
 #include "base/policy.h"
-#include "front/roster.h"
-#include "life/keep.h"
-#include "life/upkeep.h"
+#include "front/registry.h"
+#include "life/epochs.h"
+#include "life/purge.h"
 #include "os/lock.h"
 #include "os/os.h"
 
@@ -43,7 +43,7 @@ static void *scavenge(void *unused)
             store_relaxed(&call, 0);
             idle = 0;
         } else if (!dozes) {
-            idle = upkeep_by_time() ? 0 : idle + 1;
+            idle = purge_by_time() ? 0 : idle + 1;
         }
     }
     return NULL;
@@ -103,7 +103,7 @@ static bool change(int from, int to)
 
 static void settle(int to)
 {
-    store_relaxed(&upkeep_timed, to == RUNNING);
+    store_relaxed(&purge_timed, to == RUNNING);
     __atomic_store_n(&state, to, __ATOMIC_SEQ_CST);
     os_wake(&state);
 }
@@ -180,7 +180,7 @@ static void end_thread(void)
     store_relaxed(&call, 0);
     bool worked = os_milliseconds() - born >= policy.scavenge_ms;
     settle(NONE);
-    upkeep_alone(worked);
+    purge_alone(worked);
     errno = saved;
 }
 
@@ -200,6 +200,6 @@ void scavenger_fork_child(void)
     if (state == NONE)
         return;
     state = NONE;
-    upkeep_timed = scavenger_dozes = ends = false;
+    purge_timed = scavenger_dozes = ends = false;
     call = 0;
 }

@@ -23,9 +23,9 @@ void scavenger_wake(void);
 /* For scavenger_note. */
 void scavenger_noted(struct cache *cache);
 
-/* For malloc's door, before it takes a block for the owner of this cache: starts the scavenger at
- * the owner's first call, and wakes it where it may find work. Never for free: libc calls that with
- * its list of stacks locked, which starting a thread takes. */
+/* For malloc's slow path, before it takes a block for the owner of this cache: starts the scavenger
+ * at the owner's first call, and wakes it where it may find work. Never for free: libc calls that
+ * with its list of stacks locked, which starting a thread takes. */
 FAST void scavenger_note(struct cache *cache)
 {
     if (unlikely(load_relaxed(&scavenger_dozes) || cache->fresh))

@@ -169,7 +169,7 @@ bool option_set(const struct option *option, struct words words)
     if (!(option_may_be_auto(option) && same(words, "auto")) &&
         (!value_read(option->type, words, &value) || value < option->least || value > option->most))
         return false;
-    *(size_t *)((char *)&policy + option->place) = value;
+    *(size_t *)((char *)&policy + option->offset) = value;
     return true;
 }
 

@@ -16,7 +16,7 @@ struct option {
     size_t value; /* the default */
     size_t least, most;
     const char *help;
-    size_t place; /* of its field in struct policy */
+    size_t offset; /* of its field in struct policy */
 };
 
 enum {
@@ -36,7 +36,7 @@ struct words {
 /* What is in force. */
 static inline size_t option_value(const struct option *option)
 {
-    return *(const size_t *)((const char *)&policy + option->place);
+    return *(const size_t *)((const char *)&policy + option->offset);
 }
 
 static inline bool option_may_be_auto(const struct option *option) { return option->value == AUTO; }

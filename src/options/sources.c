@@ -9,8 +9,8 @@
 #include <string.h>
 
 #include "base/atomic.h"
-#include "os/os.h"
 #include "options/options.h"
+#include "os/os.h"
 
 #define SYSTEM_FILE "/etc/hakmem.conf"
 #define PREFIX "HAKMEM_"

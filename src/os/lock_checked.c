@@ -88,8 +88,8 @@ bool lock_rank_held(enum lock_rank rank) { return fork_holds_locks || held[rank]
 
 bool lock_all_held(void)
 {
-    return lock_rank_held(RANK_START) && lock_rank_held(RANK_UPKEEP) &&
-           lock_rank_held(RANK_CACHELESS) && lock_rank_held(RANK_ROSTER);
+    return lock_rank_held(RANK_START) && lock_rank_held(RANK_PURGE) &&
+           lock_rank_held(RANK_CACHELESS) && lock_rank_held(RANK_REGISTRY);
 }
 
 bool lock_none_held(void)
@@ -107,9 +107,9 @@ void lock_check_order(const struct lock *lock)
     unsigned highest = RANK_COUNT - 1;
     while (highest > RANK_NONE && held[highest] == 0)
         highest--;
-    bool every_door = lock->rank == RANK_DOOR && highest == RANK_DOOR && held[RANK_ROSTER] > 0 &&
-                      !lock_held(lock);
-    if (unlikely(highest >= lock->rank && !every_door))
+    bool every_lock = lock->rank == RANK_CACHE && highest == RANK_CACHE &&
+                      held[RANK_REGISTRY] > 0 && !lock_held(lock);
+    if (unlikely(highest >= lock->rank && !every_lock))
         wrong(lock, "lock_take",
               "each lock that is held has a lower rank than the one to wait for");
 }
@@ -117,9 +117,9 @@ void lock_check_order(const struct lock *lock)
 static void check_guard(const struct lock *lock)
 {
     bool inside = lock->rank >= RANK_TRANSFER && lock->rank <= RANK_JOURNAL;
-    if (unlikely(inside && !lock_rank_held(RANK_UPKEEP) && !lock_rank_held(RANK_CACHELESS) &&
-                 !lock_rank_held(RANK_DOOR)))
-        wrong(lock, "lock_try", "who takes a lock inside holds upkeep, cacheless or a door");
+    if (unlikely(inside && !lock_rank_held(RANK_PURGE) && !lock_rank_held(RANK_CACHELESS) &&
+                 !lock_rank_held(RANK_CACHE)))
+        wrong(lock, "lock_try", "who takes a lock inside holds purge, cacheless or a cache's");
 }
 
 void lock_note(struct lock *lock)

@@ -2,12 +2,12 @@
  *
  * A thread waits for a lock only while each lock that it holds has a lower rank, so no two threads
  * wait for each other. lock_try waits for nobody and may ask for any. The one lock of its own rank
- * that a thread may wait for is a door, for who holds the roster: a fork takes every door, in the
- * roster's order, and there is one such thread at a time.
+ * that a thread may wait for is a cache's, for who holds the registry: a fork takes every cache's,
+ * in the registry's order, and there is one such thread at a time.
  *
- * Ranks from TRANSFER to JOURNAL are inside: only a thread that holds upkeep, cacheless or a door
- * has them. A fork takes these three kinds, and so knows that nobody is inside. The exceptions say
- * so: lock_try_unguarded. */
+ * Ranks from TRANSFER to JOURNAL are inside: only a thread that holds purge, cacheless or a
+ * cache's lock has them. A fork takes these three kinds, and so knows that nobody is inside. The
+ * exceptions say so: lock_try_unguarded. */
 #ifndef HAKMEM_OS_RANK_H
 #define HAKMEM_OS_RANK_H
 
@@ -15,14 +15,15 @@
 
 #define LOCK_RANKS(RANK)                                                                 \
     RANK(START, "start", "the process's start; every fork, and every walk of the heap")  \
-    RANK(UPKEEP, "upkeep", "one thread at a time gives memory back")                     \
+    RANK(PURGE, "purge", "one thread at a time gives memory back")                       \
     RANK(CACHELESS, "cacheless",                                                         \
-         "the door of threads without a cache; caches' comings and goings")              \
-    RANK(ROSTER, "roster", "the list of caches, and whose they are; with it every door") \
-    RANK(DOOR, "door", "one of each cache: its arrays, limits and capacities")           \
+         "the lock of threads without a cache; caches' comings and goings")              \
+    RANK(REGISTRY, "registry",                                                           \
+         "the list of caches, and whose they are; with it every cache's lock")           \
+    RANK(CACHE, "cache", "one of each: its arrays, limits and capacities")               \
     RANK(TRANSFER, "transfer", "one of each class: blocks on their way between threads") \
     RANK(SHARD, "shard", "slabs and their bits; another's only by lock_try")             \
-    RANK(KEPT, "kept", "the big-block cache")                                            \
+    RANK(DIRTY, "dirty", "the big-block cache: mappings of freed huge blocks")           \
     RANK(SUPERSLABS, "superslabs", "slices, free or not")                                \
     RANK(MAP, "map", "new leaves of the address map")                                    \
     RANK(META, "meta", "memory for descriptors and arrays")                              \
@@ -44,11 +45,11 @@ bool lock_rank_held(enum lock_rank rank);
 /* Whether it holds none. */
 bool lock_none_held(void);
 
-/* Whether no other thread is inside: every lock up to the doors is the calling thread's. */
+/* Whether no other thread is inside: every lock up to the caches' is the calling thread's. */
 bool lock_all_held(void);
 
-/* Takes a lock if it is free. The second also takes one that is inside without a door: where a
- * fork's child can't be harmed by a holder that it lacks. */
+/* Takes a lock if it is free. The second also takes one that is inside without a cache's lock:
+ * where a fork's child can't be harmed by a holder that it lacks. */
 #if HAKMEM_ASSERT
 bool lock_try(struct lock *lock);
 bool lock_try_unguarded(struct lock *lock);

@@ -46,7 +46,7 @@ static void add_stack(struct text *t, const struct journal_entry *e)
     text_add(t, whys[e->why]);
 }
 
-static void add_span(struct text *t, const struct journal_entry *e)
+static void add_epoch(struct text *t, const struct journal_entry *e)
 {
     text_add(t, kinds[e->subject]);
     text_add(t, ": kept while ");
@@ -87,7 +87,7 @@ void learned_print(void)
         if (e.subject == JOURNAL_STACK)
             add_stack(&t, &e);
         else
-            add_span(&t, &e);
+            add_epoch(&t, &e);
         text_add(&t, "\n");
         os_print_error(t.start, t.used);
     }

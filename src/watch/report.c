@@ -7,9 +7,9 @@
 #include "base/atomic.h"
 #include "base/policy.h"
 #include "base/text.h"
-#include "watch/place.h"
 #include "os/os.h"
 #include "os/self.h"
+#include "watch/address.h"
 #include "watch/backtrace.h"
 
 #define REPORTS_MOST 100 /* where the program goes on */
@@ -51,23 +51,24 @@ static void line_end(struct text *text) { text_add(text, "\n"); }
 
 /* What lies at the address of a wrong call. */
 struct spot {
-    struct place place;
-    bool unmapped; /* PLACE_VACANT, and no memory is there */
+    struct address place;
+    bool unmapped; /* ADDRESS_VACANT, and no memory is there */
 };
 
 static struct spot spot_of(const void *p)
 {
-    struct spot spot = {.place = place_of(p)};
-    spot.unmapped =
-        spot.place.kind == PLACE_VACANT && os_mapping(p, mapping, sizeof mapping) == OS_NOT_MAPPED;
+    struct spot spot = {.place = address_describe(p)};
+    spot.unmapped = spot.place.kind == ADDRESS_VACANT &&
+                    os_mapping(p, mapping, sizeof mapping) == OS_NOT_MAPPED;
     return spot;
 }
 
 /* Slabs and large blocks leave the map when they are free, and with them what the map could say. */
 static bool was_freed(const struct wrong_call *call, const struct spot *spot)
 {
-    return call->what == MISUSE_FOREIGN && (spot->place.kind == PLACE_KEPT ||
-                                            (spot->place.kind == PLACE_VACANT && !spot->unmapped));
+    return call->what == MISUSE_FOREIGN &&
+           (spot->place.kind == ADDRESS_DIRTY ||
+            (spot->place.kind == ADDRESS_VACANT && !spot->unmapped));
 }
 
 static void add_call(struct text *text, const struct wrong_call *call, const char *what)
@@ -97,19 +98,19 @@ static void add_offset(struct text *text, size_t offset)
     text_add(text, " bytes into ");
 }
 
-static void add_block(struct text *text, const struct place *place, size_t offset)
+static void add_block(struct text *text, const struct address *place, size_t offset)
 {
-    if (place->kind == PLACE_SLAB_END) {
+    if (place->kind == ADDRESS_SLAB_END) {
         text_add(text, "behind the last block of");
     } else {
         add_offset(text, offset);
-        text_add(text, place->kind == PLACE_CLASS ? "a block of class " : "a large block of ");
+        text_add(text, place->kind == ADDRESS_CLASS ? "a block of class " : "a large block of ");
         text_add_number(text, place->size);
         text_add(text, " bytes at ");
         text_add_hex(text, place->start);
     }
     if (place->slab != 0) {
-        text_add(text, place->kind == PLACE_SLAB_END ? " the slab at " : ", in the slab at ");
+        text_add(text, place->kind == ADDRESS_SLAB_END ? " the slab at " : ", in the slab at ");
         text_add_hex(text, place->slab);
     }
 }
@@ -139,23 +140,23 @@ static void add_elsewhere(struct text *text, const void *p)
 
 static void add_address(struct text *text, const struct spot *spot, const void *p)
 {
-    const struct place *place = &spot->place;
+    const struct address *place = &spot->place;
     line_begin(text, "address: ");
     switch (place->kind) {
-    case PLACE_ELSEWHERE:
+    case ADDRESS_ELSEWHERE:
         add_elsewhere(text, p);
         break;
-    case PLACE_VACANT:
+    case ADDRESS_VACANT:
         text_add(text, spot->unmapped ? "where hakmem's memory may lie, but there is none at it "
                                         "now: wild, or given back meanwhile"
                                       : "in hakmem's memory, where no block is in use now");
         break;
-    case PLACE_KEPT:
+    case ADDRESS_DIRTY:
         text_add(text, "in memory of a large block that was freed");
         break;
-    case PLACE_SLAB_END:
-    case PLACE_CLASS:
-    case PLACE_LARGE:
+    case ADDRESS_SLAB_END:
+    case ADDRESS_CLASS:
+    case ADDRESS_LARGE:
         add_block(text, place, (uintptr_t)p - place->start);
         break;
     }
@@ -208,7 +209,7 @@ static void add_backtrace(struct text *text, const void *caller)
     line_end(text);
 }
 
-static const char *advice(const struct wrong_call *call, const struct place *place)
+static const char *advice(const struct wrong_call *call, const struct address *place)
 {
     static const char twice[] =
         "find the other call that freed it; valgrind and AddressSanitizer show both";
@@ -222,15 +223,16 @@ static const char *advice(const struct wrong_call *call, const struct place *pla
     default:
         break;
     }
-    if (place->kind == PLACE_ELSEWHERE)
+    if (place->kind == ADDRESS_ELSEWHERE)
         return "pass only what malloc and its kin returned; other memory goes back to whoever gave "
                "it";
-    if (place->kind == PLACE_VACANT || place->kind == PLACE_KEPT)
+    if (place->kind == ADDRESS_VACANT || place->kind == ADDRESS_DIRTY)
         return twice;
     return "pass the pointer that malloc returned, not one that was moved from it";
 }
 
-static void add_advice(struct text *text, const struct wrong_call *call, const struct place *place)
+static void add_advice(struct text *text, const struct wrong_call *call,
+                       const struct address *place)
 {
     if (call->late) {
         line_begin(text, "found late: the wrong call came before the one shown, perhaps in another "
@@ -254,9 +256,9 @@ static void report(const struct wrong_call *given, unsigned me)
 {
     struct wrong_call call = *given;
     struct spot spot = spot_of(call.p);
-    const struct place *place = &spot.place;
+    const struct address *place = &spot.place;
     /* Only the first slice of a block of whole slices has an entry in the map. */
-    if (call.what == MISUSE_FOREIGN && place->kind == PLACE_LARGE)
+    if (call.what == MISUSE_FOREIGN && place->kind == ADDRESS_LARGE)
         call.what = MISUSE_INTERIOR;
 
     struct text text;

@@ -8,7 +8,7 @@
 #include "explore.h"
 #include "front/cacheless.h"
 #include "front/closer.h"
-#include "front/roster.h"
+#include "front/registry.h"
 #include "front/theft.h"
 #include "os/lock.h"
 #include "world.h"
@@ -57,7 +57,7 @@ static void busy_prepare(void)
     owner_prepare();
     unsigned cls = class_of(2 * block_size);
     array[0] = array[1] = window_mark();
-    owners->depots[cls].base = array;
+    owners->cold[cls].base = array;
     owners->bins[BIN_FIRST + cls].top = &array[1];
     owners->bins[BIN_FIRST + cls].topmost = NULL;
 }

@@ -29,12 +29,12 @@ struct thread {
     const void *word; /* that it waits for */
     bool timed;       /* its wait ends by itself */
     struct store buffer[BUFFER];
-    unsigned waiting; /* stores in it */
-    const void *last; /* word of the last loads, */
-    uint64_t seen;    /* their result, */
-    unsigned loads;   /* and how many */
-    uint64_t own[2];  /* its words */
-    uint64_t kept[4]; /* its variables while others run */
+    unsigned in_transfer; /* stores in it */
+    const void *last;     /* word of the last loads, */
+    uint64_t seen;        /* their result, */
+    unsigned loads;       /* and how many */
+    uint64_t own[2];      /* its words */
+    uint64_t kept[4];     /* its variables while others run */
 };
 
 struct range {

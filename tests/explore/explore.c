@@ -134,7 +134,7 @@ void point(void)
         }
     }
     for (unsigned i = 0; i < engine->count; i++)
-        while (i != engine->current && engine->threads[i].waiting > 0 && choose(2) == 1)
+        while (i != engine->current && engine->threads[i].in_transfer > 0 && choose(2) == 1)
             drain_one(i);
 }
 
@@ -179,7 +179,7 @@ void explore_only_this(void)
     for (unsigned i = 0; i < engine->count; i++)
         if (i != engine->current) {
             engine->threads[i].state = ENDED;
-            engine->threads[i].waiting = 0;
+            engine->threads[i].in_transfer = 0;
         }
 }
 

@@ -58,7 +58,7 @@ void drain_one(unsigned number)
 {
     struct thread *t = &engine->threads[number];
     struct store oldest = t->buffer[0];
-    memmove(t->buffer, t->buffer + 1, --t->waiting * sizeof oldest);
+    memmove(t->buffer, t->buffer + 1, --t->in_transfer * sizeof oldest);
     memory_store(oldest.word, oldest.value, oldest.size);
     if (engine->trace) {
         unsigned current = engine->current;
@@ -70,14 +70,14 @@ void drain_one(unsigned number)
 
 void drain(unsigned number)
 {
-    while (engine->threads[number].waiting > 0)
+    while (engine->threads[number].in_transfer > 0)
         drain_one(number);
 }
 
 static uint64_t load(const void *word, unsigned size)
 {
     const struct thread *t = self();
-    for (unsigned i = t->waiting; i-- > 0;)
+    for (unsigned i = t->in_transfer; i-- > 0;)
         if (t->buffer[i].word == word)
             return t->buffer[i].value;
     return memory_load(word, size);
@@ -161,7 +161,7 @@ static void step_store(volatile void *at, uint64_t value, unsigned size, int ord
     other_step();
     struct thread *t = self();
     bool waits = order != __ATOMIC_SEQ_CST;
-    if (waits && t->waiting == 0) {
+    if (waits && t->in_transfer == 0) {
         waits = engine->delays < engine->scenario->delays && choose(2) == 1;
         engine->delays += waits;
     }
@@ -171,9 +171,9 @@ static void step_store(volatile void *at, uint64_t value, unsigned size, int ord
         memory_store(word, value, size);
         return;
     }
-    if (t->waiting == BUFFER)
+    if (t->in_transfer == BUFFER)
         drain_one(engine->current);
-    t->buffer[t->waiting++] = (struct store){word, value, size};
+    t->buffer[t->in_transfer++] = (struct store){word, value, size};
 }
 
 /* An instruction with a lock: what waits comes to memory first. */

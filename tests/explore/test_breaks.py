@@ -81,14 +81,14 @@ BREAKS = [
     Break(
         "a wake forgets a late push",
         "front/stacks.c",
-        "stack_used(bin, &cache->depots[cls]) > 0 ? bin->topmost : NULL",
+        "stack_used(bin, &cache->cold[cls]) > 0 ? bin->topmost : NULL",
         "NULL",
         "theft",
     ),
     Break(
         "a closer without its barrier, whose caches stay open",
         "front/closer.c",
-        "            roster_exchange(cache, cache, &cache_none);\n",
+        "            registry_exchange(cache, cache, &cache_none);\n",
         "            ;\n",
         "close",
     ),

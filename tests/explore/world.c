@@ -1,8 +1,8 @@
 #define _GNU_SOURCE /* MAP_FIXED_NOREPLACE */
+#include "world.h"
 #include "front/cacheless.h"
 #include "front/owners.h"
 #include "front/refill.h"
-#include "world.h"
 
 #include <string.h>
 #include <sys/mman.h>
@@ -13,18 +13,18 @@
 #include "base/counters.h"
 #include "base/policy.h"
 #include "explore.h"
+#include "front/adapt.h"
 #include "front/closer.h"
 #include "front/deferred.h"
-#include "front/fit.h"
 #include "front/pocket.h"
-#include "front/roster.h"
+#include "front/registry.h"
 #include "front/stack.h"
 #include "heap/shards.h"
 #include "heap/transfer.h"
 #include "heap/whole.h"
 #include "watch/report.h"
 
-uint16_t window_places[WINDOW_SLICES] __attribute__((section("places,\"aw\",@nobits#")));
+uint16_t window_bin_offsets[WINDOW_SLICES] __attribute__((section("places,\"aw\",@nobits#")));
 unsigned world_held, world_free;
 bool world_closed;
 static void *mailbox;
@@ -124,9 +124,9 @@ void world_begin(size_t size)
     cls = class_of(size);
     block_size = size_classes[cls].size;
     extern char __data_start[];
-    explore_restore(__data_start, (size_t)((char *)window_places - __data_start));
+    explore_restore(__data_start, (size_t)((char *)window_bin_offsets - __data_start));
     explore_restore(block(0), BLOCKS * block_size);
-    window_places[1] = (uint16_t)((BIN_FIRST + cls) * BIN_BYTES);
+    window_bin_offsets[1] = (uint16_t)((BIN_FIRST + cls) * BIN_BYTES);
     world_free = (1u << BLOCKS) - 1;
     world_held = 0;
     policy.extra_calls = true;
@@ -150,8 +150,8 @@ struct cache *world_cache(unsigned thread)
     explore_watch(&bin->top, sizeof bin->top, "top");
     explore_watch(&bin->limit, sizeof bin->limit, "limit");
     explore_watch(cache->chunks[0], CHUNK, "slot");
-    behind[thread] = cache->depots[cls].base + cache->depots[cls].room + 1;
-    explore_watch(cache->door, sizeof *cache->door, "door");
+    behind[thread] = cache->cold[cls].base + cache->cold[cls].room + 1;
+    explore_watch(cache->lock, sizeof *cache->lock, "door");
     caches[thread] = cache;
     return cache;
 }
@@ -172,7 +172,7 @@ void *program_malloc(void)
     void *p;
     bool closed = world_closed;
     struct cache *cache = cache_current();
-    if (cache_pop(cache, class_place(block_size), &p)) {
+    if (cache_pop(cache, class_bin_offset(block_size), &p)) {
         EXPECT(!closed, "malloc by the fast path, though all caches are closed");
         return to_program(p);
     }
@@ -180,7 +180,7 @@ void *program_malloc(void)
         cache = thread_cache_again();
     if (cache == NULL)
         return to_program(cacheless_take(cls));
-    if (cache_pop(cache, class_place(block_size), &p))
+    if (cache_pop(cache, class_bin_offset(block_size), &p))
         return to_program(p);
     p = cache_refill(cache, cls);
     if (p != NULL)

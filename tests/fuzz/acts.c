@@ -5,7 +5,7 @@
 
 #include "hakmem/hakmem.h"
 #include "heap/classes.h"
-#include "life/upkeep.h"
+#include "life/purge.h"
 #include "model.h"
 #include "os/os.h"
 #include "watch/learned.h"
@@ -296,10 +296,10 @@ static void act_whole(struct bytes *bytes)
         break;
     }
     case 6: /* as the scavenger's thread does */
-        upkeep_by_time();
+        purge_by_time();
         break;
     case 7:
-        upkeep_alone(next_byte(bytes) % 2 != 0);
+        purge_alone(next_byte(bytes) % 2 != 0);
         break;
     case 8: {
         static FILE *nowhere;

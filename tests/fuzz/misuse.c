@@ -12,9 +12,9 @@
 #include "base/text.h"
 #include "front/cache.h"
 #include "hakmem/hakmem.h"
-#include "watch/place.h"
 #include "model.h"
 #include "os/self.h"
+#include "watch/address.h"
 #include "watch/backtrace.h"
 
 static unsigned char *stale[256]; /* where blocks began that were freed */
@@ -79,7 +79,7 @@ enum way { FREE, FREE_SIZED, FREE_ALIGNED, REALLOC, USABLE, WAYS };
 static bool looks_right(const unsigned char *p)
 {
     unsigned bin = map_bin(p);
-    return bin >= BIN_FIRST && place_of(p).start == (uintptr_t)p;
+    return bin >= BIN_FIRST && address_describe(p).start == (uintptr_t)p;
 }
 
 static void call_wrongly(unsigned char *p, enum way way, size_t size)
@@ -177,10 +177,10 @@ static void act_write(struct bytes *bytes)
 static void act_describe(struct bytes *bytes)
 {
     const unsigned char *p = next_address(bytes);
-    struct place place = place_of(p);
+    struct address place = address_describe(p);
     const struct block *block = block_at(p);
     if (block != NULL && !damaged)
-        MUST((place.kind == PLACE_CLASS || place.kind == PLACE_LARGE) &&
+        MUST((place.kind == ADDRESS_CLASS || place.kind == ADDRESS_LARGE) &&
                  place.start == (uintptr_t)block->p && place.size == block->usable,
              "%p: place %d, at %zx, %zu bytes", (const void *)p, (int)place.kind, place.start,
              place.size);

@@ -28,7 +28,7 @@
 #include "heap/classes.h"
 #include "heap/shards.h"
 #include "heap/transfer.h"
-#include "life/upkeep.h"
+#include "life/purge.h"
 #include "os_fake.h"
 #include "work.h"
 
@@ -134,11 +134,11 @@ static struct result run(enum fake_call call, size_t first, size_t last, bool fo
     if (pthread_create(&thread, NULL, everything_works_in_thread, NULL) != 0)
         work_fail("pthread_create of the test itself failed");
     pthread_join(thread, NULL);
-    upkeep_stop();
+    purge_stop();
     transfer_empty();
     large_purge(SIZE_MAX);
     superslabs_release();
-    upkeep_go_on();
+    purge_go_on();
     reserve_release();
     if (superslabs_mapped() != 0)
         work_fail("superslabs with everything freed: expected 0, found %zu", superslabs_mapped());

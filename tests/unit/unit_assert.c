@@ -15,9 +15,9 @@
 #include "front/cache.h"
 #include "hakmem/hakmem.h"
 #include "life/life.h"
-#include "life/upkeep.h"
+#include "life/purge.h"
 
-static struct lock upkeep_like = LOCK(UPKEEP), door = LOCK(DOOR), other_door = LOCK(DOOR),
+static struct lock purge_like = LOCK(PURGE), door = LOCK(CACHE), other_door = LOCK(CACHE),
                    shard = LOCK(SHARD), other_shard = LOCK(SHARD), meta = LOCK(META),
                    journal = LOCK(JOURNAL), no_rank;
 
@@ -64,7 +64,7 @@ static void expect_said(const char *name, void (*breaks)(void), const char *rule
 #define EXPECT_SAID(breaks, rule, holds) expect_said(#breaks, breaks, rule, holds)
 
 #define ORDER "each lock that is held has a lower rank than the one to wait for: "
-#define GUARD "who takes a lock inside holds upkeep, cacheless or a door: "
+#define GUARD "who takes a lock inside holds purge, cacheless or a cache's: "
 
 /* ---- order ---- */
 
@@ -78,7 +78,7 @@ static void wrong_order(void)
 static void wrong_order_entering(void)
 {
     lock_take(&door);
-    (void)!lock_enter(&upkeep_like);
+    (void)!lock_enter(&purge_like);
 }
 
 static void the_same_rank(void)
@@ -173,7 +173,7 @@ static void a_list_whose_links_are_broken(void)
 
 static void allowed(void)
 {
-    lock_take(&upkeep_like);
+    lock_take(&purge_like);
     lock_take(&door);
     EXPECT(lock_try(&other_door)); /* it waits for nobody */
     lock_take(&shard);
@@ -185,7 +185,7 @@ static void allowed(void)
     lock_release(&other_shard);
     lock_release(&meta);
     lock_release(&other_door);
-    lock_release(&upkeep_like);
+    lock_release(&purge_like);
     EXPECT(lock_none_held());
     EXPECT(lock_try_unguarded(&shard));
     lock_release(&shard);
@@ -204,7 +204,7 @@ static void whole_heap(void)
         EXPECT(hakmem_malloc(1000) != NULL);
         heap_lock_all();
         heap_unlock_all();
-        _exit(!lock_rank_held(RANK_DOOR) ? 0 : 1);
+        _exit(!lock_rank_held(RANK_CACHE) ? 0 : 1);
     }
     int status = -1;
     EXPECT(waitpid(child, &status, 0) == child);
@@ -227,28 +227,28 @@ static void left_behind(void)
 int main(void)
 {
     hakmem_free(hakmem_malloc(1)); /* the process's start */
-    EXPECT_SAID(wrong_order, ORDER "shard (rank 7)", "holds: door (rank 5), meta (rank 11)\n");
-    EXPECT_SAID(wrong_order_entering, ORDER "upkeep (rank 2)", "holds: door (rank 5)\n");
-    EXPECT_SAID(the_same_rank, ORDER "shard (rank 7)", "holds: door (rank 5), shard (rank 7)\n");
-    EXPECT_SAID(the_same_lock, ORDER "door (rank 5)", "holds: door (rank 5)\n");
-    EXPECT_SAID(two_doors, ORDER "door (rank 5)", "holds: door (rank 5)\n");
+    EXPECT_SAID(wrong_order, ORDER "shard (rank 7)", "holds: cache (rank 5), meta (rank 11)\n");
+    EXPECT_SAID(wrong_order_entering, ORDER "purge (rank 2)", "holds: cache (rank 5)\n");
+    EXPECT_SAID(the_same_rank, ORDER "shard (rank 7)", "holds: cache (rank 5), shard (rank 7)\n");
+    EXPECT_SAID(the_same_lock, ORDER "cache (rank 5)", "holds: door (rank 5)\n");
+    EXPECT_SAID(two_doors, ORDER "cache (rank 5)", "holds: door (rank 5)\n");
     EXPECT_SAID(without_a_rank, "rank", "holds no lock\n");
-    EXPECT_SAID(released_but_not_held, "who releases a lock holds it: door (rank 5)",
+    EXPECT_SAID(released_but_not_held, "who releases a lock holds it: cache (rank 5)",
                 "holds no lock\n");
-    EXPECT_SAID(anothers_lock_released, "who releases a lock holds it: door (rank 5)",
+    EXPECT_SAID(anothers_lock_released, "who releases a lock holds it: cache (rank 5)",
                 "holds no lock\n");
     EXPECT_SAID(inside_without_a_door, GUARD "shard (rank 7)", "holds no lock\n");
     EXPECT_SAID(tried_without_a_door, GUARD "journal (rank 12)", "holds no lock\n");
     EXPECT_SAID(metadata_without_a_door, GUARD "meta (rank 11)", "holds no lock\n");
     EXPECT_SAID(blocks_without_a_door, GUARD "shard (rank 7)", "holds no lock\n");
-    EXPECT_SAID(purged_by_two, "slices_purge: assertion failed: lock_rank_held(RANK_UPKEEP)\n",
-                "holds: door (rank 5)\n");
+    EXPECT_SAID(purged_by_two, "slices_purge: assertion failed: lock_rank_held(RANK_PURGE)\n",
+                "holds: cache (rank 5)\n");
     EXPECT_SAID(walk_without_locks, "meta_parts: assertion failed: lock_all_held()\n",
                 "holds no lock\n");
     EXPECT_SAID(slices_given_twice,
-                "slices_give: assertion failed: ", "holds: door (rank 5), superslabs (rank 9)\n");
+                "slices_give: assertion failed: ", "holds: cache (rank 5), superslabs (rank 9)\n");
     EXPECT_SAID(no_metadata, "meta_give: assertion failed: meta_holds(p, bytes)",
-                "holds: door (rank 5)\n");
+                "holds: cache (rank 5)\n");
     EXPECT_SAID(a_list_whose_links_are_broken,
                 "list_remove: assertion failed: ", "holds no lock\n");
     allowed();

@@ -15,9 +15,9 @@
 #include "back/map.h"
 #include "back/meta.h"
 #include "base/counters.h"
-#include "watch/place.h"
 #include "os/lock.h"
 #include "os/os.h"
+#include "watch/address.h"
 
 static void map_of_foreign(void)
 {
@@ -35,7 +35,7 @@ static void map_of_foreign(void)
 static size_t place_of_slice(const void *p)
 {
     size_t place = 0;
-    EXPECT(map_place(p, &place));
+    EXPECT(map_bin_offset(p, &place));
     return place;
 }
 
@@ -56,12 +56,12 @@ static void map_of_ours(void)
     size_t place;
     for (unsigned offset = 1; offset < 16; offset++) {
         EXPECT_EQUAL(map_bin(slices + SLICE + offset), BIN_FOREIGN);
-        EXPECT(!map_place(slices + SLICE + offset, &place));
+        EXPECT(!map_bin_offset(slices + SLICE + offset, &place));
     }
     for (unsigned bit = WINDOW_BITS; bit < 64; bit++) {
         void *beyond = (void *)((uintptr_t)(slices + SLICE) ^ (uintptr_t)1 << bit);
         EXPECT_EQUAL(map_bin(beyond), BIN_FOREIGN);
-        EXPECT(!map_place(beyond, &place));
+        EXPECT(!map_bin_offset(beyond, &place));
     }
     map_set(slices + SLICE, 2, BIN_FOREIGN, NULL);
     EXPECT_EQUAL(map_bin(slices + SLICE), BIN_FOREIGN);
@@ -77,12 +77,12 @@ static void map_of_retired(void)
     EXPECT(map_retire(slice, BIN_HUGE) == NULL);
     EXPECT(map_clear(slice, BIN_HUGE) == NULL);
     EXPECT(map_retire(slice, BIN_LARGE) == &owner);
-    EXPECT_EQUAL(map_bin(slice), BIN_RETIRED);
-    EXPECT_EQUAL(place_of_slice(slice), BIN_RETIRED * BIN_BYTES);
+    EXPECT_EQUAL(map_bin(slice), BIN_PARKED);
+    EXPECT_EQUAL(place_of_slice(slice), BIN_PARKED * BIN_BYTES);
     EXPECT(map_owner(slice) == &owner);
     EXPECT(map_retire(slice, BIN_LARGE) == NULL && map_clear(slice, BIN_LARGE) == NULL);
-    EXPECT(map_clear(slice, BIN_RETIRED) == &owner);
-    EXPECT(map_owner(slice) == NULL && map_clear(slice, BIN_RETIRED) == NULL);
+    EXPECT(map_clear(slice, BIN_PARKED) == &owner);
+    EXPECT(map_owner(slice) == NULL && map_clear(slice, BIN_PARKED) == NULL);
     EXPECT_EQUAL(place_of_slice(slice), 0);
 }
 
@@ -284,9 +284,9 @@ static void huge_at_any_page(void)
 
     EXPECT(large_begins(p));
     EXPECT_EQUAL(large_usable(p, BIN_HUGE), h->length);
-    EXPECT(place_of(p).kind == PLACE_LARGE && place_of(p).start == (uintptr_t)p);
-    EXPECT_EQUAL(place_of(p + 3 * MiB).start, (uintptr_t)p);
-    EXPECT(place_of(p - 16).kind != PLACE_LARGE);
+    EXPECT(address_describe(p).kind == ADDRESS_LARGE && address_describe(p).start == (uintptr_t)p);
+    EXPECT_EQUAL(address_describe(p + 3 * MiB).start, (uintptr_t)p);
+    EXPECT(address_describe(p - 16).kind != ADDRESS_LARGE);
     for (size_t at = 0; at < 4; at++) {
         char *other = p - 2 * os_page + at * os_page + (at == 2 ? 16 : 0);
         EXPECT(!large_begins(other));
@@ -304,12 +304,12 @@ static void huge_at_any_page(void)
     EXPECT_EQUAL(large_retire(p, BIN_HUGE, &bytes), MISUSE_NONE);
     EXPECT_EQUAL(bytes, h->length);
     char *stale = (uintptr_t)p % SLICE == 0 ? p + os_page : p - (uintptr_t)p % SLICE;
-    EXPECT_EQUAL(large_give(stale, BIN_RETIRED), stale < p ? MISUSE_FOREIGN : MISUSE_INTERIOR);
+    EXPECT_EQUAL(large_give(stale, BIN_PARKED), stale < p ? MISUSE_FOREIGN : MISUSE_INTERIOR);
     void *found = stale;
     EXPECT_EQUAL(large_reuse(&found, bytes, &bytes), REUSE_UNFIT);
     EXPECT(found == p && map_bin(p) == BIN_HUGE);
     EXPECT_EQUAL(large_give(found, BIN_HUGE), MISUSE_NONE);
-    EXPECT(large_is_kept(p));
+    EXPECT(large_is_dirty(p));
     large_purge(SIZE_MAX);
 }
 
@@ -397,7 +397,7 @@ static void without_memory(void)
 }
 
 /* What the callers of these floors hold: see os/rank.h. */
-static struct lock guard = LOCK(UPKEEP);
+static struct lock guard = LOCK(PURGE);
 
 int main(void)
 {

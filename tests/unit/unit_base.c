@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "base/defs.h"
-#include "base/lowest.h"
+#include "base/pairing_heap.h"
 #include "base/text.h"
 
 static unsigned longest_slowly(uint64_t set)
@@ -54,19 +54,19 @@ static void runs(void)
 
 static void lowest(void)
 {
-    static struct low_node nodes[NODES];
+    static struct pairing_node nodes[NODES];
     static bool in[NODES];
-    struct lowest set = {NULL};
+    struct pairing_heap set = {NULL};
     unsigned members = 0;
     for (unsigned i = 0; i < NODES; i++)
         nodes[i].key = i * 37 % NODES;
     for (int step = 0; step < 200000; step++) {
         unsigned i = (unsigned)(next_random() % NODES);
         if (in[i]) {
-            low_remove(&set, &nodes[i]);
+            pairing_remove(&set, &nodes[i]);
             members--;
         } else {
-            low_add(&set, &nodes[i]);
+            pairing_add(&set, &nodes[i]);
             members++;
         }
         in[i] = !in[i];
@@ -81,10 +81,10 @@ static void lowest(void)
     }
     uintptr_t last = 0;
     while (set.root != NULL) {
-        struct low_node *root = set.root;
+        struct pairing_node *root = set.root;
         EXPECT(root->key >= last);
         last = root->key;
-        low_remove(&set, root);
+        pairing_remove(&set, root);
         members--;
     }
     EXPECT_EQUAL(members, 0);

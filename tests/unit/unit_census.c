@@ -13,22 +13,22 @@
 #include "back/meta.h"
 #include "base/policy.h"
 #include "front/cache.h"
-#include "front/roster.h"
+#include "front/registry.h"
 #include "hakmem/hakmem.h"
 #include "heap/slab.h"
 #include "heap/transfer.h"
 #include "life/life.h"
-#include "watch/census.h"
+#include "watch/accounts.h"
 
-static struct census census;
+static struct accounts accounts;
 
-#define RULE_NAME(rule, words) [CENSUS_##rule] = #rule,
-static const char *const rule_names[] = {CENSUS_RULES(RULE_NAME)};
+#define RULE_NAME(rule, words) [CHECK_##rule] = #rule,
+static const char *const rule_names[] = {CHECK_RULES(RULE_NAME)};
 
 static size_t walk(void)
 {
     heap_lock_all();
-    size_t breaches = census_check(&census, true);
+    size_t breaches = heap_check(&accounts, true);
     heap_unlock_all();
     return breaches;
 }
@@ -37,8 +37,8 @@ static void expect_whole(const char *after)
 {
     if (walk() == 0)
         return;
-    fprintf(stderr, "after %s: expected no breach, found %zu:\n", after, census.breaches);
-    census_report(&census);
+    fprintf(stderr, "after %s: expected no breach, found %zu:\n", after, accounts.breaches);
+    heap_check_report(&accounts);
     exit(1);
 }
 
@@ -98,8 +98,9 @@ static void make_heap(void)
     EXPECT_EQUAL(cache_empty(cache_mine).what, MISUSE_NONE);
     expect_whole("emptying the stacks");
     free_each(small + 1, 1000, 3);
-    EXPECT(census.kept_mappings > 0 && census.waiting > 0 && census.retained > 0);
-    EXPECT(census.caches == 2 && census.superslabs > 2 && census.huge > 0 && census.runs > 0);
+    EXPECT(accounts.dirty_mappings > 0 && accounts.in_transfer > 0 && accounts.retained > 0);
+    EXPECT(accounts.caches == 2 && accounts.superslabs > 2 && accounts.huge > 0 &&
+           accounts.runs > 0);
 }
 
 /* ---- what the walk counts ---- */
@@ -107,23 +108,23 @@ static void make_heap(void)
 static void sums(void)
 {
     EXPECT_EQUAL(walk(), 0);
-    struct census before = census;
+    struct accounts before = accounts;
     void *small_block = hakmem_malloc(200);
     void *run = hakmem_malloc(1 * MiB - 100);
     void *mapping = hakmem_malloc(50 * MiB + 1);
     EXPECT_EQUAL(walk(), 0);
     size_t more =
         hakmem_good_size(200) + hakmem_good_size(1 * MiB - 100) + hakmem_good_size(50 * MiB + 1);
-    EXPECT_EQUAL(census.program, before.program + more);
-    EXPECT_EQUAL(census.runs, before.runs + 1);
-    EXPECT_EQUAL(census.huge, before.huge + 1);
+    EXPECT_EQUAL(accounts.program, before.program + more);
+    EXPECT_EQUAL(accounts.runs, before.runs + 1);
+    EXPECT_EQUAL(accounts.huge, before.huge + 1);
     hakmem_free(small_block);
     hakmem_free(run);
     hakmem_free(mapping);
     EXPECT_EQUAL(walk(), 0);
-    EXPECT_EQUAL(census.program, before.program);
-    EXPECT_EQUAL(census.huge, before.huge);
-    EXPECT_EQUAL(census.runs, before.runs);
+    EXPECT_EQUAL(accounts.program, before.program);
+    EXPECT_EQUAL(accounts.huge, before.huge);
+    EXPECT_EQUAL(accounts.runs, before.runs);
 }
 
 /* ---- breaking one thing at a time ---- */
@@ -157,7 +158,7 @@ static void undo(void)
 static struct bin *bin_of(unsigned cls) { return &cache_mine->bins[BIN_FIRST + cls]; }
 static void **base_of(const struct bin *bin)
 {
-    return cache_mine->depots[bin - cache_mine->bins - BIN_FIRST].base;
+    return cache_mine->cold[bin - cache_mine->bins - BIN_FIRST].base;
 }
 
 /* A class whose stack of this thread has some blocks, larger than a grain. */
@@ -188,7 +189,7 @@ static unsigned run_index(void)
     return (unsigned)((size_t)((char *)runs[1] - some_superslab()->base) / SLICE);
 }
 
-static struct huge *kept_huge(void)
+static struct huge *dirty_huge(void)
 {
     return list_entry(large_inside().kept->next, struct huge, node);
 }
@@ -354,18 +355,18 @@ static void huge_length_broken(void)
     struct huge *h = map_owner(huge[1]);
     POKE(h->usable, h->length + os_page);
 }
-static void kept_length_broken(void) { POKE(kept_huge()->length, kept_huge()->length + 1); }
+static void kept_length_broken(void) { POKE(dirty_huge()->length, dirty_huge()->length + 1); }
 static void kept_mapped_broken(void)
 {
-    leaked = kept_huge();
-    map_set(kept_huge()->base, 1, BIN_HUGE, kept_huge());
+    leaked = dirty_huge();
+    map_set(dirty_huge()->base, 1, BIN_HUGE, dirty_huge());
 }
 static void kept_mapped_whole(void) { map_clear(((struct huge *)leaked)->base, BIN_HUGE); }
 static void kept_bytes_broken(void)
 {
-    POKE(*large_inside().kept_bytes, *large_inside().kept_bytes + SLICE);
+    POKE(*large_inside().dirty_bytes, *large_inside().dirty_bytes + SLICE);
 }
-static void ranges_overlap_broken(void) { POKE(kept_huge()->base, some_superslab()->base); }
+static void ranges_overlap_broken(void) { POKE(dirty_huge()->base, some_superslab()->base); }
 static void meta_free_broken(void)
 {
     void *piece = meta_take(1000);
@@ -379,16 +380,16 @@ static void mapped_sum_whole(void) { os_unmap(leaked, os_page); }
 
 #define BY_POKE(rule, broken)       \
     {                               \
-        CENSUS_##rule, broken, undo \
+        CHECK_##rule, broken, undo \
     }
 
 static const struct {
-    enum census_rule rule;
+    enum check_rule rule;
     void (*breaks)(void);
     void (*mends)(void);
 } corruptions[] = {
-    {CENSUS_MAP_OWNER, map_owner_broken, map_owner_whole},
-    {CENSUS_MAP_BIN, map_bin_broken, map_owner_whole},
+    {CHECK_MAP_OWNER, map_owner_broken, map_owner_whole},
+    {CHECK_MAP_BIN, map_bin_broken, map_owner_whole},
     BY_POKE(MAP_BASE, map_base_broken),
     BY_POKE(SUPERSLAB_LISTS, superslab_lists_broken),
     BY_POKE(SUPERSLAB_COUNT, superslab_count_broken),
@@ -420,12 +421,12 @@ static const struct {
     BY_POKE(BLOCK_TWICE, block_twice_broken),
     BY_POKE(HUGE_LENGTH, huge_length_broken),
     BY_POKE(KEPT_LENGTH, kept_length_broken),
-    {CENSUS_KEPT_MAPPED, kept_mapped_broken, kept_mapped_whole},
+    {CHECK_KEPT_MAPPED, kept_mapped_broken, kept_mapped_whole},
     BY_POKE(KEPT_BYTES, kept_bytes_broken),
     BY_POKE(RANGES_OVERLAP, ranges_overlap_broken),
     BY_POKE(META_FREE, meta_free_broken),
-    {CENSUS_META_SUM, meta_sum_broken, meta_sum_whole},
-    {CENSUS_MAPPED_SUM, mapped_sum_broken, mapped_sum_whole},
+    {CHECK_META_SUM, meta_sum_broken, meta_sum_whole},
+    {CHECK_MAPPED_SUM, mapped_sum_broken, mapped_sum_whole},
 };
 
 static void locked(void (*change)(void))
@@ -437,27 +438,27 @@ static void locked(void (*change)(void))
 
 static void each_rule_is_named(void)
 {
-    unsigned tried[CENSUS_RULE_COUNT] = {0};
+    unsigned tried[CHECK_RULE_COUNT] = {0};
     for (size_t i = 0; i < sizeof corruptions / sizeof *corruptions; i++) {
         const char *name = rule_names[corruptions[i].rule];
         locked(corruptions[i].breaks);
         walk();
         locked(corruptions[i].mends);
         tried[corruptions[i].rule]++;
-        if (census.broken[corruptions[i].rule] == 0) {
+        if (accounts.broken[corruptions[i].rule] == 0) {
             fprintf(stderr, "%s broken: expected that the walk names it, found %zu breaches:\n",
-                    name, census.breaches);
-            census_report(&census);
+                    name, accounts.breaches);
+            heap_check_report(&accounts);
             exit(1);
         }
         expect_whole(name);
     }
-    for (int rule = 0; rule < CENSUS_RULE_COUNT; rule++)
+    for (int rule = 0; rule < CHECK_RULE_COUNT; rule++)
         if (tried[rule] == 0) {
             fprintf(stderr, "%s: expected a corruption that breaks it\n", rule_names[rule]);
             exit(1);
         }
-    printf("%d rules, each broken and named\n", CENSUS_RULE_COUNT);
+    printf("%d rules, each broken and named\n", CHECK_RULE_COUNT);
 }
 
 int main(void)
@@ -483,10 +484,10 @@ int main(void)
     free_each(runs, FEW, 1);
     free_each(huge, FEW, 1);
     expect_whole("freeing all");
-    EXPECT_EQUAL(census.program, 0);
+    EXPECT_EQUAL(accounts.program, 0);
     hakmem_purge();
     expect_whole("giving all back");
-    EXPECT_EQUAL(census.retained + census.kept + census.superslabs + census.cached, 0);
+    EXPECT_EQUAL(accounts.retained + accounts.kept + accounts.superslabs + accounts.cached, 0);
     puts("3 passed, 0 failed");
     return 0;
 }

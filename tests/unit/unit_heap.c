@@ -13,9 +13,9 @@
 #include <string.h>
 
 #include "front/cache.h"
-#include "front/roster.h"
+#include "front/registry.h"
 #include "heap/classes.h"
-#include "heap/gather.h"
+#include "heap/group.h"
 #include "heap/slab.h"
 #include "heap/transfer.h"
 
@@ -26,7 +26,7 @@ static void classes(void)
         EXPECT(cls < CLASSES && size_classes[cls].size >= n);
         if (cls > 0)
             EXPECT(size_classes[cls - 1].size < n);
-        EXPECT_EQUAL(class_place(n), (BIN_FIRST + cls) * BIN_BYTES);
+        EXPECT_EQUAL(class_bin_offset(n), (BIN_FIRST + cls) * BIN_BYTES);
     }
     for (size_t n = CLASS_MOST + 1; n <= CLASS_SLICES_MOST; n++) {
         unsigned cls = class_of_slices(n);
@@ -44,7 +44,7 @@ static enum misuse put_one(struct slab *slab, void *p)
 }
 
 /* What the callers of this floor hold: see os/rank.h. */
-static struct lock guard = LOCK(UPKEEP), of_slab = LOCK(SHARD);
+static struct lock guard = LOCK(PURGE), of_slab = LOCK(SHARD);
 
 static void one_slab(unsigned cls)
 {
@@ -130,14 +130,14 @@ static void gathering(void)
 {
     static void *blocks[4096], *same[4096];
     for (unsigned round = 0; round < 100; round++) {
-        size_t n = GATHER_LEAST + next_random() % (4096 - GATHER_LEAST + 1);
+        size_t n = GROUP_LEAST + next_random() % (4096 - GROUP_LEAST + 1);
         size_t slices = 1 + next_random() % 50;
         for (size_t i = 0; i < n; i++) {
             /* The first ones say whether it is worth it. */
             size_t slice = i < 16 && slices > 1 ? i % 2 : next_random() % slices;
             same[i] = blocks[i] = (void *)(0x100000000 + slice * SLICE + next_random() % SLICE);
         }
-        gather(blocks, n);
+        group_by_slice(blocks, n);
         size_t runs = 1;
         for (size_t i = 1; i < n; i++)
             runs += (uintptr_t)blocks[i] / SLICE != (uintptr_t)blocks[i - 1] / SLICE;
@@ -149,7 +149,7 @@ static void gathering(void)
     /* In order as they are, they stay. */
     for (size_t i = 0; i < 4096; i++)
         same[i] = blocks[i] = (void *)(0x100000000 - i * SLICE / 5);
-    gather(blocks, 4096);
+    group_by_slice(blocks, 4096);
     EXPECT(memcmp(blocks, same, sizeof blocks) == 0);
 }
 

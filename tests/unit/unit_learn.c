@@ -4,8 +4,8 @@
 #include <string.h>
 
 #include "base/policy.h"
-#include "learn/capacity.h"
 #include "front/journal.h"
+#include "learn/capacity.h"
 #include "learn/retention.h"
 #include "os/lock.h"
 
@@ -17,7 +17,7 @@ static struct policy bounds;
 static struct capacity_seen seen_of(size_t size, size_t capacity)
 {
     return (struct capacity_seen){.event = STACK_EMPTY,
-                                  .ways = {.streak = 2},
+                                  .history = {.streak = 2},
                                   .size = size,
                                   .capacity = capacity,
                                   .first = 15,
@@ -38,7 +38,7 @@ static void it_grows_when_missed_twice(void)
     expect_step(seen, 39, CAPACITY_MISSES);
     seen.event = STACK_FULL;
     expect_step(seen, 39, CAPACITY_OVERFLOWS);
-    seen.ways.streak = 1;
+    seen.history.streak = 1;
     expect_step(seen, 15, CAPACITY_FITS);
 }
 
@@ -90,14 +90,15 @@ static void it_shrinks_for_others_blocks_and_for_what_is_not_wanted(void)
     expect_step(seen, 15, CAPACITY_DRAINS);
     seen.first = 3;
     expect_step(seen, 10, CAPACITY_DRAINS); /* stack_least */
-    seen.ways = (struct capacity_ways){.way = 2000, .before = 1000, .full = true, .swings = true};
+    seen.history =
+        (struct capacity_history){.way = 2000, .before = 1000, .full = true, .bursts_return = true};
     expect_step(seen, 319, CAPACITY_FITS); /* it will come back */
-    seen.ways.way = 2001;
+    seen.history.way = 2001;
     expect_step(seen, 10, CAPACITY_DRAINS); /* not this time */
-    seen.ways.way = UINT16_MAX;
-    seen.ways.before = 60000;
+    seen.history.way = UINT16_MAX;
+    seen.history.before = 60000;
     expect_step(seen, 10, CAPACITY_DRAINS); /* it can't be told */
-    seen.ways = (struct capacity_ways){.streak = 2};
+    seen.history = (struct capacity_history){.streak = 2};
     seen.first = 15;
     seen.size = 256;
     seen.foreign = true;
@@ -111,7 +112,7 @@ static void it_shrinks_for_others_blocks_and_for_what_is_not_wanted(void)
     expect_step(seen, 128, CAPACITY_FITS);
     seen.capacity = 39;
     expect_step(seen, 79, CAPACITY_OVERFLOWS); /* batches of others' blocks, too */
-    seen.ways.streak = 1;
+    seen.history.streak = 1;
     expect_step(seen, 39, CAPACITY_FITS);
     seen.size = 4096;
     expect_step(seen, 15, CAPACITY_FOREIGN);
@@ -122,12 +123,12 @@ static void where_blocks_pass_through_it_stays_small(void)
     struct capacity_seen seen = seen_of(1024, 19); /* 39 would be more than 32 KiB */
     seen.shared = true;
     expect_step(seen, 19, CAPACITY_FITS); /* it never turned */
-    seen.ways.before = 100;
+    seen.history.before = 100;
     expect_step(seen, 39, CAPACITY_MISSES);
-    seen.ways.streak = 5;
+    seen.history.streak = 5;
     expect_step(seen, 19, CAPACITY_FITS); /* a long way */
-    seen.ways.streak = 2;
-    seen.ways.passing = 1;
+    seen.history.streak = 2;
+    seen.history.foreign_recent = 1;
     expect_step(seen, 19, CAPACITY_FITS); /* others' blocks were seen */
     seen.burst = 60;
     expect_step(seen, 79, CAPACITY_BURSTS); /* what is proved is proved */
@@ -137,57 +138,57 @@ static void where_blocks_pass_through_it_stays_small(void)
 }
 
 /* So many events of one kind, each of half the stack. */
-static size_t way_of(struct capacity_ways *ways, enum capacity_event event, unsigned events)
+static size_t way_of(struct capacity_history *history, enum capacity_event event, unsigned events)
 {
     size_t burst = 0;
     for (unsigned i = 0; i < events; i++) {
-        size_t told = capacity_turn(ways, event, 40);
+        size_t told = capacity_turn(history, event, 40);
         burst = told > burst ? told : burst;
-        capacity_moved(ways, 20, false);
+        capacity_moved(history, 20, false);
     }
     return burst;
 }
 
 static void bursts_are_told_from_chance(void)
 {
-    struct capacity_ways ways = {0};
+    struct capacity_history history = {0};
     size_t burst = 0;
     unsigned turns = 0;
     for (; burst == 0 && turns < 100; turns++)
-        burst = way_of(&ways, turns % 2 == 0 ? STACK_EMPTY : STACK_FULL, 10);
+        burst = way_of(&history, turns % 2 == 0 ? STACK_EMPTY : STACK_FULL, 10);
     EXPECT_EQUAL(burst, 240); /* 200 came and went, and the stack was full */
-    EXPECT(ways.swings);
-    way_of(&ways, turns % 2 == 0 ? STACK_EMPTY : STACK_FULL, 1);
-    way_of(&ways, turns % 2 == 0 ? STACK_FULL : STACK_EMPTY, 1);
-    EXPECT(!ways.swings);   /* a short way: it is over */
-    EXPECT_EQUAL(turns, 6); /* the first ways were the first of their kind */
+    EXPECT(history.bursts_return);
+    way_of(&history, turns % 2 == 0 ? STACK_EMPTY : STACK_FULL, 1);
+    way_of(&history, turns % 2 == 0 ? STACK_FULL : STACK_EMPTY, 1);
+    EXPECT(!history.bursts_return); /* a short way: it is over */
+    EXPECT_EQUAL(turns, 6);         /* the first history were the first of their kind */
 
     /* Only one direction is long: nothing comes back. */
-    ways = (struct capacity_ways){0};
+    history = (struct capacity_history){0};
     for (unsigned i = 0; i < 1000; i++) {
-        EXPECT_EQUAL(way_of(&ways, STACK_EMPTY, 10), 0);
-        EXPECT_EQUAL(way_of(&ways, STACK_FULL, 1), 0);
+        EXPECT_EQUAL(way_of(&history, STACK_EMPTY, 10), 0);
+        EXPECT_EQUAL(way_of(&history, STACK_FULL, 1), 0);
     }
-    EXPECT_EQUAL(way_of(&ways, STACK_EMPTY, 100000), 0);
-    EXPECT_EQUAL(ways.way, UINT16_MAX);
+    EXPECT_EQUAL(way_of(&history, STACK_EMPTY, 100000), 0);
+    EXPECT_EQUAL(history.way, UINT16_MAX);
 
     /* Up and down by chance: seldom. */
-    ways = (struct capacity_ways){0};
+    history = (struct capacity_history){0};
     unsigned bursts = 0;
     for (unsigned i = 0; i < 100000; i++)
-        bursts += way_of(&ways, next_random() % 2, 1) > 0;
+        bursts += way_of(&history, next_random() % 2, 1) > 0;
     EXPECT(bursts < 20);
 }
 
 static void others_blocks_are_remembered_for_a_while(void)
 {
-    struct capacity_ways ways = {0};
-    capacity_moved(&ways, 1, true);
-    for (unsigned i = 0; i < CAPACITY_PASSING; i++) {
-        EXPECT(ways.passing > 0);
-        capacity_moved(&ways, 1, false);
+    struct capacity_history history = {0};
+    capacity_moved(&history, 1, true);
+    for (unsigned i = 0; i < FOREIGN_RECENT; i++) {
+        EXPECT(history.foreign_recent > 0);
+        capacity_moved(&history, 1, false);
     }
-    EXPECT_EQUAL(ways.passing, 0);
+    EXPECT_EQUAL(history.foreign_recent, 0);
 }
 
 /* Whatever is seen: in an array's room, above what is always kept, and only up where it may. */
@@ -204,11 +205,11 @@ static void any_step_is_within_bounds(void)
         bounds.frozen_stack_bytes = next_random() % (2 * MiB);
         size_t first = 3 + next_random() % 13;
         struct capacity_seen seen = {.event = next_random() % 2,
-                                     .ways = {.streak = next_random() % 8,
-                                              .before = next_random() % 2 * 100,
-                                              .way = next_random() % 65536,
-                                              .swings = next_random() % 2,
-                                              .passing = next_random() % 2},
+                                     .history = {.streak = next_random() % 8,
+                                                 .before = next_random() % 2 * 100,
+                                                 .way = next_random() % 65536,
+                                                 .bursts_return = next_random() % 2,
+                                                 .foreign_recent = next_random() % 2},
                                      .burst = next_random() % 4 == 0 ? next_random() % 131070 : 0,
                                      .shared = next_random() % 2 == 0,
                                      .foreign = next_random() % 4 == 0,
@@ -247,31 +248,31 @@ static void what_is_wanted_again_is_kept_longer(void)
     struct retention r = {0};
     struct purge_counters now = {0, 0, 0};
     retention_step(&r, now, MiB, GiB);
-    EXPECT_EQUAL(r.span, MiB);
+    EXPECT_EQUAL(r.epoch, MiB);
     now.purged = now.taken = 10 * MiB;
     now.refaulted = 2 * MiB; /* a fifth, and no more */
     retention_step(&r, now, MiB, GiB);
-    EXPECT_EQUAL(r.span, MiB);
+    EXPECT_EQUAL(r.epoch, MiB);
     now.refaulted++;
     retention_step(&r, now, MiB, GiB);
-    EXPECT_EQUAL(r.span, 4 * MiB);
+    EXPECT_EQUAL(r.epoch, 4 * MiB);
     for (unsigned i = 0; i < 10; i++) {
         now.purged += MiB;
         now.taken += MiB;
         now.refaulted += MiB;
         retention_step(&r, now, MiB, GiB);
     }
-    EXPECT_EQUAL(r.span, GiB);
+    EXPECT_EQUAL(r.epoch, GiB);
 
     /* What went back once and for all says nothing about the rest. */
     r = (struct retention){MiB, now, 0};
     now.purged += GiB;
     retention_step(&r, now, MiB, GiB);
-    EXPECT_EQUAL(r.span, MiB);
+    EXPECT_EQUAL(r.epoch, MiB);
     now.taken += 10 * MiB;
     now.refaulted += 10 * MiB;
     retention_step(&r, now, MiB, GiB);
-    EXPECT_EQUAL(r.span, 4 * MiB);
+    EXPECT_EQUAL(r.epoch, 4 * MiB);
 }
 
 static void what_stays_away_is_kept_shorter(void)
@@ -282,18 +283,18 @@ static void what_stays_away_is_kept_shorter(void)
         now.purged += MiB;
         now.taken += MiB;
         retention_step(&r, now, MiB, GiB);
-        EXPECT_EQUAL(r.span, 64 * MiB);
+        EXPECT_EQUAL(r.epoch, 64 * MiB);
     }
     now.purged += MiB;
     now.taken += MiB;
     retention_step(&r, now, MiB, GiB);
-    EXPECT_EQUAL(r.span, 32 * MiB);
+    EXPECT_EQUAL(r.epoch, 32 * MiB);
     for (unsigned i = 0; i < 100; i++) {
         now.purged += MiB;
         now.taken += MiB;
         retention_step(&r, now, MiB, GiB);
     }
-    EXPECT_EQUAL(r.span, MiB);
+    EXPECT_EQUAL(r.epoch, MiB);
 }
 
 static void while_a_program_only_frees_nothing_is_learned(void)
@@ -304,13 +305,13 @@ static void while_a_program_only_frees_nothing_is_learned(void)
         now.purged += MiB;
         retention_step(&r, now, MiB, GiB);
     }
-    EXPECT_EQUAL(r.span, 64 * MiB);
+    EXPECT_EQUAL(r.epoch, 64 * MiB);
     now.taken += 99 * MiB; /* of what was kept */
     retention_step(&r, now, MiB, GiB);
-    EXPECT_EQUAL(r.span, 64 * MiB);
+    EXPECT_EQUAL(r.epoch, 64 * MiB);
     now.taken += MiB;
     retention_step(&r, now, MiB, GiB);
-    EXPECT_EQUAL(r.span, 32 * MiB);
+    EXPECT_EQUAL(r.epoch, 32 * MiB);
 }
 
 static void where_nothing_goes_back_nothing_is_learned(void)
@@ -320,14 +321,14 @@ static void where_nothing_goes_back_nothing_is_learned(void)
                                        100 * KiB}; /* less than tells anything */
     for (unsigned i = 0; i < 100; i++)
         retention_step(&r, now, MiB, GiB);
-    EXPECT_EQUAL(r.span, 16 * MiB);
+    EXPECT_EQUAL(r.epoch, 16 * MiB);
 }
 
 /* ---- the journal ---- */
 
 static void the_journal_keeps_the_newest(void)
 {
-    static struct lock guard = LOCK(UPKEEP); /* as who adds has one */
+    static struct lock guard = LOCK(PURGE); /* as who adds has one */
     lock_take(&guard);
     struct journal_entry e = {.subject = JOURNAL_HUGE};
     EXPECT_EQUAL(journal_count(), 0);

@@ -13,7 +13,7 @@
 #include "base/policy.h"
 #include "hakmem/hakmem.h"
 #include "heap/classes.h"
-#include "watch/place.h"
+#include "watch/address.h"
 
 static bool every_size; /* as the library was built: this file has assertions in any build */
 static char said[16384];
@@ -161,25 +161,25 @@ static void nothing_is_said_unless_asked(void)
 static void places(void)
 {
     char *small = hakmem_malloc(100);
-    struct place place = place_of(small + 30);
-    EXPECT_EQUAL(place.kind, PLACE_CLASS);
+    struct address place = address_describe(small + 30);
+    EXPECT_EQUAL(place.kind, ADDRESS_CLASS);
     EXPECT_EQUAL(place.start, (uintptr_t)small);
     EXPECT_EQUAL(place.size, 112);
     EXPECT_EQUAL(place.slab % SLICE, 0);
-    EXPECT_EQUAL(place_of(&place).kind, PLACE_ELSEWHERE);
-    EXPECT_EQUAL(place_of(NULL).kind, PLACE_ELSEWHERE);
-    EXPECT_EQUAL(place_of((void *)UINTPTR_MAX).kind, PLACE_ELSEWHERE);
-    EXPECT_EQUAL(place_of((void *)(WINDOW_BASE + 1)).kind, PLACE_VACANT);
+    EXPECT_EQUAL(address_describe(&place).kind, ADDRESS_ELSEWHERE);
+    EXPECT_EQUAL(address_describe(NULL).kind, ADDRESS_ELSEWHERE);
+    EXPECT_EQUAL(address_describe((void *)UINTPTR_MAX).kind, ADDRESS_ELSEWHERE);
+    EXPECT_EQUAL(address_describe((void *)(WINDOW_BASE + 1)).kind, ADDRESS_VACANT);
 
     static const size_t sizes[] = {65536, 200704, 1 << 20, 2 << 20, 8 << 20, 1 << 28};
     for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
         char *p = hakmem_malloc(sizes[i]);
-        EXPECT_EQUAL(place_of(p).kind, PLACE_LARGE);
-        EXPECT_EQUAL(place_of(p + sizes[i] - 1).kind, PLACE_LARGE);
-        EXPECT_EQUAL(place_of(p + sizes[i] - 1).start, (uintptr_t)p);
-        EXPECT_EQUAL(place_of(p + sizes[i] - 1).size, sizes[i]);
+        EXPECT_EQUAL(address_describe(p).kind, ADDRESS_LARGE);
+        EXPECT_EQUAL(address_describe(p + sizes[i] - 1).kind, ADDRESS_LARGE);
+        EXPECT_EQUAL(address_describe(p + sizes[i] - 1).start, (uintptr_t)p);
+        EXPECT_EQUAL(address_describe(p + sizes[i] - 1).size, sizes[i]);
         hakmem_free(p);
-        EXPECT_EQUAL(place_of(p + 5000).kind, PLACE_KEPT);
+        EXPECT_EQUAL(address_describe(p + 5000).kind, ADDRESS_DIRTY);
     }
     hakmem_free(small);
 }

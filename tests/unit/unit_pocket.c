@@ -11,9 +11,9 @@
 #include "base/policy.h"
 #include "front/cache.h"
 #include "front/pocket.h"
-#include "front/roster.h"
+#include "front/registry.h"
 #include "hakmem/hakmem.h"
-#include "life/upkeep.h"
+#include "life/purge.h"
 
 static const size_t sizes[] = {CLASS_SLICES_MOST + 1, 512 * KiB, MiB,      RUN_MOST,
                                RUN_MOST + 1,          4 * MiB,   16 * MiB, 64 * MiB};
@@ -102,9 +102,9 @@ static void a_clean_block_is_asked_for_and_made(void)
 
 static void age(void)
 {
-    upkeep_stop();
+    purge_stop();
     pocket_age(cache_current());
-    upkeep_go_on();
+    purge_go_on();
 }
 
 static void it_is_emptied(void)
@@ -215,7 +215,7 @@ static void *hand_over(void *seed)
 static void *steal(void *unused)
 {
     while (!__atomic_load_n(&end, __ATOMIC_ACQUIRE))
-        upkeep_all(thread_cache(), 0);
+        purge_all(thread_cache(), 0);
     return unused;
 }
 

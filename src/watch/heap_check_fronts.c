@@ -1,22 +1,22 @@
 /* The walk's upper half: threads' caches and transfer caches. */
 #include "back/meta.h"
-#include "front/roster.h"
+#include "front/registry.h"
 #include "front/stack.h"
 #include "heap/shard.h"
 #include "heap/shards.h"
 #include "heap/slab.h"
 #include "heap/transfer.h"
-#include "watch/census_walk.h"
+#include "watch/heap_walk.h"
 
 /* Sets p's mark; false if it is set already. */
-static bool mark(struct census_walk *walk, const void *p)
+static bool mark(struct check_walk *walk, const void *p)
 {
-    const struct census_superslab *found = census_find(walk, p);
+    const struct check_superslab *found = check_find(walk, p);
     if (found == NULL)
         return true;
-    size_t place = (size_t)((const char *)p - found->s->base) / CLASS_GRAIN;
-    uint64_t *word = &walk->marks[found - walk->superslabs][place / 64];
-    uint64_t bit = (uint64_t)1 << place % 64;
+    size_t grain = (size_t)((const char *)p - found->s->base) / CLASS_GRAIN;
+    uint64_t *word = &walk->marks[found - walk->superslabs][grain / 64];
+    uint64_t bit = (uint64_t)1 << grain % 64;
     bool first = (*word & bit) == 0;
     *word |= bit;
     return first;
@@ -31,20 +31,20 @@ static struct slab *slab_of(const void *p)
     return slab->cls < CLASSES ? slab : NULL;
 }
 
-/* A block that lies at `place` in a stack or transfer cache of a class. */
-static void check_block(struct census_walk *walk, void *const *place, unsigned cls,
-                        enum census_rule rule)
+/* A block that lies at `slot` in a stack or transfer cache of a class. */
+static void check_block(struct check_walk *walk, void *const *slot, unsigned cls,
+                        enum check_rule rule)
 {
-    const void *p = *place;
+    const void *p = *slot;
     const struct slab *slab = slab_of(p);
     if (slab == NULL || slab->cls != cls || !slab_begins(slab, p)) {
-        census_break(walk, rule, place, cls, slab == NULL ? CLASSES : slab->cls);
+        check_break(walk, rule, slot, cls, slab == NULL ? CLASSES : slab->cls);
         return;
     }
     if (slab_check(slab, p) == MISUSE_FREE)
-        census_break(walk, CENSUS_BLOCK_FREE, p, 0, 1);
+        check_break(walk, CHECK_BLOCK_FREE, p, 0, 1);
     if (!mark(walk, p))
-        census_break(walk, CENSUS_BLOCK_TWICE, p, 1, 2);
+        check_break(walk, CHECK_BLOCK_TWICE, p, 1, 2);
 }
 
 /* Whether an array of a stack lies in one of the cache's chunks. */
@@ -59,22 +59,22 @@ static bool in_chunk(const struct cache *cache, void *const *base, size_t words)
 }
 
 /* Whether the stack lies in its array; its slots may be read then. */
-static bool stack_bounds(struct census_walk *walk, const struct cache *cache, unsigned cls)
+static bool stack_bounds(struct check_walk *walk, const struct cache *cache, unsigned cls)
 {
     const struct bin *bin = &cache->bins[BIN_FIRST + cls];
-    const struct depot *depot = &cache->depots[cls];
-    if (!stack_begun(depot) && depot->capacity == 0 && bin->limit == NULL)
+    const struct cold_bin *cold = &cache->cold[cls];
+    if (!stack_begun(cold) && cold->capacity == 0 && bin->limit == NULL)
         return false;
-    if (!in_chunk(cache, depot->base, depot->room + (size_t)1) || depot->capacity > depot->room) {
-        census_break(walk, CENSUS_STACK_BOUNDS, bin, depot->room, depot->capacity);
+    if (!in_chunk(cache, cold->base, cold->room + (size_t)1) || cold->capacity > cold->room) {
+        check_break(walk, CHECK_STACK_BOUNDS, bin, cold->room, cold->capacity);
         return false;
     }
     /* An owner that was stopped while it found its stack empty leaves the top a word below. */
-    size_t top = (size_t)(load_relaxed(&bin->top) + 1 - depot->base);
+    size_t top = (size_t)(load_relaxed(&bin->top) + 1 - cold->base);
     void **limit = load_relaxed(&bin->limit);
-    if (top > depot->capacity + (size_t)1 || (walk->quiet && top == 0) ||
-        depot->floor > depot->room || (limit != NULL && limit != depot->base + depot->capacity)) {
-        census_break(walk, CENSUS_STACK_BOUNDS, bin, depot->capacity, top - 1);
+    if (top > cold->capacity + (size_t)1 || (walk->quiet && top == 0) || cold->floor > cold->room ||
+        (limit != NULL && limit != cold->base + cold->capacity)) {
+        check_break(walk, CHECK_STACK_BOUNDS, bin, cold->capacity, top - 1);
         return false;
     }
     return true;
@@ -82,61 +82,61 @@ static bool stack_bounds(struct census_walk *walk, const struct cache *cache, un
 
 /* Without the slots where the owner may be pushing and popping. What a sleeping cache's slots held
  * is gone. */
-static void check_stack(struct census_walk *walk, const struct cache *cache, unsigned cls,
+static void check_stack(struct check_walk *walk, const struct cache *cache, unsigned cls,
                         bool slots)
 {
     const struct bin *bin = &cache->bins[BIN_FIRST + cls];
-    const struct depot *depot = &cache->depots[cls];
+    const struct cold_bin *cold = &cache->cold[cls];
     if (!stack_bounds(walk, cache, cls) || !slots || cache->asleep)
         return;
-    size_t used = stack_used(bin, depot);
-    void **place = stack_floor(depot);
-    const void *topmost = used > 0 ? place[used] : stack_mark();
-    if (!depot->doubted)
-        census_same(walk, CENSUS_STACK_TOPMOST, bin, (size_t)topmost, (size_t)bin->topmost);
+    size_t used = stack_used(bin, cold);
+    void **slot = stack_floor(cold);
+    const void *topmost = used > 0 ? slot[used] : stack_mark();
+    if (!cold->topmost_unsure)
+        check_same(walk, CHECK_STACK_TOPMOST, bin, (size_t)topmost, (size_t)bin->topmost);
     for (; used > 0; used--)
-        check_block(walk, ++place, cls, CENSUS_STACK_BLOCK);
+        check_block(walk, ++slot, cls, CHECK_STACK_BLOCK);
 }
 
-static void check_cache(struct census_walk *walk, const struct cache *cache, bool slots)
+static void check_cache(struct check_walk *walk, const struct cache *cache, bool slots)
 {
     size_t capacity = 0;
     for (unsigned cls = 0; cls < CLASSES; cls++) {
         check_stack(walk, cache, cls, slots);
-        capacity += (size_t)cache->depots[cls].capacity * size_classes[cls].size;
+        capacity += (size_t)cache->cold[cls].capacity * size_classes[cls].size;
     }
-    census_same(walk, CENSUS_CACHE_CAPACITY, cache, capacity, cache->capacity_bytes);
+    check_same(walk, CHECK_CACHE_CAPACITY, cache, capacity, cache->capacity_bytes);
 }
 
-static void check_caches(struct census_walk *walk)
+static void check_caches(struct check_walk *walk)
 {
     size_t threads[SHARDS_MOST] = {0};
     for (const struct cache *cache = caches_every(); cache != NULL; cache = cache->every) {
-        enum ownership whose = roster_ownership(cache);
+        enum ownership whose = registry_ownership(cache);
         /* What an orphan's thread was just doing when the fork came is not undone yet. */
         check_cache(walk, cache,
                     whose == CACHE_UNUSED || (whose == CACHE_LIVING && walk->quiet) ||
                         cache == cache_current());
         threads[cache->shard % SHARDS_MOST] += whose != CACHE_UNUSED;
     }
-    census_same(walk, CENSUS_CACHE_COUNT, caches_count(), walk->census->caches, *caches_count());
+    check_same(walk, CHECK_CACHE_COUNT, caches_count(), walk->accounts->caches, *caches_count());
     for (unsigned i = 0; i < shards_made() && walk->quiet; i++)
-        census_same(walk, CENSUS_SHARD_THREADS, shard_threads(i), threads[i], *shard_threads(i));
+        check_same(walk, CHECK_SHARD_THREADS, shard_threads(i), threads[i], *shard_threads(i));
 }
 
-static void check_transfer(struct census_walk *walk, unsigned cls)
+static void check_transfer(struct check_walk *walk, unsigned cls)
 {
     uint32_t *count, capacity;
     void **blocks = transfer_inside(cls, &count, &capacity);
     if (*count > capacity) {
-        census_break(walk, CENSUS_TRANSFER_BOUNDS, count, capacity, *count);
+        check_break(walk, CHECK_TRANSFER_BOUNDS, count, capacity, *count);
         return;
     }
     for (uint32_t i = 0; i < *count; i++)
-        check_block(walk, &blocks[i], cls, CENSUS_TRANSFER_BLOCK);
+        check_block(walk, &blocks[i], cls, CHECK_TRANSFER_BLOCK);
 }
 
-void census_check_fronts(struct census_walk *walk)
+void check_check_fronts(struct check_walk *walk)
 {
     check_caches(walk);
     for (unsigned cls = 0; cls < CLASSES; cls++)

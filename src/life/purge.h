@@ -4,52 +4,52 @@
  *   - pages inside slabs in use, free slices and superslabs, kept mappings of huge blocks,
  *   - blocks in the transfer caches and in the stacks of threads that sleep, to their slabs first.
  *
- * In a process of one thread the door does it, by the allocation clock: by the time that the last
- * free returns, what is to go back is gone. Where there are threads a scavenger, a thread of our
- * own, does the same by the time of day too (scavenger.h). */
-#ifndef HAKMEM_LIFE_UPKEEP_H
-#define HAKMEM_LIFE_UPKEEP_H
+ * In a process of one thread the slow path does it, by the allocation clock: by the time that the
+ * last free returns, what is to go back is gone. Where there are threads a scavenger, a thread of
+ * our own, does the same by the time of day too (scavenger.h). */
+#ifndef HAKMEM_LIFE_PURGE_H
+#define HAKMEM_LIFE_PURGE_H
 
 #include "base/counters.h"
 #include "base/defs.h"
 
 struct cache;
 
-/* The allocation clock at which the door has something to do again. */
-extern size_t upkeep_due HIDDEN; /* atomic */
+/* The allocation clock at which the slow path has something to do again. */
+extern size_t purge_due HIDDEN; /* atomic */
 
 /* For the slow path, without locks, after blocks were freed: does what is due. False where a fork
  * or another thread has it. */
-bool upkeep(void);
+bool purge_step(void);
 
-FAST bool upkeep_is_due(void)
+FAST bool purge_is_due(void)
 {
-    return unlikely((ptrdiff_t)(clock_now() - load_relaxed(&upkeep_due)) >= 0);
+    return unlikely((ptrdiff_t)(clock_now() - load_relaxed(&purge_due)) >= 0);
 }
 
-/* After a change of `keeping`: gives back at once what is beyond its caps, and learns spans from
+/* After a change of `keeping`: gives back at once what is beyond its caps, and learns epochs from
  * the start. */
-void upkeep_anew(void);
+void purge_anew(void);
 
 /* Upkeep by time: what lay idle since the last call goes back. Whether there was anything to do,
  * or may be soon. */
-bool upkeep_by_time(void);
+bool purge_by_time(void);
 
 /* The last thread but one has ended: what is beyond the caps of a process of one thread goes back;
- * and if `idle_too` what a call of upkeep_by_time finds. */
-void upkeep_alone(bool idle_too);
+ * and if `idle_too` what a call of purge_by_time finds. */
+void purge_alone(bool idle_too);
 
 /* Gives back all that can be, now, from the stacks of this thread (`mine`, or null) and of others
  * too, but for `pad` bytes of free slices; returns bytes that may have been in memory. */
-size_t upkeep_all(struct cache *mine, size_t pad);
+size_t purge_all(struct cache *mine, size_t pad);
 
 /* Whether every free is checked at once from now on: all caches are closed and emptied, or opened
  * again. Returns how it was. `mine` is the calling thread's cache, or null. */
-bool upkeep_check_frees(struct cache *mine, bool on);
+bool purge_check_frees(struct cache *mine, bool on);
 
 /* Nothing goes back to the kernel until it goes on. Who may not wait tries. */
-void upkeep_stop(void);
-bool upkeep_try_stop(void);
-void upkeep_go_on(void);
+void purge_stop(void);
+bool purge_try_stop(void);
+void purge_go_on(void);
 
 #endif

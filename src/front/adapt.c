@@ -1,4 +1,4 @@
-#include "front/fit.h"
+#include "front/adapt.h"
 
 #include <string.h>
 
@@ -6,7 +6,7 @@
 #include "base/policy.h"
 #include "front/arrays.h"
 #include "front/journal.h"
-#include "front/roster.h"
+#include "front/registry.h"
 #include "front/stack.h"
 #include "os/lock.h"
 #include "os/os.h"
@@ -45,7 +45,7 @@ size_t cache_share(const struct cache *cache)
 }
 
 /* Of all classes together no more than a share; of small blocks always one, so that a pair of
- * malloc and free does not meet the door. */
+ * malloc and free does not take the slow path. */
 #define FIRST_IN_CROWD 512
 #define ONE_MOST KiB
 
@@ -62,14 +62,14 @@ size_t stack_first(unsigned cls)
 
 static void stack_set_capacity(struct cache *cache, unsigned cls, size_t capacity)
 {
-    ASSERT(lock_held(cache->door));
-    ASSERT(capacity <= cache->depots[cls].room);
-    struct depot *depot = &cache->depots[cls];
+    ASSERT(lock_held(cache->lock));
+    ASSERT(capacity <= cache->cold[cls].room);
+    struct cold_bin *cold = &cache->cold[cls];
     struct bin *bin = &cache->bins[BIN_FIRST + cls];
     size_t size = size_classes[cls].size;
-    cache->capacity_bytes += (capacity - depot->capacity) * size;
-    depot->capacity = (uint16_t)capacity;
-    stack_open(bin, depot);
+    cache->capacity_bytes += (capacity - cold->capacity) * size;
+    cold->capacity = (uint16_t)capacity;
+    stack_open(bin, cold);
 }
 
 /* On a larger array where the old one is too small; where there is none nothing changes. Arrays are
@@ -77,21 +77,21 @@ static void stack_set_capacity(struct cache *cache, unsigned cls, size_t capacit
  * the loads of another (25 cycles a pair of random sizes, 32 with powers of two). */
 static void stack_resize(struct cache *cache, unsigned cls, size_t capacity)
 {
-    ASSERT(lock_held(cache->door));
+    ASSERT(lock_held(cache->lock));
     ASSERT(capacity <= ROOM_MOST);
-    struct depot *depot = &cache->depots[cls];
+    struct cold_bin *cold = &cache->cold[cls];
     struct bin *bin = &cache->bins[BIN_FIRST + cls];
     size_t first = size_classes[cls].first + 1u;
-    if (capacity > depot->room) {
+    if (capacity > cold->room) {
         void **array = array_take(cache, capacity + 1);
         if (array == NULL)
             return;
-        size_t used = stack_used(bin, depot);
-        memcpy(array, depot->base, (used + 1) * sizeof *array);
-        if (depot->room >= first)
-            array_give(cache, depot->base, depot->room + 1u);
-        depot->base = array;
-        depot->room = capacity & ROOM_MOST;
+        size_t used = stack_used(bin, cold);
+        memcpy(array, cold->base, (used + 1) * sizeof *array);
+        if (cold->room >= first)
+            array_give(cache, cold->base, cold->room + 1u);
+        cold->base = array;
+        cold->room = capacity & ROOM_MOST;
         store_relaxed(&bin->top, array + used);
     }
     stack_set_capacity(cache, cls, capacity);
@@ -99,20 +99,20 @@ static void stack_resize(struct cache *cache, unsigned cls, size_t capacity)
 
 void stack_cut(struct cache *cache, unsigned cls)
 {
-    ASSERT(lock_held(cache->door));
+    ASSERT(lock_held(cache->lock));
     size_t first = stack_first(cls);
-    if (policy.learn == LEARN && first < cache->depots[cls].capacity)
+    if (policy.learn == LEARN && first < cache->cold[cls].capacity)
         stack_set_capacity(cache, cls, first);
-    cache->depots[cls].learned = cache->depots[cls].capacity;
+    cache->cold[cls].learned = cache->cold[cls].capacity;
 }
 
 void stack_start_capacity(struct cache *cache, unsigned cls)
 {
-    ASSERT(lock_held(cache->door));
+    ASSERT(lock_held(cache->lock));
     const struct size_class *c = &size_classes[cls];
     size_t first = stack_first(cls);
     stack_set_capacity(cache, cls, first);
-    cache->depots[cls].learned = (uint16_t)first;
+    cache->cold[cls].learned = (uint16_t)first;
     if (policy.learn != LEARN)
         stack_resize(cache, cls, capacity_fixed(c->size, c->first, &policy));
 }
@@ -129,28 +129,28 @@ static COLD void journal_stack(unsigned cls, size_t from, struct capacity to)
     journal_add(&entry);
 }
 
-void stack_fit(struct cache *cache, unsigned cls, struct capacity_seen seen)
+void stack_adapt(struct cache *cache, unsigned cls, struct capacity_seen seen)
 {
-    ASSERT(lock_held(cache->door));
-    ASSERT(stack_begun(&cache->depots[cls]));
-    struct depot *depot = &cache->depots[cls];
-    seen.burst = capacity_turn(&depot->ways, seen.event, depot->capacity);
-    seen.ways = depot->ways;
+    ASSERT(lock_held(cache->lock));
+    ASSERT(stack_begun(&cache->cold[cls]));
+    struct cold_bin *cold = &cache->cold[cls];
+    seen.burst = capacity_turn(&cold->history, seen.event, cold->capacity);
+    seen.history = cold->history;
     if (policy.learn == LEARN_FROZEN)
         return;
     seen.size = size_classes[cls].size;
     seen.first = stack_first(cls);
-    seen.capacity = depot->learned;
+    seen.capacity = cold->learned;
     seen.held = cache->capacity_bytes;
     seen.share = cache_share(cache);
     struct capacity next = capacity_step(&seen, &policy);
     if (next.why == CAPACITY_FITS)
         return;
     if (journal_open())
-        journal_stack(cls, depot->learned, next);
-    depot->learned = (uint16_t)next.blocks;
-    if (policy.learn == LEARN && next.blocks != depot->capacity) {
+        journal_stack(cls, cold->learned, next);
+    cold->learned = (uint16_t)next.blocks;
+    if (policy.learn == LEARN && next.blocks != cold->capacity) {
         stack_resize(cache, cls, next.blocks);
-        depot->learned = depot->capacity;
+        cold->learned = cold->capacity;
     }
 }

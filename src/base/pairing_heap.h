@@ -3,25 +3,25 @@
  *
  * Memory is handed out lowest address first at every level, so that what survives gathers at the
  * low end and the high end becomes empty. */
-#ifndef HAKMEM_BASE_LOWEST_H
-#define HAKMEM_BASE_LOWEST_H
+#ifndef HAKMEM_BASE_PAIRING_HEAP_H
+#define HAKMEM_BASE_PAIRING_HEAP_H
 
 #include "base/assert.h"
 #include "base/atomic.h"
 #include "base/defs.h"
 
-struct low_node {
+struct pairing_node {
     uintptr_t key;
-    struct low_node *child; /* first child */
-    struct low_node *next;  /* next sibling */
-    struct low_node *prev;  /* previous sibling, or the parent for a first child */
+    struct pairing_node *child; /* first child */
+    struct pairing_node *next;  /* next sibling */
+    struct pairing_node *prev;  /* previous sibling, or the parent for a first child */
 };
 
-struct lowest {
-    struct low_node *root; /* atomic, so that one may peek without the lock */
+struct pairing_heap {
+    struct pairing_node *root; /* atomic, so that one may peek without the lock */
 };
 
-static inline struct low_node *low_link(struct low_node *a, struct low_node *b)
+static inline struct pairing_node *low_link(struct pairing_node *a, struct pairing_node *b)
 {
     if (a == NULL)
         return b;
@@ -29,7 +29,7 @@ static inline struct low_node *low_link(struct low_node *a, struct low_node *b)
         return a;
     ASSERT(a != b && a->key != b->key);
     if (b->key < a->key) {
-        struct low_node *swap = a;
+        struct pairing_node *swap = a;
         a = b;
         b = swap;
     }
@@ -42,23 +42,23 @@ static inline struct low_node *low_link(struct low_node *a, struct low_node *b)
 }
 
 /* Joins a list of siblings into one tree: in pairs from the left, then the pairs from the right. */
-static inline struct low_node *low_join(struct low_node *first)
+static inline struct pairing_node *low_join(struct pairing_node *first)
 {
-    struct low_node *pairs = NULL;
+    struct pairing_node *pairs = NULL;
     while (first != NULL) {
-        struct low_node *a = first;
-        struct low_node *b = a->next;
+        struct pairing_node *a = first;
+        struct pairing_node *b = a->next;
         first = b != NULL ? b->next : NULL;
         a->next = a->prev = NULL;
         if (b != NULL)
             b->next = b->prev = NULL;
-        struct low_node *pair = low_link(a, b);
+        struct pairing_node *pair = low_link(a, b);
         pair->next = pairs;
         pairs = pair;
     }
-    struct low_node *tree = NULL;
+    struct pairing_node *tree = NULL;
     while (pairs != NULL) {
-        struct low_node *pair = pairs;
+        struct pairing_node *pair = pairs;
         pairs = pair->next;
         pair->next = NULL;
         tree = low_link(tree, pair);
@@ -66,16 +66,16 @@ static inline struct low_node *low_join(struct low_node *first)
     return tree;
 }
 
-static inline void low_add(struct lowest *set, struct low_node *node)
+static inline void pairing_add(struct pairing_heap *set, struct pairing_node *node)
 {
     node->child = node->next = node->prev = NULL;
     store_relaxed(&set->root, low_link(set->root, node));
 }
 
-static inline void low_remove(struct lowest *set, struct low_node *node)
+static inline void pairing_remove(struct pairing_heap *set, struct pairing_node *node)
 {
     ASSERT(set->root != NULL && (set->root == node || node->prev != NULL));
-    struct low_node *below = low_join(node->child);
+    struct pairing_node *below = low_join(node->child);
     if (set->root == node) {
         store_relaxed(&set->root, below);
         return;

@@ -1,19 +1,20 @@
-/* The census: what all memory is used for at one moment, and a walk that checks every invariant.
+/* The accounting: what all memory is used for at one moment, and a walk that checks every
+ * invariant.
  *
- *   census_count   sums over descriptors, stacks and kept mappings; what statistics show
- *   census_check   the same, then each rule of CENSUS_RULES; breaches are counted by rule
+ *   account   sums over descriptors, stacks and kept mappings; what statistics show
+ *   heap_check   the same, then each rule of CHECK_RULES; breaches are counted by rule
  *
- * The caller of both holds all locks (heap_lock_all), so no other thread is in the door. Others may
- * push and pop all the same: of their stacks only the bounds are checked, and blocks may be on
- * their way between the program and the door, unless the caller knows that all is quiet. Neither
- * calls malloc, changes anything, or prints. */
-#ifndef HAKMEM_WATCH_CENSUS_H
-#define HAKMEM_WATCH_CENSUS_H
+ * The caller of both holds all locks (heap_lock_all), so no other thread is in the slow path.
+ * Others may push and pop all the same: of their stacks only the bounds are checked, and blocks may
+ * be on their way between the program and the slow path, unless the caller knows that all is quiet.
+ * Neither calls malloc, changes anything, or prints. */
+#ifndef HAKMEM_WATCH_ACCOUNTS_H
+#define HAKMEM_WATCH_ACCOUNTS_H
 
 #include "heap/classes.h"
 
 /* Rule, what it says. What is checked is named as it should be. */
-#define CENSUS_RULES(RULE)                                                                  \
+#define CHECK_RULES(RULE)                                                                   \
     RULE(MAP_OWNER, "an entry of the map names a descriptor in metadata")                   \
     RULE(MAP_BIN, "an entry of the map has the bin of what it names")                       \
     RULE(MAP_BASE, "an entry of the map lies where what it names begins, or in its slab")   \
@@ -54,32 +55,32 @@
     RULE(META_SUM, "pieces in use, free and unused add up to all metadata")                 \
     RULE(MAPPED_SUM, "all parts add up to the bytes that the kernel has mapped")
 
-#define CENSUS_RULE_NAME(rule, words) CENSUS_##rule,
-enum census_rule { CENSUS_RULES(CENSUS_RULE_NAME) CENSUS_RULE_COUNT };
-#undef CENSUS_RULE_NAME
+#define CHECK_RULE_NAME(rule, words) CHECK_##rule,
+enum check_rule { CHECK_RULES(CHECK_RULE_NAME) CHECK_RULE_COUNT };
+#undef CHECK_RULE_NAME
 
-struct census_class { /* blocks */
+struct class_accounts { /* blocks */
     size_t slabs;
-    size_t free;    /* by their bits */
-    size_t taken;   /* the rest: the program's, and those in stacks and transfer caches */
-    size_t cached;  /* in threads' stacks */
-    size_t waiting; /* in the transfer cache */
+    size_t free;        /* by their bits */
+    size_t taken;       /* the rest: the program's, and those in stacks and transfer caches */
+    size_t cached;      /* in threads' stacks */
+    size_t in_transfer; /* in the transfer cache */
 };
 
-struct census_breach {
-    enum census_rule rule;
+struct check_breach {
+    enum check_rule rule;
     const void *where;
     size_t expected, found;
 };
 
-#define CENSUS_BREACHES_KEPT 16
+#define CHECK_BREACHES_KEPT 16
 
-struct census {
+struct accounts {
     /* Bytes; from `program` to `map` they add up to `mapped`. */
     size_t mapped;        /* by the count of what the kernel gave */
     size_t program;       /* in blocks that the program has: a class's size, or what is usable */
     size_t cached;        /* in blocks in threads' stacks */
-    size_t waiting;       /* in blocks in transfer caches */
+    size_t in_transfer;   /* in blocks in transfer caches */
     size_t free_in_slabs; /* in free blocks of slabs in use */
     size_t rest;          /* behind a slab's last block, behind a large block's usable bytes */
     size_t retained;      /* in free slices that may hold pages */
@@ -96,25 +97,25 @@ struct census {
     size_t run_usable, huge_usable;
 
     /* Counts. */
-    size_t superslabs, slabs, runs, huge, kept_mappings;
+    size_t superslabs, slabs, runs, huge, dirty_mappings;
     size_t caches;           /* of living threads */
     size_t orphans;          /* caches of threads that a fork left behind, not yet taken in */
     size_t refills, flushes; /* since the start of the process */
 
-    struct census_class classes[CLASSES];
+    struct class_accounts classes[CLASSES];
 
     size_t breaches;
-    size_t broken[CENSUS_RULE_COUNT];
-    struct census_breach first[CENSUS_BREACHES_KEPT];
+    size_t broken[CHECK_RULE_COUNT];
+    struct check_breach first[CHECK_BREACHES_KEPT];
 };
 
 /* Fills in all but the breaches. */
-void census_count(struct census *census);
+void account(struct accounts *accounts);
 
 /* All of it; `quiet`: no other thread is at work. Returns how many breaches there are. */
-size_t census_check(struct census *census, bool quiet);
+size_t heap_check(struct accounts *accounts, bool quiet);
 
 /* Writes the breaches to standard error, a line each. Needs no lock. */
-void census_report(const struct census *census);
+void heap_check_report(const struct accounts *accounts);
 
 #endif

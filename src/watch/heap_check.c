@@ -1,5 +1,5 @@
 /* The walk: superslabs from their lists and from the map, what the map names, shards' trees, then
- * the fronts (census_fronts.c), kept mappings and sums. Its notes lie in a mapping of its own. */
+ * the fronts (check_fronts.c), kept mappings and sums. Its notes lie in a mapping of its own. */
 #include <string.h>
 
 #include "back/large.h"
@@ -8,22 +8,22 @@
 #include "heap/shards.h"
 #include "heap/slab.h"
 #include "os/os.h"
-#include "watch/census_walk.h"
+#include "watch/heap_walk.h"
 
-void census_break(struct census_walk *walk, enum census_rule rule, const void *where,
-                  size_t expected, size_t found)
+void check_break(struct check_walk *walk, enum check_rule rule, const void *where, size_t expected,
+                 size_t found)
 {
-    struct census *census = walk->census;
-    census->broken[rule]++;
-    if (census->breaches < CENSUS_BREACHES_KEPT)
-        census->first[census->breaches] = (struct census_breach){rule, where, expected, found};
-    census->breaches++;
+    struct accounts *accounts = walk->accounts;
+    accounts->broken[rule]++;
+    if (accounts->breaches < CHECK_BREACHES_KEPT)
+        accounts->first[accounts->breaches] = (struct check_breach){rule, where, expected, found};
+    accounts->breaches++;
 }
 
 /* ---- what was found ---- */
 
 /* The number of the first superslab at p or above. */
-static size_t superslab_at(const struct census_walk *walk, const void *p)
+static size_t superslab_at(const struct check_walk *walk, const void *p)
 {
     size_t low = 0, high = walk->superslab_count;
     while (low < high) {
@@ -36,7 +36,7 @@ static size_t superslab_at(const struct census_walk *walk, const void *p)
     return low;
 }
 
-struct census_superslab *census_find(const struct census_walk *walk, const void *p)
+struct check_superslab *check_find(const struct check_walk *walk, const void *p)
 {
     const char *base = (const char *)((uintptr_t)p & ~(SUPERSLAB - 1));
     size_t i = superslab_at(walk, base);
@@ -44,7 +44,7 @@ struct census_superslab *census_find(const struct census_walk *walk, const void 
                                                                             : NULL;
 }
 
-static void add_superslab(struct census_walk *walk, struct superslab *s)
+static void add_superslab(struct check_walk *walk, struct superslab *s)
 {
     size_t i = superslab_at(walk, s->base);
     bool known = i < walk->superslab_count && walk->superslabs[i].s->base == s->base;
@@ -52,27 +52,27 @@ static void add_superslab(struct census_walk *walk, struct superslab *s)
         return;
     memmove(&walk->superslabs[i + 1], &walk->superslabs[i],
             (walk->superslab_count - i) * sizeof *walk->superslabs);
-    walk->superslabs[i] = (struct census_superslab){.s = s};
+    walk->superslabs[i] = (struct check_superslab){.s = s};
     walk->superslab_count++;
 }
 
 /* From above: mostly they come by address. */
-void census_add_range(struct census_walk *walk, const void *start, size_t length)
+void check_add_range(struct check_walk *walk, const void *start, size_t length)
 {
     if (walk->range_count == walk->range_room)
         return;
     size_t i = walk->range_count++;
     for (; i > 0 && walk->ranges[i - 1].start > (uintptr_t)start; i--)
         walk->ranges[i] = walk->ranges[i - 1];
-    walk->ranges[i] = (struct census_range){(uintptr_t)start, (uintptr_t)start + length};
+    walk->ranges[i] = (struct check_range){(uintptr_t)start, (uintptr_t)start + length};
 }
 
-static void check_ranges(struct census_walk *walk)
+static void check_ranges(struct check_walk *walk)
 {
     for (size_t i = 1; i < walk->range_count; i++)
         if (walk->ranges[i].start < walk->ranges[i - 1].end)
-            census_break(walk, CENSUS_RANGES_OVERLAP, (void *)walk->ranges[i].start,
-                         walk->ranges[i - 1].end, walk->ranges[i].start);
+            check_break(walk, CHECK_RANGES_OVERLAP, (void *)walk->ranges[i].start,
+                        walk->ranges[i - 1].end, walk->ranges[i].start);
 }
 
 /* ---- superslabs in lists and map ---- */
@@ -85,36 +85,36 @@ static bool link_whole(const struct list *node, const struct list *head, size_t 
     return (next == head || meta_holds(s, sizeof(struct superslab))) && next->prev == node;
 }
 
-static void superslabs_in_lists(struct census_walk *walk)
+static void superslabs_in_lists(struct check_walk *walk)
 {
     const struct superslabs_inside all = superslabs_inside();
     size_t most = *all.mapped;
     for (unsigned n = 1; n <= SUPERSLAB_SLICES; n++) {
         struct list *head = &all.by_longest[n - 1];
         bool members = head->next != NULL && head->next != head;
-        census_same(walk, CENSUS_SUPERSLAB_NONEMPTY, head, members, *all.nonempty >> (n - 1) & 1);
+        check_same(walk, CHECK_SUPERSLAB_NONEMPTY, head, members, *all.nonempty >> (n - 1) & 1);
         size_t steps = 0;
         for (struct list *node = head; members; node = node->next) {
             if (!link_whole(node, head, offsetof(struct superslab, node)) || steps > most) {
-                census_break(walk, CENSUS_SUPERSLAB_LISTS, node, most, steps);
+                check_break(walk, CHECK_SUPERSLAB_LISTS, node, most, steps);
                 break;
             }
             if (node->next == head)
                 break;
             struct superslab *s = list_entry(node->next, struct superslab, node);
-            census_same(walk, CENSUS_SUPERSLAB_LONGEST, s, s->longest, n);
+            check_same(walk, CHECK_SUPERSLAB_LONGEST, s, s->longest, n);
             add_superslab(walk, s);
             steps++;
         }
     }
 }
 
-static void superslabs_in_map(struct census_walk *walk)
+static void superslabs_in_map(struct check_walk *walk)
 {
     for (uintptr_t address = 0; map_next(&address); address += SLICE) {
         void *owner = map_owner((void *)address);
         unsigned bin = map_bin((void *)address);
-        if (bin == BIN_RETIRED && meta_holds(owner, sizeof(struct huge)))
+        if (bin == BIN_PARKED && meta_holds(owner, sizeof(struct huge)))
             bin = large_retired_bin(owner);
         if (bin == BIN_LARGE && meta_holds(owner, sizeof(struct superslab)))
             add_superslab(walk, owner);
@@ -126,84 +126,84 @@ static void superslabs_in_map(struct census_walk *walk)
     }
 }
 
-static void check_aged(struct census_walk *walk)
+static void check_aged(struct check_walk *walk)
 {
     const struct superslabs_inside all = superslabs_inside();
     size_t steps = 0;
     for (struct list *node = all.aged;; node = node->next) {
         if (!link_whole(node, all.aged, offsetof(struct superslab, age)) || steps > *all.mapped) {
-            census_break(walk, CENSUS_SUPERSLAB_LISTS, node, *all.mapped, steps);
+            check_break(walk, CHECK_SUPERSLAB_LISTS, node, *all.mapped, steps);
             return;
         }
         if (node->next == all.aged)
             return;
         const struct superslab *s = list_entry(node->next, struct superslab, age);
-        const struct census_superslab *found = census_find(walk, s->base);
+        const struct check_superslab *found = check_find(walk, s->base);
         if (found == NULL || found->s != s)
-            census_break(walk, CENSUS_SUPERSLAB_LISTS, s, 1, 0);
+            check_break(walk, CHECK_SUPERSLAB_LISTS, s, 1, 0);
         steps++;
     }
 }
 
-static void check_superslabs(struct census_walk *walk)
+static void check_superslabs(struct check_walk *walk)
 {
     const struct superslabs_inside all = superslabs_inside();
     size_t retained = 0;
     for (size_t i = 0; i < walk->superslab_count; i++) {
-        const struct census_superslab *found = &walk->superslabs[i];
+        const struct check_superslab *found = &walk->superslabs[i];
         const struct superslab *s = found->s;
         uint64_t used = found->in_slabs | found->in_runs;
         if (longest_run(s->free) > s->longest || (s->free == 0) != (s->longest == 0))
-            census_break(walk, CENSUS_SUPERSLAB_LONGEST, s, longest_run(s->free), s->longest);
-        census_same(walk, CENSUS_SLICES_SHARED, s->base, 0, found->in_slabs & s->free);
+            check_break(walk, CHECK_SUPERSLAB_LONGEST, s, longest_run(s->free), s->longest);
+        check_same(walk, CHECK_SLICES_SHARED, s->base, 0, found->in_slabs & s->free);
         uint64_t taken = ~s->free & low_bits(s->slices);
-        census_same(walk, CENSUS_SLICES_TOUCHED, s->base, 0, taken & ~s->touched);
+        check_same(walk, CHECK_SLICES_TOUCHED, s->base, 0, taken & ~s->touched);
         if (walk->quiet) {
-            census_same(walk, CENSUS_SLICES_SHARED, s->base, 0, found->in_runs & s->free);
-            census_same(walk, CENSUS_SLICES_LOST, s->base, 0, taken & ~used);
+            check_same(walk, CHECK_SLICES_SHARED, s->base, 0, found->in_runs & s->free);
+            check_same(walk, CHECK_SLICES_LOST, s->base, 0, taken & ~used);
         }
         retained += count_bits(s->free & s->touched);
-        census_add_range(walk, s->base, s->slices * SLICE);
+        check_add_range(walk, s->base, s->slices * SLICE);
     }
-    census_same(walk, CENSUS_SUPERSLAB_COUNT, all.mapped, walk->superslab_count, *all.mapped);
-    census_same(walk, CENSUS_SLICES_RETAINED, all.retained, retained, *all.retained);
+    check_same(walk, CHECK_SUPERSLAB_COUNT, all.mapped, walk->superslab_count, *all.mapped);
+    check_same(walk, CHECK_SLICES_RETAINED, all.retained, retained, *all.retained);
 }
 
 /* ---- what the map names ---- */
 
 static uint64_t slices_from(unsigned first, size_t n) { return low_bits((unsigned)n) << first; }
 
-static void check_run(struct census_walk *walk, const struct superslab *s, const char *p)
+static void check_run(struct check_walk *walk, const struct superslab *s, const char *p)
 {
-    struct census_superslab *found = census_find(walk, p);
+    struct check_superslab *found = check_find(walk, p);
     if (found == NULL || found->s != s) {
-        census_break(walk, CENSUS_MAP_BASE, p, found == NULL ? 0 : (size_t)found->s, (size_t)s);
+        check_break(walk, CHECK_MAP_BASE, p, found == NULL ? 0 : (size_t)found->s, (size_t)s);
         return;
     }
     unsigned index = (unsigned)((size_t)(p - s->base) / SLICE);
     unsigned run = s->run[index];
     bool inside = run != 0 && index + run <= SUPERSLAB_SLICES;
     if (walk->quiet && (!inside || (s->usable[index] + SLICE - 1) / SLICE != run))
-        census_break(walk, CENSUS_RUN_LENGTH, p, (s->usable[index] + SLICE - 1) / SLICE, run);
+        check_break(walk, CHECK_RUN_LENGTH, p, (s->usable[index] + SLICE - 1) / SLICE, run);
     if (!inside)
         return;
     uint64_t mask = slices_from(index, run);
     if (walk->quiet)
-        census_same(walk, CENSUS_SLICES_SHARED, p, 0, (found->in_runs | found->in_slabs) & mask);
+        check_same(walk, CHECK_SLICES_SHARED, p, 0, (found->in_runs | found->in_slabs) & mask);
     found->in_runs |= mask;
 }
 
-static void check_huge(struct census_walk *walk, const struct huge *h, const char *p)
+static void check_huge(struct check_walk *walk, const struct huge *h, const char *p)
 {
     if (!walk->quiet)
         return; /* it changes without a lock */
-    census_same(walk, CENSUS_MAP_BASE, p, (size_t)h->base & ~(SLICE - 1), (size_t)p);
+    check_same(walk, CHECK_MAP_BASE, p, (size_t)h->base & ~(SLICE - 1), (size_t)p);
     if (h->length % SLICE != 0 || h->usable == 0 || h->usable > h->length)
-        census_break(walk, CENSUS_HUGE_LENGTH, p, h->usable, h->length);
-    census_add_range(walk, h->base, h->length);
+        check_break(walk, CHECK_HUGE_LENGTH, p, h->usable, h->length);
+    check_add_range(walk, h->base, h->length);
 }
 
-static void check_bits(struct census_walk *walk, const struct slab *slab)
+static void check_bits(struct check_walk *walk, const struct slab *slab)
 {
     unsigned blocks = size_classes[slab->cls].blocks;
     unsigned words = (blocks + 63) / 64;
@@ -214,14 +214,14 @@ static void check_bits(struct census_walk *walk, const struct slab *slab)
         summary |= (uint64_t)(slab->words[i] != 0) << i;
     }
     uint64_t last = blocks % 64 == 0 ? ~(uint64_t)0 : low_bits(blocks % 64);
-    census_same(walk, CENSUS_SLAB_BITS, slab->base, 0, slab->words[words - 1] & ~last);
-    census_same(walk, CENSUS_SLAB_FREE, slab->base, bits, slab->free);
-    census_same(walk, CENSUS_SLAB_SUMMARY, slab->base, summary, slab->summary);
+    check_same(walk, CHECK_SLAB_BITS, slab->base, 0, slab->words[words - 1] & ~last);
+    check_same(walk, CHECK_SLAB_FREE, slab->base, bits, slab->free);
+    check_same(walk, CHECK_SLAB_SUMMARY, slab->base, summary, slab->summary);
     if (bits >= blocks)
-        census_break(walk, CENSUS_SLAB_EMPTY, slab->base, blocks - 1, bits);
+        check_break(walk, CHECK_SLAB_EMPTY, slab->base, blocks - 1, bits);
 }
 
-static void check_absent(struct census_walk *walk, const struct slab *slab)
+static void check_absent(struct check_walk *walk, const struct slab *slab)
 {
     const struct size_class *c = &size_classes[slab->cls];
     uint64_t absent = slab->absent;
@@ -230,51 +230,51 @@ static void check_absent(struct census_walk *walk, const struct slab *slab)
             continue;
         unsigned first = (unsigned)((size_t)i * c->size / os_page);
         unsigned end = (unsigned)(((size_t)(i + 1) * c->size - 1) / os_page) + 1;
-        census_same(walk, CENSUS_SLAB_ABSENT, slab->base + (size_t)i * c->size, 0,
-                    absent & low_bits(end) & ~low_bits(first));
+        check_same(walk, CHECK_SLAB_ABSENT, slab->base + (size_t)i * c->size, 0,
+                   absent & low_bits(end) & ~low_bits(first));
     }
 }
 
 /* The slab's first slice. */
-static void check_slab(struct census_walk *walk, struct slab *slab)
+static void check_slab(struct check_walk *walk, struct slab *slab)
 {
     const struct size_class *c = &size_classes[slab->cls];
     check_bits(walk, slab);
     check_absent(walk, slab);
-    struct census_superslab *found = census_find(walk, slab->base);
+    struct check_superslab *found = check_find(walk, slab->base);
     unsigned index = (unsigned)((uintptr_t)slab->base / SLICE % SUPERSLAB_SLICES);
     if (found == NULL || found->s != slab->home || index + c->slices > SUPERSLAB_SLICES) {
-        census_break(walk, CENSUS_SLAB_HOME, slab->base, found == NULL ? 0 : (size_t)found->s,
-                     (size_t)slab->home);
+        check_break(walk, CHECK_SLAB_HOME, slab->base, found == NULL ? 0 : (size_t)found->s,
+                    (size_t)slab->home);
         return;
     }
     uint64_t mask = slices_from(index, c->slices);
-    census_same(walk, CENSUS_SLICES_SHARED, slab->base, 0, found->in_slabs & mask);
+    check_same(walk, CHECK_SLICES_SHARED, slab->base, 0, found->in_slabs & mask);
     if (walk->quiet)
-        census_same(walk, CENSUS_SLICES_SHARED, slab->base, 0, found->in_runs & mask);
+        check_same(walk, CHECK_SLICES_SHARED, slab->base, 0, found->in_runs & mask);
     found->in_slabs |= mask;
     found->slabs |= (uint64_t)1 << index;
 }
 
-static void check_slab_entry(struct census_walk *walk, struct slab *slab, const char *p,
+static void check_slab_entry(struct check_walk *walk, struct slab *slab, const char *p,
                              unsigned bin)
 {
     if (slab->cls >= CLASSES || !meta_holds(slab, slab_bytes(&size_classes[slab->cls]))) {
-        census_break(walk, CENSUS_MAP_OWNER, p, CLASSES - 1, slab->cls);
+        check_break(walk, CHECK_MAP_OWNER, p, CLASSES - 1, slab->cls);
         return;
     }
     /* A block of whole slices comes and goes without a lock. */
     unsigned expected = slab->cls < CLASS_SLICES_FIRST ? BIN_FIRST + slab->cls
                         : bin == BIN_WHOLE             ? BIN_WHOLE
                                                        : BIN_WHOLE_FREE;
-    census_same(walk, CENSUS_MAP_BIN, p, expected, bin);
+    check_same(walk, CHECK_MAP_BIN, p, expected, bin);
     if (p != slab->base)
-        census_break(walk, CENSUS_MAP_BASE, p, (size_t)slab->base, (size_t)p);
+        check_break(walk, CHECK_MAP_BASE, p, (size_t)slab->base, (size_t)p);
     else
         check_slab(walk, slab);
 }
 
-static void check_map(struct census_walk *walk)
+static void check_map(struct check_walk *walk)
 {
     for (uintptr_t address = 0; map_next(&address); address += SLICE) {
         char *p = (char *)address;
@@ -282,13 +282,13 @@ static void check_map(struct census_walk *walk)
         unsigned bin = map_bin(p);
         if (!walk->quiet && (owner == NULL || bin == BIN_FOREIGN))
             continue; /* a large block on its way */
-        if (bin == BIN_RETIRED && meta_holds(owner, sizeof(struct huge)))
+        if (bin == BIN_PARKED && meta_holds(owner, sizeof(struct huge)))
             bin = large_retired_bin(owner);
         size_t least = bin == BIN_LARGE  ? sizeof(struct superslab)
                        : bin == BIN_HUGE ? sizeof(struct huge)
                                          : sizeof(struct slab);
         if (!meta_holds(owner, least))
-            census_break(walk, CENSUS_MAP_OWNER, p, 1, 0);
+            check_break(walk, CHECK_MAP_OWNER, p, 1, 0);
         else if (bin == BIN_LARGE)
             check_run(walk, owner, p);
         else if (bin == BIN_HUGE)
@@ -296,27 +296,27 @@ static void check_map(struct census_walk *walk)
         else if (bin_of_slab(bin) && bin < BIN_FIRST + CLASSES)
             check_slab_entry(walk, owner, p, bin);
         else
-            census_break(walk, CENSUS_MAP_BIN, p, BIN_FIRST, bin);
+            check_break(walk, CHECK_MAP_BIN, p, BIN_FIRST, bin);
     }
 }
 
 /* ---- shards ---- */
 
-static bool node_whole(const struct low_node *node, const struct low_node *before)
+static bool node_whole(const struct pairing_node *node, const struct pairing_node *before)
 {
     return node == NULL || (meta_holds(node, sizeof(struct slab)) && node->prev == before);
 }
 
 /* Notes that a slab is in the tree; false if it has been met before or is none. */
-static bool visit(struct census_walk *walk, unsigned shard, unsigned cls,
-                  const struct low_node *node)
+static bool visit(struct check_walk *walk, unsigned shard, unsigned cls,
+                  const struct pairing_node *node)
 {
     const struct slab *slab = (const struct slab *)node;
-    struct census_superslab *found = census_find(walk, slab->base);
+    struct check_superslab *found = check_find(walk, slab->base);
     uint64_t bit = (uint64_t)1 << (uintptr_t)slab->base / SLICE % SUPERSLAB_SLICES;
     if (found == NULL || (found->slabs & bit) == 0 || map_owner(slab->base) != slab ||
         slab->shard != shard || slab->cls != cls || node->key != (uintptr_t)slab->base)
-        census_break(walk, CENSUS_PARTIAL_PLACE, slab, shard, slab->shard);
+        check_break(walk, CHECK_PARTIAL_PLACE, slab, shard, slab->shard);
     if (found == NULL)
         return true;
     bool first = (found->in_tree & bit) == 0;
@@ -325,20 +325,20 @@ static bool visit(struct census_walk *walk, unsigned shard, unsigned cls,
 }
 
 /* Children before siblings; up again over the first child to the parent. */
-static void check_tree(struct census_walk *walk, unsigned shard, unsigned cls)
+static void check_tree(struct check_walk *walk, unsigned shard, unsigned cls)
 {
-    const struct low_node *root = *shard_partial(shard, cls);
-    const struct low_node *node = root;
-    size_t steps = 0, most = 4 * walk->census->slabs + 4;
+    const struct pairing_node *root = *shard_partial(shard, cls);
+    const struct pairing_node *node = root;
+    size_t steps = 0, most = 4 * walk->accounts->slabs + 4;
     uintptr_t least = root != NULL && meta_holds(root, sizeof *root) ? root->key : 0;
     if (!node_whole(root, NULL) || (root != NULL && root->next != NULL))
-        return census_break(walk, CENSUS_PARTIAL_TREE, root, 1, 0);
+        return check_break(walk, CHECK_PARTIAL_TREE, root, 1, 0);
     while (node != NULL) {
         bool whole = node->key >= least && node_whole(node->child, node) &&
                      node_whole(node->next, node) &&
                      (node->child == NULL || node->child->key >= node->key);
         if (!whole || ++steps > most || !visit(walk, shard, cls, node)) {
-            census_break(walk, CENSUS_PARTIAL_TREE, node, most, steps);
+            check_break(walk, CHECK_PARTIAL_TREE, node, most, steps);
             return;
         }
         if (node->child != NULL) {
@@ -354,79 +354,79 @@ static void check_tree(struct census_walk *walk, unsigned shard, unsigned cls)
     }
 }
 
-static void check_shards(struct census_walk *walk)
+static void check_shards(struct check_walk *walk)
 {
     for (unsigned shard = 0; shard < shards_made(); shard++)
         for (unsigned cls = 0; cls < CLASSES; cls++)
             check_tree(walk, shard, cls);
     for (size_t i = 0; i < walk->superslab_count; i++) {
-        const struct census_superslab *found = &walk->superslabs[i];
+        const struct check_superslab *found = &walk->superslabs[i];
         for (uint64_t left = found->slabs; left != 0; left &= left - 1) {
             const char *p = found->s->base + lowest_bit(left) * SLICE;
             const struct slab *slab = map_owner(p);
-            census_same(walk, CENSUS_PARTIAL_MISSING, p, slab->free > 0,
-                        found->in_tree >> lowest_bit(left) & 1);
+            check_same(walk, CHECK_PARTIAL_MISSING, p, slab->free > 0,
+                       found->in_tree >> lowest_bit(left) & 1);
         }
     }
 }
 
 /* ---- kept mappings, sums ---- */
 
-static void check_kept(struct census_walk *walk)
+static void check_kept(struct check_walk *walk)
 {
     const struct large_inside large = large_inside();
     size_t bytes = 0;
     for (const struct list *node = large.kept->next; node != large.kept; node = node->next) {
         const struct huge *h = list_entry(node, struct huge, node);
         if (!meta_holds(h, sizeof *h) || h->length == 0 || h->length % SLICE != 0) {
-            census_break(walk, CENSUS_KEPT_LENGTH, h, SLICE, 0);
+            check_break(walk, CHECK_KEPT_LENGTH, h, SLICE, 0);
             return;
         }
         bytes += h->length;
-        census_add_range(walk, h->base, h->length);
+        check_add_range(walk, h->base, h->length);
         size_t named = 0;
         for (size_t at = 0; at < h->length; at += SLICE)
             named += map_owner(h->base + at) != NULL || map_bin(h->base + at) != BIN_FOREIGN;
-        census_same(walk, CENSUS_KEPT_MAPPED, h->base, 0, named);
+        check_same(walk, CHECK_KEPT_MAPPED, h->base, 0, named);
     }
-    census_same(walk, CENSUS_KEPT_BYTES, large.kept_bytes, bytes, *large.kept_bytes);
+    check_same(walk, CHECK_KEPT_BYTES, large.dirty_bytes, bytes, *large.dirty_bytes);
 }
 
-static void check_sums(struct census_walk *walk)
+static void check_sums(struct check_walk *walk)
 {
-    const struct census *census = walk->census;
+    const struct accounts *accounts = walk->accounts;
     const struct meta_parts meta = meta_parts();
     if (meta.free == SIZE_MAX)
-        census_break(walk, CENSUS_META_FREE, NULL, 0, 1);
+        check_break(walk, CHECK_META_FREE, NULL, 0, 1);
     if (!walk->quiet)
         return;
     if (meta.free != SIZE_MAX)
-        census_same(walk, CENSUS_META_SUM, NULL, meta_mapped(),
-                    census->metadata_used + meta.free + meta.unused);
-    size_t parts = census->program + census->cached + census->waiting + census->free_in_slabs +
-                   census->rest + census->retained + census->untouched + census->kept +
-                   census->metadata + census->map;
-    census_same(walk, CENSUS_MAPPED_SUM, NULL, census->mapped, parts);
+        check_same(walk, CHECK_META_SUM, NULL, meta_mapped(),
+                   accounts->metadata_used + meta.free + meta.unused);
+    size_t parts = accounts->program + accounts->cached + accounts->in_transfer +
+                   accounts->free_in_slabs + accounts->rest + accounts->retained +
+                   accounts->untouched + accounts->kept + accounts->metadata + accounts->map;
+    check_same(walk, CHECK_MAPPED_SUM, NULL, accounts->mapped, parts);
 }
 
 /* ---- the whole ---- */
 
-size_t census_check(struct census *census, bool quiet)
+size_t heap_check(struct accounts *accounts, bool quiet)
 {
-    census_count(census);
-    struct census_walk walk = {.census = census, .quiet = quiet};
+    account(accounts);
+    struct check_walk walk = {.accounts = accounts, .quiet = quiet};
     /* Some more than there should be, to tell how many there are. */
-    walk.superslab_room = census->superslabs + 16;
-    walk.range_room = census->superslabs + census->huge + census->kept_mappings + 32;
+    walk.superslab_room = accounts->superslabs + 16;
+    walk.range_room = accounts->superslabs + accounts->huge + accounts->dirty_mappings + 32;
     size_t table = round_up(walk.superslab_room * sizeof *walk.superslabs, os_page);
     size_t ranges = round_up(walk.range_room * sizeof *walk.ranges, os_page);
     size_t bytes = table + ranges + walk.superslab_room * sizeof *walk.marks;
     char *notes = os_map(bytes);
     if (notes == NULL)
         return SIZE_MAX;
-    walk.superslabs = (struct census_superslab *)notes;
-    walk.ranges = (struct census_range *)(notes + table);
-    walk.marks = (uint64_t(*)[CENSUS_MARK_WORDS])(notes + table + ranges);
+    walk.superslabs = (struct check_superslab *)notes;
+    walk.ranges = (struct check_range *)(notes + table);
+    walk.marks = (uint64_t(*)[CHECK_MARK_WORDS])(notes + table + ranges);
 
     superslabs_in_lists(&walk);
     superslabs_in_map(&walk);
@@ -434,11 +434,11 @@ size_t census_check(struct census *census, bool quiet)
     check_map(&walk);
     check_superslabs(&walk);
     check_shards(&walk);
-    census_check_fronts(&walk);
+    check_check_fronts(&walk);
     if (quiet)
         check_kept(&walk);
     check_ranges(&walk);
     check_sums(&walk);
     os_unmap(notes, bytes);
-    return census->breaches;
+    return accounts->breaches;
 }

@@ -1,4 +1,4 @@
-#include "heap/gather.h"
+#include "heap/group.h"
 
 #include "back/map.h"
 #include "base/assert.h"
@@ -17,10 +17,10 @@ static bool scattered(void *const *blocks)
     return changes > SAMPLE / 2;
 }
 
-/* Each block goes to the next place of its key; the one that was there goes on. */
-void gather(void **blocks, size_t n)
+/* Each block goes to the next slot of its key; the one that was there goes on. */
+void group_by_slice(void **blocks, size_t n)
 {
-    ASSERT(n >= GATHER_LEAST);
+    ASSERT(n >= GROUP_LEAST);
     if (!scattered(blocks))
         return;
     size_t count[KEYS] = {0};
@@ -35,9 +35,9 @@ void gather(void **blocks, size_t n)
         while (next[key] < end[key]) {
             void *block = blocks[next[key]];
             for (unsigned its = key_of(block); its != key; its = key_of(block)) {
-                void **place = &blocks[next[its]++];
-                void *other = *place;
-                *place = block;
+                void **slot = &blocks[next[its]++];
+                void *other = *slot;
+                *slot = block;
                 block = other;
             }
             blocks[next[key]++] = block;

@@ -1,0 +1,180 @@
+#include "front/registry.h"
+
+#include "back/meta.h"
+#include "base/atomic.h"
+#include "heap/shards.h"
+#include "os/lock.h"
+#include "os/os.h"
+
+/* A lock of its own line, since all threads take theirs at once. */
+struct cache_lock {
+    struct lock lock;
+} __attribute__((aligned(CACHE_LINE)));
+
+/* As many as leave the fork's page room for the other locks. */
+#define FIRST_LOCKS 48
+
+static struct {
+    struct lock lock;
+    unsigned generation;      /* forks between the first process and this one, and 1; lock: this */
+    struct cache *survivor;   /* the forking thread's, until the registry says so; lock: this */
+    size_t living, asleep;    /* atomic */
+    struct cache *every;      /* atomic; grows at the front */
+    struct cache *unused;     /* a stack of those that are nobody's; lock: this */
+    struct cache_lock *locks; /* not given out yet; lock: this */
+    unsigned locks_left;      /* lock: this */
+    struct cache_lock first[FIRST_LOCKS];
+} registry FORK_PAGE = {.lock = LOCK(REGISTRY), .generation = 1};
+
+bool registry_has_orphans FORK_PAGE;
+
+size_t caches_living(void) { return load_relaxed(&registry.living); }
+size_t *caches_count(void) { return &registry.living; }
+size_t caches_awake(void)
+{
+    return load_relaxed(&registry.living) - load_relaxed(&registry.asleep);
+}
+void registry_sleeps(void) { add_relaxed(&registry.asleep, 1); }
+void registry_wakes(void) { sub_relaxed(&registry.asleep, 1); }
+struct cache *caches_every(void) { return load_acquire(&registry.every); }
+
+enum ownership registry_ownership(const struct cache *cache)
+{
+    unsigned generation = load_relaxed(&cache->generation);
+    if (generation == 0)
+        return CACHE_UNUSED;
+    return generation == load_relaxed(&registry.generation) ||
+                   cache == load_relaxed(&registry.survivor)
+               ? CACHE_LIVING
+               : CACHE_ORPHAN;
+}
+
+static void own(struct cache *cache)
+{
+    ASSERT(lock_held(&registry.lock));
+    store_relaxed(&cache->generation, registry.generation);
+    store_relaxed(&cache->left, false);
+    cache->shard = shard_join();
+    add_relaxed(&registry.living, 1);
+}
+
+struct cache *registry_take(void)
+{
+    ASSERT(lock_held(&cacheless_lock));
+    lock_take(&registry.lock);
+    struct cache *cache = registry.unused;
+    if (cache != NULL) {
+        registry.unused = cache->unused;
+        own(cache);
+    }
+    lock_release(&registry.lock);
+    return cache;
+}
+
+static struct lock *cache_lock_take(void)
+{
+    ASSERT(lock_held(&registry.lock));
+    if (registry.locks == NULL) {
+        registry.locks = registry.first;
+        registry.locks_left = FIRST_LOCKS;
+    }
+    if (registry.locks_left == 0) {
+        struct cache_lock *more = meta_take_pages(os_page);
+        if (more == NULL)
+            return NULL;
+        registry.locks = more;
+        registry.locks_left = (unsigned)(os_page / sizeof *more);
+    }
+    struct lock *lock = &registry.locks++->lock;
+    registry.locks_left--;
+    lock_set_rank(lock, RANK_CACHE);
+    return lock;
+}
+
+bool registry_enter(struct cache *cache)
+{
+    ASSERT(lock_held(&cacheless_lock));
+    lock_take(&registry.lock);
+    cache->lock = cache_lock_take();
+    if (cache->lock != NULL) {
+        if (fork_holds_locks) /* registry_unlock lets it go with all others */
+            lock_begin(cache->lock);
+        own(cache);
+        cache->every = registry.every;
+        store_release(&registry.every, cache);
+    }
+    lock_release(&registry.lock);
+    return cache->lock != NULL;
+}
+
+bool registry_exchange(struct cache *cache, struct cache *from, struct cache *to)
+{
+    ASSERT(lock_held(cache->lock));
+    struct cache **mine = cache->mine;
+    return mine != NULL && os_present(mine) &&
+           __atomic_compare_exchange_n(mine, &from, to, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED);
+}
+
+void registry_leave(struct cache *cache)
+{
+    ASSERT(lock_held(&cacheless_lock));
+    lock_take(&registry.lock);
+    if (registry_ownership(cache) == CACHE_LIVING)
+        sub_relaxed(&registry.living, 1);
+    shard_leave(cache->shard);
+    store_relaxed(&cache->generation, 0);
+    cache->unused = registry.unused;
+    registry.unused = cache;
+    if (registry.survivor == cache)
+        store_relaxed(&registry.survivor, NULL);
+    lock_release(&registry.lock);
+}
+
+/* An adopted one counts as living until it leaves: a fork meanwhile makes it an orphan again. */
+struct cache *registry_adopt(void)
+{
+    ASSERT(lock_held(&cacheless_lock));
+    lock_take(&registry.lock);
+    if (registry.survivor != NULL) {
+        store_relaxed(&registry.survivor->generation, registry.generation);
+        store_relaxed(&registry.survivor, NULL);
+    }
+    struct cache *orphan = registry.every;
+    while (orphan != NULL && registry_ownership(orphan) != CACHE_ORPHAN)
+        orphan = orphan->every;
+    if (orphan != NULL) {
+        store_relaxed(&orphan->generation, registry.generation);
+        add_relaxed(&registry.living, 1);
+        add_relaxed(&registry.asleep, orphan->asleep);
+    } else {
+        store_relaxed(&registry_has_orphans, false);
+    }
+    lock_release(&registry.lock);
+    return orphan;
+}
+
+void registry_lock(void)
+{
+    ASSERT(lock_held(&cacheless_lock));
+    lock_take(&registry.lock);
+    for (struct cache *cache = registry.every; cache != NULL; cache = cache->every)
+        lock_take(cache->lock);
+}
+
+void registry_unlock(void)
+{
+    for (struct cache *cache = registry.every; cache != NULL; cache = cache->every)
+        lock_release(cache->lock);
+    lock_release(&registry.lock);
+}
+
+void registry_unlock_child(struct cache *mine)
+{
+    ASSERT(lock_held(&registry.lock));
+    registry.generation++;
+    registry.survivor = mine;
+    registry.living = mine != NULL;
+    registry.asleep = mine != NULL && mine->asleep;
+    registry_has_orphans = true;
+    registry_unlock();
+}

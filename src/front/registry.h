@@ -1,0 +1,53 @@
+/* The registry: all caches that ever were, and whose they are. Caches are never given back, so
+ * anybody may look at one at any time.
+ *
+ * A fork's child has the caches of its parent's other threads too, with what they held. They are
+ * orphans: told by the generation of the process in which they got their owner, so that a child
+ * that calls exec or _exit need not touch them. Thread safe. */
+#ifndef HAKMEM_FRONT_REGISTRY_H
+#define HAKMEM_FRONT_REGISTRY_H
+
+#include "front/cache.h"
+
+enum ownership { CACHE_UNUSED, CACHE_LIVING, CACHE_ORPHAN };
+
+/* Of a cache; another thread's may change at any moment. */
+enum ownership registry_ownership(const struct cache *cache);
+
+/* An unused cache, from now on the calling thread's; null when there is none. */
+struct cache *registry_take(void);
+
+/* Enters a new one, the calling thread's, and gives it its lock; false without memory. */
+bool registry_enter(struct cache *cache);
+
+/* Changes what the owner finds as its cache, under its lock. False where it isn't `from` or
+ * is not there: a thread that ended without libc's help never said so, and what its thread-local
+ * memory was may be another's or nobody's. */
+bool registry_exchange(struct cache *cache, struct cache *from, struct cache *to);
+
+/* The cache is empty, and nobody's any more. */
+void registry_leave(struct cache *cache);
+
+/* Whether there may be orphans; and one of them, from now on the calling thread's to empty. */
+extern bool registry_has_orphans HIDDEN; /* atomic */
+struct cache *registry_adopt(void);
+
+/* Caches of living threads. */
+size_t caches_living(void);
+size_t *caches_count(void); /* where it is kept, for the accounting */
+
+/* Of them those that are not asleep; and one more, or less, that is. */
+size_t caches_awake(void);
+void registry_sleeps(void);
+void registry_wakes(void);
+
+/* All caches, from the newest on by `every`. */
+struct cache *caches_every(void);
+
+/* Holds the registry, and every cache's lock, so that nobody is in the middle of anything in a
+ * stack, a transfer cache or a shard; and lets them go. In a fork's child: `mine` goes on. */
+void registry_lock(void);
+void registry_unlock(void);
+void registry_unlock_child(struct cache *mine);
+
+#endif

@@ -1,0 +1,56 @@
+/* How long free memory is kept, and how much of it, for each kind of it. For purge.c alone, with
+ * its lock. */
+#ifndef HAKMEM_LIFE_EPOCHS_H
+#define HAKMEM_LIFE_EPOCHS_H
+
+#include "base/defs.h"
+#include "front/journal.h"
+#include "learn/retention.h"
+
+/* One kind of free memory. */
+struct kind {
+    enum journal_subject subject; /* constant */
+    struct retention learned;
+    size_t epoch; /* bytes freed meanwhile, after which it goes back */
+    size_t next;  /* the allocation clock when the epoch ends */
+    size_t late;  /* the time of day when it ends at the latest */
+    size_t debt;  /* found idle and not yet given back, in the kind's own unit */
+};
+
+extern struct kind dirty_pages, dirty_slices, dirty_huge HIDDEN;
+
+/* Somebody calls purge_by_time (purge.h): what is kept goes back when the program rests. */
+extern bool purge_timed HIDDEN; /* atomic */
+
+static inline size_t larger(size_t a, size_t b) { return a > b ? a : b; }
+
+static inline size_t smaller(size_t a, size_t b) { return a < b ? a : b; }
+
+static inline size_t excess(size_t have, size_t most) { return have > most ? have - most : 0; }
+
+/* Whether the kind's epoch has ended; and what then is to be done: what lay idle is owed, the next
+ * epoch is learned and begins. */
+bool epoch_ended(const struct kind *kind);
+void pages_epoch_ends(void);
+void slices_epoch_ends(void);
+void huge_epoch_ends(void);
+
+/* Begins to learn anew, and owes nothing. */
+void epochs_anew(void);
+
+/* What goes back now and is wanted again until the clock says that would have stayed had the epoch
+ * grown. What comes back later would not, so it says nothing: a program whose sizes shift would
+ * keep the pages of all its sizes (peak 1.5). */
+size_t too_soon_until(const struct kind *kind);
+
+/* Gives back up to `most` bytes of each kind, of what is owed or beyond the caps; whether there is
+ * more to do. A cap may have fallen far, so it is reached by steps, too. */
+bool give_back_owed(size_t most);
+
+/* Bytes that may be freed before a cap is passed, of slices at most `most`. */
+size_t headroom(size_t most);
+
+/* The shortest epoch of a kind of which there is any. */
+size_t shortest_epoch(void);
+
+#endif

@@ -1,0 +1,208 @@
+#include "watch/accounts.h"
+
+#include "back/large.h"
+#include "back/meta.h"
+#include "back/reserve.h"
+#include "back/superslabs.h"
+#include "base/text.h"
+#include "front/registry.h"
+#include "front/stack.h"
+#include "heap/slab.h"
+#include "heap/transfer.h"
+#include "os/lock.h"
+#include "os/os.h"
+
+/* ---- what the map names ---- */
+
+/* Where threads push and pop meanwhile, a block may be seen in two stacks. */
+static size_t minus(size_t a, size_t b) { return a > b ? a - b : 0; }
+
+static void count_slab(struct accounts *accounts, const struct slab *slab)
+{
+    const struct size_class *c = &size_classes[slab->cls];
+    struct class_accounts *sum = &accounts->classes[slab->cls];
+    sum->slabs++;
+    sum->free += slab->free;
+    sum->taken += c->blocks - slab->free;
+    accounts->slabs++;
+    accounts->slab_slices += c->slices;
+    accounts->rest += c->slices * SLICE - (size_t)c->blocks * c->size;
+    accounts->free_in_slabs += (size_t)slab->free * c->size;
+    accounts->absent += count_bits(slab->absent) * os_page;
+    accounts->metadata_used += meta_size(slab_bytes(c));
+    /* What the program didn't ask for of a block of whole slices. */
+    if (c->blocks == 1 && slab->usable != 0)
+        accounts->rest += c->size - slab->usable;
+}
+
+static void count_run(struct accounts *accounts, const struct superslab *s, uintptr_t address)
+{
+    size_t index = (address - (uintptr_t)s->base) / SLICE % SUPERSLAB_SLICES;
+    accounts->runs++;
+    accounts->run_slices += s->run[index];
+    accounts->run_usable += s->usable[index];
+    accounts->rest += s->run[index] * SLICE - s->usable[index];
+}
+
+static void count_huge(struct accounts *accounts, const struct huge *h)
+{
+    accounts->huge++;
+    accounts->huge_mapped += h->length;
+    accounts->huge_usable += h->usable;
+    accounts->rest += h->length - h->usable;
+    accounts->metadata_used += meta_size(sizeof *h);
+}
+
+/* Free, and in a thread's pocket. */
+static void count_parked(struct accounts *accounts, const void *owner, const void *p)
+{
+    size_t bytes = large_retired_bytes(p, owner);
+    if (large_retired_bin(owner) == BIN_HUGE) {
+        accounts->huge_mapped += bytes;
+        accounts->metadata_used += meta_size(sizeof(struct huge));
+    } else {
+        accounts->run_slices += bytes / SLICE;
+    }
+    accounts->cached += bytes;
+}
+
+static void count_map(struct accounts *accounts)
+{
+    for (uintptr_t address = 0; map_next(&address); address += SLICE) {
+        void *p = (void *)address;
+        void *owner = map_owner(p);
+        unsigned bin = map_bin(p);
+        if (!meta_holds(owner, CACHE_LINE))
+            continue; /* on its way out, or broken */
+        if (bin == BIN_LARGE)
+            count_run(accounts, owner, address);
+        else if (bin == BIN_HUGE)
+            count_huge(accounts, owner);
+        else if (bin == BIN_PARKED)
+            count_parked(accounts, owner, p);
+        else if (bin_of_slab(bin) && ((struct slab *)owner)->base == p)
+            count_slab(accounts, owner);
+    }
+}
+
+/* ---- caches ---- */
+
+/* Of blocks of whole slices that lie free in a stack or transfer cache nothing is the program's, so
+ * nothing is behind what it may use: count_slab added that. */
+static void count_cached(struct accounts *accounts, void *const *blocks, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        const struct slab *slab = bin_of_slab(map_bin(blocks[i])) ? map_owner(blocks[i]) : NULL;
+        if (slab != NULL && meta_holds(slab, sizeof *slab) && slab->cls >= CLASS_SLICES_FIRST &&
+            slab->cls < CLASSES && slab->usable != 0)
+            accounts->rest = minus(accounts->rest, size_classes[slab->cls].size - slab->usable);
+    }
+}
+
+static void count_stacks(struct accounts *accounts, const struct cache *cache)
+{
+    accounts->refills += cache->refills;
+    accounts->flushes += cache->flushes;
+    accounts->metadata_used += meta_size(sizeof *cache) + cache->chunk_count * CHUNK;
+    for (unsigned cls = 0; cls < CLASSES; cls++) {
+        const struct bin *bin = &cache->bins[BIN_FIRST + cls];
+        const struct cold_bin *cold = &cache->cold[cls];
+        /* The thread may push and pop meanwhile. */
+        size_t used = stack_used(bin, cold);
+        used = used <= cold->room ? used : 0;
+        accounts->classes[cls].cached += used;
+        if (cls >= CLASS_SLICES_FIRST && used > 0 && !cache->asleep)
+            count_cached(accounts, stack_floor(cold) + 1, used);
+    }
+}
+
+static void count_caches(struct accounts *accounts)
+{
+    for (struct cache *cache = caches_every(); cache != NULL; cache = cache->every) {
+        accounts->caches += registry_ownership(cache) == CACHE_LIVING;
+        accounts->orphans += registry_ownership(cache) == CACHE_ORPHAN;
+        count_stacks(accounts, cache);
+    }
+}
+
+/* ---- sums ---- */
+
+static void count_classes(struct accounts *accounts)
+{
+    for (unsigned cls = 0; cls < CLASSES; cls++) {
+        struct class_accounts *sum = &accounts->classes[cls];
+        size_t size = size_classes[cls].size;
+        uint32_t *count, capacity;
+        void **blocks = transfer_inside(cls, &count, &capacity);
+        sum->in_transfer = *count;
+        if (cls >= CLASS_SLICES_FIRST)
+            count_cached(accounts, blocks, sum->in_transfer);
+        accounts->cached += sum->cached * size;
+        accounts->in_transfer += sum->in_transfer * size;
+        if (capacity != 0)
+            accounts->metadata_used += meta_size(capacity * sizeof(void *));
+    }
+}
+
+void account(struct accounts *accounts)
+{
+    ASSERT(lock_all_held());
+    *accounts = (struct accounts){.mapped = os_mapped()};
+    count_map(accounts);
+    count_caches(accounts);
+    count_classes(accounts);
+
+    const struct large_inside large = large_inside();
+    for (const struct list *node = large.kept->next; node != large.kept; node = node->next) {
+        accounts->dirty_mappings++;
+        accounts->metadata_used += meta_size(sizeof(struct huge));
+    }
+    accounts->kept = *large.dirty_bytes;
+
+    const struct superslabs_inside all = superslabs_inside();
+    accounts->superslabs = *all.mapped;
+    accounts->metadata_used += accounts->superslabs * meta_size(sizeof(struct superslab));
+    accounts->retained = *all.retained * SLICE;
+    size_t blocks = (accounts->slab_slices + accounts->run_slices) * SLICE;
+    accounts->untouched = superslabs_bytes() - blocks - accounts->retained;
+
+    const struct meta_parts meta = meta_parts();
+    accounts->metadata = meta_mapped() + meta.guards;
+    accounts->map = map_bytes();
+
+    /* All that is left of superslabs and huge blocks. */
+    accounts->program =
+        minus(blocks + accounts->huge_mapped,
+              accounts->rest + accounts->free_in_slabs + accounts->cached + accounts->in_transfer);
+
+    const struct reserve_parts reserve = reserve_parts();
+    accounts->program += reserve.used;
+    accounts->rest += reserve.mapped - reserve.used;
+}
+
+/* ---- the report ---- */
+
+#define CHECK_RULE_WORDS(rule, words) [CHECK_##rule] = #rule ": " words,
+static const char *const rule_words[] = {CHECK_RULES(CHECK_RULE_WORDS)};
+
+COLD void heap_check_report(const struct accounts *accounts)
+{
+    for (size_t i = 0; i < accounts->breaches && i < CHECK_BREACHES_KEPT; i++) {
+        const struct check_breach *breach = &accounts->first[i];
+        char line[512];
+        struct text text;
+        text_init(&text, line, sizeof line);
+        text_add(&text, "hakmem: heap check: broken: ");
+        text_add(&text, rule_words[breach->rule]);
+        text_add(&text, "; at ");
+        text_add_hex(&text, (uintptr_t)breach->where);
+        text_add(&text, " expected ");
+        text_add_number(&text, breach->expected);
+        text_add(&text, ", found ");
+        text_add_number(&text, breach->found);
+        text_add(&text, "\n");
+        os_print_error(text.start, text.used);
+    }
+    if (accounts->breaches > CHECK_BREACHES_KEPT)
+        os_print_error("hakmem: heap check: more is broken, not shown\n", 46);
+}

@@ -1,0 +1,27 @@
+/* What lies at an address, for whoever has to describe one. Any address may be asked about: it is
+ * never dereferenced. No lock is waited for, so a report may ask in any state of the heap; what
+ * other threads change meanwhile may be seen before or after. */
+#ifndef HAKMEM_WATCH_ADDRESS_H
+#define HAKMEM_WATCH_ADDRESS_H
+
+#include "base/defs.h"
+
+enum address_kind {
+    ADDRESS_ELSEWHERE, /* nothing of hakmem's */
+    ADDRESS_VACANT,    /* where hakmem keeps blocks, but none is there now */
+    ADDRESS_DIRTY,     /* memory of a freed huge block, kept for the next one */
+    ADDRESS_SLAB_END,  /* in a slab, behind its last block */
+    ADDRESS_CLASS,     /* in a block of a class, free or not */
+    ADDRESS_LARGE,     /* in a large block */
+};
+
+struct address {
+    enum address_kind kind;
+    uintptr_t start; /* of the block */
+    size_t size;     /* bytes of the block that the program may use; of its class, in a slab */
+    uintptr_t slab;  /* where the slab begins, if the block is in one of a class */
+};
+
+struct address address_describe(const void *p);
+
+#endif

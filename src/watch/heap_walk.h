@@ -1,0 +1,56 @@
+/* What the two halves of heap_check share: one walk and what it has found. Only for them. */
+#ifndef HAKMEM_WATCH_HEAP_WALK_H
+#define HAKMEM_WATCH_HEAP_WALK_H
+
+#include "back/superslab.h"
+#include "base/defs.h"
+#include "watch/accounts.h"
+
+/* A superslab, with a bit for each slice. */
+struct check_superslab {
+    struct superslab *s;
+    uint64_t in_slabs;
+    uint64_t in_runs;
+    uint64_t slabs;   /* where a slab begins */
+    uint64_t in_tree; /* where a slab begins that is in its shard's tree */
+};
+
+struct check_range {
+    uintptr_t start, end;
+};
+
+#define CHECK_MARK_WORDS (SUPERSLAB / CLASS_GRAIN / 64)
+
+struct check_walk {
+    struct accounts *accounts;
+    bool quiet;                         /* nothing is on its way between two places */
+    struct check_superslab *superslabs; /* by address */
+    size_t superslab_count, superslab_room;
+    struct check_range *ranges; /* by address */
+    size_t range_count, range_room;
+    /* Superslab by superslab a bit for each place where a block can begin: it is in a stack or in a
+     * transfer cache. */
+    uint64_t (*marks)[CHECK_MARK_WORDS];
+};
+
+void check_break(struct check_walk *walk, enum check_rule rule, const void *where, size_t expected,
+                 size_t found);
+
+/* A breach unless the two are the same. */
+static inline void check_same(struct check_walk *walk, enum check_rule rule, const void *where,
+                              size_t expected, size_t found)
+{
+    if (unlikely(expected != found))
+        check_break(walk, rule, where, expected, found);
+}
+
+/* The superslab that p is in; null if in none. */
+struct check_superslab *check_find(const struct check_walk *walk, const void *p);
+
+/* Notes a superslab, a huge block or a kept mapping. */
+void check_add_range(struct check_walk *walk, const void *start, size_t length);
+
+/* Threads' caches, transfer caches: each block in one of them is taken, and there once. */
+void check_check_fronts(struct check_walk *walk);
+
+#endif
