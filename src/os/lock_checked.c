@@ -72,7 +72,7 @@ static COLD __attribute__((noreturn)) void wrong(const struct lock *lock, const 
     text_add(&text, rule);
     text_add(&text, ": ");
     add_rank(&text, lock->rank);
-    assertion_failed("os/rank.c", __LINE__, function, text.start);
+    assertion_failed("os/lock_checked.c", __LINE__, function, text.start);
 }
 
 /* ---- who holds what ---- */

@@ -230,8 +230,8 @@ int main(void)
     EXPECT_SAID(wrong_order, ORDER "shard (rank 7)", "holds: cache (rank 5), meta (rank 11)\n");
     EXPECT_SAID(wrong_order_entering, ORDER "purge (rank 2)", "holds: cache (rank 5)\n");
     EXPECT_SAID(the_same_rank, ORDER "shard (rank 7)", "holds: cache (rank 5), shard (rank 7)\n");
-    EXPECT_SAID(the_same_lock, ORDER "cache (rank 5)", "holds: door (rank 5)\n");
-    EXPECT_SAID(two_doors, ORDER "cache (rank 5)", "holds: door (rank 5)\n");
+    EXPECT_SAID(the_same_lock, ORDER "cache (rank 5)", "holds: cache (rank 5)\n");
+    EXPECT_SAID(two_doors, ORDER "cache (rank 5)", "holds: cache (rank 5)\n");
     EXPECT_SAID(without_a_rank, "rank", "holds no lock\n");
     EXPECT_SAID(released_but_not_held, "who releases a lock holds it: cache (rank 5)",
                 "holds no lock\n");
