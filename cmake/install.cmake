@@ -31,8 +31,9 @@ if(SKBUILD)
     install(TARGETS hakmem_shared
         LIBRARY DESTINATION ${SKBUILD_DATA_DIR}/lib COMPONENT wheel NAMELINK_SKIP)
     install(PROGRAMS ${made}/hakmem DESTINATION ${SKBUILD_SCRIPTS_DIR} COMPONENT wheel)
+    # The wheel has no header, and so no manual pages of it.
     install(DIRECTORY ${PROJECT_SOURCE_DIR}/share/ DESTINATION ${SKBUILD_DATA_DIR}/share
-        COMPONENT wheel)
+        COMPONENT wheel PATTERN man3 EXCLUDE)
     install(FILES ${python_files} DESTINATION hakmem COMPONENT wheel)
     install(FILES ${bench_project} DESTINATION hakmem/bench/sources COMPONENT wheel)
     install(DIRECTORY ${bench_folders} DESTINATION hakmem/bench/sources COMPONENT wheel)
@@ -92,8 +93,11 @@ install(FILES ${python_files} DESTINATION ${python_dir}/hakmem COMPONENT command
 set(sources_dir ${python_dir}/hakmem/bench/sources)
 install(FILES ${bench_project} DESTINATION ${sources_dir} COMPONENT command)
 install(DIRECTORY ${bench_folders} DESTINATION ${sources_dir} COMPONENT command)
-# Manual pages and completions lie in share/ as they will be installed.
-install(DIRECTORY ${PROJECT_SOURCE_DIR}/share/man/
+# Manual pages and completions lie in share/ as they will be installed: section 1 is the command's,
+# section 3 the header's.
+install(DIRECTORY ${PROJECT_SOURCE_DIR}/share/man/man1
     DESTINATION ${CMAKE_INSTALL_MANDIR} COMPONENT command)
+install(DIRECTORY ${PROJECT_SOURCE_DIR}/share/man/man3
+    DESTINATION ${CMAKE_INSTALL_MANDIR} COMPONENT development)
 install(DIRECTORY ${PROJECT_SOURCE_DIR}/share/
     DESTINATION ${CMAKE_INSTALL_DATADIR} COMPONENT command PATTERN man EXCLUDE)

@@ -22,56 +22,62 @@ HEAD = """\
 <!-- Made by tools/options.py from src/base/options.def: change it there. -->
 # Options
 
-None is needed: the defaults are meant to be right, and the benchmarks are run with them. An option
-can be given in three places; where it is given in several, the later of these wins:
+You need no options: the defaults suit most programs, and the benchmarks use them. You can set an
+option in three places. If it is set in more than one, the later place in this list wins:
 
 1. the file `/etc/hakmem.conf`,
-2. the file that the environment variable `HAKMEM_CONFIG` names,
-3. the environment variable `HAKMEM_` and the option's name in capitals, such as
+2. the file named in the environment variable `HAKMEM_CONFIG`,
+3. an environment variable: `HAKMEM_` and the option's name in capitals, such as
    `HAKMEM_BIG_CACHE_BYTES=16M`.
 
-A file has one `name = value` on a line; what follows a `#` is a comment, and the case of names
-makes no difference:
+A file has one `name = value` per line. Text after a `#` is a comment. Names may be in upper or
+lower case:
 
 ```
-# less memory, more calls of the kernel
+# less memory, more system calls
 big_cache_bytes = 16M
 retain_slices   = 128
 ```
 
 | type | value |
 |---|---|
-| size | a number of bytes, or of 1024 and its powers with `K`, `M`, `G` (or `KiB` and so on) |
+| size | a number of bytes, or a number with `K`, `M` or `G` (`KiB`, `MiB`, `GiB`): powers of 1024 |
 | number | a number |
 | time | a number of milliseconds, or with `ms` or `s` |
 | switch | `on`, `1`, `true`, `yes`, or `off`, `0`, `false`, `no` |
 | mode | `learn`, `observe` or `frozen` |
 
-An option whose default is `auto` also takes the value `auto`: hakmem then adapts the number
-to the program. A number that you set is used exactly, whatever was learned.
+An option whose default is `auto` accepts the value `auto`: hakmem then adapts the number to the
+program. A number that you set is used exactly, whatever hakmem has learned.
 
-Options are read once, when a process first allocates, and stay as they are. A wrong value gets one
-line on standard error, and so does an unknown name in a file. The line says what is wrong and
-where; the option keeps the value it had, and the program goes on. There are at most 8 such lines.
-Only the first 4 MiB of a file are read.
+A process reads the options once, when it first allocates. After that they do not change. Any
+combination of values within the limits works; the table says what each costs.
 
-An unknown variable gets a line only if its name resembles an option's: a letter in four may be
-wrong (three at most), or a part may be missing at its beginning or end. All other variables that
-begin with `HAKMEM_` are taken for a script's own.
+`hakmem options` lists the options with the values that apply to programs you start. A program asks
+with `hakmem_option` of [`hakmem.h`](../include/hakmem/hakmem.h).
 
-`hakmem run` and the other commands set `HAKMEM_COMPLAIN=once`: then the first program that finds
-something wrong prints these lines, and sets the variable to `done` for the programs that it starts.
+## Wrong names and values
 
-`hakmem run -o NAME=VALUE` is stricter: where there is no such option, or it can't have that value,
-nothing is started and the exit status is 125. The library itself is asked, so `-o` allows what the
-library allows.
+hakmem prints one line on standard error for a wrong value, and for an unknown name in a file. The
+line says what is wrong and where. The option keeps the value it had, and the program continues.
+There are at most 8 such lines. Only the first 4 MiB of a file are read.
 
-A program that runs with more privileges than whoever started it (setuid, setgid, file capabilities:
-`AT_SECURE` is set) reads none of these places.
+For an unknown environment variable there is a line only if the name resembles that of an option:
+one letter in four may be wrong (at most three), or a part may be missing at the beginning or end.
+hakmem ignores all other variables that begin with `HAKMEM_`.
 
-`hakmem_option` in [`hakmem.h`](../include/hakmem/hakmem.h) tells a program what is in force.
+`hakmem run` and the other commands set `HAKMEM_COMPLAIN=once`. The first program that finds
+something wrong then prints these lines, and sets the variable to `done` for the programs that it
+starts.
 
-Any combination within the bounds works; what it costs is the question.
+`hakmem run -o NAME=VALUE` is stricter. If the option does not exist, or does not accept the value,
+it starts nothing and exits with status 125. It asks the library itself, so `-o` accepts what the
+library accepts.
+
+A program with more privileges than the user who started it (setuid, setgid or file capabilities, so
+that `AT_SECURE` is set) reads none of the three places.
+
+## The options
 
 | option | type | default | least | most | what it does, and what it costs |
 |---|---|---:|---:|---:|---|

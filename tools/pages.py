@@ -12,6 +12,7 @@ import argparse
 import re
 import sys
 from collections.abc import Iterator, Mapping
+from email.utils import parsedate_to_datetime
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
@@ -41,6 +42,13 @@ PLACES = {
 }
 
 # ---- manual pages ----
+
+
+def released() -> str:
+    """The day of this version, as Debian's log of changes has it."""
+    written = re.search(r"^ -- .*>  (.*)$", (ROOT / "debian/changelog").read_text(), re.MULTILINE)
+    assert written is not None
+    return f"{parsedate_to_datetime(written[1]):%Y-%m-%d}"
 
 
 def roff(text: str) -> str:
@@ -81,7 +89,7 @@ def manual(command: argparse.ArgumentParser, brief: str) -> str:
     more = "\n\n".join(part.strip() for part in epilog[::3] if part.strip())
     page = [
         f'.\\" Made by tools/pages.py from the command: change it there.\n'
-        f'.TH {name.upper()} 1 "" "hakmem {__version__}" "User Commands"',
+        f'.TH {name.upper()} 1 "{released()}" "hakmem {__version__}" "User Commands"',
         f".SH NAME\n{roff(name)} \\- {roff(brief)}",
         f".SH SYNOPSIS\n.B {roff(usage)}",
         f".SH DESCRIPTION\n{paragraphs(command.description or '')}",

@@ -1,5 +1,5 @@
-"""Started by bin/hakmem as a folder (`python3 .../hakmem`); or by hand as a module of the Python
-package (`python3 -m hakmem ...`), which has the command begin."""
+"""bin/hakmem starts this folder as a program (`python3 .../hakmem`). Started by hand as a module of
+the Python package (`python3 -m hakmem ...`), it starts the command."""
 
 import os
 import sys

@@ -1,4 +1,4 @@
-"""What is written on the command line, and what is wrong with it."""
+"""Reading the command line, and saying what is wrong with it."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""What the dynamic loader reports, when asked, of where it bound malloc and its kin.
+"""The dynamic loader's own report of where it bound malloc, calloc, realloc and free.
 
-A command run with `variables(folder)` makes each process that it starts write a report into the
-folder; `read` collects them. A function is reported when it is bound, which is at its first call
-unless the program was linked to have all bound at its start.
+If a command runs with `variables(folder)`, each process that it starts writes a report into the
+folder; `read` collects them. The loader reports a function when it binds it. That is the first call
+of the function, unless the program was linked to bind all functions at its start (-z now).
 """
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ from pathlib import Path
 
 from hakmem.elf import FAMILY
 
-# By the file that calls: function -> files that it was bound to. A program appears under the name
-# it was started by, a library under its path.
+# By calling file: function -> files that it was bound to. A program appears under the name that it
+# was started with, a library under its path.
 Bindings = dict[str, dict[str, set[str]]]
 
 _BINDING = re.compile(r"binding file (\S+) \[\d+\] to (\S+) \[\d+\]: normal symbol `([^']+)'")

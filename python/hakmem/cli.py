@@ -1,7 +1,7 @@
-"""The command line: which subcommands there are, and which module does each.
+"""The command line: the subcommands, and the module of each.
 
-bin/hakmem starts `main` with its own path and the library's before what the user wrote. It answers
---help by itself, from texts that tools/pages.py makes of the parsers here.
+bin/hakmem calls `main` with its own path and the library's, followed by what the user wrote. It
+answers --help itself, with texts that tools/pages.py makes from the parsers here.
 """
 
 from __future__ import annotations
@@ -29,45 +29,49 @@ SUBCOMMANDS = {
 }
 TAKE_PROGRAMS = ("doctor", "compare")
 
-DESCRIPTION = "Runs programs on hakmem's malloc, and tells whether they are."
+DESCRIPTION = "Runs programs with hakmem as their malloc, and checks whether they use it."
 EPILOG = """\
 examples:
-  hakmem run redis-server --port 7000    on hakmem instead of the system's malloc
-  hakmem doctor -- ls -l                 is it in force there, and if not, why
-  hakmem doctor 4711                     the same of a process that runs
-  hakmem doctor                          is hakmem installed well
-  hakmem options                         what can be set
-  hakmem bench --quick                   how it compares with other allocators here
-  hakmem compare hakmem glibc -- prog    and on a program of yours
+  hakmem run redis-server --port 7000    run a program with hakmem as its malloc
+  hakmem doctor -- ls -l                 does this program use hakmem? if not, why?
+  hakmem doctor 4711                     does the running process 4711 use hakmem?
+  hakmem doctor                          is hakmem installed correctly?
+  hakmem options                         list the options
+  hakmem bench --quick                   benchmark hakmem and other allocators
+  hakmem compare hakmem glibc -- prog    compare two allocators on a program of yours
 
-'hakmem COMMAND --help' tells more, and so do the manual pages: man hakmem-run.
+See 'hakmem COMMAND --help' or the manual pages (man hakmem-run) for more.
 """
 
-HELPS = {"run": "run a program on hakmem"} | {n: m.HELP for n, m in SUBCOMMANDS.items()}
+HELPS = {"run": "run a program with hakmem as its malloc"} | {
+    n: m.HELP for n, m in SUBCOMMANDS.items()
+}
 RUN_DESCRIPTION = """\
-Runs a program, and what it starts, with hakmem as its malloc: puts libhakmem.so before what
-LD_PRELOAD already names, and becomes the program. Costs what a shell script of two lines costs; for
-each -o a shell is started besides, to ask the library whether it takes the value.
+Runs a program, and all programs that it starts, with hakmem as their malloc. To do so, the command
+puts libhakmem.so first in LD_PRELOAD and then executes the program in its place. This costs as much
+as a shell script of two lines. Each -o costs one more shell, which asks the library whether it
+accepts the value.
 """
 RUN_EPILOG = """\
-Everything after PROGRAM is the program's. Besides LD_PRELOAD and the options its environment gets
-HAKMEM_COMPLAIN=once, so that a wrong option is reported once and not by every program. An option
-given with -o that there is not, or with a value that is not allowed, is refused. All else is left
-alone: Python, for one, keeps its own heap of small objects unless you set PYTHONMALLOC=malloc.
+All words after PROGRAM are its arguments. The environment of the program gets LD_PRELOAD, the
+options, and HAKMEM_COMPLAIN=once, with which a wrong option is reported once and not by every
+program. If -o names an unknown option or a value that is not allowed, nothing is started. Nothing
+else changes: for example, Python keeps its own heap of small objects unless you set
+PYTHONMALLOC=malloc.
 
 examples:
   hakmem run python3 app.py
   hakmem run -o big_cache_bytes=16M -o scavenger=off your-program --its-option
-  hakmem run sh -c 'make -j8'            children are on hakmem too
-  hakmem run env -u LD_PRELOAD prog      and so they are taken out again
-  hakmem run --debug prog                where hakmem itself may be wrong
+  hakmem run sh -c 'make -j8'            child processes use hakmem, too
+  hakmem run env -u LD_PRELOAD prog      prog does not use hakmem
+  hakmem run --debug prog                look for an error in hakmem itself
 
 exit status:
-  125  hakmem itself failed, -o names no option or gives it a value that is not allowed, or --debug
-       finds no library
-  126  the program was found and can't be executed
+  125  hakmem itself failed, -o has an unknown option or a value that is not allowed, or the library
+       for --debug is not installed
+  126  the program was found, but can't be executed
   127  the program was not found
-  else the program's
+  else the exit status of the program
 """
 
 
@@ -83,7 +87,7 @@ class _Parser(argparse.ArgumentParser):
 
 
 def parsers() -> tuple[argparse.ArgumentParser, dict[str, argparse.ArgumentParser]]:
-    """The whole command's, and each subcommand's."""
+    """The parser of the whole command, and those of the subcommands."""
     top = _Parser(prog="hakmem", description=DESCRIPTION, epilog=EPILOG, formatter_class=_Formatter)
     top.add_argument("--version", action="store_true", help="print version and commit")
     commands = top.add_subparsers(dest="command", metavar="COMMAND")
@@ -99,17 +103,16 @@ def parsers() -> tuple[argparse.ArgumentParser, dict[str, argparse.ArgumentParse
     run.add_argument(
         "--debug",
         action="store_true",
-        help="with libhakmem-debug.so, which checks itself: slower, and for who looks for an error "
-        "in hakmem",
+        help="use libhakmem-debug.so, which checks itself: slower, for finding errors in hakmem",
     )
     run.add_argument(
         "-o",
         "--option",
         metavar="NAME=VALUE",
         action="append",
-        help="set an option of hakmem (see 'hakmem options') for this run",
+        help="set an option of hakmem for this run (see 'hakmem options')",
     )
-    run.add_argument("program", metavar="PROGRAM", help="what to run")
+    run.add_argument("program", metavar="PROGRAM", help="the program to run")
     run.add_argument("args", metavar="ARG", nargs="*", help="its arguments")
     for name, module in SUBCOMMANDS.items():
         sub = commands.add_parser(
@@ -124,7 +127,7 @@ def parsers() -> tuple[argparse.ArgumentParser, dict[str, argparse.ArgumentParse
 
 
 class _Output(io.FileIO):
-    """Standard output, which knows why it could not be written."""
+    """Standard output that remembers why it could not be written."""
 
     failure: OSError | None = None
 
@@ -204,7 +207,8 @@ def _version(library: Path) -> int:
     print(f"hakmem {built}")
     if version != __version__:
         print(
-            f"the library, {library.resolve()}, is version {version}: install both of one version"
+            f"the library, {library.resolve()}, is version {version}: install the same version "
+            "of both"
         )
     return 0
 
@@ -214,4 +218,4 @@ def _commit(library: Path) -> str:
     for folder in Path(__file__).resolve().parent, library.parent:
         with suppress(OSError):
             return (folder / "commit").read_text().strip()
-    return "commit not known: the file that names it is missing; install hakmem anew"
+    return "commit not known: the file that names it is missing; install hakmem again"

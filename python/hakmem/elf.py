@@ -1,6 +1,6 @@
-"""What an ELF file tells of allocators: what it defines, what it calls, and who can load it.
+"""What an ELF file says about allocators: what it defines, what it calls, who can load it.
 
-Headers are pyelftools' work; symbols and relocations, of which large programs have hundreds of
+pyelftools reads the headers. Symbols and relocations, of which large programs have hundreds of
 thousands, are read as plain tables.
 """
 
@@ -18,8 +18,8 @@ from elftools.elf.elffile import ELFFile
 from elftools.elf.segments import InterpSegment
 
 FAMILY = ("malloc", "calloc", "realloc", "free")
-# A function that only this allocator has, and its name. The C libraries last: a program may have
-# one inside beside another allocator.
+# A function that only this allocator has, and the name of the allocator. The C libraries come last:
+# a program may contain one together with another allocator.
 ALLOCATORS = {
     "hakmem_malloc": "hakmem",
     "__asan_init": "AddressSanitizer",
@@ -36,7 +36,7 @@ ALLOCATORS = {
     "__libc_start_main": "musl",
 }
 C_LIBRARIES = ("glibc", "musl")
-# By which a file may ask an allocator for blocks without a call of malloc.
+# Functions with which a file may get blocks from an allocator without a call of malloc.
 BY_NAME = (
     "mallocx",
     "je_malloc",
@@ -47,15 +47,15 @@ BY_NAME = (
     "rpmalloc",
     "sn_malloc",
 )
-# Words that only the allocator itself has, in its messages and the names of its settings: what is
-# left of it where symbols are stripped. (rpmalloc has none.)
+# Texts that only the allocator itself contains: messages and names of settings. They are what is
+# left of it if its symbols are stripped. (rpmalloc has none.)
 TRACES = {
     b"<jemalloc>: ": "jemalloc",
     b"mimalloc: error: ": "mimalloc",
     b"TCMALLOC_RELEASE_RATE": "tcmalloc",
     b"Failed to initialise snmalloc": "snmalloc",
 }
-# What has a heap of its own beside malloc, by a function that only it exports.
+# Runtimes with a separate heap next to malloc, by a function that only they export.
 RUNTIMES = {
     "PyObject_Malloc": "Python",
     "JNI_CreateJavaVM": "Java",
@@ -70,27 +70,27 @@ MACHINES = {
     "EM_PPC64": "PowerPC",
     "EM_S390": "S/390",
 }
-# A section of its own that hakmem has wherever it is linked in; it outlives strip.
+# A section that every program has that is linked with hakmem; strip does not remove it.
 MARK = "hakmem_fork"
 
 SYMBOL = struct.Struct("<IBBHQQ")
 RELOCATION = struct.Struct("<QQq")
 UNDEFINED = 0
-# Of the dynamic loader, which can be started as a program: ld.so PROGRAM.
+# A function of the dynamic loader, which can be started as a program: ld.so PROGRAM.
 LOADER = "__tls_get_addr"
 WANTED = tuple(dict.fromkeys((*FAMILY, *ALLOCATORS, *BY_NAME, *RUNTIMES, LOADER)))
 
 
 class NotElf(Exception):
-    """The file is something else: a script, a text, nothing."""
+    """The file is not in the ELF format: a script, a text, an empty file."""
 
 
 @dataclass(frozen=True)
 class Slot:
-    """Where a file keeps the address of a function that the loader finds for it."""
+    """The place in which a file keeps the address of a function that the loader found for it."""
 
     function: str
-    address: int  # seen from where the file is loaded
+    address: int  # relative to where the file is loaded
 
 
 @dataclass(frozen=True)
@@ -99,13 +99,13 @@ class Elf:
     machine: str
     interpreter: str | None
     needed: tuple[str, ...]
-    first: int  # the address, in the file's own count, of its first byte in memory
-    # Of WANTED, with addresses as in `first`: what others that look for the name find here, and
-    # what the file defines at all, which is no more when it is stripped.
+    first: int  # the address, as the file counts, of its first byte in memory
+    # The names of WANTED that the file defines, with addresses as in `first`: those that other
+    # files find here, and all of them. (In a stripped file these are the same.)
     exported: Mapping[str, int]
     inside: Mapping[str, int]
-    asks: frozenset[str]  # of BY_NAME, what it finds in other files
-    carries: tuple[str, ...]  # allocators whose code it has, but for hakmem and the C libraries
+    asks: frozenset[str]  # the names of BY_NAME that it calls in other files
+    carries: tuple[str, ...]  # allocators that it contains, without hakmem and the C libraries
     slots: tuple[Slot, ...]
     marked: bool
     go: bool
@@ -146,7 +146,7 @@ def read(path: Path) -> Elf:
     with path.open("rb") as file:
         if file.read(4) != b"\x7fELF":
             raise NotElf(path)
-    # Seen through /proc/PID one name may be two files in turn, so a file is known by its status.
+    # Through /proc/PID one name may mean two files at two times, so the status identifies a file.
     status = path.stat()
     return _read(path, status.st_dev, status.st_ino, status.st_mtime_ns)
 
@@ -156,7 +156,7 @@ def _read(path: Path, _device: int, _inode: int, _changed: int) -> Elf:
     with path.open("rb") as file:
         try:
             return _facts(ELFFile(file))
-        # What is read at wrong offsets and of wrong lengths fails in the system's ways too.
+        # Wrong offsets and lengths in a file lead to errors of the system and of Python as well.
         except (ELFError, struct.error, LookupError, ValueError, OSError, MemoryError) as error:
             raise NotElf(path) from error
 
@@ -192,7 +192,7 @@ def _facts(elf: ELFFile) -> Elf:
 
 
 def _wanted(names: bytes) -> dict[int, str]:
-    """Where these names are in a table of strings; the end of a longer one counts too."""
+    """The offsets of these names in a table of strings; the end of a longer name counts, too."""
     found = {}
     for name in WANTED:
         bytes_, at = name.encode() + b"\0", -1
@@ -222,7 +222,7 @@ def _asked(elf: ELFFile) -> Iterator[str]:
 
 
 def _carried(elf: ELFFile, inside: Mapping[str, int]) -> tuple[str, ...]:
-    """By symbols and by traces: a file may have several allocators, and be stripped of one."""
+    """By symbols and by texts: a file may contain several allocators, some of them stripped."""
     no_peers = ("hakmem", *C_LIBRARIES)
     named = [name for mark, name in ALLOCATORS.items() if mark in inside and name not in no_peers]
     section = elf.get_section_by_name(".rodata")
@@ -236,7 +236,7 @@ def _slots(elf: ELFFile) -> Iterator[Slot]:
     if not functions:
         return
     for section in elf.iter_sections("SHT_RELA"):
-        # Not of a file that is still to be linked, nor of a static program's own resolvers.
+        # Not those of a file that is still to be linked, or of a static program's own resolvers.
         if not section["sh_flags"] & 2 or section.data_size % RELOCATION.size:
             continue
         for address, info, addend in RELOCATION.iter_unpack(section.data()):

@@ -1,4 +1,4 @@
-"""The library beside this command, asked in this process."""
+"""The library of this command, loaded into this process."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from pathlib import Path
 
 
 class Library:
-    """Raises OSError, with the loader's words, where it can't be loaded."""
+    """Raises OSError, with the loader's message, if it can't be loaded."""
 
     def __init__(self, path: Path) -> None:
         self._loaded = ctypes.CDLL(str(path))
@@ -20,8 +20,7 @@ class Library:
         return f"{number // 10000}.{number // 100 % 100}.{number % 100}"
 
     def option(self, name: str) -> int:
-        """Its value in force here, from wherever the library has it. KeyError: a library of another
-        version, which has no such option."""
+        """Its value in this process. KeyError: a library of another version has no such option."""
         value = ctypes.c_uint64()
         if self._loaded.hakmem_option(name.encode(), ctypes.byref(value)) != 0:
             raise KeyError(name)

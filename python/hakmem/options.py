@@ -1,4 +1,4 @@
-"""`hakmem options`: every option, and what is in force here."""
+"""`hakmem options`: every option, and its value here."""
 
 from __future__ import annotations
 
@@ -18,23 +18,23 @@ from hakmem.library import Library
 from hakmem.table import AUTO_NUMBER, TYPES, UNITS, WORDS, Option, number, table
 
 SYSTEM_FILE = "/etc/hakmem.conf"
-HELP = "list every option: default, bounds, what it does and costs, what is in force here"
+HELP = "list every option: default, limits, what it does and costs, its value here"
 DESCRIPTION = HELP[0].upper() + HELP[1:] + "."
 EPILOG = """\
-An option is given in /etc/hakmem.conf, in the file that HAKMEM_CONFIG names, or as a variable such
-as HAKMEM_BIG_CACHE_BYTES; the later of these wins. Here, a program that you start gets the values
-under "here": the library itself is asked.
+You set an option in /etc/hakmem.conf, in the file named in HAKMEM_CONFIG, or in a variable such as
+HAKMEM_BIG_CACHE_BYTES; the later of these wins. "here" is the value that a program gets that you
+start from this shell. It is shown for options that are set, with the place that sets them.
 
 examples:
   hakmem options                         all of them
   hakmem options big_cache_bytes         one
-  HAKMEM_SCAVENGER=off hakmem options    what would be in force then
+  HAKMEM_SCAVENGER=off hakmem options    the values with this variable
   hakmem options --json | jq '.[] | select(.here != .default) | .name'
   hakmem run -o big_cache_bytes=16M your-program
 
 exit status:
   0  printed
-  2  wrong usage, or there is no such option
+  2  wrong usage, or no such option
 """
 
 
@@ -44,7 +44,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def _source(name: str, environment: Mapping[str, str]) -> str | None:
-    """The last place that names an option. Whether it was taken, only the library knows."""
+    """The last place that names an option. Only the library knows whether it accepts the value."""
     if f"HAKMEM_{name.upper()}" in environment:
         return f"HAKMEM_{name.upper()}"
     for path in (environment.get("HAKMEM_CONFIG"), SYSTEM_FILE):
@@ -101,13 +101,13 @@ def _page(option: Option, here: int | None, width: int) -> str:
     return f"{option.name:20} {'; '.join(facts)}\n{text}\n"
 
 
-def _in_force(path: Path, names: list[str]) -> dict[str, int]:
+def _values_here(path: Path, names: list[str]) -> dict[str, int]:
     """By name. A library of another version may lack some of the options."""
     here: dict[str, int] = {}
     try:
         library = Library(path)
     except OSError as error:
-        print(f"hakmem options: what is in force is not known: {error}", file=sys.stderr)
+        print(f"hakmem options: the values here are not known: {error}", file=sys.stderr)
         return here
     for name in names:
         with suppress(KeyError):
@@ -131,7 +131,7 @@ def run(arguments: argparse.Namespace) -> int:
             print(f"hakmem options: {name}: no such option; the nearest is {near}", file=sys.stderr)
             return 2
     chosen = [options[name] for name in names or options]
-    here = _in_force(arguments.library, names or list(options))
+    here = _values_here(arguments.library, names or list(options))
     if arguments.json:
         print(json.dumps([_record(option, here.get(option.name)) for option in chosen], indent=2))
     else:

@@ -1,7 +1,7 @@
-"""What is true in a process that runs: its files in memory, and where its calls of malloc lead.
+"""A running process: its files in memory, and which malloc its files call.
 
-The loader writes the address of each function that a file calls into that file's table. Those
-addresses, read from the process's memory, are the proof: a call goes there and nowhere else.
+The loader writes the address of each function that a file calls into a table of that file. These
+addresses, read from the process's memory, are the proof: each call goes to the address there.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class Loaded:
 
 @dataclass(frozen=True)
 class Call:
-    """Where a file's calls of a function lead; None: the loader has not been asked yet."""
+    """The file that a file's calls of a function go to; None: the loader has not bound it yet."""
 
     caller: Loaded
     function: str
@@ -44,20 +44,20 @@ class Call:
 
 @dataclass(frozen=True)
 class Picture:
-    """A process at one moment."""
+    """The state of a process at one moment."""
 
     files: tuple[Loaded, ...]  # the program first
-    calls: tuple[Call, ...] | None  # None: its memory may not be read
-    unread: tuple[str, ...] = field(default=())  # mapped, but no longer to be found on disk
+    calls: tuple[Call, ...] | None  # None: no permission to read its memory
+    unread: tuple[str, ...] = field(default=())  # mapped, but no longer on disk
 
 
 def is_named_so(file: str) -> bool:
-    """As hakmem's library is, in one version or another."""
+    """Whether the name is that of hakmem's library, of any version."""
     return Path(file).name.startswith(("libhakmem.so", "libhakmem-debug.so"))
 
 
 def look(pid: int) -> Picture:
-    """Raises OSError where the process is gone or another user's."""
+    """Raises OSError if the process has ended or is another user's."""
     files, unread = _files(pid)
     try:
         with Path(f"/proc/{pid}/mem").open("rb", buffering=0) as memory:
@@ -74,20 +74,20 @@ def short(command: Sequence[str], most: int = 60) -> str:
 
 @dataclass
 class Program:
-    """What a process is since its last exec, or was."""
+    """What a process is, or was, since one of its calls of exec."""
 
     pid: int
     path: str
     arguments: list[str]
     environment: dict[str, str]  # as the loader read it, when the program started
-    privileged: bool  # the kernel told the loader not to listen to whoever started it
+    privileged: bool  # the kernel told the loader to ignore LD_PRELOAD
     user: int
     groups: list[int]
     root: Path  # its file system
-    file: elf.Elf | None  # None: it can't be read
-    before: Program | None = None  # what the process was, or what started it
+    file: elf.Elf | None  # None: the file can't be read
+    before: Program | None = None  # the program before exec, or the one that started it
     picture: Picture | None = field(default=None, repr=False)
-    ended: bool = False  # the picture is of its end, so nothing more will be loaded
+    ended: bool = False  # the picture is of its end: nothing more will be loaded
 
     @property
     def name(self) -> str:
@@ -95,7 +95,7 @@ class Program:
 
     @property
     def preloads(self) -> list[str]:
-        """What the loader was asked to preload, in its order."""
+        """The files that the loader was told to preload, in its order."""
         named = re.split("[ :]+", self.environment.get("LD_PRELOAD", ""))
         with suppress(OSError):
             text = (self.root / "etc/ld.so.preload").read_text(errors="surrogateescape")
@@ -104,12 +104,12 @@ class Program:
 
     @property
     def asks_for(self) -> str | None:
-        """The libhakmem.so among them."""
+        """The libhakmem.so among the preloaded files."""
         return next((name for name in self.preloads if is_named_so(name)), None)
 
     @property
     def dropped_by(self) -> Program | None:
-        """What had the library preloaded, and started this without it."""
+        """The program that had the library preloaded, and started this one without it."""
         before = None if self.asks_for else self.before
         while before is not None and not before.asks_for:
             before = before.before
@@ -117,7 +117,7 @@ class Program:
 
 
 def program(pid: int) -> Program:
-    """Raises OSError where the process is gone or another user's."""
+    """Raises OSError if the process has ended or is another user's."""
     folder = Path(f"/proc/{pid}")
     lines = (folder / "status").read_text(errors="replace").splitlines()
     status = dict(line.split(":\t", 1) for line in lines if ":\t" in line)
@@ -156,7 +156,7 @@ def _files(pid: int) -> tuple[tuple[Loaded, ...], tuple[str, ...]]:
         match = _MAPPING.fullmatch(line)
         if match and match[6] != "0" and match[7].startswith("/"):
             mappings.setdefault((match[5], int(match[6])), []).append(match)
-    # By number and name: another file system has files of the same numbers.
+    # By inode and name: other file systems have files with the same inode.
     exe = Path(f"/proc/{pid}/exe")
     program = exe.stat().st_ino, os.fspath(exe.readlink()).replace("\n", "\\012")
     found: list[Loaded] = []
@@ -179,8 +179,8 @@ def _files(pid: int) -> tuple[tuple[Loaded, ...], tuple[str, ...]]:
 
 
 def _where(pid: int, inode: int, is_program: bool, mapping: re.Match[str]) -> Path:
-    """The file that is mapped, seen from here: the process may have another root, and the name may
-    since have been given to another file."""
+    """The path here of the mapped file. The process may have another root, and the name may belong
+    to another file by now."""
     if is_program:
         return Path(f"/proc/{pid}/exe")
     path = Path(f"/proc/{pid}/root{mapping[7]}")
@@ -194,7 +194,7 @@ def _calls(files: tuple[Loaded, ...], memory: int) -> Iterator[Call]:
         for slot in caller.file.slots:
             try:
                 word = os.pread(memory, 8, caller.base + slot.address)
-            except OSError:  # the process has ended, or unmapped it
+            except OSError:  # the process has ended, or has unmapped the file
                 continue
             if len(word) == 8:
                 yield Call(caller, slot.function, _target(files, caller, slot, word))
@@ -206,8 +206,8 @@ def _target(
     address = int.from_bytes(word, "little")
     target = next((file for file in files if file.holds(address)), None)
     if target is None or slot.function not in target.file.inside:
-        # Into the main program's table, say, which is looked at too.
+        # For example into the table of the main program, which is examined as well.
         return None
     if target is caller and address != target.base + target.file.inside[slot.function]:
-        return None  # the file's own small way to the loader, before the first call
+        return None  # the file's code that calls the loader, before the first call
     return target

@@ -1,4 +1,4 @@
-"""The table of options, src/base/options.def, of which an installed package carries a copy."""
+"""The table of options: src/base/options.def, or the copy of it in an installed package."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ UNITS = {None: 1, "KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30}
 TYPES = {
     "BYTES": "size", "COUNT": "number", "SWITCH": "switch", "MODE": "mode", "MILLISECONDS": "time",
 }  # fmt: skip
-# Written in the table, and the number by which the library speaks of it (HAKMEM_AUTO in hakmem.h).
+# The word in the table, and the number that the library returns for it (HAKMEM_AUTO in hakmem.h).
 AUTO = "AUTO"
 AUTO_NUMBER = 2**64 - 1
-# What the numbers of these types are called.
+# The words for the numbers of these types.
 WORDS = {"SWITCH": ("off", "on"), "MODE": ("frozen", "observe", "learn")}
 
 
@@ -52,7 +52,7 @@ class Option:
 
 
 def number(text: str) -> int:
-    """What "512 * KiB" is in bytes."""
+    """The number: "512 * KiB" is 524288."""
     if text == AUTO:
         return AUTO_NUMBER
     match = NUMBER.fullmatch(text)

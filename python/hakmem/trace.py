@@ -1,8 +1,8 @@
-"""Runs a program and everything that it starts, and looks at each as it ends.
+"""Runs a program and everything that it starts, and examines each process as it ends.
 
-The kernel stops a traced process at each exec and just before its end, its memory still in place;
-so even the shortest program is seen, and with it the way by which a variable was lost. Threads and
-children are followed. What the program does, reads and writes is its own business.
+The kernel stops a traced process at each exec and just before its end, while its memory is still in
+place. So even the shortest program is seen, and also which program lost a variable. Threads and
+child processes are followed. The program's own work is left alone.
 """
 
 from __future__ import annotations
@@ -26,19 +26,19 @@ EVENT_EXEC, EVENT_EXIT, EVENT_STOP = 4, 6, 128
 FOLLOW = 1 << 1 | 1 << 2 | 1 << 3 | 1 << EVENT_EXEC | 1 << EVENT_EXIT  # fork, vfork, clone
 ALL_TASKS = 0x40000000  # __WALL
 STOPPING = (signal.SIGSTOP, signal.SIGTSTP, signal.SIGTTIN, signal.SIGTTOU)
-GRACE = 5  # seconds between asking a program to end and ending it
+GRACE = 5  # seconds between SIGTERM and SIGKILL
 
 
 class NotPermitted(Exception):
-    """The kernel lets nobody be traced here."""
+    """The kernel does not permit tracing here."""
 
 
 class _Tracer:
     def __init__(self, command: Sequence[str], seconds: float | None) -> None:
         self.libc = ctypes.CDLL(None, use_errno=True)
         self.programs: list[Program] = []
-        self.of: dict[int, Program | None] = {}  # each process that lives
-        self.tasks: dict[int, int] = {}  # each thread that lives: its process
+        self.of: dict[int, Program | None] = {}  # each living process
+        self.tasks: dict[int, int] = {}  # each living thread: its process
         self.seconds = seconds
         self.asked_to_end = False
         self.root = self._start(command)
@@ -48,17 +48,17 @@ class _Tracer:
         return int(self.libc.ptrace(*arguments, ctypes.c_long(data))) == 0
 
     def _start(self, command: Sequence[str]) -> int:
-        """The child waits for a byte before it runs the command: by then it is traced."""
+        """The child waits for a byte before it runs the command: by then it is being traced."""
         wait, go = os.pipe()
         sys.stdout.flush()
         child = os.fork()
         if child == 0:
             os.close(go)
             if os.read(wait, 1):
-                for number in (signal.SIGPIPE, signal.SIGXFSZ):  # which Python ignores
+                for number in (signal.SIGPIPE, signal.SIGXFSZ):  # Python ignores these
                     signal.signal(number, signal.SIG_DFL)
                 with suppress(OSError):
-                    os.dup2(2, 1)  # standard output is the report's
+                    os.dup2(2, 1)  # standard output is for the report
                     os.execv(command[0], list(command))
             os._exit(125)
         os.close(wait)
@@ -77,7 +77,7 @@ class _Tracer:
         """In the order of their start."""
         asked = (signal.SIGINT, signal.SIGTERM, signal.SIGALRM)
         handlers = {number: signal.signal(number, self._end) for number in asked}
-        # The terminal sends it to the program too, which may want to end in its own way.
+        # The terminal sends SIGINT to the program as well, which may end in its own way.
         signal.signal(signal.SIGINT, signal.SIG_IGN)
         if self.seconds is not None:
             signal.setitimer(signal.ITIMER_REAL, self.seconds)
@@ -92,7 +92,7 @@ class _Tracer:
         return self.programs
 
     def _wait(self, flags: int) -> bool:
-        """Goes on with the next task that the kernel stopped or that ended, if there is one."""
+        """Handles the next task that was stopped or has ended. Returns whether there was one."""
         try:
             task, status = os.waitpid(-1, ALL_TASKS | flags)
         except ChildProcessError:
@@ -105,8 +105,8 @@ class _Tracer:
         return task != 0
 
     def _see_what_is_left(self) -> None:
-        """What the program leaves behind goes on, as it would without being looked at. Some of it
-        may have just been started, and is looked at once the loader is done with it."""
+        """Processes that the program leaves behind go on, as they would without being traced. Some
+        may have just been started: each is examined once the loader has finished its work."""
         end = time.monotonic() + GRACE
         while time.monotonic() < end:
             if self._wait(os.WNOHANG):
@@ -118,7 +118,7 @@ class _Tracer:
     def _end(self, number: int, _frame: FrameType | None) -> None:
         again = number == signal.SIGALRM and self.seconds is None
         self.asked_to_end = True
-        for pid in list(self.of):  # a script would leave behind what it waits for
+        for pid in list(self.of):  # a script would leave its children behind
             with suppress(ProcessLookupError, PermissionError):
                 os.kill(pid, signal.SIGKILL if again else signal.SIGTERM)
         if number == signal.SIGALRM:
@@ -139,7 +139,7 @@ class _Tracer:
             self._ptrace(CONT, task, 0 if event else number)
 
     def _new(self, task: int) -> None:
-        """A thread, or a process that is still what its parent is."""
+        """A thread, or a process that still runs its parent's program."""
         with suppress(OSError):
             lines = Path(f"/proc/{task}/status").read_text().splitlines()
             facts = dict(line.split(":\t", 1) for line in lines if ":\t" in line)
@@ -155,14 +155,14 @@ class _Tracer:
         with suppress(OSError):
             program = process.program(pid)
             program.before = self.of.get(pid)
-            # Whoever asks later finds no /proc of it.
+            # When the process has ended, its folder in /proc is gone.
             program.root = program.root.readlink()
             self.of[pid] = program
             self.programs.append(program)
 
     def _look(self, task: int, ending: bool) -> bool:
-        """Whether there is no more to be seen: it has bound its calls, or has none to bind. Seen
-        by the task: when one thread ends the process, the first may already have no memory."""
+        """Returns whether there is nothing more to see: the calls are bound, or there are none. It
+        reads the task: if one thread ends the process, the first may already have no memory."""
         program = self.of.get(self.tasks.get(task, task))
         if program is None or program.file is None or program.file.static:
             return True
@@ -178,6 +178,6 @@ def _bound(picture: process.Picture | None) -> bool:
 
 
 def run(command: Sequence[str], seconds: float | None = None) -> list[Program]:
-    """Runs a command to its end, or asks it to end after some time. Its standard output is this
-    process's standard error."""
+    """Runs a command to its end, or sends it SIGTERM after some time. Its standard output goes to
+    this process's standard error."""
     return _Tracer(command, seconds).run()

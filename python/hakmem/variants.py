@@ -1,4 +1,4 @@
-"""hakmem with settings, as a command line names it: hakmem+big_cache_bytes=16M."""
+"""hakmem with settings, as in hakmem+big_cache_bytes=16M on the command line."""
 
 from __future__ import annotations
 
@@ -10,26 +10,26 @@ from pathlib import Path
 from hakmem.arguments import WrongUse
 
 OURS = "hakmem"
-REFUSED = 125  # by 'hakmem run' too
+REFUSED = 125  # as in 'hakmem run'
 _SETTING = re.compile(r"\+(?=[A-Za-z_][A-Za-z0-9_]*=)")
 
 
 class WrongOption(WrongUse):
-    """There is no such option, or it takes no such value."""
+    """The option does not exist, or does not accept the value."""
 
     status = REFUSED
 
 
 def split(name: str) -> tuple[str, dict[str, str]]:
-    """NAME+VAR=VALUE taken apart."""
+    """Splits NAME+VAR=VALUE into the name and the settings."""
     base, *settings = _SETTING.split(name)
     pairs = (setting.partition("=") for setting in settings)
     return base, {variable: value for variable, _, value in pairs}
 
 
 def check(names: Iterable[str], front: Path, folder: Path | None = None) -> None:
-    """Raises WrongOption for what 'hakmem run -o' refuses in `folder`: it is asked, so that both
-    take the same and say the same. `front` is bin/hakmem."""
+    """Raises WrongOption for settings that 'hakmem run -o' refuses in `folder`. It runs that
+    command, so that both accept the same and say the same. `front` is bin/hakmem."""
     for name in names:
         base, settings = split(name)
         if base == OURS:

@@ -200,7 +200,10 @@ def test_a_library_of_another_version(built: Built, tmp_path: Path) -> None:
     other = beside(built, OTHER_LIBRARY, tmp_path)
     said = other("--version")
     assert said.status == 0
-    assert f"the library, {other.library}, is version 0.0.9: install both of one" in said.out
+    assert (
+        f"the library, {other.library}, is version 0.0.9: install the same version of both"
+        in said.out
+    )
     assert "(commit not known: " in said.out
     listed = other("options", "big_cache_bytes", "scavenger")
     assert listed.status == 0

@@ -125,7 +125,7 @@ def test_a_name_that_is_no_option_s(name: str, nearest: str | None, built: Built
         given = done.err.removeprefix(begin).partition(";")[0]
         assert given in {option.name for option in table()}
         assert nearest is None or given == nearest
-        assert done.err.endswith("; 'hakmem options' lists them\n")
+        assert done.err.endswith("; 'hakmem options' lists the options\n")
 
 
 SHELL = "ls -d /; ls -d /; sh -c 'ls -d /; ls -d /'"  # true would not allocate at all
@@ -153,14 +153,14 @@ def test_a_variable_of_a_script_is_told_nowhere(built: Built) -> None:
     [
         ([], 125, "expected a program"),
         (["--"], 125, "expected a program"),
-        (["-x", "true"], 125, "-x: there is no such option"),
-        (["--nonsense"], 125, "--nonsense: there is no such option"),
+        (["-x", "true"], 125, "-x: unknown option"),
+        (["--nonsense"], 125, "--nonsense: unknown option"),
         (["-o"], 125, "expected NAME=VALUE"),
         (["-o", "stack_bytes", "true"], 125, "expected NAME=VALUE"),
-        (["-o", "a b=1", "true"], 125, "'a b' is no option's name"),
+        (["-o", "a b=1", "true"], 125, "'a b' is not the name of an option"),
         (["-o", "stack_byts=5", "true"], 125, "there is no option 'stack_byts'"),
         (["-ohakmem_x=5", "true"], 125, "there is no option 'hakmem_x'"),
-        (["-o", "stack_bytes stack_least=5", "true"], 125, "is no option's name"),
+        (["-o", "stack_bytes stack_least=5", "true"], 125, "is not the name of an option"),
         (["no-such-program"], 127, "no-such-program: no such program in PATH"),
         (["--", "-r"], 127, "-r: no such program in PATH"),
         (["./no-such-file"], 127, "./no-such-file: there is no such file"),
@@ -246,7 +246,7 @@ def test_its_library_is_missing(built: Built, tmp_path: Path) -> None:
         text=True,
     )
     assert (done.returncode, done.stdout) == (125, "")
-    assert "libhakmem.so: cannot be read; install hakmem anew" in done.stderr
+    assert "libhakmem.so: cannot be read; install hakmem again" in done.stderr
 
 
 @pytest.mark.parametrize("name", ["a b", "a:b", "a\tb", "a$LIB"])

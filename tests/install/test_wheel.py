@@ -84,6 +84,7 @@ def test_holds_what_is_needed_and_nothing_else(wheel: Path) -> None:
     wanted = {"data/lib/libhakmem.so.0", "scripts/hakmem"}
     assert wanted <= data
     assert {name for name in data - wanted if not name.startswith("data/share/")} == set()
+    assert not any("/man3/" in name for name in data), "pages of a header that is not there"
 
 
 @pytest.mark.parametrize("start", [["bin/hakmem"], ["bin/python", "-m", "hakmem"]])

@@ -1,4 +1,4 @@
-"""The allocators that the demo puts in force, and the proof that the loader obeyed."""
+"""The allocators that the demo preloads, and the proof that the loader uses them."""
 
 from __future__ import annotations
 
@@ -12,36 +12,38 @@ from tools.demo import inforce
 
 
 class DemoError(Exception):
-    """Something that the person at the terminal can mend; the message says how."""
+    """A problem that the user can fix; the message says how."""
 
 
 @dataclass(frozen=True)
 class Allocator:
     title: str
-    preload: Path | None  # None: the program as it comes
-    names: str = ""  # how its mappings are named, where the kernel keeps names
+    preload: Path | None  # None: the program as it is installed
+    names: str = ""  # the beginning of its mappings' names, if the kernel keeps names
 
     def env(self) -> dict[str, str]:
         own = {k: v for k, v in os.environ.items() if not k.startswith(("LD_", "PYTHON"))}
         return own | ({"LD_PRELOAD": str(self.preload)} if self.preload else {})
 
     def check(self, *argv: str) -> None:
-        """Fails unless the loader binds malloc of the program that `argv` starts as it should."""
+        """Fails unless the loader binds malloc of the program in `argv` to this allocator."""
         if self.preload:
             wrong = inforce.bound_elsewhere(
                 inforce.bindings(argv, self.env()), Path(argv[0]).name, self.preload
             )
             if wrong:
-                raise DemoError(f"{self.title} is not in force: {wrong}")
+                raise DemoError(f"{self.title} is not active: {wrong}")
 
 
 def system_allocator() -> Allocator:
-    """glibc's malloc, preloaded by its own path: a program linked with another malloc obeys too."""
+    """glibc's malloc, preloaded by its path: then a program linked with another malloc uses it."""
     for line in Path("/proc/self/maps").read_text().splitlines():
         path = line.split()[-1]
         if "/libc.so" in path or "/libc-2" in path:
             return Allocator("glibc", Path(path))
-    raise DemoError("no libc.so among this process's mappings; the demo compares with glibc")
+    raise DemoError(
+        "this process has no libc.so in its memory; the demo needs glibc to compare with"
+    )
 
 
 def hakmem(library: Path) -> Allocator:
@@ -51,7 +53,7 @@ def hakmem(library: Path) -> Allocator:
 
 
 def shipped_redis() -> Allocator | None:
-    """redis-server as it comes, where its malloc is not the system's: Debian's has jemalloc."""
+    """redis-server as it is installed, if its malloc is not the system's: Debian's has jemalloc."""
     line = subprocess.run(
         [find("redis-server"), "--version"], capture_output=True, text=True, check=True
     ).stdout

@@ -1,4 +1,4 @@
-"""The batch program: Python with every object from malloc, one measured run."""
+"""One measured run of the batch program: Python that gets every object from malloc."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ FIGURES = ("time, s", "CPU, s", "MiB, peak")
 
 
 def measure(allocator: Allocator) -> tuple[Sample, str]:
-    """The figures of one run and a digest of what the program computed."""
+    """The figures of one run, and a digest of the program's results."""
     env = allocator.env() | {"PYTHONMALLOC": "malloc", "PYTHONHASHSEED": "0"}
     with subprocess.Popen(
         [PYTHON, "-S", str(PROGRAM)],
@@ -29,10 +29,10 @@ def measure(allocator: Allocator) -> tuple[Sample, str]:
             raise
     if process.returncode:
         raise DemoError(
-            f"the batch program failed under {allocator.title} ({process.returncode}):\n{err}"
+            f"the batch program failed with {allocator.title} (status {process.returncode}):\n{err}"
         )
     told = json.loads(out)
     if allocator.preload and str(allocator.preload) not in told["libraries"]:
-        raise DemoError(f"{allocator.preload} is not in the batch program's mappings")
+        raise DemoError(f"{allocator.preload} is not in the batch program's memory")
     figures = (told["seconds"], told["cpu"], told["peak"] / 1024)
     return Sample(dict(zip(FIGURES, figures, strict=True))), told["digest"]

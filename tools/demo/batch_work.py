@@ -1,8 +1,7 @@
-"""Work for the allocator: records, texts, tables and trees that grow, change and go.
+"""Work for the allocator: records, texts, tables and trees that grow, change and are deleted.
 
-Prints one line of JSON: what was computed (a digest), how long it took, the peak of resident
-memory in KiB, and the libraries mapped into this very process. The same on every run but for the
-figures.
+Prints one line of JSON: a digest of the results, how long the work took, the peak of resident
+memory in KiB, and the libraries in this process's memory. The digest is the same in every run.
 """
 
 from __future__ import annotations

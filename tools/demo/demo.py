@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""The system's malloc and hakmem beside each other, under redis and under a batch program.
+"""The system's malloc and hakmem side by side, with redis and with a batch program.
 
     demo.py --lib build/release/libhakmem.so [--quick] [--port N]
 
-Each allocator is put in force by LD_PRELOAD, the rounds are interleaved, and everything runs on
-this machine alone: the server listens on 127.0.0.1, keeps nothing, and is ended with the demo.
+LD_PRELOAD selects the allocator, and the rounds of the allocators alternate. Everything runs on
+this machine only: the server listens on 127.0.0.1, stores nothing, and ends with the demo.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from tools.demo.allocators import Allocator, DemoError, find, hakmem, shipped_re
 from tools.demo.allocators import system_allocator as system
 from tools.demo.figures import Samples, table
 
-# Many short rounds rather than few long ones: their spread is what a verdict rests on.
+# Many short rounds rather than a few long ones: verdicts depend on how much the rounds vary.
 ROUNDS = {True: 2, False: 6}
 PLAN = {True: (4_000, 20_000, 0.2), False: (24_000, 100_000, 1.2)}
 INTERRUPTED = 130
@@ -36,25 +36,25 @@ def main() -> int:
     options = parse()
     console = Console(highlight=False)
     errors = Console(stderr=True, highlight=False)
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # unwinds, so that servers are ended
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # unwinds, so that servers are stopped
     try:
         demo(options, console)
     except DemoError as error:
         errors.print(f"demo: {error}", style="red", markup=False, soft_wrap=True)
         return 1
     except KeyboardInterrupt:
-        errors.print("demo: interrupted; the servers it had started are ended")
+        errors.print("demo: interrupted; its servers have been stopped")
         return INTERRUPTED
     return 0
 
 
 def parse() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
-    parser.add_argument("--lib", type=Path, required=True, help="the libhakmem.so to show")
+    parser.add_argument("--lib", type=Path, required=True, help="the libhakmem.so to measure")
     parser.add_argument(
-        "--quick", action="store_true", help="two rounds of little work: does it run"
+        "--quick", action="store_true", help="two rounds with little work, to see whether it runs"
     )
-    parser.add_argument("--port", type=int, help="port for redis-server; default: a free one")
+    parser.add_argument("--port", type=int, help="the port for redis-server (default: a free port)")
     return parser.parse_args()
 
 
@@ -69,9 +69,9 @@ def demo(options: argparse.Namespace, console: Console) -> None:
         allocator.check(find("redis-server"), "--version")
         allocator.check(batch.PYTHON, "-S", "-c", "1")
     console.print(
-        f"The system's malloc ({base.title}) and hakmem in turn, {rounds} rounds: redis-server "
-        f"with {plan.total():,} requests a run, then Python with each object "
-        "from malloc."
+        f"Compares the system's malloc ({base.title}) with hakmem in {rounds} rounds: first "
+        f"redis-server with {plan.total():,} requests per run, then a Python program that gets "
+        "every object from malloc."
     )
     everyone = [base, ours, *([shipped] if shipped else [])]
     redis = run_redis(everyone, plan, rounds, console)
@@ -91,13 +91,13 @@ def progress(console: Console) -> Progress:
 
 
 def announce(console: Console, what: str) -> None:
-    """Progress for a log file, where no bar moves."""
+    """Progress as lines, for a log file."""
     if not console.is_terminal:
         console.print(what, style="dim")
 
 
 def in_turn(allocators: list[Allocator], rounds: int) -> list[Allocator]:
-    """Each round begins with another allocator: what warms up or cools down meets all alike."""
+    """Each round begins with another allocator, so that all run as often first as last."""
     turns: list[Allocator] = []
     for number in range(rounds):
         first = number % len(allocators)
@@ -139,7 +139,7 @@ def run_batch(allocators: list[Allocator], rounds: int, console: Console) -> Sam
             digests.add(digest)
             bar.advance(task)
     if len(digests) != 1:
-        raise DemoError("the batch program computed different data under different allocators")
+        raise DemoError("the batch program's results differ between allocators")
     return samples
 
 
@@ -159,29 +159,29 @@ def report(
     ):
         console.print(table(title, names, samples, ours.title, base.title))
     console.print(
-        "[bold]In force:[/] the loader bound malloc of redis-server and of Python to "
-        f"{ours.preload}; in the last round {redis[ours.title][-1].proof}."
+        "[bold]Proof that hakmem was used:[/] the loader bound malloc of redis-server and of "
+        f"Python to {ours.preload}. In the last round {redis[ours.title][-1].proof}."
     )
-    console.print(f"[bold]To read it:[/] {reading(redis, ours, base, shipped)}")
+    console.print(f"[bold]How to read the tables:[/] {reading(redis, ours, base, shipped)}")
     console.print("[bold]What to try next[/]")
     for command, what in (
-        ("build/release/bin/hakmem run YOUR-PROGRAM", "a program of yours"),
-        ("build/release/bin/hakmem doctor -- YOUR-PROGRAM", "is hakmem in force there"),
-        ("make test", "everything that is checked; installs what that needs first"),
-        ("make bench", "many kinds of work, beside other allocators; the same"),
-        ("less docs/design.md", "how it is built"),
+        ("build/release/bin/hakmem run YOUR-PROGRAM", "run your program with hakmem"),
+        ("build/release/bin/hakmem doctor -- YOUR-PROGRAM", "check that it uses hakmem"),
+        ("make test", "run all tests; first installs what they need"),
+        ("make bench", "benchmark many workloads and allocators; also installs first"),
+        ("less docs/design.md", "how hakmem works"),
     ):
         console.print(f"  {command}  [dim]# {what}[/]", soft_wrap=True)
 
 
 def reading(redis: Samples, ours: Allocator, base: Allocator, shipped: Allocator | None) -> str:
-    """What the columns are, and what a reader would ask about them."""
+    """What the columns mean, and answers to what a reader may ask."""
     rounds = len(redis[ours.title])
     notes = [
-        "lower is better, except for requests/s; MiB are of resident memory (RSS).",
-        f"The ratio is {ours.title} / {base.title}, with the 95% confidence interval that its "
-        f"{rounds} rounds give. Where that contains 1, the {rounds} rounds show no difference.",
-        "On a machine that does other work too, times move by several percent from run to run.",
+        "lower is better, except for requests/s. MiB is resident memory (RSS).",
+        f"The ratio is {ours.title} / {base.title}, with the 95% confidence interval of the "
+        f"{rounds} rounds. If the interval contains 1, the {rounds} rounds show no difference.",
+        "On a busy machine, times vary by several percent from run to run.",
     ]
     if shipped:
         notes.append(f'"{shipped.title}" is this system\'s stock redis-server, for comparison.')

@@ -1,4 +1,4 @@
-"""From samples to a table: medians, and a verdict where the rounds carry one."""
+"""From samples to a table: medians, and a verdict if the rounds justify one."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ Samples = dict[str, list[Sample]]  # by the allocator's title, in order of round
 
 @dataclass(frozen=True)
 class Ratio:
-    """Of two allocators' figures round by round: the geometric mean, and its 95% interval."""
+    """The ratio of two allocators' figures in each round: geometric mean and 95% interval."""
 
     middle: float
     low: float
@@ -38,7 +38,7 @@ class Ratio:
         return cls(exp(middle), exp(middle - half), exp(middle + half))
 
     def differs(self) -> bool:
-        """Not where the table would show a 1 either."""
+        """Also false if the table would show 1.00."""
         return not self.low <= 1 <= self.high and f"{self.middle:.2f}" != "1.00"
 
     def __str__(self) -> str:

@@ -1,12 +1,12 @@
-"""Which allocator is in force in a program: asked of the kernel and of the dynamic loader.
+"""Which allocator a program uses: asked of the kernel and of the dynamic loader.
 
-Two independent answers, both about the real program and not about its environment:
+There are two independent answers. Both are about the real program, not about its environment:
 
-- `mapped` and `memory_named` read /proc/PID/maps and smaps of a process that runs;
+- `mapped` and `memory_named` read /proc/PID/maps and smaps of a running process;
 - `bindings` runs a short command under LD_DEBUG=bindings and reads from the loader's own report
   to which library it bound malloc, calloc, realloc and free of each program that was started.
 
-Used by the demo and by the tests in tests/programs.
+The demo and the tests in tests/programs use them.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ def mapped(pid: int, library: Path) -> bool:
 
 
 def memory_named(pid: int, prefix: str) -> int:
-    """Resident KiB in those mappings of `pid` whose name begins with `prefix`."""
+    """Resident KiB in the mappings of `pid` with names that begin with `prefix`."""
     total = 0
     counts = False
     for line in Path(f"/proc/{pid}/smaps").read_text().splitlines():
@@ -50,7 +50,7 @@ def bindings(
     cwd: Path | None = None,
     timeout: float = 60,
 ) -> Bindings:
-    """Runs `argv`; what the loader reports of it and of every process that it started."""
+    """Runs `argv`. Returns what the loader reports of it and of every process that it starts."""
     with tempfile.TemporaryDirectory(prefix="hakmem-bindings-") as folder:
         subprocess.run(
             argv,
@@ -68,10 +68,10 @@ def bindings(
 def bound_elsewhere(
     report: Mapping[str, Mapping[str, set[str]]], program: str, library: Path
 ) -> str | None:
-    """None when `program` takes the malloc family from `library`, else what is wrong, in words.
+    """None if `program` uses the malloc functions of `library`, else what is wrong, in words.
 
     A program built without PIE may bind a function to itself: that is its own jump to the library,
-    used as the function's address, and only counts when something is bound to the library too.
+    used as the function's address. It only counts if something is bound to the library as well.
     """
     names = [name for name in report if Path(name).name == program]
     if not names:

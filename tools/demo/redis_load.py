@@ -1,8 +1,8 @@
-"""redis-server under redis-benchmark on loopback: one measured run with one allocator.
+"""One measured run of redis-server with one allocator; redis-benchmark is the load, on loopback.
 
-The server keeps nothing on disk and runs in a folder of its own. The client is always the same,
-with the system's allocator: values of ten sizes in turn are written to random keys and read, so
-that blocks of one size are replaced by blocks of another. Then everything is deleted.
+The server stores nothing on disk and runs in a temporary folder. The client always uses the
+system's allocator. It writes and reads values of ten sizes in turn under random keys, so that
+blocks of one size are replaced by blocks of another. Then everything is deleted.
 """
 
 from __future__ import annotations
@@ -26,15 +26,15 @@ SIZES = (16, 3000, 64, 5000, 700, 200, 1500, 32, 400, 100)
 START_SECONDS = 60
 TICKS = os.sysconf("SC_CLK_TCK")
 
-LOAD = ("requests/s", "CPU, µs a request")
+LOAD = ("requests/s", "CPU µs/request")
 MEMORY = ("MiB, peak", "MiB after load", "MiB after FLUSHALL")
 
 
 @dataclass(frozen=True)
 class Plan:
-    requests: int  # of each kind, SET and GET, and each size
+    requests: int  # for SET and for GET, for each size
     keys: int
-    idle: float  # seconds between FLUSHALL and the last look
+    idle: float  # seconds between FLUSHALL and the last measurement
     port: int | None = None
 
     def total(self) -> int:
@@ -42,7 +42,7 @@ class Plan:
 
 
 def measure(allocator: Allocator, plan: Plan, tell: Callable[[str], None]) -> Sample:
-    """One run from start to shutdown; `tell` hears what is going on."""
+    """One run from start to shutdown; `tell` is called with the progress."""
     sample = Sample()
     with tempfile.TemporaryDirectory(prefix="hakmem-demo-") as folder:
         port = plan.port or free_port()
@@ -64,7 +64,7 @@ def measure(allocator: Allocator, plan: Plan, tell: Callable[[str], None]) -> Sa
             time.sleep(plan.idle)
             sample.values[MEMORY[2]] = resident(pid)
             if process.poll() is not None:
-                raise DemoError(f"redis-server died under {allocator.title}")
+                raise DemoError(f"redis-server ended during the run with {allocator.title}")
     return sample
 
 
@@ -74,7 +74,7 @@ def server(allocator: Allocator, port: int, folder: Path) -> Iterator[subprocess
     argv += ["--save", "", "--appendonly", "no", "--dir", str(folder)]
     log = folder / "log"
     with log.open("wb") as out:
-        # A session of its own: Ctrl-C reaches the demo alone, which then ends the server.
+        # In a new session, so that Ctrl-C reaches only the demo, which then stops the server.
         process = subprocess.Popen(
             argv, env=allocator.env(), stdout=out, stderr=out, start_new_session=True
         )
@@ -98,11 +98,11 @@ def wait_for(process: subprocess.Popen[bytes], port: int, log: Path, allocator: 
         time.sleep(0.02)
     said = log.read_text(errors="replace")
     if "Address already in use" in said:
-        raise DemoError(f"port {port} is taken; leave out --port, or choose another")
+        raise DemoError(f"port {port} is in use; leave out --port, or choose another port")
     last = "\n".join(said.splitlines()[-5:]) or "(nothing)"
     state = process.returncode
-    how = "answers too late" if state is None else f"ended at once (status {state})"
-    raise DemoError(f"redis-server {how} under {allocator.title}; it said:\n{last}")
+    how = "did not start in time" if state is None else f"ended at once (status {state})"
+    raise DemoError(f"redis-server {how} with {allocator.title}; its output:\n{last}")
 
 
 def benchmark(port: int, size: int, plan: Plan) -> float:
@@ -118,7 +118,7 @@ def benchmark(port: int, size: int, plan: Plan) -> float:
         return sum(plan.requests / float(row["rps"]) for row in rows)
     except (ValueError, KeyError, ZeroDivisionError):
         last = (done.stdout + done.stderr).strip()[-300:]
-        raise DemoError(f"redis-benchmark failed, the server may have died: {last}") from None
+        raise DemoError(f"redis-benchmark failed; the server may have crashed: {last}") from None
 
 
 def ask(port: int, *words: str) -> None:
@@ -137,7 +137,7 @@ def free_port() -> int:
 def proof(pid: int, allocator: Allocator) -> str:
     """What the kernel says about the running server."""
     if allocator.preload is None:
-        return "as it comes"
+        return "not checked: the server is as it is installed"
     if not inforce.mapped(pid, allocator.preload):
         raise DemoError(f"{allocator.preload} is not in /proc/{pid}/maps of redis-server")
     heap = inforce.memory_named(pid, "[heap]")
@@ -145,7 +145,7 @@ def proof(pid: int, allocator: Allocator) -> str:
     words = f"redis-server (process {pid}) had {allocator.preload.name} in /proc/{pid}/maps; "
     if named:
         words += f"{named / 1024:.0f} MiB were resident in mappings named {allocator.names}...]; "
-    return words + f"glibc's own heap held {heap / 1024:.1f} MiB"
+    return words + f"glibc's own heap had {heap / 1024:.1f} MiB"
 
 
 def cpu_seconds(pid: int) -> float:
@@ -154,7 +154,7 @@ def cpu_seconds(pid: int) -> float:
 
 
 def resident(pid: int) -> float:
-    """MiB, from the page tables: the counters in `status` may lag behind."""
+    """MiB, from the page tables: the counters in `status` may be out of date."""
     for line in Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines():
         if line.startswith("Rss:"):
             return int(line.split()[1]) / 1024

@@ -1,4 +1,4 @@
-"""What one run yields: figures by name, and the words that prove which allocator was in force."""
+"""The result of one run: figures by name, and the proof which allocator was used."""
 
 from __future__ import annotations
 
