@@ -126,7 +126,7 @@ CAUSES = {
         "{wrapper} removed LD_PRELOAD",
         "The variable was set, and {wrapper}, or a program that it started, removed it from the "
         "environment, as sudo, su, env -i and service managers do.",
-        "Put 'hakmem run' after {wrapper}, not before it: hakmem run {command}",
+        "Put 'hakmem run' after the wrapper, before the program: hakmem run {command}",
     ),
     "not-asked": (
         "LD_PRELOAD was not set",

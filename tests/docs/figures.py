@@ -76,8 +76,8 @@ def baseline(row: str, column: str) -> str:
 
 
 def named(pattern: str, page: str = BASELINE) -> str:
-    """The group of the pattern in a page."""
-    found = re.search(pattern, text(page), re.MULTILINE)
+    """The group of the pattern in a page, wherever its lines break."""
+    found = re.search(pattern.replace(" ", r"\s+"), text(page), re.MULTILINE)
     if found is None:
         sys.exit(f"{page}: {pattern!r} is not there any more")
     return found[1]
