@@ -125,9 +125,9 @@ program's memory, one table for each file of the program. The doctor reads these
 the addresses lie in hakmem, hakmem is active; if not, the doctor looks for the cause.
 
 The exit status is 0 if hakmem is active everywhere, 1 if it is not, 2 for wrong usage, and 3 if
-it cannot be determined. With `--json`, `verdict` is one of `in force` (active), `in part`, `not
-in force` and `unknown`, and `id` has the word in the first column of the tables below. Words in
-capitals are replaced by the names in your case.
+it cannot be determined. With `--json`, `verdict` is one of `in force` (active), `in part`,
+`not in force` and `unknown`, and `id` has the word in the first column of the tables below. Words
+in capitals are replaced by the names in your case.
 
 - [hakmem is not active](#hakmem-is-not-active)
 - [The installation is broken](#the-installation-is-broken)
