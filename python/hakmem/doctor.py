@@ -250,8 +250,8 @@ VERDICTS = {
 }
 
 OBJECTS = {
-    IN_FORCE: ", but these objects have allocators of their own",
-    IN_PART: "; also, these objects have allocators of their own",
+    IN_FORCE: ", but these files contain another allocator",
+    IN_PART: "; also, these files contain another allocator",
 }
 
 
@@ -278,8 +278,8 @@ def _text(report: Report, width: int) -> str:
         add("", f"and so it is in {len(proven) - 1} more programs that it started")
     for found in objects:
         lines.append("")
-        add("object", found.brief)
-        add("keeps", found.why)
+        add("file", found.brief)
+        add("why", found.why)
         add("do", found.remedy)
     if objects:
         lines.append("")

@@ -207,7 +207,7 @@ def test_a_library_that_calls_its_own(built: Built, programs: Programs) -> None:
     program = programs.make("deep", "-ldl", source="deep")
     answer = built.doctor("--", program, library)
     assert (answer.status, answer.verdict, answer.causes) == (1, "in part", ["bound"]), answer
-    assert f"{library} found the malloc of {library}" in answer.text
+    assert f"{library} use the malloc of {library}" in answer.text
 
 
 def test_musl(built: Built, programs: Programs) -> None:
