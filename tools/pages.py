@@ -125,38 +125,56 @@ HEAD = """\
 <!-- Made by tools/pages.py from python/hakmem/causes.py: change it there. -->
 # What `hakmem doctor` says
 
-The proof is what stands in the program's memory: the addresses that the loader wrote into the
-tables of each of its files for `malloc`, `calloc`, `realloc` and `free`. Calls go there and nowhere
-else. Where they all lie in hakmem, it is in force; else there is a cause. Words in capitals stand
-for what it is in your case; the first column is `id` in `--json`.
+`hakmem doctor` checks whether a program uses hakmem's `malloc`. This page lists every cause and
+note that it can print; [trouble.md](trouble.md) starts from symptoms instead.
+
+The loader writes the addresses of `malloc`, `calloc`, `realloc` and `free` into tables in the
+program's memory, one table for each file of the program. The doctor reads these tables. If all of
+the addresses lie in hakmem, hakmem is active; if not, the doctor looks for the cause.
+
+The exit status is 0 if hakmem is active everywhere, 1 if it is not, 2 for wrong usage, and 3 if
+it cannot be determined. With `--json`, `verdict` is one of `in force` (active), `in part`,
+`not in force` and `unknown`, and `id` has the word in the first column of the tables below. Words
+in capitals are replaced by the names in your case.
+
+- [hakmem is not active](#hakmem-is-not-active)
+- [The installation is broken](#the-installation-is-broken)
+- [It cannot be determined](#it-cannot-be-determined)
+- [Libraries with another allocator](#libraries-with-another-allocator)
+- [Runtimes with a separate heap](#runtimes-with-a-separate-heap)
 
 """
-TABLE = "| | what is told | why | what to do |\n|---|---|---|---|\n"
+TABLE = "| id | message | why | what to do |\n|---|---|---|---|\n"
 OF_OBJECTS = """\
-A library may bring an allocator of its own, and ask malloc for little or nothing: extensions of
-Python do that, programs in Rust and some in C++. hakmem is in force in the program all the same,
-but it neither serves nor counts what such a library keeps to itself. The doctor looks for them
-among all files in the program's memory and names each, with what it keeps and what can be done. The
-verdict and the exit status are those of `malloc`.
+Some libraries contain another allocator and rarely call `malloc`: some Python extensions, Rust
+programs and C++ programs. hakmem is active in the program, but it neither serves nor counts what
+such a library allocates for itself. The doctor searches all files in the program's memory and
+names each one that contains an allocator, what that allocator is used for, and what you can do.
+The verdict and the exit status are about `malloc` only.
 
-Such a file is known by the symbols of its allocator (`mi_malloc`, `_rjem_mallctl`, `tc_malloc`,
-`rpmalloc`, `sn_malloc` and their like), and where these are stripped, as in the wheels of polars,
-by the allocator's own messages and the names of its settings. A stripped rpmalloc, or Google's
-tcmalloc, has none of these and is not found. A file whose own `malloc` gives way to hakmem's, such
-as `libjemalloc.so`, is named only where another file asks it for blocks by another name (`mallocx`,
-`mi_malloc`).
+How the doctor recognizes these files:
 
-Tried with the wheels of polars 2.1 (jemalloc), pyarrow 26 (mimalloc, and jemalloc to choose) and
-DuckDB 2.0 (jemalloc). That of torch 2.15 for x86-64 brings none: what it holds in main memory comes
-from malloc, and so from hakmem; the memory of a GPU is its driver's.
+- by the symbols of the allocator: `mi_malloc`, `_rjem_mallctl`, `tc_malloc`, `rpmalloc`,
+  `sn_malloc` and similar ones;
+- where the symbols are stripped, as in the wheels of polars, by the allocator's messages and the
+  names of its settings. A stripped rpmalloc or Google's tcmalloc has neither, so the doctor does
+  not find it;
+- a library such as `libjemalloc.so`, which defines `malloc` but is overridden by hakmem, is named
+  only if another file calls it by another name (`mallocx`, `mi_malloc`).
+
+Tested with the wheels of polars 2.1 (jemalloc), pyarrow 26 (mimalloc, or jemalloc by a setting)
+and DuckDB 2.0 (jemalloc). The wheel of torch 2.15 for x86-64 contains no allocator: its main
+memory comes from `malloc`, and so from hakmem, while the GPU driver manages the GPU's memory.
 
 """
 CHAPTERS = {
-    "Not in force": [id for id in CAUSES if id not in (*INSTALLATION, *NOTES, *OBJECTS, *UNKNOWN)],
-    "The installation": INSTALLATION,
-    "It can't be told": UNKNOWN,
-    "In force, but objects have allocators of their own": OBJECTS,
-    "In force, and good to know": NOTES,
+    "hakmem is not active": [
+        id for id in CAUSES if id not in (*INSTALLATION, *NOTES, *OBJECTS, *UNKNOWN)
+    ],
+    "The installation is broken": INSTALLATION,
+    "It cannot be determined": UNKNOWN,
+    "Libraries with another allocator": OBJECTS,
+    "Runtimes with a separate heap": NOTES,
 }
 
 

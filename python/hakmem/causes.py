@@ -1,4 +1,5 @@
-"""Why hakmem is not in force somewhere, and what to do: every cause once, as it is told."""
+"""Why hakmem is not active somewhere, and what to do: every cause once, in the words that are
+printed."""
 
 from __future__ import annotations
 
@@ -36,210 +37,212 @@ def cause(id: str, **fill: object) -> Cause:
 CAUSES = {
     "static": (
         "it is linked statically",
-        "A static program has its malloc inside and no loader that could put another in its place.",
-        "Link it with libhakmem.a, or link it dynamically.",
+        "A static program contains its malloc, and no loader can replace it.",
+        "Link it with libhakmem.a, or link it dynamically and use 'hakmem run'.",
     ),
     "go": (
         "it is a Go program without cgo",
-        "Such a program has no C library: Go's runtime asks the kernel for memory by itself.",
-        "Nothing: hakmem can't serve it. Built with CGO_ENABLED=1, its parts in C are served.",
+        "It uses no C library: Go's runtime gets its memory directly from the kernel.",
+        "Nothing: hakmem can't serve it. (Built with CGO_ENABLED=1, its C parts use hakmem.)",
     ),
     "privileged": (
         "it runs with raised privileges",
-        "The file is setuid or setgid or has capabilities ({file}), so that the loader takes no "
-        "library from whoever starts it.",
-        "Start it as the user that it becomes, link it with hakmem, or have root name the library "
-        "in /etc/ld.so.preload, which holds for every program of the machine.",
+        "The file is setuid or setgid, or has capabilities ({file}). The loader ignores LD_PRELOAD "
+        "in such programs.",
+        "Start it as the user that it switches to, link it with hakmem, or add the library to "
+        "/etc/ld.so.preload as root, which affects every program on the machine.",
     ),
     "own": (
-        "it brings {allocator} inside",
-        "{file} defines malloc itself, and a program's own definition comes before any library's.",
+        "it contains {allocator}",
+        "{file} defines malloc itself, and a program's own definition wins over every library's.",
         "Build it without that allocator (often an option such as -DUSE_JEMALLOC=no or "
-        "MALLOC=libc), or link it with libhakmem.a in its place.",
+        "MALLOC=libc), or link it with libhakmem.a instead.",
     ),
     "preloaded": (
         "{allocator} is preloaded first",
-        "LD_PRELOAD or /etc/ld.so.preload names {file} first, and the first serves the program.",
-        "Take it out of there, or start the program with 'hakmem run', which puts hakmem first.",
+        "LD_PRELOAD or /etc/ld.so.preload names {file} first, and the program uses the first one.",
+        "Remove it there, or start the program with 'hakmem run', which puts hakmem first.",
     ),
     "linked": (
         "it is linked with {allocator}",
         "The program or one of its libraries needs {file}, which comes before the C library.",
-        "Start it with 'hakmem run': what is preloaded comes before what is linked.",
+        "Start it with 'hakmem run': a preloaded library comes before a linked one.",
     ),
     "bound": (
         "some of its files call {allocator}",
-        "{callers} found the malloc of {file}: a library that defines its own, or was "
-        "loaded with RTLD_DEEPBIND or into a namespace of its own (dlmopen).",
-        "Nothing, as long as these files free what they allocate; else build them without it.",
+        "{callers} use the malloc of {file}. Such a library defines malloc itself, or was loaded "
+        "with RTLD_DEEPBIND or dlmopen.",
+        "Nothing, as long as these files free only what they allocated. Otherwise build them "
+        "without that allocator.",
     ),
     "musl": (
         "it is a program for {program}, and this libhakmem.so is for {library}",
-        "A library for one C library can't be loaded into a program for another; musl's loader "
-        "ends the program, glibc's warns and goes on.",
+        "A library built for one C library can't be loaded into a program built for another. "
+        "musl's loader ends the program; glibc's prints a warning and continues without it.",
         "Build hakmem for {program} (for musl: cmake --preset musl) and preload that, or link the "
         "program with its libhakmem.a.",
     ),
     "architecture": (
         "it is a program for another processor ({program})",
-        "{file} is for {library}; a program loads libraries of its own kind only.",
-        "Run a program for {library}, or build hakmem for {program}. Programs of 32 bits are not "
+        "{file} is for {library}. A program can only load libraries built for its processor.",
+        "Run a program for {library}, or build hakmem for {program}. 32-bit programs are not "
         "supported.",
     ),
     "library-architecture": (
         "the library named in LD_PRELOAD is for another processor ({library})",
-        "{file} is for {library} and the program for {program}, so the loader leaves it out.",
-        "Name a libhakmem.so for {program}.",
+        "{file} is for {library} and the program for {program}, so the loader ignores the file.",
+        "Set LD_PRELOAD to a libhakmem.so for {program}.",
     ),
     "missing": (
-        "there is no {file}",
-        "LD_PRELOAD names that file, and the loader only warns where it finds none. A program in a "
-        "container or chroot has a file system of its own.",
-        "Mend the path, or start the program with 'hakmem run', which knows where the library is.",
+        "{file} does not exist",
+        "LD_PRELOAD names that file. If it does not exist, the loader only prints a warning. Note "
+        "that a container or chroot has a separate file system.",
+        "Fix the path, or start the program with 'hakmem run', which knows where the library is.",
     ),
     "unreadable": (
-        "it may not read {file}",
-        "LD_PRELOAD names that file, but the user that the program runs as has no access to it, or "
-        "to a folder above it; the loader only warns.",
-        "Make it readable for everybody: chmod a+r the file, chmod a+x the folders above it.",
+        "the program has no permission to read {file}",
+        "LD_PRELOAD names that file, but the program's user can't read it or can't enter a folder "
+        "above it. The loader only prints a warning.",
+        "Make it readable for all users: chmod a+r on the file, chmod a+x on the folders above it.",
     ),
     "noexec": (
         "{file} is on a file system that is mounted noexec",
-        "From there nothing can be mapped as code, so the loader only warns and goes on.",
-        "Put the library elsewhere: /usr/local/lib.",
+        "Code can't be loaded from there. The loader prints a warning and continues without it.",
+        "Move the library elsewhere, such as /usr/local/lib.",
     ),
     "damaged": (
-        "{file} is no library",
+        "{file} is not a valid library",
         "LD_PRELOAD names that file, but the loader can't read it as a library.",
-        "Build or install hakmem anew.",
+        "Build or install hakmem again.",
     ),
     "refused": (
-        "the loader did not take {file}",
-        "LD_PRELOAD names it and it can be read, but it didn't get into the program's memory: it "
-        "may need a newer C library, or something that confines the program (AppArmor, SELinux, a "
-        "sandbox) forbids it.",
-        "Look for the loader's line on the program's standard error, and for denials in the "
-        "kernel's log (dmesg).",
+        "the loader rejected {file}",
+        "LD_PRELOAD names it and it is readable, but it is not in the program's memory. It may "
+        "need a newer C library, or AppArmor, SELinux or a sandbox forbids the program to load it.",
+        "Look for the loader's message on the program's standard error, and for denials in the "
+        "kernel log (dmesg).",
     ),
     "dropped": (
-        "{wrapper} took LD_PRELOAD away",
-        "The variable was there, and {wrapper}, or what it started, dropped it, as sudo, su, "
-        "env -i and service managers do.",
-        "Put 'hakmem run' behind what drops it: hakmem run {command}",
+        "{wrapper} removed LD_PRELOAD",
+        "The variable was set, and {wrapper}, or a program that it started, removed it from the "
+        "environment, as sudo, su, env -i and service managers do.",
+        "Put 'hakmem run' after the wrapper, before the program: hakmem run {command}",
     ),
     "not-asked": (
-        "nobody asked for it",
-        "The program was started without LD_PRELOAD, or what started it took the variable away.",
+        "LD_PRELOAD was not set",
+        "The program was started without LD_PRELOAD, or what started it removed the variable.",
         "Start it with: hakmem run {command}",
     ),
     "unknown-malloc": (
-        "its calls lead elsewhere",
-        "The library is loaded, and yet the calls lead to {file}.",
+        "malloc resolves to another library",
+        "hakmem is loaded, but the program calls the malloc of {file}.",
         "Please report this, with 'hakmem doctor --json'.",
     ),
 }
 
-# Of the installation.
+# About the installation.
 CAUSES |= {
     "no-library": (
-        "its library can't be read",
-        "The command looks for it at {file}: {error}.",
-        "Install hakmem anew; in a build tree: cmake --build --preset release.",
+        "hakmem's library can't be read",
+        "The command expects it at {file}: {error}.",
+        "Install hakmem again; in a build tree run: cmake --build --preset release",
     ),
     "not-loaded": (
-        "its library can't be loaded",
+        "hakmem's library can't be loaded",
         "The loader says: {error}.",
-        "Build hakmem for this system, or install the package that is made for it.",
+        "Build hakmem on this system, or install the package for this system.",
     ),
 }
 
-# The same for what can't be told, and for what should be known although hakmem is in force.
+# Why it cannot be determined whether hakmem is active; then notes for programs in which it is.
 CAUSES |= {
     "stripped": (
-        "it holds hakmem, and is stripped",
-        "hakmem is linked in, but without symbols nobody can tell whether malloc is hakmem's.",
-        "Ask the file before it is stripped.",
+        "it contains hakmem, but its symbols were stripped",
+        "hakmem is linked in, but without symbols the doctor can't see whether malloc is hakmem's.",
+        "Run the doctor on the program before it is stripped.",
     ),
     "unseen": (
-        "it ended or was replaced before it could be looked at",
-        "Its memory was gone.",
-        "Run it again, or ask about its PID while it runs.",
+        "it ended, or called exec, too soon",
+        "Its memory was gone before the doctor could read it.",
+        "Run it again, or run the doctor with its PID while it runs.",
     ),
     "memory": (
-        "its memory may not be read",
-        "Which malloc its calls lead to stands in its memory, and the kernel lets only root or "
-        "whoever may trace it look there.",
+        "no permission to read its memory",
+        "The doctor has to read the process's memory, which the kernel allows only to root and to "
+        "users who may trace the process.",
         "Run: sudo hakmem doctor {pid}",
     ),
     "deleted": (
         "{file} was removed or replaced since the program started",
-        "The program has it in its memory, but what its calls lead to stands in the file, which "
-        "only root can still read.",
+        "The program still uses the old file. The doctor needs to read that file, and only root "
+        "still can.",
         "Run: sudo hakmem doctor {pid}",
     ),
     "unreadable-program": (
         "its file can't be read",
-        "{file} is no ELF file, or this user may not read it.",
-        "Ask as root, or as the user that may read it.",
+        "{file} is not an ELF file, or this user has no permission to read it.",
+        "Run the doctor as root, or as a user with permission to read the file.",
     ),
     "Python": (
         "Python's own heap",
-        "Python asks malloc only for blocks above 512 bytes. Smaller objects lie in a heap of its "
-        "own, whose memory it maps from the kernel, so it is not in hakmem's statistics.",
-        "To pass every object on: PYTHONMALLOC=malloc. It is seldom faster.",
+        "Python calls malloc only for blocks above 512 bytes. It keeps smaller objects in a "
+        "separate heap that it maps directly from the kernel. hakmem's statistics do not include "
+        "it.",
+        "PYTHONMALLOC=malloc makes Python call malloc for every object; this is seldom faster.",
     ),
     "Java": (
         "Java's own heap",
-        "Java's objects lie in a heap of the virtual machine's; only native parts call malloc.",
+        "Java's objects are in the heap of the virtual machine; only native code calls malloc.",
         "Nothing needs to be done.",
     ),
     "Node.js": (
         "JavaScript's own heap",
-        "JavaScript's objects lie in V8's heap; buffers and native parts call malloc.",
+        "JavaScript's objects are in V8's heap; buffers and native code call malloc.",
         "Nothing needs to be done.",
     ),
     "Go": (
         "Go's own heap",
-        "Go's objects lie in a heap of its runtime's; only parts in C call malloc.",
+        "Go's objects are in the heap of Go's runtime; only C code calls malloc.",
         "Nothing needs to be done.",
     ),
     "beside": (
-        "hakmem under names of its own",
-        "{file} also holds hakmem beside its malloc: what it asks of that by name (hakmem_malloc, "
-        "or Rust's allocations by the crate) is hakmem's in any case.",
+        "a second hakmem, called as hakmem_malloc",
+        "{file} also contains hakmem under separate names. Memory from hakmem_malloc, or from Rust "
+        "code that uses the crate, comes from hakmem in any case.",
         "Nothing needs to be done.",
     ),
 }
 
-# Objects that bring an allocator of their own, which works beside hakmem: what it is, what does not
-# come from hakmem, what can be done. "inner" is any that is not known by its name.
+# Files that contain another allocator, which works beside hakmem: what it is, what does not come
+# from hakmem, what can be done. "inner" is any file that is not known by its name.
 CAUSES |= {
     "polars": (
-        "{file} brings {allocator}",
-        "The columns of polars, and all else that its Rust code allocates, come from {allocator}, "
-        "not from hakmem, and are not in hakmem's statistics.",
-        "Nothing: its wheels are built so. (Built from source, polars has the feature "
-        "default_alloc, with which it uses malloc.)",
+        "{file} contains {allocator}",
+        "The columns of polars, and everything else that its Rust code allocates, come from "
+        "{allocator}. hakmem's statistics do not include them.",
+        "Nothing: its wheels are built this way. (If you build polars from source, the feature "
+        "default_alloc makes it use malloc.)",
     ),
     "pyarrow": (
-        "{file} brings {allocator}",
-        "Arrow's buffers, such as the columns of its tables, come from {allocator}, not from "
-        "hakmem, and are not in hakmem's statistics.",
-        "Set ARROW_DEFAULT_MEMORY_POOL=system before the program starts: then they are hakmem's.",
+        "{file} contains {allocator}",
+        "Arrow's buffers, such as the columns of its tables, come from {allocator}. hakmem's "
+        "statistics do not include them.",
+        "Set ARROW_DEFAULT_MEMORY_POOL=system before the program starts; then the buffers come "
+        "from hakmem.",
     ),
     "duckdb": (
-        "{file} brings {allocator}",
-        "The tables, buffers and caches of DuckDB come from {allocator}, not from hakmem, and are "
-        "not in hakmem's statistics.",
-        "Nothing, for a package as it is. (Built from source with BUILD_JEMALLOC=0, DuckDB uses "
-        "malloc.)",
+        "{file} contains {allocator}",
+        "The tables, buffers and caches of DuckDB come from {allocator}. hakmem's statistics do "
+        "not include them.",
+        "Nothing: its packages are built this way. (If you build DuckDB from source with "
+        "BUILD_JEMALLOC=0, it uses malloc.)",
     ),
     "inner": (
-        "{file} brings {allocator}",
-        "What this file allocates by {allocator} does not come from hakmem and is not in hakmem's "
-        "statistics. What it asks of malloc is hakmem's.",
-        "Nothing, unless the file can be built to use malloc: without its allocator, or in Rust "
-        "without #[global_allocator].",
+        "{file} contains {allocator}",
+        "Memory that this file allocates with {allocator} is not in hakmem's statistics. Memory "
+        "that it gets from malloc comes from hakmem.",
+        "Nothing, unless you can build the file without its allocator (in Rust: without "
+        "#[global_allocator]).",
     ),
 }
 

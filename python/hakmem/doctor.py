@@ -1,4 +1,4 @@
-"""`hakmem doctor`: is hakmem the malloc in force, and if not, why and what to do."""
+"""`hakmem doctor`: does a program use hakmem's malloc, and if not, why and what to do."""
 
 from __future__ import annotations
 
@@ -22,25 +22,25 @@ from hakmem.judge import IN_FORCE, IN_PART, NOT, UNKNOWN, Judgement, judge
 from hakmem.library import Library
 from hakmem.process import Program
 
-HELP = "prove whether hakmem is the malloc of a program; where it is not, tell why and what to do"
+HELP = "check whether a program uses hakmem; if not, say why and what to do"
 DESCRIPTION = HELP[0].upper() + HELP[1:] + "."
 EPILOG = """\
-With a PROGRAM, runs it by 'hakmem run' and looks into the memory of it and of everything it starts,
-just before each ends; its standard output goes to standard error. With a PID, looks at a process
-that runs, and changes nothing. Without either, checks the installation with a small program.
+With a PROGRAM, runs it with 'hakmem run'. Just before it ends, looks into its memory, and so for
+every program that it starts. Its standard output goes to standard error. With a PID, looks at a
+running process and changes nothing. Without either, checks the installation with a small program.
 
 examples:
-  hakmem doctor                                is hakmem installed well
+  hakmem doctor                                is hakmem installed correctly
   hakmem doctor -- ls -l                       a program and its arguments
-  hakmem doctor --seconds 3 -- redis-server    one that would not end by itself
-  hakmem doctor 4711                           a process
+  hakmem doctor --seconds 3 -- redis-server    a program that does not end by itself
+  hakmem doctor 4711                           a running process
   hakmem doctor --json 4711 | jq -r .verdict
 
 exit status:
-  0  in force, everywhere
-  1  not in force, or not in every program that was started
-  2  wrong usage; there is no such program or process
-  3  it can't be told: no permission, or the process was gone too soon
+  0  hakmem is active everywhere
+  1  not active, or not in every program that was started
+  2  wrong usage, or no such program or process
+  3  cannot be determined: no permission, or the process ended too soon
 """
 EXIT = {IN_FORCE: 0, NOT: 1, IN_PART: 1, UNKNOWN: 3}
 NO_SUCH = 2
@@ -243,15 +243,15 @@ def _together(judgements: Sequence[Judgement]) -> str:
 # ---- what is printed ----
 
 VERDICTS = {
-    IN_FORCE: "hakmem is in force in {}",
-    IN_PART: "hakmem is in force in parts of {}, not everywhere",
-    NOT: "hakmem is NOT in force in {}",
-    UNKNOWN: "it can't be told whether hakmem is in force in {}",
+    IN_FORCE: "hakmem is active in {}",
+    IN_PART: "hakmem is active in parts of {}, not everywhere",
+    NOT: "hakmem is NOT active in {}",
+    UNKNOWN: "cannot determine whether hakmem is active in {}",
 }
 
 OBJECTS = {
-    IN_FORCE: ", but these objects have allocators of their own",
-    IN_PART: "; besides, these objects have allocators of their own",
+    IN_FORCE: ", but these files contain another allocator",
+    IN_PART: "; also, these files contain another allocator",
 }
 
 
@@ -278,8 +278,8 @@ def _text(report: Report, width: int) -> str:
         add("", f"and so it is in {len(proven) - 1} more programs that it started")
     for found in objects:
         lines.append("")
-        add("object", found.brief)
-        add("keeps", found.why)
+        add("file", found.brief)
+        add("why", found.why)
         add("do", found.remedy)
     if objects:
         lines.append("")
@@ -289,7 +289,7 @@ def _text(report: Report, width: int) -> str:
 
 
 def _objects(report: Report) -> list[Cause]:
-    """Files with an allocator of their own, each once; they matter where hakmem is in force."""
+    """Files with an allocator of their own, each once; they matter where hakmem is active."""
     if report.verdict not in OBJECTS:
         return []
     return list(dict.fromkeys(found for j in report.judgements for found in j.objects))

@@ -108,11 +108,10 @@ def _defines_aside(program: Loaded) -> bool:
 
 def _proof(good: int, known: int, targets: Counter[Loaded]) -> str:
     names = ", ".join(sorted(target.name for target in targets))
-    count = f"all {known}" if good == known else f"{good} of {known}"
-    what = "tables of its files name for malloc, calloc, realloc and free"
-    if good:
-        return f"{count} addresses that the {what} lie in hakmem ({names})"
-    return f"the {known} addresses that the {what} lie in {names}" if known else ""
+    count = f"{good} of {known}" if 0 < good < known else f"all {known}"
+    where = f"hakmem ({names})" if good else names
+    what = f"the loader resolved {count} references to malloc, calloc, realloc and free"
+    return f"{what} to {where}" if known else ""
 
 
 def _allocator(file: Loaded) -> str:

@@ -3,7 +3,7 @@
  * multiples of the page size.
  *
  * A filter of system calls may end the program for a call that it doesn't know. So after start only
- * those of docs/contract.md are made ("Calls of the kernel"), which glibc makes too; the functions
+ * those of docs/contract.md are made ("System calls"), which glibc makes too; the functions
  * that make others say so. */
 #ifndef HAKMEM_OS_OS_H
 #define HAKMEM_OS_OS_H

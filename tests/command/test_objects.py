@@ -31,12 +31,12 @@ def test_a_library_that_brings_an_allocator(built: Built, programs: Programs) ->
     library = brings(programs, "libbrings.so")
     answer = built.doctor("--", loads(programs), library)
     assert objects(answer) == [("inner", "libbrings.so", "mimalloc")]
-    assert "does not come from hakmem and is not in hakmem's statistics" in answer.text
+    assert "allocates with mimalloc is not in hakmem's statistics" in answer.text
     done = built("doctor", "--", loads(programs), library)
     assert done.status == 0
-    assert done.out.splitlines()[0].endswith(", but these objects have allocators of their own")
-    assert f"object  {library} brings mimalloc" in done.out
-    assert "\n  keeps   " in done.out and "\n  do      " in done.out
+    assert done.out.splitlines()[0].endswith(", but these files contain another allocator")
+    assert f"file {library} contains mimalloc why" in " ".join(done.out.split())
+    assert "\n  why     " in done.out and "\n  do      " in done.out
 
 
 def test_a_stripped_one_is_known_by_its_words(built: Built, programs: Programs) -> None:

@@ -92,7 +92,7 @@ def test_source(made: Path, commit: str, tmp_path: Path) -> None:
     loaded = str(library.resolve())
     assert done([unaware], LD_PRELOAD=str(library)).strip() == loaded
     assert done([prefix.command, "run", unaware]).strip() == loaded
-    assert "is in force" in done([prefix.command, "doctor", "--", unaware])
+    assert "is active" in done([prefix.command, "doctor", "--", unaware])
 
 
 # ---- AArch64 ----

@@ -217,14 +217,14 @@ CASES = (
         "gxx-pch", ("g++",), lambda folder: inputs_build.cxx_units(folder, 2), gxx_pch,
         proof=("g++", "-fsyntax-only", "-std=c++17", "@INPUT@/common.h"), proof_of=("cc1plus",),
         may_differ=("common.h.gch",),  # an image of the compiler's memory, addresses and all
-        packages=("g++",), group=BUILDS, what="templates behind a precompiled header; run",
+        packages=("g++",), group=BUILDS, what="templates with a precompiled header; run",
         note="the precompiled header holds addresses",
     ),
     Case(
         "clangxx", ("clang++",), lambda folder: inputs_build.cxx_units(folder, 2), clangxx,
         proof=("clang++", "-c", "-std=c++17", "@INPUT@/main.cc"), proof_of=("clang++",),
         packages=("clang",), group=BUILDS,
-        what="templates behind a precompiled header; run",
+        what="templates with a precompiled header; run",
     ),
     *(
         Case(

@@ -36,8 +36,8 @@ GROUPS = (
 ABOUT = """\
 # Real programs
 
-Written by `make test-programs`, which runs each of these programs with the system's allocator and
-with hakmem preloaded, in turn, and compares what they did. Nothing here is written by hand.
+`make test-programs` runs each of these programs in turn with the system's allocator and with
+hakmem preloaded, and compares the results. This page is generated from its results.
 
 {date}; {system}; {processor}, {processors} processors, {memory:.0f} GiB;
 {libc}; hakmem {hakmem}.
@@ -45,25 +45,29 @@ with hakmem preloaded, in turn, and compares what they did. Nothing here is writ
 **{same} of {all} programs gave the same results with hakmem as without.** Geometric means of the
 ratios to the system's allocator: time {time}, processor time {cpu}, peak memory {peak}.
 
-- **same**: in each pair of runs, every step's standard output, standard error and exit status, and
-  every file left behind, have the same bytes. Where a program's output holds times, addresses,
-  process ids or the order in which threads came to their end, that part is left out or sorted
-  first, and the last column says so; an answer checked by the program itself (a checksum,
-  `integrity_check`, its own tests) is then among what is compared.
-- hakmem was in force: the loader reported that it bound `malloc`, `calloc`, `realloc` and `free`
-  of the programs to it, and it was seen in the mappings of the longer-lived ones. A program that
-  brings its own allocator keeps it, and the loader said so: that hakmem does not disturb it is all
-  that is tested; it is left out of the means. Where it has its own for a part of its memory, the
-  last column names that part: the rest is hakmem's, and it is in the means.
-- **time** is that of all steps, servers' starts and ends included; **CPU** is the user and system
-  time of all processes; **peak** is the largest resident set that any one process of the case
-  reached, as the kernel counts it: a program's files and libraries are in it as well as its heap.
-  The client that loads a server runs on the same allocator as the server.
-- Each column gives the median with the system's allocator; the median of hakmem's ratios to it,
-  paired by round; and in brackets the least and the greatest of these ratios. The first pair of
-  runs only warms up; long programs have one measured pair and no brackets, so what another program
-  did on the machine meanwhile shows in their times. **Bold**: more than {slow} times the time or
-  {large} times the memory.
+How to read the tables:
+
+- **result**: *same* means that in each pair of runs every step printed the same standard output
+  and standard error, ended with the same exit status, and left files with the same bytes. Parts
+  that differ from run to run (times, addresses, process IDs, the order in which threads end) are
+  left out or sorted first, and the last column names them. If the program checks its results
+  itself (a checksum, `integrity_check`, its tests), the outcome of that check is compared too.
+- **Proof that hakmem was active**: the loader reported that it resolved the program's `malloc`,
+  `calloc`, `realloc` and `free` to hakmem, and hakmem was in the memory of the programs that run
+  longer.
+- **"on its own allocator"**: the program contains another allocator and uses it, as the loader
+  reported. Such a test only shows that hakmem does not disturb it, and is not in the means.
+  If a program uses it for a part of its memory only, the last column names that
+  part; the rest comes from hakmem, and the test is in the means.
+- **time** is the time of all steps, including the start and end of servers. **CPU** is the user
+  and system time of all processes. **peak** is the largest resident set of any one process of the
+  test, as the kernel reports it, so it includes the program's files and libraries. The client that
+  puts load on a server runs on the same allocator as the server.
+- **Values**: the median with the system's allocator; then the median of hakmem's ratios to it,
+  paired by round; in brackets the smallest and the largest of these ratios. The first pair of runs
+  is a warm-up. Long programs have one measured pair and no brackets, so their times also show what
+  else ran on the machine. **Bold** means more than {slow} times the time or {large} times the
+  memory.
 """
 
 
