@@ -1,5 +1,5 @@
-"""`hakmem bench` on the command line. What it measures with is in hakmem.bench, and wants libraries
-that may be missing: --help and --list do without."""
+"""`hakmem bench` on the command line. What it measures with is the package hakmem_yardstick, which
+wants libraries that may be missing: --help does without either, --list without the libraries."""
 
 from __future__ import annotations
 
@@ -9,8 +9,9 @@ from pathlib import Path
 
 from hakmem import extras, variants
 from hakmem.arguments import WrongUse, number
-from hakmem.bench import listing
-from hakmem.bench.model import GROUPS
+
+GROUPS = ("seed", "micro", "threads", "stress", "memory", "programs", "counts")
+"""Of rows."""
 
 HELP = "compare hakmem with other allocators, on rows of its own and real programs"
 DESCRIPTION = """\
@@ -109,11 +110,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     try:
+        listing = extras.loaded("listing")
         if arguments.list:
             print(listing.text(listing.chosen(listing.rows(), arguments)), end="")
             return 0
         variants.check(listing.split(arguments.vs), arguments.front)
-        return int(extras.loaded("hakmem.bench.cli").run(arguments))
-    except (extras.CannotInstall, WrongUse) as why:
+        return int(extras.loaded("cli").run(arguments))
+    except (extras.NotInstalled, extras.CannotInstall, WrongUse) as why:
         print(f"hakmem bench: {why}", file=sys.stderr)
         return why.status
