@@ -133,7 +133,7 @@ _hakmem_options() {
 _hakmem_bench() {
     _arguments \
 @BENCH@
-        ':folder:_files -/'
+        '*:file or folder:_files'
 }
 
 _hakmem_compare() {

@@ -106,7 +106,7 @@ def run(arguments: argparse.Namespace) -> int:
         if len(arguments.allocators) < 2:
             raise WrongUse(f"expected two allocators or more, {EXAMPLE}")
         variants.check(arguments.allocators, arguments.front, arguments.cd)
-        return int(extras.loaded("compare").run(arguments))
+        return int(extras.loaded("compare_cli").run(arguments))
     except (extras.NotInstalled, extras.CannotInstall, WrongUse) as why:
         print(f"hakmem compare: {why}", file=sys.stderr)
         return why.status

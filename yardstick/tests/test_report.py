@@ -14,7 +14,7 @@ import re
 import shutil
 import subprocess
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from html.parser import HTMLParser
 from io import StringIO
 from pathlib import Path
@@ -25,7 +25,7 @@ from xml.etree import ElementTree
 import pytest
 from rich.console import Console
 
-from hakmem_yardstick import report, tables
+from hakmem_yardstick import compact, report, tables
 from hakmem_yardstick.content import Content
 from hakmem_yardstick.goals import Verdict
 from hakmem_yardstick.machine import Pressure
@@ -38,6 +38,7 @@ ROUNDS = 6
 THIN = "\N{NARROW NO-BREAK SPACE}"
 VOID = {"meta", "link", "br", "hr", "img", "input"}
 Attributes = dict[str, str]
+Record = dict[str, Any]
 
 
 # ---- the session, and its report taken apart ----
@@ -363,7 +364,7 @@ def test_markdown_tables_are_well_formed(folder: Path) -> None:
 @pytest.mark.parametrize("width", [80, 120, 300])
 def test_a_terminal_gets_what_fits(record: dict[str, Any], width: int) -> None:
     out = StringIO()
-    tables.print_tables(results_of(record), Console(file=out, width=width))
+    tables.print_tables(Content(results_of(record)), Console(file=out, width=width))
     lines = out.getvalue().splitlines()
     assert max(map(len, lines)) <= width
     heads = next(line for line in lines if line.lstrip().startswith("row "))
@@ -395,7 +396,7 @@ def test_a_browser_shows_it(folder: Path, tmp_path: Path) -> None:
 def test_a_report_is_made_again_from_its_results(
     command: Path, folder: Path, tmp_path: Path
 ) -> None:
-    words = ["bench", "--show", str(folder / "results.json"), "--out", str(tmp_path / "again")]
+    words = ["bench", "report", str(folder / "results.json"), "--out", str(tmp_path / "again")]
     done = subprocess.run([command, *words], capture_output=True, text=True, timeout=600)
     assert done.returncode == 0, done.stderr
     assert "to best peer" in done.stdout
@@ -403,16 +404,25 @@ def test_a_report_is_made_again_from_its_results(
         assert (tmp_path / "again" / name).read_bytes() == (folder / name).read_bytes()
 
 
+def test_packed_results_are_the_same(record: Record, tmp_path: Path) -> None:
+    results = results_of(record)
+    file = tmp_path / "results.json.gz"
+    file.write_bytes(compact.pack(results))
+    assert file.stat().st_size < len(json.dumps(record)) / 10
+    runs = [replace(run, raw={}) for run in results.runs]
+    assert compact.read(file) == replace(results, runs=runs)
+    assert any(not run.is_ok for run in runs)
+
+
 def test_other_files_are_refused(command: Path, tmp_path: Path) -> None:
     other = tmp_path / "other.json"
     other.write_text('{"schema": 999}')
-    for file in (other, tmp_path / "missing.json"):
+    half = tmp_path / "half.json.gz"
+    half.write_bytes(gzip.compress(b'{"schema": 1}' * 99)[:20])
+    for file in (other, half, tmp_path / "missing.json"):
         done = subprocess.run([command, "bench", "--show", file], capture_output=True, text=True)
         assert done.returncode == 2
-        assert done.stderr.startswith(f"hakmem bench: --show {file}: ")
-
-
-Record = dict[str, Any]
+        assert done.stderr.startswith(f"hakmem bench: report {file}: ")
 
 
 def without_runs(record: Record) -> Record:
@@ -438,8 +448,8 @@ def test_what_is_left_is_reported(
     record: Record, change: Callable[[Record], Record], tmp_path: Path
 ) -> None:
     results = results_of(change(record))
-    tables.print_tables(results, Console(file=StringIO()))
-    assert tmp_path / "report.html" in report.write(results, tmp_path)
+    tables.print_tables(Content(results), Console(file=StringIO()))
+    assert tmp_path / "report.html" in report.write(Content(results), tmp_path)
     parser = Page()
     parser.feed((tmp_path / "report.html").read_text())
     assert parser.open == []
@@ -451,7 +461,7 @@ def test_what_is_left_is_reported(
 
 def test_what_is_from_elsewhere_is_no_markup(record: Record, tmp_path: Path) -> None:
     missing = [{"name": "<script>alert(1)</script>", "why": "a|b\n</table>"}]
-    report.write(results_of({**record, "missing": missing}), tmp_path)
+    report.write(Content(results_of({**record, "missing": missing})), tmp_path)
     parser = Page()
     parser.feed((tmp_path / "report.html").read_text())
     assert parser.open == []
@@ -469,7 +479,7 @@ def test_what_speaks_against_the_figures_comes_first(record: Record, tmp_path: P
     results = results_of({**record, "machine": machine, "missing": missing})
     busy = "Measured on a busy machine: in 24% of the time another task waited for a processor"
     left_out = f"Left out: mimalloc3 ({reason}"
-    report.write(results, tmp_path)
+    report.write(Content(results), tmp_path)
     lines = (tmp_path / "report.md").read_text().splitlines()
     assert lines[:2] == ["# hakmem bench", ""]
     assert lines[2].startswith(f"- **{busy}") and lines[3].startswith(f"- **{left_out}")
@@ -479,7 +489,7 @@ def test_what_speaks_against_the_figures_comes_first(record: Record, tmp_path: P
     places = [page.index(words) for words in in_order]
     assert places == sorted(places)
     out = StringIO()
-    tables.print_tables(results, Console(file=out, width=300))
+    tables.print_tables(Content(results), Console(file=out, width=300))
     said = out.getvalue()
     assert said.index(busy) < said.index(left_out) < said.index("Geometric means")
     assert said.rindex("to best peer") < said.index(busy)  # the tables of groups

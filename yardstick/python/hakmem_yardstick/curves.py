@@ -14,7 +14,7 @@ from hakmem_yardstick.content import Content, group_title
 from hakmem_yardstick.drawing import Plot, colour, dash, inline, plot, shape
 from hakmem_yardstick.model import Row, Run
 from hakmem_yardstick.units import THIN, of_bytes, scale_for
-from hakmem_yardstick.words import compared
+from hakmem_yardstick.words import standings_text
 
 _FEWEST_POINTS = 3
 """A line of two says no more than the table."""
@@ -169,7 +169,9 @@ def _cost_text(value: float, unit: str) -> str:
 
 def _finding(content: Content, sweep: _Sweep) -> str:
     standings = [content.to_best(row, sweep.measure) for _, row in sweep.rows]
-    return compared(content.ours, [found.standing for found in standings if found is not None])
+    return standings_text(
+        content.ours, [found.standing for found in standings if found is not None]
+    )
 
 
 def over_threads(content: Content) -> list[Plot]:

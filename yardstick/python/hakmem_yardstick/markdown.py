@@ -19,7 +19,6 @@ from hakmem_yardstick.stats import Mean
 from hakmem_yardstick.units import parameters_text
 from hakmem_yardstick.words import (
     against_text,
-    compared,
     counted,
     emphasis,
     goal_rows_text,
@@ -30,6 +29,7 @@ from hakmem_yardstick.words import (
     ratio_text,
     reached_text,
     rows_text,
+    standings_text,
 )
 
 READING = (
@@ -186,7 +186,7 @@ def _table(content: Content, table: Table) -> str:
         return [f"`{line.row.name}`", line.scale.unit, *(ratios if own else []), *cells]
 
     standings = [line.to_best.standing for line in table.lines if line.to_best is not None]
-    said = compared(content.ours, standings)
+    said = standings_text(content.ours, standings)
     grid = _grid(heads, map(row, table.lines), range(2 + len(own), len(heads)))
     return f"{said}\n\n{grid}".strip()
 

@@ -8,6 +8,7 @@ from pathlib import Path
 from rich.console import Console
 
 from hakmem_yardstick import allocators, tables
+from hakmem_yardstick.content import Content
 from hakmem_yardstick.counts import Counts
 from hakmem_yardstick.estimate import Preparation
 from hakmem_yardstick.model import OURS, Allocator, Missing, Results
@@ -49,5 +50,6 @@ def show(results: Results, folder: Path, console: Console) -> list[Path]:
     # Plots take a second to load, which --list and a wrong option shall not wait for.
     from hakmem_yardstick import report
 
-    tables.print_tables(results, console)
-    return report.write(results, folder)
+    content = Content(results)  # whose figures take a while
+    tables.print_tables(content, console)
+    return report.write(content, folder)

@@ -26,7 +26,7 @@ from hakmem_yardstick.drawing import (
 from hakmem_yardstick.model import Allocator, Kind
 from hakmem_yardstick.palette import INK, PAPER, QUIET, TINT, looks
 from hakmem_yardstick.stats import Ratio
-from hakmem_yardstick.words import compared, counted, sign
+from hakmem_yardstick.words import counted, sign, standings_text
 
 # What lies beyond is drawn at the edge with an arrow: else the few would squeeze the many.
 _LEAST, _MOST = 0.2, 8.0
@@ -205,7 +205,7 @@ def _ratios(content: Content, of: str, key: str, tables: list[Table]) -> Plot | 
     chart = _dots(
         lines, allocators, width=_WIDTH, title=f"ratio of {what} (log scale, smaller is better)"
     )
-    said = [compared(content.ours, standings), _arrows(lines)] if content.ours else []
+    said = [standings_text(content.ours, standings), _arrows(lines)] if content.ours else []
     return plot(
         f"ratio-{key}",
         title,

@@ -22,9 +22,8 @@ from hakmem_yardstick.plots import every_plot
 PLOTS = "plots"
 
 
-def write(results: Results, folder: Path) -> list[Path]:
+def write(content: Content, folder: Path) -> list[Path]:
     """The files written, the page first."""
-    content = Content(results)
     plots = every_plot(content)
     (folder / PLOTS).mkdir(parents=True, exist_ok=True)
     pictures = [folder / PLOTS / f"{plot.name}.svg" for plot in plots]
@@ -69,7 +68,7 @@ def _page(content: Content, plots: list[Plot]) -> str:
         Kind=Kind,
         runs_of=_runs_text,
         rows_text=words.rows_text,
-        compared=lambda table: words.compared(
+        standings_text=lambda table: words.standings_text(
             content.ours, [line.to_best.standing for line in table.lines if line.to_best]
         ),
         losses=LOSSES,

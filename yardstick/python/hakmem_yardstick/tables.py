@@ -10,10 +10,9 @@ from rich.text import Text
 from hakmem_yardstick.content import Against, Cell, Content, Line, Standing, Table
 from hakmem_yardstick.goals import Verdict
 from hakmem_yardstick.head import warnings
-from hakmem_yardstick.model import Kind, Results
+from hakmem_yardstick.model import Kind
 from hakmem_yardstick.words import (
     against_text,
-    compared,
     decimals,
     goal_rows_text,
     goal_text,
@@ -23,6 +22,7 @@ from hakmem_yardstick.words import (
     ratio_text,
     reached_text,
     rows_text,
+    standings_text,
 )
 
 _STYLES = {
@@ -33,8 +33,7 @@ _STYLES = {
 }
 
 
-def print_tables(results: Results, console: Console) -> None:
-    content = Content(results)
+def print_tables(content: Content, console: Console) -> None:
     for table in content.tables:
         console.print(_fitting(content, table, console))
         for number, note in enumerate(table.notes, 1):
@@ -85,7 +84,7 @@ def _width(made: RichTable, console: Console) -> int:
 def _table(content: Content, table: Table, shown: int, *, spreads: bool) -> RichTable:
     left_out = len(table.allocators) - shown
     standings = [line.to_best.standing for line in table.lines if line.to_best is not None]
-    caption = compared(content.ours, standings)
+    caption = standings_text(content.ours, standings)
     if left_out:
         caption += f" {left_out} more allocators in the report."
     made = _new(f"{table.title}  ({table.measure.help or table.measure.unit})", caption.strip())

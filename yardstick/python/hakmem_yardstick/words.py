@@ -52,7 +52,7 @@ def against_text(against: Against) -> str:
     return f"{sign(against.standing)} {ratio_text(against.ratio)}".strip()
 
 
-def compared(ours: str | None, standings: Iterable[Standing]) -> str:
+def standings_text(ours: str | None, standings: Iterable[Standing]) -> str:
     """To the best peers of rows."""
     found = list(standings)
     if ours is None or not found:

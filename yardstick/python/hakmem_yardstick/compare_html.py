@@ -1,4 +1,4 @@
-"""A comparison as a page of its own, with plots. Apart from the rest, for what it takes to load."""
+"""A comparison as a page of HTML, with plots. Apart from the rest, for what it takes to load."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ import polars as pl
 
 from hakmem.process import short
 from hakmem_yardstick import stats
-from hakmem_yardstick.compared import LABELS, Verdicts, explained, lines, sentence
-from hakmem_yardstick.comparison import ROW, Comparison
+from hakmem_yardstick.compare_runs import ROW, Comparison
+from hakmem_yardstick.compare_text import LABELS, Verdicts, explained, lines, sentence
 from hakmem_yardstick.drawing import Plot, plot
 from hakmem_yardstick.palette import dark_rules, looks
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import hashlib
-import json
 import secrets
 import shlex
 import subprocess
@@ -20,11 +19,11 @@ from rich.console import Console
 
 from hakmem import __version__
 from hakmem.arguments import WrongUse
-from hakmem_yardstick import estimate, goals, interrupts, listing, machine, parts
+from hakmem_yardstick import compact, estimate, goals, interrupts, listing, machine, parts
 from hakmem_yardstick.allocators import UnknownAllocator, configured_outside
 from hakmem_yardstick.head import conditions
 from hakmem_yardstick.listing import chosen, mode_of, split
-from hakmem_yardstick.model import OURS, Allocator, Kind, Results, results_of
+from hakmem_yardstick.model import OURS, Allocator, Kind, Results
 from hakmem_yardstick.progress import Display
 from hakmem_yardstick.runner import Runner
 from hakmem_yardstick.schedule import PLANS, Plan
@@ -67,11 +66,11 @@ def _refuse(why: str) -> NoReturn:
 
 def _show(file: Path, out: Path | None, console: Console) -> None:
     try:
-        results = results_of(json.loads(file.read_text()))
+        results = compact.read(file)
     except OSError as error:
-        _refuse(f"--show {file}: {error.strerror}")
+        _refuse(f"report {file}: {error.strerror or error}")
     except (ValueError, KeyError, TypeError) as error:
-        _refuse(f"--show {file}: not results of this hakmem ({error})")
+        _refuse(f"report {file}: not results of this hakmem ({error})")
     folder = out or file.parent
     with told(folder):
         for written in parts.show(results, folder, console):

@@ -18,8 +18,8 @@ from hakmem import __version__
 from hakmem.arguments import WrongUse
 from hakmem_yardstick import interrupts, machine, proof
 from hakmem_yardstick.allocators import UnknownAllocator, configured_outside, pick
-from hakmem_yardstick.compared import markdown, sentence, table
-from hakmem_yardstick.comparison import JUDGED, MEASURES, Broken, Comparison, Program, Until
+from hakmem_yardstick.compare_runs import JUDGED, MEASURES, Broken, Comparison, Program, Until
+from hakmem_yardstick.compare_text import markdown, sentence, table
 from hakmem_yardstick.model import OURS, Allocator, Kind, Run
 from hakmem_yardstick.stats import Verdict
 
@@ -65,13 +65,15 @@ def _run(arguments: argparse.Namespace) -> int:
     seed = secrets.randbits(32) if arguments.seed is None else arguments.seed
     allocators = _allocators(arguments.allocators, arguments.library)
     comparison = Comparison(program, allocators, measures, seed)
-    status = _compared(comparison, until, console, arguments.fail_if_worse)
+    status = _run_and_print(comparison, until, console, arguments.fail_if_worse)
     if status != NOT_IN_FORCE:
         _write(comparison, files)
     return status
 
 
-def _compared(comparison: Comparison, until: Until, console: Console, fail_if_worse: bool) -> int:
+def _run_and_print(
+    comparison: Comparison, until: Until, console: Console, fail_if_worse: bool
+) -> int:
     """Runs it all and prints what came out; the exit status."""
     interrupted = False
     comparison.results.machine = machine.machine()
@@ -154,7 +156,7 @@ def _write(comparison: Comparison, files: dict[str, Path | None]) -> None:
 
 
 def _page(comparison: Comparison) -> str:
-    from hakmem_yardstick.compare_page import html  # takes a second to load
+    from hakmem_yardstick.compare_html import html  # takes a second to load
 
     return html(comparison, comparison.judged())
 

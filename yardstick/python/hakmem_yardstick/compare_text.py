@@ -1,4 +1,4 @@
-"""What a comparison is told in: tables for the terminal, sentences, Markdown."""
+"""What is said of a comparison: tables for the terminal, sentences, Markdown."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from rich.text import Text
 
 from hakmem.process import short
 from hakmem_yardstick import stats
-from hakmem_yardstick.comparison import MEASURES, ROW, Comparison
+from hakmem_yardstick.compare_runs import MEASURES, ROW, Comparison
 from hakmem_yardstick.stats import Judged, Ratio, Verdict
 from hakmem_yardstick.units import DASH, scale_for
 
