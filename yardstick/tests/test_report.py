@@ -25,7 +25,7 @@ from xml.etree import ElementTree
 import pytest
 from rich.console import Console
 
-from hakmem_yardstick import compact, report, tables
+from hakmem_yardstick import compact, in_short, report, tables, units
 from hakmem_yardstick.content import Content
 from hakmem_yardstick.goals import Verdict
 from hakmem_yardstick.machine import Pressure
@@ -36,6 +36,7 @@ from yardstick.tests.faulty import FAULTY
 ROWS = "pair-64,own-1k-2t,pair-8,pair-1k,pair-64k"
 ROUNDS = 6
 THIN = "\N{NARROW NO-BREAK SPACE}"
+FEW = "too few rounds for a verdict"
 VOID = {"meta", "link", "br", "hr", "img", "input"}
 Attributes = dict[str, str]
 Record = dict[str, Any]
@@ -485,13 +486,15 @@ def test_what_speaks_against_the_figures_comes_first(record: Record, tmp_path: P
     assert lines[2].startswith(f"- **{busy}") and lines[3].startswith(f"- **{left_out}")
     assert len(lines[3]) < 250
     page = (tmp_path / "report.html").read_text()
-    in_order = ("</h1>", busy, left_out, "<dl id", "Summary</a></h2>")
+    in_order = ("</h1>", busy, left_out, 'id="in-short"', 'id="facts"', "Summary</a></h2>")
     places = [page.index(words) for words in in_order]
     assert places == sorted(places)
     out = StringIO()
     tables.print_tables(Content(results), Console(file=out, width=300))
     said = out.getvalue()
-    assert said.index(busy) < said.index(left_out) < said.index("Geometric means")
+    printed = (busy, left_out, "time: ", "largest wins: ", "Geometric means")
+    places = [said.rindex(words) for words in printed]
+    assert places == sorted(places)
     assert said.rindex("to best peer") < said.index(busy)  # the tables of groups
 
 
@@ -533,3 +536,35 @@ def test_one_round_shows_nothing(record: Record) -> None:
     assert {verdict.is_reached for verdict in content.goals} == {None}
     for means in content.means:
         assert not any(mean.ratio.is_known for mean in means.to_best.values())
+
+
+def test_nine_lines_say_it_in_short(record: Record) -> None:
+    lines = in_short.lines(Content(results_of(record)))
+    assert len(lines) <= 9
+    said = dict(lines)
+    assert said["time"].endswith("of glibc's; 5 rows")
+    assert said["best other allocator"].startswith(("glibc in time", "jemalloc in time"))
+    assert re.fullmatch(r"\d / \d / \d", said["rows better / level / worse, time"])
+    assert said["runs"] == f"{len(record['runs'])} in up to 6 rounds, {5 * ROUNDS} failed"
+
+
+def test_too_few_rounds_are_no_zeros(record: Record, tmp_path: Path) -> None:
+    runs = [run for run in record["runs"] if run["round"] < 3]
+    content = Content(results_of({**record, "runs": runs}))
+    assert dict(in_short.lines(content))["rows better / level / worse, time"] == FEW
+    report.write(content, tmp_path)
+    text, page = ((tmp_path / f"report.{kind}").read_text() for kind in ("md", "html"))
+    assert f"| {FEW} |" in text and "0 / 0 / 0" not in text
+    assert 'data-kind="too-few"' in page and "data-standing" not in page
+    out = StringIO()
+    tables.print_tables(content, Console(file=out, width=300))
+    assert FEW in out.getvalue() and "0 / 0 / 0" not in out.getvalue()
+
+
+@pytest.mark.parametrize(
+    ("most", "shown"),
+    [(8192 * 1024, ("GiB", 8)), (2047, ("KiB", 2047)), (1500 * 1024, ("MiB", 1500))],
+)
+def test_axes_are_as_people_write_them(most: float, shown: tuple[str, float]) -> None:
+    unit, kib = units.axis_of_kib(most)
+    assert (unit, most / kib) == shown

@@ -25,9 +25,11 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "yardstick/python")
 import altair as alt
 
 from hakmem_yardstick.allocators import environment, pick
+from hakmem_yardstick.curves import labels
 from hakmem_yardstick.drawing import colour, dash, inline, plot
 from hakmem_yardstick.measure import measure
-from hakmem_yardstick.model import OURS, Allocator
+from hakmem_yardstick.model import OURS, Allocator, Kind
+from hakmem_yardstick.units import of_bytes
 
 ROOT = Path(__file__).resolve().parents[2]
 BUILD = ROOT / "build/release"
@@ -119,6 +121,17 @@ PANELS = (
 )  # fmt: skip
 
 
+AXES: dict[str, tuple[str, Callable[[float], str]]] = {
+    "MiB live": ("live heap", lambda mib: of_bytes(mib * (1 << 20))),
+    "threads": ("threads", lambda count: f"{count:g}"),
+    "bytes": ("block size", of_bytes),
+    "calls": (
+        "calls",
+        lambda count: f"{count / 1e6:g} million" if count < 1e9 else f"{count / 1e9:g} billion",
+    ),
+}
+
+
 def run(allocators: list[Allocator], wanted: list[Sweep], rounds: int) -> Iterator[dict[str, Any]]:
     """Each run with its allocator, sweep and place; what failed has no record."""
     for number in range(rounds):
@@ -172,11 +185,13 @@ def chart(runs: list[dict[str, Any]], panel: Panel, allocators: list[Allocator])
 
 def _axis(runs: list[dict[str, Any]], panel: Panel) -> alt.Axis:
     values = sorted({each["x"] for each in runs if each["sweep"] == panel.runs})
-    return alt.Axis(title=panel.x, grid=False, values=values, labelOverlap=True, format="~s")
+    title, text = AXES[panel.x]
+    texts = labels({value: text(value) for value in values})
+    return alt.Axis(title=title, grid=False, values=values, labelOverlap=True, labelExpr=texts)
 
 
 def draw(runs: list[dict[str, Any]], names: list[str]) -> None:
-    allocators, _ = pick(BUILD, [], names)
+    allocators = [Allocator(name, Kind.OURS if name == OURS else Kind.PEER) for name in names]
     charts = [chart(runs, panel, allocators) for panel in PANELS]
     title = alt.Title(
         "Cost as the work grows", subtitle=["Medians of interleaved runs; smaller is better."]

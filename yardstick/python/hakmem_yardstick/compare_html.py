@@ -12,8 +12,9 @@ from hakmem.process import short
 from hakmem_yardstick import stats
 from hakmem_yardstick.compare_runs import ROW, Comparison
 from hakmem_yardstick.compare_text import LABELS, Verdicts, explained, lines, sentence
-from hakmem_yardstick.drawing import Plot, plot
+from hakmem_yardstick.drawing import Plot, memory_axis, plot
 from hakmem_yardstick.palette import dark_rules, looks
+from hakmem_yardstick.units import axis_of_kib
 
 
 def plots(comparison: Comparison) -> list[Plot]:
@@ -31,25 +32,26 @@ def _colours(comparison: Comparison, names: list[str]) -> alt.Color:
 def _memory_over_time(comparison: Comparison) -> Plot | None:
     """All runs, each a thin line: how much they differ is part of the picture."""
     names = [comparison.base, *comparison.compared]
+    runs = [r for r in comparison.results.runs if r.is_ok and r.allocator in names and r.series]
+    if not runs:
+        return None
+    unit, divisor = axis_of_kib(max(kib for run in runs for _, kib in run.series))
     points = [
         {
             "allocator": run.allocator,
             "run": f"{run.allocator} {run.round}",
             "s": at,
-            "MiB": kib / 1024,
+            "size": kib / divisor,
         }
-        for run in comparison.results.runs
-        if run.is_ok and run.allocator in names
+        for run in runs
         for at, kib in run.series
     ]
-    if not points:
-        return None
     chart = (
         alt.Chart(pl.DataFrame(points))
         .mark_line(strokeWidth=1, opacity=0.5)
         .encode(
             alt.X("s:Q", title="seconds since the start"),
-            alt.Y("MiB:Q", title="resident, MiB (PSS of all processes)"),
+            alt.Y("size:Q", axis=memory_axis(unit, title="resident (PSS of all processes)")),
             _colours(comparison, names),
             detail="run:N",
         )
@@ -95,7 +97,8 @@ def _ratios(comparison: Comparison) -> Plot | None:
             base.mark_tick(thickness=3, size=14).encode(x, y, colour, offset),
         ]
     height = 34 * len(rows) * len(names)
-    title = "Paired ratios: every round, centre and 95% interval"
+    said = "A dot is a round, the upright line the centre, the bar its 95% interval."
+    title = alt.Title("Paired ratios", subtitle=said)
     chart = alt.LayerChart(layer=layers, width=640, height=height, title=title)
     return plot("ratios", "Paired ratios of every round", chart, comparison.allocators)
 
@@ -115,6 +118,8 @@ th, td { padding: .25rem .9rem .25rem 0; text-align: right; font-variant-numeric
 th:first-child, td:first-child, .word { text-align: left; }
 .better { color: #188a5b; } .worse { color: #cf1245; }
 .small { opacity: .75; font-size: .9rem; }
+.box { overflow-x: auto; } h1, p, code { overflow-wrap: anywhere; }
+@media (max-width: 640px) { th, td { padding-right: .5rem; font-size: .85rem; } }
 svg { max-width: 100%; height: auto; }
 @media (prefers-color-scheme: dark) { {{ dark|safe }} }
 </style>
@@ -122,16 +127,16 @@ svg { max-width: 100%; height: auto; }
 <p><code>{{ command }}</code></p>
 {% for each in sentences %}<p><strong>{{ each }}</strong></p>
 {% endfor -%}
-<table>
+<div class="box"><table>
 <tr>{% for head in heads %}<th{% if loop.index in (2, 7) %} class="word"{% endif %}>{{ head }}</th>
 {%- endfor %}</tr>
 {% for line in lines -%}
 <tr><td>{{ line.measure }}</td><td class="word">{{ line.name }}</td><td>{{ line.base }}</td>
 <td>{{ line.own }}</td><td>{{ line.ratio }}</td>
-<td>{{ line.interval }}</td><td class="word {{ line.verdict or '' }}">{{ line.verdict or '' }}</td>
+<td>{{ line.interval }}</td><td class="word {{ line.verdict or '' }}">{{ line.said }}</td>
 <td>{{ line.showable }}</td></tr>
 {% endfor -%}
-</table>
+</table></div>
 <p class="small">{{ explained }}</p>
 {% for svg in plots %}{{ svg|safe }}
 {% endfor -%}

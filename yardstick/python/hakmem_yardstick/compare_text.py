@@ -42,12 +42,14 @@ class Line:
     interval: str
     verdict: Verdict | None
     """None if it was not to be judged."""
+    said: str
+    """The verdict, or why there is none."""
     showable: str
 
 
 def lines(comparison: Comparison, judged: Verdicts) -> list[Line]:
     found: list[Line] = []
-    results = comparison.results
+    results, few = comparison.results, has_too_few_rounds(comparison)
     for name in comparison.compared:
         for measure, about in MEASURES.items():
             first = stats.spread_of(results, ROW, comparison.base, measure)
@@ -67,10 +69,20 @@ def lines(comparison: Comparison, judged: Verdicts) -> list[Line]:
                     _times(known.value),
                     interval(known),
                     None if judgement is None else judgement.verdict,
-                    "" if judgement is None else _percent(judgement.showable),
+                    "" if judgement is None else "too few rounds" if few else judgement.verdict,
+                    "" if judgement is None or few else _percent(judgement.showable),
                 )
             )
     return found
+
+
+def rounds(comparison: Comparison) -> int:
+    return len({run.round for run in comparison.results.runs})
+
+
+def has_too_few_rounds(comparison: Comparison) -> bool:
+    """For any verdict, however far the runs lie apart."""
+    return rounds(comparison) < comparison.least_rounds
 
 
 def interval(ratio: Ratio) -> str:
@@ -80,7 +92,7 @@ def interval(ratio: Ratio) -> str:
 
 
 def _times(ratio: float) -> str:
-    """Three digits behind the point near 1, where they matter."""
+    """Three digits after the point near 1, where they matter."""
     return f"{ratio:.3f}" if ratio < 10 else f"{ratio:.3g}"
 
 
@@ -101,6 +113,11 @@ def sentence(comparison: Comparison, judged: Verdicts, name: str) -> str:
         for verdict in (Verdict.BETTER, Verdict.WORSE)
         if by[verdict]
     ]
+    if not said and has_too_few_rounds(comparison):
+        least = comparison.least_rounds
+        return (
+            f"{name} against {comparison.base}: too few rounds for a verdict ({least} are needed)."
+        )
     if not said:
         return f"{name} against {comparison.base}: no difference shown."
     rest = f"; no difference shown in {_listed(by[Verdict.NONE])}" if by[Verdict.NONE] else ""
@@ -121,7 +138,7 @@ def table(comparison: Comparison, judged: Verdicts, name: str) -> Table:
     for line in lines(comparison, judged):
         if line.name != name:
             continue
-        verdict = Text("") if line.verdict is None else Text(line.verdict, _STYLES[line.verdict])
+        verdict = Text(line.said, "" if line.verdict is None else _STYLES[line.verdict])
         made.add_row(
             line.measure, line.base, line.own, line.ratio, line.interval, verdict, line.showable
         )
@@ -129,10 +146,9 @@ def table(comparison: Comparison, judged: Verdicts, name: str) -> Table:
 
 
 def explained(comparison: Comparison) -> str:
-    rounds = len({run.round for run in comparison.results.runs})
     return (
-        f"Medians of {rounds} rounds; ratios to {comparison.base}, paired by round, below 1 is"
-        " better. Verdicts hold for all of the table together, wrong once in 20 such tables;"
+        f"Medians of {rounds(comparison)} rounds; ratios to {comparison.base}, paired by round,"
+        " below 1 is better. Verdicts hold for all of the table together, wrong once in 20 tables;"
         " the last column is the difference that 4 of 5 such runs would have shown."
     )
 
@@ -150,7 +166,7 @@ def markdown(comparison: Comparison, judged: Verdicts) -> str:
         own = f"{line.name} {line.own}" if several else line.own
         out.append(
             f"| {line.measure} | {line.base} | {own} | {line.ratio} | {line.interval}"
-            f" | {line.verdict or ''} | {line.showable} |"
+            f" | {line.said} | {line.showable} |"
         )
     out += ["", *(sentence(comparison, judged, name) for name in comparison.compared)]
     return "\n".join([*out, "", explained(comparison)]) + "\n"

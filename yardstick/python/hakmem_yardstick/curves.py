@@ -11,9 +11,9 @@ import altair as alt
 
 from hakmem_yardstick import stats
 from hakmem_yardstick.content import Content, group_title
-from hakmem_yardstick.drawing import Plot, colour, dash, inline, plot, shape
+from hakmem_yardstick.drawing import Plot, colour, dash, inline, memory_axis, plot, shape
 from hakmem_yardstick.model import Row, Run
-from hakmem_yardstick.units import THIN, of_bytes, scale_for
+from hakmem_yardstick.units import THIN, axis_of_kib, of_bytes, scale_for
 from hakmem_yardstick.words import standings_text
 
 _FEWEST_POINTS = 3
@@ -51,7 +51,7 @@ def memory_over_time(content: Content, group: str) -> list[Plot]:
     charts = [chart for row in rows if (chart := _over_time(content, row)) is not None]
     title = f"{group_title(group)}: resident memory while a row runs"
     said = [
-        "Proportional set size of the whole process tree, in MiB by seconds; of each allocator "
+        "Proportional set size of the whole process tree over time; of each allocator "
         "the run of median length.",
         "Smaller is better.",
     ]
@@ -83,12 +83,15 @@ def _over_time(content: Content, row: Row) -> alt.LayerChart | None:
     for allocator in drawn:
         run = _typical(content.indexed.of(row.name, allocator.name).values())
         for at, kib in _thinned(run.series) if run else ():
-            records.append({"allocator": allocator.name, "at": at, "mib": round(kib / 1024, 3)})
+            records.append({"allocator": allocator.name, "at": at, "kib": kib})
     if not records:
         return None
+    unit, divisor = axis_of_kib(max(record["kib"] for record in records))
+    for record in records:
+        record["y"] = round(record.pop("kib") / divisor, 3)
     base = alt.Chart(inline(records)).encode(
         x=alt.X("at:Q", axis=alt.Axis(title="seconds", grid=False, tickCount=6, labelSeparation=8)),
-        y=alt.Y("mib:Q", axis=alt.Axis(title="MiB", tickCount=5, minExtent=32)),
+        y=alt.Y("y:Q", axis=memory_axis(unit, title=None, tickCount=5, minExtent=56)),
         color=colour(drawn, symbol="stroke"),
     )
     width, height = _PANEL
@@ -154,7 +157,7 @@ def _cost_ticks(values: list[float]) -> list[float]:
     return [step * 10.0**power for power in powers for step in steps]
 
 
-def _labels(texts: Mapping[float, str]) -> str:
+def labels(texts: Mapping[float, str]) -> str:
     """An expression of Vega's for the text of each tick."""
     cases = "".join(
         f"abs(datum.value / {at!r} - 1) < 1e-6 ? '{text}' : " for at, text in texts.items()
@@ -222,7 +225,7 @@ def _curve(content: Content, sweep: _Sweep, across: str, *, sizes: bool) -> alt.
         axis=alt.Axis(
             title=across,
             values=ticks,
-            labelExpr=_labels({at: of_bytes(at) if sizes else f"{at:g}" for at in ticks}),
+            labelExpr=labels({at: of_bytes(at) if sizes else f"{at:g}" for at in ticks}),
             grid=False,
         ),
     )
@@ -233,7 +236,7 @@ def _curve(content: Content, sweep: _Sweep, across: str, *, sizes: bool) -> alt.
             title="time of an operation",
             minExtent=46,
             values=costs,
-            labelExpr=_labels({cost: _cost_text(cost, sweep.unit) for cost in costs}),
+            labelExpr=labels({cost: _cost_text(cost, sweep.unit) for cost in costs}),
         ),
     )
     base = alt.Chart(inline(records)).encode(x=x, y=y, color=colour(drawn))

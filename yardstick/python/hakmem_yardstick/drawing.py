@@ -14,6 +14,7 @@ import vl_convert
 
 from hakmem_yardstick.model import Allocator
 from hakmem_yardstick.palette import FONT, GUIDE, INK, PAPER, QUIET, dark_rules, looks
+from hakmem_yardstick.units import THIN
 
 TIMES = "\N{MULTIPLICATION SIGN}"
 Chart = alt.LayerChart | alt.Chart | alt.HConcatChart | alt.VConcatChart | alt.ConcatChart
@@ -170,6 +171,11 @@ def inline(records: Iterable[Mapping[str, Any]]) -> alt.InlineData:
 
 def ratio_axis(title: str, ticks: list[float]) -> alt.Axis:
     return alt.Axis(title=title, values=ticks, labelExpr=f"format(datum.value, '~g') + '{TIMES}'")
+
+
+def memory_axis(unit: str, **more: Any) -> alt.Axis:
+    """Of figures in that unit, which each tick says."""
+    return alt.Axis(labelExpr=f"format(datum.value, ',~g') + '{THIN}{unit}'", **more)
 
 
 Align = Literal["left", "center", "right"]

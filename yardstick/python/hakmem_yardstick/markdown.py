@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable
 
+from hakmem_yardstick import in_short
 from hakmem_yardstick.content import (
     Against,
     Apart,
@@ -20,6 +21,7 @@ from hakmem_yardstick.units import parameters_text
 from hakmem_yardstick.words import (
     against_text,
     counted,
+    counts_text,
     emphasis,
     goal_rows_text,
     goal_text,
@@ -35,16 +37,17 @@ from hakmem_yardstick.words import (
 READING = (
     "Every figure is one of which less is better, so a ratio below 1 is better: ▼ shown better, "
     "▲ shown worse, ≈ no difference shown; in brackets the 95% interval of the ratio paired by "
-    "round. Behind a median, ± is half the distance between the quartiles. The best peer of a row "
+    "round. After a median, ± is half the distance between the quartiles. The best peer of a row "
     "is underlined."
 )
 
 
 def text_of(content: Content, pictures: Iterable[tuple[str, str]] = ()) -> str:
     """`pictures`: files beside the report, with what they show."""
-    parts = ["# hakmem bench", _head(content), *_summary(content)]
+    parts = ["# hakmem bench", _warnings(content), _in_short(content), _facts(content), READING]
+    parts += _summary(content)
     parts += [f"![{_escaped(title)}]({file})" for file, title in pictures]
-    parts += ["## Tables", READING]
+    parts += ["## Tables"]
     for table in content.tables:
         parts += [f"### {table.title}", _table(content, table), _notes(table)]
     parts += ["## Rows", *_rows(content), "## Allocators", *_allocators(content.results)]
@@ -64,10 +67,18 @@ def _grid(heads: list[str], rows: Iterable[list[str]], right: Iterable[int] = ()
     return "\n".join("| " + " | ".join(cells) + " |" for cells in lines)
 
 
-def _head(content: Content) -> str:
-    lines = [f"- **{_escaped(warning)}**" for warning in warnings(content)]
-    lines += [f"- {label}: {_escaped(value)}" for label, value in facts(content)]
-    return "\n".join(lines)
+def _warnings(content: Content) -> str:
+    return "\n".join(f"- **{_escaped(warning)}**" for warning in warnings(content))
+
+
+def _in_short(content: Content) -> str:
+    return _grid(
+        ["in short", ""], ([what, _escaped(said)] for what, said in in_short.lines(content))
+    )
+
+
+def _facts(content: Content) -> str:
+    return "\n".join(f"- {label}: {_escaped(value)}" for label, value in facts(content))
 
 
 # ---- the summary ----
@@ -99,7 +110,7 @@ LOSSES = (
     "peer, or is more than 10% worse than the best peer in another measure."
 )
 WINS = "Rows in which hakmem is shown to be ahead of the best peer, by as much."
-STAR = "A star behind a mean: not over all rows, for some have no figures."
+STAR = "A star after a mean: not over all rows, for some have no figures."
 
 
 def _emphasised(text: str, standing: Standing) -> str:
@@ -120,12 +131,8 @@ def _means(content: Content) -> str:
 def _mean_row(content: Content, means: Means, peers: list[str]) -> list[str]:
     cells = [f"{means.scope}, {means.title}", rows_text(means, content.ours)]
     if content.ours:
-        own, system, count = means.to_best.get(content.ours), means.to_system, means.standings
-        cells += [
-            _mean(own),
-            _mean(system),
-            " / ".join(str(count[s]) for s in (Standing.BETTER, Standing.LEVEL, Standing.WORSE)),
-        ]
+        own = means.to_best.get(content.ours)
+        cells += [_mean(own), _mean(means.to_system), counts_text(means)]
     found = (means.to_best.get(name) for name in peers)
     return cells + [_escaped(mean_text(mean)) for mean in found]
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
@@ -35,7 +36,7 @@ _STEP, _WIDTH = 19, 600
 
 def every_plot(content: Content) -> list[Plot]:
     """All that these results have runs for; the first is the summary."""
-    made = [_summary(content), _frontier(content)]
+    made = [_summary(content), frontier(content)]
     for group in content.groups:
         made += [*_of_group(content, group), *memory_over_time(content, group)]
     made += [*over_threads(content), *over_sizes(content)]
@@ -205,7 +206,7 @@ def _ratios(content: Content, of: str, key: str, tables: list[Table]) -> Plot | 
     chart = _dots(
         lines, allocators, width=_WIDTH, title=f"ratio of {what} (log scale, smaller is better)"
     )
-    said = [standings_text(content.ours, standings), _arrows(lines)] if content.ours else []
+    said = [standings_text(content.ours, standings), *_marks(lines)] if content.ours else []
     return plot(
         f"ratio-{key}",
         title,
@@ -214,11 +215,13 @@ def _ratios(content: Content, of: str, key: str, tables: list[Table]) -> Plot | 
     )
 
 
-def _arrows(lines: _Lines) -> str:
+def _marks(lines: _Lines) -> Iterator[str]:
+    """What is drawn besides dots."""
+    if any(dot.ratio.is_known for dot in lines.dots if dot.allocator == lines.ours):
+        yield "Bars: its 95% intervals."
     low, high = lines.limits()
-    if all(low <= dot.ratio.value <= high for dot in lines.dots):
-        return ""
-    return "Dots with an arrow lie beyond the picture."
+    if not all(low <= dot.ratio.value <= high for dot in lines.dots):
+        yield "Dots with an arrow lie beyond the picture."
 
 
 # ---- time against memory ----
@@ -356,7 +359,13 @@ def _front_text(points: list[stats.Point]) -> str:
     return f"Dashed: {', '.join(front)}, than which none is better in both."
 
 
-def _frontier(content: Content) -> Plot | None:
+def _crossed(content: Content, points: list[stats.Point]) -> str:
+    own = next((point for point in points if point.name == content.ours), None)
+    known = own is not None and own.time.ratio.is_known and own.memory.ratio.is_known
+    return f" Cross: {content.ours}'s 95% intervals." if known else ""
+
+
+def frontier(content: Content) -> Plot | None:
     points = content.frontier
     if len(points) < 2:
         return None
@@ -364,7 +373,7 @@ def _frontier(content: Content) -> Plot | None:
     said = [
         f"Geometric means over the rows in which all have figures: {len(points[0].time.rows)} "
         f"(time) and {len(points[0].memory.rows)} (peak memory). Lower left is better.",
-        _front_text(points),
+        f"{_front_text(points)}{_crossed(content, points)}",
     ]
     chart = _plane(content, points, allocators, (640, 400))
     own = next((point for point in points if point.name == content.ours), None)

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import jinja2
 
-from hakmem_yardstick import units, words
+from hakmem_yardstick import in_short, units, words
 from hakmem_yardstick.content import Cell, Content, Table, group_title, standing
 from hakmem_yardstick.drawing import Plot
 from hakmem_yardstick.head import facts, warnings
@@ -58,6 +58,8 @@ def _page(content: Content, plots: list[Plot]) -> str:
     drawn = {plot.name: plot.inline() for plot in plots}
     return environment.from_string(source).render(
         content=content,
+        in_short=in_short.lines(content),
+        key=words.KEY,
         facts=facts(content),
         warnings=warnings(content),
         groups=[(group, group_title(group), _tables(content, group)) for group in content.groups],

@@ -7,12 +7,14 @@ from rich.measure import Measurement
 from rich.table import Table as RichTable
 from rich.text import Text
 
+from hakmem_yardstick import in_short
 from hakmem_yardstick.content import Against, Cell, Content, Line, Standing, Table
 from hakmem_yardstick.goals import Verdict
 from hakmem_yardstick.head import warnings
 from hakmem_yardstick.model import Kind
 from hakmem_yardstick.words import (
     against_text,
+    counts_text,
     decimals,
     goal_rows_text,
     goal_text,
@@ -46,6 +48,9 @@ def print_tables(content: Content, console: Console) -> None:
         means = _means(content, peers)
     for warning in warnings(content):
         console.print(f"[yellow]{escape(warning)}[/yellow]")
+    for what, said in in_short.lines(content):
+        console.print(f"{escape(what)}: [bold]{escape(said)}[/bold]")
+    console.print()
     console.print(means)
     if content.goals:
         console.print()
@@ -144,7 +149,7 @@ def _means(content: Content, peers: list[str]) -> RichTable:
     )
     made.add_column("rows", no_wrap=True)
     made.add_column("", justify="right")
-    for head in (content.ours or "", "to glibc", "better/level/worse") if content.ours else ():
+    for head in (content.ours or "", "to glibc", "better / level / worse") if content.ours else ():
         made.add_column(head, no_wrap=True)
     for name in peers:
         made.add_column(name, justify="right", no_wrap=True)
@@ -155,7 +160,7 @@ def _means(content: Content, peers: list[str]) -> RichTable:
             cells += [
                 ratio_text(own.ratio) if own else "-",
                 ratio_text(means.to_system.ratio) if means.to_system else "-",
-                "/".join(str(means.standings[s]) for s in _ORDER),
+                counts_text(means),
             ]
         found = (means.to_best.get(name) for name in peers)
         cells += [mean_text(mean) for mean in found]
@@ -166,9 +171,6 @@ def _means(content: Content, peers: list[str]) -> RichTable:
 def _hidden(names: list[str]) -> str:
     """What a wider terminal would show, and the report does."""
     return f" No room for {', '.join(names)}." if names else ""
-
-
-_ORDER = (Standing.BETTER, Standing.LEVEL, Standing.WORSE)
 
 
 def _goals(verdicts: list[Verdict], not_run: int) -> RichTable:

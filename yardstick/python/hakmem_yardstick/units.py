@@ -68,6 +68,14 @@ def of_bytes(count: float) -> str:
     return f"{count:g}{THIN}B"
 
 
+def axis_of_kib(most: float) -> tuple[str, float]:
+    """A unit for an axis that ends there, and how many KiB it is: 8 GiB, not 8,192 MiB."""
+    for unit, kib in (("GiB", 1 << 20), ("MiB", 1 << 10)):
+        if most >= 2 * kib:
+            return unit, float(kib)
+    return "KiB", 1.0
+
+
 def _count(value: float, what: str) -> str:
     for letter, size in (("M", 1e6), ("k", 1e3)):
         if value >= size and (value >= 10 * size or value * 1e3 % size == 0):

@@ -59,14 +59,30 @@ def standings_text(ours: str | None, standings: Iterable[Standing]) -> str:
         return ""
     count = {standing: found.count(standing) for standing in Standing}
     if count[Standing.UNKNOWN] == len(found):
-        return f"Fewer than {FEWEST_ROUNDS} rounds: too few for intervals."
-    parts = [f"{count[standing]} {standing}" for standing in _SAID]
+        return f"{TOO_FEW}: fewer than {FEWEST_ROUNDS}."
+    parts = [f"{sign(standing)} {count[standing]} {word}" for standing, word in _SAID.items()]
     if count[Standing.UNKNOWN]:
-        parts.append(f"{count[Standing.UNKNOWN]} unknown")
+        parts.append(f"{count[Standing.UNKNOWN]} with too few rounds")
     return f"{ours} to the best peer: {', '.join(parts)}."
 
 
-_SAID = (Standing.BETTER, Standing.LEVEL, Standing.WORSE)
+TOO_FEW = "Too few rounds for a verdict"
+_SAID = {
+    Standing.BETTER: "better",
+    Standing.LEVEL: "without a difference shown",
+    Standing.WORSE: "worse",
+}
+KEY = "; ".join(f"{sign(standing)} {word}" for standing, word in _SAID.items())
+
+
+def counts_text(means: Means) -> str:
+    """How many rows are better, level and worse; or why that is not known."""
+    known = [means.standings[standing] for standing in _SAID]
+    unknown = means.standings[Standing.UNKNOWN]
+    if not sum(known):
+        return TOO_FEW.lower() if unknown else "-"
+    text = " / ".join(map(str, known))
+    return f"{text}, {unknown} with too few rounds" if unknown else text
 
 
 def percent(spread: float) -> str:
