@@ -11,7 +11,7 @@ import altair as alt
 
 from hakmem_yardstick import stats
 from hakmem_yardstick.content import Content, group_title
-from hakmem_yardstick.drawing import Plot, colour, dash, inline, memory_axis, plot, shape
+from hakmem_yardstick.drawing import Plot, colour, dash, inline, memory_axis, plot, shape, wrapped
 from hakmem_yardstick.model import Row, Run
 from hakmem_yardstick.units import THIN, axis_of_kib, of_bytes, scale_for
 from hakmem_yardstick.words import standings_text
@@ -25,7 +25,11 @@ _MOST_PANELS = 12
 
 def _panels(charts: list[alt.LayerChart], title: str, subtitle: list[str]) -> alt.ConcatChart:
     columns = 2 if len(charts) > 1 else 1
-    joined = alt.concat(*charts, columns=columns, title=alt.Title(title, subtitle=subtitle))
+    joined = alt.concat(
+        *charts,
+        columns=columns,
+        title=alt.Title(title, subtitle=wrapped(subtitle, columns * _PANEL[0])),
+    )
     separate: alt.ConcatChart = joined.resolve_scale(x="independent", y="independent")
     return separate
 
@@ -245,7 +249,9 @@ def _curve(content: Content, sweep: _Sweep, across: str, *, sizes: bool) -> alt.
         shape=shape(drawn), size=alt.condition(own, alt.value(75), alt.value(40))
     )
     width, height = _PANEL
-    title = alt.Title(sweep.family, subtitle=_finding(content, sweep), fontSize=13, offset=8)
+    title = alt.Title(
+        sweep.family, subtitle=wrapped([_finding(content, sweep)], _PANEL[0]), fontSize=13, offset=8
+    )
     return alt.LayerChart(
         layer=[*_lines(base, content), points], width=width, height=height, title=title
     )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import html
 import math
 import re
+import textwrap
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -137,6 +138,12 @@ def dash(allocators: Iterable[Allocator], *, legend: bool = True) -> alt.StrokeD
     )
 
 
+def wrapped(texts: Iterable[str], width: float) -> list[str]:
+    """Lines below a title; a line that is longer than the plot is wide would be cut off."""
+    letters = int(width / _LETTER)
+    return [line for text in texts for line in textwrap.wrap(text, letters)]
+
+
 def _legend(names: Iterable[str], symbol: str | None = None) -> alt.Legend:
     more: dict[str, Any] = {} if symbol is None else {"symbolType": symbol, "symbolSize": 400}
     return alt.Legend(columns=_columns(names), **more)
@@ -151,6 +158,8 @@ def _columns(names: Iterable[str]) -> int:
 # The roundest first: those that find no room are left out.
 _ROUND = (1, 10, 0.1, 100, 2, 5, 0.5, 0.2, 20, 50, 0.05, 3, 0.7, 1.5, 4, 0.3, 1.2, 0.8, 0.9, 1.1)
 _LABEL = 44
+_LETTER = 6.2
+"""Pixels of a letter below a title, about."""
 
 
 def ratio_ticks(low: float, high: float, length: float) -> list[float]:

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 
 from hakmem_yardstick.content import Apart, Content, Means
-from hakmem_yardstick.units import number
+from hakmem_yardstick.units import THIN
 from hakmem_yardstick.words import (
     counted,
     counts_text,
@@ -29,7 +29,7 @@ def lines(content: Content) -> list[tuple[str, str]]:
     if content.ours:
         found.append(("largest losses", _names(content.losses)))
         found.append(("largest wins", _names(content.wins)))
-    runs = number(len(content.results.runs))
+    runs = f"{len(content.results.runs):,}".replace(",", THIN)
     rounds = counted(content.rounds, "round")
     failed = f"{content.failures} failed" if content.failures else "none failed"
     found.append(("runs", f"{runs} in up to {rounds}, {failed}"))

@@ -23,6 +23,7 @@ from hakmem_yardstick.drawing import (
     ratio_axis,
     ratio_ticks,
     shape,
+    wrapped,
 )
 from hakmem_yardstick.model import Allocator, Kind
 from hakmem_yardstick.palette import INK, PAPER, QUIET, TINT, looks
@@ -210,7 +211,7 @@ def _ratios(content: Content, of: str, key: str, tables: list[Table]) -> Plot | 
     return plot(
         f"ratio-{key}",
         title,
-        chart.properties(title=alt.Title(title, subtitle=" ".join(s for s in said if s))),
+        chart.properties(title=alt.Title(title, subtitle=wrapped([" ".join(said)], _WIDTH + 200))),
         allocators,
     )
 
@@ -228,7 +229,12 @@ def _marks(lines: _Lines) -> Iterator[str]:
 
 
 def _plane(
-    content: Content, points: list[stats.Point], allocators: list[Allocator], size: tuple[int, int]
+    content: Content,
+    points: list[stats.Point],
+    allocators: list[Allocator],
+    size: tuple[int, int],
+    *,
+    legend: bool = False,
 ) -> alt.LayerChart:
     width, height = size
     places = {p.name: (p.memory.ratio, p.time.ratio) for p in points}
@@ -303,8 +309,8 @@ def _plane(
         .encode(
             x=x,
             y=y,
-            color=colour(allocators, legend=False),
-            shape=shape(allocators, legend=False),
+            color=colour(allocators, legend=legend),
+            shape=shape(allocators, legend=legend),
             size=alt.condition(
                 alt.datum.allocator == (content.ours or ""), alt.value(190), alt.value(95)
             ),
@@ -379,7 +385,7 @@ def frontier(content: Content) -> Plot | None:
     own = next((point for point in points if point.name == content.ours), None)
     ratios = (own.time.ratio, own.memory.ratio) if own is not None else (None, None)
     finding = _finding(content.ours, *ratios)
-    titled = chart.properties(title=alt.Title(finding, subtitle=said))
+    titled = chart.properties(title=alt.Title(finding, subtitle=wrapped(said, 640)))
     return plot("frontier", f"Time against memory. {finding}", titled, allocators)
 
 
@@ -395,7 +401,7 @@ def _summary(content: Content) -> Plot | None:
     allocators = _placed(content, points)
     names = list(dict.fromkeys(m.scope for m in content.means if m.measure.name in _ON_THE_PLANE))
     step = max(_STEP + 3, round(300 / len(names)))
-    left = _plane(content, points, allocators, (310, step * len(names)))
+    left = _plane(content, points, allocators, (310, step * len(names)), legend=True)
     panels: list[alt.LayerChart] = []
     for measure, heading in _ON_THE_PLANE.items():
         lines = _of_scopes(content, names, allocators, measure)
@@ -412,15 +418,18 @@ def _summary(content: Content) -> Plot | None:
         )
     both = alt.hconcat(left, *panels, spacing=26)
     peers = sum(a.kind is Kind.PEER for a in allocators)
-    said = (
+    said = [
         f"Geometric means of ratios to the best of {counted(peers, 'peer')} in each of "
-        f"{counted(len(content.rows), 'row')}; smaller is better. Bars: 95% intervals."
-        f"{_over_fewer_rows(content)}"
-    )
+        f"{counted(len(content.rows), 'row')}; smaller is better. Bars: 95% intervals.",
+        _over_fewer_rows(content),
+    ]
     ratios = [_own_mean(content, measure) for measure in _ON_THE_PLANE]
     finding = _finding(content.ours, *ratios)
     return plot(
-        "summary", finding, both.properties(title=alt.Title(finding, subtitle=said)), allocators
+        "summary",
+        finding,
+        both.properties(title=alt.Title(finding, subtitle=wrapped(said, 860))),
+        allocators,
     )
 
 
@@ -435,7 +444,7 @@ def _over_fewer_rows(content: Content) -> str:
             if means.measure.name in _ON_THE_PLANE and a.name in means.to_best
         )
     ]
-    return f" Over fewer rows, as some have no figures: {', '.join(names)}." if names else ""
+    return f"Over fewer rows, as some have no figures: {', '.join(names)}." if names else ""
 
 
 def _own_mean(content: Content, measure: str) -> Ratio | None:
