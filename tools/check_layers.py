@@ -147,6 +147,13 @@ def uses_of_the_yardstick(root: Path) -> Iterator[str]:
                 )
 
 
+def long_files(root: Path) -> Iterator[str]:
+    for path in sorted(p for p in root.rglob("*") if p.suffix in {".py", *SUFFIXES}):
+        lines = len(path.read_text().splitlines())
+        if lines > MOST_LINES:
+            yield f"{path}:{lines}: {lines} lines; a file has at most {MOST_LINES}"
+
+
 def main() -> int:
     own = sys.argv[1:] or ["src", "python"]
     outside = sys.argv[1:] or OUTSIDE
@@ -154,6 +161,7 @@ def main() -> int:
         *(line for name in own for line in violations(Path(name))),
         *(line for name in own for line in circles(Path(name))),
         *(line for name in own for line in module_violations(Path(name))),
+        *long_files(Path("yardstick/python")),
         *(line for name in outside for line in uses_of_the_yardstick(Path(name))),
     ]
     print("\n".join(found) if found else "layers in order")
