@@ -37,6 +37,14 @@ ROWS = "pair-64,own-1k-2t,pair-8,pair-1k,pair-64k"
 ROUNDS = 6
 THIN = "\N{NARROW NO-BREAK SPACE}"
 FEW = "too few rounds for a verdict"
+MEASURES_ITSELF = """<script>
+const boxes = [document.documentElement, ...document.querySelectorAll(".box, .plot, nav div")];
+const cut = boxes.filter(box => box.scrollWidth > box.clientWidth + 1);
+const names = cut.map(box => box.outerHTML.slice(0, 60));
+parent.postMessage(`${innerWidth} wide, cut off: ${names}`, "*");
+</script>"""
+IN_A_FRAME = """<!doctype html><script>onmessage = said => { document.title = said.data; }</script>
+<iframe src="page.html" width="WIDTH" height="1000" style="border: 0"></iframe>"""
 VOID = {"meta", "link", "br", "hr", "img", "input"}
 Attributes = dict[str, str]
 Record = dict[str, Any]
@@ -392,6 +400,25 @@ def test_a_browser_shows_it(folder: Path, tmp_path: Path) -> None:
     assert "CONSOLE" not in done.stderr, done.stderr
     # A blank page of this size takes about 12 KB.
     assert picture.stat().st_size > 100_000
+
+
+@pytest.mark.parametrize("width", [1280, 420])
+def test_nothing_is_cut_off(folder: Path, tmp_path: Path, width: int) -> None:
+    """The page measures itself."""
+    browser = shutil.which("chromium") or shutil.which("chromium-browser")
+    if browser is None:
+        pytest.skip("needs chromium")
+    page = (folder / "report.html").read_text()
+    (tmp_path / "page.html").write_text(page.replace("</body>", f"{MEASURES_ITSELF}</body>"))
+    # A window can't be so narrow.
+    (tmp_path / "frame.html").write_text(IN_A_FRAME.replace("WIDTH", str(width)))
+    options = ["--headless", "--no-sandbox", "--disable-gpu", "--virtual-time-budget=20000"]
+    options += [f"--user-data-dir={tmp_path / 'profile'}", "--window-size=1400,1000", "--dump-dom"]
+    line = [browser, *options, f"file://{tmp_path / 'frame.html'}"]
+    done = subprocess.run(line, capture_output=True, text=True, timeout=600)
+    assert done.returncode == 0, done.stderr
+    (found,) = re.findall(r"<title>(.*)</title>", done.stdout)
+    assert found == f"{width} wide, cut off: "
 
 
 def test_a_report_is_made_again_from_its_results(

@@ -103,7 +103,6 @@ def _ratios(comparison: Comparison) -> Plot | None:
     return plot("ratios", "Paired ratios of every round", chart, comparison.allocators)
 
 
-_HEADS = ("ratio", "95% interval", "verdict", "could have shown")
 _PAGE = """\
 <!doctype html>
 <html lang="en">
@@ -119,7 +118,12 @@ th:first-child, td:first-child, .word { text-align: left; }
 .better { color: #188a5b; } .worse { color: #cf1245; }
 .small { opacity: .75; font-size: .9rem; }
 .box { overflow-x: auto; } h1, p, code { overflow-wrap: anywhere; }
-@media (max-width: 640px) { th, td { padding-right: .5rem; font-size: .85rem; } }
+@media (max-width: 640px) {
+th { display: none; } table, tbody { display: block; }
+tr { display: flex; flex-wrap: wrap; border-top: 1px solid #8884; }
+td { text-align: left; } td:first-child { flex-basis: 100%; font-weight: 600; }
+td[data-label]::before { content: attr(data-label); display: block; font-size: .75rem; }
+}
 svg { max-width: 100%; height: auto; }
 @media (prefers-color-scheme: dark) { {{ dark|safe }} }
 </style>
@@ -131,10 +135,13 @@ svg { max-width: 100%; height: auto; }
 <tr>{% for head in heads %}<th{% if loop.index in (2, 7) %} class="word"{% endif %}>{{ head }}</th>
 {%- endfor %}</tr>
 {% for line in lines -%}
-<tr><td>{{ line.measure }}</td><td class="word">{{ line.name }}</td><td>{{ line.base }}</td>
-<td>{{ line.own }}</td><td>{{ line.ratio }}</td>
-<td>{{ line.interval }}</td><td class="word {{ line.verdict or '' }}">{{ line.said }}</td>
-<td>{{ line.showable }}</td></tr>
+<tr><td>{{ line.measure }}</td><td class="word">{{ line.name }}</td>
+<td data-label="{{ heads[2] }}">{{ line.base }}</td>
+<td data-label="{{ line.name }}">{{ line.own }}</td>
+{% for text in (line.ratio, line.interval, line.said, line.showable) -%}
+<td data-label="{{ heads[loop.index0 + 4] }}"
+{%- if loop.index == 3 %} class="word {{ line.verdict or '' }}"{% endif %}>{{ text }}</td>
+{% endfor %}</tr>
 {% endfor -%}
 </table></div>
 <p class="small">{{ explained }}</p>
