@@ -52,7 +52,7 @@ def test_an_allocator_against_itself(compare: Compare, work: Path) -> None:
         orders[number] = [run.allocator for run in runs]
         assert [run.position for run in runs] == [0, 1]
         for run in runs:
-            assert 0 < run.values["cpu"] <= 2 * run.values["time"] + 0.01
+            assert 0 < run.values["cpu"] <= 2 * run.values["time"] + 0.2
             assert run.values["peak"] > 1000
             assert run.values["faults"] > 100
     peaks = [[r.values["peak"] for r in results.of("program", n).values()] for n in results.names()]
