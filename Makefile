@@ -1,7 +1,7 @@
 # The short way to everything; CMake (presets release, debug, tsan, ubsan, asan, fuzz, musl, aarch64)
 # does the work.
 .DEFAULT_GOAL := help
-.PHONY: help setup build test test-rust test-musl test-cross test-elsewhere test-install fuzz \
+.PHONY: help setup build test test-yardstick test-rust test-musl test-cross test-elsewhere test-install fuzz \
 	test-dist test-programs test-swaps test-mutants test-docs deb dist demo lint lint-c lint-tidy \
 	lint-python lint-shell lint-rust format bench golden-update clean
 MAKEFLAGS += --no-print-directory
@@ -13,7 +13,7 @@ endif
 
 python := .venv/bin/python
 jobs := $(shell nproc)
-c_files = $(shell find src include bench tests tools -name '*.[ch]' -o -name '*.cc')
+c_files = $(shell find src include tests tools yardstick -name '*.[ch]' -o -name '*.cc')
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -28,6 +28,9 @@ build: ## build/release/libhakmem.so and what belongs to it
 
 test: setup ## all tests, many with assertions and under ThreadSanitizer too, a few elsewhere, and lint
 	@$(python) tools/everything.py
+
+test-yardstick: setup ## the tests of the benchmark system, yardstick/
+	@$(python) tools/everything.py yardstick
 
 test-elsewhere: setup ## a few of the tests with musl, and on AArch64 under qemu
 	@$(python) tools/everything.py musl aarch64
@@ -101,13 +104,13 @@ lint-tidy: setup
 lint-python: setup
 	$(python) -m ruff check
 	$(python) -m ruff format --check
-	$(python) -m mypy $(wildcard tools tests python)
+	$(python) -m mypy $(wildcard conftest.py tools tests python yardstick)
 	$(python) tools/check_layers.py
 
 lint-shell: setup
 	shellcheck tools/setup tools/step tools/deb .ci/run command/hakmem.in bindings/rust/run \
 		tests/dist/in_clones tests/install/in_debian tests/install/in_debian.sh tests/docs/in_debian
-	@shellcheck -s sh -e SC2016,SC2046,SC2086,SC2164 python/hakmem/bench/peers/recipes/* # run with -e
+	@shellcheck -s sh -e SC2016,SC2046,SC2086,SC2164 yardstick/python/hakmem_yardstick/peers/recipes/* # run with -e
 
 lint-rust: setup
 	@bindings/rust/run lint
@@ -123,7 +126,7 @@ bench: setup build ## the suite beside the system's malloc and its peers (ARGS="
 
 golden-update: setup build ## write anew the committed tables of what fast paths and works execute
 	@$(python) -m tools.golden update
-	@$(python) -m tools.golden.counts update
+	@$(python) -m yardstick.tools.golden_counts update
 
 clean: ## remove what was built (.venv stays)
 	rm -rf build

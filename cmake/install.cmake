@@ -2,7 +2,8 @@
 # lies, so the tree may be moved afterwards; only hakmem.pc asks pkg-config for that.
 #
 # Components: library (libhakmem.so), development (what programs are built with), command, debug (the
-# library with assertions); and wheel, the parts of a Python package, laid out as pip wants them.
+# library with assertions), yardstick (what `hakmem bench` and `hakmem compare` measure with); and
+# wheel, the parts of a Python package, laid out as pip wants them.
 include(GNUInstallDirs)
 include(CMakePackageConfigHelpers)
 
@@ -16,9 +17,7 @@ set(HAKMEM_COMMAND_PYTHON ${python} CACHE STRING
 set(library_file libhakmem.so.${PROJECT_VERSION_MAJOR})
 # What the Python part reads: the options, and which commit this is.
 set(python_files ${PROJECT_SOURCE_DIR}/src/base/options.def ${PROJECT_BINARY_DIR}/commit)
-# The suite of `hakmem bench`, which is built where it is first wanted.
-set(bench_folders ${PROJECT_SOURCE_DIR}/bench/suite ${PROJECT_SOURCE_DIR}/bench/floors)
-set(bench_project ${PROJECT_SOURCE_DIR}/bench/CMakeLists.txt)
+set(yardstick ${PROJECT_SOURCE_DIR}/yardstick/install.cmake)
 set(made ${PROJECT_BINARY_DIR}/install)
 
 if(SKBUILD)
@@ -35,8 +34,9 @@ if(SKBUILD)
     install(DIRECTORY ${PROJECT_SOURCE_DIR}/share/ DESTINATION ${SKBUILD_DATA_DIR}/share
         COMPONENT wheel PATTERN man3 EXCLUDE)
     install(FILES ${python_files} DESTINATION hakmem COMPONENT wheel)
-    install(FILES ${bench_project} DESTINATION hakmem/bench/sources COMPONENT wheel)
-    install(DIRECTORY ${bench_folders} DESTINATION hakmem/bench/sources COMPONENT wheel)
+    set(packages .)
+    set(component wheel)
+    include(${yardstick} OPTIONAL)
     return()
 endif()
 
@@ -90,9 +90,9 @@ install(PROGRAMS ${made}/hakmem DESTINATION ${CMAKE_INSTALL_BINDIR} COMPONENT co
 install(DIRECTORY ${PROJECT_SOURCE_DIR}/python/hakmem DESTINATION ${python_dir} COMPONENT command
     PATTERN __pycache__ EXCLUDE)
 install(FILES ${python_files} DESTINATION ${python_dir}/hakmem COMPONENT command)
-set(sources_dir ${python_dir}/hakmem/bench/sources)
-install(FILES ${bench_project} DESTINATION ${sources_dir} COMPONENT command)
-install(DIRECTORY ${bench_folders} DESTINATION ${sources_dir} COMPONENT command)
+set(packages ${python_dir})
+set(component yardstick)
+include(${yardstick} OPTIONAL)
 # Manual pages and completions lie in share/ as they will be installed: section 1 is the command's,
 # section 3 the header's.
 install(DIRECTORY ${PROJECT_SOURCE_DIR}/share/man/man1

@@ -1,8 +1,8 @@
 """Checks the rules of src/: nothing includes upwards or in circles, files stay small, the system
-stays below; and of the command's Python part, python/: files stay small, what finds out knows
-nothing of what asks.
+stays below; of the command's Python part, python/: files stay small, what finds out knows nothing
+of what asks; and that nothing outside yardstick/ uses what is in it, but the two commands for it.
 
-Usage: check_layers.py [folders, by default src and python]
+Usage: check_layers.py [folders, by default this repository's]
 """
 
 import re
@@ -27,11 +27,12 @@ FLOOR = {
     "api": 7,
 }
 KNOWS_THE_SYSTEM = {"base", "os"}
-# The same of the Python part, a module each; the yardstick, a package, counts as one.
+# The same of the Python part, a module each.
 MODULE_FLOOR = {
     "__init__": 0,
     "arguments": 0,
     "table": 0,
+    "callgrind": 0,
     "causes": 0,
     "elf": 0,
     "library": 0,
@@ -43,7 +44,6 @@ MODULE_FLOOR = {
     "judge": 2,
     "options": 3,
     "doctor": 3,
-    "bench": 3,
     "bench_command": 4,
     "compare_command": 4,
     "cli": 5,
@@ -111,7 +111,7 @@ IMPORT = re.compile(r"\s*(?:from hakmem import ([\w, ]+)|from hakmem\.(\w+)[\w.]
 def module_violations(root: Path) -> Iterator[str]:
     """The same of Python modules."""
     for path in sorted(root.rglob("*.py")):
-        module = "bench" if "bench" in path.relative_to(root).parts else path.stem
+        module = path.stem
         if module not in MODULE_FLOOR:
             yield f"{path}:1: '{module}' has no floor; the modules are {', '.join(MODULE_FLOOR)}"
             continue
@@ -128,12 +128,41 @@ def module_violations(root: Path) -> Iterator[str]:
                     )
 
 
+USES_THE_YARDSTICK = re.compile(
+    r'\s*(?:from|import)\s+(?:hakmem_)?yardstick\b|\s*#\s*include\s*"[^"]*yardstick/'
+    r"|[^\"'#]*\bextras\.loaded\("
+)
+MAY_USE_IT = {"bench_command.py", "compare_command.py"}
+OUTSIDE = ("src", "include", "command", "python", "bindings", "tools", "tests")
+
+
+def uses_of_the_yardstick(root: Path) -> Iterator[str]:
+    """By what is outside its folder."""
+    for path in sorted(p for p in root.rglob("*") if p.suffix in {".py", *SUFFIXES}):
+        for number, line in enumerate(path.read_text().splitlines(), 1):
+            if path.name not in MAY_USE_IT and USES_THE_YARDSTICK.match(line):
+                yield (
+                    f"{path}:{number}: {line.strip()}: nothing outside yardstick/ may use what is "
+                    f"in it but {' and '.join(sorted(MAY_USE_IT))}"
+                )
+
+
+def long_files(root: Path) -> Iterator[str]:
+    for path in sorted(p for p in root.rglob("*") if p.suffix in {".py", *SUFFIXES}):
+        lines = len(path.read_text().splitlines())
+        if lines > MOST_LINES:
+            yield f"{path}:{lines}: {lines} lines; a file has at most {MOST_LINES}"
+
+
 def main() -> int:
-    roots = [Path(name) for name in sys.argv[1:] or ("src", "python")]
+    own = sys.argv[1:] or ["src", "python"]
+    outside = sys.argv[1:] or OUTSIDE
     found = [
-        line
-        for root in roots
-        for line in (*violations(root), *circles(root), *module_violations(root))
+        *(line for name in own for line in violations(Path(name))),
+        *(line for name in own for line in circles(Path(name))),
+        *(line for name in own for line in module_violations(Path(name))),
+        *long_files(Path("yardstick/python")),
+        *(line for name in outside for line in uses_of_the_yardstick(Path(name))),
     ]
     print("\n".join(found) if found else "layers in order")
     return 1 if found else 0

@@ -9,9 +9,8 @@ import argparse
 import re
 from collections.abc import Iterable, Mapping
 
-from hakmem.bench.allocators import names
-from hakmem.bench.model import GROUPS
-from hakmem.bench.peers.catalogue import FLOORS
+from hakmem.bench_command import GROUPS
+from hakmem.compare_command import allocators
 from hakmem.table import table
 
 BASH = r"""# Made by tools/pages.py: change tools/completions.py.
@@ -134,7 +133,7 @@ _hakmem_options() {
 _hakmem_bench() {
     _arguments \
 @BENCH@
-        ':folder:_files -/'
+        '*:file or folder:_files'
 }
 
 _hakmem_compare() {
@@ -169,7 +168,7 @@ _hakmem() {
 _hakmem "$@"
 """
 
-ALLOCATORS = " ".join(name for name in names() if name not in FLOORS)
+ALLOCATORS = " ".join(allocators())
 
 PROGRAM_FOLLOWS = ("run", "doctor", "compare")
 

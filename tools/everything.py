@@ -4,7 +4,8 @@ says what failed, how to run that alone, where its output is, and what was skipp
 
     everything.py [PART...] [--jobs N]
 
-Parts: release, debug, tsan, fuzz, musl, aarch64 (the tests of those presets), rust, lint.
+Parts: release, debug, tsan, fuzz, musl, aarch64 (the tests of those presets), yardstick (those of
+the benchmark system), rust, lint.
 Exit status: 0 if all passed, 1 if anything failed, 2 for a bad command line, 130 when interrupted.
 """
 
@@ -40,6 +41,7 @@ ASSERTED = (
     "|limits_(fail$|(unit|sizes|values|aligned|calloc|life|stress)_))"
 )
 MEASURES = "^(unit_class_table|torture_fork_cost|trap_footprint|trap_step)$"
+YARDSTICK = "^yardstick_"
 ASSERTED_FOLDERS = ("unit", "api", "traps", "stress", "torture", "options", "limits")
 # Of the builds for other systems: one test of each kind.
 FEW = "^(unit_base|unit_heap|api_life|api_misuse|stress_names)$"
@@ -118,7 +120,8 @@ def main() -> int:
 
 def parts() -> list[Part]:
     return [
-        _tests("release"),
+        _tests("release", without=YARDSTICK),
+        _tests("release", name="yardstick", only=YARDSTICK),
         _tests("debug", only=ASSERTED, without=MEASURES, folders=ASSERTED_FOLDERS),
         # ThreadSanitizer wants its shadow where a kernel with much address randomness may put a
         # library.
@@ -143,6 +146,7 @@ def _tests(
     only: str = "",
     without: str = "",
     folders: Sequence[str] = (),
+    name: str = "",
 ) -> Part:
     """The tests that match `only`, and not `without`; of the build what `folders` of tests need."""
     libraries = ("hakmem_shared", "hakmem_static")
@@ -153,7 +157,7 @@ def _tests(
         Step("configuring", ("cmake", "--preset", preset)),
         Step("the build", ("cmake", "--build", "--preset", preset, *targets)),
     )
-    return Part(preset, build, preset=preset, prefix=prefix, only=only, without=without)
+    return Part(name or preset, build, preset=preset, prefix=prefix, only=only, without=without)
 
 
 def _fixed_addresses() -> tuple[str, ...]:

@@ -1,5 +1,5 @@
-"""`hakmem bench` on the command line. What it measures with is in hakmem.bench, and wants libraries
-that may be missing: --help and --list do without."""
+"""`hakmem bench` on the command line. What it measures with is the package hakmem_yardstick, which
+wants libraries that may be missing: --help does without either, --list without the libraries."""
 
 from __future__ import annotations
 
@@ -9,8 +9,11 @@ from pathlib import Path
 
 from hakmem import extras, variants
 from hakmem.arguments import WrongUse, number
-from hakmem.bench import listing
-from hakmem.bench.model import GROUPS
+
+GROUPS = ("seed", "micro", "threads", "stress", "memory", "programs", "counts")
+"""Of rows."""
+
+REPORT = "report"
 
 HELP = "compare hakmem with other allocators, on rows of its own and real programs"
 DESCRIPTION = """\
@@ -33,6 +36,7 @@ examples:
   hakmem bench --quick --lib mine=./libmine.so   with an allocator of yours
   hakmem bench --full --out results              everything, in hours
   hakmem bench --resume results                  goes on where it was interrupted
+  hakmem bench report results/results.json       the tables and the report once more
 
 exit status:
   0    all was run
@@ -44,9 +48,15 @@ exit status:
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.usage = "hakmem bench [OPTION]... [--resume [DIR]]"
+    parser.usage = "hakmem bench [OPTION]... [report FILE | --resume [DIR]]"
     add = parser.add_argument
-    add("folder", metavar="DIR", nargs="?", help="with --resume: the folder of the session")
+    add(
+        "words",
+        metavar="report FILE",
+        nargs="*",
+        help="print the tables of a results.json, packed as .json.gz or not, and write its report"
+        " beside it or to --out; with --resume, the folder of the session",
+    )
     add("--quick", action="store_true", help="rows that show the essence, about 3 minutes")
     add("--full", action="store_true", help="all rows, at least 6 rounds, however long it takes")
     add(
@@ -103,17 +113,33 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--show",
         metavar="FILE",
         type=Path,
-        help="print the tables of a results.json, and write its report beside it or to --out",
+        help="print the tables and write the report of FILE, as 'report FILE' does",
     )
+
+
+def _take_words(arguments: argparse.Namespace) -> None:
+    """The words that are no options, as what they mean. Raises WrongUse."""
+    words = arguments.words
+    if words[:1] == [REPORT]:
+        if len(words) != 2 or arguments.show is not None:
+            raise WrongUse(
+                "expected one file after report, as in: hakmem bench report results.json"
+            )
+        arguments.show, words = Path(words[1]), []
+    if len(words) > 1:
+        raise WrongUse(f"unexpected {words[1]!r}")
+    arguments.folder = words[0] if words else None
 
 
 def run(arguments: argparse.Namespace) -> int:
     try:
+        _take_words(arguments)
+        listing = extras.loaded("listing")
         if arguments.list:
             print(listing.text(listing.chosen(listing.rows(), arguments)), end="")
             return 0
         variants.check(listing.split(arguments.vs), arguments.front)
-        return int(extras.loaded("hakmem.bench.cli").run(arguments))
-    except (extras.CannotInstall, WrongUse) as why:
+        return int(extras.loaded("bench_cli").run(arguments))
+    except (extras.NotInstalled, extras.CannotInstall, WrongUse) as why:
         print(f"hakmem bench: {why}", file=sys.stderr)
         return why.status

@@ -1,5 +1,5 @@
-"""`hakmem compare` on the command line. What it measures with is in hakmem.bench, and wants
-libraries that may be missing: --help does without."""
+"""`hakmem compare` on the command line. What it measures with is the package hakmem_yardstick,
+which wants libraries that may be missing: --help does without either."""
 
 from __future__ import annotations
 
@@ -91,6 +91,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--seed", metavar="N", type=int, help="of the order of the runs (a new one)")
 
 
+def allocators() -> list[str]:
+    """The names that it knows."""
+    return list(extras.loaded("allocators").comparable())
+
+
 EXAMPLE = "as in: hakmem compare glibc hakmem -- ls -l"
 
 
@@ -101,7 +106,7 @@ def run(arguments: argparse.Namespace) -> int:
         if len(arguments.allocators) < 2:
             raise WrongUse(f"expected two allocators or more, {EXAMPLE}")
         variants.check(arguments.allocators, arguments.front, arguments.cd)
-        return int(extras.loaded("hakmem.bench.compare").run(arguments))
-    except (extras.CannotInstall, WrongUse) as why:
+        return int(extras.loaded("compare_cli").run(arguments))
+    except (extras.NotInstalled, extras.CannotInstall, WrongUse) as why:
         print(f"hakmem compare: {why}", file=sys.stderr)
         return why.status

@@ -1,5 +1,6 @@
-"""The libraries that `hakmem bench` and `hakmem compare` need and the rest of the command does not:
-where they are missing, they are installed into an environment of hakmem's own, once.
+"""What `hakmem bench` and `hakmem compare` need and the rest of the command does not: the benchmark
+system, a package of its own that an installation may leave out, and the libraries that it uses.
+Where those are missing, they are installed into an environment of hakmem's own, once.
 """
 
 from __future__ import annotations
@@ -14,7 +15,25 @@ from pathlib import Path
 from types import ModuleType
 from typing import NoReturn
 
-REQUIREMENTS = Path(__file__).resolve().parent / "bench" / "requirements.txt"
+PACKAGE = "hakmem_yardstick"
+_HERE = Path(__file__).resolve().parent
+# Installed it lies beside this package; a clone has it in a folder of its own.
+_BESIDE = _HERE.parent
+_IN_A_CLONE = _HERE.parents[1] / "yardstick" / "python"
+_HOME = _BESIDE if (_BESIDE / PACKAGE).is_dir() else _IN_A_CLONE
+REQUIREMENTS = _HOME / PACKAGE / "requirements.txt"
+
+
+class NotInstalled(Exception):
+    """How to get the benchmark system."""
+
+    status = 2
+
+    def __init__(self) -> None:
+        super().__init__(
+            f"its package {PACKAGE} is not installed: install all of hakmem, with 'cmake --install'"
+            f" without --component, Debian's package hakmem or 'pip install hakmem[bench]'"
+        )
 
 
 class CannotInstall(Exception):
@@ -24,10 +43,15 @@ class CannotInstall(Exception):
 
 
 def loaded(name: str) -> ModuleType:
-    """A module of hakmem's. Where a library that it needs is missing, this does not return: the
-    command starts again where the library is. Raises CannotInstall."""
+    """A module of the benchmark system, by its name in there. Where a library that it needs is
+    missing, this does not return: the command starts again where the library is. Raises
+    NotInstalled, CannotInstall."""
+    if not (_HOME / PACKAGE).is_dir():
+        raise NotInstalled
+    if str(_HOME) not in sys.path:
+        sys.path.append(str(_HOME))
     try:
-        return importlib.import_module(name)
+        return importlib.import_module(f"{PACKAGE}.{name}")
     except ModuleNotFoundError as missing:
         if str(missing.name).startswith("hakmem"):
             raise

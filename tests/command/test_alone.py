@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from hakmem import variants
-from hakmem.bench.model import GROUPS
+from hakmem.bench_command import GROUPS
 from hakmem.cli import parsers
 from tests.command.command import SECONDS, Built, Done, clean_environment
 

@@ -1,14 +1,17 @@
-"""The libraries that `hakmem bench` and `compare` need: they get themselves, or say what to do."""
+"""What `hakmem bench` and `compare` need: its libraries get themselves, or it says what to do."""
 
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import sys
 import tomllib
 from pathlib import Path
 
 import pytest
+
+from hakmem import extras
 
 ROOT = Path(__file__).parents[2]
 PACKAGE = ROOT / "python" / "hakmem"
@@ -17,7 +20,7 @@ PACKAGE = ROOT / "python" / "hakmem"
 def test_both_lists_are_one() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     listed = [*project["dependencies"], *project["optional-dependencies"]["bench"]]
-    assert (PACKAGE / "bench" / "requirements.txt").read_text().split() == sorted(listed)
+    assert extras.REQUIREMENTS.read_text().split() == sorted(listed)
 
 
 @pytest.fixture
@@ -68,3 +71,24 @@ def test_an_environment_that_lacks_a_module_is_made_anew(
     assert done.returncode == 2, done.stderr
     assert "is removed: try once more" in done.stderr
     assert not home.exists()
+
+
+@pytest.mark.parametrize(
+    "words",
+    [("bench", "--quick"), ("bench", "--list"), ("compare", "glibc", "hakmem", "--", "true")],
+)
+def test_without_the_benchmark_system(
+    words: tuple[str, ...], library: Path, tmp_path: Path
+) -> None:
+    """An installation may leave it out; all else works, and these say how to get it."""
+    package = tmp_path / "share" / "hakmem"
+    shutil.copytree(PACKAGE, package)
+    start = [sys.executable, "-E", str(package), "hakmem", str(library)]
+    done = subprocess.run([*start, *words], capture_output=True, text=True)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.startswith(
+        f"hakmem {words[0]}: its package hakmem_yardstick is not installed"
+    )
+    assert "cmake --install" in done.stderr and done.stderr.count("\n") == 1
+    version = subprocess.run([*start, "--version"], capture_output=True, text=True)
+    assert version.returncode == 0 and version.stdout.startswith("hakmem ")

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from hakmem.bench import callgrind
+from hakmem import callgrind
 from tests.counts.work import Work, clean_environment
 
 LOOP, MEASURED = "work_operate", "work_operate_measured"

@@ -8,7 +8,7 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).parents[2]))
 
-from hakmem.bench.callgrind import Entry, Misread, entries
+from hakmem.callgrind import Entry, Misread, entries
 from tests.counts.callgrind import Cost, calls_from
 from tests.counts.trace import between_markers
 

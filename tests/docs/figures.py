@@ -17,7 +17,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 BASELINE = "docs/performance.md"
-PUBLISHED = "docs/benchmarks/baseline.md"
+PUBLISHED = "yardstick/docs/baseline.md"
 MISUSE = "docs/misuse.md"
 PROGRAMS = "docs/programs.md"
 TIME, PEAK = "all rows, time", "all rows, peak memory"

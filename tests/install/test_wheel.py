@@ -14,7 +14,7 @@ from tests.install.tree import SOURCE, check_commit, done, one
 
 NEEDED_TO_BUILD = {
     *("CMakeLists.txt", "LICENSE", "PKG-INFO", "README.md", "pyproject.toml"),
-    *("bench", "cmake", "command", "include", "python", "share", "src"),
+    *("cmake", "command", "include", "python", "share", "src", "yardstick"),
 }
 IN_FORCE = """
 import os
@@ -77,8 +77,11 @@ def test_holds_what_is_needed_and_nothing_else(wheel: Path) -> None:
     files = {name for name in zipfile.ZipFile(wheel).namelist() if ".dist-info/" not in name}
     modules = {f"hakmem/{name}" for name in _files_below(SOURCE / "python" / "hakmem")}
     modules |= {"hakmem/options.def", "hakmem/commit"}
-    suite = [name for name in _files_below(SOURCE / "bench") if not name.endswith(".md")]
-    modules |= {f"hakmem/bench/sources/{name}" for name in suite}
+    yardstick = SOURCE / "yardstick"
+    modules |= {
+        f"hakmem_yardstick/{n}" for n in _files_below(yardstick / "python/hakmem_yardstick")
+    }
+    modules |= {f"hakmem_yardstick/sources/{name}" for name in _files_below(yardstick / "suite")}
     data = {name.split(".data/")[1] for name in files - modules}
     assert modules < files
     wanted = {"data/lib/libhakmem.so.0", "scripts/hakmem"}

@@ -21,6 +21,12 @@ def test_ours_are_in_order(folder: str) -> None:
     assert status == 0, output
 
 
+def test_nothing_uses_the_yardstick() -> None:
+    command = [sys.executable, "tools/check_layers.py"]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
+    assert (done.returncode, done.stdout) == (0, "layers in order\n")
+
+
 def test_right_includes_pass(tmp_path: Path) -> None:
     write(tmp_path, "api/malloc.c", '#include "hakmem/hakmem.h"\n#include "front/cache.h"\n')
     write(tmp_path, "os/os_linux.c", '#include "base/bits.h"\n#ifdef __x86_64__\n#endif\n')
@@ -49,13 +55,13 @@ def test_right_includes_pass(tmp_path: Path) -> None:
         ),
         (
             "hakmem/doctor.py",
-            "from hakmem.bench.model import Row\n",
-            "doctor.py:1: doctor (floor 3) imports bench",
+            "from hakmem_yardstick.model import Row\n",
+            "doctor.py:1: from hakmem_yardstick.model import Row: nothing outside yardstick/ may",
         ),
         (
-            "hakmem/bench/plots/lines.py",
-            "from hakmem.bench.model import Row\nfrom hakmem.cli import main\n",
-            "lines.py:2: bench (floor 3) imports cli",
+            "hakmem/doctor.py",
+            "from hakmem import extras\nstats = extras.loaded('stats')\n",
+            "doctor.py:2: stats = extras.loaded('stats'): nothing outside yardstick/ may",
         ),
         ("hakmem/elf.py", "\n" * 601, "elf.py:601: 601 lines; a file has at most 600"),
         ("hakmem/misc.py", "\n", "misc.py:1: 'misc' has no floor"),
@@ -71,6 +77,18 @@ def test_wrong_is_named(tmp_path: Path, name: str, text: str, message: str) -> N
     assert status == 1
     assert message in output
     assert output.count("\n") == 1
+
+
+def test_a_header_of_the_yardstick_is_no_other_s(tmp_path: Path) -> None:
+    write(tmp_path, "base/a.c", '#include "yardstick/suite/suite.h"\n')
+    status, output = check(tmp_path)
+    assert status == 1
+    assert 'a.c:1: #include "yardstick/suite/suite.h": nothing outside yardstick/ may' in output
+
+
+def test_the_two_commands_use_it(tmp_path: Path) -> None:
+    write(tmp_path, "hakmem/bench_command.py", "cli = extras.loaded('cli')\n")
+    assert check(tmp_path)[0] == 0
 
 
 def write(root: Path, name: str, text: str) -> None:

@@ -16,10 +16,8 @@ from contextlib import ExitStack
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
-sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "python"))
 
-from hakmem.bench.allocators import FOUR, environment, installed
-from hakmem.bench.model import OURS, Allocator, Kind
+from tests.beside import OTHERS, OURS, Allocator, installed
 from tests.memory import huge_pages
 from tests.memory.cases import Case, Figures, cases
 from tests.memory.figures import figures, program
@@ -27,12 +25,13 @@ from tests.memory.figures import figures, program
 
 def main() -> int:
     options = parse()
-    beside = [] if options.quick else options.vs or FOUR
-    allocators, missing = installed(options.build, [*beside, OURS])
+    allocators, missing = installed([] if options.quick else options.vs or OTHERS)
     if missing:
         print(f"not here: {', '.join(missing)}")
-    if not any(a.kind is Kind.OURS for a in allocators):
+    library = options.build / "libhakmem.so"
+    if not library.is_file():
         sys.exit(f"{options.build} has no libhakmem.so")
+    allocators.append(Allocator(OURS, library.resolve()))
 
     over: list[str] = []
     chosen = [case for case in cases(options.quick) if options.case in case.name]
@@ -96,8 +95,8 @@ def run(
         command += ["--settles-at", str(case.settles_at())]
     if allocator.library is not None:
         command += ["--in-force", allocator.library.name]
-    variables = environment(allocator)
-    if case.extra_calls and allocator.kind is Kind.OURS:
+    variables = allocator.environment()
+    if case.extra_calls and allocator.name == OURS:
         variables["HAKMEM_EXTRA_CALLS"] = "1"
     found = figures(command, variables)
     if found is None:
@@ -105,7 +104,7 @@ def run(
     print(f"    {allocator.name:10} {texts(case, found)}", flush=True)
     value = case.settled(found) if patient else case.value(found, case.counts_after)
     after = found["settled_seconds"] if patient else case.counts_after
-    if case.most is None or allocator.kind is not Kind.OURS or value <= case.most:
+    if case.most is None or allocator.name != OURS or value <= case.most:
         return []
     when = f"{after:g} s after" if after else "as"
     return [

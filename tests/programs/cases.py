@@ -5,7 +5,6 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from hakmem.bench.programs import inputs as made
 from tests.programs import inputs
 from tests.programs.case_redis import REDIS
 from tests.programs.harness import Case, Run
@@ -178,7 +177,7 @@ CASES = (
         packages=("nodejs",), group=LANGUAGES, what="zlib on the pool, four workers, JSON",
     ),
     Case(
-        "xz", ("xz",), lambda folder: made.compressible(folder / "data", 12), xz,
+        "xz", ("xz",), lambda folder: inputs.compressible(folder / "data", 12), xz,
         ("xz", "-T2", "-kc", "@INPUT@/data"), ("xz",),
         packages=("xz-utils",), group=VERSIONS, what="12 MiB packed by two threads, and unpacked",
     ),

@@ -5,7 +5,6 @@ from __future__ import annotations
 import subprocess
 from pathlib import Path
 
-from hakmem.bench.programs import inputs as made
 from tests.programs import inputs_media
 from tests.programs.harness import Case, Run
 
@@ -37,7 +36,7 @@ def poppler(run: Run) -> None:
 
 
 def pages_of_pdf(folder: Path) -> None:
-    made.postscript(folder / "pages.ps", 12)
+    inputs_media.postscript(folder / "pages.ps", 12)
     subprocess.run(["ps2pdf", "pages.ps", "pages.pdf"], cwd=folder, check=True)
 
 
@@ -76,7 +75,7 @@ def tesseract(run: Run) -> None:
 
 def printed(folder: Path) -> None:
     """Three pages of the text alone, as pictures."""
-    made.postscript(folder / "pages.ps", 3)
+    inputs_media.postscript(folder / "pages.ps", 3)
     source = (folder / "pages.ps").read_text().splitlines()
     text = [line for line in source if line.endswith(("show", "showpage", "setfont"))]
     (folder / "pages.ps").write_text("\n".join(["%!PS", *text]) + "\n")
@@ -114,7 +113,7 @@ GROUP = "text and documents"
 
 CASES = (
     Case(
-        "ghostscript", ("gs",), lambda folder: made.postscript(folder / "pages.ps", 8),
+        "ghostscript", ("gs",), lambda folder: inputs_media.postscript(folder / "pages.ps", 8),
         ghostscript,
         proof=("gs", "-q", "-dBATCH", "-c", "quit"), proof_of=("libgs.so.10",),
         may_differ=("pages.pdf",),

@@ -7,7 +7,6 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from hakmem.bench.programs import inputs as made
 from tests.programs import inputs, inputs_files
 from tests.programs.harness import Case, Failure, Run
 
@@ -365,7 +364,7 @@ Prepare = Callable[[Path], None]
 
 def data(mebibytes: int) -> Prepare:
     def prepare(folder: Path) -> None:
-        made.compressible(folder / "data", mebibytes)
+        inputs.compressible(folder / "data", mebibytes)
         (folder / "small").write_text("a small file for the proof\n" * 99)
 
     return prepare

@@ -223,3 +223,12 @@ def redis_reads(file: Path, keys: int) -> None:
 def lines(file: Path, count: int) -> None:
     """Numbered lines of words, as `text` makes them."""
     file.write_text(text(random.Random(12), count))
+
+
+def compressible(file: Path, mebibytes: int) -> None:
+    """Pages of text that come again, with noise between them."""
+    rng = random.Random(8)
+    pages = [text(rng, 50).encode() for _ in range(300)]
+    with file.open("wb") as out:
+        while out.tell() < mebibytes << 20:
+            out.write(rng.randbytes(1000) if rng.randrange(5) == 0 else rng.choice(pages))

@@ -185,3 +185,28 @@ document.getElementById("sum").textContent = sum + " " + list.offsetWidth;
 def page(file: Path) -> None:
     """A page whose script builds most of it."""
     file.write_text(PAGE % list(WORDS))
+
+
+def postscript(file: Path, pages: int) -> None:
+    """Pages of text in several fonts, with curves, a picture and a shade on each."""
+    rng = random.Random(72)
+    fonts = ("Times-Roman", "Helvetica-Bold", "Courier", "Palatino-Italic")
+    out = ["%!PS-Adobe-3.0"]
+    for page in range(pages):
+        for line in range(45):
+            out.append(f"/{rng.choice(fonts)} findfont {rng.randint(8, 13)} scalefont setfont")
+            out.append(f"50 {770 - line * 15} moveto ({line} {inputs.sentence(rng, 8)}) show")
+        for _ in range(50):
+            start, *curve = (rng.randrange(600) for _ in range(7))
+            out.append(f"{rng.random():.2f} 0.4 {rng.random():.2f} setrgbcolor newpath")
+            out.append(f"{start} 300 moveto {' '.join(map(str, curve))} curveto stroke")
+        out.append(f"gsave 320 {rng.randrange(500)} translate 120 120 scale 64 64 8 "
+                   "[64 0 0 -64 0 64] {currentfile 192 string readhexstring pop} "
+                   f"false 3 colorimage\n{rng.randbytes(3 * 64 * 64).hex()}\ngrestore")  # fmt: skip
+        out.append(
+            "<< /ShadingType 2 /ColorSpace /DeviceRGB /Coords [0 0 600 0] /Function "
+            "<< /FunctionType 2 /Domain [0 1] /C0 [0 1 0] /C1 [1 0 1] /N 1 >> >>"
+        )
+        out.append(f"gsave newpath 300 {page * 11 % 700} 60 0 360 arc clip shfill grestore")
+        out.append("0 setgray showpage")
+    file.write_text("\n".join(out) + "\n")

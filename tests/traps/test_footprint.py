@@ -11,8 +11,7 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).parents[2]))
 
-from hakmem.bench.allocators import FOUR, installed
-from hakmem.bench.model import SYSTEM
+from tests.beside import OTHERS, SYSTEM, installed
 from tests.counts.work import clean_environment
 
 KIB = 1024
@@ -33,8 +32,8 @@ def environment(library: Path | None) -> dict[str, str]:
     return variables
 
 
-def peers(build: Path) -> dict[str, Path | None]:
-    found, missing = installed(build, FOUR)
+def peers() -> dict[str, Path | None]:
+    found, missing = installed(OTHERS)
     for name in missing:
         print(f"{name} is not installed")
     return {allocator.name: allocator.library for allocator in found}
@@ -69,8 +68,8 @@ def address_space(library: Path | None) -> AddressSpace:
     )
 
 
-def test_address_space_of_a_small_program(library: Path, build: Path) -> None:
-    spaces = {name: address_space(path) for name, path in peers(build).items()}
+def test_address_space_of_a_small_program(library: Path) -> None:
+    spaces = {name: address_space(path) for name, path in peers().items()}
     ours = address_space(library)
     for name, space in {**spaces, "hakmem": ours}.items():
         print(

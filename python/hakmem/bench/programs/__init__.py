@@ -1,5 +1,0 @@
-"""Real programs from Debian packages, under a load made here."""
-
-from hakmem.bench.programs.runner import Programs, packages_missing
-
-__all__ = ["Programs", "packages_missing"]

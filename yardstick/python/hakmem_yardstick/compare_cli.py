@@ -1,0 +1,219 @@
+"""What `hakmem compare` does; compare_command.py has its command line."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import secrets
+import sys
+from dataclasses import replace
+from datetime import datetime
+from pathlib import Path
+from typing import NoReturn
+
+from rich.console import Console
+from rich.markup import escape
+
+from hakmem import __version__
+from hakmem.arguments import WrongUse
+from hakmem_yardstick import interrupts, machine, proof
+from hakmem_yardstick.allocators import UnknownAllocator, configured_outside, pick
+from hakmem_yardstick.compare_runs import JUDGED, MEASURES, Broken, Comparison, Program, Until
+from hakmem_yardstick.compare_text import markdown, sentence, table
+from hakmem_yardstick.model import OURS, Allocator, Kind, Run
+from hakmem_yardstick.stats import Verdict
+
+MADE, SHOWN_WORSE, USAGE, NOT_IN_FORCE, PROGRAM_FAILED, INTERRUPTED = 0, 1, 2, 3, 4, 130
+
+
+def run(arguments: argparse.Namespace) -> int:
+    try:
+        return _run(arguments)
+    except WrongUse as why:
+        print(f"hakmem compare: {why}", file=sys.stderr)
+        return USAGE
+
+
+def _run(arguments: argparse.Namespace) -> int:
+    files = {
+        "--json": arguments.json,
+        "--markdown": arguments.markdown,
+        "--html": arguments.html,
+    }
+    for option, path in (files | {"--output": arguments.output}).items():
+        if path is not None and not path.absolute().parent.is_dir():
+            _refuse(f"{option} {path}: there is no such folder")
+    if arguments.stdin is not None and not arguments.stdin.is_file():
+        _refuse(f"--stdin {arguments.stdin}: there is no such file")
+    if arguments.cd is not None and not arguments.cd.is_dir():
+        _refuse(f"--cd {arguments.cd}: there is no such folder")
+    measures = _measures(arguments.measures)
+    until = Until(arguments.rounds, _precision(arguments.precision), arguments.seconds)
+    program = Program(
+        tuple(arguments.behind),
+        stdin=arguments.stdin,
+        cwd=arguments.cd,
+        setup=arguments.setup,
+        prepare=arguments.prepare,
+        timeout=arguments.timeout,
+        ignore_status=arguments.ignore_exit_status,
+        check_output=arguments.check_output,
+        output=arguments.output,
+    )
+    console = Console(highlight=False)
+    console.width = max(80, console.width)  # rather a broken line than a figure cut short
+    seed = secrets.randbits(32) if arguments.seed is None else arguments.seed
+    allocators = _allocators(arguments.allocators, arguments.library)
+    comparison = Comparison(program, allocators, measures, seed)
+    status = _run_and_print(comparison, until, console, arguments.fail_if_worse)
+    if status != NOT_IN_FORCE:
+        _write(comparison, files)
+    return status
+
+
+def _run_and_print(
+    comparison: Comparison, until: Until, console: Console, fail_if_worse: bool
+) -> int:
+    """Runs it all and prints what came out; the exit status."""
+    interrupted = False
+    comparison.results.machine = machine.machine()
+    comparison.results.settings |= {
+        "command_line": ["hakmem", *sys.argv[3:]],
+        "date": datetime.now().astimezone().isoformat(timespec="seconds"),
+        "version": __version__,
+    }
+    noisy = machine.busy()
+    left_out = configured_outside()
+    # Redrawn seldom: what is measured may want every processor.
+    with console.status("", refresh_per_second=1) as shown:
+
+        def tell(run: Run) -> None:
+            where = f"round {run.round + 1}, {run.allocator}"
+            shown.update(escape(f"{where}: {run.seconds:.3g} s, {run.outcome}"))
+
+        comparison.on_run = tell
+        try:
+            shown.update("a first run on each, to see that it is in force")
+            with interrupts.in_order():
+                comparison.prove()
+                comparison.run(until)
+        except (OSError, Broken) as error:
+            _refuse(str(error))
+        except proof.Unproved as error:
+            print(f"hakmem compare: {error}", file=sys.stderr)
+            return NOT_IN_FORCE
+        except KeyboardInterrupt:
+            interrupted = comparison.results.interrupted = True
+            comparison.stopped = "interrupted"
+    judged = comparison.judged()
+    if noisy:
+        console.print(f"note: measured on a busy machine ({noisy})\n", soft_wrap=True)
+    if left_out:
+        console.print(f"note: set here and left out of all runs: {', '.join(left_out)}\n")
+    if judged:
+        for name in comparison.compared:
+            console.print(table(comparison, judged, name))
+            console.print(escape(sentence(comparison, judged, name)) + "\n", soft_wrap=True)
+    rounds = len({run.round for run in comparison.results.runs})
+    console.print(f"{rounds} rounds; {comparison.stopped}.", soft_wrap=True)
+    if judged and rounds < comparison.least_rounds:
+        least = comparison.least_rounds
+        console.print(
+            f"note: to show anything of {len(judged)} ratios takes {least} rounds or more."
+        )
+    if judged and not any(measure == "pss" for _, measure in judged) and "pss" in comparison.judge:
+        console.print("note: the runs were too short to average their memory over time.")
+    for name, lost in comparison.unserved.items():
+        console.print(
+            escape(f"note: {name} is not in force in {len(lost)} of the programs started, "
+                   f"such as {lost[0]}"), soft_wrap=True)  # fmt: skip
+    for failure in comparison.failed:
+        print(
+            f"hakmem compare: the program failed on {failure.allocator}, in round"
+            f" {failure.round + 1}: {failure.outcome}: {failure.detail}",
+            file=sys.stderr,
+        )
+    if interrupted:
+        return INTERRUPTED
+    if comparison.failed:
+        return PROGRAM_FAILED
+    worse = any(each.verdict is Verdict.WORSE for each in judged.values())
+    return SHOWN_WORSE if fail_if_worse and worse else MADE
+
+
+def _write(comparison: Comparison, files: dict[str, Path | None]) -> None:
+    texts = {
+        "--json": lambda: json.dumps(comparison.results.to_json(), indent=1) + "\n",
+        "--markdown": lambda: markdown(comparison, comparison.judged()),
+        "--html": lambda: _page(comparison),
+    }
+    for option, path in files.items():
+        if path is not None:
+            try:
+                path.write_text(texts[option](), encoding="utf-8")
+            except OSError as error:
+                _refuse(f"{option} {path}: {error.strerror}")
+
+
+def _page(comparison: Comparison) -> str:
+    from hakmem_yardstick.compare_html import html  # takes a second to load
+
+    return html(comparison, comparison.judged())
+
+
+# ---- what was asked for ----
+
+
+def _refuse(why: str) -> NoReturn:
+    raise WrongUse(why)
+
+
+def _measures(text: str | None) -> tuple[str, ...]:
+    if text is None:
+        return JUDGED
+    names = tuple(dict.fromkeys(text.split(",")))
+    unknown = [name for name in names if name not in MEASURES]
+    if unknown:
+        _refuse(f"--measures: there is no {unknown[0]!r}, only {', '.join(MEASURES)}")
+    return names
+
+
+def _precision(text: str) -> float:
+    try:
+        value = float(text.removesuffix("%")) / (100 if text.endswith("%") else 1)
+    except ValueError:
+        value = 0.0
+    if not 0 < value < 1:
+        _refuse(f"--precision {text}: expected a part of 1, as in 1% or 0.01")
+    return value
+
+
+def _allocators(words: list[str], library: Path) -> list[Allocator]:
+    chosen: list[Allocator] = []
+    for word in words:
+        allocator = _allocator(word, library)
+        times = 1 + sum(a.name.partition("#")[0] == allocator.name for a in chosen)
+        # The same one twice: how much do runs differ by themselves?
+        chosen.append(replace(allocator, name=f"{word}#{times}") if times > 1 else allocator)
+    return chosen
+
+
+def _allocator(word: str, library: Path) -> Allocator:
+    """NAME, NAME=PATH, or NAME+VAR=VALUE+VAR=VALUE."""
+    name, equals, path = word.partition("=")
+    libs = [f"{OURS}={library.resolve()}"] if library.is_file() else []
+    if equals and "+" not in name:
+        word, libs = name, [f"{name}={Path(path).expanduser()}"]
+    try:
+        found, missing = pick(library.parent, libs, [word], say=_tell)
+    except UnknownAllocator as error:
+        _refuse(str(error).replace("with --lib NAME=PATH", "as NAME=PATH"))
+    if missing:
+        _refuse(f"{word}: {missing[0].why}")
+    if found[0].kind is Kind.FLOOR:
+        _refuse(f"{word} serves no program but the suite's own")
+    return found[0]
+
+
+def _tell(line: str) -> None:
+    print(line, file=sys.stderr, flush=True)

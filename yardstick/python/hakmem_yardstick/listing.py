@@ -1,0 +1,95 @@
+"""Which rows there are, and which of them a command line asks for. `hakmem bench --list` shall need
+nothing: the suite's rows stand in rows.tsv, so the suite need not be built to name them."""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import fnmatch
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+from hakmem.arguments import WrongUse
+from hakmem_yardstick.model import Row, by_group, included
+
+TABLE = Path(__file__).resolve().with_name("rows.tsv")
+COLUMNS = ("row", "group", "tier", "threads", "judged by", "why")
+
+
+def rows() -> list[Row]:
+    """As far as a list tells of them."""
+    from hakmem_yardstick.counts import Counts
+    from hakmem_yardstick.programs import Programs
+
+    with TABLE.open(newline="") as file:
+        _, *lines = csv.reader(file, "excel-tab")
+    suite = [
+        Row(name, group, "", why, (), tuple(judged.split(", ")), tier, int(threads))
+        for name, group, tier, threads, judged, why in lines
+    ]
+    return [*suite, *Programs().rows(), *Counts(Path("suite")).rows()]
+
+
+def _cells(row: Row) -> tuple[str, ...]:
+    return row.name, row.group, row.tier, str(row.threads), ", ".join(row.judged), row.why
+
+
+def table(rows: Iterable[Row]) -> str:
+    """rows.tsv, of the suite's rows."""
+    lines = [COLUMNS, *map(_cells, rows)]
+    return "".join("\t".join(cells) + "\n" for cells in lines)
+
+
+def text(rows: Sequence[Row]) -> str:
+    """For a terminal: by group, in columns."""
+    lines = [COLUMNS, *map(_cells, rows)]
+    widths = [max(len(cells[at]) for cells in lines) for at in range(len(COLUMNS))]
+
+    def line(cells: Sequence[str]) -> str:
+        padded = [cell.ljust(width) for cell, width in zip(cells, widths, strict=True)]
+        del padded[1]  # it is the title
+        return "  ".join(padded).rstrip() + "\n"
+
+    parts = [
+        f"{group} ({len(members)})\n{line(COLUMNS)}" + "".join(line(_cells(r)) for r in members)
+        for group, members in by_group(rows).items()
+    ]
+    return "\n".join(parts)
+
+
+# ---- what a command line asks for ----
+
+
+def mode_of(arguments: argparse.Namespace) -> str:
+    if arguments.quick and arguments.full:
+        raise WrongUse("--quick and --full exclude each other")
+    return "quick" if arguments.quick else "full" if arguments.full else "standard"
+
+
+def split(texts: list[str] | None) -> list[str]:
+    return [word for text in texts or [] for word in text.split(",") if word]
+
+
+def chosen(rows: Sequence[Row], arguments: argparse.Namespace) -> list[Row]:
+    """Rows named by a pattern are run whatever their tier."""
+    mode, only, globs = mode_of(arguments), arguments.only or [], split(arguments.rows)
+    groups = by_group(rows)
+    for group in only:
+        if group not in groups:
+            known = ", ".join(groups)
+            raise WrongUse(f"--only {group}: there is no such group; the groups are {known}")
+    for glob in globs:
+        if not fnmatch.filter([row.name for row in rows], glob):
+            raise WrongUse(
+                f"--rows {glob}: no row is called so; 'hakmem bench --full --list' names them"
+            )
+    found = [
+        row
+        for row in rows
+        if (not only or row.group in only)
+        and (any(fnmatch.fnmatchcase(row.name, glob) for glob in globs) or not globs)
+        and (globs or included(row, mode))
+    ]
+    if not found:
+        raise WrongUse("no row is left; --full has those that a quick or standard run leaves out")
+    return found

@@ -1,0 +1,234 @@
+"""Programs that are started, work and end."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from hakmem_yardstick.programs import inputs
+from hakmem_yardstick.programs.program import SCRIPTS, Place, Program, Ran, Run, batch, find
+
+PYTHON = {"PYTHONHASHSEED": "0", "PYTHONDONTWRITEBYTECODE": "1"}
+# z3's own counters of what it did: only its memory and its time may differ.
+Z3_MAY_DIFFER = (b"memory", b"time")
+
+
+def _script(interpreter: str, file: str, *options: str) -> Run:
+    def command(place: Place) -> list[str | Path]:
+        return [_found(interpreter), *options, SCRIPTS / file, str(place.sizes["turns"])]
+
+    return batch(command)
+
+
+def _found(name: str) -> str:
+    return find(name) or name
+
+
+def _sqlite(place: Place) -> list[str | Path]:
+    return [_found("sqlite3"), "-batch", ":memory:", f".read '{place.inputs / 'rows.sql'}'"]
+
+
+def _sql(folder: Path, sizes: Mapping[str, int]) -> None:
+    inputs.sql(folder / "rows.sql", sizes["rows"])
+
+
+def _gcc(place: Place) -> list[str | Path]:
+    compile_all = 'for f in "$0"/*.c; do gcc -O1 -fPIC -c "$f" || exit; done'
+    return [_found("sh"), "-c", f"{compile_all}; gcc -shared *.o -o all.so", str(place.inputs)]
+
+
+def _c(folder: Path, sizes: Mapping[str, int]) -> None:
+    inputs.c_files(folder, sizes["files"])
+
+
+def _gxx(place: Place) -> list[str | Path]:
+    return [_found("g++"), "-O1", "-c", place.inputs / "large.cc"]
+
+
+def _cxx(folder: Path, sizes: Mapping[str, int]) -> None:
+    inputs.cxx_file(folder / "large.cc", sizes["kinds"])
+
+
+def _z3(place: Place) -> Ran:
+    command: list[str | Path] = [
+        _found("z3"),
+        "smt.random_seed=1",
+        "-st",
+        place.inputs / "questions.smt2",
+    ]
+    measured = place.measure(command)
+    lines = measured.stdout.encode().splitlines()
+    kept = [line for line in lines if not any(word in line for word in Z3_MAY_DIFFER)]
+    return Ran(measured, kept)
+
+
+def _smt(folder: Path, sizes: Mapping[str, int]) -> None:
+    inputs.smt(folder / "questions.smt2", sizes["rounds"])
+
+
+def _ghostscript(place: Place) -> list[str | Path]:
+    base = "gs -q -dBATCH -dNOPAUSE -dSAFER"
+    to_pdf = f'{base} -sDEVICE=pdfwrite -o pages.pdf "$0"'
+    to_pictures = f"{base} -sDEVICE=pgmraw -r40 -o page%03d.pgm pages.pdf"
+    return [_found("sh"), "-c", f"{to_pdf} && {to_pictures}", str(place.inputs / "pages.ps")]
+
+
+def _pages(folder: Path, sizes: Mapping[str, int]) -> None:
+    inputs.postscript(folder / "pages.ps", sizes["pages"])
+
+
+def _zstd(place: Place) -> list[str | Path]:
+    return [_found("zstd"), "-T2", "-9", "-q", place.inputs / "data", "-o", "data.zst"]
+
+
+def _data(folder: Path, sizes: Mapping[str, int]) -> None:
+    inputs.compressible(folder / "data", sizes["mebibytes"])
+
+
+PROGRAMS = (
+    Program(
+        "python-malloc",
+        "Every object of CPython from malloc: small blocks by the million, most short-lived",
+        ("python3",),
+        ("python3",),
+        _script("python3", "objects.py", "-S"),
+        {"turns": 3},
+        proof=("python3", "-S", "-c", "1"),
+        proof_of=("python3",),
+        own="none, with PYTHONMALLOC=malloc",
+        variables={**PYTHON, "PYTHONMALLOC": "malloc"},
+        tier="quick",
+    ),
+    Program(
+        "python",
+        "The same as users run it: malloc gets only what is above 512 bytes",
+        ("python3",),
+        ("python3",),
+        _script("python3", "objects.py", "-S"),
+        {"turns": 3},
+        proof=("python3", "-S", "-c", "1"),
+        proof_of=("python3",),
+        own="pymalloc has all blocks up to 512 bytes, in arenas of 1 MiB from mmap",
+        variables=PYTHON,
+    ),
+    Program(
+        "lua",
+        "Tables, strings and closures under a collector that calls realloc and free for each",
+        ("lua5.4",),
+        ("lua5.4",),
+        _script("lua5.4", "objects.lua"),
+        {"turns": 2},
+        proof=("lua5.4", "-e", "x = {}"),
+        proof_of=("lua5.4",),
+        own="none",
+    ),
+    Program(
+        "ruby",
+        "Strings, arrays and hashes whose contents are malloc's, their heads the collector's",
+        ("ruby",),
+        ("ruby",),
+        _script("ruby", "objects.rb", "--disable-gems"),
+        {"turns": 3},
+        proof=("ruby", "--disable-gems", "-e", "1"),
+        proof_of=("libruby*.so*",),
+        own="heads of objects, up to 40 bytes, lie in pages of 64 KiB from mmap or posix_memalign",
+    ),
+    Program(
+        "perl",
+        "Hashes of arrays of strings, matching, sorting; reference counts free at once",
+        ("perl",),
+        ("perl",),
+        _script("perl", "objects.pl"),
+        {"turns": 2},
+        proof=("perl", "-e", "1"),
+        proof_of=("perl",),
+        own="heads of values come from arenas of 4 KiB that it never gives back",
+        variables={"PERL_HASH_SEED": "0"},
+    ),
+    Program(
+        "node",
+        "Buffers of 5 to 100 KiB and zlib's states, beside objects in a heap of its own",
+        ("nodejs",),
+        ("node",),
+        _script("node", "buffers.js", "--single-threaded-gc"),
+        {"turns": 6},
+        proof=("node", "-e", "1"),
+        proof_of=("node",),
+        own="V8 maps its heap itself: malloc has buffers, zlib, parsing and compiling",
+        judged=("cpu", "peak"),
+    ),
+    Program(
+        "sqlite",
+        "A database in memory is built, indexed, sorted, joined and changed",
+        ("sqlite3",),
+        ("sqlite3",),
+        batch(_sqlite),
+        {"rows": 80_000},
+        proof=("sqlite3", ":memory:", "select 1"),
+        proof_of=("sqlite3",),
+        own="lookaside: slots for a connection's smallest and shortest-lived blocks",
+        make=_sql,
+    ),
+    Program(
+        "gcc-small",
+        "Many short processes, as in every build: what an allocator costs before it is warm",
+        ("gcc", "binutils"),
+        ("gcc", "sh"),
+        batch(_gcc, "*.[os]*"),
+        {"files": 24},
+        proof=("gcc", "-c", "@INPUTS@/file_000.c", "-o", "/dev/null"),
+        proof_of=("gcc", "cc1", "as"),
+        own="trees lie in pages of its own collector, lists in obstacks of some KiB from malloc",
+        make=_c,
+    ),
+    Program(
+        "g++-large",
+        "One file full of templates: a process that grows to some 170 MiB and ends",
+        ("g++",),
+        ("g++",),
+        batch(_gxx, "*.o"),
+        {"kinds": 2},
+        proof=("g++", "-c", "-x", "c++", "/dev/null", "-o", "/dev/null"),
+        proof_of=("g++", "cc1plus", "as"),
+        own="as gcc",
+        make=_cxx,
+    ),
+    Program(
+        "z3",
+        "Questions to a solver: tables that grow, trails that go back, many types of small block",
+        ("z3",),
+        ("z3",),
+        _z3,
+        {"rounds": 40},
+        proof=("z3", "--version"),
+        proof_of=("z3",),
+        own="blocks up to 256 bytes of one kind lie in regions of 8 KiB from malloc",
+        make=_smt,
+    ),
+    Program(
+        "ghostscript",
+        "PostScript to PDF, and the PDF to pictures: an interpreter with fonts and bands",
+        ("ghostscript",),
+        ("gs", "sh"),
+        batch(_ghostscript, "*.pgm"),
+        {"pages": 180},
+        proof=("gs", "-q", "-dBATCH", "-dNODISPLAY", "-c", "quit"),
+        proof_of=("libgs.so*",),
+        own="its objects lie in chunks of some ten KiB from malloc",
+        make=_pages,
+    ),
+    Program(
+        "zstd",
+        "Few and large blocks, taken and given back by two threads",
+        ("zstd",),
+        ("zstd",),
+        batch(_zstd, "*.zst"),
+        {"mebibytes": 96},
+        proof=("zstd", "-q", "-c", "/etc/hostname"),
+        proof_of=("zstd",),
+        own="a pool of buffers, each of some MiB",
+        make=_data,
+        threads=2,
+        judged=("cpu", "peak"),
+    ),
+)

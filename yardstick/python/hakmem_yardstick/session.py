@@ -1,0 +1,188 @@
+"""A session: runs what the schedule says, stores each run, and shows how far it is."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+
+from hakmem_yardstick.machine import Pressure, waited_seconds
+from hakmem_yardstick.model import Allocator, Results, Row, Run
+from hakmem_yardstick.progress import Display
+from hakmem_yardstick.runner import Outcome, Runner, Unavailable
+from hakmem_yardstick.schedule import GIVEN_UP, Plan, Schedule
+from hakmem_yardstick.store import Store
+from hakmem_yardstick.suite import Suite, with_figures
+
+# Rows of several processes wait for each other, whatever else the machine does.
+_OWN_PRESSURE = "programs"
+
+
+class Session:
+    def __init__(
+        self,
+        results: Results,
+        runners: Mapping[str, Runner],
+        plan: Plan,
+        store: Store,
+        display: Display,
+    ) -> None:
+        """`results` may hold runs that have finished already; `runners` are by group."""
+        self.results = results
+        self._runners = runners
+        self._plan = plan
+        self._store = store
+        self._display = display
+        self._pressure = Pressure()
+        self._prepared: set[str] = set()
+        self._work: dict[str, str] = {}
+        self._schedule = Schedule(plan, results, int(results.settings["seed"]))
+        for run in results.runs:
+            self._is_same_work(run)
+        # What came before an interrupt counts, the pause does not.
+        self._start = time.monotonic() - self._schedule.used
+
+    def run(self) -> Results:
+        """Until all is done or the time is up; KeyboardInterrupt ends it with what there is."""
+        try:
+            number = 0
+            while number < self._plan.most_rounds and (rows := self._schedule.round(number)):
+                self._round(number, rows)
+                number += 1
+            self.results.interrupted = False
+        except KeyboardInterrupt:
+            self.results.interrupted = True
+        self._describe()
+        self._store.finish(self.results)
+        return self.results
+
+    def _round(self, number: int, rows: list[Row]) -> None:
+        for at, row in enumerate(rows):
+            order = self._schedule.order(row, number)
+            if not order or not self._is_prepared(row):
+                continue
+            timeout = self._schedule.timeout(row)
+            done = sum((run.row, run.round) == (row.name, number) for run in self.results.runs)
+            # Those that wait run together, all others one after the other.
+            runner = self._runners[row.group]
+            waits = isinstance(runner, Suite) and runner.waits(row)
+            turns = [order] if waits else [[allocator] for allocator in order]
+            position = done
+            for turn in turns:
+                self._display.runs(
+                    f"round {number + 1}  {row.group}  {row.name}  "
+                    f"{' '.join(allocator.name for allocator in turn)}",
+                    len(self.results.runs),
+                    self._schedule.seconds_left(number, rows[at:]),
+                    self._schedule.used,
+                    always=at == position == 0,
+                )
+                self._turn(row, turn, number, position, timeout)
+                position += len(turn)
+
+    def _is_prepared(self, row: Row) -> bool:
+        if row.name in self._prepared:
+            return True
+        unavailable = self.results.settings.setdefault("unavailable", {})
+        if row.name in unavailable:
+            return False
+        try:
+            self._runners[row.group].prepare(row)
+        except Unavailable as why:
+            unavailable[row.name] = str(why)
+            left_out = self.results.settings.setdefault("rows_left_out", {})
+            group = left_out.setdefault(row.group, {})
+            for measure in row.judged:
+                group[measure] = group.get(measure, 0) + 1
+            self._schedule.drop(row)
+            self._display.warn(f"{row.name} is left out: {why}")
+            return False
+        self._prepared.add(row.name)
+        return True
+
+    def _turn(
+        self, row: Row, turn: list[Allocator], number: int, position: int, timeout: float
+    ) -> None:
+        began, waited = time.monotonic(), waited_seconds()
+        given_up = {
+            allocator.name: Outcome(GIVEN_UP, f"not run, since it hung on {', '.join(hung)}")
+            for allocator in turn
+            if (hung := self._schedule.hung_always(allocator))
+        }
+        left = [allocator for allocator in turn if allocator.name not in given_up]
+        outcomes = given_up | dict(
+            zip((allocator.name for allocator in left), self._run(row, left, timeout), strict=True)
+        )
+        ended = time.monotonic()
+        if len(turn) == row.threads == 1 and row.group != _OWN_PRESSURE:
+            self._pressure.add(waited, waited_seconds(), ended - began)
+        for at, allocator in enumerate(turn, position):
+            self._ended(row, allocator, number, at, ended, outcomes[allocator.name])
+
+    def _run(self, row: Row, allocators: list[Allocator], timeout: float) -> list[Outcome]:
+        runner = self._runners[row.group]
+        scale = self._plan.scale
+        if len(allocators) > 1:
+            assert isinstance(runner, Suite)
+            return runner.run_overlapped(row, allocators, scale=scale, timeout=timeout)
+        return [
+            runner.run(row, allocator, scale=scale, timeout=timeout) for allocator in allocators
+        ]
+
+    def _ended(
+        self,
+        row: Row,
+        allocator: Allocator,
+        number: int,
+        position: int,
+        ended: float,
+        outcome: Outcome,
+    ) -> None:
+        run = Run(
+            row=row.name,
+            allocator=allocator.name,
+            round=number,
+            position=position,
+            began=round(ended - self._start - outcome.seconds, 3),
+            seconds=round(outcome.seconds, 4),
+            outcome=outcome.outcome,
+            detail=outcome.detail,
+            values=outcome.values,
+            series=outcome.series,
+            raw=outcome.raw,
+        )
+        if not self._is_same_work(run):
+            detail = f"checksum {run.raw['checksum']}, of others {self._work[row.name]}"
+            run = replace(run, outcome="other work", detail=detail)
+        self.results.runs.append(run)
+        self._store.add(run)
+        self._schedule.add(run)
+        if not run.is_ok:
+            self._display.failed(run)
+
+    def _is_same_work(self, run: Run) -> bool:
+        """As the first run of the row did, if the row tells."""
+        if not run.is_ok or "checksum" not in run.raw:
+            return True
+        checksum = str(run.raw["checksum"])
+        return self._work.setdefault(run.row, checksum) == checksum
+
+    def _describe(self) -> None:
+        """What only the runs could tell."""
+        results = self.results
+        left_out = results.settings.get("unavailable", {})
+        results.rows = [
+            with_figures(row, _of(results.runs, row))
+            for row in results.rows
+            if row.name not in left_out
+        ]
+        again = sum(int(run.raw.get("attempts", 1)) - 1 for run in results.runs)
+        results.settings["repeated_runs"] = again
+        results.settings["seconds_used"] = round(self._schedule.used, 1)
+        results.machine["pressure_during"] = round(self._pressure.share, 4)
+        if self._pressure.warning:
+            results.machine["busy_during"] = self._pressure.warning
+
+
+def _of(runs: Iterable[Run], row: Row) -> list[Run]:
+    return [run for run in runs if run.row == row.name and run.is_ok]

@@ -1,0 +1,75 @@
+#!/usr/bin/env python3
+"""Makes the pages of the published run, the baseline, from its packed results.
+
+Usage: yardstick/tools/baseline.py [FOLDER]. FOLDER, which `hakmem bench --full --out FOLDER` wrote,
+becomes the baseline: its results are packed into yardstick/docs/baseline.json.gz. Without it the
+pages are made from that file once more: yardstick/docs/baseline.md, a part of docs/benchmarks.md,
+and the picture of that page. The page with all plots is not kept: `hakmem bench report` makes it.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "python"))
+sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "yardstick/python"))
+
+from hakmem_yardstick import compact
+from hakmem_yardstick.content import Content
+from hakmem_yardstick.drawing import Plot
+from hakmem_yardstick.markdown import text_of
+from hakmem_yardstick.model import Results
+from hakmem_yardstick.plots import frontier
+
+ROOT = Path(__file__).resolve().parents[2]
+DATA = ROOT / "yardstick/docs/baseline.json.gz"
+PAGE = ROOT / "yardstick/docs/baseline.md"
+OVERVIEW = ROOT / "docs/benchmarks.md"
+PICTURE = ROOT / "docs/img/baseline-frontier.svg"
+BEGIN, END = "<!-- baseline -->", "<!-- end of the baseline -->"
+WINS, TABLES = "\n### Wins", "\n## Tables"
+
+
+def main() -> None:
+    if len(sys.argv) > 2 or sys.argv[1:2] in (["-h"], ["--help"]):
+        sys.exit(__doc__)
+    if sys.argv[1:]:
+        DATA.write_bytes(compact.pack(published(compact.read(Path(sys.argv[1]) / "results.json"))))
+    content = Content(compact.read(DATA))
+    plot = frontier(content)
+    if plot is None:
+        sys.exit(f"{DATA}: no picture can be made: hakmem ran beside nothing")
+    PICTURE.write_text(plot.svg(), encoding="utf-8")
+    for file, text in pages(content, plot).items():
+        file.write_text(text, encoding="utf-8")
+
+
+def published(results: Results) -> Results:
+    """Without the folder that it was written to, which is nobody's business."""
+    command = re.sub(r" --out \S+", "", results.settings.get("command", ""))
+    return replace(results, settings={**results.settings, "command": command})
+
+
+def pages(content: Content, plot: Plot) -> dict[Path, str]:
+    report = text_of(content, [(f"../../docs/img/{PICTURE.name}", plot.title)])
+    before, rest = OVERVIEW.read_text().split(BEGIN)
+    after = rest.split(END)[1]
+    picture = f"![{plot.title}](img/{PICTURE.name})"
+    return {
+        PAGE: report,
+        OVERVIEW: f"{before}{BEGIN}\n{overview(report)}\n\n{picture}\n\n{END}{after}",
+    }
+
+
+def overview(report: str) -> str:
+    """What stands before the rows that hakmem wins, one level of headings lower."""
+    end = report.index(WINS) if WINS in report else report.index(TABLES)
+    kept = report[:end].removeprefix("# hakmem bench\n").rstrip()
+    return "\n".join(f"#{line}" if line.startswith("#") else line for line in kept.splitlines())
+
+
+if __name__ == "__main__":
+    main()
