@@ -378,8 +378,8 @@ static void meta_sum_whole(void) { meta_give(leaked, 1000); }
 static void mapped_sum_broken(void) { leaked = os_map(os_page); }
 static void mapped_sum_whole(void) { os_unmap(leaked, os_page); }
 
-#define BY_POKE(rule, broken)       \
-    {                               \
+#define BY_POKE(rule, broken)      \
+    {                              \
         CHECK_##rule, broken, undo \
     }
 
