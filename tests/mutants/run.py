@@ -49,6 +49,7 @@ STAGES = (
             "stress_(8|fork|threads)",
             "misuse_caught",
             "golden_fast_path",
+            "misuse_reports",
         ),
     ),
     Stage("debug", ("unit_(?!class_table).*", "trap_(signals|forks)", "stress_(8|fork|threads)")),

@@ -13,6 +13,7 @@
 #include "base/policy.h"
 #include "hakmem/hakmem.h"
 #include "heap/classes.h"
+#include "os/self.h"
 #include "watch/address.h"
 
 static bool every_size; /* as the library was built: this file has assertions in any build */
@@ -184,6 +185,17 @@ static void places(void)
     hakmem_free(small);
 }
 
+static void a_path_is_cut_to_its_room(void)
+{
+    char path[16];
+    memset(path, '#', sizeof path);
+    os_program_path(path, 8);
+    EXPECT_EQUAL(strlen(path), 7);
+    EXPECT_EQUAL(path[0], '/');
+    for (size_t i = 8; i < sizeof path; i++)
+        EXPECT_EQUAL(path[i], '#');
+}
+
 int main(void)
 {
     policy.abort_on_misuse = 0;
@@ -195,6 +207,7 @@ int main(void)
     wrong_sizes_do_not();
     a_report_has_both_sizes_and_the_block_is_freed();
     nothing_is_said_unless_asked();
-    puts("6 passed, 0 failed");
+    a_path_is_cut_to_its_room();
+    puts("7 passed, 0 failed");
     return 0;
 }
