@@ -60,7 +60,8 @@ def targets_of(stage: Stage, build: Path) -> list[str]:
             if about and about[1].strip("[]=") in names:
                 line = line.split(" WORKING_DIRECTORY ")[0].split(" _BACKTRACE_TRIPLES ")[0]
                 found.update(re.findall(rf'{re.escape(str(build))}/([^":;]+)', line))
-    return sorted(found)
+    # A test that is given a folder wants all that is built in it.
+    return sorted(f"{name}/all" if (build / name).is_dir() else name for name in found)
 
 
 def _listed(build: Path) -> list[dict[str, Any]]:
