@@ -20,6 +20,7 @@
 #include "life/purge.h"
 #include "life/scavenger.h"
 #include "options/options.h"
+#include "os/keep_errno.h"
 #include "os/lock.h"
 #include "os/os.h"
 #include "watch/learned.h"
@@ -120,12 +121,11 @@ COLD struct cache *thread_cache_make(void)
     }
     if (!load_relaxed(&caches_closed) && (first || !key_awaited()))
         cache = cache_new();
-    int saved = errno;
+    KEEP_ERRNO;
     if (first) {
         register_with_libc();
         store_release(&key_asked, true);
     }
-    errno = saved;
     if (cache != NULL)
         thread_ask_for_end(cache);
     return cache;
@@ -137,12 +137,11 @@ COLD void thread_ask_for_end(struct cache *cache)
     ASSERT(lock_none_held());
     if (cache->asking || !load_acquire(&key_made))
         return;
-    int saved = errno;
+    KEEP_ERRNO;
     cache->asking = true;
     if (pthread_setspecific(key, cache) == 0)
         cache_ends_with_thread(cache);
     cache->asking = false;
-    errno = saved;
 }
 
 /* A fork holds every cache's lock, so no thread is in the middle of anything that the child would

@@ -8,6 +8,7 @@
 #include "front/registry.h"
 #include "life/epochs.h"
 #include "life/purge.h"
+#include "os/keep_errno.h"
 #include "os/lock.h"
 #include "os/os.h"
 
@@ -147,12 +148,11 @@ static COLD void scavenger_start(void)
         bool wanted = !alone();
         bool started = false;
         if (wanted) {
-            int saved = errno;
+            KEEP_ERRNO;
             size_t left = load_relaxed(&starts_left);
             store_relaxed(&starts_left, left - (left > 0));
             born = os_milliseconds();
             started = thread_start();
-            errno = saved;
         }
         settle(started ? RUNNING : NONE);
         if (wanted)
@@ -172,7 +172,7 @@ COLD void scavenger_noted(struct cache *cache)
 static void end_thread(void)
 {
     ASSERT(lock_none_held());
-    int saved = errno;
+    KEEP_ERRNO;
     store_release(&ends, true);
     scavenger_call();
     pthread_join(thread, NULL);
@@ -181,7 +181,6 @@ static void end_thread(void)
     bool worked = os_milliseconds() - born >= policy.scavenge_ms;
     settle(NONE);
     purge_alone(worked);
-    errno = saved;
 }
 
 COLD void scavenger_thread_ends(void)

@@ -1,5 +1,6 @@
 /* Linux. */
 #define _GNU_SOURCE /* mremap */
+#include "os/keep_errno.h"
 #include "os/os.h"
 
 #include "base/atomic.h"
@@ -45,11 +46,10 @@ size_t os_mapped_most(void) { return load_relaxed(&mapped_most); }
 
 bool os_present(const void *p)
 {
-    int saved = errno;
+    KEEP_ERRNO;
     /* An advice without effect: of the calls that tell, filters know this one. */
     void *page = (void *)((uintptr_t)p & ~(os_page - 1));
     bool present = madvise(page, os_page, MADV_NORMAL) == 0 || errno != ENOMEM;
-    errno = saved;
     return present;
 }
 
@@ -92,9 +92,8 @@ void os_start(void)
 /* At `hint` if nothing is there. No flag but these: filters of system calls look at them. */
 static void *map(void *hint, size_t length, int protection)
 {
-    int saved = errno;
+    KEEP_ERRNO;
     void *start = mmap(hint, length, protection, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    errno = saved;
     if (start == MAP_FAILED)
         return NULL;
     count_mapped(length);
@@ -142,9 +141,8 @@ void *os_map_guarded(size_t length)
     char *start = map(NULL, length + 2 * os_page, PROT_NONE);
     if (start == NULL)
         return NULL;
-    int saved = errno;
+    KEEP_ERRNO;
     int failed = mprotect(start + os_page, length, PROT_READ | PROT_WRITE);
-    errno = saved;
     if (failed) {
         os_unmap(start, length + 2 * os_page);
         return NULL;
@@ -154,9 +152,8 @@ void *os_map_guarded(size_t length)
 
 bool os_unmap(void *start, size_t length)
 {
-    int saved = errno;
+    KEEP_ERRNO;
     int failed = munmap(start, length);
-    errno = saved;
     if (!failed)
         sub_relaxed(&mapped_bytes, length);
     return !failed;
@@ -164,10 +161,9 @@ bool os_unmap(void *start, size_t length)
 
 bool os_resize(void *start, size_t old_length, size_t new_length, bool *pieces)
 {
-    int saved = errno;
+    KEEP_ERRNO;
     void *result = mremap(start, old_length, new_length, 0);
     *pieces = result == MAP_FAILED && errno == EFAULT;
-    errno = saved;
     if (result != MAP_FAILED)
         count_mapped(new_length - old_length);
     return result != MAP_FAILED;
@@ -175,9 +171,8 @@ bool os_resize(void *start, size_t old_length, size_t new_length, bool *pieces)
 
 void *os_move(void *start, size_t old_length, size_t new_length)
 {
-    int saved = errno;
+    KEEP_ERRNO;
     void *result = mremap(start, old_length, new_length, MREMAP_MAYMOVE);
-    errno = saved;
     if (result == MAP_FAILED)
         return NULL;
     count_mapped(new_length - old_length);
@@ -192,7 +187,7 @@ bool os_purge(void *start, size_t length)
 {
     if (load_relaxed(&purge) == PURGE_REFUSED)
         return false;
-    int saved = errno;
+    KEEP_ERRNO;
     int failed;
     int tries = 3;
     /* The memory is free: a word may be put there for a while, to be looked for. */
@@ -209,7 +204,6 @@ bool os_purge(void *start, size_t length)
         store_relaxed(&purge, *word == 0 ? PURGE_ZEROES : PURGE_REFUSED);
     if (marked && *word != 0)
         *word = 0;
-    errno = saved;
     return !failed && load_relaxed(&purge) == PURGE_ZEROES;
 }
 
@@ -224,12 +218,11 @@ _Static_assert(sizeof(struct os_run) == sizeof(struct iovec) &&
 void os_purge_runs(struct os_run *runs, size_t n)
 {
     static bool refused; /* atomic: an older kernel says so each time */
-    int saved = errno;
+    KEEP_ERRNO;
     bool at_once = n > 1 && policy.extra_calls && !load_relaxed(&refused) &&
                    load_relaxed(&purge) == PURGE_ZEROES;
     long bytes =
         at_once ? syscall(SYS_process_madvise, THIS_PROCESS, runs, n, MADV_DONTNEED, 0) : -1;
-    errno = saved;
     size_t gone = 0;
     for (; gone < n && bytes >= (long)runs[gone].length; gone++)
         bytes -= (long)runs[gone].length;
@@ -248,18 +241,16 @@ void os_huge_pages(void *start, size_t length)
 {
     if (huge_pages == HUGE_NEVER)
         return;
-    int saved = errno;
+    KEEP_ERRNO;
     madvise(start, length, MADV_HUGEPAGE);
-    errno = saved;
 }
 
 void os_small_pages(void *start, size_t length, bool asked)
 {
     if (huge_pages == HUGE_NEVER || (huge_pages == HUGE_ASKED && !asked))
         return;
-    int saved = errno;
+    KEEP_ERRNO;
     madvise(start, length, MADV_NOHUGEPAGE);
-    errno = saved;
 }
 
 void os_name(void *start, size_t length, const char *name)
@@ -267,28 +258,25 @@ void os_name(void *start, size_t length, const char *name)
     static bool refused; /* atomic: a kernel without names says so each time */
     if (!policy.extra_calls || load_relaxed(&refused))
         return;
-    int saved = errno;
+    KEEP_ERRNO;
     if (prctl(PR_SET_VMA, PR_SET_VMA_ANON_NAME, start, length, name) != 0)
         store_relaxed(&refused, true);
-    errno = saved;
 }
 
 uint64_t os_random(void)
 {
-    int saved = errno;
+    KEEP_ERRNO;
     uint64_t number;
     if (syscall(SYS_getrandom, &number, sizeof number, 1 /* GRND_NONBLOCK */) != sizeof number)
         number = (uintptr_t)&number >> 4; /* where the stack is, which is random too */
-    errno = saved;
     return number;
 }
 
 unsigned os_cpus(void)
 {
-    int saved = errno;
+    KEEP_ERRNO;
     unsigned long set[8192 / (8 * sizeof(unsigned long))];
     long bytes = syscall(SYS_sched_getaffinity, 0, sizeof set, set);
-    errno = saved;
     unsigned cpus = 0;
     for (long i = 0; i < bytes / (long)sizeof set[0]; i++)
         cpus += count_bits(set[i]);
@@ -297,9 +285,8 @@ unsigned os_cpus(void)
 
 static bool membarrier(int command)
 {
-    int saved = errno;
+    KEEP_ERRNO;
     long failed = syscall(SYS_membarrier, command, 0, 0);
-    errno = saved;
     return failed == 0;
 }
 
@@ -316,10 +303,9 @@ bool os_single_threaded(void)
     return __libc_single_threaded;
 #else
     /* The kernel counts threads as links of this folder, beside the two of any folder. */
-    int saved = errno;
+    KEEP_ERRNO;
     struct stat threads;
     bool single = stat("/proc/self/task", &threads) == 0 && threads.st_nlink == 3;
-    errno = saved;
     return single;
 #endif
 }
@@ -328,33 +314,29 @@ void os_thread_name(const char *name)
 {
     if (!policy.extra_calls)
         return;
-    int saved = errno;
+    KEEP_ERRNO;
     prctl(PR_SET_NAME, name);
-    errno = saved;
 }
 
 size_t os_milliseconds(void)
 {
-    int saved = errno;
+    KEEP_ERRNO;
     struct timespec now = {0, 0};
     clock_gettime(CLOCK_MONOTONIC_COARSE, &now);
-    errno = saved;
     return (size_t)now.tv_sec * 1000 + (size_t)now.tv_nsec / 1000000;
 }
 
 void os_wait(int *word, int value, size_t milliseconds)
 {
-    int saved = errno;
+    KEEP_ERRNO;
     struct timespec time = {(time_t)(milliseconds / 1000), (long)(milliseconds % 1000) * 1000000};
     syscall(SYS_futex, word, FUTEX_WAIT_PRIVATE, value, milliseconds != 0 ? &time : NULL, NULL, 0);
-    errno = saved;
 }
 
 void os_wake(int *word)
 {
-    int saved = errno;
+    KEEP_ERRNO;
     syscall(SYS_futex, word, FUTEX_WAKE_PRIVATE, 1, NULL, NULL, 0);
-    errno = saved;
 }
 
 #ifdef __GLIBC__
@@ -378,7 +360,7 @@ unsigned os_thread_id(void) { return (unsigned)syscall(SYS_gettid); }
 
 void os_print_error(const char *words, size_t length)
 {
-    int saved = errno;
+    KEEP_ERRNO;
     while (length > 0) {
         /* Libc's own function is a point of cancellation, and others replace it. */
         long written = syscall(SYS_write, STDERR_FILENO, words, length);
@@ -389,43 +371,38 @@ void os_print_error(const char *words, size_t length)
         words += written;
         length -= (size_t)written;
     }
-    errno = saved;
 }
 
 int os_open(const char *path, int *error)
 {
-    int saved = errno;
+    KEEP_ERRNO;
     int flags = O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY;
     long file = syscall(SYS_openat, AT_FDCWD, path, flags);
     *error = file < 0 ? errno : 0;
-    errno = saved;
     return (int)file;
 }
 
 size_t os_read(int file, void *buffer, size_t room, int *error)
 {
-    int saved = errno;
+    KEEP_ERRNO;
     long got;
     do
         got = syscall(SYS_read, file, buffer, room);
     while (got < 0 && errno == EINTR);
     *error = got < 0 ? errno : 0;
-    errno = saved;
     return got < 0 ? 0 : (size_t)got;
 }
 
 void os_close(int file)
 {
-    int saved = errno;
+    KEEP_ERRNO;
     syscall(SYS_close, file);
-    errno = saved;
 }
 
 bool os_secure(void)
 {
-    int saved = errno;
+    KEEP_ERRNO;
     bool secure = getauxval(AT_SECURE) != 0;
-    errno = saved;
     return secure;
 }
 

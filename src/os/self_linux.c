@@ -1,5 +1,6 @@
 /* Linux. System calls are made raw: libc's open, read and write are points of cancellation. */
 #define _GNU_SOURCE
+#include "os/keep_errno.h"
 #include "os/self.h"
 
 #include <errno.h>
@@ -14,27 +15,24 @@
 
 void os_thread_called(char name[OS_THREAD_NAME])
 {
-    int saved = errno;
+    KEEP_ERRNO;
     name[0] = '\0';
     prctl(PR_GET_NAME, name);
     name[OS_THREAD_NAME - 1] = '\0';
-    errno = saved;
 }
 
 bool os_thread_lives(unsigned thread)
 {
-    int saved = errno;
+    KEEP_ERRNO;
     bool lives = syscall(SYS_tgkill, getpid(), thread, 0) == 0 || errno != ESRCH;
-    errno = saved;
     return lives;
 }
 
 void os_program_path(char *path, size_t room)
 {
-    int saved = errno;
+    KEEP_ERRNO;
     long length = syscall(SYS_readlinkat, AT_FDCWD, "/proc/self/exe", path, room - 1);
     path[length > 0 ? length : 0] = '\0';
-    errno = saved;
 }
 
 /* ---- mappings ---- */
@@ -107,11 +105,10 @@ static int next_rest(struct list_reader *r, char *line, size_t room)
 
 COLD enum os_mapped os_mapping(const void *p, char *line, size_t room)
 {
-    int saved = errno;
+    KEEP_ERRNO;
     struct list_reader r = {
         .file = (int)syscall(SYS_openat, AT_FDCWD, "/proc/self/maps", O_RDONLY | O_CLOEXEC)};
     line[0] = '\0';
-    errno = saved;
     if (r.file < 0)
         return OS_MAPPED_UNKNOWN;
     enum os_mapped mapped = OS_NOT_MAPPED;
@@ -126,16 +123,14 @@ COLD enum os_mapped os_mapping(const void *p, char *line, size_t room)
             mapped = OS_MAPPED;
     }
     syscall(SYS_close, r.file);
-    errno = saved;
     return mapped;
 }
 
 void os_let_pass(unsigned milliseconds)
 {
-    int saved = errno;
+    KEEP_ERRNO;
     struct timespec time = {milliseconds / 1000, milliseconds % 1000 * 1000000L};
     syscall(SYS_clock_nanosleep, CLOCK_MONOTONIC, 0, &time, NULL);
-    errno = saved;
 }
 
 /* ---- signals ---- */
@@ -154,7 +149,7 @@ void os_signals_block(sigset_t *before)
 
 void os_signals_restore(const sigset_t *before)
 {
-    int saved = errno;
+    KEEP_ERRNO;
     sigset_t pending, pipe_only;
     sigemptyset(&pipe_only);
     sigaddset(&pipe_only, SIGPIPE);
@@ -165,7 +160,6 @@ void os_signals_restore(const sigset_t *before)
         syscall(SYS_rt_sigtimedwait, &pipe_only, NULL, &no_time, SIGNAL_BYTES);
     }
     pthread_sigmask(SIG_SETMASK, before, NULL);
-    errno = saved;
 }
 
 static const int faults[] = {SIGSEGV, SIGBUS};
@@ -188,7 +182,7 @@ static void fault(int number, siginfo_t *info, void *context)
 
 COLD bool os_try(void (*work)(void *), void *argument)
 {
-    int saved = errno;
+    KEEP_ERRNO;
     struct sigaction action = {.sa_sigaction = fault,
                                .sa_flags = SA_SIGINFO | SA_ONSTACK | SA_NODEFER};
     sigemptyset(&action.sa_mask);
@@ -201,7 +195,6 @@ COLD bool os_try(void (*work)(void *), void *argument)
     __atomic_store_n(&trying, 0, __ATOMIC_RELAXED);
     for (int i = 0; i < 2; i++)
         sigaction(faults[i], &program_actions[i], NULL);
-    errno = saved;
     return whole;
 }
 
