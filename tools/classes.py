@@ -19,8 +19,8 @@ Reasons behind the numbers:
   reaches inverse exactly at n = blocks, behind the last block; other offsets leave more than
   inverse. The table maker checks every offset.
 - Then whole slices, 64 to 256 KiB, one block a slab: too large for the table, so malloc finds them
-  in the door; else they are like the others (without a stack such blocks that come and go cost a
-  lock and a search each, 3 times as much).
+  in the slow path; else they are like the others (without a stack such blocks that come and go cost
+  a lock and a search each, 3 times as much).
 - A block's number in its slab comes from a multiplication: offsets and sizes are counted in 16
   bytes, so both are at most 2^14, and with reciprocal = ceil(2^31 / size) the error
   offset * (reciprocal - 2^31 / size) / 2^31 stays below 2^-17, less than 1 / size: exact. The table
@@ -123,8 +123,8 @@ def header() -> str:
 """
 
 
-def places(most: int, step: int) -> str:
-    """For each multiple of `step`, the place of the bin of the smallest class that holds it."""
+def bin_offsets(most: int, step: int) -> str:
+    """For each multiple of `step`, the offset of the bin of the smallest class that holds it."""
     classes = sizes()
     smallest = (
         next(i for i, size in enumerate(classes) if size >= wanted)
@@ -159,11 +159,11 @@ const uint64_t class_inverses[CLASSES] = {{
 }};
 
 const uint16_t class_bin_offsets[CLASS_MOST / CLASS_GRAIN + 1] = {{
-{places(MOST, GRAIN)},
+{bin_offsets(MOST, GRAIN)},
 }};
 
 const uint16_t class_small_bin_offsets[CLASS_SMALL + 1] = {{
-{places(SMALL, 1)},
+{bin_offsets(SMALL, 1)},
 }};
 """
 

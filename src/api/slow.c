@@ -96,7 +96,7 @@ static unsigned class_aligned(size_t least, size_t align)
     return cls;
 }
 
-/* A large block, by the slow path. */
+/* A large block, with the cache's lock, or that of threads without one. */
 static SLOW void *take_inside(struct cache *cache, size_t n, size_t align, bool *zero)
 {
     if (unlikely(!lock_enter(cache_lock_of(cache))))

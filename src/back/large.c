@@ -196,7 +196,7 @@ static struct huge *dirty_take(size_t length, size_t align, struct huge *fresh)
 /* A kept mapping that a block of `length` may grow from, if the program needs more than ever: what
  * it has freed then serves at once, where a new mapping would come on top of it. The longest,
  * unless that would save little. */
-static struct huge *kept_take_shorter(size_t length)
+static struct huge *dirty_take_shorter(size_t length)
 {
     struct huge *best = NULL;
     lock_take(&dirty_lock);
@@ -257,7 +257,7 @@ static bool mapping_resize(struct huge *h, size_t length, bool entered)
 /* The same of one that is kept, and so too short; null where there is none, or it can't grow. */
 static struct huge *dirty_grow(size_t length)
 {
-    struct huge *h = kept_take_shorter(length);
+    struct huge *h = dirty_take_shorter(length);
     if (h == NULL)
         return NULL;
     size_t before = h->length;
@@ -367,12 +367,12 @@ void *large_take(size_t n, size_t align, bool *zero)
 static_assert(offsetof(struct huge, bin) == 0 && offsetof(struct superslab, bin) == 0,
               "a descriptor says whose it is");
 
-unsigned large_retired_bin(const void *owner) { return load_relaxed((const unsigned *)owner); }
+unsigned large_parked_bin(const void *owner) { return load_relaxed((const unsigned *)owner); }
 
 void *large_start(const void *p, const void *owner)
 {
-    return large_retired_bin(owner) == BIN_HUGE ? ((const struct huge *)owner)->base
-                                                : (char *)p - (uintptr_t)p % SLICE;
+    return large_parked_bin(owner) == BIN_HUGE ? ((const struct huge *)owner)->base
+                                               : (char *)p - (uintptr_t)p % SLICE;
 }
 
 /* The descriptor of the block that begins at p; else null, and `*what` says what is there. */
@@ -415,23 +415,23 @@ enum misuse large_give(void *p, unsigned bin)
     return MISUSE_NONE;
 }
 
-size_t large_retired_bytes(const void *p, const void *owner)
+size_t large_parked_bytes(const void *p, const void *owner)
 {
     const struct superslab *s = owner;
-    return large_retired_bin(owner) == BIN_HUGE ? ((const struct huge *)owner)->length
-                                                : s->run[run_index(s, p)] * SLICE;
+    return large_parked_bin(owner) == BIN_HUGE ? ((const struct huge *)owner)->length
+                                               : s->run[run_index(s, p)] * SLICE;
 }
 
-enum misuse large_retire(void *p, unsigned bin, size_t *bytes)
+enum misuse large_park(void *p, unsigned bin, size_t *bytes)
 {
     ASSERT(bin >= BIN_LARGE && bin <= BIN_PARKED);
     enum misuse what = start_check(p, bin);
     if (what != MISUSE_NONE)
         return what;
-    const void *owner = bin == BIN_PARKED ? NULL : map_retire(p, bin);
+    const void *owner = bin == BIN_PARKED ? NULL : map_park(p, bin);
     if (owner == NULL)
         return MISUSE_FREE;
-    *bytes = large_retired_bytes(p, owner);
+    *bytes = large_parked_bytes(p, owner);
     return MISUSE_NONE;
 }
 
@@ -440,7 +440,7 @@ void large_release(void *p)
     void *owner = map_clear(p, BIN_PARKED);
     if (owner == NULL) /* it has been taken */
         return;
-    if (large_retired_bin(owner) == BIN_LARGE)
+    if (large_parked_bin(owner) == BIN_LARGE)
         run_give(owner, p);
     else
         huge_give(owner);
@@ -453,31 +453,31 @@ static bool large_fits(size_t bytes, size_t n)
 }
 
 /* Makes it the caller's: its descriptor, and its bin; null where it is not there. */
-static void *revive(void *p, unsigned *bin)
+static void *unpark(void *p, unsigned *bin)
 {
     void *owner = map_owner(p);
-    *bin = owner == NULL ? BIN_FOREIGN : large_retired_bin(owner);
+    *bin = owner == NULL ? BIN_FOREIGN : large_parked_bin(owner);
     if (*bin != BIN_LARGE && *bin != BIN_HUGE)
         return NULL;
-    owner = map_revive(p, *bin);
-    if (owner != NULL && unlikely(large_retired_bin(owner) != *bin)) { /* it came and went */
-        *bin = large_retired_bin(owner);
+    owner = map_unpark(p, *bin);
+    if (owner != NULL && unlikely(large_parked_bin(owner) != *bin)) { /* it came and went */
+        *bin = large_parked_bin(owner);
         map_set(p, 1, *bin, owner);
     }
     return owner;
 }
 
-void *large_revive(void *p)
+void *large_unpark(void *p)
 {
     unsigned bin;
-    const void *owner = revive(p, &bin);
+    const void *owner = unpark(p, &bin);
     return owner != NULL ? large_start(p, owner) : NULL;
 }
 
 enum reuse large_reuse(void **p, size_t n, size_t *bytes)
 {
     unsigned bin;
-    void *owner = revive(*p, &bin);
+    void *owner = unpark(*p, &bin);
     if (owner == NULL)
         return REUSE_GONE;
     void *start = large_start(*p, owner);
@@ -485,7 +485,7 @@ enum reuse large_reuse(void **p, size_t n, size_t *bytes)
         *p = start;
         return REUSE_UNFIT;
     }
-    *bytes = large_retired_bytes(*p, owner);
+    *bytes = large_parked_bytes(*p, owner);
     if (!large_fits(*bytes, n))
         return REUSE_UNFIT;
     if (bin == BIN_HUGE) {

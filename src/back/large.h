@@ -31,13 +31,13 @@ enum misuse large_give(void *p, unsigned bin);
 /* The same in two steps. A parked block is free, but whole, until somebody gives it back or hands
  * it out again: any number of threads may try, with any pointer that was once a parked block's,
  * and one will. */
-enum misuse large_retire(void *p, unsigned bin, size_t *bytes);
+enum misuse large_park(void *p, unsigned bin, size_t *bytes);
 void large_release(void *p);
 
 /* Makes it the caller's, not parked any more; null where it is not there. Another may have come to
  * p's slice meanwhile, and begin elsewhere in it: so the block is the one at the address returned.
  */
-void *large_revive(void *p);
+void *large_unpark(void *p);
 
 /* Hands it out for n bytes if it holds no slice more than large_take would give, or of a huge one
  * an eighth more at most, and `*bytes` tells how many it holds. Else the block now at `*p` is the
@@ -53,8 +53,8 @@ void *large_start(const void *p, const void *owner);
 bool large_begins(const void *p);
 
 /* Of a parked block at p with this descriptor: its bin, large or huge, and the bytes it holds. */
-unsigned large_retired_bin(const void *owner);
-size_t large_retired_bytes(const void *p, const void *owner);
+unsigned large_parked_bin(const void *owner);
+size_t large_parked_bytes(const void *p, const void *owner);
 
 /* Bytes that the program may use of p, 0 if no such block begins at p. */
 size_t large_usable(const void *p, unsigned bin);

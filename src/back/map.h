@@ -90,10 +90,10 @@ void *map_clear(const void *p, unsigned bin);
 
 /* Changes p's entry from `bin` to "parked", and so too, but that of two that free p in the same
  * nanoseconds both may get the owner. The owner stays. */
-void *map_retire(const void *p, unsigned bin);
+void *map_park(const void *p, unsigned bin);
 
 /* Back again: whoever gets the owner has the block, and of any number one does. */
-void *map_revive(const void *p, unsigned bin);
+void *map_unpark(const void *p, unsigned bin);
 
 /* The free block of whole slices at p, which the caller holds, comes into use; its slab. */
 void *map_whole_taken(const void *p);

@@ -1,4 +1,4 @@
-/* The superslabs' lock, their lists and counts, for the files of superslabs and slices alone. All
+/* The superslabs' lock, their lists and counts, for the files that superslab.h names alone. All
  * of it with the lock. */
 #ifndef HAKMEM_BACK_SUPERSLAB_LISTS_H
 #define HAKMEM_BACK_SUPERSLAB_LISTS_H
@@ -17,10 +17,10 @@ extern uint64_t superslabs_nonempty HIDDEN;
 /* Those without a free slice, newest first. */
 extern struct list superslabs_dense HIDDEN;
 
-/* Those with retained slices, that is free ones that may hold pages; newest first. */
+/* Those with dirty slices, that is free ones that may hold pages; newest first. */
 extern struct list superslabs_aged HIDDEN;
 
-/* Retained slices; and the fewest since slices_idle. The first is atomic. */
+/* Dirty slices; and the fewest since slices_idle. The first is atomic. */
 extern size_t slices_dirty_now HIDDEN;
 extern size_t slices_dirty_low HIDDEN;
 

@@ -1,4 +1,4 @@
-/* How superslabs come and go. With the superslabs' lock, but for the counts. */
+/* How superslabs come and go. With the superslabs' lock, but for superslab_end and the counts. */
 #ifndef HAKMEM_BACK_SUPERSLABS_H
 #define HAKMEM_BACK_SUPERSLABS_H
 

@@ -21,7 +21,7 @@ struct pairing_heap {
     struct pairing_node *root; /* atomic, so that one may peek without the lock */
 };
 
-static inline struct pairing_node *low_link(struct pairing_node *a, struct pairing_node *b)
+static inline struct pairing_node *pairing_link(struct pairing_node *a, struct pairing_node *b)
 {
     if (a == NULL)
         return b;
@@ -42,7 +42,7 @@ static inline struct pairing_node *low_link(struct pairing_node *a, struct pairi
 }
 
 /* Joins a list of siblings into one tree: in pairs from the left, then the pairs from the right. */
-static inline struct pairing_node *low_join(struct pairing_node *first)
+static inline struct pairing_node *pairing_join(struct pairing_node *first)
 {
     struct pairing_node *pairs = NULL;
     while (first != NULL) {
@@ -52,7 +52,7 @@ static inline struct pairing_node *low_join(struct pairing_node *first)
         a->next = a->prev = NULL;
         if (b != NULL)
             b->next = b->prev = NULL;
-        struct pairing_node *pair = low_link(a, b);
+        struct pairing_node *pair = pairing_link(a, b);
         pair->next = pairs;
         pairs = pair;
     }
@@ -61,7 +61,7 @@ static inline struct pairing_node *low_join(struct pairing_node *first)
         struct pairing_node *pair = pairs;
         pairs = pair->next;
         pair->next = NULL;
-        tree = low_link(tree, pair);
+        tree = pairing_link(tree, pair);
     }
     return tree;
 }
@@ -69,13 +69,13 @@ static inline struct pairing_node *low_join(struct pairing_node *first)
 static inline void pairing_add(struct pairing_heap *set, struct pairing_node *node)
 {
     node->child = node->next = node->prev = NULL;
-    store_relaxed(&set->root, low_link(set->root, node));
+    store_relaxed(&set->root, pairing_link(set->root, node));
 }
 
 static inline void pairing_remove(struct pairing_heap *set, struct pairing_node *node)
 {
     ASSERT(set->root != NULL && (set->root == node || node->prev != NULL));
-    struct pairing_node *below = low_join(node->child);
+    struct pairing_node *below = pairing_join(node->child);
     if (set->root == node) {
         store_relaxed(&set->root, below);
         return;
@@ -86,7 +86,7 @@ static inline void pairing_remove(struct pairing_heap *set, struct pairing_node 
         node->prev->next = node->next;
     if (node->next != NULL)
         node->next->prev = node->prev;
-    store_relaxed(&set->root, low_link(set->root, below));
+    store_relaxed(&set->root, pairing_link(set->root, below));
 }
 
 #endif

@@ -1,5 +1,5 @@
 /* A thread's cache: per class a stack of pointers to free blocks. malloc pops, free pushes, whoever
- * allocated the block; neither touches the block.
+ * allocated the block; all that they write in it is the seal.
  *
  *   malloc -> class_bin_offset -> cache_pop      false: the slow path -> cache_refill
  *   free   -> map_bin_offset   -> cache_push     false: the slow path -> cache_give -> stack_flush

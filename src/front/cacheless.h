@@ -14,8 +14,8 @@ struct finding cacheless_give(void *p);
  * be; for a thread with this cache, or null. */
 bool cache_resize_block(struct cache *cache, const void *p, size_t n);
 
-/* Around fork: nobody is in the slow path. Afterwards the child has the calling thread's cache, and
- * orphans whose blocks it takes when it needs some. */
+/* Around fork: nobody holds a cache's lock. Afterwards the child has the calling thread's cache,
+ * and orphans whose blocks it takes when it needs some. */
 void caches_fork_lock(void);
 void caches_fork_unlock_parent(void);
 void caches_fork_unlock_child(struct cache *mine);

@@ -1,7 +1,7 @@
 /* Many threads. Nobody may take from another thread's stacks without asking every processor for a
  * barrier (theft.h), which sandboxes may forbid. So where there are many threads each sees to it
- * that it falls asleep with little: its stacks begin small (fit.h), it rests when it has given back
- * nearly all, and it gives back what it learned to hold while there were fewer. */
+ * that it falls asleep with little: its stacks begin small (adapt.h), it rests when it has given
+ * back nearly all, and it gives back what it learned to hold while there were fewer. */
 #ifndef HAKMEM_FRONT_CROWD_H
 #define HAKMEM_FRONT_CROWD_H
 

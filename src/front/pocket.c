@@ -49,7 +49,7 @@ static SLOW struct finding release(struct cache *cache, void *p)
     if (lock_enter(cache->lock)) {
         large_release(p);
         lock_release(cache->lock);
-    } else if ((p = large_revive(p)) != NULL) {
+    } else if ((p = large_unpark(p)) != NULL) {
         return deferred_put(p);
     }
     return (struct finding){MISUSE_NONE, NULL};
@@ -60,7 +60,7 @@ struct finding pocket_put(struct cache *cache, void *p, unsigned bin)
     if (unlikely(cache == NULL || !is_used(cache)))
         return give(cache, p, bin);
     size_t bytes;
-    enum misuse what = large_retire(p, bin, &bytes);
+    enum misuse what = large_park(p, bin, &bytes);
     if (unlikely(what != MISUSE_NONE))
         return (struct finding){what, p};
     void *before = p;

@@ -20,7 +20,7 @@ struct cache *registry_take(void);
 /* Enters a new one, the calling thread's, and gives it its lock; false without memory. */
 bool registry_enter(struct cache *cache);
 
-/* Changes what the owner finds as its cache, under its lock. False where it isn't `from` or
+/* Changes what the owner finds as its cache, under the cache's lock. False where it isn't `from` or
  * is not there: a thread that ended without libc's help never said so, and what its thread-local
  * memory was may be another's or nobody's. */
 bool registry_exchange(struct cache *cache, struct cache *from, struct cache *to);

@@ -1,7 +1,7 @@
-/* The thief holds the cache's lock, so the owner is outside the slow path, or before it. It closes
- * all stacks and takes the cache from the owner, whose next call enters the slow path and waits
- * there. A barrier on every processor that runs a thread of this process (os_barrier_everywhere)
- * makes sure: from then on the owner is in the middle of one call at most.
+/* The thief holds the cache's lock, so its owner is not past taking that lock in the slow path. It
+ * closes all stacks and takes the cache from the owner, whose next call enters the slow path and
+ * waits there. A barrier on every processor that runs a thread of this process
+ * (os_barrier_everywhere) makes sure: from then on the owner is in the middle of one call at most.
  *
  * In each stack the thief puts the mark in the place of the topmost block, in its slot and beside
  * the top. After another barrier it looks whether the top is where it was and the mark still in its

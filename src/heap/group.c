@@ -6,7 +6,7 @@
 #define KEYS 64
 #define SAMPLE 16
 
-/* Slices that share a key are gathered together; few do. */
+/* Slices that share a key are grouped together; few do. */
 static unsigned key_of(const void *p) { return (uintptr_t)p >> SLICE_BITS & (KEYS - 1); }
 
 static bool scattered(void *const *blocks)

@@ -160,7 +160,7 @@ static struct block_range blocks_in(const struct slab *slab, unsigned first, uns
                                 last < c->blocks ? last : c->blocks};
 }
 
-/* The part of word `index` that a span covers. */
+/* The part of word `index` that the range covers. */
 static uint64_t range_mask(struct block_range s, unsigned index)
 {
     unsigned from = index * 64;

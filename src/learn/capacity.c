@@ -15,7 +15,7 @@ static bool within(size_t blocks, size_t bytes, const struct capacity_seen *s,
 }
 
 /* Not by chance: where each event is as likely to be of one kind as of the other, one way of eight
- * is as long as two stacks, four events of half a stack, and here two such history must follow each
+ * is as long as two stacks, four events of half a stack, and here two such ways must follow each
  * other, four times more often than not. */
 #define BURSTS 4
 

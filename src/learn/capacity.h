@@ -14,14 +14,14 @@ enum capacity_event {
     STACK_FULL,  /* it frees, and there is no room */
 };
 
-/* What goes in one direction, between two turns. A thread that allocates much and then frees it
- * turns seldom, after long history; one whose use goes up and down by chance turns at every other
- * event; and one that others' blocks pass through may never turn. */
+/* A way is what goes in one direction, between two turns. A thread that allocates much and then
+ * frees it turns seldom, after long ways; one whose use goes up and down by chance turns at every
+ * other event; and one that others' blocks pass through may never turn. */
 struct capacity_history {
     uint16_t way,
         before;     /* blocks moved since the last turn, and between that and the one before */
     uint8_t streak; /* events since the last turn */
-    uint8_t bursts; /* turns after two history that the stack could not take in, less others */
+    uint8_t bursts; /* turns after two ways that the stack could not take in, less others */
     uint8_t foreign_recent; /* for so many events more it counts that others' blocks were seen */
     bool full : 1;          /* the way down: blocks are given back */
     bool bursts_return : 1; /* so many turns were seen that the next way up is as sure as this one

@@ -1,5 +1,5 @@
-/* How long free memory is kept, and how much of it, for each kind of it. For purge.c alone, with
- * its lock. */
+/* How long free memory is kept, and how much of it, for each kind of it. For purge.c, with its
+ * lock; the scavenger sets purge_timed. */
 #ifndef HAKMEM_LIFE_EPOCHS_H
 #define HAKMEM_LIFE_EPOCHS_H
 
@@ -17,7 +17,9 @@ struct kind {
     size_t debt;  /* found idle and not yet given back, in the kind's own unit */
 };
 
-extern struct kind dirty_pages, dirty_slices, dirty_huge HIDDEN;
+extern struct kind dirty_pages HIDDEN;
+extern struct kind dirty_slices HIDDEN;
+extern struct kind dirty_huge HIDDEN;
 
 /* Somebody calls purge_by_time (purge.h): what is kept goes back when the program rests. */
 extern bool purge_timed HIDDEN; /* atomic */

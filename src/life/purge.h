@@ -31,7 +31,7 @@ FAST bool purge_is_due(void)
  * the start. */
 void purge_anew(void);
 
-/* Upkeep by time: what lay idle since the last call goes back. Whether there was anything to do,
+/* By time: what lay idle since the last call goes back. Whether there was anything to do,
  * or may be soon. */
 bool purge_by_time(void);
 

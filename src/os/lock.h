@@ -7,8 +7,8 @@
 
 /* A lock of one word, free when zero: spins a little, then sleeps in the kernel.
  *
- * A thread that forks holds all locks while the program's own handlers run, and those may allocate:
- * while `fork_holds_locks` is set, the calling thread passes every lock. */
+ * A thread that forks holds every lock up to the caches' while the program's own handlers run, and
+ * those may allocate: while `fork_holds_locks` is set, the calling thread passes every lock. */
 extern __thread bool fork_holds_locks HIDDEN;
 
 /* What a fork writes lies together, since each page of it is copied once in the parent and once in

@@ -56,8 +56,8 @@ static void count_huge(struct accounts *accounts, const struct huge *h)
 /* Free, and in a thread's pocket. */
 static void count_parked(struct accounts *accounts, const void *owner, const void *p)
 {
-    size_t bytes = large_retired_bytes(p, owner);
-    if (large_retired_bin(owner) == BIN_HUGE) {
+    size_t bytes = large_parked_bytes(p, owner);
+    if (large_parked_bin(owner) == BIN_HUGE) {
         accounts->huge_mapped += bytes;
         accounts->metadata_used += meta_size(sizeof(struct huge));
     } else {

@@ -4,10 +4,10 @@
  *   account   sums over descriptors, stacks and kept mappings; what statistics show
  *   heap_check   the same, then each rule of CHECK_RULES; breaches are counted by rule
  *
- * The caller of both holds all locks (heap_lock_all), so no other thread is in the slow path.
- * Others may push and pop all the same: of their stacks only the bounds are checked, and blocks may
- * be on their way between the program and the slow path, unless the caller knows that all is quiet.
- * Neither calls malloc, changes anything, or prints. */
+ * The caller of both holds all locks (heap_lock_all), so no other thread is past taking a lock in
+ * the slow path. Others may push and pop all the same: of their stacks only the bounds are checked,
+ * and blocks may be on their way between the program and the slow path, unless the caller knows
+ * that all is quiet. Neither calls malloc, changes anything, or prints. */
 #ifndef HAKMEM_WATCH_ACCOUNTS_H
 #define HAKMEM_WATCH_ACCOUNTS_H
 

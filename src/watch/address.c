@@ -45,7 +45,7 @@ static struct address address_near(uintptr_t address, const void *start)
         return none;
     start = large_start(start, owner);
     if (bin == BIN_PARKED) {
-        if (address - (uintptr_t)start < large_retired_bytes(start, owner))
+        if (address - (uintptr_t)start < large_parked_bytes(start, owner))
             none.kind = ADDRESS_DIRTY;
         return none;
     }

@@ -9,7 +9,7 @@
 enum address_kind {
     ADDRESS_ELSEWHERE, /* nothing of hakmem's */
     ADDRESS_VACANT,    /* where hakmem keeps blocks, but none is there now */
-    ADDRESS_DIRTY,     /* memory of a freed huge block, kept for the next one */
+    ADDRESS_DIRTY,     /* memory of a freed block above 32 KiB that is kept for the next one */
     ADDRESS_SLAB_END,  /* in a slab, behind its last block */
     ADDRESS_CLASS,     /* in a block of a class, free or not */
     ADDRESS_LARGE,     /* in a large block */

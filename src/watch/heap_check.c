@@ -1,5 +1,6 @@
 /* The walk: superslabs from their lists and from the map, what the map names, shards' trees, then
- * the fronts (check_fronts.c), kept mappings and sums. Its notes lie in a mapping of its own. */
+ * the caches (heap_check_fronts.c), dirty mappings and sums. Its notes lie in a mapping of its own.
+ */
 #include <string.h>
 
 #include "back/large.h"
@@ -115,7 +116,7 @@ static void superslabs_in_map(struct check_walk *walk)
         void *owner = map_owner((void *)address);
         unsigned bin = map_bin((void *)address);
         if (bin == BIN_PARKED && meta_holds(owner, sizeof(struct huge)))
-            bin = large_retired_bin(owner);
+            bin = large_parked_bin(owner);
         if (bin == BIN_LARGE && meta_holds(owner, sizeof(struct superslab)))
             add_superslab(walk, owner);
         if (bin_of_slab(bin) && meta_holds(owner, sizeof(struct slab))) {
@@ -283,7 +284,7 @@ static void check_map(struct check_walk *walk)
         if (!walk->quiet && (owner == NULL || bin == BIN_FOREIGN))
             continue; /* a large block on its way */
         if (bin == BIN_PARKED && meta_holds(owner, sizeof(struct huge)))
-            bin = large_retired_bin(owner);
+            bin = large_parked_bin(owner);
         size_t least = bin == BIN_LARGE  ? sizeof(struct superslab)
                        : bin == BIN_HUGE ? sizeof(struct huge)
                                          : sizeof(struct slab);
@@ -434,7 +435,7 @@ size_t heap_check(struct accounts *accounts, bool quiet)
     check_map(&walk);
     check_superslabs(&walk);
     check_shards(&walk);
-    check_check_fronts(&walk);
+    check_fronts(&walk);
     if (quiet)
         check_kept(&walk);
     check_ranges(&walk);

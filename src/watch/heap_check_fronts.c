@@ -136,7 +136,7 @@ static void check_transfer(struct check_walk *walk, unsigned cls)
         check_block(walk, &blocks[i], cls, CHECK_TRANSFER_BLOCK);
 }
 
-void check_check_fronts(struct check_walk *walk)
+void check_fronts(struct check_walk *walk)
 {
     check_caches(walk);
     for (unsigned cls = 0; cls < CLASSES; cls++)

@@ -51,6 +51,6 @@ struct check_superslab *check_find(const struct check_walk *walk, const void *p)
 void check_add_range(struct check_walk *walk, const void *start, size_t length);
 
 /* Threads' caches, transfer caches: each block in one of them is taken, and there once. */
-void check_check_fronts(struct check_walk *walk);
+void check_fronts(struct check_walk *walk);
 
 #endif

@@ -301,8 +301,8 @@ static void handler_forks_in_every_door(void)
 enum { CROWD = 4000 };
 static void *crowd[CROWD];
 
-/* Slabs are locked outside of the door, too: where memory goes back, and where a block is looked
- * for that may be free already, since it bears what a free block bears. */
+/* Slabs are locked outside of the slow path, too: where memory goes back, and where a block is
+ * looked for that may be free already, since it bears what a free block bears. */
 static void every_lock(void)
 {
     volatile size_t *p = do_malloc(500), *q = do_malloc(500);

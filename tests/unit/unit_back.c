@@ -74,13 +74,13 @@ static void map_of_retired(void)
     char *slice = (char *)WINDOW_BASE + 5 * SUPERSLAB;
     int owner;
     map_set(slice, 1, BIN_LARGE, &owner);
-    EXPECT(map_retire(slice, BIN_HUGE) == NULL);
+    EXPECT(map_park(slice, BIN_HUGE) == NULL);
     EXPECT(map_clear(slice, BIN_HUGE) == NULL);
-    EXPECT(map_retire(slice, BIN_LARGE) == &owner);
+    EXPECT(map_park(slice, BIN_LARGE) == &owner);
     EXPECT_EQUAL(map_bin(slice), BIN_PARKED);
     EXPECT_EQUAL(place_of_slice(slice), BIN_PARKED * BIN_BYTES);
     EXPECT(map_owner(slice) == &owner);
-    EXPECT(map_retire(slice, BIN_LARGE) == NULL && map_clear(slice, BIN_LARGE) == NULL);
+    EXPECT(map_park(slice, BIN_LARGE) == NULL && map_clear(slice, BIN_LARGE) == NULL);
     EXPECT(map_clear(slice, BIN_PARKED) == &owner);
     EXPECT(map_owner(slice) == NULL && map_clear(slice, BIN_PARKED) == NULL);
     EXPECT_EQUAL(place_of_slice(slice), 0);
@@ -301,7 +301,7 @@ static void huge_at_any_page(void)
 
     /* A pointer that stayed in a pocket names what is another's in a pocket now. */
     size_t bytes;
-    EXPECT_EQUAL(large_retire(p, BIN_HUGE, &bytes), MISUSE_NONE);
+    EXPECT_EQUAL(large_park(p, BIN_HUGE, &bytes), MISUSE_NONE);
     EXPECT_EQUAL(bytes, h->length);
     char *stale = (uintptr_t)p % SLICE == 0 ? p + os_page : p - (uintptr_t)p % SLICE;
     EXPECT_EQUAL(large_give(stale, BIN_PARKED), stale < p ? MISUSE_FOREIGN : MISUSE_INTERIOR);

@@ -161,7 +161,7 @@ static void bursts_are_told_from_chance(void)
     way_of(&history, turns % 2 == 0 ? STACK_EMPTY : STACK_FULL, 1);
     way_of(&history, turns % 2 == 0 ? STACK_FULL : STACK_EMPTY, 1);
     EXPECT(!history.bursts_return); /* a short way: it is over */
-    EXPECT_EQUAL(turns, 6);         /* the first history were the first of their kind */
+    EXPECT_EQUAL(turns, 6);         /* the first ways were the first of their kind */
 
     /* Only one direction is long: nothing comes back. */
     history = (struct capacity_history){0};
