@@ -132,7 +132,7 @@ int hakmem_mallopt(int parameter, int value);
 
 /* ---- hakmem's own ---- */
 
-/** The value in force of an option, named as in docs/options.md ("stack_bytes") in any case, into
+/** The current value of an option, named as in docs/options.md ("stack_bytes") in any case, into
  * *value: sizes in bytes, times in milliseconds, switches 0 or 1,
  * modes 0 (frozen), 1 (observe) or 2 (learn); HAKMEM_AUTO for `auto`. Returns 0, or ENOENT when
  * there is no such option or `name` is null; then *value is as it was. Options are read once, at

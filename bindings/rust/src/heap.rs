@@ -120,7 +120,7 @@ pub unsafe fn usable_size(p: *const u8) -> usize {
     ffi::hakmem_malloc_usable_size(p.cast())
 }
 
-/// The value in force of an option, named as in hakmem's list of options, in any case: sizes in
+/// The current value of an option, named as in hakmem's list of options, in any case: sizes in
 /// bytes, times in milliseconds, switches 0 or 1, `auto` as `u64::MAX`. `None` when there is no such option.
 ///
 /// Options come from `HAKMEM_NAME` in the environment or from a file, and are read once, at the
