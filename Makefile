@@ -97,7 +97,8 @@ lint-c: setup
 	clang-format --dry-run -Werror $(c_files)
 
 # One file for each run of clang-tidy: in a second one it takes every va_list for uninitialized. And
-# each file once: it is compiled for four libraries, and clang-tidy would go through it for each.
+# each file once, with assertions: it is compiled for four libraries, and clang-tidy would go through
+# it for each.
 lint-tidy: setup
 	@cmake --preset lint >/dev/null
 	@$(python) tools/compile_commands.py build/lint/compile_commands.json build/lint/once

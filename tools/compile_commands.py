@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Writes a list of compile commands with the first command of each file alone.
+"""Writes a list of compile commands with one for each file: the one with assertions, if there is one.
 
 Usage: tools/compile_commands.py FROM FOLDER
 """
@@ -13,10 +13,11 @@ def main() -> None:
     if len(sys.argv) != 3:
         sys.exit(__doc__)
     commands = json.loads(Path(sys.argv[1]).read_text())
-    first = {command["file"]: command for command in reversed(commands)}
+    commands.sort(key=lambda command: "-DHAKMEM_ASSERT=1" in command["command"])
+    last = {command["file"]: command for command in commands}
     folder = Path(sys.argv[2])
     folder.mkdir(exist_ok=True)
-    (folder / "compile_commands.json").write_text(json.dumps(list(first.values()), indent=1))
+    (folder / "compile_commands.json").write_text(json.dumps(list(last.values()), indent=1))
 
 
 if __name__ == "__main__":

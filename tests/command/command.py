@@ -168,3 +168,10 @@ def library_of(package_file: str) -> Path:
         if line.split()[:1] == [package_file]:
             return Path(line.split()[-1])
     pytest.skip(f"{package_file} is not installed")
+
+
+def link_target(path: Path) -> str | None:
+    try:
+        return str(path.readlink())
+    except OSError:
+        return None
