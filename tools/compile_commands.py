@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Writes a list of compile commands with one for each file: the one with assertions, if there is one.
+"""Writes a list of compile commands with one for each file: that with assertions if there is one.
 
 Usage: tools/compile_commands.py FROM FOLDER
 """
