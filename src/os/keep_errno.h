@@ -7,6 +7,6 @@
 static inline void errno_put_back(const int *before) { errno = *before; }
 
 /* At the end of the block errno is what it is here. */
-#define KEEP_ERRNO __attribute__((cleanup(errno_put_back))) int errno_before = errno
+#define KEEP_ERRNO __attribute__((cleanup(errno_put_back), unused)) int errno_before = errno
 
 #endif
