@@ -12,9 +12,9 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "python"))
 
-from hakmem.table import AUTO, Option, number, table
+from hakmem.table import AUTO, Option, number, renamed, table
 
-__all__ = ["AUTO", "Option", "number", "table"]
+__all__ = ["AUTO", "Option", "number", "renamed", "table"]
 
 PAGE = Path(__file__).resolve().parent.parent / "docs/options.md"
 
@@ -84,8 +84,20 @@ that `AT_SECURE` is set) reads none of the three places.
 """
 
 
+FOOT = """
+## Former names
+
+These names mean the same as before, in each of the three places and with `-o`:
+
+| former name | option |
+|---|---|
+"""
+
+
 def page() -> str:
-    return HEAD + "".join(option.row() for option in table())
+    rows = "".join(option.row() for option in table())
+    former = "".join(f"| `{old}` | `{name}` |\n" for old, name in renamed().items())
+    return HEAD + rows + FOOT + former
 
 
 def main() -> None:

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from hakmem import __version__
 from hakmem.library import Library
-from hakmem.table import AUTO_NUMBER, TYPES, UNITS, WORDS, Option, number, table
+from hakmem.table import AUTO_NUMBER, TYPES, UNITS, WORDS, Option, number, renamed, table
 
 SYSTEM_FILE = "/etc/hakmem.conf"
 HELP = "list every option: default, limits, what it does and costs, its value here"
@@ -45,8 +45,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def _source(name: str, environment: Mapping[str, str]) -> str | None:
     """The last place that names an option. Only the library knows whether it accepts the value."""
-    if f"HAKMEM_{name.upper()}" in environment:
-        return f"HAKMEM_{name.upper()}"
+    names = [name, *(old for old, now in renamed().items() if now == name)]
+    variables = [f"HAKMEM_{each.upper()}" for each in names]
+    given = [variable for variable in environment if variable in variables]
+    if given:
+        return given[-1]
     for path in (environment.get("HAKMEM_CONFIG"), SYSTEM_FILE):
         try:
             lines = Path(path or "").read_text(errors="replace").splitlines()
@@ -54,7 +57,7 @@ def _source(name: str, environment: Mapping[str, str]) -> str | None:
             continue
         for at in range(len(lines), 0, -1):
             left, equals, _ = lines[at - 1].split("#")[0].partition("=")
-            if equals and left.strip().lower() == name:
+            if equals and left.strip().lower() in names:
                 return f"{path}:{at}"
     return None
 
@@ -124,7 +127,9 @@ def _values_here(path: Path, names: list[str]) -> dict[str, int]:
 
 def run(arguments: argparse.Namespace) -> int:
     options = {option.name: option for option in table()}
+    before = renamed()
     names = [name.lower().removeprefix("hakmem_") for name in arguments.names]
+    names = [before.get(name, name) for name in names]
     for name in names:
         if name not in options:
             near = difflib.get_close_matches(name, options, 1, 0)[0]

@@ -13,6 +13,7 @@ if not TABLE.exists():
     TABLE = _HERE.parents[1] / "src/base/options.def"
 
 ROW = re.compile(r'OPTION\((\w+), (\w+), ([^,]+), ([^,]+), ([^,]+), "([^"]*)"\)')
+RENAMED = re.compile(r"^RENAMED\((\w+), (\w+)\)$", re.MULTILINE)
 NUMBER = re.compile(r"(\d+)(?: \* (KiB|MiB|GiB))?")
 UNITS = {None: 1, "KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30}
 TYPES = {
@@ -74,3 +75,8 @@ def table() -> list[Option]:
             number(text)
         rows.append(option)
     return rows
+
+
+def renamed() -> dict[str, str]:
+    """By the name that an option had before: the one it has."""
+    return dict(RENAMED.findall(TABLE.read_text()))

@@ -9,6 +9,7 @@
 #include "life/life.h"
 #include "life/purge.h"
 #include "os/os.h"
+#include "watch/heap_check.h"
 
 #define EXPORT __attribute__((visibility("default")))
 

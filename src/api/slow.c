@@ -11,6 +11,7 @@
 #include "front/pocket.h"
 #include "front/proof.h"
 #include "front/refill.h"
+#include "heap/slab.h"
 #include "heap/whole.h"
 #include "life/life.h"
 #include "life/purge.h"
@@ -410,6 +411,17 @@ static SLOW void *realloc_others(void *p, size_t n, const void *caller)
     return same != NULL ? same : realloc_moves(p, n, usable, caller);
 }
 
+/* A block of whole slices to more than it has, where it stands. */
+static bool whole_resize_inside(const void *p, size_t n)
+{
+    struct cache *cache = thread_cache();
+    if (!lock_enter(cache_lock_of(cache)))
+        return false;
+    bool done = whole_resize(p, n);
+    lock_release(cache_lock_of(cache));
+    return done;
+}
+
 SLOW void *slow_realloc(void *p, size_t n, size_t usable)
 {
     if (usable == 0) {
@@ -430,8 +442,7 @@ SLOW void *slow_realloc(void *p, size_t n, size_t usable)
     /* No block is smaller than the smallest, so a block that malloc made for n stays. */
     if (n <= usable && usable <= CLASS_GRAIN)
         return p;
-    if (usable > CLASS_MOST && n > usable && n <= CLASS_SLICES_MOST &&
-        cache_resize_block(thread_cache(), p, n))
+    if (usable > CLASS_MOST && n > usable && n <= CLASS_SLICES_MOST && whole_resize_inside(p, n))
         return p;
     return realloc_moves(p, n, usable, RETURN_ADDRESS);
 }

@@ -28,8 +28,6 @@
 #include "back/map.h"
 #include "base/asm.h"
 #include "base/defs.h"
-#include "base/list.h"
-#include "base/misuse.h"
 #include "heap/classes.h"
 #include "learn/capacity.h"
 #include "os/lock.h"

@@ -3,7 +3,6 @@
 #include "front/deferred.h"
 #include "front/registry.h"
 #include "heap/shards.h"
-#include "heap/whole.h"
 #include "os/lock.h"
 
 struct lock cacheless_lock FORK_PAGE = LOCK(CACHELESS);
@@ -25,15 +24,6 @@ struct finding cacheless_give(void *p)
     struct finding found = shards_put(&p, 1);
     lock_release(&cacheless_lock);
     return found;
-}
-
-bool cache_resize_block(struct cache *cache, const void *p, size_t n)
-{
-    if (!lock_enter(cache_lock_of(cache)))
-        return false;
-    bool done = whole_resize(p, n);
-    lock_release(cache_lock_of(cache));
-    return done;
 }
 
 void caches_fork_lock(void)

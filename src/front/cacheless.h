@@ -10,10 +10,6 @@
 void *cacheless_take(unsigned cls);
 struct finding cacheless_give(void *p);
 
-/* Makes the block of whole slices at p hold n bytes, more than it has, where it stands, if it can
- * be; for a thread with this cache, or null. */
-bool cache_resize_block(struct cache *cache, const void *p, size_t n);
-
 /* Around fork: nobody holds a cache's lock. Afterwards the child has the calling thread's cache,
  * and orphans whose blocks it takes when it needs some. */
 void caches_fork_lock(void);

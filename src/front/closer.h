@@ -5,7 +5,7 @@
 #ifndef HAKMEM_FRONT_CLOSER_H
 #define HAKMEM_FRONT_CLOSER_H
 
-#include "front/cache.h"
+#include "base/defs.h"
 
 extern bool caches_closed HIDDEN; /* atomic */
 

@@ -5,7 +5,6 @@
 #include "back/meta.h"
 #include "base/atomic.h"
 #include "front/arrays.h"
-#include "front/cacheless.h"
 #include "front/closer.h"
 #include "front/crowd.h"
 #include "front/registry.h"

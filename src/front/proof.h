@@ -4,7 +4,7 @@
 #ifndef HAKMEM_FRONT_PROOF_H
 #define HAKMEM_FRONT_PROOF_H
 
-#include "front/cache.h"
+#include "base/defs.h"
 
 /* Whether the block of the class at p is free: by its slab's bits, in the transfer cache, or in a
  * stack of any thread. The caller holds no lock. Takes the lock of each cache in turn; a program

@@ -15,7 +15,6 @@
  * of may still store its block above a floor; cache_wake finds it. */
 #include "front/theft.h"
 
-#include "back/meta.h"
 #include "base/counters.h"
 #include "base/policy.h"
 #include "front/arrays.h"

@@ -3,8 +3,8 @@
 #ifndef HAKMEM_FRONT_THEFT_H
 #define HAKMEM_FRONT_THEFT_H
 
+#include "base/defs.h"
 #include "base/misuse.h"
-#include "front/cache.h"
 
 struct theft {
     size_t bytes;         /* of blocks taken */

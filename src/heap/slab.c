@@ -262,3 +262,11 @@ unsigned slab_bring_back(struct slab *slab, void *const *blocks, size_t n)
     slab->absent = absent;
     return back;
 }
+
+size_t slab_usable(const void *p, const struct slab *slab)
+{
+    if (slab == NULL || !slab_begins(slab, p))
+        return 0;
+    const struct size_class *c = &size_classes[slab->cls];
+    return c->blocks == 1 ? slab->usable : c->size;
+}

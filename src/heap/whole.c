@@ -42,11 +42,3 @@ bool whole_resize(const void *p, size_t n)
     lock_release(&held->lock);
     return done;
 }
-
-size_t slab_usable(const void *p, const struct slab *slab)
-{
-    if (slab == NULL || !slab_begins(slab, p))
-        return 0;
-    const struct size_class *c = &size_classes[slab->cls];
-    return c->blocks == 1 ? slab->usable : c->size;
-}

@@ -19,7 +19,4 @@ enum misuse whole_take_back(const void *p, unsigned *cls);
  * slices behind it are free. */
 bool whole_resize(const void *p, size_t n);
 
-/* Bytes of the block at p in this slab, which may be null; 0 if none begins there. */
-size_t slab_usable(const void *p, const struct slab *slab);
-
 #endif

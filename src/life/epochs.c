@@ -45,7 +45,7 @@ static void epoch_begin(struct kind *kind, struct purge_counters seen)
         retention_step(&kind->learned, seen, policy.retain_least, policy.retain_most);
     if (journal_open() && before.epoch != 0 && kind->learned.epoch != before.epoch)
         journal_epoch(kind, before.epoch, before.since, seen);
-    kind->epoch = policy.learn == LEARN ? kind->learned.epoch : policy.frozen_span;
+    kind->epoch = policy.learn == LEARN ? kind->learned.epoch : policy.frozen_epoch;
     kind->next = clock_now() + kind->epoch;
     kind->late = os_milliseconds() + EPOCH_MILLISECONDS;
 }

@@ -19,7 +19,7 @@
 #include "heap/transfer.h"
 #include "life/purge.h"
 #include "life/scavenger.h"
-#include "options/options.h"
+#include "options/sources.h"
 #include "os/keep_errno.h"
 #include "os/lock.h"
 #include "os/os.h"

@@ -40,11 +40,24 @@ static bool begins(const char *b, struct words a)
 
 static bool same(struct words a, const char *b) { return begins(b, a) && b[a.length] == '\0'; }
 
+static const struct renamed {
+    const char *old;
+    unsigned now;
+} renamed[] = {
+#define RENAMED(old, name) {#old, OPTION_NUMBER_##name},
+#include "base/options.def"
+};
+
+#define RENAMES (sizeof renamed / sizeof renamed[0])
+
 const struct option *option_find(struct words name)
 {
     for (unsigned i = 0; i < OPTIONS; i++)
         if (same(name, options[i].name))
             return &options[i];
+    for (unsigned i = 0; i < RENAMES; i++)
+        if (same(name, renamed[i].old))
+            return &options[renamed[i].now];
     return NULL;
 }
 

@@ -1,6 +1,6 @@
-/* The options by name: what each is, how its value is read and written, and where values come from.
- * The table is constant. What is in force is `policy`; it is set by options_start alone, before the
- * first cache exists, so that everybody may read it without a lock. Nothing here allocates. */
+/* The options by name: what each is, how its value is read and written. The table is constant. The
+ * values are `policy`, which options_start (sources.h) alone sets, before the first cache exists,
+ * so that everybody may read it without a lock. Nothing here allocates. */
 #ifndef HAKMEM_OPTIONS_OPTIONS_H
 #define HAKMEM_OPTIONS_OPTIONS_H
 
@@ -59,11 +59,5 @@ bool option_set(const struct option *option, struct words value);
 
 /* A value as it may be given, in the largest unit that is exact: "512K", "on", "auto". */
 void option_add_value(struct text *t, const struct option *option, size_t value);
-
-/* Reads /etc/hakmem.conf, then the file that HAKMEM_CONFIG names, then the environment; the later
- * wins. Nothing is read in a program with raised privileges. What is wrong gets a line on standard
- * error and leaves its option as it was. A variable that resembles no option is somebody else's.
- * Called once, after os_start. */
-void options_start(void);
 
 #endif

@@ -1,10 +1,10 @@
-/* Where options come from.
- *
- *   options_start -> sources_read -> file_read -> line_read -> option_take
+/*   options_start -> sources_read -> file_read -> line_read -> option_take
  *                                 -> environment_read       -> option_take
  *
  * Runs inside the first call of the process, perhaps before any constructor: nothing here may
  * allocate, and the OS is asked by plain system calls, which no other preloaded library sees. */
+#include "options/sources.h"
+
 #include <errno.h>
 #include <string.h>
 

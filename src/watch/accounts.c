@@ -4,7 +4,6 @@
 #include "back/meta.h"
 #include "back/reserve.h"
 #include "back/superslabs.h"
-#include "base/text.h"
 #include "front/registry.h"
 #include "front/stack.h"
 #include "heap/slab.h"
@@ -178,31 +177,4 @@ void account(struct accounts *accounts)
     const struct reserve_parts reserve = reserve_parts();
     accounts->program += reserve.used;
     accounts->rest += reserve.mapped - reserve.used;
-}
-
-/* ---- the report ---- */
-
-#define CHECK_RULE_WORDS(rule, words) [CHECK_##rule] = #rule ": " words,
-static const char *const rule_words[] = {CHECK_RULES(CHECK_RULE_WORDS)};
-
-COLD void heap_check_report(const struct accounts *accounts)
-{
-    for (size_t i = 0; i < accounts->breaches && i < CHECK_BREACHES_KEPT; i++) {
-        const struct check_breach *breach = &accounts->first[i];
-        char line[512];
-        struct text text;
-        text_init(&text, line, sizeof line);
-        text_add(&text, "hakmem: heap check: broken: ");
-        text_add(&text, rule_words[breach->rule]);
-        text_add(&text, "; at ");
-        text_add_hex(&text, (uintptr_t)breach->where);
-        text_add(&text, " expected ");
-        text_add_number(&text, breach->expected);
-        text_add(&text, ", found ");
-        text_add_number(&text, breach->found);
-        text_add(&text, "\n");
-        os_print_error(text.start, text.used);
-    }
-    if (accounts->breaches > CHECK_BREACHES_KEPT)
-        os_print_error("hakmem: heap check: more is broken, not shown\n", 46);
 }

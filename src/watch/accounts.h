@@ -1,13 +1,9 @@
-/* The accounting: what all memory is used for at one moment, and a walk that checks every
- * invariant.
+/* What all memory is used for at one moment: sums over descriptors, stacks and dirty mappings. And
+ * the rules that heap_check (heap_check.h) goes through, with what it found broken.
  *
- *   account   sums over descriptors, stacks and kept mappings; what statistics show
- *   heap_check   the same, then each rule of CHECK_RULES; breaches are counted by rule
- *
- * The caller of both holds all locks (heap_lock_all), so no other thread is past taking a lock in
- * the slow path. Others may push and pop all the same: of their stacks only the bounds are checked,
- * and blocks may be on their way between the program and the slow path, unless the caller knows
- * that all is quiet. Neither calls malloc, changes anything, or prints. */
+ * The caller holds all locks (heap_lock_all), so no other thread is past taking a lock in the slow
+ * path. Others may push and pop all the same: of their stacks only the bounds are read. Nothing
+ * here calls malloc, changes anything, or prints. */
 #ifndef HAKMEM_WATCH_ACCOUNTS_H
 #define HAKMEM_WATCH_ACCOUNTS_H
 
@@ -111,11 +107,5 @@ struct accounts {
 
 /* Fills in all but the breaches. */
 void account(struct accounts *accounts);
-
-/* All of it; `quiet`: no other thread is at work. Returns how many breaches there are. */
-size_t heap_check(struct accounts *accounts, bool quiet);
-
-/* Writes the breaches to standard error, a line each. Needs no lock. */
-void heap_check_report(const struct accounts *accounts);
 
 #endif

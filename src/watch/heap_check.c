@@ -1,11 +1,14 @@
-/* The walk: superslabs from their lists and from the map, what the map names, shards' trees, then
+/* Superslabs from their lists and from the map, what the map names, shards' trees, then
  * the caches (heap_check_fronts.c), dirty mappings and sums. Its notes lie in a mapping of its own.
  */
+#include "watch/heap_check.h"
+
 #include <string.h>
 
 #include "back/large.h"
 #include "back/meta.h"
 #include "back/superslabs.h"
+#include "base/text.h"
 #include "heap/shards.h"
 #include "heap/slab.h"
 #include "os/os.h"
@@ -442,4 +445,31 @@ size_t heap_check(struct accounts *accounts, bool quiet)
     check_sums(&walk);
     os_unmap(notes, bytes);
     return accounts->breaches;
+}
+
+/* ---- the report ---- */
+
+#define CHECK_RULE_WORDS(rule, words) [CHECK_##rule] = #rule ": " words,
+static const char *const rule_words[] = {CHECK_RULES(CHECK_RULE_WORDS)};
+
+COLD void heap_check_report(const struct accounts *accounts)
+{
+    for (size_t i = 0; i < accounts->breaches && i < CHECK_BREACHES_KEPT; i++) {
+        const struct check_breach *breach = &accounts->first[i];
+        char line[512];
+        struct text text;
+        text_init(&text, line, sizeof line);
+        text_add(&text, "hakmem: heap check: broken: ");
+        text_add(&text, rule_words[breach->rule]);
+        text_add(&text, "; at ");
+        text_add_hex(&text, (uintptr_t)breach->where);
+        text_add(&text, " expected ");
+        text_add_number(&text, breach->expected);
+        text_add(&text, ", found ");
+        text_add_number(&text, breach->found);
+        text_add(&text, "\n");
+        os_print_error(text.start, text.used);
+    }
+    if (accounts->breaches > CHECK_BREACHES_KEPT)
+        os_print_error("hakmem: heap check: more is broken, not shown\n", 46);
 }

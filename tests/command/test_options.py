@@ -66,6 +66,19 @@ def test_one_by_name(name: str, built: Built) -> None:
     assert list(records(built, name)) == ["scavenge_ms"]
 
 
+@pytest.mark.parametrize("name", ["frozen_span", "HAKMEM_FROZEN_SPAN"])
+def test_one_by_its_former_name(name: str, built: Built, tmp_path: Path) -> None:
+    file = tmp_path / "file"
+    file.write_text("frozen_span = 2M\n")
+    for variables, source in (
+        ({"HAKMEM_FROZEN_SPAN": "2M"}, "HAKMEM_FROZEN_SPAN"),
+        ({"HAKMEM_CONFIG": str(file)}, f"{file}:1"),
+    ):
+        shown = records(built, name, **variables)
+        assert list(shown) == ["frozen_epoch"]
+        assert (shown["frozen_epoch"]["here"], shown["frozen_epoch"]["source"]) == (2 << 20, source)
+
+
 def test_each_description_can_be_read_alone() -> None:
     for option in table():
         assert not re.match(r"(The same|That|This|It|As before)\b", option.help), option.name

@@ -66,6 +66,15 @@ def test_options(words: list[str], built: Built) -> None:
     assert "HAKMEM_STACK_BYTES=5" in done.out.splitlines()
 
 
+def test_an_option_by_its_former_name(built: Built) -> None:
+    """It is set by the name that it has, so that the caller's variable does not win."""
+    print_it = ["sh", "-c", "echo $HAKMEM_FROZEN_EPOCH $HAKMEM_FROZEN_SPAN"]
+    done = built("run", "-o", "frozen_span=3M", *print_it, HAKMEM_FROZEN_EPOCH="1M")
+    assert (done.status, done.out, done.err) == (0, "3M\n", "")
+    done = built("run", "-o", "frozen_span=x", *print_it)
+    assert done.status == 125 and "-o frozen_span=x" in done.err
+
+
 def test_every_option_is_known(built: Built, tmp_path: Path) -> None:
     config = tmp_path / "config"
     config.touch()

@@ -8,7 +8,7 @@ import pytest
 sys.path.insert(0, str(Path(__file__).parents[2]))
 
 from tests.options.surroundings import SYSTEM_FILE, ask, other_etc
-from tools.options import AUTO, Option, number, table
+from tools.options import AUTO, Option, number, renamed, table
 
 OPTIONS = table()
 NAMES = [option.name for option in OPTIONS]
@@ -51,6 +51,16 @@ def test_each_option_from_each_source(option: Option, show: Path, tmp_path: Path
         ):
             outcome = ask(show, *NAMES, **variables)
             assert outcome.values == DEFAULTS | {option.name: value}, variables
+            assert outcome.complaints == []
+
+
+def test_a_former_name_means_the_option(show: Path, tmp_path: Path) -> None:
+    for old, name in renamed().items():
+        file = tmp_path / "file"
+        file.write_text(f"{old} = 3M\n")
+        for variables in ({f"HAKMEM_{old.upper()}": "3M"}, {"HAKMEM_CONFIG": str(file)}):
+            outcome = ask(show, name, old, **variables)
+            assert outcome.values == {name: 3 << 20, old: 3 << 20}, variables
             assert outcome.complaints == []
 
 

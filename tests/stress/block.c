@@ -293,7 +293,7 @@ void block_free(struct record *r, const struct worker *me)
 /* Of another allocator, or an older one, there is none. */
 extern long hakmem_check(void) __attribute__((weak));
 
-bool heap_check(const char *when)
+bool expect_sound_heap(const char *when)
 {
     if (hakmem_check == NULL)
         return false;

@@ -70,7 +70,7 @@ void block_resize(struct record *r, size_t size, bool all_usable, struct worker 
 void block_free(struct record *r, const struct worker *me);
 
 /* Ends the program unless the heap is whole by its own walk; false where there is none. */
-bool heap_check(const char *when);
+bool expect_sound_heap(const char *when);
 
 static inline unsigned block_thread(const struct record *r) { return (unsigned)(r->serial >> 32); }
 

@@ -85,7 +85,7 @@ static void live(struct seat *seat, uint64_t seed, uint64_t number, bool may_for
         expect_good_end(grandchild, number);
     }
     if (number % 8 == 3)
-        heap_check("in a child");
+        expect_sound_heap("in a child");
     seat_clear(seat, &seat->worker);
     exchange_clear(&private, &seat->worker);
     seat_work(seat, 100);

@@ -116,6 +116,6 @@ int main(int argc, char **argv)
            (unsigned long long)calls, seconds_now() - start, peak_rss_mib(),
            times.forking * 1e6 / (double)times.children, times.longest * 1e6,
            times.living * 1e6 / (double)times.children,
-           heap_check("at the end") ? "whole" : "there is none");
+           expect_sound_heap("at the end") ? "whole" : "there is none");
     return 0;
 }

@@ -6,7 +6,7 @@
  *                                         -> act           acts.c: what a thread does for a while
  *                                              -> seat_work, slot_*   tests/stress: blocks, checks
  *                     -> lives_start -> sleep_full         until the phase is over
- *                     -> heap_check
+ *                     -> expect_sound_heap
  *
  * The same seed gives every thread the same sequence of acts and requests. */
 #include "acts.h"
@@ -122,7 +122,7 @@ static void set_phase_over(bool over)
 
 static void walk(const char *when)
 {
-    if (heap_check(when))
+    if (expect_sound_heap(when))
         run.walks++;
 }
 

@@ -18,7 +18,7 @@
 #include "heap/slab.h"
 #include "heap/transfer.h"
 #include "life/life.h"
-#include "watch/accounts.h"
+#include "watch/heap_check.h"
 
 static struct accounts accounts;
 
