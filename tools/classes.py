@@ -7,8 +7,9 @@ Reasons behind the numbers:
   alignment for any block (the ABI's max_align_t).
 - Steps of 16 up to 128, then 8 classes per doubling: a block loses at most 1/9 of itself to
   rounding, 4 per doubling lose up to 1/5; 8 were measured to hold 4% less memory at the same speed.
-- Every power of two is a class, so a power-of-two alignment always finds a class whose blocks
-  have it (slabs begin at multiples of 64 KiB).
+- Every power of two is a class, and the class of a multiple of a power of two is a multiple of it,
+  too: that is how aligned blocks are found (slabs begin at multiples of 64 KiB). The table maker
+  checks every size.
 - Up to 32 KiB: two blocks of that size still share a slice; beyond, whole slices lose little.
 - A slab of these is one slice of 64 KiB, so where a block lies in its slab can be told from its
   address alone. What the largest classes leave over at a slab's end is never touched. Bits for a
@@ -98,8 +99,18 @@ def sparse(size: int) -> int:
     return math.ceil(blocks * math.pow(1 / pages, 1 / (PAGE // size + 1)))
 
 
+def check_alignments(classes: list[int]) -> None:
+    align = GRAIN
+    while align <= MOST:
+        for wanted in range(align, MOST + 1, align):
+            size = next(size for size in classes if size >= wanted)
+            assert size % align == 0, (size, align)
+        align *= 2
+
+
 def header() -> str:
     classes = sizes()
+    check_alignments(classes)
     assert all(size % GRAIN == 0 for size in classes)
     assert {1 << bit for bit in range(4, 16)} <= set(classes)
     words = sum(first_capacity(size) + 1 for size in classes)

@@ -80,13 +80,22 @@ EXPORT size_t hakmem_malloc_usable_size(const void *p)
     return block_usable(p, "malloc_usable_size", RETURN_ADDRESS);
 }
 
+/* False for n = 0, too. */
+FAST bool aligned_pop(size_t align, size_t n, void **p)
+{
+    size_t least = round_up(n, align);
+    return likely((n | align) <= CLASS_MOST) && likely(least - 1 < CLASS_MOST) &&
+           likely(cache_pop(cache_current(), class_bin_offset(least), p));
+}
+
 EXPORT void *hakmem_aligned_alloc(size_t align, size_t n)
 {
     if (!is_power_of_two(align)) {
         errno = EINVAL;
         return NULL;
     }
-    return slow_aligned(align, n);
+    void *p;
+    return likely(aligned_pop(align, n, &p)) ? p : slow_aligned(align, n);
 }
 
 EXPORT void *hakmem_memalign(size_t align, size_t n)
@@ -97,15 +106,21 @@ EXPORT void *hakmem_memalign(size_t align, size_t n)
     }
     if (!is_power_of_two(align))
         align = align == 0 ? 1 : (size_t)1 << (highest_bit(align) + 1);
-    return slow_aligned(align, n);
+    void *p;
+    return likely(aligned_pop(align, n, &p)) ? p : slow_aligned(align, n);
 }
 
 EXPORT int hakmem_posix_memalign(void **result, size_t align, size_t n)
 {
     if (!is_power_of_two(align) || align % sizeof(void *) != 0)
         return EINVAL;
+    void *p;
+    if (likely(aligned_pop(align, n, &p))) {
+        *result = p;
+        return 0;
+    }
     int saved = errno;
-    void *p = slow_aligned(align, n);
+    p = slow_aligned(align, n);
     errno = saved;
     if (p == NULL)
         return ENOMEM;

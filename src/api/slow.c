@@ -87,16 +87,6 @@ static void *class_take(unsigned cls)
     return p;
 }
 
-/* The class of blocks of `least` bytes, up to CLASS_MOST, of which each is at a multiple of
- * `align`, which is not above `least`. */
-static unsigned class_aligned(size_t least, size_t align)
-{
-    unsigned cls = class_of(least);
-    while ((size_classes[cls].size & (align - 1)) != 0)
-        cls++;
-    return cls;
-}
-
 /* A large block, with the cache's lock, or that of threads without one. */
 static SLOW void *take_inside(struct cache *cache, size_t n, size_t align, bool *zero)
 {
@@ -112,7 +102,7 @@ static void *take_once(size_t n, size_t align, bool *zero)
     size_t least = n < align ? align : n;
     *zero = false;
     if (least <= CLASS_MOST)
-        return class_take(class_aligned(least, align));
+        return class_take(class_of(round_up(least, align)));
     if (least <= CLASS_SLICES_MOST && align <= SLICE) {
         void *p = class_take_any(class_of_slices(least));
         *zero = is_block(p) && whole_hand_out(p, n);
@@ -132,13 +122,12 @@ static size_t usable_of_new(size_t n, size_t align)
 {
     size_t least = n < align ? align : n;
     if (least <= CLASS_MOST)
-        return size_classes[class_aligned(least, align)].size;
+        return size_classes[class_of(round_up(least, align))].size;
     return round_up(n == 0 ? 1 : n, os_page);
 }
 
-/* Slabs begin at multiples of 64 KiB, so a class whose size is a multiple of the alignment has
- * all its blocks aligned; at the latest the next power of two is one. What is kept for reuse goes
- * back before there is no memory. While a fork holds the heap for long the reserve serves. */
+/* What is kept for reuse goes back before there is no memory. While a fork holds the heap for long
+ * the reserve serves. */
 static SLOW void *take(size_t n, size_t align, bool *zero)
 {
     if (n > MOST_BYTES || align > MOST_BYTES)
@@ -449,11 +438,6 @@ SLOW void *slow_realloc(void *p, size_t n, size_t usable)
 
 SLOW void *slow_aligned(size_t align, size_t n)
 {
-    size_t least = n < align ? align : n;
-    void *p;
-    if (likely(least <= CLASS_MOST) &&
-        cache_pop(cache_current(), (BIN_FIRST + class_aligned(least, align)) * BIN_BYTES, &p))
-        return p;
     bool zero;
     return take(n, align, &zero);
 }
