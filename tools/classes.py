@@ -19,9 +19,9 @@ Reasons behind the numbers:
   a little more than 2^64 / size: a multiple n * size leaves n * (size * inverse - 2^64), which
   reaches inverse exactly at n = blocks, behind the last block; other offsets leave more than
   inverse. The table maker checks every offset.
-- Then whole slices, 64 to 256 KiB, one block a slab: too large for the table, so malloc finds them
+- Then whole slices, 64 KiB to 2 MiB, one block a slab: too large for the table, so malloc finds them
   in the slow path; else they are like the others (without a stack such blocks that come and go cost
-  a lock and a search each, 3 times as much).
+  a lock and a search each, 3 times as much). What rounding adds is never touched.
 - A block's number in its slab comes from a multiplication: offsets and sizes are counted in 16
   bytes, so both are at most 2^14, and with reciprocal = ceil(2^31 / size) the error
   offset * (reciprocal - 2^31 / size) / 2^31 stays below 2^-17, less than 1 / size: exact. The table
@@ -31,8 +31,8 @@ Reasons behind the numbers:
   blocks have a byte in a page (of 4 KiB; larger pages are looked at earlier than need be).
 - malloc looks a size of up to 1024 bytes up by the byte: two instructions less than by 16 bytes, at
   the cost of two bytes of cache for each size in use instead of for each 16.
-- The first capacity of a thread's stack: 15 blocks up to 512 bytes, 7 to 4 KiB, 3 beyond, so
-  that with the empty slot the first arrays are 128, 64 or 32 bytes and all of them take two pages.
+- The first capacity of a thread's stack: 15 blocks up to 512 bytes, 7 to 4 KiB, 3 to 256 KiB, so
+  that with the empty slot the first arrays are 128, 64 or 32 bytes; of larger blocks one.
 """
 
 from __future__ import annotations
@@ -48,9 +48,10 @@ SMALL = 1024
 SLICE = 64 * 1024
 PAGE = 4 * 1024
 PER_DOUBLING = 8
-WHOLE_SLICES = (1, 2, 3, 4)
+WHOLE_SLICES = (1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 14, 16, 20, 24, 28, 32)
+LARGE = 5 * SLICE
 RECIPROCAL_BITS = 31
-BIN_FIRST = 6  # the bins below are the address map's: see src/back/map.h
+BIN_FIRST = 4  # the bins below are the address map's: see src/back/map.h
 BIN_BYTES = 32
 
 
@@ -68,6 +69,9 @@ def slices(size: int) -> int:
 
 
 def reciprocal(size: int) -> int:
+    """0 for one block: wherever it is looked for, its number is 0."""
+    if size > MOST:
+        return 0
     grains = size // GRAIN
     value = -(-(1 << RECIPROCAL_BITS) // grains)
     for offset in range(slices(size) * SLICE // GRAIN):
@@ -76,7 +80,7 @@ def reciprocal(size: int) -> int:
 
 
 def first_capacity(size: int) -> int:
-    return 15 if size <= 512 else 7 if size <= 4096 else 3
+    return 15 if size <= 512 else 7 if size <= 4096 else 3 if size < LARGE else 1
 
 
 def inverse(size: int) -> int:
@@ -124,6 +128,7 @@ def header() -> str:
 #define CLASS_SMALL {SMALL} /* up to here by the byte */
 #define CLASS_SLICES_FIRST {classes.index(SLICE)}
 #define CLASS_SLICES_MOST {classes[-1]}
+#define CLASS_LARGE {classes.index(LARGE)} /* of this and the following few are kept */
 #define CLASS_GRAIN {GRAIN}
 #define CLASS_BIN_FIRST {BIN_FIRST}
 #define CLASS_BIN_BYTES {BIN_BYTES}
@@ -146,6 +151,18 @@ def bin_offsets(most: int, step: int) -> str:
         96,
         initial_indent="    ",
         subsequent_indent="    ",
+    )
+
+
+def by_slices() -> str:
+    """For each number of slices, the class that holds it."""
+    classes = sizes()
+    smallest = (
+        next(i for i, size in enumerate(classes) if size >= n * SLICE)
+        for n in range(1, WHOLE_SLICES[-1] + 1)
+    )
+    return textwrap.fill(
+        ", ".join(map(str, smallest)), 96, initial_indent="    ", subsequent_indent="    "
     )
 
 
@@ -175,6 +192,10 @@ const uint16_t class_bin_offsets[CLASS_MOST / CLASS_GRAIN + 1] = {{
 
 const uint16_t class_small_bin_offsets[CLASS_SMALL + 1] = {{
 {bin_offsets(SMALL, 1)},
+}};
+
+const uint8_t class_by_slices[CLASS_SLICES_MOST / SLICE] = {{
+{by_slices()},
 }};
 """
 

@@ -145,7 +145,7 @@ static void write_details(FILE *stream, const struct accounts *accounts)
             {" retained", accounts->retained}, {" untouched", accounts->untouched},
             {" kept", accounts->kept}, {" metadata", accounts->metadata}, {" map", accounts->map});
     ELEMENT(stream, {"<counts superslabs", accounts->superslabs}, {" slabs", accounts->slabs},
-            {" large_blocks", accounts->runs}, {" huge_blocks", accounts->huge},
+            {" large_blocks", accounts->whole}, {" huge_blocks", accounts->huge},
             {" kept_mappings", accounts->dirty_mappings}, {" threads", accounts->caches},
             {" refills", accounts->refills}, {" flushes", accounts->flushes});
     for (unsigned cls = 0; cls < CLASSES; cls++) {

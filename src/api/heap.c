@@ -49,7 +49,7 @@ EXPORT size_t hakmem_stats(struct hakmem_stats *stats, size_t size)
         .mapped_most = os_mapped_most(),
         .superslabs = accounts.superslabs,
         .slabs = accounts.slabs,
-        .large_blocks = accounts.runs,
+        .large_blocks = accounts.whole,
         .huge_blocks = accounts.huge,
         .kept_mappings = accounts.dirty_mappings,
         .threads = accounts.caches,

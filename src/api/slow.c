@@ -3,14 +3,15 @@
 #include <errno.h>
 #include <string.h>
 
-#include "back/large.h"
+#include "back/huge.h"
 #include "back/reserve.h"
 #include "base/policy.h"
 #include "front/cache.h"
 #include "front/cacheless.h"
-#include "front/pocket.h"
+#include "front/deferred.h"
 #include "front/proof.h"
 #include "front/refill.h"
+#include "front/stacks.h"
 #include "heap/slab.h"
 #include "heap/whole.h"
 #include "life/life.h"
@@ -54,6 +55,33 @@ static void report_found(struct finding found, const void *p, const void *caller
                                        .late = found.where != p});
 }
 
+/* ---- giving memory back ---- */
+
+static COLD void give_memory_back(size_t own)
+{
+    if (!purge_step(own))
+        return;
+    scavenger_wake();
+    struct cache *cache = thread_cache();
+    if (cache != NULL && cache->visits != purge_goes_on())
+        cache_ask_visits(cache, purge_goes_on());
+}
+
+/* Without locks. `own`: bytes of the call's own block, if that is huge. */
+static inline void look_after_memory(size_t own)
+{
+    if (purge_is_due())
+        give_memory_back(own);
+}
+
+/* The same after memory was taken. What lies idle may be what the program has begun to take again,
+ * so mostly only what is kept beyond what may be goes back. */
+static inline void make_room(size_t own)
+{
+    if (purge_is_due() && (use_excess() > 0 || purge_goes_on() || purge_waits_long()))
+        give_memory_back(own);
+}
+
 /* ---- malloc ---- */
 
 /* A block of a class, through the thread's cache if it has one. */
@@ -67,7 +95,9 @@ static void *class_take_any(unsigned cls)
         scavenger_note(cache);
         if (unlikely(load_relaxed(&cache->mine) == NULL))
             thread_ask_for_end(cache);
-        return cache_refill(cache, cls);
+        p = cache_refill(cache, cls);
+        make_room(0);
+        return p;
     }
     return cacheless_take(cls);
 }
@@ -87,13 +117,17 @@ static void *class_take(unsigned cls)
     return p;
 }
 
-/* A large block, with the cache's lock, or that of threads without one. */
-static SLOW void *take_inside(struct cache *cache, size_t n, size_t align, bool *zero)
+/* With the cache's lock, or that of threads without one. */
+static SLOW void *huge_take_inside(size_t n, size_t align, bool *zero)
 {
+    struct cache *cache = thread_cache(); /* the process's start, too */
+    if (likely(cache != NULL))
+        scavenger_note(cache);
     if (unlikely(!lock_enter(cache_lock_of(cache))))
         return not_entered();
-    void *p = large_take(n, align, zero);
+    void *p = huge_take(n, align, zero);
     lock_release(cache_lock_of(cache));
+    make_room(n);
     return p;
 }
 
@@ -105,16 +139,13 @@ static void *take_once(size_t n, size_t align, bool *zero)
         return class_take(class_of(round_up(least, align)));
     if (least <= CLASS_SLICES_MOST && align <= SLICE) {
         void *p = class_take_any(class_of_slices(least));
-        *zero = is_block(p) && whole_hand_out(p, n);
-        return p;
+        if (likely(p != NULL)) {
+            *zero = p != not_entered() && whole_hand_out(p, n);
+            return p;
+        }
+        /* No room for a superslab: a mapping may still fit. */
     }
-    struct cache *cache = thread_cache(); /* the process's start, too */
-    void *p = cache != NULL && align <= os_page ? pocket_take(cache, n) : NULL;
-    if (p != NULL)
-        return p;
-    if (likely(cache != NULL))
-        scavenger_note(cache);
-    return take_inside(cache, n == 0 ? 1 : n, align, zero);
+    return huge_take_inside(n == 0 ? 1 : n, align, zero);
 }
 
 /* Bytes that the program may use of a new block of n bytes at a multiple of `align`. */
@@ -171,28 +202,15 @@ SLOW void *slow_calloc(size_t n)
 
 /* ---- free ---- */
 
-static COLD void give_memory_back(void)
-{
-    if (purge_step())
-        scavenger_wake();
-}
-
-/* Without locks. */
-static inline void look_after_memory(void)
-{
-    if (purge_is_due())
-        give_memory_back();
-}
-
 static inline struct finding stack_give(unsigned cls, void *p)
 {
     struct cache *cache = thread_cache();
     if (unlikely(cache == NULL))
         return cacheless_give(p);
-    if (likely(cache_keeps(cache)) && likely(cache_push_any(cache, cls, p)))
-        return (struct finding){MISUSE_NONE, NULL};
-    struct finding found = cache_give(cache, cls, p);
-    look_after_memory();
+    struct finding found = {MISUSE_NONE, NULL};
+    if (unlikely(!cache_keeps(cache)) || unlikely(!cache_push_any(cache, cls, p)))
+        found = cache_give(cache, cls, p);
+    look_after_memory(0);
     return found;
 }
 
@@ -212,26 +230,50 @@ static struct finding class_give(unsigned cls, void *p)
     return stack_give(cls, p);
 }
 
+/* Blocks of whole slices that come and go through a stack alone: what lies idle elsewhere is to
+ * grow old by them too. */
+#define TOLD_BYTES (8 * MiB)
+
+static inline void tell_clock(struct cache *cache, size_t bytes)
+{
+    cache->untold += bytes;
+    if (likely(cache->untold < TOLD_BYTES))
+        return;
+    clock_advance(cache->untold);
+    cache->untold = 0;
+    look_after_memory(0);
+}
+
 static struct finding whole_give(void *p)
 {
     unsigned cls;
     enum misuse what = whole_take_back(p, &cls);
     if (unlikely(what != MISUSE_NONE))
         return (struct finding){what, p};
-    if (likely(cache_push_whole(cache_current(), cls, p)))
-        return (struct finding){MISUSE_NONE, NULL};
-    return stack_give(cls, p);
+    struct cache *cache = cache_current();
+    if (unlikely(!cache_push_whole(cache, cls, p)))
+        return stack_give(cls, p);
+    tell_clock(cache, size_classes[cls].size);
+    return (struct finding){MISUSE_NONE, NULL};
+}
+
+static struct finding huge_give_inside(void *p)
+{
+    struct cache *cache = thread_cache();
+    size_t own = huge_usable(p);
+    if (!lock_enter(cache_lock_of(cache)))
+        return deferred_put(p);
+    enum misuse what = huge_give(p);
+    lock_release(cache_lock_of(cache));
+    look_after_memory(own);
+    return (struct finding){what, p};
 }
 
 static struct finding give(void *p, unsigned bin)
 {
     if (bin >= BIN_FIRST)
         return class_give(bin_class(bin), p);
-    if (bin_of_slab(bin))
-        return whole_give(p);
-    struct finding found = pocket_put(thread_cache(), p, bin);
-    look_after_memory();
-    return found;
+    return bin_of_slab(bin) ? whole_give(p) : huge_give_inside(p);
 }
 
 /* What the map does not know. */
@@ -292,7 +334,7 @@ static size_t usable_of(const void *p, unsigned *bin)
         return reserve_usable(p);
     if (*bin == BIN_WHOLE_FREE)
         return 0;
-    return likely(bin_of_slab(*bin)) ? slab_usable(p, owner) : large_usable(p, *bin);
+    return likely(bin_of_slab(*bin)) ? slab_usable(p, owner) : huge_usable(p);
 }
 
 /* And the bin of its entry in the map. */
@@ -302,8 +344,7 @@ static inline size_t block_find(const void *p, unsigned *found, const char *func
     size_t usable = usable_of(p, found);
     unsigned bin = *found;
     bool freed = bin >= BIN_FIRST ? usable != 0 && freed_before(bin_class(bin), p)
-                                  : (bin == BIN_PARKED && large_begins(p)) ||
-                                        (bin == BIN_WHOLE_FREE && (uintptr_t)p % SLICE == 0);
+                                  : bin == BIN_WHOLE_FREE && (uintptr_t)p % SLICE == 0;
     if (likely(usable != 0 && !freed))
         return usable;
     if (bin == BIN_FOREIGN)
@@ -366,14 +407,15 @@ static SLOW void *realloc_moves(void *p, size_t n, size_t usable, const void *ca
     return other;
 }
 
-/* A large block where it stands, or by moving its pages; null where that can't be. */
-static void *resize_inside(void *p, unsigned bin, size_t n)
+/* A huge block where it stands, or by moving its pages; null where that can't be. */
+static void *huge_resize_inside(void *p, size_t n)
 {
     struct cache *cache = thread_cache();
     if (!lock_enter(cache_lock_of(cache)))
         return NULL;
-    void *same = large_resize(p, bin, n);
+    void *same = huge_resize(p, n);
     lock_release(cache_lock_of(cache));
+    make_room(n);
     return same;
 }
 
@@ -395,8 +437,8 @@ static SLOW void *realloc_others(void *p, size_t n, const void *caller)
     if (bin >= BIN_FIRST && stays(n, usable))
         return p;
     void *same = NULL;
-    if (bin != BIN_FOREIGN && !bin_of_slab(bin) && n > CLASS_MOST && n <= MOST_BYTES)
-        same = resize_inside(p, bin, n);
+    if (bin == BIN_HUGE && n <= MOST_BYTES)
+        same = huge_resize_inside(p, n);
     return same != NULL ? same : realloc_moves(p, n, usable, caller);
 }
 

@@ -166,15 +166,6 @@ static void *map_change(const void *p, unsigned from, unsigned to, bool stays)
 
 void *map_clear(const void *p, unsigned bin) { return map_change(p, bin, BIN_FOREIGN, false); }
 
-void *map_park(const void *p, unsigned bin)
-{
-    uint16_t *offset = bin_offset_at(p);
-    if (load_relaxed(offset) != bin * BIN_BYTES)
-        return NULL;
-    store_relaxed(offset, BIN_PARKED * BIN_BYTES);
-    return map_owner(p);
-}
-
 /* Whoever frees the block changes the entry from "in use" only, so until that is stored nobody
  * else stores here. */
 void *map_whole_taken(const void *p)
@@ -185,8 +176,6 @@ void *map_whole_taken(const void *p)
 }
 
 void *map_whole_freed(const void *p) { return map_change(p, BIN_WHOLE, BIN_WHOLE_FREE, true); }
-
-void *map_unpark(const void *p, unsigned bin) { return map_change(p, BIN_PARKED, bin, true); }
 
 bool map_next(uintptr_t *address)
 {

@@ -26,12 +26,10 @@
  * blocks: they are always full, which leads to the slow path. */
 #define BIN_BYTES 32
 #define BIN_FOREIGN 0 /* nothing of ours begins in this slice */
-#define BIN_LARGE 1   /* a run of slices; the owner is its superslab */
-#define BIN_HUGE 2    /* a mapping of its own; the owner is its struct huge */
-#define BIN_PARKED 3  /* either, freed and kept at hand for the next; the owner as before */
-#define BIN_WHOLE 4   /* a block of whole slices in use; the owner is its slab, as for all below */
-#define BIN_WHOLE_FREE 5 /* the same, free: in a thread's stack, say */
-#define BIN_FIRST 6      /* class 0 */
+#define BIN_HUGE 1    /* a mapping of its own; the owner is its struct huge */
+#define BIN_WHOLE 2   /* a block of whole slices in use; the owner is its slab, as for all below */
+#define BIN_WHOLE_FREE 3 /* the same, free: in a thread's stack, say */
+#define BIN_FIRST 4      /* class 0 */
 
 #define MAP_LEAF_BITS 32 /* of the addresses that one leaf of the map covers */
 
@@ -87,13 +85,6 @@ void map_cover_by(const void *p, struct map_leaf *leaf);
 /* Takes the owner out of p's entry, if that says `bin`; then it says "foreign". Null if it says
  * something else; of two that try, one gets null. */
 void *map_clear(const void *p, unsigned bin);
-
-/* Changes p's entry from `bin` to "parked", and so too, but that of two that free p in the same
- * nanoseconds both may get the owner. The owner stays. */
-void *map_park(const void *p, unsigned bin);
-
-/* Back again: whoever gets the owner has the block, and of any number one does. */
-void *map_unpark(const void *p, unsigned bin);
 
 /* The free block of whole slices at p, which the caller holds, comes into use; its slab. */
 void *map_whole_taken(const void *p);

@@ -3,6 +3,7 @@
 #include "back/map.h"
 #include "back/superslab_lists.h"
 #include "back/superslabs.h"
+#include "back/use.h"
 #include "base/atomic.h"
 #include "base/counters.h"
 
@@ -55,6 +56,7 @@ static void slices_mark_taken(struct superslab *s, uint64_t mask, size_t n)
     uint64_t paged = s->touched & mask;
     store_relaxed(&counters.slices.taken, counters.slices.taken + n * SLICE);
     slices_dirty_less(paged == mask ? n : count_bits(paged));
+    use_more(&use.slices, n * SLICE, paged != mask);
     if (s->purged & mask) {
         count_refault(&counters.slices, count_bits(s->purged & mask) * SLICE);
         s->purged &= ~mask;
@@ -122,7 +124,8 @@ void slices_give(struct superslab *s, void *start, size_t n)
     lock_take(&superslabs_lock);
     ASSERT((s->free & slice_mask(first, n)) == 0);
     s->free |= slice_mask(first, n);
-    store_relaxed(&slices_dirty_now, slices_dirty_now + n);
+    store_relaxed(&use.dirty_slices, use.dirty_slices + n);
+    use_less(&use.slices, n * SLICE);
     store_relaxed(&counters.freed_slices, counters.freed_slices + n * SLICE);
     superslab_relist_larger(s, first, (unsigned)n);
     list_remove(&s->age);
@@ -130,13 +133,13 @@ void slices_give(struct superslab *s, void *start, size_t n)
     lock_release(&superslabs_lock);
 }
 
-size_t slices_dirty(void) { return load_relaxed(&slices_dirty_now); }
+size_t slices_dirty(void) { return load_relaxed(&use.dirty_slices); }
 
 size_t slices_idle(void)
 {
     lock_take(&superslabs_lock);
     size_t idle = slices_dirty_low;
-    slices_dirty_low = slices_dirty_now;
+    slices_dirty_low = use.dirty_slices;
     lock_release(&superslabs_lock);
     return idle;
 }

@@ -22,13 +22,12 @@ static uint64_t slices_drop(const struct superslab *s, uint64_t slices)
     return gone;
 }
 
-/* The n lowest of a set, or all of it. */
-static uint64_t lowest_of(uint64_t set, size_t n)
+/* The n highest of a set, or all of it: the lowest are taken first, and keep their pages. */
+static uint64_t highest_of(uint64_t set, size_t n)
 {
-    uint64_t chosen = 0;
-    for (; n > 0 && set != 0; n--, set &= set - 1)
-        chosen |= set & -set;
-    return chosen;
+    for (size_t less = count_bits(set); less > n; less--)
+        set &= set - 1;
+    return set;
 }
 
 /* Gives back up to `most` slices of the superslab that was given slices longest ago; returns how
@@ -36,15 +35,15 @@ static uint64_t lowest_of(uint64_t set, size_t n)
 static size_t superslab_purge(struct superslab *s, size_t most)
 {
     ASSERT(lock_held(&superslabs_lock));
-    if (superslab_empty(s)) {
-        size_t had = count_bits(s->touched);
+    size_t had = count_bits(s->touched);
+    if (superslab_empty(s) && had <= most) {
         superslab_withdraw(s);
         lock_release(&superslabs_lock);
         return superslab_end(s) ? had : 0;
     }
     bool was_huge = s->huge;
     s->huge = false;
-    uint64_t mask = lowest_of(s->free & s->touched, most);
+    uint64_t mask = highest_of(s->free & s->touched, most);
     slices_dirty_less(count_bits(mask));
     s->free &= ~mask;
     if ((s->free & s->touched) == 0)

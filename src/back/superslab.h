@@ -1,5 +1,5 @@
-/* A superslab: an aligned region of 4 MiB, cut into 64 slices of 64 KiB, shared by all classes, all
- * threads and the large blocks. One word of bits says which slices are free, another which of them
+/* A superslab: an aligned region of 4 MiB, cut into 64 slices of 64 KiB, shared by all classes and
+ * all threads. One word of bits says which slices are free, another which of them
  * may hold pages. Where no whole superslab can be had, shorter ones serve.
  *
  *   slots.h         where they lie
@@ -20,7 +20,6 @@
 #define SUPERSLAB_SLICES 64
 
 struct superslab {
-    unsigned bin;                      /* BIN_LARGE: first in what the map calls "parked" */
     struct list node;                  /* by longest free run, or dense; lock: superslabs */
     struct list age;                   /* those with free slices that may hold pages; same lock */
     char *base;                        /* constant */
@@ -33,8 +32,6 @@ struct superslab {
     bool huge;                         /* asked for huge pages; same lock */
     uint8_t slices;                    /* 64, or less under a limit; constant */
     uint8_t longest;                   /* the list it is in: no free run is longer; same lock */
-    uint8_t run[SUPERSLAB_SLICES];     /* slices of the large block that begins there; its owner */
-    uint32_t usable[SUPERSLAB_SLICES]; /* bytes the program may use of it; its owner */
 };
 
 #endif

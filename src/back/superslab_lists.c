@@ -1,5 +1,6 @@
 #include "back/superslab_lists.h"
 
+#include "back/use.h"
 #include "base/atomic.h"
 #include "base/counters.h"
 
@@ -8,7 +9,7 @@ struct list superslabs_by_longest[SUPERSLAB_SLICES];
 uint64_t superslabs_nonempty;
 struct list superslabs_dense = {&superslabs_dense, &superslabs_dense};
 struct list superslabs_aged = {&superslabs_aged, &superslabs_aged};
-size_t slices_dirty_now, slices_dirty_low;
+size_t slices_dirty_low;
 
 static void unlist(struct superslab *s)
 {
@@ -65,10 +66,10 @@ void superslab_relist_larger(struct superslab *s, unsigned first, unsigned n)
 void slices_dirty_less(size_t n)
 {
     ASSERT(lock_held(&superslabs_lock));
-    ASSERT(n <= slices_dirty_now);
-    store_relaxed(&slices_dirty_now, slices_dirty_now - n);
-    if (slices_dirty_now < slices_dirty_low)
-        slices_dirty_low = slices_dirty_now;
+    ASSERT(n <= use.dirty_slices);
+    store_relaxed(&use.dirty_slices, use.dirty_slices - n);
+    if (use.dirty_slices < slices_dirty_low)
+        slices_dirty_low = use.dirty_slices;
 }
 
 size_t slices_whole(struct superslab *s, uint64_t mask)
@@ -92,7 +93,7 @@ void slices_mark_free(struct superslab *s, uint64_t mask)
     size_t pages = count_bits(s->touched & mask);
     if (pages == 0)
         return;
-    store_relaxed(&slices_dirty_now, slices_dirty_now + pages);
+    store_relaxed(&use.dirty_slices, use.dirty_slices + pages);
     list_remove(&s->age);
     list_push(&superslabs_aged, &s->age);
 }

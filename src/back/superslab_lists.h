@@ -20,8 +20,7 @@ extern struct list superslabs_dense HIDDEN;
 /* Those with dirty slices, that is free ones that may hold pages; newest first. */
 extern struct list superslabs_aged HIDDEN;
 
-/* Dirty slices; and the fewest since slices_idle. The first is atomic. */
-extern size_t slices_dirty_now HIDDEN;
+/* The fewest dirty slices since slices_idle. */
 extern size_t slices_dirty_low HIDDEN;
 
 static inline uint64_t slice_mask(unsigned first, size_t n)

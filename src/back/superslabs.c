@@ -4,6 +4,7 @@
 #include "back/meta.h"
 #include "back/slots.h"
 #include "back/superslab_lists.h"
+#include "back/use.h"
 #include "base/atomic.h"
 #include "base/counters.h"
 #include "os/os.h"
@@ -32,7 +33,7 @@ struct superslab *superslab_new(size_t least)
         base = slot_map(slices * SLICE);
         if (base == NULL)
             base = os_map_aligned(slices * SLICE, SUPERSLAB);
-        if (base != NULL || slices / 2 < least || load_relaxed(&counters.huge_dirty) > 0)
+        if (base != NULL || slices / 2 < least || load_relaxed(&use.dirty_huge) > 0)
             break;
         slices /= 2;
     }
@@ -46,7 +47,6 @@ struct superslab *superslab_new(size_t least)
     /* With huge pages one touched page would cost 2 MiB, and perhaps the time to make room for it:
      * a heap of 512 MiB that had them from the start took half as long to fill, or five times. */
     os_small_pages(base, slices * SLICE, false);
-    store_relaxed(&s->bin, BIN_LARGE);
     s->base = base;
     s->slices = (uint8_t)slices;
     s->free = all_slices(s);
@@ -111,5 +111,5 @@ struct superslabs_inside superslabs_inside(void)
 {
     ASSERT(lock_all_held());
     return (struct superslabs_inside){superslabs_by_longest, &superslabs_aged, &superslabs_nonempty,
-                                      &mapped, &slices_dirty_now};
+                                      &mapped, &use.dirty_slices};
 }

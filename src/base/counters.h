@@ -1,5 +1,4 @@
-/* What the allocator has done, in numbers that only grow, but for one (huge_dirty): lower floors
- * add, upper ones read. What was freed is also the allocation clock: it tells how long something
+/* What the allocator has done, in numbers that only grow: lower floors add, upper ones read. What was freed is also the allocation clock: it tells how long something
  * has lain unused by what the program did meanwhile, where no timer runs. All in bytes, all atomic.
  */
 #ifndef HAKMEM_BASE_COUNTERS_H
@@ -21,7 +20,6 @@ struct counters {
     struct purge_counters pages __attribute__((aligned(CACHE_LINE))); /* inside slabs in use */
     struct purge_counters slices;                                     /* slices and superslabs */
     struct purge_counters huge;                                       /* mappings of huge blocks */
-    size_t huge_dirty; /* of these what is kept now, and can shrink; written under the lock DIRTY */
 };
 
 extern struct counters counters HIDDEN;

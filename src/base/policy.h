@@ -30,10 +30,6 @@ struct keeping {
 
 extern struct keeping keeping HIDDEN;
 
-/* Where these two are AUTO: what is kept before anything was learned. */
-#define RETAIN_SLICES_FIRST ((size_t)512)
-#define BIG_CACHE_FIRST (96 * MiB)
-
 /* Of slices or bytes: more than there can be. */
 #define KEEP_ALL (SIZE_MAX / SLICE)
 

@@ -52,6 +52,8 @@ size_t cache_share(const struct cache *cache)
 size_t stack_first(unsigned cls)
 {
     const struct size_class *c = &size_classes[cls];
+    if (cls >= CLASS_LARGE && caches_awake() > SHARERS)
+        return 0;
     if (!caches_crowded())
         return c->first;
     size_t blocks = FIRST_IN_CROWD / c->size;

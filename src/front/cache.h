@@ -67,17 +67,12 @@ struct cache {
     struct cold_bin cold[CLASSES];
     uint64_t begun[(CLASSES + 63) / 64]; /* classes whose stacks are begun; lock: cache */
     struct lock *lock;                   /* constant; null only in the constant caches */
-    struct {
-        void *block;  /* atomic; what the map says decides who has it; see pocket.h */
-        size_t freed; /* bytes that the allocation clock does not know of yet; the owner's */
-        bool old;     /* since pocket_age looked; the owner's */
-        uint8_t misses, hits; /* in a row, since the clock was told; the owner's */
-    } pocket;
     unsigned shard;
     size_t capacity_bytes; /* blocks that all stacks may hold */
     size_t refills;        /* counts, for statistics; atomic for those who peek */
     size_t flushes;
     size_t outflow;     /* bytes flushed beyond what was refilled; lock: cache */
+    size_t untold;      /* bytes of whole slices freed that the clock does not know; the owner's */
     size_t unclocked;   /* bytes flushed that the allocation clock does not know yet; lock: cache */
     size_t taken;       /* bytes refilled beyond those given back, or negative; lock: cache */
     size_t stays_until; /* the time of day before which it does not rest again; lock: cache */
@@ -86,6 +81,7 @@ struct cache {
     uint8_t gives;      /* frees that found no room since the last refill; lock: cache */
     bool rests;         /* has given nearly all back: its stacks stay empty; the owner's */
     bool cut;           /* its stacks may hold too much for so many threads; atomic */
+    bool visits;        /* its stacks are closed to frees: the slow path has work; the owner's */
     bool asleep;        /* a thief has taken all, and the owner's cache_mine; lock: cache */
     bool shut;          /* emptied since all caches were closed; the owner's */
     bool asking;        /* the owner asks libc to tell its end; the owner's */
@@ -105,7 +101,7 @@ struct cache {
 
 static_assert(offsetof(struct cache, bins) == 0 && sizeof(struct bin) == BIN_BYTES,
               "a bin's number times its bytes is its offset");
-static_assert(sizeof(struct cache) <= 5 * KiB, "a thread's cache is little beside its arrays");
+static_assert(sizeof(struct cache) <= 6 * KiB, "a thread's cache is little beside its arrays");
 
 /* No cache yet: the thread's first call. No cache any more: calls of destructors that run late. */
 extern struct cache cache_none HIDDEN;

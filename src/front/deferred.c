@@ -1,6 +1,6 @@
 #include "front/deferred.h"
 
-#include "back/large.h"
+#include "back/huge.h"
 #include "back/map.h"
 #include "back/reserve.h"
 #include "front/cache.h"
@@ -60,7 +60,7 @@ static struct finding give(void *p)
     unsigned bin = map_bin(p);
     if (bin_of_slab(bin))
         return shards_put(&p, 1);
-    return (struct finding){bin == BIN_FOREIGN ? MISUSE_FREE : large_give(p, bin), p};
+    return (struct finding){bin == BIN_FOREIGN ? MISUSE_FREE : huge_give(p), p};
 }
 
 static struct finding first_of(struct finding a, struct finding b)

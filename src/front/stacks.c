@@ -5,7 +5,6 @@
 #include "base/counters.h"
 #include "front/adapt.h"
 #include "front/arrays.h"
-#include "front/pocket.h"
 #include "front/registry.h"
 #include "front/stack.h"
 #include "heap/shards.h"
@@ -144,13 +143,47 @@ struct finding stack_put_oldest(struct cache *cache, unsigned cls, size_t n, boo
     return found;
 }
 
+COLD struct finding cache_put_large(struct cache *cache)
+{
+    struct finding found = {MISUSE_NONE, NULL};
+    if (begun_from(cache, CLASS_LARGE) == CLASSES || !lock_try(cache->lock))
+        return found;
+    for (unsigned cls = begun_from(cache, CLASS_LARGE); cls < CLASSES && !cache->asleep;
+         cls = begun_from(cache, cls + 1)) {
+        stack_settle(cache, cls);
+        size_t used = stack_used(&cache->bins[BIN_FIRST + cls], &cache->cold[cls]);
+        struct finding one = stack_put_oldest(cache, cls, used, false);
+        if (found.what == MISUSE_NONE)
+            found = one;
+    }
+    lock_release(cache->lock);
+    return found;
+}
+
+COLD void cache_ask_visits(struct cache *cache, bool ask)
+{
+    ASSERT(cache == cache_current());
+    cache->visits = ask;
+    if (!lock_enter(cache->lock))
+        return;
+    bool closed = ask || cache->rests || load_relaxed(&cache->cut);
+    if (!cache->asleep)
+        for (unsigned cls = begun_from(cache, 0); cls < CLASSES; cls = begun_from(cache, cls + 1)) {
+            struct bin *bin = &cache->bins[BIN_FIRST + cls];
+            if (closed)
+                store_relaxed(&bin->limit, NULL);
+            else
+                stack_open(bin, &cache->cold[cls]);
+        }
+    lock_release(cache->lock);
+}
+
 struct finding cache_drain(struct cache *cache)
 {
     ASSERT(lock_held(cache->lock));
     struct finding found = {MISUSE_NONE, NULL};
     if (cache->asleep)
         cache_wake(cache);
-    pocket_empty(cache);
     for (unsigned cls = begun_from(cache, 0); cls < CLASSES; cls = begun_from(cache, cls + 1)) {
         stack_settle(cache, cls);
         size_t used = stack_used(&cache->bins[BIN_FIRST + cls], &cache->cold[cls]);

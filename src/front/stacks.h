@@ -25,8 +25,14 @@ void stack_settle(struct cache *cache, unsigned cls);
 /* Frees the n lowest of a stack: those that were pushed first. */
 struct finding stack_put_oldest(struct cache *cache, unsigned cls, size_t n, bool by_transfer);
 
+/* Frees the blocks of many slices that the owner's stacks hold: a few of them are much memory. */
+struct finding cache_put_large(struct cache *cache);
+
 /* So many bytes have left the cache. */
 void cache_gave(struct cache *cache, size_t bytes);
+
+/* Whether each free of the owner's is to take the slow path, where there is something to do. */
+void cache_ask_visits(struct cache *cache, bool ask);
 
 /* Frees all that the cache holds, and makes it new; the first wrong block found. */
 struct finding cache_drain(struct cache *cache);

@@ -19,7 +19,6 @@
 #include "base/policy.h"
 #include "front/arrays.h"
 #include "front/closer.h"
-#include "front/pocket.h"
 #include "front/registry.h"
 #include "front/stack.h"
 #include "heap/shards.h"
@@ -107,7 +106,6 @@ static void cache_rob(struct cache *cache, struct theft *theft)
 {
     ASSERT(lock_held(cache->lock) && !cache->asleep);
     struct marked marked[CLASSES];
-    pocket_empty(cache);
     if (!registry_exchange(cache, cache, &cache_none) &&
         !registry_exchange(cache, &cache_none, &cache_none)) /* the closer's already */
         return;

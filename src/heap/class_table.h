@@ -3,15 +3,16 @@
 #ifndef HAKMEM_HEAP_CLASS_TABLE_H
 #define HAKMEM_HEAP_CLASS_TABLE_H
 
-#define CLASSES 76
+#define CLASSES 88
 #define CLASS_MOST 32768
 #define CLASS_SMALL 1024 /* up to here by the byte */
 #define CLASS_SLICES_FIRST 72
-#define CLASS_SLICES_MOST 262144
+#define CLASS_SLICES_MOST 2097152
+#define CLASS_LARGE 76 /* of this and the following few are kept */
 #define CLASS_GRAIN 16
-#define CLASS_BIN_FIRST 6
+#define CLASS_BIN_FIRST 4
 #define CLASS_BIN_BYTES 32
-#define CLASS_FIRST_WORDS 688 /* of all classes' first stacks together */
+#define CLASS_FIRST_WORDS 712 /* of all classes' first stacks together */
 #define CLASS_RECIPROCAL_BITS 31
 
 #endif

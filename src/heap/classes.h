@@ -47,7 +47,9 @@ FAST size_t class_bin_offset(size_t n)
 FAST unsigned class_of(size_t n) { return (unsigned)(class_bin_offset(n) / BIN_BYTES) - BIN_FIRST; }
 
 /* The same for n beyond the table, up to CLASS_SLICES_MOST. */
-FAST unsigned class_of_slices(size_t n) { return CLASS_SLICES_FIRST + (unsigned)((n - 1) / SLICE); }
+extern const uint8_t class_by_slices[CLASS_SLICES_MOST / SLICE] HIDDEN;
+
+FAST unsigned class_of_slices(size_t n) { return class_by_slices[(n - 1) / SLICE]; }
 
 FAST unsigned bin_class(unsigned bin) { return bin - BIN_FIRST; }
 

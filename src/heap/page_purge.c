@@ -118,23 +118,29 @@ static size_t leaving_purge(void)
 
 bool shards_sparse(void) { return load_relaxed(&slabs_sparse) > 0; }
 
-size_t shards_purge(size_t before, size_t soon_until, size_t *most)
+size_t shards_purge(size_t before, size_t soon_until, struct purge_room *room)
 {
     ASSERT(lock_rank_held(RANK_PURGE));
     ASSERT(leaving.slabs == 0 && leaving.run_count == 0);
     size_t purged = 0;
     leaving.soon_until = soon_until;
     for (unsigned i = 0; i < shard_count; i++) {
-        for (; *most > 0; --*most) {
+        for (; room->slabs > 0 && room->bytes > 0; room->slabs--) {
             lock_take(&shards[i].lock);
             struct slab *slab = slab_sparse(&shards[i], before);
             uint64_t pages = slab != NULL ? slab_free_pages(slab) : 0;
+            unsigned runs = leaving.run_count;
             if (slab != NULL && worth_purging(slab, pages))
                 slab_leave(&shards[i], slab, pages);
             else
                 lock_release(&shards[i].lock);
             if (slab == NULL)
                 break;
+            if (leaving.run_count > runs) {
+                size_t bytes = count_bits(pages) * os_page;
+                room->bytes -= bytes < room->bytes ? bytes : room->bytes;
+                room->calls += leaving.run_count - runs;
+            }
             if (leaving.run_count > RUNS_MOST - RUNS_OF_SLAB)
                 purged += leaving_purge();
         }

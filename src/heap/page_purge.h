@@ -5,10 +5,14 @@
 #include "base/defs.h"
 
 /* Gives back to the kernel what pages are free in slabs that became sparse before the allocation
- * clock said `before`, those that did so first first; `*most` slabs are looked at, less what is
- * left in it: more than 0 when there were no more. Those that are wanted again while the clock says
- * at most `soon_until` count as having gone too early. Returns bytes. One thread at a time. */
-size_t shards_purge(size_t before, size_t soon_until, size_t *most);
+ * clock said `before`, those that did so first first. Those that are wanted again while the clock
+ * says at most `soon_until` count as having gone too early. Looks at so many slabs, and stops when
+ * so many bytes have gone; what is left of both stays in `room`, which also counts the calls of the
+ * kernel: slabs and bytes when there were no more. Returns bytes. One thread at a time. */
+struct purge_room {
+    size_t slabs, bytes, calls;
+};
+size_t shards_purge(size_t before, size_t soon_until, struct purge_room *room);
 
 /* Whether there are slabs that may have such pages. */
 bool shards_sparse(void);

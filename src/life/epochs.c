@@ -1,8 +1,9 @@
 #include "life/epochs.h"
 
-#include "back/large.h"
+#include "back/huge.h"
 #include "back/slices.h"
 #include "back/slices_purge.h"
+#include "back/use.h"
 #include "base/atomic.h"
 #include "base/counters.h"
 #include "base/policy.h"
@@ -11,11 +12,10 @@
 #include "os/os.h"
 
 /* A program that frees little has its epochs ended by the time of day. */
-#define EPOCH_MILLISECONDS 1000
+#define EPOCH_MILLISECONDS 100
 
 struct kind dirty_pages = {.subject = JOURNAL_PAGES}, dirty_slices = {.subject = JOURNAL_SLICES},
             dirty_huge = {.subject = JOURNAL_HUGE};
-bool purge_timed FORK_PAGE;
 
 static COLD void journal_epoch(const struct kind *kind, size_t from, struct purge_counters since,
                                struct purge_counters now)
@@ -46,7 +46,8 @@ static void epoch_begin(struct kind *kind, struct purge_counters seen)
     if (journal_open() && before.epoch != 0 && kind->learned.epoch != before.epoch)
         journal_epoch(kind, before.epoch, before.since, seen);
     kind->epoch = policy.learn == LEARN ? kind->learned.epoch : policy.frozen_epoch;
-    kind->next = clock_now() + kind->epoch;
+    kind->ripe = kind->began;
+    kind->began = clock_now();
     kind->late = os_milliseconds() + EPOCH_MILLISECONDS;
 }
 
@@ -54,7 +55,7 @@ bool epoch_ended(const struct kind *kind)
 {
     ASSERT(lock_rank_held(RANK_PURGE));
     return !load_relaxed(&keeping.forever) &&
-           ((ptrdiff_t)(clock_now() - kind->next) >= 0 || os_milliseconds() > kind->late);
+           ((ptrdiff_t)(clock_now() - kind->began - kind->epoch) >= 0 || os_milliseconds() > kind->late);
 }
 
 size_t too_soon_until(const struct kind *kind)
@@ -80,7 +81,7 @@ void slices_epoch_ends(void)
 void huge_epoch_ends(void)
 {
     ASSERT(lock_rank_held(RANK_PURGE));
-    dirty_huge.debt = large_idle();
+    dirty_huge.debt = huge_idle();
     epoch_begin(&dirty_huge, read_counters(&counters.huge));
 }
 
@@ -93,51 +94,60 @@ void epochs_anew(void)
     dirty_slices.debt = dirty_huge.debt = 0;
 }
 
-/* A longer epoch is of no use where what it would keep is too much, so how much may be kept is
- * learned with it; where no scavenger gives it back once the program rests, only so much. */
-#define LEARNED_MOST (4 * GiB)
-#define LEARNED_ALONE (96 * MiB)
-
-/* In bytes; 0 where nothing is learned. */
-static size_t learned_most(const struct kind *kind)
+/* Dirty slices or bytes of huge blocks beyond what may be kept: a number that was set is never
+ * exceeded, and all of it together obeys use.h. There the larger kind goes first. */
+static void count_beyond(size_t *slices, size_t *huge)
 {
-    if (policy.learn != LEARN || load_relaxed(&keeping.forever))
-        return 0;
-    return smaller(kind->epoch, load_relaxed(&purge_timed) ? LEARNED_MOST : LEARNED_ALONE);
+    *slices = excess(slices_dirty(), load_relaxed(&keeping.slices));
+    *huge = excess(huge_dirty(), load_relaxed(&keeping.huge));
+    size_t both = load_relaxed(&keeping.forever) ? 0 : use_excess();
+    if (huge_dirty() >= slices_dirty() * SLICE)
+        *huge = larger(*huge, smaller(both, huge_dirty()));
+    else
+        *slices = larger(*slices, smaller((both + SLICE - 1) / SLICE, slices_dirty()));
 }
 
-static size_t slices_most(void)
+bool keeps_too_much(void)
 {
-    size_t set = load_relaxed(&keeping.slices);
-    return unless_auto(set, larger(RETAIN_SLICES_FIRST, learned_most(&dirty_slices) / SLICE));
+    size_t slices;
+    size_t huge;
+    count_beyond(&slices, &huge);
+    return slices > 0 || huge > 0;
 }
 
-static size_t huge_most(void)
+static size_t give_back(size_t slices, size_t huge)
 {
-    size_t set = load_relaxed(&keeping.huge);
-    return unless_auto(set, larger(BIG_CACHE_FIRST, learned_most(&dirty_huge)));
+    size_t done = slices > 0 ? slices_purge(slices) * SLICE : 0;
+    done += huge > 0 ? huge_purge(huge) : 0;
+    dirty_slices.debt = excess(dirty_slices.debt, slices);
+    dirty_huge.debt = excess(dirty_huge.debt, huge);
+    return done;
 }
 
-bool give_back_owed(size_t most)
+size_t give_back_beyond(size_t most)
 {
     ASSERT(lock_rank_held(RANK_PURGE));
-    size_t beyond = excess(slices_dirty(), slices_most());
-    size_t part = smaller(larger(dirty_slices.debt, beyond), most / SLICE);
-    bool more = part > 0 && slices_purge(part) > 0 && part < beyond;
-    dirty_slices.debt = excess(dirty_slices.debt, part);
-
-    beyond = excess(large_dirty(), huge_most());
-    part = smaller(larger(dirty_huge.debt, beyond), most);
-    more |= part > 0 && large_purge(part) > 0 && part < beyond;
-    dirty_huge.debt = excess(dirty_huge.debt, part);
-    return more || dirty_slices.debt > 0 || dirty_huge.debt > 0;
+    size_t slices;
+    size_t huge;
+    count_beyond(&slices, &huge);
+    slices = smaller(slices, most / SLICE + 1);
+    return give_back(slices, smaller(huge, excess(most, slices * SLICE)));
 }
+
+size_t give_back_owed(size_t most)
+{
+    ASSERT(lock_rank_held(RANK_PURGE));
+    size_t slices = smaller(dirty_slices.debt, most / SLICE);
+    return give_back(slices, smaller(dirty_huge.debt, most - slices * SLICE));
+}
+
+bool owes(void) { return dirty_slices.debt > 0 || dirty_huge.debt > 0; }
 
 size_t headroom(size_t most)
 {
     ASSERT(lock_rank_held(RANK_PURGE));
-    size_t slices_left = excess(slices_most(), slices_dirty());
-    size_t huge_left = excess(huge_most(), large_dirty());
+    size_t slices_left = excess(load_relaxed(&keeping.slices), slices_dirty());
+    size_t huge_left = excess(load_relaxed(&keeping.huge), huge_dirty());
     return smaller(smaller(slices_left, most / SLICE) * SLICE, huge_left);
 }
 
@@ -151,7 +161,7 @@ size_t shortest_epoch(void)
         epoch = smaller(epoch, dirty_pages.epoch);
     if (slices_dirty() > 0)
         epoch = smaller(epoch, dirty_slices.epoch);
-    if (large_dirty() > 0)
+    if (huge_dirty() > 0)
         epoch = smaller(epoch, dirty_huge.epoch);
     return larger(smaller(epoch, policy.retain_most), policy.retain_least);
 }

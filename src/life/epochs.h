@@ -1,5 +1,5 @@
 /* How long free memory is kept, and how much of it, for each kind of it. For purge.c, with its
- * lock; the scavenger sets purge_timed. */
+ * lock. */
 #ifndef HAKMEM_LIFE_EPOCHS_H
 #define HAKMEM_LIFE_EPOCHS_H
 
@@ -12,7 +12,8 @@ struct kind {
     enum journal_subject subject; /* constant */
     struct retention learned;
     size_t epoch; /* bytes freed meanwhile, after which it goes back */
-    size_t next;  /* the allocation clock when the epoch ends */
+    size_t began; /* the allocation clock when the epoch began */
+    size_t ripe;  /* the same of the last one: what is free since then lay idle for an epoch */
     size_t late;  /* the time of day when it ends at the latest */
     size_t debt;  /* found idle and not yet given back, in the kind's own unit */
 };
@@ -20,9 +21,6 @@ struct kind {
 extern struct kind dirty_pages HIDDEN;
 extern struct kind dirty_slices HIDDEN;
 extern struct kind dirty_huge HIDDEN;
-
-/* Somebody calls purge_by_time (purge.h): what is kept goes back when the program rests. */
-extern bool purge_timed HIDDEN; /* atomic */
 
 static inline size_t larger(size_t a, size_t b) { return a > b ? a : b; }
 
@@ -45,11 +43,18 @@ void epochs_anew(void);
  * keep the pages of all its sizes (peak 1.5). */
 size_t too_soon_until(const struct kind *kind);
 
-/* Gives back up to `most` bytes of each kind, of what is owed or beyond the caps; whether there is
- * more to do. A cap may have fallen far, so it is reached by steps, too. */
-bool give_back_owed(size_t most);
+/* Whether more is kept than may be. Needs no lock. */
+bool keeps_too_much(void);
 
-/* Bytes that may be freed before a cap is passed, of slices at most `most`. */
+/* Gives back at most `most` bytes of slices and huge blocks: of what is beyond what may be kept, or of
+ * what is owed. Returns how many. */
+size_t give_back_beyond(size_t most);
+size_t give_back_owed(size_t most);
+
+/* Whether anything is owed. */
+bool owes(void);
+
+/* Bytes that may be freed before a number that was set is passed, of slices at most `most`. */
 size_t headroom(size_t most);
 
 /* The shortest epoch of a kind of which there is any. */

@@ -3,7 +3,7 @@
 #include <errno.h>
 #include <pthread.h>
 
-#include "back/large.h"
+#include "back/huge.h"
 #include "back/map.h"
 #include "back/reserve.h"
 #include "back/slots.h"
@@ -194,7 +194,7 @@ void fork_child(void)
     fork_ends();
     ASSERT(lock_all_held());
     left_others = true;
-    large_fork_child();
+    huge_fork_child();
     journal_fork_child();
     reserve_fork_child();
     caches_fork_unlock_child(thread_owned());

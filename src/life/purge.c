@@ -1,24 +1,24 @@
 #include "life/purge.h"
 
 #include "back/huge_pages.h"
-#include "back/large.h"
+#include "back/huge.h"
 #include "back/reserve.h"
 #include "back/slices.h"
 #include "back/slices_purge.h"
 #include "base/policy.h"
 #include "front/closer.h"
 #include "front/owners.h"
-#include "front/pocket.h"
+#include "front/stacks.h"
 #include "front/theft.h"
 #include "heap/page_purge.h"
 #include "heap/transfer.h"
 #include "life/epochs.h"
+#include "life/pace.h"
 #include "os/lock.h"
 #include "os/os.h"
 #include "watch/report.h"
 
-/* The slow path looks in so many times in an epoch, and pays back as much as was freed meanwhile at
- * most twice over: by small steps, and without end where a program only frees. */
+/* The slow path looks in so many times in an epoch. */
 #define STEPS 8
 #define STEP_MOST (64 * MiB)
 
@@ -27,41 +27,101 @@
 #define FREES_LEAST 4
 #define FREES_LARGEST MiB
 
-#define STEP_SLABS 128
-#define LARGE_STEP (8 * MiB)
+/* One call gives back so much at most, beside as much as its own block is long: no caller waits for
+ * long. And the scavenger so much, before others may have the lock. */
+#define CALL_MOST (2 * MiB)
+#define SCAVENGER_STEP (8 * MiB)
+#define STEP_SLABS 256
 
-/* How far what is kept may pass a cap: less than any huge block. */
+/* How far what is kept may pass a number that was set: less than any huge block. */
 #define BEYOND_CAP MiB
 
 /* Held while anything goes back, so that no fork is then. */
 static struct lock purge_lock FORK_PAGE = LOCK(PURGE);
 static size_t last_tick; /* the allocation clock at the last; lock: purge */
-size_t purge_due;
 
-COLD bool purge_step(void)
+/* Of the calling thread to the slow path. */
+static size_t visits(void)
 {
-    if (fork_holds_locks || !lock_try(&purge_lock))
-        return false;
+    const struct cache *mine = cache_current();
+    return mine->refills + mine->flushes;
+}
+
+static struct finding epochs_look(void)
+{
     struct finding found = {MISUSE_NONE, NULL};
-    size_t overdue = clock_now() - load_relaxed(&purge_due);
+    if (pace_rests(visits())) { /* all that is free now has lain idle since */
+        slices_idle();
+        huge_idle();
+    }
     if (epoch_ended(&dirty_pages)) {
         pages_epoch_ends();
         found = transfers_decay(false);
     }
-    if (epoch_ended(&dirty_slices))
+    if (epoch_ended(&dirty_slices)) {
+        struct finding one = cache_put_large(cache_current());
+        found = found.what != MISUSE_NONE ? found : one;
         slices_epoch_ends();
-    if (epoch_ended(&dirty_huge)) {
-        huge_epoch_ends();
-        pocket_age(cache_current());
     }
-    size_t slabs = STEP_SLABS;
-    if (shards_sparse() && !load_relaxed(&keeping.forever))
-        shards_purge(clock_now() - dirty_pages.epoch, too_soon_until(&dirty_pages), &slabs);
+    if (epoch_ended(&dirty_huge))
+        huge_epoch_ends();
+    return found;
+}
+
+/* There is more to give back, and the pace allows it, or it waits until the pace does; atomic. */
+static bool goes_on, waits;
+
+COLD bool purge_waits_long(void) { return load_relaxed(&waits) && pace_rests(visits()); }
+bool purge_goes_on(void) { return load_relaxed(&goes_on); }
+
+/* The allocation clock before which slabs became sparse whose pages go back. An epoch that ended by
+ * the time of day is one, too. */
+static size_t pages_ripe(void)
+{
+    size_t by_bytes = clock_now() - dirty_pages.epoch;
+    return (ptrdiff_t)(by_bytes - dirty_pages.ripe) > 0 ? by_bytes : dirty_pages.ripe;
+}
+
+/* Gives back what is owed, as far as one call may and the pace allows; returns whether some is left.
+ */
+static bool give_back_at_pace(size_t most)
+{
+    size_t allowed = smaller(most, pace_allows(visits()));
+    size_t spent = give_back_owed(allowed);
+    bool more = spent > 0 && owes();
+    if (shards_sparse() && !load_relaxed(&keeping.forever)) {
+        struct purge_room room = {STEP_SLABS, excess(allowed, spent), 0};
+        shards_purge(pages_ripe(), too_soon_until(&dirty_pages), &room);
+        spent = allowed - room.bytes + room.calls * os_page; /* a call costs about what a page does */
+        more |= room.bytes == 0 || room.slabs == 0;
+    }
+    pace_spend(spent);
+    store_relaxed(&waits, more && spent < most);
+    return more;
+}
+
+/* A fork or another thread may have the lock. */
+static bool may_step(void)
+{
+    if (load_relaxed(&waits) && !pace_moves(visits()) && !keeps_too_much())
+        return false;
+    return !fork_holds_locks && lock_try(&purge_lock);
+}
+
+COLD bool purge_step(size_t own)
+{
+    if (!may_step())
+        return false;
+    size_t overdue = clock_now() - load_relaxed(&purge_due);
+    struct finding found = epochs_look();
     superslab_make_huge();
+    size_t most = CALL_MOST + own;
+    size_t done = give_back_beyond(most);
+    bool more = done >= most || give_back_at_pace(most - done);
     size_t step = larger(shortest_epoch() / STEPS, FREES_LEAST * smaller(overdue, FREES_LARGEST));
-    step = smaller(step, STEP_MOST);
-    give_back_owed(larger(larger(2 * step, LARGE_STEP), overdue));
-    store_relaxed(&purge_due, clock_now() + smaller(step, larger(headroom(STEP_MOST), BEYOND_CAP)));
+    step = smaller(smaller(step, STEP_MOST), larger(headroom(STEP_MOST), BEYOND_CAP));
+    store_relaxed(&purge_due, clock_now() + (more ? 0 : step));
+    store_relaxed(&goes_on, more && !load_relaxed(&waits));
     lock_release(&purge_lock);
     report_late(found, NULL);
     return true;
@@ -71,7 +131,7 @@ void purge_anew(void)
 {
     lock_take(&purge_lock);
     epochs_anew();
-    give_back_owed(SIZE_MAX);
+    give_back_beyond(SIZE_MAX);
     store_relaxed(&purge_due, clock_now());
     lock_release(&purge_lock);
 }
@@ -101,25 +161,15 @@ bool purge_by_time(void)
     /* In steps, so that a fork need not wait long. */
     size_t purged = 0;
     for (bool more = true; more;) {
-        size_t slabs = STEP_SLABS;
+        struct purge_room room = {STEP_SLABS, SIZE_MAX, 0};
         if (!lock_enter(&purge_lock))
             return true;
-        purged += shards_purge(before, too_soon_until(&dirty_pages), &slabs);
-        more = give_back_owed(LARGE_STEP) || slabs == 0;
+        purged += shards_purge(before, too_soon_until(&dirty_pages), &room);
+        more = (give_back_owed(SCAVENGER_STEP) > 0 && owes()) || room.slabs == 0;
         lock_release(&purge_lock);
     }
     return moved || purged > 0 || theft.busy > 0 || theft.bytes > 0 || slices_dirty() > 0 ||
-           large_dirty() > 0;
-}
-
-void purge_alone(bool idle_too)
-{
-    if (idle_too)
-        purge_by_time();
-    for (bool more = true; more && lock_enter(&purge_lock);) {
-        more = give_back_owed(LARGE_STEP);
-        lock_release(&purge_lock);
-    }
+           huge_dirty() > 0;
 }
 
 size_t purge_all(struct cache *mine, size_t pad)
@@ -130,11 +180,11 @@ size_t purge_all(struct cache *mine, size_t pad)
         return 0; /* a fork has everything, and may last */
     struct theft theft = caches_steal(true);
     struct finding found = transfers_decay(true);
-    size_t slabs = SIZE_MAX;
-    size_t bytes = shards_purge(clock_now(), clock_now(), &slabs);
+    struct purge_room room = {SIZE_MAX, SIZE_MAX, 0};
+    size_t bytes = shards_purge(clock_now(), clock_now(), &room);
     bytes += pad < SLICE ? superslabs_release()
                          : slices_purge(excess(slices_dirty(), pad / SLICE)) * SLICE;
-    bytes += large_purge(SIZE_MAX);
+    bytes += huge_purge(SIZE_MAX);
     reserve_release();
     dirty_slices.debt = dirty_huge.debt = 0;
     lock_release(&purge_lock);

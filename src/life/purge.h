@@ -10,34 +10,35 @@
 #ifndef HAKMEM_LIFE_PURGE_H
 #define HAKMEM_LIFE_PURGE_H
 
+#include "back/use.h"
 #include "base/counters.h"
 #include "base/defs.h"
 
 struct cache;
 
-/* The allocation clock at which the slow path has something to do again. */
-extern size_t purge_due HIDDEN; /* atomic */
+/* For the slow path, without locks, after blocks were freed or memory was taken: does what is due.
+ * `own` is how many bytes the call's own block has, if that is huge. False where a fork or another
+ * thread has it. */
+bool purge_step(size_t own);
 
-/* For the slow path, without locks, after blocks were freed: does what is due. False where a fork
- * or another thread has it. */
-bool purge_step(void);
+/* Whether the last step could have gone on: the next free should take the slow path. */
+bool purge_goes_on(void);
+
+/* Whether what is due has waited since before the program rested. */
+bool purge_waits_long(void);
 
 FAST bool purge_is_due(void)
 {
     return unlikely((ptrdiff_t)(clock_now() - load_relaxed(&purge_due)) >= 0);
 }
 
-/* After a change of `keeping`: gives back at once what is beyond its caps, and learns epochs from
+/* After a change of `keeping`: gives back at once what is beyond its numbers, and learns epochs from
  * the start. */
 void purge_anew(void);
 
 /* By time: what lay idle since the last call goes back. Whether there was anything to do,
  * or may be soon. */
 bool purge_by_time(void);
-
-/* The last thread but one has ended: what is beyond the caps of a process of one thread goes back;
- * and if `idle_too` what a call of purge_by_time finds. */
-void purge_alone(bool idle_too);
 
 /* Gives back all that can be, now, from the stacks of this thread (`mine`, or null) and of others
  * too, but for `pad` bytes of free slices; returns bytes that may have been in memory. */

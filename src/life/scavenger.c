@@ -6,7 +6,6 @@
 
 #include "base/policy.h"
 #include "front/registry.h"
-#include "life/epochs.h"
 #include "life/purge.h"
 #include "os/keep_errno.h"
 #include "os/lock.h"
@@ -104,7 +103,6 @@ static bool change(int from, int to)
 
 static void settle(int to)
 {
-    store_relaxed(&purge_timed, to == RUNNING);
     __atomic_store_n(&state, to, __ATOMIC_SEQ_CST);
     os_wake(&state);
 }
@@ -180,7 +178,8 @@ static void end_thread(void)
     store_relaxed(&call, 0);
     bool worked = os_milliseconds() - born >= policy.scavenge_ms;
     settle(NONE);
-    purge_alone(worked);
+    if (worked)
+        purge_by_time();
 }
 
 COLD void scavenger_thread_ends(void)
@@ -199,6 +198,6 @@ void scavenger_fork_child(void)
     if (state == NONE)
         return;
     state = NONE;
-    purge_timed = scavenger_dozes = ends = false;
+    scavenger_dozes = ends = false;
     call = 0;
 }

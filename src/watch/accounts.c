@@ -1,6 +1,6 @@
 #include "watch/accounts.h"
 
-#include "back/large.h"
+#include "back/huge.h"
 #include "back/meta.h"
 #include "back/reserve.h"
 #include "back/superslabs.h"
@@ -34,15 +34,6 @@ static void count_slab(struct accounts *accounts, const struct slab *slab)
         accounts->rest += c->size - slab->usable;
 }
 
-static void count_run(struct accounts *accounts, const struct superslab *s, uintptr_t address)
-{
-    size_t index = (address - (uintptr_t)s->base) / SLICE % SUPERSLAB_SLICES;
-    accounts->runs++;
-    accounts->run_slices += s->run[index];
-    accounts->run_usable += s->usable[index];
-    accounts->rest += s->run[index] * SLICE - s->usable[index];
-}
-
 static void count_huge(struct accounts *accounts, const struct huge *h)
 {
     accounts->huge++;
@@ -50,19 +41,6 @@ static void count_huge(struct accounts *accounts, const struct huge *h)
     accounts->huge_usable += h->usable;
     accounts->rest += h->length - h->usable;
     accounts->metadata_used += meta_size(sizeof *h);
-}
-
-/* Free, and in a thread's pocket. */
-static void count_parked(struct accounts *accounts, const void *owner, const void *p)
-{
-    size_t bytes = large_parked_bytes(p, owner);
-    if (large_parked_bin(owner) == BIN_HUGE) {
-        accounts->huge_mapped += bytes;
-        accounts->metadata_used += meta_size(sizeof(struct huge));
-    } else {
-        accounts->run_slices += bytes / SLICE;
-    }
-    accounts->cached += bytes;
 }
 
 static void count_map(struct accounts *accounts)
@@ -73,12 +51,8 @@ static void count_map(struct accounts *accounts)
         unsigned bin = map_bin(p);
         if (!meta_holds(owner, CACHE_LINE))
             continue; /* on its way out, or broken */
-        if (bin == BIN_LARGE)
-            count_run(accounts, owner, address);
-        else if (bin == BIN_HUGE)
+        if (bin == BIN_HUGE)
             count_huge(accounts, owner);
-        else if (bin == BIN_PARKED)
-            count_parked(accounts, owner, p);
         else if (bin_of_slab(bin) && ((struct slab *)owner)->base == p)
             count_slab(accounts, owner);
     }
@@ -134,8 +108,10 @@ static void count_classes(struct accounts *accounts)
         uint32_t *count, capacity;
         void **blocks = transfer_inside(cls, &count, &capacity);
         sum->in_transfer = *count;
-        if (cls >= CLASS_SLICES_FIRST)
+        if (cls >= CLASS_SLICES_FIRST) {
             count_cached(accounts, blocks, sum->in_transfer);
+            accounts->whole += minus(sum->taken, sum->cached + sum->in_transfer);
+        }
         accounts->cached += sum->cached * size;
         accounts->in_transfer += sum->in_transfer * size;
         if (capacity != 0)
@@ -151,18 +127,18 @@ void account(struct accounts *accounts)
     count_caches(accounts);
     count_classes(accounts);
 
-    const struct large_inside large = large_inside();
-    for (const struct list *node = large.kept->next; node != large.kept; node = node->next) {
+    const struct huge_inside huge = huge_inside();
+    for (const struct list *node = huge.dirty->next; node != huge.dirty; node = node->next) {
         accounts->dirty_mappings++;
         accounts->metadata_used += meta_size(sizeof(struct huge));
     }
-    accounts->kept = *large.dirty_bytes;
+    accounts->kept = *huge.dirty_bytes;
 
     const struct superslabs_inside all = superslabs_inside();
     accounts->superslabs = *all.mapped;
     accounts->metadata_used += accounts->superslabs * meta_size(sizeof(struct superslab));
     accounts->retained = *all.retained * SLICE;
-    size_t blocks = (accounts->slab_slices + accounts->run_slices) * SLICE;
+    size_t blocks = accounts->slab_slices * SLICE;
     accounts->untouched = superslabs_bytes() - blocks - accounts->retained;
 
     const struct meta_parts meta = meta_parts();

@@ -22,7 +22,8 @@
     RULE(SLICES_LOST, "a slice that is not free is in a slab or a block")                   \
     RULE(SLICES_TOUCHED, "a slice that is in use counts as one that may hold pages")        \
     RULE(SLICES_RETAINED, "the count of retained slices is that of their bits")             \
-    RULE(RUN_LENGTH, "a block of slices has the slices that its bytes need")                \
+    RULE(USE_SLICES, "the count of bytes of slices in use is that of their bits")           \
+    RULE(WHOLE_LENGTH, "a block of whole slices has the slices that its bytes need")        \
     RULE(SLAB_HOME, "a slab lies in its superslab")                                         \
     RULE(SLAB_FREE, "a slab's free count is that of its bits")                              \
     RULE(SLAB_SUMMARY, "a slab's summary names the words with bits")                        \
@@ -42,6 +43,7 @@
     RULE(TRANSFER_BLOCK, "a transfer cache holds blocks of its class")                      \
     RULE(BLOCK_FREE, "a block in a stack or transfer cache is taken by its bit")            \
     RULE(BLOCK_TWICE, "a block is in one stack or transfer cache, once")                    \
+    RULE(USE_HUGE, "the count of bytes of huge blocks in use is that of their mappings")    \
     RULE(HUGE_LENGTH, "a huge block's mapping holds its bytes, in whole slices")            \
     RULE(KEPT_LENGTH, "a kept mapping is of whole slices")                                  \
     RULE(KEPT_MAPPED, "no entry of the map is in a kept mapping")                           \
@@ -88,12 +90,12 @@ struct accounts {
     size_t absent;        /* of free_in_slabs, in pages given back to the kernel */
     size_t metadata_used; /* of metadata, in pieces in use */
     size_t slab_slices;   /* slices that are slabs' */
-    size_t run_slices;    /* slices that are large blocks' */
     size_t huge_mapped;   /* bytes of the mappings of huge blocks in use */
-    size_t run_usable, huge_usable;
+    size_t huge_usable;
 
     /* Counts. */
-    size_t superslabs, slabs, runs, huge, dirty_mappings;
+    size_t superslabs, slabs, huge, dirty_mappings;
+    size_t whole; /* blocks of whole slices in use */
     size_t caches;           /* of living threads */
     size_t orphans;          /* caches of threads that a fork left behind, not yet taken in */
     size_t refills, flushes; /* since the start of the process */

@@ -1,6 +1,6 @@
 #include "watch/address.h"
 
-#include "back/large.h"
+#include "back/huge.h"
 #include "back/map.h"
 #include "heap/slab.h"
 
@@ -40,16 +40,10 @@ static struct address address_near(uintptr_t address, const void *start)
         }
         return (struct address){ADDRESS_LARGE, (uintptr_t)start, slab->usable, 0};
     }
-    const void *owner = bin == BIN_FOREIGN ? NULL : map_owner(start);
-    if (owner == NULL)
+    start = huge_start(start);
+    if (start == NULL)
         return none;
-    start = large_start(start, owner);
-    if (bin == BIN_PARKED) {
-        if (address - (uintptr_t)start < large_parked_bytes(start, owner))
-            none.kind = ADDRESS_DIRTY;
-        return none;
-    }
-    size_t usable = large_usable(start, bin);
+    size_t usable = huge_usable(start);
     if (address - (uintptr_t)start >= round_up(usable, SLICE))
         return none;
     return (struct address){ADDRESS_LARGE, (uintptr_t)start, usable, 0};
@@ -59,10 +53,8 @@ static struct address address_near(uintptr_t address, const void *start)
 static const void *slice_below(const void *p)
 {
     const void *slice = map_below(p);
-    unsigned bin = slice == NULL ? BIN_FOREIGN : map_bin(slice);
-    const void *owner = bin == BIN_HUGE || bin == BIN_PARKED ? map_owner(slice) : NULL;
-    return owner != NULL && large_start(slice, owner) > p ? map_below((const char *)slice - 1)
-                                                          : slice;
+    const void *huge = slice == NULL ? NULL : huge_start(slice);
+    return huge > p ? map_below((const char *)slice - 1) : slice;
 }
 
 COLD struct address address_describe(const void *p)
@@ -72,7 +64,7 @@ COLD struct address address_describe(const void *p)
     const void *start = slice_below(p);
     if (start != NULL)
         place = address_near(address, start);
-    if (place.kind == ADDRESS_ELSEWHERE && large_is_dirty(p))
+    if (place.kind == ADDRESS_ELSEWHERE && huge_is_dirty(p))
         place.kind = ADDRESS_DIRTY;
     else if (place.kind == ADDRESS_ELSEWHERE && address - WINDOW_BASE < WINDOW)
         place.kind = ADDRESS_VACANT;

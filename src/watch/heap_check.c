@@ -5,9 +5,10 @@
 
 #include <string.h>
 
-#include "back/large.h"
+#include "back/huge.h"
 #include "back/meta.h"
 #include "back/superslabs.h"
+#include "back/use.h"
 #include "base/text.h"
 #include "heap/shards.h"
 #include "heap/slab.h"
@@ -118,10 +119,6 @@ static void superslabs_in_map(struct check_walk *walk)
     for (uintptr_t address = 0; map_next(&address); address += SLICE) {
         void *owner = map_owner((void *)address);
         unsigned bin = map_bin((void *)address);
-        if (bin == BIN_PARKED && meta_holds(owner, sizeof(struct huge)))
-            bin = large_parked_bin(owner);
-        if (bin == BIN_LARGE && meta_holds(owner, sizeof(struct superslab)))
-            add_superslab(walk, owner);
         if (bin_of_slab(bin) && meta_holds(owner, sizeof(struct slab))) {
             struct superslab *home = ((struct slab *)owner)->home;
             if (meta_holds(home, sizeof *home))
@@ -153,49 +150,29 @@ static void check_superslabs(struct check_walk *walk)
 {
     const struct superslabs_inside all = superslabs_inside();
     size_t retained = 0;
+    size_t taken_slices = 0;
     for (size_t i = 0; i < walk->superslab_count; i++) {
         const struct check_superslab *found = &walk->superslabs[i];
         const struct superslab *s = found->s;
-        uint64_t used = found->in_slabs | found->in_runs;
         if (longest_run(s->free) > s->longest || (s->free == 0) != (s->longest == 0))
             check_break(walk, CHECK_SUPERSLAB_LONGEST, s, longest_run(s->free), s->longest);
         check_same(walk, CHECK_SLICES_SHARED, s->base, 0, found->in_slabs & s->free);
         uint64_t taken = ~s->free & low_bits(s->slices);
         check_same(walk, CHECK_SLICES_TOUCHED, s->base, 0, taken & ~s->touched);
-        if (walk->quiet) {
-            check_same(walk, CHECK_SLICES_SHARED, s->base, 0, found->in_runs & s->free);
-            check_same(walk, CHECK_SLICES_LOST, s->base, 0, taken & ~used);
-        }
+        if (walk->quiet)
+            check_same(walk, CHECK_SLICES_LOST, s->base, 0, taken & ~found->in_slabs);
         retained += count_bits(s->free & s->touched);
+        taken_slices += count_bits(taken);
         check_add_range(walk, s->base, s->slices * SLICE);
     }
     check_same(walk, CHECK_SUPERSLAB_COUNT, all.mapped, walk->superslab_count, *all.mapped);
     check_same(walk, CHECK_SLICES_RETAINED, all.retained, retained, *all.retained);
+    check_same(walk, CHECK_USE_SLICES, &use.slices, taken_slices * SLICE, use.slices);
 }
 
 /* ---- what the map names ---- */
 
 static uint64_t slices_from(unsigned first, size_t n) { return low_bits((unsigned)n) << first; }
-
-static void check_run(struct check_walk *walk, const struct superslab *s, const char *p)
-{
-    struct check_superslab *found = check_find(walk, p);
-    if (found == NULL || found->s != s) {
-        check_break(walk, CHECK_MAP_BASE, p, found == NULL ? 0 : (size_t)found->s, (size_t)s);
-        return;
-    }
-    unsigned index = (unsigned)((size_t)(p - s->base) / SLICE);
-    unsigned run = s->run[index];
-    bool inside = run != 0 && index + run <= SUPERSLAB_SLICES;
-    if (walk->quiet && (!inside || (s->usable[index] + SLICE - 1) / SLICE != run))
-        check_break(walk, CHECK_RUN_LENGTH, p, (s->usable[index] + SLICE - 1) / SLICE, run);
-    if (!inside)
-        return;
-    uint64_t mask = slices_from(index, run);
-    if (walk->quiet)
-        check_same(walk, CHECK_SLICES_SHARED, p, 0, (found->in_runs | found->in_slabs) & mask);
-    found->in_runs |= mask;
-}
 
 static void check_huge(struct check_walk *walk, const struct huge *h, const char *p)
 {
@@ -254,8 +231,8 @@ static void check_slab(struct check_walk *walk, struct slab *slab)
     }
     uint64_t mask = slices_from(index, c->slices);
     check_same(walk, CHECK_SLICES_SHARED, slab->base, 0, found->in_slabs & mask);
-    if (walk->quiet)
-        check_same(walk, CHECK_SLICES_SHARED, slab->base, 0, found->in_runs & mask);
+    if (walk->quiet && c->blocks == 1 && slab->usable > c->size)
+        check_break(walk, CHECK_WHOLE_LENGTH, slab->base, c->size, slab->usable);
     found->in_slabs |= mask;
     found->slabs |= (uint64_t)1 << index;
 }
@@ -286,15 +263,9 @@ static void check_map(struct check_walk *walk)
         unsigned bin = map_bin(p);
         if (!walk->quiet && (owner == NULL || bin == BIN_FOREIGN))
             continue; /* a large block on its way */
-        if (bin == BIN_PARKED && meta_holds(owner, sizeof(struct huge)))
-            bin = large_parked_bin(owner);
-        size_t least = bin == BIN_LARGE  ? sizeof(struct superslab)
-                       : bin == BIN_HUGE ? sizeof(struct huge)
-                                         : sizeof(struct slab);
+        size_t least = bin == BIN_HUGE ? sizeof(struct huge) : sizeof(struct slab);
         if (!meta_holds(owner, least))
             check_break(walk, CHECK_MAP_OWNER, p, 1, 0);
-        else if (bin == BIN_LARGE)
-            check_run(walk, owner, p);
         else if (bin == BIN_HUGE)
             check_huge(walk, owner, p);
         else if (bin_of_slab(bin) && bin < BIN_FIRST + CLASSES)
@@ -378,9 +349,9 @@ static void check_shards(struct check_walk *walk)
 
 static void check_kept(struct check_walk *walk)
 {
-    const struct large_inside large = large_inside();
+    const struct huge_inside huge = huge_inside();
     size_t bytes = 0;
-    for (const struct list *node = large.kept->next; node != large.kept; node = node->next) {
+    for (const struct list *node = huge.dirty->next; node != huge.dirty; node = node->next) {
         const struct huge *h = list_entry(node, struct huge, node);
         if (!meta_holds(h, sizeof *h) || h->length == 0 || h->length % SLICE != 0) {
             check_break(walk, CHECK_KEPT_LENGTH, h, SLICE, 0);
@@ -393,7 +364,7 @@ static void check_kept(struct check_walk *walk)
             named += map_owner(h->base + at) != NULL || map_bin(h->base + at) != BIN_FOREIGN;
         check_same(walk, CHECK_KEPT_MAPPED, h->base, 0, named);
     }
-    check_same(walk, CHECK_KEPT_BYTES, large.dirty_bytes, bytes, *large.dirty_bytes);
+    check_same(walk, CHECK_KEPT_BYTES, huge.dirty_bytes, bytes, *huge.dirty_bytes);
 }
 
 static void check_sums(struct check_walk *walk)
@@ -441,6 +412,8 @@ size_t heap_check(struct accounts *accounts, bool quiet)
     check_fronts(&walk);
     if (quiet)
         check_kept(&walk);
+    if (quiet)
+        check_same(&walk, CHECK_USE_HUGE, &use.huge, accounts->huge_mapped, use.huge);
     check_ranges(&walk);
     check_sums(&walk);
     os_unmap(notes, bytes);

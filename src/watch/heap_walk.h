@@ -10,7 +10,6 @@
 struct check_superslab {
     struct superslab *s;
     uint64_t in_slabs;
-    uint64_t in_runs;
     uint64_t slabs;   /* where a slab begins */
     uint64_t in_tree; /* where a slab begins that is in its shard's tree */
 };

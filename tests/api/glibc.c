@@ -280,6 +280,7 @@ static void trim_threshold_again(void)
         touch_and_free(20000, 4000);
         set_trim_threshold(value);
         touch_and_free(20000, 4000);
+        usleep(100000); /* what lies idle meanwhile goes back at once, not little by little */
         for (int i = 0; i < 100; i++) /* of memory that is none of theirs */
             do_free(NEED("malloc", do_malloc(4 * MiB)));
         size_t kept = stats_now().retained;
@@ -296,6 +297,7 @@ static void mmap_max(void)
     size_t kept = stats_now().kept + stats_now().thread_caches; /* the freed last is there */
     CHECK(kept >= 300 * MiB, "kept with M_MMAP_MAX 0: expected 300 MiB, found %zu", kept);
     CHECK_SIZE("mallopt(M_MMAP_MAX, 65536)", (size_t)do_mallopt(M_MMAP_MAX, 65536), 1);
+    usleep(400000);
     for (int i = 0; i < 40; i++) /* in steps, as others are freed */
         do_free(NEED("malloc", do_malloc(10 * MiB)));
     kept = stats_now().kept;

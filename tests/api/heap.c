@@ -57,7 +57,7 @@ static void stats_follow_blocks(void)
         CHECK_SIZE("program's bytes", with.program - before.program, 20 * hakmem_good_size(n));
         sum_is_mapped(&with);
         CHECK_SIZE("large blocks", with.large_blocks - before.large_blocks,
-                   n > 262144 && n <= 2 * MiB ? 20 : 0);
+                   n > 32768 && n <= 2 * MiB ? 20 : 0);
         CHECK_SIZE("huge blocks", with.huge_blocks - before.huge_blocks, n > 2 * MiB ? 20 : 0);
         for (int k = 0; k < 20; k++)
             do_free(blocks[k]);

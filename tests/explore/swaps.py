@@ -39,7 +39,7 @@ SHARED = re.compile(
     r"\b(load_\w+|store_\w+|add_relaxed|sub_relaxed|exchange|__atomic_\w+|STEP_\w+|lock_(?!noted|check_order|forget|held|all_held|none_held)\w+|os_wait"
     r"|os_wake|os_barrier_everywhere|registry_exchange|registry_ownership|stack_\w+|cache_push_any"
     r"|arrays_purge|cache_reset|cache_wake|cache_show|cache_enter|registry_wakes|registry_sleeps"
-    r"|pocket_empty|shards_put)\s*\(|->(topmost|top|limit|asleep|shut|topmost_unsure|floor)\b"
+    r"|shards_put)\s*\(|->(topmost|top|limit|asleep|shut|topmost_unsure|floor)\b"
 )
 
 

@@ -7,7 +7,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
-#include "back/large.h"
+#include "back/huge.h"
 #include "back/meta.h"
 #include "back/reserve.h"
 #include "base/counters.h"
@@ -16,7 +16,6 @@
 #include "front/adapt.h"
 #include "front/closer.h"
 #include "front/deferred.h"
-#include "front/pocket.h"
 #include "front/registry.h"
 #include "front/stack.h"
 #include "heap/shards.h"
@@ -109,8 +108,7 @@ void meta_give(void *p, size_t bytes) { (void)p, (void)bytes; }
 void *reserve_take(size_t n, size_t align) { return (void)n, (void)align, NULL; }
 enum misuse reserve_give(void *p) { return (void)p, MISUSE_NONE; }
 unsigned map_bin(const void *p) { return (void)p, BIN_FIRST + cls; }
-enum misuse large_give(void *p, unsigned bin) { return (void)p, (void)bin, MISUSE_NONE; }
-void pocket_empty(struct cache *cache) { (void)cache; }
+enum misuse huge_give(void *p) { return (void)p, MISUSE_NONE; }
 
 /* ---- the program ---- */
 

@@ -18,7 +18,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "back/large.h"
+#include "back/huge.h"
 #include "back/meta.h"
 #include "back/reserve.h"
 #include "back/slices_purge.h"
@@ -136,7 +136,7 @@ static struct result run(enum fake_call call, size_t first, size_t last, bool fo
     pthread_join(thread, NULL);
     purge_stop();
     transfer_empty();
-    large_purge(SIZE_MAX);
+    huge_purge(SIZE_MAX);
     superslabs_release();
     purge_go_on();
     reserve_release();

@@ -258,6 +258,25 @@ static void *holes_thread(void *number)
     return NULL;
 }
 
+/* A program of one thread gives memory back in calls of its own: here 1,000 of them, each second one
+ * a free, after a rest. */
+static void rest_and_go_on(void)
+{
+    struct timespec rest = {0, 200000000};
+    nanosleep(&rest, NULL);
+    struct randomness random = random_start(options.seed, THREADS_MAX, 1);
+    size_t kept = all_blocks - kept_from;
+    for (int i = 0; i < 500 && kept > 0; i++) {
+        struct block *b = &blocks[kept_from + random_next(&random) % kept];
+        size_t size = b->size;
+        free_blocks(b, 1);
+        *b = (struct block){do_malloc(size), size};
+        if (b->start == NULL)
+            fail("malloc(%zu) gave NULL", size);
+        memset(b->start, content(b), size);
+    }
+}
+
 static void holes(void)
 {
     bool alone = options.threads == 1;
@@ -277,6 +296,8 @@ static void holes(void)
     printf("live=%zu\n", holes_plan());
     if (alone) {
         holes_free(0);
+        tell("freed", -1);
+        rest_and_go_on();
     } else {
         wait_for_all();
         wait_for_all();

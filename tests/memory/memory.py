@@ -106,10 +106,10 @@ def run(
     after = found["settled_seconds"] if patient else case.counts_after
     if case.most is None or allocator.name != OURS or value <= case.most:
         return []
-    when = f"{after:g} s after" if after else "as"
+    when = f"{after:g} s" if after else "200 ms and 1,000 calls"
     return [
         f"{case.name}, huge pages {setting}: expected at most {case.most:g} {case.unit} {when} "
-        f"the last free returns, found {value:.2f}"
+        f"after the last free, found {value:.2f}"
     ]
 
 

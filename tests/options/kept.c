@@ -20,6 +20,7 @@
 
 #define KiB ((size_t)1 << 10)
 #define MiB ((size_t)1 << 20)
+#define REST_FROM 400 /* MiB of others */
 
 static size_t resident(void)
 {
@@ -114,6 +115,8 @@ int main(int argc, char **argv)
     size_t before = resident();
     touch_and_free(huge ? 1 : 32, huge ? 64 * MiB : MiB);
     print_growth(before);
+    if (others >= REST_FROM)
+        usleep(200000); /* what is freed during a rest goes back at once, not little by little */
     for (size_t freed = 0; freed < others * MiB; freed += other)
         hakmem_free(get(other));
     print_growth(before);

@@ -5,14 +5,15 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
-enum { BURSTS = 20, BLOCKS = 2000, LARGE_BLOCKS = 64, LARGE = 512 << 10 };
+enum { BURSTS = 20, LARGE_BURSTS = 8, BLOCKS = 2000, LARGE_BLOCKS = 64, LARGE = 512 << 10 };
 
 static void *block[BLOCKS];
 
 static int large_bursts(void)
 {
-    for (int burst = 0; burst < BURSTS; burst++) {
+    for (int burst = 0; burst < LARGE_BURSTS; burst++) {
         for (int i = 0; i < LARGE_BLOCKS; i++) {
             if ((block[i] = malloc(LARGE)) == NULL)
                 return 1;
@@ -20,6 +21,9 @@ static int large_bursts(void)
         }
         for (int i = 0; i < LARGE_BLOCKS; i++)
             free(block[i]);
+        usleep(100000); /* at rest, what is free goes back faster */
+        for (int i = 0; i < LARGE_BLOCKS; i++)
+            free(malloc(100 << 10));
     }
     return 0;
 }

@@ -14,7 +14,7 @@ MIB = 1024  # in KiB
 FREED = {"huge": 64 * MIB, "slices": 32 * MIB}
 SLICE = 64  # KiB
 SUPERSLAB = 4 * MIB  # of slices: runs of them go back in one
-BEYOND = MIB + 4 * SLICE  # how far a cap may be passed, and what the program has besides
+BEYOND = MIB + 5 * SLICE  # how far a cap may be passed, and what the program has besides
 
 # So that memory that lies idle never goes back in the time of a test.
 STAYS = {"HAKMEM_RETAIN_LEAST": "1G", "HAKMEM_RETAIN_MOST": "1024G"}
@@ -100,13 +100,12 @@ def test_a_number_is_obeyed_whatever_was_learned(
 
 
 @pytest.mark.parametrize(
-    ("kind", "name", "first"),
-    [("slices", "RETAIN_SLICES", 32 * MIB), ("huge", "BIG_CACHE_BYTES", 96 * MIB)],
+    ("kind", "name"), [("slices", "RETAIN_SLICES"), ("huge", "BIG_CACHE_BYTES")]
 )
-def test_auto_learns_to_keep_more(kind: str, name: str, first: int, kept: Path) -> None:
+def test_auto_keeps_what_comes_and_goes(kind: str, name: str, kept: Path) -> None:
     """As where nothing is set."""
     for variables in ({}, {f"HAKMEM_{name}": "auto"}):
-        assert after_turns(kept, kind, **variables) >= first + 32 * MIB
+        assert after_turns(kept, kind, **variables) >= 160 * MIB
 
 
 @pytest.mark.parametrize("kind", ["huge", "slices"])
@@ -115,6 +114,6 @@ def test_idle_memory_goes_back_after_its_span(kind: str, kept: Path) -> None:
     caps = {"HAKMEM_BIG_CACHE_BYTES": "1G", "HAKMEM_RETAIN_SLICES": "16384"}
     span = {"HAKMEM_RETAIN_LEAST": "20M", "HAKMEM_RETAIN_MOST": "20M"}
     _, before = resident(kept, kind, 8, **caps, **span)
-    assert before >= FREED[kind] - 2 * MIB
-    _, after = resident(kept, kind, 200, **caps, **span)
+    assert before >= FREED[kind] - 4 * MIB
+    _, after = resident(kept, kind, 400, **caps, **span)
     assert after <= BEYOND

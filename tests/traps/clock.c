@@ -51,7 +51,8 @@ static void *work(void *seat)
     return NULL;
 }
 
-/* Blocks of all sizes, together far beyond what is kept for reuse; then all free. */
+/* Blocks of all sizes, together far beyond what is kept for reuse; then all free. And
+ * others, of so many bytes that a clock that goes would have gone on meanwhile. */
 static void take_much_and_free_it(void)
 {
     enum { N = 2500 };
@@ -75,6 +76,8 @@ static void take_much_and_free_it(void)
         for (unsigned i = 0; i < N; i += 40)
             do_free(blocks[i]);
     }
+    for (unsigned i = 0; i < 400; i++)
+        do_free(NEED("malloc", do_malloc(4 << 20)));
 }
 
 static void work_by_wrong_time(void)

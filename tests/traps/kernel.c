@@ -76,6 +76,7 @@ static void unmapping_is_refused(void)
         do_free(blocks[i]);
         kept("free", n);
     }
+    malloc_trim(0);
     unsigned refused = refused_unmap;
     /* What could not be unmapped serves again, and is zero where calloc says so. */
     for (int i = 1; i < HUGE_BLOCKS; i += 2) {

@@ -11,7 +11,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "back/large.h"
+#include "back/huge.h"
 #include "back/map.h"
 #include "back/meta.h"
 #include "base/counters.h"
@@ -69,20 +69,20 @@ static void map_of_ours(void)
     EXPECT(!map_cover((void *)((uintptr_t)1 << 48), SLICE));
 }
 
-static void map_of_retired(void)
+static void map_of_freed(void)
 {
     char *slice = (char *)WINDOW_BASE + 5 * SUPERSLAB;
     int owner;
-    map_set(slice, 1, BIN_LARGE, &owner);
-    EXPECT(map_park(slice, BIN_HUGE) == NULL);
+    map_set(slice, 1, BIN_WHOLE_FREE, &owner);
     EXPECT(map_clear(slice, BIN_HUGE) == NULL);
-    EXPECT(map_park(slice, BIN_LARGE) == &owner);
-    EXPECT_EQUAL(map_bin(slice), BIN_PARKED);
-    EXPECT_EQUAL(place_of_slice(slice), BIN_PARKED * BIN_BYTES);
+    EXPECT(map_whole_freed(slice) == NULL);
+    EXPECT(map_whole_taken(slice) == &owner);
+    EXPECT_EQUAL(map_bin(slice), BIN_WHOLE);
+    EXPECT_EQUAL(place_of_slice(slice), BIN_WHOLE * BIN_BYTES);
+    EXPECT(map_whole_freed(slice) == &owner && map_whole_freed(slice) == NULL);
     EXPECT(map_owner(slice) == &owner);
-    EXPECT(map_park(slice, BIN_LARGE) == NULL && map_clear(slice, BIN_LARGE) == NULL);
-    EXPECT(map_clear(slice, BIN_PARKED) == &owner);
-    EXPECT(map_owner(slice) == NULL && map_clear(slice, BIN_PARKED) == NULL);
+    EXPECT(map_clear(slice, BIN_WHOLE_FREE) == &owner);
+    EXPECT(map_owner(slice) == NULL && map_clear(slice, BIN_WHOLE_FREE) == NULL);
     EXPECT_EQUAL(place_of_slice(slice), 0);
 }
 
@@ -230,40 +230,40 @@ static void slices(void)
             slices_give(homes[i], runs[i], lengths[i]);
 }
 
-static void large(void)
+static void huge(void)
 {
-    static const size_t sizes[] = {32769,        65536,   65537,   1 << 20, RUN_MOST,
-                                   RUN_MOST + 1, 3 << 20, 5 << 20, 9 << 20};
+    static const size_t sizes[] = {32769,      65536,   65537,   1 << 20, HUGE_LEAST - 1,
+                                   HUGE_LEAST, 3 << 20, 5 << 20, 9 << 20};
     bool zero;
     for (unsigned i = 0; i < sizeof sizes / sizeof sizes[0]; i++)
         for (size_t align = 16; align <= 64 * MiB; align *= 4) {
-            char *p = large_take(sizes[i], align, &zero);
+            char *p = huge_take(sizes[i], align, &zero);
             EXPECT(p != NULL);
             EXPECT_EQUAL((uintptr_t)p % align, 0);
-            unsigned bin = map_bin(p);
-            EXPECT(bin == BIN_LARGE || bin == BIN_HUGE);
-            EXPECT(large_usable(p, bin) >= sizes[i]);
+            EXPECT_EQUAL(map_bin(p), BIN_HUGE);
+            EXPECT(huge_usable(p) >= sizes[i]);
             if (zero)
                 EXPECT(p[0] == 0 && p[sizes[i] - 1] == 0);
             p[0] = p[sizes[i] - 1] = 1;
-            EXPECT_EQUAL(large_usable(p + 16, bin), 0);
-            EXPECT_EQUAL(large_give(p + 16, bin), MISUSE_INTERIOR);
-            EXPECT_EQUAL(large_give(p, bin), MISUSE_NONE);
+            EXPECT_EQUAL(huge_usable(p + 16), 0);
+            EXPECT_EQUAL(huge_give(p + 16), MISUSE_INTERIOR);
+            EXPECT_EQUAL(huge_give(p), MISUSE_NONE);
+            EXPECT_EQUAL(huge_give(p), MISUSE_FREE);
             EXPECT_EQUAL(map_bin(p), BIN_FOREIGN);
         }
     /* Content moves with a block that is resized. Nothing is kept that could lie right behind it: a
      * block that grew into such a mapping is two, which the kernel does not move together. */
-    large_purge(SIZE_MAX);
-    char *p = large_take(3 * MiB, 1, &zero);
+    huge_purge(SIZE_MAX);
+    char *p = huge_take(3 * MiB, 1, &zero);
     memset(p, 7, 3 * MiB);
     for (size_t size = 4 * MiB; size < 200 * MiB; size += size / 2) {
-        char *q = large_resize(p, BIN_HUGE, size);
+        char *q = huge_resize(p, size);
         EXPECT(q != NULL);
         p = q;
-        EXPECT(p[0] == 7 && p[3 * MiB - 1] == 7 && large_usable(p, BIN_HUGE) >= size);
+        EXPECT(p[0] == 7 && p[3 * MiB - 1] == 7 && huge_usable(p) >= size);
         p[size - 1] = 1;
     }
-    EXPECT_EQUAL(large_give(p, BIN_HUGE), MISUSE_NONE);
+    EXPECT_EQUAL(huge_give(p), MISUSE_NONE);
 }
 
 /* A huge block begins at any page of a slice, and nothing else of that slice is taken for it. */
@@ -272,7 +272,7 @@ static void huge_at_any_page(void)
     if (4 * os_page > SLICE)
         return;
     bool zero;
-    char *p = large_take(4 * MiB, 1, &zero);
+    char *p = huge_take(4 * MiB, 1, &zero);
     EXPECT(p != NULL);
     /* Cut, so that it is the slice's third page. */
     size_t before = (SLICE + 2 * os_page - (uintptr_t)p % SLICE) % SLICE;
@@ -282,35 +282,25 @@ static void huge_at_any_page(void)
     h->usable = h->length -= before;
     map_set(p, 1, BIN_HUGE, h);
 
-    EXPECT(large_begins(p));
-    EXPECT_EQUAL(large_usable(p, BIN_HUGE), h->length);
+    EXPECT(huge_start(p) == p);
+    EXPECT_EQUAL(huge_usable(p), h->length);
     EXPECT(address_describe(p).kind == ADDRESS_LARGE && address_describe(p).start == (uintptr_t)p);
     EXPECT_EQUAL(address_describe(p + 3 * MiB).start, (uintptr_t)p);
     EXPECT(address_describe(p - 16).kind != ADDRESS_LARGE);
     for (size_t at = 0; at < 4; at++) {
         char *other = p - 2 * os_page + at * os_page + (at == 2 ? 16 : 0);
-        EXPECT(!large_begins(other));
-        EXPECT_EQUAL(large_usable(other, BIN_HUGE), 0);
-        EXPECT(large_resize(other, BIN_HUGE, 8 * MiB) == NULL);
-        EXPECT_EQUAL(large_give(other, BIN_HUGE), at < 2 ? MISUSE_FOREIGN : MISUSE_INTERIOR);
+        EXPECT(huge_usable(other) == 0);
+        EXPECT(huge_resize(other, 8 * MiB) == NULL);
+        EXPECT_EQUAL(huge_give(other), at < 2 ? MISUSE_FOREIGN : MISUSE_INTERIOR);
     }
-    char *moved = large_resize(p, BIN_HUGE, 64 * MiB);
+    char *moved = huge_resize(p, 64 * MiB);
     if (moved != NULL) /* a filter may refuse */
         p = moved;
-    EXPECT(large_begins(p) && map_owner(p) == h);
+    EXPECT(huge_start(p) == p && map_owner(p) == h);
 
-    /* A pointer that stayed in a pocket names what is another's in a pocket now. */
-    size_t bytes;
-    EXPECT_EQUAL(large_park(p, BIN_HUGE, &bytes), MISUSE_NONE);
-    EXPECT_EQUAL(bytes, h->length);
-    char *stale = (uintptr_t)p % SLICE == 0 ? p + os_page : p - (uintptr_t)p % SLICE;
-    EXPECT_EQUAL(large_give(stale, BIN_PARKED), stale < p ? MISUSE_FOREIGN : MISUSE_INTERIOR);
-    void *found = stale;
-    EXPECT_EQUAL(large_reuse(&found, bytes, &bytes), REUSE_UNFIT);
-    EXPECT(found == p && map_bin(p) == BIN_HUGE);
-    EXPECT_EQUAL(large_give(found, BIN_HUGE), MISUSE_NONE);
-    EXPECT(large_is_dirty(p));
-    large_purge(SIZE_MAX);
+    EXPECT_EQUAL(huge_give(p), MISUSE_NONE);
+    EXPECT(huge_is_dirty(p));
+    huge_purge(SIZE_MAX);
 }
 
 /* What is kept of a huge block serves smaller ones, wherever a cut falls: also behind the boundary
@@ -320,7 +310,7 @@ static void huge_across_regions(void)
 {
     const size_t region = 4 * GiB, length = 32 * MiB;
     const int flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE;
-    large_purge(SIZE_MAX);
+    huge_purge(SIZE_MAX);
     /* A gap between older mappings may be served first; what is put there fills it. */
     char *lowest, *boundary, *filled, *got;
     int tries = 0;
@@ -335,19 +325,19 @@ static void huge_across_regions(void)
     } while (got != filled && ++tries < 1000);
     EXPECT(got == filled);
     bool zero;
-    char *p = large_take(length, 1, &zero);
+    char *p = huge_take(length, 1, &zero);
     EXPECT(p != NULL);
     if (!UNDER_TSAN)
         EXPECT(p < boundary && p + length > boundary + 3 * MiB);
-    EXPECT_EQUAL(large_give(p, BIN_HUGE), MISUSE_NONE);
+    EXPECT_EQUAL(huge_give(p), MISUSE_NONE);
     char *parts[8];
     for (int i = 0; i < 8; i++) {
-        parts[i] = large_take(3 * MiB, 1, &zero);
+        parts[i] = huge_take(3 * MiB, 1, &zero);
         EXPECT(parts[i] != NULL);
         parts[i][0] = parts[i][3 * MiB - 1] = 1;
     }
     for (int i = 0; i < 8; i++)
-        EXPECT_EQUAL(large_give(parts[i], BIN_HUGE), MISUSE_NONE);
+        EXPECT_EQUAL(huge_give(parts[i]), MISUSE_NONE);
     munmap(filled, (size_t)(lowest - filled) + length);
 }
 
@@ -357,17 +347,17 @@ static void huge_in_pieces(void)
 {
     const size_t length = 16 * MiB;
     bool zero;
-    large_purge(SIZE_MAX);
+    huge_purge(SIZE_MAX);
     for (int round = 0; round < 50; round++) {
-        char *p = large_take(length, 1, &zero);
+        char *p = huge_take(length, 1, &zero);
         EXPECT(p != NULL);
         madvise(p, length / 2, round % 2 == 0 ? MADV_DONTDUMP : MADV_DODUMP);
         p[0] = p[length - 1] = 1;
-        char *q = large_resize(p, BIN_HUGE, 2 * length);
+        char *q = huge_resize(p, 2 * length);
         EXPECT(q == NULL || (q[0] == 1 && q[length - 1] == 1));
-        EXPECT_EQUAL(large_give(q == NULL ? p : q, BIN_HUGE), MISUSE_NONE);
+        EXPECT_EQUAL(huge_give(q == NULL ? p : q), MISUSE_NONE);
     }
-    large_purge(SIZE_MAX);
+    huge_purge(SIZE_MAX);
     superslabs_release();
     /* 50 targets left behind would be 1.6 GiB. */
     FILE *statm = fopen("/proc/self/statm", "r");
@@ -385,15 +375,15 @@ static void without_memory(void)
     getrlimit(RLIMIT_AS, &before);
     limit.rlim_max = before.rlim_max;
     bool zero;
-    char *kept = large_take(100 * KiB, 1, &zero);
+    char *kept = huge_take(100 * KiB, 1, &zero);
     EXPECT(setrlimit(RLIMIT_AS, &limit) == 0);
-    EXPECT(large_take(500 * MiB, 1, &zero) == NULL);
+    EXPECT(huge_take(500 * MiB, 1, &zero) == NULL);
     EXPECT(os_map_aligned(SUPERSLAB, SUPERSLAB) == NULL);
     EXPECT(setrlimit(RLIMIT_AS, &before) == 0);
-    char *p = large_take(500 * MiB, 1, &zero);
+    char *p = huge_take(500 * MiB, 1, &zero);
     EXPECT(p != NULL);
-    EXPECT_EQUAL(large_give(p, map_bin(p)), MISUSE_NONE);
-    EXPECT_EQUAL(large_give(kept, map_bin(kept)), MISUSE_NONE);
+    EXPECT_EQUAL(huge_give(p), MISUSE_NONE);
+    EXPECT_EQUAL(huge_give(kept), MISUSE_NONE);
 }
 
 /* What the callers of these floors hold: see os/rank.h. */
@@ -406,12 +396,12 @@ int main(void)
     slots_start(42);
     map_of_foreign();
     map_of_ours();
-    map_of_retired();
+    map_of_freed();
     metadata();
     what_slices_lack_is_wanted_with_them();
     slices();
     runs_go_back();
-    large();
+    huge();
     huge_at_any_page();
     huge_in_pieces();
     if (!UNDER_EMULATOR) {

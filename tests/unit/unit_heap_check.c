@@ -9,8 +9,9 @@
 #include <pthread.h>
 #include <string.h>
 
-#include "back/large.h"
+#include "back/huge.h"
 #include "back/meta.h"
+#include "back/use.h"
 #include "base/policy.h"
 #include "front/cache.h"
 #include "front/registry.h"
@@ -100,7 +101,7 @@ static void make_heap(void)
     free_each(small + 1, 1000, 3);
     EXPECT(accounts.dirty_mappings > 0 && accounts.in_transfer > 0 && accounts.retained > 0);
     EXPECT(accounts.caches == 2 && accounts.superslabs > 2 && accounts.huge > 0 &&
-           accounts.runs > 0);
+           accounts.whole > 0);
 }
 
 /* ---- what the walk counts ---- */
@@ -116,7 +117,7 @@ static void sums(void)
     size_t more =
         hakmem_good_size(200) + hakmem_good_size(1 * MiB - 100) + hakmem_good_size(50 * MiB + 1);
     EXPECT_EQUAL(accounts.program, before.program + more);
-    EXPECT_EQUAL(accounts.runs, before.runs + 1);
+    EXPECT_EQUAL(accounts.whole, before.whole + 1);
     EXPECT_EQUAL(accounts.huge, before.huge + 1);
     hakmem_free(small_block);
     hakmem_free(run);
@@ -124,7 +125,7 @@ static void sums(void)
     EXPECT_EQUAL(walk(), 0);
     EXPECT_EQUAL(accounts.program, before.program);
     EXPECT_EQUAL(accounts.huge, before.huge);
-    EXPECT_EQUAL(accounts.runs, before.runs);
+    EXPECT_EQUAL(accounts.whole, before.whole);
 }
 
 /* ---- breaking one thing at a time ---- */
@@ -182,7 +183,8 @@ static struct slab *partial_slab(unsigned cls)
 }
 
 static struct slab *some_slab(void) { return partial_slab(class_of(700)); }
-static struct superslab *some_superslab(void) { return map_owner(runs[1]); }
+static struct superslab *home_of(const void *p) { return ((struct slab *)map_owner(p))->home; }
+static struct superslab *some_superslab(void) { return home_of(runs[1]); }
 
 static unsigned run_index(void)
 {
@@ -191,7 +193,7 @@ static unsigned run_index(void)
 
 static struct huge *dirty_huge(void)
 {
-    return list_entry(large_inside().kept->next, struct huge, node);
+    return list_entry(huge_inside().dirty->next, struct huge, node);
 }
 
 static unsigned transfer_class(void)
@@ -252,7 +254,7 @@ static void slices_shared_broken(void)
 static void slices_lost_broken(void)
 {
     for (int i = 0; i < FEW; i++) {
-        struct superslab *s = runs[i] != NULL ? map_owner(runs[i]) : NULL;
+        struct superslab *s = runs[i] != NULL ? home_of(runs[i]) : NULL;
         if (s == NULL || s->free == 0)
             continue;
         POKE(s->free, s->free & (s->free - 1));
@@ -267,14 +269,17 @@ static void slices_retained_broken(void)
 {
     POKE(*superslabs_inside().retained, *superslabs_inside().retained + 1);
 }
-static void run_length_broken(void)
+static void use_slices_broken(void) { POKE(use.slices, use.slices + SLICE); }
+static void use_huge_broken(void) { POKE(use.huge, use.huge + SLICE); }
+static void whole_length_broken(void)
 {
-    POKE(some_superslab()->usable[run_index()], some_superslab()->usable[run_index()] + SLICE);
+    struct slab *slab = map_owner(runs[1]);
+    POKE(slab->usable, size_classes[slab->cls].size + 1);
 }
 static void slab_home_broken(void)
 {
     struct slab *slab = some_slab();
-    POKE(slab->home, map_owner(runs[slab->home == map_owner(runs[1]) ? FEW - 1 : 1]));
+    POKE(slab->home, home_of(runs[slab->home == home_of(runs[1]) ? FEW - 1 : 1]));
 }
 static void slab_free_broken(void) { POKE(some_slab()->free, some_slab()->free + 1); }
 static void slab_summary_broken(void) { POKE(some_slab()->summary, some_slab()->summary ^ 1); }
@@ -364,7 +369,7 @@ static void kept_mapped_broken(void)
 static void kept_mapped_whole(void) { map_clear(((struct huge *)leaked)->base, BIN_HUGE); }
 static void kept_bytes_broken(void)
 {
-    POKE(*large_inside().dirty_bytes, *large_inside().dirty_bytes + SLICE);
+    POKE(*huge_inside().dirty_bytes, *huge_inside().dirty_bytes + SLICE);
 }
 static void ranges_overlap_broken(void) { POKE(dirty_huge()->base, some_superslab()->base); }
 static void meta_free_broken(void)
@@ -399,7 +404,8 @@ static const struct {
     BY_POKE(SLICES_LOST, slices_lost_broken),
     BY_POKE(SLICES_TOUCHED, slices_touched_broken),
     BY_POKE(SLICES_RETAINED, slices_retained_broken),
-    BY_POKE(RUN_LENGTH, run_length_broken),
+    BY_POKE(USE_SLICES, use_slices_broken),
+    BY_POKE(WHOLE_LENGTH, whole_length_broken),
     BY_POKE(SLAB_HOME, slab_home_broken),
     BY_POKE(SLAB_FREE, slab_free_broken),
     BY_POKE(SLAB_SUMMARY, slab_summary_broken),
@@ -419,6 +425,7 @@ static const struct {
     BY_POKE(TRANSFER_BLOCK, transfer_block_broken),
     BY_POKE(BLOCK_FREE, block_free_broken),
     BY_POKE(BLOCK_TWICE, block_twice_broken),
+    BY_POKE(USE_HUGE, use_huge_broken),
     BY_POKE(HUGE_LENGTH, huge_length_broken),
     BY_POKE(KEPT_LENGTH, kept_length_broken),
     {CHECK_KEPT_MAPPED, kept_mapped_broken, kept_mapped_whole},

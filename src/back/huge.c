@@ -1,0 +1,366 @@
+#include "back/huge.h"
+
+#include "back/map.h"
+#include "back/meta.h"
+#include "back/use.h"
+#include "base/counters.h"
+#include "os/lock.h"
+#include "os/os.h"
+
+static struct lock dirty_lock = LOCK(DIRTY);
+static struct list dirty = {&dirty, &dirty}; /* the big-block cache, newest first; lock: dirty */
+static size_t dirty_low;                  /* the fewest since huge_idle; lock: dirty */
+
+/* Adds h, joined with dirty mappings that lie beside it; the program has freed so much. */
+static void dirty_add(struct huge *h, size_t freed)
+{
+    ASSERT(h->length >= SLICE && h->length % SLICE == 0 && (uintptr_t)h->base % os_page == 0);
+    struct huge *joined[2];
+    unsigned count = 0;
+    lock_take(&dirty_lock);
+    store_relaxed(&use.dirty_huge, use.dirty_huge + h->length);
+    store_relaxed(&counters.freed_huge, counters.freed_huge + freed);
+    use_less(&use.huge, freed);
+    for (struct list *node = dirty.next, *next; node != &dirty && count < 2; node = next) {
+        struct huge *other = list_entry(node, struct huge, node);
+        next = node->next;
+        if (other->base + other->length != h->base && h->base + h->length != other->base)
+            continue;
+        if (other->base < h->base)
+            h->base = other->base;
+        h->length += other->length;
+        list_remove(node);
+        joined[count++] = other;
+    }
+    list_push(&dirty, &h->node);
+    lock_release(&dirty_lock);
+    while (count > 0)
+        meta_give(joined[--count], sizeof *h);
+}
+
+static void dirty_less(size_t bytes)
+{
+    ASSERT(lock_held(&dirty_lock));
+    ASSERT(bytes <= use.dirty_huge);
+    store_relaxed(&use.dirty_huge, use.dirty_huge - bytes);
+    if (use.dirty_huge < dirty_low)
+        dirty_low = use.dirty_huge;
+}
+
+/* Unmaps from the oldest dirty mappings until at most `budget` bytes are kept; returns how many it
+ * gave back. */
+static size_t dirty_trim(size_t budget)
+{
+    size_t done = 0;
+    for (;;) {
+        struct huge *oldest = NULL;
+        size_t excess = 0;
+        lock_take(&dirty_lock);
+        if (use.dirty_huge > budget) {
+            ASSERT(!list_empty(&dirty));
+            excess = round_up(use.dirty_huge - budget, SLICE); /* a budget is any number */
+            oldest = list_entry(dirty.prev, struct huge, node);
+            list_remove(&oldest->node);
+            dirty_less(oldest->length);
+        }
+        lock_release(&dirty_lock);
+        if (oldest == NULL)
+            return done;
+        if (excess > oldest->length)
+            excess = oldest->length;
+        char *end = oldest->base + oldest->length;
+        if (!os_unmap(end - excess, excess)) {
+            /* At its limit of mappings the kernel can refuse: the address space stays ours, empty,
+             * and is as good as any for the next block. */
+            os_purge(end - excess, excess);
+            dirty_add(oldest, 0);
+            return done;
+        }
+        done += excess;
+        oldest->length -= excess;
+        if (oldest->length == 0)
+            meta_give(oldest, sizeof *oldest);
+        else
+            dirty_add(oldest, 0);
+    }
+}
+
+/* Notes that so many bytes of huge blocks came into use, of mappings that are kept or fresh. */
+static void used_add(size_t length, bool fresh)
+{
+    ASSERT(lock_held(&dirty_lock));
+    store_relaxed(&counters.huge.taken, counters.huge.taken + length);
+    use_more(&use.huge, length, fresh);
+}
+
+static void used_add_fresh(size_t length)
+{
+    lock_take(&dirty_lock);
+    used_add(length, true);
+    lock_release(&dirty_lock);
+}
+
+/* The smallest dirty mapping that holds `length`: whole, or what it begins with, described by
+ * `fresh`, where much would remain. Where it is cut a block may begin: the map must cover it. */
+static struct huge *dirty_take(size_t length, size_t align, struct huge *fresh)
+{
+    struct huge *best = NULL;
+    lock_take(&dirty_lock);
+    for (struct list *node = dirty.next; node != &dirty; node = node->next) {
+        struct huge *h = list_entry(node, struct huge, node);
+        if (h->length >= length && ((uintptr_t)h->base & (align - 1)) == 0 &&
+            (best == NULL || h->length < best->length))
+            best = h;
+    }
+    if (best != NULL && best->length > length + length / 8 &&
+        map_cover(best->base + length, SLICE)) {
+        fresh->base = best->base;
+        fresh->length = length;
+        best->base += length;
+        best->length -= length;
+        best = fresh;
+    } else if (best != NULL) {
+        list_remove(&best->node);
+    }
+    if (best != NULL) {
+        dirty_less(best->length);
+        used_add(best->length, false);
+    }
+    lock_release(&dirty_lock);
+    return best;
+}
+
+/* A dirty mapping that a block of `length` may grow from: that costs less than to have its pages
+ * anew. The longest, unless that would save little. */
+static struct huge *dirty_take_shorter(size_t length)
+{
+    struct huge *best = NULL;
+    lock_take(&dirty_lock);
+    for (struct list *node = dirty.next; node != &dirty; node = node->next) {
+        struct huge *h = list_entry(node, struct huge, node);
+        if (h->length >= length / 8 && (best == NULL || h->length > best->length))
+            best = h;
+    }
+    if (best != NULL) {
+        list_remove(&best->node);
+        dirty_less(best->length);
+        used_add(best->length, false);
+    }
+    lock_release(&dirty_lock);
+    return best;
+}
+
+/* Grows h's mapping where it finds room; the map may name it (`entered`). */
+static bool mapping_move(struct huge *h, size_t length, bool entered)
+{
+    struct map_leaf *leaf = map_cover_any();
+    if (leaf == NULL)
+        return false;
+    /* Once the pages have moved, the old place may be another thread's. */
+    if (entered)
+        map_clear(h->base, BIN_HUGE);
+    char *moved = os_move(h->base, h->length, length);
+    if (moved != NULL)
+        h->base = moved;
+    map_cover_by(h->base, leaf);
+    if (entered)
+        map_set(h->base, 1, BIN_HUGE, h);
+    return moved != NULL;
+}
+
+/* Makes the mapping of a block in use as long as `length`, with its pages where it stands or
+ * elsewhere. */
+static bool mapping_resize(struct huge *h, size_t length, bool entered)
+{
+    ASSERT(length >= SLICE && length % SLICE == 0);
+    bool pieces;
+    if (!os_resize(h->base, h->length, length, &pieces) &&
+        (length < h->length || pieces || !mapping_move(h, length, entered)))
+        return false;
+    if (length > h->length) {
+        used_add_fresh(length - h->length);
+    } else {
+        lock_take(&dirty_lock);
+        use_less(&use.huge, h->length - length);
+        lock_release(&dirty_lock);
+    }
+    h->length = length;
+    return true;
+}
+
+/* The same of one that is kept, and so too short; null where there is none, or it can't grow. */
+static struct huge *dirty_grow(size_t length)
+{
+    struct huge *h = dirty_take_shorter(length);
+    if (h == NULL)
+        return NULL;
+    size_t before = h->length;
+    if (!mapping_resize(h, length, false)) {
+        dirty_add(h, before);
+        return NULL;
+    }
+    count_refault(&counters.huge, length - before);
+    return h;
+}
+
+void *huge_take(size_t n, size_t align, bool *zero)
+{
+    ASSERT(n >= 1 && is_power_of_two(align));
+    size_t length = round_up(n, SLICE);
+    if (align < os_page)
+        align = os_page;
+    struct huge *fresh = meta_take(sizeof *fresh);
+    if (fresh == NULL)
+        return NULL;
+    list_init(&fresh->node);
+    struct huge *h = dirty_take(length, align, fresh);
+    if (h == NULL && align == os_page)
+        h = dirty_grow(length);
+    *zero = h == NULL;
+    if (h == NULL) {
+        h = fresh;
+        h->length = length;
+        h->base = os_map_aligned(length, align);
+        if (h->base == NULL || !map_cover(h->base, SLICE)) {
+            if (h->base != NULL)
+                os_unmap(h->base, length);
+            meta_give(h, sizeof *h);
+            return NULL;
+        }
+        os_name(h->base, length, "hakmem: huge block");
+        count_refault(&counters.huge, length);
+        used_add_fresh(length);
+    } else if (h != fresh) {
+        meta_give(fresh, sizeof *fresh);
+    }
+    h->usable = round_up(n, os_page);
+    map_set(h->base, 1, BIN_HUGE, h);
+    return h->base;
+}
+
+/* Makes h longer by what is kept right behind it. */
+static bool dirty_take_behind(struct huge *h, size_t more)
+{
+    struct huge *behind = NULL;
+    bool whole = false;
+    lock_take(&dirty_lock);
+    for (struct list *node = dirty.next; node != &dirty && behind == NULL; node = node->next) {
+        struct huge *other = list_entry(node, struct huge, node);
+        if (other->base == h->base + h->length && other->length >= more)
+            behind = other;
+    }
+    whole = behind != NULL && behind->length == more;
+    if (behind != NULL && (whole || map_cover(behind->base + more, SLICE))) {
+        behind->base += more;
+        behind->length -= more;
+        h->length += more;
+        dirty_less(more);
+        used_add(more, false);
+    } else {
+        behind = NULL;
+    }
+    if (whole)
+        list_remove(&behind->node);
+    lock_release(&dirty_lock);
+    if (whole)
+        meta_give(behind, sizeof *behind);
+    return behind != NULL;
+}
+
+/* The descriptor of the block that begins at p; else null, and `*what` says what is there. Its slice
+ * names it also below its start. */
+static struct huge *block_at(const void *p, enum misuse *what)
+{
+    struct huge *h = map_bin(p) == BIN_HUGE ? map_owner(p) : NULL;
+    const void *start = h != NULL ? h->base : p;
+    *what = start == p ? MISUSE_FREE : start < p ? MISUSE_INTERIOR : MISUSE_FOREIGN;
+    return start == p ? h : NULL;
+}
+
+enum misuse huge_give(void *p)
+{
+    enum misuse what;
+    if (block_at(p, &what) == NULL)
+        return what;
+    struct huge *h = map_clear(p, BIN_HUGE);
+    if (h == NULL)
+        return MISUSE_FREE;
+    dirty_add(h, h->length);
+    return MISUSE_NONE;
+}
+
+size_t huge_usable(const void *p)
+{
+    enum misuse what;
+    const struct huge *h = block_at(p, &what);
+    return h != NULL ? h->usable : 0;
+}
+
+const void *huge_start(const void *p)
+{
+    const struct huge *h = map_owner(p);
+    return map_bin(p) == BIN_HUGE && h != NULL ? h->base : NULL;
+}
+
+void *huge_resize(void *p, size_t n)
+{
+    enum misuse what;
+    struct huge *h = block_at(p, &what);
+    if (h == NULL || n < HUGE_LEAST)
+        return NULL;
+    size_t length = round_up(n, SLICE);
+    bool fits = length <= h->length && length > h->length / 2;
+    if (length > h->length)
+        fits = dirty_take_behind(h, length - h->length);
+    if (!fits && !mapping_resize(h, length, true))
+        return NULL;
+    h->usable = round_up(n, os_page);
+    return h->base;
+}
+
+size_t huge_dirty(void) { return load_relaxed(&use.dirty_huge); }
+
+size_t huge_idle(void)
+{
+    lock_take(&dirty_lock);
+    size_t idle = dirty_low;
+    dirty_low = use.dirty_huge;
+    lock_release(&dirty_lock);
+    return idle;
+}
+
+size_t huge_purge(size_t most)
+{
+    lock_take(&dirty_lock);
+    size_t budget = use.dirty_huge > most ? use.dirty_huge - most : 0;
+    lock_release(&dirty_lock);
+    size_t done = dirty_trim(budget);
+    add_relaxed(&counters.huge.purged, done);
+    return done;
+}
+
+bool huge_is_dirty(const void *p)
+{
+    if (!lock_try_unguarded(&dirty_lock))
+        return false;
+    bool found = false;
+    for (struct list *node = dirty.next; node != &dirty && !found; node = node->next) {
+        struct huge *h = list_entry(node, struct huge, node);
+        found = (uintptr_t)p - (uintptr_t)h->base < h->length;
+    }
+    lock_release(&dirty_lock);
+    return found;
+}
+
+void huge_fork_child(void)
+{
+    ASSERT(lock_all_held());
+    if (dirty_lock.state != 0)
+        lock_reset(&dirty_lock);
+}
+
+struct huge_inside huge_inside(void)
+{
+    ASSERT(lock_all_held());
+    return (struct huge_inside){&dirty, &use.dirty_huge};
+}

@@ -1,0 +1,62 @@
+/* Huge blocks, above 2 MiB: each is a mapping of its own, which after free is kept dirty for the
+ * next one. Only the slice in which a block begins has a map entry, at any page of it; no other
+ * begins there, since it is as long as a slice at least. Thread safe. */
+#ifndef HAKMEM_BACK_HUGE_H
+#define HAKMEM_BACK_HUGE_H
+
+#include "base/defs.h"
+#include "base/list.h"
+#include "base/misuse.h"
+
+#define HUGE_LEAST (2 * MiB + 1)
+
+struct huge {
+    struct list node; /* among the dirty ones; lock: dirty */
+    char *base;       /* the mapping's start, any page; whoever holds the block or the lock */
+    size_t length;    /* bytes mapped, whole slices */
+    size_t usable;    /* bytes the program may use, whole pages */
+};
+
+/* A block of n bytes, n from 1 to PTRDIFF_MAX, at a multiple of `align`, a power of two. `*zero`
+ * tells whether it is known to hold zeroes. Null without memory. Smaller ones than HUGE_LEAST, too:
+ * for alignments that slices don't have, and where there is no room for a superslab. */
+void *huge_take(size_t n, size_t align, bool *zero);
+
+/* Frees p. */
+enum misuse huge_give(void *p);
+
+/* Bytes that the program may use of p, 0 if no such block begins at p. */
+size_t huge_usable(const void *p);
+
+/* Where the block begins that the slice of p names, perhaps above p; null if it names none. */
+const void *huge_start(const void *p);
+
+/* Makes p hold n bytes, more or fewer, without copying. The result is p or perhaps another address;
+ * null when it can't be done that way, then nothing has changed. */
+void *huge_resize(void *p, size_t n);
+
+/* Bytes of dirty mappings. */
+size_t huge_dirty(void);
+
+/* The fewest bytes of huge blocks that were kept for reuse since the last call: what was not
+ * needed. */
+size_t huge_idle(void);
+
+/* Gives up to `most` bytes kept for reuse back to the kernel, the oldest first; how many. */
+size_t huge_purge(size_t most);
+
+/* Whether p, any address, is in memory of a freed huge block that is kept for the next one. False
+ * too where that can't be told without waiting: for reports. */
+bool huge_is_dirty(const void *p);
+
+/* The big-block cache, for the accounting. */
+struct huge_inside {
+    struct list *dirty;
+    size_t *dirty_bytes;
+};
+struct huge_inside huge_inside(void);
+
+/* In a fork's child: a report may have been looking at what is kept, with its lock and no other. */
+void huge_fork_child(void);
+
+#endif

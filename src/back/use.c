@@ -1,0 +1,39 @@
+#include "back/use.h"
+
+#include "back/map.h"
+#include "base/assert.h"
+#include "base/atomic.h"
+
+struct use use;
+size_t purge_due;
+
+/* Beside the most that was in use: an eighth, for sizes that are not those that came before, and
+ * what even the smallest heap has. */
+#define PART 8
+#define LEAST MiB
+
+size_t use_excess(void)
+{
+    size_t dirty = load_relaxed(&use.dirty_slices) * SLICE + load_relaxed(&use.dirty_huge);
+    size_t all = load_relaxed(&use.slices) + load_relaxed(&use.huge) + dirty;
+    size_t most = load_relaxed(&use.most);
+    size_t limit = most + most / PART + LEAST;
+    size_t excess = all > limit ? all - limit : 0;
+    return excess < dirty ? excess : dirty;
+}
+
+void use_more(size_t *kind, size_t bytes, bool fresh)
+{
+    store_relaxed(kind, *kind + bytes);
+    size_t now = load_relaxed(&use.slices) + load_relaxed(&use.huge);
+    if (now > load_relaxed(&use.most))
+        store_relaxed(&use.most, now);
+    if (fresh && unlikely(use_excess() > 0))
+        store_relaxed(&purge_due, clock_now());
+}
+
+void use_less(size_t *kind, size_t bytes)
+{
+    ASSERT(bytes <= *kind);
+    store_relaxed(kind, *kind - bytes);
+}

@@ -1,0 +1,34 @@
+/* How much memory the program uses, in slices and huge blocks, and how much free memory is kept
+ * beside it: it is dirty, that is free and not given back to the kernel.
+ *
+ * What is kept is to save work, not to make the process larger than its work makes it: together
+ * the two are at most an eighth more than was ever in use. A program that needs more than ever
+ * first has what it left idle given back. */
+#ifndef HAKMEM_BACK_USE_H
+#define HAKMEM_BACK_USE_H
+
+#include "base/counters.h"
+#include "base/defs.h"
+
+/* Each is atomic. What is of slices is written under the superslabs' lock, what is of huge blocks
+ * under the lock DIRTY, `most` under either. */
+struct use {
+    size_t slices, huge; /* bytes in use */
+    size_t dirty_slices; /* free slices that may hold pages */
+    size_t dirty_huge;   /* bytes of freed huge blocks whose mappings are kept */
+    size_t most;         /* bytes that were in use at once */
+};
+extern struct use use HIDDEN;
+
+/* Bytes of one of the first two came into use; `fresh`: they were not dirty before. If too much is
+ * kept now, purge_due is. */
+void use_more(size_t *kind, size_t bytes, bool fresh);
+void use_less(size_t *kind, size_t bytes);
+
+/* Bytes kept beyond what may be. */
+size_t use_excess(void);
+
+/* The allocation clock at which the slow path has something to do again (life/purge.h). */
+extern size_t purge_due HIDDEN; /* atomic */
+
+#endif

@@ -1,0 +1,23 @@
+/* How fast the program's own calls give memory back. What goes back costs a call of the kernel, and
+ * a fault for each page that is wanted again: together that shall be at most about a twentieth of the
+ * time that passes. What the pace does not allow now goes in later calls.
+ *
+ * With purge.c's lock. */
+#ifndef HAKMEM_LIFE_PACE_H
+#define HAKMEM_LIFE_PACE_H
+
+#include "base/defs.h"
+
+/* Bytes that may go back now. `visits` counts the calling thread's visits to the slow path. */
+size_t pace_allows(size_t visits);
+
+/* Whether time has passed since the last look. Needs no lock. */
+bool pace_moves(size_t visits);
+
+/* Whether the program has rested since the last look. Needs no lock. */
+bool pace_rests(size_t visits);
+
+/* So many bytes have gone back. */
+void pace_spend(size_t bytes);
+
+#endif
