@@ -32,7 +32,7 @@ Reasons behind the numbers:
 - malloc looks a size of up to 1024 bytes up by the byte: two instructions less than by 16 bytes, at
   the cost of two bytes of cache for each size in use instead of for each 16.
 - The first capacity of a thread's stack: 15 blocks up to 512 bytes, 7 to 4 KiB, 3 to 256 KiB, so
-  that with the empty slot the first arrays are 128, 64 or 32 bytes; of larger blocks one.
+  that with the empty slot the first arrays are 128, 64 or 32 bytes. Of larger blocks bytes decide.
 """
 
 from __future__ import annotations
@@ -80,7 +80,7 @@ def reciprocal(size: int) -> int:
 
 
 def first_capacity(size: int) -> int:
-    return 15 if size <= 512 else 7 if size <= 4096 else 3 if size < LARGE else 1
+    return 15 if size <= 512 else 7 if size <= 4096 else 3 if size < LARGE else 7
 
 
 def inverse(size: int) -> int:
@@ -128,7 +128,7 @@ def header() -> str:
 #define CLASS_SMALL {SMALL} /* up to here by the byte */
 #define CLASS_SLICES_FIRST {classes.index(SLICE)}
 #define CLASS_SLICES_MOST {classes[-1]}
-#define CLASS_LARGE {classes.index(LARGE)} /* of this and the following few are kept */
+#define CLASS_LARGE {classes.index(LARGE)} /* stacks of this and the following are bounded by bytes */
 #define CLASS_GRAIN {GRAIN}
 #define CLASS_BIN_FIRST {BIN_FIRST}
 #define CLASS_BIN_BYTES {BIN_BYTES}

@@ -9,6 +9,7 @@
 #include "front/cache.h"
 #include "front/cacheless.h"
 #include "front/deferred.h"
+#include "front/large.h"
 #include "front/proof.h"
 #include "front/refill.h"
 #include "front/stacks.h"
@@ -39,7 +40,9 @@ static void report_at_once(const char *function, enum misuse what, const void *p
 
 static void report_foreign(const char *function, const void *p, const void *caller)
 {
-    enum misuse what = (uintptr_t)p % 16 != 0 ? MISUSE_UNALIGNED : MISUSE_FOREIGN;
+    enum misuse what = (uintptr_t)p % 16 != 0 ? MISUSE_UNALIGNED
+                       : huge_is_dirty(p)     ? MISUSE_FREE
+                                              : MISUSE_FOREIGN;
     report_at_once(function, what, p, caller);
 }
 
@@ -90,12 +93,13 @@ static void *class_take_any(unsigned cls)
     struct cache *cache = thread_cache();
     if (likely(cache != NULL)) {
         void *p;
-        if (cache_pop(cache, (BIN_FIRST + cls) * BIN_BYTES, &p))
+        bool large = cls >= CLASS_LARGE;
+        if (large ? large_pop(cache, cls, &p) : cache_pop(cache, (BIN_FIRST + cls) * BIN_BYTES, &p))
             return p;
         scavenger_note(cache);
         if (unlikely(load_relaxed(&cache->mine) == NULL))
             thread_ask_for_end(cache);
-        p = cache_refill(cache, cls);
+        p = large ? large_take(cache, cls) : cache_refill(cache, cls);
         make_room(0);
         return p;
     }
@@ -182,7 +186,8 @@ SLOW void *slow_malloc(size_t n)
         unsigned cls = class_of_slices(n);
         struct cache *cache = cache_current();
         void *p;
-        if (cache_pop(cache, (BIN_FIRST + cls) * BIN_BYTES, &p)) {
+        if (likely(cls < CLASS_LARGE) ? cache_pop(cache, (BIN_FIRST + cls) * BIN_BYTES, &p)
+                                      : large_pop(cache, cls, &p)) {
             whole_hand_out(p, n);
             return p;
         }
@@ -230,18 +235,32 @@ static struct finding class_give(unsigned cls, void *p)
     return stack_give(cls, p);
 }
 
-/* Blocks of whole slices that come and go through a stack alone: what lies idle elsewhere is to
- * grow old by them too. */
-#define TOLD_BYTES (8 * MiB)
+/* Large blocks that come and go through a stack alone: what lies idle elsewhere is to grow old by
+ * them too. But a look at it takes longer than all the rest of a free. */
+#define TELL_EACH 64
 
 static inline void tell_clock(struct cache *cache, size_t bytes)
 {
     cache->untold += bytes;
-    if (likely(cache->untold < TOLD_BYTES))
+    if (likely(++cache->untold_frees % TELL_EACH != 0))
         return;
     clock_advance(cache->untold);
     cache->untold = 0;
     look_after_memory(0);
+}
+
+static struct finding large_free(unsigned cls, void *p)
+{
+    struct cache *cache = thread_cache();
+    if (unlikely(cache == NULL))
+        return cacheless_give(p);
+    if (likely(large_push(cache, cls, p))) {
+        tell_clock(cache, size_classes[cls].size);
+        return (struct finding){MISUSE_NONE, NULL};
+    }
+    struct finding found = large_give(cache, cls, p);
+    look_after_memory(0);
+    return found;
 }
 
 static struct finding whole_give(void *p)
@@ -250,11 +269,11 @@ static struct finding whole_give(void *p)
     enum misuse what = whole_take_back(p, &cls);
     if (unlikely(what != MISUSE_NONE))
         return (struct finding){what, p};
-    struct cache *cache = cache_current();
-    if (unlikely(!cache_push_whole(cache, cls, p)))
-        return stack_give(cls, p);
-    tell_clock(cache, size_classes[cls].size);
-    return (struct finding){MISUSE_NONE, NULL};
+    if (cls >= CLASS_LARGE)
+        return large_free(cls, p);
+    if (likely(cache_push_whole(cache_current(), cls, p)))
+        return (struct finding){MISUSE_NONE, NULL};
+    return stack_give(cls, p);
 }
 
 static struct finding huge_give_inside(void *p)

@@ -9,7 +9,7 @@
 
 static struct lock dirty_lock = LOCK(DIRTY);
 static struct list dirty = {&dirty, &dirty}; /* the big-block cache, newest first; lock: dirty */
-static size_t dirty_low;                  /* the fewest since huge_idle; lock: dirty */
+static size_t dirty_low;                     /* the fewest since huge_idle; lock: dirty */
 
 /* Adds h, joined with dirty mappings that lie beside it; the program has freed so much. */
 static void dirty_add(struct huge *h, size_t freed)
@@ -267,8 +267,8 @@ static bool dirty_take_behind(struct huge *h, size_t more)
     return behind != NULL;
 }
 
-/* The descriptor of the block that begins at p; else null, and `*what` says what is there. Its slice
- * names it also below its start. */
+/* The descriptor of the block that begins at p; else null, and `*what` says what is there. Its
+ * slice names it also below its start. */
 static struct huge *block_at(const void *p, enum misuse *what)
 {
     struct huge *h = map_bin(p) == BIN_HUGE ? map_owner(p) : NULL;

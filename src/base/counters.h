@@ -1,5 +1,6 @@
-/* What the allocator has done, in numbers that only grow: lower floors add, upper ones read. What was freed is also the allocation clock: it tells how long something
- * has lain unused by what the program did meanwhile, where no timer runs. All in bytes, all atomic.
+/* What the allocator has done, in numbers that only grow: lower floors add, upper ones read. What
+ * was freed is also the allocation clock: it tells how long something has lain unused by what the
+ * program did meanwhile, where no timer runs. All in bytes, all atomic.
  */
 #ifndef HAKMEM_BASE_COUNTERS_H
 #define HAKMEM_BASE_COUNTERS_H

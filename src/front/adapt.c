@@ -52,9 +52,7 @@ size_t cache_share(const struct cache *cache)
 size_t stack_first(unsigned cls)
 {
     const struct size_class *c = &size_classes[cls];
-    if (cls >= CLASS_LARGE && caches_awake() > SHARERS)
-        return 0;
-    if (!caches_crowded())
+    if (!caches_crowded() || cls >= CLASS_LARGE)
         return c->first;
     size_t blocks = FIRST_IN_CROWD / c->size;
     if (blocks == 0 && c->size <= ONE_MOST)
@@ -69,7 +67,8 @@ static void stack_set_capacity(struct cache *cache, unsigned cls, size_t capacit
     struct cold_bin *cold = &cache->cold[cls];
     struct bin *bin = &cache->bins[BIN_FIRST + cls];
     size_t size = size_classes[cls].size;
-    cache->capacity_bytes += (capacity - cold->capacity) * size;
+    if (cls < CLASS_LARGE)
+        cache->capacity_bytes += (capacity - cold->capacity) * size;
     cold->capacity = (uint16_t)capacity;
     stack_open(bin, cold);
 }
@@ -115,7 +114,7 @@ void stack_start_capacity(struct cache *cache, unsigned cls)
     size_t first = stack_first(cls);
     stack_set_capacity(cache, cls, first);
     cache->cold[cls].learned = (uint16_t)first;
-    if (policy.learn != LEARN)
+    if (policy.learn != LEARN && cls < CLASS_LARGE)
         stack_resize(cache, cls, capacity_fixed(c->size, c->first, &policy));
 }
 

@@ -129,8 +129,7 @@ static COLD struct finding cache_rest(struct cache *cache)
     for (unsigned cls = begun_from(cache, 0); cls < CLASSES; cls = begun_from(cache, cls + 1)) {
         struct bin *bin = &cache->bins[BIN_FIRST + cls];
         stack_settle(cache, cls);
-        struct finding one =
-            stack_put_oldest(cache, cls, stack_used(bin, &cache->cold[cls]), false);
+        struct finding one = stack_put_all(cache, cls);
         if (found.what == MISUSE_NONE)
             found = one;
         store_relaxed(&bin->limit, NULL);

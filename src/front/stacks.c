@@ -31,7 +31,7 @@ void bin_close(struct bin *bin)
 
 void cache_reset(struct cache *cache)
 {
-    cache->capacity_bytes = cache->outflow = 0;
+    cache->capacity_bytes = cache->outflow = cache->large_bytes = 0;
     cache->asleep = cache->rests = cache->cut = false;
     arrays_reset(cache);
     for (unsigned cls = begun_from(cache, 0); cls < CLASSES; cls = begun_from(cache, cls + 1)) {
@@ -140,24 +140,15 @@ struct finding stack_put_oldest(struct cache *cache, unsigned cls, size_t n, boo
     memmove(oldest, oldest + n, (used - n) * sizeof(void *));
     stack_set_top(bin, cold->base + used - n);
     cache_gave(cache, n * size_classes[cls].size);
+    if (cls >= CLASS_LARGE)
+        cache->large_bytes -= n * size_classes[cls].size;
     return found;
 }
 
-COLD struct finding cache_put_large(struct cache *cache)
+struct finding stack_put_all(struct cache *cache, unsigned cls)
 {
-    struct finding found = {MISUSE_NONE, NULL};
-    if (begun_from(cache, CLASS_LARGE) == CLASSES || !lock_try(cache->lock))
-        return found;
-    for (unsigned cls = begun_from(cache, CLASS_LARGE); cls < CLASSES && !cache->asleep;
-         cls = begun_from(cache, cls + 1)) {
-        stack_settle(cache, cls);
-        size_t used = stack_used(&cache->bins[BIN_FIRST + cls], &cache->cold[cls]);
-        struct finding one = stack_put_oldest(cache, cls, used, false);
-        if (found.what == MISUSE_NONE)
-            found = one;
-    }
-    lock_release(cache->lock);
-    return found;
+    size_t used = stack_used(&cache->bins[BIN_FIRST + cls], &cache->cold[cls]);
+    return stack_put_oldest(cache, cls, used, false);
 }
 
 COLD void cache_ask_visits(struct cache *cache, bool ask)
@@ -186,10 +177,7 @@ struct finding cache_drain(struct cache *cache)
         cache_wake(cache);
     for (unsigned cls = begun_from(cache, 0); cls < CLASSES; cls = begun_from(cache, cls + 1)) {
         stack_settle(cache, cls);
-        size_t used = stack_used(&cache->bins[BIN_FIRST + cls], &cache->cold[cls]);
-        if (used == 0)
-            continue;
-        struct finding one = stack_put_oldest(cache, cls, used, false);
+        struct finding one = stack_put_all(cache, cls);
         if (found.what == MISUSE_NONE)
             found = one;
     }

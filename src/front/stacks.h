@@ -25,8 +25,8 @@ void stack_settle(struct cache *cache, unsigned cls);
 /* Frees the n lowest of a stack: those that were pushed first. */
 struct finding stack_put_oldest(struct cache *cache, unsigned cls, size_t n, bool by_transfer);
 
-/* Frees the blocks of many slices that the owner's stacks hold: a few of them are much memory. */
-struct finding cache_put_large(struct cache *cache);
+/* Or all of it. */
+struct finding stack_put_all(struct cache *cache, unsigned cls);
 
 /* So many bytes have left the cache. */
 void cache_gave(struct cache *cache, size_t bytes);

@@ -8,11 +8,11 @@
 #define CLASS_SMALL 1024 /* up to here by the byte */
 #define CLASS_SLICES_FIRST 72
 #define CLASS_SLICES_MOST 2097152
-#define CLASS_LARGE 76 /* of this and the following few are kept */
+#define CLASS_LARGE 76 /* stacks of this and the following are bounded by bytes */
 #define CLASS_GRAIN 16
 #define CLASS_BIN_FIRST 4
 #define CLASS_BIN_BYTES 32
-#define CLASS_FIRST_WORDS 712 /* of all classes' first stacks together */
+#define CLASS_FIRST_WORDS 784 /* of all classes' first stacks together */
 #define CLASS_RECIPROCAL_BITS 31
 
 #endif

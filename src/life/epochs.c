@@ -55,7 +55,8 @@ bool epoch_ended(const struct kind *kind)
 {
     ASSERT(lock_rank_held(RANK_PURGE));
     return !load_relaxed(&keeping.forever) &&
-           ((ptrdiff_t)(clock_now() - kind->began - kind->epoch) >= 0 || os_milliseconds() > kind->late);
+           ((ptrdiff_t)(clock_now() - kind->began - kind->epoch) >= 0 ||
+            os_milliseconds() > kind->late);
 }
 
 size_t too_soon_until(const struct kind *kind)
@@ -83,6 +84,19 @@ void huge_epoch_ends(void)
     ASSERT(lock_rank_held(RANK_PURGE));
     dirty_huge.debt = huge_idle();
     epoch_begin(&dirty_huge, read_counters(&counters.huge));
+}
+
+void note_what_is_dirty(void)
+{
+    store_relaxed(&dirty_slices.seen, slices_dirty());
+    store_relaxed(&dirty_huge.seen, huge_dirty());
+}
+
+void owe_what_was_dirty(void)
+{
+    ASSERT(lock_rank_held(RANK_PURGE));
+    dirty_slices.debt = larger(dirty_slices.debt, smaller(dirty_slices.seen, slices_dirty()));
+    dirty_huge.debt = larger(dirty_huge.debt, smaller(dirty_huge.seen, huge_dirty()));
 }
 
 void epochs_anew(void)

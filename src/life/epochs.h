@@ -15,7 +15,8 @@ struct kind {
     size_t began; /* the allocation clock when the epoch began */
     size_t ripe;  /* the same of the last one: what is free since then lay idle for an epoch */
     size_t late;  /* the time of day when it ends at the latest */
-    size_t debt;  /* found idle and not yet given back, in the kind's own unit */
+    size_t seen;  /* dirty when it was noted, in the kind's own unit; atomic */
+    size_t debt;  /* found idle and not yet given back, in the same unit */
 };
 
 extern struct kind dirty_pages HIDDEN;
@@ -35,6 +36,10 @@ void pages_epoch_ends(void);
 void slices_epoch_ends(void);
 void huge_epoch_ends(void);
 
+/* After a rest what was dirty before it, and is still, lay idle. The first needs no lock. */
+void note_what_is_dirty(void);
+void owe_what_was_dirty(void);
+
 /* Begins to learn anew, and owes nothing. */
 void epochs_anew(void);
 
@@ -46,8 +51,8 @@ size_t too_soon_until(const struct kind *kind);
 /* Whether more is kept than may be. Needs no lock. */
 bool keeps_too_much(void);
 
-/* Gives back at most `most` bytes of slices and huge blocks: of what is beyond what may be kept, or of
- * what is owed. Returns how many. */
+/* Gives back at most `most` bytes of slices and huge blocks: of what is beyond what may be kept, or
+ * of what is owed. Returns how many. */
 size_t give_back_beyond(size_t most);
 size_t give_back_owed(size_t most);
 

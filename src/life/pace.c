@@ -14,7 +14,8 @@
 #define REST_MILLISECONDS 50
 #define BYTES_A_MILLISECOND_OF_REST MiB
 
-/* What a program may give back that has just begun, and one that has given nothing back for long. */
+/* What a program may give back that has just begun, and one that has given nothing back for long.
+ */
 #define AT_FIRST MiB
 #define SAVED_MOST (4 * GiB)
 
@@ -25,7 +26,10 @@ static size_t saved = AT_FIRST;         /* lock: purge */
 static size_t last_moment, last_visits; /* of the last look, in milliseconds; atomic */
 static size_t last_clock;               /* the allocation clock as last_moment began; atomic */
 
-static bool stands_still(void) { return clock_now() - load_relaxed(&last_clock) > FREED_IN_NO_TIME; }
+static bool stands_still(void)
+{
+    return clock_now() - load_relaxed(&last_clock) > FREED_IN_NO_TIME;
+}
 
 bool pace_moves(size_t visits)
 {

@@ -1,6 +1,6 @@
 /* How fast the program's own calls give memory back. What goes back costs a call of the kernel, and
- * a fault for each page that is wanted again: together that shall be at most about a twentieth of the
- * time that passes. What the pace does not allow now goes in later calls.
+ * a fault for each page that is wanted again: together that shall be at most about a twentieth of
+ * the time that passes. What the pace does not allow now goes in later calls.
  *
  * With purge.c's lock. */
 #ifndef HAKMEM_LIFE_PACE_H

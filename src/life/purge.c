@@ -1,14 +1,14 @@
 #include "life/purge.h"
 
-#include "back/huge_pages.h"
 #include "back/huge.h"
+#include "back/huge_pages.h"
 #include "back/reserve.h"
 #include "back/slices.h"
 #include "back/slices_purge.h"
 #include "base/policy.h"
 #include "front/closer.h"
+#include "front/large.h"
 #include "front/owners.h"
-#include "front/stacks.h"
 #include "front/theft.h"
 #include "heap/page_purge.h"
 #include "heap/transfer.h"
@@ -50,21 +50,20 @@ static size_t visits(void)
 static struct finding epochs_look(void)
 {
     struct finding found = {MISUSE_NONE, NULL};
-    if (pace_rests(visits())) { /* all that is free now has lain idle since */
-        slices_idle();
-        huge_idle();
-    }
+    bool rested = pace_rests(visits());
     if (epoch_ended(&dirty_pages)) {
         pages_epoch_ends();
         found = transfers_decay(false);
     }
     if (epoch_ended(&dirty_slices)) {
-        struct finding one = cache_put_large(cache_current());
+        struct finding one = large_empty(cache_current());
         found = found.what != MISUSE_NONE ? found : one;
         slices_epoch_ends();
     }
     if (epoch_ended(&dirty_huge))
         huge_epoch_ends();
+    if (rested)
+        owe_what_was_dirty();
     return found;
 }
 
@@ -82,7 +81,8 @@ static size_t pages_ripe(void)
     return (ptrdiff_t)(by_bytes - dirty_pages.ripe) > 0 ? by_bytes : dirty_pages.ripe;
 }
 
-/* Gives back what is owed, as far as one call may and the pace allows; returns whether some is left.
+/* Gives back what is owed, as far as one call may and the pace allows; returns whether some is
+ * left.
  */
 static bool give_back_at_pace(size_t most)
 {
@@ -92,7 +92,8 @@ static bool give_back_at_pace(size_t most)
     if (shards_sparse() && !load_relaxed(&keeping.forever)) {
         struct purge_room room = {STEP_SLABS, excess(allowed, spent), 0};
         shards_purge(pages_ripe(), too_soon_until(&dirty_pages), &room);
-        spent = allowed - room.bytes + room.calls * os_page; /* a call costs about what a page does */
+        spent =
+            allowed - room.bytes + room.calls * os_page; /* a call costs about what a page does */
         more |= room.bytes == 0 || room.slabs == 0;
     }
     pace_spend(spent);
@@ -103,8 +104,10 @@ static bool give_back_at_pace(size_t most)
 /* A fork or another thread may have the lock. */
 static bool may_step(void)
 {
-    if (load_relaxed(&waits) && !pace_moves(visits()) && !keeps_too_much())
+    if (load_relaxed(&waits) && !pace_moves(visits()) && !keeps_too_much()) {
+        note_what_is_dirty();
         return false;
+    }
     return !fork_holds_locks && lock_try(&purge_lock);
 }
 
@@ -122,6 +125,7 @@ COLD bool purge_step(size_t own)
     step = smaller(smaller(step, STEP_MOST), larger(headroom(STEP_MOST), BEYOND_CAP));
     store_relaxed(&purge_due, clock_now() + (more ? 0 : step));
     store_relaxed(&goes_on, more && !load_relaxed(&waits));
+    note_what_is_dirty();
     lock_release(&purge_lock);
     report_late(found, NULL);
     return true;

@@ -32,8 +32,8 @@ FAST bool purge_is_due(void)
     return unlikely((ptrdiff_t)(clock_now() - load_relaxed(&purge_due)) >= 0);
 }
 
-/* After a change of `keeping`: gives back at once what is beyond its numbers, and learns epochs from
- * the start. */
+/* After a change of `keeping`: gives back at once what is beyond its numbers, and learns epochs
+ * from the start. */
 void purge_anew(void);
 
 /* By time: what lay idle since the last call goes back. Whether there was anything to do,

@@ -103,7 +103,8 @@ static void check_cache(struct check_walk *walk, const struct cache *cache, bool
     size_t capacity = 0;
     for (unsigned cls = 0; cls < CLASSES; cls++) {
         check_stack(walk, cache, cls, slots);
-        capacity += (size_t)cache->cold[cls].capacity * size_classes[cls].size;
+        if (cls < CLASS_LARGE)
+            capacity += (size_t)cache->cold[cls].capacity * size_classes[cls].size;
     }
     check_same(walk, CHECK_CACHE_CAPACITY, cache, capacity, cache->capacity_bytes);
 }

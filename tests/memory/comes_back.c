@@ -258,8 +258,8 @@ static void *holes_thread(void *number)
     return NULL;
 }
 
-/* A program of one thread gives memory back in calls of its own: here 1,000 of them, each second one
- * a free, after a rest. */
+/* A program of one thread gives memory back in calls of its own: here 1,000 of them, each second
+ * one a free, after a rest. */
 static void rest_and_go_on(void)
 {
     struct timespec rest = {0, 200000000};

@@ -1,0 +1,43 @@
+/* Large blocks, of 5 to 32 slices, in the threads' stacks. One is as much memory as thousands of
+ * small ones, so what limits a stack is bytes: all of a thread's together hold at most a part of
+ * what the program ever used. A block that finds no room goes to its superslab, alone.
+ *
+ * For the owner. Only the slow path pushes and pops here, so it can count. */
+#ifndef HAKMEM_FRONT_LARGE_H
+#define HAKMEM_FRONT_LARGE_H
+
+#include "base/misuse.h"
+#include "front/cache.h"
+
+/* A block of the class to *p, or of the next one: what that has more is not touched. */
+FAST bool large_pop(struct cache *cache, unsigned cls, void **p)
+{
+    ASSERT(cls >= CLASS_LARGE && cls < CLASSES);
+    size_t bin = (BIN_FIRST + cls) * BIN_BYTES;
+    if (!cache_pop(cache, bin, p) &&
+        (cls + 1 == CLASSES || (cls++, !cache_pop(cache, bin + BIN_BYTES, p))))
+        return false;
+    cache->large_bytes -= size_classes[cls].size;
+    return true;
+}
+
+/* False where there is no room. */
+FAST bool large_push(struct cache *cache, unsigned cls, void *p)
+{
+    size_t bytes = cache->large_bytes + size_classes[cls].size;
+    if (bytes > cache->large_most || !cache_push_whole(cache, cls, p))
+        return false;
+    cache->large_bytes = bytes;
+    return true;
+}
+
+/* A block from a superslab; null without memory, or `not_entered`. */
+void *large_take(struct cache *cache, unsigned cls);
+
+/* Frees one. */
+struct finding large_give(struct cache *cache, unsigned cls, void *p);
+
+/* Frees all that the stacks hold. */
+struct finding large_empty(struct cache *cache);
+
+#endif
