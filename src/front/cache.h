@@ -68,9 +68,9 @@ struct cache {
     uint64_t begun[(CLASSES + 63) / 64]; /* classes whose stacks are begun; lock: cache */
     struct lock *lock;                   /* constant; null only in the constant caches */
     unsigned shard;
-    size_t capacity_bytes; /* blocks that all stacks may hold, but those of large ones */
+    size_t capacity_bytes;          /* blocks that all stacks may hold, but those of large ones */
     size_t large_bytes, large_most; /* what those hold, and may hold; the owner's (large.h) */
-    size_t refills;        /* counts, for statistics; atomic for those who peek */
+    size_t refills;                 /* counts, for statistics; atomic for those who peek */
     size_t flushes;
     size_t outflow;      /* bytes flushed beyond what was refilled; lock: cache */
     size_t untold;       /* bytes of large blocks freed that the clock does not know; the owner's */
