@@ -160,7 +160,7 @@ def test_a_library_without_malloc_is_not_in_force(
 ) -> None:
     programs = Programs(cache, installed("lua"))
     outcome = run(programs, "lua", broken("empty", source=Path("/dev/null")))
-    assert outcome.outcome == "not in force"
+    assert outcome.outcome == "not active"
     assert "libc.so" in outcome.detail
 
 
