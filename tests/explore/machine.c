@@ -1,5 +1,5 @@
-/* Memory with a buffer of stores for each thread, and what the kernel does, in place of
- * ThreadSanitizer's runtime and of the kernel. */
+/* Memory with a buffer of stores for each thread, and a simulated kernel. It replaces
+ * ThreadSanitizer's runtime and the kernel. */
 #include <errno.h>
 #include <linux/futex.h>
 #include <linux/membarrier.h>

@@ -1,6 +1,6 @@
 /* Threads that lose the processor while they hold a lock of the allocator: many on one processor,
- * of every priority, the lowest of which run only when nobody else can; and a thread of real-time
- * priority, before which the holder never runs unless the waiting one sleeps. */
+ * with every priority, the lowest of which run only when no other thread can; and a waiting thread
+ * with real-time priority, which keeps the holder from running unless it sleeps. */
 #include "trap.h"
 
 #include <sched.h>

@@ -1,5 +1,6 @@
-/* Assertions, and locks that know their rank and holder: each broken rule ends a child, which says
- * the rule and what the thread held. Linked with a library that has them on (base/assert.h). */
+/* Assertions, and locks that know their rank and holder. Each broken rule ends a child, which
+ * prints the rule and the locks that the thread held. Linked with a library that has assertions
+ * (base/assert.h). */
 #include "back/slices.h"
 #include "back/slices_purge.h"
 #include "heap/shards.h"
