@@ -1,9 +1,10 @@
-/* Blocks above the largest class, each in slices of its own.
+/* Blocks above the largest class.
  *
- * Up to 2 MiB a block is a run of slices in a superslab; beyond that it is huge: a mapping of its
- * own, which after free is kept in the big-block cache, within a budget, for the next one. Only the
- * slice in which a block begins has a map entry. A run begins where the slice does; a huge block at
- * any page of it, and no other there, since it is as long as a slice at least. Thread safe. */
+ * Up to 2 MiB a block is a run of slices in a superslab. Above that it is a huge block, a separate
+ * mapping, which after free is kept in the big-block cache, within a budget, for the next huge
+ * block. Only the slice in which a block begins has a map entry. A run begins where its slice
+ * begins. A huge block may begin at any page of its slice, and no other begins there, because it is
+ * at least as long as a slice. Thread safe. */
 #ifndef HAKMEM_BACK_LARGE_H
 #define HAKMEM_BACK_LARGE_H
 

@@ -1,6 +1,6 @@
-/* Memory for the allocator's own structures: in regions of its own between guard pages, never
- * beside a block of the program. Regions are never unmapped, so that a descriptor that is looked
- * at a moment too late is stale, not a fault. Thread safe. */
+/* Memory for the allocator's own structures: in separate regions between guard pages, never next to
+ * a block of the program. Regions are never unmapped, so a thread that reads a descriptor a moment
+ * too late reads old data, and does not fault. Thread safe. */
 #ifndef HAKMEM_BACK_META_H
 #define HAKMEM_BACK_META_H
 

@@ -1,5 +1,5 @@
-/* Where in the window superslabs lie: in slots as long as one, the lowest free one first. With the
- * superslabs' lock. */
+/* Where in the window superslabs lie: in slots of a superslab's length, the lowest free one first.
+ * The caller holds the superslabs' lock. */
 #ifndef HAKMEM_BACK_SLOTS_H
 #define HAKMEM_BACK_SLOTS_H
 

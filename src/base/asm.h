@@ -1,4 +1,4 @@
-/* What the compiler can't be told in C. */
+/* Instructions that C can't express. */
 #ifndef HAKMEM_BASE_ASM_H
 #define HAKMEM_BASE_ASM_H
 

@@ -1,5 +1,5 @@
-/* What was learned last, and why: for whoever asks what the library is doing. Kept only where the
- * option learn_log is on. Thread safe. */
+/* What was learned last, and why, to show what the library does. Kept only if the option learn_log
+ * is on. Thread safe. */
 #ifndef HAKMEM_FRONT_JOURNAL_H
 #define HAKMEM_FRONT_JOURNAL_H
 

@@ -1,4 +1,5 @@
-/* How threads get their caches and lose them. */
+/* How threads get their caches and lose them. In these comments a thread may not enter a lock if a
+ * long fork holds it (lock_enter). */
 #ifndef HAKMEM_FRONT_OWNERS_H
 #define HAKMEM_FRONT_OWNERS_H
 
@@ -22,7 +23,7 @@ struct finding cache_empty(struct cache *cache);
 struct finding cache_shut(struct cache *cache);
 
 /* The same at the end of the process, which may come in a signal handler: nothing happens where
- * that interrupted whoever may hold a lock of a lower floor. */
+ * that interrupted a thread which may hold a lock of a lower layer. */
 struct finding cache_empty_at_end(struct cache *cache);
 
 /* Frees it all and gives the cache up: the thread has none any more. Where it may not enter that is

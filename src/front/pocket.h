@@ -1,9 +1,10 @@
-/* A thread's pocket: the large block that it freed last, at hand for its next malloc of that size.
- * A buffer that comes and goes costs no lock and no search. Another size puts the block back before
- * a new one is taken, so no memory is held that could have served.
+/* A thread's pocket: the large block that it freed last, kept for its next malloc of that size. A
+ * buffer that comes and goes then needs no lock and no search. A malloc of another size first puts
+ * the block back, so the pocket never holds memory that could have been used.
  *
- * The owner puts. The owner, a thief, or the end of the thread takes: who changes the block's entry
- * in the map has it, so a pointer that stays in a pocket after that harms nobody. */
+ * Only the owner puts a block there. The owner, a thief, or the end of the thread takes it: the
+ * thread that changes the block's entry in the map has it. So a pointer that stays in a pocket
+ * after that does no harm. */
 #ifndef HAKMEM_FRONT_POCKET_H
 #define HAKMEM_FRONT_POCKET_H
 

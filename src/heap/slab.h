@@ -1,6 +1,6 @@
 /* A slab: one to four slices that hold blocks of one class. Its descriptor, with a bit for every
- * block that is free, lies in metadata; nothing of it is in the blocks. A block that is in a
- * thread's stack or in a transfer cache counts as taken here.
+ * free block, lies in metadata; no part of it is in the blocks. A block in a thread's stack or in a
+ * transfer cache counts as taken here.
  *
  * The caller of every function holds the lock of the slab's shard. */
 #ifndef HAKMEM_HEAP_SLAB_H

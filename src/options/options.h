@@ -1,6 +1,6 @@
-/* The options by name: what each is, how its value is read and written. The table is constant. The
- * values are `policy`, which options_start (sources.h) alone sets, before the first cache exists,
- * so that everybody may read it without a lock. Nothing here allocates. */
+/* The options by name: their types, and how their values are read and written. The table is
+ * constant. The values are `policy`, which only options_start (sources.h) sets, before the first
+ * cache exists, so every thread may read it without a lock. Nothing here allocates. */
 #ifndef HAKMEM_OPTIONS_OPTIONS_H
 #define HAKMEM_OPTIONS_OPTIONS_H
 

@@ -1,10 +1,10 @@
-/* The kernel, and nothing else. Every call keeps errno, never allocates through malloc, and may be
- * made before any constructor has run. Lengths are in bytes; addresses and lengths that go in are
- * multiples of the page size.
+/* The kernel, and nothing else. Every function preserves errno, never allocates through malloc, and
+ * may be called before any constructor has run. Lengths are in bytes; addresses and lengths that
+ * are passed in are multiples of the page size.
  *
- * A filter of system calls may end the program for a call that it doesn't know. So after start only
- * those of docs/contract.md are made ("System calls"), which glibc makes too; the functions
- * that make others say so. */
+ * A filter of system calls may end the program for a call that it does not know. So after the start
+ * only the calls in docs/contract.md ("System calls") are made, which glibc makes too. Functions
+ * that make other calls say so. */
 #ifndef HAKMEM_OS_OS_H
 #define HAKMEM_OS_OS_H
 

@@ -1,4 +1,5 @@
-/* Linux. System calls are made raw: libc's open, read and write are points of cancellation. */
+/* Linux. System calls are made directly, because libc's open, read and write are cancellation
+ * points. */
 #define _GNU_SOURCE
 #include "os/keep_errno.h"
 #include "os/self.h"
