@@ -65,7 +65,7 @@ static void *run_resize(struct superslab *s, void *p, size_t n)
 
 /* ---- huge blocks ---- */
 
-/* Adds h, joined with kept mappings that lie beside it; the program has freed so much. */
+/* Adds h, joined with kept mappings that it touches. The program has freed `freed` bytes. */
 static void dirty_add(struct huge *h, size_t freed)
 {
     ASSERT(h->length >= SLICE && h->length % SLICE == 0 && (uintptr_t)h->base % os_page == 0);
@@ -151,9 +151,9 @@ static size_t used_add(size_t length)
     return more;
 }
 
-/* The same of bytes that were just mapped. A program that needs more than ever shall not have what
- * it left idle on top: as much of that goes back. All in all that is no more than the most that was
- * ever in use, so what comes and goes keeps its pages. */
+/* As used_add, for bytes that were just mapped. If the program needs more than ever before, as much
+ * of its idle memory goes back, so that the two do not add up. In total no more goes back than the
+ * most that was ever in use, so memory that comes and goes keeps its pages. */
 static void used_add_mapped(size_t length)
 {
     lock_take(&dirty_lock);
@@ -254,7 +254,7 @@ static bool mapping_resize(struct huge *h, size_t length, bool entered)
     return true;
 }
 
-/* The same of one that is kept, and so too short; null where there is none, or it can't grow. */
+/* Grows a kept mapping that is too short; null if there is none or if it can't grow. */
 static struct huge *dirty_grow(size_t length)
 {
     struct huge *h = dirty_take_shorter(length);

@@ -17,9 +17,9 @@
 struct huge {
     unsigned bin;     /* BIN_HUGE: first in what the map calls "parked" */
     struct list node; /* in the big-block cache; lock: dirty */
-    char *base;       /* the mapping's start, any page; whoever holds the block or the lock */
-    size_t length;    /* bytes mapped, whole slices */
-    size_t usable;    /* bytes the program may use, whole pages */
+    char *base;    /* the mapping's start, any page; for the holder of the block or of the lock */
+    size_t length; /* bytes mapped, whole slices */
+    size_t usable; /* bytes the program may use, whole pages */
 };
 
 /* A block of n bytes, n from 1 to PTRDIFF_MAX, at a multiple of `align`, a power of two. `*zero`
@@ -29,9 +29,9 @@ void *large_take(size_t n, size_t align, bool *zero);
 /* Frees p, whose bin is `bin` (large, huge or parked). */
 enum misuse large_give(void *p, unsigned bin);
 
-/* The same in two steps. A parked block is free, but whole, until somebody gives it back or hands
- * it out again: any number of threads may try, with any pointer that was once a parked block's,
- * and one will. */
+/* Frees a block in two steps. A parked block is free, but still whole, until a thread releases it
+ * or hands it out again. Any number of threads may try, with any pointer that was once a parked
+ * block's, and one succeeds. */
 enum misuse large_park(void *p, unsigned bin, size_t *bytes);
 void large_release(void *p);
 

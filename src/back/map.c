@@ -175,8 +175,8 @@ void *map_park(const void *p, unsigned bin)
     return map_owner(p);
 }
 
-/* Whoever frees the block changes the entry from "in use" only, so until that is stored nobody
- * else stores here. */
+/* A thread that frees the block changes the entry only from "in use", so until that is stored no
+ * other thread stores here. */
 void *map_whole_taken(const void *p)
 {
     ASSERT(map_bin(p) == BIN_WHOLE_FREE);

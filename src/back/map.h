@@ -80,8 +80,8 @@ const void *map_below(const void *p);
 /* Makes room for entries of [start, start + length); false without memory. */
 bool map_cover(const void *start, size_t length);
 
-/* The same in two steps, of which the second can't fail: what a mapping is moved to is known when
- * it is there. The first gives null without memory. */
+/* Makes room in two steps, of which the second can't fail, because the address to which a mapping
+ * is moved is known only after the move. The first returns null without memory. */
 struct map_leaf *map_cover_any(void);
 void map_cover_by(const void *p, struct map_leaf *leaf);
 
@@ -89,11 +89,12 @@ void map_cover_by(const void *p, struct map_leaf *leaf);
  * something else; of two that try, one gets null. */
 void *map_clear(const void *p, unsigned bin);
 
-/* Changes p's entry from `bin` to "parked", and so too, but that of two that free p in the same
- * nanoseconds both may get the owner. The owner stays. */
+/* Changes p's entry from `bin` to "parked"; the owner stays in it. Null if the entry says something
+ * else. Two threads that free p at almost the same moment may both get the owner. */
 void *map_park(const void *p, unsigned bin);
 
-/* Back again: whoever gets the owner has the block, and of any number one does. */
+/* Changes p's entry back. The thread that gets the owner has the block; of any number that try, one
+ * gets it. */
 void *map_unpark(const void *p, unsigned bin);
 
 /* The free block of whole slices at p, which the caller holds, comes into use; its slab. */

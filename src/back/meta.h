@@ -11,10 +11,10 @@
 #define META_MOST (40 * KiB)
 void *meta_take(size_t bytes);
 
-/* The same at a multiple of the page size, for whole pages that are never given back. */
+/* As meta_take, at a multiple of the page size, for whole pages that are never given back. */
 void *meta_take_pages(size_t bytes);
 
-/* `bytes` is what was asked. */
+/* `bytes` is what was requested. */
 void meta_give(void *p, size_t bytes);
 
 /* Bytes of regions taken from the kernel, for statistics. */
@@ -26,7 +26,7 @@ size_t meta_size(size_t bytes);
 /* Whether `bytes` from p on lie in a region. */
 bool meta_holds(const void *p, size_t bytes);
 
-/* What regions consist of beside the pieces in use. */
+/* What regions consist of, apart from the pieces in use. */
 struct meta_parts {
     size_t free;   /* bytes of pieces given back; SIZE_MAX where their lists are broken */
     size_t unused; /* bytes never handed out, and the regions' heads */

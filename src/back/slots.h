@@ -8,11 +8,10 @@
 /* Chooses where the first superslab lies; `random` keeps that from being known. */
 void slots_start(uint64_t random);
 
-/* Maps `length` bytes, at most a superslab's, in the lowest free slot; null where none can be had.
- */
+/* Maps `length` bytes, at most a superslab's, in the lowest free slot; null if that fails. */
 char *slot_map(size_t length);
 
-/* What was mapped there is no more; an address outside the window is nothing. */
+/* The slot at base is free again; an address outside the window is ignored. */
 void slot_unmapped(const char *base);
 
 #endif

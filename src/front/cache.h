@@ -52,7 +52,7 @@ struct cold_bin {
     uint16_t capacity;         /* blocks it may hold now, at most room */
     uint16_t learned;          /* the same where what is learned is in force */
     uint16_t floor : 15; /* slots up to this one are the thief's, and it holds the mark; else 0 */
-    uint16_t topmost_unsure : 1; /* a thief gave up: the mark beside the top may be wrong */
+    uint16_t topmost_unsure : 1; /* a thief gave up: the mark next to the top may be wrong */
     struct capacity_history history;
 };
 
@@ -139,7 +139,7 @@ FAST bool block_begins(const void *p, uint64_t inverse)
     return (uintptr_t)p % SLICE * inverse < inverse;
 }
 
-/* The same for the class of a bin, whose inverse is read twice: so it costs no load of its own. */
+/* block_begins for the class of a bin. It reads the inverse twice, which saves a load. */
 #define BIN_BLOCK_BEGINS(bin, p)                                 \
     __extension__({                                              \
         uint64_t rest = (uintptr_t)(p) % SLICE * (bin)->inverse; \
@@ -183,7 +183,7 @@ FAST bool cache_push(struct cache *cache, void *p)
     return true;
 }
 
-/* The same for a block of whole slices, which the map knows to have been in use. */
+/* Pushes a block of whole slices, which was in use according to the map. */
 FAST bool cache_push_whole(struct cache *cache, unsigned cls, void *p)
 {
     struct bin *bin = &cache->bins[BIN_FIRST + cls];
@@ -196,14 +196,13 @@ FAST bool cache_push_whole(struct cache *cache, unsigned cls, void *p)
     return true;
 }
 
-/* Whether the slow path may push without a look at how many threads there are. */
+/* Whether the slow path may push without checking how many threads there are. */
 FAST bool cache_keeps(const struct cache *cache)
 {
     return !cache->rests && !load_relaxed(&cache->cut);
 }
 
-/* The same for any block of the class, where the slow path has looked at p already, and sealed it.
- */
+/* Pushes any block of the class after the slow path has checked and sealed it. */
 static inline bool cache_push_any(struct cache *cache, unsigned cls, void *p)
 {
     struct bin *bin = &cache->bins[BIN_FIRST + cls];

@@ -33,7 +33,7 @@ static bool is_used(struct cache *cache)
     return true;
 }
 
-/* Frees p to where all may have it. */
+/* Frees p to memory that all threads share. */
 static SLOW struct finding give(struct cache *cache, void *p, unsigned bin)
 {
     if (!lock_enter(cache_lock_of(cache)))
@@ -43,7 +43,7 @@ static SLOW struct finding give(struct cache *cache, void *p, unsigned bin)
     return (struct finding){what, p};
 }
 
-/* The same with a parked block, if it still is one. */
+/* Frees a parked block to memory that all threads share, if it is still parked. */
 static SLOW struct finding release(struct cache *cache, void *p)
 {
     if (lock_enter(cache->lock)) {

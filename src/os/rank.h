@@ -36,13 +36,13 @@ enum lock_rank { RANK_NONE, LOCK_RANKS(LOCK_RANK_NAME) RANK_COUNT };
 
 struct lock;
 
-/* Whether the calling thread holds it; so does, of all locks, one that forks. */
+/* Whether the calling thread holds the lock. A thread that forks counts as holding all locks. */
 bool lock_held(const struct lock *lock);
 
-/* The same of any lock of a rank. */
+/* Whether the calling thread holds any lock of a rank. */
 bool lock_rank_held(enum lock_rank rank);
 
-/* Whether it holds none. */
+/* Whether the calling thread holds no lock. */
 bool lock_none_held(void);
 
 /* Whether no other thread is inside: every lock up to the caches' is the calling thread's. */

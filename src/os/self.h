@@ -37,7 +37,7 @@ bool os_try(void (*work)(void *), void *argument);
  * it takes no lock, which a child of a fork might find held. */
 _Noreturn void os_abort(void);
 
-/* The same, and no handler is asked. */
+/* Ends the process by SIGABRT without calling a handler. */
 _Noreturn void os_die(void);
 
 #endif

@@ -22,8 +22,8 @@ struct wrong_call {
  * nothing with p. */
 void report_misuse(const struct wrong_call *call);
 
-/* The same for what came to light while freed blocks were put away, if anything did. `caller` is
- * who called hakmem, or null. */
+/* Reports a wrong block that was found when freed blocks left a stack, if there is one. `caller` is
+ * the return address of the call of hakmem, or null. */
 void report_late(struct finding found, const void *caller);
 
 #endif
