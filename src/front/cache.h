@@ -50,7 +50,7 @@ struct cold_bin {
     uint16_t room : 12;        /* blocks the array can hold */
     uint16_t direct_frees : 4; /* so many frees more go straight to their slabs */
     uint16_t capacity;         /* blocks it may hold now, at most room */
-    uint16_t learned;          /* the same where what is learned is in force */
+    uint16_t learned;          /* the capacity that was learned, also if it is not applied */
     uint16_t floor : 15; /* slots up to this one are the thief's, and it holds the mark; else 0 */
     uint16_t topmost_unsure : 1; /* a thief gave up: the mark next to the top may be wrong */
     struct capacity_history history;

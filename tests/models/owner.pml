@@ -40,7 +40,8 @@ inline give_to_program(b)
     held = held | SET(b)
 }
 
-/* Each block is in exactly one place. By whoever has the lock and whose stores have drained. */
+/* Each block is in exactly one place. For a process that has the lock and whose stores have reached
+ * memory. */
 inline audit()
 {
     assert(!(held & pool));
