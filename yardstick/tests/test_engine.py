@@ -416,7 +416,7 @@ def test_peers_that_crash_hang_or_are_not_there(
             assert sorted(results.of(row, name)) == [0, 1]
 
 
-def test_figures_count_only_if_the_allocator_is_in_force(
+def test_figures_count_only_if_the_allocator_is_active(
     suite: Path, compiled: Callable[[str, str], Path]
 ) -> None:
     runner = suite_module.Suite(suite.parent)

@@ -155,7 +155,7 @@ def test_a_hang_is_ended(broken: Callable[..., Allocator], cache: Path, scratch:
     assert outcome.detail.startswith("not done after ")
 
 
-def test_a_library_without_malloc_is_not_in_force(
+def test_a_library_without_malloc_is_not_active(
     broken: Callable[..., Allocator], cache: Path, scratch: Path
 ) -> None:
     programs = Programs(cache, installed("lua"))
