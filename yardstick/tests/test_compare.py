@@ -191,7 +191,7 @@ def test_where_no_allocator_can_be_put_is_refused(compare: Compare, work: Path) 
     assert "hakmem is not active: LD_PRELOAD was taken away before it started" in lost.err
 
 
-def test_a_part_in_which_it_is_not_in_force_is_named(compare: Compare, work: Path) -> None:
+def test_a_part_in_which_it_is_not_active_is_named(compare: Compare, work: Path) -> None:
     program: list[str | Path] = ["sh", "-c", f"{work} 1000; env -i {work} 1000"]
     said = compare("--rounds", "1", "glibc", "hakmem", program=program)
     assert said.status == 0, said.err
