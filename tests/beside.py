@@ -1,4 +1,4 @@
-"""Other allocators that this machine has, for figures beside hakmem's."""
+"""Other allocators on this machine, to compare hakmem's figures with."""
 
 from __future__ import annotations
 

@@ -36,7 +36,7 @@ exit status:
   0    compared; what the verdict is
   1    with --fail-if-worse: something was shown to be worse
   2    wrong usage, no such program or allocator; --setup or --prepare failed
-  3    an allocator is not in force in the program
+  3    an allocator is not active in the program
   4    the program failed on an allocator, or its output differs
   125  hakmem+NAME=VALUE names no option, or gives it a value that is not allowed
   130  interrupted

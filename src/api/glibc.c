@@ -1,4 +1,4 @@
-/* glibc's extensions, with answers about hakmem's memory, and their names. */
+/* glibc's extensions for hakmem's memory, and their names. */
 #include <errno.h>
 #include <limits.h>
 #include <stdio.h>

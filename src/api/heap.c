@@ -1,4 +1,4 @@
-/* The public functions about the heap as a whole. */
+/* The public functions about the whole heap. */
 #include "api/heap.h"
 
 #include <errno.h>

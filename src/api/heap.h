@@ -1,4 +1,4 @@
-/* What the public functions about the heap as a whole share. */
+/* What the public functions about the whole heap share. */
 #ifndef HAKMEM_API_HEAP_H
 #define HAKMEM_API_HEAP_H
 

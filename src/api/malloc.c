@@ -138,7 +138,7 @@ EXPORT void *hakmem_pvalloc(size_t n)
     return slow_aligned(page, n == 0 ? page : round_up(n, page));
 }
 
-/* The names that programs call, and those that glibc exports beside them. */
+/* The names that programs call, and glibc's other exported names for them. */
 #ifdef HAKMEM_OVERRIDE
 #define ALIAS(name) __attribute__((alias(#name), copy(name), visibility("default")))
 void *malloc(size_t n) ALIAS(hakmem_malloc);
@@ -169,7 +169,7 @@ int __posix_memalign(void **result, size_t align, size_t n) ALIAS(hakmem_posix_m
  * forbids what the start needs. */
 static __attribute__((constructor)) void start_when_loaded(void) { page_size(); }
 
-/* A program that is linked statically gets the extensions with malloc, whoever asks for them later:
- * glibc's would bring its malloc along. */
+/* A statically linked program gets the extensions together with malloc, even if a later object
+ * needs them: glibc's extensions would add glibc's malloc. */
 static int (*const whole_family)(int, int) __attribute__((used)) = hakmem_mallopt;
 #endif

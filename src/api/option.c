@@ -1,4 +1,4 @@
-/* What a program may ask about options. */
+/* The public function that returns an option's value. */
 #include <errno.h>
 #include <string.h>
 

@@ -1,4 +1,4 @@
-/* The one slow path: everything rare. The fast bodies in malloc.c enter here with a tail call. */
+/* The one slow path, for everything rare. The fast bodies in malloc.c enter it by a tail call. */
 #ifndef HAKMEM_API_SLOW_H
 #define HAKMEM_API_SLOW_H
 

@@ -1,4 +1,4 @@
-/* Superslabs of a large heap that stay full get huge pages. One thread at a time. */
+/* Requests huge pages for superslabs of a large heap that stay full. One thread at a time. */
 #ifndef HAKMEM_BACK_HUGE_PAGES_H
 #define HAKMEM_BACK_HUGE_PAGES_H
 

@@ -166,8 +166,8 @@ static void *map_change(const void *p, unsigned from, unsigned to, bool stays)
 
 void *map_clear(const void *p, unsigned bin) { return map_change(p, bin, BIN_FOREIGN, false); }
 
-/* Whoever frees the block changes the entry from "in use" only, so until that is stored nobody
- * else stores here. */
+/* A thread that frees the block changes the entry only from "in use", so until that is stored no
+ * other thread stores here. */
 void *map_whole_taken(const void *p)
 {
     ASSERT(map_bin(p) == BIN_WHOLE_FREE);

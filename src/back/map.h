@@ -1,12 +1,13 @@
 /* The address map: what lies at an address, a bin offset and a descriptor for each slice of 64 KiB.
  *
- * Superslabs lie in a window of 128 GiB of address space at a multiple of its size. For it there is
- * one flat table: two bytes per 64 KiB slice say which bin takes a block that is freed there. It is
- * zeroed static memory of which only what is used is ever touched. A free of an address outside
- * the window takes the slow path. No pointer that is looked up is ever dereferenced.
+ * Superslabs lie in a window of 128 GiB of address space, aligned to its size. The window has one
+ * flat table: two bytes for each slice of 64 KiB say which bin takes a block that is freed there.
+ * The table is zeroed static memory, of which only the used part is ever touched. A free of an
+ * address outside the window takes the slow path. No pointer that is looked up is ever
+ * dereferenced.
  *
- * For any address a root leads to leaves of 4 GiB each, mapped when the first slice in them is
- * used, with the descriptor of each slice and, outside the window, its bin offset.
+ * For any address a root leads to leaves for 4 GiB each. A leaf is mapped when the first slice in
+ * it is used. It has the descriptor of each slice and, outside the window, its bin offset.
  *
  *   free -> map_bin_offset                  1 load
  *   slow path, flush -> map_bin, map_owner  the same for any address, and the descriptor
@@ -77,8 +78,8 @@ const void *map_below(const void *p);
 /* Makes room for entries of [start, start + length); false without memory. */
 bool map_cover(const void *start, size_t length);
 
-/* The same in two steps, of which the second can't fail: what a mapping is moved to is known when
- * it is there. The first gives null without memory. */
+/* Makes room in two steps, of which the second can't fail, because the address to which a mapping
+ * is moved is known only after the move. The first returns null without memory. */
 struct map_leaf *map_cover_any(void);
 void map_cover_by(const void *p, struct map_leaf *leaf);
 

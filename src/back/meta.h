@@ -1,6 +1,6 @@
-/* Memory for the allocator's own structures: in regions of its own between guard pages, never
- * beside a block of the program. Regions are never unmapped, so that a descriptor that is looked
- * at a moment too late is stale, not a fault. Thread safe. */
+/* Memory for the allocator's own structures: in separate regions between guard pages, never next to
+ * a block of the program. Regions are never unmapped, so a thread that reads a descriptor a moment
+ * too late reads old data, and does not fault. Thread safe. */
 #ifndef HAKMEM_BACK_META_H
 #define HAKMEM_BACK_META_H
 
@@ -11,10 +11,10 @@
 #define META_MOST (40 * KiB)
 void *meta_take(size_t bytes);
 
-/* The same at a multiple of the page size, for whole pages that are never given back. */
+/* As meta_take, at a multiple of the page size, for whole pages that are never given back. */
 void *meta_take_pages(size_t bytes);
 
-/* `bytes` is what was asked. */
+/* `bytes` is what was requested. */
 void meta_give(void *p, size_t bytes);
 
 /* Bytes of regions taken from the kernel, for statistics. */
@@ -26,7 +26,7 @@ size_t meta_size(size_t bytes);
 /* Whether `bytes` from p on lie in a region. */
 bool meta_holds(const void *p, size_t bytes);
 
-/* What regions consist of beside the pieces in use. */
+/* What regions consist of, apart from the pieces in use. */
 struct meta_parts {
     size_t free;   /* bytes of pieces given back; SIZE_MAX where their lists are broken */
     size_t unused; /* bytes never handed out, and the regions' heads */

@@ -1,8 +1,8 @@
-/* The reserve: blocks for threads that find the heap held by a fork for long (lock_enter), in
- * regions of its own with a lock of its own, which no fork waits for. A region goes back to the
- * kernel when its last block is freed. A child frees what its parent's threads had from here and
- * takes nothing from their regions, since their lock and its data may be another thread's. Nothing
- * of it is in the map. Thread safe. */
+/* The reserve: blocks for threads that find the heap held by a long fork (lock_enter). It has its
+ * own regions and its own lock, which a fork does not take. A region goes back to the kernel when
+ * its last block is freed. A child frees blocks of its parent's threads, but takes none from their
+ * regions, because a thread that does not exist in the child may hold their lock and be changing
+ * their data. The map does not know these blocks. Thread safe. */
 #ifndef HAKMEM_BACK_RESERVE_H
 #define HAKMEM_BACK_RESERVE_H
 

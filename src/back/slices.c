@@ -46,8 +46,8 @@ static struct superslab *superslab_with(size_t n, size_t align, uint64_t *starts
     return NULL;
 }
 
-/* The longest run may be shorter now: whoever looks for one finds that out (superslab_with). So a
- * run that is taken and given back by turns leaves the lists alone. */
+/* The longest run may be shorter now; superslab_with finds that out when it searches for one. So a
+ * run that is taken and given back alternately does not change the lists. */
 static void slices_mark_taken(struct superslab *s, uint64_t mask, size_t n)
 {
     ASSERT(lock_held(&superslabs_lock));

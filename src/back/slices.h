@@ -1,7 +1,7 @@
 /* Slices of superslabs, taken and given back. A request takes from the superslab that fits
  * tightest, its lowest slices first, so that nearly empty superslabs become empty and go back. Free
- * slices keep their pages until somebody above finds that they lie idle (slices_idle) and has them
- * purged (slices_purge.h). Thread safe. */
+ * slices keep their pages until a higher layer finds that they are idle (slices_idle) and purges
+ * them (slices_purge.h). Thread safe. */
 #ifndef HAKMEM_BACK_SLICES_H
 #define HAKMEM_BACK_SLICES_H
 

@@ -1,6 +1,6 @@
-/* Free slices and empty superslabs, given back to the kernel: those of the superslab that was last
- * given slices longest ago go first, and empty superslabs whole. No call into the kernel is made
- * with the lock held: what is to go back is taken first, so that nobody is handed it meanwhile. One
+/* Returns free slices and empty superslabs to the kernel. The slices of the superslab that has been
+ * given none for the longest time go first; empty superslabs go back whole. No system call is made
+ * with the lock held: what is to go back is taken out first, so no thread can get it meanwhile. One
  * thread at a time. */
 #ifndef HAKMEM_BACK_SLICES_PURGE_H
 #define HAKMEM_BACK_SLICES_PURGE_H

@@ -1,5 +1,5 @@
-/* Where in the window superslabs lie: in slots as long as one, the lowest free one first. With the
- * superslabs' lock. */
+/* Where in the window superslabs lie: in slots of a superslab's length, the lowest free one first.
+ * The caller holds the superslabs' lock. */
 #ifndef HAKMEM_BACK_SLOTS_H
 #define HAKMEM_BACK_SLOTS_H
 
@@ -8,11 +8,10 @@
 /* Chooses where the first superslab lies; `random` keeps that from being known. */
 void slots_start(uint64_t random);
 
-/* Maps `length` bytes, at most a superslab's, in the lowest free slot; null where none can be had.
- */
+/* Maps `length` bytes, at most a superslab's, in the lowest free slot; null if that fails. */
 char *slot_map(size_t length);
 
-/* What was mapped there is no more; an address outside the window is nothing. */
+/* The slot at base is free again; an address outside the window is ignored. */
 void slot_unmapped(const char *base);
 
 #endif

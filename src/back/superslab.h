@@ -1,14 +1,15 @@
 /* A superslab: an aligned region of 4 MiB, cut into 64 slices of 64 KiB, shared by all classes and
- * all threads. One word of bits says which slices are free, another which of them
- * may hold pages. Where no whole superslab can be had, shorter ones serve.
+ * all threads. One word of bits says which slices are free, another which of them may hold pages.
+ * If there is no room for a whole superslab, shorter ones are used.
  *
- *   slots.h         where they lie
- *   superslabs.h    they come and go
- *   slices.h        slices are taken and given back
- *   slices_purge.h  free slices go back to the kernel
- *   huge_pages.h    which superslabs have huge pages
+ *   slots.h         chooses their addresses
+ *   superslabs.h    makes and ends them
+ *   slices.h        takes slices and gives them back
+ *   slices_purge.h  returns free slices to the kernel
+ *   huge_pages.h    decides which superslabs have huge pages
  *
- * All share one lock (superslab_lists.h), a leaf in the order of locks but for metadata and map. */
+ * All share one lock (superslab_lists.h). Only locks of metadata and of the map are taken under it.
+ */
 #ifndef HAKMEM_BACK_SUPERSLAB_H
 #define HAKMEM_BACK_SUPERSLAB_H
 

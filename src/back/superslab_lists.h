@@ -1,5 +1,5 @@
-/* The superslabs' lock, their lists and counts, for the files that superslab.h names alone. All
- * of it with the lock. */
+/* The superslabs' lock, their lists and counts, only for the files that superslab.h names. The
+ * caller holds the lock. */
 #ifndef HAKMEM_BACK_SUPERSLAB_LISTS_H
 #define HAKMEM_BACK_SUPERSLAB_LISTS_H
 

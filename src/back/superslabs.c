@@ -13,12 +13,12 @@ static size_t mapped, mapped_bytes; /* atomic; lock: superslabs */
 
 #define FIRST_SLICES (SUPERSLAB_SLICES / 2)
 
-/* Where the window can't be had (it is full, a kernel with less address space, a program that runs
+/* If the window has no room (it is full, the kernel has less address space, or the program runs
  * under a tool), superslabs lie where the kernel puts them, and frees of their blocks take the slow
- * path. The first is half as long: a limit of address space counts all of it, and most processes
- * never need more. Where the kernel gives no whole one any more, shorter ones use what is left of a
- * limit; `least` slices are needed. Not while huge blocks are kept: there is none then, and whoever
- * asks has what is kept given back, and asks again. */
+ * path. The first superslab is half as long, because a limit of address space counts all of it, and
+ * most processes never need more. If the kernel gives no whole superslab any more, shorter ones use
+ * the rest of a limit; `least` slices are needed. While huge blocks are kept, none is made in that
+ * case: the caller has them given back, and tries again. */
 struct superslab *superslab_new(size_t least)
 {
     ASSERT(lock_held(&superslabs_lock));

@@ -1,4 +1,5 @@
-/* How superslabs come and go. With the superslabs' lock, but for superslab_end and the counts. */
+/* How superslabs are made and ended. The caller holds the superslabs' lock, except for
+ * superslab_end and the counts. */
 #ifndef HAKMEM_BACK_SUPERSLABS_H
 #define HAKMEM_BACK_SUPERSLABS_H
 

@@ -1,6 +1,6 @@
-/* The window's base, as the fast paths compare with it. From memory that takes an instruction less
- * than from the code, so this file is compiled without optimisation at link time, which would know
- * it. */
+/* The window's base, with which the fast paths compare. Reading it from memory takes one
+ * instruction less than a constant in the code. So this file is compiled without link-time
+ * optimisation, which would turn it into a constant. */
 #include "back/map.h"
 
 void *const window_base = (void *)WINDOW_BASE;

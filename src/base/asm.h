@@ -1,4 +1,4 @@
-/* What the compiler can't be told in C. */
+/* Instructions that C can't express. */
 #ifndef HAKMEM_BASE_ASM_H
 #define HAKMEM_BASE_ASM_H
 
@@ -22,7 +22,7 @@
  * register and a constant, but not when an index is in it (9 cycles a pair against 14). */
 #define FORGET(x) __asm__("" : "+r"(x))
 
-/* The same in the register that returns a result, so that it need not be moved there. */
+/* FORGET with x in the register that returns a result, so that x need not be moved there. */
 #if defined(__x86_64__)
 #define FORGET_RESULT(x) __asm__("" : "+a"(x))
 #else
@@ -38,9 +38,9 @@
 #endif
 
 /* Moves a pointer in memory by one word, up or down: in one instruction where the architecture has
- * it. The memory is the calling thread's own, and the compiler moves no other access across:
- * whoever stops the thread between two instructions sees what comes before, and nothing of what
- * comes after. */
+ * it. The memory is the calling thread's own. The compiler moves no other access across it, so
+ * a thread that stops this one between two instructions sees everything before it and nothing
+ * after it. */
 #if defined(__x86_64__) && !UNDER_TSAN
 #define STEP_UP(place) __asm__ volatile("addq $8, %0" : "+m"(place) : : "cc", "memory")
 #define STEP_DOWN(place) __asm__ volatile("subq $8, %0" : "+m"(place) : : "cc", "memory")

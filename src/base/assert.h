@@ -1,8 +1,7 @@
-/* Assertions: what must be so at a place, in a form that debug builds check. HAKMEM_ASSERT switches
- * them on, and with them the ranks and holders of locks (os/rank.h): set by CMake for Debug builds
- * and for libhakmem-debug. (Not by NDEBUG: tests are compiled without that against a release
- * library, and a lock must be of one size on both sides.) A release build only looks whether they
- * compile. */
+/* Assertions: conditions that debug builds check. HAKMEM_ASSERT turns them on, together with the
+ * ranks and holders of locks (os/rank.h); CMake sets it for Debug builds and for libhakmem-debug.
+ * (It is not NDEBUG, because tests are compiled without NDEBUG against a release library, and a
+ * lock must have one size on both sides.) A release build only compiles them. */
 #ifndef HAKMEM_BASE_ASSERT_H
 #define HAKMEM_BASE_ASSERT_H
 

@@ -1,5 +1,5 @@
-/* Shared words. Everything that two threads may touch without a common lock goes through these,
- * so that a reader sees at the place of use what orders it. */
+/* Shared words. Everything that two threads may touch without a common lock goes through these
+ * functions, so that the code shows, where it is used, how it is ordered. */
 #ifndef HAKMEM_BASE_ATOMIC_H
 #define HAKMEM_BASE_ATOMIC_H
 

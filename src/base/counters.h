@@ -1,7 +1,6 @@
-/* What the allocator has done, in numbers that only grow: lower floors add, upper ones read. What
- * was freed is also the allocation clock: it tells how long something has lain unused by what the
- * program did meanwhile, where no timer runs. All in bytes, all atomic.
- */
+/* What the allocator has done, in numbers that only grow. Lower layers add, higher ones read. The
+ * sum of freed bytes is also the allocation clock: it measures how long memory was unused by what
+ * the program did meanwhile, because there may be no timer. All in bytes, all atomic. */
 #ifndef HAKMEM_BASE_COUNTERS_H
 #define HAKMEM_BASE_COUNTERS_H
 

@@ -1,5 +1,5 @@
-/* Words that every other file uses: temperature of functions, sizes, small arithmetic on bits.
- * No OS, no globals. */
+/* What every other file uses: attributes for hot and cold functions, sizes, small arithmetic on
+ * bits. No OS, no globals. */
 #ifndef HAKMEM_BASE_DEFS_H
 #define HAKMEM_BASE_DEFS_H
 

@@ -1,5 +1,4 @@
-/* A doubly linked list whose head is a node of its own. The caller holds whatever lock protects
- * the list. */
+/* A doubly linked list whose head is a node. The caller holds the lock that protects the list. */
 #ifndef HAKMEM_BASE_LIST_H
 #define HAKMEM_BASE_LIST_H
 

@@ -1,4 +1,4 @@
-/* What a program can do wrong with a pointer, as lower layers name it to the slow path. */
+/* What a program can do wrong with a pointer, as lower layers report it to the slow path. */
 #ifndef HAKMEM_BASE_MISUSE_H
 #define HAKMEM_BASE_MISUSE_H
 

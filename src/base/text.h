@@ -1,5 +1,5 @@
-/* Text made in a buffer of the caller's: what reports need where nothing may allocate.
- * What does not fit is cut; the text is always ended by a zero. Async-signal-safe. */
+/* Text in a buffer of the caller, for reports, which must not allocate. Text that does not fit is
+ * cut; a zero always ends it. Async-signal-safe. */
 #ifndef HAKMEM_BASE_TEXT_H
 #define HAKMEM_BASE_TEXT_H
 

@@ -1,5 +1,5 @@
-/* Stacks that fit what their thread does: their capacities, as the engine says (learn/capacity.h).
- * All with the cache's lock, by its owner. */
+/* Stacks adapt to what their thread does: their capacities, as capacity_step decides
+ * (learn/capacity.h). The owner calls these functions, with the cache's lock. */
 #ifndef HAKMEM_FRONT_ADAPT_H
 #define HAKMEM_FRONT_ADAPT_H
 

@@ -1,4 +1,4 @@
-/* The arrays of a cache's stacks, in chunks of its own. */
+/* The arrays of a cache's stacks, in chunks that belong to the cache. */
 #ifndef HAKMEM_FRONT_ARRAYS_H
 #define HAKMEM_FRONT_ARRAYS_H
 

@@ -1,25 +1,25 @@
-/* A thread's cache: per class a stack of pointers to free blocks. malloc pops, free pushes, whoever
- * allocated the block; all that they write in it is the seal.
+/* A thread's cache: for each class a stack of pointers to free blocks. malloc pops and free pushes,
+ * no matter which thread allocated the block. All that they write into a block is the seal.
  *
  *   malloc -> class_bin_offset -> cache_pop      false: the slow path -> cache_refill
  *   free   -> map_bin_offset   -> cache_push     false: the slow path -> cache_give -> stack_flush
  *
- * A stack's lowest slot holds the window's base, the mark, where no block begins; so an empty
- * stack is found by the load that pops. The topmost block is kept beside the top too: malloc then
- * needs no load that waits for the store of the last free (16 cycles a pair of random sizes against
- * 20). A stack is full when its top has reached its limit. A thread without a cache has one of two
- * closed ones, whose stacks are empty and full at once, so it takes the slow path at its first
- * call.
+ * A stack's lowest slot holds the window's base, the mark, where no block begins. So the load that
+ * pops also finds out that a stack is empty. The topmost block is also stored next to the top.
+ * malloc then needs no load that waits for the store of the last free (16 cycles for a pair of
+ * random sizes instead of 20). A stack is full when its top has reached its limit. A thread without
+ * a cache has one of two closed ones, whose stacks are both empty and full, so its first call takes
+ * the slow path.
  *
- * Who may touch a cache, and how each way in is kept whole:
+ * Who may touch a cache, and why that is safe:
  *
- *   owner   fast paths, without atomics. malloc lowers the top before it looks what is there; so
- *           whoever stops the owner anywhere sees by the top whether it may have seen the slot.
- *   slow    the owner with the cache's lock; the only one to change arrays, limits and capacities.
- *   thief   another thread with the lock takes what a sleeping owner holds (theft.c).
+ *   owner   the fast paths, without atomics. malloc lowers the top before it reads the block, so a
+ *           thread that stops the owner anywhere sees by the top whether it may have read the slot.
+ *   slow    the owner with the cache's lock; only here arrays, limits and capacities change.
+ *   thief   another thread with the lock, which takes a sleeping owner's blocks (theft.c).
  *   closer  takes every cache from its owner, for modes that must see each call (closer.h).
- *   forker  holds the lock of every cache; the child frees what other threads' stacks hold, when it
- *           needs blocks. A block that was on its way to or from the program is lost to the child.
+ *   forker  holds the lock of every cache. When the child needs blocks, it frees those in other
+ *           threads' stacks. A block on its way to or from the program is lost to the child.
  *
  * tests/models has a model of each. */
 #ifndef HAKMEM_FRONT_CACHE_H
@@ -50,9 +50,9 @@ struct cold_bin {
     uint16_t room : 12;        /* blocks the array can hold */
     uint16_t direct_frees : 4; /* so many frees more go straight to their slabs */
     uint16_t capacity;         /* blocks it may hold now, at most room */
-    uint16_t learned;          /* the same where what is learned is in force */
+    uint16_t learned;          /* the capacity that was learned, also if it is not applied */
     uint16_t floor : 15; /* slots up to this one are the thief's, and it holds the mark; else 0 */
-    uint16_t topmost_unsure : 1; /* a thief gave up: the mark beside the top may be wrong */
+    uint16_t topmost_unsure : 1; /* a thief gave up: the mark next to the top may be wrong */
     struct capacity_history history;
 };
 
@@ -137,7 +137,7 @@ FAST bool block_begins(const void *p, uint64_t inverse)
     return (uintptr_t)p % SLICE * inverse < inverse;
 }
 
-/* The same for the class of a bin, whose inverse is read twice: so it costs no load of its own. */
+/* block_begins for the class of a bin. It reads the inverse twice, which saves a load. */
 #define BIN_BLOCK_BEGINS(bin, p)                                 \
     __extension__({                                              \
         uint64_t rest = (uintptr_t)(p) % SLICE * (bin)->inverse; \
@@ -181,7 +181,7 @@ FAST bool cache_push(struct cache *cache, void *p)
     return true;
 }
 
-/* The same for a block of whole slices, which the map knows to have been in use. */
+/* Pushes a block of whole slices, which was in use according to the map. */
 FAST bool cache_push_whole(struct cache *cache, unsigned cls, void *p)
 {
     struct bin *bin = &cache->bins[BIN_FIRST + cls];
@@ -194,14 +194,13 @@ FAST bool cache_push_whole(struct cache *cache, unsigned cls, void *p)
     return true;
 }
 
-/* Whether the slow path may push without a look at how many threads there are. */
+/* Whether the slow path may push without checking how many threads there are. */
 FAST bool cache_keeps(const struct cache *cache)
 {
     return !cache->rests && !load_relaxed(&cache->cut);
 }
 
-/* The same for any block of the class, where the slow path has looked at p already, and sealed it.
- */
+/* Pushes any block of the class after the slow path has checked and sealed it. */
 static inline bool cache_push_any(struct cache *cache, unsigned cls, void *p)
 {
     struct bin *bin = &cache->bins[BIN_FIRST + cls];

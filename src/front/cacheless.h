@@ -1,5 +1,5 @@
-/* Threads without a cache: they are at their beginning or their end, or there is no memory. And
- * what a fork takes of the front. */
+/* Threads without a cache: before their first call, after their end, or if there is no memory. And
+ * what a fork takes of this layer. */
 #ifndef HAKMEM_FRONT_CACHELESS_H
 #define HAKMEM_FRONT_CACHELESS_H
 

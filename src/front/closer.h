@@ -1,7 +1,7 @@
-/* Closing all caches: from then on each call of each thread enters the slow path, and blocks go
+/* Closes all caches: from then on each call of each thread takes the slow path, and blocks go
  * straight from and to the bits of their slabs, where every wrong free is seen at once. A thread in
- * a tight loop takes no slow path by itself, so its cache is taken from it. Costs nothing while
- * open. */
+ * a tight loop never takes the slow path by itself, so its cache is taken from it. It costs nothing
+ * while caches are open. */
 #ifndef HAKMEM_FRONT_CLOSER_H
 #define HAKMEM_FRONT_CLOSER_H
 

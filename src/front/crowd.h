@@ -1,7 +1,8 @@
-/* Many threads. Nobody may take from another thread's stacks without asking every processor for a
- * barrier (theft.h), which sandboxes may forbid. So where there are many threads each sees to it
- * that it falls asleep with little: its stacks begin small (adapt.h), it rests when it has given
- * back nearly all, and it gives back what it learned to hold while there were fewer. */
+/* Rules for many threads. A thread can take blocks from another thread's stacks only with a barrier
+ * on every processor (theft.h), which sandboxes may forbid. So if there are many threads, each
+ * keeps little by itself in case it falls asleep: its stacks begin small (adapt.h), it empties them
+ * when it has given back nearly all blocks, and it gives back what it learned to keep while there
+ * were fewer threads. */
 #ifndef HAKMEM_FRONT_CROWD_H
 #define HAKMEM_FRONT_CROWD_H
 

@@ -1,6 +1,7 @@
-/* Blocks that were freed while a fork held the heap for long: they are noted, in the reserve and
- * not in the blocks unless there is no memory, and freed when it is over, by the forking thread, in
- * the parent and in the child, or by who noted one a moment too late. */
+/* Blocks that were freed while a long fork held the heap. They are noted in the reserve, or, if
+ * there is no memory, linked through the blocks. When the fork is over the forking thread frees
+ * them, in the parent and in the child. If a thread notes a block just after that, it frees the
+ * block itself. */
 #ifndef HAKMEM_FRONT_DEFERRED_H
 #define HAKMEM_FRONT_DEFERRED_H
 

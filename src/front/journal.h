@@ -1,5 +1,5 @@
-/* What was learned last, and why: for whoever asks what the library is doing. Kept only where the
- * option learn_log is on. Thread safe. */
+/* What was learned last, and why, to show what the library does. Kept only if the option learn_log
+ * is on. Thread safe. */
 #ifndef HAKMEM_FRONT_JOURNAL_H
 #define HAKMEM_FRONT_JOURNAL_H
 
@@ -26,8 +26,8 @@ static inline bool journal_open(void) { return unlikely(policy.learn_log != 0); 
 /* The caller holds a lock that a fork takes. */
 void journal_add(const struct journal_entry *entry);
 
-/* Lines there ever were; and one of them, counted from 0. False if it is gone, or can't be had
- * without waiting. */
+/* How many lines were ever written; and one of them, counted from 0. False if it is gone, or can't
+ * be read without waiting. */
 size_t journal_count(void);
 bool journal_read(size_t number, struct journal_entry *entry);
 

@@ -160,10 +160,13 @@ COLD struct finding caches_end_left(void)
     return found;
 }
 
-/* The thread ends while a fork holds its cache's lock, or the registry: whoever can ends its cache.
- * A fork that ends clears its state before it looks for such caches; so it finds this one, or is
- * seen to have ended. No thief that knows the thread's cache_mine is in the slow path when this
- * returns: it was passed, or a fork has it. */
+/* For a thread that ends while a fork holds its cache's lock or the registry's. The cache is marked
+ * as left, and the first thread that can take the locks ends it (caches_end_left): this one, or the
+ * forking thread. The fork clears its state before it looks for such caches. So either it finds
+ * this one, or caches_end_left sees here that the fork is over.
+ *
+ * When this returns, no thief that has read the address of the thread's cache_mine holds the
+ * cache's lock any more: the lock was free at one moment, or a fork holds it. */
 static COLD struct finding cache_leave(struct cache *cache)
 {
     __atomic_store_n(&cache->mine, NULL, __ATOMIC_SEQ_CST);

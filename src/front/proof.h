@@ -1,6 +1,6 @@
-/* The proof that a block is free already, for a free that met the seal (front/cache.h). A program
- * may have copied the seal from memory that it never wrote, so only what is found lying free
- * counts. */
+/* The proof that a block is free already, for a free that found the seal (front/cache.h). A program
+ * may have copied the seal from memory that it never wrote, so a block counts as free only if it is
+ * found among the free ones. */
 #ifndef HAKMEM_FRONT_PROOF_H
 #define HAKMEM_FRONT_PROOF_H
 

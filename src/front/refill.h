@@ -1,4 +1,4 @@
-/* What malloc does where a stack is empty, and free where it is full. */
+/* What malloc does if a stack is empty, and free if it is full. */
 #ifndef HAKMEM_FRONT_REFILL_H
 #define HAKMEM_FRONT_REFILL_H
 

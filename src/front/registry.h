@@ -1,9 +1,9 @@
-/* The registry: all caches that ever were, and whose they are. Caches are never given back, so
- * anybody may look at one at any time.
+/* The registry: all caches that were ever made, and their owners. Caches are never freed, so any
+ * thread may look at one at any time.
  *
- * A fork's child has the caches of its parent's other threads too, with what they held. They are
- * orphans: told by the generation of the process in which they got their owner, so that a child
- * that calls exec or _exit need not touch them. Thread safe. */
+ * The child of a fork also has the caches of its parent's other threads, with their blocks. They
+ * are orphans. They are recognized by the generation of the process in which they got their owner,
+ * so a child that calls exec or _exit need not touch them. Thread safe. */
 #ifndef HAKMEM_FRONT_REGISTRY_H
 #define HAKMEM_FRONT_REGISTRY_H
 

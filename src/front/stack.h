@@ -1,5 +1,5 @@
-/* One class's stack as the slow path and the thief see it, with the cache's lock: its blocks lie in
- * the slots above the floor up to the top. */
+/* One class's stack as the slow path and the thief see it, with the cache's lock. Its blocks lie in
+ * the slots above the floor, up to the top. */
 #ifndef HAKMEM_FRONT_STACK_H
 #define HAKMEM_FRONT_STACK_H
 

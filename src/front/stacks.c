@@ -41,8 +41,9 @@ void cache_reset(struct cache *cache)
     memset(cache->begun, 0, sizeof cache->begun);
 }
 
-/* What a new thread frees first was mostly dealt out to it by another that keeps the blocks beside:
- * were it to allocate them anew, each write to them would take the cache line from the other. */
+/* The blocks that a new thread frees first mostly come from another thread, which keeps their
+ * neighbours. If the new thread got them again from malloc, each write to them would take the cache
+ * line away from the other thread. */
 #define DIRECT_FREES 8
 #define DIRECT_LARGEST 32 /* larger blocks share a line with one other at most */
 
@@ -64,8 +65,8 @@ static void stack_begin(struct cache *cache, unsigned cls)
 }
 
 /* The owner is back. While a thief put its cache to sleep it may have been in the middle of a free:
- * that block lies alone on top of a floor. Its slot may have been purged since, so it is read from
- * beside the top. */
+ * that block lies alone on top of a floor. Its slot may have been purged since, so the block is
+ * read from `topmost`. */
 static void cache_wake(struct cache *cache)
 {
     ASSERT(lock_held(cache->lock));

@@ -1,5 +1,5 @@
-/* All stacks of a cache, for who holds its lock: they are begun, emptied, put in order after a
- * thief. For the files of front/ alone. */
+/* All stacks of a cache, for a thread that holds its lock: they are set up, emptied, and repaired
+ * after a theft. Only for the files of front/. */
 #ifndef HAKMEM_FRONT_STACKS_H
 #define HAKMEM_FRONT_STACKS_H
 

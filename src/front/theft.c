@@ -1,15 +1,15 @@
-/* The thief holds the cache's lock, so its owner is not past taking that lock in the slow path. It
- * closes all stacks and takes the cache from the owner, whose next call enters the slow path and
- * waits there. A barrier on every processor that runs a thread of this process
- * (os_barrier_everywhere) makes sure: from then on the owner is in the middle of one call at most.
+/* The thief holds the cache's lock, so the owner is not in the slow path beyond taking that lock.
+ * The thief closes all stacks and takes the cache from the owner, whose next call enters the slow
+ * path and waits there. After a barrier on every processor that runs a thread of this process
+ * (os_barrier_everywhere) the owner can be in the middle of one call at most.
  *
- * In each stack the thief puts the mark in the place of the topmost block, in its slot and beside
- * the top. After another barrier it looks whether the top is where it was and the mark still in its
- * slot. Then the owner has not seen the block and never will: malloc lowers the top before it
- * looks, so had it looked at either place, the lower top would be seen now; if it looks later it
- * sees the mark and enters the slow path. All blocks up to there are the thief's, and the slot with
- * the mark is the stack's floor. Else the block is put back, where the mark still is; beside the
- * top the mark stays, and the slow path looks into the slot.
+ * In each stack the thief replaces the topmost block by the mark, in its slot and next to the top.
+ * After another barrier it checks that the top has not moved and that the mark is still in its
+ * slot. If so, the owner has not seen the block and never will: malloc lowers the top before it
+ * reads the block, so if it had read either copy, the thief would see the lower top now; if it
+ * reads later, it finds the mark and enters the slow path. All blocks up to there are the thief's,
+ * and the slot with the mark is the stack's floor. If not, the block is put back into the slot if
+ * the mark is still there. Next to the top the mark stays, and the slow path reads the slot.
  *
  * If that succeeds for all stacks the cache goes to sleep. A free that the owner was in the middle
  * of may still store its block above a floor; cache_wake finds it. */

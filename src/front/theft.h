@@ -1,5 +1,5 @@
-/* Taking what a sleeping thread holds in its stacks, without its help and at no cost to it while
- * it runs. */
+/* Takes the blocks in a sleeping thread's stacks, without its help, and at no cost to it while it
+ * runs. */
 #ifndef HAKMEM_FRONT_THEFT_H
 #define HAKMEM_FRONT_THEFT_H
 

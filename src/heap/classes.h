@@ -41,14 +41,14 @@ FAST size_t class_bin_offset(size_t n)
     return class_bin_offsets[(n + CLASS_GRAIN - 1) / CLASS_GRAIN];
 }
 
-/* Where n is a multiple of `align`, a power of two, all blocks of its class are at multiples of it:
- * slabs begin at multiples of 64 KiB, and where the classes' step is smaller than `align` n is a
- * class itself. tools/classes.py checks it for all n. */
+/* If n is a multiple of `align`, a power of two, all blocks of its class are at multiples of
+ * `align`: slabs begin at multiples of 64 KiB, and if the classes' step is smaller than `align`, n
+ * is itself the size of a class. tools/classes.py checks it for all n. */
 FAST unsigned class_of(size_t n) { return (unsigned)(class_bin_offset(n) / BIN_BYTES) - BIN_FIRST; }
 
-/* The same for n beyond the table, up to CLASS_SLICES_MOST. */
 extern const uint8_t class_by_slices[CLASS_SLICES_MOST / SLICE] HIDDEN;
 
+/* The class of a size beyond the table, up to CLASS_SLICES_MOST. */
 FAST unsigned class_of_slices(size_t n) { return class_by_slices[(n - 1) / SLICE]; }
 
 FAST unsigned bin_class(unsigned bin) { return bin - BIN_FIRST; }

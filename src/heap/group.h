@@ -1,5 +1,5 @@
-/* Brings blocks of one slab together, where they come in any order: a slab that is found once for
- * many of them costs a fifth of one that is found for each. */
+/* Sorts blocks that come in any order by slab: looking up a slab once for many blocks costs a fifth
+ * of looking it up for each. */
 #ifndef HAKMEM_HEAP_GROUP_H
 #define HAKMEM_HEAP_GROUP_H
 

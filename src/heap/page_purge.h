@@ -1,4 +1,4 @@
-/* Giving back the pages that are free inside slabs in use. */
+/* Returns the pages that are free inside slabs in use to the kernel. */
 #ifndef HAKMEM_HEAP_PAGE_PURGE_H
 #define HAKMEM_HEAP_PAGE_PURGE_H
 

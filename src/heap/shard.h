@@ -1,4 +1,4 @@
-/* A shard: a lock, and its slabs that have free blocks. For the files of heap/ alone; others use
+/* A shard: a lock, and its slabs that have free blocks. Only for the files of heap/; others use
  * shards.h. */
 #ifndef HAKMEM_HEAP_SHARD_H
 #define HAKMEM_HEAP_SHARD_H

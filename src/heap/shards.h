@@ -1,6 +1,6 @@
-/* Shards, each a lock and its slabs. There are about as many as CPUs and never more than threads. A
- * thread takes new blocks from one shard; blocks go back to the shard that their slab names,
- * whoever frees them. */
+/* Shards, each a lock and its slabs. There are as many as CPUs, at most SHARDS_MOST. A thread takes
+ * new blocks from one shard, the one that the fewest threads have joined. A block goes back to the
+ * shard of its slab, whichever thread frees it. */
 #ifndef HAKMEM_HEAP_SHARDS_H
 #define HAKMEM_HEAP_SHARDS_H
 
@@ -9,26 +9,28 @@
 
 struct pairing_node;
 
-/* How many shards there may be: CPUs of the process at its start. */
+/* How many shards there are: one for each CPU that the process has at its start. */
 void shards_start(unsigned cpus);
 
-/* The shard with the fewest threads, counted as one more there; and its end. */
+/* A thread joins the shard with the fewest threads, whose index is returned; and leaves it. */
 unsigned shard_join(void);
 void shard_leave(unsigned index);
 
 /* Takes up to n blocks of a class, lowest address first, and stores them to the slots before
- * `end` as slab_take does. Fewer than n when the slabs begun hold no more: a new one is begun only
- * for the first block. None only without memory. Returns how many. */
+ * `end` as slab_take does. Returns how many. They are fewer than n if the partly used slabs have no
+ * more, because a new slab is made only for the first block; 0 only without memory. */
 size_t shard_take(unsigned index, unsigned cls, void **end, size_t n);
 
-/* Frees n blocks of any shards. What is no taken block is left out; the first such is returned. */
+/* Frees n blocks of any shards. An address that is not a taken block is left out; the first such is
+ * returned. */
 struct finding shards_put(void **blocks, size_t n);
 
-/* Whether p, which is in a slab by the map, is a block that is not free; and which shard it has. */
+/* For p that the map says is in a slab: whether it is a block that is not free; which shard the
+ * slab has. */
 enum misuse shards_check(const void *p);
 unsigned shard_of(const void *p);
 
-/* From now on threads join the first `most` shards only, at least one. */
+/* From now on threads join only the first `most` shards, at least one. */
 void shards_limit(unsigned most);
 
 /* For the accounting, which holds all locks: how many shards there are, the root of a shard's

@@ -1,6 +1,6 @@
 /* A slab: one to four slices that hold blocks of one class. Its descriptor, with a bit for every
- * block that is free, lies in metadata; nothing of it is in the blocks. A block that is in a
- * thread's stack or in a transfer cache counts as taken here.
+ * free block, lies in metadata; no part of it is in the blocks. A block in a thread's stack or in a
+ * transfer cache counts as taken here.
  *
  * The caller of every function holds the lock of the slab's shard. */
 #ifndef HAKMEM_HEAP_SLAB_H
@@ -22,7 +22,7 @@ struct slab {
     uint16_t free;            /* set bits; lock: shard */
     uint16_t shard;           /* atomic; changes under the locks of both shards */
     uint8_t cls;              /* constant while the slab lives */
-    bool zero;                /* its one block was never used; whoever holds the block */
+    bool zero;                /* its one block was never used; for the holder of the block */
     uint16_t examined;        /* free blocks when its pages were last looked at, or fewer; shard */
     uint32_t usable;          /* bytes of its one block the program may use; who holds the block */
     uint64_t absent;    /* pages given back to the kernel, not handed out since; lock: shard */
@@ -45,8 +45,8 @@ void slab_init(struct slab *slab, unsigned cls, void *base, struct superslab *ho
  * block last in memory, so that a stack pops them in address order. Returns how many. */
 size_t slab_take(struct slab *slab, void **end, size_t n);
 
-/* The same of blocks that share no cache line with one that is taken: of small ones those whose
- * whole group of neighbours is free. */
+/* As slab_take, but only blocks that share no cache line with a taken block: of small blocks, those
+ * whose whole group of neighbours is free. */
 size_t slab_take_lines(struct slab *slab, void **end, size_t n);
 
 /* Frees blocks, up to the first that is not in the slab or that is wrong, which `*what` then names.

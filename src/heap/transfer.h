@@ -1,5 +1,6 @@
-/* The transfer cache: per class a stack of pointers that hands blocks from threads that free to
- * threads that allocate, before any bit is touched. Bounded by the policy; nobody waits for it. */
+/* The transfer cache: for each class a stack of pointers that passes blocks from threads that free
+ * to threads that allocate, before any bit is changed. The policy bounds it, and no thread waits
+ * for it. */
 #ifndef HAKMEM_HEAP_TRANSFER_H
 #define HAKMEM_HEAP_TRANSFER_H
 

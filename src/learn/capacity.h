@@ -1,8 +1,10 @@
-/* How many blocks a thread keeps of one class: the step from what was seen of its stack to what it
- * may hold. Pure functions: no globals, no kernel. It starts small and doubles where the thread
- * comes back at once, up to what a steady use is served well by; to more only where bursts come and
- * go that it can take in. It shrinks where the blocks are others' or are not wanted again, and
- * where all threads' shares have become smaller. */
+/* How many blocks a thread keeps of one class: what a stack may hold, from what was seen of it.
+ * Pure functions: no globals, no kernel.
+ *
+ * A capacity starts small. It doubles if the stack is soon empty or full again, up to what is
+ * enough for steady use; beyond that it grows only for bursts that come and go, and only if it can
+ * then hold them. It shrinks if the blocks belong to other threads or are not needed again, and if
+ * all threads' shares have become smaller. */
 #ifndef HAKMEM_LEARN_CAPACITY_H
 #define HAKMEM_LEARN_CAPACITY_H
 

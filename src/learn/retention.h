@@ -1,6 +1,6 @@
-/* How long free memory keeps its pages: an epoch of the allocation clock, that is of bytes freed
- * meanwhile. What lay idle for an epoch goes back; what is soon wanted again says that the epoch
- * was too short. A pure function: no globals, no kernel. */
+/* How long free memory keeps its pages: for an epoch of the allocation clock, which counts freed
+ * bytes. Memory that was idle for an epoch goes back; if it is soon needed again, the epoch was too
+ * short. A pure function: no globals, no kernel. */
 #ifndef HAKMEM_LEARN_RETENTION_H
 #define HAKMEM_LEARN_RETENTION_H
 

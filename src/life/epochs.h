@@ -1,5 +1,5 @@
-/* How long free memory is kept, and how much of it, for each kind of it. For purge.c, with its
- * lock. */
+/* For each kind of free memory, how long it is kept and how much of it. The caller is purge.c, with
+ * its lock. */
 #ifndef HAKMEM_LIFE_EPOCHS_H
 #define HAKMEM_LIFE_EPOCHS_H
 

@@ -149,8 +149,8 @@ COLD void thread_ask_for_end(struct cache *cache)
  * process of one thread locks nothing, so that a signal handler that interrupted the slow path may
  * fork.
  *
- * Libc takes locks of its own after this. Whoever has one of them and comes here does not wait
- * until those are free: see lock_enter. */
+ * Libc takes its own locks after this. A thread that holds one of them and comes to a lock of the
+ * heap does not wait until the fork is over: see lock_enter. */
 void fork_prepare(void)
 {
     if (os_single_threaded())

@@ -1,5 +1,4 @@
-/* The life of the process and its threads: the first call, a thread's first call and its end,
- * fork. */
+/* The process and its threads: the first call, a thread's first call and its end, fork. */
 #ifndef HAKMEM_LIFE_LIFE_H
 #define HAKMEM_LIFE_LIFE_H
 

@@ -1,12 +1,12 @@
-/* Giving memory back. What is free keeps its pages for as long as the program seems to want them
- * again soon; what lies idle for longer goes back to the kernel, in small steps:
+/* Returns memory to the kernel. Free memory keeps its pages as long as the program is expected to
+ * need them again soon. Memory that is idle for longer goes back, in small steps:
  *
  *   - pages inside slabs in use, free slices and superslabs, kept mappings of huge blocks,
  *   - blocks in the transfer caches and in the stacks of threads that sleep, to their slabs first.
  *
- * In a process of one thread the slow path does it, by the allocation clock: by the time that the
- * last free returns, what is to go back is gone. Where there are threads a scavenger, a thread of
- * our own, does the same by the time of day too (scavenger.h). */
+ * In a process of one thread the slow path does it, by the allocation clock: when the last free
+ * returns, all idle memory has gone back. In a process with threads the scavenger, a thread of
+ * hakmem, also does it by the time of day (scavenger.h). */
 #ifndef HAKMEM_LIFE_PURGE_H
 #define HAKMEM_LIFE_PURGE_H
 

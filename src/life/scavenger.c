@@ -14,8 +14,8 @@
 /* After so many rounds without work it waits until somebody has some. */
 #define ROUNDS_IDLE 3
 
-/* A program that makes one short thread after the other would pay for two each time. So beside one
- * other thread it is started so often in the time of a round. */
+/* A program that makes short threads one after another would pay for two threads each time. So with
+ * only one other thread the scavenger is started at most so often in the time of a round. */
 #define STARTS 4
 
 enum { NONE, STARTING, RUNNING, ENDING };
@@ -24,7 +24,7 @@ static int state; /* atomic: one of these; what those wait on who have to know *
 static int call;  /* atomic: 1 when there is work or an end; what it sleeps on */
 static bool ends; /* atomic */
 static pthread_t thread;
-static size_t born;         /* the time of day; whoever starts or ends it */
+static size_t born;         /* the time of day; for the thread that starts or ends it */
 static size_t starts_left;  /* atomic */
 static size_t starts_until; /* the time of day when there are STARTS again; atomic */
 bool scavenger_dozes;
@@ -65,11 +65,11 @@ COLD void scavenger_wake(void)
 
 /* ---- its start and its end ----
  *
- * Threads count themselves when they come and when they go, and look at the state then. Whoever
- * finds that it has to change says so in the state first and counts the threads again then: so of
- * one that starts or ends the scavenger and one that comes or goes meanwhile, at least one sees the
- * other, and the one that came later waits and looks again. tests/models/alone.pml has all cases.
- */
+ * Threads count themselves when they come and when they go, and then look at the state. A thread
+ * that finds that the state has to change first writes that into the state, and then counts the
+ * threads again. So if one thread starts or ends the scavenger while another comes or goes, at
+ * least one of them sees the other, and the later one waits and looks again.
+ * tests/models/alone.pml has all cases. */
 
 static bool alone(void)
 {

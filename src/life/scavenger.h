@@ -1,10 +1,10 @@
-/* The scavenger: a thread of our own that gives memory back while the program's threads sleep.
+/* The scavenger: a thread of hakmem that returns memory while the program's threads sleep.
  *
- * It lives while at least two threads use the heap. A new thread's first call of malloc starts it:
- * the program has just made a thread itself, so it may be made there, whatever a filter of system
- * calls forbids later. The end of the last other thread joins it, so that a process that is alone
- * again is alone for the kernel too (unshare, setns). There is none where the option `scavenger` is
- * off, and none in a fork's child until that has threads.
+ * It runs while at least two threads use the heap. A new thread's first call of malloc starts it:
+ * the program has just made a thread itself, so a filter of system calls permits one at this
+ * moment, even if it forbids threads later. The end of the last other thread joins it, so that the
+ * kernel sees a process with one thread again (unshare, setns). There is none if the option
+ * `scavenger` is off, and none in the child of a fork until the child has threads.
  *
  * It blocks all signals and holds no lock of the program's. */
 #ifndef HAKMEM_LIFE_SCAVENGER_H

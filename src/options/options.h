@@ -1,6 +1,6 @@
-/* The options by name: what each is, how its value is read and written. The table is constant. The
- * values are `policy`, which options_start (sources.h) alone sets, before the first cache exists,
- * so that everybody may read it without a lock. Nothing here allocates. */
+/* The options by name: their types, and how their values are read and written. The table is
+ * constant. The values are `policy`, which only options_start (sources.h) sets, before the first
+ * cache exists, so every thread may read it without a lock. Nothing here allocates. */
 #ifndef HAKMEM_OPTIONS_OPTIONS_H
 #define HAKMEM_OPTIONS_OPTIONS_H
 
@@ -33,7 +33,7 @@ struct words {
     size_t length;
 };
 
-/* What is in force. */
+/* The option's current value. */
 static inline size_t option_value(const struct option *option)
 {
     return *(const size_t *)((const char *)&policy + option->offset);
@@ -41,20 +41,20 @@ static inline size_t option_value(const struct option *option)
 
 static inline bool option_may_be_auto(const struct option *option) { return option->value == AUTO; }
 
-/* Whatever the case of its letters; null when there is none. */
+/* Finds an option by its name, in upper or lower case; null if there is none. */
 const struct option *option_find(struct words name);
 
-/* The one whose name takes the fewest letters added, left out or changed. */
+/* The option whose name differs in the fewest letters added, left out or changed. */
 const struct option *option_nearest(struct words name);
 
 /* Whether a name may be meant for another: with a letter in four wrong, three at most, or as the
  * other's beginning or end. */
 bool name_resembles(struct words name, const char *other);
 
-/* Whether it resembles any option's. */
+/* Whether the name resembles that of any option. */
 bool option_is_meant(struct words name);
 
-/* Puts a value in force; false when it is none of the option's type or out of its bounds. */
+/* Sets the option; false if the value is not of its type or out of its bounds. */
 bool option_set(const struct option *option, struct words value);
 
 /* A value as it may be given, in the largest unit that is exact: "512K", "on", "auto". */

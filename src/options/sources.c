@@ -257,7 +257,7 @@ static void line_add(struct line *line, char c)
     line->start[line->length++] = c;
 }
 
-/* Returns 0 or the number of the error; what was read before it is in force. */
+/* Returns 0 or the number of the error; options read before the error are set. */
 static int file_read(const char *path)
 {
     int error;

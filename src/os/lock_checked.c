@@ -1,4 +1,5 @@
-/* Who holds what, and what an assertion says when it fails. Nothing of it is in a release build. */
+/* Which thread holds which locks, and what a failed assertion prints. A release build contains none
+ * of it. */
 #include "os/lock.h"
 
 #if HAKMEM_ASSERT

@@ -1,10 +1,10 @@
-/* The kernel, and nothing else. Every call keeps errno, never allocates through malloc, and may be
- * made before any constructor has run. Lengths are in bytes; addresses and lengths that go in are
- * multiples of the page size.
+/* The kernel, and nothing else. Every function preserves errno, never allocates through malloc, and
+ * may be called before any constructor has run. Lengths are in bytes; addresses and lengths that
+ * are passed in are multiples of the page size.
  *
- * A filter of system calls may end the program for a call that it doesn't know. So after start only
- * those of docs/contract.md are made ("System calls"), which glibc makes too; the functions
- * that make others say so. */
+ * A filter of system calls may end the program for a call that it does not know. So after the start
+ * only the calls in docs/contract.md ("System calls") are made, which glibc makes too. Functions
+ * that make other calls say so. */
 #ifndef HAKMEM_OS_OS_H
 #define HAKMEM_OS_OS_H
 
@@ -18,13 +18,13 @@ void os_start(void);
 /* Zeroed memory, readable and writable, committed as it is touched; null when there is none. */
 void *os_map(size_t length);
 
-/* The same at a multiple of `align`, a power of two of at least a page. */
+/* As os_map, at a multiple of `align`, a power of two of at least a page. */
 void *os_map_aligned(size_t length, size_t align);
 
-/* The same at this address and no other; null also where something else is: then `*occupied`. */
+/* As os_map, at exactly this address. If something else is there, null, and `*occupied` is set. */
 void *os_map_at(uintptr_t address, size_t length, bool *occupied);
 
-/* The same between two pages that may not be touched. The guards are not part of the length. */
+/* As os_map, between two inaccessible pages, which are not part of the length. */
 void *os_map_guarded(size_t length);
 
 /* False when the kernel refuses (as it may at its limit of mappings): the memory is still there. */
@@ -47,9 +47,9 @@ struct os_run {
     size_t length;
 };
 
-/* The same for many runs, which cost a fraction of as many calls where policy.extra_calls is set
- * and the kernel takes them at once (Linux 6.13, and faster since 6.16). What the kernel refuses
- * has no length any more. */
+/* As os_purge, for many runs. If policy.extra_calls is set and the kernel takes many runs at once
+ * (Linux 6.13, and faster since 6.16), this costs a fraction of as many calls. The length of a run
+ * that the kernel refuses becomes 0. */
 void os_purge_runs(struct os_run *runs, size_t n);
 
 /* Lets the kernel use huge pages in a region, unless it is set never to. */
@@ -100,7 +100,7 @@ void os_wake(int *word);
 /* Has libc call these around every fork, until the process's end. Libc may allocate. */
 void os_at_fork(void (*prepare)(void), void (*parent)(void), void (*child)(void));
 
-/* Has libc call this at the process's end, if that is an orderly one. The same. */
+/* Has libc call this when the process ends by exit. Libc may allocate. */
 void os_at_end(void (*end)(void));
 
 /* The kernel's number for this thread. */

@@ -302,7 +302,7 @@ bool os_single_threaded(void)
 #ifdef HAS_SINGLE_THREADED
     return __libc_single_threaded;
 #else
-    /* The kernel counts threads as links of this folder, beside the two of any folder. */
+    /* The kernel counts threads as links of this folder, in addition to the two of any folder. */
     KEEP_ERRNO;
     struct stat threads;
     bool single = stat("/proc/self/task", &threads) == 0 && threads.st_nlink == 3;

@@ -1,13 +1,13 @@
-/* The order of locks, and, where assertions are on, who holds what.
+/* The order of locks, and, in builds with assertions, which thread holds what.
  *
- * A thread waits for a lock only while each lock that it holds has a lower rank, so no two threads
- * wait for each other. lock_try waits for nobody and may ask for any. The one lock of its own rank
- * that a thread may wait for is a cache's, for who holds the registry: a fork takes every cache's,
- * in the registry's order, and there is one such thread at a time.
+ * A thread waits for a lock only if every lock that it holds has a lower rank, so no two threads
+ * wait for each other. lock_try never waits, so it may be used for any lock. A thread that holds
+ * the registry's lock may wait for a cache's lock while it holds other caches' locks: a fork takes
+ * every cache's, in the registry's order, and only one thread does so at a time.
  *
- * Ranks from TRANSFER to JOURNAL are inside: only a thread that holds purge, cacheless or a
- * cache's lock has them. A fork takes these three kinds, and so knows that nobody is inside. The
- * exceptions say so: lock_try_unguarded. */
+ * Ranks from TRANSFER to JOURNAL are inside: a thread takes them only if it holds purge, cacheless
+ * or a cache's lock. A fork takes these three kinds, so it knows that no thread is inside.
+ * lock_try_unguarded is the exception. */
 #ifndef HAKMEM_OS_RANK_H
 #define HAKMEM_OS_RANK_H
 
@@ -36,13 +36,13 @@ enum lock_rank { RANK_NONE, LOCK_RANKS(LOCK_RANK_NAME) RANK_COUNT };
 
 struct lock;
 
-/* Whether the calling thread holds it; so does, of all locks, one that forks. */
+/* Whether the calling thread holds the lock. A thread that forks counts as holding all locks. */
 bool lock_held(const struct lock *lock);
 
-/* The same of any lock of a rank. */
+/* Whether the calling thread holds any lock of a rank. */
 bool lock_rank_held(enum lock_rank rank);
 
-/* Whether it holds none. */
+/* Whether the calling thread holds no lock. */
 bool lock_none_held(void);
 
 /* Whether no other thread is inside: every lock up to the caches' is the calling thread's. */

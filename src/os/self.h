@@ -1,6 +1,6 @@
-/* What a process knows of itself, and how it ends: for reports. As in os.h errno is kept and
- * nothing allocates; besides, all of it is async-signal-safe, takes no lock of libc, and is no
- * point at which libc cancels a thread. */
+/* What a process can find out about itself, and how it ends, for reports. As in os.h, errno is
+ * preserved and nothing allocates. Everything here is also async-signal-safe, takes no lock of
+ * libc, and is no cancellation point. */
 #ifndef HAKMEM_OS_SELF_H
 #define HAKMEM_OS_SELF_H
 
@@ -37,7 +37,7 @@ bool os_try(void (*work)(void *), void *argument);
  * it takes no lock, which a child of a fork might find held. */
 _Noreturn void os_abort(void);
 
-/* The same, and no handler is asked. */
+/* Ends the process by SIGABRT without calling a handler. */
 _Noreturn void os_die(void);
 
 #endif

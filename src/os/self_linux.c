@@ -1,4 +1,5 @@
-/* Linux. System calls are made raw: libc's open, read and write are points of cancellation. */
+/* Linux. System calls are made directly, because libc's open, read and write are cancellation
+ * points. */
 #define _GNU_SOURCE
 #include "os/keep_errno.h"
 #include "os/self.h"
@@ -75,8 +76,8 @@ static int next_hex(struct list_reader *r, uintptr_t *number)
     }
 }
 
-/* The rest of a line: its rights and its name. Offset, device and inode, which stand between, say
- * nothing to whoever reads a report. */
+/* The rest of a line: its rights and its name. Offset, device and inode in between are of no
+ * use in a report. */
 #define FIELD_RIGHTS 0
 #define FIELD_NAME 4
 
@@ -163,7 +164,7 @@ void os_signals_restore(const sigset_t *before)
 }
 
 static const int faults[] = {SIGSEGV, SIGBUS};
-static struct sigaction program_actions[2]; /* whoever is in os_try */
+static struct sigaction program_actions[2]; /* the thread in os_try */
 static unsigned trying;                     /* atomic: the thread in os_try */
 static sigjmp_buf broken_off;               /* the same thread */
 

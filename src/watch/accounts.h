@@ -1,9 +1,9 @@
 /* What all memory is used for at one moment: sums over descriptors, stacks and dirty mappings. And
- * the rules that heap_check (heap_check.h) goes through, with what it found broken.
+ * the rules that heap_check (heap_check.h) checks, with what it found broken.
  *
- * The caller holds all locks (heap_lock_all), so no other thread is past taking a lock in the slow
- * path. Others may push and pop all the same: of their stacks only the bounds are read. Nothing
- * here calls malloc, changes anything, or prints. */
+ * The caller holds all locks (heap_lock_all), so no other thread is in the slow path beyond taking
+ * a lock. Other threads may still push and pop, so only the bounds of their stacks are read.
+ * Nothing here calls malloc, changes anything, or prints. */
 #ifndef HAKMEM_WATCH_ACCOUNTS_H
 #define HAKMEM_WATCH_ACCOUNTS_H
 

@@ -1,6 +1,6 @@
-/* What lies at an address, for whoever has to describe one. Any address may be asked about: it is
- * never dereferenced. No lock is waited for, so a report may ask in any state of the heap; what
- * other threads change meanwhile may be seen before or after. */
+/* What lies at an address, for reports. Any address may be passed: it is never dereferenced. No
+ * function waits for a lock, so a report may be made in any state of the heap; changes that other
+ * threads make meanwhile may or may not be seen. */
 #ifndef HAKMEM_WATCH_ADDRESS_H
 #define HAKMEM_WATCH_ADDRESS_H
 

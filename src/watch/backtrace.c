@@ -164,7 +164,7 @@ static int find_in_module(struct dl_phdr_info *info, size_t bytes, void *argumen
     return 1;
 }
 
-/* The same answer as dladdr's, without the lock that dlopen holds while constructors run. */
+/* Finds what dladdr would find, without the lock that dlopen holds while constructors run. */
 bool backtrace_add_module(struct text *text, uintptr_t address)
 {
     struct search search = {.address = address};

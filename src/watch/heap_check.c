@@ -1,6 +1,6 @@
-/* Superslabs from their lists and from the map, what the map names, shards' trees, then
- * the caches (heap_check_fronts.c), dirty mappings and sums. Its notes lie in a mapping of its own.
- */
+/* Checks superslabs from their lists and from the map, everything that the map names, shards'
+ * trees, then the caches (heap_check_fronts.c), dirty mappings and sums. Its notes lie in a
+ * separate mapping. */
 #include "watch/heap_check.h"
 
 #include <string.h>

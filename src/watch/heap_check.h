@@ -1,4 +1,4 @@
-/* Whether the heap is as CHECK_RULES (accounts.h) say. */
+/* Checks the heap against CHECK_RULES (accounts.h). */
 #ifndef HAKMEM_WATCH_HEAP_CHECK_H
 #define HAKMEM_WATCH_HEAP_CHECK_H
 

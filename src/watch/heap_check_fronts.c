@@ -1,4 +1,4 @@
-/* The walk's upper half: threads' caches and transfer caches. */
+/* The part of the heap check for threads' caches and transfer caches. */
 #include "back/meta.h"
 #include "front/registry.h"
 #include "front/stack.h"

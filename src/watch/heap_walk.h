@@ -1,4 +1,4 @@
-/* What the two halves of heap_check share: one walk and what it has found. Only for them. */
+/* What the two files of the heap check share: one walk and its findings. Only for them. */
 #ifndef HAKMEM_WATCH_HEAP_WALK_H
 #define HAKMEM_WATCH_HEAP_WALK_H
 

@@ -1,4 +1,4 @@
-/* What the engine changed last, and why, in words. */
+/* Prints what was learned last, and why. */
 #ifndef HAKMEM_WATCH_LEARNED_H
 #define HAKMEM_WATCH_LEARNED_H
 

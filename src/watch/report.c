@@ -281,7 +281,7 @@ static void report(const struct wrong_call *given, unsigned me)
     print(&text);
 }
 
-/* For whoever can't have a whole report: within one, or when another's never ends. */
+/* For a thread that can't make a whole report: it is making one, or another's never ends. */
 static void report_briefly(const struct wrong_call *call)
 {
     char line[256];

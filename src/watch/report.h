@@ -1,7 +1,7 @@
-/* Reports of misuse: a few lines on standard error that say what, where, who and what to do; then
- * the end of the program, or, where the policy says so, the program goes on.
+/* Reports of misuse: a few lines on standard error that say what, where, which thread and what to
+ * do. Then the program ends, or continues if the policy says so.
  *
- * Async-signal-safe, never through malloc, keeps errno. The caller holds no lock. One thread
+ * Async-signal-safe, never through malloc, preserves errno. The caller holds no lock. One thread
  * reports at a time. */
 #ifndef HAKMEM_WATCH_REPORT_H
 #define HAKMEM_WATCH_REPORT_H
@@ -22,8 +22,8 @@ struct wrong_call {
  * nothing with p. */
 void report_misuse(const struct wrong_call *call);
 
-/* The same for what came to light while freed blocks were put away, if anything did. `caller` is
- * who called hakmem, or null. */
+/* Reports a wrong block that was found when freed blocks left a stack, if there is one. `caller` is
+ * the return address of the call of hakmem, or null. */
 void report_late(struct finding found, const void *caller);
 
 #endif

@@ -1,6 +1,6 @@
-/* Addresses that are a block's but for one bit: beyond the window, beyond the 47, 48 or 52 bits
- * that a kernel hands out, and where processors let programs keep tags (traps 51, 52). Whoever
- * passes one is told that it is no block, and nothing is read or written there. */
+/* Addresses that differ from a block's in one bit: outside the window, above the 47, 48 or 52 bits
+ * that a kernel uses, and where processors let programs keep tags (traps 51, 52). Passing one is
+ * reported as no block, and nothing is read or written there. */
 #include "check.h"
 
 #include <signal.h>

@@ -1,5 +1,4 @@
-/* posix_memalign, aligned_alloc and memalign: alignments from 1 to 64 MiB, and what is no
- * alignment. */
+/* posix_memalign, aligned_alloc and memalign: alignments from 1 to 64 MiB, and wrong alignments. */
 #include "check.h"
 
 static void good_block(void *p, size_t align, size_t n)

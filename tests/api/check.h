@@ -38,7 +38,7 @@ extern "C" {
 #define KiB ((size_t)1 << 10)
 #define MiB ((size_t)1 << 20)
 
-/* Proves that the malloc under test is in force, else ends the program. HAKMEM_TESTS_ANY_MALLOC=1
+/* Proves that the malloc under test is active, else ends the program. HAKMEM_TESTS_ANY_MALLOC=1
  * in the environment lets any malloc pass, to try the tests themselves. */
 void check_start(const char *program);
 

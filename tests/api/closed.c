@@ -1,5 +1,5 @@
-/* hakmem_check_frees: every call of every thread enters the slow path, also of threads that never
- * would by themselves, and wrong frees are reported by the free itself. */
+/* hakmem_check_frees: every call of every thread takes the slow path, also of threads that would
+ * not by themselves, and each wrong free is reported by the free itself. */
 #include "check.h"
 
 #include <hakmem/hakmem.h>

@@ -1,5 +1,5 @@
-/* Sentences of the glibc manual and of POSIX that the other topics don't show already. The whole
- * table, sentence by sentence, is in docs/contract.md. */
+/* Sentences of the glibc manual and of POSIX that no other topic tests. The whole table, sentence
+ * by sentence, is in docs/contract.md. */
 #include "check.h"
 
 #include <pthread.h>

@@ -1,5 +1,5 @@
-/* errno is kept by free, whatever the kernel answers meanwhile, and by everything that succeeds
- * (traps 19, 20). */
+/* free does not change errno, even if a system call fails meanwhile, and neither does any
+ * successful call (traps 19, 20). */
 #include "check.h"
 
 #include <pthread.h>

@@ -1,6 +1,6 @@
-/* A bounded address space (RLIMIT_AS, trap 47): malloc answers ENOMEM at the end of it, blocks stay
- * intact, and what is freed serves again, for the same size and for others. Each case runs in a
- * process of its own. */
+/* A limited address space (RLIMIT_AS, trap 47): at its end malloc fails with ENOMEM, blocks stay
+ * intact, and freed memory can be allocated again, for equal and for other sizes. Each case runs in
+ * a separate process. */
 #include "check.h"
 
 #include <stdio.h>

@@ -1,5 +1,5 @@
-/* Functions of the C library that hand out memory for free: all of it must come from the malloc
- * that free belongs to (trap 28). */
+/* Functions of the C library that return memory to be freed: all of it must come from the malloc to
+ * which free belongs (trap 28). */
 #include "check.h"
 
 #include <stdio.h>

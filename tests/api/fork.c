@@ -1,6 +1,6 @@
-/* fork: the child has a working heap with everything in it that the parent had, whoever made it,
- * and handlers of pthread_atfork may allocate, also those registered before the allocator's first
- * call (traps 39 to 42). The forks under load are ../stress/stress_fork.c. */
+/* fork: the child has a working heap with all blocks of the parent, of every thread. Handlers of
+ * pthread_atfork may allocate, also those registered before the allocator's first call (traps 39 to
+ * 42). Forks under load are in ../stress/stress_fork.c. */
 #include "check.h"
 
 #include <pthread.h>

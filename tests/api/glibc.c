@@ -1,4 +1,4 @@
-/* glibc's extensions: their answers are about the blocks that this program has. */
+/* glibc's extensions: their results describe this program's blocks. */
 #include "check.h"
 
 #include <fcntl.h>

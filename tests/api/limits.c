@@ -1,4 +1,4 @@
-/* Requests that nobody can serve: null or an error code, errno as documented, blocks intact. */
+/* Requests that can't be served: null or an error code, errno as documented, blocks unchanged. */
 #include "check.h"
 
 static const size_t too_large[] = {

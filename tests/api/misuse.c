@@ -1,7 +1,7 @@
-/* What a program can do wrong with a pointer. Each case runs in a child, which must die by SIGABRT
- * after one report on stderr: lines that begin with "hakmem: ", the first of which has the address.
- * What a report says is tested in ../misuse. Cases "with others between" free so many blocks after
- * the wrong call that whatever would be found late is found, too. */
+/* Wrong calls with pointers. Each case runs in a child, which must end by SIGABRT after one report
+ * on standard error: lines that begin with "hakmem: ", the first of which has the address.
+ * ../misuse tests what a report says. Cases "with others between" free so many blocks after the
+ * wrong call that errors that are found late are found, too. */
 #include "check.h"
 
 #include <pthread.h>

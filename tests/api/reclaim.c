@@ -1,6 +1,6 @@
-/* What is kept for reuse serves any size before there is no memory; and corners where an allocator
- * keeps or moves memory: a block that can't shrink elsewhere stays, a moved mapping's old place may
- * be another thread's at once, a signal handler that interrupted malloc may fork. */
+/* Memory kept for reuse serves any size before malloc fails. And corner cases: a block that can't
+ * shrink elsewhere stays; the old address of a moved mapping may be another thread's at once; a
+ * signal handler that interrupted malloc may fork. */
 #include "check.h"
 
 #include <pthread.h>

@@ -1,5 +1,5 @@
-// A program that replaces one pair of operator new and delete: every other form must come to it,
-// as the standard says of the forms that a library provides (trap 16).
+// A program that replaces one pair of operator new and delete: every other form must call the
+// replacement, as the standard says of a library's forms (trap 16).
 #include "check.h"
 
 #include <memory>

@@ -52,10 +52,10 @@ void freed_with(const char *what, size_t n, size_t said, size_t expected, Take t
         CHECK(take(n) == p, "%s: expected the block to be free", what);
 }
 
-// `every`: reports where every call is looked at; `door`: of a large block, where only slow ones
-// are.
+// `every`: how many reports there are if every call is checked. `slow`: for a large block, if only
+// calls that take the slow path are checked.
 template <class Take, class Give>
-void form(const char *what, size_t door, Take take, Give give)
+void form(const char *what, size_t slow, Take take, Give give)
 {
     const size_t every = EVERY_SIZE_CHECKED;
     for (size_t on = 0; on <= 1; on++) {
@@ -64,7 +64,7 @@ void form(const char *what, size_t door, Take take, Give give)
         freed_with(what, LARGE, LARGE, 0, take, give);
         freed_with(what, SMALL, 3 * SMALL, on * every, take, give);
         freed_with(what, SMALL, 1, on * every, take, give);
-        freed_with(what, LARGE, SMALL, on * (every | door), take, give);
+        freed_with(what, LARGE, SMALL, on * (every | slow), take, give);
     }
     policy.check_sizes = 0;
 }

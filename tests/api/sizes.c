@@ -1,4 +1,4 @@
-/* Every size: address, usable size, and that the whole of it is the block's own. */
+/* Every size: its address, its usable size, and that all of it belongs to the block. */
 #include "check.h"
 
 #include <unistd.h>

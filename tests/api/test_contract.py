@@ -1,4 +1,4 @@
-"""Each test that docs/contract.md names is a function of that topic, and its main runs it.
+"""Each test that docs/contract.md names is a function of that topic, and the topic's main runs it.
 
 Usage: test_contract.py docs/contract.md
 """

@@ -1,4 +1,4 @@
-"""malloc_info's XML by a parser of somebody else's, and its numbers.
+"""malloc_info's XML, read by an independent parser, and its numbers.
 
 Usage: test_malloc_info.py PROGRAM, which prints it with 1,000 blocks of 2 KiB and one of 16 MiB.
 """

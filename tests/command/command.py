@@ -1,4 +1,4 @@
-"""Runs the command, and makes the programs that it is asked about."""
+"""Runs the command, and builds the programs that it is used on."""
 
 from __future__ import annotations
 

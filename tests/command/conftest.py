@@ -1,4 +1,4 @@
-"""The built command and library, and programs to ask about."""
+"""The built command and library, and programs to use them on."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What needs nothing: --help, --version, `bench --list`, and `hakmem run` without Python."""
+"""Commands that need nothing: --help, --version, `bench --list`, `hakmem run` without Python."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Each cause made real, and told by `hakmem doctor`: of a program that it runs, or of a process."""
+"""Each cause is made real, and `hakmem doctor` must name it: for a program that it runs, or for a
+process."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Programs that `hakmem doctor` runs and that don't end, or not by themselves."""
+"""Programs that `hakmem doctor` runs and that do not end, or not by themselves."""
 
 from __future__ import annotations
 

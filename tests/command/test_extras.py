@@ -1,4 +1,4 @@
-"""What `hakmem bench` and `compare` need: its libraries get themselves, or it says what to do."""
+"""`hakmem bench` and `compare` install the libraries that they need, or say what to do."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Files in a program that bring an allocator of their own: `hakmem doctor` names them."""
+"""Files in a program that contain another allocator: `hakmem doctor` names them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`hakmem options` shows the table and what the library itself has in force."""
+"""`hakmem options` shows the table of options, and the values that the library itself uses."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The committed manual pages and completions: made from the command as it is, and working."""
+"""The committed manual pages and completions are made from the current command, and work."""
 
 from __future__ import annotations
 

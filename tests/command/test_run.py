@@ -1,4 +1,4 @@
-"""`hakmem run`: what the program gets, what its user is told, and what it costs."""
+"""`hakmem run`: what the program gets, what its user sees, and what it costs."""
 
 from __future__ import annotations
 

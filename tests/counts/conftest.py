@@ -1,4 +1,4 @@
-"""Which driver the counts are of."""
+"""Which driver is counted."""
 
 from collections.abc import Callable
 from pathlib import Path

@@ -1,5 +1,5 @@
-/* How many superslabs are mapped after a warm-up and as many operations again. About 2.1 MiB are
- * alive then, in blocks of every class up to 1 KiB. */
+/* How many superslabs are mapped after a warm-up, and after as many operations again. About 2.1 MiB
+ * are live then, in blocks of every class up to 1 KiB. */
 #include "back/superslabs.h"
 #include "work.h"
 

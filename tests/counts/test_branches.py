@@ -1,4 +1,4 @@
-"""Malloc and free execute no more conditional branches than the system's do for the same."""
+"""malloc and free execute no more conditional branches than the system's malloc and free."""
 
 import sys
 from pathlib import Path

@@ -1,5 +1,5 @@
-"""Learning adds nothing to malloc and free: where no stack is empty or full, they execute the same
-instructions whether it is on or not."""
+"""Learning adds nothing to malloc and free: where no stack is empty or full, they execute equal
+instructions with and without it."""
 
 import sys
 from pathlib import Path

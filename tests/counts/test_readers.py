@@ -1,4 +1,4 @@
-"""The readers of traces and profiles find what is there and refuse what they don't know."""
+"""The readers of traces and profiles find what is there, and refuse what they do not know."""
 
 import sys
 from collections import Counter

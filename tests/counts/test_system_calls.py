@@ -1,4 +1,4 @@
-"""Once warm, mallocs and frees ask nothing of the kernel."""
+"""After the warm-up, malloc and free make no system calls."""
 
 import sys
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Runs the driver under strace and reads what the kernel was asked for between its markers."""
+"""Runs the driver under strace, and reads which system calls it made between its markers."""
 
 import subprocess
 from pathlib import Path

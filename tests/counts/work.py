@@ -1,4 +1,4 @@
-"""What the driver is asked to do, and in which surroundings."""
+"""What the driver is to do, and in which environment."""
 
 import os
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""Two releases of one commit, where there are any; the build tree."""
+"""Two releases of one commit, if there are any; the build tree."""
 
 import shutil
 import sys

@@ -1,4 +1,4 @@
-"""How a build finds out which commit it is of (cmake/commit.cmake)."""
+"""How a build finds out from which commit it is made (cmake/commit.cmake)."""
 
 import shutil
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""What is said of a release, on a small one that is made up of a few files."""
+"""The descriptions of a release, for a small one that consists of a few files."""
 
 import os
 import subprocess

@@ -1,5 +1,5 @@
-"""Two releases of `make dist` that have to be one, and what is in them tried; tests/install tries the
-x86-64 libraries, the packages and the wheel the way it tries what is built here."""
+"""Two releases of `make dist` must be equal, and their files must work. tests/install tries the
+x86-64 libraries, the packages and the wheel as it tries those that are built here."""
 
 import re
 import subprocess

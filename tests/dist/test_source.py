@@ -1,4 +1,5 @@
-"""The source tarball: the same bytes from every clone, all that is committed, and enough to build."""
+"""The source tarball has the same bytes from every clone, contains all that is committed, and is
+enough to build."""
 
 import os
 import subprocess

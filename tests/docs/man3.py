@@ -1,4 +1,4 @@
-"""The pages of section 3 and hakmem.h, taken apart for comparison."""
+"""The pages of section 3 and hakmem.h, parsed for comparison."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""The manual pages of hakmem.h: each function has one, what they say of names is what the header
-says, their examples run, and what formats pages has nothing to complain of."""
+"""The manual pages of hakmem.h: each function has a page, names and prototypes agree with the
+header, the examples run, and the formatter of manual pages reports no error."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The runner notices what is wrong with a page, and leaves nothing behind."""
+"""The runner notices what is wrong with a page, and leaves no files behind."""
 
 import subprocess
 import sys

@@ -1,5 +1,5 @@
-/* What explore.c, which decides who goes on, and machine.c, which answers for memory and the
- * kernel, know together. */
+/* What explore.c, which decides which thread continues, and machine.c, which simulates memory and
+ * the kernel, share. */
 #ifndef HAKMEM_TESTS_ENGINE_H
 #define HAKMEM_TESTS_ENGINE_H
 

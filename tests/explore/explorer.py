@@ -1,4 +1,4 @@
-"""Builds the explored functions from a changed copy of src/, and explores them."""
+"""Builds the explored functions from a changed copy of src/, and runs them."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-/* Memory with a buffer of stores for each thread, and what the kernel does, in place of
- * ThreadSanitizer's runtime and of the kernel. */
+/* Memory with a buffer of stores for each thread, and a simulated kernel. It replaces
+ * ThreadSanitizer's runtime and the kernel. */
 #include <errno.h>
 #include <linux/futex.h>
 #include <linux/membarrier.h>
@@ -45,7 +45,7 @@ static uint64_t memory_load(const void *word, unsigned size)
     return value;
 }
 
-/* Whoever spins on a word goes on when it changes. */
+/* A thread that spins on a word continues when the word changes. */
 static void memory_store(void *word, uint64_t value, unsigned size)
 {
     memcpy(word, &value, size);

@@ -31,7 +31,7 @@ FUNCTIONS = {
     "front/stacks.c": ["cache_wake", "cache_enter", "stack_settle"],
     "front/owners.c": ["cache_show", "cache_resume"],
     "front/closer.c": ["caches_close"],
-    "os/os.h": ["lock_take", "lock_release"],
+    "os/lock.h": ["lock_take", "lock_release"],
     "os/lock.c": ["lock_spin", "lock_wait"],
 }
 # Calls that read or write a word that another thread may touch, or order such accesses.

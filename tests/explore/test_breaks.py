@@ -1,4 +1,4 @@
-"""Wrong orders put into the code: exploring finds each."""
+"""Wrong orders are put into the code, and exploring must find each."""
 
 from dataclasses import dataclass
 

@@ -149,7 +149,7 @@ struct cache *world_cache(unsigned thread)
     explore_watch(&bin->limit, sizeof bin->limit, "limit");
     explore_watch(cache->chunks[0], CHUNK, "slot");
     behind[thread] = cache->cold[cls].base + cache->cold[cls].room + 1;
-    explore_watch(cache->lock, sizeof *cache->lock, "door");
+    explore_watch(cache->lock, sizeof *cache->lock, "cache lock");
     caches[thread] = cache;
     return cache;
 }

@@ -1,5 +1,6 @@
-/* What lies below the caches, for exploring: a few blocks of one class, of which each is free, the
- * program's, or in a cache. And the program's own calls, as api/slow.c does them. */
+/* Replaces everything below the caches while exploring: a few blocks of one class, each of which is
+ * free, the program's, or in a cache. It also has the program's calls, which do what api/slow.c
+ * does. */
 #ifndef HAKMEM_TESTS_WORLD_H
 #define HAKMEM_TESTS_WORLD_H
 

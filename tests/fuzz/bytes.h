@@ -1,5 +1,5 @@
-/* The fuzzer's bytes, read from the front. After the last they are all 0, so that any bytes are an
- * input; what breaks an invariant ends the program, which keeps the input. */
+/* The fuzzer's bytes, read from the front. After the last byte all are 0, so any bytes are an
+ * input. A broken invariant ends the program, and the fuzzer keeps the input. */
 #ifndef HAKMEM_TESTS_FUZZ_BYTES_H
 #define HAKMEM_TESTS_FUZZ_BYTES_H
 

@@ -1,6 +1,6 @@
-/* An input is a program of calls of hakmem_* functions, by up to four threads in turn, with a model
- * of the blocks beside it; the kernel refuses what the input says. At its end the heap must be
- * whole, and empty when all is freed. */
+/* An input is a program of calls of hakmem_* functions, made by up to four threads in turn and
+ * compared with a model of the blocks. The kernel refuses the calls that the input says. At the end
+ * the heap check must find nothing, and the heap must be empty after all is freed. */
 #include "model.h"
 
 int LLVMFuzzerInitialize(int *count, char ***arguments)

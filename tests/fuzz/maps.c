@@ -1,6 +1,5 @@
-/* What the kernel says of mappings (/proc/self/maps) as src/os/self_linux.c reads it: lists as the
- * kernel writes them, whose answers are known, and any bytes, where the answer must end and be of
- * the room given. */
+/* /proc/self/maps as src/os/self_linux.c reads it: lists as the kernel writes them, whose answers
+ * are known, and any bytes, for which the reader must end and stay within its buffer. */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdarg.h>

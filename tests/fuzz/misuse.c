@@ -1,6 +1,7 @@
-/* The acts of heap.c with wrong ones between, in a process that goes on after each
- * (abort_on_misuse=off): what is said to be found at once must be reported by the wrong call,
- * blocks in use must stay as they are, and the heap must be whole when all is freed. */
+/* The calls of heap.c with wrong ones in between, in a process that continues after each
+ * (abort_on_misuse=off). An error that is documented to be found at once must be reported by the
+ * wrong call, blocks in use must not change, and the heap check must find nothing after all is
+ * freed. */
 #define _GNU_SOURCE /* process_vm_readv */
 #include <errno.h>
 #include <string.h>

@@ -1,5 +1,5 @@
-/* The heap as a program sees it: blocks whose content follows from their number, and what is known
- * of them. Every call checks what hakmem.h promises. */
+/* The heap as a program sees it: blocks whose content depends on their number, and what is known of
+ * them. Every call is checked against hakmem.h. */
 #ifndef HAKMEM_TESTS_FUZZ_MODEL_H
 #define HAKMEM_TESTS_FUZZ_MODEL_H
 

@@ -1,5 +1,5 @@
 """Programs that are built with an installed hakmem in every documented way. Each proves by hakmem's
-statistics that its malloc is hakmem's (beside.c: that it isn't)."""
+statistics that its malloc is hakmem's (beside.c: that it is not)."""
 
 import sys
 from collections.abc import Sequence

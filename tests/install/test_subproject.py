@@ -1,4 +1,4 @@
-"""hakmem as a folder of another project, here one in C on a machine without a C++ compiler."""
+"""hakmem as a folder of another project, here a C project on a machine without a C++ compiler."""
 
 from pathlib import Path
 

@@ -1,4 +1,5 @@
-"""The wheel, made of the source archive or a release's, and put into a fresh environment."""
+"""The wheel, made from the source archive or taken from a release, and installed into a new
+environment."""
 
 import subprocess
 import sys

@@ -1,4 +1,4 @@
-"""An installed hakmem, and how programs are called beside it."""
+"""An installed hakmem, and how to run programs with it."""
 
 import os
 import re

@@ -1,4 +1,4 @@
-"""The layer check passes what is right and names what is wrong."""
+"""The layer check accepts what is right and names what is wrong."""
 
 import subprocess
 import sys

@@ -1,4 +1,5 @@
-/* Another kernel under a test program: HAKMEM_TESTS_KERNEL in the environment names it. */
+/* Replaces the kernel under a test program by another one; HAKMEM_TESTS_KERNEL in the environment
+ * names it. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,5 +1,5 @@
-/* All memory locked (mlockall): pages can't be given back, and what is mapped counts at once. The
- * work goes on as without; where the limit of locked memory is reached, malloc says ENOMEM. */
+/* All memory is locked (mlockall): pages can't be returned, and mapped memory counts at once. The
+ * work continues as usual; at the limit of locked memory malloc fails with ENOMEM. */
 #include "../api/check.h"
 
 #include <stdio.h>

@@ -1,7 +1,7 @@
-/* Every mapping that the kernel grants is in use (vm.max_map_count): it can neither give a mapping
- * nor split one to take a part of it back. Free returns and keeps errno, contents stay, what was
- * freed serves again; and when there are mappings again, everything works and memory goes back.
- * Each case is a process of its own, with a few mappings left or none. */
+/* The process has as many mappings as the kernel permits (vm.max_map_count): the kernel can neither
+ * make a mapping nor split one to unmap a part of it. free returns and preserves errno, contents
+ * stay, and freed memory can be allocated again. When there are mappings again, everything works
+ * and memory goes back. Each case is a separate process, with a few mappings left or none. */
 #include "../api/check.h"
 
 #include <stdio.h>

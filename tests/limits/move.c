@@ -1,5 +1,5 @@
-/* Huge blocks that must move to grow, again and again: contents come along, and no address space
- * is left behind, whether the kernel moves pages or not. */
+/* Huge blocks that must move to grow, again and again: contents are preserved, and no address space
+ * is lost, whether the kernel moves pages or not. */
 #include "../api/check.h"
 
 #include <stdio.h>

@@ -1,4 +1,4 @@
-/* os_linux.c with other functions in the place of its system calls. */
+/* os_linux.c with its system calls replaced by other functions. */
 #define _GNU_SOURCE
 #include "os_fake.h"
 

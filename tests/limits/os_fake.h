@@ -1,11 +1,9 @@
-/* The OS layer for tests: the real one over a kernel that can be told to refuse. Never part of the
- * library. What is refused are system calls, of which the functions of os.h are made, so that what
- * they do when half of their work has failed is tried too; a call that is refused leaves errno as
- * the kernel would.
+/* The OS layer for tests: the real one, over a fake kernel that can refuse calls. It is never part
+ * of the library. System calls are refused, not functions of os.h, so that a function is also
+ * tested after half of its work has failed. A refused call sets errno as the kernel would.
  *
- * Whatever the settings say, it ends the program when the layer unmaps, protects, moves or advises
- * memory that it has not mapped, or passes an address or a length that is no multiple of the page.
- */
+ * With any settings, it ends the program if the layer unmaps, protects, moves or advises memory
+ * that it has not mapped, or passes an address or a length that is not a multiple of the page. */
 #ifndef HAKMEM_OS_OS_FAKE_H
 #define HAKMEM_OS_OS_FAKE_H
 

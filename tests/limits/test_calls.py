@@ -1,4 +1,4 @@
-"""docs/contract.md lists the same calls of the kernel as the filter under which they are tried."""
+"""docs/contract.md lists the same system calls as the filter under which the library is tested."""
 
 import re
 from pathlib import Path

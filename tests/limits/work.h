@@ -1,6 +1,6 @@
-/* A short life of a program: blocks of every kind, made, resized, checked and freed by several
- * threads. Calls may fail where the kernel refused something; contents and errno are checked
- * always. What is wrong ends the program with one line that says so. */
+/* A short life of a program: blocks of every kind are allocated, resized, checked and freed by
+ * several threads. Calls may fail if the kernel refused something; contents and errno are always
+ * checked. An error ends the program with one line that explains it. */
 #ifndef HAKMEM_TESTS_LIMITS_WORK_H
 #define HAKMEM_TESTS_LIMITS_WORK_H
 

@@ -1,4 +1,4 @@
-"""Runs the programs of this folder and reads the `name=value` lines that they print."""
+"""Runs the programs of this folder, and reads the `name=value` lines that they print."""
 
 import os
 import re

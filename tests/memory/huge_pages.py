@@ -1,4 +1,4 @@
-"""The kernel's setting of transparent huge pages, changed for a while by who may."""
+"""Changes the kernel's setting of transparent huge pages for a while, if the user may."""
 
 import os
 import signal

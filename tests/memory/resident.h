@@ -1,4 +1,4 @@
-/* What the kernel says a process holds, read without the heap. */
+/* How much memory a process has, as the kernel reports it; read without using the heap. */
 #ifndef HAKMEM_TESTS_RESIDENT_H
 #define HAKMEM_TESTS_RESIDENT_H
 

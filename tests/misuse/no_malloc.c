@@ -1,4 +1,4 @@
-/* libc's malloc, watched: whatever comes here while hakmem reports a misuse ends the program. */
+/* Watches libc's malloc: a call of it while hakmem reports a misuse ends the program. */
 #include "cases.h"
 
 #include <unistd.h>

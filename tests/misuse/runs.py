@@ -1,4 +1,4 @@
-"""Runs a case of misuse in one of three forms, and takes the report apart."""
+"""Runs a case of misuse in one of three forms, and parses the report."""
 
 import os
 import re

@@ -1,4 +1,5 @@
-"""Each misuse gets one report that says what, where, who and what to do, and ends the program."""
+"""Each misuse gets one report that says what, where, which thread and what to do, and ends the
+program."""
 
 import re
 import signal

@@ -57,30 +57,30 @@ inline come_in()
     :: mem[MINE] == NONE -> adopt()
     :: else
     fi;
-    noted = 0; /* the door leaves topmost as it is in the stack */
+    noted = 0; /* the slow path leaves topmost as it is in the stack */
     audit()
 }
 
 proctype owner()
 {
     byte t, x, y, p, c;
-    bit door;
+    bit slow;
 end:
     do
     :: atomic { load(MINE, c) };
         if
-        :: c != CACHE -> door = 1
+        :: c != CACHE -> slow = 1
         :: else ->
             c = 0;
             pop()
         fi;
         if
-        :: door ->
+        :: slow ->
             take_lock();
             d_step {
                 come_in();
-                pop_in_door();
-                door = 0;
+                pop_in_slow_path();
+                slow = 0;
                 locked = 0
             }
         :: else
@@ -89,19 +89,19 @@ end:
         choose();
         atomic { load(MINE, c) };
         if
-        :: c != CACHE -> door = 1
+        :: c != CACHE -> slow = 1
         :: else ->
             c = 0;
             push()
         fi;
         if
-        :: door ->
+        :: slow ->
             take_lock();
             d_step {
                 pool = pool | SET(p); /* for the audit */
                 come_in();
-                flush_in_door();
-                door = 0;
+                flush_in_slow_path();
+                slow = 0;
                 locked = 0
             }
         :: else

@@ -1,11 +1,11 @@
-/* Another thread closes a cache, so that each operation of the owner takes the door, and opens it
- * again: README.md. */
+/* Another thread closes a cache, so that each operation of the owner takes the slow path, and
+ * opens it again: README.md. */
 #include "owner.pml"
 
 #define CLOSED 0 /* in MINE: a shared cache that is closed */
 #define CACHE 1
 
-bit closed; /* from here on every operation that begins takes the door */
+bit closed; /* from here on every operation that begins takes the slow path */
 
 inline shut_again()
 {
@@ -22,7 +22,7 @@ inline shut_again()
 proctype owner()
 {
     byte t, x, y, p, c;
-    bit door, late;
+    bit slow, late;
 end:
     do
     :: atomic {
@@ -30,18 +30,18 @@ end:
         late = closed
     };
         if
-        :: c == CLOSED -> door = 1
+        :: c == CLOSED -> slow = 1
         :: else -> pop()
         fi;
         c = 0;
         if
-        :: door ->
+        :: slow ->
             take_lock();
             d_step {
                 audit();
-                pop_in_door();
+                pop_in_slow_path();
                 shut_again();
-                door = 0;
+                slow = 0;
                 locked = 0
             }
         :: else -> assert(!late)
@@ -53,18 +53,18 @@ end:
             late = closed
         };
         if
-        :: c == CLOSED -> door = 1
+        :: c == CLOSED -> slow = 1
         :: else -> push()
         fi;
         c = 0;
         if
-        :: door ->
+        :: slow ->
             take_lock();
             d_step {
-                flush_in_door();
+                flush_in_slow_path();
                 audit();
                 shut_again();
-                door = 0;
+                slow = 0;
                 locked = 0
             }
         :: else -> assert(!late)

@@ -15,16 +15,16 @@ byte other; /* blocks that the forking thread has, a set */
 proctype owner()
 {
     byte t, x, y, p;
-    bit door;
+    bit slow;
 end:
     do
     :: pop();
         if
-        :: door ->
+        :: slow ->
             take_lock();
             d_step {
-                pop_in_door();
-                door = 0;
+                pop_in_slow_path();
+                slow = 0;
                 locked = 0
             }
         :: else
@@ -33,11 +33,11 @@ end:
         choose();
         push();
         if
-        :: door ->
+        :: slow ->
             take_lock();
             d_step {
-                flush_in_door();
-                door = 0;
+                flush_in_slow_path();
+                slow = 0;
                 locked = 0
             }
         :: else

@@ -7,7 +7,7 @@
 #endif
 #define FREES 2
 
-bit door;               /* all doors: who has it is in the heap alone */
+bit cache_lock;         /* all caches' locks: one thread at a time is in the heap */
 bit list, file, names;  /* libc's: the list of files, one of them, the database of names */
 bit reserve;            /* the reserve's lock */
 byte state = NONE;
@@ -27,10 +27,10 @@ inline take(lock)
 inline enter(got)
 {
     do
-    :: atomic { door == 0 -> door = 1; got = 1; break }
+    :: atomic { cache_lock == 0 -> cache_lock = 1; got = 1; break }
 #ifndef BREAK_WAIT
-    :: atomic { door == 1 && state == HOLDS -> state = LASTS } /* it has waited for a while */
-    :: atomic { door == 1 && state == LASTS -> got = 0; break }
+    :: atomic { cache_lock == 1 && state == HOLDS -> state = LASTS } /* it has waited for a while */
+    :: atomic { cache_lock == 1 && state == LASTS -> got = 0; break }
 #endif
     od
 }
@@ -57,7 +57,7 @@ inline drain(got, n)
             atomic { n = notes; notes = 0 }
             freed = freed + n;
             n = 0;
-            door = 0
+            cache_lock = 0
         :: else -> break
         fi
     od;
@@ -80,13 +80,13 @@ inline end_left(got, mine)
             some_left = 0;
 #ifdef BREAK_NO_EXCHANGE
             mine = left;
-            door = 0; /* as if no lock were needed from here */
+            cache_lock = 0; /* as if no lock were needed from here */
             ended = ended + mine;
             left = 0
 #else
             atomic { mine = left; left = 0 }
             ended = ended + mine;
-            door = 0
+            cache_lock = 0
 #endif
         :: else -> break
         fi
@@ -105,7 +105,7 @@ inline do_malloc(got)
 {
     enter(got);
     if
-    :: got -> use_heap(); door = 0
+    :: got -> use_heap(); cache_lock = 0
     :: else -> from_reserve()
     fi;
     got = 0
@@ -115,7 +115,7 @@ inline do_free(got, n)
 {
     enter(got);
     if
-    :: got -> use_heap(); freed++; door = 0
+    :: got -> use_heap(); freed++; cache_lock = 0
     :: else ->
         from_reserve(); /* the note */
         notes++;
@@ -150,7 +150,7 @@ proctype ender()
     do_free(got, n);
     enter(got);
     if
-    :: got -> use_heap(); ended++; door = 0
+    :: got -> use_heap(); ended++; cache_lock = 0
     :: else ->
 #ifdef REACH_LEFT
         assert(false);
@@ -189,7 +189,7 @@ proctype forker()
     do
     :: forks < FORKS ->
         forks++;
-        take(door);
+        take(cache_lock);
         state = HOLDS;
 #ifdef BREAK_RESERVE
         take(reserve);
@@ -207,10 +207,10 @@ proctype forker()
         freed = freed + n;
         n = 0;
         state = NONE;
-        door = 0;
+        cache_lock = 0;
 #else
         state = NONE;
-        door = 0;
+        cache_lock = 0;
         drain(got, n);
 #endif
         end_left(got, mine)

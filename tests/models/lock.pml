@@ -1,10 +1,10 @@
-/* The lock of one word (os/os.h, os_linux.c): README.md. */
+/* The lock of one word (os/lock.h, lock.c): README.md. */
 #define THREADS 3
 #ifndef ROUNDS
 #define ROUNDS 2
 #endif
 
-byte state; /* 0 free, 1 held, 2 held and somebody may sleep */
+byte state; /* 0 free, 1 held, 2 held, and a thread may sleep */
 byte inside;
 byte asleep; /* threads that the kernel has on the word, a set */
 

@@ -40,7 +40,8 @@ inline give_to_program(b)
     held = held | SET(b)
 }
 
-/* Each block is in exactly one place. By whoever has the lock and whose stores have drained. */
+/* Each block is in exactly one place. For a process that has the lock and whose stores have reached
+ * memory. */
 inline audit()
 {
     assert(!(held & pool));
@@ -68,13 +69,13 @@ inline take_lock()
     }
 }
 
-/* Pops a block for the program, or leaves `door` set. */
+/* Pops a block for the program, or leaves `slow` set. */
 inline pop()
 {
 #ifdef BREAK_OLD_ORDER
     atomic { load(TOPMOST, x) };
     if
-    :: x == MARK -> door = 1
+    :: x == MARK -> slow = 1
     :: else ->
         atomic {
             load(TOP, t);
@@ -110,7 +111,7 @@ inline pop()
             load(TOP, t);
             store(TOP, t + 1);
             t = 0;
-            door = 1
+            slow = 1
         }
     :: else ->
         atomic {
@@ -129,7 +130,7 @@ inline pop()
 #endif
 }
 
-/* Pushes p, or leaves `door` set. The look at topmost finds errors of the program alone and is left
+/* Pushes p, or leaves `slow` set. The look at topmost finds errors of the program alone and is left
  * out. */
 /* Push's stores; t is the top before. Two more orders change nothing. */
 #define PUSH_SLOT \
@@ -161,7 +162,7 @@ inline push()
         atomic {
             t = 0;
             y = 0;
-            door = 1
+            slow = 1
         }
     :: else ->
         y = 0;
@@ -188,7 +189,7 @@ inline choose()
     }
 }
 
-/* ---- inside the door: the lock is held and the owner's stores have drained ---- */
+/* ---- inside the slow path: the lock is held and the owner's stores have drained ---- */
 
 inline reload()
 {
@@ -221,7 +222,7 @@ inline refill()
 }
 
 /* The block to x, or MARK when memory is out. */
-inline pop_in_door()
+inline pop_in_slow_path()
 {
     reload();
     if
@@ -241,7 +242,7 @@ inline pop_in_door()
 }
 
 /* The whole stack and p go to bits. */
-inline flush_in_door()
+inline flush_in_slow_path()
 {
     pool = pool | SET(p);
     p = 0;

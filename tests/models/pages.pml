@@ -13,8 +13,8 @@
 #define BOOKS(x) assert(x)
 #endif
 
-bit lock[2];  /* the shards' */
-bit upkeep;   /* one purger at a time, and no fork meanwhile */
+bit lock[2];    /* the shards' */
+bit purge_lock; /* one purger at a time, and no fork meanwhile */
 byte bits;    /* free blocks, a set; lock: the slab's shard */
 bit shard;    /* the slab's; changes under both locks */
 bit listed;   /* among its shard's partial slabs; lock: shard */
@@ -199,8 +199,8 @@ proctype purger()
 end:
     do
     :: atomic {
-        !upkeep;
-        upkeep = 1
+        !purge_lock;
+        purge_lock = 1
     };
         slab_lock(s);
         d_step {
@@ -277,21 +277,21 @@ end:
         atomic {
             page = 0;
             s = 0;
-            upkeep = 0
+            purge_lock = 0
         }
     od
 }
 
-/* Takes every lock, the upkeep first; then no block may be on its way anywhere. */
+/* Takes every lock, the purge lock first; then no block may be on its way anywhere. */
 proctype forker()
 {
 end:
     do
     ::
-#ifndef BREAK_NO_UPKEEP
+#ifndef BREAK_NO_PURGE_LOCK
         atomic {
-            !upkeep;
-            upkeep = 1
+            !purge_lock;
+            purge_lock = 1
         };
 #endif
         atomic {
@@ -304,8 +304,8 @@ end:
         };
         d_step {
             assert(gone || (bits | held) == ALL);
-#ifndef BREAK_NO_UPKEEP
-            upkeep = 0;
+#ifndef BREAK_NO_PURGE_LOCK
+            purge_lock = 0;
 #endif
             lock[1] = 0;
             lock[0] = 0

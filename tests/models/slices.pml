@@ -151,7 +151,7 @@ end:
                 done = 0;
                 unlock()
             }
-        :: else -> /* the rest of the upkeep: an empty superslab goes back whole */
+        :: else -> /* the rest of the purge: an empty superslab goes back whole */
             take_lock();
             d_step {
                 if

@@ -95,7 +95,7 @@ CASES = [
         "BREAK_LEFT_LISTED",
         "BREAK_NOT_RETIRED",
         "BREAK_OLD_SHARD",
-        "BREAK_NO_UPKEEP",
+        "BREAK_NO_PURGE_LOCK",
     ),
     *holds("slices", ""),
     *finds("slices", "REACH_PURGE", "BREAK_BITS_STAY", "BREAK_BITS_EARLY", "BREAK_REFUSED"),

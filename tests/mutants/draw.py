@@ -1,4 +1,4 @@
-"""Mutants: lines of src/, changed by the rules of universalmutator, in an order drawn by a seed."""
+"""Mutants: lines of src/, changed by the rules of universalmutator, in a random order by a seed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The quick tests, and what a run of one says."""
+"""The quick tests, and how the result of one is read."""
 
 from __future__ import annotations
 

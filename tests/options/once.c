@@ -1,4 +1,4 @@
-/* One malloc and one free, whosever they are. */
+/* One malloc and one free, of any allocator. */
 #include <stdlib.h>
 
 int main(void)

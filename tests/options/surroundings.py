@@ -1,4 +1,4 @@
-"""Runs a program with options from everywhere: the environment, files, an /etc of its own."""
+"""Runs a program with options from everywhere: the environment, files, a separate /etc."""
 
 import os
 import shutil

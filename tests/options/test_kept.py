@@ -1,4 +1,4 @@
-"""What is kept for reuse follows the options, whatever number is given."""
+"""How much memory is kept for reuse follows the options, for any number."""
 
 import subprocess
 import sys

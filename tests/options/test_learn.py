@@ -1,4 +1,4 @@
-"""What is learned is in force, is only told, or isn't found out, as `learn` says."""
+"""What is learned is applied, only recorded, or not determined, as the option `learn` says."""
 
 import itertools
 import re

@@ -1,4 +1,5 @@
-"""A program with raised privileges reads no options: whoever started it must not steer it."""
+"""A program with raised privileges reads no options, because the user who started it must not
+control it."""
 
 import os
 import shutil

@@ -1,6 +1,5 @@
-"""Reading options costs the start of a program one failing openat, and asks nothing of libc.
-
-Beside the options one file of the system is read: its mode of huge pages."""
+"""Reading options costs one openat that fails when a program starts, and uses no function of libc.
+The start also reads one file of the system: its mode of huge pages."""
 
 import re
 import subprocess

@@ -1,4 +1,4 @@
-"""What is wrong gets one clear line, and changes nothing."""
+"""A wrong option gets one clear line, and changes nothing."""
 
 import os
 import random

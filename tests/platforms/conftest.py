@@ -1,4 +1,4 @@
-"""Which files the tests look at, link and load."""
+"""Which files the tests inspect, link and load."""
 
 from collections.abc import Callable
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""The names that the library may have for the world, and those that it must have."""
+"""The names that the library may export, and those that it must export."""
 
 import re
 from pathlib import Path

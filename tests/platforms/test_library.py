@@ -1,4 +1,4 @@
-"""The shared library as a file: what it exports, needs, and asks of the loader."""
+"""The shared library as a file: what it exports, and what it needs from the loader."""
 
 import subprocess
 import sys

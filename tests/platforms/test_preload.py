@@ -1,4 +1,5 @@
-"""Preloaded beside libraries and tools that come first, early, or bring a malloc of their own."""
+"""The library preloaded together with libraries and tools that come first, start early, or contain
+another malloc."""
 
 import os
 import shutil

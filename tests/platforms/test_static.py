@@ -1,4 +1,4 @@
-"""Programs linked with libhakmem.a in every way: they run, and their malloc is ours alone."""
+"""Programs linked with libhakmem.a in every way: they run, and their malloc is only hakmem's."""
 
 import re
 import shutil

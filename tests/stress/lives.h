@@ -1,5 +1,5 @@
-/* Threads that follow each other on a seat: each starts the next one as it ends, so that what it
- * held is inherited, and the two are there together for a moment. */
+/* Threads that follow each other: each starts the next one as it ends and passes on its blocks, so
+ * both exist at the same time for a moment. Such a sequence of threads is a seat. */
 #ifndef HAKMEM_TESTS_LIVES_H
 #define HAKMEM_TESTS_LIVES_H
 

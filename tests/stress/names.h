@@ -1,6 +1,6 @@
-/* The allocator under test, behind one set of names for tests/stress and tests/api.
+/* One set of names for the allocator under test, for tests/stress and tests/api.
  *
- * Plainly compiled, these are malloc and its family, whoever provides them (linked or preloaded).
+ * Normally these are malloc and its family, from any library (linked or preloaded).
  * With STRESS_HAKMEM_NAMES they are hakmem_malloc and its family, for builds in which a sanitizer
  * keeps malloc for itself.
  *

@@ -1,5 +1,5 @@
-/* What the stress programs share beside blocks: options, random numbers, time, the end by failure,
- * and whose malloc is in force. Nothing here allocates from the allocator under test. */
+/* What the stress programs share besides blocks: options, random numbers, time, the end after a
+ * failure, and which malloc is active. Nothing here allocates from the allocator under test. */
 #ifndef HAKMEM_TESTS_SUPPORT_H
 #define HAKMEM_TESTS_SUPPORT_H
 

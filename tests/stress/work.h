@@ -1,5 +1,5 @@
-/* What one thread of the stress does: a sequence of operations on its own slots and on the cells of
- * the exchange, through which blocks wander to other threads. */
+/* What one thread of the stress test does: a sequence of operations on its slots and on the cells
+ * of the exchange, by which blocks pass to other threads. */
 #ifndef HAKMEM_TESTS_WORK_H
 #define HAKMEM_TESTS_WORK_H
 

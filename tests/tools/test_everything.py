@@ -1,5 +1,5 @@
-"""tools/everything.py on a made-up project: some tests fail, hang, are skipped or can't be started,
-and all others run whatever becomes of these."""
+"""tools/everything.py on a small project made for this test: some tests fail, hang, are skipped or
+can't be started, and all others run nevertheless."""
 
 from __future__ import annotations
 

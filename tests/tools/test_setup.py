@@ -1,5 +1,5 @@
-"""tools/setup on machines that can't be had here: the real script, where all that it finds in PATH
-are stand-ins."""
+"""tools/setup on machines that are not available here: the real script, with stand-ins for all
+programs that it finds in PATH."""
 
 from __future__ import annotations
 

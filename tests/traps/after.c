@@ -1,4 +1,4 @@
-/* Ends at once, with threads that allocate; the test is in its library's destructor. */
+/* Ends at once while its threads allocate; the test is in its library's destructor. */
 void after_start(unsigned threads);
 
 int main(void)

@@ -1,6 +1,6 @@
-/* A clock that stands still, runs backwards, jumps, or is refused, as under a sandbox or after a
- * suspended machine: nothing may depend on it but when memory goes back. The clock here stands
- * before libc's for the library, too. */
+/* A clock that stands still, runs backwards, jumps, or is refused, as in a sandbox or on a machine
+ * that was suspended. Only the moment at which memory goes back may depend on it. This clock
+ * replaces libc's, for the library too. */
 #include "trap.h"
 
 #include <stdio.h>

@@ -1,4 +1,4 @@
-"""Which build the tests are of."""
+"""Which build is tested."""
 
 from collections.abc import Callable
 from pathlib import Path

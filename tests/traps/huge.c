@@ -1,4 +1,4 @@
-/* Huge pages by region (trap 49): a superslab of a larger heap gets them when all of it was in use
+/* Huge pages by region (trap 49): a superslab of a larger heap gets them after all of it was in use
  * for long, and refuses them again before pages inside it go back. HAKMEM_HUGE_PAGES decides. */
 #include "trap.h"
 

@@ -1,6 +1,6 @@
-/* What a program and the kernel may do to the pages under a heap: pages locked, kept out of forks,
- * bound to a memory node; unmapping and purging refused; and what the heap may not do to them:
- * touch what nobody wrote to, keep blocks out of core dumps or forks. */
+/* What a program and the kernel may do to the pages of a heap: pages locked, kept out of forks,
+ * bound to a memory node; unmapping and purging refused. And what the heap must not do: touch pages
+ * that nobody wrote to, keep blocks out of core dumps or forks. */
 #include "trap.h"
 
 #include <malloc.h>

@@ -1,6 +1,6 @@
-/* A program whose first call finds more keys than libc has values in place for: setting the
- * allocator's own makes libc allocate in the middle of that call (trap 35). Nothing may have
- * allocated before, so it stands apart from trap_threads. */
+/* A program whose first call finds more thread keys than libc has preallocated values for: setting
+ * the allocator's key makes libc allocate in the middle of that call (trap 35). Nothing may have
+ * allocated before, so this is a separate program from trap_threads. */
 #include "trap.h"
 
 enum { KEYS = 40 };

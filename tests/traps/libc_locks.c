@@ -1,6 +1,6 @@
-/* Fork against locks of libc's: after our handler libc's fork waits for the list of open files and
- * for the database of names, whose holder may wait for a file, whose owner allocates (traps 39,
- * 66). First with every thread where it must be, then in forks that last, then under load. */
+/* Fork and libc's locks: after hakmem's handler libc's fork waits for the list of open files and
+ * for the database of names. Their holder may wait for a file whose owner allocates (traps 39, 66).
+ * First with every thread at the critical point, then in forks that last, then under load. */
 #include "trap.h"
 
 #include "hakmem/hakmem.h"

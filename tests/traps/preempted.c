@@ -1,6 +1,6 @@
 /* Threads that lose the processor while they hold a lock of the allocator: many on one processor,
- * of every priority, the lowest of which run only when nobody else can; and a thread of real-time
- * priority, before which the holder never runs unless the waiting one sleeps. */
+ * with every priority, the lowest of which run only when no other thread can; and a waiting thread
+ * with real-time priority, which keeps the holder from running unless it sleeps. */
 #include "trap.h"
 
 #include <sched.h>
@@ -15,8 +15,8 @@ enum { THREADS = 48, BLOCKS = 400 };
 static const char *const kinds[] = {"normal", "nice", "idle"};
 static unsigned finished[3];
 
-/* More blocks than a cache holds at first: every round goes through the door, and the locks. */
-static void through_the_door(unsigned rounds, unsigned seed)
+/* More blocks than a cache holds at first, so every round takes the slow path, and its locks. */
+static void through_the_slow_path(unsigned rounds, unsigned seed)
 {
     void *blocks[BLOCKS];
     for (unsigned round = 0; round < rounds; round++) {
@@ -41,7 +41,7 @@ static void *work_at_priority(void *number)
         setpriority(PRIO_PROCESS, (id_t)syscall(SYS_gettid), 19);
     if (kind == 2 && sched_setscheduler(0, SCHED_IDLE, &none) != 0)
         CHECK(false, "SCHED_IDLE: %s", error_name(errno));
-    through_the_door(60, (unsigned)(uintptr_t)number);
+    through_the_slow_path(60, (unsigned)(uintptr_t)number);
     __atomic_add_fetch(&finished[kind], 1, __ATOMIC_RELAXED);
     return NULL;
 }
@@ -63,7 +63,7 @@ static volatile bool stop;
 static void *work_until_stopped(void *seed)
 {
     while (!stop)
-        through_the_door(1, (unsigned)(uintptr_t)seed);
+        through_the_slow_path(1, (unsigned)(uintptr_t)seed);
     return NULL;
 }
 
@@ -72,7 +72,7 @@ static double seconds_of_round(unsigned seed)
 {
     struct timespec start, end;
     clock_gettime(CLOCK_THREAD_CPUTIME_ID, &start);
-    through_the_door(1, seed);
+    through_the_slow_path(1, seed);
     clock_gettime(CLOCK_THREAD_CPUTIME_ID, &end);
     return (double)(end.tv_sec - start.tv_sec) + (double)(end.tv_nsec - start.tv_nsec) / 1e9;
 }

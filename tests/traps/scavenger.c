@@ -1,5 +1,5 @@
-/* The allocator's own thread: when it starts and ends, what it may never hold up, and what it costs
- * (traps 36, 39, 43, 57, 59). Each case is a child of its own. */
+/* The scavenger, hakmem's thread: when it starts and ends, what it must never delay, and what it
+ * costs (traps 36, 39, 43, 57, 59). Each case is a separate child. */
 #include "trap.h"
 
 #include <dirent.h>

@@ -1,6 +1,6 @@
-/* The start of the process's heap, by several threads at once that were there before it, and by
- * each of the functions; each case in a child of its own, whose parent never calls the allocator
- * (trap 23). With hakmem_ names: libc's own calls would come first otherwise. */
+/* The start of the process's heap, by several existing threads at once, and by each of the
+ * functions. Each case is a separate child, whose parent never calls the allocator (trap 23). It
+ * uses hakmem_ names, because otherwise libc's own calls would come first. */
 #include "trap.h"
 
 #include <sys/wait.h>

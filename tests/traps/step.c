@@ -253,7 +253,7 @@ static void pairs(void)
 }
 
 /* No long copies: each of their steps would be a signal. */
-static void every_door(void)
+static void every_slow_path(void)
 {
     enum { N = 70 };
     static const size_t sizes[] = {24, 3000, 40000, 300000, 3 * MiB};
@@ -293,9 +293,9 @@ static void handler_forks_at_every_instruction(void)
 }
 
 /* A prime, so that all kinds of children meet all places. */
-static void handler_forks_in_every_door(void)
+static void handler_forks_in_every_slow_path(void)
 {
-    handler_makes_children(every_door, 101, make_child);
+    handler_makes_children(every_slow_path, 101, make_child);
 }
 
 enum { CROWD = 4000 };
@@ -315,9 +315,9 @@ static void every_lock(void)
 
 /* What the interrupted call has locked stays locked: the end of the process must not wait for it.
  */
-static void handler_exits_in_every_door(void)
+static void handler_exits_in_every_slow_path(void)
 {
-    handler_makes_children(every_door, 97, exit_in_child);
+    handler_makes_children(every_slow_path, 97, exit_in_child);
     for (unsigned i = 0; i < CROWD; i++)
         crowd[i] = do_malloc(500);
     for (unsigned i = 0; i < CROWD; i++)
@@ -338,8 +338,8 @@ int main(int argc, char **argv)
     find_library();
     do_free(do_malloc(64));
     RUN(handler_forks_at_every_instruction);
-    RUN(handler_forks_in_every_door);
-    RUN(handler_exits_in_every_door);
+    RUN(handler_forks_in_every_slow_path);
+    RUN(handler_exits_in_every_slow_path);
     RUN(handler_allocates_between_instructions);
     return check_end();
 }

@@ -1,5 +1,5 @@
-"""What the built library asks of libc, and leaves alone: nothing that allocates, prints, reads
-settings through libc, ends with the program or starts before it (traps 17, 22, 24, 30, 32)."""
+"""What the built library uses of libc, and what not: nothing that allocates, prints, reads settings
+through libc, ends with the program or starts before it (traps 17, 22, 24, 30, 32)."""
 
 import re
 import subprocess

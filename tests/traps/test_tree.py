@@ -1,4 +1,4 @@
-"""Races are mended, not silenced: nothing in the tree tells a checker to look away (trap 65)."""
+"""Data races are fixed, not silenced: no line tells a checker to ignore code (trap 65)."""
 
 import re
 import subprocess

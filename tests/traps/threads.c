@@ -267,7 +267,7 @@ static void *use_the_heap_meanwhile(void *unused)
     return unused;
 }
 
-/* Whoever allocates meanwhile reads what mallopt writes: ThreadSanitizer sees whether it may. */
+/* Threads that allocate meanwhile read what mallopt writes. ThreadSanitizer checks that. */
 static void parameters_change_beside_threads(void)
 {
     enum { THREADS = 4, CHANGES = 200 };

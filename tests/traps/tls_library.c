@@ -1,4 +1,4 @@
-/* Loaded by reenter.c: more thread-local memory than a loader keeps in reserve. */
+/* Loaded by reenter.c: it needs more thread-local memory than a loader has in reserve. */
 #include <string.h>
 
 static __thread unsigned char large[100000];

@@ -1,6 +1,6 @@
-/* Preloaded before the allocator: counts calls, takes a backtrace now and then, and passes on to
- * what dlsym finds behind it. Before that, and while dlsym itself allocates, blocks come from a
- * static array. */
+/* Preloaded before the allocator: it counts calls, sometimes takes a backtrace, and passes each
+ * call on to the function that dlsym finds after it. Before that, and while dlsym itself allocates,
+ * blocks come from a static array. */
 #include <dlfcn.h>
 #include <execinfo.h>
 #include <stddef.h>

@@ -1,5 +1,6 @@
-/* Assertions, and locks that know their rank and holder: each broken rule ends a child, which says
- * the rule and what the thread held. Linked with a library that has them on (base/assert.h). */
+/* Assertions, and locks that know their rank and holder. Each broken rule ends a child, which
+ * prints the rule and the locks that the thread held. Linked with a library that has assertions
+ * (base/assert.h). */
 #include "back/slices.h"
 #include "back/slices_purge.h"
 #include "heap/shards.h"
@@ -17,9 +18,9 @@
 #include "life/life.h"
 #include "life/purge.h"
 
-static struct lock purge_like = LOCK(PURGE), door = LOCK(CACHE), other_door = LOCK(CACHE),
-                   shard = LOCK(SHARD), other_shard = LOCK(SHARD), meta = LOCK(META),
-                   journal = LOCK(JOURNAL), no_rank;
+static struct lock purge_like = LOCK(PURGE), cache_lock = LOCK(CACHE),
+                   other_cache_lock = LOCK(CACHE), shard = LOCK(SHARD), other_shard = LOCK(SHARD),
+                   meta = LOCK(META), journal = LOCK(JOURNAL), no_rank;
 
 /* What it says before it dies, of a failed assertion. */
 static const char *said_by(void (*breaks)(void))
@@ -70,63 +71,63 @@ static void expect_said(const char *name, void (*breaks)(void), const char *rule
 
 static void wrong_order(void)
 {
-    lock_take(&door);
+    lock_take(&cache_lock);
     lock_take(&meta);
     lock_take(&shard);
 }
 
 static void wrong_order_entering(void)
 {
-    lock_take(&door);
+    lock_take(&cache_lock);
     (void)!lock_enter(&purge_like);
 }
 
 static void the_same_rank(void)
 {
-    lock_take(&door);
+    lock_take(&cache_lock);
     lock_take(&shard);
     lock_take(&other_shard);
 }
 
 static void the_same_lock(void)
 {
-    lock_take(&door);
-    lock_take(&door);
+    lock_take(&cache_lock);
+    lock_take(&cache_lock);
 }
 
-static void two_doors(void)
+static void two_cache_locks(void)
 {
-    lock_take(&door);
-    lock_take(&other_door);
+    lock_take(&cache_lock);
+    lock_take(&other_cache_lock);
 }
 
 static void without_a_rank(void) { lock_take(&no_rank); }
 
 /* ---- holders ---- */
 
-static void released_but_not_held(void) { lock_release(&door); }
+static void released_but_not_held(void) { lock_release(&cache_lock); }
 
-static void *take_door(void *unused)
+static void *take_cache_lock(void *unused)
 {
-    lock_take(&door);
+    lock_take(&cache_lock);
     return unused;
 }
 
 static void anothers_lock_released(void)
 {
     pthread_t thread;
-    EXPECT(pthread_create(&thread, NULL, take_door, NULL) == 0);
+    EXPECT(pthread_create(&thread, NULL, take_cache_lock, NULL) == 0);
     pthread_join(thread, NULL);
-    lock_release(&door);
+    lock_release(&cache_lock);
 }
 
-static void inside_without_a_door(void) { lock_take(&shard); }
+static void inside_without_an_outer_lock(void) { lock_take(&shard); }
 
-static void tried_without_a_door(void) { (void)!lock_try(&journal); }
+static void tried_without_an_outer_lock(void) { (void)!lock_try(&journal); }
 
-static void metadata_without_a_door(void) { meta_take(100); }
+static void metadata_without_an_outer_lock(void) { meta_take(100); }
 
-static void blocks_without_a_door(void)
+static void blocks_without_an_outer_lock(void)
 {
     void *p;
     shard_take(0, 0, &p + 1, 1);
@@ -136,7 +137,7 @@ static void blocks_without_a_door(void)
 
 static void purged_by_two(void)
 {
-    lock_take(&door);
+    lock_take(&cache_lock);
     slices_purge(1);
 }
 
@@ -148,7 +149,7 @@ static void slices_given_twice(void)
 {
     bool zero;
     struct superslab *s;
-    lock_take(&door);
+    lock_take(&cache_lock);
     char *start = slices_take(2, 1, &zero, &s);
     slices_give(s, start, 2);
     slices_give(s, start, 2);
@@ -156,7 +157,7 @@ static void slices_given_twice(void)
 
 static void no_metadata(void)
 {
-    lock_take(&door);
+    lock_take(&cache_lock);
     meta_give(&shard, 100);
 }
 
@@ -174,24 +175,24 @@ static void a_list_whose_links_are_broken(void)
 static void allowed(void)
 {
     lock_take(&purge_like);
-    lock_take(&door);
-    EXPECT(lock_try(&other_door)); /* it waits for nobody */
+    lock_take(&cache_lock);
+    EXPECT(lock_try(&other_cache_lock)); /* it waits for nobody */
     lock_take(&shard);
     EXPECT(lock_try(&other_shard) && !lock_try(&other_shard));
     EXPECT(lock_held(&shard) && lock_held(&other_shard) && !lock_held(&meta));
     lock_release(&shard);
     lock_take(&meta);
-    lock_release(&door);
+    lock_release(&cache_lock);
     lock_release(&other_shard);
     lock_release(&meta);
-    lock_release(&other_door);
+    lock_release(&other_cache_lock);
     lock_release(&purge_like);
     EXPECT(lock_none_held());
     EXPECT(lock_try_unguarded(&shard));
     lock_release(&shard);
 }
 
-/* Every door at once, in this process and in a child. */
+/* Every cache_lock at once, in this process and in a child. */
 static void whole_heap(void)
 {
     void *p = hakmem_malloc(100);
@@ -216,12 +217,12 @@ static void whole_heap(void)
 static void left_behind(void)
 {
     pthread_t thread;
-    EXPECT(pthread_create(&thread, NULL, take_door, NULL) == 0);
+    EXPECT(pthread_create(&thread, NULL, take_cache_lock, NULL) == 0);
     pthread_join(thread, NULL);
-    EXPECT(!lock_held(&door) && !lock_try(&door) && lock_none_held());
-    lock_reset(&door);
-    lock_take(&door);
-    lock_release(&door);
+    EXPECT(!lock_held(&cache_lock) && !lock_try(&cache_lock) && lock_none_held());
+    lock_reset(&cache_lock);
+    lock_take(&cache_lock);
+    lock_release(&cache_lock);
 }
 
 int main(void)
@@ -231,16 +232,16 @@ int main(void)
     EXPECT_SAID(wrong_order_entering, ORDER "purge (rank 2)", "holds: cache (rank 5)\n");
     EXPECT_SAID(the_same_rank, ORDER "shard (rank 7)", "holds: cache (rank 5), shard (rank 7)\n");
     EXPECT_SAID(the_same_lock, ORDER "cache (rank 5)", "holds: cache (rank 5)\n");
-    EXPECT_SAID(two_doors, ORDER "cache (rank 5)", "holds: cache (rank 5)\n");
+    EXPECT_SAID(two_cache_locks, ORDER "cache (rank 5)", "holds: cache (rank 5)\n");
     EXPECT_SAID(without_a_rank, "rank", "holds no lock\n");
     EXPECT_SAID(released_but_not_held, "who releases a lock holds it: cache (rank 5)",
                 "holds no lock\n");
     EXPECT_SAID(anothers_lock_released, "who releases a lock holds it: cache (rank 5)",
                 "holds no lock\n");
-    EXPECT_SAID(inside_without_a_door, GUARD "shard (rank 7)", "holds no lock\n");
-    EXPECT_SAID(tried_without_a_door, GUARD "journal (rank 12)", "holds no lock\n");
-    EXPECT_SAID(metadata_without_a_door, GUARD "meta (rank 11)", "holds no lock\n");
-    EXPECT_SAID(blocks_without_a_door, GUARD "shard (rank 7)", "holds no lock\n");
+    EXPECT_SAID(inside_without_an_outer_lock, GUARD "shard (rank 7)", "holds no lock\n");
+    EXPECT_SAID(tried_without_an_outer_lock, GUARD "journal (rank 12)", "holds no lock\n");
+    EXPECT_SAID(metadata_without_an_outer_lock, GUARD "meta (rank 11)", "holds no lock\n");
+    EXPECT_SAID(blocks_without_an_outer_lock, GUARD "shard (rank 7)", "holds no lock\n");
     EXPECT_SAID(purged_by_two, "slices_purge: assertion failed: lock_rank_held(RANK_PURGE)\n",
                 "holds: cache (rank 5)\n");
     EXPECT_SAID(walk_without_locks, "meta_parts: assertion failed: lock_all_held()\n",

@@ -1,4 +1,4 @@
-/* Bits, the set that knows its lowest, text. */
+/* Bits, the pairing heap, text. */
 #include "unit.h"
 
 #include <string.h>

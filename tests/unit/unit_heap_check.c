@@ -1,5 +1,5 @@
-/* The heap walk: whole in every state that work brings about; and each of its rules, broken on
- * purpose, is named by it. */
+/* The heap check: it finds nothing in any state that work can produce; and if a rule is broken on
+ * purpose, it names that rule. */
 #include "back/superslabs.h"
 #include "front/owners.h"
 #include "heap/shards.h"

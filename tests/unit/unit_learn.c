@@ -1,4 +1,4 @@
-/* The engine: pure steps, with counters as they were seen and no clock but bytes freed. */
+/* Learning: pure functions, tested with counters and with no clock except bytes freed. */
 #include "unit.h"
 
 #include <string.h>

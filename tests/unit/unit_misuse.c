@@ -1,5 +1,5 @@
-/* The look at the size of a sized free, and what is said of addresses, where the policy lets the
- * program go on. */
+/* The check of the size of a sized free, and the descriptions of addresses, if the policy lets the
+ * program continue. */
 #include "unit.h"
 
 #include <errno.h>

@@ -1,4 +1,4 @@
-/* Blocks inside and outside of the window at once: another mapping takes most of it. */
+/* Blocks inside and outside of the window at the same time: another mapping occupies most of it. */
 #include "unit.h"
 
 #include <pthread.h>

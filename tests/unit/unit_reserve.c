@@ -1,5 +1,5 @@
-/* The reserve by itself: blocks as malloc promises them, regions that come and go, what a child may
- * do, and what is no block in use. */
+/* The reserve by itself: blocks have malloc's guarantees, regions come and go, what a child may do,
+ * and addresses that are not blocks in use. */
 #include "unit.h"
 
 #include <string.h>

@@ -1,5 +1,5 @@
 /*
- * suite: runs one row with the malloc that is in force and prints one line of
+ * suite: runs one row with the malloc that is active and prints one line of
  * JSON. One row a process, so that no row inherits another's heap.
  */
 #include "block.h"

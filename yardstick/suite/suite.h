@@ -151,7 +151,7 @@ long status_kib(const char *field);
 uint64_t resident_exact(void);
 uint64_t resident_quick(void);
 
-/* Where the malloc in force comes from: a path, or "?" */
+/* Where the malloc in use comes from: a path, or "?" */
 const char *allocator_path(void);
 
 /* Zeroed memory that never meets the allocator under test. */

@@ -185,17 +185,17 @@ def test_where_no_allocator_can_be_put_is_refused(compare: Compare, work: Path) 
     static = made.program(compare.folder, "-static")
     said = compare("glibc", "hakmem", program=[static, "10"])
     assert said.status == 3
-    assert "is not in force: it is linked statically" in said.err
+    assert "is not active: it is linked statically" in said.err
     lost = compare("glibc", "hakmem", program=["env", "-i", work, "10"])
     assert lost.status == 3
-    assert "hakmem is not in force: LD_PRELOAD was taken away before it started" in lost.err
+    assert "hakmem is not active: LD_PRELOAD was taken away before it started" in lost.err
 
 
-def test_a_part_in_which_it_is_not_in_force_is_named(compare: Compare, work: Path) -> None:
+def test_a_part_in_which_it_is_not_active_is_named(compare: Compare, work: Path) -> None:
     program: list[str | Path] = ["sh", "-c", f"{work} 1000; env -i {work} 1000"]
     said = compare("--rounds", "1", "glibc", "hakmem", program=program)
     assert said.status == 0, said.err
-    assert "note: hakmem is not in force in 1 of the programs started, such as" in said.out
+    assert "note: hakmem is not active in 1 of the programs started, such as" in said.out
 
 
 def test_an_interrupt_keeps_what_was_measured(compare: Compare, work: Path) -> None:

@@ -106,9 +106,9 @@ def test_rows_are_those_of_the_model(counts: Counts) -> None:
         assert set(row.judged) <= {measure.name for measure in row.measures}
 
 
-def test_a_library_without_malloc_is_not_in_force(counts: Counts, compiled: Compile) -> None:
+def test_a_library_without_malloc_is_not_active(counts: Counts, compiled: Compile) -> None:
     outcome = count(counts, "count-pair-64", broken(compiled("nothing", "int nothing;")))
-    assert outcome.outcome == "not in force"
+    assert outcome.outcome == "not active"
     assert "libc.so" in outcome.detail
 
 

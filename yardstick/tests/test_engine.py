@@ -405,7 +405,7 @@ def test_peers_that_crash_hang_or_are_not_there(
     assert done.returncode == 0, done.stderr
     results = bench.results("here")
     assert [missing.name for missing in results.missing] == ["absent"]
-    assert "left out: absent (not in force" in done.stdout
+    assert "left out: absent (not active" in done.stdout
     for row in rows:
         hangs = "given up" if row == rows[-1] else "hang"  # on three is on all
         for name, outcome in ("crash", "SIGABRT"), ("hang", hangs):
@@ -416,14 +416,14 @@ def test_peers_that_crash_hang_or_are_not_there(
             assert sorted(results.of(row, name)) == [0, 1]
 
 
-def test_figures_count_only_if_the_allocator_is_in_force(
+def test_figures_count_only_if_the_allocator_is_active(
     suite: Path, compiled: Callable[[str, str], Path]
 ) -> None:
     runner = suite_module.Suite(suite.parent)
     row = next(row for row in runner.rows() if row.name == "pair-64")
     absent = Allocator("absent", Kind.PEER, compiled("absent", "int nothing;"))
     outcome = runner.run(row, absent, scale=0.01, timeout=SECONDS)
-    assert (outcome.outcome, dict(outcome.values)) == ("not in force", {})
+    assert (outcome.outcome, dict(outcome.values)) == ("not active", {})
     assert "libc" in outcome.detail
     good = runner.run(row, Allocator("glibc", Kind.PEER), scale=0.01, timeout=SECONDS)
     assert good.outcome == "ok"

@@ -1,4 +1,4 @@
-"""Peers are found by name, built by their recipes, and none counts that is not in force."""
+"""Peers are found by name, built by their recipes, and none counts that is not active."""
 
 import shutil
 import subprocess
@@ -110,7 +110,7 @@ def compiled(text: str, to: Path) -> Path:
 
 
 WRONG = {
-    "no allocator at all": ("int nothing_here;", "not in force: malloc is"),
+    "no allocator at all": ("int nothing_here;", "not active: malloc is"),
     "malloc and free alone": (
         "#include <stddef.h>\nextern void *__libc_malloc(size_t);extern void __libc_free(void *);"
         "void *malloc(size_t n) { return __libc_malloc(n); }"
@@ -162,8 +162,8 @@ def test_in_force_means_that_very_library(build: Path, tmp_path: Path) -> None:
     assert not is_in_force(ours, "/lib/x86_64-linux-gnu/libc.so.6")
     assert is_in_force(Allocator(SYSTEM, Kind.PEER), "/lib/x86_64-linux-gnu/libc.so.6")
     assert not is_in_force(Allocator(SYSTEM, Kind.PEER), str(library))
-    # The system's malloc is not in force where another one is preloaded.
-    assert "not in force" in prove(Allocator(SYSTEM, Kind.PEER), environment(ours)).failure
+    # The system's malloc is not active where another one is preloaded.
+    assert "not active" in prove(Allocator(SYSTEM, Kind.PEER), environment(ours)).failure
 
 
 def test_what_is_in_place_is_found_without_fetching(build: Path, tmp_path: Path) -> None:

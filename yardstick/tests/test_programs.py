@@ -155,12 +155,12 @@ def test_a_hang_is_ended(broken: Callable[..., Allocator], cache: Path, scratch:
     assert outcome.detail.startswith("not done after ")
 
 
-def test_a_library_without_malloc_is_not_in_force(
+def test_a_library_without_malloc_is_not_active(
     broken: Callable[..., Allocator], cache: Path, scratch: Path
 ) -> None:
     programs = Programs(cache, installed("lua"))
     outcome = run(programs, "lua", broken("empty", source=Path("/dev/null")))
-    assert outcome.outcome == "not in force"
+    assert outcome.outcome == "not active"
     assert "libc.so" in outcome.detail
 
 

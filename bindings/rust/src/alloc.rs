@@ -1,14 +1,14 @@
-//! The allocator as Rust knows allocators.
+//! hakmem as a [`GlobalAlloc`].
 
 use crate::ffi;
 use crate::heap::usable_size;
 use core::alloc::{GlobalAlloc, Layout};
 use core::ffi::c_void;
 
-/// What malloc's blocks lie at multiples of.
+/// The alignment of malloc's blocks.
 const MALLOC_ALIGN: usize = 16;
 
-/// hakmem as an allocator: the program's, or one beside it.
+/// hakmem as a Rust allocator: the program's global allocator, or an additional one.
 ///
 /// ```
 /// #[global_allocator]
@@ -18,15 +18,15 @@ const MALLOC_ALIGN: usize = 16;
 /// assert!(unsafe { hakmem::usable_size(words.as_ptr().cast()) } >= 4 * 24);
 /// ```
 ///
-/// It holds nothing, so all values of the type are the same allocator: a block of one may be freed
-/// through another, by any thread. Without memory, and for sizes that no machine has, the answer is
-/// null; nothing here panics.
+/// The type has no fields, so all its values are one allocator: a block of one value may be freed
+/// through another, by any thread. Without memory, and for sizes that no machine has, the methods
+/// return null. They never panic.
 ///
-/// Blocks up to an alignment of 16 cost what C's `malloc` and `free` cost. `realloc` leaves a block
-/// where it is as long as it fits and fills more than half; blocks above 32 KiB may also grow or
-/// shrink in place, and those above 2 MiB move without being copied. Above an alignment of 16 what
-/// doesn't fit is copied. A size of 0, which [`GlobalAlloc`] doesn't allow, does no harm here: it is
-/// served as 1.
+/// Blocks with an alignment of up to 16 cost what C's `malloc` and `free` cost. `realloc` leaves a
+/// block where it is as long as the new size fits and fills more than half of it. Blocks above 32 KiB
+/// may also grow or shrink in place, and those above 2 MiB move without being copied. With an
+/// alignment above 16, a block that does not fit is copied. [`GlobalAlloc`] does not allow a size of
+/// 0; here it is treated as 1.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Hakmem;
 
@@ -40,8 +40,9 @@ unsafe impl GlobalAlloc for Hakmem {
         }
     }
 
-    // The size is never trusted; the option check_sizes has it compared with the block's. A block of
-    // a larger alignment need not be of the size that hakmem would choose now: see `realloc_aligned`.
+    // hakmem does not rely on the size; with the option check_sizes it compares the size with the
+    // block's. A block with a larger alignment may have another size than hakmem would choose now:
+    // see `realloc_aligned`.
     #[inline]
     unsafe fn dealloc(&self, p: *mut u8, layout: Layout) {
         if layout.align() <= MALLOC_ALIGN {
@@ -62,7 +63,7 @@ unsafe impl GlobalAlloc for Hakmem {
 
     #[inline]
     unsafe fn realloc(&self, p: *mut u8, layout: Layout, new_size: usize) -> *mut u8 {
-        // C's realloc to no size is a free.
+        // C's realloc to size 0 frees the block.
         let new_size = new_size.max(1);
         if layout.align() <= MALLOC_ALIGN {
             ffi::hakmem_realloc(p.cast(), new_size).cast()
@@ -72,9 +73,10 @@ unsafe impl GlobalAlloc for Hakmem {
     }
 }
 
-/// Up to this alignment malloc mostly does: it has size classes for multiples of it, and their blocks
-/// lie side by side. That is not promised, so it is looked at, but it halves the instructions, and
-/// calloc knows which memory is fresh from the kernel.
+/// For alignments up to this, malloc mostly returns a block that is aligned already: there are size
+/// classes for multiples of it, and their blocks lie side by side. This is not guaranteed, so the
+/// result is checked. It halves the instructions, and calloc knows which memory is fresh from the
+/// kernel.
 const PAGE: usize = 4096;
 
 fn is_aligned(p: *mut c_void, layout: Layout) -> bool {
@@ -107,8 +109,8 @@ unsafe fn alloc_zeroed_aligned(layout: Layout) -> *mut u8 {
     p
 }
 
-/// C's realloc keeps no alignment above its own. As there, a block stays while it is filled by more
-/// than half, and where there is no memory to make it smaller.
+/// C's realloc does not preserve an alignment above 16. As with C's realloc, the block stays where it
+/// is if the new size fills more than half of it, or if there is no memory for a smaller one.
 unsafe fn realloc_aligned(p: *mut u8, layout: Layout, new_size: usize) -> *mut u8 {
     let usable = usable_size(p);
     let least = new_size.max(layout.align());

@@ -1,18 +1,19 @@
-//! The heap as a whole, and what hakmem tells of blocks.
+//! Functions about the whole heap, about sizes of blocks, and about options.
 
 use crate::ffi;
 use core::mem::{size_of, MaybeUninit};
 
-/// What all memory is used for at one moment, in bytes, and counts beside; see [`stats`].
+/// What all memory is used for at one moment, in bytes, and some counts; see [`stats`].
 ///
-/// The eleven figures from `program` to `map` add up to `mapped`: every byte has a place.
+/// The ten fields from `program` to `map` add up to `mapped`: each byte is in exactly one of them.
+/// Small blocks of one size lie in a *slab*, which consists of *slices* of 64 KiB.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 #[repr(C)]
 pub struct Stats {
-    /// Bytes mapped for hakmem by the kernel, touched or not.
+    /// Bytes mapped from the kernel, touched or not.
     pub mapped: usize,
-    /// Bytes in blocks that the program has.
+    /// Bytes in used blocks.
     pub program: usize,
     /// Bytes in free blocks in threads' caches.
     pub thread_caches: usize,
@@ -21,7 +22,7 @@ pub struct Stats {
     pub transfer: usize,
     /// Bytes in free blocks of slabs in use.
     pub free_in_slabs: usize,
-    /// Bytes behind a slab's last block, and behind a large block's end.
+    /// Bytes after a slab's last block, and after a large block's end.
     pub rest: usize,
     /// Bytes in free slices that may hold pages.
     pub retained: usize,
@@ -35,15 +36,15 @@ pub struct Stats {
     pub map: usize,
     /// The most that `mapped` has been.
     pub mapped_most: usize,
-    /// Regions of 4 MiB.
+    /// Superslabs: the regions of 4 MiB that slices are taken from.
     pub superslabs: usize,
-    /// Runs of slices that hold blocks of one class.
+    /// Slabs, each of blocks of one size class.
     pub slabs: usize,
-    /// Blocks of slices of their own, up to 2 MiB.
+    /// Blocks that are runs of slices, up to 2 MiB.
     pub large_blocks: usize,
-    /// Blocks in mappings of their own.
+    /// Blocks that are mappings, above 2 MiB.
     pub huge_blocks: usize,
-    /// Mappings that `kept` counts.
+    /// How many mappings `kept` counts.
     pub kept_mappings: usize,
     /// Threads that have a cache.
     pub threads: usize,
@@ -53,7 +54,7 @@ pub struct Stats {
     pub flushes: usize,
 }
 
-/// What all memory is used for now. Takes all of the allocator's locks for the moment.
+/// Returns what all memory is used for now. Holds all of the allocator's locks meanwhile.
 ///
 /// ```
 /// let stats = hakmem::stats();
@@ -62,19 +63,19 @@ pub struct Stats {
 /// ```
 pub fn stats() -> Stats {
     let mut stats = MaybeUninit::uninit();
-    // SAFETY: all bytes are written: what the library doesn't know is 0.
+    // SAFETY: all bytes are written; fields that the library does not know become 0.
     unsafe {
         ffi::hakmem_stats(stats.as_mut_ptr(), size_of::<Stats>());
         stats.assume_init()
     }
 }
 
-/// Walks the heap and checks that all structures agree; what doesn't is reported on standard error,
-/// a line each. Returns how many rules were found broken, so `Some(0)` is a whole heap; `None` when
-/// there is no memory for the walk, about 1/128 of what is mapped.
+/// Walks the heap, checks that all structures agree, and reports each error in one line on standard
+/// error. Returns how many rules are broken: `Some(0)` means that there is no error, `None` that
+/// there is no memory for the walk (about 1/128 of what is mapped).
 ///
-/// Other threads wait meanwhile at their next visit to shared memory; what they change without a
-/// lock is checked loosely, so a process of one thread is checked best.
+/// Other threads wait at their next visit to shared memory until the walk is over. What they change
+/// without a lock is checked less strictly, so the check is best in a process of one thread.
 ///
 /// ```
 /// assert_eq!(hakmem::check(), Some(0));
@@ -84,10 +85,10 @@ pub fn check() -> Option<usize> {
     usize::try_from(unsafe { ffi::hakmem_check() }).ok()
 }
 
-/// Gives the memory of all free blocks back to the kernel, as far as it can be had. Returns bytes
-/// that went back and may have held pages.
+/// Returns the memory of free blocks to the kernel, as far as possible. Returns how many bytes went
+/// back that may have held pages.
 ///
-/// hakmem gives idle memory back by itself; this is for the moment before a long rest.
+/// hakmem returns idle memory by itself; call this before the program is idle for long.
 ///
 /// ```
 /// let idle = hakmem::purge();
@@ -98,8 +99,8 @@ pub fn purge() -> usize {
     unsafe { ffi::hakmem_purge() }
 }
 
-/// Bytes that a block for `size` bytes really has: a buffer that can choose its size loses nothing
-/// by taking them all. 0 where `size` is more than hakmem ever gives.
+/// Returns how many bytes a block for `size` bytes has. A buffer that can choose its size can use
+/// all of them at no cost. Returns 0 if `size` is more than hakmem can give.
 ///
 /// ```
 /// let buffer = Vec::<u8>::with_capacity(hakmem::good_size(1000));
@@ -110,18 +111,19 @@ pub fn good_size(size: usize) -> usize {
     unsafe { ffi::hakmem_good_size(size) }
 }
 
-/// Bytes that may be used at `p`, at least what was asked for; 0 for null.
+/// Returns how many bytes may be used at `p`, at least as many as were requested; 0 for null.
 ///
 /// # Safety
 ///
-/// `p` is null or a block of hakmem's that is not freed. Any other pointer ends the program with a
-/// report on standard error, if it is noticed.
+/// `p` must be null or a block of hakmem's that is not freed. If hakmem recognizes another pointer,
+/// it ends the program with a report on standard error.
 pub unsafe fn usable_size(p: *const u8) -> usize {
     ffi::hakmem_malloc_usable_size(p.cast())
 }
 
-/// The current value of an option, named as in hakmem's list of options, in any case: sizes in
-/// bytes, times in milliseconds, switches 0 or 1, `auto` as `u64::MAX`. `None` when there is no such option.
+/// Returns the current value of an option; its name may be in upper or lower case. Sizes are in
+/// bytes, times in milliseconds, switches 0 or 1; `auto` is `u64::MAX`. `None` if there is no such
+/// option.
 ///
 /// Options come from `HAKMEM_NAME` in the environment or from a file, and are read once, at the
 /// process's first allocation.
@@ -131,7 +133,7 @@ pub unsafe fn usable_size(p: *const u8) -> usize {
 /// assert_eq!(hakmem::option("no_such_option"), None);
 /// ```
 pub fn option(name: &str) -> Option<u64> {
-    // No String: this may be asked for by whoever must not allocate. No option has so long a name.
+    // No String, because the caller may be code that must not allocate. No option has so long a name.
     let mut text = [0; 64];
     if name.len() >= text.len() || name.bytes().any(|byte| byte == 0) {
         return None;
@@ -143,9 +145,9 @@ pub fn option(name: &str) -> Option<u64> {
     (result == 0).then_some(value)
 }
 
-/// Whether every free is checked at once from now on, at the cost of most of the speed: a double
-/// free, or a pointer into a block, is then reported by the free itself and not when the block
-/// leaves the thread's cache. Returns what it was.
+/// Turns on or off that every free is checked at once, which costs most of the speed. While it is
+/// on, the wrong call itself reports a double free or a pointer into a block; otherwise that can
+/// happen when the block leaves the thread's cache. Returns the previous setting.
 ///
 /// ```
 /// let before = hakmem::check_frees(true);
@@ -157,7 +159,7 @@ pub fn check_frees(on: bool) -> bool {
     unsafe { ffi::hakmem_check_frees(on.into()) != 0 }
 }
 
-/// The library's version: major, minor, patch.
+/// Returns the library's version: major, minor, patch.
 ///
 /// ```
 /// assert!(hakmem::version() >= (0, 1, 0));

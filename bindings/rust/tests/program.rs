@@ -130,7 +130,7 @@ fn over_aligned() {
     }
 }
 
-/// Whoever drops it last frees what another thread allocated.
+/// The thread that drops it last frees what another thread allocated.
 fn shared(numbers: &mut Numbers, slots: &[Mutex<Option<Arc<Parcel>>>]) {
     for _ in 0..500 {
         let slot = &slots[numbers.below(slots.len() as u64) as usize];

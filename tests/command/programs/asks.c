@@ -1,4 +1,4 @@
-/* Asks mimalloc for a block by its name, then waits for the end of its input. */
+/* Gets a block from mimalloc by mimalloc's own name, then waits for the end of its input. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>

@@ -1,4 +1,5 @@
-/* Allocates and says so; then ends, or with an argument waits for the end of its input. */
+/* Allocates, and prints that it did. Then it ends, or with an argument waits for the end of its
+ * input. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>

@@ -1,5 +1,5 @@
-/* A library with an allocator of its own, under a name of its own: it asks malloc for nothing. With
- * TRACES only the allocator's words are left of it, as where symbols are stripped. */
+/* A library that contains an allocator under another name and does not call malloc. With TRACES it
+ * contains only the allocator's strings, as a library whose symbols were stripped. */
 #include <stddef.h>
 
 static _Alignas(16) char memory[1 << 16];

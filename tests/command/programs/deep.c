@@ -1,4 +1,5 @@
-/* Takes a library in whose calls of malloc stay inside it; the library is this file too. */
+/* Loads a library whose calls of malloc stay inside it (RTLD_DEEPBIND); this file is also that
+ * library. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <stdio.h>

@@ -1,4 +1,4 @@
-/* A small malloc of somebody else's, for linking into programs and libraries. */
+/* A small malloc that is not hakmem's, to link into programs and libraries. */
 #include <stddef.h>
 #include <string.h>
 

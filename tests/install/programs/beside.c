@@ -1,4 +1,4 @@
-/* hakmem under names of its own, beside a malloc that is another's. */
+/* hakmem under hakmem_ names, in a program whose malloc is another one. */
 #include "proof.h"
 
 static void *with_hakmem(size_t n) { return hakmem_malloc(n); }

@@ -1,4 +1,4 @@
-/* Whether malloc is hakmem's: its statistics count what malloc hands out, and nothing else. */
+/* Whether malloc is hakmem's: hakmem's statistics count only blocks of hakmem. */
 #ifndef PROOF_H
 #define PROOF_H
 

@@ -1,4 +1,4 @@
-/* An auditor: the loader takes it in before all else, in a namespace of its own, and tells it of
+/* An auditor: the loader loads it before everything else, in a separate namespace, and calls it for
  * every library and every binding. */
 #define _GNU_SOURCE
 #include <link.h>

@@ -1,4 +1,5 @@
-/* A library whose constructor and destructor allocate, wherever it stands in the order. */
+/* A library whose constructor and destructor allocate, at any position in the order of libraries.
+ */
 #include <stdlib.h>
 #include <string.h>
 

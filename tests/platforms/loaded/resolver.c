@@ -1,5 +1,5 @@
-/* A function that is found by a resolver, which runs while the loader still relocates, and
- * allocates. As a library, or with MAIN as a program. */
+/* A function whose address comes from a resolver (IFUNC), which allocates, and runs while the
+ * loader still relocates. It is a library, or with MAIN a program. */
 #include <stdlib.h>
 #include <string.h>
 

@@ -1,5 +1,4 @@
-/* Frees what a malloc has made that is not the program's: that of a second libc, in a namespace of
- * its own. */
+/* Frees a block of another malloc: that of a second libc, in a separate namespace. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <stdio.h>

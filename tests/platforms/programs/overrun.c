@@ -1,4 +1,4 @@
-/* Writes one byte behind a block, for tools that find that. */
+/* Writes one byte past the end of a block, for tools that find this. */
 #include <stdlib.h>
 
 int main(void)

@@ -1,4 +1,5 @@
-/* Keeps 10 blocks of 1 MiB, from a function that a profiler must name, and says whose they are. */
+/* Keeps 10 blocks of 1 MiB, allocated by a function that a profiler must name, and prints whose
+ * malloc it used. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

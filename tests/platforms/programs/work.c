@@ -1,5 +1,5 @@
-/* A C program of several threads that is linked in every way; it says whose malloc it has called.
- * Its own names are such that an allocator's inner functions might have them too. */
+/* A C program with several threads that is linked in every way. It prints whose malloc it has
+ * called. It defines names that an allocator's internal functions might have too. */
 #define _GNU_SOURCE
 #include <malloc.h>
 #include <pthread.h>

@@ -1,4 +1,4 @@
-"""The allocators a row can run on: chosen by name, found or built, proved to be in force.
+"""The allocators a row can run on: chosen by name, found or built, proved to be active.
 
 NAME                     one of the catalogue: glibc, mimalloc3, ...
 NAME=PATH                in `libs`: any other library, or another build of one with a name

@@ -23,7 +23,7 @@ from hakmem_yardstick.compare_text import markdown, sentence, table
 from hakmem_yardstick.model import OURS, Allocator, Kind, Run
 from hakmem_yardstick.stats import Verdict
 
-MADE, SHOWN_WORSE, USAGE, NOT_IN_FORCE, PROGRAM_FAILED, INTERRUPTED = 0, 1, 2, 3, 4, 130
+MADE, SHOWN_WORSE, USAGE, NOT_ACTIVE, PROGRAM_FAILED, INTERRUPTED = 0, 1, 2, 3, 4, 130
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -66,7 +66,7 @@ def _run(arguments: argparse.Namespace) -> int:
     allocators = _allocators(arguments.allocators, arguments.library)
     comparison = Comparison(program, allocators, measures, seed)
     status = _run_and_print(comparison, until, console, arguments.fail_if_worse)
-    if status != NOT_IN_FORCE:
+    if status != NOT_ACTIVE:
         _write(comparison, files)
     return status
 
@@ -93,7 +93,7 @@ def _run_and_print(
 
         comparison.on_run = tell
         try:
-            shown.update("a first run on each, to see that it is in force")
+            shown.update("a first run on each, to see that it is active")
             with interrupts.in_order():
                 comparison.prove()
                 comparison.run(until)
@@ -101,7 +101,7 @@ def _run_and_print(
             _refuse(str(error))
         except proof.Unproved as error:
             print(f"hakmem compare: {error}", file=sys.stderr)
-            return NOT_IN_FORCE
+            return NOT_ACTIVE
         except KeyboardInterrupt:
             interrupted = comparison.results.interrupted = True
             comparison.stopped = "interrupted"
@@ -125,7 +125,7 @@ def _run_and_print(
         console.print("note: the runs were too short to average their memory over time.")
     for name, lost in comparison.unserved.items():
         console.print(
-            escape(f"note: {name} is not in force in {len(lost)} of the programs started, "
+            escape(f"note: {name} is not active in {len(lost)} of the programs started, "
                    f"such as {lost[0]}"), soft_wrap=True)  # fmt: skip
     for failure in comparison.failed:
         print(

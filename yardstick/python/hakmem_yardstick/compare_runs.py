@@ -1,7 +1,7 @@
 """Runs a user's program on several allocators in turn, and judges what it cost.
 
 Comparison
-  prove       which malloc is in force; this first run of each is not measured
+  prove       which malloc is active; this first run of each is not measured
   run         rounds until a stop rule is satisfied
     _one      one run
   judged      verdicts on what was measured
@@ -94,7 +94,7 @@ class Comparison:
     error: float = field(init=False, default=1 - stats.CONFIDENCE)
     """The chance of a verdict that is wrong, before looking at widths adds to it."""
     unserved: dict[str, list[str]] = field(init=False, default_factory=dict)
-    """By allocator, the programs started on the way in which it is not in force."""
+    """By allocator, the programs started on the way in which it is not active."""
     _first_output: bytes | None = field(init=False, default=None)
     _began: float = field(init=False, default_factory=time.monotonic)
 
@@ -144,7 +144,7 @@ class Comparison:
                     cwd=self.program.cwd,
                 )
             except proof.Unproved as why:
-                raise proof.Unproved(f"{allocator.name} is not in force: {why}") from None
+                raise proof.Unproved(f"{allocator.name} is not active: {why}") from None
             lost = [f"{f.program}: {f.why}" for f in findings if not f.in_force]
             if lost:
                 self.unserved[allocator.name] = list(dict.fromkeys(lost))

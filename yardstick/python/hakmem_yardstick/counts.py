@@ -219,7 +219,7 @@ class Counts:
             _raise_for_exit(done)
             told = json.loads(done.stdout)
             if not is_in_force(allocator, str(folder / told["allocator"])):
-                raise CountFailed("not in force", f"malloc came from {told['allocator']}")
+                raise CountFailed("not active", f"malloc came from {told['allocator']}")
             objects = _by_object(_measured_part(out))
             if str(self.suite) not in objects:
                 raise callgrind.Misread(f"nothing ran in {self.suite}, only in {list(objects)}")

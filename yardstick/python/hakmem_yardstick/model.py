@@ -104,7 +104,7 @@ class Run:
     seconds: float
     """Whole run, from fork to exit."""
     outcome: str = "ok"
-    """"ok", or the word for its cell: SIGSEGV, hang, content, exit 3, not in force."""
+    """"ok", or the word for its cell: SIGSEGV, hang, content, exit 3, not active."""
     detail: str = ""
     values: Mapping[str, float] = field(default_factory=dict)
     """By the measure's name."""

@@ -33,7 +33,7 @@ _EXTRA_SECONDS = 30.0  # for the other Python, beyond what the program may take
 
 
 class Unproved(Exception):
-    """It was not, or could not be, shown to be in force; the text says why."""
+    """It was not, or could not be, shown to be active; the text says why."""
 
 
 @dataclass(frozen=True)
@@ -55,7 +55,7 @@ def prove(
     stdin: Path | None = None,
     cwd: Path | None = None,
 ) -> list[Finding]:
-    """Runs the command to its end, and says of each process in which it is not in force.
+    """Runs the command to its end, and says of each process in which it is not active.
 
     Raises Unproved if it is in none, or if it can't be told; FileNotFoundError if there is no such
     program. The run is killed after `timeout` seconds; what was seen until then counts.

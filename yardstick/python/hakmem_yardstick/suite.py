@@ -312,7 +312,7 @@ def _outcome_of(measured: Measured, allocator: Allocator) -> Outcome:
     if not is_in_force(allocator, reported):
         meant = allocator.library or "the C library"
         detail = f"malloc came from {reported}, not from {meant}"
-        return Outcome("not in force", detail, measured.seconds, raw=record)
+        return Outcome("not active", detail, measured.seconds, raw=record)
     return Outcome(seconds=measured.seconds, values=values, raw=record)
 
 

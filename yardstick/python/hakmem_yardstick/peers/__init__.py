@@ -1,1 +1,1 @@
-"""Allocators to compare with: which there are, where they come from, whether they are in force."""
+"""Allocators to compare with: which there are, where they come from, whether they are active."""

@@ -1,6 +1,6 @@
 """Every peer by name, and for each that is built here the version that it is pinned to.
 
-A baseline is repeated with the same versions: whoever raises one measures anew.
+A baseline is repeated with these versions. If a version is raised, measure the baseline again.
 """
 
 from __future__ import annotations

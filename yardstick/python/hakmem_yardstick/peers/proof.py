@@ -23,7 +23,7 @@ _PATIENCE = 60  # seconds; a fast allocator takes a fraction of one
 @dataclass(frozen=True)
 class Proof:
     failure: str
-    """Empty: it is in force, and content was kept."""
+    """Empty: it is active, and content was kept."""
     version: str = ""
     """The library's own word, where it has one."""
 
@@ -66,7 +66,7 @@ def prove(allocator: Allocator, environment: Mapping[str, str]) -> Proof:
     elsewhere = _elsewhere(allocator, record["origins"], calls)
     if elsewhere:
         hint = f"; the loader: {said[0]}" if "ld.so" in said[0] else ""
-        return Proof(f"not in force: {elsewhere}{hint}")
+        return Proof(f"not active: {elsewhere}{hint}")
     if record["failures"]:
         return Proof(f"it does not work: {record['failures'][0]}")
     return Proof("", record["version"])

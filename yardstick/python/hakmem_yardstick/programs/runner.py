@@ -1,4 +1,4 @@
-"""Runs the rows of the group: proves the allocator in force, runs, and compares the result.
+"""Runs the rows of the group: proves the allocator active, runs, and compares the result.
 
 Programs.run
   _inputs       made once for each size, in the cache
@@ -37,7 +37,7 @@ PROGRAMS = (
         "redis-long", "The same, each key set 5 times as often", requests=200_000
     ),
 )
-OTHER_RESULT, LOAD_FAILED, NOT_IN_FORCE = "other result", "load failed", "not in force"
+OTHER_RESULT, LOAD_FAILED, NOT_ACTIVE = "other result", "load failed", "not active"
 
 
 def packages_missing(programs: Sequence[Program] = PROGRAMS) -> list[str]:
@@ -197,7 +197,7 @@ class Programs:
                 raise Failure(measured.outcome, measured.detail)
             wrong = inforce.elsewhere(bindings, program.proof_of, library)
             if wrong:
-                raise Failure(NOT_IN_FORCE, wrong)
+                raise Failure(NOT_ACTIVE, wrong)
         self._proved.add(key)
 
 
