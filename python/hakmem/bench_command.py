@@ -10,7 +10,7 @@ from pathlib import Path
 from hakmem import extras, variants
 from hakmem.arguments import WrongUse, number
 
-GROUPS = ("seed", "micro", "threads", "stress", "memory", "programs", "counts")
+GROUPS = ("seed", "micro", "threads", "stress", "memory", "tail", "programs", "counts")
 """Of rows."""
 
 REPORT = "report"
