@@ -100,7 +100,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--scale",
         metavar="F",
         type=float,
-        help="so much of each row's work, as in 0.1; rows of memory and counts keep theirs",
+        help="so much of each row's work, as in 0.1; rows of memory, tail and counts keep theirs",
     )
     add(
         "--timeout",
