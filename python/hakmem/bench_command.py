@@ -10,7 +10,7 @@ from pathlib import Path
 from hakmem import extras, variants
 from hakmem.arguments import WrongUse, number
 
-GROUPS = ("seed", "micro", "threads", "stress", "memory", "programs", "counts")
+GROUPS = ("seed", "micro", "threads", "stress", "memory", "tail", "programs", "counts")
 """Of rows."""
 
 REPORT = "report"
@@ -100,7 +100,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--scale",
         metavar="F",
         type=float,
-        help="so much of each row's work, as in 0.1; rows of memory and counts keep theirs",
+        help="so much of each row's work, as in 0.1; rows of memory, tail and counts keep theirs",
     )
     add(
         "--timeout",

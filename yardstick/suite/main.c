@@ -18,7 +18,7 @@ static const struct {
     const struct row *rows;
 } groups[] = {
     {"seed", seed_rows},     {"micro", micro_rows},   {"threads", threads_rows},
-    {"stress", stress_rows}, {"memory", memory_rows},
+    {"stress", stress_rows}, {"memory", memory_rows}, {"tail", tail_rows},
 };
 
 #define COUNT(array) (sizeof(array) / sizeof(array)[0])

@@ -8,6 +8,8 @@
  *   handover.h      trays of blocks from thread to thread
  *   block.h         one block: asked for, written, verified, given back
  *   loops.h         random mixed and replacement over an array of slots
+ *   exchange.h      trays of blocks that threads swap and replace in part
+ *   histogram.h     how often something took how long
  *   random.h        numbers that no allocator can influence
  *   workers.c       threads, made before the clock starts
  *   measure.c       clock, counters, resident memory, the floors' hook
@@ -86,7 +88,8 @@ struct row {
 };
 
 /* Each group's rows, of which one without a name is the last. */
-extern const struct row seed_rows[], micro_rows[], threads_rows[], stress_rows[], memory_rows[];
+extern const struct row seed_rows[], micro_rows[], threads_rows[], stress_rows[], memory_rows[],
+    tail_rows[];
 
 /* seed/work_slots.c */
 void work_pair(const struct params *p, struct outcome *out);

@@ -13,7 +13,7 @@ from hakmem_yardstick.programs import Programs
 from yardstick.tests.rows import rows_of
 
 PAGES = Path(__file__).parents[1] / "docs"
-GROUPS = ("seed", "micro", "threads", "stress", "memory", "counts", "programs")
+GROUPS = ("seed", "micro", "threads", "stress", "memory", "tail", "counts", "programs")
 
 
 @pytest.mark.parametrize("group", GROUPS)

@@ -33,7 +33,7 @@ def run(suite: Path, row: str, library: Path | None, *options: str) -> dict[str,
     return told
 
 
-@pytest.mark.parametrize("group", ["seed", "micro", "threads", "stress", "memory"])
+@pytest.mark.parametrize("group", ["seed", "micro", "threads", "stress", "memory", "tail"])
 def test_rows_do_the_same_work_on_any_allocator(group: str, suite: Path, library: Path) -> None:
     rows = [row for row in rows_of(suite) if row["group"] == group]
     if not rows:
@@ -48,7 +48,7 @@ def test_rows_do_the_same_work_on_any_allocator(group: str, suite: Path, library
             assert ours["allocator"] == str(library)
             assert ours["checksum"] == system["checksum"], name
             assert ours["operations"] == system["operations"] > 0, name
-            told = {"time", "peak", *ours["figures"]}
+            told = {"time", "peak", "faults", *ours["figures"]}
             assert set(row["judged"].split()) <= told, name
             assert all(figure["value"] > 0 for figure in ours["figures"].values()), name
 

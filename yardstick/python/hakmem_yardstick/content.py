@@ -35,6 +35,7 @@ GROUPS = {
     "threads": "Across threads",
     "stress": "Stress",
     "memory": "Memory",
+    "tail": "Tail",
     "programs": "Real programs",
     "counts": "Counts",
 }

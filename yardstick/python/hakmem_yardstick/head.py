@@ -42,7 +42,7 @@ def facts(content: Content) -> list[tuple[str, str]]:
             "scale",
             ""
             if plan.get("scale", 1) == 1
-            else f"{plan['scale']:g} of each row's work, but of memory and counts",
+            else f"{plan['scale']:g} of each row's work, but of memory, tail and counts",
         ),
         *((label, _value(name, machine.get(name))) for name, label in _MACHINE.items()),
     ]
@@ -73,8 +73,8 @@ def warnings(content: Content) -> list[str]:
     scale = settings.get("plan", {}).get("scale", 1)
     if scale < 1:
         found.append(
-            f"Rows did {scale:g} of their work, but for those of memory and counts: what is paid"
-            " once, at the start, weighs more."
+            f"Rows did {scale:g} of their work, but for those of memory, tail and counts: what is"
+            " paid once, at the start, weighs more."
         )
     if content.ours is None:
         found.append("hakmem itself was not run.")

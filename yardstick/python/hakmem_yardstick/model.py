@@ -72,7 +72,7 @@ class Row:
     name: str
     """Of its own in the whole suite: "mixed-8192"."""
     group: str
-    """seed, micro, threads, stress, memory, programs, counts."""
+    """seed, micro, threads, stress, memory, tail, programs, counts."""
     family: str
     """Rows that differ in one parameter; plots draw a line through them."""
     why: str

@@ -37,8 +37,8 @@ PSS = Measure("pss", "KiB", "resident memory on average over time, sampled from 
 _COMMON = (TIME, CPU, PEAK, RESIDENT, FAULTS)
 
 _SECONDS_BETWEEN_SAMPLES = 0.01
-# Whose rows count seconds and MiB: a part of one would be another row.
-_UNSCALED_GROUP = "memory"
+# Whose rows count seconds and MiB, or quantiles of all calls: a part of one would be another row.
+_UNSCALED_GROUPS = ("memory", "tail")
 _CHECK_SCALE = 0.02
 
 # Of memory that is there, for each of those that wait at the same time: the largest of their rows
@@ -224,7 +224,7 @@ class Suite:
 
     @staticmethod
     def _options(row: Row, allocator: Allocator, scale: float) -> list[str]:
-        scaled = scale != 1.0 and row.group != _UNSCALED_GROUP
+        scaled = scale != 1.0 and row.group not in _UNSCALED_GROUPS
         options = ["--scale", str(scale)] if scaled else []
         if allocator.kind is Kind.FLOOR:
             options += ["--check", "0"]

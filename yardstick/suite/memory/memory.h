@@ -7,6 +7,7 @@
  *   work_phases.c     a heap whose sizes shift
  *   work_sleepers.c   threads that used the heap once
  *   work_server.c     requests whose blocks live short and long, under a load that rises and falls
+ *   work_kept.c       what is kept of freed memory for the next blocks
  *   work_walk.c       time to walk what the allocator laid out
  *   work_live.c       resident over live of plain heaps; the first block; a heap of great age
  *
@@ -27,6 +28,10 @@ void work_phases_double(const struct params *p, struct outcome *out);
 void work_records(const struct params *p, struct outcome *out);
 void work_sleepers(const struct params *p, struct outcome *out);
 void work_server(const struct params *p, struct outcome *out);
+/* `slots` blocks made, then `iterations` random ones replaced. */
+void work_kept(const struct params *p, struct outcome *out);
+/* By turns one block of `max` bytes, and `slots` of `min` bytes. */
+void work_two_phases(const struct params *p, struct outcome *out);
 void work_walk_tree(const struct params *p, struct outcome *out);
 void work_walk_vector(const struct params *p, struct outcome *out);
 void work_walk_two(const struct params *p, struct outcome *out);

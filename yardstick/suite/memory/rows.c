@@ -91,6 +91,13 @@ const struct row memory_rows[] = {
                 "records that are rebuilt a little larger each time", .iterations = 60000,
                 .batch = 24, .min = 64, .max = 4 * KIB),
 
+    ROW("kept-300m", "kept", work_kept, STANDARD, "time faults peak",
+        "large blocks come and go in a large heap: kept, or faulted in anew", .iterations = 300,
+        .slots = 20, .min = 5 * MIB, .max = 25 * MIB),
+    ROW("two-phases", "kept", work_two_phases, STANDARD, "time peak",
+        "one large block, then as much in small ones: is the large one's memory used again",
+        .iterations = 5, .slots = 44040, .min = 1000, .max = 40 * MIB),
+
     ROW("sleepers-256", "sleepers", work_sleepers, STANDARD, "thread-0s thread-2s",
         "caches of threads that used the heap once", .iterations = 4000, .slots = 256, .min = 16,
         .max = 1 * KIB, .threads = 256, .wait = 2000),

@@ -162,6 +162,11 @@ const struct row micro_rows[] = {
     BATCH("random-1000-16k", "batch-16k", STANDARD, "the same, in any order", HEAP, 150, 1000,
           16 * KIB, ORDER_SHUFFLED),
 
+    ROW("fill-free-48", "fill-free", work_fill_free, STANDARD,
+        "a million blocks filled and freed: what the first rounds pay for giving back",
+        "first-round time peak", .iterations = 10, .slots = 1000000, .min = 48, .max = 48,
+        .touch = TOUCH_FIRST),
+
     GROW("realloc-step-16", STANDARD, "a string that grows by appending: alone", NO_HEAP, 8000000,
          1, 16, 16 * KIB, 16, TOUCH_BOTH),
     GROW("realloc-step-16-of-8", QUICK, "the same, eight at once: none is the heap's last", NO_HEAP,

@@ -30,6 +30,10 @@ void work_aligned(const struct params *p, struct outcome *out);
 /* malloc_usable_size of `slots` blocks in turn. */
 void work_usable(const struct params *p, struct outcome *out);
 
+/* work_fill.c: `slots` blocks taken, then all freed in that order; what the first round takes is a
+ * figure of its own. */
+void work_fill_free(const struct params *p, struct outcome *out);
+
 /* work_lives.c: an operation is one life, from the call that begins it until it has been waited
  * for. */
 void work_thread_idle(const struct params *p, struct outcome *out);

@@ -2,11 +2,10 @@
  * Rows of several threads: each with blocks of its own; blocks exchanged; and
  * blocks handed on from one generation of threads to the next.
  */
-#include "loops.h"
+#include "exchange.h"
 
 #include <pthread.h>
 #include <semaphore.h>
-#include <stdatomic.h>
 
 /* ---- own: random mixed, nothing shared but the allocator */
 
@@ -27,65 +26,24 @@ void work_own(const struct params *p, struct outcome *out)
     workers_run(p, &calls, NULL, out);
 }
 
-/* ---- exchange: trays of blocks go round through mailboxes
- *
- * A thread replaces random blocks of the tray it holds, a quarter of a tray's
- * worth of them, then lays the tray into a mailbox and takes out the one that
- * lies there. Most of what it frees was therefore made by somebody else, while
- * the exchange itself costs next to nothing: what is measured is the free of a
- * foreign block, not the traffic of the slots.
- */
+/* ---- exchange */
 
-struct mailbox {
-    _Alignas(128) _Atomic(void **) tray; /* atomic; never null */
-};
-
-static void exchange_body(struct worker *w)
+static ALWAYS_INLINE uint64_t exchange_turn(void **tray, struct worker *w, uint64_t turns,
+                                            struct random *rng)
 {
-    const struct params *p = w->params;
-    struct mailbox *mailbox = w->shared;
-    struct random rng = random_start(p->seed, w->index);
-    void **tray = own_memory(p->slots * sizeof *tray);
-    uint64_t sum = slots_fill(tray, p, &rng);
-    const uint64_t hold = p->slots / 4 > 0 ? p->slots / 4 : 1;
-
-    uint64_t round = 0;
-    for (uint64_t done = 0; done < p->iterations; round++) {
-        uint64_t turns = p->iterations - done < hold ? p->iterations - done : hold;
-        sum += replace_turns(tray, p, turns, &rng);
-        done += turns;
-        /* Each round another box: threads in step never get their own back. */
-        struct mailbox *box = &mailbox[(w->index + round) % p->threads];
-        tray = atomic_exchange_explicit(&box->tray, tray, memory_order_acq_rel);
-    }
-    w->checksum = sum;
-    w->operations = p->slots + 2 * p->iterations;
-    slots_empty(tray, p);
-    w->operations += p->slots;
-    own_release(tray, p->slots * sizeof *tray);
+    return replace_turns(tray, w->params, turns, rng);
 }
+
+static void exchange_body(struct worker *w) { exchange_work(w, w->shared, exchange_turn); }
 
 void work_exchange(const struct params *p, struct outcome *out)
 {
-    struct mailbox *mailbox = own_memory(p->threads * sizeof *mailbox);
-    struct random rng = random_start(p->seed, p->threads);
     uint64_t filled = 0;
-    for (unsigned i = 0; i < p->threads; i++) {
-        void **tray = own_memory(p->slots * sizeof *tray);
-        filled += slots_fill(tray, p, &rng);
-        atomic_init(&mailbox[i].tray, tray);
-    }
-
+    struct mailbox *mailbox = mailboxes_make(p, &filled);
     const struct worker_calls calls = {.body = exchange_body};
     workers_run(p, &calls, mailbox, out);
     out->checksum += filled;
-
-    for (unsigned i = 0; i < p->threads; i++) {
-        void **tray = atomic_load(&mailbox[i].tray);
-        slots_empty(tray, p);
-        own_release(tray, p->slots * sizeof *tray);
-    }
-    own_release(mailbox, p->threads * sizeof *mailbox);
+    mailboxes_release(mailbox, p);
 }
 
 /* ---- larson: a server whose requests outlive the thread that took them
