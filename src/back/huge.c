@@ -100,9 +100,24 @@ static void used_add_fresh(size_t length)
     lock_release(&dirty_lock);
 }
 
-/* The smallest dirty mapping that holds `length`: whole, or what it begins with, described by
- * `fresh`, where much would remain. Where it is cut a block may begin: the map must cover it. */
-static struct huge *dirty_take(size_t length, size_t align, struct huge *fresh)
+/* Cuts off what a dirty mapping begins with; null without memory. Where it is cut a block may
+ * begin: the map must cover it. */
+static struct huge *dirty_cut(struct huge *h, size_t length)
+{
+    ASSERT(lock_held(&dirty_lock) && length < h->length);
+    struct huge *first = map_cover(h->base + length, SLICE) ? meta_take(sizeof *first) : NULL;
+    if (first == NULL)
+        return NULL;
+    list_init(&first->node);
+    first->base = h->base;
+    first->length = length;
+    h->base += length;
+    h->length -= length;
+    return first;
+}
+
+/* The smallest dirty mapping that holds `length`, or, if much would remain, what it begins with. */
+static struct huge *dirty_take(size_t length, size_t align)
 {
     struct huge *best = NULL;
     lock_take(&dirty_lock);
@@ -112,17 +127,13 @@ static struct huge *dirty_take(size_t length, size_t align, struct huge *fresh)
             (best == NULL || h->length < best->length))
             best = h;
     }
-    if (best != NULL && best->length > length + length / 8 &&
-        map_cover(best->base + length, SLICE)) {
-        fresh->base = best->base;
-        fresh->length = length;
-        best->base += length;
-        best->length -= length;
-        best = fresh;
-    } else if (best != NULL) {
-        list_remove(&best->node);
-    }
     if (best != NULL) {
+        bool much = best->length > length + length / 8;
+        struct huge *first = much ? dirty_cut(best, length) : NULL;
+        if (first == NULL)
+            list_remove(&best->node);
+        else
+            best = first;
         dirty_less(best->length);
         used_add(best->length, false);
     }
@@ -203,36 +214,40 @@ static struct huge *dirty_grow(size_t length)
     return h;
 }
 
+static struct huge *huge_map(size_t length, size_t align)
+{
+    struct huge *h = meta_take(sizeof *h);
+    if (h == NULL)
+        return NULL;
+    list_init(&h->node);
+    h->length = length;
+    h->base = os_map_aligned(length, align);
+    if (h->base == NULL || !map_cover(h->base, SLICE)) {
+        if (h->base != NULL)
+            os_unmap(h->base, length);
+        meta_give(h, sizeof *h);
+        return NULL;
+    }
+    os_name(h->base, length, "hakmem: huge block");
+    count_refault(&counters.huge, length);
+    used_add_fresh(length);
+    return h;
+}
+
 void *huge_take(size_t n, size_t align, bool *zero)
 {
     ASSERT(n >= 1 && is_power_of_two(align));
     size_t length = round_up(n, SLICE);
     if (align < os_page)
         align = os_page;
-    struct huge *fresh = meta_take(sizeof *fresh);
-    if (fresh == NULL)
-        return NULL;
-    list_init(&fresh->node);
-    struct huge *h = dirty_take(length, align, fresh);
+    struct huge *h = dirty_take(length, align);
     if (h == NULL && align == os_page)
         h = dirty_grow(length);
     *zero = h == NULL;
-    if (h == NULL) {
-        h = fresh;
-        h->length = length;
-        h->base = os_map_aligned(length, align);
-        if (h->base == NULL || !map_cover(h->base, SLICE)) {
-            if (h->base != NULL)
-                os_unmap(h->base, length);
-            meta_give(h, sizeof *h);
-            return NULL;
-        }
-        os_name(h->base, length, "hakmem: huge block");
-        count_refault(&counters.huge, length);
-        used_add_fresh(length);
-    } else if (h != fresh) {
-        meta_give(fresh, sizeof *fresh);
-    }
+    if (h == NULL)
+        h = huge_map(length, align);
+    if (h == NULL)
+        return NULL;
     h->usable = round_up(n, os_page);
     map_set(h->base, 1, BIN_HUGE, h);
     return h->base;

@@ -20,12 +20,12 @@
 
 /* The slow path looks in so many times in an epoch. */
 #define STEPS 8
-#define STEP_MOST (64 * MiB)
+#define STEP_MOST (256 * MiB)
 
-/* Not at every free where each is more than a step: so many together, if they are no larger than
- * this. Under a limit of memory what is huge and idle is wanted in other sizes. */
-#define FREES_LEAST 4
-#define FREES_LARGEST MiB
+/* Not at every free where each is more than a step: so many together. A look at what lies idle takes
+ * longer than all the rest of the free of a huge block. */
+#define FREES 4
+#define FREES_OF_HUGE 16
 
 /* One call gives back so much at most, beside as much as its own block is long: no caller waits for
  * long. And the scavenger so much, before others may have the lock. */
@@ -121,7 +121,8 @@ COLD bool purge_step(size_t own)
     size_t most = CALL_MOST + own;
     size_t done = give_back_beyond(most);
     bool more = done >= most || give_back_at_pace(most - done);
-    size_t step = larger(shortest_epoch() / STEPS, FREES_LEAST * smaller(overdue, FREES_LARGEST));
+    size_t frees = own > 0 ? FREES_OF_HUGE : FREES;
+    size_t step = larger(shortest_epoch() / STEPS, frees * smaller(overdue, STEP_MOST));
     step = smaller(smaller(step, STEP_MOST), larger(headroom(STEP_MOST), BEYOND_CAP));
     store_relaxed(&purge_due, clock_now() + (more ? 0 : step));
     store_relaxed(&goes_on, more && !load_relaxed(&waits));
