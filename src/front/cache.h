@@ -82,6 +82,7 @@ struct cache {
     size_t seen;        /* refills and flushes when a thief last looked; the thief's */
     uint8_t gives;      /* frees that found no room since the last refill; lock: cache */
     bool rests;         /* has given nearly all back: its stacks stay empty; the owner's */
+    bool large_used;    /* large blocks came or went since large_age looked; the owner's */
     bool cut;           /* its stacks may hold too much for so many threads; atomic */
     bool visits;        /* its stacks are closed to frees: the slow path has work; the owner's */
     bool asleep;        /* a thief has taken all, and the owner's cache_mine; lock: cache */

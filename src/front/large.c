@@ -1,6 +1,7 @@
 #include "front/large.h"
 
 #include "back/use.h"
+#include "base/policy.h"
 #include "front/deferred.h"
 #include "front/registry.h"
 #include "front/stacks.h"
@@ -17,7 +18,9 @@ static void large_bound(struct cache *cache)
     size_t threads = caches_awake();
     size_t most = load_relaxed(&use.most) / PART / (threads > 0 ? threads : 1);
     size_t least = threads <= FEW ? CLASS_SLICES_MOST : 0;
-    cache->large_most = most > least ? most : least;
+    most = most > least ? most : least;
+    /* If a number of slices was set, it is of those in stacks, too; so none are. */
+    cache->large_most = load_relaxed(&keeping.slices) == AUTO ? most : 0;
 }
 
 SLOW void *large_take(struct cache *cache, unsigned cls)
@@ -51,10 +54,14 @@ SLOW struct finding large_give(struct cache *cache, unsigned cls, void *p)
     return found;
 }
 
-COLD struct finding large_empty(struct cache *cache)
+COLD struct finding large_age(struct cache *cache)
 {
     struct finding found = {MISUSE_NONE, NULL};
-    if (cache->large_bytes == 0 || !lock_try(cache->lock))
+    bool used = cache->large_used;
+    if (cache->large_bytes == 0)
+        return found;
+    cache->large_used = false;
+    if (used || !lock_try(cache->lock))
         return found;
     for (unsigned cls = begun_from(cache, CLASS_LARGE); cls < CLASSES && !cache->asleep;
          cls = begun_from(cache, cls + 1)) {

@@ -18,6 +18,7 @@ FAST bool large_pop(struct cache *cache, unsigned cls, void **p)
         (cls + 1 == CLASSES || (cls++, !cache_pop(cache, bin + BIN_BYTES, p))))
         return false;
     cache->large_bytes -= size_classes[cls].size;
+    cache->large_used = true;
     return true;
 }
 
@@ -28,6 +29,7 @@ FAST bool large_push(struct cache *cache, unsigned cls, void *p)
     if (bytes > cache->large_most || !cache_push_whole(cache, cls, p))
         return false;
     cache->large_bytes = bytes;
+    cache->large_used = true;
     return true;
 }
 
@@ -37,7 +39,7 @@ void *large_take(struct cache *cache, unsigned cls);
 /* Frees one. */
 struct finding large_give(struct cache *cache, unsigned cls, void *p);
 
-/* Frees all that the stacks hold. */
-struct finding large_empty(struct cache *cache);
+/* Frees all that the stacks hold if the thread did not use them since the last call. */
+struct finding large_age(struct cache *cache);
 
 #endif

@@ -165,17 +165,20 @@ size_t headroom(size_t most)
     return smaller(smaller(slices_left, most / SLICE) * SLICE, huge_left);
 }
 
+/* Where there is nothing to give back: until there may be some. */
+#define NOTHING_DIRTY (32 * MiB)
+
 size_t shortest_epoch(void)
 {
     ASSERT(lock_rank_held(RANK_PURGE));
     if (load_relaxed(&keeping.forever))
         return SIZE_MAX;
-    size_t epoch = policy.retain_most;
+    size_t epoch = SIZE_MAX;
     if (shards_sparse())
         epoch = smaller(epoch, dirty_pages.epoch);
     if (slices_dirty() > 0)
         epoch = smaller(epoch, dirty_slices.epoch);
     if (huge_dirty() > 0)
         epoch = smaller(epoch, dirty_huge.epoch);
-    return larger(smaller(epoch, policy.retain_most), policy.retain_least);
+    return epoch == SIZE_MAX ? NOTHING_DIRTY : larger(epoch, policy.retain_least);
 }

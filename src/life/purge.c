@@ -20,10 +20,10 @@
 
 /* The slow path looks in so many times in an epoch. */
 #define STEPS 8
-#define STEP_MOST (256 * MiB)
+#define STEP_MOST (64 * MiB)
 
-/* Not at every free where each is more than a step: so many together. A look at what lies idle takes
- * longer than all the rest of the free of a huge block. */
+/* Not at every free where each is more than a step: so many together. A look at what lies idle
+ * takes longer than all the rest of the free of a huge block. */
 #define FREES 4
 #define FREES_OF_HUGE 16
 
@@ -56,7 +56,7 @@ static struct finding epochs_look(void)
         found = transfers_decay(false);
     }
     if (epoch_ended(&dirty_slices)) {
-        struct finding one = large_empty(cache_current());
+        struct finding one = large_age(cache_current());
         found = found.what != MISUSE_NONE ? found : one;
         slices_epoch_ends();
     }
@@ -121,9 +121,10 @@ COLD bool purge_step(size_t own)
     size_t most = CALL_MOST + own;
     size_t done = give_back_beyond(most);
     bool more = done >= most || give_back_at_pace(most - done);
-    size_t frees = own > 0 ? FREES_OF_HUGE : FREES;
-    size_t step = larger(shortest_epoch() / STEPS, frees * smaller(overdue, STEP_MOST));
-    step = smaller(smaller(step, STEP_MOST), larger(headroom(STEP_MOST), BEYOND_CAP));
+    size_t frees =
+        own > 0 ? FREES_OF_HUGE * smaller(overdue, 16 * MiB) : FREES * smaller(overdue, MiB);
+    size_t step = larger(smaller(shortest_epoch() / STEPS, STEP_MOST), frees);
+    step = smaller(step, larger(headroom(STEP_MOST), BEYOND_CAP));
     store_relaxed(&purge_due, clock_now() + (more ? 0 : step));
     store_relaxed(&goes_on, more && !load_relaxed(&waits));
     note_what_is_dirty();

@@ -298,7 +298,7 @@ static void mmap_max(void)
     CHECK(kept >= 300 * MiB, "kept with M_MMAP_MAX 0: expected 300 MiB, found %zu", kept);
     CHECK_SIZE("mallopt(M_MMAP_MAX, 65536)", (size_t)do_mallopt(M_MMAP_MAX, 65536), 1);
     usleep(400000);
-    for (int i = 0; i < 40; i++) /* in steps, as others are freed */
+    for (int i = 0; i < 80; i++) /* in steps, as others are freed */
         do_free(NEED("malloc", do_malloc(10 * MiB)));
     kept = stats_now().kept;
     CHECK(kept <= 96 * MiB, "kept with M_MMAP_MAX 65536: expected 96 MiB at most, found %zu", kept);
