@@ -19,9 +19,9 @@ Reasons behind the numbers:
   a little more than 2^64 / size: a multiple n * size leaves n * (size * inverse - 2^64), which
   reaches inverse exactly at n = blocks, behind the last block; other offsets leave more than
   inverse. The table maker checks every offset.
-- Then whole slices, 64 KiB to 2 MiB, one block a slab: too large for the table, so malloc finds them
-  in the slow path; else they are like the others (without a stack such blocks that come and go cost
-  a lock and a search each, 3 times as much). What rounding adds is never touched.
+- Then whole slices, 64 KiB to 2 MiB, one block a slab: too large for the table, so malloc finds
+  them in the slow path; else they are like the others (without a stack such blocks that come and go
+  cost a lock and a search each, 3 times as much). What rounding adds is never touched.
 - A block's number in its slab comes from a multiplication: offsets and sizes are counted in 16
   bytes, so both are at most 2^14, and with reciprocal = ceil(2^31 / size) the error
   offset * (reciprocal - 2^31 / size) / 2^31 stays below 2^-17, less than 1 / size: exact. The table
@@ -128,7 +128,7 @@ def header() -> str:
 #define CLASS_SMALL {SMALL} /* up to here by the byte */
 #define CLASS_SLICES_FIRST {classes.index(SLICE)}
 #define CLASS_SLICES_MOST {classes[-1]}
-#define CLASS_LARGE {classes.index(LARGE)} /* stacks of this and the following are bounded by bytes */
+#define CLASS_LARGE {classes.index(LARGE)} /* from here on bytes bound the stacks */
 #define CLASS_GRAIN {GRAIN}
 #define CLASS_BIN_FIRST {BIN_FIRST}
 #define CLASS_BIN_BYTES {BIN_BYTES}

@@ -8,7 +8,7 @@
 #define CLASS_SMALL 1024 /* up to here by the byte */
 #define CLASS_SLICES_FIRST 72
 #define CLASS_SLICES_MOST 2097152
-#define CLASS_LARGE 76 /* stacks of this and the following are bounded by bytes */
+#define CLASS_LARGE 76 /* from here on bytes bound the stacks */
 #define CLASS_GRAIN 16
 #define CLASS_BIN_FIRST 4
 #define CLASS_BIN_BYTES 32
