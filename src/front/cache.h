@@ -238,7 +238,7 @@ FAST struct cache *cache_current(void) { return load_own(&cache_mine); }
 extern struct lock cacheless_lock HIDDEN;
 
 /* The lock that the calling thread holds, with this cache or null, while it takes any of a lower
- * floor: who has all of these locks, as a fork does, knows that nobody is in the middle of
+ * layer: who has all of these locks, as a fork does, knows that nobody is in the middle of
  * anything. It is taken with lock_enter; where that fails the caller does without the heap. */
 FAST struct lock *cache_lock_of(struct cache *cache)
 {

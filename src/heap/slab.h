@@ -1,4 +1,4 @@
-/* A slab: one to four slices that hold blocks of one class. Its descriptor, with a bit for every
+/* A slab: one slice that holds blocks of one class, or up to 32 for one block. Its descriptor, with a bit for every
  * free block, lies in metadata; no part of it is in the blocks. A block in a thread's stack or in a
  * transfer cache counts as taken here.
  *

@@ -1,4 +1,4 @@
-/* Blocks of whole slices, from 33 to 256 KiB: each is a slab of one block. Thread safe. */
+/* Blocks of whole slices, from 33 KiB to 2 MiB: each is a slab of one block. Thread safe. */
 #ifndef HAKMEM_HEAP_WHOLE_H
 #define HAKMEM_HEAP_WHOLE_H
 

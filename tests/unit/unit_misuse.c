@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <malloc.h>
+#include <signal.h>
 #include <stdbool.h>
 #include <string.h>
 #include <unistd.h>
@@ -186,6 +187,20 @@ static void places(void)
     hakmem_free(small);
 }
 
+/* While a report is written no handler of the program's runs; afterwards they do again. */
+static void a_report_leaves_signals_as_they_were(void)
+{
+    sigset_t now;
+    char *p = hakmem_malloc(100);
+    int before = begin_listening();
+    hakmem_free(p + 16);
+    what_was_said(before);
+    EXPECT(said[0] != '\0');
+    hakmem_free(p);
+    EXPECT_EQUAL(pthread_sigmask(SIG_SETMASK, NULL, &now), 0);
+    EXPECT(!sigismember(&now, SIGUSR1) && !sigismember(&now, SIGALRM));
+}
+
 static void a_path_is_cut_to_its_room(void)
 {
     char path[16];
@@ -208,7 +223,8 @@ int main(void)
     wrong_sizes_do_not();
     a_report_has_both_sizes_and_the_block_is_freed();
     nothing_is_said_unless_asked();
+    a_report_leaves_signals_as_they_were();
     a_path_is_cut_to_its_room();
-    puts("7 passed, 0 failed");
+    puts("8 passed, 0 failed");
     return 0;
 }
