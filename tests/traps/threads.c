@@ -249,7 +249,7 @@ static void blocks_whose_makers_are_gone(void)
 
 static atomic_bool parameters_done;
 
-/* Sizes that every parameter is about: pockets, free slices, huge blocks, stacks and slabs. */
+/* Sizes that every parameter is about: free slices, large and huge blocks, stacks and slabs. */
 static void *use_the_heap_meanwhile(void *unused)
 {
     static const size_t sizes[] = {100, 5000, 70000, 600000, 3000000, 5000000};
