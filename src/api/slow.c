@@ -5,6 +5,7 @@
 
 #include "back/huge.h"
 #include "back/reserve.h"
+#include "back/superslab.h"
 #include "base/policy.h"
 #include "front/cache.h"
 #include "front/cacheless.h"
@@ -13,6 +14,7 @@
 #include "front/proof.h"
 #include "front/refill.h"
 #include "front/stacks.h"
+#include "heap/shards.h"
 #include "heap/slab.h"
 #include "heap/whole.h"
 #include "life/life.h"
@@ -77,6 +79,13 @@ static inline void look_after_memory(size_t own)
         give_memory_back(own);
 }
 
+/* Another thread may have done all that this one's frees were asked to come here for. */
+static inline void look_whether_still_asked(struct cache *cache)
+{
+    if (unlikely(cache->visits) && !purge_goes_on())
+        cache_ask_visits(cache, false);
+}
+
 /* The same after memory was taken. What lies idle may be what the program has begun to take again,
  * so mostly only what is kept beyond what may be goes back. */
 static inline void make_room(size_t own)
@@ -103,7 +112,9 @@ static void *class_take_any(unsigned cls)
         make_room(0);
         return p;
     }
-    return cacheless_take(cls);
+    void *p = cacheless_take(cls);
+    make_room(0);
+    return p;
 }
 
 /* Neither null nor `not_entered`. */
@@ -135,14 +146,28 @@ static SLOW void *huge_take_inside(size_t n, size_t align, bool *zero)
     return p;
 }
 
+/* A block of whole slices at a multiple of more than one. */
+static SLOW void *aligned_take_inside(size_t n, size_t align)
+{
+    struct cache *cache = thread_cache();
+    if (unlikely(!lock_enter(cache_lock_of(cache))))
+        return not_entered();
+    unsigned cls = class_of_slices(n > CLASS_MOST ? n : CLASS_MOST + 1);
+    void *p = shard_take_aligned(cache != NULL ? cache->shard : 0, cls, align / SLICE);
+    lock_release(cache_lock_of(cache));
+    make_room(0);
+    return p;
+}
+
 static void *take_once(size_t n, size_t align, bool *zero)
 {
     size_t least = n < align ? align : n;
     *zero = false;
     if (least <= CLASS_MOST)
         return class_take(class_of(round_up(least, align)));
-    if (least <= CLASS_SLICES_MOST && align <= SLICE) {
-        void *p = class_take_any(class_of_slices(least));
+    if (n <= CLASS_SLICES_MOST && align <= SUPERSLAB) {
+        void *p =
+            align <= SLICE ? class_take_any(class_of_slices(least)) : aligned_take_inside(n, align);
         if (likely(p != NULL)) {
             *zero = p != not_entered() && whole_hand_out(p, n);
             return p;
@@ -207,15 +232,23 @@ SLOW void *slow_calloc(size_t n)
 
 /* ---- free ---- */
 
+static SLOW struct finding cacheless_free(void *p)
+{
+    struct finding found = cacheless_give(p);
+    look_after_memory(0);
+    return found;
+}
+
 static inline struct finding stack_give(unsigned cls, void *p)
 {
     struct cache *cache = thread_cache();
     if (unlikely(cache == NULL))
-        return cacheless_give(p);
+        return cacheless_free(p);
     struct finding found = {MISUSE_NONE, NULL};
     if (unlikely(!cache_keeps(cache)) || unlikely(!cache_push_any(cache, cls, p)))
         found = cache_give(cache, cls, p);
     look_after_memory(0);
+    look_whether_still_asked(cache);
     return found;
 }
 
@@ -253,7 +286,7 @@ static struct finding large_free(unsigned cls, void *p)
 {
     struct cache *cache = thread_cache();
     if (unlikely(cache == NULL))
-        return cacheless_give(p);
+        return cacheless_free(p);
     if (likely(large_push(cache, cls, p))) {
         tell_clock(cache, size_classes[cls].size);
         return (struct finding){MISUSE_NONE, NULL};

@@ -207,7 +207,10 @@ static struct huge *dirty_grow(size_t length)
         return NULL;
     size_t before = h->length;
     if (!mapping_resize(h, length, false)) {
-        dirty_add(h, before);
+        lock_take(&dirty_lock);
+        use_less(&use.huge, before);
+        lock_release(&dirty_lock);
+        dirty_add(h, 0);
         return NULL;
     }
     count_refault(&counters.huge, length - before);

@@ -3,6 +3,7 @@
 #include "back/map.h"
 #include "base/assert.h"
 #include "base/atomic.h"
+#include "base/policy.h"
 
 struct use use;
 size_t purge_due;
@@ -12,20 +13,28 @@ size_t purge_due;
 #define PART 8
 #define LEAST MiB
 
+static size_t used_now(void)
+{
+    size_t all = load_relaxed(&use.slices) + load_relaxed(&use.huge);
+    size_t stacked = load_relaxed(&use.stacked);
+    return all > stacked ? all - stacked : 0;
+}
+
 size_t use_excess(void)
 {
+    if (load_relaxed(&keeping.forever))
+        return 0;
     size_t dirty = load_relaxed(&use.dirty_slices) * SLICE + load_relaxed(&use.dirty_huge);
     size_t all = load_relaxed(&use.slices) + load_relaxed(&use.huge) + dirty;
     size_t most = load_relaxed(&use.most);
     size_t limit = most + most / PART + LEAST;
-    size_t excess = all > limit ? all - limit : 0;
-    return excess < dirty ? excess : dirty;
+    return all > limit ? all - limit : 0;
 }
 
 void use_more(size_t *kind, size_t bytes, bool fresh)
 {
     store_relaxed(kind, *kind + bytes);
-    size_t now = load_relaxed(&use.slices) + load_relaxed(&use.huge);
+    size_t now = used_now();
     if (now > load_relaxed(&use.most))
         store_relaxed(&use.most, now);
     if (fresh && unlikely(use_excess() > 0))

@@ -16,7 +16,8 @@ struct use {
     size_t slices, huge; /* bytes in use */
     size_t dirty_slices; /* free slices that may hold pages */
     size_t dirty_huge;   /* bytes of freed huge blocks whose mappings are kept */
-    size_t most;         /* bytes that were in use at once */
+    size_t stacked;      /* of `slices`, what threads keep in stacks of large blocks; about */
+    size_t most;         /* bytes that were in use at once, without those */
 };
 extern struct use use HIDDEN;
 
@@ -25,7 +26,7 @@ extern struct use use HIDDEN;
 void use_more(size_t *kind, size_t bytes, bool fresh);
 void use_less(size_t *kind, size_t bytes);
 
-/* Bytes kept beyond what may be. */
+/* Bytes that are dirty or stacked beyond what may be kept. */
 size_t use_excess(void);
 
 /* The allocation clock at which the slow path has something to do again (life/purge.h). */

@@ -4,23 +4,53 @@
 #include "base/policy.h"
 #include "front/deferred.h"
 #include "front/registry.h"
+#include "front/stack.h"
 #include "front/stacks.h"
 #include "heap/shards.h"
 
-/* Of the most that was in use, for all threads together: 16 blocks of 2 MiB that come and go take
- * 0.5 of the instructions, and with an eighth 1.4. But a thread among few may always hold one block
- * of any class: a buffer that comes and goes. */
+/* Alone a thread may keep a part of the most that was in use: 16 blocks of 2 MiB that come and go
+ * take 0.5 of the instructions, and with an eighth 1.4. Where there are others nobody takes from
+ * the stacks of a thread that sleeps, so it keeps one block of any class, a buffer that comes and
+ * goes, and of many threads none. */
 #define PART 2
-#define FEW 4
+#define OF_THREAD_BYTES 2
+#define FEW 16
 
-static void large_bound(struct cache *cache)
+static size_t large_most(void)
 {
-    size_t threads = caches_awake();
-    size_t most = load_relaxed(&use.most) / PART / (threads > 0 ? threads : 1);
-    size_t least = threads <= FEW ? CLASS_SLICES_MOST : 0;
-    most = most > least ? most : least;
+    size_t least = caches_awake() <= FEW ? CLASS_SLICES_MOST : 0;
+    size_t most = caches_living() > 1 ? 0 : load_relaxed(&use.most) / PART;
+    size_t cap = OF_THREAD_BYTES * policy.thread_bytes;
     /* If a number of slices was set, it is of those in stacks, too; so none are. */
-    cache->large_most = load_relaxed(&keeping.slices) == AUTO ? most : 0;
+    if (load_relaxed(&keeping.slices) != AUTO)
+        return 0;
+    most = most > least ? most : least;
+    return most < cap ? most : cap;
+}
+
+/* What the stacks hold, and may hold. A thief may have taken some. */
+static void large_count(struct cache *cache)
+{
+    ASSERT(lock_held(cache->lock));
+    size_t bytes = 0;
+    for (unsigned cls = begun_from(cache, CLASS_LARGE); cls < CLASSES;
+         cls = begun_from(cache, cls + 1))
+        bytes +=
+            stack_used(&cache->bins[BIN_FIRST + cls], &cache->cold[cls]) * size_classes[cls].size;
+    cache->large_bytes = bytes;
+    cache->large_most = large_most();
+    add_relaxed(&use.stacked, bytes - cache->large_told);
+    cache->large_told = bytes;
+}
+
+/* What a thief left in the stack, if it was there. */
+static void *large_left(struct cache *cache, unsigned cls)
+{
+    void *p;
+    if (!stack_begun(&cache->cold[cls]))
+        return NULL;
+    stack_settle(cache, cls);
+    return cache_pop(cache, (BIN_FIRST + cls) * BIN_BYTES, &p) ? p : NULL;
 }
 
 SLOW void *large_take(struct cache *cache, unsigned cls)
@@ -29,39 +59,37 @@ SLOW void *large_take(struct cache *cache, unsigned cls)
     if (unlikely(!cache_enter(cache)))
         return not_entered();
     store_relaxed(&cache->refills, cache->refills + 1);
-    large_bound(cache);
-    size_t size = shard_take(cache->shard, cls, p + 1, 1) * size_classes[cls].size;
-    cache->taken += size;
+    p[0] = large_left(cache, cls);
+    large_count(cache);
+    if (likely(p[0] == NULL))
+        cache->taken += shard_take(cache->shard, cls, p + 1, 1) * size_classes[cls].size;
     lock_release(cache->lock);
     return p[0];
 }
 
 SLOW struct finding large_give(struct cache *cache, unsigned cls, void *p)
 {
+    struct finding found = {MISUSE_NONE, NULL};
     if (unlikely(!cache_enter(cache)))
         return deferred_put(p);
     store_relaxed(&cache->flushes, cache->flushes + 1);
-    large_bound(cache);
     stack_settle(cache, cls);
-    struct finding found = {MISUSE_NONE, NULL};
-    if (!cache->rests && large_push(cache, cls, p)) { /* its first, or the bound has grown */
-        lock_release(cache->lock);
-        return found;
+    large_count(cache);
+    bool closed = cache->rests || cache->visits || load_relaxed(&cache->cut);
+    if (!closed) /* after a rest, say */
+        stack_open(&cache->bins[BIN_FIRST + cls], &cache->cold[cls]);
+    if (closed || !large_push(cache, cls, p)) {
+        found = shards_put(&p, 1);
+        cache_gave(cache, size_classes[cls].size);
     }
-    found = shards_put(&p, 1);
-    cache_gave(cache, size_classes[cls].size);
     lock_release(cache->lock);
     return found;
 }
 
-COLD struct finding large_age(struct cache *cache)
+COLD struct finding large_empty(struct cache *cache)
 {
     struct finding found = {MISUSE_NONE, NULL};
-    bool used = cache->large_used;
-    if (cache->large_bytes == 0)
-        return found;
-    cache->large_used = false;
-    if (used || !lock_try(cache->lock))
+    if (!lock_try(cache->lock))
         return found;
     for (unsigned cls = begun_from(cache, CLASS_LARGE); cls < CLASSES && !cache->asleep;
          cls = begun_from(cache, cls + 1)) {
@@ -70,6 +98,16 @@ COLD struct finding large_age(struct cache *cache)
         if (found.what == MISUSE_NONE)
             found = one;
     }
+    large_count(cache);
     lock_release(cache->lock);
     return found;
+}
+
+COLD struct finding large_age(struct cache *cache)
+{
+    bool used = cache->large_used;
+    if (cache->large_bytes == 0)
+        return (struct finding){MISUSE_NONE, NULL};
+    cache->large_used = false;
+    return used ? (struct finding){MISUSE_NONE, NULL} : large_empty(cache);
 }

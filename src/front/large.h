@@ -39,7 +39,8 @@ void *large_take(struct cache *cache, unsigned cls);
 /* Frees one. */
 struct finding large_give(struct cache *cache, unsigned cls, void *p);
 
-/* Frees all that the stacks hold if the thread did not use them since the last call. */
+/* Frees all that the stacks hold; or only if the thread did not use them since the last call. */
+struct finding large_empty(struct cache *cache);
 struct finding large_age(struct cache *cache);
 
 #endif

@@ -20,7 +20,7 @@ static struct cache *cache_make(void)
     cache->generation = 0;
     cache->mine = NULL;
     cache->refills = cache->flushes = cache->seen = cache->unclocked = cache->untold =
-        cache->outflow = 0;
+        cache->large_told = cache->outflow = 0;
     for (unsigned i = 0; i < BINS; i++) {
         bin_close(&cache->bins[i]);
         cache->bins[i].inverse = i < BIN_FIRST ? 0 : class_inverses[i - BIN_FIRST];

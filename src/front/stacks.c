@@ -2,6 +2,7 @@
 
 #include <string.h>
 
+#include "back/use.h"
 #include "base/counters.h"
 #include "front/adapt.h"
 #include "front/arrays.h"
@@ -32,6 +33,9 @@ void bin_close(struct bin *bin)
 void cache_reset(struct cache *cache)
 {
     cache->capacity_bytes = cache->outflow = cache->large_bytes = 0;
+    sub_relaxed(&use.stacked, cache->large_told);
+    cache->large_told = 0;
+    cache->visits = false;
     cache->asleep = cache->rests = cache->cut = false;
     arrays_reset(cache);
     for (unsigned cls = begun_from(cache, 0); cls < CLASSES; cls = begun_from(cache, cls + 1)) {
@@ -85,6 +89,8 @@ static void cache_wake(struct cache *cache)
         cache->cold[cls].direct_frees = 0;
         if (!cache_push_any(cache, cls, late[cls]))
             shards_put(&late[cls], 1);
+        else if (cls >= CLASS_LARGE)
+            cache->large_bytes += size_classes[cls].size;
     }
 }
 
@@ -154,10 +160,9 @@ struct finding stack_put_all(struct cache *cache, unsigned cls)
 
 COLD void cache_ask_visits(struct cache *cache, bool ask)
 {
-    ASSERT(cache == cache_current());
-    cache->visits = ask;
     if (!lock_enter(cache->lock))
         return;
+    cache->visits = ask;
     bool closed = ask || cache->rests || load_relaxed(&cache->cut);
     if (!cache->asleep)
         for (unsigned cls = begun_from(cache, 0); cls < CLASSES; cls = begun_from(cache, cls + 1)) {

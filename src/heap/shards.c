@@ -64,7 +64,7 @@ static struct slab *slab_from_neighbour(unsigned to, unsigned cls)
     return NULL;
 }
 
-static struct slab *slab_new(unsigned shard, unsigned cls)
+static struct slab *slab_new(unsigned shard, unsigned cls, size_t align)
 {
     ASSERT(lock_held(&shards[shard].lock) && cls < CLASSES);
     const struct size_class *c = &size_classes[cls];
@@ -73,7 +73,7 @@ static struct slab *slab_new(unsigned shard, unsigned cls)
         return NULL;
     bool zero;
     struct superslab *home;
-    void *base = slices_take(c->slices, 1, &zero, &home);
+    void *base = slices_take(c->slices, align, &zero, &home);
     if (base == NULL) {
         meta_give(slab, slab_bytes(c));
         return NULL;
@@ -100,7 +100,7 @@ size_t shard_take(unsigned index, unsigned cls, void **end, size_t n)
         if (slab == NULL)
             slab = slab_from_neighbour(index, cls);
         if (slab == NULL)
-            slab = slab_new(index, cls);
+            slab = slab_new(index, cls, 1);
         if (slab == NULL)
             break;
         ASSERT(slab->cls == cls && slab->free >= 1 && load_relaxed(&slab->shard) == index);
@@ -120,6 +120,19 @@ size_t shard_take(unsigned index, unsigned cls, void **end, size_t n)
     }
     lock_release(&shard->lock);
     return taken;
+}
+
+void *shard_take_aligned(unsigned index, unsigned cls, size_t align)
+{
+    ASSERT(index < SHARDS_MOST && size_classes[cls].blocks == 1);
+    struct shard *shard = &shards[index];
+    void *p[1] = {NULL};
+    lock_take(&shard->lock);
+    struct slab *slab = slab_new(index, cls, align);
+    if (slab != NULL && slab_take(slab, p + 1, 1) == 1)
+        pairing_remove(&shard->partial[cls], &slab->node);
+    lock_release(&shard->lock);
+    return p[0];
 }
 
 /* Frees the run of blocks at the start of `blocks` that are in the slab. */

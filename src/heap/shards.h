@@ -21,6 +21,10 @@ void shard_leave(unsigned index);
  * more, because a new slab is made only for the first block; 0 only without memory. */
 size_t shard_take(unsigned index, unsigned cls, void **end, size_t n);
 
+/* A block of whole slices from shard `index`, of a class of such blocks, at a multiple of `align`
+ * slices; null without memory. */
+void *shard_take_aligned(unsigned index, unsigned cls, size_t align);
+
 /* Frees n blocks of any shards. An address that is not a taken block is left out; the first such is
  * returned. */
 struct finding shards_put(void **blocks, size_t n);

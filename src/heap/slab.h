@@ -1,6 +1,6 @@
-/* A slab: one slice that holds blocks of one class, or up to 32 for one block. Its descriptor, with a bit for every
- * free block, lies in metadata; no part of it is in the blocks. A block in a thread's stack or in a
- * transfer cache counts as taken here.
+/* A slab: one slice that holds blocks of one class, or up to 32 for one block. Its descriptor, with
+ * a bit for every free block, lies in metadata; no part of it is in the blocks. A block in a
+ * thread's stack or in a transfer cache counts as taken here.
  *
  * The caller of every function holds the lock of the slab's shard. */
 #ifndef HAKMEM_HEAP_SLAB_H

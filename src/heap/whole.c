@@ -33,10 +33,12 @@ bool whole_resize(const void *p, size_t n)
     unsigned cls = class_of_slices(n);
     unsigned now = size_classes[slab->cls].slices;
     unsigned then = size_classes[cls].slices;
-    ASSERT(cls < CLASSES && then >= now && size_classes[slab->cls].blocks == 1);
-    bool done = then == now || slices_extend(slab->home, slab->base, now, then - now);
+    ASSERT(cls < CLASSES && size_classes[slab->cls].blocks == 1);
+    /* It may have more than a block of its size needs (large_pop). */
+    bool done = then <= now || slices_extend(slab->home, slab->base, now, then - now);
     if (done) {
-        slab->cls = (uint8_t)cls;
+        if (then > now)
+            slab->cls = (uint8_t)cls;
         slab->usable = (uint32_t)round_up(n, os_page);
     }
     lock_release(&held->lock);

@@ -114,7 +114,7 @@ static void count_beyond(size_t *slices, size_t *huge)
 {
     *slices = excess(slices_dirty(), load_relaxed(&keeping.slices));
     *huge = excess(huge_dirty(), load_relaxed(&keeping.huge));
-    size_t both = load_relaxed(&keeping.forever) ? 0 : use_excess();
+    size_t both = use_excess();
     if (huge_dirty() >= slices_dirty() * SLICE)
         *huge = larger(*huge, smaller(both, huge_dirty()));
     else
@@ -151,6 +151,8 @@ size_t give_back_beyond(size_t most)
 size_t give_back_owed(size_t most)
 {
     ASSERT(lock_rank_held(RANK_PURGE));
+    if (load_relaxed(&keeping.forever))
+        return 0;
     size_t slices = smaller(dirty_slices.debt, most / SLICE);
     return give_back(slices, smaller(dirty_huge.debt, most - slices * SLICE));
 }

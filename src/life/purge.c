@@ -62,7 +62,7 @@ static struct finding epochs_look(void)
     }
     if (epoch_ended(&dirty_huge))
         huge_epoch_ends();
-    if (rested)
+    if (rested && !load_relaxed(&keeping.forever))
         owe_what_was_dirty();
     return found;
 }
@@ -88,7 +88,7 @@ static bool give_back_at_pace(size_t most)
 {
     size_t allowed = smaller(most, pace_allows(visits()));
     size_t spent = give_back_owed(allowed);
-    bool more = spent > 0 && owes();
+    bool more = owes() && (spent > 0 || allowed < SLICE);
     if (shards_sparse() && !load_relaxed(&keeping.forever)) {
         struct purge_room room = {STEP_SLABS, excess(allowed, spent), 0};
         shards_purge(pages_ripe(), too_soon_until(&dirty_pages), &room);
@@ -119,6 +119,8 @@ COLD bool purge_step(size_t own)
     struct finding found = epochs_look();
     superslab_make_huge();
     size_t most = CALL_MOST + own;
+    if (use_excess() > 0)
+        large_empty(cache_current());
     size_t done = give_back_beyond(most);
     bool more = done >= most || give_back_at_pace(most - done);
     size_t frees =
@@ -172,6 +174,7 @@ bool purge_by_time(void)
             return true;
         purged += shards_purge(before, too_soon_until(&dirty_pages), &room);
         more = (give_back_owed(SCAVENGER_STEP) > 0 && owes()) || room.slabs == 0;
+        more |= give_back_beyond(SCAVENGER_STEP) > 0;
         lock_release(&purge_lock);
     }
     return moved || purged > 0 || theft.busy > 0 || theft.bytes > 0 || slices_dirty() > 0 ||

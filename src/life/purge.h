@@ -4,9 +4,9 @@
  *   - pages inside slabs in use, free slices and superslabs, kept mappings of huge blocks,
  *   - blocks in the transfer caches and in the stacks of threads that sleep, to their slabs first.
  *
- * In a process of one thread the slow path does it, by the allocation clock: when the last free
- * returns, all idle memory has gone back. In a process with threads the scavenger, a thread of
- * hakmem, also does it by the time of day (scavenger.h). */
+ * In a process of one thread the slow path does this in the program's own calls, at a pace
+ * (pace.h). In one with threads, the scavenger, a thread of hakmem's, does it by time too
+ * (scavenger.h). */
 #ifndef HAKMEM_LIFE_PURGE_H
 #define HAKMEM_LIFE_PURGE_H
 

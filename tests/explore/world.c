@@ -10,6 +10,7 @@
 #include "back/huge.h"
 #include "back/meta.h"
 #include "back/reserve.h"
+#include "back/use.h"
 #include "base/counters.h"
 #include "base/policy.h"
 #include "explore.h"
@@ -102,6 +103,7 @@ static void *cut(size_t bytes, size_t align)
     return p;
 }
 
+struct use use;
 void *meta_take(size_t bytes) { return cut(bytes, CACHE_LINE); }
 void *meta_take_pages(size_t bytes) { return cut(bytes, 4096); }
 void meta_give(void *p, size_t bytes) { (void)p, (void)bytes; }
