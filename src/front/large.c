@@ -89,7 +89,8 @@ SLOW struct finding large_give(struct cache *cache, unsigned cls, void *p)
 COLD struct finding large_empty(struct cache *cache)
 {
     struct finding found = {MISUSE_NONE, NULL};
-    if (!lock_try(cache->lock))
+    /* The caches of threads that have none have no lock either. */
+    if (begun_from(cache, CLASS_LARGE) == CLASSES || !lock_try(cache->lock))
         return found;
     for (unsigned cls = begun_from(cache, CLASS_LARGE); cls < CLASSES && !cache->asleep;
          cls = begun_from(cache, cls + 1)) {

@@ -285,7 +285,7 @@ int main(void)
     lock_take(&of_slab);
     for (unsigned cls = 0; cls < CLASSES; cls++)
         one_slab(cls);
-    for (unsigned cls = 0; cls < CLASSES; cls++)
+    for (unsigned cls = 0; cls < CLASS_LARGE; cls++)
         free_pages(cls);
     lock_release(&of_slab);
     gathering();
