@@ -20,7 +20,7 @@ static void dirty_add(struct huge *h, size_t freed)
     lock_take(&dirty_lock);
     store_relaxed(&use.dirty_huge, use.dirty_huge + h->length);
     store_relaxed(&counters.freed_huge, counters.freed_huge + freed);
-    use_less(&use.huge, freed);
+    use_huge_less(freed);
     for (struct list *node = dirty.next, *next; node != &dirty && count < 2; node = next) {
         struct huge *other = list_entry(node, struct huge, node);
         next = node->next;
@@ -90,7 +90,7 @@ static void used_add(size_t length, bool fresh)
 {
     ASSERT(lock_held(&dirty_lock));
     store_relaxed(&counters.huge.taken, counters.huge.taken + length);
-    use_more(&use.huge, length, fresh);
+    use_huge_more(length, fresh);
 }
 
 static void used_add_fresh(size_t length)
@@ -192,7 +192,7 @@ static bool mapping_resize(struct huge *h, size_t length, bool entered)
         used_add_fresh(length - h->length);
     } else {
         lock_take(&dirty_lock);
-        use_less(&use.huge, h->length - length);
+        use_huge_less(h->length - length);
         lock_release(&dirty_lock);
     }
     h->length = length;
@@ -208,7 +208,7 @@ static struct huge *dirty_grow(size_t length)
     size_t before = h->length;
     if (!mapping_resize(h, length, false)) {
         lock_take(&dirty_lock);
-        use_less(&use.huge, before);
+        use_huge_less(before);
         lock_release(&dirty_lock);
         dirty_add(h, 0);
         return NULL;

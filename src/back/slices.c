@@ -56,7 +56,7 @@ static void slices_mark_taken(struct superslab *s, uint64_t mask, size_t n)
     uint64_t paged = s->touched & mask;
     store_relaxed(&counters.slices.taken, counters.slices.taken + n * SLICE);
     slices_dirty_less(paged == mask ? n : count_bits(paged));
-    use_more(&use.slices, n * SLICE, paged != mask);
+    use_slices_more(n * SLICE, paged != mask);
     if (s->purged & mask) {
         count_refault(&counters.slices, count_bits(s->purged & mask) * SLICE);
         s->purged &= ~mask;
@@ -125,7 +125,7 @@ void slices_give(struct superslab *s, void *start, size_t n)
     ASSERT((s->free & slice_mask(first, n)) == 0);
     s->free |= slice_mask(first, n);
     store_relaxed(&use.dirty_slices, use.dirty_slices + n);
-    use_less(&use.slices, n * SLICE);
+    use_slices_less(n * SLICE);
     store_relaxed(&counters.freed_slices, counters.freed_slices + n * SLICE);
     superslab_relist_larger(s, first, (unsigned)n);
     list_remove(&s->age);

@@ -31,9 +31,8 @@ size_t use_excess(void)
     return all > limit ? all - limit : 0;
 }
 
-void use_more(size_t *kind, size_t bytes, bool fresh)
+static void use_grew(bool fresh)
 {
-    store_relaxed(kind, *kind + bytes);
     size_t now = used_now();
     if (now > load_relaxed(&use.most))
         store_relaxed(&use.most, now);
@@ -41,8 +40,26 @@ void use_more(size_t *kind, size_t bytes, bool fresh)
         store_relaxed(&purge_due, clock_now());
 }
 
-void use_less(size_t *kind, size_t bytes)
+void use_slices_more(size_t bytes, bool fresh)
 {
-    ASSERT(bytes <= *kind);
-    store_relaxed(kind, *kind - bytes);
+    store_relaxed(&use.slices, use.slices + bytes);
+    use_grew(fresh);
+}
+
+void use_huge_more(size_t bytes, bool fresh)
+{
+    store_relaxed(&use.huge, use.huge + bytes);
+    use_grew(fresh);
+}
+
+void use_slices_less(size_t bytes)
+{
+    ASSERT(bytes <= use.slices);
+    store_relaxed(&use.slices, use.slices - bytes);
+}
+
+void use_huge_less(size_t bytes)
+{
+    ASSERT(bytes <= use.huge);
+    store_relaxed(&use.huge, use.huge - bytes);
 }

@@ -21,10 +21,12 @@ struct use {
 };
 extern struct use use HIDDEN;
 
-/* Bytes of one of the first two came into use; `fresh`: they were not dirty before. If too much is
- * kept now, purge_due is. */
-void use_more(size_t *kind, size_t bytes, bool fresh);
-void use_less(size_t *kind, size_t bytes);
+/* Bytes came into use; `fresh`: they were not dirty before. If too much is kept now, purge_due is.
+ * And bytes were freed. With the lock of their kind. */
+void use_slices_more(size_t bytes, bool fresh);
+void use_huge_more(size_t bytes, bool fresh);
+void use_slices_less(size_t bytes);
+void use_huge_less(size_t bytes);
 
 /* Bytes that are dirty or stacked beyond what may be kept. */
 size_t use_excess(void);

@@ -95,8 +95,10 @@ void note_what_is_dirty(void)
 void owe_what_was_dirty(void)
 {
     ASSERT(lock_rank_held(RANK_PURGE));
-    dirty_slices.debt = larger(dirty_slices.debt, smaller(dirty_slices.seen, slices_dirty()));
-    dirty_huge.debt = larger(dirty_huge.debt, smaller(dirty_huge.seen, huge_dirty()));
+    dirty_slices.debt =
+        larger(dirty_slices.debt, smaller(load_relaxed(&dirty_slices.seen), slices_dirty()));
+    dirty_huge.debt =
+        larger(dirty_huge.debt, smaller(load_relaxed(&dirty_huge.seen), huge_dirty()));
 }
 
 void epochs_anew(void)

@@ -51,8 +51,9 @@ static void call_was(const char *what, size_t own)
 {
     size_t beyond = given > own ? given - own : 0;
     worst = beyond > worst ? beyond : worst;
-    CHECK(beyond <= CALL_MOST + PIECE, "%s of %zu bytes gave back %zu KiB, %zu KiB beyond its block",
-          what, own, given / KiB, beyond / KiB);
+    CHECK(beyond <= CALL_MOST + PIECE,
+          "%s of %zu bytes gave back %zu KiB, %zu KiB beyond its block", what, own, given / KiB,
+          beyond / KiB);
     given = 0;
 }
 
