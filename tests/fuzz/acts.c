@@ -299,7 +299,8 @@ static void act_whole(struct bytes *bytes)
         purge_by_time();
         break;
     case 7:
-        purge_alone(next_byte(bytes) % 2 != 0);
+        if (next_byte(bytes) % 2 != 0)
+            purge_by_time();
         break;
     case 8: {
         static FILE *nowhere;
