@@ -146,7 +146,7 @@ size_t give_back_beyond(size_t most)
     size_t slices;
     size_t huge;
     count_beyond(&slices, &huge);
-    slices = smaller(slices, most / SLICE + 1);
+    slices = smaller(slices, most / SLICE);
     return give_back(slices, smaller(huge, excess(most, slices * SLICE)));
 }
 

@@ -27,9 +27,10 @@
 #define FREES 4
 #define FREES_OF_HUGE 16
 
-/* One call gives back so much at most, beside as much as its own block is long: no caller waits for
- * long. And the scavenger so much, before others may have the lock. */
-#define CALL_MOST (2 * MiB)
+/* One call gives back at most 2 MiB beyond its own block, so no caller waits for long: up to two
+ * slices of that come from rounding. The scavenger gives back more before it lets others have the
+ * lock. */
+#define CALL_MOST (2 * MiB - 2 * SLICE)
 #define SCAVENGER_STEP (8 * MiB)
 #define STEP_SLABS 256
 

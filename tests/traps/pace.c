@@ -13,7 +13,6 @@
 #include <unistd.h>
 
 #define CALL_MOST (2 * MiB)
-#define PIECE (64 * KiB) /* memory goes back in pieces of at most so much */
 
 static size_t given; /* bytes, by the call that is going on */
 
@@ -51,9 +50,8 @@ static void call_was(const char *what, size_t own)
 {
     size_t beyond = given > own ? given - own : 0;
     worst = beyond > worst ? beyond : worst;
-    CHECK(beyond <= CALL_MOST + PIECE,
-          "%s of %zu bytes gave back %zu KiB, %zu KiB beyond its block", what, own, given / KiB,
-          beyond / KiB);
+    CHECK(beyond <= CALL_MOST, "%s of %zu bytes gave back %zu KiB, %zu KiB beyond its block", what,
+          own, given / KiB, beyond / KiB);
     given = 0;
 }
 
