@@ -1,0 +1,165 @@
+/* What is kept of large and huge blocks, by whom and for how long: each case went wrong once. */
+#include "trap.h"
+
+#include <hakmem/hakmem.h>
+
+#include <malloc.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#define N 200
+
+static struct hakmem_stats stats_now(void)
+{
+    struct hakmem_stats stats;
+    hakmem_stats(&stats, sizeof stats);
+    return stats;
+}
+
+static size_t rss(void)
+{
+    char text[128] = "";
+    FILE *file = fopen("/proc/self/statm", "r");
+    size_t pages = 0;
+    if (file != NULL && fgets(text, sizeof text, file) != NULL)
+        sscanf(text, "%*u %zu", &pages);
+    if (file != NULL)
+        fclose(file);
+    return pages * (size_t)sysconf(_SC_PAGESIZE);
+}
+
+static void rest(void)
+{
+    struct timespec time = {0, 100000000};
+    nanosleep(&time, NULL);
+}
+
+static void take_and_free(size_t n, size_t count)
+{
+    static void *blocks[N];
+    for (size_t i = 0; i < count; i++)
+        blocks[i] = memset(NEED("malloc", malloc(n)), 1, n);
+    for (size_t i = 0; i < count; i++)
+        free(blocks[i]);
+}
+
+static pthread_barrier_t step;
+
+static void *sleeper(void *unused)
+{
+    for (size_t n = 300 * KiB; n < 2 * MiB; n += 100 * KiB)
+        take_and_free(n, 10);
+    pthread_barrier_wait(&step);
+    pthread_barrier_wait(&step);
+    return unused;
+}
+
+/* Nobody takes from the stacks of a thread that sleeps. */
+static void sleeping_thread_keeps_one_large_block(void)
+{
+    pthread_barrier_init(&step, NULL, 2);
+    size_t before = stats_now().thread_caches;
+    pthread_t thread = started(sleeper, NULL);
+    pthread_barrier_wait(&step);
+    size_t more = stats_now().thread_caches - before;
+    CHECK(more <= 2 * MiB + 512 * KiB, "caches of a sleeping thread: expected 2.5 MiB, found %zu",
+          more);
+    pthread_barrier_wait(&step);
+    pthread_join(thread, NULL);
+}
+
+/* What the stacks of large blocks hold counts as kept: sizes of one class after the other. A class
+ * has up to a quarter more than was asked for, and an eighth beside what was in use is kept. */
+static void sizes_that_shift(void)
+{
+    size_t before = rss(), most = 0;
+    for (int round = 0; round < 3; round++)
+        for (size_t n = 320 * KiB; n <= 2 * MiB; n += 64 * KiB) {
+            take_and_free(n, 40 * MiB / n);
+            size_t now = rss();
+            most = now > before + most ? now - before : most;
+        }
+    CHECK(most <= 40 * MiB * 5 / 4 * 9 / 8 + 2 * MiB,
+          "40 MiB in changing sizes: most resident %zu KiB", most / KiB);
+}
+
+static void no_threshold_holds_through_rests(void)
+{
+    mallopt(M_TRIM_THRESHOLD, -1);
+    take_and_free(200000, N);
+    size_t before = stats_now().retained;
+    for (int i = 0; i < 4; i++) {
+        rest();
+        take_and_free(1000, N);
+    }
+    size_t after = stats_now().retained;
+    CHECK(before > 30 * MiB && after >= before - MiB, "retained with no threshold: %zu, then %zu",
+          before, after);
+}
+
+static void every_free_checked_gives_back(void)
+{
+    hakmem_check_frees(1);
+    take_and_free(500000, N);
+    for (int i = 0; i < 6; i++) {
+        rest();
+        take_and_free(500000, N / 4);
+        take_and_free(1000, N);
+    }
+    size_t kept = stats_now().retained;
+    hakmem_check_frees(0);
+    CHECK(kept < 60 * MiB, "retained of 100 MB while every free is checked: %zu", kept);
+}
+
+static size_t mappings(void)
+{
+    size_t lines = 0;
+    FILE *file = fopen("/proc/self/maps", "r");
+    for (int c; file != NULL && (c = fgetc(file)) != EOF;)
+        lines += c == '\n';
+    if (file != NULL)
+        fclose(file);
+    return lines;
+}
+
+static void aligned_blocks_have_no_mapping_each(void)
+{
+    static void *blocks[4000];
+    size_t before = mappings();
+    for (int i = 0; i < 4000; i++) {
+        blocks[i] = NEED("aligned_alloc", aligned_alloc(128 * KiB, 1000));
+        CHECK((uintptr_t)blocks[i] % (128 * KiB) == 0, "aligned_alloc: found %p", blocks[i]);
+    }
+    size_t more = mappings() - before;
+    CHECK(more < 1000, "mappings for 4000 aligned blocks: %zu", more);
+    for (int i = 0; i < 4000; i++)
+        free(blocks[i]);
+}
+
+/* A block may come from a stack of the next class. */
+static void longer_blocks_grow_where_they_are(void)
+{
+    for (int i = 0; i < 20; i++) {
+        free(NEED("malloc", malloc(1200 * KiB)));
+        char *p = memset(NEED("malloc", malloc(900 * KiB)), 7, 900 * KiB);
+        char *q = NEED("realloc", realloc(p, 1000 * KiB));
+        CHECK(q[0] == 7 && q[900 * KiB - 1] == 7, "content after realloc");
+        CHECK(malloc_usable_size(q) >= 1000 * KiB, "usable size after realloc");
+        free(q);
+    }
+}
+
+int main(void)
+{
+    check_start("kept");
+    watchdog(300);
+    in_child(sleeping_thread_keeps_one_large_block);
+    in_child(sizes_that_shift);
+    in_child(no_threshold_holds_through_rests);
+    in_child(every_free_checked_gives_back);
+    in_child(aligned_blocks_have_no_mapping_each);
+    in_child(longer_blocks_grow_where_they_are);
+    return check_end();
+}
