@@ -64,9 +64,9 @@ static void report_found(struct finding found, const void *p, const void *caller
 
 static COLD void give_memory_back(size_t own)
 {
+    scavenger_wake();
     if (!purge_step(own))
         return;
-    scavenger_wake();
     struct cache *cache = thread_cache();
     if (cache != NULL && cache->visits != purge_goes_on())
         cache_ask_visits(cache, purge_goes_on());

@@ -19,16 +19,25 @@
 #define AT_FIRST MiB
 #define SAVED_MOST (4 * GiB)
 
-/* Nobody frees so much between two ticks of a clock that goes. Without a clock there is no pace. */
+/* Who frees so much between two ticks has huge blocks, or a clock that stands still. Without a
+ * clock there is no pace. */
 #define FREED_IN_NO_TIME GiB
 
 static size_t saved = AT_FIRST;         /* lock: purge */
 static size_t last_moment, last_visits; /* of the last look, in milliseconds; atomic */
-static size_t last_clock;               /* the allocation clock as last_moment began; atomic */
+static size_t last_clock;               /* the allocation clock at the last sign that it goes */
+static size_t last_nanosecond;          /* both atomic */
 
 static bool stands_still(void)
 {
-    return clock_now() - load_relaxed(&last_clock) > FREED_IN_NO_TIME;
+    if (clock_now() - load_relaxed(&last_clock) <= FREED_IN_NO_TIME)
+        return false;
+    size_t now = os_nanoseconds();
+    if (now == load_relaxed(&last_nanosecond))
+        return true;
+    store_relaxed(&last_nanosecond, now);
+    store_relaxed(&last_clock, clock_now());
+    return false;
 }
 
 bool pace_moves(size_t visits)

@@ -102,11 +102,16 @@ static bool give_back_at_pace(size_t most)
     return more;
 }
 
-/* A fork or another thread may have the lock. */
+static size_t last_step; /* bytes from the last look to the next; atomic */
+
+/* Nothing can go back before time has passed, but for what must. A fork or another thread may have
+ * the lock. */
 static bool may_step(void)
 {
-    if (load_relaxed(&waits) && !pace_moves(visits()) && !keeps_too_much()) {
+    if (!pace_moves(visits()) && !keeps_too_much()) {
         note_what_is_dirty();
+        if (!load_relaxed(&waits))
+            store_relaxed(&purge_due, clock_now() + load_relaxed(&last_step));
         return false;
     }
     return !fork_holds_locks && lock_try(&purge_lock);
@@ -128,6 +133,7 @@ COLD bool purge_step(size_t own)
         own > 0 ? FREES_OF_HUGE * smaller(overdue, 16 * MiB) : FREES * smaller(overdue, MiB);
     size_t step = larger(smaller(shortest_epoch() / STEPS, STEP_MOST), frees);
     step = smaller(step, larger(headroom(STEP_MOST), BEYOND_CAP));
+    store_relaxed(&last_step, step);
     store_relaxed(&purge_due, clock_now() + (more ? 0 : step));
     store_relaxed(&goes_on, more && !load_relaxed(&waits));
     note_what_is_dirty();

@@ -92,6 +92,9 @@ void os_thread_name(const char *name);
 /* Milliseconds since some moment, coarse and cheap; 0 for ever where there is no clock. */
 size_t os_milliseconds(void);
 
+/* Nanoseconds of the same clock, exact and dearer. */
+size_t os_nanoseconds(void);
+
 /* Sleeps while *word is `value`, until somebody wakes it, or for so long (0: for ever), or for no
  * reason. */
 void os_wait(int *word, int value, size_t milliseconds);

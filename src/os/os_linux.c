@@ -318,12 +318,24 @@ void os_thread_name(const char *name)
     prctl(PR_SET_NAME, name);
 }
 
-size_t os_milliseconds(void)
+static struct timespec read_clock(clockid_t clock)
 {
     KEEP_ERRNO;
     struct timespec now = {0, 0};
-    clock_gettime(CLOCK_MONOTONIC_COARSE, &now);
+    clock_gettime(clock, &now);
+    return now;
+}
+
+size_t os_milliseconds(void)
+{
+    struct timespec now = read_clock(CLOCK_MONOTONIC_COARSE);
     return (size_t)now.tv_sec * 1000 + (size_t)now.tv_nsec / 1000000;
+}
+
+size_t os_nanoseconds(void)
+{
+    struct timespec now = read_clock(CLOCK_MONOTONIC);
+    return (size_t)now.tv_sec * 1000000000 + (size_t)now.tv_nsec;
 }
 
 void os_wait(int *word, int value, size_t milliseconds)

@@ -76,7 +76,7 @@ static void take_much_and_free_it(void)
         for (unsigned i = 0; i < N; i += 40)
             do_free(blocks[i]);
     }
-    for (unsigned i = 0; i < 400; i++)
+    for (unsigned i = 0; i < 1000; i++)
         do_free(NEED("malloc", do_malloc(4 << 20)));
 }
 
