@@ -108,8 +108,10 @@ static void *class_take_any(unsigned cls)
         scavenger_note(cache);
         if (unlikely(load_relaxed(&cache->mine) == NULL))
             thread_ask_for_end(cache);
-        p = large ? large_take(cache, cls) : cache_refill(cache, cls);
+        struct finding found = {MISUSE_NONE, NULL};
+        p = large ? large_take(cache, cls, &found) : cache_refill(cache, cls);
         make_room(0);
+        report_late(found, NULL);
         return p;
     }
     void *p = cacheless_take(cls);
@@ -420,7 +422,7 @@ static bool size_fits(size_t usable, size_t align, size_t size)
     if (!is_power_of_two(align) || align > MOST_BYTES || size > MOST_BYTES)
         return false;
     return usable_of_new(size, align) == usable ||
-           (align == 1 && size <= usable && size > usable / 2);
+           (align == 1 && size <= usable && size >= usable / 2);
 }
 
 void aligned_sized_free_check(const void *p, size_t align, size_t size, const void *caller)
@@ -522,8 +524,9 @@ SLOW void *slow_realloc(void *p, size_t n, size_t usable)
         free_from(p, RETURN_ADDRESS);
         return NULL;
     }
-    /* No block is smaller than the smallest, so a block that malloc made for n stays. */
-    if (n <= usable && usable <= CLASS_GRAIN)
+    /* No block is smaller than the smallest, so a block that malloc made for n stays; and one that
+     * is cut to exactly half. */
+    if (n <= usable && (usable <= CLASS_GRAIN || n == usable / 2))
         return p;
     if (usable > CLASS_MOST && n > usable && n <= CLASS_SLICES_MOST && whole_resize_inside(p, n))
         return p;

@@ -38,14 +38,17 @@ static void dirty_add(struct huge *h, size_t freed)
         meta_give(joined[--count], sizeof *h);
 }
 
-static void dirty_less(size_t bytes)
+/* Of these bytes `rest` will soon be back. */
+static void dirty_less_but(size_t bytes, size_t rest)
 {
     ASSERT(lock_held(&dirty_lock));
-    ASSERT(bytes <= use.dirty_huge);
+    ASSERT(bytes <= use.dirty_huge && rest <= bytes);
     store_relaxed(&use.dirty_huge, use.dirty_huge - bytes);
-    if (use.dirty_huge < dirty_low)
-        dirty_low = use.dirty_huge;
+    if (use.dirty_huge + rest < dirty_low)
+        dirty_low = use.dirty_huge + rest;
 }
+
+static void dirty_less(size_t bytes) { dirty_less_but(bytes, 0); }
 
 /* Unmaps from the oldest dirty mappings until at most `budget` bytes are kept; returns how many it
  * gave back. */
@@ -60,14 +63,14 @@ static size_t dirty_trim(size_t budget)
             ASSERT(!list_empty(&dirty));
             excess = round_up(use.dirty_huge - budget, SLICE); /* a budget is any number */
             oldest = list_entry(dirty.prev, struct huge, node);
+            if (excess > oldest->length)
+                excess = oldest->length;
             list_remove(&oldest->node);
-            dirty_less(oldest->length);
+            dirty_less_but(oldest->length, oldest->length - excess);
         }
         lock_release(&dirty_lock);
         if (oldest == NULL)
             return done;
-        if (excess > oldest->length)
-            excess = oldest->length;
         char *end = oldest->base + oldest->length;
         if (!os_unmap(end - excess, excess)) {
             /* At its limit of mappings the kernel can refuse: the address space stays ours, empty,

@@ -8,9 +8,12 @@
 struct use use;
 size_t purge_due;
 
-/* Beside the most that was in use: an eighth, for sizes that are not those that came before, and
- * what even the smallest heap has. */
+/* Beside the most that was in use: an eighth, for sizes that are not those that came before. Of a
+ * small heap that is less than one large block, and pages would come and go without end: there up
+ * to a half. And what even the smallest heap has. */
 #define PART 8
+#define PART_OF_SMALL 2
+#define SMALL (4 * MiB)
 #define LEAST MiB
 
 static size_t used_now(void)
@@ -20,14 +23,14 @@ static size_t used_now(void)
     return all > stacked ? all - stacked : 0;
 }
 
-size_t use_excess(void)
+size_t use_excess_with(size_t more)
 {
     if (load_relaxed(&keeping.forever))
         return 0;
     size_t dirty = load_relaxed(&use.dirty_slices) * SLICE + load_relaxed(&use.dirty_huge);
-    size_t all = load_relaxed(&use.slices) + load_relaxed(&use.huge) + dirty;
-    size_t most = load_relaxed(&use.most);
-    size_t limit = most + most / PART + LEAST;
+    size_t all = load_relaxed(&use.slices) + load_relaxed(&use.huge) + dirty + more;
+    size_t most = larger(load_relaxed(&use.most), used_now() + more);
+    size_t limit = most + larger(most / PART, smaller(most / PART_OF_SMALL, SMALL)) + LEAST;
     return all > limit ? all - limit : 0;
 }
 

@@ -2,7 +2,7 @@
  * beside it: it is dirty, that is free and not given back to the kernel.
  *
  * What is kept is to save work, not to make the process larger than its work makes it: together
- * the two are at most an eighth more than was ever in use. A program that needs more than ever
+ * the two are at most an eighth more than was ever in use, or in a small heap 5 MiB. A program that needs more than ever
  * first has what it left idle given back. */
 #ifndef HAKMEM_BACK_USE_H
 #define HAKMEM_BACK_USE_H
@@ -28,8 +28,9 @@ void use_huge_more(size_t bytes, bool fresh);
 void use_slices_less(size_t bytes);
 void use_huge_less(size_t bytes);
 
-/* Bytes that are dirty or stacked beyond what may be kept. */
-size_t use_excess(void);
+/* Bytes that are dirty or stacked beyond what may be kept, if so many more were in use. */
+size_t use_excess_with(size_t more);
+static inline size_t use_excess(void) { return use_excess_with(0); }
 
 /* The allocation clock at which the slow path has something to do again (life/purge.h). */
 extern size_t purge_due HIDDEN; /* atomic */

@@ -37,6 +37,10 @@
 
 #define CACHE_LINE 64
 
+static inline size_t larger(size_t a, size_t b) { return a > b ? a : b; }
+static inline size_t smaller(size_t a, size_t b) { return a < b ? a : b; }
+static inline size_t excess(size_t have, size_t most) { return have > most ? have - most : 0; }
+
 static inline bool is_power_of_two(size_t x) { return x != 0 && (x & (x - 1)) == 0; }
 
 /* `step` is a power of two; x must be at most SIZE_MAX - step + 1. */

@@ -53,7 +53,32 @@ static void *large_left(struct cache *cache, unsigned cls)
     return cache_pop(cache, (BIN_FIRST + cls) * BIN_BYTES, &p) ? p : NULL;
 }
 
-SLOW void *large_take(struct cache *cache, unsigned cls)
+/* Frees all that the stacks hold. */
+static struct finding large_put_all(struct cache *cache)
+{
+    struct finding found = {MISUSE_NONE, NULL};
+    for (unsigned cls = begun_from(cache, CLASS_LARGE); cls < CLASSES && !cache->asleep;
+         cls = begun_from(cache, cls + 1)) {
+        stack_settle(cache, cls);
+        struct finding one = stack_put_all(cache, cls);
+        if (found.what == MISUSE_NONE)
+            found = one;
+    }
+    large_count(cache);
+    return found;
+}
+
+COLD struct finding large_empty(struct cache *cache)
+{
+    /* The caches of threads that have none have no lock either. */
+    if (begun_from(cache, CLASS_LARGE) == CLASSES || !lock_try(cache->lock))
+        return (struct finding){MISUSE_NONE, NULL};
+    struct finding found = large_put_all(cache);
+    lock_release(cache->lock);
+    return found;
+}
+
+SLOW void *large_take(struct cache *cache, unsigned cls, struct finding *found)
 {
     void *p[1] = {NULL};
     if (unlikely(!cache_enter(cache)))
@@ -61,6 +86,11 @@ SLOW void *large_take(struct cache *cache, unsigned cls)
     store_relaxed(&cache->refills, cache->refills + 1);
     p[0] = large_left(cache, cls);
     large_count(cache);
+    /* Rather than slices that were never touched: what lies in the stacks of other classes. */
+    if (p[0] == NULL && cache->large_bytes > 0 &&
+        load_relaxed(&use.dirty_slices) * SLICE < size_classes[cls].size &&
+        use_excess_with(size_classes[cls].size) > 0)
+        *found = large_put_all(cache);
     if (likely(p[0] == NULL))
         cache->taken += shard_take(cache->shard, cls, p + 1, 1) * size_classes[cls].size;
     lock_release(cache->lock);
@@ -82,24 +112,6 @@ SLOW struct finding large_give(struct cache *cache, unsigned cls, void *p)
         found = shards_put(&p, 1);
         cache_gave(cache, size_classes[cls].size);
     }
-    lock_release(cache->lock);
-    return found;
-}
-
-COLD struct finding large_empty(struct cache *cache)
-{
-    struct finding found = {MISUSE_NONE, NULL};
-    /* The caches of threads that have none have no lock either. */
-    if (begun_from(cache, CLASS_LARGE) == CLASSES || !lock_try(cache->lock))
-        return found;
-    for (unsigned cls = begun_from(cache, CLASS_LARGE); cls < CLASSES && !cache->asleep;
-         cls = begun_from(cache, cls + 1)) {
-        stack_settle(cache, cls);
-        struct finding one = stack_put_all(cache, cls);
-        if (found.what == MISUSE_NONE)
-            found = one;
-    }
-    large_count(cache);
     lock_release(cache->lock);
     return found;
 }

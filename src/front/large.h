@@ -33,8 +33,9 @@ FAST bool large_push(struct cache *cache, unsigned cls, void *p)
     return true;
 }
 
-/* A block from a superslab; null without memory, or `not_entered`. */
-void *large_take(struct cache *cache, unsigned cls);
+/* A block from a superslab; null without memory, or `not_entered`. Writes what was found of others.
+ */
+void *large_take(struct cache *cache, unsigned cls, struct finding *found);
 
 /* Frees one. */
 struct finding large_give(struct cache *cache, unsigned cls, void *p);

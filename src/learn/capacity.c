@@ -2,10 +2,6 @@
 
 #include "base/assert.h"
 
-static size_t larger(size_t a, size_t b) { return a > b ? a : b; }
-
-static size_t smaller(size_t a, size_t b) { return a < b ? a : b; }
-
 static bool within(size_t blocks, size_t bytes, const struct capacity_seen *s,
                    const struct policy *bounds)
 {

@@ -163,7 +163,6 @@ bool owes(void) { return dirty_slices.debt > 0 || dirty_huge.debt > 0; }
 
 size_t headroom(size_t most)
 {
-    ASSERT(lock_rank_held(RANK_PURGE));
     size_t slices_left = excess(load_relaxed(&keeping.slices), slices_dirty());
     size_t huge_left = excess(load_relaxed(&keeping.huge), huge_dirty());
     return smaller(smaller(slices_left, most / SLICE) * SLICE, huge_left);

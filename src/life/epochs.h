@@ -23,12 +23,6 @@ extern struct kind dirty_pages HIDDEN;
 extern struct kind dirty_slices HIDDEN;
 extern struct kind dirty_huge HIDDEN;
 
-static inline size_t larger(size_t a, size_t b) { return a > b ? a : b; }
-
-static inline size_t smaller(size_t a, size_t b) { return a < b ? a : b; }
-
-static inline size_t excess(size_t have, size_t most) { return have > most ? have - most : 0; }
-
 /* Whether the kind's epoch has ended; and what then is to be done: what lay idle is owed, the next
  * epoch is learned and begins. */
 bool epoch_ended(const struct kind *kind);
@@ -59,7 +53,8 @@ size_t give_back_owed(size_t most);
 /* Whether anything is owed. */
 bool owes(void);
 
-/* Bytes that may be freed before a number that was set is passed, of slices at most `most`. */
+/* Bytes that may be freed before a number that was set is passed, of slices at most `most`. Needs
+ * no lock. */
 size_t headroom(size_t most);
 
 /* The shortest epoch of a kind of which there is any. */

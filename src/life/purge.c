@@ -102,16 +102,26 @@ static bool give_back_at_pace(size_t most)
     return more;
 }
 
-static size_t last_step; /* bytes from the last look to the next; atomic */
-
-/* Nothing can go back before time has passed, but for what must. A fork or another thread may have
- * the lock. */
-static bool may_step(void)
+/* Sets when the next look is due: after `step` bytes, or a few frees that are that much too late,
+ * but before a number that was set is passed. */
+static void look_after(size_t step, size_t own, size_t overdue)
 {
-    if (!pace_moves(visits()) && !keeps_too_much()) {
+    size_t frees =
+        own > 0 ? FREES_OF_HUGE * smaller(overdue, 16 * MiB) : FREES * smaller(overdue, MiB);
+    size_t most = larger(headroom(STEP_MOST), BEYOND_CAP);
+    store_relaxed(&purge_due, clock_now() + smaller(larger(step, frees), most));
+}
+
+/* Without time nothing moves where something waits for it, or where huge blocks come and go: their
+ * bytes end epochs faster than pages could go back. A fork or another thread may have the lock. */
+static bool may_step(size_t own, size_t overdue)
+{
+    bool later = load_relaxed(&waits);
+    bool idle = own > 0 && !load_relaxed(&goes_on);
+    if ((later || idle) && !pace_moves(visits()) && !keeps_too_much()) {
         note_what_is_dirty();
-        if (!load_relaxed(&waits))
-            store_relaxed(&purge_due, clock_now() + load_relaxed(&last_step));
+        if (!later)
+            look_after(0, own, overdue);
         return false;
     }
     return !fork_holds_locks && lock_try(&purge_lock);
@@ -119,9 +129,9 @@ static bool may_step(void)
 
 COLD bool purge_step(size_t own)
 {
-    if (!may_step())
-        return false;
     size_t overdue = clock_now() - load_relaxed(&purge_due);
+    if (!may_step(own, overdue))
+        return false;
     struct finding found = epochs_look();
     superslab_make_huge();
     size_t most = CALL_MOST + own;
@@ -129,12 +139,10 @@ COLD bool purge_step(size_t own)
         large_empty(cache_current());
     size_t done = give_back_beyond(most);
     bool more = done >= most || give_back_at_pace(most - done);
-    size_t frees =
-        own > 0 ? FREES_OF_HUGE * smaller(overdue, 16 * MiB) : FREES * smaller(overdue, MiB);
-    size_t step = larger(smaller(shortest_epoch() / STEPS, STEP_MOST), frees);
-    step = smaller(step, larger(headroom(STEP_MOST), BEYOND_CAP));
-    store_relaxed(&last_step, step);
-    store_relaxed(&purge_due, clock_now() + (more ? 0 : step));
+    if (more)
+        store_relaxed(&purge_due, clock_now());
+    else
+        look_after(smaller(shortest_epoch() / STEPS, STEP_MOST), own, overdue);
     store_relaxed(&goes_on, more && !load_relaxed(&waits));
     note_what_is_dirty();
     lock_release(&purge_lock);

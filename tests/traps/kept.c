@@ -155,11 +155,11 @@ int main(void)
 {
     check_start("kept");
     watchdog(300);
-    in_child(sleeping_thread_keeps_one_large_block);
-    in_child(sizes_that_shift);
-    in_child(no_threshold_holds_through_rests);
-    in_child(every_free_checked_gives_back);
-    in_child(aligned_blocks_have_no_mapping_each);
-    in_child(longer_blocks_grow_where_they_are);
+    RUN_IN_CHILD(sleeping_thread_keeps_one_large_block);
+    RUN_IN_CHILD(sizes_that_shift);
+    RUN_IN_CHILD(no_threshold_holds_through_rests);
+    RUN_IN_CHILD(every_free_checked_gives_back);
+    RUN_IN_CHILD(aligned_blocks_have_no_mapping_each);
+    RUN_IN_CHILD(longer_blocks_grow_where_they_are);
     return check_end();
 }

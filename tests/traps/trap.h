@@ -14,6 +14,11 @@ void use_the_heap(unsigned number);
 /* Runs f in a child, which must end with 0: after f, by the result of its checks. A child that
  * hangs is ended by its watchdog. */
 void in_child(void (*f)(void));
+#define RUN_IN_CHILD(test)  \
+    do {                    \
+        check_test = #test; \
+        in_child(test);     \
+    } while (0)
 
 /* Runs f(argument) in a thread of its own, to its end. */
 void in_thread(void *(*f)(void *), void *argument);
