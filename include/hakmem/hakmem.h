@@ -182,6 +182,9 @@ struct hakmem_stats {
     size_t threads;       /**< threads that have a cache */
     size_t refills;       /**< of empty stacks, since the start */
     size_t flushes;       /**< of full stacks, since the start */
+    size_t returned;      /**< bytes given back to the kernel, since the start */
+    size_t taken_again;   /**< of those, bytes that were taken again since */
+    size_t returning_ns;  /**< nanoseconds spent on giving back, since the start */
 };
 
 /** Fills in the first `size` bytes of *stats. `size` is sizeof *stats as the caller was compiled

@@ -148,6 +148,8 @@ static void write_details(FILE *stream, const struct accounts *accounts)
             {" large_blocks", accounts->whole}, {" huge_blocks", accounts->huge},
             {" kept_mappings", accounts->dirty_mappings}, {" threads", accounts->caches},
             {" refills", accounts->refills}, {" flushes", accounts->flushes});
+    ELEMENT(stream, {"<returned bytes", accounts->returned},
+            {" taken_again", accounts->taken_again}, {" nanoseconds", accounts->returning_ns});
     for (unsigned cls = 0; cls < CLASSES; cls++) {
         const struct class_accounts *c = &accounts->classes[cls];
         if (c->slabs > 0)

@@ -55,6 +55,9 @@ EXPORT size_t hakmem_stats(struct hakmem_stats *stats, size_t size)
         .threads = accounts.caches,
         .refills = accounts.refills,
         .flushes = accounts.flushes,
+        .returned = accounts.returned,
+        .taken_again = accounts.taken_again,
+        .returning_ns = accounts.returning_ns,
     };
     size_t known = size < sizeof all ? size : sizeof all;
     memcpy(stats, &all, known);

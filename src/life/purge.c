@@ -68,6 +68,19 @@ static struct finding epochs_look(void)
     return found;
 }
 
+/* The time that giving back takes, for the statistics; where there may be something to give. */
+static size_t giving_begins(void)
+{
+    return owes() || shards_sparse() || use_excess() > 0 ? os_nanoseconds() : 0;
+}
+
+static void giving_ends(size_t began)
+{
+    size_t now = began != 0 ? os_nanoseconds() : 0;
+    if (now > began)
+        add_relaxed(&counters.returning_ns, now - began);
+}
+
 /* There is more to give back, and the pace allows it, or it waits until the pace does; atomic. */
 static bool goes_on, waits;
 
@@ -135,10 +148,12 @@ COLD bool purge_step(size_t own)
     struct finding found = epochs_look();
     superslab_make_huge();
     size_t most = CALL_MOST + own;
+    size_t began = giving_begins();
     if (use_excess() > 0)
         large_empty(cache_current());
     size_t done = give_back_beyond(most);
     bool more = done >= most || give_back_at_pace(most - done);
+    giving_ends(began);
     if (more)
         store_relaxed(&purge_due, clock_now());
     else
@@ -187,9 +202,11 @@ bool purge_by_time(void)
         struct purge_room room = {STEP_SLABS, SIZE_MAX, 0};
         if (!lock_enter(&purge_lock))
             return true;
+        size_t began = giving_begins();
         purged += shards_purge(before, too_soon_until(&dirty_pages), &room);
         more = (give_back_owed(SCAVENGER_STEP) > 0 && owes()) || room.slabs == 0;
         more |= give_back_beyond(SCAVENGER_STEP) > 0;
+        giving_ends(began);
         lock_release(&purge_lock);
     }
     return moved || purged > 0 || theft.busy > 0 || theft.bytes > 0 || slices_dirty() > 0 ||
@@ -205,11 +222,13 @@ size_t purge_all(struct cache *mine, size_t pad)
     struct theft theft = caches_steal(true);
     struct finding found = transfers_decay(true);
     struct purge_room room = {SIZE_MAX, SIZE_MAX, 0};
+    size_t began = os_nanoseconds();
     size_t bytes = shards_purge(clock_now(), clock_now(), &room);
     bytes += pad < SLICE ? superslabs_release()
                          : slices_purge(excess(slices_dirty(), pad / SLICE)) * SLICE;
     bytes += huge_purge(SIZE_MAX);
     reserve_release();
+    giving_ends(began);
     dirty_slices.debt = dirty_huge.debt = 0;
     lock_release(&purge_lock);
     report_late(theft.found, NULL);

@@ -4,6 +4,7 @@
 #include "back/meta.h"
 #include "back/reserve.h"
 #include "back/superslabs.h"
+#include "base/counters.h"
 #include "front/registry.h"
 #include "front/stack.h"
 #include "heap/slab.h"
@@ -119,6 +120,12 @@ static void count_classes(struct accounts *accounts)
     }
 }
 
+static void count_returned(struct accounts *accounts, const struct purge_counters *kind)
+{
+    accounts->returned += load_relaxed(&kind->purged);
+    accounts->taken_again += load_relaxed(&kind->refaulted);
+}
+
 void account(struct accounts *accounts)
 {
     ASSERT(lock_all_held());
@@ -140,6 +147,11 @@ void account(struct accounts *accounts)
     accounts->retained = *all.retained * SLICE;
     size_t blocks = accounts->slab_slices * SLICE;
     accounts->untouched = superslabs_bytes() - blocks - accounts->retained;
+
+    count_returned(accounts, &counters.pages);
+    count_returned(accounts, &counters.slices);
+    count_returned(accounts, &counters.huge);
+    accounts->returning_ns = load_relaxed(&counters.returning_ns);
 
     const struct meta_parts meta = meta_parts();
     accounts->metadata = meta_mapped() + meta.guards;

@@ -95,10 +95,12 @@ struct accounts {
 
     /* Counts. */
     size_t superslabs, slabs, huge, dirty_mappings;
-    size_t whole;            /* blocks of whole slices in use */
-    size_t caches;           /* of living threads */
-    size_t orphans;          /* caches of threads that a fork left behind, not yet taken in */
-    size_t refills, flushes; /* since the start of the process */
+    size_t whole;                 /* blocks of whole slices in use */
+    size_t caches;                /* of living threads */
+    size_t orphans;               /* caches of threads that a fork left behind, not yet taken in */
+    size_t refills, flushes;      /* since the start of the process */
+    size_t returned, taken_again; /* bytes given back to the kernel, and of those taken since */
+    size_t returning_ns;          /* time spent on that */
 
     struct class_accounts classes[CLASSES];
 

@@ -115,6 +115,7 @@ static void purge_gives_all_back(void)
     void *huge = NEED("malloc", do_malloc(30 * MiB));
     memset(huge, 1, 30 * MiB);
     do_free(huge);
+    struct hakmem_stats before = stats_now();
     size_t bytes = hakmem_purge();
     CHECK(bytes >= 30 * MiB + N * 3000u, "hakmem_purge: expected %zu or more, found %zu",
           30 * MiB + N * 3000u, bytes);
@@ -122,7 +123,15 @@ static void purge_gives_all_back(void)
     CHECK_SIZE("retained after purge", after.retained, 0);
     CHECK_SIZE("kept after purge", after.kept, 0);
     CHECK_SIZE("thread's cache after purge", after.thread_caches, 0);
+    CHECK(after.returned - before.returned >= 30 * MiB + N * 2900u,
+          "returned: expected %zu or more, found %zu", 30 * MiB + N * 2900u,
+          after.returned - before.returned);
+    CHECK(after.returning_ns > before.returning_ns, "returning_ns: expected more than %zu",
+          before.returning_ns);
     CHECK_SIZE("hakmem_purge again", hakmem_purge(), 0);
+    do_free(NEED("malloc", do_malloc(20 * MiB)));
+    size_t again = stats_now().taken_again - after.taken_again;
+    CHECK(again >= 20 * MiB && again < 21 * MiB, "taken_again: expected 20 MiB, found %zu", again);
     CHECK_SIZE("hakmem_check", (size_t)hakmem_check(), 0);
 }
 

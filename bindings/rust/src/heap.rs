@@ -52,6 +52,12 @@ pub struct Stats {
     pub refills: usize,
     /// Flushes of full stacks in threads' caches, since the start.
     pub flushes: usize,
+    /// Bytes given back to the kernel, since the start.
+    pub returned: usize,
+    /// Of those, bytes that were taken again since.
+    pub taken_again: usize,
+    /// Nanoseconds spent on giving back, since the start.
+    pub returning_ns: usize,
 }
 
 /// Returns what all memory is used for now. Holds all of the allocator's locks meanwhile.
