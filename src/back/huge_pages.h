@@ -1,15 +1,20 @@
-/* Requests huge pages for superslabs of a large heap that stay full. One thread at a time. */
+/* Which superslabs have huge pages: in a larger heap those that begin where the one before was full
+ * of small blocks, and those that stay full for long. */
 #ifndef HAKMEM_BACK_HUGE_PAGES_H
 #define HAKMEM_BACK_HUGE_PAGES_H
 
 #include "back/superslab.h"
 
+/* Decides for a new superslab, which is in no list yet and wanted for blocks of at most a page
+ * (`fine`), or others. With the superslabs' lock. */
+void superslab_starts(struct superslab *s, bool fine);
+
 /* Asks for huge pages for the superslab that has been without a free slice for longest, if it has
- * been for long and there are many. */
+ * been for long and there are many. One thread at a time. */
 void superslab_make_huge(void);
 
 /* Pages inside s are to go back: no huge page may hold them, nor fill the holes again. Which starts
- * its time anew. */
+ * its time anew. One thread at a time. */
 void superslab_make_small(struct superslab *s);
 
 #endif

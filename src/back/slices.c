@@ -69,13 +69,13 @@ static void slices_mark_taken(struct superslab *s, uint64_t mask, size_t n)
         superslab_relist(s, 0);
 }
 
-void *slices_take(size_t n, size_t align, bool *zero, struct superslab **from)
+void *slices_take(size_t n, size_t align, bool fine, bool *zero, struct superslab **from)
 {
     lock_take(&superslabs_lock);
     uint64_t starts;
     struct superslab *s = superslab_with(n, align, &starts);
     if (s == NULL) {
-        s = superslab_new(n);
+        s = superslab_new(n, fine);
         starts = s != NULL ? fitting_starts(s, n, align) : 0;
     }
     char *start = NULL;
@@ -85,6 +85,7 @@ void *slices_take(size_t n, size_t align, bool *zero, struct superslab **from)
         *zero = (s->touched & mask) == 0;
         *from = s;
         slices_mark_taken(s, mask, n);
+        s->fine = fine ? s->fine | mask : s->fine & ~mask;
         start = s->base + first * SLICE;
     }
     lock_release(&superslabs_lock);
@@ -101,8 +102,10 @@ bool slices_extend(struct superslab *s, void *start, size_t n, size_t more)
     lock_take(&superslabs_lock);
     ASSERT((s->free & slice_mask(slice_index(s, start), n)) == 0);
     bool fits = (s->free & mask) == mask;
-    if (fits)
+    if (fits) {
         slices_mark_taken(s, mask, more);
+        s->fine &= ~mask;
+    }
     lock_release(&superslabs_lock);
     return fits;
 }

@@ -9,8 +9,9 @@
 
 /* n free slices, n from 1 to 64, that begin at a multiple of `align` slices (a power of two up to
  * 64); their map entries are covered and say "foreign". `*zero` tells whether all their bytes are
- * known to be zero. Null without memory. */
-void *slices_take(size_t n, size_t align, bool *zero, struct superslab **from);
+ * known to be zero. `fine`: for blocks of at most a page, so that all of it will be touched. Null
+ * without memory. */
+void *slices_take(size_t n, size_t align, bool fine, bool *zero, struct superslab **from);
 
 /* Gives n slices back; their map entries say "foreign" already. */
 void slices_give(struct superslab *s, void *start, size_t n);

@@ -1,5 +1,6 @@
 #include "back/slices_purge.h"
 
+#include "back/huge_pages.h"
 #include "back/superslab_lists.h"
 #include "back/superslabs.h"
 #include "base/atomic.h"
@@ -41,8 +42,6 @@ static size_t superslab_purge(struct superslab *s, size_t most)
         lock_release(&superslabs_lock);
         return superslab_end(s) ? had : 0;
     }
-    bool was_huge = s->huge;
-    s->huge = false;
     uint64_t mask = highest_of(s->free & s->touched, most);
     slices_dirty_less(count_bits(mask));
     s->free &= ~mask;
@@ -51,8 +50,6 @@ static size_t superslab_purge(struct superslab *s, size_t most)
     superslab_relist(s, longest_run(s->free));
     lock_release(&superslabs_lock);
 
-    if (was_huge)
-        os_small_pages(s->base, s->slices * SLICE, true);
     uint64_t gone = slices_drop(s, mask);
 
     lock_take(&superslabs_lock);
@@ -78,6 +75,11 @@ size_t slices_purge(size_t most)
         struct superslab *s = list_entry(superslabs_aged.prev, struct superslab, age);
         size_t had = count_bits(s->free & s->touched);
         size_t wanted = had < most - done ? had : most - done;
+        if (s->huge && (!superslab_empty(s) || had > wanted)) {
+            lock_release(&superslabs_lock);
+            superslab_make_small(s);
+            continue;
+        }
         size_t gave = superslab_purge(s, wanted);
         refused = gave < wanted;
         done += gave;

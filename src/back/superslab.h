@@ -26,6 +26,7 @@ struct superslab {
     char *base;         /* constant */
     uint64_t free;      /* slices free; lock: superslabs */
     uint64_t touched;   /* slices handed out since they were last zero; same lock */
+    uint64_t fine;      /* slices last taken for blocks of at most a page; same lock */
     uint64_t purged;    /* slices given back and not used since; same lock */
     uint64_t holed;     /* slices that lack pages (slices_lack); same lock */
     size_t lacking;     /* bytes, of all of them; same lock */

@@ -1,5 +1,6 @@
 #include "back/superslabs.h"
 
+#include "back/huge_pages.h"
 #include "back/map.h"
 #include "back/meta.h"
 #include "back/slots.h"
@@ -19,7 +20,7 @@ static size_t mapped, mapped_bytes; /* atomic; lock: superslabs */
  * most processes never need more. If the kernel gives no whole superslab any more, shorter ones use
  * the rest of a limit; `least` slices are needed. While huge blocks are kept, none is made in that
  * case: the caller has them given back, and tries again. */
-struct superslab *superslab_new(size_t least)
+struct superslab *superslab_new(size_t least, bool fine)
 {
     ASSERT(lock_held(&superslabs_lock));
     ASSERT(least >= 1 && least <= SUPERSLAB_SLICES);
@@ -44,23 +45,21 @@ struct superslab *superslab_new(size_t least)
         return NULL;
     }
     os_name(base, slices * SLICE, "hakmem: blocks");
-    /* With huge pages one touched page would cost 2 MiB, and perhaps the time to make room for it:
-     * a heap of 512 MiB that had them from the start took half as long to fill, or five times. */
-    os_small_pages(base, slices * SLICE, false);
     s->base = base;
     s->slices = (uint8_t)slices;
     s->free = all_slices(s);
     s->touched = 0;
+    s->fine = 0;
     s->purged = 0;
     s->holed = 0;
     s->lacking = 0;
-    s->huge = false;
     s->longest = 0;
     list_init(&s->age);
     list_init(&s->node);
     add_relaxed(&mapped, 1);
     add_relaxed(&mapped_bytes, slices * SLICE);
     count_refault(&counters.slices, slices * SLICE);
+    superslab_starts(s, fine);
     superslab_relist(s, (unsigned)slices);
     return s;
 }

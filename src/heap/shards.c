@@ -73,7 +73,7 @@ static struct slab *slab_new(unsigned shard, unsigned cls, size_t align)
         return NULL;
     bool zero;
     struct superslab *home;
-    void *base = slices_take(c->slices, align, &zero, &home);
+    void *base = slices_take(c->slices, align, c->size <= os_page, &zero, &home);
     if (base == NULL) {
         meta_give(slab, slab_bytes(c));
         return NULL;

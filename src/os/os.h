@@ -52,8 +52,8 @@ struct os_run {
  * that the kernel refuses becomes 0. */
 void os_purge_runs(struct os_run *runs, size_t n);
 
-/* Lets the kernel use huge pages in a region, unless it is set never to. */
-void os_huge_pages(void *start, size_t length);
+/* Lets the kernel use huge pages in a region; false if it is set never to. */
+bool os_huge_pages(void *start, size_t length);
 
 /* Keeps huge pages out of a region: no call where the system gives none unasked, unless
  * os_huge_pages was called for it (`asked`). */

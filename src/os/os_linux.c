@@ -237,12 +237,12 @@ void os_purge_runs(struct os_run *runs, size_t n)
         store_relaxed(&refused, true);
 }
 
-void os_huge_pages(void *start, size_t length)
+bool os_huge_pages(void *start, size_t length)
 {
     if (huge_pages == HUGE_NEVER)
-        return;
+        return false;
     KEEP_ERRNO;
-    madvise(start, length, MADV_HUGEPAGE);
+    return madvise(start, length, MADV_HUGEPAGE) == 0;
 }
 
 void os_small_pages(void *start, size_t length, bool asked)

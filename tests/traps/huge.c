@@ -1,14 +1,31 @@
-/* Huge pages by region (trap 49): a superslab of a larger heap gets them after all of it was in use
- * for long, and refuses them again before pages inside it go back. HAKMEM_HUGE_PAGES decides. */
+/* Huge pages by region (trap 49): a superslab of a larger heap has them from the start where the
+ * heap grows by small blocks and the kernel is quick, or gets them after all of it was in use for
+ * long. It refuses them again before pages inside it go back. HAKMEM_HUGE_PAGES decides. */
 #include "trap.h"
 
 #include <malloc.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/syscall.h>
+#include <time.h>
 #include <unistd.h>
 
 enum { BLOCKS = 100000, BLOCK = 1000 }; /* 24 superslabs */
 static unsigned char *blocks[BLOCKS];
+
+/* ---- a clock by which every fault takes long ---- */
+
+static bool slow;
+
+/* This one stands before libc's for the library, too. */
+int clock_gettime(clockid_t clock, struct timespec *now)
+{
+    static atomic_long calls;
+    int result = (int)syscall(SYS_clock_gettime, clock, now);
+    if (slow)
+        now->tv_sec += atomic_fetch_add(&calls, 1);
+    return result;
+}
 
 /* ---- what the kernel knows of the heap ---- */
 
@@ -58,12 +75,48 @@ static struct regions regions_now(void)
 
 /* ---- the test ---- */
 
-static void fill(void)
+static void fill_with(unsigned n, size_t size)
 {
-    for (unsigned i = 0; i < BLOCKS; i++) {
-        blocks[i] = NEED("malloc", do_malloc(BLOCK));
-        memset(blocks[i], 1, BLOCK);
+    for (unsigned i = 0; i < n; i++) {
+        blocks[i] = NEED("malloc", do_malloc(size));
+        memset(blocks[i], 1, size);
     }
+}
+
+static bool switched_on(void)
+{
+    const char *setting = getenv("HAKMEM_HUGE_PAGES");
+    return (setting == NULL || strcmp(setting, "0") != 0) && system_mode() != 'n';
+}
+
+/* The first 16 MiB have small pages, and what follows huge ones if it is of blocks of at most a
+ * page, which are touched, all of them. */
+static void growth_by_small_blocks(void)
+{
+    fill_with(BLOCKS, BLOCK);
+    struct regions found = regions_now();
+    CHECK(found.small >= 14 * MiB, "bytes with small pages: expected 14 MiB or more, found %zu",
+          found.small);
+    if (switched_on())
+        CHECK(found.huge >= 4 * MiB, "bytes with huge pages: expected 4 MiB or more, found %zu",
+              found.huge);
+    else
+        CHECK_SIZE("bytes with huge pages, which are off", found.huge, 0);
+}
+
+static void growth_by_large_blocks(void)
+{
+    fill_with(BLOCKS / 16, 16 * BLOCK);
+    CHECK_SIZE("bytes with huge pages, of large blocks", regions_now().huge, 0);
+}
+
+/* After each slow one twice as many superslabs are left alone. */
+static void slow_kernel(void)
+{
+    slow = true;
+    fill_with(BLOCKS, BLOCK);
+    CHECK(regions_now().huge <= 2 * 4 * MiB, "bytes with huge pages where they are slow: %zu",
+          regions_now().huge);
 }
 
 /* 64 MiB and more are freed while the blocks stay. */
@@ -81,14 +134,11 @@ static void free_elsewhere(void)
 
 static void dense_superslabs_alone(void)
 {
-    const char *setting = getenv("HAKMEM_HUGE_PAGES");
-    bool on = (setting == NULL || strcmp(setting, "0") != 0) && system_mode() != 'n';
-    struct regions before, dense, purged;
-    fill();
-    before = regions_now();
-    CHECK_SIZE("bytes with huge pages, just filled", before.huge, 0);
-    CHECK(before.small >= 64 * MiB, "bytes with small pages: expected 64 MiB or more, found %zu",
-          before.small);
+    bool on = switched_on();
+    struct regions dense, purged;
+    slow = true; /* so that few start with huge pages */
+    fill_with(BLOCKS, BLOCK);
+    slow = false;
     free_elsewhere();
     dense = regions_now();
     printf("huge: %zu of %zu MiB have huge pages\n", dense.huge / MiB,
@@ -118,6 +168,9 @@ int main(void)
         printf("huge: the kernel has no huge pages: not tested\n");
         return 77;
     }
-    RUN(dense_superslabs_alone);
+    RUN_IN_CHILD(growth_by_small_blocks);
+    RUN_IN_CHILD(growth_by_large_blocks);
+    RUN_IN_CHILD(slow_kernel);
+    RUN_IN_CHILD(dense_superslabs_alone);
     return check_end();
 }

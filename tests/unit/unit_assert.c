@@ -150,7 +150,7 @@ static void slices_given_twice(void)
     bool zero;
     struct superslab *s;
     lock_take(&cache_lock);
-    char *start = slices_take(2, 1, &zero, &s);
+    char *start = slices_take(2, 1, false, &zero, &s);
     slices_give(s, start, 2);
     slices_give(s, start, 2);
 }

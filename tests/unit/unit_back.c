@@ -145,27 +145,27 @@ static void what_slices_lack_is_wanted_with_them(void)
 {
     struct superslab *s;
     bool zero;
-    char *slices = slices_take(4, 1, &zero, &s);
+    char *slices = slices_take(4, 1, false, &zero, &s);
     size_t before = load_relaxed(&counters.pages.refaulted);
     add_relaxed(&counters.pages.purged, 40 * KiB);
     slices_lack(s, slices, 4, 40 * KiB);
     slices_give(s, slices, 4);
-    EXPECT(slices_take(1, 1, &zero, &s) == slices);
+    EXPECT(slices_take(1, 1, false, &zero, &s) == slices);
     EXPECT_EQUAL(load_relaxed(&counters.pages.refaulted) - before, 10 * KiB);
-    EXPECT(slices_take(3, 1, &zero, &s) == slices + SLICE);
+    EXPECT(slices_take(3, 1, false, &zero, &s) == slices + SLICE);
     EXPECT_EQUAL(load_relaxed(&counters.pages.refaulted) - before, 40 * KiB);
     slices_give(s, slices, 4);
-    EXPECT(slices_take(4, 1, &zero, &s) == slices);
+    EXPECT(slices_take(4, 1, false, &zero, &s) == slices);
     EXPECT_EQUAL(load_relaxed(&counters.pages.refaulted) - before, 40 * KiB);
 
     /* Once the slices themselves have gone back they lack nothing more. */
-    char *more = slices_take(1, 1, &zero, &s); /* so that the superslab is not empty */
+    char *more = slices_take(1, 1, false, &zero, &s); /* so that the superslab is not empty */
     slices_lack(s, slices, 4, 40 * KiB);
     add_relaxed(&counters.pages.purged, 40 * KiB);
     slices_give(s, slices, 4);
     size_t gone = slices_purge(SIZE_MAX); /* where the kernel takes them */
     EXPECT(gone == 4 || gone == 0);
-    EXPECT(slices_take(4, 1, &zero, &s) == slices);
+    EXPECT(slices_take(4, 1, false, &zero, &s) == slices);
     EXPECT_EQUAL(load_relaxed(&counters.pages.refaulted) - before, (gone == 4 ? 40 : 80) * KiB);
     slices_give(s, slices, 4);
     slices_give(s, more, 1);
@@ -215,7 +215,7 @@ static void slices(void)
         lengths[i] = 1 + (size_t)(next_random() % (step % 5 == 0 ? 64 : 6));
         size_t align = (size_t)1 << next_random() % (step % 3 == 0 ? 7 : 1);
         bool zero;
-        runs[i] = slices_take(lengths[i], align, &zero, &homes[i]);
+        runs[i] = slices_take(lengths[i], align, false, &zero, &homes[i]);
         EXPECT(runs[i] != NULL);
         EXPECT_EQUAL((uintptr_t)runs[i] % (align * SLICE), 0);
         EXPECT(runs[i] >= homes[i]->base);
