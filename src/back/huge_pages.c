@@ -59,7 +59,6 @@ static void time_first_touch(char *base)
 void superslab_starts(struct superslab *s, bool fine)
 {
     ASSERT(lock_held(&superslabs_lock));
-    s->huge = false;
     if (policy.huge_pages && fine && heap_grows_fine()) {
         if (to_skip > 0)
             to_skip--;

@@ -5,8 +5,8 @@
 
 #include "back/superslab.h"
 
-/* Decides for a new superslab, which is in no list yet and wanted for blocks of at most a page
- * (`fine`), or others. With the superslabs' lock. */
+/* Decides for a new superslab, wanted for blocks of at most a page (`fine`), or others. With the
+ * superslabs' lock. */
 void superslab_starts(struct superslab *s, bool fine);
 
 /* Asks for huge pages for the superslab that has been without a free slice for longest, if it has

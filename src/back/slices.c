@@ -1,5 +1,6 @@
 #include "back/slices.h"
 
+#include "back/huge_pages.h"
 #include "back/map.h"
 #include "back/superslab_lists.h"
 #include "back/superslabs.h"
@@ -75,8 +76,10 @@ void *slices_take(size_t n, size_t align, bool fine, bool *zero, struct supersla
     uint64_t starts;
     struct superslab *s = superslab_with(n, align, &starts);
     if (s == NULL) {
-        s = superslab_new(n, fine);
+        s = superslab_new(n);
         starts = s != NULL ? fitting_starts(s, n, align) : 0;
+        if (s != NULL)
+            superslab_starts(s, fine);
     }
     char *start = NULL;
     if (s != NULL) {

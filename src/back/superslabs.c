@@ -1,6 +1,5 @@
 #include "back/superslabs.h"
 
-#include "back/huge_pages.h"
 #include "back/map.h"
 #include "back/meta.h"
 #include "back/slots.h"
@@ -20,7 +19,7 @@ static size_t mapped, mapped_bytes; /* atomic; lock: superslabs */
  * most processes never need more. If the kernel gives no whole superslab any more, shorter ones use
  * the rest of a limit; `least` slices are needed. While huge blocks are kept, none is made in that
  * case: the caller has them given back, and tries again. */
-struct superslab *superslab_new(size_t least, bool fine)
+struct superslab *superslab_new(size_t least)
 {
     ASSERT(lock_held(&superslabs_lock));
     ASSERT(least >= 1 && least <= SUPERSLAB_SLICES);
@@ -53,13 +52,13 @@ struct superslab *superslab_new(size_t least, bool fine)
     s->purged = 0;
     s->holed = 0;
     s->lacking = 0;
+    s->huge = false;
     s->longest = 0;
     list_init(&s->age);
     list_init(&s->node);
     add_relaxed(&mapped, 1);
     add_relaxed(&mapped_bytes, slices * SLICE);
     count_refault(&counters.slices, slices * SLICE);
-    superslab_starts(s, fine);
     superslab_relist(s, (unsigned)slices);
     return s;
 }

@@ -5,9 +5,8 @@
 
 #include "back/superslab.h"
 
-/* A new one, all free, with room for `least` slices, which are for blocks of at most a page
- * (`fine`) or others; null without memory. */
-struct superslab *superslab_new(size_t least, bool fine);
+/* A new one, all free, with room for `least` slices; null without memory. */
+struct superslab *superslab_new(size_t least);
 
 /* Takes an empty one out of everything; and unmaps it then, without the lock. At its limit of
  * mappings the kernel can refuse: then it stays, and its pages go. Whether they have. */
