@@ -71,6 +71,22 @@ void superslab_starts(struct superslab *s, bool fine)
         os_small_pages(s->base, s->slices * SLICE, false);
 }
 
+#define HUGE_PAGE_SLICES 32
+
+void superslab_touched(struct superslab *s, uint64_t mask)
+{
+    ASSERT(lock_held(&superslabs_lock));
+    for (unsigned first = 0; first < s->slices; first += HUGE_PAGE_SLICES) {
+        uint64_t page = slice_mask(first, HUGE_PAGE_SLICES);
+        uint64_t beside = page & s->free & ~s->touched & ~s->purged;
+        if ((page & mask) == 0 || beside == 0)
+            continue;
+        s->touched |= beside;
+        s->free &= ~beside;
+        slices_mark_free(s, beside);
+    }
+}
+
 /* ---- superslabs that stay full ---- */
 
 void superslab_make_huge(void)
@@ -94,18 +110,6 @@ void superslab_make_huge(void)
         os_huge_pages(s->base, s->slices * SLICE);
 }
 
-/* Slices that were never taken share a huge page with others: they are dirty as if they had been.
- */
-static void slices_touched_beside(struct superslab *s)
-{
-    uint64_t beside = s->free & ~s->touched & ~s->purged;
-    if (beside == 0)
-        return;
-    s->touched |= beside;
-    s->free &= ~beside;
-    slices_mark_free(s, beside);
-}
-
 void superslab_make_small(struct superslab *s)
 {
     ASSERT(lock_rank_held(RANK_PURGE));
@@ -116,8 +120,6 @@ void superslab_make_small(struct superslab *s)
         list_remove(&s->node);
         superslab_enlist_dense(s);
     }
-    if (was_huge)
-        slices_touched_beside(s);
     lock_release(&superslabs_lock);
     if (was_huge)
         os_small_pages(s->base, s->slices * SLICE, true);
