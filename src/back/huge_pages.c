@@ -76,7 +76,7 @@ void superslab_starts(struct superslab *s, bool fine)
 void superslab_touched(struct superslab *s, uint64_t mask)
 {
     ASSERT(lock_held(&superslabs_lock));
-    for (unsigned first = 0; first < s->slices; first += HUGE_PAGE_SLICES) {
+    for (unsigned first = 0; first < SUPERSLAB_SLICES; first += HUGE_PAGE_SLICES) {
         uint64_t page = slice_mask(first, HUGE_PAGE_SLICES);
         uint64_t beside = page & s->free & ~s->touched & ~s->purged;
         if ((page & mask) == 0 || beside == 0)
