@@ -2,6 +2,7 @@
 
 #include "back/superslab_lists.h"
 #include "back/superslabs.h"
+#include "back/use.h"
 #include "base/atomic.h"
 #include "base/counters.h"
 #include "base/policy.h"
@@ -35,10 +36,12 @@
 static size_t to_skip;                /* superslabs until the next try; lock: superslabs */
 static size_t next_skip = SKIP_LEAST; /* after a slow one; same lock */
 
+/* And what its pages have too early is no more than may be kept. */
 static bool heap_grows_fine(void)
 {
     ASSERT(lock_held(&superslabs_lock));
-    if (superslabs_mapped() < START_FROM || list_empty(&superslabs_dense))
+    if (superslabs_mapped() < START_FROM || list_empty(&superslabs_dense) ||
+        use_excess_with(SUPERSLAB) > 0)
         return false;
     const struct superslab *last = list_entry(superslabs_dense.next, struct superslab, node);
     return count_bits(last->fine & ~last->free) >= FINE_SLICES;

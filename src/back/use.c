@@ -10,7 +10,7 @@ size_t purge_due;
 
 /* Beside the most that was in use: an eighth, for sizes that are not those that came before. Of a
  * small heap that is less than one large block, and pages would come and go without end: there up
- * to a half. And what even the smallest heap has. */
+ * to a half, and what even the smallest has. */
 #define PART 8
 #define PART_OF_SMALL 2
 #define SMALL (4 * MiB)
@@ -30,7 +30,7 @@ size_t use_excess_with(size_t more)
     size_t dirty = load_relaxed(&use.dirty_slices) * SLICE + load_relaxed(&use.dirty_huge);
     size_t all = load_relaxed(&use.slices) + load_relaxed(&use.huge) + dirty + more;
     size_t most = larger(load_relaxed(&use.most), used_now() + more);
-    size_t limit = most + larger(most / PART, smaller(most / PART_OF_SMALL, SMALL)) + LEAST;
+    size_t limit = most + larger(most / PART, smaller(most / PART_OF_SMALL, SMALL) + LEAST);
     return all > limit ? all - limit : 0;
 }
 

@@ -53,6 +53,14 @@ void *mremap(void *start, size_t length, size_t to, int flags, ...)
 
 enum { HUGE_BLOCKS = 12, STRIP = 1 << 20 };
 
+/* As many mappings as the process may have: each free may have made room again. */
+static size_t fill_up(char *strip, size_t page, size_t used)
+{
+    while (used < STRIP && mprotect(strip + used * page, page, PROT_READ) == 0)
+        used += 2;
+    return used;
+}
+
 /* Huge blocks side by side are one mapping to the kernel: to unmap one in the middle makes two of
  * it, which is refused once the process has as many as it may. The block's free must not tell. */
 static void unmapping_is_refused(void)
@@ -69,13 +77,12 @@ static void unmapping_is_refused(void)
         return;
     refused_unmap = 0;
     for (int i = 1; i < HUGE_BLOCKS; i += 2) {
-        /* Each free may have made room again. */
-        while (used < STRIP && mprotect(strip + used * page, page, PROT_READ) == 0)
-            used += 2;
+        used = fill_up(strip, page, used);
         errno = MARK;
         do_free(blocks[i]);
         kept("free", n);
     }
+    used = fill_up(strip, page, used);
     malloc_trim(0);
     unsigned refused = refused_unmap;
     /* What could not be unmapped serves again, and is zero where calloc says so. */
