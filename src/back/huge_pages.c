@@ -22,7 +22,7 @@
  * times as long to fill. So the first touch is timed, and after a slow one many superslabs start
  * with small pages. */
 
-#define START_FROM 5 /* with it */
+#define START_FROM 5 /* superslabs, the new one included */
 
 /* The superslab that was filled last was in use by small blocks but for an eighth. */
 #define FINE_SLICES (SUPERSLAB_SLICES - SUPERSLAB_SLICES / 8)
