@@ -21,8 +21,8 @@ SKIPPED = 77
 MORE = 1.02
 FEW, MANY = 10, 40
 RUNS = 7
-"""Of each, in turn; their median counts, since in one of about six runs a stack that begins near a
-page's end costs two faults more."""
+"""Of each, in turn; their median counts, as does that of the forks in a run: in one of about six
+runs a stack that begins near a page's end costs two faults more."""
 BOUND = ("exec", "spawn")
 """A child that only ends has so few faults that the one for our handler's code is above 2%."""
 
