@@ -6,6 +6,7 @@
 #include "back/huge.h"
 #include "back/reserve.h"
 #include "back/superslab.h"
+#include "back/use.h"
 #include "base/policy.h"
 #include "front/cache.h"
 #include "front/cacheless.h"
@@ -13,7 +14,9 @@
 #include "front/large.h"
 #include "front/proof.h"
 #include "front/refill.h"
+#include "front/registry.h"
 #include "front/stacks.h"
+#include "heap/page_purge.h"
 #include "heap/shards.h"
 #include "heap/slab.h"
 #include "heap/whole.h"
@@ -62,14 +65,37 @@ static void report_found(struct finding found, const void *p, const void *caller
 
 /* ---- giving memory back ---- */
 
+/* A thread may never come here again after it has freed much, as its stacks serve it. Where no
+ * other thread looks after what lies idle, some of its frees do. */
+static inline bool much_lies_idle(const struct cache *cache)
+{
+    size_t much = MiB + load_relaxed(&use.most) / 8;
+    size_t dirty = load_relaxed(&use.dirty_slices) * SLICE + load_relaxed(&use.dirty_huge);
+    return dirty > much || (cache->outflow > much && shards_sparse());
+}
+
+static inline enum cache_visits visits_wanted(const struct cache *cache)
+{
+    if (purge_goes_on())
+        return VISIT_EACH;
+    bool wanted = much_lies_idle(cache) && caches_living() <= 1 && !load_relaxed(&keeping.forever);
+    return wanted ? VISIT_SOME : VISIT_NEVER;
+}
+
+static inline void settle_visits(struct cache *cache)
+{
+    enum cache_visits wanted = visits_wanted(cache);
+    if (unlikely(cache->visits != wanted))
+        cache_ask_visits(cache, wanted);
+}
+
 static COLD void give_memory_back(size_t own)
 {
     scavenger_wake();
-    if (!purge_step(own))
-        return;
+    bool stepped = purge_step(own);
     struct cache *cache = thread_cache();
-    if (cache != NULL && cache->visits != purge_goes_on())
-        cache_ask_visits(cache, purge_goes_on());
+    if (cache != NULL && (stepped || cache->visits == VISIT_NEVER))
+        settle_visits(cache);
 }
 
 /* Without locks. `own`: bytes of the call's own block, if that is huge. */
@@ -77,13 +103,6 @@ static inline void look_after_memory(size_t own)
 {
     if (purge_is_due())
         give_memory_back(own);
-}
-
-/* Another thread may have done all that this one's frees were asked to come here for. */
-static inline void look_whether_still_asked(struct cache *cache)
-{
-    if (unlikely(cache->visits) && !purge_goes_on())
-        cache_ask_visits(cache, false);
 }
 
 /* The same after memory was taken. What lies idle may be what the program has begun to take again,
@@ -249,8 +268,9 @@ static inline struct finding stack_give(unsigned cls, void *p)
     struct finding found = {MISUSE_NONE, NULL};
     if (unlikely(!cache_keeps(cache)) || unlikely(!cache_push_any(cache, cls, p)))
         found = cache_give(cache, cls, p);
-    look_after_memory(0);
-    look_whether_still_asked(cache);
+    if (purge_is_due() || (unlikely(cache->visits == VISIT_SOME) && purge_may_rest()))
+        give_memory_back(0);
+    settle_visits(cache);
     return found;
 }
 
@@ -357,7 +377,11 @@ FAST void free_from(void *p, const void *caller)
         block_free(p, caller);
 }
 
-SLOW void slow_free(void *p) { free_from(p, RETURN_ADDRESS); }
+SLOW void slow_free(void *p)
+{
+    if (!cache_push_watched(cache_current(), p))
+        free_from(p, RETURN_ADDRESS);
+}
 
 SLOW void slow_free_sized(void *p, size_t size)
 {

@@ -65,12 +65,11 @@ static void stack_set_capacity(struct cache *cache, unsigned cls, size_t capacit
     ASSERT(lock_held(cache->lock));
     ASSERT(capacity <= cache->cold[cls].room);
     struct cold_bin *cold = &cache->cold[cls];
-    struct bin *bin = &cache->bins[BIN_FIRST + cls];
     size_t size = size_classes[cls].size;
     if (cls < CLASS_LARGE)
         cache->capacity_bytes += (capacity - cold->capacity) * size;
     cold->capacity = (uint16_t)capacity;
-    stack_open(bin, cold);
+    stack_open(cache, cls);
 }
 
 /* On a larger array where the old one is too small; where there is none nothing changes. Arrays are

@@ -62,6 +62,10 @@ struct cold_bin {
 #define CHUNKS_MOST 16
 #define ARRAY_KINDS 9 /* 10 to 2560 words, doubling */
 
+/* Which frees take the slow path though their stacks have room: none, each VISIT_SOME-th, or all.
+ * Then the stacks are closed to frees. */
+enum cache_visits { VISIT_NEVER, VISIT_EACH, VISIT_SOME = 16 };
+
 struct cache {
     struct bin bins[BINS]; /* first: a bin offset is a distance from the start */
     struct cold_bin cold[CLASSES];
@@ -81,11 +85,12 @@ struct cache {
     size_t stays_until; /* the time of day before which it does not rest again; lock: cache */
     size_t began;       /* refills of those who had it before; the owner's */
     size_t seen;        /* refills and flushes when a thief last looked; the thief's */
+    uint8_t visits;     /* an enum cache_visits; lock: cache, and the owner's */
+    uint8_t watched;    /* frees that came while some are to take the slow path; the owner's */
     uint8_t gives;      /* frees that found no room since the last refill; lock: cache */
     bool rests;         /* has given nearly all back: its stacks stay empty; the owner's */
     bool large_used;    /* large blocks came or went since large_age looked; the owner's */
     bool cut;           /* its stacks may hold too much for so many threads; atomic */
-    bool visits;        /* its stacks are closed to frees: the slow path has work; the owner's */
     bool asleep;        /* a thief has taken all, and the owner's cache_mine; lock: cache */
     bool shut;          /* emptied since all caches were closed; the owner's */
     bool asking;        /* the owner asks libc to tell its end; the owner's */
@@ -211,6 +216,26 @@ static inline bool cache_push_any(struct cache *cache, unsigned cls, void *p)
     if (load_own(&bin->topmost) == p || (size_t)(top - cold->base) >= cold->capacity ||
         cold->direct_frees > 0)
         return false;
+    store_own(&top[1], p);
+    store_own(&bin->topmost, p);
+    STEP_UP(bin->top);
+    return true;
+}
+
+/* For the slow path: cache_push where the stacks are closed to frees, so that some take it. */
+static inline bool cache_push_watched(struct cache *cache, void *p)
+{
+    size_t offset;
+    if (cache->visits != VISIT_SOME || ++cache->watched % VISIT_SOME == 0 ||
+        unlikely(!map_bin_offset(p, &offset)))
+        return false;
+    struct bin *bin = cache_bin(cache, offset);
+    const struct cold_bin *cold = &cache->cold[offset / BIN_BYTES - BIN_FIRST];
+    void **top = load_own(&bin->top);
+    if (unlikely(!BIN_BLOCK_BEGINS(bin, p)) || unlikely(block_sealed(p)) ||
+        (size_t)(top - cold->base) >= cold->capacity || cold->direct_frees > 0)
+        return false;
+    block_seal(p);
     store_own(&top[1], p);
     store_own(&bin->topmost, p);
     STEP_UP(bin->top);

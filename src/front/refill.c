@@ -47,7 +47,7 @@ static void *stack_fill(struct cache *cache, unsigned cls)
     if (unlikely(cache->rests))
         cache_returns(cache);
     cache->outflow -= bytes < cache->outflow ? bytes : cache->outflow;
-    stack_open(bin, cold);
+    stack_open(cache, cls);
     if (got < n)
         memmove(cold->base + 1, end - got, got * sizeof(void *));
     void *p = cold->base[got];
@@ -176,7 +176,7 @@ SLOW struct finding cache_give(struct cache *cache, unsigned cls, void *p)
     if (!keeps)
         found = give_one(cache, cls, p, found);
     if (!cache->rests)
-        stack_open(bin, cold);
+        stack_open(cache, cls);
     lock_release(cache->lock);
     if (keeps && unlikely(!cache_push_any(cache, cls, p)) && found.what == MISUSE_NONE)
         found = (struct finding){MISUSE_FREE, p};

@@ -29,11 +29,14 @@ static inline void stack_set_top(struct bin *bin, void **top)
     store_relaxed(&bin->topmost, *top);
 }
 
-/* Free may push up to the capacity without the slow path. */
-static inline void stack_open(struct bin *bin, const struct cold_bin *cold)
+/* Free may push up to the capacity without the slow path, unless it is wanted there. */
+static inline void stack_open(struct cache *cache, unsigned cls)
 {
-    bool closed = cold->direct_frees > 0;
-    store_relaxed(&bin->limit, unlikely(closed) ? NULL : cold->base + cold->capacity);
+    const struct cold_bin *cold = &cache->cold[cls];
+    bool wanted = cache->visits == VISIT_EACH || (cache->visits == VISIT_SOME && cls < CLASS_LARGE);
+    bool closed = cold->direct_frees > 0 || wanted;
+    store_relaxed(&cache->bins[BIN_FIRST + cls].limit,
+                  unlikely(closed) ? NULL : cold->base + cold->capacity);
 }
 
 #endif

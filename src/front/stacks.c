@@ -35,7 +35,7 @@ void cache_reset(struct cache *cache)
     cache->capacity_bytes = cache->outflow = cache->large_bytes = 0;
     sub_relaxed(&use.stacked, cache->large_told);
     cache->large_told = 0;
-    cache->visits = false;
+    cache->visits = VISIT_NEVER;
     cache->asleep = cache->rests = cache->cut = false;
     arrays_reset(cache);
     for (unsigned cls = begun_from(cache, 0); cls < CLASSES; cls = begun_from(cache, cls + 1)) {
@@ -158,19 +158,19 @@ struct finding stack_put_all(struct cache *cache, unsigned cls)
     return stack_put_oldest(cache, cls, used, false);
 }
 
-COLD void cache_ask_visits(struct cache *cache, bool ask)
+COLD void cache_ask_visits(struct cache *cache, enum cache_visits visits)
 {
     if (!lock_enter(cache->lock))
         return;
-    cache->visits = ask;
-    bool closed = ask || cache->rests || load_relaxed(&cache->cut);
+    cache->visits = visits;
+    bool closed = cache->rests || load_relaxed(&cache->cut);
     if (!cache->asleep)
         for (unsigned cls = begun_from(cache, 0); cls < CLASSES; cls = begun_from(cache, cls + 1)) {
             struct bin *bin = &cache->bins[BIN_FIRST + cls];
             if (closed)
                 store_relaxed(&bin->limit, NULL);
             else
-                stack_open(bin, &cache->cold[cls]);
+                stack_open(cache, cls);
         }
     lock_release(cache->lock);
 }

@@ -31,8 +31,8 @@ struct finding stack_put_all(struct cache *cache, unsigned cls);
 /* So many bytes have left the cache. */
 void cache_gave(struct cache *cache, size_t bytes);
 
-/* Whether each free of the owner's is to take the slow path, where there is something to do. */
-void cache_ask_visits(struct cache *cache, bool ask);
+/* Which frees of the owner's are to take the slow path, where there is something to do. */
+void cache_ask_visits(struct cache *cache, enum cache_visits visits);
 
 /* Frees all that the cache holds, and makes it new; the first wrong block found. */
 struct finding cache_drain(struct cache *cache);

@@ -128,7 +128,7 @@ static void cache_rob(struct cache *cache, struct theft *theft)
     }
     for (unsigned cls = 0; cls < CLASSES; cls++)
         if (stack_begun(&cache->cold[cls]))
-            stack_open(&cache->bins[BIN_FIRST + cls], &cache->cold[cls]);
+            stack_open(cache, cls);
     if (!__atomic_load_n(&caches_closed, __ATOMIC_SEQ_CST))
         registry_exchange(cache, &cache_none, cache);
 }
