@@ -169,6 +169,13 @@ FAST bool cache_pop(struct cache *cache, size_t offset, void **p)
     return true;
 }
 
+FAST void bin_push(struct bin *bin, void **top, void *p)
+{
+    store_own(&top[1], p);
+    store_own(&bin->topmost, p);
+    STEP_UP(bin->top);
+}
+
 /* False when no block of the window begins at p, when the stack is full, and when p may be free
  * already. */
 FAST bool cache_push(struct cache *cache, void *p)
@@ -182,9 +189,7 @@ FAST bool cache_push(struct cache *cache, void *p)
         unlikely(block_sealed(p)))
         return false;
     block_seal(p);
-    store_own(&top[1], p);
-    store_own(&bin->topmost, p);
-    STEP_UP(bin->top);
+    bin_push(bin, top, p);
     return true;
 }
 
@@ -195,9 +200,7 @@ FAST bool cache_push_whole(struct cache *cache, unsigned cls, void *p)
     void **top = load_own(&bin->top);
     if (unlikely(top >= load_own(&bin->limit)))
         return false;
-    store_own(&top[1], p);
-    store_own(&bin->topmost, p);
-    STEP_UP(bin->top);
+    bin_push(bin, top, p);
     return true;
 }
 
@@ -216,9 +219,7 @@ static inline bool cache_push_any(struct cache *cache, unsigned cls, void *p)
     if (load_own(&bin->topmost) == p || (size_t)(top - cold->base) >= cold->capacity ||
         cold->direct_frees > 0)
         return false;
-    store_own(&top[1], p);
-    store_own(&bin->topmost, p);
-    STEP_UP(bin->top);
+    bin_push(bin, top, p);
     return true;
 }
 
@@ -236,9 +237,7 @@ static inline bool cache_push_watched(struct cache *cache, void *p)
         (size_t)(top - cold->base) >= cold->capacity || cold->direct_frees > 0)
         return false;
     block_seal(p);
-    store_own(&top[1], p);
-    store_own(&bin->topmost, p);
-    STEP_UP(bin->top);
+    bin_push(bin, top, p);
     return true;
 }
 

@@ -88,7 +88,6 @@ COLD bool purge_waits_long(void) { return load_relaxed(&waits) && pace_rests(vis
 COLD bool purge_may_rest(void) { return pace_rests(visits()); }
 bool purge_goes_on(void) { return load_relaxed(&goes_on); }
 
-
 /* The allocation clock before which slabs became sparse whose pages go back. An epoch that ended by
  * the time of day is one, too. */
 static size_t pages_ripe(void)

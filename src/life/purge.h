@@ -24,7 +24,6 @@ bool purge_step(size_t own);
 /* Whether the last step could have gone on: the next free should take the slow path. */
 bool purge_goes_on(void);
 
-
 /* Whether the program has rested since the last step. */
 bool purge_may_rest(void);
 

@@ -25,7 +25,7 @@ from tree_sitter import Language, Node, Parser
 from tests.explore.explorer import HERE, ROOT, Explorer
 
 FUNCTIONS = {
-    "front/cache.h": ["cache_pop", "cache_push", "cache_push_any"],
+    "front/cache.h": ["cache_pop", "bin_push", "cache_push", "cache_push_any"],
     "front/stack.h": ["stack_set_top"],
     "front/theft.c": ["stack_mark_top", "stack_unseen", "stacks_mark", "stack_rob", "cache_rob"],
     "front/stacks.c": ["cache_wake", "cache_enter", "stack_settle"],
@@ -37,7 +37,7 @@ FUNCTIONS = {
 # Calls that read or write a word that another thread may touch, or order such accesses.
 SHARED = re.compile(
     r"\b(load_\w+|store_\w+|add_relaxed|sub_relaxed|exchange|__atomic_\w+|STEP_\w+|lock_(?!noted|check_order|forget|held|all_held|none_held)\w+|os_wait"
-    r"|os_wake|os_barrier_everywhere|registry_exchange|registry_ownership|stack_\w+|cache_push_any"
+    r"|os_wake|os_barrier_everywhere|registry_exchange|registry_ownership|stack_\w+|bin_push|cache_push_any"
     r"|arrays_purge|cache_reset|cache_wake|cache_show|cache_enter|registry_wakes|registry_sleeps"
     r"|shards_put)\s*\(|->(topmost|top|limit|asleep|shut|topmost_unsure|floor)\b"
 )

@@ -151,6 +151,42 @@ static void longer_blocks_grow_where_they_are(void)
     }
 }
 
+/* Each call below is served by the stack of blocks of 64 bytes. */
+static size_t rss_after_quiet_calls(void)
+{
+    rest();
+    rest();
+    for (int i = 0; i < 500; i++) {
+        void *volatile p = NEED("malloc", malloc(64));
+        free(p);
+    }
+    return rss();
+}
+
+static void quiet_calls_give_back_holes(void)
+{
+    enum { COUNT = 20000, STAYS = 10 };
+    static void *blocks[COUNT];
+    take_and_free(64, N);
+    for (int i = 0; i < COUNT; i++)
+        blocks[i] = memset(NEED("malloc", malloc(4000)), 1, 4000);
+    size_t full = rss();
+    for (int i = 0; i < COUNT; i++)
+        if (i % STAYS != 0)
+            free(blocks[i]);
+    size_t after = rss_after_quiet_calls();
+    CHECK(after < full / 4,
+          "80 MB, a tenth of it still in use: expected a quarter of %zu, found %zu", full, after);
+}
+
+static void quiet_calls_give_back_huge_blocks(void)
+{
+    take_and_free(64, N);
+    take_and_free(20000000, 5);
+    size_t after = rss_after_quiet_calls();
+    CHECK(after < 40 * MiB, "100 MB freed: expected less than 40 MiB resident, found %zu", after);
+}
+
 int main(void)
 {
     check_start("kept");
@@ -161,5 +197,7 @@ int main(void)
     RUN_IN_CHILD(every_free_checked_gives_back);
     RUN_IN_CHILD(aligned_blocks_have_no_mapping_each);
     RUN_IN_CHILD(longer_blocks_grow_where_they_are);
+    RUN_IN_CHILD(quiet_calls_give_back_holes);
+    RUN_IN_CHILD(quiet_calls_give_back_huge_blocks);
     return check_end();
 }
