@@ -14,15 +14,14 @@
 #include "front/large.h"
 #include "front/proof.h"
 #include "front/refill.h"
-#include "front/registry.h"
 #include "front/stacks.h"
-#include "heap/page_purge.h"
 #include "heap/shards.h"
 #include "heap/slab.h"
 #include "heap/whole.h"
 #include "life/life.h"
 #include "life/purge.h"
 #include "life/scavenger.h"
+#include "life/visits.h"
 #include "os/lock.h"
 #include "os/os.h"
 #include "watch/report.h"
@@ -65,37 +64,13 @@ static void report_found(struct finding found, const void *p, const void *caller
 
 /* ---- giving memory back ---- */
 
-/* A thread may never come here again after it has freed much, as its stacks serve it. Where no
- * other thread looks after what lies idle, some of its frees do. */
-static inline bool much_lies_idle(const struct cache *cache)
-{
-    size_t much = MiB + load_relaxed(&use.most) / 8;
-    size_t dirty = load_relaxed(&use.dirty_slices) * SLICE + load_relaxed(&use.dirty_huge);
-    return dirty > much || (cache->outflow > much && shards_sparse());
-}
-
-static inline enum cache_visits visits_wanted(const struct cache *cache)
-{
-    if (purge_goes_on())
-        return VISIT_EACH;
-    bool wanted = much_lies_idle(cache) && caches_living() <= 1 && !load_relaxed(&keeping.forever);
-    return wanted ? VISIT_SOME : VISIT_NEVER;
-}
-
-static inline void settle_visits(struct cache *cache)
-{
-    enum cache_visits wanted = visits_wanted(cache);
-    if (unlikely(cache->visits != wanted))
-        cache_ask_visits(cache, wanted);
-}
-
 static COLD void give_memory_back(size_t own)
 {
     scavenger_wake();
     bool stepped = purge_step(own);
     struct cache *cache = thread_cache();
     if (cache != NULL && (stepped || cache->visits == VISIT_NEVER))
-        settle_visits(cache);
+        visits_settle(cache);
 }
 
 /* Without locks. `own`: bytes of the call's own block, if that is huge. */
@@ -268,9 +243,9 @@ static inline struct finding stack_give(unsigned cls, void *p)
     struct finding found = {MISUSE_NONE, NULL};
     if (unlikely(!cache_keeps(cache)) || unlikely(!cache_push_any(cache, cls, p)))
         found = cache_give(cache, cls, p);
-    if (purge_is_due() || (unlikely(cache->visits == VISIT_SOME) && purge_may_rest()))
+    if (purge_is_due() || (unlikely(cache->visits == VISIT_SOME) && visits_find_rest(cache)))
         give_memory_back(0);
-    settle_visits(cache);
+    visits_settle(cache);
     return found;
 }
 

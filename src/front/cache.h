@@ -64,7 +64,7 @@ struct cold_bin {
 
 /* Which frees take the slow path though their stacks have room: none, each VISIT_SOME-th, or all.
  * Then the stacks are closed to frees. */
-enum cache_visits { VISIT_NEVER, VISIT_EACH, VISIT_SOME = 16 };
+enum cache_visits { VISIT_NEVER, VISIT_EACH, VISIT_SOME = 64 };
 
 struct cache {
     struct bin bins[BINS]; /* first: a bin offset is a distance from the start */
@@ -76,8 +76,9 @@ struct cache {
     size_t large_bytes, large_most; /* what those hold, and may hold; the owner's (large.h) */
     size_t refills;                 /* counts, for statistics; atomic for those who peek */
     size_t flushes;
-    size_t outflow;      /* bytes flushed beyond what was refilled; lock: cache */
-    size_t large_told;   /* what use.stacked has of large_bytes; lock: cache */
+    size_t outflow;        /* bytes flushed beyond what was refilled; lock: cache */
+    size_t ebb, usual_ebb; /* life/visits.c; the owner's */
+    size_t large_told;     /* what use.stacked has of large_bytes; lock: cache */
     size_t untold;       /* bytes of large blocks freed that the clock does not know; the owner's */
     size_t untold_frees; /* of which so many, and all before; the owner's */
     size_t unclocked;   /* bytes flushed that the allocation clock does not know yet; lock: cache */

@@ -85,7 +85,7 @@ static void giving_ends(size_t began)
 static bool goes_on, waits;
 
 COLD bool purge_waits_long(void) { return load_relaxed(&waits) && pace_rests(visits()); }
-COLD bool purge_may_rest(void) { return pace_rests(visits()); }
+COLD bool purge_rest_looks(void) { return pace_rests(visits()) && pace_moves(visits()); }
 bool purge_goes_on(void) { return load_relaxed(&goes_on); }
 
 /* The allocation clock before which slabs became sparse whose pages go back. An epoch that ended by

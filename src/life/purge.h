@@ -24,8 +24,8 @@ bool purge_step(size_t own);
 /* Whether the last step could have gone on: the next free should take the slow path. */
 bool purge_goes_on(void);
 
-/* Whether the program has rested since the last step. */
-bool purge_may_rest(void);
+/* Whether the program rests, and time has passed since the last step. */
+bool purge_rest_looks(void);
 
 /* Whether what is due has waited since before the program rested. */
 bool purge_waits_long(void);

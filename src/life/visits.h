@@ -1,0 +1,15 @@
+/* Which of a thread's frees come to the slow path though its stacks would serve them. Where no
+ * other thread looks after what lies idle, a thread that has freed much and then goes on with what
+ * its stacks hold would keep it for ever. */
+#ifndef HAKMEM_LIFE_VISITS_H
+#define HAKMEM_LIFE_VISITS_H
+
+#include "front/cache.h"
+
+/* After memory was freed or given back, without locks, for the calling thread's own cache. */
+void visits_settle(struct cache *cache);
+
+/* Whether a free that came for this finds that it is time to give memory back. */
+bool visits_find_rest(struct cache *cache);
+
+#endif
