@@ -30,7 +30,8 @@ size_t use_excess_with(size_t more)
     size_t dirty = load_relaxed(&use.dirty_slices) * SLICE + load_relaxed(&use.dirty_huge);
     size_t all = load_relaxed(&use.slices) + load_relaxed(&use.huge) + dirty + more;
     size_t most = larger(load_relaxed(&use.most), used_now() + more);
-    size_t limit = most + larger(most / PART, smaller(most / PART_OF_SMALL, SMALL) + LEAST);
+    size_t beside = larger(most / PART, smaller(most / PART_OF_SMALL, SMALL) + LEAST);
+    size_t limit = most + beside + smaller(load_relaxed(&use.learned), beside);
     return all > limit ? all - limit : 0;
 }
 

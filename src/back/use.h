@@ -2,8 +2,9 @@
  * beside it: it is dirty, that is free and not given back to the kernel.
  *
  * What is kept is to save work, not to make the process larger than its work makes it: together
- * the two are at most an eighth more than was ever in use, or in a small heap 5 MiB. A program that
- * needs more than ever first has what it left idle given back. */
+ * the two are at most an eighth more than was ever in use, or in a small heap 5 MiB; twice as much
+ * more where what went back for this was wanted again. A program that needs more than ever first
+ * has what it left idle given back. */
 #ifndef HAKMEM_BACK_USE_H
 #define HAKMEM_BACK_USE_H
 
@@ -11,13 +12,14 @@
 #include "base/defs.h"
 
 /* Each is atomic. What is of slices is written under the superslabs' lock, what is of huge blocks
- * under the lock DIRTY, `most` under either. */
+ * under the lock DIRTY, `most` under either, `learned` under purge.c's lock. */
 struct use {
     size_t slices, huge; /* bytes in use */
     size_t dirty_slices; /* free slices that may hold pages */
     size_t dirty_huge;   /* bytes of freed huge blocks whose mappings are kept */
     size_t stacked;      /* of `slices`, what threads keep in stacks of large blocks; about */
     size_t most;         /* bytes that were in use at once, without those */
+    size_t learned;      /* bytes more that are worth keeping; as many as that at most */
 };
 extern struct use use HIDDEN;
 

@@ -8,7 +8,7 @@
 
 #define JOURNAL_MOST 256 /* the newest */
 
-enum journal_subject { JOURNAL_STACK, JOURNAL_PAGES, JOURNAL_SLICES, JOURNAL_HUGE };
+enum journal_subject { JOURNAL_STACK, JOURNAL_PAGES, JOURNAL_SLICES, JOURNAL_HUGE, JOURNAL_BESIDE };
 
 struct journal_entry {
     enum journal_subject subject;
@@ -16,7 +16,7 @@ struct journal_entry {
     unsigned thread;          /* of a stack, the kernel's number */
     unsigned taken_again;     /* of the others: per cent of what had gone back */
     size_t size;              /* of a stack: bytes of a block */
-    size_t from, to;          /* blocks of a stack; bytes of the others' epoch */
+    size_t from, to;          /* blocks of a stack; bytes: of an epoch, or worth keeping beside */
     size_t clock;             /* bytes freed until then, as the allocation clock has them */
 };
 

@@ -140,14 +140,62 @@ static size_t give_back(size_t slices, size_t huge)
     return done;
 }
 
+/* What went back so that no more is kept than use.h says, since the program last freed as many
+ * bytes as were ever in use; lock: purge. */
+static struct {
+    size_t began; /* the allocation clock */
+    size_t bytes;
+    size_t refaulted; /* the counters' at that time */
+    size_t worth;     /* bytes more that were worth keeping, in all */
+} beyond;
+
+/* If it was little, and was wanted again, so much more would have saved it. If it was much, the
+ * program has phases: what one left cannot be kept without making the process larger. */
+#define LITTLE 8
+
+static COLD void learn_beside(size_t most, size_t refaulted)
+{
+    ASSERT(lock_rank_held(RANK_PURGE));
+    size_t again = refaulted - beyond.refaulted;
+    if (beyond.bytes == 0 || beyond.bytes > most / LITTLE || again < beyond.bytes / 2)
+        return;
+    const struct journal_entry entry = {.subject = JOURNAL_BESIDE,
+                                        .taken_again = (unsigned)(again * 100 / beyond.bytes),
+                                        .from = beyond.worth,
+                                        .to = smaller(beyond.worth + beyond.bytes, most),
+                                        .clock = clock_now()};
+    if (journal_open() && entry.to / MiB != entry.from / MiB)
+        journal_add(&entry);
+    beyond.worth = entry.to;
+    if (policy.learn == LEARN)
+        store_relaxed(&use.learned, beyond.worth);
+}
+
+static void beyond_look(void)
+{
+    size_t most = load_relaxed(&use.most);
+    if (clock_now() - beyond.began < most)
+        return;
+    size_t refaulted =
+        load_relaxed(&counters.slices.refaulted) + load_relaxed(&counters.huge.refaulted);
+    if (policy.learn != LEARN_FROZEN)
+        learn_beside(most, refaulted);
+    beyond.began = clock_now();
+    beyond.bytes = 0;
+    beyond.refaulted = refaulted;
+}
+
 size_t give_back_beyond(size_t most)
 {
     ASSERT(lock_rank_held(RANK_PURGE));
     size_t slices;
     size_t huge;
+    beyond_look();
     count_beyond(&slices, &huge);
     slices = smaller(slices, most / SLICE);
-    return give_back(slices, smaller(huge, excess(most, slices * SLICE)));
+    size_t done = give_back(slices, smaller(huge, excess(most, slices * SLICE)));
+    beyond.bytes += done;
+    return done;
 }
 
 size_t give_back_owed(size_t most)

@@ -17,6 +17,7 @@ static const char *const kinds[] = {
     [JOURNAL_PAGES] = "free pages in slabs",
     [JOURNAL_SLICES] = "free slices",
     [JOURNAL_HUGE] = "free huge blocks",
+    [JOURNAL_BESIDE] = "free memory beside what is in use",
 };
 
 static void add_bytes(struct text *t, size_t bytes)
@@ -46,14 +47,15 @@ static void add_stack(struct text *t, const struct journal_entry *e)
     text_add(t, whys[e->why]);
 }
 
-static void add_epoch(struct text *t, const struct journal_entry *e)
+static void add_kept(struct text *t, const struct journal_entry *e)
 {
     text_add(t, kinds[e->subject]);
-    text_add(t, ": kept while ");
+    bool beside = e->subject == JOURNAL_BESIDE;
+    text_add(t, beside ? ": worth keeping more: " : ": kept while ");
     add_bytes(t, e->from);
     text_add(t, " -> ");
     add_bytes(t, e->to);
-    text_add(t, " are freed: ");
+    text_add(t, beside ? ": " : " are freed: ");
     text_add_number(t, e->taken_again);
     text_add(t, "% of what went back was wanted again");
 }
@@ -87,7 +89,7 @@ void learned_print(void)
         if (e.subject == JOURNAL_STACK)
             add_stack(&t, &e);
         else
-            add_epoch(&t, &e);
+            add_kept(&t, &e);
         text_add(&t, "\n");
         os_print_error(t.start, t.used);
     }
