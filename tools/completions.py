@@ -231,8 +231,8 @@ def zsh(
     commands: Mapping[str, argparse.ArgumentParser],
     helps: Mapping[str, str],
 ) -> str:
-    def described(command: argparse.ArgumentParser, indent: int = 8) -> str:
-        return lines(indent, (f"{zsh_flag(flag)} \\" for flag in flags(command)))
+    def described(command: argparse.ArgumentParser) -> str:
+        return lines(8, (f"{zsh_flag(flag)} \\" for flag in flags(command)))
 
     facts = (f"{o.name}:default {o.shown(o.value)}" for o in table())
     parts = {
