@@ -104,6 +104,18 @@ _hakmem_program() {
     _normal -p hakmem
 }
 
+# Completes the program after a --; before that, what the arguments do.
+_hakmem_or_program() {
+    local at=${words[(i)--]}
+    if ((at < CURRENT)); then
+        shift $((at - 1)) words
+        ((CURRENT -= at - 1))
+        _hakmem_program
+    else
+        "$@"
+    fi
+}
+
 _hakmem_run() {
     _arguments -S -A '-*' \
 @RUN@
@@ -112,16 +124,9 @@ _hakmem_run() {
 }
 
 _hakmem_doctor() {
-    local at=${words[(i)--]}
-    if ((at < CURRENT)); then
-        shift $((at - 1)) words
-        ((CURRENT -= at - 1))
-        _hakmem_program
-    else
-        _arguments \
+    _hakmem_or_program _arguments \
 @DOCTOR@
-            ':process:_hakmem_processes'
-    fi
+        ':process:_hakmem_processes'
 }
 
 _hakmem_options() {
@@ -137,16 +142,9 @@ _hakmem_bench() {
 }
 
 _hakmem_compare() {
-    local at=${words[(i)--]}
-    if ((at < CURRENT)); then
-        shift $((at - 1)) words
-        ((CURRENT -= at - 1))
-        _hakmem_program
-    else
-        _arguments \
+    _hakmem_or_program _arguments \
 @COMPARE@
-            '*:allocator:(-- @ALLOCATORS@)'
-    fi
+        '*:allocator:(-- @ALLOCATORS@)'
 }
 
 _hakmem() {
@@ -233,17 +231,17 @@ def zsh(
     commands: Mapping[str, argparse.ArgumentParser],
     helps: Mapping[str, str],
 ) -> str:
-    def described(command: argparse.ArgumentParser, indent: int = 8) -> str:
-        return lines(indent, (f"{zsh_flag(flag)} \\" for flag in flags(command)))
+    def described(command: argparse.ArgumentParser) -> str:
+        return lines(8, (f"{zsh_flag(flag)} \\" for flag in flags(command)))
 
     facts = (f"{o.name}:default {o.shown(o.value)}" for o in table())
     parts = {
         "NAMES": lines(8, map(quoted, facts)),
         "RUN": described(commands["run"]),
-        "DOCTOR": described(commands["doctor"], 12),
+        "DOCTOR": described(commands["doctor"]),
         "OPTIONS": described(commands["options"]),
         "BENCH": described(commands["bench"]),
-        "COMPARE": described(commands["compare"], 12),
+        "COMPARE": described(commands["compare"]),
         "ALLOCATORS": ALLOCATORS,
         "COMMANDS": lines(8, (quoted(f"{name}:{helps[name]}") for name in commands)),
         "TOP": described(top),

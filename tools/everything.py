@@ -42,10 +42,13 @@ ASSERTED = (
 )
 MEASURES = "^(unit_class_table|torture_fork_cost|trap_footprint|trap_step)$"
 YARDSTICK = "^yardstick_"
+LIBRARIES = ("hakmem_shared", "hakmem_static")
 ASSERTED_FOLDERS = ("unit", "api", "traps", "stress", "torture", "options", "limits")
+ASSERTED_TARGETS = (*LIBRARIES, *(f"tests/{folder}/all" for folder in ASSERTED_FOLDERS))
+YARDSTICK_TARGETS = ("hakmem_shared", "command/all", "yardstick/all")
 # Of the builds for other systems: one test of each kind.
 FEW = "^(unit_base|unit_heap|api_life|api_misuse|stress_names)$"
-FEW_FOLDERS = ("unit", "api", "stress")
+FEW_TARGETS = (*LIBRARIES, "tests/unit/all", "tests/api/all", "tests/stress/all")
 
 
 @dataclass(frozen=True)
@@ -121,14 +124,14 @@ def main() -> int:
 def parts() -> list[Part]:
     return [
         _tests("release", without=YARDSTICK),
-        _tests("release", name="yardstick", only=YARDSTICK),
-        _tests("debug", only=ASSERTED, without=MEASURES, folders=ASSERTED_FOLDERS),
+        _tests("release", name="yardstick", only=YARDSTICK, targets=YARDSTICK_TARGETS),
+        _tests("debug", only=ASSERTED, without=MEASURES, targets=ASSERTED_TARGETS),
         # ThreadSanitizer wants its shadow where a kernel with much address randomness may put a
         # library.
         _tests("tsan", prefix=_fixed_addresses()),
         _tests("fuzz"),
-        _tests("musl", only=FEW, folders=FEW_FOLDERS),
-        _tests("aarch64", only=FEW, folders=FEW_FOLDERS),
+        _tests("musl", only=FEW, targets=FEW_TARGETS),
+        _tests("aarch64", only=FEW, targets=FEW_TARGETS),
         Part("rust", steps=(Step("the crate", ("make", "test-rust")),)),
         Part(
             "lint",
@@ -145,17 +148,15 @@ def _tests(
     prefix: tuple[str, ...] = (),
     only: str = "",
     without: str = "",
-    folders: Sequence[str] = (),
+    targets: Sequence[str] = (),
     name: str = "",
 ) -> Part:
-    """The tests that match `only`, and not `without`; of the build what `folders` of tests need."""
-    libraries = ("hakmem_shared", "hakmem_static")
-    targets = (
-        ("--target", *libraries, *(f"tests/{folder}/all" for folder in folders)) if folders else ()
-    )
+    """The tests that match `only`, and not `without`. They need only `targets` of the build; if
+    there are none, all of it."""
+    chosen = ("--target", *targets) if targets else ()
     build = (
         Step("configuring", ("cmake", "--preset", preset)),
-        Step("the build", ("cmake", "--build", "--preset", preset, *targets)),
+        Step("the build", ("cmake", "--build", "--preset", preset, *chosen)),
     )
     return Part(name or preset, build, preset=preset, prefix=prefix, only=only, without=without)
 

@@ -1,9 +1,9 @@
 /* A limited address space (RLIMIT_AS, trap 47): at its end malloc fails with ENOMEM, blocks stay
  * intact, and freed memory can be allocated again, for equal and for other sizes. Each case runs in
  * a separate process. */
+#include "../stress/statm.h"
 #include "check.h"
 
-#include <stdio.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -16,23 +16,11 @@ struct link {
     size_t size;
 };
 
-static size_t address_space(void)
-{
-    char text[128];
-    unsigned long pages = 0;
-    FILE *file = fopen("/proc/self/statm", "r");
-    if (file == NULL || fgets(text, sizeof text, file) == NULL || sscanf(text, "%lu", &pages) != 1)
-        pages = 0;
-    if (file != NULL)
-        fclose(file);
-    return (size_t)pages * (size_t)sysconf(_SC_PAGESIZE);
-}
-
 static bool limit_address_space(void)
 {
     struct rlimit limit;
     getrlimit(RLIMIT_AS, &limit);
-    limit.rlim_cur = address_space() + ROOM;
+    limit.rlim_cur = statm_read().mapped + ROOM;
     return CHECK(setrlimit(RLIMIT_AS, &limit) == 0, "setrlimit: %s", error_name(errno));
 }
 

@@ -1,11 +1,11 @@
 /* Memory kept for reuse serves any size before malloc fails. And corner cases: a block that can't
  * shrink elsewhere stays; the old address of a moved mapping may be another thread's at once; a
  * signal handler that interrupted malloc may fork. */
+#include "../stress/statm.h"
 #include "check.h"
 
 #include <pthread.h>
 #include <signal.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <sys/resource.h>
 #include <sys/time.h>
@@ -15,16 +15,9 @@
 /* Leaves `more` bytes of address space beyond what is mapped now. */
 static void limit_address_space(size_t more)
 {
-    unsigned long pages = 0;
-    char text[64] = "";
-    FILE *file = fopen("/proc/self/statm", "r");
-    if (file != NULL && fgets(text, sizeof text, file) != NULL)
-        pages = strtoul(text, NULL, 10);
-    if (file != NULL)
-        fclose(file);
-    size_t most = pages * (size_t)sysconf(_SC_PAGESIZE) + more;
+    size_t mapped = statm_read().mapped, most = mapped + more;
     struct rlimit limit = {most, most};
-    CHECK(pages > 0 && setrlimit(RLIMIT_AS, &limit) == 0, "the limit could not be set");
+    CHECK(mapped > 0 && setrlimit(RLIMIT_AS, &limit) == 0, "the limit could not be set");
 }
 
 static void in_child(void (*body)(void))

@@ -13,19 +13,16 @@ import pytest
 
 from hakmem import elf, judge, process
 from tests.command.command import (
-    NOBODY,
     Answer,
     Built,
     Programs,
-    as_nobody,
     clean_environment,
     is_in_force,
     library_of,
     link_target,
-    public_folder,
-    readable_by_nobody,
     waiting,
 )
+from tests.nobody import NOBODY, as_nobody, public_folder, readable_by_nobody
 
 OWN = Path(__file__).parent / "programs/own.c"
 

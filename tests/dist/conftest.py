@@ -2,6 +2,7 @@
 
 import shutil
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -17,26 +18,19 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--again", type=Path, help="the same, made anew elsewhere")
 
 
-def _given(request: pytest.FixtureRequest, option: str) -> Path:
-    path: Path | None = request.config.getoption(option)
-    if path is None:
-        pytest.skip(f"needs {option} PATH")
-    return path.resolve(strict=True)
+@pytest.fixture(scope="session")
+def build(given: Callable[[str], Path]) -> Path:
+    return given("--build")
 
 
 @pytest.fixture(scope="session")
-def build(request: pytest.FixtureRequest) -> Path:
-    return _given(request, "--build")
+def made(given: Callable[[str], Path]) -> Path:
+    return given("--made")
 
 
 @pytest.fixture(scope="session")
-def made(request: pytest.FixtureRequest) -> Path:
-    return _given(request, "--made")
-
-
-@pytest.fixture(scope="session")
-def again(request: pytest.FixtureRequest) -> Path:
-    return _given(request, "--again")
+def again(given: Callable[[str], Path]) -> Path:
+    return given("--again")
 
 
 @pytest.fixture(scope="session")

@@ -8,7 +8,6 @@
  *
  * With --n it is that one run, in the process itself: for a debugger, with a breakpoint at
  * fake_refuses. */
-#include <fcntl.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -18,6 +17,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "../stress/statm.h"
 #include "back/huge.h"
 #include "back/meta.h"
 #include "back/reserve.h"
@@ -97,17 +97,6 @@ static void transfer_empty(void)
             shards_put(&block, 1);
 }
 
-static size_t resident(void)
-{
-    char text[128] = "";
-    unsigned long pages = 0;
-    int file = open("/proc/self/statm", O_RDONLY | O_CLOEXEC);
-    if (file < 0 || read(file, text, sizeof text - 1) <= 0 || sscanf(text, "%*u %lu", &pages) != 1)
-        work_fail("/proc/self/statm could not be read");
-    close(file);
-    return pages * (size_t)sysconf(_SC_PAGESIZE);
-}
-
 /* One run in this process. */
 static struct result run(enum fake_call call, size_t first, size_t last, bool forks)
 {
@@ -144,7 +133,7 @@ static struct result run(enum fake_call call, size_t first, size_t last, bool fo
         work_fail("superslabs with everything freed: expected 0, found %zu", superslabs_mapped());
     result.beside = os_fake.mapped - meta_mapped();
     result.untouched = os_fake.untouched;
-    result.resident = resident();
+    result.resident = statm_read().resident;
     return result;
 }
 

@@ -2,8 +2,9 @@
  *
  *   filter ERROR CALL,CALL... PROGRAM ARGUMENTS...     ERROR is EPERM or ENOSYS, or DONE: the
  *                                                      answer is success, and nothing is done */
+#include "architecture.h"
+
 #include <errno.h>
-#include <linux/audit.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
 #include <stddef.h>
@@ -12,14 +13,6 @@
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <unistd.h>
-
-#if defined(__x86_64__)
-#define ARCHITECTURE AUDIT_ARCH_X86_64
-#elif defined(__aarch64__)
-#define ARCHITECTURE AUDIT_ARCH_AARCH64
-#else
-#error "which architecture a filter sees here is not known"
-#endif
 
 static const struct {
     const char *name;

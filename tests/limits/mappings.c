@@ -3,6 +3,7 @@
  * stay, and freed memory can be allocated again. When there are mappings again, everything works
  * and memory goes back. Each case is a separate process, with a few mappings left or none. */
 #include "../api/check.h"
+#include "../stress/statm.h"
 
 #include <stdio.h>
 #include <sys/mman.h>
@@ -30,17 +31,6 @@ static void errno_kept(const char *call, size_t n)
 {
     CHECK(errno == MARK, "errno after %s, %zu bytes: expected %d as before, found %d (%s)", call, n,
           MARK, errno, error_name(errno));
-}
-
-static size_t address_space(void)
-{
-    unsigned long pages = 0;
-    FILE *file = fopen("/proc/self/statm", "r");
-    if (file == NULL || fscanf(file, "%lu", &pages) != 1)
-        CHECK(false, "/proc/self/statm could not be read");
-    if (file != NULL)
-        fclose(file);
-    return pages * page;
 }
 
 /* Pages of changing protection in one mapping: each is one more for the kernel's count. */
@@ -110,7 +100,7 @@ static void resize(unsigned i, size_t n)
 static void one_case(size_t left)
 {
     do_free(NEED("malloc", do_malloc(100)));
-    size_t before = address_space();
+    size_t before = statm_read().mapped;
     for (unsigned i = 0; i < BLOCKS; i++)
         make(i, sizes[i % SIZES]);
     if (!use_all_mappings(left)) {
@@ -159,7 +149,7 @@ static void one_case(size_t left)
         give(i);
     /* Whatever is kept for reuse goes back first. */
     CHECK_NULL("malloc of too much", do_malloc((size_t)1 << 50));
-    size_t after = address_space();
+    size_t after = statm_read().mapped;
     CHECK(after <= before + 64 * MiB,
           "address space with everything freed: expected at most %zu "
           "MiB, found %zu MiB",

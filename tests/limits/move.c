@@ -1,25 +1,15 @@
 /* Huge blocks that must move to grow, again and again: contents are preserved, and no address space
  * is lost, whether the kernel moves pages or not. */
 #include "../api/check.h"
+#include "../stress/statm.h"
 
 #include <stdio.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
-static size_t address_space(void)
-{
-    unsigned long pages = 0;
-    FILE *file = fopen("/proc/self/statm", "r");
-    if (file == NULL || fscanf(file, "%lu", &pages) != 1)
-        CHECK(false, "/proc/self/statm could not be read");
-    if (file != NULL)
-        fclose(file);
-    return pages * (size_t)sysconf(_SC_PAGESIZE);
-}
-
 static void growing(void)
 {
-    size_t before = address_space();
+    size_t before = statm_read().mapped;
     for (unsigned i = 0; i < 100; i++) {
         size_t n = 5 * MiB + i % 10 * MiB;
         unsigned char *p = NEED("malloc", do_malloc(n));
@@ -38,7 +28,7 @@ static void growing(void)
             munmap(behind, 4 * KiB);
     }
     CHECK_NULL("malloc of too much", do_malloc((size_t)1 << 50)); /* what is kept goes back */
-    size_t after = address_space();
+    size_t after = statm_read().mapped;
     CHECK(after <= before + 32 * MiB,
           "address space after 100 blocks of 15 MiB and more have come and gone: expected at most "
           "%zu MiB, found %zu MiB",

@@ -11,10 +11,11 @@
  * of it (allow, which may be left out; kill; error NUMBER), and a condition: if ARGUMENT is VALUE,
  * within MASK (no other bit is set) or beyond MASK (some is). The first line that fits decides. */
 #define _GNU_SOURCE
+#include "architecture.h"
+
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <linux/audit.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
 #include <malloc.h>
@@ -30,14 +31,6 @@
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
-
-#if defined(__x86_64__)
-#define ARCHITECTURE AUDIT_ARCH_X86_64
-#elif defined(__aarch64__)
-#define ARCHITECTURE AUDIT_ARCH_AARCH64
-#else
-#error "which architecture a filter sees here is not known"
-#endif
 
 #ifndef SECCOMP_RET_KILL_PROCESS
 #define SECCOMP_RET_KILL_PROCESS 0x80000000U

@@ -379,21 +379,21 @@ static void waves(void)
 
 static void read_options(int argc, char **argv)
 {
-    for (int i = 2; i < argc; i++) {
-        if (option_number(argc, argv, &i, "--bytes", &options.bytes) ||
-            option_number(argc, argv, &i, "--smallest", &options.smallest) ||
-            option_number(argc, argv, &i, "--largest", &options.largest) ||
-            option_number(argc, argv, &i, "--keep-percent", &options.keep_percent) ||
-            option_number(argc, argv, &i, "--threads", &options.threads) ||
-            option_number(argc, argv, &i, "--second-thread", &options.second_thread) ||
-            option_number(argc, argv, &i, "--huge-pages", &options.huge_pages) ||
-            option_number(argc, argv, &i, "--seed", &options.seed) ||
-            option_number(argc, argv, &i, "--seconds", &options.seconds) ||
-            option_number(argc, argv, &i, "--settles-at", &options.settles_at) ||
-            option_text(argc, argv, &i, "--in-force", &options.in_force))
-            continue;
-        fail("comes_back: unknown option %s", argv[i]);
-    }
+    static const struct known_option known[] = {
+        {"--bytes", &options.bytes, NULL},
+        {"--smallest", &options.smallest, NULL},
+        {"--largest", &options.largest, NULL},
+        {"--keep-percent", &options.keep_percent, NULL},
+        {"--threads", &options.threads, NULL},
+        {"--second-thread", &options.second_thread, NULL},
+        {"--huge-pages", &options.huge_pages, NULL},
+        {"--seed", &options.seed, NULL},
+        {"--seconds", &options.seconds, NULL},
+        {"--settles-at", &options.settles_at, NULL},
+        {"--in-force", NULL, &options.in_force},
+        {NULL, NULL, NULL},
+    };
+    options_read("comes_back", argc, argv, 2, known);
     if (options.threads == 0 || options.threads > THREADS_MAX || options.smallest == 0 ||
         options.smallest > options.largest || options.keep_percent > 100)
         fail("comes_back: --threads must be 1 to %d, --smallest 1 to --largest", THREADS_MAX);

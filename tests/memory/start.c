@@ -177,12 +177,11 @@ static void take_time(char *program, size_t rounds)
 int main(int argc, char **argv)
 {
     static char preload[4096];
-    uint64_t rounds = 1000;
+    static uint64_t rounds = 1000;
+    static const struct known_option known[] = {{"--rounds", &rounds, NULL}, {NULL, NULL, NULL}};
     if (argc < 4)
         fail("start: expected memory|time LIBRARY PROGRAM [--rounds N]");
-    for (int i = 4; i < argc; i++)
-        if (!option_number(argc, argv, &i, "--rounds", &rounds))
-            fail("start: unknown option %s", argv[i]);
+    options_read("start", argc, argv, 4, known);
     if (rounds == 0 || rounds > ROUNDS_MAX)
         fail("start: --rounds must be 1 to %d", ROUNDS_MAX);
     watchdog(500);

@@ -5,12 +5,11 @@
  *   swings SIZE COUNT threads    in one of two threads, of which one sleeps
  *   swings SIZE COUNT once       the same, a swing and a rest, and another
  */
+#include "statm.h"
 #include "support.h"
 
-#include <fcntl.h>
 #include <pthread.h>
 #include <stdbool.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
@@ -27,21 +26,6 @@ static size_t faults(void)
     struct rusage usage;
     getrusage(RUSAGE_SELF, &usage);
     return (size_t)usage.ru_minflt;
-}
-
-/* Without a call of malloc: that would be work, and might start what gives memory back. */
-static size_t resident(void)
-{
-    static int file = -1;
-    char text[100];
-    if (file < 0)
-        file = open("/proc/self/statm", O_RDONLY | O_CLOEXEC);
-    ssize_t length = pread(file, text, sizeof text - 1, 0);
-    if (length <= 0)
-        fail("no /proc/self/statm");
-    text[length] = 0;
-    const char *second = strchr(text, ' ');
-    return strtoul(second != NULL ? second : "", NULL, 10) * page;
 }
 
 static void swing(char **blocks, size_t count, size_t size)
@@ -82,8 +66,8 @@ static void expect_kept(char **blocks, size_t count, size_t size)
 
 static void expect_given_back(size_t most)
 {
-    size_t here = resident();
-    for (int i = 0; i < 1200 && here > most; i++, here = resident())
+    size_t here = statm_read().resident;
+    for (int i = 0; i < 1200 && here > most; i++, here = statm_read().resident)
         nanosleep(&(struct timespec){0, 100000000}, NULL);
     if (here > most)
         fail("resident after the rest: %zu KiB, expected %zu at most", here / 1024, most / 1024);

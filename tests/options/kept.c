@@ -7,9 +7,10 @@
  * `options_kept huge|slices turns`: 240 MiB come and go again and again, beside a second thread, so
  * that hakmem learns to keep more; prints the most KiB that was resident after a turn's last free.
  */
+#include "../stress/statm.h"
+
 #include <hakmem/hakmem.h>
 
-#include <fcntl.h>
 #include <malloc.h>
 #include <pthread.h>
 #include <stdbool.h>
@@ -21,16 +22,6 @@
 #define KiB ((size_t)1 << 10)
 #define MiB ((size_t)1 << 20)
 #define REST_FROM 400 /* MiB of others */
-
-static size_t resident(void)
-{
-    char text[256] = "";
-    int file = open("/proc/self/statm", O_RDONLY);
-    if (file < 0 || read(file, text, sizeof text - 1) <= 0)
-        exit(1);
-    close(file);
-    return strtoul(strchr(text, ' '), NULL, 10) * (size_t)sysconf(_SC_PAGESIZE) / KiB;
-}
 
 static void *get(size_t n)
 {
@@ -51,7 +42,7 @@ static void touch_and_free(size_t count, size_t n)
 
 static void print_growth(size_t before)
 {
-    size_t now = resident();
+    size_t now = statm_read().resident / KiB;
     printf("%zu\n", now > before ? now - before : 0);
 }
 
@@ -71,13 +62,13 @@ static void work_in_turns(size_t size)
 {
     enum { ALL = 240, TURNS = 10 };
     static void *blocks[ALL];
-    size_t count = ALL * MiB / size, before = resident(), most = 0;
+    size_t count = ALL * MiB / size, before = statm_read().resident / KiB, most = 0;
     for (int turn = 0; turn < TURNS; turn++) {
         for (size_t i = 0; i < count; i++)
             blocks[i] = memset(get(size), 1, size);
         for (size_t i = 0; i < count; i++)
             hakmem_free(blocks[i]);
-        size_t now = resident();
+        size_t now = statm_read().resident / KiB;
         if (now > before + most)
             most = now - before;
     }
@@ -112,7 +103,7 @@ int main(int argc, char **argv)
         (hakmem_mallopt(M_TRIM_THRESHOLD, -1) != 1 || hakmem_mallopt(M_MMAP_MAX, 0) != 1))
         return 1;
     hakmem_free(get(1));
-    size_t before = resident();
+    size_t before = statm_read().resident / KiB;
     touch_and_free(huge ? 1 : 32, huge ? 64 * MiB : MiB);
     print_growth(before);
     if (others >= REST_FROM)

@@ -3,9 +3,6 @@
 import os
 import shutil
 import subprocess
-import tempfile
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -13,7 +10,6 @@ import pytest
 
 from tests.counts.work import clean_environment
 
-NOBODY = 65534  # user and group without any rights of its own
 SYSTEM_FILE = "/etc/hakmem.conf"
 
 
@@ -59,21 +55,3 @@ def other_etc(folder: Path, text: str | None) -> list[str]:
     if done.returncode:
         pytest.skip(f"no /etc of one's own here: {done.stderr.strip()}")
     return command
-
-
-def as_nobody() -> list[str]:
-    """A command that runs another one as a user without rights."""
-    if os.geteuid() != 0:
-        pytest.skip("only root can run a program as somebody else")
-    if shutil.which("setpriv") is None:
-        pytest.skip("setpriv is not installed")
-    return ["setpriv", f"--reuid={NOBODY}", f"--regid={NOBODY}", "--clear-groups"]
-
-
-@contextmanager
-def public_folder() -> Iterator[Path]:
-    """Which everybody may enter, unlike pytest's own."""
-    with tempfile.TemporaryDirectory(prefix="hakmem-options-") as name:
-        folder = Path(name)
-        folder.chmod(0o755)
-        yield folder

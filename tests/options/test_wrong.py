@@ -10,7 +10,8 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).parents[2]))
 
-from tests.options.surroundings import as_nobody, ask, other_etc, public_folder
+from tests.nobody import as_nobody, public_folder
+from tests.options.surroundings import ask, other_etc
 from tools.options import number, table
 
 DEFAULTS = {option.name: number(option.value) for option in table()}

@@ -13,7 +13,6 @@
 #include "work.h"
 
 #include <stdio.h>
-#include <string.h>
 
 #define CELLS 2048
 #define THREADS_MAX 1024
@@ -91,22 +90,19 @@ static void prepare(void)
 
 static void read_options(int argc, char **argv)
 {
-    for (int i = 1; i < argc; i++) {
-        if (option_number(argc, argv, &i, "--threads", &run.threads) ||
-            option_number(argc, argv, &i, "--operations", &run.operations) ||
-            option_number(argc, argv, &i, "--seed", &run.seed) ||
-            option_number(argc, argv, &i, "--phases", &run.phases) ||
-            option_number(argc, argv, &i, "--generations", &run.generations) ||
-            option_number(argc, argv, &i, "--live-mb", &run.live_mb) ||
-            option_number(argc, argv, &i, "--timeout", &run.timeout) ||
-            option_number(argc, argv, &i, "--alignment", &run.alignment) ||
-            option_text(argc, argv, &i, "--in-force", &run.in_force))
-            continue;
-        fail("stress: unknown option %s; there are --threads --operations --seed --phases "
-             "--generations --live-mb --timeout --alignment (numbers; k and M may follow) and "
-             "--in-force TEXT",
-             argv[i]);
-    }
+    static const struct known_option known[] = {
+        {"--threads", &run.threads, NULL},
+        {"--operations", &run.operations, NULL},
+        {"--seed", &run.seed, NULL},
+        {"--phases", &run.phases, NULL},
+        {"--generations", &run.generations, NULL},
+        {"--live-mb", &run.live_mb, NULL},
+        {"--timeout", &run.timeout, NULL},
+        {"--alignment", &run.alignment, NULL},
+        {"--in-force", NULL, &run.in_force},
+        {NULL, NULL, NULL},
+    };
+    options_read("stress", argc, argv, 1, known);
     least_alignment = (size_t)run.alignment;
     if (run.alignment == 0 || run.threads == 0 || run.threads > THREADS_MAX || run.phases == 0 ||
         run.generations == 0 || run.live_mb == 0)

@@ -47,20 +47,18 @@ static void *thread_main(void *argument)
 
 static void read_options(int argc, char **argv)
 {
-    for (int i = 1; i < argc; i++) {
-        if (strcmp(argv[i], CHILD_NOTHING) == 0)
-            exit(0);
-        if (option_number(argc, argv, &i, "--threads", &run.threads) ||
-            option_number(argc, argv, &i, "--forks", &run.forks) ||
-            option_number(argc, argv, &i, "--seed", &run.seed) ||
-            option_number(argc, argv, &i, "--timeout", &run.timeout) ||
-            option_number(argc, argv, &i, "--alignment", &run.alignment) ||
-            option_text(argc, argv, &i, "--in-force", &run.in_force))
-            continue;
-        fail("stress_fork: unknown option %s; there are --threads --forks --seed --timeout "
-             "--alignment (numbers) and --in-force TEXT",
-             argv[i]);
-    }
+    static const struct known_option known[] = {
+        {"--threads", &run.threads, NULL},
+        {"--forks", &run.forks, NULL},
+        {"--seed", &run.seed, NULL},
+        {"--timeout", &run.timeout, NULL},
+        {"--alignment", &run.alignment, NULL},
+        {"--in-force", NULL, &run.in_force},
+        {NULL, NULL, NULL},
+    };
+    if (argc > 1 && strcmp(argv[1], CHILD_NOTHING) == 0)
+        exit(0);
+    options_read("stress_fork", argc, argv, 1, known);
     if (run.threads > 256 || run.alignment == 0)
         fail("stress_fork: --threads must be at most 256, --alignment at least 1");
     least_alignment = (size_t)run.alignment;

@@ -159,21 +159,19 @@ static void *finish(void *main_thread)
 
 static void read_options(int argc, char **argv)
 {
-    for (int i = 1; i < argc; i++) {
-        if (option_number(argc, argv, &i, "--threads", &run.threads) ||
-            option_number(argc, argv, &i, "--at-a-time", &run.at_a_time) ||
-            option_number(argc, argv, &i, "--operations", &run.operations) ||
-            option_number(argc, argv, &i, "--seed", &run.seed) ||
-            option_number(argc, argv, &i, "--timeout", &run.timeout) ||
-            option_number(argc, argv, &i, "--alignment", &run.alignment) ||
-            option_number(argc, argv, &i, "--late", &run.late) ||
-            option_number(argc, argv, &i, "--main-exits", &run.main_exits) ||
-            option_text(argc, argv, &i, "--in-force", &run.in_force))
-            continue;
-        fail("stress_threads: unknown option %s; there are --threads --at-a-time --operations "
-             "--seed --timeout --alignment --late --main-exits (numbers) and --in-force TEXT",
-             argv[i]);
-    }
+    static const struct known_option known[] = {
+        {"--threads", &run.threads, NULL},
+        {"--at-a-time", &run.at_a_time, NULL},
+        {"--operations", &run.operations, NULL},
+        {"--seed", &run.seed, NULL},
+        {"--timeout", &run.timeout, NULL},
+        {"--alignment", &run.alignment, NULL},
+        {"--late", &run.late, NULL},
+        {"--main-exits", &run.main_exits, NULL},
+        {"--in-force", NULL, &run.in_force},
+        {NULL, NULL, NULL},
+    };
+    options_read("stress_threads", argc, argv, 1, known);
     if (run.at_a_time == 0 || run.at_a_time > AT_A_TIME_MAX || run.alignment == 0 ||
         run.late == 0 || run.late > 4)
         fail("stress_threads: --at-a-time must be 1 to %d, --late 1 to 4", AT_A_TIME_MAX);

@@ -1,7 +1,7 @@
 #include "support.h"
+#include "statm.h"
 
 #include <dlfcn.h>
-#include <fcntl.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -22,33 +22,48 @@ struct randomness random_start(uint64_t seed, uint64_t a, uint64_t b)
     return r;
 }
 
-int option_text(int argc, char **argv, int *i, const char *name, const char **value)
+static uint64_t number_of(const char *name, const char *text)
 {
-    if (strcmp(argv[*i], name) != 0)
-        return 0;
-    if (*i + 1 >= argc)
-        fail("%s needs a value", name);
-    *value = argv[++*i];
-    return 1;
-}
-
-int option_number(int argc, char **argv, int *i, const char *name, uint64_t *value)
-{
-    const char *text;
-    if (!option_text(argc, argv, i, name, &text))
-        return 0;
     char *end;
-    *value = strtoull(text, &end, 10);
+    uint64_t value = strtoull(text, &end, 10);
     if (*end == 'k') {
-        *value *= 1000;
+        value *= 1000;
         end++;
     } else if (*end == 'M') {
-        *value *= 1000000;
+        value *= 1000000;
         end++;
     }
     if (end == text || *end != 0)
         fail("%s %s: not a number", name, text);
-    return 1;
+    return value;
+}
+
+_Noreturn static void fail_unknown(const char *program, const char *found,
+                                   const struct known_option *known)
+{
+    char names[512] = "";
+    for (size_t used = 0; known->name != NULL && used < sizeof names; known++)
+        used += (size_t)snprintf(names + used, sizeof names - used, " %s %s", known->name,
+                                 known->number != NULL ? "N" : "TEXT");
+    fail("%s: unknown option %s; there are%s", program, found, names);
+}
+
+void options_read(const char *program, int argc, char **argv, int first,
+                  const struct known_option *known)
+{
+    for (int i = first; i < argc; i += 2) {
+        const struct known_option *option = known;
+        while (option->name != NULL && strcmp(argv[i], option->name) != 0)
+            option++;
+        if (option->name == NULL)
+            fail_unknown(program, argv[i], known);
+        if (i + 1 == argc)
+            fail("%s needs a value", option->name);
+        if (option->number != NULL)
+            *option->number = number_of(option->name, argv[i + 1]);
+        else
+            *option->text = argv[i + 1];
+    }
 }
 
 double seconds_now(void)
@@ -65,23 +80,7 @@ size_t peak_rss_mib(void)
     return (size_t)usage.ru_maxrss >> 10;
 }
 
-size_t rss_mib(void)
-{
-    /* Not by stdio, which would allocate. */
-    char text[256];
-    unsigned long total, resident;
-    int file = open("/proc/self/statm", O_RDONLY | O_CLOEXEC);
-    if (file < 0)
-        return 0;
-    ssize_t got = read(file, text, sizeof text - 1);
-    close(file);
-    if (got <= 0)
-        return 0;
-    text[got] = 0;
-    if (sscanf(text, "%lu %lu", &total, &resident) != 2)
-        return 0;
-    return resident * (size_t)sysconf(_SC_PAGESIZE) >> 20;
-}
+size_t rss_mib(void) { return statm_read().resident >> 20; }
 
 void *pages_from_kernel(size_t bytes)
 {

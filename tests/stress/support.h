@@ -31,12 +31,17 @@ static inline uint64_t random_next(struct randomness *r)
 /* A sequence of its own for each (seed, a, b). */
 struct randomness random_start(uint64_t seed, uint64_t a, uint64_t b);
 
-/* `--name N` given in argv[*i] and argv[*i + 1]: reads N into *value and moves *i; else 0. Numbers
- * may end in k or M (thousands, millions). */
-int option_number(int argc, char **argv, int *i, const char *name, uint64_t *value);
+/* `--name VALUE`: either a number, which may end in k or M (thousands, millions), or a text. */
+struct known_option {
+    const char *name;
+    uint64_t *number;
+    const char **text;
+};
 
-/* The same for a string. */
-int option_text(int argc, char **argv, int *i, const char *name, const char **value);
+/* Reads the options that stand in argv from `first` on. An option that is not in `known`, whose
+ * last entry has no name, ends the program. */
+void options_read(const char *program, int argc, char **argv, int first,
+                  const struct known_option *known);
 
 double seconds_now(void);
 size_t peak_rss_mib(void);

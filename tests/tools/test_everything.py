@@ -5,10 +5,12 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
 import signal
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -203,3 +205,20 @@ def test_every_preset_ends_tests_that_hang() -> None:
     assert presets["base"]["execution"]["timeout"] > 0
     for preset in presets.values():
         assert preset["name"] == "base" or preset["inherits"] == "base"
+
+
+def test_the_yardstick_builds_only_what_its_tests_need(given: Callable[[str], Path]) -> None:
+    folder = given("--lib").parent
+    if shutil.which("ninja") is None or not (folder / "build.ninja").exists():
+        pytest.skip("needs a build by ninja")
+
+    def said(*words: str) -> str:
+        return subprocess.run(words, cwd=folder, capture_output=True, text=True, check=True).stdout
+
+    commands = said("ninja", "-t", "commands", *everything.YARDSTICK_TARGETS)
+    made = set(re.findall(r" -o (\S+)", commands))
+    listed = json.loads(said("ctest", "-R", everything.YARDSTICK, "--show-only=json-v1"))
+    words = {Path(word) for test in listed["tests"] for word in test.get("command", ())}
+    needed = {str(word.relative_to(folder)) for word in words if folder in word.parents}
+    assert needed and needed <= made
+    assert not [file for file in made if file.startswith(("tests/", "libhakmem-debug"))]

@@ -95,11 +95,13 @@ int main(int argc, char **argv)
 {
     const char *what = argc > 1 ? argv[1] : "";
     char how = strcmp(what, "exec") == 0 ? 'x' : strcmp(what, "spawn") == 0 ? 's' : 'e';
-    for (int i = 2; i < argc; i++)
-        if (!option_number(argc, argv, &i, "--threads", &threads) &&
-            !option_number(argc, argv, &i, "--forks", &forks) &&
-            !option_number(argc, argv, &i, "--bytes", &bytes))
-            fail("fork_cost: unknown option %s", argv[i]);
+    static const struct known_option known[] = {
+        {"--threads", &threads, NULL},
+        {"--forks", &forks, NULL},
+        {"--bytes", &bytes, NULL},
+        {NULL, NULL, NULL},
+    };
+    options_read("fork_cost", argc, argv, 2, known);
     if (how == 'e' && strcmp(what, "exit") != 0)
         fail("fork_cost: first say what: exec, spawn or exit");
     if (threads == 0 || threads > THREADS_MAX)

@@ -251,24 +251,16 @@ static void prepare(void)
 
 static void read_options(int argc, char **argv)
 {
-    for (int i = 1; i < argc; i++) {
-        if (strcmp(argv[i], CHILD_NOTHING) == 0)
-            exit(0);
-        if (option_number(argc, argv, &i, "--threads", &run.threads) ||
-            option_number(argc, argv, &i, "--sleepers", &run.sleepers) ||
-            option_number(argc, argv, &i, "--operations", &run.operations) ||
-            option_number(argc, argv, &i, "--seed", &run.seed) ||
-            option_number(argc, argv, &i, "--phases", &run.phases) ||
-            option_number(argc, argv, &i, "--live-mb", &run.live_mb) ||
-            option_number(argc, argv, &i, "--forks", &run.forks) ||
-            option_number(argc, argv, &i, "--timeout", &run.timeout) ||
-            option_text(argc, argv, &i, "--in-force", &run.in_force))
-            continue;
-        fail("torture: unknown option %s; there are --threads --sleepers --operations --seed "
-             "--phases --live-mb --forks --timeout (numbers; k and M may follow) and --in-force "
-             "TEXT",
-             argv[i]);
-    }
+    static const struct known_option known[] = {
+        {"--threads", &run.threads, NULL},       {"--sleepers", &run.sleepers, NULL},
+        {"--operations", &run.operations, NULL}, {"--seed", &run.seed, NULL},
+        {"--phases", &run.phases, NULL},         {"--live-mb", &run.live_mb, NULL},
+        {"--forks", &run.forks, NULL},           {"--timeout", &run.timeout, NULL},
+        {"--in-force", NULL, &run.in_force},     {NULL, NULL, NULL},
+    };
+    if (argc > 1 && strcmp(argv[1], CHILD_NOTHING) == 0)
+        exit(0);
+    options_read("torture", argc, argv, 1, known);
     if (run.threads == 0 || run.threads + run.sleepers > THREADS_MAX || run.live_mb == 0)
         fail("torture: --threads must be at least 1, with --sleepers at most %d", THREADS_MAX);
 }

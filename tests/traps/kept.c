@@ -1,4 +1,5 @@
 /* What is kept of large and huge blocks, by whom and for how long: each case went wrong once. */
+#include "../stress/statm.h"
 #include "trap.h"
 
 #include <hakmem/hakmem.h>
@@ -16,18 +17,6 @@ static struct hakmem_stats stats_now(void)
     struct hakmem_stats stats;
     hakmem_stats(&stats, sizeof stats);
     return stats;
-}
-
-static size_t rss(void)
-{
-    char text[128] = "";
-    FILE *file = fopen("/proc/self/statm", "r");
-    size_t pages = 0;
-    if (file != NULL && fgets(text, sizeof text, file) != NULL)
-        sscanf(text, "%*u %zu", &pages);
-    if (file != NULL)
-        fclose(file);
-    return pages * (size_t)sysconf(_SC_PAGESIZE);
 }
 
 static void rest(void)
@@ -74,11 +63,11 @@ static void sleeping_thread_keeps_one_large_block(void)
  * has up to a quarter more than was asked for, and an eighth beside what was in use is kept. */
 static void sizes_that_shift(void)
 {
-    size_t before = rss(), most = 0;
+    size_t before = statm_read().resident, most = 0;
     for (int round = 0; round < 3; round++)
         for (size_t n = 320 * KiB; n <= 2 * MiB; n += 64 * KiB) {
             take_and_free(n, 40 * MiB / n);
-            size_t now = rss();
+            size_t now = statm_read().resident;
             most = now > before + most ? now - before : most;
         }
     CHECK(most <= 40 * MiB * 5 / 4 * 9 / 8 + 2 * MiB,
@@ -160,7 +149,7 @@ static size_t rss_after_quiet_calls(void)
         void *volatile p = NEED("malloc", malloc(64));
         free(p);
     }
-    return rss();
+    return statm_read().resident;
 }
 
 static void quiet_calls_give_back_holes(void)
@@ -170,7 +159,7 @@ static void quiet_calls_give_back_holes(void)
     take_and_free(64, N);
     for (int i = 0; i < COUNT; i++)
         blocks[i] = memset(NEED("malloc", malloc(4000)), 1, 4000);
-    size_t full = rss();
+    size_t full = statm_read().resident;
     for (int i = 0; i < COUNT; i++)
         if (i % STAYS != 0)
             free(blocks[i]);

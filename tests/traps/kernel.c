@@ -1,6 +1,7 @@
 /* What a program and the kernel may do to the pages of a heap: pages locked, kept out of forks,
  * bound to a memory node; unmapping and purging refused. And what the heap must not do: touch pages
  * that nobody wrote to, keep blocks out of core dumps or forks. */
+#include "../stress/statm.h"
 #include "trap.h"
 
 #include <malloc.h>
@@ -250,25 +251,13 @@ static void bound_to_a_node(void)
 
 /* ---- what the heap leaves alone ---- */
 
-static size_t resident(void)
-{
-    char text[128] = "";
-    unsigned long total = 0, pages = 0;
-    FILE *file = fopen("/proc/self/statm", "r");
-    if (file == NULL || fgets(text, sizeof text, file) == NULL ||
-        sscanf(text, "%lu %lu", &total, &pages) != 2)
-        fail("kernel: /proc/self/statm was not read");
-    fclose(file);
-    return (size_t)pages * (size_t)sysconf(_SC_PAGESIZE);
-}
-
 /* Fresh memory is the program's to touch first: on its node, and against no limit until then. */
 static void take_untouched(size_t n)
 {
-    size_t count = 192 * MiB / n, before = resident();
+    size_t count = 192 * MiB / n, before = statm_read().resident;
     for (size_t i = 0; i < count; i++)
         NEED("malloc", i % 2 ? do_malloc(n) : do_calloc(1, n));
-    size_t grown = resident() - before;
+    size_t grown = statm_read().resident - before;
     CHECK(grown < 4 * MiB,
           "resident after 192 MiB of blocks of %zu bytes that nobody wrote to: expected at most "
           "4 MiB more, found %zu KiB",

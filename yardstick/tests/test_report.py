@@ -579,11 +579,15 @@ def test_nine_lines_say_it_in_short(record: Record) -> None:
 def test_too_few_rounds_are_no_zeros(record: Record, tmp_path: Path) -> None:
     runs = [run for run in record["runs"] if run["round"] < 3]
     content = Content(results_of({**record, "runs": runs}))
-    assert dict(in_short.lines(content))["rows better / level / worse, time"] == FEW
+    said = dict(in_short.lines(content))
+    for what in ("rows better / level / worse, time", "goals", "largest wins"):
+        assert said[what] == FEW
     report.write(content, tmp_path)
     text, page = ((tmp_path / f"report.{kind}").read_text() for kind in ("md", "html"))
     assert f"| {FEW} |" in text and "0 / 0 / 0" not in text
+    assert text[text.index("### Wins") :].split("\n\n")[2] == f"{FEW.capitalize()}."
     assert 'data-kind="too-few"' in page and "data-standing" not in page
+    assert f"<p>{FEW.capitalize()}.</p>" in page
     out = StringIO()
     tables.print_tables(content, Console(file=out, width=300))
     assert FEW in out.getvalue() and "0 / 0 / 0" not in out.getvalue()

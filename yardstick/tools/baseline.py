@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""Makes the pages of the published run, the baseline, from its packed results.
+"""Makes what docs/benchmarks.md says of the published run, the baseline, from its packed results.
 
 Usage: yardstick/tools/baseline.py [FOLDER]. FOLDER, which `hakmem bench --full --out FOLDER` wrote,
-becomes the baseline: its results are packed into yardstick/docs/baseline.json.gz. Without it the
-pages are made from that file once more: yardstick/docs/baseline.md, a part of docs/benchmarks.md,
-and the picture of that page. The page with all plots is not kept: `hakmem bench report` makes it.
+becomes the baseline: its results are packed into yardstick/docs/baseline.json.gz. Without FOLDER,
+the summary, goals, losses and the picture of docs/benchmarks.md are made from that file again.
+Pages with all tables and plots are not kept: `hakmem bench report` makes them.
 """
 
 from __future__ import annotations
@@ -26,8 +26,7 @@ from hakmem_yardstick.plots import frontier
 
 ROOT = Path(__file__).resolve().parents[2]
 DATA = ROOT / "yardstick/docs/baseline.json.gz"
-PAGE = ROOT / "yardstick/docs/baseline.md"
-OVERVIEW = ROOT / "docs/benchmarks.md"
+PAGE = ROOT / "docs/benchmarks.md"
 PICTURE = ROOT / "docs/img/baseline-frontier.svg"
 BEGIN, END = "<!-- baseline -->", "<!-- end of the baseline -->"
 WINS, TABLES = "\n### Wins", "\n## Tables"
@@ -43,8 +42,7 @@ def main() -> None:
     if plot is None:
         sys.exit(f"{DATA}: no picture can be made: hakmem ran beside nothing")
     PICTURE.write_text(plot.svg(), encoding="utf-8")
-    for file, text in pages(content, plot).items():
-        file.write_text(text, encoding="utf-8")
+    PAGE.write_text(page(content, plot), encoding="utf-8")
 
 
 def published(results: Results) -> Results:
@@ -53,15 +51,11 @@ def published(results: Results) -> Results:
     return replace(results, settings={**results.settings, "command": command})
 
 
-def pages(content: Content, plot: Plot) -> dict[Path, str]:
-    report = text_of(content, [(f"../../docs/img/{PICTURE.name}", plot.title)])
-    before, rest = OVERVIEW.read_text().split(BEGIN)
+def page(content: Content, plot: Plot) -> str:
+    before, rest = PAGE.read_text().split(BEGIN)
     after = rest.split(END)[1]
     picture = f"![{plot.title}](img/{PICTURE.name})"
-    return {
-        PAGE: report,
-        OVERVIEW: f"{before}{BEGIN}\n{overview(report)}\n\n{picture}\n\n{END}{after}",
-    }
+    return f"{before}{BEGIN}\n{overview(text_of(content))}\n\n{picture}\n\n{END}{after}"
 
 
 def overview(report: str) -> str:

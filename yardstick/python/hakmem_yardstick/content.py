@@ -267,6 +267,12 @@ class Content:
         """As far before the best peer, and shown to be before it."""
         return sorted((a for a in self._apart() if _is_win(a)), key=lambda a: a.ratio)
 
+    @property
+    def has_verdicts(self) -> bool:
+        """Whether any row had the rounds that a win takes."""
+        against = (apart.line.to_best for apart in self._apart())
+        return any(a is not None and a.standing is not Standing.UNKNOWN for a in against)
+
     def _apart(self) -> Iterator[Apart]:
         for table in self.tables:
             yield from (Apart(table.measure, line) for line in table.lines)

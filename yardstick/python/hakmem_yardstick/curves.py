@@ -20,7 +20,7 @@ _FEWEST_POINTS = 3
 """A line of two says no more than the table."""
 _MOST_SAMPLES = 120
 _PANEL = (370, 210)
-_MOST_PANELS = 12
+_MOST_PANELS = 6  # that the legend above them is in sight
 
 
 def _panels(charts: list[alt.LayerChart], title: str, subtitle: list[str]) -> alt.ConcatChart:

@@ -140,7 +140,7 @@ def dash(allocators: Iterable[Allocator], *, legend: bool = True) -> alt.StrokeD
 
 def wrapped(texts: Iterable[str], width: float) -> list[str]:
     """Lines below a title; a line that is longer than the plot is wide would be cut off."""
-    letters = int(width / _LETTER)
+    letters = int(width / LETTER)
     return [line for text in texts for line in textwrap.wrap(text, letters)]
 
 
@@ -158,8 +158,8 @@ def _columns(names: Iterable[str]) -> int:
 # The roundest first: those that find no room are left out.
 _ROUND = (1, 10, 0.1, 100, 2, 5, 0.5, 0.2, 20, 50, 0.05, 3, 0.7, 1.5, 4, 0.3, 1.2, 0.8, 0.9, 1.1)
 _LABEL = 44
-_LETTER = 6.2
-"""Pixels of a letter below a title, about."""
+LETTER = 7.0
+"""Pixels of a letter of 12 pixels, in the wider ones of the fonts that a reader may have."""
 
 
 def ratio_ticks(low: float, high: float, length: float) -> list[float]:

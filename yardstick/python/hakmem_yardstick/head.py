@@ -123,5 +123,5 @@ def _value(name: str, value: Any) -> str:
     if name == "memory_kib":
         return of_bytes(round(value / 1048576, 1) * (1 << 30))
     if isinstance(value, list):
-        return ", ".join(f"{item:g}" for item in value)
+        return ", ".join(f"{item:.3g}" for item in value)
     return str(value)

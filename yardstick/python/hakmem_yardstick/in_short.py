@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable, Iterator
 
 from hakmem_yardstick.content import Apart, Content, Means
@@ -11,9 +10,10 @@ from hakmem_yardstick.words import (
     counted,
     counts_text,
     decimals,
+    goals_text,
     mean_text,
+    no_wins_text,
     ratio_text,
-    reached_text,
 )
 
 _NAMED = 3
@@ -24,11 +24,10 @@ def lines(content: Content) -> list[tuple[str, str]]:
     """What each is about, and what it says."""
     found = [*_means(content), *_others(content), *_rows(content)]
     if content.goals:
-        verdicts = Counter(reached_text(verdict) for verdict in content.goals)
-        found.append(("goals", ", ".join(f"{n} {word}" for word, n in verdicts.most_common())))
+        found.append(("goals", goals_text(content.goals)))
     if content.ours:
-        found.append(("largest losses", _names(content.losses)))
-        found.append(("largest wins", _names(content.wins)))
+        found.append(("largest losses", _names(content.losses) or "none"))
+        found.append(("largest wins", _names(content.wins) or no_wins_text(content)))
     runs = f"{len(content.results.runs):,}".replace(",", THIN)
     rounds = counted(content.rounds, "round")
     failed = f"{content.failures} failed" if content.failures else "none failed"
@@ -78,4 +77,4 @@ def _names(rows: Iterable[Apart]) -> str:
     found = list(rows)
     named = ", ".join(f"{a.line.row.name} ({a.title} {decimals(a.ratio)})" for a in found[:_NAMED])
     more = f", and {len(found) - _NAMED} more" if len(found) > _NAMED else ""
-    return f"{named}{more}" if found else "none"
+    return f"{named}{more}"

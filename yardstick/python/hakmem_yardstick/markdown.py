@@ -26,6 +26,7 @@ from hakmem_yardstick.words import (
     goal_rows_text,
     goal_text,
     mean_text,
+    no_wins_text,
     not_run_text,
     percent,
     ratio_text,
@@ -100,8 +101,8 @@ def _summary(content: Content) -> list[str]:
         parts += ["### Goals", _grid(["goal", "rows", "at most", "is", ""], rows, [1])]
         parts += [not_run_text(content.goals_not_run)]
     if content.ours:
-        parts += ["### Losses", LOSSES, _apart(content.losses), "### Wins", WINS]
-        parts += [_apart(content.wins)]
+        parts += ["### Losses", LOSSES, _apart(content.losses) or "None.", "### Wins", WINS]
+        parts += [_apart(content.wins) or f"{no_wins_text(content).capitalize()}."]
     return parts
 
 
@@ -143,7 +144,7 @@ def _mean(mean: Mean | None) -> str:
 
 def _apart(rows: list[Apart]) -> str:
     if not rows:
-        return "None."
+        return ""
     heads = ["row", "measure", "to the best peer", "", "to glibc"]
     return _grid(
         heads,

@@ -14,6 +14,7 @@ from hakmem_yardstick import stats
 from hakmem_yardstick.content import Content, Line, Standing, Table, group_title, measure_title
 from hakmem_yardstick.curves import memory_over_time, over_sizes, over_threads
 from hakmem_yardstick.drawing import (
+    LETTER,
     Box,
     Plot,
     colour,
@@ -33,6 +34,7 @@ from hakmem_yardstick.words import counted, sign, standings_text
 # What lies beyond is drawn at the edge with an arrow: else the few would squeeze the many.
 _LEAST, _MOST = 0.2, 8.0
 _STEP, _WIDTH = 19, 600
+_PADDING = 20  # has room for an arrow between a line and its name
 
 
 def every_plot(content: Content) -> list[Plot]:
@@ -96,7 +98,13 @@ def _dots(
         sort=lines.names,
         scale=alt.Scale(domain=lines.names),
         axis=alt.Axis(
-            title=None, grid=True, labelColor=INK, labelLimit=260, labelPadding=12, labels=labelled
+            title=None,
+            grid=True,
+            labelColor=INK,
+            labelLimit=0,
+            labelPadding=_PADDING,
+            labels=labelled,
+            minExtent=_PADDING + LETTER * max(map(len, lines.names)) if labelled else 0,
         ),
     )
 
@@ -211,7 +219,7 @@ def _ratios(content: Content, of: str, key: str, tables: list[Table]) -> Plot | 
     return plot(
         f"ratio-{key}",
         title,
-        chart.properties(title=alt.Title(title, subtitle=wrapped([" ".join(said)], _WIDTH + 200))),
+        chart.properties(title=alt.Title(title, subtitle=wrapped([" ".join(said)], _WIDTH + 120))),
         allocators,
     )
 

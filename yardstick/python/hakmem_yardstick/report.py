@@ -76,6 +76,7 @@ def _page(content: Content, plots: list[Plot]) -> str:
         losses=LOSSES,
         not_run=words.not_run_text(content.goals_not_run),
         wins=WINS,
+        no_wins=words.no_wins_text(content),
         packed=_packed(content.results),
     )
 

@@ -1,8 +1,9 @@
 """Findings in words and signs, the same in all forms of a report."""
 
+from collections import Counter
 from collections.abc import Iterable
 
-from hakmem_yardstick.content import Against, Means, Standing
+from hakmem_yardstick.content import Against, Content, Means, Standing
 from hakmem_yardstick.goals import BEST, ITSELF, Goal, Verdict
 from hakmem_yardstick.stats import FEWEST_ROUNDS, Mean, Ratio
 from hakmem_yardstick.units import DASH
@@ -67,6 +68,7 @@ def standings_text(ours: str | None, standings: Iterable[Standing]) -> str:
 
 
 TOO_FEW = "Too few rounds for a verdict"
+_UNDECIDED = "too few rounds"
 _SAID = {
     Standing.BETTER: "better",
     Standing.LEVEL: "without a difference shown",
@@ -96,9 +98,22 @@ def goal_text(goal: Goal) -> str:
     return f"{goal.at_most:g} {to}".strip()
 
 
+def no_wins_text(content: Content) -> str:
+    return "none" if content.has_verdicts else TOO_FEW.lower()
+
+
+def goals_text(verdicts: Iterable[Verdict]) -> str:
+    """How many are reached, missed and so on."""
+    count = Counter(map(reached_text, verdicts))
+    if set(count) == {_UNDECIDED}:
+        return TOO_FEW.lower()
+    said = {word: f"with {word}" if word == _UNDECIDED else word for word in count}
+    return ", ".join(f"{number} {said[word]}" for word, number in count.most_common())
+
+
 def reached_text(verdict: Verdict) -> str:
     if verdict.is_reached is None:
-        return "too few rounds"
+        return _UNDECIDED
     word = "reached" if verdict.is_reached else "missed" if verdict.is_missed else "not shown"
     return word if verdict.is_whole else f"{word} in these rows"
 
