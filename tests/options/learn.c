@@ -1,13 +1,24 @@
 /* Bursts of small blocks, all of them freed again each time: what stacks are learned from. Prints
- * how often the stacks were refilled: in the first burst, and in the last. With an argument bursts
- * of large blocks, from which it is learned how long free memory is kept. */
+ * how often the stacks were refilled: in the first burst, and in the last.
+ *
+ *   learn large   bursts of large blocks, from which it is learned how long free memory is kept
+ *   learn mixed   large blocks of all sizes, of which a random one is replaced each time: how much
+ *                 is worth keeping. Prints how many bytes went back that were needed again, in the
+ *                 second half. */
 #include <hakmem/hakmem.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-enum { BURSTS = 20, LARGE_BURSTS = 8, BLOCKS = 2000, LARGE_BLOCKS = 64, LARGE = 512 << 10 };
+enum {
+    BURSTS = 20,
+    LARGE_BURSTS = 8,
+    BLOCKS = 2000,
+    LARGE_BLOCKS = 64,
+    LARGE = 512 << 10,
+    MIXED = 40000
+};
 
 static void *block[BLOCKS];
 
@@ -28,11 +39,36 @@ static int large_bursts(void)
     return 0;
 }
 
+static size_t taken_again(void)
+{
+    struct hakmem_stats stats;
+    hakmem_stats(&stats, sizeof stats);
+    return stats.taken_again;
+}
+
+static int mixed(void)
+{
+    unsigned long long random = 88172645463325252;
+    size_t half = 0;
+    for (int i = 0; i < MIXED; i++) {
+        random ^= random << 13, random ^= random >> 7, random ^= random << 17;
+        void **slot = &block[random % LARGE_BLOCKS];
+        size_t size = (64 << 10) + random / LARGE_BLOCKS % (960 << 10);
+        free(*slot);
+        *slot = random >> 63 ? NULL : malloc(size);
+        if (*slot != NULL)
+            memset(*slot, 1, size);
+        if (i == MIXED / 2)
+            half = taken_again();
+    }
+    printf("%zu\n", taken_again() - half);
+    return 0;
+}
+
 int main(int count, char **arguments)
 {
-    (void)arguments;
     if (count > 1)
-        return large_bursts();
+        return strcmp(arguments[1], "large") == 0 ? large_bursts() : mixed();
     size_t refills = 0, first = 0;
     for (int burst = 0; burst < BURSTS; burst++) {
         for (int i = 0; i < BLOCKS; i++)

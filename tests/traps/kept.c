@@ -60,7 +60,7 @@ static void sleeping_thread_keeps_one_large_block(void)
 }
 
 /* What the stacks of large blocks hold counts as kept: sizes of one class after the other. A class
- * has up to a quarter more than was asked for, and an eighth beside what was in use is kept. */
+ * has up to a quarter more than was asked for, and up to a quarter beside what was in use is kept. */
 static void sizes_that_shift(void)
 {
     size_t before = statm_read().resident, most = 0;
@@ -70,7 +70,7 @@ static void sizes_that_shift(void)
             size_t now = statm_read().resident;
             most = now > before + most ? now - before : most;
         }
-    CHECK(most <= 40 * MiB * 5 / 4 * 9 / 8 + 2 * MiB,
+    CHECK(most <= 40 * MiB * 5 / 4 * 5 / 4 + 2 * MiB,
           "40 MiB in changing sizes: most resident %zu KiB", most / KiB);
 }
 
