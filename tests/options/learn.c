@@ -3,8 +3,7 @@
  *
  *   learn large   bursts of large blocks, from which it is learned how long free memory is kept
  *   learn mixed   large blocks of all sizes, of which a random one is replaced each time: how much
- *                 is worth keeping. Prints how many bytes went back that were needed again, in the
- *                 second half. */
+ *                 is worth keeping */
 #include <hakmem/hakmem.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -39,17 +38,9 @@ static int large_bursts(void)
     return 0;
 }
 
-static size_t taken_again(void)
-{
-    struct hakmem_stats stats;
-    hakmem_stats(&stats, sizeof stats);
-    return stats.taken_again;
-}
-
 static int mixed(void)
 {
     unsigned long long random = 88172645463325252;
-    size_t half = 0;
     for (int i = 0; i < MIXED; i++) {
         random ^= random << 13, random ^= random >> 7, random ^= random << 17;
         void **slot = &block[random % LARGE_BLOCKS];
@@ -58,10 +49,7 @@ static int mixed(void)
         *slot = random >> 63 ? NULL : malloc(size);
         if (*slot != NULL)
             memset(*slot, 1, size);
-        if (i == MIXED / 2)
-            half = taken_again();
     }
-    printf("%zu\n", taken_again() - half);
     return 0;
 }
 

@@ -88,24 +88,19 @@ def test_free_memory_that_is_wanted_again_is_kept_longer(learn: Path) -> None:
     assert all(now == 4 * was and 20 < share <= 200 for was, now, share in steps), done.stderr
 
 
-def mixed(program: Path, **variables: str) -> tuple[int, str]:
-    """Bytes that went back and were needed again, and what was told."""
+@pytest.mark.parametrize("mode", ["observe", "learn"])
+def test_more_is_kept_beside_where_it_is_wanted_again(learn: Path, mode: str) -> None:
     done = subprocess.run(
-        [str(program), "mixed"],
-        env=clean_environment() | variables, capture_output=True, text=True,
+        [str(learn), "mixed"],
+        env=clean_environment() | {"HAKMEM_LEARN_LOG": "on", "HAKMEM_LEARN": mode},
+        capture_output=True, text=True,
     )  # fmt: skip
     assert done.returncode == 0, f"status {done.returncode}: {done.stderr}"
-    return int(done.stdout), done.stderr
-
-
-def test_more_is_kept_beside_where_it_is_wanted_again(learn: Path) -> None:
-    learned, told = mixed(learn, HAKMEM_LEARN_LOG="on")
-    line = r"free memory beside what is in use: worth keeping more: 0 bytes -> \d+ MiB: \d+% of"
-    assert re.search(line, told), told
-    observed, told = mixed(learn, HAKMEM_LEARN="observe", HAKMEM_LEARN_LOG="on")
-    assert re.search(line, told), told
-    frozen, _ = mixed(learn, HAKMEM_LEARN="frozen")
-    assert learned < 0.75 * min(observed, frozen), f"{learned} learned, {observed}, {frozen} not"
+    shares = re.findall(
+        r"free memory beside what is in use: worth keeping more: "
+        r"\d+ \w+ -> \d+ MiB: (\d+)% of what went back was wanted again\n", done.stderr
+    )  # fmt: skip
+    assert shares and all(int(share) >= 50 for share in shares), done.stderr
 
 
 def test_what_is_observed_is_told_and_not_done(learn: Path) -> None:
