@@ -67,10 +67,11 @@ static void report_found(struct finding found, const void *p, const void *caller
 static COLD void give_memory_back(size_t own)
 {
     scavenger_wake();
+    size_t returned = counters_returned();
     bool stepped = purge_step(own);
     struct cache *cache = thread_cache();
     if (cache != NULL && (stepped || cache->visits == VISIT_NEVER))
-        visits_settle(cache);
+        visits_settle_after(cache, counters_returned() - returned);
 }
 
 /* Without locks. `own`: bytes of the call's own block, if that is huge. */
@@ -243,7 +244,8 @@ static inline struct finding stack_give(unsigned cls, void *p)
     struct finding found = {MISUSE_NONE, NULL};
     if (unlikely(!cache_keeps(cache)) || unlikely(!cache_push_any(cache, cls, p)))
         found = cache_give(cache, cls, p);
-    if (purge_is_due() || (unlikely(cache->visits == VISIT_SOME) && visits_find_rest(cache)))
+    bool rests = unlikely(cache->visits == VISIT_SOME) && visits_find_rest(cache);
+    if (rests || purge_is_due())
         give_memory_back(0);
     visits_settle(cache);
     return found;
@@ -362,14 +364,16 @@ SLOW void slow_free_sized(void *p, size_t size)
 {
     if (!EVERY_SIZE_CHECKED)
         sized_free_check(p, size, RETURN_ADDRESS);
-    free_from(p, RETURN_ADDRESS);
+    if (!cache_push_watched(cache_current(), p))
+        free_from(p, RETURN_ADDRESS);
 }
 
 SLOW void slow_free_aligned_sized(void *p, size_t align, size_t size)
 {
     if (!EVERY_SIZE_CHECKED)
         aligned_sized_free_check(p, align, size, RETURN_ADDRESS);
-    free_from(p, RETURN_ADDRESS);
+    if (!cache_push_watched(cache_current(), p))
+        free_from(p, RETURN_ADDRESS);
 }
 
 size_t page_size(void)
@@ -455,7 +459,7 @@ static SLOW void *realloc_moves(void *p, size_t n, size_t usable, const void *ca
     if (other == NULL)
         return NULL;
     memcpy(other, p, n < usable ? n : usable);
-    if (unlikely(!cache_push(cache_current(), p)))
+    if (unlikely(!cache_push(cache_current(), p)) && !cache_push_watched(cache_current(), p))
         free_from(p, caller);
     return other;
 }

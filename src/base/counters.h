@@ -33,6 +33,13 @@ static inline size_t clock_now(void)
 
 static inline void clock_advance(size_t bytes) { add_relaxed(&counters.freed, bytes); }
 
+/* All that went back, of any kind. */
+static inline size_t counters_returned(void)
+{
+    return load_relaxed(&counters.pages.purged) + load_relaxed(&counters.slices.purged) +
+           load_relaxed(&counters.huge.purged);
+}
+
 /* What was given back and is not yet taken again is owed; `bytes` are taken. */
 static inline void count_refault(struct purge_counters *c, size_t bytes)
 {

@@ -62,9 +62,18 @@ struct cold_bin {
 #define CHUNKS_MOST 16
 #define ARRAY_KINDS 9 /* 10 to 2560 words, doubling */
 
-/* Which frees take the slow path though their stacks have room: none, each VISIT_SOME-th, or all.
- * Then the stacks are closed to frees. */
+/* Which frees of small blocks go the whole way of the slow path though their stacks have room:
+ * none, each VISIT_SOME-th, or all. Then the stacks are closed to frees. */
 enum cache_visits { VISIT_NEVER, VISIT_EACH, VISIT_SOME = 64 };
+
+/* What of the memory that lies idle the program takes again, for life/visits.c; in bytes. */
+struct idleness {
+    size_t ebb;      /* the most that lay idle, or while that falls the least */
+    size_t returns;  /* the most, of which it then took half again */
+    size_t gone;     /* of its outflow, what was dealt with */
+    uint8_t in_vain; /* looks in a row that gave nothing back */
+    bool falls;
+};
 
 struct cache {
     struct bin bins[BINS]; /* first: a bin offset is a distance from the start */
@@ -76,9 +85,9 @@ struct cache {
     size_t large_bytes, large_most; /* what those hold, and may hold; the owner's (large.h) */
     size_t refills;                 /* counts, for statistics; atomic for those who peek */
     size_t flushes;
-    size_t outflow;        /* bytes flushed beyond what was refilled; lock: cache */
-    size_t ebb, usual_ebb; /* life/visits.c; the owner's */
-    size_t large_told;     /* what use.stacked has of large_bytes; lock: cache */
+    size_t outflow;           /* bytes flushed beyond what was refilled; lock: cache */
+    struct idleness idleness; /* the owner's */
+    size_t large_told;        /* what use.stacked has of large_bytes; lock: cache */
     size_t untold;       /* bytes of large blocks freed that the clock does not know; the owner's */
     size_t untold_frees; /* of which so many, and all before; the owner's */
     size_t unclocked;   /* bytes flushed that the allocation clock does not know yet; lock: cache */
@@ -227,15 +236,17 @@ static inline bool cache_push_any(struct cache *cache, unsigned cls, void *p)
 /* For the slow path: cache_push where the stacks are closed to frees, so that some take it. */
 static inline bool cache_push_watched(struct cache *cache, void *p)
 {
-    size_t offset;
-    if (cache->visits != VISIT_SOME || ++cache->watched % VISIT_SOME == 0 ||
+    size_t offset = 0; /* as gcc 12 does not see that it is written */
+    if (cache->visits != VISIT_SOME || unlikely(!cache_keeps(cache)) ||
         unlikely(!map_bin_offset(p, &offset)))
         return false;
     struct bin *bin = cache_bin(cache, offset);
+    if (unlikely(!BIN_BLOCK_BEGINS(bin, p)) || unlikely(block_sealed(p)))
+        return false;
     const struct cold_bin *cold = &cache->cold[offset / BIN_BYTES - BIN_FIRST];
     void **top = load_own(&bin->top);
-    if (unlikely(!BIN_BLOCK_BEGINS(bin, p)) || unlikely(block_sealed(p)) ||
-        (size_t)(top - cold->base) >= cold->capacity || cold->direct_frees > 0)
+    if ((size_t)(top - cold->base) >= cold->capacity || cold->direct_frees > 0 ||
+        ++cache->watched % VISIT_SOME == 0)
         return false;
     block_seal(p);
     bin_push(bin, top, p);

@@ -36,7 +36,7 @@ void cache_reset(struct cache *cache)
     sub_relaxed(&use.stacked, cache->large_told);
     cache->large_told = 0;
     cache->visits = VISIT_NEVER;
-    cache->ebb = cache->usual_ebb = 0;
+    cache->idleness = (struct idleness){0};
     cache->asleep = cache->rests = cache->cut = false;
     arrays_reset(cache);
     for (unsigned cls = begun_from(cache, 0); cls < CLASSES; cls = begun_from(cache, cls + 1)) {

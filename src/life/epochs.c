@@ -101,9 +101,25 @@ void owe_what_was_dirty(void)
         larger(dirty_huge.debt, smaller(load_relaxed(&dirty_huge.seen), huge_dirty()));
 }
 
+/* What went back so that no more is kept than use.h says, since the program last freed as many
+ * bytes as were ever in use; lock: purge. */
+static struct beyond {
+    size_t began; /* the allocation clock */
+    size_t bytes;
+    size_t refaulted; /* the counters' at that time */
+    size_t worth;     /* bytes more that were worth keeping, in all */
+} beyond;
+
+static size_t refaulted_now(void)
+{
+    return load_relaxed(&counters.slices.refaulted) + load_relaxed(&counters.huge.refaulted);
+}
+
 void epochs_anew(void)
 {
     dirty_pages.learned.epoch = dirty_slices.learned.epoch = dirty_huge.learned.epoch = 0;
+    beyond = (struct beyond){.began = clock_now(), .refaulted = refaulted_now()};
+    store_relaxed(&use.learned, 0);
     pages_epoch_ends();
     slices_epoch_ends();
     huge_epoch_ends();
@@ -140,15 +156,6 @@ static size_t give_back(size_t slices, size_t huge)
     return done;
 }
 
-/* What went back so that no more is kept than use.h says, since the program last freed as many
- * bytes as were ever in use; lock: purge. */
-static struct {
-    size_t began; /* the allocation clock */
-    size_t bytes;
-    size_t refaulted; /* the counters' at that time */
-    size_t worth;     /* bytes more that were worth keeping, in all */
-} beyond;
-
 /* If it was little, and was wanted again, so much more would have saved it. If it was much, the
  * program has phases: what one left cannot be kept without making the process larger. */
 #define LITTLE 8
@@ -156,7 +163,7 @@ static struct {
 static COLD void learn_beside(size_t most, size_t refaulted)
 {
     ASSERT(lock_rank_held(RANK_PURGE));
-    size_t again = refaulted - beyond.refaulted;
+    size_t again = smaller(refaulted - beyond.refaulted, beyond.bytes);
     if (beyond.bytes == 0 || beyond.bytes > most / LITTLE || again < beyond.bytes / 2)
         return;
     const struct journal_entry entry = {.subject = JOURNAL_BESIDE,
@@ -176,8 +183,7 @@ static void beyond_look(void)
     size_t most = load_relaxed(&use.most);
     if (clock_now() - beyond.began < most)
         return;
-    size_t refaulted =
-        load_relaxed(&counters.slices.refaulted) + load_relaxed(&counters.huge.refaulted);
+    size_t refaulted = refaulted_now();
     if (policy.learn != LEARN_FROZEN)
         learn_beside(most, refaulted);
     beyond.began = clock_now();
@@ -194,7 +200,8 @@ size_t give_back_beyond(size_t most)
     count_beyond(&slices, &huge);
     slices = smaller(slices, most / SLICE);
     size_t done = give_back(slices, smaller(huge, excess(most, slices * SLICE)));
-    beyond.bytes += done;
+    if (load_relaxed(&keeping.slices) == AUTO && load_relaxed(&keeping.huge) == AUTO)
+        beyond.bytes += done;
     return done;
 }
 

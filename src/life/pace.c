@@ -92,7 +92,7 @@ size_t pace_allows(size_t visits)
     ASSERT(lock_rank_held(RANK_PURGE));
     size_t now = os_milliseconds();
     size_t passed = last_moment == 0 ? 0 : now - last_moment;
-    bool rested = rests(visits, now);
+    bool rested = last_moment != 0 && rests(visits, now);
     if (has_slept(visits, now) || now - calm.moment >= REST_MILLISECONDS || !is_calm(visits, now))
         calm_from(now, visits, rested);
     size_t rate = rested ? BYTES_A_MILLISECOND_OF_REST : BYTES_A_MILLISECOND;

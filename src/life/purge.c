@@ -143,7 +143,7 @@ static bool may_step(size_t own, size_t overdue)
 
 COLD bool purge_step(size_t own)
 {
-    size_t overdue = clock_now() - load_relaxed(&purge_due);
+    size_t overdue = purge_is_due() ? clock_now() - load_relaxed(&purge_due) : 0;
     if (!may_step(own, overdue))
         return false;
     struct finding found = epochs_look();

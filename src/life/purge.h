@@ -16,9 +16,9 @@
 
 struct cache;
 
-/* For the slow path, without locks, after blocks were freed or memory was taken: does what is due.
- * `own` is how many bytes the call's own block has, if that is huge. False where a fork or another
- * thread has it. */
+/* For the slow path, without locks, after blocks were freed or memory was taken: does what is due,
+ * or may be done in a rest. `own` is how many bytes the call's own block has, if that is huge.
+ * False where a fork or another thread has it. */
 bool purge_step(size_t own);
 
 /* Whether the last step could have gone on: the next free should take the slow path. */

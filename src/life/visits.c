@@ -10,35 +10,52 @@
 /* So much, and an eighth of the most that was in use, may lie idle unseen. */
 #define UNSEEN MiB
 
-/* Bytes; of blocks in slabs that others keep in use it is what was freed and not taken again. */
-static size_t idle(const struct cache *cache)
+/* So many looks of a program that rests, one in each tick of the clock, and nothing went back: the
+ * kernel refuses, say because the program's memory is locked. */
+#define IN_VAIN_MOST 100
+
+/* Bytes. Of blocks in slabs that others keep in use: what was freed and not taken again, since
+ * there last was no slab whose pages could go back. */
+static size_t idle(struct cache *cache)
 {
     size_t dirty = load_relaxed(&use.dirty_slices) * SLICE + load_relaxed(&use.dirty_huge);
-    return larger(dirty, shards_sparse() ? cache->outflow : 0);
+    struct idleness *i = &cache->idleness;
+    i->gone = shards_sparse() ? smaller(i->gone, cache->outflow) : cache->outflow;
+    return larger(dirty, cache->outflow - i->gone);
 }
 
 /* A program that frees and takes the same again and again most likely does it once more: near the
- * end of what it freed last time is soon enough. The frees that come here take twice the time. */
-static size_t expected_to_return(struct cache *cache, size_t bytes)
+ * end of what it freed last time is soon enough. */
+static void follow(struct idleness *i, size_t bytes, size_t unseen)
 {
-    if (bytes > cache->ebb) {
-        cache->ebb = bytes;
-    } else if (bytes < cache->ebb / 2) {
-        cache->usual_ebb = cache->ebb;
-        cache->ebb = bytes;
+    if (i->falls) {
+        i->falls = bytes <= i->ebb + unseen;
+        i->ebb = i->falls ? smaller(i->ebb, bytes) : bytes;
+    } else if (bytes < i->ebb / 2 && i->ebb > unseen) {
+        i->returns = i->ebb;
+        i->ebb = bytes;
+        i->falls = true;
+    } else {
+        i->ebb = larger(i->ebb, bytes);
     }
-    return cache->usual_ebb - cache->usual_ebb / 16;
 }
 
 static enum cache_visits wanted(struct cache *cache)
 {
+    struct idleness *i = &cache->idleness;
     if (purge_goes_on())
         return VISIT_EACH;
-    if (caches_living() > 1 || load_relaxed(&keeping.forever))
+    if (caches_living() > 1 || load_relaxed(&keeping.forever)) {
+        *i = (struct idleness){0};
         return VISIT_NEVER;
-    size_t bytes = idle(cache);
+    }
     size_t unseen = UNSEEN + load_relaxed(&use.most) / 8;
-    return bytes > larger(unseen, expected_to_return(cache, bytes)) ? VISIT_SOME : VISIT_NEVER;
+    size_t bytes = idle(cache);
+    follow(i, bytes, unseen);
+    if (bytes <= unseen || i->in_vain == IN_VAIN_MOST)
+        return VISIT_NEVER;
+    bool soon = bytes <= i->returns - i->returns / 16;
+    return soon && !purge_rest_looks() ? VISIT_NEVER : VISIT_SOME;
 }
 
 void visits_settle(struct cache *cache)
@@ -48,11 +65,22 @@ void visits_settle(struct cache *cache)
         cache_ask_visits(cache, visits);
 }
 
+/* What went back does not return. */
+void visits_settle_after(struct cache *cache, size_t returned)
+{
+    struct idleness *i = &cache->idleness;
+    if (returned > 0) {
+        i->ebb = excess(i->ebb, returned);
+        i->returns = excess(i->returns, returned);
+        i->in_vain = 0;
+    }
+    visits_settle(cache);
+}
+
 COLD bool visits_find_rest(struct cache *cache)
 {
     if (!purge_rest_looks())
         return false;
-    /* What goes back now does not return. */
-    cache->ebb = cache->usual_ebb = 0;
+    cache->idleness.in_vain += cache->idleness.in_vain < IN_VAIN_MOST;
     return true;
 }

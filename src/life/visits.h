@@ -6,8 +6,11 @@
 
 #include "front/cache.h"
 
-/* After memory was freed or given back, without locks, for the calling thread's own cache. */
+/* After memory was freed, without locks, for the calling thread's own cache. */
 void visits_settle(struct cache *cache);
+
+/* The same after a step that has given so many bytes back. */
+void visits_settle_after(struct cache *cache, size_t returned);
 
 /* Whether a free that came for this finds that it is time to give memory back. */
 bool visits_find_rest(struct cache *cache);

@@ -10,6 +10,11 @@ from xml.etree import ElementTree
 HEAP = ["sizes", "total", "total", "system", "aspace", "aspace"]
 WHOLE = ["heap", "total", "total", "total", "system", "system", "aspace", "aspace", "hakmem"]
 
+COUNTS = [
+    "superslabs", "slabs", "large_blocks", "huge_blocks", "kept_mappings", "threads", "refills",
+    "flushes",
+]  # fmt: skip
+
 
 def expect(what: str, found: object, expected: object) -> None:
     if found != expected:
@@ -51,6 +56,13 @@ def main() -> None:
     assert sums is not None
     parts = {name: int(value) for name, value in sums.attrib.items()}
     expect("sum of the parts", sum(parts.values()) - parts["mapped"], parts["mapped"])
+    counts = root.find("hakmem/counts")
+    assert counts is not None
+    expect("counts", list(counts.attrib), COUNTS)
+    expect("huge blocks in counts", number(counts, "huge_blocks"), 1)
+    expect("threads", number(counts, "threads"), 1)
+    if not 1 <= number(counts, "superslabs") <= number(counts, "slabs"):
+        raise SystemExit(f"counts: expected slabs in each superslab, found {counts.attrib}")
     expect("current", number(root.find("system[@type='current']"), "size"), parts["mapped"])
     if number(root.find("system[@type='max']"), "size") < parts["mapped"]:
         raise SystemExit("max: expected at least what is mapped now")

@@ -60,7 +60,8 @@ static void sleeping_thread_keeps_one_large_block(void)
 }
 
 /* What the stacks of large blocks hold counts as kept: sizes of one class after the other. A class
- * has up to a quarter more than was asked for, and up to a quarter beside what was in use is kept. */
+ * has up to a quarter more than was asked for, and up to a quarter beside what was in use is kept.
+ */
 static void sizes_that_shift(void)
 {
     size_t before = statm_read().resident, most = 0;
@@ -90,7 +91,12 @@ static void no_threshold_holds_through_rests(void)
 
 static void every_free_checked_gives_back(void)
 {
+    take_and_free(500000, N);
+    size_t before = stats_now().retained;
     hakmem_check_frees(1);
+    size_t after = stats_now().retained;
+    CHECK(after < before / 10, "retained before hakmem_check_frees(1) and after: %zu, %zu", before,
+          after);
     take_and_free(500000, N);
     for (int i = 0; i < 6; i++) {
         rest();
@@ -176,6 +182,39 @@ static void quiet_calls_give_back_huge_blocks(void)
     CHECK(after < 40 * MiB, "100 MB freed: expected less than 40 MiB resident, found %zu", after);
 }
 
+/* Without a pause, and with calls between that give nothing to look at. More than the pace allows
+ * at once: what goes back must not pass for what the program takes again. */
+static void calls_without_a_pause_give_back_all(void)
+{
+    take_and_free(64, N);
+    take_and_free(30 * MiB, 10);
+    size_t most = 300 * MiB / 8 + 5 * MiB;
+    time_t end = time(NULL) + 100;
+    while (statm_read().resident > most && time(NULL) < end)
+        for (int i = 0; i < 10000; i++) {
+            void *volatile p = NEED("malloc", malloc(64));
+            free(p);
+            free(NULL);
+        }
+    size_t now = statm_read().resident;
+    CHECK(now <= most, "300 MiB freed: expected at most %zu resident, found %zu", most, now);
+}
+
+/* Frees and takes again, then less, then only small calls: after a rest the first free that does
+ * not fit in its stack finds what stayed. */
+static void less_than_usual_comes_back(void)
+{
+    take_and_free(64, N);
+    for (int i = 0; i < 3; i++)
+        take_and_free(20 * MiB, 10);
+    take_and_free(20 * MiB, 5);
+    rest();
+    for (int i = 0; i < 50; i++)
+        take_and_free(64, N);
+    size_t now = statm_read().resident;
+    CHECK(now < 100 * MiB, "200 MiB freed, then 100: found %zu resident", now);
+}
+
 int main(void)
 {
     check_start("kept");
@@ -188,5 +227,7 @@ int main(void)
     RUN_IN_CHILD(longer_blocks_grow_where_they_are);
     RUN_IN_CHILD(quiet_calls_give_back_holes);
     RUN_IN_CHILD(quiet_calls_give_back_huge_blocks);
+    RUN_IN_CHILD(calls_without_a_pause_give_back_all);
+    RUN_IN_CHILD(less_than_usual_comes_back);
     return check_end();
 }

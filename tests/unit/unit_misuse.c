@@ -3,7 +3,9 @@
 #include "unit.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <malloc.h>
+#include <pthread.h>
 #include <signal.h>
 #include <stdbool.h>
 #include <string.h>
@@ -201,6 +203,48 @@ static void a_report_leaves_signals_as_they_were(void)
     EXPECT(!sigismember(&now, SIGUSR1) && !sigismember(&now, SIGALRM));
 }
 
+static _Atomic int looked;
+
+static void *reports_and_looks(void *as_before)
+{
+    sigset_t now;
+    char *p = hakmem_malloc(100);
+    hakmem_free(p + 16);
+    hakmem_free(p);
+    pthread_sigmask(SIG_SETMASK, NULL, &now);
+    *(bool *)as_before = !sigismember(&now, SIGUSR1);
+    looked++;
+    return NULL;
+}
+
+/* The full pipe stops one in the middle of its report, so the other waits for its turn. */
+static void a_report_that_waited_leaves_signals_as_they_were(void)
+{
+    static const char nothing[4096];
+    pthread_t threads[2];
+    bool as_before[2];
+    int before = begin_listening();
+    fcntl(STDERR_FILENO, F_SETFL, O_NONBLOCK);
+    while (write(STDERR_FILENO, nothing, sizeof nothing) > 0)
+        ;
+    fcntl(STDERR_FILENO, F_SETFL, 0);
+    for (int i = 0; i < 2; i++)
+        EXPECT_EQUAL(pthread_create(&threads[i], NULL, reports_and_looks, &as_before[i]), 0);
+    usleep(100000);
+    fcntl(pipe_ends[0], F_SETFL, O_NONBLOCK);
+    while (looked < 2) {
+        while (read(pipe_ends[0], said, sizeof said) > 0)
+            ;
+        usleep(1000);
+    }
+    for (int i = 0; i < 2; i++)
+        pthread_join(threads[i], NULL);
+    dup2(before, STDERR_FILENO);
+    close(before);
+    close(pipe_ends[0]);
+    EXPECT(as_before[0] && as_before[1]);
+}
+
 static void a_path_is_cut_to_its_room(void)
 {
     char path[16];
@@ -224,6 +268,7 @@ int main(void)
     a_report_has_both_sizes_and_the_block_is_freed();
     nothing_is_said_unless_asked();
     a_report_leaves_signals_as_they_were();
+    a_report_that_waited_leaves_signals_as_they_were();
     a_path_is_cut_to_its_room();
     puts("8 passed, 0 failed");
     return 0;
