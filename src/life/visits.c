@@ -20,8 +20,10 @@ static size_t idle(struct cache *cache)
 {
     size_t dirty = load_relaxed(&use.dirty_slices) * SLICE + load_relaxed(&use.dirty_huge);
     struct idleness *i = &cache->idleness;
-    i->gone = shards_sparse() ? smaller(i->gone, cache->outflow) : cache->outflow;
-    return larger(dirty, cache->outflow - i->gone);
+    size_t gone = shards_sparse() ? smaller(i->gone, cache->outflow) : cache->outflow;
+    i->ebb = excess(i->ebb, excess(gone, i->gone)); /* not because the program took it */
+    i->gone = gone;
+    return larger(dirty, cache->outflow - gone);
 }
 
 /* A program that frees and takes the same again and again most likely does it once more: near the
