@@ -57,13 +57,8 @@ static void *large_left(struct cache *cache, unsigned cls)
 static struct finding large_put_all(struct cache *cache)
 {
     struct finding found = {MISUSE_NONE, NULL};
-    for (unsigned cls = begun_from(cache, CLASS_LARGE); cls < CLASSES && !cache->asleep;
-         cls = begun_from(cache, cls + 1)) {
-        stack_settle(cache, cls);
-        struct finding one = stack_put_all(cache, cls);
-        if (found.what == MISUSE_NONE)
-            found = one;
-    }
+    if (!cache->asleep)
+        found = stacks_put_from(cache, CLASS_LARGE);
     large_count(cache);
     return found;
 }

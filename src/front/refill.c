@@ -125,15 +125,9 @@ static COLD struct finding cache_cut(struct cache *cache)
 static COLD struct finding cache_rest(struct cache *cache)
 {
     ASSERT(lock_held(cache->lock));
-    struct finding found = {MISUSE_NONE, NULL};
-    for (unsigned cls = begun_from(cache, 0); cls < CLASSES; cls = begun_from(cache, cls + 1)) {
-        struct bin *bin = &cache->bins[BIN_FIRST + cls];
-        stack_settle(cache, cls);
-        struct finding one = stack_put_all(cache, cls);
-        if (found.what == MISUSE_NONE)
-            found = one;
-        store_relaxed(&bin->limit, NULL);
-    }
+    struct finding found = stacks_put_from(cache, 0);
+    for (unsigned cls = begun_from(cache, 0); cls < CLASSES; cls = begun_from(cache, cls + 1))
+        store_relaxed(&cache->bins[BIN_FIRST + cls].limit, NULL);
     cache->rests = true;
     return found;
 }

@@ -159,6 +159,18 @@ struct finding stack_put_all(struct cache *cache, unsigned cls)
     return stack_put_oldest(cache, cls, used, false);
 }
 
+struct finding stacks_put_from(struct cache *cache, unsigned cls)
+{
+    struct finding found = {MISUSE_NONE, NULL};
+    for (cls = begun_from(cache, cls); cls < CLASSES; cls = begun_from(cache, cls + 1)) {
+        stack_settle(cache, cls);
+        struct finding one = stack_put_all(cache, cls);
+        if (found.what == MISUSE_NONE)
+            found = one;
+    }
+    return found;
+}
+
 COLD void cache_ask_visits(struct cache *cache, enum cache_visits visits)
 {
     if (!lock_enter(cache->lock))
@@ -179,15 +191,9 @@ COLD void cache_ask_visits(struct cache *cache, enum cache_visits visits)
 struct finding cache_drain(struct cache *cache)
 {
     ASSERT(lock_held(cache->lock));
-    struct finding found = {MISUSE_NONE, NULL};
     if (cache->asleep)
         cache_wake(cache);
-    for (unsigned cls = begun_from(cache, 0); cls < CLASSES; cls = begun_from(cache, cls + 1)) {
-        stack_settle(cache, cls);
-        struct finding one = stack_put_all(cache, cls);
-        if (found.what == MISUSE_NONE)
-            found = one;
-    }
+    struct finding found = stacks_put_from(cache, 0);
     cache_reset(cache);
     return found;
 }

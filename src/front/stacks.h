@@ -25,8 +25,9 @@ void stack_settle(struct cache *cache, unsigned cls);
 /* Frees the n lowest of a stack: those that were pushed first. */
 struct finding stack_put_oldest(struct cache *cache, unsigned cls, size_t n, bool by_transfer);
 
-/* Or all of it. */
+/* Or all of it; and all of the stacks from this class on, with the first wrong block found. */
 struct finding stack_put_all(struct cache *cache, unsigned cls);
+struct finding stacks_put_from(struct cache *cache, unsigned cls);
 
 /* So many bytes have left the cache. */
 void cache_gave(struct cache *cache, size_t bytes);
