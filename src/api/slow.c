@@ -6,7 +6,6 @@
 #include "back/huge.h"
 #include "back/reserve.h"
 #include "back/superslab.h"
-#include "back/use.h"
 #include "base/policy.h"
 #include "front/cache.h"
 #include "front/cacheless.h"
@@ -350,30 +349,24 @@ static SLOW void block_free(void *p, const void *caller)
  * frees it nine times when a thread ends. */
 FAST void free_from(void *p, const void *caller)
 {
-    if (p != NULL)
+    if (p != NULL && !cache_push_watched(cache_current(), p))
         block_free(p, caller);
 }
 
-SLOW void slow_free(void *p)
-{
-    if (!cache_push_watched(cache_current(), p))
-        free_from(p, RETURN_ADDRESS);
-}
+SLOW void slow_free(void *p) { free_from(p, RETURN_ADDRESS); }
 
 SLOW void slow_free_sized(void *p, size_t size)
 {
     if (!EVERY_SIZE_CHECKED)
         sized_free_check(p, size, RETURN_ADDRESS);
-    if (!cache_push_watched(cache_current(), p))
-        free_from(p, RETURN_ADDRESS);
+    free_from(p, RETURN_ADDRESS);
 }
 
 SLOW void slow_free_aligned_sized(void *p, size_t align, size_t size)
 {
     if (!EVERY_SIZE_CHECKED)
         aligned_sized_free_check(p, align, size, RETURN_ADDRESS);
-    if (!cache_push_watched(cache_current(), p))
-        free_from(p, RETURN_ADDRESS);
+    free_from(p, RETURN_ADDRESS);
 }
 
 size_t page_size(void)
@@ -459,7 +452,7 @@ static SLOW void *realloc_moves(void *p, size_t n, size_t usable, const void *ca
     if (other == NULL)
         return NULL;
     memcpy(other, p, n < usable ? n : usable);
-    if (unlikely(!cache_push(cache_current(), p)) && !cache_push_watched(cache_current(), p))
+    if (unlikely(!cache_push(cache_current(), p)))
         free_from(p, caller);
     return other;
 }
