@@ -66,7 +66,7 @@ static void slices_mark_taken(struct superslab *s, uint64_t mask, size_t n)
         count_refault(&counters.pages, slices_whole(s, mask));
     s->free &= ~mask;
     s->touched |= mask;
-    if (unlikely(s->huge))
+    if (unlikely((s->huge & mask) != 0))
         superslab_touched(s, mask);
     if (s->free == 0)
         superslab_relist(s, 0);

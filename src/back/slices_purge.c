@@ -75,7 +75,7 @@ size_t slices_purge(size_t most)
         struct superslab *s = list_entry(superslabs_aged.prev, struct superslab, age);
         size_t had = count_bits(s->free & s->touched);
         size_t wanted = had < most - done ? had : most - done;
-        if (s->huge && (!superslab_empty(s) || had > wanted)) {
+        if (s->huge != 0 && (!superslab_empty(s) || had > wanted)) {
             lock_release(&superslabs_lock);
             superslab_make_small(s);
             continue;

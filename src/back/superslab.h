@@ -31,7 +31,7 @@ struct superslab {
     uint64_t holed;     /* slices that lack pages (slices_lack); same lock */
     size_t lacking;     /* bytes, of all of them; same lock */
     size_t dense_since; /* the allocation clock when no slice was free; same lock */
-    bool huge;          /* asked for huge pages; same lock */
+    uint64_t huge;      /* slices for which huge pages were asked; same lock */
     uint8_t slices;     /* 64, or less under a limit; constant */
     uint8_t longest;    /* the list it is in: no free run is longer; same lock */
 };

@@ -52,7 +52,7 @@ struct superslab *superslab_new(size_t least)
     s->purged = 0;
     s->holed = 0;
     s->lacking = 0;
-    s->huge = false;
+    s->huge = 0;
     s->longest = 0;
     list_init(&s->age);
     list_init(&s->node);

@@ -174,6 +174,23 @@ static void quiet_calls_give_back_holes(void)
           "80 MB, a tenth of it still in use: expected a quarter of %zu, found %zu", full, after);
 }
 
+/* Fewer frees than close the stacks: the next that find one full give back. */
+static void half_comes_back_after_more_frees(void)
+{
+    enum { COUNT = 20000 };
+    static void *blocks[COUNT];
+    for (int i = 0; i < COUNT; i++)
+        blocks[i] = memset(NEED("malloc", malloc(4000)), 1, 4000);
+    size_t full = statm_read().resident;
+    for (int i = 0; i < COUNT / 2; i++)
+        free(blocks[i]);
+    rest();
+    take_and_free(64, N);
+    size_t after = rss_after_quiet_calls();
+    CHECK(after < full * 2 / 3, "80 MB, half of it freed: expected two thirds of %zu, found %zu",
+          full, after);
+}
+
 static void quiet_calls_give_back_huge_blocks(void)
 {
     take_and_free(64, N);
@@ -226,6 +243,7 @@ int main(void)
     RUN_IN_CHILD(aligned_blocks_have_no_mapping_each);
     RUN_IN_CHILD(longer_blocks_grow_where_they_are);
     RUN_IN_CHILD(quiet_calls_give_back_holes);
+    RUN_IN_CHILD(half_comes_back_after_more_frees);
     RUN_IN_CHILD(quiet_calls_give_back_huge_blocks);
     RUN_IN_CHILD(calls_without_a_pause_give_back_all);
     RUN_IN_CHILD(less_than_usual_comes_back);
