@@ -148,7 +148,7 @@ void stack_adapt(struct cache *cache, unsigned cls, struct capacity_seen seen)
         return;
     if (journal_open())
         journal_stack(cls, cold->learned, next);
-    cold->learned = (uint16_t)next.blocks;
+    cold->learned = next.blocks & ROOM_MOST;
     if (policy.learn == LEARN && next.blocks != cold->capacity) {
         stack_resize(cache, cls, next.blocks);
         cold->learned = cold->capacity;

@@ -5,9 +5,10 @@
 #include "os/lock.h"
 #include "os/os.h"
 
-static_assert(CLASS_FIRST_WORDS * sizeof(void *) <= CHUNK, "the first arrays are in one chunk");
+static_assert(CLASS_FIRST_WORDS * sizeof(void *) <= CHUNK_FIRST,
+              "the first arrays are in one chunk");
 
-static_assert(((size_t)ARRAY_LEAST << (ARRAY_KINDS - 1)) * sizeof(void *) <= CHUNK,
+static_assert(((size_t)ARRAY_LEAST << (ARRAY_KINDS - 1)) * sizeof(void *) <= CHUNK_LATER,
               "each array is in one chunk");
 
 static unsigned kind_of(size_t words)
@@ -22,7 +23,7 @@ static bool chunk_add(struct cache *cache)
 {
     if (cache->chunk_count == CHUNKS_MOST)
         return false;
-    char *chunk = meta_take_pages(CHUNK);
+    char *chunk = meta_take_pages(chunk_bytes(cache->chunk_count));
     if (chunk == NULL)
         return false;
     cache->chunks[cache->chunk_count++] = chunk;
@@ -35,7 +36,7 @@ static void chunk_begin(struct cache *cache, unsigned number)
     ASSERT(number < cache->chunk_count);
     cache->chunk = number;
     cache->bump = cache->chunks[number];
-    cache->end = cache->bump + CHUNK;
+    cache->end = cache->bump + chunk_bytes(number);
 }
 
 bool arrays_start(struct cache *cache)
@@ -100,6 +101,6 @@ void arrays_purge(struct cache *cache)
 {
     ASSERT(lock_held(cache->lock));
     /* Pages may be larger, and others' data in them. */
-    for (unsigned i = 0; i < cache->chunk_count && CHUNK % os_page == 0; i++)
-        os_purge(cache->chunks[i], CHUNK);
+    for (unsigned i = 0; i < cache->chunk_count && chunk_bytes(i) % os_page == 0; i++)
+        os_purge(cache->chunks[i], chunk_bytes(i));
 }

@@ -41,26 +41,27 @@ struct bin {
     uint64_t inverse; /* the class's, constant (class_inverses) */
 };
 
-#define ROOM_MOST 4095 /* more than any array holds */
+#define ROOM_MOST 16383 /* more than any array holds */
 
 /* What the slow path knows of a stack. */
 struct cold_bin {
     void **base; /* the lowest slot, which holds the window's base; null until the thread's first
                     call for the class, in the slow path */
-    uint16_t room : 12;        /* blocks the array can hold */
-    uint16_t direct_frees : 4; /* so many frees more go straight to their slabs */
+    uint32_t room : 14;        /* blocks the array can hold */
+    uint32_t direct_frees : 4; /* so many frees more go straight to their slabs */
+    uint32_t learned : 14;     /* the capacity that was learned, also if it is not applied */
     uint16_t capacity;         /* blocks it may hold now, at most room */
-    uint16_t learned;          /* the capacity that was learned, also if it is not applied */
-    uint16_t floor : 15; /* slots up to this one are the thief's, and it holds the mark; else 0 */
+    uint16_t floor : 14; /* slots up to this one are the thief's, and it holds the mark; else 0 */
     uint16_t topmost_unsure : 1; /* a thief gave up: the mark next to the top may be wrong */
     struct capacity_history history;
 };
 
 /* Arrays of stacks lie in chunks of their cache's own, which no other cache ever uses: an owner
  * that was stopped in the middle of a push writes its slot whenever it goes on. */
-#define CHUNK (32 * KiB)
-#define CHUNKS_MOST 16
-#define ARRAY_KINDS 9 /* 10 to 2560 words, doubling */
+#define CHUNK_FIRST (32 * KiB)
+#define CHUNK_LATER (160 * KiB)
+#define CHUNKS_MOST 8
+#define ARRAY_KINDS 11 /* 10 to 10240 words, doubling */
 
 /* Which frees of small blocks go the whole way of the slow path though their stacks have room:
  * none, each VISIT_SOME-th, or all. Then the stacks are closed to frees. */
@@ -74,6 +75,11 @@ struct idleness {
     uint8_t in_vain; /* looks in a row that gave nothing back */
     bool falls;
 };
+
+static inline size_t chunk_bytes(unsigned number)
+{
+    return number == 0 ? CHUNK_FIRST : CHUNK_LATER;
+}
 
 struct cache {
     struct bin bins[BINS]; /* first: a bin offset is a distance from the start */

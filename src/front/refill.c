@@ -20,6 +20,16 @@ static COLD void cache_returns(struct cache *cache)
     cache->stays_until = os_milliseconds() + policy.scavenge_ms;
 }
 
+/* So many blocks go to a large stack, or leave it, where it was the other way before: a burst that
+ * it can but just not hold would else move half of it each time. */
+#define TURN_MOST 1280
+
+static size_t batch(const struct cold_bin *cold)
+{
+    size_t half = (cold->capacity + 1u) / 2;
+    return cold->history.streak > 1 ? half : smaller(half, TURN_MOST);
+}
+
 /* A batch for an empty stack, of which the last is returned. */
 static void *stack_fill(struct cache *cache, unsigned cls)
 {
@@ -31,7 +41,7 @@ static void *stack_fill(struct cache *cache, unsigned cls)
     stack_adapt(cache, cls, (struct capacity_seen){.event = STACK_EMPTY, .shared = shared});
 
     /* Half, so that as many frees find room. */
-    size_t n = (cold->capacity + 1) / 2;
+    size_t n = batch(cold);
     n += n == 0;
     ASSERT(n <= cold->room && stack_used(bin, cold) == 0);
     void **end = cold->base + 1 + n;
@@ -89,7 +99,7 @@ static struct finding stack_flush(struct cache *cache, unsigned cls)
     const struct capacity_seen seen = {
         .event = STACK_FULL, .shared = shared, .foreign = foreign, .drains = drains};
     stack_adapt(cache, cls, seen);
-    size_t keep = cold->capacity / 2;
+    size_t keep = cold->capacity - batch(cold);
     if (used <= keep)
         return (struct finding){MISUSE_NONE, NULL};
     capacity_moved(&cold->history, used - keep, foreign);

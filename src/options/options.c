@@ -22,8 +22,7 @@ enum {
 #include "base/options.def"
 };
 
-static_assert((most_stack_blocks + 1) * sizeof(void *) <= META_MOST &&
-                  most_transfer_blocks * sizeof(void *) <= META_MOST,
+static_assert(most_transfer_blocks * sizeof(void *) <= META_MOST,
               "metadata has no larger pieces for pointers");
 
 /* ---- names ---- */

@@ -77,7 +77,9 @@ static void count_stacks(struct accounts *accounts, const struct cache *cache)
 {
     accounts->refills += cache->refills;
     accounts->flushes += cache->flushes;
-    accounts->metadata_used += meta_size(sizeof *cache) + cache->chunk_count * CHUNK;
+    accounts->metadata_used += meta_size(sizeof *cache);
+    for (unsigned i = 0; i < cache->chunk_count; i++)
+        accounts->metadata_used += chunk_bytes(i);
     for (unsigned cls = 0; cls < CLASSES; cls++) {
         const struct bin *bin = &cache->bins[BIN_FIRST + cls];
         const struct cold_bin *cold = &cache->cold[cls];

@@ -52,8 +52,8 @@ static bool in_chunk(const struct cache *cache, void *const *base, size_t words)
 {
     for (unsigned i = 0; i < cache->chunk_count && i < CHUNKS_MOST; i++) {
         size_t offset = (size_t)((const char *)base - cache->chunks[i]);
-        if (offset < CHUNK)
-            return offset + words * sizeof(void *) <= CHUNK;
+        if (offset < chunk_bytes(i))
+            return offset + words * sizeof(void *) <= chunk_bytes(i);
     }
     return false;
 }

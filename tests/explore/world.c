@@ -149,7 +149,7 @@ struct cache *world_cache(unsigned thread)
     explore_watch(&bin->topmost, sizeof bin->topmost, "topmost");
     explore_watch(&bin->top, sizeof bin->top, "top");
     explore_watch(&bin->limit, sizeof bin->limit, "limit");
-    explore_watch(cache->chunks[0], CHUNK, "slot");
+    explore_watch(cache->chunks[0], CHUNK_FIRST, "slot");
     behind[thread] = cache->cold[cls].base + cache->cold[cls].room + 1;
     explore_watch(cache->lock, sizeof *cache->lock, "cache lock");
     caches[thread] = cache;

@@ -120,7 +120,8 @@ static void memory(char *program)
     printf("resident_without=%zu\nresident_with=%zu\n", without.all, with.all);
 }
 
-/* Of the processor, since the clock on the wall depends on what else the machine does. */
+/* Of the processor, since the clock on the wall depends on what else the machine does. That time
+ * does, too, by what others leave in the caches: so the runs that cost least count. */
 static double run_once(char *program, char **environment)
 {
     int status;
@@ -151,7 +152,6 @@ static void take_time(char *program, size_t rounds)
 {
     double *without = pages_from_kernel(rounds * sizeof *without);
     double *with = pages_from_kernel(rounds * sizeof *with);
-    double *more = pages_from_kernel(rounds * sizeof *more);
     for (size_t i = 0; i < rounds + 20; i++) {
         size_t at = i % rounds; /* the last ones write over the first, which warm up */
         if (i % 2 == 0)
@@ -159,7 +159,6 @@ static void take_time(char *program, size_t rounds)
         with[at] = run_once(program, preloaded);
         if (i % 2 != 0)
             without[at] = run_once(program, plain);
-        more[at] = with[at] - without[at];
     }
     long before = faults_of_children();
     run_once(program, plain);
@@ -169,9 +168,9 @@ static void take_time(char *program, size_t rounds)
            faults_of_children() - between);
     qsort(without, rounds, sizeof *without, ascending);
     qsort(with, rounds, sizeof *with, ascending);
-    qsort(more, rounds, sizeof *more, ascending);
-    printf("microseconds_without=%.1f\nmicroseconds_with=%.1f\nmicroseconds_more=%.1f\n",
-           without[rounds / 2], with[rounds / 2], more[rounds / 2]);
+    double least = without[rounds / 10];
+    printf("microseconds_without=%.1f\nmicroseconds_with=%.1f\nmicroseconds_more=%.1f\n", least,
+           with[rounds / 10], with[rounds / 10] - least);
 }
 
 int main(int argc, char **argv)

@@ -17,7 +17,7 @@ from tools.options import number, table
 DEFAULTS = {option.name: number(option.value) for option in table()}
 
 SIZE = "expected a size from 0 to 1G (in bytes, or with K, M or G); the default stays, 1280K"
-COUNT = "expected a number from 15 to 2559; the default stays, 2559"
+COUNT = "expected a number from 15 to 10239; the default stays, 10239"
 TIME = "expected a time from 10 to 3600000 milliseconds (or with s); the default stays, 500"
 SWITCH = "expected on or off; the default stays, on"
 COUNT_OR_AUTO = "expected auto or a number from 0 to 16777216; the default stays, auto"
@@ -34,7 +34,7 @@ WRONG = [
             *("17179869184G", "18446744073709551617", "9" * 40),
         )
     ),
-    *(("stack_blocks", text, COUNT) for text in ("14", "2560", "1K", "15.0")),
+    *(("stack_blocks", text, COUNT) for text in ("14", "10240", "1K", "15.0")),
     *(("scavenge_ms", text, TIME) for text in ("9", "0s", "3601s", "1m", "10us")),
     *(("stack_blocks", text, COUNT) for text in ("auto", "AUTO")),
     *(("retain_slices", text, COUNT_OR_AUTO) for text in ("aut", "autos", "16777217", "-1", "")),

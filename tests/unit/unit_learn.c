@@ -58,7 +58,7 @@ static void it_grows_up_to_its_bounds(void)
         EXPECT(steps < 15);
     }
     EXPECT_EQUAL(grown[0], 39);
-    EXPECT_EQUAL(grown[steps - 1], 2559);
+    EXPECT_EQUAL(grown[steps - 1], 10239);
 
     expect_step(seen_of(32 * KiB, 39), 39, CAPACITY_FITS);  /* 79 would be 2.5 MiB */
     expect_step(seen_of(256 * KiB, 3), 9, CAPACITY_MISSES); /* stack_least */
@@ -216,11 +216,11 @@ static void any_step_is_within_bounds(void)
                                      .drains = next_random() % 4 == 0,
                                      .size = 16 + next_random() % (256 * KiB),
                                      .first = first,
-                                     .capacity = first + next_random() % (2560 - first),
+                                     .capacity = first + next_random() % (10240 - first),
                                      .held = next_random() % (16 * MiB),
                                      .share = bounds.thread_bytes / (1 + next_random() % 8)};
         struct capacity next = capacity_step(&seen, &bounds);
-        EXPECT(next.blocks >= first && next.blocks <= 2559);
+        EXPECT(next.blocks >= first && next.blocks <= 10239);
         EXPECT(next.blocks <= seen.capacity || next.blocks <= bounds.stack_blocks);
         EXPECT(next.blocks <= seen.capacity || next.blocks == capacity_round(next.blocks));
         EXPECT(next.blocks <= seen.capacity ||
