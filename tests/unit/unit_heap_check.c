@@ -8,6 +8,7 @@
 
 #include <pthread.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "back/huge.h"
 #include "back/meta.h"
@@ -468,8 +469,47 @@ static void each_rule_is_named(void)
     printf("%d rules, each broken and named\n", CHECK_RULE_COUNT);
 }
 
+/* Into `text`: what heap_check_report writes to standard error. */
+static void reported(char *text, size_t room)
+{
+    int ends[2], before = dup(STDERR_FILENO);
+    EXPECT(before >= 0 && pipe(ends) == 0 && dup2(ends[1], STDERR_FILENO) >= 0);
+    heap_check_report(&accounts);
+    dup2(before, STDERR_FILENO);
+    close(before);
+    close(ends[1]);
+    size_t length = 0;
+    for (ssize_t got; (got = read(ends[0], text + length, room - 1 - length)) > 0;)
+        length += (size_t)got;
+    text[length] = '\0';
+    close(ends[0]);
+}
+
+static void each_breach_has_a_line(void)
+{
+    static char found[16 * KiB], expected[16 * KiB];
+    accounts.breaches = CHECK_BREACHES_KEPT + 1;
+    for (unsigned i = 0; i < CHECK_BREACHES_KEPT; i++)
+        accounts.first[i] = (struct check_breach){CHECK_META_FREE, (void *)(uintptr_t)(4096 + i),
+                                                  100 + i, 200 + i};
+    size_t length = 0;
+    for (unsigned i = 0; i < CHECK_BREACHES_KEPT; i++)
+        length += (size_t)snprintf(expected + length, sizeof expected - length,
+                                   "hakmem: heap check: broken: %s; at %#x expected %u, found %u\n",
+                                   "META_FREE: lists of free pieces of metadata are whole", 4096 + i, 100 + i, 200 + i);
+    snprintf(expected + length, sizeof expected - length,
+             "hakmem: heap check: more is broken, not shown\n");
+    reported(found, sizeof found);
+    if (strcmp(found, expected) != 0) {
+        fprintf(stderr, "expected:\n%sfound:\n%s", expected, found);
+        exit(1);
+    }
+}
+
 int main(void)
 {
+    each_breach_has_a_line();
+    memset(&accounts, 0, sizeof accounts);
     /* What is free stays where it is until the test's end. */
     policy.scavenger = false;
     policy.retain_least = policy.retain_most = 64 * GiB;

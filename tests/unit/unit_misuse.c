@@ -9,6 +9,7 @@
 #include <signal.h>
 #include <stdbool.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "api/slow.h"
@@ -16,6 +17,7 @@
 #include "base/policy.h"
 #include "hakmem/hakmem.h"
 #include "heap/classes.h"
+#include "os/os.h"
 #include "os/self.h"
 #include "watch/address.h"
 
@@ -256,8 +258,39 @@ static void a_path_is_cut_to_its_room(void)
         EXPECT_EQUAL(path[i], '#');
 }
 
+static void a_look_at_a_mapping_leaves_no_file_open(void)
+{
+    int before = dup(STDERR_FILENO);
+    close(before);
+    char line[64];
+    EXPECT_EQUAL(os_mapping(&before, line, sizeof line), OS_MAPPED);
+    EXPECT_EQUAL(os_mapping(NULL, line, sizeof line), OS_NOT_MAPPED);
+    int after = dup(STDERR_FILENO);
+    close(after);
+    EXPECT_EQUAL(after, before);
+}
+
+static size_t milliseconds_of(clockid_t id)
+{
+    struct timespec now;
+    EXPECT(clock_gettime(id, &now) == 0);
+    return (size_t)now.tv_sec * 1000 + (size_t)now.tv_nsec / 1000000;
+}
+
+static void the_clock_counts_milliseconds(void)
+{
+    size_t before = milliseconds_of(CLOCK_MONOTONIC_COARSE);
+    size_t between = os_milliseconds();
+    size_t after = milliseconds_of(CLOCK_MONOTONIC);
+    EXPECT(before <= between && between <= after);
+    size_t exact = os_nanoseconds() / 1000000;
+    EXPECT(after <= exact && exact <= milliseconds_of(CLOCK_MONOTONIC));
+}
+
 int main(void)
 {
+    a_look_at_a_mapping_leaves_no_file_open();
+    the_clock_counts_milliseconds();
     policy.abort_on_misuse = 0;
     every_size = EVERY_SIZE;
     policy.check_sizes = 1;
