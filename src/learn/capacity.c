@@ -61,10 +61,20 @@ static bool passes(const struct capacity_seen *s)
                          s->history.streak > LONG_WAY);
 }
 
+/* Of small blocks a thread with others beside it has enough in a processor's cache. */
+#define SHARED_BYTES (256 * KiB)
+#define SHARED_BELOW (4 * KiB)
+
+static size_t burst_bytes(const struct capacity_seen *s, const struct policy *bounds)
+{
+    return s->shared && s->size < SHARED_BELOW ? smaller(SHARED_BYTES, bounds->stack_bytes)
+                                               : bounds->stack_bytes;
+}
+
 static size_t most_bytes(const struct capacity_seen *s, const struct policy *bounds)
 {
     return passes(s) ? smaller(bounds->stack_steady_bytes, bounds->stack_bytes)
-                     : bounds->stack_bytes;
+                     : burst_bytes(s, bounds);
 }
 
 /* Not below what is always kept, and not up. */
@@ -103,7 +113,7 @@ struct capacity capacity_step(const struct capacity_seen *s, const struct policy
     if (s->foreign)
         return (struct capacity){s->capacity, CAPACITY_FITS};
     if (s->burst > s->capacity)
-        return grown(s, capacity_round(s->burst), bounds->stack_bytes, CAPACITY_BURSTS, bounds);
+        return grown(s, capacity_round(s->burst), burst_bytes(s, bounds), CAPACITY_BURSTS, bounds);
     if (s->history.streak > 1)
         return grown(s, capacity_round(2 * s->capacity + 1), most_bytes(s, bounds),
                      s->event == STACK_EMPTY ? CAPACITY_MISSES : CAPACITY_OVERFLOWS, bounds);

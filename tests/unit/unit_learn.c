@@ -60,6 +60,15 @@ static void it_grows_up_to_its_bounds(void)
     EXPECT_EQUAL(grown[0], 39);
     EXPECT_EQUAL(grown[steps - 1], 10239);
 
+    seen = seen_of(64, 2559);
+    seen.shared = true;
+    seen.history.before = 1;
+    expect_step(seen, 2559, CAPACITY_FITS); /* 5119 would be more than 256 KiB */
+    seen.burst = 9000;
+    expect_step(seen, 2559, CAPACITY_FITS);
+    seen.shared = false;
+    expect_step(seen, 10239, CAPACITY_BURSTS);
+
     expect_step(seen_of(32 * KiB, 39), 39, CAPACITY_FITS);  /* 79 would be 2.5 MiB */
     expect_step(seen_of(256 * KiB, 3), 9, CAPACITY_MISSES); /* stack_least */
 }
