@@ -30,7 +30,7 @@
 /* A huge page at hand took 0.2 ms, 512 small faults 1.3 ms, a huge page that the kernel had to make
  * room for 7 ms, and one that a host had taken away 30 ms. */
 #define SLOW_NS 1000000
-#define SKIP_LEAST 64
+#define SKIP_LEAST 32
 #define SKIP_MOST 1024
 
 static size_t to_skip;                /* superslabs until the next try; lock: superslabs */

@@ -9,8 +9,8 @@
  * superslabs' lock. */
 void superslab_starts(struct superslab *s, bool fine);
 
-/* Slices of s, which has huge pages, are taken: free ones that were never taken share their pages,
- * and are dirty from now on. With the same lock. */
+/* Slices of s, which has huge pages, are taken that were not dirty: free ones that were never taken
+ * share their pages, and are dirty from now on. With the same lock. */
 void superslab_touched(struct superslab *s, uint64_t mask);
 
 /* Asks for huge pages for the superslab that has been without a free slice for longest, if it has

@@ -66,8 +66,8 @@ static void slices_mark_taken(struct superslab *s, uint64_t mask, size_t n)
         count_refault(&counters.pages, slices_whole(s, mask));
     s->free &= ~mask;
     s->touched |= mask;
-    if (unlikely((s->huge & mask) != 0))
-        superslab_touched(s, mask);
+    if (unlikely((s->huge & mask & ~paged) != 0))
+        superslab_touched(s, mask & ~paged);
     if (s->free == 0)
         superslab_relist(s, 0);
 }

@@ -73,8 +73,8 @@ static size_t burst_bytes(const struct capacity_seen *s, const struct policy *bo
 
 static size_t most_bytes(const struct capacity_seen *s, const struct policy *bounds)
 {
-    return passes(s) ? smaller(bounds->stack_steady_bytes, bounds->stack_bytes)
-                     : burst_bytes(s, bounds);
+    size_t most = burst_bytes(s, bounds);
+    return passes(s) ? smaller(bounds->stack_steady_bytes, most) : most;
 }
 
 /* Not below what is always kept, and not up. */

@@ -7,9 +7,9 @@
 #include "heap/page_purge.h"
 #include "life/purge.h"
 
-/* So much, and an eighth of the most that was in use, may lie idle unseen. Small blocks may be one
- * and a half times what is in use: who frees them fast fills stack after stack, and so comes to the
- * slow path anyhow, unless it frees no more. */
+/* So much, and an eighth of the most that was in use, may lie idle unseen. Until the stacks are
+ * closed it may be one and a half times what is in use, but for huge blocks: who frees small ones
+ * fast fills stack after stack, and so comes to the slow path anyhow, unless it frees no more. */
 #define UNSEEN MiB
 
 /* So many looks of a program that rests, one in each tick of the clock, and nothing went back: the
@@ -50,10 +50,11 @@ static size_t all_bytes(void)
            load_relaxed(&use.dirty_slices) * SLICE + load_relaxed(&use.dirty_huge);
 }
 
-static bool too_much(size_t bytes, size_t unseen)
+static bool too_much(bool closed, size_t bytes, size_t unseen)
 {
     size_t live = excess(all_bytes(), bytes);
-    return bytes > larger(unseen, live + live / 2) || load_relaxed(&use.dirty_huge) > unseen;
+    bool strict = closed || load_relaxed(&use.dirty_huge) > unseen;
+    return bytes > (strict ? unseen : larger(unseen, live + live / 2));
 }
 
 static enum cache_visits wanted(struct cache *cache)
@@ -68,7 +69,7 @@ static enum cache_visits wanted(struct cache *cache)
     size_t unseen = UNSEEN + load_relaxed(&use.most) / 8;
     size_t bytes = idle(cache);
     follow(i, bytes, unseen);
-    if (!too_much(bytes, unseen) || i->in_vain == IN_VAIN_MOST)
+    if (!too_much(cache->visits != VISIT_NEVER, bytes, unseen) || i->in_vain == IN_VAIN_MOST)
         return VISIT_NEVER;
     bool soon = bytes <= i->returns - i->returns / 16;
     return soon && !purge_rest_looks() ? VISIT_NEVER : VISIT_SOME;

@@ -79,7 +79,7 @@ static void count_stacks(struct accounts *accounts, const struct cache *cache)
     accounts->flushes += cache->flushes;
     accounts->metadata_used += meta_size(sizeof *cache);
     for (unsigned i = 0; i < cache->chunk_count; i++)
-        accounts->metadata_used += chunk_bytes(i);
+        accounts->metadata_used += round_up(chunk_bytes(i), os_page);
     for (unsigned cls = 0; cls < CLASSES; cls++) {
         const struct bin *bin = &cache->bins[BIN_FIRST + cls];
         const struct cold_bin *cold = &cache->cold[cls];

@@ -207,7 +207,7 @@ static void any_step_is_within_bounds(void)
     for (unsigned i = 0; i < 200000; i++) {
         bounds.stack_bytes = next_random() % (2 * MiB);
         bounds.stack_least = next_random() % 100;
-        bounds.stack_blocks = 15 + next_random() % 2545;
+        bounds.stack_blocks = 15 + next_random() % 10225;
         bounds.stack_steady_bytes = next_random() % (2 * MiB);
         bounds.stack_foreign_bytes = next_random() % MiB;
         bounds.stack_drain_bytes = next_random() % MiB;
