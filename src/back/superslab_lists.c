@@ -61,6 +61,7 @@ void superslab_relist_larger(struct superslab *s, unsigned first, unsigned n)
     unsigned end = taken_above == 0 ? SUPERSLAB_SLICES : lowest_bit(taken_above);
     if (end - begin > s->longest || superslab_empty(s))
         superslab_relist(s, end - begin);
+    ASSERT(s->longest >= longest_run(s->free));
 }
 
 void slices_dirty_less(size_t n)
