@@ -1,7 +1,9 @@
 /* What is explored: README.md. Usage: explore [SCENARIO [CALLS [PREEMPTIONS [DELAYS]]]] */
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -195,9 +197,13 @@ int main(int count, char **arguments)
         scenario.delays = count > 4 ? (unsigned)atoi(arguments[4]) : cases[i].delays;
         printf("%s ", calls);
         fflush(stdout);
-        pid_t child = fork(); /* each begins with all memory as new */
-        if (child == 0)
+        pid_t self = getpid(), child = fork(); /* each begins with all memory as new */
+        if (child == 0) {
+            /* Who stops this program for what a wrong order makes endless stops both. */
+            if (prctl(PR_SET_PDEATHSIG, SIGKILL) != 0 || getppid() != self)
+                return 1;
             exit(!explore(&scenario));
+        }
         int status;
         if (waitpid(child, &status, 0) != child || status != 0)
             return 1;
