@@ -18,9 +18,9 @@
 /* ---- superslabs that start with huge pages ----
  *
  * A heap that grows by small blocks touches all its pages, and a huge page costs one fault instead
- * of 512. But only where the kernel has one at hand: where it must make room, or asks a host for the
- * memory, a heap took five times as long to fill. So the first touch of each is timed, and after a
- * slow one many superslabs start with small pages. */
+ * of 512. But only where the kernel has one at hand: where it must make room, or asks a host for
+ * the memory, a heap took five times as long to fill. So the first touch of each is timed, and
+ * after a slow one many superslabs start with small pages. */
 
 #define START_FROM 5 /* superslabs, the new one included */
 

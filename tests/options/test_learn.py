@@ -53,7 +53,9 @@ def test_learned_stacks_hold_what_a_burst_takes(learn: Path) -> None:
     assert bursts(learn, HAKMEM_LEARN="learn") == outcome
 
 
-@pytest.mark.parametrize(("size", "blocks"), [("64K", 639), ("20K", 319), ("160K", 2559), ("0", 15)])
+@pytest.mark.parametrize(
+    ("size", "blocks"), [("64K", 639), ("20K", 319), ("160K", 2559), ("0", 15)]
+)
 def test_frozen_stacks_hold_what_was_said(learn: Path, size: str, blocks: int) -> None:
     """From the first burst to the last: half a stack is refilled at a time."""
     outcome = bursts(

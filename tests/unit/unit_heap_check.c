@@ -490,13 +490,14 @@ static void each_breach_has_a_line(void)
     static char found[16 * KiB], expected[16 * KiB];
     accounts.breaches = CHECK_BREACHES_KEPT + 1;
     for (unsigned i = 0; i < CHECK_BREACHES_KEPT; i++)
-        accounts.first[i] = (struct check_breach){CHECK_META_FREE, (void *)(uintptr_t)(4096 + i),
-                                                  100 + i, 200 + i};
+        accounts.first[i] =
+            (struct check_breach){CHECK_META_FREE, (void *)(uintptr_t)(4096 + i), 100 + i, 200 + i};
     size_t length = 0;
     for (unsigned i = 0; i < CHECK_BREACHES_KEPT; i++)
         length += (size_t)snprintf(expected + length, sizeof expected - length,
                                    "hakmem: heap check: broken: %s; at %#x expected %u, found %u\n",
-                                   "META_FREE: lists of free pieces of metadata are whole", 4096 + i, 100 + i, 200 + i);
+                                   "META_FREE: lists of free pieces of metadata are whole",
+                                   4096 + i, 100 + i, 200 + i);
     snprintf(expected + length, sizeof expected - length,
              "hakmem: heap check: more is broken, not shown\n");
     reported(found, sizeof found);
