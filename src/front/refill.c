@@ -20,8 +20,9 @@ static COLD void cache_returns(struct cache *cache)
     cache->stays_until = os_milliseconds() + policy.scavenge_ms;
 }
 
-/* So many blocks go to a large stack, or leave it, where it was the other way before: a burst that
- * it can but just not hold would else move half of it each time. */
+/* A batch is half a stack. But the first after a turn, a refill after flushes or a flush after
+ * refills, has at most so many blocks: otherwise a burst a little larger than a large stack would
+ * move half of that stack each time. */
 #define TURN_MOST 1280
 
 static size_t batch(const struct cold_bin *cold)

@@ -20,9 +20,9 @@ SKIPPED = 77
 MORE = 1.02
 FEW, MANY = 10, 40
 RUNS = 7
-"""Of each, in turn. In a run the median of its forks counts, and of the runs the least: in one of
-about six a stack that begins near a page's end costs two faults more, and other work on the machine
-only ever adds some."""
+"""Runs with each library, in turn. A run's result is the median over its forks; of the runs the one
+with the least counts. In about one run of six the stack begins near the end of a page, which costs
+two faults more, and other work on the machine can only add faults."""
 BOUND = ("exec", "spawn")
 """A child that only ends has so few faults that the one for our handler's code is above 2%."""
 
