@@ -7,6 +7,8 @@
 #include "os/lock.h"
 #include "os/os.h"
 
+#define LENGTHS_A_DOUBLING 8
+
 static struct lock dirty_lock = LOCK(DIRTY);
 static struct list dirty = {&dirty, &dirty}; /* the big-block cache, newest first; lock: dirty */
 static size_t dirty_low;                     /* the fewest since huge_idle; lock: dirty */
@@ -240,10 +242,19 @@ static struct huge *huge_map(size_t length, size_t align)
     return h;
 }
 
+/* Mappings are as long as an eighth of a power of two allows: blocks of sizes that change fit what is
+ * kept as a whole, begin at pages that blocks before them began at, and are cut less. What lies behind
+ * a block's end is nobody's and is not touched. */
+static size_t mapping_length(size_t n)
+{
+    size_t step = ((size_t)1 << highest_bit(n)) / LENGTHS_A_DOUBLING;
+    return round_up(n, larger(step, SLICE));
+}
+
 void *huge_take(size_t n, size_t align, bool *zero)
 {
     ASSERT(n >= 1 && is_power_of_two(align));
-    size_t length = round_up(n, SLICE);
+    size_t length = mapping_length(n);
     if (align < os_page)
         align = os_page;
     struct huge *h = dirty_take(length, align);
@@ -252,6 +263,8 @@ void *huge_take(size_t n, size_t align, bool *zero)
     *zero = h == NULL;
     if (h == NULL)
         h = huge_map(length, align);
+    if (h == NULL && length > round_up(n, SLICE)) /* near a limit of address space */
+        h = huge_map(round_up(n, SLICE), align);
     if (h == NULL)
         return NULL;
     h->usable = round_up(n, os_page);
@@ -329,11 +342,12 @@ void *huge_resize(void *p, size_t n)
     struct huge *h = block_at(p, &what);
     if (h == NULL || n < HUGE_LEAST)
         return NULL;
-    size_t length = round_up(n, SLICE);
-    bool fits = length <= h->length && length > h->length / 2;
-    if (length > h->length)
+    size_t least = round_up(n, SLICE);
+    size_t length = mapping_length(n);
+    bool fits = least <= h->length && length > h->length / 2;
+    if (!fits && length > h->length)
         fits = dirty_take_behind(h, length - h->length);
-    if (!fits && !mapping_resize(h, length, true))
+    if (!fits && !mapping_resize(h, length, true) && !mapping_resize(h, least, true))
         return NULL;
     h->usable = round_up(n, os_page);
     return h->base;

@@ -69,9 +69,10 @@ static enum { HUGE_ALWAYS, HUGE_ASKED, HUGE_NEVER } huge_pages;
  * first: then nothing is left out. */
 static void huge_pages_start(void)
 {
+    static const char path[] = "/sys/kernel/mm/transparent_hugepage/enabled";
     char modes[64];
     int error;
-    int file = os_open("/sys/kernel/mm/transparent_hugepage/enabled", &error);
+    int file = os_open(path, &error);
     if (file < 0)
         return;
     size_t length = os_read(file, modes, sizeof modes, &error);

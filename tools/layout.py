@@ -1,0 +1,178 @@
+#!/usr/bin/env python3
+"""Makes src/layout.ld: which functions of the library lie together, found out by real programs.
+
+    layout.py [--lib FILE] [--check]
+
+Every process pays for the pages of the library's code that the kernel maps, and it maps 16 of them
+around each that is touched. So what small programs execute stands in one place, most widely
+executed first, and what stays out of their way behind it. The order changes no instruction, and a
+function that the file does not name lies with the rest.
+
+--check only tells how much of what the programs execute the file names.
+
+Needs valgrind; source: callgrind's list of the functions that each of the PROGRAMS executes.
+"""
+
+from __future__ import annotations
+
+import argparse
+import collections
+import os
+import re
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+LAYOUT = ROOT / "src/layout.ld"
+LIBRARY = ROOT / "build/release/libhakmem.so.0"
+
+# Small things that people run all day, in C and in C++.
+PROGRAMS: dict[str, list[str]] = {
+    "true": ["/bin/true"],
+    "ls": ["ls", "-l", "/"],
+    "cat": ["cat", "/etc/services"],
+    "sort": ["sort", "/etc/services"],
+    "sed": ["sed", "-n", "s/tcp/udp/p", "/etc/services"],
+    "perl": ["perl", "-e", "my %h = map { $_ => $_ x 3 } 1..5000; print scalar %h"],
+    "python": [sys.executable, "-c", "import json; json.dumps([{i: 'x' * i} for i in range(500)])"],
+    "git": ["git", "--no-pager", "-C", str(ROOT), "log", "-n", "20", "--format=%h"],
+    "gcc": ["gcc", "-x", "c", "-S", "-o", "/dev/null", "/dev/null"],
+    "cmake": ["cmake", "--version"],
+    "find": ["find", str(ROOT / "src")],
+}
+
+TEXT = """\
+/* Made by tools/layout.py; do not edit. Read by the linker together with its own rules.
+ *
+ * What small programs execute comes first, after constants and short strings, then the library's
+ * other functions, then what hardly ever runs: the kernel maps 64 KiB around each page of code that
+ * is touched, and all of that counts as the process's memory. */
+SECTIONS
+{{
+    .rodata_words :
+    {{
+        *(.rodata.str1.8)
+    }}
+}}
+INSERT AFTER .rodata;
+
+SECTIONS
+{{
+    .plt.got : {{ *(.plt.got) }}
+    .rodata_often :
+    {{
+        *(EXCLUDE_FILE(*libgcc_eh.a:*) .rodata EXCLUDE_FILE(*libgcc_eh.a:*) .rodata.*)
+    }}
+    .text :
+    {{
+        *crtbegin*.o(.text)
+        *libgcc.a:*(.text)
+        *libc_nonshared.a:*(.text)
+        KEEP(*(SORT_NONE(.fini)))
+        *(.text.startup .text.startup.*)
+{names}
+        *(EXCLUDE_FILE(*libgcc_eh.a:*) .text EXCLUDE_FILE(*libgcc_eh.a:*) .text.[!u]*)
+        *(.text .text.*)
+    }}
+}}
+INSERT AFTER .plt;
+"""
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--lib", type=Path, default=LIBRARY, help="default: %(default)s")
+    parser.add_argument("--check", action="store_true", help="write nothing")
+    options = parser.parse_args()
+    library = options.lib.resolve()
+    often: collections.Counter[str] = collections.Counter()
+    for name, command in PROGRAMS.items():
+        functions = executed(library, command)
+        if not functions:
+            sys.exit(f"layout: {name} executes nothing of {library}: is valgrind installed?")
+        print(f"{name}: {len(functions)} functions")
+        often.update(functions)
+    lines = sections(library, [name for name, _ in sorted(often.items(), key=by_use)])
+    before = LAYOUT.read_text() if LAYOUT.exists() else ""
+    known = sum(line in before for line in lines)
+    print(f"{len(lines)} functions in all, {known} of them in {LAYOUT.relative_to(ROOT)}")
+    if not options.check:
+        LAYOUT.write_text(TEXT.format(names="\n".join(f"        {line}" for line in lines)))
+    return 0
+
+
+def by_use(item: tuple[str, int]) -> tuple[int, str]:
+    name, programs = item
+    return -programs, name
+
+
+def sections(library: Path, executed: list[str]) -> list[str]:
+    """The linker's lines for these symbols, in their order. A function is in a section of its name;
+    `NAME.cold` is the part of one that its compiler holds for seldom run, and where there is no
+    such part the whole function may be in that section."""
+    command = ["nm", "--defined-only", str(library)]
+    rows = [row.split() for row in subprocess.check_output(command, text=True).splitlines()]
+    places = {name.split("@")[0]: address for address, _, name in rows}
+    parted = {base(name) for name in places if name.endswith(".cold")}
+    names: dict[str, bool] = {}
+    for symbol in executed:
+        same = [name for name, address in places.items() if address == places.get(symbol)]
+        for name in same or [symbol]:
+            cold = name.endswith(".cold") or base(name) not in parted
+            names[base(name)] = names.get(base(name), False) or cold
+    lines = []
+    for name, cold in names.items():
+        patterns = [f".text.{name}", f".text.{name}.*"]
+        if cold:
+            patterns += [f".text.unlikely.{name}", f".text.unlikely.{name}.*"]
+        lines.append(f"*({' '.join(patterns)})")
+    return lines
+
+
+def base(symbol: str) -> str:
+    """Without what the compiler adds to the names of a function's copies and parts."""
+    return symbol.split(".")[0]
+
+
+def executed(library: Path, command: list[str]) -> set[str]:
+    """The symbols of the library's functions."""
+    with tempfile.TemporaryDirectory() as folder:
+        out = Path(folder) / "callgrind"
+        subprocess.run(
+            ["valgrind", "--tool=callgrind", "--demangle=no", f"--callgrind-out-file={out}.%p", *command],
+            env={**os.environ, "LD_PRELOAD": str(library)},
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            check=False,
+        )
+        found: set[str] = set()
+        return found.union(*(functions_in(f, library.name) for f in Path(folder).iterdir()))
+
+
+def functions_in(profile: Path, library: str) -> set[str]:
+    """Callgrind names an object or function once and says its number later on."""
+    names: dict[str, dict[str, str]] = {"ob": {}, "fn": {}}
+    ours = False
+    found = set()
+    for line in profile.read_text(errors="replace").splitlines():
+        match = re.match(r"(c?)(ob|fn)=\((\d+)\)(?: (.*))?$", line)
+        if match is None:
+            continue
+        called, kind, number, name = match.groups()
+        if name is not None:
+            names[kind][number] = name
+        if called:
+            continue
+        if kind == "ob":
+            ours = names["ob"][number].rsplit("/", 1)[-1].startswith(library.split(".so")[0])
+        elif ours:
+            found.add(re.split(r"['@]", names["fn"][number])[0])
+    return {name for name in found if re.match(r"[A-Za-z_]", name)}
+
+
+if __name__ == "__main__":
+    sys.exit(main())
