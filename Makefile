@@ -3,7 +3,7 @@
 .DEFAULT_GOAL := help
 .PHONY: help setup build test test-yardstick test-rust test-musl test-cross test-elsewhere test-install fuzz \
 	test-dist test-programs test-swaps test-mutants test-docs deb dist demo lint lint-c lint-tidy \
-	lint-python lint-shell lint-rust format bench golden-update clean
+	lint-python lint-shell lint-rust format bench golden-update layout-update clean
 MAKEFLAGS += --no-print-directory
 .NOTPARALLEL:
 # One log for the steps of one make, those that it starts included.
@@ -130,6 +130,9 @@ bench: setup build ## the suite beside the system's malloc and its peers (ARGS="
 golden-update: setup build ## write anew the committed tables of what fast paths and works execute
 	@$(python) -m tools.golden update
 	@$(python) -m yardstick.tools.golden_counts update
+
+layout-update: setup build ## write src/layout.ld anew: the functions that lie together as small programs run them
+	@$(python) tools/layout.py
 
 clean: ## remove what was built (.venv stays)
 	rm -rf build

@@ -142,8 +142,9 @@ def executed(library: Path, command: list[str]) -> set[str]:
     """The symbols of the library's functions."""
     with tempfile.TemporaryDirectory() as folder:
         out = Path(folder) / "callgrind"
+        callgrind = ["valgrind", "--tool=callgrind", "--demangle=no"]
         subprocess.run(
-            ["valgrind", "--tool=callgrind", "--demangle=no", f"--callgrind-out-file={out}.%p", *command],
+            [*callgrind, f"--callgrind-out-file={out}.%p", *command],
             env={**os.environ, "LD_PRELOAD": str(library)},
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,

@@ -242,9 +242,9 @@ static struct huge *huge_map(size_t length, size_t align)
     return h;
 }
 
-/* Mappings are as long as an eighth of a power of two allows: blocks of sizes that change fit what is
- * kept as a whole, begin at pages that blocks before them began at, and are cut less. What lies behind
- * a block's end is nobody's and is not touched. */
+/* Mappings have eight lengths for each doubling: so blocks of changing sizes fit what is kept as it
+ * is, and begin where others began, at pages that are there. What lies behind a block's end nobody
+ * touches. */
 static size_t mapping_length(size_t n)
 {
     size_t step = ((size_t)1 << highest_bit(n)) / LENGTHS_A_DOUBLING;
