@@ -369,6 +369,43 @@ static void huge_in_pieces(void)
     EXPECT(UNDER_TSAN || pages * page < 1 * GiB);
 }
 
+static size_t mapping_of(const void *p) { return ((const struct huge *)map_owner(p))->length; }
+
+/* Eight for each doubling, and the exact one where the kernel refuses that. */
+static void huge_lengths(void)
+{
+    bool zero;
+    huge_purge(SIZE_MAX);
+    char *p = huge_take(5 * MiB + 1, 1, &zero);
+    EXPECT_EQUAL(mapping_of(p), 5 * MiB + 512 * KiB);
+    EXPECT_EQUAL(huge_usable(p), 5 * MiB + os_page);
+    EXPECT_EQUAL(huge_give(p), MISUSE_NONE);
+    char *q = huge_take(5 * MiB + 400 * KiB, 1, &zero);
+    EXPECT(q == p && !zero);
+    EXPECT(huge_resize(q, 5 * MiB + 500 * KiB) == q);
+    EXPECT_EQUAL(mapping_of(q), 5 * MiB + 512 * KiB);
+    EXPECT_EQUAL(huge_give(q), MISUSE_NONE);
+    huge_purge(SIZE_MAX);
+    if (UNDER_EMULATOR || UNDER_TSAN)
+        return; /* their address spaces are not what is limited */
+    FILE *statm = fopen("/proc/self/statm", "r");
+    unsigned long pages = 0;
+    EXPECT(statm != NULL && fscanf(statm, "%lu", &pages) == 1);
+    fclose(statm);
+    struct rlimit limit, before;
+    getrlimit(RLIMIT_AS, &before);
+    limit = before;
+    limit.rlim_cur = pages * os_page + 134 * MiB;
+    EXPECT(setrlimit(RLIMIT_AS, &limit) == 0);
+    p = huge_take(130 * MiB, 1, &zero);
+    EXPECT(p != NULL && mapping_of(p) == 130 * MiB);
+    p = huge_resize(p, 132 * MiB);
+    EXPECT(p != NULL && mapping_of(p) == 132 * MiB);
+    EXPECT(setrlimit(RLIMIT_AS, &before) == 0);
+    EXPECT_EQUAL(huge_give(p), MISUSE_NONE);
+    huge_purge(SIZE_MAX);
+}
+
 static void without_memory(void)
 {
     struct rlimit limit = {0, 0}, before;
@@ -404,6 +441,7 @@ int main(void)
     huge();
     huge_at_any_page();
     huge_in_pieces();
+    huge_lengths();
     if (!UNDER_EMULATOR) {
         a_run_that_stays_is_told();
         huge_across_regions();
