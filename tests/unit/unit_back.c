@@ -390,17 +390,20 @@ static void huge_lengths(void)
         return; /* their address spaces are not what is limited */
     FILE *statm = fopen("/proc/self/statm", "r");
     unsigned long pages = 0;
+    size_t page = (size_t)sysconf(_SC_PAGESIZE);
     EXPECT(statm != NULL && fscanf(statm, "%lu", &pages) == 1);
     fclose(statm);
     struct rlimit limit, before;
     getrlimit(RLIMIT_AS, &before);
     limit = before;
-    limit.rlim_cur = pages * os_page + 134 * MiB;
+    limit.rlim_cur = pages * page + 134 * MiB;
     EXPECT(setrlimit(RLIMIT_AS, &limit) == 0);
     p = huge_take(130 * MiB, 1, &zero);
     EXPECT(p != NULL && mapping_of(p) == 130 * MiB);
-    p = huge_resize(p, 132 * MiB);
-    EXPECT(p != NULL && mapping_of(p) == 132 * MiB);
+    if (os_page == page) { /* larger ones are pretended, and move as copies */
+        p = huge_resize(p, 132 * MiB);
+        EXPECT(p != NULL && mapping_of(p) == 132 * MiB);
+    }
     EXPECT(setrlimit(RLIMIT_AS, &before) == 0);
     EXPECT_EQUAL(huge_give(p), MISUSE_NONE);
     huge_purge(SIZE_MAX);
