@@ -2,6 +2,7 @@
 
 #include <string.h>
 
+#include "back/use.h"
 #include "base/counters.h"
 #include "base/policy.h"
 #include "front/arrays.h"
@@ -11,12 +12,12 @@
 #include "os/lock.h"
 #include "os/os.h"
 
-/* What a thread's stacks may hold: threads at work share what four may have. With 24 of them on
- * blocks of 16 to 4096 bytes that takes 0.8 of the time of all having as much as one alone, since
- * what they hand around fits the processor's cache, and 0.35 of the memory. Shared by two it would
- * be 0.25, but four threads of their own blocks of 8 to 32 KiB, or that exchange blocks of 1 to 8
- * KiB, take 1.15 to 1.2 of the time. */
-#define SHARERS 4
+/* What the stacks of threads at work may weigh together: a part of what is in use, so that a small
+ * heap is not mostly stacks, or so much if that is more, and each thread's so much at least. Where
+ * each of three may have 256 KiB, requests that they hand on take 1.4 times as long; where 1 MiB,
+ * the heap is an eighth larger. */
+#define STACKS_OF_USED 8
+#define STACKS_LEAST (2 * MiB)
 #define SHARE_LEAST (256 * KiB)
 
 /* Of a crowd most threads use the heap but a little, and then sleep: 2,000 that had 50 blocks each
@@ -31,20 +32,17 @@ bool caches_crowded(void) { return policy.learn == LEARN && caches_awake() >= CR
 size_t cache_share(const struct cache *cache)
 {
     size_t awake = caches_awake();
-    if (awake <= SHARERS)
-        return policy.thread_bytes;
-    size_t share = policy.thread_bytes / awake * SHARERS;
-    size_t least = SHARE_LEAST;
+    if (awake <= 1)
+        return SIZE_MAX;
     if (caches_crowded()) {
         size_t grown = SHARE_IN_CROWD + (cache->refills - cache->began) * SHARE_OF_REFILL;
-        least = share = grown < SHARE_LEAST ? grown : SHARE_LEAST;
+        return smaller(grown, SHARE_LEAST);
     }
-    if (least > policy.thread_bytes)
-        least = policy.thread_bytes;
-    return share > least ? share : least;
+    size_t all = larger(load_relaxed(&use.slices) / STACKS_OF_USED, STACKS_LEAST);
+    return larger(all / awake, SHARE_LEAST);
 }
 
-/* Of all classes together no more than a share; of small blocks always one, so that a pair of
+/* Of all classes together little; of small blocks always one, so that a pair of
  * malloc and free does not take the slow path. */
 #define FIRST_IN_CROWD 512
 #define ONE_MOST KiB
@@ -66,8 +64,10 @@ static void stack_set_capacity(struct cache *cache, unsigned cls, size_t capacit
     ASSERT(capacity <= cache->cold[cls].room);
     struct cold_bin *cold = &cache->cold[cls];
     size_t size = size_classes[cls].size;
-    if (cls < CLASS_LARGE)
+    if (cls < CLASS_LARGE) {
         cache->capacity_bytes += (capacity - cold->capacity) * size;
+        cache->capacity_weight += (capacity - cold->capacity) * capacity_weight(size);
+    }
     cold->capacity = (uint16_t)capacity;
     stack_open(cache, cls);
 }
@@ -142,6 +142,7 @@ void stack_adapt(struct cache *cache, unsigned cls, struct capacity_seen seen)
     seen.first = stack_first(cls);
     seen.capacity = cold->learned;
     seen.held = cache->capacity_bytes;
+    seen.weight = cache->capacity_weight;
     seen.share = cache_share(cache);
     struct capacity next = capacity_step(&seen, &policy);
     if (next.why == CAPACITY_FITS)

@@ -88,6 +88,7 @@ struct cache {
     struct lock *lock;                   /* constant; null only in the constant caches */
     unsigned shard;
     size_t capacity_bytes;          /* blocks that all stacks may hold, but those of large ones */
+    size_t capacity_weight;         /* the same, weighed (learn/capacity.h) */
     size_t large_bytes, large_most; /* what those hold, and may hold; the owner's (large.h) */
     size_t refills;                 /* counts, for statistics; atomic for those who peek */
     size_t flushes;

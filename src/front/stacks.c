@@ -32,7 +32,7 @@ void bin_close(struct bin *bin)
 
 void cache_reset(struct cache *cache)
 {
-    cache->capacity_bytes = cache->outflow = cache->large_bytes = 0;
+    cache->capacity_bytes = cache->capacity_weight = cache->outflow = cache->large_bytes = 0;
     sub_relaxed(&use.stacked, cache->large_told);
     cache->large_told = 0;
     cache->visits = VISIT_NEVER;

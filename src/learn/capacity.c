@@ -7,7 +7,8 @@ static bool within(size_t blocks, size_t bytes, const struct capacity_seen *s,
 {
     return blocks <= bounds->stack_blocks &&
            (blocks * s->size <= bytes || (!s->foreign && blocks <= bounds->stack_least)) &&
-           s->held + (blocks - s->capacity) * s->size <= s->share;
+           s->held + (blocks - s->capacity) * s->size <= bounds->thread_bytes &&
+           s->weight + (blocks - s->capacity) * capacity_weight(s->size) <= s->share;
 }
 
 /* Not by chance: where each event is as likely to be of one kind as of the other, one way of eight
@@ -71,10 +72,18 @@ static size_t burst_bytes(const struct capacity_seen *s, const struct policy *bo
                                                : bounds->stack_bytes;
 }
 
+/* Where blocks only pass through: of many threads, less. */
+#define STEADY_OF_SHARE 16
+
+static size_t steady_bytes(const struct capacity_seen *s, const struct policy *bounds)
+{
+    return smaller(bounds->stack_steady_bytes, s->share / STEADY_OF_SHARE);
+}
+
 static size_t most_bytes(const struct capacity_seen *s, const struct policy *bounds)
 {
     size_t most = burst_bytes(s, bounds);
-    return passes(s) ? smaller(bounds->stack_steady_bytes, most) : most;
+    return passes(s) ? smaller(steady_bytes(s, bounds), most) : most;
 }
 
 /* Not below what is always kept, and not up. */
@@ -85,31 +94,22 @@ static struct capacity shrunk(const struct capacity_seen *s, size_t blocks,
     return (struct capacity){to, to < s->capacity ? why : CAPACITY_FITS};
 }
 
-/* Blocks of others, too, are best given back in batches: those of 15 blocks of 64 bytes took 3
- * times as long as of 512. Where many threads share what may be kept, shorter ones. */
-#define FOREIGN_PARTS 4
-
-static size_t foreign_bytes(const struct capacity_seen *s, const struct policy *bounds)
-{
-    size_t parts = s->share < bounds->thread_bytes ? bounds->thread_bytes / larger(s->share, 1) : 1;
-    return bounds->stack_foreign_bytes / smaller(parts, FOREIGN_PARTS);
-}
-
 struct capacity capacity_step(const struct capacity_seen *s, const struct policy *bounds)
 {
     ASSERT(s->size >= 1);
-    size_t foreign = foreign_bytes(s, bounds);
-    if (s->foreign && s->capacity * s->size > foreign)
-        return shrunk(s, foreign / s->size, CAPACITY_FOREIGN);
+    /* Blocks of others, too, are best given back in batches: those of 15 blocks of 64 bytes took 3
+     * times as long as of 512. */
+    size_t steady = steady_bytes(s, bounds);
+    if (s->foreign && s->capacity * s->size > steady)
+        return shrunk(s, steady / s->size, CAPACITY_FOREIGN);
     bool comes_back = s->history.bursts_return && s->history.way <= 2 * s->history.before &&
                       s->history.way < UINT16_MAX;
     if (s->drains && !s->foreign && !comes_back)
-        return shrunk(s, larger(bounds->stack_drain_bytes / s->size, bounds->stack_least),
-                      CAPACITY_DRAINS);
-    if (s->held > s->share)
+        return shrunk(s, larger(steady / s->size, bounds->stack_least), CAPACITY_DRAINS);
+    if (s->held > bounds->thread_bytes || s->weight > s->share)
         return shrunk(s, s->capacity / 2, CAPACITY_SHARE);
     if (s->foreign && s->history.streak > 1)
-        return grown(s, capacity_round(2 * s->capacity + 1), foreign, CAPACITY_OVERFLOWS, bounds);
+        return grown(s, capacity_round(2 * s->capacity + 1), steady, CAPACITY_OVERFLOWS, bounds);
     if (s->foreign)
         return (struct capacity){s->capacity, CAPACITY_FITS};
     if (s->burst > s->capacity)

@@ -101,12 +101,17 @@ static void check_stack(struct check_walk *walk, const struct cache *cache, unsi
 static void check_cache(struct check_walk *walk, const struct cache *cache, bool slots)
 {
     size_t capacity = 0;
+    size_t weight = 0;
     for (unsigned cls = 0; cls < CLASSES; cls++) {
         check_stack(walk, cache, cls, slots);
-        if (cls < CLASS_LARGE)
-            capacity += (size_t)cache->cold[cls].capacity * size_classes[cls].size;
+        size_t size = size_classes[cls].size;
+        if (cls >= CLASS_LARGE)
+            continue;
+        capacity += cache->cold[cls].capacity * size;
+        weight += cache->cold[cls].capacity * capacity_weight(size);
     }
     check_same(walk, CHECK_CACHE_CAPACITY, cache, capacity, cache->capacity_bytes);
+    check_same(walk, CHECK_CACHE_CAPACITY, cache, weight, cache->capacity_weight);
 }
 
 static void check_caches(struct check_walk *walk)

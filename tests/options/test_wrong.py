@@ -78,7 +78,7 @@ def test_a_value_from_an_earlier_source_stays(show: Path, tmp_path: Path) -> Non
         ("retain", "retain_most"),
         ("RETAIN_L", "retain_least"),
         ("stack", "stack_bytes"),
-        ("stack_f", "stack_foreign_bytes"),
+        ("stack_st", "stack_steady_bytes"),
         ("cache_bytes", "stack_bytes"),
         ("huge_page", "huge_pages"),
         ("scavanger", "scavenger"),

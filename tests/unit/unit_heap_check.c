@@ -317,6 +317,10 @@ static void cache_capacity_broken(void)
 {
     POKE(cache_mine->capacity_bytes, cache_mine->capacity_bytes + 16);
 }
+static void cache_weight_broken(void)
+{
+    POKE(cache_mine->capacity_weight, cache_mine->capacity_weight + 16);
+}
 static void stack_bounds_broken(void)
 {
     struct bin *bin = stack_with_blocks();
@@ -419,6 +423,7 @@ static const struct {
     BY_POKE(SHARD_THREADS, shard_threads_broken),
     BY_POKE(CACHE_COUNT, cache_count_broken),
     BY_POKE(CACHE_CAPACITY, cache_capacity_broken),
+    BY_POKE(CACHE_CAPACITY, cache_weight_broken),
     BY_POKE(STACK_BOUNDS, stack_bounds_broken),
     BY_POKE(STACK_TOPMOST, stack_topmost_broken),
     BY_POKE(STACK_BLOCK, stack_block_broken),

@@ -22,7 +22,7 @@ static struct capacity_seen seen_of(size_t size, size_t capacity)
                                   .capacity = capacity,
                                   .first = 15,
                                   .held = 0,
-                                  .share = 8 * MiB};
+                                  .share = SIZE_MAX};
 }
 
 static void expect_step(struct capacity_seen seen, size_t blocks, enum capacity_reason why)
@@ -76,17 +76,29 @@ static void it_grows_up_to_its_bounds(void)
 static void the_share_denies_growth_and_takes_back(void)
 {
     struct capacity_seen seen = seen_of(1024, 15);
-    seen.held = seen.share - 24 * KiB;
+    seen.held = bounds.thread_bytes - 24 * KiB;
     expect_step(seen, 39, CAPACITY_MISSES);
     seen.held++;
     expect_step(seen, 19, CAPACITY_MISSES);
-    seen.held = seen.share - 4 * KiB + 1;
+    seen.held = bounds.thread_bytes - 4 * KiB + 1;
     expect_step(seen, 15, CAPACITY_FITS);
     seen.capacity = 79;
-    seen.held = seen.share + 1;
+    seen.held = bounds.thread_bytes + 1;
     expect_step(seen, 39, CAPACITY_SHARE);
     seen.capacity = 15;
     expect_step(seen, 15, CAPACITY_FITS); /* what is always kept */
+
+    seen.held = 0;
+    seen.share = 512 * KiB;
+    seen.weight = seen.share - 12 * KiB; /* of 24 blocks */
+    expect_step(seen, 39, CAPACITY_MISSES);
+    seen.size = 512;
+    expect_step(seen, 39, CAPACITY_MISSES);
+    seen.weight++;
+    expect_step(seen, 19, CAPACITY_MISSES);
+    seen.capacity = 79;
+    seen.weight = seen.share + 1;
+    expect_step(seen, 39, CAPACITY_SHARE);
 }
 
 static void it_shrinks_for_others_blocks_and_for_what_is_not_wanted(void)
@@ -112,17 +124,16 @@ static void it_shrinks_for_others_blocks_and_for_what_is_not_wanted(void)
     seen.size = 256;
     seen.foreign = true;
     expect_step(seen, 128, CAPACITY_FOREIGN);
-    seen.share = bounds.thread_bytes / 3;
-    expect_step(seen, 42, CAPACITY_FOREIGN);
-    seen.share = bounds.thread_bytes / 100;
-    expect_step(seen, 32, CAPACITY_FOREIGN); /* a fourth at least */
-    seen.share = bounds.thread_bytes;
     seen.capacity = 128;
     expect_step(seen, 128, CAPACITY_FITS);
     seen.capacity = 39;
     expect_step(seen, 79, CAPACITY_OVERFLOWS); /* batches of others' blocks, too */
     seen.history.streak = 1;
     expect_step(seen, 39, CAPACITY_FITS);
+    seen.capacity = 128;
+    seen.share = 256 * KiB;
+    expect_step(seen, 64, CAPACITY_FOREIGN); /* of many threads each may have less */
+    seen.share = SIZE_MAX;
     seen.size = 4096;
     expect_step(seen, 15, CAPACITY_FOREIGN);
 }
@@ -209,8 +220,6 @@ static void any_step_is_within_bounds(void)
         bounds.stack_least = next_random() % 100;
         bounds.stack_blocks = 15 + next_random() % 10225;
         bounds.stack_steady_bytes = next_random() % (2 * MiB);
-        bounds.stack_foreign_bytes = next_random() % MiB;
-        bounds.stack_drain_bytes = next_random() % MiB;
         bounds.frozen_stack_bytes = next_random() % (2 * MiB);
         size_t first = 3 + next_random() % 13;
         struct capacity_seen seen = {.event = next_random() % 2,
@@ -227,17 +236,21 @@ static void any_step_is_within_bounds(void)
                                      .first = first,
                                      .capacity = first + next_random() % (10240 - first),
                                      .held = next_random() % (16 * MiB),
-                                     .share = bounds.thread_bytes / (1 + next_random() % 8)};
+                                     .weight = next_random() % MiB,
+                                     .share = next_random() % (2 * MiB)};
         struct capacity next = capacity_step(&seen, &bounds);
         EXPECT(next.blocks >= first && next.blocks <= 10239);
         EXPECT(next.blocks <= seen.capacity || next.blocks <= bounds.stack_blocks);
         EXPECT(next.blocks <= seen.capacity || next.blocks == capacity_round(next.blocks));
         EXPECT(next.blocks <= seen.capacity ||
-               seen.held + (next.blocks - seen.capacity) * seen.size <= seen.share);
+               (seen.held + (next.blocks - seen.capacity) * seen.size <= bounds.thread_bytes &&
+                seen.weight + (next.blocks - seen.capacity) * capacity_weight(seen.size) <=
+                    seen.share));
         EXPECT_EQUAL(next.why != CAPACITY_FITS, next.blocks != seen.capacity);
         /* The same again leads on and not back, but for what all stacks share. */
         bool up = next.blocks > seen.capacity, down = next.blocks < seen.capacity;
         seen.held += (next.blocks - seen.capacity) * seen.size;
+        seen.weight += (next.blocks - seen.capacity) * capacity_weight(seen.size);
         seen.capacity = next.blocks;
         struct capacity then = capacity_step(&seen, &bounds);
         EXPECT(!up || then.blocks >= next.blocks);
