@@ -25,8 +25,22 @@ static void kept(const char *what, size_t n)
 
 static unsigned refused_unmap, refused_purge, refused_move;
 
+/* As many mappings as the process may have: each other page of a strip becomes one. */
+enum { STRIP = 1 << 20 };
+static char *strip;
+static size_t strip_used, page;
+
+static void fill_up(void)
+{
+    while (strip_used < STRIP && mprotect(strip + strip_used * page, page, PROT_READ) == 0)
+        strip_used += 2;
+}
+
+/* Each one may make room for the next. */
 int munmap(void *start, size_t length)
 {
+    if (strip != NULL && start != strip)
+        fill_up();
     int result = (int)syscall(SYS_munmap, start, length);
     refused_unmap += result != 0;
     return result;
@@ -52,38 +66,32 @@ void *mremap(void *start, size_t length, size_t to, int flags, ...)
 
 /* ---- the limit of mappings ---- */
 
-enum { HUGE_BLOCKS = 12, STRIP = 1 << 20 };
-
-/* As many mappings as the process may have: each free may have made room again. */
-static size_t fill_up(char *strip, size_t page, size_t used)
-{
-    while (used < STRIP && mprotect(strip + used * page, page, PROT_READ) == 0)
-        used += 2;
-    return used;
-}
+enum { HUGE_BLOCKS = 12 };
 
 /* Huge blocks side by side are one mapping to the kernel: to unmap one in the middle makes two of
  * it, which is refused once the process has as many as it may. The block's free must not tell. */
 static void unmapping_is_refused(void)
 {
     void *blocks[HUGE_BLOCKS];
-    size_t page = (size_t)sysconf(_SC_PAGESIZE), used = 0, n = 64 * MiB;
+    size_t n = 64 * MiB;
+    page = (size_t)sysconf(_SC_PAGESIZE);
     for (int i = 0; i < HUGE_BLOCKS; i++) {
         blocks[i] = NEED("malloc", do_malloc(n));
         memset(blocks[i], 1, 100);
     }
-    char *strip =
+    void *mapped =
         mmap(NULL, STRIP * page, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    if (!CHECK(strip != MAP_FAILED, "mmap of the test: %s", error_name(errno)))
+    if (!CHECK(mapped != MAP_FAILED, "mmap of the test: %s", error_name(errno)))
         return;
+    strip = mapped;
     refused_unmap = 0;
     for (int i = 1; i < HUGE_BLOCKS; i += 2) {
-        used = fill_up(strip, page, used);
+        fill_up();
         errno = MARK;
         do_free(blocks[i]);
         kept("free", n);
     }
-    used = fill_up(strip, page, used);
+    fill_up();
     malloc_trim(0);
     unsigned refused = refused_unmap;
     /* What could not be unmapped serves again, and is zero where calloc says so. */
@@ -99,10 +107,11 @@ static void unmapping_is_refused(void)
     }
     CHECK(blocks[1] != NULL, "a huge block freed at the limit of mappings doesn't serve again");
     munmap(strip, STRIP * page);
+    strip = NULL;
     for (int i = 0; i < HUGE_BLOCKS; i++)
         do_free(blocks[i]);
-    printf("kernel: %u times munmap was refused, at %zu mappings\n", refused, used);
-    if (used < STRIP)
+    printf("kernel: %u times munmap was refused, at %zu mappings\n", refused, strip_used);
+    if (strip_used < STRIP)
         CHECK(refused > 0, "munmap at the limit of mappings: expected that some are refused");
     use_the_heap(1);
 }
