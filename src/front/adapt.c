@@ -29,17 +29,19 @@
 
 bool caches_crowded(void) { return policy.learn == LEARN && caches_awake() >= CROWD; }
 
-size_t cache_share(const struct cache *cache)
+struct capacity_share cache_share(const struct cache *cache)
 {
     size_t awake = caches_awake();
     if (awake <= 1)
-        return SIZE_MAX;
+        return (struct capacity_share){.bytes = policy.thread_bytes, .weight = SIZE_MAX};
     if (caches_crowded()) {
         size_t grown = SHARE_IN_CROWD + (cache->refills - cache->began) * SHARE_OF_REFILL;
-        return smaller(grown, SHARE_LEAST);
+        size_t bytes = smaller(smaller(grown, SHARE_LEAST), policy.thread_bytes);
+        return (struct capacity_share){.bytes = bytes, .weight = bytes};
     }
     size_t all = larger(load_relaxed(&use.slices) / STACKS_OF_USED, STACKS_LEAST);
-    return larger(all / awake, SHARE_LEAST);
+    size_t weight = larger(all / awake, SHARE_LEAST);
+    return (struct capacity_share){.bytes = policy.thread_bytes, .weight = weight};
 }
 
 /* Of all classes together little; of small blocks always one, so that a pair of

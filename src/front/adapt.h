@@ -6,8 +6,8 @@
 #include "front/cache.h"
 #include "learn/capacity.h"
 
-/* Bytes that all stacks of a thread should hold at most, of as many threads as there are. */
-size_t cache_share(const struct cache *cache);
+/* What all stacks of a thread should hold at most, of as many threads as there are. */
+struct capacity_share cache_share(const struct cache *cache);
 
 /* Whether there are so many threads that each is to fall asleep with nothing in its stacks. */
 bool caches_crowded(void);

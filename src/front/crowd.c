@@ -45,7 +45,7 @@ void crowd_cut(void)
     for (struct cache *cache = caches_every(); cache != NULL; cache = cache->every) {
         if (registry_ownership(cache) != CACHE_LIVING || !lock_try(cache->lock))
             continue;
-        if (cache->capacity_weight > 2 * cache_share(cache) && !cache->asleep) {
+        if (cache->capacity_bytes > 2 * cache_share(cache).bytes && !cache->asleep) {
             store_relaxed(&cache->cut, true);
             for (unsigned i = BIN_FIRST; i < BINS; i++)
                 store_relaxed(&cache->bins[i].limit, NULL);

@@ -7,8 +7,8 @@ static bool within(size_t blocks, size_t bytes, const struct capacity_seen *s,
 {
     return blocks <= bounds->stack_blocks &&
            (blocks * s->size <= bytes || (!s->foreign && blocks <= bounds->stack_least)) &&
-           s->held + (blocks - s->capacity) * s->size <= bounds->thread_bytes &&
-           s->weight + (blocks - s->capacity) * capacity_weight(s->size) <= s->share;
+           s->held + (blocks - s->capacity) * s->size <= s->share.bytes &&
+           s->weight + (blocks - s->capacity) * capacity_weight(s->size) <= s->share.weight;
 }
 
 /* Not by chance: where each event is as likely to be of one kind as of the other, one way of eight
@@ -77,7 +77,7 @@ static size_t burst_bytes(const struct capacity_seen *s, const struct policy *bo
 
 static size_t steady_bytes(const struct capacity_seen *s, const struct policy *bounds)
 {
-    return smaller(bounds->stack_steady_bytes, s->share / STEADY_OF_SHARE);
+    return smaller(bounds->stack_steady_bytes, s->share.weight / STEADY_OF_SHARE);
 }
 
 static size_t most_bytes(const struct capacity_seen *s, const struct policy *bounds)
@@ -106,7 +106,7 @@ struct capacity capacity_step(const struct capacity_seen *s, const struct policy
                       s->history.way < UINT16_MAX;
     if (s->drains && !s->foreign && !comes_back)
         return shrunk(s, larger(steady / s->size, bounds->stack_least), CAPACITY_DRAINS);
-    if (s->held > bounds->thread_bytes || s->weight > s->share)
+    if (s->held > s->share.bytes || s->weight > s->share.weight)
         return shrunk(s, s->capacity / 2, CAPACITY_SHARE);
     if (s->foreign && s->history.streak > 1)
         return grown(s, capacity_round(2 * s->capacity + 1), steady, CAPACITY_OVERFLOWS, bounds);

@@ -50,6 +50,11 @@ static inline void capacity_moved(struct capacity_history *history, size_t block
 #define WEIGHT_MOST 512
 static inline size_t capacity_weight(size_t size) { return smaller(size, WEIGHT_MOST); }
 
+/* What all stacks of a thread should hold at most. */
+struct capacity_share {
+    size_t bytes, weight;
+};
+
 struct capacity_seen {
     enum capacity_event event;
     struct capacity_history history; /* this event counted */
@@ -62,7 +67,7 @@ struct capacity_seen {
     size_t first;                    /* blocks, always kept */
     size_t held;                     /* bytes that all stacks of the thread may hold */
     size_t weight;                   /* the same, weighed */
-    size_t share;                    /* what they should weigh at most */
+    struct capacity_share share;
 };
 
 /* Why; the first means that nothing changes. */

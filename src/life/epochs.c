@@ -156,15 +156,12 @@ static size_t give_back(size_t slices, size_t huge)
     return done;
 }
 
-/* If it was little, and was wanted again, so much more would have saved it. If it was much, the
- * program has phases: what one left cannot be kept without making the process larger. */
-#define LITTLE 8
-
+/* If it was wanted again, so much more would have saved it. */
 static COLD void learn_beside(size_t most, size_t refaulted)
 {
     ASSERT(lock_rank_held(RANK_PURGE));
     size_t again = smaller(refaulted - beyond.refaulted, beyond.bytes);
-    if (beyond.bytes == 0 || beyond.bytes > most / LITTLE || again < beyond.bytes / 2)
+    if (beyond.bytes == 0 || again < beyond.bytes / 2)
         return;
     const struct journal_entry entry = {.subject = JOURNAL_BESIDE,
                                         .taken_again = (unsigned)(again * 100 / beyond.bytes),

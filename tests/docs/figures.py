@@ -18,6 +18,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 BASELINE = "docs/performance.md"
 MISUSE = "docs/misuse.md"
+DESIGN = "docs/design.md"
 PROGRAMS = "docs/programs.md"
 TIME, PEAK = "all rows, time", "all rows, peak memory"
 PEERS = {
@@ -133,6 +134,16 @@ def survivors() -> dict[str, str]:
     }
 
 
+def kept_beside() -> dict[str, str]:
+    limit = r"at most 1/{} more than was ever in use at once, or {} MiB more"
+    part = named(limit.format(r"(\d+)", r"\d+"), DESIGN)
+    return {
+        "percent": f"{100 / int(part):.0f}",
+        "least": named(limit.format(r"\d+", r"(\d+)"), DESIGN),
+        "learned": named(r"a quarter of the most that was in use, or (\d+) MiB", DESIGN),
+    }
+
+
 CLAIMS: dict[str, Figures] = {
     "Over all workloads no other allocator is faster than hakmem; only glibc uses less memory, "
     "and takes {times} times as long": only_glibc_is_leaner,
@@ -158,6 +169,8 @@ CLAIMS: dict[str, Figures] = {
     "A double free of a block of up to {sealed} KiB is found later": lambda: {
         "sealed": named(r"into the second 8 bytes of each block of up to (\d+) KiB", MISUSE)
     },
+    "together at most {percent}% more than the most that was ever in use, or in a small heap {least} "
+    "MiB more; and up to a quarter or {learned} MiB more": kept_beside,
     "{programs} real programs": lambda: {"programs": named(r"(\d+) of \1 programs", PROGRAMS)},
     "{all} workloads, from single calls": lambda: {
         "all": named(r"(\d+) rows, \d+ allocators, [\d,]+ runs")

@@ -205,7 +205,7 @@ static void calls_without_a_pause_give_back_all(void)
 {
     take_and_free(64, N);
     take_and_free(30 * MiB, 10);
-    size_t most = 300 * MiB / 8 + 5 * MiB;
+    size_t most = 300 * MiB / 16;
     time_t end = time(NULL) + 100;
     while (statm_read().resident > most && time(NULL) < end)
         for (int i = 0; i < 10000; i++) {

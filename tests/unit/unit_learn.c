@@ -22,7 +22,7 @@ static struct capacity_seen seen_of(size_t size, size_t capacity)
                                   .capacity = capacity,
                                   .first = 15,
                                   .held = 0,
-                                  .share = SIZE_MAX};
+                                  .share = {bounds.thread_bytes, SIZE_MAX}};
 }
 
 static void expect_step(struct capacity_seen seen, size_t blocks, enum capacity_reason why)
@@ -89,16 +89,23 @@ static void the_share_denies_growth_and_takes_back(void)
     expect_step(seen, 15, CAPACITY_FITS); /* what is always kept */
 
     seen.held = 0;
-    seen.share = 512 * KiB;
-    seen.weight = seen.share - 12 * KiB; /* of 24 blocks */
+    seen.share.weight = 512 * KiB;
+    seen.weight = seen.share.weight - 12 * KiB; /* of 24 blocks */
     expect_step(seen, 39, CAPACITY_MISSES);
     seen.size = 512;
     expect_step(seen, 39, CAPACITY_MISSES);
     seen.weight++;
     expect_step(seen, 19, CAPACITY_MISSES);
     seen.capacity = 79;
-    seen.weight = seen.share + 1;
+    seen.weight = seen.share.weight + 1;
     expect_step(seen, 39, CAPACITY_SHARE);
+
+    seen = seen_of(1024, 15);
+    seen.held = 15 * KiB;
+    seen.share.bytes = 39 * KiB; /* of a crowd */
+    expect_step(seen, 39, CAPACITY_MISSES);
+    seen.share.bytes--;
+    expect_step(seen, 19, CAPACITY_MISSES);
 }
 
 static void it_shrinks_for_others_blocks_and_for_what_is_not_wanted(void)
@@ -131,9 +138,9 @@ static void it_shrinks_for_others_blocks_and_for_what_is_not_wanted(void)
     seen.history.streak = 1;
     expect_step(seen, 39, CAPACITY_FITS);
     seen.capacity = 128;
-    seen.share = 256 * KiB;
+    seen.share.weight = 256 * KiB;
     expect_step(seen, 64, CAPACITY_FOREIGN); /* of many threads each may have less */
-    seen.share = SIZE_MAX;
+    seen.share.weight = SIZE_MAX;
     seen.size = 4096;
     expect_step(seen, 15, CAPACITY_FOREIGN);
 }
@@ -222,30 +229,31 @@ static void any_step_is_within_bounds(void)
         bounds.stack_steady_bytes = next_random() % (2 * MiB);
         bounds.frozen_stack_bytes = next_random() % (2 * MiB);
         size_t first = 3 + next_random() % 13;
-        struct capacity_seen seen = {.event = next_random() % 2,
-                                     .history = {.streak = next_random() % 8,
-                                                 .before = next_random() % 2 * 100,
-                                                 .way = next_random() % 65536,
-                                                 .bursts_return = next_random() % 2,
-                                                 .foreign_recent = next_random() % 2},
-                                     .burst = next_random() % 4 == 0 ? next_random() % 131070 : 0,
-                                     .shared = next_random() % 2 == 0,
-                                     .foreign = next_random() % 4 == 0,
-                                     .drains = next_random() % 4 == 0,
-                                     .size = 16 + next_random() % (256 * KiB),
-                                     .first = first,
-                                     .capacity = first + next_random() % (10240 - first),
-                                     .held = next_random() % (16 * MiB),
-                                     .weight = next_random() % MiB,
-                                     .share = next_random() % (2 * MiB)};
+        struct capacity_seen seen = {
+            .event = next_random() % 2,
+            .history = {.streak = next_random() % 8,
+                        .before = next_random() % 2 * 100,
+                        .way = next_random() % 65536,
+                        .bursts_return = next_random() % 2,
+                        .foreign_recent = next_random() % 2},
+            .burst = next_random() % 4 == 0 ? next_random() % 131070 : 0,
+            .shared = next_random() % 2 == 0,
+            .foreign = next_random() % 4 == 0,
+            .drains = next_random() % 4 == 0,
+            .size = 16 + next_random() % (256 * KiB),
+            .first = first,
+            .capacity = first + next_random() % (10240 - first),
+            .held = next_random() % (16 * MiB),
+            .weight = next_random() % MiB,
+            .share = {next_random() % (16 * MiB), next_random() % (2 * MiB)}};
         struct capacity next = capacity_step(&seen, &bounds);
         EXPECT(next.blocks >= first && next.blocks <= 10239);
         EXPECT(next.blocks <= seen.capacity || next.blocks <= bounds.stack_blocks);
         EXPECT(next.blocks <= seen.capacity || next.blocks == capacity_round(next.blocks));
         EXPECT(next.blocks <= seen.capacity ||
-               (seen.held + (next.blocks - seen.capacity) * seen.size <= bounds.thread_bytes &&
+               (seen.held + (next.blocks - seen.capacity) * seen.size <= seen.share.bytes &&
                 seen.weight + (next.blocks - seen.capacity) * capacity_weight(seen.size) <=
-                    seen.share));
+                    seen.share.weight));
         EXPECT_EQUAL(next.why != CAPACITY_FITS, next.blocks != seen.capacity);
         /* The same again leads on and not back, but for what all stacks share. */
         bool up = next.blocks > seen.capacity, down = next.blocks < seen.capacity;
