@@ -7,10 +7,14 @@
 #include "heap/page_purge.h"
 #include "life/purge.h"
 
-/* So much, and an eighth of the most that was in use, may lie idle unseen. Until the stacks are
- * closed it may be one and a half times what is in use, but for huge blocks: who frees small ones
- * fast fills stack after stack, and so comes to the slow path anyhow, unless it frees no more. */
+/* So much, and an eighth of the most that was in use, may lie idle before the stacks are closed.
+ * For small blocks it may be one and a half times what is in use: a program that frees many of them
+ * fills stack after stack, and so comes to the slow path anyhow. Closed stacks open again when so
+ * much, and a thirty-second of the most, is left: what a rest gives back at its pace is then nearly
+ * all. */
 #define UNSEEN MiB
+#define CLOSES_AT 8
+#define OPENS_AT 32
 
 /* So many looks of a program that rests, one in each tick of the clock, and nothing went back: the
  * kernel refuses, say because the program's memory is locked. */
@@ -50,11 +54,11 @@ static size_t all_bytes(void)
            load_relaxed(&use.dirty_slices) * SLICE + load_relaxed(&use.dirty_huge);
 }
 
-static bool too_much(bool closed, size_t bytes, size_t unseen)
+static bool too_much(size_t bytes, size_t unseen)
 {
     size_t live = excess(all_bytes(), bytes);
-    bool strict = closed || load_relaxed(&use.dirty_huge) > unseen;
-    return bytes > (strict ? unseen : larger(unseen, live + live / 2));
+    bool huge = load_relaxed(&use.dirty_huge) > unseen;
+    return bytes > (huge ? unseen : larger(unseen, live + live / 2));
 }
 
 static enum cache_visits wanted(struct cache *cache)
@@ -66,10 +70,13 @@ static enum cache_visits wanted(struct cache *cache)
         *i = (struct idleness){0};
         return VISIT_NEVER;
     }
-    size_t unseen = UNSEEN + load_relaxed(&use.most) / 8;
+    size_t most = load_relaxed(&use.most);
+    size_t unseen = UNSEEN + most / CLOSES_AT;
     size_t bytes = idle(cache);
     follow(i, bytes, unseen);
-    if (!too_much(cache->visits != VISIT_NEVER, bytes, unseen) || i->in_vain == IN_VAIN_MOST)
+    bool closed = cache->visits != VISIT_NEVER;
+    bool much = closed ? bytes > UNSEEN + most / OPENS_AT : too_much(bytes, unseen);
+    if (!much || i->in_vain == IN_VAIN_MOST)
         return VISIT_NEVER;
     bool soon = bytes <= i->returns - i->returns / 16;
     return soon && !purge_rest_looks() ? VISIT_NEVER : VISIT_SOME;
