@@ -150,21 +150,17 @@ void map_set(const void *start, size_t slices, unsigned bin, void *owner)
     }
 }
 
-/* The owner of p's entry, whose bin changes; null if it was another. */
-static void *map_change(const void *p, unsigned from, unsigned to, bool stays)
+void *map_clear(const void *p, unsigned bin)
 {
-    ASSERT(bin_offset_at(p) != NULL && from != to);
-    uint16_t before = (uint16_t)(from * BIN_BYTES), after = (uint16_t)(to * BIN_BYTES);
-    if (!__atomic_compare_exchange_n(bin_offset_at(p), &before, after, false, __ATOMIC_ACQ_REL,
-                                     __ATOMIC_RELAXED))
+    ASSERT(bin_offset_at(p) != NULL && bin != BIN_FOREIGN);
+    uint16_t before = (uint16_t)(bin * BIN_BYTES);
+    if (!__atomic_compare_exchange_n(bin_offset_at(p), &before, BIN_FOREIGN * BIN_BYTES, false,
+                                     __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
         return NULL;
     void *owner = map_owner(p);
-    if (!stays)
-        store_relaxed(&leaf_at((uintptr_t)p)->owners[slice_in_leaf((uintptr_t)p)], NULL);
+    store_relaxed(&leaf_at((uintptr_t)p)->owners[slice_in_leaf((uintptr_t)p)], NULL);
     return owner;
 }
-
-void *map_clear(const void *p, unsigned bin) { return map_change(p, bin, BIN_FOREIGN, false); }
 
 /* A thread that frees the block changes the entry only from "in use", so until that is stored no
  * other thread stores here. */
@@ -175,7 +171,14 @@ void *map_whole_taken(const void *p)
     return map_owner(p);
 }
 
-void *map_whole_freed(const void *p) { return map_change(p, BIN_WHOLE, BIN_WHOLE_FREE, true); }
+/* Not by an exchange, which would make a pair of malloc and free take a third longer. */
+void *map_whole_freed(const void *p)
+{
+    if (map_bin(p) != BIN_WHOLE)
+        return NULL;
+    store_relaxed(bin_offset_at(p), BIN_WHOLE_FREE * BIN_BYTES);
+    return map_owner(p);
+}
 
 bool map_next(uintptr_t *address)
 {

@@ -90,8 +90,9 @@ void *map_clear(const void *p, unsigned bin);
 /* The free block of whole slices at p, which the caller holds, comes into use; its slab. */
 void *map_whole_taken(const void *p);
 
-/* It is freed: its slab. Of any number that free it at once one gets it, the others null; so does
- * who frees what is no such block in use. */
+/* It is freed: its slab; null if it is no such block in use. If two threads free it in the same few
+ * nanoseconds both may get the slab: as with the seal of small blocks, the second free is then found
+ * when the block goes back to its slab. */
 void *map_whole_freed(const void *p);
 
 /* Whether the entry's owner is a slab. */
