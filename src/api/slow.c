@@ -207,7 +207,7 @@ SLOW void *slow_malloc(size_t n)
         unsigned cls = class_of_slices(n);
         struct cache *cache = cache_current();
         void *p;
-        if (likely(cls < CLASS_LARGE) ? cache_pop(cache, (BIN_FIRST + cls) * BIN_BYTES, &p)
+        if (likely(cls < CLASS_LARGE) ? cache_pop_whole(cache, (BIN_FIRST + cls) * BIN_BYTES, &p)
                                       : large_pop(cache, cls, &p)) {
             whole_hand_out(p, n);
             return p;
@@ -345,11 +345,35 @@ static SLOW void block_free(void *p, const void *caller)
         report_found(give(p, bin), p, caller);
 }
 
+static inline bool large_push_untold(struct cache *cache, unsigned cls, void *p)
+{
+    if ((cache->untold_frees + 1) % TELL_EACH == 0 || !large_push(cache, cls, p))
+        return false;
+    cache->untold += size_classes[cls].size;
+    cache->untold_frees++;
+    return true;
+}
+
+/* A block of whole slices that finds room in its stack: apart from the rest of the slow path, as
+ * this needs no stack frame. */
+FAST bool whole_push(struct cache *cache, void *p)
+{
+    uint16_t *entry = map_window_entry(p);
+    if (entry == NULL || load_relaxed(entry) != BIN_WHOLE * BIN_BYTES || (uintptr_t)p % SLICE != 0)
+        return false;
+    unsigned cls = whole_class(p);
+    if (unlikely(cls == CLASSES) ||
+        !(cls < CLASS_LARGE ? cache_push_whole(cache, cls, p) : large_push_untold(cache, cls, p)))
+        return false;
+    store_relaxed(entry, BIN_WHOLE_FREE * BIN_BYTES);
+    return true;
+}
+
 /* Inline, so that every entry from outside knows its caller. Null costs a test and no frame: libc
  * frees it nine times when a thread ends. */
 FAST void free_from(void *p, const void *caller)
 {
-    if (p != NULL && !cache_push_watched(cache_current(), p))
+    if (p != NULL && !whole_push(cache_current(), p) && !cache_push_watched(cache_current(), p))
         block_free(p, caller);
 }
 

@@ -47,15 +47,22 @@ extern void *const window_base HIDDEN;
 
 extern uint16_t window_bin_offsets[WINDOW_SLICES] HIDDEN; /* atomic */
 
-/* The offset of the bin that p's slice names; false where p is not in the window, or not a multiple
- * of 16: then one of the bits that are rotated or shifted to the top is set. */
-FAST bool map_bin_offset(const void *p, size_t *offset)
+/* The entry of p's slice in the flat table; null where p is not in the window, or not a multiple of
+ * 16: then one of the bits that are rotated or shifted to the top is set. */
+FAST uint16_t *map_window_entry(const void *p)
 {
     uintptr_t grain = (uintptr_t)p >> 4 | (uintptr_t)p << 60;
     uintptr_t slice = (grain ^ WINDOW_BASE >> 4) >> (SLICE_BITS - 4);
-    if (unlikely(slice >= WINDOW_SLICES))
+    return likely(slice < WINDOW_SLICES) ? &window_bin_offsets[slice] : NULL;
+}
+
+/* The offset of the bin that p's slice names; false where it has no entry there. */
+FAST bool map_bin_offset(const void *p, size_t *offset)
+{
+    const uint16_t *entry = map_window_entry(p);
+    if (unlikely(entry == NULL))
         return false;
-    *offset = load_relaxed(&window_bin_offsets[slice]);
+    *offset = load_relaxed(entry);
     return true;
 }
 
@@ -91,8 +98,8 @@ void *map_clear(const void *p, unsigned bin);
 void *map_whole_taken(const void *p);
 
 /* It is freed: its slab; null if it is no such block in use. If two threads free it in the same few
- * nanoseconds both may get the slab: as with the seal of small blocks, the second free is then found
- * when the block goes back to its slab. */
+ * nanoseconds both may get the slab: as with the seal of small blocks, the second free is then
+ * found when the block goes back to its slab. */
 void *map_whole_freed(const void *p);
 
 /* Whether the entry's owner is a slab. */

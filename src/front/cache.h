@@ -169,8 +169,8 @@ FAST bool block_begins(const void *p, uint64_t inverse)
         rest < (bin)->inverse;                                   \
     })
 
-/* A block of the class to *p; false when the stack is empty, as far as can be seen. */
-FAST bool cache_pop(struct cache *cache, size_t offset, void **p)
+/* A block of whole slices to *p; false when the stack is empty, as far as can be seen. */
+FAST bool cache_pop_whole(struct cache *cache, size_t offset, void **p)
 {
     struct bin *bin = cache_bin(cache, offset);
     STEP_DOWN(bin->top);
@@ -182,7 +182,15 @@ FAST bool cache_pop(struct cache *cache, size_t offset, void **p)
         return false;
     }
     store_own(&bin->topmost, load_own(load_own(&bin->top)));
-    block_unseal(topmost);
+    return true;
+}
+
+/* A block of the class to *p; false when the stack is empty, as far as can be seen. */
+FAST bool cache_pop(struct cache *cache, size_t offset, void **p)
+{
+    if (unlikely(!cache_pop_whole(cache, offset, p)))
+        return false;
+    block_unseal(*p);
     return true;
 }
 

@@ -14,8 +14,8 @@ FAST bool large_pop(struct cache *cache, unsigned cls, void **p)
 {
     ASSERT(cls >= CLASS_LARGE && cls < CLASSES);
     size_t bin = (BIN_FIRST + cls) * BIN_BYTES;
-    if (!cache_pop(cache, bin, p) &&
-        (cls + 1 == CLASSES || (cls++, !cache_pop(cache, bin + BIN_BYTES, p))))
+    if (!cache_pop_whole(cache, bin, p) &&
+        (cls + 1 == CLASSES || (cls++, !cache_pop_whole(cache, bin + BIN_BYTES, p))))
         return false;
     cache->large_bytes -= size_classes[cls].size;
     cache->large_used = true;

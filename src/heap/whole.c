@@ -15,6 +15,12 @@ bool whole_hand_out(const void *p, size_t n)
     return zero;
 }
 
+unsigned whole_class(const void *p)
+{
+    const struct slab *slab = map_owner(p);
+    return slab != NULL ? slab->cls : CLASSES;
+}
+
 enum misuse whole_take_back(const void *p, unsigned *cls)
 {
     if ((uintptr_t)p % SLICE != 0)
