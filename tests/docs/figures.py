@@ -169,8 +169,8 @@ CLAIMS: dict[str, Figures] = {
     "A double free of a block of up to {sealed} KiB is found later": lambda: {
         "sealed": named(r"into the second 8 bytes of each block of up to (\d+) KiB", MISUSE)
     },
-    "together at most {percent}% more than the most that was ever in use, or in a small heap {least} "
-    "MiB more; and up to a quarter or {learned} MiB more": kept_beside,
+    "together at most {percent}% more than the most that was ever in use, or in a small heap "
+    "{least} MiB more; and up to a quarter or {learned} MiB more": kept_beside,
     "{programs} real programs": lambda: {"programs": named(r"(\d+) of \1 programs", PROGRAMS)},
     "{all} workloads, from single calls": lambda: {
         "all": named(r"(\d+) rows, \d+ allocators, [\d,]+ runs")
