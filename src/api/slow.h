@@ -3,14 +3,19 @@
 #define HAKMEM_API_SLOW_H
 
 #include "base/defs.h"
+#include "learn/laws.h"
 
 /* The largest size that is tried. No processor has more address space for a program; PTRDIFF_MAX is
  * far above. */
 #define MOST_BYTES ((size_t)1 << 52)
 
 /* Whether realloc leaves a block of so many bytes where it is: it holds n, and they fill more than
- * half. An even number, or 0 for a block that is not known. */
-FAST bool stays(size_t n, size_t usable) { return n - usable / 2 - 1 < usable / 2; }
+ * a part of it. An even number, or 0 for a block that is not known. */
+FAST bool stays(size_t n, size_t usable)
+{
+    size_t part = usable / LAW_REALLOC_STAYS;
+    return n - part - 1 < (LAW_REALLOC_STAYS == 2 ? part : usable - part);
+}
 
 /* Each returns what the public function of that name returns, errno included. */
 void *slow_malloc(size_t n);

@@ -4,10 +4,9 @@
 #include "back/meta.h"
 #include "back/use.h"
 #include "base/counters.h"
+#include "learn/laws.h"
 #include "os/lock.h"
 #include "os/os.h"
-
-#define LENGTHS_A_DOUBLING 8
 
 static struct lock dirty_lock = LOCK(DIRTY);
 static struct list dirty = {&dirty, &dirty}; /* the big-block cache, newest first; lock: dirty */
@@ -133,7 +132,7 @@ static struct huge *dirty_take(size_t length, size_t align)
             best = h;
     }
     if (best != NULL) {
-        bool much = best->length > length + length / 8;
+        bool much = best->length > length + length / LAW_HUGE_CUT;
         struct huge *first = much ? dirty_cut(best, length) : NULL;
         if (first == NULL)
             list_remove(&best->node);
@@ -154,7 +153,7 @@ static struct huge *dirty_take_shorter(size_t length)
     lock_take(&dirty_lock);
     for (struct list *node = dirty.next; node != &dirty; node = node->next) {
         struct huge *h = list_entry(node, struct huge, node);
-        if (h->length >= length / 8 && (best == NULL || h->length > best->length))
+        if (h->length >= length / LAW_HUGE_GROWS_FROM && (best == NULL || h->length > best->length))
             best = h;
     }
     if (best != NULL) {
@@ -242,12 +241,12 @@ static struct huge *huge_map(size_t length, size_t align)
     return h;
 }
 
-/* Mappings have eight lengths for each doubling: so blocks of changing sizes fit what is kept as it
+/* Mappings have some lengths for each doubling: so blocks of changing sizes fit what is kept as it
  * is, and begin where others began, at pages that are there. What lies behind a block's end nobody
  * touches. */
 static size_t mapping_length(size_t n)
 {
-    size_t step = ((size_t)1 << highest_bit(n)) / LENGTHS_A_DOUBLING;
+    size_t step = ((size_t)1 << highest_bit(n)) / LAW_HUGE_LENGTHS;
     return round_up(n, larger(step, SLICE));
 }
 
@@ -344,7 +343,7 @@ void *huge_resize(void *p, size_t n)
         return NULL;
     size_t least = round_up(n, SLICE);
     size_t length = mapping_length(n);
-    bool fits = least <= h->length && length > h->length / 2;
+    bool fits = least <= h->length && length > h->length / LAW_REALLOC_STAYS;
     if (!fits && length > h->length)
         fits = dirty_take_behind(h, length - h->length);
     if (!fits && !mapping_resize(h, length, true) && !mapping_resize(h, least, true))

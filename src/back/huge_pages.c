@@ -6,45 +6,23 @@
 #include "base/atomic.h"
 #include "base/counters.h"
 #include "base/policy.h"
+#include "learn/huge_starts.h"
 #include "os/os.h"
 
-/* In a small heap a huge page is much memory, and the TLB suffices. */
-#define HUGE_FROM 16
+/* ---- superslabs that start with huge pages ---- */
 
-/* A superslab is worth huge pages when it had no free slice while so many bytes were freed
- * elsewhere. */
-#define DENSE_BYTES (32 * MiB)
-
-/* ---- superslabs that start with huge pages ----
- *
- * A heap that grows by small blocks touches all its pages, and a huge page costs one fault instead
- * of 512. But only where the kernel has one at hand: where it must make room, or asks a host for
- * the memory, a heap took five times as long to fill. So the first touch of each is timed, and
- * after a slow one many superslabs start with small pages. */
-
-#define START_FROM 5 /* superslabs, the new one included */
-
-/* The superslab that was filled last was in use by small blocks but for an eighth. */
-#define FINE_SLICES (SUPERSLAB_SLICES - SUPERSLAB_SLICES / 8)
-
-/* A huge page at hand took 0.2 ms, 512 small faults 1.3 ms, a huge page that the kernel had to make
- * room for 7 ms, and one that a host had taken away 30 ms. */
-#define SLOW_NS 1000000
-#define SKIP_LEAST 32
-#define SKIP_MOST 1024
-
-static size_t to_skip;                /* superslabs until the next try; lock: superslabs */
-static size_t next_skip = SKIP_LEAST; /* after a slow one; same lock */
+static size_t to_skip;                         /* superslabs until the next try; lock: superslabs */
+static size_t next_skip = LAW_HUGE_SKIP_LEAST; /* after a slow one; same lock */
 
 /* And what its pages have too early is no more than may be kept. */
 static bool heap_grows_fine(void)
 {
     ASSERT(lock_held(&superslabs_lock));
-    if (superslabs_mapped() < START_FROM || list_empty(&superslabs_dense) ||
+    if (!huge_starts_from(superslabs_mapped()) || list_empty(&superslabs_dense) ||
         use_excess_with(SUPERSLAB) > 0)
         return false;
     const struct superslab *last = list_entry(superslabs_dense.next, struct superslab, node);
-    return count_bits(last->fine & ~last->free) >= FINE_SLICES;
+    return huge_starts_after(count_bits(last->fine & ~last->free), SUPERSLAB_SLICES);
 }
 
 void superslab_starts(struct superslab *s, bool fine)
@@ -67,13 +45,11 @@ static bool first_touch_is_slow(struct superslab *s, unsigned first)
 {
     size_t began = os_nanoseconds();
     *(volatile char *)(s->base + first * SLICE) = 0;
-    if (os_nanoseconds() - began < SLOW_NS) {
-        next_skip = larger(next_skip / 2, SKIP_LEAST);
-        return false;
-    }
-    to_skip = next_skip;
-    next_skip = smaller(next_skip * 2, SKIP_MOST);
-    return true;
+    bool slow = huge_touch_is_slow(os_nanoseconds() - began);
+    if (slow)
+        to_skip = next_skip;
+    next_skip = huge_skip_next(next_skip, slow);
+    return slow;
 }
 
 /* What was not touched is to have small pages after all. */
@@ -113,12 +89,12 @@ void superslab_make_huge(void)
 {
     ASSERT(lock_rank_held(RANK_PURGE));
     struct superslab *s = NULL;
-    if (!policy.huge_pages || superslabs_mapped() < HUGE_FROM)
+    if (!policy.huge_pages || !huge_is_worth_it(superslabs_mapped()))
         return;
     lock_take(&superslabs_lock);
     if (!list_empty(&superslabs_dense))
         s = list_entry(superslabs_dense.prev, struct superslab, node);
-    if (s != NULL && clock_now() - s->dense_since < DENSE_BYTES)
+    if (s != NULL && !huge_is_dense(clock_now() - s->dense_since))
         s = NULL;
     bool ask = s != NULL && s->huge != all_slices(s);
     if (s != NULL) {

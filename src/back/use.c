@@ -4,17 +4,10 @@
 #include "base/assert.h"
 #include "base/atomic.h"
 #include "base/policy.h"
+#include "learn/keep.h"
 
 struct use use;
 size_t purge_due;
-
-/* Beside the most that was in use, for sizes that are not those that came before: at first little,
- * since most programs never need it and an eighth made git 6% larger, perl 3%; and what was
- * learned. Without that, pages of large blocks in a small heap would come and go without end. */
-#define PART 32
-#define LEAST MiB
-#define PART_LEARNED 4
-#define LEAST_LEARNED (8 * MiB)
 
 static size_t used_now(void)
 {
@@ -30,10 +23,7 @@ size_t use_excess_with(size_t more)
     size_t dirty = load_relaxed(&use.dirty_slices) * SLICE + load_relaxed(&use.dirty_huge);
     size_t all = load_relaxed(&use.slices) + load_relaxed(&use.huge) + dirty + more;
     size_t most = larger(load_relaxed(&use.most), used_now() + more);
-    size_t learned =
-        smaller(load_relaxed(&use.learned), larger(most / PART_LEARNED, LEAST_LEARNED));
-    size_t limit = most + larger(most / PART, LEAST) + learned;
-    return all > limit ? all - limit : 0;
+    return excess(all, keep_limit(most, load_relaxed(&use.learned)));
 }
 
 static void use_grew(bool fresh)

@@ -2,9 +2,9 @@
  * beside it: it is dirty, that is free and not given back to the kernel.
  *
  * What is kept is to save work, not to make the process larger than its work makes it: together
- * the two are at most 1/32 more than was ever in use, or in a small heap 1 MiB; and up to a quarter
- * more, or 8 MiB, where what went back for this was wanted again. A program that needs more than
- * ever first has what it left idle given back. */
+ * the two are at most a little more than was ever in use, and more where what went back for this
+ * was wanted again (learn/keep.h). A program that needs more than ever first has what it left idle
+ * given back. */
 #ifndef HAKMEM_BACK_USE_H
 #define HAKMEM_BACK_USE_H
 

@@ -9,55 +9,28 @@
 #include "front/journal.h"
 #include "front/registry.h"
 #include "front/stack.h"
+#include "learn/share.h"
 #include "os/lock.h"
 #include "os/os.h"
 
-/* What the stacks of threads at work may weigh together: a part of what is in use, so that a small
- * heap is not mostly stacks, or so much if that is more, and each thread's so much at least. Where
- * each of three may have 256 KiB, requests that they hand on take 1.4 times as long; where 1 MiB,
- * the heap is an eighth larger. */
-#define STACKS_OF_USED 8
-#define STACKS_LEAST (2 * MiB)
-#define SHARE_LEAST (256 * KiB)
-
-/* Of a crowd most threads use the heap but a little, and then sleep: 2,000 that had 50 blocks each
- * held 118 KiB each. So there a share begins small and grows with what was seen of the thread's
- * use: after 4096 refills it is the least that a thread has elsewhere. */
-#define CROWD 48
-#define SHARE_IN_CROWD (16 * KiB)
-#define SHARE_OF_REFILL 64
-
-bool caches_crowded(void) { return policy.learn == LEARN && caches_awake() >= CROWD; }
+bool caches_crowded(void) { return policy.learn == LEARN && share_is_crowd(caches_awake()); }
 
 struct capacity_share cache_share(const struct cache *cache)
 {
     size_t awake = caches_awake();
     if (awake <= 1)
-        return (struct capacity_share){.bytes = policy.thread_bytes, .weight = SIZE_MAX};
-    if (caches_crowded()) {
-        size_t grown = SHARE_IN_CROWD + (cache->refills - cache->began) * SHARE_OF_REFILL;
-        size_t bytes = smaller(smaller(grown, SHARE_LEAST), policy.thread_bytes);
-        return (struct capacity_share){.bytes = bytes, .weight = bytes};
-    }
-    size_t all = larger(load_relaxed(&use.slices) / STACKS_OF_USED, STACKS_LEAST);
-    size_t weight = larger(all / awake, SHARE_LEAST);
-    return (struct capacity_share){.bytes = policy.thread_bytes, .weight = weight};
+        return share_alone(policy.thread_bytes);
+    if (caches_crowded())
+        return share_in_crowd(cache->refills - cache->began, policy.thread_bytes);
+    return share_at_work(awake, load_relaxed(&use.slices), policy.thread_bytes);
 }
-
-/* Of all classes together little; of small blocks always one, so that a pair of
- * malloc and free does not take the slow path. */
-#define FIRST_IN_CROWD 512
-#define ONE_MOST KiB
 
 size_t stack_first(unsigned cls)
 {
     const struct size_class *c = &size_classes[cls];
     if (!caches_crowded() || cls >= CLASS_LARGE)
         return c->first;
-    size_t blocks = FIRST_IN_CROWD / c->size;
-    if (blocks == 0 && c->size <= ONE_MOST)
-        blocks = 1;
-    return blocks < c->first ? blocks : c->first;
+    return share_first(c->size, c->first);
 }
 
 static void stack_set_capacity(struct cache *cache, unsigned cls, size_t capacity)

@@ -30,6 +30,8 @@
 #include "base/defs.h"
 #include "heap/classes.h"
 #include "learn/capacity.h"
+#include "learn/idleness.h"
+#include "learn/laws.h"
 #include "os/lock.h"
 
 #define BINS (BIN_FIRST + CLASSES)
@@ -64,17 +66,8 @@ struct cold_bin {
 #define ARRAY_KINDS 11 /* 10 to 10240 words, doubling */
 
 /* Which frees of small blocks go the whole way of the slow path though their stacks have room:
- * none, each VISIT_SOME-th, or all. Then the stacks are closed to frees. */
-enum cache_visits { VISIT_NEVER, VISIT_EACH, VISIT_SOME = 64 };
-
-/* What of the memory that lies idle the program takes again, for life/visits.c; in bytes. */
-struct idleness {
-    size_t ebb;      /* the most that lay idle, or while that falls the least */
-    size_t returns;  /* the most, of which it then took half again */
-    size_t gone;     /* of its outflow, what was dealt with */
-    uint8_t in_vain; /* looks in a row that gave nothing back */
-    bool falls;
-};
+ * none, all, or one in some (LAW_CLOSED_FREES). Then the stacks are closed to frees. */
+enum cache_visits { VISIT_NEVER, VISIT_EACH, VISIT_SOME };
 
 static inline size_t chunk_bytes(unsigned number)
 {
@@ -261,7 +254,7 @@ static inline bool cache_push_watched(struct cache *cache, void *p)
     const struct cold_bin *cold = &cache->cold[offset / BIN_BYTES - BIN_FIRST];
     void **top = load_own(&bin->top);
     if ((size_t)(top - cold->base) >= cold->capacity || cold->direct_frees > 0 ||
-        ++cache->watched % VISIT_SOME == 0)
+        ++cache->watched % LAW_CLOSED_FREES == 0)
         return false;
     block_seal(p);
     bin_push(bin, top, p);

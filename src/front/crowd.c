@@ -3,26 +3,22 @@
 #include "base/atomic.h"
 #include "front/adapt.h"
 #include "front/registry.h"
+#include "learn/share.h"
 #include "os/lock.h"
 #include "os/os.h"
 
-/* A thread that has given back all but so little, by frees alone, has nothing to do with what its
- * stacks hold: one that was given others' blocks has given back more than it took. One that comes
- * back soon is at work, and the next time that it stops may be as short. */
-#define RESTS_BELOW (128 * KiB)
-#define OF_OTHERS (64 * KiB) /* some were mostly dealt out to it */
-#define GIVES_LEAST 4
-
 bool crowd_holds_little(const struct cache *cache)
 {
-    size_t less = cache->capacity_bytes > RESTS_BELOW ? cache->capacity_bytes : RESTS_BELOW;
-    return cache->taken + OF_OTHERS <= less + OF_OTHERS;
+    return share_little_left(cache->taken, cache->capacity_bytes);
 }
 
+/* A thread that has given back all but little, by frees alone, has nothing to do with what its
+ * stacks hold. One that comes back soon is at work, and the next time that it stops may be as
+ * short. */
 bool crowd_comes_to_rest(struct cache *cache)
 {
     ASSERT(lock_held(cache->lock));
-    if (cache->gives < GIVES_LEAST) {
+    if (cache->gives < LAW_CROWD_GIVES) {
         cache->gives++;
         return false;
     }
@@ -45,7 +41,7 @@ void crowd_cut(void)
     for (struct cache *cache = caches_every(); cache != NULL; cache = cache->every) {
         if (registry_ownership(cache) != CACHE_LIVING || !lock_try(cache->lock))
             continue;
-        if (cache->capacity_bytes > 2 * cache_share(cache).bytes && !cache->asleep) {
+        if (share_is_passed(cache->capacity_bytes, cache_share(cache).bytes) && !cache->asleep) {
             store_relaxed(&cache->cut, true);
             for (unsigned i = BIN_FIRST; i < BINS; i++)
                 store_relaxed(&cache->bins[i].limit, NULL);

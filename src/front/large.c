@@ -7,25 +7,16 @@
 #include "front/stack.h"
 #include "front/stacks.h"
 #include "heap/shards.h"
-
-/* Alone a thread may keep a part of the most that was in use: 16 blocks of 2 MiB that come and go
- * take 0.5 of the instructions, and with an eighth 1.4. Where there are others nobody takes from
- * the stacks of a thread that sleeps, so it keeps one block of any class, a buffer that comes and
- * goes, and of many threads none. */
-#define PART 2
-#define OF_THREAD_BYTES 2
-#define FEW 16
+#include "learn/share.h"
 
 static size_t large_most(void)
 {
-    size_t least = caches_awake() <= FEW ? CLASS_SLICES_MOST : 0;
-    size_t most = caches_living() > 1 ? 0 : load_relaxed(&use.most) / PART;
-    size_t cap = OF_THREAD_BYTES * policy.thread_bytes;
+    size_t awake = caches_awake();
+    size_t used_most = caches_living() > 1 ? 0 : load_relaxed(&use.most);
     /* If a number of slices was set, it is of those in stacks, too; so none are. */
     if (load_relaxed(&keeping.slices) != AUTO)
         return 0;
-    most = most > least ? most : least;
-    return most < cap ? most : cap;
+    return share_of_large(awake, used_most, CLASS_SLICES_MOST, policy.thread_bytes);
 }
 
 /* What the stacks hold, and may hold. A thief may have taken some. */

@@ -20,17 +20,6 @@ static COLD void cache_returns(struct cache *cache)
     cache->stays_until = os_milliseconds() + policy.scavenge_ms;
 }
 
-/* A batch is half a stack. But the first after a turn, a refill after flushes or a flush after
- * refills, has at most so many blocks: otherwise a burst a little larger than a large stack would
- * move half of that stack each time. */
-#define TURN_MOST 1280
-
-static size_t batch(const struct cold_bin *cold)
-{
-    size_t half = (cold->capacity + 1u) / 2;
-    return cold->history.streak > 1 ? half : smaller(half, TURN_MOST);
-}
-
 /* A batch for an empty stack, of which the last is returned. */
 static void *stack_fill(struct cache *cache, unsigned cls)
 {
@@ -41,8 +30,8 @@ static void *stack_fill(struct cache *cache, unsigned cls)
     bool shared = caches_living() > 1;
     stack_adapt(cache, cls, (struct capacity_seen){.event = STACK_EMPTY, .shared = shared});
 
-    /* Half, so that as many frees find room. */
-    size_t n = batch(cold);
+    /* Not all, so that as many frees find room. */
+    size_t n = capacity_batch(&cold->history, cold->capacity);
     n += n == 0;
     ASSERT(n <= cold->room && stack_used(bin, cold) == 0);
     void **end = cold->base + 1 + n;
@@ -92,20 +81,19 @@ static struct finding stack_flush(struct cache *cache, unsigned cls)
     struct bin *bin = &cache->bins[BIN_FIRST + cls];
     store_relaxed(&cache->flushes, cache->flushes + 1);
     size_t used = stack_used(bin, cold);
-    /* It gives back twice over what its stacks could hold: it will not soon want that again. */
-    bool drains = cache->outflow > 2 * cache->capacity_bytes;
+    bool drains = capacity_drains(cache->outflow, cache->capacity_bytes);
     /* Alone, a thread finds its own blocks sooner, and in order, by their bits. */
     bool shared = caches_living() > 1;
     bool foreign = shared && used > 0 && shard_of(cold->base[1]) != cache->shard;
     const struct capacity_seen seen = {
         .event = STACK_FULL, .shared = shared, .foreign = foreign, .drains = drains};
     stack_adapt(cache, cls, seen);
-    size_t keep = cold->capacity - batch(cold);
+    size_t keep = cold->capacity - capacity_batch(&cold->history, cold->capacity);
     if (used <= keep)
         return (struct finding){MISUSE_NONE, NULL};
     capacity_moved(&cold->history, used - keep, foreign);
     cache->outflow += (used - keep) * size_classes[cls].size;
-    bool passes = foreign || (shared && cold->history.streak > 2);
+    bool passes = capacity_passes(shared, foreign, cold->history.streak, LAW_PASS_HANDS_ON_AFTER);
     return stack_put_oldest(cache, cls, used - keep, passes);
 }
 

@@ -10,6 +10,7 @@
 #include "front/stack.h"
 #include "heap/shards.h"
 #include "heap/transfer.h"
+#include "learn/laws.h"
 
 unsigned begun_from(const struct cache *cache, unsigned cls)
 {
@@ -49,8 +50,7 @@ void cache_reset(struct cache *cache)
 /* The blocks that a new thread frees first mostly come from another thread, which keeps their
  * neighbours. If the new thread got them again from malloc, each write to them would take the cache
  * line away from the other thread. */
-#define DIRECT_FREES 8
-#define DIRECT_LARGEST 32 /* larger blocks share a line with one other at most */
+static_assert(LAW_DIRECT_FREES < 16, "fits direct_frees");
 
 static void stack_begin(struct cache *cache, unsigned cls)
 {
@@ -64,8 +64,8 @@ static void stack_begin(struct cache *cache, unsigned cls)
     stack_set_top(bin, array);
     cache->begun[cls / 64] |= (uint64_t)1 << cls % 64;
     cold->room = size_classes[cls].first;
-    cold->direct_frees =
-        size_classes[cls].size <= DIRECT_LARGEST && caches_living() > 1 ? DIRECT_FREES : 0;
+    bool shares_lines = size_classes[cls].size <= LAW_DIRECT_LARGEST;
+    cold->direct_frees = shares_lines && caches_living() > 1 ? LAW_DIRECT_FREES : 0;
     stack_start_capacity(cache, cls);
 }
 
@@ -121,15 +121,13 @@ void stack_settle(struct cache *cache, unsigned cls)
     stack_set_top(bin, cold->base + used);
 }
 
-/* The allocation clock is everybody's, so threads advance it in steps of so many bytes. */
-#define CLOCK_STEP (32 * KiB)
-
+/* The allocation clock is everybody's, so threads advance it in steps. */
 void cache_gave(struct cache *cache, size_t bytes)
 {
     ASSERT(lock_held(cache->lock));
     cache->taken -= bytes;
     cache->unclocked += bytes;
-    if (cache->unclocked >= CLOCK_STEP) {
+    if (cache->unclocked >= LAW_CLOCK_STEP) {
         clock_advance(cache->unclocked);
         cache->unclocked = 0;
     }

@@ -2,9 +2,10 @@
 
 #include "back/map.h"
 #include "base/assert.h"
+#include "learn/laws.h"
 
-#define KEYS 64
-#define SAMPLE 16
+#define KEYS 64 /* a table of counts on the stack */
+static_assert(LAW_GROUP_SAMPLE <= LAW_GROUP_LEAST, "there are so many");
 
 /* Slices that share a key are grouped together; few do. */
 static unsigned key_of(const void *p) { return (uintptr_t)p >> SLICE_BITS & (KEYS - 1); }
@@ -12,15 +13,15 @@ static unsigned key_of(const void *p) { return (uintptr_t)p >> SLICE_BITS & (KEY
 static bool scattered(void *const *blocks)
 {
     unsigned changes = 0;
-    for (unsigned i = 1; i < SAMPLE; i++)
+    for (unsigned i = 1; i < LAW_GROUP_SAMPLE; i++)
         changes += key_of(blocks[i]) != key_of(blocks[i - 1]);
-    return changes > SAMPLE / 2;
+    return changes > LAW_GROUP_SAMPLE / LAW_GROUP_CHANGES;
 }
 
 /* Each block goes to the next slot of its key; the one that was there goes on. */
 void group_by_slice(void **blocks, size_t n)
 {
-    ASSERT(n >= GROUP_LEAST);
+    ASSERT(n >= LAW_GROUP_LEAST);
     if (!scattered(blocks))
         return;
     size_t count[KEYS] = {0};

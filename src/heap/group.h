@@ -5,10 +5,8 @@
 
 #include "base/defs.h"
 
-/* Too few gain nothing. */
-#define GROUP_LEAST 32
-
-/* Changes the order of n blocks, at least GROUP_LEAST, unless neighbours mostly share a slice. */
+/* Changes the order of n blocks, at least LAW_GROUP_LEAST, unless neighbours mostly share a slice.
+ */
 void group_by_slice(void **blocks, size_t n);
 
 #endif

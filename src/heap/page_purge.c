@@ -4,16 +4,14 @@
 #include "base/atomic.h"
 #include "base/counters.h"
 #include "heap/shard.h"
+#include "learn/looks.h"
 #include "os/os.h"
-
-/* Worth a call into the kernel: a part of what may be resident. */
-#define PURGE_PART 8
 
 static bool worth_purging(const struct slab *slab, uint64_t pages)
 {
     const struct size_class *c = &size_classes[slab->cls];
     unsigned all = (unsigned)(c->slices * SLICE / os_page);
-    return pages != 0 && count_bits(pages) >= (all - count_bits(slab->absent)) / PURGE_PART;
+    return pages != 0 && look_finds_enough(count_bits(pages), all - count_bits(slab->absent));
 }
 
 /* The slab of the shard that has been sparse for longest, if since before the clock said `before`,

@@ -5,6 +5,7 @@
 #include "back/slices.h"
 #include "base/atomic.h"
 #include "base/counters.h"
+#include "learn/looks.h"
 #include "os/os.h"
 
 struct shard shards[SHARDS_MOST] = {[0 ... SHARDS_MOST - 1] = {.lock = LOCK(SHARD)}};
@@ -68,16 +69,11 @@ struct slab *slab_lock(const void *p, struct shard **held)
     }
 }
 
-/* Whether a sparse slab is worth a look: since the last one so many blocks were freed as a part of
- * those that are still taken. Near the end each block counts: with nine tenths of blocks of 512
- * bytes free at random, one of 64 more brings a page of 16. */
-#define SPARSE_PART 8
-
 static bool worth_a_look(const struct slab *slab)
 {
     const struct size_class *c = &size_classes[slab->cls];
     return slab->free >= c->sparse && slab->free > slab->examined &&
-           (slab->free - slab->examined) * SPARSE_PART >= c->blocks - slab->free &&
+           look_at_slab(slab->free - slab->examined, c->blocks - slab->free) &&
            list_empty(&slab->sparse);
 }
 

@@ -10,6 +10,7 @@
 #include "base/counters.h"
 #include "heap/group.h"
 #include "heap/shard.h"
+#include "learn/laws.h"
 #include "os/os.h"
 
 static size_t joined;                    /* threads, of all shards; atomic */
@@ -151,7 +152,7 @@ struct finding shards_put(void **blocks, size_t n)
     struct finding found = {MISUSE_NONE, NULL};
     struct shard *held = NULL;
     struct pairing_node *emptied = NULL;
-    if (n >= GROUP_LEAST)
+    if (n >= LAW_GROUP_LEAST) /* fewer gain nothing */
         group_by_slice(blocks, n);
     for (size_t i = 0; i < n;) {
         struct slab *slab = slab_lock(blocks[i], &held);

@@ -7,6 +7,7 @@
 #include "base/policy.h"
 #include "heap/classes.h"
 #include "heap/shards.h"
+#include "learn/laws.h"
 #include "os/lock.h"
 
 struct transfer {
@@ -55,8 +56,8 @@ static bool transfer_open(struct transfer *t, unsigned cls)
     size_t capacity = policy.transfer_bytes / size_classes[cls].size;
     if (capacity > policy.transfer_blocks)
         capacity = policy.transfer_blocks;
-    if (capacity < 4)
-        capacity = 4;
+    if (capacity < LAW_TRANSFER_LEAST)
+        capacity = LAW_TRANSFER_LEAST;
     t->blocks = meta_take(capacity * sizeof(void *));
     if (t->blocks == NULL)
         return false;

@@ -11,14 +11,14 @@ static bool within(size_t blocks, size_t bytes, const struct capacity_seen *s,
            s->weight + (blocks - s->capacity) * capacity_weight(s->size) <= s->share.weight;
 }
 
-/* Not by chance: where each event is as likely to be of one kind as of the other, one way of eight
- * is as long as two stacks, four events of half a stack, and here two such ways must follow each
- * other, four times more often than not. */
-#define BURSTS 4
+/* A burst is not told by chance: where each event is as likely to be of one kind as of the other,
+ * one way of eight is as long as two stacks, four events of half a stack, and here two such ways
+ * must follow each other, four times more often than not. */
+static_assert(LAW_BURST_TURNS <= UINT8_MAX, "fits bursts");
 
 size_t capacity_turn(struct capacity_history *history, enum capacity_event event, size_t capacity)
 {
-    ASSERT(history->bursts < BURSTS);
+    ASSERT(history->bursts < LAW_BURST_TURNS);
     bool full = event == STACK_FULL;
     if (history->full == full) {
         if (history->streak < UINT8_MAX)
@@ -30,12 +30,12 @@ size_t capacity_turn(struct capacity_history *history, enum capacity_event event
     history->streak = 1;
     history->before = history->way;
     history->way = 0;
-    if (burst < 2 * capacity) {
+    if (burst < LAW_BURST_STACKS * capacity) {
         history->bursts -= history->bursts > 0;
         history->bursts_return = history->bursts_return && history->bursts > 0;
         return 0;
     }
-    if (++history->bursts < BURSTS)
+    if (++history->bursts < LAW_BURST_TURNS)
         return 0;
     history->bursts = 0;
     history->bursts_return = true;
@@ -53,31 +53,25 @@ static struct capacity grown(const struct capacity_seen *s, size_t blocks, size_
     return (struct capacity){s->capacity, CAPACITY_FITS};
 }
 
-#define LONG_WAY 4
-
-/* Whether blocks may only pass through. Alone, a thread has nobody to pass them to. */
+/* Lately, or ever since the thread began with the class. */
 static bool passes(const struct capacity_seen *s)
 {
-    return s->shared && (s->history.foreign_recent > 0 || s->history.before == 0 ||
-                         s->history.streak > LONG_WAY);
+    bool foreign = s->history.foreign_recent > 0 || s->history.before == 0;
+    return capacity_passes(s->shared, foreign, s->history.streak, LAW_PASS_LIMIT_AFTER);
 }
 
 /* Of small blocks a thread with others beside it has enough in a processor's cache. */
-#define SHARED_BYTES (256 * KiB)
-#define SHARED_BELOW (4 * KiB)
-
 static size_t burst_bytes(const struct capacity_seen *s, const struct policy *bounds)
 {
-    return s->shared && s->size < SHARED_BELOW ? smaller(SHARED_BYTES, bounds->stack_bytes)
-                                               : bounds->stack_bytes;
+    return s->shared && s->size < LAW_STACK_SHARED_BELOW
+               ? smaller(LAW_STACK_SHARED_MOST, bounds->stack_bytes)
+               : bounds->stack_bytes;
 }
 
 /* Where blocks only pass through: of many threads, less. */
-#define STEADY_OF_SHARE 16
-
 static size_t steady_bytes(const struct capacity_seen *s, const struct policy *bounds)
 {
-    return smaller(bounds->stack_steady_bytes, s->share.weight / STEADY_OF_SHARE);
+    return smaller(bounds->stack_steady_bytes, s->share.weight / LAW_STACK_STEADY_OF_SHARE);
 }
 
 static size_t most_bytes(const struct capacity_seen *s, const struct policy *bounds)
@@ -102,19 +96,20 @@ struct capacity capacity_step(const struct capacity_seen *s, const struct policy
     size_t steady = steady_bytes(s, bounds);
     if (s->foreign && s->capacity * s->size > steady)
         return shrunk(s, steady / s->size, CAPACITY_FOREIGN);
-    bool comes_back = s->history.bursts_return && s->history.way <= 2 * s->history.before &&
+    bool comes_back = s->history.bursts_return &&
+                      s->history.way <= LAW_BURST_RETURNS * s->history.before &&
                       s->history.way < UINT16_MAX;
     if (s->drains && !s->foreign && !comes_back)
         return shrunk(s, larger(steady / s->size, bounds->stack_least), CAPACITY_DRAINS);
     if (s->held > s->share.bytes || s->weight > s->share.weight)
         return shrunk(s, s->capacity / 2, CAPACITY_SHARE);
-    if (s->foreign && s->history.streak > 1)
+    if (s->foreign && s->history.streak > LAW_STACK_DOUBLES_AFTER)
         return grown(s, capacity_round(2 * s->capacity + 1), steady, CAPACITY_OVERFLOWS, bounds);
     if (s->foreign)
         return (struct capacity){s->capacity, CAPACITY_FITS};
     if (s->burst > s->capacity)
         return grown(s, capacity_round(s->burst), burst_bytes(s, bounds), CAPACITY_BURSTS, bounds);
-    if (s->history.streak > 1)
+    if (s->history.streak > LAW_STACK_DOUBLES_AFTER)
         return grown(s, capacity_round(2 * s->capacity + 1), most_bytes(s, bounds),
                      s->event == STACK_EMPTY ? CAPACITY_MISSES : CAPACITY_OVERFLOWS, bounds);
     return (struct capacity){s->capacity, CAPACITY_FITS};

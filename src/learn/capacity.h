@@ -10,6 +10,7 @@
 
 #include "base/defs.h"
 #include "base/policy.h"
+#include "learn/laws.h"
 
 enum capacity_event {
     STACK_EMPTY, /* the thread allocates, and there is none */
@@ -35,20 +36,45 @@ struct capacity_history {
 size_t capacity_turn(struct capacity_history *history, enum capacity_event event, size_t capacity);
 
 /* Counts what was moved then. */
-#define FOREIGN_RECENT 64
 static inline void capacity_moved(struct capacity_history *history, size_t blocks, bool foreign)
 {
     size_t way = history->way + blocks;
     history->way = (uint16_t)(way < UINT16_MAX ? way : UINT16_MAX);
-    history->foreign_recent =
-        foreign ? FOREIGN_RECENT : history->foreign_recent - (history->foreign_recent > 0);
+    history->foreign_recent = foreign ? (int)LAW_PASS_FOREIGN_RECENT
+                                      : history->foreign_recent - (history->foreign_recent > 0);
 }
+
+static_assert(LAW_PASS_FOREIGN_RECENT <= UINT8_MAX, "fits foreign_recent");
+
+/* Whether blocks may only pass through: others' were seen (`foreign`), or the stack was only filled
+ * or only emptied for long, in more than `most` events. Alone, a thread has nobody to pass them to.
+ */
+static inline bool capacity_passes(bool shared, bool foreign, unsigned streak, unsigned most)
+{
+    return shared && (foreign || streak > most);
+}
+
+/* Whether a thread that has flushed so much, beyond what it refilled, will not soon want it again:
+ * it gives back some times over what its stacks could hold. */
+static inline bool capacity_drains(size_t outflow, size_t capacity_bytes)
+{
+    return outflow > LAW_DRAINS_STACKS * capacity_bytes;
+}
+
+/* Blocks that a refill or a flush moves. The first after a turn, a refill after flushes or a flush
+ * after refills, moves few: otherwise a burst a little larger than a large stack would move half of
+ * that stack each time. */
+static inline size_t capacity_batch(const struct capacity_history *history, size_t capacity)
+{
+    size_t part = (capacity + 1) / LAW_STACK_BATCH_PART;
+    return history->streak > 1 ? part : smaller(part, LAW_STACK_TURN_MOST);
+}
+static_assert(LAW_STACK_BATCH_PART >= 2, "a batch fits the stack");
 
 /* What a block counts of a thread's share: its bytes, but not more than so many. Each block that is
  * kept spares the same work; if bytes alone counted, classes of large blocks would be left with
- * none, and two threads that exchange blocks of 1 to 8 KiB would take four times as long. */
-#define WEIGHT_MOST 512
-static inline size_t capacity_weight(size_t size) { return smaller(size, WEIGHT_MOST); }
+ * none. */
+static inline size_t capacity_weight(size_t size) { return smaller(size, LAW_WEIGHT_MOST); }
 
 /* What all stacks of a thread should hold at most. */
 struct capacity_share {

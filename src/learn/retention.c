@@ -2,12 +2,6 @@
 
 #include "base/assert.h"
 
-/* Below that, chance decides. */
-#define TELLING (256 * KiB)
-
-/* What goes back is not wanted again at once. */
-#define STEPS 8
-
 static size_t bounded(size_t epoch, size_t least, size_t most)
 {
     return epoch < least ? least : epoch > most ? most : epoch;
@@ -21,15 +15,15 @@ void retention_step(struct retention *r, struct purge_counters now, size_t least
     size_t refaulted = now.refaulted - r->since.refaulted;
     size_t taken = now.taken - r->since.taken;
     size_t telling = purged < taken ? purged : taken;
-    telling = telling > TELLING ? telling : TELLING;
+    telling = larger(telling, LAW_EPOCH_TELLING); /* below that, chance decides */
     size_t epoch = bounded(r->epoch, least, most);
     r->epoch = epoch;
     r->steps++;
-    if (refaulted > telling / 5)
-        epoch *= RETENTION_GROWTH;
-    else if (r->steps < STEPS || taken < purged)
-        return;
-    else if (purged > TELLING && refaulted < purged / 20)
-        epoch /= 2;
+    if (refaulted > telling / LAW_EPOCH_GROWS_ABOVE)
+        epoch *= LAW_EPOCH_GROWTH;
+    else if (r->steps < LAW_EPOCH_STEPS || taken < purged)
+        return; /* what goes back is not wanted again at once */
+    else if (purged > LAW_EPOCH_TELLING && refaulted < purged / LAW_EPOCH_SHRINKS_BELOW)
+        epoch /= LAW_EPOCH_SHRINK;
     *r = (struct retention){bounded(epoch, least, most), now, 0};
 }

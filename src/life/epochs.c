@@ -8,11 +8,9 @@
 #include "base/counters.h"
 #include "base/policy.h"
 #include "heap/page_purge.h"
+#include "learn/keep.h"
 #include "os/lock.h"
 #include "os/os.h"
-
-/* A program that frees little has its epochs ended by the time of day. */
-#define EPOCH_MILLISECONDS 100
 
 struct kind dirty_pages = {.subject = JOURNAL_PAGES}, dirty_slices = {.subject = JOURNAL_SLICES},
             dirty_huge = {.subject = JOURNAL_HUGE};
@@ -48,7 +46,7 @@ static void epoch_begin(struct kind *kind, struct purge_counters seen)
     kind->epoch = policy.learn == LEARN ? kind->learned.epoch : policy.frozen_epoch;
     kind->ripe = kind->began;
     kind->began = clock_now();
-    kind->late = os_milliseconds() + EPOCH_MILLISECONDS;
+    kind->late = os_milliseconds() + LAW_EPOCH_MILLISECONDS; /* of a program that frees little */
 }
 
 bool epoch_ended(const struct kind *kind)
@@ -59,10 +57,7 @@ bool epoch_ended(const struct kind *kind)
             os_milliseconds() > kind->late);
 }
 
-size_t too_soon_until(const struct kind *kind)
-{
-    return clock_now() + kind->epoch * RETENTION_GROWTH;
-}
+size_t too_soon_until(const struct kind *kind) { return clock_now() + retention_soon(kind->epoch); }
 
 void pages_epoch_ends(void)
 {
@@ -161,12 +156,12 @@ static COLD void learn_beside(size_t most, size_t refaulted)
 {
     ASSERT(lock_rank_held(RANK_PURGE));
     size_t again = smaller(refaulted - beyond.refaulted, beyond.bytes);
-    if (beyond.bytes == 0 || again < beyond.bytes / 2)
+    if (!keep_was_needed(beyond.bytes, again))
         return;
     const struct journal_entry entry = {.subject = JOURNAL_BESIDE,
                                         .taken_again = (unsigned)(again * 100 / beyond.bytes),
                                         .from = beyond.worth,
-                                        .to = smaller(beyond.worth + beyond.bytes, most),
+                                        .to = keep_learned(beyond.worth, beyond.bytes, most),
                                         .clock = clock_now()};
     if (journal_open() && entry.to / MiB != entry.from / MiB)
         journal_add(&entry);
@@ -220,9 +215,6 @@ size_t headroom(size_t most)
     return smaller(smaller(slices_left, most / SLICE) * SLICE, huge_left);
 }
 
-/* Where there is nothing to give back: until there may be some. */
-#define NOTHING_DIRTY (32 * MiB)
-
 size_t shortest_epoch(void)
 {
     ASSERT(lock_rank_held(RANK_PURGE));
@@ -235,5 +227,7 @@ size_t shortest_epoch(void)
         epoch = smaller(epoch, dirty_slices.epoch);
     if (huge_dirty() > 0)
         epoch = smaller(epoch, dirty_huge.epoch);
-    return epoch == SIZE_MAX ? NOTHING_DIRTY : larger(epoch, policy.retain_least);
+    if (epoch == SIZE_MAX)
+        return LAW_LOOK_NOTHING_DIRTY; /* until there may be some */
+    return larger(epoch, policy.retain_least);
 }

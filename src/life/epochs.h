@@ -37,9 +37,8 @@ void owe_what_was_dirty(void);
 /* Begins to learn anew, and owes nothing. */
 void epochs_anew(void);
 
-/* What goes back now and is wanted again until the clock says that would have stayed had the epoch
- * grown. What comes back later would not, so it says nothing: a program whose sizes shift would
- * keep the pages of all its sizes (peak 1.5). */
+/* What goes back now and is wanted again until the clock says that went back too soon
+ * (retention_soon). */
 size_t too_soon_until(const struct kind *kind);
 
 /* Whether more is kept than may be. Needs no lock. */

@@ -12,30 +12,17 @@
 #include "front/theft.h"
 #include "heap/page_purge.h"
 #include "heap/transfer.h"
+#include "learn/laws.h"
+#include "learn/looks.h"
 #include "life/epochs.h"
 #include "life/pace.h"
 #include "os/lock.h"
 #include "os/os.h"
 #include "watch/report.h"
 
-/* The slow path looks in so many times in an epoch. */
-#define STEPS 8
-#define STEP_MOST (64 * MiB)
-
-/* Not at every free where each is more than a step: so many together. A look at what lies idle
- * takes longer than all the rest of the free of a huge block. */
-#define FREES 4
-#define FREES_OF_HUGE 16
-
-/* One call gives back at most 2 MiB beyond its own block, so no caller waits for long: up to two
- * slices of that come from rounding. The scavenger gives back more before it lets others have the
- * lock. */
-#define CALL_MOST (2 * MiB - 2 * SLICE)
-#define SCAVENGER_STEP (8 * MiB)
-#define STEP_SLABS 256
-
-/* How far what is kept may pass a number that was set: less than any huge block. */
-#define BEYOND_CAP MiB
+/* What one call gives back beyond its own block, so that no caller waits for long: up to two slices
+ * more come from rounding. The scavenger gives back more before it lets others have the lock. */
+#define CALL_MOST (LAW_CALL_MOST - 2 * SLICE)
 
 /* Held while anything goes back, so that no fork is then. */
 static struct lock purge_lock FORK_PAGE = LOCK(PURGE);
@@ -105,7 +92,7 @@ static bool give_back_at_pace(size_t most)
     size_t spent = give_back_owed(allowed);
     bool more = owes() && (spent > 0 || allowed < SLICE);
     if (shards_sparse() && !load_relaxed(&keeping.forever)) {
-        struct purge_room room = {STEP_SLABS, excess(allowed, spent), 0};
+        struct purge_room room = {LAW_STEP_SLABS, excess(allowed, spent), 0};
         shards_purge(pages_ripe(), too_soon_until(&dirty_pages), &room);
         spent =
             allowed - room.bytes + room.calls * os_page; /* a call costs about what a page does */
@@ -120,10 +107,8 @@ static bool give_back_at_pace(size_t most)
  * but before a number that was set is passed. */
 static void look_after(size_t step, size_t own, size_t overdue)
 {
-    size_t frees =
-        own > 0 ? FREES_OF_HUGE * smaller(overdue, 16 * MiB) : FREES * smaller(overdue, MiB);
-    size_t most = larger(headroom(STEP_MOST), BEYOND_CAP);
-    store_relaxed(&purge_due, clock_now() + smaller(larger(step, frees), most));
+    size_t bytes = look_distance(step, own > 0, overdue, headroom(LAW_LOOK_MOST));
+    store_relaxed(&purge_due, clock_now() + bytes);
 }
 
 /* Without time nothing moves where something waits for it, or where huge blocks come and go: their
@@ -158,7 +143,7 @@ COLD bool purge_step(size_t own)
     if (more)
         store_relaxed(&purge_due, clock_now());
     else
-        look_after(smaller(shortest_epoch() / STEPS, STEP_MOST), own, overdue);
+        look_after(look_step(shortest_epoch()), own, overdue);
     store_relaxed(&goes_on, more && !load_relaxed(&waits));
     note_what_is_dirty();
     lock_release(&purge_lock);
@@ -200,13 +185,13 @@ bool purge_by_time(void)
     /* In steps, so that a fork need not wait long. */
     size_t purged = 0;
     for (bool more = true; more;) {
-        struct purge_room room = {STEP_SLABS, SIZE_MAX, 0};
+        struct purge_room room = {LAW_STEP_SLABS, SIZE_MAX, 0};
         if (!lock_enter(&purge_lock))
             return true;
         size_t began = giving_begins();
         purged += shards_purge(before, too_soon_until(&dirty_pages), &room);
-        more = (give_back_owed(SCAVENGER_STEP) > 0 && owes()) || room.slabs == 0;
-        more |= give_back_beyond(SCAVENGER_STEP) > 0;
+        more = (give_back_owed(LAW_SCAVENGER_STEP) > 0 && owes()) || room.slabs == 0;
+        more |= give_back_beyond(LAW_SCAVENGER_STEP) > 0;
         giving_ends(began);
         lock_release(&purge_lock);
     }

@@ -6,17 +6,11 @@
 
 #include "base/policy.h"
 #include "front/registry.h"
+#include "learn/laws.h"
 #include "life/purge.h"
 #include "os/keep_errno.h"
 #include "os/lock.h"
 #include "os/os.h"
-
-/* After so many rounds without work it waits until somebody has some. */
-#define ROUNDS_IDLE 3
-
-/* A program that makes short threads one after another would pay for two threads each time. So with
- * only one other thread the scavenger is started at most so often in the time of a round. */
-#define STARTS 4
 
 enum { NONE, STARTING, RUNNING, ENDING };
 
@@ -26,7 +20,7 @@ static bool ends; /* atomic */
 static pthread_t thread;
 static size_t born;         /* the time of day; for the thread that starts or ends it */
 static size_t starts_left;  /* atomic */
-static size_t starts_until; /* the time of day when there are STARTS again; atomic */
+static size_t starts_until; /* the time of day when there are all of them again; atomic */
 bool scavenger_dozes;
 
 static void *scavenge(void *unused)
@@ -35,7 +29,7 @@ static void *scavenge(void *unused)
     if (policy.extra_calls)
         os_thread_name("hakmem");
     for (unsigned idle = 0; !load_acquire(&ends);) {
-        bool dozes = idle >= ROUNDS_IDLE;
+        bool dozes = idle >= LAW_SCAVENGER_ROUNDS;
         store_release(&scavenger_dozes, dozes);
         os_wait(&call, 0, dozes ? 0 : policy.scavenge_ms);
         store_relaxed(&scavenger_dozes, false);
@@ -125,6 +119,8 @@ static bool thread_start(void)
     return started;
 }
 
+/* A program that makes short threads one after another would pay for two threads each time. So with
+ * only one other thread the scavenger is started a few times in the time of a round. */
 static bool may_start(void)
 {
     if (!policy.scavenger || fork_holds_locks || alone())
@@ -132,9 +128,9 @@ static bool may_start(void)
     size_t now = os_milliseconds();
     if (now >= load_relaxed(&starts_until)) {
         store_relaxed(&starts_until, now + policy.scavenge_ms);
-        store_relaxed(&starts_left, STARTS);
+        store_relaxed(&starts_left, LAW_SCAVENGER_STARTS);
     }
-    return load_relaxed(&starts_left) > 0 || caches_living() > 2;
+    return load_relaxed(&starts_left) > 0 || caches_living() > LAW_SCAVENGER_ALWAYS;
 }
 
 /* What the thread needs of libc it may take from malloc: the caller holds no lock of ours, and none

@@ -1,0 +1,41 @@
+/* Which superslabs have huge pages. Pure functions; back/huge_pages.c asks the kernel.
+ *
+ * A heap that grows by small blocks touches all its pages, and a huge page costs one fault instead
+ * of 512. But only where the kernel has one at hand: where it must make room, or asks a host for
+ * the memory, a heap took five times as long to fill. So the first touch of each is timed, and
+ * after a slow one many superslabs start with small pages. */
+#ifndef HAKMEM_LEARN_HUGE_STARTS_H
+#define HAKMEM_LEARN_HUGE_STARTS_H
+
+#include "learn/laws.h"
+
+/* Whether one may start with huge pages, of so many with the new one. */
+static inline bool huge_starts_from(size_t superslabs) { return superslabs >= LAW_HUGE_START_FROM; }
+
+/* Whether a superslab of so many slices was mostly in use by small blocks. */
+static inline bool huge_starts_after(unsigned fine, unsigned slices)
+{
+    return fine >= slices - slices / LAW_HUGE_FINE_PART;
+}
+
+/* Whether the kernel had a page at hand. */
+static inline bool huge_touch_is_slow(size_t nanoseconds)
+{
+    return nanoseconds >= LAW_HUGE_SLOW_NS;
+}
+
+/* How many superslabs are to be skipped after the next slow touch, after one that was slow, or not.
+ */
+static inline size_t huge_skip_next(size_t next, bool slow)
+{
+    return slow ? smaller(next * LAW_HUGE_SKIP_FACTOR, LAW_HUGE_SKIP_MOST)
+                : larger(next / LAW_HUGE_SKIP_FACTOR, LAW_HUGE_SKIP_LEAST);
+}
+
+/* In a small heap a huge page is much memory, and the TLB suffices. */
+static inline bool huge_is_worth_it(size_t superslabs) { return superslabs >= LAW_HUGE_FROM; }
+
+/* Whether a superslab had no free slice for long: so much was freed elsewhere. */
+static inline bool huge_is_dense(size_t freed) { return freed >= LAW_HUGE_DENSE; }
+
+#endif

@@ -1,0 +1,30 @@
+/* How much free memory may be kept beside what is in use. Pure functions. */
+#ifndef HAKMEM_LEARN_KEEP_H
+#define HAKMEM_LEARN_KEEP_H
+
+#include "learn/laws.h"
+
+/* What used and kept memory may be together, in bytes. `most`: what was in use at once. `learned`:
+ * what was needed again after it went back because of this limit. Kept memory is for sizes that are
+ * not those that came before: at first little, since most programs never need it. Without what is
+ * learned, pages of large blocks in a small heap would come and go without end. */
+static inline size_t keep_limit(size_t most, size_t learned)
+{
+    size_t again = smaller(learned, larger(most / LAW_KEEP_LEARNED_PART, LAW_KEEP_LEARNED_LEAST));
+    return most + larger(most / LAW_KEEP_PART, LAW_KEEP_LEAST) + again;
+}
+
+/* Whether it was worth keeping: `bytes` went back because of the limit, and `again` of them were
+ * taken again. */
+static inline bool keep_was_needed(size_t bytes, size_t again)
+{
+    return bytes > 0 && again >= bytes / LAW_KEEP_LEARNED_FROM;
+}
+
+/* And what is learned then, of what was learned before. */
+static inline size_t keep_learned(size_t before, size_t bytes, size_t most)
+{
+    return smaller(before + bytes, most);
+}
+
+#endif
