@@ -1,6 +1,7 @@
 """Checks the rules of src/: nothing includes upwards or in circles, files stay small, the system
-stays below; of the command's Python part, python/: files stay small, what finds out knows nothing
-of what asks; and that nothing outside yardstick/ uses what is in it, but the two commands for it.
+stays below, numbers of judgement stay in the table of laws, and each of them is used; of the
+command's Python part, python/: files stay small, what finds out knows nothing of what asks; and
+that nothing outside yardstick/ uses what is in it, but the two commands for it.
 
 Usage: check_layers.py [folders, by default this repository's]
 """
@@ -16,8 +17,8 @@ from pathlib import Path
 FLOOR = {
     "base": 0,
     "os": 1,
+    "learn": 1,
     "back": 2,
-    "learn": 2,
     "heap": 3,
     "front": 4,
     "watch": 5,
@@ -86,6 +87,95 @@ def violations(root: Path) -> Iterator[str]:
                     f"{path}:{number}: tests {test[1]}; conditions on the system or the processor "
                     "belong in base/ and os/"
                 )
+
+
+# What decides how much is kept, how long, by whom and how fast it goes back is a law: a line of
+# src/learn/laws.def. In these folders a macro with a number, a number of bytes, and a factor,
+# divisor, bound or first value above 1 are laws in the wrong place, unless they are of structure:
+# geometry, sizes of tables, formats. Those are listed here.
+HAS_NO_LAWS = {"back", "heap", "front", "life", "api"}
+STRUCTURE = {
+    "api/glibc.c": "MXFAST_MOST MMAP_THRESHOLD_MOST CHECK_ABORTS =1000000000 /=10",
+    "api/slow.h": "MOST_BYTES",
+    "back/huge.c": "<2",
+    "back/huge.h": "HUGE_LEAST",
+    "back/huge_pages.c": "HUGE_PAGE_SLICES",
+    "back/map.c": "REGIONS REGION_SLICES",
+    "back/map.h": "SLICE_BITS SLICE BIN_BYTES BIN_FOREIGN BIN_HUGE BIN_WHOLE BIN_WHOLE_FREE "
+    "BIN_FIRST MAP_LEAF_BITS WINDOW_BITS WINDOW",
+    "back/meta.c": "REGION_FIRST REGION_MOST FINE_STEP FINE_MOST COARSE_LEAST COARSE_KINDS *2",
+    "back/meta.h": "META_MOST",
+    "back/reserve.c": "REGIONS REGION_LEAST PURGE_LEAST <16 =16",
+    "back/slices.c": "ALIGNED_TRIES",
+    "back/slots.c": "SLOTS_OF_LEAF SLOT_TRIES /4 *3",
+    "back/superslab.h": "SUPERSLAB SUPERSLAB_SLICES",
+    "back/superslabs.c": "FIRST_SLICES /2 /=2",
+    "front/cache.h": "ROOM_MOST CHUNK_FIRST CHUNK_LATER CHUNKS_MOST ARRAY_KINDS SEAL",
+    "front/journal.c": "TRIES",
+    "front/journal.h": "JOURNAL_MOST",
+    "front/proof.c": "REST_MILLISECONDS",
+    "front/registry.c": "FIRST_LOCKS",
+    "heap/class_table.h": "CLASSES CLASS_MOST CLASS_SMALL CLASS_SLICES_FIRST CLASS_SLICES_MOST "
+    "CLASS_LARGE CLASS_GRAIN CLASS_BIN_FIRST CLASS_BIN_BYTES CLASS_FIRST_WORDS "
+    "CLASS_RECIPROCAL_BITS",
+    "heap/classes.h": "CLASS_BYTES",
+    "heap/group.c": "KEYS",
+    "heap/page_purge.c": "RUNS_MOST RUNS_OF_SLAB",
+    "heap/shard.h": "SHARDS_MOST",
+    "heap/slab.c": "/3 /15 /2",
+    "heap/transfer.c": "FILLED_WORDS",
+    "life/epochs.c": "MiB",
+    "life/life.c": "WAITS_MOST",
+    "life/scavenger.c": "256*KiB",
+}
+OF_ANY_FILE = {"*64", "/64", "<64", "<=64", ">64", ">=64", "*100"}  # bits of a word, per cent
+NO_CODE = re.compile(
+    r"/\*.*?\*/|//[^\n]*|\"(?:\\.|[^\"\\\n])*\"|\b(?:ASSERT|static_assert)\([^\n]*", re.DOTALL
+)
+MACRO = re.compile(r"\s*#\s*define\s+(\w+)\s+(?!.*\bLAW_)\(*.*\d")
+NUMBER = re.compile(
+    r"(?:\d+\s*\*\s*)?\b[KMG]iB\b"
+    r"|(?<![<>=!*/+|&-])(?:[*/<>]=?|=)\s*(?:[2-9]|[1-9]\d+)(?=[uUlL]*\b(?![.]|\s*\*\s*[KMG]iB))"
+)
+
+
+def laws_elsewhere(root: Path) -> Iterator[str]:
+    """Numbers of judgement outside the table."""
+    for path in sorted(p for p in root.rglob("*") if p.suffix in SUFFIXES):
+        name = path.relative_to(root).as_posix()
+        if name.split("/")[0] not in HAS_NO_LAWS:
+            continue
+        allowed = OF_ANY_FILE | set(STRUCTURE.get(name, "").split())
+        code = NO_CODE.sub(lambda m: re.sub(r"[^\n]", " ", m[0]), path.read_text())
+        for number, line in enumerate(code.splitlines(), 1):
+            if macro := MACRO.match(line):
+                found = [macro[1]]
+            elif re.match(r"\s*#", line):
+                continue
+            else:
+                found = [re.sub(r"\s", "", m[0]) for m in NUMBER.finditer(line)]
+            for law in found:
+                if law not in allowed:
+                    yield (
+                        f"{path}:{number}: {law}: a number that decides is a line of "
+                        "learn/laws.def; one of structure is listed in tools/check_layers.py"
+                    )
+
+
+def laws_unused(root: Path) -> Iterator[str]:
+    table = root / "learn/laws.def"
+    if not table.exists():
+        return
+    used = {
+        name
+        for path in root.rglob("*")
+        if path.suffix in {".c", ".h", ".cc"}
+        for name in re.findall(r"\bLAW_(\w+)", path.read_text())
+    }
+    for number, line in enumerate(table.read_text().splitlines(), 1):
+        law = re.match(r"LAW\((\w+),", line)
+        if law and law[1] not in used:
+            yield f"{table}:{number}: nothing uses LAW_{law[1]}"
 
 
 def circles(root: Path) -> Iterator[str]:
@@ -159,6 +249,8 @@ def main() -> int:
     outside = sys.argv[1:] or OUTSIDE
     found = [
         *(line for name in own for line in violations(Path(name))),
+        *(line for name in own for line in laws_elsewhere(Path(name))),
+        *(line for name in own for line in laws_unused(Path(name))),
         *(line for name in own for line in circles(Path(name))),
         *(line for name in own for line in module_violations(Path(name))),
         *long_files(Path("yardstick/python")),

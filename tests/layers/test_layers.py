@@ -31,6 +31,8 @@ def test_right_includes_pass(tmp_path: Path) -> None:
     write(tmp_path, "api/malloc.c", '#include "hakmem/hakmem.h"\n#include "front/cache.h"\n')
     write(tmp_path, "os/os_linux.c", '#include "base/bits.h"\n#ifdef __x86_64__\n#endif\n')
     write(tmp_path, "heap/slab.c", '#include "heap/slab.h"\n#include <a.h>\n#if CHECKS\n#endif\n')
+    write(tmp_path, "learn/laws.def", 'LAW(A, 1, "", "", "")\n')
+    write(tmp_path, "heap/a.h", "#define A (LAW_A + 1) /* 8 */\nint a = b / LAW_A + c / 64 - 3;\n")
     assert check(tmp_path)[0] == 0
 
 
@@ -66,6 +68,12 @@ def test_right_includes_pass(tmp_path: Path) -> None:
         ("hakmem/elf.py", "\n" * 601, "elf.py:601: 601 lines; a file has at most 600"),
         ("hakmem/misc.py", "\n", "misc.py:1: 'misc' has no floor"),
         ("misc/x.c", "\n", "x.c:1: 'misc' has no floor"),
+        ("life/pace.c", "#define RATE 64 /* KiB */\n", "pace.c:1: RATE: a number that decides is"),
+        ("front/a.c", "size_t m = n / 8;\n", "a.c:1: /8: a number that decides is a line of"),
+        ("back/use.c", "\nsize_t m = 4 * MiB;\n", "use.c:2: 4*MiB: a number that decides is"),
+        ("front/a.c", "bool b = streak > 2;\n", "a.c:1: >2: a number that decides is a line"),
+        ("front/a.h", "enum { NEVER, SOME = 64 };\n", "a.h:1: =64: a number that decides is a"),
+        ("learn/laws.def", '\nLAW(A, 1, "", "", "")\n', "laws.def:2: nothing uses LAW_A"),
         ("heap/long.c", "\n" * 601, "long.c:601: 601 lines; a file has at most 600"),
         ("front/cache.h", "#if defined(__aarch64__)\n", "cache.h:1: tests __aarch64__"),
         ("life/start.c", "#ifdef __linux__\n", "start.c:1: tests __linux__"),

@@ -130,7 +130,7 @@ static void gathering(void)
 {
     static void *blocks[4096], *same[4096];
     for (unsigned round = 0; round < 100; round++) {
-        size_t n = GROUP_LEAST + next_random() % (4096 - GROUP_LEAST + 1);
+        size_t n = LAW_GROUP_LEAST + next_random() % (4096 - LAW_GROUP_LEAST + 1);
         size_t slices = 1 + next_random() % 50;
         for (size_t i = 0; i < n; i++) {
             /* The first ones say whether it is worth it. */

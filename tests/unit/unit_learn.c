@@ -17,7 +17,7 @@ static struct policy bounds;
 static struct capacity_seen seen_of(size_t size, size_t capacity)
 {
     return (struct capacity_seen){.event = STACK_EMPTY,
-                                  .history = {.streak = 2},
+                                  .history = {.streak = LAW_STACK_DOUBLES_AFTER + 1},
                                   .size = size,
                                   .capacity = capacity,
                                   .first = 15,
@@ -38,7 +38,7 @@ static void it_grows_when_missed_twice(void)
     expect_step(seen, 39, CAPACITY_MISSES);
     seen.event = STACK_FULL;
     expect_step(seen, 39, CAPACITY_OVERFLOWS);
-    seen.history.streak = 1;
+    seen.history.streak = LAW_STACK_DOUBLES_AFTER;
     expect_step(seen, 15, CAPACITY_FITS);
 }
 
@@ -63,7 +63,8 @@ static void it_grows_up_to_its_bounds(void)
     seen = seen_of(64, 2559);
     seen.shared = true;
     seen.history.before = 1;
-    expect_step(seen, 2559, CAPACITY_FITS); /* 5119 would be more than 256 KiB */
+    EXPECT(5119 * 64 > LAW_STACK_SHARED_MOST && 64 < LAW_STACK_SHARED_BELOW);
+    expect_step(seen, 2559, CAPACITY_FITS);
     seen.burst = 9000;
     expect_step(seen, 2559, CAPACITY_FITS);
     seen.shared = false;
@@ -90,9 +91,9 @@ static void the_share_denies_growth_and_takes_back(void)
 
     seen.held = 0;
     seen.share.weight = 512 * KiB;
-    seen.weight = seen.share.weight - 12 * KiB; /* of 24 blocks */
+    seen.weight = seen.share.weight - 24 * LAW_WEIGHT_MOST; /* of 24 blocks */
     expect_step(seen, 39, CAPACITY_MISSES);
-    seen.size = 512;
+    seen.size = LAW_WEIGHT_MOST;
     expect_step(seen, 39, CAPACITY_MISSES);
     seen.weight++;
     expect_step(seen, 19, CAPACITY_MISSES);
@@ -118,15 +119,15 @@ static void it_shrinks_for_others_blocks_and_for_what_is_not_wanted(void)
     expect_step(seen, 15, CAPACITY_DRAINS);
     seen.first = 3;
     expect_step(seen, 10, CAPACITY_DRAINS); /* stack_least */
-    seen.history =
-        (struct capacity_history){.way = 2000, .before = 1000, .full = true, .bursts_return = true};
+    seen.history = (struct capacity_history){
+        .way = LAW_BURST_RETURNS * 1000, .before = 1000, .full = true, .bursts_return = true};
     expect_step(seen, 319, CAPACITY_FITS); /* it will come back */
-    seen.history.way = 2001;
+    seen.history.way++;
     expect_step(seen, 10, CAPACITY_DRAINS); /* not this time */
     seen.history.way = UINT16_MAX;
     seen.history.before = 60000;
     expect_step(seen, 10, CAPACITY_DRAINS); /* it can't be told */
-    seen.history = (struct capacity_history){.streak = 2};
+    seen.history = (struct capacity_history){.streak = LAW_STACK_DOUBLES_AFTER + 1};
     seen.first = 15;
     seen.size = 256;
     seen.foreign = true;
@@ -135,10 +136,10 @@ static void it_shrinks_for_others_blocks_and_for_what_is_not_wanted(void)
     expect_step(seen, 128, CAPACITY_FITS);
     seen.capacity = 39;
     expect_step(seen, 79, CAPACITY_OVERFLOWS); /* batches of others' blocks, too */
-    seen.history.streak = 1;
+    seen.history.streak = LAW_STACK_DOUBLES_AFTER;
     expect_step(seen, 39, CAPACITY_FITS);
     seen.capacity = 128;
-    seen.share.weight = 256 * KiB;
+    seen.share.weight = LAW_STACK_STEADY_OF_SHARE * 64 * seen.size;
     expect_step(seen, 64, CAPACITY_FOREIGN); /* of many threads each may have less */
     seen.share.weight = SIZE_MAX;
     seen.size = 4096;
@@ -152,9 +153,11 @@ static void where_blocks_pass_through_it_stays_small(void)
     expect_step(seen, 19, CAPACITY_FITS); /* it never turned */
     seen.history.before = 100;
     expect_step(seen, 39, CAPACITY_MISSES);
-    seen.history.streak = 5;
+    seen.history.streak = LAW_PASS_LIMIT_AFTER;
+    expect_step(seen, 39, CAPACITY_MISSES);
+    seen.history.streak++;
     expect_step(seen, 19, CAPACITY_FITS); /* a long way */
-    seen.history.streak = 2;
+    seen.history.streak = LAW_STACK_DOUBLES_AFTER + 1;
     seen.history.foreign_recent = 1;
     expect_step(seen, 19, CAPACITY_FITS); /* others' blocks were seen */
     seen.burst = 60;
@@ -187,8 +190,8 @@ static void bursts_are_told_from_chance(void)
     EXPECT(history.bursts_return);
     way_of(&history, turns % 2 == 0 ? STACK_EMPTY : STACK_FULL, 1);
     way_of(&history, turns % 2 == 0 ? STACK_FULL : STACK_EMPTY, 1);
-    EXPECT(!history.bursts_return); /* a short way: it is over */
-    EXPECT_EQUAL(turns, 6);         /* the first ways were the first of their kind */
+    EXPECT(!history.bursts_return);           /* a short way: it is over */
+    EXPECT_EQUAL(turns, LAW_BURST_TURNS + 2); /* the first two ways were the first of their kind */
 
     /* Only one direction is long: nothing comes back. */
     history = (struct capacity_history){0};
@@ -211,7 +214,7 @@ static void others_blocks_are_remembered_for_a_while(void)
 {
     struct capacity_history history = {0};
     capacity_moved(&history, 1, true);
-    for (unsigned i = 0; i < FOREIGN_RECENT; i++) {
+    for (unsigned i = 0; i < LAW_PASS_FOREIGN_RECENT; i++) {
         EXPECT(history.foreign_recent > 0);
         capacity_moved(&history, 1, false);
     }
@@ -280,12 +283,13 @@ static void what_is_wanted_again_is_kept_longer(void)
     retention_step(&r, now, MiB, GiB);
     EXPECT_EQUAL(r.epoch, MiB);
     now.purged = now.taken = 10 * MiB;
-    now.refaulted = 2 * MiB; /* a fifth, and no more */
+    now.refaulted = now.purged / LAW_EPOCH_GROWS_ABOVE; /* and no more */
     retention_step(&r, now, MiB, GiB);
     EXPECT_EQUAL(r.epoch, MiB);
     now.refaulted++;
     retention_step(&r, now, MiB, GiB);
-    EXPECT_EQUAL(r.epoch, 4 * MiB);
+    EXPECT_EQUAL(r.epoch, LAW_EPOCH_GROWTH * MiB);
+    EXPECT_EQUAL(retention_soon(MiB), r.epoch); /* what it would have kept, had it been so long */
     for (unsigned i = 0; i < 10; i++) {
         now.purged += MiB;
         now.taken += MiB;
@@ -302,14 +306,14 @@ static void what_is_wanted_again_is_kept_longer(void)
     now.taken += 10 * MiB;
     now.refaulted += 10 * MiB;
     retention_step(&r, now, MiB, GiB);
-    EXPECT_EQUAL(r.epoch, 4 * MiB);
+    EXPECT_EQUAL(r.epoch, LAW_EPOCH_GROWTH * MiB);
 }
 
 static void what_stays_away_is_kept_shorter(void)
 {
     struct retention r = {64 * MiB, {0, 0, 0}, 0};
     struct purge_counters now = {0, 0, 0};
-    for (unsigned i = 0; i < 7; i++) {
+    for (unsigned i = 1; i < LAW_EPOCH_STEPS; i++) {
         now.purged += MiB;
         now.taken += MiB;
         retention_step(&r, now, MiB, GiB);
@@ -318,7 +322,7 @@ static void what_stays_away_is_kept_shorter(void)
     now.purged += MiB;
     now.taken += MiB;
     retention_step(&r, now, MiB, GiB);
-    EXPECT_EQUAL(r.epoch, 32 * MiB);
+    EXPECT_EQUAL(r.epoch, 64 * MiB / LAW_EPOCH_SHRINK);
     for (unsigned i = 0; i < 100; i++) {
         now.purged += MiB;
         now.taken += MiB;
@@ -341,17 +345,41 @@ static void while_a_program_only_frees_nothing_is_learned(void)
     EXPECT_EQUAL(r.epoch, 64 * MiB);
     now.taken += MiB;
     retention_step(&r, now, MiB, GiB);
-    EXPECT_EQUAL(r.epoch, 32 * MiB);
+    EXPECT_EQUAL(r.epoch, 64 * MiB / LAW_EPOCH_SHRINK);
+}
+
+static void some_of_it_wanted_again_changes_nothing(void)
+{
+    for (unsigned more = 0; more < 2; more++) {
+        struct retention r = {64 * MiB, {0, 0, 0}, LAW_EPOCH_STEPS};
+        const size_t gone = 100 * MiB;
+        const struct purge_counters now = {gone, gone / LAW_EPOCH_SHRINKS_BELOW - 1 + more, gone};
+        retention_step(&r, now, MiB, GiB);
+        EXPECT_EQUAL(r.epoch, more == 0 ? 64 * MiB / LAW_EPOCH_SHRINK : 64 * MiB);
+    }
 }
 
 static void where_nothing_goes_back_nothing_is_learned(void)
 {
     struct retention r = {16 * MiB, {0, 0, 0}, 0};
-    const struct purge_counters now = {100 * KiB, 50 * KiB,
-                                       100 * KiB}; /* less than tells anything */
+    struct purge_counters now = {LAW_EPOCH_TELLING / 2, LAW_EPOCH_TELLING / LAW_EPOCH_GROWS_ABOVE,
+                                 LAW_EPOCH_TELLING / 2}; /* less than tells anything */
     for (unsigned i = 0; i < 100; i++)
         retention_step(&r, now, MiB, GiB);
     EXPECT_EQUAL(r.epoch, 16 * MiB);
+    r = (struct retention){16 * MiB, {0, 0, 0}, 0};
+    now.refaulted++;
+    retention_step(&r, now, MiB, GiB);
+    EXPECT_EQUAL(r.epoch, LAW_EPOCH_GROWTH * 16 * MiB);
+    r = (struct retention){16 * MiB, {0, 0, 0}, LAW_EPOCH_STEPS};
+    now = (struct purge_counters){LAW_EPOCH_TELLING, 0, LAW_EPOCH_TELLING};
+    retention_step(&r, now, MiB, GiB);
+    EXPECT_EQUAL(r.epoch, 16 * MiB);
+    r = (struct retention){16 * MiB, {0, 0, 0}, LAW_EPOCH_STEPS};
+    now.purged++;
+    now.taken++;
+    retention_step(&r, now, MiB, GiB);
+    EXPECT_EQUAL(r.epoch, 16 * MiB / LAW_EPOCH_SHRINK);
 }
 
 /* ---- the journal ---- */
@@ -392,8 +420,9 @@ int main(void)
     what_is_wanted_again_is_kept_longer();
     what_stays_away_is_kept_shorter();
     while_a_program_only_frees_nothing_is_learned();
+    some_of_it_wanted_again_changes_nothing();
     where_nothing_goes_back_nothing_is_learned();
     the_journal_keeps_the_newest();
-    puts("13 passed, 0 failed");
+    puts("14 passed, 0 failed");
     return 0;
 }

@@ -1,0 +1,331 @@
+/* What decides by the numbers of learn/laws.def, at the edges of each. Nothing here repeats a
+ * number of the table, so every test holds for other values that make sense, too. */
+#include "unit.h"
+
+#include "heap/classes.h"
+#include "learn/capacity.h"
+#include "learn/huge_starts.h"
+#include "learn/idleness.h"
+#include "learn/keep.h"
+#include "learn/looks.h"
+#include "learn/rate.h"
+#include "learn/share.h"
+
+/* ---- stacks ---- */
+
+static void blocks_pass_between_threads_only(void)
+{
+    EXPECT(!capacity_passes(false, true, UINT8_MAX, 0));
+    EXPECT(capacity_passes(true, true, 0, LAW_PASS_LIMIT_AFTER));
+    EXPECT(!capacity_passes(true, false, LAW_PASS_LIMIT_AFTER, LAW_PASS_LIMIT_AFTER));
+    EXPECT(capacity_passes(true, false, LAW_PASS_LIMIT_AFTER + 1, LAW_PASS_LIMIT_AFTER));
+}
+
+static void a_drain_is_more_than_the_stacks_could_use(void)
+{
+    EXPECT(!capacity_drains(0, 0));
+    EXPECT(!capacity_drains(LAW_DRAINS_STACKS * MiB, MiB));
+    EXPECT(capacity_drains(LAW_DRAINS_STACKS * MiB + 1, MiB));
+}
+
+static void a_batch_is_a_part_and_after_a_turn_few(void)
+{
+    const struct capacity_history turned = {.streak = 1}, later = {.streak = 2};
+    const size_t large = LAW_STACK_BATCH_PART * (LAW_STACK_TURN_MOST + 1);
+    EXPECT_EQUAL(capacity_batch(&later, 0), 0);
+    EXPECT_EQUAL(capacity_batch(&later, LAW_STACK_BATCH_PART - 1), 1);
+    EXPECT_EQUAL(capacity_batch(&later, large - 1), LAW_STACK_TURN_MOST + 1);
+    EXPECT_EQUAL(capacity_batch(&turned, large - 1), LAW_STACK_TURN_MOST);
+    for (size_t capacity = 1; capacity < 100; capacity++) {
+        EXPECT(capacity_batch(&later, capacity) <= capacity);
+        EXPECT_EQUAL(capacity_batch(&later, capacity), capacity_batch(&turned, capacity));
+    }
+}
+
+static void a_block_weighs_its_bytes_up_to_a_bound(void)
+{
+    EXPECT_EQUAL(capacity_weight(16), 16);
+    EXPECT_EQUAL(capacity_weight(LAW_WEIGHT_MOST), LAW_WEIGHT_MOST);
+    EXPECT_EQUAL(capacity_weight(LAW_WEIGHT_MOST + 1), LAW_WEIGHT_MOST);
+}
+
+/* ---- a thread's share ---- */
+
+static void threads_share_a_part_of_what_is_in_use(void)
+{
+    EXPECT_EQUAL(share_alone(MiB).bytes, MiB);
+    EXPECT_EQUAL(share_alone(MiB).weight, SIZE_MAX);
+    EXPECT_EQUAL(share_at_work(2, 0, MiB).bytes, MiB);
+    EXPECT_EQUAL(share_at_work(2, 0, MiB).weight, LAW_SHARE_ALL_LEAST / 2);
+    const size_t used = 16 * LAW_SHARE_OF_USED * (size_t)LAW_SHARE_ALL_LEAST;
+    EXPECT_EQUAL(share_at_work(2, used, MiB).weight, 8 * LAW_SHARE_ALL_LEAST);
+    /* However many there are. */
+    EXPECT_EQUAL(share_at_work(1000000, used, MiB).weight, LAW_SHARE_LEAST);
+    /* Never more with more threads, and never less with more in use. */
+    for (size_t awake = 2; awake < 200; awake++) {
+        EXPECT(share_at_work(awake + 1, used, MiB).weight <=
+               share_at_work(awake, used, MiB).weight);
+        EXPECT(share_at_work(awake, used, MiB).weight <=
+               share_at_work(awake, 2 * used, MiB).weight);
+    }
+}
+
+static void in_a_crowd_a_share_grows_with_use(void)
+{
+    EXPECT(!share_is_crowd(LAW_CROWD - 1));
+    EXPECT(share_is_crowd(LAW_CROWD));
+    EXPECT_EQUAL(share_in_crowd(0, GiB).bytes, LAW_CROWD_SHARE);
+    EXPECT_EQUAL(share_in_crowd(1, GiB).weight, LAW_CROWD_SHARE + LAW_CROWD_SHARE_OF_REFILL);
+    const size_t most = (LAW_SHARE_LEAST - LAW_CROWD_SHARE) / LAW_CROWD_SHARE_OF_REFILL;
+    EXPECT_EQUAL(share_in_crowd(most, GiB).bytes, LAW_SHARE_LEAST);
+    EXPECT_EQUAL(share_in_crowd(1000 * most, GiB).bytes, LAW_SHARE_LEAST);
+    EXPECT_EQUAL(share_in_crowd(1000 * most, KiB).bytes, KiB);
+    EXPECT(!share_is_passed(LAW_CROWD_CUT * MiB, MiB));
+    EXPECT(share_is_passed(LAW_CROWD_CUT * MiB + 1, MiB));
+}
+
+static void a_new_stack_in_a_crowd_holds_little(void)
+{
+    EXPECT_EQUAL(share_first(LAW_CROWD_FIRST, 15), 1);
+    EXPECT_EQUAL(share_first(LAW_CROWD_FIRST / 2, 15), 2);
+    EXPECT_EQUAL(share_first(16, 3), 3); /* not more than without a crowd */
+    EXPECT_EQUAL(share_first(LAW_CROWD_ONE_MOST, 15), 1);
+    EXPECT_EQUAL(share_first(LAW_CROWD_ONE_MOST + 1, 15), 0);
+}
+
+static void who_has_given_nearly_all_back_has_little_left(void)
+{
+    EXPECT(share_little_left(0, 0));
+    EXPECT(share_little_left(LAW_CROWD_RESTS_BELOW, 0));
+    EXPECT(!share_little_left(LAW_CROWD_RESTS_BELOW + 1, 0));
+    EXPECT(share_little_left(LAW_CROWD_RESTS_BELOW + 1, LAW_CROWD_RESTS_BELOW + 1));
+    EXPECT(share_little_left((size_t)0 - LAW_CROWD_OTHERS, 0)); /* a little of others' */
+    EXPECT(!share_little_left((size_t)0 - LAW_CROWD_OTHERS - 1, 0));
+}
+
+static void large_blocks_are_a_part_of_the_most_in_use(void)
+{
+    const size_t largest = 2 * MiB;
+    EXPECT_EQUAL(share_of_large(1, 0, largest, GiB), largest);
+    EXPECT_EQUAL(share_of_large(1, LAW_LARGE_OF_USED * 10 * MiB, largest, GiB), 10 * MiB);
+    EXPECT_EQUAL(share_of_large(1, GiB, largest, MiB), LAW_LARGE_OF_THREAD_BYTES * MiB);
+    EXPECT_EQUAL(share_of_large(1, GiB, largest, 0), 0);
+    EXPECT_EQUAL(share_of_large(LAW_CROWD_NO_LARGE, 0, largest, GiB), largest);
+    EXPECT_EQUAL(share_of_large(LAW_CROWD_NO_LARGE + 1, 0, largest, GiB), 0);
+}
+
+/* ---- how much is kept, and for how long ---- */
+
+static void little_is_kept_beside_use_and_more_where_it_was_needed(void)
+{
+    EXPECT_EQUAL(keep_limit(0, 0), LAW_KEEP_LEAST);
+    const size_t even = LAW_KEEP_PART * (size_t)LAW_KEEP_LEAST;
+    EXPECT_EQUAL(keep_limit(even, 0), even + LAW_KEEP_LEAST);
+    EXPECT_EQUAL(keep_limit(10 * even, 0), 10 * even + 10 * LAW_KEEP_LEAST);
+    EXPECT_EQUAL(keep_limit(0, MiB), LAW_KEEP_LEAST + MiB);
+    EXPECT_EQUAL(keep_limit(0, GiB), LAW_KEEP_LEAST + LAW_KEEP_LEARNED_LEAST);
+    EXPECT_EQUAL(keep_limit(100 * GiB, 100 * GiB),
+                 100 * GiB + 100 * GiB / LAW_KEEP_PART + 100 * GiB / LAW_KEEP_LEARNED_PART);
+    for (size_t most = 0; most < GiB; most += 3 * MiB)
+        EXPECT(keep_limit(most, 0) < keep_limit(most + 1, 0));
+
+    EXPECT(!keep_was_needed(0, 0));
+    EXPECT(!keep_was_needed(MiB, MiB / LAW_KEEP_LEARNED_FROM - 1));
+    EXPECT(keep_was_needed(MiB, MiB / LAW_KEEP_LEARNED_FROM));
+    EXPECT_EQUAL(keep_learned(MiB, MiB, 10 * MiB), 2 * MiB);
+    EXPECT_EQUAL(keep_learned(9 * MiB, 2 * MiB, 10 * MiB), 10 * MiB);
+}
+
+static void looks_are_a_part_of_an_epoch_apart(void)
+{
+    EXPECT_EQUAL(look_step(LAW_LOOKS_IN_EPOCH * KiB), KiB);
+    EXPECT_EQUAL(look_step(LAW_LOOKS_IN_EPOCH * (size_t)LAW_LOOK_MOST), LAW_LOOK_MOST);
+    EXPECT_EQUAL(look_step(SIZE_MAX), LAW_LOOK_MOST);
+
+    EXPECT_EQUAL(look_distance(MiB, false, 0, GiB), MiB);
+    /* The next frees are likely to be as large as the one that came too late. */
+    EXPECT_EQUAL(look_distance(0, false, KiB, GiB), LAW_LOOK_FREES * KiB);
+    EXPECT_EQUAL(look_distance(0, false, GiB, GiB), LAW_LOOK_FREES * LAW_LOOK_FREE_MOST);
+    EXPECT_EQUAL(look_distance(0, true, MiB, GiB), LAW_LOOK_FREES_HUGE * MiB);
+    EXPECT_EQUAL(look_distance(0, true, GiB, GiB),
+                 LAW_LOOK_FREES_HUGE * (size_t)LAW_LOOK_FREE_HUGE_MOST);
+    /* A number that an option set is not passed by much. */
+    EXPECT_EQUAL(look_distance(GiB, false, 0, 0), LAW_LOOK_BEYOND);
+    EXPECT_EQUAL(look_distance(GiB, true, GiB, 2 * LAW_LOOK_BEYOND), 2 * LAW_LOOK_BEYOND);
+}
+
+static void slabs_and_pages_are_looked_at_in_parts(void)
+{
+    EXPECT(!look_at_slab(9, LAW_SPARSE_PART * 10));
+    EXPECT(look_at_slab(10, LAW_SPARSE_PART * 10));
+    EXPECT(look_at_slab(1, 1));
+    EXPECT(!look_finds_enough(1, LAW_PAGES_PART * 2));
+    EXPECT(look_finds_enough(2, LAW_PAGES_PART * 2));
+    EXPECT(look_finds_enough(1, 1));
+}
+
+/* ---- how fast it goes back ---- */
+
+static void a_rest_is_long_and_has_few_calls(void)
+{
+    EXPECT(!rest_is_long(LAW_REST_MS - 1));
+    EXPECT(rest_is_long(LAW_REST_MS));
+    EXPECT(rest_has_few(LAW_REST_VISITS_MS * 100, 100));
+    EXPECT(!rest_has_few(LAW_REST_VISITS_MS * 100 + 1, 100));
+    EXPECT(rest_frees_little(100 * (size_t)LAW_PACE_MS, 100));
+    EXPECT(!rest_frees_little(100 * (size_t)LAW_PACE_MS + 1, 100));
+    EXPECT_EQUAL(rest_judged(0), LAW_REST_MS);
+    EXPECT_EQUAL(rest_judged(LAW_REST_MS + 1), LAW_REST_MS + 1);
+}
+
+static void time_allows_so_many_bytes(void)
+{
+    EXPECT_EQUAL(rate_saved(0, 0, false), 0);
+    EXPECT_EQUAL(rate_saved(0, 0, true), 0);
+    EXPECT_EQUAL(rate_saved(MiB, 1, false), MiB + LAW_PACE_MS);
+    EXPECT_EQUAL(rate_saved(MiB, 1, true), MiB + LAW_PACE_REST_MS);
+    EXPECT_EQUAL(rate_saved(0, SIZE_MAX, false), LAW_PACE_SAVED_MOST); /* and does not overflow */
+    EXPECT_EQUAL(rate_saved(LAW_PACE_SAVED_MOST, 1, true), LAW_PACE_SAVED_MOST);
+    EXPECT_EQUAL(rate_saved(LAW_PACE_SAVED_MOST - 1, 1, true), LAW_PACE_SAVED_MOST);
+    for (unsigned i = 0; i < 10000; i++) {
+        size_t saved = next_random() % (LAW_PACE_SAVED_MOST + 1);
+        size_t passed = next_random() % 100000;
+        size_t then = rate_saved(saved, passed, i % 2 == 0);
+        EXPECT(then >= saved && then <= LAW_PACE_SAVED_MOST);
+        EXPECT(then <= rate_saved(saved, passed + 1, i % 2 == 0));
+    }
+    EXPECT(!rate_doubts_clock(LAW_PACE_NO_CLOCK));
+    EXPECT(rate_doubts_clock((size_t)LAW_PACE_NO_CLOCK + 1));
+}
+
+/* ---- stacks closed to frees ---- */
+
+static void stacks_close_where_much_lies_idle(void)
+{
+    EXPECT_EQUAL(idleness_unseen(0), LAW_CLOSE_LEAST);
+    EXPECT_EQUAL(idleness_unseen(LAW_CLOSE_PART * MiB), LAW_CLOSE_LEAST + MiB);
+    const size_t unseen = 10 * MiB;
+    EXPECT(!idleness_closes(unseen, 0, unseen, false));
+    EXPECT(idleness_closes(unseen + 1, 0, unseen, false));
+    const size_t live = 100 * MiB, most = live + live / LAW_CLOSE_LIVE_PART;
+    EXPECT(!idleness_closes(most, live, unseen, false));
+    EXPECT(idleness_closes(most + 1, live, unseen, false));
+    EXPECT(idleness_closes(unseen + 1, live, unseen, true)); /* huge blocks do not wait for it */
+}
+
+/* Less opens them than closes them, whatever was in use. */
+static void closed_stacks_open_below_what_closes_them(void)
+{
+    EXPECT(!idleness_keeps_closed(LAW_CLOSE_LEAST, 0));
+    EXPECT(idleness_keeps_closed(LAW_CLOSE_LEAST + 1, 0));
+    EXPECT(!idleness_keeps_closed(LAW_CLOSE_LEAST + MiB, LAW_OPEN_PART * MiB));
+    EXPECT(idleness_keeps_closed(LAW_CLOSE_LEAST + MiB + 1, LAW_OPEN_PART * MiB));
+    for (size_t most = 0; most < 64 * GiB; most += GiB + 12345)
+        EXPECT(idleness_keeps_closed(idleness_unseen(most) + 1, most));
+}
+
+static void what_comes_again_and_again_is_known(void)
+{
+    const size_t unseen = MiB;
+    struct idleness i = {0};
+    idleness_follow(&i, 40 * MiB, unseen);
+    EXPECT_EQUAL(i.ebb, 40 * MiB);
+    idleness_follow(&i, 40 * MiB / LAW_AGAIN_FALLS_PART, unseen); /* not yet below it */
+    EXPECT(!i.falls);
+    EXPECT_EQUAL(i.returns, 0);
+    idleness_follow(&i, 40 * MiB / LAW_AGAIN_FALLS_PART - 1, unseen);
+    EXPECT(i.falls);
+    EXPECT_EQUAL(i.returns, 40 * MiB);
+    idleness_follow(&i, 0, unseen);
+    EXPECT_EQUAL(i.ebb, 0);
+    idleness_follow(&i, unseen, unseen); /* as little as that does not rise */
+    EXPECT(i.falls && i.ebb == 0);
+    idleness_follow(&i, unseen + 1, unseen);
+    EXPECT(!i.falls);
+    EXPECT_EQUAL(i.ebb, unseen + 1);
+
+    const size_t near_all = 40 * MiB - 40 * MiB / LAW_AGAIN_PART;
+    EXPECT(idleness_comes_back(&i, near_all));
+    EXPECT(!idleness_comes_back(&i, near_all + 1));
+    i.in_vain = 1;
+    idleness_returned(&i, 30 * MiB);
+    EXPECT_EQUAL(i.returns, 10 * MiB);
+    EXPECT_EQUAL(i.ebb, 0);
+    EXPECT_EQUAL(i.in_vain, 0);
+
+    /* Little that comes and goes is not followed. */
+    i = (struct idleness){.ebb = unseen};
+    idleness_follow(&i, 0, unseen);
+    EXPECT(!i.falls && i.ebb == unseen);
+}
+
+static void looks_in_vain_are_given_up(void)
+{
+    struct idleness i = {0};
+    for (unsigned looks = 0; looks < LAW_IN_VAIN_MOST; looks++) {
+        EXPECT(!idleness_in_vain(&i));
+        idleness_looked(&i);
+    }
+    EXPECT(idleness_in_vain(&i));
+    idleness_looked(&i);
+    EXPECT(idleness_in_vain(&i)); /* until something went back */
+    idleness_returned(&i, 1);
+    EXPECT(!idleness_in_vain(&i));
+}
+
+/* ---- huge pages ---- */
+
+static void superslabs_start_huge_in_a_heap_of_small_blocks(void)
+{
+    EXPECT(!huge_starts_from(LAW_HUGE_START_FROM - 1));
+    EXPECT(huge_starts_from(LAW_HUGE_START_FROM));
+    EXPECT(!huge_starts_after(64 - 64 / LAW_HUGE_FINE_PART - 1, 64));
+    EXPECT(huge_starts_after(64 - 64 / LAW_HUGE_FINE_PART, 64));
+    EXPECT(!huge_is_worth_it(LAW_HUGE_FROM - 1));
+    EXPECT(huge_is_worth_it(LAW_HUGE_FROM));
+    EXPECT(!huge_is_dense(LAW_HUGE_DENSE - 1));
+    EXPECT(huge_is_dense(LAW_HUGE_DENSE));
+}
+
+static void slow_touches_are_followed_by_longer_and_longer_pauses(void)
+{
+    EXPECT(!huge_touch_is_slow(LAW_HUGE_SLOW_NS - 1));
+    EXPECT(huge_touch_is_slow(LAW_HUGE_SLOW_NS));
+    size_t skip = LAW_HUGE_SKIP_LEAST;
+    EXPECT_EQUAL(huge_skip_next(skip, false), LAW_HUGE_SKIP_LEAST);
+    for (unsigned i = 0; i < 100; i++) {
+        size_t next = huge_skip_next(skip, true);
+        EXPECT(next > skip || skip == LAW_HUGE_SKIP_MOST);
+        skip = next;
+    }
+    EXPECT_EQUAL(skip, LAW_HUGE_SKIP_MOST);
+    for (unsigned i = 0; i < 100; i++)
+        skip = huge_skip_next(skip, false);
+    EXPECT_EQUAL(skip, LAW_HUGE_SKIP_LEAST);
+}
+
+int main(void)
+{
+    blocks_pass_between_threads_only();
+    a_drain_is_more_than_the_stacks_could_use();
+    a_batch_is_a_part_and_after_a_turn_few();
+    a_block_weighs_its_bytes_up_to_a_bound();
+    threads_share_a_part_of_what_is_in_use();
+    in_a_crowd_a_share_grows_with_use();
+    a_new_stack_in_a_crowd_holds_little();
+    who_has_given_nearly_all_back_has_little_left();
+    large_blocks_are_a_part_of_the_most_in_use();
+    little_is_kept_beside_use_and_more_where_it_was_needed();
+    looks_are_a_part_of_an_epoch_apart();
+    slabs_and_pages_are_looked_at_in_parts();
+    a_rest_is_long_and_has_few_calls();
+    time_allows_so_many_bytes();
+    stacks_close_where_much_lies_idle();
+    closed_stacks_open_below_what_closes_them();
+    what_comes_again_and_again_is_known();
+    looks_in_vain_are_given_up();
+    superslabs_start_huge_in_a_heap_of_small_blocks();
+    slow_touches_are_followed_by_longer_and_longer_pauses();
+    puts("20 passed, 0 failed");
+    return 0;
+}
