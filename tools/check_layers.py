@@ -105,7 +105,7 @@ STRUCTURE = {
     "BIN_FIRST MAP_LEAF_BITS WINDOW_BITS WINDOW",
     "back/meta.c": "REGION_FIRST REGION_MOST FINE_STEP FINE_MOST COARSE_LEAST COARSE_KINDS *2",
     "back/meta.h": "META_MOST",
-    "back/reserve.c": "REGIONS REGION_LEAST PURGE_LEAST <16 =16",
+    "back/reserve.c": "REGIONS REGION_LEAST <16 =16",
     "back/slices.c": "ALIGNED_TRIES",
     "back/slots.c": "SLOTS_OF_LEAF SLOT_TRIES /4 *3",
     "back/superslab.h": "SUPERSLAB SUPERSLAB_SLICES",

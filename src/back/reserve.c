@@ -2,6 +2,7 @@
 
 #include "back/map.h"
 #include "base/atomic.h"
+#include "learn/laws.h"
 #include "os/lock.h"
 #include "os/os.h"
 
@@ -9,9 +10,6 @@
  * has doublings; but where memory is short. */
 #define REGIONS 48
 #define REGION_LEAST (256 * KiB)
-
-/* A free block of so many bytes gives its pages back, whatever keeps its region. */
-#define PURGE_LEAST (64 * KiB)
 
 struct region {
     char *start;   /* atomic; null: there is none. lock: reserve */
@@ -155,7 +153,7 @@ COLD enum misuse reserve_give(void *p)
     if (!__atomic_compare_exchange_n(&head->mark, &mark, (uintptr_t)p, false, __ATOMIC_ACQ_REL,
                                      __ATOMIC_RELAXED))
         return mark == (uintptr_t)p ? MISUSE_FREE : MISUSE_INTERIOR;
-    if (bytes >= PURGE_LEAST) {
+    if (bytes >= LAW_RESERVE_PURGE_LEAST) { /* whatever keeps its region */
         uintptr_t first = round_up((uintptr_t)p, os_page);
         os_purge((void *)first, (((uintptr_t)p + bytes) & ~(os_page - 1)) - first);
     }
