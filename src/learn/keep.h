@@ -4,21 +4,29 @@
 
 #include "learn/laws.h"
 
+/* Bytes that may be kept at most because they were needed again. `most`: what was in use at once.
+ */
+static inline size_t keep_learned_most(size_t most)
+{
+    return larger(most / LAW_KEEP_LEARNED_PART, LAW_KEEP_LEARNED_LEAST);
+}
+
 /* What used and kept memory may be together, in bytes. `most`: what was in use at once. `learned`:
  * what was needed again after it went back because of this limit. Kept memory is for sizes that are
  * not those that came before: at first little, since most programs never need it. Without what is
  * learned, pages of large blocks in a small heap would come and go without end. */
 static inline size_t keep_limit(size_t most, size_t learned)
 {
-    size_t again = smaller(learned, larger(most / LAW_KEEP_LEARNED_PART, LAW_KEEP_LEARNED_LEAST));
-    return most + larger(most / LAW_KEEP_PART, LAW_KEEP_LEAST) + again;
+    return most + larger(most / LAW_KEEP_PART, LAW_KEEP_LEAST) +
+           smaller(learned, keep_learned_most(most));
 }
 
 /* Whether it was worth keeping: `bytes` went back because of the limit, and `again` of them were
- * taken again. */
-static inline bool keep_was_needed(size_t bytes, size_t again)
+ * taken again. Not of a program whose memory changes from one kind to another: of so much the limit
+ * could spare only a part, for a larger process. */
+static inline bool keep_was_needed(size_t bytes, size_t again, size_t most)
 {
-    return bytes > 0 && again >= bytes / LAW_KEEP_LEARNED_FROM;
+    return bytes > 0 && bytes <= keep_learned_most(most) && again >= bytes / LAW_KEEP_LEARNED_FROM;
 }
 
 /* And what is learned then, of what was learned before. */

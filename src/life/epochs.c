@@ -156,7 +156,7 @@ static COLD void learn_beside(size_t most, size_t refaulted)
 {
     ASSERT(lock_rank_held(RANK_PURGE));
     size_t again = smaller(refaulted - beyond.refaulted, beyond.bytes);
-    if (!keep_was_needed(beyond.bytes, again))
+    if (!keep_was_needed(beyond.bytes, again, most))
         return;
     const struct journal_entry entry = {.subject = JOURNAL_BESIDE,
                                         .taken_again = (unsigned)(again * 100 / beyond.bytes),
