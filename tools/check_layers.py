@@ -119,7 +119,6 @@ STRUCTURE = {
     "CLASS_LARGE CLASS_GRAIN CLASS_BIN_FIRST CLASS_BIN_BYTES CLASS_FIRST_WORDS "
     "CLASS_RECIPROCAL_BITS",
     "heap/classes.h": "CLASS_BYTES",
-    "heap/group.c": "KEYS",
     "heap/page_purge.c": "RUNS_MOST RUNS_OF_SLAB",
     "heap/shard.h": "SHARDS_MOST",
     "heap/slab.c": "/3 /15 /2",

@@ -272,7 +272,7 @@ static struct finding class_give(unsigned cls, void *p)
 static inline void tell_clock(struct cache *cache, size_t bytes)
 {
     cache->untold += bytes;
-    if (likely(++cache->untold_frees % LAW_LARGE_FREES_TOLD != 0))
+    if (likely(++cache->untold_frees % LAW_FREES_A_LOOK != 0))
         return;
     clock_advance(cache->untold);
     cache->untold = 0;
@@ -346,7 +346,7 @@ static SLOW void block_free(void *p, const void *caller)
 
 static inline bool large_push_untold(struct cache *cache, unsigned cls, void *p)
 {
-    if ((cache->untold_frees + 1) % LAW_LARGE_FREES_TOLD == 0 || !large_push(cache, cls, p))
+    if ((cache->untold_frees + 1) % LAW_FREES_A_LOOK == 0 || !large_push(cache, cls, p))
         return false;
     cache->untold += size_classes[cls].size;
     cache->untold_frees++;
@@ -441,7 +441,7 @@ static bool size_fits(size_t usable, size_t align, size_t size)
     if (!is_power_of_two(align) || align > MOST_BYTES || size > MOST_BYTES)
         return false;
     return usable_of_new(size, align) == usable ||
-           (align == 1 && size <= usable && size >= usable / LAW_REALLOC_STAYS);
+           (align == 1 && size <= usable && size >= usable / LAW_CLEARLY);
 }
 
 void aligned_sized_free_check(const void *p, size_t align, size_t size, const void *caller)
@@ -545,7 +545,7 @@ SLOW void *slow_realloc(void *p, size_t n, size_t usable)
     }
     /* No block is smaller than the smallest, so a block that malloc made for n stays; and one that
      * is cut to exactly the least that may stay. */
-    if (n <= usable && (usable <= CLASS_GRAIN || n == usable / LAW_REALLOC_STAYS))
+    if (n <= usable && (usable <= CLASS_GRAIN || n == usable / LAW_CLEARLY))
         return p;
     if (usable > CLASS_MOST && n > usable && n <= CLASS_SLICES_MOST && whole_resize_inside(p, n))
         return p;

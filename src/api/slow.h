@@ -13,8 +13,8 @@
  * a part of it. An even number, or 0 for a block that is not known. */
 FAST bool stays(size_t n, size_t usable)
 {
-    size_t part = usable / LAW_REALLOC_STAYS;
-    return n - part - 1 < (LAW_REALLOC_STAYS == 2 ? part : usable - part);
+    size_t part = usable / LAW_CLEARLY;
+    return n - part - 1 < (LAW_CLEARLY == 2 ? part : usable - part);
 }
 
 /* Each returns what the public function of that name returns, errno included. */

@@ -132,7 +132,7 @@ static struct huge *dirty_take(size_t length, size_t align)
             best = h;
     }
     if (best != NULL) {
-        bool much = best->length > length + length / LAW_HUGE_CUT;
+        bool much = best->length > length + length / LAW_HUGE_LENGTHS;
         struct huge *first = much ? dirty_cut(best, length) : NULL;
         if (first == NULL)
             list_remove(&best->node);
@@ -153,7 +153,7 @@ static struct huge *dirty_take_shorter(size_t length)
     lock_take(&dirty_lock);
     for (struct list *node = dirty.next; node != &dirty; node = node->next) {
         struct huge *h = list_entry(node, struct huge, node);
-        if (h->length >= length / LAW_HUGE_GROWS_FROM && (best == NULL || h->length > best->length))
+        if (h->length >= length / LAW_HUGE_LENGTHS && (best == NULL || h->length > best->length))
             best = h;
     }
     if (best != NULL) {
@@ -343,7 +343,7 @@ void *huge_resize(void *p, size_t n)
         return NULL;
     size_t least = round_up(n, SLICE);
     size_t length = mapping_length(n);
-    bool fits = least <= h->length && length > h->length / LAW_REALLOC_STAYS;
+    bool fits = least <= h->length && length > h->length / LAW_CLEARLY;
     if (!fits && length > h->length)
         fits = dirty_take_behind(h, length - h->length);
     if (!fits && !mapping_resize(h, length, true) && !mapping_resize(h, least, true))

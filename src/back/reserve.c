@@ -153,7 +153,7 @@ COLD enum misuse reserve_give(void *p)
     if (!__atomic_compare_exchange_n(&head->mark, &mark, (uintptr_t)p, false, __ATOMIC_ACQ_REL,
                                      __ATOMIC_RELAXED))
         return mark == (uintptr_t)p ? MISUSE_FREE : MISUSE_INTERIOR;
-    if (bytes >= LAW_RESERVE_PURGE_LEAST) { /* whatever keeps its region */
+    if (bytes >= SLICE) { /* whatever keeps its region */
         uintptr_t first = round_up((uintptr_t)p, os_page);
         os_purge((void *)first, (((uintptr_t)p + bytes) & ~(os_page - 1)) - first);
     }

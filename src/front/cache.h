@@ -66,7 +66,7 @@ struct cold_bin {
 #define ARRAY_KINDS 11 /* 10 to 10240 words, doubling */
 
 /* Which frees of small blocks go the whole way of the slow path though their stacks have room:
- * none, all, or one in some (LAW_CLOSED_FREES). Then the stacks are closed to frees. */
+ * none, all, or one in some (LAW_FREES_A_LOOK). Then the stacks are closed to frees. */
 enum cache_visits { VISIT_NEVER, VISIT_EACH, VISIT_SOME };
 
 static inline size_t chunk_bytes(unsigned number)
@@ -254,7 +254,7 @@ static inline bool cache_push_watched(struct cache *cache, void *p)
     const struct cold_bin *cold = &cache->cold[offset / BIN_BYTES - BIN_FIRST];
     void **top = load_own(&bin->top);
     if ((size_t)(top - cold->base) >= cold->capacity || cold->direct_frees > 0 ||
-        ++cache->watched % LAW_CLOSED_FREES == 0)
+        ++cache->watched % LAW_FREES_A_LOOK == 0)
         return false;
     block_seal(p);
     bin_push(bin, top, p);

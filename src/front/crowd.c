@@ -18,7 +18,7 @@ bool crowd_holds_little(const struct cache *cache)
 bool crowd_comes_to_rest(struct cache *cache)
 {
     ASSERT(lock_held(cache->lock));
-    if (cache->gives < LAW_CROWD_GIVES) {
+    if (cache->gives < LAW_IN_A_ROW) {
         cache->gives++;
         return false;
     }

@@ -4,15 +4,7 @@
 #include "base/atomic.h"
 #include "base/counters.h"
 #include "heap/shard.h"
-#include "learn/looks.h"
 #include "os/os.h"
-
-static bool worth_purging(const struct slab *slab, uint64_t pages)
-{
-    const struct size_class *c = &size_classes[slab->cls];
-    unsigned all = (unsigned)(c->slices * SLICE / os_page);
-    return pages != 0 && look_finds_enough(count_bits(pages), all - count_bits(slab->absent));
-}
 
 /* The slab of the shard that has been sparse for longest, if since before the clock said `before`,
  * taken out of the list. */
@@ -128,7 +120,7 @@ size_t shards_purge(size_t before, size_t soon_until, struct purge_room *room)
             struct slab *slab = slab_sparse(&shards[i], before);
             uint64_t pages = slab != NULL ? slab_free_pages(slab) : 0;
             unsigned runs = leaving.run_count;
-            if (slab != NULL && worth_purging(slab, pages))
+            if (pages != 0)
                 slab_leave(&shards[i], slab, pages);
             else
                 lock_release(&shards[i].lock);

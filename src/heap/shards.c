@@ -8,7 +8,6 @@
 #include "back/slices.h"
 #include "base/atomic.h"
 #include "base/counters.h"
-#include "heap/group.h"
 #include "heap/shard.h"
 #include "learn/laws.h"
 #include "os/os.h"
@@ -152,8 +151,6 @@ struct finding shards_put(void **blocks, size_t n)
     struct finding found = {MISUSE_NONE, NULL};
     struct shard *held = NULL;
     struct pairing_node *emptied = NULL;
-    if (n >= LAW_GROUP_LEAST) /* fewer gain nothing */
-        group_by_slice(blocks, n);
     for (size_t i = 0; i < n;) {
         struct slab *slab = slab_lock(blocks[i], &held);
         /* A block whose slab is gone was free when the slab left. */

@@ -14,11 +14,11 @@ static bool within(size_t blocks, size_t bytes, const struct capacity_seen *s,
 /* A burst is not told by chance: where each event is as likely to be of one kind as of the other,
  * one way of eight is as long as two stacks, four events of half a stack, and here two such ways
  * must follow each other, four times more often than not. */
-static_assert(LAW_BURST_TURNS <= UINT8_MAX, "fits bursts");
+static_assert(LAW_IN_A_ROW <= UINT8_MAX, "fits bursts");
 
 size_t capacity_turn(struct capacity_history *history, enum capacity_event event, size_t capacity)
 {
-    ASSERT(history->bursts < LAW_BURST_TURNS);
+    ASSERT(history->bursts < LAW_IN_A_ROW);
     bool full = event == STACK_FULL;
     if (history->full == full) {
         if (history->streak < UINT8_MAX)
@@ -30,12 +30,12 @@ size_t capacity_turn(struct capacity_history *history, enum capacity_event event
     history->streak = 1;
     history->before = history->way;
     history->way = 0;
-    if (burst < LAW_BURST_STACKS * capacity) {
+    if (burst < LAW_CLEARLY * capacity) {
         history->bursts -= history->bursts > 0;
         history->bursts_return = history->bursts_return && history->bursts > 0;
         return 0;
     }
-    if (++history->bursts < LAW_BURST_TURNS)
+    if (++history->bursts < LAW_IN_A_ROW)
         return 0;
     history->bursts = 0;
     history->bursts_return = true;
@@ -57,14 +57,14 @@ static struct capacity grown(const struct capacity_seen *s, size_t blocks, size_
 static bool passes(const struct capacity_seen *s)
 {
     bool foreign = s->history.foreign_recent > 0 || s->history.before == 0;
-    return capacity_passes(s->shared, foreign, s->history.streak, LAW_PASS_LIMIT_AFTER);
+    return capacity_passes(s->shared, foreign, s->history.streak, LAW_IN_A_ROW);
 }
 
 /* Of small blocks a thread with others beside it has enough in a processor's cache. */
 static size_t burst_bytes(const struct capacity_seen *s, const struct policy *bounds)
 {
     return s->shared && s->size < LAW_STACK_SHARED_BELOW
-               ? smaller(LAW_STACK_SHARED_MOST, bounds->stack_bytes)
+               ? smaller(LAW_SHARE_LEAST, bounds->stack_bytes)
                : bounds->stack_bytes;
 }
 
@@ -97,7 +97,7 @@ struct capacity capacity_step(const struct capacity_seen *s, const struct policy
     if (s->foreign && s->capacity * s->size > steady)
         return shrunk(s, steady / s->size, CAPACITY_FOREIGN);
     bool comes_back = s->history.bursts_return &&
-                      s->history.way <= LAW_BURST_RETURNS * s->history.before &&
+                      s->history.way <= LAW_CLEARLY * s->history.before &&
                       s->history.way < UINT16_MAX;
     if (s->drains && !s->foreign && !comes_back)
         return shrunk(s, larger(steady / s->size, bounds->stack_least), CAPACITY_DRAINS);

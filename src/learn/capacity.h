@@ -58,18 +58,18 @@ static inline bool capacity_passes(bool shared, bool foreign, unsigned streak, u
  * it gives back some times over what its stacks could hold. */
 static inline bool capacity_drains(size_t outflow, size_t capacity_bytes)
 {
-    return outflow > LAW_DRAINS_STACKS * capacity_bytes;
+    return outflow > LAW_CLEARLY * capacity_bytes;
 }
 
-/* Blocks that a refill or a flush moves. The first after a turn, a refill after flushes or a flush
+/* Blocks that a refill or a flush moves: half a stack, so that as many calls of either kind can
+ * follow. The first after a turn, a refill after flushes or a flush
  * after refills, moves few: otherwise a burst a little larger than a large stack would move half of
  * that stack each time. */
 static inline size_t capacity_batch(const struct capacity_history *history, size_t capacity)
 {
-    size_t part = (capacity + 1) / LAW_STACK_BATCH_PART;
-    return history->streak > 1 ? part : smaller(part, LAW_STACK_TURN_MOST);
+    size_t half = (capacity + 1) / 2;
+    return history->streak > 1 ? half : smaller(half, LAW_STACK_TURN_MOST);
 }
-static_assert(LAW_STACK_BATCH_PART >= 2, "a batch fits the stack");
 
 /* What a block counts of a thread's share: its bytes, but not more than so many. Each block that is
  * kept spares the same work; if bytes alone counted, classes of large blocks would be left with

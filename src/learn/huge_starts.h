@@ -28,8 +28,9 @@ static inline bool huge_touch_is_slow(size_t nanoseconds)
  */
 static inline size_t huge_skip_next(size_t next, bool slow)
 {
-    return slow ? smaller(next * LAW_HUGE_SKIP_FACTOR, LAW_HUGE_SKIP_MOST)
-                : larger(next / LAW_HUGE_SKIP_FACTOR, LAW_HUGE_SKIP_LEAST);
+    if (slow)
+        return next <= SIZE_MAX / LAW_CLEARLY ? next * LAW_CLEARLY : next;
+    return larger(next / LAW_CLEARLY, LAW_HUGE_SKIP_LEAST);
 }
 
 /* In a small heap a huge page is much memory, and the TLB suffices. */

@@ -16,23 +16,20 @@ struct idleness {
 static_assert(LAW_IN_VAIN_MOST <= UINT8_MAX, "fits in_vain");
 
 /* Bytes that may lie idle before the stacks are closed. `most`: what was in use at once. */
-static inline size_t idleness_unseen(size_t most)
-{
-    return LAW_CLOSE_LEAST + most / LAW_CLOSE_PART;
-}
+static inline size_t idleness_unseen(size_t most) { return LAW_LITTLE + most / LAW_CLOSE_PART; }
 
-/* Whether `bytes` are more than may lie idle. For small blocks it may be more than what is in use,
- * `live`: a program that frees many of them fills stack after stack, and so comes to the slow path
- * anyhow. `huge`: more than may lie idle is of huge blocks. */
+/* Whether `bytes` are more than may lie idle. For small blocks it may be clearly more than what is
+ * in use, `live`: a program that frees many of them fills stack after stack, and so comes to the
+ * slow path anyhow. `huge`: more than may lie idle is of huge blocks. */
 static inline bool idleness_closes(size_t bytes, size_t live, size_t unseen, bool huge)
 {
-    return bytes > (huge ? unseen : larger(unseen, live + live / LAW_CLOSE_LIVE_PART));
+    return bytes > (huge ? unseen : larger(unseen, live * LAW_CLEARLY));
 }
 
 /* Whether closed stacks stay so: what a rest gives back at its pace is not yet nearly all. */
 static inline bool idleness_keeps_closed(size_t bytes, size_t most)
 {
-    return bytes > LAW_CLOSE_LEAST + most / LAW_OPEN_PART;
+    return bytes > LAW_LITTLE + most / LAW_KEEP_PART;
 }
 
 /* Counts that so much lies idle now. A program that frees and takes the same again and again most
@@ -42,7 +39,7 @@ static inline void idleness_follow(struct idleness *i, size_t bytes, size_t unse
     if (i->falls) {
         i->falls = bytes <= i->ebb + unseen;
         i->ebb = i->falls ? smaller(i->ebb, bytes) : bytes;
-    } else if (bytes < i->ebb / LAW_AGAIN_FALLS_PART && i->ebb > unseen) {
+    } else if (bytes < i->ebb / LAW_CLEARLY && i->ebb > unseen) {
         i->returns = i->ebb;
         i->ebb = bytes;
         i->falls = true;

@@ -17,7 +17,7 @@ static inline size_t keep_learned_most(size_t most)
  * learned, pages of large blocks in a small heap would come and go without end. */
 static inline size_t keep_limit(size_t most, size_t learned)
 {
-    return most + larger(most / LAW_KEEP_PART, LAW_KEEP_LEAST) +
+    return most + larger(most / LAW_KEEP_PART, LAW_LITTLE) +
            smaller(learned, keep_learned_most(most));
 }
 
@@ -26,7 +26,7 @@ static inline size_t keep_limit(size_t most, size_t learned)
  * could spare only a part, for a larger process. */
 static inline bool keep_was_needed(size_t bytes, size_t again, size_t most)
 {
-    return bytes > 0 && bytes <= keep_learned_most(most) && again >= bytes / LAW_KEEP_LEARNED_FROM;
+    return bytes > 0 && bytes <= keep_learned_most(most) && again >= bytes / LAW_CLEARLY;
 }
 
 /* And what is learned then, of what was learned before. */

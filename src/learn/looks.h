@@ -11,14 +11,13 @@ static inline size_t look_step(size_t epoch)
 }
 
 /* Bytes to the next look, where a step is so long and the last look came `overdue` bytes too late;
- * `huge`: by the free of a huge block. Where each free is more than a step, some frees together: a
- * look takes longer than all the rest of the free of a huge block. `headroom`: bytes before a
- * number that an option set is passed. */
+ * `huge`: by the free of a huge block. Of these each is more than a step, and a look takes longer
+ * than all the rest of such a free, so some come together. `headroom`: bytes before a number that
+ * an option set is passed. */
 static inline size_t look_distance(size_t step, bool huge, size_t overdue, size_t headroom)
 {
-    size_t frees = huge ? LAW_LOOK_FREES_HUGE * smaller(overdue, LAW_LOOK_FREE_HUGE_MOST)
-                        : LAW_LOOK_FREES * smaller(overdue, LAW_LOOK_FREE_MOST);
-    return smaller(larger(step, frees), larger(headroom, LAW_LOOK_BEYOND));
+    size_t frees = huge ? LAW_LOOK_FREES_HUGE * smaller(overdue, LAW_LOOK_FREE_HUGE_MOST) : 0;
+    return smaller(larger(step, frees), larger(headroom, LAW_LITTLE));
 }
 
 /* Whether a sparse slab is worth a look: so many blocks were freed since the last one, and so many
@@ -27,13 +26,6 @@ static inline size_t look_distance(size_t step, bool huge, size_t overdue, size_
 static inline bool look_at_slab(unsigned freed, unsigned taken)
 {
     return freed * LAW_SPARSE_PART >= taken;
-}
-
-/* Whether so many free pages of a slab, of those that may be resident, are worth a call into the
- * kernel. */
-static inline bool look_finds_enough(unsigned pages, unsigned resident)
-{
-    return pages >= resident / LAW_PAGES_PART;
 }
 
 #endif

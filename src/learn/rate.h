@@ -13,10 +13,10 @@
 
 static inline bool rest_is_long(size_t milliseconds) { return milliseconds >= LAW_REST_MS; }
 
-/* Whether there were few visits to the slow path in this time. */
+/* Whether there were few visits to the slow path in this time: one in a millisecond. */
 static inline bool rest_has_few(size_t visits, size_t milliseconds)
 {
-    return visits <= milliseconds * LAW_REST_VISITS_MS;
+    return visits <= milliseconds;
 }
 
 /* Whether little was freed in this time. */

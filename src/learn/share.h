@@ -40,7 +40,7 @@ static inline struct capacity_share share_in_crowd(size_t refills, size_t bytes)
 static inline size_t share_first(size_t size, size_t first)
 {
     size_t blocks = LAW_CROWD_FIRST / size;
-    if (blocks == 0 && size <= LAW_CROWD_ONE_MOST)
+    if (blocks == 0 && size <= (LAW_CLEARLY * LAW_CROWD_FIRST))
         blocks = 1;
     return blocks < first ? blocks : first;
 }
@@ -51,13 +51,13 @@ static inline size_t share_first(size_t size, size_t first)
 static inline bool share_little_left(size_t taken, size_t capacity_bytes)
 {
     size_t less = capacity_bytes > LAW_CROWD_RESTS_BELOW ? capacity_bytes : LAW_CROWD_RESTS_BELOW;
-    return taken + LAW_CROWD_OTHERS <= less + LAW_CROWD_OTHERS;
+    return taken + LAW_CROWD_RESTS_BELOW <= less + LAW_CROWD_RESTS_BELOW;
 }
 
 /* Whether its stacks may hold too much for the crowd that there is now. */
 static inline bool share_is_passed(size_t capacity_bytes, size_t share)
 {
-    return capacity_bytes > LAW_CROWD_CUT * share;
+    return capacity_bytes > LAW_CLEARLY * share;
 }
 
 /* ---- large blocks ---- */

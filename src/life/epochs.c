@@ -228,6 +228,6 @@ size_t shortest_epoch(void)
     if (huge_dirty() > 0)
         epoch = smaller(epoch, dirty_huge.epoch);
     if (epoch == SIZE_MAX)
-        return LAW_LOOK_NOTHING_DIRTY; /* until there may be some */
+        return LAW_LOOK_MOST; /* until there may be some */
     return larger(epoch, policy.retain_least);
 }

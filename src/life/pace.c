@@ -7,7 +7,7 @@
 #include "os/lock.h"
 #include "os/os.h"
 
-static size_t saved = LAW_PACE_FIRST;   /* bytes that may go back; lock: purge */
+static size_t saved = LAW_LITTLE;       /* bytes that may go back; lock: purge */
 static size_t last_moment, last_visits; /* of the last look, in milliseconds; atomic */
 static size_t last_clock;               /* the allocation clock at the last sign that it goes */
 static size_t last_nanosecond;          /* both atomic */

@@ -15,7 +15,6 @@
 #include "front/cache.h"
 #include "front/registry.h"
 #include "heap/classes.h"
-#include "heap/group.h"
 #include "heap/slab.h"
 #include "heap/transfer.h"
 
@@ -118,39 +117,6 @@ static void free_pages(unsigned cls)
         size_t pages = ((size_t)c->blocks * c->size + os_page - 1) / os_page;
         EXPECT_EQUAL(slab_free_pages(slab), expected & low_bits((unsigned)pages));
     }
-}
-
-static int by_address(const void *a, const void *b)
-{
-    uintptr_t p = *(const uintptr_t *)a, q = *(const uintptr_t *)b;
-    return (p > q) - (p < q);
-}
-
-static void gathering(void)
-{
-    static void *blocks[4096], *same[4096];
-    for (unsigned round = 0; round < 100; round++) {
-        size_t n = LAW_GROUP_LEAST + next_random() % (4096 - LAW_GROUP_LEAST + 1);
-        size_t slices = 1 + next_random() % 50;
-        for (size_t i = 0; i < n; i++) {
-            /* The first ones say whether it is worth it. */
-            size_t slice = i < 16 && slices > 1 ? i % 2 : next_random() % slices;
-            same[i] = blocks[i] = (void *)(0x100000000 + slice * SLICE + next_random() % SLICE);
-        }
-        group_by_slice(blocks, n);
-        size_t runs = 1;
-        for (size_t i = 1; i < n; i++)
-            runs += (uintptr_t)blocks[i] / SLICE != (uintptr_t)blocks[i - 1] / SLICE;
-        EXPECT(runs <= slices);
-        qsort(blocks, n, sizeof *blocks, by_address);
-        qsort(same, n, sizeof *same, by_address);
-        EXPECT(memcmp(blocks, same, n * sizeof *blocks) == 0);
-    }
-    /* In order as they are, they stay. */
-    for (size_t i = 0; i < 4096; i++)
-        same[i] = blocks[i] = (void *)(0x100000000 - i * SLICE / 5);
-    group_by_slice(blocks, 4096);
-    EXPECT(memcmp(blocks, same, sizeof blocks) == 0);
 }
 
 #define BLOCKS 30000
@@ -288,7 +254,6 @@ int main(void)
     for (unsigned cls = 0; cls < CLASS_LARGE; cls++)
         free_pages(cls);
     lock_release(&of_slab);
-    gathering();
     joining();
     one_shard();
     transfer();

@@ -63,7 +63,7 @@ static void it_grows_up_to_its_bounds(void)
     seen = seen_of(64, 2559);
     seen.shared = true;
     seen.history.before = 1;
-    EXPECT(5119 * 64 > LAW_STACK_SHARED_MOST && 64 < LAW_STACK_SHARED_BELOW);
+    EXPECT(5119 * 64 > LAW_SHARE_LEAST && 64 < LAW_STACK_SHARED_BELOW);
     expect_step(seen, 2559, CAPACITY_FITS);
     seen.burst = 9000;
     expect_step(seen, 2559, CAPACITY_FITS);
@@ -120,7 +120,7 @@ static void it_shrinks_for_others_blocks_and_for_what_is_not_wanted(void)
     seen.first = 3;
     expect_step(seen, 10, CAPACITY_DRAINS); /* stack_least */
     seen.history = (struct capacity_history){
-        .way = LAW_BURST_RETURNS * 1000, .before = 1000, .full = true, .bursts_return = true};
+        .way = LAW_CLEARLY * 1000, .before = 1000, .full = true, .bursts_return = true};
     expect_step(seen, 319, CAPACITY_FITS); /* it will come back */
     seen.history.way++;
     expect_step(seen, 10, CAPACITY_DRAINS); /* not this time */
@@ -153,7 +153,7 @@ static void where_blocks_pass_through_it_stays_small(void)
     expect_step(seen, 19, CAPACITY_FITS); /* it never turned */
     seen.history.before = 100;
     expect_step(seen, 39, CAPACITY_MISSES);
-    seen.history.streak = LAW_PASS_LIMIT_AFTER;
+    seen.history.streak = LAW_IN_A_ROW;
     expect_step(seen, 39, CAPACITY_MISSES);
     seen.history.streak++;
     expect_step(seen, 19, CAPACITY_FITS); /* a long way */
@@ -190,8 +190,8 @@ static void bursts_are_told_from_chance(void)
     EXPECT(history.bursts_return);
     way_of(&history, turns % 2 == 0 ? STACK_EMPTY : STACK_FULL, 1);
     way_of(&history, turns % 2 == 0 ? STACK_FULL : STACK_EMPTY, 1);
-    EXPECT(!history.bursts_return);           /* a short way: it is over */
-    EXPECT_EQUAL(turns, LAW_BURST_TURNS + 2); /* the first two ways were the first of their kind */
+    EXPECT(!history.bursts_return);        /* a short way: it is over */
+    EXPECT_EQUAL(turns, LAW_IN_A_ROW + 2); /* the first two ways were the first of their kind */
 
     /* Only one direction is long: nothing comes back. */
     history = (struct capacity_history){0};
@@ -322,7 +322,7 @@ static void what_stays_away_is_kept_shorter(void)
     now.purged += MiB;
     now.taken += MiB;
     retention_step(&r, now, MiB, GiB);
-    EXPECT_EQUAL(r.epoch, 64 * MiB / LAW_EPOCH_SHRINK);
+    EXPECT_EQUAL(r.epoch, 64 * MiB / LAW_CLEARLY);
     for (unsigned i = 0; i < 100; i++) {
         now.purged += MiB;
         now.taken += MiB;
@@ -345,7 +345,7 @@ static void while_a_program_only_frees_nothing_is_learned(void)
     EXPECT_EQUAL(r.epoch, 64 * MiB);
     now.taken += MiB;
     retention_step(&r, now, MiB, GiB);
-    EXPECT_EQUAL(r.epoch, 64 * MiB / LAW_EPOCH_SHRINK);
+    EXPECT_EQUAL(r.epoch, 64 * MiB / LAW_CLEARLY);
 }
 
 static void some_of_it_wanted_again_changes_nothing(void)
@@ -353,9 +353,10 @@ static void some_of_it_wanted_again_changes_nothing(void)
     for (unsigned more = 0; more < 2; more++) {
         struct retention r = {64 * MiB, {0, 0, 0}, LAW_EPOCH_STEPS};
         const size_t gone = 100 * MiB;
-        const struct purge_counters now = {gone, gone / LAW_EPOCH_SHRINKS_BELOW - 1 + more, gone};
+        const struct purge_counters now = {
+            gone, gone / (LAW_EPOCH_GROWS_ABOVE * LAW_EPOCH_GROWTH) - 1 + more, gone};
         retention_step(&r, now, MiB, GiB);
-        EXPECT_EQUAL(r.epoch, more == 0 ? 64 * MiB / LAW_EPOCH_SHRINK : 64 * MiB);
+        EXPECT_EQUAL(r.epoch, more == 0 ? 64 * MiB / LAW_CLEARLY : 64 * MiB);
     }
 }
 
@@ -379,7 +380,7 @@ static void where_nothing_goes_back_nothing_is_learned(void)
     now.purged++;
     now.taken++;
     retention_step(&r, now, MiB, GiB);
-    EXPECT_EQUAL(r.epoch, 16 * MiB / LAW_EPOCH_SHRINK);
+    EXPECT_EQUAL(r.epoch, 16 * MiB / LAW_CLEARLY);
 }
 
 /* ---- the journal ---- */
