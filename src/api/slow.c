@@ -13,6 +13,7 @@
 #include "front/large.h"
 #include "front/proof.h"
 #include "front/refill.h"
+#include "front/registry.h"
 #include "front/stacks.h"
 #include "heap/shards.h"
 #include "heap/slab.h"
@@ -353,19 +354,30 @@ static inline bool large_push_untold(struct cache *cache, unsigned cls, void *p)
     return true;
 }
 
+/* Notes in the map that the block in use at p is free. An exchange takes as long as all the rest of
+ * the free, and one thread needs none. False where another thread was first. */
+FAST bool whole_note_free(uint16_t *entry)
+{
+    if (unlikely(caches_living() > 1))
+        return map_entry_freed(entry);
+    store_relaxed(entry, BIN_WHOLE_FREE * BIN_BYTES);
+    return true;
+}
+
 /* A block of whole slices that finds room in its stack: apart from the rest of the slow path, as
- * this needs no stack frame. */
+ * this needs no stack frame. The map has to say that it is free before the stack has it: from then
+ * on a thief may take it, and its slices may become another block. */
 FAST bool whole_push(struct cache *cache, void *p)
 {
     uint16_t *entry = map_window_entry(p);
-    if (entry == NULL || load_relaxed(entry) != BIN_WHOLE * BIN_BYTES || (uintptr_t)p % SLICE != 0)
+    if (entry == NULL || load_relaxed(entry) != BIN_WHOLE * BIN_BYTES ||
+        (uintptr_t)p % SLICE != 0 || !whole_note_free(entry))
         return false;
     unsigned cls = whole_class(p);
-    if (unlikely(cls == CLASSES) ||
-        !(cls < CLASS_LARGE ? cache_push_whole(cache, cls, p) : large_push_untold(cache, cls, p)))
-        return false;
-    store_relaxed(entry, BIN_WHOLE_FREE * BIN_BYTES);
-    return true;
+    if (cls < CLASS_LARGE ? cache_push_whole(cache, cls, p) : large_push_untold(cache, cls, p))
+        return true;
+    store_relaxed(entry, BIN_WHOLE * BIN_BYTES);
+    return false;
 }
 
 /* Inline, so that every entry from outside knows its caller. Null costs a test and no frame: libc

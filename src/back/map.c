@@ -171,13 +171,10 @@ void *map_whole_taken(const void *p)
     return map_owner(p);
 }
 
-/* Not by an exchange, which would make a pair of malloc and free take a third longer. */
 void *map_whole_freed(const void *p)
 {
-    if (map_bin(p) != BIN_WHOLE)
-        return NULL;
-    store_relaxed(bin_offset_at(p), BIN_WHOLE_FREE * BIN_BYTES);
-    return map_owner(p);
+    uint16_t *entry = bin_offset_at(p);
+    return entry != NULL && map_entry_freed(entry) ? map_owner(p) : NULL;
 }
 
 bool map_next(uintptr_t *address)

@@ -18,7 +18,8 @@ bool whole_hand_out(const void *p, size_t n)
 unsigned whole_class(const void *p)
 {
     const struct slab *slab = map_owner(p);
-    return slab != NULL ? slab->cls : CLASSES;
+    ASSERT(slab != NULL && slab->base == p);
+    return slab->cls;
 }
 
 enum misuse whole_take_back(const void *p, unsigned *cls)

@@ -11,12 +11,11 @@ struct slab;
  * holds zeroes only. */
 bool whole_hand_out(const void *p, size_t n);
 
-/* The class of the block of whole slices that is in use at p by the map; CLASSES if another thread
- * has just freed it. */
+/* The class of the block of whole slices at p, which the caller holds. */
 unsigned whole_class(const void *p);
 
-/* Notes that p, by the map a block of whole slices, is freed, and what class it has; or what is
- * wrong. */
+/* Notes that p, by the map a block of whole slices, is freed, and what class it has. Exact: of any
+ * number of calls for one block, on any threads, one gets it. */
 enum misuse whole_take_back(const void *p, unsigned *cls);
 
 /* Makes the block of whole slices at p hold n bytes, more than it has, where it stands, if the

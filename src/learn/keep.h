@@ -21,12 +21,13 @@ static inline size_t keep_limit(size_t most, size_t learned)
            smaller(learned, keep_learned_most(most));
 }
 
-/* Whether it was worth keeping: `bytes` went back because of the limit, and `again` of them were
- * taken again. Not of a program whose memory changes from one kind to another: of so much the limit
- * could spare only a part, for a larger process. */
-static inline bool keep_was_needed(size_t bytes, size_t again, size_t most)
+/* Whether it was worth keeping: `bytes` went back because of the limit, `again` of them were taken
+ * again, and `lacked` is the most that had gone back at once and was not taken again yet. If that
+ * is more than may be kept, the program's memory changes from one kind to another, and the limit
+ * could spare only a part of it, for a larger process. */
+static inline bool keep_was_needed(size_t bytes, size_t again, size_t lacked, size_t most)
 {
-    return bytes > 0 && bytes <= keep_learned_most(most) && again >= bytes / LAW_CLEARLY;
+    return bytes > 0 && lacked <= keep_learned_most(most) && again >= bytes / LAW_CLEARLY;
 }
 
 /* And what is learned then, of what was learned before. */

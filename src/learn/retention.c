@@ -23,7 +23,8 @@ void retention_step(struct retention *r, struct purge_counters now, size_t least
         epoch *= LAW_EPOCH_GROWTH;
     else if (r->steps < LAW_EPOCH_STEPS || taken < purged)
         return; /* what goes back is not wanted again at once */
-    else if (purged > LAW_EPOCH_TELLING && refaulted < purged / (LAW_EPOCH_GROWS_ABOVE * LAW_EPOCH_GROWTH))
+    else if (purged > LAW_EPOCH_TELLING &&
+             refaulted < purged / (LAW_EPOCH_GROWS_ABOVE * LAW_EPOCH_GROWTH))
         epoch /= LAW_CLEARLY;
     *r = (struct retention){bounded(epoch, least, most), now, 0};
 }

@@ -103,6 +103,9 @@ static struct beyond {
     size_t bytes;
     size_t refaulted; /* the counters' at that time */
     size_t worth;     /* bytes more that were worth keeping, in all */
+    size_t lacking;   /* of what went back, what was not taken again yet */
+    size_t lacked;    /* the most of that at once */
+    size_t seen;      /* the counters' when it was last looked at */
 } beyond;
 
 static size_t refaulted_now(void)
@@ -113,7 +116,8 @@ static size_t refaulted_now(void)
 void epochs_anew(void)
 {
     dirty_pages.learned.epoch = dirty_slices.learned.epoch = dirty_huge.learned.epoch = 0;
-    beyond = (struct beyond){.began = clock_now(), .refaulted = refaulted_now()};
+    size_t refaulted = refaulted_now();
+    beyond = (struct beyond){.began = clock_now(), .refaulted = refaulted, .seen = refaulted};
     store_relaxed(&use.learned, 0);
     pages_epoch_ends();
     slices_epoch_ends();
@@ -156,7 +160,7 @@ static COLD void learn_beside(size_t most, size_t refaulted)
 {
     ASSERT(lock_rank_held(RANK_PURGE));
     size_t again = smaller(refaulted - beyond.refaulted, beyond.bytes);
-    if (!keep_was_needed(beyond.bytes, again, most))
+    if (!keep_was_needed(beyond.bytes, again, beyond.lacked, most))
         return;
     const struct journal_entry entry = {.subject = JOURNAL_BESIDE,
                                         .taken_again = (unsigned)(again * 100 / beyond.bytes),
@@ -181,6 +185,16 @@ static void beyond_look(void)
     beyond.began = clock_now();
     beyond.bytes = 0;
     beyond.refaulted = refaulted;
+    beyond.lacked = beyond.lacking;
+}
+
+static void beyond_count(size_t done)
+{
+    size_t refaulted = refaulted_now();
+    beyond.bytes += done;
+    beyond.lacking = excess(beyond.lacking, refaulted - beyond.seen) + done;
+    beyond.lacked = larger(beyond.lacked, beyond.lacking);
+    beyond.seen = refaulted;
 }
 
 size_t give_back_beyond(size_t most)
@@ -193,7 +207,7 @@ size_t give_back_beyond(size_t most)
     slices = smaller(slices, most / SLICE);
     size_t done = give_back(slices, smaller(huge, excess(most, slices * SLICE)));
     if (load_relaxed(&keeping.slices) == AUTO && load_relaxed(&keeping.huge) == AUTO)
-        beyond.bytes += done;
+        beyond_count(done);
     return done;
 }
 

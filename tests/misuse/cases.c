@@ -293,7 +293,7 @@ static void twice_among_others(size_t n)
         six[i] = get(n);
     for (int i = 0; i < 6; i++)
         do_free(six[i]);
-    wrong_free(six[2]);
+    wrong_free(six[5]); /* the first rest in the thread's stack */
 }
 
 /* ---- the program goes on ---- */

@@ -7,6 +7,7 @@
 #include <malloc.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -232,6 +233,35 @@ static void less_than_usual_comes_back(void)
     CHECK(now < 100 * MiB, "200 MiB freed, then 100: found %zu resident", now);
 }
 
+static long faults_so_far(void)
+{
+    struct rusage usage;
+    getrusage(RUSAGE_SELF, &usage);
+    return usage.ru_minflt;
+}
+
+/* A little more of one kind, then of another, again and again: what goes back for the one is soon
+ * wanted by the other, and is little, however often that is. */
+static void kinds_that_alternate_come_to_rest(void)
+{
+    enum { LIVE = 300, PART = 6 * MiB, SMALLER = 200 * KiB, ROUNDS = 400, LAST = 100 };
+    static void *live[LIVE];
+    for (int i = 0; i < LIVE; i++)
+        live[i] = memset(NEED("malloc", malloc(80 * KiB)), 1, 80 * KiB);
+    long before = 0;
+    for (int i = 0; i < ROUNDS; i++) {
+        if (i == ROUNDS - LAST)
+            before = faults_so_far();
+        take_and_free(PART, 1);
+        take_and_free(SMALLER, PART / SMALLER);
+    }
+    long faults = (faults_so_far() - before) / LAST;
+    CHECK(faults < (long)(PART / 4096 / 4), "page faults a round: %ld of %d pages", faults,
+          2 * PART / 4096);
+    for (int i = 0; i < LIVE; i++)
+        free(live[i]);
+}
+
 int main(void)
 {
     check_start("kept");
@@ -247,5 +277,6 @@ int main(void)
     RUN_IN_CHILD(quiet_calls_give_back_huge_blocks);
     RUN_IN_CHILD(calls_without_a_pause_give_back_all);
     RUN_IN_CHILD(less_than_usual_comes_back);
+    RUN_IN_CHILD(kinds_that_alternate_come_to_rest);
     return check_end();
 }
