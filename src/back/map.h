@@ -97,8 +97,8 @@ void *map_clear(const void *p, unsigned bin);
 /* The free block of whole slices at p, which the caller holds, comes into use; its slab. */
 void *map_whole_taken(const void *p);
 
-/* It is freed: its slab. Of any number that free it at once one gets it, the others null; so does
- * who frees what is no such block in use. */
+/* It is freed: its slab; null if it is no such block in use. Of any number that free it at once, by
+ * this or map_entry_freed, one gets it. */
 void *map_whole_freed(const void *p);
 
 /* The same for its entry; whether it was in use. */

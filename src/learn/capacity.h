@@ -62,9 +62,8 @@ static inline bool capacity_drains(size_t outflow, size_t capacity_bytes)
 }
 
 /* Blocks that a refill or a flush moves: half a stack, so that as many calls of either kind can
- * follow. The first after a turn, a refill after flushes or a flush
- * after refills, moves few: otherwise a burst a little larger than a large stack would move half of
- * that stack each time. */
+ * follow. The first after a turn, a refill after flushes or a flush after refills, moves few:
+ * otherwise a burst a little larger than a large stack would move half of that stack each time. */
 static inline size_t capacity_batch(const struct capacity_history *history, size_t capacity)
 {
     size_t half = (capacity + 1) / 2;

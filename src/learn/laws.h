@@ -18,4 +18,6 @@ __extension__ enum {
 #include "learn/laws.def"
 };
 
+static_assert(LAW_CLEARLY >= 2, "more, and whole");
+
 #endif

@@ -17,7 +17,7 @@ struct retention {
 /* One epoch has passed. It grows, up to `most`, if more than a part of what was given back, or of
  * what was taken where that is less, was taken again (LAW_EPOCH_GROWS_ABOVE). It shrinks, down to
  * `least`, if after several epochs, in which at least as much was taken as went back, it was below
- * another part ((LAW_EPOCH_GROWS_ABOVE * LAW_EPOCH_GROWTH)): while a program only frees, nothing
+ * another part (LAW_EPOCH_GROWS_ABOVE * LAW_EPOCH_GROWTH): while a program only frees, nothing
  * tells what it will want. Where nothing was given back there is nothing to learn: a program in a
  * steady state makes no system calls. */
 void retention_step(struct retention *r, struct purge_counters now, size_t least, size_t most);

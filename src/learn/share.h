@@ -40,7 +40,7 @@ static inline struct capacity_share share_in_crowd(size_t refills, size_t bytes)
 static inline size_t share_first(size_t size, size_t first)
 {
     size_t blocks = LAW_CROWD_FIRST / size;
-    if (blocks == 0 && size <= (LAW_CLEARLY * LAW_CROWD_FIRST))
+    if (blocks == 0 && size <= LAW_CLEARLY * LAW_CROWD_FIRST)
         blocks = 1;
     return blocks < first ? blocks : first;
 }

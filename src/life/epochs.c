@@ -183,9 +183,11 @@ static void beyond_look(void)
     if (policy.learn != LEARN_FROZEN)
         learn_beside(most, refaulted);
     beyond.began = clock_now();
-    beyond.bytes = 0;
-    beyond.refaulted = refaulted;
+    /* What went back before that is no longer wanted. */
+    beyond.lacking = smaller(excess(beyond.lacking, refaulted - beyond.seen), beyond.bytes);
     beyond.lacked = beyond.lacking;
+    beyond.seen = beyond.refaulted = refaulted;
+    beyond.bytes = 0;
 }
 
 static void beyond_count(size_t done)

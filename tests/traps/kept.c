@@ -248,6 +248,7 @@ static void kinds_that_alternate_come_to_rest(void)
     static void *live[LIVE];
     for (int i = 0; i < LIVE; i++)
         live[i] = memset(NEED("malloc", malloc(80 * KiB)), 1, 80 * KiB);
+    take_and_free(40 * MiB, 1); /* what once was much is no reason to learn nothing later */
     long before = 0;
     for (int i = 0; i < ROUNDS; i++) {
         if (i == ROUNDS - LAST)
