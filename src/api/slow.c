@@ -357,10 +357,10 @@ static inline bool large_push_untold(struct cache *cache, unsigned cls, void *p)
 /* Notes in the map that a block in use is free, for a thread with a cache. An exchange takes as
  * long as all the rest of the free, and one thread needs none. False where another thread was
  * first. */
-FAST bool whole_note_free(uint16_t *entry)
+FAST bool whole_note_free(uint16_t *entry, const void *p)
 {
     if (unlikely(caches_living() > 1))
-        return map_entry_freed(entry);
+        return map_whole_freed(p) != NULL;
     store_relaxed(entry, BIN_WHOLE_FREE * BIN_BYTES);
     return true;
 }
@@ -372,7 +372,7 @@ FAST bool whole_push(struct cache *cache, void *p)
 {
     uint16_t *entry = map_window_entry(p);
     if (entry == NULL || load_relaxed(entry) != BIN_WHOLE * BIN_BYTES ||
-        (uintptr_t)p % SLICE != 0 || cache->lock == NULL || !whole_note_free(entry))
+        (uintptr_t)p % SLICE != 0 || cache->lock == NULL || !whole_note_free(entry, p))
         return false;
     unsigned cls = whole_class(p);
     if (cls < CLASS_LARGE ? cache_push_whole(cache, cls, p) : large_push_untold(cache, cls, p))

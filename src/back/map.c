@@ -173,8 +173,12 @@ void *map_whole_taken(const void *p)
 
 void *map_whole_freed(const void *p)
 {
-    uint16_t *entry = bin_offset_at(p);
-    return entry != NULL && map_entry_freed(entry) ? map_owner(p) : NULL;
+    uint16_t before = BIN_WHOLE * BIN_BYTES;
+    ASSERT(bin_offset_at(p) != NULL);
+    return __atomic_compare_exchange_n(bin_offset_at(p), &before, BIN_WHOLE_FREE * BIN_BYTES, false,
+                                       __ATOMIC_ACQ_REL, __ATOMIC_RELAXED)
+               ? map_owner(p)
+               : NULL;
 }
 
 bool map_next(uintptr_t *address)

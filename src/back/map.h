@@ -97,17 +97,9 @@ void *map_clear(const void *p, unsigned bin);
 /* The free block of whole slices at p, which the caller holds, comes into use; its slab. */
 void *map_whole_taken(const void *p);
 
-/* It is freed: its slab; null if it is no such block in use. Of any number that free it at once, by
- * this or map_entry_freed, one gets it. */
+/* It is freed: its slab; null if it is no such block in use. Of any number that free it at once one
+ * gets it. */
 void *map_whole_freed(const void *p);
-
-/* The same for its entry; whether it was in use. */
-FAST bool map_entry_freed(uint16_t *entry)
-{
-    uint16_t before = BIN_WHOLE * BIN_BYTES;
-    return __atomic_compare_exchange_n(entry, &before, BIN_WHOLE_FREE * BIN_BYTES, false,
-                                       __ATOMIC_ACQ_REL, __ATOMIC_RELAXED);
-}
 
 /* Whether the entry's owner is a slab. */
 FAST bool bin_of_slab(unsigned bin) { return bin >= BIN_WHOLE; }
