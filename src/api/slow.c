@@ -354,26 +354,20 @@ static inline bool large_push_untold(struct cache *cache, unsigned cls, void *p)
     return true;
 }
 
-/* Notes in the map that a block in use is free, for a thread with a cache. An exchange takes as
- * long as all the rest of the free, and one thread needs none. False where another thread was
- * first. */
-FAST bool whole_note_free(uint16_t *entry, const void *p)
-{
-    if (unlikely(caches_living() > 1))
-        return map_whole_freed(p) != NULL;
-    store_relaxed(entry, BIN_WHOLE_FREE * BIN_BYTES);
-    return true;
-}
-
 /* A block of whole slices that finds room in its stack: apart from the rest of the slow path, as
  * this needs no stack frame. The map has to say that it is free before the stack has it: from then
- * on a thief may take it, and its slices may become another block. */
+ * on a thief may take it, and its slices may become another block. An exchange takes as long as all
+ * the rest of the free, so where there is no other thread this is a store. */
 FAST bool whole_push(struct cache *cache, void *p)
 {
     uint16_t *entry = map_window_entry(p);
     if (entry == NULL || load_relaxed(entry) != BIN_WHOLE * BIN_BYTES ||
-        (uintptr_t)p % SLICE != 0 || cache->lock == NULL || !whole_note_free(entry, p))
+        (uintptr_t)p % SLICE != 0 || cache->lock == NULL)
         return false;
+    if (likely(caches_living() <= 1))
+        store_relaxed(entry, BIN_WHOLE_FREE * BIN_BYTES);
+    else if (map_whole_freed(p) == NULL)
+        return false; /* another thread was first */
     unsigned cls = whole_class(p);
     if (cls < CLASS_LARGE ? cache_push_whole(cache, cls, p) : large_push_untold(cache, cls, p))
         return true;
