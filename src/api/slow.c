@@ -448,7 +448,7 @@ static bool size_fits(size_t usable, size_t align, size_t size)
     if (!is_power_of_two(align) || align > MOST_BYTES || size > MOST_BYTES)
         return false;
     return usable_of_new(size, align) == usable ||
-           (align == 1 && size <= usable && size >= usable / LAW_CLEARLY);
+           (align == 1 && size <= usable && size >= keep_block_least(usable));
 }
 
 void aligned_sized_free_check(const void *p, size_t align, size_t size, const void *caller)
@@ -551,8 +551,8 @@ SLOW void *slow_realloc(void *p, size_t n, size_t usable)
         return NULL;
     }
     /* No block is smaller than the smallest, so a block that malloc made for n stays; and one that
-     * is cut to exactly the least that may stay. */
-    if (n <= usable && (usable <= CLASS_GRAIN || n == usable / LAW_CLEARLY))
+     * is cut to exactly half. */
+    if (n <= usable && (usable <= CLASS_GRAIN || n == keep_block_least(usable)))
         return p;
     if (usable > CLASS_MOST && n > usable && n <= CLASS_SLICES_MOST && whole_resize_inside(p, n))
         return p;

@@ -3,18 +3,18 @@
 #define HAKMEM_API_SLOW_H
 
 #include "base/defs.h"
-#include "learn/laws.h"
+#include "learn/keep.h"
 
 /* The largest size that is tried. No processor has more address space for a program; PTRDIFF_MAX is
  * far above. */
 #define MOST_BYTES ((size_t)1 << 52)
 
 /* Whether realloc leaves a block of so many bytes where it is: it holds n, and they fill more than
- * a part of it. An even number, or 0 for a block that is not known. */
+ * half. An even number, or 0 for a block that is not known. */
 FAST bool stays(size_t n, size_t usable)
 {
-    size_t part = usable / LAW_CLEARLY;
-    return n - part - 1 < (LAW_CLEARLY == 2 ? part : usable - part);
+    size_t half = keep_block_least(usable);
+    return n - half - 1 < half;
 }
 
 /* Each returns what the public function of that name returns, errno included. */

@@ -4,7 +4,7 @@
 #include "back/meta.h"
 #include "back/use.h"
 #include "base/counters.h"
-#include "learn/laws.h"
+#include "learn/keep.h"
 #include "os/lock.h"
 #include "os/os.h"
 
@@ -343,7 +343,7 @@ void *huge_resize(void *p, size_t n)
         return NULL;
     size_t least = round_up(n, SLICE);
     size_t length = mapping_length(n);
-    bool fits = least <= h->length && length > h->length / LAW_CLEARLY;
+    bool fits = least <= h->length && length > keep_block_least(h->length);
     if (!fits && length > h->length)
         fits = dirty_take_behind(h, length - h->length);
     if (!fits && !mapping_resize(h, length, true) && !mapping_resize(h, least, true))

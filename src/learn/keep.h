@@ -36,4 +36,8 @@ static inline size_t keep_learned(size_t before, size_t bytes, size_t most)
     return smaller(before + bytes, most);
 }
 
+/* The least of a block that realloc leaves where it is when it becomes smaller: then no block is
+ * more than twice as large as what it holds. */
+static inline size_t keep_block_least(size_t usable) { return usable / 2; }
+
 #endif
