@@ -121,6 +121,7 @@ STRUCTURE = {
     "heap/classes.h": "CLASS_BYTES",
     "heap/page_purge.c": "RUNS_MOST RUNS_OF_SLAB",
     "heap/shard.h": "SHARDS_MOST",
+    "heap/shards.c": "ASKS_ABOVE",
     "heap/slab.c": "/3 /15 /2",
     "heap/transfer.c": "FILLED_WORDS",
     "life/epochs.c": "MiB",

@@ -4,6 +4,7 @@
 #include "base/atomic.h"
 #include "base/counters.h"
 #include "heap/shard.h"
+#include "heap/shards.h"
 #include "os/os.h"
 
 /* The slab of the shard that has been sparse for longest, if since before the clock said `before`,
@@ -114,7 +115,7 @@ size_t shards_purge(size_t before, size_t soon_until, struct purge_room *room)
     ASSERT(leaving.slabs == 0 && leaving.run_count == 0);
     size_t purged = 0;
     leaving.soon_until = soon_until;
-    for (unsigned i = 0; i < shard_count; i++) {
+    for (unsigned i = 0; i < shards_made(); i++) {
         for (; room->slabs > 0 && room->bytes > 0; room->slabs--) {
             lock_take(&shards[i].lock);
             struct slab *slab = slab_sparse(&shards[i], before);

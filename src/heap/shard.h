@@ -17,7 +17,7 @@ struct shard {
 } __attribute__((aligned(CACHE_LINE)));
 
 extern struct shard shards[SHARDS_MOST] HIDDEN;
-extern unsigned shard_count HIDDEN; /* constant after start */
+extern unsigned shard_count HIDDEN; /* grows; atomic */
 
 /* Slabs in the shards' sparse lists. Atomic. */
 extern size_t slabs_sparse HIDDEN;

@@ -15,20 +15,41 @@
 static size_t joined;                    /* threads, of all shards; atomic */
 static unsigned join_most = SHARDS_MOST; /* atomic */
 
-void shards_start(unsigned cpus)
+static unsigned cpus; /* known of */
+
+void shards_start(void)
 {
-    ASSERT(cpus >= 1);
-    shard_count = cpus < SHARDS_MOST ? cpus : SHARDS_MOST;
-    for (unsigned i = 0; i < shard_count; i++)
-        list_init(&shards[i].sparse);
+    cpus = os_cpus();
+    list_init(&shards[0].sparse);
+}
+
+/* With more threads than this glibc's malloc asks for the CPUs too: no filter of system calls that
+ * permits so many can forbid that. */
+#define ASKS_ABOVE 8
+
+/* Whether one more shard serves: there is a CPU for it. Threads may have different CPUs, and more
+ * later on than at the start. */
+static bool more_serve(unsigned made)
+{
+    if (made >= smaller(load_relaxed(&join_most), SHARDS_MOST))
+        return false;
+    if (made >= cpus && load_relaxed(&joined) > ASKS_ABOVE)
+        cpus = os_cpus();
+    return made < cpus;
 }
 
 unsigned shard_join(void)
 {
+    unsigned made = shards_made();
     unsigned best = 0;
-    for (unsigned i = 1; i < shard_count && i < load_relaxed(&join_most); i++)
+    for (unsigned i = 1; i < made && i < load_relaxed(&join_most); i++)
         if (load_relaxed(&shards[i].threads) < load_relaxed(&shards[best].threads))
             best = i;
+    if (load_relaxed(&shards[best].threads) > 0 && more_serve(made)) {
+        best = made;
+        list_init(&shards[best].sparse);
+        store_release(&shard_count, made + 1);
+    }
     add_relaxed(&shards[best].threads, 1);
     add_relaxed(&joined, 1);
     return best;
@@ -46,8 +67,9 @@ void shard_leave(unsigned index)
 static struct slab *slab_from_neighbour(unsigned to, unsigned cls)
 {
     ASSERT(lock_held(&shards[to].lock));
-    for (unsigned i = 1; i < shard_count; i++) {
-        unsigned from = (to + i) % shard_count;
+    unsigned made = shards_made();
+    for (unsigned i = 1; i < made; i++) {
+        unsigned from = (to + i) % made;
         if (lowest_partial(&shards[from], cls) == NULL || !lock_try(&shards[from].lock))
             continue;
         struct slab *slab = lowest_partial(&shards[from], cls);
@@ -191,7 +213,7 @@ void shards_limit(unsigned most)
     store_relaxed(&join_most, most);
 }
 
-unsigned shards_made(void) { return shard_count; }
+unsigned shards_made(void) { return load_acquire(&shard_count); }
 struct pairing_node **shard_partial(unsigned i, unsigned cls)
 {
     ASSERT(lock_all_held());

@@ -1,6 +1,6 @@
-/* Shards, each a lock and its slabs. There are as many as CPUs, at most SHARDS_MOST. A thread takes
- * new blocks from one shard, the one that the fewest threads have joined. A block goes back to the
- * shard of its slab, whichever thread frees it. */
+/* Shards, each a lock and its slabs. There are as many as threads ran at once, at most as many as
+ * CPUs, and at most SHARDS_MOST. A thread takes new blocks from one shard, the one that the fewest
+ * threads have joined. A block goes back to the shard of its slab, whichever thread frees it. */
 #ifndef HAKMEM_HEAP_SHARDS_H
 #define HAKMEM_HEAP_SHARDS_H
 
@@ -9,10 +9,10 @@
 
 struct pairing_node;
 
-/* How many shards there are: one for each CPU that the process has at its start. */
-void shards_start(unsigned cpus);
+void shards_start(void);
 
-/* A thread joins the shard with the fewest threads, whose index is returned; and leaves it. */
+/* A thread joins the shard with the fewest threads, whose index is returned; and leaves it. One
+ * thread at a time joins. */
 unsigned shard_join(void);
 void shard_leave(unsigned index);
 

@@ -112,7 +112,7 @@ COLD struct cache *thread_cache_make(void)
             map_start();
             options_start();
             slots_start(os_random());
-            shards_start(os_cpus());
+            shards_start();
             store_relaxed(&caches_closed, policy.check_frees != 0);
             first = true;
             store_release(&started, true);

@@ -75,7 +75,8 @@ void os_name(void *start, size_t length, const char *name);
 /* A number that an attacker can't guess, as far as the kernel has one. At start alone. */
 uint64_t os_random(void);
 
-/* CPUs that this process may run on, at least 1. At start alone. */
+/* CPUs that the calling thread may run on, or those that asked before; at least 1. One thread at a
+ * time asks. */
 unsigned os_cpus(void);
 
 /* Returns after every thread of the process that runs has passed a full barrier; those that don't

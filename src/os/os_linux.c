@@ -276,11 +276,15 @@ uint64_t os_random(void)
 unsigned os_cpus(void)
 {
     KEEP_ERRNO;
+    enum { SEEN_WORDS = 16 };
+    static unsigned long seen[SEEN_WORDS]; /* numbers of CPUs, modulo 1,024 */
     unsigned long set[8192 / (8 * sizeof(unsigned long))];
     long bytes = syscall(SYS_sched_getaffinity, 0, sizeof set, set);
-    unsigned cpus = 0;
     for (long i = 0; i < bytes / (long)sizeof set[0]; i++)
-        cpus += count_bits(set[i]);
+        seen[(unsigned long)i % SEEN_WORDS] |= set[i];
+    unsigned cpus = 0;
+    for (unsigned i = 0; i < SEEN_WORDS; i++)
+        cpus += count_bits(seen[i]);
     return cpus > 0 ? cpus : 1;
 }
 

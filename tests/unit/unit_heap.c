@@ -1,4 +1,5 @@
 /* Classes, slabs, shards, the transfer cache, a thread's cache. */
+#define _GNU_SOURCE
 #include "back/slots.h"
 #include "back/superslabs.h"
 #include "front/owners.h"
@@ -9,6 +10,7 @@
 #include "unit.h"
 
 #include <pthread.h>
+#include <sched.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -152,21 +154,37 @@ static void one_shard(void)
     EXPECT(superslabs_mapped() <= before + 27); /* 50 blocks of 2 MiB, two in each */
 }
 
-/* Threads spread over the shards, or over the first ones alone. */
-static void joining(void)
+/* How many shards so many threads get that are there at once. */
+static unsigned shards_of(unsigned threads, unsigned most)
 {
-    EXPECT_EQUAL(shards_made(), 4);
-    for (unsigned most = 4; most >= 1; most /= 2) {
-        shards_limit(most);
-        unsigned joined[8], in[4] = {0};
-        for (int i = 0; i < 8; i++)
-            in[joined[i] = shard_join()]++;
-        for (unsigned i = 0; i < 4; i++)
-            EXPECT_EQUAL(in[i], i < most ? 8 / most : 0);
-        for (int i = 0; i < 8; i++)
-            shard_leave(joined[i]);
-    }
+    unsigned joined[16], in[SHARDS_MOST] = {0}, used = 0;
+    unsigned made = shards_made();
+    shards_limit(most);
+    for (unsigned i = 0; i < threads; i++)
+        in[joined[i] = shard_join()]++;
+    for (unsigned i = 0; i < SHARDS_MOST; i++)
+        used += in[i] > 0;
+    for (unsigned i = 0; i < used && made == shards_made(); i++)
+        EXPECT(in[i] == threads / used || in[i] == threads / used + 1);
+    for (unsigned i = 0; i < threads; i++)
+        shard_leave(joined[i]);
     shards_limit(SHARDS_MOST);
+    return used;
+}
+
+static bool run_on(const cpu_set_t *cpus) { return sched_setaffinity(0, sizeof *cpus, cpus) == 0; }
+
+/* Threads spread over as many shards as there are CPUs, or over the first ones alone. CPUs that
+ * the process gets later count. */
+static void joining(const cpu_set_t *all)
+{
+    EXPECT_EQUAL(shards_of(8, 4), 1);
+    EXPECT(run_on(all));
+    EXPECT_EQUAL(shards_of(8, 4), 1);
+    for (unsigned most = 4; most >= 1; most /= 2) {
+        unsigned made = shards_of(16, most);
+        EXPECT(made == smaller(most, (size_t)CPU_COUNT(all)) || os_cpus() == 1);
+    }
 }
 
 static void transfer(void)
@@ -243,9 +261,16 @@ static void one_cache(void)
 
 int main(void)
 {
+    cpu_set_t all, first;
+    EXPECT_EQUAL(sched_getaffinity(0, sizeof all, &all), 0);
+    CPU_ZERO(&first);
+    for (size_t i = 0; CPU_COUNT(&first) == 0; i++)
+        if (CPU_ISSET(i, &all))
+            CPU_SET(i, &first);
+    EXPECT(run_on(&first));
     os_start();
     slots_start(42);
-    shards_start(4);
+    shards_start();
     lock_take(&guard);
     classes();
     lock_take(&of_slab);
@@ -254,7 +279,7 @@ int main(void)
     for (unsigned cls = 0; cls < CLASS_LARGE; cls++)
         free_pages(cls);
     lock_release(&of_slab);
-    joining();
+    joining(&all);
     one_shard();
     transfer();
     lock_release(&guard);
