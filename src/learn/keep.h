@@ -22,12 +22,15 @@ static inline size_t keep_limit(size_t most, size_t learned)
 }
 
 /* Whether it was worth keeping: `bytes` went back because of the limit, `again` of them were taken
- * again, and `lacked` is the most that had gone back at once and was not taken again yet. If that
- * is more than may be kept, the program's memory changes from one kind to another, and the limit
- * could spare only a part of it, for a larger process. */
-static inline bool keep_was_needed(size_t bytes, size_t again, size_t lacked, size_t most)
+ * again, in so many milliseconds, and `lacked` is the most that had gone back at once and was not
+ * taken again yet. If that is more than may be kept, the program's memory changes from one kind to
+ * another, and the limit could spare only a part of it, for a larger process. What comes back no
+ * faster than the pace gives back costs the program little. */
+static inline bool keep_was_needed(size_t bytes, size_t again, size_t milliseconds, size_t lacked,
+                                   size_t most)
 {
-    return bytes > 0 && lacked <= keep_learned_most(most) && again >= bytes / LAW_CLEARLY;
+    return lacked <= keep_learned_most(most) && again >= bytes / LAW_CLEARLY &&
+           again > milliseconds * LAW_PACE_MS;
 }
 
 /* And what is learned then, of what was learned before. */

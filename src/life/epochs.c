@@ -99,7 +99,8 @@ void owe_what_was_dirty(void)
 /* What went back so that no more is kept than use.h says, since the program last freed as many
  * bytes as were ever in use; lock: purge. */
 static struct beyond {
-    size_t began; /* the allocation clock */
+    size_t began;  /* the allocation clock */
+    size_t moment; /* the time of day then */
     size_t bytes;
     size_t refaulted; /* the counters' at that time */
     size_t worth;     /* bytes more that were worth keeping, in all */
@@ -117,7 +118,10 @@ void epochs_anew(void)
 {
     dirty_pages.learned.epoch = dirty_slices.learned.epoch = dirty_huge.learned.epoch = 0;
     size_t refaulted = refaulted_now();
-    beyond = (struct beyond){.began = clock_now(), .refaulted = refaulted, .seen = refaulted};
+    beyond = (struct beyond){.began = clock_now(),
+                             .moment = os_milliseconds(),
+                             .refaulted = refaulted,
+                             .seen = refaulted};
     store_relaxed(&use.learned, 0);
     pages_epoch_ends();
     slices_epoch_ends();
@@ -160,7 +164,8 @@ static COLD void learn_beside(size_t most, size_t refaulted)
 {
     ASSERT(lock_rank_held(RANK_PURGE));
     size_t again = smaller(refaulted - beyond.refaulted, beyond.bytes);
-    if (!keep_was_needed(beyond.bytes, again, beyond.lacked, most))
+    size_t passed = os_milliseconds() - beyond.moment;
+    if (!keep_was_needed(beyond.bytes, again, passed, beyond.lacked, most))
         return;
     const struct journal_entry entry = {.subject = JOURNAL_BESIDE,
                                         .taken_again = (unsigned)(again * 100 / beyond.bytes),
@@ -183,6 +188,7 @@ static void beyond_look(void)
     if (policy.learn != LEARN_FROZEN)
         learn_beside(most, refaulted);
     beyond.began = clock_now();
+    beyond.moment = os_milliseconds();
     /* What went back before that is no longer wanted. */
     beyond.lacking = smaller(excess(beyond.lacking, refaulted - beyond.seen), beyond.bytes);
     beyond.lacked = beyond.lacking;

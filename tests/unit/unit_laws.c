@@ -129,12 +129,14 @@ static void little_is_kept_beside_use_and_more_where_it_was_needed(void)
     for (size_t most = 0; most < GiB; most += 3 * MiB)
         EXPECT(keep_limit(most, 0) < keep_limit(most + 1, 0));
 
-    EXPECT(!keep_was_needed(0, 0, 0, GiB));
-    EXPECT(!keep_was_needed(MiB, MiB / LAW_CLEARLY - 1, MiB, GiB));
-    EXPECT(keep_was_needed(MiB, MiB / LAW_CLEARLY, MiB, GiB));
+    EXPECT(!keep_was_needed(0, 0, 0, 0, GiB));
+    EXPECT(!keep_was_needed(MiB, MiB / LAW_CLEARLY - 1, 0, MiB, GiB));
+    EXPECT(keep_was_needed(MiB, MiB / LAW_CLEARLY, 0, MiB, GiB));
+    EXPECT(!keep_was_needed(MiB, MiB, MiB / LAW_PACE_MS, MiB, GiB));
+    EXPECT(keep_was_needed(MiB, MiB, MiB / LAW_PACE_MS - 1, MiB, GiB));
     size_t most = keep_learned_most(GiB);
-    EXPECT(keep_was_needed(9 * most, 9 * most, most, GiB));
-    EXPECT(!keep_was_needed(9 * most, 9 * most, most + 1, GiB));
+    EXPECT(keep_was_needed(9 * most, 9 * most, 0, most, GiB));
+    EXPECT(!keep_was_needed(9 * most, 9 * most, 0, most + 1, GiB));
     EXPECT_EQUAL(keep_learned(MiB, MiB, 10 * MiB), 2 * MiB);
     EXPECT_EQUAL(keep_learned(9 * MiB, 2 * MiB, 10 * MiB), 10 * MiB);
 }
