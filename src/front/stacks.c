@@ -64,7 +64,7 @@ static void stack_begin(struct cache *cache, unsigned cls)
     stack_set_top(bin, array);
     cache->begun[cls / 64] |= (uint64_t)1 << cls % 64;
     cold->room = size_classes[cls].first;
-    bool shares_lines = size_classes[cls].size <= LAW_DIRECT_LARGEST;
+    bool shares_lines = CACHE_LINE / size_classes[cls].size > 1;
     cold->direct_frees = shares_lines && caches_living() > 1 ? LAW_DIRECT_FREES : 0;
     stack_start_capacity(cache, cls);
 }

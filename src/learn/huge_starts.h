@@ -15,7 +15,7 @@ static inline bool huge_starts_from(size_t superslabs) { return superslabs >= LA
 /* Whether a superslab of so many slices was mostly in use by small blocks. */
 static inline bool huge_starts_after(unsigned fine, unsigned slices)
 {
-    return fine >= slices - slices / LAW_HUGE_FINE_PART;
+    return fine >= slices - slices / LAW_SMALL_PART;
 }
 
 /* Whether the kernel had a page at hand. */

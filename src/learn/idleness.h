@@ -16,7 +16,7 @@ struct idleness {
 static_assert(LAW_IN_VAIN_MOST <= UINT8_MAX, "fits in_vain");
 
 /* Bytes that may lie idle before the stacks are closed. `most`: what was in use at once. */
-static inline size_t idleness_unseen(size_t most) { return LAW_LITTLE + most / LAW_CLOSE_PART; }
+static inline size_t idleness_unseen(size_t most) { return LAW_LITTLE + most / LAW_SMALL_PART; }
 
 /* Whether `bytes` are more than may lie idle. For small blocks it may be clearly more than what is
  * in use, `live`: a program that frees many of them fills stack after stack, and so comes to the

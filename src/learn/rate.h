@@ -34,7 +34,7 @@ static inline size_t rest_judged(size_t milliseconds) { return larger(millisecon
  * page that goes back and is faulted in again takes 1 to 4 us. */
 static inline size_t rate_saved(size_t saved, size_t milliseconds, bool rested)
 {
-    size_t rate = rested ? LAW_PACE_REST_MS : LAW_PACE_MS;
+    size_t rate = rested ? LAW_LITTLE : LAW_PACE_MS;
     size_t room = LAW_PACE_SAVED_MOST - saved;
     return saved + (milliseconds < room / rate ? milliseconds * rate : room);
 }

@@ -15,10 +15,11 @@ static inline struct capacity_share share_alone(size_t bytes)
     return (struct capacity_share){.bytes = bytes, .weight = SIZE_MAX};
 }
 
-/* Of one thread of `awake`: a part of what is in use, so that a small heap is not mostly stacks. */
+/* Of one thread of `awake`: a part of what is in use, so that a small heap is not mostly stacks. Of
+ * few threads each has more than the least. */
 static inline struct capacity_share share_at_work(size_t awake, size_t used, size_t bytes)
 {
-    size_t all = larger(used / LAW_SHARE_OF_USED, LAW_SHARE_ALL_LEAST);
+    size_t all = larger(used / LAW_SMALL_PART, LAW_SMALL_PART * LAW_SHARE_LEAST);
     return (struct capacity_share){.bytes = bytes, .weight = larger(all / awake, LAW_SHARE_LEAST)};
 }
 
@@ -68,7 +69,7 @@ static inline bool share_is_passed(size_t capacity_bytes, size_t share)
 static inline size_t share_of_large(size_t awake, size_t used_most, size_t largest, size_t bytes)
 {
     size_t least = awake <= LAW_CROWD_NO_LARGE ? largest : 0;
-    return smaller(larger(used_most / LAW_LARGE_OF_USED, least), LAW_LARGE_OF_THREAD_BYTES * bytes);
+    return smaller(larger(used_most / LAW_CLEARLY, least), LAW_CLEARLY * bytes);
 }
 
 #endif

@@ -56,9 +56,10 @@ static void threads_share_a_part_of_what_is_in_use(void)
     EXPECT_EQUAL(share_alone(MiB).bytes, MiB);
     EXPECT_EQUAL(share_alone(MiB).weight, SIZE_MAX);
     EXPECT_EQUAL(share_at_work(2, 0, MiB).bytes, MiB);
-    EXPECT_EQUAL(share_at_work(2, 0, MiB).weight, LAW_SHARE_ALL_LEAST / 2);
-    const size_t used = 16 * LAW_SHARE_OF_USED * (size_t)LAW_SHARE_ALL_LEAST;
-    EXPECT_EQUAL(share_at_work(2, used, MiB).weight, 8 * LAW_SHARE_ALL_LEAST);
+    EXPECT_EQUAL(share_at_work(2, 0, MiB).weight, LAW_SMALL_PART * LAW_SHARE_LEAST / 2);
+    const size_t least = LAW_SMALL_PART * (size_t)LAW_SHARE_LEAST;
+    const size_t used = 16 * LAW_SMALL_PART * least;
+    EXPECT_EQUAL(share_at_work(2, used, MiB).weight, 8 * least);
     /* However many there are. */
     EXPECT_EQUAL(share_at_work(1000000, used, MiB).weight, LAW_SHARE_LEAST);
     /* Never more with more threads, and never less with more in use. */
@@ -107,8 +108,8 @@ static void large_blocks_are_a_part_of_the_most_in_use(void)
 {
     const size_t largest = 2 * MiB;
     EXPECT_EQUAL(share_of_large(1, 0, largest, GiB), largest);
-    EXPECT_EQUAL(share_of_large(1, LAW_LARGE_OF_USED * 10 * MiB, largest, GiB), 10 * MiB);
-    EXPECT_EQUAL(share_of_large(1, GiB, largest, MiB), LAW_LARGE_OF_THREAD_BYTES * MiB);
+    EXPECT_EQUAL(share_of_large(1, LAW_CLEARLY * 10 * MiB, largest, GiB), 10 * MiB);
+    EXPECT_EQUAL(share_of_large(1, GiB, largest, MiB), LAW_CLEARLY * MiB);
     EXPECT_EQUAL(share_of_large(1, GiB, largest, 0), 0);
     EXPECT_EQUAL(share_of_large(LAW_CROWD_NO_LARGE, 0, largest, GiB), largest);
     EXPECT_EQUAL(share_of_large(LAW_CROWD_NO_LARGE + 1, 0, largest, GiB), 0);
@@ -141,25 +142,21 @@ static void little_is_kept_beside_use_and_more_where_it_was_needed(void)
 
 static void looks_are_a_part_of_an_epoch_apart(void)
 {
-    EXPECT_EQUAL(look_step(LAW_LOOKS_IN_EPOCH * KiB), KiB);
-    EXPECT_EQUAL(look_step(LAW_LOOKS_IN_EPOCH * (size_t)LAW_LOOK_MOST), LAW_LOOK_MOST);
+    EXPECT_EQUAL(look_step(LAW_SMALL_PART * KiB), KiB);
+    EXPECT_EQUAL(look_step(LAW_SMALL_PART * (size_t)LAW_LOOK_MOST), LAW_LOOK_MOST);
     EXPECT_EQUAL(look_step(SIZE_MAX), LAW_LOOK_MOST);
 
-    EXPECT_EQUAL(look_distance(MiB, false, 0, GiB), MiB);
-    /* The next frees are likely to be as large as the one that came too late. */
-    EXPECT_EQUAL(look_distance(0, false, GiB, GiB), 0);
-    EXPECT_EQUAL(look_distance(0, true, MiB, GiB), LAW_LOOK_FREES_HUGE * MiB);
-    EXPECT_EQUAL(look_distance(0, true, GiB, GiB),
-                 LAW_LOOK_FREES_HUGE * (size_t)LAW_LOOK_FREE_HUGE_MOST);
+    EXPECT_EQUAL(look_distance(MiB, false, GiB), MiB);
+    EXPECT_EQUAL(look_distance(0, true, GiB), LAW_LOOK_MOST);
     /* A number that an option set is not passed by much. */
-    EXPECT_EQUAL(look_distance(GiB, false, 0, 0), LAW_LITTLE);
-    EXPECT_EQUAL(look_distance(GiB, true, GiB, 2 * LAW_LITTLE), 2 * LAW_LITTLE);
+    EXPECT_EQUAL(look_distance(GiB, false, 0), LAW_LITTLE);
+    EXPECT_EQUAL(look_distance(GiB, true, 2 * LAW_LITTLE), 2 * LAW_LITTLE);
 }
 
 static void slabs_are_looked_at_in_parts(void)
 {
-    EXPECT(!look_at_slab(9, LAW_SPARSE_PART * 10));
-    EXPECT(look_at_slab(10, LAW_SPARSE_PART * 10));
+    EXPECT(!look_at_slab(9, LAW_SMALL_PART * 10));
+    EXPECT(look_at_slab(10, LAW_SMALL_PART * 10));
     EXPECT(look_at_slab(1, 1));
 }
 
@@ -182,7 +179,7 @@ static void time_allows_so_many_bytes(void)
     EXPECT_EQUAL(rate_saved(0, 0, false), 0);
     EXPECT_EQUAL(rate_saved(0, 0, true), 0);
     EXPECT_EQUAL(rate_saved(MiB, 1, false), MiB + LAW_PACE_MS);
-    EXPECT_EQUAL(rate_saved(MiB, 1, true), MiB + LAW_PACE_REST_MS);
+    EXPECT_EQUAL(rate_saved(MiB, 1, true), MiB + LAW_LITTLE);
     EXPECT_EQUAL(rate_saved(0, SIZE_MAX, false), LAW_PACE_SAVED_MOST); /* and does not overflow */
     EXPECT_EQUAL(rate_saved(LAW_PACE_SAVED_MOST, 1, true), LAW_PACE_SAVED_MOST);
     EXPECT_EQUAL(rate_saved(LAW_PACE_SAVED_MOST - 1, 1, true), LAW_PACE_SAVED_MOST);
@@ -202,7 +199,7 @@ static void time_allows_so_many_bytes(void)
 static void stacks_close_where_much_lies_idle(void)
 {
     EXPECT_EQUAL(idleness_unseen(0), LAW_LITTLE);
-    EXPECT_EQUAL(idleness_unseen(LAW_CLOSE_PART * MiB), LAW_LITTLE + MiB);
+    EXPECT_EQUAL(idleness_unseen(LAW_SMALL_PART * MiB), LAW_LITTLE + MiB);
     const size_t unseen = 10 * MiB;
     EXPECT(!idleness_closes(unseen, 0, unseen, false));
     EXPECT(idleness_closes(unseen + 1, 0, unseen, false));
@@ -278,8 +275,8 @@ static void superslabs_start_huge_in_a_heap_of_small_blocks(void)
 {
     EXPECT(!huge_starts_from(LAW_HUGE_START_FROM - 1));
     EXPECT(huge_starts_from(LAW_HUGE_START_FROM));
-    EXPECT(!huge_starts_after(64 - 64 / LAW_HUGE_FINE_PART - 1, 64));
-    EXPECT(huge_starts_after(64 - 64 / LAW_HUGE_FINE_PART, 64));
+    EXPECT(!huge_starts_after(64 - 64 / LAW_SMALL_PART - 1, 64));
+    EXPECT(huge_starts_after(64 - 64 / LAW_SMALL_PART, 64));
     EXPECT(!huge_is_worth_it(LAW_HUGE_FROM - 1));
     EXPECT(huge_is_worth_it(LAW_HUGE_FROM));
     EXPECT(!huge_is_dense(LAW_HUGE_DENSE - 1));
