@@ -23,6 +23,7 @@
 /* What one call gives back beyond its own block, so that no caller waits for long: up to two slices
  * more come from rounding. The scavenger gives back as much before it lets others have the lock. */
 #define CALL_MOST (LAW_CALL_MOST - 2 * SLICE)
+#define STEP_SLABS (LAW_CALL_MOST / SLICE) /* it looks at as many bytes of slabs */
 
 /* Held while anything goes back, so that no fork is then. */
 static struct lock purge_lock FORK_PAGE = LOCK(PURGE);
@@ -92,7 +93,7 @@ static bool give_back_at_pace(size_t most)
     size_t spent = give_back_owed(allowed);
     bool more = owes() && (spent > 0 || allowed < SLICE);
     if (shards_sparse() && !load_relaxed(&keeping.forever)) {
-        struct purge_room room = {LAW_STEP_SLABS, excess(allowed, spent), 0};
+        struct purge_room room = {STEP_SLABS, excess(allowed, spent), 0};
         shards_purge(pages_ripe(), too_soon_until(&dirty_pages), &room);
         spent =
             allowed - room.bytes + room.calls * os_page; /* a call costs about what a page does */
@@ -184,7 +185,7 @@ bool purge_by_time(void)
     /* In steps, so that a fork need not wait long. */
     size_t purged = 0;
     for (bool more = true; more;) {
-        struct purge_room room = {LAW_STEP_SLABS, SIZE_MAX, 0};
+        struct purge_room room = {STEP_SLABS, SIZE_MAX, 0};
         if (!lock_enter(&purge_lock))
             return true;
         size_t began = giving_begins();

@@ -130,7 +130,8 @@ static bool may_start(void)
         store_relaxed(&starts_until, now + policy.scavenge_ms);
         store_relaxed(&starts_left, LAW_IN_A_ROW);
     }
-    return load_relaxed(&starts_left) > 0 || caches_living() > LAW_SCAVENGER_ALWAYS;
+    bool one_other = caches_living() <= 2;
+    return load_relaxed(&starts_left) > 0 || !one_other;
 }
 
 /* What the thread needs of libc it may take from malloc: the caller holds no lock of ours, and none
