@@ -33,10 +33,4 @@ static inline size_t huge_skip_next(size_t next, bool slow)
     return larger(next / LAW_CLEARLY, LAW_HUGE_SKIP_LEAST);
 }
 
-/* In a small heap a huge page is much memory, and the TLB suffices. */
-static inline bool huge_is_worth_it(size_t superslabs) { return superslabs >= LAW_HUGE_FROM; }
-
-/* Whether a superslab had no free slice for long: so much was freed elsewhere. */
-static inline bool huge_is_dense(size_t freed) { return freed >= LAW_HUGE_DENSE; }
-
 #endif

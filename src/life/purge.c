@@ -1,7 +1,6 @@
 #include "life/purge.h"
 
 #include "back/huge.h"
-#include "back/huge_pages.h"
 #include "back/reserve.h"
 #include "back/slices.h"
 #include "back/slices_purge.h"
@@ -23,7 +22,6 @@
 /* What one call gives back beyond its own block, so that no caller waits for long: up to two slices
  * more come from rounding. The scavenger gives back as much before it lets others have the lock. */
 #define CALL_MOST (LAW_CALL_MOST - 2 * SLICE)
-#define STEP_SLABS (LAW_CALL_MOST / SLICE) /* it looks at as many bytes of slabs */
 
 /* Held while anything goes back, so that no fork is then. */
 static struct lock purge_lock FORK_PAGE = LOCK(PURGE);
@@ -93,7 +91,7 @@ static bool give_back_at_pace(size_t most)
     size_t spent = give_back_owed(allowed);
     bool more = owes() && (spent > 0 || allowed < SLICE);
     if (shards_sparse() && !load_relaxed(&keeping.forever)) {
-        struct purge_room room = {STEP_SLABS, excess(allowed, spent), 0};
+        struct purge_room room = {LAW_STEP_SLABS, excess(allowed, spent), 0};
         shards_purge(pages_ripe(), too_soon_until(&dirty_pages), &room);
         spent =
             allowed - room.bytes + room.calls * os_page; /* a call costs about what a page does */
@@ -132,7 +130,6 @@ COLD bool purge_step(size_t own)
     if (!may_step(own))
         return false;
     struct finding found = epochs_look();
-    superslab_make_huge();
     size_t most = CALL_MOST + own;
     size_t began = giving_begins();
     if (use_excess() > 0)
@@ -185,7 +182,7 @@ bool purge_by_time(void)
     /* In steps, so that a fork need not wait long. */
     size_t purged = 0;
     for (bool more = true; more;) {
-        struct purge_room room = {STEP_SLABS, SIZE_MAX, 0};
+        struct purge_room room = {LAW_STEP_SLABS, SIZE_MAX, 0};
         if (!lock_enter(&purge_lock))
             return true;
         size_t began = giving_begins();

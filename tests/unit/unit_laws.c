@@ -278,10 +278,6 @@ static void superslabs_start_huge_in_a_heap_of_small_blocks(void)
     EXPECT(huge_starts_from(LAW_HUGE_START_FROM));
     EXPECT(!huge_starts_after(64 - 64 / LAW_SMALL_PART - 1, 64));
     EXPECT(huge_starts_after(64 - 64 / LAW_SMALL_PART, 64));
-    EXPECT(!huge_is_worth_it(LAW_HUGE_FROM - 1));
-    EXPECT(huge_is_worth_it(LAW_HUGE_FROM));
-    EXPECT(!huge_is_dense(LAW_HUGE_DENSE - 1));
-    EXPECT(huge_is_dense(LAW_HUGE_DENSE));
 }
 
 static void slow_touches_are_followed_by_longer_and_longer_pauses(void)
