@@ -97,11 +97,11 @@ static void a_new_stack_in_a_crowd_holds_little(void)
 static void who_has_given_nearly_all_back_has_little_left(void)
 {
     EXPECT(share_little_left(0, 0));
-    EXPECT(share_little_left(LAW_CROWD_RESTS_BELOW, 0));
-    EXPECT(!share_little_left(LAW_CROWD_RESTS_BELOW + 1, 0));
-    EXPECT(share_little_left(LAW_CROWD_RESTS_BELOW + 1, LAW_CROWD_RESTS_BELOW + 1));
-    EXPECT(share_little_left((size_t)0 - LAW_CROWD_RESTS_BELOW, 0)); /* a little of others' */
-    EXPECT(!share_little_left((size_t)0 - LAW_CROWD_RESTS_BELOW - 1, 0));
+    EXPECT(share_little_left(LAW_SHARE_LEAST, 0));
+    EXPECT(!share_little_left(LAW_SHARE_LEAST + 1, 0));
+    EXPECT(share_little_left(LAW_SHARE_LEAST + 1, LAW_SHARE_LEAST + 1));
+    EXPECT(share_little_left((size_t)0 - LAW_SHARE_LEAST, 0)); /* a little of others' */
+    EXPECT(!share_little_left((size_t)0 - LAW_SHARE_LEAST - 1, 0));
 }
 
 static void large_blocks_are_a_part_of_the_most_in_use(void)
@@ -111,8 +111,8 @@ static void large_blocks_are_a_part_of_the_most_in_use(void)
     EXPECT_EQUAL(share_of_large(1, LAW_CLEARLY * 10 * MiB, largest, GiB), 10 * MiB);
     EXPECT_EQUAL(share_of_large(1, GiB, largest, MiB), LAW_CLEARLY * MiB);
     EXPECT_EQUAL(share_of_large(1, GiB, largest, 0), 0);
-    EXPECT_EQUAL(share_of_large(LAW_CROWD_NO_LARGE, 0, largest, GiB), largest);
-    EXPECT_EQUAL(share_of_large(LAW_CROWD_NO_LARGE + 1, 0, largest, GiB), 0);
+    EXPECT_EQUAL(share_of_large(LAW_CROWD - 1, 0, largest, GiB), largest);
+    EXPECT_EQUAL(share_of_large(LAW_CROWD, 0, largest, GiB), 0);
 }
 
 /* ---- how much is kept, and for how long ---- */
