@@ -17,7 +17,8 @@ TABLE = ROOT / "src/learn/laws.def"
 PAGE = ROOT / "docs/laws.md"
 
 TEXT = r'"([^"]*)"'
-LINE = re.compile(rf"LAW\((\w+), (.+?), {TEXT}, {TEXT}, {TEXT}\)")
+SAID = r'"([^"]+)"'  # no law without a figure
+LINE = re.compile(rf"LAW\((\w+), (.+?), {TEXT}, {TEXT}, {SAID}\)")
 GROUP = re.compile(rf"LAWS\({TEXT}\)")
 
 
@@ -32,8 +33,7 @@ class Law(NamedTuple):
         value = self.value.replace(" * ", " ")
         if value.isdigit():
             value = f"{int(value):,}"
-        figure = self.figure or "no figure"
-        return f"| `{self.name}` | {value} | {self.what} | {self.shown} | {figure} |\n"
+        return f"| `{self.name}` | {value} | {self.what} | {self.shown} | {self.figure} |\n"
 
 
 def groups(text: str) -> dict[str, list[Law]]:
@@ -71,8 +71,7 @@ cmake --build --preset release
 
 A figure was measured on the version of its day. `->` leads from a version without the law to one
 with it. [performance.md](performance.md) says how it was measured, and explains its words;
-[design.md](design.md) has the reasons. "No figure" means that nobody has measured what another
-value does.
+[design.md](design.md) has the reasons.
 
 Two kinds of numbers are not here. Limits that users can set are options: [options.md](options.md).
 Numbers of structure, such as the sizes of tables and classes, stand where they are used.
@@ -84,10 +83,7 @@ COLUMNS = "| law | value | what it decides | shown by | figure |\n|---|---:|---|
 def page() -> str:
     found = groups(TABLE.read_text())
     laws = [law for members in found.values() for law in members]
-    text = (
-        HEAD
-        + f"There are {len(laws)} laws; {sum(bool(law.figure) for law in laws)} have a figure.\n"
-    )
+    text = HEAD + f"There are {len(laws)} laws.\n"
     for title, members in found.items():
         text += f"\n## {title}\n\n" + COLUMNS + "".join(law.row() for law in members)
     return text

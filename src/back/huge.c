@@ -132,7 +132,7 @@ static struct huge *dirty_take(size_t length, size_t align)
             best = h;
     }
     if (best != NULL) {
-        bool much = best->length > length + length / LAW_HUGE_LENGTHS;
+        bool much = best->length > length + length / LAW_SMALL_PART;
         struct huge *first = much ? dirty_cut(best, length) : NULL;
         if (first == NULL)
             list_remove(&best->node);
@@ -153,7 +153,7 @@ static struct huge *dirty_take_shorter(size_t length)
     lock_take(&dirty_lock);
     for (struct list *node = dirty.next; node != &dirty; node = node->next) {
         struct huge *h = list_entry(node, struct huge, node);
-        if (h->length >= length / LAW_HUGE_LENGTHS && (best == NULL || h->length > best->length))
+        if (h->length >= length / LAW_SMALL_PART && (best == NULL || h->length > best->length))
             best = h;
     }
     if (best != NULL) {
@@ -246,7 +246,7 @@ static struct huge *huge_map(size_t length, size_t align)
  * touches. */
 static size_t mapping_length(size_t n)
 {
-    size_t step = ((size_t)1 << highest_bit(n)) / LAW_HUGE_LENGTHS;
+    size_t step = ((size_t)1 << highest_bit(n)) / LAW_SMALL_PART;
     return round_up(n, larger(step, SLICE));
 }
 

@@ -9,8 +9,6 @@
 #include "learn/huge_starts.h"
 #include "os/os.h"
 
-/* ---- superslabs that start with huge pages ---- */
-
 static size_t to_skip;                         /* superslabs until the next try; lock: superslabs */
 static size_t next_skip = LAW_HUGE_SKIP_LEAST; /* after a slow one; same lock */
 
@@ -83,39 +81,12 @@ void superslab_touched(struct superslab *s, uint64_t mask)
         keep_small(s, first);
 }
 
-/* ---- superslabs that stay full ---- */
-
-void superslab_make_huge(void)
-{
-    ASSERT(lock_rank_held(RANK_PURGE));
-    struct superslab *s = NULL;
-    if (!policy.huge_pages || !huge_is_worth_it(superslabs_mapped()))
-        return;
-    lock_take(&superslabs_lock);
-    if (!list_empty(&superslabs_dense))
-        s = list_entry(superslabs_dense.prev, struct superslab, node);
-    if (s != NULL && !huge_is_dense(clock_now() - s->dense_since))
-        s = NULL;
-    bool ask = s != NULL && s->huge != all_slices(s);
-    if (s != NULL) {
-        list_remove(&s->node);
-        s->huge = all_slices(s);
-    }
-    lock_release(&superslabs_lock);
-    if (ask)
-        os_huge_pages(s->base, s->slices * SLICE);
-}
-
 void superslab_make_small(struct superslab *s)
 {
     ASSERT(lock_rank_held(RANK_PURGE));
     lock_take(&superslabs_lock);
     bool was_huge = s->huge != 0;
     s->huge = 0;
-    if (s->longest == 0) {
-        list_remove(&s->node);
-        superslab_enlist_dense(s);
-    }
     lock_release(&superslabs_lock);
     if (was_huge)
         os_small_pages(s->base, s->slices * SLICE, true);

@@ -1,5 +1,5 @@
 /* Which superslabs have huge pages: in a larger heap those that begin where the one before was full
- * of small blocks, and those that stay full for long. */
+ * of small blocks. */
 #ifndef HAKMEM_BACK_HUGE_PAGES_H
 #define HAKMEM_BACK_HUGE_PAGES_H
 
@@ -13,12 +13,8 @@ void superslab_starts(struct superslab *s, bool fine);
  * share their pages, and are dirty from now on. With the same lock. */
 void superslab_touched(struct superslab *s, uint64_t mask);
 
-/* Asks for huge pages for the superslab that has been without a free slice for longest, if it has
- * been for long and there are many. One thread at a time. */
-void superslab_make_huge(void);
-
-/* Pages inside s are to go back: no huge page may hold them, nor fill the holes again. Which starts
- * its time anew. One thread at a time. */
+/* Pages inside s are to go back: no huge page may hold them, nor fill the holes again. One
+ * thread at a time. */
 void superslab_make_small(struct superslab *s);
 
 #endif

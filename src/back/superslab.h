@@ -21,19 +21,18 @@
 #define SUPERSLAB_SLICES 64
 
 struct superslab {
-    struct list node;   /* by longest free run, or dense; lock: superslabs */
-    struct list age;    /* those with free slices that may hold pages; same lock */
-    char *base;         /* constant */
-    uint64_t free;      /* slices free; lock: superslabs */
-    uint64_t touched;   /* slices handed out since they were last zero; same lock */
-    uint64_t fine;      /* slices last taken for blocks of at most a page; same lock */
-    uint64_t purged;    /* slices given back and not used since; same lock */
-    uint64_t holed;     /* slices that lack pages (slices_lack); same lock */
-    size_t lacking;     /* bytes, of all of them; same lock */
-    size_t dense_since; /* the allocation clock when no slice was free; same lock */
-    uint64_t huge;      /* slices for which huge pages were asked; same lock */
-    uint8_t slices;     /* 64, or less under a limit; constant */
-    uint8_t longest;    /* the list it is in: no free run is longer; same lock */
+    struct list node; /* by longest free run, or dense; lock: superslabs */
+    struct list age;  /* those with free slices that may hold pages; same lock */
+    char *base;       /* constant */
+    uint64_t free;    /* slices free; lock: superslabs */
+    uint64_t touched; /* slices handed out since they were last zero; same lock */
+    uint64_t fine;    /* slices last taken for blocks of at most a page; same lock */
+    uint64_t purged;  /* slices given back and not used since; same lock */
+    uint64_t holed;   /* slices that lack pages (slices_lack); same lock */
+    size_t lacking;   /* bytes, of all of them; same lock */
+    uint64_t huge;    /* slices for which huge pages were asked; same lock */
+    uint8_t slices;   /* 64, or less under a limit; constant */
+    uint8_t longest;  /* the list it is in: no free run is longer; same lock */
 };
 
 #endif

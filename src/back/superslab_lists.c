@@ -22,14 +22,6 @@ static void unlist(struct superslab *s)
         superslabs_nonempty &= ~((uint64_t)1 << (s->longest - 1));
 }
 
-void superslab_enlist_dense(struct superslab *s)
-{
-    ASSERT(lock_held(&superslabs_lock));
-    ASSERT(s->free == 0 || s->longest == 0);
-    s->dense_since = clock_now();
-    list_push(&superslabs_dense, &s->node);
-}
-
 /* Empty ones come last, so that they stay so. */
 void superslab_relist(struct superslab *s, unsigned longest)
 {
@@ -41,7 +33,7 @@ void superslab_relist(struct superslab *s, unsigned longest)
     unlist(s);
     s->longest = (uint8_t)longest;
     if (longest == 0) {
-        superslab_enlist_dense(s);
+        list_push(&superslabs_dense, &s->node);
         return;
     }
     struct list *head = &superslabs_by_longest[longest - 1];

@@ -37,9 +37,6 @@ static inline uint64_t all_slices(const struct superslab *s) { return low_bits(s
 
 static inline bool superslab_empty(const struct superslab *s) { return s->free == all_slices(s); }
 
-/* No slice of it is free any more: the newest of its kind. */
-void superslab_enlist_dense(struct superslab *s);
-
 /* Its free slices have changed; `longest` is the length of the longest run, or more. */
 void superslab_relist(struct superslab *s, unsigned longest);
 

@@ -90,25 +90,24 @@ struct cache {
     size_t large_told;        /* what use.stacked has of large_bytes; lock: cache */
     size_t untold;       /* bytes of large blocks freed that the clock does not know; the owner's */
     size_t untold_frees; /* of which so many, and all before; the owner's */
-    size_t unclocked;   /* bytes flushed that the allocation clock does not know yet; lock: cache */
-    size_t taken;       /* bytes refilled beyond those given back, or negative; lock: cache */
-    size_t stays_until; /* the time of day before which it does not rest again; lock: cache */
-    size_t began;       /* refills of those who had it before; the owner's */
-    size_t seen;        /* refills and flushes when a thief last looked; the thief's */
-    uint8_t visits;     /* an enum cache_visits; lock: cache, and the owner's */
-    uint8_t watched;    /* frees that came while some are to take the slow path; the owner's */
-    uint8_t gives;      /* frees that found no room since the last refill; lock: cache */
-    bool rests;         /* has given nearly all back: its stacks stay empty; the owner's */
-    bool large_used;    /* large blocks came or went since large_age looked; the owner's */
-    bool cut;           /* its stacks may hold too much for so many threads; atomic */
-    bool asleep;        /* a thief has taken all, and the owner's cache_mine; lock: cache */
-    bool shut;          /* emptied since all caches were closed; the owner's */
-    bool asking;        /* the owner asks libc to tell its end; the owner's */
-    bool fresh;         /* the owner has not taken malloc's slow path yet; the owner's */
-    bool left;          /* its thread ended and could not end it; atomic */
-    unsigned generation;  /* the registry's; 0 where it is nobody's; atomic; lock: registry */
-    struct cache **mine;  /* its cache_mine, if its end will be told; atomic; lock: cache */
-    struct cache *every;  /* all caches that ever were; constant once it is there */
+    size_t taken;        /* bytes refilled beyond those given back, or negative; lock: cache */
+    size_t stays_until;  /* the time of day before which it does not rest again; lock: cache */
+    size_t began;        /* refills of those who had it before; the owner's */
+    size_t seen;         /* refills and flushes when a thief last looked; the thief's */
+    uint8_t visits;      /* an enum cache_visits; lock: cache, and the owner's */
+    uint8_t watched;     /* frees that came while some are to take the slow path; the owner's */
+    uint8_t gives;       /* frees that found no room since the last refill; lock: cache */
+    bool rests;          /* has given nearly all back: its stacks stay empty; the owner's */
+    bool large_used;     /* large blocks came or went since large_age looked; the owner's */
+    bool cut;            /* its stacks may hold too much for so many threads; atomic */
+    bool asleep;         /* a thief has taken all, and the owner's cache_mine; lock: cache */
+    bool shut;           /* emptied since all caches were closed; the owner's */
+    bool asking;         /* the owner asks libc to tell its end; the owner's */
+    bool fresh;          /* the owner has not taken malloc's slow path yet; the owner's */
+    bool left;           /* its thread ended and could not end it; atomic */
+    unsigned generation; /* the registry's; 0 where it is nobody's; atomic; lock: registry */
+    struct cache **mine; /* its cache_mine, if its end will be told; atomic; lock: cache */
+    struct cache *every; /* all caches that ever were; constant once it is there */
     struct cache *unused; /* the next that is nobody's; lock: registry */
     void **first;         /* the next class's first array; lock: cache */
     char *bump, *end;     /* what is left of the chunk in use; lock: cache */

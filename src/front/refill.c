@@ -93,7 +93,7 @@ static struct finding stack_flush(struct cache *cache, unsigned cls)
         return (struct finding){MISUSE_NONE, NULL};
     capacity_moved(&cold->history, used - keep, foreign);
     cache->outflow += (used - keep) * size_classes[cls].size;
-    bool passes = capacity_passes(shared, foreign, cold->history.streak, LAW_PASS_HANDS_ON_AFTER);
+    bool passes = capacity_passes(shared, foreign, cold->history.streak);
     return stack_put_oldest(cache, cls, used - keep, passes);
 }
 

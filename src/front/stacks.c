@@ -64,7 +64,7 @@ static void stack_begin(struct cache *cache, unsigned cls)
     stack_set_top(bin, array);
     cache->begun[cls / 64] |= (uint64_t)1 << cls % 64;
     cold->room = size_classes[cls].first;
-    bool shares_lines = size_classes[cls].size <= LAW_DIRECT_LARGEST;
+    bool shares_lines = CACHE_LINE / size_classes[cls].size > 1;
     cold->direct_frees = shares_lines && caches_living() > 1 ? LAW_DIRECT_FREES : 0;
     stack_start_capacity(cache, cls);
 }
@@ -121,16 +121,11 @@ void stack_settle(struct cache *cache, unsigned cls)
     stack_set_top(bin, cold->base + used);
 }
 
-/* The allocation clock is everybody's, so threads advance it in steps. */
 void cache_gave(struct cache *cache, size_t bytes)
 {
     ASSERT(lock_held(cache->lock));
     cache->taken -= bytes;
-    cache->unclocked += bytes;
-    if (cache->unclocked >= LAW_CLOCK_STEP) {
-        clock_advance(cache->unclocked);
-        cache->unclocked = 0;
-    }
+    clock_advance(bytes);
 }
 
 struct finding stack_put_oldest(struct cache *cache, unsigned cls, size_t n, bool by_transfer)

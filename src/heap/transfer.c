@@ -7,7 +7,6 @@
 #include "base/policy.h"
 #include "heap/classes.h"
 #include "heap/shards.h"
-#include "learn/laws.h"
 #include "os/lock.h"
 
 struct transfer {
@@ -56,8 +55,7 @@ static bool transfer_open(struct transfer *t, unsigned cls)
     size_t capacity = policy.transfer_bytes / size_classes[cls].size;
     if (capacity > policy.transfer_blocks)
         capacity = policy.transfer_blocks;
-    if (capacity < LAW_TRANSFER_LEAST)
-        capacity = LAW_TRANSFER_LEAST;
+    capacity += capacity == 0;
     t->blocks = meta_take(capacity * sizeof(void *));
     if (t->blocks == NULL)
         return false;

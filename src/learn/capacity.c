@@ -14,7 +14,7 @@ static bool within(size_t blocks, size_t bytes, const struct capacity_seen *s,
 /* A burst is not told by chance: where each event is as likely to be of one kind as of the other,
  * one way of eight is as long as two stacks, four events of half a stack, and here two such ways
  * must follow each other, four times more often than not. */
-static_assert(LAW_IN_A_ROW <= UINT8_MAX, "fits bursts");
+static_assert(LAW_IN_A_ROW <= UINT8_MAX, "fits bursts and foreign_recent");
 
 size_t capacity_turn(struct capacity_history *history, enum capacity_event event, size_t capacity)
 {
@@ -57,7 +57,7 @@ static struct capacity grown(const struct capacity_seen *s, size_t blocks, size_
 static bool passes(const struct capacity_seen *s)
 {
     bool foreign = s->history.foreign_recent > 0 || s->history.before == 0;
-    return capacity_passes(s->shared, foreign, s->history.streak, LAW_IN_A_ROW);
+    return capacity_passes(s->shared, foreign, s->history.streak);
 }
 
 /* Of small blocks a thread with others beside it has enough in a processor's cache. */
@@ -103,13 +103,13 @@ struct capacity capacity_step(const struct capacity_seen *s, const struct policy
         return shrunk(s, larger(steady / s->size, bounds->stack_least), CAPACITY_DRAINS);
     if (s->held > s->share.bytes || s->weight > s->share.weight)
         return shrunk(s, s->capacity / 2, CAPACITY_SHARE);
-    if (s->foreign && s->history.streak > LAW_STACK_DOUBLES_AFTER)
+    if (s->foreign && capacity_again(&s->history))
         return grown(s, capacity_round(2 * s->capacity + 1), steady, CAPACITY_OVERFLOWS, bounds);
     if (s->foreign)
         return (struct capacity){s->capacity, CAPACITY_FITS};
     if (s->burst > s->capacity)
         return grown(s, capacity_round(s->burst), burst_bytes(s, bounds), CAPACITY_BURSTS, bounds);
-    if (s->history.streak > LAW_STACK_DOUBLES_AFTER)
+    if (capacity_again(&s->history))
         return grown(s, capacity_round(2 * s->capacity + 1), most_bytes(s, bounds),
                      s->event == STACK_EMPTY ? CAPACITY_MISSES : CAPACITY_OVERFLOWS, bounds);
     return (struct capacity){s->capacity, CAPACITY_FITS};

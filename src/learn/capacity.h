@@ -40,18 +40,21 @@ static inline void capacity_moved(struct capacity_history *history, size_t block
 {
     size_t way = history->way + blocks;
     history->way = (uint16_t)(way < UINT16_MAX ? way : UINT16_MAX);
-    history->foreign_recent = foreign ? (int)LAW_PASS_FOREIGN_RECENT
-                                      : history->foreign_recent - (history->foreign_recent > 0);
+    history->foreign_recent =
+        foreign ? (int)LAW_IN_A_ROW : history->foreign_recent - (history->foreign_recent > 0);
 }
 
-static_assert(LAW_PASS_FOREIGN_RECENT <= UINT8_MAX, "fits foreign_recent");
-
 /* Whether blocks may only pass through: others' were seen (`foreign`), or the stack was only filled
- * or only emptied for long, in more than `most` events. Alone, a thread has nobody to pass them to.
- */
-static inline bool capacity_passes(bool shared, bool foreign, unsigned streak, unsigned most)
+ * or only emptied for long. Alone, a thread has nobody to pass them to. */
+static inline bool capacity_passes(bool shared, bool foreign, unsigned streak)
 {
-    return shared && (foreign || streak > most);
+    return shared && (foreign || streak > LAW_IN_A_ROW);
+}
+
+/* Whether the event before was of this kind, too. */
+static inline bool capacity_again(const struct capacity_history *history)
+{
+    return history->streak > 1;
 }
 
 /* Whether a thread that has flushed so much, beyond what it refilled, will not soon want it again:
@@ -67,7 +70,7 @@ static inline bool capacity_drains(size_t outflow, size_t capacity_bytes)
 static inline size_t capacity_batch(const struct capacity_history *history, size_t capacity)
 {
     size_t half = (capacity + 1) / 2;
-    return history->streak > 1 ? half : smaller(half, LAW_STACK_TURN_MOST);
+    return capacity_again(history) ? half : smaller(half, LAW_STACK_TURN_MOST);
 }
 
 /* What a block counts of a thread's share: its bytes, but not more than so many. Each block that is

@@ -15,7 +15,7 @@ static inline bool huge_starts_from(size_t superslabs) { return superslabs >= LA
 /* Whether a superslab of so many slices was mostly in use by small blocks. */
 static inline bool huge_starts_after(unsigned fine, unsigned slices)
 {
-    return fine >= slices - slices / LAW_HUGE_FINE_PART;
+    return fine >= slices - slices / LAW_SMALL_PART;
 }
 
 /* Whether the kernel had a page at hand. */
@@ -32,11 +32,5 @@ static inline size_t huge_skip_next(size_t next, bool slow)
         return next <= SIZE_MAX / LAW_CLEARLY ? next * LAW_CLEARLY : next;
     return larger(next / LAW_CLEARLY, LAW_HUGE_SKIP_LEAST);
 }
-
-/* In a small heap a huge page is much memory, and the TLB suffices. */
-static inline bool huge_is_worth_it(size_t superslabs) { return superslabs >= LAW_HUGE_FROM; }
-
-/* Whether a superslab had no free slice for long: so much was freed elsewhere. */
-static inline bool huge_is_dense(size_t freed) { return freed >= LAW_HUGE_DENSE; }
 
 #endif

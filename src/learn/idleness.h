@@ -13,10 +13,10 @@ struct idleness {
     uint8_t in_vain; /* looks in a row that gave nothing back */
     bool falls;
 };
-static_assert(LAW_IN_VAIN_MOST <= UINT8_MAX, "fits in_vain");
+static_assert(LAW_IN_A_ROW <= UINT8_MAX, "fits in_vain");
 
 /* Bytes that may lie idle before the stacks are closed. `most`: what was in use at once. */
-static inline size_t idleness_unseen(size_t most) { return LAW_LITTLE + most / LAW_CLOSE_PART; }
+static inline size_t idleness_unseen(size_t most) { return LAW_LITTLE + most / LAW_SMALL_PART; }
 
 /* Whether `bytes` are more than may lie idle. For small blocks it may be clearly more than what is
  * in use, `live`: a program that frees many of them fills stack after stack, and so comes to the
@@ -51,7 +51,7 @@ static inline void idleness_follow(struct idleness *i, size_t bytes, size_t unse
 /* Whether it is less than what the program took again last time. */
 static inline bool idleness_comes_back(const struct idleness *i, size_t bytes)
 {
-    return bytes <= i->returns - i->returns / LAW_AGAIN_PART;
+    return bytes <= i->returns - i->returns / LAW_SMALL_PART;
 }
 
 /* What went back does not return. */
@@ -63,15 +63,9 @@ static inline void idleness_returned(struct idleness *i, size_t bytes)
 }
 
 /* A look that gave nothing back, until another does. */
-static inline void idleness_looked(struct idleness *i)
-{
-    i->in_vain += i->in_vain < LAW_IN_VAIN_MOST;
-}
+static inline void idleness_looked(struct idleness *i) { i->in_vain += i->in_vain < LAW_IN_A_ROW; }
 
 /* Whether looking does not help: the kernel refuses, say because the program's memory is locked. */
-static inline bool idleness_in_vain(const struct idleness *i)
-{
-    return i->in_vain == LAW_IN_VAIN_MOST;
-}
+static inline bool idleness_in_vain(const struct idleness *i) { return i->in_vain == LAW_IN_A_ROW; }
 
 #endif

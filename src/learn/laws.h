@@ -12,7 +12,7 @@
 #define LAW_SECOND(first, second, ...) second
 #define LAW_CHOSEN(...) LAW_SECOND(__VA_ARGS__)
 
-/* Some are more than an int holds: gcc and clang have such enumerators in C11 too. */
+/* A value may be more than an int holds: gcc and clang have such enumerators in C11 too. */
 #define LAW(name, value, what, shown, figure) LAW_##name = LAW_CHOSEN(TRY_##name, value, 0),
 __extension__ enum {
 #include "learn/laws.def"

@@ -34,13 +34,16 @@ static inline size_t rest_judged(size_t milliseconds) { return larger(millisecon
  * page that goes back and is faulted in again takes 1 to 4 us. */
 static inline size_t rate_saved(size_t saved, size_t milliseconds, bool rested)
 {
-    size_t rate = rested ? LAW_PACE_REST_MS : LAW_PACE_MS;
-    size_t room = LAW_PACE_SAVED_MOST - saved;
+    size_t rate = rested ? LAW_LITTLE : LAW_PACE_MS;
+    size_t room = SIZE_MAX - saved;
     return saved + (milliseconds < room / rate ? milliseconds * rate : room);
 }
 
 /* Whether so much was freed in one tick that the clock may stand still: else the program has huge
  * blocks. Without a clock there is no pace. */
-static inline bool rate_doubts_clock(size_t freed) { return freed > LAW_PACE_NO_CLOCK; }
+static inline bool rate_doubts_clock(size_t freed)
+{
+    return freed > LAW_IN_A_ROW * (size_t)LAW_LOOK_MOST;
+}
 
 #endif

@@ -14,17 +14,15 @@ void retention_step(struct retention *r, struct purge_counters now, size_t least
     size_t purged = now.purged - r->since.purged;
     size_t refaulted = now.refaulted - r->since.refaulted;
     size_t taken = now.taken - r->since.taken;
-    size_t telling = purged < taken ? purged : taken;
-    telling = larger(telling, LAW_EPOCH_TELLING); /* below that, chance decides */
+    size_t telling = smaller(purged, taken);
     size_t epoch = bounded(r->epoch, least, most);
     r->epoch = epoch;
     r->steps++;
     if (refaulted > telling / LAW_EPOCH_GROWS_ABOVE)
         epoch *= LAW_EPOCH_GROWTH;
-    else if (r->steps < LAW_EPOCH_STEPS || taken < purged)
+    else if (r->steps < LAW_IN_A_ROW || taken < purged)
         return; /* what goes back is not wanted again at once */
-    else if (purged > LAW_EPOCH_TELLING &&
-             refaulted < purged / (LAW_EPOCH_GROWS_ABOVE * LAW_EPOCH_GROWTH))
+    else if (refaulted < purged / (LAW_EPOCH_GROWS_ABOVE * LAW_EPOCH_GROWTH))
         epoch /= LAW_CLEARLY;
     *r = (struct retention){bounded(epoch, least, most), now, 0};
 }

@@ -15,10 +15,11 @@ static inline struct capacity_share share_alone(size_t bytes)
     return (struct capacity_share){.bytes = bytes, .weight = SIZE_MAX};
 }
 
-/* Of one thread of `awake`: a part of what is in use, so that a small heap is not mostly stacks. */
+/* Of one thread of `awake`: a part of what is in use, so that a small heap is not mostly stacks. Of
+ * few threads each has more than the least. */
 static inline struct capacity_share share_at_work(size_t awake, size_t used, size_t bytes)
 {
-    size_t all = larger(used / LAW_SHARE_OF_USED, LAW_SHARE_ALL_LEAST);
+    size_t all = larger(used / LAW_SMALL_PART, LAW_SMALL_PART * LAW_SHARE_LEAST);
     return (struct capacity_share){.bytes = bytes, .weight = larger(all / awake, LAW_SHARE_LEAST)};
 }
 
@@ -50,8 +51,7 @@ static inline size_t share_first(size_t size, size_t first)
  * it took. */
 static inline bool share_little_left(size_t taken, size_t capacity_bytes)
 {
-    size_t less = capacity_bytes > LAW_CROWD_RESTS_BELOW ? capacity_bytes : LAW_CROWD_RESTS_BELOW;
-    return taken + LAW_CROWD_RESTS_BELOW <= less + LAW_CROWD_RESTS_BELOW;
+    return taken + LAW_SHARE_LEAST <= larger(capacity_bytes, LAW_SHARE_LEAST) + LAW_SHARE_LEAST;
 }
 
 /* Whether its stacks may hold too much for the crowd that there is now. */
@@ -64,11 +64,11 @@ static inline bool share_is_passed(size_t capacity_bytes, size_t share)
 
 /* Bytes of large blocks. `used_most`: what was in use at once, or 0 where there are other threads:
  * nobody takes from the stacks of a thread that sleeps, so each keeps one block of any class, up to
- * `largest`, a buffer that comes and goes; and of many threads none. */
+ * `largest`, a buffer that comes and goes; and of a crowd none. */
 static inline size_t share_of_large(size_t awake, size_t used_most, size_t largest, size_t bytes)
 {
-    size_t least = awake <= LAW_CROWD_NO_LARGE ? largest : 0;
-    return smaller(larger(used_most / LAW_LARGE_OF_USED, least), LAW_LARGE_OF_THREAD_BYTES * bytes);
+    size_t least = share_is_crowd(awake) ? 0 : largest;
+    return smaller(larger(used_most / LAW_CLEARLY, least), LAW_CLEARLY * bytes);
 }
 
 #endif

@@ -46,7 +46,7 @@ static void epoch_begin(struct kind *kind, struct purge_counters seen)
     kind->epoch = policy.learn == LEARN ? kind->learned.epoch : policy.frozen_epoch;
     kind->ripe = kind->began;
     kind->began = clock_now();
-    kind->late = os_milliseconds() + LAW_EPOCH_MILLISECONDS; /* of a program that frees little */
+    kind->late = os_milliseconds() + LAW_REST_MS; /* of a program that frees little */
 }
 
 bool epoch_ended(const struct kind *kind)

@@ -79,7 +79,7 @@ size_t pace_allows(size_t visits)
         calm_from(now, visits, rested);
     saved = rate_saved(saved, passed, rested);
     if (passed == 0 && stands_still())
-        saved = LAW_PACE_SAVED_MOST;
+        saved = SIZE_MAX;
     if (now != last_moment)
         store_relaxed(&last_clock, clock_now());
     store_relaxed(&last_moment, now);

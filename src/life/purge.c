@@ -1,7 +1,6 @@
 #include "life/purge.h"
 
 #include "back/huge.h"
-#include "back/huge_pages.h"
 #include "back/reserve.h"
 #include "back/slices.h"
 #include "back/slices_purge.h"
@@ -21,7 +20,7 @@
 #include "watch/report.h"
 
 /* What one call gives back beyond its own block, so that no caller waits for long: up to two slices
- * more come from rounding. The scavenger gives back more before it lets others have the lock. */
+ * more come from rounding. The scavenger gives back as much before it lets others have the lock. */
 #define CALL_MOST (LAW_CALL_MOST - 2 * SLICE)
 
 /* Held while anything goes back, so that no fork is then. */
@@ -103,24 +102,24 @@ static bool give_back_at_pace(size_t most)
     return more;
 }
 
-/* Sets when the next look is due: after `step` bytes, or a few frees that are that much too late,
- * but before a number that was set is passed. */
-static void look_after(size_t step, size_t own, size_t overdue)
+/* Sets when the next look is due: after `step` bytes, but before a number that was set is passed.
+ */
+static void look_after(size_t step, size_t own)
 {
-    size_t bytes = look_distance(step, own > 0, overdue, headroom(LAW_LOOK_MOST));
+    size_t bytes = look_distance(step, own > 0, headroom(LAW_LOOK_MOST));
     store_relaxed(&purge_due, clock_now() + bytes);
 }
 
 /* Without time nothing moves where something waits for it, or where huge blocks come and go: their
  * bytes end epochs faster than pages could go back. A fork or another thread may have the lock. */
-static bool may_step(size_t own, size_t overdue)
+static bool may_step(size_t own)
 {
     bool later = load_relaxed(&waits);
     bool idle = own > 0 && !load_relaxed(&goes_on);
     if ((later || idle) && !pace_moves(visits()) && !keeps_too_much()) {
         note_what_is_dirty();
         if (!later)
-            look_after(0, own, overdue);
+            look_after(0, own);
         return false;
     }
     return !fork_holds_locks && lock_try(&purge_lock);
@@ -128,11 +127,9 @@ static bool may_step(size_t own, size_t overdue)
 
 COLD bool purge_step(size_t own)
 {
-    size_t overdue = purge_is_due() ? clock_now() - load_relaxed(&purge_due) : 0;
-    if (!may_step(own, overdue))
+    if (!may_step(own))
         return false;
     struct finding found = epochs_look();
-    superslab_make_huge();
     size_t most = CALL_MOST + own;
     size_t began = giving_begins();
     if (use_excess() > 0)
@@ -143,7 +140,7 @@ COLD bool purge_step(size_t own)
     if (more)
         store_relaxed(&purge_due, clock_now());
     else
-        look_after(look_step(shortest_epoch()), own, overdue);
+        look_after(look_step(shortest_epoch()), own);
     store_relaxed(&goes_on, more && !load_relaxed(&waits));
     note_what_is_dirty();
     lock_release(&purge_lock);
@@ -190,8 +187,8 @@ bool purge_by_time(void)
             return true;
         size_t began = giving_begins();
         purged += shards_purge(before, too_soon_until(&dirty_pages), &room);
-        more = (give_back_owed(LAW_SCAVENGER_STEP) > 0 && owes()) || room.slabs == 0;
-        more |= give_back_beyond(LAW_SCAVENGER_STEP) > 0;
+        more = (give_back_owed(CALL_MOST) > 0 && owes()) || room.slabs == 0;
+        more |= give_back_beyond(CALL_MOST) > 0;
         giving_ends(began);
         lock_release(&purge_lock);
     }

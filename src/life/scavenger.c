@@ -29,7 +29,7 @@ static void *scavenge(void *unused)
     if (policy.extra_calls)
         os_thread_name("hakmem");
     for (unsigned idle = 0; !load_acquire(&ends);) {
-        bool dozes = idle >= LAW_SCAVENGER_ROUNDS;
+        bool dozes = idle >= LAW_IN_A_ROW;
         store_release(&scavenger_dozes, dozes);
         os_wait(&call, 0, dozes ? 0 : policy.scavenge_ms);
         store_relaxed(&scavenger_dozes, false);
@@ -128,9 +128,10 @@ static bool may_start(void)
     size_t now = os_milliseconds();
     if (now >= load_relaxed(&starts_until)) {
         store_relaxed(&starts_until, now + policy.scavenge_ms);
-        store_relaxed(&starts_left, LAW_SCAVENGER_STARTS);
+        store_relaxed(&starts_left, LAW_IN_A_ROW);
     }
-    return load_relaxed(&starts_left) > 0 || caches_living() > LAW_SCAVENGER_ALWAYS;
+    bool one_other = caches_living() <= 2;
+    return load_relaxed(&starts_left) > 0 || !one_other;
 }
 
 /* What the thread needs of libc it may take from malloc: the caller holds no lock of ours, and none

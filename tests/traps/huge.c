@@ -1,6 +1,6 @@
 /* Huge pages by region (trap 49): a superslab of a larger heap has them from the start where the
- * heap grows by small blocks and the kernel is quick, or gets them after all of it was in use for
- * long. It refuses them again before pages inside it go back. HAKMEM_HUGE_PAGES decides. */
+ * heap grows by small blocks and the kernel is quick. It refuses them again before pages inside it
+ * go back. HAKMEM_HUGE_PAGES decides. */
 #include "trap.h"
 
 #include <malloc.h>
@@ -122,27 +122,13 @@ static void slow_kernel(void)
           regions_now().huge);
 }
 
-/* 64 MiB and more are freed while the blocks stay. */
-static void free_elsewhere(void)
-{
-    enum { N = 1000, SIZE = 3000 };
-    static void *others[N];
-    for (int round = 0; round < 60; round++) {
-        for (unsigned i = 0; i < N; i++)
-            others[i] = NEED("malloc", do_malloc(SIZE));
-        for (unsigned i = 0; i < N; i++)
-            do_free(others[i]);
-    }
-}
-
 static void dense_superslabs_alone(void)
 {
     bool on = switched_on();
     struct regions dense, purged;
-    clock_is = CLOCK_JUMPS; /* so that few start with huge pages */
+    clock_is = CLOCK_STANDS;
     fill_with(BLOCKS, BLOCK);
     clock_is = CLOCK_REAL;
-    free_elsewhere();
     dense = regions_now();
     printf("huge: %zu of %zu MiB have huge pages\n", dense.huge / MiB,
            (dense.huge + dense.small) / MiB);

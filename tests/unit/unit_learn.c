@@ -17,7 +17,7 @@ static struct policy bounds;
 static struct capacity_seen seen_of(size_t size, size_t capacity)
 {
     return (struct capacity_seen){.event = STACK_EMPTY,
-                                  .history = {.streak = LAW_STACK_DOUBLES_AFTER + 1},
+                                  .history = {.streak = 2},
                                   .size = size,
                                   .capacity = capacity,
                                   .first = 15,
@@ -38,7 +38,7 @@ static void it_grows_when_missed_twice(void)
     expect_step(seen, 39, CAPACITY_MISSES);
     seen.event = STACK_FULL;
     expect_step(seen, 39, CAPACITY_OVERFLOWS);
-    seen.history.streak = LAW_STACK_DOUBLES_AFTER;
+    seen.history.streak = 1;
     expect_step(seen, 15, CAPACITY_FITS);
 }
 
@@ -127,7 +127,7 @@ static void it_shrinks_for_others_blocks_and_for_what_is_not_wanted(void)
     seen.history.way = UINT16_MAX;
     seen.history.before = 60000;
     expect_step(seen, 10, CAPACITY_DRAINS); /* it can't be told */
-    seen.history = (struct capacity_history){.streak = LAW_STACK_DOUBLES_AFTER + 1};
+    seen.history = (struct capacity_history){.streak = 2};
     seen.first = 15;
     seen.size = 256;
     seen.foreign = true;
@@ -136,7 +136,7 @@ static void it_shrinks_for_others_blocks_and_for_what_is_not_wanted(void)
     expect_step(seen, 128, CAPACITY_FITS);
     seen.capacity = 39;
     expect_step(seen, 79, CAPACITY_OVERFLOWS); /* batches of others' blocks, too */
-    seen.history.streak = LAW_STACK_DOUBLES_AFTER;
+    seen.history.streak = 1;
     expect_step(seen, 39, CAPACITY_FITS);
     seen.capacity = 128;
     seen.share.weight = LAW_STACK_STEADY_OF_SHARE * 64 * seen.size;
@@ -157,7 +157,7 @@ static void where_blocks_pass_through_it_stays_small(void)
     expect_step(seen, 39, CAPACITY_MISSES);
     seen.history.streak++;
     expect_step(seen, 19, CAPACITY_FITS); /* a long way */
-    seen.history.streak = LAW_STACK_DOUBLES_AFTER + 1;
+    seen.history.streak = 2;
     seen.history.foreign_recent = 1;
     expect_step(seen, 19, CAPACITY_FITS); /* others' blocks were seen */
     seen.burst = 60;
@@ -214,7 +214,7 @@ static void others_blocks_are_remembered_for_a_while(void)
 {
     struct capacity_history history = {0};
     capacity_moved(&history, 1, true);
-    for (unsigned i = 0; i < LAW_PASS_FOREIGN_RECENT; i++) {
+    for (unsigned i = 0; i < LAW_IN_A_ROW; i++) {
         EXPECT(history.foreign_recent > 0);
         capacity_moved(&history, 1, false);
     }
@@ -313,7 +313,7 @@ static void what_stays_away_is_kept_shorter(void)
 {
     struct retention r = {64 * MiB, {0, 0, 0}, 0};
     struct purge_counters now = {0, 0, 0};
-    for (unsigned i = 1; i < LAW_EPOCH_STEPS; i++) {
+    for (unsigned i = 1; i < LAW_IN_A_ROW; i++) {
         now.purged += MiB;
         now.taken += MiB;
         retention_step(&r, now, MiB, GiB);
@@ -351,7 +351,7 @@ static void while_a_program_only_frees_nothing_is_learned(void)
 static void some_of_it_wanted_again_changes_nothing(void)
 {
     for (unsigned more = 0; more < 2; more++) {
-        struct retention r = {64 * MiB, {0, 0, 0}, LAW_EPOCH_STEPS};
+        struct retention r = {64 * MiB, {0, 0, 0}, LAW_IN_A_ROW};
         const size_t gone = 100 * MiB;
         const struct purge_counters now = {
             gone, gone / (LAW_EPOCH_GROWS_ABOVE * LAW_EPOCH_GROWTH) - 1 + more, gone};
@@ -363,23 +363,25 @@ static void some_of_it_wanted_again_changes_nothing(void)
 static void where_nothing_goes_back_nothing_is_learned(void)
 {
     struct retention r = {16 * MiB, {0, 0, 0}, 0};
-    struct purge_counters now = {LAW_EPOCH_TELLING / 2, LAW_EPOCH_TELLING / LAW_EPOCH_GROWS_ABOVE,
-                                 LAW_EPOCH_TELLING / 2}; /* less than tells anything */
-    for (unsigned i = 0; i < 100; i++)
+    struct purge_counters now = {0, 0, 0};
+    for (unsigned i = 0; i < 100; i++) {
+        now.taken += MiB;
         retention_step(&r, now, MiB, GiB);
+    }
     EXPECT_EQUAL(r.epoch, 16 * MiB);
-    r = (struct retention){16 * MiB, {0, 0, 0}, 0};
-    now.refaulted++;
-    retention_step(&r, now, MiB, GiB);
+}
+
+/* The least that goes back is judged like much. */
+static void a_page_tells_as_much_as_many(void)
+{
+    const size_t page = 4 * KiB;
+    struct retention r = {16 * MiB, {0, 0, 0}, 0};
+    retention_step(&r, (struct purge_counters){page, page / LAW_EPOCH_GROWS_ABOVE, page}, MiB, GiB);
+    EXPECT_EQUAL(r.epoch, 16 * MiB);
+    retention_step(&r, (struct purge_counters){page, page, page}, MiB, GiB);
     EXPECT_EQUAL(r.epoch, LAW_EPOCH_GROWTH * 16 * MiB);
-    r = (struct retention){16 * MiB, {0, 0, 0}, LAW_EPOCH_STEPS};
-    now = (struct purge_counters){LAW_EPOCH_TELLING, 0, LAW_EPOCH_TELLING};
-    retention_step(&r, now, MiB, GiB);
-    EXPECT_EQUAL(r.epoch, 16 * MiB);
-    r = (struct retention){16 * MiB, {0, 0, 0}, LAW_EPOCH_STEPS};
-    now.purged++;
-    now.taken++;
-    retention_step(&r, now, MiB, GiB);
+    r = (struct retention){16 * MiB, {0, 0, 0}, LAW_IN_A_ROW};
+    retention_step(&r, (struct purge_counters){page, 0, page}, MiB, GiB);
     EXPECT_EQUAL(r.epoch, 16 * MiB / LAW_CLEARLY);
 }
 
@@ -423,7 +425,8 @@ int main(void)
     while_a_program_only_frees_nothing_is_learned();
     some_of_it_wanted_again_changes_nothing();
     where_nothing_goes_back_nothing_is_learned();
+    a_page_tells_as_much_as_many();
     the_journal_keeps_the_newest();
-    puts("14 passed, 0 failed");
+    puts("15 passed, 0 failed");
     return 0;
 }
