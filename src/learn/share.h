@@ -64,10 +64,10 @@ static inline bool share_is_passed(size_t capacity_bytes, size_t share)
 
 /* Bytes of large blocks. `used_most`: what was in use at once, or 0 where there are other threads:
  * nobody takes from the stacks of a thread that sleeps, so each keeps one block of any class, up to
- * `largest`, a buffer that comes and goes; and of a crowd none. */
+ * `largest`, a buffer that comes and goes; and all together a few of these. */
 static inline size_t share_of_large(size_t awake, size_t used_most, size_t largest, size_t bytes)
 {
-    size_t least = share_is_crowd(awake) ? 0 : largest;
+    size_t least = smaller(largest, LAW_SMALL_PART * largest / larger(awake, 1));
     return smaller(larger(used_most / LAW_CLEARLY, least), LAW_CLEARLY * bytes);
 }
 

@@ -111,8 +111,11 @@ static void large_blocks_are_a_part_of_the_most_in_use(void)
     EXPECT_EQUAL(share_of_large(1, LAW_CLEARLY * 10 * MiB, largest, GiB), 10 * MiB);
     EXPECT_EQUAL(share_of_large(1, GiB, largest, MiB), LAW_CLEARLY * MiB);
     EXPECT_EQUAL(share_of_large(1, GiB, largest, 0), 0);
-    EXPECT_EQUAL(share_of_large(LAW_CROWD - 1, 0, largest, GiB), largest);
-    EXPECT_EQUAL(share_of_large(LAW_CROWD, 0, largest, GiB), 0);
+    for (size_t awake = 1; awake < 1000; awake++) {
+        size_t each = share_of_large(awake, 0, largest, GiB);
+        EXPECT(each <= largest && awake * each <= LAW_SMALL_PART * largest);
+        EXPECT(awake > LAW_SMALL_PART || each == largest);
+    }
 }
 
 /* ---- how much is kept, and for how long ---- */
