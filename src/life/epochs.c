@@ -107,6 +107,7 @@ static struct beyond {
     size_t lacking;   /* of what went back, what was not taken again yet */
     size_t lacked;    /* the most of that at once */
     size_t seen;      /* the counters' when it was last looked at */
+    bool needed;      /* as the last look found */
 } beyond;
 
 static size_t refaulted_now(void)
@@ -159,13 +160,15 @@ static size_t give_back(size_t slices, size_t huge)
     return done;
 }
 
-/* If it was wanted again, so much more would have saved it. */
+/* If it was wanted again, so much more would have saved it: if that was so twice, it is again. */
 static COLD void learn_beside(size_t most, size_t refaulted)
 {
     ASSERT(lock_rank_held(RANK_PURGE));
     size_t again = smaller(refaulted - beyond.refaulted, beyond.bytes);
     size_t passed = os_milliseconds() - beyond.moment;
-    if (!keep_was_needed(beyond.bytes, again, passed, beyond.lacked, most))
+    bool needed_before = beyond.needed;
+    beyond.needed = keep_was_needed(beyond.bytes, again, passed, beyond.lacked, most);
+    if (!beyond.needed || !needed_before)
         return;
     const struct journal_entry entry = {.subject = JOURNAL_BESIDE,
                                         .taken_again = (unsigned)(again * 100 / beyond.bytes),
