@@ -90,6 +90,7 @@ struct cache {
     size_t large_told;        /* what use.stacked has of large_bytes; lock: cache */
     size_t untold;       /* bytes of large blocks freed that the clock does not know; the owner's */
     size_t untold_frees; /* of which so many, and all before; the owner's */
+    size_t unclocked;    /* bytes given that the allocation clock does not know yet; lock: cache */
     size_t taken;        /* bytes refilled beyond those given back, or negative; lock: cache */
     size_t stays_until;  /* the time of day before which it does not rest again; lock: cache */
     size_t began;        /* refills of those who had it before; the owner's */

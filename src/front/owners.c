@@ -19,8 +19,8 @@ static struct cache *cache_make(void)
         return NULL;
     cache->generation = 0;
     cache->mine = NULL;
-    cache->refills = cache->flushes = cache->seen = cache->untold = cache->large_told =
-        cache->outflow = 0;
+    cache->refills = cache->flushes = cache->seen = cache->unclocked = cache->untold =
+        cache->large_told = cache->outflow = 0;
     for (unsigned i = 0; i < BINS; i++) {
         bin_close(&cache->bins[i]);
         cache->bins[i].inverse = i < BIN_FIRST ? 0 : class_inverses[i - BIN_FIRST];

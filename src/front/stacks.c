@@ -121,11 +121,16 @@ void stack_settle(struct cache *cache, unsigned cls)
     stack_set_top(bin, cold->base + used);
 }
 
+/* The allocation clock is everybody's, so threads advance it in steps of a slice. */
 void cache_gave(struct cache *cache, size_t bytes)
 {
     ASSERT(lock_held(cache->lock));
     cache->taken -= bytes;
-    clock_advance(bytes);
+    cache->unclocked += bytes;
+    if (cache->unclocked >= SLICE) {
+        clock_advance(cache->unclocked);
+        cache->unclocked = 0;
+    }
 }
 
 struct finding stack_put_oldest(struct cache *cache, unsigned cls, size_t n, bool by_transfer)

@@ -48,7 +48,7 @@ static inline void capacity_moved(struct capacity_history *history, size_t block
  * or only emptied for long. Alone, a thread has nobody to pass them to. */
 static inline bool capacity_passes(bool shared, bool foreign, unsigned streak)
 {
-    return shared && (foreign || streak > LAW_IN_A_ROW);
+    return shared && (foreign || streak > LAW_CLEARLY);
 }
 
 /* Whether the event before was of this kind, too. */

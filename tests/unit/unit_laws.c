@@ -17,8 +17,8 @@ static void blocks_pass_between_threads_only(void)
 {
     EXPECT(!capacity_passes(false, true, UINT8_MAX));
     EXPECT(capacity_passes(true, true, 0));
-    EXPECT(!capacity_passes(true, false, LAW_IN_A_ROW));
-    EXPECT(capacity_passes(true, false, LAW_IN_A_ROW + 1));
+    EXPECT(!capacity_passes(true, false, LAW_CLEARLY));
+    EXPECT(capacity_passes(true, false, LAW_CLEARLY + 1));
 }
 
 static void a_drain_is_more_than_the_stacks_could_use(void)

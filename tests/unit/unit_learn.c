@@ -153,7 +153,7 @@ static void where_blocks_pass_through_it_stays_small(void)
     expect_step(seen, 19, CAPACITY_FITS); /* it never turned */
     seen.history.before = 100;
     expect_step(seen, 39, CAPACITY_MISSES);
-    seen.history.streak = LAW_IN_A_ROW;
+    seen.history.streak = LAW_CLEARLY;
     expect_step(seen, 39, CAPACITY_MISSES);
     seen.history.streak++;
     expect_step(seen, 19, CAPACITY_FITS); /* a long way */
