@@ -185,6 +185,8 @@ struct hakmem_stats {
     size_t returned;      /**< bytes given back to the kernel, since the start */
     size_t taken_again;   /**< of those, bytes that were taken again since */
     size_t returning_ns;  /**< nanoseconds spent on giving back, since the start */
+    size_t compactions;   /**< times a size class began to compact, since the start */
+    size_t compacted;     /**< bytes of blocks that went back to slabs at once for that */
 };
 
 /** Fills in the first `size` bytes of *stats. `size` is sizeof *stats as the caller was compiled

@@ -150,6 +150,7 @@ static void write_details(FILE *stream, const struct accounts *accounts)
             {" refills", accounts->refills}, {" flushes", accounts->flushes});
     ELEMENT(stream, {"<returned bytes", accounts->returned},
             {" taken_again", accounts->taken_again}, {" nanoseconds", accounts->returning_ns});
+    ELEMENT(stream, {"<compaction begun", accounts->compactions}, {" bytes", accounts->compacted});
     for (unsigned cls = 0; cls < CLASSES; cls++) {
         const struct class_accounts *c = &accounts->classes[cls];
         if (c->slabs > 0)

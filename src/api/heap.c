@@ -58,6 +58,8 @@ EXPORT size_t hakmem_stats(struct hakmem_stats *stats, size_t size)
         .returned = accounts.returned,
         .taken_again = accounts.taken_again,
         .returning_ns = accounts.returning_ns,
+        .compactions = accounts.compactions,
+        .compacted = accounts.compacted,
     };
     size_t known = size < sizeof all ? size : sizeof all;
     memcpy(stats, &all, known);

@@ -9,6 +9,7 @@
 #include "base/policy.h"
 #include "front/cache.h"
 #include "front/cacheless.h"
+#include "front/compaction.h"
 #include "front/deferred.h"
 #include "front/large.h"
 #include "front/proof.h"
@@ -230,9 +231,10 @@ SLOW void *slow_calloc(size_t n)
 
 /* ---- free ---- */
 
-static SLOW struct finding cacheless_free(void *p)
+static SLOW struct finding cacheless_free(unsigned cls, void *p)
 {
     struct finding found = cacheless_give(p);
+    clock_advance(size_classes[cls].size);
     look_after_memory(0);
     return found;
 }
@@ -241,7 +243,7 @@ static inline struct finding stack_give(unsigned cls, void *p)
 {
     struct cache *cache = thread_cache();
     if (unlikely(cache == NULL))
-        return cacheless_free(p);
+        return cacheless_free(cls, p);
     struct finding found = {MISUSE_NONE, NULL};
     if (unlikely(!cache_keeps(cache)) || unlikely(!cache_push_any(cache, cls, p)))
         found = cache_give(cache, cls, p);
@@ -284,7 +286,7 @@ static struct finding large_free(unsigned cls, void *p)
 {
     struct cache *cache = thread_cache();
     if (unlikely(cache == NULL))
-        return cacheless_free(p);
+        return cacheless_free(cls, p);
     if (likely(large_push(cache, cls, p))) {
         tell_clock(cache, size_classes[cls].size);
         return (struct finding){MISUSE_NONE, NULL};
@@ -336,8 +338,29 @@ static COLD void other_free(void *p, const void *caller)
         report_at_once("free", what, p, caller);
 }
 
+/* A block of a class that compacts. */
+static inline bool compacting_free(struct cache *cache, void *p, const void *caller)
+{
+    size_t offset = 0; /* as gcc 12 does not see that it is written */
+    if (likely(cache->compacting == 0) || !map_bin_offset(p, &offset) ||
+        likely(!cache->cold[offset / BIN_BYTES - BIN_FIRST].compacts))
+        return false;
+    struct finding found = {MISUSE_NONE, NULL};
+    unsigned cls = (unsigned)(offset / BIN_BYTES) - BIN_FIRST;
+    enum compaction_free done = compaction_free(cache, cls, p, &found);
+    if (unlikely(done == COMPACTION_NOT))
+        return false;
+    report_found(found, p, caller);
+    if (unlikely(done == COMPACTION_ENDED))
+        purge_ripen();
+    look_after_memory(0);
+    return true;
+}
+
 static SLOW void block_free(void *p, const void *caller)
 {
+    if (unlikely(compacting_free(cache_current(), p, caller)))
+        return;
     unsigned bin = map_bin(p);
     if (unlikely(bin == BIN_FOREIGN))
         other_free(p, caller);

@@ -55,7 +55,12 @@ struct cold_bin {
     uint16_t capacity;         /* blocks it may hold now, at most room */
     uint16_t floor : 14; /* slots up to this one are the thief's, and it holds the mark; else 0 */
     uint16_t topmost_unsure : 1; /* a thief gave up: the mark next to the top may be wrong */
+    uint16_t compacts : 1;       /* the owner's, with what follows the history: compaction.h */
     struct capacity_history history;
+    uint8_t in_vain; /* blocks in a row that stayed; else flushes until it may compact again */
+    uint8_t frees;   /* frees since the last malloc, as far as that is seen */
+    uint16_t left;   /* blocks in the stack after the last free */
+    uint16_t mark;   /* bits of the topmost one's address */
 };
 
 /* Arrays of stacks lie in chunks of their cache's own, which no other cache ever uses: an owner
@@ -98,6 +103,7 @@ struct cache {
     uint8_t visits;      /* an enum cache_visits; lock: cache, and the owner's */
     uint8_t watched;     /* frees that came while some are to take the slow path; the owner's */
     uint8_t gives;       /* frees that found no room since the last refill; lock: cache */
+    uint8_t compacting;  /* classes that compact; the owner's */
     bool rests;          /* has given nearly all back: its stacks stay empty; the owner's */
     bool large_used;     /* large blocks came or went since large_age looked; the owner's */
     bool cut;            /* its stacks may hold too much for so many threads; atomic */
@@ -120,7 +126,7 @@ struct cache {
 
 static_assert(offsetof(struct cache, bins) == 0 && sizeof(struct bin) == BIN_BYTES,
               "a bin's number times its bytes is its offset");
-static_assert(sizeof(struct cache) <= 6 * KiB, "a thread's cache is little beside its arrays");
+static_assert(sizeof(struct cache) <= 7 * KiB, "a thread's cache is little beside its arrays");
 
 /* No cache yet: the thread's first call. No cache any more: calls of destructors that run late. */
 extern struct cache cache_none HIDDEN;
@@ -253,7 +259,7 @@ static inline bool cache_push_watched(struct cache *cache, void *p)
         return false;
     const struct cold_bin *cold = &cache->cold[offset / BIN_BYTES - BIN_FIRST];
     void **top = load_own(&bin->top);
-    if ((size_t)(top - cold->base) >= cold->capacity || cold->direct_frees > 0 ||
+    if ((size_t)(top - cold->base) >= cold->capacity || cold->direct_frees > 0 || cold->compacts ||
         ++cache->watched % LAW_FREES_A_LOOK == 0)
         return false;
     block_seal(p);

@@ -78,7 +78,7 @@ SLOW void *large_take(struct cache *cache, unsigned cls, struct finding *found)
         use_excess_with(size_classes[cls].size) > 0)
         *found = large_put_all(cache);
     if (likely(p[0] == NULL))
-        cache->taken += shard_take(cache->shard, cls, p + 1, 1) * size_classes[cls].size;
+        cache->taken += shard_take(cache->shard, cls, p + 1, 1, true) * size_classes[cls].size;
     lock_release(cache->lock);
     return p[0];
 }

@@ -4,6 +4,7 @@
 
 #include "base/policy.h"
 #include "front/adapt.h"
+#include "front/compaction.h"
 #include "front/crowd.h"
 #include "front/deferred.h"
 #include "front/owners.h"
@@ -35,9 +36,9 @@ static void *stack_fill(struct cache *cache, unsigned cls)
     n += n == 0;
     ASSERT(n <= cold->room && stack_used(bin, cold) == 0);
     void **end = cold->base + 1 + n;
-    size_t got = transfer_take(cls, end, n);
+    size_t got = cold->compacts ? 0 : transfer_take(cls, end, n);
     if (got == 0)
-        got = shard_take(cache->shard, cls, end, n);
+        got = shard_take(cache->shard, cls, end, n, !cold->compacts);
     if (got == 0)
         return NULL;
     capacity_moved(&cold->history, got, false);
@@ -93,7 +94,8 @@ static struct finding stack_flush(struct cache *cache, unsigned cls)
         return (struct finding){MISUSE_NONE, NULL};
     capacity_moved(&cold->history, used - keep, foreign);
     cache->outflow += (used - keep) * size_classes[cls].size;
-    bool passes = capacity_passes(shared, foreign, cold->history.streak);
+    compaction_flushed(cold);
+    bool passes = !cold->compacts && capacity_passes(shared, foreign, cold->history.streak);
     return stack_put_oldest(cache, cls, used - keep, passes);
 }
 
@@ -165,6 +167,11 @@ SLOW struct finding cache_give(struct cache *cache, unsigned cls, void *p)
         if (found.what == MISUSE_NONE)
             found = one;
         keeps = cold->capacity > 0;
+        if (compaction_try(cache, cls)) {
+            one = stack_put_all(cache, cls);
+            if (found.what == MISUSE_NONE)
+                found = one;
+        }
     }
     if (!keeps)
         found = give_one(cache, cls, p, found);

@@ -34,7 +34,7 @@ static inline void stack_open(struct cache *cache, unsigned cls)
 {
     const struct cold_bin *cold = &cache->cold[cls];
     bool wanted = cache->visits == VISIT_EACH || (cache->visits == VISIT_SOME && cls < CLASS_LARGE);
-    bool closed = cold->direct_frees > 0 || wanted;
+    bool closed = cold->direct_frees > 0 || cold->compacts || wanted;
     store_relaxed(&cache->bins[BIN_FIRST + cls].limit,
                   unlikely(closed) ? NULL : cold->base + cold->capacity);
 }

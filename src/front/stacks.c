@@ -39,6 +39,7 @@ void cache_reset(struct cache *cache)
     cache->visits = VISIT_NEVER;
     cache->idleness = (struct idleness){0};
     cache->asleep = cache->rests = cache->cut = false;
+    cache->compacting = 0;
     arrays_reset(cache);
     for (unsigned cls = begun_from(cache, 0); cls < CLASSES; cls = begun_from(cache, cls + 1)) {
         bin_close(&cache->bins[BIN_FIRST + cls]);

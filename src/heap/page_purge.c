@@ -56,8 +56,9 @@ static void slab_leave(struct shard *shard, struct slab *slab, uint64_t pages)
     ASSERT(lock_held(&shard->lock) && lock_rank_held(RANK_PURGE));
     ASSERT(pages != 0 && leaving.slabs < RUNS_MOST);
     unsigned claimed = slab_claim(slab, pages);
+    shard->begun[slab->cls].free -= claimed;
     if (claimed > 0 && slab->free == 0)
-        pairing_remove(&shard->partial[slab->cls], &slab->node);
+        partial_remove(shard, slab);
     lock_release(&shard->lock);
 
     superslab_make_small(slab->home);
@@ -94,7 +95,10 @@ static size_t leaving_purge(void)
         struct shard *shard = NULL;
         slab_lock(slab->base, &shard);
         bool was_full = slab->free == 0;
+        unsigned before = slab->free;
         slab_restore(slab, leaving.of[i].pages);
+        if (!was_full)
+            shard->begun[slab->cls].free += slab->free - before;
         slab->absent |= gone;
         slab->soon_until = leaving.soon_until;
         slab->examined = slab->free;

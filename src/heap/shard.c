@@ -83,13 +83,12 @@ void slab_settle(struct shard *shard, struct slab *slab, bool was_full,
     ASSERT(lock_held(&shard->lock));
     ASSERT(load_relaxed(&slab->shard) == shard - shards);
     const struct size_class *c = &size_classes[slab->cls];
-    struct pairing_heap *partial = &shard->partial[slab->cls];
     ASSERT(slab->free <= c->blocks);
     bool empty = slab->free == c->blocks;
     if (was_full && slab->free > 0 && !empty)
-        pairing_add(partial, &slab->node);
+        partial_add(shard, slab);
     if (!was_full && empty)
-        pairing_remove(partial, &slab->node);
+        partial_remove(shard, slab);
     if (empty) {
         slab_map(slab, NULL);
         slab_not_sparse(slab);

@@ -13,6 +13,10 @@ struct shard {
     struct lock lock;
     unsigned threads;                     /* atomic */
     struct pairing_heap partial[CLASSES]; /* slabs with free and taken blocks; lock: shard */
+    struct {
+        size_t blocks, free;
+    } begun[CLASSES];   /* of these slabs together; each is atomic; lock: shard */
+    size_t compacted;   /* bytes of blocks that passed by the stacks; lock: shard */
     struct list sparse; /* slabs whose pages may be free, newest first; lock: shard */
 } __attribute__((aligned(CACHE_LINE)));
 
@@ -30,6 +34,21 @@ static inline struct slab *lowest_partial(struct shard *shard, unsigned cls)
 
 /* Enters the slab in the map, for `owner`, which is the slab, or null: then out of it. */
 void slab_map(const struct slab *slab, void *owner);
+
+/* A slab comes to its shard's partial ones, or leaves them; with its free blocks. */
+static inline void partial_add(struct shard *shard, struct slab *slab)
+{
+    shard->begun[slab->cls].blocks += size_classes[slab->cls].blocks;
+    shard->begun[slab->cls].free += slab->free;
+    pairing_add(&shard->partial[slab->cls], &slab->node);
+}
+
+static inline void partial_remove(struct shard *shard, struct slab *slab)
+{
+    shard->begun[slab->cls].blocks -= size_classes[slab->cls].blocks;
+    shard->begun[slab->cls].free -= slab->free;
+    pairing_remove(&shard->partial[slab->cls], &slab->node);
+}
 
 /* Takes the slab out of its shard's sparse ones. */
 void slab_not_sparse(struct slab *slab);

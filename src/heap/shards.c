@@ -9,7 +9,7 @@
 #include "base/atomic.h"
 #include "base/counters.h"
 #include "heap/shard.h"
-#include "learn/laws.h"
+#include "learn/compaction.h"
 #include "os/os.h"
 
 static size_t joined;                    /* threads, of all shards; atomic */
@@ -74,10 +74,10 @@ static struct slab *slab_from_neighbour(unsigned to, unsigned cls)
             continue;
         struct slab *slab = lowest_partial(&shards[from], cls);
         if (slab != NULL) {
-            pairing_remove(&shards[from].partial[cls], &slab->node);
+            partial_remove(&shards[from], slab);
             slab_not_sparse(slab);
             store_relaxed(&slab->shard, (uint16_t)to);
-            pairing_add(&shards[to].partial[cls], &slab->node);
+            partial_add(&shards[to], slab);
         }
         lock_release(&shards[from].lock);
         if (slab != NULL)
@@ -86,6 +86,7 @@ static struct slab *slab_from_neighbour(unsigned to, unsigned cls)
     return NULL;
 }
 
+/* Not among the partial ones yet. */
 static struct slab *slab_new(unsigned shard, unsigned cls, size_t align)
 {
     ASSERT(lock_held(&shards[shard].lock) && cls < CLASSES);
@@ -104,11 +105,10 @@ static struct slab *slab_new(unsigned shard, unsigned cls, size_t align)
     slab->zero = zero;
     store_relaxed(&slab->shard, (uint16_t)shard);
     slab_map(slab, slab);
-    pairing_add(&shards[shard].partial[cls], &slab->node);
     return slab;
 }
 
-size_t shard_take(unsigned index, unsigned cls, void **end, size_t n)
+size_t shard_take(unsigned index, unsigned cls, void **end, size_t n, bool wanted)
 {
     ASSERT(index < SHARDS_MOST && cls < CLASSES && n >= 1);
     struct shard *shard = &shards[index];
@@ -121,7 +121,8 @@ size_t shard_take(unsigned index, unsigned cls, void **end, size_t n)
             break;
         if (slab == NULL)
             slab = slab_from_neighbour(index, cls);
-        if (slab == NULL)
+        bool fresh = slab == NULL;
+        if (fresh)
             slab = slab_new(index, cls, 1);
         if (slab == NULL)
             break;
@@ -132,13 +133,17 @@ size_t shard_take(unsigned index, unsigned cls, void **end, size_t n)
         taken += got;
         if (unlikely(slab->absent != 0)) {
             size_t back = slab_bring_back(slab, end - taken, got) * os_page;
-            if (slab_missed(slab))
+            if (wanted && slab_missed(slab))
                 count_refault(&counters.pages, back);
         }
         if (slab->free < slab->examined)
             slab->examined = slab->free;
-        if (slab->free == 0)
-            pairing_remove(&shard->partial[cls], &slab->node);
+        if (!fresh)
+            shard->begun[cls].free -= got;
+        if (fresh && slab->free > 0)
+            partial_add(shard, slab);
+        else if (!fresh && slab->free == 0)
+            partial_remove(shard, slab);
     }
     lock_release(&shard->lock);
     return taken;
@@ -151,8 +156,8 @@ void *shard_take_aligned(unsigned index, unsigned cls, size_t align)
     void *p[1] = {NULL};
     lock_take(&shard->lock);
     struct slab *slab = slab_new(index, cls, align);
-    if (slab != NULL && slab_take(slab, p + 1, 1) == 1)
-        pairing_remove(&shard->partial[cls], &slab->node);
+    if (slab != NULL)
+        slab_take(slab, p + 1, 1);
     lock_release(&shard->lock);
     return p[0];
 }
@@ -164,6 +169,8 @@ static size_t slab_put_run(struct shard *shard, struct slab *slab, void *const *
     ASSERT(lock_held(&shard->lock));
     bool was_full = slab->free == 0;
     size_t put = slab_put(slab, blocks, n, what);
+    if (!was_full)
+        shard->begun[slab->cls].free += put;
     slab_settle(shard, slab, was_full, emptied);
     return put;
 }
@@ -213,6 +220,39 @@ void shards_limit(unsigned most)
     store_relaxed(&join_most, most);
 }
 
+bool shard_is_thin(unsigned index, unsigned cls)
+{
+    size_t free = load_relaxed(&shards[index].begun[cls].free);
+    size_t blocks = load_relaxed(&shards[index].begun[cls].blocks);
+    return compaction_begins(free, blocks, size_classes[cls].size, os_page);
+}
+
+bool shard_slab_is_thin(const void *p, struct slab **slab)
+{
+    *slab = map_owner(p);
+    return *slab != NULL &&
+           compaction_moves(load_relaxed(&(*slab)->free), size_classes[(*slab)->cls].blocks);
+}
+
+struct finding shards_put_in(struct slab *slab, void *p)
+{
+    struct shard *shard = &shards[load_relaxed(&slab->shard) % SHARDS_MOST];
+    struct pairing_node *emptied = NULL;
+    enum misuse what = MISUSE_FREE;
+    lock_take(&shard->lock);
+    bool there = map_owner(p) == slab && load_relaxed(&slab->shard) == shard - shards;
+    if (likely(there)) {
+        shard->compacted += size_classes[slab->cls].size;
+        slab_put_run(shard, slab, &p, 1, &emptied, &what);
+    }
+    lock_release(&shard->lock);
+    if (unlikely(!there))
+        return shards_put(&p, 1);
+    if (unlikely(emptied != NULL))
+        slabs_give_back(emptied);
+    return (struct finding){what, what != MISUSE_NONE ? p : NULL};
+}
+
 unsigned shards_made(void) { return load_acquire(&shard_count); }
 struct pairing_node **shard_partial(unsigned i, unsigned cls)
 {
@@ -220,3 +260,9 @@ struct pairing_node **shard_partial(unsigned i, unsigned cls)
     return &shards[i].partial[cls].root;
 }
 unsigned *shard_threads(unsigned index) { return &shards[index].threads; }
+size_t *shard_begun_blocks(unsigned index, unsigned cls)
+{
+    return &shards[index].begun[cls].blocks;
+}
+size_t *shard_begun_free(unsigned index, unsigned cls) { return &shards[index].begun[cls].free; }
+size_t shard_compacted(unsigned index) { return shards[index].compacted; }

@@ -148,6 +148,16 @@ COLD bool purge_step(size_t own)
     return true;
 }
 
+void purge_ripen(void)
+{
+    if (load_relaxed(&keeping.forever) || !lock_try(&purge_lock))
+        return;
+    dirty_pages.ripe = clock_now();
+    dirty_slices.debt = slices_dirty();
+    store_relaxed(&purge_due, clock_now());
+    lock_release(&purge_lock);
+}
+
 void purge_anew(void)
 {
     lock_take(&purge_lock);

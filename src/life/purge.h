@@ -39,6 +39,9 @@ FAST bool purge_is_due(void)
  * from the start. */
 void purge_anew(void);
 
+/* What is free now has been so for long: it goes back, at the pace, as if an epoch had ended. */
+void purge_ripen(void);
+
 /* By time: what lay idle since the last call goes back. Whether there was anything to do,
  * or may be soon. */
 bool purge_by_time(void);

@@ -7,6 +7,7 @@
 #include "base/counters.h"
 #include "front/registry.h"
 #include "front/stack.h"
+#include "heap/shards.h"
 #include "heap/slab.h"
 #include "heap/transfer.h"
 #include "os/lock.h"
@@ -154,6 +155,9 @@ void account(struct accounts *accounts)
     count_returned(accounts, &counters.slices);
     count_returned(accounts, &counters.huge);
     accounts->returning_ns = load_relaxed(&counters.returning_ns);
+    accounts->compactions = load_relaxed(&counters.compactions);
+    for (unsigned i = 0; i < shards_made(); i++)
+        accounts->compacted += shard_compacted(i);
 
     const struct meta_parts meta = meta_parts();
     accounts->metadata = meta_mapped() + meta.guards;

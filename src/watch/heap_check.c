@@ -305,6 +305,7 @@ static void check_tree(struct check_walk *walk, unsigned shard, unsigned cls)
     const struct pairing_node *root = *shard_partial(shard, cls);
     const struct pairing_node *node = root;
     size_t steps = 0, most = 4 * walk->accounts->slabs + 4;
+    size_t blocks = 0, free = 0;
     uintptr_t least = root != NULL && meta_holds(root, sizeof *root) ? root->key : 0;
     if (!node_whole(root, NULL) || (root != NULL && root->next != NULL))
         return check_break(walk, CHECK_PARTIAL_TREE, root, 1, 0);
@@ -316,6 +317,8 @@ static void check_tree(struct check_walk *walk, unsigned shard, unsigned cls)
             check_break(walk, CHECK_PARTIAL_TREE, node, most, steps);
             return;
         }
+        blocks += size_classes[cls].blocks;
+        free += ((const struct slab *)node)->free;
         if (node->child != NULL) {
             node = node->child;
             continue;
@@ -327,6 +330,8 @@ static void check_tree(struct check_walk *walk, unsigned shard, unsigned cls)
         }
         node = node->next; /* the root has none */
     }
+    check_same(walk, CHECK_PARTIAL_SUMS, root, blocks, *shard_begun_blocks(shard, cls));
+    check_same(walk, CHECK_PARTIAL_SUMS, root, free, *shard_begun_free(shard, cls));
 }
 
 static void check_shards(struct check_walk *walk)

@@ -47,6 +47,17 @@ static void add_stack(struct text *t, const struct journal_entry *e)
     text_add(t, whys[e->why]);
 }
 
+static void add_compaction(struct text *t, const struct journal_entry *e)
+{
+    text_add(t, "thread ");
+    text_add_number(t, e->thread);
+    text_add(t, ", blocks of ");
+    text_add_number(t, e->size);
+    text_add(t, e->subject == JOURNAL_COMPACTS
+                    ? " bytes: begin to compact: most of their slabs is free"
+                    : " bytes: compact no more: they are in their places");
+}
+
 static void add_kept(struct text *t, const struct journal_entry *e)
 {
     text_add(t, kinds[e->subject]);
@@ -88,6 +99,8 @@ void learned_print(void)
         text_add(&t, " freed: ");
         if (e.subject == JOURNAL_STACK)
             add_stack(&t, &e);
+        else if (e.subject == JOURNAL_COMPACTS || e.subject == JOURNAL_COMPACTED)
+            add_compaction(&t, &e);
         else
             add_kept(&t, &e);
         text_add(&t, "\n");

@@ -311,6 +311,11 @@ static void partial_missing_broken(void)
     struct slab *slab = some_slab();
     POKE(*shard_partial(slab->shard, slab->cls), 0);
 }
+static void partial_sums_broken(void)
+{
+    const struct slab *slab = some_slab();
+    POKE(*shard_begun_free(slab->shard, slab->cls), 1);
+}
 static void shard_threads_broken(void) { POKE(*shard_threads(0), *shard_threads(0) + 1); }
 static void cache_count_broken(void) { POKE(*caches_count(), 1); }
 static void cache_capacity_broken(void)
@@ -420,6 +425,7 @@ static const struct {
     BY_POKE(PARTIAL_TREE, partial_tree_broken),
     BY_POKE(PARTIAL_PLACE, partial_place_broken),
     BY_POKE(PARTIAL_MISSING, partial_missing_broken),
+    BY_POKE(PARTIAL_SUMS, partial_sums_broken),
     BY_POKE(SHARD_THREADS, shard_threads_broken),
     BY_POKE(CACHE_COUNT, cache_count_broken),
     BY_POKE(CACHE_CAPACITY, cache_capacity_broken),

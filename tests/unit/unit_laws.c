@@ -4,6 +4,7 @@
 
 #include "heap/classes.h"
 #include "learn/capacity.h"
+#include "learn/compaction.h"
 #include "learn/huge_starts.h"
 #include "learn/idleness.h"
 #include "learn/keep.h"
@@ -116,6 +117,36 @@ static void large_blocks_are_a_part_of_the_most_in_use(void)
         EXPECT(each <= largest && awake * each <= LAW_SMALL_PART * largest);
         EXPECT(awake > LAW_SMALL_PART || each == largest);
     }
+}
+
+/* ---- compaction ---- */
+
+static void thin_slabs_compact(void)
+{
+    const size_t page = 4 * KiB, much = (size_t)LAW_CLEARLY * LAW_LITTLE;
+    for (size_t size = 16; size <= page / LAW_CLEARLY; size *= 2) {
+        size_t free = much / size;
+        EXPECT(!compaction_begins(free, free, size, page));
+        EXPECT(compaction_begins(free + 1, free + 1, size, page));
+        EXPECT(compaction_begins(free + 1, LAW_CLEARLY * free, size, page));
+        EXPECT(!compaction_begins(free + 1, LAW_CLEARLY * (free + 1), size, page));
+    }
+    EXPECT(!compaction_begins(GiB, GiB, page / LAW_CLEARLY + 16, page)); /* a page of its own */
+}
+
+static void blocks_of_thin_slabs_move(void)
+{
+    EXPECT(!compaction_moves(0, 100));
+    EXPECT(!compaction_moves(100 / LAW_CLEARLY, 100));
+    EXPECT(compaction_moves(100 / LAW_CLEARLY + 1, 100));
+}
+
+static void it_waits_while_the_program_only_frees_and_ends_in_vain(void)
+{
+    EXPECT(!compaction_waits(LAW_FREES_A_LOOK - 1));
+    EXPECT(compaction_waits(LAW_FREES_A_LOOK));
+    EXPECT(!compaction_ends(LAW_FREES_A_LOOK - 1));
+    EXPECT(compaction_ends(LAW_FREES_A_LOOK));
 }
 
 /* ---- how much is kept, and for how long ---- */
@@ -312,6 +343,9 @@ int main(void)
     a_new_stack_in_a_crowd_holds_little();
     who_has_given_nearly_all_back_has_little_left();
     large_blocks_are_a_part_of_the_most_in_use();
+    thin_slabs_compact();
+    blocks_of_thin_slabs_move();
+    it_waits_while_the_program_only_frees_and_ends_in_vain();
     little_is_kept_beside_use_and_more_where_it_was_needed();
     looks_are_a_part_of_an_epoch_apart();
     slabs_are_looked_at_in_parts();
@@ -323,6 +357,6 @@ int main(void)
     looks_in_vain_are_given_up();
     superslabs_start_huge_in_a_heap_of_small_blocks();
     slow_touches_are_followed_by_longer_and_longer_pauses();
-    puts("20 passed, 0 failed");
+    puts("23 passed, 0 failed");
     return 0;
 }

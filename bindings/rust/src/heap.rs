@@ -58,6 +58,10 @@ pub struct Stats {
     pub taken_again: usize,
     /// Nanoseconds spent on giving back, since the start.
     pub returning_ns: usize,
+    /// Times a size class began to compact, since the start.
+    pub compactions: usize,
+    /// Bytes of blocks that went back to their slabs at once for that.
+    pub compacted: usize,
 }
 
 /// Returns what all memory is used for now. Holds all of the allocator's locks meanwhile.

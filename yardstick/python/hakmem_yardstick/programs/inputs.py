@@ -199,6 +199,31 @@ def redis_commands(file: Path, commands: int) -> None:
                 out.write(b"$%d\r\n%b\r\n" % (len(word), word.encode()))
 
 
+def redis_turnover(fill: Path, turnover: Path, keys: int) -> None:
+    """Keys of which four in five go, at random; then new values for the rest, three for each."""
+    rng = random.Random(7)
+    with fill.open("wb") as out:
+        for number in range(keys):
+            out.write(_redis_set_some(rng, number))
+        names = list(range(keys))
+        rng.shuffle(names)
+        live = names[: keys // 5]
+        for number in names[keys // 5 :]:
+            out.write(b"*2\r\n$3\r\nDEL\r\n$16\r\nkey:%012d\r\n" % number)
+    with turnover.open("wb") as out:
+        for _ in range(3 * len(live)):
+            out.write(_redis_set_some(rng, rng.choice(live)))
+
+
+def _redis_set_some(rng: random.Random, number: int) -> bytes:
+    size = rng.randint(250, 350)
+    return b"*3\r\n$3\r\nSET\r\n$16\r\nkey:%012d\r\n$%d\r\n%b\r\n" % (
+        number,
+        size,
+        b"%03d" % (number % 1000) * (size // 3) + b"v" * (size % 3),
+    )
+
+
 def _redis_string(rng: random.Random, number: int) -> list[str]:
     return ["SET", f"string:{rng.randrange(20_000)}", f"{number}" * rng.randint(1, 120)]
 

@@ -175,6 +175,31 @@ def redis_types(place: Place) -> Ran:
     )
 
 
+def redis_turnover(place: Place) -> Ran:
+    """Most keys are deleted here and there; then the rest is set anew, time after time."""
+    service = _redis(place)
+    service.run(*_ask(place), "--pipe", stdin=place.inputs / "fill")
+    service.run(*_ask(place), "--pipe", stdin=place.inputs / "turnover")
+    service.pause(FLUSHED_SECONDS)
+    service.resident()
+    service.run(*_ask(place), "DEBUG", "DIGEST")
+    measured, steps = serve(place, service)
+    if not steps:
+        return Ran(measured)
+    _, load, _, turned, digest = steps
+    return Ran(
+        measured,
+        [digest["output"].encode()],
+        seconds=load["seconds"],
+        operations=3 * (place.sizes["keys"] // 5),
+        extra={"turned": turned["kib"]},
+    )
+
+
+def _turnover(folder: Path, sizes: Mapping[str, int]) -> None:
+    inputs.redis_turnover(folder / "fill", folder / "turnover", sizes["keys"])
+
+
 def _flush(place: Place, service: Service) -> None:
     service.run(*_ask(place), "FLUSHALL", "SYNC")
     service.pause(FLUSHED_SECONDS)
@@ -334,6 +359,22 @@ PROGRAMS = (
         per="command",
         extra={"flushed": FLUSHED},
         judged=("cpu", "peak", "flushed"),
+        brings="jemalloc",
+    ),
+    Program(
+        "redis-turnover",
+        "The same server: four in five keys deleted at random, then the rest set three times over",
+        ("redis-server", "redis-tools"),
+        ("redis-server", "redis-cli"),
+        redis_turnover,
+        {"keys": 400_000},
+        proof=("redis-server", "--version"),
+        proof_of=("redis-server",),
+        own="as redis",
+        make=_turnover,
+        per="command",
+        extra={"turned": f"resident {FLUSHED_SECONDS:.0f} s after the last command"},
+        judged=("cpu", "turned"),
         brings="jemalloc",
     ),
     Program(

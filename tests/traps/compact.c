@@ -1,0 +1,103 @@
+/* A heap of which most was freed here and there becomes smaller by the program's own turnover, and
+ * what it holds stays as it was. With the option compact it does, without it it does not. */
+#include "../stress/statm.h"
+#include "trap.h"
+
+#include <hakmem/hakmem.h>
+
+#include <malloc.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define N 200000
+#define LIVE (N / 5)
+
+struct item {
+    unsigned char *p;
+    size_t size;
+    unsigned char content;
+};
+
+static unsigned random_below(uint64_t *state, unsigned n)
+{
+    *state = *state * 6364136223846793005U + 1442695040888963407U;
+    return (unsigned)((*state >> 32) * n >> 32);
+}
+
+static void fill(struct item *item, uint64_t *state)
+{
+    item->size = 250 + random_below(state, 101);
+    item->content = (unsigned char)random_below(state, 256);
+    item->p = memset(NEED("malloc", malloc(item->size)), item->content, item->size);
+}
+
+static void drop(struct item *item)
+{
+    for (size_t i = 0; i < item->size; i += item->size / 4)
+        CHECK(item->p[i] == item->content, "byte %zu of a block of %zu: expected %u, found %u", i,
+              item->size, item->content, item->p[i]);
+    free(item->p);
+}
+
+/* What is resident after the turnover, without what only waits to go back. */
+static size_t after_turnover(struct item *items, uint64_t state)
+{
+    for (unsigned i = 0; i < N; i++)
+        fill(&items[i], &state);
+    for (unsigned left = N; left > LIVE; left--) {
+        struct item *one = &items[random_below(&state, left)];
+        drop(one);
+        *one = items[left - 1];
+    }
+    for (unsigned turn = 0; turn < 4 * LIVE; turn++) {
+        struct item fresh;
+        struct item *old = &items[random_below(&state, LIVE)];
+        fill(&fresh, &state);
+        drop(old);
+        *old = fresh;
+    }
+    malloc_trim(0);
+    return statm_read().resident;
+}
+
+static void *in_another_thread(void *items)
+{
+    size_t before = statm_read().resident;
+    size_t resident = after_turnover(items, 2) - before;
+    CHECK(resident <= LIVE * 300 * 2, "a thread beside another: resident %zu KiB", resident / KiB);
+    for (unsigned i = 0; i < LIVE; i++)
+        drop((struct item *)items + i);
+    return NULL;
+}
+
+static void turnover_compacts(void)
+{
+    struct item *items = NEED("malloc", malloc(N * sizeof *items));
+    memset(items, 0, N * sizeof *items);
+    size_t before = statm_read().resident;
+    size_t resident = after_turnover(items, 1) - before;
+    bool on = getenv("HAKMEM_COMPACT") == NULL;
+    struct hakmem_stats stats;
+    hakmem_stats(&stats, sizeof stats);
+    CHECK((stats.compactions > 0) == on && (stats.compacted >= LIVE * 250) == on,
+          "compact %s: %zu compactions of %zu bytes", on ? "on" : "off", stats.compactions,
+          stats.compacted);
+    CHECK_SIZE("hakmem_check", (size_t)hakmem_check(), 0);
+    CHECK(on ? resident <= LIVE * 300 * 2 : resident >= LIVE * 300 * 3,
+          "live %d KiB, compact %s: resident %zu KiB", LIVE * 300 / 1024, on ? "on" : "off",
+          resident / KiB);
+    for (unsigned i = 0; i < LIVE; i++)
+        drop(&items[i]);
+    if (on)
+        in_thread(in_another_thread, items);
+    free(items);
+}
+
+int main(void)
+{
+    check_start("compact");
+    watchdog(300);
+    RUN_IN_CHILD(turnover_compacts);
+    return check_end();
+}
