@@ -343,6 +343,7 @@ static inline bool compacting_free(struct cache *cache, void *p, const void *cal
 {
     size_t offset = 0; /* as gcc 12 does not see that it is written */
     if (likely(cache->compacting == 0) || !map_bin_offset(p, &offset) ||
+        offset < BIN_FIRST * BIN_BYTES ||
         likely(!cache->cold[offset / BIN_BYTES - BIN_FIRST].compacts))
         return false;
     struct finding found = {MISUSE_NONE, NULL};

@@ -61,6 +61,7 @@ struct cold_bin {
     uint8_t frees;   /* frees since the last malloc, as far as that is seen */
     uint16_t left;   /* blocks in the stack after the last free */
     uint16_t mark;   /* bits of the topmost one's address */
+    uint16_t moved;  /* blocks that passed by since it began, or more */
 };
 
 /* Arrays of stacks lie in chunks of their cache's own, which no other cache ever uses: an owner

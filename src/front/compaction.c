@@ -51,6 +51,7 @@ bool compaction_try(struct cache *cache, unsigned cls)
     cold->compacts = true;
     cache->compacting++;
     compaction_flushed(cold);
+    cold->moved = 0;
     cold->frees = LAW_FREES_A_LOOK; /* a flush comes of many frees */
     add_relaxed(&counters.compactions, 1);
     if (journal_open())
@@ -85,7 +86,7 @@ static enum compaction_free stays(struct cache *cache, unsigned cls, void *p, bo
     block_seal(p);
     bin_push(bin, top, p);
     leave(cold, top + 1);
-    if (compaction_waits(cold->frees))
+    if (compaction_waits(cold->frees) && cache->visits == VISIT_NEVER)
         store_own(&bin->limit, cold->base + smaller(used + LAW_FREES_A_LOOK, cold->capacity));
     if (follows || !compaction_ends(++cold->in_vain))
         return COMPACTION_DONE;
@@ -94,13 +95,15 @@ static enum compaction_free stays(struct cache *cache, unsigned cls, void *p, bo
     if (cold->compacts)
         end(cache, cls);
     lock_release(cache->lock);
-    return COMPACTION_ENDED;
+    return compaction_gained(cold->moved, size_classes[cls].size) ? COMPACTION_ENDED
+                                                                  : COMPACTION_DONE;
 }
 
-/* Whether this free is one of those that look whether the program rests. */
-static bool is_watched(struct cache *cache)
+/* Whether this free is one of those that give memory back, or look whether the program rests. */
+static bool is_visit(struct cache *cache)
 {
-    return cache->visits == VISIT_SOME && ++cache->watched % LAW_FREES_A_LOOK == 0;
+    return cache->visits == VISIT_EACH ||
+           (cache->visits == VISIT_SOME && ++cache->watched % LAW_FREES_A_LOOK == 0);
 }
 
 enum compaction_free compaction_free(struct cache *cache, unsigned cls, void *p,
@@ -111,7 +114,7 @@ enum compaction_free compaction_free(struct cache *cache, unsigned cls, void *p,
     void **top = load_own(&bin->top);
     if (unlikely(!BIN_BLOCK_BEGINS(bin, p)) || unlikely(block_sealed(p)) ||
         unlikely(!cache_keeps(cache)) || unlikely(load_own(&bin->topmost) == p) ||
-        unlikely(is_watched(cache)))
+        unlikely(is_visit(cache)))
         return COMPACTION_NOT;
     bool follows = free_follows(cold, top);
     cold->frees = follows ? cold->frees + (cold->frees < UINT8_MAX) : 0;
@@ -124,8 +127,10 @@ enum compaction_free compaction_free(struct cache *cache, unsigned cls, void *p,
     block_seal(p);
     *found = shards_put_in(slab, p);
     cache_gave(cache, size_classes[cls].size);
+    cache->outflow += size_classes[cls].size;
     lock_release(cache->lock);
     leave(cold, top);
     cold->in_vain = 0;
+    cold->moved = (uint16_t)(cold->moved + (cold->moved < UINT16_MAX));
     return COMPACTION_DONE;
 }

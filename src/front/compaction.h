@@ -13,7 +13,7 @@ void compaction_flushed(struct cold_bin *cold);
 
 enum compaction_free {
     COMPACTION_DONE,  /* the block is free */
-    COMPACTION_ENDED, /* it is, and the class compacts no more: what it left empty may go back */
+    COMPACTION_ENDED, /* it is, and the class has compacted: what it left empty may go back */
     COMPACTION_NOT,   /* the rest of the slow path is to free it */
 };
 

@@ -227,10 +227,16 @@ bool shard_is_thin(unsigned index, unsigned cls)
     return compaction_begins(free, blocks, size_classes[cls].size, os_page);
 }
 
+/* Of the slabs that it may be moved to; no place is better than one there. */
+static const struct slab *lowest_of(const struct slab *slab)
+{
+    return lowest_partial(&shards[load_relaxed(&slab->shard) % SHARDS_MOST], slab->cls);
+}
+
 bool shard_slab_is_thin(const void *p, struct slab **slab)
 {
     *slab = map_owner(p);
-    return *slab != NULL &&
+    return *slab != NULL && *slab != lowest_of(*slab) &&
            compaction_moves(load_relaxed(&(*slab)->free), size_classes[(*slab)->cls].blocks);
 }
 
@@ -240,7 +246,8 @@ struct finding shards_put_in(struct slab *slab, void *p)
     struct pairing_node *emptied = NULL;
     enum misuse what = MISUSE_FREE;
     lock_take(&shard->lock);
-    bool there = map_owner(p) == slab && load_relaxed(&slab->shard) == shard - shards;
+    bool there = map_owner(p) == slab && load_relaxed(&slab->shard) == shard - shards &&
+                 bin_of_slab(map_bin(p));
     if (likely(there)) {
         shard->compacted += size_classes[slab->cls].size;
         slab_put_run(shard, slab, &p, 1, &emptied, &what);

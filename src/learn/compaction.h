@@ -29,4 +29,10 @@ static inline bool compaction_waits(unsigned frees) { return frees >= LAW_FREES_
  */
 static inline bool compaction_ends(unsigned in_vain) { return in_vain >= LAW_FREES_A_LOOK; }
 
+/* Whether so many blocks moved that it has left much empty. */
+static inline bool compaction_gained(size_t moved, size_t size)
+{
+    return moved * size >= LAW_LITTLE / LAW_CLEARLY;
+}
+
 #endif

@@ -9,6 +9,7 @@
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #define N 200000
 #define LIVE (N / 5)
@@ -94,10 +95,31 @@ static void turnover_compacts(void)
     free(items);
 }
 
+/* Whether the program rests is still seen: it makes pairs of calls now and then. */
+static void rests_are_seen_while_a_class_compacts(void)
+{
+    enum { BLOCKS = 128 * 1024, KEPT = 100, SECONDS = 60 };
+    static char *blocks[BLOCKS];
+    for (int i = 0; i < BLOCKS; i++)
+        blocks[i] = memset(NEED("malloc", malloc(1024)), 1, 1024);
+    for (int i = 0; i < BLOCKS; i++)
+        if (i % KEPT != 0)
+            free(blocks[i]);
+    size_t resident = SIZE_MAX;
+    for (int i = 0; i < SECONDS * 1000 && resident > 32 * MiB; i++) {
+        free(NEED("malloc", malloc(1024)));
+        usleep(1000);
+        resident = statm_read().resident;
+    }
+    CHECK(resident <= 32 * MiB, "128 MiB freed, then pairs of calls for a minute: resident %zu KiB",
+          resident / KiB);
+}
+
 int main(void)
 {
     check_start("compact");
     watchdog(300);
     RUN_IN_CHILD(turnover_compacts);
+    RUN_IN_CHILD(rests_are_seen_while_a_class_compacts);
     return check_end();
 }

@@ -147,6 +147,8 @@ static void it_waits_while_the_program_only_frees_and_ends_in_vain(void)
     EXPECT(compaction_waits(LAW_FREES_A_LOOK));
     EXPECT(!compaction_ends(LAW_FREES_A_LOOK - 1));
     EXPECT(compaction_ends(LAW_FREES_A_LOOK));
+    EXPECT(!compaction_gained(LAW_LITTLE / LAW_CLEARLY / 16 - 1, 16));
+    EXPECT(compaction_gained(LAW_LITTLE / LAW_CLEARLY / 16, 16));
 }
 
 /* ---- how much is kept, and for how long ---- */
