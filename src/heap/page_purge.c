@@ -56,7 +56,7 @@ static void slab_leave(struct shard *shard, struct slab *slab, uint64_t pages)
     ASSERT(lock_held(&shard->lock) && lock_rank_held(RANK_PURGE));
     ASSERT(pages != 0 && leaving.slabs < RUNS_MOST);
     unsigned claimed = slab_claim(slab, pages);
-    shard->begun[slab->cls].free -= claimed;
+    partial_frees(shard, slab->cls, -(size_t)claimed);
     if (claimed > 0 && slab->free == 0)
         partial_remove(shard, slab);
     lock_release(&shard->lock);
@@ -98,7 +98,7 @@ static size_t leaving_purge(void)
         unsigned before = slab->free;
         slab_restore(slab, leaving.of[i].pages);
         if (!was_full)
-            shard->begun[slab->cls].free += slab->free - before;
+            partial_frees(shard, slab->cls, slab->free - before);
         slab->absent |= gone;
         slab->soon_until = leaving.soon_until;
         slab->examined = slab->free;

@@ -3,6 +3,7 @@
 #ifndef HAKMEM_HEAP_SHARD_H
 #define HAKMEM_HEAP_SHARD_H
 
+#include "base/atomic.h"
 #include "base/pairing_heap.h"
 #include "heap/slab.h"
 #include "os/lock.h"
@@ -35,18 +36,29 @@ static inline struct slab *lowest_partial(struct shard *shard, unsigned cls)
 /* Enters the slab in the map, for `owner`, which is the slab, or null: then out of it. */
 void slab_map(const struct slab *slab, void *owner);
 
+/* Blocks of partial slabs become free, or taken: then less than nothing. */
+static inline void partial_frees(struct shard *shard, unsigned cls, size_t blocks)
+{
+    store_relaxed(&shard->begun[cls].free, shard->begun[cls].free + blocks);
+}
+
+static inline void partial_counts(struct shard *shard, unsigned cls, size_t blocks)
+{
+    store_relaxed(&shard->begun[cls].blocks, shard->begun[cls].blocks + blocks);
+}
+
 /* A slab comes to its shard's partial ones, or leaves them; with its free blocks. */
 static inline void partial_add(struct shard *shard, struct slab *slab)
 {
-    shard->begun[slab->cls].blocks += size_classes[slab->cls].blocks;
-    shard->begun[slab->cls].free += slab->free;
+    partial_counts(shard, slab->cls, size_classes[slab->cls].blocks);
+    partial_frees(shard, slab->cls, slab->free);
     pairing_add(&shard->partial[slab->cls], &slab->node);
 }
 
 static inline void partial_remove(struct shard *shard, struct slab *slab)
 {
-    shard->begun[slab->cls].blocks -= size_classes[slab->cls].blocks;
-    shard->begun[slab->cls].free -= slab->free;
+    partial_counts(shard, slab->cls, -(size_t)size_classes[slab->cls].blocks);
+    partial_frees(shard, slab->cls, -(size_t)slab->free);
     pairing_remove(&shard->partial[slab->cls], &slab->node);
 }
 

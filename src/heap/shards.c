@@ -139,7 +139,7 @@ size_t shard_take(unsigned index, unsigned cls, void **end, size_t n, bool wante
         if (slab->free < slab->examined)
             slab->examined = slab->free;
         if (!fresh)
-            shard->begun[cls].free -= got;
+            partial_frees(shard, cls, -got);
         if (fresh && slab->free > 0)
             partial_add(shard, slab);
         else if (!fresh && slab->free == 0)
@@ -170,7 +170,7 @@ static size_t slab_put_run(struct shard *shard, struct slab *slab, void *const *
     bool was_full = slab->free == 0;
     size_t put = slab_put(slab, blocks, n, what);
     if (!was_full)
-        shard->begun[slab->cls].free += put;
+        partial_frees(shard, slab->cls, put);
     slab_settle(shard, slab, was_full, emptied);
     return put;
 }

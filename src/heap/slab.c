@@ -1,5 +1,6 @@
 #include "heap/slab.h"
 
+#include "base/atomic.h"
 #include "os/lock.h"
 #include "os/os.h"
 
@@ -13,7 +14,7 @@ void slab_init(struct slab *slab, unsigned cls, void *base, struct superslab *ho
     slab->base = base;
     slab->home = home;
     slab->cls = (uint8_t)cls;
-    slab->free = (uint16_t)blocks;
+    store_relaxed(&slab->free, (uint16_t)blocks);
     slab->zero = false;
     slab->usable = 0;
     slab->examined = (uint16_t)blocks;
@@ -71,7 +72,7 @@ static size_t take(struct slab *slab, void **end, size_t n, unsigned doublings)
             slab->summary &= ~((uint64_t)1 << index);
     }
     ASSERT(taken <= slab->free);
-    slab->free = (uint16_t)(slab->free - taken);
+    store_relaxed(&slab->free, (uint16_t)(slab->free - taken));
     return taken;
 }
 
@@ -139,7 +140,7 @@ size_t slab_put(struct slab *slab, void *const *blocks, size_t n, enum misuse *w
     }
     ASSERT(slab->free + put <= c.blocks);
     slab->summary = summary;
-    slab->free = (uint16_t)(slab->free + put);
+    store_relaxed(&slab->free, (uint16_t)(slab->free + put));
     return put;
 }
 
@@ -234,14 +235,14 @@ unsigned slab_claim(struct slab *slab, uint64_t pages)
     ASSERT((pages & ~slab_free_pages(slab)) == 0);
     unsigned count = change(slab, pages, true);
     ASSERT(count <= slab->free);
-    slab->free = (uint16_t)(slab->free - count);
+    store_relaxed(&slab->free, (uint16_t)(slab->free - count));
     return count;
 }
 
 void slab_restore(struct slab *slab, uint64_t pages)
 {
     ASSERT(lock_rank_held(RANK_SHARD));
-    slab->free = (uint16_t)(slab->free + change(slab, pages, false));
+    store_relaxed(&slab->free, (uint16_t)(slab->free + change(slab, pages, false)));
     ASSERT(slab->free <= size_classes[slab->cls].blocks);
 }
 
