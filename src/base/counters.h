@@ -20,7 +20,6 @@ struct counters {
     struct purge_counters pages __attribute__((aligned(CACHE_LINE))); /* inside slabs in use */
     struct purge_counters slices;                                     /* slices and superslabs */
     struct purge_counters huge;                                       /* mappings of huge blocks */
-    size_t compactions;  /* classes that began to compact */
     size_t returning_ns; /* time spent on giving back, in the program's calls and beside them */
 };
 

@@ -8,6 +8,9 @@
 /* After a flush: whether the class begins to compact. Then its stack is to be emptied. */
 bool compaction_try(struct cache *cache, unsigned cls);
 
+/* How many times classes began to. */
+size_t compactions_begun(void);
+
 /* A flush is not a malloc. */
 void compaction_flushed(struct cold_bin *cold);
 

@@ -5,6 +5,7 @@
 #include "back/reserve.h"
 #include "back/superslabs.h"
 #include "base/counters.h"
+#include "front/compaction.h"
 #include "front/registry.h"
 #include "front/stack.h"
 #include "heap/shards.h"
@@ -155,7 +156,7 @@ void account(struct accounts *accounts)
     count_returned(accounts, &counters.slices);
     count_returned(accounts, &counters.huge);
     accounts->returning_ns = load_relaxed(&counters.returning_ns);
-    accounts->compactions = load_relaxed(&counters.compactions);
+    accounts->compactions = compactions_begun();
     for (unsigned i = 0; i < shards_made(); i++)
         accounts->compacted += shard_compacted(i);
 
