@@ -47,9 +47,9 @@ unsigned shard_of(const void *p);
 /* From now on threads join only the first `most` shards, at least one. */
 void shards_limit(unsigned most);
 
-/* For the accounting, which holds all locks: how many shards there are, the root of a shard's
- * partial slabs of a class, the threads that have joined it; the sums of its
- * partial slabs of a class, and the bytes that passed by the stacks for compaction. */
+/* For the accounting, which holds all locks: how many shards there are; the root of a shard's
+ * partial slabs of a class, and what these have together; the threads that have joined it; and the
+ * bytes of blocks that went past the stacks to compact it. */
 unsigned shards_made(void);
 struct pairing_node **shard_partial(unsigned index, unsigned cls);
 unsigned *shard_threads(unsigned index);

@@ -6,8 +6,8 @@
 
 #include "learn/laws.h"
 
-/* Whether slabs are thin that hold so many blocks together: they are mostly free, that is much, and
- * a page has blocks enough to stay for the sake of few. */
+/* Whether slabs are thin that have so many blocks together, so many of them free: most are, that is
+ * much memory, and a page has room for two or more, so that a few keep it from going back. */
 static inline bool compaction_begins(size_t free, size_t blocks, size_t size, size_t page)
 {
     return size * LAW_CLEARLY <= page && free * size > (size_t)LAW_CLEARLY * LAW_LITTLE &&
