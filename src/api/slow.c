@@ -355,6 +355,8 @@ static inline bool compacting_free(struct cache *cache, void *p, const void *cal
     if (unlikely(done == COMPACTION_ENDED))
         purge_ripen();
     look_after_memory(0);
+    if (unlikely(done == COMPACTION_ENDED))
+        visits_begin(cache);
     return true;
 }
 

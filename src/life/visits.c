@@ -58,6 +58,12 @@ void visits_settle(struct cache *cache)
         cache_ask_visits(cache, visits);
 }
 
+void visits_begin(struct cache *cache)
+{
+    if (cache->visits == VISIT_NEVER && caches_living() <= 1 && !load_relaxed(&keeping.forever))
+        cache_ask_visits(cache, VISIT_SOME);
+}
+
 void visits_settle_after(struct cache *cache, size_t returned)
 {
     if (returned > 0)

@@ -9,6 +9,10 @@
 /* After memory was freed, without locks, for the calling thread's own cache. */
 void visits_settle(struct cache *cache);
 
+/* Closes them because what now lies idle may be all that there will be: the program's calls may
+ * need the slow path no more. */
+void visits_begin(struct cache *cache);
+
 /* The same after a step that has given so many bytes back. */
 void visits_settle_after(struct cache *cache, size_t returned);
 
