@@ -41,23 +41,32 @@ static void drop(struct item *item)
     free(item->p);
 }
 
-/* What is resident after the turnover, without what only waits to go back. */
-static size_t after_turnover(struct item *items, uint64_t state)
+static void turn(struct item *items, uint64_t *state)
+{
+    struct item fresh;
+    struct item *old = &items[random_below(state, LIVE)];
+    fill(&fresh, state);
+    drop(old);
+    *old = fresh;
+}
+
+static void drop_most(struct item *items, uint64_t *state)
 {
     for (unsigned i = 0; i < N; i++)
-        fill(&items[i], &state);
+        fill(&items[i], state);
     for (unsigned left = N; left > LIVE; left--) {
-        struct item *one = &items[random_below(&state, left)];
+        struct item *one = &items[random_below(state, left)];
         drop(one);
         *one = items[left - 1];
     }
-    for (unsigned turn = 0; turn < 4 * LIVE; turn++) {
-        struct item fresh;
-        struct item *old = &items[random_below(&state, LIVE)];
-        fill(&fresh, &state);
-        drop(old);
-        *old = fresh;
-    }
+}
+
+/* What is resident after the turnover, without what only waits to go back. */
+static size_t after_turnover(struct item *items, uint64_t state)
+{
+    drop_most(items, &state);
+    for (unsigned i = 0; i < 4 * LIVE; i++)
+        turn(items, &state);
     malloc_trim(0);
     return statm_read().resident;
 }
@@ -115,11 +124,30 @@ static void rests_are_seen_while_a_class_compacts(void)
           resident / KiB);
 }
 
+/* Also if the stacks serve all calls from then on. */
+static void what_is_left_empty_goes_back(void)
+{
+    static struct item items[N];
+    uint64_t state = 3;
+    enum { MOST_TURNS = 100 * 1000 * 1000 };
+    drop_most(items, &state);
+    size_t resident = SIZE_MAX;
+    for (unsigned i = 0; i < MOST_TURNS && resident > LIVE * 300 * 3; i++) {
+        turn(items, &state);
+        if (i % LIVE == 0)
+            resident = statm_read().resident;
+    }
+    CHECK(resident <= LIVE * 300 * 3, "live %d KiB: resident %zu KiB", LIVE * 300 / 1024,
+          resident / KiB);
+}
+
 int main(void)
 {
     check_start("compact");
     watchdog(300);
     RUN_IN_CHILD(turnover_compacts);
+    if (getenv("HAKMEM_COMPACT") == NULL)
+        RUN_IN_CHILD(what_is_left_empty_goes_back);
     RUN_IN_CHILD(rests_are_seen_while_a_class_compacts);
     return check_end();
 }
