@@ -31,6 +31,8 @@ Reasons behind the numbers:
   blocks have a byte in a page (of 4 KiB; larger pages are looked at earlier than need be).
 - malloc looks a size of up to 1024 bytes up by the byte: two instructions less than by 16 bytes, at
   the cost of two bytes of cache for each size in use instead of for each 16.
+- A thread has a second stack for blocks of slabs that are mostly free: see src/heap/thin.h. The rows
+  of these classes are there twice, so that a stack's number finds its class's figures.
 - The first capacity of a thread's stack: 15 blocks up to 512 bytes, 7 to 4 KiB, 3 to 256 KiB, so
   that with the empty slot the first arrays are 128, 64 or 32 bytes. Of larger blocks bytes decide.
 """
@@ -50,6 +52,7 @@ PAGE = 4 * 1024
 PER_DOUBLING = 8
 WHOLE_SLICES = (1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 14, 16, 20, 24, 28, 32)
 LARGE = 5 * SLICE
+THIN_MOST = PAGE // 2  # of a larger block no page holds two
 RECIPROCAL_BITS = 31
 BIN_FIRST = 4  # the bins below are the address map's: see src/back/map.h
 BIN_BYTES = 32
@@ -77,6 +80,11 @@ def reciprocal(size: int) -> int:
     for offset in range(slices(size) * SLICE // GRAIN):
         assert offset * value >> RECIPROCAL_BITS == offset // grains, (size, offset)
     return value
+
+
+def of_stacks() -> list[int]:
+    """The sizes of blocks in each of a thread's stacks."""
+    return sizes() + [size for size in sizes() if size <= THIN_MOST]
 
 
 def first_capacity(size: int) -> int:
@@ -117,13 +125,15 @@ def header() -> str:
     check_alignments(classes)
     assert all(size % GRAIN == 0 for size in classes)
     assert {1 << bit for bit in range(4, 16)} <= set(classes)
-    words = sum(first_capacity(size) + 1 for size in classes)
+    words = sum(first_capacity(size) + 1 for size in of_stacks())
     return f"""/* Made by tools/classes.py, which gives the reasons: change it there. */
 /* clang-format off */
 #ifndef HAKMEM_HEAP_CLASS_TABLE_H
 #define HAKMEM_HEAP_CLASS_TABLE_H
 
 #define CLASSES {len(classes)}
+#define CLASSES_THIN {sum(size <= THIN_MOST for size in classes)} /* the first: with a second stack */
+#define STACKS (CLASSES + CLASSES_THIN)
 #define CLASS_MOST {MOST}
 #define CLASS_SMALL {SMALL} /* up to here by the byte */
 #define CLASS_SLICES_FIRST {classes.index(SLICE)}
@@ -132,7 +142,7 @@ def header() -> str:
 #define CLASS_GRAIN {GRAIN}
 #define CLASS_BIN_FIRST {BIN_FIRST}
 #define CLASS_BIN_BYTES {BIN_BYTES}
-#define CLASS_FIRST_WORDS {words} /* of all classes' first stacks together */
+#define CLASS_FIRST_WORDS {words} /* of all first stacks together */
 #define CLASS_RECIPROCAL_BITS {RECIPROCAL_BITS}
 
 #endif
@@ -170,19 +180,19 @@ def source() -> str:
     rows = "\n".join(
         f"    {{{size}, {reciprocal(size)}, {slices(size) * SLICE // size}, {slices(size)}, "
         f"{first_capacity(size)}, {sparse(size)}}},"
-        for size in sizes()
+        for size in of_stacks()
     )
-    inverses = ",\n".join(f"    {inverse(size):#x}" for size in sizes())
+    inverses = ",\n".join(f"    {inverse(size):#x}" for size in of_stacks())
     return f"""/* Made by tools/classes.py, which gives the reasons: change it there. */
 /* clang-format off */
 #include "heap/classes.h"
 
-const struct size_class size_classes[CLASSES] = {{
+const struct size_class size_classes[STACKS] = {{
     /* size, reciprocal, blocks and slices of a slab, first capacity of a stack, sparse */
 {rows}
 }};
 
-const uint64_t class_inverses[CLASSES] = {{
+const uint64_t class_inverses[STACKS] = {{
 {inverses},
 }};
 

@@ -9,7 +9,6 @@
 #include "base/policy.h"
 #include "front/cache.h"
 #include "front/cacheless.h"
-#include "front/compaction.h"
 #include "front/deferred.h"
 #include "front/large.h"
 #include "front/proof.h"
@@ -231,22 +230,26 @@ SLOW void *slow_calloc(size_t n)
 
 /* ---- free ---- */
 
-static SLOW struct finding cacheless_free(unsigned cls, void *p)
+static SLOW struct finding cacheless_free(unsigned stack, void *p)
 {
     struct finding found = cacheless_give(p);
-    clock_advance(size_classes[cls].size);
+    clock_advance(size_classes[stack].size);
     look_after_memory(0);
     return found;
 }
 
-static inline struct finding stack_give(unsigned cls, void *p)
+static inline struct finding stack_give(unsigned stack, void *p)
 {
     struct cache *cache = thread_cache();
     if (unlikely(cache == NULL))
-        return cacheless_free(cls, p);
+        return cacheless_free(stack, p);
     struct finding found = {MISUSE_NONE, NULL};
-    if (unlikely(!cache_keeps(cache)) || unlikely(!cache_push_any(cache, cls, p)))
-        found = cache_give(cache, cls, p);
+    if (unlikely(!cache_keeps(cache)) || unlikely(!cache_push_any(cache, stack, p)))
+        found = cache_give(cache, stack, p);
+    if (unlikely(shards_compacted())) {
+        purge_ripen();
+        visits_begin(cache);
+    }
     bool rests = unlikely(cache->visits == VISIT_SOME) && visits_find_rest(cache);
     if (rests || purge_is_due())
         give_memory_back(0);
@@ -254,20 +257,20 @@ static inline struct finding stack_give(unsigned cls, void *p)
     return found;
 }
 
-static bool freed_before(unsigned cls, const void *p)
+static bool freed_before(unsigned stack, const void *p)
 {
-    return unlikely(block_sealed(p)) && block_is_free(cls, p);
+    return unlikely(block_sealed(p)) && block_is_free(stack_class(stack), p);
 }
 
 /* The fast body leaves here for many reasons, so all that it looks at is looked at anew. */
-static struct finding class_give(unsigned cls, void *p)
+static struct finding class_give(unsigned stack, void *p)
 {
-    if (unlikely(!block_begins(p, class_inverses[cls])))
+    if (unlikely(!block_begins(p, class_inverses[stack])))
         return (struct finding){MISUSE_INTERIOR, p};
-    if (unlikely(freed_before(cls, p)))
+    if (unlikely(freed_before(stack, p)))
         return (struct finding){MISUSE_FREE, p};
     block_seal(p);
-    return stack_give(cls, p);
+    return stack_give(stack, p);
 }
 
 /* Large blocks that come and go through a stack alone: what lies idle elsewhere is to grow old by
@@ -324,7 +327,7 @@ static struct finding huge_give_inside(void *p)
 static struct finding give(void *p, unsigned bin)
 {
     if (bin >= BIN_FIRST)
-        return class_give(bin_class(bin), p);
+        return class_give(bin_stack(bin), p);
     return bin_of_slab(bin) ? whole_give(p) : huge_give_inside(p);
 }
 
@@ -338,32 +341,8 @@ static COLD void other_free(void *p, const void *caller)
         report_at_once("free", what, p, caller);
 }
 
-/* A block of a class that compacts. */
-static inline bool compacting_free(struct cache *cache, void *p, const void *caller)
-{
-    size_t offset = 0; /* as gcc 12 does not see that it is written */
-    if (likely(cache->compacting == 0) || !map_bin_offset(p, &offset) ||
-        offset < BIN_FIRST * BIN_BYTES ||
-        likely(!cache->cold[offset / BIN_BYTES - BIN_FIRST].compacts))
-        return false;
-    struct finding found = {MISUSE_NONE, NULL};
-    unsigned cls = (unsigned)(offset / BIN_BYTES) - BIN_FIRST;
-    enum compaction_free done = compaction_free(cache, cls, p, &found);
-    if (unlikely(done == COMPACTION_NOT))
-        return false;
-    report_found(found, p, caller);
-    if (unlikely(done == COMPACTION_ENDED))
-        purge_ripen();
-    look_after_memory(0);
-    if (unlikely(done == COMPACTION_ENDED))
-        visits_begin(cache);
-    return true;
-}
-
 static SLOW void block_free(void *p, const void *caller)
 {
-    if (unlikely(compacting_free(cache_current(), p, caller)))
-        return;
     unsigned bin = map_bin(p);
     if (unlikely(bin == BIN_FOREIGN))
         other_free(p, caller);
@@ -449,7 +428,7 @@ static inline size_t block_find(const void *p, unsigned *found, const char *func
 {
     size_t usable = usable_of(p, found);
     unsigned bin = *found;
-    bool freed = bin >= BIN_FIRST ? usable != 0 && freed_before(bin_class(bin), p)
+    bool freed = bin >= BIN_FIRST ? usable != 0 && freed_before(bin_stack(bin), p)
                                   : bin == BIN_WHOLE_FREE && (uintptr_t)p % SLICE == 0;
     if (likely(usable != 0 && !freed))
         return usable;

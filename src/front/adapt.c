@@ -25,38 +25,37 @@ struct capacity_share cache_share(const struct cache *cache)
     return share_at_work(awake, load_relaxed(&use.slices), policy.thread_bytes);
 }
 
-size_t stack_first(unsigned cls)
+size_t stack_first(unsigned stack)
 {
-    const struct size_class *c = &size_classes[cls];
-    if (!caches_crowded() || cls >= CLASS_LARGE)
+    const struct size_class *c = &size_classes[stack];
+    if (!caches_crowded() || stack >= CLASS_LARGE)
         return c->first;
     return share_first(c->size, c->first);
 }
 
-static void stack_set_capacity(struct cache *cache, unsigned cls, size_t capacity)
+static void stack_set_capacity(struct cache *cache, unsigned stack, size_t capacity)
 {
     ASSERT(lock_held(cache->lock));
-    ASSERT(capacity <= cache->cold[cls].room);
-    struct cold_bin *cold = &cache->cold[cls];
-    size_t size = size_classes[cls].size;
-    if (cls < CLASS_LARGE) {
+    ASSERT(capacity <= cache->cold[stack].room);
+    struct cold_bin *cold = &cache->cold[stack];
+    size_t size = size_classes[stack].size;
+    if (stack < CLASS_LARGE) {
         cache->capacity_bytes += (capacity - cold->capacity) * size;
         cache->capacity_weight += (capacity - cold->capacity) * capacity_weight(size);
     }
     cold->capacity = (uint16_t)capacity;
-    stack_open(cache, cls);
+    stack_open(cache, stack);
 }
 
-/* On a larger array where the old one is too small; where there is none nothing changes. Arrays are
- * 10 * 2^n words: arrays at equal distances modulo 4 KiB would make the stores of one class block
- * the loads of another (25 cycles a pair of random sizes, 32 with powers of two). */
-static void stack_resize(struct cache *cache, unsigned cls, size_t capacity)
+/* Arrays are 10 * 2^n words: arrays at equal distances modulo 4 KiB would make the stores of one
+ * class block the loads of another (25 cycles a pair of random sizes, 32 with powers of two). */
+void stack_resize(struct cache *cache, unsigned stack, size_t capacity)
 {
     ASSERT(lock_held(cache->lock));
     ASSERT(capacity <= ROOM_MOST);
-    struct cold_bin *cold = &cache->cold[cls];
-    struct bin *bin = &cache->bins[BIN_FIRST + cls];
-    size_t first = size_classes[cls].first + 1u;
+    struct cold_bin *cold = &cache->cold[stack];
+    struct bin *bin = &cache->bins[BIN_FIRST + stack];
+    size_t first = size_classes[stack].first + 1u;
     if (capacity > cold->room) {
         void **array = array_take(cache, capacity + 1);
         if (array == NULL)
@@ -69,52 +68,52 @@ static void stack_resize(struct cache *cache, unsigned cls, size_t capacity)
         cold->room = capacity & ROOM_MOST;
         store_relaxed(&bin->top, array + used);
     }
-    stack_set_capacity(cache, cls, capacity);
+    stack_set_capacity(cache, stack, capacity);
 }
 
-void stack_cut(struct cache *cache, unsigned cls)
+void stack_cut(struct cache *cache, unsigned stack)
 {
     ASSERT(lock_held(cache->lock));
-    size_t first = stack_first(cls);
-    if (policy.learn == LEARN && first < cache->cold[cls].capacity)
-        stack_set_capacity(cache, cls, first);
-    cache->cold[cls].learned = cache->cold[cls].capacity;
+    size_t first = stack_first(stack);
+    if (policy.learn == LEARN && first < cache->cold[stack].capacity)
+        stack_set_capacity(cache, stack, first);
+    cache->cold[stack].learned = cache->cold[stack].capacity;
 }
 
-void stack_start_capacity(struct cache *cache, unsigned cls)
+void stack_start_capacity(struct cache *cache, unsigned stack)
 {
     ASSERT(lock_held(cache->lock));
-    const struct size_class *c = &size_classes[cls];
-    size_t first = stack_first(cls);
-    stack_set_capacity(cache, cls, first);
-    cache->cold[cls].learned = (uint16_t)first;
-    if (policy.learn != LEARN && cls < CLASS_LARGE)
-        stack_resize(cache, cls, capacity_fixed(c->size, c->first, &policy));
+    const struct size_class *c = &size_classes[stack];
+    size_t first = stack_first(stack);
+    stack_set_capacity(cache, stack, first);
+    cache->cold[stack].learned = (uint16_t)first;
+    if (policy.learn != LEARN && stack < CLASS_LARGE) /* not of thin slabs */
+        stack_resize(cache, stack, capacity_fixed(c->size, c->first, &policy));
 }
 
-static COLD void journal_stack(unsigned cls, size_t from, struct capacity to)
+static COLD void journal_stack(unsigned stack, size_t from, struct capacity to)
 {
     const struct journal_entry entry = {.subject = JOURNAL_STACK,
                                         .why = to.why,
                                         .thread = os_thread_id(),
-                                        .size = size_classes[cls].size,
+                                        .size = size_classes[stack].size,
                                         .from = from,
                                         .to = to.blocks,
                                         .clock = clock_now()};
     journal_add(&entry);
 }
 
-void stack_adapt(struct cache *cache, unsigned cls, struct capacity_seen seen)
+void stack_adapt(struct cache *cache, unsigned stack, struct capacity_seen seen)
 {
     ASSERT(lock_held(cache->lock));
-    ASSERT(stack_begun(&cache->cold[cls]));
-    struct cold_bin *cold = &cache->cold[cls];
+    ASSERT(stack_begun(&cache->cold[stack]));
+    struct cold_bin *cold = &cache->cold[stack];
     seen.burst = capacity_turn(&cold->history, seen.event, cold->capacity);
     seen.history = cold->history;
     if (policy.learn == LEARN_FROZEN)
         return;
-    seen.size = size_classes[cls].size;
-    seen.first = stack_first(cls);
+    seen.size = size_classes[stack].size;
+    seen.first = stack_first(stack);
     seen.capacity = cold->learned;
     seen.held = cache->capacity_bytes;
     seen.weight = cache->capacity_weight;
@@ -123,10 +122,10 @@ void stack_adapt(struct cache *cache, unsigned cls, struct capacity_seen seen)
     if (next.why == CAPACITY_FITS)
         return;
     if (journal_open())
-        journal_stack(cls, cold->learned, next);
+        journal_stack(stack, cold->learned, next);
     cold->learned = next.blocks & ROOM_MOST;
     if (policy.learn == LEARN && next.blocks != cold->capacity) {
-        stack_resize(cache, cls, next.blocks);
+        stack_resize(cache, stack, next.blocks);
         cold->learned = cold->capacity;
     }
 }

@@ -14,15 +14,18 @@ bool caches_crowded(void);
 
 /* Blocks that a new stack of the class may hold; none where there are many threads and the blocks
  * are large. */
-size_t stack_first(unsigned cls);
+size_t stack_first(unsigned stack);
 
 /* A stack that holds no more may hold no more from now on. */
-void stack_cut(struct cache *cache, unsigned cls);
+void stack_cut(struct cache *cache, unsigned stack);
 
 /* The first capacity of a stack whose first array is there. */
-void stack_start_capacity(struct cache *cache, unsigned cls);
+void stack_start_capacity(struct cache *cache, unsigned stack);
+
+/* On a larger array where the old one is too small; where there is none nothing changes. */
+void stack_resize(struct cache *cache, unsigned stack, size_t capacity);
 
 /* What happened to a stack; `seen` has its event, and what else is known of it. */
-void stack_adapt(struct cache *cache, unsigned cls, struct capacity_seen seen);
+void stack_adapt(struct cache *cache, unsigned stack, struct capacity_seen seen);
 
 #endif

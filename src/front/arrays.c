@@ -55,11 +55,11 @@ void arrays_reset(struct cache *cache)
 }
 
 /* In the order in which classes are first used, so that few pages are touched. */
-void **array_first(struct cache *cache, unsigned cls)
+void **array_first(struct cache *cache, unsigned stack)
 {
     ASSERT(lock_held(cache->lock));
     void **array = cache->first;
-    cache->first += size_classes[cls].first + 1;
+    cache->first += size_classes[stack].first + 1;
     ASSERT(cache->first <= (void **)cache->chunks[0] + CLASS_FIRST_WORDS);
     return array;
 }

@@ -11,7 +11,7 @@ bool arrays_start(struct cache *cache);
 void arrays_reset(struct cache *cache);
 
 /* A class's first array; there is always room for it. */
-void **array_first(struct cache *cache, unsigned cls);
+void **array_first(struct cache *cache, unsigned stack);
 
 /* An array of so many words, 10 * 2^n; null without memory, or beyond the largest. And back. */
 void **array_take(struct cache *cache, size_t words);

@@ -1,5 +1,7 @@
 /* A thread's cache: for each class a stack of pointers to free blocks. malloc pops and free pushes,
- * no matter which thread allocated the block. All that they write into a block is the seal.
+ * no matter which thread allocated the block. All that they write into a block is the seal. Blocks
+ * of slabs that are mostly free may have a second stack, from which malloc never pops
+ * (heap/thin.h).
  *
  *   malloc -> class_bin_offset -> cache_pop      false: the slow path -> cache_refill
  *   free   -> map_bin_offset   -> cache_push     false: the slow path -> cache_give -> stack_flush
@@ -34,7 +36,7 @@
 #include "learn/laws.h"
 #include "os/lock.h"
 
-#define BINS (BIN_FIRST + CLASSES)
+#define BINS (BIN_FIRST + STACKS)
 
 struct bin {
     void *topmost;    /* what lies at `top` */
@@ -55,13 +57,7 @@ struct cold_bin {
     uint16_t capacity;         /* blocks it may hold now, at most room */
     uint16_t floor : 14; /* slots up to this one are the thief's, and it holds the mark; else 0 */
     uint16_t topmost_unsure : 1; /* a thief gave up: the mark next to the top may be wrong */
-    uint16_t compacts : 1;       /* the owner's, with what follows the history: compaction.h */
     struct capacity_history history;
-    uint8_t in_vain; /* blocks in a row that stayed; else flushes until it may compact again */
-    uint8_t frees;   /* frees since the last malloc, as far as that is seen */
-    uint16_t left;   /* blocks in the stack after the last free */
-    uint16_t mark;   /* bits of the topmost one's address */
-    uint16_t moved;  /* blocks that passed by since it began, or more */
 };
 
 /* Arrays of stacks lie in chunks of their cache's own, which no other cache ever uses: an owner
@@ -82,9 +78,9 @@ static inline size_t chunk_bytes(unsigned number)
 
 struct cache {
     struct bin bins[BINS]; /* first: a bin offset is a distance from the start */
-    struct cold_bin cold[CLASSES];
-    uint64_t begun[(CLASSES + 63) / 64]; /* classes whose stacks are begun; lock: cache */
-    struct lock *lock;                   /* constant; null only in the constant caches */
+    struct cold_bin cold[STACKS];
+    uint64_t begun[(STACKS + 63) / 64]; /* stacks that are begun; lock: cache */
+    struct lock *lock;                  /* constant; null only in the constant caches */
     unsigned shard;
     size_t capacity_bytes;          /* blocks that all stacks may hold, but those of large ones */
     size_t capacity_weight;         /* the same, weighed (learn/capacity.h) */
@@ -104,7 +100,6 @@ struct cache {
     uint8_t visits;      /* an enum cache_visits; lock: cache, and the owner's */
     uint8_t watched;     /* frees that came while some are to take the slow path; the owner's */
     uint8_t gives;       /* frees that found no room since the last refill; lock: cache */
-    uint8_t compacting;  /* classes that compact; the owner's */
     bool rests;          /* has given nearly all back: its stacks stay empty; the owner's */
     bool large_used;     /* large blocks came or went since large_age looked; the owner's */
     bool cut;            /* its stacks may hold too much for so many threads; atomic */
@@ -127,7 +122,7 @@ struct cache {
 
 static_assert(offsetof(struct cache, bins) == 0 && sizeof(struct bin) == BIN_BYTES,
               "a bin's number times its bytes is its offset");
-static_assert(sizeof(struct cache) <= 7 * KiB, "a thread's cache is little beside its arrays");
+static_assert(sizeof(struct cache) <= 8 * KiB, "a thread's cache is little beside its arrays");
 
 /* No cache yet: the thread's first call. No cache any more: calls of destructors that run late. */
 extern struct cache cache_none HIDDEN;
@@ -260,7 +255,7 @@ static inline bool cache_push_watched(struct cache *cache, void *p)
         return false;
     const struct cold_bin *cold = &cache->cold[offset / BIN_BYTES - BIN_FIRST];
     void **top = load_own(&bin->top);
-    if ((size_t)(top - cold->base) >= cold->capacity || cold->direct_frees > 0 || cold->compacts ||
+    if ((size_t)(top - cold->base) >= cold->capacity || cold->direct_frees > 0 ||
         ++cache->watched % LAW_FREES_A_LOOK == 0)
         return false;
     block_seal(p);

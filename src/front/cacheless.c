@@ -12,7 +12,7 @@ void *cacheless_take(unsigned cls)
     void *p = NULL;
     if (!lock_enter(&cacheless_lock))
         return not_entered();
-    size_t taken = shard_take(0, cls, &p + 1, 1, true);
+    size_t taken = shard_take(0, cls, &p + 1, 1);
     lock_release(&cacheless_lock);
     return taken == 1 ? p : NULL;
 }

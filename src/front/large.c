@@ -57,7 +57,7 @@ static struct finding large_put_all(struct cache *cache)
 COLD struct finding large_empty(struct cache *cache)
 {
     /* The caches of threads that have none have no lock either. */
-    if (begun_from(cache, CLASS_LARGE) == CLASSES || !lock_try(cache->lock))
+    if (begun_from(cache, CLASS_LARGE) >= CLASSES || !lock_try(cache->lock))
         return (struct finding){MISUSE_NONE, NULL};
     struct finding found = large_put_all(cache);
     lock_release(cache->lock);
@@ -78,7 +78,7 @@ SLOW void *large_take(struct cache *cache, unsigned cls, struct finding *found)
         use_excess_with(size_classes[cls].size) > 0)
         *found = large_put_all(cache);
     if (likely(p[0] == NULL))
-        cache->taken += shard_take(cache->shard, cls, p + 1, 1, true) * size_classes[cls].size;
+        cache->taken += shard_take(cache->shard, cls, p + 1, 1) * size_classes[cls].size;
     lock_release(cache->lock);
     return p[0];
 }

@@ -7,19 +7,27 @@
 #include "os/lock.h"
 #include "os/self.h"
 
-/* Whether p lies in the cache's stack. Its owner may push and pop meanwhile, but not p: that is in
+/* Whether p lies in the stack. Its owner may push and pop meanwhile, but not p: that is in
  * a stack or with the caller. */
-static bool cache_holds(struct cache *cache, unsigned cls, const void *p)
+static bool stack_holds(const struct cache *cache, unsigned stack, const void *p)
 {
-    const struct bin *bin = &cache->bins[BIN_FIRST + cls];
-    const struct cold_bin *cold = &cache->cold[cls];
+    ASSERT(lock_held(cache->lock));
+    const struct bin *bin = &cache->bins[BIN_FIRST + stack];
+    const struct cold_bin *cold = &cache->cold[stack];
     bool found = false;
-    lock_take(cache->lock);
     size_t used = cache->asleep ? 0 : stack_used(bin, cold);
     for (void **slot = used > 0 ? stack_floor(cold) : NULL; used > 0 && !found; used--)
         found = load_relaxed(++slot) == p;
     /* The slot of a push that a thief met, or that of a cache that sleeps. */
-    found = found || load_relaxed(&bin->topmost) == p;
+    return found || load_relaxed(&bin->topmost) == p;
+}
+
+/* A slab may have become thin, or be so no more, since the block was freed. */
+static bool cache_holds(struct cache *cache, unsigned cls, const void *p)
+{
+    lock_take(cache->lock);
+    bool found =
+        stack_holds(cache, cls, p) || (cls < CLASSES_THIN && stack_holds(cache, CLASSES + cls, p));
     lock_release(cache->lock);
     return found;
 }

@@ -2,11 +2,12 @@
 
 #include <string.h>
 
+#include "base/counters.h"
 #include "base/policy.h"
 #include "front/adapt.h"
-#include "front/compaction.h"
 #include "front/crowd.h"
 #include "front/deferred.h"
+#include "front/journal.h"
 #include "front/owners.h"
 #include "front/registry.h"
 #include "front/stack.h"
@@ -29,16 +30,18 @@ static void *stack_fill(struct cache *cache, unsigned cls)
     struct cold_bin *cold = &cache->cold[cls];
     store_relaxed(&cache->refills, cache->refills + 1);
     bool shared = caches_living() > 1;
-    stack_adapt(cache, cls, (struct capacity_seen){.event = STACK_EMPTY, .shared = shared});
+    /* What went past the stack would not have found it full. */
+    if (likely(!shard_compacts(cache->shard, cls)))
+        stack_adapt(cache, cls, (struct capacity_seen){.event = STACK_EMPTY, .shared = shared});
 
     /* Not all, so that as many frees find room. */
     size_t n = capacity_batch(&cold->history, cold->capacity);
     n += n == 0;
     ASSERT(n <= cold->room && stack_used(bin, cold) == 0);
     void **end = cold->base + 1 + n;
-    size_t got = cold->compacts ? 0 : transfer_take(cls, end, n);
+    size_t got = transfer_take(cls, end, n);
     if (got == 0)
-        got = shard_take(cache->shard, cls, end, n, !cold->compacts);
+        got = shard_take(cache->shard, cls, end, n);
     if (got == 0)
         return NULL;
     capacity_moved(&cold->history, got, false);
@@ -94,9 +97,21 @@ static struct finding stack_flush(struct cache *cache, unsigned cls)
         return (struct finding){MISUSE_NONE, NULL};
     capacity_moved(&cold->history, used - keep, foreign);
     cache->outflow += (used - keep) * size_classes[cls].size;
-    compaction_flushed(cold);
-    bool passes = !cold->compacts && capacity_passes(shared, foreign, cold->history.streak);
+    bool passes = capacity_passes(shared, foreign, cold->history.streak);
     return stack_put_oldest(cache, cls, used - keep, passes);
+}
+
+/* Frees a full stack of blocks of thin slabs: all of it, as malloc takes none. */
+static struct finding thin_flush(struct cache *cache, unsigned stack)
+{
+    ASSERT(lock_held(cache->lock));
+    store_relaxed(&cache->flushes, cache->flushes + 1);
+    size_t used = stack_used(&cache->bins[BIN_FIRST + stack], &cache->cold[stack]);
+    cache->outflow += used * size_classes[stack].size;
+    struct finding found = stack_put_all(cache, stack);
+    if (policy.learn == LEARN && cache->cold[stack].capacity < LAW_FREES_A_LOOK)
+        stack_resize(cache, stack, LAW_FREES_A_LOOK - 1);
+    return found;
 }
 
 /* ---- many threads: see crowd.h ---- */
@@ -107,15 +122,16 @@ static COLD struct finding cache_cut(struct cache *cache)
     ASSERT(lock_held(cache->lock));
     struct finding found = {MISUSE_NONE, NULL};
     store_relaxed(&cache->cut, false);
-    for (unsigned cls = begun_from(cache, 0); cls < CLASSES; cls = begun_from(cache, cls + 1)) {
-        struct cold_bin *cold = &cache->cold[cls];
-        stack_settle(cache, cls);
-        size_t used = stack_used(&cache->bins[BIN_FIRST + cls], cold);
-        size_t most = stack_first(cls);
+    for (unsigned stack = begun_from(cache, 0); stack < STACKS;
+         stack = begun_from(cache, stack + 1)) {
+        struct cold_bin *cold = &cache->cold[stack];
+        stack_settle(cache, stack);
+        size_t used = stack_used(&cache->bins[BIN_FIRST + stack], cold);
+        size_t most = stack_first(stack);
         struct finding one = {MISUSE_NONE, NULL};
         if (used > most && most < cold->capacity)
-            one = stack_put_oldest(cache, cls, used - most, false);
-        stack_cut(cache, cls);
+            one = stack_put_oldest(cache, stack, used - most, false);
+        stack_cut(cache, stack);
         if (found.what == MISUSE_NONE)
             found = one;
     }
@@ -127,34 +143,57 @@ static COLD struct finding cache_rest(struct cache *cache)
 {
     ASSERT(lock_held(cache->lock));
     struct finding found = stacks_put_from(cache, 0);
-    for (unsigned cls = begun_from(cache, 0); cls < CLASSES; cls = begun_from(cache, cls + 1))
-        store_relaxed(&cache->bins[BIN_FIRST + cls].limit, NULL);
+    for (unsigned stack = begun_from(cache, 0); stack < STACKS;
+         stack = begun_from(cache, stack + 1))
+        store_relaxed(&cache->bins[BIN_FIRST + stack].limit, NULL);
     cache->rests = true;
     return found;
 }
 
 /* Past the stack; `found` is what came to light before. */
-static struct finding give_one(struct cache *cache, unsigned cls, void *p, struct finding found)
+static struct finding give_one(struct cache *cache, unsigned stack, void *p, struct finding found)
 {
     ASSERT(lock_held(cache->lock));
-    struct cold_bin *cold = &cache->cold[cls];
+    struct cold_bin *cold = &cache->cold[stack];
     cold->direct_frees -= cold->direct_frees > 0;
     struct finding one = shards_put(&p, 1);
-    cache_gave(cache, size_classes[cls].size);
+    cache_gave(cache, size_classes[stack].size);
     return one.what != MISUSE_NONE ? one : found;
 }
 
-SLOW struct finding cache_give(struct cache *cache, unsigned cls, void *p)
+static COLD void journal_compaction(unsigned cls, bool begins)
 {
-    ASSERT(cls < CLASSES);
-    struct bin *bin = &cache->bins[BIN_FIRST + cls];
-    struct cold_bin *cold = &cache->cold[cls];
+    const struct journal_entry entry = {.subject = begins ? JOURNAL_COMPACTS : JOURNAL_COMPACTED,
+                                        .thread = os_thread_id(),
+                                        .size = size_classes[cls].size,
+                                        .clock = clock_now()};
+    journal_add(&entry);
+}
+
+/* Frees blocks of a full stack, so that one finds room. */
+static struct finding stack_make_room(struct cache *cache, unsigned stack)
+{
+    ASSERT(lock_held(cache->lock));
+    unsigned cls = stack_class(stack);
+    bool before = shard_compacts(cache->shard, cls);
+    struct finding found =
+        stack_is_thin(stack) ? thin_flush(cache, stack) : stack_flush(cache, cls);
+    if (journal_open() && shard_compacts(cache->shard, cls) != before)
+        journal_compaction(cls, !before);
+    return found;
+}
+
+SLOW struct finding cache_give(struct cache *cache, unsigned stack, void *p)
+{
+    ASSERT(stack < STACKS);
+    struct bin *bin = &cache->bins[BIN_FIRST + stack];
+    struct cold_bin *cold = &cache->cold[stack];
     if (load_relaxed(&bin->topmost) == p)
         return (struct finding){MISUSE_FREE, p};
     struct finding found = {MISUSE_NONE, NULL};
     if (unlikely(!cache_enter(cache)))
         return deferred_put(p);
-    stack_settle(cache, cls);
+    stack_settle(cache, stack);
     if (unlikely(load_relaxed(&cache->cut)))
         found = cache_cut(cache);
     if (unlikely(cache->rests))
@@ -163,22 +202,17 @@ SLOW struct finding cache_give(struct cache *cache, unsigned cls, void *p)
         found = cache_rest(cache);
     bool keeps = cold->direct_frees == 0 && !cache->rests && cold->capacity > 0;
     if (keeps && stack_used(bin, cold) >= cold->capacity) {
-        struct finding one = stack_flush(cache, cls);
+        struct finding one = stack_make_room(cache, stack);
         if (found.what == MISUSE_NONE)
             found = one;
         keeps = cold->capacity > 0;
-        if (compaction_try(cache, cls)) {
-            one = stack_put_all(cache, cls);
-            if (found.what == MISUSE_NONE)
-                found = one;
-        }
     }
     if (!keeps)
-        found = give_one(cache, cls, p, found);
+        found = give_one(cache, stack, p, found);
     if (!cache->rests)
-        stack_open(cache, cls);
+        stack_open(cache, stack);
     lock_release(cache->lock);
-    if (keeps && unlikely(!cache_push_any(cache, cls, p)) && found.what == MISUSE_NONE)
+    if (keeps && unlikely(!cache_push_any(cache, stack, p)) && found.what == MISUSE_NONE)
         found = (struct finding){MISUSE_FREE, p};
     return found;
 }

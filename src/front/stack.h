@@ -30,12 +30,13 @@ static inline void stack_set_top(struct bin *bin, void **top)
 }
 
 /* Free may push up to the capacity without the slow path, unless it is wanted there. */
-static inline void stack_open(struct cache *cache, unsigned cls)
+static inline void stack_open(struct cache *cache, unsigned stack)
 {
-    const struct cold_bin *cold = &cache->cold[cls];
-    bool wanted = cache->visits == VISIT_EACH || (cache->visits == VISIT_SOME && cls < CLASS_LARGE);
-    bool closed = cold->direct_frees > 0 || cold->compacts || wanted;
-    store_relaxed(&cache->bins[BIN_FIRST + cls].limit,
+    const struct cold_bin *cold = &cache->cold[stack];
+    bool wanted =
+        cache->visits == VISIT_EACH || (cache->visits == VISIT_SOME && !stack_is_large(stack));
+    bool closed = cold->direct_frees > 0 || wanted;
+    store_relaxed(&cache->bins[BIN_FIRST + stack].limit,
                   unlikely(closed) ? NULL : cold->base + cold->capacity);
 }
 

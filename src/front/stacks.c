@@ -12,16 +12,16 @@
 #include "heap/transfer.h"
 #include "learn/laws.h"
 
-unsigned begun_from(const struct cache *cache, unsigned cls)
+unsigned begun_from(const struct cache *cache, unsigned stack)
 {
-    for (unsigned i = cls / 64; i < sizeof cache->begun / sizeof *cache->begun; i++) {
+    for (unsigned i = stack / 64; i < sizeof cache->begun / sizeof *cache->begun; i++) {
         uint64_t left = cache->begun[i];
-        if (i == cls / 64)
-            left &= ~low_bits(cls % 64);
+        if (i == stack / 64)
+            left &= ~low_bits(stack % 64);
         if (left != 0)
             return i * 64 + lowest_bit(left);
     }
-    return CLASSES;
+    return STACKS;
 }
 
 void bin_close(struct bin *bin)
@@ -39,11 +39,11 @@ void cache_reset(struct cache *cache)
     cache->visits = VISIT_NEVER;
     cache->idleness = (struct idleness){0};
     cache->asleep = cache->rests = cache->cut = false;
-    cache->compacting = 0;
     arrays_reset(cache);
-    for (unsigned cls = begun_from(cache, 0); cls < CLASSES; cls = begun_from(cache, cls + 1)) {
-        bin_close(&cache->bins[BIN_FIRST + cls]);
-        cache->cold[cls] = (struct cold_bin){0};
+    for (unsigned stack = begun_from(cache, 0); stack < STACKS;
+         stack = begun_from(cache, stack + 1)) {
+        bin_close(&cache->bins[BIN_FIRST + stack]);
+        cache->cold[stack] = (struct cold_bin){0};
     }
     memset(cache->begun, 0, sizeof cache->begun);
 }
@@ -53,21 +53,22 @@ void cache_reset(struct cache *cache)
  * line away from the other thread. */
 static_assert(LAW_DIRECT_FREES < 16, "fits direct_frees");
 
-static void stack_begin(struct cache *cache, unsigned cls)
+static void stack_begin(struct cache *cache, unsigned stack)
 {
     ASSERT(lock_held(cache->lock));
-    ASSERT(!stack_begun(&cache->cold[cls]));
-    struct bin *bin = &cache->bins[BIN_FIRST + cls];
-    struct cold_bin *cold = &cache->cold[cls];
-    void **array = array_first(cache, cls);
+    ASSERT(!stack_begun(&cache->cold[stack]));
+    struct bin *bin = &cache->bins[BIN_FIRST + stack];
+    struct cold_bin *cold = &cache->cold[stack];
+    void **array = array_first(cache, stack);
     *array = stack_mark();
     cold->base = array;
     stack_set_top(bin, array);
-    cache->begun[cls / 64] |= (uint64_t)1 << cls % 64;
-    cold->room = size_classes[cls].first;
-    bool shares_lines = CACHE_LINE / size_classes[cls].size > 1;
-    cold->direct_frees = shares_lines && caches_living() > 1 ? LAW_DIRECT_FREES : 0;
-    stack_start_capacity(cache, cls);
+    cache->begun[stack / 64] |= (uint64_t)1 << stack % 64;
+    cold->room = size_classes[stack].first;
+    bool shares_lines = CACHE_LINE / size_classes[stack].size > 1;
+    bool others = shares_lines && caches_living() > 1 && !stack_is_thin(stack);
+    cold->direct_frees = others ? LAW_DIRECT_FREES : 0;
+    stack_start_capacity(cache, stack);
 }
 
 /* The owner is back. While a thief put its cache to sleep it may have been in the middle of a free:
@@ -77,22 +78,22 @@ static void cache_wake(struct cache *cache)
 {
     ASSERT(lock_held(cache->lock));
     ASSERT(cache->asleep);
-    void *late[CLASSES];
-    for (unsigned cls = 0; cls < CLASSES; cls++) {
-        const struct bin *bin = &cache->bins[BIN_FIRST + cls];
-        late[cls] = stack_used(bin, &cache->cold[cls]) > 0 ? bin->topmost : NULL;
+    void *late[STACKS];
+    for (unsigned stack = 0; stack < STACKS; stack++) {
+        const struct bin *bin = &cache->bins[BIN_FIRST + stack];
+        late[stack] = stack_used(bin, &cache->cold[stack]) > 0 ? bin->topmost : NULL;
     }
     cache_reset(cache);
     registry_wakes();
-    for (unsigned cls = 0; cls < CLASSES; cls++) {
-        if (late[cls] == NULL)
+    for (unsigned stack = 0; stack < STACKS; stack++) {
+        if (late[stack] == NULL)
             continue;
-        stack_begin(cache, cls);
-        cache->cold[cls].direct_frees = 0;
-        if (!cache_push_any(cache, cls, late[cls]))
-            shards_put(&late[cls], 1);
-        else if (cls >= CLASS_LARGE)
-            cache->large_bytes += size_classes[cls].size;
+        stack_begin(cache, stack);
+        cache->cold[stack].direct_frees = 0;
+        if (!cache_push_any(cache, stack, late[stack]))
+            shards_put(&late[stack], 1);
+        else if (stack_is_large(stack))
+            cache->large_bytes += size_classes[stack].size;
     }
 }
 
@@ -105,13 +106,13 @@ bool cache_enter(struct cache *cache)
     return true;
 }
 
-void stack_settle(struct cache *cache, unsigned cls)
+void stack_settle(struct cache *cache, unsigned stack)
 {
     ASSERT(lock_held(cache->lock));
-    struct bin *bin = &cache->bins[BIN_FIRST + cls];
-    struct cold_bin *cold = &cache->cold[cls];
+    struct bin *bin = &cache->bins[BIN_FIRST + stack];
+    struct cold_bin *cold = &cache->cold[stack];
     if (unlikely(!stack_begun(cold)))
-        stack_begin(cache, cls);
+        stack_begin(cache, stack);
     size_t used = stack_used(bin, cold);
     ASSERT(cold->floor + used <= cold->room && cold->capacity <= cold->room);
     if (cold->floor != 0) {
@@ -134,36 +135,36 @@ void cache_gave(struct cache *cache, size_t bytes)
     }
 }
 
-struct finding stack_put_oldest(struct cache *cache, unsigned cls, size_t n, bool by_transfer)
+struct finding stack_put_oldest(struct cache *cache, unsigned stack, size_t n, bool by_transfer)
 {
     ASSERT(lock_held(cache->lock));
-    struct bin *bin = &cache->bins[BIN_FIRST + cls];
-    struct cold_bin *cold = &cache->cold[cls];
+    struct bin *bin = &cache->bins[BIN_FIRST + stack];
+    struct cold_bin *cold = &cache->cold[stack];
     void **oldest = cold->base + 1;
     size_t used = stack_used(bin, cold);
     ASSERT(n <= used && used <= cold->room && cold->floor == 0);
-    size_t sent = by_transfer ? transfer_put(cls, oldest, n) : 0;
+    size_t sent = by_transfer ? transfer_put(stack, oldest, n) : 0;
     struct finding found = shards_put(oldest + sent, n - sent);
     memmove(oldest, oldest + n, (used - n) * sizeof(void *));
     stack_set_top(bin, cold->base + used - n);
-    cache_gave(cache, n * size_classes[cls].size);
-    if (cls >= CLASS_LARGE)
-        cache->large_bytes -= n * size_classes[cls].size;
+    cache_gave(cache, n * size_classes[stack].size);
+    if (stack_is_large(stack))
+        cache->large_bytes -= n * size_classes[stack].size;
     return found;
 }
 
-struct finding stack_put_all(struct cache *cache, unsigned cls)
+struct finding stack_put_all(struct cache *cache, unsigned stack)
 {
-    size_t used = stack_used(&cache->bins[BIN_FIRST + cls], &cache->cold[cls]);
-    return stack_put_oldest(cache, cls, used, false);
+    size_t used = stack_used(&cache->bins[BIN_FIRST + stack], &cache->cold[stack]);
+    return stack_put_oldest(cache, stack, used, false);
 }
 
-struct finding stacks_put_from(struct cache *cache, unsigned cls)
+struct finding stacks_put_from(struct cache *cache, unsigned stack)
 {
     struct finding found = {MISUSE_NONE, NULL};
-    for (cls = begun_from(cache, cls); cls < CLASSES; cls = begun_from(cache, cls + 1)) {
-        stack_settle(cache, cls);
-        struct finding one = stack_put_all(cache, cls);
+    for (stack = begun_from(cache, stack); stack < STACKS; stack = begun_from(cache, stack + 1)) {
+        stack_settle(cache, stack);
+        struct finding one = stack_put_all(cache, stack);
         if (found.what == MISUSE_NONE)
             found = one;
     }
@@ -177,12 +178,13 @@ COLD void cache_ask_visits(struct cache *cache, enum cache_visits visits)
     cache->visits = visits;
     bool closed = cache->rests || load_relaxed(&cache->cut);
     if (!cache->asleep)
-        for (unsigned cls = begun_from(cache, 0); cls < CLASSES; cls = begun_from(cache, cls + 1)) {
-            struct bin *bin = &cache->bins[BIN_FIRST + cls];
+        for (unsigned stack = begun_from(cache, 0); stack < STACKS;
+             stack = begun_from(cache, stack + 1)) {
+            struct bin *bin = &cache->bins[BIN_FIRST + stack];
             if (closed)
                 store_relaxed(&bin->limit, NULL);
             else
-                stack_open(cache, cls);
+                stack_open(cache, stack);
         }
     lock_release(cache->lock);
 }

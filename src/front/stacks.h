@@ -10,8 +10,8 @@
  * holds the lock for long. */
 bool cache_enter(struct cache *cache);
 
-/* The first class from `cls` on whose stack is begun, or CLASSES. */
-unsigned begun_from(const struct cache *cache, unsigned cls);
+/* The first stack from this one on that is begun, or STACKS. */
+unsigned begun_from(const struct cache *cache, unsigned stack);
 
 /* Its stack is empty, and full. */
 void bin_close(struct bin *bin);
@@ -20,14 +20,14 @@ void bin_close(struct bin *bin);
 void cache_reset(struct cache *cache);
 
 /* Begins the stack if it is not; moves what lies above a thief's cut to the bottom. */
-void stack_settle(struct cache *cache, unsigned cls);
+void stack_settle(struct cache *cache, unsigned stack);
 
 /* Frees the n lowest of a stack: those that were pushed first. */
-struct finding stack_put_oldest(struct cache *cache, unsigned cls, size_t n, bool by_transfer);
+struct finding stack_put_oldest(struct cache *cache, unsigned stack, size_t n, bool by_transfer);
 
-/* Or all of it; and all of the stacks from this class on, with the first wrong block found. */
-struct finding stack_put_all(struct cache *cache, unsigned cls);
-struct finding stacks_put_from(struct cache *cache, unsigned cls);
+/* Or all of it; and all of the stacks from this one on, with the first wrong block found. */
+struct finding stack_put_all(struct cache *cache, unsigned stack);
+struct finding stacks_put_from(struct cache *cache, unsigned stack);
 
 /* So many bytes have left the cache. */
 void cache_gave(struct cache *cache, size_t bytes);

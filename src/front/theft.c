@@ -69,24 +69,24 @@ static void stacks_mark(struct cache *cache, struct marked *marked)
 {
     ASSERT(lock_held(cache->lock));
     bool sure = os_barrier_everywhere();
-    for (unsigned cls = 0; cls < CLASSES; cls++)
-        marked[cls] = sure ? stack_mark_top(&cache->bins[BIN_FIRST + cls], &cache->cold[cls])
-                           : (struct marked){NULL, NULL};
+    for (unsigned stack = 0; stack < STACKS; stack++)
+        marked[stack] = sure ? stack_mark_top(&cache->bins[BIN_FIRST + stack], &cache->cold[stack])
+                             : (struct marked){NULL, NULL};
     sure = sure && os_barrier_everywhere();
-    for (unsigned cls = 0; cls < CLASSES; cls++) {
-        struct marked *m = &marked[cls];
-        if (m->top == NULL || (sure && stack_unseen(&cache->bins[BIN_FIRST + cls], *m)))
+    for (unsigned stack = 0; stack < STACKS; stack++) {
+        struct marked *m = &marked[stack];
+        if (m->top == NULL || (sure && stack_unseen(&cache->bins[BIN_FIRST + stack], *m)))
             continue;
         if (m->block != NULL) {
             exchange(m->top, stack_mark(), m->block);
-            cache->cold[cls].topmost_unsure = true;
+            cache->cold[stack].topmost_unsure = true;
         }
         m->top = NULL;
     }
 }
 
 /* Frees what was marked; the slots above keep what the owner may add. */
-static void stack_rob(struct cold_bin *cold, struct marked m, unsigned cls, struct theft *theft)
+static void stack_rob(struct cold_bin *cold, struct marked m, unsigned stack, struct theft *theft)
 {
     void **lowest = stack_floor(cold) + 1;
     ASSERT(m.top >= lowest && m.top <= cold->base + cold->room);
@@ -99,13 +99,13 @@ static void stack_rob(struct cold_bin *cold, struct marked m, unsigned cls, stru
     if (theft->found.what == MISUSE_NONE)
         theft->found = found;
     cold->floor = (size_t)(m.top - cold->base) & ROOM_MOST;
-    theft->bytes += (below + 1) * size_classes[cls].size;
+    theft->bytes += (below + 1) * size_classes[stack].size;
 }
 
 static void cache_rob(struct cache *cache, struct theft *theft)
 {
     ASSERT(lock_held(cache->lock) && !cache->asleep);
-    struct marked marked[CLASSES];
+    struct marked marked[STACKS];
     if (!registry_exchange(cache, cache, &cache_none) &&
         !registry_exchange(cache, &cache_none, &cache_none)) /* the closer's already */
         return;
@@ -114,10 +114,10 @@ static void cache_rob(struct cache *cache, struct theft *theft)
     stacks_mark(cache, marked);
     bool sleeps = true;
     size_t before = theft->bytes;
-    for (unsigned cls = 0; cls < CLASSES; cls++) {
-        sleeps = sleeps && (marked[cls].top != NULL || !stack_begun(&cache->cold[cls]));
-        if (marked[cls].top != NULL && marked[cls].block != NULL)
-            stack_rob(&cache->cold[cls], marked[cls], cls, theft);
+    for (unsigned stack = 0; stack < STACKS; stack++) {
+        sleeps = sleeps && (marked[stack].top != NULL || !stack_begun(&cache->cold[stack]));
+        if (marked[stack].top != NULL && marked[stack].block != NULL)
+            stack_rob(&cache->cold[stack], marked[stack], stack, theft);
     }
     cache->taken -= theft->bytes - before;
     if (sleeps) {
@@ -126,9 +126,9 @@ static void cache_rob(struct cache *cache, struct theft *theft)
         arrays_purge(cache);
         return;
     }
-    for (unsigned cls = 0; cls < CLASSES; cls++)
-        if (stack_begun(&cache->cold[cls]))
-            stack_open(cache, cls);
+    for (unsigned stack = 0; stack < STACKS; stack++)
+        if (stack_begun(&cache->cold[stack]))
+            stack_open(cache, stack);
     if (!__atomic_load_n(&caches_closed, __ATOMIC_SEQ_CST))
         registry_exchange(cache, &cache_none, cache);
 }

@@ -4,6 +4,8 @@
 #define HAKMEM_HEAP_CLASS_TABLE_H
 
 #define CLASSES 88
+#define CLASSES_THIN 40 /* the first: with a second stack */
+#define STACKS (CLASSES + CLASSES_THIN)
 #define CLASS_MOST 32768
 #define CLASS_SMALL 1024 /* up to here by the byte */
 #define CLASS_SLICES_FIRST 72
@@ -12,7 +14,7 @@
 #define CLASS_GRAIN 16
 #define CLASS_BIN_FIRST 4
 #define CLASS_BIN_BYTES 32
-#define CLASS_FIRST_WORDS 784 /* of all classes' first stacks together */
+#define CLASS_FIRST_WORDS 1296 /* of all first stacks together */
 #define CLASS_RECIPROCAL_BITS 31
 
 #endif

@@ -18,13 +18,14 @@ struct size_class {
     uint16_t sparse;     /* free blocks from which on a page may be free */
 };
 
-extern const struct size_class size_classes[CLASSES] HIDDEN;
+/* By class, or by a thread's stack. */
+extern const struct size_class size_classes[STACKS] HIDDEN;
 
 static_assert(sizeof(struct size_class) == CLASS_BYTES, "found by a bin's offset");
 
 /* A little more than 2^64 / size: a block of the class begins at a multiple of 16 exactly where the
  * offset in its slice times this, modulo 2^64, is less than this. 0 for blocks of whole slices. */
-extern const uint64_t class_inverses[CLASSES] HIDDEN;
+extern const uint64_t class_inverses[STACKS] HIDDEN;
 
 /* By size in grains, rounded up: the bin's offset, as in the address map. */
 extern const uint16_t class_bin_offsets[CLASS_MOST / CLASS_GRAIN + 1] HIDDEN;
@@ -51,6 +52,15 @@ extern const uint8_t class_by_slices[CLASS_SLICES_MOST / SLICE] HIDDEN;
 /* The class of a size beyond the table, up to CLASS_SLICES_MOST. */
 FAST unsigned class_of_slices(size_t n) { return class_by_slices[(n - 1) / SLICE]; }
 
-FAST unsigned bin_class(unsigned bin) { return bin - BIN_FIRST; }
+/* ---- a thread's stacks: one for each class, and second ones for blocks of thin slabs (thin.h)
+ * ----
+ *
+ * A bin beyond the map's own is that of a stack. */
+FAST unsigned bin_stack(unsigned bin) { return bin - BIN_FIRST; }
+FAST bool stack_is_thin(unsigned stack) { return stack >= CLASSES; }
+FAST unsigned stack_class(unsigned stack) { return stack_is_thin(stack) ? stack - CLASSES : stack; }
+
+/* Whether the class's stacks are bounded by bytes. */
+FAST bool stack_is_large(unsigned stack) { return stack >= CLASS_LARGE && stack < CLASSES; }
 
 #endif

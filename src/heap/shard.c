@@ -5,7 +5,7 @@
 #include "back/slices.h"
 #include "base/atomic.h"
 #include "base/counters.h"
-#include "learn/looks.h"
+#include "learn/compaction.h"
 #include "os/os.h"
 
 struct shard shards[SHARDS_MOST] = {[0 ... SHARDS_MOST - 1] = {.lock = LOCK(SHARD)}};
@@ -16,7 +16,9 @@ size_t slabs_sparse;
  * whole slices for itself is in no program's hands yet. */
 void slab_map(const struct slab *slab, void *owner)
 {
-    unsigned bin = slab->cls < CLASS_SLICES_FIRST ? BIN_FIRST + slab->cls : BIN_WHOLE_FREE;
+    unsigned bin = slab->thin                       ? BIN_FIRST + CLASSES + slab->cls
+                   : slab->cls < CLASS_SLICES_FIRST ? BIN_FIRST + slab->cls
+                                                    : BIN_WHOLE_FREE;
     map_set(slab->base, 1, owner != NULL ? bin : BIN_FOREIGN, owner);
 }
 
@@ -49,32 +51,46 @@ void slabs_give_back(struct pairing_node *emptied)
     }
 }
 
+static SLOW void change_lock(struct shard **held, struct shard *shard)
+{
+    if (*held != NULL)
+        lock_release(&(*held)->lock);
+    *held = shard;
+    lock_take(&shard->lock);
+}
+
 /* The slab's shard can change, and by a program's error
  * the slab itself can be gone, until its lock is held. */
 struct slab *slab_lock(const void *p, struct shard **held)
 {
     for (;;) {
-        struct slab *slab = map_owner(p);
-        if (slab == NULL)
+        void *owner;
+        if (!bin_of_slab(map_find(p, &owner)) || unlikely(owner == NULL))
             return NULL;
+        struct slab *slab = owner;
         struct shard *shard = &shards[load_relaxed(&slab->shard) % SHARDS_MOST];
-        if (shard != *held) {
-            if (*held != NULL)
-                lock_release(&(*held)->lock);
-            *held = shard;
-            lock_take(&shard->lock);
-        }
-        if (map_owner(p) == slab && &shards[load_relaxed(&slab->shard) % SHARDS_MOST] == shard)
-            return bin_of_slab(map_bin(p)) ? slab : NULL;
+        if (likely(shard == *held))
+            return slab;
+        change_lock(held, shard);
     }
 }
 
-static bool worth_a_look(const struct slab *slab)
+/* No place is better than one in the lowest slab. */
+static bool is_thin(struct shard *shard, const struct slab *slab)
 {
-    const struct size_class *c = &size_classes[slab->cls];
-    return slab->free >= c->sparse && slab->free > slab->examined &&
-           look_at_slab(slab->free - slab->examined, c->blocks - slab->free) &&
-           list_empty(&slab->sparse);
+    return shard->begun[slab->cls].compacts && slab->free > 0 &&
+           slab != lowest_partial(shard, slab->cls) &&
+           compaction_thin(slab->free, size_classes[slab->cls].blocks);
+}
+
+void slab_settle_thin(struct shard *shard, struct slab *slab)
+{
+    ASSERT(lock_held(&shard->lock));
+    bool thin = is_thin(shard, slab);
+    if (thin == slab->thin)
+        return;
+    slab->thin = thin;
+    slab_map(slab, slab);
 }
 
 void slab_settle(struct shard *shard, struct slab *slab, bool was_full,
@@ -94,9 +110,13 @@ void slab_settle(struct shard *shard, struct slab *slab, bool was_full,
         slab_not_sparse(slab);
         slab->node.next = *emptied;
         *emptied = &slab->node;
-    } else if (worth_a_look(slab)) {
+        return;
+    }
+    if (slab_worth_a_look(slab)) {
         slab->stamp = clock_now();
         list_push(&shard->sparse, &slab->sparse);
         add_relaxed(&slabs_sparse, 1);
     }
+    if (unlikely(shard->begun[slab->cls].compacts) && !slab->thin)
+        slab_settle_thin(shard, slab);
 }

@@ -5,7 +5,9 @@
 
 #include "base/atomic.h"
 #include "base/pairing_heap.h"
+#include "heap/begun.h"
 #include "heap/slab.h"
+#include "learn/looks.h"
 #include "os/lock.h"
 
 #define SHARDS_MOST 64
@@ -14,10 +16,7 @@ struct shard {
     struct lock lock;
     unsigned threads;                     /* atomic */
     struct pairing_heap partial[CLASSES]; /* slabs with free and taken blocks; lock: shard */
-    struct {
-        size_t blocks, free;
-    } begun[CLASSES];   /* of these slabs together; each is atomic; lock: shard */
-    size_t compacted;   /* bytes of blocks that passed by the stacks; lock: shard */
+    struct begun begun[CLASSES];          /* lock: shard */
     struct list sparse; /* slabs whose pages may be free, newest first; lock: shard */
 } __attribute__((aligned(CACHE_LINE)));
 
@@ -39,12 +38,12 @@ void slab_map(const struct slab *slab, void *owner);
 /* Blocks of partial slabs become free, or taken: then less than nothing. */
 static inline void partial_frees(struct shard *shard, unsigned cls, size_t blocks)
 {
-    store_relaxed(&shard->begun[cls].free, shard->begun[cls].free + blocks);
+    shard->begun[cls].free += blocks;
 }
 
 static inline void partial_counts(struct shard *shard, unsigned cls, size_t blocks)
 {
-    store_relaxed(&shard->begun[cls].blocks, shard->begun[cls].blocks + blocks);
+    shard->begun[cls].blocks += blocks;
 }
 
 /* A slab comes to its shard's partial ones, or leaves them; with its free blocks. */
@@ -72,6 +71,25 @@ bool slab_missed(const struct slab *slab);
 /* Locks the shard of the slab that p is in, and releases `*held` if that is another. Null where the
  * map says that p is in no slab. */
 struct slab *slab_lock(const void *p, struct shard **held);
+
+/* Whether pages of the slab may be free. */
+static inline bool slab_worth_a_look(const struct slab *slab)
+{
+    const struct size_class *c = &size_classes[slab->cls];
+    return slab->free > slab->examined && list_empty(&slab->sparse) && slab->free >= c->sparse &&
+           look_at_slab(slab->free - slab->examined, c->blocks - slab->free, slab->thin);
+}
+
+/* Whether the slab, of which blocks became free, belongs where it is. */
+static inline bool slab_is_settled(const struct shard *shard, const struct slab *slab,
+                                   bool was_full)
+{
+    return !was_full && slab->free < size_classes[slab->cls].blocks && !slab_worth_a_look(slab) &&
+           (slab->thin || !shard->begun[slab->cls].compacts);
+}
+
+/* After blocks of the slab became free, or were taken: whether it is thin now (thin.h). */
+void slab_settle_thin(struct shard *shard, struct slab *slab);
 
 /* After blocks of the slab became free: moves it to where it then belongs. One that is all free
  * leaves the shard and the map and is added to `*emptied`. */

@@ -8,8 +8,7 @@
 #include "back/slices.h"
 #include "base/atomic.h"
 #include "base/counters.h"
-#include "heap/shard.h"
-#include "learn/compaction.h"
+#include "heap/thin.h"
 #include "os/os.h"
 
 static size_t joined;                    /* threads, of all shards; atomic */
@@ -78,6 +77,7 @@ static struct slab *slab_from_neighbour(unsigned to, unsigned cls)
             slab_not_sparse(slab);
             store_relaxed(&slab->shard, (uint16_t)to);
             partial_add(&shards[to], slab);
+            slab_settle_thin(&shards[to], slab);
         }
         lock_release(&shards[from].lock);
         if (slab != NULL)
@@ -108,7 +108,7 @@ static struct slab *slab_new(unsigned shard, unsigned cls, size_t align)
     return slab;
 }
 
-size_t shard_take(unsigned index, unsigned cls, void **end, size_t n, bool wanted)
+size_t shard_take(unsigned index, unsigned cls, void **end, size_t n)
 {
     ASSERT(index < SHARDS_MOST && cls < CLASSES && n >= 1);
     struct shard *shard = &shards[index];
@@ -133,7 +133,8 @@ size_t shard_take(unsigned index, unsigned cls, void **end, size_t n, bool wante
         taken += got;
         if (unlikely(slab->absent != 0)) {
             size_t back = slab_bring_back(slab, end - taken, got) * os_page;
-            if (wanted && slab_missed(slab))
+            /* Of lower places it was not known that they would be wanted. */
+            if (!shard->begun[cls].compacts && slab_missed(slab))
                 count_refault(&counters.pages, back);
         }
         if (slab->free < slab->examined)
@@ -144,6 +145,8 @@ size_t shard_take(unsigned index, unsigned cls, void **end, size_t n, bool wante
             partial_add(shard, slab);
         else if (!fresh && slab->free == 0)
             partial_remove(shard, slab);
+        if (unlikely(slab->thin))
+            slab_settle_thin(shard, slab);
     }
     lock_release(&shard->lock);
     return taken;
@@ -171,8 +174,19 @@ static size_t slab_put_run(struct shard *shard, struct slab *slab, void *const *
     size_t put = slab_put(slab, blocks, n, what);
     if (!was_full)
         partial_frees(shard, slab->cls, put);
-    slab_settle(shard, slab, was_full, emptied);
+    if (unlikely(slab->thin))
+        shard->begun[slab->cls].compacted += put * size_classes[slab->cls].size;
+    if (!slab_is_settled(shard, slab, was_full))
+        slab_settle(shard, slab, was_full, emptied);
     return put;
+}
+
+static bool compacted; /* atomic: a class has done so that left much empty */
+
+bool shards_compacted(void)
+{
+    return unlikely(load_relaxed(&compacted)) &&
+           __atomic_exchange_n(&compacted, false, __ATOMIC_RELAXED);
 }
 
 struct finding shards_put(void **blocks, size_t n)
@@ -180,20 +194,26 @@ struct finding shards_put(void **blocks, size_t n)
     struct finding found = {MISUSE_NONE, NULL};
     struct shard *held = NULL;
     struct pairing_node *emptied = NULL;
+    unsigned cls = CLASSES;
     for (size_t i = 0; i < n;) {
         struct slab *slab = slab_lock(blocks[i], &held);
         /* A block whose slab is gone was free when the slab left. */
         enum misuse what = MISUSE_FREE;
-        if (slab != NULL)
+        if (slab != NULL) {
+            cls = slab->cls;
             i += slab_put_run(held, slab, blocks + i, n - i, &emptied, &what);
+        }
         if (unlikely(what != MISUSE_NONE)) {
             if (found.what == MISUSE_NONE)
                 found = (struct finding){what, blocks[i]};
             i++;
         }
     }
-    if (held != NULL)
+    if (held != NULL) {
+        if (unlikely(shard_settle_compaction(held, cls)))
+            store_relaxed(&compacted, true);
         lock_release(&held->lock);
+    }
     slabs_give_back(emptied);
     return found;
 }
@@ -220,44 +240,9 @@ void shards_limit(unsigned most)
     store_relaxed(&join_most, most);
 }
 
-bool shard_is_thin(unsigned index, unsigned cls)
+bool shard_compacts(unsigned index, unsigned cls)
 {
-    size_t free = load_relaxed(&shards[index].begun[cls].free);
-    size_t blocks = load_relaxed(&shards[index].begun[cls].blocks);
-    return compaction_begins(free, blocks, size_classes[cls].size, os_page);
-}
-
-/* Of the slabs that it may be moved to; no place is better than one there. */
-static const struct slab *lowest_of(const struct slab *slab)
-{
-    return lowest_partial(&shards[load_relaxed(&slab->shard) % SHARDS_MOST], slab->cls);
-}
-
-bool shard_slab_is_thin(const void *p, struct slab **slab)
-{
-    *slab = map_owner(p);
-    return *slab != NULL && *slab != lowest_of(*slab) &&
-           compaction_moves(load_relaxed(&(*slab)->free), size_classes[(*slab)->cls].blocks);
-}
-
-struct finding shards_put_in(struct slab *slab, void *p)
-{
-    struct shard *shard = &shards[load_relaxed(&slab->shard) % SHARDS_MOST];
-    struct pairing_node *emptied = NULL;
-    enum misuse what = MISUSE_FREE;
-    lock_take(&shard->lock);
-    bool there = map_owner(p) == slab && load_relaxed(&slab->shard) == shard - shards &&
-                 bin_of_slab(map_bin(p));
-    if (likely(there)) {
-        shard->compacted += size_classes[slab->cls].size;
-        slab_put_run(shard, slab, &p, 1, &emptied, &what);
-    }
-    lock_release(&shard->lock);
-    if (unlikely(!there))
-        return shards_put(&p, 1);
-    if (unlikely(emptied != NULL))
-        slabs_give_back(emptied);
-    return (struct finding){what, what != MISUSE_NONE ? p : NULL};
+    return load_relaxed(&shards[index].begun[cls].compacts);
 }
 
 unsigned shards_made(void) { return load_acquire(&shard_count); }
@@ -267,9 +252,4 @@ struct pairing_node **shard_partial(unsigned i, unsigned cls)
     return &shards[i].partial[cls].root;
 }
 unsigned *shard_threads(unsigned index) { return &shards[index].threads; }
-size_t *shard_begun_blocks(unsigned index, unsigned cls)
-{
-    return &shards[index].begun[cls].blocks;
-}
-size_t *shard_begun_free(unsigned index, unsigned cls) { return &shards[index].begun[cls].free; }
-size_t shard_compacted(unsigned index) { return shards[index].compacted; }
+struct begun *shard_begun(unsigned index, unsigned cls) { return &shards[index].begun[cls]; }

@@ -7,6 +7,7 @@
 #include "base/defs.h"
 #include "base/misuse.h"
 
+struct begun;
 struct pairing_node;
 struct slab;
 
@@ -19,17 +20,13 @@ void shard_leave(unsigned index);
 
 /* Takes up to n blocks of a class, lowest address first, and stores them to the slots before
  * `end` as slab_take does. Returns how many. They are fewer than n if the partly used slabs have no
- * more, because a new slab is made only for the first block; 0 only without memory. `wanted`: pages
- * that come back for them went back too soon. */
-size_t shard_take(unsigned index, unsigned cls, void **end, size_t n, bool wanted);
+ * more, because a new slab is made only for the first block; 0 only without memory. */
+size_t shard_take(unsigned index, unsigned cls, void **end, size_t n);
 
-/* Whether the class's slabs in the shard are thin (learn/compaction.h), and whether the slab of p
- * is, which is then named; looks without the lock. */
-bool shard_is_thin(unsigned index, unsigned cls);
-bool shard_slab_is_thin(const void *p, struct slab **slab);
-
-/* As shards_put, for one block, which was in that slab. */
-struct finding shards_put_in(struct slab *slab, void *p);
+/* Whether the class compacts in the shard (thin.h), and whether since the last call one has done so
+ * that left much empty; look without the lock. */
+bool shard_compacts(unsigned index, unsigned cls);
+bool shards_compacted(void);
 
 /* A block of whole slices from shard `index`, of a class of such blocks, at a multiple of `align`
  * slices; null without memory. */
@@ -48,13 +45,10 @@ unsigned shard_of(const void *p);
 void shards_limit(unsigned most);
 
 /* For the accounting, which holds all locks: how many shards there are; the root of a shard's
- * partial slabs of a class, and what these have together; the threads that have joined it; and the
- * bytes of blocks that went past the stacks to compact it. */
+ * partial slabs of a class, and what these are together; and the threads that have joined it. */
 unsigned shards_made(void);
 struct pairing_node **shard_partial(unsigned index, unsigned cls);
 unsigned *shard_threads(unsigned index);
-size_t *shard_begun_blocks(unsigned index, unsigned cls);
-size_t *shard_begun_free(unsigned index, unsigned cls);
-size_t shard_compacted(unsigned index);
+struct begun *shard_begun(unsigned index, unsigned cls);
 
 #endif

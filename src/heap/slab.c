@@ -16,6 +16,7 @@ void slab_init(struct slab *slab, unsigned cls, void *base, struct superslab *ho
     slab->cls = (uint8_t)cls;
     store_relaxed(&slab->free, (uint16_t)blocks);
     slab->zero = false;
+    slab->thin = false;
     slab->usable = 0;
     slab->examined = (uint16_t)blocks;
     slab->absent = 0;
@@ -85,13 +86,18 @@ size_t slab_take_lines(struct slab *slab, void **end, size_t n)
     return take(slab, end, n, size >= CACHE_LINE ? 0 : size == CACHE_LINE / 2 ? 1 : 2);
 }
 
+/* How many blocks lie before this offset, whole ones; for one that is a multiple of 16. */
+FAST unsigned blocks_before(const struct size_class *c, size_t offset)
+{
+    return (unsigned)((uint64_t)(offset / CLASS_GRAIN) * c->reciprocal >> CLASS_RECIPROCAL_BITS);
+}
+
 /* The number of the block at p, or one beyond the last where none begins. */
 FAST unsigned block_number(const struct slab *slab, const void *p)
 {
     const struct size_class *c = &size_classes[slab->cls];
     size_t offset = (size_t)((const char *)p - slab->base);
-    unsigned number =
-        (unsigned)((uint64_t)(offset / CLASS_GRAIN) * c->reciprocal >> CLASS_RECIPROCAL_BITS);
+    unsigned number = blocks_before(c, offset);
     return unlikely((size_t)number * c->size != offset) ? c->blocks : number;
 }
 
@@ -123,8 +129,7 @@ size_t slab_put(struct slab *slab, void *const *blocks, size_t n, enum misuse *w
         size_t offset = (size_t)((const char *)blocks[put] - base);
         if (offset >= bytes)
             break;
-        unsigned number =
-            (unsigned)((uint64_t)(offset / CLASS_GRAIN) * c.reciprocal >> CLASS_RECIPROCAL_BITS);
+        unsigned number = blocks_before(&c, offset);
         if (unlikely((size_t)number * c.size != offset || number >= c.blocks)) {
             *what = MISUSE_INTERIOR;
             break;
@@ -156,8 +161,8 @@ struct block_range {
 static struct block_range blocks_in(const struct slab *slab, unsigned first, unsigned end)
 {
     const struct size_class *c = &size_classes[slab->cls];
-    unsigned last = (unsigned)((end * os_page - 1) / c->size) + 1;
-    return (struct block_range){(unsigned)(first * os_page / c->size),
+    unsigned last = blocks_before(c, end * os_page + c->size - CLASS_GRAIN);
+    return (struct block_range){blocks_before(c, first * os_page),
                                 last < c->blocks ? last : c->blocks};
 }
 
@@ -172,6 +177,15 @@ static uint64_t range_mask(struct block_range s, unsigned index)
 
 static bool all_free(const struct slab *slab, struct block_range s)
 {
+    unsigned n = s.end - s.first;
+    if (likely(n <= 64)) { /* of two words at most */
+        const uint64_t *word = &slab->words[s.first / 64];
+        unsigned shift = s.first % 64;
+        uint64_t bits = *word >> shift;
+        if (shift + n > 64)
+            bits |= word[1] << (64 - shift);
+        return (~bits & low_bits(n)) == 0;
+    }
     for (unsigned i = s.first / 64; i * 64 < s.end; i++) {
         uint64_t mask = range_mask(s, i);
         if ((slab->words[i] & mask) != mask)

@@ -21,9 +21,9 @@ static inline size_t look_distance(size_t step, bool huge, size_t headroom)
 /* Whether a sparse slab is worth a look: so many blocks were freed since the last one, and so many
  * are still taken. Near the end each block counts: with nine tenths of blocks of 512 bytes free at
  * random, one of 64 more brings a page of 16. */
-static inline bool look_at_slab(unsigned freed, unsigned taken)
+static inline bool look_at_slab(unsigned freed, unsigned taken, bool thin)
 {
-    return freed * LAW_SMALL_PART >= taken;
+    return freed * (thin ? LAW_CLEARLY : LAW_SMALL_PART) >= taken;
 }
 
 #endif

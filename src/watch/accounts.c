@@ -5,9 +5,9 @@
 #include "back/reserve.h"
 #include "back/superslabs.h"
 #include "base/counters.h"
-#include "front/compaction.h"
 #include "front/registry.h"
 #include "front/stack.h"
+#include "heap/begun.h"
 #include "heap/shards.h"
 #include "heap/slab.h"
 #include "heap/transfer.h"
@@ -82,9 +82,10 @@ static void count_stacks(struct accounts *accounts, const struct cache *cache)
     accounts->metadata_used += meta_size(sizeof *cache);
     for (unsigned i = 0; i < cache->chunk_count; i++)
         accounts->metadata_used += round_up(chunk_bytes(i), os_page);
-    for (unsigned cls = 0; cls < CLASSES; cls++) {
-        const struct bin *bin = &cache->bins[BIN_FIRST + cls];
-        const struct cold_bin *cold = &cache->cold[cls];
+    for (unsigned stack = 0; stack < STACKS; stack++) {
+        unsigned cls = stack_class(stack);
+        const struct bin *bin = &cache->bins[BIN_FIRST + stack];
+        const struct cold_bin *cold = &cache->cold[stack];
         /* The thread may push and pop meanwhile. */
         size_t used = stack_used(bin, cold);
         used = used <= cold->room ? used : 0;
@@ -105,6 +106,18 @@ static void count_caches(struct accounts *accounts)
 
 /* ---- sums ---- */
 
+static void count_compaction(struct accounts *accounts, unsigned cls)
+{
+    struct class_accounts *sum = &accounts->classes[cls];
+    for (unsigned i = 0; i < shards_made(); i++) {
+        const struct begun *begun = shard_begun(i, cls);
+        sum->compacts += begun->compacts;
+        sum->compacted += begun->compacted;
+        accounts->compactions += begun->compactions;
+    }
+    accounts->compacted += sum->compacted;
+}
+
 static void count_classes(struct accounts *accounts)
 {
     for (unsigned cls = 0; cls < CLASSES; cls++) {
@@ -117,6 +130,7 @@ static void count_classes(struct accounts *accounts)
             count_cached(accounts, blocks, sum->in_transfer);
             accounts->whole += minus(sum->taken, sum->cached + sum->in_transfer);
         }
+        count_compaction(accounts, cls);
         accounts->cached += sum->cached * size;
         accounts->in_transfer += sum->in_transfer * size;
         if (capacity != 0)
@@ -156,9 +170,6 @@ void account(struct accounts *accounts)
     count_returned(accounts, &counters.slices);
     count_returned(accounts, &counters.huge);
     accounts->returning_ns = load_relaxed(&counters.returning_ns);
-    accounts->compactions = compactions_begun();
-    for (unsigned i = 0; i < shards_made(); i++)
-        accounts->compacted += shard_compacted(i);
 
     const struct meta_parts meta = meta_parts();
     accounts->metadata = meta_mapped() + meta.guards;

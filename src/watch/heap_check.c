@@ -10,6 +10,7 @@
 #include "back/superslabs.h"
 #include "back/use.h"
 #include "base/text.h"
+#include "heap/begun.h"
 #include "heap/shards.h"
 #include "heap/slab.h"
 #include "os/os.h"
@@ -245,9 +246,10 @@ static void check_slab_entry(struct check_walk *walk, struct slab *slab, const c
         return;
     }
     /* A block of whole slices comes and goes without a lock. */
-    unsigned expected = slab->cls < CLASS_SLICES_FIRST ? BIN_FIRST + slab->cls
-                        : bin == BIN_WHOLE             ? BIN_WHOLE
-                                                       : BIN_WHOLE_FREE;
+    unsigned expected = slab->thin                       ? BIN_FIRST + CLASSES + slab->cls
+                        : slab->cls < CLASS_SLICES_FIRST ? BIN_FIRST + slab->cls
+                        : bin == BIN_WHOLE               ? BIN_WHOLE
+                                                         : BIN_WHOLE_FREE;
     check_same(walk, CHECK_MAP_BIN, p, expected, bin);
     if (p != slab->base)
         check_break(walk, CHECK_MAP_BASE, p, (size_t)slab->base, (size_t)p);
@@ -268,7 +270,7 @@ static void check_map(struct check_walk *walk)
             check_break(walk, CHECK_MAP_OWNER, p, 1, 0);
         else if (bin == BIN_HUGE)
             check_huge(walk, owner, p);
-        else if (bin_of_slab(bin) && bin < BIN_FIRST + CLASSES)
+        else if (bin_of_slab(bin) && bin < BIN_FIRST + STACKS)
             check_slab_entry(walk, owner, p, bin);
         else
             check_break(walk, CHECK_MAP_BIN, p, BIN_FIRST, bin);
@@ -330,8 +332,8 @@ static void check_tree(struct check_walk *walk, unsigned shard, unsigned cls)
         }
         node = node->next; /* the root has none */
     }
-    check_same(walk, CHECK_PARTIAL_SUMS, root, blocks, *shard_begun_blocks(shard, cls));
-    check_same(walk, CHECK_PARTIAL_SUMS, root, free, *shard_begun_free(shard, cls));
+    check_same(walk, CHECK_PARTIAL_SUMS, root, blocks, shard_begun(shard, cls)->blocks);
+    check_same(walk, CHECK_PARTIAL_SUMS, root, free, shard_begun(shard, cls)->free);
 }
 
 static void check_shards(struct check_walk *walk)

@@ -59,10 +59,10 @@ static bool in_chunk(const struct cache *cache, void *const *base, size_t words)
 }
 
 /* Whether the stack lies in its array; its slots may be read then. */
-static bool stack_bounds(struct check_walk *walk, const struct cache *cache, unsigned cls)
+static bool stack_bounds(struct check_walk *walk, const struct cache *cache, unsigned stack)
 {
-    const struct bin *bin = &cache->bins[BIN_FIRST + cls];
-    const struct cold_bin *cold = &cache->cold[cls];
+    const struct bin *bin = &cache->bins[BIN_FIRST + stack];
+    const struct cold_bin *cold = &cache->cold[stack];
     if (!stack_begun(cold) && cold->capacity == 0 && bin->limit == NULL)
         return false;
     if (!in_chunk(cache, cold->base, cold->room + (size_t)1) || cold->capacity > cold->room) {
@@ -82,12 +82,12 @@ static bool stack_bounds(struct check_walk *walk, const struct cache *cache, uns
 
 /* Without the slots where the owner may be pushing and popping. What a sleeping cache's slots held
  * is gone. */
-static void check_stack(struct check_walk *walk, const struct cache *cache, unsigned cls,
+static void check_stack(struct check_walk *walk, const struct cache *cache, unsigned stack,
                         bool slots)
 {
-    const struct bin *bin = &cache->bins[BIN_FIRST + cls];
-    const struct cold_bin *cold = &cache->cold[cls];
-    if (!stack_bounds(walk, cache, cls) || !slots || cache->asleep)
+    const struct bin *bin = &cache->bins[BIN_FIRST + stack];
+    const struct cold_bin *cold = &cache->cold[stack];
+    if (!stack_bounds(walk, cache, stack) || !slots || cache->asleep)
         return;
     size_t used = stack_used(bin, cold);
     void **slot = stack_floor(cold);
@@ -95,20 +95,20 @@ static void check_stack(struct check_walk *walk, const struct cache *cache, unsi
     if (!cold->topmost_unsure)
         check_same(walk, CHECK_STACK_TOPMOST, bin, (size_t)topmost, (size_t)bin->topmost);
     for (; used > 0; used--)
-        check_block(walk, ++slot, cls, CHECK_STACK_BLOCK);
+        check_block(walk, ++slot, stack_class(stack), CHECK_STACK_BLOCK);
 }
 
 static void check_cache(struct check_walk *walk, const struct cache *cache, bool slots)
 {
     size_t capacity = 0;
     size_t weight = 0;
-    for (unsigned cls = 0; cls < CLASSES; cls++) {
-        check_stack(walk, cache, cls, slots);
-        size_t size = size_classes[cls].size;
-        if (cls >= CLASS_LARGE)
+    for (unsigned stack = 0; stack < STACKS; stack++) {
+        check_stack(walk, cache, stack, slots);
+        size_t size = size_classes[stack].size;
+        if (stack >= CLASS_LARGE)
             continue;
-        capacity += cache->cold[cls].capacity * size;
-        weight += cache->cold[cls].capacity * capacity_weight(size);
+        capacity += cache->cold[stack].capacity * size;
+        weight += cache->cold[stack].capacity * capacity_weight(size);
     }
     check_same(walk, CHECK_CACHE_CAPACITY, cache, capacity, cache->capacity_bytes);
     check_same(walk, CHECK_CACHE_CAPACITY, cache, weight, cache->capacity_weight);

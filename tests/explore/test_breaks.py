@@ -79,7 +79,7 @@ BREAKS = [
     Break(
         "a wake forgets a late push",
         "front/stacks.c",
-        "stack_used(bin, &cache->cold[cls]) > 0 ? bin->topmost : NULL",
+        "stack_used(bin, &cache->cold[stack]) > 0 ? bin->topmost : NULL",
         "NULL",
         "theft",
     ),

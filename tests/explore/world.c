@@ -59,9 +59,9 @@ static void *to_program(void *p)
 }
 
 /* Few at a time, so that two threads have some. */
-size_t shard_take(unsigned index, unsigned of, void **end, size_t n, bool wanted)
+size_t shard_take(unsigned index, unsigned of, void **end, size_t n)
 {
-    (void)index, (void)of, (void)wanted;
+    (void)index, (void)of;
     size_t got = 0;
     for (unsigned i = 0; i < BLOCKS && got < n && got < 2; i++)
         if (world_free & 1u << i) {
@@ -86,9 +86,7 @@ struct finding shards_put(void **blocks, size_t n)
 }
 
 unsigned shard_of(const void *p) { return (void)p, 0; }
-bool shard_is_thin(unsigned index, unsigned cls) { return (void)index, (void)cls, false; }
-bool shard_slab_is_thin(const void *p, struct slab **slab) { return (void)p, (void)slab, false; }
-struct finding shards_put_in(struct slab *slab, void *p) { return (void)slab, shards_put(&p, 1); }
+bool shard_compacts(unsigned index, unsigned of) { return (void)index, (void)of, false; }
 unsigned shard_join(void) { return 0; }
 void shard_leave(unsigned index) { (void)index; }
 bool whole_resize(const void *p, size_t n) { return (void)p, (void)n, false; }

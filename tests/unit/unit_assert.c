@@ -130,7 +130,7 @@ static void metadata_without_an_outer_lock(void) { meta_take(100); }
 static void blocks_without_an_outer_lock(void)
 {
     void *p;
-    shard_take(0, 0, &p + 1, 1, true);
+    shard_take(0, 0, &p + 1, 1);
 }
 
 /* ---- functions whose callers hold a lock ---- */

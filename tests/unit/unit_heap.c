@@ -131,7 +131,7 @@ static void one_shard(void)
         size_t size = size_classes[cls].size;
         size_t n = size > 1024 ? size > CLASS_MOST ? 50 : 1000 : BLOCKS;
         for (size_t left = n, got; left > 0; left -= got) {
-            got = shard_take(0, cls, blocks + left, left, true);
+            got = shard_take(0, cls, blocks + left, left);
             EXPECT(got > 0);
         }
         for (size_t i = 0; i < n; i++) {

@@ -2,6 +2,7 @@
  * purpose, it names that rule. */
 #include "back/superslabs.h"
 #include "front/owners.h"
+#include "heap/begun.h"
 #include "heap/shards.h"
 #include "os/os.h"
 #include "unit.h"
@@ -314,7 +315,7 @@ static void partial_missing_broken(void)
 static void partial_sums_broken(void)
 {
     const struct slab *slab = some_slab();
-    POKE(*shard_begun_free(slab->shard, slab->cls), 1);
+    POKE(shard_begun(slab->shard, slab->cls)->free, 1);
 }
 static void shard_threads_broken(void) { POKE(*shard_threads(0), *shard_threads(0) + 1); }
 static void cache_count_broken(void) { POKE(*caches_count(), 1); }

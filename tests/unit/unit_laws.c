@@ -134,21 +134,27 @@ static void thin_slabs_compact(void)
     EXPECT(!compaction_begins(GiB, GiB, page / LAW_CLEARLY + 16, page)); /* a page of its own */
 }
 
-static void blocks_of_thin_slabs_move(void)
+static void slabs_are_thin_of_which_most_is_free(void)
 {
-    EXPECT(!compaction_moves(0, 100));
-    EXPECT(!compaction_moves(100 / LAW_CLEARLY, 100));
-    EXPECT(compaction_moves(100 / LAW_CLEARLY + 1, 100));
+    EXPECT(!compaction_thin(0, 100));
+    EXPECT(!compaction_thin(100 / LAW_CLEARLY, 100));
+    EXPECT(compaction_thin(100 / LAW_CLEARLY + 1, 100));
 }
 
-static void it_waits_while_the_program_only_frees_and_ends_in_vain(void)
+static void it_ends_when_little_is_free_or_a_small_share(void)
 {
-    EXPECT(!compaction_waits(LAW_FREES_A_LOOK - 1));
-    EXPECT(compaction_waits(LAW_FREES_A_LOOK));
-    EXPECT(!compaction_ends(LAW_FREES_A_LOOK - 1));
-    EXPECT(compaction_ends(LAW_FREES_A_LOOK));
-    EXPECT(!compaction_gained(LAW_LITTLE / LAW_CLEARLY / 16 - 1, 16));
-    EXPECT(compaction_gained(LAW_LITTLE / LAW_CLEARLY / 16, 16));
+    const size_t size = 256, little = LAW_LITTLE / size;
+    EXPECT(compaction_ends(little, little, size));
+    EXPECT(!compaction_ends(little + 1, little + 1, size));
+    size_t blocks = 100 * little;
+    EXPECT(compaction_ends(blocks / LAW_CLEARLY / LAW_CLEARLY, blocks, size));
+    EXPECT(!compaction_ends(blocks / LAW_CLEARLY / LAW_CLEARLY + 1, blocks, size));
+    /* What has just begun does not end. */
+    for (size_t free = 1; free < blocks; free++)
+        EXPECT(!compaction_begins(free, blocks, size, 4 * KiB) ||
+               !compaction_ends(free, blocks, size));
+    EXPECT(!compaction_gained(LAW_LITTLE / LAW_CLEARLY - 1));
+    EXPECT(compaction_gained(LAW_LITTLE / LAW_CLEARLY));
 }
 
 /* ---- how much is kept, and for how long ---- */
@@ -193,9 +199,12 @@ static void looks_are_a_part_of_an_epoch_apart(void)
 
 static void slabs_are_looked_at_in_parts(void)
 {
-    EXPECT(!look_at_slab(9, LAW_SMALL_PART * 10));
-    EXPECT(look_at_slab(10, LAW_SMALL_PART * 10));
-    EXPECT(look_at_slab(1, 1));
+    EXPECT(!look_at_slab(9, LAW_SMALL_PART * 10, false));
+    EXPECT(look_at_slab(10, LAW_SMALL_PART * 10, false));
+    EXPECT(look_at_slab(1, 1, false));
+    /* Of thin ones the blocks go back one by one. */
+    EXPECT(!look_at_slab(9, LAW_CLEARLY * 10, true));
+    EXPECT(look_at_slab(10, LAW_CLEARLY * 10, true));
 }
 
 /* ---- how fast it goes back ---- */
@@ -346,8 +355,8 @@ int main(void)
     who_has_given_nearly_all_back_has_little_left();
     large_blocks_are_a_part_of_the_most_in_use();
     thin_slabs_compact();
-    blocks_of_thin_slabs_move();
-    it_waits_while_the_program_only_frees_and_ends_in_vain();
+    slabs_are_thin_of_which_most_is_free();
+    it_ends_when_little_is_free_or_a_small_share();
     little_is_kept_beside_use_and_more_where_it_was_needed();
     looks_are_a_part_of_an_epoch_apart();
     slabs_are_looked_at_in_parts();

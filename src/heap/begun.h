@@ -1,0 +1,15 @@
+#ifndef HAKMEM_HEAP_BEGUN_H
+#define HAKMEM_HEAP_BEGUN_H
+
+#include "base/defs.h"
+
+/* A class's slabs in a shard that have free blocks and taken ones, together. */
+struct begun {
+    size_t blocks, free;
+    bool compacts;      /* atomic; the rest is thin.c's */
+    size_t compactions; /* times it began to */
+    size_t compacted;   /* bytes of blocks that went back to thin slabs, ever */
+    size_t before;      /* of these, when it began last */
+};
+
+#endif
