@@ -31,8 +31,8 @@ Reasons behind the numbers:
   blocks have a byte in a page (of 4 KiB; larger pages are looked at earlier than need be).
 - malloc looks a size of up to 1024 bytes up by the byte: two instructions less than by 16 bytes, at
   the cost of two bytes of cache for each size in use instead of for each 16.
-- A thread has a second stack for blocks of slabs that are mostly free: see src/heap/thin.h. The rows
-  of these classes are there twice, so that a stack's number finds its class's figures.
+- A thread has a second stack for blocks of slabs that are mostly free: see src/heap/thin.h. The
+  rows of these classes are there twice, so that a stack's number finds its class's figures.
 - The first capacity of a thread's stack: 15 blocks up to 512 bytes, 7 to 4 KiB, 3 to 256 KiB, so
   that with the empty slot the first arrays are 128, 64 or 32 bytes. Of larger blocks bytes decide.
 """
@@ -125,6 +125,7 @@ def header() -> str:
     check_alignments(classes)
     assert all(size % GRAIN == 0 for size in classes)
     assert {1 << bit for bit in range(4, 16)} <= set(classes)
+    thin = sum(size <= THIN_MOST for size in classes)
     words = sum(first_capacity(size) + 1 for size in of_stacks())
     return f"""/* Made by tools/classes.py, which gives the reasons: change it there. */
 /* clang-format off */
@@ -132,7 +133,7 @@ def header() -> str:
 #define HAKMEM_HEAP_CLASS_TABLE_H
 
 #define CLASSES {len(classes)}
-#define CLASSES_THIN {sum(size <= THIN_MOST for size in classes)} /* the first: with a second stack */
+#define CLASSES_THIN {thin} /* the first: with a second stack */
 #define STACKS (CLASSES + CLASSES_THIN)
 #define CLASS_MOST {MOST}
 #define CLASS_SMALL {SMALL} /* up to here by the byte */
