@@ -9,6 +9,6 @@
 void *cache_refill(struct cache *cache, unsigned cls);
 
 /* Pushes p after the older part of a full stack is flushed. */
-struct finding cache_give(struct cache *cache, unsigned cls, void *p);
+struct finding cache_give(struct cache *cache, unsigned stack, void *p);
 
 #endif
