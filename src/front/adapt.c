@@ -28,7 +28,7 @@ struct capacity_share cache_share(const struct cache *cache)
 size_t stack_first(unsigned stack)
 {
     const struct size_class *c = &size_classes[stack];
-    if (!caches_crowded() || stack >= CLASS_LARGE)
+    if (!caches_crowded() || stack_is_large(stack))
         return c->first;
     return share_first(c->size, c->first);
 }
@@ -39,7 +39,7 @@ static void stack_set_capacity(struct cache *cache, unsigned stack, size_t capac
     ASSERT(capacity <= cache->cold[stack].room);
     struct cold_bin *cold = &cache->cold[stack];
     size_t size = size_classes[stack].size;
-    if (stack < CLASS_LARGE) {
+    if (!stack_is_large(stack)) {
         cache->capacity_bytes += (capacity - cold->capacity) * size;
         cache->capacity_weight += (capacity - cold->capacity) * capacity_weight(size);
     }
@@ -47,9 +47,10 @@ static void stack_set_capacity(struct cache *cache, unsigned stack, size_t capac
     stack_open(cache, stack);
 }
 
-/* Arrays are 10 * 2^n words: arrays at equal distances modulo 4 KiB would make the stores of one
+/* On a larger array where the old one is too small; where there is none nothing changes. Arrays are
+ * 10 * 2^n words: arrays at equal distances modulo 4 KiB would make the stores of one
  * class block the loads of another (25 cycles a pair of random sizes, 32 with powers of two). */
-void stack_resize(struct cache *cache, unsigned stack, size_t capacity)
+static void stack_resize(struct cache *cache, unsigned stack, size_t capacity)
 {
     ASSERT(lock_held(cache->lock));
     ASSERT(capacity <= ROOM_MOST);
@@ -69,6 +70,19 @@ void stack_resize(struct cache *cache, unsigned stack, size_t capacity)
         store_relaxed(&bin->top, array + used);
     }
     stack_set_capacity(cache, stack, capacity);
+}
+
+void stack_grow_thin(struct cache *cache, unsigned stack)
+{
+    ASSERT(lock_held(cache->lock) && stack_is_thin(stack));
+    const size_t most = LAW_FREES_A_LOOK - 1;
+    size_t size = size_classes[stack].size;
+    size_t capacity = cache->cold[stack].capacity;
+    if (policy.learn != LEARN || capacity >= most || caches_crowded() ||
+        most > policy.stack_blocks || most * size > policy.stack_bytes)
+        return;
+    if (cache->capacity_bytes + (most - capacity) * size <= cache_share(cache).bytes)
+        stack_resize(cache, stack, most);
 }
 
 void stack_cut(struct cache *cache, unsigned stack)

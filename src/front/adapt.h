@@ -22,8 +22,9 @@ void stack_cut(struct cache *cache, unsigned stack);
 /* The first capacity of a stack whose first array is there. */
 void stack_start_capacity(struct cache *cache, unsigned stack);
 
-/* On a larger array where the old one is too small; where there is none nothing changes. */
-void stack_resize(struct cache *cache, unsigned stack, size_t capacity);
+/* A stack of blocks of thin slabs was full: it may hold more, if the thread's share and the options
+ * allow it. */
+void stack_grow_thin(struct cache *cache, unsigned stack);
 
 /* What happened to a stack; `seen` has its event, and what else is known of it. */
 void stack_adapt(struct cache *cache, unsigned stack, struct capacity_seen seen);

@@ -109,8 +109,7 @@ static struct finding thin_flush(struct cache *cache, unsigned stack)
     size_t used = stack_used(&cache->bins[BIN_FIRST + stack], &cache->cold[stack]);
     cache->outflow += used * size_classes[stack].size;
     struct finding found = stack_put_all(cache, stack);
-    if (policy.learn == LEARN && cache->cold[stack].capacity < LAW_FREES_A_LOOK)
-        stack_resize(cache, stack, LAW_FREES_A_LOOK - 1);
+    stack_grow_thin(cache, stack);
     return found;
 }
 

@@ -105,7 +105,7 @@ static void check_cache(struct check_walk *walk, const struct cache *cache, bool
     for (unsigned stack = 0; stack < STACKS; stack++) {
         check_stack(walk, cache, stack, slots);
         size_t size = size_classes[stack].size;
-        if (stack >= CLASS_LARGE)
+        if (stack_is_large(stack))
             continue;
         capacity += cache->cold[stack].capacity * size;
         weight += cache->cold[stack].capacity * capacity_weight(size);
