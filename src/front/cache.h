@@ -53,7 +53,8 @@ struct cold_bin {
                     call for the class, in the slow path */
     uint32_t room : 14;        /* blocks the array can hold */
     uint32_t direct_frees : 4; /* so many frees more go straight to their slabs */
-    uint32_t learned : 14;     /* the capacity that was learned, also if it is not applied */
+    uint32_t learned : 14;     /* the capacity that was learned, also if it is not applied; of a
+                                  second stack: its blocks at the first one's last refill */
     uint16_t capacity;         /* blocks it may hold now, at most room */
     uint16_t floor : 14; /* slots up to this one are the thief's, and it holds the mark; else 0 */
     uint16_t topmost_unsure : 1; /* a thief gave up: the mark next to the top may be wrong */

@@ -22,6 +22,19 @@ static COLD void cache_returns(struct cache *cache)
     cache->stays_until = os_milliseconds() + policy.scavenge_ms;
 }
 
+/* Whether blocks of thin slabs went past the stack since its last refill. Then it would not have
+ * found itself full, and that it is empty again says nothing. */
+static bool went_past(struct cache *cache, unsigned cls)
+{
+    if (cls >= CLASSES_THIN || likely(!shard_compacts(cache->shard, cls)))
+        return false;
+    struct cold_bin *thin = &cache->cold[CLASSES + cls];
+    size_t used = stack_used(&cache->bins[BIN_FIRST + CLASSES + cls], thin);
+    bool past = used != thin->learned;
+    thin->learned = used & ROOM_MOST;
+    return past;
+}
+
 /* A batch for an empty stack, of which the last is returned. */
 static void *stack_fill(struct cache *cache, unsigned cls)
 {
@@ -30,8 +43,7 @@ static void *stack_fill(struct cache *cache, unsigned cls)
     struct cold_bin *cold = &cache->cold[cls];
     store_relaxed(&cache->refills, cache->refills + 1);
     bool shared = caches_living() > 1;
-    /* What went past the stack would not have found it full. */
-    if (likely(!shard_compacts(cache->shard, cls)))
+    if (likely(!went_past(cache, cls)))
         stack_adapt(cache, cls, (struct capacity_seen){.event = STACK_EMPTY, .shared = shared});
 
     /* Not all, so that as many frees find room. */
