@@ -183,7 +183,7 @@ def source() -> str:
         f"{first_capacity(size)}, {sparse(size)}}},"
         for size in of_stacks()
     )
-    inverses = ",\n".join(f"    {inverse(size):#x}" for size in of_stacks())
+    inverses = ",\n".join(f"    {inverse(size):#x}" for size in sizes())
     return f"""/* Made by tools/classes.py, which gives the reasons: change it there. */
 /* clang-format off */
 #include "heap/classes.h"
@@ -193,7 +193,7 @@ const struct size_class size_classes[STACKS] = {{
 {rows}
 }};
 
-const uint64_t class_inverses[STACKS] = {{
+const uint64_t class_inverses[CLASSES] = {{
 {inverses},
 }};
 

@@ -156,7 +156,8 @@ static void write_details(FILE *stream, const struct accounts *accounts)
         if (c->slabs > 0)
             ELEMENT(stream, {"<class size", size_classes[cls].size}, {" slabs", c->slabs},
                     {" taken", c->taken}, {" free", c->free}, {" cached", c->cached},
-                    {" transfer", c->in_transfer});
+                    {" transfer", c->in_transfer}, {" compacts", c->compacts},
+                    {" compacted", c->compacted});
     }
     fputs("</hakmem>\n", stream);
 }

@@ -105,7 +105,7 @@ static void *class_take_any(unsigned cls)
         if (unlikely(load_relaxed(&cache->mine) == NULL))
             thread_ask_for_end(cache);
         struct finding found = {MISUSE_NONE, NULL};
-        p = large ? large_take(cache, cls, &found) : cache_refill(cache, cls);
+        p = large ? large_take(cache, cls, &found) : cache_refill(cache, cls, &found);
         make_room(0);
         report_late(found, NULL);
         return p;
@@ -265,7 +265,7 @@ static bool freed_before(unsigned stack, const void *p)
 /* The fast body leaves here for many reasons, so all that it looks at is looked at anew. */
 static struct finding class_give(unsigned stack, void *p)
 {
-    if (unlikely(!block_begins(p, class_inverses[stack])))
+    if (unlikely(!block_begins(p, class_inverses[stack_class(stack)])))
         return (struct finding){MISUSE_INTERIOR, p};
     if (unlikely(freed_before(stack, p)))
         return (struct finding){MISUSE_FREE, p};

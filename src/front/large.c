@@ -49,7 +49,7 @@ static struct finding large_put_all(struct cache *cache)
 {
     struct finding found = {MISUSE_NONE, NULL};
     if (!cache->asleep)
-        found = stacks_put_from(cache, CLASS_LARGE);
+        found = stacks_put(cache, CLASS_LARGE, CLASSES);
     large_count(cache);
     return found;
 }

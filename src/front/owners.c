@@ -23,7 +23,7 @@ static struct cache *cache_make(void)
         cache->large_told = cache->outflow = 0;
     for (unsigned i = 0; i < BINS; i++) {
         bin_close(&cache->bins[i]);
-        cache->bins[i].inverse = i < BIN_FIRST ? 0 : class_inverses[i - BIN_FIRST];
+        cache->bins[i].inverse = i < BIN_FIRST ? 0 : class_inverses[stack_class(bin_stack(i))];
     }
     memset(cache->cold, 0, sizeof cache->cold);
     memset(cache->begun, 0, sizeof cache->begun);

@@ -22,17 +22,39 @@ static COLD void cache_returns(struct cache *cache)
     cache->stays_until = os_milliseconds() + policy.scavenge_ms;
 }
 
-/* Whether blocks of thin slabs went past the stack since its last refill. Then it would not have
- * found itself full, and that it is empty again says nothing. */
-static bool went_past(struct cache *cache, unsigned cls)
+/* Notes that the class began to compact in the thread's shard, or ended. */
+static void note_compaction(const struct cache *cache, unsigned cls, bool before)
+{
+    bool now = shard_compacts(cache->shard, cls);
+    if (likely(now == before) || !journal_open())
+        return;
+    const struct journal_entry entry = {.subject = now ? JOURNAL_COMPACTS : JOURNAL_COMPACTED,
+                                        .thread = os_thread_id(),
+                                        .size = size_classes[cls].size,
+                                        .clock = clock_now()};
+    journal_add(&entry);
+}
+
+/* Whether the stack may learn from being empty: not if blocks of thin slabs went to the second one
+ * since the last refill, as those frees would have filled it. */
+static bool learns(struct cache *cache, unsigned cls)
 {
     if (cls >= CLASSES_THIN || likely(!shard_compacts(cache->shard, cls)))
-        return false;
-    struct cold_bin *thin = &cache->cold[CLASSES + cls];
-    size_t used = stack_used(&cache->bins[BIN_FIRST + CLASSES + cls], thin);
-    bool past = used != thin->learned;
-    thin->learned = used & ROOM_MOST;
-    return past;
+        return true;
+    struct cold_bin *second = &cache->cold[CLASSES + cls];
+    size_t used = stack_used(&cache->bins[BIN_FIRST + CLASSES + cls], second);
+    bool same = used == second->learned;
+    second->learned = used & ROOM_MOST;
+    return same;
+}
+
+/* When a class compacts no more, nothing would fill the second stack and so empty it. */
+static struct finding second_put_unless_compacts(struct cache *cache, unsigned cls)
+{
+    if (cls >= CLASSES_THIN || likely(!stack_begun(&cache->cold[CLASSES + cls])) ||
+        shard_compacts(cache->shard, cls))
+        return (struct finding){MISUSE_NONE, NULL};
+    return stacks_put(cache, CLASSES + cls, CLASSES + cls + 1);
 }
 
 /* A batch for an empty stack, of which the last is returned. */
@@ -43,7 +65,7 @@ static void *stack_fill(struct cache *cache, unsigned cls)
     struct cold_bin *cold = &cache->cold[cls];
     store_relaxed(&cache->refills, cache->refills + 1);
     bool shared = caches_living() > 1;
-    if (likely(!went_past(cache, cls)))
+    if (likely(learns(cache, cls)))
         stack_adapt(cache, cls, (struct capacity_seen){.event = STACK_EMPTY, .shared = shared});
 
     /* Not all, so that as many frees find room. */
@@ -52,8 +74,11 @@ static void *stack_fill(struct cache *cache, unsigned cls)
     ASSERT(n <= cold->room && stack_used(bin, cold) == 0);
     void **end = cold->base + 1 + n;
     size_t got = transfer_take(cls, end, n);
-    if (got == 0)
+    if (got == 0) {
+        bool before = shard_compacts(cache->shard, cls);
         got = shard_take(cache->shard, cls, end, n);
+        note_compaction(cache, cls, before);
+    }
     if (got == 0)
         return NULL;
     capacity_moved(&cold->history, got, false);
@@ -71,7 +96,7 @@ static void *stack_fill(struct cache *cache, unsigned cls)
     return p;
 }
 
-SLOW void *cache_refill(struct cache *cache, unsigned cls)
+SLOW void *cache_refill(struct cache *cache, unsigned cls, struct finding *found)
 {
     ASSERT(cls < CLASSES);
     struct bin *bin = &cache->bins[BIN_FIRST + cls];
@@ -85,6 +110,7 @@ SLOW void *cache_refill(struct cache *cache, unsigned cls)
         stack_set_top(bin, bin->top - 1);
     else
         p = stack_fill(cache, cls);
+    *found = second_put_unless_compacts(cache, cls);
     lock_release(cache->lock);
     return p;
 }
@@ -153,7 +179,7 @@ static COLD struct finding cache_cut(struct cache *cache)
 static COLD struct finding cache_rest(struct cache *cache)
 {
     ASSERT(lock_held(cache->lock));
-    struct finding found = stacks_put_from(cache, 0);
+    struct finding found = stacks_put(cache, 0, STACKS);
     for (unsigned stack = begun_from(cache, 0); stack < STACKS;
          stack = begun_from(cache, stack + 1))
         store_relaxed(&cache->bins[BIN_FIRST + stack].limit, NULL);
@@ -172,15 +198,6 @@ static struct finding give_one(struct cache *cache, unsigned stack, void *p, str
     return one.what != MISUSE_NONE ? one : found;
 }
 
-static COLD void journal_compaction(unsigned cls, bool begins)
-{
-    const struct journal_entry entry = {.subject = begins ? JOURNAL_COMPACTS : JOURNAL_COMPACTED,
-                                        .thread = os_thread_id(),
-                                        .size = size_classes[cls].size,
-                                        .clock = clock_now()};
-    journal_add(&entry);
-}
-
 /* Frees blocks of a full stack, so that one finds room. */
 static struct finding stack_make_room(struct cache *cache, unsigned stack)
 {
@@ -189,8 +206,7 @@ static struct finding stack_make_room(struct cache *cache, unsigned stack)
     bool before = shard_compacts(cache->shard, cls);
     struct finding found =
         stack_is_thin(stack) ? thin_flush(cache, stack) : stack_flush(cache, cls);
-    if (journal_open() && shard_compacts(cache->shard, cls) != before)
-        journal_compaction(cls, !before);
+    note_compaction(cache, cls, before);
     return found;
 }
 

@@ -5,8 +5,9 @@
 #include "base/misuse.h"
 #include "front/cache.h"
 
-/* Fills the empty stack of a class and returns one block more; null without memory. */
-void *cache_refill(struct cache *cache, unsigned cls);
+/* Fills the empty stack of a class and returns one block more; null without memory. `*found`: what
+ * came to light of other blocks. */
+void *cache_refill(struct cache *cache, unsigned cls, struct finding *found);
 
 /* Pushes p after the older part of a full stack is flushed. */
 struct finding cache_give(struct cache *cache, unsigned stack, void *p);

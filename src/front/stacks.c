@@ -159,10 +159,11 @@ struct finding stack_put_all(struct cache *cache, unsigned stack)
     return stack_put_oldest(cache, stack, used, false);
 }
 
-struct finding stacks_put_from(struct cache *cache, unsigned stack)
+struct finding stacks_put(struct cache *cache, unsigned first, unsigned end)
 {
     struct finding found = {MISUSE_NONE, NULL};
-    for (stack = begun_from(cache, stack); stack < STACKS; stack = begun_from(cache, stack + 1)) {
+    for (unsigned stack = begun_from(cache, first); stack < end;
+         stack = begun_from(cache, stack + 1)) {
         stack_settle(cache, stack);
         struct finding one = stack_put_all(cache, stack);
         if (found.what == MISUSE_NONE)
@@ -194,7 +195,7 @@ struct finding cache_drain(struct cache *cache)
     ASSERT(lock_held(cache->lock));
     if (cache->asleep)
         cache_wake(cache);
-    struct finding found = stacks_put_from(cache, 0);
+    struct finding found = stacks_put(cache, 0, STACKS);
     cache_reset(cache);
     return found;
 }

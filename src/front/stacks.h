@@ -25,9 +25,10 @@ void stack_settle(struct cache *cache, unsigned stack);
 /* Frees the n lowest of a stack: those that were pushed first. */
 struct finding stack_put_oldest(struct cache *cache, unsigned stack, size_t n, bool by_transfer);
 
-/* Or all of it; and all of the stacks from this one on, with the first wrong block found. */
+/* Or all of it; and all of the stacks from `first` on, before `end`. The first wrong block found.
+ */
 struct finding stack_put_all(struct cache *cache, unsigned stack);
-struct finding stacks_put_from(struct cache *cache, unsigned stack);
+struct finding stacks_put(struct cache *cache, unsigned first, unsigned end);
 
 /* So many bytes have left the cache. */
 void cache_gave(struct cache *cache, size_t bytes);

@@ -18,14 +18,14 @@ struct size_class {
     uint16_t sparse;     /* free blocks from which on a page may be free */
 };
 
-/* By class, or by a thread's stack. */
+/* By class, or by stack: a bin of the map leads to its row by its offset alone. */
 extern const struct size_class size_classes[STACKS] HIDDEN;
 
 static_assert(sizeof(struct size_class) == CLASS_BYTES, "found by a bin's offset");
 
 /* A little more than 2^64 / size: a block of the class begins at a multiple of 16 exactly where the
  * offset in its slice times this, modulo 2^64, is less than this. 0 for blocks of whole slices. */
-extern const uint64_t class_inverses[STACKS] HIDDEN;
+extern const uint64_t class_inverses[CLASSES] HIDDEN;
 
 /* By size in grains, rounded up: the bin's offset, as in the address map. */
 extern const uint16_t class_bin_offsets[CLASS_MOST / CLASS_GRAIN + 1] HIDDEN;
@@ -52,10 +52,10 @@ extern const uint8_t class_by_slices[CLASS_SLICES_MOST / SLICE] HIDDEN;
 /* The class of a size beyond the table, up to CLASS_SLICES_MOST. */
 FAST unsigned class_of_slices(size_t n) { return class_by_slices[(n - 1) / SLICE]; }
 
-/* ---- a thread's stacks: one for each class, and second ones for blocks of thin slabs (thin.h)
- * ----
+/* ---- stacks ----
  *
- * A bin beyond the map's own is that of a stack. */
+ * A thread has one stack for each class, and for the first CLASSES_THIN classes a second one, for
+ * blocks of thin slabs (thin.h). From BIN_FIRST on, each bin of the map is a stack's. */
 FAST unsigned bin_stack(unsigned bin) { return bin - BIN_FIRST; }
 FAST bool stack_is_thin(unsigned stack) { return stack >= CLASSES; }
 FAST unsigned stack_class(unsigned stack) { return stack_is_thin(stack) ? stack - CLASSES : stack; }

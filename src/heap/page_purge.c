@@ -3,8 +3,8 @@
 #include "back/huge_pages.h"
 #include "base/atomic.h"
 #include "base/counters.h"
+#include "heap/shard.h"
 #include "heap/shards.h"
-#include "heap/thin.h"
 #include "os/os.h"
 
 /* The slab of the shard that has been sparse for longest, if since before the clock said `before`,
@@ -57,10 +57,10 @@ static void slab_leave(struct shard *shard, struct slab *slab, uint64_t pages)
     ASSERT(pages != 0 && leaving.slabs < RUNS_MOST);
     unsigned claimed = slab_claim(slab, pages);
     partial_frees(shard, slab->cls, -(size_t)claimed);
-    if (claimed > 0 && slab->free == 0)
+    if (claimed > 0 && slab->free == 0) {
         partial_remove(shard, slab);
-    if (unlikely(slab->thin))
         slab_settle_thin(shard, slab);
+    }
     lock_release(&shard->lock);
 
     superslab_make_small(slab->home);

@@ -16,6 +16,8 @@ static unsigned join_most = SHARDS_MOST; /* atomic */
 
 static unsigned cpus; /* known of */
 
+static bool compacted; /* atomic: a class has done so that left much empty */
+
 void shards_start(void)
 {
     cpus = os_cpus();
@@ -148,6 +150,8 @@ size_t shard_take(unsigned index, unsigned cls, void **end, size_t n)
         if (unlikely(slab->thin))
             slab_settle_thin(shard, slab);
     }
+    if (unlikely(shard->begun[cls].compacts) && shard_settle_compaction(shard, cls))
+        store_relaxed(&compacted, true);
     lock_release(&shard->lock);
     return taken;
 }
@@ -180,8 +184,6 @@ static size_t slab_put_run(struct shard *shard, struct slab *slab, void *const *
         slab_settle(shard, slab, was_full, emptied);
     return put;
 }
-
-static bool compacted; /* atomic: a class has done so that left much empty */
 
 bool shards_compacted(void)
 {

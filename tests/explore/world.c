@@ -183,7 +183,9 @@ void *program_malloc(void)
         return to_program(cacheless_take(cls));
     if (cache_pop(cache, class_bin_offset(block_size), &p))
         return to_program(p);
-    p = cache_refill(cache, cls);
+    struct finding found;
+    p = cache_refill(cache, cls, &found);
+    EXPECT(found.what == MISUSE_NONE, "a refill finds misuse");
     if (p != NULL)
         block_unseal(p);
     return to_program(p);

@@ -2,6 +2,7 @@
 #define _GNU_SOURCE
 #include "back/slots.h"
 #include "back/superslabs.h"
+#include "base/policy.h"
 #include "front/owners.h"
 #include "front/refill.h"
 #include "heap/shard.h"
@@ -15,7 +16,9 @@
 #include <string.h>
 
 #include "front/cache.h"
+#include "front/proof.h"
 #include "front/registry.h"
+#include "front/stack.h"
 #include "heap/classes.h"
 #include "heap/slab.h"
 #include "heap/transfer.h"
@@ -211,6 +214,18 @@ static void transfer(void)
         ;
 }
 
+static void *cache_take(struct cache *cache, unsigned cls)
+{
+    struct finding found;
+    void *p;
+    if (cache_pop(cache, (BIN_FIRST + cls) * BIN_BYTES, &p))
+        return p;
+    p = cache_refill(cache, cls, &found);
+    EXPECT(p != NULL && found.what == MISUSE_NONE);
+    block_unseal(p);
+    return p;
+}
+
 /* Blocks through a cache: each once, however full and empty the stacks become. */
 static void one_cache(void)
 {
@@ -224,11 +239,7 @@ static void one_cache(void)
         bool grow = (step / 40000) % 2 == 0 ? next_random() % 4 != 0 : next_random() % 4 == 0;
         if (grow && count < BLOCKS) {
             unsigned cls = (unsigned)(next_random() % 30);
-            void *popped;
-            if (!cache_pop(cache, (BIN_FIRST + cls) * BIN_BYTES, &popped))
-                popped = cache_refill(cache, cls);
-            char *p = popped;
-            EXPECT(p != NULL);
+            char *p = cache_take(cache, cls);
             EXPECT_EQUAL(map_bin(p), BIN_FIRST + cls);
             memset(p, (int)cls + 1, size_classes[cls].size);
             held[count] = p;
@@ -259,6 +270,52 @@ static void one_cache(void)
     lock_release(&guard);
 }
 
+static void cache_free(struct cache *cache, void *p)
+{
+    if (cache_push(cache, p))
+        return;
+    block_seal(p);
+    EXPECT_EQUAL(cache_give(cache, bin_stack(map_bin(p)), p).what, MISUSE_NONE);
+}
+
+/* While a class compacts, blocks of slabs that are mostly free go to the second stack. It is empty
+ * when the class does so no more. */
+static void second_stack(void)
+{
+    enum { COUNT = 64 * 1024, KEPT_OF = 10 };
+    static void *held[2 * COUNT];
+    const unsigned cls = class_of(256), second = CLASSES + cls;
+    struct cache *cache = cache_new();
+    EXPECT(cache != NULL && policy.compact);
+    const struct bin *bin = &cache->bins[BIN_FIRST + second];
+    for (size_t i = 0; i < COUNT; i++)
+        held[i] = cache_take(cache, cls);
+    EXPECT(!shard_compacts(cache->shard, cls));
+    for (size_t i = 0; i < COUNT; i++)
+        if (i % KEPT_OF != 0)
+            cache_free(cache, held[i]);
+    EXPECT(shard_compacts(cache->shard, cls));
+    char *p = held[COUNT - COUNT % KEPT_OF - KEPT_OF];
+    EXPECT_EQUAL(map_bin(p), BIN_FIRST + second);
+    size_t used = stack_used(bin, &cache->cold[second]);
+    cache_free(cache, p);
+    EXPECT(!cache_push(cache, p)); /* twice */
+    EXPECT_EQUAL(stack_used(bin, &cache->cold[second]), used + 1);
+    EXPECT(block_is_free(cls, p));
+
+    size_t taken = 0;
+    for (; shard_compacts(cache->shard, cls) && taken < COUNT; taken++)
+        held[COUNT + taken] = cache_take(cache, cls);
+    EXPECT(!shard_compacts(cache->shard, cls));
+    EXPECT_EQUAL(stack_used(bin, &cache->cold[second]), 0);
+    for (size_t i = 0; i < taken; i++)
+        cache_free(cache, held[COUNT + i]);
+    for (size_t i = 0; i < COUNT; i += KEPT_OF)
+        if (held[i] != p)
+            cache_free(cache, held[i]);
+    EXPECT_EQUAL(cache_delete(cache).what, MISUSE_NONE);
+}
+
 int main(void)
 {
     cpu_set_t all, first;
@@ -284,6 +341,7 @@ int main(void)
     transfer();
     lock_release(&guard);
     one_cache();
-    puts("8 passed, 0 failed");
+    second_stack();
+    puts("9 passed, 0 failed");
     return 0;
 }
