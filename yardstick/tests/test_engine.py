@@ -56,12 +56,13 @@ def test_the_peak_is_the_programs_own() -> None:
 
 
 def test_an_allocator_is_loaded_once_in_the_time(compiled: Callable[[str, str], Path]) -> None:
-    """And not a second time by what starts the program: a second of all that it took is not in."""
-    slow = "#include <unistd.h>\n__attribute__((constructor)) static void load(void) { sleep(1); }"
+    """Once by the program, and once by what starts it, which is not in the time. A load takes two
+    seconds, and half a load is room enough: the time begins a moment after the program does."""
+    slow = "#include <unistd.h>\n__attribute__((constructor)) static void load(void) { sleep(2); }"
     variables = {**os.environ, "LD_PRELOAD": str(compiled("slow", slow))}
     began = time.perf_counter()
     done = measure(["true"], variables, timeout=SECONDS)
-    assert 1 <= done.seconds < time.perf_counter() - began - 0.5
+    assert 1 <= done.seconds < time.perf_counter() - began - 1
 
 
 @pytest.mark.parametrize(
