@@ -159,34 +159,68 @@ size_t hakmem_good_size(size_t n);
  * went back that may have held pages. Since 0.1. */
 size_t hakmem_purge(void);
 
+/* ---- for programs that can move their blocks ----
+ *
+ * After most blocks were freed here and there, nearly every page still holds one, and nothing can
+ * go back. A program that knows every pointer to its blocks can move them together:
+ *
+ *     if (hakmem_defrag_hint(p)) {
+ *         void *q = hakmem_defrag_malloc(n);
+ *         if (q != NULL) {
+ *             memcpy(q, p, n);
+ *             ... every pointer to p becomes q ...
+ *             hakmem_defrag_free(p);
+ *         }
+ *     }
+ *
+ * over all of its blocks, some at a time, until hakmem_defrag_hint returns 0 for nearly all. Moved
+ * blocks fill the lowest places, and pages that become empty go back as they do after any free.
+ * Blocks of these and of the other functions are the same: any may free or reallocate any. */
+
+/** Returns 1 if a block at p is worth moving: hakmem_defrag_malloc would place it lower, and the
+ * slab that it leaves can so become empty. Otherwise 0, also if p is null or a block above 32 KiB,
+ * which has pages of its own. The answer holds until blocks of this size come or go. A pointer that
+ * is not a block is reported as for malloc_usable_size. Does not change errno. Since 0.1. */
+int hakmem_defrag_hint(const void *p);
+
+/** As hakmem_malloc, at the lowest free place of its size, and not from the thread's cache. Slower:
+ * takes locks. Since 0.1. */
+void *hakmem_defrag_malloc(size_t n) __attribute__((malloc, alloc_size(1), warn_unused_result));
+
+/** As hakmem_free, but the block goes back to its slab at once, so that the next malloc of this
+ * thread does not hand it out again. Slower: takes locks. Since 0.1. */
+void hakmem_defrag_free(void *p);
+
 /** What all memory is used for at one moment, in bytes, and some counts. The ten members from
  * `program` to `map` add up to `mapped`. Later versions add members at the end. */
 struct hakmem_stats {
-    size_t mapped;        /**< bytes mapped from the kernel, touched or not */
-    size_t program;       /**< in used blocks */
-    size_t thread_caches; /**< in free blocks in threads' caches */
-    size_t transfer;      /**< in free blocks in transfer caches */
-    size_t free_in_slabs; /**< in free blocks of slabs in use */
-    size_t rest;          /**< after a slab's last block and after a large block's end */
-    size_t retained;      /**< in free slices that may hold pages */
-    size_t untouched;     /**< in free slices that hold none */
-    size_t kept;          /**< in mappings of freed huge blocks, kept for the next */
-    size_t metadata;      /**< in the allocator's own structures */
-    size_t map;           /**< in the address map */
-    size_t mapped_most;   /**< the most that `mapped` has been */
-    size_t superslabs;    /**< regions of 4 MiB */
-    size_t slabs;         /**< runs of slices that hold blocks of one class */
-    size_t large_blocks;  /**< blocks that are runs of slices, up to 2 MiB */
-    size_t huge_blocks;   /**< blocks that are mappings, above 2 MiB */
-    size_t kept_mappings; /**< how many mappings `kept` counts */
-    size_t threads;       /**< threads that have a cache */
-    size_t refills;       /**< of empty stacks, since the start */
-    size_t flushes;       /**< of full stacks, since the start */
-    size_t returned;      /**< bytes given back to the kernel, since the start */
-    size_t taken_again;   /**< of those, bytes that were taken again since */
-    size_t returning_ns;  /**< nanoseconds spent on giving back, since the start */
-    size_t compactions;   /**< times a size class began to compact, since the start */
-    size_t compacted;     /**< bytes of blocks that went back to slabs at once for that */
+    size_t mapped;            /**< bytes mapped from the kernel, touched or not */
+    size_t program;           /**< in used blocks */
+    size_t thread_caches;     /**< in free blocks in threads' caches */
+    size_t transfer;          /**< in free blocks in transfer caches */
+    size_t free_in_slabs;     /**< in free blocks of slabs in use */
+    size_t rest;              /**< after a slab's last block and after a large block's end */
+    size_t retained;          /**< in free slices that may hold pages */
+    size_t untouched;         /**< in free slices that hold none */
+    size_t kept;              /**< in mappings of freed huge blocks, kept for the next */
+    size_t metadata;          /**< in the allocator's own structures */
+    size_t map;               /**< in the address map */
+    size_t mapped_most;       /**< the most that `mapped` has been */
+    size_t superslabs;        /**< regions of 4 MiB */
+    size_t slabs;             /**< runs of slices that hold blocks of one class */
+    size_t large_blocks;      /**< blocks that are runs of slices, up to 2 MiB */
+    size_t huge_blocks;       /**< blocks that are mappings, above 2 MiB */
+    size_t kept_mappings;     /**< how many mappings `kept` counts */
+    size_t threads;           /**< threads that have a cache */
+    size_t refills;           /**< of empty stacks, since the start */
+    size_t flushes;           /**< of full stacks, since the start */
+    size_t returned;          /**< bytes given back to the kernel, since the start */
+    size_t taken_again;       /**< of those, bytes that were taken again since */
+    size_t returning_ns;      /**< nanoseconds spent on giving back, since the start */
+    size_t compactions;       /**< times a size class began to compact, since the start */
+    size_t compacted;         /**< bytes of blocks that went back to slabs at once for that */
+    size_t regained;          /**< bytes of slabs that this left empty, and of pages it gave back */
+    size_t returned_in_slabs; /**< of free_in_slabs, bytes of pages given back to the kernel */
 };
 
 /** Fills in the first `size` bytes of *stats. `size` is sizeof *stats as the caller was compiled

@@ -149,15 +149,17 @@ static void write_details(FILE *stream, const struct accounts *accounts)
             {" kept_mappings", accounts->dirty_mappings}, {" threads", accounts->caches},
             {" refills", accounts->refills}, {" flushes", accounts->flushes});
     ELEMENT(stream, {"<returned bytes", accounts->returned},
-            {" taken_again", accounts->taken_again}, {" nanoseconds", accounts->returning_ns});
-    ELEMENT(stream, {"<compaction begun", accounts->compactions}, {" bytes", accounts->compacted});
+            {" taken_again", accounts->taken_again}, {" nanoseconds", accounts->returning_ns},
+            {" in_slabs", accounts->absent});
+    ELEMENT(stream, {"<compaction begun", accounts->compactions}, {" bytes", accounts->compacted},
+            {" regained", accounts->regained});
     for (unsigned cls = 0; cls < CLASSES; cls++) {
         const struct class_accounts *c = &accounts->classes[cls];
         if (c->slabs > 0)
             ELEMENT(stream, {"<class size", size_classes[cls].size}, {" slabs", c->slabs},
                     {" taken", c->taken}, {" free", c->free}, {" cached", c->cached},
                     {" transfer", c->in_transfer}, {" compacts", c->compacts},
-                    {" compacted", c->compacted});
+                    {" compacted", c->compacted}, {" regained", c->regained});
     }
     fputs("</hakmem>\n", stream);
 }

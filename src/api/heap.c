@@ -60,6 +60,8 @@ EXPORT size_t hakmem_stats(struct hakmem_stats *stats, size_t size)
         .returning_ns = accounts.returning_ns,
         .compactions = accounts.compactions,
         .compacted = accounts.compacted,
+        .regained = accounts.regained,
+        .returned_in_slabs = accounts.absent,
     };
     size_t known = size < sizeof all ? size : sizeof all;
     memcpy(stats, &all, known);

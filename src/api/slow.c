@@ -11,6 +11,7 @@
 #include "front/cacheless.h"
 #include "front/deferred.h"
 #include "front/large.h"
+#include "front/past.h"
 #include "front/proof.h"
 #include "front/refill.h"
 #include "front/registry.h"
@@ -20,9 +21,8 @@
 #include "heap/whole.h"
 #include "learn/laws.h"
 #include "life/life.h"
-#include "life/purge.h"
 #include "life/scavenger.h"
-#include "life/visits.h"
+#include "life/upkeep.h"
 #include "os/lock.h"
 #include "os/os.h"
 #include "watch/report.h"
@@ -63,34 +63,15 @@ static void report_found(struct finding found, const void *p, const void *caller
                                        .late = found.where != p});
 }
 
-/* ---- giving memory back ---- */
-
-static COLD void give_memory_back(size_t own)
-{
-    scavenger_wake();
-    size_t returned = counters_returned();
-    bool stepped = purge_step(own);
-    struct cache *cache = thread_cache();
-    if (cache != NULL && (stepped || cache->visits == VISIT_NEVER))
-        visits_settle_after(cache, counters_returned() - returned);
-}
-
-/* Without locks. `own`: bytes of the call's own block, if that is huge. */
-static inline void look_after_memory(size_t own)
-{
-    if (purge_is_due())
-        give_memory_back(own);
-}
-
-/* The same after memory was taken. What lies idle may be what the program has begun to take again,
- * so mostly only what is kept beyond what may be goes back. */
-static inline void make_room(size_t own)
-{
-    if (purge_is_due() && (use_excess() > 0 || purge_goes_on() || purge_waits_long()))
-        give_memory_back(own);
-}
-
 /* ---- malloc ---- */
+
+/* The thread is one that takes blocks. */
+static inline void note_taker(struct cache *cache)
+{
+    scavenger_note(cache);
+    if (unlikely(load_relaxed(&cache->mine) == NULL))
+        thread_ask_for_end(cache);
+}
 
 /* A block of a class, through the thread's cache if it has one. */
 static void *class_take_any(unsigned cls)
@@ -101,9 +82,7 @@ static void *class_take_any(unsigned cls)
         bool large = cls >= CLASS_LARGE;
         if (large ? large_pop(cache, cls, &p) : cache_pop(cache, (BIN_FIRST + cls) * BIN_BYTES, &p))
             return p;
-        scavenger_note(cache);
-        if (unlikely(load_relaxed(&cache->mine) == NULL))
-            thread_ask_for_end(cache);
+        note_taker(cache);
         struct finding found = {MISUSE_NONE, NULL};
         p = large ? large_take(cache, cls, &found) : cache_refill(cache, cls, &found);
         make_room(0);
@@ -219,6 +198,20 @@ SLOW void *slow_malloc(size_t n)
     return take(n, 1, &zero);
 }
 
+SLOW void *slow_malloc_past(size_t n)
+{
+    struct cache *cache = thread_cache();
+    if (cache == NULL || n > CLASS_MOST)
+        return slow_malloc(n);
+    note_taker(cache);
+    void *p = past_take(cache, class_of(n));
+    make_room(0);
+    if (unlikely(!is_block(p)))
+        return slow_malloc(n);
+    block_unseal(p);
+    return p;
+}
+
 SLOW void *slow_calloc(size_t n)
 {
     bool zero;
@@ -246,14 +239,7 @@ static inline struct finding stack_give(unsigned stack, void *p)
     struct finding found = {MISUSE_NONE, NULL};
     if (unlikely(!cache_keeps(cache)) || unlikely(!cache_push_any(cache, stack, p)))
         found = cache_give(cache, stack, p);
-    if (unlikely(shards_compacted())) {
-        purge_ripen();
-        visits_begin(cache);
-    }
-    bool rests = unlikely(cache->visits == VISIT_SOME) && visits_find_rest(cache);
-    if (rests || purge_is_due())
-        give_memory_back(0);
-    visits_settle(cache);
+    look_after_classes(cache);
     return found;
 }
 
@@ -263,14 +249,33 @@ static bool freed_before(unsigned stack, const void *p)
 }
 
 /* The fast body leaves here for many reasons, so all that it looks at is looked at anew. */
-static struct finding class_give(unsigned stack, void *p)
+static inline enum misuse class_seal(unsigned stack, void *p)
 {
     if (unlikely(!block_begins(p, class_inverses[stack_class(stack)])))
-        return (struct finding){MISUSE_INTERIOR, p};
+        return MISUSE_INTERIOR;
     if (unlikely(freed_before(stack, p)))
-        return (struct finding){MISUSE_FREE, p};
+        return MISUSE_FREE;
     block_seal(p);
-    return stack_give(stack, p);
+    return MISUSE_NONE;
+}
+
+static struct finding class_give(unsigned stack, void *p)
+{
+    enum misuse what = class_seal(stack, p);
+    return likely(what == MISUSE_NONE) ? stack_give(stack, p) : (struct finding){what, p};
+}
+
+static struct finding class_give_past(unsigned stack, void *p)
+{
+    enum misuse what = class_seal(stack, p);
+    if (unlikely(what != MISUSE_NONE))
+        return (struct finding){what, p};
+    struct cache *cache = thread_cache();
+    if (unlikely(cache == NULL))
+        return cacheless_free(stack, p);
+    struct finding found = past_give(cache, stack, p);
+    look_after_classes(cache);
+    return found;
 }
 
 /* Large blocks that come and go through a stack alone: what lies idle elsewhere is to grow old by
@@ -389,6 +394,15 @@ FAST void free_from(void *p, const void *caller)
 }
 
 SLOW void slow_free(void *p) { free_from(p, RETURN_ADDRESS); }
+
+SLOW void slow_free_past(void *p, const void *caller)
+{
+    unsigned bin = map_bin(p);
+    if (bin >= BIN_FIRST)
+        report_found(class_give_past(bin_stack(bin), p), p, caller);
+    else
+        free_from(p, caller);
+}
 
 SLOW void slow_free_sized(void *p, size_t size)
 {

@@ -24,6 +24,10 @@ void slow_free(void *p);
 void *slow_realloc(void *p, size_t n, size_t usable); /* 0 where that is not known */
 void *slow_aligned(size_t align, size_t n);
 
+/* The same past the thread's stacks (front/past.h), where blocks have them. */
+void *slow_malloc_past(size_t n);
+void slow_free_past(void *p, const void *caller);
+
 /* free with the size, and the alignment, that the program says p was allocated with. They are never
  * trusted: p goes where the map says. As free's fast body enters slow_free, theirs enter these, and
  * a size is looked at where policy.check_sizes asks for it. */

@@ -1,7 +1,12 @@
 #include "front/journal.h"
 
 #include "base/atomic.h"
+#include "base/counters.h"
+#include "base/policy.h"
+#include "heap/classes.h"
+#include "heap/shards.h"
 #include "os/lock.h"
+#include "os/os.h"
 
 static struct lock lock FORK_PAGE = LOCK(JOURNAL);
 static struct journal_entry lines[JOURNAL_MOST]; /* lock: lock */
@@ -13,6 +18,18 @@ void journal_add(const struct journal_entry *entry)
     lines[count % JOURNAL_MOST] = *entry;
     store_relaxed(&count, count + 1);
     lock_release(&lock);
+}
+
+void journal_compaction(unsigned shard, unsigned cls, bool before)
+{
+    bool now = shard_compacts(shard, cls);
+    if (likely(now == before) || !journal_open())
+        return;
+    const struct journal_entry entry = {.subject = now ? JOURNAL_COMPACTS : JOURNAL_COMPACTED,
+                                        .thread = os_thread_id(),
+                                        .size = size_classes[cls].size,
+                                        .clock = clock_now()};
+    journal_add(&entry);
 }
 
 size_t journal_count(void) { return load_relaxed(&count); }

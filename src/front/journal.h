@@ -34,6 +34,10 @@ static inline bool journal_open(void) { return unlikely(policy.learn_log != 0); 
 /* The caller holds a lock that a fork takes. */
 void journal_add(const struct journal_entry *entry);
 
+/* That a class began to compact in the shard, or ended, if it did `before` and does not, or the
+ * other way. */
+void journal_compaction(unsigned shard, unsigned cls, bool before);
+
 /* How many lines were ever written; and one of them, counted from 0. False if it is gone, or can't
  * be read without waiting. */
 size_t journal_count(void);

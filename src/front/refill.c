@@ -22,19 +22,6 @@ static COLD void cache_returns(struct cache *cache)
     cache->stays_until = os_milliseconds() + policy.scavenge_ms;
 }
 
-/* Notes that the class began to compact in the thread's shard, or ended. */
-static void note_compaction(const struct cache *cache, unsigned cls, bool before)
-{
-    bool now = shard_compacts(cache->shard, cls);
-    if (likely(now == before) || !journal_open())
-        return;
-    const struct journal_entry entry = {.subject = now ? JOURNAL_COMPACTS : JOURNAL_COMPACTED,
-                                        .thread = os_thread_id(),
-                                        .size = size_classes[cls].size,
-                                        .clock = clock_now()};
-    journal_add(&entry);
-}
-
 /* Whether the stack may learn from being empty: not if blocks of thin slabs went to the second one
  * since the last refill, as those frees would have filled it. */
 static bool learns(struct cache *cache, unsigned cls)
@@ -77,7 +64,7 @@ static void *stack_fill(struct cache *cache, unsigned cls)
     if (got == 0) {
         bool before = shard_compacts(cache->shard, cls);
         got = shard_take(cache->shard, cls, end, n);
-        note_compaction(cache, cls, before);
+        journal_compaction(cache->shard, cls, before);
     }
     if (got == 0)
         return NULL;
@@ -206,7 +193,7 @@ static struct finding stack_make_room(struct cache *cache, unsigned stack)
     bool before = shard_compacts(cache->shard, cls);
     struct finding found =
         stack_is_thin(stack) ? thin_flush(cache, stack) : stack_flush(cache, cls);
-    note_compaction(cache, cls, before);
+    journal_compaction(cache->shard, cls, before);
     return found;
 }
 

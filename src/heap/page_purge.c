@@ -102,6 +102,8 @@ static size_t leaving_purge(void)
         if (!was_full)
             partial_frees(shard, slab->cls, slab->free - before);
         slab->absent |= gone;
+        if (unlikely(slab->thin))
+            shard->begun[slab->cls].regained += count_bits(gone) * os_page;
         slab->soon_until = leaving.soon_until;
         slab->examined = slab->free;
         slab_settle(shard, slab, was_full, &emptied);

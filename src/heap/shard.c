@@ -106,6 +106,9 @@ void slab_settle(struct shard *shard, struct slab *slab, bool was_full,
     if (!was_full && empty)
         partial_remove(shard, slab);
     if (empty) {
+        if (unlikely(slab->thin))
+            shard->begun[slab->cls].regained +=
+                c->slices * SLICE - count_bits(slab->absent) * os_page;
         slab_map(slab, NULL);
         slab_not_sparse(slab);
         slab->node.next = *emptied;

@@ -9,6 +9,7 @@
 #include "base/atomic.h"
 #include "base/counters.h"
 #include "heap/thin.h"
+#include "learn/compaction.h"
 #include "os/os.h"
 
 static size_t joined;                    /* threads, of all shards; atomic */
@@ -228,6 +229,25 @@ enum misuse shards_check(const void *p)
     if (held != NULL)
         lock_release(&held->lock);
     return what;
+}
+
+bool shard_attracts(unsigned index, const void *p)
+{
+    ASSERT(index < SHARDS_MOST);
+    struct shard *held = &shards[index];
+    lock_take(&held->lock);
+    const struct slab *slab = map_owner(p);
+    const struct slab *lowest = slab != NULL ? lowest_partial(held, slab->cls) : NULL;
+    const char *place = lowest != NULL ? lowest->base : (const char *)p;
+    slab = slab_lock(p, &held);
+    bool attracts = false;
+    if (slab != NULL && place < slab->base) {
+        const struct begun *begun = &held->begun[slab->cls];
+        attracts = compaction_moves(slab->free, size_classes[slab->cls].blocks, begun->free,
+                                    begun->blocks);
+    }
+    lock_release(&held->lock);
+    return attracts;
 }
 
 unsigned shard_of(const void *p)

@@ -26,6 +26,14 @@ static inline bool compaction_thin(size_t free, size_t blocks)
     return free > blocks / LAW_CLEARLY;
 }
 
+/* Whether a block of a slab is worth moving to a lower place, where the class has so many places
+ * free in its begun slabs: these would fill another slab, and the slab is not much fuller than the
+ * others. */
+static inline bool compaction_moves(size_t free, size_t blocks, size_t all_free, size_t all_blocks)
+{
+    return free > 0 && all_free > blocks && free * LAW_CLEARLY * all_blocks >= all_free * blocks;
+}
+
 /* Whether so many bytes of blocks moved that it has left much empty. */
 static inline bool compaction_gained(size_t moved) { return moved >= LAW_LITTLE / LAW_CLEARLY; }
 

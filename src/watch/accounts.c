@@ -113,9 +113,11 @@ static void count_compaction(struct accounts *accounts, unsigned cls)
         const struct begun *begun = shard_begun(i, cls);
         sum->compacts += begun->compacts;
         sum->compacted += begun->compacted;
+        sum->regained += begun->regained;
         accounts->compactions += begun->compactions;
     }
     accounts->compacted += sum->compacted;
+    accounts->regained += sum->regained;
 }
 
 static void count_classes(struct accounts *accounts)

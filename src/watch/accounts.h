@@ -66,6 +66,7 @@ struct class_accounts { /* blocks */
     size_t in_transfer; /* in the transfer cache */
     size_t compacts;    /* shards in which it compacts (heap/thin.h) */
     size_t compacted;   /* bytes of blocks that went back to thin slabs, ever */
+    size_t regained;    /* bytes of thin slabs whose pages went back, or that became empty */
 };
 
 struct check_breach {
@@ -106,6 +107,7 @@ struct accounts {
     size_t returning_ns;          /* time spent on that */
     size_t compactions;           /* times a class began to compact */
     size_t compacted;             /* bytes of blocks that passed by the stacks meanwhile */
+    size_t regained;              /* bytes of slabs that this left empty, or of pages */
 
     struct class_accounts classes[CLASSES];
 

@@ -1,0 +1,28 @@
+/* What the slow path does for memory that lies idle, after the call's own work and without locks.
+ */
+#ifndef HAKMEM_LIFE_UPKEEP_H
+#define HAKMEM_LIFE_UPKEEP_H
+
+#include "life/purge.h"
+
+void give_memory_back(size_t own);
+
+/* After memory was freed. `own`: bytes of the call's own block, if that is huge. */
+static inline void look_after_memory(size_t own)
+{
+    if (purge_is_due())
+        give_memory_back(own);
+}
+
+/* After memory was taken. What lies idle may be what the program has begun to take again, so mostly
+ * only what is kept beyond what may be goes back. */
+static inline void make_room(size_t own)
+{
+    if (purge_is_due() && (use_excess() > 0 || purge_goes_on() || purge_waits_long()))
+        give_memory_back(own);
+}
+
+/* After the calling thread, with this cache, freed a block of a class. */
+void look_after_classes(struct cache *cache);
+
+#endif

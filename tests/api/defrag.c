@@ -1,0 +1,337 @@
+/* hakmem_defrag_hint, _malloc and _free: a program that moves its blocks compacts its heap. */
+#include "check.h"
+
+#include <hakmem/hakmem.h>
+#include <pthread.h>
+#include <signal.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+static struct hakmem_stats stats_now(void)
+{
+    struct hakmem_stats stats;
+    hakmem_stats(&stats, sizeof stats);
+    return stats;
+}
+
+static unsigned random_number(unsigned *state)
+{
+    *state = *state * 1103515245 + 12345;
+    return *state >> 16;
+}
+
+/* As a program does that found a block worth moving. */
+static void *move(void *p, size_t n)
+{
+    void *q = NEED("hakmem_defrag_malloc", hakmem_defrag_malloc(n));
+    memcpy(q, p, n);
+    hakmem_defrag_free(p);
+    return q;
+}
+
+/* ---- one thread ---- */
+
+enum { COUNT = 100000, KEPT_OF = 5, PASSES = 4 };
+
+/* Of blocks of n bytes one in KEPT_OF stays, at random; the others in `blocks` are null. */
+static void thin_out(void **blocks, size_t n, unsigned *seed)
+{
+    for (unsigned i = 0; i < COUNT; i++) {
+        blocks[i] = NEED("malloc", do_malloc(n));
+        pattern_fill(blocks[i], n, i);
+    }
+    for (unsigned i = 0; i < COUNT; i++)
+        if (random_number(seed) % KEPT_OF != 0) {
+            do_free(blocks[i]);
+            blocks[i] = NULL;
+        }
+}
+
+static void moved_blocks_lie_together(void)
+{
+    static void *blocks[COUNT];
+    static const size_t sizes[] = {24, 200, 1000};
+    for (size_t k = 0; k < sizeof sizes / sizeof *sizes; k++) {
+        size_t n = sizes[k];
+        unsigned seed = 1;
+        thin_out(blocks, n, &seed);
+        size_t thin = stats_now().slabs;
+        size_t moved = 0, hinted = 0, live = 0;
+        for (unsigned pass = 0; pass < PASSES; pass++) {
+            hinted = live = 0;
+            for (unsigned i = 0; i < COUNT; i++) {
+                if (blocks[i] == NULL)
+                    continue;
+                live++;
+                if (!hakmem_defrag_hint(blocks[i]))
+                    continue;
+                hinted++;
+                blocks[i] = move(blocks[i], n);
+            }
+            moved += hinted;
+        }
+        size_t gone = thin - stats_now().slabs;
+        size_t possible = (COUNT - live) * hakmem_good_size(n) / 65536;
+        CHECK(moved > live / 2, "moved of %zu: expected more than half, found %zu", live, moved);
+        CHECK(moved < 2 * live, "moved of %zu: expected less than all twice, found %zu", live,
+              moved);
+        CHECK(hinted <= live / 100, "of %zu worth moving at last: expected 1%%, found %zu", live,
+              hinted);
+        CHECK(gone + gone / 8 + 4 >= possible,
+              "slabs of blocks of %zu that became empty: expected about %zu, found %zu", n,
+              possible, gone);
+        for (unsigned i = 0; i < COUNT; i++) {
+            if (blocks[i] != NULL)
+                CHECK_PATTERN(blocks[i], n, i);
+            do_free(blocks[i]);
+        }
+    }
+    CHECK_SIZE("hakmem_check", (size_t)hakmem_check(), 0);
+}
+
+/* What moved blocks leave goes back like what is freed otherwise. */
+static void empty_pages_go_back(void)
+{
+    enum { SIZE = 300 };
+    static void *blocks[COUNT];
+    unsigned seed = 2;
+    thin_out(blocks, SIZE, &seed);
+    struct hakmem_stats thin = stats_now();
+    for (unsigned pass = 0; pass < PASSES; pass++)
+        for (unsigned i = 0; i < COUNT; i++)
+            if (blocks[i] != NULL && hakmem_defrag_hint(blocks[i]))
+                blocks[i] = move(blocks[i], SIZE);
+    hakmem_purge();
+    struct hakmem_stats after = stats_now();
+    size_t held = after.free_in_slabs - after.returned_in_slabs + after.thread_caches;
+    CHECK(held <= after.program / 4 + MiB, "free in resident slabs: expected up to %zu, found %zu",
+          after.program / 4 + MiB, held);
+    CHECK(after.returned > thin.returned + 10 * MiB, "returned: expected 10 MiB, found %zu",
+          after.returned - thin.returned);
+    for (unsigned i = 0; i < COUNT; i++)
+        do_free(blocks[i]);
+}
+
+/* 1 only of a block with pages that others share, and room below. */
+static void no_other_block_is_worth_moving(void)
+{
+    CHECK_SIZE("hint of null", (size_t)hakmem_defrag_hint(NULL), 0);
+    static const size_t sizes[] = {32769, 65536, 100000, 262144, 262145, 2000000, 3000000};
+    for (size_t k = 0; k < sizeof sizes / sizeof *sizes; k++)
+        for (size_t align = 16; align <= 4 * MiB; align *= 64) {
+            void *p = NEED("aligned_alloc", do_aligned_alloc(align, sizes[k]));
+            CHECK_SIZE("hint of a large block", (size_t)hakmem_defrag_hint(p), 0);
+            do_free(p);
+        }
+    /* In order and without holes. */
+    static void *blocks[1000];
+    size_t hinted = 0;
+    for (unsigned i = 0; i < 1000; i++)
+        blocks[i] = NEED("malloc", do_malloc(11000));
+    for (unsigned i = 0; i < 1000; i++) {
+        hinted += (size_t)hakmem_defrag_hint(blocks[i]);
+        do_free(blocks[i]);
+    }
+    CHECK(hinted <= 10, "worth moving in a dense heap: expected few, found %zu", hinted);
+}
+
+/* A block is a block, whichever function it is from. */
+static void functions_mix(void)
+{
+    for (size_t n = 0; n < 5 * MiB; n += n < 3000 ? 1 : n / 7) {
+        unsigned char *p = NEED("hakmem_defrag_malloc", hakmem_defrag_malloc(n));
+        CHECK_ALIGNED(p, 16);
+        CHECK_SIZE("usable size", do_usable_size(p), hakmem_good_size(n));
+        pattern_fill(p, n, 1);
+        int hint = hakmem_defrag_hint(p);
+        CHECK(hint == 0 || hint == 1, "hint: expected 0 or 1, found %d", hint);
+        unsigned char *more = NEED("realloc", do_realloc(p, n + n / 2 + 1));
+        CHECK_PATTERN(more, n, 1);
+        hakmem_defrag_free(more);
+        do_free(NEED("hakmem_defrag_malloc", hakmem_defrag_malloc(n)));
+        hakmem_defrag_free(NEED("calloc", do_calloc(1, n)));
+        hakmem_defrag_free(NEED("aligned_alloc", do_aligned_alloc(128, n)));
+        unsigned char *zeroed = NEED("calloc", do_calloc(1, n));
+        CHECK_BYTES(zeroed, 0, n);
+        do_free(zeroed);
+    }
+    hakmem_defrag_free(NULL);
+    CHECK_SIZE("hakmem_check", (size_t)hakmem_check(), 0);
+}
+
+static void errno_and_no_memory(void)
+{
+    errno = 77;
+    void *p = NEED("hakmem_defrag_malloc", hakmem_defrag_malloc(100));
+    hakmem_defrag_hint(p);
+    hakmem_defrag_free(p);
+    CHECK_ERROR("errno after success", errno, 77);
+    volatile size_t too_much = SIZE_MAX;
+    CHECK_NULL("hakmem_defrag_malloc(SIZE_MAX)", hakmem_defrag_malloc(too_much));
+    CHECK_ERROR("its errno", errno, ENOMEM);
+}
+
+/* ---- threads: each moves what all have, and frees what others took ---- */
+
+enum { THREADS = 4, SHARED = 4096, TURNS = 60000 };
+
+static struct {
+    pthread_mutex_t lock;
+    void *block;
+    size_t size;
+    unsigned number;
+} shared[SHARED];
+
+static void *turns(void *argument)
+{
+    unsigned seed = (unsigned)(size_t)argument;
+    for (unsigned i = 0; i < TURNS; i++) {
+        unsigned k = random_number(&seed) % SHARED;
+        pthread_mutex_lock(&shared[k].lock);
+        void *p = shared[k].block;
+        size_t n = shared[k].size;
+        if (p == NULL) {
+            n = 16 + random_number(&seed) % (i % 16 == 0 ? 40000 : 600);
+            p = NEED("malloc", i % 2 ? do_malloc(n) : hakmem_defrag_malloc(n));
+            shared[k].size = n;
+            shared[k].number = i;
+            pattern_fill(p, n, i);
+        } else if (hakmem_defrag_hint(p)) {
+            p = move(p, n);
+        } else if (random_number(&seed) % 4 != 0) {
+            CHECK_PATTERN(p, n, shared[k].number);
+            if (i % 3 == 0)
+                hakmem_defrag_free(p);
+            else
+                do_free(p);
+            p = NULL;
+        }
+        shared[k].block = p;
+        pthread_mutex_unlock(&shared[k].lock);
+    }
+    return NULL;
+}
+
+static void threads_move_each_others(void)
+{
+    pthread_t threads[THREADS];
+    for (unsigned i = 0; i < SHARED; i++)
+        pthread_mutex_init(&shared[i].lock, NULL);
+    for (size_t i = 0; i < THREADS; i++)
+        CHECK(pthread_create(&threads[i], NULL, turns, (void *)(i + 1)) == 0, "pthread_create");
+    for (size_t i = 0; i < THREADS; i++)
+        pthread_join(threads[i], NULL);
+    for (unsigned i = 0; i < SHARED; i++) {
+        if (shared[i].block != NULL)
+            CHECK_PATTERN(shared[i].block, shared[i].size, shared[i].number);
+        hakmem_defrag_free(shared[i].block);
+        shared[i].block = NULL;
+    }
+    CHECK_SIZE("hakmem_check", (size_t)hakmem_check(), 0);
+}
+
+/* ---- children ---- */
+
+/* What the child says on standard error, up to the room there is; and how it ended. */
+static int in_child(void (*what)(void), char *said, size_t room)
+{
+    int ends[2];
+    CHECK(pipe(ends) == 0, "pipe");
+    pid_t child = fork();
+    if (child == 0) {
+        const struct rlimit none = {0, 0};
+        setrlimit(RLIMIT_CORE, &none);
+        signal(SIGABRT, SIG_DFL);
+        dup2(ends[1], 2);
+        what();
+        _exit(check_all_passed() ? 0 : 1);
+    }
+    close(ends[1]);
+    size_t length = 0;
+    for (ssize_t got = 1; got > 0;) {
+        got = read(ends[0], said + length, room - 1 - length);
+        length += got > 0 ? (size_t)got : 0;
+    }
+    said[length] = 0;
+    close(ends[0]);
+    int status = 0;
+    waitpid(child, &status, 0);
+    return status;
+}
+
+static void *volatile kept;
+
+static void hint_of_the_middle(void) { hakmem_defrag_hint((char *)do_malloc(1000) + 16); }
+static void hint_of_freed(void)
+{
+    kept = do_malloc(1000);
+    do_free(kept);
+    hakmem_defrag_hint(kept);
+}
+static void free_of_the_middle(void) { hakmem_defrag_free((char *)do_malloc(1000) + 16); }
+static void free_of_no_block(void) { hakmem_defrag_free((char *)&kept); }
+static void free_twice(void)
+{
+    kept = hakmem_defrag_malloc(1000);
+    hakmem_defrag_free(kept);
+    hakmem_defrag_free(kept);
+}
+static void free_twice_by_both(void)
+{
+    kept = do_malloc(1000);
+    do_free(kept);
+    hakmem_defrag_free(kept);
+}
+static void free_twice_of_large(void)
+{
+    kept = hakmem_defrag_malloc(100000);
+    hakmem_defrag_free(kept);
+    hakmem_defrag_free(kept);
+}
+
+static void wrong_pointers_are_reported(void)
+{
+    static const struct {
+        void (*what)(void);
+        const char *words;
+    } cases[] = {
+        {hint_of_the_middle, "hakmem_defrag_hint("},
+        {hint_of_freed, "hakmem_defrag_hint("},
+        {free_of_the_middle, "free("},
+        {free_of_no_block, "free("},
+        {free_twice, "free("},
+        {free_twice_by_both, "free("},
+        {free_twice_of_large, "free("},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        char said[4096];
+        int status = in_child(cases[i].what, said, sizeof said);
+        CHECK(WIFSIGNALED(status) && WTERMSIG(status) == SIGABRT,
+              "case %zu: expected SIGABRT, found status %d", i, status);
+        CHECK(strncmp(said, "hakmem: ", 8) == 0 && strstr(said, cases[i].words) != NULL,
+              "case %zu: expected a report with %s, found %s", i, cases[i].words, said);
+    }
+}
+
+/* A child compacts what it got from its parent. */
+static void a_child_moves(void)
+{
+    char said[4096];
+    int status = in_child(moved_blocks_lie_together, said, sizeof said);
+    CHECK(status == 0, "the child: expected status 0, found %d, it said: %s", status, said);
+}
+
+int main(void)
+{
+    check_start("defrag");
+    RUN(moved_blocks_lie_together);
+    RUN(empty_pages_go_back);
+    RUN(no_other_block_is_worth_moving);
+    RUN(functions_mix);
+    RUN(errno_and_no_memory);
+    RUN(threads_move_each_others);
+    RUN(wrong_pointers_are_reported);
+    RUN(a_child_moves);
+    return check_end();
+}
