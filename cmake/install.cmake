@@ -75,8 +75,10 @@ install(FILES ${made}/hakmem-config.cmake ${made}/hakmem-config-version.cmake
 set(pkgconfig_dir ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
 file(RELATIVE_PATH up_to_prefix /prefix/${pkgconfig_dir} /prefix)
 string(REGEX REPLACE "/$" "" up_to_prefix "${up_to_prefix}")
-configure_file(${CMAKE_CURRENT_LIST_DIR}/hakmem.pc.in ${made}/hakmem.pc @ONLY)
-install(FILES ${made}/hakmem.pc DESTINATION ${pkgconfig_dir} COMPONENT development)
+foreach(package hakmem hakmem-redis)
+    configure_file(${CMAKE_CURRENT_LIST_DIR}/${package}.pc.in ${made}/${package}.pc @ONLY)
+endforeach()
+install(FILES ${made}/hakmem.pc ${made}/hakmem-redis.pc DESTINATION ${pkgconfig_dir} COMPONENT development)
 
 # The Python part is no package of the system's Python: only the command starts it.
 set(python_dir ${CMAKE_INSTALL_DATADIR}/hakmem)

@@ -191,6 +191,12 @@ void *hakmem_defrag_malloc(size_t n) __attribute__((malloc, alloc_size(1), warn_
  * thread does not hand it out again. Slower: takes locks. Since 0.1. */
 void hakmem_defrag_free(void *p);
 
+/** Returns how many bytes moving could give back: those of slabs that would be empty if their
+ * blocks filled free places of others, but for pages that were given back already. Where it is
+ * little, hakmem_defrag_hint returns 0 for nearly all blocks. Blocks in threads' caches count as
+ * used. It is soon done, also in a large heap. Since 0.1. */
+size_t hakmem_defrag_gain(void);
+
 /** What all memory is used for at one moment, in bytes, and some counts. The ten members from
  * `program` to `map` add up to `mapped`. Later versions add members at the end. */
 struct hakmem_stats {

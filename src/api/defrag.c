@@ -16,3 +16,5 @@ EXPORT int hakmem_defrag_hint(const void *p)
 EXPORT void *hakmem_defrag_malloc(size_t n) { return slow_malloc_past(n); }
 
 EXPORT void hakmem_defrag_free(void *p) { slow_free_past(p, RETURN_ADDRESS); }
+
+EXPORT size_t hakmem_defrag_gain(void) { return past_gain(thread_cache()); }

@@ -31,12 +31,25 @@ struct finding past_give(struct cache *cache, unsigned stack, void *p)
     return found;
 }
 
+static bool enter(struct cache *cache)
+{
+    return cache != NULL ? cache_enter(cache) : lock_enter(&cacheless_lock);
+}
+
 bool past_attracts(struct cache *cache, const void *p)
 {
-    bool entered = cache != NULL ? cache_enter(cache) : lock_enter(&cacheless_lock);
-    if (unlikely(!entered))
+    if (unlikely(!enter(cache)))
         return false;
     bool attracts = shard_attracts(cache != NULL ? cache->shard : 0, p);
     lock_release(cache_lock_of(cache));
     return attracts;
+}
+
+size_t past_gain(struct cache *cache)
+{
+    if (unlikely(!enter(cache)))
+        return 0;
+    size_t gain = shards_gain();
+    lock_release(cache_lock_of(cache));
+    return gain;
 }

@@ -16,4 +16,7 @@ struct finding past_give(struct cache *cache, unsigned stack, void *p);
  * would now put it. The cache may be null. */
 bool past_attracts(struct cache *cache, const void *p);
 
+/* Bytes that moving could regain. 0 where a fork holds the heap. */
+size_t past_gain(struct cache *cache);
+
 #endif

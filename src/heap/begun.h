@@ -6,6 +6,7 @@
 /* A class's slabs in a shard that have free blocks and taken ones, together. */
 struct begun {
     size_t blocks, free;
+    size_t absent;      /* pages of theirs that were given back and not handed out since */
     bool compacts;      /* atomic; the rest is thin.c's */
     size_t compactions; /* times it began to */
     size_t compacted;   /* bytes of blocks that went back to thin slabs, ever */

@@ -101,6 +101,8 @@ static size_t leaving_purge(void)
         slab_restore(slab, leaving.of[i].pages);
         if (!was_full)
             partial_frees(shard, slab->cls, slab->free - before);
+        if (!was_full)
+            partial_absent(shard, slab->cls, count_bits(gone));
         slab->absent |= gone;
         if (unlikely(slab->thin))
             shard->begun[slab->cls].regained += count_bits(gone) * os_page;

@@ -46,11 +46,18 @@ static inline void partial_counts(struct shard *shard, unsigned cls, size_t bloc
     shard->begun[cls].blocks += blocks;
 }
 
+static inline void partial_absent(struct shard *shard, unsigned cls, size_t pages)
+{
+    shard->begun[cls].absent += pages;
+}
+
 /* A slab comes to its shard's partial ones, or leaves them; with its free blocks. */
 static inline void partial_add(struct shard *shard, struct slab *slab)
 {
     partial_counts(shard, slab->cls, size_classes[slab->cls].blocks);
     partial_frees(shard, slab->cls, slab->free);
+    if (unlikely(slab->absent != 0))
+        partial_absent(shard, slab->cls, count_bits(slab->absent));
     pairing_add(&shard->partial[slab->cls], &slab->node);
 }
 
@@ -58,6 +65,8 @@ static inline void partial_remove(struct shard *shard, struct slab *slab)
 {
     partial_counts(shard, slab->cls, -(size_t)size_classes[slab->cls].blocks);
     partial_frees(shard, slab->cls, -(size_t)slab->free);
+    if (unlikely(slab->absent != 0))
+        partial_absent(shard, slab->cls, -(size_t)count_bits(slab->absent));
     pairing_remove(&shard->partial[slab->cls], &slab->node);
 }
 

@@ -135,10 +135,11 @@ size_t shard_take(unsigned index, unsigned cls, void **end, size_t n)
             got = slab_take(slab, end - taken, n - taken);
         taken += got;
         if (unlikely(slab->absent != 0)) {
-            size_t back = slab_bring_back(slab, end - taken, got) * os_page;
+            size_t pages = slab_bring_back(slab, end - taken, got);
+            partial_absent(shard, cls, -pages);
             /* Of lower places it was not known that they would be wanted. */
             if (!shard->begun[cls].compacts && slab_missed(slab))
-                count_refault(&counters.pages, back);
+                count_refault(&counters.pages, pages * os_page);
         }
         if (slab->free < slab->examined)
             slab->examined = slab->free;
@@ -248,6 +249,23 @@ bool shard_attracts(unsigned index, const void *p)
     }
     lock_release(&held->lock);
     return attracts;
+}
+
+size_t shards_gain(void)
+{
+    size_t sum = 0;
+    for (unsigned i = 0; i < shards_made(); i++) {
+        lock_take(&shards[i].lock);
+        for (unsigned cls = 0; cls < CLASSES; cls++) {
+            const struct begun *begun = &shards[i].begun[cls];
+            const struct size_class *c = &size_classes[cls];
+            size_t free = begun->free / c->blocks * c->blocks * c->size;
+            size_t absent = begun->absent * os_page;
+            sum += free > absent ? free - absent : 0;
+        }
+        lock_release(&shards[i].lock);
+    }
+    return sum;
 }
 
 unsigned shard_of(const void *p)

@@ -28,6 +28,10 @@ size_t shard_take(unsigned index, unsigned cls, void **end, size_t n);
 bool shard_compacts(unsigned index, unsigned cls);
 bool shards_compacted(void);
 
+/* Bytes of slabs that could be empty if taken blocks filled the free places of others, but for
+ * pages that were given back. */
+size_t shards_gain(void);
+
 /* Whether p, a taken block of a slab, would lie clearly better in the lowest slab with room of shard
  * `index`: below, and its own slab could so become empty. */
 bool shard_attracts(unsigned index, const void *p);

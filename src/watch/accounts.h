@@ -33,7 +33,7 @@
     RULE(PARTIAL_TREE, "a shard's tree of slabs is whole, lowest address on top")           \
     RULE(PARTIAL_PLACE, "a slab in a tree is of its shard and class")                       \
     RULE(PARTIAL_MISSING, "a slab with free blocks is in its shard's tree, others are not") \
-    RULE(PARTIAL_SUMS, "a shard's sums of blocks are those of the slabs in its trees")      \
+    RULE(PARTIAL_SUMS, "a shard's sums are those of the slabs in its trees")                \
     RULE(SHARD_THREADS, "a shard counts the threads that take from it")                     \
     RULE(CACHE_COUNT, "the count of caches is that of their list")                          \
     RULE(CACHE_CAPACITY, "a cache's capacity in bytes is that of its stacks")               \

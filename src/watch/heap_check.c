@@ -307,7 +307,7 @@ static void check_tree(struct check_walk *walk, unsigned shard, unsigned cls)
     const struct pairing_node *root = *shard_partial(shard, cls);
     const struct pairing_node *node = root;
     size_t steps = 0, most = 4 * walk->accounts->slabs + 4;
-    size_t blocks = 0, free = 0;
+    size_t blocks = 0, free = 0, absent = 0;
     uintptr_t least = root != NULL && meta_holds(root, sizeof *root) ? root->key : 0;
     if (!node_whole(root, NULL) || (root != NULL && root->next != NULL))
         return check_break(walk, CHECK_PARTIAL_TREE, root, 1, 0);
@@ -321,6 +321,7 @@ static void check_tree(struct check_walk *walk, unsigned shard, unsigned cls)
         }
         blocks += size_classes[cls].blocks;
         free += ((const struct slab *)node)->free;
+        absent += count_bits(((const struct slab *)node)->absent);
         if (node->child != NULL) {
             node = node->child;
             continue;
@@ -334,6 +335,7 @@ static void check_tree(struct check_walk *walk, unsigned shard, unsigned cls)
     }
     check_same(walk, CHECK_PARTIAL_SUMS, root, blocks, shard_begun(shard, cls)->blocks);
     check_same(walk, CHECK_PARTIAL_SUMS, root, free, shard_begun(shard, cls)->free);
+    check_same(walk, CHECK_PARTIAL_SUMS, root, absent, shard_begun(shard, cls)->absent);
 }
 
 static void check_shards(struct check_walk *walk)

@@ -98,11 +98,18 @@ static void empty_pages_go_back(void)
     unsigned seed = 2;
     thin_out(blocks, SIZE, &seed);
     struct hakmem_stats thin = stats_now();
+    size_t gain = hakmem_defrag_gain();
+    CHECK(gain > 10 * MiB && gain <= thin.free_in_slabs, "gain: expected 10 to %zu, found %zu",
+          thin.free_in_slabs, gain);
     for (unsigned pass = 0; pass < PASSES; pass++)
         for (unsigned i = 0; i < COUNT; i++)
             if (blocks[i] != NULL && hakmem_defrag_hint(blocks[i]))
                 blocks[i] = move(blocks[i], SIZE);
+    gain = hakmem_defrag_gain();
+    CHECK(gain <= MiB, "gain of a heap that is compact: expected little, found %zu", gain);
     hakmem_purge();
+    CHECK(hakmem_defrag_gain() <= gain, "gain after purge: expected up to %zu, found %zu", gain,
+          hakmem_defrag_gain());
     struct hakmem_stats after = stats_now();
     size_t held = after.free_in_slabs - after.returned_in_slabs + after.thread_caches;
     CHECK(held <= after.program / 4 + MiB, "free in resident slabs: expected up to %zu, found %zu",
