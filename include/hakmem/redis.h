@@ -1,8 +1,8 @@
 /** \file
  * Active defragmentation of redis and valkey with hakmem, without a change to their sources:
  *
- *     make MALLOC=libc CFLAGS="$(pkg-config --cflags hakmem-redis)" \
- *         LDFLAGS="$(pkg-config --libs hakmem-redis)"
+ *     make MALLOC=libc REDIS_CFLAGS="$(pkg-config --cflags hakmem-redis)" \
+ *         REDIS_LDFLAGS="$(pkg-config --libs hakmem-redis)"
  *
  * makes a server that accepts `activedefrag yes`. The servers know only their own jemalloc for
  * that. The compiler reads this header before each of their files (-include), and finds hakmem's
