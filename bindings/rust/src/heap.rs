@@ -65,7 +65,8 @@ pub struct Stats {
     /// Bytes that became free in the mostly free slabs of such classes, since the start: slabs that
     /// became empty, and pages that were returned to the kernel.
     pub regained: usize,
-    /// Of `free_in_slabs`, bytes of pages that are returned to the kernel now.
+    /// Bytes of pages in slabs in use that are returned to the kernel now. Only free blocks lie on
+    /// them, so of `free_in_slabs` about so much is not resident.
     pub returned_in_slabs: usize,
 }
 
