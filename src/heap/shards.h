@@ -28,8 +28,8 @@ size_t shard_take(unsigned index, unsigned cls, void **end, size_t n);
 bool shard_compacts(unsigned index, unsigned cls);
 bool shards_compacted(void);
 
-/* Whether p, a taken block of a slab, would lie clearly better in the lowest slab with room of shard
- * `index`: below, and its own slab could so become empty. */
+/* Whether p, a taken block of a slab, would lie clearly better in the lowest slab with room of
+ * shard `index`: below, and its own slab could so become empty. */
 bool shard_attracts(unsigned index, const void *p);
 
 /* A block of whole slices from shard `index`, of a class of such blocks, at a multiple of `align`
