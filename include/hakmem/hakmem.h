@@ -225,8 +225,8 @@ struct hakmem_stats {
     size_t returning_ns;      /**< nanoseconds spent on giving back, since the start */
     size_t compactions;       /**< times a size class began to compact, since the start */
     size_t compacted;         /**< bytes of blocks that went back to slabs at once for that */
-    size_t regained;          /**< bytes of slabs that this left empty, and of pages it gave back */
-    size_t returned_in_slabs; /**< of free_in_slabs, bytes of pages given back to the kernel */
+    size_t regained;          /**< bytes of such slabs that became empty, or of their pages */
+    size_t returned_in_slabs; /**< bytes of pages of slabs in use that are given back now */
 };
 
 /** Fills in the first `size` bytes of *stats. `size` is sizeof *stats as the caller was compiled

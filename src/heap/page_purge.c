@@ -32,6 +32,7 @@ static struct {
     struct {
         struct slab *slab;
         uint64_t pages;
+        bool thin; /* when it was claimed: while none of its blocks is free it is not */
     } of[RUNS_MOST];
     unsigned slabs;
     struct os_run runs[RUNS_MOST];
@@ -55,6 +56,7 @@ static void slab_leave(struct shard *shard, struct slab *slab, uint64_t pages)
 {
     ASSERT(lock_held(&shard->lock) && lock_rank_held(RANK_PURGE));
     ASSERT(pages != 0 && leaving.slabs < RUNS_MOST);
+    leaving.of[leaving.slabs].thin = slab->thin;
     unsigned claimed = slab_claim(slab, pages);
     partial_frees(shard, slab->cls, -(size_t)claimed);
     if (claimed > 0 && slab->free == 0) {
@@ -104,7 +106,7 @@ static size_t leaving_purge(void)
         if (!was_full)
             partial_absent(shard, slab->cls, count_bits(gone));
         slab->absent |= gone;
-        if (unlikely(slab->thin))
+        if (unlikely(leaving.of[i].thin))
             shard->begun[slab->cls].regained += count_bits(gone) * os_page;
         slab->soon_until = leaving.soon_until;
         slab->examined = slab->free;

@@ -239,13 +239,14 @@ bool shard_attracts(unsigned index, const void *p)
     lock_take(&held->lock);
     const struct slab *slab = map_owner(p);
     const struct slab *lowest = slab != NULL ? lowest_partial(held, slab->cls) : NULL;
-    const char *place = lowest != NULL ? lowest->base : (const char *)p;
-    slab = slab_lock(p, &held);
     bool attracts = false;
-    if (slab != NULL && place < slab->base) {
-        const struct begun *begun = &held->begun[slab->cls];
-        attracts = compaction_moves(slab->free, size_classes[slab->cls].blocks, begun->free,
-                                    begun->blocks);
+    if (lowest != NULL) {
+        const char *place = lowest->base;
+        struct begun begun = held->begun[slab->cls];
+        slab = slab_lock(p, &held);
+        attracts =
+            slab != NULL && place < slab->base &&
+            compaction_moves(slab->free, size_classes[slab->cls].blocks, begun.free, begun.blocks);
     }
     lock_release(&held->lock);
     return attracts;

@@ -32,8 +32,8 @@ bool shards_compacted(void);
  * pages that were given back. */
 size_t shards_gain(void);
 
-/* Whether p, a taken block of a slab, would lie clearly better in the lowest slab with room of shard
- * `index`: below, and its own slab could so become empty. */
+/* Whether p, a taken block of a slab, would lie clearly better in the lowest slab with room of
+ * shard `index`: below, and its own slab could so become empty. */
 bool shard_attracts(unsigned index, const void *p);
 
 /* A block of whole slices from shard `index`, of a class of such blocks, at a multiple of `align`

@@ -91,7 +91,7 @@ struct accounts {
     size_t metadata;      /* in regions of descriptors and arrays, with their guards */
     size_t map;           /* in leaves of the address map */
 
-    size_t absent;        /* of free_in_slabs, in pages given back to the kernel */
+    size_t absent;        /* of free_in_slabs and rest, in pages given back to the kernel */
     size_t metadata_used; /* of metadata, in pieces in use */
     size_t slab_slices;   /* slices that are slabs' */
     size_t huge_mapped;   /* bytes of the mappings of huge blocks in use */
@@ -107,7 +107,7 @@ struct accounts {
     size_t returning_ns;          /* time spent on that */
     size_t compactions;           /* times a class began to compact */
     size_t compacted;             /* bytes of blocks that passed by the stacks meanwhile */
-    size_t regained;              /* bytes of slabs that this left empty, or of pages */
+    size_t regained;              /* bytes of thin slabs that became empty, or of their pages */
 
     struct class_accounts classes[CLASSES];
 

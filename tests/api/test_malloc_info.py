@@ -1,6 +1,7 @@
 """malloc_info's XML, read by an independent parser, and its numbers.
 
-Usage: test_malloc_info.py PROGRAM, which prints it with 1,000 blocks of 2 KiB and one of 16 MiB.
+Usage: test_malloc_info.py PROGRAM, which prints it with 1,000 blocks of 2 KiB and one of 16 MiB,
+after it freed nine of ten of 500 blocks of 3 KiB and gave back what it could.
 """
 
 import subprocess
@@ -14,6 +15,7 @@ COUNTS = [
     "superslabs", "slabs", "large_blocks", "huge_blocks", "kept_mappings", "threads", "refills",
     "flushes",
 ]  # fmt: skip
+RETURNED = ["bytes", "taken_again", "nanoseconds", "in_slabs"]
 
 
 def expect(what: str, found: object, expected: object) -> None:
@@ -63,6 +65,20 @@ def main() -> None:
     expect("threads", number(counts, "threads"), 1)
     if not 1 <= number(counts, "superslabs") <= number(counts, "slabs"):
         raise SystemExit(f"counts: expected slabs in each superslab, found {counts.attrib}")
+    returned = root.find("hakmem/returned")
+    assert returned is not None
+    expect("returned", list(returned.attrib), RETURNED)
+    # A page that goes back may have unused bytes at a slab's end.
+    freed, gone = 450 * 3072, number(returned, "in_slabs")
+    most = min(number(returned, "bytes"), parts["free_in_slabs"] + parts["rest"])
+    if not freed // 2 <= gone <= most:
+        raise SystemExit(f"in_slabs: expected {freed // 2} to {most}, found {gone}")
+    compaction = root.find("hakmem/compaction")
+    assert compaction is not None
+    expect("compaction", compaction.attrib, {"begun": "0", "bytes": "0", "regained": "0"})
+    classes = root.findall("hakmem/class")
+    for name in "compacts", "compacted", "regained":
+        expect(f"{name} of classes", [number(each, name) for each in classes], [0] * len(classes))
     expect("current", number(root.find("system[@type='current']"), "size"), parts["mapped"])
     if number(root.find("system[@type='max']"), "size") < parts["mapped"]:
         raise SystemExit("max: expected at least what is mapped now")

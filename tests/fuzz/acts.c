@@ -219,6 +219,35 @@ static void act_end_many(struct bytes *bytes)
     }
 }
 
+/* Of blocks from one on those that are worth it, or all, move to the lowest places. */
+static void act_move(struct bytes *bytes)
+{
+    size_t from = next_byte(bytes) * 16, count = next_byte(bytes) * 8;
+    bool all = from % 64 == 0;
+    size_t gain = hakmem_defrag_gain();
+    MUST(damaged || gain <= PTRDIFF_MAX, "a gain of %zu bytes", gain);
+    for (size_t i = from; i < from + count && i < BLOCKS; i++) {
+        struct block before = blocks[i];
+        errno = 0;
+        kernel_failed = false;
+        int hint = hakmem_defrag_hint(before.p);
+        MUST(hint == 0 || (hint == 1 && before.p != NULL), "a hint of %d", hint);
+        if (before.p == NULL || (!all && !hint) || !block_fits(before.asked))
+            continue;
+        unsigned char *p = hakmem_defrag_malloc(before.asked);
+        if (p == NULL) {
+            MUST(damaged || (kernel_failed && errno == ENOMEM), "errno %d", errno);
+            continue;
+        }
+        memcpy(p, before.p, before.asked);
+        block_check_content(&before, p, before.asked);
+        hakmem_defrag_free(before.p);
+        blocks_bytes -= before.usable;
+        blocks[i].p = NULL;
+        begin(&blocks[i], p, before.asked, 0);
+    }
+}
+
 static void act_kernel(struct bytes *bytes)
 {
     unsigned after = next_byte(bytes) % 16;
@@ -435,6 +464,7 @@ static const struct {
     {"the kernel fails", act_kernel},
     {"it works", act_again},
     {"parameter", act_parameter},
+    {"move", act_move},
 };
 #define ACTS (sizeof acts / sizeof *acts)
 #define KINDS 32 /* of acts, in a byte; the other two bits say whose */

@@ -229,6 +229,8 @@ void block_end(struct block *block, unsigned how)
         hakmem_free_aligned_sized(block->p, block->align, block->asked);
     else if (how % 3 == 2)
         MUST(hakmem_realloc(block->p, 0) == NULL || damaged, "realloc to 0 bytes");
+    else if (how % 8 == 6)
+        hakmem_defrag_free(block->p);
     else
         hakmem_free(block->p);
     MUST(errno == 0 || damaged, "errno is changed to %d", errno);

@@ -93,6 +93,9 @@ static void turnover_compacts(void)
     CHECK((stats.compactions > 0) == on && (stats.compacted >= LIVE * 250) == on,
           "compact %s: %zu compactions of %zu bytes", on ? "on" : "off", stats.compactions,
           stats.compacted);
+    CHECK(on ? stats.regained >= LIVE * 300 && stats.regained <= N * 350 : stats.regained == 0,
+          "live %d KiB, compact %s: regained %zu KiB", LIVE * 300 / 1024, on ? "on" : "off",
+          stats.regained / KiB);
     CHECK_SIZE("hakmem_check", (size_t)hakmem_check(), 0);
     CHECK(on ? resident <= LIVE * 300 * 2 : resident >= LIVE * 300 * 3,
           "live %d KiB, compact %s: resident %zu KiB", LIVE * 300 / 1024, on ? "on" : "off",

@@ -157,6 +157,24 @@ static void it_ends_when_little_is_free_or_a_small_share(void)
     EXPECT(compaction_gained(LAW_LITTLE / LAW_CLEARLY));
 }
 
+static void blocks_move_where_that_fills_a_slab(void)
+{
+    const size_t blocks = 100;
+    /* What is free elsewhere must hold a slab's worth. */
+    EXPECT(!compaction_moves(blocks / 2, blocks, blocks, 3 * blocks));
+    EXPECT(compaction_moves(blocks / 2, blocks, blocks + 1, 3 * blocks));
+    /* A full slab stays, and one that is clearly fuller than all ten together. */
+    EXPECT(!compaction_moves(0, blocks, 5 * blocks, 10 * blocks));
+    for (size_t free = 1; free <= blocks / LAW_CLEARLY; free++) {
+        size_t all_free = 10 * LAW_CLEARLY * free;
+        EXPECT(compaction_moves(free, blocks, all_free, 10 * blocks) == (all_free > blocks));
+        EXPECT(!compaction_moves(free, blocks, all_free + 1, 10 * blocks));
+    }
+    /* Half of the class is free: slabs of which a quarter is free, or more, are left. */
+    EXPECT(compaction_moves(blocks / 2 / LAW_CLEARLY, blocks, 50 * blocks, 100 * blocks));
+    EXPECT(!compaction_moves(blocks / 2 / LAW_CLEARLY - 1, blocks, 50 * blocks, 100 * blocks));
+}
+
 /* ---- how much is kept, and for how long ---- */
 
 static void little_is_kept_beside_use_and_more_where_it_was_needed(void)
@@ -357,6 +375,7 @@ int main(void)
     thin_slabs_compact();
     slabs_are_thin_of_which_most_is_free();
     it_ends_when_little_is_free_or_a_small_share();
+    blocks_move_where_that_fills_a_slab();
     little_is_kept_beside_use_and_more_where_it_was_needed();
     looks_are_a_part_of_an_epoch_apart();
     slabs_are_looked_at_in_parts();

@@ -79,8 +79,17 @@ unsafe impl GlobalAlloc for Hakmem {
 /// kernel.
 const PAGE: usize = 4096;
 
-fn is_aligned(p: *mut c_void, layout: Layout) -> bool {
+pub(crate) fn is_aligned(p: *mut c_void, layout: Layout) -> bool {
     p as usize & (layout.align() - 1) == 0 // null too
+}
+
+/// How much malloc is asked for, so that its block mostly is aligned.
+pub(crate) fn size_of_malloc(layout: Layout) -> usize {
+    if layout.align() <= MALLOC_ALIGN {
+        layout.size()
+    } else {
+        layout.pad_to_align().size()
+    }
 }
 
 unsafe fn alloc_aligned(layout: Layout) -> *mut u8 {

@@ -14,6 +14,10 @@ extern "C" {
     pub fn hakmem_option(name: *const u8, value: *mut u64) -> i32;
     pub fn hakmem_good_size(n: usize) -> usize;
     pub fn hakmem_purge() -> usize;
+    pub fn hakmem_defrag_hint(p: *const c_void) -> i32;
+    pub fn hakmem_defrag_malloc(n: usize) -> *mut c_void;
+    pub fn hakmem_defrag_free(p: *mut c_void);
+    pub fn hakmem_defrag_gain() -> usize;
     pub fn hakmem_stats(stats: *mut Stats, size: usize) -> usize;
     pub fn hakmem_version() -> u32;
     pub fn hakmem_check_frees(on: i32) -> i32;

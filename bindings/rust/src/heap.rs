@@ -62,6 +62,12 @@ pub struct Stats {
     pub compactions: usize,
     /// Bytes of blocks that went back to their slabs at once for that.
     pub compacted: usize,
+    /// Bytes that became free in the mostly free slabs of such classes, since the start: slabs that
+    /// became empty, and pages that were returned to the kernel.
+    pub regained: usize,
+    /// Bytes of pages in slabs in use that are returned to the kernel now. Only free blocks lie on
+    /// them, so of `free_in_slabs` about so much is not resident.
+    pub returned_in_slabs: usize,
 }
 
 /// Returns what all memory is used for now. Holds all of the allocator's locks meanwhile.

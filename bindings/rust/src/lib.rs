@@ -3,8 +3,10 @@
 #![warn(missing_docs)]
 
 mod alloc;
+mod defrag;
 mod ffi;
 mod heap;
 
 pub use alloc::Hakmem;
+pub use defrag::{defrag, defrag_free, defrag_gain, defrag_hint, defrag_malloc};
 pub use heap::{check, check_frees, good_size, option, purge, stats, usable_size, version, Stats};
