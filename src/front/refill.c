@@ -23,11 +23,12 @@ static COLD void cache_returns(struct cache *cache)
 }
 
 /* Whether the stack may learn from being empty: not if blocks of thin slabs went to the second one
- * since the last refill, as those frees would have filled it. */
+ * since the last refill, as those frees would have filled it. And the refill is compaction's. */
 static bool learns(struct cache *cache, unsigned cls)
 {
     if (cls >= CLASSES_THIN || likely(!shard_compacts(cache->shard, cls)))
         return true;
+    cache->thin_visits++;
     struct cold_bin *second = &cache->cold[CLASSES + cls];
     size_t used = stack_used(&cache->bins[BIN_FIRST + CLASSES + cls], second);
     bool same = used == second->learned;
@@ -133,6 +134,8 @@ static struct finding thin_flush(struct cache *cache, unsigned stack)
     store_relaxed(&cache->flushes, cache->flushes + 1);
     size_t used = stack_used(&cache->bins[BIN_FIRST + stack], &cache->cold[stack]);
     cache->outflow += used * size_classes[stack].size;
+    cache->thin_visits++;
+    cache->thin_bytes += used * size_classes[stack].size;
     struct finding found = stack_put_all(cache, stack);
     stack_grow_thin(cache, stack);
     return found;

@@ -14,7 +14,7 @@ static size_t last_nanosecond;          /* both atomic */
 
 /* Since when the looks have found little done; each is atomic. */
 static struct {
-    size_t moment, visits, clock;
+    size_t moment, visits, freed;
     bool rested; /* before that, too */
 } calm;
 
@@ -30,60 +30,60 @@ static bool stands_still(void)
     return false;
 }
 
-static void calm_from(size_t now, size_t visits, bool rested)
+static void calm_from(size_t now, struct work done, bool rested)
 {
     store_relaxed(&calm.moment, now);
-    store_relaxed(&calm.visits, visits);
-    store_relaxed(&calm.clock, clock_now());
+    store_relaxed(&calm.visits, done.visits);
+    store_relaxed(&calm.freed, done.freed);
     store_relaxed(&calm.rested, rested);
 }
 
-static bool is_calm(size_t visits, size_t now)
+static bool is_calm(struct work done, size_t now)
 {
     size_t span = rest_judged(now - load_relaxed(&calm.moment));
-    return rest_has_few(visits - load_relaxed(&calm.visits), span) &&
-           rest_frees_little(clock_now() - load_relaxed(&calm.clock), span);
+    return rest_has_few(done.visits - load_relaxed(&calm.visits), span) &&
+           rest_frees_little(done.freed - load_relaxed(&calm.freed), span);
 }
 
 /* Nobody looked, and few could have. */
-static bool has_slept(size_t visits, size_t now)
+static bool has_slept(struct work done, size_t now)
 {
     size_t passed = now - load_relaxed(&last_moment);
-    return rest_is_long(passed) && rest_has_few(visits - load_relaxed(&last_visits), passed);
+    return rest_is_long(passed) && rest_has_few(done.visits - load_relaxed(&last_visits), passed);
 }
 
-static bool rests(size_t visits, size_t now)
+static bool rests(struct work done, size_t now)
 {
     bool long_enough = load_relaxed(&calm.rested) || rest_is_long(now - load_relaxed(&calm.moment));
-    return has_slept(visits, now) || (long_enough && is_calm(visits, now));
+    return has_slept(done, now) || (long_enough && is_calm(done, now));
 }
 
-bool pace_rests(size_t visits) { return rests(visits, os_milliseconds()); }
+bool pace_rests(struct work done) { return rests(done, os_milliseconds()); }
 
-bool pace_moves(size_t visits)
+bool pace_moves(struct work done)
 {
     size_t now = load_relaxed(&last_moment);
     if (os_milliseconds() != now || stands_still())
         return true;
-    store_relaxed(&last_visits, visits);
+    store_relaxed(&last_visits, done.visits);
     return false;
 }
 
-size_t pace_allows(size_t visits)
+size_t pace_allows(struct work done)
 {
     ASSERT(lock_rank_held(RANK_PURGE));
     size_t now = os_milliseconds();
     size_t passed = last_moment == 0 ? 0 : now - last_moment;
-    bool rested = last_moment != 0 && rests(visits, now);
-    if (has_slept(visits, now) || rest_is_long(now - calm.moment) || !is_calm(visits, now))
-        calm_from(now, visits, rested);
+    bool rested = last_moment != 0 && rests(done, now);
+    if (has_slept(done, now) || rest_is_long(now - calm.moment) || !is_calm(done, now))
+        calm_from(now, done, rested);
     saved = rate_saved(saved, passed, rested);
     if (passed == 0 && stands_still())
         saved = SIZE_MAX;
     if (now != last_moment)
         store_relaxed(&last_clock, clock_now());
     store_relaxed(&last_moment, now);
-    store_relaxed(&last_visits, visits);
+    store_relaxed(&last_visits, done.visits);
     return saved;
 }
 

@@ -8,14 +8,20 @@
 
 #include "base/defs.h"
 
-/* Bytes that may go back now. `visits` counts the calling thread's visits to the slow path. */
-size_t pace_allows(size_t visits);
+/* What was done so far, without what compaction adds to it: the calling thread's visits to the slow
+ * path; bytes freed, by the allocation clock. */
+struct work {
+    size_t visits, freed;
+};
+
+/* Bytes that may go back now. */
+size_t pace_allows(struct work done);
 
 /* Whether time has passed since the last look. Needs no lock. */
-bool pace_moves(size_t visits);
+bool pace_moves(struct work done);
 
 /* Whether the program has rested since the last look. Needs no lock. */
-bool pace_rests(size_t visits);
+bool pace_rests(struct work done);
 
 /* So many bytes have gone back. */
 void pace_spend(size_t bytes);

@@ -27,17 +27,17 @@
 static struct lock purge_lock FORK_PAGE = LOCK(PURGE);
 static size_t last_tick; /* the allocation clock at the last; lock: purge */
 
-/* Of the calling thread to the slow path. */
-static size_t visits(void)
+static struct work work_done(void)
 {
     const struct cache *mine = cache_current();
-    return mine->refills + mine->flushes;
+    return (struct work){mine->refills + mine->flushes - mine->thin_visits,
+                         clock_now() - mine->thin_bytes};
 }
 
 static struct finding epochs_look(void)
 {
     struct finding found = {MISUSE_NONE, NULL};
-    bool rested = pace_rests(visits());
+    bool rested = pace_rests(work_done());
     if (epoch_ended(&dirty_pages)) {
         pages_epoch_ends();
         found = transfers_decay(false);
@@ -70,8 +70,8 @@ static void giving_ends(size_t began)
 /* There is more to give back, and the pace allows it, or it waits until the pace does; atomic. */
 static bool goes_on, waits;
 
-COLD bool purge_waits_long(void) { return load_relaxed(&waits) && pace_rests(visits()); }
-COLD bool purge_rest_looks(void) { return pace_rests(visits()) && pace_moves(visits()); }
+COLD bool purge_waits_long(void) { return load_relaxed(&waits) && pace_rests(work_done()); }
+COLD bool purge_rest_looks(void) { return pace_rests(work_done()) && pace_moves(work_done()); }
 bool purge_goes_on(void) { return load_relaxed(&goes_on); }
 
 /* The allocation clock before which slabs became sparse whose pages go back. An epoch that ended by
@@ -87,7 +87,7 @@ static size_t pages_ripe(void)
  */
 static bool give_back_at_pace(size_t most)
 {
-    size_t allowed = smaller(most, pace_allows(visits()));
+    size_t allowed = smaller(most, pace_allows(work_done()));
     size_t spent = give_back_owed(allowed);
     bool more = owes() && (spent > 0 || allowed < SLICE);
     if (shards_sparse() && !load_relaxed(&keeping.forever)) {
@@ -116,7 +116,7 @@ static bool may_step(size_t own)
 {
     bool later = load_relaxed(&waits);
     bool idle = own > 0 && !load_relaxed(&goes_on);
-    if ((later || idle) && !pace_moves(visits()) && !keeps_too_much()) {
+    if ((later || idle) && !pace_moves(work_done()) && !keeps_too_much()) {
         note_what_is_dirty();
         if (!later)
             look_after(0, own);
