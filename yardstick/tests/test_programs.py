@@ -1,5 +1,6 @@
 """Rows of real programs at a small scale: their figures, and what becomes of those that fail."""
 
+import shutil
 import subprocess
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -8,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from hakmem_yardstick.model import OURS, SYSTEM, Allocator, Kind, Row
-from hakmem_yardstick.programs import Programs, inforce, packages_missing
-from hakmem_yardstick.programs.program import Place, Program, batch
+from hakmem_yardstick.programs import Programs, inforce, packages_missing, runner, turnovers
+from hakmem_yardstick.programs.program import SCRIPTS, Place, Program, batch
 from hakmem_yardstick.programs.runner import PROGRAMS
 from hakmem_yardstick.runner import Outcome, Unavailable
 
@@ -18,6 +19,7 @@ TIMEOUT = 300.0
 BY_NAME = {program.name: program for program in PROGRAMS}
 BROKEN = Path(__file__).parent / "broken.c"
 GLIBC = Allocator(SYSTEM, Kind.PEER)
+TURNOVERS = ["python-turnover", "cxx-turnover"]
 
 
 def installed(*names: str) -> list[Program]:
@@ -81,7 +83,7 @@ def run(programs: Programs, name: str, allocator: Allocator, timeout: float = TI
     return programs.run(row, allocator, scale=SCALE, timeout=timeout)
 
 
-@pytest.mark.parametrize("name", ["sqlite", "redis"])
+@pytest.mark.parametrize("name", ["sqlite", "redis", *TURNOVERS])
 def test_both_do_the_same_work(name: str, library: Path, cache: Path, scratch: Path) -> None:
     programs = Programs(cache, installed(name))
     ours = Allocator(OURS, Kind.OURS, library)
@@ -187,6 +189,51 @@ def test_another_result_is_no_figure(library: Path, cache: Path, scratch: Path) 
     assert outcome.values == {}
 
 
+@pytest.mark.parametrize("name", TURNOVERS)
+def test_a_turnover_says_what_is_resident_after_each_step(
+    name: str, library: Path, cache: Path, scratch: Path
+) -> None:
+    programs = Programs(cache, installed(name))
+    outcome = run(programs, name, Allocator(OURS, Kind.OURS, library))
+    assert outcome.outcome == "ok"
+    (size,) = BY_NAME[name].scaled(SCALE).values()
+    assert outcome.raw["operations"] == 3 * (size // 5)
+    filled, deleted = outcome.raw["filled_kib"], outcome.raw["deleted_kib"]
+    assert size * 200 / 1024 < filled < outcome.values["peak"] * 1.1
+    assert 2_000 < outcome.values["turned"] < filled * 1.2
+    assert 2_000 < deleted < filled * 1.1
+    assert outcome.seconds > 2 * turnovers.REST_SECONDS
+
+
+@pytest.mark.parametrize("name", TURNOVERS)
+def test_a_turnover_compares_its_contents(
+    name: str, broken: Callable[..., Allocator], cache: Path, scratch: Path
+) -> None:
+    programs = Programs(cache, installed(name))
+    outcome = run(programs, name, broken("spoil", "-DAFTER=100000", "-DSPOIL"))
+    assert outcome.outcome == "other result"
+    assert outcome.values == {}
+
+
+def test_a_turnover_counts_its_records(
+    cache: Path, scratch: Path, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    """A service that deletes too little would have another turnover than the row's."""
+    (python,) = installed("python-turnover")
+    script = tmp_path_factory.mktemp("script") / "turnover.py"
+    right = (SCRIPTS / "turnover.py").read_text()
+    script.write_text(right.replace("len(self.live) // 5", "len(self.live) // 4"))
+    assert script.read_text() != right
+
+    def command(place: Place) -> list[str | Path]:
+        return ["python3", "-S", script, str(place.sizes["records"])]
+
+    programs = Programs(cache, [replace(python, run=turnovers.turnover(command))])
+    outcome = run(programs, "python-turnover", GLIBC)
+    assert outcome.outcome == "load failed"
+    assert "the service holds 5000 records, not 4000" in outcome.detail
+
+
 def test_inputs_are_made_once_and_alike(cache: Path, tmp_path: Path) -> None:
     first, second = (Programs(place, installed("sqlite")) for place in (cache, tmp_path))
     made = []
@@ -196,3 +243,23 @@ def test_inputs_are_made_once_and_alike(cache: Path, tmp_path: Path) -> None:
         made.append((file.read_bytes(), file.stat().st_mtime_ns))
     assert made[0] == made[2]
     assert made[0][0] == made[1][0]
+
+
+def test_inputs_are_made_anew_when_a_script_changes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The program that a row compiles is a script of the package."""
+    scripts = tmp_path / "scripts"
+    shutil.copytree(SCRIPTS, scripts)
+    monkeypatch.setattr(runner, "SCRIPTS", scripts)
+    (program,) = installed("cxx-turnover")
+    made = []
+    for text in ("", "// another\n", ""):
+        with (scripts / "turnover.cc").open("a") as file:
+            file.write(text)
+        runner.sources.cache_clear()
+        row_of(Programs(tmp_path / "cache", [program]), program.name)
+        (file_made,) = (tmp_path / "cache").glob("programs/cxx-turnover/records*/turnover")
+        made.append((file_made.parent.name, file_made.stat().st_mtime_ns))
+    runner.sources.cache_clear()
+    assert made[0] != made[1] == made[2]
