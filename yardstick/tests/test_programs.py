@@ -1,7 +1,9 @@
 """Rows of real programs at a small scale: their figures, and what becomes of those that fail."""
 
+import re
 import shutil
 import subprocess
+import tempfile
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -10,7 +12,7 @@ import pytest
 
 from hakmem_yardstick.model import OURS, SYSTEM, Allocator, Kind, Row
 from hakmem_yardstick.programs import Programs, inforce, packages_missing, runner, turnovers
-from hakmem_yardstick.programs.program import SCRIPTS, Place, Program, batch
+from hakmem_yardstick.programs.program import SCRIPTS, Place, Program, Ran, batch
 from hakmem_yardstick.programs.runner import PROGRAMS
 from hakmem_yardstick.runner import Outcome, Unavailable
 
@@ -19,7 +21,8 @@ TIMEOUT = 300.0
 BY_NAME = {program.name: program for program in PROGRAMS}
 BROKEN = Path(__file__).parent / "broken.c"
 GLIBC = Allocator(SYSTEM, Kind.PEER)
-TURNOVERS = ["python-turnover", "cxx-turnover"]
+SERVICES = ["python-turnover", "cxx-turnover"]
+TURNOVERS = [*SERVICES, "postgres-turnover"]
 
 
 def installed(*names: str) -> list[Program]:
@@ -37,12 +40,16 @@ def cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def scratch(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """Where runs have their folders; short, for sockets, and to be left empty."""
-    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
-    yield tmp_path
-    assert list(tmp_path.iterdir()) == []
-    assert here(tmp_path) == []
+def scratch(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """Where runs have their folders; short, for sockets, open to postgres, and to be left empty."""
+    with tempfile.TemporaryDirectory(prefix="hakmem-test-") as name:
+        folder = Path(name)
+        folder.chmod(0o755)
+        with monkeypatch.context() as patch:
+            patch.setattr("tempfile.tempdir", name)
+            yield folder
+        assert list(folder.iterdir()) == []
+        assert here(folder) == []
 
 
 def here(folder: Path) -> list[str]:
@@ -205,7 +212,7 @@ def test_a_turnover_says_what_is_resident_after_each_step(
     assert outcome.seconds > 2 * turnovers.REST_SECONDS
 
 
-@pytest.mark.parametrize("name", TURNOVERS)
+@pytest.mark.parametrize("name", SERVICES)
 def test_a_turnover_compares_its_contents(
     name: str, broken: Callable[..., Allocator], cache: Path, scratch: Path
 ) -> None:
@@ -232,6 +239,60 @@ def test_a_turnover_counts_its_records(
     outcome = run(programs, "python-turnover", GLIBC)
     assert outcome.outcome == "load failed"
     assert "the service holds 5000 records, not 4000" in outcome.detail
+
+
+def with_session(program: Program, change: Callable[[str], str], folder: Path) -> Program:
+    """The program with another session, except on the system's malloc."""
+
+    def changed(place: Place) -> Ran:
+        if "LD_PRELOAD" not in place.environment:
+            return program.run(place)
+        shutil.copytree(place.inputs, folder, dirs_exist_ok=True)
+        session = folder / "session.sql"
+        text = session.read_text()
+        session.write_text(change(text))
+        assert session.read_text() != text
+        return program.run(replace(place, inputs=folder))
+
+    return replace(program, run=changed)
+
+
+@pytest.mark.parametrize(
+    ("change", "outcome", "detail"),
+    [
+        (
+            lambda text: re.sub(r"(.*SELECT )\d+", r"\g<1>7", text, flags=re.DOTALL),
+            "other result",
+            "",
+        ),
+        (
+            lambda text: text.replace("DEALLOCATE", "-- ", 1),
+            "load failed",
+            "201 statements are left, with 200 results, not 200",
+        ),
+        (
+            lambda text: re.sub("EXECUTE [^;]*", "SELECT 1 WHERE false", text, count=1),
+            "load failed",
+            "200 statements are left, with 199 results, not 200",
+        ),
+        (lambda text: text.replace("DEALLOCATE s", "DEALLOCATE t", 1), "load failed", "not exist"),
+    ],
+)
+def test_a_session_is_checked(
+    change: Callable[[str], str],
+    outcome: str,
+    detail: str,
+    library: Path,
+    cache: Path,
+    scratch: Path,
+    tmp_path_factory: pytest.TempPathFactory,
+) -> None:
+    (postgres,) = installed("postgres-turnover")
+    program = with_session(postgres, change, tmp_path_factory.mktemp("session"))
+    programs = Programs(cache, [program])
+    ran = run(programs, program.name, Allocator(OURS, Kind.OURS, library))
+    assert ran.outcome == outcome
+    assert detail in ran.detail
 
 
 def test_inputs_are_made_once_and_alike(cache: Path, tmp_path: Path) -> None:
