@@ -102,7 +102,8 @@ def test_both_do_the_same_work(name: str, library: Path, cache: Path, scratch: P
         assert 0 < outcome.seconds < TIMEOUT
         assert all(value > 0 for value in outcome.values.values())
         assert 2_000 < outcome.values["peak"] < 1_000_000
-        assert outcome.values["pss"] <= outcome.values["peak"]
+        if name != "postgres-turnover":  # whose processes are many, and the peak is of one
+            assert outcome.values["pss"] <= outcome.values["peak"]
         assert outcome.raw["result"] == outcomes[0].raw["result"]
         assert outcome.raw["sizes"] == BY_NAME[name].scaled(SCALE)
         assert all(0 <= at <= outcome.seconds for at, _ in outcome.series)
