@@ -215,6 +215,46 @@ def redis_turnover(fill: Path, turnover: Path, keys: int) -> None:
             out.write(_redis_set_some(rng, rng.choice(live)))
 
 
+def postgres_turnover(file: Path, statements: int, rest: float) -> None:
+    """A session of psql: prepared statements of which four in five go, at random; then new ones for
+    the rest, three for each. It says what its server process holds after each step."""
+    rng = random.Random(13)
+    with file.open("w") as out:
+        out.write("SELECT pg_backend_pid() AS server \\gset\n\\setenv SERVER :server\n")
+        for number in range(statements):
+            out.write(_prepare(rng, number))
+        out.write(_tell("filled"))
+        names = list(range(statements))
+        rng.shuffle(names)
+        live = names[: statements // 5]
+        for number in names[statements // 5 :]:
+            out.write(f"DEALLOCATE s{number};\n")
+        out.write(f"\\! sleep {rest}\n{_tell('deleted')}\\! echo begin $(date +%s.%N)\n")
+        for _ in range(3 * len(live)):
+            number = rng.choice(live)
+            out.write(f"DEALLOCATE s{number};\n{_prepare(rng, number)}")
+        out.write(f"\\! echo end $(date +%s.%N)\n\\! sleep {rest}\n{_tell('turned')}")
+        out.write("SELECT 'statements', count(*) FROM pg_prepared_statements;\n")
+        for number in sorted(live):
+            out.write(f"EXECUTE s{number};\n")
+
+
+def _tell(step: str) -> str:
+    return f"\\! echo {step} $(grep ^Pss: /proc/$SERVER/smaps_rollup)\n"
+
+
+def _prepare(rng: random.Random, number: int) -> str:
+    columns = ", ".join(rng.sample(("aid", "bid", "abalance", "filler"), k=rng.randint(1, 4)))
+    some = " OR ".join(
+        f"{rng.choice(('aid', 'bid', 'abalance'))} {rng.choice('<>=')} {rng.randrange(100_000)}"
+        for _ in range(rng.randint(1, 6))
+    )
+    return (
+        f"PREPARE s{number} AS SELECT {rng.randrange(10**9)}, {columns} FROM pgbench_accounts "
+        f"WHERE aid = {rng.randint(1, 100_000)} AND ({some} OR abalance = 0);\n"
+    )
+
+
 def _redis_set_some(rng: random.Random, number: int) -> bytes:
     size = rng.randint(250, 350)
     return b"*3\r\n$3\r\nSET\r\n$16\r\nkey:%012d\r\n$%d\r\n%b\r\n" % (

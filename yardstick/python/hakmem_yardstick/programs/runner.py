@@ -20,13 +20,21 @@ from pathlib import Path
 
 from hakmem_yardstick.model import SYSTEM, Allocator, Kind, Measure, Row
 from hakmem_yardstick.peers.cache import user_folder
-from hakmem_yardstick.programs import batches, inforce, servers
-from hakmem_yardstick.programs.program import PATH, SAMPLE_SECONDS, LoadFailed, Place, Program, Ran
+from hakmem_yardstick.programs import batches, inforce, servers, turnovers
+from hakmem_yardstick.programs.program import (
+    PATH,
+    SAMPLE_SECONDS,
+    SCRIPTS,
+    LoadFailed,
+    Place,
+    Program,
+    Ran,
+)
 from hakmem_yardstick.programs.program import find as find_program
 from hakmem_yardstick.runner import Outcome, Unavailable
 
 GROUP = "programs"
-USUAL = (*batches.PROGRAMS, *servers.PROGRAMS)
+USUAL = (*batches.PROGRAMS, *servers.PROGRAMS, *turnovers.PROGRAMS)
 _by_name = {program.name: program for program in USUAL}
 PROGRAMS = (
     *USUAL,
@@ -110,7 +118,7 @@ class Programs:
         words = [f"{name}{size}" for name, size in sizes.items()]
         installed = _installed(self._packages)
         versions = [f"{name} {installed.get(name)}" for name in program.packages]
-        key = hashlib.sha256("\n".join([_sources(), *versions]).encode()).hexdigest()[:12]
+        key = hashlib.sha256("\n".join([sources(), *versions]).encode()).hexdigest()[:12]
         place = self._cache / program.name
         folder = place / "-".join([*words, key])
         if folder.exists():
@@ -202,9 +210,9 @@ class Programs:
 
 
 @functools.cache
-def _sources() -> str:
+def sources() -> str:
     """Of what makes inputs: with other sources they are made anew."""
-    files = sorted(Path(__file__).parent.glob("*.py"))
+    files = [*sorted(Path(__file__).parent.glob("*.py")), *sorted(SCRIPTS.iterdir())]
     return hashlib.sha256(b"".join(file.read_bytes() for file in files)).hexdigest()
 
 

@@ -112,15 +112,15 @@ def _redis(place: Place) -> Service:
         "appendonly": "no", "enable-debug-command": "yes",
     }  # fmt: skip
     words = [word for name, value in options.items() for word in (f"--{name}", value)]
-    return Service([_found("redis-server"), *words], [*_ask(place), "PING"], pid, signal.SIGTERM)
+    return Service([found("redis-server"), *words], [*_ask(place), "PING"], pid, signal.SIGTERM)
 
 
-def _found(name: str) -> str:
+def found(name: str) -> str:
     return find(name) or name
 
 
 def _ask(place: Place) -> list[str | Path]:
-    return [_found("redis-cli"), "-e", "-s", place.folder / "socket"]
+    return [found("redis-cli"), "-e", "-s", place.folder / "socket"]
 
 
 def redis_values(place: Place) -> Ran:
@@ -129,7 +129,7 @@ def redis_values(place: Place) -> Ran:
     requests = place.sizes["requests"]
     for size in SIZES:
         options = f"-t set,get -c 20 -P 16 -n {requests} -r {KEYS} -d {size} --csv".split()
-        service.run(_found("redis-benchmark"), "-s", place.folder / "socket", *options)
+        service.run(found("redis-benchmark"), "-s", place.folder / "socket", *options)
     service.run(*_ask(place), "INFO", "commandstats")
     _flush(place, service)
     measured, steps = serve(place, service)
@@ -209,8 +209,8 @@ def _flush(place: Place, service: Service) -> None:
 def _calls(info: str) -> list[bytes]:
     """Of the commands that loads are made of, how often each was called, refused, and failed."""
     counts = re.compile(r"cmdstat_(\w+):(calls=\d+).*(rejected_calls=\d+,failed_calls=\d+)")
-    found = [match.groups() for match in counts.finditer(info)]
-    return [" ".join(words).encode() for words in sorted(found) if words[0] not in ("ping", "info")]
+    calls = [match.groups() for match in counts.finditer(info)]
+    return [" ".join(words).encode() for words in sorted(calls) if words[0] not in ("ping", "info")]
 
 
 def _commands(folder: Path, sizes: Mapping[str, int]) -> None:
@@ -236,7 +236,7 @@ def become(user: str | None) -> list[str]:
     if user is None or os.geteuid():
         return []
     group = pwd.getpwnam(user).pw_gid
-    return [_found("setpriv"), f"--reuid={user}", f"--regid={group}", "--clear-groups"]
+    return [found("setpriv"), f"--reuid={user}", f"--regid={group}", "--clear-groups"]
 
 
 def hand_over(folder: Path, user: str | None) -> None:
@@ -244,19 +244,19 @@ def hand_over(folder: Path, user: str | None) -> None:
         subprocess.run(["chown", "-R", f"{user}:", folder], check=True)
 
 
-def _postgres(folder: Path) -> Service:
+def postgres_service(folder: Path) -> Service:
     data = folder / "data"
     options = {**SETTINGS, "unix_socket_directories": str(folder)}
     words = [word for name, value in options.items() for word in ("-c", f"{name}={value}")]
     return Service(
-        [*become(USER), _found("postgres"), "-D", data, *words],
-        [_found("pg_isready"), *_reach(folder)],
+        [*become(USER), found("postgres"), "-D", data, *words],
+        [found("pg_isready"), *reach(folder)],
         data / "postmaster.pid",
         signal.SIGINT,
     )
 
 
-def _reach(folder: Path) -> list[str | Path]:
+def reach(folder: Path) -> list[str | Path]:
     return ["-h", folder, "-U", "postgres"]
 
 
@@ -264,15 +264,15 @@ def postgres(place: Place) -> Ran:
     """Two loads of four clients each: short changes, and queries that sort, join and aggregate."""
     subprocess.run(["cp", "-a", place.inputs / "data", place.folder], check=True)
     hand_over(place.folder, USER)
-    service = _postgres(place.folder)
-    bench: list[str | Path] = [_found("pgbench"), *_reach(place.folder), "-n", "--random-seed=7"]
+    service = postgres_service(place.folder)
+    bench: list[str | Path] = [found("pgbench"), *reach(place.folder), "-n", "--random-seed=7"]
     bench += ["-c", str(CLIENTS), "-j", "1"]
     turns: dict[str, list[str | Path]]
     turns = {"changes": [], "queries": ["-f", SCRIPTS / "queries.sql"]}
     for name, script in turns.items():
         service.run(*bench, *script, "-t", str(max(1, place.sizes[name] // CLIENTS)), "postgres")
-    service.run(_found("psql"), *_reach(place.folder), "-XqAt", "-c", CHECK, "postgres")
-    with _no_shared_memory_left(place.folder):
+    service.run(found("psql"), *reach(place.folder), "-XqAt", "-c", CHECK, "postgres")
+    with no_shared_memory_left(place.folder):
         measured, steps = serve(place, service)
     if not steps:
         return Ran(measured)
@@ -295,7 +295,7 @@ def postgres(place: Place) -> Ran:
 
 
 @contextmanager
-def _no_shared_memory_left(folder: Path) -> Iterator[None]:
+def no_shared_memory_left(folder: Path) -> Iterator[None]:
     """A server that was killed leaves a segment of shared memory, named in its file of the pid."""
     try:
         yield
@@ -305,18 +305,18 @@ def _no_shared_memory_left(folder: Path) -> Iterator[None]:
             subprocess.run(["ipcrm", "-m", segment], check=False, capture_output=True)
 
 
-def _cluster(folder: Path, _sizes: Mapping[str, int]) -> None:
+def cluster(folder: Path, _sizes: Mapping[str, int]) -> None:
     """A new cluster with pgbench's tables, made on the system's malloc."""
     with tempfile.TemporaryDirectory(prefix="hakmem-bench-") as name:
         place = Path(name)
         hand_over(place, USER)
         made = place / "data"
         options = ["-A", "trust", "-U", "postgres", "--no-sync", "--locale=C", "-E", "UTF8"]
-        _quietly(*become(USER), _found("initdb"), "-D", made, *options, cwd=place)
-        service = _postgres(place)
-        with _no_shared_memory_left(place):
+        _quietly(*become(USER), found("initdb"), "-D", made, *options, cwd=place)
+        service = postgres_service(place)
+        with no_shared_memory_left(place):
             started = Place(folder, place, CLIENT, {}, timeout=120, sample=None)
-            service.run(_found("pgbench"), *_reach(place), "-i", "-q", "-s", "1", "postgres")
+            service.run(found("pgbench"), *reach(place), "-i", "-q", "-s", "1", "postgres")
             serve(started, service)
         shutil.copytree(made, folder / "data")
 
@@ -388,7 +388,7 @@ PROGRAMS = (
         proof_of=("postgres",),
         own="palloc: memory contexts in blocks of 8 KiB and more from malloc; "
         "shared buffers from mmap",
-        make=_cluster,
+        make=cluster,
         fixed={"clients": CLIENTS, "shared_buffers": "64MB", "work_mem": "16MB"},
         per="transaction",
         threads=CLIENTS,
