@@ -56,6 +56,6 @@ class Installed:
     def command(self) -> Path:
         return self.prefix / "bin" / "hakmem"
 
-    def pkg_config(self, *arguments: str) -> list[str]:
+    def pkg_config(self, *arguments: str, package: str = "hakmem") -> list[str]:
         folder = str(self.libraries / "pkgconfig")
-        return done(["pkg-config", *arguments, "hakmem"], PKG_CONFIG_PATH=folder).split()
+        return done(["pkg-config", *arguments, package], PKG_CONFIG_PATH=folder).split()
