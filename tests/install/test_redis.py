@@ -5,7 +5,6 @@ redis itself."""
 from pathlib import Path
 
 import pytest
-
 from tree import Installed, done
 
 INFO = "int zmalloc_get_allocator_info(%s)"
