@@ -177,24 +177,25 @@ size_t hakmem_purge(void);
  * blocks fill the lowest places, and pages that become empty go back as they do after any free.
  * Blocks of these and of the other functions are the same: any may free or reallocate any. */
 
-/** Returns 1 if a block at p is worth moving: hakmem_defrag_malloc would place it lower, and the
- * slab that it leaves can so become empty. Otherwise 0, also if p is null or a block above 32 KiB,
- * which has pages of its own. The answer holds until blocks of this size come or go. A pointer that
- * is not a block is reported as for malloc_usable_size. Does not change errno. Since 0.1. */
+/** Returns 1 if the block at p is worth moving: hakmem_defrag_malloc, if this thread calls it next,
+ * places it lower, and the slab that the block leaves can so become empty. Otherwise 0, also if p
+ * is null or a block above 32 KiB, which has pages of its own. A pointer that is not a block is
+ * reported as for malloc_usable_size. Does not change errno. Since 0.1. */
 int hakmem_defrag_hint(const void *p);
 
-/** As hakmem_malloc, at the lowest free place of its size, and not from the thread's cache. Slower:
- * takes locks. Since 0.1. */
+/** As hakmem_malloc, but up to 32 KiB not from the thread's cache: at the lowest free place of this
+ * size in the part of the heap that the block of the last hint is in, or else in the thread's.
+ * Slower: takes locks. Since 0.1. */
 void *hakmem_defrag_malloc(size_t n) __attribute__((malloc, alloc_size(1), warn_unused_result));
 
-/** As hakmem_free, but the block goes back to its slab at once, so that the next malloc of this
- * thread does not hand it out again. Slower: takes locks. Since 0.1. */
+/** As hakmem_free, but a block of up to 32 KiB goes back to its slab at once, so that the next
+ * malloc of this thread does not hand it out again. Slower: takes locks. Since 0.1. */
 void hakmem_defrag_free(void *p);
 
 /** Returns how many bytes moving could give back: those of slabs that would be empty if their
- * blocks filled free places of others, but for pages that were given back already. Where it is
- * little, hakmem_defrag_hint returns 0 for nearly all blocks. Blocks in threads' caches count as
- * used. It is soon done, also in a large heap. Since 0.1. */
+ * blocks filled free places of others, but for pages that were given back already. If it is 0,
+ * hakmem_defrag_hint returns 0 for nearly all blocks. Blocks in threads' caches count as used. It
+ * is soon done, also in a large heap. Since 0.1. */
 size_t hakmem_defrag_gain(void);
 
 /** What all memory is used for at one moment, in bytes, and some counts. The ten members from

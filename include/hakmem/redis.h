@@ -24,6 +24,9 @@
 #include "version.h"
 #define HAVE_DEFRAG
 #include "zmalloc.h"
+#ifndef HAVE_MALLOC_SIZE
+#error "hakmem/redis.h needs blocks without a prefix: build the server with USE_MALLOC_USABLE_SIZE"
+#endif
 
 #include <hakmem/hakmem.h>
 

@@ -24,7 +24,7 @@ void slow_free(void *p);
 void *slow_realloc(void *p, size_t n, size_t usable); /* 0 where that is not known */
 void *slow_aligned(size_t align, size_t n);
 
-/* The same past the thread's stacks (front/past.h), where blocks have them. */
+/* The same past the thread's stacks, for blocks of slabs (front/past.h). */
 void *slow_malloc_past(size_t n);
 void slow_free_past(void *p, const void *caller);
 

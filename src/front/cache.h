@@ -83,16 +83,18 @@ struct cache {
     uint64_t begun[(STACKS + 63) / 64]; /* stacks that are begun; lock: cache */
     struct lock *lock;                  /* constant; null only in the constant caches */
     unsigned shard;
+    unsigned
+        hinted; /* one more than the shard of a block to move next, or 0 (past.h); the owner's */
     size_t capacity_bytes;          /* blocks that all stacks may hold, but those of large ones */
     size_t capacity_weight;         /* the same, weighed (learn/capacity.h) */
     size_t large_bytes, large_most; /* what those hold, and may hold; the owner's (large.h) */
     size_t refills;                 /* counts, for statistics; atomic for those who peek */
     size_t flushes;
-    size_t thin_visits, thin_bytes; /* of both, and of what was flushed, what compaction adds; the
-                                       owner's */
-    size_t outflow;                 /* bytes flushed beyond what was refilled; lock: cache */
-    struct idleness idleness;       /* the owner's */
-    size_t large_told;              /* what use.stacked has of large_bytes; lock: cache */
+    size_t thin_visits;       /* refills and flushes that compaction caused; the owner's */
+    size_t thin_bytes;        /* of those flushes; the owner's */
+    size_t outflow;           /* bytes flushed beyond what was refilled; lock: cache */
+    struct idleness idleness; /* the owner's */
+    size_t large_told;        /* what use.stacked has of large_bytes; lock: cache */
     size_t untold;       /* bytes of large blocks freed that the clock does not know; the owner's */
     size_t untold_frees; /* of which so many, and all before; the owner's */
     size_t unclocked;    /* bytes given that the allocation clock does not know yet; lock: cache */

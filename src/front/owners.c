@@ -20,7 +20,8 @@ static struct cache *cache_make(void)
     cache->generation = 0;
     cache->mine = NULL;
     cache->refills = cache->flushes = cache->seen = cache->unclocked = cache->untold =
-        cache->large_told = cache->outflow = 0;
+        cache->large_told = cache->outflow = cache->thin_visits = cache->thin_bytes = 0;
+    cache->hinted = 0;
     for (unsigned i = 0; i < BINS; i++) {
         bin_close(&cache->bins[i]);
         cache->bins[i].inverse = i < BIN_FIRST ? 0 : class_inverses[stack_class(bin_stack(i))];

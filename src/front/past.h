@@ -12,8 +12,8 @@ void *past_take(struct cache *cache, unsigned cls);
 /* Frees a block of the stack's class. */
 struct finding past_give(struct cache *cache, unsigned stack, void *p);
 
-/* Whether a block at p, one of a slab that the program has, is worth moving to where past_take
- * would now put it. The cache may be null. */
+/* Whether a used block of a class is worth moving to where past_take will put it if it is next. The
+ * cache may be null. */
 bool past_attracts(struct cache *cache, const void *p);
 
 /* Bytes that moving could regain. 0 where a fork holds the heap. */

@@ -7,7 +7,7 @@
 struct begun {
     size_t blocks, free;
     size_t absent;      /* pages of theirs that were given back and not handed out since */
-    bool compacts;      /* atomic; the rest is thin.c's */
+    bool compacts;      /* atomic; the rest changes with thin slabs */
     size_t compactions; /* times it began to */
     size_t compacted;   /* bytes of blocks that went back to thin slabs, ever */
     size_t before;      /* of these, when it began last */

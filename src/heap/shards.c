@@ -232,23 +232,22 @@ enum misuse shards_check(const void *p)
     return what;
 }
 
-bool shard_attracts(unsigned index, const void *p)
+bool shards_attract(const void *p, unsigned *index)
 {
-    ASSERT(index < SHARDS_MOST);
-    struct shard *held = &shards[index];
-    lock_take(&held->lock);
-    const struct slab *slab = map_owner(p);
-    const struct slab *lowest = slab != NULL ? lowest_partial(held, slab->cls) : NULL;
+    struct shard *held = NULL;
+    const struct slab *slab = slab_lock(p, &held);
     bool attracts = false;
-    if (lowest != NULL) {
-        const char *place = lowest->base;
-        struct begun begun = held->begun[slab->cls];
-        slab = slab_lock(p, &held);
-        attracts =
-            slab != NULL && place < slab->base &&
-            compaction_moves(slab->free, size_classes[slab->cls].blocks, begun.free, begun.blocks);
+    if (slab != NULL && slab->free > 0) {
+        unsigned cls = slab->cls;
+        const struct begun *begun = &held->begun[cls];
+        size_t absent = begun->absent * os_page / size_classes[cls].size;
+        size_t places = begun->free > absent ? begun->free - absent : 0;
+        attracts = slab != lowest_partial(held, cls) &&
+                   compaction_moves(slab->free, size_classes[cls].blocks, places, begun->blocks);
+        *index = (unsigned)(held - shards);
     }
-    lock_release(&held->lock);
+    if (held != NULL)
+        lock_release(&held->lock);
     return attracts;
 }
 

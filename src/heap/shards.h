@@ -32,9 +32,13 @@ bool shards_compacted(void);
  * pages that were given back. */
 size_t shards_gain(void);
 
-/* Whether p, a taken block of a slab, would lie clearly better in the lowest slab with room of
- * shard `index`: below, and its own slab could so become empty. */
-bool shard_attracts(unsigned index, const void *p);
+/* Whether p, a taken block of a slab, is worth moving to the lowest place of its shard, whose index
+ * is stored: its own slab could so become empty. */
+bool shards_attract(const void *p, unsigned *index);
+
+/* Bytes of slabs that could be empty if taken blocks filled the free places of others, but for
+ * pages that were given back. */
+size_t shards_gain(void);
 
 /* A block of whole slices from shard `index`, of a class of such blocks, at a multiple of `align`
  * slices; null without memory. */

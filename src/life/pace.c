@@ -1,5 +1,6 @@
 #include "life/pace.h"
 
+#include "back/map.h"
 #include "base/assert.h"
 #include "base/atomic.h"
 #include "base/counters.h"
@@ -41,8 +42,10 @@ static void calm_from(size_t now, struct work done, bool rested)
 static bool is_calm(struct work done, size_t now)
 {
     size_t span = rest_judged(now - load_relaxed(&calm.moment));
+    /* What compaction frees is known at once, by the clock up to a slice later. */
+    size_t freed = done.freed + SLICE - load_relaxed(&calm.freed);
     return rest_has_few(done.visits - load_relaxed(&calm.visits), span) &&
-           rest_frees_little(done.freed - load_relaxed(&calm.freed), span);
+           rest_frees_little(freed > SLICE ? freed - SLICE : 0, span);
 }
 
 /* Nobody looked, and few could have. */

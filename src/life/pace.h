@@ -8,8 +8,8 @@
 
 #include "base/defs.h"
 
-/* What was done so far, without what compaction adds to it: the calling thread's visits to the slow
- * path; bytes freed, by the allocation clock. */
+/* What was done so far: the calling thread's visits to the slow path; bytes that all threads freed,
+ * by the allocation clock. Both without what compaction in the calling thread adds. */
 struct work {
     size_t visits, freed;
 };

@@ -179,6 +179,35 @@ static void errno_and_no_memory(void)
     CHECK_ERROR("its errno", errno, ENOMEM);
 }
 
+/* Another thread's, which it took from its own part of the heap. */
+static void *thin_out_there(void *blocks)
+{
+    unsigned seed = 3;
+    thin_out(blocks, 200, &seed);
+    return NULL;
+}
+
+static void another_threads_blocks_move(void)
+{
+    static void *blocks[COUNT];
+    pthread_t thread;
+    CHECK(pthread_create(&thread, NULL, thin_out_there, blocks) == 0, "pthread_create");
+    pthread_join(thread, NULL);
+    size_t before = hakmem_defrag_gain();
+    CHECK(before > 8 * MiB, "gain: expected 8 MiB, found %zu", before);
+    for (unsigned pass = 0; pass < PASSES; pass++)
+        for (unsigned i = 0; i < COUNT; i++)
+            if (blocks[i] != NULL && hakmem_defrag_hint(blocks[i]))
+                blocks[i] = move(blocks[i], 200);
+    size_t after = hakmem_defrag_gain();
+    CHECK(after <= MiB, "gain of what is compact: expected little, found %zu", after);
+    for (unsigned i = 0; i < COUNT; i++) {
+        if (blocks[i] != NULL)
+            CHECK_PATTERN(blocks[i], 200, i);
+        do_free(blocks[i]);
+    }
+}
+
 /* ---- threads: each moves what all have, and frees what others took ---- */
 
 enum { THREADS = 4, SHARED = 4096, TURNS = 60000 };
@@ -337,6 +366,7 @@ int main(void)
     RUN(no_other_block_is_worth_moving);
     RUN(functions_mix);
     RUN(errno_and_no_memory);
+    RUN(another_threads_blocks_move);
     RUN(threads_move_each_others);
     RUN(wrong_pointers_are_reported);
     RUN(a_child_moves);

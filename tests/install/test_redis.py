@@ -2,10 +2,14 @@
 that active defragmentation needs, divided into files as theirs are. docs/guide/servers.md builds
 redis itself."""
 
+import sys
 from pathlib import Path
 
 import pytest
-from tree import Installed, done
+
+sys.path.insert(0, str(Path(__file__).parents[2]))
+
+from tests.install.tree import Installed, done
 
 INFO = "int zmalloc_get_allocator_info(%s)"
 THREE = "size_t *allocated, size_t *active, size_t *resident"
@@ -36,7 +40,9 @@ SERVERS = {
 }
 
 ZMALLOC_H = """
+#include <malloc.h>
 #include <stddef.h>
+#define HAVE_MALLOC_SIZE 1
 size_t zmalloc_used_memory(void);
 size_t zmalloc_get_rss(void);
 %s;

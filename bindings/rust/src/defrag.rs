@@ -57,9 +57,9 @@ pub unsafe fn defrag(p: *mut u8, layout: Layout) -> *mut u8 {
     other
 }
 
-/// Whether the block at `p` is worth moving: [`defrag_malloc`] would place it lower, and the slab that
-/// it leaves can become empty in this way. `false` for null, and for blocks above 32 KiB, which have
-/// pages of their own. The answer is valid until blocks of this size are allocated or freed.
+/// Whether the block at `p` is worth moving: [`defrag_malloc`], if this thread calls it next, places it
+/// lower, and the slab that it leaves can become empty in this way. `false` for null, and for blocks
+/// above 32 KiB, which have pages of their own.
 ///
 /// [`defrag`] calls this and the two functions below. Call them instead if the content can't be
 /// copied byte by byte.
@@ -72,8 +72,8 @@ pub unsafe fn defrag_hint(p: *const u8) -> bool {
     ffi::hakmem_defrag_hint(p.cast()) != 0
 }
 
-/// Allocates a block as [`Hakmem`] does, but at the lowest free place for its size, instead of from the
-/// thread's cache. Slower: it takes locks. Returns null without memory.
+/// Allocates a block as [`Hakmem`] does, but not from the thread's cache: at the lowest free place for
+/// its size in the part of the heap in which the block of the last hint is. Slower: it takes locks. Returns null without memory.
 ///
 /// Blocks of this function and of [`Hakmem`] are the same: they may be reallocated and freed by the
 /// methods of [`Hakmem`] with this layout, or by [`defrag_free`].
