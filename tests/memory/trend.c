@@ -24,7 +24,7 @@ double trend_print(const char *name, const double *values, size_t count, size_t 
         variance += n * (n - 1) * (2 * n + 5) / 18;
     }
     qsort(slopes, pairs, sizeof *slopes, ascending);
-    size_t aside = (size_t)fmin((double)(pairs - 1) / 2, sqrt(variance) / 2);
+    size_t aside = (size_t)fmin((double)(pairs - 1) / 2, ceil(sqrt(variance) / 2));
     double first = 0, last = 0;
     for (size_t i = 0; i < period; i++) {
         first += values[i] / (double)period;
