@@ -30,8 +30,9 @@ double trend_print(const char *name, const double *values, size_t count, size_t 
         first += values[i] / (double)period;
         last += values[count - 1 - i] / (double)period;
     }
+    double slope = (slopes[(pairs - 1) / 2] + slopes[pairs / 2]) / 2;
+    double error = (slopes[pairs / 2 + aside] - slopes[(pairs - 1) / 2 - aside]) / 2;
     printf("%-16s first %.4f  last %.4f  slope per cycle %+.6f, standard error %.6f\n", name, first,
-           last, (slopes[(pairs - 1) / 2] + slopes[pairs / 2]) / 2,
-           (slopes[pairs / 2 + aside] - slopes[(pairs - 1) / 2 - aside]) / 2);
-    return last / first - 1;
+           last, slope, error);
+    return slope * (double)(count - period) / first;
 }

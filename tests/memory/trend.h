@@ -7,7 +7,8 @@
 /* Prints a line: the mean of the first `period` values and of the last, and the slope of each step.
  * The slope is the median of the slopes between all values that are a multiple of `period` apart
  * (Sen's slope, seasonal), its standard error the one of Kendall's test. A few outliers change
- * neither. Returns how much the last mean is above the first, as a part of the first. */
+ * neither. Returns by how much values with this slope rise between the first `period` and the last,
+ * as a part of the first. `count` is at least twice `period`. */
 double trend_print(const char *name, const double *values, size_t count, size_t period);
 
 #endif
