@@ -28,10 +28,6 @@ size_t shard_take(unsigned index, unsigned cls, void **end, size_t n);
 bool shard_compacts(unsigned index, unsigned cls);
 bool shards_compacted(void);
 
-/* Bytes of slabs that could be empty if taken blocks filled the free places of others, but for
- * pages that were given back. */
-size_t shards_gain(void);
-
 /* Whether p, a taken block of a slab, is worth moving to the lowest place of its shard, whose index
  * is stored: its own slab could so become empty. */
 bool shards_attract(const void *p, unsigned *index);
