@@ -65,7 +65,7 @@ static void report_found(struct finding found, const void *p, const void *caller
 
 /* ---- malloc ---- */
 
-/* The thread is one that takes blocks. */
+/* What a thread that takes a block by the slow path has to note before. */
 static inline void note_taker(struct cache *cache)
 {
     scavenger_note(cache);

@@ -83,10 +83,9 @@ struct cache {
     uint64_t begun[(STACKS + 63) / 64]; /* stacks that are begun; lock: cache */
     struct lock *lock;                  /* constant; null only in the constant caches */
     unsigned shard;
-    unsigned
-        hinted; /* one more than the shard of a block to move next, or 0 (past.h); the owner's */
-    size_t capacity_bytes;          /* blocks that all stacks may hold, but those of large ones */
-    size_t capacity_weight;         /* the same, weighed (learn/capacity.h) */
+    unsigned hinted;        /* 1 + the shard of a block to move, or 0; the owner's (past.h) */
+    size_t capacity_bytes;  /* blocks that all stacks may hold, but those of large ones */
+    size_t capacity_weight; /* the same, weighed (learn/capacity.h) */
     size_t large_bytes, large_most; /* what those hold, and may hold; the owner's (large.h) */
     size_t refills;                 /* counts, for statistics; atomic for those who peek */
     size_t flushes;

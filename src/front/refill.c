@@ -23,12 +23,11 @@ static COLD void cache_returns(struct cache *cache)
 }
 
 /* Whether the stack may learn from being empty: not if blocks of thin slabs went to the second one
- * since the last refill, as those frees would have filled it. And the refill is compaction's. */
+ * since the last refill, as those frees would have filled it. */
 static bool learns(struct cache *cache, unsigned cls)
 {
     if (cls >= CLASSES_THIN || likely(!shard_compacts(cache->shard, cls)))
         return true;
-    cache->thin_visits++;
     struct cold_bin *second = &cache->cold[CLASSES + cls];
     size_t used = stack_used(&cache->bins[BIN_FIRST + CLASSES + cls], second);
     bool same = used == second->learned;
@@ -52,6 +51,7 @@ static void *stack_fill(struct cache *cache, unsigned cls)
     struct bin *bin = &cache->bins[BIN_FIRST + cls];
     struct cold_bin *cold = &cache->cold[cls];
     store_relaxed(&cache->refills, cache->refills + 1);
+    cache->thin_visits += shard_compacts(cache->shard, cls);
     bool shared = caches_living() > 1;
     if (likely(learns(cache, cls)))
         stack_adapt(cache, cls, (struct capacity_seen){.event = STACK_EMPTY, .shared = shared});

@@ -101,10 +101,10 @@ static size_t leaving_purge(void)
         bool was_full = slab->free == 0;
         unsigned before = slab->free;
         slab_restore(slab, leaving.of[i].pages);
-        if (!was_full)
+        if (!was_full) {
             partial_frees(shard, slab->cls, slab->free - before);
-        if (!was_full)
             partial_absent(shard, slab->cls, count_bits(gone));
+        }
         slab->absent |= gone;
         if (unlikely(leaving.of[i].thin))
             shard->begun[slab->cls].regained += count_bits(gone) * os_page;

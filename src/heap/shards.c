@@ -232,18 +232,24 @@ enum misuse shards_check(const void *p)
     return what;
 }
 
+/* Free blocks of a class in a shard's begun slabs, about, but for those whose pages went back. */
+static size_t places(const struct shard *shard, unsigned cls)
+{
+    const struct begun *begun = &shard->begun[cls];
+    size_t absent = begun->absent * os_page / size_classes[cls].size;
+    return begun->free > absent ? begun->free - absent : 0;
+}
+
 bool shards_attract(const void *p, unsigned *index)
 {
     struct shard *held = NULL;
     const struct slab *slab = slab_lock(p, &held);
     bool attracts = false;
-    if (slab != NULL && slab->free > 0) {
+    if (slab != NULL) {
         unsigned cls = slab->cls;
-        const struct begun *begun = &held->begun[cls];
-        size_t absent = begun->absent * os_page / size_classes[cls].size;
-        size_t places = begun->free > absent ? begun->free - absent : 0;
         attracts = slab != lowest_partial(held, cls) &&
-                   compaction_moves(slab->free, size_classes[cls].blocks, places, begun->blocks);
+                   compaction_moves(slab->free, size_classes[cls].blocks, places(held, cls),
+                                    held->begun[cls].blocks);
         *index = (unsigned)(held - shards);
     }
     if (held != NULL)
@@ -257,11 +263,8 @@ size_t shards_gain(void)
     for (unsigned i = 0; i < shards_made(); i++) {
         lock_take(&shards[i].lock);
         for (unsigned cls = 0; cls < CLASSES; cls++) {
-            const struct begun *begun = &shards[i].begun[cls];
             const struct size_class *c = &size_classes[cls];
-            size_t free = begun->free / c->blocks * c->blocks * c->size;
-            size_t absent = begun->absent * os_page;
-            sum += free > absent ? free - absent : 0;
+            sum += places(&shards[i], cls) / c->blocks * c->blocks * c->size;
         }
         lock_release(&shards[i].lock);
     }

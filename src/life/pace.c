@@ -42,7 +42,8 @@ static void calm_from(size_t now, struct work done, bool rested)
 static bool is_calm(struct work done, size_t now)
 {
     size_t span = rest_judged(now - load_relaxed(&calm.moment));
-    /* What compaction frees is known at once, by the clock up to a slice later. */
+    /* What compaction flushed is taken off at once, and the clock told up to a slice later, so the
+     * difference may be so much below 0. */
     size_t freed = done.freed + SLICE - load_relaxed(&calm.freed);
     return rest_has_few(done.visits - load_relaxed(&calm.visits), span) &&
            rest_frees_little(freed > SLICE ? freed - SLICE : 0, span);

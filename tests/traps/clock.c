@@ -93,9 +93,8 @@ static void work_by_wrong_time(void)
     take_much_and_free_it();
     use_the_heap(1);
     /* 250 MiB were in use. */
-    CHECK(rss_mib() < 60,
-          "resident when all is freed, clock %s: expected under 60 MiB, found %zu", names[fault],
-          rss_mib());
+    CHECK(rss_mib() < 60, "resident when all is freed, clock %s: expected under 60 MiB, found %zu",
+          names[fault], rss_mib());
     printf("clock: %s: asked %lu times, %zu MiB resident at the end\n", names[fault],
            (unsigned long)calls, rss_mib());
     fflush(stdout);
