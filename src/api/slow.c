@@ -385,12 +385,19 @@ FAST bool whole_push(struct cache *cache, void *p)
     return false;
 }
 
+/* A block whose stack does not take it as it is. */
+static SLOW void watched_free(void *p, const void *caller)
+{
+    if (!cache_push_watched(cache_current(), p))
+        block_free(p, caller);
+}
+
 /* Inline, so that every entry from outside knows its caller. Null costs a test and no frame: libc
  * frees it nine times when a thread ends. */
 FAST void free_from(void *p, const void *caller)
 {
-    if (p != NULL && !whole_push(cache_current(), p) && !cache_push_watched(cache_current(), p))
-        block_free(p, caller);
+    if (p != NULL && !whole_push(cache_current(), p))
+        watched_free(p, caller);
 }
 
 SLOW void slow_free(void *p) { free_from(p, RETURN_ADDRESS); }

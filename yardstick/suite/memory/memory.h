@@ -4,6 +4,7 @@
  *   usage.c           resident and live memory, sampled and at rest
  *   crew.c            threads that do one step after the other and stay
  *   work_survivors.c  most of a heap freed at random; what stays, at once and later
+ *   work_turnover.c   the same, and then the program's work goes on
  *   work_phases.c     a heap whose sizes shift
  *   work_sleepers.c   threads that used the heap once
  *   work_server.c     requests whose blocks live short and long, under a load that rises and falls
@@ -23,6 +24,8 @@
 void work_survivors(const struct params *p, struct outcome *out);
 void work_survivors_2s(const struct params *p, struct outcome *out);
 void work_survivors_10s(const struct params *p, struct outcome *out);
+/* `iterations` KiB of blocks, of which one of `slots` stays; these are replaced `batch` times. */
+void work_turnover(const struct params *p, struct outcome *out);
 void work_phases_shift(const struct params *p, struct outcome *out);
 void work_phases_double(const struct params *p, struct outcome *out);
 void work_records(const struct params *p, struct outcome *out);

@@ -32,6 +32,11 @@
     ROW(title, "survivors", work_survivors, size, "left-0s left-1s free", reason, \
         .iterations = kib, .min = low, .max = high, .wait = 1000, __VA_ARGS__)
 
+/* One of `stays` stays, `times` replaced. */
+#define TURNOVER(title, reason, stays, times)                                 \
+    ROW(title, "turnover", work_turnover, STANDARD, "time end-ratio", reason, \
+        .iterations = 128 * KIB, .slots = stays, .batch = times, .min = 64, .max = 1 * KIB)
+
 #define PHASED "time peak-ratio average-ratio end-ratio"
 #define SERVED "time peak-ratio average-ratio night-ratio"
 
@@ -80,6 +85,11 @@ const struct row memory_rows[] = {
     ROW("survivors-128m-16-1k-4t-10s", "survivors-10s", work_survivors_10s, FULL,
         "left-0s left-1s left-10s free", "small blocks of threads over a long idle time",
         .iterations = 128 * KIB, .min = 16, .max = 1 * KIB, .wait = 10000, .threads = 4),
+
+    TURNOVER("turnover-2", "half of the blocks freed, then work goes on among the holes", 2, 60),
+    TURNOVER("turnover-5", "four fifths freed: does work fill the holes, so that pages go back", 5,
+             200),
+    TURNOVER("turnover-10", "nine tenths freed", 10, 1500),
 
     SAMPLED_ROW("phases-shift", "phases", work_phases_shift, QUICK, PHASED,
                 "sizes jump, some blocks of former sizes stay", .iterations = 32 * KIB, .batch = 12,
