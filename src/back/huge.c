@@ -4,6 +4,7 @@
 #include "back/meta.h"
 #include "back/use.h"
 #include "base/counters.h"
+#include "base/watch.h"
 #include "learn/keep.h"
 #include "os/lock.h"
 #include "os/os.h"
@@ -398,3 +399,13 @@ struct huge_inside huge_inside(void)
     ASSERT(lock_all_held());
     return (struct huge_inside){&dirty, &use.dirty_huge};
 }
+
+const struct watch_huge watch_huge = {
+    .bytes = sizeof watch_huge,
+    .size = sizeof(struct huge),
+    .node_at = offsetof(struct huge, node),
+    .base_at = offsetof(struct huge, base),
+    .length_at = offsetof(struct huge, length),
+    .usable_at = offsetof(struct huge, usable),
+    .dirty = &dirty,
+};

@@ -1,5 +1,6 @@
 #include "back/map.h"
 
+#include "base/watch.h"
 #include "os/lock.h"
 #include "os/os.h"
 
@@ -206,3 +207,23 @@ size_t map_bytes(void)
         leaves += load_relaxed(&root[region]) != NULL;
     return leaves * LEAF_BYTES;
 }
+
+const struct watch_map watch_map = {
+    .bytes = sizeof watch_map,
+    .root_entries = REGIONS,
+    .slice_bits = SLICE_BITS,
+    .leaf_bits = MAP_LEAF_BITS,
+    .leaf_bytes = sizeof(struct map_leaf),
+    .owners_at = offsetof(struct map_leaf, owners),
+    .bins_at = offsetof(struct map_leaf, bin_offsets),
+    .bin_bytes = BIN_BYTES,
+    .bin_huge = BIN_HUGE,
+    .bin_whole = BIN_WHOLE,
+    .bin_whole_free = BIN_WHOLE_FREE,
+    .bin_first = BIN_FIRST,
+    .root = root,
+    .window_bins = window_bin_offsets,
+    .spare = &spare,
+    .window_base = WINDOW_BASE,
+    .window_slices = WINDOW_SLICES,
+};

@@ -1,6 +1,7 @@
 #include "back/meta.h"
 
 #include "base/atomic.h"
+#include "base/watch.h"
 #include "os/lock.h"
 #include "os/os.h"
 
@@ -153,3 +154,10 @@ struct meta_parts meta_parts(void)
     }
     return parts;
 }
+
+const struct watch_meta watch_meta = {
+    .bytes = sizeof watch_meta,
+    .next_at = offsetof(struct region, next),
+    .length_at = offsetof(struct region, length),
+    .first = &regions,
+};

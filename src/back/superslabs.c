@@ -7,6 +7,7 @@
 #include "back/use.h"
 #include "base/atomic.h"
 #include "base/counters.h"
+#include "base/watch.h"
 #include "os/os.h"
 
 static size_t mapped, mapped_bytes; /* atomic; lock: superslabs */
@@ -111,3 +112,16 @@ struct superslabs_inside superslabs_inside(void)
     return (struct superslabs_inside){superslabs_by_longest, &superslabs_aged, &superslabs_nonempty,
                                       &mapped, &use.dirty_slices};
 }
+
+const struct watch_superslabs watch_superslabs = {
+    .bytes = sizeof watch_superslabs,
+    .lists = SUPERSLAB_SLICES,
+    .size = sizeof(struct superslab),
+    .node_at = offsetof(struct superslab, node),
+    .base_at = offsetof(struct superslab, base),
+    .free_at = offsetof(struct superslab, free),
+    .touched_at = offsetof(struct superslab, touched),
+    .slices_at = offsetof(struct superslab, slices),
+    .by_longest = superslabs_by_longest,
+    .dense = &superslabs_dense,
+};

@@ -2,6 +2,7 @@
 
 #include "back/meta.h"
 #include "base/atomic.h"
+#include "base/watch.h"
 #include "heap/shards.h"
 #include "os/lock.h"
 #include "os/os.h"
@@ -178,3 +179,26 @@ void registry_unlock_child(struct cache *mine)
     registry_has_orphans = true;
     registry_unlock();
 }
+
+/* Fields of bits, which have no offset of their own. */
+static_assert(ROOM_MOST == 0x3fff, "the bits of room and floor");
+
+const struct watch_caches watch_caches = {
+    .bytes = sizeof watch_caches,
+    .size = sizeof(struct cache),
+    .every_at = offsetof(struct cache, every),
+    .generation_at = offsetof(struct cache, generation),
+    .stacks = STACKS,
+    .bins_at = BIN_FIRST * sizeof(struct bin),
+    .bin_bytes = sizeof(struct bin),
+    .top_at = offsetof(struct bin, top),
+    .cold_at = offsetof(struct cache, cold),
+    .cold_bytes = sizeof(struct cold_bin),
+    .base_at = offsetof(struct cold_bin, base),
+    .floor_at = offsetof(struct cold_bin, capacity) + sizeof(uint16_t),
+    .floor_mask = ROOM_MOST,
+    .room_at = offsetof(struct cold_bin, base) + sizeof(void *),
+    .room_mask = ROOM_MOST,
+    .every = &registry.every,
+    .generation = &registry.generation,
+};

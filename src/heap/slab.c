@@ -1,6 +1,7 @@
 #include "heap/slab.h"
 
 #include "base/atomic.h"
+#include "base/watch.h"
 #include "os/lock.h"
 #include "os/os.h"
 
@@ -285,3 +286,21 @@ size_t slab_usable(const void *p, const struct slab *slab)
     const struct size_class *c = &size_classes[slab->cls];
     return c->blocks == 1 ? slab->usable : c->size;
 }
+
+const struct watch_slabs watch_slabs = {
+    .bytes = sizeof watch_slabs,
+    .classes = CLASSES,
+    .class_bytes = sizeof(struct size_class),
+    .size_at = offsetof(struct size_class, size),
+    .blocks_at = offsetof(struct size_class, blocks),
+    .slices_at = offsetof(struct size_class, slices),
+    .slab_bytes = sizeof(struct slab),
+    .base_at = offsetof(struct slab, base),
+    .home_at = offsetof(struct slab, home),
+    .cls_at = offsetof(struct slab, cls),
+    .free_at = offsetof(struct slab, free),
+    .usable_at = offsetof(struct slab, usable),
+    .absent_at = offsetof(struct slab, absent),
+    .words_at = offsetof(struct slab, words),
+    .table = size_classes,
+};

@@ -5,6 +5,7 @@
 #include "back/meta.h"
 #include "base/atomic.h"
 #include "base/policy.h"
+#include "base/watch.h"
 #include "heap/classes.h"
 #include "heap/shards.h"
 #include "os/lock.h"
@@ -138,3 +139,12 @@ void **transfer_inside(unsigned cls, uint32_t **count, uint32_t *capacity)
     *capacity = transfers[cls].capacity;
     return transfers[cls].blocks;
 }
+
+const struct watch_transfer watch_transfer = {
+    .bytes = sizeof watch_transfer,
+    .stride = sizeof(struct transfer),
+    .count_at = offsetof(struct transfer, count),
+    .capacity_at = offsetof(struct transfer, capacity),
+    .blocks_at = offsetof(struct transfer, blocks),
+    .first = transfers,
+};

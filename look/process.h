@@ -1,0 +1,20 @@
+/* A running process as a target. */
+#ifndef HAKMEM_LOOK_PROCESS_H
+#define HAKMEM_LOOK_PROCESS_H
+
+#include "target.h"
+
+/* Opens it; on failure says why in one line, and returns false. What it read is as long as this
+ * program. */
+bool process_open(struct target *t, int pid, char *why, size_t room);
+
+/* Reads what is mapped. May be called again. */
+bool process_maps(struct target *t, int pid, char *why, size_t room);
+
+/* Whether it is still the process that was opened. */
+bool process_same(int pid);
+
+/* The kernel's sum of what is resident, in bytes; 0 if it does not say. */
+uint64_t process_rss(int pid);
+
+#endif

@@ -1,0 +1,16 @@
+/* What was found, as JSON. */
+#ifndef HAKMEM_LOOK_SHEET_H
+#define HAKMEM_LOOK_SHEET_H
+
+#include <stdio.h>
+
+#include "heap.h"
+
+struct sheet {
+    int pid;
+    uint64_t before, after; /* resident bytes by the kernel's own sum; 0 where it does not say */
+};
+
+void sheet_print(FILE *out, const struct target *t, const struct heap *heap, struct sheet sheet);
+
+#endif

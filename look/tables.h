@@ -1,0 +1,31 @@
+/* The tables of constants by which a heap is read (src/base/watch.h), copied from the target and
+ * found to be possible: no length in them is too long, no field lies outside of what it is in. */
+#ifndef HAKMEM_LOOK_TABLES_H
+#define HAKMEM_LOOK_TABLES_H
+
+#include "base/watch.h"
+#include "target.h"
+
+struct tables {
+    uint64_t at; /* where hakmem_watch is */
+    char version[17];
+    struct watch_map map;
+    struct watch_meta meta;
+    struct watch_superslabs superslabs;
+    struct watch_huge huge;
+    struct watch_slabs slabs;
+    struct watch_transfer transfer;
+    struct watch_caches caches;
+    struct watch_counters counters;
+};
+
+#define CLASSES_MOST 512
+#define STACKS_MOST 1024
+
+/* Finds them; else says why not. */
+bool tables_find(struct target *t, struct tables *tables, char *why, size_t room);
+
+/* Copies them, where hakmem_watch is known. */
+bool tables_read(struct target *t, uint64_t at, struct tables *tables, char *why, size_t room);
+
+#endif

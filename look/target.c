@@ -1,0 +1,127 @@
+#include "target.h"
+
+#include <string.h>
+
+/* Pages that were read: descriptors lie close to each other. And the presence of pages in some
+ * chunks of address space: a heap is walked in the order of addresses. */
+#define PAGES_KEPT 1024
+#define CHUNK_PAGES 1024
+#define CHUNK ((uint64_t)CHUNK_PAGES * PAGE)
+#define CHUNKS_KEPT 64
+#define NONE UINT64_MAX
+
+static struct {
+    uint64_t address;
+    unsigned char bytes[PAGE];
+} pages[PAGES_KEPT];
+
+static struct {
+    uint64_t address;
+    uint8_t present[CHUNK_PAGES];
+} chunks[CHUNKS_KEPT];
+
+void target_begin(struct target *t)
+{
+    for (size_t i = 0; i < PAGES_KEPT; i++)
+        pages[i].address = NONE;
+    for (size_t i = 0; i < CHUNKS_KEPT; i++)
+        chunks[i].address = NONE;
+    (void)t;
+}
+
+static bool spend(struct target *t)
+{
+    if (t->budget == 0)
+        return false;
+    t->budget--;
+    return true;
+}
+
+static const uint8_t *chunk_at(struct target *t, uint64_t address)
+{
+    size_t i = address / CHUNK % CHUNKS_KEPT;
+    if (chunks[i].address != address) {
+        memset(chunks[i].present, 0, sizeof chunks[i].present);
+        if (spend(t))
+            t->presence(t, address, CHUNK_PAGES, chunks[i].present);
+        chunks[i].address = address;
+    }
+    return chunks[i].present;
+}
+
+void target_presence(struct target *t, uint64_t page, size_t n, uint8_t *present)
+{
+    while (n > 0) {
+        uint64_t start = page - page % CHUNK;
+        size_t from = (size_t)(page - start) / PAGE;
+        size_t some = CHUNK_PAGES - from < n ? CHUNK_PAGES - from : n;
+        memcpy(present, chunk_at(t, start) + from, some);
+        present += some;
+        page += some * PAGE;
+        n -= some;
+    }
+}
+
+static const unsigned char *page_at(struct target *t, uint64_t address)
+{
+    size_t i = address / PAGE % PAGES_KEPT;
+    if (pages[i].address == address)
+        return pages[i].bytes;
+    uint8_t present;
+    target_presence(t, address, 1, &present); /* to read it would make one where there is none */
+    if (!present || !spend(t))
+        return NULL;
+    pages[i].address = NONE;
+    if (!t->read_page(t, address, pages[i].bytes))
+        return NULL;
+    pages[i].address = address;
+    return pages[i].bytes;
+}
+
+bool target_read(struct target *t, uint64_t at, void *to, size_t bytes)
+{
+    unsigned char *out = to;
+    if (at > UINT64_MAX - CHUNK - bytes)
+        return false;
+    while (bytes > 0) {
+        size_t from = at % PAGE;
+        size_t n = PAGE - from < bytes ? PAGE - from : bytes;
+        const unsigned char *page = page_at(t, at - from);
+        if (page == NULL)
+            return false;
+        memcpy(out, page + from, n);
+        out += n;
+        at += n;
+        bytes -= n;
+    }
+    return true;
+}
+
+struct mapping *target_mapping(const struct target *t, uint64_t at)
+{
+    size_t low = 0, high = t->map_count;
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        if (at >= t->maps[middle].end)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low < t->map_count && at >= t->maps[low].start ? &t->maps[low] : NULL;
+}
+
+bool target_mapped(const struct target *t, uint64_t at, uint64_t bytes)
+{
+    uint64_t end = at + bytes;
+    if (end < at)
+        return false;
+    const struct mapping *m = target_mapping(t, at);
+    for (const struct mapping *last = t->maps + t->map_count; m != NULL && m < last; m++) {
+        if (m->start > at)
+            return false;
+        if (m->end >= end)
+            return true;
+        at = m->end;
+    }
+    return false;
+}

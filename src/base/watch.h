@@ -1,0 +1,118 @@
+/* What another process needs to know to read this heap from outside, without a lock and without
+ * code of ours running: where things are, and where in them their fields lie. It is told by tables
+ * of constants, so it costs the program nothing.
+ *
+ * The tables are a format: a reader may be older or newer than the library. So fields are only
+ * added, at the end; what a table's first word says are the bytes it has. A field's place (_at) and
+ * all lengths are in bytes. watch/watch.c has the table
+ * of tables; look/ is the reader.
+ *
+ * Each layer tells what is its own, beside it. */
+#ifndef HAKMEM_BASE_WATCH_H
+#define HAKMEM_BASE_WATCH_H
+
+#include "base/defs.h"
+
+/* The address map (back/map.h). A pointer for each region of addresses, null or to a leaf; in that
+ * an owner for each slice, and the bin's number times bin_bytes. Slices in the window have the
+ * latter in the window's table. */
+struct watch_map {
+    uint32_t bytes;
+    uint32_t root_entries;
+    uint32_t slice_bits, leaf_bits; /* of an address: those in a slice, in a leaf's region */
+    uint32_t leaf_bytes, owners_at, bins_at;
+    uint16_t bin_bytes, bin_huge, bin_whole, bin_whole_free, bin_first, pad;
+    const void *root, *window_bins, *spare;
+    uint64_t window_base, window_slices;
+};
+
+/* Regions of metadata (back/meta.h), a list whose first is at `first`. */
+struct watch_meta {
+    uint32_t bytes;
+    uint32_t next_at, length_at, pad;
+    const void *first;
+};
+
+/* Superslabs (back/superslab.h): lists by the longest free run, and those without one. A list's
+ * node is next and previous. */
+struct watch_superslabs {
+    uint32_t bytes;
+    uint32_t lists, size, node_at, base_at, free_at, touched_at, slices_at;
+    const void *by_longest, *dense;
+};
+
+/* Huge blocks (back/huge.h): in use the map has them, free ones are in a list. */
+struct watch_huge {
+    uint32_t bytes;
+    uint32_t size, node_at, base_at, length_at, usable_at;
+    const void *dirty;
+};
+
+/* Size classes and slabs (heap/). The slab's words follow it: a set bit is a free block. */
+struct watch_slabs {
+    uint32_t bytes;
+    uint32_t classes, class_bytes, size_at, blocks_at, slices_at;
+    uint32_t slab_bytes, base_at, home_at, cls_at, free_at, usable_at, absent_at, words_at;
+    uint32_t pad;
+    const void *table;
+};
+
+/* Transfer caches (heap/transfer.h), one for each class. */
+struct watch_transfer {
+    uint32_t bytes;
+    uint32_t stride, count_at, capacity_at, blocks_at, pad;
+    const void *first;
+};
+
+/* Threads' caches (front/cache.h), a list whose first is at `every`. For each stack its lowest
+ * slot, `base`; the number of the slot up to which a thief has it, in some bits of a word of 16;
+ * and, in the bins, the topmost slot. Stacks beyond the classes are second ones, from class 0 on.
+ */
+struct watch_caches {
+    uint32_t bytes;
+    uint32_t size, every_at, generation_at;
+    uint32_t stacks, bins_at, bin_bytes, top_at;
+    uint32_t cold_at, cold_bytes, base_at, floor_at, floor_mask, room_at, room_mask, pad;
+    const void *every, *generation;
+};
+
+/* Counters since the start of the process, in bytes: what was freed, in three words; and for pages,
+ * slices and huge blocks what was given back, and of that taken again. */
+struct watch_counters {
+    uint32_t bytes;
+    uint32_t freed_at, freed_slices_at, freed_huge_at;
+    uint32_t pages_at, slices_at, huge_at; /* purged, taken again: two words */
+    uint32_t pad;
+    const void *first;
+};
+
+extern const struct watch_map watch_map HIDDEN;
+extern const struct watch_meta watch_meta HIDDEN;
+extern const struct watch_superslabs watch_superslabs HIDDEN;
+extern const struct watch_huge watch_huge HIDDEN;
+extern const struct watch_slabs watch_slabs HIDDEN;
+extern const struct watch_transfer watch_transfer HIDDEN;
+extern const struct watch_caches watch_caches HIDDEN;
+extern const struct watch_counters watch_counters HIDDEN;
+
+/* All of them. The note of this file (type 1, name "hakmem") says where this is. */
+struct hakmem_watch {
+    char magic[8]; /* "hakmem", then two zeroes */
+    uint32_t bytes;
+    uint32_t format; /* of all this: another one is not understood by readers of this one */
+    char version[16];
+    const struct watch_map *map;
+    const struct watch_meta *meta;
+    const struct watch_superslabs *superslabs;
+    const struct watch_huge *huge;
+    const struct watch_slabs *slabs;
+    const struct watch_transfer *transfer;
+    const struct watch_caches *caches;
+    const struct watch_counters *counters;
+};
+
+#define WATCH_MAGIC "hakmem\0"
+#define WATCH_FORMAT 1
+#define WATCH_NOTE 1
+
+#endif

@@ -1,0 +1,38 @@
+/* What a process that looks from outside begins with: hakmem_watch names all tables of
+ * base/watch.h, and a note of the file says where it is. Notes lie at the start of a loaded file,
+ * so they are found without symbols, in programs that are linked statically, and in core files. */
+#include "base/watch.h"
+
+#include "hakmem/hakmem.h"
+
+#define TEXT(x) #x
+#define VALUE(x) TEXT(x)
+
+__attribute__((visibility("default"), used)) const struct hakmem_watch hakmem_watch = {
+    .magic = WATCH_MAGIC,
+    .bytes = sizeof hakmem_watch,
+    .format = WATCH_FORMAT,
+    .version =
+        VALUE(HAKMEM_VERSION_MAJOR) "." VALUE(HAKMEM_VERSION_MINOR) "." VALUE(HAKMEM_VERSION_PATCH),
+    .map = &watch_map,
+    .meta = &watch_meta,
+    .superslabs = &watch_superslabs,
+    .huge = &watch_huge,
+    .slabs = &watch_slabs,
+    .transfer = &watch_transfer,
+    .caches = &watch_caches,
+    .counters = &watch_counters,
+};
+
+extern const struct hakmem_watch watch_note_target HIDDEN
+    __attribute__((alias("hakmem_watch"), used));
+
+/* Name and description are padded to four bytes. The description is the distance from itself. */
+__asm__(".pushsection .note.hakmem, \"a\", %note\n"
+        ".balign 4\n"
+        ".long 2f - 1f, 4f - 3f, " VALUE(WATCH_NOTE) "\n"
+                                                     "1: .asciz \"hakmem\"\n"
+                                                     "2: .balign 4\n"
+                                                     "3: .long watch_note_target - 3b\n"
+                                                     "4: .balign 4\n"
+                                                     ".popsection\n");
