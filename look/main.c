@@ -15,35 +15,72 @@
 
 enum ending ending = EXIT_DONE;
 
+/* Pages that a look may ask for, beside some for each that is resident: a heap that means to
+ * mislead leads to nothing for ever. */
 #define BUDGET_LEAST 4000000u
+#define BUDGET_OF_PAGE 16
 
-static uint64_t resident_pages(const struct target *t)
+/* A heap at work changes while it is looked at. So much that is not explained is little; else the
+ * best of some looks is taken. */
+#define LITTLE(rss) ((rss) / 100)
+#define LOOKS_MOST 4
+
+static uint64_t resident(const struct target *t)
 {
     uint64_t sum = 0;
     for (size_t i = 0; i < t->map_count; i++)
-        sum += t->maps[i].rss / PAGE;
+        sum += t->maps[i].rss;
     return sum;
 }
 
+static uint64_t unexplained(const struct target *t)
+{
+    int64_t sum = 0;
+    for (size_t i = 0; i < t->map_count; i++)
+        if (t->maps[i].heap)
+            sum += (int64_t)t->maps[i].rss - (int64_t)t->maps[i].claimed;
+    return (uint64_t)(sum < 0 ? -sum : sum);
+}
+
+static bool look_once(struct target *t, struct heap *heap, char *why, size_t room)
+{
+    t->budget = BUDGET_LEAST + BUDGET_OF_PAGE * (resident(t) / PAGE);
+    target_begin(t);
+    return tables_find(t, &heap->tables, why, room) && heap_read(t, heap, why, room);
+}
+
+/* Looks until little is left to explain, and prints the last or the best; of these the earlier one
+ * is held in text. */
 static bool look(int pid, char *why, size_t room)
 {
     static struct heap heap;
     struct target t;
-    uint64_t before = process_rss(pid);
+    char *best = NULL;
+    uint64_t least = UINT64_MAX;
     if (!process_open(&t, pid, why, room))
         return false;
-    t.budget = BUDGET_LEAST + 16 * resident_pages(&t);
-    target_begin(&t);
-    if (!tables_find(&t, &heap.tables, why, room) || !heap_read(&t, &heap, why, room))
-        return process_same(pid) ? false
-                                 : because(why, room, EXIT_TARGET,
-                                           "process %d ended while it was looked at", pid);
-    uint64_t after = process_rss(pid);
+    bool seen = true;
+    for (unsigned n = 0; n < LOOKS_MOST && least > LITTLE(resident(&t)); n++) {
+        struct sheet sheet = {.pid = pid, .before = process_rss(pid)};
+        seen = (n == 0 || process_maps(&t, pid, why, room)) && look_once(&t, &heap, why, room);
+        if (!seen)
+            break;
+        sheet.after = process_rss(pid);
+        if (unexplained(&t) < least) {
+            least = unexplained(&t);
+            free(best);
+            best = sheet_text(&t, &heap, sheet);
+        }
+        heap_release(&heap);
+    }
     if (!process_same(pid))
-        return because(why, room, EXIT_TARGET, "process %d ended while it was looked at", pid);
-    sheet_print(stdout, &t, &heap, (struct sheet){.pid = pid, .before = before, .after = after});
-    heap_release(&heap);
-    return true;
+        seen = because(why, room, EXIT_TARGET, "process %d ended while it was looked at", pid);
+    else if (seen && best == NULL)
+        seen = because(why, room, EXIT_TARGET, "no memory left to look at it");
+    if (seen)
+        fputs(best, stdout);
+    free(best);
+    return seen;
 }
 
 int main(int argc, char **argv)

@@ -67,6 +67,7 @@ struct range {
 };
 #define SCAN _IOWR('f', 16, struct scan)
 #define IS_PRESENT 8u
+#define IS_SWAPPED 16u
 #define IS_ZERO_PAGE 32u /* of no process: not resident by the kernel's count */
 
 static bool scan(const struct target *t, uint64_t page, size_t n, uint8_t *present)
@@ -79,14 +80,15 @@ static bool scan(const struct target *t, uint64_t page, size_t n, uint8_t *prese
                             .ranges = (uint64_t)(uintptr_t)ranges,
                             .range_count = sizeof ranges / sizeof *ranges,
                             .inverted = IS_ZERO_PAGE,
-                            .all_of = IS_PRESENT | IS_ZERO_PAGE,
-                            .told = IS_PRESENT};
+                            .all_of = IS_ZERO_PAGE,
+                            .any_of = IS_PRESENT | IS_SWAPPED,
+                            .told = IS_PRESENT | IS_SWAPPED};
         int found = ioctl(t->pagemap, SCAN, &scan);
         if (found < 0)
             return false;
         for (int i = 0; i < found; i++)
             for (uint64_t p = ranges[i].start; p < ranges[i].end; p += PAGE)
-                present[(p - page) / PAGE] = 1;
+                present[(p - page) / PAGE] = ranges[i].what & IS_PRESENT ? RESIDENT : SWAPPED;
         if (scan.walk_end <= at)
             return true;
         at = scan.walk_end;
@@ -107,7 +109,7 @@ static void presence(const struct target *t, uint64_t page, size_t n, uint8_t *p
             return;
         some = (size_t)got / sizeof *entries;
         for (size_t i = 0; i < some; i++)
-            present[i] = (uint8_t)(entries[i] >> 63);
+            present[i] = entries[i] >> 63 ? RESIDENT : entries[i] >> 62 ? SWAPPED : 0;
         present += some;
         page += some * PAGE;
         n -= some;

@@ -1,6 +1,8 @@
 #include "sheet.h"
 
 #include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 static const char *const line_names[] = {
@@ -58,6 +60,20 @@ static void print_caches(FILE *out, const struct heap *heap)
                 heap->caches[i].blocks, heap->caches[i].bytes);
 }
 
+/* A thread's stack has no name: it is what lies on a mapping without access, its guard. */
+static const char *kind_of(const struct mapping *m, const struct mapping *before)
+{
+    bool on_guard = before != NULL && before->end == m->start && !before->readable &&
+                    !before->writable && !before->executable;
+    if (m->heap)
+        return "heap";
+    if (m->file)
+        return "file";
+    if (strstr(m->name, "stack") != NULL || (*m->name == 0 && m->writable && on_guard))
+        return "stack";
+    return "anonymous";
+}
+
 /* What is not the heap's, and what of the heap's mappings is not explained. */
 static void print_mappings(FILE *out, const struct target *t)
 {
@@ -69,17 +85,16 @@ static void print_mappings(FILE *out, const struct target *t)
         fprintf(out,
                 "%s\n  {\"start\": %" PRIu64 ", \"bytes\": %" PRIu64 ", \"resident\": %" PRIu64
                 ", \"heap\": %" PRIu64 ", \"huge_pages\": %" PRIu64 ", \"access\": \"%c%c%c\""
-                ", \"file\": %s, \"name\": ",
+                ", \"name\": ",
                 first ? "" : ",", m->start, m->end - m->start, m->rss, m->claimed, m->huge,
-                m->readable ? 'r' : '-', m->writable ? 'w' : '-', m->executable ? 'x' : '-',
-                m->file ? "true" : "false");
+                m->readable ? 'r' : '-', m->writable ? 'w' : '-', m->executable ? 'x' : '-');
         print_text(out, m->name);
-        fprintf(out, ", \"of_heap\": %s}", m->heap ? "true" : "false");
+        fprintf(out, ", \"kind\": \"%s\"}", kind_of(m, i > 0 ? m - 1 : NULL));
         first = false;
     }
 }
 
-void sheet_print(FILE *out, const struct target *t, const struct heap *heap, struct sheet sheet)
+static void print(FILE *out, const struct target *t, const struct heap *heap, struct sheet sheet)
 {
     uint64_t rss = 0;
     for (size_t i = 0; i < t->map_count; i++)
@@ -102,4 +117,18 @@ void sheet_print(FILE *out, const struct target *t, const struct heap *heap, str
     fprintf(out, "],\n \"mappings\": [");
     print_mappings(out, t);
     fprintf(out, "]}\n");
+}
+
+char *sheet_text(const struct target *t, const struct heap *heap, struct sheet sheet)
+{
+    char *text = NULL;
+    size_t length = 0;
+    FILE *out = open_memstream(&text, &length);
+    if (out == NULL)
+        return NULL;
+    print(out, t, heap, sheet);
+    if (fclose(out) == 0)
+        return text;
+    free(text);
+    return NULL;
 }

@@ -2,8 +2,6 @@
 #ifndef HAKMEM_LOOK_SHEET_H
 #define HAKMEM_LOOK_SHEET_H
 
-#include <stdio.h>
-
 #include "heap.h"
 
 struct sheet {
@@ -11,6 +9,7 @@ struct sheet {
     uint64_t before, after; /* resident bytes by the kernel's own sum; 0 where it does not say */
 };
 
-void sheet_print(FILE *out, const struct target *t, const struct heap *heap, struct sheet sheet);
+/* The caller frees it; null without memory. */
+char *sheet_text(const struct target *t, const struct heap *heap, struct sheet sheet);
 
 #endif

@@ -67,9 +67,10 @@ static const unsigned char *page_at(struct target *t, uint64_t address)
     size_t i = address / PAGE % PAGES_KEPT;
     if (pages[i].address == address)
         return pages[i].bytes;
-    uint8_t present;
-    target_presence(t, address, 1, &present); /* to read it would make one where there is none */
-    if (!present || !spend(t))
+    uint8_t there;
+    target_presence(t, address, 1, &there);
+    const struct mapping *m = there ? NULL : target_mapping(t, address);
+    if ((!there && (m == NULL || !m->file)) || !spend(t))
         return NULL;
     pages[i].address = NONE;
     if (!t->read_page(t, address, pages[i].bytes))

@@ -26,19 +26,22 @@ struct target {
     struct mapping *maps; /* by address */
     size_t map_count;
     bool (*read_page)(const struct target *, uint64_t page, void *to);
-    /* Of n pages from `page` on, a byte each: 1 where it is resident. They are zero before. */
+    /* Of n pages from `page` on, a byte each, zero before: what is there. */
     void (*presence)(const struct target *, uint64_t page, size_t n, uint8_t *present);
     int memory, pagemap; /* descriptors */
     uint64_t budget;     /* pages and chunks of presence that may still be asked for */
 };
 
+/* What is there of a page. */
+enum { RESIDENT = 1, SWAPPED = 2 };
+
 /* Before the first read, and before each further look. */
 void target_begin(struct target *t);
 
-/* Copies; false where a byte can't be read, or is not resident. */
+/* Copies; false where a byte can't be read, or was never there: to read it would make a page. */
 bool target_read(struct target *t, uint64_t at, void *to, size_t bytes);
 
-/* Which of n pages are resident, a byte each. */
+/* What is there of n pages, a byte each. */
 void target_presence(struct target *t, uint64_t page, size_t n, uint8_t *present);
 
 /* Whether all of this is mapped, in one mapping or in some that follow each other. */

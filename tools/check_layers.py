@@ -38,6 +38,7 @@ MODULE_FLOOR = {
     "elf": 0,
     "library": 0,
     "extras": 0,
+    "look": 0,
     "variants": 1,
     "bindings": 1,
     "process": 1,
@@ -47,6 +48,7 @@ MODULE_FLOOR = {
     "doctor": 3,
     "bench_command": 4,
     "compare_command": 4,
+    "sheet_command": 4,
     "cli": 5,
     "__main__": 6,
 }

@@ -16,26 +16,28 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, NoReturn
 
-from hakmem import __version__, bench_command, compare_command, doctor, options
+from hakmem import __version__, bench_command, compare_command, doctor, options, sheet_command
 from hakmem.arguments import USAGE_ERROR
 from hakmem.library import Library
 
 FAILED = 3
 SUBCOMMANDS = {
     "doctor": doctor,
+    "sheet": sheet_command,
     "options": options,
     "bench": bench_command,
     "compare": compare_command,
 }
 TAKE_PROGRAMS = ("doctor", "compare")
 
-DESCRIPTION = "Runs programs with hakmem as their malloc, and checks whether they use it."
+DESCRIPTION = "Runs programs with hakmem as their malloc, and looks into them."
 EPILOG = """\
 examples:
   hakmem run redis-server --port 7000    run a program with hakmem as its malloc
   hakmem doctor -- ls -l                 does this program use hakmem? if not, why?
   hakmem doctor 4711                     does the running process 4711 use hakmem?
   hakmem doctor                          is hakmem installed correctly?
+  hakmem sheet 4711                      where did the memory of process 4711 go?
   hakmem options                         list the options
   hakmem bench --quick                   benchmark hakmem and other allocators
   hakmem compare hakmem glibc -- prog    compare two allocators on a program of yours

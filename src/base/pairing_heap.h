@@ -89,4 +89,19 @@ static inline void pairing_remove(struct pairing_heap *set, struct pairing_node 
     store_relaxed(&set->root, pairing_link(set->root, below));
 }
 
+/* The node after this one, in an order that has each once: children before siblings. Null behind the
+ * last. */
+static inline struct pairing_node *pairing_after(const struct pairing_heap *set,
+                                                 struct pairing_node *node)
+{
+    if (node->child != NULL)
+        return node->child;
+    while (node != set->root && node->next == NULL) {
+        while (node->prev->child != node)
+            node = node->prev;
+        node = node->prev;
+    }
+    return node->next; /* the root has none */
+}
+
 #endif

@@ -119,6 +119,27 @@ static size_t leaving_purge(void)
     return purged;
 }
 
+static void class_sparse_anew(struct shard *shard, unsigned cls)
+{
+    ASSERT(lock_held(&shard->lock));
+    struct pairing_heap *slabs = &shard->partial[cls];
+    for (struct pairing_node *node = slabs->root; node != NULL; node = pairing_after(slabs, node)) {
+        struct slab *slab = (struct slab *)node;
+        if (list_empty(&slab->sparse) && slab->free * size_classes[cls].size >= os_page)
+            slab_note_sparse(shard, slab);
+    }
+}
+
+COLD void shards_sparse_anew(void)
+{
+    for (unsigned i = 0; i < shards_made(); i++)
+        for (unsigned cls = 0; cls < CLASSES; cls++) {
+            lock_take(&shards[i].lock);
+            class_sparse_anew(&shards[i], cls);
+            lock_release(&shards[i].lock);
+        }
+}
+
 bool shards_sparse(void) { return load_relaxed(&slabs_sparse) > 0; }
 
 size_t shards_purge(size_t before, size_t soon_until, struct purge_room *room)

@@ -115,11 +115,8 @@ void slab_settle(struct shard *shard, struct slab *slab, bool was_full,
         *emptied = &slab->node;
         return;
     }
-    if (slab_worth_a_look(slab)) {
-        slab->stamp = clock_now();
-        list_push(&shard->sparse, &slab->sparse);
-        add_relaxed(&slabs_sparse, 1);
-    }
+    if (slab_worth_a_look(slab))
+        slab_note_sparse(shard, slab);
     if (unlikely(shard->begun[slab->cls].compacts) && !slab->thin)
         slab_settle_thin(shard, slab);
 }

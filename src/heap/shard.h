@@ -4,6 +4,7 @@
 #define HAKMEM_HEAP_SHARD_H
 
 #include "base/atomic.h"
+#include "base/counters.h"
 #include "base/pairing_heap.h"
 #include "heap/begun.h"
 #include "heap/slab.h"
@@ -70,7 +71,13 @@ static inline void partial_remove(struct shard *shard, struct slab *slab)
     pairing_remove(&shard->partial[slab->cls], &slab->node);
 }
 
-/* Takes the slab out of its shard's sparse ones. */
+/* Adds the slab to its shard's sparse ones, and takes it out. */
+static inline void slab_note_sparse(struct shard *shard, struct slab *slab)
+{
+    slab->stamp = clock_now();
+    list_push(&shard->sparse, &slab->sparse);
+    add_relaxed(&slabs_sparse, 1);
+}
 void slab_not_sparse(struct slab *slab);
 
 /* Whether it means anything that pages of the slab are wanted again now: they went back too soon.

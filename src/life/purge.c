@@ -216,6 +216,7 @@ size_t purge_all(struct cache *mine, size_t pad)
     struct finding found = transfers_decay(true);
     struct purge_room room = {SIZE_MAX, SIZE_MAX, 0};
     size_t began = os_nanoseconds();
+    shards_sparse_anew();
     size_t bytes = shards_purge(clock_now(), clock_now(), &room);
     bytes += pad < SLICE ? superslabs_release()
                          : slices_purge(excess(slices_dirty(), pad / SLICE)) * SLICE;

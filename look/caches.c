@@ -1,0 +1,143 @@
+#include <stdlib.h>
+
+#include "look.h"
+
+#define CACHES_MOST 100000
+#define TRANSFER_MOST (1u << 20)
+
+void *grown(struct look *look, void *array, size_t count, size_t *room, size_t each)
+{
+    if (count < *room)
+        return array;
+    size_t more = *room == 0 ? 1024 : 2 * *room;
+    void *to = realloc(array, more * each);
+    if (to != NULL)
+        *room = more;
+    else
+        look->no_memory = true;
+    return to;
+}
+
+static void cached_add(struct look *look, uint64_t block, uint32_t cache)
+{
+    struct cached *to =
+        grown(look, look->cached, look->cached_count, &look->cached_room, sizeof *look->cached);
+    if (to == NULL)
+        return;
+    look->cached = to;
+    look->cached[look->cached_count++] = (struct cached){block, cache};
+}
+
+/* The words from `at` on, up to n of them, each a block. */
+static void cached_read(struct look *look, uint64_t at, uint64_t n, uint32_t cache)
+{
+    for (uint64_t i = 0; i < n && !look->no_memory; i++) {
+        uint64_t block;
+        if (!target_read(look->t, at + i * WORD, &block, sizeof block)) {
+            look->heap->skipped++;
+            return;
+        }
+        cached_add(look, block, cache);
+    }
+}
+
+static void stack_read(struct look *look, const unsigned char *cache, unsigned stack,
+                       uint32_t number)
+{
+    const struct watch_caches *w = &look->heap->tables.caches;
+    const unsigned char *cold = cache + w->cold_at + (size_t)stack * w->cold_bytes;
+    const unsigned char *bin = cache + w->bins_at + (size_t)stack * w->bin_bytes;
+    uint64_t base = word_at(cold, w->base_at);
+    uint64_t top = word_at(bin, w->top_at);
+    uint64_t room = half_at(cold, w->room_at) & w->room_mask;
+    uint64_t floor = base + (quarter_at(cold, w->floor_at) & w->floor_mask) * (uint64_t)WORD;
+    if (base == 0 || top <= floor)
+        return;
+    uint64_t n = (top - floor) / WORD;
+    if (n > room) {
+        look->heap->skipped++;
+        return;
+    }
+    cached_read(look, floor + WORD, n, number);
+}
+
+static bool stacks_read(struct look *look)
+{
+    struct heap *heap = look->heap;
+    const struct watch_caches *w = &heap->tables.caches;
+    uint64_t at = 0;
+    uint32_t generation = 0;
+    if (!target_read(look->t, address(w->every), &at, sizeof at) ||
+        !target_read(look->t, address(w->generation), &generation, sizeof generation))
+        return false;
+    unsigned char *cache = malloc(w->size);
+    while (at != 0 && cache != NULL && heap->cache_count < CACHES_MOST) {
+        if (!target_read(look->t, at, cache, w->size)) {
+            heap->skipped++;
+            break;
+        }
+        struct cache_sum *more =
+            realloc(heap->caches, (heap->cache_count + 1) * sizeof *heap->caches);
+        if (more == NULL)
+            break;
+        heap->caches = more;
+        uint32_t number = (uint32_t)heap->cache_count++;
+        uint32_t whose = half_at(cache, w->generation_at);
+        heap->caches[number] = (struct cache_sum){.living = whose != 0 && whose == generation};
+        for (unsigned stack = 0; stack < w->stacks; stack++)
+            stack_read(look, cache, stack, number);
+        at = word_at(cache, w->every_at);
+    }
+    look->no_memory |= cache == NULL;
+    free(cache);
+    return true;
+}
+
+static void transfers_read(struct look *look)
+{
+    const struct watch_transfer *w = &look->heap->tables.transfer;
+    for (unsigned cls = 0; cls < look->heap->tables.slabs.classes; cls++) {
+        uint64_t at = address(w->first) + (uint64_t)cls * w->stride;
+        uint32_t count = 0;
+        uint32_t capacity = 0;
+        uint64_t blocks = 0;
+        if (!target_read(look->t, at + w->count_at, &count, sizeof count) || count == 0)
+            continue; /* a page without any is perhaps not there */
+        if (!target_read(look->t, at + w->capacity_at, &capacity, sizeof capacity) ||
+            !target_read(look->t, at + w->blocks_at, &blocks, sizeof blocks) || count > capacity ||
+            count > TRANSFER_MOST)
+            look->heap->skipped++;
+        else
+            cached_read(look, blocks, count, IN_TRANSFER);
+    }
+}
+
+static int by_address(const void *a, const void *b)
+{
+    const struct cached *left = a;
+    const struct cached *right = b;
+    return left->block < right->block ? -1 : left->block > right->block;
+}
+
+const struct cached *cached_from(const struct look *look, uint64_t at)
+{
+    size_t low = 0, high = look->cached_count;
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        if (look->cached[middle].block < at)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return look->cached + low;
+}
+
+bool caches_read(struct look *look)
+{
+    look->cached = grown(look, NULL, 0, &look->cached_room, sizeof *look->cached);
+    if (look->cached == NULL || !stacks_read(look))
+        return false;
+    transfers_read(look);
+    qsort(look->cached, look->cached_count, sizeof *look->cached, by_address);
+    return true;
+}

@@ -1,0 +1,107 @@
+/* What the files that read a heap share: a look, while it lasts.
+ *
+ *   caches.c  which blocks are free in threads' caches and transfer caches
+ *   slabs.c   a slab's blocks and pages
+ *   heap.c    the walk, and what else there is */
+#ifndef HAKMEM_LOOK_LOOK_H
+#define HAKMEM_LOOK_LOOK_H
+
+#include <string.h>
+
+#include "heap.h"
+#include "spans.h"
+
+#define WORD 8
+#define SLAB_SLICES_MOST 64
+#define SLAB_BLOCKS_MOST 8192
+#define SLICE_BITS_MOST 17
+#define SLAB_PAGES_MOST (((size_t)SLAB_SLICES_MOST << SLICE_BITS_MOST) / PAGE)
+
+struct cached {
+    uint64_t block;
+    uint32_t cache; /* its number, or IN_TRANSFER */
+};
+#define IN_TRANSFER UINT32_MAX
+
+struct span {
+    uint64_t start, bytes;
+};
+
+struct look {
+    struct target *t;
+    struct heap *heap;
+    struct cached *cached; /* by address, once all are read */
+    size_t cached_count, cached_room;
+    struct spans seen; /* memory that was counted */
+    uint64_t *homes;   /* superslabs' descriptors, perhaps more than once */
+    size_t home_count, home_room;
+    uint64_t found; /* slabs, huge blocks and superslabs */
+    bool in_file;   /* what is being counted lies in a file's mapping, or behind it */
+    bool no_memory;
+};
+
+static inline uint64_t address(const void *p) { return (uint64_t)(uintptr_t)p; }
+
+static inline uint64_t word_at(const void *from, uint32_t at)
+{
+    uint64_t word;
+    memcpy(&word, (const char *)from + at, sizeof word);
+    return word;
+}
+
+static inline uint32_t half_at(const void *from, uint32_t at)
+{
+    uint32_t half;
+    memcpy(&half, (const char *)from + at, sizeof half);
+    return half;
+}
+
+static inline uint16_t quarter_at(const void *from, uint32_t at)
+{
+    uint16_t quarter;
+    memcpy(&quarter, (const char *)from + at, sizeof quarter);
+    return quarter;
+}
+
+/* ---- heap.c ---- */
+
+/* Tells the mappings that these bytes are the heap's, and returns how many pages of them are
+ * resident; `present` gets a byte for each, if it is given. The rest of such a mapping is the
+ * heap's, too, unless the mapping is a file's. */
+uint64_t claim(struct look *look, uint64_t start, uint64_t bytes, uint8_t *present);
+
+/* Adds to a line, and to that of a class where one is given. */
+static inline void count(struct look *look, struct class_sum *sum, enum heap_line line,
+                         uint64_t bytes)
+{
+    look->heap->resident[line] += bytes;
+    if (sum != NULL)
+        sum->resident[line] += bytes;
+}
+
+/* ---- caches.c ---- */
+
+/* Reads all caches; false where they can't be read. */
+bool caches_read(struct look *look);
+
+/* The first of the free blocks in caches that lies at or above the address; `cached_end` if none
+ * does. */
+const struct cached *cached_from(const struct look *look, uint64_t at);
+static inline const struct cached *cached_end(const struct look *look)
+{
+    return look->cached + look->cached_count;
+}
+
+/* Room for one more in an array that grows; null without memory. */
+void *grown(struct look *look, void *array, size_t count, size_t *room, size_t each);
+
+/* ---- slabs.c ---- */
+
+/* Notes the address of a superslab's descriptor. */
+void home_note(struct look *look, uint64_t at);
+
+/* Counts the slab whose descriptor is at `at`, which begins at the slice; false where there is
+ * none. */
+bool slab_count(struct look *look, uint64_t at, uint64_t slice, bool free_whole);
+
+#endif

@@ -1,0 +1,178 @@
+"""A process's heap as the reader sees it from outside: the program hakmem/look beside the library,
+which is started for each look, and the sheet that adds up from it."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from collections import defaultdict
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+MIB = 2**20
+COMPACT_MOST = 2048  # bytes of a block: above, no class compacts
+SLEEPER_KEEPS = 13 * 1024  # bytes in the cache of a thread that sleeps, at most
+# How the reader ends (look/why.h).
+NO_SUCH, NO_RIGHT, WITHOUT, NONSENSE = 3, 4, 5, 6
+
+
+class CannotLook(Exception):
+    """A line for the user, and how the reader ended."""
+
+    def __init__(self, status: int, line: str) -> None:
+        super().__init__(line)
+        self.status = status
+
+
+@dataclass(frozen=True)
+class Line:
+    """A part of what is resident, in bytes. What it could be reduced to, if that is known to be
+    less, and by what."""
+
+    name: str
+    title: str
+    resident: int
+    could_be: int | None = None
+    how: str = ""
+    parts: tuple[tuple[str, int], ...] = ()  # by name, the largest first
+
+
+@dataclass(frozen=True)
+class Sheet:
+    pid: int
+    program: str
+    version: str
+    resident: int  # the sum of the lines: what the kernel said, mapping by mapping
+    before: int  # the kernel's own sum before and after; 0 where it has none
+    after: int
+    live: int  # bytes of blocks that the program has, resident or not
+    heap: tuple[Line, ...]
+    others: tuple[Line, ...]
+    seen: dict[str, Any]  # all that the reader said
+
+    def json(self) -> dict[str, Any]:
+        return {
+            "pid": self.pid,
+            "program": self.program,
+            "version": self.version,
+            "resident": self.resident,
+            "kernel": {"before": self.before, "after": self.after},
+            "live": self.live,
+            "heap": [_json(line) for line in self.heap],
+            "others": [_json(line) for line in self.others],
+            **{
+                key: self.seen[key]
+                for key in ("freed", "returned", "taken_again", "skipped", "classes", "caches")
+            },
+        }
+
+
+def _json(line: Line) -> dict[str, Any]:
+    said: dict[str, Any] = {"name": line.name, "title": line.title, "resident": line.resident}
+    if line.could_be is not None:
+        said |= {"could_be": line.could_be, "how": line.how}
+    if line.parts:
+        said["parts"] = dict(line.parts)
+    return said
+
+
+def sheet(pid: int, library: Path) -> Sheet:
+    """Raises CannotLook."""
+    reader = library.parent / "hakmem" / "look"
+    try:
+        done = subprocess.run(
+            [reader, str(pid)], stdin=subprocess.DEVNULL, capture_output=True, text=True
+        )
+    except OSError as error:
+        raise CannotLook(
+            NO_SUCH, f"{reader}: {error.strerror}; install hakmem again, or build it whole"
+        ) from error
+    if done.returncode != 0:
+        said = done.stderr.strip() or f"the reader ended with status {done.returncode}"
+        raise CannotLook(done.returncode, said)
+    seen = json.loads(done.stdout)
+    return Sheet(
+        pid,
+        _program(pid),
+        seen["version"],
+        seen["resident"]["mappings"],
+        seen["resident"]["before"],
+        seen["resident"]["after"],
+        seen["live_bytes"],
+        tuple(_heap(seen)),
+        tuple(_others(seen["mappings"])),
+        seen,
+    )
+
+
+def _program(pid: int) -> str:
+    try:
+        return Path(f"/proc/{pid}/comm").read_text().rstrip("\n")
+    except OSError:
+        return "?"
+
+
+# ---- lines of the heap ----
+
+PURGE = "malloc_trim(0)"
+COMPACTS = "the program's own work: the heap compacts (option compact)"
+STEALS = "option extra_calls: a thread that sleeps then keeps little"
+
+
+def _heap(seen: dict[str, Any]) -> Iterator[Line]:
+    heap = seen["heap"]
+
+    def less(name: str, title: str, could: int, how: str) -> Line:
+        could = min(could, heap[name])
+        if could == heap[name]:
+            return Line(name, title, heap[name])
+        return Line(name, title, heap[name], could, how)
+
+    yield Line("live", "live blocks", heap["live"])
+    yield Line("rounding", "ends of large blocks and slabs", heap["rounding"])
+    yield less("holes", "free blocks beside live ones", _holes_left(seen), COMPACTS)
+    yield less("free_pages", "free pages in slabs", 0, PURGE)
+    sleepers = SLEEPER_KEEPS * sum(cache["living"] for cache in seen["caches"])
+    yield less("caches", "free blocks in threads' caches", sleepers, STEALS)
+    yield less("transfer", "free blocks between threads", 0, PURGE)
+    yield less("slices", "free slices", 0, PURGE)
+    yield less("huge_pages", "never used, from huge pages", 0, PURGE)
+    yield less("kept", "freed large mappings", 0, PURGE)
+    yield Line("metadata", "hakmem itself", heap["metadata"])
+    unknown = sum(m["resident"] - m["heap"] for m in seen["mappings"] if m["kind"] == "heap")
+    yield Line("unexplained", "changed meanwhile, or not explained", unknown)
+
+
+def _holes_left(seen: dict[str, Any]) -> int:
+    """What is left of free blocks beside live ones once the heap has compacted: that follows from
+    when a class begins and ends to (src/learn/compaction.h)."""
+    left = 0
+    for row in seen["classes"]:
+        holes = row["resident"]["holes"]
+        free = row["free"] * row["size"]
+        used = (row["live"] + row["cached"] + row["in_transfer"]) * row["size"]
+        compacts = row["size"] <= COMPACT_MOST and free > 2 * MIB and free > used
+        left += min(holes, max(MIB, used // 3)) if compacts else holes
+    return int(left)
+
+
+# ---- what is not the heap's ----
+
+TITLES = {
+    "file": "programs, libraries and files",
+    "stack": "stacks",
+    "anonymous": "other memory of the program",
+}
+
+
+def _others(mappings: list[dict[str, Any]]) -> Iterator[Line]:
+    for kind, title in TITLES.items():
+        parts: dict[str, int] = defaultdict(int)
+        for mapping in mappings:
+            if mapping["kind"] == kind:
+                name = mapping["name"] or "without a name"
+                parts[name] += mapping["resident"] - mapping["heap"]
+        largest = sorted(((n, b) for n, b in parts.items() if b), key=lambda part: -part[1])
+        yield Line(kind, title, sum(parts.values()), parts=tuple(largest))
