@@ -365,11 +365,10 @@ bool heap_read(struct target *t, struct heap *heap, char *why, size_t room)
     bool no_memory = look.no_memory || look.seen.no_memory;
     spans_release(&look.seen);
     if (no_memory)
-        return because(why, room, EXIT_TARGET, "no memory left to look at so large a heap");
+        return because(why, room, EXIT_TARGET, "out of memory while reading so large a heap");
     if (!sense)
         return because(why, room, EXIT_NONSENSE,
-                       "what its hakmem says of its heap makes no sense: its memory is damaged, or "
-                       "it means to mislead");
+                       "its description of the heap is invalid: the memory is corrupt, or forged");
     return true;
 }
 

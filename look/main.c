@@ -74,9 +74,9 @@ static bool look(int pid, char *why, size_t room)
         heap_release(&heap);
     }
     if (!process_same(pid))
-        seen = because(why, room, EXIT_TARGET, "process %d ended while it was looked at", pid);
+        seen = because(why, room, EXIT_TARGET, "process %d ended while it was being read", pid);
     else if (seen && best == NULL)
-        seen = because(why, room, EXIT_TARGET, "no memory left to look at it");
+        seen = because(why, room, EXIT_TARGET, "out of memory");
     if (seen)
         fputs(best, stdout);
     free(best);

@@ -135,8 +135,8 @@ bool process_open(struct target *t, int pid, char *why, size_t room)
         return process_maps(t, pid, why, room);
     if (failed == EACCES || failed == EPERM)
         return because(why, room, EXIT_RIGHTS,
-                       "process %d may not be read by you: another user's, or one that this system "
-                       "protects (kernel.yama.ptrace_scope, prctl(PR_SET_DUMPABLE)); try as root",
+                       "no permission to read process %d: it is another user's, or protected "
+                       "(kernel.yama.ptrace_scope, prctl(PR_SET_DUMPABLE)); try as root",
                        pid);
     return because(why, room, EXIT_TARGET, "%s: %s", path, strerror(failed));
 }
@@ -215,7 +215,7 @@ bool process_maps(struct target *t, int pid, char *why, size_t room)
         return because(why, room, EXIT_TARGET, "/proc/%d/smaps: a line is not understood", pid);
     if (t->map_count == 0)
         return because(why, room, EXIT_TARGET,
-                       "process %d has no memory: it has ended, or is one of the kernel's", pid);
+                       "process %d has no memory: it has ended, or is a kernel thread", pid);
     return true;
 }
 

@@ -75,7 +75,8 @@ static bool is_used(struct target *t, const struct tables *tables)
 bool tables_find(struct target *t, struct tables *tables, char *why, size_t room)
 {
     bool found = false;
-    because(why, room, EXIT_WITHOUT, "there is no hakmem in it");
+    because(why, room, EXIT_WITHOUT,
+            "it does not use hakmem, or one that is older than this command can read");
     for (size_t i = 0; i < t->map_count; i++) {
         const struct mapping *m = &t->maps[i];
         uint64_t at = m->offset == 0 && m->file && m->readable ? in_file(t, m) : 0;
@@ -169,10 +170,11 @@ bool tables_read(struct target *t, uint64_t at, struct tables *tables, char *why
             why, room, EXIT_NONSENSE,
             "its hakmem does not say where its heap is: it is being started, or damaged");
     if (watch.format != WATCH_FORMAT)
-        return because(why, room, EXIT_NONSENSE,
-                       "its hakmem describes its heap in format %u, and this command knows %u: use "
-                       "the command of that hakmem",
-                       watch.format, WATCH_FORMAT);
+        return because(
+            why, room, EXIT_NONSENSE,
+            "its hakmem describes the heap in format %u, and this command knows format %u: "
+            "use the command that came with that library",
+            watch.format, WATCH_FORMAT);
     if (watch.bytes >= sizeof watch && target_read(t, at, &watch, sizeof watch)) {
         memcpy(tables->version, watch.version, sizeof watch.version);
         for (char *c = tables->version; *c != 0; c++)
@@ -190,6 +192,5 @@ bool tables_read(struct target *t, uint64_t at, struct tables *tables, char *why
             return true;
     }
     return because(why, room, EXIT_NONSENSE,
-                   "what its hakmem says of its heap makes no sense: its memory is damaged, or it "
-                   "means to mislead");
+                   "its description of the heap is invalid: the memory is corrupt, or forged");
 }

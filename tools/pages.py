@@ -26,9 +26,17 @@ from tools.completions import completions
 
 ROOT = Path(__file__).resolve().parent.parent
 SEE_ALSO = {
-    "hakmem": ["hakmem-run", "hakmem-doctor", "hakmem-options", "hakmem-bench", "hakmem-compare"],
+    "hakmem": [
+        "hakmem-run",
+        "hakmem-doctor",
+        "hakmem-sheet",
+        "hakmem-options",
+        "hakmem-bench",
+        "hakmem-compare",
+    ],
     "hakmem-run": ["hakmem", "hakmem-doctor", "hakmem-options"],
     "hakmem-doctor": ["hakmem", "hakmem-run"],
+    "hakmem-sheet": ["hakmem", "hakmem-doctor"],
     "hakmem-options": ["hakmem", "hakmem-run"],
     "hakmem-bench": ["hakmem", "hakmem-compare", "hakmem-options"],
     "hakmem-compare": ["hakmem", "hakmem-bench", "hakmem-options"],

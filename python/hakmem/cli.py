@@ -30,14 +30,14 @@ SUBCOMMANDS = {
 }
 TAKE_PROGRAMS = ("doctor", "compare")
 
-DESCRIPTION = "Runs programs with hakmem as their malloc, and looks into them."
+DESCRIPTION = "Runs programs with hakmem as their malloc, and inspects them."
 EPILOG = """\
 examples:
   hakmem run redis-server --port 7000    run a program with hakmem as its malloc
   hakmem doctor -- ls -l                 does this program use hakmem? if not, why?
   hakmem doctor 4711                     does the running process 4711 use hakmem?
   hakmem doctor                          is hakmem installed correctly?
-  hakmem sheet 4711                      where did the memory of process 4711 go?
+  hakmem sheet 4711                      what does process 4711 use memory for?
   hakmem options                         list the options
   hakmem bench --quick                   benchmark hakmem and other allocators
   hakmem compare hakmem glibc -- prog    compare two allocators on a program of yours

@@ -117,8 +117,8 @@ def _program(pid: int) -> str:
 # ---- lines of the heap ----
 
 PURGE = "malloc_trim(0)"
-COMPACTS = "the program's own work: the heap compacts (option compact)"
-STEALS = "option extra_calls: a thread that sleeps then keeps little"
+COMPACTS = "compaction while the program works (option compact)"
+STEALS = "option extra_calls, for threads that sleep"
 
 
 def _heap(seen: dict[str, Any]) -> Iterator[Line]:
@@ -130,40 +130,41 @@ def _heap(seen: dict[str, Any]) -> Iterator[Line]:
             return Line(name, title, heap[name])
         return Line(name, title, heap[name], could, how)
 
-    yield Line("live", "live blocks", heap["live"])
-    yield Line("rounding", "ends of large blocks and slabs", heap["rounding"])
-    yield less("holes", "free blocks beside live ones", _holes_left(seen), COMPACTS)
+    yield Line("live", "blocks in use", heap["live"])
+    yield Line("rounding", "unused ends of large blocks and slabs", heap["rounding"])
+    yield less("holes", "free blocks in pages that are in use", _holes_left(seen), COMPACTS)
     yield less("free_pages", "free pages in slabs", 0, PURGE)
     sleepers = SLEEPER_KEEPS * sum(cache["living"] for cache in seen["caches"])
-    yield less("caches", "free blocks in threads' caches", sleepers, STEALS)
-    yield less("transfer", "free blocks between threads", 0, PURGE)
-    yield less("slices", "free slices", 0, PURGE)
-    yield less("huge_pages", "never used, from huge pages", 0, PURGE)
-    yield less("kept", "freed large mappings", 0, PURGE)
-    yield Line("metadata", "hakmem itself", heap["metadata"])
+    yield less("caches", "free blocks in thread caches", sleepers, STEALS)
+    yield less("transfer", "free blocks in transfer caches", 0, PURGE)
+    yield less("slices", "free slices (64 KiB), cached", 0, PURGE)
+    yield less("huge_pages", "huge pages, unused parts", 0, PURGE)
+    yield less("kept", "freed blocks above 2 MiB, cached", 0, PURGE)
+    yield Line("metadata", "allocator metadata and code", heap["metadata"])
     unknown = sum(m["resident"] - m["heap"] for m in seen["mappings"] if m["kind"] == "heap")
-    yield Line("unexplained", "changed meanwhile, or not explained", unknown)
+    yield Line("unexplained", "not accounted for", unknown)
 
 
 def _holes_left(seen: dict[str, Any]) -> int:
-    """What is left of free blocks beside live ones once the heap has compacted: that follows from
-    when a class begins and ends to (src/learn/compaction.h)."""
+    """What compaction leaves of free blocks in pages that are in use, at most: a class compacts when
+    more than half of its blocks are free, and these are more than 2 MiB (src/learn/compaction.h).
+    """
     left = 0
     for row in seen["classes"]:
         holes = row["resident"]["holes"]
         free = row["free"] * row["size"]
         used = (row["live"] + row["cached"] + row["in_transfer"]) * row["size"]
         compacts = row["size"] <= COMPACT_MOST and free > 2 * MIB and free > used
-        left += min(holes, max(MIB, used // 3)) if compacts else holes
+        left += min(holes, max(2 * MIB, used)) if compacts else holes
     return int(left)
 
 
 # ---- what is not the heap's ----
 
 TITLES = {
-    "file": "programs, libraries and files",
+    "file": "program, libraries, mapped files",
     "stack": "stacks",
-    "anonymous": "other memory of the program",
+    "anonymous": "other anonymous memory",
 }
 
 
@@ -172,7 +173,7 @@ def _others(mappings: list[dict[str, Any]]) -> Iterator[Line]:
         parts: dict[str, int] = defaultdict(int)
         for mapping in mappings:
             if mapping["kind"] == kind:
-                name = mapping["name"] or "without a name"
+                name = mapping["name"] or "unnamed"
                 parts[name] += mapping["resident"] - mapping["heap"]
         largest = sorted(((n, b) for n, b in parts.items() if b), key=lambda part: -part[1])
         yield Line(kind, title, sum(parts.values()), parts=tuple(largest))

@@ -1,4 +1,4 @@
-"""`hakmem sheet`: where a running process's memory went."""
+"""`hakmem sheet`: what the memory of a running process is used for."""
 
 from __future__ import annotations
 
@@ -13,26 +13,29 @@ from pathlib import PurePath
 from hakmem import look
 from hakmem.look import CannotLook, Line, Sheet
 
-HELP = "say where the memory of a running process went"
+HELP = "show what the memory of a running process is used for"
 DESCRIPTION = HELP[0].upper() + HELP[1:] + "."
 EPILOG = """\
-Looks at a process that runs on hakmem, from outside: nothing has to be set before it starts, it is
-not stopped, no code runs in it, and nothing in it changes. The lines add up to what the kernel says
-is resident. Where a line could be less, it says how much would be left, and what does that.
+Reads the process from outside. It needs no preparation: no option has to be set when the process
+starts. The process is not stopped, and no code runs in it.
 
-All sizes are of resident memory. A live block counts with the size of its class, up to an eighth
-more than was asked for. While the process works, its heap changes during the look, a few
-milliseconds: what does not add up is told ("not explained").
+The lines add up to the resident memory (RSS) that the kernel reports. Where a line can be reduced,
+'could be' says to what, and 'by' says how. A block in use counts with the size of its class, which
+is up to an eighth more than the program asked for. If the heap changes while it is read, a few
+milliseconds, the difference is shown as 'not accounted for'.
+
+Reading another process needs the same rights as a debugger: root, or the same user where
+kernel.yama.ptrace_scope is 0.
 
 examples:
   hakmem sheet 4711
-  hakmem sheet 4711 --json | jq '.heap[] | select(.name == "holes").resident'
+  hakmem sheet --json 4711 | jq '.heap[] | {name, resident}'
 
 exit status:
-  0  the sheet was written
-  1  there is no hakmem in the process, or what it says makes no sense
+  0  success
+  1  the process does not use hakmem, or its heap can't be read
   2  wrong usage, or no such process
-  3  the process may not be read by you
+  3  no permission to read the process
 """
 STATUS = {look.WITHOUT: 1, look.NONSENSE: 1, look.NO_RIGHT: 3}
 NO_SUCH = 2
@@ -41,13 +44,13 @@ NAME_MOST = 30
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--json", action="store_true", help="write JSON, sizes in bytes")
-    parser.add_argument("pid", metavar="PID", help="a process that runs")
+    parser.add_argument("--json", action="store_true", help="write JSON; sizes are in bytes")
+    parser.add_argument("pid", metavar="PID", help="a running process")
 
 
 def run(arguments: argparse.Namespace) -> int:
     if not re.fullmatch("[0-9]{1,10}", arguments.pid):
-        print(f"hakmem sheet: {arguments.pid}: expected a PID, as in 'pgrep'", file=sys.stderr)
+        print(f"hakmem sheet: {arguments.pid}: expected a PID", file=sys.stderr)
         return NO_SUCH
     try:
         sheet = look.sheet(int(arguments.pid), arguments.library)
@@ -67,16 +70,16 @@ def _mib(size: int) -> str:
 def _text(sheet: Sheet) -> Iterator[str]:
     yield (
         f"{sheet.program} (PID {sheet.pid}), hakmem {sheet.version}: {_mib(sheet.resident)} MiB "
-        f"resident, {_mib(sheet.live)} MiB in live blocks"
+        f"resident, {_mib(sheet.live)} MiB in blocks in use"
     )
     yield ""
-    yield f"{'the heap':<36}{'MiB':>9}{'%':>6}{'could be':>10}  by"
+    yield f"{'heap':<40}{'MiB':>9}{'%':>6}{'could be':>10}  by"
     yield from _rows(sheet, sheet.heap)
     yield ""
-    yield "not the heap"
+    yield "outside the heap"
     yield from _rows(sheet, sheet.others)
     yield ""
-    yield f"{'in all':<36}{_mib(sheet.resident):>9}{'100':>6}{_kernel(sheet)}"
+    yield f"{'total':<40}{_mib(sheet.resident):>9}{'100':>6}{_kernel(sheet)}"
 
 
 def _kernel(sheet: Sheet) -> str:
@@ -84,7 +87,7 @@ def _kernel(sheet: Sheet) -> str:
         return ""
     low, high = sorted((sheet.before, sheet.after))
     said = _mib(low) if _mib(low) == _mib(high) else f"{_mib(low)} to {_mib(high)}"
-    return f"  (the kernel: {said})"
+    return f"  (kernel: {said})"
 
 
 def _rows(sheet: Sheet, lines: tuple[Line, ...]) -> Iterator[str]:
@@ -96,7 +99,7 @@ def _rows(sheet: Sheet, lines: tuple[Line, ...]) -> Iterator[str]:
         after = line.how or ", ".join(
             f"{_short(name)} {_mib(size)}" for name, size in line.parts[:PARTS]
         )
-        row = f"  {line.title:<34}{_mib(line.resident):>9}{share:>6.1f}{could:>10}  {after}"
+        row = f"  {line.title:<38}{_mib(line.resident):>9}{share:>6.1f}{could:>10}  {after}"
         yield row.rstrip()
 
 
