@@ -73,7 +73,8 @@ static bool look(int pid, char *why, size_t room)
         }
         heap_release(&heap);
     }
-    if (!process_same(pid))
+    /* What it has goes before it has ended. */
+    if (!process_same(pid) || (!seen && process_rss(pid) == 0))
         seen = because(why, room, EXIT_TARGET, "process %d ended while it was being read", pid);
     else if (seen && best == NULL)
         seen = because(why, room, EXIT_TARGET, "out of memory");

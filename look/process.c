@@ -2,7 +2,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <inttypes.h>
 #include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -166,19 +165,33 @@ static struct mapping *mapping_add(struct target *t)
     return m;
 }
 
+/* The next number of a line in base 16, behind which `next` has to come. */
+static bool number(const char **at, uint64_t *value, char next)
+{
+    char *end;
+    *value = strtoull(*at, &end, 16);
+    bool is_one = end != *at && *end == next;
+    *at = end + is_one;
+    return is_one;
+}
+
+/* START-END ACCESS OFFSET DEVICE INODE NAME */
 static bool mapping_read(struct mapping *m, const char *line)
 {
-    char access[5];
-    unsigned long inode;
-    int name = 0;
-    if (sscanf(line, "%" SCNx64 "-%" SCNx64 " %4s %" SCNx64 " %*s %lu %n", &m->start, &m->end,
-               access, &m->offset, &inode, &name) < 5)
+    uint64_t major;
+    uint64_t minor;
+    if (!number(&line, &m->start, '-') || !number(&line, &m->end, ' ') || strlen(line) < 5)
         return false;
-    m->readable = access[0] == 'r';
-    m->writable = access[1] == 'w';
-    m->executable = access[2] == 'x';
-    m->file = inode != 0;
-    m->name = strdup(name > 0 ? line + name : "");
+    m->readable = line[0] == 'r';
+    m->writable = line[1] == 'w';
+    m->executable = line[2] == 'x';
+    line += 5;
+    if (!number(&line, &m->offset, ' ') || !number(&line, &major, ':') ||
+        !number(&line, &minor, ' '))
+        return false;
+    m->file = strtoull(line, NULL, 10) != 0;
+    line += strcspn(line, " ");
+    m->name = strdup(line + strspn(line, " "));
     return m->name != NULL;
 }
 

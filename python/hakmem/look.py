@@ -146,9 +146,9 @@ def _heap(seen: dict[str, Any]) -> Iterator[Line]:
 
 
 def _holes_left(seen: dict[str, Any]) -> int:
-    """What compaction leaves of free blocks in pages that are in use, at most: a class compacts when
-    more than half of its blocks are free, and these are more than 2 MiB (src/learn/compaction.h).
-    """
+    """What compaction leaves of free blocks in pages that are in use, at most: a class compacts
+    when more than half of its blocks are free, and these are more than 2 MiB
+    (src/learn/compaction.h)."""
     left = 0
     for row in seen["classes"]:
         holes = row["resident"]["holes"]

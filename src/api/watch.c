@@ -8,7 +8,7 @@
 #define TEXT(x) #x
 #define VALUE(x) TEXT(x)
 
-__attribute__((visibility("default"), used)) const struct hakmem_watch hakmem_watch = {
+HIDDEN __attribute__((used)) const struct hakmem_watch hakmem_watch = {
     .magic = WATCH_MAGIC,
     .bytes = sizeof hakmem_watch,
     .format = WATCH_FORMAT,
@@ -24,15 +24,12 @@ __attribute__((visibility("default"), used)) const struct hakmem_watch hakmem_wa
     .counters = &watch_counters,
 };
 
-extern const struct hakmem_watch watch_note_target HIDDEN
-    __attribute__((alias("hakmem_watch"), used));
-
 /* Name and description are padded to four bytes. The description is the distance from itself. */
 __asm__(".pushsection .note.hakmem, \"a\", %note\n"
         ".balign 4\n"
         ".long 2f - 1f, 4f - 3f, " VALUE(WATCH_NOTE) "\n"
                                                      "1: .asciz \"hakmem\"\n"
                                                      "2: .balign 4\n"
-                                                     "3: .long watch_note_target - 3b\n"
+                                                     "3: .long hakmem_watch - 3b\n"
                                                      "4: .balign 4\n"
                                                      ".popsection\n");

@@ -89,8 +89,8 @@ static inline void pairing_remove(struct pairing_heap *set, struct pairing_node 
     store_relaxed(&set->root, pairing_link(set->root, below));
 }
 
-/* The node after this one, in an order that has each once: children before siblings. Null behind the
- * last. */
+/* The node after this one, in an order that has each once: children before siblings. Null behind
+ * the last. */
 static inline struct pairing_node *pairing_after(const struct pairing_heap *set,
                                                  struct pairing_node *node)
 {

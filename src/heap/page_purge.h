@@ -14,8 +14,8 @@ struct purge_room {
 };
 size_t shards_purge(size_t before, size_t soon_until, struct purge_room *room);
 
-/* Has all slabs looked at that have so many free blocks that a page may be free, also those that are
- * too full for that to be likely. Walks through all of them. */
+/* Has all slabs looked at that have so many free blocks that a page may be free, also those that
+ * are too full for that to be likely. Walks through all of them. */
 void shards_sparse_anew(void);
 
 /* Whether there are slabs that may have such pages. */

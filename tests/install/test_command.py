@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from tests.install.tree import SOURCE, Installed, check_commit, done
+from tests.install.tree import SOURCE, Installed, check_commit, check_sheet, done
 
 
 def test_runs_a_program_on_the_installed_library(installed: Installed) -> None:
@@ -20,6 +20,10 @@ def test_the_python_part_knows_the_installed_library(installed: Installed) -> No
     """Options come from the installed table; doctor without a program tries a small one."""
     assert "big_cache_bytes" in done([installed.command, "options"])
     assert str(installed.libraries) in done([installed.command, "doctor"])
+
+
+def test_reads_a_process(installed: Installed) -> None:
+    check_sheet(installed.command)
 
 
 def test_names_its_commit(installed: Installed, made: Path | None) -> None:

@@ -11,11 +11,11 @@ from pathlib import Path
 
 import pytest
 
-from tests.install.tree import SOURCE, check_commit, done, one
+from tests.install.tree import SOURCE, check_commit, check_sheet, done, one
 
 NEEDED_TO_BUILD = {
     *("CMakeLists.txt", "LICENSE", "PKG-INFO", "README.md", "pyproject.toml"),
-    *("cmake", "command", "include", "python", "share", "src", "yardstick"),
+    *("cmake", "command", "include", "look", "python", "share", "src", "yardstick"),
 }
 IN_FORCE = """
 import os
@@ -85,7 +85,7 @@ def test_holds_what_is_needed_and_nothing_else(wheel: Path) -> None:
     modules |= {f"hakmem_yardstick/sources/{name}" for name in _files_below(yardstick / "suite")}
     data = {name.split(".data/")[1] for name in files - modules}
     assert modules < files
-    wanted = {"data/lib/libhakmem.so.0", "scripts/hakmem"}
+    wanted = {"data/lib/libhakmem.so.0", "data/lib/hakmem/look", "scripts/hakmem"}
     assert wanted <= data
     assert {name for name in data - wanted if not name.startswith("data/share/")} == set()
     assert not any("/man3/" in name for name in data), "pages of a header that is not there"
@@ -102,6 +102,10 @@ def test_runs_python_on_hakmem(start: list[str], environment: Path) -> None:
 def test_the_python_part_starts(environment: Path) -> None:
     for start in ["bin/hakmem"], ["bin/python", "-m", "hakmem"]:
         assert "usage: hakmem" in done([environment / start[0], *start[1:], "--help"])
+
+
+def test_reads_a_process(environment: Path) -> None:
+    check_sheet(environment / "bin/hakmem", PATH=f"{environment}/bin:/usr/bin:/bin")
 
 
 def test_names_its_commit(environment: Path, made: Path | None) -> None:

@@ -1,5 +1,6 @@
 """An installed hakmem, and how to run programs with it."""
 
+import json
 import os
 import re
 import subprocess
@@ -41,6 +42,12 @@ def check_commit(said: str, made: Path | None) -> None:
     if made is not None:
         notes = (made / "RELEASE-NOTES.md").read_text()
         assert said.split("commit ")[1][:12] == notes.split("commit ")[1][:12]
+
+
+def check_sheet(command: Path, PATH: str = "/usr/bin:/bin") -> None:
+    """`hakmem sheet` finds its reader, and that finds a process's heap."""
+    program = [command, "run", "sh", "-c", f'exec "{command}" sheet --json $$']
+    assert json.loads(done(program, PATH=PATH))["live"] > 0
 
 
 @dataclass

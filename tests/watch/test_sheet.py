@@ -47,7 +47,7 @@ class Sheet:
         assert sum(lines) == self.said["resident"]
 
     def is_explained(self) -> bool:
-        return abs(self["unexplained"]) <= SHARE * self.said["resident"]
+        return bool(abs(self["unexplained"]) <= SHARE * self.said["resident"])
 
     def agrees(self) -> None:
         """With the kernel's sums, while nothing changes."""
