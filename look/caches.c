@@ -61,15 +61,16 @@ static void stack_read(struct look *look, const unsigned char *cache, unsigned s
     cached_read(look, floor + WORD, n, number);
 }
 
-static bool stacks_read(struct look *look)
+static void stacks_read(struct look *look)
 {
     struct heap *heap = look->heap;
     const struct watch_caches *w = &heap->tables.caches;
     uint64_t at = 0;
     uint32_t generation = 0;
+    /* Before the first call nothing is there yet. */
     if (!target_read(look->t, address(w->every), &at, sizeof at) ||
         !target_read(look->t, address(w->generation), &generation, sizeof generation))
-        return false;
+        at = 0;
     unsigned char *cache = malloc(w->size);
     while (at != 0 && cache != NULL && heap->cache_count < CACHES_MOST) {
         if (!target_read(look->t, at, cache, w->size)) {
@@ -90,7 +91,6 @@ static bool stacks_read(struct look *look)
     }
     look->no_memory |= cache == NULL;
     free(cache);
-    return true;
 }
 
 static void transfers_read(struct look *look)
@@ -132,12 +132,12 @@ const struct cached *cached_from(const struct look *look, uint64_t at)
     return look->cached + low;
 }
 
-bool caches_read(struct look *look)
+void caches_read(struct look *look)
 {
     look->cached = grown(look, NULL, 0, &look->cached_room, sizeof *look->cached);
-    if (look->cached == NULL || !stacks_read(look))
-        return false;
+    if (look->cached == NULL)
+        return;
+    stacks_read(look);
     transfers_read(look);
     qsort(look->cached, look->cached_count, sizeof *look->cached, by_address);
-    return true;
 }

@@ -347,8 +347,10 @@ bool heap_read(struct target *t, struct heap *heap, char *why, size_t room)
 {
     struct look look = {.t = t, .heap = heap};
     *heap = (struct heap){.tables = heap->tables};
-    bool sense = classes_read(&look) && caches_read(&look);
-    if (sense) {
+    bool sense = classes_read(&look);
+    if (sense)
+        caches_read(&look);
+    if (sense && !look.no_memory) {
         for (size_t i = 0; i < t->map_count && sense && !look.no_memory; i++)
             if (t->maps[i].writable || t->maps[i].readable)
                 sense = mapping_walk(&look, &t->maps[i]);

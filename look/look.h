@@ -81,8 +81,8 @@ static inline void count(struct look *look, struct class_sum *sum, enum heap_lin
 
 /* ---- caches.c ---- */
 
-/* Reads all caches; false where they can't be read. */
-bool caches_read(struct look *look);
+/* Reads all caches. */
+void caches_read(struct look *look);
 
 /* The first of the free blocks in caches that lies at or above the address; `cached_end` if none
  * does. */

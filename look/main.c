@@ -5,10 +5,13 @@
  *   look PID
  *
  * Exit status: see why.h. */
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "heap.h"
+#include "order.h"
 #include "process.h"
 #include "sheet.h"
 #include "why.h"
@@ -84,16 +87,46 @@ static bool look(int pid, char *why, size_t room)
     return seen;
 }
 
+static bool order(int pid, struct order *order, char *why, size_t room)
+{
+    static struct tables tables;
+    struct target t;
+    if (!process_open(&t, pid, why, room))
+        return false;
+    t.budget = BUDGET_LEAST;
+    target_begin(&t);
+    if (!tables_find(&t, &tables, why, room) || !order_give(&t, &tables, pid, order, why, room))
+        return false;
+    printf("{\"pid\": %d, \"result\": %" PRIu64 "}\n", pid, order->result);
+    return true;
+}
+
+static int usage(void)
+{
+    fprintf(stderr, "usage: look PID [purge | set NAME NUMBER]\n");
+    return EXIT_USAGE;
+}
+
 int main(int argc, char **argv)
 {
     char why[512] = "";
     char *end = NULL;
-    long pid = argc == 2 ? strtol(argv[1], &end, 10) : 0;
-    if (pid <= 0 || pid > 1L << 30 || *end != 0) {
-        fprintf(stderr, "usage: look PID\n");
-        return EXIT_USAGE;
-    }
-    if (!look((int)pid, why, sizeof why)) {
+    long pid = argc >= 2 ? strtol(argv[1], &end, 10) : 0;
+    if (pid <= 0 || pid > 1L << 30 || *end != 0)
+        return usage();
+    bool seen;
+    if (argc == 2)
+        seen = look((int)pid, why, sizeof why);
+    else if (argc == 3 && strcmp(argv[2], "purge") == 0)
+        seen = order((int)pid, &(struct order){.kind = ORDER_PURGE}, why, sizeof why);
+    else if (argc == 5 && strcmp(argv[2], "set") == 0)
+        seen = order((int)pid,
+                     &(struct order){
+                         .kind = ORDER_SET, .name = argv[3], .value = strtoull(argv[4], &end, 10)},
+                     why, sizeof why);
+    else
+        return usage();
+    if (!seen) {
         fprintf(stderr, "%s\n", why);
         return (int)ending;
     }

@@ -92,6 +92,9 @@ bool tables_find(struct target *t, struct tables *tables, char *why, size_t room
 
 /* ---- whether they are possible ---- */
 
+/* What the first version of this format had. */
+#define WATCH_LEAST offsetof(struct hakmem_watch, orders)
+
 /* A table of an older library is shorter: what it lacks is zero. */
 static bool copy(struct target *t, const void *from, void *to, size_t bytes)
 {
@@ -144,13 +147,14 @@ static bool huge_possible(const struct watch_huge *h)
 
 static bool caches_possible(const struct watch_caches *c)
 {
-    return c->size <= 65536 && c->stacks <= STACKS_MOST && c->bin_bytes <= 256 &&
+    return c->size <= CACHE_MOST && c->stacks <= STACKS_MOST && c->bin_bytes <= 256 &&
            c->cold_bytes <= 256 && holds(c->size, c->every_at, 8) &&
            holds(c->size, c->generation_at, 4) &&
            (uint64_t)c->bins_at + c->stacks * c->bin_bytes <= c->size &&
            (uint64_t)c->cold_at + c->stacks * c->cold_bytes <= c->size &&
-           holds(c->bin_bytes, c->top_at, 8) && holds(c->cold_bytes, c->base_at, 8) &&
-           holds(c->cold_bytes, c->floor_at, 2) && holds(c->cold_bytes, c->room_at, 4);
+           holds(c->bin_bytes, c->top_at, 8) && holds(c->bin_bytes, c->limit_at, 8) &&
+           holds(c->cold_bytes, c->base_at, 8) && holds(c->cold_bytes, c->floor_at, 2) &&
+           holds(c->cold_bytes, c->room_at, 4);
 }
 
 static bool all_possible(const struct tables *tables)
@@ -175,7 +179,9 @@ bool tables_read(struct target *t, uint64_t at, struct tables *tables, char *why
             "its hakmem describes the heap in format %u, and this command knows format %u: "
             "use the command that came with that library",
             watch.format, WATCH_FORMAT);
-    if (watch.bytes >= sizeof watch && target_read(t, at, &watch, sizeof watch)) {
+    uint32_t bytes = watch.bytes < sizeof watch ? watch.bytes : (uint32_t)sizeof watch;
+    memset(&watch, 0, sizeof watch);
+    if (bytes >= WATCH_LEAST && target_read(t, at, &watch, bytes)) {
         memcpy(tables->version, watch.version, sizeof watch.version);
         for (char *c = tables->version; *c != 0; c++)
             if ((*c < '0' || *c > '9') && *c != '.')
@@ -188,8 +194,11 @@ bool tables_read(struct target *t, uint64_t at, struct tables *tables, char *why
             copy(t, watch.transfer, &tables->transfer, sizeof tables->transfer) &&
             copy(t, watch.caches, &tables->caches, sizeof tables->caches) &&
             copy(t, watch.counters, &tables->counters, sizeof tables->counters) &&
-            all_possible(tables))
+            all_possible(tables)) {
+            if (watch.orders != NULL)
+                copy(t, watch.orders, &tables->orders, sizeof tables->orders);
             return true;
+        }
     }
     return because(why, room, EXIT_NONSENSE,
                    "its description of the heap is invalid: the memory is corrupt, or forged");

@@ -17,10 +17,12 @@ struct tables {
     struct watch_transfer transfer;
     struct watch_caches caches;
     struct watch_counters counters;
+    struct watch_orders orders; /* zero where the library has none */
 };
 
 #define CLASSES_MOST 512
 #define STACKS_MOST 1024
+#define CACHE_MOST 65536 /* bytes */
 
 /* Finds them; else says why not. */
 bool tables_find(struct target *t, struct tables *tables, char *why, size_t room);

@@ -11,8 +11,10 @@ enum ending {
     EXIT_USAGE = 2,
     EXIT_TARGET = 3, /* there is no such process or file, or it can't be read */
     EXIT_RIGHTS = 4,
-    EXIT_WITHOUT = 5, /* there is no hakmem in it */
-    EXIT_NONSENSE = 6 /* what it says of its heap makes no sense, or is of an unknown format */
+    EXIT_WITHOUT = 5,  /* there is no hakmem in it */
+    EXIT_NONSENSE = 6, /* what it says of its heap makes no sense, or is of an unknown format */
+    EXIT_WAITS = 7,    /* the order is given, and not yet done */
+    EXIT_REFUSED = 8
 };
 
 extern enum ending ending;

@@ -49,6 +49,8 @@ MODULE_FLOOR = {
     "bench_command": 4,
     "compare_command": 4,
     "sheet_command": 4,
+    "purge_command": 4,
+    "set_command": 4,
     "cli": 5,
     "__main__": 6,
 }
@@ -115,6 +117,7 @@ STRUCTURE = {
     "front/cache.h": "ROOM_MOST CHUNK_FIRST CHUNK_LATER CHUNKS_MOST ARRAY_KINDS SEAL",
     "front/journal.c": "TRIES",
     "front/journal.h": "JOURNAL_MOST",
+    "life/settings.h": "ORDER_NAME",
     "front/proof.c": "REST_MILLISECONDS",
     "front/registry.c": "FIRST_LOCKS",
     "heap/class_table.h": "CLASSES CLASSES_THIN "

@@ -145,9 +145,17 @@ int hakmem_mallopt(int parameter, int value);
  * ("stack_bytes"), in upper or lower case. Sizes are in bytes, times in milliseconds, switches 0 or
  * 1, modes 0 (frozen), 1 (observe) or 2 (learn); HAKMEM_AUTO stands for `auto`. Returns 0. If there
  * is no such option or `name` is null, returns ENOENT and leaves *value unchanged. Options are read
- * once, at the process's first call, and do not change. Does not change errno. */
+ * once, at the process's first call; hakmem_option_set and `hakmem set` change some of them. Does
+ * not change errno. */
 #define HAKMEM_AUTO UINT64_MAX
 int hakmem_option(const char *name, uint64_t *value);
+
+/** Changes an option while the program runs: thread_bytes, retain_slices, big_cache_bytes,
+ * check_frees, abort_on_misuse or compact. Memory beyond a new limit goes back to the kernel in this
+ * call. Returns 0; ENOENT if there is no such option or `name` is null; EINVAL if the value is out
+ * of bounds; EPERM for an option that can only be set when a process starts. Does not change errno.
+ * Threads may call it at once. Since 0.1. */
+int hakmem_option_set(const char *name, uint64_t value);
 
 /** Returns how many bytes a block of malloc(n) has, which is what malloc_usable_size returns for
  * it; 0 if n is more than malloc can give. Since 0.1. */

@@ -16,7 +16,16 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, NoReturn
 
-from hakmem import __version__, bench_command, compare_command, doctor, options, sheet_command
+from hakmem import (
+    __version__,
+    bench_command,
+    compare_command,
+    doctor,
+    options,
+    purge_command,
+    set_command,
+    sheet_command,
+)
 from hakmem.arguments import USAGE_ERROR
 from hakmem.library import Library
 
@@ -24,6 +33,8 @@ FAILED = 3
 SUBCOMMANDS = {
     "doctor": doctor,
     "sheet": sheet_command,
+    "purge": purge_command,
+    "set": set_command,
     "options": options,
     "bench": bench_command,
     "compare": compare_command,
@@ -38,6 +49,7 @@ examples:
   hakmem doctor 4711                     does the running process 4711 use hakmem?
   hakmem doctor                          is hakmem installed correctly?
   hakmem sheet 4711                      what does process 4711 use memory for?
+  hakmem purge 4711                      have it return its free memory
   hakmem options                         list the options
   hakmem bench --quick                   benchmark hakmem and other allocators
   hakmem compare hakmem glibc -- prog    compare two allocators on a program of yours

@@ -4,6 +4,7 @@ which is started for each look, and the sheet that adds up from it."""
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 from collections import defaultdict
 from collections.abc import Iterator
@@ -15,15 +16,18 @@ MIB = 2**20
 COMPACT_MOST = 2048  # bytes of a block: above, no class compacts
 SLEEPER_KEEPS = 13 * 1024  # bytes in the cache of a thread that sleeps, at most
 # How the reader ends (look/why.h).
-NO_SUCH, NO_RIGHT, WITHOUT, NONSENSE = 3, 4, 5, 6
+NO_SUCH, NO_RIGHT, WITHOUT, NONSENSE, WAITS, REFUSED = 3, 4, 5, 6, 7, 8
+# How the command then ends.
+STATUS = {WITHOUT: 1, NONSENSE: 1, REFUSED: 1, NO_RIGHT: 3, WAITS: 4}
+USAGE = 2
 
 
 class CannotLook(Exception):
-    """A line for the user, and how the reader ended."""
+    """A line for the user, and how the command ends."""
 
-    def __init__(self, status: int, line: str) -> None:
+    def __init__(self, ended: int, line: str) -> None:
         super().__init__(line)
-        self.status = status
+        self.status = STATUS.get(ended, USAGE)
 
 
 @dataclass(frozen=True)
@@ -78,12 +82,11 @@ def _json(line: Line) -> dict[str, Any]:
     return said
 
 
-def sheet(pid: int, library: Path) -> Sheet:
-    """Raises CannotLook."""
+def _asked(pid: int, library: Path, *words: str) -> Any:
     reader = library.parent / "hakmem" / "look"
     try:
         done = subprocess.run(
-            [reader, str(pid)], stdin=subprocess.DEVNULL, capture_output=True, text=True
+            [reader, str(pid), *words], stdin=subprocess.DEVNULL, capture_output=True, text=True
         )
     except OSError as error:
         raise CannotLook(
@@ -92,7 +95,22 @@ def sheet(pid: int, library: Path) -> Sheet:
     if done.returncode != 0:
         said = done.stderr.strip() or f"the reader ended with status {done.returncode}"
         raise CannotLook(done.returncode, said)
-    seen = json.loads(done.stdout)
+    return json.loads(done.stdout)
+
+
+def purge(pid: int, library: Path) -> int:
+    """Has the process give back its free memory; how many bytes went. Raises CannotLook."""
+    return int(_asked(pid, library, "purge")["result"])
+
+
+def change(pid: int, library: Path, option: str, value: int) -> None:
+    """Raises CannotLook."""
+    _asked(pid, library, "set", option, str(value))
+
+
+def sheet(pid: int, library: Path) -> Sheet:
+    """Raises CannotLook."""
+    seen = _asked(pid, library)
     return Sheet(
         pid,
         _program(pid),
@@ -105,6 +123,13 @@ def sheet(pid: int, library: Path) -> Sheet:
         tuple(_others(seen["mappings"])),
         seen,
     )
+
+
+def read_pid(word: str) -> int:
+    """Raises CannotLook."""
+    if not re.fullmatch("[0-9]{1,10}", word):
+        raise CannotLook(NO_SUCH, f"{word}: expected a PID")
+    return int(word)
 
 
 def _program(pid: int) -> str:

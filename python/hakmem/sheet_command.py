@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import re
 import sys
 from collections.abc import Iterator
 from contextlib import suppress
@@ -37,8 +36,6 @@ exit status:
   2  wrong usage, or no such process
   3  no permission to read the process
 """
-STATUS = {look.WITHOUT: 1, look.NONSENSE: 1, look.NO_RIGHT: 3}
-NO_SUCH = 2
 PARTS = 3  # named in the table, of each line
 NAME_MOST = 30
 
@@ -49,14 +46,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    if not re.fullmatch("[0-9]{1,10}", arguments.pid):
-        print(f"hakmem sheet: {arguments.pid}: expected a PID", file=sys.stderr)
-        return NO_SUCH
     try:
-        sheet = look.sheet(int(arguments.pid), arguments.library)
+        sheet = look.sheet(look.read_pid(arguments.pid), arguments.library)
     except CannotLook as why:
         print(f"hakmem sheet: {why}", file=sys.stderr)
-        return STATUS.get(why.status, NO_SUCH)
+        return why.status
     text = json.dumps(sheet.json(), indent=2) if arguments.json else "\n".join(_text(sheet))
     with suppress(BrokenPipeError):
         print(text, flush=True)

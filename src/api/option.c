@@ -1,9 +1,10 @@
-/* The public function that returns an option's value. */
+/* The public functions for options. */
 #include <errno.h>
 #include <string.h>
 
 #include "hakmem/hakmem.h"
 #include "life/life.h"
+#include "life/settings.h"
 #include "options/options.h"
 
 __attribute__((visibility("default"))) int hakmem_option(const char *name, uint64_t *value)
@@ -15,4 +16,21 @@ __attribute__((visibility("default"))) int hakmem_option(const char *name, uint6
         return ENOENT;
     *value = option_value(option);
     return 0;
+}
+
+__attribute__((visibility("default"))) int hakmem_option_set(const char *name, uint64_t value)
+{
+    struct cache *mine = thread_cache();
+    if (name == NULL)
+        return ENOENT;
+    switch (option_change(name, value, mine)) {
+    case CHANGED:
+        return 0;
+    case CHANGE_NO_OPTION:
+        return ENOENT;
+    case CHANGE_NOT_ALLOWED:
+        return EINVAL;
+    default:
+        return EPERM;
+    }
 }

@@ -22,6 +22,7 @@ HIDDEN __attribute__((used)) const struct hakmem_watch hakmem_watch = {
     .transfer = &watch_transfer,
     .caches = &watch_caches,
     .counters = &watch_counters,
+    .orders = &watch_orders,
 };
 
 /* Name and description are padded to four bytes. The description is the distance from itself. */

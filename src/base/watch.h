@@ -72,7 +72,8 @@ struct watch_caches {
     uint32_t bytes;
     uint32_t size, every_at, generation_at;
     uint32_t stacks, bins_at, bin_bytes, top_at;
-    uint32_t cold_at, cold_bytes, base_at, floor_at, floor_mask, room_at, room_mask, pad;
+    uint32_t cold_at, cold_bytes, base_at, floor_at, floor_mask, room_at, room_mask;
+    uint32_t limit_at; /* in a bin: 0 where each free takes the slow path */
     const void *every, *generation;
 };
 
@@ -86,6 +87,16 @@ struct watch_counters {
     const void *first;
 };
 
+/* Orders from outside (life/settings.h): who gives one fills in the fields, adds 1 to `asked`,
+ * stores the sum of the three words of what was freed (watch_counters) to `due`, and 0 to the
+ * limits of all stacks that have begun. It is done when `done` has the number of `asked`. */
+struct watch_orders {
+    uint32_t bytes;
+    uint32_t size, asked_at, done_at, order_at, answer_at, value_at, result_at;
+    uint32_t name_at, name_bytes;
+    void *orders, *due;
+};
+
 extern const struct watch_map watch_map HIDDEN;
 extern const struct watch_meta watch_meta HIDDEN;
 extern const struct watch_superslabs watch_superslabs HIDDEN;
@@ -94,6 +105,7 @@ extern const struct watch_slabs watch_slabs HIDDEN;
 extern const struct watch_transfer watch_transfer HIDDEN;
 extern const struct watch_caches watch_caches HIDDEN;
 extern const struct watch_counters watch_counters HIDDEN;
+extern const struct watch_orders watch_orders HIDDEN;
 
 /* All of them. The note of this file (type 1, name "hakmem") says where this is. */
 struct hakmem_watch {
@@ -109,6 +121,7 @@ struct hakmem_watch {
     const struct watch_transfer *transfer;
     const struct watch_caches *caches;
     const struct watch_counters *counters;
+    const struct watch_orders *orders;
 };
 
 #define WATCH_MAGIC "hakmem\0"

@@ -19,10 +19,10 @@ struct capacity_share cache_share(const struct cache *cache)
 {
     size_t awake = caches_awake();
     if (awake <= 1)
-        return share_alone(policy.thread_bytes);
+        return share_alone(load_relaxed(&policy.thread_bytes));
     if (caches_crowded())
-        return share_in_crowd(cache->refills - cache->began, policy.thread_bytes);
-    return share_at_work(awake, load_relaxed(&use.slices), policy.thread_bytes);
+        return share_in_crowd(cache->refills - cache->began, load_relaxed(&policy.thread_bytes));
+    return share_at_work(awake, load_relaxed(&use.slices), load_relaxed(&policy.thread_bytes));
 }
 
 size_t stack_first(unsigned stack)

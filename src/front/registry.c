@@ -199,6 +199,7 @@ const struct watch_caches watch_caches = {
     .floor_mask = ROOM_MOST,
     .room_at = offsetof(struct cold_bin, base) + sizeof(void *),
     .room_mask = ROOM_MOST,
+    .limit_at = offsetof(struct bin, limit),
     .every = &registry.every,
     .generation = &registry.generation,
 };

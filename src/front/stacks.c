@@ -172,22 +172,37 @@ struct finding stacks_put(struct cache *cache, unsigned first, unsigned end)
     return found;
 }
 
+/* Opens all stacks as far as they may be. */
+static void stacks_open(struct cache *cache)
+{
+    ASSERT(lock_held(cache->lock));
+    bool closed = cache->rests || load_relaxed(&cache->cut);
+    for (unsigned stack = begun_from(cache, 0); stack < STACKS && !cache->asleep;
+         stack = begun_from(cache, stack + 1)) {
+        if (closed)
+            store_relaxed(&cache->bins[BIN_FIRST + stack].limit, NULL);
+        else
+            stack_open(cache, stack);
+    }
+}
+
 COLD void cache_ask_visits(struct cache *cache, enum cache_visits visits)
 {
     if (!lock_enter(cache->lock))
         return;
     cache->visits = visits;
-    bool closed = cache->rests || load_relaxed(&cache->cut);
-    if (!cache->asleep)
-        for (unsigned stack = begun_from(cache, 0); stack < STACKS;
-             stack = begun_from(cache, stack + 1)) {
-            struct bin *bin = &cache->bins[BIN_FIRST + stack];
-            if (closed)
-                store_relaxed(&bin->limit, NULL);
-            else
-                stack_open(cache, stack);
-        }
+    stacks_open(cache);
     lock_release(cache->lock);
+}
+
+COLD void caches_reopen(void)
+{
+    for (struct cache *cache = caches_every(); cache != NULL; cache = cache->every) {
+        if (!lock_enter(cache->lock))
+            return;
+        stacks_open(cache);
+        lock_release(cache->lock);
+    }
 }
 
 struct finding cache_drain(struct cache *cache)

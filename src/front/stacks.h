@@ -36,6 +36,9 @@ void cache_gave(struct cache *cache, size_t bytes);
 /* Which frees of the owner's are to take the slow path, where there is something to do. */
 void cache_ask_visits(struct cache *cache, enum cache_visits visits);
 
+/* Opens the stacks of all caches again that were closed from outside (life/settings.h). */
+void caches_reopen(void);
+
 /* Frees all that the cache holds, and makes it new; the first wrong block found. */
 struct finding cache_drain(struct cache *cache);
 

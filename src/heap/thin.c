@@ -39,9 +39,9 @@ bool shard_settle_compaction(struct shard *shard, unsigned cls)
         return false;
     const struct begun *begun = &shard->begun[cls];
     size_t size = size_classes[cls].size;
-    bool differs =
-        begun->compacts
-            ? compaction_ends(begun->free, begun->blocks, size) || !policy.compact
-            : compaction_begins(begun->free, begun->blocks, size, os_page) && policy.compact;
+    bool differs = begun->compacts ? compaction_ends(begun->free, begun->blocks, size) ||
+                                         !load_relaxed(&policy.compact)
+                                   : compaction_begins(begun->free, begun->blocks, size, os_page) &&
+                                         load_relaxed(&policy.compact);
     return unlikely(differs) && switch_compaction(shard, cls);
 }

@@ -8,6 +8,7 @@
 #include "front/registry.h"
 #include "learn/laws.h"
 #include "life/purge.h"
+#include "life/settings.h"
 #include "os/keep_errno.h"
 #include "os/lock.h"
 #include "os/os.h"
@@ -33,6 +34,8 @@ static void *scavenge(void *unused)
         store_release(&scavenger_dozes, dozes);
         os_wait(&call, 0, dozes ? 0 : policy.scavenge_ms);
         store_relaxed(&scavenger_dozes, false);
+        if (orders_waiting())
+            orders_obey(NULL);
         if (load_acquire(&call) != 0) {
             store_relaxed(&call, 0);
             idle = 0;

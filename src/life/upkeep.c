@@ -5,11 +5,14 @@
 #include "heap/shards.h"
 #include "life/life.h"
 #include "life/scavenger.h"
+#include "life/settings.h"
 #include "life/visits.h"
 
 COLD void give_memory_back(size_t own)
 {
     scavenger_wake();
+    if (orders_waiting())
+        orders_obey(thread_cache());
     size_t returned = counters_returned();
     bool stepped = purge_step(own);
     struct cache *cache = thread_cache();

@@ -10,122 +10,16 @@ import re
 import signal
 import subprocess
 import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from tests.nobody import as_nobody
+from tests.watch.watched import SECONDS, SHARE, Command, Process, Sheet, running
 
-SECONDS = 120
 LOOKS = 24
-SHARE = (
-    0.02  # of what is planted, that may be missing or too much; of what is resident, unexplained
-)
-
-
-@dataclass(frozen=True)
-class Sheet:
-    said: dict[str, Any]
-
-    def __getitem__(self, name: str) -> int:
-        return int(self._line(name)["resident"])
-
-    def could_be(self, name: str) -> int:
-        return int(self._line(name).get("could_be", self[name]))
-
-    def _line(self, name: str) -> dict[str, Any]:
-        lines = [*self.said["heap"], *self.said["others"]]
-        (line,) = (one for one in lines if one["name"] == name)
-        return dict(line)
-
-    def adds_up(self) -> None:
-        lines = [line["resident"] for line in (*self.said["heap"], *self.said["others"])]
-        assert sum(lines) == self.said["resident"]
-
-    def is_explained(self) -> bool:
-        return bool(abs(self["unexplained"]) <= SHARE * self.said["resident"])
-
-    def agrees(self) -> None:
-        """With the kernel's sums, while nothing changes."""
-        self.adds_up()
-        for sum_ in self.said["kernel"].values():
-            assert abs(self.said["resident"] - sum_) <= SHARE * sum_
-        assert self.is_explained()
-
-
-@dataclass(frozen=True)
-class Command:
-    path: Path
-
-    def __call__(
-        self, *words: str | int, by: Sequence[str] = ()
-    ) -> subprocess.CompletedProcess[str]:
-        return subprocess.run(
-            [*by, "/bin/sh", str(self.path), *map(str, words)],
-            capture_output=True,
-            text=True,
-            stdin=subprocess.DEVNULL,
-            timeout=SECONDS,
-        )
-
-    def sheet(self, pid: int) -> Sheet:
-        done = self("sheet", "--json", pid)
-        assert done.returncode == 0, done.stderr
-        return Sheet(json.loads(done.stdout))
-
-
-@pytest.fixture
-def command(given: Callable[[str], Path]) -> Command:
-    path = given("--hakmem")
-    return Command(path)
-
-
-@dataclass(frozen=True)
-class Process:
-    process: subprocess.Popen[str]
-
-    @property
-    def pid(self) -> int:
-        return self.process.pid
-
-    def ask(self, word: str) -> int:
-        assert self.process.stdin is not None and self.process.stdout is not None
-        self.process.stdin.write(f"{word}\n")
-        self.process.stdin.flush()
-        return int(self.process.stdout.readline())
-
-
-@contextmanager
-def running(*words: str | Path, library: Path | None = None, **variables: str) -> Iterator[Process]:
-    """One that has said "ready"."""
-    environment = {n: v for n, v in os.environ.items() if not n.startswith(("LD_", "HAKMEM_"))}
-    if library is not None:
-        environment["LD_PRELOAD"] = str(library)
-    process = subprocess.Popen(
-        list(map(str, words)),
-        env=environment | variables,
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        text=True,
-    )
-    try:
-        assert process.stdout is not None and process.stdout.readline() == "ready\n"
-        yield Process(process)
-    finally:
-        process.kill()
-        process.communicate()
-
-
-@pytest.fixture
-def plant(given: Callable[[str], Path], library: Path) -> Iterator[Process]:
-    """It keeps what it frees: nothing goes back while nobody looks."""
-    program = given("--programs") / "watch_plant"
-    with running(program, library=library, HAKMEM_SCAVENGER="off") as process:
-        yield process
 
 
 @pytest.mark.parametrize(
@@ -173,7 +67,8 @@ def test_at_work(command: Command, given: Callable[[str], Path], library: Path) 
         stderr=subprocess.DEVNULL,
     ) as stress:
         try:
-            time.sleep(0.5)
+            while command.sheet(stress.pid)["live"] == 0:
+                time.sleep(0.05)
             explained = 0
             for _ in range(LOOKS):
                 sheet = command.sheet(stress.pid)

@@ -12,6 +12,7 @@ extern "C" {
     pub fn hakmem_aligned_alloc(align: usize, n: usize) -> *mut c_void;
     pub fn hakmem_malloc_usable_size(p: *const c_void) -> usize;
     pub fn hakmem_option(name: *const u8, value: *mut u64) -> i32;
+    pub fn hakmem_option_set(name: *const u8, value: u64) -> i32;
     pub fn hakmem_good_size(n: usize) -> usize;
     pub fn hakmem_purge() -> usize;
     pub fn hakmem_defrag_hint(p: *const c_void) -> i32;

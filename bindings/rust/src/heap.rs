@@ -149,16 +149,34 @@ pub unsafe fn usable_size(p: *const u8) -> usize {
 /// assert_eq!(hakmem::option("no_such_option"), None);
 /// ```
 pub fn option(name: &str) -> Option<u64> {
-    // No String, because the caller may be code that must not allocate. No option has so long a name.
+    let text = c_text(name)?;
+    let mut value = 0;
+    // SAFETY: the text ends with a 0.
+    let result = unsafe { ffi::hakmem_option(text.as_ptr(), &mut value) };
+    (result == 0).then_some(value)
+}
+
+/// Changes an option while the program runs: `thread_bytes`, `retain_slices`, `big_cache_bytes`,
+/// `check_frees`, `abort_on_misuse` or `compact`. False if there is no such option, if it can only
+/// be set when a process starts, or if the value is out of bounds.
+///
+/// ```
+/// assert!(hakmem::set_option("compact", 1));
+/// assert!(!hakmem::set_option("compact", 2));
+/// ```
+pub fn set_option(name: &str, value: u64) -> bool {
+    // SAFETY: the text ends with a 0.
+    c_text(name).is_some_and(|text| unsafe { ffi::hakmem_option_set(text.as_ptr(), value) == 0 })
+}
+
+/// No String, because the caller may be code that must not allocate. No option has so long a name.
+fn c_text(name: &str) -> Option<[u8; 64]> {
     let mut text = [0; 64];
     if name.len() >= text.len() || name.bytes().any(|byte| byte == 0) {
         return None;
     }
     text[..name.len()].copy_from_slice(name.as_bytes());
-    let mut value = 0;
-    // SAFETY: the text ends with a 0.
-    let result = unsafe { ffi::hakmem_option(text.as_ptr(), &mut value) };
-    (result == 0).then_some(value)
+    Some(text)
 }
 
 /// Turns on or off that every free is checked at once, which costs most of the speed. While it is

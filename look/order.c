@@ -1,0 +1,168 @@
+#define _GNU_SOURCE
+#include "order.h"
+
+#include <errno.h>
+#include <string.h>
+#include <sys/uio.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "process.h"
+#include "why.h"
+
+#define WAIT_MS 2000
+#define STEP_MS 2
+#define CACHES_MOST 100000
+
+static uint64_t address(const void *p) { return (uint64_t)(uintptr_t)p; }
+
+/* Straight from the process: what target_read has kept is old. */
+static bool read_now(int pid, uint64_t at, void *to, size_t bytes)
+{
+    struct iovec here = {to, bytes};
+    struct iovec there = {(void *)(uintptr_t)at, bytes};
+    return process_vm_readv(pid, &here, 1, &there, 1, 0) == (ssize_t)bytes;
+}
+
+static bool write_now(int pid, uint64_t at, void *from, size_t bytes)
+{
+    struct iovec here = {from, bytes};
+    struct iovec there = {(void *)(uintptr_t)at, bytes};
+    return process_vm_writev(pid, &here, 1, &there, 1, 0) == (ssize_t)bytes;
+}
+
+static uint64_t now_ms(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (uint64_t)t.tv_sec * 1000 + (uint64_t)t.tv_nsec / 1000000;
+}
+
+static bool done(int pid, const struct watch_orders *w, uint32_t number)
+{
+    uint32_t is = 0;
+    return read_now(pid, address(w->orders) + w->done_at, &is, sizeof is) && is == number;
+}
+
+static bool wait_for(int pid, const struct watch_orders *w, uint32_t number)
+{
+    for (uint64_t until = now_ms() + WAIT_MS; now_ms() < until && process_same(pid);) {
+        if (done(pid, w, number))
+            return true;
+        nanosleep(&(struct timespec){.tv_nsec = STEP_MS * 1000000}, NULL);
+    }
+    return done(pid, w, number);
+}
+
+/* Closes a cache's stacks to frees, so that the next one takes the slow path. */
+static void close_stacks(int pid, const struct watch_caches *w, uint64_t at,
+                         const unsigned char *cache)
+{
+    for (unsigned stack = 0; stack < w->stacks; stack++) {
+        uint32_t limit_at = w->bins_at + stack * w->bin_bytes + w->limit_at;
+        uint64_t base;
+        uint64_t limit;
+        uint64_t none = 0;
+        memcpy(&base, cache + w->cold_at + (size_t)stack * w->cold_bytes + w->base_at, sizeof base);
+        memcpy(&limit, cache + limit_at, sizeof limit);
+        if (base != 0 && limit != 0)
+            write_now(pid, at + limit_at, &none, sizeof none);
+    }
+}
+
+static void close_caches(int pid, const struct tables *tables)
+{
+    const struct watch_caches *w = &tables->caches;
+    static unsigned char cache[CACHE_MOST];
+    uint64_t at = 0;
+    read_now(pid, address(w->every), &at, sizeof at);
+    for (unsigned n = 0; at != 0 && n < CACHES_MOST; n++) {
+        uint32_t generation;
+        if (!read_now(pid, at, cache, w->size))
+            return;
+        memcpy(&generation, cache + w->generation_at, sizeof generation);
+        if (generation != 0)
+            close_stacks(pid, w, at, cache);
+        memcpy(&at, cache + w->every_at, sizeof at);
+    }
+}
+
+/* The step in which orders are obeyed is due when the clock has reached `due`: now. */
+static bool make_due(int pid, const struct tables *tables)
+{
+    const struct watch_counters *c = &tables->counters;
+    const uint32_t words[] = {c->freed_at, c->freed_slices_at, c->freed_huge_at};
+    uint64_t clock = 0;
+    for (unsigned i = 0; i < 3; i++) {
+        uint64_t word = 0;
+        if (!read_now(pid, address(c->first) + words[i], &word, sizeof word))
+            return false;
+        clock += word;
+    }
+    if (!write_now(pid, address(tables->orders.due), &clock, sizeof clock))
+        return false;
+    close_caches(pid, tables);
+    return true;
+}
+
+/* Fills in the fields; the number last. */
+static bool write_order(int pid, const struct watch_orders *w, const struct order *order,
+                        uint32_t number)
+{
+    uint64_t at = address(w->orders);
+    uint32_t kind = order->kind;
+    uint64_t value = order->value;
+    char name[256] = "";
+    size_t room = w->name_bytes < sizeof name ? w->name_bytes : sizeof name;
+    if (order->name != NULL)
+        memcpy(name, order->name, strnlen(order->name, room - 1));
+    return write_now(pid, at + w->order_at, &kind, sizeof kind) &&
+           write_now(pid, at + w->value_at, &value, sizeof value) &&
+           write_now(pid, at + w->name_at, name, room) &&
+           write_now(pid, at + w->asked_at, &number, sizeof number);
+}
+
+static const char *refusal(uint32_t answer)
+{
+    switch (answer) {
+    case 2:
+        return "it has no such option";
+    case 3:
+        return "the value is not allowed";
+    case 4:
+        return "this option can only be set when a process starts";
+    default:
+        return "it gave no answer";
+    }
+}
+
+bool order_give(struct target *t, const struct tables *tables, int pid, struct order *order,
+                char *why, size_t room)
+{
+    const struct watch_orders *w = &tables->orders;
+    uint32_t asked = 0;
+    uint32_t answer = 0;
+    if (w->orders == NULL || w->name_bytes == 0 || !target_mapped(t, address(w->orders), w->size) ||
+        !target_mapped(t, address(w->due), sizeof(uint64_t)))
+        return because(why, room, EXIT_NONSENSE, "its hakmem takes no orders");
+    if (!read_now(pid, address(w->orders) + w->asked_at, &asked, sizeof asked))
+        return because(why, room, EXIT_TARGET, "process %d: %s", pid, strerror(errno));
+    if (!done(pid, w, asked) && !wait_for(pid, w, asked))
+        return because(why, room, EXIT_WAITS,
+                       "an earlier order still waits: process %d has not called malloc or free "
+                       "since",
+                       pid);
+    if (!write_order(pid, w, order, asked + 1) || !make_due(pid, tables))
+        return errno == EPERM || errno == EACCES
+                   ? because(why, room, EXIT_RIGHTS, "no permission to write to process %d", pid)
+                   : because(why, room, EXIT_TARGET, "process %d: %s", pid, strerror(errno));
+    if (!wait_for(pid, w, asked + 1))
+        return because(why, room, EXIT_WAITS,
+                       "process %d is idle: it will do so when it next frees memory; a debugger "
+                       "can have it at once: gdb -p %d -batch -ex 'call (int)malloc_trim(0)'",
+                       pid, pid);
+    if (!read_now(pid, address(w->orders) + w->answer_at, &answer, sizeof answer) ||
+        !read_now(pid, address(w->orders) + w->result_at, &order->result, sizeof order->result))
+        return because(why, room, EXIT_TARGET, "process %d: %s", pid, strerror(errno));
+    return answer == 1 ? true : because(why, room, EXIT_REFUSED, "%s", refusal(answer));
+}

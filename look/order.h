@@ -1,0 +1,20 @@
+/* Orders to a process: to give back memory, to change an option. */
+#ifndef HAKMEM_LOOK_ORDER_H
+#define HAKMEM_LOOK_ORDER_H
+
+#include "tables.h"
+
+enum order_kind { ORDER_PURGE = 1, ORDER_SET };
+
+struct order {
+    enum order_kind kind;
+    const char *name; /* of the option */
+    uint64_t value;
+    uint64_t result; /* bytes that went back */
+};
+
+/* Gives the order, and waits until it is done. On failure says why. */
+bool order_give(struct target *t, const struct tables *tables, int pid, struct order *order,
+                char *why, size_t room);
+
+#endif

@@ -1,0 +1,80 @@
+#include "life/settings.h"
+
+#include <string.h>
+
+#include "base/policy.h"
+#include "base/watch.h"
+#include "front/closer.h"
+#include "front/stacks.h"
+#include "life/purge.h"
+#include "options/options.h"
+#include "os/lock.h"
+
+enum changed option_change(const char *name, size_t value, struct cache *mine)
+{
+    const struct option *option = option_find((struct words){name, strlen(name)});
+    if (option == NULL)
+        return CHANGE_NO_OPTION;
+    if (!(value == AUTO && option_may_be_auto(option)) &&
+        (value < option->least || value > option->most))
+        return CHANGE_NOT_ALLOWED;
+    size_t *field = (size_t *)((char *)&policy + option->offset);
+    switch (option - options) {
+    case OPTION_NUMBER_check_frees:
+        purge_check_frees(mine, value != 0);
+        break;
+    case OPTION_NUMBER_abort_on_misuse:
+    case OPTION_NUMBER_compact:
+    case OPTION_NUMBER_thread_bytes:
+        break;
+    case OPTION_NUMBER_retain_slices:
+        store_relaxed(&keeping.slices, value);
+        break;
+    case OPTION_NUMBER_big_cache_bytes:
+        store_relaxed(&keeping.huge, value);
+        break;
+    default:
+        return CHANGE_AT_START_ONLY;
+    }
+    store_relaxed(field, value);
+    purge_anew();
+    return CHANGED;
+}
+
+struct orders orders;
+
+COLD void orders_obey(struct cache *mine)
+{
+    if (fork_holds_locks)
+        return; /* the thread that forks may be the one that calls */
+    uint32_t asked = load_acquire(&orders.asked);
+    if (__atomic_exchange_n(&orders.taken, asked, __ATOMIC_ACQ_REL) == asked)
+        return; /* another thread does it */
+    if (!load_relaxed(&caches_closed))
+        caches_reopen();
+    if (orders.order == ORDER_PURGE) {
+        orders.result = purge_all(mine, 0);
+        orders.answer = CHANGED;
+    } else if (orders.order == ORDER_SET) {
+        char name[ORDER_NAME];
+        memcpy(name, orders.name, sizeof name);
+        name[sizeof name - 1] = 0;
+        orders.answer = option_change(name, orders.value, mine);
+    }
+    store_release(&orders.done, asked);
+}
+
+const struct watch_orders watch_orders = {
+    .bytes = sizeof watch_orders,
+    .size = sizeof(struct orders),
+    .asked_at = offsetof(struct orders, asked),
+    .done_at = offsetof(struct orders, done),
+    .order_at = offsetof(struct orders, order),
+    .answer_at = offsetof(struct orders, answer),
+    .value_at = offsetof(struct orders, value),
+    .result_at = offsetof(struct orders, result),
+    .name_at = offsetof(struct orders, name),
+    .name_bytes = ORDER_NAME,
+    .orders = &orders,
+    .due = &purge_due,
+};

@@ -1,0 +1,45 @@
+/* Options that may change while the program runs, and orders that another process gives: it writes
+ * them into `orders`, makes a step of giving back due (purge.h), and closes all stacks to frees, by
+ * their limits, so that the next free takes the slow path. So nothing looks for orders on the way
+ * of a call; that step does, and opens the stacks. A limit of null is right at any time: it only
+ * sends frees the slow way. */
+#ifndef HAKMEM_LIFE_SETTINGS_H
+#define HAKMEM_LIFE_SETTINGS_H
+
+#include "base/atomic.h"
+#include "base/defs.h"
+
+struct cache;
+
+enum changed { CHANGED = 1, CHANGE_NO_OPTION, CHANGE_NOT_ALLOWED, CHANGE_AT_START_ONLY };
+
+/* Changes the option; AUTO where it may be so. `mine` is the calling thread's cache, or null. Locks
+ * of the slow path must not be held. */
+enum changed option_change(const char *name, size_t value, struct cache *mine);
+
+enum order { ORDER_PURGE = 1, ORDER_SET };
+
+#define ORDER_NAME 40
+
+struct orders {
+    uint32_t asked;  /* counts orders: who gives one fills in the others, and then adds 1; atomic */
+    uint32_t taken;  /* the same, of who obeys; atomic */
+    uint32_t done;   /* the same, when it is done; atomic */
+    uint32_t order;  /* what is to be done */
+    uint32_t answer; /* an enum changed */
+    uint64_t value;  /* of the option */
+    uint64_t result; /* bytes given back */
+    char name[ORDER_NAME];
+};
+
+extern struct orders orders HIDDEN;
+
+static inline bool orders_waiting(void)
+{
+    return unlikely(load_relaxed(&orders.asked) != load_relaxed(&orders.taken));
+}
+
+/* Does what was asked for. */
+void orders_obey(struct cache *mine);
+
+#endif

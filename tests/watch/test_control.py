@@ -1,0 +1,143 @@
+"""`hakmem purge` and `hakmem set`: a process at work obeys, of an idle one it is said that it will,
+and what is refused is refused in one line."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from tests.nobody import as_nobody
+from tests.watch.watched import Command, Process, running
+
+# Says "ready", then frees and allocates, and says what an option is whenever it is asked.
+WORKS = """
+import ctypes, select, sys
+library = ctypes.CDLL(None)
+value = ctypes.c_uint64()
+print("ready", flush=True)
+kept = [bytes(300) for _ in range(200000)]
+while True:
+    for i in range(0, len(kept), 7):
+        kept[i] = bytes(300 + i % 50)
+    if select.select([sys.stdin], [], [], 0)[0]:
+        word = sys.stdin.readline().strip()
+        library.hakmem_option(word.encode(), ctypes.byref(value))
+        print(value.value, flush=True)
+"""
+
+
+@contextmanager
+def at_work(library: Path, **variables: str) -> Iterator[Process]:
+    with running(
+        sys.executable, "-c", WORKS, library=library, PYTHONMALLOC="malloc", **variables
+    ) as process:
+        yield process
+
+
+def test_a_process_at_work_purges(command: Command, library: Path) -> None:
+    with at_work(library) as process:
+        for _ in range(5):
+            done = command("purge", process.pid)
+            assert (done.returncode, done.stderr) == (0, ""), done
+            assert done.stdout.startswith(f"{process.pid}: ")
+        command.sheet(process.pid).adds_up()
+
+
+@pytest.mark.parametrize(
+    ("setting", "is_then"),
+    [
+        ("compact=off", 0),
+        ("retain_slices=7", 7),
+        ("big_cache_bytes=16M", 16 << 20),
+        ("HAKMEM_THREAD_BYTES=1 MiB", 1 << 20),
+        ("big_cache_bytes=auto", 2**64 - 1),
+        ("check_frees=on", 1),
+    ],
+)
+def test_an_option_changes(command: Command, library: Path, setting: str, is_then: int) -> None:
+    name = setting.lower().removeprefix("hakmem_").split("=")[0]
+    with at_work(library, HAKMEM_BIG_CACHE_BYTES="1M") as process:
+        assert process.ask(name) != is_then
+        done = command("set", process.pid, setting)
+        assert (done.returncode, done.stdout, done.stderr) == (0, "", ""), done
+        assert process.ask(name) == is_then
+
+
+def test_an_idle_process_obeys_later(command: Command, plant: Process) -> None:
+    plant.ask("kept")
+    done = command("purge", plant.pid)
+    assert (done.returncode, done.stdout) == (4, ""), done
+    assert "is idle" in done.stderr and done.stderr.count("\n") == 1
+    done = command("set", plant.pid, "compact=off")
+    assert done.returncode == 4 and "an earlier order still waits" in done.stderr
+    assert command.sheet(plant.pid)["kept"] > 1 << 20
+    plant.ask("holes")  # it frees
+    assert command.sheet(plant.pid)["kept"] == 0
+    done = command("set", plant.pid, "compact=off")
+    assert done.returncode == 4 and "is idle" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("setting", "words"),
+    [
+        ("compact", "expected NAME=VALUE"),
+        ("compactt=on", "there is no option compactt"),
+        ("compact=2", "the value is not allowed"),
+        ("retain_slices=-1", "the value is not allowed"),
+        ("retain_slices=1M", "the value is not allowed"),
+        ("big_cache_bytes=99999999G", "the value is not allowed"),
+        ("compact=auto", "the value is not allowed"),
+        ("learn=frozen", "can only be set when a process starts"),
+    ],
+)
+def test_what_is_refused(command: Command, plant: Process, setting: str, words: str) -> None:
+    done = command("set", plant.pid, setting)
+    assert (done.returncode, done.stdout, done.stderr.count("\n")) == (2, "", 1), done
+    assert done.stderr.startswith("hakmem set: ") and words in done.stderr
+
+
+def test_others(command: Command, plant: Process) -> None:
+    assert command("purge", 2**22 + 1).returncode == 2
+    assert command("purge", "all").returncode == 2
+    with subprocess.Popen(["/bin/sleep", "100"]) as sleeps:
+        try:
+            done = command("purge", sleeps.pid, 2**22 + 1)
+            assert done.returncode == 1 and done.stderr.count("\n") == 2, done
+        finally:
+            sleeps.kill()
+    done = command("purge", plant.pid, by=as_nobody())
+    assert done.returncode in (2, 3) and done.stdout == "", done
+
+
+def test_many_orders_at_once(command: Command, library: Path) -> None:
+    """All at one process: each is done, or waits for another."""
+    with at_work(library) as process:
+        words = ["/bin/sh", str(command.path), "set", str(process.pid)]
+        asked = [
+            subprocess.Popen([*words, f"retain_slices={number}"], stderr=subprocess.PIPE, text=True)
+            for number in range(8)
+        ]
+        for one in asked:
+            _, said = one.communicate()
+            assert one.returncode in (0, 4), said
+        assert 0 <= process.ask("retain_slices") < 8
+
+
+def test_from_python_alone(library: Path, given: Callable[[str], Path]) -> None:
+    """The same without the command or a compiler."""
+    program = f"""
+import ctypes
+hakmem = ctypes.CDLL({str(library)!r})
+assert hakmem.hakmem_option_set(b"compact", ctypes.c_uint64(0)) == 0
+assert hakmem.hakmem_option_set(b"compactt", ctypes.c_uint64(0)) == {ctypes.c_int(2).value}
+hakmem.hakmem_purge.restype = ctypes.c_size_t
+hakmem.hakmem_purge()
+"""
+    subprocess.run([sys.executable, "-c", program], env=os.environ, check=True)
