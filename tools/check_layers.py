@@ -48,11 +48,14 @@ MODULE_FLOOR = {
     "doctor": 3,
     "bench_command": 4,
     "compare_command": 4,
+    "rows": 1,
     "sheet_command": 4,
+    "stat_command": 4,
+    "top_command": 5,
     "purge_command": 4,
     "set_command": 4,
-    "cli": 5,
-    "__main__": 6,
+    "cli": 6,
+    "__main__": 7,
 }
 MOST_LINES = 600
 SUFFIXES = {".c", ".h", ".cc", ".def", ".inc", ".S"}

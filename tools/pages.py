@@ -29,6 +29,8 @@ SEE_ALSO = {
     "hakmem": [
         "hakmem-run",
         "hakmem-doctor",
+        "hakmem-top",
+        "hakmem-stat",
         "hakmem-sheet",
         "hakmem-purge",
         "hakmem-set",
@@ -38,6 +40,8 @@ SEE_ALSO = {
     ],
     "hakmem-run": ["hakmem", "hakmem-doctor", "hakmem-options"],
     "hakmem-doctor": ["hakmem", "hakmem-run"],
+    "hakmem-top": ["hakmem", "hakmem-stat", "hakmem-sheet", "hakmem-purge", "hakmem-set"],
+    "hakmem-stat": ["hakmem", "hakmem-top", "hakmem-sheet"],
     "hakmem-sheet": ["hakmem", "hakmem-purge", "hakmem-doctor"],
     "hakmem-purge": ["hakmem", "hakmem-sheet"],
     "hakmem-set": ["hakmem", "hakmem-sheet", "hakmem-options"],

@@ -25,6 +25,8 @@ from hakmem import (
     purge_command,
     set_command,
     sheet_command,
+    stat_command,
+    top_command,
 )
 from hakmem.arguments import USAGE_ERROR
 from hakmem.library import Library
@@ -32,6 +34,8 @@ from hakmem.library import Library
 FAILED = 3
 SUBCOMMANDS = {
     "doctor": doctor,
+    "top": top_command,
+    "stat": stat_command,
     "sheet": sheet_command,
     "purge": purge_command,
     "set": set_command,
@@ -48,6 +52,7 @@ examples:
   hakmem doctor -- ls -l                 does this program use hakmem? if not, why?
   hakmem doctor 4711                     does the running process 4711 use hakmem?
   hakmem doctor                          is hakmem installed correctly?
+  hakmem top                             watch all processes on hakmem
   hakmem sheet 4711                      what does process 4711 use memory for?
   hakmem purge 4711                      have it return its free memory
   hakmem options                         list the options

@@ -51,7 +51,7 @@ def run(arguments: argparse.Namespace) -> int:
     except CannotLook as why:
         print(f"hakmem sheet: {why}", file=sys.stderr)
         return why.status
-    text = json.dumps(sheet.json(), indent=2) if arguments.json else "\n".join(_text(sheet))
+    text = json.dumps(sheet.json(), indent=2) if arguments.json else "\n".join(lines(sheet))
     with suppress(BrokenPipeError):
         print(text, flush=True)
     return 0
@@ -61,7 +61,7 @@ def _mib(size: int) -> str:
     return f"{size / 2**20:.1f}"
 
 
-def _text(sheet: Sheet) -> Iterator[str]:
+def lines(sheet: Sheet) -> Iterator[str]:
     yield (
         f"{sheet.program} (PID {sheet.pid}), hakmem {sheet.version}: {_mib(sheet.resident)} MiB "
         f"resident, {_mib(sheet.live)} MiB in blocks in use"
@@ -84,8 +84,8 @@ def _kernel(sheet: Sheet) -> str:
     return f"  (kernel: {said})"
 
 
-def _rows(sheet: Sheet, lines: tuple[Line, ...]) -> Iterator[str]:
-    for line in lines:
+def _rows(sheet: Sheet, shown: tuple[Line, ...]) -> Iterator[str]:
+    for line in shown:
         if line.resident == 0:
             continue
         share = 100 * line.resident / max(sheet.resident, 1)

@@ -40,7 +40,8 @@ def test_manual_pages(page: Path) -> None:
     for section in "NAME", "SYNOPSIS", "DESCRIPTION", "OPTIONS", "EXAMPLES", "SEE ALSO":
         assert f"\n{section}\n" in done.stdout
     assert {page.stem for page in PAGES} == {
-        "hakmem", "hakmem-run", "hakmem-doctor", "hakmem-sheet", "hakmem-purge", "hakmem-set",
+        "hakmem", "hakmem-run", "hakmem-doctor", "hakmem-top", "hakmem-stat",
+        "hakmem-sheet", "hakmem-purge", "hakmem-set",
         "hakmem-options", "hakmem-bench", "hakmem-compare",
     }  # fmt: skip
 

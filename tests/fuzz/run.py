@@ -59,6 +59,8 @@ def main() -> int:
     if options.replay:
         # Each on its own: a corpus as such is only read up to what is new in it.
         inputs = sorted(str(file) for file in corpus.iterdir())
+        if not inputs:
+            sys.exit(f"{corpus}: no inputs; without any the fuzzer would go on for ever")
         arguments = [*common, *inputs]
     elif options.merge:
         # What reaches new code; how often is left out, which would be thousands of inputs.

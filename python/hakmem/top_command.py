@@ -1,0 +1,206 @@
+"""`hakmem top`: a live view of processes on hakmem."""
+
+from __future__ import annotations
+
+import argparse
+import curses
+import os
+import sys
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass, field
+
+from hakmem import look, rows, sheet_command
+from hakmem.arguments import number
+from hakmem.look import CannotLook
+
+HELP = "show a live view of the processes that run on hakmem"
+DESCRIPTION = HELP[0].upper() + HELP[1:] + "."
+EPILOG = """\
+Without a PID, shows all processes that have loaded hakmem's library and that you may read; those
+that start later appear. The columns are those of 'hakmem stat'. If standard output is not a
+terminal, or TERM is not known, prints one table and ends.
+
+keys:
+  up, down, j, k   select a process
+  Enter            its sheet ('hakmem sheet'); Enter or Esc: back
+  p                have it return its free memory ('hakmem purge')
+  c                turn its compaction off or on ('hakmem set PID compact=...')
+  s                sort by the next column
+  Ctrl-L           draw the screen anew
+  q                quit
+
+Needs the same rights as a debugger, as 'hakmem sheet' does.
+
+examples:
+  hakmem top
+  hakmem top $(pgrep redis-server)
+
+exit status:
+  0  success
+  2  wrong usage
+"""
+SORTED_BY: tuple[tuple[str, Callable[[rows.Row], float]], ...] = (
+    ("RSS", lambda row: -row.resident),
+    ("IN USE", lambda row: -row.live),
+    ("FREE", lambda row: -row.free),
+    ("RETURN", lambda row: -row.returnable),
+    ("FREED/s", lambda row: -(row.freed or 0)),
+    ("GROWTH/s", lambda row: -(row.grown or 0)),
+    ("PID", lambda row: row.pid),
+)
+ESCAPE = 27
+REDRAW = 12  # Ctrl-L
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--seconds",
+        metavar="N",
+        type=number(float, 0.1, 3600),
+        default=2.0,
+        help="between looks (default: 2)",
+    )
+    parser.add_argument("pids", metavar="PID", nargs="*", help="a running process")
+
+
+@dataclass
+class View:
+    arguments: argparse.Namespace
+    pids: list[int]
+    looks: rows.Looks
+    table: list[rows.Row] = field(default_factory=list)
+    selected: int = 0  # a PID
+    inside: bool = False  # its sheet is shown
+    sort: int = 0
+    said: str = ""  # in the last line
+    compact: dict[int, bool] = field(default_factory=dict)
+
+    def look(self) -> None:
+        self.table, _ = self.looks.again(self.pids or rows.on_hakmem())
+        self._order()
+
+    def _order(self) -> None:
+        self.table.sort(key=SORTED_BY[self.sort][1])
+        if self.selected not in self.looks.sheets:
+            self.selected = self.table[0].pid if self.table else 0
+            self.inside = False
+
+    def lines(self, width: int) -> list[str]:
+        if self.inside and self.selected in self.looks.sheets:
+            return list(sheet_command.lines(self.looks.sheets[self.selected]))
+        total = sum(row.resident for row in self.table)
+        head = (
+            f"processes on hakmem: {len(self.table)}, {rows.size(total)} MiB resident together; "
+            f"by {SORTED_BY[self.sort][0]}"
+        )
+        return [head, "", rows.header(width), *(rows.text(row, width) for row in self.table)]
+
+    def at(self) -> int:
+        """The line of the selected process."""
+        return 3 + next((i for i, row in enumerate(self.table) if row.pid == self.selected), 0)
+
+    # ---- keys ----
+
+    def press(self, key: int) -> bool:
+        """False to end."""
+        self.said = ""
+        if key in (ord("q"), ord("Q")):
+            return False
+        if key in (curses.KEY_UP, ord("k"), curses.KEY_DOWN, ord("j")):
+            self._move(-1 if key in (curses.KEY_UP, ord("k")) else 1)
+        elif key in (curses.KEY_ENTER, ord("\n"), ord("\r")):
+            self.inside = not self.inside and bool(self.table)
+        elif key == ESCAPE:
+            self.inside = False
+        elif key == ord("s"):
+            self.sort = (self.sort + 1) % len(SORTED_BY)
+            self._order()
+        elif key in (ord("p"), ord("c")) and self.selected:
+            self._order_given(chr(key))
+        return True
+
+    def _move(self, step: int) -> None:
+        pids = [row.pid for row in self.table]
+        if self.selected in pids:
+            at = pids.index(self.selected) + step
+            self.selected = pids[max(0, min(at, len(pids) - 1))]
+
+    def _order_given(self, key: str) -> None:
+        library, pid = self.arguments.library, self.selected
+        try:
+            if key == "p":
+                self.said = f"{pid}: {rows.size(look.purge(pid, library))} MiB returned"
+            else:
+                on = not self.compact.get(pid, True)
+                look.change(pid, library, "compact", int(on))
+                self.compact[pid] = on
+                self.said = f"{pid}: compact={'on' if on else 'off'}"
+        except CannotLook as why:
+            self.said = str(why)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    try:
+        pids = [look.read_pid(word) for word in arguments.pids]
+    except CannotLook as why:
+        print(f"hakmem top: {why}", file=sys.stderr)
+        return why.status
+    view = View(arguments, pids, rows.Looks(arguments.library))
+    if not (sys.stdout.isatty() and sys.stdin.isatty()):
+        return _print(view)
+    os.environ.setdefault("ESCDELAY", "25")
+    with suppress(KeyboardInterrupt):
+        try:
+            curses.wrapper(_show, view)
+        except curses.error:
+            return _print(view)
+    return 0
+
+
+def _print(view: View) -> int:
+    view.look()
+    with suppress(BrokenPipeError):
+        print("\n".join(line.rstrip() for line in view.lines(100)), flush=True)
+    return 0
+
+
+def _show(screen: curses.window, view: View) -> None:
+    with suppress(curses.error):
+        curses.curs_set(0)
+    screen.timeout(100)
+    due = 0.0
+    while True:
+        if time.monotonic() >= due:
+            view.look()
+            due = time.monotonic() + view.arguments.seconds
+            _draw(screen, view)
+        key = screen.getch()
+        if key == curses.KEY_RESIZE:
+            _draw(screen, view)
+        elif key != -1:
+            if key == REDRAW:
+                screen.clear()
+            elif not view.press(key):
+                return
+            _draw(screen, view)
+
+
+def _draw(screen: curses.window, view: View) -> None:
+    height, width = screen.getmaxyx()
+    screen.erase()
+    lines = view.lines(width)
+    at = -1 if view.inside else view.at()
+    first = max(0, at - (height - 3)) if at >= 0 else 0
+    head = 3 if not view.inside else 0
+    shown = lines[:head] + lines[head + first :] if first else lines
+    for y, line in enumerate(shown[: height - 1]):
+        chosen = at >= 0 and y == at - first and bool(view.table)
+        with suppress(curses.error):
+            screen.addnstr(y, 0, line, width - 1, curses.A_REVERSE if chosen else 0)
+    keys = "Enter: back" if view.inside else "Enter: sheet  s: sort  up, down: select"
+    last = view.said or f"{keys}  p: purge  c: compaction  q: quit"
+    with suppress(curses.error):
+        screen.addnstr(height - 1, 0, last, width - 1, curses.A_BOLD)
+    screen.refresh()

@@ -1,0 +1,173 @@
+"""`hakmem stat` and `hakmem top`: one process, several, none; on terminals of several sizes,
+without one, and with processes that come and go."""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import pty
+import re
+import select
+import signal
+import struct
+import subprocess
+import termios
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+import pytest
+
+from tests.watch.watched import SECONDS, Command, Process, running
+
+
+def test_figures_of_one(command: Command, plant: Process) -> None:
+    plant.ask("kept")
+    done = command("stat", "--json", plant.pid)
+    assert (done.returncode, done.stderr) == (0, ""), done
+    (row,) = json.loads(done.stdout)
+    sheet = command.sheet(plant.pid)
+    assert row["pid"] == plant.pid and row["program"] == "watch_plant"
+    assert row["resident"] == sheet.said["resident"] and row["live"] == sheet.said["live"]
+    assert sheet["kept"] <= row["returnable"] <= row["free"] <= row["resident"]
+    assert row["freed_per_second"] is None
+
+
+def test_all_of_them(command: Command, given: Callable[[str], Path], library: Path) -> None:
+    program = given("--programs") / "watch_plant"
+    with running(program, library=library) as one, running(program, library=library) as other:
+        rows = json.loads(command("stat", "--json").stdout)
+        assert {one.pid, other.pid} <= {row["pid"] for row in rows}
+        lines = command("stat").stdout.splitlines()
+        assert lines[0].split()[:2] == ["PID", "PROGRAM"] and len(lines) >= 3
+        table = command("top").stdout
+        assert "processes on hakmem: " in table and str(one.pid) in table
+
+
+def test_it_watches_until_they_end(command: Command, plant: Process) -> None:
+    with subprocess.Popen(
+        ["/bin/sh", command.path, "stat", "--json", "--watch", "0.2", str(plant.pid)],
+        stdout=subprocess.PIPE,
+        text=True,
+    ) as watches:
+        assert watches.stdout is not None
+        first = json.loads(watches.stdout.readline())
+        plant.ask("kept")
+        freed = 0.0
+        for _ in range(SECONDS):
+            (row,) = json.loads(watches.stdout.readline())
+            freed = max(freed, row["freed_per_second"])
+            if freed > 0:
+                break
+        assert first[0]["freed_per_second"] is None and freed > 0
+        plant.process.kill()
+        plant.process.wait()
+        assert watches.wait(SECONDS) == 0
+
+
+def test_what_is_wrong(command: Command, plant: Process) -> None:
+    for words in (
+        ["stat", str(2**22 + 1)],
+        ["stat", "x"],
+        ["stat", "--watch", "0"],
+        ["top", "x"],
+        ["top", "--seconds", "-1"],
+    ):
+        done = command(*words)
+        assert (done.returncode, done.stdout) == (2, ""), done
+        assert done.stderr.count("\n") == 1 and "Traceback" not in done.stderr
+    done = command("stat", plant.pid, 2**22 + 1)
+    assert done.returncode == 2 and str(plant.pid) in done.stdout
+
+
+# ---- on a terminal ----
+
+
+class Screen:
+    """What was written to a terminal, without the codes that place it."""
+
+    def __init__(self, end: int) -> None:
+        self.end = end
+        self.said = ""
+
+    def press(self, keys: str) -> None:
+        self.said = ""
+        os.write(self.end, keys.encode())
+
+    def shows(self, words: str, anew: bool = False) -> None:
+        """`anew`: only what changes is written, so the whole screen is asked for."""
+        until = time.monotonic() + SECONDS
+        while words not in re.sub(r"\x1b[\[(][0-9;?]*[A-Za-z]", "", self.said):
+            assert time.monotonic() < until, f"{words!r} is not in {self.said!r}"
+            if anew:
+                self.press("\x0c")
+            if not select.select([self.end], [], [], 0.5)[0]:
+                continue
+            try:
+                self.said += os.read(self.end, 65536).decode(errors="replace")
+            except OSError:  # the program has ended
+                assert words in self.said, self.said
+
+
+@contextmanager
+def on_screen(
+    command: Command, *words: str, columns: int, lines: int, term: str = "xterm"
+) -> Iterator[tuple[Screen, int]]:
+    child, end = pty.fork()
+    if child == 0:
+        os.environ.update(TERM=term, LC_ALL="C")
+        os.execv("/bin/sh", ["/bin/sh", str(command.path), "top", "--seconds", "0.3", *words])
+    fcntl.ioctl(end, termios.TIOCSWINSZ, struct.pack("HHHH", lines, columns, 0, 0))
+    os.kill(child, signal.SIGWINCH)
+    try:
+        yield Screen(end), child
+    finally:
+        with suppress(ProcessLookupError):
+            os.kill(child, signal.SIGKILL)
+        with suppress(ChildProcessError):
+            os.waitpid(child, 0)
+        os.close(end)
+
+
+@pytest.mark.parametrize(("columns", "lines"), [(80, 24), (200, 60), (40, 5)])
+def test_on_a_terminal(command: Command, plant: Process, columns: int, lines: int) -> None:
+    with on_screen(command, str(plant.pid), columns=columns, lines=lines) as (screen, child):
+        screen.shows("processes on hakmem: 1")
+        screen.shows(str(plant.pid))
+        screen.press("\r")
+        screen.shows("blocks in use")
+        screen.press("s")
+        screen.press("\x1b")
+        screen.shows("processes on hakmem: 1")
+        screen.press("q")
+        assert os.waitpid(child, 0)[1] == 0
+
+
+def test_keys_give_orders(command: Command, library: Path) -> None:
+    frees = "import time\nprint('ready', flush=True)\nwhile 1: bytes(5000); time.sleep(0.001)"
+    with (
+        running("python3", "-c", frees, library=library, PYTHONMALLOC="malloc") as process,
+        on_screen(command, str(process.pid), columns=120, lines=24) as (screen, _),
+    ):
+        screen.shows("processes on hakmem: 1")
+        screen.press("p")
+        screen.shows("MiB returned")
+        screen.press("c")
+        screen.shows("compact=off")
+
+
+def test_they_come_and_go(command: Command, given: Callable[[str], Path], library: Path) -> None:
+    program = given("--programs") / "watch_plant"
+    with on_screen(command, columns=100, lines=40) as (screen, _):
+        screen.shows("processes on hakmem: ")
+        for _ in range(3):
+            with running(program, library=library) as process:
+                screen.shows(str(process.pid), anew=True)
+
+
+def test_a_terminal_that_can_nothing(command: Command, plant: Process) -> None:
+    with on_screen(command, str(plant.pid), columns=80, lines=24, term="unheard-of") as (screen, c):
+        screen.shows(str(plant.pid))
+        assert os.waitpid(c, 0)[1] == 0
