@@ -53,7 +53,7 @@ TOLERANCES = {
     "branches": Tolerance(0.002, 0.001),
     "mispredicts": Tolerance(0.25, 0.2),
     "data-refs": Tolerance(0.002, 0.001),
-    "d1-misses": Tolerance(0.02, 0.02),
+    "d1-misses": Tolerance(0.05, 0.02),  # mixed-8k: 0.933 to 0.986 by the same instructions
     "ll-misses": Tolerance(0.1, 0.002),
 }
 # First bytes of large blocks share few sets of a cache: their misses are a matter of luck. Those of

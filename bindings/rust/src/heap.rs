@@ -165,8 +165,11 @@ pub fn option(name: &str) -> Option<u64> {
 /// assert!(!hakmem::set_option("compact", 2));
 /// ```
 pub fn set_option(name: &str, value: u64) -> bool {
-    // SAFETY: the text ends with a 0.
-    c_text(name).is_some_and(|text| unsafe { ffi::hakmem_option_set(text.as_ptr(), value) == 0 })
+    match c_text(name) {
+        // SAFETY: the text ends with a 0.
+        Some(text) => unsafe { ffi::hakmem_option_set(text.as_ptr(), value) == 0 },
+        None => false,
+    }
 }
 
 /// No String, because the caller may be code that must not allocate. No option has so long a name.
