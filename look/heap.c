@@ -137,6 +137,8 @@ static bool mapping_walk(struct look *look, const struct mapping *m)
     uint64_t at = m->start & ~(slice_bytes - 1);
     while (at < m->end && look->t->budget > 0) {
         uint64_t region = at >> w->leaf_bits;
+        if (region >= w->root_entries)
+            break; /* the map has no room for it */
         uint64_t next = (region + 1) << w->leaf_bits;
         uint64_t leaf = leaf_at(look, region);
         if (leaf == 0) {

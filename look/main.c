@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core.h"
 #include "heap.h"
 #include "order.h"
 #include "process.h"
@@ -87,6 +88,27 @@ static bool look(int pid, char *why, size_t room)
     return seen;
 }
 
+static bool look_at_core(const char *path, char *why, size_t room)
+{
+    static struct heap heap;
+    struct target t;
+    if (!core_open(&t, path, why, room))
+        return false;
+    if (!look_once(&t, &heap, why, room))
+        return core_is_cut() ? because(why, room, EXIT_TARGET,
+                                       "%s: the core file is cut off (a limit of its size, or a "
+                                       "full disk)",
+                                       path)
+                             : false;
+    char *text = sheet_text(&t, &heap, (struct sheet){0});
+    if (text == NULL)
+        return because(why, room, EXIT_TARGET, "out of memory");
+    fputs(text, stdout);
+    free(text);
+    heap_release(&heap);
+    return true;
+}
+
 static bool order(int pid, struct order *order, char *why, size_t room)
 {
     static struct tables tables;
@@ -103,7 +125,7 @@ static bool order(int pid, struct order *order, char *why, size_t room)
 
 static int usage(void)
 {
-    fprintf(stderr, "usage: look PID [purge | set NAME NUMBER]\n");
+    fprintf(stderr, "usage: look CORE | PID [purge | set NAME NUMBER]\n");
     return EXIT_USAGE;
 }
 
@@ -112,10 +134,13 @@ int main(int argc, char **argv)
     char why[512] = "";
     char *end = NULL;
     long pid = argc >= 2 ? strtol(argv[1], &end, 10) : 0;
-    if (pid <= 0 || pid > 1L << 30 || *end != 0)
+    bool is_pid = argc >= 2 && *argv[1] != 0 && *end == 0;
+    if (argc < 2 || (is_pid && (pid <= 0 || pid > 1L << 30)) || (!is_pid && argc != 2))
         return usage();
     bool seen;
-    if (argc == 2)
+    if (!is_pid)
+        seen = look_at_core(argv[1], why, sizeof why);
+    else if (argc == 2)
         seen = look((int)pid, why, sizeof why);
     else if (argc == 3 && strcmp(argv[2], "purge") == 0)
         seen = order((int)pid, &(struct order){.kind = ORDER_PURGE}, why, sizeof why);

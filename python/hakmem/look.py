@@ -45,8 +45,8 @@ class Line:
 
 @dataclass(frozen=True)
 class Sheet:
-    pid: int
-    program: str
+    pid: int  # 0 of a core file
+    program: str  # or the name of the core file
     version: str
     resident: int  # the sum of the lines: what the kernel said, mapping by mapping
     before: int  # the kernel's own sum before and after; 0 where it has none
@@ -82,11 +82,11 @@ def _json(line: Line) -> dict[str, Any]:
     return said
 
 
-def _asked(pid: int, library: Path, *words: str) -> Any:
+def _asked(subject: int | Path, library: Path, *words: str) -> Any:
     reader = library.parent / "hakmem" / "look"
     try:
         done = subprocess.run(
-            [reader, str(pid), *words], stdin=subprocess.DEVNULL, capture_output=True, text=True
+            [reader, str(subject), *words], stdin=subprocess.DEVNULL, capture_output=True, text=True
         )
     except OSError as error:
         raise CannotLook(
@@ -108,12 +108,12 @@ def change(pid: int, library: Path, option: str, value: int) -> None:
     _asked(pid, library, "set", option, str(value))
 
 
-def sheet(pid: int, library: Path) -> Sheet:
-    """Raises CannotLook."""
-    seen = _asked(pid, library)
+def sheet(subject: int | Path, library: Path) -> Sheet:
+    """Of a process, or of a core file. Raises CannotLook."""
+    seen = _asked(subject, library)
     return Sheet(
-        pid,
-        _program(pid),
+        seen["pid"],
+        _program(subject),
         seen["version"],
         seen["resident"]["mappings"],
         seen["resident"]["before"],
@@ -132,9 +132,11 @@ def read_pid(word: str) -> int:
     return int(word)
 
 
-def _program(pid: int) -> str:
+def _program(subject: int | Path) -> str:
+    if isinstance(subject, Path):
+        return subject.name
     try:
-        return Path(f"/proc/{pid}/comm").read_text().rstrip("\n")
+        return Path(f"/proc/{subject}/comm").read_text().rstrip("\n")
     except OSError:
         return "?"
 

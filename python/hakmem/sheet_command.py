@@ -7,7 +7,7 @@ import json
 import sys
 from collections.abc import Iterator
 from contextlib import suppress
-from pathlib import PurePath
+from pathlib import Path, PurePath
 
 from hakmem import look
 from hakmem.look import CannotLook, Line, Sheet
@@ -26,8 +26,11 @@ milliseconds, the difference is shown as 'not accounted for'.
 Reading another process needs the same rights as a debugger: root, or the same user where
 kernel.yama.ptrace_scope is 0.
 
+Of a core file, sizes are of what was dumped: what was resident is not known.
+
 examples:
   hakmem sheet 4711
+  hakmem sheet /var/lib/systemd/coredump/core
   hakmem sheet --json 4711 | jq '.heap[] | {name, resident}'
 
 exit status:
@@ -42,12 +45,12 @@ NAME_MOST = 30
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--json", action="store_true", help="write JSON; sizes are in bytes")
-    parser.add_argument("pid", metavar="PID", help="a running process")
+    parser.add_argument("subject", metavar="PID|CORE", help="a running process, or a core file")
 
 
 def run(arguments: argparse.Namespace) -> int:
     try:
-        sheet = look.sheet(look.read_pid(arguments.pid), arguments.library)
+        sheet = look.sheet(_subject(arguments.subject), arguments.library)
     except CannotLook as why:
         print(f"hakmem sheet: {why}", file=sys.stderr)
         return why.status
@@ -57,14 +60,21 @@ def run(arguments: argparse.Namespace) -> int:
     return 0
 
 
+def _subject(word: str) -> int | Path:
+    if not word.isdecimal() and Path(word).exists():
+        return Path(word)
+    return look.read_pid(word)
+
+
 def _mib(size: int) -> str:
     return f"{size / 2**20:.1f}"
 
 
 def lines(sheet: Sheet) -> Iterator[str]:
+    whose = f"{sheet.program} (PID {sheet.pid})" if sheet.pid else sheet.program
     yield (
-        f"{sheet.program} (PID {sheet.pid}), hakmem {sheet.version}: {_mib(sheet.resident)} MiB "
-        f"resident, {_mib(sheet.live)} MiB in blocks in use"
+        f"{whose}, hakmem {sheet.version}: {_mib(sheet.resident)} MiB "
+        f"{'resident' if sheet.pid else 'dumped'}, {_mib(sheet.live)} MiB in blocks in use"
     )
     yield ""
     yield f"{'heap':<40}{'MiB':>9}{'%':>6}{'could be':>10}  by"

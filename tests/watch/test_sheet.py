@@ -6,7 +6,9 @@ from __future__ import annotations
 
 import json
 import os
+import random
 import re
+import shutil
 import signal
 import subprocess
 import time
@@ -79,6 +81,48 @@ def test_at_work(command: Command, given: Callable[[str], Path], library: Path) 
             assert explained >= LOOKS / 2
         finally:
             stress.kill()
+
+
+# ---- core files ----
+
+
+@pytest.fixture
+def core(plant: Process, tmp_path: Path) -> Path:
+    if shutil.which("gcore") is None:
+        pytest.skip("gdb is not installed")
+    plant.ask("live")
+    plant.ask("kept")
+    words = ["gcore", "-o", str(tmp_path / "core"), str(plant.pid)]
+    subprocess.run(words, check=True, capture_output=True, timeout=SECONDS)
+    return tmp_path / f"core.{plant.pid}"
+
+
+def test_a_core_file(command: Command, plant: Process, core: Path) -> None:
+    done = command("sheet", "--json", str(core))
+    assert done.returncode == 0, done.stderr
+    sheet, running_one = Sheet(json.loads(done.stdout)), command.sheet(plant.pid)
+    assert sheet.said["live"] == running_one.said["live"]
+    assert sheet["live"] == running_one["live"] and sheet["kept"] == running_one["kept"]
+    assert "dumped" in command("sheet", str(core)).stdout
+
+
+def test_core_files_that_are_damaged(command: Command, core: Path) -> None:
+    """Cut off, and with bytes changed: a sheet or one line, soon."""
+    whole = core.read_bytes()
+    damaged = core.with_name("damaged")
+    for length in 0, 10, 64, 5000, 100_000, len(whole) // 2:
+        damaged.write_bytes(whole[:length])
+        fails(command("sheet", str(damaged)), 2)
+    rng = random.Random(1)
+    for _ in range(30):
+        changed = bytearray(whole)
+        for _ in range(rng.choice([3, 300, 30000])):
+            at = rng.choice([rng.randrange(8192), rng.randrange(len(whole))])
+            changed[at] = rng.randrange(256)
+        damaged.write_bytes(changed)
+        done = command("sheet", str(damaged))
+        assert done.returncode in (0, 1, 2) and done.stderr.count("\n") <= 1, done
+        assert "Traceback" not in done.stderr
 
 
 # ---- what is wrong ----
