@@ -189,24 +189,26 @@ static void superslab_count(struct look *look, uint64_t at)
 }
 
 /* Members of a list, whose head is outside of the heap: what lies before a member by node_at. A
- * list may change meanwhile, so it ends where it leads to nothing. */
-static uint64_t list_walk(struct look *look, uint64_t head, uint32_t node_at,
-                          void (*member)(struct look *, uint64_t at))
+ * list may change meanwhile: a member that goes to another one leads round that one for ever. So
+ * one member is remembered, and a later one after twice as many steps. */
+static void list_walk(struct look *look, uint64_t head, uint32_t node_at,
+                      void (*member)(struct look *, uint64_t at))
 {
     uint64_t node = 0;
-    uint64_t n = 0;
+    uint64_t remembered = head;
     if (!target_read(look->t, head, &node, sizeof node))
-        return 0;
-    for (; node != 0 && node != head && n < NODES_MOST && look->t->budget > 0; n++) {
+        return;
+    for (uint64_t n = 1; node != 0 && node != head && node != remembered && n < NODES_MOST; n++) {
         uint64_t next = 0;
         if (!target_read(look->t, node, &next, sizeof next)) {
             look->heap->skipped++;
-            break;
+            return;
         }
+        if ((n & (n - 1)) == 0)
+            remembered = node;
         member(look, node - node_at);
         node = next;
     }
-    return n;
 }
 
 static int by_number(const void *a, const void *b)

@@ -27,7 +27,7 @@ enum ending ending = EXIT_DONE;
 /* A heap at work changes while it is looked at. So much that is not explained is little; else the
  * best of some looks is taken. */
 #define LITTLE(rss) ((rss) / 100)
-#define LOOKS_MOST 4
+#define LOOKS_MOST 6
 
 static uint64_t resident(const struct target *t)
 {
@@ -66,9 +66,15 @@ static bool look(int pid, char *why, size_t room)
     bool seen = true;
     for (unsigned n = 0; n < LOOKS_MOST && least > LITTLE(resident(&t)); n++) {
         struct sheet sheet = {.pid = pid, .before = process_rss(pid)};
-        seen = (n == 0 || process_maps(&t, pid, why, room)) && look_once(&t, &heap, why, room);
-        if (!seen)
+        bool mapped = n == 0 || process_maps(&t, pid, why, room);
+        seen = mapped && look_once(&t, &heap, why, room);
+        /* What makes no sense may have changed in the middle: mappings that came, or went. */
+        if (!mapped || (!seen && ending != EXIT_NONSENSE))
             break;
+        if (!seen) {
+            heap_release(&heap);
+            continue;
+        }
         sheet.after = process_rss(pid);
         if (unexplained(&t) < least) {
             least = unexplained(&t);
@@ -77,6 +83,7 @@ static bool look(int pid, char *why, size_t room)
         }
         heap_release(&heap);
     }
+    seen |= best != NULL;
     /* What it has goes before it has ended. */
     if (!process_same(pid) || (!seen && process_rss(pid) == 0))
         seen = because(why, room, EXIT_TARGET, "process %d ended while it was being read", pid);
