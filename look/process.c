@@ -137,6 +137,8 @@ bool process_open(struct target *t, int pid, char *why, size_t room)
                        "no permission to read process %d: it is another user's, or protected "
                        "(kernel.yama.ptrace_scope, prctl(PR_SET_DUMPABLE)); try as root",
                        pid);
+    if (failed == ESRCH)
+        return because(why, room, EXIT_TARGET, "process %d has ended, or is a kernel thread", pid);
     return because(why, room, EXIT_TARGET, "%s: %s", path, strerror(failed));
 }
 
