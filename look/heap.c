@@ -14,6 +14,14 @@
 
 /* ---- what is resident ---- */
 
+/* Only there all of a mapping is ours: elsewhere the kernel may have joined it to another's. */
+static bool in_window(const struct look *look, const struct mapping *m)
+{
+    const struct watch_map *w = &look->heap->tables.map;
+    return m->start >= w->window_base &&
+           (m->start - w->window_base) >> w->slice_bits < w->window_slices;
+}
+
 uint64_t claim(struct look *look, uint64_t start, uint64_t bytes, uint8_t *present)
 {
     uint8_t some[256];
@@ -28,7 +36,7 @@ uint64_t claim(struct look *look, uint64_t start, uint64_t bytes, uint8_t *prese
                 m = target_mapping(look->t, at);
             some[i] = m != NULL && some[i] == RESIDENT;
             if (m != NULL)
-                m->heap |= !look->in_file;
+                m->heap |= in_window(look, m);
             if (some[i]) {
                 m->claimed += PAGE;
                 resident++;
@@ -285,7 +293,6 @@ static void metadata_read(struct look *look)
 static void library_read(struct look *look)
 {
     const struct watch_map *map = &look->heap->tables.map;
-    look->in_file = true;
     const struct mapping *library = target_mapping(look->t, look->heap->tables.at);
     const char *name = library != NULL ? library->name : "";
     const char *file = strrchr(name, '/');
@@ -309,7 +316,6 @@ static void library_read(struct look *look)
             spans_add(&look->seen, start, end))
             count_whole(look, start, end - start, LINE_METADATA);
     }
-    look->in_file = false;
 }
 
 static void counters_read(struct look *look)

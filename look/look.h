@@ -36,7 +36,6 @@ struct look {
     uint64_t *homes;   /* superslabs' descriptors, perhaps more than once */
     size_t home_count, home_room;
     uint64_t found; /* slabs, huge blocks and superslabs */
-    bool in_file;   /* what is being counted lies in a file's mapping, or behind it */
     bool no_memory;
 };
 
@@ -66,8 +65,7 @@ static inline uint16_t quarter_at(const void *from, uint32_t at)
 /* ---- heap.c ---- */
 
 /* Tells the mappings that these bytes are the heap's, and returns how many pages of them are
- * resident; `present` gets a byte for each, if it is given. The rest of such a mapping is the
- * heap's, too, unless the mapping is a file's. */
+ * resident; `present` gets a byte for each, if it is given. */
 uint64_t claim(struct look *look, uint64_t start, uint64_t bytes, uint8_t *present);
 
 /* Adds to a line, and to that of a class where one is given. */
