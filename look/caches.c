@@ -28,12 +28,14 @@ static void cached_add(struct look *look, uint64_t block, uint32_t cache)
     look->cached[look->cached_count++] = (struct cached){block, cache};
 }
 
-/* The words from `at` on, up to n of them, each a block. */
+/* The words from `at` on, up to n of them, each a block. All together are at most as many as words
+ * are resident: more are read in circles. */
 static void cached_read(struct look *look, uint64_t at, uint64_t n, uint32_t cache)
 {
     for (uint64_t i = 0; i < n && !look->no_memory; i++) {
         uint64_t block;
-        if (!target_read(look->t, at + i * WORD, &block, sizeof block)) {
+        if (look->cached_count == look->cached_most ||
+            !target_read(look->t, at + i * WORD, &block, sizeof block)) {
             look->heap->skipped++;
             return;
         }
@@ -72,7 +74,8 @@ static void stacks_read(struct look *look)
         !target_read(look->t, address(w->generation), &generation, sizeof generation))
         at = 0;
     unsigned char *cache = malloc(w->size);
-    while (at != 0 && cache != NULL && heap->cache_count < CACHES_MOST) {
+    for (uint64_t remembered = 0;
+         at != 0 && cache != NULL && at != remembered && heap->cache_count < CACHES_MOST;) {
         if (!target_read(look->t, at, cache, w->size)) {
             heap->skipped++;
             break;
@@ -83,6 +86,8 @@ static void stacks_read(struct look *look)
             break;
         heap->caches = more;
         uint32_t number = (uint32_t)heap->cache_count++;
+        if ((heap->cache_count & number) == 0) /* as in list_walk */
+            remembered = at;
         uint32_t whose = half_at(cache, w->generation_at);
         heap->caches[number] = (struct cache_sum){.living = whose != 0 && whose == generation};
         for (unsigned stack = 0; stack < w->stacks; stack++)
@@ -137,6 +142,8 @@ void caches_read(struct look *look)
     look->cached = grown(look, NULL, 0, &look->cached_room, sizeof *look->cached);
     if (look->cached == NULL)
         return;
+    for (size_t i = 0; i < look->t->map_count; i++)
+        look->cached_most += look->t->maps[i].rss / WORD;
     stacks_read(look);
     transfers_read(look);
     qsort(look->cached, look->cached_count, sizeof *look->cached, by_address);

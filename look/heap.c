@@ -260,6 +260,7 @@ static void leaf_count(struct look *look, uint64_t leaf)
 
 static void metadata_read(struct look *look)
 {
+    uint64_t spare = 0;
     const struct watch_meta *meta = &look->heap->tables.meta;
     const struct watch_map *map = &look->heap->tables.map;
     uint64_t at = 0;
@@ -279,13 +280,15 @@ static void metadata_read(struct look *look)
     for (uint64_t region = 0, n; region < map->root_entries; region += n) {
         uint64_t leaves[PAGE / WORD];
         uint64_t from = address(map->root) + region * WORD;
-        n = (PAGE - from % PAGE + WORD - 1) /
-            WORD; /* up to the end of a page, which may be absent */
+        /* Up to the end of a page: the next may be absent. */
+        n = (PAGE - from % PAGE + WORD - 1) / WORD;
         n = n < map->root_entries - region ? n : map->root_entries - region;
         if (target_read(look->t, from, leaves, n * WORD))
             for (uint64_t i = 0; i < n; i++)
                 leaf_count(look, leaves[i]);
     }
+    if (target_read(look->t, address(map->spare), &spare, sizeof spare))
+        leaf_count(look, spare);
 }
 
 /* The library itself. Its large tables are in any case ours, and all of it if it is a file of its
@@ -305,7 +308,9 @@ static void library_read(struct look *look)
         if ((before != NULL || behind) && spans_add(&look->seen, m->start, m->end))
             count_whole(look, m->start, m->end - m->start, LINE_METADATA);
     }
-    const struct span tables[] = {
+    const struct {
+        uint64_t start, bytes;
+    } tables[] = {
         {address(map->root), map->root_entries * (uint64_t)WORD},
         {address(map->window_bins), map->window_slices * sizeof(uint16_t)},
     };

@@ -29,7 +29,7 @@ struct class_sum {
 };
 
 struct cache_sum {
-    uint64_t blocks, bytes, resident;
+    uint64_t blocks, bytes;
     bool living;
 };
 
@@ -44,8 +44,7 @@ struct heap {
     struct cache_sum *caches; /* the newest first */
     size_t cache_count;
     uint64_t freed, returned, taken_again; /* counters of the process, bytes */
-    uint64_t
-        skipped; /* of what was read, what made no sense: it changed meanwhile, or is damaged */
+    uint64_t skipped; /* descriptors that made no sense: changed meanwhile, or damaged */
 };
 
 /* Reads the heap; mappings learn what of them is claimed. The tables are in place. False where it

@@ -23,15 +23,11 @@ struct cached {
 };
 #define IN_TRANSFER UINT32_MAX
 
-struct span {
-    uint64_t start, bytes;
-};
-
 struct look {
     struct target *t;
     struct heap *heap;
     struct cached *cached; /* by address, once all are read */
-    size_t cached_count, cached_room;
+    size_t cached_count, cached_room, cached_most;
     struct spans seen; /* memory that was counted */
     uint64_t *homes;   /* superslabs' descriptors, perhaps more than once */
     size_t home_count, home_room;

@@ -12,7 +12,7 @@
 
 #define WAIT_MS 2000
 #define STEP_MS 2
-#define CACHES_MOST 100000
+#define WRITES_MOST 1000000u
 
 static uint64_t address(const void *p) { return (uint64_t)(uintptr_t)p; }
 
@@ -54,10 +54,11 @@ static bool wait_for(int pid, const struct watch_orders *w, uint32_t number)
     return done(pid, w, number);
 }
 
-/* Closes a cache's stacks to frees, so that the next one takes the slow path. */
-static void close_stacks(int pid, const struct watch_caches *w, uint64_t at,
-                         const unsigned char *cache)
+/* Closes a cache's stacks to frees, so that the next one takes the slow path; how many. */
+static unsigned close_stacks(int pid, const struct watch_caches *w, uint64_t at,
+                             const unsigned char *cache)
 {
+    unsigned closed = 0;
     for (unsigned stack = 0; stack < w->stacks; stack++) {
         uint32_t limit_at = w->bins_at + stack * w->bin_bytes + w->limit_at;
         uint64_t base;
@@ -66,8 +67,9 @@ static void close_stacks(int pid, const struct watch_caches *w, uint64_t at,
         memcpy(&base, cache + w->cold_at + (size_t)stack * w->cold_bytes + w->base_at, sizeof base);
         memcpy(&limit, cache + limit_at, sizeof limit);
         if (base != 0 && limit != 0)
-            write_now(pid, at + limit_at, &none, sizeof none);
+            closed += write_now(pid, at + limit_at, &none, sizeof none);
     }
+    return closed;
 }
 
 static void close_caches(int pid, const struct tables *tables)
@@ -76,13 +78,14 @@ static void close_caches(int pid, const struct tables *tables)
     static unsigned char cache[CACHE_MOST];
     uint64_t at = 0;
     read_now(pid, address(w->every), &at, sizeof at);
-    for (unsigned n = 0; at != 0 && n < CACHES_MOST; n++) {
+    /* A list in a circle ends when its stacks are closed: each counts as one, too. */
+    for (unsigned n = 0; at != 0 && n < WRITES_MOST; n++) {
         uint32_t generation;
         if (!read_now(pid, at, cache, w->size))
             return;
         memcpy(&generation, cache + w->generation_at, sizeof generation);
         if (generation != 0)
-            close_stacks(pid, w, at, cache);
+            n += close_stacks(pid, w, at, cache);
         memcpy(&at, cache + w->every_at, sizeof at);
     }
 }

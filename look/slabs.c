@@ -111,7 +111,6 @@ static void blocks_count(struct look *look, struct class_sum *sum, const struct 
                 struct cache_sum *cache = &look->heap->caches[cached->cache];
                 cache->blocks++;
                 cache->bytes += slab->size;
-                cache->resident += here;
             }
         }
         sum->live += line == LINE_LIVE;

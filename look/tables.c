@@ -128,8 +128,8 @@ static bool slabs_possible(const struct watch_slabs *s)
            holds(s->class_bytes, s->size_at, 4) && holds(s->class_bytes, s->blocks_at, 2) &&
            holds(s->class_bytes, s->slices_at, 1) && s->slab_bytes <= 1024 &&
            holds(s->slab_bytes, s->base_at, 8) && holds(s->slab_bytes, s->home_at, 8) &&
-           holds(s->slab_bytes, s->cls_at, 1) && holds(s->slab_bytes, s->free_at, 2) &&
-           holds(s->slab_bytes, s->usable_at, 4) && s->words_at <= s->slab_bytes;
+           holds(s->slab_bytes, s->cls_at, 1) && holds(s->slab_bytes, s->usable_at, 4) &&
+           s->words_at <= s->slab_bytes;
 }
 
 static bool superslabs_possible(const struct watch_superslabs *s)

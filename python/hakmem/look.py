@@ -8,6 +8,7 @@ import re
 import subprocess
 from collections import defaultdict
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -132,11 +133,18 @@ def read_pid(word: str) -> int:
     return int(word)
 
 
+def _plain(name: str) -> str:
+    """What may be shown on a terminal. The reader tells bytes one by one, and names hold any."""
+    with suppress(UnicodeEncodeError):
+        name = name.encode("latin-1").decode(errors="replace")
+    return "".join(letter if letter.isprintable() else "?" for letter in name)
+
+
 def _program(subject: int | Path) -> str:
     if isinstance(subject, Path):
-        return subject.name
+        return _plain(subject.name)
     try:
-        return Path(f"/proc/{subject}/comm").read_text().rstrip("\n")
+        return _plain(Path(f"/proc/{subject}/comm").read_text("latin-1").removesuffix("\n"))
     except OSError:
         return "?"
 
@@ -200,7 +208,7 @@ def _others(mappings: list[dict[str, Any]]) -> Iterator[Line]:
         parts: dict[str, int] = defaultdict(int)
         for mapping in mappings:
             if mapping["kind"] == kind:
-                name = mapping["name"] or "unnamed"
+                name = _plain(mapping["name"]) or "unnamed"
                 parts[name] += mapping["resident"] - mapping["heap"]
         largest = sorted(((n, b) for n, b in parts.items() if b), key=lambda part: -part[1])
         yield Line(kind, title, sum(parts.values()), parts=tuple(largest))

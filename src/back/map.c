@@ -220,7 +220,6 @@ const struct watch_map watch_map = {
     .bin_huge = BIN_HUGE,
     .bin_whole = BIN_WHOLE,
     .bin_whole_free = BIN_WHOLE_FREE,
-    .bin_first = BIN_FIRST,
     .root = root,
     .window_bins = window_bin_offsets,
     .spare = &spare,

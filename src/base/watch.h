@@ -21,7 +21,7 @@ struct watch_map {
     uint32_t root_entries;
     uint32_t slice_bits, leaf_bits; /* of an address: those in a slice, in a leaf's region */
     uint32_t leaf_bytes, owners_at, bins_at;
-    uint16_t bin_bytes, bin_huge, bin_whole, bin_whole_free, bin_first, pad;
+    uint16_t bin_bytes, bin_huge, bin_whole, bin_whole_free;
     const void *root, *window_bins, *spare;
     uint64_t window_base, window_slices;
 };
@@ -52,8 +52,7 @@ struct watch_huge {
 struct watch_slabs {
     uint32_t bytes;
     uint32_t classes, class_bytes, size_at, blocks_at, slices_at;
-    uint32_t slab_bytes, base_at, home_at, cls_at, free_at, usable_at, absent_at, words_at;
-    uint32_t pad;
+    uint32_t slab_bytes, base_at, home_at, cls_at, usable_at, words_at;
     const void *table;
 };
 

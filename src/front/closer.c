@@ -1,6 +1,7 @@
 #include "front/closer.h"
 
 #include "front/registry.h"
+#include "front/stacks.h"
 #include "os/lock.h"
 #include "os/os.h"
 
@@ -18,4 +19,16 @@ void caches_close(bool closed)
         lock_release(cache->lock);
     }
     os_barrier_everywhere();
+}
+
+void caches_reopen(void)
+{
+    if (load_relaxed(&caches_closed))
+        return;
+    for (struct cache *cache = caches_every(); cache != NULL; cache = cache->every) {
+        if (!lock_enter(cache->lock))
+            return;
+        stacks_open(cache);
+        lock_release(cache->lock);
+    }
 }

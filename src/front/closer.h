@@ -13,4 +13,7 @@ extern bool caches_closed HIDDEN; /* atomic */
  * cache at most. */
 void caches_close(bool closed);
 
+/* Opens the stacks of all caches to frees again that were closed from outside (life/settings.h). */
+void caches_reopen(void);
+
 #endif

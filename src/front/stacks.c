@@ -172,8 +172,7 @@ struct finding stacks_put(struct cache *cache, unsigned first, unsigned end)
     return found;
 }
 
-/* Opens all stacks as far as they may be. */
-static void stacks_open(struct cache *cache)
+void stacks_open(struct cache *cache)
 {
     ASSERT(lock_held(cache->lock));
     bool closed = cache->rests || load_relaxed(&cache->cut);
@@ -193,16 +192,6 @@ COLD void cache_ask_visits(struct cache *cache, enum cache_visits visits)
     cache->visits = visits;
     stacks_open(cache);
     lock_release(cache->lock);
-}
-
-COLD void caches_reopen(void)
-{
-    for (struct cache *cache = caches_every(); cache != NULL; cache = cache->every) {
-        if (!lock_enter(cache->lock))
-            return;
-        stacks_open(cache);
-        lock_release(cache->lock);
-    }
 }
 
 struct finding cache_drain(struct cache *cache)

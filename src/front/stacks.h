@@ -1,5 +1,6 @@
 /* All stacks of a cache, for a thread that holds its lock: they are set up, emptied, and repaired
- * after a theft. Only for the files of front/. */
+ * after a theft. For the files of front/, and for
+ * visits.c. */
 #ifndef HAKMEM_FRONT_STACKS_H
 #define HAKMEM_FRONT_STACKS_H
 
@@ -36,8 +37,8 @@ void cache_gave(struct cache *cache, size_t bytes);
 /* Which frees of the owner's are to take the slow path, where there is something to do. */
 void cache_ask_visits(struct cache *cache, enum cache_visits visits);
 
-/* Opens the stacks of all caches again that were closed from outside (life/settings.h). */
-void caches_reopen(void);
+/* Opens all stacks to frees, as far as they may be. The caller holds the lock. */
+void stacks_open(struct cache *cache);
 
 /* Frees all that the cache holds, and makes it new; the first wrong block found. */
 struct finding cache_drain(struct cache *cache);

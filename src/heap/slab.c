@@ -298,9 +298,7 @@ const struct watch_slabs watch_slabs = {
     .base_at = offsetof(struct slab, base),
     .home_at = offsetof(struct slab, home),
     .cls_at = offsetof(struct slab, cls),
-    .free_at = offsetof(struct slab, free),
     .usable_at = offsetof(struct slab, usable),
-    .absent_at = offsetof(struct slab, absent),
     .words_at = offsetof(struct slab, words),
     .table = size_classes,
 };

@@ -5,7 +5,6 @@
 #include "base/policy.h"
 #include "base/watch.h"
 #include "front/closer.h"
-#include "front/stacks.h"
 #include "life/purge.h"
 #include "options/options.h"
 #include "os/lock.h"
@@ -29,15 +28,16 @@ enum changed option_change(const char *name, size_t value, struct cache *mine)
         break;
     case OPTION_NUMBER_retain_slices:
         store_relaxed(&keeping.slices, value);
+        purge_anew();
         break;
     case OPTION_NUMBER_big_cache_bytes:
         store_relaxed(&keeping.huge, value);
+        purge_anew();
         break;
     default:
         return CHANGE_AT_START_ONLY;
     }
     store_relaxed(field, value);
-    purge_anew();
     return CHANGED;
 }
 
@@ -50,8 +50,7 @@ COLD void orders_obey(struct cache *mine)
     uint32_t asked = load_acquire(&orders.asked);
     if (__atomic_exchange_n(&orders.taken, asked, __ATOMIC_ACQ_REL) == asked)
         return; /* another thread does it */
-    if (!load_relaxed(&caches_closed))
-        caches_reopen();
+    caches_reopen();
     if (orders.order == ORDER_PURGE) {
         orders.result = purge_all(mine, 0);
         orders.answer = CHANGED;

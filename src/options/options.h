@@ -4,6 +4,7 @@
 #ifndef HAKMEM_OPTIONS_OPTIONS_H
 #define HAKMEM_OPTIONS_OPTIONS_H
 
+#include "base/atomic.h"
 #include "base/defs.h"
 #include "base/policy.h"
 #include "base/text.h"
@@ -36,7 +37,7 @@ struct words {
 /* The option's current value. */
 static inline size_t option_value(const struct option *option)
 {
-    return *(const size_t *)((const char *)&policy + option->offset);
+    return load_relaxed((const size_t *)((const char *)&policy + option->offset));
 }
 
 static inline bool option_may_be_auto(const struct option *option) { return option->value == AUTO; }

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <unistd.h>
 
 #include "base/watch.h"
@@ -73,6 +74,7 @@ __asm__(".pushsection .note.hakmem, \"a\", %note\n"
 int main(int argc, char **argv)
 {
     state = argc > 1 ? strtoull(argv[1], NULL, 10) * 2654435761u + 1 : 1;
+    prctl(PR_SET_NAME, "\x1b[2J\n\xff");
     fake = mmap(NULL, FAKE_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (fake == MAP_FAILED)
         return 3;
@@ -90,7 +92,6 @@ int main(int argc, char **argv)
                              .bin_huge = 1,
                              .bin_whole = 2,
                              .bin_whole_free = 3,
-                             .bin_first = 4,
                              .root = fake,
                              .window_bins = fake,
                              .spare = fake,
@@ -120,7 +121,6 @@ int main(int argc, char **argv)
                                  .slab_bytes = 128,
                                  .home_at = 8,
                                  .cls_at = 16,
-                                 .free_at = 18,
                                  .usable_at = 20,
                                  .words_at = 24,
                                  .table = fake};
