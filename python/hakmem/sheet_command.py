@@ -61,9 +61,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _subject(word: str) -> int | Path:
-    if not word.isdecimal() and Path(word).exists():
-        return Path(word)
-    return look.read_pid(word)
+    return look.read_pid(word) if word.isdecimal() else Path(word)
 
 
 def _mib(size: int) -> str:

@@ -41,35 +41,26 @@ static size_t live(void)
     return sum;
 }
 
-/* One block of a page stays. */
-static size_t holes(void)
+/* Takes blocks and frees those whose addresses have one of some bits; how many bytes. */
+static size_t take_and_free(size_t size, size_t bytes, size_t bits)
 {
     size_t first = count, freed = 0;
-    while (count - first < 64 * MIB / 256)
-        take(256);
+    while (count - first < bytes / size)
+        take(size);
     for (size_t i = first; i < count; i++)
-        if (((size_t)kept[i] & 4095) >= 256) {
+        if ((size_t)kept[i] & bits) {
             free(kept[i]);
             kept[i] = NULL;
-            freed += 256;
+            freed += size;
         }
     return freed;
 }
 
+/* One block of a page stays. */
+static size_t holes(void) { return take_and_free(256, 64 * MIB, 4096 - 256); }
+
 /* Of runs of eight pages four are free. It is so little that they don't go back at once. */
-static size_t free_pages(void)
-{
-    size_t first = count, freed = 0;
-    while (count - first < 12 * MIB / 512)
-        take(512);
-    for (size_t i = first; i < count; i++)
-        if ((size_t)kept[i] & 4 * 4096) {
-            free(kept[i]);
-            kept[i] = NULL;
-            freed += 512;
-        }
-    return freed;
-}
+static size_t free_pages(void) { return take_and_free(512, 12 * MIB, 4 * 4096); }
 
 static size_t mappings(void)
 {

@@ -18,7 +18,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.nobody import as_nobody
+from tests.nobody import as_nobody, readable_by_nobody
 from tests.watch.watched import SECONDS, SHARE, Command, Process, Sheet, running
 
 LOOKS = 24
@@ -139,7 +139,8 @@ def fails(done: subprocess.CompletedProcess[str], status: int, *words: str) -> N
 def test_no_process(command: Command) -> None:
     fails(command("sheet", 2**22 + 1), 2, "there is no process 4194305")
     fails(command("sheet", 0), 2, "PID")
-    fails(command("sheet", "redis"), 2, "redis: expected a PID")
+    fails(command("sheet", "redis"), 2, "redis: No such file")
+    fails(command("sheet", "/etc/passwd"), 2, "/etc/passwd: expected a PID, or a core file")
 
 
 def test_one_without_hakmem(command: Command) -> None:
@@ -162,9 +163,8 @@ def test_a_kernel_thread(command: Command) -> None:
 
 
 def test_another_users(command: Command, plant: Process) -> None:
+    readable_by_nobody(command.path)
     done = command("sheet", plant.pid, by=as_nobody())
-    if "Permission denied" in done.stderr or done.returncode == 2:
-        pytest.skip("a user without rights can't read this folder")
     fails(done, 3, "no permission to read process")
 
 

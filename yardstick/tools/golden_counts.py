@@ -53,7 +53,7 @@ TOLERANCES = {
     "branches": Tolerance(0.002, 0.001),
     "mispredicts": Tolerance(0.25, 0.2),
     "data-refs": Tolerance(0.002, 0.001),
-    "d1-misses": Tolerance(0.05, 0.02),  # mixed-8k: 0.933 to 0.986 by the same instructions
+    "d1-misses": Tolerance(0.02, 0.02),
     "ll-misses": Tolerance(0.1, 0.002),
 }
 # First bytes of large blocks share few sets of a cache: their misses are a matter of luck. Those of
@@ -79,7 +79,7 @@ on a slow machine. What a row does: `build/release/bench/suite --list`.
 Instructions, branches and data accesses repeat to the last digit as long as free pages lie in the
 same order; 0.2% is allowed for where they don't. Mispredictions may grow by a quarter and 0.2,
 since it is chance which branches share a place in callgrind's predictor; a new branch in malloc or
-free that goes wrong half the time is more. Misses of the first cache may grow by 5% and 0.02, those
+free that goes wrong half the time is more. Misses of the first cache may grow by 2% and 0.02, those
 of the last level by a tenth, since a heap begins at a random place. In rows of large blocks, whose
 first bytes share few sets of a cache, the first may double and the others grow by a half. An
 instruction more in malloc or in free is 3% of a pair's. `make test` fails when a number grows by
