@@ -32,27 +32,39 @@ static bool cache_holds(struct cache *cache, unsigned cls, const void *p)
     return found;
 }
 
-static bool lies_free(unsigned cls, const void *p)
+/* Where a free block was seen. Under a lock, and in the own stacks, what is seen is so. What
+ * another thread popped before it gave the block to the caller may still be seen in that thread's
+ * stack where a processor reorders stores; not after a rest. */
+enum seen { NOWHERE, IN_ANOTHERS_STACK, FREE };
+
+#define REST_MILLISECONDS 1
+
+/* The own stacks come first: a thief may bring a block from there to its slab, never back. */
+static enum seen where_free(unsigned cls, const void *p)
 {
     if (!lock_enter(&cacheless_lock))
-        return false; /* a fork holds everything: it can't be proved now */
-    bool found = shards_check(p) == MISUSE_FREE || transfer_holds(cls, p);
-    for (struct cache *cache = caches_every(); cache != NULL && !found; cache = cache->every)
-        found = cache_holds(cache, cls, p);
+        return NOWHERE; /* a fork holds everything: it can't be proved now */
+    struct cache *own = load_relaxed(&cache_mine);
+    enum seen seen = NOWHERE;
+    if ((own != NULL && own->lock != NULL && cache_holds(own, cls, p)) ||
+        shards_check(p) == MISUSE_FREE || transfer_holds(cls, p))
+        seen = FREE;
+    for (struct cache *cache = caches_every(); cache != NULL && seen == NOWHERE;
+         cache = cache->every)
+        if (cache != own && cache_holds(cache, cls, p))
+            seen = IN_ANOTHERS_STACK;
     lock_release(&cacheless_lock);
-    return found;
+    return seen;
 }
-
-/* What another thread popped before it gave the block to the caller may still be seen in its stack
- * where a processor reorders stores; not after a rest. */
-#define REST_MILLISECONDS 1
 
 COLD bool block_is_free(unsigned cls, const void *p)
 {
     ASSERT(lock_none_held());
     ASSERT(cls < CLASSES);
-    if (!lies_free(cls, p))
-        return false;
-    os_let_pass(REST_MILLISECONDS);
-    return lies_free(cls, p);
+    enum seen seen = where_free(cls, p);
+    if (seen == IN_ANOTHERS_STACK) {
+        os_let_pass(REST_MILLISECONDS);
+        seen = where_free(cls, p);
+    }
+    return seen != NOWHERE;
 }
