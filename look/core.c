@@ -8,7 +8,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "why.h"
+#include "sheet/why.h"
 
 #define SEGMENTS_MOST 65535
 #define NOTES_MOST (64u << 20)
@@ -98,10 +98,7 @@ static void name_mappings(struct target *t, const unsigned char *note, size_t by
             return;
         struct mapping *m = target_mapping(t, row[0]);
         if (m != NULL && !m->file) {
-            char *copy = strdup(name);
-            if (copy != NULL) {
-                free(m->name);
-                m->name = copy;
+            if (mapping_rename(t, m, name)) {
                 m->file = true;
                 m->offset = row[2] * head[1] + (m->start - row[0]);
             }
@@ -141,9 +138,8 @@ static int by_start(const void *a, const void *b)
 static bool add_mappings(struct target *t, Elf64_Phdr *segments, unsigned count)
 {
     qsort(segments, count, sizeof *segments, by_start);
-    t->maps = calloc(count + 1u, sizeof *t->maps);
     sources = calloc(count + 1u, sizeof *sources);
-    if (t->maps == NULL || sources == NULL)
+    if (sources == NULL)
         return false;
     uint64_t end = 0;
     for (unsigned i = 0; i < count; i++) {
@@ -151,8 +147,10 @@ static bool add_mappings(struct target *t, Elf64_Phdr *segments, unsigned count)
         if (p->p_type != PT_LOAD || p->p_memsz == 0 || p->p_vaddr % PAGE != 0 || p->p_vaddr < end ||
             p->p_vaddr + p->p_memsz < p->p_vaddr)
             continue;
-        struct mapping *m = &t->maps[t->map_count];
-        struct source *s = &sources[t->map_count++];
+        struct mapping *m = target_add(t, "");
+        if (m == NULL)
+            return false;
+        struct source *s = &sources[m - t->maps];
         uint64_t left = p->p_offset < core_bytes ? core_bytes - p->p_offset : 0;
         uint64_t dumped = p->p_filesz < p->p_memsz ? p->p_filesz : p->p_memsz;
         *s = (struct source){p->p_offset, (dumped < left ? dumped : left) / PAGE * PAGE, -1};
@@ -164,28 +162,25 @@ static bool add_mappings(struct target *t, Elf64_Phdr *segments, unsigned count)
                               .readable = p->p_flags & PF_R,
                               .writable = p->p_flags & PF_W,
                               .executable = p->p_flags & PF_X,
-                              .name = strdup("")};
-        if (m->name == NULL)
-            return false;
+                              .name = m->name};
     }
     return true;
 }
 
-bool core_open(struct target *t, const char *path, char *why, size_t room)
+bool core_open(struct target *t, const char *path, struct why *why)
 {
     Elf64_Ehdr elf;
     struct stat is;
     *t = (struct target){.read_page = read_page, .presence = presence, .pagemap = -1};
     t->memory = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     if (t->memory < 0 || fstat(t->memory, &is) != 0)
-        return because(why, room, errno == EACCES ? EXIT_RIGHTS : EXIT_TARGET, "%s: %s", path,
+        return because(why, errno == EACCES ? EXIT_RIGHTS : EXIT_TARGET, "%s: %s", path,
                        strerror(errno));
     core_bytes = (uint64_t)is.st_size;
     if (!S_ISREG(is.st_mode) || !read_at(t->memory, 0, &elf, sizeof elf) ||
         memcmp(elf.e_ident, ELFMAG, SELFMAG) != 0 || elf.e_ident[EI_CLASS] != ELFCLASS64 ||
         elf.e_type != ET_CORE)
-        return because(why, room, EXIT_TARGET, "%s: expected a PID, or a core file of 64 bits",
-                       path);
+        return because(why, EXIT_TARGET, "%s: expected a PID, or a core file of 64 bits", path);
     unsigned count = elf.e_phnum;
     Elf64_Phdr *segments = calloc(count + 1u, sizeof *segments);
     bool whole = segments != NULL && elf.e_phentsize == sizeof *segments && count < SEGMENTS_MOST &&
@@ -197,7 +192,7 @@ bool core_open(struct target *t, const char *path, char *why, size_t room)
     whole = whole && add_mappings(t, segments, count) && t->map_count > 0;
     free(segments);
     if (!whole)
-        return because(why, room, EXIT_TARGET, "%s: the core file is damaged or cut off", path);
+        return because(why, EXIT_TARGET, "%s: the core file is damaged or cut off", path);
     read_notes(t, notes.p_offset, notes.p_filesz);
     for (size_t i = 0; i < t->map_count; i++)
         if (t->maps[i].file)

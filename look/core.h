@@ -4,10 +4,11 @@
 #ifndef HAKMEM_LOOK_CORE_H
 #define HAKMEM_LOOK_CORE_H
 
-#include "target.h"
+#include "sheet/target.h"
+#include "sheet/why.h"
 
 /* Opens it; on failure says why in one line, and returns false. */
-bool core_open(struct target *t, const char *path, char *why, size_t room);
+bool core_open(struct target *t, const char *path, struct why *why);
 
 /* Whether its end is missing. */
 bool core_is_cut(void);

@@ -8,7 +8,7 @@
 #include <unistd.h>
 
 #include "process.h"
-#include "why.h"
+#include "sheet/why.h"
 
 #define WAIT_MS 2000
 #define STEP_MS 2
@@ -140,32 +140,32 @@ static const char *refusal(uint32_t answer)
 }
 
 bool order_give(struct target *t, const struct tables *tables, int pid, struct order *order,
-                char *why, size_t room)
+                struct why *why)
 {
     const struct watch_orders *w = &tables->orders;
     uint32_t asked = 0;
     uint32_t answer = 0;
     if (w->orders == NULL || w->name_bytes == 0 || !target_mapped(t, address(w->orders), w->size) ||
         !target_mapped(t, address(w->due), sizeof(uint64_t)))
-        return because(why, room, EXIT_NONSENSE, "its hakmem takes no orders");
+        return because(why, EXIT_NONSENSE, "its hakmem takes no orders");
     if (!read_now(pid, address(w->orders) + w->asked_at, &asked, sizeof asked))
-        return because(why, room, EXIT_TARGET, "process %d: %s", pid, strerror(errno));
+        return because(why, EXIT_TARGET, "process %d: %s", pid, strerror(errno));
     if (!done(pid, w, asked) && !wait_for(pid, w, asked))
-        return because(why, room, EXIT_WAITS,
+        return because(why, EXIT_WAITS,
                        "an earlier order still waits: process %d has not called malloc or free "
                        "since",
                        pid);
     if (!write_order(pid, w, order, asked + 1) || !make_due(pid, tables))
         return errno == EPERM || errno == EACCES
-                   ? because(why, room, EXIT_RIGHTS, "no permission to write to process %d", pid)
-                   : because(why, room, EXIT_TARGET, "process %d: %s", pid, strerror(errno));
+                   ? because(why, EXIT_RIGHTS, "no permission to write to process %d", pid)
+                   : because(why, EXIT_TARGET, "process %d: %s", pid, strerror(errno));
     if (!wait_for(pid, w, asked + 1))
-        return because(why, room, EXIT_WAITS,
+        return because(why, EXIT_WAITS,
                        "process %d is idle: it will do so when it next frees memory; a debugger "
                        "can have it at once: gdb -p %d -batch -ex 'call (int)malloc_trim(0)'",
                        pid, pid);
     if (!read_now(pid, address(w->orders) + w->answer_at, &answer, sizeof answer) ||
         !read_now(pid, address(w->orders) + w->result_at, &order->result, sizeof order->result))
-        return because(why, room, EXIT_TARGET, "process %d: %s", pid, strerror(errno));
-    return answer == 1 ? true : because(why, room, EXIT_REFUSED, "%s", refusal(answer));
+        return because(why, EXIT_TARGET, "process %d: %s", pid, strerror(errno));
+    return answer == 1 ? true : because(why, EXIT_REFUSED, "%s", refusal(answer));
 }

@@ -2,7 +2,7 @@
 #ifndef HAKMEM_LOOK_ORDER_H
 #define HAKMEM_LOOK_ORDER_H
 
-#include "tables.h"
+#include "sheet/tables.h"
 
 enum order_kind { ORDER_PURGE = 1, ORDER_SET };
 
@@ -15,6 +15,6 @@ struct order {
 
 /* Gives the order, and waits until it is done. On failure says why. */
 bool order_give(struct target *t, const struct tables *tables, int pid, struct order *order,
-                char *why, size_t room);
+                struct why *why);
 
 #endif

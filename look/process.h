@@ -2,14 +2,15 @@
 #ifndef HAKMEM_LOOK_PROCESS_H
 #define HAKMEM_LOOK_PROCESS_H
 
-#include "target.h"
+#include "sheet/target.h"
+#include "sheet/why.h"
 
 /* Opens it; on failure says why in one line, and returns false. What it read is as long as this
  * program. */
-bool process_open(struct target *t, int pid, char *why, size_t room);
+bool process_open(struct target *t, int pid, struct why *why);
 
 /* Reads what is mapped. May be called again. */
-bool process_maps(struct target *t, int pid, char *why, size_t room);
+bool process_maps(struct target *t, int pid, struct why *why);
 
 /* Whether it is still the process that was opened. */
 bool process_same(int pid);

@@ -3,7 +3,6 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 static const char *const line_names[] = {
 #define NAME(line, name, words) name,
@@ -60,20 +59,6 @@ static void print_caches(FILE *out, const struct heap *heap)
                 heap->caches[i].blocks, heap->caches[i].bytes);
 }
 
-/* A thread's stack has no name: it is what lies on a mapping without access, its guard. */
-static const char *kind_of(const struct mapping *m, const struct mapping *before)
-{
-    bool on_guard = before != NULL && before->end == m->start && !before->readable &&
-                    !before->writable && !before->executable;
-    if (m->heap)
-        return "heap";
-    if (m->file)
-        return "file";
-    if (strstr(m->name, "stack") != NULL || (*m->name == 0 && m->writable && on_guard))
-        return "stack";
-    return "anonymous";
-}
-
 /* What is not the heap's, and what of the heap's mappings is not explained. */
 static void print_mappings(FILE *out, const struct target *t)
 {
@@ -89,20 +74,18 @@ static void print_mappings(FILE *out, const struct target *t)
                 first ? "" : ",", m->start, m->end - m->start, m->rss, m->claimed, m->huge,
                 m->readable ? 'r' : '-', m->writable ? 'w' : '-', m->executable ? 'x' : '-');
         print_text(out, m->name);
-        fprintf(out, ", \"kind\": \"%s\"}", kind_of(m, i > 0 ? m - 1 : NULL));
+        fprintf(out, ", \"kind\": \"%s\"}", kind_names[mapping_kind(t, m)]);
         first = false;
     }
 }
 
 static void print(FILE *out, const struct target *t, const struct heap *heap, struct sheet sheet)
 {
-    uint64_t rss = 0;
-    for (size_t i = 0; i < t->map_count; i++)
-        rss += t->maps[i].rss;
+    const struct totals totals = totals_of(t, heap);
     fprintf(out,
             "{\"pid\": %d, \"version\": \"%s\",\n \"resident\": {\"before\": %" PRIu64
             ", \"after\": %" PRIu64 ", \"mappings\": %" PRIu64 "},\n \"heap\": ",
-            sheet.pid, heap->tables.version, sheet.before, sheet.after, rss);
+            sheet.pid, heap->tables.version, sheet.before, sheet.after, totals.resident);
     print_lines(out, heap->resident);
     fprintf(out,
             ",\n \"live_bytes\": %" PRIu64 ", \"free_bytes\": %" PRIu64

@@ -2,7 +2,7 @@
 #ifndef HAKMEM_LOOK_SHEET_H
 #define HAKMEM_LOOK_SHEET_H
 
-#include "heap.h"
+#include "sheet/totals.h"
 
 struct sheet {
     int pid;

@@ -23,11 +23,12 @@ FLOOR = {
     "front": 4,
     "watch": 5,
     "options": 5,
+    "sheet": 5,
     "life": 6,
     "hakmem": 6,
     "api": 7,
 }
-KNOWS_THE_SYSTEM = {"base", "os"}
+KNOWS_THE_SYSTEM = {"base", "os", "sheet"}
 # The same of the Python part, a module each.
 MODULE_FLOOR = {
     "__init__": 0,

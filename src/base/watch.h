@@ -123,6 +123,8 @@ struct hakmem_watch {
     const struct watch_orders *orders;
 };
 
+extern const struct hakmem_watch hakmem_watch HIDDEN;
+
 #define WATCH_MAGIC "hakmem\0"
 #define WATCH_FORMAT 1
 #define WATCH_NOTE 1

@@ -9,13 +9,11 @@
 #include "base/watch.h"
 #include "bytes.h"
 #include "hakmem/hakmem.h"
-#include "look/heap.h"
 #include "look/process.h"
 #include "look/sheet.h"
-#include "look/why.h"
+#include "sheet/totals.h"
+#include "sheet/why.h"
 
-enum ending ending;
-extern const struct hakmem_watch hakmem_watch;
 
 #define PAGES_MOST 4096
 #define PATCHES_MOST 48
@@ -75,17 +73,16 @@ static void heap_make(void)
 
 static bool look(struct heap *heap)
 {
-    char why[512] = "";
+    struct why why = {EXIT_DONE, ""};
     own.budget = BUDGET;
     for (size_t i = 0; i < own.map_count; i++) {
         own.maps[i].claimed = 0;
         own.maps[i].heap = false;
     }
-    target_begin(&own);
-    bool seen =
-        tables_read(&own, (uint64_t)(uintptr_t)&hakmem_watch, &heap->tables, why, sizeof why) &&
-        heap_read(&own, heap, why, sizeof why);
-    MUST(seen || *why != 0, "it failed and did not say why");
+    MUST(target_begin(&own), "no memory");
+    bool seen = tables_read(&own, (uint64_t)(uintptr_t)&hakmem_watch, &heap->tables, &why) &&
+                heap_read(&own, heap, &why);
+    MUST(seen || *why.line != 0, "it failed and did not say why");
     return seen;
 }
 
@@ -94,9 +91,9 @@ int LLVMFuzzerInitialize(int *count, char ***arguments)
     (void)count;
     (void)arguments;
     static struct heap heap;
-    char why[512];
+    struct why why;
     heap_make();
-    MUST(process_open(&own, getpid(), why, sizeof why), "%s", why);
+    MUST(process_open(&own, getpid(), &why), "%s", why.line);
     resident = calloc(own.map_count, sizeof *resident);
     MUST(resident != NULL, "no memory");
     for (size_t i = 0; i < own.map_count; i++) {
@@ -114,7 +111,6 @@ int LLVMFuzzerInitialize(int *count, char ***arguments)
     MUST(look(&heap), "an unchanged heap");
     MUST(heap.skipped == 0 && heap.huge_blocks > 0 && heap.superslabs > 0, "it is seen in full");
     learning = false;
-    heap_release(&heap);
     return 0;
 }
 
@@ -167,6 +163,5 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
             MUST(isprint((unsigned char)*c) || *c == '\n', "byte %d", *c);
         free(text);
     }
-    heap_release(&heap);
     return 0;
 }

@@ -1,6 +1,6 @@
-/* How this program ends, and how it says why it can't do what it was asked for. */
-#ifndef HAKMEM_LOOK_WHY_H
-#define HAKMEM_LOOK_WHY_H
+/* Why a heap can't be read, in one line. The numbers are those with which hakmem/look ends. */
+#ifndef HAKMEM_SHEET_WHY_H
+#define HAKMEM_SHEET_WHY_H
 
 #include <stdarg.h>
 #include <stdbool.h>
@@ -17,17 +17,20 @@ enum ending {
     EXIT_REFUSED = 8
 };
 
-extern enum ending ending;
+struct why {
+    enum ending ending;
+    char line[512];
+};
 
-/* Writes one line, and returns false. */
-__attribute__((format(printf, 4, 5))) static inline bool
-because(char *why, size_t room, enum ending status, const char *format, ...)
+/* Writes the line, and returns false. */
+__attribute__((format(printf, 3, 4))) static inline bool
+because(struct why *why, enum ending ending, const char *format, ...)
 {
     va_list list;
     va_start(list, format);
-    vsnprintf(why, room, format, list);
+    vsnprintf(why->line, sizeof why->line, format, list);
     va_end(list);
-    ending = status;
+    why->ending = ending;
     return false;
 }
 

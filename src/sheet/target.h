@@ -1,14 +1,14 @@
 /* What is looked at: a process, or the file that one left. Its memory, which of its pages are
  * resident, and what is mapped where, by the kernel's word. Nothing that is read is believed: every
- * address may be wrong, and every number may be any number.
- *
- * One is looked at at a time. */
-#ifndef HAKMEM_LOOK_TARGET_H
-#define HAKMEM_LOOK_TARGET_H
+ * address may be wrong, and every number may be any number. */
+#ifndef HAKMEM_SHEET_TARGET_H
+#define HAKMEM_SHEET_TARGET_H
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+
+#include "sheet/room.h"
 
 #define PAGE 4096u
 
@@ -24,19 +24,34 @@ struct mapping {
 
 struct target {
     struct mapping *maps; /* by address */
-    size_t map_count;
+    size_t map_count, map_most;
     bool (*read_page)(const struct target *, uint64_t page, void *to);
     /* Of n pages from `page` on, a byte each, zero before: what is there. */
     void (*presence)(const struct target *, uint64_t page, size_t n, uint8_t *present);
     int memory, pagemap; /* descriptors */
     uint64_t budget;     /* pages and chunks of presence that may still be asked for */
+    struct room room;    /* of all that a look needs */
+    struct kept *kept;   /* what was read last */
 };
 
 /* What is there of a page. */
 enum { RESIDENT = 1, SWAPPED = 2 };
 
-/* Before the first read, and before each further look. */
-void target_begin(struct target *t);
+/* Before the first read, and before each further look. False without memory. */
+bool target_begin(struct target *t);
+
+/* Sets the budget to enough for what is resident: a heap that means to mislead leads to nothing for
+ * ever. */
+void target_allow(struct target *t);
+
+/* Gives back all memory of a look: mappings, too. */
+void target_forget(struct target *t);
+
+/* Adds a mapping, zero but for its name, of which a copy is made; null without memory. */
+struct mapping *target_add(struct target *t, const char *name);
+
+/* Gives it another name; false without memory. */
+bool mapping_rename(struct target *t, struct mapping *m, const char *name);
 
 /* Copies; false where a byte can't be read, or was never there: to read it would make a page. */
 bool target_read(struct target *t, uint64_t at, void *to, size_t bytes);

@@ -1,4 +1,4 @@
-#include "target.h"
+#include "sheet/target.h"
 
 #include <string.h>
 
@@ -10,23 +10,71 @@
 #define CHUNKS_KEPT 64
 #define NONE UINT64_MAX
 
-static struct {
-    uint64_t address;
-    unsigned char bytes[PAGE];
-} pages[PAGES_KEPT];
+/* Of pages to read. */
+#define BUDGET_LEAST 4000000u
+#define BUDGET_OF_PAGE 16
 
-static struct {
-    uint64_t address;
-    uint8_t present[CHUNK_PAGES];
-} chunks[CHUNKS_KEPT];
+struct kept {
+    struct {
+        uint64_t address;
+        unsigned char bytes[PAGE];
+    } pages[PAGES_KEPT];
+    struct {
+        uint64_t address;
+        uint8_t present[CHUNK_PAGES];
+    } chunks[CHUNKS_KEPT];
+};
 
-void target_begin(struct target *t)
+bool target_begin(struct target *t)
 {
+    if (t->kept == NULL)
+        t->kept = room_get(&t->room, sizeof *t->kept);
+    if (t->kept == NULL)
+        return false;
     for (size_t i = 0; i < PAGES_KEPT; i++)
-        pages[i].address = NONE;
+        t->kept->pages[i].address = NONE;
     for (size_t i = 0; i < CHUNKS_KEPT; i++)
-        chunks[i].address = NONE;
-    (void)t;
+        t->kept->chunks[i].address = NONE;
+    return true;
+}
+
+void target_allow(struct target *t)
+{
+    t->budget = BUDGET_LEAST;
+    for (size_t i = 0; i < t->map_count; i++)
+        t->budget += BUDGET_OF_PAGE * (t->maps[i].rss / PAGE);
+}
+
+void target_forget(struct target *t)
+{
+    room_release(&t->room);
+    t->maps = NULL;
+    t->map_count = t->map_most = 0;
+    t->kept = NULL;
+}
+
+bool mapping_rename(struct target *t, struct mapping *m, const char *name)
+{
+    size_t bytes = strlen(name) + 1;
+    char *copy = room_get(&t->room, bytes);
+    if (copy != NULL)
+        m->name = memcpy(copy, name, bytes);
+    return copy != NULL;
+}
+
+struct mapping *target_add(struct target *t, const char *name)
+{
+    struct mapping *more =
+        room_grown(&t->room, t->maps, t->map_count, &t->map_most, sizeof *t->maps);
+    if (more == NULL)
+        return NULL;
+    t->maps = more;
+    struct mapping *m = &t->maps[t->map_count];
+    *m = (struct mapping){0};
+    if (!mapping_rename(t, m, name))
+        return NULL;
+    t->map_count++;
+    return m;
 }
 
 static bool spend(struct target *t)
@@ -40,13 +88,14 @@ static bool spend(struct target *t)
 static const uint8_t *chunk_at(struct target *t, uint64_t address)
 {
     size_t i = address / CHUNK % CHUNKS_KEPT;
-    if (chunks[i].address != address) {
-        memset(chunks[i].present, 0, sizeof chunks[i].present);
+    struct kept *kept = t->kept;
+    if (kept->chunks[i].address != address) {
+        memset(kept->chunks[i].present, 0, sizeof kept->chunks[i].present);
         if (spend(t))
-            t->presence(t, address, CHUNK_PAGES, chunks[i].present);
-        chunks[i].address = address;
+            t->presence(t, address, CHUNK_PAGES, kept->chunks[i].present);
+        kept->chunks[i].address = address;
     }
-    return chunks[i].present;
+    return kept->chunks[i].present;
 }
 
 void target_presence(struct target *t, uint64_t page, size_t n, uint8_t *present)
@@ -65,18 +114,19 @@ void target_presence(struct target *t, uint64_t page, size_t n, uint8_t *present
 static const unsigned char *page_at(struct target *t, uint64_t address)
 {
     size_t i = address / PAGE % PAGES_KEPT;
-    if (pages[i].address == address)
-        return pages[i].bytes;
+    struct kept *kept = t->kept;
+    if (kept->pages[i].address == address)
+        return kept->pages[i].bytes;
     uint8_t there;
     target_presence(t, address, 1, &there);
     const struct mapping *m = there ? NULL : target_mapping(t, address);
     if ((!there && (m == NULL || !m->file)) || !spend(t))
         return NULL;
-    pages[i].address = NONE;
-    if (!t->read_page(t, address, pages[i].bytes))
+    kept->pages[i].address = NONE;
+    if (!t->read_page(t, address, kept->pages[i].bytes))
         return NULL;
-    pages[i].address = address;
-    return pages[i].bytes;
+    kept->pages[i].address = address;
+    return kept->pages[i].bytes;
 }
 
 bool target_read(struct target *t, uint64_t at, void *to, size_t bytes)

@@ -1,12 +1,10 @@
 /* The order: threads' caches, so that it is known which blocks are free in them; then all mapped
  * memory by its addresses, slab by slab; then what no entry of the map names: free slices, kept
  * mappings, metadata. No page is counted twice. */
-#include "heap.h"
+#include "sheet/heap.h"
 
-#include <stdlib.h>
-
-#include "look.h"
-#include "why.h"
+#include "sheet/look.h"
+#include "sheet/why.h"
 
 #define REGIONS_MOST 100000
 #define NODES_MOST 4000000
@@ -70,7 +68,7 @@ static bool huge_read(struct look *look, uint64_t at, uint64_t *base, uint64_t *
     *length = word_at(huge, w->length_at);
     *usable = word_at(huge, w->usable_at);
     return *length > 0 && target_mapped(look->t, *base, *length) && *usable <= *length &&
-           spans_add(&look->seen, *base, *base + *length);
+           spans_add(&look->seen, *base, *base + *length, 0);
 }
 
 static void huge_count(struct look *look, uint64_t at)
@@ -154,16 +152,15 @@ static bool mapping_walk(struct look *look, const struct mapping *m)
             continue;
         }
         uint64_t in_page = PAGE / WORD - (at >> w->slice_bits) % slices % (PAGE / WORD);
-        uint64_t owners[PAGE / WORD];
         uint64_t from = leaf + w->owners_at + (at >> w->slice_bits) % slices * WORD;
-        if (!target_read(look->t, from, owners, (size_t)in_page * WORD)) {
+        if (!target_read(look->t, from, look->words, (size_t)in_page * WORD)) {
             at += in_page * slice_bytes;
             continue;
         }
         for (uint64_t i = 0; i < in_page && at < m->end && look->t->budget > 0;
              i++, at += slice_bytes)
-            if (owners[i] != 0)
-                entry_count(look, leaf, at, owners[i]);
+            if (look->words[i] != 0)
+                entry_count(look, leaf, at, look->words[i]);
     }
     return look->t->budget > 0;
 }
@@ -191,7 +188,7 @@ static void superslab_count(struct look *look, uint64_t at)
     look->found++;
     for (unsigned i = 0; i < slices; i++) {
         uint64_t start = base + i * slice;
-        if ((free >> i & 1) != 0 && spans_add(&look->seen, start, start + slice))
+        if ((free >> i & 1) != 0 && spans_add(&look->seen, start, start + slice, 0))
             count_whole(look, start, slice, touched >> i & 1 ? LINE_SLICES : LINE_HUGE_PAGES);
     }
 }
@@ -219,24 +216,15 @@ static void list_walk(struct look *look, uint64_t head, uint32_t node_at,
     }
 }
 
-static int by_number(const void *a, const void *b)
-{
-    uint64_t left = *(const uint64_t *)a;
-    uint64_t right = *(const uint64_t *)b;
-    return left < right ? -1 : left > right;
-}
-
 static void superslabs_read(struct look *look)
 {
     const struct watch_superslabs *w = &look->heap->tables.superslabs;
     for (unsigned i = 0; i < w->lists; i++)
         list_walk(look, address(w->by_longest) + i * 2 * WORD, w->node_at, home_note);
     list_walk(look, address(w->dense), w->node_at, home_note);
-    if (look->home_count > 0)
-        qsort(look->homes, look->home_count, sizeof *look->homes, by_number);
-    for (size_t i = 0; i < look->home_count; i++)
-        if (i == 0 || look->homes[i] != look->homes[i - 1])
-            superslab_count(look, look->homes[i]);
+    for (const struct span *home = spans_from(&look->homes, 0); home != NULL;
+         home = spans_from(&look->homes, home->end))
+        superslab_count(look, home->start);
 }
 
 static void kept_count(struct look *look, uint64_t at)
@@ -254,7 +242,7 @@ static void leaf_count(struct look *look, uint64_t leaf)
 {
     uint64_t length = (look->heap->tables.map.leaf_bytes + PAGE - 1) / PAGE * PAGE;
     if (leaf != 0 && length != 0 && target_mapped(look->t, leaf, length) &&
-        spans_add(&look->seen, leaf, leaf + length))
+        spans_add(&look->seen, leaf, leaf + length, 0))
         count_whole(look, leaf, length, LINE_METADATA);
 }
 
@@ -270,7 +258,7 @@ static void metadata_read(struct look *look)
         uint64_t next = 0;
         if (!target_read(look->t, at + meta->length_at, &length, sizeof length) ||
             !target_read(look->t, at + meta->next_at, &next, sizeof next) || length == 0 ||
-            !target_mapped(look->t, at, length) || !spans_add(&look->seen, at, at + length)) {
+            !target_mapped(look->t, at, length) || !spans_add(&look->seen, at, at + length, 0)) {
             look->heap->skipped++;
             break;
         }
@@ -278,14 +266,13 @@ static void metadata_read(struct look *look)
         at = next;
     }
     for (uint64_t region = 0, n; region < map->root_entries; region += n) {
-        uint64_t leaves[PAGE / WORD];
         uint64_t from = address(map->root) + region * WORD;
         /* Up to the end of a page: the next may be absent. */
         n = (PAGE - from % PAGE + WORD - 1) / WORD;
         n = n < map->root_entries - region ? n : map->root_entries - region;
-        if (target_read(look->t, from, leaves, n * WORD))
+        if (target_read(look->t, from, look->words, n * WORD))
             for (uint64_t i = 0; i < n; i++)
-                leaf_count(look, leaves[i]);
+                leaf_count(look, look->words[i]);
     }
     if (target_read(look->t, address(map->spare), &spare, sizeof spare))
         leaf_count(look, spare);
@@ -305,7 +292,7 @@ static void library_read(struct look *look)
         const struct mapping *m = &look->t->maps[i];
         bool behind = before != NULL && before->end == m->start && !m->file && *m->name == 0;
         before = strcmp(m->name, name) == 0 ? m : NULL;
-        if ((before != NULL || behind) && spans_add(&look->seen, m->start, m->end))
+        if ((before != NULL || behind) && spans_add(&look->seen, m->start, m->end, 0))
             count_whole(look, m->start, m->end - m->start, LINE_METADATA);
     }
     const struct {
@@ -318,7 +305,7 @@ static void library_read(struct look *look)
         uint64_t start = tables[i].start & ~(uint64_t)(PAGE - 1);
         uint64_t end = tables[i].start + tables[i].bytes;
         if (end > start && target_mapped(look->t, start, end - start) &&
-            spans_add(&look->seen, start, end))
+            spans_add(&look->seen, start, end, 0))
             count_whole(look, start, end - start, LINE_METADATA);
     }
 }
@@ -358,39 +345,43 @@ static bool classes_read(struct look *look)
     return true;
 }
 
-bool heap_read(struct target *t, struct heap *heap, char *why, size_t room)
+/* False where it makes no sense. */
+static bool look_read(struct look *look)
 {
-    struct look look = {.t = t, .heap = heap};
-    *heap = (struct heap){.tables = heap->tables};
-    bool sense = classes_read(&look);
-    if (sense)
-        caches_read(&look);
-    if (sense && !look.no_memory) {
-        for (size_t i = 0; i < t->map_count && sense && !look.no_memory; i++)
-            if (t->maps[i].writable || t->maps[i].readable)
-                sense = mapping_walk(&look, &t->maps[i]);
-        superslabs_read(&look);
-        list_walk(&look, address(heap->tables.huge.dirty), heap->tables.huge.node_at, kept_count);
-        metadata_read(&look);
-        library_read(&look);
-        counters_read(&look);
-        sense = sense && t->budget > 0 &&
-                (heap->skipped <= SKIPPED_LITTLE || heap->skipped <= look.found);
-    }
-    free(look.cached);
-    free(look.homes);
-    bool no_memory = look.no_memory || look.seen.no_memory;
-    spans_release(&look.seen);
-    if (no_memory)
-        return because(why, room, EXIT_TARGET, "out of memory while reading so large a heap");
-    if (!sense)
-        return because(why, room, EXIT_NONSENSE,
-                       "its description of the heap is invalid: the memory is corrupt, or forged");
-    return true;
+    struct target *t = look->t;
+    const struct tables *tables = &look->heap->tables;
+    if (!classes_read(look))
+        return false;
+    caches_read(look);
+    for (size_t i = 0; i < t->map_count && !t->room.short_of; i++)
+        if ((t->maps[i].writable || t->maps[i].readable) && !mapping_walk(look, &t->maps[i]))
+            return false;
+    superslabs_read(look);
+    list_walk(look, address(tables->huge.dirty), tables->huge.node_at, kept_count);
+    metadata_read(look);
+    library_read(look);
+    counters_read(look);
+    return t->budget > 0 &&
+           (look->heap->skipped <= SKIPPED_LITTLE || look->heap->skipped <= look->found);
 }
 
-void heap_release(struct heap *heap)
+bool heap_read(struct target *t, struct heap *heap, struct why *why)
 {
-    free(heap->caches);
-    heap->caches = NULL;
+    struct look *look = room_get(&t->room, sizeof *look);
+    struct tables tables = heap->tables;
+    memset(heap, 0, sizeof *heap);
+    heap->tables = tables;
+    bool sense = false;
+    if (look != NULL) {
+        look->t = t;
+        look->heap = heap;
+        look->seen.room = look->homes.room = look->cached.room = &t->room;
+        sense = look_read(look);
+    }
+    if (t->room.short_of)
+        return because(why, EXIT_TARGET, "out of memory while reading so large a heap");
+    if (!sense)
+        return because(why, EXIT_NONSENSE,
+                       "its description of the heap is invalid: the memory is corrupt, or forged");
+    return true;
 }

@@ -1,10 +1,11 @@
 /* The tables of constants by which a heap is read (src/base/watch.h), copied from the target and
  * found to be possible: no length in them is too long, no field lies outside of what it is in. */
-#ifndef HAKMEM_LOOK_TABLES_H
-#define HAKMEM_LOOK_TABLES_H
+#ifndef HAKMEM_SHEET_TABLES_H
+#define HAKMEM_SHEET_TABLES_H
 
 #include "base/watch.h"
-#include "target.h"
+#include "sheet/target.h"
+#include "sheet/why.h"
 
 struct tables {
     uint64_t at; /* where hakmem_watch is */
@@ -24,10 +25,7 @@ struct tables {
 #define STACKS_MOST 1024
 #define CACHE_MOST 65536 /* bytes */
 
-/* Finds them; else says why not. */
-bool tables_find(struct target *t, struct tables *tables, char *why, size_t room);
-
 /* Copies them, where hakmem_watch is known. */
-bool tables_read(struct target *t, uint64_t at, struct tables *tables, char *why, size_t room);
+bool tables_read(struct target *t, uint64_t at, struct tables *tables, struct why *why);
 
 #endif

@@ -1,21 +1,21 @@
 /* A heap, read by its tables: what its memory is used for, in bytes that are resident. */
-#ifndef HAKMEM_LOOK_HEAP_H
-#define HAKMEM_LOOK_HEAP_H
+#ifndef HAKMEM_SHEET_HEAP_H
+#define HAKMEM_SHEET_HEAP_H
 
-#include "tables.h"
+#include "sheet/tables.h"
 
 /* What resident memory of the heap is used for. */
-#define HEAP_LINES(LINE)                                                                   \
-    LINE(LIVE, "live", "blocks that the program has")                                      \
-    LINE(ROUNDING, "rounding", "the ends of large blocks, and what is left over in slabs") \
-    LINE(HOLES, "holes", "free blocks in pages that hold others in use")                   \
-    LINE(FREE_PAGES, "free_pages", "pages in slabs without a block in use")                \
-    LINE(CACHES, "caches", "free blocks in threads' caches")                               \
-    LINE(TRANSFER, "transfer", "free blocks on their way from thread to thread")           \
-    LINE(SLICES, "slices", "free slices that keep their pages")                            \
-    LINE(HUGE_PAGES, "huge_pages", "free slices never used: huge pages brought them")      \
-    LINE(KEPT, "kept", "mappings of freed blocks above 2 MiB, kept for the next")          \
-    LINE(METADATA, "metadata", "descriptors, arrays and maps of hakmem, its code and data")
+#define HEAP_LINES(LINE)                                                \
+    LINE(LIVE, "live", "blocks in use")                                 \
+    LINE(ROUNDING, "rounding", "unused ends of large blocks and slabs") \
+    LINE(HOLES, "holes", "free blocks in pages that are in use")        \
+    LINE(FREE_PAGES, "free_pages", "free pages in slabs")               \
+    LINE(CACHES, "caches", "free blocks in thread caches")              \
+    LINE(TRANSFER, "transfer", "free blocks in transfer caches")        \
+    LINE(SLICES, "slices", "free slices (64 KiB), cached")              \
+    LINE(HUGE_PAGES, "huge_pages", "huge pages, unused parts")          \
+    LINE(KEPT, "kept", "freed blocks above 2 MiB, cached")              \
+    LINE(METADATA, "metadata", "allocator metadata and code")
 
 #define HEAP_LINE_ENUM(line, name, words) LINE_##line,
 enum heap_line { HEAP_LINES(HEAP_LINE_ENUM) HEAP_LINE_COUNT };
@@ -49,8 +49,6 @@ struct heap {
 
 /* Reads the heap; mappings learn what of them is claimed. The tables are in place. False where it
  * makes no sense, or there is no memory. */
-bool heap_read(struct target *t, struct heap *heap, char *why, size_t room);
-
-void heap_release(struct heap *heap);
+bool heap_read(struct target *t, struct heap *heap, struct why *why);
 
 #endif

@@ -1,23 +1,6 @@
-#include "look.h"
+#include "sheet/look.h"
 
-void home_note(struct look *look, uint64_t at)
-{
-    if (look->home_count > 0 && look->homes[look->home_count - 1] == at)
-        return; /* neighbours lie in the same */
-    uint64_t *to = grown(look, look->homes, look->home_count, &look->home_room, sizeof *to);
-    if (to == NULL)
-        return;
-    look->homes = to;
-    look->homes[look->home_count++] = at;
-}
-
-struct slab {
-    uint64_t base, bytes;
-    unsigned cls;
-    uint32_t size, blocks, usable;
-    bool free_whole; /* its one block of whole slices is free, in some cache */
-    uint64_t words[SLAB_BLOCKS_MOST / 64];
-};
+void home_note(struct look *look, uint64_t at) { spans_add(&look->homes, at, at + 1, 0); }
 
 /* Reads the slab at its descriptor's address; false where that is none, or of another address. */
 static bool slab_read(struct look *look, uint64_t at, uint64_t slice, struct slab *slab)
@@ -44,16 +27,15 @@ static bool slab_read(struct look *look, uint64_t at, uint64_t slice, struct sla
 }
 
 /* One block of whole slices: what the program may use of it, and the end. */
-static void whole_count(struct look *look, struct class_sum *sum, const struct slab *slab,
-                        const uint8_t *present)
+static void whole_count(struct look *look, struct class_sum *sum, const struct slab *slab)
 {
-    const struct cached *cached = cached_from(look, slab->base);
-    bool in_cache = cached < cached_end(look) && cached->block == slab->base;
+    const struct span *cached = spans_from(&look->cached, slab->base);
+    bool in_cache = cached != NULL && cached->start == slab->base;
     uint64_t used = slab->usable != 0 && slab->usable < slab->bytes ? slab->usable : slab->bytes;
     enum heap_line line = LINE_LIVE;
     if (slab->free_whole || in_cache) {
         used = slab->bytes;
-        line = in_cache && cached->cache == IN_TRANSFER ? LINE_TRANSFER : LINE_CACHES;
+        line = in_cache && cached->number == IN_TRANSFER ? LINE_TRANSFER : LINE_CACHES;
         sum->cached += line == LINE_CACHES;
         sum->in_transfer += line == LINE_TRANSFER;
     } else {
@@ -61,36 +43,33 @@ static void whole_count(struct look *look, struct class_sum *sum, const struct s
         look->heap->live_bytes += used;
     }
     for (uint64_t page = 0; page * PAGE < slab->bytes; page++)
-        if (present[page])
+        if (slab->present[page])
             count(look, sum, page * PAGE < used ? line : LINE_ROUNDING, PAGE);
-    if (in_cache && cached->cache != IN_TRANSFER) {
-        struct cache_sum *cache = &look->heap->caches[cached->cache];
+    if (in_cache && cached->number != IN_TRANSFER) {
+        struct cache_sum *cache = &look->heap->caches[cached->number];
         cache->blocks++;
         cache->bytes += slab->size;
     }
 }
 
 /* Of the bytes [from, to) of a slab, those that are resident, in pages that are wanted or not. */
-static uint64_t resident_in(const uint8_t *present, const uint8_t *used, int wanted, uint64_t from,
-                            uint64_t to)
+static uint64_t resident_in(const struct slab *slab, int wanted, uint64_t from, uint64_t to)
 {
     uint64_t sum = 0;
     while (from < to) {
         uint64_t page = from / PAGE;
         uint64_t end = (page + 1) * PAGE < to ? (page + 1) * PAGE : to;
-        if (present[page] && (wanted < 0 || used[page] == wanted))
+        if (slab->present[page] && (wanted < 0 || slab->used[page] == wanted))
             sum += end - from;
         from = end;
     }
     return sum;
 }
 
-static void blocks_count(struct look *look, struct class_sum *sum, const struct slab *slab,
-                         const uint8_t *present)
+static void blocks_count(struct look *look, struct class_sum *sum, struct slab *slab)
 {
-    uint8_t used[SLAB_PAGES_MOST] = {0}; /* pages with a block that is taken */
-    const struct cached *cached = cached_from(look, slab->base);
-    const struct cached *last = cached_end(look);
+    memset(slab->used, 0, sizeof slab->used);
+    const struct span *cached = spans_from(&look->cached, slab->base);
     for (unsigned k = 0; k < slab->blocks; k++) {
         if (slab->words[k / 64] >> k % 64 & 1) {
             sum->free++;
@@ -100,15 +79,15 @@ static void blocks_count(struct look *look, struct class_sum *sum, const struct 
         uint64_t from = (uint64_t)k * slab->size;
         uint64_t to = from + slab->size;
         for (uint64_t page = from / PAGE; page <= (to - 1) / PAGE; page++)
-            used[page] = 1;
+            slab->used[page] = 1;
         enum heap_line line = LINE_LIVE;
-        while (cached < last && cached->block < slab->base + from)
-            cached++;
-        uint64_t here = resident_in(present, used, -1, from, to);
-        if (cached < last && cached->block == slab->base + from) {
-            line = cached->cache == IN_TRANSFER ? LINE_TRANSFER : LINE_CACHES;
+        while (cached != NULL && cached->start < slab->base + from)
+            cached = spans_from(&look->cached, cached->end);
+        uint64_t here = resident_in(slab, -1, from, to);
+        if (cached != NULL && cached->start == slab->base + from) {
+            line = cached->number == IN_TRANSFER ? LINE_TRANSFER : LINE_CACHES;
             if (line == LINE_CACHES) {
-                struct cache_sum *cache = &look->heap->caches[cached->cache];
+                struct cache_sum *cache = &look->heap->caches[cached->number];
                 cache->blocks++;
                 cache->bytes += slab->size;
             }
@@ -124,28 +103,27 @@ static void blocks_count(struct look *look, struct class_sum *sum, const struct 
             continue;
         uint64_t from = (uint64_t)k * slab->size;
         uint64_t to = from + slab->size;
-        count(look, sum, LINE_HOLES, resident_in(present, used, 1, from, to));
-        count(look, sum, LINE_FREE_PAGES, resident_in(present, used, 0, from, to));
+        count(look, sum, LINE_HOLES, resident_in(slab, 1, from, to));
+        count(look, sum, LINE_FREE_PAGES, resident_in(slab, 0, from, to));
     }
     uint64_t end = (uint64_t)slab->blocks * slab->size;
-    count(look, sum, LINE_ROUNDING, resident_in(present, used, 1, end, slab->bytes));
-    count(look, sum, LINE_FREE_PAGES, resident_in(present, used, 0, end, slab->bytes));
+    count(look, sum, LINE_ROUNDING, resident_in(slab, 1, end, slab->bytes));
+    count(look, sum, LINE_FREE_PAGES, resident_in(slab, 0, end, slab->bytes));
 }
 
 bool slab_count(struct look *look, uint64_t at, uint64_t slice, bool free_whole)
 {
-    struct slab slab;
-    uint8_t present[SLAB_PAGES_MOST];
-    slab.free_whole = free_whole;
-    if (!slab_read(look, at, slice, &slab) ||
-        !spans_add(&look->seen, slab.base, slab.base + slab.bytes))
+    struct slab *slab = &look->slab;
+    slab->free_whole = free_whole;
+    if (!slab_read(look, at, slice, slab) ||
+        !spans_add(&look->seen, slab->base, slab->base + slab->bytes, 0))
         return false;
-    struct class_sum *sum = &look->heap->classes[slab.cls];
-    claim(look, slab.base, slab.bytes, present);
+    struct class_sum *sum = &look->heap->classes[slab->cls];
+    claim(look, slab->base, slab->bytes, slab->present);
     sum->slabs++;
-    if (slab.blocks == 1)
-        whole_count(look, sum, &slab, present);
+    if (slab->blocks == 1)
+        whole_count(look, sum, slab);
     else
-        blocks_count(look, sum, &slab, present);
+        blocks_count(look, sum, slab);
     return true;
 }

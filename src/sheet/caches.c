@@ -1,45 +1,21 @@
-#include <stdlib.h>
-
-#include "look.h"
+#include "sheet/look.h"
 
 #define CACHES_MOST 100000
 #define TRANSFER_MOST (1u << 20)
-
-void *grown(struct look *look, void *array, size_t count, size_t *room, size_t each)
-{
-    if (count < *room)
-        return array;
-    size_t more = *room == 0 ? 1024 : 2 * *room;
-    void *to = realloc(array, more * each);
-    if (to != NULL)
-        *room = more;
-    else
-        look->no_memory = true;
-    return to;
-}
-
-static void cached_add(struct look *look, uint64_t block, uint32_t cache)
-{
-    struct cached *to =
-        grown(look, look->cached, look->cached_count, &look->cached_room, sizeof *look->cached);
-    if (to == NULL)
-        return;
-    look->cached = to;
-    look->cached[look->cached_count++] = (struct cached){block, cache};
-}
 
 /* The words from `at` on, up to n of them, each a block. All together are at most as many as words
  * are resident: more are read in circles. */
 static void cached_read(struct look *look, uint64_t at, uint64_t n, uint32_t cache)
 {
-    for (uint64_t i = 0; i < n && !look->no_memory; i++) {
+    for (uint64_t i = 0; i < n && !look->t->room.short_of; i++) {
         uint64_t block;
         if (look->cached_count == look->cached_most ||
             !target_read(look->t, at + i * WORD, &block, sizeof block)) {
             look->heap->skipped++;
             return;
         }
-        cached_add(look, block, cache);
+        look->cached_count++;
+        spans_add(&look->cached, block, block + 1, cache);
     }
 }
 
@@ -69,19 +45,20 @@ static void stacks_read(struct look *look)
     const struct watch_caches *w = &heap->tables.caches;
     uint64_t at = 0;
     uint32_t generation = 0;
+    size_t cache_room = 0;
     /* Before the first call nothing is there yet. */
     if (!target_read(look->t, address(w->every), &at, sizeof at) ||
         !target_read(look->t, address(w->generation), &generation, sizeof generation))
         at = 0;
-    unsigned char *cache = malloc(w->size);
+    unsigned char *cache = room_get(&look->t->room, w->size);
     for (uint64_t remembered = 0;
          at != 0 && cache != NULL && at != remembered && heap->cache_count < CACHES_MOST;) {
         if (!target_read(look->t, at, cache, w->size)) {
             heap->skipped++;
             break;
         }
-        struct cache_sum *more =
-            realloc(heap->caches, (heap->cache_count + 1) * sizeof *heap->caches);
+        struct cache_sum *more = room_grown(&look->t->room, heap->caches, heap->cache_count,
+                                            &cache_room, sizeof *heap->caches);
         if (more == NULL)
             break;
         heap->caches = more;
@@ -94,8 +71,6 @@ static void stacks_read(struct look *look)
             stack_read(look, cache, stack, number);
         at = word_at(cache, w->every_at);
     }
-    look->no_memory |= cache == NULL;
-    free(cache);
 }
 
 static void transfers_read(struct look *look)
@@ -117,34 +92,10 @@ static void transfers_read(struct look *look)
     }
 }
 
-static int by_address(const void *a, const void *b)
-{
-    const struct cached *left = a;
-    const struct cached *right = b;
-    return left->block < right->block ? -1 : left->block > right->block;
-}
-
-const struct cached *cached_from(const struct look *look, uint64_t at)
-{
-    size_t low = 0, high = look->cached_count;
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-        if (look->cached[middle].block < at)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return look->cached + low;
-}
-
 void caches_read(struct look *look)
 {
-    look->cached = grown(look, NULL, 0, &look->cached_room, sizeof *look->cached);
-    if (look->cached == NULL)
-        return;
     for (size_t i = 0; i < look->t->map_count; i++)
         look->cached_most += look->t->maps[i].rss / WORD;
     stacks_read(look);
     transfers_read(look);
-    qsort(look->cached, look->cached_count, sizeof *look->cached, by_address);
 }

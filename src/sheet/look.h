@@ -3,13 +3,13 @@
  *   caches.c  which blocks are free in threads' caches and transfer caches
  *   slabs.c   a slab's blocks and pages
  *   heap.c    the walk, and what else there is */
-#ifndef HAKMEM_LOOK_LOOK_H
-#define HAKMEM_LOOK_LOOK_H
+#ifndef HAKMEM_SHEET_LOOK_H
+#define HAKMEM_SHEET_LOOK_H
 
 #include <string.h>
 
-#include "heap.h"
-#include "spans.h"
+#include "sheet/heap.h"
+#include "sheet/spans.h"
 
 #define WORD 8
 #define SLAB_SLICES_MOST 64
@@ -17,22 +17,30 @@
 #define SLICE_BITS_MOST 17
 #define SLAB_PAGES_MOST (((size_t)SLAB_SLICES_MOST << SLICE_BITS_MOST) / PAGE)
 
-struct cached {
-    uint64_t block;
-    uint32_t cache; /* its number, or IN_TRANSFER */
-};
-#define IN_TRANSFER UINT32_MAX
+#define IN_TRANSFER UINT32_MAX /* in place of a cache's number */
 
+struct slab {
+    uint64_t base, bytes;
+    unsigned cls;
+    uint32_t size, blocks, usable;
+    bool free_whole; /* its one block of whole slices is free, in some cache */
+    uint64_t words[SLAB_BLOCKS_MOST / 64];
+    uint8_t present[SLAB_PAGES_MOST]; /* whether a page is resident */
+    uint8_t used[SLAB_PAGES_MOST];    /* whether a block in it is taken */
+};
+
+/* Not on the stack, which may be that of a small thread. */
 struct look {
     struct target *t;
     struct heap *heap;
-    struct cached *cached; /* by address, once all are read */
-    size_t cached_count, cached_room, cached_most;
-    struct spans seen; /* memory that was counted */
-    uint64_t *homes;   /* superslabs' descriptors, perhaps more than once */
-    size_t home_count, home_room;
-    uint64_t found; /* slabs, huge blocks and superslabs */
-    bool no_memory;
+    struct slab slab;            /* that is counted */
+    uint64_t words[PAGE / WORD]; /* of the map */
+    struct spans
+        cached; /* free blocks, by their first byte; the number of the cache that has one */
+    size_t cached_count, cached_most;
+    struct spans seen;  /* memory that was counted */
+    struct spans homes; /* superslabs' descriptors, by their first byte */
+    uint64_t found;     /* slabs, huge blocks and superslabs */
 };
 
 static inline uint64_t address(const void *p) { return (uint64_t)(uintptr_t)p; }
@@ -77,17 +85,6 @@ static inline void count(struct look *look, struct class_sum *sum, enum heap_lin
 
 /* Reads all caches. */
 void caches_read(struct look *look);
-
-/* The first of the free blocks in caches that lies at or above the address; `cached_end` if none
- * does. */
-const struct cached *cached_from(const struct look *look, uint64_t at);
-static inline const struct cached *cached_end(const struct look *look)
-{
-    return look->cached + look->cached_count;
-}
-
-/* Room for one more in an array that grows; null without memory. */
-void *grown(struct look *look, void *array, size_t count, size_t *room, size_t each);
 
 /* ---- slabs.c ---- */
 

@@ -1,0 +1,87 @@
+#include "find.h"
+
+#include <elf.h>
+#include <string.h>
+
+static uint64_t address(const void *p) { return (uint64_t)(uintptr_t)p; }
+
+#define NOTES_MOST 4096
+#define HEADERS_MOST 64
+
+static uint32_t padded(uint32_t n) { return (n + 3) & ~3u; }
+
+/* Where the note of ours points, in a segment of notes; 0 if it is not there. */
+static uint64_t in_notes(struct target *t, uint64_t at, uint64_t bytes)
+{
+    unsigned char notes[NOTES_MOST];
+    size_t length = bytes < sizeof notes ? (size_t)bytes : sizeof notes;
+    if (!target_read(t, at, notes, length))
+        return 0;
+    for (size_t i = 0; i + sizeof(Elf64_Nhdr) <= length;) {
+        Elf64_Nhdr note;
+        memcpy(&note, notes + i, sizeof note);
+        i += sizeof note;
+        if (note.n_namesz > length || note.n_descsz > length)
+            return 0;
+        size_t described = i + padded(note.n_namesz);
+        int32_t distance;
+        if (note.n_type == WATCH_NOTE && note.n_namesz == sizeof "hakmem" &&
+            note.n_descsz == sizeof distance && described + sizeof distance <= length &&
+            memcmp(notes + i, "hakmem", sizeof "hakmem") == 0) {
+            memcpy(&distance, notes + described, sizeof distance);
+            return at + described + (uint64_t)(int64_t)distance;
+        }
+        i = described + padded(note.n_descsz);
+    }
+    return 0;
+}
+
+/* Of a file that is mapped from its start. */
+static uint64_t in_file(struct target *t, const struct mapping *m)
+{
+    Elf64_Ehdr elf;
+    if (!target_read(t, m->start, &elf, sizeof elf) || memcmp(elf.e_ident, ELFMAG, SELFMAG) != 0 ||
+        elf.e_ident[EI_CLASS] != ELFCLASS64 || elf.e_phentsize != sizeof(Elf64_Phdr) ||
+        elf.e_phnum > HEADERS_MOST)
+        return 0;
+    Elf64_Phdr headers[HEADERS_MOST];
+    if (!target_read(t, m->start + elf.e_phoff, headers, elf.e_phnum * sizeof *headers))
+        return 0;
+    uint64_t loaded = 0;
+    bool found = false;
+    for (unsigned i = 0; i < elf.e_phnum && !found; i++)
+        if (headers[i].p_type == PT_LOAD) {
+            loaded = m->start - (headers[i].p_vaddr - headers[i].p_offset);
+            found = true;
+        }
+    uint64_t at = 0;
+    for (unsigned i = 0; i < elf.e_phnum && at == 0; i++)
+        if (headers[i].p_type == PT_NOTE)
+            at = in_notes(t, loaded + headers[i].p_vaddr, headers[i].p_memsz);
+    return at;
+}
+
+/* Whether a thread has ever used this one: a program may hold a second one that nobody calls. */
+static bool is_used(struct target *t, const struct tables *tables)
+{
+    uint64_t first = 0;
+    return target_read(t, address(tables->caches.every), &first, sizeof first) && first != 0;
+}
+
+bool tables_find(struct target *t, struct tables *tables, struct why *why)
+{
+    bool found = false;
+    because(why, EXIT_WITHOUT,
+            "it does not use hakmem, or one that is older than this command can read");
+    for (size_t i = 0; i < t->map_count; i++) {
+        const struct mapping *m = &t->maps[i];
+        uint64_t at = m->offset == 0 && m->file && m->readable ? in_file(t, m) : 0;
+        struct tables one;
+        if (at == 0 || !tables_read(t, at, &one, why))
+            continue;
+        if (!found || is_used(t, &one))
+            *tables = one;
+        found = true;
+    }
+    return found;
+}

@@ -1,0 +1,105 @@
+#define _GNU_SOURCE
+#include "sheet/own.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "os/os.h"
+#include "sheet/kernel.h"
+#include "sheet/print.h"
+
+#define SELF "self"
+
+static int number_of(enum ending ending)
+{
+    return ending == EXIT_NONSENSE ? EAGAIN : ENOMEM; /* it changed too fast, or no memory */
+}
+
+/* Looks until little is left to explain, and keeps the best text in `best`. */
+static int look(struct target *t, enum form form, char *best, size_t room, size_t *length)
+{
+    struct why why;
+    uint64_t least = UINT64_MAX;
+    int error = EAGAIN;
+    for (unsigned n = 0; n < LOOKS_MOST; n++) {
+        error = kernel_maps(t, SELF);
+        if (error != 0)
+            break;
+        struct heap *heap = room_get(&t->room, sizeof *heap);
+        target_allow(t);
+        if (heap == NULL || !target_begin(t))
+            return ENOMEM;
+        if (!tables_read(t, (uint64_t)(uintptr_t)&hakmem_watch, &heap->tables, &why) ||
+            !heap_read(t, heap, &why)) {
+            error = number_of(why.ending);
+            continue;
+        }
+        const struct totals totals = totals_of(t, heap);
+        uint64_t unexplained = (uint64_t)llabs(totals.unexplained);
+        if (unexplained < least) {
+            least = unexplained;
+            *length = sheet_print(form, heap, &totals, best, room);
+        }
+        if (unexplained <= little_of(t))
+            break;
+    }
+    return least != UINT64_MAX ? 0 : error;
+}
+
+static int write_all(int file, const char *text, size_t length)
+{
+    while (length > 0) {
+        ssize_t done = write(file, text, length);
+        if (done < 0 && errno == EINTR)
+            continue;
+        if (done < 0)
+            return errno;
+        text += done;
+        length -= (size_t)done;
+    }
+    return 0;
+}
+
+int sheet_write_own(int file, enum form form)
+{
+    struct room room = {0};
+    struct target t;
+    size_t length = 0;
+    if (os_page != PAGE)
+        return ENOTSUP;
+    char *text = room_get(&room, PRINT_MOST);
+    int error = text == NULL ? ENOMEM : kernel_open(&t, SELF);
+    if (error == 0) {
+        error = look(&t, form, text, PRINT_MOST, &length);
+        target_forget(&t);
+        kernel_close(&t);
+    }
+    if (error == 0)
+        error = write_all(file, text, length);
+    room_release(&room);
+    return error;
+}
+
+int sheet_replace_own(const char *path, enum form form)
+{
+    struct room room = {0};
+    size_t most = strlen(path) + sizeof ".4294967295.tmp";
+    char *beside = room_get(&room, most);
+    if (beside == NULL)
+        return ENOMEM;
+    snprintf(beside, most, "%s.%d.tmp", path, getpid());
+    int file = open(beside, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0644);
+    int error = file < 0 ? errno : sheet_write_own(file, form);
+    if (file >= 0 && close(file) != 0 && error == 0)
+        error = errno;
+    if (error == 0 && rename(beside, path) != 0)
+        error = errno;
+    if (error != 0 && file >= 0)
+        unlink(beside);
+    room_release(&room);
+    return error;
+}

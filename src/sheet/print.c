@@ -1,0 +1,256 @@
+#include "sheet/print.h"
+
+#include <string.h>
+#include <unistd.h>
+
+#include "base/text.h"
+#include "os/self.h"
+#include "sheet/kernel.h"
+
+static const struct {
+    const char *name, *title;
+} lines[] = {
+#define LINE(line, name, title) {name, title},
+    HEAP_LINES(LINE)
+#undef LINE
+};
+
+#define PROGRAM_MOST 4096
+
+static void add_program(struct text *t)
+{
+    char path[PROGRAM_MOST / 16];
+    os_program_path(path, sizeof path);
+    const char *name = strrchr(path, '/');
+    name = name != NULL ? name + 1 : path;
+    text_add_foreign(t, *name != 0 ? name : "program", sizeof path);
+}
+
+/* ---- for people ---- */
+
+#define TITLE_WIDTH 40
+#define NUMBER_WIDTH 9
+#define CLASSES_SHOWN 10
+
+/* Words, at the right end of a column. */
+static void add_right(struct text *t, const char *words, size_t width)
+{
+    for (size_t n = strlen(words); n < width; n++)
+        text_add(t, " ");
+    text_add(t, words);
+}
+
+/* Tenths of a unit. */
+static void add_tenths(struct text *t, uint64_t tenths, bool negative, size_t width)
+{
+    char number[32];
+    struct text n;
+    text_init(&n, number, sizeof number);
+    if (negative && tenths > 0)
+        text_add(&n, "-");
+    text_add_number(&n, tenths / 10);
+    text_add(&n, ".");
+    text_add_number(&n, tenths % 10);
+    add_right(t, number, width);
+}
+
+static void add_whole(struct text *t, uint64_t whole, size_t width)
+{
+    char number[32];
+    struct text n;
+    text_init(&n, number, sizeof number);
+    text_add_number(&n, whole);
+    add_right(t, number, width);
+}
+
+static uint64_t tenths_of(uint64_t part, uint64_t whole)
+{
+    return whole == 0 ? 0 : (uint64_t)((double)part * 10 / (double)whole + 0.5);
+}
+
+static void add_mib(struct text *t, uint64_t bytes, size_t width)
+{
+    add_tenths(t, tenths_of(bytes, MiB), false, width);
+}
+
+static void add_line(struct text *t, const char *title, int64_t bytes, uint64_t resident)
+{
+    uint64_t amount = bytes < 0 ? 0 - (uint64_t)bytes : (uint64_t)bytes;
+    text_add(t, "  ");
+    text_add(t, title);
+    for (size_t n = strlen(title); n < TITLE_WIDTH; n++)
+        text_add(t, " ");
+    add_tenths(t, tenths_of(amount, MiB), bytes < 0, NUMBER_WIDTH);
+    add_tenths(t, tenths_of(amount * 100, resident), bytes < 0, NUMBER_WIDTH - 2);
+    text_add(t, "\n");
+}
+
+static void add_head(struct text *t, const struct heap *heap, const struct totals *totals)
+{
+    add_program(t);
+    text_add(t, " (PID ");
+    text_add_number(t, (uint64_t)getpid());
+    text_add(t, "), hakmem ");
+    text_add(t, heap->tables.version);
+    text_add(t, ": ");
+    add_mib(t, totals->resident, 0);
+    text_add(t, " MiB resident (at most ");
+    add_mib(t, kernel_bytes("self", "status", "VmHWM:"), 0);
+    text_add(t, "), ");
+    add_mib(t, heap->live_bytes, 0);
+    text_add(t, " MiB in blocks in use\n");
+}
+
+/* The next class with less live memory than the last that was shown, or as much and a larger size.
+ */
+static const struct class_sum *class_below(const struct heap *heap, const struct class_sum *last)
+{
+    const struct class_sum *best = NULL;
+    for (unsigned cls = 0; cls < heap->tables.slabs.classes; cls++) {
+        const struct class_sum *sum = &heap->classes[cls];
+        uint64_t live = sum->live * sum->size;
+        uint64_t before = last != NULL ? last->live * last->size : UINT64_MAX;
+        if (sum->live > 0 && (live < before || (live == before && sum > last)) &&
+            (best == NULL || live > best->live * best->size))
+            best = sum;
+    }
+    return best;
+}
+
+static void add_classes(struct text *t, const struct heap *heap)
+{
+    const struct class_sum *sum = class_below(heap, NULL);
+    if (sum == NULL)
+        return;
+    text_add(t, "size classes with the most memory in use\n"
+                "     size   blocks in use      MiB   free blocks      MiB   in caches\n");
+    for (unsigned n = 0; sum != NULL && n < CLASSES_SHOWN; n++, sum = class_below(heap, sum)) {
+        add_whole(t, sum->size, 9);
+        add_whole(t, sum->live, 16);
+        add_mib(t, sum->live * sum->size, 9);
+        add_whole(t, sum->free, 14);
+        add_mib(t, sum->free * sum->size, 9);
+        add_whole(t, sum->cached + sum->in_transfer, 12);
+        text_add(t, "\n");
+    }
+}
+
+static void add_counters(struct text *t, const struct heap *heap)
+{
+    text_add(t, "since the start: ");
+    add_mib(t, heap->freed, 0);
+    text_add(t, " MiB freed, ");
+    add_mib(t, heap->returned, 0);
+    text_add(t, " MiB returned to the kernel, ");
+    add_mib(t, heap->taken_again, 0);
+    text_add(t, " MiB of it used again\n");
+}
+
+static void print_text(struct text *t, const struct heap *heap, const struct totals *totals)
+{
+    add_head(t, heap, totals);
+    text_add(t, "heap                                              MiB      %\n");
+    for (unsigned line = 0; line < HEAP_LINE_COUNT; line++)
+        add_line(t, lines[line].title, (int64_t)heap->resident[line], totals->resident);
+    add_line(t, "not accounted for", totals->unexplained, totals->resident);
+    text_add(t, "other\n");
+    add_line(t, "program, libraries, mapped files", (int64_t)totals->kinds[KIND_FILE],
+             totals->resident);
+    add_line(t, "stacks", (int64_t)totals->kinds[KIND_STACK], totals->resident);
+    add_line(t, "other anonymous memory", (int64_t)totals->kinds[KIND_ANONYMOUS], totals->resident);
+    add_classes(t, heap);
+    add_counters(t, heap);
+}
+
+/* ---- OpenMetrics ---- */
+
+static void add_family(struct text *t, const char *name, const char *type, const char *help)
+{
+    static const char *const words[] = {"# TYPE ", "# UNIT ", "# HELP "};
+    const char *const values[] = {type, "bytes", help};
+    size_t n = strlen(name);
+    bool in_bytes = n > 6 && strcmp(name + n - 6, "_bytes") == 0;
+    for (unsigned i = 0; i < 3; i++) {
+        if (i == 1 && !in_bytes)
+            continue;
+        text_add(t, words[i]);
+        text_add(t, name);
+        text_add(t, " ");
+        text_add(t, values[i]);
+        text_add(t, "\n");
+    }
+}
+
+static void add_sample(struct text *t, const char *name, const char *label, const char *value,
+                       int64_t number)
+{
+    text_add(t, name);
+    if (label != NULL) {
+        text_add(t, "{");
+        text_add(t, label);
+        text_add(t, "=\"");
+        text_add(t, value);
+        text_add(t, "\"}");
+    }
+    text_add(t, number < 0 ? " -" : " ");
+    text_add_number(t, number < 0 ? 0 - (uint64_t)number : (uint64_t)number);
+    text_add(t, "\n");
+}
+
+static void add_gauge(struct text *t, const char *name, const char *help, uint64_t value)
+{
+    add_family(t, name, "gauge", help);
+    add_sample(t, name, NULL, NULL, (int64_t)value);
+}
+
+static void add_counter(struct text *t, const char *name, const char *total, const char *help,
+                        uint64_t value)
+{
+    add_family(t, name, "counter", help);
+    add_sample(t, total, NULL, NULL, (int64_t)value);
+}
+
+static void print_metrics(struct text *t, const struct heap *heap, const struct totals *totals)
+{
+    uint64_t living = 0;
+    for (size_t i = 0; i < heap->cache_count; i++)
+        living += heap->caches[i].living;
+    add_family(t, "hakmem_build", "info", "The library.");
+    add_sample(t, "hakmem_build_info", "version", heap->tables.version, 1);
+    add_gauge(t, "hakmem_resident_memory_bytes", "Resident memory of the process (RSS).",
+              totals->resident);
+    add_gauge(t, "hakmem_live_bytes", "Memory in blocks in use.", heap->live_bytes);
+    add_family(t, "hakmem_heap_resident_bytes", "gauge", "Resident memory of the heap, by use.");
+    for (unsigned line = 0; line < HEAP_LINE_COUNT; line++)
+        add_sample(t, "hakmem_heap_resident_bytes", "use", lines[line].name,
+                   (int64_t)heap->resident[line]);
+    add_sample(t, "hakmem_heap_resident_bytes", "use", "unexplained", totals->unexplained);
+    add_family(t, "hakmem_other_resident_bytes", "gauge",
+               "Resident memory outside of the heap, by kind.");
+    for (unsigned kind = KIND_HEAP + 1; kind < KINDS; kind++)
+        add_sample(t, "hakmem_other_resident_bytes", "kind", kind_names[kind],
+                   (int64_t)totals->kinds[kind]);
+    add_gauge(t, "hakmem_returnable_bytes",
+              "Free memory of the heap that can go back to the kernel at once.",
+              totals->returnable);
+    add_counter(t, "hakmem_freed_bytes", "hakmem_freed_bytes_total",
+                "Memory that the program has freed.", heap->freed);
+    add_counter(t, "hakmem_returned_bytes", "hakmem_returned_bytes_total",
+                "Memory returned to the kernel.", heap->returned);
+    add_counter(t, "hakmem_taken_again_bytes", "hakmem_taken_again_bytes_total",
+                "Returned memory that was used again.", heap->taken_again);
+    add_gauge(t, "hakmem_thread_caches", "Threads that have a cache.", living);
+    text_add(t, "# EOF\n");
+}
+
+size_t sheet_print(enum form form, const struct heap *heap, const struct totals *totals, char *to,
+                   size_t room)
+{
+    struct text t;
+    text_init(&t, to, room);
+    if (form == FORM_OPENMETRICS)
+        print_metrics(&t, heap, totals);
+    else
+        print_text(&t, heap, totals);
+    return t.used;
+}
