@@ -45,7 +45,8 @@ retain_slices   = 128
 | number | a number |
 | time | a number of milliseconds, or with `ms` or `s` |
 | switch | `on`, `1`, `true`, `yes`, or `off`, `0`, `false`, `no` |
-| mode | `learn`, `observe` or `frozen` |
+| mode | one of the words that the option names |
+| path | the name of a file, at most 1023 bytes |
 
 An option whose default is `auto` accepts the value `auto`: hakmem then adapts the number to the
 program. A number that you set is used exactly, whatever hakmem has learned.

@@ -243,6 +243,18 @@ struct hakmem_stats {
  * knows. Holds all of the allocator's locks meanwhile. Since 0.1. */
 size_t hakmem_stats(struct hakmem_stats *stats, size_t size);
 
+/** The formats of hakmem_sheet. */
+#define HAKMEM_SHEET_TEXT 0        /**< a table for people, as `hakmem sheet` shows it */
+#define HAKMEM_SHEET_OPENMETRICS 1 /**< text for Prometheus; docs/watch.md has the metrics */
+
+/** Writes what the resident memory of this process is used for to a file descriptor: all of it, the
+ * heap's and what is not the heap's, so that it adds up to the kernel's figure. Takes no lock,
+ * allocates nothing from the heap and is async-signal-safe; takes a few milliseconds for each 100
+ * MiB. Returns 0, EINVAL for an unknown format, the error of /proc where that is not there or not
+ * readable (as in a process that is not dumpable), EAGAIN if the heap changed too fast, ENOMEM,
+ * ENOTSUP where pages are not of 4 KiB, or the error of the descriptor. Since 0.1. */
+int hakmem_sheet(int fd, int format);
+
 /** Returns the library's version, as a number like HAKMEM_VERSION. Since 0.1. */
 unsigned hakmem_version(void);
 

@@ -17,13 +17,14 @@ RENAMED = re.compile(r"^RENAMED\((\w+), (\w+)\)$", re.MULTILINE)
 NUMBER = re.compile(r"(\d+)(?: \* (KiB|MiB|GiB))?")
 UNITS = {None: 1, "KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30}
 TYPES = {
-    "BYTES": "size", "COUNT": "number", "SWITCH": "switch", "MODE": "mode", "MILLISECONDS": "time",
+    "BYTES": "size", "COUNT": "number", "SWITCH": "switch", "MODE": "mode", "WHEN": "mode",
+    "PATH": "path", "MILLISECONDS": "time",
 }  # fmt: skip
 # The word in the table, and the number that the library returns for it (HAKMEM_AUTO in hakmem.h).
 AUTO = "AUTO"
 AUTO_NUMBER = 2**64 - 1
 # The words for the numbers of these types.
-WORDS = {"SWITCH": ("off", "on"), "MODE": ("frozen", "observe", "learn")}
+WORDS = {"SWITCH": ("off", "on"), "MODE": ("frozen", "observe", "learn"), "WHEN": ("off", "exit"), "PATH": ("none", "set")}
 
 
 @dataclass(frozen=True)

@@ -1,5 +1,7 @@
 #include "base/text.h"
 
+#include <errno.h>
+
 void text_init(struct text *t, char *buffer, size_t room)
 {
     t->start = buffer;
@@ -46,4 +48,29 @@ void text_add_hex(struct text *t, uint64_t n)
 {
     text_add(t, "0x");
     text_add_base(t, n, 16);
+}
+
+void text_add_error(struct text *t, int error)
+{
+    static const struct {
+        int error;
+        const char *words;
+    } known[] = {
+        {ENOENT, "there is no such file"},
+        {EACCES, "permission denied"},
+        {EPERM, "permission denied"},
+        {EISDIR, "it is a directory"},
+        {ENOTDIR, "not a directory"},
+        {ENOSPC, "no space left on device"},
+        {EROFS, "the file system is read-only"},
+        {ENOMEM, "out of memory"},
+        {EMFILE, "too many open files"},
+    };
+    for (unsigned i = 0; i < sizeof known / sizeof *known; i++)
+        if (known[i].error == error) {
+            text_add(t, known[i].words);
+            return;
+        }
+    text_add(t, "error ");
+    text_add_number(t, (uint64_t)error);
 }

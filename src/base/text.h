@@ -21,4 +21,7 @@ void text_add_foreign(struct text *t, const char *words, size_t most);
 void text_add_number(struct text *t, uint64_t n);
 void text_add_hex(struct text *t, uint64_t n);
 
+/* What an error of a file means, by its errno. */
+void text_add_error(struct text *t, int error);
+
 #endif

@@ -19,6 +19,7 @@
 #include "heap/transfer.h"
 #include "life/purge.h"
 #include "life/scavenger.h"
+#include "life/statistics.h"
 #include "options/sources.h"
 #include "os/keep_errno.h"
 #include "os/lock.h"
@@ -82,6 +83,7 @@ static void process_end(void)
     report_late(found_at_end(), RETURN_ADDRESS);
     if (journal_open())
         learned_print();
+    statistics_end();
 }
 
 /* libc may allocate in here: this thread has a cache already and the lock is free again. */
@@ -124,6 +126,7 @@ COLD struct cache *thread_cache_make(void)
     KEEP_ERRNO;
     if (first) {
         register_with_libc();
+        statistics_start();
         store_release(&key_asked, true);
     }
     if (cache != NULL)
@@ -189,6 +192,7 @@ void fork_parent(void)
 void fork_child(void)
 {
     scavenger_fork_child();
+    statistics_fork_child();
     if (!fork_holds_locks)
         return;
     fork_ends();

@@ -136,7 +136,9 @@ static const struct unit {
     {OPTION_SWITCH, "no", 0},       {OPTION_SWITCH, "0", 0},    {OPTION_MILLISECONDS, "s", 1000},
     {OPTION_MILLISECONDS, "ms", 1}, {OPTION_MODE, "frozen", 0}, {OPTION_MODE, "observe", 1},
     {OPTION_MODE, "learn", 2},      {OPTION_MODE, "0", 0},      {OPTION_MODE, "1", 1},
-    {OPTION_MODE, "2", 2},
+    {OPTION_MODE, "2", 2},          {OPTION_WHEN, "off", 0},    {OPTION_WHEN, "exit", 1},
+    {OPTION_WHEN, "0", 0},          {OPTION_WHEN, "1", 1},      {OPTION_PATH, "none", 0},
+    {OPTION_PATH, "set", 1},
 };
 #define UNITS (sizeof units / sizeof units[0])
 
@@ -148,11 +150,23 @@ static const struct unit *unit_find(enum option_type type, struct words name)
     return NULL;
 }
 
+static bool path_read(struct words words, size_t *value)
+{
+    if (words.length >= sizeof stats_path)
+        return false;
+    memcpy(stats_path, words.start, words.length);
+    stats_path[words.length] = '\0';
+    *value = words.length > 0;
+    return true;
+}
+
 /* False when it is none of the type, or too large for any option. */
 static bool value_read(enum option_type type, struct words words, size_t *value)
 {
     const struct unit *unit = NULL;
-    if (type == OPTION_SWITCH || type == OPTION_MODE) {
+    if (type == OPTION_PATH)
+        return path_read(words, value);
+    if (type == OPTION_SWITCH || type == OPTION_MODE || type == OPTION_WHEN) {
         unit = unit_find(type, words);
         if (unit != NULL)
             *value = unit->value;
@@ -191,7 +205,7 @@ void option_add_value(struct text *t, const struct option *option, size_t value)
         text_add(t, "auto");
         return;
     }
-    if (option->type == OPTION_SWITCH || option->type == OPTION_MODE) {
+    if (option_has_words(option)) {
         for (size_t i = 0; i < UNITS; i++)
             if (units[i].type == option->type && units[i].value == value) {
                 text_add(t, units[i].name);

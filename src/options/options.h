@@ -9,7 +9,15 @@
 #include "base/policy.h"
 #include "base/text.h"
 
-enum option_type { OPTION_BYTES, OPTION_COUNT, OPTION_SWITCH, OPTION_MODE, OPTION_MILLISECONDS };
+enum option_type {
+    OPTION_BYTES,
+    OPTION_COUNT,
+    OPTION_SWITCH,
+    OPTION_MODE,
+    OPTION_WHEN,
+    OPTION_PATH,
+    OPTION_MILLISECONDS
+};
 
 struct option {
     const char *name; /* as in a file; in the environment in capitals, after HAKMEM_ */
@@ -54,6 +62,12 @@ bool name_resembles(struct words name, const char *other);
 
 /* Whether the name resembles that of any option. */
 bool option_is_meant(struct words name);
+
+/* Whether its values are words. */
+static inline bool option_has_words(const struct option *option)
+{
+    return option->type >= OPTION_SWITCH && option->type <= OPTION_PATH;
+}
 
 /* Sets the option; false if the value is not of its type or out of its bounds. */
 bool option_set(const struct option *option, struct words value);

@@ -130,6 +130,10 @@ COLD static void complain_of_value(const struct source *from, struct words name,
         text_add(t, "on or off");
     } else if (option->type == OPTION_MODE) {
         text_add(t, "frozen, observe or learn");
+    } else if (option->type == OPTION_WHEN) {
+        text_add(t, "exit or off");
+    } else if (option->type == OPTION_PATH) {
+        text_add(t, "a path of less than 1024 bytes");
     } else {
         text_add(t, option_may_be_auto(option) ? "auto or " : "");
         text_add(t, kinds[option->type][0]);
@@ -165,16 +169,7 @@ COLD static void complain_of_file(const struct source *from, const char *path, i
         text_add(&c.text, ": ");
     }
     text_add(&c.text, "cannot be read: ");
-    if (error == ENOENT) {
-        text_add(&c.text, "there is no such file");
-    } else if (error == EACCES) {
-        text_add(&c.text, "permission denied");
-    } else if (error == EISDIR) {
-        text_add(&c.text, "it is a directory");
-    } else {
-        text_add(&c.text, "error ");
-        text_add_number(&c.text, (uint64_t)error);
-    }
+    text_add_error(&c.text, error);
     text_add(&c.text, "; nothing more is taken from it");
     complaint_end(&c);
 }

@@ -125,6 +125,10 @@ void os_close(int file);
 /* Whether the program has more privileges than who started it, who must not steer it. */
 bool os_secure(void);
 
+/* Lets processes of the same user read and debug this one. A child of a fork has to call it anew.
+ */
+void os_let_watch(void);
+
 /* The program's environment; null before libc knows it. */
 char **os_environment(void);
 

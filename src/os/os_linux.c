@@ -315,6 +315,12 @@ bool os_single_threaded(void)
 #endif
 }
 
+void os_let_watch(void)
+{
+    KEEP_ERRNO;
+    prctl(PR_SET_PTRACER, PR_SET_PTRACER_ANY); /* an error where the kernel has no such rule */
+}
+
 void os_thread_name(const char *name)
 {
     if (!policy.extra_calls)

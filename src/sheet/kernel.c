@@ -1,25 +1,24 @@
 #include "sheet/kernel.h"
 
+#include "sheet/calls.h"
 #include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
-#include <unistd.h>
 
 static int open_of(const char *process, const char *name)
 {
     char path[64];
     snprintf(path, sizeof path, "/proc/%s/%s", process, name);
-    return open(path, O_RDONLY | O_CLOEXEC);
+    return call_open(path, O_RDONLY);
 }
 
 /* ---- memory ---- */
 
 static bool read_page(const struct target *t, uint64_t page, void *to)
 {
-    return pread(t->memory, to, PAGE, (off_t)page) == PAGE;
+    return call_read_at(t->memory, to, PAGE, page) == PAGE;
 }
 
 /* Of Linux 6.7: a list of ranges, by what their pages are. Older systems' headers have it not. */
@@ -69,8 +68,8 @@ static void presence(const struct target *t, uint64_t page, size_t n, uint8_t *p
     const size_t most = sizeof entries / sizeof *entries;
     while (n > 0) {
         size_t some = n < most ? n : most;
-        ssize_t got = pread(t->pagemap, entries, some * sizeof *entries,
-                            (off_t)(page / PAGE * sizeof *entries));
+        long got = call_read_at(t->pagemap, entries, some * sizeof *entries,
+                                page / PAGE * sizeof *entries);
         if (got <= 0)
             return;
         some = (size_t)got / sizeof *entries;
@@ -98,9 +97,9 @@ int kernel_open(struct target *t, const char *process)
 void kernel_close(struct target *t)
 {
     if (t->memory >= 0)
-        close(t->memory);
+        call_close(t->memory);
     if (t->pagemap >= 0)
-        close(t->pagemap);
+        call_close(t->pagemap);
     t->memory = t->pagemap = -1;
 }
 
@@ -125,7 +124,7 @@ static char *line_next(struct lines *lines)
             memmove(lines->text, start, lines->to - lines->from);
             lines->to -= lines->from;
             lines->from = 0;
-            ssize_t got = read(lines->file, lines->text + lines->to, LINE_MOST);
+            long got = call_read(lines->file, lines->text + lines->to, LINE_MOST);
             if (got < 0 && errno == EINTR)
                 continue;
             if (got <= 0)
@@ -203,7 +202,7 @@ int kernel_maps(struct target *t, const char *process)
         else if (m != NULL && !begins(line, "Rss:", &m->rss))
             begins(line, "AnonHugePages:", &m->huge);
     }
-    close(file);
+    call_close(file);
     return error;
 }
 
@@ -217,7 +216,7 @@ uint64_t kernel_bytes(const char *process, const char *file, const char *word)
         lines->file = opened;
         for (char *line; (line = line_next(lines)) != NULL && !begins(line, word, &bytes);)
             ;
-        close(opened);
+        call_close(opened);
     }
     room_release(&room);
     return bytes;

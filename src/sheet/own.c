@@ -1,14 +1,12 @@
-#define _GNU_SOURCE
 #include "sheet/own.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "os/os.h"
+#include "sheet/calls.h"
 #include "sheet/kernel.h"
 #include "sheet/print.h"
 
@@ -53,7 +51,7 @@ static int look(struct target *t, enum form form, char *best, size_t room, size_
 static int write_all(int file, const char *text, size_t length)
 {
     while (length > 0) {
-        ssize_t done = write(file, text, length);
+        long done = call_write(file, text, length);
         if (done < 0 && errno == EINTR)
             continue;
         if (done < 0)
@@ -92,9 +90,9 @@ int sheet_replace_own(const char *path, enum form form)
     if (beside == NULL)
         return ENOMEM;
     snprintf(beside, most, "%s.%d.tmp", path, getpid());
-    int file = open(beside, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0644);
+    int file = call_open(beside, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW);
     int error = file < 0 ? errno : sheet_write_own(file, form);
-    if (file >= 0 && close(file) != 0 && error == 0)
+    if (file >= 0 && call_close(file) != 0 && error == 0)
         error = errno;
     if (error == 0 && rename(beside, path) != 0)
         error = errno;

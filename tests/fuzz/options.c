@@ -147,6 +147,16 @@ static bool value_of_words(const struct option *option, struct words words, size
                 return true;
         return false;
     }
+    static const char *const never[] = {"off", "0", NULL};
+    static const char *const at_exit[] = {"exit", "1", NULL};
+    if (option->type == OPTION_WHEN) {
+        *value = one_of(words, at_exit);
+        return *value == 1 || one_of(words, never);
+    }
+    if (option->type == OPTION_PATH) {
+        *value = words.length > 0;
+        return words.length < PATH_OPTION_MOST;
+    }
     unsigned __int128 number = 0;
     size_t digits = 0;
     for (; digits < words.length && isdigit((unsigned char)words.start[digits]); digits++)
