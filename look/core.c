@@ -8,8 +8,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "sheet/why.h"
-
+#include "because.h"
 #define SEGMENTS_MOST 65535
 #define NOTES_MOST (64u << 20)
 

@@ -3,6 +3,8 @@
 #include <elf.h>
 #include <string.h>
 
+#include "because.h"
+
 static uint64_t address(const void *p) { return (uint64_t)(uintptr_t)p; }
 
 #define NOTES_MOST 4096

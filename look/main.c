@@ -10,13 +10,13 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "because.h"
 #include "core.h"
 #include "find.h"
 #include "order.h"
 #include "process.h"
 #include "sheet.h"
 #include "sheet/heap.h"
-#include "sheet/why.h"
 
 static bool look_once(struct target *t, struct heap *heap, struct why *why)
 {

@@ -7,8 +7,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "because.h"
 #include "process.h"
-#include "sheet/why.h"
 
 #define WAIT_MS 2000
 #define STEP_MS 2

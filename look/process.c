@@ -8,6 +8,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "because.h"
 #include "sheet/kernel.h"
 
 /* The process that was opened: its number as a name in /proc, the kernel's handle of it, or -1

@@ -54,6 +54,7 @@ SECTIONS
     .rodata_words :
     {{
         *(.rodata.str1.8)
+        *(.rodata_seldom)
     }}
 }}
 INSERT AFTER .rodata;
@@ -63,7 +64,7 @@ SECTIONS
     .plt.got : {{ *(.plt.got) }}
     .rodata_often :
     {{
-        *(EXCLUDE_FILE(*libgcc_eh.a:*) .rodata EXCLUDE_FILE(*libgcc_eh.a:*) .rodata.*)
+        *(EXCLUDE_FILE(*libgcc_eh.a:* *hakmem_asked.dir*) .rodata EXCLUDE_FILE(*libgcc_eh.a:* *hakmem_asked.dir*) .rodata.*)
     }}
     .text :
     {{

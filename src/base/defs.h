@@ -16,6 +16,8 @@
 #define FAST static inline __attribute__((always_inline))
 #define SLOW __attribute__((noinline))
 #define COLD __attribute__((noinline, cold))
+/* Constants that hardly any process reads: they lie apart from the others (tools/layout.py). */
+#define SELDOM __attribute__((section(".rodata_seldom")))
 
 /* Where the function that says so returns to: who called it. */
 #define RETURN_ADDRESS __builtin_extract_return_addr(__builtin_return_address(0))

@@ -52,25 +52,20 @@ void text_add_hex(struct text *t, uint64_t n)
 
 void text_add_error(struct text *t, int error)
 {
-    static const struct {
-        int error;
-        const char *words;
-    } known[] = {
-        {ENOENT, "there is no such file"},
-        {EACCES, "permission denied"},
-        {EPERM, "permission denied"},
-        {EISDIR, "it is a directory"},
-        {ENOTDIR, "not a directory"},
-        {ENOSPC, "no space left on device"},
-        {EROFS, "the file system is read-only"},
-        {ENOMEM, "out of memory"},
-        {EMFILE, "too many open files"},
-    };
-    for (unsigned i = 0; i < sizeof known / sizeof *known; i++)
-        if (known[i].error == error) {
-            text_add(t, known[i].words);
-            return;
-        }
-    text_add(t, "error ");
-    text_add_number(t, (uint64_t)error);
+    if (error == ENOENT) {
+        text_add(t, "there is no such file");
+    } else if (error == EACCES || error == EPERM) {
+        text_add(t, "permission denied");
+    } else if (error == EISDIR) {
+        text_add(t, "it is a directory");
+    } else if (error == ENOTDIR) {
+        text_add(t, "not a directory");
+    } else if (error == ENOSPC) {
+        text_add(t, "no space left on device");
+    } else if (error == ENOMEM) {
+        text_add(t, "out of memory");
+    } else {
+        text_add(t, "error ");
+        text_add_number(t, (uint64_t)error);
+    }
 }

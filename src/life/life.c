@@ -83,7 +83,8 @@ static void process_end(void)
     report_late(found_at_end(), RETURN_ADDRESS);
     if (journal_open())
         learned_print();
-    statistics_end();
+    if (statistics_wanted())
+        statistics_end();
 }
 
 /* libc may allocate in here: this thread has a cache already and the lock is free again. */
@@ -126,7 +127,8 @@ COLD struct cache *thread_cache_make(void)
     KEEP_ERRNO;
     if (first) {
         register_with_libc();
-        statistics_start();
+        if (statistics_wanted())
+            statistics_start();
         store_release(&key_asked, true);
     }
     if (cache != NULL)
@@ -192,7 +194,8 @@ void fork_parent(void)
 void fork_child(void)
 {
     scavenger_fork_child();
-    statistics_fork_child();
+    if (statistics_wanted())
+        statistics_fork_child();
     if (!fork_holds_locks)
         return;
     fork_ends();

@@ -11,8 +11,6 @@
 #include "os/os.h"
 #include "sheet/own.h"
 
-#define STANDARD_ERROR 2
-
 static bool at_work; /* atomic: one thread writes at a time */
 
 static void complain(const char *option, const char *about, int error)
@@ -58,7 +56,7 @@ static void write_file(void)
 
 static void print(void)
 {
-    int error = sheet_write_own(STANDARD_ERROR, FORM_TEXT);
+    int error = sheet_write_own(STDERR_FILENO, FORM_TEXT);
     if (error != 0)
         complain("stats", "", error);
 }

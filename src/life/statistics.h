@@ -3,6 +3,14 @@
 #ifndef HAKMEM_LIFE_STATISTICS_H
 #define HAKMEM_LIFE_STATISTICS_H
 
+#include "base/policy.h"
+
+/* Whether any of it is asked for. The functions lie apart from what every process executes. */
+static inline bool statistics_wanted(void)
+{
+    return unlikely((policy.stats | policy.stats_file | policy.stats_signal | policy.watch) != 0);
+}
+
 /* After the options are known. No lock is held. */
 void statistics_start(void);
 

@@ -4,9 +4,9 @@
 
 #include "back/meta.h"
 
-const struct option options[OPTIONS] = {
+const struct option options[OPTIONS] SELDOM = {
 #define OPTION(name, type, value, least, most, help) \
-    {#name, OPTION_##type, (value), (least), (most), help, offsetof(struct policy, name)},
+    {#name, OPTION_##type, (value), (least), (most), offsetof(struct policy, name)},
 #include "base/options.def"
 };
 
@@ -40,9 +40,9 @@ static bool begins(const char *b, struct words a)
 static bool same(struct words a, const char *b) { return begins(b, a) && b[a.length] == '\0'; }
 
 static const struct renamed {
-    const char *old;
+    char old[24];
     unsigned now;
-} renamed[] = {
+} renamed[] SELDOM = {
 #define RENAMED(old, name) {#old, OPTION_NUMBER_##name},
 #include "base/options.def"
 };
@@ -126,9 +126,9 @@ bool option_is_meant(struct words name)
 /* What may stand for a value, or behind a number; of those that are equal the first is written. */
 static const struct unit {
     enum option_type type;
-    const char *name;
+    char name[8];
     size_t value;
-} units[] = {
+} units[] SELDOM = {
     {OPTION_BYTES, "G", GiB},       {OPTION_BYTES, "GiB", GiB}, {OPTION_BYTES, "M", MiB},
     {OPTION_BYTES, "MiB", MiB},     {OPTION_BYTES, "K", KiB},   {OPTION_BYTES, "KiB", KiB},
     {OPTION_SWITCH, "on", 1},       {OPTION_SWITCH, "true", 1}, {OPTION_SWITCH, "yes", 1},

@@ -20,11 +20,10 @@ enum option_type {
 };
 
 struct option {
-    const char *name; /* as in a file; in the environment in capitals, after HAKMEM_ */
+    char name[24]; /* as in a file; in the environment in capitals, after HAKMEM_ */
     enum option_type type;
     size_t value; /* the default */
     size_t least, most;
-    const char *help;
     size_t offset; /* of its field in struct policy */
 };
 

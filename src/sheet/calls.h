@@ -28,6 +28,13 @@ static inline long call_write(int file, const void *from, size_t bytes)
     return syscall(SYS_write, file, from, bytes);
 }
 
+static inline int call_rename(const char *from, const char *to)
+{
+    return (int)syscall(SYS_renameat2, AT_FDCWD, from, AT_FDCWD, to, 0);
+}
+
+static inline void call_unlink(const char *path) { syscall(SYS_unlinkat, AT_FDCWD, path, 0); }
+
 static inline int call_close(int file) { return (int)syscall(SYS_close, file); }
 
 #endif

@@ -1,16 +1,20 @@
 #include "sheet/kernel.h"
 
+#include "base/text.h"
 #include "sheet/calls.h"
 #include <errno.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
 
 static int open_of(const char *process, const char *name)
 {
     char path[64];
-    snprintf(path, sizeof path, "/proc/%s/%s", process, name);
+    struct text t;
+    text_init(&t, path, sizeof path);
+    text_add(&t, "/proc/");
+    text_add(&t, process);
+    text_add(&t, "/");
+    text_add(&t, name);
     return call_open(path, O_RDONLY);
 }
 
@@ -47,7 +51,7 @@ static bool scan(const struct target *t, uint64_t page, size_t n, uint8_t *prese
                             .all_of = IS_ZERO_PAGE,
                             .any_of = IS_PRESENT | IS_SWAPPED,
                             .told = IS_PRESENT | IS_SWAPPED};
-        int found = ioctl(t->pagemap, SCAN, &scan);
+        int found = (int)syscall(SYS_ioctl, t->pagemap, SCAN, &scan);
         if (found < 0)
             return false;
         for (int i = 0; i < found; i++)
@@ -139,12 +143,32 @@ static char *line_next(struct lines *lines)
     }
 }
 
+/* The number at the start of a text, behind blanks; `*end` is what follows. */
+static uint64_t number_at(const char *text, unsigned base, const char **end)
+{
+    uint64_t value = 0;
+    for (; *text == ' '; text++)
+        ;
+    for (;; text++) {
+        unsigned digit = base;
+        if (*text >= '0' && *text <= '9')
+            digit = (unsigned)(*text - '0');
+        else if (*text >= 'a' && *text <= 'f')
+            digit = (unsigned)(*text - 'a') + 10;
+        if (digit >= base)
+            break;
+        value = value * base + digit;
+    }
+    *end = text;
+    return value;
+}
+
 static bool begins(const char *line, const char *with, uint64_t *bytes)
 {
     size_t n = strlen(with);
     if (strncmp(line, with, n) != 0)
         return false;
-    *bytes = strtoull(line + n, NULL, 10) * 1024;
+    *bytes = number_at(line + n, 10, &line) * 1024;
     return true;
 }
 
@@ -153,8 +177,8 @@ static bool begins(const char *line, const char *with, uint64_t *bytes)
 /* The next number of a line in base 16, behind which `next` has to come. */
 static bool number(const char **at, uint64_t *value, char next)
 {
-    char *end;
-    *value = strtoull(*at, &end, 16);
+    const char *end;
+    *value = number_at(*at, 16, &end);
     bool is_one = end != *at && *end == next;
     *at = end + is_one;
     return is_one;
@@ -175,7 +199,7 @@ static int mapping_read(struct target *t, const char *line)
     if (!number(&line, &new.offset, ' ') || !number(&line, &major, ':') ||
         !number(&line, &minor, ' '))
         return EINVAL;
-    new.file = strtoull(line, NULL, 10) != 0;
+    new.file = number_at(line, 10, &line) != 0;
     line += strcspn(line, " ");
     struct mapping *m = target_add(t, line + strspn(line, " "));
     if (m == NULL)

@@ -2,7 +2,7 @@
  *
  *   caches.c  which blocks are free in threads' caches and transfer caches
  *   slabs.c   a slab's blocks and pages
- *   heap.c    the walk, and what else there is */
+ *   walk.c    the walk, and what else there is */
 #ifndef HAKMEM_SHEET_LOOK_H
 #define HAKMEM_SHEET_LOOK_H
 
@@ -66,7 +66,7 @@ static inline uint16_t quarter_at(const void *from, uint32_t at)
     return quarter;
 }
 
-/* ---- heap.c ---- */
+/* ---- walk.c ---- */
 
 /* Tells the mappings that these bytes are the heap's, and returns how many pages of them are
  * resident; `present` gets a byte for each, if it is given. */

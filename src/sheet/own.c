@@ -1,14 +1,12 @@
 #include "sheet/own.h"
 
 #include <errno.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
+#include "base/text.h"
 #include "os/os.h"
 #include "sheet/calls.h"
 #include "sheet/kernel.h"
-#include "sheet/print.h"
 
 #define SELF "self"
 
@@ -37,7 +35,8 @@ static int look(struct target *t, enum form form, char *best, size_t room, size_
             continue;
         }
         const struct totals totals = totals_of(t, heap);
-        uint64_t unexplained = (uint64_t)llabs(totals.unexplained);
+        uint64_t unexplained =
+            (uint64_t)(totals.unexplained < 0 ? -totals.unexplained : totals.unexplained);
         if (unexplained < least) {
             least = unexplained;
             *length = sheet_print(form, heap, &totals, best, room);
@@ -89,15 +88,20 @@ int sheet_replace_own(const char *path, enum form form)
     char *beside = room_get(&room, most);
     if (beside == NULL)
         return ENOMEM;
-    snprintf(beside, most, "%s.%d.tmp", path, getpid());
+    struct text t;
+    text_init(&t, beside, most);
+    text_add(&t, path);
+    text_add(&t, ".");
+    text_add_number(&t, (uint64_t)getpid());
+    text_add(&t, ".tmp");
     int file = call_open(beside, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW);
     int error = file < 0 ? errno : sheet_write_own(file, form);
     if (file >= 0 && call_close(file) != 0 && error == 0)
         error = errno;
-    if (error == 0 && rename(beside, path) != 0)
+    if (error == 0 && call_rename(beside, path) != 0)
         error = errno;
     if (error != 0 && file >= 0)
-        unlink(beside);
+        call_unlink(beside);
     room_release(&room);
     return error;
 }

@@ -4,9 +4,7 @@
 #ifndef HAKMEM_SHEET_OWN_H
 #define HAKMEM_SHEET_OWN_H
 
-#include "sheet/totals.h"
-
-enum form { FORM_TEXT, FORM_OPENMETRICS };
+#include "sheet/print.h"
 
 /* Writes it to a descriptor. 0, or the number of an error: of /proc, which may not be there or be
  * protected; of the descriptor; ENOMEM; ENOTSUP where pages are not of 4 KiB. */

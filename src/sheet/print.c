@@ -8,7 +8,7 @@
 #include "sheet/kernel.h"
 
 static const struct {
-    const char *name, *title;
+    char name[12], title[40];
 } lines[] = {
 #define LINE(line, name, title) {name, title},
     HEAP_LINES(LINE)
@@ -166,7 +166,7 @@ static void print_text(struct text *t, const struct heap *heap, const struct tot
 
 static void add_family(struct text *t, const char *name, const char *type, const char *help)
 {
-    static const char *const words[] = {"# TYPE ", "# UNIT ", "# HELP "};
+    static const char words[][8] = {"# TYPE ", "# UNIT ", "# HELP "};
     const char *const values[] = {type, "bytes", help};
     size_t n = strlen(name);
     bool in_bytes = n > 6 && strcmp(name + n - 6, "_bytes") == 0;

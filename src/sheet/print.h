@@ -2,7 +2,9 @@
 #ifndef HAKMEM_SHEET_PRINT_H
 #define HAKMEM_SHEET_PRINT_H
 
-#include "sheet/own.h"
+#include "sheet/totals.h"
+
+enum form { FORM_TEXT, FORM_OPENMETRICS };
 
 #define PRINT_MOST 16384 /* bytes, for any sheet */
 

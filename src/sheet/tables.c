@@ -86,15 +86,13 @@ bool tables_read(struct target *t, uint64_t at, struct tables *tables, struct wh
     *tables = (struct tables){.at = at};
     if (!target_read(t, at, &watch, 16) ||
         memcmp(watch.magic, WATCH_MAGIC, sizeof watch.magic) != 0)
-        return because(
+        return why_set(
             why, EXIT_NONSENSE,
             "its hakmem does not say where its heap is: it is being started, or damaged");
     if (watch.format != WATCH_FORMAT)
-        return because(
-            why, EXIT_NONSENSE,
-            "its hakmem describes the heap in format %u, and this command knows format %u: "
-            "use the command that came with that library",
-            watch.format, WATCH_FORMAT);
+        return why_set(why, EXIT_NONSENSE,
+                       "its hakmem describes the heap in another format than this command knows: "
+                       "use the command that came with that library");
     uint32_t bytes = watch.bytes < sizeof watch ? watch.bytes : (uint32_t)sizeof watch;
     memset(&watch, 0, sizeof watch);
     if (bytes >= WATCH_LEAST && target_read(t, at, &watch, bytes)) {
@@ -116,6 +114,6 @@ bool tables_read(struct target *t, uint64_t at, struct tables *tables, struct wh
             return true;
         }
     }
-    return because(why, EXIT_NONSENSE,
+    return why_set(why, EXIT_NONSENSE,
                    "its description of the heap is invalid: the memory is corrupt, or forged");
 }

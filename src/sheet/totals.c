@@ -2,7 +2,7 @@
 
 #include <string.h>
 
-const char *const kind_names[KINDS] = {
+const char kind_names[KINDS][12] = {
     [KIND_HEAP] = "heap",
     [KIND_FILE] = "file",
     [KIND_STACK] = "stack",

@@ -6,7 +6,7 @@
 
 /* What a mapping is of. */
 enum kind { KIND_HEAP, KIND_FILE, KIND_STACK, KIND_ANONYMOUS, KINDS };
-extern const char *const kind_names[KINDS];
+extern const char kind_names[KINDS][12];
 enum kind mapping_kind(const struct target *t, const struct mapping *m);
 
 struct totals {

@@ -2,9 +2,7 @@
 #ifndef HAKMEM_SHEET_WHY_H
 #define HAKMEM_SHEET_WHY_H
 
-#include <stdarg.h>
 #include <stdbool.h>
-#include <stdio.h>
 
 enum ending {
     EXIT_DONE = 0,
@@ -22,16 +20,7 @@ struct why {
     char line[512];
 };
 
-/* Writes the line, and returns false. */
-__attribute__((format(printf, 3, 4))) static inline bool
-because(struct why *why, enum ending ending, const char *format, ...)
-{
-    va_list list;
-    va_start(list, format);
-    vsnprintf(why->line, sizeof why->line, format, list);
-    va_end(list);
-    why->ending = ending;
-    return false;
-}
+/* Says it, and returns false. */
+bool why_set(struct why *why, enum ending ending, const char *line);
 
 #endif

@@ -379,9 +379,9 @@ bool heap_read(struct target *t, struct heap *heap, struct why *why)
         sense = look_read(look);
     }
     if (t->room.short_of)
-        return because(why, EXIT_TARGET, "out of memory while reading so large a heap");
+        return why_set(why, EXIT_TARGET, "out of memory while reading so large a heap");
     if (!sense)
-        return because(why, EXIT_NONSENSE,
+        return why_set(why, EXIT_NONSENSE,
                        "its description of the heap is invalid: the memory is corrupt, or forged");
     return true;
 }
