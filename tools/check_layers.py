@@ -137,6 +137,7 @@ STRUCTURE = {
     "life/epochs.c": "MiB",
     "life/life.c": "WAITS_MOST",
     "life/scavenger.c": "256*KiB <=2",
+    "life/statistics.c": "WAIT_STEP WAIT_MOST",
 }
 OF_ANY_FILE = {"*64", "/64", "<64", "<=64", ">64", ">=64", "*100"}  # bits of a word, per cent
 NO_CODE = re.compile(

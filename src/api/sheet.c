@@ -2,14 +2,12 @@
 #include <errno.h>
 
 #include "hakmem/hakmem.h"
-#include "life/life.h"
 #include "os/keep_errno.h"
 #include "sheet/own.h"
 
 __attribute__((visibility("default"))) int hakmem_sheet(int file, int format)
 {
     KEEP_ERRNO;
-    thread_cache(); /* the process's start */
     if (format != HAKMEM_SHEET_TEXT && format != HAKMEM_SHEET_OPENMETRICS)
         return EINVAL;
     return sheet_write_own(file, format == HAKMEM_SHEET_TEXT ? FORM_TEXT : FORM_OPENMETRICS);

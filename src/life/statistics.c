@@ -9,6 +9,7 @@
 #include "base/text.h"
 #include "os/keep_errno.h"
 #include "os/os.h"
+#include "os/self.h"
 #include "sheet/own.h"
 
 static bool at_work; /* atomic: one thread writes at a time */
@@ -61,11 +62,13 @@ static void print(void)
         complain("stats", "", error);
 }
 
+static bool begin(void) { return !__atomic_exchange_n(&at_work, true, __ATOMIC_ACQUIRE); }
+
 static void on_signal(int number)
 {
     (void)number;
     KEEP_ERRNO;
-    if (__atomic_exchange_n(&at_work, true, __ATOMIC_ACQUIRE))
+    if (!begin())
         return;
     if (policy.stats_file)
         write_file();
@@ -94,9 +97,16 @@ COLD void statistics_fork_child(void)
         os_let_watch();
 }
 
+/* Another thread's handler may be at work, or one that called exit: that is not waited for long.
+ * Afterwards no handler begins. */
+#define WAIT_STEP 10
+#define WAIT_MOST 1000
+
 COLD void statistics_end(void)
 {
     KEEP_ERRNO;
+    for (unsigned waited = 0; !begin() && waited < WAIT_MOST; waited += WAIT_STEP)
+        os_let_pass(WAIT_STEP);
     if (policy.stats_file)
         write_file();
     if (policy.stats)

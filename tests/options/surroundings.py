@@ -5,6 +5,7 @@ import shutil
 import subprocess
 from dataclasses import dataclass
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pytest
 
@@ -23,15 +24,25 @@ class Outcome:
 def ask(program: Path | list[str], *names: str, **variables: str) -> Outcome:
     """What is in force of these options in a program, or in one that a command runs."""
     command = [*(program if isinstance(program, list) else [str(program)]), *names]
-    done = subprocess.run(
-        command, env=clean_environment() | variables, capture_output=True, text=True, timeout=300
-    )
+    with TemporaryDirectory() as folder:  # where stats_file is written
+        done = subprocess.run(
+            command,
+            env=clean_environment() | variables,
+            capture_output=True,
+            text=True,
+            timeout=300,
+            cwd=folder,
+        )
     assert done.returncode == 0, f"{command}: exit status {done.returncode}\n{done.stderr}"
     lines = done.stdout.splitlines()
     pairs = (line.rsplit(" ", 1) for line in lines if line != "privileged")
     values = {name: None if value == "none" else int(value) for name, value in pairs}
-    # What was learned is no complaint (test_learn.py).
-    said = [line for line in done.stderr.splitlines() if "hakmem: learned: " not in line]
+    # What was learned (test_learn.py) and statistics (../watch/test_own.py) are no complaints.
+    said = [
+        line
+        for line in done.stderr.splitlines()
+        if line.startswith("hakmem: ") and "hakmem: learned: " not in line
+    ]
     return Outcome(values, "privileged" in lines, said)
 
 
