@@ -30,6 +30,7 @@ Of a core file, sizes are of what was dumped: what was resident is not known.
 
 examples:
   hakmem sheet 4711
+  hakmem sheet --classes 4711
   hakmem sheet /var/lib/systemd/coredump/core
   hakmem sheet --json 4711 | jq '.heap[] | {name, resident}'
 
@@ -45,6 +46,7 @@ NAME_MOST = 30
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--json", action="store_true", help="write JSON; sizes are in bytes")
+    parser.add_argument("--classes", action="store_true", help="show all size classes, too")
     parser.add_argument("subject", metavar="PID|CORE", help="a running process, or a core file")
 
 
@@ -54,7 +56,8 @@ def run(arguments: argparse.Namespace) -> int:
     except CannotLook as why:
         print(f"hakmem sheet: {why}", file=sys.stderr)
         return why.status
-    text = json.dumps(sheet.json(), indent=2) if arguments.json else "\n".join(lines(sheet))
+    shown = [*lines(sheet), *(["", *classes(sheet)] if arguments.classes else [])]
+    text = json.dumps(sheet.json(), indent=2) if arguments.json else "\n".join(shown)
     with suppress(BrokenPipeError):
         print(text, flush=True)
     return 0
@@ -82,6 +85,27 @@ def lines(sheet: Sheet) -> Iterator[str]:
     yield from _rows(sheet, sheet.others)
     yield ""
     yield f"{'total':<40}{_mib(sheet.resident):>9}{'100':>6}{_kernel(sheet)}"
+
+
+def classes(sheet: Sheet) -> Iterator[str]:
+    """Size classes, those with the most resident memory first."""
+    titles = ("size", "in use", "MiB", "free", "MiB", "in caches", "resident MiB", "of it free")
+    widths = (8, 11, 9, 11, 9, 11, 14, 12)
+    yield "size classes" + "".join(f"{t:>{w}}" for t, w in zip(titles, widths, strict=True))[4:]
+    rows = [(sum(row["resident"].values()), row) for row in sheet.seen["classes"]]
+    for resident, row in sorted(rows, key=lambda one: -one[0]):
+        size = row["size"]
+        cells = (
+            str(size),
+            str(row["live"]),
+            _mib(row["live"] * size),
+            str(row["free"]),
+            _mib(row["free"] * size),
+            str(row["cached"] + row["in_transfer"]),
+            _mib(resident),
+            _mib(row["resident"]["holes"] + row["resident"]["free_pages"]),
+        )
+        yield " " * 8 + "".join(f"{c:>{w}}" for c, w in zip(cells, widths, strict=True))
 
 
 def _kernel(sheet: Sheet) -> str:

@@ -24,7 +24,12 @@ TYPES = {
 AUTO = "AUTO"
 AUTO_NUMBER = 2**64 - 1
 # The words for the numbers of these types.
-WORDS = {"SWITCH": ("off", "on"), "MODE": ("frozen", "observe", "learn"), "WHEN": ("off", "exit"), "PATH": ("none", "set")}
+WORDS = {
+    "SWITCH": ("off", "on"),
+    "MODE": ("frozen", "observe", "learn"),
+    "WHEN": ("off", "exit"),
+    "PATH": ("none", "set"),
+}
 
 
 @dataclass(frozen=True)

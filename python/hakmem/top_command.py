@@ -24,7 +24,8 @@ terminal, or TERM is not known, prints one table and ends.
 
 keys:
   up, down, j, k   select a process
-  Enter            its sheet ('hakmem sheet'); Enter or Esc: back
+  Enter            its sheet and size classes ('hakmem sheet --classes'); up, down: scroll;
+                   Enter or Esc: back
   p                have it return its free memory ('hakmem purge')
   c                turn its compaction off or on ('hakmem set PID compact=...')
   s                sort by the next column
@@ -73,6 +74,7 @@ class View:
     table: list[rows.Row] = field(default_factory=list)
     selected: int = 0  # a PID
     inside: bool = False  # its sheet is shown
+    first: int = 0  # of its lines
     sort: int = 0
     said: str = ""  # in the last line
     compact: dict[int, bool] = field(default_factory=dict)
@@ -89,7 +91,10 @@ class View:
 
     def lines(self, width: int) -> list[str]:
         if self.inside and self.selected in self.looks.sheets:
-            return list(sheet_command.lines(self.looks.sheets[self.selected]))
+            sheet = self.looks.sheets[self.selected]
+            lines = [*sheet_command.lines(sheet), "", *sheet_command.classes(sheet)]
+            self.first = max(0, min(self.first, len(lines) - 1))
+            return lines[self.first :]
         total = sum(row.resident for row in self.table)
         head = (
             f"processes on hakmem: {len(self.table)}, {rows.size(total)} MiB resident together; "
@@ -109,9 +114,14 @@ class View:
         if key in (ord("q"), ord("Q")):
             return False
         if key in (curses.KEY_UP, ord("k"), curses.KEY_DOWN, ord("j")):
-            self._move(-1 if key in (curses.KEY_UP, ord("k")) else 1)
+            step = -1 if key in (curses.KEY_UP, ord("k")) else 1
+            if self.inside:
+                self.first += step
+            else:
+                self._move(step)
         elif key in (curses.KEY_ENTER, ord("\n"), ord("\r")):
             self.inside = not self.inside and bool(self.table)
+            self.first = 0
         elif key == ESCAPE:
             self.inside = False
         elif key == ord("s"):
@@ -199,7 +209,11 @@ def _draw(screen: curses.window, view: View) -> None:
         chosen = at >= 0 and y == at - first and bool(view.table)
         with suppress(curses.error):
             screen.addnstr(y, 0, line, width - 1, curses.A_REVERSE if chosen else 0)
-    keys = "Enter: back" if view.inside else "Enter: sheet  s: sort  up, down: select"
+    keys = (
+        "Enter: back  up, down: scroll"
+        if view.inside
+        else "Enter: sheet  s: sort  up, down: select"
+    )
     last = view.said or f"{keys}  p: purge  c: compaction  q: quit"
     with suppress(curses.error):
         screen.addnstr(height - 1, 0, last, width - 1, curses.A_BOLD)

@@ -191,7 +191,15 @@ def test_signals_among_threads_that_allocate(
     what it says adds up. The stress program checks its blocks."""
     path, environment = told
     with subprocess.Popen(
-        [given("--stress").with_name("stress"), "--threads", "8", "--live-mb", "64", "--timeout", "300"],
+        [
+            given("--stress").with_name("stress"),
+            "--threads",
+            "8",
+            "--live-mb",
+            "64",
+            "--timeout",
+            "300",
+        ],
         env=environment
         | {"HAKMEM_STATS_FILE": str(path), "HAKMEM_STATS_SIGNAL": str(int(signal.SIGUSR2))},
         stdout=subprocess.DEVNULL,

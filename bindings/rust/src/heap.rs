@@ -172,6 +172,31 @@ pub fn set_option(name: &str, value: u64) -> bool {
     }
 }
 
+/// The formats of [`sheet`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SheetFormat {
+    /// A table for people.
+    Text = 0,
+    /// OpenMetrics text, which Prometheus reads.
+    OpenMetrics = 1,
+}
+
+/// Writes what the resident memory of this process is used for to a file descriptor. The parts add
+/// up to the figure of the kernel. Takes no lock and allocates nothing. The error is a number of
+/// `errno`: of `/proc`, if that is not there or may not be read, or of the file descriptor.
+///
+/// ```
+/// let result = hakmem::sheet(2, hakmem::SheetFormat::Text); // standard error
+/// assert_eq!(result, Ok(()));
+/// ```
+pub fn sheet(fd: i32, format: SheetFormat) -> Result<(), i32> {
+    // SAFETY: may be called by any thread at any time, with any number.
+    match unsafe { ffi::hakmem_sheet(fd, format as i32) } {
+        0 => Ok(()),
+        error => Err(error),
+    }
+}
+
 /// No String, because the caller may be code that must not allocate. No option has so long a name.
 fn c_text(name: &str) -> Option<[u8; 64]> {
     let mut text = [0; 64];

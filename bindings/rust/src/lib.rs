@@ -10,5 +10,6 @@ mod heap;
 pub use alloc::Hakmem;
 pub use defrag::{defrag, defrag_free, defrag_gain, defrag_hint, defrag_malloc};
 pub use heap::{
-    check, check_frees, good_size, option, purge, set_option, stats, usable_size, version, Stats,
+    check, check_frees, good_size, option, purge, set_option, sheet, stats, usable_size, version,
+    SheetFormat, Stats,
 };
