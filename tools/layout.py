@@ -64,7 +64,8 @@ SECTIONS
     .plt.got : {{ *(.plt.got) }}
     .rodata_often :
     {{
-        *(EXCLUDE_FILE(*libgcc_eh.a:* *hakmem_asked.dir*) .rodata EXCLUDE_FILE(*libgcc_eh.a:* *hakmem_asked.dir*) .rodata.*)
+        *(EXCLUDE_FILE(*libgcc_eh.a:* *hakmem_asked.dir*) .rodata)
+        *(EXCLUDE_FILE(*libgcc_eh.a:* *hakmem_asked.dir*) .rodata.*)
     }}
     .text :
     {{

@@ -90,8 +90,9 @@ def lines(sheet: Sheet) -> Iterator[str]:
 def classes(sheet: Sheet) -> Iterator[str]:
     """Size classes, those with the most resident memory first."""
     titles = ("size", "in use", "MiB", "free", "MiB", "in caches", "resident MiB", "of it free")
-    widths = (8, 11, 9, 11, 9, 11, 14, 12)
-    yield "size classes" + "".join(f"{t:>{w}}" for t, w in zip(titles, widths, strict=True))[4:]
+    widths = (20, 11, 9, 11, 9, 11, 14, 12)
+    head = "".join(f"{t:>{w}}" for t, w in zip(titles, widths, strict=True))
+    yield "size classes" + head.removeprefix(" " * len("size classes"))
     rows = [(sum(row["resident"].values()), row) for row in sheet.seen["classes"]]
     for resident, row in sorted(rows, key=lambda one: -one[0]):
         size = row["size"]
@@ -105,7 +106,7 @@ def classes(sheet: Sheet) -> Iterator[str]:
             _mib(resident),
             _mib(row["resident"]["holes"] + row["resident"]["free_pages"]),
         )
-        yield " " * 8 + "".join(f"{c:>{w}}" for c, w in zip(cells, widths, strict=True))
+        yield "".join(f"{c:>{w}}" for c, w in zip(cells, widths, strict=True))
 
 
 def _kernel(sheet: Sheet) -> str:

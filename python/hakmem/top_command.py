@@ -209,11 +209,9 @@ def _draw(screen: curses.window, view: View) -> None:
         chosen = at >= 0 and y == at - first and bool(view.table)
         with suppress(curses.error):
             screen.addnstr(y, 0, line, width - 1, curses.A_REVERSE if chosen else 0)
-    keys = (
-        "Enter: back  up, down: scroll"
-        if view.inside
-        else "Enter: sheet  s: sort  up, down: select"
-    )
+    keys = "Enter: sheet  s: sort  up, down: select"
+    if view.inside:
+        keys = "Enter: back  up, down: scroll"
     last = view.said or f"{keys}  p: purge  c: compaction  q: quit"
     with suppress(curses.error):
         screen.addnstr(height - 1, 0, last, width - 1, curses.A_BOLD)

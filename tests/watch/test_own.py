@@ -79,7 +79,7 @@ def told(library: Path, tmp_path: Path) -> tuple[Path, dict[str, str]]:
 
 def test_the_same_figures_as_from_outside(command: Command, library: Path, tmp_path: Path) -> None:
     told = tmp_path / "told"
-    words = [sys.executable, "-c", PROGRAM, told]
+    words = [sys.executable, "-c", PROGRAM, str(told)]
     with running(*words, library=library, PYTHONMALLOC="malloc", **QUIET) as process:
         assert process.ask("1") == 0
         inside = metrics(told.read_text())
@@ -191,15 +191,7 @@ def test_signals_among_threads_that_allocate(
     what it says adds up. The stress program checks its blocks."""
     path, environment = told
     with subprocess.Popen(
-        [
-            given("--stress").with_name("stress"),
-            "--threads",
-            "8",
-            "--live-mb",
-            "64",
-            "--timeout",
-            "300",
-        ],
+        [given("--stress").with_name("stress"), "--live-mb", "64", "--timeout", "300"],
         env=environment
         | {"HAKMEM_STATS_FILE": str(path), "HAKMEM_STATS_SIGNAL": str(int(signal.SIGUSR2))},
         stdout=subprocess.DEVNULL,

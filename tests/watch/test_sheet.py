@@ -83,6 +83,21 @@ def test_at_work(command: Command, given: Callable[[str], Path], library: Path) 
             stress.kill()
 
 
+def test_size_classes(command: Command, plant: Process) -> None:
+    plant.ask("holes")
+    sheet = command.sheet(plant.pid)
+    done = command("sheet", "--classes", plant.pid)
+    assert done.returncode == 0, done.stderr
+    rows = [line.split() for line in done.stdout.split("size classes")[1].splitlines()[1:]]
+    classes = {row["size"]: row for row in sheet.said["classes"]}
+    assert {int(row[0]) for row in rows} == set(classes)
+    for row in rows:
+        found = classes[int(row[0])]
+        # The process is idle, so that nothing changes between the two looks.
+        assert (int(row[1]), int(row[3])) == (found["live"], found["free"])
+    assert int(rows[0][0]) == 256, "the largest comes first"
+
+
 # ---- core files ----
 
 
