@@ -50,6 +50,8 @@ MODULE_FLOOR = {
     "bench_command": 4,
     "compare_command": 4,
     "rows": 1,
+    "metrics": 2,
+    "exporter_command": 4,
     "sheet_command": 4,
     "stat_command": 4,
     "top_command": 5,

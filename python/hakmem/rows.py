@@ -41,14 +41,18 @@ class Row:
         }
 
 
+def returnable(sheet: Sheet) -> int:
+    """Bytes that could go back at once."""
+    return sum(
+        line.resident - (line.could_be or 0) for line in sheet.heap if line.how == look.PURGE
+    )
+
+
 def _row(sheet: Sheet, before: Sheet | None, seconds: float) -> Row:
     def rate(now: int, then: int) -> float | None:
         return (now - then) / seconds if before is not None and seconds > 0 else None
 
     free = sum(line.resident for line in sheet.heap if line.name not in OVERHEAD)
-    returnable = sum(
-        line.resident - (line.could_be or 0) for line in sheet.heap if line.how == look.PURGE
-    )
     earlier = before or sheet
     return Row(
         sheet.pid,
@@ -56,7 +60,7 @@ def _row(sheet: Sheet, before: Sheet | None, seconds: float) -> Row:
         sheet.resident,
         sheet.live,
         free,
-        returnable,
+        returnable(sheet),
         rate(sheet.seen["freed"], earlier.seen["freed"]),
         rate(sheet.resident, earlier.resident),
     )

@@ -9,8 +9,8 @@ import sys
 import time
 from contextlib import suppress
 
-from hakmem import look, rows
-from hakmem.arguments import number
+from hakmem import look, metrics, rows
+from hakmem.arguments import USAGE_ERROR, number
 from hakmem.look import CannotLook
 
 HELP = "show the memory figures of running processes, once or repeatedly"
@@ -26,13 +26,15 @@ are in MiB:
   FREED/s   bytes that the program freed, per second since the last line ('-' in the first)
   GROWTH/s  change of resident memory, per second
 
-With --json, each look is one line: a list of objects with sizes in bytes.
+With --json, each look is one line: a list of objects with sizes in bytes. With --prometheus, the
+output is the text that 'hakmem exporter' serves; it needs the Python module prometheus_client.
 
 Needs the same rights as a debugger, as 'hakmem sheet' does.
 
 examples:
   hakmem stat
   hakmem stat 4711 --watch 5
+  hakmem stat --prometheus | promtool check metrics
   hakmem stat --json 4711 | jq '.[0].returnable'
 
 exit status:
@@ -44,7 +46,11 @@ exit status:
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--json", action="store_true", help="write JSON; sizes are in bytes")
+    form = parser.add_mutually_exclusive_group()
+    form.add_argument("--json", action="store_true", help="write JSON; sizes are in bytes")
+    form.add_argument(
+        "--prometheus", action="store_true", help="write OpenMetrics text, once (no --watch)"
+    )
     parser.add_argument(
         "--watch",
         metavar="SECONDS",
@@ -60,6 +66,8 @@ def run(arguments: argparse.Namespace) -> int:
     except CannotLook as why:
         print(f"hakmem stat: {why}", file=sys.stderr)
         return why.status
+    if arguments.prometheus:
+        return _openmetrics(arguments, pids)
     looks = rows.Looks(arguments.library)
     with suppress(BrokenPipeError, KeyboardInterrupt):
         status = _look(looks, pids, arguments.json, first=True)
@@ -70,6 +78,25 @@ def run(arguments: argparse.Namespace) -> int:
                 return 0  # all have ended
         return status
     return 0
+
+
+def _openmetrics(arguments: argparse.Namespace, pids: list[int]) -> int:
+    if arguments.watch:
+        print("hakmem stat: expected --prometheus or --watch, not both", file=sys.stderr)
+        return USAGE_ERROR
+    try:
+        processes = metrics.Processes(arguments.library, pids)
+        said, _ = metrics.text(processes, metrics.OPENMETRICS)
+    except metrics.NoClient as why:
+        print(f"hakmem stat: --prometheus {why}", file=sys.stderr)
+        return why.status
+    with suppress(BrokenPipeError):
+        print(said.decode(), end="", flush=True)
+    if not pids:
+        return 0
+    for why_not in processes.failed:
+        print(f"hakmem stat: {why_not}", file=sys.stderr)
+    return max((why_not.status for why_not in processes.failed), default=0)
 
 
 def _look(looks: rows.Looks, pids: list[int], as_json: bool, first: bool) -> int:

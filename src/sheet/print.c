@@ -215,7 +215,7 @@ static void print_metrics(struct text *t, const struct heap *heap, const struct 
     uint64_t living = 0;
     for (size_t i = 0; i < heap->cache_count; i++)
         living += heap->caches[i].living;
-    add_family(t, "hakmem_build", "info", "The library.");
+    add_family(t, "hakmem_build_info", "gauge", "The version of the library.");
     add_sample(t, "hakmem_build_info", "version", heap->tables.version, 1);
     add_gauge(t, "hakmem_resident_memory_bytes", "Resident memory of the process (RSS).",
               totals->resident);

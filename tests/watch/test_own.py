@@ -61,7 +61,7 @@ def metrics(text: str) -> dict[str, int]:
         match = re.fullmatch(r'(\w+?)(?:\{\w+="([\w.]+)"\})? (-?\d+)', line)
         assert match is not None, line
         name, label, number = match.groups()
-        assert re.sub("_(total|info)$", "", name) in described
+        assert re.sub("_total$", "", name) in described
         found[f"{name} {label}" if label else name] = int(number)
     assert {key.split()[0] for key in found} == NAMES
     return found

@@ -1,0 +1,165 @@
+"""Figures of processes on hakmem as metrics of Prometheus."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+from hakmem import look, rows
+from hakmem.look import CannotLook, Line, Sheet
+
+AT_ONCE = 4  # readers, however many processes there are
+LABELS = ("pid", "program")
+MISSING = (
+    "needs the Python module prometheus_client: install python3-prometheus-client (Debian),"
+    " or 'pip install prometheus-client'"
+)
+
+
+class NoClient(Exception):
+    """A line for the user: the library that writes the formats is missing."""
+
+    status = 2
+
+    def __init__(self) -> None:
+        super().__init__(MISSING)
+
+
+def client() -> Any:
+    """The library. Raises NoClient."""
+    try:
+        import prometheus_client.exposition
+        import prometheus_client.metrics_core
+        import prometheus_client.openmetrics.exposition
+    except ImportError as missing:
+        raise NoClient from missing
+    return prometheus_client
+
+
+class Processes:
+    """A collector, as the library calls it: it looks at each call."""
+
+    def __init__(self, library: Path, pids: Iterable[int]) -> None:
+        self.library = library
+        self.pids = list(pids)
+        self.failed: list[CannotLook] = []
+        self._core = client().metrics_core
+
+    def collect(self) -> Iterator[Any]:
+        begun = time.monotonic()
+        sheets = self._sheets()
+        yield from self._families(sheets)
+        unreadable = self._core.GaugeMetricFamily(
+            "hakmem_processes_unreadable", "Processes whose heap could not be read."
+        )
+        unreadable.add_metric([], len(self.failed))
+        yield unreadable
+        took = self._core.GaugeMetricFamily(
+            "hakmem_scrape_duration_seconds", "Time that looking at all processes took."
+        )
+        took.add_metric([], time.monotonic() - begun)
+        yield took
+
+    def _sheets(self) -> list[Sheet]:
+        with ThreadPoolExecutor(AT_ONCE) as pool:
+            seen = list(pool.map(self._sheet, self.pids or rows.on_hakmem()))
+        self.failed = [one for one in seen if isinstance(one, CannotLook)]
+        return [one for one in seen if isinstance(one, Sheet)]
+
+    def _sheet(self, pid: int) -> Sheet | CannotLook | None:
+        """None of one that has ended meanwhile, where none was asked for by name."""
+        try:
+            return look.sheet(pid, self.library)
+        except CannotLook as why:
+            return why if self.pids or Path(f"/proc/{pid}").exists() else None
+
+    def _families(self, sheets: list[Sheet]) -> Iterator[Any]:
+        # A gauge of 1: other parsers than that of OpenMetrics have no type for information.
+        build = self._core.GaugeMetricFamily(
+            "hakmem_build_info", "The version of the library.", labels=(*LABELS, "version")
+        )
+        for sheet in sheets:
+            build.add_metric([*_labels(sheet), sheet.version], 1)
+        yield build
+        for name, help_, value in GAUGES:
+            gauge = self._core.GaugeMetricFamily(name, help_, labels=LABELS, unit=_unit(name))
+            for sheet in sheets:
+                gauge.add_metric(_labels(sheet), value(sheet))
+            yield gauge
+        for name, help_, label, lines in BY_USE:
+            family = self._core.GaugeMetricFamily(
+                name, help_, labels=(*LABELS, label), unit=_unit(name)
+            )
+            for sheet in sheets:
+                for line in lines(sheet):
+                    family.add_metric([*_labels(sheet), line.name], line.resident)
+            yield family
+        for name, help_, key in COUNTERS:
+            counter = self._core.CounterMetricFamily(name, help_, labels=LABELS, unit=_unit(name))
+            for sheet in sheets:
+                counter.add_metric(_labels(sheet), sheet.seen[key])
+            yield counter
+
+
+GAUGES: tuple[tuple[str, str, Callable[[Sheet], int]], ...] = (
+    (
+        "hakmem_resident_memory_bytes",
+        "Resident memory of the process (RSS).",
+        lambda sheet: sheet.resident,
+    ),
+    ("hakmem_live_bytes", "Memory in blocks in use.", lambda sheet: sheet.live),
+    (
+        "hakmem_returnable_bytes",
+        "Free memory of the heap that can go back to the kernel at once.",
+        rows.returnable,
+    ),
+    (
+        "hakmem_thread_caches",
+        "Threads that have a cache.",
+        lambda sheet: sum(cache["living"] for cache in sheet.seen["caches"]),
+    ),
+)
+BY_USE: tuple[tuple[str, str, str, Callable[[Sheet], tuple[Line, ...]]], ...] = (
+    (
+        "hakmem_heap_resident_bytes",
+        "Resident memory of the heap, by use.",
+        "use",
+        lambda sheet: sheet.heap,
+    ),
+    (
+        "hakmem_other_resident_bytes",
+        "Resident memory outside of the heap, by kind.",
+        "kind",
+        lambda sheet: sheet.others,
+    ),
+)
+COUNTERS = (
+    ("hakmem_freed_bytes", "Memory that the program has freed.", "freed"),
+    ("hakmem_returned_bytes", "Memory returned to the kernel.", "returned"),
+    ("hakmem_taken_again_bytes", "Returned memory that was used again.", "taken_again"),
+)
+
+
+def _unit(name: str) -> str:
+    return "bytes" if name.endswith("_bytes") else ""
+
+
+def _labels(sheet: Sheet) -> list[str]:
+    return [str(sheet.pid), sheet.program]
+
+
+def text(processes: Processes, accept: str) -> tuple[bytes, str]:
+    """For a client that accepts these types, and the type that it is: OpenMetrics, or the older
+    text of Prometheus."""
+    library = client()
+    registry = library.CollectorRegistry()
+    # To ask what it has would be to look: the library asks for names that are taken twice.
+    registry.register(processes)
+    encode, kind = library.exposition.choose_encoder(accept)
+    return encode(registry), kind
+
+
+OPENMETRICS = "application/openmetrics-text; version=1.0.0"
