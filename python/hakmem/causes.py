@@ -168,8 +168,7 @@ CAUSES |= {
     ),
     "memory": (
         "no permission to read its memory",
-        "The doctor has to read the process's memory, which the kernel allows only to root and to "
-        "users who may trace the process.",
+        "The doctor has to read the process's memory, which the kernel does not permit: {reason}.",
         "Run: sudo hakmem doctor {pid}",
     ),
     "deleted": (

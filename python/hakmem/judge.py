@@ -9,7 +9,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from hakmem import elf
+from hakmem import elf, rights
 from hakmem.causes import Cause, cause
 from hakmem.process import Call, Loaded, Picture, Program, is_named_so
 
@@ -160,7 +160,12 @@ def _by_order(program: Program, picture: Picture, notes: tuple[Cause, ...]) -> J
     if hakmem and not rivals:
         proof = f"{hakmem[0].name} is in its memory, and no other malloc but the C library's"
         return Judgement(program, IN_FORCE, proof, notes=notes)
-    return Judgement(program, UNKNOWN, causes=(cause("memory", pid=program.pid),), notes=notes)
+    return Judgement(
+        program,
+        UNKNOWN,
+        causes=(cause("memory", pid=program.pid, reason=rights.reason(program.pid)),),
+        notes=notes,
+    )
 
 
 # ---- what would keep the loader from taking the library ----

@@ -13,6 +13,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from hakmem import rights
+
 MIB = 2**20
 COMPACT_MOST = 2048  # bytes of a block: above, no class compacts
 SLEEPER_KEEPS = 13 * 1024  # bytes in the cache of a thread that sleeps, at most
@@ -94,6 +96,9 @@ def _asked(subject: int | Path, library: Path, *words: str) -> Any:
             NO_SUCH, f"{reader}: {error.strerror}; install hakmem again, or build it whole"
         ) from error
     if done.returncode != 0:
+        if done.returncode == NO_RIGHT and isinstance(subject, int):
+            what = done.stderr.partition(":")[0].strip()
+            raise CannotLook(NO_RIGHT, f"{what}: {rights.reason(subject)}")
         said = done.stderr.strip() or f"the reader ended with status {done.returncode}"
         raise CannotLook(done.returncode, said)
     return json.loads(done.stdout)

@@ -147,7 +147,7 @@ static char *line_next(struct lines *lines)
 static uint64_t number_at(const char *text, unsigned base, const char **end)
 {
     uint64_t value = 0;
-    for (; *text == ' '; text++)
+    for (; *text == ' ' || *text == '\t'; text++)
         ;
     for (;; text++) {
         unsigned digit = base;

@@ -18,6 +18,7 @@ from pathlib import Path
 
 import pytest
 
+from hakmem import rights
 from tests.nobody import as_nobody, readable_by_nobody
 from tests.watch.watched import SECONDS, SHARE, Command, Process, Sheet, running
 
@@ -181,6 +182,36 @@ def test_another_users(command: Command, plant: Process) -> None:
     readable_by_nobody(command.path)
     done = command("sheet", plant.pid, by=as_nobody())
     fails(done, 3, "no permission to read process")
+
+
+# A program of another user that protects itself.
+PROTECTED = """
+import ctypes, os, time
+os.setgid(65534), os.setuid(65534)
+ctypes.CDLL(None).prctl(4, 0)
+print("ready", flush=True)
+time.sleep(600)
+"""
+
+
+def test_one_that_is_not_dumpable(command: Command, library: Path) -> None:
+    if os.geteuid() != 0:
+        pytest.skip("not root")
+    readable_by_nobody(command.path)
+    with running("/usr/bin/python3", "-c", PROTECTED, library=library) as process:
+        done = command("sheet", process.pid, by=as_nobody())
+        fails(done, 3, f"no permission to read process {process.pid}: it is not dumpable")
+        assert command("sheet", process.pid).returncode == 0, "root may"
+
+
+@pytest.mark.parametrize(("scope", "what"), [("1", "watch=on"), ("2", "root"), ("3", "no process")])
+def test_where_only_parents_may(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, scope: str, what: str
+) -> None:
+    (tmp_path / "scope").write_text(f"{scope}\n")
+    monkeypatch.setattr(rights, "YAMA", tmp_path / "scope")
+    assert f"kernel.yama.ptrace_scope is {scope}" in rights.reason(os.getpid())
+    assert what in rights.reason(os.getpid())
 
 
 def test_one_that_ends_meanwhile(
