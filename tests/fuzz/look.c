@@ -50,19 +50,22 @@ static bool read_own(const struct target *t, uint64_t page, void *to)
 
 static void presence(const struct target *t, uint64_t page, size_t n, uint8_t *present)
 {
+    const struct mapping *m = target_mapping(t, page);
     for (size_t i = 0; i < n; i++, page += PAGE) {
-        const struct mapping *m = target_mapping(t, page);
-        if (m != NULL && resident[m - t->maps] != NULL)
+        if (m == NULL || page >= m->end)
+            m = target_mapping(t, page);
+        if (m != NULL && page >= m->start && resident[m - t->maps] != NULL)
             present[i] = resident[m - t->maps][(page - m->start) / PAGE];
     }
 }
 
-/* A heap with all kinds of blocks, some of them free. */
+/* A heap with all kinds of blocks, some of them free; few classes, as each takes time. */
 static void heap_make(void)
 {
     static void *some[600];
+    static const size_t sizes[] = {40, 160, 700, 1900, 2500};
     for (unsigned i = 0; i < 600; i++) {
-        size_t size = i % 200 == 0 ? 2200000 : i % 50 == 0 ? 70000 + i : 1 + i * 13 % 2500;
+        size_t size = i % 200 == 0 ? 2200000 : i % 50 == 0 ? 70000 + i : sizes[i % 5];
         some[i] = hakmem_malloc(size);
     }
     for (unsigned i = 0; i < 600; i += 1 + i % 3)
@@ -74,6 +77,7 @@ static void heap_make(void)
 static bool look(struct heap *heap)
 {
     struct why why = {EXIT_DONE, ""};
+    room_release(&own.room); /* mappings and pages are in that of the first look */
     own.budget = BUDGET;
     for (size_t i = 0; i < own.map_count; i++) {
         own.maps[i].claimed = 0;
@@ -94,11 +98,17 @@ int LLVMFuzzerInitialize(int *count, char ***arguments)
     struct why why;
     heap_make();
     MUST(process_open(&own, getpid(), &why), "%s", why.line);
+    MUST(target_begin(&own), "no memory");
+    own.room = (struct room){0};
     resident = calloc(own.map_count, sizeof *resident);
     MUST(resident != NULL, "no memory");
     for (size_t i = 0; i < own.map_count; i++) {
         struct mapping *m = &own.maps[i];
-        if (m->rss == 0 || m->end - m->start > (uint64_t)1 << 32)
+        if (m->end - m->start > (uint64_t)1 << 32) {
+            m->readable = m->writable = false; /* a sanitizer's: to walk through it takes long */
+            continue;
+        }
+        if (m->rss == 0)
             continue;
         size_t n = (size_t)((m->end - m->start) / PAGE);
         resident[i] = calloc(n, 1);
