@@ -1,0 +1,83 @@
+"""The sheet across namespaces, as containers have them: from outside into one, and inside; where
+the library has another path than outside, and where its file is gone or another one."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from tests.watch.watched import SECONDS, Command, Process, Sheet, running
+
+# In mounts of its own: there the library lies where outside nothing is.
+INSIDE = """
+mount -t tmpfs none /mnt
+cp "$0" /mnt/libhakmem.so
+cp "$1" /mnt/program
+mount -t tmpfs none "$(dirname "$0")"
+LD_PRELOAD=/mnt/libhakmem.so HAKMEM_SCAVENGER=off exec /mnt/program
+"""
+
+
+@contextmanager
+def contained(library: Path, program: Path) -> Iterator[tuple[Process, int]]:
+    """The program, which is process 1 in there; and the PID that it has out here."""
+    apart = ["unshare", "--pid", "--mount", "--fork", "--mount-proc", "--kill-child"]
+    if os.geteuid() != 0:
+        apart[1:1] = ["--user", "--map-root-user"]
+    tried = subprocess.run([*apart, "mount", "-t", "tmpfs", "none", "/mnt"], capture_output=True)
+    if tried.returncode:
+        pytest.skip(f"no namespaces here: {tried.stderr.decode().strip()}")
+    with running(*apart, "sh", "-c", INSIDE, library.resolve(), program) as process:
+        children = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
+        yield process, int(children[0])
+
+
+def adds_up(sheet: Sheet) -> None:
+    sheet.agrees()
+    assert sheet.said["live"] > 1 << 20
+
+
+def test_into_a_container_and_inside(
+    command: Command, given: Callable[[str], Path], library: Path
+) -> None:
+    with contained(library, given("--programs") / "watch_plant") as (process, outside):
+        process.ask("live")
+        from_outside = command.sheet(outside)
+        adds_up(from_outside)
+        assert command("purge", outside).returncode in (0, 4), "done, or it waits for a free"
+        if os.geteuid() != 0:
+            return
+        enter = ["nsenter", f"--target={outside}", "--pid", "--mount", "--"]
+        # Its folder is hidden in there, like the library's.
+        reader = library.resolve().parent / "hakmem/look"
+        shutil.copy(reader, f"/proc/{outside}/root/mnt/look")
+        done = subprocess.run(
+            [*enter, "/mnt/look", "1"], capture_output=True, text=True, timeout=SECONDS
+        )
+        assert done.returncode == 0, done.stderr
+        inside = json.loads(done.stdout)
+        assert inside["pid"] == 1 and inside["version"] == from_outside.said["version"]
+
+
+def test_the_file_of_the_library_is_gone(
+    command: Command, given: Callable[[str], Path], library: Path, tmp_path: Path
+) -> None:
+    """Or replaced by another: an upgrade of the package, say."""
+    copy = tmp_path / "libhakmem.so.0"
+    shutil.copy(library.resolve(), copy)
+    program = given("--programs") / "watch_plant"
+    with running(program, library=copy, HAKMEM_SCAVENGER="off") as process:
+        process.ask("live")
+        copy.unlink()
+        adds_up(command.sheet(process.pid))
+        copy.write_bytes(b"another one")
+        adds_up(command.sheet(process.pid))
+        done = command("stat", process.pid)
+        assert done.returncode == 0 and "watch_plant" in done.stdout

@@ -1,0 +1,250 @@
+"""The sheet of real programs at work: redis, PostgreSQL, Python, a C++ service. Its lines add up at
+every look, hardly anything is left to explain, blocks in use are what the program itself counts,
+and what could go back goes back."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import signal
+import socket
+import subprocess
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+import pytest
+
+from tests.watch.watched import SECONDS, SHARE, Command, running
+
+LOOKS = 10
+# A look may take long on a busy machine, and the heap be another one at its end.
+EXPLAINED = 0.8
+POSTGRES = Path("/usr/lib/postgresql")
+
+
+def look_at_work(command: Command, pid: int) -> None:
+    explained = 0
+    for _ in range(LOOKS):
+        sheet = command.sheet(pid)
+        sheet.adds_up()
+        assert sheet["live"] > 0
+        explained += sheet.is_explained()
+    assert explained >= EXPLAINED * LOOKS
+
+
+def returns_what_it_says(command: Command, pid: int) -> None:
+    """An idle process: what is said to be returnable at once goes back. For the order to be seen
+    the program has to free something; `free` is called meanwhile."""
+    before = command.sheet(pid)
+    done = command("purge", pid)
+    assert done.returncode == 0, done.stderr
+    after = command.sheet(pid)
+    for line in before.said["heap"]:
+        if line.get("how") == "malloc_trim(0)":
+            most = line["could_be"] + SHARE * line["resident"] + 2**18
+            assert after[line["name"]] <= most, line
+
+
+def free_port() -> int:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        return int(server.getsockname()[1])
+
+
+# ---- redis ----
+
+
+@contextmanager
+def redis(library: Path, folder: Path) -> Iterator[tuple[int, Callable[..., str]]]:
+    """Its PID, and how to ask it."""
+    if shutil.which("redis-server") is None:
+        pytest.skip("redis is not installed")
+    port = str(free_port())
+    server = subprocess.Popen(
+        ["redis-server", "--port", port, "--save", "", "--dir", str(folder)],
+        env=os.environ | {"LD_PRELOAD": str(library)},
+        stdout=subprocess.DEVNULL,
+    )
+
+    def ask(*words: str) -> str:
+        return subprocess.run(
+            ["redis-cli", "-p", port, *words], capture_output=True, text=True, timeout=SECONDS
+        ).stdout
+
+    try:
+        until = time.monotonic() + SECONDS
+        while ask("ping") != "PONG\n":
+            assert time.monotonic() < until
+            time.sleep(0.05)
+        yield server.pid, ask
+    finally:
+        server.kill()
+        server.wait()
+
+
+FILL = "for i = 0, 200000 do redis.call('set', 'key:' .. i, string.rep('x', i % 600)) end"
+DELETE = "for i = 0, 150000 do redis.call('del', 'key:' .. i) end"
+
+
+def test_redis(command: Command, library: Path, tmp_path: Path) -> None:
+    with redis(library, tmp_path) as (pid, ask):
+        ask("eval", FILL, "0")
+        port = re.findall(r"tcp_port:(\d+)", ask("info", "server"))[0]
+        load = subprocess.Popen(
+            ["redis-benchmark", "-p", port, "-r", "200000", "-n", "100000000", "-q", "-t", "set"],
+            stdout=subprocess.DEVNULL,
+        )
+        try:
+            look_at_work(command, pid)
+        finally:
+            load.kill()
+            load.wait()
+        used = int(re.findall(r"used_memory:(\d+)", ask("info", "memory"))[0])
+        assert abs(command.sheet(pid).said["live"] - used) <= SHARE * used
+        assert used > 50 << 20
+        ask("eval", DELETE, "0")
+        with frees_now_and_then(lambda: ask("ping")):
+            returns_what_it_says(command, pid)
+
+
+@contextmanager
+def frees_now_and_then(act: Callable[[], object]) -> Iterator[None]:
+    """Has a program free something while the commands run, from another process."""
+    reader, writer = os.pipe()
+    child = os.fork()
+    if child == 0:
+        os.close(writer)
+        os.set_blocking(reader, False)
+        with suppress(BaseException):
+            while True:
+                act()
+                time.sleep(0.02)
+                with suppress(BlockingIOError):
+                    if os.read(reader, 1) == b"":
+                        break
+        os._exit(0)
+    os.close(reader)
+    try:
+        yield
+    finally:
+        os.close(writer)
+        os.waitpid(child, 0)
+
+
+# ---- Python ----
+
+PYTHON = """
+import threading
+
+def work(number):
+    table = {}
+    print_at = 40000
+    i = 0
+    while True:
+        i += 1
+        table[(i * 7919 + number) % 30000] = {"name": "x" * (i % 500), "list": list(range(i % 20))}
+        if i == print_at:
+            filled.wait()
+
+filled = threading.Barrier(5)
+for n in range(4):
+    threading.Thread(target=work, args=(n,), daemon=True).start()
+filled.wait()
+print("ready", flush=True)
+input()
+"""
+
+
+def test_python(command: Command, library: Path) -> None:
+    words = ["/usr/bin/python3", "-c", PYTHON]
+    with running(*words, library=library, PYTHONMALLOC="malloc") as process:
+        look_at_work(command, process.pid)
+
+
+# ---- C++ ----
+
+
+def test_a_service_in_cxx(command: Command, given: Callable[[str], Path], library: Path) -> None:
+    service = given("--programs") / "watch_service"
+    with running(service, "forever", library=library) as process:
+        look_at_work(command, process.pid)
+    with running(service, library=library) as process:
+        used = process.ask("")
+        assert abs(command.sheet(process.pid).said["live"] - used) <= SHARE * used
+
+
+# ---- PostgreSQL ----
+
+
+@contextmanager
+def postgres(library: Path, folder: Path) -> Iterator[str]:
+    """The port."""
+    binaries = sorted(POSTGRES.glob("*/bin"))
+    if not binaries:
+        pytest.skip("PostgreSQL is not installed")
+    by: list[str] = []
+    if os.geteuid() == 0:
+        by = ["setpriv", "--reuid=postgres", "--regid=postgres", "--clear-groups"]
+        shutil.chown(folder, "postgres")
+        for parent in folder.parents:
+            if parent.stat().st_uid == 0 and parent.stat().st_mode & 0o5 != 0o5:
+                parent.chmod(parent.stat().st_mode | 0o5)
+    port = str(free_port())
+    data = str(folder / "data")
+    subprocess.run(
+        [*by, binaries[-1] / "initdb", "-D", data, "-A", "trust", "-U", "postgres", "--no-sync"],
+        check=True,
+        capture_output=True,
+        timeout=SECONDS,
+    )
+    server = subprocess.Popen(
+        [*by, str(binaries[-1] / "postgres"), "-D", data, "-p", port, "-k", "", "-c", "fsync=off"],
+        env=os.environ | {"LD_PRELOAD": str(library)},
+        stderr=subprocess.DEVNULL,
+    )
+    try:
+        yield port
+    finally:
+        server.send_signal(signal.SIGINT)  # ends sessions, too
+        try:
+            server.wait(30)
+        except subprocess.TimeoutExpired:
+            server.kill()
+            server.wait()
+
+
+# Hash tables and sorts, in memory that goes after each.
+QUERY = (
+    "select count(*) from (select md5(i::text) t, count(*) from generate_series(1, 100000) i"
+    " group by 1 order by 1) x;\n"
+)
+
+
+def test_postgres(command: Command, library: Path, tmp_path: Path) -> None:
+    with postgres(library, tmp_path) as port:
+        words = ["psql", "-h", "127.0.0.1", "-p", port, "-U", "postgres", "-XAtq"]
+        until = time.monotonic() + SECONDS
+        while subprocess.run([*words, "-c", "select 1"], capture_output=True).returncode:
+            assert time.monotonic() < until
+            time.sleep(0.1)
+        client = subprocess.Popen(
+            words,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            text=True,
+        )
+        assert client.stdin is not None and client.stdout is not None
+        try:
+            client.stdin.write("select pg_backend_pid();\n")
+            client.stdin.flush()
+            backend = int(client.stdout.readline())
+            client.stdin.write(QUERY * 1000)
+            client.stdin.flush()
+            assert client.stdout.readline().strip() == "100000"
+            look_at_work(command, backend)
+        finally:
+            client.kill()
+            client.wait()
