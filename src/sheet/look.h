@@ -72,6 +72,13 @@ static inline uint16_t quarter_at(const void *from, uint32_t at)
  * resident; `present` gets a byte for each, if it is given. */
 uint64_t claim(struct look *look, uint64_t start, uint64_t bytes, uint8_t *present);
 
+/* False where any page of these bytes was counted before. */
+static inline bool count_once(struct look *look, uint64_t start, uint64_t end)
+{
+    return end <= UINT64_MAX - PAGE && spans_add(&look->seen, start & ~(uint64_t)(PAGE - 1),
+                                                 (end + PAGE - 1) & ~(uint64_t)(PAGE - 1), 0);
+}
+
 /* Adds to a line, and to that of a class where one is given. */
 static inline void count(struct look *look, struct class_sum *sum, enum heap_line line,
                          uint64_t bytes)

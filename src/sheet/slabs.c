@@ -116,7 +116,7 @@ bool slab_count(struct look *look, uint64_t at, uint64_t slice, bool free_whole)
     struct slab *slab = &look->slab;
     slab->free_whole = free_whole;
     if (!slab_read(look, at, slice, slab) ||
-        !spans_add(&look->seen, slab->base, slab->base + slab->bytes, 0))
+        !count_once(look, slab->base, slab->base + slab->bytes))
         return false;
     struct class_sum *sum = &look->heap->classes[slab->cls];
     claim(look, slab->base, slab->bytes, slab->present);

@@ -67,8 +67,8 @@ static bool huge_read(struct look *look, uint64_t at, uint64_t *base, uint64_t *
     *base = word_at(huge, w->base_at);
     *length = word_at(huge, w->length_at);
     *usable = word_at(huge, w->usable_at);
-    return *length > 0 && target_mapped(look->t, *base, *length) && *usable <= *length &&
-           spans_add(&look->seen, *base, *base + *length, 0);
+    return *base % PAGE == 0 && *length > 0 && target_mapped(look->t, *base, *length) &&
+           *usable <= *length && count_once(look, *base, *base + *length);
 }
 
 static void huge_count(struct look *look, uint64_t at)
@@ -188,7 +188,7 @@ static void superslab_count(struct look *look, uint64_t at)
     look->found++;
     for (unsigned i = 0; i < slices; i++) {
         uint64_t start = base + i * slice;
-        if ((free >> i & 1) != 0 && spans_add(&look->seen, start, start + slice, 0))
+        if ((free >> i & 1) != 0 && count_once(look, start, start + slice))
             count_whole(look, start, slice, touched >> i & 1 ? LINE_SLICES : LINE_HUGE_PAGES);
     }
 }
@@ -242,7 +242,7 @@ static void leaf_count(struct look *look, uint64_t leaf)
 {
     uint64_t length = (look->heap->tables.map.leaf_bytes + PAGE - 1) / PAGE * PAGE;
     if (leaf != 0 && length != 0 && target_mapped(look->t, leaf, length) &&
-        spans_add(&look->seen, leaf, leaf + length, 0))
+        count_once(look, leaf, leaf + length))
         count_whole(look, leaf, length, LINE_METADATA);
 }
 
@@ -258,7 +258,7 @@ static void metadata_read(struct look *look)
         uint64_t next = 0;
         if (!target_read(look->t, at + meta->length_at, &length, sizeof length) ||
             !target_read(look->t, at + meta->next_at, &next, sizeof next) || length == 0 ||
-            !target_mapped(look->t, at, length) || !spans_add(&look->seen, at, at + length, 0)) {
+            !target_mapped(look->t, at, length) || !count_once(look, at, at + length)) {
             look->heap->skipped++;
             break;
         }
@@ -292,7 +292,7 @@ static void library_read(struct look *look)
         const struct mapping *m = &look->t->maps[i];
         bool behind = before != NULL && before->end == m->start && !m->file && *m->name == 0;
         before = strcmp(m->name, name) == 0 ? m : NULL;
-        if ((before != NULL || behind) && spans_add(&look->seen, m->start, m->end, 0))
+        if ((before != NULL || behind) && count_once(look, m->start, m->end))
             count_whole(look, m->start, m->end - m->start, LINE_METADATA);
     }
     const struct {
@@ -305,7 +305,7 @@ static void library_read(struct look *look)
         uint64_t start = tables[i].start & ~(uint64_t)(PAGE - 1);
         uint64_t end = tables[i].start + tables[i].bytes;
         if (end > start && target_mapped(look->t, start, end - start) &&
-            spans_add(&look->seen, start, end, 0))
+            count_once(look, start, end))
             count_whole(look, start, end - start, LINE_METADATA);
     }
 }

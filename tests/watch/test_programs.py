@@ -241,7 +241,7 @@ def test_postgres(command: Command, library: Path, tmp_path: Path) -> None:
             client.stdin.write("select pg_backend_pid();\n")
             client.stdin.flush()
             backend = int(client.stdout.readline())
-            client.stdin.write(QUERY * 1000)
+            client.stdin.write(QUERY * 300)
             client.stdin.flush()
             assert client.stdout.readline().strip() == "100000"
             look_at_work(command, backend)
