@@ -17,6 +17,7 @@
 #include "process.h"
 #include "sheet.h"
 #include "sheet/heap.h"
+#include "threads.h"
 
 static bool look_once(struct target *t, struct heap *heap, struct why *why)
 {
@@ -50,6 +51,7 @@ static bool look(int pid, struct why *why)
         if (unexplained < least) {
             least = unexplained;
             free(best);
+            threads_name(&t, pid, &heap);
             best = sheet_text(&t, &heap, sheet);
         }
     }

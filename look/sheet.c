@@ -54,9 +54,11 @@ static void print_classes(FILE *out, const struct heap *heap)
 static void print_caches(FILE *out, const struct heap *heap)
 {
     for (size_t i = 0; i < heap->cache_count; i++)
-        fprintf(out, "%s\n  {\"living\": %s, \"blocks\": %" PRIu64 ", \"bytes\": %" PRIu64 "}",
+        fprintf(out,
+                "%s\n  {\"living\": %s, \"thread\": %d, \"blocks\": %" PRIu64
+                ", \"bytes\": %" PRIu64 "}",
                 i == 0 ? "" : ",", heap->caches[i].living ? "true" : "false",
-                heap->caches[i].blocks, heap->caches[i].bytes);
+                heap->caches[i].thread, heap->caches[i].blocks, heap->caches[i].bytes);
 }
 
 /* What is not the heap's, and what of the heap's mappings is not explained. */

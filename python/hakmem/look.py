@@ -117,6 +117,8 @@ def change(pid: int, library: Path, option: str, value: int) -> None:
 def sheet(subject: int | Path, library: Path) -> Sheet:
     """Of a process, or of a core file. Raises CannotLook."""
     seen = _asked(subject, library)
+    for cache in seen["caches"]:
+        cache["name"] = _thread(seen["pid"], cache["thread"])
     return Sheet(
         seen["pid"],
         _program(subject),
@@ -152,6 +154,17 @@ def _program(subject: int | Path) -> str:
         return _plain(Path(f"/proc/{subject}/comm").read_text("latin-1").removesuffix("\n"))
     except OSError:
         return "?"
+
+
+def _thread(pid: int, thread: int) -> str:
+    """The name of a thread; empty where it is not known, or has ended."""
+    if thread == 0:
+        return ""
+    try:
+        text = Path(f"/proc/{pid}/task/{thread}/comm").read_text("latin-1")
+    except OSError:
+        return ""
+    return _plain(text.removesuffix("\n"))
 
 
 # ---- lines of the heap ----

@@ -30,7 +30,7 @@ Of a core file, sizes are of what was dumped: what was resident is not known.
 
 examples:
   hakmem sheet 4711
-  hakmem sheet --classes 4711
+  hakmem sheet --classes --threads 4711
   hakmem sheet /var/lib/systemd/coredump/core
   hakmem sheet --json 4711 | jq '.heap[] | {name, resident}'
 
@@ -47,6 +47,9 @@ NAME_MOST = 30
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--json", action="store_true", help="write JSON; sizes are in bytes")
     parser.add_argument("--classes", action="store_true", help="show all size classes, too")
+    parser.add_argument(
+        "--threads", action="store_true", help="show what each thread's cache holds, too"
+    )
     parser.add_argument("subject", metavar="PID|CORE", help="a running process, or a core file")
 
 
@@ -56,7 +59,11 @@ def run(arguments: argparse.Namespace) -> int:
     except CannotLook as why:
         print(f"hakmem sheet: {why}", file=sys.stderr)
         return why.status
-    shown = [*lines(sheet), *(["", *classes(sheet)] if arguments.classes else [])]
+    shown = list(lines(sheet))
+    if arguments.classes:
+        shown += ["", *classes(sheet)]
+    if arguments.threads:
+        shown += ["", *threads(sheet)]
     text = json.dumps(sheet.json(), indent=2) if arguments.json else "\n".join(shown)
     with suppress(BrokenPipeError):
         print(text, flush=True)
@@ -107,6 +114,15 @@ def classes(sheet: Sheet) -> Iterator[str]:
             _mib(row["resident"]["holes"] + row["resident"]["free_pages"]),
         )
         yield "".join(f"{c:>{w}}" for c, w in zip(cells, widths, strict=True))
+
+
+def threads(sheet: Sheet) -> Iterator[str]:
+    """Threads' caches, the largest first. Caches of threads that ended wait for new threads."""
+    yield f"{'thread caches':<24}{'thread':>10}{'free blocks':>13}{'MiB':>9}"
+    for cache in sorted(sheet.seen["caches"], key=lambda one: -one["bytes"]):
+        name = cache["name"] if cache["living"] else "(ended)"
+        number = cache["thread"] or "-"
+        yield f"  {name:<22}{number:>10}{cache['blocks']:>13}{_mib(cache['bytes']):>9}"
 
 
 def _kernel(sheet: Sheet) -> str:

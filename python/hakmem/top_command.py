@@ -24,8 +24,8 @@ terminal, or TERM is not known, prints one table and ends.
 
 keys:
   up, down, j, k   select a process
-  Enter            its sheet and size classes ('hakmem sheet --classes'); up, down: scroll;
-                   Enter or Esc: back
+  Enter            its sheet, size classes and threads ('hakmem sheet --classes --threads');
+                   up, down: scroll; Enter or Esc: back
   p                have it return its free memory ('hakmem purge')
   c                turn its compaction off or on ('hakmem set PID compact=...')
   s                sort by the next column
@@ -92,7 +92,8 @@ class View:
     def lines(self, width: int) -> list[str]:
         if self.inside and self.selected in self.looks.sheets:
             sheet = self.looks.sheets[self.selected]
-            lines = [*sheet_command.lines(sheet), "", *sheet_command.classes(sheet)]
+            parts = (sheet_command.lines, sheet_command.classes, sheet_command.threads)
+            lines = [line for part in parts for line in (*part(sheet), "")]
             self.first = max(0, min(self.first, len(lines) - 1))
             return lines[self.first :]
         total = sum(row.resident for row in self.table)

@@ -74,6 +74,8 @@ struct watch_caches {
     uint32_t cold_at, cold_bytes, base_at, floor_at, floor_mask, room_at, room_mask;
     uint32_t limit_at; /* in a bin: 0 where each free takes the slow path */
     const void *every, *generation;
+    uint32_t mine_at; /* of a cache, a word: null, or the address of a variable of its thread */
+    uint32_t pad;
 };
 
 /* Counters since the start of the process, in bytes: what was freed, in three words; and for pages,

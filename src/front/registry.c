@@ -200,6 +200,7 @@ const struct watch_caches watch_caches = {
     .room_at = offsetof(struct cold_bin, base) + sizeof(void *),
     .room_mask = ROOM_MOST,
     .limit_at = offsetof(struct bin, limit),
+    .mine_at = offsetof(struct cache, mine),
     .every = &registry.every,
     .generation = &registry.generation,
 };

@@ -66,7 +66,10 @@ static void stacks_read(struct look *look)
         if ((heap->cache_count & number) == 0) /* as in list_walk */
             remembered = at;
         uint32_t whose = half_at(cache, w->generation_at);
-        heap->caches[number] = (struct cache_sum){.living = whose != 0 && whose == generation};
+        heap->caches[number] = (struct cache_sum){
+            .mine = w->mine_at != 0 ? word_at(cache, w->mine_at) : 0,
+            .living = whose != 0 && whose == generation,
+        };
         for (unsigned stack = 0; stack < w->stacks; stack++)
             stack_read(look, cache, stack, number);
         at = word_at(cache, w->every_at);

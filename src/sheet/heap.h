@@ -30,6 +30,8 @@ struct class_sum {
 
 struct cache_sum {
     uint64_t blocks, bytes;
+    uint64_t mine; /* the address of a variable of the thread; 0: not known */
+    int thread;    /* its number, which who looks may find out; 0: not known */
     bool living;
 };
 

@@ -65,7 +65,7 @@ static bool caches_possible(const struct watch_caches *c)
 {
     return c->size <= CACHE_MOST && c->stacks <= STACKS_MOST && c->bin_bytes <= 256 &&
            c->cold_bytes <= 256 && holds(c->size, c->every_at, 8) &&
-           holds(c->size, c->generation_at, 4) &&
+           holds(c->size, c->generation_at, 4) && holds(c->size, c->mine_at, 8) &&
            (uint64_t)c->bins_at + c->stacks * c->bin_bytes <= c->size &&
            (uint64_t)c->cold_at + c->stacks * c->cold_bytes <= c->size &&
            holds(c->bin_bytes, c->top_at, 8) && holds(c->bin_bytes, c->limit_at, 8) &&

@@ -170,6 +170,12 @@ def test_a_service_in_cxx(command: Command, given: Callable[[str], Path], librar
     service = given("--programs") / "watch_service"
     with running(service, "forever", library=library) as process:
         look_at_work(command, process.pid)
+        # Each of the eight threads has a cache, and the kernel says which is whose.
+        caches = [one for one in command.sheet(process.pid).said["caches"] if one["living"]]
+        numbers = {one["thread"] for one in caches}
+        tasks = {int(one.name) for one in Path(f"/proc/{process.pid}/task").iterdir()}
+        assert len(numbers) == len(caches) >= 8 and numbers <= tasks
+        assert all(one["name"] for one in caches)
     with running(service, library=library) as process:
         used = process.ask("")
         assert abs(command.sheet(process.pid).said["live"] - used) <= SHARE * used
