@@ -32,7 +32,7 @@ static size_t threads_list(int pid, struct room *room, struct thread **threads)
     for (const struct dirent *entry; (entry = readdir(tasks)) != NULL;) {
         void *list = NULL;
         size_t length;
-        int number = atoi(entry->d_name);
+        int number = (int)strtol(entry->d_name, NULL, 10);
         if (number <= 0 || syscall(SYS_get_robust_list, number, &list, &length) != 0)
             continue;
         struct thread *more = room_grown(room, *threads, count, &most, sizeof **threads);

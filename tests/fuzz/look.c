@@ -14,7 +14,6 @@
 #include "sheet/totals.h"
 #include "sheet/why.h"
 
-
 #define PAGES_MOST 4096
 #define PATCHES_MOST 48
 #define BUDGET 20000
