@@ -55,6 +55,7 @@ examples:
   hakmem doctor 4711                     does the running process 4711 use hakmem?
   hakmem doctor                          is hakmem installed correctly?
   hakmem top                             watch all processes on hakmem
+  hakmem exporter                        serve their figures to Prometheus
   hakmem sheet 4711                      what does process 4711 use memory for?
   hakmem purge 4711                      have it return its free memory
   hakmem options                         list the options

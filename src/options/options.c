@@ -156,7 +156,7 @@ static bool path_read(struct words words, size_t *value)
         return false;
     memcpy(stats_path, words.start, words.length);
     stats_path[words.length] = '\0';
-    *value = words.length > 0;
+    *value = words.length > 0 && !same(words, "none");
     return true;
 }
 

@@ -94,7 +94,8 @@ int sheet_replace_own(const char *path, enum form form)
     text_add(&t, ".");
     text_add_number(&t, (uint64_t)getpid());
     text_add(&t, ".tmp");
-    int file = call_open(beside, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW);
+    call_unlink(beside); /* one that a killed process of this number left */
+    int file = call_open(beside, O_WRONLY | O_CREAT | O_EXCL);
     int error = file < 0 ? errno : sheet_write_own(file, form);
     if (file >= 0 && call_close(file) != 0 && error == 0)
         error = errno;

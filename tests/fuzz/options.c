@@ -154,7 +154,7 @@ static bool value_of_words(const struct option *option, struct words words, size
         return *value == 1 || one_of(words, never);
     }
     if (option->type == OPTION_PATH) {
-        *value = words.length > 0;
+        *value = words.length > 0 && !equal(words, "none", true);
         return words.length < PATH_OPTION_MOST;
     }
     unsigned __int128 number = 0;

@@ -19,6 +19,7 @@ DEFAULTS = {option.name: number(option.value) for option in table()}
 SIZE = "expected a size from 0 to 1G (in bytes, or with K, M or G); the default stays, 1280K"
 COUNT = "expected a number from 15 to 10239; the default stays, 10239"
 TIME = "expected a time from 10 to 3600000 milliseconds (or with s); the default stays, 500"
+SIGNAL = "expected a number from 0 to 31; the default stays, 0"
 SWITCH = "expected on or off; the default stays, on"
 COUNT_OR_AUTO = "expected auto or a number from 0 to 16777216; the default stays, auto"
 SIZE_OR_AUTO = (
@@ -41,6 +42,8 @@ WRONG = [
     # The number by which auto is told.
     ("retain_slices", str(2**64 - 1), COUNT_OR_AUTO),
     *(("big_cache_bytes", text, SIZE_OR_AUTO) for text in ("automatic", str(2**64 - 1), "1025G")),
+    *(("stats", text, "expected exit or off; the default stays, off") for text in ("", "on", "2")),
+    *(("stats_signal", text, SIGNAL) for text in ("32", "SIGUSR1", "")),
     *(("scavenger", text, SWITCH) for text in ("", "2", "-1", "o", "onn", "enable", "01")),
 ]
 
@@ -190,6 +193,23 @@ def test_at_most_8_lines(show: Path, tmp_path: Path) -> None:
         f"hakmem: {file}:{line}: nonsense: expected NAME = VALUE; the line is ignored"
         for line in range(1, 9)
     ]
+
+
+def test_a_path_that_is_too_long(show: Path) -> None:
+    outcome = ask(show, "stats_file", HAKMEM_STATS_FILE="/" + "x" * 1023)
+    assert outcome.complaints == [
+        f"hakmem: environment: HAKMEM_STATS_FILE=/{'x' * 39}...: expected a path of less than 1024"
+        " bytes; the default stays, none"
+    ]
+    assert outcome.values == {"stats_file": 0}
+
+
+def test_a_path_may_be_taken_back(show: Path, tmp_path: Path) -> None:
+    file = tmp_path / "file"
+    file.write_text(f"stats_file = {tmp_path}/told\n")
+    outcome = ask(show, "stats_file", HAKMEM_CONFIG=str(file), HAKMEM_STATS_FILE="none")
+    assert outcome.values == {"stats_file": 0} and outcome.complaints == []
+    assert not (tmp_path / "told").exists()
 
 
 def unread(path: object, why: str) -> str:
