@@ -95,9 +95,10 @@ def lines(sheet: Sheet) -> Iterator[str]:
 
 
 def classes(sheet: Sheet) -> Iterator[str]:
-    """Size classes, those with the most resident memory first."""
-    titles = ("size", "in use", "MiB", "free", "MiB", "in caches", "resident MiB", "of it free")
-    widths = (20, 11, 9, 11, 9, 11, 14, 12)
+    """Size classes, those with the most resident memory first. The last column is the resident
+    memory of free blocks that are not in caches, in MiB."""
+    titles = ("size", "in use", "MiB", "free", "MiB", "in caches", "RSS MiB", "RSS free")
+    widths = (18, 9, 8, 9, 8, 10, 8, 9)  # a terminal of 80 columns
     head = "".join(f"{t:>{w}}" for t, w in zip(titles, widths, strict=True))
     yield "size classes" + head.removeprefix(" " * len("size classes"))
     rows = [(sum(row["resident"].values()), row) for row in sheet.seen["classes"]]

@@ -93,7 +93,7 @@ class View:
         if self.inside and self.selected in self.looks.sheets:
             sheet = self.looks.sheets[self.selected]
             parts = (sheet_command.lines, sheet_command.classes, sheet_command.threads)
-            lines = [line for part in parts for line in (*part(sheet), "")]
+            lines = [line for part in parts for line in (*part(sheet), "")][:-1]
             self.first = max(0, min(self.first, len(lines) - 1))
             return lines[self.first :]
         total = sum(row.resident for row in self.table)

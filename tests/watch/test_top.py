@@ -138,6 +138,8 @@ def test_on_a_terminal(command: Command, plant: Process, columns: int, lines: in
         screen.shows(str(plant.pid))
         screen.press("\r")
         screen.shows("blocks in use")
+        screen.press("j" * 200)  # to its last line, that of the one thread's cache
+        screen.shows("  watch_plant", anew=True)
         screen.press("s")
         screen.press("\x1b")
         screen.shows("processes on hakmem: 1")
