@@ -40,7 +40,7 @@ def test_manual_pages(page: Path) -> None:
     for section in "NAME", "SYNOPSIS", "DESCRIPTION", "OPTIONS", "EXAMPLES", "SEE ALSO":
         assert f"\n{section}\n" in done.stdout
     assert {page.stem for page in PAGES} == {
-        "hakmem", "hakmem-run", "hakmem-doctor", "hakmem-top", "hakmem-stat",
+        "hakmem", "hakmem-run", "hakmem-doctor", "hakmem-top", "hakmem-stat", "hakmem-exporter",
         "hakmem-sheet", "hakmem-purge", "hakmem-set",
         "hakmem-options", "hakmem-bench", "hakmem-compare",
     }  # fmt: skip
