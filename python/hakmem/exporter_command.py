@@ -7,7 +7,9 @@ import signal
 import socket
 import sys
 import threading
+from contextlib import suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 from types import FrameType
 
 from hakmem import look, metrics
@@ -32,12 +34,14 @@ examples:
   hakmem exporter
   hakmem exporter --listen 0.0.0.0:10910
   hakmem exporter --listen [::1]:10910 4711
+  hakmem exporter --dashboard >dashboard.json
 
 exit status:
-  0  it was interrupted, or got SIGTERM
+  0  it was interrupted, or got SIGTERM; or the dashboard is printed
   2  wrong usage, the address can't be used, or a module is missing
 """
 DEFAULT = "127.0.0.1:10910"
+DASHBOARD = Path(__file__).resolve().parent / "dashboard.json"
 CLIENT_SECONDS = 10  # in which a client has to send its request, and to take what it gets
 PAGE = b"""<!DOCTYPE html>
 <html lang="en"><head><meta charset="utf-8"><title>hakmem exporter</title></head>
@@ -51,6 +55,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="ADDRESS:PORT",
         default=DEFAULT,
         help=f"where to serve; port 0: any that is free (default: {DEFAULT})",
+    )
+    parser.add_argument(
+        "--dashboard", action="store_true", help="print a dashboard for Grafana to import, and end"
     )
     parser.add_argument("pids", metavar="PID", nargs="*", help="a running process")
 
@@ -126,6 +133,10 @@ class Server(ThreadingHTTPServer):
 
 
 def run(arguments: argparse.Namespace) -> int:
+    if arguments.dashboard:
+        with suppress(BrokenPipeError):
+            print(DASHBOARD.read_text(), end="", flush=True)
+        return 0
     try:
         pids = [look.read_pid(word) for word in arguments.pids]
         processes = metrics.Processes(arguments.library, pids)

@@ -28,7 +28,7 @@ from tests.watch.watched import SECONDS, SHARE, Command, Process, running
 
 OPENMETRICS = "application/openmetrics-text; version=1.0.0"
 ROOT = Path(__file__).parents[2]
-DASHBOARD = ROOT / "share/hakmem/grafana/dashboard.json"
+DASHBOARD = ROOT / "python/hakmem/dashboard.json"
 Found = dict[tuple[str, ...], float]
 
 
@@ -204,6 +204,7 @@ def test_the_dashboard_asks_for_metrics_that_there_are(command: Command, plant: 
     there = {key[0] for key in found_in(text, prometheus_client.openmetrics.parser)}
     asked = {name for one in expressions() for name in re.findall(r"hakmem_\w+", one)}
     assert asked and asked <= there
+    assert command("exporter", "--dashboard").stdout == DASHBOARD.read_text()
     assert json.loads(DASHBOARD.read_text())["schemaVersion"] >= 39
 
 
