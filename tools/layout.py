@@ -48,7 +48,8 @@ TEXT = """\
  *
  * What small programs execute comes first, after constants and short strings, then the library's
  * other functions, then what hardly ever runs: the kernel maps 64 KiB around each page of code that
- * is touched, and all of that counts as the process's memory. */
+ * is touched, and all of that counts as the process's memory. The tables of size classes do not
+ * begin with a page: there the first cache has the threads' stacks, and misses more (by 8%). */
 SECTIONS
 {{
     .rodata_words :
@@ -62,7 +63,7 @@ INSERT AFTER .rodata;
 SECTIONS
 {{
     .plt.got : {{ *(.plt.got) }}
-    .rodata_often :
+    .rodata_often (ALIGN(0x400) + 0x200) :
     {{
         *(EXCLUDE_FILE(*libgcc_eh.a:* *hakmem_asked.dir*) .rodata)
         *(EXCLUDE_FILE(*libgcc_eh.a:* *hakmem_asked.dir*) .rodata.*)
