@@ -46,7 +46,7 @@ retain_slices   = 128
 | time | a number of milliseconds, or with `ms` or `s` |
 | switch | `on`, `1`, `true`, `yes`, or `off`, `0`, `false`, `no` |
 | mode | one of the words that the option names |
-| path | the name of a file, at most 1023 bytes (in a configuration file at most 255 with the name of the option), or `none` |
+| path | the name of a file, at most 1023 bytes, or `none` |
 
 An option whose default is `auto` accepts the value `auto`: hakmem then adapts the number to the
 program. A number that you set is used exactly, whatever hakmem has learned.

@@ -20,7 +20,6 @@ INSIDE = """
 mount -t tmpfs none /mnt
 cp "$0" /mnt/libhakmem.so
 cp "$1" /mnt/program
-mount -t tmpfs none "$(dirname "$0")"
 LD_PRELOAD=/mnt/libhakmem.so HAKMEM_SCAVENGER=off exec /mnt/program
 """
 
@@ -55,7 +54,6 @@ def test_into_a_container_and_inside(
         if os.geteuid() != 0:
             return
         enter = ["nsenter", f"--target={outside}", "--pid", "--mount", "--"]
-        # Its folder is hidden in there, like the library's.
         reader = library.resolve().parent / "hakmem/look"
         shutil.copy(reader, f"/proc/{outside}/root/mnt/look")
         done = subprocess.run(
