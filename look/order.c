@@ -145,6 +145,11 @@ bool order_give(struct target *t, const struct tables *tables, int pid, struct o
     const struct watch_orders *w = &tables->orders;
     uint32_t asked = 0;
     uint32_t answer = 0;
+    if (!process_numbers_agree())
+        return because(why, EXIT_TARGET,
+                       "/proc shows another PID namespace than this command runs in, so %d may be "
+                       "two processes; mount /proc anew (unshare --mount-proc), or run it outside",
+                       pid);
     if (w->orders == NULL || w->name_bytes == 0 || !target_mapped(t, address(w->orders), w->size) ||
         !target_mapped(t, address(w->due), sizeof(uint64_t)))
         return because(why, EXIT_NONSENSE, "its hakmem takes no orders");

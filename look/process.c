@@ -12,7 +12,7 @@
 #include "sheet/kernel.h"
 
 /* The process that was opened: its number as a name in /proc, the kernel's handle of it, or -1
- * where there are none (before Linux 5.3), and when it started. */
+ * where there is none (before Linux 5.3, or where numbers differ), and when it started. */
 static char name[16];
 static int handle = -1;
 static uint64_t started;
@@ -35,6 +35,12 @@ static uint64_t start_of(int pid)
     return at != NULL ? strtoull(at, NULL, 10) : 0;
 }
 
+bool process_numbers_agree(void)
+{
+    char own[32] = "";
+    return readlink("/proc/self", own, sizeof own - 1) > 0 && strtol(own, NULL, 10) == getpid();
+}
+
 bool process_same(int pid)
 {
     struct pollfd ended = {.fd = handle, .events = POLLIN};
@@ -48,7 +54,7 @@ bool process_open(struct target *t, int pid, struct why *why)
     started = start_of(pid);
     if (started == 0)
         return because(why, EXIT_TARGET, "there is no process %d", pid);
-    handle = (int)syscall(SYS_pidfd_open, pid, 0);
+    handle = process_numbers_agree() ? (int)syscall(SYS_pidfd_open, pid, 0) : -1;
     snprintf(name, sizeof name, "%d", pid);
     switch (kernel_open(t, name)) {
     case 0:

@@ -9,6 +9,10 @@
  * program. */
 bool process_open(struct target *t, int pid, struct why *why);
 
+/* Whether /proc numbers processes as system calls do. It does not where it was mounted for another
+ * PID namespace: there the number of one process in /proc is that of another one in a call. */
+bool process_numbers_agree(void);
+
 /* Reads what is mapped. May be called again. */
 bool process_maps(struct target *t, int pid, struct why *why);
 

@@ -64,6 +64,25 @@ def test_into_a_container_and_inside(
         assert inside["pid"] == 1 and inside["version"] == from_outside.said["version"]
 
 
+def test_proc_of_another_namespace(command: Command, plant: Process) -> None:
+    """A number there names one process in /proc and another one in a call: no order is given."""
+    apart = ["unshare", "--pid", "--fork", "--kill-child"]
+    if os.geteuid() != 0:
+        apart[1:1] = ["--user", "--map-root-user"]
+    if subprocess.run([*apart, "true"], capture_output=True).returncode:
+        pytest.skip("no namespaces here")
+    seen = command("sheet", plant.pid, by=apart)
+    assert seen.returncode in (0, 3), "the one that /proc shows"
+    for words in ("purge", plant.pid), ("set", plant.pid, "compact=off"):
+        done = command(*words, by=apart)
+        if done.returncode == 3:
+            continue  # a user's own namespace may not be allowed to read out of it
+        assert (done.returncode, done.stdout, done.stderr.count("\n")) == (2, "", 1), done
+        assert "PID namespace" in done.stderr
+    done = command("set", plant.pid, "compact=off")
+    assert "an earlier order" not in done.stderr, "none was written"
+
+
 def test_the_file_of_the_library_is_gone(
     command: Command, given: Callable[[str], Path], library: Path, tmp_path: Path
 ) -> None:
