@@ -38,15 +38,15 @@ static bool look(int pid, struct why *why)
         return false;
     bool seen = true;
     for (unsigned n = 0; n < LOOKS_MOST && least > little_of(&t); n++) {
-        struct sheet sheet = {.pid = pid, .before = process_rss(pid)};
-        bool mapped = n == 0 || process_maps(&t, pid, why);
+        struct sheet sheet = {.pid = pid, .before = process_rss()};
+        bool mapped = n == 0 || process_maps(&t, why);
         seen = mapped && look_once(&t, &heap, why);
         /* What makes no sense may have changed in the middle: mappings that came, or went. */
         if (!mapped || (!seen && why->ending != EXIT_NONSENSE))
             break;
         if (!seen)
             continue;
-        sheet.after = process_rss(pid);
+        sheet.after = process_rss();
         uint64_t unexplained = (uint64_t)llabs(totals_of(&t, &heap).unexplained);
         if (unexplained < least) {
             least = unexplained;
@@ -57,7 +57,7 @@ static bool look(int pid, struct why *why)
     }
     seen |= best != NULL;
     /* What it has goes before it has ended. */
-    if (!process_same(pid) || (!seen && process_rss(pid) == 0))
+    if (!process_same() || (!seen && process_rss() == 0))
         seen = because(why, EXIT_TARGET, "process %d ended while it was being read", pid);
     else if (seen && best == NULL)
         seen = because(why, EXIT_TARGET, "out of memory");

@@ -17,18 +17,18 @@
 static uint64_t address(const void *p) { return (uint64_t)(uintptr_t)p; }
 
 /* Straight from the process: what target_read has kept is old. */
-static bool read_now(int pid, uint64_t at, void *to, size_t bytes)
+static bool read_now(int thread, uint64_t at, void *to, size_t bytes)
 {
     struct iovec here = {to, bytes};
     struct iovec there = {(void *)(uintptr_t)at, bytes};
-    return process_vm_readv(pid, &here, 1, &there, 1, 0) == (ssize_t)bytes;
+    return process_vm_readv(thread, &here, 1, &there, 1, 0) == (ssize_t)bytes;
 }
 
-static bool write_now(int pid, uint64_t at, void *from, size_t bytes)
+static bool write_now(int thread, uint64_t at, void *from, size_t bytes)
 {
     struct iovec here = {from, bytes};
     struct iovec there = {(void *)(uintptr_t)at, bytes};
-    return process_vm_writev(pid, &here, 1, &there, 1, 0) == (ssize_t)bytes;
+    return process_vm_writev(thread, &here, 1, &there, 1, 0) == (ssize_t)bytes;
 }
 
 static uint64_t now_ms(void)
@@ -38,24 +38,24 @@ static uint64_t now_ms(void)
     return (uint64_t)t.tv_sec * 1000 + (uint64_t)t.tv_nsec / 1000000;
 }
 
-static bool done(int pid, const struct watch_orders *w, uint32_t number)
+static bool done(int thread, const struct watch_orders *w, uint32_t number)
 {
     uint32_t is = 0;
-    return read_now(pid, address(w->orders) + w->done_at, &is, sizeof is) && is == number;
+    return read_now(thread, address(w->orders) + w->done_at, &is, sizeof is) && is == number;
 }
 
-static bool wait_for(int pid, const struct watch_orders *w, uint32_t number)
+static bool wait_for(int thread, const struct watch_orders *w, uint32_t number)
 {
-    for (uint64_t until = now_ms() + WAIT_MS; now_ms() < until && process_same(pid);) {
-        if (done(pid, w, number))
+    for (uint64_t until = now_ms() + WAIT_MS; now_ms() < until && process_same();) {
+        if (done(thread, w, number))
             return true;
         nanosleep(&(struct timespec){.tv_nsec = STEP_MS * 1000000}, NULL);
     }
-    return done(pid, w, number);
+    return done(thread, w, number);
 }
 
 /* Closes a cache's stacks to frees, so that the next one takes the slow path; how many. */
-static unsigned close_stacks(int pid, const struct watch_caches *w, uint64_t at,
+static unsigned close_stacks(int thread, const struct watch_caches *w, uint64_t at,
                              const unsigned char *cache)
 {
     unsigned closed = 0;
@@ -67,49 +67,49 @@ static unsigned close_stacks(int pid, const struct watch_caches *w, uint64_t at,
         memcpy(&base, cache + w->cold_at + (size_t)stack * w->cold_bytes + w->base_at, sizeof base);
         memcpy(&limit, cache + limit_at, sizeof limit);
         if (base != 0 && limit != 0)
-            closed += write_now(pid, at + limit_at, &none, sizeof none);
+            closed += write_now(thread, at + limit_at, &none, sizeof none);
     }
     return closed;
 }
 
-static void close_caches(int pid, const struct tables *tables)
+static void close_caches(int thread, const struct tables *tables)
 {
     const struct watch_caches *w = &tables->caches;
     static unsigned char cache[CACHE_MOST];
     uint64_t at = 0;
-    read_now(pid, address(w->every), &at, sizeof at);
+    read_now(thread, address(w->every), &at, sizeof at);
     /* A list in a circle ends when its stacks are closed: each counts as one, too. */
     for (unsigned n = 0; at != 0 && n < WRITES_MOST; n++) {
         uint32_t generation;
-        if (!read_now(pid, at, cache, w->size))
+        if (!read_now(thread, at, cache, w->size))
             return;
         memcpy(&generation, cache + w->generation_at, sizeof generation);
         if (generation != 0)
-            n += close_stacks(pid, w, at, cache);
+            n += close_stacks(thread, w, at, cache);
         memcpy(&at, cache + w->every_at, sizeof at);
     }
 }
 
 /* The step in which orders are obeyed is due when the clock has reached `due`: now. */
-static bool make_due(int pid, const struct tables *tables)
+static bool make_due(int thread, const struct tables *tables)
 {
     const struct watch_counters *c = &tables->counters;
     const uint32_t words[] = {c->freed_at, c->freed_slices_at, c->freed_huge_at};
     uint64_t clock = 0;
     for (unsigned i = 0; i < 3; i++) {
         uint64_t word = 0;
-        if (!read_now(pid, address(c->first) + words[i], &word, sizeof word))
+        if (!read_now(thread, address(c->first) + words[i], &word, sizeof word))
             return false;
         clock += word;
     }
-    if (!write_now(pid, address(tables->orders.due), &clock, sizeof clock))
+    if (!write_now(thread, address(tables->orders.due), &clock, sizeof clock))
         return false;
-    close_caches(pid, tables);
+    close_caches(thread, tables);
     return true;
 }
 
 /* Fills in the fields; the number last. */
-static bool write_order(int pid, const struct watch_orders *w, const struct order *order,
+static bool write_order(int thread, const struct watch_orders *w, const struct order *order,
                         uint32_t number)
 {
     uint64_t at = address(w->orders);
@@ -119,10 +119,10 @@ static bool write_order(int pid, const struct watch_orders *w, const struct orde
     size_t room = w->name_bytes < sizeof name ? w->name_bytes : sizeof name;
     if (order->name != NULL)
         memcpy(name, order->name, strnlen(order->name, room - 1));
-    return write_now(pid, at + w->order_at, &kind, sizeof kind) &&
-           write_now(pid, at + w->value_at, &value, sizeof value) &&
-           write_now(pid, at + w->name_at, name, room) &&
-           write_now(pid, at + w->asked_at, &number, sizeof number);
+    return write_now(thread, at + w->order_at, &kind, sizeof kind) &&
+           write_now(thread, at + w->value_at, &value, sizeof value) &&
+           write_now(thread, at + w->name_at, name, room) &&
+           write_now(thread, at + w->asked_at, &number, sizeof number);
 }
 
 static const char *refusal(uint32_t answer)
@@ -143,6 +143,7 @@ bool order_give(struct target *t, const struct tables *tables, int pid, struct o
                 struct why *why)
 {
     const struct watch_orders *w = &tables->orders;
+    const int thread = process_thread();
     uint32_t asked = 0;
     uint32_t answer = 0;
     if (!process_numbers_agree())
@@ -153,24 +154,24 @@ bool order_give(struct target *t, const struct tables *tables, int pid, struct o
     if (w->orders == NULL || w->name_bytes == 0 || !target_mapped(t, address(w->orders), w->size) ||
         !target_mapped(t, address(w->due), sizeof(uint64_t)))
         return because(why, EXIT_NONSENSE, "its hakmem takes no orders");
-    if (!read_now(pid, address(w->orders) + w->asked_at, &asked, sizeof asked))
+    if (!read_now(thread, address(w->orders) + w->asked_at, &asked, sizeof asked))
         return because(why, EXIT_TARGET, "process %d: %s", pid, strerror(errno));
-    if (!done(pid, w, asked) && !wait_for(pid, w, asked))
+    if (!done(thread, w, asked) && !wait_for(thread, w, asked))
         return because(why, EXIT_WAITS,
                        "an earlier order still waits: process %d has not called malloc or free "
                        "since",
                        pid);
-    if (!write_order(pid, w, order, asked + 1) || !make_due(pid, tables))
+    if (!write_order(thread, w, order, asked + 1) || !make_due(thread, tables))
         return errno == EPERM || errno == EACCES
                    ? because(why, EXIT_RIGHTS, "no permission to write to process %d", pid)
                    : because(why, EXIT_TARGET, "process %d: %s", pid, strerror(errno));
-    if (!wait_for(pid, w, asked + 1))
+    if (!wait_for(thread, w, asked + 1))
         return because(why, EXIT_WAITS,
                        "process %d is idle: it will do so when it next frees memory; a debugger "
                        "can have it at once: gdb -p %d -batch -ex 'call (int)malloc_trim(0)'",
                        pid, pid);
-    if (!read_now(pid, address(w->orders) + w->answer_at, &answer, sizeof answer) ||
-        !read_now(pid, address(w->orders) + w->result_at, &order->result, sizeof order->result))
+    if (!read_now(thread, address(w->orders) + w->answer_at, &answer, sizeof answer) ||
+        !read_now(thread, address(w->orders) + w->result_at, &order->result, sizeof order->result))
         return because(why, EXIT_TARGET, "process %d: %s", pid, strerror(errno));
     return answer == 1 ? true : because(why, EXIT_REFUSED, "%s", refusal(answer));
 }

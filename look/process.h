@@ -13,13 +13,16 @@ bool process_open(struct target *t, int pid, struct why *why);
  * PID namespace: there the number of one process in /proc is that of another one in a call. */
 bool process_numbers_agree(void);
 
+/* A thread of it that lives, for calls that take one. */
+int process_thread(void);
+
 /* Reads what is mapped. May be called again. */
-bool process_maps(struct target *t, int pid, struct why *why);
+bool process_maps(struct target *t, struct why *why);
 
 /* Whether it is still the process that was opened. */
-bool process_same(int pid);
+bool process_same(void);
 
 /* The kernel's sum of what is resident, in bytes; 0 if it does not say. */
-uint64_t process_rss(int pid);
+uint64_t process_rss(void);
 
 #endif

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import argparse
+import io
 import signal
 import socket
 import sys
 import threading
+import time
 from contextlib import suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from types import FrameType
+from typing import Any
 
-from hakmem import look, metrics
+from hakmem import look, metrics, rights
 from hakmem.look import CannotLook
 
 HELP = "serve the memory figures of all processes on hakmem to Prometheus"
@@ -23,12 +26,16 @@ the client asks for. Each request looks at all processes that have loaded hakmem
 the exporter may read, or at the given ones. The metrics are those of 'hakmem stat --prometheus'.
 Runs until it is interrupted or gets SIGTERM.
 
+A request is answered within 80 % of the time that Prometheus announces for it, or within 8 seconds.
+A process that was not read by then counts as unreadable, and is the first one in the next request.
+Why a process is unreadable is printed once.
+
 It serves only this machine unless --listen names another address. There is no encryption and no
 password: put a reverse proxy in front of it, or keep the port inside a private network.
 
-Needs the same rights as a debugger, as 'hakmem sheet' does: run it as root, or with
-CAP_SYS_PTRACE, to see the processes of all users. Needs the Python module prometheus_client
-(Debian: python3-prometheus-client).
+Needs the same rights as a debugger, as 'hakmem sheet' does: run it as root, or with CAP_SYS_PTRACE
+and CAP_DAC_READ_SEARCH, to see the processes of all users. Needs the Python module
+prometheus_client (Debian: python3-prometheus-client).
 
 examples:
   hakmem exporter
@@ -42,6 +49,10 @@ exit status:
 """
 DEFAULT = "127.0.0.1:10910"
 DASHBOARD = Path(__file__).resolve().parent / "dashboard.json"
+LOOK_SECONDS = 8.0  # Prometheus waits for ten unless its configuration says otherwise
+LOOK_SHARE = 0.8  # of the time that a client announces
+LOOK_MOST = 600.0
+CLIENTS = 64  # at a time; more are turned away
 CLIENT_SECONDS = 10  # in which a client has to send its request, and to take what it gets
 PAGE = b"""<!DOCTYPE html>
 <html lang="en"><head><meta charset="utf-8"><title>hakmem exporter</title></head>
@@ -74,22 +85,53 @@ def address_of(text: str) -> tuple[str, int]:
     return host.removeprefix("[").removesuffix("]"), int(port)
 
 
+class Request(io.RawIOBase):
+    """What a client sends, all of it within CLIENT_SECONDS, however slowly it sends."""
+
+    def __init__(self, connection: socket.socket) -> None:
+        self._connection = connection
+        self._until = time.monotonic() + CLIENT_SECONDS
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        left = self._until - time.monotonic()
+        if left <= 0:
+            raise TimeoutError
+        self._connection.settimeout(left)
+        return self._connection.recv_into(buffer)
+
+
 class Handler(BaseHTTPRequestHandler):
     server: Server
     timeout = CLIENT_SECONDS
     server_version = "hakmem-exporter"
     sys_version = ""
 
+    def setup(self) -> None:
+        super().setup()
+        self.rfile = io.BufferedReader(Request(self.connection))
+
     def do_GET(self) -> None:
         path = self.path.partition("?")[0]
         if path == "/metrics":
-            self._answer(*self.server.metrics(self.headers.get("Accept", "")))
+            self._answer(*self.server.metrics(self.headers.get("Accept", ""), self._seconds()))
         elif path == "/":
             self._answer(PAGE, "text/html; charset=utf-8")
         else:
             self.send_error(404, "There are /metrics and /")
 
+    def _seconds(self) -> float:
+        """For a look, from what Prometheus says of its own patience."""
+        with suppress(ValueError):
+            said = float(self.headers.get("X-Prometheus-Scrape-Timeout-Seconds", ""))
+            if 0 < said <= LOOK_MOST:
+                return LOOK_SHARE * said
+        return LOOK_SECONDS
+
     def _answer(self, body: bytes, kind: str) -> None:
+        self.connection.settimeout(CLIENT_SECONDS)
         self.send_response(200)
         self.send_header("Content-Type", kind)
         self.send_header("Content-Length", str(len(body)))
@@ -106,13 +148,29 @@ class Server(ThreadingHTTPServer):
     def __init__(self, address: tuple[str, int], processes: metrics.Processes) -> None:
         self._processes = processes
         self._one = threading.Lock()  # many clients do not make for many looks at once
+        self._looked = 0.0  # when the last look ended
+        self._said: set[str] = set()
+        self._clients = threading.BoundedSemaphore(CLIENTS)
         try:
             family, *_, found = socket.getaddrinfo(*address, type=socket.SOCK_STREAM)[0]
             self.address_family = family
             super().__init__(found, Handler)  # type: ignore[arg-type]
-        except OSError as error:
-            said = error.strerror or str(error)
+        except (OSError, UnicodeError) as error:  # the latter of names that can't be any
+            said = getattr(error, "strerror", None) or str(error)
             raise WrongAddress(f"{address[0]}:{address[1]}: {said}") from error
+
+    def process_request(self, request: Any, client_address: Any) -> None:
+        """In a thread of its own, where there are not too many."""
+        if not self._clients.acquire(blocking=False):
+            self.shutdown_request(request)
+            return
+        super().process_request(request, client_address)
+
+    def process_request_thread(self, request: Any, client_address: Any) -> None:
+        try:
+            super().process_request_thread(request, client_address)
+        finally:
+            self._clients.release()
 
     def server_bind(self) -> None:
         """Without looking up the machine's name, which may wait for a name server."""
@@ -121,9 +179,20 @@ class Server(ThreadingHTTPServer):
         self.server_address = self.socket.getsockname()
         self.server_name, self.server_port = str(self.server_address[0]), self.server_address[1]
 
-    def metrics(self, accept: str) -> tuple[bytes, str]:
+    def metrics(self, accept: str, seconds: float) -> tuple[bytes, str]:
+        came = time.monotonic()
         with self._one:
+            if self._looked < came:  # else who came before has just looked
+                self._processes.look(seconds)
+                self._looked = time.monotonic()
+                self._say({str(why) for why in self._processes.failed})
             return metrics.text(self._processes, accept)
+
+    def _say(self, lines: set[str]) -> None:
+        """What was not said at the last look."""
+        for line in sorted(lines - self._said):
+            print(f"hakmem exporter: {line}", file=sys.stderr, flush=True)
+        self._said = lines
 
     def handle_error(self, *_: object) -> None:
         """A client that goes away in the middle is no error of ours."""
@@ -154,6 +223,8 @@ def run(arguments: argparse.Namespace) -> int:
     host, port = server.server_address[:2]
     shown = f"[{host!s}]" if ":" in str(host) else str(host)
     print(f"hakmem exporter: http://{shown}:{port}/metrics", file=sys.stderr, flush=True)
+    if not pids and rights.hidden():
+        print(f"hakmem exporter: {rights.HIDDEN}", file=sys.stderr, flush=True)
     with server:
         server.serve_forever(poll_interval=0.2)
     return 0

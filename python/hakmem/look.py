@@ -33,6 +33,11 @@ class CannotLook(Exception):
         self.status = STATUS.get(ended, USAGE)
 
 
+class TooLate(CannotLook):
+    def __init__(self, pid: int) -> None:
+        super().__init__(NONSENSE, f"process {pid} was not read in time")
+
+
 @dataclass(frozen=True)
 class Line:
     """A part of what is resident, in bytes. What it could be reduced to, if that is known to be
@@ -85,19 +90,26 @@ def _json(line: Line) -> dict[str, Any]:
     return said
 
 
-def _asked(subject: int | Path, library: Path, *words: str) -> Any:
+def _asked(subject: int | Path, library: Path, *words: str, seconds: float | None = None) -> Any:
     reader = library.parent / "hakmem" / "look"
     try:
         done = subprocess.run(
-            [reader, str(subject), *words], stdin=subprocess.DEVNULL, capture_output=True, text=True
+            [reader, str(subject), *words],
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=seconds,
         )
+    except subprocess.TimeoutExpired as error:
+        assert isinstance(subject, int)
+        raise TooLate(subject) from error
     except OSError as error:
         raise CannotLook(
             NO_SUCH, f"{reader}: {error.strerror}; install hakmem again, or build it whole"
         ) from error
     if done.returncode != 0:
-        if done.returncode == NO_RIGHT and isinstance(subject, int):
-            what = done.stderr.partition(":")[0].strip()
+        what = done.stderr.partition(":")[0].strip()
+        if isinstance(subject, int) and what.startswith("no permission"):
             raise CannotLook(NO_RIGHT, f"{what}: {rights.reason(subject)}")
         said = done.stderr.strip() or f"the reader ended with status {done.returncode}"
         raise CannotLook(done.returncode, said)
@@ -114,9 +126,9 @@ def change(pid: int, library: Path, option: str, value: int) -> None:
     _asked(pid, library, "set", option, str(value))
 
 
-def sheet(subject: int | Path, library: Path) -> Sheet:
-    """Of a process, or of a core file. Raises CannotLook."""
-    seen = _asked(subject, library)
+def sheet(subject: int | Path, library: Path, seconds: float | None = None) -> Sheet:
+    """Of a process, within so many seconds, or of a core file. Raises CannotLook."""
+    seen = _asked(subject, library, seconds=seconds)
     for cache in seen["caches"]:
         cache["name"] = _thread(seen["pid"], cache["thread"])
     return Sheet(

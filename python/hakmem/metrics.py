@@ -5,11 +5,12 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 from hakmem import look, rows
-from hakmem.look import CannotLook, Line, Sheet
+from hakmem.look import CannotLook, Line, Sheet, TooLate
 
 AT_ONCE = 4  # readers, however many processes there are
 LABELS = ("pid", "program")
@@ -40,18 +41,31 @@ def client() -> Any:
 
 
 class Processes:
-    """A collector, as the library calls it: it looks at each call."""
+    """Looks at processes, and is a collector of the last look, as the library calls it."""
 
     def __init__(self, library: Path, pids: Iterable[int]) -> None:
         self.library = library
         self.pids = list(pids)
         self.failed: list[CannotLook] = []
+        self._sheets: list[Sheet] = []
+        self._seconds = 0.0
+        self._late: set[int] = set()
         self._core = client().metrics_core
 
-    def collect(self) -> Iterator[Any]:
+    def look(self, seconds: float | None = None) -> None:
+        """For so many seconds at most. What is not read by then comes first in the next look."""
         begun = time.monotonic()
-        sheets = self._sheets()
-        yield from self._families(sheets)
+        until = None if seconds is None else begun + seconds
+        pids = sorted(self.pids or rows.on_hakmem(), key=lambda pid: pid not in self._late)
+        with ThreadPoolExecutor(AT_ONCE) as pool:
+            seen = list(pool.map(lambda pid: self._sheet(pid, until), pids))
+        self.failed = [one for one in seen if isinstance(one, CannotLook)]
+        self._sheets = [one for one in seen if isinstance(one, Sheet)]
+        self._late = {pid for pid, one in zip(pids, seen, strict=True) if isinstance(one, TooLate)}
+        self._seconds = time.monotonic() - begun
+
+    def collect(self) -> Iterator[Any]:
+        yield from self._families(self._sheets)
         unreadable = self._core.GaugeMetricFamily(
             "hakmem_processes_unreadable", "Processes whose heap could not be read."
         )
@@ -60,21 +74,18 @@ class Processes:
         took = self._core.GaugeMetricFamily(
             "hakmem_scrape_duration_seconds", "Time that looking at all processes took."
         )
-        took.add_metric([], time.monotonic() - begun)
+        took.add_metric([], self._seconds)
         yield took
 
-    def _sheets(self) -> list[Sheet]:
-        with ThreadPoolExecutor(AT_ONCE) as pool:
-            seen = list(pool.map(self._sheet, self.pids or rows.on_hakmem()))
-        self.failed = [one for one in seen if isinstance(one, CannotLook)]
-        return [one for one in seen if isinstance(one, Sheet)]
-
-    def _sheet(self, pid: int) -> Sheet | CannotLook | None:
+    def _sheet(self, pid: int, until: float | None) -> Sheet | CannotLook | None:
         """None of one that has ended meanwhile, where none was asked for by name."""
+        left = None if until is None else until - time.monotonic()
+        if left is not None and left <= 0:
+            return TooLate(pid)
         try:
-            return look.sheet(pid, self.library)
+            return look.sheet(pid, self.library, left)
         except CannotLook as why:
-            return why if self.pids or Path(f"/proc/{pid}").exists() else None
+            return why if self.pids or _lives(pid) else None
 
     def _families(self, sheets: list[Sheet]) -> Iterator[Any]:
         # A gauge of 1: other parsers than that of OpenMetrics have no type for information.
@@ -143,6 +154,13 @@ COUNTERS = (
 )
 
 
+def _lives(pid: int) -> bool:
+    with suppress(OSError):
+        stat = Path(f"/proc/{pid}/stat").read_text("latin-1")
+        return stat.rpartition(")")[2].split()[0] not in ("Z", "X")
+    return False
+
+
 def _unit(name: str) -> str:
     return "bytes" if name.endswith("_bytes") else ""
 
@@ -156,7 +174,6 @@ def text(processes: Processes, accept: str) -> tuple[bytes, str]:
     text of Prometheus."""
     library = client()
     registry = library.CollectorRegistry()
-    # To ask what it has would be to look: the library asks for names that are taken twice.
     registry.register(processes)
     encode, kind = library.exposition.choose_encoder(accept)
     return encode(registry), kind

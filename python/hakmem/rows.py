@@ -70,7 +70,11 @@ def on_hakmem() -> Iterator[int]:
     """The PIDs of processes that have its library, as far as they may be read."""
     for maps in Path("/proc").glob("[0-9]*/maps"):
         with suppress(OSError):
-            if "/libhakmem" in maps.read_text(errors="replace"):
+            text = maps.read_text(errors="replace")
+            if not text:  # its first thread has ended, and others have not
+                threads = (maps.parent / "task").glob("*/maps")
+                text = "".join(one.read_text(errors="replace") for one in threads)
+            if "/libhakmem" in text:
                 yield int(maps.parent.name)
 
 

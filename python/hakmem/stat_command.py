@@ -86,6 +86,7 @@ def _openmetrics(arguments: argparse.Namespace, pids: list[int]) -> int:
         return USAGE_ERROR
     try:
         processes = metrics.Processes(arguments.library, pids)
+        processes.look()
         said, _ = metrics.text(processes, metrics.OPENMETRICS)
     except metrics.NoClient as why:
         print(f"hakmem stat: --prometheus {why}", file=sys.stderr)

@@ -10,5 +10,5 @@ __attribute__((visibility("default"))) int hakmem_sheet(int fd, int format)
     KEEP_ERRNO;
     if (format != HAKMEM_SHEET_TEXT && format != HAKMEM_SHEET_OPENMETRICS)
         return EINVAL;
-    return sheet_write_own(fd, format == HAKMEM_SHEET_TEXT ? FORM_TEXT : FORM_OPENMETRICS);
+    return sheet_write_own(fd, format == HAKMEM_SHEET_TEXT ? FORM_TEXT : FORM_OPENMETRICS).number;
 }

@@ -64,6 +64,10 @@ void text_add_error(struct text *t, int error)
         text_add(t, "no space left on device");
     } else if (error == ENOMEM) {
         text_add(t, "out of memory");
+    } else if (error == EMFILE) {
+        text_add(t, "too many open files");
+    } else if (error == EPIPE) {
+        text_add(t, "nobody reads it");
     } else {
         text_add(t, "error ");
         text_add_number(t, (uint64_t)error);

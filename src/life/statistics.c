@@ -14,31 +14,52 @@
 
 static bool at_work; /* atomic: one thread writes at a time */
 
-static void complain(const char *option, const char *about, int error)
+/* Not on the stack: a handler may have a small one. Of the thread that is at work. */
+static char path[PATH_OPTION_MOST + 256];
+static char line[PATH_OPTION_MOST + 256];
+
+static void complain(const char *option, const char *about, const char *why)
 {
-    char line[PATH_OPTION_MOST + 256];
     struct text t;
     text_init(&t, line, sizeof line);
     text_add(&t, "hakmem: ");
     text_add(&t, option);
     text_add(&t, ": ");
     text_add_foreign(&t, about, PATH_OPTION_MOST);
-    text_add(&t, *about != 0 ? ": " : "");
-    text_add_error(&t, error);
+    text_add(&t, ": ");
+    text_add(&t, why);
     text_add(&t, "\n");
     os_print_error(t.start, t.used);
 }
 
-/* The name of the file, with the process's number. */
-static void add_path(struct text *t)
+/* Of reading, or of writing to what `about` says. */
+static void complain_of(const char *option, const char *about, struct own_error error)
 {
+    char why[64];
+    struct text t;
+    text_init(&t, why, sizeof why);
+    if (error.number == 0)
+        return;
+    if (error.step == OWN_READ && error.number == EAGAIN)
+        text_add(&t, "the heap changed too fast");
+    else
+        text_add_error(&t, error.number);
+    complain(option, error.step == OWN_READ ? "the process can't read itself in /proc" : about,
+             why);
+}
+
+/* The name of the file, with the process's number. */
+static void make_path(void)
+{
+    struct text t;
+    text_init(&t, path, sizeof path);
     for (const char *c = stats_path; *c != 0; c++) {
         char one[2] = {*c, 0};
         if (c[0] == '%' && c[1] == 'p') {
-            text_add_number(t, (uint64_t)getpid());
+            text_add_number(&t, (uint64_t)getpid());
             c++;
         } else {
-            text_add(t, one);
+            text_add(&t, one);
             c += c[0] == '%' && c[1] == '%';
         }
     }
@@ -46,20 +67,13 @@ static void add_path(struct text *t)
 
 static void write_file(void)
 {
-    char path[PATH_OPTION_MOST + 256];
-    struct text t;
-    text_init(&t, path, sizeof path);
-    add_path(&t);
-    int error = sheet_replace_own(path, FORM_OPENMETRICS);
-    if (error != 0)
-        complain("stats_file", path, error);
+    make_path();
+    complain_of("stats_file", path, sheet_replace_own(path, FORM_OPENMETRICS));
 }
 
 static void print(void)
 {
-    int error = sheet_write_own(STDERR_FILENO, FORM_TEXT);
-    if (error != 0)
-        complain("stats", "", error);
+    complain_of("stats", "standard error", sheet_write_own(STDERR_FILENO, FORM_TEXT));
 }
 
 static bool begin(void) { return !__atomic_exchange_n(&at_work, true, __ATOMIC_ACQUIRE); }
@@ -77,6 +91,18 @@ static void on_signal(int number)
     store_release(&at_work, false);
 }
 
+/* A fault that a handler returns from happens again, for ever. */
+static bool is_fault(size_t number)
+{
+    static const unsigned char faults[] = {SIGILL, SIGTRAP, SIGABRT, SIGBUS,
+                                           SIGFPE, SIGSEGV, SIGSYS};
+    for (size_t i = 0; i < sizeof faults; i++)
+        if (faults[i] == number)
+            return true;
+    return false;
+}
+
+/* On the program's own stack for signals where it has one: its other stacks may be small. */
 COLD void statistics_start(void)
 {
     KEEP_ERRNO;
@@ -84,10 +110,12 @@ COLD void statistics_start(void)
         os_let_watch();
     if (policy.stats_signal == 0)
         return;
-    struct sigaction action = {.sa_handler = on_signal, .sa_flags = SA_RESTART};
+    struct sigaction action = {.sa_handler = on_signal, .sa_flags = SA_RESTART | SA_ONSTACK};
     sigfillset(&action.sa_mask);
-    if (sigaction((int)policy.stats_signal, &action, NULL) != 0)
-        complain("stats_signal", "no program can handle this signal", errno);
+    if (is_fault(policy.stats_signal))
+        complain("stats_signal", "expected a signal that is no fault", "nothing is set");
+    else if (sigaction((int)policy.stats_signal, &action, NULL) != 0)
+        complain("stats_signal", "expected a signal that can be handled", "nothing is set");
 }
 
 COLD void statistics_fork_child(void)
@@ -105,10 +133,15 @@ COLD void statistics_fork_child(void)
 COLD void statistics_end(void)
 {
     KEEP_ERRNO;
-    for (unsigned waited = 0; !begin() && waited < WAIT_MOST; waited += WAIT_STEP)
+    if (!policy.stats_file && !policy.stats)
+        return;
+    bool begun = begin();
+    for (unsigned waited = 0; !begun && waited < WAIT_MOST; waited += WAIT_STEP) {
         os_let_pass(WAIT_STEP);
-    if (policy.stats_file)
+        begun = begin();
+    }
+    if (begun && policy.stats_file)
         write_file();
-    if (policy.stats)
+    if (begun && policy.stats)
         print();
 }

@@ -3,18 +3,15 @@
 #define CACHES_MOST 100000
 #define TRANSFER_MOST (1u << 20)
 
-/* The words from `at` on, up to n of them, each a block. All together are at most as many as words
- * are resident: more are read in circles. */
+/* The words from `at` on, up to n of them, each a block. */
 static void cached_read(struct look *look, uint64_t at, uint64_t n, uint32_t cache)
 {
     for (uint64_t i = 0; i < n && !look->t->room.short_of; i++) {
         uint64_t block;
-        if (look->cached_count == look->cached_most ||
-            !target_read(look->t, at + i * WORD, &block, sizeof block)) {
+        if (!target_spend(look->t) || !target_read(look->t, at + i * WORD, &block, sizeof block)) {
             look->heap->skipped++;
             return;
         }
-        look->cached_count++;
         spans_add(&look->cached, block, block + 1, cache);
     }
 }
@@ -97,8 +94,6 @@ static void transfers_read(struct look *look)
 
 void caches_read(struct look *look)
 {
-    for (size_t i = 0; i < look->t->map_count; i++)
-        look->cached_most += look->t->maps[i].rss / WORD;
     stacks_read(look);
     transfers_read(look);
 }

@@ -40,13 +40,13 @@ struct range {
 
 static bool scan(const struct target *t, uint64_t page, size_t n, uint8_t *present)
 {
-    struct range ranges[64];
+    struct range *ranges = t->scratch;
     for (uint64_t at = page, end = page + n * PAGE; at < end;) {
         struct scan scan = {.size = sizeof scan,
                             .start = at,
                             .end = end,
                             .ranges = (uint64_t)(uintptr_t)ranges,
-                            .range_count = sizeof ranges / sizeof *ranges,
+                            .range_count = SCRATCH / sizeof *ranges,
                             .inverted = IS_ZERO_PAGE,
                             .all_of = IS_ZERO_PAGE,
                             .any_of = IS_PRESENT | IS_SWAPPED,
@@ -68,8 +68,8 @@ static void presence(const struct target *t, uint64_t page, size_t n, uint8_t *p
 {
     if (scan(t, page, n, present))
         return;
-    uint64_t entries[128];
-    const size_t most = sizeof entries / sizeof *entries;
+    uint64_t *entries = t->scratch;
+    const size_t most = SCRATCH / sizeof *entries;
     while (n > 0) {
         size_t some = n < most ? n : most;
         long got = call_read_at(t->pagemap, entries, some * sizeof *entries,

@@ -34,10 +34,10 @@ struct look {
     struct target *t;
     struct heap *heap;
     struct slab slab;            /* that is counted */
+    unsigned char descriptor[1024];   /* that is read */
     uint64_t words[PAGE / WORD]; /* of the map */
     struct spans
-        cached; /* free blocks, by their first byte; the number of the cache that has one */
-    size_t cached_count, cached_most;
+        cached;         /* free blocks, by their first byte; the number of the cache that has one */
     struct spans seen;  /* memory that was counted */
     struct spans homes; /* superslabs' descriptors, by their first byte */
     uint64_t found;     /* slabs, huge blocks and superslabs */

@@ -5,10 +5,13 @@
 
 #include "base/text.h"
 #include "os/os.h"
+#include "os/self.h"
 #include "sheet/calls.h"
 #include "sheet/kernel.h"
 
-#define SELF "self"
+/* Of the calling thread: the first one, which /proc/self is, may have ended before the others.
+ * Older than Linux 3.17: that one. */
+static const char selves[][12] = {"thread-self", "self"};
 
 static int number_of(enum ending ending)
 {
@@ -16,13 +19,14 @@ static int number_of(enum ending ending)
 }
 
 /* Looks until little is left to explain, and keeps the best text in `best`. */
-static int look(struct target *t, enum form form, char *best, size_t room, size_t *length)
+static int look(struct target *t, const char *self, enum form form, char *best, size_t *length)
 {
+    const uint64_t most = kernel_bytes(self, "status", "VmHWM:"); /* before this touches more */
     struct why why;
     uint64_t least = UINT64_MAX;
     int error = EAGAIN;
     for (unsigned n = 0; n < LOOKS_MOST; n++) {
-        error = kernel_maps(t, SELF);
+        error = kernel_maps(t, self);
         if (error != 0)
             break;
         struct heap *heap = room_get(&t->room, sizeof *heap);
@@ -34,12 +38,13 @@ static int look(struct target *t, enum form form, char *best, size_t room, size_
             error = number_of(why.ending);
             continue;
         }
-        const struct totals totals = totals_of(t, heap);
+        struct totals totals = totals_of(t, heap);
+        totals.most = most;
         uint64_t unexplained =
             (uint64_t)(totals.unexplained < 0 ? -totals.unexplained : totals.unexplained);
         if (unexplained < least) {
             least = unexplained;
-            *length = sheet_print(form, heap, &totals, best, room);
+            *length = sheet_print(form, heap, &totals, best, PRINT_MOST);
         }
         if (unexplained <= little_of(t))
             break;
@@ -47,62 +52,103 @@ static int look(struct target *t, enum form form, char *best, size_t room, size_
     return least != UINT64_MAX ? 0 : error;
 }
 
+/* A descriptor that does not wait, and is full, is waited for so long, in milliseconds. */
+#define WAIT_STEP 10
+#define WAIT_MOST 1000
+
 static int write_all(int file, const char *text, size_t length)
 {
+    unsigned waited = 0;
     while (length > 0) {
         long done = call_write(file, text, length);
         if (done < 0 && errno == EINTR)
             continue;
-        if (done < 0)
-            return errno;
+        if (done < 0 && errno == EAGAIN && waited < WAIT_MOST) {
+            os_let_pass(WAIT_STEP);
+            waited += WAIT_STEP;
+            continue;
+        }
+        if (done <= 0)
+            return done < 0 ? errno : EIO;
         text += done;
         length -= (size_t)done;
     }
     return 0;
 }
 
-int sheet_write_own(int file, enum form form)
+/* The text, in the room. */
+static int read_own(struct room *room, enum form form, char **text, size_t *length)
 {
-    struct room room = {0};
     struct target t;
-    size_t length = 0;
     if (os_page != PAGE)
         return ENOTSUP;
-    char *text = room_get(&room, PRINT_MOST);
-    int error = text == NULL ? ENOMEM : kernel_open(&t, SELF);
-    if (error == 0) {
-        error = look(&t, form, text, PRINT_MOST, &length);
-        target_forget(&t);
-        kernel_close(&t);
+    *text = room_get(room, PRINT_MOST);
+    if (*text == NULL)
+        return ENOMEM;
+    const char *self = selves[0];
+    int error = kernel_open(&t, self);
+    if (error == ENOENT)
+        error = kernel_open(&t, self = selves[1]);
+    if (error != 0)
+        return error;
+    error = look(&t, self, form, *text, length);
+    target_forget(&t);
+    kernel_close(&t);
+    return error;
+}
+
+struct own_error sheet_write_own(int file, enum form form)
+{
+    struct room room = {0};
+    char *text = NULL;
+    size_t length = 0;
+    struct own_error error = {read_own(&room, form, &text, &length), OWN_READ};
+    if (error.number == 0) {
+        sigset_t before;
+        os_signals_block(&before); /* SIGPIPE, which this takes back */
+        error = (struct own_error){write_all(file, text, length), OWN_WRITE};
+        os_signals_restore(&before);
     }
-    if (error == 0)
-        error = write_all(file, text, length);
     room_release(&room);
     return error;
 }
 
-int sheet_replace_own(const char *path, enum form form)
+/* Beside the file, and of this process alone. */
+static char *name_beside(struct room *room, const char *path)
 {
-    struct room room = {0};
     size_t most = strlen(path) + sizeof ".4294967295.tmp";
-    char *beside = room_get(&room, most);
+    char *beside = room_get(room, most);
     if (beside == NULL)
-        return ENOMEM;
+        return NULL;
     struct text t;
     text_init(&t, beside, most);
     text_add(&t, path);
     text_add(&t, ".");
     text_add_number(&t, (uint64_t)getpid());
     text_add(&t, ".tmp");
+    return beside;
+}
+
+struct own_error sheet_replace_own(const char *path, enum form form)
+{
+    struct room room = {0};
+    struct own_error error = {ENOMEM, OWN_READ};
+    const char *beside = name_beside(&room, path);
+    if (beside == NULL)
+        return error;
     call_unlink(beside); /* one that a killed process of this number left */
     int file = call_open(beside, O_WRONLY | O_CREAT | O_EXCL);
-    int error = file < 0 ? errno : sheet_write_own(file, form);
-    if (file >= 0 && call_close(file) != 0 && error == 0)
-        error = errno;
-    if (error == 0 && call_rename(beside, path) != 0)
-        error = errno;
-    if (error != 0 && file >= 0)
-        call_unlink(beside);
+    if (file < 0) {
+        error = (struct own_error){errno, OWN_WRITE};
+    } else {
+        error = sheet_write_own(file, form);
+        if (call_close(file) != 0 && error.number == 0)
+            error = (struct own_error){errno, OWN_WRITE};
+        if (error.number == 0 && call_rename(beside, path) != 0)
+            error = (struct own_error){errno, OWN_WRITE};
+        if (error.number != 0)
+            call_unlink(beside);
+    }
     room_release(&room);
     return error;
 }

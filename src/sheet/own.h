@@ -6,11 +6,20 @@
 
 #include "sheet/print.h"
 
-/* Writes it to a descriptor. 0, or the number of an error: of /proc, which may not be there or be
- * protected; of the descriptor; ENOMEM; ENOTSUP where pages are not of 4 KiB. */
-int sheet_write_own(int file, enum form form);
+/* What failed. */
+enum own_step { OWN_READ, OWN_WRITE };
 
-/* Writes it to a file of this name, which is there in whole or not at all. */
-int sheet_replace_own(const char *path, enum form form);
+struct own_error {
+    int number; /* 0: nothing */
+    enum own_step step;
+};
+
+/* Writes it to a descriptor. What reading can end with: the errors of /proc, which may not be there
+ * or be protected; EAGAIN where the heap changed too fast; ENOMEM; ENOTSUP where pages are not of 4
+ * KiB. A pipe that nobody reads is an error, and no signal. */
+struct own_error sheet_write_own(int file, enum form form);
+
+/* Writes it to a file of this name, which is there in whole or not at all. One thread at a time. */
+struct own_error sheet_replace_own(const char *path, enum form form);
 
 #endif

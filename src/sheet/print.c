@@ -5,7 +5,6 @@
 
 #include "base/text.h"
 #include "os/self.h"
-#include "sheet/kernel.h"
 
 static const struct {
     char name[12], title[40];
@@ -95,7 +94,7 @@ static void add_head(struct text *t, const struct heap *heap, const struct total
     text_add(t, ": ");
     add_mib(t, totals->resident, 0);
     text_add(t, " MiB resident (at most ");
-    add_mib(t, kernel_bytes("self", "status", "VmHWM:"), 0);
+    add_mib(t, totals->most, 0);
     text_add(t, "), ");
     add_mib(t, heap->live_bytes, 0);
     text_add(t, " MiB in blocks in use\n");

@@ -6,7 +6,7 @@ void home_note(struct look *look, uint64_t at) { spans_add(&look->homes, at, at 
 static bool slab_read(struct look *look, uint64_t at, uint64_t slice, struct slab *slab)
 {
     const struct watch_slabs *w = &look->heap->tables.slabs;
-    unsigned char head[1024];
+    unsigned char *head = look->descriptor;
     if (!target_read(look->t, at, head, w->slab_bytes))
         return false;
     slab->base = word_at(head, w->base_at);

@@ -1,5 +1,16 @@
 #include "sheet/spans.h"
 
+#include <string.h>
+#include <sys/auxv.h>
+
+void spans_start(struct spans *spans, struct room *room)
+{
+    *spans = (struct spans){.room = room};
+    const void *random = (const void *)getauxval(AT_RANDOM); /* 16 bytes of the kernel's */
+    if (random != NULL)
+        memcpy(&spans->chance, random, sizeof spans->chance);
+}
+
 bool spans_meet(const struct spans *spans, uint64_t start, uint64_t end)
 {
     for (const struct span *span = spans->root; span != NULL;

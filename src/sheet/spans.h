@@ -1,5 +1,6 @@
 /* Spans of addresses that do not overlap, such as memory that was counted; each with a number. A
- * tree that chance balances (a treap). */
+ * tree that chance balances (a treap). The chance is a secret of this process: who is looked at
+ * chooses the addresses, and could else make a list of the tree. */
 #ifndef HAKMEM_SHEET_SPANS_H
 #define HAKMEM_SHEET_SPANS_H
 
@@ -20,6 +21,9 @@ struct spans {
     struct span *root;
     uint64_t chance;
 };
+
+/* Empty; spans lie in the room. */
+void spans_start(struct spans *spans, struct room *room);
 
 /* Whether any of [start, end) lies in a span. */
 bool spans_meet(const struct spans *spans, uint64_t start, uint64_t end);

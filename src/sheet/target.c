@@ -10,31 +10,29 @@
 #define CHUNKS_KEPT 64
 #define NONE UINT64_MAX
 
-/* Of pages to read. */
+/* Steps; some for each page that is resident. */
 #define BUDGET_LEAST 4000000u
-#define BUDGET_OF_PAGE 16
+#define BUDGET_OF_PAGE 32
 
+/* The addresses apart, so that no memory is touched for what is not read. */
 struct kept {
-    struct {
-        uint64_t address;
-        unsigned char bytes[PAGE];
-    } pages[PAGES_KEPT];
-    struct {
-        uint64_t address;
-        uint8_t present[CHUNK_PAGES];
-    } chunks[CHUNKS_KEPT];
+    uint64_t pages[PAGES_KEPT], chunks[CHUNKS_KEPT];
+    unsigned char bytes[PAGES_KEPT][PAGE];
+    uint8_t present[CHUNKS_KEPT][CHUNK_PAGES];
 };
 
 bool target_begin(struct target *t)
 {
     if (t->kept == NULL)
         t->kept = room_get(&t->room, sizeof *t->kept);
-    if (t->kept == NULL)
+    if (t->scratch == NULL)
+        t->scratch = room_get(&t->room, SCRATCH);
+    if (t->kept == NULL || t->scratch == NULL)
         return false;
     for (size_t i = 0; i < PAGES_KEPT; i++)
-        t->kept->pages[i].address = NONE;
+        t->kept->pages[i] = NONE;
     for (size_t i = 0; i < CHUNKS_KEPT; i++)
-        t->kept->chunks[i].address = NONE;
+        t->kept->chunks[i] = NONE;
     return true;
 }
 
@@ -51,6 +49,7 @@ void target_forget(struct target *t)
     t->maps = NULL;
     t->map_count = t->map_most = 0;
     t->kept = NULL;
+    t->scratch = NULL;
 }
 
 bool mapping_rename(struct target *t, struct mapping *m, const char *name)
@@ -77,7 +76,7 @@ struct mapping *target_add(struct target *t, const char *name)
     return m;
 }
 
-static bool spend(struct target *t)
+bool target_spend(struct target *t)
 {
     if (t->budget == 0)
         return false;
@@ -89,13 +88,13 @@ static const uint8_t *chunk_at(struct target *t, uint64_t address)
 {
     size_t i = address / CHUNK % CHUNKS_KEPT;
     struct kept *kept = t->kept;
-    if (kept->chunks[i].address != address) {
-        memset(kept->chunks[i].present, 0, sizeof kept->chunks[i].present);
-        if (spend(t))
-            t->presence(t, address, CHUNK_PAGES, kept->chunks[i].present);
-        kept->chunks[i].address = address;
+    if (kept->chunks[i] != address) {
+        memset(kept->present[i], 0, sizeof kept->present[i]);
+        if (target_spend(t))
+            t->presence(t, address, CHUNK_PAGES, kept->present[i]);
+        kept->chunks[i] = address;
     }
-    return kept->chunks[i].present;
+    return kept->present[i];
 }
 
 void target_presence(struct target *t, uint64_t page, size_t n, uint8_t *present)
@@ -115,18 +114,18 @@ static const unsigned char *page_at(struct target *t, uint64_t address)
 {
     size_t i = address / PAGE % PAGES_KEPT;
     struct kept *kept = t->kept;
-    if (kept->pages[i].address == address)
-        return kept->pages[i].bytes;
+    if (kept->pages[i] == address)
+        return kept->bytes[i];
     uint8_t there;
     target_presence(t, address, 1, &there);
     const struct mapping *m = there ? NULL : target_mapping(t, address);
-    if ((!there && (m == NULL || !m->file)) || !spend(t))
+    if ((!there && (m == NULL || !m->file)) || !target_spend(t))
         return NULL;
-    kept->pages[i].address = NONE;
-    if (!t->read_page(t, address, kept->pages[i].bytes))
+    kept->pages[i] = NONE;
+    if (!t->read_page(t, address, kept->bytes[i]))
         return NULL;
-    kept->pages[i].address = address;
-    return kept->pages[i].bytes;
+    kept->pages[i] = address;
+    return kept->bytes[i];
 }
 
 bool target_read(struct target *t, uint64_t at, void *to, size_t bytes)

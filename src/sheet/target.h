@@ -11,6 +11,7 @@
 #include "sheet/room.h"
 
 #define PAGE 4096u
+#define SCRATCH 2048u
 
 /* A mapping. In bytes; `name` is empty where there is none. */
 struct mapping {
@@ -29,9 +30,10 @@ struct target {
     /* Of n pages from `page` on, a byte each, zero before: what is there. */
     void (*presence)(const struct target *, uint64_t page, size_t n, uint8_t *present);
     int memory, pagemap; /* descriptors */
-    uint64_t budget;     /* pages and chunks of presence that may still be asked for */
+    uint64_t budget;     /* steps that may still be taken: pages to read, blocks in caches */
     struct room room;    /* of all that a look needs */
     struct kept *kept;   /* what was read last */
+    void *scratch;       /* SCRATCH bytes for what reads, whose stack may be small */
 };
 
 /* What is there of a page. */
@@ -52,6 +54,9 @@ struct mapping *target_add(struct target *t, const char *name);
 
 /* Gives it another name; false without memory. */
 bool mapping_rename(struct target *t, struct mapping *m, const char *name);
+
+/* Pays for a step; false where there were too many. */
+bool target_spend(struct target *t);
 
 /* Copies; false where a byte can't be read, or was never there: to read it would make a page. */
 bool target_read(struct target *t, uint64_t at, void *to, size_t bytes);

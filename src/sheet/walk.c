@@ -61,7 +61,7 @@ static bool huge_read(struct look *look, uint64_t at, uint64_t *base, uint64_t *
                       uint64_t *usable)
 {
     const struct watch_huge *w = &look->heap->tables.huge;
-    unsigned char huge[1024];
+    unsigned char *huge = look->descriptor;
     if (!target_read(look->t, at, huge, w->size))
         return false;
     *base = word_at(huge, w->base_at);
@@ -171,7 +171,7 @@ static void superslab_count(struct look *look, uint64_t at)
 {
     const struct watch_superslabs *w = &look->heap->tables.superslabs;
     uint64_t slice = (uint64_t)1 << look->heap->tables.map.slice_bits;
-    unsigned char s[1024];
+    unsigned char *s = look->descriptor;
     if (!target_read(look->t, at, s, w->size)) {
         look->heap->skipped++;
         return;
@@ -375,7 +375,9 @@ bool heap_read(struct target *t, struct heap *heap, struct why *why)
     if (look != NULL) {
         look->t = t;
         look->heap = heap;
-        look->seen.room = look->homes.room = look->cached.room = &t->room;
+        spans_start(&look->seen, &t->room);
+        spans_start(&look->homes, &t->room);
+        spans_start(&look->cached, &t->room);
         sense = look_read(look);
     }
     if (t->room.short_of)

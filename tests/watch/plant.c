@@ -1,10 +1,12 @@
 /* Plants memory of a known kind and amount, says how much, and waits: test_sheet.py looks before
  * and after. Each word on standard input plants one kind; the answer is a line: the bytes planted.
+ * With an argument a second thread does all this, and the first one ends.
  *
  * Sizes are those of classes, so that a block's usable size is what it takes. */
 #include <fcntl.h>
 #include <malloc.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -173,19 +175,32 @@ static size_t slices(void)
     return stats().retained - before;
 }
 
+static void *signalled(void *nothing)
+{
+    raise(SIGUSR2);
+    if (write(pipes[1], "1", 1) != 1)
+        _exit(3);
+    return nothing;
+}
+
+/* A signal that meets a thread with the smallest stack. */
+static size_t small(void)
+{
+    start(signalled, (size_t)sysconf(_SC_THREAD_STACK_MIN));
+    return 1;
+}
+
 static const struct {
     const char *name;
     size_t (*plant)(void);
 } kinds[] = {{"live", live},     {"holes", holes},   {"free_pages", free_pages},
              {"slices", slices}, {"kept", mappings}, {"anonymous", other},
-             {"file", file},     {"stack", stack},   {"caches", caches}};
+             {"file", file},     {"stack", stack},   {"caches", caches},
+             {"small", small}};
 
-int main(void)
+static void *serve(void *nothing)
 {
     char word[32];
-    memset(kept, 1, sizeof kept);
-    if (pipe(pipes) != 0)
-        return 3;
     printf("ready\n");
     fflush(stdout);
     while (fgets(word, sizeof word, stdin) != NULL) {
@@ -199,5 +214,21 @@ int main(void)
         printf("%zu\n", planted);
         fflush(stdout);
     }
-    return 0;
+    return nothing;
+}
+
+int main(int arguments, char **argument)
+{
+    pthread_t thread;
+    (void)argument;
+    memset(kept, 1, sizeof kept);
+    if (pipe(pipes) != 0)
+        return 3;
+    if (arguments == 1) {
+        serve(NULL);
+        return 0;
+    }
+    if (pthread_create(&thread, NULL, serve, NULL) != 0)
+        return 3;
+    pthread_exit(NULL);
 }

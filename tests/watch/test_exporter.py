@@ -10,12 +10,13 @@ import shutil
 import signal
 import socket
 import subprocess
+import threading
 import time
 import urllib.error
 import urllib.parse
 import urllib.request
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +24,8 @@ import prometheus_client.openmetrics.parser
 import prometheus_client.parser
 import pytest
 
+from hakmem import exporter_command, metrics
+from hakmem.exporter_command import Server
 from tests.nobody import as_nobody, readable_by_nobody
 from tests.watch.watched import SECONDS, SHARE, Command, Process, running
 
@@ -44,10 +47,17 @@ def found_in(text: str, parser: Any, **labels: str) -> Found:
 
 
 @contextmanager
-def exporter(command: Command, *words: str | int) -> Iterator[str]:
-    """Its address."""
+def exporter(
+    command: Command,
+    *words: str | int,
+    by: Sequence[str] = (),
+    says: str = "",
+    ends_by: signal.Signals = signal.SIGTERM,
+) -> Iterator[str]:
+    """Its address. `says`: what it prints beside that."""
+    words = ("exporter", "--listen", "127.0.0.1:0", *words)
     process = subprocess.Popen(
-        ["/bin/sh", str(command.path), "exporter", "--listen", "127.0.0.1:0", *map(str, words)],
+        [*by, "/bin/sh", str(command.path), *map(str, words)],
         stderr=subprocess.PIPE,
         text=True,
     )
@@ -57,17 +67,19 @@ def exporter(command: Command, *words: str | int) -> Iterator[str]:
         match = re.fullmatch(r"hakmem exporter: (http://127\.0\.0\.1:\d+)/metrics\n", line)
         assert match is not None, line
         yield match[1]
-        process.send_signal(signal.SIGTERM)
+        process.send_signal(ends_by)
         assert process.wait(SECONDS) == 0
-        assert process.stderr.read() == ""
+        rest = process.stderr.read()
+        assert re.fullmatch("(hakmem exporter: .*\\n)*", rest) and says in rest, rest
     finally:
         process.kill()
         process.communicate()
 
 
-def fetch(url: str, accept: str = "") -> tuple[str, str]:
+def fetch(url: str, accept: str = "", **headers: str) -> tuple[str, str]:
     """The text and its type."""
-    request = urllib.request.Request(url, headers={"Accept": accept} if accept else {})
+    headers |= {"Accept": accept} if accept else {}
+    request = urllib.request.Request(url, headers=headers)
     with urllib.request.urlopen(request, timeout=SECONDS) as answer:
         return answer.read().decode(), answer.headers["Content-Type"]
 
@@ -131,9 +143,101 @@ def test_processes_come_and_go(
                 assert found_in(text, parser, pid=first)
                 assert found_in(text, parser, pid=str(two.pid))
         assert not found_in(fetch(f"{url}/metrics")[0], parser, pid=first)
-    with exporter(command, first) as url:
+    says = f"there is no process {first}"
+    with exporter(command, first, says=says, ends_by=signal.SIGINT) as url:
         text = fetch(f"{url}/metrics")[0]
         assert found_in(text, parser)["hakmem_processes_unreadable",] == 1
+
+
+def test_processes_end_while_they_are_read(command: Command, library: Path, plant: Process) -> None:
+    stop = threading.Event()
+    environment = os.environ | {"LD_PRELOAD": str(library)}
+
+    def come_and_go() -> None:
+        while not stop.is_set():
+            subprocess.run(["sleep", "0.05"], env=environment)
+
+    threads = [threading.Thread(target=come_and_go) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    try:
+        with exporter(command) as url:
+            for _ in range(10):
+                text = fetch(f"{url}/metrics", OPENMETRICS)[0]
+                assert found_in(text, prometheus_client.openmetrics.parser, pid=str(plant.pid))
+    finally:
+        stop.set()
+        for thread in threads:
+            thread.join()
+
+
+def test_a_process_whose_reading_hangs(library: Path, plant: Process, tmp_path: Path) -> None:
+    """The others are there, within the time that Prometheus announces."""
+    reader = tmp_path / "hakmem/look"
+    reader.parent.mkdir()
+    hangs, real = os.getpid(), library.resolve().parent / "hakmem/look"
+    reader.write_text(f'#!/bin/sh\n[ "$1" != {hangs} ] || exec sleep 86400\nexec "{real}" "$@"\n')
+    reader.chmod(0o755)
+    processes = metrics.Processes(tmp_path / library.name, [hangs, plant.pid])
+    with Server(("127.0.0.1", 0), processes) as server:
+        loop = threading.Thread(target=server.serve_forever)
+        loop.start()
+        try:
+            url = f"http://127.0.0.1:{server.server_port}/metrics"
+            for _ in range(2):
+                text = fetch(url, **{"X-Prometheus-Scrape-Timeout-Seconds": "10"})[0]
+                found = found_in(text, prometheus_client.parser)
+                assert found["hakmem_processes_unreadable",] == 1
+                assert found["hakmem_scrape_duration_seconds",] >= 8
+                assert found_in(text, prometheus_client.parser, pid=str(plant.pid))
+        finally:
+            server.shutdown()
+            loop.join()
+
+
+def test_names_of_programs_hold_any_bytes(
+    command: Command, given: Callable[[str], Path], library: Path, tmp_path: Path
+) -> None:
+    program = tmp_path / os.fsdecode(b'a"b\\c\nd{\xff}')
+    shutil.copy(given("--programs") / "watch_plant", program)
+    with running(program, library=library) as process:
+        text = command("stat", "--prometheus", process.pid).stdout
+        for parser in (prometheus_client.openmetrics.parser, prometheus_client.parser):
+            assert found_in(text, parser, program='a"b\\c?d{\ufffd}')
+
+
+@pytest.mark.parametrize(
+    ("rights", "suffice"),
+    [
+        ("sys_ptrace", False),
+        ("sys_ptrace,+dac_read_search", True),
+        ("sys_ptrace,+dac_override", True),
+    ],
+)
+def test_capabilities_of_a_user(
+    command: Command, given: Callable[[str], Path], library: Path, rights: str, suffice: bool
+) -> None:
+    """A user with those of docs/watch.md sees root's processes; else is told what is missing."""
+    readable_by_nobody(command.path)
+    by = [*as_nobody(), f"--inh-caps=+{rights}", f"--ambient-caps=+{rights}"]
+    if subprocess.run([*by, "true"], capture_output=True).returncode:
+        pytest.skip("this root has not these capabilities to give")
+    says = "" if suffice else "CAP_DAC_READ_SEARCH is needed beside CAP_SYS_PTRACE"
+    with (
+        running(given("--programs") / "watch_plant", library=library) as process,
+        exporter(command, process.pid, by=by, says=says) as url,
+    ):
+        text = fetch(f"{url}/metrics")[0]
+        found = found_in(text, prometheus_client.parser, pid=str(process.pid))
+        assert bool(found) == suffice
+        unreadable = found_in(text, prometheus_client.parser)["hakmem_processes_unreadable",]
+        assert unreadable == (0 if suffice else 1)
+
+
+def test_without_rights_it_says_so(command: Command) -> None:
+    readable_by_nobody(command.path)
+    with exporter(command, by=as_nobody(), says="processes of other users can't be seen") as url:
+        assert "hakmem_processes_unreadable" in fetch(f"{url}/metrics")[0]
 
 
 def test_clients_that_hang_or_go_away(command: Command, plant: Process) -> None:
@@ -150,6 +254,28 @@ def test_clients_that_hang_or_go_away(command: Command, plant: Process) -> None:
             client.close()
 
 
+def test_a_client_that_sends_slowly_is_left(
+    library: Path, plant: Process, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its whole request has a time, and so has each of its bytes."""
+    monkeypatch.setattr(exporter_command, "CLIENT_SECONDS", 1)
+    processes = metrics.Processes(library.resolve(), [plant.pid])
+    with Server(("127.0.0.1", 0), processes) as server:
+        loop = threading.Thread(target=server.serve_forever)
+        loop.start()
+        try:
+            with socket.create_connection(("127.0.0.1", server.server_port)) as client:
+                client.settimeout(SECONDS)
+                with suppress(BrokenPipeError, ConnectionResetError):
+                    for letter in "GET /metrics HTTP/1.1" * 100:
+                        client.sendall(letter.encode())
+                        time.sleep(0.1)
+                    pytest.fail("it listens for ever")
+        finally:
+            server.shutdown()
+            loop.join()
+
+
 @pytest.mark.parametrize(
     ("words", "line"),
     [
@@ -157,6 +283,7 @@ def test_clients_that_hang_or_go_away(command: Command, plant: Process) -> None:
         (["--listen", "127.0.0.1:70000"], "--listen 127.0.0.1:70000: expected ADDRESS:PORT.*"),
         (["--listen", ":80"], "--listen :80: expected ADDRESS:PORT.*"),
         (["--listen", "192.0.2.1:0"], "192.0.2.1:0: Cannot assign requested address"),
+        (["--listen", "..:80"], r"\.\.:80: .*"),
         (["abc"], "abc: expected a PID"),
     ],
 )

@@ -15,6 +15,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.nobody import as_nobody, public_folder, readable_by_nobody
 from tests.watch.watched import SECONDS, SHARE, Command, running
 
 # It says what it is asked for with a number: 0 is text, 1 OpenMetrics.
@@ -168,6 +169,84 @@ def test_a_file_that_cannot_be_written(
     assert not list(path.parent.glob("*.tmp")) and not (path.parent / "file").exists()
 
 
+def test_standard_error_that_nobody_reads(told: tuple[Path, dict[str, str]]) -> None:
+    """A pipe whose reader has gone would end a program by SIGPIPE."""
+    reader, writer = os.pipe()
+    os.close(reader)
+    done = subprocess.run(
+        [sys.executable, "-S", "-c", "raise SystemExit(5)"],
+        env=told[1] | {"HAKMEM_STATS": "exit"},
+        stderr=writer,
+        timeout=SECONDS,
+    )
+    os.close(writer)
+    assert done.returncode == 5
+
+
+def test_a_process_that_may_not_read_itself(
+    library: Path, given: Callable[[str], Path], tmp_path: Path
+) -> None:
+    """It is not dumpable; the file is not to blame."""
+    readable_by_nobody(library)
+    with public_folder() as folder:
+        folder.chmod(0o777)
+        program = "import ctypes; ctypes.CDLL(None).prctl(4, 0)"
+        done = subprocess.run(
+            [*as_nobody(), "/usr/bin/python3", "-S", "-c", program],
+            env=os.environ | {"LD_PRELOAD": str(library), "HAKMEM_STATS_FILE": f"{folder}/told.%p"},
+            capture_output=True,
+            text=True,
+            timeout=SECONDS,
+        )
+        said = "hakmem: stats_file: the process can't read itself in /proc: permission denied\n"
+        assert (done.returncode, done.stderr.splitlines(True)[-1]) == (0, said)
+        assert not [one for one in folder.iterdir() if one.name.endswith("tmp")]
+
+
+def test_the_most_that_was_resident(told: tuple[Path, dict[str, str]]) -> None:
+    """By the kernel, before the look itself needs memory."""
+    program = """
+print(next(line.split()[1] for line in open("/proc/self/status") if line.startswith("VmHWM")))
+"""
+    done = subprocess.run(
+        [sys.executable, "-S", "-c", program],
+        env=told[1] | {"HAKMEM_STATS": "exit"},
+        capture_output=True,
+        text=True,
+        timeout=SECONDS,
+    )
+    most = re.search(r"at most ([\d.]+)\)", done.stderr)
+    assert most is not None
+    assert int(done.stdout) / 1024 - 0.1 <= float(most[1]) <= int(done.stdout) / 1024 + 1
+
+
+def test_where_the_first_thread_has_ended(
+    command: Command, given: Callable[[str], Path], library: Path, tmp_path: Path
+) -> None:
+    """The process lives, though the kernel shows its first thread as ended: it is seen from
+    outside, takes orders, and sees itself, also on a signal that meets a small stack."""
+    told = tmp_path / "told"
+    with running(
+        given("--programs") / "watch_plant",
+        "second",
+        library=library,
+        HAKMEM_STATS_FILE=str(told),
+        HAKMEM_STATS_SIGNAL=str(int(signal.SIGUSR2)),
+        **QUIET,
+    ) as process:
+        planted = process.ask("live")
+        sheet = command.sheet(process.pid)
+        sheet.adds_up()
+        assert sheet["live"] >= planted
+        assert process.ask("small") == 1
+        inside = metrics(told.read_text())
+        adds_up(inside)
+        assert inside["hakmem_live_bytes"] >= planted
+        assert str(process.pid) in command("stat").stdout
+        process.ask("slices")
+        assert command("purge", process.pid).returncode in (0, 4), "done, or when it next frees"
+
+
 def test_a_signal_in_an_idle_process(library: Path, tmp_path: Path) -> None:
     """It has one thread, which sleeps in a system call."""
     told = tmp_path / "told"
@@ -226,13 +305,17 @@ def _handles(pid: int, number: int) -> bool:
     return False
 
 
-def test_a_signal_that_none_can_handle(told: tuple[Path, dict[str, str]]) -> None:
+@pytest.mark.parametrize(
+    ("number", "why"),
+    [("9", "a signal that can be handled"), ("11", "a signal that is no fault")],
+)
+def test_signals_that_are_refused(told: tuple[Path, dict[str, str]], number: str, why: str) -> None:
     done = subprocess.run(
         ["/bin/ls", "/"],
-        env=told[1] | {"HAKMEM_STATS_SIGNAL": "9"},
+        env=told[1] | {"HAKMEM_STATS_SIGNAL": number},
         capture_output=True,
         text=True,
         timeout=SECONDS,
     )
     assert done.returncode == 0
-    assert done.stderr == "hakmem: stats_signal: no program can handle this signal: error 22\n"
+    assert done.stderr == f"hakmem: stats_signal: expected {why}: nothing is set\n"
