@@ -26,7 +26,7 @@ the client asks for. Each request looks at all processes that have loaded hakmem
 the exporter may read, or at the given ones. The metrics are those of 'hakmem stat --prometheus'.
 Runs until it is interrupted or gets SIGTERM.
 
-A request is answered within 80 % of the time that Prometheus announces for it, or within 8 seconds.
+A request is answered within 80% of the time that Prometheus announces for it, or within 8 seconds.
 A process that was not read by then counts as unreadable, and is the first one in the next request.
 Why a process is unreadable is printed once.
 

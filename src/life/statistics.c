@@ -94,8 +94,7 @@ static void on_signal(int number)
 /* A fault that a handler returns from happens again, for ever. */
 static bool is_fault(size_t number)
 {
-    static const unsigned char faults[] = {SIGILL, SIGTRAP, SIGABRT, SIGBUS,
-                                           SIGFPE, SIGSEGV, SIGSYS};
+    static const unsigned char faults[] = {SIGILL, SIGTRAP, SIGABRT, SIGBUS, SIGFPE, SIGSEGV};
     for (size_t i = 0; i < sizeof faults; i++)
         if (faults[i] == number)
             return true;

@@ -7,15 +7,13 @@ Usage: combinations.py STRESS [--combinations N] [--operations N] [--seed N]
 import argparse
 import random
 import signal
-import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from tempfile import TemporaryDirectory
 
 sys.path.insert(0, str(Path(__file__).parents[2]))
 
-from tests.counts.work import clean_environment
+from tests.options.surroundings import complaints_in, run_apart
 from tools.options import AUTO, Option, number, table
 
 OPTIONS = table()
@@ -61,21 +59,8 @@ def main() -> int:
         threads = (1, 2, 8)[at % 3]
         command = [str(arguments.stress), "--threads", str(threads), "--seed", str(at + 1)]
         command += ["--operations", arguments.operations, "--live-mb", "64", "--timeout", "60"]
-        with TemporaryDirectory() as folder:  # where stats_file is written
-            done = subprocess.run(
-                command,
-                env=clean_environment() | variables,
-                capture_output=True,
-                text=True,
-                cwd=folder,
-            )
-        # Such a line on standard error would be about an option that was not taken.
-        said = [
-            line
-            for line in done.stderr.splitlines()
-            if line.startswith("hakmem: ") and "hakmem: learned: " not in line
-        ]
-        if done.returncode or said:
+        done = run_apart(command, variables)
+        if done.returncode or complaints_in(done.stderr):
             print(*(f"{name}={value}" for name, value in variables.items()), *command)
             print(f"expected exit status 0 and no words, found {done.returncode}:", done.stderr)
             return 1

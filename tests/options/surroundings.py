@@ -21,11 +21,10 @@ class Outcome:
     complaints: list[str]
 
 
-def ask(program: Path | list[str], *names: str, **variables: str) -> Outcome:
-    """What is in force of these options in a program, or in one that a command runs."""
-    command = [*(program if isinstance(program, list) else [str(program)]), *names]
-    with TemporaryDirectory() as folder:  # where stats_file is written
-        done = subprocess.run(
+def run_apart(command: list[str], variables: dict[str, str]) -> subprocess.CompletedProcess[str]:
+    """In a folder that goes afterwards: the option stats_file has files written there."""
+    with TemporaryDirectory() as folder:
+        return subprocess.run(
             command,
             env=clean_environment() | variables,
             capture_output=True,
@@ -33,17 +32,24 @@ def ask(program: Path | list[str], *names: str, **variables: str) -> Outcome:
             timeout=300,
             cwd=folder,
         )
+
+
+def complaints_in(text: str) -> list[str]:
+    """Lines about options. What was learned (test_learn.py) and statistics
+    (../watch/test_own.py) are none."""
+    lines = (line for line in text.splitlines() if line.startswith("hakmem: "))
+    return [line for line in lines if "hakmem: learned: " not in line]
+
+
+def ask(program: Path | list[str], *names: str, **variables: str) -> Outcome:
+    """What is in force of these options in a program, or in one that a command runs."""
+    command = [*(program if isinstance(program, list) else [str(program)]), *names]
+    done = run_apart(command, variables)
     assert done.returncode == 0, f"{command}: exit status {done.returncode}\n{done.stderr}"
     lines = done.stdout.splitlines()
     pairs = (line.rsplit(" ", 1) for line in lines if line != "privileged")
     values = {name: None if value == "none" else int(value) for name, value in pairs}
-    # What was learned (test_learn.py) and statistics (../watch/test_own.py) are no complaints.
-    said = [
-        line
-        for line in done.stderr.splitlines()
-        if line.startswith("hakmem: ") and "hakmem: learned: " not in line
-    ]
-    return Outcome(values, "privileged" in lines, said)
+    return Outcome(values, "privileged" in lines, complaints_in(done.stderr))
 
 
 def other_etc(folder: Path, text: str | None) -> list[str]:

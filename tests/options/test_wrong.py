@@ -19,7 +19,7 @@ DEFAULTS = {option.name: number(option.value) for option in table()}
 SIZE = "expected a size from 0 to 1G (in bytes, or with K, M or G); the default stays, 1280K"
 COUNT = "expected a number from 15 to 10239; the default stays, 10239"
 TIME = "expected a time from 10 to 3600000 milliseconds (or with s); the default stays, 500"
-SIGNAL = "expected a number from 0 to 31; the default stays, 0"
+SIGNAL = "expected a number from 0 to 30; the default stays, 0"
 SWITCH = "expected on or off; the default stays, on"
 COUNT_OR_AUTO = "expected auto or a number from 0 to 16777216; the default stays, auto"
 SIZE_OR_AUTO = (
@@ -43,7 +43,7 @@ WRONG = [
     ("retain_slices", str(2**64 - 1), COUNT_OR_AUTO),
     *(("big_cache_bytes", text, SIZE_OR_AUTO) for text in ("automatic", str(2**64 - 1), "1025G")),
     *(("stats", text, "expected exit or off; the default stays, off") for text in ("", "on", "2")),
-    *(("stats_signal", text, SIGNAL) for text in ("32", "SIGUSR1", "")),
+    *(("stats_signal", text, SIGNAL) for text in ("31", "SIGUSR1", "")),
     *(("scavenger", text, SWITCH) for text in ("", "2", "-1", "o", "onn", "enable", "01")),
 ]
 
