@@ -73,8 +73,10 @@ static bool is_used(struct target *t, const struct tables *tables)
 bool tables_find(struct target *t, struct tables *tables, struct why *why)
 {
     bool found = false;
-    because(why, EXIT_WITHOUT,
-            "it does not use hakmem, or one that is older than this command can read");
+    because(
+        why, EXIT_WITHOUT,
+        "it does not use hakmem, or one that is older than this command can read, or whose file "
+        "was overwritten since it started");
     for (size_t i = 0; i < t->map_count; i++) {
         const struct mapping *m = &t->maps[i];
         uint64_t at = m->offset == 0 && m->file && m->readable ? in_file(t, m) : 0;

@@ -100,7 +100,9 @@ bool process_open(struct target *t, int pid, struct why *why)
     started = start_of(pid);
     if (started == 0)
         return kill(pid, 0) != 0 && errno == EPERM
-                   ? because(why, EXIT_RIGHTS, "process %d is hidden (/proc has hidepid)", pid)
+                   ? because(why, EXIT_RIGHTS,
+                             "process %d is hidden (/proc is mounted with hidepid); try as root",
+                             pid)
                    : because(why, EXIT_TARGET, "there is no process %d", pid);
     handle = process_numbers_agree() ? (int)syscall(SYS_pidfd_open, pid, 0) : -1;
     int error = open_any(t, pid);

@@ -10,7 +10,9 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#define FAR 65536 /* bytes between a variable and the list; other threads lie farther */
+#include "process.h"
+
+#define NEAR 65536 /* bytes between a variable and the list, at most */
 
 static uint64_t distance(uint64_t a, uint64_t b) { return a > b ? a - b : b - a; }
 
@@ -45,17 +47,44 @@ static size_t threads_list(int pid, struct room *room, struct thread **threads)
     return count;
 }
 
+static int by_place(const void *a, const void *b)
+{
+    const struct thread *left = a;
+    const struct thread *right = b;
+    return left->at < right->at ? -1 : left->at > right->at;
+}
+
+/* The thread that lies nearest, if it lies near; 0 otherwise. */
+static int nearest(const struct thread *threads, size_t count, uint64_t at)
+{
+    size_t low = 0;
+    for (size_t high = count; low < high;) {
+        size_t middle = low + (high - low) / 2;
+        if (threads[middle].at < at)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    uint64_t least = NEAR;
+    int number = 0;
+    for (size_t i = low > 0 ? low - 1 : 0; i < count && i <= low; i++)
+        if (distance(threads[i].at, at) < least) {
+            least = distance(threads[i].at, at);
+            number = threads[i].number;
+        }
+    return number;
+}
+
 void threads_name(struct target *t, int pid, struct heap *heap)
 {
     struct thread *threads = NULL;
-    size_t count = threads_list(pid, &t->room, &threads);
+    size_t count = process_numbers_agree() ? threads_list(pid, &t->room, &threads) : 0;
+    if (count == 0)
+        return;
+    qsort(threads, count, sizeof *threads, by_place);
     for (size_t i = 0; i < heap->cache_count; i++) {
         struct cache_sum *cache = &heap->caches[i];
-        uint64_t least = FAR;
-        for (size_t k = 0; k < count && cache->living && cache->mine != 0; k++)
-            if (distance(cache->mine, threads[k].at) < least) {
-                least = distance(cache->mine, threads[k].at);
-                cache->thread = threads[k].number;
-            }
+        if (cache->living && cache->mine != 0)
+            cache->thread = nearest(threads, count, cache->mine);
     }
 }

@@ -253,7 +253,8 @@ size_t hakmem_stats(struct hakmem_stats *stats, size_t size);
  * allocates nothing from the heap and is async-signal-safe; takes a few milliseconds for each 100
  * MiB. Returns 0, EINVAL for an unknown format, the error of /proc where that is not there or not
  * readable (as in a process that is not dumpable), EAGAIN if the heap changed too fast, ENOMEM,
- * ENOTSUP where pages are not of 4 KiB, or the error of the descriptor. Since 0.1. */
+ * ENOTSUP where pages are not of 4 KiB, or the error of the descriptor (EPIPE without SIGPIPE).
+ * Since 0.1. */
 int hakmem_sheet(int fd, int format);
 
 /** Returns the library's version, as a number like HAKMEM_VERSION. Since 0.1. */

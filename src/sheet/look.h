@@ -33,9 +33,9 @@ struct slab {
 struct look {
     struct target *t;
     struct heap *heap;
-    struct slab slab;            /* that is counted */
-    unsigned char descriptor[1024];   /* that is read */
-    uint64_t words[PAGE / WORD]; /* of the map */
+    struct slab slab;               /* that is counted */
+    unsigned char descriptor[1024]; /* that is read */
+    uint64_t words[PAGE / WORD];    /* of the map */
     struct spans
         cached;         /* free blocks, by their first byte; the number of the cache that has one */
     struct spans seen;  /* memory that was counted */
