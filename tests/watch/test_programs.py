@@ -17,6 +17,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.nobody import public_folder
 from tests.watch.watched import SECONDS, SHARE, Command, running
 
 LOOKS = 10
@@ -186,7 +187,7 @@ def test_a_service_in_cxx(command: Command, given: Callable[[str], Path], librar
 
 @contextmanager
 def postgres(library: Path, folder: Path) -> Iterator[str]:
-    """The port."""
+    """The port. Root may not run it; the other user has to be able to read the library."""
     binaries = sorted(POSTGRES.glob("*/bin"))
     if not binaries:
         pytest.skip("PostgreSQL is not installed")
@@ -194,9 +195,7 @@ def postgres(library: Path, folder: Path) -> Iterator[str]:
     if os.geteuid() == 0:
         by = ["setpriv", "--reuid=postgres", "--regid=postgres", "--clear-groups"]
         shutil.chown(folder, "postgres")
-        for parent in folder.parents:
-            if parent.stat().st_uid == 0 and parent.stat().st_mode & 0o5 != 0o5:
-                parent.chmod(parent.stat().st_mode | 0o5)
+    library = Path(shutil.copy(library.resolve(), folder / "libhakmem.so.0"))
     port = str(free_port())
     data = str(folder / "data")
     subprocess.run(
@@ -228,8 +227,8 @@ QUERY = (
 )
 
 
-def test_postgres(command: Command, library: Path, tmp_path: Path) -> None:
-    with postgres(library, tmp_path) as port:
+def test_postgres(command: Command, library: Path) -> None:
+    with public_folder() as folder, postgres(library, folder) as port:
         words = ["psql", "-h", "127.0.0.1", "-p", port, "-U", "postgres", "-XAtq"]
         until = time.monotonic() + SECONDS
         while subprocess.run([*words, "-c", "select 1"], capture_output=True).returncode:
