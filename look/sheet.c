@@ -86,8 +86,10 @@ static void print(FILE *out, const struct target *t, const struct heap *heap, st
     const struct totals totals = totals_of(t, heap);
     fprintf(out,
             "{\"pid\": %d, \"version\": \"%s\",\n \"resident\": {\"before\": %" PRIu64
-            ", \"after\": %" PRIu64 ", \"mappings\": %" PRIu64 "},\n \"heap\": ",
-            sheet.pid, heap->tables.version, sheet.before, sheet.after, totals.resident);
+            ", \"after\": %" PRIu64 ", \"mappings\": %" PRIu64
+            "},\n \"swapped\": {\"heap\": %" PRIu64 ", \"others\": %" PRIu64 "},\n \"heap\": ",
+            sheet.pid, heap->tables.version, sheet.before, sheet.after, totals.resident,
+            totals.swapped[0], totals.swapped[1]);
     print_lines(out, heap->resident);
     fprintf(out,
             ",\n \"live_bytes\": %" PRIu64 ", \"free_bytes\": %" PRIu64

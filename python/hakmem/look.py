@@ -60,6 +60,7 @@ class Sheet:
     before: int  # the kernel's own sum before and after; 0 where it has none
     after: int
     live: int  # bytes of blocks that the program has, resident or not
+    swapped: dict[str, int]  # in swap, not resident: of the heap, and of others
     heap: tuple[Line, ...]
     others: tuple[Line, ...]
     seen: dict[str, Any]  # all that the reader said
@@ -72,6 +73,7 @@ class Sheet:
             "resident": self.resident,
             "kernel": {"before": self.before, "after": self.after},
             "live": self.live,
+            "swapped": self.swapped,
             "heap": [_json(line) for line in self.heap],
             "others": [_json(line) for line in self.others],
             **{
@@ -139,6 +141,7 @@ def sheet(subject: int | Path, library: Path, seconds: float | None = None) -> S
         seen["resident"]["before"],
         seen["resident"]["after"],
         seen["live_bytes"],
+        seen["swapped"],
         tuple(_heap(seen)),
         tuple(_others(seen["mappings"])),
         seen,

@@ -123,6 +123,11 @@ GAUGES: tuple[tuple[str, str, Callable[[Sheet], int]], ...] = (
     ),
     ("hakmem_live_bytes", "Memory in blocks in use.", lambda sheet: sheet.live),
     (
+        "hakmem_swapped_bytes",
+        "Memory of the process in swap, not resident.",
+        lambda sheet: sum(sheet.swapped.values()),
+    ),
+    (
         "hakmem_returnable_bytes",
         "Free memory of the heap that can go back to the kernel at once.",
         rows.returnable,

@@ -92,6 +92,10 @@ def lines(sheet: Sheet) -> Iterator[str]:
     yield from _rows(sheet, sheet.others)
     yield ""
     yield f"{'total':<40}{_mib(sheet.resident):>9}{'100':>6}{_kernel(sheet)}"
+    if any(sheet.swapped.values()):
+        yield f"{'in swap, not resident':<40}{_mib(sum(sheet.swapped.values())):>9}" + (
+            f"{'':>16}  heap {_mib(sheet.swapped['heap'])}, other {_mib(sheet.swapped['others'])}"
+        )
 
 
 def classes(sheet: Sheet) -> Iterator[str]:

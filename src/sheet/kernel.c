@@ -223,8 +223,9 @@ int kernel_maps(struct target *t, const char *process)
         struct mapping *m = t->map_count > 0 ? &t->maps[t->map_count - 1] : NULL;
         if (line[0] < 'A' || line[0] > 'Z')
             error = mapping_read(t, line);
-        else if (m != NULL && !begins(line, "Rss:", &m->rss))
-            begins(line, "AnonHugePages:", &m->huge);
+        else if (m != NULL && !begins(line, "Rss:", &m->rss) &&
+                 !begins(line, "AnonHugePages:", &m->huge))
+            begins(line, "Swap:", &m->swapped);
     }
     call_close(file);
     return error;

@@ -145,6 +145,17 @@ static void add_counters(struct text *t, const struct heap *heap)
     text_add(t, " MiB of it used again\n");
 }
 
+static void add_swapped(struct text *t, const struct totals *totals)
+{
+    if (totals->swapped[0] + totals->swapped[1] == 0)
+        return;
+    text_add(t, "in swap, not resident: ");
+    add_mib(t, totals->swapped[0], 0);
+    text_add(t, " MiB of the heap, ");
+    add_mib(t, totals->swapped[1], 0);
+    text_add(t, " MiB of other memory\n");
+}
+
 static void print_text(struct text *t, const struct heap *heap, const struct totals *totals)
 {
     add_head(t, heap, totals);
@@ -157,6 +168,7 @@ static void print_text(struct text *t, const struct heap *heap, const struct tot
              totals->resident);
     add_line(t, "stacks", (int64_t)totals->kinds[KIND_STACK], totals->resident);
     add_line(t, "other anonymous memory", (int64_t)totals->kinds[KIND_ANONYMOUS], totals->resident);
+    add_swapped(t, totals);
     add_classes(t, heap);
     add_counters(t, heap);
 }
@@ -219,6 +231,8 @@ static void print_metrics(struct text *t, const struct heap *heap, const struct 
     add_gauge(t, "hakmem_resident_memory_bytes", "Resident memory of the process (RSS).",
               totals->resident);
     add_gauge(t, "hakmem_live_bytes", "Memory in blocks in use.", heap->live_bytes);
+    add_gauge(t, "hakmem_swapped_bytes", "Memory of the process in swap, not resident.",
+              totals->swapped[0] + totals->swapped[1]);
     add_family(t, "hakmem_heap_resident_bytes", "gauge", "Resident memory of the heap, by use.");
     for (unsigned line = 0; line < HEAP_LINE_COUNT; line++)
         add_sample(t, "hakmem_heap_resident_bytes", "use", lines[line].name,

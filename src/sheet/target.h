@@ -16,9 +16,11 @@
 /* A mapping. In bytes; `name` is empty where there is none. */
 struct mapping {
     uint64_t start, end, offset;
-    uint64_t rss, huge; /* resident; of that in huge pages */
-    uint64_t claimed;   /* of what is resident, what is known to be the heap's */
-    bool heap;          /* some of it is the heap's */
+    uint64_t rss, huge;       /* resident; of that in huge pages */
+    uint64_t swapped;         /* not resident: in swap */
+    uint64_t claimed;         /* of what is resident, what is known to be the heap's */
+    uint64_t claimed_swapped; /* of what is in swap */
+    bool heap;                /* some of it is the heap's */
     bool readable, writable, executable, file;
     char *name;
 };

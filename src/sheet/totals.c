@@ -33,6 +33,9 @@ struct totals totals_of(const struct target *t, const struct heap *heap)
         const struct mapping *m = &t->maps[i];
         enum kind kind = mapping_kind(t, m);
         totals.resident += m->rss;
+        uint64_t ours = m->swapped < m->claimed_swapped ? m->swapped : m->claimed_swapped;
+        totals.swapped[0] += ours;
+        totals.swapped[1] += m->swapped - ours;
         if (kind == KIND_HEAP)
             totals.unexplained += (int64_t)m->rss - (int64_t)m->claimed;
         else

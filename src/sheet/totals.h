@@ -14,6 +14,7 @@ struct totals {
     uint64_t kinds[KINDS]; /* of that, in mappings of the kind, and not the heap's */
     int64_t unexplained;   /* of the heap's mappings: what changed meanwhile */
     uint64_t returnable;   /* of the heap: what could go back at once */
+    uint64_t swapped[2];   /* not resident, but in swap: of the heap, of all else */
     uint64_t most;         /* that was ever resident (VmHWM); 0 where nobody asked */
 };
 

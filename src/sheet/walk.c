@@ -32,9 +32,11 @@ uint64_t claim(struct look *look, uint64_t start, uint64_t bytes, uint8_t *prese
         for (size_t i = 0; i < n; i++, at += PAGE) {
             if (m == NULL || at >= m->end || at < m->start)
                 m = target_mapping(look->t, at);
-            some[i] = m != NULL && some[i] == RESIDENT;
-            if (m != NULL)
+            if (m != NULL) {
                 m->heap |= in_window(look, m);
+                m->claimed_swapped += some[i] == SWAPPED ? PAGE : 0;
+            }
+            some[i] = m != NULL && some[i] == RESIDENT;
             if (some[i]) {
                 m->claimed += PAGE;
                 resident++;

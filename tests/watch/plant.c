@@ -82,6 +82,17 @@ static size_t other(void)
     return 32 * MIB;
 }
 
+/* Blocks that the kernel is asked to write to swap at once: it does so where it has any. */
+static size_t swapped(void)
+{
+    for (unsigned i = 0; i < 8; i++) {
+        char *p = take(4 * MIB);
+        if (madvise(p - (size_t)p % 4096, 4 * MIB, MADV_PAGEOUT) != 0)
+            _exit(3);
+    }
+    return 32 * MIB;
+}
+
 static size_t file(void)
 {
     char name[] = "/tmp/planted-XXXXXX";
@@ -193,10 +204,10 @@ static size_t small(void)
 static const struct {
     const char *name;
     size_t (*plant)(void);
-} kinds[] = {{"live", live},     {"holes", holes},   {"free_pages", free_pages},
-             {"slices", slices}, {"kept", mappings}, {"anonymous", other},
-             {"file", file},     {"stack", stack},   {"caches", caches},
-             {"small", small}};
+} kinds[] = {{"live", live},     {"holes", holes},    {"free_pages", free_pages},
+             {"slices", slices}, {"kept", mappings},  {"anonymous", other},
+             {"file", file},     {"stack", stack},    {"caches", caches},
+             {"small", small},   {"swapped", swapped}};
 
 static void *serve(void *nothing)
 {

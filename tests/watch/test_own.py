@@ -37,6 +37,7 @@ NAMES = {
     "hakmem_live_bytes",
     "hakmem_heap_resident_bytes",
     "hakmem_other_resident_bytes",
+    "hakmem_swapped_bytes",
     "hakmem_returnable_bytes",
     "hakmem_freed_bytes_total",
     "hakmem_returned_bytes_total",

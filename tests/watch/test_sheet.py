@@ -40,6 +40,22 @@ def test_planted(command: Command, plant: Process, kind: str) -> None:
     assert after["unexplained"] == 0, "nothing changed meanwhile"
 
 
+@pytest.mark.skipif(
+    len(Path("/proc/swaps").read_text().splitlines()) < 2, reason="this machine has no swap"
+)
+def test_swapped(command: Command, plant: Process) -> None:
+    """What is in swap is in use, but not resident, and the sheet says how much it is."""
+    before = command.sheet(plant.pid)
+    planted = plant.ask("swapped")
+    after = command.sheet(plant.pid)
+    after.agrees()
+    assert after.said["live"] - before.said["live"] >= planted
+    gone = after.said["swapped"]["heap"]
+    assert gone > planted / 2, "the kernel may keep some"
+    assert after["live"] - before["live"] <= planted - gone + SHARE * planted
+    assert "in swap, not resident" in command("sheet", plant.pid).stdout
+
+
 @pytest.mark.parametrize("kind", ["free_pages", "caches", "kept", "slices"])
 def test_what_could_be_less_becomes_so(
     command: Command, given: Callable[[str], Path], library: Path, kind: str
