@@ -20,6 +20,7 @@ FLOOR = {
     "learn": 1,
     "back": 2,
     "heap": 3,
+    "profile": 3,
     "front": 4,
     "watch": 5,
     "options": 5,
@@ -107,13 +108,13 @@ def violations(root: Path) -> Iterator[str]:
 HAS_NO_LAWS = {"back", "heap", "front", "life", "api"}
 STRUCTURE = {
     "api/glibc.c": "MXFAST_MOST MMAP_THRESHOLD_MOST CHECK_ABORTS =1000000000 /=10",
-    "api/slow.h": "MOST_BYTES",
+    "api/blocks.h": "MOST_BYTES",
     "back/huge.c": "<2",
     "back/huge.h": "HUGE_LEAST",
     "back/huge_pages.c": "HUGE_PAGE_SLICES",
     "back/map.c": "REGIONS REGION_SLICES",
     "back/map.h": "SLICE_BITS SLICE BIN_BYTES BIN_FOREIGN BIN_HUGE BIN_WHOLE BIN_WHOLE_FREE "
-    "BIN_FIRST MAP_LEAF_BITS WINDOW_BITS WINDOW",
+    "BIN_SAMPLED BIN_FIRST MAP_LEAF_BITS WINDOW_BITS WINDOW",
     "back/meta.c": "REGION_FIRST REGION_MOST FINE_STEP FINE_MOST COARSE_LEAST COARSE_KINDS *2",
     "back/meta.h": "META_MOST",
     "back/reserve.c": "REGIONS REGION_LEAST <16 =16",
@@ -129,16 +130,17 @@ STRUCTURE = {
     "front/registry.c": "FIRST_LOCKS",
     "heap/class_table.h": "CLASSES CLASSES_THIN "
     "CLASS_MOST CLASS_SMALL CLASS_SLICES_FIRST CLASS_SLICES_MOST "
-    "CLASS_LARGE CLASS_GRAIN CLASS_BIN_FIRST CLASS_BIN_BYTES CLASS_FIRST_WORDS "
+    "CLASS_LARGE CLASS_GRAIN CLASS_STEPS_FROM CLASS_PER_DOUBLING CLASS_BIN_FIRST CLASS_BIN_BYTES CLASS_FIRST_WORDS "
     "CLASS_RECIPROCAL_BITS",
     "heap/classes.h": "CLASS_BYTES",
     "heap/page_purge.c": "RUNS_MOST RUNS_OF_SLAB",
-    "heap/shard.h": "SHARDS_MOST",
+    "heap/shard_index.h": "SHARDS_MOST SHARD_SAMPLED",
     "heap/shards.c": "ASKS_ABOVE",
     "heap/slab.c": "/3 /15 /2",
     "heap/transfer.c": "FILLED_WORDS",
     "life/epochs.c": "MiB",
     "life/life.c": "WAITS_MOST",
+    "life/profile_text.c": "16*KiB LINE_MOST",
     "life/scavenger.c": "256*KiB <=2",
     "life/statistics.c": "WAIT_STEP WAIT_MOST",
 }

@@ -31,6 +31,7 @@ Reasons behind the numbers:
   blocks have a byte in a page (of 4 KiB; larger pages are looked at earlier than need be).
 - malloc looks a size of up to 1024 bytes up by the byte: two instructions less than by 16 bytes, at
   the cost of two bytes of cache for each size in use instead of for each 16.
+- The two tables by size are data that may change, in pages of their own: see src/heap/classes.h.
 - A thread has a second stack for blocks of slabs that are mostly free: see src/heap/thin.h. The
   rows of these classes are there twice, so that a stack's number finds its class's figures.
 - The first capacity of a thread's stack: 15 blocks up to 512 bytes, 7 to 4 KiB, 3 to 256 KiB, so
@@ -42,6 +43,7 @@ from __future__ import annotations
 import math
 import sys
 import textwrap
+from collections.abc import Callable
 from pathlib import Path
 
 GRAIN = 16
@@ -49,18 +51,19 @@ MOST = 32 * 1024
 SMALL = 1024
 SLICE = 64 * 1024
 PAGE = 4 * 1024
+STEPS_FROM = 128
 PER_DOUBLING = 8
 WHOLE_SLICES = (1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 14, 16, 20, 24, 28, 32)
 LARGE = 5 * SLICE
 THIN_MOST = PAGE // 2  # of a larger block no page holds two
 RECIPROCAL_BITS = 31
-BIN_FIRST = 4  # the bins below are the address map's: see src/back/map.h
+BIN_FIRST = 5  # the bins below are the address map's: see src/back/map.h
 BIN_BYTES = 32
 
 
 def sizes() -> list[int]:
-    result = list(range(GRAIN, 128 + 1, GRAIN))
-    low = 128
+    result = list(range(GRAIN, STEPS_FROM + 1, GRAIN))
+    low = STEPS_FROM
     while low < MOST:
         result += [low + low // PER_DOUBLING * i for i in range(1, PER_DOUBLING + 1)]
         low *= 2
@@ -141,6 +144,8 @@ def header() -> str:
 #define CLASS_SLICES_MOST {classes[-1]}
 #define CLASS_LARGE {classes.index(LARGE)} /* from here on bytes bound the stacks */
 #define CLASS_GRAIN {GRAIN}
+#define CLASS_STEPS_FROM {STEPS_FROM}
+#define CLASS_PER_DOUBLING {PER_DOUBLING}
 #define CLASS_BIN_FIRST {BIN_FIRST}
 #define CLASS_BIN_BYTES {BIN_BYTES}
 #define CLASS_FIRST_WORDS {words} /* of all first stacks together */
@@ -165,15 +170,18 @@ def bin_offsets(most: int, step: int) -> str:
     )
 
 
-def by_slices() -> str:
-    """For each number of slices, the class that holds it."""
+def by_slices(to: Callable[[int], int]) -> str:
+    """For each number of slices, what the class that holds it becomes."""
     classes = sizes()
     smallest = (
         next(i for i, size in enumerate(classes) if size >= n * SLICE)
         for n in range(1, WHOLE_SLICES[-1] + 1)
     )
     return textwrap.fill(
-        ", ".join(map(str, smallest)), 96, initial_indent="    ", subsequent_indent="    "
+        ", ".join(str(to(index)) for index in smallest),
+        96,
+        initial_indent="    ",
+        subsequent_indent="    ",
     )
 
 
@@ -197,16 +205,20 @@ const uint64_t class_inverses[CLASSES] = {{
 {inverses},
 }};
 
-const uint16_t class_bin_offsets[CLASS_MOST / CLASS_GRAIN + 1] = {{
-{bin_offsets(MOST, GRAIN)},
-}};
-
-const uint16_t class_small_bin_offsets[CLASS_SMALL + 1] = {{
+const struct class_offsets class_offsets = {{
+    .small = {{
 {bin_offsets(SMALL, 1)},
+    }},
+    .all = {{
+{bin_offsets(MOST, GRAIN)},
+    }},
+    .by_slices = {{
+{by_slices(lambda index: BIN_BYTES * (BIN_FIRST + index))},
+    }},
 }};
 
 const uint8_t class_by_slices[CLASS_SLICES_MOST / SLICE] = {{
-{by_slices()},
+{by_slices(int)},
 }};
 """
 

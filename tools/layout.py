@@ -48,8 +48,7 @@ TEXT = """\
  *
  * What small programs execute comes first, after constants and short strings, then the library's
  * other functions, then what hardly ever runs: the kernel maps 64 KiB around each page of code that
- * is touched, and all of that counts as the process's memory. The tables of size classes do not
- * begin with a page: there the first cache has the threads' stacks, and misses more (by 8%). */
+ * is touched, and all of that counts as the process's memory. */
 SECTIONS
 {{
     .rodata_words :
@@ -63,7 +62,8 @@ INSERT AFTER .rodata;
 SECTIONS
 {{
     .plt.got : {{ *(.plt.got) }}
-    .rodata_often (ALIGN(0x400) + 0x200) :
+    .rodata_offsets : {{ *(.rodata_offsets) }}
+    .rodata_often :
     {{
         *(EXCLUDE_FILE(*libgcc_eh.a:* *hakmem_asked.dir*) .rodata)
         *(EXCLUDE_FILE(*libgcc_eh.a:* *hakmem_asked.dir*) .rodata.*)

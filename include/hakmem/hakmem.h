@@ -257,6 +257,21 @@ size_t hakmem_stats(struct hakmem_stats *stats, size_t size);
  * Since 0.1. */
 int hakmem_sheet(int fd, int format);
 
+/** Starts or stops the heap profile, as the option `profile` does: while it is on, one block in many
+ * is sampled, with the call stack that allocated it. A block that was sampled stays in the profile
+ * until it is freed, also after the profile was stopped. Returns 0; EAGAIN where there is no memory
+ * for it, the kernel's pages are larger than 4 KiB, or another thread is
+ * forking. Since 0.1. */
+int hakmem_profile_start(void);
+int hakmem_profile_stop(void);
+
+/** Writes the heap profile to a descriptor, in the text format of gperftools and jemalloc, which
+ * pprof, jeprof and `hakmem profile` read: for each call stack the blocks and bytes in use, and
+ * those allocated while the profile was on. All are estimates of the program's blocks, not counts
+ * of samples. Async-signal-safe. Returns 0, EBUSY while another thread writes it, or what writing
+ * ended with, as an errno. Since 0.1. */
+int hakmem_profile_write(int fd);
+
 /** Returns the library's version, as a number like HAKMEM_VERSION. Since 0.1. */
 unsigned hakmem_version(void);
 

@@ -16,8 +16,8 @@ EXPORT void *hakmem_malloc(size_t n)
 {
     void *p;
     if (likely(n <= CLASS_SMALL))
-        return likely(cache_pop(cache_current(), class_small_bin_offsets[n], &p)) ? p
-                                                                                  : slow_malloc(n);
+        return likely(cache_pop(cache_current(), class_small_bin_offset(n), &p)) ? p
+                                                                                 : slow_malloc(n);
     if (unlikely(n > CLASS_MOST))
         return slow_malloc(n);
     return likely(cache_pop(cache_current(), class_bin_offset(n), &p)) ? p : slow_malloc(n);

@@ -3,6 +3,8 @@
 #include <errno.h>
 #include <string.h>
 
+#include "api/blocks.h"
+#include "api/sampled.h"
 #include "back/huge.h"
 #include "back/reserve.h"
 #include "back/superslab.h"
@@ -35,22 +37,6 @@ static void *out_of_memory(void)
 
 /* ---- misuse: reported, and where that returns, ignored ---- */
 
-static void report_at_once(const char *function, enum misuse what, const void *p,
-                           const void *caller)
-{
-    thread_cache(); /* the process's start: what it says of misuse */
-    report_misuse(
-        &(struct wrong_call){.function = function, .what = what, .p = p, .caller = caller});
-}
-
-static void report_foreign(const char *function, const void *p, const void *caller)
-{
-    enum misuse what = (uintptr_t)p % 16 != 0 ? MISUSE_UNALIGNED
-                       : huge_is_dirty(p)     ? MISUSE_FREE
-                                              : MISUSE_FOREIGN;
-    report_at_once(function, what, p, caller);
-}
-
 /* What came to light while p was freed; mostly it is about another block, freed earlier. */
 static void report_found(struct finding found, const void *p, const void *caller)
 {
@@ -80,7 +66,8 @@ static void *class_take_any(unsigned cls)
     if (likely(cache != NULL)) {
         void *p;
         bool large = cls >= CLASS_LARGE;
-        if (large ? large_pop(cache, cls, &p) : cache_pop(cache, (BIN_FIRST + cls) * BIN_BYTES, &p))
+        size_t offset = (BIN_FIRST + cls) * BIN_BYTES;
+        if (large ? large_pop(cache, offset, &p) : cache_pop(cache, offset, &p))
             return p;
         note_taker(cache);
         struct finding found = {MISUSE_NONE, NULL};
@@ -136,7 +123,7 @@ static SLOW void *aligned_take_inside(size_t n, size_t align)
     return p;
 }
 
-static void *take_once(size_t n, size_t align, bool *zero)
+static void *take_unsampled(size_t n, size_t align, bool *zero)
 {
     size_t least = n < align ? align : n;
     *zero = false;
@@ -154,13 +141,30 @@ static void *take_once(size_t n, size_t align, bool *zero)
     return huge_take_inside(n == 0 ? 1 : n, align, zero);
 }
 
-/* Bytes that the program may use of a new block of n bytes at a multiple of `align`. */
-static size_t usable_of_new(size_t n, size_t align)
+static SLOW void *take_profiled(size_t n, size_t align, bool *zero)
 {
     size_t least = n < align ? align : n;
-    if (least <= CLASS_MOST)
-        return size_classes[class_of(round_up(least, align))].size;
-    return round_up(n == 0 ? 1 : n, os_page);
+    *zero = false;
+    if (least <= CLASS_MOST) {
+        unsigned cls = class_of(round_up(least, align));
+        void *p = unlikely(sample_due(cls)) ? sampled_take(cls) : NULL;
+        if (likely(p == NULL))
+            return class_take(cls);
+        sampled_note(p, n, size_classes[cls].size);
+        return p;
+    }
+    bool huge = n > CLASS_SLICES_MOST || align > SUPERSLAB;
+    bool due = huge ? sample_due_huge(n) : sample_due(class_of_slices(least));
+    void *p = take_unsampled(n, align, zero);
+    if (unlikely(due) && is_block(p))
+        sampled_note(p, n, huge ? n : size_classes[class_of_slices(least)].size);
+    return p;
+}
+
+static inline void *take_once(size_t n, size_t align, bool *zero)
+{
+    return unlikely(load_relaxed(&profile_on)) ? take_profiled(n, align, zero)
+                                               : take_unsampled(n, align, zero);
 }
 
 /* What is kept for reuse goes back before there is no memory. While a fork holds the heap for long
@@ -181,19 +185,45 @@ static SLOW void *take(size_t n, size_t align, bool *zero)
     return likely(p != NULL) ? p : out_of_memory();
 }
 
+/* While malloc is closed, what its fast body would have done; null where the slow path is to serve.
+ */
+FAST void *pop_unsampled(size_t n)
+{
+    void *p;
+    if (unlikely(n > CLASS_MOST))
+        return NULL;
+    size_t offset = class_bin_offset_closed(n);
+    struct cache *cache = cache_current();
+    if (unlikely(cache->sampler == NULL) ||
+        unlikely(cache->sampler->gaps[offset / BIN_BYTES] <= 1) ||
+        unlikely(!cache_pop(cache, offset, &p)))
+        return NULL;
+    cache->sampler->gaps[offset / BIN_BYTES]--;
+    return p;
+}
+
+static SLOW void *malloc_profiled(size_t n)
+{
+    void *p = pop_unsampled(n);
+    bool zero;
+    return likely(p != NULL) ? p : take(n, 1, &zero);
+}
+
 SLOW void *slow_malloc(size_t n)
 {
-    /* Blocks of whole slices: beyond the table of classes, but in the stacks like others. */
+    /* Blocks of whole slices: beyond the tables by size, but in the stacks like others. */
     if (n - CLASS_MOST - 1 < CLASS_SLICES_MOST - CLASS_MOST) {
-        unsigned cls = class_of_slices(n);
+        size_t offset = class_slices_bin_offset(n);
         struct cache *cache = cache_current();
         void *p;
-        if (likely(cls < CLASS_LARGE) ? cache_pop_whole(cache, (BIN_FIRST + cls) * BIN_BYTES, &p)
-                                      : large_pop(cache, cls, &p)) {
+        if (likely(offset < LARGE_OFFSET) ? cache_pop_whole(cache, offset, &p)
+                                          : large_pop(cache, offset, &p)) {
             whole_hand_out(p, n);
             return p;
         }
     }
+    if (unlikely(load_relaxed(&profile_on)))
+        return malloc_profiled(n);
     bool zero;
     return take(n, 1, &zero);
 }
@@ -214,8 +244,10 @@ SLOW void *slow_malloc_past(size_t n)
 
 SLOW void *slow_calloc(size_t n)
 {
-    bool zero;
-    void *p = take(n, 1, &zero);
+    bool zero = false;
+    void *p = unlikely(load_relaxed(&profile_on)) ? pop_unsampled(n) : NULL;
+    if (p == NULL)
+        p = take(n, 1, &zero);
     if (p != NULL && !zero)
         memset(p, 0, n);
     return p;
@@ -241,11 +273,6 @@ static inline struct finding stack_give(unsigned stack, void *p)
         found = cache_give(cache, stack, p);
     look_after_classes(cache);
     return found;
-}
-
-static bool freed_before(unsigned stack, const void *p)
-{
-    return unlikely(block_sealed(p)) && block_is_free(stack_class(stack), p);
 }
 
 /* The fast body leaves here for many reasons, so all that it looks at is looked at anew. */
@@ -304,12 +331,23 @@ static struct finding large_free(unsigned cls, void *p)
     return found;
 }
 
-static struct finding whole_give(void *p)
+static struct finding whole_give(void *p, unsigned bin);
+
+static SLOW struct finding sampled_or_wrong(void *p, unsigned bin, enum misuse what)
+{
+    if (bin != BIN_SAMPLED)
+        return (struct finding){what, p};
+    bool whole;
+    struct finding found = sampled_give(p, &whole);
+    return whole ? whole_give(p, BIN_WHOLE) : found;
+}
+
+static struct finding whole_give(void *p, unsigned bin)
 {
     unsigned cls;
     enum misuse what = whole_take_back(p, &cls);
     if (unlikely(what != MISUSE_NONE))
-        return (struct finding){what, p};
+        return sampled_or_wrong(p, bin, what);
     if (cls >= CLASS_LARGE)
         return large_free(cls, p);
     if (likely(cache_push_whole(cache_current(), cls, p)))
@@ -321,6 +359,8 @@ static struct finding huge_give_inside(void *p)
 {
     struct cache *cache = thread_cache();
     size_t own = huge_usable(p);
+    if (unlikely(load_relaxed(&profile_used)))
+        sampled_forget_huge(p);
     if (!lock_enter(cache_lock_of(cache)))
         return deferred_put(p);
     enum misuse what = huge_give(p);
@@ -333,7 +373,7 @@ static struct finding give(void *p, unsigned bin)
 {
     if (bin >= BIN_FIRST)
         return class_give(bin_stack(bin), p);
-    return bin_of_slab(bin) ? whole_give(p) : huge_give_inside(p);
+    return bin_of_slab(bin) ? whole_give(p, bin) : huge_give_inside(p);
 }
 
 /* What the map does not know. */
@@ -431,69 +471,6 @@ size_t page_size(void)
     return os_page;
 }
 
-/* 0 where no block begins. */
-static size_t usable_of(const void *p, unsigned *bin)
-{
-    void *owner;
-    *bin = map_find(p, &owner);
-    if (*bin == BIN_FOREIGN)
-        return reserve_usable(p);
-    if (*bin == BIN_WHOLE_FREE)
-        return 0;
-    return likely(bin_of_slab(*bin)) ? slab_usable(p, owner) : huge_usable(p);
-}
-
-/* And the bin of its entry in the map. */
-static inline size_t block_find(const void *p, unsigned *found, const char *function,
-                                const void *caller)
-{
-    size_t usable = usable_of(p, found);
-    unsigned bin = *found;
-    bool freed = bin >= BIN_FIRST ? usable != 0 && freed_before(bin_stack(bin), p)
-                                  : bin == BIN_WHOLE_FREE && (uintptr_t)p % SLICE == 0;
-    if (likely(usable != 0 && !freed))
-        return usable;
-    if (bin == BIN_FOREIGN)
-        report_foreign(function, p, caller);
-    else
-        report_at_once(function, freed ? MISUSE_FREE : MISUSE_INTERIOR, p, caller);
-    return 0;
-}
-
-SLOW size_t block_usable(const void *p, const char *function, const void *caller)
-{
-    unsigned bin;
-    return block_find(p, &bin, function, caller);
-}
-
-/* A block that realloc left where it was may be up to twice as large as what it holds; who knows an
- * alignment has not reallocated. (A block that realloc could not make smaller for want of memory is
- * reported though nothing is wrong.) */
-static bool size_fits(size_t usable, size_t align, size_t size)
-{
-    if (!is_power_of_two(align) || align > MOST_BYTES || size > MOST_BYTES)
-        return false;
-    return usable_of_new(size, align) == usable ||
-           (align == 1 && size <= usable && size >= keep_block_least(usable));
-}
-
-void aligned_sized_free_check(const void *p, size_t align, size_t size, const void *caller)
-{
-    if (p == NULL || !policy.check_sizes)
-        return;
-    unsigned bin;
-    size_t usable = usable_of(p, &bin);
-    if (usable == 0 || size_fits(usable, align, size))
-        return;
-    report_misuse(&(struct wrong_call){
-        .function = "sized free", .what = MISUSE_SIZE, .p = p, .caller = caller, .size = size});
-}
-
-void sized_free_check(const void *p, size_t size, const void *caller)
-{
-    aligned_sized_free_check(p, 1, size, caller);
-}
-
 /* Into another block. Both ends as in the fast bodies. */
 static SLOW void *realloc_moves(void *p, size_t n, size_t usable, const void *caller)
 {
@@ -522,6 +499,11 @@ static void *huge_resize_inside(void *p, size_t n)
     void *same = huge_resize(p, n);
     lock_release(cache_lock_of(cache));
     make_room(n);
+    if (unlikely(load_relaxed(&profile_used)) && same != NULL) {
+        sampled_forget_huge(p);
+        if (load_relaxed(&profile_on) && sample_due_huge(n))
+            sampled_note(same, n, n);
+    }
     return same;
 }
 
@@ -580,7 +562,8 @@ SLOW void *slow_realloc(void *p, size_t n, size_t usable)
      * is cut to exactly half. */
     if (n <= usable && (usable <= CLASS_GRAIN || n == keep_block_least(usable)))
         return p;
-    if (usable > CLASS_MOST && n > usable && n <= CLASS_SLICES_MOST && whole_resize_inside(p, n))
+    if (usable > CLASS_MOST && n > usable && n <= CLASS_SLICES_MOST && !load_relaxed(&profile_on) &&
+        whole_resize_inside(p, n))
         return p;
     return realloc_moves(p, n, usable, RETURN_ADDRESS);
 }

@@ -2,12 +2,9 @@
 #ifndef HAKMEM_API_SLOW_H
 #define HAKMEM_API_SLOW_H
 
+#include "api/blocks.h"
 #include "base/defs.h"
 #include "learn/keep.h"
-
-/* The largest size that is tried. No processor has more address space for a program; PTRDIFF_MAX is
- * far above. */
-#define MOST_BYTES ((size_t)1 << 52)
 
 /* Whether realloc leaves a block of so many bytes where it is: it holds n, and they fill more than
  * half. An even number, or 0 for a block that is not known. */
@@ -34,17 +31,7 @@ void slow_free_past(void *p, const void *caller);
 void slow_free_sized(void *p, size_t size);
 void slow_free_aligned_sized(void *p, size_t align, size_t size);
 
-/* The look itself: reports a size that the block at p was not allocated with. p may be anything;
- * one that is no block is left to free. Bodies that look at every call have it before their push:
- *     if (EVERY_SIZE_CHECKED) sized_free_check(p, size, RETURN_ADDRESS); */
-void sized_free_check(const void *p, size_t size, const void *caller);
-void aligned_sized_free_check(const void *p, size_t align, size_t size, const void *caller);
-
 /* Bytes of a page, as the kernel says. */
 size_t page_size(void);
-
-/* Bytes that the program may use of p; reports a pointer that is no block's, as `function`'s, and
- * returns 0. */
-size_t block_usable(const void *p, const char *function, const void *caller);
 
 #endif

@@ -30,7 +30,8 @@
 #define BIN_HUGE 1    /* a mapping of its own; the owner is its struct huge */
 #define BIN_WHOLE 2   /* a block of whole slices in use; the owner is its slab, as for all below */
 #define BIN_WHOLE_FREE 3 /* the same, free: in a thread's stack, say */
-#define BIN_FIRST 4      /* class 0 */
+#define BIN_SAMPLED 4    /* blocks that a profile watches, of a class or of whole slices */
+#define BIN_FIRST 5      /* class 0 */
 
 #define MAP_LEAF_BITS 32 /* of the addresses that one leaf of the map covers */
 

@@ -115,11 +115,12 @@ struct cache {
     unsigned generation; /* the registry's; 0 where it is nobody's; atomic; lock: registry */
     struct cache **mine; /* its cache_mine, if its end will be told; atomic; lock: cache */
     struct cache *every; /* all caches that ever were; constant once it is there */
-    struct cache *unused; /* the next that is nobody's; lock: registry */
-    void **first;         /* the next class's first array; lock: cache */
-    char *bump, *end;     /* what is left of the chunk in use; lock: cache */
-    unsigned chunk;       /* its number; lock: cache */
-    unsigned chunk_count; /* lock: cache */
+    struct cache *unused;    /* the next that is nobody's; lock: registry */
+    void **first;            /* the next class's first array; lock: cache */
+    char *bump, *end;        /* what is left of the chunk in use; lock: cache */
+    unsigned chunk;          /* its number; lock: cache */
+    unsigned chunk_count;    /* lock: cache */
+    struct sampler *sampler; /* null until the first profile; the owner's (api/sampled.h) */
     char *chunks[CHUNKS_MOST];
     void **spare[ARRAY_KINDS]; /* arrays outgrown, linked through their first word; lock: cache */
 };
@@ -277,10 +278,7 @@ FAST size_t cache_block_size(const struct cache *cache, const void *p)
     const struct bin *bin = (const struct bin *)((const char *)cache + offset);
     if (unlikely(load_own(&bin->topmost) == p) || unlikely(!BIN_BLOCK_BEGINS(bin, p)))
         return 0;
-    const struct size_class *c = (const struct size_class *)((const char *)size_classes +
-                                                             offset / (BIN_BYTES / CLASS_BYTES)) -
-                                 BIN_FIRST;
-    return c->size;
+    return class_of_offset(offset)->size;
 }
 
 FAST struct cache *cache_current(void) { return load_own(&cache_mine); }

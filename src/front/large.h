@@ -9,15 +9,19 @@
 #include "base/misuse.h"
 #include "front/cache.h"
 
-/* A block of the class to *p, or of the next one: what that has more is not touched. */
-FAST bool large_pop(struct cache *cache, unsigned cls, void **p)
+#define LARGE_OFFSET (size_t)((BIN_FIRST + CLASS_LARGE) * BIN_BYTES) /* of the first bin */
+#define LARGE_OFFSETS_END (size_t)((BIN_FIRST + CLASSES) * BIN_BYTES)
+
+/* A block of the bin's class to *p, or of the next one: what that has more is not touched. */
+FAST bool large_pop(struct cache *cache, size_t offset, void **p)
 {
-    ASSERT(cls >= CLASS_LARGE && cls < CLASSES);
-    size_t bin = (BIN_FIRST + cls) * BIN_BYTES;
-    if (!cache_pop_whole(cache, bin, p) &&
-        (cls + 1 == CLASSES || (cls++, !cache_pop_whole(cache, bin + BIN_BYTES, p))))
-        return false;
-    cache->large_bytes -= size_classes[cls].size;
+    ASSERT(offset >= LARGE_OFFSET && offset < LARGE_OFFSETS_END);
+    if (!cache_pop_whole(cache, offset, p)) {
+        offset += BIN_BYTES;
+        if (offset == LARGE_OFFSETS_END || !cache_pop_whole(cache, offset, p))
+            return false;
+    }
+    cache->large_bytes -= class_of_offset(offset)->size;
     cache->large_used = true;
     return true;
 }

@@ -19,6 +19,7 @@ static struct cache *cache_make(void)
         return NULL;
     cache->generation = 0;
     cache->mine = NULL;
+    cache->sampler = NULL;
     cache->refills = cache->flushes = cache->seen = cache->unclocked = cache->untold =
         cache->large_told = cache->outflow = cache->thin_visits = cache->thin_bytes = 0;
     cache->hinted = 0;

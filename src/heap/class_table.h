@@ -12,7 +12,9 @@
 #define CLASS_SLICES_MOST 2097152
 #define CLASS_LARGE 76 /* from here on bytes bound the stacks */
 #define CLASS_GRAIN 16
-#define CLASS_BIN_FIRST 4
+#define CLASS_STEPS_FROM 128
+#define CLASS_PER_DOUBLING 8
+#define CLASS_BIN_FIRST 5
 #define CLASS_BIN_BYTES 32
 #define CLASS_FIRST_WORDS 1296 /* of all first stacks together */
 #define CLASS_RECIPROCAL_BITS 31

@@ -4,6 +4,7 @@
 #define HAKMEM_HEAP_CLASSES_H
 
 #include "back/map.h"
+#include "base/atomic.h"
 #include "base/defs.h"
 #include "heap/class_table.h"
 
@@ -23,29 +24,75 @@ extern const struct size_class size_classes[STACKS] HIDDEN;
 
 static_assert(sizeof(struct size_class) == CLASS_BYTES, "found by a bin's offset");
 
+FAST const struct size_class *class_of_offset(size_t offset)
+{
+    return (const struct size_class *)((const char *)size_classes +
+                                       offset / (BIN_BYTES / CLASS_BYTES)) -
+           BIN_FIRST;
+}
+
 /* A little more than 2^64 / size: a block of the class begins at a multiple of 16 exactly where the
  * offset in its slice times this, modulo 2^64, is less than this. 0 for blocks of whole slices. */
 extern const uint64_t class_inverses[CLASSES] HIDDEN;
 
-/* By size in grains, rounded up: the bin's offset, as in the address map. */
-extern const uint16_t class_bin_offsets[CLASS_MOST / CLASS_GRAIN + 1] HIDDEN;
+/* Which bin malloc takes a block from, by the size: its offset, as in the address map. While
+ * malloc is closed (classes_close) all are those of BIN_FOREIGN, where no block ever is, so each
+ * call takes the slow path. They lie in pages of their own, which are read-only but for the moment
+ * of a change, and not at a page's start: there the first cache has the threads' stacks. */
+struct class_offsets {
+    uint8_t before[512];
+    uint16_t small[CLASS_SMALL + 1];               /* by bytes */
+    uint16_t all[CLASS_MOST / CLASS_GRAIN + 1];    /* by grains, rounded up */
+    uint16_t by_slices[CLASS_SLICES_MOST / SLICE]; /* beyond those, by slices */
+} __attribute__((aligned(4096)));
+
+extern const struct class_offsets class_offsets HIDDEN __attribute__((section(".rodata_offsets")));
 
 static_assert(CLASS_BIN_FIRST == BIN_FIRST && CLASS_BIN_BYTES == BIN_BYTES,
-              "the table is made for the map's bins");
+              "the tables are made for the map's bins");
 
-/* By size in bytes. */
-extern const uint16_t class_small_bin_offsets[CLASS_SMALL + 1] HIDDEN;
-
-/* n from 0 to CLASS_MOST; 0 is served as 1. */
+/* n from 0 to CLASS_SMALL, or to CLASS_MOST; 0 is served as 1. */
+FAST size_t class_small_bin_offset(size_t n) { return load_own(&class_offsets.small[n]); }
 FAST size_t class_bin_offset(size_t n)
 {
-    return class_bin_offsets[(n + CLASS_GRAIN - 1) / CLASS_GRAIN];
+    return load_own(&class_offsets.all[(n + CLASS_GRAIN - 1) / CLASS_GRAIN]);
 }
 
-/* If n is a multiple of `align`, a power of two, all blocks of its class are at multiples of
- * `align`: slabs begin at multiples of 64 KiB, and if the classes' step is smaller than `align`, n
- * is itself the size of a class. tools/classes.py checks it for all n. */
-FAST unsigned class_of(size_t n) { return (unsigned)(class_bin_offset(n) / BIN_BYTES) - BIN_FIRST; }
+/* n beyond CLASS_MOST, up to CLASS_SLICES_MOST. */
+FAST size_t class_slices_bin_offset(size_t n)
+{
+    return load_own(&class_offsets.by_slices[(n - 1) / SLICE]);
+}
+
+/* The tables as they are while malloc is not closed; null before it ever was. */
+extern const struct class_offsets *class_offsets_closed HIDDEN;
+
+FAST size_t class_bin_offset_closed(size_t n)
+{
+    return likely(n <= CLASS_SMALL)
+               ? class_offsets_closed->small[n]
+               : class_offsets_closed->all[(n + CLASS_GRAIN - 1) / CLASS_GRAIN];
+}
+
+/* Has each malloc of up to CLASS_MOST bytes take the slow path, or no more. One thread at a time.
+ * False where there is no memory, or the kernel does not let the tables be changed, or has larger
+ * pages. */
+bool classes_close(bool closed);
+
+/* The class of n bytes, 0 to CLASS_MOST: tools/classes.py has the sizes. If n is a multiple of
+ * `align`, a power of two, all blocks of its class are at multiples of `align`: slabs begin at
+ * multiples of 64 KiB, and if the classes' step is smaller than `align`, n is itself the size of a
+ * class. tools/classes.py checks it for all n. */
+FAST unsigned class_of(size_t n)
+{
+    size_t last = n - (n != 0); /* the number of the last byte */
+    if (last < CLASS_STEPS_FROM)
+        return (unsigned)(last / CLASS_GRAIN);
+    unsigned doublings = highest_bit(last) - highest_bit(CLASS_STEPS_FROM);
+    return CLASS_STEPS_FROM / CLASS_GRAIN + CLASS_PER_DOUBLING * doublings +
+           (unsigned)(last >> (highest_bit(last) - highest_bit(CLASS_PER_DOUBLING))) %
+               CLASS_PER_DOUBLING;
+}
 
 extern const uint8_t class_by_slices[CLASS_SLICES_MOST / SLICE] HIDDEN;
 

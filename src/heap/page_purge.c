@@ -132,7 +132,7 @@ static void class_sparse_anew(struct shard *shard, unsigned cls)
 
 COLD void shards_sparse_anew(void)
 {
-    for (unsigned i = 0; i < shards_made(); i++)
+    for (unsigned i = 0; i < SHARDS_MOST; i = shard_after(i))
         for (unsigned cls = 0; cls < CLASSES; cls++) {
             lock_take(&shards[i].lock);
             class_sparse_anew(&shards[i], cls);
@@ -148,7 +148,7 @@ size_t shards_purge(size_t before, size_t soon_until, struct purge_room *room)
     ASSERT(leaving.slabs == 0 && leaving.run_count == 0);
     size_t purged = 0;
     leaving.soon_until = soon_until;
-    for (unsigned i = 0; i < shards_made(); i++) {
+    for (unsigned i = 0; i < SHARDS_MOST; i = shard_after(i)) {
         for (; room->slabs > 0 && room->bytes > 0; room->slabs--) {
             lock_take(&shards[i].lock);
             struct slab *slab = slab_sparse(&shards[i], before);

@@ -16,9 +16,10 @@ size_t slabs_sparse;
  * whole slices for itself is in no program's hands yet. */
 void slab_map(const struct slab *slab, void *owner)
 {
-    unsigned bin = slab->thin                       ? BIN_FIRST + CLASSES + slab->cls
-                   : slab->cls < CLASS_SLICES_FIRST ? BIN_FIRST + slab->cls
-                                                    : BIN_WHOLE_FREE;
+    unsigned bin = load_relaxed(&slab->shard) == SHARD_SAMPLED ? BIN_SAMPLED
+                   : slab->thin                                ? BIN_FIRST + CLASSES + slab->cls
+                   : slab->cls < CLASS_SLICES_FIRST            ? BIN_FIRST + slab->cls
+                                                               : BIN_WHOLE_FREE;
     map_set(slab->base, 1, owner != NULL ? bin : BIN_FOREIGN, owner);
 }
 

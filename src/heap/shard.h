@@ -7,11 +7,10 @@
 #include "base/counters.h"
 #include "base/pairing_heap.h"
 #include "heap/begun.h"
+#include "heap/shard_index.h"
 #include "heap/slab.h"
 #include "learn/looks.h"
 #include "os/lock.h"
-
-#define SHARDS_MOST 64
 
 struct shard {
     struct lock lock;

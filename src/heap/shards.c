@@ -12,8 +12,9 @@
 #include "learn/compaction.h"
 #include "os/os.h"
 
-static size_t joined;                    /* threads, of all shards; atomic */
-static unsigned join_most = SHARDS_MOST; /* atomic */
+static size_t joined;                      /* threads, of all shards; atomic */
+static unsigned join_most = SHARD_SAMPLED; /* atomic */
+static bool sampled_started;               /* atomic */
 
 static unsigned cpus; /* known of */
 
@@ -25,6 +26,21 @@ void shards_start(void)
     list_init(&shards[0].sparse);
 }
 
+COLD void shards_start_sampled(void)
+{
+    if (load_relaxed(&sampled_started))
+        return;
+    list_init(&shards[SHARD_SAMPLED].sparse);
+    store_release(&sampled_started, true);
+}
+
+unsigned shard_after(unsigned index)
+{
+    if (index + 1 < shards_made())
+        return index + 1;
+    return index < SHARD_SAMPLED && load_acquire(&sampled_started) ? SHARD_SAMPLED : SHARDS_MOST;
+}
+
 /* With more threads than this glibc's malloc asks for the CPUs too: no filter of system calls that
  * permits so many can forbid that. */
 #define ASKS_ABOVE 8
@@ -33,7 +49,7 @@ void shards_start(void)
  * later on than at the start. */
 static bool more_serve(unsigned made)
 {
-    if (made >= smaller(load_relaxed(&join_most), SHARDS_MOST))
+    if (made >= smaller(load_relaxed(&join_most), SHARD_SAMPLED))
         return false;
     if (made >= cpus && load_relaxed(&joined) > ASKS_ABOVE)
         cpus = os_cpus();
@@ -122,7 +138,7 @@ size_t shard_take(unsigned index, unsigned cls, void **end, size_t n)
         struct slab *slab = lowest_partial(shard, cls);
         if (slab == NULL && taken > 0)
             break;
-        if (slab == NULL)
+        if (slab == NULL && index != SHARD_SAMPLED)
             slab = slab_from_neighbour(index, cls);
         bool fresh = slab == NULL;
         if (fresh)
@@ -260,7 +276,7 @@ bool shards_attract(const void *p, unsigned *index)
 size_t shards_gain(void)
 {
     size_t sum = 0;
-    for (unsigned i = 0; i < shards_made(); i++) {
+    for (unsigned i = 0; i < SHARDS_MOST; i = shard_after(i)) {
         lock_take(&shards[i].lock);
         for (unsigned cls = 0; cls < CLASSES; cls++) {
             const struct size_class *c = &size_classes[cls];

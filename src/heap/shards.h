@@ -6,10 +6,17 @@
 
 #include "base/defs.h"
 #include "base/misuse.h"
+#include "heap/shard_index.h"
 
 struct begun;
 struct pairing_node;
 struct slab;
+
+/* Starts the shard of sampled blocks, before its first one. */
+void shards_start_sampled(void);
+
+/* All that are there: for (unsigned i = 0; i < SHARDS_MOST; i = shard_after(i)). */
+unsigned shard_after(unsigned index);
 
 void shards_start(void);
 

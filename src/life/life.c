@@ -17,6 +17,7 @@
 #include "front/registry.h"
 #include "heap/shards.h"
 #include "heap/transfer.h"
+#include "life/profiling.h"
 #include "life/purge.h"
 #include "life/scavenger.h"
 #include "life/statistics.h"
@@ -129,6 +130,8 @@ COLD struct cache *thread_cache_make(void)
         register_with_libc();
         if (statistics_wanted())
             statistics_start();
+        if (policy.profile)
+            profile_switch(true);
         store_release(&key_asked, true);
     }
     if (cache != NULL)

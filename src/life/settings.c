@@ -5,6 +5,7 @@
 #include "base/policy.h"
 #include "base/watch.h"
 #include "front/closer.h"
+#include "life/profiling.h"
 #include "life/purge.h"
 #include "options/options.h"
 #include "os/lock.h"
@@ -21,6 +22,10 @@ enum changed option_change(const char *name, size_t value, struct cache *mine)
     switch (option - options) {
     case OPTION_NUMBER_check_frees:
         purge_check_frees(mine, value != 0);
+        break;
+    case OPTION_NUMBER_profile:
+        if (!profile_switch(value != 0))
+            return CHANGE_NOT_NOW;
         break;
     case OPTION_NUMBER_abort_on_misuse:
     case OPTION_NUMBER_compact:

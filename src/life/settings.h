@@ -11,7 +11,13 @@
 
 struct cache;
 
-enum changed { CHANGED = 1, CHANGE_NO_OPTION, CHANGE_NOT_ALLOWED, CHANGE_AT_START_ONLY };
+enum changed {
+    CHANGED = 1,
+    CHANGE_NO_OPTION,
+    CHANGE_NOT_ALLOWED,
+    CHANGE_AT_START_ONLY,
+    CHANGE_NOT_NOW
+};
 
 /* Changes the option; AUTO where it may be so. `mine` is the calling thread's cache, or null. Locks
  * of the slow path must not be held. */

@@ -7,6 +7,7 @@
 #include "base/atomic.h"
 #include "base/policy.h"
 #include "base/text.h"
+#include "life/profile_text.h"
 #include "os/keep_errno.h"
 #include "os/os.h"
 #include "os/self.h"
@@ -48,12 +49,12 @@ static void complain_of(const char *option, const char *about, struct own_error 
              why);
 }
 
-/* The name of the file, with the process's number. */
-static void make_path(void)
+/* The name of a file, with the process's number. */
+static void make_path(const char *from)
 {
     struct text t;
     text_init(&t, path, sizeof path);
-    for (const char *c = stats_path; *c != 0; c++) {
+    for (const char *c = from; *c != 0; c++) {
         char one[2] = {*c, 0};
         if (c[0] == '%' && c[1] == 'p') {
             text_add_number(&t, (uint64_t)getpid());
@@ -67,8 +68,14 @@ static void make_path(void)
 
 static void write_file(void)
 {
-    make_path();
+    make_path(stats_path);
     complain_of("stats_file", path, sheet_replace_own(path, FORM_OPENMETRICS));
+}
+
+static void write_profile(void)
+{
+    make_path(profile_path);
+    complain_of("profile_file", path, (struct own_error){profile_replace(path), OWN_WRITE});
 }
 
 static void print(void)
@@ -84,9 +91,11 @@ static void on_signal(int number)
     KEEP_ERRNO;
     if (!begin())
         return;
+    if (policy.profile_file)
+        write_profile();
     if (policy.stats_file)
         write_file();
-    else
+    else if (!policy.profile_file)
         print();
     store_release(&at_work, false);
 }
@@ -132,13 +141,15 @@ COLD void statistics_fork_child(void)
 COLD void statistics_end(void)
 {
     KEEP_ERRNO;
-    if (!policy.stats_file && !policy.stats)
+    if (!policy.stats_file && !policy.stats && !policy.profile_file)
         return;
     bool begun = begin();
     for (unsigned waited = 0; !begun && waited < WAIT_MOST; waited += WAIT_STEP) {
         os_let_pass(WAIT_STEP);
         begun = begin();
     }
+    if (begun && policy.profile_file)
+        write_profile();
     if (begun && policy.stats_file)
         write_file();
     if (begun && policy.stats)

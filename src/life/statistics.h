@@ -8,7 +8,8 @@
 /* Whether any of it is asked for. The functions lie apart from what every process executes. */
 static inline bool statistics_wanted(void)
 {
-    return unlikely((policy.stats | policy.stats_file | policy.stats_signal | policy.watch) != 0);
+    return unlikely((policy.stats | policy.stats_file | policy.stats_signal | policy.profile_file |
+                     policy.watch) != 0);
 }
 
 /* After the options are known. No lock is held. */

@@ -150,22 +150,24 @@ static const struct unit *unit_find(enum option_type type, struct words name)
     return NULL;
 }
 
-static bool path_read(struct words words, size_t *value)
+static bool path_read(const struct option *option, struct words words, size_t *value)
 {
-    if (words.length >= sizeof stats_path)
+    char *path = option - options == OPTION_NUMBER_stats_file ? stats_path : profile_path;
+    if (words.length >= PATH_OPTION_MOST)
         return false;
-    memcpy(stats_path, words.start, words.length);
-    stats_path[words.length] = '\0';
+    memcpy(path, words.start, words.length);
+    path[words.length] = '\0';
     *value = words.length > 0 && !same(words, "none");
     return true;
 }
 
 /* False when it is none of the type, or too large for any option. */
-static bool value_read(enum option_type type, struct words words, size_t *value)
+static bool value_read(const struct option *option, struct words words, size_t *value)
 {
+    enum option_type type = option->type;
     const struct unit *unit = NULL;
     if (type == OPTION_PATH)
-        return path_read(words, value);
+        return path_read(option, words, value);
     if (type == OPTION_SWITCH || type == OPTION_MODE || type == OPTION_WHEN) {
         unit = unit_find(type, words);
         if (unit != NULL)
@@ -193,7 +195,7 @@ bool option_set(const struct option *option, struct words words)
 {
     size_t value = AUTO;
     if (!(option_may_be_auto(option) && same(words, "auto")) &&
-        (!value_read(option->type, words, &value) || value < option->least || value > option->most))
+        (!value_read(option, words, &value) || value < option->least || value > option->most))
         return false;
     *(size_t *)((char *)&policy + option->offset) = value;
     return true;

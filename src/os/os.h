@@ -27,6 +27,9 @@ void *os_map_at(uintptr_t address, size_t length, bool *occupied);
 /* As os_map, between two inaccessible pages, which are not part of the length. */
 void *os_map_guarded(size_t length);
 
+/* Lets pages be written, or only be read; false when the kernel refuses. */
+bool os_let_write(void *start, size_t length, bool may);
+
 /* False when the kernel refuses (as it may at its limit of mappings): the memory is still there. */
 bool os_unmap(void *start, size_t length);
 

@@ -151,6 +151,12 @@ void *os_map_guarded(size_t length)
     return start + os_page;
 }
 
+bool os_let_write(void *start, size_t length, bool may)
+{
+    KEEP_ERRNO;
+    return mprotect(start, length, may ? PROT_READ | PROT_WRITE : PROT_READ) == 0;
+}
+
 bool os_unmap(void *start, size_t length)
 {
     KEEP_ERRNO;

@@ -26,6 +26,7 @@
     RANK(DIRTY, "dirty", "the big-block cache: mappings of freed huge blocks")           \
     RANK(SUPERSLABS, "superslabs", "slices, free or not")                                \
     RANK(MAP, "map", "new leaves of the address map")                                    \
+    RANK(PROFILE, "profile", "sampled blocks, and the sites that allocated them")        \
     RANK(META, "meta", "memory for descriptors and arrays")                              \
     RANK(JOURNAL, "journal", "what was learned last")                                    \
     RANK(RESERVE, "reserve", "blocks for threads that find the heap held by a fork")

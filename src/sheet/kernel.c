@@ -1,7 +1,7 @@
 #include "sheet/kernel.h"
 
 #include "base/text.h"
-#include "sheet/calls.h"
+#include "os/calls.h"
 #include <errno.h>
 #include <string.h>
 #include <sys/ioctl.h>

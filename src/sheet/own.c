@@ -3,10 +3,9 @@
 #include <errno.h>
 #include <string.h>
 
-#include "base/text.h"
 #include "os/os.h"
+#include "os/output.h"
 #include "os/self.h"
-#include "sheet/calls.h"
 #include "sheet/kernel.h"
 
 /* Of the calling thread: the first one, which /proc/self is, may have ended before the others.
@@ -52,30 +51,6 @@ static int look(struct target *t, const char *self, enum form form, char *best, 
     return least != UINT64_MAX ? 0 : error;
 }
 
-/* A descriptor that does not wait, and is full, is waited for so long, in milliseconds. */
-#define WAIT_STEP 10
-#define WAIT_MOST 1000
-
-static int write_all(int file, const char *text, size_t length)
-{
-    unsigned waited = 0;
-    while (length > 0) {
-        long done = call_write(file, text, length);
-        if (done < 0 && errno == EINTR)
-            continue;
-        if (done < 0 && errno == EAGAIN && waited < WAIT_MOST) {
-            os_let_pass(WAIT_STEP);
-            waited += WAIT_STEP;
-            continue;
-        }
-        if (done <= 0)
-            return done < 0 ? errno : EIO;
-        text += done;
-        length -= (size_t)done;
-    }
-    return 0;
-}
-
 /* The text, in the room. */
 static int read_own(struct room *room, enum form form, char **text, size_t *length)
 {
@@ -106,49 +81,20 @@ struct own_error sheet_write_own(int file, enum form form)
     if (error.number == 0) {
         sigset_t before;
         os_signals_block(&before); /* SIGPIPE, which this takes back */
-        error = (struct own_error){write_all(file, text, length), OWN_WRITE};
+        error = (struct own_error){output_write(file, text, length), OWN_WRITE};
         os_signals_restore(&before);
     }
     room_release(&room);
     return error;
 }
 
-/* Beside the file, and of this process alone. */
-static char *name_beside(struct room *room, const char *path)
-{
-    size_t most = strlen(path) + sizeof ".4294967295.tmp";
-    char *beside = room_get(room, most);
-    if (beside == NULL)
-        return NULL;
-    struct text t;
-    text_init(&t, beside, most);
-    text_add(&t, path);
-    text_add(&t, ".");
-    text_add_number(&t, (uint64_t)getpid());
-    text_add(&t, ".tmp");
-    return beside;
-}
-
 struct own_error sheet_replace_own(const char *path, enum form form)
 {
-    struct room room = {0};
-    struct own_error error = {ENOMEM, OWN_READ};
-    const char *beside = name_beside(&room, path);
-    if (beside == NULL)
+    static struct output output; /* not on the stack, which may be small */
+    struct own_error error = {output_begin(&output, path), OWN_WRITE};
+    if (error.number != 0)
         return error;
-    call_unlink(beside); /* one that a killed process of this number left */
-    int file = call_open(beside, O_WRONLY | O_CREAT | O_EXCL);
-    if (file < 0) {
-        error = (struct own_error){errno, OWN_WRITE};
-    } else {
-        error = sheet_write_own(file, form);
-        if (call_close(file) != 0 && error.number == 0)
-            error = (struct own_error){errno, OWN_WRITE};
-        if (error.number == 0 && call_rename(beside, path) != 0)
-            error = (struct own_error){errno, OWN_WRITE};
-        if (error.number != 0)
-            call_unlink(beside);
-    }
-    room_release(&room);
-    return error;
+    error = sheet_write_own(output.file, form);
+    int ended = output_end(&output, error.number);
+    return error.number != 0 ? error : (struct own_error){ended, OWN_WRITE};
 }

@@ -109,7 +109,7 @@ static void count_caches(struct accounts *accounts)
 static void count_compaction(struct accounts *accounts, unsigned cls)
 {
     struct class_accounts *sum = &accounts->classes[cls];
-    for (unsigned i = 0; i < shards_made(); i++) {
+    for (unsigned i = 0; i < SHARDS_MOST; i = shard_after(i)) {
         const struct begun *begun = shard_begun(i, cls);
         sum->compacts += begun->compacts;
         sum->compacted += begun->compacted;

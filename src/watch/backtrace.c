@@ -33,9 +33,15 @@ static bool is_ours(uintptr_t code)
 
 bool backtrace_possible(void) { return _Unwind_Backtrace != NULL && _Unwind_GetIPInfo != NULL; }
 
+struct frames {
+    uintptr_t *frames;
+    unsigned count, most;
+    const void *caller;
+};
+
 static _Unwind_Reason_Code add_frame(struct _Unwind_Context *context, void *argument)
 {
-    struct backtrace *trace = argument;
+    struct frames *trace = argument;
     int before_call = 0;
     uintptr_t address = _Unwind_GetIPInfo(context, &before_call);
     if (address == 0)
@@ -45,17 +51,23 @@ static _Unwind_Reason_Code add_frame(struct _Unwind_Context *context, void *argu
         trace->count = 0;
     if (trace->count == 0 && is_ours(address))
         return _URC_NO_REASON;
-    if (trace->count == BACKTRACE_MOST)
+    if (trace->count == trace->most)
         return _URC_END_OF_STACK;
     trace->frames[trace->count++] = before_call ? address : address - 1;
     return _URC_NO_REASON;
 }
 
+unsigned backtrace_frames(uintptr_t *frames, unsigned most, const void *caller)
+{
+    struct frames trace = {frames, 0, most, caller};
+    if (backtrace_possible())
+        _Unwind_Backtrace(add_frame, &trace);
+    return trace.count;
+}
+
 void backtrace_take(struct backtrace *trace)
 {
-    trace->count = 0;
-    if (backtrace_possible())
-        _Unwind_Backtrace(add_frame, trace);
+    trace->count = backtrace_frames(trace->frames, BACKTRACE_MOST, trace->caller);
 }
 
 /* ---- names ---- */

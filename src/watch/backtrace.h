@@ -20,6 +20,10 @@ struct backtrace {
 /* Whether this build has an unwinder. */
 bool backtrace_possible(void);
 
+/* Stores at most so many of the calling thread's frames, and returns how many; `caller` as below.
+ * */
+unsigned backtrace_frames(uintptr_t *frames, unsigned most, const void *caller);
+
 /* Fills what is below `caller`; where that is in no frame, all but hakmem's own (which only the
  * shared library can tell). Faults on a damaged stack. */
 void backtrace_take(struct backtrace *trace);

@@ -246,7 +246,8 @@ static void check_slab_entry(struct check_walk *walk, struct slab *slab, const c
         return;
     }
     /* A block of whole slices comes and goes without a lock. */
-    unsigned expected = slab->thin                       ? BIN_FIRST + CLASSES + slab->cls
+    unsigned expected = bin == BIN_SAMPLED               ? BIN_SAMPLED
+                        : slab->thin                     ? BIN_FIRST + CLASSES + slab->cls
                         : slab->cls < CLASS_SLICES_FIRST ? BIN_FIRST + slab->cls
                         : bin == BIN_WHOLE               ? BIN_WHOLE
                                                          : BIN_WHOLE_FREE;
@@ -340,7 +341,7 @@ static void check_tree(struct check_walk *walk, unsigned shard, unsigned cls)
 
 static void check_shards(struct check_walk *walk)
 {
-    for (unsigned shard = 0; shard < shards_made(); shard++)
+    for (unsigned shard = 0; shard < SHARDS_MOST; shard = shard_after(shard))
         for (unsigned cls = 0; cls < CLASSES; cls++)
             check_tree(walk, shard, cls);
     for (size_t i = 0; i < walk->superslab_count; i++) {

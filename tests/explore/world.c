@@ -111,6 +111,8 @@ void meta_give(void *p, size_t bytes) { (void)p, (void)bytes; }
 void *reserve_take(size_t n, size_t align) { return (void)n, (void)align, NULL; }
 enum misuse reserve_give(void *p) { return (void)p, MISUSE_NONE; }
 unsigned map_bin(const void *p) { return (void)p, BIN_FIRST + cls; }
+bool profile_used;
+bool samples_forget(const void *p) { return (void)p, false; }
 enum misuse huge_give(void *p) { return (void)p, MISUSE_NONE; }
 
 /* ---- the program ---- */

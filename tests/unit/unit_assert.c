@@ -228,7 +228,7 @@ static void left_behind(void)
 int main(void)
 {
     hakmem_free(hakmem_malloc(1)); /* the process's start */
-    EXPECT_SAID(wrong_order, ORDER "shard (rank 7)", "holds: cache (rank 5), meta (rank 11)\n");
+    EXPECT_SAID(wrong_order, ORDER "shard (rank 7)", "holds: cache (rank 5), meta (rank 12)\n");
     EXPECT_SAID(wrong_order_entering, ORDER "purge (rank 2)", "holds: cache (rank 5)\n");
     EXPECT_SAID(the_same_rank, ORDER "shard (rank 7)", "holds: cache (rank 5), shard (rank 7)\n");
     EXPECT_SAID(the_same_lock, ORDER "cache (rank 5)", "holds: cache (rank 5)\n");
@@ -239,8 +239,8 @@ int main(void)
     EXPECT_SAID(anothers_lock_released, "who releases a lock holds it: cache (rank 5)",
                 "holds no lock\n");
     EXPECT_SAID(inside_without_an_outer_lock, GUARD "shard (rank 7)", "holds no lock\n");
-    EXPECT_SAID(tried_without_an_outer_lock, GUARD "journal (rank 12)", "holds no lock\n");
-    EXPECT_SAID(metadata_without_an_outer_lock, GUARD "meta (rank 11)", "holds no lock\n");
+    EXPECT_SAID(tried_without_an_outer_lock, GUARD "journal (rank 13)", "holds no lock\n");
+    EXPECT_SAID(metadata_without_an_outer_lock, GUARD "meta (rank 12)", "holds no lock\n");
     EXPECT_SAID(blocks_without_an_outer_lock, GUARD "shard (rank 7)", "holds no lock\n");
     EXPECT_SAID(purged_by_two, "slices_purge: assertion failed: lock_rank_held(RANK_PURGE)\n",
                 "holds: cache (rank 5)\n");

@@ -1,7 +1,7 @@
 /* System calls on files. Libc's functions are points of cancellation, and other libraries replace
  * them. */
-#ifndef HAKMEM_SHEET_CALLS_H
-#define HAKMEM_SHEET_CALLS_H
+#ifndef HAKMEM_OS_CALLS_H
+#define HAKMEM_OS_CALLS_H
 
 #include <fcntl.h>
 #include <stdint.h>

@@ -1,0 +1,95 @@
+#include "api/blocks.h"
+
+#include "back/huge.h"
+#include "back/map.h"
+#include "back/reserve.h"
+#include "base/policy.h"
+#include "heap/slab.h"
+#include "learn/keep.h"
+#include "life/life.h"
+#include "os/os.h"
+#include "watch/report.h"
+
+void report_at_once(const char *function, enum misuse what, const void *p, const void *caller)
+{
+    thread_cache(); /* the process's start: what it says of misuse */
+    report_misuse(
+        &(struct wrong_call){.function = function, .what = what, .p = p, .caller = caller});
+}
+
+void report_foreign(const char *function, const void *p, const void *caller)
+{
+    enum misuse what = (uintptr_t)p % 16 != 0 ? MISUSE_UNALIGNED
+                       : huge_is_dirty(p)     ? MISUSE_FREE
+                                              : MISUSE_FOREIGN;
+    report_at_once(function, what, p, caller);
+}
+
+size_t usable_of_new(size_t n, size_t align)
+{
+    size_t least = n < align ? align : n;
+    if (least <= CLASS_MOST)
+        return size_classes[class_of(round_up(least, align))].size;
+    return round_up(n == 0 ? 1 : n, os_page);
+}
+
+/* 0 where no block begins. */
+static size_t usable_of(const void *p, unsigned *bin)
+{
+    void *owner;
+    *bin = map_find(p, &owner);
+    if (*bin == BIN_FOREIGN)
+        return reserve_usable(p);
+    if (*bin == BIN_WHOLE_FREE)
+        return 0;
+    return likely(bin_of_slab(*bin)) ? slab_usable(p, owner) : huge_usable(p);
+}
+
+size_t block_find(const void *p, unsigned *found, const char *function, const void *caller)
+{
+    size_t usable = usable_of(p, found);
+    unsigned bin = *found;
+    bool freed = bin >= BIN_FIRST ? usable != 0 && freed_before(bin_stack(bin), p)
+                                  : bin == BIN_WHOLE_FREE && (uintptr_t)p % SLICE == 0;
+    if (likely(usable != 0 && !freed))
+        return usable;
+    if (bin == BIN_FOREIGN)
+        report_foreign(function, p, caller);
+    else
+        report_at_once(function, freed ? MISUSE_FREE : MISUSE_INTERIOR, p, caller);
+    return 0;
+}
+
+SLOW size_t block_usable(const void *p, const char *function, const void *caller)
+{
+    unsigned bin;
+    return block_find(p, &bin, function, caller);
+}
+
+/* A block that realloc left where it was may be up to twice as large as what it holds; who knows an
+ * alignment has not reallocated. (A block that realloc could not make smaller for want of memory is
+ * reported though nothing is wrong.) */
+static bool size_fits(size_t usable, size_t align, size_t size)
+{
+    if (!is_power_of_two(align) || align > MOST_BYTES || size > MOST_BYTES)
+        return false;
+    return usable_of_new(size, align) == usable ||
+           (align == 1 && size <= usable && size >= keep_block_least(usable));
+}
+
+void aligned_sized_free_check(const void *p, size_t align, size_t size, const void *caller)
+{
+    if (p == NULL || !policy.check_sizes)
+        return;
+    unsigned bin;
+    size_t usable = usable_of(p, &bin);
+    if (usable == 0 || size_fits(usable, align, size))
+        return;
+    report_misuse(&(struct wrong_call){
+        .function = "sized free", .what = MISUSE_SIZE, .p = p, .caller = caller, .size = size});
+}
+
+void sized_free_check(const void *p, size_t size, const void *caller)
+{
+    aligned_sized_free_check(p, 1, size, caller);
+}

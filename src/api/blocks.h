@@ -1,0 +1,37 @@
+/* What an address is, for calls that got one: whether it is a block in use, how many bytes it has,
+ * and reports where it is none. */
+#ifndef HAKMEM_API_BLOCKS_H
+#define HAKMEM_API_BLOCKS_H
+
+#include "base/misuse.h"
+#include "front/cache.h"
+#include "front/proof.h"
+
+/* The largest size that is tried. No processor has more address space for a program; PTRDIFF_MAX is
+ * far above. */
+#define MOST_BYTES ((size_t)1 << 52)
+
+/* Misuse that needs no look at other blocks. Where that returns, the call is ignored. */
+void report_at_once(const char *function, enum misuse what, const void *p, const void *caller);
+void report_foreign(const char *function, const void *p, const void *caller);
+
+/* Bytes that the program may use of a new block of n bytes at a multiple of `align`. */
+size_t usable_of_new(size_t n, size_t align);
+
+static inline bool freed_before(unsigned stack, const void *p)
+{
+    return unlikely(block_sealed(p)) && block_is_free(stack_class(stack), p);
+}
+
+/* Bytes that the program may use of p, and the bin of its entry in the map; reports a pointer that
+ * is no block's, as `function`'s, and returns 0. */
+size_t block_find(const void *p, unsigned *bin, const char *function, const void *caller);
+size_t block_usable(const void *p, const char *function, const void *caller);
+
+/* Reports a size that the block at p was not allocated with. p may be anything;
+ * one that is no block is left to free. Bodies that look at every call have it before their push:
+ *     if (EVERY_SIZE_CHECKED) sized_free_check(p, size, RETURN_ADDRESS); */
+void sized_free_check(const void *p, size_t size, const void *caller);
+void aligned_sized_free_check(const void *p, size_t align, size_t size, const void *caller);
+
+#endif

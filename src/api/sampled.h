@@ -1,0 +1,54 @@
+/* Sampled allocations. While a profile is on, malloc is closed (heap/classes.h), so each call takes
+ * the slow path and counts here; one in many is sampled. A sampled block of a class comes from a
+ * shard of its own, whose slabs name BIN_SAMPLED in the map: no cache takes what is freed there, so
+ * its free takes the slow path, too. While no profile was on, nothing of this costs malloc or free
+ * an instruction. */
+#ifndef HAKMEM_API_SAMPLED_H
+#define HAKMEM_API_SAMPLED_H
+
+#include "base/atomic.h"
+#include "base/misuse.h"
+#include "front/cache.h"
+#include "profile/samples.h"
+
+/* Blocks of each class, of this thread, up to the next sample, which counts; 0 before the first. */
+struct sampler {
+    uint64_t random;
+    uint32_t gaps[BIN_FIRST + CLASSES]; /* by the class's bin */
+};
+
+bool sample_due_now(unsigned cls);
+
+/* Counts a block of the bin, unless it may be one to sample. */
+FAST bool sample_count(struct cache *cache, size_t bin)
+{
+    struct sampler *sampler = cache->sampler;
+    if (unlikely(sampler == NULL) || unlikely(sampler->gaps[bin] <= 1))
+        return false;
+    sampler->gaps[bin]--;
+    return true;
+}
+
+/* Counts a block of the class: whether it is sampled. */
+FAST bool sample_due(unsigned cls)
+{
+    return !likely(sample_count(cache_current(), BIN_FIRST + cls)) && sample_due_now(cls);
+}
+
+/* Whether a block of so many bytes is, that has no class. */
+bool sample_due_huge(size_t bytes);
+
+/* A block of the class to sample, up to CLASS_MOST bytes; null where there is none. */
+void *sampled_take(unsigned cls);
+
+/* Notes p, which nobody else has yet, as sampled: n bytes are wanted, and it takes `bytes`. */
+void sampled_note(void *p, size_t n, size_t bytes);
+
+/* Frees p, which the map says is sampled. If that is a block of whole slices then it is no longer
+ * sampled, which `*whole` says, and is still to be freed. */
+struct finding sampled_give(void *p, bool *whole);
+
+/* A huge block is freed, or resized. */
+void sampled_forget_huge(const void *p);
+
+#endif

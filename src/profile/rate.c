@@ -1,0 +1,75 @@
+#include "profile/rate.h"
+
+#include "base/atomic.h"
+
+#define GOLDEN 0x9e3779b97f4a7c15u /* 2^64 / the golden ratio: steps that never repeat */
+
+static uint64_t mixed(uint64_t x)
+{
+    x = (x ^ x >> 30) * 0xbf58476d1ce4e5b9u;
+    x = (x ^ x >> 27) * 0x94d049bb133111ebu;
+    return x ^ x >> 31;
+}
+
+uint64_t rate_random(void)
+{
+    static uint64_t last;
+    uint64_t here = (uintptr_t)&here; /* the kernel's choice of a stack: other in each process */
+    return mixed(add_relaxed(&last, GOLDEN) + here);
+}
+
+/* Uniform in (0, 1). */
+static double draw(uint64_t *random)
+{
+    *random += GOLDEN;
+    return ((double)(mixed(*random) >> 11) + 0.5) * 0x1p-53;
+}
+
+/* The natural logarithm of x, from 0 to 1: by its exponent, and a series in (m - 1) / (m + 1),
+ * where m is from 1 to 2. To 10 digits. */
+static double logarithm(double x)
+{
+    union {
+        double number;
+        uint64_t bits;
+    } v = {x};
+    int exponent = (int)(v.bits >> 52) - 1023;
+    v.bits = (v.bits & low_bits(52)) | (uint64_t)1023 << 52;
+    double t = (v.number - 1) / (v.number + 1);
+    double square = t * t;
+    double sum = 0;
+    for (int k = 17; k >= 1; k -= 2)
+        sum = sum * square + 1.0 / k;
+    return exponent * 0.69314718055994530942 + 2 * t * sum;
+}
+
+/* exp(x) - 1 for x from -1/4 to 0. */
+static double exponential_less_1(double x)
+{
+    double sum = 0;
+    for (int k = 11; k >= 1; k--)
+        sum = (sum + 1) * x / k;
+    return sum;
+}
+
+/* 1 - exp(-x) for x from 0 on: e(2x) = e(x) (2 - e(x)). */
+static double chance(double x)
+{
+    if (x > 40)
+        return 1;
+    unsigned doublings = 0;
+    for (; x > 0.25; x /= 2)
+        doublings++;
+    double e = -exponential_less_1(-x);
+    for (; doublings > 0; doublings--)
+        e *= 2 - e;
+    return e;
+}
+
+uint32_t rate_gap(uint64_t *random, size_t bytes, size_t rate)
+{
+    double gap = -logarithm(draw(random)) * (double)rate / (double)bytes;
+    return gap < GAP_MOST ? (uint32_t)gap + 1 : GAP_MOST;
+}
+
+double rate_weight(size_t bytes, size_t rate) { return 1 / chance((double)bytes / (double)rate); }

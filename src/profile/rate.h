@@ -1,0 +1,21 @@
+/* How often a block is sampled. Each byte that is allocated has the same chance, 1 / rate, so a
+ * block of s bytes is sampled with p = 1 - exp(-s / rate), and stands for 1 / p blocks of its size.
+ * Of blocks of one size the distance from one sample to the next is geometric; it may be drawn at
+ * any time, since it does not depend on what came before. Thread safe but for `random`, which is
+ * the caller's. */
+#ifndef HAKMEM_PROFILE_RATE_H
+#define HAKMEM_PROFILE_RATE_H
+
+#include "base/defs.h"
+
+/* Starts a generator that no other call starts in the same way. */
+uint64_t rate_random(void);
+
+/* Blocks of so many bytes up to the next sample, which counts; at least 1. */
+#define GAP_MOST ((uint32_t)1 << 30)
+uint32_t rate_gap(uint64_t *random, size_t bytes, size_t rate);
+
+/* How many blocks a sample stands for. */
+double rate_weight(size_t bytes, size_t rate);
+
+#endif

@@ -1,0 +1,218 @@
+#include "profile/samples.h"
+
+#include <string.h>
+
+#include "back/meta.h"
+#include "base/atomic.h"
+#include "base/watch.h"
+#include "os/lock.h"
+#include "os/os.h"
+
+#define SAMPLE_BUCKETS 16384
+#define SITE_BUCKETS 4096
+#define SAMPLES_MOST ((size_t)1 << 20)
+#define SITES_MOST ((size_t)1 << 16)
+
+struct sample {
+    struct sample *next; /* of its bucket, or free */
+    const void *p;
+    struct site *site;
+    size_t bytes;
+    double weight;
+};
+
+bool profile_on, profile_used;
+
+static struct {
+    struct lock lock;
+    struct sample **samples; /* buckets; constant once they are there */
+    struct site **sites;     /* the same; buckets are atomic: they grow at the front */
+    struct sample *unused;
+    size_t sample_count, site_count, lost, bytes;
+    double live;    /* bytes, of all sites */
+    double snapped; /* the same, when their peak tallies were noted */
+} profile = {.lock = LOCK(PROFILE)};
+
+/* For ever. */
+static void *take_pages(size_t bytes)
+{
+    bytes = round_up(bytes, os_page);
+    void *p = meta_take_pages(bytes);
+    if (p != NULL)
+        profile.bytes += bytes;
+    return p;
+}
+
+bool samples_start(void)
+{
+    lock_take(&profile.lock);
+    if (profile.samples == NULL)
+        profile.samples = take_pages(SAMPLE_BUCKETS * sizeof(void *));
+    if (profile.samples != NULL && profile.sites == NULL)
+        profile.sites = take_pages(SITE_BUCKETS * sizeof(void *));
+    bool done = profile.sites != NULL;
+    lock_release(&profile.lock);
+    return done;
+}
+
+/* ---- sites ---- */
+
+static uint64_t hash_of(const uintptr_t *frames, unsigned depth)
+{
+    uint64_t hash = depth;
+    for (unsigned i = 0; i < depth; i++) {
+        hash = (hash ^ frames[i]) * 0x9e3779b97f4a7c15u;
+        hash ^= hash >> 32;
+    }
+    return hash;
+}
+
+static struct site *site_make(uint64_t hash, const uintptr_t *frames, unsigned depth)
+{
+    size_t bytes = sizeof(struct site) + depth * sizeof *frames;
+    struct site *site = profile.site_count < SITES_MOST ? meta_take(bytes) : NULL;
+    if (site == NULL)
+        return NULL;
+    profile.bytes += meta_size(bytes);
+    profile.site_count++;
+    memset(site, 0, sizeof *site);
+    site->hash = hash;
+    site->depth = depth;
+    memcpy(site->frames, frames, depth * sizeof *frames);
+    struct site **bucket = &profile.sites[hash % SITE_BUCKETS];
+    site->next = *bucket;
+    store_release(bucket, site);
+    return site;
+}
+
+static struct site *site_of(const uintptr_t *frames, unsigned depth)
+{
+    ASSERT(lock_held(&profile.lock));
+    uint64_t hash = hash_of(frames, depth);
+    for (struct site *site = profile.sites[hash % SITE_BUCKETS]; site != NULL; site = site->next)
+        if (site->hash == hash && site->depth == depth &&
+            memcmp(site->frames, frames, depth * sizeof *frames) == 0)
+            return site;
+    return site_make(hash, frames, depth);
+}
+
+static void tally_add(struct tally *tally, double weight, size_t bytes)
+{
+    tally->samples++;
+    tally->blocks += weight;
+    tally->bytes += weight * (double)bytes;
+}
+
+static void tally_remove(struct tally *tally, double weight, size_t bytes)
+{
+    tally->samples--;
+    tally->blocks -= weight;
+    tally->bytes -= weight * (double)bytes;
+    if (tally->samples == 0)
+        tally->blocks = tally->bytes = 0; /* what rounding left */
+}
+
+const struct site *samples_site_after(const struct site *site)
+{
+    if (profile.sites == NULL)
+        return NULL;
+    if (site != NULL && site->next != NULL)
+        return site->next;
+    for (size_t i = site == NULL ? 0 : site->hash % SITE_BUCKETS + 1; i < SITE_BUCKETS; i++) {
+        const struct site *first = load_acquire(&profile.sites[i]);
+        if (first != NULL)
+            return first;
+    }
+    return NULL;
+}
+
+/* ---- peak ---- */
+
+/* Each time that the peak has grown by a part: it costs a walk over all sites. */
+#define PEAK_PART 64
+
+static void note_peak(double least)
+{
+    ASSERT(lock_held(&profile.lock));
+    if (profile.live <= least)
+        return;
+    profile.snapped = profile.live;
+    for (const struct site *site = NULL; (site = samples_site_after(site)) != NULL;)
+        ((struct site *)site)->peak = site->live;
+}
+
+void samples_note_peak(void)
+{
+    lock_take(&profile.lock);
+    note_peak(profile.snapped);
+    lock_release(&profile.lock);
+}
+
+/* ---- samples ---- */
+
+static struct sample **bucket_of(const void *p)
+{
+    return &profile.samples[((uintptr_t)p >> 4) * 0x9e3779b97f4a7c15u >> (64 - 14)];
+}
+static_assert(SAMPLE_BUCKETS == 1 << 14, "so many bits choose the bucket");
+
+static struct sample *sample_take(void)
+{
+    ASSERT(lock_held(&profile.lock));
+    if (profile.unused == NULL && profile.sample_count < SAMPLES_MOST) {
+        struct sample *more = take_pages(os_page);
+        for (size_t i = 0; more != NULL && i < os_page / sizeof *more; i++) {
+            more[i].next = profile.unused;
+            profile.unused = &more[i];
+        }
+    }
+    struct sample *sample = profile.unused;
+    if (sample != NULL) {
+        profile.unused = sample->next;
+        profile.sample_count++;
+    }
+    return sample;
+}
+
+bool samples_add(const void *p, size_t n, double weight, const uintptr_t *frames, unsigned depth)
+{
+    lock_take(&profile.lock);
+    struct site *site = site_of(frames, depth);
+    struct sample *sample = site != NULL ? sample_take() : NULL;
+    if (sample != NULL) {
+        struct sample **bucket = bucket_of(p);
+        *sample = (struct sample){*bucket, p, site, n, weight};
+        *bucket = sample;
+        tally_add(&site->total, weight, n);
+        tally_add(&site->live, weight, n);
+        profile.live += weight * (double)n;
+        store_relaxed(&profile_used, true);
+    } else {
+        profile.lost++;
+    }
+    lock_release(&profile.lock);
+    return sample != NULL;
+}
+
+bool samples_forget(const void *p)
+{
+    lock_take(&profile.lock);
+    struct sample **at = bucket_of(p);
+    while (*at != NULL && (*at)->p != p)
+        at = &(*at)->next;
+    struct sample *sample = *at;
+    if (sample != NULL) {
+        note_peak(profile.snapped * (1 + 1.0 / PEAK_PART));
+        tally_remove(&sample->site->live, sample->weight, sample->bytes);
+        profile.live -= sample->weight * (double)sample->bytes;
+        *at = sample->next;
+        sample->next = profile.unused;
+        profile.unused = sample;
+        profile.sample_count--;
+    }
+    lock_release(&profile.lock);
+    return sample != NULL;
+}
+
+size_t samples_lost(void) { return load_relaxed(&profile.lost); }
+size_t samples_bytes(void) { return load_relaxed(&profile.bytes); }

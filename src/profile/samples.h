@@ -1,0 +1,51 @@
+/* Sampled blocks that are in use, and the sites that allocated them: by call stack. Each site has
+ * three tallies, which are estimates of what all blocks of the site are together. Thread safe; the
+ * caller holds a cache's lock or its like (os/rank.h), and no lock of a higher rank. */
+#ifndef HAKMEM_PROFILE_SAMPLES_H
+#define HAKMEM_PROFILE_SAMPLES_H
+
+#include "base/defs.h"
+
+#define FRAMES_MOST 64
+
+struct tally {
+    uint64_t samples;
+    double blocks, bytes; /* as requested */
+};
+
+struct site {
+    struct site *next;  /* of its bucket; constant */
+    uint64_t hash;      /* of its frames; constant */
+    struct tally total; /* allocated since the start; these three: lock: profile */
+    struct tally live;  /* in use */
+    struct tally peak;  /* in use when all sites together had most */
+    uint64_t depth;     /* constant, as the frames are */
+    uintptr_t frames[]; /* innermost first: where the call is, not where it returns */
+};
+
+/* Whether new blocks are sampled; and whether any ever was. Atomic. */
+extern bool profile_on HIDDEN;
+extern bool profile_used HIDDEN;
+
+/* Makes the tables; false without memory. */
+bool samples_start(void);
+
+/* Notes a block of n bytes that stands for `weight` blocks. False where nothing is noted: there is
+ * no memory, or it is too much. */
+bool samples_add(const void *p, size_t n, double weight, const uintptr_t *frames, unsigned depth);
+
+/* It is freed; false if it was not noted. */
+bool samples_forget(const void *p);
+
+/* Notes the live tallies of all sites as those of the peak, if they are more. */
+void samples_note_peak(void);
+
+/* All sites, in any order: the first after this one, or null; and after the last. Sites are never
+ * freed. */
+const struct site *samples_site_after(const struct site *site);
+
+/* Samples that found no room, and bytes of memory for all this. */
+size_t samples_lost(void);
+size_t samples_bytes(void);
+
+#endif
