@@ -71,7 +71,7 @@ SLOW void sampled_note(void *p, size_t n, size_t bytes)
 {
     uintptr_t frames[FRAMES_MOST];
     at_work = true;
-    unsigned depth = backtrace_frames(frames, FRAMES_MOST, NULL);
+    unsigned depth = backtrace_cheap() ? backtrace_frames(frames, FRAMES_MOST, NULL) : 0;
     at_work = false;
     struct lock *lock = cache_lock_of(thread_cache());
     if (!lock_enter(lock))

@@ -11,12 +11,6 @@
 #include "front/cache.h"
 #include "profile/samples.h"
 
-/* Blocks of each class, of this thread, up to the next sample, which counts; 0 before the first. */
-struct sampler {
-    uint64_t random;
-    uint32_t gaps[BIN_FIRST + CLASSES]; /* by the class's bin */
-};
-
 bool sample_due_now(unsigned cls);
 
 /* Counts a block of the bin, unless it may be one to sample. */

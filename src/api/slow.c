@@ -110,13 +110,20 @@ static SLOW void *huge_take_inside(size_t n, size_t align, bool *zero)
     return p;
 }
 
+/* The class of a block of whole slices of n bytes at a multiple of `align`. */
+static unsigned class_of_whole(size_t n, size_t align)
+{
+    size_t least = align <= SLICE ? larger(n, align) : n;
+    return class_of_slices(larger(least, CLASS_MOST + 1));
+}
+
 /* A block of whole slices at a multiple of more than one. */
 static SLOW void *aligned_take_inside(size_t n, size_t align)
 {
     struct cache *cache = thread_cache();
     if (unlikely(!lock_enter(cache_lock_of(cache))))
         return not_entered();
-    unsigned cls = class_of_slices(n > CLASS_MOST ? n : CLASS_MOST + 1);
+    unsigned cls = class_of_whole(n, align);
     void *p = shard_take_aligned(cache != NULL ? cache->shard : 0, cls, align / SLICE);
     lock_release(cache_lock_of(cache));
     make_room(0);
@@ -130,8 +137,8 @@ static void *take_unsampled(size_t n, size_t align, bool *zero)
     if (least <= CLASS_MOST)
         return class_take(class_of(round_up(least, align)));
     if (n <= CLASS_SLICES_MOST && align <= SUPERSLAB) {
-        void *p =
-            align <= SLICE ? class_take_any(class_of_slices(least)) : aligned_take_inside(n, align);
+        void *p = align <= SLICE ? class_take_any(class_of_whole(n, align))
+                                 : aligned_take_inside(n, align);
         if (likely(p != NULL)) {
             *zero = p != not_entered() && whole_hand_out(p, n);
             return p;
@@ -154,10 +161,11 @@ static SLOW void *take_profiled(size_t n, size_t align, bool *zero)
         return p;
     }
     bool huge = n > CLASS_SLICES_MOST || align > SUPERSLAB;
-    bool due = huge ? sample_due_huge(n) : sample_due(class_of_slices(least));
+    unsigned cls = huge ? CLASSES : class_of_whole(n, align);
+    bool due = huge ? sample_due_huge(n) : sample_due(cls);
     void *p = take_unsampled(n, align, zero);
     if (unlikely(due) && is_block(p))
-        sampled_note(p, n, huge ? n : size_classes[class_of_slices(least)].size);
+        sampled_note(p, n, huge ? n : size_classes[cls].size);
     return p;
 }
 
@@ -522,7 +530,7 @@ static SLOW void *realloc_others(void *p, size_t n, const void *caller)
         free_from(p, caller);
         return NULL;
     }
-    if (bin >= BIN_FIRST && stays(n, usable))
+    if ((bin >= BIN_FIRST || bin == BIN_SAMPLED) && stays(n, usable))
         return p;
     void *same = NULL;
     if (bin == BIN_HUGE && n <= MOST_BYTES)

@@ -77,6 +77,13 @@ static inline size_t chunk_bytes(unsigned number)
     return number == 0 ? CHUNK_FIRST : CHUNK_LATER;
 }
 
+/* For a heap profile: blocks of each class up to the next sample, which counts; 0 before the first.
+ * By the class's bin. */
+struct sampler {
+    uint64_t random;
+    uint32_t gaps[BIN_FIRST + CLASSES];
+};
+
 struct cache {
     struct bin bins[BINS]; /* first: a bin offset is a distance from the start */
     struct cold_bin cold[STACKS];

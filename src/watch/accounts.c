@@ -13,6 +13,7 @@
 #include "heap/transfer.h"
 #include "os/lock.h"
 #include "os/os.h"
+#include "profile/samples.h"
 
 /* ---- what the map names ---- */
 
@@ -80,6 +81,8 @@ static void count_stacks(struct accounts *accounts, const struct cache *cache)
     accounts->refills += cache->refills;
     accounts->flushes += cache->flushes;
     accounts->metadata_used += meta_size(sizeof *cache);
+    if (cache->sampler != NULL)
+        accounts->metadata_used += meta_size(sizeof *cache->sampler);
     for (unsigned i = 0; i < cache->chunk_count; i++)
         accounts->metadata_used += round_up(chunk_bytes(i), os_page);
     for (unsigned stack = 0; stack < STACKS; stack++) {
@@ -160,6 +163,10 @@ void account(struct accounts *accounts)
         accounts->metadata_used += meta_size(sizeof(struct huge));
     }
     accounts->kept = *huge.dirty_bytes;
+
+    accounts->metadata_used += samples_bytes();
+    if (class_offsets_closed != NULL)
+        accounts->metadata_used += round_up(sizeof *class_offsets_closed, os_page);
 
     const struct superslabs_inside all = superslabs_inside();
     accounts->superslabs = *all.mapped;

@@ -1,10 +1,12 @@
-#define _GNU_SOURCE /* dl_iterate_phdr */
+#define _GNU_SOURCE /* dl_iterate_phdr, _dl_find_object */
 #include "watch/backtrace.h"
 
+#include <dlfcn.h>
 #include <link.h>
 #include <string.h>
 #include <unwind.h>
 
+#include "base/atomic.h"
 #include "os/self.h"
 
 #define NAME_MOST 120 /* bytes of a name that are shown */
@@ -55,6 +57,26 @@ static _Unwind_Reason_Code add_frame(struct _Unwind_Context *context, void *argu
         return _URC_END_OF_STACK;
     trace->frames[trace->count++] = before_call ? address : address - 1;
     return _URC_NO_REASON;
+}
+
+/* The unwinder ends the process where it does not find the code that calls it, which is so while
+ * the program starts. */
+static bool constructors_run; /* atomic */
+static __attribute__((constructor)) void note_constructors(void)
+{
+    store_relaxed(&constructors_run, true);
+}
+
+/* With _dl_find_object (glibc 2.35) the unwinder takes no lock of the dynamic linker. */
+#ifdef DLFO_EH_SEGMENT_TYPE
+#define TAKES_NO_LOCK true
+#else
+#define TAKES_NO_LOCK false
+#endif
+
+bool backtrace_cheap(void)
+{
+    return TAKES_NO_LOCK && backtrace_possible() && load_relaxed(&constructors_run);
 }
 
 unsigned backtrace_frames(uintptr_t *frames, unsigned most, const void *caller)

@@ -20,6 +20,9 @@ struct backtrace {
 /* Whether this build has an unwinder. */
 bool backtrace_possible(void);
 
+/* Whether frames can be taken at any moment: the program has started, and no lock is waited for. */
+bool backtrace_cheap(void);
+
 /* Stores at most so many of the calling thread's frames, and returns how many; `caller` as below.
  * */
 unsigned backtrace_frames(uintptr_t *frames, unsigned most, const void *caller);
