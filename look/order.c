@@ -134,6 +134,8 @@ static const char *refusal(uint32_t answer)
         return "the value is not allowed";
     case 4:
         return "this option can only be set when a process starts";
+    case 5:
+        return "it can't be done now: there is no memory for it, or the process is forking";
     default:
         return "it gave no answer";
     }

@@ -30,6 +30,8 @@ __attribute__((visibility("default"))) int hakmem_option_set(const char *name, u
         return ENOENT;
     case CHANGE_NOT_ALLOWED:
         return EINVAL;
+    case CHANGE_NOT_NOW:
+        return EAGAIN;
     default:
         return EPERM;
     }
