@@ -120,7 +120,8 @@ def parsers() -> tuple[argparse.ArgumentParser, dict[str, argparse.ArgumentParse
     # For its help; bin/hakmem does what it says.
     run = commands.add_parser(
         "run",
-        usage="hakmem run [-h] [--debug] [--profile[=FILE]] [-o NAME=VALUE]... [--] PROGRAM [ARG]...",
+        usage="hakmem run [-h] [--debug] [--profile[=FILE]] [-o NAME=VALUE]..."
+        " [--] PROGRAM [ARG]...",
         help=HELPS["run"],
         description=RUN_DESCRIPTION,
         epilog=RUN_EPILOG,
