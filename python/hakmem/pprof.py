@@ -18,6 +18,7 @@ MISSING = (
     "-o ….pb.gz needs the Python module protobuf: install python3-protobuf (Debian),"
     " or 'pip install protobuf'"
 )
+MOST = 2**63 - 1
 UNITS = ("count", "bytes")
 # Messages, their fields in the order of the numbers, from 1 on, and the type of each; * is for
 # repeated ones.
@@ -113,7 +114,7 @@ class _Maker:
         for stack in named.stacks:
             sample = self.made.sample.add()
             sample.location_id.extend(self._location(frame) for frame in stack.frames)
-            sample.value.extend(round(figure) for figure in stack.figures)
+            sample.value.extend(max(-MOST, min(round(figure), MOST)) for figure in stack.figures)
 
     def _string(self, text: str) -> int:
         if text not in self._strings:
