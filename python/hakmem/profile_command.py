@@ -25,8 +25,8 @@ DESCRIPTION = HELP[0].upper() + HELP[1:] + "."
 EPILOG = """\
 With a FILE, reads a heap profile that a program on hakmem wrote: 'hakmem run --profile PROGRAM'
 writes one when the program ends. With a PID, takes a profile of a running process: turns the option
-'profile' on, waits, reads the profile, and turns the option off. Ctrl-C ends the wait. It then has
-only what was allocated meanwhile.
+'profile' on, waits, reads the profile, and turns the option off. Ctrl-C ends the wait. The profile
+then has only what was allocated while the option was on, in this call and in earlier ones.
 
 A profile is a sample: one block in many is watched, with the call stack that allocated it. So all
 figures are estimates. The column with ± is their standard error: the true value is within twice
