@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -10,6 +11,7 @@ from typing import Any
 from hakmem.symbols import Line, Named
 
 DEPTH = 8  # functions shown for each site
+LONG = 60  # letters of a function's name
 # What can be shown, by the word for it, and the place of its blocks in the figures.
 KINDS = {"inuse": ("in use", 0), "alloc": ("allocated", 2), "peak": ("peak", 4)}
 
@@ -78,7 +80,35 @@ def rate(bytes_: int) -> str:
 
 def _short(line: Line) -> str:
     place = line.where.rpartition("/")[2]
-    return printable(f"{line.function} ({place})" if place else line.function)
+    name = brief(line.function)
+    return printable(f"{name} ({place})" if place else name)
+
+
+def brief(name: str) -> str:
+    """A long name of C++ without what its templates are made from, and without its parameters; one
+    that is still long is cut."""
+    if len(name) > LONG:
+        name = _without(name, "<>")
+    if len(name) > LONG:
+        name = _without(name, "()")
+    return name if len(name) <= LONG else name[: LONG - 1] + "…"
+
+
+def _without(name: str, brackets: str) -> str:
+    opening, closing = brackets[0], brackets[1]
+    kept, depth = "", 0
+    for at, letter in enumerate(name):
+        # operator<, operator<<, operator->, operator(); and (anonymous namespace)
+        literal = re.search(r"operator[<>()-]{0,2}$|-$", name[:at]) or name.startswith(
+            "(anonymous ", at
+        )
+        if letter == opening and depth == 0 and not literal:
+            kept, depth = f"{kept}{opening}…{closing}", 1
+        elif depth and letter in brackets:
+            depth += 1 if letter == opening else -1
+        elif not depth:
+            kept += letter
+    return kept
 
 
 # ---- for other programs ----

@@ -34,17 +34,23 @@ TOOL_SECONDS = 600
 # What pyelftools raises of damaged files.
 BROKEN = (ELFError, struct.error, LookupError, ValueError, OSError, MemoryError, AssertionError)
 
-# By these a program enters the allocator; and functions of its own, which a program has that it is
-# linked into.
+# By these a program enters the allocator.
 ENTRANCES = (
     r"hakmem_\w+|(__libc_)?(malloc|calloc|realloc|memalign|valloc|pvalloc)|reallocarray"
     r"|aligned_alloc|posix_memalign|operator new(\[\])?(\(.*\))?|_Zn[wa][jm]\w*"
 )
+_ENTRANCE = re.compile(ENTRANCES)
+# In a program that the allocator is linked into, a stack begins with functions of the allocator.
+# The first of them has a name that hardly any program uses. The others may be names of functions of
+# the program, too, so they count only after it.
+INNERMOST = ("backtrace_frames", "sampled_note")
 INSIDE = (
-    r"slow_(malloc|calloc|realloc|memalign)|take_profiled|malloc_profiled"
-    r"|samples?_(note|add)|sampled_(note|take|malloc)"
+    "take_profiled", "take_once", "take", "malloc_profiled", "slow_calloc", "slow_realloc",
+    "slow_aligned", "realloc_moves", "realloc_others", "new_slow",
+)  # fmt: skip
+_INSIDE = re.compile(
+    rf"(\(anonymous namespace\)::)?({'|'.join(INNERMOST + INSIDE)})(\(.*\))?|{ENTRANCES}"
 )
-_ALLOCATOR = re.compile(f"{ENTRANCES}|{INSIDE}")
 _VERSION = re.compile(r"@@?[A-Z][A-Za-z_]*[0-9.]*$")  # of a symbol, such as @GLIBC_2.34
 _OWN_FILE = re.compile(r"libhakmem[^/]*\.so[^/]*")
 
@@ -189,17 +195,19 @@ def added(a: Stack, b: Stack, sign: int = 1) -> Stack:
 
 def _callers(stack: list[Frame]) -> tuple[Frame, ...]:
     """Without the allocator at the innermost end; something always stays."""
+    first = next((line.function for frame in stack[:1] for line in frame.lines), "")
+    allocator = _INSIDE if first in INNERMOST else _ENTRANCE
     for at, frame in enumerate(stack):
         name = "" if frame.module is None else frame.module.path.rpartition("/")[2]
         if _OWN_FILE.fullmatch(name):
             continue
         kept = 0
-        while kept < len(frame.lines) and _ALLOCATOR.fullmatch(frame.lines[kept].function):
+        while kept < len(frame.lines) and allocator.fullmatch(frame.lines[kept].function):
             kept += 1
         if frame.lines and kept == len(frame.lines):
             continue
-        first = Frame(frame.address, frame.module, frame.within, frame.lines[kept:])
-        return (first, *stack[at + 1 :])
+        outer = Frame(frame.address, frame.module, frame.within, frame.lines[kept:])
+        return (outer, *stack[at + 1 :])
     return tuple(stack[-1:])
 
 
