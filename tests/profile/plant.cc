@@ -8,14 +8,15 @@ struct Record {
     char bytes[1024];
 };
 
-template <typename T> class Keeper {
-public:
+template <typename T>
+class Keeper {
+  public:
     __attribute__((noinline)) void keep()
     {
         records.push_back(new T); // here: keep
     }
 
-private:
+  private:
     std::vector<T *> records;
 };
 

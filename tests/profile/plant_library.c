@@ -3,5 +3,6 @@
 
 void *library_keeps(size_t bytes)
 {
-    return malloc(bytes); /* here: library_keeps */
+    void *block = malloc(bytes); /* here: library_keeps */
+    return block;
 }
