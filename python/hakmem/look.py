@@ -96,7 +96,13 @@ def _asked(subject: int | Path, library: Path, *words: str, seconds: float | Non
     return json.loads(_said(subject, library, *words, seconds=seconds))
 
 
-def _said(subject: int | Path, library: Path, *words: str, seconds: float | None = None) -> str:
+def _said(
+    subject: int | Path,
+    library: Path,
+    *words: str,
+    seconds: float | None = None,
+    apart: bool = False,
+) -> str:
     reader = library.parent / "hakmem" / "look"
     try:
         done = subprocess.run(
@@ -106,6 +112,7 @@ def _said(subject: int | Path, library: Path, *words: str, seconds: float | None
             text=True,
             errors="replace",  # paths need not be text
             timeout=seconds,
+            start_new_session=apart,
         )
     except subprocess.TimeoutExpired as error:
         assert isinstance(subject, int)
@@ -128,14 +135,14 @@ def purge(pid: int, library: Path) -> int:
     return int(_asked(pid, library, "purge")["result"])
 
 
-def change(pid: int, library: Path, option: str, value: int) -> None:
-    """Raises CannotLook."""
-    _asked(pid, library, "set", option, str(value))
+def change(pid: int, library: Path, option: str, value: int, apart: bool = False) -> None:
+    """`apart`: Ctrl-C does not reach the reader. Raises CannotLook."""
+    _said(pid, library, "set", option, str(value), apart=apart)
 
 
 def profile(pid: int, library: Path) -> str:
     """Its heap profile up to now, in the format of gperftools. Raises CannotLook."""
-    return _said(pid, library, "profile")
+    return _said(pid, library, "profile", apart=True)
 
 
 def sheet(subject: int | Path, library: Path, seconds: float | None = None) -> Sheet:

@@ -25,8 +25,9 @@ DESCRIPTION = HELP[0].upper() + HELP[1:] + "."
 EPILOG = """\
 With a FILE, reads a heap profile that a program on hakmem wrote: 'hakmem run --profile PROGRAM'
 writes one when the program ends. With a PID, takes a profile of a running process: turns the option
-'profile' on, waits, reads the profile, and turns the option off. Ctrl-C ends the wait. The profile
-then has only what was allocated while the option was on, in this call and in earlier ones.
+'profile' on, waits, reads the profile, and turns the option off. Ctrl-C or SIGTERM ends the
+wait. The profile has only what was allocated while the option was on, in this call and in earlier
+ones.
 
 A profile is a sample: one block in many is watched, with the call stack that allocated it. So all
 figures are estimates. The column with ± is their standard error: the true value is within twice
@@ -246,7 +247,7 @@ def _taken(arguments: argparse.Namespace, pid: int) -> str:
     with _interrupted() as ends:
         began_with_it = _is_on(pid)
         try:
-            look.change(pid, arguments.library, "profile", 1)
+            look.change(pid, arguments.library, "profile", 1, apart=True)
         except CannotLook as why:
             if why.status != look.STATUS[look.WAITS]:
                 raise
@@ -258,7 +259,7 @@ def _taken(arguments: argparse.Namespace, pid: int) -> str:
             if not arguments.keep and not began_with_it:
                 # It may have ended, or obeys when it works again.
                 with suppress(CannotLook):
-                    look.change(pid, arguments.library, "profile", 0)
+                    look.change(pid, arguments.library, "profile", 0, apart=True)
 
 
 def _is_on(pid: int) -> bool:
@@ -273,10 +274,12 @@ def _is_on(pid: int) -> bool:
 
 @contextmanager
 def _interrupted() -> Iterator[threading.Event]:
-    """Ctrl-C ends the wait, and no more."""
+    """Ctrl-C ends the wait, and no more: else profiling would stay on. So does SIGTERM."""
     ends = threading.Event()
-    before = signal.signal(signal.SIGINT, lambda *_: ends.set())
+    signals = signal.SIGINT, signal.SIGTERM
+    before = [signal.signal(one, lambda *_: ends.set()) for one in signals]
     try:
         yield ends
     finally:
-        signal.signal(signal.SIGINT, before)
+        for one, handler in zip(signals, before, strict=True):
+            signal.signal(one, handler)

@@ -70,6 +70,7 @@ echo '{{"result": 0}}'
             stderr=subprocess.PIPE,
             text=True,
             cwd=self.folder,
+            start_new_session=True,
         )
 
     def __call__(self, *words: str | int | Path) -> tuple[int, str, str]:
@@ -116,16 +117,23 @@ def test_what_was_on_stays_on(made: Made, value: str, stays: bool) -> None:
     assert (made.asked()[-1] == "profile") == stays
 
 
-@pytest.mark.parametrize("ends_by", [signal.SIGINT])
-def test_interrupted(made: Made, ends_by: signal.Signals) -> None:
-    """Ctrl-C ends the wait, and what was seen is written."""
+@pytest.mark.parametrize("by", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("at_once", [False, True])
+def test_interrupted(made: Made, at_once: bool, by: signal.Signals) -> None:
+    """Ctrl-C ends the wait, and what was seen is written. `at_once`: while the reader is at work,
+    which gets the signal as well."""
+    if at_once:
+        script = (made.folder / "hakmem/look").read_text()
+        slow = '"set profile 1") until [ -e go ]; do sleep 0.01; done;'
+        (made.folder / "hakmem/look").write_text(script.replace('"set profile 1")', slow))
     with sleeper() as pid:
         process = made.start("--seconds", 10**6, "-o", "x.heap", pid)
         try:
             while not made.asked():
                 assert process.poll() is None
                 time.sleep(0.01)
-            process.send_signal(ends_by)
+            os.killpg(process.pid, by)
+            (made.folder / "go").touch()
             _, err = process.communicate(timeout=SECONDS)
         finally:
             process.kill()
