@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping
 
 from hakmem.bench_command import GROUPS
 from hakmem.compare_command import allocators
+from hakmem.profile_text import KINDS
 from hakmem.table import table
 
 BASH = r"""# Made by tools/pages.py: change tools/completions.py.
@@ -52,13 +53,14 @@ _hakmem() {
     if ((COMP_CWORD == 1)); then
         words="@COMMANDS@"
     elif ((at > COMP_CWORD)); then
-        case $flag in
-        -o | --option)
+        case "${COMP_WORDS[1]} $flag" in
+        "run "*)
             words="@SETTINGS@"
             compopt -o nospace
             ;;
-        --only) words="@GROUPS@" ;;
-        --out) compopt -o default ;;
+        "bench --only") words="@GROUPS@" ;;
+        "profile --by") words="inuse alloc peak" ;;
+        "bench --out" | "profile -o" | "profile --"[!st]*) compopt -o default ;;
         esac
     else
         case "${COMP_WORDS[1]} $word" in
@@ -69,7 +71,7 @@ _hakmem() {
             ;;
         "doctor "*) words="-- $(cd /proc && echo [0-9]*)" ;;
         "options "*) words="@NAMES@" ;;
-        "bench "*) compopt -o default ;;
+        "bench "* | "profile "*) compopt -o default ;;
         "compare "*) words="-- @ALLOCATORS@" ;;
         esac
     fi
@@ -135,6 +137,12 @@ _hakmem_options() {
         '*:option:_hakmem_names'
 }
 
+_hakmem_profile() {
+    _arguments \
+@PROFILE@
+        ':heap profile or process:_files'
+}
+
 _hakmem_bench() {
     _arguments \
 @BENCH@
@@ -177,6 +185,8 @@ VALUES = {
     "DIR": "_files -/",
     "NAME=PATH": "_files",
     "FILE": "_files",
+    "OLD": "_files",
+    "WHAT": f"({' '.join(KINDS)})",
 }
 
 
@@ -240,6 +250,7 @@ def zsh(
         "RUN": described(commands["run"]),
         "DOCTOR": described(commands["doctor"]),
         "OPTIONS": described(commands["options"]),
+        "PROFILE": described(commands["profile"]),
         "BENCH": described(commands["bench"]),
         "COMPARE": described(commands["compare"]),
         "ALLOCATORS": ALLOCATORS,

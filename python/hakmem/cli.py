@@ -23,6 +23,7 @@ from hakmem import (
     doctor,
     exporter_command,
     options,
+    profile_command,
     purge_command,
     set_command,
     sheet_command,
@@ -39,6 +40,7 @@ SUBCOMMANDS = {
     "stat": stat_command,
     "exporter": exporter_command,
     "sheet": sheet_command,
+    "profile": profile_command,
     "purge": purge_command,
     "set": set_command,
     "options": options,
@@ -57,6 +59,7 @@ examples:
   hakmem top                             watch all processes on hakmem
   hakmem exporter                        serve their figures to Prometheus
   hakmem sheet 4711                      what does process 4711 use memory for?
+  hakmem profile 4711                    which of its code allocates memory?
   hakmem purge 4711                      have it return its free memory
   hakmem options                         list the options
   hakmem bench --quick                   benchmark hakmem and other allocators
@@ -86,6 +89,7 @@ examples:
   hakmem run -o big_cache_bytes=16M -o scavenger=off your-program --its-option
   hakmem run sh -c 'make -j8'            child processes use hakmem, too
   hakmem run env -u LD_PRELOAD prog      prog does not use hakmem
+  hakmem run --profile=app.heap ./app    which code allocates memory? see 'hakmem profile'
   hakmem run --debug prog                look for an error in hakmem itself
 
 exit status:
@@ -116,7 +120,8 @@ def parsers() -> tuple[argparse.ArgumentParser, dict[str, argparse.ArgumentParse
     # For its help; bin/hakmem does what it says.
     run = commands.add_parser(
         "run",
-        usage="hakmem run [-h] [--debug] [-o NAME=VALUE]... [--] PROGRAM [ARG]...",
+        usage="hakmem run [-h] [--debug] [--profile[=FILE]] [-o NAME=VALUE]..."
+        " [--] PROGRAM [ARG]...",
         help=HELPS["run"],
         description=RUN_DESCRIPTION,
         epilog=RUN_EPILOG,
@@ -133,6 +138,12 @@ def parsers() -> tuple[argparse.ArgumentParser, dict[str, argparse.ArgumentParse
         metavar="NAME=VALUE",
         action="append",
         help="set an option of hakmem for this run (see 'hakmem options')",
+    )
+    run.add_argument(
+        "--profile",
+        action="store_true",
+        help="take a heap profile, which the program writes when it ends: to PROGRAM.PID.heap, or"
+        " with --profile=FILE to FILE; 'hakmem profile' shows it",
     )
     run.add_argument("program", metavar="PROGRAM", help="the program to run")
     run.add_argument("args", metavar="ARG", nargs="*", help="its arguments")

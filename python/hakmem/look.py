@@ -93,6 +93,16 @@ def _json(line: Line) -> dict[str, Any]:
 
 
 def _asked(subject: int | Path, library: Path, *words: str, seconds: float | None = None) -> Any:
+    return json.loads(_said(subject, library, *words, seconds=seconds))
+
+
+def _said(
+    subject: int | Path,
+    library: Path,
+    *words: str,
+    seconds: float | None = None,
+    apart: bool = False,
+) -> str:
     reader = library.parent / "hakmem" / "look"
     try:
         done = subprocess.run(
@@ -100,7 +110,9 @@ def _asked(subject: int | Path, library: Path, *words: str, seconds: float | Non
             stdin=subprocess.DEVNULL,
             capture_output=True,
             text=True,
+            errors="replace",  # paths need not be text
             timeout=seconds,
+            start_new_session=apart,
         )
     except subprocess.TimeoutExpired as error:
         assert isinstance(subject, int)
@@ -115,7 +127,7 @@ def _asked(subject: int | Path, library: Path, *words: str, seconds: float | Non
             raise CannotLook(NO_RIGHT, f"{what}: {rights.reason(subject)}")
         said = done.stderr.strip() or f"the reader ended with status {done.returncode}"
         raise CannotLook(done.returncode, said)
-    return json.loads(done.stdout)
+    return done.stdout
 
 
 def purge(pid: int, library: Path) -> int:
@@ -123,9 +135,14 @@ def purge(pid: int, library: Path) -> int:
     return int(_asked(pid, library, "purge")["result"])
 
 
-def change(pid: int, library: Path, option: str, value: int) -> None:
-    """Raises CannotLook."""
-    _asked(pid, library, "set", option, str(value))
+def change(pid: int, library: Path, option: str, value: int, apart: bool = False) -> None:
+    """`apart`: Ctrl-C does not reach the reader. Raises CannotLook."""
+    _said(pid, library, "set", option, str(value), apart=apart)
+
+
+def profile(pid: int, library: Path) -> str:
+    """Its heap profile up to now, in the format of gperftools. Raises CannotLook."""
+    return _said(pid, library, "profile", apart=True)
 
 
 def sheet(subject: int | Path, library: Path, seconds: float | None = None) -> Sheet:
@@ -135,7 +152,7 @@ def sheet(subject: int | Path, library: Path, seconds: float | None = None) -> S
         cache["name"] = _thread(seen["pid"], cache["thread"])
     return Sheet(
         seen["pid"],
-        _program(subject),
+        program(subject),
         seen["version"],
         seen["resident"]["mappings"],
         seen["resident"]["before"],
@@ -155,18 +172,18 @@ def read_pid(word: str) -> int:
     return int(word)
 
 
-def _plain(name: str) -> str:
+def plain(name: str) -> str:
     """What may be shown on a terminal. The reader tells bytes one by one, and names hold any."""
     with suppress(UnicodeEncodeError):
         name = name.encode("latin-1").decode(errors="replace")
     return "".join(letter if letter.isprintable() else "?" for letter in name)
 
 
-def _program(subject: int | Path) -> str:
+def program(subject: int | Path) -> str:
     if isinstance(subject, Path):
-        return _plain(subject.name)
+        return plain(subject.name)
     try:
-        return _plain(Path(f"/proc/{subject}/comm").read_text("latin-1").removesuffix("\n"))
+        return plain(Path(f"/proc/{subject}/comm").read_text("latin-1").removesuffix("\n"))
     except OSError:
         return "?"
 
@@ -179,7 +196,7 @@ def _thread(pid: int, thread: int) -> str:
         text = Path(f"/proc/{pid}/task/{thread}/comm").read_text("latin-1")
     except OSError:
         return ""
-    return _plain(text.removesuffix("\n"))
+    return plain(text.removesuffix("\n"))
 
 
 # ---- lines of the heap ----
@@ -241,7 +258,7 @@ def _others(mappings: list[dict[str, Any]]) -> Iterator[Line]:
         parts: dict[str, int] = defaultdict(int)
         for mapping in mappings:
             if mapping["kind"] == kind:
-                name = _plain(mapping["name"]) or "unnamed"
+                name = plain(mapping["name"]) or "unnamed"
                 parts[name] += mapping["resident"] - mapping["heap"]
         largest = sorted(((n, b) for n, b in parts.items() if b), key=lambda part: -part[1])
         yield Line(kind, title, sum(parts.values()), parts=tuple(largest))

@@ -41,7 +41,7 @@ def test_manual_pages(page: Path) -> None:
         assert f"\n{section}\n" in done.stdout
     assert {page.stem for page in PAGES} == {
         "hakmem", "hakmem-run", "hakmem-doctor", "hakmem-top", "hakmem-stat", "hakmem-exporter",
-        "hakmem-sheet", "hakmem-purge", "hakmem-set",
+        "hakmem-sheet", "hakmem-profile", "hakmem-purge", "hakmem-set",
         "hakmem-options", "hakmem-bench", "hakmem-compare",
     }  # fmt: skip
 
@@ -89,6 +89,8 @@ CASES = [
     ("hakmem run --option=big_c\t1M", "big_cache_bytes=1M"),
     ("hakmem run -o scavenger=off -o big_c\t1M", "big_cache_bytes=1M"),
     ("hakmem run --opt", "option"),
+    ("hakmem run --prof", "profile "),
+    ("hakmem run --profile to-c", "to-complete "),
     ("hakmem run to-c", "to-complete "),
     ("hakmem run bin/to-c", "to-complete "),
     ("hakmem run -- to-c", "to-complete "),
@@ -101,6 +103,10 @@ CASES = [
     ("hakmem doctor -- to-c", "to-complete "),
     ("hakmem doctor --seconds 3 -- to-c", "to-complete "),
     ("hakmem doctor -- to-complete --json big_", "big_one "),
+    ("hakmem prof", "profile "),
+    ("hakmem profile --by pe", "peak "),
+    ("hakmem profile -o sess", "session/"),
+    ("hakmem profile --text sess", "session/"),
     ("hakmem ben", "bench "),
     ("hakmem bench --qu", "quick "),
     ("hakmem bench --only thr", "threads "),

@@ -1,0 +1,204 @@
+"""A heap profile as the library writes it: the text format of gperftools, and what it says.
+
+Each site is a line, `live blocks: live bytes [total blocks: total bytes] @ address address ...`,
+followed by a comment of hakmem's own, `# peak blocks: bytes samples live total`. The figures are
+estimates for the whole program, made from the samples. Addresses are those to which the calls
+return, the innermost first. After the sites comes the text of /proc/PID/maps.
+"""
+
+from __future__ import annotations
+
+import bisect
+import math
+import re
+from dataclasses import dataclass
+from pathlib import Path
+
+MOST_BYTES = 256 * 2**20
+FIGURES = (
+    "inuse_objects", "inuse_space", "alloc_objects", "alloc_space", "peak_objects", "peak_space",
+)  # fmt: skip
+Figures = tuple[float, float, float, float, float, float]  # in the order of FIGURES
+
+_N = "([0-9]{1,18})"  # what 64 bits with a sign surely hold
+_HEAD = re.compile(rf"heap profile: +{_N}: +{_N} +\[ *{_N}: +{_N}\] @ heapprofile")
+_ANY_HEAD = re.compile(r"heap profile:.*@ *(\S*)|heap_v2/")
+_OWN = re.compile(rf"# hakmem rate {_N} lost {_N} memory {_N}")
+_SITE = re.compile(rf"{_N}: {_N} \[{_N}: {_N}\] @((?: 0x[0-9a-f]{{1,16}})*)")
+_MORE = re.compile(rf"# peak {_N}: {_N} samples {_N} {_N}")
+_MAPPING = re.compile(
+    r"([0-9a-f]{1,16})-([0-9a-f]{1,16}) ([-rwxsp]{4}) ([0-9a-f]{1,16}) \S+ ([0-9]{1,20}) *(.*)"
+)
+MAPPED = "MAPPED_LIBRARIES:"
+DELETED = " (deleted)"
+
+
+class NoProfile(Exception):
+    """A line for the user: the file is no heap profile, or is damaged, or can't be read."""
+
+    status = 1
+
+
+@dataclass(frozen=True)
+class Mapping:
+    start: int
+    end: int
+    offset: int  # in the file
+    path: str  # empty, or [heap] and the like, where it is no file
+    executable: bool
+    deleted: bool  # the file was removed or replaced while the process ran
+
+    @property
+    def is_file(self) -> bool:
+        return self.path.startswith("/")
+
+
+@dataclass(frozen=True)
+class Site:
+    """What one call stack allocated."""
+
+    stack: tuple[int, ...]  # where the calls return, the innermost first
+    figures: Figures
+    errors: Figures  # standard errors of these
+
+
+@dataclass(frozen=True)
+class Profile:
+    text: str
+    rate: int  # bytes for each sample, on average
+    lost: int  # samples for which there was no memory
+    sites: tuple[Site, ...]
+    mappings: tuple[Mapping, ...]  # in the order of addresses
+
+    def mapping_of(self, address: int) -> Mapping | None:
+        at = bisect.bisect_right(self.mappings, address, key=lambda one: one.start) - 1
+        if at >= 0 and address < self.mappings[at].end:
+            return self.mappings[at]
+        return None
+
+
+def read(path: Path) -> Profile:
+    """Raises NoProfile."""
+    try:
+        with path.open("rb") as file:
+            content = file.read(MOST_BYTES + 1)
+    except (OSError, ValueError) as error:  # the latter of names that no file can have
+        said = getattr(error, "strerror", None) or str(error)
+        raise NoProfile(f"{path}: {said}") from error
+    if len(content) > MOST_BYTES:
+        raise NoProfile(f"{path}: larger than {MOST_BYTES // 2**20} MiB, so no heap profile")
+    return parse(content.decode(errors="replace"), str(path))
+
+
+def parse(text: str, name: str) -> Profile:
+    """Raises NoProfile; `name` is what it calls the text."""
+    if not text:
+        raise NoProfile(f"{name}: empty")
+    lines = text.split("\n")
+    head = _HEAD.fullmatch(lines[0])
+    if head is None:
+        other = _ANY_HEAD.match(lines[0])
+        raise NoProfile(
+            f"{name}: a heap profile of another kind, which 'pprof' may read"
+            if other and other[1] != "heapprofile"
+            else f"{name}: not a heap profile of hakmem"
+        )
+    # Every line ends with a line feed; what is after the last one is empty.
+    if lines.pop():
+        raise NoProfile(f"{name}: truncated in line {len(lines) + 1}")
+    own = _OWN.fullmatch(lines[1]) if len(lines) > 1 else None
+    if own is None:
+        raise NoProfile(
+            f"{name}: damaged in line 2: expected '# hakmem rate ...'"
+            if len(lines) > 1
+            else f"{name}: truncated after line 1"
+        )
+    try:
+        at = lines.index(MAPPED)
+    except ValueError:
+        raise NoProfile(f"{name}: truncated: it has no line '{MAPPED}'") from None
+    rate = max(int(own[1]), 1)
+    sites = _sites(lines[2:at], rate, name)
+    _add_up([int(number) for number in head.groups()], sites, name)
+    mappings = _mappings(lines[at + 1 :], at + 2, name)
+    return Profile(text, rate, int(own[2]), _with_peak(sites), mappings)
+
+
+def _sites(lines: list[str], rate: int, name: str) -> list[Site]:
+    sites = []
+    at = 0
+    while at < len(lines):
+        if not lines[at]:
+            at += 1
+            continue
+        site = _SITE.fullmatch(lines[at])
+        more = _MORE.fullmatch(lines[at + 1]) if at + 1 < len(lines) else None
+        if site is None or more is None:
+            wrong = at + 3 if site is None else at + 4
+            raise NoProfile(f"{name}: damaged in line {wrong}: expected the figures of a site")
+        stack = tuple(int(word, 16) for word in site[5].split())
+        live, live_bytes, total, total_bytes = (int(site[i]) for i in range(1, 5))
+        peak, peak_bytes, live_samples, total_samples = (int(more[i]) for i in range(1, 5))
+        figures = (live, live_bytes, total, total_bytes, peak, peak_bytes)
+        peak_samples = total_samples * peak / total if total else 0
+        samples = (live_samples, total_samples, peak_samples)
+        sites.append(Site(stack, figures, _errors(figures, samples, rate)))
+        at += 2
+    return sites
+
+
+def _errors(
+    figures: tuple[int, int, int, int, int, int], samples: tuple[float, float, float], rate: int
+) -> Figures:
+    """A block of s bytes is sampled with a probability of p = 1 - exp(-s / rate), and then stands
+    for 1 / p blocks. So the relative error of a sum of n samples is sqrt((1 - p) / n): that of a
+    random count for small blocks, and none for blocks that are always sampled."""
+    errors = []
+    for which, n in enumerate(samples):
+        blocks, size = figures[2 * which], figures[2 * which + 1]
+        missed = math.exp(-size / blocks / rate) if blocks else 1.0
+        relative = math.sqrt(missed / max(n, 1))
+        errors += [blocks * relative, size * relative]
+    return (errors[0], errors[1], errors[2], errors[3], errors[4], errors[5])
+
+
+def _add_up(sums: list[int], sites: list[Site], name: str) -> None:
+    """The first line has the sums. Each line is rounded."""
+    for which, said in enumerate(sums):
+        if abs(sum(site.figures[which] for site in sites) - said) > len(sites) + 1:
+            raise NoProfile(f"{name}: damaged: its sites do not add up to the sums in its line 1")
+
+
+def _with_peak(sites: list[Site]) -> tuple[Site, ...]:
+    """The library notes the peak now and then, so memory that only grows has its peak at the end:
+    what is in use."""
+    if sum(site.figures[5] for site in sites) >= sum(site.figures[1] for site in sites):
+        return tuple(sites)
+    return tuple(
+        Site(
+            site.stack,
+            (*site.figures[:4], *site.figures[:2]),
+            (*site.errors[:4], *site.errors[:2]),
+        )
+        for site in sites
+    )
+
+
+def _mappings(lines: list[str], first: int, name: str) -> tuple[Mapping, ...]:
+    mappings = []
+    for number, line in enumerate(lines, first):
+        match = _MAPPING.fullmatch(line)
+        if match is None:
+            raise NoProfile(f"{name}: damaged in line {number}: expected a mapping")
+        path = match[6].replace("\\012", "\n")  # the kernel writes line feeds so
+        mappings.append(
+            Mapping(
+                int(match[1], 16),
+                int(match[2], 16),
+                int(match[4], 16),
+                path.removesuffix(DELETED),
+                "x" in match[3],
+                path.endswith(DELETED),
+            )
+        )
+    return tuple(sorted(mappings, key=lambda one: one.start))

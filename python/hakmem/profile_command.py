@@ -1,0 +1,285 @@
+"""`hakmem profile`: which code allocated the memory of a program."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import signal
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from hakmem import heap_profile, look, pprof, profile_html, profile_text, symbols
+from hakmem.arguments import USAGE_ERROR, number
+from hakmem.heap_profile import NoProfile, Profile
+from hakmem.look import CannotLook
+from hakmem.profile_difference import difference
+from hakmem.profile_text import KINDS
+from hakmem.symbols import Named
+
+HELP = "show which code allocated the memory of a program"
+DESCRIPTION = HELP[0].upper() + HELP[1:] + "."
+EPILOG = """\
+With a FILE, reads a heap profile that a program on hakmem wrote: 'hakmem run --profile PROGRAM'
+writes one when the program ends. With a PID, takes a profile of a running process: turns the option
+'profile' on, waits, reads the profile, and turns the option off. Ctrl-C or SIGTERM ends the
+wait. The profile has only what was allocated while the option was on, in this call and in earlier
+ones.
+
+A profile is a sample: one block in many is watched, with the call stack that allocated it. So all
+figures are estimates. The column with ± is their standard error: the true value is within twice
+that in 95 of 100 cases. A smaller value of the option 'profile_rate' makes it smaller.
+
+'in use' is what was not freed, 'allocated' all since the profile began, and 'peak' what was in use
+when the program had most in use.
+
+What is written depends on how the name after -o ends:
+  .html             a page with a flame graph and a table of all stacks
+  .pb.gz            for pprof; needs the Python module protobuf
+  .collapsed        collapsed stacks, for flamegraph.pl
+  .speedscope.json  for speedscope
+  .heap             the profile as the program wrote it, for pprof, jeprof and hakmem profile
+
+Without -o and --text, it is FILE.html or NAME.PID.html.
+
+Functions and lines come from the program's files and their debug files, which have to be here. This
+uses llvm-symbolizer or addr2line (Debian: llvm, binutils); without them there are only functions.
+
+examples:
+  hakmem run --profile=app.heap ./app
+  hakmem profile app.heap
+  hakmem profile --text app.heap
+  hakmem profile -o app.pb.gz app.heap
+  hakmem profile --text --diff before.heap after.heap
+  hakmem profile --seconds 60 4711
+
+exit status:
+  0  success
+  1  FILE can't be read or is no whole heap profile, or the process does not use hakmem
+  2  wrong usage, no such process, or a Python module is missing
+  3  no permission to read the process
+  5  the output can't be written
+"""
+SECONDS = 30
+CANNOT_WRITE = 5
+ON = {"on", "true", "yes", "1"}
+
+
+class CannotWrite(Exception):
+    """A line for the user."""
+
+    status = CANNOT_WRITE
+
+
+class WrongName(Exception):
+    status = USAGE_ERROR
+
+
+@dataclass(frozen=True)
+class Result:
+    """What is to be shown: of one profile, or of two and what they differ by."""
+
+    name: str
+    profile: Profile
+    shown: Named
+    now: Named
+    before: Named | None
+    kind: str
+
+
+def _collapsed(result: Result) -> bytes:
+    at = KINDS[result.kind][1] + 1
+    return profile_text.collapsed(result.now, at, result.before).encode()
+
+
+WRITERS: dict[str, Callable[[Result], bytes]] = {
+    ".html": lambda result: profile_html.page(result.shown, result.name).encode(),
+    ".pb.gz": lambda result: pprof.profile(result.shown),
+    ".collapsed": _collapsed,
+    ".speedscope.json": lambda result: profile_text.speedscope(result.shown, result.name).encode(),
+    ".heap": lambda result: result.profile.text.encode(),
+}
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("-o", "--output", metavar="FILE", help="where to write; may be repeated",
+                        action="append", default=[])  # fmt: skip
+    parser.add_argument("--text", action="store_true", help="print a table of the largest sites")
+    parser.add_argument(
+        "--by",
+        metavar="WHAT",
+        choices=list(KINDS),
+        default="inuse",
+        help="what --text and .collapsed show: inuse, alloc or peak (default: inuse)",
+    )
+    parser.add_argument(
+        "--top",
+        metavar="N",
+        type=number(int, 1),
+        default=10,
+        help="sites that --text shows (default: 10)",
+    )
+    parser.add_argument(
+        "--diff", metavar="OLD", type=Path, help="show what became more or less since this profile"
+    )
+    parser.add_argument(
+        "--seconds",
+        metavar="N",
+        type=number(float, 0, 1e6),
+        default=SECONDS,
+        help=f"how long to profile a process (default: {SECONDS})",
+    )
+    parser.add_argument(
+        "--keep", action="store_true", help="leave profiling turned on in the process"
+    )
+    parser.add_argument(
+        "--debug-dir",
+        metavar="DIR",
+        type=Path,
+        action="append",
+        default=[],
+        help=f"where separate debug files are, before {symbols.DEBUG_DIR}; may be repeated",
+    )
+    parser.add_argument("subject", metavar="PID|FILE", help="a running process, or a heap profile")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    try:
+        return _run(arguments)
+    except (CannotLook, NoProfile, CannotWrite, WrongName, pprof.NoProtobuf) as why:
+        print(f"hakmem profile: {profile_text.printable(str(why))}", file=sys.stderr)
+        return why.status
+
+
+def _run(arguments: argparse.Namespace) -> int:
+    word: str = arguments.subject
+    pid = look.read_pid(word) if word.isdecimal() else None
+    debug_dirs = (*arguments.debug_dir, symbols.DEBUG_DIR)
+    before = None if arguments.diff is None else heap_profile.read(arguments.diff)
+    if pid is None:
+        name = word
+        outputs = _outputs(arguments, f"{name}.html")
+        profile = heap_profile.read(Path(word))
+        now = symbols.named(profile, debug_dirs=debug_dirs, written=_written(Path(word)))
+    else:
+        name = f"{look.program(pid).replace('/', '_')}.{pid}"
+        outputs = _outputs(arguments, f"{name}.html")
+        profile = heap_profile.parse(_taken(arguments, pid), f"process {pid}")
+        now = symbols.named(profile, Path(f"/proc/{pid}/root"), debug_dirs)
+    old = None
+    shown = now
+    if before is not None:
+        old = symbols.named(before, debug_dirs=debug_dirs, written=_written(arguments.diff))
+        shown = difference(now, old)
+    for note in _notes(profile, shown):
+        print(f"hakmem profile: {profile_text.printable(note)}", file=sys.stderr)
+    result = Result(name, profile, shown, now, old, arguments.by)
+    for path, writer in outputs:
+        _write(path, writer(result))
+    if arguments.text:
+        lines = profile_text.table(shown, profile_text.Table(arguments.by, arguments.top), name)
+        with suppress(BrokenPipeError):
+            print("\n".join(lines), flush=True)
+    return 0
+
+
+def _notes(profile: Profile, shown: Named) -> Iterator[str]:
+    if profile.lost:
+        yield f"{profile.lost} samples are missing: there was no memory for them"
+    yield from shown.notes
+
+
+def _written(path: Path) -> float | None:
+    with suppress(OSError):
+        return path.stat().st_mtime
+    return None
+
+
+# ---- what is written ----
+
+
+def _outputs(
+    arguments: argparse.Namespace, default: str
+) -> list[tuple[Path, Callable[[Result], bytes]]]:
+    """Before anything is waited for: what is wrong with a name or a folder, it says at once."""
+    names = arguments.output or ([] if arguments.text else [default])
+    outputs = []
+    for name in names:
+        ending = next((end for end in WRITERS if name.endswith(end)), None)
+        if ending is None:
+            raise WrongName(f"-o {name}: expected a name that ends in {', '.join(WRITERS)}")
+        if ending == ".pb.gz":
+            pprof.module()
+        path = Path(name)
+        if not os.access(path.parent, os.W_OK | os.X_OK):
+            there = path.parent.is_dir()
+            raise CannotWrite(
+                f"{path.parent}: {'no permission to write' if there else 'no such folder'}"
+            )
+        outputs.append((path, WRITERS[ending]))
+    return outputs
+
+
+def _write(path: Path, content: bytes) -> None:
+    """Beside it first: half of a file is never there."""
+    made = path.with_name(f".{path.name}.{os.getpid()}")
+    try:
+        try:
+            made.write_bytes(content)
+            made.replace(path)
+        except OSError:
+            with suppress(OSError):
+                made.unlink()
+            raise
+    except OSError as error:
+        raise CannotWrite(f"{path}: {error.strerror}") from error
+    print(f"hakmem profile: {profile_text.printable(str(path))}", file=sys.stderr, flush=True)
+
+
+# ---- a running process ----
+
+
+def _taken(arguments: argparse.Namespace, pid: int) -> str:
+    """The text of a profile. Raises CannotLook."""
+    with _interrupted() as ends:
+        began_with_it = _is_on(pid)
+        try:
+            look.change(pid, arguments.library, "profile", 1, apart=True)
+        except CannotLook as why:
+            if why.status != look.STATUS[look.WAITS]:
+                raise
+            print(f"hakmem profile: {why}", file=sys.stderr, flush=True)
+        try:
+            ends.wait(arguments.seconds)
+            return look.profile(pid, arguments.library)
+        finally:
+            if not arguments.keep and not began_with_it:
+                # It may have ended, or obeys when it works again.
+                with suppress(CannotLook):
+                    look.change(pid, arguments.library, "profile", 0, apart=True)
+
+
+def _is_on(pid: int) -> bool:
+    """Whether the process was started with it: then it writes a profile at its end."""
+    with suppress(OSError):
+        for word in Path(f"/proc/{pid}/environ").read_bytes().split(b"\0"):
+            name, _, value = word.partition(b"=")
+            if name == b"HAKMEM_PROFILE":
+                return value.decode(errors="replace").strip().lower() in ON
+    return False
+
+
+@contextmanager
+def _interrupted() -> Iterator[threading.Event]:
+    """Ctrl-C ends the wait, and no more: else profiling would stay on. So does SIGTERM."""
+    ends = threading.Event()
+    signals = signal.SIGINT, signal.SIGTERM
+    before = [signal.signal(one, lambda *_: ends.set()) for one in signals]
+    try:
+        yield ends
+    finally:
+        for one, handler in zip(signals, before, strict=True):
+            signal.signal(one, handler)

@@ -1,0 +1,179 @@
+"""A heap profile as text: a table for terminals, collapsed stacks, and speedscope's JSON."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from hakmem.symbols import Line, Named
+
+DEPTH = 8  # functions shown for each site
+LONG = 60  # letters of a function's name
+# What can be shown, by the word for it, and the place of its blocks in the figures.
+KINDS = {"inuse": ("in use", 0), "alloc": ("allocated", 2), "peak": ("peak", 4)}
+
+
+@dataclass(frozen=True)
+class Table:
+    kind: str
+    most: int  # sites
+
+
+def printable(text: str) -> str:
+    return "".join(letter if letter.isprintable() else "?" for letter in text)
+
+
+def size(bytes_: float, sign: str = "") -> str:
+    for unit, name in ((2**30, "GiB"), (2**20, "MiB"), (2**10, "KiB")):
+        if abs(bytes_) >= unit:
+            return f"{bytes_ / unit:{sign}.1f} {name}"
+    return f"{bytes_:{sign}.0f} B"
+
+
+def summary(named: Named) -> str:
+    sign = "+" if named.is_difference else ""
+    sums = named.sums
+    parts = (
+        f"{title} {size(sums[at + 1], sign)} in {sums[at]:{sign}.0f} blocks"
+        for title, at in KINDS.values()
+    )
+    return ", ".join(parts)
+
+
+def table(named: Named, shown: Table, name: str) -> Iterator[str]:
+    """The sites with most bytes first."""
+    title, at = KINDS[shown.kind]
+    sign = "+" if named.is_difference else ""
+    what = "differences, " if named.is_difference else ""
+    yield printable(f"{name}: {what}one sample for each {rate(named.rate)} on average")
+    yield summary(named)
+    yield ""
+    total = named.sums[at + 1]
+    yield f"{title:>12}{'±':>11}{'%':>7}{'blocks':>12}  site"
+    stacks = [stack for stack in named.stacks if stack.figures[at] or stack.figures[at + 1]]
+    stacks.sort(key=lambda one: -abs(one.figures[at + 1]))
+    for stack in stacks[: shown.most]:
+        blocks, bytes_ = stack.figures[at], stack.figures[at + 1]
+        share = f"{100 * bytes_ / total:.1f}" if total > 0 and not named.is_difference else ""
+        lines = [_short(line) for line in stack.lines()]
+        yield (
+            f"{size(bytes_, sign):>12}{size(stack.errors[at + 1]):>11}{share:>7}"
+            f"{blocks:>{sign}12.0f}  {lines[0] if lines else '(no stack)'}"
+        )
+        for line in lines[1:DEPTH]:
+            yield f"{'':44}{line}"
+    left = stacks[shown.most :]
+    if left:
+        rest = sum(stack.figures[at + 1] for stack in left)
+        yield f"{size(rest, sign):>12}{'':30}  in {len(left)} other sites"
+
+
+def rate(bytes_: int) -> str:
+    for unit, name in ((2**30, "GiB"), (2**20, "MiB"), (2**10, "KiB")):
+        if bytes_ >= unit and bytes_ % unit == 0:
+            return f"{bytes_ // unit} {name}"
+    return f"{bytes_} bytes"
+
+
+def _short(line: Line) -> str:
+    place = line.where.rpartition("/")[2]
+    name = brief(line.function)
+    return printable(f"{name} ({place})" if place else name)
+
+
+def brief(name: str) -> str:
+    """A long name of C++ without what its templates are made from, and without its parameters; one
+    that is still long is cut."""
+    if len(name) > LONG:
+        name = _without(name, "<>")
+    if len(name) > LONG:
+        name = _without(name, "()")
+    return name if len(name) <= LONG else name[: LONG - 1] + "…"
+
+
+def _without(name: str, brackets: str) -> str:
+    opening, closing = brackets[0], brackets[1]
+    kept, depth = "", 0
+    for at, letter in enumerate(name):
+        # operator<, operator<<, operator->, operator(); and (anonymous namespace)
+        literal = re.search(r"operator[<>()-]{0,2}$|-$", name[:at]) or name.startswith(
+            "(anonymous ", at
+        )
+        if letter == opening and depth == 0 and not literal:
+            kept, depth = f"{kept}{opening}…{closing}", 1
+        elif depth and letter in brackets:
+            depth += 1 if letter == opening else -1
+        elif not depth:
+            kept += letter
+    return kept
+
+
+# ---- for other programs ----
+
+
+def collapsed(named: Named, at: int, before: Named | None = None) -> str:
+    """A line for each stack: functions from the outermost on, and a figure, for flamegraph.pl. With
+    a profile from before, two figures: before and now."""
+    sums: dict[str, list[float]] = {}
+    for which, profile in enumerate((named,) if before is None else (before, named)):
+        for stack in profile.stacks:
+            name = ";".join(_frame(line) for line in reversed(stack.lines())) or "(no stack)"
+            figures = sums.setdefault(name, [0.0] if before is None else [0.0, 0.0])
+            figures[which] += stack.figures[at]
+    return "".join(
+        f"{name} {' '.join(f'{figure:.0f}' for figure in figures)}\n"
+        for name, figures in sorted(sums.items())
+        if any(round(figure) for figure in figures)
+    )
+
+
+def _frame(line: Line) -> str:
+    return printable(line.function).replace(";", ":")
+
+
+def speedscope(named: Named, name: str) -> str:
+    """https://www.speedscope.app/file-format-schema.json. It knows no negative weights, so of a
+    difference it has what became more."""
+    frames: dict[Line, int] = {}
+    stacks = [
+        (stack, [frames.setdefault(line, len(frames)) for line in reversed(stack.lines())])
+        for stack in named.stacks
+    ]
+    profiles = []
+    for title, at in KINDS.values():
+        for unit, which in (("bytes", at + 1), ("none", at)):
+            some = [(s, indices) for s, indices in stacks if s.figures[which] > 0]
+            weights = [stack.figures[which] for stack, _ in some]
+            profiles.append(
+                {
+                    "type": "sampled",
+                    "name": f"{title}, {'bytes' if unit == 'bytes' else 'blocks'}",
+                    "unit": unit,
+                    "startValue": 0,
+                    "endValue": sum(weights),
+                    "samples": [indices for _, indices in some],
+                    "weights": weights,
+                }
+            )
+    return json.dumps(
+        {
+            "$schema": "https://www.speedscope.app/file-format-schema.json",
+            "name": name,
+            "exporter": "hakmem",
+            "activeProfileIndex": 0,
+            "shared": {"frames": [_speedscope_frame(line) for line in frames]},
+            "profiles": profiles,
+        }
+    )
+
+
+def _speedscope_frame(line: Line) -> dict[str, Any]:
+    frame: dict[str, Any] = {"name": line.function}
+    if line.file:
+        frame["file"] = line.file
+    if line.line:
+        frame["line"] = line.line
+    return frame

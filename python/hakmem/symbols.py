@@ -1,0 +1,389 @@
+"""Which function, file and line the addresses of a heap profile belong to.
+
+llvm-symbolizer finds that out, or addr2line of binutils; one of them is started once for each file.
+What they leave without a name, the files' own tables of symbols may have. Separate debug files are
+found as debuggers find them: by the build id, or by the name that the file has of it.
+"""
+
+from __future__ import annotations
+
+import bisect
+import functools
+import json
+import re
+import shutil
+import stat
+import struct
+import subprocess
+import zlib
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from elftools.common.exceptions import ELFError
+from elftools.elf.elffile import ELFFile
+from elftools.elf.segments import NoteSegment
+
+from hakmem import heap_profile
+from hakmem.heap_profile import Figures, Profile
+
+DEBUG_DIR = Path("/usr/lib/debug")
+TOOL_SECONDS = 600
+# What pyelftools raises of damaged files.
+BROKEN = (ELFError, struct.error, LookupError, ValueError, OSError, MemoryError, AssertionError)
+
+# By these a program enters the allocator.
+ENTRANCES = (
+    r"hakmem_\w+|(__libc_)?(malloc|calloc|realloc|memalign|valloc|pvalloc)|reallocarray"
+    r"|aligned_alloc|posix_memalign|operator new(\[\])?(\(.*\))?|_Zn[wa][jm]\w*"
+)
+_ENTRANCE = re.compile(ENTRANCES)
+# In a program that the allocator is linked into, a stack begins with functions of the allocator.
+# The first of them has a name that hardly any program uses. The others may be names of functions of
+# the program, too, so they count only after it.
+INNERMOST = ("backtrace_frames", "sampled_note")
+INSIDE = (
+    "take_profiled", "take_once", "take", "malloc_profiled", "slow_calloc", "slow_realloc",
+    "slow_aligned", "realloc_moves", "realloc_others", "new_slow",
+)  # fmt: skip
+_INSIDE = re.compile(
+    rf"(\(anonymous namespace\)::)?({'|'.join(INNERMOST + INSIDE)})(\(.*\))?|{ENTRANCES}"
+)
+_VERSION = re.compile(r"@@?[A-Z][A-Za-z_]*[0-9.]*$")  # of a symbol, such as @GLIBC_2.34
+_OWN_FILE = re.compile(r"libhakmem[^/]*\.so[^/]*")
+
+SYMBOL = struct.Struct("<IBBHQQ")
+FUNCTIONS = (2, 10)  # STT_FUNC, STT_GNU_IFUNC
+
+
+@dataclass(frozen=True)
+class Line:
+    function: str
+    file: str = ""
+    line: int = 0
+
+    def __str__(self) -> str:
+        return f"{self.function} ({self.where})" if self.file else self.function
+
+    @property
+    def where(self) -> str:
+        return f"{self.file}:{self.line}" if self.line else self.file
+
+
+@dataclass(frozen=True)
+class Frame:
+    address: int  # of the call, not where it returns
+    module: heap_profile.Mapping | None
+    within: int  # the address as the module's file counts
+    lines: tuple[Line, ...]  # the innermost inlined function first; empty where none is known
+
+    @property
+    def shown(self) -> tuple[Line, ...]:
+        """Something to show in any case."""
+        return self.lines or (Line(self.place),)
+
+    @property
+    def place(self) -> str:
+        name = "" if self.module is None else self.module.path.rpartition("/")[2]
+        return f"{name or '?'}+{self.within:#x}"
+
+
+@dataclass(frozen=True)
+class Stack:
+    frames: tuple[Frame, ...]  # the innermost first
+    figures: Figures
+    errors: Figures
+
+    def lines(self) -> tuple[Line, ...]:
+        """The innermost first."""
+        return tuple(line for frame in self.frames for line in frame.shown)
+
+
+@dataclass(frozen=True)
+class Named:
+    """A profile with names."""
+
+    rate: int
+    stacks: tuple[Stack, ...]
+    build_ids: Mapping[str, str]  # by path
+    notes: tuple[str, ...] = ()  # what the user should know, a line each
+    is_difference: bool = False
+
+    @property
+    def sums(self) -> list[float]:
+        return [sum(s.figures[i] for s in self.stacks) for i in range(len(heap_profile.FIGURES))]
+
+
+@dataclass
+class _Facts:
+    """What an ELF file says of itself."""
+
+    build_id: str = ""
+    loads: list[tuple[int, int, int]] = field(default_factory=list)  # offset, size, address
+    link: tuple[str, int] | None = None  # a debug file's name, and its checksum
+
+    def address(self, offset: int) -> int:
+        """Of a byte of the file, as the file counts addresses."""
+        for start, size, address in self.loads:
+            if start <= offset < start + size:
+                return offset - start + address
+        return offset
+
+
+def named(
+    profile: Profile,
+    root: Path = Path("/"),
+    debug_dirs: Sequence[Path] = (DEBUG_DIR,),
+    written: float | None = None,
+) -> Named:
+    """`root`: below which the files of the mappings lie; `written`: when the profile was."""
+    calls = {address - 1 for site in profile.sites for address in site.stack if address > 0}
+    of_file: dict[str, dict[int, heap_profile.Mapping]] = defaultdict(dict)
+    frames = {}
+    for call in calls:
+        module = profile.mapping_of(call)
+        if module is not None and module.is_file:
+            of_file[module.path][call] = module
+        else:
+            within = call - module.start if module else call
+            frames[call] = Frame(call, module, within, ())
+    notes: list[str] = []
+    build_ids = {}
+    for path, modules in sorted(of_file.items()):
+        replaced = any(module.deleted for module in modules.values())
+        file = None if replaced else _file(root, path)
+        if replaced:
+            notes.append(f"{path}: was replaced or removed while the process ran, so has no names")
+        elif file is None:
+            notes.append(f"{path}: can't be read, so has no names")
+        facts = _Facts() if file is None else _facts(file)
+        if file is not None and written is not None and file.stat().st_mtime > written:
+            notes.append(f"{path}: newer than the profile, so its names may be wrong")
+        build_ids[path] = facts.build_id
+        places = {
+            call: facts.address(call - module.start + module.offset)
+            for call, module in modules.items()
+        }
+        lines: Lines = {}
+        if file is not None and not _OWN_FILE.fullmatch(file.name):
+            lines = _lines(file, facts, root, debug_dirs, sorted(set(places.values())))
+        for call, module in modules.items():
+            at = places[call]
+            frames[call] = Frame(call, module, at, lines.get(at, ()))
+    return Named(profile.rate, tuple(_stacks(profile, frames)), build_ids, tuple(notes))
+
+
+def _stacks(profile: Profile, frames: Mapping[int, Frame]) -> Iterator[Stack]:
+    """Without the allocator's frames, and each stack once."""
+    stacks: dict[tuple[Frame, ...], Stack] = {}
+    for site in profile.sites:
+        stack = _callers([frames[address - 1] for address in site.stack if address > 0])
+        before = stacks.get(stack)
+        one = Stack(stack, site.figures, site.errors)
+        stacks[stack] = one if before is None else added(before, one)
+    yield from stacks.values()
+
+
+def added(a: Stack, b: Stack, sign: int = 1) -> Stack:
+    """The sum of both, or the difference; the frames are those of `a`."""
+    figures = tuple(x + sign * y for x, y in zip(a.figures, b.figures, strict=True))
+    errors = tuple((x * x + y * y) ** 0.5 for x, y in zip(a.errors, b.errors, strict=True))
+    return Stack(a.frames, figures, errors)  # type: ignore[arg-type]
+
+
+def _callers(stack: list[Frame]) -> tuple[Frame, ...]:
+    """Without the allocator at the innermost end; something always stays."""
+    first = next((line.function for frame in stack[:1] for line in frame.lines), "")
+    allocator = _INSIDE if first in INNERMOST else _ENTRANCE
+    for at, frame in enumerate(stack):
+        name = "" if frame.module is None else frame.module.path.rpartition("/")[2]
+        if _OWN_FILE.fullmatch(name):
+            continue
+        kept = 0
+        while kept < len(frame.lines) and allocator.fullmatch(frame.lines[kept].function):
+            kept += 1
+        if frame.lines and kept == len(frame.lines):
+            continue
+        outer = Frame(frame.address, frame.module, frame.within, frame.lines[kept:])
+        return (outer, *stack[at + 1 :])
+    return tuple(stack[-1:])
+
+
+# ---- files ----
+
+
+def _file(root: Path, path: str) -> Path | None:
+    """A plain file: opening anything else may do anything."""
+    file = root / path.lstrip("/")
+    with suppress(OSError, ValueError):
+        if stat.S_ISREG(file.stat().st_mode):
+            with file.open("rb"):
+                return file
+    return None
+
+
+def _facts(path: Path) -> _Facts:
+    facts = _Facts()
+    with suppress(*BROKEN), path.open("rb") as file:
+        elf = ELFFile(file)
+        parts = list(elf.iter_segments())
+        for segment in sorted(parts, key=lambda one: not one["p_flags"] & 1):  # code first
+            if segment["p_type"] == "PT_LOAD":
+                facts.loads.append((segment["p_offset"], segment["p_filesz"], segment["p_vaddr"]))
+        for segment in parts:
+            for note in segment.iter_notes() if isinstance(segment, NoteSegment) else ():
+                if note["n_type"] == "NT_GNU_BUILD_ID" and re.fullmatch(
+                    "([0-9a-f]{2}){2,64}", str(note["n_desc"])
+                ):
+                    facts.build_id = str(note["n_desc"])
+        section = elf.get_section_by_name(".gnu_debuglink")
+        if section is not None:
+            data = section.data()
+            name = data.partition(b"\0")[0].decode(errors="surrogateescape")
+            if name and "/" not in name:
+                facts.link = (name, int.from_bytes(data[-4:], "little"))
+    return facts
+
+
+def _debug_file(path: Path, facts: _Facts, root: Path, dirs: Sequence[Path]) -> Path | None:
+    """As https://sourceware.org/gdb/current/onlinedocs/gdb/Separate-Debug-Files.html says."""
+    build_id = facts.build_id
+    for folder in dirs if build_id else ():
+        for base in dict.fromkeys((root / str(folder).lstrip("/"), folder)):
+            debug = base / ".build-id" / build_id[:2] / f"{build_id[2:]}.debug"
+            with suppress(OSError):
+                if debug.is_file():
+                    return debug
+    if facts.link is not None:
+        name, checksum = facts.link
+        beside = path.parent
+        at = str(beside).lstrip("/")
+        for debug in (beside / name, beside / ".debug" / name, *(d / at / name for d in dirs)):
+            with suppress(OSError):
+                if debug.is_file() and not debug.samefile(path) and _crc(debug) == checksum:
+                    return debug
+    return None
+
+
+def _crc(path: Path) -> int:
+    checksum = 0
+    with path.open("rb") as file:
+        while part := file.read(2**20):
+            checksum = zlib.crc32(part, checksum)
+    return checksum
+
+
+# ---- names ----
+
+Lines = dict[int, tuple[Line, ...]]
+
+
+def _lines(
+    path: Path, facts: _Facts, root: Path, debug_dirs: Sequence[Path], addresses: list[int]
+) -> Lines:
+    debug = _debug_file(path, facts, root, debug_dirs)
+    files = [path] if debug is None else [debug, path]
+    found: Lines = {}
+    for file in files:
+        left = [address for address in addresses if address not in found]
+        found |= _asked(file, left) if left else {}
+    left = [address for address in addresses if address not in found]
+    return found | _of_tables(files, left)
+
+
+def _asked(path: Path, addresses: list[int]) -> Lines:
+    """By a tool of this system."""
+    for name, ask in (("llvm-symbolizer", _by_llvm), ("addr2line", _by_addr2line)):
+        tool = shutil.which(name)
+        if tool is not None:
+            with suppress(OSError, subprocess.SubprocessError, *BROKEN):
+                return ask(tool, path, addresses)
+    return {}
+
+
+def _says(words: list[str], addresses: Iterable[int]) -> list[str]:
+    asked = "".join(f"{address:#x}\n" for address in addresses)
+    return subprocess.run(
+        words,
+        input=asked,
+        capture_output=True,
+        text=True,
+        errors="replace",
+        timeout=TOOL_SECONDS,
+        check=True,
+    ).stdout.splitlines()
+
+
+def _by_llvm(tool: str, path: Path, addresses: list[int]) -> Lines:
+    words = [tool, "--output-style=JSON", "--inlines", "--demangle", f"--obj={path}"]
+    found = {}
+    for text in _says(words, addresses):
+        said = json.loads(text)
+        lines = tuple(
+            Line(_VERSION.sub("", one["FunctionName"]), one["FileName"], one["Line"])
+            for one in said.get("Symbol", ())
+            if one["FunctionName"]
+        )
+        if lines:
+            found[int(said["Address"], 16)] = lines
+    return found
+
+
+def _by_addr2line(tool: str, path: Path, addresses: list[int]) -> Lines:
+    said = _says([tool, "-a", "-i", "-f", "-C", "-e", str(path)], addresses)
+    found: dict[int, list[Line]] = {}
+    address, function = -1, ""
+    for text in said:
+        if re.fullmatch("0x[0-9a-f]+", text):
+            address, function = int(text, 16), ""
+        elif not function:
+            function = text
+        else:
+            # FILE:LINE, with a remark such as (discriminator 3) after it
+            place = re.match(r"(.*):([0-9]+|\?)(?: \(.*\))?$", text)
+            file = place[1] if place and not place[1].startswith("?") else ""
+            number = int(place[2]) if place and file and place[2] != "?" else 0
+            if function != "??":
+                found.setdefault(address, []).append(Line(function, file, number))
+            function = ""
+    return {address: tuple(lines) for address, lines in found.items()}
+
+
+def _of_tables(files: list[Path], addresses: list[int]) -> Lines:
+    found: Lines = {}
+    for file in files if addresses else ():
+        status = file.stat()
+        starts, symbols = _table(file, status.st_ino, status.st_mtime_ns)
+        for address in addresses:
+            at = bisect.bisect_right(starts, address) - 1
+            if at >= 0 and address not in found:
+                name, size = symbols[at]
+                if address < starts[at] + size:
+                    found[address] = (Line(name),)
+    return found
+
+
+@functools.lru_cache(maxsize=16)
+def _table(path: Path, _inode: int, _changed: int) -> tuple[list[int], list[tuple[str, int]]]:
+    """Where functions begin, and the name and size of each."""
+    functions: dict[int, tuple[str, int]] = {}
+    for section in ".dynsym", ".symtab":
+        with suppress(*BROKEN), path.open("rb") as file:
+            functions.update(_functions(ELFFile(file), section))
+    starts = sorted(functions)
+    return starts, [functions[start] for start in starts]
+
+
+def _functions(elf: ELFFile, section: str) -> Iterator[tuple[int, tuple[str, int]]]:
+    table = elf.get_section_by_name(section)
+    if table is None or table["sh_type"] == "SHT_NOBITS":
+        return
+    if elf.elfclass != 64 or not elf.little_endian:
+        return
+    names = elf.get_section(table["sh_link"]).data()
+    for at, info, _, where, value, size in SYMBOL.iter_unpack(table.data()):
+        if info & 15 in FUNCTIONS and where and size:
+            name = names[at : names.index(b"\0", at)].decode(errors="replace")
+            yield value, (name, size)

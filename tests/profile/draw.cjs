@@ -1,0 +1,82 @@
+// Draws a page of `hakmem profile` without a browser, with as much of a document as its script uses,
+// and prints what it shows: at first, after each button, after a search, and after clicks.
+"use strict";
+const fs = require("node:fs");
+const vm = require("node:vm");
+
+class Element {
+  constructor(tag) {
+    Object.assign(this, { tag, children: [], style: {}, attributes: {}, own: "", className: "" });
+    this.classList = { add: name => { this.className += " " + name; } };
+  }
+  get textContent() {
+    return this.own + this.children.map(one => one.textContent).join("");
+  }
+  set textContent(text) {
+    this.own = String(text);
+    this.children = [];
+  }
+  append(...items) {
+    for (const item of items) this.children.push(...(item.tag === "fragment" ? item.children : [item]));
+  }
+  replaceChildren(...items) {
+    this.children = [];
+    this.append(...items);
+  }
+  setAttribute(name, value) {
+    this.attributes[name] = value;
+  }
+  get firstButton() {
+    return this.children.find(one => one.tag === "button");
+  }
+}
+
+const page = fs.readFileSync(process.argv[2], "utf8");
+const data = /<script type="application\/json" id="data">(.*?)<\/script>/s.exec(page)[1];
+const script = /<script>\n(.*?)<\/script>/s.exec(page)[1];
+const elements = new Map();
+for (const [, id] of page.matchAll(/ id="([a-z]+)"/g)) elements.set(id, new Element(id));
+elements.get("data").textContent = data;
+const document = {
+  getElementById: id => elements.get(id),
+  createElement: tag => new Element(tag),
+  createDocumentFragment: () => new Element("fragment"),
+};
+vm.runInNewContext(script, { document });
+
+const at = id => elements.get(id);
+const seen = () => ({
+  frames: at("flame").children.map(one => ({
+    name: one.textContent, title: one.title, width: parseFloat(/width:([\d.e-]+)%/.exec(one.style.cssText)[1]),
+    found: one.className.includes("found"),
+  })),
+  rows: at("rows").children.map(row => row.children.map(cell => cell.textContent)),
+  matched: at("matched").textContent,
+  pressed: ["kinds", "units"].map(id => at(id).children.find(one => one.attributes["aria-pressed"] === "true").textContent),
+});
+const result = { title: at("title").textContent, about: at("about").textContent, notes: at("notes").textContent,
+  first: seen(), figures: {} };
+for (let kind = 0; kind < 3; kind++) {
+  for (let unit = 0; unit < 2; unit++) {
+    at("kinds").children[kind].onclick();
+    at("units").children[unit].onclick();
+    const now = seen();
+    result.figures[now.pressed.join(", ")] = now;
+  }
+}
+at("kinds").children[0].onclick();
+at("units").children[0].onclick();
+at("search").oninput({ target: { value: process.argv[3] } });
+result.search = seen();
+at("search").oninput({ target: { value: "" } });
+const deep = at("flame").children.find(one => one.textContent === process.argv[3]);
+if (deep) deep.onclick();
+result.zoomed = seen();
+at("all").onclick();
+result.back = seen();
+for (const cell of [...at("head").children[0].children.keys()]) {
+  at("head").children[0].children[cell].firstButton.onclick();
+  at("head").children[0].children[cell].firstButton.onclick();
+}
+result.sorted = seen().rows.map(row => row[5]);
+console.log(JSON.stringify(result));
