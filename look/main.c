@@ -15,6 +15,7 @@
 #include "find.h"
 #include "order.h"
 #include "process.h"
+#include "profile.h"
 #include "sheet.h"
 #include "sheet/heap.h"
 #include "threads.h"
@@ -101,9 +102,23 @@ static bool order(int pid, struct order *order, struct why *why)
     return true;
 }
 
+static bool profile(int pid, struct why *why)
+{
+    static struct tables tables;
+    struct target t;
+    if (!process_open(&t, pid, why))
+        return false;
+    target_allow(&t);
+    if (!target_begin(&t) || !tables_find(&t, &tables, why) ||
+        !profile_print(&t, &tables, pid, why))
+        return false;
+    return process_same() ||
+           because(why, EXIT_TARGET, "process %d ended while it was being read", pid);
+}
+
 static int usage(void)
 {
-    fprintf(stderr, "usage: look CORE | PID [purge | set NAME NUMBER]\n");
+    fprintf(stderr, "usage: look CORE | PID [purge | set NAME NUMBER | profile]\n");
     return EXIT_USAGE;
 }
 
@@ -122,6 +137,8 @@ int main(int argc, char **argv)
         seen = look((int)pid, &why);
     else if (argc == 3 && strcmp(argv[2], "purge") == 0)
         seen = order((int)pid, &(struct order){.kind = ORDER_PURGE}, &why);
+    else if (argc == 3 && strcmp(argv[2], "profile") == 0)
+        seen = profile((int)pid, &why);
     else if (argc == 5 && strcmp(argv[2], "set") == 0)
         seen = order((int)pid,
                      &(struct order){

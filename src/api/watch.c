@@ -23,6 +23,7 @@ HIDDEN __attribute__((used)) const struct hakmem_watch hakmem_watch = {
     .caches = &watch_caches,
     .counters = &watch_counters,
     .orders = &watch_orders,
+    .profile = &watch_profile,
 };
 
 /* Name and description are padded to four bytes. The description is the distance from itself. */

@@ -88,6 +88,16 @@ struct watch_counters {
     const void *first;
 };
 
+/* The heap profile (profile/samples.h). `sites` is where the address of the buckets is, or null;
+ * each has a list of sites. A site has its frames, `depth` of them, and three tallies: a number of
+ * samples, and two floating-point numbers, blocks and bytes. `rate` and so on are where numbers
+ * are. */
+struct watch_profile {
+    uint32_t bytes;
+    uint32_t buckets, size, next_at, total_at, live_at, peak_at, depth_at;
+    const void *sites, *rate, *lost, *memory;
+};
+
 /* Orders from outside (life/settings.h): who gives one fills in the fields, adds 1 to `asked`,
  * stores the sum of the three words of what was freed (watch_counters) to `due`, and 0 to the
  * limits of all stacks that have begun. It is done when `done` has the number of `asked`. */
@@ -107,6 +117,7 @@ extern const struct watch_transfer watch_transfer HIDDEN;
 extern const struct watch_caches watch_caches HIDDEN;
 extern const struct watch_counters watch_counters HIDDEN;
 extern const struct watch_orders watch_orders HIDDEN;
+extern const struct watch_profile watch_profile HIDDEN;
 
 /* All of them. The note of this file (type 1, name "hakmem") says where this is. */
 struct hakmem_watch {
@@ -123,6 +134,7 @@ struct hakmem_watch {
     const struct watch_caches *caches;
     const struct watch_counters *counters;
     const struct watch_orders *orders;
+    const struct watch_profile *profile;
 };
 
 extern const struct hakmem_watch hakmem_watch HIDDEN;

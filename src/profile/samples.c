@@ -4,6 +4,7 @@
 
 #include "back/meta.h"
 #include "base/atomic.h"
+#include "base/policy.h"
 #include "base/watch.h"
 #include "os/lock.h"
 #include "os/os.h"
@@ -141,13 +142,6 @@ static void note_peak(double least)
         ((struct site *)site)->peak = site->live;
 }
 
-void samples_note_peak(void)
-{
-    lock_take(&profile.lock);
-    note_peak(profile.snapped);
-    lock_release(&profile.lock);
-}
-
 /* ---- samples ---- */
 
 static struct sample **bucket_of(const void *p)
@@ -216,3 +210,18 @@ bool samples_forget(const void *p)
 
 size_t samples_lost(void) { return load_relaxed(&profile.lost); }
 size_t samples_bytes(void) { return load_relaxed(&profile.bytes); }
+
+const struct watch_profile watch_profile = {
+    .bytes = sizeof watch_profile,
+    .buckets = SITE_BUCKETS,
+    .size = sizeof(struct site),
+    .next_at = offsetof(struct site, next),
+    .total_at = offsetof(struct site, total),
+    .live_at = offsetof(struct site, live),
+    .peak_at = offsetof(struct site, peak),
+    .depth_at = offsetof(struct site, depth),
+    .sites = &profile.sites,
+    .rate = &policy.profile_rate,
+    .lost = &profile.lost,
+    .memory = &profile.bytes,
+};

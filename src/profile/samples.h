@@ -37,9 +37,6 @@ bool samples_add(const void *p, size_t n, double weight, const uintptr_t *frames
 /* It is freed; false if it was not noted. */
 bool samples_forget(const void *p);
 
-/* Notes the live tallies of all sites as those of the peak, if they are more. */
-void samples_note_peak(void);
-
 /* All sites, in any order: the first after this one, or null; and after the last. Sites are never
  * freed. */
 const struct site *samples_site_after(const struct site *site);

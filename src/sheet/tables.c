@@ -73,6 +73,13 @@ static bool caches_possible(const struct watch_caches *c)
            holds(c->cold_bytes, c->room_at, 4);
 }
 
+static bool profile_possible(const struct watch_profile *p)
+{
+    return p->buckets <= BUCKETS_MOST && p->size <= 1024 && holds(p->size, p->next_at, 8) &&
+           holds(p->size, p->total_at, 24) && holds(p->size, p->live_at, 24) &&
+           holds(p->size, p->peak_at, 24) && holds(p->size, p->depth_at, 8);
+}
+
 static bool all_possible(const struct tables *tables)
 {
     return map_possible(&tables->map) && slabs_possible(&tables->slabs) &&
@@ -111,6 +118,10 @@ bool tables_read(struct target *t, uint64_t at, struct tables *tables, struct wh
             all_possible(tables)) {
             if (watch.orders != NULL)
                 copy(t, watch.orders, &tables->orders, sizeof tables->orders);
+            if (watch.profile != NULL &&
+                (!copy(t, watch.profile, &tables->profile, sizeof tables->profile) ||
+                 !profile_possible(&tables->profile)))
+                tables->profile = (struct watch_profile){0};
             return true;
         }
     }

@@ -18,12 +18,14 @@ struct tables {
     struct watch_transfer transfer;
     struct watch_caches caches;
     struct watch_counters counters;
-    struct watch_orders orders; /* zero where the library has none */
+    struct watch_orders orders;   /* zero where the library has none */
+    struct watch_profile profile; /* the same */
 };
 
 #define CLASSES_MOST 512
 #define STACKS_MOST 1024
 #define CACHE_MOST 65536 /* bytes */
+#define BUCKETS_MOST 65536
 
 /* Copies them, where hakmem_watch is known. */
 bool tables_read(struct target *t, uint64_t at, struct tables *tables, struct why *why);
