@@ -1,5 +1,7 @@
 #include "api/sampled.h"
 
+#include <string.h>
+
 #include "back/map.h"
 #include "back/meta.h"
 #include "base/policy.h"
@@ -10,11 +12,15 @@
 #include "life/life.h"
 #include "life/upkeep.h"
 #include "os/lock.h"
+#include "os/os.h"
 #include "profile/rate.h"
 #include "watch/backtrace.h"
 
-/* The unwinder may allocate: that is not sampled. */
-static __thread bool at_work;
+/* Of the calling thread. */
+static __thread struct {
+    bool at_work; /* the unwinder may allocate: that is not sampled */
+    size_t rate;  /* at which the block that is due was found to be so */
+} sampling;
 
 static struct sampler *sampler_of(struct cache *cache)
 {
@@ -33,7 +39,18 @@ static struct sampler *sampler_of(struct cache *cache)
 static bool due_by_chance(size_t bytes)
 {
     uint64_t random = rate_random();
-    return rate_gap(&random, bytes, policy.profile_rate) == 1;
+    sampling.rate = rate_now();
+    return rate_gap(&random, bytes, sampling.rate) == 1;
+}
+
+/* At another rate all are drawn anew. */
+static void follow_rate(struct sampler *sampler)
+{
+    size_t rate = rate_now();
+    if (likely(sampler->rate == rate))
+        return;
+    sampler->rate = rate;
+    memset(sampler->gaps, 0, sizeof sampler->gaps);
 }
 
 SLOW bool sample_due_now(unsigned cls)
@@ -41,16 +58,23 @@ SLOW bool sample_due_now(unsigned cls)
     struct sampler *sampler = sampler_of(thread_cache());
     size_t bytes = size_classes[cls].size;
     if (sampler == NULL)
-        return !at_work && due_by_chance(bytes);
-    if (sampler->gaps[BIN_FIRST + cls] == 0)
-        sampler->gaps[BIN_FIRST + cls] = rate_gap(&sampler->random, bytes, policy.profile_rate);
-    if (--sampler->gaps[BIN_FIRST + cls] > 0)
+        return !sampling.at_work && due_by_chance(bytes);
+    uint32_t *gap = &sampler->gaps[BIN_FIRST + cls];
+    uint64_t *drawn = &sampler->drawn[cls / 64];
+    uint64_t bit = (uint64_t)1 << cls % 64;
+    if (*gap == 0) {
+        follow_rate(sampler);
+        *gap = rate_gap(&sampler->random, bytes, sampler->rate);
+        *drawn = *gap <= GAP_MOST ? *drawn | bit : *drawn & ~bit;
+        *gap = (uint32_t)smaller(*gap, GAP_MOST);
+    }
+    if (--*gap > 0)
         return false;
-    sampler->gaps[BIN_FIRST + cls] = rate_gap(&sampler->random, bytes, policy.profile_rate);
-    return !at_work;
+    sampling.rate = sampler->rate;
+    return (*drawn & bit) != 0 && !sampling.at_work;
 }
 
-SLOW bool sample_due_huge(size_t bytes) { return !at_work && due_by_chance(bytes); }
+SLOW bool sample_due_huge(size_t bytes) { return !sampling.at_work && due_by_chance(bytes); }
 
 SLOW void *sampled_take(unsigned cls)
 {
@@ -70,16 +94,17 @@ SLOW void *sampled_take(unsigned cls)
 SLOW void sampled_note(void *p, size_t n, size_t bytes)
 {
     uintptr_t frames[FRAMES_MOST];
-    at_work = true;
+    sampling.at_work = true;
     unsigned depth = backtrace_cheap() ? backtrace_frames(frames, FRAMES_MOST, NULL) : 0;
-    at_work = false;
+    sampling.at_work = false;
     struct lock *lock = cache_lock_of(thread_cache());
     if (!lock_enter(lock))
         return;
-    bool noted = samples_add(p, n, rate_weight(bytes, policy.profile_rate), frames, depth);
+    bool noted = samples_add(p, n, rate_weight(bytes, sampling.rate), frames, depth);
     if (noted && map_bin(p) == BIN_WHOLE)
         map_set(p, 1, BIN_SAMPLED, map_owner(p));
     lock_release(lock);
+    rate_count(os_milliseconds());
 }
 
 SLOW struct finding sampled_give(void *p, bool *whole)

@@ -77,10 +77,12 @@ static inline size_t chunk_bytes(unsigned number)
     return number == 0 ? CHUNK_FIRST : CHUNK_LATER;
 }
 
-/* For a heap profile: blocks of each class up to the next sample, which counts; 0 before the first.
- * By the class's bin. */
+/* For a heap profile: blocks of each class up to the next sample, which counts, or up to where it
+ * is drawn anew; 0 where it is to be drawn. By the class's bin. */
 struct sampler {
     uint64_t random;
+    size_t rate;                         /* at which all were drawn */
+    uint64_t drawn[(CLASSES + 63) / 64]; /* classes whose next sample is known, by bits */
     uint32_t gaps[BIN_FIRST + CLASSES];
 };
 

@@ -1,6 +1,7 @@
 #include "profile/rate.h"
 
 #include "base/atomic.h"
+#include "base/policy.h"
 
 #define GOLDEN 0x9e3779b97f4a7c15u /* 2^64 / the golden ratio: steps that never repeat */
 
@@ -69,7 +70,43 @@ static double chance(double x)
 uint32_t rate_gap(uint64_t *random, size_t bytes, size_t rate)
 {
     double gap = -logarithm(draw(random)) * (double)rate / (double)bytes;
-    return gap < GAP_MOST ? (uint32_t)gap + 1 : GAP_MOST;
+    return gap < GAP_MOST ? (uint32_t)gap + 1 : GAP_MOST + 1;
 }
 
 double rate_weight(size_t bytes, size_t rate) { return 1 / chance((double)bytes / (double)rate); }
+
+/* ---- pace ---- */
+
+#define STEPS_A_SECOND 10
+#define DOUBLINGS_MOST 20
+
+static struct {
+    unsigned doublings; /* of the rate; atomic, as are both that follow */
+    size_t samples;     /* of this step */
+    size_t since;       /* its begin, in milliseconds */
+} pace;
+
+size_t rate_now(void)
+{
+    size_t rate = policy.profile_rate << load_relaxed(&pace.doublings);
+    return smaller(rate, GiB);
+}
+
+/* Threads that come together may count a step too much or too little, which the next one sets
+ * right. */
+void rate_count(size_t now)
+{
+    size_t most = policy.profile_samples / STEPS_A_SECOND;
+    size_t samples = add_relaxed(&pace.samples, 1);
+    size_t steps = (now - load_relaxed(&pace.since)) * STEPS_A_SECOND / 1000;
+    unsigned doublings = load_relaxed(&pace.doublings);
+    if (policy.profile_samples == 0 || (samples <= most && steps == 0))
+        return;
+    if (samples > most * (steps + 1))
+        doublings += doublings < DOUBLINGS_MOST;
+    else if (samples < most * steps / 4)
+        doublings -= (unsigned)smaller(doublings, steps);
+    store_relaxed(&pace.doublings, doublings);
+    store_relaxed(&pace.samples, 0);
+    store_relaxed(&pace.since, now);
+}

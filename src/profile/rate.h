@@ -11,11 +11,21 @@
 /* Starts a generator that no other call starts in the same way. */
 uint64_t rate_random(void);
 
-/* Blocks of so many bytes up to the next sample, which counts; at least 1. */
-#define GAP_MOST ((uint32_t)1 << 30)
+/* Blocks of so many bytes up to the next sample, which counts; at least 1. More than GAP_MOST says
+ * that of the next GAP_MOST none is a sample, and that it is to be drawn anew then: so another rate
+ * is followed soon. */
+#define GAP_MOST 4096u
 uint32_t rate_gap(uint64_t *random, size_t bytes, size_t rate);
 
 /* How many blocks a sample stands for. */
 double rate_weight(size_t bytes, size_t rate);
+
+/* The rate at this moment: policy.profile_rate, or a multiple of it while the program allocates so
+ * fast that there would be more than policy.profile_samples samples a second. What was drawn at an
+ * earlier rate is right with that one. */
+size_t rate_now(void);
+
+/* A sample was taken, at this time in milliseconds. */
+void rate_count(size_t now);
 
 #endif

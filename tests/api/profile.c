@@ -1,5 +1,6 @@
 /* hakmem_profile_start, _stop and _write: what is written agrees with what is allocated, and the
- * program is served as well as without. The test sets HAKMEM_PROFILE_RATE to 4 KiB. */
+ * program is served as well as without. The test sets HAKMEM_PROFILE_RATE to 4 KiB,
+ * without a limit of samples. */
 #include "check.h"
 
 #include <fcntl.h>
