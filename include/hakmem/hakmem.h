@@ -257,11 +257,11 @@ size_t hakmem_stats(struct hakmem_stats *stats, size_t size);
  * Since 0.1. */
 int hakmem_sheet(int fd, int format);
 
-/** Starts or stops the heap profile, as the option `profile` does: while it is on, one block in many
- * is sampled, with the call stack that allocated it. A block that was sampled stays in the profile
- * until it is freed, also after the profile was stopped. Returns 0; EAGAIN where there is no memory
- * for it, the kernel's pages are larger than 4 KiB, or another thread is
- * forking. Since 0.1. */
+/** Starts or stops the heap profile, as the option `profile` does: while it is on, one block in
+ * many is sampled, with the call stack that allocated it. A block that was sampled stays in the
+ * profile until it is freed, also after the profile was stopped. Returns 0; EAGAIN where there is
+ * no memory for it, the kernel's pages are larger than 4 KiB, or another thread is forking. Since
+ * 0.1. */
 int hakmem_profile_start(void);
 int hakmem_profile_stop(void);
 

@@ -25,7 +25,7 @@ static inline bool freed_before(unsigned stack, const void *p)
 
 /* Bytes that the program may use of p, and the bin of its entry in the map; reports a pointer that
  * is no block's, as `function`'s, and returns 0. */
-size_t block_find(const void *p, unsigned *bin, const char *function, const void *caller);
+size_t block_find(const void *p, unsigned *found, const char *function, const void *caller);
 size_t block_usable(const void *p, const char *function, const void *caller);
 
 /* Reports a size that the block at p was not allocated with. p may be anything;

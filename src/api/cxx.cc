@@ -62,7 +62,7 @@ FAST void *new_fast(size_t n)
     void *p;
     if (likely(n <= CLASS_SMALL))
         return likely(cache_pop(cache_current(), class_small_bin_offset(n), &p)) ? p
-                                                                                  : new_slow(n, 1);
+                                                                                 : new_slow(n, 1);
     if (unlikely(n > CLASS_MOST))
         return new_slow(n, 1);
     return likely(cache_pop(cache_current(), class_bin_offset(n), &p)) ? p : new_slow(n, 1);

@@ -94,13 +94,15 @@ SLOW void *sampled_take(unsigned cls)
 SLOW void sampled_note(void *p, size_t n, size_t bytes)
 {
     uintptr_t frames[FRAMES_MOST];
+    struct frames trace = {.most = FRAMES_MOST, .frames = frames};
     sampling.at_work = true;
-    unsigned depth = backtrace_cheap() ? backtrace_frames(frames, FRAMES_MOST, NULL) : 0;
+    if (backtrace_cheap())
+        backtrace_fill(&trace);
     sampling.at_work = false;
     struct lock *lock = cache_lock_of(thread_cache());
     if (!lock_enter(lock))
         return;
-    bool noted = samples_add(p, n, rate_weight(bytes, sampling.rate), frames, depth);
+    bool noted = samples_add(p, n, rate_weight(bytes, sampling.rate), frames, trace.count);
     if (noted && map_bin(p) == BIN_WHOLE)
         map_set(p, 1, BIN_SAMPLED, map_owner(p));
     lock_release(lock);

@@ -59,8 +59,10 @@ static double chance(double x)
     if (x > 40)
         return 1;
     unsigned doublings = 0;
-    for (; x > 0.25; x /= 2)
+    while (x > 0.25) {
+        x /= 2;
         doublings++;
+    }
     double e = -exponential_less_1(-x);
     for (; doublings > 0; doublings--)
         e *= 2 - e;

@@ -35,12 +35,6 @@ static bool is_ours(uintptr_t code)
 
 bool backtrace_possible(void) { return _Unwind_Backtrace != NULL && _Unwind_GetIPInfo != NULL; }
 
-struct frames {
-    uintptr_t *frames;
-    unsigned count, most;
-    const void *caller;
-};
-
 static _Unwind_Reason_Code add_frame(struct _Unwind_Context *context, void *argument)
 {
     struct frames *trace = argument;
@@ -79,17 +73,18 @@ bool backtrace_cheap(void)
     return TAKES_NO_LOCK && backtrace_possible() && load_relaxed(&constructors_run);
 }
 
-unsigned backtrace_frames(uintptr_t *frames, unsigned most, const void *caller)
+void backtrace_fill(struct frames *trace)
 {
-    struct frames trace = {frames, 0, most, caller};
+    trace->count = 0;
     if (backtrace_possible())
-        _Unwind_Backtrace(add_frame, &trace);
-    return trace.count;
+        _Unwind_Backtrace(add_frame, trace);
 }
 
 void backtrace_take(struct backtrace *trace)
 {
-    trace->count = backtrace_frames(trace->frames, BACKTRACE_MOST, trace->caller);
+    struct frames frames = {trace->caller, BACKTRACE_MOST, 0, trace->frames};
+    backtrace_fill(&frames);
+    trace->count = frames.count;
 }
 
 /* ---- names ---- */

@@ -23,9 +23,13 @@ bool backtrace_possible(void);
 /* Whether frames can be taken at any moment: the program has started, and no lock is waited for. */
 bool backtrace_cheap(void);
 
-/* Stores at most so many of the calling thread's frames, and returns how many; `caller` as below.
- * */
-unsigned backtrace_frames(uintptr_t *frames, unsigned most, const void *caller);
+/* The calling thread's frames, at most so many; `caller` as in struct backtrace. */
+struct frames {
+    const void *caller;
+    unsigned most, count;
+    uintptr_t *frames;
+};
+void backtrace_fill(struct frames *trace);
 
 /* Fills what is below `caller`; where that is in no frame, all but hakmem's own (which only the
  * shared library can tell). Faults on a damaged stack. */
