@@ -57,6 +57,8 @@ static bool sites_read(struct target *t, const struct watch_profile *w,
 
 static void sum(const struct site *site, struct profile_sums *sums) { profile_sum(sums, site); }
 
+static uint64_t printed;
+
 static void print(const struct site *site, struct profile_sums *sums)
 {
     static char line[PROFILE_LINE_MOST];
@@ -64,6 +66,7 @@ static void print(const struct site *site, struct profile_sums *sums)
     text_init(&t, line, sizeof line);
     profile_add_site(&t, sums, site);
     fputs(line, stdout);
+    printed++;
 }
 
 static bool maps_print(int pid, struct why *why)
@@ -99,7 +102,7 @@ bool profile_print(struct target *t, const struct tables *tables, int pid, struc
     fputs(line, stdout);
     sites_read(t, w, print, &sums);
     text_init(&text, line, sizeof line);
-    profile_add_end(&text);
+    profile_add_end(&text, printed);
     fputs(line, stdout);
     return maps_print(pid, why);
 }

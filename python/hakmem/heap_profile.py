@@ -25,6 +25,7 @@ _HEAD = re.compile(rf"heap profile: +{_N}: +{_N} +\[ *{_N}: +{_N}\] @ heapprofil
 _ANY_HEAD = re.compile(r"heap profile:.*@ *(\S*)|heap_v2/")
 _OWN = re.compile(rf"# hakmem rate {_N} lost {_N} memory {_N}")
 _SITE = re.compile(rf"{_N}: {_N} \[{_N}: {_N}\] @((?: 0x[0-9a-f]{{1,16}})*)")
+_COUNT = re.compile(r"# sites ([0-9]{1,7})")
 _MORE = re.compile(rf"# peak {_N}: {_N} samples {_N} {_N}")
 _MAPPING = re.compile(
     r"([0-9a-f]{1,16})-([0-9a-f]{1,16}) ([-rwxsp]{4}) ([0-9a-f]{1,16}) \S+ ([0-9]{1,20}) *(.*)"
@@ -118,19 +119,19 @@ def parse(text: str, name: str) -> Profile:
     except ValueError:
         raise NoProfile(f"{name}: truncated: it has no line '{MAPPED}'") from None
     rate = max(int(own[1]), 1)
-    sites = _sites(lines[2:at], rate, name)
-    _add_up([int(number) for number in head.groups()], sites, name)
+    sites = _sites(lines[2:at], name)
     mappings = _mappings(lines[at + 1 :], at + 2, name)
     return Profile(text, rate, int(own[2]), _with_peak(sites), mappings)
 
 
-def _sites(lines: list[str], rate: int, name: str) -> list[Site]:
-    sites = []
+def _sites(lines: list[str], name: str) -> list[Site]:
+    """The lines end with how many sites there are, and an empty line."""
+    count = _COUNT.fullmatch(lines[-2]) if len(lines) > 1 and not lines[-1] else None
+    if count is None:
+        raise NoProfile(f"{name}: damaged: expected '# sites ...' before '{MAPPED}'")
+    sites: list[Site] = []
     at = 0
-    while at < len(lines):
-        if not lines[at]:
-            at += 1
-            continue
+    while at < len(lines) - 2:
         site = _SITE.fullmatch(lines[at])
         more = _MORE.fullmatch(lines[at + 1]) if at + 1 < len(lines) else None
         if site is None or more is None:
@@ -142,31 +143,26 @@ def _sites(lines: list[str], rate: int, name: str) -> list[Site]:
         figures = (live, live_bytes, total, total_bytes, peak, peak_bytes)
         peak_samples = total_samples * peak / total if total else 0
         samples = (live_samples, total_samples, peak_samples)
-        sites.append(Site(stack, figures, _errors(figures, samples, rate)))
+        sites.append(Site(stack, figures, _errors(figures, samples)))
         at += 2
+    if len(sites) != int(count[1]):
+        raise NoProfile(f"{name}: damaged: it has {len(sites)} sites, and says {count[1]}")
     return sites
 
 
 def _errors(
-    figures: tuple[int, int, int, int, int, int], samples: tuple[float, float, float], rate: int
+    figures: tuple[int, int, int, int, int, int], samples: tuple[float, float, float]
 ) -> Figures:
-    """A block of s bytes is sampled with a probability of p = 1 - exp(-s / rate), and then stands
-    for 1 / p blocks. So the relative error of a sum of n samples is sqrt((1 - p) / n): that of a
-    random count for small blocks, and none for blocks that are always sampled."""
+    """Each sample stands for 1 / p blocks, so n samples of b blocks were made with p = n / b, and
+    the relative error of their sum is sqrt((1 - p) / n): that of a random count for small blocks,
+    and none for blocks that are always sampled."""
     errors = []
     for which, n in enumerate(samples):
         blocks, size = figures[2 * which], figures[2 * which + 1]
-        missed = math.exp(-size / blocks / rate) if blocks else 1.0
+        missed = max(1 - n / blocks, 0.0) if blocks else 1.0
         relative = math.sqrt(missed / max(n, 1))
         errors += [blocks * relative, size * relative]
     return (errors[0], errors[1], errors[2], errors[3], errors[4], errors[5])
-
-
-def _add_up(sums: list[int], sites: list[Site], name: str) -> None:
-    """The first line has the sums. Each line is rounded."""
-    for which, said in enumerate(sums):
-        if abs(sum(site.figures[which] for site in sites) - said) > len(sites) + 1:
-            raise NoProfile(f"{name}: damaged: its sites do not add up to the sums in its line 1")
 
 
 def _with_peak(sites: list[Site]) -> tuple[Site, ...]:

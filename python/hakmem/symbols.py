@@ -43,7 +43,7 @@ _ENTRANCE = re.compile(ENTRANCES)
 # In a program that the allocator is linked into, a stack begins with functions of the allocator.
 # The first of them has a name that hardly any program uses. The others may be names of functions of
 # the program, too, so they count only after it.
-INNERMOST = ("backtrace_frames", "sampled_note")
+INNERMOST = ("backtrace_fill", "sampled_note")
 INSIDE = (
     "take_profiled", "take_once", "take", "malloc_profiled", "slow_calloc", "slow_realloc",
     "slow_aligned", "realloc_moves", "realloc_others", "new_slow",

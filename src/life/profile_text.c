@@ -29,6 +29,7 @@ static int write_sites(int file)
     struct profile_sums sums = {
         .rate = policy.profile_rate, .lost = samples_lost(), .memory = samples_bytes()};
     struct text t;
+    uint64_t sites = 0;
     int error = 0;
     text_init(&t, lines, sizeof lines);
     for (const struct site *site = NULL; (site = samples_site_after(site)) != NULL;)
@@ -37,10 +38,11 @@ static int write_sites(int file)
     for (const struct site *site = NULL; error == 0 && (site = samples_site_after(site)) != NULL;) {
         error = flush(file, &t);
         profile_add_site(&t, &sums, site);
+        sites++;
     }
     if (error == 0)
         error = flush(file, &t);
-    profile_add_end(&t);
+    profile_add_end(&t, sites);
     return error != 0 ? error : output_write(file, t.start, t.used);
 }
 

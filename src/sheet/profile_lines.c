@@ -67,4 +67,9 @@ void profile_add_site(struct text *t, const struct profile_sums *sums, const str
     text_add(t, "\n");
 }
 
-void profile_add_end(struct text *t) { text_add(t, "\nMAPPED_LIBRARIES:\n"); }
+void profile_add_end(struct text *t, uint64_t sites)
+{
+    text_add(t, "# sites ");
+    text_add_number(t, sites);
+    text_add(t, "\n\nMAPPED_LIBRARIES:\n");
+}

@@ -44,6 +44,7 @@ def profile_of(program: Path, library: Path, folder: Path, **variables: str) -> 
             "LD_PRELOAD": str(library),
             "HAKMEM_PROFILE": "on",
             "HAKMEM_PROFILE_RATE": str(RATE),
+            "HAKMEM_PROFILE_SAMPLES": "0",
             "HAKMEM_PROFILE_FILE": str(path),
             **variables,
         },

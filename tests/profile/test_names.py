@@ -212,7 +212,7 @@ def test_the_allocator_is_dropped() -> None:
     assert left([]) == []
     # Where it is linked into the program, more functions are its own; else a program may have some
     # of these names itself.
-    inner = ("backtrace_frames", "sampled_note", "take_profiled", "take", "slow_calloc", "take")
+    inner = ("backtrace_fill", "sampled_note", "take_profiled", "take", "slow_calloc", "take")
     assert left(made(*inner, "mine", "take")) == ["mine", "take"]
     assert left(made("(anonymous namespace)::new_slow(unsigned long)", "f"))[1:] == ["f"]
     assert left(made("sampled_note", "(anonymous namespace)::new_slow(int)", "f")) == ["f"]

@@ -24,6 +24,7 @@ heap profile: 3: 300 [5: 700] @ heapprofile
 # peak 2: 200 samples 1 2
 1: 100 [2: 400] @
 # peak 2: 400 samples 1 1
+# sites 2
 
 MAPPED_LIBRARIES:
 00400000-00500000 r-xp 00000000 fe:00 4711                             /bin/no such app
@@ -58,6 +59,7 @@ def test_small() -> None:
 def test_blocks_that_are_always_sampled_have_no_error() -> None:
     text = SMALL.replace("300 [5: 700]", "200000100 [5: 200000500]")
     text = text.replace("2: 200 [3: 300]", "2: 200000000 [3: 200000100]")
+    text = text.replace("samples 1 2", "samples 2 3")
     site = heap_profile.parse(text, "large").sites[0]
     assert site.errors[1] < 1
 
@@ -73,11 +75,12 @@ def test_blocks_that_are_always_sampled_have_no_error() -> None:
         ("heap profile: 0: 0 [0: 0] @ heapprofile\n", "truncated after line 1"),
         ("heap profile: 0: 0 [0: 0] @ heapprofile\n\n", "damaged in line 2"),
         (SMALL.partition("\nMAPPED")[0], "truncated"),
-        (SMALL[:-20], "truncated in line 10"),
+        (SMALL[:-20], "truncated in line 11"),
         (SMALL.replace("0x401001", "401001"), "damaged in line 3"),
         (SMALL.replace("# peak 2: 200 samples 1 2", "# peak"), "damaged in line 4"),
-        (SMALL.replace("2: 200 [", "9: 200 ["), "do not add up"),
-        (SMALL.replace("00400000-", "zz-"), "damaged in line 9"),
+        (SMALL.replace("sites 2", "sites 3"), "has 2 sites, and says 3"),
+        (SMALL.replace("# sites 2\n", ""), "expected '# sites"),
+        (SMALL.replace("00400000-", "zz-"), "damaged in line 10"),
         (SMALL.replace("3: 300 [", "9" * 40 + ": 300 ["), "not a heap profile of hakmem"),
     ],
 )
