@@ -257,11 +257,11 @@ size_t hakmem_stats(struct hakmem_stats *stats, size_t size);
  * Since 0.1. */
 int hakmem_sheet(int fd, int format);
 
-/** Starts or stops the heap profile, as the option `profile` does: while it is on, one block in many
- * is sampled, with the call stack that allocated it. A block that was sampled stays in the profile
- * until it is freed, also after the profile was stopped. Returns 0; EAGAIN where there is no memory
- * for it, the kernel's pages are larger than 4 KiB, or another thread is
- * forking. Since 0.1. */
+/** Starts or stops the heap profile, as the option `profile` does: while it is on, one block in
+ * many is sampled, with the call stack that allocated it. A block that was sampled stays in the
+ * profile until it is freed, also after the profile was stopped. Returns 0; EAGAIN where there is
+ * no memory for it, the kernel's pages are larger than 4 KiB, or another thread is forking. Since
+ * 0.1. */
 int hakmem_profile_start(void);
 int hakmem_profile_stop(void);
 
@@ -271,6 +271,23 @@ int hakmem_profile_stop(void);
  * of samples. Async-signal-safe. Returns 0, EBUSY while another thread writes it, or what writing
  * ended with, as an errno. Since 0.1. */
 int hakmem_profile_write(int fd);
+
+/** As hakmem_malloc, hakmem_calloc, hakmem_realloc and hakmem_aligned_alloc, with the same results
+ * and errors, for a call to which the program gives a name. In a heap profile, `site` is shown as
+ * the function that allocated the block, before its callers, and blocks of different names are
+ * counted apart. A name is a string that ends with a zero, such as a constant; 200 bytes of it are
+ * shown. If it is null or empty, the call has no name. The string is read, and copied, only when a
+ * block is sampled; without a profile, a name costs nothing. A block that hakmem_realloc_at leaves
+ * where it is keeps its former name. Blocks are as others: any function may free or reallocate
+ * them. Since 0.1. */
+void *hakmem_malloc_at(size_t n, const char *site)
+    __attribute__((malloc, alloc_size(1), warn_unused_result));
+void *hakmem_calloc_at(size_t count, size_t size, const char *site)
+    __attribute__((malloc, alloc_size(1, 2), warn_unused_result));
+void *hakmem_realloc_at(void *p, size_t n, const char *site)
+    __attribute__((alloc_size(2), warn_unused_result));
+void *hakmem_aligned_alloc_at(size_t align, size_t n, const char *site)
+    __attribute__((malloc, alloc_size(2), warn_unused_result));
 
 /** Returns the library's version, as a number like HAKMEM_VERSION. Since 0.1. */
 unsigned hakmem_version(void);

@@ -13,6 +13,8 @@
 #include "profile/rate.h"
 #include "watch/backtrace.h"
 
+__thread const char *call_name;
+
 /* The unwinder may allocate: that is not sampled. */
 static __thread bool at_work;
 
@@ -69,14 +71,15 @@ SLOW void *sampled_take(unsigned cls)
 
 SLOW void sampled_note(void *p, size_t n, size_t bytes)
 {
-    uintptr_t frames[FRAMES_MOST];
+    struct origin from;
+    from.name = call_name != NULL ? call_name : "";
     at_work = true;
-    unsigned depth = backtrace_cheap() ? backtrace_frames(frames, FRAMES_MOST, NULL) : 0;
+    from.depth = backtrace_cheap() ? backtrace_frames(from.frames, FRAMES_MOST, NULL) : 0;
     at_work = false;
     struct lock *lock = cache_lock_of(thread_cache());
     if (!lock_enter(lock))
         return;
-    bool noted = samples_add(p, n, rate_weight(bytes, policy.profile_rate), frames, depth);
+    bool noted = samples_add(p, n, rate_weight(bytes, policy.profile_rate), &from);
     if (noted && map_bin(p) == BIN_WHOLE)
         map_set(p, 1, BIN_SAMPLED, map_owner(p));
     lock_release(lock);

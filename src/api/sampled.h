@@ -11,6 +11,10 @@
 #include "front/cache.h"
 #include "profile/samples.h"
 
+/* What the program names the call that this thread makes now; null where it has no name
+ * (api/named.h). */
+extern __thread const char *call_name HIDDEN;
+
 bool sample_due_now(unsigned cls);
 
 /* Counts a block of the bin, unless it may be one to sample. */
