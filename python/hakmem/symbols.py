@@ -48,7 +48,8 @@ INNERMOST = ("backtrace_frames", "sampled_note")
 INSIDE = (
     "take_profiled", "take_once", "take", "malloc_profiled", "slow_calloc", "slow_realloc",
     "slow_aligned", "realloc_moves", "realloc_others", "new_slow", "slow_malloc_named",
-    "slow_calloc_named", "slow_realloc_named", "slow_aligned_named", "new_slow_named", "under_token",
+    "slow_calloc_named", "slow_realloc_named", "slow_aligned_named", "new_slow_named",
+    "under_token",
 )  # fmt: skip
 _INSIDE = re.compile(
     rf"(\(anonymous namespace\)::)?({'|'.join(INNERMOST + INSIDE)})(\(.*\))?|{ENTRANCES}"
