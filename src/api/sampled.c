@@ -69,10 +69,10 @@ SLOW void *sampled_take(unsigned cls)
     return p;
 }
 
-SLOW void sampled_note(void *p, size_t n, size_t bytes)
+SLOW void sampled_note(void *p, size_t n, size_t bytes, const char *name)
 {
     struct origin from;
-    from.name = call_name != NULL ? call_name : "";
+    from.name = name != NULL ? name : "";
     at_work = true;
     from.depth = backtrace_cheap() ? backtrace_frames(from.frames, FRAMES_MOST, NULL) : 0;
     at_work = false;
