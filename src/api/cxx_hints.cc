@@ -69,7 +69,45 @@ FAST void *new_token(size_t n, size_t token)
     return likely(malloc_pop(n, &p)) ? p : new_slow_named(n, 1, by_token, token);
 }
 
-/* The runtime's forms without exceptions call the others and catch what they throw. */
+/* The runtime's forms without exceptions call the others and catch what they throw. A wholly static
+ * program may have none of them in it; then there is no new-handler either. */
+using plain_nothrow = void *(*)(size_t, const nothrow_t &) noexcept;
+using aligned_nothrow = void *(*)(size_t, align_val_t, const nothrow_t &) noexcept;
+
+#ifdef HAKMEM_ARCHIVE
+#define IS_THERE(form) true
+#else
+#define IS_THERE(form) likely((form) != nullptr)
+#endif
+
+void *new_nothrow(size_t n, const nothrow_t &tag) noexcept
+{
+    if (IS_THERE(static_cast<plain_nothrow>(operator new)))
+        return operator new(n, tag);
+    return plain_is_ours() ? slow_aligned(1, n) : operator new(n);
+}
+
+void *new_array_nothrow(size_t n, const nothrow_t &tag) noexcept
+{
+    if (IS_THERE(static_cast<plain_nothrow>(operator new[])))
+        return operator new[](n, tag);
+    return array_is_ours() ? slow_aligned(1, n) : operator new[](n);
+}
+
+void *new_aligned_nothrow(size_t n, align_val_t align, const nothrow_t &tag) noexcept
+{
+    if (IS_THERE(static_cast<aligned_nothrow>(operator new)))
+        return operator new(n, align, tag);
+    return aligned_is_ours() ? slow_aligned(size_t(align), n) : operator new(n, align);
+}
+
+void *new_array_aligned_nothrow(size_t n, align_val_t align, const nothrow_t &tag) noexcept
+{
+    if (IS_THERE(static_cast<aligned_nothrow>(operator new[])))
+        return operator new[](n, align, tag);
+    return aligned_array_is_ours() ? slow_aligned(size_t(align), n) : operator new[](n, align);
+}
+
 template <typename... Arguments>
 [[gnu::noinline]] void *under_token(size_t token, void *(*form)(Arguments...) noexcept,
                                     Arguments... arguments) noexcept
@@ -102,20 +140,20 @@ EXPORT void *operator new[](size_t n, align_val_t align, __hot_cold_t)
 }
 EXPORT void *operator new(size_t n, const nothrow_t &tag, __hot_cold_t) noexcept
 {
-    return operator new(n, tag);
+    return new_nothrow(n, tag);
 }
 EXPORT void *operator new[](size_t n, const nothrow_t &tag, __hot_cold_t) noexcept
 {
-    return operator new[](n, tag);
+    return new_array_nothrow(n, tag);
 }
 EXPORT void *operator new(size_t n, align_val_t align, const nothrow_t &tag, __hot_cold_t) noexcept
 {
-    return operator new(n, align, tag);
+    return new_aligned_nothrow(n, align, tag);
 }
 EXPORT void *operator new[](size_t n, align_val_t align, const nothrow_t &tag,
                             __hot_cold_t) noexcept
 {
-    return operator new[](n, align, tag);
+    return new_array_aligned_nothrow(n, align, tag);
 }
 
 /* ---- the size, too ---- */
@@ -165,24 +203,24 @@ EXPORT __sized_ptr_t __size_returning_new_aligned_hot_cold(size_t n, align_val_t
     EXPORT void *__alloc_token_##infix##_ZnwmRKSt9nothrow_t(size_t n,                             \
                                                             const nothrow_t &tag taken) noexcept  \
     {                                                                                             \
-        return under_token<size_t, const nothrow_t &>(token, operator new, n, tag);               \
+        return under_token<size_t, const nothrow_t &>(token, new_nothrow, n, tag);                \
     }                                                                                             \
     EXPORT void *__alloc_token_##infix##_ZnamRKSt9nothrow_t(size_t n,                             \
                                                             const nothrow_t &tag taken) noexcept  \
     {                                                                                             \
-        return under_token<size_t, const nothrow_t &>(token, operator new[], n, tag);             \
+        return under_token<size_t, const nothrow_t &>(token, new_array_nothrow, n, tag);          \
     }                                                                                             \
     EXPORT void *__alloc_token_##infix##_ZnwmSt11align_val_tRKSt9nothrow_t(                       \
         size_t n, align_val_t align, const nothrow_t &tag taken) noexcept                         \
     {                                                                                             \
-        return under_token<size_t, align_val_t, const nothrow_t &>(token, operator new, n, align, \
-                                                                   tag);                          \
+        return under_token<size_t, align_val_t, const nothrow_t &>(token, new_aligned_nothrow, n, \
+                                                                   align, tag);                   \
     }                                                                                             \
     EXPORT void *__alloc_token_##infix##_ZnamSt11align_val_tRKSt9nothrow_t(                       \
         size_t n, align_val_t align, const nothrow_t &tag taken) noexcept                         \
     {                                                                                             \
-        return under_token<size_t, align_val_t, const nothrow_t &>(token, operator new[], n,      \
-                                                                   align, tag);                   \
+        return under_token<size_t, align_val_t, const nothrow_t &>(                               \
+            token, new_array_aligned_nothrow, n, align, tag);                                     \
     }
 
 #define ONE_MORE , size_t token
