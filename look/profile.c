@@ -12,7 +12,8 @@
 
 static struct {
     struct site site;
-    uintptr_t frames[FRAMES_MOST]; /* behind it, as a site has them */
+    /* Behind it, as a site has them. */
+    unsigned char more[FRAMES_MOST * sizeof(uintptr_t) + SITE_NAME_MOST + 1];
 } one;
 
 static uint64_t address(const void *p) { return (uint64_t)(uintptr_t)p; }
@@ -28,8 +29,15 @@ static bool site_read(struct target *t, const struct watch_profile *w, uint64_t 
     memcpy(&one.site.live, site + w->live_at, sizeof one.site.live);
     memcpy(&one.site.peak, site + w->peak_at, sizeof one.site.peak);
     memcpy(&one.site.depth, site + w->depth_at, sizeof one.site.depth);
-    return one.site.depth <= FRAMES_MOST &&
-           target_read(t, at + w->size, one.frames, one.site.depth * sizeof *one.frames);
+    uint64_t name = 0;
+    if (w->name_at != 0)
+        memcpy(&name, site + w->name_at, sizeof name);
+    size_t frames = one.site.depth * sizeof(uintptr_t);
+    if (one.site.depth > FRAMES_MOST || name > SITE_NAME_MOST ||
+        !target_read(t, at + w->size, one.more, frames + name))
+        return false;
+    one.more[frames + name] = '\0';
+    return true;
 }
 
 /* Calls `each` for all sites; false where their tables make no sense. */

@@ -272,6 +272,23 @@ int hakmem_profile_stop(void);
  * ended with, as an errno. Since 0.1. */
 int hakmem_profile_write(int fd);
 
+/** As hakmem_malloc, hakmem_calloc, hakmem_realloc and hakmem_aligned_alloc, with the same results
+ * and errors, for a call to which the program gives a name. In a heap profile, `site` is shown as
+ * the function that allocated the block, before its callers, and blocks of different names are
+ * counted apart. A name is a string that ends with a zero, such as a constant; 200 bytes of it are
+ * shown. If it is null or empty, the call has no name. The string is read, and copied, only when a
+ * block is sampled; without a profile, a name costs nothing. A block that hakmem_realloc_at leaves
+ * where it is keeps its former name. Blocks are as others: any function may free or reallocate
+ * them. Since 0.1. */
+void *hakmem_malloc_at(size_t n, const char *site)
+    __attribute__((malloc, alloc_size(1), warn_unused_result));
+void *hakmem_calloc_at(size_t count, size_t size, const char *site)
+    __attribute__((malloc, alloc_size(1, 2), warn_unused_result));
+void *hakmem_realloc_at(void *p, size_t n, const char *site)
+    __attribute__((alloc_size(2), warn_unused_result));
+void *hakmem_aligned_alloc_at(size_t align, size_t n, const char *site)
+    __attribute__((malloc, alloc_size(2), warn_unused_result));
+
 /** Returns the library's version, as a number like HAKMEM_VERSION. Since 0.1. */
 unsigned hakmem_version(void);
 

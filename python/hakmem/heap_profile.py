@@ -1,8 +1,9 @@
 """A heap profile as the library writes it: the text format of gperftools, and what it says.
 
 Each site is a line, `live blocks: live bytes [total blocks: total bytes] @ address address ...`,
-followed by a comment of hakmem's own, `# peak blocks: bytes samples live total`. The figures are
-estimates for the whole program, made from the samples. Addresses are those to which the calls
+followed by a comment of hakmem's own, `# peak blocks: bytes samples live total`, and where the
+program named the call by `# name NAME`. The figures are estimates for the whole program, made from
+the samples. Addresses are those to which the calls
 return, the innermost first. After the sites comes the text of /proc/PID/maps.
 """
 
@@ -27,6 +28,7 @@ _OWN = re.compile(rf"# hakmem rate {_N} lost {_N} memory {_N}")
 _SITE = re.compile(rf"{_N}: {_N} \[{_N}: {_N}\] @((?: 0x[0-9a-f]{{1,16}})*)")
 _COUNT = re.compile(r"# sites ([0-9]{1,7})")
 _MORE = re.compile(rf"# peak {_N}: {_N} samples {_N} {_N}")
+_NAME = re.compile(r"# name (.+)", re.DOTALL)
 _MAPPING = re.compile(
     r"([0-9a-f]{1,16})-([0-9a-f]{1,16}) ([-rwxsp]{4}) ([0-9a-f]{1,16}) \S+ ([0-9]{1,20}) *(.*)"
 )
@@ -61,6 +63,7 @@ class Site:
     stack: tuple[int, ...]  # where the calls return, the innermost first
     figures: Figures
     errors: Figures  # standard errors of these
+    name: str = ""  # that the program gave the call
 
 
 @dataclass(frozen=True)
@@ -143,8 +146,11 @@ def _sites(lines: list[str], name: str) -> list[Site]:
         figures = (live, live_bytes, total, total_bytes, peak, peak_bytes)
         peak_samples = total_samples * peak / total if total else 0
         samples = (live_samples, total_samples, peak_samples)
-        sites.append(Site(stack, figures, _errors(figures, samples)))
         at += 2
+        called = _NAME.fullmatch(lines[at]) if at < len(lines) else None
+        at += called is not None
+        site_name = "" if called is None else called[1]
+        sites.append(Site(stack, figures, _errors(figures, samples), site_name))
     if len(sites) != int(count[1]):
         raise NoProfile(f"{name}: damaged: it has {len(sites)} sites, and says {count[1]}")
     return sites
@@ -175,6 +181,7 @@ def _with_peak(sites: list[Site]) -> tuple[Site, ...]:
             site.stack,
             (*site.figures[:4], *site.figures[:2]),
             (*site.errors[:4], *site.errors[:2]),
+            site.name,
         )
         for site in sites
     )

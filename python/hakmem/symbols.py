@@ -38,6 +38,7 @@ BROKEN = (ELFError, struct.error, LookupError, ValueError, OSError, MemoryError,
 ENTRANCES = (
     r"hakmem_\w+|(__libc_)?(malloc|calloc|realloc|memalign|valloc|pvalloc)|reallocarray"
     r"|aligned_alloc|posix_memalign|operator new(\[\])?(\(.*\))?|_Zn[wa][jm]\w*"
+    r"|__alloc_token_\w+|__size_returning_new\w*"
 )
 _ENTRANCE = re.compile(ENTRANCES)
 # In a program that the allocator is linked into, a stack begins with functions of the allocator.
@@ -46,7 +47,10 @@ _ENTRANCE = re.compile(ENTRANCES)
 INNERMOST = ("backtrace_fill", "sampled_note")
 INSIDE = (
     "take_profiled", "take_once", "take", "malloc_profiled", "slow_calloc", "slow_realloc",
-    "slow_aligned", "realloc_moves", "realloc_others", "new_slow",
+    "slow_aligned", "realloc_moves", "realloc_others", "new_slow", "slow_malloc_named",
+    "slow_calloc_named", "slow_realloc_named", "slow_aligned_named", "new_slow_named",
+    "under_token", "take_profiled_named", "new_nothrow", "new_array_nothrow", "new_aligned_nothrow",
+    "new_array_aligned_nothrow",
 )  # fmt: skip
 _INSIDE = re.compile(
     rf"(\(anonymous namespace\)::)?({'|'.join(INNERMOST + INSIDE)})(\(.*\))?|{ENTRANCES}"
@@ -176,10 +180,12 @@ def named(
 
 
 def _stacks(profile: Profile, frames: Mapping[int, Frame]) -> Iterator[Stack]:
-    """Without the allocator's frames, and each stack once."""
+    """Without the allocator's frames, below the name of the call, and each stack once."""
     stacks: dict[tuple[Frame, ...], Stack] = {}
     for site in profile.sites:
         stack = _callers([frames[address - 1] for address in site.stack if address > 0])
+        if site.name:
+            stack = (Frame(0, None, 0, (Line(site.name),)), *stack)
         before = stacks.get(stack)
         one = Stack(stack, site.figures, site.errors)
         stacks[stack] = one if before is None else added(before, one)

@@ -11,6 +11,7 @@
 #include <new>
 
 extern "C" {
+#include "api/named.h"
 #include "api/slow.h"
 #include "front/cache.h"
 }
@@ -41,19 +42,23 @@ using std::align_val_t;
 using std::size_t;
 
 /* The program's handler frees memory, or throws, or there is none any more. */
+[[gnu::cold, gnu::noinline]] void no_memory()
+{
+    std::new_handler handler = IS_THERE(std::get_new_handler) ? std::get_new_handler() : nullptr;
+    if (handler != nullptr)
+        handler();
+    else if (IS_THERE(std::__throw_bad_alloc))
+        std::__throw_bad_alloc();
+    else
+        __builtin_trap();
+}
+
 [[gnu::cold, gnu::noinline]] void *new_slow(size_t n, size_t align)
 {
     for (;;) {
         if (void *p = slow_aligned(align, n))
             return p;
-        std::new_handler handler =
-            IS_THERE(std::get_new_handler) ? std::get_new_handler() : nullptr;
-        if (handler != nullptr)
-            handler();
-        else if (IS_THERE(std::__throw_bad_alloc))
-            std::__throw_bad_alloc();
-        else
-            __builtin_trap();
+        no_memory();
     }
 }
 
@@ -97,8 +102,13 @@ EXPORT void operator delete[](void *p, align_val_t align, const std::nothrow_t &
     operator delete[](p, align);
 }
 
-/* The deletes of this file, whatever the program has in their place. */
+#define NEW_OWN(name) __attribute__((alias(name), visibility("hidden"), malloc, alloc_size(1)))
+/* The forms of this file, whatever the program has in their place. */
 extern "C" {
+void *new_own(size_t) NEW_OWN("_Znwm");
+void *new_own_array(size_t) NEW_OWN("_Znam");
+void *new_own_aligned(size_t, align_val_t) NEW_OWN("_ZnwmSt11align_val_t");
+void *new_own_array_aligned(size_t, align_val_t) NEW_OWN("_ZnamSt11align_val_t");
 void delete_own(void *p) noexcept __attribute__((alias("_ZdlPv"), visibility("hidden")));
 void delete_own_array(void *p) noexcept __attribute__((alias("_ZdaPv"), visibility("hidden")));
 void delete_own_aligned(void *p, align_val_t) noexcept
@@ -131,6 +141,17 @@ bool aligned_array_is_ours()
 }
 
 } // namespace
+
+/* For cxx_hints.cc. */
+extern "C" [[gnu::cold, gnu::visibility("hidden")]] void *
+new_slow_named(size_t n, size_t align, const char *name, size_t token)
+{
+    for (;;) {
+        if (void *p = slow_aligned_named(align, n, name, token))
+            return p;
+        no_memory();
+    }
+}
 
 /* A wrong size is no reason to free another block: the map knows the class. Only debug builds look
  * at it, since who frees the block has no size. */

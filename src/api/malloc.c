@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "api/pop.h"
 #include "api/slow.h"
 #include "front/cache.h"
 #include "hakmem/hakmem.h"
@@ -78,14 +79,6 @@ EXPORT size_t hakmem_malloc_usable_size(const void *p)
     if (likely(size != 0) || p == NULL)
         return size;
     return block_usable(p, "malloc_usable_size", RETURN_ADDRESS);
-}
-
-/* False for n = 0, too. */
-FAST bool aligned_pop(size_t align, size_t n, void **p)
-{
-    size_t least = round_up(n, align);
-    return likely((n | align) <= CLASS_MOST) && likely(least - 1 < CLASS_MOST) &&
-           likely(cache_pop(cache_current(), class_bin_offset(least), p));
 }
 
 EXPORT void *hakmem_aligned_alloc(size_t align, size_t n)

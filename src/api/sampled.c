@@ -16,6 +16,8 @@
 #include "profile/rate.h"
 #include "watch/backtrace.h"
 
+__thread const char *call_name;
+
 /* Of the calling thread. */
 static __thread struct {
     bool at_work; /* the unwinder may allocate: that is not sampled */
@@ -91,18 +93,20 @@ SLOW void *sampled_take(unsigned cls)
     return p;
 }
 
-SLOW void sampled_note(void *p, size_t n, size_t bytes)
+SLOW void sampled_note(void *p, size_t n, size_t bytes, const char *name)
 {
-    uintptr_t frames[FRAMES_MOST];
-    struct frames trace = {.most = FRAMES_MOST, .frames = frames};
+    struct origin from;
+    from.name = name != NULL ? name : "";
+    struct frames trace = {.most = FRAMES_MOST, .frames = from.frames};
     sampling.at_work = true;
     if (backtrace_cheap())
         backtrace_fill(&trace);
     sampling.at_work = false;
+    from.depth = trace.count;
     struct lock *lock = cache_lock_of(thread_cache());
     if (!lock_enter(lock))
         return;
-    bool noted = samples_add(p, n, rate_weight(bytes, sampling.rate), frames, trace.count);
+    bool noted = samples_add(p, n, rate_weight(bytes, sampling.rate), &from);
     if (noted && map_bin(p) == BIN_WHOLE)
         map_set(p, 1, BIN_SAMPLED, map_owner(p));
     lock_release(lock);

@@ -11,6 +11,10 @@
 #include "front/cache.h"
 #include "profile/samples.h"
 
+/* What the program names the call that this thread makes now; null where it has no name
+ * (api/named.h). */
+extern __thread const char *call_name HIDDEN;
+
 bool sample_due_now(unsigned cls);
 
 /* Counts a block of the bin, unless it may be one to sample. */
@@ -35,8 +39,9 @@ bool sample_due_huge(size_t bytes);
 /* A block of the class to sample, up to CLASS_MOST bytes; null where there is none. */
 void *sampled_take(unsigned cls);
 
-/* Notes p, which nobody else has yet, as sampled: n bytes are wanted, and it takes `bytes`. */
-void sampled_note(void *p, size_t n, size_t bytes);
+/* Notes p, which nobody else has yet, as sampled: n bytes are wanted, and it takes `bytes`. The
+ * call has this name, or none if it is null. */
+void sampled_note(void *p, size_t n, size_t bytes, const char *name);
 
 /* Frees p, which the map says is sampled. If that is a block of whole slices then it is no longer
  * sampled, which `*whole` says, and is still to be freed. */

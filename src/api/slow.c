@@ -148,7 +148,7 @@ static void *take_unsampled(size_t n, size_t align, bool *zero)
     return huge_take_inside(n == 0 ? 1 : n, align, zero);
 }
 
-static SLOW void *take_profiled(size_t n, size_t align, bool *zero)
+static void *take_profiled_named(size_t n, size_t align, bool *zero, const char *name)
 {
     size_t least = n < align ? align : n;
     *zero = false;
@@ -157,7 +157,7 @@ static SLOW void *take_profiled(size_t n, size_t align, bool *zero)
         void *p = unlikely(sample_due(cls)) ? sampled_take(cls) : NULL;
         if (likely(p == NULL))
             return class_take(cls);
-        sampled_note(p, n, size_classes[cls].size);
+        sampled_note(p, n, size_classes[cls].size, name);
         return p;
     }
     bool huge = n > CLASS_SLICES_MOST || align > SUPERSLAB;
@@ -165,7 +165,17 @@ static SLOW void *take_profiled(size_t n, size_t align, bool *zero)
     bool due = huge ? sample_due_huge(n) : sample_due(cls);
     void *p = take_unsampled(n, align, zero);
     if (unlikely(due) && is_block(p))
-        sampled_note(p, n, huge ? n : size_classes[cls].size);
+        sampled_note(p, n, huge ? n : size_classes[cls].size, name);
+    return p;
+}
+
+/* What libc allocates in the middle of it, as for a thread's first block, has no name. */
+static SLOW void *take_profiled(size_t n, size_t align, bool *zero)
+{
+    const char *name = call_name;
+    call_name = NULL;
+    void *p = take_profiled_named(n, align, zero, name);
+    call_name = name;
     return p;
 }
 
@@ -510,7 +520,7 @@ static void *huge_resize_inside(void *p, size_t n)
     if (unlikely(load_relaxed(&profile_used)) && same != NULL) {
         sampled_forget_huge(p);
         if (load_relaxed(&profile_on) && sample_due_huge(n))
-            sampled_note(same, n, n);
+            sampled_note(same, n, n, call_name);
     }
     return same;
 }

@@ -91,11 +91,12 @@ struct watch_counters {
 /* The heap profile (profile/samples.h). `sites` is where the address of the buckets is, or null;
  * each has a list of sites. A site has its frames, `depth` of them, and three tallies: a number of
  * samples, and two floating-point numbers, blocks and bytes. `rate` and so on are where numbers
- * are. */
+ * are. Where `name_at` is not 0 it says how long the site's name is, which follows the frames. */
 struct watch_profile {
     uint32_t bytes;
     uint32_t buckets, size, next_at, total_at, live_at, peak_at, depth_at;
     const void *sites, *rate, *lost, *memory;
+    uint32_t name_at, pad;
 };
 
 /* Orders from outside (life/settings.h): who gives one fills in the fields, adds 1 to `asked`,

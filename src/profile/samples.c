@@ -5,6 +5,7 @@
 #include "back/meta.h"
 #include "base/atomic.h"
 #include "base/policy.h"
+#include "base/probe.h"
 #include "base/watch.h"
 #include "os/lock.h"
 #include "os/os.h"
@@ -58,43 +59,59 @@ bool samples_start(void)
 
 /* ---- sites ---- */
 
-static uint64_t hash_of(const uintptr_t *frames, unsigned depth)
+static uint64_t hash_with(uint64_t hash, uint64_t more)
 {
-    uint64_t hash = depth;
-    for (unsigned i = 0; i < depth; i++) {
-        hash = (hash ^ frames[i]) * 0x9e3779b97f4a7c15u;
-        hash ^= hash >> 32;
-    }
+    hash = (hash ^ more) * 0x9e3779b97f4a7c15u;
+    return hash ^ hash >> 32;
+}
+
+static uint64_t hash_of(const struct origin *from, size_t name_bytes)
+{
+    uint64_t hash = from->depth;
+    for (unsigned i = 0; i < from->depth; i++)
+        hash = hash_with(hash, from->frames[i]);
+    for (size_t i = 0; i < name_bytes; i++)
+        hash = hash_with(hash, (unsigned char)from->name[i]);
     return hash;
 }
 
-static struct site *site_make(uint64_t hash, const uintptr_t *frames, unsigned depth)
+static struct site *site_make(uint64_t hash, const struct origin *from, size_t name_bytes)
 {
-    size_t bytes = sizeof(struct site) + depth * sizeof *frames;
+    size_t frames_bytes = from->depth * sizeof *from->frames;
+    size_t bytes = sizeof(struct site) + frames_bytes + name_bytes + 1;
     struct site *site = profile.site_count < SITES_MOST ? meta_take(bytes) : NULL;
     if (site == NULL)
         return NULL;
     profile.bytes += meta_size(bytes);
     profile.site_count++;
-    memset(site, 0, sizeof *site);
+    memset(site, 0, bytes);
     site->hash = hash;
-    site->depth = depth;
-    memcpy(site->frames, frames, depth * sizeof *frames);
+    site->depth = from->depth;
+    site->name_bytes = name_bytes;
+    memcpy(site->frames, from->frames, frames_bytes);
+    memcpy(&site->frames[from->depth], from->name, name_bytes);
     struct site **bucket = &profile.sites[hash % SITE_BUCKETS];
     site->next = *bucket;
     store_release(bucket, site);
     return site;
 }
 
-static struct site *site_of(const uintptr_t *frames, unsigned depth)
+static bool site_is(const struct site *site, const struct origin *from, size_t name_bytes)
+{
+    return site->depth == from->depth && site->name_bytes == name_bytes &&
+           memcmp(site->frames, from->frames, from->depth * sizeof *from->frames) == 0 &&
+           memcmp(site_name(site), from->name, name_bytes) == 0;
+}
+
+static struct site *site_of(const struct origin *from)
 {
     ASSERT(lock_held(&profile.lock));
-    uint64_t hash = hash_of(frames, depth);
+    size_t name_bytes = strnlen(from->name, SITE_NAME_MOST);
+    uint64_t hash = hash_of(from, name_bytes);
     for (struct site *site = profile.sites[hash % SITE_BUCKETS]; site != NULL; site = site->next)
-        if (site->hash == hash && site->depth == depth &&
-            memcmp(site->frames, frames, depth * sizeof *frames) == 0)
+        if (site->hash == hash && site_is(site, from, name_bytes))
             return site;
-    return site_make(hash, frames, depth);
+    return site_make(hash, from, name_bytes);
 }
 
 static void tally_add(struct tally *tally, double weight, size_t bytes)
@@ -168,10 +185,10 @@ static struct sample *sample_take(void)
     return sample;
 }
 
-bool samples_add(const void *p, size_t n, double weight, const uintptr_t *frames, unsigned depth)
+bool samples_add(const void *p, size_t n, double weight, const struct origin *from)
 {
     lock_take(&profile.lock);
-    struct site *site = site_of(frames, depth);
+    struct site *site = site_of(from);
     struct sample *sample = site != NULL ? sample_take() : NULL;
     if (sample != NULL) {
         struct sample **bucket = bucket_of(p);
@@ -185,6 +202,8 @@ bool samples_add(const void *p, size_t n, double weight, const uintptr_t *frames
         profile.lost++;
     }
     lock_release(&profile.lock);
+    if (sample != NULL)
+        PROBE3("otel_memory", "alloc", p, n, (uint64_t)(weight * (double)n + 0.5));
     return sample != NULL;
 }
 
@@ -205,6 +224,8 @@ bool samples_forget(const void *p)
         profile.sample_count--;
     }
     lock_release(&profile.lock);
+    if (sample != NULL)
+        PROBE1("otel_memory", "free", p);
     return sample != NULL;
 }
 
@@ -224,4 +245,5 @@ const struct watch_profile watch_profile = {
     .rate = &policy.profile_rate,
     .lost = &profile.lost,
     .memory = &profile.bytes,
+    .name_at = offsetof(struct site, name_bytes),
 };

@@ -1,12 +1,17 @@
-/* Sampled blocks that are in use, and the sites that allocated them: by call stack. Each site has
- * three tallies, which are estimates of what all blocks of the site are together. Thread safe; the
- * caller holds a cache's lock or its like (os/rank.h), and no lock of a higher rank. */
+/* Sampled blocks that are in use, and the sites that allocated them: by call stack, and by the name
+ * that the program gave the call, if any. Each site has three tallies, which are estimates of what
+ * all blocks of the site are together. Thread safe; the caller holds a cache's lock or its like
+ * (os/rank.h), and no lock of a higher rank.
+ *
+ * Each sample passes a probe for tracers (base/probe.h): otel_memory:alloc has the block, the bytes
+ * requested, and the bytes that the sample stands for; otel_memory:free has the block. */
 #ifndef HAKMEM_PROFILE_SAMPLES_H
 #define HAKMEM_PROFILE_SAMPLES_H
 
 #include "base/defs.h"
 
 #define FRAMES_MOST 64
+#define SITE_NAME_MOST 200 /* bytes of a name; what is longer is cut */
 
 struct tally {
     uint64_t samples;
@@ -15,12 +20,21 @@ struct tally {
 
 struct site {
     struct site *next;  /* of its bucket; constant */
-    uint64_t hash;      /* of its frames; constant */
+    uint64_t hash;      /* of its frames and name; constant */
     struct tally total; /* allocated since the start; these three: lock: profile */
     struct tally live;  /* in use */
     struct tally peak;  /* in use when all sites together had most */
-    uint64_t depth;     /* constant, as the frames are */
-    uintptr_t frames[]; /* innermost first: where the call is, not where it returns */
+    uint64_t depth;     /* constant, as the frames are, and the name's bytes */
+    uint64_t name_bytes;
+    uintptr_t frames[]; /* innermost first: where the call is, not where it returns; then the name,
+                           which a zero ends */
+};
+
+/* Where a block is allocated. */
+struct origin {
+    const char *name; /* the program's, or empty; copied */
+    unsigned depth;
+    uintptr_t frames[FRAMES_MOST]; /* as in a site */
 };
 
 /* Whether new blocks are sampled; and whether any ever was. Atomic. */
@@ -32,7 +46,7 @@ bool samples_start(void);
 
 /* Notes a block of n bytes that stands for `weight` blocks. False where nothing is noted: there is
  * no memory, or it is too much. */
-bool samples_add(const void *p, size_t n, double weight, const uintptr_t *frames, unsigned depth);
+bool samples_add(const void *p, size_t n, double weight, const struct origin *from);
 
 /* It is freed; false if it was not noted. */
 bool samples_forget(const void *p);
@@ -40,6 +54,12 @@ bool samples_forget(const void *p);
 /* All sites, in any order: the first after this one, or null; and after the last. Sites are never
  * freed. */
 const struct site *samples_site_after(const struct site *site);
+
+/* Empty where the program gave none. */
+static inline const char *site_name(const struct site *site)
+{
+    return (const char *)&site->frames[site->depth];
+}
 
 /* Samples that found no room, and bytes of memory for all this. */
 size_t samples_lost(void);

@@ -64,6 +64,10 @@ void profile_add_site(struct text *t, const struct profile_sums *sums, const str
     text_add_number(t, site->live.samples);
     text_add(t, " ");
     text_add_number(t, site->total.samples);
+    if (*site_name(site) != '\0') {
+        text_add(t, "\n# name ");
+        text_add_foreign(t, site_name(site), SITE_NAME_MOST);
+    }
     text_add(t, "\n");
 }
 

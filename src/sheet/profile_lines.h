@@ -18,7 +18,7 @@ struct profile_sums {
 void profile_sum(struct profile_sums *sums, const struct site *site);
 
 /* Room for any of these. */
-#define PROFILE_LINE_MOST (512 + FRAMES_MOST * 19)
+#define PROFILE_LINE_MOST (512 + FRAMES_MOST * 19 + SITE_NAME_MOST)
 
 void profile_add_head(struct text *t, const struct profile_sums *sums);
 void profile_add_site(struct text *t, const struct profile_sums *sums, const struct site *site);

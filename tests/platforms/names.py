@@ -28,6 +28,25 @@ DELETE = {
     )
 }
 NEW_NOTHROW = {f"{name}RKSt9nothrow_t" for name in NEW}
+# Those with a hint: how hot the block is, the size too, Clang's token.
+SIZED_NEW = {
+    f"__size_returning_new{aligned}{hot}"
+    for aligned in ("", "_aligned")
+    for hot in ("", "_hot_cold")
+}
+TOKEN_FAMILY = (
+    *("malloc", "calloc", "realloc", "reallocarray"),
+    *("aligned_alloc", "memalign", "posix_memalign", "valloc", "pvalloc"),
+)
+HINTED = (
+    {f"{name}12__hot_cold_t" for name in NEW | NEW_NOTHROW}
+    | SIZED_NEW
+    | {
+        f"__alloc_token_{token}{name}"
+        for token in ("", "0_", "1_", "2_", "3_")
+        for name in (*TOKEN_FAMILY, *NEW, *NEW_NOTHROW)
+    }
+)
 
 
 def declared() -> set[str]:
@@ -38,7 +57,7 @@ def declared() -> set[str]:
 
 def required() -> set[str]:
     ours = declared()
-    return ours | {name for name in FAMILY if f"hakmem_{name}" in ours} | NEW | DELETE
+    return ours | {name for name in FAMILY if f"hakmem_{name}" in ours} | NEW | DELETE | HINTED
 
 
 def allowed() -> set[str]:

@@ -1,0 +1,233 @@
+/* operator new with a hint for the allocator, as compilers make calls of it:
+ *
+ * - with __hot_cold_t, how often the block will be used, as LLVM's memory profile found it. The
+ *   hint changes nothing: the thread's stack has the block that was freed last, hot or not.
+ * - __size_returning_new, which also says how many bytes the block has.
+ * - with the token of Clang's -fsanitize=alloc-token, which becomes a name in heap profiles.
+ *
+ * What the program has replaced is called in their place (see cxx.cc); its blocks are its own. */
+#include <new>
+
+extern "C" {
+#include "api/named.h"
+#include "api/pop.h"
+#include "api/slow.h"
+}
+
+#define EXPORT __attribute__((visibility("default"), weak))
+
+using std::align_val_t;
+using std::nothrow_t;
+using std::size_t;
+
+enum class __hot_cold_t : uint8_t;
+
+struct __sized_ptr_t {
+    void *p;
+    size_t n;
+};
+
+/* Of cxx.cc. */
+extern "C" HIDDEN void *new_own(size_t);
+extern "C" HIDDEN void *new_own_array(size_t);
+extern "C" HIDDEN void *new_own_aligned(size_t, align_val_t);
+extern "C" HIDDEN void *new_own_array_aligned(size_t, align_val_t);
+extern "C" HIDDEN void *new_slow_named(size_t n, size_t align, const char *name, size_t token);
+/* In a program without C++ nobody calls what needs these. */
+#ifndef HAKMEM_ARCHIVE
+void *operator new(size_t, const nothrow_t &) noexcept __attribute__((weak));
+void *operator new[](size_t, const nothrow_t &) noexcept __attribute__((weak));
+void *operator new(size_t, align_val_t, const nothrow_t &) noexcept __attribute__((weak));
+void *operator new[](size_t, align_val_t, const nothrow_t &) noexcept __attribute__((weak));
+#endif
+
+namespace {
+
+using plain_new = void *(*)(size_t);
+using aligned_new = void *(*)(size_t, align_val_t);
+
+FAST bool plain_is_ours() { return likely(static_cast<plain_new>(operator new) == new_own); }
+FAST bool aligned_is_ours()
+{
+    return likely(static_cast<aligned_new>(operator new) == new_own_aligned);
+}
+
+FAST bool array_is_ours()
+{
+    return likely(static_cast<plain_new>(operator new[]) == new_own_array) && plain_is_ours();
+}
+
+FAST bool aligned_array_is_ours()
+{
+    return likely(static_cast<aligned_new>(operator new[]) == new_own_array_aligned) &&
+           aligned_is_ours();
+}
+
+FAST void *new_token(size_t n, size_t token)
+{
+    void *p;
+    return likely(malloc_pop(n, &p)) ? p : new_slow_named(n, 1, by_token, token);
+}
+
+/* The runtime's forms without exceptions call the others and catch what they throw. A wholly static
+ * program may have none of them in it; then there is no new-handler either. */
+using plain_nothrow = void *(*)(size_t, const nothrow_t &) noexcept;
+using aligned_nothrow = void *(*)(size_t, align_val_t, const nothrow_t &) noexcept;
+
+#ifdef HAKMEM_ARCHIVE
+#define IS_THERE(form) true
+#else
+#define IS_THERE(form) likely((form) != nullptr)
+#endif
+
+void *new_nothrow(size_t n, const nothrow_t &tag) noexcept
+{
+    if (IS_THERE(static_cast<plain_nothrow>(operator new)))
+        return operator new(n, tag);
+    return plain_is_ours() ? slow_aligned(1, n) : operator new(n);
+}
+
+void *new_array_nothrow(size_t n, const nothrow_t &tag) noexcept
+{
+    if (IS_THERE(static_cast<plain_nothrow>(operator new[])))
+        return operator new[](n, tag);
+    return array_is_ours() ? slow_aligned(1, n) : operator new[](n);
+}
+
+void *new_aligned_nothrow(size_t n, align_val_t align, const nothrow_t &tag) noexcept
+{
+    if (IS_THERE(static_cast<aligned_nothrow>(operator new)))
+        return operator new(n, align, tag);
+    return aligned_is_ours() ? slow_aligned(size_t(align), n) : operator new(n, align);
+}
+
+void *new_array_aligned_nothrow(size_t n, align_val_t align, const nothrow_t &tag) noexcept
+{
+    if (IS_THERE(static_cast<aligned_nothrow>(operator new[])))
+        return operator new[](n, align, tag);
+    return aligned_array_is_ours() ? slow_aligned(size_t(align), n) : operator new[](n, align);
+}
+
+template <typename... Arguments>
+[[gnu::noinline]] void *under_token(size_t token, void *(*form)(Arguments...) noexcept,
+                                    Arguments... arguments) noexcept
+{
+    struct name_text room;
+    name_begin(&room, by_token, token);
+    void *p = form(arguments...);
+    name_end();
+    return p;
+}
+
+__sized_ptr_t sized(void *p, size_t n, bool ours)
+{
+    return {p, ours ? block_usable(p, "__size_returning_new", RETURN_ADDRESS) : n};
+}
+
+} // namespace
+
+/* ---- hot and cold ---- */
+
+EXPORT void *operator new(size_t n, __hot_cold_t) { return operator new(n); }
+EXPORT void *operator new[](size_t n, __hot_cold_t) { return operator new[](n); }
+EXPORT void *operator new(size_t n, align_val_t align, __hot_cold_t)
+{
+    return operator new(n, align);
+}
+EXPORT void *operator new[](size_t n, align_val_t align, __hot_cold_t)
+{
+    return operator new[](n, align);
+}
+EXPORT void *operator new(size_t n, const nothrow_t &tag, __hot_cold_t) noexcept
+{
+    return new_nothrow(n, tag);
+}
+EXPORT void *operator new[](size_t n, const nothrow_t &tag, __hot_cold_t) noexcept
+{
+    return new_array_nothrow(n, tag);
+}
+EXPORT void *operator new(size_t n, align_val_t align, const nothrow_t &tag, __hot_cold_t) noexcept
+{
+    return new_aligned_nothrow(n, align, tag);
+}
+EXPORT void *operator new[](size_t n, align_val_t align, const nothrow_t &tag,
+                            __hot_cold_t) noexcept
+{
+    return new_array_aligned_nothrow(n, align, tag);
+}
+
+/* ---- the size, too ---- */
+
+extern "C" {
+
+EXPORT __sized_ptr_t __size_returning_new(size_t n)
+{
+    return sized(operator new(n), n, plain_is_ours());
+}
+EXPORT __sized_ptr_t __size_returning_new_hot_cold(size_t n, __hot_cold_t)
+{
+    return sized(operator new(n), n, plain_is_ours());
+}
+EXPORT __sized_ptr_t __size_returning_new_aligned(size_t n, align_val_t align)
+{
+    return sized(operator new(n, align), n, aligned_is_ours());
+}
+EXPORT __sized_ptr_t __size_returning_new_aligned_hot_cold(size_t n, align_val_t align,
+                                                           __hot_cold_t)
+{
+    return sized(operator new(n, align), n, aligned_is_ours());
+}
+
+/* ---- tokens ---- */
+
+/* One body each for the forms with a token as argument and those with it in the name. */
+#define TOKENS(infix, taken, token)                                                               \
+    EXPORT void *__alloc_token_##infix##_Znwm(size_t n taken)                                     \
+    {                                                                                             \
+        return plain_is_ours() ? new_token(n, token) : operator new(n);                           \
+    }                                                                                             \
+    EXPORT void *__alloc_token_##infix##_Znam(size_t n taken)                                     \
+    {                                                                                             \
+        return array_is_ours() ? new_token(n, token) : operator new[](n);                         \
+    }                                                                                             \
+    EXPORT void *__alloc_token_##infix##_ZnwmSt11align_val_t(size_t n, align_val_t align taken)   \
+    {                                                                                             \
+        return aligned_is_ours() ? new_slow_named(n, size_t(align), by_token, token) :            \
+                                 operator new(n, align);                                          \
+    }                                                                                             \
+    EXPORT void *__alloc_token_##infix##_ZnamSt11align_val_t(size_t n, align_val_t align taken)   \
+    {                                                                                             \
+        return aligned_array_is_ours() ? new_slow_named(n, size_t(align), by_token, token) :      \
+                                       operator new[](n, align);                                  \
+    }                                                                                             \
+    EXPORT void *__alloc_token_##infix##_ZnwmRKSt9nothrow_t(size_t n,                             \
+                                                            const nothrow_t &tag taken) noexcept  \
+    {                                                                                             \
+        return under_token<size_t, const nothrow_t &>(token, new_nothrow, n, tag);                \
+    }                                                                                             \
+    EXPORT void *__alloc_token_##infix##_ZnamRKSt9nothrow_t(size_t n,                             \
+                                                            const nothrow_t &tag taken) noexcept  \
+    {                                                                                             \
+        return under_token<size_t, const nothrow_t &>(token, new_array_nothrow, n, tag);          \
+    }                                                                                             \
+    EXPORT void *__alloc_token_##infix##_ZnwmSt11align_val_tRKSt9nothrow_t(                       \
+        size_t n, align_val_t align, const nothrow_t &tag taken) noexcept                         \
+    {                                                                                             \
+        return under_token<size_t, align_val_t, const nothrow_t &>(token, new_aligned_nothrow, n, \
+                                                                   align, tag);                   \
+    }                                                                                             \
+    EXPORT void *__alloc_token_##infix##_ZnamSt11align_val_tRKSt9nothrow_t(                       \
+        size_t n, align_val_t align, const nothrow_t &tag taken) noexcept                         \
+    {                                                                                             \
+        return under_token<size_t, align_val_t, const nothrow_t &>(                               \
+            token, new_array_aligned_nothrow, n, align, tag);                                     \
+    }
+
+#define ONE_MORE , size_t token
+TOKENS(, ONE_MORE, token)
+#define NOTHING_MORE
+TOKENS(0_, NOTHING_MORE, 0)
+TOKENS(1_, NOTHING_MORE, 1)
+TOKENS(2_, NOTHING_MORE, 2)
+TOKENS(3_, NOTHING_MORE, 3)
+}

@@ -1,0 +1,67 @@
+#include "api/named.h"
+
+#include "api/sampled.h"
+#include "api/slow.h"
+#include "base/text.h"
+
+const char by_token[] = "token ";
+
+SLOW void name_begin(struct name_text *room, const char *name, size_t token)
+{
+    if (!load_relaxed(&profile_on) || name == NULL)
+        return;
+    if (name == by_token) {
+        struct text t;
+        text_init(&t, room->text, sizeof room->text);
+        text_add(&t, by_token);
+        text_add_number(&t, token);
+        name = room->text;
+    }
+    call_name = name;
+}
+
+SLOW void name_end(void) { call_name = NULL; }
+
+SLOW void *slow_malloc_named(size_t n, const char *name, size_t token)
+{
+    if (likely(!load_relaxed(&profile_on)))
+        return slow_malloc(n);
+    struct name_text room;
+    name_begin(&room, name, token);
+    void *p = slow_malloc(n);
+    name_end();
+    return p;
+}
+
+SLOW void *slow_calloc_named(size_t n, const char *name, size_t token)
+{
+    if (likely(!load_relaxed(&profile_on)))
+        return slow_calloc(n);
+    struct name_text room;
+    name_begin(&room, name, token);
+    void *p = slow_calloc(n);
+    name_end();
+    return p;
+}
+
+SLOW void *slow_realloc_named(void *p, size_t n, size_t usable, const char *name, size_t token)
+{
+    if (likely(!load_relaxed(&profile_on)))
+        return slow_realloc(p, n, usable);
+    struct name_text room;
+    name_begin(&room, name, token);
+    p = slow_realloc(p, n, usable);
+    name_end();
+    return p;
+}
+
+SLOW void *slow_aligned_named(size_t align, size_t n, const char *name, size_t token)
+{
+    if (likely(!load_relaxed(&profile_on)))
+        return slow_aligned(align, n);
+    struct name_text room;
+    name_begin(&room, name, token);
+    void *p = slow_aligned(align, n);
+    name_end();
+    return p;
+}

@@ -1,0 +1,146 @@
+/* malloc and its relatives for calls that have a name in heap profiles: the program's own
+ * (hakmem_malloc_at), or the token that Clang's -fsanitize=alloc-token gives each call
+ * (__alloc_token_malloc). Those of C++ are in cxx_hints.cc. */
+#include <errno.h>
+#include <string.h>
+
+#include "api/named.h"
+#include "api/pop.h"
+#include "api/slow.h"
+#include "hakmem/hakmem.h"
+
+#define EXPORT __attribute__((visibility("default")))
+
+FAST void *malloc_named(size_t n, const char *name, size_t token)
+{
+    void *p;
+    return likely(malloc_pop(n, &p)) ? p : slow_malloc_named(n, name, token);
+}
+
+FAST void *calloc_named(size_t count, size_t size, const char *name, size_t token)
+{
+    size_t n;
+    void *p;
+    if (unlikely(__builtin_mul_overflow(count, size, &n)))
+        n = SIZE_MAX;
+    return likely(malloc_pop(n, &p)) ? memset(p, 0, n) : slow_calloc_named(n, name, token);
+}
+
+FAST void *realloc_named(void *p, size_t n, const char *name, size_t token)
+{
+    size_t size = cache_block_size(cache_current(), p);
+    return likely(stays(n, size)) ? p : slow_realloc_named(p, n, size, name, token);
+}
+
+FAST void *aligned_named(size_t align, size_t n, const char *name, size_t token)
+{
+    if (!is_power_of_two(align)) {
+        errno = EINVAL;
+        return NULL;
+    }
+    void *p;
+    return likely(aligned_pop(align, n, &p)) ? p : slow_aligned_named(align, n, name, token);
+}
+
+EXPORT void *hakmem_malloc_at(size_t n, const char *site) { return malloc_named(n, site, 0); }
+
+EXPORT void *hakmem_calloc_at(size_t count, size_t size, const char *site)
+{
+    return calloc_named(count, size, site, 0);
+}
+
+EXPORT void *hakmem_realloc_at(void *p, size_t n, const char *site)
+{
+    return realloc_named(p, n, site, 0);
+}
+
+EXPORT void *hakmem_aligned_alloc_at(size_t align, size_t n, const char *site)
+{
+    return aligned_named(align, n, site, 0);
+}
+
+/* ---- Clang's tokens ---- */
+
+#ifdef HAKMEM_OVERRIDE
+
+EXPORT void *__alloc_token_malloc(size_t n, size_t token)
+{
+    return malloc_named(n, by_token, token);
+}
+
+EXPORT void *__alloc_token_calloc(size_t count, size_t size, size_t token)
+{
+    return calloc_named(count, size, by_token, token);
+}
+
+EXPORT void *__alloc_token_realloc(void *p, size_t n, size_t token)
+{
+    return realloc_named(p, n, by_token, token);
+}
+
+EXPORT void *__alloc_token_reallocarray(void *p, size_t count, size_t size, size_t token)
+{
+    size_t n;
+    if (unlikely(__builtin_mul_overflow(count, size, &n))) {
+        errno = ENOMEM;
+        return NULL;
+    }
+    return realloc_named(p, n, by_token, token);
+}
+
+EXPORT void *__alloc_token_aligned_alloc(size_t align, size_t n, size_t token)
+{
+    return aligned_named(align, n, by_token, token);
+}
+
+/* Rare ones, each around the function without a token. */
+#define WITH_TOKEN(type, call)              \
+    {                                       \
+        struct name_text room;              \
+        name_begin(&room, by_token, token); \
+        type result = call;                 \
+        name_end();                         \
+        return result;                      \
+    }
+EXPORT void *__alloc_token_memalign(size_t align, size_t n, size_t token)
+    WITH_TOKEN(void *, hakmem_memalign(align, n)) EXPORT
+    void *__alloc_token_valloc(size_t n, size_t token) WITH_TOKEN(void *, hakmem_valloc(n)) EXPORT
+    void *__alloc_token_pvalloc(size_t n, size_t token) WITH_TOKEN(void *, hakmem_pvalloc(n)) EXPORT
+    int __alloc_token_posix_memalign(void **result_at, size_t align, size_t n, size_t token)
+        WITH_TOKEN(int, hakmem_posix_memalign(result_at, align, n))
+
+/* With -fsanitize-alloc-token-fast-abi the name of the function has the token. */
+#define TOKEN(id)                                                                                \
+    EXPORT void *__alloc_token_##id##_malloc(size_t n) { return malloc_named(n, by_token, id); } \
+    EXPORT void *__alloc_token_##id##_calloc(size_t count, size_t size)                          \
+    {                                                                                            \
+        return __alloc_token_calloc(count, size, id);                                            \
+    }                                                                                            \
+    EXPORT void *__alloc_token_##id##_realloc(void *p, size_t n)                                 \
+    {                                                                                            \
+        return __alloc_token_realloc(p, n, id);                                                  \
+    }                                                                                            \
+    EXPORT void *__alloc_token_##id##_reallocarray(void *p, size_t count, size_t size)           \
+    {                                                                                            \
+        return __alloc_token_reallocarray(p, count, size, id);                                   \
+    }                                                                                            \
+    EXPORT void *__alloc_token_##id##_aligned_alloc(size_t align, size_t n)                      \
+    {                                                                                            \
+        return __alloc_token_aligned_alloc(align, n, id);                                        \
+    }                                                                                            \
+    EXPORT void *__alloc_token_##id##_memalign(size_t align, size_t n)                           \
+    {                                                                                            \
+        return __alloc_token_memalign(align, n, id);                                             \
+    }                                                                                            \
+    EXPORT void *__alloc_token_##id##_valloc(size_t n) { return __alloc_token_valloc(n, id); }   \
+    EXPORT void *__alloc_token_##id##_pvalloc(size_t n) { return __alloc_token_pvalloc(n, id); } \
+    EXPORT int __alloc_token_##id##_posix_memalign(void **result, size_t align, size_t n)        \
+    {                                                                                            \
+        return __alloc_token_posix_memalign(result, align, n, id);                               \
+    }
+            TOKEN(0) TOKEN(1) TOKEN(2) TOKEN(3)
+
+    /* In an archive, who takes these from here must take malloc and free from here, too. */
+    void *malloc(size_t);
+static void *(*const malloc_too)(size_t) __attribute__((used)) = malloc;
+#endif
