@@ -57,7 +57,8 @@ static bool sites_read(struct target *t, const struct watch_profile *w,
         for (uint64_t next; at != 0; at = next) {
             if (++count > SITES_MOST || !site_read(t, w, at, &next))
                 return false;
-            each(&one.site, sums);
+            if (one.site.total.samples > 0)
+                each(&one.site, sums);
         }
     }
     return true;

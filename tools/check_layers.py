@@ -137,7 +137,7 @@ STRUCTURE = {
     "front/registry.c": "FIRST_LOCKS",
     "heap/class_table.h": "CLASSES CLASSES_THIN "
     "CLASS_MOST CLASS_SMALL CLASS_SLICES_FIRST CLASS_SLICES_MOST "
-    "CLASS_LARGE CLASS_GRAIN CLASS_STEPS_FROM CLASS_PER_DOUBLING CLASS_BIN_FIRST "
+    "CLASS_LARGE CLASS_GRAIN CLASS_STEP CLASS_STEPS_FROM CLASS_PER_DOUBLING CLASS_BIN_FIRST "
     "CLASS_BIN_BYTES CLASS_FIRST_WORDS CLASS_RECIPROCAL_BITS",
     "heap/classes.h": "CLASS_BYTES",
     "heap/page_purge.c": "RUNS_MOST RUNS_OF_SLAB",
@@ -148,6 +148,7 @@ STRUCTURE = {
     "life/epochs.c": "MiB",
     "life/life.c": "WAITS_MOST",
     "life/profile_text.c": "16*KiB",
+    "life/profiling.c": "TRIES_MOST",
     "life/scavenger.c": "256*KiB <=2",
     "life/statistics.c": "WAIT_STEP WAIT_MOST",
 }

@@ -30,7 +30,8 @@ Reasons behind the numbers:
   page can be expected to be, were they free at random: pages * (free / blocks)^k >= 1, where k
   blocks have a byte in a page (of 4 KiB; larger pages are looked at earlier than need be).
 - malloc looks a size of up to 1024 bytes up by the byte: two instructions less than by 16 bytes, at
-  the cost of two bytes of cache for each size in use instead of for each 16.
+  the cost of two bytes of cache for each size in use instead of for each 16. Larger sizes it looks
+  up by 128 bytes, of which all larger classes are multiples.
 - The two tables by size are data that may change, in pages of their own: see src/heap/classes.h.
 - A thread has a second stack for blocks of slabs that are mostly free: see src/heap/thin.h. The
   rows of these classes are there twice, so that a stack's number finds its class's figures.
@@ -49,6 +50,7 @@ from pathlib import Path
 GRAIN = 16
 MOST = 32 * 1024
 SMALL = 1024
+STEP = SMALL // 8  # between all classes above
 SLICE = 64 * 1024
 PAGE = 4 * 1024
 STEPS_FROM = 128
@@ -144,6 +146,7 @@ def header() -> str:
 #define CLASS_SLICES_MOST {classes[-1]}
 #define CLASS_LARGE {classes.index(LARGE)} /* from here on bytes bound the stacks */
 #define CLASS_GRAIN {GRAIN}
+#define CLASS_STEP {STEP} /* sizes above are multiples of it */
 #define CLASS_STEPS_FROM {STEPS_FROM}
 #define CLASS_PER_DOUBLING {PER_DOUBLING}
 #define CLASS_BIN_FIRST {BIN_FIRST}
@@ -209,8 +212,8 @@ const struct class_offsets class_offsets = {{
     .small = {{
 {bin_offsets(SMALL, 1)},
     }},
-    .all = {{
-{bin_offsets(MOST, GRAIN)},
+    .above = {{
+{bin_offsets(MOST, STEP)},
     }},
     .by_slices = {{
 {by_slices(lambda index: BIN_BYTES * (BIN_FIRST + index))},

@@ -46,7 +46,7 @@ _ENTRANCE = re.compile(ENTRANCES)
 # the program, too, so they count only after it.
 INNERMOST = ("backtrace_fill", "sampled_note")
 INSIDE = (
-    "take_profiled", "take_once", "take", "malloc_profiled", "slow_calloc", "slow_realloc",
+    "take_profiled", "take_once", "take", "take_counted", "slow_calloc", "slow_realloc",
     "slow_aligned", "realloc_moves", "realloc_others", "new_slow", "slow_malloc_named",
     "slow_calloc_named", "slow_realloc_named", "slow_aligned_named", "new_slow_named",
     "under_token", "take_profiled_named", "new_nothrow", "new_array_nothrow", "new_aligned_nothrow",

@@ -4,6 +4,7 @@
 #include "back/map.h"
 #include "back/reserve.h"
 #include "base/policy.h"
+#include "heap/shards.h"
 #include "heap/slab.h"
 #include "learn/keep.h"
 #include "life/life.h"
@@ -45,12 +46,15 @@ static size_t usable_of(const void *p, unsigned *bin)
     return likely(bin_of_slab(*bin)) ? slab_usable(p, owner) : huge_usable(p);
 }
 
+static COLD bool sampled_before(const void *p) { return shards_check(p) == MISUSE_FREE; }
+
 size_t block_find(const void *p, unsigned *found, const char *function, const void *caller)
 {
     size_t usable = usable_of(p, found);
     unsigned bin = *found;
-    bool freed = bin >= BIN_FIRST ? usable != 0 && freed_before(bin_stack(bin), p)
-                                  : bin == BIN_WHOLE_FREE && (uintptr_t)p % SLICE == 0;
+    bool freed = bin >= BIN_FIRST     ? usable != 0 && freed_before(bin_stack(bin), p)
+                 : bin == BIN_SAMPLED ? usable != 0 && sampled_before(p)
+                                      : bin == BIN_WHOLE_FREE && (uintptr_t)p % SLICE == 0;
     if (likely(usable != 0 && !freed))
         return usable;
     if (bin == BIN_FOREIGN)

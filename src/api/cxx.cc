@@ -70,7 +70,7 @@ FAST void *new_fast(size_t n)
                                                                                  : new_slow(n, 1);
     if (unlikely(n > CLASS_MOST))
         return new_slow(n, 1);
-    return likely(cache_pop(cache_current(), class_bin_offset(n), &p)) ? p : new_slow(n, 1);
+    return likely(cache_pop(cache_current(), class_above_bin_offset(n), &p)) ? p : new_slow(n, 1);
 }
 
 FAST void delete_fast(void *p)

@@ -180,54 +180,46 @@ EXPORT __sized_ptr_t __size_returning_new_aligned_hot_cold(size_t n, align_val_t
 
 /* ---- tokens ---- */
 
-/* One body each for the forms with a token as argument and those with it in the name. */
-#define TOKENS(infix, taken, token)                                                               \
-    EXPORT void *__alloc_token_##infix##_Znwm(size_t n taken)                                     \
-    {                                                                                             \
-        return plain_is_ours() ? new_token(n, token) : operator new(n);                           \
-    }                                                                                             \
-    EXPORT void *__alloc_token_##infix##_Znam(size_t n taken)                                     \
-    {                                                                                             \
-        return array_is_ours() ? new_token(n, token) : operator new[](n);                         \
-    }                                                                                             \
-    EXPORT void *__alloc_token_##infix##_ZnwmSt11align_val_t(size_t n, align_val_t align taken)   \
-    {                                                                                             \
-        return aligned_is_ours() ? new_slow_named(n, size_t(align), by_token, token) :            \
-                                 operator new(n, align);                                          \
-    }                                                                                             \
-    EXPORT void *__alloc_token_##infix##_ZnamSt11align_val_t(size_t n, align_val_t align taken)   \
-    {                                                                                             \
-        return aligned_array_is_ours() ? new_slow_named(n, size_t(align), by_token, token) :      \
-                                       operator new[](n, align);                                  \
-    }                                                                                             \
-    EXPORT void *__alloc_token_##infix##_ZnwmRKSt9nothrow_t(size_t n,                             \
-                                                            const nothrow_t &tag taken) noexcept  \
-    {                                                                                             \
-        return under_token<size_t, const nothrow_t &>(token, new_nothrow, n, tag);                \
-    }                                                                                             \
-    EXPORT void *__alloc_token_##infix##_ZnamRKSt9nothrow_t(size_t n,                             \
-                                                            const nothrow_t &tag taken) noexcept  \
-    {                                                                                             \
-        return under_token<size_t, const nothrow_t &>(token, new_array_nothrow, n, tag);          \
-    }                                                                                             \
-    EXPORT void *__alloc_token_##infix##_ZnwmSt11align_val_tRKSt9nothrow_t(                       \
-        size_t n, align_val_t align, const nothrow_t &tag taken) noexcept                         \
-    {                                                                                             \
-        return under_token<size_t, align_val_t, const nothrow_t &>(token, new_aligned_nothrow, n, \
-                                                                   align, tag);                   \
-    }                                                                                             \
-    EXPORT void *__alloc_token_##infix##_ZnamSt11align_val_tRKSt9nothrow_t(                       \
-        size_t n, align_val_t align, const nothrow_t &tag taken) noexcept                         \
-    {                                                                                             \
-        return under_token<size_t, align_val_t, const nothrow_t &>(                               \
-            token, new_array_aligned_nothrow, n, align, tag);                                     \
-    }
-
-#define ONE_MORE , size_t token
-TOKENS(, ONE_MORE, token)
-#define NOTHING_MORE
-TOKENS(0_, NOTHING_MORE, 0)
-TOKENS(1_, NOTHING_MORE, 1)
-TOKENS(2_, NOTHING_MORE, 2)
-TOKENS(3_, NOTHING_MORE, 3)
+EXPORT void *__alloc_token__Znwm(size_t n, size_t token)
+{
+    return plain_is_ours() ? new_token(n, token) : operator new(n);
+}
+EXPORT void *__alloc_token__Znam(size_t n, size_t token)
+{
+    return array_is_ours() ? new_token(n, token) : operator new[](n);
+}
+EXPORT void *__alloc_token__ZnwmSt11align_val_t(size_t n, align_val_t align, size_t token)
+{
+    return aligned_is_ours() ? new_slow_named(n, size_t(align), by_token, token) :
+                             operator new(n, align);
+}
+EXPORT void *__alloc_token__ZnamSt11align_val_t(size_t n, align_val_t align, size_t token)
+{
+    return aligned_array_is_ours() ? new_slow_named(n, size_t(align), by_token, token) :
+                                   operator new[](n, align);
+}
+EXPORT void *__alloc_token__ZnwmRKSt9nothrow_t(size_t n, const nothrow_t &tag,
+                                               size_t token) noexcept
+{
+    return under_token<size_t, const nothrow_t &>(token, new_nothrow, n, tag);
+}
+EXPORT void *__alloc_token__ZnamRKSt9nothrow_t(size_t n, const nothrow_t &tag,
+                                               size_t token) noexcept
+{
+    return under_token<size_t, const nothrow_t &>(token, new_array_nothrow, n, tag);
+}
+EXPORT void *__alloc_token__ZnwmSt11align_val_tRKSt9nothrow_t(size_t n, align_val_t align,
+                                                              const nothrow_t &tag,
+                                                              size_t token) noexcept
+{
+    return under_token<size_t, align_val_t, const nothrow_t &>(token, new_aligned_nothrow, n, align,
+                                                               tag);
+}
+EXPORT void *__alloc_token__ZnamSt11align_val_tRKSt9nothrow_t(size_t n, align_val_t align,
+                                                              const nothrow_t &tag,
+                                                              size_t token) noexcept
+{
+    return under_token<size_t, align_val_t, const nothrow_t &>(token, new_array_aligned_nothrow, n,
+                                                               align, tag);
+}
 }

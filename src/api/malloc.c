@@ -10,6 +10,7 @@
 #include "api/slow.h"
 #include "front/cache.h"
 #include "hakmem/hakmem.h"
+#include "watch/backtrace.h"
 
 #define EXPORT __attribute__((visibility("default")))
 
@@ -21,7 +22,7 @@ EXPORT void *hakmem_malloc(size_t n)
                                                                                  : slow_malloc(n);
     if (unlikely(n > CLASS_MOST))
         return slow_malloc(n);
-    return likely(cache_pop(cache_current(), class_bin_offset(n), &p)) ? p : slow_malloc(n);
+    return likely(cache_pop(cache_current(), class_above_bin_offset(n), &p)) ? p : slow_malloc(n);
 }
 
 EXPORT void hakmem_free(void *p)
@@ -160,7 +161,11 @@ int __posix_memalign(void **result, size_t align, size_t n) ALIAS(hakmem_posix_m
 
 /* The start comes as the program is loaded, before main can install a filter of system calls that
  * forbids what the start needs. */
-static __attribute__((constructor)) void start_when_loaded(void) { page_size(); }
+static __attribute__((constructor)) void start_when_loaded(void)
+{
+    page_size();
+    backtrace_start();
+}
 
 /* A statically linked program gets the extensions together with malloc, even if a later object
  * needs them: glibc's extensions would add glibc's malloc. */

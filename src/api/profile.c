@@ -1,13 +1,23 @@
 /* The public functions for heap profiles. */
+#include <errno.h>
+
 #include "hakmem/hakmem.h"
+#include "life/life.h"
 #include "life/profile_text.h"
+#include "life/settings.h"
 #include "os/keep_errno.h"
 
 #define EXPORT __attribute__((visibility("default")))
 
-EXPORT int hakmem_profile_start(void) { return hakmem_option_set("profile", 1); }
+static int profile_change(size_t on)
+{
+    struct cache *mine = thread_cache(); /* the process's start, too */
+    return option_change("profile", on, mine) == CHANGED ? 0 : EAGAIN;
+}
 
-EXPORT int hakmem_profile_stop(void) { return hakmem_option_set("profile", 0); }
+EXPORT int hakmem_profile_start(void) { return profile_change(1); }
+
+EXPORT int hakmem_profile_stop(void) { return profile_change(0); }
 
 EXPORT int hakmem_profile_write(int fd)
 {

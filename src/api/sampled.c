@@ -97,7 +97,9 @@ SLOW void sampled_note(void *p, size_t n, size_t bytes, const char *name)
 {
     struct origin from;
     from.name = name != NULL ? name : "";
-    struct frames trace = {.most = FRAMES_MOST, .frames = from.frames};
+    uintptr_t here = (uintptr_t)__builtin_frame_address(0);
+    struct frames trace = {
+        .most = FRAMES_MOST, .frames = from.frames, .present_until = (here | (os_page - 1)) + 1};
     sampling.at_work = true;
     if (backtrace_cheap())
         backtrace_fill(&trace);
@@ -133,16 +135,9 @@ SLOW struct finding sampled_give(void *p, bool *whole)
         found = shards_put(&p, 1);
     }
     lock_release(lock);
+    if (*whole)
+        return found; /* whose free is yet to come */
     clock_advance(bytes);
     look_after_memory(0);
     return found;
-}
-
-SLOW void sampled_forget_huge(const void *p)
-{
-    struct lock *lock = cache_lock_of(thread_cache());
-    if (!lock_enter(lock))
-        return;
-    samples_forget(p);
-    lock_release(lock);
 }

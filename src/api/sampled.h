@@ -33,6 +33,23 @@ FAST bool sample_due(unsigned cls)
     return !likely(sample_count(cache_current(), BIN_FIRST + cls)) && sample_due_now(cls);
 }
 
+/* While malloc is closed, what its fast body would have done; null where the slow path is to serve.
+ */
+FAST void *pop_unsampled(size_t n)
+{
+    void *p;
+    if (unlikely(n > CLASS_MOST))
+        return NULL;
+    size_t offset = class_bin_offset_closed(n);
+    struct cache *cache = cache_current();
+    if (unlikely(cache->sampler == NULL) ||
+        unlikely(cache->sampler->gaps[offset / BIN_BYTES] <= 1) ||
+        unlikely(!cache_pop(cache, offset, &p)))
+        return NULL;
+    cache->sampler->gaps[offset / BIN_BYTES]--;
+    return p;
+}
+
 /* Whether a block of so many bytes is, that has no class. */
 bool sample_due_huge(size_t bytes);
 
@@ -46,8 +63,5 @@ void sampled_note(void *p, size_t n, size_t bytes, const char *name);
 /* Frees p, which the map says is sampled. If that is a block of whole slices then it is no longer
  * sampled, which `*whole` says, and is still to be freed. */
 struct finding sampled_give(void *p, bool *whole);
-
-/* A huge block is freed, or resized. */
-void sampled_forget_huge(const void *p);
 
 #endif

@@ -109,37 +109,6 @@ EXPORT void *__alloc_token_memalign(size_t align, size_t n, size_t token)
     int __alloc_token_posix_memalign(void **result_at, size_t align, size_t n, size_t token)
         WITH_TOKEN(int, hakmem_posix_memalign(result_at, align, n))
 
-/* With -fsanitize-alloc-token-fast-abi the name of the function has the token. */
-#define TOKEN(id)                                                                                \
-    EXPORT void *__alloc_token_##id##_malloc(size_t n) { return malloc_named(n, by_token, id); } \
-    EXPORT void *__alloc_token_##id##_calloc(size_t count, size_t size)                          \
-    {                                                                                            \
-        return __alloc_token_calloc(count, size, id);                                            \
-    }                                                                                            \
-    EXPORT void *__alloc_token_##id##_realloc(void *p, size_t n)                                 \
-    {                                                                                            \
-        return __alloc_token_realloc(p, n, id);                                                  \
-    }                                                                                            \
-    EXPORT void *__alloc_token_##id##_reallocarray(void *p, size_t count, size_t size)           \
-    {                                                                                            \
-        return __alloc_token_reallocarray(p, count, size, id);                                   \
-    }                                                                                            \
-    EXPORT void *__alloc_token_##id##_aligned_alloc(size_t align, size_t n)                      \
-    {                                                                                            \
-        return __alloc_token_aligned_alloc(align, n, id);                                        \
-    }                                                                                            \
-    EXPORT void *__alloc_token_##id##_memalign(size_t align, size_t n)                           \
-    {                                                                                            \
-        return __alloc_token_memalign(align, n, id);                                             \
-    }                                                                                            \
-    EXPORT void *__alloc_token_##id##_valloc(size_t n) { return __alloc_token_valloc(n, id); }   \
-    EXPORT void *__alloc_token_##id##_pvalloc(size_t n) { return __alloc_token_pvalloc(n, id); } \
-    EXPORT int __alloc_token_##id##_posix_memalign(void **result, size_t align, size_t n)        \
-    {                                                                                            \
-        return __alloc_token_posix_memalign(result, align, n, id);                               \
-    }
-            TOKEN(0) TOKEN(1) TOKEN(2) TOKEN(3)
-
     /* In an archive, who takes these from here must take malloc and free from here, too. */
     void *malloc(size_t);
 static void *(*const malloc_too)(size_t) __attribute__((used)) = malloc;

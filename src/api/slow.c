@@ -148,17 +148,26 @@ static void *take_unsampled(size_t n, size_t align, bool *zero)
     return huge_take_inside(n == 0 ? 1 : n, align, zero);
 }
 
+/* A block of the class that is sampled; null where there is none. */
+static SLOW void *class_take_due(size_t n, unsigned cls, const char *name)
+{
+    void *p = sampled_take(cls);
+    struct cache *cache = thread_cache();
+    if (cache != NULL)
+        note_taker(cache);
+    if (p != NULL)
+        sampled_note(p, n, size_classes[cls].size, name);
+    return p;
+}
+
 static void *take_profiled_named(size_t n, size_t align, bool *zero, const char *name)
 {
     size_t least = n < align ? align : n;
     *zero = false;
     if (least <= CLASS_MOST) {
         unsigned cls = class_of(round_up(least, align));
-        void *p = unlikely(sample_due(cls)) ? sampled_take(cls) : NULL;
-        if (likely(p == NULL))
-            return class_take(cls);
-        sampled_note(p, n, size_classes[cls].size, name);
-        return p;
+        void *p = unlikely(sample_due(cls)) ? class_take_due(n, cls, name) : NULL;
+        return likely(p == NULL) ? class_take(cls) : p;
     }
     bool huge = n > CLASS_SLICES_MOST || align > SUPERSLAB;
     unsigned cls = huge ? CLASSES : class_of_whole(n, align);
@@ -203,28 +212,11 @@ static SLOW void *take(size_t n, size_t align, bool *zero)
     return likely(p != NULL) ? p : out_of_memory();
 }
 
-/* While malloc is closed, what its fast body would have done; null where the slow path is to serve.
- */
-FAST void *pop_unsampled(size_t n)
+static SLOW void *take_counted(size_t n, bool *zero)
 {
-    void *p;
-    if (unlikely(n > CLASS_MOST))
-        return NULL;
-    size_t offset = class_bin_offset_closed(n);
-    struct cache *cache = cache_current();
-    if (unlikely(cache->sampler == NULL) ||
-        unlikely(cache->sampler->gaps[offset / BIN_BYTES] <= 1) ||
-        unlikely(!cache_pop(cache, offset, &p)))
-        return NULL;
-    cache->sampler->gaps[offset / BIN_BYTES]--;
-    return p;
-}
-
-static SLOW void *malloc_profiled(size_t n)
-{
+    *zero = false;
     void *p = pop_unsampled(n);
-    bool zero;
-    return likely(p != NULL) ? p : take(n, 1, &zero);
+    return likely(p != NULL) ? p : take(n, 1, zero);
 }
 
 SLOW void *slow_malloc(size_t n)
@@ -240,9 +232,9 @@ SLOW void *slow_malloc(size_t n)
             return p;
         }
     }
-    if (unlikely(load_relaxed(&profile_on)))
-        return malloc_profiled(n);
     bool zero;
+    if (unlikely(load_acquire(&profile_on)))
+        return take_counted(n, &zero);
     return take(n, 1, &zero);
 }
 
@@ -252,7 +244,13 @@ SLOW void *slow_malloc_past(size_t n)
     if (cache == NULL || n > CLASS_MOST)
         return slow_malloc(n);
     note_taker(cache);
-    void *p = past_take(cache, class_of(n));
+    unsigned cls = class_of(n);
+    void *p = NULL;
+    if (unlikely(load_acquire(&profile_on)) && unlikely(sample_due(cls)))
+        p = class_take_due(n, cls, NULL);
+    if (unlikely(p != NULL))
+        return p;
+    p = past_take(cache, cls);
     make_room(0);
     if (unlikely(!is_block(p)))
         return slow_malloc(n);
@@ -262,10 +260,8 @@ SLOW void *slow_malloc_past(size_t n)
 
 SLOW void *slow_calloc(size_t n)
 {
-    bool zero = false;
-    void *p = unlikely(load_relaxed(&profile_on)) ? pop_unsampled(n) : NULL;
-    if (p == NULL)
-        p = take(n, 1, &zero);
+    bool zero;
+    void *p = unlikely(load_acquire(&profile_on)) ? take_counted(n, &zero) : take(n, 1, &zero);
     if (p != NULL && !zero)
         memset(p, 0, n);
     return p;
@@ -377,10 +373,10 @@ static struct finding huge_give_inside(void *p)
 {
     struct cache *cache = thread_cache();
     size_t own = huge_usable(p);
-    if (unlikely(load_relaxed(&profile_used)))
-        sampled_forget_huge(p);
     if (!lock_enter(cache_lock_of(cache)))
         return deferred_put(p);
+    if (unlikely(load_relaxed(&profile_used)))
+        samples_forget(p);
     enum misuse what = huge_give(p);
     lock_release(cache_lock_of(cache));
     look_after_memory(own);
@@ -508,21 +504,35 @@ static SLOW void *realloc_moves(void *p, size_t n, size_t usable, const void *ca
     return other;
 }
 
+static COLD void huge_count(void *p, size_t n)
+{
+    if (sample_due_huge(n))
+        sampled_note(p, n, n, call_name);
+}
+
 /* A huge block where it stands, or by moving its pages; null where that can't be. */
 static void *huge_resize_inside(void *p, size_t n)
 {
     struct cache *cache = thread_cache();
     if (!lock_enter(cache_lock_of(cache)))
         return NULL;
+    /* Before the address may be another thread's. Where the block stays as it is, it is freed soon.
+     */
+    if (unlikely(load_relaxed(&profile_used)))
+        samples_forget(p);
     void *same = huge_resize(p, n);
     lock_release(cache_lock_of(cache));
     make_room(n);
-    if (unlikely(load_relaxed(&profile_used)) && same != NULL) {
-        sampled_forget_huge(p);
-        if (load_relaxed(&profile_on) && sample_due_huge(n))
-            sampled_note(same, n, n, call_name);
-    }
+    if (unlikely(load_relaxed(&profile_on)) && same != NULL)
+        huge_count(same, n);
     return same;
+}
+
+/* No block is smaller than the smallest, so a block that malloc made for n stays; and one that is
+ * cut to exactly half. */
+static inline bool stays_smallest(size_t n, size_t usable)
+{
+    return n <= usable && (usable <= CLASS_GRAIN || n == keep_block_least(usable));
 }
 
 /* What is no block of a class in the window, or no block at all; or one that may be free. */
@@ -540,7 +550,9 @@ static SLOW void *realloc_others(void *p, size_t n, const void *caller)
         free_from(p, caller);
         return NULL;
     }
-    if ((bin >= BIN_FIRST || bin == BIN_SAMPLED) && stays(n, usable))
+    if (bin >= BIN_FIRST && stays(n, usable))
+        return p;
+    if (bin == BIN_SAMPLED && (stays(n, usable) || stays_smallest(n, usable)))
         return p;
     void *same = NULL;
     if (bin == BIN_HUGE && n <= MOST_BYTES)
@@ -576,9 +588,7 @@ SLOW void *slow_realloc(void *p, size_t n, size_t usable)
         free_from(p, RETURN_ADDRESS);
         return NULL;
     }
-    /* No block is smaller than the smallest, so a block that malloc made for n stays; and one that
-     * is cut to exactly half. */
-    if (n <= usable && (usable <= CLASS_GRAIN || n == keep_block_least(usable)))
+    if (stays_smallest(n, usable))
         return p;
     if (usable > CLASS_MOST && n > usable && n <= CLASS_SLICES_MOST && !load_relaxed(&profile_on) &&
         whole_resize_inside(p, n))

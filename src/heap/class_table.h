@@ -12,6 +12,7 @@
 #define CLASS_SLICES_MOST 2097152
 #define CLASS_LARGE 76 /* from here on bytes bound the stacks */
 #define CLASS_GRAIN 16
+#define CLASS_STEP 128 /* sizes above are multiples of it */
 #define CLASS_STEPS_FROM 128
 #define CLASS_PER_DOUBLING 8
 #define CLASS_BIN_FIRST 5

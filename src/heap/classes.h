@@ -42,7 +42,7 @@ extern const uint64_t class_inverses[CLASSES] HIDDEN;
 struct class_offsets {
     uint8_t before[512];
     uint16_t small[CLASS_SMALL + 1];               /* by bytes */
-    uint16_t all[CLASS_MOST / CLASS_GRAIN + 1];    /* by grains, rounded up */
+    uint16_t above[CLASS_MOST / CLASS_STEP + 1];   /* beyond: by steps, rounded up */
     uint16_t by_slices[CLASS_SLICES_MOST / SLICE]; /* beyond those, by slices */
 } __attribute__((aligned(4096)));
 
@@ -51,11 +51,15 @@ extern const struct class_offsets class_offsets HIDDEN __attribute__((section(".
 static_assert(CLASS_BIN_FIRST == BIN_FIRST && CLASS_BIN_BYTES == BIN_BYTES,
               "the tables are made for the map's bins");
 
-/* n from 0 to CLASS_SMALL, or to CLASS_MOST; 0 is served as 1. */
+/* n from 0 to CLASS_SMALL; beyond that, to CLASS_MOST; and any of these. 0 is served as 1. */
 FAST size_t class_small_bin_offset(size_t n) { return load_own(&class_offsets.small[n]); }
+FAST size_t class_above_bin_offset(size_t n)
+{
+    return load_own(&class_offsets.above[(n + CLASS_STEP - 1) / CLASS_STEP]);
+}
 FAST size_t class_bin_offset(size_t n)
 {
-    return load_own(&class_offsets.all[(n + CLASS_GRAIN - 1) / CLASS_GRAIN]);
+    return likely(n <= CLASS_SMALL) ? class_small_bin_offset(n) : class_above_bin_offset(n);
 }
 
 /* n beyond CLASS_MOST, up to CLASS_SLICES_MOST. */
@@ -71,7 +75,7 @@ FAST size_t class_bin_offset_closed(size_t n)
 {
     return likely(n <= CLASS_SMALL)
                ? class_offsets_closed->small[n]
-               : class_offsets_closed->all[(n + CLASS_GRAIN - 1) / CLASS_GRAIN];
+               : class_offsets_closed->above[(n + CLASS_STEP - 1) / CLASS_STEP];
 }
 
 /* Has each malloc of up to CLASS_MOST bytes take the slow path, or no more. One thread at a time.

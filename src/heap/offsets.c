@@ -27,8 +27,8 @@ static void set(struct class_offsets *offsets, bool closed)
 {
     for (size_t n = 0; n <= CLASS_SMALL; n++)
         store_relaxed(&offsets->small[n], closed ? 0 : class_offsets_closed->small[n]);
-    for (size_t i = 0; i <= CLASS_MOST / CLASS_GRAIN; i++)
-        store_relaxed(&offsets->all[i], closed ? 0 : class_offsets_closed->all[i]);
+    for (size_t i = 0; i <= CLASS_MOST / CLASS_STEP; i++)
+        store_relaxed(&offsets->above[i], closed ? 0 : class_offsets_closed->above[i]);
     for (size_t i = 0; i < CLASS_SLICES_MOST / SLICE; i++)
         store_relaxed(&offsets->by_slices[i], closed ? 0 : class_offsets_closed->by_slices[i]);
 }

@@ -36,6 +36,8 @@ static int write_sites(int file)
         profile_sum(&sums, site);
     profile_add_head(&t, &sums);
     for (const struct site *site = NULL; error == 0 && (site = samples_site_after(site)) != NULL;) {
+        if (site->total.samples == 0)
+            continue; /* that of others */
         error = flush(file, &t);
         profile_add_site(&t, &sums, site);
         sites++;
@@ -61,16 +63,19 @@ static int write_mappings(int file)
 
 int profile_write(int file)
 {
-    static bool at_work; /* atomic */
+    static int at_work; /* atomic: the number of the process that is; a fork's child is another */
     sigset_t before;
-    if (__atomic_exchange_n(&at_work, true, __ATOMIC_ACQUIRE))
+    int other = load_relaxed(&at_work);
+    int self = getpid();
+    if (other == self || !__atomic_compare_exchange_n(&at_work, &other, self, false,
+                                                      __ATOMIC_ACQUIRE, __ATOMIC_RELAXED))
         return EBUSY;
     os_signals_block(&before);
     int error = write_sites(file);
     if (error == 0)
         error = write_mappings(file);
     os_signals_restore(&before);
-    store_release(&at_work, false);
+    store_release(&at_work, 0);
     return error;
 }
 

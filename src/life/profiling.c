@@ -5,19 +5,26 @@
 #include "heap/classes.h"
 #include "heap/shards.h"
 #include "os/lock.h"
+#include "os/self.h"
 #include "profile/samples.h"
+
+/* Forks that hold the heap for long are waited for so many times. */
+#define TRIES_MOST 1000
 
 COLD bool profile_switch(bool on)
 {
     ASSERT(lock_none_held());
-    if (!lock_enter(&cacheless_lock))
-        return false;
+    for (unsigned waited = 0; !lock_enter(&cacheless_lock); waited++) {
+        if (waited == TRIES_MOST)
+            return false;
+        os_let_pass(1);
+    }
     bool done = !on || samples_start();
     if (done && on)
         shards_start_sampled();
     if (done && on != load_relaxed(&profile_on)) {
         done = classes_close(on);
-        store_relaxed(&profile_on, done == on);
+        store_release(&profile_on, done == on);
     }
     lock_release(&cacheless_lock);
     return done;

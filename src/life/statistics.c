@@ -15,6 +15,10 @@
 
 static bool at_work; /* atomic: one thread writes at a time */
 
+/* Milliseconds to wait for another. */
+#define WAIT_STEP 10
+#define WAIT_MOST 1000
+
 /* Not on the stack: a handler may have a small one. Of the thread that is at work. */
 static char path[PATH_OPTION_MOST + 256];
 static char line[PATH_OPTION_MOST + 256];
@@ -75,7 +79,12 @@ static void write_file(void)
 static void write_profile(void)
 {
     make_path(profile_path);
-    complain_of("profile_file", path, (struct own_error){profile_replace(path), OWN_WRITE});
+    int error = profile_replace(path);
+    for (unsigned waited = 0; error == EBUSY && waited < WAIT_MOST; waited += WAIT_STEP) {
+        os_let_pass(WAIT_STEP);
+        error = profile_replace(path);
+    }
+    complain_of("profile_file", path, (struct own_error){error, OWN_WRITE});
 }
 
 static void print(void)
@@ -135,8 +144,6 @@ COLD void statistics_fork_child(void)
 
 /* Another thread's handler may be at work, or one that called exit: that is not waited for long.
  * Afterwards no handler begins. */
-#define WAIT_STEP 10
-#define WAIT_MOST 1000
 
 COLD void statistics_end(void)
 {

@@ -30,6 +30,7 @@ static struct {
     struct sample **samples; /* buckets; constant once they are there */
     struct site **sites;     /* the same; buckets are atomic: they grow at the front */
     struct sample *unused;
+    struct site *others; /* without a stack: of all sites that find no room */
     size_t sample_count, site_count, lost, bytes;
     double live;    /* bytes, of all sites */
     double snapped; /* the same, when their peak tallies were noted */
@@ -43,18 +44,6 @@ static void *take_pages(size_t bytes)
     if (p != NULL)
         profile.bytes += bytes;
     return p;
-}
-
-bool samples_start(void)
-{
-    lock_take(&profile.lock);
-    if (profile.samples == NULL)
-        profile.samples = take_pages(SAMPLE_BUCKETS * sizeof(void *));
-    if (profile.samples != NULL && profile.sites == NULL)
-        profile.sites = take_pages(SITE_BUCKETS * sizeof(void *));
-    bool done = profile.sites != NULL;
-    lock_release(&profile.lock);
-    return done;
 }
 
 /* ---- sites ---- */
@@ -111,7 +100,26 @@ static struct site *site_of(const struct origin *from)
     for (struct site *site = profile.sites[hash % SITE_BUCKETS]; site != NULL; site = site->next)
         if (site->hash == hash && site_is(site, from, name_bytes))
             return site;
-    return site_make(hash, from, name_bytes);
+    struct site *site = site_make(hash, from, name_bytes);
+    return site != NULL ? site : profile.others;
+}
+
+static bool others_make(void)
+{
+    profile.others = site_of(&(struct origin){.name = ""});
+    return profile.others != NULL;
+}
+
+bool samples_start(void)
+{
+    lock_take(&profile.lock);
+    if (profile.samples == NULL)
+        profile.samples = take_pages(SAMPLE_BUCKETS * sizeof(void *));
+    if (profile.samples != NULL && profile.sites == NULL)
+        profile.sites = take_pages(SITE_BUCKETS * sizeof(void *));
+    bool done = profile.sites != NULL && (profile.others != NULL || others_make());
+    lock_release(&profile.lock);
+    return done;
 }
 
 static void tally_add(struct tally *tally, double weight, size_t bytes)

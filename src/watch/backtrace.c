@@ -7,6 +7,7 @@
 #include <unwind.h>
 
 #include "base/atomic.h"
+#include "os/os.h"
 #include "os/self.h"
 
 #define NAME_MOST 120 /* bytes of a name that are shown */
@@ -32,8 +33,31 @@ static bool is_ours(uintptr_t code)
 
 #pragma weak _Unwind_Backtrace
 #pragma weak _Unwind_GetIPInfo
+#pragma weak _Unwind_GetCFA
 
-bool backtrace_possible(void) { return _Unwind_Backtrace != NULL && _Unwind_GetIPInfo != NULL; }
+bool backtrace_possible(void)
+{
+    return _Unwind_Backtrace != NULL && _Unwind_GetIPInfo != NULL && _Unwind_GetCFA != NULL;
+}
+
+/* What the unwinder may read beyond a frame to find the next: more than nearly every frame has. */
+#define AHEAD ((size_t)1 << 10)
+#define STEP_MOST ((size_t)1 << 20)
+
+/* Whether there is memory where the next frame may be. A stack that the program made for itself may
+ * end with an address that belongs to no call, and beyond it there may be nothing. */
+static bool is_in_reach(struct frames *trace, uintptr_t frame)
+{
+    if (trace->present_until == 0)
+        return true;
+    uintptr_t end = frame + AHEAD;
+    if (frame > trace->present_until + STEP_MOST)
+        return false;
+    for (; trace->present_until < end; trace->present_until += os_page)
+        if (!os_present((const void *)trace->present_until))
+            return false;
+    return true;
+}
 
 static _Unwind_Reason_Code add_frame(struct _Unwind_Context *context, void *argument)
 {
@@ -47,7 +71,7 @@ static _Unwind_Reason_Code add_frame(struct _Unwind_Context *context, void *argu
         trace->count = 0;
     if (trace->count == 0 && is_ours(address))
         return _URC_NO_REASON;
-    if (trace->count == trace->most)
+    if (trace->count == trace->most || !is_in_reach(trace, _Unwind_GetCFA(context)))
         return _URC_END_OF_STACK;
     trace->frames[trace->count++] = before_call ? address : address - 1;
     return _URC_NO_REASON;
@@ -55,14 +79,13 @@ static _Unwind_Reason_Code add_frame(struct _Unwind_Context *context, void *argu
 
 /* The unwinder ends the process where it does not find the code that calls it, which is so while
  * the program starts. */
-static bool constructors_run; /* atomic */
-static __attribute__((constructor)) void note_constructors(void)
-{
-    store_relaxed(&constructors_run, true);
-}
+static bool started; /* atomic */
+void backtrace_start(void) { store_relaxed(&started, true); }
 
-/* With _dl_find_object (glibc 2.35) the unwinder takes no lock of the dynamic linker. */
-#ifdef DLFO_EH_SEGMENT_TYPE
+/* With _dl_find_object (glibc 2.35) the unwinder takes no lock of the dynamic linker. It has one of
+ * its own for frames that a program registers: in the shared library nobody registers any, as the
+ * unwinder is not the program's. */
+#if defined(DLFO_EH_SEGMENT_TYPE) && defined(HAKMEM_SHARED)
 #define TAKES_NO_LOCK true
 #else
 #define TAKES_NO_LOCK false
@@ -70,7 +93,7 @@ static __attribute__((constructor)) void note_constructors(void)
 
 bool backtrace_cheap(void)
 {
-    return TAKES_NO_LOCK && backtrace_possible() && load_relaxed(&constructors_run);
+    return TAKES_NO_LOCK && backtrace_possible() && load_relaxed(&started);
 }
 
 void backtrace_fill(struct frames *trace)
@@ -82,7 +105,8 @@ void backtrace_fill(struct frames *trace)
 
 void backtrace_take(struct backtrace *trace)
 {
-    struct frames frames = {trace->caller, BACKTRACE_MOST, 0, trace->frames};
+    struct frames frames = {
+        .caller = trace->caller, .most = BACKTRACE_MOST, .frames = trace->frames};
     backtrace_fill(&frames);
     trace->count = frames.count;
 }

@@ -23,11 +23,17 @@ bool backtrace_possible(void);
 /* Whether frames can be taken at any moment: the program has started, and no lock is waited for. */
 bool backtrace_cheap(void);
 
+/* The constructors of libraries run: from now on frames can be taken. */
+void backtrace_start(void);
+
 /* The calling thread's frames, at most so many; `caller` as in struct backtrace. */
 struct frames {
     const void *caller;
     unsigned most, count;
     uintptr_t *frames;
+    uintptr_t present_until; /* memory is known to be there up to this address, a multiple of the
+                                page size, and beyond it only where it is asked for (os_present);
+                                0: nothing is asked */
 };
 void backtrace_fill(struct frames *trace);
 

@@ -38,8 +38,9 @@ static const char *const words[] = {
     [MISUSE_SIZE] = "the size that was said does not fit the block",
 };
 
-static const char words_gone[] = "no block is in use here; most likely it is free already (freed "
-                                 "twice, or used after it was freed)";
+static const char words_gone[] SELDOM =
+    "no block is in use here; most likely it is free already (freed "
+    "twice, or used after it was freed)";
 
 static void line_begin(struct text *text, const char *title)
 {
@@ -211,7 +212,7 @@ static void add_backtrace(struct text *text, const void *caller)
 
 static const char *advice(const struct wrong_call *call, const struct address *place)
 {
-    static const char twice[] =
+    static const char twice[] SELDOM =
         "find the other call that freed it; valgrind and AddressSanitizer show both";
     switch (call->what) {
     case MISUSE_FREE:

@@ -20,20 +20,6 @@ void *__alloc_token_memalign(size_t, size_t, size_t);
 void *__alloc_token_valloc(size_t, size_t);
 void *__alloc_token_pvalloc(size_t, size_t);
 int __alloc_token_posix_memalign(void **, size_t, size_t, size_t);
-#define OF_ID(id)                                                    \
-    void *__alloc_token_##id##_malloc(size_t);                       \
-    void *__alloc_token_##id##_calloc(size_t, size_t);               \
-    void *__alloc_token_##id##_realloc(void *, size_t);              \
-    void *__alloc_token_##id##_reallocarray(void *, size_t, size_t); \
-    void *__alloc_token_##id##_aligned_alloc(size_t, size_t);        \
-    void *__alloc_token_##id##_memalign(size_t, size_t);             \
-    void *__alloc_token_##id##_valloc(size_t);                       \
-    void *__alloc_token_##id##_pvalloc(size_t);                      \
-    int __alloc_token_##id##_posix_memalign(void **, size_t, size_t);
-OF_ID(0)
-OF_ID(1)
-OF_ID(2)
-OF_ID(3)
 #endif
 
 #define TOO_MUCH ((size_t)PTRDIFF_MAX + 1)
@@ -73,14 +59,6 @@ static const struct forms all[] = {
 #ifdef HAS_TOKENS
     {"token", token_malloc, token_calloc, token_realloc, token_aligned},
     {"token, others", token_malloc, token_calloc, token_array, token_memalign},
-    {"token 0", __alloc_token_0_malloc, __alloc_token_0_calloc, __alloc_token_0_realloc,
-     __alloc_token_0_aligned_alloc},
-    {"token 1", __alloc_token_1_malloc, __alloc_token_1_calloc, __alloc_token_1_realloc,
-     __alloc_token_1_memalign},
-    {"token 2", __alloc_token_2_malloc, __alloc_token_2_calloc, __alloc_token_2_realloc,
-     __alloc_token_2_aligned_alloc},
-    {"token 3", __alloc_token_3_malloc, __alloc_token_3_calloc, __alloc_token_3_realloc,
-     __alloc_token_3_aligned_alloc},
 #endif
 };
 
@@ -187,33 +165,22 @@ static void rare_token_forms(void)
 {
 #ifdef HAS_TOKENS
     size_t page = (size_t)sysconf(_SC_PAGESIZE);
-    void *(*const of_page[])(size_t) = {__alloc_token_0_valloc,  __alloc_token_1_valloc,
-                                        __alloc_token_2_valloc,  __alloc_token_3_valloc,
-                                        __alloc_token_0_pvalloc, __alloc_token_1_pvalloc,
-                                        __alloc_token_2_pvalloc, __alloc_token_3_pvalloc};
-    for (size_t i = 0; i < 10; i++) {
-        void *p = i < 8 ? of_page[i](100)
-                        : (i == 8 ? __alloc_token_valloc : __alloc_token_pvalloc)(100, 5);
+    void *(*const of_page[])(size_t, size_t) = {__alloc_token_valloc, __alloc_token_pvalloc};
+    for (size_t i = 0; i < 2; i++) {
+        void *p = of_page[i](100, 5);
         good_block(p, 100, 6);
         CHECK_ALIGNED(p, page);
         do_free(p);
     }
-    int (*const posix[])(void **, size_t,
-                         size_t) = {__alloc_token_0_posix_memalign, __alloc_token_1_posix_memalign,
-                                    __alloc_token_2_posix_memalign, __alloc_token_3_posix_memalign};
-    for (size_t i = 0; i < 5; i++) {
+    {
         void *p = &p;
         errno = 4321;
-        CHECK_ERROR("posix_memalign",
-                    i < 4 ? posix[i](&p, 256, 100) : __alloc_token_posix_memalign(&p, 256, 100, 5),
-                    0);
+        CHECK_ERROR("posix_memalign", __alloc_token_posix_memalign(&p, 256, 100, 5), 0);
         good_block(p, 100, 7);
         CHECK_ALIGNED(p, 256);
         do_free(p);
         void *same = &same;
-        CHECK_ERROR("posix_memalign to 3",
-                    i < 4 ? posix[i](&same, 3, 1) : __alloc_token_posix_memalign(&same, 3, 1, 5),
-                    EINVAL);
+        CHECK_ERROR("posix_memalign to 3", __alloc_token_posix_memalign(&same, 3, 1, 5), EINVAL);
         CHECK_ERROR("posix_memalign of too much",
                     __alloc_token_posix_memalign(&same, 64, TOO_MUCH, 5), ENOMEM);
         CHECK(same == &same, "posix_memalign changed the pointer on an error");
@@ -222,10 +189,7 @@ static void rare_token_forms(void)
     errno = 0;
     CHECK_NULL("reallocarray", __alloc_token_reallocarray(NULL, SIZE_MAX / 2, 3, 5));
     CHECK_ERROR("reallocarray", errno, ENOMEM);
-    CHECK_NULL("reallocarray", __alloc_token_2_reallocarray(NULL, SIZE_MAX / 2, 3));
-    do_free(NEED("reallocarray", __alloc_token_0_reallocarray(NULL, 3, 7)));
-    do_free(NEED("reallocarray", __alloc_token_1_reallocarray(NULL, 3, 7)));
-    do_free(NEED("reallocarray", __alloc_token_3_reallocarray(NULL, 3, 7)));
+    do_free(NEED("reallocarray", __alloc_token_reallocarray(NULL, 3, 7, 5)));
 #endif
 }
 
@@ -312,7 +276,7 @@ static void a_profile_has_the_names(void)
         blocks[i] = __alloc_token_malloc(BYTES, SIZE_MAX);
     free_all();
     for (size_t i = 0; i < BLOCKS; i++)
-        blocks[i] = __alloc_token_3_calloc(1, BYTES);
+        blocks[i] = __alloc_token_calloc(1, BYTES, 3);
     free_all();
     for (size_t i = 0; i < BLOCKS; i++)
         blocks[i] = __alloc_token_memalign(16, BYTES, 4711);

@@ -41,11 +41,7 @@ TOKEN_FAMILY = (
 HINTED = (
     {f"{name}12__hot_cold_t" for name in NEW | NEW_NOTHROW}
     | SIZED_NEW
-    | {
-        f"__alloc_token_{token}{name}"
-        for token in ("", "0_", "1_", "2_", "3_")
-        for name in (*TOKEN_FAMILY, *NEW, *NEW_NOTHROW)
-    }
+    | {f"__alloc_token_{name}" for name in (*TOKEN_FAMILY, *NEW, *NEW_NOTHROW)}
 )
 
 

@@ -32,6 +32,7 @@ heap profile: 3: 300 [3: 300] @ heapprofile
 1: 100 [1: 100] @
 # peak 1: 100 samples 1 1
 # name   é \x85 a name
+# sites 3
 
 MAPPED_LIBRARIES:
 00400000-00500000 r-xp 00000000 fe:00 4711                             /bin/no such app
