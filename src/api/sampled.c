@@ -141,3 +141,9 @@ SLOW struct finding sampled_give(void *p, bool *whole)
     look_after_memory(0);
     return found;
 }
+
+COLD void sampled_count_huge(void *p, size_t n, const char *name)
+{
+    if (sample_due_huge(n))
+        sampled_note(p, n, n, name);
+}

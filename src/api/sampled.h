@@ -60,6 +60,9 @@ void *sampled_take(unsigned cls);
  * call has this name, or none if it is null. */
 void sampled_note(void *p, size_t n, size_t bytes, const char *name);
 
+/* A huge block has another size: notes it if it is due. */
+void sampled_count_huge(void *p, size_t n, const char *name);
+
 /* Frees p, which the map says is sampled. If that is a block of whole slices then it is no longer
  * sampled, which `*whole` says, and is still to be freed. */
 struct finding sampled_give(void *p, bool *whole);

@@ -14,7 +14,6 @@
 #include "front/deferred.h"
 #include "front/large.h"
 #include "front/past.h"
-#include "front/proof.h"
 #include "front/refill.h"
 #include "front/registry.h"
 #include "front/stacks.h"
@@ -504,27 +503,20 @@ static SLOW void *realloc_moves(void *p, size_t n, size_t usable, const void *ca
     return other;
 }
 
-static COLD void huge_count(void *p, size_t n)
-{
-    if (sample_due_huge(n))
-        sampled_note(p, n, n, call_name);
-}
-
 /* A huge block where it stands, or by moving its pages; null where that can't be. */
 static void *huge_resize_inside(void *p, size_t n)
 {
     struct cache *cache = thread_cache();
     if (!lock_enter(cache_lock_of(cache)))
         return NULL;
-    /* Before the address may be another thread's. Where the block stays as it is, it is freed soon.
-     */
+    /* Before the address may be another's. Where the block stays as it is, it is freed soon. */
     if (unlikely(load_relaxed(&profile_used)))
         samples_forget(p);
     void *same = huge_resize(p, n);
     lock_release(cache_lock_of(cache));
     make_room(n);
     if (unlikely(load_relaxed(&profile_on)) && same != NULL)
-        huge_count(same, n);
+        sampled_count_huge(same, n, call_name);
     return same;
 }
 
