@@ -27,6 +27,8 @@ enum changed option_change(const char *name, size_t value, struct cache *mine)
         if (!profile_switch(value != 0))
             return CHANGE_NOT_NOW;
         break;
+    case OPTION_NUMBER_profile_rate:
+    case OPTION_NUMBER_profile_samples:
     case OPTION_NUMBER_abort_on_misuse:
     case OPTION_NUMBER_compact:
     case OPTION_NUMBER_thread_bytes:

@@ -90,7 +90,7 @@ static struct {
 
 size_t rate_now(void)
 {
-    size_t rate = policy.profile_rate << load_relaxed(&pace.doublings);
+    size_t rate = load_relaxed(&policy.profile_rate) << load_relaxed(&pace.doublings);
     return smaller(rate, GiB);
 }
 
@@ -98,11 +98,12 @@ size_t rate_now(void)
  * right. */
 void rate_count(size_t now)
 {
-    size_t most = policy.profile_samples / STEPS_A_SECOND;
+    size_t samples_most = load_relaxed(&policy.profile_samples);
+    size_t most = samples_most / STEPS_A_SECOND;
     size_t samples = add_relaxed(&pace.samples, 1);
     size_t steps = (now - load_relaxed(&pace.since)) * STEPS_A_SECOND / 1000;
     unsigned doublings = load_relaxed(&pace.doublings);
-    if (policy.profile_samples == 0 || (samples <= most && steps == 0))
+    if (samples_most == 0 || (samples <= most && steps == 0))
         return;
     if (samples > most * (steps + 1))
         doublings += doublings < DOUBLINGS_MOST;

@@ -60,6 +60,8 @@ def test_a_process_at_work_purges(command: Command, library: Path) -> None:
         ("big_cache_bytes=auto", 2**64 - 1),
         ("check_frees=on", 1),
         ("abort_on_misuse=off", 0),
+        ("profile_rate=64K", 64 << 10),
+        ("profile_samples=0", 0),
     ],
 )
 def test_an_option_changes(command: Command, library: Path, setting: str, is_then: int) -> None:
