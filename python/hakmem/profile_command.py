@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import argparse
 import os
+import select
 import signal
 import sys
-import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -244,7 +244,7 @@ def _write(path: Path, content: bytes) -> None:
 
 def _taken(arguments: argparse.Namespace, pid: int) -> str:
     """The text of a profile. Raises CannotLook."""
-    with _interrupted() as ends:
+    with _interrupted() as wait:
         began_with_it = _is_on(pid)
         try:
             look.change(pid, arguments.library, "profile", 1, apart=True)
@@ -253,7 +253,7 @@ def _taken(arguments: argparse.Namespace, pid: int) -> str:
                 raise
             print(f"hakmem profile: {why}", file=sys.stderr, flush=True)
         try:
-            ends.wait(arguments.seconds)
+            wait(arguments.seconds)
             return look.profile(pid, arguments.library)
         finally:
             if not arguments.keep and not began_with_it:
@@ -273,13 +273,17 @@ def _is_on(pid: int) -> bool:
 
 
 @contextmanager
-def _interrupted() -> Iterator[threading.Event]:
-    """Ctrl-C ends the wait, and no more: else profiling would stay on. So does SIGTERM."""
-    ends = threading.Event()
+def _interrupted() -> Iterator[Callable[[float], object]]:
+    """What waits for so many seconds. Ctrl-C ends the wait, and no more: else profiling would stay
+    on. So does SIGTERM. A handler may not take a lock that the interrupted thread may hold, so it
+    writes to a pipe."""
+    ends, tell = os.pipe()
     signals = signal.SIGINT, signal.SIGTERM
-    before = [signal.signal(one, lambda *_: ends.set()) for one in signals]
+    before = [signal.signal(one, lambda *_: os.write(tell, b"1")) for one in signals]
     try:
-        yield ends
+        yield lambda seconds: select.select([ends], [], [], seconds)
     finally:
         for one, handler in zip(signals, before, strict=True):
             signal.signal(one, handler)
+        os.close(ends)
+        os.close(tell)

@@ -17,10 +17,17 @@ SLOW void name_begin(struct name_text *room, const char *name, size_t token)
         text_add_number(&t, token);
         name = room->text;
     }
-    call_name = name;
+    struct sampler *sampler = sampler_mine();
+    if (sampler != NULL)
+        sampler->name = name;
 }
 
-SLOW void name_end(void) { call_name = NULL; }
+SLOW void name_end(void)
+{
+    struct sampler *sampler = cache_current()->sampler;
+    if (sampler != NULL)
+        sampler->name = NULL;
+}
 
 SLOW void *slow_malloc_named(size_t n, const char *name, size_t token)
 {

@@ -16,16 +16,12 @@
 #include "profile/rate.h"
 #include "watch/backtrace.h"
 
-__thread const char *call_name;
+/* The unwinder may allocate: that is not sampled. */
+static __thread bool at_work;
 
-/* Of the calling thread. */
-static __thread struct {
-    bool at_work; /* the unwinder may allocate: that is not sampled */
-    size_t rate;  /* at which the block that is due was found to be so */
-} sampling;
-
-static struct sampler *sampler_of(struct cache *cache)
+struct sampler *sampler_mine(void)
 {
+    struct cache *cache = thread_cache();
     if (cache == NULL)
         return NULL;
     if (cache->sampler == NULL && lock_enter(cache->lock)) {
@@ -38,11 +34,15 @@ static struct sampler *sampler_of(struct cache *cache)
     return cache->sampler;
 }
 
-static bool due_by_chance(size_t bytes)
+/* Without a sampler the rate may be another when the block is noted, by a factor of two at most,
+ * and hardly ever. */
+static bool due_by_chance(struct sampler *sampler, size_t bytes)
 {
     uint64_t random = rate_random();
-    sampling.rate = rate_now();
-    return rate_gap(&random, bytes, sampling.rate) == 1;
+    size_t rate = rate_now();
+    if (sampler != NULL)
+        sampler->due = rate;
+    return rate_gap(&random, bytes, rate) == 1;
 }
 
 /* At another rate all are drawn anew. */
@@ -57,10 +57,10 @@ static void follow_rate(struct sampler *sampler)
 
 SLOW bool sample_due_now(unsigned cls)
 {
-    struct sampler *sampler = sampler_of(thread_cache());
+    struct sampler *sampler = sampler_mine();
     size_t bytes = size_classes[cls].size;
     if (sampler == NULL)
-        return !sampling.at_work && due_by_chance(bytes);
+        return !at_work && due_by_chance(NULL, bytes);
     uint32_t *gap = &sampler->gaps[BIN_FIRST + cls];
     uint64_t *drawn = &sampler->drawn[cls / 64];
     uint64_t bit = (uint64_t)1 << cls % 64;
@@ -72,11 +72,11 @@ SLOW bool sample_due_now(unsigned cls)
     }
     if (--*gap > 0)
         return false;
-    sampling.rate = sampler->rate;
-    return (*drawn & bit) != 0 && !sampling.at_work;
+    sampler->due = sampler->rate;
+    return (*drawn & bit) != 0 && !at_work;
 }
 
-SLOW bool sample_due_huge(size_t bytes) { return !sampling.at_work && due_by_chance(bytes); }
+SLOW bool sample_due_huge(size_t bytes) { return !at_work && due_by_chance(sampler_mine(), bytes); }
 
 SLOW void *sampled_take(unsigned cls)
 {
@@ -100,15 +100,17 @@ SLOW void sampled_note(void *p, size_t n, size_t bytes, const char *name)
     uintptr_t here = (uintptr_t)__builtin_frame_address(0);
     struct frames trace = {
         .most = FRAMES_MOST, .frames = from.frames, .present_until = (here | (os_page - 1)) + 1};
-    sampling.at_work = true;
+    at_work = true;
     if (backtrace_cheap())
         backtrace_fill(&trace);
-    sampling.at_work = false;
+    at_work = false;
     from.depth = trace.count;
     struct lock *lock = cache_lock_of(thread_cache());
     if (!lock_enter(lock))
         return;
-    bool noted = samples_add(p, n, rate_weight(bytes, sampling.rate), &from);
+    const struct sampler *sampler = cache_current()->sampler;
+    size_t rate = sampler != NULL ? sampler->due : rate_now();
+    bool noted = samples_add(p, n, rate_weight(bytes, rate), &from);
     if (noted && map_bin(p) == BIN_WHOLE)
         map_set(p, 1, BIN_SAMPLED, map_owner(p));
     lock_release(lock);
@@ -142,8 +144,9 @@ SLOW struct finding sampled_give(void *p, bool *whole)
     return found;
 }
 
-COLD void sampled_count_huge(void *p, size_t n, const char *name)
+COLD void sampled_count_huge(void *p, size_t n)
 {
+    const struct sampler *sampler = sampler_mine();
     if (sample_due_huge(n))
-        sampled_note(p, n, n, name);
+        sampled_note(p, n, n, sampler != NULL ? sampler->name : NULL);
 }

@@ -11,9 +11,8 @@
 #include "front/cache.h"
 #include "profile/samples.h"
 
-/* What the program names the call that this thread makes now; null where it has no name
- * (api/named.h). */
-extern __thread const char *call_name HIDDEN;
+/* The calling thread's; null where it has none. */
+struct sampler *sampler_mine(void);
 
 bool sample_due_now(unsigned cls);
 
@@ -61,7 +60,7 @@ void *sampled_take(unsigned cls);
 void sampled_note(void *p, size_t n, size_t bytes, const char *name);
 
 /* A huge block has another size: notes it if it is due. */
-void sampled_count_huge(void *p, size_t n, const char *name);
+void sampled_count_huge(void *p, size_t n);
 
 /* Frees p, which the map says is sampled. If that is a block of whole slices then it is no longer
  * sampled, which `*whole` says, and is still to be freed. */

@@ -180,10 +180,13 @@ static void *take_profiled_named(size_t n, size_t align, bool *zero, const char 
 /* What libc allocates in the middle of it, as for a thread's first block, has no name. */
 static SLOW void *take_profiled(size_t n, size_t align, bool *zero)
 {
-    const char *name = call_name;
-    call_name = NULL;
+    struct sampler *sampler = sampler_mine();
+    if (sampler == NULL)
+        return take_profiled_named(n, align, zero, NULL);
+    const char *name = sampler->name;
+    sampler->name = NULL;
     void *p = take_profiled_named(n, align, zero, name);
-    call_name = name;
+    sampler->name = name;
     return p;
 }
 
@@ -516,7 +519,7 @@ static void *huge_resize_inside(void *p, size_t n)
     lock_release(cache_lock_of(cache));
     make_room(n);
     if (unlikely(load_relaxed(&profile_on)) && same != NULL)
-        sampled_count_huge(same, n, call_name);
+        sampled_count_huge(same, n);
     return same;
 }
 

@@ -12,7 +12,8 @@
 
 #include <stdint.h>
 
-#if defined(__ELF__) && UINTPTR_MAX == UINT64_MAX
+/* Not in the static library: the linker gold can't join its section with that of libstdc++. */
+#if defined(HAKMEM_SHARED) && UINTPTR_MAX == UINT64_MAX
 #define PROBE_NOTE(provider, name, arguments)                               \
     "990: nop\n"                                                            \
     ".pushsection .note.stapsdt,\"\",\"note\"\n"                            \

@@ -80,6 +80,8 @@ static inline size_t chunk_bytes(unsigned number)
 /* For a heap profile: blocks of each class up to the next sample, which counts, or up to where it
  * is drawn anew; 0 where it is to be drawn. By the class's bin. */
 struct sampler {
+    const char *name; /* of the call that is served, or null */
+    size_t due;       /* the rate at which the block that is due was found to be so */
     uint64_t random;
     size_t rate;                         /* at which all were drawn */
     uint64_t drawn[(CLASSES + 63) / 64]; /* classes whose next sample is known, by bits */

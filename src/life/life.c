@@ -131,7 +131,7 @@ COLD struct cache *thread_cache_make(void)
         if (statistics_wanted())
             statistics_start();
         if (policy.profile)
-            profile_switch(true);
+            profile_begin();
         store_release(&key_asked, true);
     }
     if (cache != NULL)

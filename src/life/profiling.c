@@ -5,6 +5,7 @@
 #include "heap/classes.h"
 #include "heap/shards.h"
 #include "os/lock.h"
+#include "os/os.h"
 #include "os/self.h"
 #include "profile/samples.h"
 
@@ -28,4 +29,13 @@ COLD bool profile_switch(bool on)
     }
     lock_release(&cacheless_lock);
     return done;
+}
+
+COLD void profile_begin(void)
+{
+    static const char line[] SELDOM =
+        "hakmem: profile: it is off: there is no memory for it, or the "
+        "system's pages are not of 4 KiB\n";
+    if (!profile_switch(true))
+        os_print_error(line, sizeof line - 1);
 }

@@ -9,4 +9,7 @@
  * no lock. */
 bool profile_switch(bool on);
 
+/* Turns it on at the process's start; says so where that can't be. */
+void profile_begin(void);
+
 #endif
