@@ -4,7 +4,6 @@
 #include "back/map.h"
 #include "back/reserve.h"
 #include "base/policy.h"
-#include "heap/shards.h"
 #include "heap/slab.h"
 #include "learn/keep.h"
 #include "life/life.h"
@@ -46,7 +45,11 @@ static size_t usable_of(const void *p, unsigned *bin)
     return likely(bin_of_slab(*bin)) ? slab_usable(p, owner) : huge_usable(p);
 }
 
-static COLD bool sampled_before(const void *p) { return shards_check(p) == MISUSE_FREE; }
+static COLD bool sampled_before(const void *p)
+{
+    const struct slab *slab = map_owner(p);
+    return slab == NULL || block_is_free(slab->cls, p);
+}
 
 size_t block_find(const void *p, unsigned *found, const char *function, const void *caller)
 {
