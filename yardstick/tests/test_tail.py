@@ -73,7 +73,7 @@ def test_slow_calls_are_seen_by_both_clocks(
     names = ("worst",) if (row, call) == ("tail-survivors", "malloc") else ("p99.9", "worst")
     for name in names:
         assert told[name] > 0.98 * SLOW_NS, name
-        assert told[f"cpu-{name}"] > 0.98 * SLOW_NS, name
+        assert told[f"cpu-{name}"] > 0.5 * SLOW_NS, name  # others may have run meanwhile
     assert told["cpu-p99"] < SLOW_NS / 2
 
 
