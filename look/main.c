@@ -88,15 +88,20 @@ static bool look_at_core(const char *path, struct why *why)
     return true;
 }
 
+/* Opens a process and finds its tables. */
+static bool open_tables(struct target *t, struct tables *tables, int pid, struct why *why)
+{
+    if (!process_open(t, pid, why))
+        return false;
+    target_allow(t);
+    return target_begin(t) && tables_find(t, tables, why);
+}
+
 static bool order(int pid, struct order *order, struct why *why)
 {
     static struct tables tables;
     struct target t;
-    if (!process_open(&t, pid, why))
-        return false;
-    target_allow(&t);
-    if (!target_begin(&t) || !tables_find(&t, &tables, why) ||
-        !order_give(&t, &tables, pid, order, why))
+    if (!open_tables(&t, &tables, pid, why) || !order_give(&t, &tables, pid, order, why))
         return false;
     printf("{\"pid\": %d, \"result\": %" PRIu64 "}\n", pid, order->result);
     return true;
@@ -106,11 +111,7 @@ static bool profile(int pid, struct why *why)
 {
     static struct tables tables;
     struct target t;
-    if (!process_open(&t, pid, why))
-        return false;
-    target_allow(&t);
-    if (!target_begin(&t) || !tables_find(&t, &tables, why) ||
-        !profile_print(&t, &tables, pid, why))
+    if (!open_tables(&t, &tables, pid, why) || !profile_print(&t, &tables, pid, why))
         return false;
     return process_same() ||
            because(why, EXIT_TARGET, "process %d ended while it was being read", pid);

@@ -12,7 +12,7 @@
 
 static struct {
     struct site site;
-    /* Behind it, as a site has them. */
+    /* After it, as a site has them. */
     unsigned char more[FRAMES_MOST * sizeof(uintptr_t) + SITE_NAME_MOST + 1];
 } one;
 
@@ -109,7 +109,8 @@ bool profile_print(struct target *t, const struct tables *tables, int pid, struc
     text_init(&text, line, sizeof line);
     profile_add_head(&text, &sums);
     fputs(line, stdout);
-    sites_read(t, w, print, &sums);
+    if (!sites_read(t, w, print, &sums))
+        return because(why, EXIT_NONSENSE, "its heap profile changed while it was being read");
     text_init(&text, line, sizeof line);
     profile_add_end(&text, printed);
     fputs(line, stdout);

@@ -41,6 +41,7 @@ MODULE_FLOOR = {
     "library": 0,
     "extras": 0,
     "look": 1,
+    "modules": 0,
     "heap_profile": 0,
     "symbols": 1,
     "profile_difference": 2,

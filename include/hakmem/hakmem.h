@@ -155,7 +155,8 @@ int hakmem_option(const char *name, uint64_t *value);
  * check_frees, abort_on_misuse, compact, profile, profile_rate or profile_samples. Memory beyond a
  * new limit goes back to the kernel in this call. Returns 0; ENOENT if there is no such option or
  * `name` is null; EINVAL if the value is out of bounds; EPERM for an option that can only be set
- * when a process starts. Does not change errno. Threads may call it at once. Since 0.1. */
+ * when a process starts; EAGAIN if `profile` can't be changed now (see hakmem_profile_start). Does
+ * not change errno. Threads may call it at once. Since 0.1. */
 int hakmem_option_set(const char *name, uint64_t value);
 
 /** Returns how many bytes a block of malloc(n) has, which is what malloc_usable_size returns for

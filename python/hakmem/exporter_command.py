@@ -17,6 +17,7 @@ from typing import Any
 
 from hakmem import look, metrics, rights
 from hakmem.look import CannotLook
+from hakmem.modules import NoModule
 
 HELP = "serve the memory figures of all processes on hakmem to Prometheus"
 DESCRIPTION = HELP[0].upper() + HELP[1:] + "."
@@ -210,7 +211,7 @@ def run(arguments: argparse.Namespace) -> int:
         pids = [look.read_pid(word) for word in arguments.pids]
         processes = metrics.Processes(arguments.library, pids)
         server = Server(address_of(arguments.listen), processes)
-    except (CannotLook, metrics.NoClient, WrongAddress) as why:
+    except (CannotLook, NoModule, WrongAddress) as why:
         print(f"hakmem exporter: {why}", file=sys.stderr)
         return why.status
 

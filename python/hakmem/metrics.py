@@ -11,32 +11,22 @@ from typing import Any
 
 from hakmem import look, rows
 from hakmem.look import CannotLook, Line, Sheet, TooLate
+from hakmem.modules import NoModule
 
 AT_ONCE = 4  # readers, however many processes there are
 LABELS = ("pid", "program")
-MISSING = (
-    "needs the Python module prometheus_client: install python3-prometheus-client (Debian),"
-    " or 'pip install prometheus-client'"
-)
-
-
-class NoClient(Exception):
-    """A line for the user: the library that writes the formats is missing."""
-
-    status = 2
-
-    def __init__(self) -> None:
-        super().__init__(MISSING)
 
 
 def client() -> Any:
-    """The library. Raises NoClient."""
+    """The library. Raises NoModule."""
     try:
         import prometheus_client.exposition
         import prometheus_client.metrics_core
         import prometheus_client.openmetrics.exposition
     except ImportError as missing:
-        raise NoClient from missing
+        raise NoModule(
+            "prometheus_client", "python3-prometheus-client", "prometheus-client"
+        ) from missing
     return prometheus_client
 
 

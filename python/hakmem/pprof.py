@@ -12,12 +12,9 @@ from typing import Any
 
 from hakmem import heap_profile
 from hakmem.heap_profile import FIGURES
+from hakmem.modules import NoModule
 from hakmem.symbols import ENTRANCES, Frame, Line, Named
 
-MISSING = (
-    "-o ….pb.gz needs the Python module protobuf: install python3-protobuf (Debian),"
-    " or 'pip install protobuf'"
-)
 MOST = 2**63 - 1
 UNITS = ("count", "bytes")
 # Messages, their fields in the order of the numbers, from 1 on, and the type of each; * is for
@@ -39,27 +36,18 @@ MESSAGES = {
 }
 
 
-class NoProtobuf(Exception):
-    """A line for the user: the library that writes the format is missing."""
-
-    status = 2
-
-    def __init__(self) -> None:
-        super().__init__(MISSING)
-
-
 def module() -> Any:
-    """The library. Raises NoProtobuf."""
+    """The library. Raises NoModule."""
     try:
         for name in ("descriptor_pb2", "descriptor_pool", "message_factory"):
             importlib.import_module(f"google.protobuf.{name}")
         return importlib.import_module("google.protobuf")
     except ImportError as missing:
-        raise NoProtobuf from missing
+        raise NoModule("protobuf", "python3-protobuf", "protobuf") from missing
 
 
 def message() -> Any:
-    """The class of the message Profile. Raises NoProtobuf."""
+    """The class of the message Profile. Raises NoModule."""
     protobuf = module()
     kinds = protobuf.descriptor_pb2.FieldDescriptorProto
     file = protobuf.descriptor_pb2.FileDescriptorProto(
@@ -86,7 +74,7 @@ def message() -> Any:
 
 
 def profile(named: Named) -> bytes:
-    """Raises NoProtobuf."""
+    """Raises NoModule."""
     made = _Maker(named).made
     return gzip.compress(made.SerializeToString(deterministic=True), mtime=0)
 

@@ -16,6 +16,7 @@ from hakmem import heap_profile, look, pprof, profile_html, profile_text, symbol
 from hakmem.arguments import USAGE_ERROR, number
 from hakmem.heap_profile import NoProfile, Profile
 from hakmem.look import CannotLook
+from hakmem.modules import NoModule
 from hakmem.profile_difference import difference
 from hakmem.profile_text import KINDS
 from hakmem.symbols import Named
@@ -149,7 +150,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     try:
         return _run(arguments)
-    except (CannotLook, NoProfile, CannotWrite, WrongName, pprof.NoProtobuf) as why:
+    except (CannotLook, NoProfile, CannotWrite, WrongName) as why:
         print(f"hakmem profile: {profile_text.printable(str(why))}", file=sys.stderr)
         return why.status
 
@@ -212,7 +213,10 @@ def _outputs(
         if ending is None:
             raise WrongName(f"-o {name}: expected a name that ends in {', '.join(WRITERS)}")
         if ending == ".pb.gz":
-            pprof.module()
+            try:
+                pprof.module()
+            except NoModule as why:
+                raise WrongName(f"-o {name}: {why}") from why
         path = Path(name)
         if not os.access(path.parent, os.W_OK | os.X_OK):
             there = path.parent.is_dir()

@@ -12,6 +12,7 @@ from contextlib import suppress
 from hakmem import look, metrics, rows
 from hakmem.arguments import USAGE_ERROR, number
 from hakmem.look import CannotLook
+from hakmem.modules import NoModule
 
 HELP = "show the memory figures of running processes, once or repeatedly"
 DESCRIPTION = HELP[0].upper() + HELP[1:] + "."
@@ -88,7 +89,7 @@ def _openmetrics(arguments: argparse.Namespace, pids: list[int]) -> int:
         processes = metrics.Processes(arguments.library, pids)
         processes.look()
         said, _ = metrics.text(processes, metrics.OPENMETRICS)
-    except metrics.NoClient as why:
+    except NoModule as why:
         print(f"hakmem stat: --prometheus {why}", file=sys.stderr)
         return why.status
     with suppress(BrokenPipeError):

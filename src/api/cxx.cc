@@ -12,6 +12,7 @@
 
 extern "C" {
 #include "api/named.h"
+#include "api/pop.h"
 #include "api/slow.h"
 #include "front/cache.h"
 }
@@ -65,12 +66,7 @@ using std::size_t;
 FAST void *new_fast(size_t n)
 {
     void *p;
-    if (likely(n <= CLASS_SMALL))
-        return likely(cache_pop(cache_current(), class_small_bin_offset(n), &p)) ? p
-                                                                                 : new_slow(n, 1);
-    if (unlikely(n > CLASS_MOST))
-        return new_slow(n, 1);
-    return likely(cache_pop(cache_current(), class_above_bin_offset(n), &p)) ? p : new_slow(n, 1);
+    return likely(malloc_pop(n, &p)) ? p : new_slow(n, 1);
 }
 
 FAST void delete_fast(void *p)

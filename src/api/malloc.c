@@ -17,12 +17,7 @@
 EXPORT void *hakmem_malloc(size_t n)
 {
     void *p;
-    if (likely(n <= CLASS_SMALL))
-        return likely(cache_pop(cache_current(), class_small_bin_offset(n), &p)) ? p
-                                                                                 : slow_malloc(n);
-    if (unlikely(n > CLASS_MOST))
-        return slow_malloc(n);
-    return likely(cache_pop(cache_current(), class_above_bin_offset(n), &p)) ? p : slow_malloc(n);
+    return likely(malloc_pop(n, &p)) ? p : slow_malloc(n);
 }
 
 EXPORT void hakmem_free(void *p)
@@ -34,11 +29,10 @@ EXPORT void hakmem_free(void *p)
 EXPORT void *hakmem_calloc(size_t count, size_t size)
 {
     size_t n;
-    if (unlikely(__builtin_mul_overflow(count, size, &n)) || unlikely(n > CLASS_MOST))
-        return slow_calloc(__builtin_mul_overflow(count, size, &n) ? SIZE_MAX : n);
     void *p;
-    return likely(cache_pop(cache_current(), class_bin_offset(n), &p)) ? memset(p, 0, n)
-                                                                       : slow_calloc(n);
+    if (unlikely(__builtin_mul_overflow(count, size, &n)))
+        n = SIZE_MAX;
+    return likely(malloc_pop(n, &p)) ? memset(p, 0, n) : slow_calloc(n);
 }
 
 EXPORT void *hakmem_realloc(void *p, size_t n)

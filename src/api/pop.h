@@ -4,12 +4,13 @@
 
 #include "front/cache.h"
 
-/* As malloc's own body, which is written out in malloc.c. */
+/* A block of n bytes; false where the slow path is to serve. */
 FAST bool malloc_pop(size_t n, void **p)
 {
     if (likely(n <= CLASS_SMALL))
         return likely(cache_pop(cache_current(), class_small_bin_offset(n), p));
-    return likely(n <= CLASS_MOST) && likely(cache_pop(cache_current(), class_bin_offset(n), p));
+    return likely(n <= CLASS_MOST) &&
+           likely(cache_pop(cache_current(), class_above_bin_offset(n), p));
 }
 
 /* False for n = 0, too. */

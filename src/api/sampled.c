@@ -48,6 +48,7 @@ static bool due_by_chance(struct sampler *sampler, size_t bytes)
 /* At another rate all are drawn anew. */
 static void follow_rate(struct sampler *sampler)
 {
+    rate_look(os_milliseconds());
     size_t rate = rate_now();
     if (likely(sampler->rate == rate))
         return;

@@ -94,22 +94,44 @@ EXPORT void *__alloc_token_aligned_alloc(size_t align, size_t n, size_t token)
 }
 
 /* Rare ones, each around the function without a token. */
-#define WITH_TOKEN(type, call)              \
-    {                                       \
-        struct name_text room;              \
-        name_begin(&room, by_token, token); \
-        type result = call;                 \
-        name_end();                         \
-        return result;                      \
-    }
-EXPORT void *__alloc_token_memalign(size_t align, size_t n, size_t token)
-    WITH_TOKEN(void *, hakmem_memalign(align, n)) EXPORT
-    void *__alloc_token_valloc(size_t n, size_t token) WITH_TOKEN(void *, hakmem_valloc(n)) EXPORT
-    void *__alloc_token_pvalloc(size_t n, size_t token) WITH_TOKEN(void *, hakmem_pvalloc(n)) EXPORT
-    int __alloc_token_posix_memalign(void **result_at, size_t align, size_t n, size_t token)
-        WITH_TOKEN(int, hakmem_posix_memalign(result_at, align, n))
 
-    /* In an archive, who takes these from here must take malloc and free from here, too. */
-    void *malloc(size_t);
+EXPORT void *__alloc_token_memalign(size_t align, size_t n, size_t token)
+{
+    struct name_text room;
+    name_begin(&room, by_token, token);
+    void *p = hakmem_memalign(align, n);
+    name_end();
+    return p;
+}
+
+EXPORT int __alloc_token_posix_memalign(void **result, size_t align, size_t n, size_t token)
+{
+    struct name_text room;
+    name_begin(&room, by_token, token);
+    int error = hakmem_posix_memalign(result, align, n);
+    name_end();
+    return error;
+}
+
+EXPORT void *__alloc_token_valloc(size_t n, size_t token)
+{
+    struct name_text room;
+    name_begin(&room, by_token, token);
+    void *p = hakmem_valloc(n);
+    name_end();
+    return p;
+}
+
+EXPORT void *__alloc_token_pvalloc(size_t n, size_t token)
+{
+    struct name_text room;
+    name_begin(&room, by_token, token);
+    void *p = hakmem_pvalloc(n);
+    name_end();
+    return p;
+}
+
+/* In an archive, who takes these from here must take malloc and free from here, too. */
+void *malloc(size_t);
 static void *(*const malloc_too)(size_t) __attribute__((used)) = malloc;
 #endif

@@ -96,20 +96,22 @@ size_t rate_now(void)
 
 /* Threads that come together may count a step too much or too little, which the next one sets
  * right. */
-void rate_count(size_t now)
+static void follow(size_t samples, size_t now)
 {
-    size_t samples_most = load_relaxed(&policy.profile_samples);
-    size_t most = samples_most / STEPS_A_SECOND;
-    size_t samples = add_relaxed(&pace.samples, 1);
+    size_t most = load_relaxed(&policy.profile_samples); /* a second */
     size_t steps = (now - load_relaxed(&pace.since)) * STEPS_A_SECOND / 1000;
     unsigned doublings = load_relaxed(&pace.doublings);
-    if (samples_most == 0 || (samples <= most && steps == 0))
+    bool many = samples > 1 + most * (steps + 1) / STEPS_A_SECOND;
+    if (most == 0 || (!many && steps == 0))
         return;
-    if (samples > most * (steps + 1))
+    if (many)
         doublings += doublings < DOUBLINGS_MOST;
-    else if (samples < most * steps / 4)
+    else if (samples < 1 + most * steps / STEPS_A_SECOND / 4)
         doublings -= (unsigned)smaller(doublings, steps);
     store_relaxed(&pace.doublings, doublings);
     store_relaxed(&pace.samples, 0);
     store_relaxed(&pace.since, now);
 }
+
+void rate_count(size_t now) { follow(add_relaxed(&pace.samples, 1), now); }
+void rate_look(size_t now) { follow(load_relaxed(&pace.samples), now); }

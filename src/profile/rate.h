@@ -25,7 +25,8 @@ double rate_weight(size_t bytes, size_t rate);
  * earlier rate is right with that one. */
 size_t rate_now(void);
 
-/* A sample was taken, at this time in milliseconds. */
+/* A sample was taken, at this time in milliseconds; and time has passed, perhaps without one. */
 void rate_count(size_t now);
+void rate_look(size_t now);
 
 #endif

@@ -246,11 +246,14 @@ static void check_slab_entry(struct check_walk *walk, struct slab *slab, const c
         return;
     }
     /* A block of whole slices comes and goes without a lock. */
-    unsigned expected = bin == BIN_SAMPLED               ? BIN_SAMPLED
-                        : slab->thin                     ? BIN_FIRST + CLASSES + slab->cls
-                        : slab->cls < CLASS_SLICES_FIRST ? BIN_FIRST + slab->cls
-                        : bin == BIN_WHOLE               ? BIN_WHOLE
-                                                         : BIN_WHOLE_FREE;
+    bool in_use = bin == BIN_WHOLE || bin == BIN_SAMPLED;
+    unsigned expected = BIN_FIRST + slab->cls;
+    if (load_relaxed(&slab->shard) == SHARD_SAMPLED)
+        expected = BIN_SAMPLED;
+    else if (slab->thin)
+        expected += CLASSES;
+    else if (slab->cls >= CLASS_SLICES_FIRST)
+        expected = in_use ? bin : BIN_WHOLE_FREE;
     check_same(walk, CHECK_MAP_BIN, p, expected, bin);
     if (p != slab->base)
         check_break(walk, CHECK_MAP_BASE, p, (size_t)slab->base, (size_t)p);

@@ -12,6 +12,7 @@ ROWS = ("tail-mixed", "tail-large", "tail-survivors", "tail-threads")
 SCALE = {"tail-mixed": "0.01", "tail-large": "0.02", "tail-survivors": "0.001"}
 SECONDS = 300
 SLOW_NS = 2_000_000
+TRIES = 20
 
 # The C library's malloc; each 200th call of CALL does ACTION first.
 SLOW = """
@@ -68,12 +69,17 @@ def slow(compiled: Callable[[str, str], Path]) -> Callable[[str, str], Path]:
 def test_slow_calls_are_seen_by_both_clocks(
     call: str, row: str, suite: Path, slow: Callable[[str, str], Path]
 ) -> None:
-    told = figures(run(suite, slow(call, "compute"), row))
     # Most mallocs of this row are not timed: they fill the heap.
     names = ("worst",) if (row, call) == ("tail-survivors", "malloc") else ("p99.9", "worst")
+    program = slow(call, "compute")
+    for tries_left in reversed(range(TRIES)):
+        told = figures(run(suite, program, row))
+        # While other programs ran, some of the call's own time counts as absence: not in each run.
+        if tries_left == 0 or all(told[f"cpu-{name}"] > 0.98 * SLOW_NS for name in names):
+            break
     for name in names:
         assert told[name] > 0.98 * SLOW_NS, name
-        assert told[f"cpu-{name}"] > 0.5 * SLOW_NS, name  # others may have run meanwhile
+        assert told[f"cpu-{name}"] > 0.98 * SLOW_NS, name
     assert told["cpu-p99"] < SLOW_NS / 2
 
 

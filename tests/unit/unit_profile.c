@@ -1,0 +1,105 @@
+/* The heap profile's arithmetic, against what its formulas say: how far it is to the next sample,
+ * what a sample stands for, and how the rate follows a program. No clock and no blocks. */
+#include "unit.h"
+
+#include <math.h>
+#include <stdbool.h>
+
+#include "base/policy.h"
+#include "profile/rate.h"
+
+#define NEAR(found, expected, most) EXPECT(fabs((found) - (expected)) <= (most))
+
+static void weights_are_exact(void)
+{
+    for (double x = 1e-6; x < 1e3; x *= 1.37) {
+        const size_t rate = (size_t)1 << 30, bytes = (size_t)(x * (double)rate) + 1;
+        const double expected = 1 / -expm1(-(double)bytes / (double)rate);
+        NEAR(rate_weight(bytes, rate), expected, 1e-9 * expected);
+    }
+}
+
+/* The mean distance, and how often it is one block, within six standard errors. What is cut off is
+ * as often as the formula says. */
+static void distances_are_geometric(void)
+{
+    static const double chances[] = {0.9999, 0.5, 0.1, 0.01, 0.001};
+    enum { DRAWS = 200000 };
+    for (unsigned k = 0; k < sizeof chances / sizeof *chances; k++) {
+        const double p = chances[k];
+        const size_t rate = (size_t)1 << 20;
+        const size_t bytes = (size_t)(-log1p(-p) * (double)rate + 0.5);
+        uint64_t random = next_random();
+        double ones = 0, sum = 0, within = 0, beyond = 0;
+        for (unsigned i = 0; i < DRAWS; i++) {
+            const uint32_t gap = rate_gap(&random, bytes, rate);
+            EXPECT(gap >= 1 && gap <= GAP_MOST + 1);
+            ones += gap == 1;
+            beyond += gap > GAP_MOST;
+            within += gap <= GAP_MOST;
+            sum += gap <= GAP_MOST ? gap : 0;
+        }
+        const double cut = pow(1 - p, GAP_MOST);
+        NEAR(ones, DRAWS * p, 6 * sqrt(DRAWS * p * (1 - p)) + 1);
+        NEAR(beyond, DRAWS * cut, 6 * sqrt(DRAWS * cut * (1 - cut)) + 1);
+        const double mean = 1 / p - GAP_MOST * cut / (1 - cut);
+        NEAR(sum / within, mean, 6 * sqrt((1 - p) / (p * p) / within));
+    }
+}
+
+static void generators_differ(void)
+{
+    uint64_t a = rate_random(), b = rate_random();
+    EXPECT(a != b);
+    unsigned same = 0;
+    for (unsigned i = 0; i < 1000; i++)
+        same += rate_gap(&a, 1000, 1000000) == rate_gap(&b, 1000, 1000000);
+    EXPECT(same < 20);
+}
+
+/* A program that allocates so many bytes a second, for so many seconds from *now on; the samples of
+ * the last one. */
+static double samples_of(double bytes_a_second, size_t seconds, size_t *now)
+{
+    double due = 0, last = 0;
+    for (size_t ms = 0; ms < seconds * 1000; ms++, ++*now) {
+        rate_look(*now);
+        due += bytes_a_second / 1000 / (double)rate_now();
+        for (; due >= 1; due--) {
+            rate_count(*now);
+            last += ms >= (seconds - 1) * 1000;
+        }
+    }
+    return last;
+}
+
+static void the_rate_follows_the_program(void)
+{
+    static const size_t limits[] = {5, 50, 500, 5000};
+    size_t now = 12345;
+    policy.profile_rate = 64 * KiB;
+    for (unsigned k = 0; k < sizeof limits / sizeof *limits; k++) {
+        const double limit = (double)limits[k], exact = (double)policy.profile_rate;
+        policy.profile_samples = limits[k];
+        /* A hundred times more than the limit: about as many samples as that says. */
+        const double many = samples_of(100 * limit * exact, 30, &now);
+        EXPECT(many <= 2 * limit + 10 && many >= limit / 8 - 1);
+        EXPECT(rate_now() > policy.profile_rate);
+        /* Then a tenth of it: all that the option asks for, after some seconds. */
+        const double few = samples_of(limit / 10 * exact, 20, &now);
+        EXPECT_EQUAL(rate_now(), policy.profile_rate);
+        NEAR(few, limit / 10, limit / 20 + 1);
+    }
+    policy.profile_samples = 0; /* no limit */
+    samples_of(1e10, 2, &now);
+    EXPECT_EQUAL(rate_now(), policy.profile_rate);
+}
+
+int main(void)
+{
+    weights_are_exact();
+    distances_are_geometric();
+    generators_differ();
+    the_rate_follows_the_program();
+    return 0;
+}
