@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import json
 from pathlib import Path
 from typing import Any
@@ -18,11 +19,9 @@ def page(named: Named, name: str) -> str:
     data = json.dumps(_data(named, title), separators=(",", ":"))
     # In HTML neither may end the element that it is in.
     data = data.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
-    for letter, word in (("&", "&amp;"), ("<", "&lt;"), (">", "&gt;"), ('"', "&quot;")):
-        title = title.replace(letter, word)
     before, _, rest = TEMPLATE.read_text().partition(TITLE)
     between, _, after = rest.partition(DATA)
-    return f"{before}{title}{between}{data}{after}"
+    return f"{before}{html.escape(title)}{between}{data}{after}"
 
 
 def _data(named: Named, title: str) -> dict[str, Any]:

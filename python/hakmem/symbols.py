@@ -41,20 +41,6 @@ ENTRANCES = (
     r"|__alloc_token_\w+|__size_returning_new\w*"
 )
 _ENTRANCE = re.compile(ENTRANCES)
-# In a program that the allocator is linked into, a stack begins with functions of the allocator.
-# The first of them has a name that hardly any program uses. The others may be names of functions of
-# the program, too, so they count only after it.
-INNERMOST = ("backtrace_fill", "sampled_note")
-INSIDE = (
-    "take_profiled", "take_once", "take", "take_counted", "slow_calloc", "slow_realloc",
-    "slow_aligned", "realloc_moves", "realloc_others", "new_slow", "slow_malloc_named",
-    "slow_calloc_named", "slow_realloc_named", "slow_aligned_named", "new_slow_named",
-    "under_token", "take_profiled_named", "new_nothrow", "new_array_nothrow", "new_aligned_nothrow",
-    "new_array_aligned_nothrow",
-)  # fmt: skip
-_INSIDE = re.compile(
-    rf"(\(anonymous namespace\)::)?({'|'.join(INNERMOST + INSIDE)})(\(.*\))?|{ENTRANCES}"
-)
 _VERSION = re.compile(r"@@?[A-Z][A-Za-z_]*[0-9.]*$")  # of a symbol, such as @GLIBC_2.34
 _OWN_FILE = re.compile(r"libhakmem[^/]*\.so[^/]*")
 
@@ -201,14 +187,12 @@ def added(a: Stack, b: Stack, sign: int = 1) -> Stack:
 
 def _callers(stack: list[Frame]) -> tuple[Frame, ...]:
     """Without the allocator at the innermost end; something always stays."""
-    first = next((line.function for frame in stack[:1] for line in frame.lines), "")
-    allocator = _INSIDE if first in INNERMOST else _ENTRANCE
     for at, frame in enumerate(stack):
         name = "" if frame.module is None else frame.module.path.rpartition("/")[2]
         if _OWN_FILE.fullmatch(name):
             continue
         kept = 0
-        while kept < len(frame.lines) and allocator.fullmatch(frame.lines[kept].function):
+        while kept < len(frame.lines) and _ENTRANCE.fullmatch(frame.lines[kept].function):
             kept += 1
         if frame.lines and kept == len(frame.lines):
             continue
