@@ -77,6 +77,8 @@ SLOW bool sample_due_now(unsigned cls)
     return (*drawn & bit) != 0 && !at_work;
 }
 
+SLOW void *pop_unsampled_called(size_t n) { return pop_unsampled(n); }
+
 SLOW bool sample_due_huge(size_t bytes) { return !at_work && due_by_chance(sampler_mine(), bytes); }
 
 SLOW void *sampled_take(unsigned cls)

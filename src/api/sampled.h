@@ -37,17 +37,22 @@ FAST bool sample_due(unsigned cls)
 FAST void *pop_unsampled(size_t n)
 {
     void *p;
-    if (unlikely(n > CLASS_MOST))
+    if (unlikely(n > CLASS_SMALL) && unlikely(n > CLASS_MOST))
         return NULL;
     size_t offset = class_bin_offset_closed(n);
     struct cache *cache = cache_current();
-    if (unlikely(cache->sampler == NULL) ||
-        unlikely(cache->sampler->gaps[offset / BIN_BYTES] <= 1) ||
-        unlikely(!cache_pop(cache, offset, &p)))
+    struct sampler *sampler = cache->sampler;
+    if (unlikely(sampler == NULL))
         return NULL;
-    cache->sampler->gaps[offset / BIN_BYTES]--;
+    uint32_t *gap = &sampler->gaps[offset / BIN_BYTES];
+    if (unlikely(*gap <= 1) || unlikely(!cache_pop(cache, offset, &p)))
+        return NULL;
+    --*gap;
     return p;
 }
+
+/* pop_unsampled, where a call more does not matter. */
+void *pop_unsampled_called(size_t n);
 
 /* Whether a block of so many bytes is, that has no class. */
 bool sample_due_huge(size_t bytes);

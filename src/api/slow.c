@@ -109,13 +109,6 @@ static SLOW void *huge_take_inside(size_t n, size_t align, bool *zero)
     return p;
 }
 
-/* The class of a block of whole slices of n bytes at a multiple of `align`. */
-static unsigned class_of_whole(size_t n, size_t align)
-{
-    size_t least = align <= SLICE ? larger(n, align) : n;
-    return class_of_slices(larger(least, CLASS_MOST + 1));
-}
-
 /* A block of whole slices at a multiple of more than one. */
 static SLOW void *aligned_take_inside(size_t n, size_t align)
 {
@@ -214,11 +207,17 @@ static SLOW void *take(size_t n, size_t align, bool *zero)
     return likely(p != NULL) ? p : out_of_memory();
 }
 
-static SLOW void *take_counted(size_t n, bool *zero)
+/* A function of its own: the room for `zero` would cost what comes before it a frame. */
+static SLOW void *malloc_take(size_t n)
 {
-    *zero = false;
+    bool zero;
+    return take(n, 1, &zero);
+}
+
+static SLOW void *malloc_counted(size_t n)
+{
     void *p = pop_unsampled(n);
-    return likely(p != NULL) ? p : take(n, 1, zero);
+    return likely(p != NULL) ? p : malloc_take(n);
 }
 
 SLOW void *slow_malloc(size_t n)
@@ -234,10 +233,7 @@ SLOW void *slow_malloc(size_t n)
             return p;
         }
     }
-    bool zero;
-    if (unlikely(load_acquire(&profile_on)))
-        return take_counted(n, &zero);
-    return take(n, 1, &zero);
+    return unlikely(load_acquire(&profile_on)) ? malloc_counted(n) : malloc_take(n);
 }
 
 SLOW void *slow_malloc_past(size_t n)
@@ -262,8 +258,10 @@ SLOW void *slow_malloc_past(size_t n)
 
 SLOW void *slow_calloc(size_t n)
 {
-    bool zero;
-    void *p = unlikely(load_acquire(&profile_on)) ? take_counted(n, &zero) : take(n, 1, &zero);
+    bool zero = false;
+    void *p = unlikely(load_acquire(&profile_on)) ? pop_unsampled_called(n) : NULL;
+    if (likely(p == NULL))
+        p = take(n, 1, &zero);
     if (p != NULL && !zero)
         memset(p, 0, n);
     return p;
