@@ -1,0 +1,308 @@
+"""Runs every kind of misuse on several allocators, and writes which of them end the program.
+
+A kind is a small program with one wrong call or access (tests/misuse/kinds); `misuse_kinds --list`
+prints them all, with the endings that are right. Each runs several times, since some endings depend
+on chance. yardstick/tools/kinds.py gets the other allocators and starts this.
+
+  tests/misuse/matrix.py --kinds build/release/tests/misuse/misuse_kinds --lib NAME=PATH[,VAR=VALUE]
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import re
+import signal
+import subprocess
+import sys
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from pathlib import Path
+
+# Of the environment, what would configure an allocator.
+CONFIGURING = re.compile(
+    r"(HAKMEM|MALLOC|MIMALLOC|JE_MALLOC|JEMALLOC|_RJEM|SCUDO|SNMALLOC)_|GLIBC_TUNABLES$|LD_"
+)
+TIMEOUT = 300  # seconds; a run takes milliseconds, so only one that hangs comes near
+HANG = "hangs"
+ENDED = {"at once", "later", "earlier"}
+
+
+@dataclass(frozen=True)
+class Kind:
+    name: str
+    right: frozenset[str]
+    what: str
+
+
+@dataclass(frozen=True)
+class Allocator:
+    name: str
+    library: Path | None = None
+    """Null: the C library's own malloc."""
+    environment: Mapping[str, str] = field(default_factory=dict, hash=False)
+
+
+@dataclass(frozen=True)
+class Ending:
+    how: str
+    """When it was ended, else the outcome that the kind printed."""
+    by: str = ""
+    """The signal that ended it."""
+    report: str = ""
+    """The first line that the allocator wrote about it, without its numbers."""
+
+    @property
+    def is_end(self) -> bool:
+        return self.how in ENDED
+
+    def __str__(self) -> str:
+        return f"{self.how} {self.by}".strip()
+
+
+Matrix = dict[Kind, dict[str, list[Ending]]]
+
+
+def kinds(program: Path) -> list[Kind]:
+    listed = subprocess.run([program, "--list"], capture_output=True, text=True, check=True)
+    rows = (line.split("\t") for line in listed.stdout.splitlines())
+    return [Kind(name, frozenset(right.split(", ")), what) for name, right, what in rows]
+
+
+def is_right(kind: Kind, ending: Ending) -> bool:
+    return ("ended" if ending.is_end else ending.how) in kind.right
+
+
+def first_line(error: str) -> str:
+    """Addresses and numbers of processes differ from run to run."""
+    lines = (re.sub(r"^=+\s*$", "", line).strip() for line in error.splitlines())
+    line = next(filter(None, lines), "")
+    line = re.sub(r"\b(0x)?[0-9a-fA-F]{6,}\b", "ADDRESS", line)
+    return re.sub(r"\s+", " ", re.sub(r"\b(thread|process|pid)\W+\S*\d\S*", r"\1 N", line))[:120]
+
+
+def ending(status: int, output: str, error: str) -> Ending:
+    if status == 0:
+        found = re.search(r"^end (\S+)$", output, re.MULTILINE)
+        if found is None:
+            raise SystemExit(f"a kind came to its end and printed no outcome: {output}{error}")
+        return Ending(found[1])
+    if status > 0 and not re.search("^before$", output, re.MULTILINE):
+        raise SystemExit(f"a kind could not run, status {status}: {output}{error}")
+    how = "later" if "after\n" in output else "at once" if "before\n" in output else "earlier"
+    by = signal.Signals(-status).name if status < 0 else f"exit {status}"
+    return Ending(how, by, first_line(error))
+
+
+def environment(allocator: Allocator) -> dict[str, str]:
+    kept = {name: v for name, v in os.environ.items() if not CONFIGURING.match(name)}
+    if allocator.library is not None:
+        kept["LD_PRELOAD"] = str(allocator.library)
+    return kept | dict(allocator.environment)
+
+
+def run(program: Path, kind: Kind, allocator: Allocator) -> Ending:
+    command = [str(program), kind.name]
+    try:
+        done = subprocess.run(
+            command,
+            env=environment(allocator),
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            timeout=TIMEOUT,
+        )
+    except subprocess.TimeoutExpired:
+        return Ending(HANG)
+    return ending(
+        done.returncode, *(part.decode(errors="replace") for part in (done.stdout, done.stderr))
+    )
+
+
+def run_all(
+    program: Path, chosen: Iterable[Kind], allocators: Iterable[Allocator], runs: int, jobs: int
+) -> Matrix:
+    pairs = [(kind, one) for kind in chosen for one in allocators for _ in range(runs)]
+    matrix: Matrix = {}
+    with ThreadPoolExecutor(jobs) as pool:
+        endings = pool.map(lambda pair: run(program, *pair), pairs)
+        for (kind, one), found in zip(pairs, endings, strict=True):
+            matrix.setdefault(kind, {}).setdefault(one.name, []).append(found)
+    return matrix
+
+
+# ---- what is written ----
+
+
+def cell(found: list[Ending]) -> str:
+    """Endings with how often each was; the reports' first lines stand in `reports`."""
+    counts = Counter(str(one) for one in found).most_common()
+    if len(counts) == 1:
+        return counts[0][0]
+    return ", ".join(f"{words} {count}/{len(found)}" for words, count in counts)
+
+
+def names_of(matrix: Matrix) -> list[str]:
+    return list(dict.fromkeys(name for row in matrix.values() for name in row))
+
+
+def tsv(matrix: Matrix) -> str:
+    names = names_of(matrix)
+    lines = ["\t".join(["kind", "right", *names])]
+    for kind, row in matrix.items():
+        right = ", ".join(sorted(kind.right))
+        lines.append("\t".join([kind.name, right, *(cell(row[name]) for name in names)]))
+    return "\n".join(lines) + "\n"
+
+
+def reports(matrix: Matrix) -> str:
+    """What each allocator says, and of how many kinds."""
+    said: Counter[tuple[str, str]] = Counter()
+    for row in matrix.values():
+        for name, found in row.items():
+            said.update({(name, one.report) for one in found if one.report})
+    ordered = sorted(said.items(), key=lambda item: (item[0][0], -item[1]))
+    lines = [f"{name}\t{count}\t{line}" for (name, line), count in ordered]
+    return "\n".join(["allocator\tkinds\treport", *lines]) + "\n"
+
+
+def always(kind: Kind, found: list[Ending]) -> bool:
+    return all(is_right(kind, one) for one in found)
+
+
+def sums(matrix: Matrix) -> str:
+    lines = [f"{'allocator':30} always right  sometimes  never  (of {len(matrix)})"]
+    for name in names_of(matrix):
+        rows = [(kind, row[name]) for kind, row in matrix.items()]
+        every = sum(always(kind, found) for kind, found in rows)
+        none = sum(not any(is_right(kind, one) for one in found) for kind, found in rows)
+        lines.append(f"{name:30} {every:12} {len(rows) - every - none:10} {none:6}")
+    return "\n".join(lines)
+
+
+def missed(matrix: Matrix, ours: list[str]) -> Iterator[str]:
+    """Kinds that another gets right, at least sometimes, and none of `ours` always does."""
+    for kind, row in matrix.items():
+        if any(always(kind, row[name]) for name in ours):
+            continue
+        others = [
+            f"{name} ({cell(found)})"
+            for name, found in row.items()
+            if name not in ours and any(is_right(kind, one) for one in found)
+        ]
+        if others:
+            own = "; ".join(f"{name}: {cell(row[name])}" for name in ours)
+            yield f"{kind.name}\t{own}\t{', '.join(others)}"
+
+
+# ---- today's endings, as a test ----
+
+
+LASTING = ENDED | {"ok", "apart", "null"}
+"""Endings that depend on no layout of memory, and on no time."""
+TRIES = 3
+
+
+def difference(program: Path, kind: Kind, allocator: Allocator, wanted: str) -> str:
+    """Empty if it ended as expected. Every run must be right. When an error is found may depend on
+    how long the process waited for a processor, so one run in three must be as expected."""
+    for _ in range(TRIES):
+        found = run(program, kind, allocator)
+        if str(found) == wanted:
+            return ""
+        if not is_right(kind, found):
+            break
+    return f"{kind.name} on {allocator.name}: expected {wanted}, found {found} {found.report}"
+
+
+def differences(program: Path, library: Path, expected: Path, jobs: int) -> list[str]:
+    ours = {one.name: one for one in of_hakmem(library)}
+    by_name = {kind.name: kind for kind in kinds(program)}
+    rows = [line.split("\t") for line in expected.read_text().splitlines() if line[:1] != "#"]
+    unknown = [row[0] for row in rows if row[0] not in by_name]
+    if unknown or not rows:
+        raise SystemExit(f"{expected} has kinds that are not in {program}, or none: {unknown}")
+    with ThreadPoolExecutor(jobs) as pool:
+        found = pool.map(
+            lambda row: difference(program, by_name[row[0]], ours[row[1]], row[2]), rows
+        )
+        return [words for words in found if words]
+
+
+def stable(matrix: Matrix, ours: list[str]) -> str:
+    """What `--expect` reads: of ours, the kinds that every run ended rightly and in one way. Not
+    those ended by an access to memory that is not there: another layout may have some there."""
+    lines = ["# Made by matrix.py --write-expected: kind, allocator, ending of every run."]
+    for kind, row in matrix.items():
+        for name in ours:
+            endings, first = set(map(str, row[name])), row[name][0]
+            lasts = first.how in LASTING and first.by != signal.SIGSEGV.name
+            if len(endings) == 1 and always(kind, row[name]) and lasts:
+                lines.append(f"{kind.name}\t{name}\t{endings.pop()}")
+    return "\n".join(lines) + "\n"
+
+
+# ---- the command ----
+
+HAKMEM, CHECKED = "hakmem", "hakmem, checks"
+
+
+def of_hakmem(library: Path) -> list[Allocator]:
+    checks = {"HAKMEM_CHECK_FREES": "on", "HAKMEM_CHECK_SIZES": "on"}
+    return [Allocator(HAKMEM, library), Allocator(CHECKED, library, checks)]
+
+
+def of_argument(text: str) -> Allocator:
+    name, _, rest = text.partition("=")
+    path, *settings = rest.split(",")
+    variables = dict(setting.split("=", 1) for setting in settings)
+    if path and not Path(path).is_file():
+        raise SystemExit(f"--lib {name}: there is no {path}")
+    return Allocator(name, Path(path).resolve() if path else None, variables)
+
+
+def write(matrix: Matrix, ours: list[str], folder: Path) -> None:
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "matrix.tsv").write_text(tsv(matrix))
+    (folder / "reports.tsv").write_text(reports(matrix))
+    others_only = "\n".join(missed(matrix, ours))
+    (folder / "missed.tsv").write_text(others_only + "\n")
+    print(sums(matrix))
+    print(f"\nright elsewhere, and never or not always in {' and '.join(ours)}:\n{others_only}")
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
+    parser.add_argument("--kinds", type=Path, required=True, help="the built misuse_kinds")
+    parser.add_argument("--hakmem", type=Path, required=True, help="the built libhakmem.so")
+    lib_help = "another allocator: NAME=PATH[,VAR=VALUE]; without a path the C library's"
+    parser.add_argument("--lib", type=of_argument, action="append", default=[], help=lib_help)
+    parser.add_argument("--only", default="", help="kinds with this in their name")
+    parser.add_argument("--runs", type=int, default=5, help="of each kind and allocator")
+    parser.add_argument("--jobs", type=int, default=2)
+    parser.add_argument("--out", type=Path, help="a folder for the tables")
+    parser.add_argument("--expect", type=Path, help="fail if a kind of this file ends otherwise")
+    parser.add_argument("--write-expected", type=Path, help="make that file anew")
+    arguments = parser.parse_args()
+    program = arguments.kinds.resolve()
+    if arguments.expect:
+        differ = differences(program, arguments.hakmem.resolve(), arguments.expect, arguments.jobs)
+        print("\n".join([*differ, f"{len(differ)} ended otherwise than {arguments.expect} says"]))
+        return 1 if differ else 0
+    ours = of_hakmem(arguments.hakmem.resolve())
+    chosen = [kind for kind in kinds(program) if arguments.only in kind.name]
+    allocators = [*ours, *arguments.lib]
+    matrix = run_all(program, chosen, allocators, arguments.runs, arguments.jobs)
+    names = [one.name for one in ours]
+    if arguments.write_expected:
+        arguments.write_expected.write_text(stable(matrix, names))
+    if arguments.out:
+        write(matrix, names, arguments.out)
+    else:
+        print(tsv(matrix))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
