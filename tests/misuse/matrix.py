@@ -25,7 +25,7 @@ from pathlib import Path
 CONFIGURING = re.compile(
     r"(HAKMEM|MALLOC|MIMALLOC|JE_MALLOC|JEMALLOC|_RJEM|SCUDO|SNMALLOC)_|GLIBC_TUNABLES$|LD_"
 )
-TIMEOUT = 300  # seconds; a run takes milliseconds, so only one that hangs comes near
+PATIENCE = 300.0  # seconds; a run takes milliseconds, so only one that hangs comes near
 HANG = "hangs"
 ENDED = {"at once", "later", "earlier"}
 
@@ -48,9 +48,10 @@ class Allocator:
 @dataclass(frozen=True)
 class Ending:
     how: str
-    """When it was ended, else the outcome that the kind printed."""
+    """When it was ended, else the outcome that the kind printed. An end comes too late after malloc
+    returned one block twice, or an address that the program had made up: "twins, later"."""
     by: str = ""
-    """The signal that ended it."""
+    """The signal that ended it. "reported": none, but the allocator wrote a line."""
     report: str = ""
     """The first line that the allocator wrote about it, without its numbers."""
 
@@ -88,11 +89,13 @@ def ending(status: int, output: str, error: str) -> Ending:
         found = re.search(r"^end (\S+)$", output, re.MULTILINE)
         if found is None:
             raise SystemExit(f"a kind came to its end and printed no outcome: {output}{error}")
-        return Ending(found[1])
+        return Ending(found[1], "reported" if error else "", first_line(error))
     if status > 0 and not re.search("^before$", output, re.MULTILINE):
         raise SystemExit(f"a kind could not run, status {status}: {output}{error}")
     how = "later" if "after\n" in output else "at once" if "before\n" in output else "earlier"
     by = signal.Signals(-status).name if status < 0 else f"exit {status}"
+    harm = re.search("^(twins|chosen)$", output, re.MULTILINE)
+    how = f"{harm[1]}, {how}" if harm else how
     return Ending(how, by, first_line(error))
 
 
@@ -103,7 +106,7 @@ def environment(allocator: Allocator) -> dict[str, str]:
     return kept | dict(allocator.environment)
 
 
-def run(program: Path, kind: Kind, allocator: Allocator) -> Ending:
+def run(program: Path, kind: Kind, allocator: Allocator, patience: float = PATIENCE) -> Ending:
     command = [str(program), kind.name]
     try:
         done = subprocess.run(
@@ -111,7 +114,7 @@ def run(program: Path, kind: Kind, allocator: Allocator) -> Ending:
             env=environment(allocator),
             stdin=subprocess.DEVNULL,
             capture_output=True,
-            timeout=TIMEOUT,
+            timeout=patience,
         )
     except subprocess.TimeoutExpired:
         return Ending(HANG)
@@ -121,12 +124,17 @@ def run(program: Path, kind: Kind, allocator: Allocator) -> Ending:
 
 
 def run_all(
-    program: Path, chosen: Iterable[Kind], allocators: Iterable[Allocator], runs: int, jobs: int
+    program: Path,
+    chosen: Iterable[Kind],
+    allocators: Iterable[Allocator],
+    runs: int,
+    jobs: int,
+    patience: float = PATIENCE,
 ) -> Matrix:
     pairs = [(kind, one) for kind in chosen for one in allocators for _ in range(runs)]
     matrix: Matrix = {}
     with ThreadPoolExecutor(jobs) as pool:
-        endings = pool.map(lambda pair: run(program, *pair), pairs)
+        endings = pool.map(lambda pair: run(program, pair[0], pair[1], patience), pairs)
         for (kind, one), found in zip(pairs, endings, strict=True):
             matrix.setdefault(kind, {}).setdefault(one.name, []).append(found)
     return matrix
@@ -147,9 +155,9 @@ def names_of(matrix: Matrix) -> list[str]:
     return list(dict.fromkeys(name for row in matrix.values() for name in row))
 
 
-def tsv(matrix: Matrix) -> str:
+def tsv(matrix: Matrix, origins: Iterable[str] = ()) -> str:
     names = names_of(matrix)
-    lines = ["\t".join(["kind", "right", *names])]
+    lines = [*(f"# {origin}" for origin in origins), "\t".join(["kind", "right", *names])]
     for kind, row in matrix.items():
         right = ", ".join(sorted(kind.right))
         lines.append("\t".join([kind.name, right, *(cell(row[name]) for name in names)]))
@@ -172,12 +180,19 @@ def always(kind: Kind, found: list[Ending]) -> bool:
 
 
 def sums(matrix: Matrix) -> str:
-    lines = [f"{'allocator':30} always right  sometimes  never  (of {len(matrix)})"]
+    lines = [f"{'allocator':24} right, always  sometimes  never  absent  (of {len(matrix)} kinds)"]
     for name in names_of(matrix):
-        rows = [(kind, row[name]) for kind, row in matrix.items()]
-        every = sum(always(kind, found) for kind, found in rows)
-        none = sum(not any(is_right(kind, one) for one in found) for kind, found in rows)
-        lines.append(f"{name:30} {every:12} {len(rows) - every - none:10} {none:6}")
+        counts = Counter(
+            "absent" if any(one.how == "absent" for one in row[name])
+            else "always" if always(kind, row[name])
+            else "sometimes" if any(is_right(kind, one) for one in row[name])
+            else "never"
+            for kind, row in matrix.items()
+        )  # fmt: skip
+        lines.append(
+            f"{name:24} {counts['always']:13} {counts['sometimes']:10} {counts['never']:6} "
+            f"{counts['absent']:7}"
+        )
     return "\n".join(lines)
 
 
@@ -262,14 +277,14 @@ def of_argument(text: str) -> Allocator:
     return Allocator(name, Path(path).resolve() if path else None, variables)
 
 
-def write(matrix: Matrix, ours: list[str], folder: Path) -> None:
+def write(matrix: Matrix, ours: list[str], folder: Path, origins: Iterable[str] = ()) -> None:
     folder.mkdir(parents=True, exist_ok=True)
-    (folder / "matrix.tsv").write_text(tsv(matrix))
+    (folder / "matrix.tsv").write_text(tsv(matrix, origins))
     (folder / "reports.tsv").write_text(reports(matrix))
     others_only = "\n".join(missed(matrix, ours))
     (folder / "missed.tsv").write_text(others_only + "\n")
     print(sums(matrix))
-    print(f"\nright elsewhere, and never or not always in {' and '.join(ours)}:\n{others_only}")
+    print(f"\nright elsewhere, and not always in any of {', '.join(ours)}:\n{others_only}")
 
 
 def main() -> int:

@@ -3,7 +3,7 @@
 Gets the others as `hakmem bench` does, and builds variants of three: mimalloc's secure builds, the
 light configuration of hardened_malloc, and snmalloc with its checks.
 
-  .venv/bin/python -m yardstick.tools.kinds --build build/release --out build/kinds
+  .venv/bin/python yardstick/tools/kinds.py --build build/release --out build/kinds
 """
 
 from __future__ import annotations
@@ -13,6 +13,10 @@ import sys
 import tempfile
 from dataclasses import replace
 from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
+sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "python"))
+sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "yardstick/python"))
 
 from hakmem_yardstick.allocators import pick
 from hakmem_yardstick.peers import cache, crates
@@ -38,7 +42,9 @@ def say(line: str) -> None:
     print(line, file=sys.stderr, flush=True)
 
 
-def variant(build: Path, name: str, of: str, old: str, new: str) -> matrix.Allocator:
+def variant(
+    build: Path, origins: list[str], name: str, of: str, old: str, new: str
+) -> matrix.Allocator:
     crate = next(one for one in CRATES if one.name == of)
     recipe = (crates.RECIPES / of).read_text()
     if old not in recipe:
@@ -47,11 +53,13 @@ def variant(build: Path, name: str, of: str, old: str, new: str) -> matrix.Alloc
     with tempfile.TemporaryDirectory() as folder:
         (Path(folder) / own.name).write_text(recipe.replace(old, new))
         library, origin = crates.find(own, cache.folder(build), say, Path(folder))
-    say(f"{name}: {crate.version}, {origin}, {new}")
-    return matrix.Allocator(name, library)
+    origins.append(f"{name}: {crate.version}, {origin}, with {new} for {old}")
+    shows = {"MIMALLOC_SHOW_ERRORS": "1"} if of == "mimalloc3" else {}
+    return matrix.Allocator(name, library, shows)
 
 
-def allocators(build: Path) -> list[matrix.Allocator]:
+def allocators(build: Path, origins: list[str]) -> list[matrix.Allocator]:
+    """Of `origins`, a line each is added: the version, and where it is from."""
     found, missing = pick(build, [], PEERS, say=say)
     for lacking in missing:
         say(f"{lacking.name} is left out: {lacking.why}")
@@ -59,15 +67,17 @@ def allocators(build: Path) -> list[matrix.Allocator]:
     for peer in found:
         if peer.name == "hakmem":
             continue
-        say(f"{peer.name}: {peer.version}, {peer.origin}")
+        origins.append(f"{peer.name}: {peer.version}, {peer.origin}")
         all_of_them.append(matrix.Allocator(peer.name, peer.library, peer.environment))
         if peer.name == "glibc":
             tuned = {"GLIBC_TUNABLES": "glibc.malloc.check=3:glibc.malloc.perturb=165"}
             all_of_them.append(matrix.Allocator("glibc, check", Path(GLIBC_DEBUG), tuned))
+            origins.append(f"glibc, check: {GLIBC_DEBUG} with {tuned}")
         if peer.name == "scudo":
             options = {"SCUDO_OPTIONS": SCUDO_CHECKS}
             all_of_them.append(matrix.Allocator("scudo, options", peer.library, options))
-    return [*all_of_them, *(variant(build, *one) for one in VARIANTS)]
+            origins.append(f"scudo, options: with {SCUDO_CHECKS}")
+    return [*all_of_them, *(variant(build, origins, *one) for one in VARIANTS)]
 
 
 def main() -> None:
@@ -77,14 +87,20 @@ def main() -> None:
     parser.add_argument("--only", default="", help="kinds with this in their name")
     parser.add_argument("--runs", type=int, default=5)
     parser.add_argument("--jobs", type=int, default=2)
+    parser.add_argument("--patience", type=float, default=20, help="seconds, for a run that hangs")
     arguments = parser.parse_args()
     program = (arguments.build / "tests/misuse/misuse_kinds").resolve()
     ours = matrix.of_hakmem((arguments.build / "libhakmem.so").resolve())
     chosen = [kind for kind in matrix.kinds(program) if arguments.only in kind.name]
+    asserts = arguments.build / "libhakmem-debug.so"  # it checks the size of every sized delete
+    debug = matrix.Allocator("hakmem-debug, checks", asserts.resolve(), ours[1].environment)
+    ours = [*ours, debug]
+    origins = [f"hakmem, checks: with {dict(ours[1].environment)}"]
+    everyone = [*ours, *allocators(arguments.build, origins)]
     found = matrix.run_all(
-        program, chosen, [*ours, *allocators(arguments.build)], arguments.runs, arguments.jobs
+        program, chosen, everyone, arguments.runs, arguments.jobs, arguments.patience
     )
-    matrix.write(found, [one.name for one in ours], arguments.out)
+    matrix.write(found, [one.name for one in ours], arguments.out, origins)
 
 
 if __name__ == "__main__":

@@ -60,8 +60,9 @@ const char *finish(void *block);
 void change(char *from, size_t count);
 /* "old", "another's", "zeros" or "other": what the program reads there. */
 const char *look_at(const char *from, size_t count);
-/* Whether two of the blocks share a byte, each of `bytes`. */
-bool any_overlap(char *const *blocks, size_t count);
+/* Allocates many blocks and frees them, with `owned`, a block or null, then does as finish. "twins"
+ * if two of them share memory, "chosen" if one of them is `wished`, else "apart". */
+const char *take_many(char *owned, const char *wished);
 /* Null if no library of the process has this function. */
 void *function(const char *name);
 

@@ -1,7 +1,8 @@
 /* Kinds of misuse, one for each run: `kinds NAME`, and `kinds --list` for all of them.
  *
  * Prints "before", "after" and "end OUTCOME", and exits with 0: what happened if nothing ended the
- * program by a signal. matrix.py runs all kinds on several allocators. */
+ * program by a signal. Prints "twins" and "chosen" as soon as it is so. matrix.py runs all kinds on
+ * several allocators. */
 #include "kinds.h"
 
 #include <dlfcn.h>
@@ -190,13 +191,38 @@ const char *look_at(const char *from, size_t count)
     return rest == 0 ? "zeros" : "other";
 }
 
-bool any_overlap(char *const *blocks, size_t count)
+static bool any_overlap(char *const *blocks, size_t count)
 {
     for (size_t i = 0; i < count; i++)
         for (size_t j = 0; j < i; j++)
             if (blocks[i] < blocks[j] + bytes && blocks[j] < blocks[i] + bytes)
                 return true;
     return false;
+}
+
+const char *take_many(char *owned, const char *wished)
+{
+    char *blocks[64] = {owned};
+    size_t first = owned != NULL, count = bytes > 1000000 ? 8 : 64;
+    const char *found = "apart";
+    for (size_t i = first; i < count; i++) {
+        blocks[i] = do_malloc(bytes);
+        if (blocks[i] == NULL)
+            _exit(FAILED);
+        if (blocks[i] == wished)
+            found = "chosen";
+    }
+    if (any_overlap(blocks, count))
+        found = "twins";
+    if (strcmp(found, "apart") != 0) {
+        say(found);
+        say("\n");
+    }
+    for (size_t i = 0; i < count; i++)
+        if (blocks[i] != wished)
+            do_free(blocks[i]);
+    finish(NULL);
+    return found;
 }
 
 void *function(const char *name) { return dlsym(RTLD_DEFAULT, name); }

@@ -146,23 +146,6 @@ static const char *write_after_realloc_to_nothing(void)
 
 static char wished[1 << 17] __attribute__((aligned(1 << 16)));
 
-/* Whether malloc now returns what the program wrote, or the same memory twice. */
-static const char *take_many(void)
-{
-    char *blocks[64];
-    size_t count = bytes > 1000000 ? 8 : 64;
-    for (size_t i = 0; i < count; i++) {
-        blocks[i] = do_malloc(bytes);
-        if (blocks[i] == NULL)
-            return "null";
-        if (blocks[i] >= wished && blocks[i] < wished + sizeof wished)
-            return "chosen";
-    }
-    bool twins = any_overlap(blocks, count);
-    go_on();
-    return twins ? "twins" : "apart";
-}
-
 /* number: as glibc stores the address (exclusive or with its own place), or plainly. */
 static const char *write_of_list(void)
 {
@@ -176,7 +159,7 @@ static const char *write_of_list(void)
     memcpy(b, words, number == 1 ? sizeof words[0] : sizeof words);
     __asm__ volatile("" ::: "memory");
     say_after();
-    return take_many();
+    return take_many(NULL, wished + PAGE);
 }
 
 /* What a second free of the block would be noticed by may be in it. */
@@ -190,9 +173,7 @@ static const char *twice_after_write(void)
     say_before();
     do_free(p);
     say_after();
-    const char *found = take_many();
-    go_on();
-    return found;
+    return take_many(NULL, NULL);
 }
 
 /* ---- */
