@@ -35,6 +35,8 @@ SCUDO_CHECKS = (
     "zero_contents=true:dealloc_type_mismatch=true:delete_size_mismatch=true:"
     "quarantine_size_kb=1024:thread_local_quarantine_size_kb=256:quarantine_max_chunk_size=65536"
 )
+# Freed memory goes back to the kernel as soon as hakmem can do that.
+KEEPS_NOTHING = {"HAKMEM_RETAIN_SLICES": "0", "HAKMEM_BIG_CACHE_BYTES": "0"}
 GLIBC_DEBUG = "libc_malloc_debug.so.0"
 
 
@@ -92,11 +94,17 @@ def main() -> None:
     program = (arguments.build / "tests/misuse/misuse_kinds").resolve()
     ours = matrix.of_hakmem((arguments.build / "libhakmem.so").resolve())
     chosen = [kind for kind in matrix.kinds(program) if arguments.only in kind.name]
-    asserts = arguments.build / "libhakmem-debug.so"  # it checks the size of every sized delete
-    debug = matrix.Allocator("hakmem-debug, checks", asserts.resolve(), ours[1].environment)
-    ours = [*ours, debug]
-    origins = [f"hakmem, checks: with {dict(ours[1].environment)}"]
-    everyone = [*ours, *allocators(arguments.build, origins)]
+    checks = ours[1].environment
+    all_of_ours = [
+        *ours,
+        matrix.Allocator("hakmem, keeps nothing", ours[0].library, {**checks, **KEEPS_NOTHING}),
+        # With assertions; it checks the size of every sized delete.
+        matrix.Allocator(
+            "hakmem-debug", (arguments.build / "libhakmem-debug.so").resolve(), checks
+        ),
+    ]
+    origins = [f"{one.name}: with {dict(one.environment)}" for one in all_of_ours[1:]]
+    everyone = [*all_of_ours, *allocators(arguments.build, origins)]
     found = matrix.run_all(
         program, chosen, everyone, arguments.runs, arguments.jobs, arguments.patience
     )

@@ -29,7 +29,7 @@ static const char *const outcomes[] = {
     "apart: malloc returned separate blocks",
     "reused: malloc returned the address at once that was freed last",
     "later: malloc returned it after other addresses",
-    "in-order: new blocks lie side by side in their order",
+    "in-order: new blocks have addresses in their order",
     "scattered: they do not",
     "ok: a correct program came to its end",
     "wrong: a correct program had a wrong answer",

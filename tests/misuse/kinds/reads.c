@@ -187,10 +187,10 @@ static const char *order(void)
     char *blocks[16];
     for (unsigned i = 0; i < 16; i++)
         blocks[i] = get(OWN);
-    unsigned same = 0;
-    for (unsigned i = 2; i < 16; i++)
-        same += blocks[i] - blocks[i - 1] == blocks[i - 1] - blocks[i - 2];
-    return same >= 10 ? "in-order" : "scattered";
+    unsigned up = 0;
+    for (unsigned i = 1; i < 16; i++)
+        up += blocks[i] > blocks[i - 1];
+    return up >= 13 || up <= 2 ? "in-order" : "scattered";
 }
 
 /* ---- */
@@ -221,6 +221,6 @@ const struct kind kinds_of_reads[] = {
     {"uninitialized_read", read_new, ALL, 0, "zeros", "reads new blocks where others were freed"},
     {"uninitialized_read_realloc", read_grown, ALL, 0, "zeros",
      "reads what realloc added to a block"},
-    {"order", order, FEW_BYTES, 0, "scattered", "compares the distances of 16 new blocks"},
+    {"order", order, FEW_BYTES, 0, "scattered", "compares the addresses of 16 new blocks"},
     {0},
 };
