@@ -276,6 +276,34 @@ def test_run(command: Command, given: Callable[[str], Path], tmp_path: Path) -> 
     assert done.returncode == 0 and named(tmp_path / "mine.heap").stacks
 
 
+EXECUTES = """
+import os, sys, threading
+left = int(sys.argv[1])
+kept = []
+def work():
+    while True:
+        kept.append(bytearray(3000))
+        if len(kept) > 1000:
+            del kept[:500]
+for _ in range(3):
+    threading.Thread(target=work, daemon=True).start()
+while len(kept) < 100:
+    pass
+if left > 0:
+    os.execv(sys.executable, [sys.executable, "-c", sys.argv[2], str(left - 1), sys.argv[2]])
+"""
+
+
+def test_run_executes(command: Command, tmp_path: Path) -> None:
+    """Another program in its place, over and over, while threads allocate: the last one's profile
+    is written."""
+    words = (sys.executable, "-c", EXECUTES, "10", EXECUTES)
+    done = run(command, tmp_path, "-o", "profile_rate=4K", "--profile=x.heap", *words)
+    assert done.returncode == 0 and done.stderr == ""
+    (heap,) = tmp_path.iterdir()
+    assert heap.name == "x.heap" and named(heap).stacks
+
+
 def test_run_refuses(command: Command, tmp_path: Path) -> None:
     for word, said in (
         ("--profile=", "expected a file after it"),
