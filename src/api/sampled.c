@@ -79,7 +79,10 @@ SLOW bool sample_due_now(unsigned cls)
 
 SLOW void *pop_unsampled_called(size_t n) { return pop_unsampled(n); }
 
-SLOW bool sample_due_huge(size_t bytes) { return !at_work && due_by_chance(sampler_mine(), bytes); }
+SLOW bool sample_due_alone(size_t bytes)
+{
+    return !at_work && due_by_chance(sampler_mine(), bytes);
+}
 
 SLOW void *sampled_take(unsigned cls)
 {
@@ -150,6 +153,6 @@ SLOW struct finding sampled_give(void *p, bool *whole)
 COLD void sampled_count_huge(void *p, size_t n)
 {
     const struct sampler *sampler = sampler_mine();
-    if (sample_due_huge(n))
+    if (sample_due_alone(n))
         sampled_note(p, n, n, sampler != NULL ? sampler->name : NULL);
 }

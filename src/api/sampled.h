@@ -8,6 +8,7 @@
 
 #include "base/atomic.h"
 #include "base/misuse.h"
+#include "front/ahead.h"
 #include "front/cache.h"
 #include "profile/samples.h"
 
@@ -26,14 +27,14 @@ FAST bool sample_count(struct cache *cache, size_t bin)
     return true;
 }
 
-/* Counts a block of the class: whether it is sampled. */
+/* Counts a block of the class that does not come from ahead_take: whether it is sampled. */
 FAST bool sample_due(unsigned cls)
 {
     return !likely(sample_count(cache_current(), BIN_FIRST + cls)) && sample_due_now(cls);
 }
 
-/* While malloc is closed, what its fast body would have done; null where the slow path is to serve.
- */
+/* While malloc is closed, what its fast body would have done, and takes some more blocks ahead for
+ * its next calls; null where the slow path is to serve. */
 FAST void *pop_unsampled(size_t n)
 {
     void *p;
@@ -45,17 +46,24 @@ FAST void *pop_unsampled(size_t n)
     if (unlikely(sampler == NULL))
         return NULL;
     uint32_t *gap = &sampler->gaps[offset / BIN_BYTES];
+    unsigned cls = (unsigned)(offset / BIN_BYTES) - BIN_FIRST;
+    p = ahead_take(cache, cls);
+    if (unlikely(p != NULL))
+        return p;
     if (unlikely(*gap <= 1) || unlikely(!cache_pop(cache, offset, &p)))
         return NULL;
     --*gap;
+    if (likely(cls < AHEAD_CLASSES) && *gap > 1)
+        *gap -= (uint32_t)ahead_fill(cache, cls, *gap - 1);
     return p;
 }
 
 /* pop_unsampled, where a call more does not matter. */
 void *pop_unsampled_called(size_t n);
 
-/* Whether a block of so many bytes is, that has no class. */
-bool sample_due_huge(size_t bytes);
+/* Whether a block of so many bytes is, of those that no gap counts: without a class, or past the
+ * stacks. */
+bool sample_due_alone(size_t bytes);
 
 /* A block of the class to sample, up to CLASS_MOST bytes; null where there is none. */
 void *sampled_take(unsigned cls);

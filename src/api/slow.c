@@ -158,12 +158,14 @@ static void *take_profiled_named(size_t n, size_t align, bool *zero, const char 
     *zero = false;
     if (least <= CLASS_MOST) {
         unsigned cls = class_of(round_up(least, align));
-        void *p = unlikely(sample_due(cls)) ? class_take_due(n, cls, name) : NULL;
+        void *p = ahead_take(cache_current(), cls);
+        if (likely(p == NULL) && unlikely(sample_due(cls)))
+            p = class_take_due(n, cls, name);
         return likely(p == NULL) ? class_take(cls) : p;
     }
     bool huge = n > CLASS_SLICES_MOST || align > SUPERSLAB;
     unsigned cls = huge ? CLASSES : class_of_whole(n, align);
-    bool due = huge ? sample_due_huge(n) : sample_due(cls);
+    bool due = huge ? sample_due_alone(n) : sample_due(cls);
     void *p = take_unsampled(n, align, zero);
     if (unlikely(due) && is_block(p))
         sampled_note(p, n, huge ? n : size_classes[cls].size, name);
@@ -244,7 +246,7 @@ SLOW void *slow_malloc_past(size_t n)
     note_taker(cache);
     unsigned cls = class_of(n);
     void *p = NULL;
-    if (unlikely(load_acquire(&profile_on)) && unlikely(sample_due(cls)))
+    if (unlikely(load_acquire(&profile_on)) && unlikely(sample_due_alone(size_classes[cls].size)))
         p = class_take_due(n, cls, NULL);
     if (unlikely(p != NULL))
         return p;

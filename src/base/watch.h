@@ -75,7 +75,10 @@ struct watch_caches {
     uint32_t limit_at; /* in a bin: 0 where each free takes the slow path */
     const void *every, *generation;
     uint32_t mine_at; /* of a cache, a word: null, or the address of a variable of its thread */
-    uint32_t pad;
+    /* While a profile is on, more stacks of at most `ahead_most` blocks (front/ahead.h): so many,
+     * in a cache, each of `ahead_bytes`, with `top` as in a bin. Below the lowest block is the
+     * window's base. 0: none. */
+    uint32_t aheads, ahead_at, ahead_bytes, ahead_most, pad;
 };
 
 /* Counters since the start of the process, in bytes: what was freed, in three words; and for pages,

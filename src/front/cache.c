@@ -5,9 +5,14 @@
     {                                      \
         (void *)WINDOW_BASE, NULL, NULL, 0 \
     }
-#define CLOSED_CACHE                              \
-    {                                             \
-        .bins = { [0 ... BINS - 1] = CLOSED_BIN } \
+#define CLOSED_AHEAD              \
+    {                             \
+        (void *)WINDOW_BASE, NULL \
+    }
+#define CLOSED_CACHE                                         \
+    {                                                        \
+        .bins = {[0 ... BINS - 1] = CLOSED_BIN},             \
+        .ahead = {[0 ... AHEAD_CLASSES - 1] = CLOSED_AHEAD}, \
     }
 
 struct cache cache_none = CLOSED_CACHE;

@@ -77,6 +77,14 @@ static inline size_t chunk_bytes(unsigned number)
     return number == 0 ? CHUNK_FIRST : CHUNK_LATER;
 }
 
+/* A stack that only malloc pops from (ahead.h): the part of a bin that it reads. */
+#define AHEAD_CLASSES 32 /* the first: up to 1 KiB */
+#define AHEAD_MOST 15    /* blocks */
+struct ahead {
+    void *topmost;
+    void **top;
+};
+
 /* For a heap profile: blocks of each class up to the next sample, which counts, or up to where it
  * is drawn anew; 0 where it is to be drawn. By the class's bin. */
 struct sampler {
@@ -86,6 +94,7 @@ struct sampler {
     size_t rate;                         /* at which all were drawn */
     uint64_t drawn[(CLASSES + 63) / 64]; /* classes whose next sample is known, by bits */
     uint32_t gaps[BIN_FIRST + CLASSES];
+    void *ahead[AHEAD_CLASSES][AHEAD_MOST + 1]; /* the mark, and blocks */
 };
 
 struct cache {
@@ -132,13 +141,14 @@ struct cache {
     unsigned chunk;          /* its number; lock: cache */
     unsigned chunk_count;    /* lock: cache */
     struct sampler *sampler; /* null until the first profile; the owner's (api/sampled.h) */
+    struct ahead ahead[AHEAD_CLASSES];
     char *chunks[CHUNKS_MOST];
     void **spare[ARRAY_KINDS]; /* arrays outgrown, linked through their first word; lock: cache */
 };
 
 static_assert(offsetof(struct cache, bins) == 0 && sizeof(struct bin) == BIN_BYTES,
               "a bin's number times its bytes is its offset");
-static_assert(sizeof(struct cache) <= 8 * KiB, "a thread's cache is little beside its arrays");
+static_assert(sizeof(struct cache) <= 10 * KiB, "a piece of metadata of this size (back/meta.c)");
 
 /* No cache yet: the thread's first call. No cache any more: calls of destructors that run late. */
 extern struct cache cache_none HIDDEN;

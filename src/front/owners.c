@@ -4,6 +4,7 @@
 
 #include "back/meta.h"
 #include "base/atomic.h"
+#include "front/ahead.h"
 #include "front/arrays.h"
 #include "front/closer.h"
 #include "front/crowd.h"
@@ -27,6 +28,7 @@ static struct cache *cache_make(void)
         bin_close(&cache->bins[i]);
         cache->bins[i].inverse = i < BIN_FIRST ? 0 : class_inverses[stack_class(bin_stack(i))];
     }
+    ahead_close(cache);
     memset(cache->cold, 0, sizeof cache->cold);
     memset(cache->begun, 0, sizeof cache->begun);
     if (arrays_start(cache)) {

@@ -1,5 +1,6 @@
 #include "front/proof.h"
 
+#include "front/ahead.h"
 #include "front/registry.h"
 #include "front/stack.h"
 #include "heap/shards.h"
@@ -26,8 +27,9 @@ static bool stack_holds(const struct cache *cache, unsigned stack, const void *p
 static bool cache_holds(struct cache *cache, unsigned cls, const void *p)
 {
     lock_take(cache->lock);
-    bool found =
-        stack_holds(cache, cls, p) || (cls < CLASSES_THIN && stack_holds(cache, CLASSES + cls, p));
+    bool found = stack_holds(cache, cls, p) ||
+                 (cls < CLASSES_THIN && stack_holds(cache, CLASSES + cls, p)) ||
+                 ahead_holds(cache, cls, p);
     lock_release(cache->lock);
     return found;
 }

@@ -169,7 +169,7 @@ static COLD struct finding cache_cut(struct cache *cache)
 static COLD struct finding cache_rest(struct cache *cache)
 {
     ASSERT(lock_held(cache->lock));
-    struct finding found = stacks_put(cache, 0, STACKS);
+    struct finding found = cache_put_all(cache);
     for (unsigned stack = begun_from(cache, 0); stack < STACKS;
          stack = begun_from(cache, stack + 1))
         store_relaxed(&cache->bins[BIN_FIRST + stack].limit, NULL);

@@ -201,6 +201,10 @@ const struct watch_caches watch_caches = {
     .room_mask = ROOM_MOST,
     .limit_at = offsetof(struct bin, limit),
     .mine_at = offsetof(struct cache, mine),
+    .aheads = AHEAD_CLASSES,
+    .ahead_at = offsetof(struct cache, ahead),
+    .ahead_bytes = sizeof(struct ahead),
+    .ahead_most = AHEAD_MOST,
     .every = &registry.every,
     .generation = &registry.generation,
 };

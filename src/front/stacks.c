@@ -5,6 +5,7 @@
 #include "back/use.h"
 #include "base/counters.h"
 #include "front/adapt.h"
+#include "front/ahead.h"
 #include "front/arrays.h"
 #include "front/registry.h"
 #include "front/stack.h"
@@ -172,6 +173,29 @@ struct finding stacks_put(struct cache *cache, unsigned first, unsigned end)
     return found;
 }
 
+static struct finding ahead_put(struct cache *cache)
+{
+    struct finding found = {MISUSE_NONE, NULL};
+    for (unsigned cls = 0; cls < AHEAD_CLASSES && cache->sampler != NULL; cls++) {
+        void **blocks = NULL;
+        size_t used = ahead_used(cache, cls, &blocks);
+        struct finding one = shards_put(blocks, used);
+        cache_gave(cache, used * size_classes[cls].size);
+        if (found.what == MISUSE_NONE)
+            found = one;
+    }
+    ahead_close(cache);
+    return found;
+}
+
+struct finding cache_put_all(struct cache *cache)
+{
+    ASSERT(lock_held(cache->lock));
+    struct finding ahead = ahead_put(cache);
+    struct finding found = stacks_put(cache, 0, STACKS);
+    return found.what != MISUSE_NONE ? found : ahead;
+}
+
 void stacks_open(struct cache *cache)
 {
     ASSERT(lock_held(cache->lock));
@@ -199,7 +223,7 @@ struct finding cache_drain(struct cache *cache)
     ASSERT(lock_held(cache->lock));
     if (cache->asleep)
         cache_wake(cache);
-    struct finding found = stacks_put(cache, 0, STACKS);
+    struct finding found = cache_put_all(cache);
     cache_reset(cache);
     return found;
 }

@@ -40,7 +40,8 @@ void cache_ask_visits(struct cache *cache, enum cache_visits visits);
 /* Opens all stacks to frees, as far as they may be. The caller holds the lock. */
 void stacks_open(struct cache *cache);
 
-/* Frees all that the cache holds, and makes it new; the first wrong block found. */
+/* Frees all that the cache holds, and makes it new, or not; the first wrong block found. */
+struct finding cache_put_all(struct cache *cache);
 struct finding cache_drain(struct cache *cache);
 
 #endif

@@ -78,10 +78,15 @@ FAST size_t class_bin_offset_closed(size_t n)
                : class_offsets_closed->above[(n + CLASS_STEP - 1) / CLASS_STEP];
 }
 
-/* Has each malloc of up to CLASS_MOST bytes take the slow path, or no more. One thread at a time.
- * False where there is no memory, or the kernel does not let the tables be changed, or has larger
- * pages. */
-bool classes_close(bool closed);
+/* Has each malloc take the slow path: of a size whose class is one of the first `count`, when it
+ * finds nothing at the offset `at` of the first class, `step` further for each. Null: no more. One
+ * thread at a time. False where there is no memory, or the kernel does not let the tables be
+ * changed, or has larger pages. */
+struct ahead_offsets {
+    uint16_t at, step;
+    unsigned count;
+};
+bool classes_close(const struct ahead_offsets *ahead);
 
 /* The class of n bytes, 0 to CLASS_MOST: tools/classes.py has the sizes. If n is a multiple of
  * `align`, a power of two, all blocks of its class are at multiples of `align`: slabs begin at

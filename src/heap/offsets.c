@@ -23,24 +23,31 @@ static bool keep_copy(void)
     return true;
 }
 
-static void set(struct class_offsets *offsets, bool closed)
+static uint16_t offset_closed(const struct ahead_offsets *ahead, unsigned cls)
 {
-    for (size_t n = 0; n <= CLASS_SMALL; n++)
-        store_relaxed(&offsets->small[n], closed ? 0 : class_offsets_closed->small[n]);
-    for (size_t i = 0; i <= CLASS_MOST / CLASS_STEP; i++)
-        store_relaxed(&offsets->above[i], closed ? 0 : class_offsets_closed->above[i]);
-    for (size_t i = 0; i < CLASS_SLICES_MOST / SLICE; i++)
-        store_relaxed(&offsets->by_slices[i], closed ? 0 : class_offsets_closed->by_slices[i]);
+    return cls < ahead->count ? (uint16_t)(ahead->at + cls * ahead->step) : 0;
 }
 static_assert(BIN_FOREIGN == 0, "its offset");
 
-COLD bool classes_close(bool closed)
+static void set(struct class_offsets *offsets, const struct ahead_offsets *ahead)
+{
+    const struct class_offsets *open = class_offsets_closed;
+    for (size_t n = 0; n <= CLASS_SMALL; n++)
+        store_relaxed(&offsets->small[n],
+                      ahead != NULL ? offset_closed(ahead, class_of(n)) : open->small[n]);
+    for (size_t i = 0; i <= CLASS_MOST / CLASS_STEP; i++)
+        store_relaxed(&offsets->above[i], ahead != NULL ? 0 : open->above[i]);
+    for (size_t i = 0; i < CLASS_SLICES_MOST / SLICE; i++)
+        store_relaxed(&offsets->by_slices[i], ahead != NULL ? 0 : open->by_slices[i]);
+}
+
+COLD bool classes_close(const struct ahead_offsets *ahead)
 {
     struct class_offsets *offsets = (struct class_offsets *)(uintptr_t)&class_offsets;
     FORGET(offsets); /* a constant to the compiler */
     if (!keep_copy() || !alone_in_pages() || !os_let_write(offsets, sizeof *offsets, true))
         return false;
-    set(offsets, closed);
+    set(offsets, ahead);
     os_let_write(offsets, sizeof *offsets, false);
     return true;
 }

@@ -14,6 +14,8 @@
 
 COLD bool profile_switch(bool on)
 {
+    static const struct ahead_offsets ahead = {
+        .at = offsetof(struct cache, ahead), .step = sizeof(struct ahead), .count = AHEAD_CLASSES};
     ASSERT(lock_none_held());
     for (unsigned waited = 0; !lock_enter(&cacheless_lock); waited++) {
         if (waited == TRIES_MOST)
@@ -24,7 +26,7 @@ COLD bool profile_switch(bool on)
     if (done && on)
         shards_start_sampled();
     if (done && on != load_relaxed(&profile_on)) {
-        done = classes_close(on);
+        done = classes_close(on ? &ahead : NULL);
         store_release(&profile_on, done == on);
     }
     lock_release(&cacheless_lock);

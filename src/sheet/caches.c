@@ -36,6 +36,25 @@ static void stack_read(struct look *look, const unsigned char *cache, unsigned s
     cached_read(look, floor + WORD, n, number);
 }
 
+/* From the top down to the window's base. */
+static void ahead_read(struct look *look, const unsigned char *ahead, uint32_t number)
+{
+    const struct watch_caches *w = &look->heap->tables.caches;
+    uint64_t top = word_at(ahead, w->top_at);
+    for (uint32_t i = 0; top != 0 && i <= w->ahead_most && !look->t->room.short_of; i++) {
+        uint64_t block;
+        if (!target_spend(look->t) || !target_read(look->t, top, &block, sizeof block)) {
+            look->heap->skipped++;
+            return;
+        }
+        if (block == look->heap->tables.map.window_base)
+            return;
+        if (i < w->ahead_most)
+            spans_add(&look->cached, block, block + 1, number);
+        top -= WORD;
+    }
+}
+
 static void stacks_read(struct look *look)
 {
     struct heap *heap = look->heap;
@@ -69,6 +88,8 @@ static void stacks_read(struct look *look)
         };
         for (unsigned stack = 0; stack < w->stacks; stack++)
             stack_read(look, cache, stack, number);
+        for (uint32_t i = 0; i < w->aheads; i++)
+            ahead_read(look, cache + w->ahead_at + (size_t)i * w->ahead_bytes, number);
         at = word_at(cache, w->every_at);
     }
 }

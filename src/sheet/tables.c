@@ -68,6 +68,9 @@ static bool caches_possible(const struct watch_caches *c)
            holds(c->size, c->generation_at, 4) && holds(c->size, c->mine_at, 8) &&
            (uint64_t)c->bins_at + c->stacks * c->bin_bytes <= c->size &&
            (uint64_t)c->cold_at + c->stacks * c->cold_bytes <= c->size &&
+           c->aheads <= STACKS_MOST && c->ahead_bytes <= 256 && c->ahead_most <= STACKS_MOST &&
+           (uint64_t)c->ahead_at + c->aheads * c->ahead_bytes <= c->size &&
+           (c->aheads == 0 || holds(c->ahead_bytes, c->top_at, 8)) &&
            holds(c->bin_bytes, c->top_at, 8) && holds(c->bin_bytes, c->limit_at, 8) &&
            holds(c->cold_bytes, c->base_at, 8) && holds(c->cold_bytes, c->floor_at, 2) &&
            holds(c->cold_bytes, c->room_at, 4);

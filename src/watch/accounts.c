@@ -5,6 +5,7 @@
 #include "back/reserve.h"
 #include "back/superslabs.h"
 #include "base/counters.h"
+#include "front/ahead.h"
 #include "front/registry.h"
 #include "front/stack.h"
 #include "heap/begun.h"
@@ -96,6 +97,9 @@ static void count_stacks(struct accounts *accounts, const struct cache *cache)
         if (cls >= CLASS_SLICES_FIRST && used > 0 && !cache->asleep)
             count_cached(accounts, stack_floor(cold) + 1, used);
     }
+    void **blocks;
+    for (unsigned cls = 0; cls < AHEAD_CLASSES; cls++)
+        accounts->classes[cls].cached += ahead_used(cache, cls, &blocks);
 }
 
 static void count_caches(struct accounts *accounts)

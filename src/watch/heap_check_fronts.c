@@ -1,5 +1,6 @@
 /* The part of the heap check for threads' caches and transfer caches. */
 #include "back/meta.h"
+#include "front/ahead.h"
 #include "front/registry.h"
 #include "front/stack.h"
 #include "heap/shard.h"
@@ -98,6 +99,23 @@ static void check_stack(struct check_walk *walk, const struct cache *cache, unsi
         check_block(walk, ++slot, stack_class(stack), CHECK_STACK_BLOCK);
 }
 
+static void check_ahead(struct check_walk *walk, const struct cache *cache)
+{
+    for (unsigned cls = 0; cls < AHEAD_CLASSES; cls++) {
+        void **blocks = NULL;
+        size_t used = ahead_used(cache, cls, &blocks);
+        const struct ahead *ahead = &cache->ahead[cls];
+        if (used > AHEAD_MOST) {
+            check_break(walk, CHECK_STACK_BOUNDS, ahead, AHEAD_MOST, used);
+            continue;
+        }
+        const void *topmost = used > 0 ? blocks[used - 1] : stack_mark();
+        check_same(walk, CHECK_STACK_TOPMOST, ahead, (size_t)topmost, (size_t)ahead->topmost);
+        for (size_t i = 0; i < used; i++)
+            check_block(walk, &blocks[i], cls, CHECK_STACK_BLOCK);
+    }
+}
+
 static void check_cache(struct check_walk *walk, const struct cache *cache, bool slots)
 {
     size_t capacity = 0;
@@ -110,6 +128,8 @@ static void check_cache(struct check_walk *walk, const struct cache *cache, bool
         capacity += cache->cold[stack].capacity * size;
         weight += cache->cold[stack].capacity * capacity_weight(size);
     }
+    if (slots)
+        check_ahead(walk, cache);
     check_same(walk, CHECK_CACHE_CAPACITY, cache, capacity, cache->capacity_bytes);
     check_same(walk, CHECK_CACHE_CAPACITY, cache, weight, cache->capacity_weight);
 }

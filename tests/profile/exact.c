@@ -63,9 +63,11 @@ static _Unwind_Reason_Code step(struct _Unwind_Context *context, void *data)
     struct trace *trace = data;
     if (trace->depth == FRAMES_MOST + 2)
         return _URC_END_OF_STACK;
-    uintptr_t address = _Unwind_GetIP(context);
+    int interrupted; /* by a signal: not the address to which a call returns */
+    uintptr_t address = _Unwind_GetIPInfo(context, &interrupted);
     if (address == 0)
         return _URC_END_OF_STACK;
+    address += interrupted != 0;
     trace->frames[trace->depth++] = address;
     return _URC_NO_REASON;
 }

@@ -1,0 +1,64 @@
+#include "front/ahead.h"
+
+#include <string.h>
+
+#include "front/stack.h"
+
+static_assert(offsetof(struct ahead, topmost) == offsetof(struct bin, topmost) &&
+                  offsetof(struct ahead, top) == offsetof(struct bin, top),
+              "cache_pop takes it for a bin");
+
+void ahead_close(struct cache *cache)
+{
+    for (unsigned cls = 0; cls < AHEAD_CLASSES; cls++) {
+        store_relaxed(&cache->ahead[cls].topmost, stack_mark());
+        store_relaxed(&cache->ahead[cls].top, NULL);
+    }
+}
+
+size_t ahead_used(const struct cache *cache, unsigned cls, void ***blocks)
+{
+    struct sampler *sampler = load_relaxed(&cache->sampler);
+    if (cls >= AHEAD_CLASSES || sampler == NULL)
+        return 0;
+    void **base = sampler->ahead[cls];
+    void **top = load_relaxed(&cache->ahead[cls].top);
+    *blocks = base + 1;
+    return top > base ? (size_t)(top - base) : 0;
+}
+
+SLOW size_t ahead_fill(struct cache *cache, unsigned cls, size_t n)
+{
+    struct ahead *ahead = &cache->ahead[cls];
+    struct bin *bin = &cache->bins[BIN_FIRST + cls];
+    n = smaller(smaller(n, AHEAD_MOST), stack_used(bin, &cache->cold[cls]));
+    if (n == 0 || ahead->topmost != stack_mark())
+        return 0;
+    /* As cache_pop_whole does with one: so a thief may come at any moment. */
+    void **top = load_own(&bin->top);
+    store_own(&bin->top, top - n);
+    FORGET(bin);
+    void *topmost = load_own(&bin->topmost);
+    if (unlikely(topmost == stack_mark())) {
+        store_own(&bin->top, top);
+        return 0;
+    }
+    void **base = cache->sampler->ahead[cls];
+    base[0] = stack_mark();
+    memcpy(base + 1, top - n + 1, (n - 1) * sizeof *base);
+    base[n] = topmost;
+    store_own(&bin->topmost, *(top - n));
+    store_relaxed(&ahead->topmost, topmost);
+    store_release(&ahead->top, base + n);
+    return n;
+}
+
+bool ahead_holds(const struct cache *cache, unsigned cls, const void *p)
+{
+    void **blocks = NULL;
+    size_t used = ahead_used(cache, cls, &blocks);
+    for (size_t i = 0; i < used && i < AHEAD_MOST; i++)
+        if (load_relaxed(&blocks[i]) == p)
+            return true;
+    return false;
+}

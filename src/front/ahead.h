@@ -1,0 +1,33 @@
+/* While a heap profile is on, malloc takes blocks of up to 1 KiB from small stacks of their own,
+ * which only the slow path fills, from the class's stack, with a few blocks at a time. free pushes
+ * where it always does. So malloc takes the slow path for one block in AHEAD_MOST, whatever the
+ * program does, and that counts them all. These stacks are the owner's alone: a thief leaves them.
+ * Their blocks count as free in a thread's cache. */
+#ifndef HAKMEM_FRONT_AHEAD_H
+#define HAKMEM_FRONT_AHEAD_H
+
+#include "front/cache.h"
+
+/* All are empty. */
+void ahead_close(struct cache *cache);
+
+/* The blocks of the class, where any are; another thread may find too many. */
+size_t ahead_used(const struct cache *cache, unsigned cls, void ***blocks);
+
+/* For the owner, whose stack of the class here is empty: up to n blocks come from the other stack.
+ * How many. */
+size_t ahead_fill(struct cache *cache, unsigned cls, size_t n);
+
+/* The next, or null. All of the owner's allocations of the class have to take these first, since
+ * they are counted already: what took others would be sampled more often. */
+FAST void *ahead_take(struct cache *cache, unsigned cls)
+{
+    void *p;
+    size_t offset = offsetof(struct cache, ahead) + cls * sizeof(struct ahead);
+    return cls < AHEAD_CLASSES && cache_pop(cache, offset, &p) ? p : NULL;
+}
+
+/* Whether p is among them. */
+bool ahead_holds(const struct cache *cache, unsigned cls, const void *p);
+
+#endif
