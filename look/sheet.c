@@ -42,9 +42,10 @@ static void print_classes(FILE *out, const struct heap *heap)
         fprintf(out,
                 "%s\n  {\"size\": %u, \"slabs\": %" PRIu64 ", \"live\": %" PRIu64
                 ", \"cached\": %" PRIu64 ", \"in_transfer\": %" PRIu64 ", \"free\": %" PRIu64
-                ", \"resident\": ",
+                ", \"sparse\": {\"pages\": %" PRIu64 ", \"used\": %" PRIu64 ", \"blocks\": %" PRIu64
+                "}, \"resident\": ",
                 first ? "" : ",", sum->size, sum->slabs, sum->live, sum->cached, sum->in_transfer,
-                sum->free);
+                sum->free, sum->sparse_pages, sum->sparse_used, sum->sparse_live);
         print_lines(out, sum->resident);
         fputc('}', out);
         first = false;
@@ -81,6 +82,16 @@ static void print_mappings(FILE *out, const struct target *t)
     }
 }
 
+static void print_requested(FILE *out, const struct requested *requested)
+{
+    if (requested->samples == 0)
+        fprintf(out, "null");
+    else
+        fprintf(out,
+                "{\"samples\": %" PRIu64 ", \"share\": %.6f, \"error\": %.6f, \"blocks\": %.0f}",
+                requested->samples, requested->share, requested->error, requested->blocks);
+}
+
 static void print(FILE *out, const struct target *t, const struct heap *heap, struct sheet sheet)
 {
     const struct totals totals = totals_of(t, heap);
@@ -99,7 +110,9 @@ static void print(FILE *out, const struct target *t, const struct heap *heap, st
             heap->live_bytes, heap->free_bytes, heap->huge_blocks, heap->huge_bytes,
             heap->superslabs, heap->freed, heap->returned, heap->taken_again, heap->skipped);
     print_classes(out, heap);
-    fprintf(out, "],\n \"caches\": [");
+    fprintf(out, "],\n \"requested\": ");
+    print_requested(out, &heap->requested);
+    fprintf(out, ",\n \"caches\": [");
     print_caches(out, heap);
     fprintf(out, "],\n \"mappings\": [");
     print_mappings(out, t);

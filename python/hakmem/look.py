@@ -52,6 +52,27 @@ class Line:
 
 
 @dataclass(frozen=True)
+class Requested:
+    """What the program asked for of the blocks in use, in bytes; the rest is rounding to size
+    classes. An estimate from the samples of a heap profile."""
+
+    size: int
+    error: int  # the standard error of the size
+    share: float  # of the blocks in use, as the samples have it; and its standard error
+    share_error: float
+    samples: int  # sampled blocks that are in use
+    stand_for: int  # bytes of all blocks that were allocated while a profile was on
+
+    def json(self) -> dict[str, Any]:
+        return {
+            "bytes": self.size,
+            "error": self.error,
+            "samples": self.samples,
+            "stand_for": self.stand_for,
+        }
+
+
+@dataclass(frozen=True)
 class Sheet:
     pid: int  # 0 of a core file
     program: str  # or the name of the core file
@@ -60,6 +81,7 @@ class Sheet:
     before: int  # the kernel's own sum before and after; 0 where it has none
     after: int
     live: int  # bytes of blocks that the program has, resident or not
+    requested: Requested | None  # None where no profile was on
     swapped: dict[str, int]  # in swap, not resident: of the heap, and of others
     heap: tuple[Line, ...]
     others: tuple[Line, ...]
@@ -73,6 +95,7 @@ class Sheet:
             "resident": self.resident,
             "kernel": {"before": self.before, "after": self.after},
             "live": self.live,
+            "requested": None if self.requested is None else self.requested.json(),
             "swapped": self.swapped,
             "heap": [_json(line) for line in self.heap],
             "others": [_json(line) for line in self.others],
@@ -145,6 +168,11 @@ def profile(pid: int, library: Path) -> str:
     return _said(pid, library, "profile", apart=True)
 
 
+def sites(pid: int, library: Path) -> str:
+    """The same, with the sizes of blocks that each site holds. Raises CannotLook."""
+    return _said(pid, library, "sites")
+
+
 def sheet(subject: int | Path, library: Path, seconds: float | None = None) -> Sheet:
     """Of a process, within so many seconds, or of a core file. Raises CannotLook."""
     seen = _asked(subject, library, seconds=seconds)
@@ -158,10 +186,20 @@ def sheet(subject: int | Path, library: Path, seconds: float | None = None) -> S
         seen["resident"]["before"],
         seen["resident"]["after"],
         seen["live_bytes"],
+        _requested(seen["requested"], seen["live_bytes"]),
         seen["swapped"],
         tuple(_heap(seen)),
         tuple(_others(seen["mappings"])),
         seen,
+    )
+
+
+def _requested(seen: dict[str, Any] | None, live: int) -> Requested | None:
+    if seen is None:
+        return None
+    share, error = seen["share"], seen["error"]
+    return Requested(
+        round(share * live), round(error * live), share, error, seen["samples"], seen["blocks"]
     )
 
 

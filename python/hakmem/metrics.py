@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from hakmem import look, rows
-from hakmem.look import CannotLook, Line, Sheet, TooLate
+from hakmem.look import CannotLook, Line, Requested, Sheet, TooLate
 from hakmem.modules import NoModule
 
 AT_ONCE = 4  # readers, however many processes there are
@@ -90,6 +90,12 @@ class Processes:
             for sheet in sheets:
                 gauge.add_metric(_labels(sheet), value(sheet))
             yield gauge
+        for name, help_, requested in OF_PROFILES:
+            gauge = self._core.GaugeMetricFamily(name, help_, labels=LABELS, unit=_unit(name))
+            for sheet in sheets:
+                if sheet.requested is not None:
+                    gauge.add_metric(_labels(sheet), requested(sheet.requested))
+            yield gauge
         for name, help_, label, lines in BY_USE:
             family = self._core.GaugeMetricFamily(
                 name, help_, labels=(*LABELS, label), unit=_unit(name)
@@ -126,6 +132,24 @@ GAUGES: tuple[tuple[str, str, Callable[[Sheet], int]], ...] = (
         "hakmem_thread_caches",
         "Threads that have a cache.",
         lambda sheet: sum(cache["living"] for cache in sheet.seen["caches"]),
+    ),
+)
+# Of processes in which a heap profile is on, or was.
+OF_PROFILES: tuple[tuple[str, str, Callable[[Requested], int]], ...] = (
+    (
+        "hakmem_requested_bytes",
+        "Of the blocks in use, what the program requested: an estimate.",
+        lambda requested: requested.size,
+    ),
+    (
+        "hakmem_requested_error_bytes",
+        "The standard error of hakmem_requested_bytes.",
+        lambda requested: requested.error,
+    ),
+    (
+        "hakmem_requested_samples",
+        "The blocks that hakmem_requested_bytes is made from.",
+        lambda requested: requested.samples,
     ),
 )
 BY_USE: tuple[tuple[str, str, str, Callable[[Sheet], tuple[Line, ...]]], ...] = (

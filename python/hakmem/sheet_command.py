@@ -10,7 +10,7 @@ from contextlib import suppress
 from pathlib import Path, PurePath
 
 from hakmem import look
-from hakmem.look import CannotLook, Line, Sheet
+from hakmem.look import CannotLook, Line, Requested, Sheet
 
 HELP = "show what the memory of a running process is used for"
 DESCRIPTION = HELP[0].upper() + HELP[1:] + "."
@@ -22,6 +22,10 @@ The lines add up to the resident memory (RSS) that the kernel reports. Where a l
 'could be' says to what, and 'by' says how. A block in use counts with the size of its class, which
 is up to an eighth more than the program asked for. If the heap changes while it is read, a few
 milliseconds, the difference is shown as 'not accounted for'.
+
+Where a heap profile is on in the process, or was, the last line has how much of the blocks in use
+the program requested: the rest is rounding to size classes. It is an estimate from the sampled
+blocks, with its standard error.
 
 Reading another process needs the same rights as a debugger: root, or the same user where
 kernel.yama.ptrace_scope is 0.
@@ -42,6 +46,7 @@ exit status:
 """
 PARTS = 3  # named in the table, of each line
 NAME_MOST = 30
+COVERED = 0.8  # of the bytes in use; where samples stand for less, the sheet says so
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -96,6 +101,8 @@ def lines(sheet: Sheet) -> Iterator[str]:
         yield f"{'in swap, not resident':<40}{_mib(sum(sheet.swapped.values())):>9}" + (
             f"{'':>16}  heap {_mib(sheet.swapped['heap'])}, other {_mib(sheet.swapped['others'])}"
         )
+    if sheet.requested is not None:
+        yield _requested(sheet, sheet.requested)
 
 
 def classes(sheet: Sheet) -> Iterator[str]:
@@ -128,6 +135,16 @@ def threads(sheet: Sheet) -> Iterator[str]:
         name = cache["name"] if cache["living"] else "(ended)"
         number = cache["thread"] or "-"
         yield f"  {name:<22}{number:>10}{cache['blocks']:>13}{_mib(cache['bytes']):>9}"
+
+
+def _requested(sheet: Sheet, found: Requested) -> str:
+    share = f"{100 * found.share:.1f}% ± {100 * found.share_error:.1f}% of the blocks in use"
+    covered = found.stand_for / max(sheet.live, 1)
+    some = "" if covered > COVERED else f" for {100 * covered:.0f}% of them"
+    return (
+        f"{'blocks in use, as requested':<40}{_mib(found.size):>9}{'':>16}  "
+        f"{share} (estimate{some}, {found.samples} samples)"
+    )
 
 
 def _kernel(sheet: Sheet) -> str:

@@ -116,11 +116,22 @@ SLOW void sampled_note(void *p, size_t n, size_t bytes, const char *name)
         return;
     const struct sampler *sampler = cache_current()->sampler;
     size_t rate = sampler != NULL ? sampler->due : rate_now();
-    bool noted = samples_add(p, n, rate_weight(bytes, rate), &from);
+    size_t block = bytes <= CLASS_MOST ? bytes : round_up(larger(n, 1), os_page);
+    bool noted = samples_add(p, n, block, rate_weight(bytes, rate), &from);
     if (noted && map_bin(p) == BIN_WHOLE)
         map_set(p, 1, BIN_SAMPLED, map_owner(p));
     lock_release(lock);
     rate_count(os_milliseconds());
+}
+
+SLOW void *sampled_resize(void *p, size_t n)
+{
+    struct lock *lock = cache_lock_of(thread_cache());
+    if (!lock_enter(lock))
+        return p;
+    samples_resize(p, n);
+    lock_release(lock);
+    return p;
 }
 
 SLOW struct finding sampled_give(void *p, bool *whole)

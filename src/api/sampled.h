@@ -72,6 +72,9 @@ void *sampled_take(unsigned cls);
  * call has this name, or none if it is null. */
 void sampled_note(void *p, size_t n, size_t bytes, const char *name);
 
+/* realloc leaves p, which it returns, where it is: with n bytes. */
+void *sampled_resize(void *p, size_t n);
+
 /* A huge block has another size: notes it if it is due. */
 void sampled_count_huge(void *p, size_t n);
 

@@ -548,7 +548,7 @@ static SLOW void *realloc_others(void *p, size_t n, const void *caller)
     if (bin >= BIN_FIRST && stays(n, usable))
         return p;
     if (bin == BIN_SAMPLED && (stays(n, usable) || stays_smallest(n, usable)))
-        return p;
+        return sampled_resize(p, n);
     void *same = NULL;
     if (bin == BIN_HUGE && n <= MOST_BYTES)
         same = huge_resize_inside(p, n);

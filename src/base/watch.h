@@ -94,12 +94,20 @@ struct watch_counters {
 /* The heap profile (profile/samples.h). `sites` is where the address of the buckets is, or null;
  * each has a list of sites. A site has its frames, `depth` of them, and three tallies: a number of
  * samples, and two floating-point numbers, blocks and bytes. `rate` and so on are where numbers
- * are. Where `name_at` is not 0 it says how long the site's name is, which follows the frames. */
+ * are. Where `name_at` is not 0 it says how long the site's name is, which follows the frames.
+ * `fill` is a struct fill, of a number and five floating-point numbers. `samples` is where the
+ * address of the samples' buckets is, or null; each has a list. A sample has the address of its
+ * block, null while the sample is unused, the bytes of the block, and how many blocks it stands
+ * for, a floating-point number. */
 struct watch_profile {
     uint32_t bytes;
     uint32_t buckets, size, next_at, total_at, live_at, peak_at, depth_at;
     const void *sites, *rate, *lost, *memory;
     uint32_t name_at, pad;
+    const void *fill;
+    const void *samples;
+    uint32_t sample_buckets, sample_bytes, sample_next_at, sample_p_at;
+    uint32_t sample_site_at, sample_block_at, sample_weight_at, pad2;
 };
 
 /* Orders from outside (life/settings.h): who gives one fills in the fields, adds 1 to `asked`,

@@ -17,9 +17,9 @@
 
 struct sample {
     struct sample *next; /* of its bucket, or free */
-    const void *p;
+    const void *p;       /* null while it is unused: who reads from outside has to know */
     struct site *site;
-    size_t bytes;
+    size_t bytes, block; /* requested, and of the block */
     double weight;
 };
 
@@ -32,8 +32,8 @@ static struct {
     struct sample *unused;
     struct site *others; /* without a stack: of all sites that find no room */
     size_t sample_count, site_count, lost, bytes;
-    double live;    /* bytes, of all sites */
-    double snapped; /* the same, when their peak tallies were noted */
+    struct fill fill; /* of all sites; `requested` is what they have in use */
+    double snapped;   /* the same, when their peak tallies were noted */
 } profile = {.lock = LOCK(PROFILE)};
 
 /* For ever. */
@@ -138,6 +138,32 @@ static void tally_remove(struct tally *tally, double weight, size_t bytes)
         tally->blocks = tally->bytes = 0; /* what rounding left */
 }
 
+static void fill_change(const struct sample *sample, double sign)
+{
+    struct fill *fill = &profile.fill;
+    double w = sign * sample->weight, ww = w * (sample->weight - 1);
+    double n = (double)sample->bytes, b = (double)sample->block;
+    fill->requested += w * n;
+    fill->blocks += w * b;
+    fill->nn += ww * n * n;
+    fill->nb += ww * n * b;
+    fill->bb += ww * b * b;
+}
+
+static void fill_add(const struct sample *sample)
+{
+    profile.fill.samples++;
+    fill_change(sample, 1);
+}
+
+static void fill_remove(const struct sample *sample)
+{
+    if (--profile.fill.samples == 0)
+        profile.fill = (struct fill){0}; /* what rounding left */
+    else
+        fill_change(sample, -1);
+}
+
 const struct site *samples_site_after(const struct site *site)
 {
     if (profile.sites == NULL)
@@ -160,9 +186,9 @@ const struct site *samples_site_after(const struct site *site)
 static void note_peak(double least)
 {
     ASSERT(lock_held(&profile.lock));
-    if (profile.live <= least)
+    if (profile.fill.requested <= least)
         return;
-    profile.snapped = profile.live;
+    profile.snapped = profile.fill.requested;
     for (const struct site *site = NULL; (site = samples_site_after(site)) != NULL;)
         ((struct site *)site)->peak = site->live;
 }
@@ -193,18 +219,18 @@ static struct sample *sample_take(void)
     return sample;
 }
 
-bool samples_add(const void *p, size_t n, double weight, const struct origin *from)
+bool samples_add(const void *p, size_t n, size_t block, double weight, const struct origin *from)
 {
     lock_take(&profile.lock);
     struct site *site = site_of(from);
     struct sample *sample = site != NULL ? sample_take() : NULL;
     if (sample != NULL) {
         struct sample **bucket = bucket_of(p);
-        *sample = (struct sample){*bucket, p, site, n, weight};
+        *sample = (struct sample){*bucket, p, site, n, block, weight};
         *bucket = sample;
         tally_add(&site->total, weight, n);
         tally_add(&site->live, weight, n);
-        profile.live += weight * (double)n;
+        fill_add(sample);
         store_relaxed(&profile_used, true);
     } else {
         profile.lost++;
@@ -215,18 +241,43 @@ bool samples_add(const void *p, size_t n, double weight, const struct origin *fr
     return sample != NULL;
 }
 
-bool samples_forget(const void *p)
+static struct sample **sample_at(const void *p)
 {
-    lock_take(&profile.lock);
+    ASSERT(lock_held(&profile.lock));
     struct sample **at = bucket_of(p);
     while (*at != NULL && (*at)->p != p)
         at = &(*at)->next;
+    return at;
+}
+
+/* Of what was allocated it is what the block grew by, and no block more. */
+void samples_resize(const void *p, size_t n)
+{
+    lock_take(&profile.lock);
+    struct sample *sample = *sample_at(p);
+    if (sample != NULL) {
+        double change = sample->weight * ((double)n - (double)sample->bytes);
+        note_peak(profile.snapped * (1 + 1.0 / PEAK_PART));
+        fill_change(sample, -1);
+        sample->bytes = n;
+        fill_change(sample, 1);
+        sample->site->live.bytes += change;
+        sample->site->total.bytes += change > 0 ? change : 0;
+    }
+    lock_release(&profile.lock);
+}
+
+bool samples_forget(const void *p)
+{
+    lock_take(&profile.lock);
+    struct sample **at = sample_at(p);
     struct sample *sample = *at;
     if (sample != NULL) {
         note_peak(profile.snapped * (1 + 1.0 / PEAK_PART));
         tally_remove(&sample->site->live, sample->weight, sample->bytes);
-        profile.live -= sample->weight * (double)sample->bytes;
+        fill_remove(sample);
         *at = sample->next;
+        sample->p = NULL;
         sample->next = profile.unused;
         profile.unused = sample;
         profile.sample_count--;
@@ -254,4 +305,13 @@ const struct watch_profile watch_profile = {
     .lost = &profile.lost,
     .memory = &profile.bytes,
     .name_at = offsetof(struct site, name_bytes),
+    .fill = &profile.fill,
+    .samples = &profile.samples,
+    .sample_buckets = SAMPLE_BUCKETS,
+    .sample_bytes = sizeof(struct sample),
+    .sample_next_at = offsetof(struct sample, next),
+    .sample_p_at = offsetof(struct sample, p),
+    .sample_site_at = offsetof(struct sample, site),
+    .sample_block_at = offsetof(struct sample, block),
+    .sample_weight_at = offsetof(struct sample, weight),
 };

@@ -30,6 +30,15 @@ struct site {
                            which a zero ends */
 };
 
+/* Of all sampled blocks that are in use: sums over the samples, by which it can be estimated how
+ * much of the blocks' memory was requested. With w a sample's weight, n the bytes requested and b
+ * those of the block. The last three give the error of the estimate (sheet/requested.h). */
+struct fill {
+    uint64_t samples;
+    double requested, blocks; /* w n, w b */
+    double nn, nb, bb;        /* w (w - 1) n n, and so on */
+};
+
 /* Where a block is allocated. */
 struct origin {
     const char *name; /* the program's, or empty; copied */
@@ -44,9 +53,12 @@ extern bool profile_used HIDDEN;
 /* Makes the tables; false without memory. */
 bool samples_start(void);
 
-/* Notes a block of n bytes that stands for `weight` blocks. False where nothing is noted: there is
- * no memory, or it is too much. */
-bool samples_add(const void *p, size_t n, double weight, const struct origin *from);
+/* Notes a block of `block` bytes, of which n were requested, that stands for `weight` blocks. False
+ * where nothing is noted: there is no memory, or it is too much. */
+bool samples_add(const void *p, size_t n, size_t block, double weight, const struct origin *from);
+
+/* Now n bytes of it are requested. */
+void samples_resize(const void *p, size_t n);
 
 /* It is freed; false if it was not noted. */
 bool samples_forget(const void *p);

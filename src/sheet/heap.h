@@ -2,6 +2,7 @@
 #ifndef HAKMEM_SHEET_HEAP_H
 #define HAKMEM_SHEET_HEAP_H
 
+#include "sheet/requested.h"
 #include "sheet/tables.h"
 
 /* What resident memory of the heap is used for. */
@@ -25,6 +26,9 @@ struct class_sum {
     uint32_t size, blocks, slices; /* of a block, in a slab, of a slab */
     uint64_t slabs;
     uint64_t live, cached, in_transfer, free; /* blocks */
+    uint64_t sparse_pages, sparse_used; /* resident and in use, but at least half free: how many,
+                                           and bytes of blocks in them, in caches too */
+    uint64_t sparse_live;               /* blocks in use that lie in such pages, or partly */
     uint64_t resident[HEAP_LINE_COUNT];
 };
 
@@ -46,6 +50,7 @@ struct heap {
     struct cache_sum *caches; /* the newest first */
     size_t cache_count;
     uint64_t freed, returned, taken_again; /* counters of the process, bytes */
+    struct requested requested;
     uint64_t skipped; /* descriptors that made no sense: changed meanwhile, or damaged */
 };
 

@@ -25,8 +25,10 @@ struct slab {
     uint32_t size, blocks, usable;
     bool free_whole; /* its one block of whole slices is free, in some cache */
     uint64_t words[SLAB_BLOCKS_MOST / 64];
-    uint8_t present[SLAB_PAGES_MOST]; /* whether a page is resident */
-    uint8_t used[SLAB_PAGES_MOST];    /* whether a block in it is taken */
+    uint8_t present[SLAB_PAGES_MOST];     /* whether a page is resident */
+    uint8_t used[SLAB_PAGES_MOST];        /* whether a block in it is taken */
+    uint16_t taken[SLAB_PAGES_MOST];      /* bytes of such blocks */
+    uint64_t live[SLAB_BLOCKS_MOST / 64]; /* which blocks the program has */
 };
 
 /* Not on the stack, which may be that of a small thread. */

@@ -156,6 +156,22 @@ static void add_swapped(struct text *t, const struct totals *totals)
     text_add(t, " MiB of other memory\n");
 }
 
+static void add_requested(struct text *t, const struct heap *heap)
+{
+    const struct requested *requested = &heap->requested;
+    if (requested->samples == 0)
+        return;
+    text_add(t, "of the blocks in use the program requested ");
+    add_mib(t, requested_of(requested->share, heap->live_bytes), 0);
+    text_add(t, " MiB, ");
+    add_tenths(t, requested_of(requested->share, 1000), false, 0);
+    text_add(t, "% (standard error ");
+    add_tenths(t, requested_of(requested->error, 1000), false, 0);
+    text_add(t, "%): estimated from ");
+    text_add_number(t, requested->samples);
+    text_add(t, " samples\n");
+}
+
 static void print_text(struct text *t, const struct heap *heap, const struct totals *totals)
 {
     add_head(t, heap, totals);
@@ -169,6 +185,7 @@ static void print_text(struct text *t, const struct heap *heap, const struct tot
     add_line(t, "stacks", (int64_t)totals->kinds[KIND_STACK], totals->resident);
     add_line(t, "other anonymous memory", (int64_t)totals->kinds[KIND_ANONYMOUS], totals->resident);
     add_swapped(t, totals);
+    add_requested(t, heap);
     add_classes(t, heap);
     add_counters(t, heap);
 }
@@ -221,6 +238,20 @@ static void add_counter(struct text *t, const char *name, const char *total, con
     add_sample(t, total, NULL, NULL, (int64_t)value);
 }
 
+static void add_requested_metrics(struct text *t, const struct heap *heap)
+{
+    const struct requested *requested = &heap->requested;
+    if (requested->samples == 0)
+        return;
+    add_gauge(t, "hakmem_requested_bytes",
+              "Of the blocks in use, what the program requested: an estimate.",
+              requested_of(requested->share, heap->live_bytes));
+    add_gauge(t, "hakmem_requested_error_bytes", "The standard error of hakmem_requested_bytes.",
+              requested_of(requested->error, heap->live_bytes));
+    add_gauge(t, "hakmem_requested_samples", "The blocks that hakmem_requested_bytes is made from.",
+              requested->samples);
+}
+
 static void print_metrics(struct text *t, const struct heap *heap, const struct totals *totals)
 {
     uint64_t living = 0;
@@ -231,6 +262,7 @@ static void print_metrics(struct text *t, const struct heap *heap, const struct 
     add_gauge(t, "hakmem_resident_memory_bytes", "Resident memory of the process (RSS).",
               totals->resident);
     add_gauge(t, "hakmem_live_bytes", "Memory in blocks in use.", heap->live_bytes);
+    add_requested_metrics(t, heap);
     add_gauge(t, "hakmem_swapped_bytes", "Memory of the process in swap, not resident.",
               totals->swapped[0] + totals->swapped[1]);
     add_family(t, "hakmem_heap_resident_bytes", "gauge", "Resident memory of the heap, by use.");

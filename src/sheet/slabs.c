@@ -66,9 +66,46 @@ static uint64_t resident_in(const struct slab *slab, int wanted, uint64_t from, 
     return sum;
 }
 
+/* A block is taken. */
+static void pages_use(struct slab *slab, uint64_t from, uint64_t to)
+{
+    while (from < to) {
+        uint64_t page = from / PAGE;
+        uint64_t end = (page + 1) * PAGE < to ? (page + 1) * PAGE : to;
+        slab->used[page] = 1;
+        slab->taken[page] += (uint16_t)(end - from);
+        from = end;
+    }
+}
+
+static bool is_sparse(const struct slab *slab, uint64_t page)
+{
+    return slab->present[page] && slab->used[page] && slab->taken[page] <= PAGE / 2;
+}
+
+/* Pages that can't go back, for the sake of few blocks. */
+static void sparse_count(struct class_sum *sum, const struct slab *slab)
+{
+    for (uint64_t page = 0; page * PAGE < slab->bytes; page++)
+        if (is_sparse(slab, page)) {
+            sum->sparse_pages++;
+            sum->sparse_used += slab->taken[page];
+        }
+    for (unsigned k = 0; k < slab->blocks; k++) {
+        uint64_t from = (uint64_t)k * slab->size;
+        uint64_t last = (from + slab->size - 1) / PAGE;
+        bool sparse = false;
+        for (uint64_t page = from / PAGE; page <= last && !sparse; page++)
+            sparse = is_sparse(slab, page);
+        sum->sparse_live += sparse && (slab->live[k / 64] >> k % 64 & 1) != 0;
+    }
+}
+
 static void blocks_count(struct look *look, struct class_sum *sum, struct slab *slab)
 {
     memset(slab->used, 0, sizeof slab->used);
+    memset(slab->taken, 0, sizeof slab->taken);
+    memset(slab->live, 0, sizeof slab->live);
     const struct span *cached = spans_from(&look->cached, slab->base);
     for (unsigned k = 0; k < slab->blocks; k++) {
         if (slab->words[k / 64] >> k % 64 & 1) {
@@ -78,8 +115,7 @@ static void blocks_count(struct look *look, struct class_sum *sum, struct slab *
         }
         uint64_t from = (uint64_t)k * slab->size;
         uint64_t to = from + slab->size;
-        for (uint64_t page = from / PAGE; page <= (to - 1) / PAGE; page++)
-            slab->used[page] = 1;
+        pages_use(slab, from, to);
         enum heap_line line = LINE_LIVE;
         while (cached != NULL && cached->start < slab->base + from)
             cached = spans_from(&look->cached, cached->end);
@@ -93,6 +129,7 @@ static void blocks_count(struct look *look, struct class_sum *sum, struct slab *
             }
         }
         sum->live += line == LINE_LIVE;
+        slab->live[k / 64] |= (uint64_t)(line == LINE_LIVE) << k % 64;
         sum->cached += line == LINE_CACHES;
         sum->in_transfer += line == LINE_TRANSFER;
         look->heap->live_bytes += line == LINE_LIVE ? slab->size : 0;
@@ -106,6 +143,7 @@ static void blocks_count(struct look *look, struct class_sum *sum, struct slab *
         count(look, sum, LINE_HOLES, resident_in(slab, 1, from, to));
         count(look, sum, LINE_FREE_PAGES, resident_in(slab, 0, from, to));
     }
+    sparse_count(sum, slab);
     uint64_t end = (uint64_t)slab->blocks * slab->size;
     count(look, sum, LINE_ROUNDING, resident_in(slab, 1, end, slab->bytes));
     count(look, sum, LINE_FREE_PAGES, resident_in(slab, 0, end, slab->bytes));

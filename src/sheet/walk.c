@@ -363,6 +363,7 @@ static bool look_read(struct look *look)
     metadata_read(look);
     library_read(look);
     counters_read(look);
+    look->heap->requested = requested_read(t, tables);
     return t->budget > 0 &&
            (look->heap->skipped <= SKIPPED_LITTLE || look->heap->skipped <= look->found);
 }

@@ -1,12 +1,19 @@
 /* The heap profile's arithmetic, against what its formulas say: how far it is to the next sample,
- * what a sample stands for, and how the rate follows a program. No clock and no blocks. */
+ * what a sample stands for, how the rate follows a program, and what the samples say of rounding.
+ * No clock and no blocks. */
 #include "unit.h"
 
 #include <math.h>
 #include <stdbool.h>
 
 #include "base/policy.h"
+#include "base/watch.h"
+#include "front/cacheless.h"
+#include "hakmem/hakmem.h"
+#include "os/lock.h"
 #include "profile/rate.h"
+#include "profile/samples.h"
+#include "sheet/requested.h"
 
 #define NEAR(found, expected, most) EXPECT(fabs((found) - (expected)) <= (most))
 
@@ -95,11 +102,78 @@ static void the_rate_follows_the_program(void)
     EXPECT_EQUAL(rate_now(), policy.profile_rate);
 }
 
+/* Many times a sample of the same blocks: the estimates lie around the truth as their errors say.
+ * Each time half of the samples are freed again, and some are resized, as if they had never been
+ * anything else. */
+static void the_rounding_is_estimated(void)
+{
+    enum { BLOCKS = 4000, TRIALS = 300 };
+    static size_t asked[BLOCKS], block[BLOCKS];
+    static char addresses[2 * BLOCKS][16];
+    const size_t rate = 16 * KiB;
+    const struct origin from = {.name = ""};
+    double requested = 0, whole = 0, squares = 0, sum = 0;
+    for (unsigned i = 0; i < BLOCKS; i++) {
+        asked[i] = 1 + next_random() % (i % 100 == 0 ? 100000 : 2000);
+        block[i] = round_up(asked[i], (size_t)16 << i % 5);
+        requested += (double)asked[i];
+        whole += (double)block[i];
+    }
+    hakmem_free(hakmem_malloc(1)); /* the process's start */
+    lock_take(&cacheless_lock);
+    EXPECT(samples_start());
+    for (unsigned trial = 0; trial < TRIALS; trial++) {
+        for (unsigned i = 0; i < 2 * BLOCKS; i++) {
+            const size_t n = asked[i / 2], b = block[i / 2];
+            const double weight = rate_weight(b, rate);
+            if ((double)(next_random() >> 11) * 0x1p-53 * weight < 1)
+                EXPECT(samples_add(addresses[i], i % 3 == 0 ? 1 : n, b, weight, &from));
+            if (i % 3 == 0)
+                samples_resize(addresses[i], n);
+        }
+        for (unsigned i = 0; i < 2 * BLOCKS; i += 2)
+            samples_forget(addresses[i]);
+        const struct requested found = requested_from(watch_profile.fill);
+        EXPECT(found.samples > 100 && found.error > 0 && found.error < 0.1);
+        NEAR(found.blocks, whole, 0.5 * whole);
+        const double z = (found.share - requested / whole) / found.error;
+        sum += z;
+        squares += z * z;
+        for (unsigned i = 1; i < 2 * BLOCKS; i += 2)
+            samples_forget(addresses[i]);
+        EXPECT_EQUAL(requested_from(watch_profile.fill).samples, 0);
+    }
+    lock_release(&cacheless_lock);
+    NEAR(sum / TRIALS, 0, 6 / sqrt(TRIALS));
+    NEAR(sqrt(squares / TRIALS), 1, 0.25); /* six standard errors */
+}
+
+/* Nothing that is read of another process is believed. */
+static void forged_sums_are_no_estimate(void)
+{
+    static const double numbers[] = {0, 1, -1, 1e300, -1e300, 1e-300, 1e20, NAN, INFINITY};
+    enum { NUMBERS = sizeof numbers / sizeof *numbers };
+    const struct fill possible = {100, 900, 1000, 5e5, 5e5, 6e5};
+    EXPECT_EQUAL(requested_from(&possible).samples, 100);
+    for (unsigned i = 0; i < 5 * NUMBERS * NUMBERS; i++) {
+        struct fill fill = possible;
+        double *const fields[] = {&fill.requested, &fill.blocks, &fill.nn, &fill.nb, &fill.bb};
+        *fields[i % 5] = numbers[i / 5 % NUMBERS];
+        *fields[i / 7 % 5] = numbers[i / 5 / NUMBERS];
+        const struct requested found = requested_from(&fill);
+        EXPECT(found.samples == 0 || (found.share >= 0 && found.share <= 1 && found.error >= 0 &&
+                                      found.error <= 1 && found.blocks < 1e40));
+    }
+    EXPECT_EQUAL(requested_from(&(struct fill){1, 900, 1000, 0, 0, 0}).samples, 0);
+}
+
 int main(void)
 {
     weights_are_exact();
     distances_are_geometric();
     generators_differ();
     the_rate_follows_the_program();
+    the_rounding_is_estimated();
+    forged_sums_are_no_estimate();
     return 0;
 }
