@@ -107,11 +107,11 @@ static bool order(int pid, struct order *order, struct why *why)
     return true;
 }
 
-static bool profile(int pid, struct why *why)
+static bool profile(int pid, bool by_size, struct why *why)
 {
     static struct tables tables;
     struct target t;
-    if (!open_tables(&t, &tables, pid, why) || !profile_print(&t, &tables, pid, why))
+    if (!open_tables(&t, &tables, pid, why) || !profile_print(&t, &tables, pid, by_size, why))
         return false;
     return process_same() ||
            because(why, EXIT_TARGET, "process %d ended while it was being read", pid);
@@ -119,7 +119,7 @@ static bool profile(int pid, struct why *why)
 
 static int usage(void)
 {
-    fprintf(stderr, "usage: look CORE | PID [purge | set NAME NUMBER | profile]\n");
+    fprintf(stderr, "usage: look CORE | PID [purge | set NAME NUMBER | profile | sites]\n");
     return EXIT_USAGE;
 }
 
@@ -139,7 +139,9 @@ int main(int argc, char **argv)
     else if (argc == 3 && strcmp(argv[2], "purge") == 0)
         seen = order((int)pid, &(struct order){.kind = ORDER_PURGE}, &why);
     else if (argc == 3 && strcmp(argv[2], "profile") == 0)
-        seen = profile((int)pid, &why);
+        seen = profile((int)pid, false, &why);
+    else if (argc == 3 && strcmp(argv[2], "sites") == 0)
+        seen = profile((int)pid, true, &why);
     else if (argc == 5 && strcmp(argv[2], "set") == 0)
         seen = order((int)pid,
                      &(struct order){

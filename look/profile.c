@@ -1,10 +1,12 @@
 #include "profile.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "because.h"
+#include "samples.h"
 #include "sheet/profile_lines.h"
 
 #define SITES_MOST 100000 /* of a list that leads to itself, too */
@@ -42,13 +44,13 @@ static bool site_read(struct target *t, const struct watch_profile *w, uint64_t 
 
 /* Calls `each` for all sites; false where their tables make no sense. */
 static bool sites_read(struct target *t, const struct watch_profile *w,
-                       void (*each)(const struct site *, struct profile_sums *),
+                       void (*each)(const struct site *, uint64_t at, struct profile_sums *),
                        struct profile_sums *sums)
 {
     uint64_t buckets = 0;
     unsigned count = 0;
     if (!target_read(t, address(w->sites), &buckets, sizeof buckets))
-        return false;
+        return target_mapped(t, address(w->sites), sizeof buckets); /* never written: no profile */
     for (uint32_t i = 0; buckets != 0 && i < w->buckets; i++) {
         uint64_t at = 0;
         /* A page that was never written has no site. */
@@ -58,23 +60,41 @@ static bool sites_read(struct target *t, const struct watch_profile *w,
             if (++count > SITES_MOST || !site_read(t, w, at, &next))
                 return false;
             if (one.site.total.samples > 0)
-                each(&one.site, sums);
+                each(&one.site, at, sums);
         }
     }
     return true;
 }
 
-static void sum(const struct site *site, struct profile_sums *sums) { profile_sum(sums, site); }
+static void sum(const struct site *site, uint64_t at, struct profile_sums *sums)
+{
+    (void)at;
+    profile_sum(sums, site);
+}
 
 static uint64_t printed;
 
-static void print(const struct site *site, struct profile_sums *sums)
+static void print_sizes(uint64_t at)
+{
+    size_t count;
+    const struct held *held = samples_of(at, &count);
+    if (count > 0)
+        fputs("# sizes", stdout);
+    for (size_t i = 0; i < count; i++)
+        printf(" %" PRIu64 ":%.1f:%.6g:%" PRIu64, held[i].block, held[i].blocks, held[i].variance,
+               held[i].samples);
+    if (count > 0)
+        fputs("\n", stdout);
+}
+
+static void print(const struct site *site, uint64_t at, struct profile_sums *sums)
 {
     static char line[PROFILE_LINE_MOST];
     struct text t;
     text_init(&t, line, sizeof line);
     profile_add_site(&t, sums, site);
     fputs(line, stdout);
+    print_sizes(at);
     printed++;
 }
 
@@ -91,7 +111,8 @@ static bool maps_print(int pid, struct why *why)
     return true;
 }
 
-bool profile_print(struct target *t, const struct tables *tables, int pid, struct why *why)
+bool profile_print(struct target *t, const struct tables *tables, int pid, bool by_size,
+                   struct why *why)
 {
     static char line[PROFILE_LINE_MOST];
     const struct watch_profile *w = &tables->profile;
@@ -102,7 +123,7 @@ bool profile_print(struct target *t, const struct tables *tables, int pid, struc
     target_read(t, address(w->rate), &sums.rate, sizeof sums.rate);
     target_read(t, address(w->lost), &sums.lost, sizeof sums.lost);
     target_read(t, address(w->memory), &sums.memory, sizeof sums.memory);
-    if (!sites_read(t, w, sum, &sums))
+    if (!sites_read(t, w, sum, &sums) || (by_size && !samples_read(t, w)))
         return because(why, EXIT_NONSENSE,
                        "its description of the heap profile is invalid: the memory is corrupt, or "
                        "forged");

@@ -2,9 +2,10 @@
 
 Each site is a line, `live blocks: live bytes [total blocks: total bytes] @ address address ...`,
 followed by a comment of hakmem's own, `# peak blocks: bytes samples live total`, and where the
-program named the call by `# name NAME`. The figures are estimates for the whole program, made from
-the samples. Addresses are those to which the calls
-return, the innermost first. After the sites comes the text of /proc/PID/maps.
+program named the call by `# name NAME`. Where the reader is asked for them, `# sizes` follows, with
+the blocks in use by the size of their class (look/profile.h). The figures are estimates for the
+whole program, made from the samples. Addresses are those to which the calls return, the innermost
+first. After the sites comes the text of /proc/PID/maps.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from __future__ import annotations
 import bisect
 import math
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 MOST_BYTES = 256 * 2**20
@@ -29,6 +30,9 @@ _SITE = re.compile(rf"{_N}: {_N} \[{_N}: {_N}\] @((?: 0x[0-9a-f]{{1,16}})*)")
 _COUNT = re.compile(r"# sites ([0-9]{1,7})")
 _MORE = re.compile(rf"# peak {_N}: {_N} samples {_N} {_N}")
 _NAME = re.compile(r"# name (.+)", re.DOTALL)
+_F = r"([0-9.]{1,40}(?:e[+-][0-9]{1,3})?)"
+_SIZE = re.compile(rf"{_N}:{_F}:{_F}:{_N}")
+_SIZES = "# sizes "
 _MAPPING = re.compile(
     r"([0-9a-f]{1,16})-([0-9a-f]{1,16}) ([-rwxsp]{4}) ([0-9a-f]{1,16}) \S+ ([0-9]{1,20}) *(.*)"
 )
@@ -57,6 +61,15 @@ class Mapping:
 
 
 @dataclass(frozen=True)
+class Size:
+    """Blocks in use of one size, that of their class."""
+
+    size: int
+    blocks: float  # an estimate, and the variance of its error
+    variance: float
+
+
+@dataclass(frozen=True)
 class Site:
     """What one call stack allocated."""
 
@@ -64,6 +77,8 @@ class Site:
     figures: Figures
     errors: Figures  # standard errors of these
     name: str = ""  # that the program gave the call
+    samples: tuple[int, int] = (0, 0)  # in use, allocated
+    sizes: tuple[Size, ...] = ()  # where the reader was asked for them
 
 
 @dataclass(frozen=True)
@@ -150,10 +165,27 @@ def _sites(lines: list[str], name: str) -> list[Site]:
         called = _NAME.fullmatch(lines[at]) if at < len(lines) else None
         at += called is not None
         site_name = "" if called is None else called[1]
-        sites.append(Site(stack, figures, _errors(figures, samples), site_name))
+        sizes: tuple[Size, ...] = ()
+        if at < len(lines) - 2 and lines[at].startswith(_SIZES):
+            sizes = _sizes(lines[at], f"{name}: damaged in line {at + 3}")
+            at += 1
+        counts = (live_samples, total_samples)
+        sites.append(Site(stack, figures, _errors(figures, samples), site_name, counts, sizes))
     if len(sites) != int(count[1]):
         raise NoProfile(f"{name}: damaged: it has {len(sites)} sites, and says {count[1]}")
     return sites
+
+
+def _sizes(line: str, wrong: str) -> tuple[Size, ...]:
+    sizes = []
+    for word in line.removeprefix(_SIZES).split(" "):
+        one = _SIZE.fullmatch(word)
+        try:
+            assert one is not None
+            sizes.append(Size(int(one[1]), float(one[2]), float(one[3])))
+        except (AssertionError, ValueError):
+            raise NoProfile(f"{wrong}: expected sizes of blocks") from None
+    return tuple(sizes)
 
 
 def _errors(
@@ -177,11 +209,10 @@ def _with_peak(sites: list[Site]) -> tuple[Site, ...]:
     if sum(site.figures[5] for site in sites) >= sum(site.figures[1] for site in sites):
         return tuple(sites)
     return tuple(
-        Site(
-            site.stack,
-            (*site.figures[:4], *site.figures[:2]),
-            (*site.errors[:4], *site.errors[:2]),
-            site.name,
+        replace(
+            site,
+            figures=(*site.figures[:4], *site.figures[:2]),
+            errors=(*site.errors[:4], *site.errors[:2]),
         )
         for site in sites
     )

@@ -58,7 +58,7 @@ def table(named: Named, shown: Table, name: str) -> Iterator[str]:
     for stack in stacks[: shown.most]:
         blocks, bytes_ = stack.figures[at], stack.figures[at + 1]
         share = f"{100 * bytes_ / total:.1f}" if total > 0 and not named.is_difference else ""
-        lines = [_short(line) for line in stack.lines()]
+        lines = [short(line) for line in stack.lines()]
         yield (
             f"{size(bytes_, sign):>12}{size(stack.errors[at + 1]):>11}{share:>7}"
             f"{blocks:>{sign}12.0f}  {lines[0] if lines else '(no stack)'}"
@@ -78,7 +78,7 @@ def rate(bytes_: int) -> str:
     return f"{bytes_} bytes"
 
 
-def _short(line: Line) -> str:
+def short(line: Line) -> str:
     place = line.where.rpartition("/")[2]
     name = brief(line.function)
     return printable(f"{name} ({place})" if place else name)

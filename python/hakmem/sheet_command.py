@@ -5,12 +5,15 @@ from __future__ import annotations
 import argparse
 import json
 import sys
+import time
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path, PurePath
 
-from hakmem import look
+from hakmem import look, profile_text, sites
+from hakmem.arguments import USAGE_ERROR, number
 from hakmem.look import CannotLook, Line, Requested, Sheet
+from hakmem.sites import Seen, Sites
 
 HELP = "show what the memory of a running process is used for"
 DESCRIPTION = HELP[0].upper() + HELP[1:] + "."
@@ -32,8 +35,15 @@ kernel.yama.ptrace_scope is 0.
 
 Of a core file, sizes are of what was dumped: what was resident is not known.
 
+With --sites, the call stacks follow that hold most of the memory, of the blocks that were allocated
+while a heap profile was on ('hakmem set PID profile=on'); with --seconds those that grew most, too.
+Then come the size classes with much free memory in pages that are at least half free. It can't go
+back because of the blocks in use there. The sites that have blocks of these classes follow. Which
+of their blocks lie in such pages is not known.
+
 examples:
   hakmem sheet 4711
+  hakmem sheet --sites --seconds 60 4711
   hakmem sheet --classes --threads 4711
   hakmem sheet /var/lib/systemd/coredump/core
   hakmem sheet --json 4711 | jq '.heap[] | {name, resident}'
@@ -44,6 +54,7 @@ exit status:
   2  wrong usage, or no such process
   3  no permission to read the process
 """
+TOP = 5
 PARTS = 3  # named in the table, of each line
 NAME_MOST = 30
 COVERED = 0.8  # of the bytes in use; where samples stand for less, the sheet says so
@@ -55,24 +66,62 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--threads", action="store_true", help="show what each thread's cache holds, too"
     )
+    parser.add_argument(
+        "--sites",
+        action="store_true",
+        help="show which code holds the memory, too, where a heap profile is on in the process",
+    )
+    parser.add_argument(
+        "--top",
+        metavar="N",
+        type=number(int, 1),
+        default=TOP,
+        help=f"sites that --sites shows (default: {TOP})",
+    )
+    parser.add_argument(
+        "--seconds",
+        metavar="N",
+        type=number(float, 0, 1e6),
+        help="look twice, so many seconds apart, and show which sites grew; implies --sites",
+    )
     parser.add_argument("subject", metavar="PID|CORE", help="a running process, or a core file")
 
 
 def run(arguments: argparse.Namespace) -> int:
+    subject = _subject(arguments.subject)
+    with_sites = arguments.sites or arguments.seconds is not None
+    seen = None
+    if with_sites and not isinstance(subject, int):
+        print("hakmem sheet: --sites needs a running process", file=sys.stderr)
+        return USAGE_ERROR
     try:
-        sheet = look.sheet(_subject(arguments.subject), arguments.library)
+        if isinstance(subject, int) and with_sites:
+            seen = _sites(subject, arguments)
+        sheet = look.sheet(subject, arguments.library)
     except CannotLook as why:
-        print(f"hakmem sheet: {why}", file=sys.stderr)
+        print(f"hakmem sheet: {profile_text.printable(str(why))}", file=sys.stderr)
         return why.status
     shown = list(lines(sheet))
+    if seen is not None:
+        shown += ["", *sites.lines(seen, sheet, arguments.top)]
     if arguments.classes:
         shown += ["", *classes(sheet)]
     if arguments.threads:
         shown += ["", *threads(sheet)]
-    text = json.dumps(sheet.json(), indent=2) if arguments.json else "\n".join(shown)
+    said = sheet.json() | ({} if seen is None else {"sites": seen.json(arguments.top)})
+    text = json.dumps(said, indent=2) if arguments.json else "\n".join(shown)
     with suppress(BrokenPipeError):
         print(text, flush=True)
     return 0
+
+
+def _sites(pid: int, arguments: argparse.Namespace) -> Seen:
+    process = Sites(pid, arguments.library)
+    seen = process.look()
+    if arguments.seconds is None:
+        return seen
+    time.sleep(arguments.seconds)
+    return process.look()
 
 
 def _subject(word: str) -> int | Path:

@@ -130,6 +130,26 @@ def named(
 ) -> Named:
     """`root`: below which the files of the mappings lie; `written`: when the profile was."""
     calls = {address - 1 for site in profile.sites for address in site.stack if address > 0}
+    found = located(profile, calls, root, debug_dirs, written)
+    stacks = tuple(_stacks(profile, found.frames))
+    return Named(profile.rate, stacks, found.build_ids, found.notes)
+
+
+@dataclass(frozen=True)
+class Located:
+    frames: Mapping[int, Frame]  # by the address of the call
+    build_ids: Mapping[str, str]
+    notes: tuple[str, ...]
+
+
+def located(
+    profile: Profile,
+    calls: Iterable[int],
+    root: Path = Path("/"),
+    debug_dirs: Sequence[Path] = (DEBUG_DIR,),
+    written: float | None = None,
+) -> Located:
+    """The functions and lines of calls."""
     of_file: dict[str, dict[int, heap_profile.Mapping]] = defaultdict(dict)
     frames = {}
     for call in calls:
@@ -162,16 +182,20 @@ def named(
         for call, module in modules.items():
             at = places[call]
             frames[call] = Frame(call, module, at, lines.get(at, ()))
-    return Named(profile.rate, tuple(_stacks(profile, frames)), build_ids, tuple(notes))
+    return Located(frames, build_ids, tuple(notes))
+
+
+def stack_of(site: heap_profile.Site, frames: Mapping[int, Frame]) -> tuple[Frame, ...]:
+    """Without the allocator's frames, below the name of the call."""
+    stack = _callers([frames[address - 1] for address in site.stack if address > 0])
+    return (Frame(0, None, 0, (Line(site.name),)), *stack) if site.name else stack
 
 
 def _stacks(profile: Profile, frames: Mapping[int, Frame]) -> Iterator[Stack]:
-    """Without the allocator's frames, below the name of the call, and each stack once."""
+    """Each stack once."""
     stacks: dict[tuple[Frame, ...], Stack] = {}
     for site in profile.sites:
-        stack = _callers([frames[address - 1] for address in site.stack if address > 0])
-        if site.name:
-            stack = (Frame(0, None, 0, (Line(site.name),)), *stack)
+        stack = stack_of(site, frames)
         before = stacks.get(stack)
         one = Stack(stack, site.figures, site.errors)
         stacks[stack] = one if before is None else added(before, one)

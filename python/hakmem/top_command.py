@@ -7,13 +7,14 @@ import curses
 import os
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
 
-from hakmem import look, rows, sheet_command
+from hakmem import look, rows, sheet_command, sites
 from hakmem.arguments import number
 from hakmem.look import CannotLook
+from hakmem.sites import Seen, Sites
 
 HELP = "show a live view of the processes that run on hakmem"
 DESCRIPTION = HELP[0].upper() + HELP[1:] + "."
@@ -26,6 +27,9 @@ keys:
   up, down, j, k   select a process
   Enter            its sheet, size classes and threads ('hakmem sheet --classes --threads');
                    up, down: scroll; Enter or Esc: back
+  a                the code that holds most of its memory, and whose memory grew most since this
+                   view was first opened ('hakmem sheet --sites'); for blocks that were allocated
+                   while a heap profile was on; a, Enter or Esc: back
   p                have it return its free memory ('hakmem purge')
   c                turn its compaction off or on ('hakmem set PID compact=...')
   s                sort by the next column
@@ -51,6 +55,7 @@ SORTED_BY: tuple[tuple[str, Callable[[rows.Row], float]], ...] = (
     ("GROWTH/s", lambda row: -(row.grown or 0)),
     ("PID", lambda row: row.pid),
 )
+SITES = 10
 ESCAPE = 27
 REDRAW = 12  # Ctrl-L
 
@@ -75,6 +80,9 @@ class View:
     selected: int = 0  # a PID
     inside: bool = False  # its sheet is shown
     first: int = 0  # of its lines
+    code: bool = False  # its sites are shown instead
+    seen: Seen | None = None  # these
+    processes: dict[int, Sites] = field(default_factory=dict)
     sort: int = 0
     said: str = ""  # in the last line
     compact: dict[int, bool] = field(default_factory=dict)
@@ -82,6 +90,23 @@ class View:
     def look(self) -> None:
         self.table, _ = self.looks.again(self.pids or rows.on_hakmem())
         self._order()
+        if self.inside and self.code:
+            self._look_at_sites()
+
+    def _look_at_sites(self) -> None:
+        pid = self.selected
+        process = self.processes.setdefault(pid, Sites(pid, self.arguments.library))
+        try:
+            self.seen = process.look()
+        except CannotLook as why:
+            self.said = str(why)
+
+    def _sites(self) -> Iterator[str]:
+        sheet = self.looks.sheets[self.selected]
+        yield next(sheet_command.lines(sheet))
+        yield ""
+        if self.seen is not None and self.seen.pid == self.selected:
+            yield from sites.lines(self.seen, sheet, SITES)
 
     def _order(self) -> None:
         self.table.sort(key=SORTED_BY[self.sort][1])
@@ -94,6 +119,8 @@ class View:
             sheet = self.looks.sheets[self.selected]
             parts = (sheet_command.lines, sheet_command.classes, sheet_command.threads)
             lines = [line for part in parts for line in (*part(sheet), "")][:-1]
+            if self.code:
+                lines = list(self._sites())
             self.first = max(0, min(self.first, len(lines) - 1))
             return lines[self.first :]
         total = sum(row.resident for row in self.table)
@@ -122,7 +149,12 @@ class View:
                 self._move(step)
         elif key in (curses.KEY_ENTER, ord("\n"), ord("\r")):
             self.inside = not self.inside and bool(self.table)
+            self.code, self.first = False, 0
+        elif key == ord("a") and self.table:
+            self.inside = self.code = not (self.inside and self.code)
             self.first = 0
+            if self.code:
+                self._look_at_sites()
         elif key == ESCAPE:
             self.inside = False
         elif key == ord("s"):
@@ -210,9 +242,9 @@ def _draw(screen: curses.window, view: View) -> None:
         chosen = at >= 0 and y == at - first and bool(view.table)
         with suppress(curses.error):
             screen.addnstr(y, 0, line, width - 1, curses.A_REVERSE if chosen else 0)
-    keys = "Enter: sheet  s: sort  up, down: select"
+    keys = "Enter: sheet  a: code  s: sort  up, down: select"
     if view.inside:
-        keys = "Enter: back  up, down: scroll"
+        keys = "Enter: back  a: code  up, down: scroll"
     last = view.said or f"{keys}  p: purge  c: compaction  q: quit"
     with suppress(curses.error):
         screen.addnstr(height - 1, 0, last, width - 1, curses.A_BOLD)

@@ -56,6 +56,22 @@ def test_small() -> None:
     assert [site.figures[5] for site in grown.sites] == [200, 100]
 
 
+def test_sizes() -> None:
+    """Where the reader was asked for them."""
+    sizes = "# sizes 112:2.5:0.25:1 4096:1e+06:0:3\n"
+    after = "# peak 2: 200 samples 1 2\n"
+    profile = heap_profile.parse(SMALL.replace(after, after + sizes), "sizes")
+    first, second = profile.sites
+    assert [(one.size, one.blocks, one.variance) for one in first.sizes] == [
+        (112, 2.5, 0.25),
+        (4096, 1e6, 0),
+    ]
+    assert first.samples == (1, 2) and second.sizes == ()
+    for wrong in ("112:2.5:0.25", "112:2.5:.:1", "112:-1:0:1", "", "1:1:1:1  2:2:2:2"):
+        with pytest.raises(NoProfile, match="damaged in line 5: expected sizes"):
+            heap_profile.parse(SMALL.replace(after, f"{after}# sizes {wrong}\n"), "sizes")
+
+
 def test_blocks_that_are_always_sampled_have_no_error() -> None:
     text = SMALL.replace("300 [5: 700]", "200000100 [5: 200000500]")
     text = text.replace("2: 200 [3: 300]", "2: 200000000 [3: 200000100]")

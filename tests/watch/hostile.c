@@ -47,6 +47,7 @@ struct watch_slabs slabs;
 struct watch_transfer transfer;
 struct watch_caches caches;
 struct watch_counters counters;
+struct watch_profile profile;
 
 struct hakmem_watch false_watch = {
     .magic = WATCH_MAGIC,
@@ -61,6 +62,7 @@ struct hakmem_watch false_watch = {
     .transfer = &transfer,
     .caches = &caches,
     .counters = &counters,
+    .profile = &profile,
 };
 
 __asm__(".pushsection .note.hakmem, \"a\", %note\n"
@@ -140,6 +142,33 @@ int main(int argc, char **argv)
                                    .every = fake,
                                    .generation = fake};
     counters = (struct watch_counters){.bytes = sizeof counters, .first = fake};
+    profile = (struct watch_profile){.bytes = sizeof profile,
+                                     .buckets = 4096,
+                                     .size = 96,
+                                     .total_at = 16,
+                                     .live_at = 40,
+                                     .peak_at = 64,
+                                     .depth_at = 88,
+                                     .sites = fake,
+                                     .rate = fake,
+                                     .lost = fake,
+                                     .memory = fake,
+                                     .fill = fake + random_next() % 100,
+                                     .samples = fake,
+                                     .sample_buckets = 16384,
+                                     .sample_bytes = 48,
+                                     .sample_p_at = 8,
+                                     .sample_site_at = 16,
+                                     .sample_block_at = 32,
+                                     .sample_weight_at = 40};
+    /* Numbers that are possible, and sites in a circle, as often as not. */
+    if (random_next() % 2)
+        for (unsigned i = WORDS / 2; i < WORDS; i++) {
+            double number = (double)random_next();
+            fake[i] = random_next() % 4;
+            if (random_next() % 2)
+                memcpy(&fake[i], &number, sizeof number);
+        }
     /* Tables of classes that are possible, as often as not. */
     if (random_next() % 2)
         for (unsigned i = 0; i < 128; i++) {

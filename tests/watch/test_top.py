@@ -99,16 +99,23 @@ class Screen:
     def shows(self, words: str, anew: bool = False) -> None:
         """`anew`: only what changes is written, so the whole screen is asked for."""
         until = time.monotonic() + SECONDS
-        while words not in re.sub(r"\x1b[\[(][0-9;?]*[A-Za-z]", "", self.said):
+        while not self._has(words):
             assert time.monotonic() < until, f"{words!r} is not in {self.said!r}"
             if anew:
                 self.press("\x0c")
-            if not select.select([self.end], [], [], 0.5)[0]:
-                continue
-            try:
-                self.said += os.read(self.end, 65536).decode(errors="replace")
-            except OSError:  # the program has ended
-                assert words in self.said, self.said
+            # A screen comes in parts, and those that show it may be busy.
+            asked = time.monotonic()
+            while not self._has(words) and time.monotonic() < asked + 1:
+                if not select.select([self.end], [], [], 0.1)[0]:
+                    continue
+                try:
+                    self.said += os.read(self.end, 65536).decode(errors="replace")
+                except OSError:  # the program has ended
+                    assert self._has(words), self.said
+                    return
+
+    def _has(self, words: str) -> bool:
+        return words in re.sub(r"\x1b[\[(][0-9;?]*[A-Za-z]", "", self.said)
 
 
 @contextmanager
