@@ -267,12 +267,15 @@ def _taken(arguments: argparse.Namespace, pid: int) -> str:
 
 
 def _is_on(pid: int) -> bool:
-    """Whether the process was started with it: then it writes a profile at its end."""
+    """Whether the process was started with it: then it writes profiles itself."""
     with suppress(OSError):
         for word in Path(f"/proc/{pid}/environ").read_bytes().split(b"\0"):
             name, _, value = word.partition(b"=")
-            if name == b"HAKMEM_PROFILE":
-                return value.decode(errors="replace").strip().lower() in ON
+            said = value.decode(errors="replace").strip().lower()
+            if name == b"HAKMEM_PROFILE" and said in ON:
+                return True
+            if name == b"HAKMEM_PROFILE_RSS" and said.lstrip("0"):
+                return True
     return False
 
 

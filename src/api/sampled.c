@@ -10,6 +10,7 @@
 #include "heap/shards.h"
 #include "heap/slab.h"
 #include "life/life.h"
+#include "life/statistics.h"
 #include "life/upkeep.h"
 #include "os/lock.h"
 #include "os/os.h"
@@ -121,7 +122,10 @@ SLOW void sampled_note(void *p, size_t n, size_t bytes, const char *name)
     if (noted && map_bin(p) == BIN_WHOLE)
         map_set(p, 1, BIN_SAMPLED, map_owner(p));
     lock_release(lock);
-    rate_count(os_milliseconds());
+    size_t now = os_milliseconds();
+    rate_count(now);
+    if (unlikely(load_relaxed(&policy.profile_rss) != 0))
+        statistics_look(now);
 }
 
 SLOW void *sampled_resize(void *p, size_t n)

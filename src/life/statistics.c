@@ -7,6 +7,7 @@
 #include "base/atomic.h"
 #include "base/policy.h"
 #include "base/text.h"
+#include "life/crossing.h"
 #include "life/profile_text.h"
 #include "os/keep_errno.h"
 #include "os/os.h"
@@ -18,6 +19,8 @@ static bool at_work; /* atomic: one thread writes at a time */
 /* Milliseconds to wait for another. */
 #define WAIT_STEP 10
 #define WAIT_MOST 1000
+
+static bool begin(void) { return !__atomic_exchange_n(&at_work, true, __ATOMIC_ACQUIRE); }
 
 /* Not on the stack: a handler may have a small one. Of the thread that is at work. */
 static char path[PATH_OPTION_MOST + 256];
@@ -70,6 +73,20 @@ static void make_path(const char *from)
     }
 }
 
+static void make_own_path(void)
+{
+    static char program[PATH_OPTION_MOST];
+    struct text t;
+    os_program_path(program, sizeof program);
+    const char *name = strrchr(program, '/');
+    name = name != NULL ? name + 1 : program;
+    text_init(&t, path, sizeof path);
+    text_add(&t, *name != 0 ? name : "program");
+    text_add(&t, ".");
+    text_add_number(&t, (uint64_t)getpid());
+    text_add(&t, ".heap");
+}
+
 static void write_file(void)
 {
     make_path(stats_path);
@@ -87,12 +104,53 @@ static void write_profile(void)
     complain_of("profile_file", path, (struct own_error){error, OWN_WRITE});
 }
 
+/* That of profile_file, or in the current folder; with what tells it from the one at the end. */
+static void make_crossing_path(unsigned number)
+{
+    static const char ending[] = ".heap";
+    const size_t cut = sizeof ending - 1;
+    struct text t;
+    if (policy.profile_file)
+        make_path(profile_path);
+    else
+        make_own_path();
+    size_t length = strlen(path);
+    bool cuts = length > cut && memcmp(path + length - cut, ending, cut) == 0;
+    length -= cuts ? cut : 0;
+    text_init(&t, path + length, sizeof path - length);
+    text_add(&t, ".rss-");
+    text_add_number(&t, number);
+    text_add(&t, cuts ? ending : "");
+}
+
+/* Where another thread writes a profile at this moment, the next look does it. What fails is said
+ * once: else it would be at each growth, on a full disk, say. */
+COLD void statistics_look(size_t now)
+{
+    static bool said; /* of the thread that is at work */
+    KEEP_ERRNO;
+    struct crossing crossing = crossing_look(now);
+    if ((!crossing.found && crossing.error == 0) || !begin())
+        return;
+    int error = crossing.error;
+    if (crossing.found) {
+        make_crossing_path(crossing.number);
+        error = profile_replace(path);
+        if (error != EBUSY)
+            crossing_done(&crossing);
+    }
+    if (error != 0 && error != EBUSY && !said) {
+        said = true;
+        complain_of("profile_rss", path,
+                    (struct own_error){error, crossing.found ? OWN_WRITE : OWN_READ});
+    }
+    store_release(&at_work, false);
+}
+
 static void print(void)
 {
     complain_of("stats", "standard error", sheet_write_own(STDERR_FILENO, FORM_TEXT));
 }
-
-static bool begin(void) { return !__atomic_exchange_n(&at_work, true, __ATOMIC_ACQUIRE); }
 
 static void on_signal(int number)
 {
@@ -148,7 +206,7 @@ COLD void statistics_fork_child(void)
 COLD void statistics_end(void)
 {
     KEEP_ERRNO;
-    if (!policy.stats_file && !policy.stats && !policy.profile_file)
+    if (!policy.stats_file && !policy.stats && !policy.profile_file && !policy.profile_rss)
         return;
     bool begun = begin();
     for (unsigned waited = 0; !begun && waited < WAIT_MOST; waited += WAIT_STEP) {

@@ -1,5 +1,6 @@
 /* What the options stats, stats_file and stats_signal ask for: the sheet of the process itself
- * (sheet/own.h), at its end or on a signal. And the option watch. */
+ * (sheet/own.h), at its end or on a signal. Also when the heap profile is written, and the option
+ * watch. */
 #ifndef HAKMEM_LIFE_STATISTICS_H
 #define HAKMEM_LIFE_STATISTICS_H
 
@@ -9,7 +10,7 @@
 static inline bool statistics_wanted(void)
 {
     return unlikely((policy.stats | policy.stats_file | policy.stats_signal | policy.profile_file |
-                     policy.watch) != 0);
+                     policy.profile_rss | policy.watch) != 0);
 }
 
 /* After the options are known. No lock is held. */
@@ -17,6 +18,10 @@ void statistics_start(void);
 
 /* In the child of a fork. */
 void statistics_fork_child(void);
+
+/* A profile where resident memory has passed the option profile_rss; `now` in milliseconds. No lock
+ * is held. */
+void statistics_look(size_t now);
 
 /* The orderly end of the process. */
 void statistics_end(void);

@@ -17,6 +17,9 @@ bool os_thread_lives(unsigned thread);
 /* The program's file, cut to `room` with its ending zero; empty when the kernel doesn't tell. */
 void os_program_path(char *path, size_t room);
 
+/* Bytes of the process that are resident; 0 or an errno. */
+int os_resident(size_t *bytes);
+
 enum os_mapped { OS_MAPPED, OS_NOT_MAPPED, OS_MAPPED_UNKNOWN };
 
 /* The kernel's line on the mapping around p: its rights, and what is mapped. Cut to `room` with its

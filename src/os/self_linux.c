@@ -36,6 +36,30 @@ void os_program_path(char *path, size_t room)
     path[length > 0 ? length : 0] = '\0';
 }
 
+/* Numbers of pages: all that is mapped, and what is resident. Of the calling thread, as the first
+ * one, which /proc/self is, may have ended before the others; Linux 3.17 and later have it. */
+int os_resident(size_t *bytes)
+{
+    KEEP_ERRNO;
+    char text[128];
+    int file = (int)syscall(SYS_openat, AT_FDCWD, "/proc/thread-self/statm", O_RDONLY | O_CLOEXEC);
+    if (file < 0 && errno == ENOENT)
+        file = (int)syscall(SYS_openat, AT_FDCWD, "/proc/self/statm", O_RDONLY | O_CLOEXEC);
+    if (file < 0)
+        return errno;
+    long length = syscall(SYS_read, file, text, sizeof text);
+    int error = length < 0 ? errno : 0;
+    syscall(SYS_close, file);
+    size_t pages = 0;
+    long i = 0;
+    while (i < length && text[i] != ' ')
+        i++;
+    for (i++; i < length && text[i] >= '0' && text[i] <= '9'; i++)
+        pages = pages * 10 + (size_t)(text[i] - '0');
+    *bytes = pages * os_page;
+    return error;
+}
+
 /* ---- mappings ---- */
 
 /* Reads the list of mappings a character at a time. */

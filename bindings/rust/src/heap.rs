@@ -157,7 +157,8 @@ pub fn option(name: &str) -> Option<u64> {
 }
 
 /// Changes an option while the program runs: `thread_bytes`, `retain_slices`, `big_cache_bytes`,
-/// `check_frees`, `abort_on_misuse`, `compact`, `profile`, `profile_rate` or `profile_samples`. False
+/// `check_frees`, `abort_on_misuse`, `compact`, `profile`, `profile_rss`, `profile_rate` or
+/// `profile_samples`. False
 /// if there is no such option, if it can only be set when a process starts, or if the value is out
 /// of bounds.
 ///
