@@ -30,8 +30,6 @@ enum changed option_change(const char *name, size_t value, struct cache *mine)
     case OPTION_NUMBER_profile_rss:
         if (value != 0 && !profile_switch(true))
             return CHANGE_NOT_NOW;
-        if (value != 0)
-            store_relaxed(&policy.profile, 1);
         break;
     case OPTION_NUMBER_profile_rate:
     case OPTION_NUMBER_profile_samples:

@@ -349,8 +349,6 @@ COLD void options_start(void)
     sources_read();
     if (policy.retain_most < policy.retain_least)
         policy.retain_most = policy.retain_least;
-    if (policy.profile_rss != 0)
-        policy.profile = 1;
     store_relaxed(&keeping.slices, policy.retain_slices);
     store_relaxed(&keeping.huge, policy.big_cache_bytes);
 }

@@ -10,6 +10,7 @@
 #include "bytes.h"
 #include "hakmem/hakmem.h"
 #include "look/process.h"
+#include "look/samples.h"
 #include "look/sheet.h"
 #include "sheet/totals.h"
 #include "sheet/why.h"
@@ -63,6 +64,7 @@ static void heap_make(void)
 {
     static void *some[600];
     static const size_t sizes[] = {40, 160, 700, 1900, 2500};
+    MUST(hakmem_option_set("profile_rate", 4096) == 0 && hakmem_profile_start() == 0, "a profile");
     for (unsigned i = 0; i < 600; i++) {
         size_t size = i % 200 == 0 ? 2200000 : i % 50 == 0 ? 70000 + i : sizes[i % 5];
         some[i] = hakmem_malloc(size);
@@ -71,6 +73,7 @@ static void heap_make(void)
         if (i % 200 != 0)
             hakmem_free(some[i]);
     hakmem_free(some[200]); /* kept */
+    hakmem_profile_stop();
 }
 
 static bool look(struct heap *heap)
@@ -118,6 +121,7 @@ int LLVMFuzzerInitialize(int *count, char ***arguments)
     own.presence = presence;
     learning = true;
     MUST(look(&heap), "an unchanged heap");
+    MUST(heap.requested.samples > 0 && samples_read(&own, &heap.tables.profile), "its samples");
     MUST(heap.skipped == 0 && heap.huge_blocks > 0 && heap.superslabs > 0, "it is seen in full");
     learning = false;
     return 0;
@@ -171,6 +175,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         for (const char *c = text; c != NULL && *c != 0; c++)
             MUST(isprint((unsigned char)*c) || *c == '\n', "byte %d", *c);
         free(text);
+        size_t count;
+        own.budget = BUDGET;
+        if (samples_read(&own, &heap.tables.profile))
+            samples_of((uint64_t)(uintptr_t)text, &count);
     }
     return 0;
 }
