@@ -507,7 +507,7 @@ static SLOW void *realloc_moves(void *p, size_t n, size_t usable, const void *ca
 }
 
 /* A huge block where it stands, or by moving its pages; null where that can't be. */
-static void *huge_resize_inside(void *p, size_t n)
+static SLOW void *huge_resize_inside(void *p, size_t n)
 {
     struct cache *cache = thread_cache();
     if (!lock_enter(cache_lock_of(cache)))
