@@ -57,6 +57,9 @@ static void *cut(size_t bytes, size_t align)
         size_t length = regions == NULL ? REGION_FIRST : regions->length * 2;
         if (length > REGION_MOST)
             length = REGION_MOST;
+        /* A table that is larger gets one for itself. */
+        if (length < FINE_STEP + align + bytes)
+            length = round_up(FINE_STEP + align + bytes, os_page);
         char *mapping = os_map_guarded(length);
         if (mapping == NULL)
             return NULL;

@@ -171,6 +171,18 @@ static void what_slices_lack_is_wanted_with_them(void)
     slices_give(s, more, 1);
 }
 
+/* A table that is larger than a region gets one for itself. */
+static void large_metadata(void)
+{
+    static const size_t sizes[] = {512 * KiB, 1 * MiB, 5 * MiB, 4 * KiB};
+    for (unsigned i = 0; i < sizeof sizes / sizeof *sizes; i++) {
+        char *table = meta_take_pages(sizes[i]);
+        EXPECT(table != NULL && (uintptr_t)table % os_page == 0);
+        EXPECT(meta_holds(table, sizes[i]));
+        memset(table, 1, sizes[i]);
+    }
+}
+
 static void metadata(void)
 {
     static char *pieces[4000];
@@ -438,6 +450,7 @@ int main(void)
     map_of_ours();
     map_of_freed();
     metadata();
+    large_metadata();
     what_slices_lack_is_wanted_with_them();
     slices();
     runs_go_back();
