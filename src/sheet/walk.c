@@ -3,9 +3,12 @@
  * mappings, metadata. No page is counted twice. */
 #include "sheet/heap.h"
 
+#include <elf.h>
+
 #include "sheet/look.h"
 #include "sheet/why.h"
 
+#define SEGMENTS_MOST 64
 #define REGIONS_MOST 100000
 #define NODES_MOST 4000000
 #define SKIPPED_LITTLE 100 /* more than so many, and than what made sense, are nonsense */
@@ -86,6 +89,7 @@ static void huge_count(struct look *look, uint64_t at)
     look->found++;
     look->heap->huge_bytes += usable;
     look->heap->live_bytes += usable;
+    heard(look, base, usable);
     uint64_t used = (usable + PAGE - 1) / PAGE * PAGE;
     used = used < length ? used : length;
     count_whole(look, base, used, LINE_LIVE);
@@ -280,6 +284,28 @@ static void metadata_read(struct look *look)
         leaf_count(look, spare);
 }
 
+/* Where the memory of a file ends that is mapped from its start there, by its own headers; 0 where
+ * they make no sense. The kernel may have joined what follows to it. */
+static uint64_t file_end(struct look *look, uint64_t start)
+{
+    Elf64_Ehdr elf;
+    uint64_t first = UINT64_MAX;
+    uint64_t end = 0;
+    if (!target_read(look->t, start, &elf, sizeof elf) ||
+        memcmp(elf.e_ident, ELFMAG, SELFMAG) != 0 || elf.e_phentsize != sizeof(Elf64_Phdr))
+        return 0;
+    for (unsigned i = 0; i < elf.e_phnum && i < SEGMENTS_MOST; i++) {
+        Elf64_Phdr p;
+        if (!target_read(look->t, start + elf.e_phoff + i * sizeof p, &p, sizeof p))
+            return 0;
+        if (p.p_type != PT_LOAD)
+            continue;
+        first = p.p_vaddr < first ? p.p_vaddr : first;
+        end = p.p_vaddr + p.p_memsz > end ? p.p_vaddr + p.p_memsz : end;
+    }
+    return end > first ? (start + (end - first) + PAGE - 1) / PAGE * PAGE : 0;
+}
+
 /* The library itself. Its large tables are in any case ours, and all of it if it is a file of its
  * own. */
 static void library_read(struct look *look)
@@ -290,12 +316,16 @@ static void library_read(struct look *look)
     const char *file = strrchr(name, '/');
     bool own = file != NULL && strncmp(file, "/libhakmem", strlen("/libhakmem")) == 0;
     const struct mapping *before = NULL;
+    uint64_t last = 0;
     for (size_t i = 0; own && i < look->t->map_count; i++) {
         const struct mapping *m = &look->t->maps[i];
         bool behind = before != NULL && before->end == m->start && !m->file && *m->name == 0;
         before = strcmp(m->name, name) == 0 ? m : NULL;
-        if ((before != NULL || behind) && count_once(look, m->start, m->end))
-            count_whole(look, m->start, m->end - m->start, LINE_METADATA);
+        if (before != NULL && m->offset == 0)
+            last = file_end(look, m->start);
+        uint64_t end = behind && last > m->start && last < m->end ? last : m->end;
+        if ((before != NULL || behind) && count_once(look, m->start, end))
+            count_whole(look, m->start, end - m->start, LINE_METADATA);
     }
     const struct {
         uint64_t start, bytes;
@@ -372,8 +402,10 @@ bool heap_read(struct target *t, struct heap *heap, struct why *why)
 {
     struct look *look = room_get(&t->room, sizeof *look);
     struct tables tables = heap->tables;
+    struct heap_listener *listener = heap->listener;
     memset(heap, 0, sizeof *heap);
     heap->tables = tables;
+    heap->listener = listener;
     bool sense = false;
     if (look != NULL) {
         look->t = t;
@@ -381,6 +413,7 @@ bool heap_read(struct target *t, struct heap *heap, struct why *why)
         spans_start(&look->seen, &t->room);
         spans_start(&look->homes, &t->room);
         spans_start(&look->cached, &t->room);
+        heap->seen = &look->seen;
         sense = look_read(look);
     }
     if (t->room.short_of)
