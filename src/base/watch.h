@@ -96,18 +96,17 @@ struct watch_counters {
  * samples, and two floating-point numbers, blocks and bytes. `rate` and so on are where numbers
  * are. Where `name_at` is not 0 it says how long the site's name is, which follows the frames.
  * `fill` is a struct fill, of a number and five floating-point numbers. `samples` is where the
- * address of the samples' buckets is, or null; each has a list. A sample has the address of its
- * block, null while the sample is unused, the bytes of the block, and how many blocks it stands
- * for, a floating-point number. */
+ * address of the samples' buckets is, or null, and `bucket_bits` where the logarithm of their number
+ * is; each has a list. A sample has the address of its block, null while the sample is unused, its
+ * site, the bytes that were requested, those of the block, and how many blocks it stands for, a
+ * floating-point number. `site_buckets` is where the number of the first buckets is. */
 struct watch_profile {
     uint32_t bytes;
     uint32_t buckets, size, next_at, total_at, live_at, peak_at, depth_at;
     const void *sites, *rate, *lost, *memory;
-    uint32_t name_at, pad;
-    const void *fill;
-    const void *samples;
-    uint32_t sample_buckets, sample_bytes, sample_next_at, sample_p_at;
-    uint32_t sample_site_at, sample_block_at, sample_weight_at, pad2;
+    uint32_t name_at, sample_size, sample_next_at, sample_p_at, sample_site_at;
+    uint32_t sample_requested_at, sample_block_at, sample_weight_at;
+    const void *fill, *samples, *bucket_bits, *site_buckets;
 };
 
 /* Orders from outside (life/settings.h): who gives one fills in the fields, adds 1 to `asked`,

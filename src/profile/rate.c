@@ -71,11 +71,16 @@ static double chance(double x)
 
 uint32_t rate_gap(uint64_t *random, size_t bytes, size_t rate)
 {
+    if (rate <= RATE_EVERY)
+        return 1;
     double gap = -logarithm(draw(random)) * (double)rate / (double)bytes;
     return gap < GAP_MOST ? (uint32_t)gap + 1 : GAP_MOST + 1;
 }
 
-double rate_weight(size_t bytes, size_t rate) { return 1 / chance((double)bytes / (double)rate); }
+double rate_weight(size_t bytes, size_t rate)
+{
+    return rate <= RATE_EVERY ? 1 : 1 / chance((double)bytes / (double)rate);
+}
 
 /* ---- pace ---- */
 

@@ -8,6 +8,9 @@
 
 #include "base/defs.h"
 
+/* At this rate every block is sampled, and stands for itself alone. */
+#define RATE_EVERY 1u
+
 /* Starts a generator that no other call starts in the same way. */
 uint64_t rate_random(void);
 

@@ -9,11 +9,15 @@
 #include "base/watch.h"
 #include "os/lock.h"
 #include "os/os.h"
+#include "profile/rate.h"
 
-#define SAMPLE_BUCKETS 16384
+#define BUCKET_BITS_FIRST 14 /* of samples */
+#define BUCKET_BITS_MOST 26
 #define SITE_BUCKETS 4096
+#define SITE_BUCKETS_OF_EVERY 65536 /* where every block is a sample, as are more of these */
+#define SITES_OF_BUCKET 16
 #define SAMPLES_MOST ((size_t)1 << 20)
-#define SITES_MOST ((size_t)1 << 16)
+#define SAMPLES_MOST_OF_EVERY ((size_t)1 << 28)
 
 struct sample {
     struct sample *next; /* of its bucket, or free */
@@ -27,14 +31,18 @@ bool profile_on, profile_used;
 
 static struct {
     struct lock lock;
-    struct sample **samples; /* buckets; constant once they are there */
+    struct sample **samples; /* buckets */
     struct site **sites;     /* the same; buckets are atomic: they grow at the front */
     struct sample *unused;
     struct site *others; /* without a stack: of all sites that find no room */
     size_t sample_count, site_count, lost, bytes;
-    struct fill fill; /* of all sites; `requested` is what they have in use */
-    double snapped;   /* the same, when their peak tallies were noted */
+    size_t bucket_bits;  /* of samples */
+    size_t site_buckets; /* constant once they are there */
+    struct fill fill;    /* of all sites; `requested` is what they have in use */
+    double snapped;      /* the same, when their peak tallies were noted */
 } profile = {.lock = LOCK(PROFILE)};
+
+static bool every_block(void) { return load_relaxed(&policy.profile_rate) <= RATE_EVERY; }
 
 /* For ever. */
 static void *take_pages(size_t bytes)
@@ -68,7 +76,8 @@ static struct site *site_make(uint64_t hash, const struct origin *from, size_t n
 {
     size_t frames_bytes = from->depth * sizeof *from->frames;
     size_t bytes = sizeof(struct site) + frames_bytes + name_bytes + 1;
-    struct site *site = profile.site_count < SITES_MOST ? meta_take(bytes) : NULL;
+    struct site *site =
+        profile.site_count < SITES_OF_BUCKET * profile.site_buckets ? meta_take(bytes) : NULL;
     if (site == NULL)
         return NULL;
     profile.bytes += meta_size(bytes);
@@ -79,7 +88,7 @@ static struct site *site_make(uint64_t hash, const struct origin *from, size_t n
     site->name_bytes = name_bytes;
     memcpy(site->frames, from->frames, frames_bytes);
     memcpy(&site->frames[from->depth], from->name, name_bytes);
-    struct site **bucket = &profile.sites[hash % SITE_BUCKETS];
+    struct site **bucket = &profile.sites[hash % profile.site_buckets];
     site->next = *bucket;
     store_release(bucket, site);
     return site;
@@ -97,7 +106,8 @@ static struct site *site_of(const struct origin *from)
     ASSERT(lock_held(&profile.lock));
     size_t name_bytes = strnlen(from->name, SITE_NAME_MOST);
     uint64_t hash = hash_of(from, name_bytes);
-    for (struct site *site = profile.sites[hash % SITE_BUCKETS]; site != NULL; site = site->next)
+    for (struct site *site = profile.sites[hash % profile.site_buckets]; site != NULL;
+         site = site->next)
         if (site->hash == hash && site_is(site, from, name_bytes))
             return site;
     struct site *site = site_make(hash, from, name_bytes);
@@ -113,10 +123,14 @@ static bool others_make(void)
 bool samples_start(void)
 {
     lock_take(&profile.lock);
-    if (profile.samples == NULL)
-        profile.samples = take_pages(SAMPLE_BUCKETS * sizeof(void *));
-    if (profile.samples != NULL && profile.sites == NULL)
-        profile.sites = take_pages(SITE_BUCKETS * sizeof(void *));
+    if (profile.samples == NULL) {
+        profile.samples = take_pages(((size_t)1 << BUCKET_BITS_FIRST) * sizeof(void *));
+        profile.bucket_bits = BUCKET_BITS_FIRST;
+    }
+    if (profile.samples != NULL && profile.sites == NULL) {
+        profile.site_buckets = every_block() ? SITE_BUCKETS_OF_EVERY : SITE_BUCKETS;
+        profile.sites = take_pages(profile.site_buckets * sizeof(void *));
+    }
     bool done = profile.sites != NULL && (profile.others != NULL || others_make());
     lock_release(&profile.lock);
     return done;
@@ -170,7 +184,8 @@ const struct site *samples_site_after(const struct site *site)
         return NULL;
     if (site != NULL && site->next != NULL)
         return site->next;
-    for (size_t i = site == NULL ? 0 : site->hash % SITE_BUCKETS + 1; i < SITE_BUCKETS; i++) {
+    for (size_t i = site == NULL ? 0 : site->hash % profile.site_buckets + 1;
+         i < profile.site_buckets; i++) {
         const struct site *first = load_acquire(&profile.sites[i]);
         if (first != NULL)
             return first;
@@ -197,14 +212,39 @@ static void note_peak(double least)
 
 static struct sample **bucket_of(const void *p)
 {
-    return &profile.samples[((uintptr_t)p >> 4) * 0x9e3779b97f4a7c15u >> (64 - 14)];
+    return &profile
+                .samples[((uintptr_t)p >> 4) * 0x9e3779b97f4a7c15u >> (64 - profile.bucket_bits)];
 }
-static_assert(SAMPLE_BUCKETS == 1 << 14, "so many bits choose the bucket");
+
+/* Four times the buckets, where there are many samples and memory for it. The old ones stay unused,
+ * a third of all at most. */
+static void buckets_grow(void)
+{
+    ASSERT(lock_held(&profile.lock));
+    size_t before = (size_t)1 << profile.bucket_bits;
+    if (likely(profile.sample_count < 2 * before) || profile.bucket_bits >= BUCKET_BITS_MOST)
+        return;
+    struct sample **old = profile.samples;
+    struct sample **more = take_pages(4 * before * sizeof(void *));
+    if (more == NULL)
+        return;
+    profile.samples = more;
+    profile.bucket_bits += 2;
+    for (size_t i = 0; i < before; i++)
+        for (struct sample *sample = old[i], *next; sample != NULL; sample = next) {
+            struct sample **bucket = bucket_of(sample->p);
+            next = sample->next;
+            sample->next = *bucket;
+            *bucket = sample;
+        }
+}
+
+static size_t samples_most(void) { return every_block() ? SAMPLES_MOST_OF_EVERY : SAMPLES_MOST; }
 
 static struct sample *sample_take(void)
 {
     ASSERT(lock_held(&profile.lock));
-    if (profile.unused == NULL && profile.sample_count < SAMPLES_MOST) {
+    if (profile.unused == NULL && profile.sample_count < samples_most()) {
         struct sample *more = take_pages(os_page);
         for (size_t i = 0; more != NULL && i < os_page / sizeof *more; i++) {
             more[i].next = profile.unused;
@@ -225,6 +265,7 @@ bool samples_add(const void *p, size_t n, size_t block, double weight, const str
     struct site *site = site_of(from);
     struct sample *sample = site != NULL ? sample_take() : NULL;
     if (sample != NULL) {
+        buckets_grow();
         struct sample **bucket = bucket_of(p);
         *sample = (struct sample){*bucket, p, site, n, block, weight};
         *bucket = sample;
@@ -305,13 +346,15 @@ const struct watch_profile watch_profile = {
     .lost = &profile.lost,
     .memory = &profile.bytes,
     .name_at = offsetof(struct site, name_bytes),
-    .fill = &profile.fill,
-    .samples = &profile.samples,
-    .sample_buckets = SAMPLE_BUCKETS,
-    .sample_bytes = sizeof(struct sample),
+    .sample_size = sizeof(struct sample),
     .sample_next_at = offsetof(struct sample, next),
     .sample_p_at = offsetof(struct sample, p),
     .sample_site_at = offsetof(struct sample, site),
+    .sample_requested_at = offsetof(struct sample, bytes),
     .sample_block_at = offsetof(struct sample, block),
     .sample_weight_at = offsetof(struct sample, weight),
+    .fill = &profile.fill,
+    .samples = &profile.samples,
+    .bucket_bits = &profile.bucket_bits,
+    .site_buckets = &profile.site_buckets,
 };

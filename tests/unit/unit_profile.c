@@ -54,6 +54,14 @@ static void distances_are_geometric(void)
     }
 }
 
+static void at_rate_1_every_block_is_a_sample(void)
+{
+    uint64_t random = next_random();
+    for (unsigned i = 0; i < 1000; i++)
+        EXPECT_EQUAL(rate_gap(&random, 8 + i, RATE_EVERY), 1);
+    EXPECT(rate_weight(8, RATE_EVERY) == 1);
+}
+
 static void generators_differ(void)
 {
     uint64_t a = rate_random(), b = rate_random();
@@ -171,6 +179,7 @@ int main(void)
 {
     weights_are_exact();
     distances_are_geometric();
+    at_rate_1_every_block_is_a_sample();
     generators_differ();
     the_rate_follows_the_program();
     the_rounding_is_estimated();
