@@ -16,6 +16,8 @@
 #include "order.h"
 #include "process.h"
 #include "profile.h"
+#include "run.h"
+#include "samples.h"
 #include "sheet.h"
 #include "sheet/heap.h"
 #include "threads.h"
@@ -111,7 +113,16 @@ static bool profile(int pid, bool by_size, struct why *why)
 {
     static struct tables tables;
     struct target t;
-    if (!open_tables(&t, &tables, pid, why) || !profile_print(&t, &tables, pid, by_size, why))
+    struct profile_more sizes = {.add = samples_add_sizes};
+    char name[16];
+    snprintf(name, sizeof name, "%d", pid);
+    if (!open_tables(&t, &tables, pid, why))
+        return false;
+    if (by_size && !samples_read(&t, &tables.profile))
+        return because(
+            why, EXIT_NONSENSE,
+            "its description of the samples is invalid: the memory is corrupt, or forged");
+    if (!profile_print(stdout, &t, &tables, name, by_size ? &sizes : NULL, why))
         return false;
     return process_same() ||
            because(why, EXIT_TARGET, "process %d ended while it was being read", pid);
@@ -125,6 +136,8 @@ static int usage(void)
 
 int main(int argc, char **argv)
 {
+    if (argc > 6 && strcmp(argv[1], "leaks") == 0)
+        return run_leaks(argv + 2);
     struct why why = {EXIT_DONE, ""};
     char *end = NULL;
     long pid = argc >= 2 ? strtol(argv[1], &end, 10) : 0;

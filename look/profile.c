@@ -6,11 +6,11 @@
 #include <string.h>
 
 #include "because.h"
-#include "samples.h"
 #include "sheet/profile_lines.h"
 
-#define SITES_MOST 100000 /* of a list that leads to itself, too */
-#define SITE_MOST 1024    /* bytes, without its frames */
+#define SITES_MOST 4000000     /* of a list that leads to itself, too */
+#define PROFILE_MORE_MOST 8192 /* of lines from elsewhere */
+#define SITE_MOST 1024         /* bytes, without its frames */
 
 static struct {
     struct site site;
@@ -21,12 +21,11 @@ static struct {
 static uint64_t address(const void *p) { return (uint64_t)(uintptr_t)p; }
 
 /* False where it is none. */
-static bool site_read(struct target *t, const struct watch_profile *w, uint64_t at, uint64_t *next)
+static bool site_read(struct target *t, const struct watch_profile *w, uint64_t at)
 {
     unsigned char site[SITE_MOST];
     if (!target_read(t, at, site, w->size))
         return false;
-    memcpy(next, site + w->next_at, sizeof *next);
     memcpy(&one.site.total, site + w->total_at, sizeof one.site.total);
     memcpy(&one.site.live, site + w->live_at, sizeof one.site.live);
     memcpy(&one.site.peak, site + w->peak_at, sizeof one.site.peak);
@@ -42,98 +41,106 @@ static bool site_read(struct target *t, const struct watch_profile *w, uint64_t 
     return true;
 }
 
-/* Calls `each` for all sites; false where their tables make no sense. */
-static bool sites_read(struct target *t, const struct watch_profile *w,
-                       void (*each)(const struct site *, uint64_t at, struct profile_sums *),
-                       struct profile_sums *sums)
+bool profile_sites(struct target *t, const struct watch_profile *w,
+                   bool (*each)(void *to, uint64_t site), void *to)
 {
     uint64_t buckets = 0;
+    uint64_t most = w->buckets;
     unsigned count = 0;
     if (!target_read(t, address(w->sites), &buckets, sizeof buckets))
         return target_mapped(t, address(w->sites), sizeof buckets); /* never written: no profile */
-    for (uint32_t i = 0; buckets != 0 && i < w->buckets; i++) {
+    if ((w->site_buckets != NULL &&
+         !target_read(t, address(w->site_buckets), &most, sizeof most)) ||
+        most > BUCKETS_MOST)
+        return false;
+    for (uint64_t i = 0; buckets != 0 && i < most; i++) {
         uint64_t at = 0;
         /* A page that was never written has no site. */
         if (!target_read(t, buckets + i * sizeof at, &at, sizeof at))
             continue;
-        for (uint64_t next; at != 0; at = next) {
-            if (++count > SITES_MOST || !site_read(t, w, at, &next))
+        for (uint64_t next; at != 0; at = next)
+            if (++count > SITES_MOST || !target_read(t, at + w->next_at, &next, sizeof next) ||
+                !each(to, at))
                 return false;
-            if (one.site.total.samples > 0)
-                each(&one.site, at, sums);
-        }
     }
     return true;
 }
 
-static void sum(const struct site *site, uint64_t at, struct profile_sums *sums)
+/* One pass over all sites. */
+struct pass {
+    struct target *t;
+    const struct watch_profile *w;
+    struct profile_sums sums;
+    FILE *out;
+    struct profile_more *more;
+    uint64_t printed;
+};
+
+static bool sum(void *to, uint64_t site)
 {
-    (void)at;
-    profile_sum(sums, site);
+    struct pass *pass = to;
+    if (!site_read(pass->t, pass->w, site))
+        return false;
+    if (one.site.total.samples > 0)
+        profile_sum(&pass->sums, &one.site);
+    return true;
 }
 
-static uint64_t printed;
+static char line[PROFILE_LINE_MOST + PROFILE_MORE_MOST];
 
-static void print_sizes(uint64_t at)
+static bool print(void *to, uint64_t site)
 {
-    size_t count;
-    const struct held *held = samples_of(at, &count);
-    if (count > 0)
-        fputs("# sizes", stdout);
-    for (size_t i = 0; i < count; i++)
-        printf(" %" PRIu64 ":%.1f:%.6g:%" PRIu64, held[i].block, held[i].blocks, held[i].variance,
-               held[i].samples);
-    if (count > 0)
-        fputs("\n", stdout);
-}
-
-static void print(const struct site *site, uint64_t at, struct profile_sums *sums)
-{
-    static char line[PROFILE_LINE_MOST];
+    struct pass *pass = to;
     struct text t;
+    if (!site_read(pass->t, pass->w, site))
+        return false;
+    if (one.site.total.samples == 0)
+        return true;
     text_init(&t, line, sizeof line);
-    profile_add_site(&t, sums, site);
-    fputs(line, stdout);
-    print_sizes(at);
-    printed++;
+    profile_add_site(&t, &pass->sums, &one.site);
+    if (pass->more != NULL && !pass->more->add(pass->more, site, &t))
+        return true;
+    fputs(line, pass->out);
+    pass->printed++;
+    return true;
 }
 
-static bool maps_print(int pid, struct why *why)
+static bool maps_print(FILE *out, const char *process, struct why *why)
 {
     char text[4096];
-    snprintf(text, sizeof text, "/proc/%d/maps", pid);
-    FILE *maps = fopen(text, "r");
+    snprintf(text, sizeof text, "/proc/%s/maps", process);
+    FILE *maps = fopen(text, "re");
     if (maps == NULL)
         return because(why, EXIT_TARGET, "%s: %s", text, strerror(errno));
     for (size_t got; (got = fread(text, 1, sizeof text, maps)) > 0;)
-        fwrite(text, 1, got, stdout);
+        fwrite(text, 1, got, out);
     fclose(maps);
     return true;
 }
 
-bool profile_print(struct target *t, const struct tables *tables, int pid, bool by_size,
-                   struct why *why)
+bool profile_print(FILE *out, struct target *t, const struct tables *tables, const char *process,
+                   struct profile_more *more, struct why *why)
 {
-    static char line[PROFILE_LINE_MOST];
-    const struct watch_profile *w = &tables->profile;
-    struct profile_sums sums = {0};
+    struct pass pass = {.t = t, .w = &tables->profile, .out = out, .more = more};
     struct text text;
-    if (w->sites == NULL)
+    if (pass.w->sites == NULL)
         return because(why, EXIT_REFUSED, "its hakmem is too old to take heap profiles");
-    target_read(t, address(w->rate), &sums.rate, sizeof sums.rate);
-    target_read(t, address(w->lost), &sums.lost, sizeof sums.lost);
-    target_read(t, address(w->memory), &sums.memory, sizeof sums.memory);
-    if (!sites_read(t, w, sum, &sums) || (by_size && !samples_read(t, w)))
+    target_read(t, address(pass.w->rate), &pass.sums.rate, sizeof pass.sums.rate);
+    target_read(t, address(pass.w->lost), &pass.sums.lost, sizeof pass.sums.lost);
+    target_read(t, address(pass.w->memory), &pass.sums.memory, sizeof pass.sums.memory);
+    if (!profile_sites(t, pass.w, sum, &pass))
         return because(why, EXIT_NONSENSE,
                        "its description of the heap profile is invalid: the memory is corrupt, or "
                        "forged");
     text_init(&text, line, sizeof line);
-    profile_add_head(&text, &sums);
-    fputs(line, stdout);
-    if (!sites_read(t, w, print, &sums))
+    profile_add_head(&text, &pass.sums);
+    fputs(line, out);
+    if (!profile_sites(t, pass.w, print, &pass))
         return because(why, EXIT_NONSENSE, "its heap profile changed while it was being read");
     text_init(&text, line, sizeof line);
-    profile_add_end(&text, printed);
-    fputs(line, stdout);
-    return maps_print(pid, why);
+    if (more != NULL && more->add_sites != NULL)
+        pass.printed += more->add_sites(more, &text);
+    profile_add_end(&text, pass.printed);
+    fputs(line, out);
+    return maps_print(out, process, why);
 }

@@ -2,15 +2,25 @@
 #ifndef HAKMEM_LOOK_PROFILE_H
 #define HAKMEM_LOOK_PROFILE_H
 
+#include <stdio.h>
+
+#include "base/text.h"
 #include "sheet/tables.h"
 
-/* Prints it, with what is mapped in the process. `by_size`: with a further line for each site, of
- * the blocks that it holds by their size:
- *
- *   # sizes BYTES:BLOCKS:VARIANCE:SAMPLES ...
- *
- * where the number of blocks is an estimate, and the variance that of its error. */
-bool profile_print(struct target *t, const struct tables *tables, int pid, bool by_size,
-                   struct why *why);
+/* What is known of sites beyond their lines. */
+struct profile_more {
+    /* Adds lines to those of the site at this address; false where it is to be left out. */
+    bool (*add)(struct profile_more *, uint64_t site, struct text *);
+    /* Adds sites after the last one, and returns how many. May be null. */
+    uint64_t (*add_sites)(struct profile_more *, struct text *);
+};
+
+/* Prints it, with what is mapped in the process that /proc calls so. `more` may be null. */
+bool profile_print(FILE *out, struct target *t, const struct tables *tables, const char *process,
+                   struct profile_more *more, struct why *why);
+
+/* Calls `each` with the address of every site; false where their tables make no sense. */
+bool profile_sites(struct target *t, const struct watch_profile *w,
+                   bool (*each)(void *to, uint64_t site), void *to);
 
 #endif

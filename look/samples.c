@@ -1,9 +1,11 @@
 #include "samples.h"
 
+#include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#define SAMPLES_MOST ((uint64_t)1 << 20) /* of lists that lead to themselves, too */
+#define SAMPLES_MOST ((uint64_t)1 << 24) /* of lists that lead to themselves, too */
 #define SAMPLE_MOST 1024                 /* bytes */
 #define WEIGHT_MOST 1e18                 /* another process's memory may hold any number, or none */
 
@@ -33,7 +35,7 @@ static bool sample_read(struct target *t, const struct watch_profile *w, uint64_
     unsigned char sample[SAMPLE_MOST];
     uint64_t p;
     double weight;
-    if (!target_read(t, at, sample, w->sample_bytes))
+    if (!target_read(t, at, sample, w->sample_size))
         return false;
     memcpy(next, sample + w->sample_next_at, sizeof *next);
     memcpy(&p, sample + w->sample_p_at, sizeof p);
@@ -80,7 +82,11 @@ bool samples_read(struct target *t, const struct watch_profile *w)
         return true; /* an older library's */
     if (!target_read(t, address(w->samples), &buckets, sizeof buckets))
         return target_mapped(t, address(w->samples), sizeof buckets);
-    for (uint32_t i = 0; buckets != 0 && i < w->sample_buckets; i++) {
+    uint64_t bits = 0;
+    if (w->bucket_bits == NULL || !target_read(t, address(w->bucket_bits), &bits, sizeof bits) ||
+        bits > SAMPLE_BUCKET_BITS_MOST)
+        return false;
+    for (uint64_t i = 0; buckets != 0 && i >> bits == 0; i++) {
         uint64_t at = 0;
         /* A page that was never written has no sample. */
         if (!target_read(t, buckets + i * sizeof at, &at, sizeof at))
@@ -108,4 +114,22 @@ const struct held *samples_of(uint64_t site, size_t *count)
     for (*count = 0; low + *count < held_count && held[low + *count].site == site; ++*count)
         ;
     return *count > 0 ? &held[low] : NULL;
+}
+
+bool samples_add_sizes(struct profile_more *more, uint64_t site, struct text *t)
+{
+    (void)more;
+    size_t count;
+    const struct held *one = samples_of(site, &count);
+    if (count == 0)
+        return true;
+    text_add(t, "# sizes");
+    for (size_t i = 0; i < count; i++) {
+        char word[128];
+        snprintf(word, sizeof word, " %" PRIu64 ":%.1f:%.6g:%" PRIu64, one[i].block, one[i].blocks,
+                 one[i].variance, one[i].samples);
+        text_add(t, word);
+    }
+    text_add(t, "\n");
+    return true;
 }

@@ -4,6 +4,7 @@
 #ifndef HAKMEM_LOOK_SAMPLES_H
 #define HAKMEM_LOOK_SAMPLES_H
 
+#include "profile.h"
 #include "sheet/tables.h"
 
 /* Of one site and one size. */
@@ -18,5 +19,12 @@ bool samples_read(struct target *t, const struct watch_profile *w);
 
 /* The first one of a site, and how many there are. */
 const struct held *samples_of(uint64_t site, size_t *count);
+
+/* Adds the site's to its lines (struct profile_more):
+ *
+ *   # sizes BYTES:BLOCKS:VARIANCE:SAMPLES ...
+ *
+ * where the number of blocks is an estimate, and the variance that of its error. */
+bool samples_add_sizes(struct profile_more *more, uint64_t site, struct text *t);
 
 #endif

@@ -49,6 +49,8 @@ MODULE_FLOOR = {
     "profile_html": 3,
     "pprof": 2,
     "profile_command": 4,
+    "leaks": 2,
+    "leaks_command": 4,
     "rights": 0,
     "variants": 1,
     "bindings": 1,

@@ -22,6 +22,7 @@ from hakmem import (
     compare_command,
     doctor,
     exporter_command,
+    leaks_command,
     options,
     profile_command,
     purge_command,
@@ -41,6 +42,7 @@ SUBCOMMANDS = {
     "exporter": exporter_command,
     "sheet": sheet_command,
     "profile": profile_command,
+    "leaks": leaks_command,
     "purge": purge_command,
     "set": set_command,
     "options": options,
@@ -60,6 +62,7 @@ examples:
   hakmem exporter                        serve their figures to Prometheus
   hakmem sheet 4711                      what does process 4711 use memory for?
   hakmem profile 4711                    which of its code allocates memory?
+  hakmem run --leaks prog                which memory does prog leak?
   hakmem purge 4711                      have it return its free memory
   hakmem options                         list the options
   hakmem bench --quick                   benchmark hakmem and other allocators
@@ -90,6 +93,7 @@ examples:
   hakmem run sh -c 'make -j8'            child processes use hakmem, too
   hakmem run env -u LD_PRELOAD prog      prog does not use hakmem
   hakmem run --profile=app.heap ./app    which code allocates memory? see 'hakmem profile'
+  hakmem run --leaks ./app               which blocks did it lose? see 'hakmem leaks'
   hakmem run --debug prog                look for an error in hakmem itself
 
 exit status:
@@ -97,6 +101,7 @@ exit status:
        for --debug is not installed
   126  the program was found, but can't be executed
   127  the program was not found
+  N    something is lost, with --leaks-status=N, and the status of the program is 0
   else the exit status of the program
 """
 
@@ -120,8 +125,8 @@ def parsers() -> tuple[argparse.ArgumentParser, dict[str, argparse.ArgumentParse
     # For its help; bin/hakmem does what it says.
     run = commands.add_parser(
         "run",
-        usage="hakmem run [-h] [--debug] [--profile[=FILE]] [-o NAME=VALUE]..."
-        " [--] PROGRAM [ARG]...",
+        usage="hakmem run [-h] [--debug] [--profile[=FILE]] [--leaks[=FILE]] [--leaks-status=N]\n"
+        "                  [--leaks-suppressions=FILE] [-o NAME=VALUE]... [--] PROGRAM [ARG]...",
         help=HELPS["run"],
         description=RUN_DESCRIPTION,
         epilog=RUN_EPILOG,
@@ -144,6 +149,25 @@ def parsers() -> tuple[argparse.ArgumentParser, dict[str, argparse.ArgumentParse
         action="store_true",
         help="take a heap profile, which the program writes when it ends: to PROGRAM.PID.heap, or"
         " with --profile=FILE to FILE; 'hakmem profile' shows it",
+    )
+    run.add_argument(
+        "--leaks",
+        action="store_true",
+        help="when a process ends, print which blocks it has lost (memory leaks), to standard"
+        " error; with --leaks=FILE write FILE, which 'hakmem leaks' shows. Needs Python and"
+        " ptrace",
+    )
+    run.add_argument(
+        "--leaks-status",
+        metavar="N",
+        help="with --leaks: exit with status N, from 1 to 255, if something is lost and the"
+        " program's own status is 0",
+    )
+    run.add_argument(
+        "--leaks-suppressions",
+        metavar="FILE",
+        help="with --leaks: a file of leaks that do not count (see 'hakmem leaks --help'); may"
+        " be repeated",
     )
     run.add_argument("program", metavar="PROGRAM", help="the program to run")
     run.add_argument("args", metavar="ARG", nargs="*", help="its arguments")

@@ -3,9 +3,10 @@
 Each site is a line, `live blocks: live bytes [total blocks: total bytes] @ address address ...`,
 followed by a comment of hakmem's own, `# peak blocks: bytes samples live total`, and where the
 program named the call by `# name NAME`. Where the reader is asked for them, `# sizes` follows, with
-the blocks in use by the size of their class (look/profile.h). The figures are estimates for the
-whole program, made from the samples. Addresses are those to which the calls return, the innermost
-first. After the sites comes the text of /proc/PID/maps.
+the blocks in use by the size of their class (look/samples.h). A file of a search for leaks has one
+more line for each site, `# leaks` and eight numbers. The figures are estimates for the whole
+program, made from the samples. Addresses are those to which the calls return, the innermost first.
+After the sites comes the text of /proc/PID/maps.
 """
 
 from __future__ import annotations
@@ -33,6 +34,7 @@ _NAME = re.compile(r"# name (.+)", re.DOTALL)
 _F = r"([0-9.]{1,40}(?:e[+-][0-9]{1,3})?)"
 _SIZE = re.compile(rf"{_N}:{_F}:{_F}:{_N}")
 _SIZES = "# sizes "
+_LEAKS = re.compile("# leaks" + 8 * f" {_N}")
 _MAPPING = re.compile(
     r"([0-9a-f]{1,16})-([0-9a-f]{1,16}) ([-rwxsp]{4}) ([0-9a-f]{1,16}) \S+ ([0-9]{1,20}) *(.*)"
 )
@@ -70,6 +72,16 @@ class Size:
 
 
 @dataclass(frozen=True)
+class Leaks:
+    """Of one site, how many blocks and bytes each."""
+
+    lost: tuple[int, int]  # that nothing refers to
+    through: tuple[int, int]  # of any site: only these refer to them, over some steps
+    indirect: tuple[int, int]  # that only lost ones refer to
+    reachable: tuple[int, int]
+
+
+@dataclass(frozen=True)
 class Site:
     """What one call stack allocated."""
 
@@ -79,6 +91,7 @@ class Site:
     name: str = ""  # that the program gave the call
     samples: tuple[int, int] = (0, 0)  # in use, allocated
     sizes: tuple[Size, ...] = ()  # where the reader was asked for them
+    leaks: Leaks | None = None  # where leaks were searched for
 
 
 @dataclass(frozen=True)
@@ -169,8 +182,10 @@ def _sites(lines: list[str], name: str) -> list[Site]:
         if at < len(lines) - 2 and lines[at].startswith(_SIZES):
             sizes = _sizes(lines[at], f"{name}: damaged in line {at + 3}")
             at += 1
-        counts = (live_samples, total_samples)
-        sites.append(Site(stack, figures, _errors(figures, samples), site_name, counts, sizes))
+        searched = _LEAKS.fullmatch(lines[at]) if at < len(lines) else None
+        at += searched is not None
+        counts, errors = (live_samples, total_samples), _errors(figures, samples)
+        sites.append(Site(stack, figures, errors, site_name, counts, sizes, _leaks(searched)))
     if len(sites) != int(count[1]):
         raise NoProfile(f"{name}: damaged: it has {len(sites)} sites, and says {count[1]}")
     return sites
@@ -186,6 +201,13 @@ def _sizes(line: str, wrong: str) -> tuple[Size, ...]:
         except (AssertionError, ValueError):
             raise NoProfile(f"{wrong}: expected sizes of blocks") from None
     return tuple(sizes)
+
+
+def _leaks(searched: re.Match[str] | None) -> Leaks | None:
+    if searched is None:
+        return None
+    n = [int(number) for number in searched.groups()]
+    return Leaks((n[0], n[1]), (n[2], n[3]), (n[4], n[5]), (n[6], n[7]))
 
 
 def _errors(

@@ -96,10 +96,11 @@ struct watch_counters {
  * samples, and two floating-point numbers, blocks and bytes. `rate` and so on are where numbers
  * are. Where `name_at` is not 0 it says how long the site's name is, which follows the frames.
  * `fill` is a struct fill, of a number and five floating-point numbers. `samples` is where the
- * address of the samples' buckets is, or null, and `bucket_bits` where the logarithm of their number
- * is; each has a list. A sample has the address of its block, null while the sample is unused, its
- * site, the bytes that were requested, those of the block, and how many blocks it stands for, a
- * floating-point number. `site_buckets` is where the number of the first buckets is. */
+ * address of the samples' buckets is, or null, and `bucket_bits` where the logarithm of their
+ * number is; each has a list. A sample has the address of its block, null while the sample is
+ * unused, its site, the bytes that were requested, those of the block, and how many blocks it
+ * stands for, a floating-point number. `site_buckets` is where the number of the first buckets is.
+ */
 struct watch_profile {
     uint32_t bytes;
     uint32_t buckets, size, next_at, total_at, live_at, peak_at, depth_at;

@@ -39,8 +39,15 @@ struct cache_sum {
     bool living;
 };
 
+/* Called for each block that is in use, with the bytes that the program may use of it. */
+struct heap_listener {
+    void (*block)(struct heap_listener *, uint64_t start, uint64_t bytes);
+};
+
 struct heap {
     struct tables tables;
+    struct heap_listener *listener; /* null, or whoever wants to know */
+    const struct spans *seen;       /* all memory of the heap, until the target is forgotten */
     uint64_t resident[HEAP_LINE_COUNT];
     uint64_t live_bytes; /* resident or not, as are all that follow */
     uint64_t free_bytes;
@@ -54,7 +61,8 @@ struct heap {
     uint64_t skipped; /* descriptors that made no sense: changed meanwhile, or damaged */
 };
 
-/* Reads the heap; mappings learn what of them is claimed. The tables are in place. False where it
+/* Reads the heap; mappings learn what of them is claimed. The tables are in place, and so is the
+ * listener. False where it
  * makes no sense, or there is no memory. */
 bool heap_read(struct target *t, struct heap *heap, struct why *why);
 

@@ -224,6 +224,7 @@ int kernel_maps(struct target *t, const char *process)
         if (line[0] < 'A' || line[0] > 'Z')
             error = mapping_read(t, line);
         else if (m != NULL && !begins(line, "Rss:", &m->rss) &&
+                 !begins(line, "Anonymous:", &m->anonymous) &&
                  !begins(line, "AnonHugePages:", &m->huge))
             begins(line, "Swap:", &m->swapped);
     }

@@ -90,6 +90,14 @@ static inline void count(struct look *look, struct class_sum *sum, enum heap_lin
         sum->resident[line] += bytes;
 }
 
+/* A block is in use. */
+static inline void heard(struct look *look, uint64_t start, uint64_t bytes)
+{
+    struct heap_listener *listener = look->heap->listener;
+    if (listener != NULL)
+        listener->block(listener, start, bytes);
+}
+
 /* ---- caches.c ---- */
 
 /* Reads all caches. */

@@ -41,6 +41,7 @@ static void whole_count(struct look *look, struct class_sum *sum, const struct s
     } else {
         sum->live++;
         look->heap->live_bytes += used;
+        heard(look, slab->base, used);
     }
     for (uint64_t page = 0; page * PAGE < slab->bytes; page++)
         if (slab->present[page])
@@ -133,6 +134,8 @@ static void blocks_count(struct look *look, struct class_sum *sum, struct slab *
         sum->cached += line == LINE_CACHES;
         sum->in_transfer += line == LINE_TRANSFER;
         look->heap->live_bytes += line == LINE_LIVE ? slab->size : 0;
+        if (line == LINE_LIVE)
+            heard(look, slab->base + from, slab->size);
         count(look, sum, line, here);
     }
     for (unsigned k = 0; k < slab->blocks; k++) {

@@ -81,13 +81,13 @@ static bool profile_possible(const struct watch_profile *p)
     return p->buckets <= BUCKETS_MOST && p->size <= 1024 && holds(p->size, p->next_at, 8) &&
            holds(p->size, p->total_at, 24) && holds(p->size, p->live_at, 24) &&
            holds(p->size, p->peak_at, 24) && holds(p->size, p->depth_at, 8) &&
-           holds(p->size, p->name_at, 8) && p->sample_buckets <= BUCKETS_MOST &&
-           p->sample_bytes <= 1024 &&
-           (p->samples == NULL || (holds(p->sample_bytes, p->sample_next_at, 8) &&
-                                   holds(p->sample_bytes, p->sample_p_at, 8) &&
-                                   holds(p->sample_bytes, p->sample_site_at, 8) &&
-                                   holds(p->sample_bytes, p->sample_block_at, 8) &&
-                                   holds(p->sample_bytes, p->sample_weight_at, 8)));
+           holds(p->size, p->name_at, 8) && p->sample_size <= 256 &&
+           (p->samples == NULL || (holds(p->sample_size, p->sample_next_at, 8) &&
+                                   holds(p->sample_size, p->sample_p_at, 8) &&
+                                   holds(p->sample_size, p->sample_site_at, 8) &&
+                                   holds(p->sample_size, p->sample_requested_at, 8) &&
+                                   holds(p->sample_size, p->sample_block_at, 8) &&
+                                   holds(p->sample_size, p->sample_weight_at, 8)));
 }
 
 static bool all_possible(const struct tables *tables)

@@ -26,6 +26,7 @@ struct tables {
 #define STACKS_MOST 1024
 #define CACHE_MOST 65536 /* bytes */
 #define BUCKETS_MOST 65536
+#define SAMPLE_BUCKET_BITS_MOST 28
 
 /* Copies them, where hakmem_watch is known. */
 bool tables_read(struct target *t, uint64_t at, struct tables *tables, struct why *why);

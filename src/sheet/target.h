@@ -17,6 +17,7 @@
 struct mapping {
     uint64_t start, end, offset;
     uint64_t rss, huge;       /* resident; of that in huge pages */
+    uint64_t anonymous;       /* resident, and no page of a file */
     uint64_t swapped;         /* not resident: in swap */
     uint64_t claimed;         /* of what is resident, what is known to be the heap's */
     uint64_t claimed_swapped; /* of what is in swap */

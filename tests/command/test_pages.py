@@ -41,7 +41,7 @@ def test_manual_pages(page: Path) -> None:
         assert f"\n{section}\n" in done.stdout
     assert {page.stem for page in PAGES} == {
         "hakmem", "hakmem-run", "hakmem-doctor", "hakmem-top", "hakmem-stat", "hakmem-exporter",
-        "hakmem-sheet", "hakmem-profile", "hakmem-purge", "hakmem-set",
+        "hakmem-sheet", "hakmem-profile", "hakmem-leaks", "hakmem-purge", "hakmem-set",
         "hakmem-options", "hakmem-bench", "hakmem-compare",
     }  # fmt: skip
 

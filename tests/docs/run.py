@@ -48,9 +48,12 @@ KINDS: dict[str, Callable[[], bool]] = {
     "slow": lambda: True,
     "long": lambda: True,  # a quarter of an hour and more
 }
+# What needs no permission, but is not there on every machine.
+FREE: dict[str, Callable[[], bool]] = {"ptrace": lambda: _traces()}
 # Blocks with these needs see the world, others have a network of their own.
 ONLINE = {"packages", "clone", "docker"}
 PR_SET_CHILD_SUBREAPER = 36
+PTRACE_TRACEME = 0
 CLONE_NEWNET = 0x40000000
 SIOCGIFFLAGS, SIOCSIFFLAGS, IFF_UP = 0x8913, 0x8914, 1
 TIMEOUT = 3600.0  # it hangs; a block of tests on a busy machine takes many minutes
@@ -118,7 +121,8 @@ def unmet(block: Block, allowed: list[str]) -> str | None:
     for need in block.needs:
         if need in KINDS and need not in allowed:
             return f"{need} (see --allow)"
-        if not (KINDS[need]() if need in KINDS else shutil.which(need, path=_path([]))):
+        there = {**KINDS, **FREE}.get(need)
+        if not (there() if there is not None else shutil.which(need, path=_path([]))):
             return need
     return None
 
@@ -276,6 +280,14 @@ def _asked(pid: int) -> bool:
 def _path(first: list[Path]) -> str:
     # Servers are among the administrator's programs.
     return ":".join([*map(str, first), os.environ["PATH"], "/usr/local/sbin:/usr/sbin:/sbin"])
+
+
+def _traces() -> bool:
+    """Whether a child may be traced."""
+    child = os.fork()
+    if child == 0:
+        os._exit(0 if libc.ptrace(PTRACE_TRACEME, 0, 0, 0) == 0 else 1)
+    return os.waitpid(child, 0)[1] == 0
 
 
 def _succeeds(*command: str) -> bool:

@@ -1,0 +1,18 @@
+/* Processes at their end: searches one for leaks, and has the reporter tell what was found. */
+#ifndef HAKMEM_LOOK_ENDED_H
+#define HAKMEM_LOOK_ENDED_H
+
+#include "leaks.h"
+#include "trace.h"
+
+/* The one whose last thread is `thread`, which is stopped. */
+void ended_search(const struct trace *trace, pid_t process, pid_t thread,
+                  const struct registers *const *threads, size_t count);
+
+/* The program itself was executed; before, it is this one. */
+void ended_program_runs(void);
+
+/* No process is left: says so if none could be searched. */
+void ended_all(void);
+
+#endif

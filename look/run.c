@@ -1,0 +1,220 @@
+/* The tracer is no parent of the program: the process that is called becomes the program, so that
+ * its number, its signals and its exit status are what they would be without. Only where another
+ * status is to tell of leaks, the process stays, and the program is its child. */
+#define _GNU_SOURCE
+#include "run.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "trace.h"
+
+#define SAYS "hakmem run: --leaks: "
+#define FAILED 125
+
+static int failed(const char *what, int error)
+{
+    fprintf(stderr, SAYS "%s: %s\n", what, strerror(error));
+    return FAILED;
+}
+
+/* ---- the tracer ---- */
+
+/* All descriptors but the standard ones and these. */
+static void close_others(int ready, int lost)
+{
+    DIR *all = opendir("/proc/self/fd");
+    if (all == NULL)
+        return;
+    /* A folder that changes meanwhile may skip one: so until none was left. */
+    for (bool any = true; any;) {
+        any = false;
+        rewinddir(all);
+        for (const struct dirent *entry; (entry = readdir(all)) != NULL;) {
+            int file = (int)strtol(entry->d_name, NULL, 10);
+            if (file > STDERR_FILENO && file != ready && file != lost && file != dirfd(all))
+                any |= close(file) == 0;
+        }
+    }
+    closedir(all);
+}
+
+/* It holds nothing that is the program's but standard error, and no terminal's signal ends it. */
+static void set_apart(int ready, int lost)
+{
+    setsid();
+    for (int signal = 1; signal < NSIG; signal++)
+        if (signal != SIGCHLD && signal != SIGSEGV && signal != SIGBUS)
+            sigaction(signal, &(struct sigaction){.sa_handler = SIG_IGN}, NULL);
+    sigset_t none;
+    sigemptyset(&none);
+    sigprocmask(SIG_SETMASK, &none, NULL);
+    sigaction(SIGCHLD, &(struct sigaction){.sa_handler = SIG_DFL}, NULL);
+    for (int i = STDIN_FILENO; i <= STDOUT_FILENO; i++) {
+        int null = open("/dev/null", O_RDWR);
+        if (null != i) {
+            dup2(null, i);
+            close(null);
+        }
+    }
+    close_others(ready, lost);
+}
+
+static void trace_program(const struct trace *trace, int ready)
+{
+    set_apart(ready, trace->lost);
+    int error = trace_begin(trace->program);
+    if (write(ready, &error, sizeof error) == sizeof error && error == 0) {
+        close(ready);
+        trace_all(trace);
+    }
+    _exit(0);
+}
+
+/* Starts it; 0 once it traces this process, or the number of an error. */
+static int trace_this(struct trace trace)
+{
+    int ready[2];
+    int error = ECHILD;
+    if (pipe2(ready, O_CLOEXEC) != 0)
+        return errno;
+    trace.program = getpid();
+    /* Where only a parent may trace (kernel.yama.ptrace_scope is 1). */
+    prctl(PR_SET_PTRACER, PR_SET_PTRACER_ANY, 0, 0, 0);
+    pid_t between = fork();
+    if (between < 0)
+        return errno;
+    if (between == 0) {
+        pid_t tracer = fork();
+        if (tracer == 0)
+            trace_program(&trace, ready[1]);
+        _exit(0);
+    }
+    close(ready[1]);
+    while (waitpid(between, NULL, 0) < 0 && errno == EINTR)
+        ;
+    ssize_t got;
+    while ((got = read(ready[0], &error, sizeof error)) < 0 && errno == EINTR)
+        ;
+    close(ready[0]);
+    prctl(PR_SET_PTRACER, 0, 0, 0, 0);
+    return got == sizeof error ? error : ECHILD;
+}
+
+/* ---- the program ---- */
+
+static int run_program(const struct trace *trace, const char *preload, char **program)
+{
+    int error = trace_this(*trace);
+    if (error == EPERM || error == EACCES) {
+        fprintf(stderr,
+                SAYS "ptrace is not permitted: the program is already traced (strace, gdb), or "
+                     "kernel.yama.ptrace_scope is 2 or 3, or the container forbids it (docker run "
+                     "--cap-add SYS_PTRACE)\n");
+        return FAILED;
+    }
+    if (error != 0)
+        return failed("the program can't be traced", error);
+    setenv("LD_PRELOAD", preload, 1);
+    setenv("HAKMEM_PROFILE", "on", 1);
+    setenv("HAKMEM_PROFILE_RATE", "1", 1);
+    setenv("HAKMEM_PROFILE_SAMPLES", "0", 1);
+    execvp(program[0], program);
+    fprintf(stderr, "hakmem run: %s: %s\n", program[0], strerror(errno));
+    return errno == ENOENT ? 127 : 126;
+}
+
+/* ---- in place of the program: another status ---- */
+
+/* Ends as the program did. */
+static int end_by(int signal)
+{
+    sigset_t one;
+    sigaction(signal, &(struct sigaction){.sa_handler = SIG_DFL}, NULL);
+    setrlimit(RLIMIT_CORE, &(struct rlimit){0});
+    sigemptyset(&one);
+    sigaddset(&one, signal);
+    kill(getpid(), signal);
+    sigprocmask(SIG_UNBLOCK, &one, NULL);
+    return 128 + signal;
+}
+
+/* Signals of a terminal reach the program by themselves. Returns how it ended. */
+static int wait_for(pid_t program, const sigset_t *all)
+{
+    for (;;) {
+        siginfo_t about;
+        int status;
+        int signal = sigwaitinfo(all, &about);
+        if (signal > 0 && signal != SIGCHLD) {
+            if (about.si_code != SI_KERNEL)
+                kill(program, signal);
+            continue;
+        }
+        if (waitpid(program, &status, WNOHANG | WUNTRACED) != program)
+            continue;
+        if (!WIFSTOPPED(status))
+            return status;
+        kill(getpid(), SIGSTOP);
+    }
+}
+
+static int run_in_place(struct trace trace, int status_of_leaks, const char *preload,
+                        char **program)
+{
+    int lost[2];
+    char byte;
+    sigset_t all;
+    sigset_t before;
+    if (pipe2(lost, O_CLOEXEC | O_NONBLOCK) != 0)
+        return failed("pipe", errno);
+    trace.lost = lost[1];
+    sigfillset(&all);
+    sigprocmask(SIG_SETMASK, &all, &before);
+    /* A parent that ignores it would never be told. */
+    struct sigaction child;
+    sigaction(SIGCHLD, &(struct sigaction){.sa_handler = SIG_DFL}, &child);
+    pid_t number = fork();
+    if (number < 0)
+        return failed("fork", errno);
+    if (number == 0) {
+        sigaction(SIGCHLD, &child, NULL);
+        sigprocmask(SIG_SETMASK, &before, NULL);
+        _exit(run_program(&trace, preload, program));
+    }
+    close(lost[1]);
+    int status = wait_for(number, &all);
+    if (WIFSIGNALED(status))
+        return end_by(WTERMSIG(status));
+    bool any = read(lost[0], &byte, 1) == 1;
+    return any && WEXITSTATUS(status) == 0 ? status_of_leaks : WEXITSTATUS(status);
+}
+
+int run_leaks(char **words)
+{
+    const char *preload = words[0];
+    const char *status = words[1];
+    struct trace trace = {.lost = -1, .reporter = words + 3};
+    if (strcmp(words[2], "-") != 0)
+        trace.file = words[2];
+    char **program = words + 3;
+    while (*program != NULL && strcmp(*program, "--") != 0)
+        program++;
+    if (*program == NULL || program[1] == NULL)
+        return FAILED;
+    *program++ = NULL;
+    if (strcmp(status, "-") == 0)
+        return run_program(&trace, preload, program);
+    return run_in_place(trace, (int)strtol(status, NULL, 10), preload, program);
+}

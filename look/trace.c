@@ -1,0 +1,230 @@
+/* A process is searched when the last of its threads is at its end: the kernel stops it there
+ * (PTRACE_EVENT_EXIT), all its memory still being there. Its other threads have ended by then, or
+ * were ended by the kernel because one called exit or a signal ended all: their registers are noted
+ * when they stop in the same way. If a thread executes another program, the others end as well, but
+ * that one does not, so nothing is searched. */
+#define _GNU_SOURCE
+#include "trace.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <sys/ptrace.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "ended.h"
+#include "registers.h"
+#include "tasks.h"
+
+#define EVENTS                                                                            \
+    (PTRACE_O_TRACEEXIT | PTRACE_O_TRACEEXEC | PTRACE_O_TRACECLONE | PTRACE_O_TRACEFORK | \
+     PTRACE_O_TRACEVFORK)
+
+#define KCMP_VM 1
+
+int trace_begin(pid_t program)
+{
+    struct task *task = task_get(program);
+    if (task == NULL)
+        return ENOMEM;
+    task->announced = true;
+    return ptrace(PTRACE_SEIZE, program, NULL, (void *)EVENTS) == 0 ? 0 : errno;
+}
+
+/* It may have been killed meanwhile, which a later stop or end tells. */
+static void resume(pid_t number, int signal)
+{
+    ptrace(PTRACE_CONT, number, NULL, (void *)(intptr_t)signal);
+}
+
+static pid_t event_message(pid_t number)
+{
+    unsigned long message = 0;
+    ptrace(PTRACE_GETEVENTMSG, number, NULL, &message);
+    return (pid_t)message;
+}
+
+/* Its creator has stopped because it made it. Which of both stops is seen first is not certain. */
+static void announced(pid_t creator, int event)
+{
+    struct task *task = task_get(event_message(creator));
+    if (task == NULL)
+        return;
+    task->announced = true;
+    task->borrows |= event == PTRACE_EVENT_VFORK;
+    if (task->waits) {
+        task->waits = false;
+        resume(task->number, 0);
+    }
+}
+
+/* Those whose creator was killed in the middle. */
+static void release_orphans(void)
+{
+    for (struct task *task = NULL; (task = task_after(task, 0)) != NULL;)
+        if (task->waits && task_after(NULL, task->creator) == NULL) {
+            task->waits = false;
+            resume(task->number, 0);
+        }
+}
+
+static bool is_last(const struct task *task)
+{
+    for (const struct task *other = NULL; (other = task_after(other, task->process)) != NULL;)
+        if (other != task && !other->ends)
+            return false;
+    return true;
+}
+
+static void note_registers(struct task *task)
+{
+    if (task->registers == NULL)
+        task->registers = malloc(sizeof *task->registers);
+    if (task->registers != NULL && !registers_read(task->number, task->registers)) {
+        free(task->registers);
+        task->registers = NULL;
+    }
+}
+
+/* One that was made by vfork or the like and has executed nothing since. */
+static bool borrows_memory(const struct task *first)
+{
+    return first->borrows || (task_after(NULL, first->creator) != NULL &&
+                              syscall(SYS_kcmp, first->number, first->creator, KCMP_VM, 0, 0) == 0);
+}
+
+static void search(const struct trace *trace, const struct task *last)
+{
+    const struct registers **threads = NULL;
+    size_t count = 0;
+    struct task *first = task_find(last->process);
+    for (const struct task *task = NULL; (task = task_after(task, last->process)) != NULL;)
+        count += task->registers != NULL;
+    if (first == NULL || first->reported || borrows_memory(first))
+        return;
+    first->reported = true;
+    threads = malloc((count + 1) * sizeof(const struct registers *));
+    if (threads == NULL)
+        return;
+    count = 0;
+    for (const struct task *task = NULL; (task = task_after(task, last->process)) != NULL;)
+        if (task->registers != NULL)
+            threads[count++] = task->registers;
+    ended_search(trace, last->process, last->number, threads, count);
+    free(threads);
+}
+
+/* A thread is at its end. */
+static void at_end(const struct trace *trace, struct task *task)
+{
+    bool killed = (event_message(task->number) & 0x7f) == SIGKILL;
+    bool last = is_last(task);
+    task->ends = true;
+    if (!killed) {
+        note_registers(task);
+        if (last)
+            search(trace, task);
+        else if (task->registers != NULL && registers_end_thread(task->registers)) {
+            /* It ends by itself: what it had is nobody's now. But the stack of the first thread
+             * stays: up to where it is in use others may have pointers into it. */
+            task->registers->count = 0;
+            if (task->number != task->process) {
+                free(task->registers);
+                task->registers = NULL;
+            }
+        }
+    }
+}
+
+/* Of its process no other thread is left, and it has the number of the process. */
+static void executed(const struct trace *trace, pid_t number)
+{
+    tasks_drop(number, number);
+    struct task *task = task_get(number);
+    if (task == NULL)
+        return;
+    pid_t before = event_message(number);
+    if (before != number)
+        task_drop(before);
+    task = task_get(number);
+    free(task->registers);
+    task->registers = NULL;
+    task->process = number;
+    task->announced = true;
+    task->ends = task->borrows = task->reported = false;
+    if (number == trace->program)
+        ended_program_runs();
+}
+
+static void stopped(const struct trace *trace, pid_t number, int status)
+{
+    struct task *task = task_get(number);
+    int signal = WSTOPSIG(status);
+    int event = status >> 16;
+    if (task == NULL) {
+        resume(number, 0);
+        return;
+    }
+    switch (event) {
+    case 0:
+        resume(number, signal);
+        return;
+    case PTRACE_EVENT_STOP:
+        if (!task->announced)
+            task->waits = true;
+        else if (signal == SIGTRAP)
+            resume(number, 0);
+        else
+            ptrace(PTRACE_LISTEN, number, NULL, NULL); /* until SIGCONT */
+        return;
+    case PTRACE_EVENT_FORK:
+    case PTRACE_EVENT_VFORK:
+    case PTRACE_EVENT_CLONE:
+        announced(number, event);
+        break;
+    case PTRACE_EVENT_EXEC:
+        executed(trace, number);
+        break;
+    case PTRACE_EVENT_EXIT:
+        at_end(trace, task);
+        break;
+    default:
+        break;
+    }
+    resume(number, 0);
+}
+
+/* The kernel has forgotten it. Registers of others of its process may still be wanted. */
+static void gone(pid_t number)
+{
+    struct task *task = task_find(number);
+    if (task == NULL)
+        return;
+    pid_t process = task->process;
+    task->ends = true;
+    if (number == process)
+        tasks_drop(process, 0);
+    else if (task->registers == NULL)
+        task_drop(number);
+    release_orphans();
+}
+
+void trace_all(const struct trace *trace)
+{
+    int status;
+    for (;;) {
+        pid_t number = waitpid(-1, &status, __WALL);
+        if (number < 0 && errno == EINTR)
+            continue;
+        if (number < 0)
+            break;
+        if (WIFSTOPPED(status))
+            stopped(trace, number, status);
+        else
+            gone(number);
+    }
+    ended_all();
+}
