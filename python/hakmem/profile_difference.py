@@ -25,7 +25,7 @@ def difference(now: Named, before: Named) -> Named:
         path = "" if frame.module is None else frame.module.path
         if path in same or not frame.lines:
             return path, frame.within
-        return tuple((line.function, line.file) for line in frame.lines)
+        return tuple(line.function for line in frame.lines)
 
     stacks: dict[Hashable, Stack] = {}
     for sign, profile in ((1, now), (-1, before)):

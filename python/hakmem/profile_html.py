@@ -40,5 +40,11 @@ def _data(named: Named, title: str) -> dict[str, Any]:
             }
             for stack in named.stacks
         ],
-        "lines": [[line.function, line.where] for line in lines],
+        "lines": [_line(line) for line in lines],
     }
+
+
+def _line(line: Line) -> list[str]:
+    """The name as it is shown where there is little room comes last, where it differs."""
+    brief = profile_text.brief(line.function)
+    return [line.function, line.where, *([] if brief == line.function else [brief])]

@@ -55,6 +55,9 @@ def table(named: Named, shown: Table, name: str) -> Iterator[str]:
     yield f"{title:>12}{'±':>11}{'%':>7}{'blocks':>12}  site"
     stacks = [stack for stack in named.stacks if stack.figures[at] or stack.figures[at + 1]]
     stacks.sort(key=lambda one: -abs(one.figures[at + 1]))
+    if not stacks:
+        others = [f"--by {kind}" for kind, (_, at) in KINDS.items() if named.sums[at + 1]]
+        yield f"nothing {title}" + (f"; see {' and '.join(others)}" if others else "")
     for stack in stacks[: shown.most]:
         blocks, bytes_ = stack.figures[at], stack.figures[at + 1]
         share = f"{100 * bytes_ / total:.1f}" if total > 0 and not named.is_difference else ""

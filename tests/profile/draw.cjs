@@ -23,6 +23,10 @@ class Element {
     this.children = [];
     this.append(...items);
   }
+  contains() {
+    return false;
+  }
+  focus() {}
   setAttribute(name, value) {
     this.attributes[name] = value;
   }

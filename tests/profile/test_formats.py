@@ -291,6 +291,24 @@ def test_difference(command: Command, tmp_path: Path, planted: Planted) -> None:
     )
 
 
+def test_difference_of_moved_files() -> None:
+    """A build in another folder, of a changed source: functions are compared, not their lines."""
+    figures: Figures = (1, 1000, 2, 2000, 1, 1000)
+
+    def build(folder: str, line: int) -> Named:
+        frames = tuple(Frame(line, None, line, (Line(f, f"{folder}/a.c", line),)) for f in "ab")
+        return Named(1, (Stack(frames, figures, figures),), {})
+
+    assert profile_difference.difference(build("/one", 1), build("/two", 2)).stacks == ()
+
+
+def test_nothing_in_use() -> None:
+    figures: Figures = (0, 0, 2, 2000, 0, 0)
+    named_ = Named(1, (Stack((), figures, figures),), {})
+    last = list(profile_text.table(named_, profile_text.Table("inuse", 9), ""))[-1]
+    assert last == "nothing in use; see --by alloc"
+
+
 def test_difference_for_pprof(
     command: Command, tmp_path: Path, planted: Planted, protobuf: Any
 ) -> None:

@@ -1,0 +1,176 @@
+"""The page in Chromium: what it shows, by mouse and by keys, in a wide and in a narrow window."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from hakmem import profile_difference, profile_html
+from hakmem.symbols import Frame, Line, Named, Stack
+from tests.profile import browser
+from tests.profile.browser import Browser
+from tests.profile.planted import Planted, named
+
+SIZES = [(1280, 900), (400, 800)]
+SCHEMES = ["dark", "light"]
+FRAMES = "[...document.querySelectorAll('.frame')]"
+TEXT = "document.activeElement.textContent"
+
+# The lowest ratio of contrast between letters and what is behind them, as WCAG defines it.
+CONTRAST = """
+(() => {
+  const light = color => {
+    const [r, g, b] = color.match(/[\\d.]+/g).map(part => part / 255)
+      .map(part => part <= 0.04045 ? part / 12.92 : ((part + 0.055) / 1.055) ** 2.4);
+    return 0.2126 * r + 0.7152 * g + 0.0722 * b;
+  };
+  return Math.min(...[...document.querySelectorAll('.frame, #controls button:enabled')].map(one => {
+    const style = getComputedStyle(one);
+    const [a, b] = [light(style.color), light(style.backgroundColor)];
+    return (Math.max(a, b) + 0.05) / (Math.min(a, b) + 0.05);
+  }));
+})()
+"""
+
+
+@pytest.fixture(scope="module")
+def shown(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
+    if browser.found() is None:
+        pytest.skip("needs chromium")
+    with browser.browser(tmp_path_factory.mktemp("browser")) as made:
+        yield made
+
+
+def deep() -> Named:
+    """Stacks of a thousand functions with long names, and one with nothing in use."""
+    stacks = []
+    for which in range(3):
+        name = f"std::map<std::string, {'std::vector<int>, ' * 30}int>::operator[](int const&)"
+        frames = tuple(
+            Frame(n, None, n, (Line(f"{name}::{n}_{which if n < 990 else 0}", "f.cc", n),))
+            for n in range(1000)
+        )
+        figures = (3.0, 3000.0, 6.0, 6000.0, 3.0, 3000.0) if which else (0.0, 0.0, 9.0, 9e3, 0, 0)
+        stacks.append(Stack(frames, figures, figures))
+    return Named(1, tuple(stacks), {})
+
+
+@pytest.fixture(scope="module")
+def pages(planted: Planted, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    plant = named(planted.profile("profile_plant"))
+    empty = Named(1, (), {})
+    made = {
+        "plant": plant,
+        "difference": profile_difference.difference(
+            Named(1, plant.stacks[1:], {}), Named(1, plant.stacks[:1], {})
+        ),
+        "empty": empty,
+        "same": profile_difference.difference(empty, empty),
+        "deep": deep(),
+    }
+    folder = tmp_path_factory.mktemp("pages")
+    for name, profile in made.items():
+        (folder / f"{name}.html").write_text(profile_html.page(profile, name))
+    return {name: folder / f"{name}.html" for name in made}
+
+
+def frame(name: str) -> str:
+    return f"{FRAMES}.find(one => one.textContent === {name!r})"
+
+
+def widths(page: Browser) -> Any:
+    return page.run(f"{FRAMES}.map(one => one.getBoundingClientRect().width)")
+
+
+@pytest.mark.parametrize("scheme", SCHEMES)
+@pytest.mark.parametrize("size", SIZES)
+@pytest.mark.parametrize("name", ["plant", "difference", "empty", "same", "deep"])
+def test_drawn(
+    shown: Browser, pages: dict[str, Path], name: str, size: tuple[int, int], scheme: str
+) -> None:
+    shown.open(pages[name], *size, scheme)
+    assert shown.complaints == []
+    many = {"plant": 5, "difference": 5, "deep": 1000}.get(name, 1)
+    assert shown.run(f"{FRAMES}.length") >= many
+    dark = shown.run("getComputedStyle(document.body).backgroundColor") == "rgb(20, 23, 27)"
+    assert dark == (scheme == "dark")
+    assert shown.run(CONTRAST) >= 4.5
+    assert shown.run("document.documentElement.scrollWidth <= innerWidth"), "cut off on the right"
+    cut = "[...document.querySelectorAll('th, td')].filter(one => one.scrollWidth > innerWidth)"
+    assert shown.run(f"{cut}.length") == 0
+    if many == 1:
+        assert shown.run("document.getElementById('more').textContent")
+
+
+@pytest.mark.parametrize("scheme", SCHEMES)
+@pytest.mark.parametrize("size", SIZES)
+def test_mouse(shown: Browser, pages: dict[str, Path], size: tuple[int, int], scheme: str) -> None:
+    shown.open(pages["plant"], *size, scheme)
+    whole = widths(shown)
+    shown.click(frame("leak_in_library"))
+    box = shown.run("document.getElementById('flame').clientWidth")
+    assert all(abs(width - box) <= 2 for width in widths(shown)), "zoomed"
+    assert "leak_in_library" in shown.run("document.getElementById('detail').textContent")
+    shown.click("document.getElementById('all')")
+    assert widths(shown) == whole
+    shown.click("document.querySelectorAll('#kinds button')[1]")
+    assert shown.run(f"!!{frame('pass')}"), "what is allocated"
+    shown.click("document.querySelector('#kinds button')")
+    assert not shown.run(f"!!{frame('pass')}")
+    shown.click("document.getElementById('search')")
+    shown.write("leak_in_lib")
+    found = shown.run("[...document.querySelectorAll('.found')].map(one => one.textContent)")
+    assert found == ["leak_in_library"]
+    assert shown.run("document.querySelectorAll('#rows tr').length") == 1
+    shown.click("document.querySelector('summary')")
+    assert shown.run("document.querySelector('details').innerText.includes('main')")
+    assert shown.complaints == []
+
+
+def test_keys(shown: Browser, pages: dict[str, Path]) -> None:
+    """All frames are one stop of the Tab key; the arrow keys go from one to another."""
+    shown.open(pages["plant"], *SIZES[0], "light")
+    whole = widths(shown)
+    shown.click("document.getElementById('search')")
+    shown.key("Tab")
+    assert shown.run(TEXT) == "all stacks"
+    for _ in range(20):
+        shown.key("ArrowDown")
+    inner = shown.run(TEXT)
+    shown.key("ArrowUp")
+    outer = shown.run(TEXT)
+    assert inner != outer
+    for _ in range(20):
+        if shown.run(TEXT) != "main":
+            shown.key("ArrowUp")
+    shown.key("ArrowDown")
+    first = shown.run(TEXT)
+    shown.key("ArrowRight")
+    second = shown.run(TEXT)
+    assert first != second
+    shown.key("ArrowLeft")
+    assert shown.run(TEXT) == first
+    shown.key("Enter")
+    assert shown.run(TEXT) == first and widths(shown) != whole
+    shown.key("Escape")
+    assert shown.run(TEXT) == "all stacks" and widths(shown) == whole
+    shown.key("Tab")
+    assert shown.run("document.activeElement.parentNode.tagName") == "TH"
+    assert shown.complaints == []
+
+
+def test_nothing_in_use(shown: Browser, pages: dict[str, Path], tmp_path: Path) -> None:
+    """A program that frees all at its end: the page opens with the peak, and says so."""
+    (stack, *_) = deep().stacks[1:]
+    gone = Stack(stack.frames, (0, 0, *stack.figures[2:]), stack.errors)
+    page = tmp_path / "page.html"
+    page.write_text(profile_html.page(Named(1, (gone,), {}), "gone"))
+    shown.open(page, *SIZES[0], "light")
+    pressed = "document.querySelector('#kinds [aria-pressed=true]').textContent"
+    assert shown.run(pressed) == "peak" and shown.run(f"{FRAMES}.length") > 1000
+    assert "Nothing is in use" in shown.run("document.getElementById('notes').textContent")
+    shown.click("document.querySelector('#kinds button')")
+    assert shown.run("document.getElementById('more').textContent") == "Nothing is in use."
