@@ -92,19 +92,24 @@ class Browser:
         for part in ("Page", "Runtime", "Log"):
             self.call(f"{part}.enable")
 
-    def open(self, page: Path, width: int, height: int, scheme: str) -> None:
+    def open(self, page: Path, width: int, height: int, scheme: str, fragment: str = "") -> None:
         self.call("Emulation.setDeviceMetricsOverride", width=width, height=height,
                   deviceScaleFactor=1, mobile=False)  # fmt: skip
         media = [{"name": "prefers-color-scheme", "value": scheme}]
         self.call("Emulation.setEmulatedMedia", features=media)
         before = self._loaded
-        self.call("Page.navigate", url=page.as_uri())
+        self.call("Page.navigate", url="about:blank")  # another fragment alone loads nothing
+        while self._loaded == before:
+            self._next()
+        before = self._loaded
+        self.call("Page.navigate", url=f"{page.as_uri()}#{fragment}" if fragment else page.as_uri())
         while self._loaded == before:
             self._next()
 
     def run(self, script: str) -> Any:
         """What an expression gives."""
-        said = self.call("Runtime.evaluate", expression=script, returnByValue=True)
+        said = self.call("Runtime.evaluate", expression=script, returnByValue=True,
+                         awaitPromise=True)  # fmt: skip
         if "exceptionDetails" in said:
             raise Failed(json.dumps(said["exceptionDetails"]))
         return said["result"].get("value")
