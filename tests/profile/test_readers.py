@@ -1,4 +1,4 @@
-"""Other programs open what `hakmem profile` writes, where they are installed: speedscope, in Chromium
+"""Other programs open what `hakmem profile` writes, where they are installed: speedscope in Chromium
 (npm install --global speedscope); flamegraph.pl, or inferno's reader of its format (cargo install
 inferno). test_formats.py has pprof."""
 
