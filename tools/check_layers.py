@@ -43,6 +43,7 @@ MODULE_FLOOR = {
     "look": 1,
     "modules": 0,
     "heap_profile": 0,
+    "perf_map": 0,
     "symbols": 1,
     "profile_difference": 2,
     "profile_text": 2,

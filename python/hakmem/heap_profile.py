@@ -26,7 +26,7 @@ Figures = tuple[float, float, float, float, float, float]  # in the order of FIG
 _N = "([0-9]{1,18})"  # what 64 bits with a sign surely hold
 _HEAD = re.compile(rf"heap profile: +{_N}: +{_N} +\[ *{_N}: +{_N}\] @ heapprofile")
 _ANY_HEAD = re.compile(r"heap profile:.*@ *(\S*)|heap_v2/")
-_OWN = re.compile(rf"# hakmem rate {_N} lost {_N} memory {_N}")
+_OWN = re.compile(rf"# hakmem rate {_N} lost {_N} memory {_N}(?: pid {_N})?")
 _SITE = re.compile(rf"{_N}: {_N} \[{_N}: {_N}\] @((?: 0x[0-9a-f]{{1,16}})*)")
 _COUNT = re.compile(r"# sites ([0-9]{1,7})")
 _MORE = re.compile(rf"# peak {_N}: {_N} samples {_N} {_N}")
@@ -101,6 +101,7 @@ class Profile:
     lost: int  # samples for which there was no memory
     sites: tuple[Site, ...]
     mappings: tuple[Mapping, ...]  # in the order of addresses
+    pid: int | None = None  # as the process knew it
 
     def mapping_of(self, address: int) -> Mapping | None:
         at = bisect.bisect_right(self.mappings, address, key=lambda one: one.start) - 1
@@ -152,7 +153,8 @@ def parse(text: str, name: str) -> Profile:
     rate = max(int(own[1]), 1)
     sites = _sites(lines[2:at], name)
     mappings = _mappings(lines[at + 1 :], at + 2, name)
-    return Profile(text, rate, int(own[2]), _with_peak(sites), mappings)
+    pid = int(own[4]) if own[4] else None
+    return Profile(text, rate, int(own[2]), _with_peak(sites), mappings, pid)
 
 
 def _sites(lines: list[str], name: str) -> list[Site]:

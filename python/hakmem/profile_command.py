@@ -12,11 +12,12 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from hakmem import heap_profile, look, pprof, profile_html, profile_text, symbols
+from hakmem import heap_profile, look, perf_map, pprof, profile_html, profile_text, symbols
 from hakmem.arguments import USAGE_ERROR, number
 from hakmem.heap_profile import NoProfile, Profile
 from hakmem.look import CannotLook
 from hakmem.modules import NoModule
+from hakmem.perf_map import NoMap, PerfMap
 from hakmem.profile_difference import difference
 from hakmem.profile_text import KINDS
 from hakmem.symbols import Named
@@ -144,6 +145,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         default=[],
         help=f"where separate debug files are, before {symbols.DEBUG_DIR}; may be repeated",
     )
+    parser.add_argument(
+        "--perf-map",
+        metavar="FILE",
+        type=Path,
+        help="names of code that the program made while it ran (default: /tmp/perf-PID.map)",
+    )
     parser.add_argument("subject", metavar="PID|FILE", help="a running process, or a heap profile")
 
 
@@ -164,16 +171,20 @@ def _run(arguments: argparse.Namespace) -> int:
         name = word
         outputs = _outputs(arguments, f"{name}.html")
         profile = heap_profile.read(Path(word))
-        now = symbols.named(profile, debug_dirs=debug_dirs, written=_written(Path(word)))
+        made = _perf_map(arguments, profile.pid, Path("/"), Path(word))
+        now = symbols.named(profile, Path("/"), debug_dirs, _written(Path(word)), made)
     else:
         name = f"{look.program(pid).replace('/', '_')}.{pid}"
         outputs = _outputs(arguments, f"{name}.html")
         profile = heap_profile.parse(_taken(arguments, pid), f"process {pid}")
-        now = symbols.named(profile, Path(f"/proc/{pid}/root"), debug_dirs)
+        root = Path(f"/proc/{pid}/root")
+        made = _perf_map(arguments, perf_map.inner_pid(pid), root, Path(f"/proc/{pid}"))
+        now = symbols.named(profile, root, debug_dirs, perf_map=made)
     old = None
     shown = now
     if before is not None:
-        old = symbols.named(before, debug_dirs=debug_dirs, written=_written(arguments.diff))
+        made = _perf_map(arguments, before.pid, Path("/"), arguments.diff)
+        old = symbols.named(before, Path("/"), debug_dirs, _written(arguments.diff), made)
         shown = difference(now, old)
     for note in _notes(profile, shown):
         print(f"hakmem profile: {profile_text.printable(note)}", file=sys.stderr)
@@ -185,6 +196,22 @@ def _run(arguments: argparse.Namespace) -> int:
         with suppress(BrokenPipeError):
             print("\n".join(lines), flush=True)
     return 0
+
+
+def _perf_map(
+    arguments: argparse.Namespace, pid: int | None, root: Path, owned: Path
+) -> PerfMap | None:
+    """That of the option, or what the process wrote. The latter must be a file of our user, of the
+    process's (the owner of `owned`) or of root."""
+    try:
+        if arguments.perf_map is not None:
+            return perf_map.read(arguments.perf_map)
+        if pid is not None:
+            owners = {os.geteuid(), owned.stat().st_uid}
+            return perf_map.of_process(pid, root, owners)
+    except (NoMap, OSError) as why:
+        print(f"hakmem profile: {profile_text.printable(str(why))}", file=sys.stderr)
+    return None
 
 
 def _notes(profile: Profile, shown: Named) -> Iterator[str]:

@@ -28,6 +28,7 @@ from elftools.elf.segments import NoteSegment
 
 from hakmem import heap_profile
 from hakmem.heap_profile import Figures, Profile
+from hakmem.perf_map import PerfMap
 
 DEBUG_DIR = Path("/usr/lib/debug")
 TOOL_SECONDS = 600
@@ -127,8 +128,10 @@ def named(
     root: Path = Path("/"),
     debug_dirs: Sequence[Path] = (DEBUG_DIR,),
     written: float | None = None,
+    perf_map: PerfMap | None = None,
 ) -> Named:
-    """`root`: below which the files of the mappings lie; `written`: when the profile was."""
+    """`root`: below which the files of the mappings lie; `written`: when the profile was;
+    `perf_map`: names of code that is in no file."""
     calls = {address - 1 for site in profile.sites for address in site.stack if address > 0}
     found = located(profile, calls, root, debug_dirs, written)
     stacks = tuple(_stacks(profile, found.frames))
@@ -158,7 +161,9 @@ def located(
             of_file[module.path][call] = module
         else:
             within = call - module.start if module else call
-            frames[call] = Frame(call, module, within, ())
+            code = module is None or module.executable  # what it made may be gone at its end
+            known = perf_map.function(call) if perf_map and code else None
+            frames[call] = Frame(call, module, within, (Line(*known),) if known else ())
     notes: list[str] = []
     build_ids = {}
     for path, modules in sorted(of_file.items()):

@@ -26,8 +26,10 @@ static int flush(int file, struct text *t)
 
 static int write_sites(int file)
 {
-    struct profile_sums sums = {
-        .rate = policy.profile_rate, .lost = samples_lost(), .memory = samples_bytes()};
+    struct profile_sums sums = {.rate = policy.profile_rate,
+                                .lost = samples_lost(),
+                                .memory = samples_bytes(),
+                                .pid = (uint64_t)getpid()};
     struct text t;
     uint64_t sites = 0;
     int error = 0;

@@ -68,6 +68,9 @@ size_t os_mapped(void);
 /* Whether there is memory at p; true where the kernel may not be asked. */
 bool os_present(const void *p);
 
+/* Whether the 8 bytes at p can be read; false where the kernel may not be asked. */
+bool os_readable(const void *p);
+
 /* The most that os_mapped has been. */
 size_t os_mapped_most(void);
 

@@ -53,6 +53,14 @@ bool os_present(const void *p)
     return present;
 }
 
+bool os_readable(const void *p)
+{
+    KEEP_ERRNO;
+    /* The kernel reads the set of signals before it refuses what should be done with it. */
+    long result = syscall(SYS_rt_sigprocmask, -1, p, NULL, 8);
+    return result != 0 && errno == EINVAL;
+}
+
 static void count_mapped(size_t more)
 {
     size_t now = add_relaxed(&mapped_bytes, more);

@@ -46,6 +46,10 @@ void profile_add_head(struct text *t, const struct profile_sums *sums)
     text_add_number(t, sums->lost);
     text_add(t, " memory ");
     text_add_number(t, sums->memory);
+    if (sums->pid != 0) {
+        text_add(t, " pid ");
+        text_add_number(t, sums->pid);
+    }
     text_add(t, "\n");
 }
 

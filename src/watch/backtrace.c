@@ -8,6 +8,7 @@
 
 #include "base/atomic.h"
 #include "os/os.h"
+#include "os/resume.h"
 #include "os/self.h"
 
 #define NAME_MOST 120 /* bytes of a name that are shown */
@@ -34,6 +35,7 @@ static bool is_ours(uintptr_t code)
 #pragma weak _Unwind_Backtrace
 #pragma weak _Unwind_GetIPInfo
 #pragma weak _Unwind_GetCFA
+#pragma weak _Unwind_GetIP
 
 bool backtrace_possible(void)
 {
@@ -74,8 +76,45 @@ static _Unwind_Reason_Code add_frame(struct _Unwind_Context *context, void *argu
     if (trace->count == trace->most || !is_in_reach(trace, _Unwind_GetCFA(context)))
         return _URC_END_OF_STACK;
     trace->frames[trace->count++] = before_call ? address : address - 1;
+#if CAN_RESUME
+    if (trace->at != NULL)
+        resume_note(trace->at, context);
+#endif
     return _URC_NO_REASON;
 }
+
+#if CAN_RESUME
+static _Unwind_Reason_Code add_further(struct _Unwind_Context *context, void *argument)
+{
+    return is_ours(_Unwind_GetIP(context)) ? _URC_NO_REASON : add_frame(context, argument);
+}
+
+static bool ends_outside(const struct frames *trace)
+{
+    return trace->count > 0 && trace->count < trace->most &&
+           resume_outside(trace->frames[trace->count - 1]);
+}
+
+/* Passes code that has no unwind information. Few programs have such code: registers are noted only
+ * in a second walk. */
+static void go_on(struct frames *trace)
+{
+    if (trace->present_until == 0 || !ends_outside(trace))
+        return;
+    struct registers at = {0};
+    trace->at = &at;
+    trace->count = 0;
+    _Unwind_Backtrace(add_frame, trace);
+    for (unsigned before = 0; trace->count > before && ends_outside(trace) && resume_step(&at);) {
+        struct registers from = at;
+        before = trace->count;
+        resume_walk(&from, add_further, trace);
+    }
+    trace->at = NULL;
+}
+#else
+static void go_on(struct frames *trace) { (void)trace; }
+#endif
 
 /* The unwinder ends the process where it does not find the code that calls it, which is so while
  * the program starts. */
@@ -99,8 +138,10 @@ bool backtrace_cheap(void)
 void backtrace_fill(struct frames *trace)
 {
     trace->count = 0;
-    if (backtrace_possible())
-        _Unwind_Backtrace(add_frame, trace);
+    if (!backtrace_possible())
+        return;
+    _Unwind_Backtrace(add_frame, trace);
+    go_on(trace);
 }
 
 void backtrace_take(struct backtrace *trace)

@@ -11,6 +11,8 @@
 
 #define BACKTRACE_MOST 32
 
+struct registers;
+
 struct backtrace {
     const void *caller;               /* an address in the first frame wanted, or null */
     unsigned count;                   /* frames; what is there when the stack is damaged */
@@ -33,7 +35,9 @@ struct frames {
     uintptr_t *frames;
     uintptr_t present_until; /* memory is known to be there up to this address, a multiple of the
                                 page size, and beyond it only where it is asked for (os_present);
-                                0: nothing is asked */
+                                0: nothing is asked, and the walk ends with code that has no unwind
+                                information */
+    struct registers *at;    /* of the last frame, where they are noted, or null */
 };
 void backtrace_fill(struct frames *trace);
 

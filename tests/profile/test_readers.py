@@ -1,6 +1,6 @@
-"""Other programs open what `hakmem profile` writes, where they are installed: speedscope in Chromium
-(npm install --global speedscope); flamegraph.pl, or inferno's reader of its format (cargo install
-inferno). test_formats.py has pprof."""
+"""Other programs open what `hakmem profile` writes, where they are installed: speedscope (npm
+install --global speedscope), in Chromium; flamegraph.pl, or inferno's reader of its format (cargo
+install inferno). test_formats.py has pprof."""
 
 from __future__ import annotations
 

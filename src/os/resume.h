@@ -1,0 +1,42 @@
+/* Walks a stack on where the unwinder stops: at code without unwind information, which a program
+ * made while it runs, such as the trampolines through which Python calls its functions for perf.
+ *
+ * Such code is passed only where it is certain how it returns: what it does next, as its
+ * instructions say, is to give up its frame and to return. */
+#ifndef HAKMEM_OS_RESUME_H
+#define HAKMEM_OS_RESUME_H
+
+#include <link.h>
+#include <unwind.h>
+
+#include "base/defs.h"
+
+/* Only with _dl_find_object does a sample have a stack, and only in the shared library. */
+#if defined(DLFO_EH_SEGMENT_TYPE) && defined(HAKMEM_SHARED) && defined(__x86_64__)
+#define CAN_RESUME 1
+#else
+#define CAN_RESUME 0
+#endif
+
+/* What a frame's code goes on with. */
+struct registers {
+    uintptr_t ip, sp;
+    uintptr_t bx, bp, r12, r13, r14, r15; /* that a call leaves as they were */
+};
+
+#if CAN_RESUME
+
+/* Whether code is in no loaded file. */
+bool resume_outside(uintptr_t code);
+
+/* Those of the frame that the unwinder is at. */
+void resume_note(struct registers *at, struct _Unwind_Context *context);
+
+/* To the caller's; false where that is not certain. There is stack memory above at->sp. */
+bool resume_step(struct registers *at);
+
+/* _Unwind_Backtrace with the frame of these registers as the second; the first is this function. */
+_Unwind_Reason_Code resume_walk(const struct registers *at, _Unwind_Trace_Fn each, void *argument);
+
+#endif
+#endif

@@ -1,0 +1,153 @@
+"""Stacks through code that a program made while it ran, and the names that it wrote for perf."""
+
+from __future__ import annotations
+
+import os
+import platform
+import shutil
+import subprocess
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from hakmem import heap_profile, perf_map
+from tests.profile.planted import Planted, by_function, functions, named, near, profile_of
+from tests.watch.watched import Command
+
+KEPT = 64 * 2**20  # in blocks that are all sampled
+PYTHON = f"""\
+kept = []
+def leaks():
+    kept.append(bytearray(2**20))
+class Service:
+    def serves(self):
+        leaks()
+for _ in range({KEPT // 2**20}):
+    Service().serves()
+"""
+
+x86_64 = pytest.mark.skipif(platform.machine() != "x86_64", reason="needs x86-64")
+
+
+@x86_64
+def test_stacks(command: Command, planted: Planted, tmp_path: Path) -> None:
+    program, names = planted.programs / "profile_plant_made", tmp_path / "names.map"
+    script = tmp_path / "run"
+    script.write_text(f"#!/bin/sh\nexec {program} {names}\n")
+    script.chmod(0o755)
+    heap = profile_of(script, planted.library, tmp_path)
+    assert len(heap_profile.read(heap).sites) >= 2
+    profile = named(heap, perf_map=perf_map.read(names))
+    whole = by_function(profile, "first")
+    called = functions(whole)
+    assert called[called.index("keep") :][:6] == [
+        "keep",
+        "second",
+        "middle",
+        "first",
+        "outer",
+        "main",
+    ]
+    assert "_start" in called and near(whole.figures[1], KEPT)
+    (line,) = (line for line in whole.lines() if line.function == "first")
+    assert line.file == "one.py"
+    # The stack ends where it is not certain how the code returns.
+    assert functions(by_function(profile, "third"))[-2:] == ["keep", "third"]
+    done = command("profile", "--text", "--perf-map", str(names), str(heap))
+    assert done.returncode == 0 and " first (one.py)" in done.stdout
+    done = command("profile", "--text", "--perf-map", "/nowhere", str(heap))
+    assert done.returncode == 0 and done.stderr.startswith("hakmem profile: /nowhere: ")
+
+
+def pythons() -> Iterator[Path]:
+    """That have trampolines for perf: 3.12 and later, on Linux."""
+    for name in sorted({f"python3.{minor}" for minor in range(12, 20)} | {"python3"}):
+        found = shutil.which(name)
+        home = Path(os.environ.get("PYENV_ROOT", Path.home() / ".pyenv"))
+        yield from (Path(one) for one in (found,) if one)
+        yield from home.glob(f"versions/*/bin/{name}")
+
+
+@pytest.fixture(scope="module")
+def python() -> Path:
+    asks = "import sys; sys.exit(not sys.is_stack_trampoline_active())"
+    for one in pythons():
+        if subprocess.run([one, "-X", "perf", "-c", asks], capture_output=True).returncode == 0:
+            return one
+    pytest.skip("needs Python 3.12 or later that supports perf")
+
+
+@x86_64
+def test_python(
+    command: Command, given: Callable[[str], Path], python: Path, tmp_path: Path
+) -> None:
+    program = tmp_path / "program.py"
+    program.write_text(PYTHON)
+    words: list[str | Path] = [
+        "--profile=x.heap",
+        "-o",
+        "profile_samples=0",
+        python,
+        "-X",
+        "perf",
+        program,
+    ]
+    done = subprocess.run(
+        ["/bin/sh", command.path, "run", *words], cwd=tmp_path, capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stderr
+    heap = heap_profile.read(tmp_path / "x.heap")
+    assert heap.pid is not None
+    written = Path(f"/tmp/perf-{heap.pid}.map")
+    try:
+        done = command(
+            "profile",
+            "--text",
+            "--by",
+            "peak",
+            "-o",
+            str(tmp_path / "x.collapsed"),
+            str(tmp_path / "x.heap"),
+        )
+        profile = named(tmp_path / "x.heap", perf_map=perf_map.read(written))
+    finally:
+        written.unlink()
+    assert done.returncode == 0, done.stderr
+    assert "leaks (program.py)" in done.stdout
+    stack = by_function(profile, "leaks")
+    called = [
+        name for name in functions(stack) if name in {"leaks", "Service.serves", "<module>", "main"}
+    ]
+    assert called[:3] == ["leaks", "Service.serves", "<module>"]
+    assert near(stack.figures[5], KEPT)
+
+
+def test_maps(tmp_path: Path) -> None:
+    one = perf_map.parse("10 8 a\n20 8 py::f.<locals>.g:/a:b.py\nnonsense\n10 4 c d\nffff 0 e\n")
+    found = [one.function(at) for at in (0xF, 0x10, 0x13, 0x14, 0x20, 0x27, 0x28, 0xFFFF)]
+    g = ("f.<locals>.g", "/a:b.py")
+    assert found == [None, ("c d", ""), ("c d", ""), None, g, g, None, None]
+
+
+def test_maps_of_others(tmp_path: Path) -> None:
+    (tmp_path / "tmp").mkdir()
+    made = tmp_path / "tmp/perf-7.map"
+    assert perf_map.of_process(7, tmp_path, {os.geteuid()}) is None
+    made.write_text("10 8 a\n")
+    found = perf_map.of_process(7, tmp_path, {os.geteuid()})
+    assert found is not None and found.function(16) == ("a", "")
+    if os.geteuid() == 0:
+        os.chown(made, 1234, 1234)
+        with pytest.raises(perf_map.NoMap, match="another user"):
+            perf_map.of_process(7, tmp_path, {os.geteuid()})
+        assert perf_map.of_process(7, tmp_path, {1234}) is not None
+        os.chown(made, 0, 0)
+    made.rename(tmp_path / "other")
+    made.symlink_to(tmp_path / "other")
+    with pytest.raises(perf_map.NoMap):
+        perf_map.of_process(7, tmp_path, {os.geteuid()})
+    made.unlink()
+    os.mkfifo(made)
+    with pytest.raises(perf_map.NoMap, match="not a plain file"):
+        perf_map.of_process(7, tmp_path, {os.geteuid()})
