@@ -84,15 +84,8 @@ def test_python(
 ) -> None:
     program = tmp_path / "program.py"
     program.write_text(PYTHON)
-    words: list[str | Path] = [
-        "--profile=x.heap",
-        "-o",
-        "profile_samples=0",
-        python,
-        "-X",
-        "perf",
-        program,
-    ]
+    exact = ["-o", "profile_rate=16K", "-o", "profile_samples=0"]
+    words: list[str | Path] = ["--profile=x.heap", *exact, python, "-X", "perf", program]
     done = subprocess.run(
         ["/bin/sh", command.path, "run", *words], cwd=tmp_path, capture_output=True, text=True
     )

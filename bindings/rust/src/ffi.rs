@@ -21,6 +21,9 @@ extern "C" {
     pub fn hakmem_defrag_gain() -> usize;
     pub fn hakmem_stats(stats: *mut Stats, size: usize) -> usize;
     pub fn hakmem_sheet(fd: i32, format: i32) -> i32;
+    pub fn hakmem_profile_start() -> i32;
+    pub fn hakmem_profile_stop() -> i32;
+    pub fn hakmem_profile_write(fd: i32) -> i32;
     pub fn hakmem_version() -> u32;
     pub fn hakmem_check_frees(on: i32) -> i32;
     pub fn hakmem_check() -> i64;

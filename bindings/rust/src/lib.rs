@@ -6,6 +6,7 @@ mod alloc;
 mod defrag;
 mod ffi;
 mod heap;
+mod profile;
 
 pub use alloc::Hakmem;
 pub use defrag::{defrag, defrag_free, defrag_gain, defrag_hint, defrag_malloc};
@@ -13,3 +14,4 @@ pub use heap::{
     check, check_frees, good_size, option, purge, set_option, sheet, stats, usable_size, version,
     SheetFormat, Stats,
 };
+pub use profile::{profile_start, profile_stop, profile_write};

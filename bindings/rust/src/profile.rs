@@ -1,0 +1,44 @@
+//! Heap profiles: which code allocates memory.
+
+use crate::ffi;
+
+/// Starts the heap profile, as the option `profile` does: while it is on, one block in many is
+/// sampled. The error is a number of `errno`: `EAGAIN` if there is no memory for the profile, if
+/// the kernel's pages are larger than 4 KiB, or while another thread forks.
+///
+/// With the feature `system` a profile has the call stacks that allocated the sampled blocks.
+/// Without it, a profile has only sizes, because hakmem is compiled into the program.
+///
+/// ```
+/// hakmem::profile_start().unwrap();
+/// let block = vec![1_u8; 1 << 20];
+/// assert_eq!(hakmem::profile_write(2), Ok(())); // to standard error
+/// hakmem::profile_stop().unwrap();
+/// drop(block);
+/// ```
+pub fn profile_start() -> Result<(), i32> {
+    // SAFETY: may be called by any thread at any time.
+    result(unsafe { ffi::hakmem_profile_start() })
+}
+
+/// Stops the heap profile. A block that was sampled stays in the profile until it is freed. The
+/// errors are those of [`profile_start`].
+pub fn profile_stop() -> Result<(), i32> {
+    // SAFETY: may be called by any thread at any time.
+    result(unsafe { ffi::hakmem_profile_stop() })
+}
+
+/// Writes the heap profile to a file descriptor, in the text format of gperftools, which
+/// `hakmem profile` and pprof read. Allocates nothing. The error is a number of `errno`: `EBUSY`
+/// while another thread writes the profile, or the error of the file descriptor.
+pub fn profile_write(fd: i32) -> Result<(), i32> {
+    // SAFETY: may be called by any thread at any time, with any number.
+    result(unsafe { ffi::hakmem_profile_write(fd) })
+}
+
+fn result(error: i32) -> Result<(), i32> {
+    match error {
+        0 => Ok(()),
+        _ => Err(error),
+    }
+}
