@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,6 +12,8 @@ from hakmem.symbols import Line, Named
 
 DEPTH = 8  # functions shown for each site
 LONG = 60  # letters of a function's name
+# Functions of the libraries of C++ and Rust, which say less than those that call them.
+LIBRARY = re.compile(r"<*(\w+ )?(\w+ as )?(std|__gnu_cxx|core|alloc|__rustc)::")
 # What can be shown, by the word for it, and the place of its blocks in the figures.
 KINDS = {"inuse": ("in use", 0), "alloc": ("allocated", 2), "peak": ("peak", 4)}
 
@@ -61,12 +63,12 @@ def table(named: Named, shown: Table, name: str) -> Iterator[str]:
     for stack in stacks[: shown.most]:
         blocks, bytes_ = stack.figures[at], stack.figures[at + 1]
         share = f"{100 * bytes_ / total:.1f}" if total > 0 and not named.is_difference else ""
-        lines = [short(line) for line in stack.lines()]
+        lines = _shown(stack.lines())
         yield (
             f"{size(bytes_, sign):>12}{size(stack.errors[at + 1]):>11}{share:>7}"
             f"{blocks:>{sign}12.0f}  {lines[0] if lines else '(no stack)'}"
         )
-        for line in lines[1:DEPTH]:
+        for line in lines[1:]:
             yield f"{'':44}{line}"
     left = stacks[shown.most :]
     if left:
@@ -79,6 +81,15 @@ def rate(bytes_: int) -> str:
         if bytes_ >= unit and bytes_ % unit == 0:
             return f"{bytes_ // unit} {name}"
     return f"{bytes_} bytes"
+
+
+def _shown(lines: Sequence[Line]) -> list[str]:
+    """The innermost. Where all are of libraries, also the first that is not, and its callers."""
+    own = next((at for at, line in enumerate(lines) if not LIBRARY.match(line.function)), 0)
+    if own <= DEPTH // 2:
+        return [short(line) for line in lines[:DEPTH]]
+    inner, outer = lines[: DEPTH // 4], lines[own : own + DEPTH // 2]
+    return [*map(short, inner), "…", *map(short, outer)]
 
 
 def short(line: Line) -> str:

@@ -40,8 +40,24 @@ ENTRANCES = (
     r"hakmem_\w+|(__libc_)?(malloc|calloc|realloc|memalign|valloc|pvalloc)|reallocarray"
     r"|aligned_alloc|posix_memalign|operator new(\[\])?(\(.*\))?|_Zn[wa][jm]\w*"
     r"|__alloc_token_\w+|__size_returning_new\w*"
+    r"|(__rustc::)?__(rust|rdl|rg)_(alloc|alloc_zeroed|realloc)"
+    r"|alloc::alloc::(alloc|alloc_zeroed|realloc|exchange_malloc)"
+    r"|<[^ ]+ as core::alloc::(global::)?(GlobalAlloc|Allocator)>::\w+"
+    r"|(<alloc::alloc::Global>|alloc::alloc::Global)::(alloc|grow)_impl\w*"
 )
 _ENTRANCE = re.compile(ENTRANCES)
+_RUST_HASH = re.compile(r"::h[0-9a-f]{16}$")
+_RUST_ESCAPE = re.compile(r"\$(LT|GT|RF|BP|LP|RP|SP|C|u[0-9a-f]{1,6})\$")
+_RUST_LETTERS = {
+    "LT": "<",
+    "GT": ">",
+    "RF": "&",
+    "BP": "*",
+    "LP": "(",
+    "RP": ")",
+    "SP": "@",
+    "C": ",",
+}
 _VERSION = re.compile(r"@@?[A-Z][A-Za-z_]*[0-9.]*$")  # of a symbol, such as @GLIBC_2.34
 _OWN_FILE = re.compile(r"libhakmem[^/]*\.so[^/]*")
 
@@ -341,13 +357,27 @@ def _by_llvm(tool: str, path: Path, addresses: list[int]) -> Lines:
     for text in _says(words, addresses):
         said = json.loads(text)
         lines = tuple(
-            Line(_VERSION.sub("", one["FunctionName"]), one["FileName"], one["Line"])
+            Line(_readable(one["FunctionName"]), one["FileName"], one["Line"])
             for one in said.get("Symbol", ())
             if one["FunctionName"]
         )
         if lines:
             found[int(said["Address"], 16)] = lines
     return found
+
+
+def _readable(name: str) -> str:
+    """Without its version; of Rust without its hash, and with the letters that older compilers
+    write by name."""
+    if _RUST_HASH.search(name) is None:
+        return _VERSION.sub("", name)
+    name = re.sub(r"(^|::)_(?=\$)", r"\1", _RUST_HASH.sub("", name))
+
+    def letter(match: re.Match[str]) -> str:
+        code = match[1]
+        return _RUST_LETTERS.get(code) or chr(min(int(code[1:], 16), 0x10FFFF))
+
+    return _RUST_ESCAPE.sub(letter, name).replace("..", "::")
 
 
 def _by_addr2line(tool: str, path: Path, addresses: list[int]) -> Lines:
@@ -365,7 +395,7 @@ def _by_addr2line(tool: str, path: Path, addresses: list[int]) -> Lines:
             file = place[1] if place and not place[1].startswith("?") else ""
             number = int(place[2]) if place and file and place[2] != "?" else 0
             if function != "??":
-                found.setdefault(address, []).append(Line(function, file, number))
+                found.setdefault(address, []).append(Line(_readable(function), file, number))
             function = ""
     return {address: tuple(lines) for address, lines in found.items()}
 

@@ -5,6 +5,7 @@ with a separate debug file, and with each of the tools that find names."""
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import subprocess
 from pathlib import Path
@@ -216,3 +217,33 @@ def test_no_stack() -> None:
     profile = Profile("", 1, 0, (Site((), FIGURES, FIGURES), Site((0, 4711), FIGURES, FIGURES)), ())
     found: Named = symbols.named(profile)
     assert [functions(stack) for stack in found.stacks] == [[], ["?+0x1266"]]
+
+
+@pytest.mark.parametrize(
+    ("name", "shown"),
+    [
+        ("malloc@@GLIBC_2.2.5", "malloc"),
+        ("main", "main"),
+        ("leak::leaks::h8d19ac769d5f34dd", "leak::leaks"),
+        (
+            "_$LT$alloc..vec..Vec$LT$T$C$A$GT$$u20$as$u20$core..Clone$GT$::clone::h0123456789abcdef",
+            "<alloc::vec::Vec<T,A> as core::Clone>::clone",
+        ),
+        ("a$uffffff$::h0123456789abcdef", "a\U0010ffff"),
+        ("odd$LT$::hash", "odd$LT$::hash"),
+    ],
+)
+def test_readable(name: str, shown: str) -> None:
+    assert symbols._readable(name) == shown
+
+
+def test_entrances_of_rust() -> None:
+    for name in (
+        "__rustc::__rust_alloc",
+        "alloc::alloc::alloc",
+        "<hakmem::alloc::Hakmem as core::alloc::global::GlobalAlloc>::alloc",
+        "<alloc::alloc::Global as core::alloc::Allocator>::allocate",
+    ):
+        assert re.fullmatch(symbols.ENTRANCES, name)
+    for name in ("alloc::vec::Vec<T>::push", "leak::alloc", "<A as core::Clone>::alloc"):
+        assert not re.fullmatch(symbols.ENTRANCES, name)
