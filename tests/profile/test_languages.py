@@ -104,7 +104,7 @@ def test_python_extension(command: Command, tmp_path: Path) -> None:
     assert built.returncode == 0, built.stderr
     program = "import plant_extension as plant\nfor _ in range(512): plant.leaks(); plant.frees()\n"
     (tmp_path / "program.py").write_text(program)
-    words = ["--profile=x.heap", *EXACT, python, tmp_path / "program.py"]
+    words: list[str | Path] = ["--profile=x.heap", *EXACT, python, tmp_path / "program.py"]
     ran = done(["/bin/sh", command.path, "run", *words], tmp_path)
     assert ran.returncode == 0, ran.stderr
     is_largest(command, tmp_path / "x.heap", "leaks", "plant_extension.c")
