@@ -4,6 +4,7 @@
 #include "back/map.h"
 #include "back/reserve.h"
 #include "base/policy.h"
+#include "front/closer.h"
 #include "heap/slab.h"
 #include "learn/keep.h"
 #include "life/life.h"
@@ -33,6 +34,12 @@ size_t usable_of_new(size_t n, size_t align)
     return round_up(n == 0 ? 1 : n, os_page);
 }
 
+SLOW bool page_is_absent(const void *p)
+{
+    const struct slab *slab = map_owner(p);
+    return likely(slab != NULL) && slab_is_absent(slab, p);
+}
+
 /* 0 where no block begins. */
 static size_t usable_of(const void *p, unsigned *bin)
 {
@@ -51,11 +58,18 @@ static COLD bool sampled_before(const void *p)
     return slab == NULL || block_is_free(slab->cls, p);
 }
 
+/* While the caches are closed the slab has each free block. */
+static bool is_free(unsigned stack, const void *p)
+{
+    return unlikely(load_relaxed(&caches_closed)) ? block_is_free(stack_class(stack), p)
+                                                  : freed_before(stack, p);
+}
+
 size_t block_find(const void *p, unsigned *found, const char *function, const void *caller)
 {
     size_t usable = usable_of(p, found);
     unsigned bin = *found;
-    bool freed = bin >= BIN_FIRST     ? usable != 0 && freed_before(bin_stack(bin), p)
+    bool freed = bin >= BIN_FIRST     ? usable != 0 && is_free(bin_stack(bin), p)
                  : bin == BIN_SAMPLED ? usable != 0 && sampled_before(p)
                                       : bin == BIN_WHOLE_FREE && (uintptr_t)p % SLICE == 0;
     if (likely(usable != 0 && !freed))

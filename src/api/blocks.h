@@ -18,9 +18,19 @@ void report_foreign(const char *function, const void *p, const void *caller);
 /* Bytes that the program may use of a new block of n bytes at a multiple of `align`. */
 size_t usable_of_new(size_t n, size_t align);
 
+/* Of an address in a slab: whether its page went back to the kernel and no block in use has it. */
+bool page_is_absent(const void *p);
+
+/* Whether a block of a class is free and lost its seal with its page, which reads as zeros. */
+static inline bool block_purged(const void *p)
+{
+    return unlikely(((const block_word *)p)[1] == 0) && page_is_absent(p);
+}
+
+/* Whether a block of a class is free already, as far as the block or its page shows. */
 static inline bool freed_before(unsigned stack, const void *p)
 {
-    return unlikely(block_sealed(p)) && block_is_free(stack_class(stack), p);
+    return unlikely(block_sealed(p)) ? block_is_free(stack_class(stack), p) : block_purged(p);
 }
 
 /* Bytes that the program may use of p, and the bin of its entry in the map; reports a pointer that

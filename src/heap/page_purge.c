@@ -105,7 +105,7 @@ static size_t leaving_purge(void)
             partial_frees(shard, slab->cls, slab->free - before);
             partial_absent(shard, slab->cls, count_bits(gone));
         }
-        slab->absent |= gone;
+        store_relaxed(&slab->absent, slab->absent | gone);
         if (unlikely(leaving.of[i].thin))
             shard->begun[slab->cls].regained += count_bits(gone) * os_page;
         slab->soon_until = leaving.soon_until;

@@ -20,7 +20,7 @@ void slab_init(struct slab *slab, unsigned cls, void *base, struct superslab *ho
     slab->thin = false;
     slab->usable = 0;
     slab->examined = (uint16_t)blocks;
-    slab->absent = 0;
+    store_relaxed(&slab->absent, 0);
     slab->soon_until = 0;
     list_init(&slab->sparse);
     slab->summary = low_bits(words);
@@ -275,7 +275,7 @@ unsigned slab_bring_back(struct slab *slab, void *const *blocks, size_t n)
         absent &= ~(low_bits(end) & ~low_bits(first));
     }
     unsigned back = count_bits(slab->absent & ~absent);
-    slab->absent = absent;
+    store_relaxed(&slab->absent, absent);
     return back;
 }
 

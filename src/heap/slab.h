@@ -6,11 +6,13 @@
 #ifndef HAKMEM_HEAP_SLAB_H
 #define HAKMEM_HEAP_SLAB_H
 
+#include "base/atomic.h"
 #include "base/defs.h"
 #include "base/list.h"
 #include "base/misuse.h"
 #include "base/pairing_heap.h"
 #include "heap/classes.h"
+#include "os/os.h"
 
 struct superslab;
 
@@ -26,7 +28,8 @@ struct slab {
     uint16_t examined;        /* free blocks when its pages were last looked at, or fewer; shard */
     bool thin;                /* see thin.h; lock: shard */
     uint32_t usable;          /* bytes of its one block the program may use; who holds the block */
-    uint64_t absent;    /* pages given back to the kernel, not handed out since; lock: shard */
+    uint64_t absent;    /* pages given back to the kernel, not handed out since; atomic for those
+                           who peek; lock: shard */
     size_t soon_until;  /* until then they come back early, by the allocation clock; same lock */
     struct list sparse; /* its shard's slabs whose pages may be free; lock: shard */
     size_t stamp;       /* the allocation clock when it was put there; lock: shard */
@@ -73,6 +76,15 @@ bool slab_begins(const struct slab *slab, const void *p);
 /* Bytes of the block at p in this slab, which may be null; 0 if none begins there. Needs no lock.
  */
 size_t slab_usable(const void *p, const struct slab *slab);
+
+/* Whether the slab's page at p went back to the kernel and nothing in it was handed out since: then
+ * no block at p is in use. Needs no lock: while a block is in use none of its pages is absent. */
+FAST bool slab_is_absent(const struct slab *slab, const void *p)
+{
+    uint64_t absent = load_relaxed(&slab->absent);
+    return unlikely(absent != 0) &&
+           (absent >> (size_t)((const char *)p - slab->base) / os_page % 64 & 1) != 0;
+}
 
 /* Whether a block begins at p and is taken. */
 enum misuse slab_check(const struct slab *slab, const void *p);

@@ -218,6 +218,17 @@ static void twice_with_a_flush_between(size_t n)
     wrong_free(a);
 }
 
+/* Its page has gone back to the kernel, and the word in it that tells that it is free. */
+static void *freed_and_trimmed(size_t n)
+{
+    void *p = get_among_others(n);
+    do_free(p);
+    NAME_UNDER_TEST(malloc_trim)(0);
+    return p;
+}
+
+static void twice_after_a_trim(size_t n) { wrong_free(freed_and_trimmed(n)); }
+
 static void run_thread(void *(*work)(void *), void *argument)
 {
     pthread_t thread;
@@ -359,6 +370,7 @@ static const struct test_case here[] = {
     {"twice", twice},
     {"realloc_after_free", realloc_after_free},
     {"twice_with_one_between", twice_with_one_between},
+    {"twice_after_a_trim", twice_after_a_trim},
     {"twice_with_a_flush_between", twice_with_a_flush_between},
     {"written_between_found_by_flush", written_between_found_by_flush},
     {"written_between_found_at_thread_end", written_between_found_at_thread_end},

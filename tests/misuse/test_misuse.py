@@ -183,6 +183,10 @@ CASES = [
         for name in ("twice_with_one_between", "twice_with_a_flush_between")
         for n, size in ((16, 16), (100, 112), (1000, 1024))
     ),
+    *(
+        Case("twice_after_a_trim", n, FREE, block(size), ADVICE_TWICE)
+        for n, size in ((4096, 4096), (20000, 20480))
+    ),
     # A flush may give its page back to the kernel, and what tells that it is free with it.
     Case("twice_with_one_between", 30000, FREE, block(30720), ADVICE_TWICE),
     *(
