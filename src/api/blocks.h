@@ -38,9 +38,8 @@ static inline bool freed_before(unsigned stack, const void *p)
 size_t block_find(const void *p, unsigned *found, const char *function, const void *caller);
 size_t block_usable(const void *p, const char *function, const void *caller);
 
-/* Reports a size that the block at p was not allocated with. p may be anything;
- * one that is no block is left to free. Bodies that look at every call have it before their push:
- *     if (EVERY_SIZE_CHECKED) sized_free_check(p, size, RETURN_ADDRESS); */
+/* With check_sizes: reports a size that the block at p was not allocated with. p may be anything;
+ * one that is no block is left to free. */
 void sized_free_check(const void *p, size_t size, const void *caller);
 void aligned_sized_free_check(const void *p, size_t align, size_t size, const void *caller);
 

@@ -14,6 +14,7 @@ extern "C" {
 #include "api/named.h"
 #include "api/pop.h"
 #include "api/slow.h"
+#include "base/atomic.h"
 #include "front/cache.h"
 }
 
@@ -149,32 +150,89 @@ new_slow_named(size_t n, size_t align, const char *name, size_t token)
     }
 }
 
-/* A wrong size is no reason to free another block: the map knows the class. Only debug builds look
- * at it, since who frees the block has no size. */
-EXPORT void operator delete(void *p, size_t n) noexcept
+/* Forms without a size, called with one, which they do not look at. */
+extern "C" {
+void delete_ignoring_size(void *p, size_t) noexcept __asm__("_ZdlPv");
+void delete_array_ignoring_size(void *p, size_t) noexcept __asm__("_ZdaPv");
+HIDDEN void delete_own_ignoring_size(void *p, size_t, align_val_t) noexcept __asm__("delete_own");
+}
+
+namespace {
+
+void delete_aligned(void *p, size_t n, align_val_t align) noexcept;
+void delete_array_aligned(void *p, size_t n, align_val_t align) noexcept;
+
+/* A wrong size is no reason to free another block: the map knows the class.
+ *
+ * The forms with a size have to call those without, which may be the program's. They jump to them
+ * through these pointers, and so with as many instructions as by the linker's table. With
+ * check_sizes the pointers lead to functions that check the size first. */
+struct {
+    void (*plain)(void *, size_t) noexcept;
+    void (*array)(void *, size_t) noexcept;
+    void (*aligned)(void *, size_t, align_val_t) noexcept;
+    void (*array_aligned)(void *, size_t, align_val_t) noexcept;
+} sized = {delete_ignoring_size, delete_array_ignoring_size, delete_aligned, delete_array_aligned};
+
+/* From its first call on, ours is called without its alignment, which it does not look at. */
+void delete_aligned(void *p, size_t, align_val_t align) noexcept
 {
-    if (EVERY_SIZE_CHECKED && plain_is_ours())
+    if (aligned_is_ours())
+        store_relaxed(&sized.aligned, &delete_own_ignoring_size);
+    operator delete(p, align);
+}
+
+void delete_array_aligned(void *p, size_t, align_val_t align) noexcept
+{
+    if (aligned_array_is_ours())
+        store_relaxed(&sized.array_aligned, &delete_own_ignoring_size);
+    operator delete[](p, align);
+}
+
+void delete_checked(void *p, size_t n) noexcept
+{
+    if (plain_is_ours())
         sized_free_check(p, n, RETURN_ADDRESS);
     operator delete(p);
 }
 
-EXPORT void operator delete[](void *p, size_t n) noexcept
+void delete_array_checked(void *p, size_t n) noexcept
 {
-    if (EVERY_SIZE_CHECKED && array_is_ours())
+    if (array_is_ours())
         sized_free_check(p, n, RETURN_ADDRESS);
     operator delete[](p);
 }
 
-EXPORT void operator delete(void *p, size_t n, align_val_t align) noexcept
+void delete_aligned_checked(void *p, size_t n, align_val_t align) noexcept
 {
-    if (EVERY_SIZE_CHECKED && aligned_is_ours())
+    if (aligned_is_ours())
         aligned_sized_free_check(p, size_t(align), n, RETURN_ADDRESS);
     operator delete(p, align);
 }
 
-EXPORT void operator delete[](void *p, size_t n, align_val_t align) noexcept
+void delete_array_aligned_checked(void *p, size_t n, align_val_t align) noexcept
 {
-    if (EVERY_SIZE_CHECKED && aligned_array_is_ours())
+    if (aligned_array_is_ours())
         aligned_sized_free_check(p, size_t(align), n, RETURN_ADDRESS);
     operator delete[](p, align);
+}
+
+} // namespace
+
+/* For malloc.c. */
+extern "C" [[gnu::cold, gnu::visibility("hidden")]] void sized_deletes_check()
+{
+    sized = {delete_checked, delete_array_checked, delete_aligned_checked,
+             delete_array_aligned_checked};
+}
+
+EXPORT void operator delete(void *p, size_t n) noexcept { sized.plain(p, n); }
+EXPORT void operator delete[](void *p, size_t n) noexcept { sized.array(p, n); }
+EXPORT void operator delete(void *p, size_t n, align_val_t align) noexcept
+{
+    sized.aligned(p, n, align);
+}
+EXPORT void operator delete[](void *p, size_t n, align_val_t align) noexcept
+{
+    sized.array_aligned(p, n, align);
 }

@@ -8,6 +8,7 @@
 
 #include "api/pop.h"
 #include "api/slow.h"
+#include "base/policy.h"
 #include "front/cache.h"
 #include "hakmem/hakmem.h"
 #include "watch/backtrace.h"
@@ -54,16 +55,12 @@ EXPORT void *hakmem_reallocarray(void *p, size_t count, size_t size)
 /* A wrong size is no reason to free another block: the map knows the class. */
 EXPORT void hakmem_free_sized(void *p, size_t n)
 {
-    if (EVERY_SIZE_CHECKED)
-        sized_free_check(p, n, RETURN_ADDRESS);
     if (unlikely(!cache_push(cache_current(), p)))
         slow_free_sized(p, n);
 }
 
 EXPORT void hakmem_free_aligned_sized(void *p, size_t align, size_t n)
 {
-    if (EVERY_SIZE_CHECKED)
-        aligned_sized_free_check(p, align, n, RETURN_ADDRESS);
     if (unlikely(!cache_push(cache_current(), p)))
         slow_free_aligned_sized(p, align, n);
 }
@@ -153,12 +150,17 @@ void *__libc_valloc(size_t n) ALIAS(hakmem_valloc);
 void *__libc_pvalloc(size_t n) ALIAS(hakmem_pvalloc);
 int __posix_memalign(void **result, size_t align, size_t n) ALIAS(hakmem_posix_memalign);
 
+/* Of cxx.cc, where that is linked in. */
+HIDDEN void sized_deletes_check(void) __attribute__((weak));
+
 /* The start comes as the program is loaded, before main can install a filter of system calls that
  * forbids what the start needs. */
 static __attribute__((constructor)) void start_when_loaded(void)
 {
     page_size();
     backtrace_start();
+    if (unlikely(policy.check_sizes) && sized_deletes_check != NULL)
+        sized_deletes_check();
 }
 
 /* A statically linked program gets the extensions together with malloc, even if a later object

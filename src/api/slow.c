@@ -469,15 +469,13 @@ SLOW void slow_free_past(void *p, const void *caller)
 
 SLOW void slow_free_sized(void *p, size_t size)
 {
-    if (!EVERY_SIZE_CHECKED)
-        sized_free_check(p, size, RETURN_ADDRESS);
+    sized_free_check(p, size, RETURN_ADDRESS);
     free_from(p, RETURN_ADDRESS);
 }
 
 SLOW void slow_free_aligned_sized(void *p, size_t align, size_t size)
 {
-    if (!EVERY_SIZE_CHECKED)
-        aligned_sized_free_check(p, align, size, RETURN_ADDRESS);
+    aligned_sized_free_check(p, align, size, RETURN_ADDRESS);
     free_from(p, RETURN_ADDRESS);
 }
 

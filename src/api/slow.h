@@ -26,8 +26,8 @@ void *slow_malloc_past(size_t n);
 void slow_free_past(void *p, const void *caller);
 
 /* free with the size, and the alignment, that the program says p was allocated with. They are never
- * trusted: p goes where the map says. As free's fast body enters slow_free, theirs enter these, and
- * a size is looked at where policy.check_sizes asks for it. */
+ * trusted: p goes where the map says. As free's fast body enters slow_free, theirs enter these.
+ * With check_sizes they always do, since all stacks are closed to frees (front/stack.h). */
 void slow_free_sized(void *p, size_t size);
 void slow_free_aligned_sized(void *p, size_t align, size_t size);
 

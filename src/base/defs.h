@@ -25,14 +25,6 @@
 /* On data that fast paths read: known to be ours, it is addressed directly. */
 #define HIDDEN __attribute__((visibility("hidden")))
 
-/* Debug builds can afford to look at the size of every sized free; release builds look only where
- * the free takes the slow path, so that the fast path costs what free costs. */
-#ifdef NDEBUG
-#define EVERY_SIZE_CHECKED false
-#else
-#define EVERY_SIZE_CHECKED true
-#endif
-
 #define KiB ((size_t)1 << 10)
 #define MiB ((size_t)1 << 20)
 #define GiB ((size_t)1 << 30)

@@ -3,6 +3,7 @@
 #ifndef HAKMEM_FRONT_STACK_H
 #define HAKMEM_FRONT_STACK_H
 
+#include "base/policy.h"
 #include "front/cache.h"
 
 /* On top of a stack that is empty, at its bottom, and where a thief has cut it. */
@@ -29,12 +30,13 @@ static inline void stack_set_top(struct bin *bin, void **top)
     store_relaxed(&bin->topmost, *top);
 }
 
-/* Free may push up to the capacity without the slow path, unless it is wanted there. */
+/* Free may push up to the capacity without the slow path, unless it is wanted there: for
+ * cache->visits, or to check the size that it got. */
 static inline void stack_open(struct cache *cache, unsigned stack)
 {
     const struct cold_bin *cold = &cache->cold[stack];
-    bool wanted =
-        cache->visits == VISIT_EACH || (cache->visits == VISIT_SOME && !stack_is_large(stack));
+    bool small_wanted = cache->visits == VISIT_SOME || unlikely(policy.check_sizes);
+    bool wanted = cache->visits == VISIT_EACH || (small_wanted && !stack_is_large(stack));
     bool closed = cold->direct_frees > 0 || wanted;
     store_relaxed(&cache->bins[BIN_FIRST + stack].limit,
                   unlikely(closed) ? NULL : cold->base + cold->capacity);

@@ -1,22 +1,21 @@
-// What sized frees are told, where sizes are looked at: in builds that look at every call, and
-// where only those look that don't end on the fast path. The insides are linked in, for the policy.
+// The sizes given to free_sized and to sized delete: with check_sizes each wrong one is reported,
+// of blocks of every kind and in every call; without it none.
 #include "check.h"
 
 #include <fcntl.h>
 #include <hakmem/hakmem.h>
 #include <new>
+#include <pthread.h>
+#include <stdlib.h>
 #include <unistd.h>
-
-extern "C" {
-#include "base/policy.h"
-}
 
 namespace {
 
 using std::align_val_t;
 using std::size_t;
 
-constexpr size_t SMALL = 100, LARGE = 1000000;
+constexpr size_t SMALL = 100, sizes[] = {SMALL, 20000, 100000, 1000000, 8000000};
+bool checked;
 
 // How often a call says that a size does not fit.
 template <class Call>
@@ -42,71 +41,101 @@ size_t reports(Call call)
 
 // A block of n bytes that is freed with another size: reported or not, and free.
 template <class Take, class Give>
-void freed_with(const char *what, size_t n, size_t said, size_t expected, Take take, Give give)
+void freed_with(const char *what, size_t n, size_t said, bool fits, Take take, Give give)
 {
     void *p = NEED(what, take(n));
     size_t found = reports([&] { give(p, said); });
+    size_t expected = checked && !fits;
     CHECK(found == expected, "%s of %zu bytes, said %zu: expected %zu reports, found %zu", what, n,
           said, expected, found);
     if (n == SMALL)
         CHECK(take(n) == p, "%s: expected the block to be free", what);
 }
 
-// `every`: how many reports there are if every call is checked. `slow`: for a large block, if only
-// calls that take the slow path are checked.
 template <class Take, class Give>
-void form(const char *what, size_t slow, Take take, Give give)
+void form(const char *what, Take take, Give give)
 {
-    const size_t every = EVERY_SIZE_CHECKED;
-    for (size_t on = 0; on <= 1; on++) {
-        policy.check_sizes = on;
-        freed_with(what, SMALL, SMALL, 0, take, give);
-        freed_with(what, LARGE, LARGE, 0, take, give);
-        freed_with(what, SMALL, 3 * SMALL, on * every, take, give);
-        freed_with(what, SMALL, 1, on * every, take, give);
-        freed_with(what, LARGE, SMALL, on * (every | slow), take, give);
+    for (size_t n : sizes) {
+        freed_with(what, n, n, true, take, give);
+        freed_with(what, n, 3 * n, false, take, give);
+        freed_with(what, n, 1, false, take, give);
     }
-    policy.check_sizes = 0;
 }
 
 void frees_of_c()
 {
-    form("free_sized", 1, hakmem_malloc, hakmem_free_sized);
+    form("free_sized", hakmem_malloc, hakmem_free_sized);
     form(
-        "free_aligned_sized", 1, [](size_t n) { return hakmem_aligned_alloc(64, n); },
+        "free_aligned_sized", [](size_t n) { return hakmem_aligned_alloc(64, n); },
         [](void *p, size_t n) { hakmem_free_aligned_sized(p, 64, n); });
 }
 
 void deletes()
 {
     form(
-        "delete", 0, [](size_t n) { return ::operator new(n); },
+        "delete", [](size_t n) { return ::operator new(n); },
         [](void *p, size_t n) { ::operator delete(p, n); });
     form(
-        "delete[]", 0, [](size_t n) { return ::operator new[](n); },
+        "delete[]", [](size_t n) { return ::operator new[](n); },
         [](void *p, size_t n) { ::operator delete[](p, n); });
     form(
-        "delete, aligned", 0, [](size_t n) { return ::operator new(n, align_val_t(64)); },
+        "delete, aligned", [](size_t n) { return ::operator new(n, align_val_t(64)); },
         [](void *p, size_t n) { ::operator delete(p, n, align_val_t(64)); });
     form(
-        "delete[], aligned", 0, [](size_t n) { return ::operator new[](n, align_val_t(64)); },
+        "delete[], aligned", [](size_t n) { return ::operator new[](n, align_val_t(64)); },
         [](void *p, size_t n) { ::operator delete[](p, n, align_val_t(64)); });
 }
 
-// Of small blocks release builds look at the one that finds the stack full.
-void now_and_then()
+struct base {
+    int one;
+    virtual ~base() = default;
+};
+
+// As programs come to do it: delete by the type of a base without a virtual destructor.
+struct plain {
+    char bytes[100];
+};
+struct larger : plain {
+    char more[900];
+};
+
+void types()
 {
-    constexpr size_t N = 20000;
-    static void *blocks[N];
+    plain *p = new larger;
+    size_t found = reports([&] { delete p; });
+    CHECK_SIZE("reports of a delete by a smaller type", found, checked ? 1 : 0);
+    base *b = new base;
+    CHECK_SIZE("reports of a right delete", reports([&] { delete b; }), 0);
+}
+
+void delete_sized(void *p, size_t n) { ::operator delete(p, n); }
+using give_sized = void (*)(void *, size_t);
+give_sized both[] = {delete_sized, hakmem_free_sized};
+
+// Each block of many, also those that stacks have room for, and in another thread.
+void *each(void *give)
+{
+    constexpr size_t N = 8; // hakmem makes at most 100 reports
+    void *blocks[N];
     for (void *&p : blocks)
-        p = NEED("malloc", hakmem_malloc(SMALL));
-    policy.check_sizes = 1;
+        p = ::operator new(SMALL);
     size_t found = reports([&] {
         for (void *p : blocks)
-            hakmem_free_sized(p, SMALL / 4);
+            (*static_cast<give_sized *>(give))(p, SMALL / 4);
     });
-    policy.check_sizes = 0;
-    CHECK(found > 0, "%zu blocks: expected some reports, found none", N);
+    CHECK_SIZE("reports of blocks freed one after another", found, checked ? N : 0);
+    return nullptr;
+}
+
+void every_call()
+{
+    each(&both[0]);
+    each(&both[1]);
+    for (give_sized &give : both) {
+        pthread_t thread;
+        CHECK(pthread_create(&thread, nullptr, each, &give) == 0, "no thread");
+        pthread_join(thread, nullptr);
+    }
 }
 
 } // namespace
@@ -114,10 +143,11 @@ void now_and_then()
 int main()
 {
     check_start("sized");
-    hakmem_free(hakmem_malloc(1));
-    policy.abort_on_misuse = 0;
+    const char *option = getenv("HAKMEM_CHECK_SIZES");
+    checked = option != nullptr && strcmp(option, "on") == 0;
     RUN(frees_of_c);
     RUN(deletes);
-    RUN(now_and_then);
+    RUN(types);
+    RUN(every_call);
     return check_end();
 }
