@@ -149,7 +149,7 @@ def named(
     """`root`: below which the files of the mappings lie; `written`: when the profile was;
     `perf_map`: names of code that is in no file."""
     calls = {address - 1 for site in profile.sites for address in site.stack if address > 0}
-    found = located(profile, calls, root, debug_dirs, written)
+    found = located(profile, calls, root, debug_dirs, written, perf_map)
     stacks = tuple(_stacks(profile, found.frames))
     return Named(profile.rate, stacks, found.build_ids, found.notes)
 
@@ -167,6 +167,7 @@ def located(
     root: Path = Path("/"),
     debug_dirs: Sequence[Path] = (DEBUG_DIR,),
     written: float | None = None,
+    perf_map: PerfMap | None = None,
 ) -> Located:
     """The functions and lines of calls."""
     of_file: dict[str, dict[int, heap_profile.Mapping]] = defaultdict(dict)
