@@ -123,7 +123,7 @@ SLOW void sampled_note(void *p, size_t n, size_t bytes, const char *name)
         map_set(p, 1, BIN_SAMPLED, map_owner(p));
     lock_release(lock);
     size_t now = os_milliseconds();
-    rate_count(now);
+    rate_count(now, from.depth);
     if (unlikely(load_relaxed(&policy.profile_rss) != 0))
         statistics_look(now);
 }

@@ -85,11 +85,12 @@ double rate_weight(size_t bytes, size_t rate)
 /* ---- pace ---- */
 
 #define STEPS_A_SECOND 10
+#define FRAMES_A_SAMPLE 8 /* each so many take about as long as a sample without any */
 #define DOUBLINGS_MOST 20
 
 static struct {
     unsigned doublings; /* of the rate; atomic, as are both that follow */
-    size_t samples;     /* of this step */
+    size_t samples;     /* of this step; one with a deep stack counts as several */
     size_t since;       /* its begin, in milliseconds */
 } pace;
 
@@ -118,5 +119,9 @@ static void follow(size_t samples, size_t now)
     store_relaxed(&pace.since, now);
 }
 
-void rate_count(size_t now) { follow(add_relaxed(&pace.samples, 1), now); }
+void rate_count(size_t now, size_t depth)
+{
+    size_t as_many = 1 + depth / FRAMES_A_SAMPLE;
+    follow(add_relaxed(&pace.samples, as_many) + as_many - 1, now);
+}
 void rate_look(size_t now) { follow(load_relaxed(&pace.samples), now); }

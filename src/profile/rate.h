@@ -28,8 +28,9 @@ double rate_weight(size_t bytes, size_t rate);
  * earlier rate is right with that one. */
 size_t rate_now(void);
 
-/* A sample was taken, at this time in milliseconds; and time has passed, perhaps without one. */
-void rate_count(size_t now);
+/* A sample with so many frames was taken, at this time in milliseconds; and time has passed,
+ * perhaps without one. */
+void rate_count(size_t now, size_t depth);
 void rate_look(size_t now);
 
 #endif

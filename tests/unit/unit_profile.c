@@ -74,18 +74,23 @@ static void generators_differ(void)
 
 /* A program that allocates so many bytes a second, for so many seconds from *now on; the samples of
  * the last one. */
-static double samples_of(double bytes_a_second, size_t seconds, size_t *now)
+static double samples_with(size_t depth, double bytes_a_second, size_t seconds, size_t *now)
 {
     double due = 0, last = 0;
     for (size_t ms = 0; ms < seconds * 1000; ms++, ++*now) {
         rate_look(*now);
         due += bytes_a_second / 1000 / (double)rate_now();
         for (; due >= 1; due--) {
-            rate_count(*now);
+            rate_count(*now, depth);
             last += ms >= (seconds - 1) * 1000;
         }
     }
     return last;
+}
+
+static double samples_of(double bytes_a_second, size_t seconds, size_t *now)
+{
+    return samples_with(0, bytes_a_second, seconds, now);
 }
 
 static void the_rate_follows_the_program(void)
@@ -105,6 +110,10 @@ static void the_rate_follows_the_program(void)
         EXPECT_EQUAL(rate_now(), policy.profile_rate);
         NEAR(few, limit / 10, limit / 20 + 1);
     }
+    policy.profile_samples = 800; /* of deep stacks an eighth */
+    const double deep = samples_with(56, 1e10, 30, &now);
+    EXPECT(deep <= 2 * 100 + 10 && deep >= 100 / 8 - 1);
+    samples_of(0, 20, &now);
     policy.profile_samples = 0; /* no limit */
     samples_of(1e10, 2, &now);
     EXPECT_EQUAL(rate_now(), policy.profile_rate);
