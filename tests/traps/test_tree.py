@@ -11,7 +11,7 @@ SILENCED_BY_NAME = re.compile(r"suppress|ignorelist|blacklist|\.supp$", re.IGNOR
 SILENCED_BY_TEXT = re.compile(
     r"""
     no_sanitize | no_sanitize_thread | disable_sanitizer_instrumentation
-    | suppressions\s*= | --suppressions | -fsanitize-(ignorelist|blacklist)
+    | (?<![-\w])suppressions= | valgrind.*--suppressions | -fsanitize-(ignorelist|blacklist)
     | AnnotateIgnore | ANNOTATE_(BENIGN_RACE|IGNORE) | __tsan_ignore | __tsan_switch_to_fiber
     | (?:T|UB|A|L)SAN_OPTIONS.*(?:suppressions|halt_on_error=0|report_bugs=0)
     | BENIGN.RACE
