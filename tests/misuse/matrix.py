@@ -231,8 +231,8 @@ def difference(program: Path, kind: Kind, allocator: Allocator, wanted: str) -> 
     return f"{kind.name} on {allocator.name}: expected {wanted}, found {found} {found.report}"
 
 
-def differences(program: Path, library: Path, expected: Path, jobs: int) -> list[str]:
-    ours = {one.name: one for one in of_hakmem(library)}
+def differences(program: Path, hakmem: list[Allocator], expected: Path, jobs: int) -> list[str]:
+    ours = {one.name: one for one in hakmem}
     by_name = {kind.name: kind for kind in kinds(program)}
     rows = [line.split("\t") for line in expected.read_text().splitlines() if line[:1] != "#"]
     unknown = [row[0] for row in rows if row[0] not in by_name]
@@ -263,9 +263,11 @@ def stable(matrix: Matrix, ours: list[str]) -> str:
 HAKMEM, CHECKED = "hakmem", "hakmem, checks"
 
 
-def of_hakmem(library: Path) -> list[Allocator]:
+def of_hakmem(library: Path, options: Iterable[str] = ()) -> list[Allocator]:
+    pairs = (option.split("=", 1) for option in options)
+    set_ = {f"HAKMEM_{name.upper()}": value for name, value in pairs}
     checks = {"HAKMEM_CHECK_FREES": "on", "HAKMEM_CHECK_SIZES": "on"}
-    return [Allocator(HAKMEM, library), Allocator(CHECKED, library, checks)]
+    return [Allocator(HAKMEM, library, set_), Allocator(CHECKED, library, checks | set_)]
 
 
 def of_argument(text: str) -> Allocator:
@@ -294,6 +296,7 @@ def main() -> int:
     lib_help = "another allocator: NAME=PATH[,VAR=VALUE]; without a path the C library's"
     parser.add_argument("--lib", type=of_argument, action="append", default=[], help=lib_help)
     parser.add_argument("--only", default="", help="kinds with this in their name")
+    parser.add_argument("-o", metavar="NAME=VALUE", action="append", default=[], help="of hakmem")
     parser.add_argument("--runs", type=int, default=5, help="of each kind and allocator")
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--out", type=Path, help="a folder for the tables")
@@ -301,11 +304,11 @@ def main() -> int:
     parser.add_argument("--write-expected", type=Path, help="make that file anew")
     arguments = parser.parse_args()
     program = arguments.kinds.resolve()
+    ours = of_hakmem(arguments.hakmem.resolve(), arguments.o)
     if arguments.expect:
-        differ = differences(program, arguments.hakmem.resolve(), arguments.expect, arguments.jobs)
+        differ = differences(program, ours, arguments.expect, arguments.jobs)
         print("\n".join([*differ, f"{len(differ)} ended otherwise than {arguments.expect} says"]))
         return 1 if differ else 0
-    ours = of_hakmem(arguments.hakmem.resolve())
     chosen = [kind for kind in kinds(program) if arguments.only in kind.name]
     allocators = [*ours, *arguments.lib]
     matrix = run_all(program, chosen, allocators, arguments.runs, arguments.jobs)
