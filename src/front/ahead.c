@@ -1,7 +1,5 @@
 #include "front/ahead.h"
 
-#include <string.h>
-
 #include "front/stack.h"
 
 static_assert(offsetof(struct ahead, topmost) == offsetof(struct bin, topmost) &&
@@ -36,18 +34,19 @@ SLOW size_t ahead_fill(struct cache *cache, unsigned cls, size_t n)
         return 0;
     /* As cache_pop_whole does with one: so a thief may come at any moment. */
     void **top = load_own(&bin->top);
-    store_own(&bin->top, top - n);
-    FORGET(bin);
+    store_release(&bin->top, top - n);
+    __atomic_signal_fence(__ATOMIC_SEQ_CST);
     void *topmost = load_own(&bin->topmost);
     if (unlikely(topmost == stack_mark())) {
         store_own(&bin->top, top);
         return 0;
     }
     void **base = cache->sampler->ahead[cls];
-    base[0] = stack_mark();
-    memcpy(base + 1, top - n + 1, (n - 1) * sizeof *base);
-    base[n] = topmost;
-    store_own(&bin->topmost, *(top - n));
+    store_own(&base[0], stack_mark());
+    for (size_t i = 1; i < n; i++)
+        store_own(&base[i], load_own(top - n + i));
+    store_own(&base[n], topmost);
+    store_own(&bin->topmost, load_own(top - n));
     store_relaxed(&ahead->topmost, topmost);
     store_release(&ahead->top, base + n);
     return n;
