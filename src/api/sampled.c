@@ -133,7 +133,7 @@ SLOW void *sampled_resize(void *p, size_t n)
     struct lock *lock = cache_lock_of(thread_cache());
     if (!lock_enter(lock))
         return p;
-    samples_resize(p, n);
+    samples_resize(p, n, n <= CLASS_MOST ? 0 : round_up(n, os_page));
     lock_release(lock);
     return p;
 }

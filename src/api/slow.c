@@ -528,6 +528,20 @@ static inline bool stays_smallest(size_t n, size_t usable)
     return n <= usable && (usable <= CLASS_GRAIN || n == keep_block_least(usable));
 }
 
+/* A block of whole slices to more than it has, where it stands. A sampled one, too: if only those
+ * moved, they alone would have to be drawn anew. */
+static SLOW bool whole_grows(const void *p, size_t n, size_t usable)
+{
+    if (n <= usable || n > CLASS_SLICES_MOST)
+        return false;
+    struct cache *cache = thread_cache();
+    if (!lock_enter(cache_lock_of(cache)))
+        return false;
+    bool done = whole_resize(p, n);
+    lock_release(cache_lock_of(cache));
+    return done;
+}
+
 /* What is no block of a class in the window, or no block at all; or one that may be free. */
 static SLOW void *realloc_others(void *p, size_t n, const void *caller)
 {
@@ -545,23 +559,13 @@ static SLOW void *realloc_others(void *p, size_t n, const void *caller)
     }
     if (bin >= BIN_FIRST && stays(n, usable))
         return p;
-    if (bin == BIN_SAMPLED && (stays(n, usable) || stays_smallest(n, usable)))
+    if (bin == BIN_SAMPLED && (stays(n, usable) || stays_smallest(n, usable) ||
+                               (usable > CLASS_MOST && whole_grows(p, n, usable))))
         return sampled_resize(p, n);
     void *same = NULL;
     if (bin == BIN_HUGE && n <= MOST_BYTES)
         same = huge_resize_inside(p, n);
     return same != NULL ? same : realloc_moves(p, n, usable, caller);
-}
-
-/* A block of whole slices to more than it has, where it stands. */
-static bool whole_resize_inside(const void *p, size_t n)
-{
-    struct cache *cache = thread_cache();
-    if (!lock_enter(cache_lock_of(cache)))
-        return false;
-    bool done = whole_resize(p, n);
-    lock_release(cache_lock_of(cache));
-    return done;
 }
 
 SLOW void *slow_realloc(void *p, size_t n, size_t usable)
@@ -583,8 +587,7 @@ SLOW void *slow_realloc(void *p, size_t n, size_t usable)
     }
     if (stays_smallest(n, usable))
         return p;
-    if (usable > CLASS_MOST && n > usable && n <= CLASS_SLICES_MOST && !load_relaxed(&profile_on) &&
-        whole_resize_inside(p, n))
+    if (usable > CLASS_MOST && whole_grows(p, n, usable))
         return p;
     return realloc_moves(p, n, usable, RETURN_ADDRESS);
 }

@@ -292,7 +292,7 @@ static struct sample **sample_at(const void *p)
 }
 
 /* Of what was allocated it is what the block grew by, and no block more. */
-void samples_resize(const void *p, size_t n)
+void samples_resize(const void *p, size_t n, size_t block)
 {
     lock_take(&profile.lock);
     struct sample *sample = *sample_at(p);
@@ -301,6 +301,7 @@ void samples_resize(const void *p, size_t n)
         note_peak(profile.snapped * (1 + 1.0 / PEAK_PART));
         fill_change(sample, -1);
         sample->bytes = n;
+        sample->block = larger(sample->block, block);
         fill_change(sample, 1);
         sample->site->live.bytes += change;
         sample->site->total.bytes += change > 0 ? change : 0;

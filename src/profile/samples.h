@@ -57,8 +57,8 @@ bool samples_start(void);
  * where nothing is noted: there is no memory, or it is too much. */
 bool samples_add(const void *p, size_t n, size_t block, double weight, const struct origin *from);
 
-/* Now n bytes of it are requested. */
-void samples_resize(const void *p, size_t n);
+/* Now n bytes of it are requested, and the block has so many bytes, if that is more than before. */
+void samples_resize(const void *p, size_t n, size_t block);
 
 /* It is freed; false if it was not noted. */
 bool samples_forget(const void *p);

@@ -24,6 +24,8 @@
 #define EXPORT __attribute__((visibility("default")))
 #define malloc_usable_size hakmem_malloc_usable_size
 #define FRAMES_MOST 60
+#define IN_PLACE_MOST ((size_t)2 << 20) /* beyond, a block that realloc resizes is allocated anew \
+                                         */
 #define SITES_MOST ((size_t)1 << 18)
 #define BLOCKS_MOST ((size_t)1 << 24)
 
@@ -41,7 +43,7 @@ struct block {
     uintptr_t p; /* 0: never used; 1: removed */
     uint32_t site;
     uint32_t cls_bytes;
-    size_t n;
+    size_t n, all; /* requested now, and with all that it grew by */
 };
 
 static struct site *sites;
@@ -107,6 +109,22 @@ static void count(struct sum *sum, size_t n, size_t cls_bytes, int sign)
     sum->bytes_variance += sign * missed * (double)n * (double)n;
 }
 
+/* A block that realloc leaves where it is: what is allocated is what it grows by. */
+static void resize(struct block *block, size_t n)
+{
+    struct sum *total = &sites[block->site].total, *live = &sites[block->site].live;
+    size_t all = block->all + (n > block->n ? n - block->n : 0);
+    double chance = -expm1(-(double)block->cls_bytes / rate), missed = (1 - chance) / chance;
+    double before = (double)block->n, then = (double)n;
+    total->bytes += (double)(all - block->all);
+    total->bytes_variance +=
+        missed * ((double)all * (double)all - (double)block->all * (double)block->all);
+    live->bytes += then - before;
+    live->bytes_variance += missed * (then * then - before * before);
+    block->n = n;
+    block->all = all;
+}
+
 static struct block *block_at(uintptr_t p, bool add)
 {
     size_t at = (p >> 4) * 0x9e3779b97f4a7c15u >> 40;
@@ -138,7 +156,7 @@ static __attribute__((noinline)) void *added(void *p, size_t n)
         struct block *block = block_at((uintptr_t)p, true);
         size_t usable = malloc_usable_size(p);
         block->p = (uintptr_t)p;
-        block->n = n;
+        block->n = block->all = n;
         block->cls_bytes = (uint32_t)usable;
         block->site = site_of(&trace.frames[2], trace.depth < 2 ? 0 : trace.depth - 2);
         count(&sites[block->site].total, n, usable, 1);
@@ -200,12 +218,15 @@ EXPORT void *realloc(void *p, size_t n)
     }
     pthread_mutex_unlock(&lock);
     void *moved = hakmem_realloc(p, n);
-    bool stays = moved == p && malloc_usable_size(moved) == usable;
+    bool stays = moved == p && (n <= IN_PLACE_MOST || malloc_usable_size(moved) == usable);
     pthread_mutex_lock(&lock);
     if (was.p != 0 && state == COUNTING) {
-        if (stays || moved == NULL)
-            *block_at((uintptr_t)p, true) = was;
-        else
+        if (stays || moved == NULL) {
+            struct block *again = block_at((uintptr_t)p, true);
+            *again = was;
+            if (stays)
+                resize(again, n);
+        } else
             count(&sites[was.site].live, was.n, was.cls_bytes, -1);
     }
     pthread_mutex_unlock(&lock);

@@ -146,7 +146,7 @@ static void the_rounding_is_estimated(void)
             if ((double)(next_random() >> 11) * 0x1p-53 * weight < 1)
                 EXPECT(samples_add(addresses[i], i % 3 == 0 ? 1 : n, b, weight, &from));
             if (i % 3 == 0)
-                samples_resize(addresses[i], n);
+                samples_resize(addresses[i], n, 0);
         }
         for (unsigned i = 0; i < 2 * BLOCKS; i += 2)
             samples_forget(addresses[i]);
