@@ -24,8 +24,7 @@
 #define EXPORT __attribute__((visibility("default")))
 #define malloc_usable_size hakmem_malloc_usable_size
 #define FRAMES_MOST 60
-#define IN_PLACE_MOST ((size_t)2 << 20) /* beyond, a block that realloc resizes is allocated anew \
-                                         */
+#define IN_PLACE_MOST ((size_t)2 << 20) /* larger ones that realloc resizes count anew */
 #define SITES_MOST ((size_t)1 << 18)
 #define BLOCKS_MOST ((size_t)1 << 24)
 
