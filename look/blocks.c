@@ -2,19 +2,10 @@
 
 #include <stdlib.h>
 
+#include "grown.h"
+
 #define CLUSTER_GAP ((uint64_t)1 << 30) /* bytes between two clusters, at least */
 #define SHIFT_LEAST 12
-
-static void *grown(void *array, size_t count, size_t *room, size_t each)
-{
-    if (count < *room)
-        return array;
-    size_t more = *room == 0 ? 1024 : 2 * *room;
-    void *to = realloc(array, more * each);
-    if (to != NULL)
-        *room = more;
-    return to;
-}
 
 void blocks_add(struct blocks *blocks, uint64_t start, uint64_t bytes)
 {

@@ -5,25 +5,23 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "grown.h"
+
 #define SAMPLES_MOST ((uint64_t)1 << 24) /* of lists that lead to themselves, too */
 #define SAMPLE_MOST 1024                 /* bytes */
 #define WEIGHT_MOST 1e18                 /* another process's memory may hold any number, or none */
 
 static struct held *held; /* one for each sample, and then for each site and size */
-static size_t held_count, held_most;
+static size_t held_count, held_room;
 
 static uint64_t address(const void *p) { return (uint64_t)(uintptr_t)p; }
 
 static bool add(const struct held *one)
 {
-    if (held_count == held_most) {
-        size_t most = held_most == 0 ? 4096 : 2 * held_most;
-        struct held *more = realloc(held, most * sizeof *held);
-        if (more == NULL)
-            return false;
-        held = more;
-        held_most = most;
-    }
+    struct held *more = grown(held, held_count, &held_room, sizeof *held);
+    if (more == NULL)
+        return false;
+    held = more;
     held[held_count++] = *one;
     return true;
 }

@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "grown.h"
+
 static struct task *tasks;
 static size_t count, room;
 
@@ -38,14 +40,10 @@ struct task *task_get(pid_t number)
     struct task *task = task_find(number);
     if (task != NULL)
         return task;
-    if (count == room) {
-        size_t more = room == 0 ? 64 : 2 * room;
-        struct task *to = realloc(tasks, more * sizeof *tasks);
-        if (to == NULL)
-            return NULL;
-        tasks = to;
-        room = more;
-    }
+    struct task *more = grown(tasks, count, &room, sizeof *tasks);
+    if (more == NULL)
+        return NULL;
+    tasks = more;
     task = &tasks[count++];
     *task = (struct task){.number = number, .process = number};
     read_status(task);

@@ -86,14 +86,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="copy FILE to COPY, and print one line only",
     )  # fmt: skip
     parser.add_argument("--name", help="what to call the program (default: FILE)")
-    parser.add_argument(
-        "--debug-dir",
-        metavar="DIR",
-        type=Path,
-        action="append",
-        default=[],
-        help=f"where separate debug files are, before {symbols.DEBUG_DIR}; may be repeated",
-    )
+    symbols.add_debug_dir(parser)
     parser.add_argument("file", metavar="FILE", type=Path, help="a file of 'hakmem run --leaks'")
 
 

@@ -137,14 +137,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--keep", action="store_true", help="leave profiling turned on in the process"
     )
-    parser.add_argument(
-        "--debug-dir",
-        metavar="DIR",
-        type=Path,
-        action="append",
-        default=[],
-        help=f"where separate debug files are, before {symbols.DEBUG_DIR}; may be repeated",
-    )
+    symbols.add_debug_dir(parser)
     parser.add_argument(
         "--perf-map",
         metavar="FILE",

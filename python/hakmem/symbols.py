@@ -7,6 +7,7 @@ found as debuggers find them: by the build id, or by the name that the file has 
 
 from __future__ import annotations
 
+import argparse
 import bisect
 import functools
 import json
@@ -137,6 +138,18 @@ class _Facts:
             if start <= offset < start + size:
                 return offset - start + address
         return offset
+
+
+def add_debug_dir(parser: argparse.ArgumentParser) -> None:
+    """The option of commands that show names."""
+    parser.add_argument(
+        "--debug-dir",
+        metavar="DIR",
+        type=Path,
+        action="append",
+        default=[],
+        help=f"where separate debug files are, before {DEBUG_DIR}; may be repeated",
+    )
 
 
 def named(
