@@ -78,6 +78,15 @@ SLOW bool sample_due_now(unsigned cls)
     return (*drawn & bit) != 0 && !at_work;
 }
 
+SLOW void *and_more_ahead(void *p, unsigned cls)
+{
+    struct cache *cache = cache_current();
+    uint32_t *gap = &cache->sampler->gaps[BIN_FIRST + cls];
+    if (likely(*gap > 1))
+        *gap -= (uint32_t)ahead_fill(cache, cls, *gap - 1);
+    return p;
+}
+
 SLOW void *pop_unsampled_called(size_t n) { return pop_unsampled(n); }
 
 SLOW bool sample_due_alone(size_t bytes)

@@ -33,6 +33,10 @@ FAST bool sample_due(unsigned cls)
     return !likely(sample_count(cache_current(), BIN_FIRST + cls)) && sample_due_now(cls);
 }
 
+/* The block p, after blocks of its class were taken ahead: up to the next sample at most. A tail
+ * call, so that its callers need no frame for larger blocks. */
+void *and_more_ahead(void *p, unsigned cls) __attribute__((returns_nonnull));
+
 /* While malloc is closed, what its fast body would have done, and takes some more blocks ahead for
  * its next calls; null where the slow path is to serve. */
 FAST void *pop_unsampled(size_t n)
@@ -53,9 +57,7 @@ FAST void *pop_unsampled(size_t n)
     if (unlikely(*gap <= 1) || unlikely(!cache_pop(cache, offset, &p)))
         return NULL;
     --*gap;
-    if (likely(cls < AHEAD_CLASSES) && *gap > 1)
-        *gap -= (uint32_t)ahead_fill(cache, cls, *gap - 1);
-    return p;
+    return likely(cls < AHEAD_CLASSES) ? and_more_ahead(p, cls) : p;
 }
 
 /* pop_unsampled, where a call more does not matter. */

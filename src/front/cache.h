@@ -78,7 +78,7 @@ static inline size_t chunk_bytes(unsigned number)
 }
 
 /* A stack that only malloc pops from (ahead.h): the part of a bin that it reads. */
-#define AHEAD_CLASSES 32 /* the first: up to 1 KiB */
+#define AHEAD_CLASSES 27 /* the first: up to 704 bytes; a cache of 8 KiB has no room for more */
 #define AHEAD_MOST 15    /* blocks */
 struct ahead {
     void *topmost;
@@ -148,7 +148,7 @@ struct cache {
 
 static_assert(offsetof(struct cache, bins) == 0 && sizeof(struct bin) == BIN_BYTES,
               "a bin's number times its bytes is its offset");
-static_assert(sizeof(struct cache) <= 10 * KiB, "a piece of metadata of this size (back/meta.c)");
+static_assert(sizeof(struct cache) <= 8 * KiB, "a sleeping thread keeps two pages, not three");
 
 /* No cache yet: the thread's first call. No cache any more: calls of destructors that run late. */
 extern struct cache cache_none HIDDEN;

@@ -38,7 +38,7 @@ static int write_sites(int file)
         profile_sum(&sums, site);
     profile_add_head(&t, &sums);
     for (const struct site *site = NULL; error == 0 && (site = samples_site_after(site)) != NULL;) {
-        if (site->total.samples == 0)
+        if (load_relaxed(&site->total.samples) == 0)
             continue; /* that of others */
         error = flush(file, &t);
         profile_add_site(&t, &sums, site);

@@ -50,7 +50,7 @@ static void *take_pages(size_t bytes)
     bytes = round_up(bytes, os_page);
     void *p = meta_take_pages(bytes);
     if (p != NULL)
-        profile.bytes += bytes;
+        store_relaxed(&profile.bytes, profile.bytes + bytes);
     return p;
 }
 
@@ -80,7 +80,7 @@ static struct site *site_make(uint64_t hash, const struct origin *from, size_t n
         profile.site_count < SITES_OF_BUCKET * profile.site_buckets ? meta_take(bytes) : NULL;
     if (site == NULL)
         return NULL;
-    profile.bytes += meta_size(bytes);
+    store_relaxed(&profile.bytes, profile.bytes + meta_size(bytes));
     profile.site_count++;
     memset(site, 0, bytes);
     site->hash = hash;
@@ -136,20 +136,29 @@ bool samples_start(void)
     return done;
 }
 
+static void tally_set(struct tally *tally, struct tally now)
+{
+    __atomic_store(&tally->samples, &now.samples, __ATOMIC_RELAXED);
+    __atomic_store(&tally->blocks, &now.blocks, __ATOMIC_RELAXED);
+    __atomic_store(&tally->bytes, &now.bytes, __ATOMIC_RELAXED);
+}
+
 static void tally_add(struct tally *tally, double weight, size_t bytes)
 {
-    tally->samples++;
-    tally->blocks += weight;
-    tally->bytes += weight * (double)bytes;
+    tally_set(tally, (struct tally){tally->samples + 1, tally->blocks + weight,
+                                    tally->bytes + weight * (double)bytes});
+}
+
+static void tally_grow(struct tally *tally, double bytes)
+{
+    tally_set(tally, (struct tally){tally->samples, tally->blocks, tally->bytes + bytes});
 }
 
 static void tally_remove(struct tally *tally, double weight, size_t bytes)
 {
-    tally->samples--;
-    tally->blocks -= weight;
-    tally->bytes -= weight * (double)bytes;
-    if (tally->samples == 0)
-        tally->blocks = tally->bytes = 0; /* what rounding left */
+    struct tally now = {tally->samples - 1, tally->blocks - weight,
+                        tally->bytes - weight * (double)bytes};
+    tally_set(tally, now.samples > 0 ? now : (struct tally){0}); /* nothing that rounding left */
 }
 
 static void fill_change(const struct sample *sample, double sign)
@@ -205,7 +214,7 @@ static void note_peak(double least)
         return;
     profile.snapped = profile.fill.requested;
     for (const struct site *site = NULL; (site = samples_site_after(site)) != NULL;)
-        ((struct site *)site)->peak = site->live;
+        tally_set(&((struct site *)site)->peak, site->live);
 }
 
 /* ---- samples ---- */
@@ -274,7 +283,7 @@ bool samples_add(const void *p, size_t n, size_t block, double weight, const str
         fill_add(sample);
         store_relaxed(&profile_used, true);
     } else {
-        profile.lost++;
+        store_relaxed(&profile.lost, profile.lost + 1);
     }
     lock_release(&profile.lock);
     if (sample != NULL)
@@ -303,8 +312,8 @@ void samples_resize(const void *p, size_t n, size_t block)
         sample->bytes = n;
         sample->block = larger(sample->block, block);
         fill_change(sample, 1);
-        sample->site->live.bytes += change;
-        sample->site->total.bytes += change > 0 ? change : 0;
+        tally_grow(&sample->site->live, change);
+        tally_grow(&sample->site->total, change > 0 ? change : 0);
     }
     lock_release(&profile.lock);
 }

@@ -13,7 +13,7 @@
 #define FRAMES_MOST 64
 #define SITE_NAME_MOST 200 /* bytes of a name; what is longer is cut */
 
-struct tally {
+struct tally { /* each number: atomic */
     uint64_t samples;
     double blocks, bytes; /* as requested */
 };
@@ -71,6 +71,16 @@ const struct site *samples_site_after(const struct site *site);
 static inline const char *site_name(const struct site *site)
 {
     return (const char *)&site->frames[site->depth];
+}
+
+/* A tally while other threads may change it: each number was right at some time. */
+static inline struct tally tally_read(const struct tally *tally)
+{
+    struct tally copy;
+    __atomic_load(&tally->samples, &copy.samples, __ATOMIC_RELAXED);
+    __atomic_load(&tally->blocks, &copy.blocks, __ATOMIC_RELAXED);
+    __atomic_load(&tally->bytes, &copy.bytes, __ATOMIC_RELAXED);
+    return copy;
 }
 
 /* Samples that found no room, and bytes of memory for all this. */

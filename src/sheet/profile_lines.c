@@ -1,10 +1,11 @@
 #include "sheet/profile_lines.h"
 
-static void sum_up(struct tally *sum, const struct tally *tally)
+static void sum_up(struct tally *sum, const struct tally *of_site)
 {
-    sum->samples += tally->samples;
-    sum->blocks += tally->blocks;
-    sum->bytes += tally->bytes;
+    struct tally tally = tally_read(of_site);
+    sum->samples += tally.samples;
+    sum->blocks += tally.blocks;
+    sum->bytes += tally.bytes;
 }
 
 void profile_sum(struct profile_sums *sums, const struct site *site)
@@ -21,14 +22,14 @@ static void add_whole(struct text *t, double number)
     text_add_number(t, number > 0 && number < NUMBER_MOST ? (uint64_t)(number + 0.5) : 0);
 }
 
-static void add_tally(struct text *t, const struct tally *tally)
+static void add_tally(struct text *t, struct tally tally)
 {
-    add_whole(t, tally->blocks);
+    add_whole(t, tally.blocks);
     text_add(t, ": ");
-    add_whole(t, tally->bytes);
+    add_whole(t, tally.bytes);
 }
 
-static void add_line(struct text *t, const struct tally *live, const struct tally *total)
+static void add_line(struct text *t, struct tally live, struct tally total)
 {
     add_tally(t, live);
     text_add(t, " [");
@@ -39,7 +40,7 @@ static void add_line(struct text *t, const struct tally *live, const struct tall
 void profile_add_head(struct text *t, const struct profile_sums *sums)
 {
     text_add(t, "heap profile: ");
-    add_line(t, &sums->live, &sums->total);
+    add_line(t, sums->live, sums->total);
     text_add(t, " heapprofile\n# hakmem rate ");
     text_add_number(t, sums->rate);
     text_add(t, " lost ");
@@ -57,17 +58,18 @@ void profile_add_head(struct text *t, const struct profile_sums *sums)
 void profile_add_site(struct text *t, const struct profile_sums *sums, const struct site *site)
 {
     bool now = sums->live.bytes > sums->peak.bytes;
-    add_line(t, &site->live, &site->total);
+    struct tally live = tally_read(&site->live), total = tally_read(&site->total);
+    add_line(t, live, total);
     for (size_t i = 0; i < site->depth; i++) {
         text_add(t, " ");
         text_add_hex(t, site->frames[i] + 1); /* where the call returns, as readers expect */
     }
     text_add(t, "\n# peak ");
-    add_tally(t, now ? &site->live : &site->peak);
+    add_tally(t, now ? live : tally_read(&site->peak));
     text_add(t, " samples ");
-    text_add_number(t, site->live.samples);
+    text_add_number(t, live.samples);
     text_add(t, " ");
-    text_add_number(t, site->total.samples);
+    text_add_number(t, total.samples);
     if (*site_name(site) != '\0') {
         text_add(t, "\n# name ");
         text_add_foreign(t, site_name(site), SITE_NAME_MOST);

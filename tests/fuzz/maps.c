@@ -19,6 +19,7 @@ static size_t length, given, read_most;
 static unsigned interrupts; /* so many reads are, first */
 static bool is_open, missing;
 
+size_t os_page = 4096;
 unsigned os_thread_id(void) { return 1; }
 
 /* In the place of libc's (--wrap). */
