@@ -134,6 +134,7 @@ STRUCTURE = {
     "back/slots.c": "SLOTS_OF_LEAF SLOT_TRIES /4 *3",
     "back/superslab.h": "SUPERSLAB SUPERSLAB_SLICES",
     "back/superslabs.c": "FIRST_SLICES /2 /=2",
+    "heap/canary.c": "CANARY_BYTES",
     "front/cache.h": "ROOM_MOST CHUNK_FIRST CHUNK_LATER CHUNKS_MOST ARRAY_KINDS SEAL AHEAD_CLASSES "
     "AHEAD_MOST",
     "front/journal.c": "TRIES",

@@ -17,8 +17,8 @@ RENAMED = re.compile(r"^RENAMED\((\w+), (\w+)\)$", re.MULTILINE)
 NUMBER = re.compile(r"(\d+)(?: \* (KiB|MiB|GiB))?")
 UNITS = {None: 1, "KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30}
 TYPES = {
-    "BYTES": "size", "COUNT": "number", "SWITCH": "switch", "MODE": "mode", "WHEN": "mode",
-    "PATH": "path", "MILLISECONDS": "time",
+    "BYTES": "size", "COUNT": "number", "SWITCH": "switch", "MODE": "mode", "PRESET": "preset",
+    "WHEN": "mode", "PATH": "path", "MILLISECONDS": "time",
 }  # fmt: skip
 # The word in the table, and the number that the library returns for it (HAKMEM_AUTO in hakmem.h).
 AUTO = "AUTO"
@@ -27,6 +27,7 @@ AUTO_NUMBER = 2**64 - 1
 WORDS = {
     "SWITCH": ("off", "on"),
     "MODE": ("frozen", "observe", "learn"),
+    "PRESET": ("none", "hardened"),
     "WHEN": ("off", "exit"),
     "PATH": ("none", "set"),
 }

@@ -3,7 +3,6 @@
 #include "back/huge.h"
 #include "back/map.h"
 #include "back/reserve.h"
-#include "base/policy.h"
 #include "front/closer.h"
 #include "heap/slab.h"
 #include "learn/keep.h"
@@ -28,9 +27,9 @@ void report_foreign(const char *function, const void *p, const void *caller)
 
 size_t usable_of_new(size_t n, size_t align)
 {
-    size_t least = n < align ? align : n;
+    size_t least = least_of(n, align);
     if (least <= CLASS_MOST)
-        return size_classes[class_of(round_up(least, align))].size;
+        return class_usable(class_of(round_up(least, align)));
     return round_up(n == 0 ? 1 : n, os_page);
 }
 
@@ -65,19 +64,43 @@ static bool is_free(unsigned stack, const void *p)
                                                   : freed_before(stack, p);
 }
 
+/* Whether the bin's blocks have classes; of those that a profile watches, some do. */
+static SLOW bool has_class(unsigned bin, const void *p)
+{
+    const struct slab *slab = bin == BIN_SAMPLED ? map_owner(p) : NULL;
+    return bin >= BIN_FIRST || (slab != NULL && slab->cls < CLASS_SLICES_FIRST);
+}
+
+/* By its canary. */
+static SLOW enum misuse wrong_with_hardened(const void *p)
+{
+    const struct slab *slab = map_owner(p);
+    return slab != NULL ? canary_look(p, slab->cls) : MISUSE_FREE;
+}
+
+/* What is wrong with a block at p, where one begins if `usable` is not 0. */
+static enum misuse wrong_with(const void *p, unsigned bin, size_t usable)
+{
+    bool freed = bin == BIN_WHOLE_FREE && (uintptr_t)p % SLICE == 0;
+    if (hardened() && usable != 0 && has_class(bin, p))
+        return wrong_with_hardened(p);
+    if (bin >= BIN_FIRST)
+        freed = usable != 0 && is_free(bin_stack(bin), p);
+    else if (bin == BIN_SAMPLED)
+        freed = usable != 0 && sampled_before(p);
+    return freed ? MISUSE_FREE : usable == 0 ? MISUSE_INTERIOR : MISUSE_NONE;
+}
+
 size_t block_find(const void *p, unsigned *found, const char *function, const void *caller)
 {
     size_t usable = usable_of(p, found);
-    unsigned bin = *found;
-    bool freed = bin >= BIN_FIRST     ? usable != 0 && is_free(bin_stack(bin), p)
-                 : bin == BIN_SAMPLED ? usable != 0 && sampled_before(p)
-                                      : bin == BIN_WHOLE_FREE && (uintptr_t)p % SLICE == 0;
-    if (likely(usable != 0 && !freed))
+    enum misuse what = wrong_with(p, *found, usable);
+    if (likely(what == MISUSE_NONE))
         return usable;
-    if (bin == BIN_FOREIGN)
+    if (*found == BIN_FOREIGN)
         report_foreign(function, p, caller);
     else
-        report_at_once(function, freed ? MISUSE_FREE : MISUSE_INTERIOR, p, caller);
+        report_at_once(function, what, p, caller);
     return 0;
 }
 
@@ -95,12 +118,12 @@ static bool size_fits(size_t usable, size_t align, size_t size)
     if (!is_power_of_two(align) || align > MOST_BYTES || size > MOST_BYTES)
         return false;
     return usable_of_new(size, align) == usable ||
-           (align == 1 && size <= usable && size >= keep_block_least(usable));
+           (align == 1 && !hardened() && size <= usable && size >= keep_block_least(usable));
 }
 
 void aligned_sized_free_check(const void *p, size_t align, size_t size, const void *caller)
 {
-    if (p == NULL || !policy.check_sizes)
+    if (p == NULL || !hardening.sizes)
         return;
     unsigned bin;
     size_t usable = usable_of(p, &bin);

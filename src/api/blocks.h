@@ -6,6 +6,7 @@
 #include "base/misuse.h"
 #include "front/cache.h"
 #include "front/proof.h"
+#include "heap/canary.h"
 
 /* The largest size that is tried. No processor has more address space for a program; PTRDIFF_MAX is
  * far above. */
@@ -14,6 +15,9 @@
 /* Misuse that needs no look at other blocks. Where that returns, the call is ignored. */
 void report_at_once(const char *function, enum misuse what, const void *p, const void *caller);
 void report_foreign(const char *function, const void *p, const void *caller);
+
+/* Bytes of a block that n bytes at a multiple of `align` need, before they are rounded up. */
+FAST size_t least_of(size_t n, size_t align) { return larger(n + hardening.canary, align); }
 
 /* Bytes that the program may use of a new block of n bytes at a multiple of `align`. */
 size_t usable_of_new(size_t n, size_t align);

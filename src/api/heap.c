@@ -25,8 +25,8 @@ EXPORT size_t hakmem_purge(void) { return purge_all(thread_cache(), 0); }
 
 EXPORT size_t hakmem_good_size(size_t n)
 {
-    if (n <= CLASS_MOST)
-        return size_classes[class_of(n)].size;
+    if (n <= CLASS_MOST - hardening.canary)
+        return class_usable(class_of(least_of(n, 1)));
     return n > MOST_BYTES ? 0 : round_up(n, page_size());
 }
 

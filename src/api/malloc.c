@@ -8,7 +8,7 @@
 
 #include "api/pop.h"
 #include "api/slow.h"
-#include "base/policy.h"
+#include "base/hardening.h"
 #include "front/cache.h"
 #include "hakmem/hakmem.h"
 #include "watch/backtrace.h"
@@ -159,7 +159,7 @@ static __attribute__((constructor)) void start_when_loaded(void)
 {
     page_size();
     backtrace_start();
-    if (unlikely(policy.check_sizes) && sized_deletes_check != NULL)
+    if (unlikely(hardening.sizes) && sized_deletes_check != NULL)
         sized_deletes_check();
 }
 

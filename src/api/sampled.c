@@ -7,6 +7,7 @@
 #include "base/policy.h"
 #include "front/cacheless.h"
 #include "front/deferred.h"
+#include "front/hardened.h"
 #include "heap/shards.h"
 #include "heap/slab.h"
 #include "life/life.h"
@@ -16,6 +17,7 @@
 #include "os/os.h"
 #include "profile/rate.h"
 #include "watch/backtrace.h"
+#include "watch/report.h"
 
 /* The unwinder may allocate: that is not sampled. */
 static __thread bool at_work;
@@ -94,7 +96,7 @@ SLOW bool sample_due_alone(size_t bytes)
     return !at_work && due_by_chance(sampler_mine(), bytes);
 }
 
-SLOW void *sampled_take(unsigned cls)
+static void *block_take(unsigned cls)
 {
     struct lock *lock = cache_lock_of(thread_cache());
     void *p = NULL;
@@ -105,7 +107,13 @@ SLOW void *sampled_take(unsigned cls)
     make_room(0);
     if (taken != 1)
         return NULL;
-    block_unseal(p); /* what the slab's memory was before may have left one */
+    if (hardened()) {
+        struct finding found = {MISUSE_NONE, NULL};
+        hardened_arm(p, cls, &found);
+        report_late(found, NULL);
+    } else {
+        block_unseal(p); /* what the slab's memory was before may have left one */
+    }
     return p;
 }
 
@@ -147,6 +155,17 @@ SLOW void *sampled_resize(void *p, size_t n)
     return p;
 }
 
+SLOW void *sampled_take(size_t n, unsigned cls, const char *name)
+{
+    void *p = block_take(cls);
+    struct cache *cache = thread_cache();
+    if (cache != NULL)
+        note_taker(cache);
+    if (p != NULL)
+        sampled_note(p, n, size_classes[cls].size, name);
+    return p;
+}
+
 SLOW struct finding sampled_give(void *p, bool *whole)
 {
     struct lock *lock = cache_lock_of(thread_cache());
@@ -164,7 +183,10 @@ SLOW struct finding sampled_give(void *p, bool *whole)
         *whole = true;
     } else {
         bytes = size_classes[slab->cls].size;
-        found = shards_put(&p, 1);
+        if (hardened())
+            found = (struct finding){hardened_disarm(p, slab->cls), p};
+        if (likely(found.what == MISUSE_NONE))
+            found = shards_put(&p, 1);
     }
     lock_release(lock);
     if (*whole)

@@ -67,8 +67,9 @@ void *pop_unsampled_called(size_t n);
  * stacks. */
 bool sample_due_alone(size_t bytes);
 
-/* A block of the class to sample, up to CLASS_MOST bytes; null where there is none. */
-void *sampled_take(unsigned cls);
+/* A block of the class for n bytes, noted as sampled; null where there is none. The call has this
+ * name, or none if it is null. */
+void *sampled_take(size_t n, unsigned cls, const char *name);
 
 /* Notes p, which nobody else has yet, as sampled: n bytes are wanted, and it takes `bytes`. The
  * call has this name, or none if it is null. */

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "api/blocks.h"
+#include "api/harden.h"
 #include "api/sampled.h"
 #include "back/huge.h"
 #include "back/reserve.h"
@@ -50,14 +51,6 @@ static void report_found(struct finding found, const void *p, const void *caller
 
 /* ---- malloc ---- */
 
-/* What a thread that takes a block by the slow path has to note before. */
-static inline void note_taker(struct cache *cache)
-{
-    scavenger_note(cache);
-    if (unlikely(load_relaxed(&cache->mine) == NULL))
-        thread_ask_for_end(cache);
-}
-
 /* A block of a class, through the thread's cache if it has one. */
 static void *class_take_any(unsigned cls)
 {
@@ -89,6 +82,8 @@ static inline bool is_block(const void *p)
 /* As malloc's fast body leaves it: without the seal. */
 static void *class_take(unsigned cls)
 {
+    if (hardened())
+        return hardened_block(cls);
     void *p = class_take_any(cls);
     if (likely(is_block(p)))
         block_unseal(p);
@@ -124,11 +119,11 @@ static SLOW void *aligned_take_inside(size_t n, size_t align)
 
 static void *take_unsampled(size_t n, size_t align, bool *zero)
 {
-    size_t least = n < align ? align : n;
-    *zero = false;
+    size_t least = least_of(n, align);
+    *zero = least <= CLASS_MOST && hardening.zeroes;
     if (least <= CLASS_MOST)
         return class_take(class_of(round_up(least, align)));
-    if (n <= CLASS_SLICES_MOST && align <= SUPERSLAB) {
+    if (n <= CLASS_SLICES_MOST && align <= SUPERSLAB && !hardening.guards) {
         void *p = align <= SLICE ? class_take_any(class_of_whole(n, align))
                                  : aligned_take_inside(n, align);
         if (likely(p != NULL)) {
@@ -140,30 +135,18 @@ static void *take_unsampled(size_t n, size_t align, bool *zero)
     return huge_take_inside(n == 0 ? 1 : n, align, zero);
 }
 
-/* A block of the class that is sampled; null where there is none. */
-static SLOW void *class_take_due(size_t n, unsigned cls, const char *name)
-{
-    void *p = sampled_take(cls);
-    struct cache *cache = thread_cache();
-    if (cache != NULL)
-        note_taker(cache);
-    if (p != NULL)
-        sampled_note(p, n, size_classes[cls].size, name);
-    return p;
-}
-
 static void *take_profiled_named(size_t n, size_t align, bool *zero, const char *name)
 {
-    size_t least = n < align ? align : n;
-    *zero = false;
+    size_t least = least_of(n, align);
+    *zero = least <= CLASS_MOST && hardening.zeroes;
     if (least <= CLASS_MOST) {
         unsigned cls = class_of(round_up(least, align));
         void *p = ahead_take(cache_current(), cls);
         if (likely(p == NULL) && unlikely(sample_due(cls)))
-            p = class_take_due(n, cls, name);
+            p = sampled_take(n, cls, name);
         return likely(p == NULL) ? class_take(cls) : p;
     }
-    bool huge = n > CLASS_SLICES_MOST || align > SUPERSLAB;
+    bool huge = n > CLASS_SLICES_MOST || align > SUPERSLAB || hardening.guards;
     unsigned cls = huge ? CLASSES : class_of_whole(n, align);
     bool due = huge ? sample_due_alone(n) : sample_due(cls);
     void *p = take_unsampled(n, align, zero);
@@ -197,6 +180,7 @@ static SLOW void *take(size_t n, size_t align, bool *zero)
 {
     if (n > MOST_BYTES || align > MOST_BYTES)
         return out_of_memory();
+    thread_cache(); /* the process's start, before its options are asked for */
     void *p = take_once(n, align, zero);
     if (unlikely(p == NULL)) {
         purge_all(thread_cache(), 0);
@@ -206,7 +190,13 @@ static SLOW void *take(size_t n, size_t align, bool *zero)
         p = reserve_take(usable_of_new(n, align), align);
         *zero = false;
     }
-    return likely(p != NULL) ? p : out_of_memory();
+    if (unlikely(p == NULL))
+        return out_of_memory();
+    if (unlikely(hardening.zeroes) && !*zero) {
+        memset(p, 0, n);
+        *zero = true;
+    }
+    return p;
 }
 
 /* A function of its own: the room for `zero` would cost what comes before it a frame. */
@@ -241,13 +231,13 @@ SLOW void *slow_malloc(size_t n)
 SLOW void *slow_malloc_past(size_t n)
 {
     struct cache *cache = thread_cache();
-    if (cache == NULL || n > CLASS_MOST)
+    if (cache == NULL || n > CLASS_MOST || hardened())
         return slow_malloc(n);
     note_taker(cache);
     unsigned cls = class_of(n);
     void *p = NULL;
     if (unlikely(load_acquire(&profile_on)) && unlikely(sample_due_alone(size_classes[cls].size)))
-        p = class_take_due(n, cls, NULL);
+        p = sampled_take(n, cls, NULL);
     if (unlikely(p != NULL))
         return p;
     p = past_take(cache, cls);
@@ -304,12 +294,16 @@ static inline enum misuse class_seal(unsigned stack, void *p)
 
 static struct finding class_give(unsigned stack, void *p)
 {
+    if (hardened())
+        return hardened_free(stack_class(stack), p);
     enum misuse what = class_seal(stack, p);
     return likely(what == MISUSE_NONE) ? stack_give(stack, p) : (struct finding){what, p};
 }
 
 static struct finding class_give_past(unsigned stack, void *p)
 {
+    if (hardened())
+        return hardened_free(stack_class(stack), p);
     enum misuse what = class_seal(stack, p);
     if (unlikely(what != MISUSE_NONE))
         return (struct finding){what, p};
@@ -557,9 +551,10 @@ static SLOW void *realloc_others(void *p, size_t n, const void *caller)
         free_from(p, caller);
         return NULL;
     }
-    if (bin >= BIN_FIRST && stays(n, usable))
+    bool same_class = hardened() ? hardened_stays(n, usable) : stays(n, usable);
+    if (bin >= BIN_FIRST && same_class)
         return p;
-    if (bin == BIN_SAMPLED && (stays(n, usable) || stays_smallest(n, usable) ||
+    if (bin == BIN_SAMPLED && (same_class || stays_smallest(n, usable) ||
                                (usable > CLASS_MOST && whole_grows(p, n, usable))))
         return sampled_resize(p, n);
     void *same = NULL;

@@ -4,6 +4,7 @@
 #include "back/meta.h"
 #include "back/use.h"
 #include "base/counters.h"
+#include "base/hardening.h"
 #include "base/watch.h"
 #include "learn/keep.h"
 #include "os/lock.h"
@@ -115,7 +116,8 @@ static struct huge *dirty_cut(struct huge *h, size_t length)
         return NULL;
     list_init(&first->node);
     first->base = h->base;
-    first->length = length;
+    first->length = first->mapped = length;
+    first->before = 0;
     h->base += length;
     h->length -= length;
     return first;
@@ -222,17 +224,20 @@ static struct huge *dirty_grow(size_t length)
     return h;
 }
 
-static struct huge *huge_map(size_t length, size_t align)
+/* With guards, the first `usable` bytes can be touched; 0: without guards. */
+static struct huge *huge_map(size_t length, size_t align, size_t usable)
 {
     struct huge *h = meta_take(sizeof *h);
     if (h == NULL)
         return NULL;
     list_init(&h->node);
-    h->length = length;
-    h->base = os_map_aligned(length, align);
+    h->length = h->mapped = length;
+    h->before = 0;
+    h->base = usable == 0 ? os_map_aligned(length, align)
+                          : os_map_block(length, usable, align, &h->before, &h->mapped);
     if (h->base == NULL || !map_cover(h->base, SLICE)) {
         if (h->base != NULL)
-            os_unmap(h->base, length);
+            os_unmap(h->base - h->before, h->mapped);
         meta_give(h, sizeof *h);
         return NULL;
     }
@@ -251,20 +256,35 @@ static size_t mapping_length(size_t n)
     return round_up(n, larger(step, SLICE));
 }
 
+static SLOW struct huge *guarded_map(size_t length, size_t align, size_t n)
+{
+    return huge_map(length, align, round_up(n, os_page));
+}
+
+/* One that is kept, or a new mapping. */
+static struct huge *unguarded(size_t n, size_t length, size_t align, bool *zero)
+{
+    struct huge *h = dirty_take(length, align);
+    if (h == NULL && align == os_page)
+        h = dirty_grow(length);
+    *zero = h == NULL;
+    if (h == NULL)
+        h = huge_map(length, align, 0);
+    if (h == NULL && length > round_up(n, SLICE)) /* near a limit of address space */
+        h = huge_map(round_up(n, SLICE), align, 0);
+    return h;
+}
+
 void *huge_take(size_t n, size_t align, bool *zero)
 {
     ASSERT(n >= 1 && is_power_of_two(align));
     size_t length = mapping_length(n);
     if (align < os_page)
         align = os_page;
-    struct huge *h = dirty_take(length, align);
-    if (h == NULL && align == os_page)
-        h = dirty_grow(length);
-    *zero = h == NULL;
-    if (h == NULL)
-        h = huge_map(length, align);
-    if (h == NULL && length > round_up(n, SLICE)) /* near a limit of address space */
-        h = huge_map(round_up(n, SLICE), align);
+    *zero = true;
+    struct huge *h = unlikely(hardening.guards) ? guarded_map(length, align, n) : NULL;
+    if (likely(h == NULL))
+        h = unguarded(n, length, align, zero);
     if (h == NULL)
         return NULL;
     h->usable = round_up(n, os_page);
@@ -311,6 +331,77 @@ static struct huge *block_at(const void *p, enum misuse *what)
     return start == p ? h : NULL;
 }
 
+/* ---- with guards ----
+ *
+ * What was freed last stays mapped, inaccessible, so that no other mapping is there soon. */
+
+static struct {
+    struct {
+        char *start;
+        size_t length;
+    } ranges[LAW_FORBIDDEN_MOST]; /* a ring */
+    unsigned first, count;
+    size_t bytes;
+} forbidden; /* lock: dirty */
+
+/* Unmaps the oldest until there is room for so much more. */
+static SLOW void forbidden_trim(size_t bytes)
+{
+    for (;;) {
+        char *start = NULL;
+        size_t length = 0;
+        lock_take(&dirty_lock);
+        if (forbidden.count > 0 && (forbidden.count == LAW_FORBIDDEN_MOST ||
+                                    forbidden.bytes + bytes > LAW_FORBIDDEN_BYTES)) {
+            start = forbidden.ranges[forbidden.first].start;
+            length = forbidden.ranges[forbidden.first].length;
+            forbidden.first = (forbidden.first + 1) % LAW_FORBIDDEN_MOST;
+            forbidden.count--;
+            forbidden.bytes -= length;
+        }
+        lock_release(&dirty_lock);
+        if (start == NULL)
+            return;
+        os_unmap(start, length);
+    }
+}
+
+static SLOW void guarded_give(struct huge *h)
+{
+    char *start = h->base - h->before;
+    bool keep = h->mapped <= LAW_FORBIDDEN_BYTES && os_forbid(h->base, h->usable);
+    if (keep)
+        forbidden_trim(h->mapped);
+    lock_take(&dirty_lock);
+    store_relaxed(&counters.freed_huge, counters.freed_huge + h->length);
+    use_huge_less(h->length);
+    keep = keep && forbidden.count < LAW_FORBIDDEN_MOST;
+    if (keep) {
+        unsigned at = (forbidden.first + forbidden.count++) % LAW_FORBIDDEN_MOST;
+        forbidden.ranges[at].start = start;
+        forbidden.ranges[at].length = h->mapped;
+        forbidden.bytes += h->mapped;
+    }
+    lock_release(&dirty_lock);
+    if (!keep)
+        os_unmap(start, h->mapped);
+    meta_give(h, sizeof *h);
+}
+
+/* Where it stands, as far as its mapping goes. */
+static SLOW void *guarded_resize(struct huge *h, size_t n)
+{
+    size_t usable = round_up(n, os_page);
+    if (usable > h->length || usable <= keep_block_least(h->usable))
+        return NULL;
+    if (usable > h->usable && !os_permit(h->base + h->usable, usable - h->usable))
+        return NULL;
+    if (usable < h->usable && !os_forbid(h->base + usable, h->usable - usable))
+        return NULL;
+    h->usable = usable;
+    return h->base;
+}
+
 enum misuse huge_give(void *p)
 {
     enum misuse what;
@@ -319,7 +410,10 @@ enum misuse huge_give(void *p)
     struct huge *h = map_clear(p, BIN_HUGE);
     if (h == NULL)
         return MISUSE_FREE;
-    dirty_add(h, h->length);
+    if (unlikely(h->before != 0))
+        guarded_give(h);
+    else
+        dirty_add(h, h->length);
     return MISUSE_NONE;
 }
 
@@ -340,6 +434,8 @@ void *huge_resize(void *p, size_t n)
 {
     enum misuse what;
     struct huge *h = block_at(p, &what);
+    if (h != NULL && h->before != 0)
+        return guarded_resize(h, n);
     if (h == NULL || n < HUGE_LEAST)
         return NULL;
     size_t least = round_up(n, SLICE);
@@ -370,6 +466,8 @@ size_t huge_purge(size_t most)
     size_t budget = use.dirty_huge > most ? use.dirty_huge - most : 0;
     lock_release(&dirty_lock);
     size_t done = dirty_trim(budget);
+    if (most == SIZE_MAX)
+        forbidden_trim(LAW_FORBIDDEN_BYTES + 1);
     add_relaxed(&counters.huge.purged, done);
     return done;
 }

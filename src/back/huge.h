@@ -15,6 +15,8 @@ struct huge {
     char *base;       /* the mapping's start, any page; whoever holds the block or the lock */
     size_t length;    /* bytes mapped, whole slices */
     size_t usable;    /* bytes the program may use, whole pages */
+    size_t before;    /* bytes of its own mapping in front, inaccessible; 0: it has no guards */
+    size_t mapped;    /* bytes of that mapping */
 };
 
 /* A block of n bytes, n from 1 to PTRDIFF_MAX, at a multiple of `align`, a power of two. `*zero`

@@ -9,6 +9,8 @@ enum misuse {
     MISUSE_INTERIOR,  /* inside a block or between blocks */
     MISUSE_FREE,      /* a block that is free already */
     MISUSE_SIZE,      /* a block, freed with a size that it can't have */
+    MISUSE_OVERRUN,   /* a block, and the bytes behind it are not as they were left */
+    MISUSE_WRITTEN,   /* a free block, and it does not hold zeroes any more */
 };
 
 /* The first thing found wrong while a batch was handled. */

@@ -78,7 +78,7 @@ static inline size_t chunk_bytes(unsigned number)
 }
 
 /* A stack that only malloc pops from (ahead.h): the part of a bin that it reads. */
-#define AHEAD_CLASSES 27 /* the first: up to 704 bytes; a cache of 8 KiB has no room for more */
+#define AHEAD_CLASSES 26 /* the first: up to 672 bytes; a cache of 8 KiB has no room for more */
 #define AHEAD_MOST 15    /* blocks */
 struct ahead {
     void *topmost;
@@ -141,6 +141,7 @@ struct cache {
     unsigned chunk;          /* its number; lock: cache */
     unsigned chunk_count;    /* lock: cache */
     struct sampler *sampler; /* null until the first profile; the owner's (api/sampled.h) */
+    struct hardened *hardened; /* null without; the owner's (hardened.h) */
     struct ahead ahead[AHEAD_CLASSES];
     char *chunks[CHUNKS_MOST];
     void **spare[ARRAY_KINDS]; /* arrays outgrown, linked through their first word; lock: cache */

@@ -8,8 +8,11 @@
 #include "front/arrays.h"
 #include "front/closer.h"
 #include "front/crowd.h"
+#include "front/hardened.h"
 #include "front/registry.h"
+#include "front/stack.h"
 #include "front/stacks.h"
+#include "heap/shards.h"
 
 /* New memory is zero: nobody's yet. */
 static struct cache *cache_make(void)
@@ -21,12 +24,15 @@ static struct cache *cache_make(void)
     cache->generation = 0;
     cache->mine = NULL;
     cache->sampler = NULL;
+    cache->hardened = NULL;
     cache->refills = cache->flushes = cache->seen = cache->unclocked = cache->untold =
         cache->large_told = cache->outflow = cache->thin_visits = cache->thin_bytes = 0;
     cache->hinted = 0;
     for (unsigned i = 0; i < BINS; i++) {
         bin_close(&cache->bins[i]);
-        cache->bins[i].inverse = i < BIN_FIRST ? 0 : class_inverses[stack_class(bin_stack(i))];
+        /* Without it nobody can tell a block's size from its address alone. */
+        bool tells = i >= BIN_FIRST && !hardened();
+        cache->bins[i].inverse = tells ? class_inverses[stack_class(bin_stack(i))] : 0;
     }
     ahead_close(cache);
     memset(cache->cold, 0, sizeof cache->cold);
@@ -86,6 +92,42 @@ COLD bool cache_resume(struct cache *cache)
     cache_show(cache);
     lock_release(cache->lock);
     return true;
+}
+
+static SLOW struct finding ahead_put(struct cache *cache)
+{
+    struct finding found = {MISUSE_NONE, NULL};
+    for (unsigned cls = 0; cls < AHEAD_CLASSES && cache->sampler != NULL; cls++) {
+        void **blocks = NULL;
+        size_t used = ahead_used(cache, cls, &blocks);
+        struct finding one = shards_put(blocks, used);
+        cache_gave(cache, used * size_classes[cls].size);
+        if (found.what == MISUSE_NONE)
+            found = one;
+    }
+    ahead_close(cache);
+    return found;
+}
+
+struct finding cache_put_all(struct cache *cache)
+{
+    ASSERT(lock_held(cache->lock));
+    struct finding ahead = ahead_put(cache);
+    struct finding found = stacks_put(cache, 0, STACKS);
+    if (unlikely(cache->hardened != NULL))
+        return hardened_put_all(cache);
+    return found.what != MISUSE_NONE ? found : ahead;
+}
+
+/* And makes it new. */
+static struct finding cache_drain(struct cache *cache)
+{
+    ASSERT(lock_held(cache->lock));
+    if (cache->asleep)
+        cache_wake(cache);
+    struct finding found = cache_put_all(cache);
+    cache_reset(cache);
+    return found;
 }
 
 struct finding cache_empty(struct cache *cache)

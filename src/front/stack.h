@@ -3,7 +3,7 @@
 #ifndef HAKMEM_FRONT_STACK_H
 #define HAKMEM_FRONT_STACK_H
 
-#include "base/policy.h"
+#include "base/hardening.h"
 #include "front/cache.h"
 
 /* On top of a stack that is empty, at its bottom, and where a thief has cut it. */
@@ -35,7 +35,7 @@ static inline void stack_set_top(struct bin *bin, void **top)
 static inline void stack_open(struct cache *cache, unsigned stack)
 {
     const struct cold_bin *cold = &cache->cold[stack];
-    bool small_wanted = cache->visits == VISIT_SOME || unlikely(policy.check_sizes);
+    bool small_wanted = cache->visits == VISIT_SOME || unlikely(hardening.sizes);
     bool wanted = cache->visits == VISIT_EACH || (small_wanted && !stack_is_large(stack));
     bool closed = cold->direct_frees > 0 || wanted;
     store_relaxed(&cache->bins[BIN_FIRST + stack].limit,

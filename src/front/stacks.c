@@ -5,7 +5,6 @@
 #include "back/use.h"
 #include "base/counters.h"
 #include "front/adapt.h"
-#include "front/ahead.h"
 #include "front/arrays.h"
 #include "front/registry.h"
 #include "front/stack.h"
@@ -75,7 +74,7 @@ static void stack_begin(struct cache *cache, unsigned stack)
 /* The owner is back. While a thief put its cache to sleep it may have been in the middle of a free:
  * that block lies alone on top of a floor. Its slot may have been purged since, so the block is
  * read from `topmost`. */
-static void cache_wake(struct cache *cache)
+void cache_wake(struct cache *cache)
 {
     ASSERT(lock_held(cache->lock));
     ASSERT(cache->asleep);
@@ -173,29 +172,6 @@ struct finding stacks_put(struct cache *cache, unsigned first, unsigned end)
     return found;
 }
 
-static struct finding ahead_put(struct cache *cache)
-{
-    struct finding found = {MISUSE_NONE, NULL};
-    for (unsigned cls = 0; cls < AHEAD_CLASSES && cache->sampler != NULL; cls++) {
-        void **blocks = NULL;
-        size_t used = ahead_used(cache, cls, &blocks);
-        struct finding one = shards_put(blocks, used);
-        cache_gave(cache, used * size_classes[cls].size);
-        if (found.what == MISUSE_NONE)
-            found = one;
-    }
-    ahead_close(cache);
-    return found;
-}
-
-struct finding cache_put_all(struct cache *cache)
-{
-    ASSERT(lock_held(cache->lock));
-    struct finding ahead = ahead_put(cache);
-    struct finding found = stacks_put(cache, 0, STACKS);
-    return found.what != MISUSE_NONE ? found : ahead;
-}
-
 void stacks_open(struct cache *cache)
 {
     ASSERT(lock_held(cache->lock));
@@ -216,14 +192,4 @@ COLD void cache_ask_visits(struct cache *cache, enum cache_visits visits)
     cache->visits = visits;
     stacks_open(cache);
     lock_release(cache->lock);
-}
-
-struct finding cache_drain(struct cache *cache)
-{
-    ASSERT(lock_held(cache->lock));
-    if (cache->asleep)
-        cache_wake(cache);
-    struct finding found = cache_put_all(cache);
-    cache_reset(cache);
-    return found;
 }

@@ -11,6 +11,9 @@
  * holds the lock for long. */
 bool cache_enter(struct cache *cache);
 
+/* The owner is back, with the lock, in a cache that is asleep. */
+void cache_wake(struct cache *cache);
+
 /* The first stack from this one on that is begun, or STACKS. */
 unsigned begun_from(const struct cache *cache, unsigned stack);
 
@@ -39,9 +42,5 @@ void cache_ask_visits(struct cache *cache, enum cache_visits visits);
 
 /* Opens all stacks to frees, as far as they may be. The caller holds the lock. */
 void stacks_open(struct cache *cache);
-
-/* Frees all that the cache holds, and makes it new, or not; the first wrong block found. */
-struct finding cache_put_all(struct cache *cache);
-struct finding cache_drain(struct cache *cache);
 
 #endif

@@ -3,11 +3,14 @@
  *        -> a slab all free leaves the shard and, after the lock, goes back to its superslab */
 #include "heap/shards.h"
 
+#include <string.h>
+
 #include "back/map.h"
 #include "back/meta.h"
 #include "back/slices.h"
 #include "base/atomic.h"
 #include "base/counters.h"
+#include "heap/canary.h"
 #include "heap/thin.h"
 #include "learn/compaction.h"
 #include "os/os.h"
@@ -82,7 +85,7 @@ void shard_leave(unsigned index)
 
 /* Brings a slab that a neighbour has begun into this shard. A
  * neighbour that is busy is passed over, so no order of locks is needed. */
-static struct slab *slab_from_neighbour(unsigned to, unsigned cls)
+static SLOW struct slab *slab_from_neighbour(unsigned to, unsigned cls)
 {
     ASSERT(lock_held(&shards[to].lock));
     unsigned made = shards_made();
@@ -122,6 +125,8 @@ static struct slab *slab_new(unsigned shard, unsigned cls, size_t align)
     }
     slab_init(slab, cls, base, home);
     slab->zero = zero;
+    if (unlikely(hardening.zeroes) && !zero && c->blocks > 1)
+        memset(base, 0, c->slices * SLICE);
     store_relaxed(&slab->shard, (uint16_t)shard);
     slab_map(slab, slab);
     return slab;
@@ -146,7 +151,10 @@ size_t shard_take(unsigned index, unsigned cls, void **end, size_t n)
         if (slab == NULL)
             break;
         ASSERT(slab->cls == cls && slab->free >= 1 && load_relaxed(&slab->shard) == index);
-        size_t got = shared ? slab_take_lines(slab, end - taken, n - taken) : 0;
+        size_t got = unlikely(hardening.shuffles) && size_classes[cls].blocks > 1
+                         ? slab_take_any(slab, end - taken, n - taken)
+                     : shared ? slab_take_lines(slab, end - taken, n - taken)
+                              : 0;
         if (got == 0)
             got = slab_take(slab, end - taken, n - taken);
         taken += got;

@@ -2,6 +2,8 @@
 
 #include "base/atomic.h"
 #include "base/watch.h"
+#include "heap/canary.h"
+#include "learn/laws.h"
 #include "os/lock.h"
 #include "os/os.h"
 
@@ -80,8 +82,42 @@ static size_t take(struct slab *slab, void **end, size_t n, unsigned doublings)
 
 size_t slab_take(struct slab *slab, void **end, size_t n) { return take(slab, end, n, 0); }
 
+/* A bit of a word that is not 0: the first from a place chosen by chance. */
+static unsigned any_bit(uint64_t word, uint32_t chance)
+{
+    unsigned from = (unsigned)((uint64_t)chance * (highest_bit(word) + 1) >> 32);
+    return lowest_bit(word & ~low_bits(from));
+}
+
+/* Words of 64 blocks among which one is chosen: not all, as then every page of a slab that is
+ * little used would be touched. */
+static unsigned words_of_choice(size_t size)
+{
+    return (unsigned)larger(LAW_CHOICE_BYTES / (64 * size), 1);
+}
+
+SLOW size_t slab_take_any(struct slab *slab, void **end, size_t n)
+{
+    static uint64_t state; /* atomic: of all shards */
+    ASSERT(lock_rank_held(RANK_SHARD));
+    size_t size = size_classes[slab->cls].size;
+    size_t taken = 0;
+    for (; taken < n && slab->summary != 0; taken++) {
+        uint64_t chance = random_next(&state);
+        uint64_t words = low_bits(lowest_bit(slab->summary) + words_of_choice(size));
+        unsigned index = any_bit(slab->summary & words, (uint32_t)chance);
+        unsigned bit = any_bit(slab->words[index], (uint32_t)(chance >> 32));
+        *--end = slab->base + (index * 64 + bit) * size;
+        slab->words[index] &= ~((uint64_t)1 << bit);
+        if (slab->words[index] == 0)
+            slab->summary &= ~((uint64_t)1 << index);
+    }
+    store_relaxed(&slab->free, (uint16_t)(slab->free - taken));
+    return taken;
+}
+
 /* Slabs begin with a line: 4 blocks of 16 bytes are one, 2 of 32, 4 of 48 are three. */
-size_t slab_take_lines(struct slab *slab, void **end, size_t n)
+SLOW size_t slab_take_lines(struct slab *slab, void **end, size_t n)
 {
     size_t size = size_classes[slab->cls].size;
     return take(slab, end, n, size >= CACHE_LINE ? 0 : size == CACHE_LINE / 2 ? 1 : 2);
@@ -284,7 +320,7 @@ size_t slab_usable(const void *p, const struct slab *slab)
     if (slab == NULL || !slab_begins(slab, p))
         return 0;
     const struct size_class *c = &size_classes[slab->cls];
-    return c->blocks == 1 ? slab->usable : c->size;
+    return c->blocks == 1 ? slab->usable : class_usable(slab->cls);
 }
 
 const struct watch_slabs watch_slabs = {

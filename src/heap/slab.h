@@ -53,6 +53,9 @@ size_t slab_take(struct slab *slab, void **end, size_t n);
  * whose whole group of neighbours is free. */
 size_t slab_take_lines(struct slab *slab, void **end, size_t n);
 
+/* The same, blocks chosen by chance. */
+size_t slab_take_any(struct slab *slab, void **end, size_t n);
+
 /* Frees blocks, up to the first that is not in the slab or that is wrong, which `*what` then names.
  * Returns how many it freed. */
 size_t slab_put(struct slab *slab, void *const *blocks, size_t n, enum misuse *what);

@@ -15,6 +15,7 @@
 #include "front/journal.h"
 #include "front/owners.h"
 #include "front/registry.h"
+#include "heap/canary.h"
 #include "heap/shards.h"
 #include "heap/transfer.h"
 #include "life/profiling.h"
@@ -115,6 +116,7 @@ COLD struct cache *thread_cache_make(void)
             os_start();
             map_start();
             options_start();
+            hardening_start();
             slots_start(os_random());
             shards_start();
             store_relaxed(&caches_closed, policy.check_frees != 0);

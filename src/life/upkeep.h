@@ -3,7 +3,10 @@
 #ifndef HAKMEM_LIFE_UPKEEP_H
 #define HAKMEM_LIFE_UPKEEP_H
 
+#include "front/cache.h"
+#include "life/life.h"
 #include "life/purge.h"
+#include "life/scavenger.h"
 
 void give_memory_back(size_t own);
 
@@ -20,6 +23,14 @@ static inline void make_room(size_t own)
 {
     if (purge_is_due() && (use_excess() > 0 || purge_goes_on() || purge_waits_long()))
         give_memory_back(own);
+}
+
+/* What a thread that takes a block by the slow path has to note before. */
+static inline void note_taker(struct cache *cache)
+{
+    scavenger_note(cache);
+    if (unlikely(load_relaxed(&cache->mine) == NULL))
+        thread_ask_for_end(cache);
 }
 
 /* After the calling thread, with this cache, freed a block of a class. */

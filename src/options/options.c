@@ -126,7 +126,7 @@ bool option_is_meant(struct words name)
 /* What may stand for a value, or behind a number; of those that are equal the first is written. */
 static const struct unit {
     enum option_type type;
-    char name[8];
+    char name[12];
     size_t value;
 } units[] SELDOM = {
     {OPTION_BYTES, "G", GiB},       {OPTION_BYTES, "GiB", GiB}, {OPTION_BYTES, "M", MiB},
@@ -136,9 +136,10 @@ static const struct unit {
     {OPTION_SWITCH, "no", 0},       {OPTION_SWITCH, "0", 0},    {OPTION_MILLISECONDS, "s", 1000},
     {OPTION_MILLISECONDS, "ms", 1}, {OPTION_MODE, "frozen", 0}, {OPTION_MODE, "observe", 1},
     {OPTION_MODE, "learn", 2},      {OPTION_MODE, "0", 0},      {OPTION_MODE, "1", 1},
-    {OPTION_MODE, "2", 2},          {OPTION_WHEN, "off", 0},    {OPTION_WHEN, "exit", 1},
-    {OPTION_WHEN, "0", 0},          {OPTION_WHEN, "1", 1},      {OPTION_PATH, "none", 0},
-    {OPTION_PATH, "set", 1},
+    {OPTION_MODE, "2", 2},          {OPTION_PRESET, "none", 0}, {OPTION_PRESET, "hardened", 1},
+    {OPTION_PRESET, "0", 0},        {OPTION_PRESET, "1", 1},    {OPTION_WHEN, "off", 0},
+    {OPTION_WHEN, "exit", 1},       {OPTION_WHEN, "0", 0},      {OPTION_WHEN, "1", 1},
+    {OPTION_PATH, "none", 0},       {OPTION_PATH, "set", 1},
 };
 #define UNITS (sizeof units / sizeof units[0])
 
@@ -168,7 +169,7 @@ static bool value_read(const struct option *option, struct words words, size_t *
     const struct unit *unit = NULL;
     if (type == OPTION_PATH)
         return path_read(option, words, value);
-    if (type == OPTION_SWITCH || type == OPTION_MODE || type == OPTION_WHEN) {
+    if (type >= OPTION_SWITCH && type <= OPTION_WHEN) {
         unit = unit_find(type, words);
         if (unit != NULL)
             *value = unit->value;

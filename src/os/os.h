@@ -27,6 +27,16 @@ void *os_map_at(uintptr_t address, size_t length, bool *occupied);
 /* As os_map, between two inaccessible pages, which are not part of the length. */
 void *os_map_guarded(size_t length);
 
+/* As os_map_guarded, for a block that may grow: of `length` bytes at a multiple of `align`, the
+ * first `usable` can be touched. The mapping begins `*before` bytes in front and has `*mapped` in
+ * all. */
+void *os_map_block(size_t length, size_t usable, size_t align, size_t *before, size_t *mapped);
+
+/* Gives the pages back, and nobody can touch them any more, or again: then they are zero. False
+ * when the kernel refuses. */
+bool os_forbid(void *start, size_t length);
+bool os_permit(void *start, size_t length);
+
 /* Lets pages be written, or only be read; false when the kernel refuses. */
 bool os_let_write(void *start, size_t length, bool may);
 

@@ -159,6 +159,33 @@ void *os_map_guarded(size_t length)
     return start + os_page;
 }
 
+void *os_map_block(size_t length, size_t usable, size_t align, size_t *before, size_t *mapped)
+{
+    if (__builtin_add_overflow(length, align + os_page, mapped))
+        return NULL;
+    char *start = map(NULL, *mapped, PROT_NONE);
+    if (start == NULL)
+        return NULL;
+    char *block = (char *)round_up((uintptr_t)start + os_page, align);
+    *before = (size_t)(block - start);
+    if (os_permit(block, usable))
+        return block;
+    os_unmap(start, *mapped);
+    return NULL;
+}
+
+bool os_forbid(void *start, size_t length)
+{
+    KEEP_ERRNO;
+    return mprotect(start, length, PROT_NONE) == 0 && madvise(start, length, MADV_DONTNEED) == 0;
+}
+
+bool os_permit(void *start, size_t length)
+{
+    KEEP_ERRNO;
+    return mprotect(start, length, PROT_READ | PROT_WRITE) == 0;
+}
+
 bool os_let_write(void *start, size_t length, bool may)
 {
     KEEP_ERRNO;

@@ -6,6 +6,7 @@
 #include "back/superslabs.h"
 #include "base/counters.h"
 #include "front/ahead.h"
+#include "front/hardened.h"
 #include "front/registry.h"
 #include "front/stack.h"
 #include "heap/begun.h"
@@ -100,6 +101,8 @@ static void count_stacks(struct accounts *accounts, const struct cache *cache)
     void **blocks;
     for (unsigned cls = 0; cls < AHEAD_CLASSES; cls++)
         accounts->classes[cls].cached += ahead_used(cache, cls, &blocks);
+    for (unsigned cls = 0; cls < CLASS_SLICES_FIRST; cls++)
+        accounts->classes[cls].cached += hardened_count(cache, cls);
 }
 
 static void count_caches(struct accounts *accounts)

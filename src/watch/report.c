@@ -36,6 +36,8 @@ static const char *const words[] = {
     [MISUSE_INTERIOR] = "this address is inside a block, not at its start",
     [MISUSE_FREE] = "this block is free already (freed twice, or used after it was freed)",
     [MISUSE_SIZE] = "the size that was said does not fit the block",
+    [MISUSE_OVERRUN] = "something wrote beyond the end of this block, or before the next one",
+    [MISUSE_WRITTEN] = "something wrote to this block while it was free",
 };
 
 static const char words_gone[] SELDOM =
@@ -221,6 +223,10 @@ static const char *advice(const struct wrong_call *call, const struct address *p
         return "pass the pointer that malloc returned, not one that was moved from it";
     case MISUSE_SIZE:
         return "pass the size, or delete the type, that the block was allocated with";
+    case MISUSE_OVERRUN:
+        return "find what wrote there; valgrind and AddressSanitizer show the write itself";
+    case MISUSE_WRITTEN:
+        return "find who still used it; valgrind and AddressSanitizer show the write itself";
     default:
         break;
     }

@@ -147,6 +147,12 @@ static bool value_of_words(const struct option *option, struct words words, size
                 return true;
         return false;
     }
+    static const char *const none[] = {"none", "0", NULL};
+    static const char *const preset[] = {"hardened", "1", NULL};
+    if (option->type == OPTION_PRESET) {
+        *value = one_of(words, preset);
+        return *value == 1 || one_of(words, none);
+    }
     static const char *const never[] = {"off", "0", NULL};
     static const char *const at_exit[] = {"exit", "1", NULL};
     if (option->type == OPTION_WHEN) {

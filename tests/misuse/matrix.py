@@ -260,14 +260,18 @@ def stable(matrix: Matrix, ours: list[str]) -> str:
 
 # ---- the command ----
 
-HAKMEM, CHECKED = "hakmem", "hakmem, checks"
+HAKMEM, CHECKED, HARDENED = "hakmem", "hakmem, checks", "hakmem, hardened"
 
 
 def of_hakmem(library: Path, options: Iterable[str] = ()) -> list[Allocator]:
     pairs = (option.split("=", 1) for option in options)
     set_ = {f"HAKMEM_{name.upper()}": value for name, value in pairs}
     checks = {"HAKMEM_CHECK_FREES": "on", "HAKMEM_CHECK_SIZES": "on"}
-    return [Allocator(HAKMEM, library, set_), Allocator(CHECKED, library, checks | set_)]
+    return [
+        Allocator(HAKMEM, library, set_),
+        Allocator(CHECKED, library, checks | set_),
+        Allocator(HARDENED, library, {"HAKMEM_PRESET": "hardened"} | set_),
+    ]
 
 
 def of_argument(text: str) -> Allocator:

@@ -14,6 +14,7 @@
 
 #include "api/slow.h"
 #include "back/map.h"
+#include "base/hardening.h"
 #include "base/policy.h"
 #include "hakmem/hakmem.h"
 #include "heap/classes.h"
@@ -147,9 +148,9 @@ static void a_report_has_both_sizes_and_the_block_is_freed(void)
 static void nothing_is_said_unless_asked(void)
 {
     void *p = hakmem_malloc(100);
-    policy.check_sizes = 0;
+    hardening.sizes = 0;
     expect_fits(p, 1, 5000, true);
-    policy.check_sizes = 1;
+    hardening.sizes = 1;
     expect_fits(NULL, 1, 5000, true);
     expect_fits(&policy, 1, 5000, true); /* free says what is wrong there */
     hakmem_free(p);
@@ -283,7 +284,7 @@ int main(void)
     a_look_at_a_mapping_leaves_no_file_open();
     the_clock_counts_milliseconds();
     policy.abort_on_misuse = 0;
-    policy.check_sizes = 1;
+    hardening.sizes = 1;
     places();
     right_sizes_fit();
     sizes_fit_after_realloc();

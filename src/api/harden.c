@@ -1,0 +1,47 @@
+#include "api/harden.h"
+
+#include "api/blocks.h"
+#include "front/hardened.h"
+#include "front/registry.h"
+#include "life/life.h"
+#include "life/scavenger.h"
+#include "life/upkeep.h"
+#include "watch/report.h"
+
+static SLOW void *filled(struct cache *cache, unsigned cls, struct finding *found)
+{
+    void *p;
+    if (cache != NULL) {
+        note_taker(cache);
+        p = hardened_fill(cache, cls, found);
+    } else {
+        p = hardened_take_alone(cls, found);
+    }
+    make_room(0);
+    return p;
+}
+
+SLOW void *hardened_block(unsigned cls)
+{
+    struct finding found = {MISUSE_NONE, NULL};
+    struct cache *cache = thread_cache();
+    void *p = likely(cache != NULL) ? hardened_take(cache, cls, &found) : NULL;
+    if (unlikely(p == NULL))
+        p = filled(cache, cls, &found);
+    report_late(found, NULL);
+    return p;
+}
+
+SLOW bool hardened_stays(size_t n, size_t usable) { return usable == usable_of_new(n, 1); }
+
+SLOW struct finding hardened_free(unsigned cls, void *p)
+{
+    if (unlikely(!block_begins(p, class_inverses[cls])))
+        return (struct finding){MISUSE_INTERIOR, p};
+    struct cache *cache = thread_cache();
+    bool went = false;
+    struct finding found = hardened_give(cache, cls, p, &went);
+    if (unlikely(went))
+        look_after_memory(0);
+    return found;
+}

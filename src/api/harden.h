@@ -1,0 +1,17 @@
+/* Blocks of classes in a hardened heap, as the slow paths take and give them. */
+#ifndef HAKMEM_API_HARDEN_H
+#define HAKMEM_API_HARDEN_H
+
+#include "base/defs.h"
+#include "base/misuse.h"
+
+/* A block of the class in use; null without memory, or not_entered(). */
+void *hardened_block(unsigned cls);
+
+/* Whether realloc leaves a block of a class where it is: a new one would have as many bytes. */
+bool hardened_stays(size_t n, size_t usable);
+
+/* The free of a block in a slab of the class, or of what is none. */
+struct finding hardened_free(unsigned cls, void *p);
+
+#endif

@@ -1,0 +1,3 @@
+#include "base/hardening.h"
+
+struct hardening hardening;

@@ -1,0 +1,231 @@
+#include "front/hardened.h"
+
+#include <string.h>
+
+#include "back/meta.h"
+#include "front/cacheless.h"
+#include "front/deferred.h"
+#include "front/stacks.h"
+#include "heap/shards.h"
+#include "learn/laws.h"
+#include "os/os.h"
+
+/* A thread's free blocks of a class: those that malloc may take, and those that are held back. */
+struct hardened_class {
+    uint32_t ready, ready_most;
+    uint32_t held, held_most;
+    void *slots[]; /* of both, in this order */
+};
+
+struct hardened {
+    uint64_t random;
+    struct hardened_class *classes[CLASS_SLICES_FIRST];
+};
+
+static unsigned below(struct hardened *mine, unsigned n)
+{
+    return (unsigned)((random_next(&mine->random) >> 32) * n >> 32);
+}
+
+static size_t class_bytes(const struct hardened_class *c)
+{
+    return sizeof *c + (c->ready_most + c->held_most) * sizeof(void *);
+}
+
+static struct hardened_class *class_make(unsigned cls)
+{
+    size_t size = size_classes[cls].size;
+    struct hardened_class sizes = {
+        .ready_most =
+            (uint32_t)larger(smaller(LAW_READY_BYTES / size, LAW_READY_MOST), LAW_READY_LEAST),
+        .held_most = (uint32_t)smaller(hardening.held / size, LAW_HELD_MOST)};
+    struct hardened_class *c = meta_take(class_bytes(&sizes));
+    if (c != NULL)
+        *c = sizes;
+    return c;
+}
+
+/* Null without memory: the block passes by. */
+static SLOW struct hardened_class *class_begin(struct cache *cache, unsigned cls)
+{
+    if (!cache_enter(cache))
+        return NULL;
+    if (cache->hardened == NULL) {
+        struct hardened *mine = meta_take(sizeof *mine);
+        if (mine != NULL)
+            *mine = (struct hardened){.random = os_random()};
+        store_relaxed(&cache->hardened, mine);
+    }
+    struct hardened_class *c = NULL;
+    if (cache->hardened != NULL && (c = class_make(cls)) != NULL)
+        store_relaxed(&cache->hardened->classes[cls], c);
+    lock_release(cache->lock);
+    return c;
+}
+
+static struct hardened_class *class_mine(struct cache *cache, unsigned cls)
+{
+    struct hardened *mine = cache->hardened;
+    struct hardened_class *c = likely(mine != NULL) ? mine->classes[cls] : NULL;
+    return likely(c != NULL) ? c : class_begin(cache, cls);
+}
+
+void hardened_arm(void *p, unsigned cls, struct finding *found)
+{
+    if (unlikely(hardening.zeroes) && unlikely(!block_is_zero(p, cls))) {
+        *found = (struct finding){MISUSE_WRITTEN, p};
+        memset(p, 0, size_classes[cls].size);
+    }
+    canary_set(p, cls);
+}
+
+enum misuse hardened_disarm(void *p, unsigned cls)
+{
+    enum misuse what = canary_take(p, cls);
+    if (likely(what == MISUSE_NONE) && hardening.zeroes)
+        memset(p, 0, class_usable(cls));
+    return what;
+}
+
+void *hardened_take(struct cache *cache, unsigned cls, struct finding *found)
+{
+    struct hardened_class *c = cache->hardened != NULL ? cache->hardened->classes[cls] : NULL;
+    if (unlikely(c == NULL) || unlikely(c->ready == 0))
+        return NULL;
+    store_own(&c->ready, c->ready - 1);
+    void *p = c->slots[c->ready];
+    hardened_arm(p, cls, found);
+    return p;
+}
+
+/* A block more is ready, at a place chosen by chance. The order of the stores matters to the child
+ * of a fork: no block is in two places. */
+static void add_ready(struct hardened *mine, struct hardened_class *c, void *p)
+{
+    unsigned last = c->ready;
+    unsigned at = hardening.shuffles ? below(mine, last + 1) : last;
+    store_own(&c->slots[last], c->slots[at]);
+    store_own(&c->slots[at], p);
+    store_release(&c->ready, last + 1);
+}
+
+SLOW void *hardened_take_alone(unsigned cls, struct finding *found)
+{
+    void *p = cacheless_take(cls);
+    if (p != NULL && p != not_entered())
+        hardened_arm(p, cls, found);
+    return p;
+}
+
+SLOW void *hardened_fill(struct cache *cache, unsigned cls, struct finding *found)
+{
+    struct hardened_class *c = class_mine(cache, cls);
+    if (c == NULL)
+        return hardened_take_alone(cls, found);
+    if (!cache_enter(cache))
+        return not_entered();
+    unsigned n = (c->ready_most + 1) / LAW_CLEARLY;
+    void **end = c->slots + n;
+    size_t got = shard_take(cache->shard, cls, end, n);
+    cache->taken += got * size_classes[cls].size;
+    if (got < n)
+        memmove(c->slots, end - got, got * sizeof(void *));
+    for (unsigned i = 1; hardening.shuffles && i < got; i++) {
+        unsigned at = below(cache->hardened, i + 1);
+        void *p = c->slots[at];
+        c->slots[at] = c->slots[i];
+        c->slots[i] = p;
+    }
+    store_release(&c->ready, (uint32_t)got);
+    lock_release(cache->lock);
+    return hardened_take(cache, cls, found);
+}
+
+static SLOW struct finding give_alone(void *p) { return cacheless_give(p); }
+
+/* Back to their slabs, from where nobody may take them for long: so they are looked at before. */
+static struct finding put(void **blocks, unsigned n, unsigned cls)
+{
+    struct finding found = {MISUSE_NONE, NULL};
+    for (unsigned i = 0; i < n && hardening.zeroes; i++)
+        if (unlikely(!block_is_zero(blocks[i], cls))) {
+            found = (struct finding){MISUSE_WRITTEN, blocks[i]};
+            memset(blocks[i], 0, size_classes[cls].size);
+        }
+    struct finding put = shards_put(blocks, n);
+    return found.what != MISUSE_NONE ? found : put;
+}
+
+/* Half of what is ready goes back: the older half, or any. */
+static SLOW struct finding flush(struct cache *cache, unsigned cls, struct hardened_class *c)
+{
+    struct finding found = {MISUSE_NONE, NULL};
+    unsigned n = (c->ready + 1) / LAW_CLEARLY, stay = c->ready - n;
+    if (!cache_enter(cache))
+        return found;
+    found = put(c->slots, n, cls);
+    memmove(c->slots, c->slots + n, stay * sizeof(void *));
+    store_release(&c->ready, stay);
+    cache_gave(cache, n * size_classes[cls].size);
+    lock_release(cache->lock);
+    return found;
+}
+
+struct finding hardened_give(struct cache *cache, unsigned cls, void *p, bool *went)
+{
+    enum misuse what = hardened_disarm(p, cls);
+    if (unlikely(what != MISUSE_NONE))
+        return (struct finding){what, p};
+    struct hardened_class *c = likely(cache != NULL) ? class_mine(cache, cls) : NULL;
+    *went = true;
+    if (unlikely(c == NULL))
+        return give_alone(p);
+    *went = false;
+    void **held = c->slots + c->ready_most;
+    if (c->held < c->held_most) {
+        store_own(&held[c->held], p);
+        store_release(&c->held, c->held + 1);
+        return (struct finding){MISUSE_NONE, NULL};
+    }
+    void *out = p;
+    if (likely(c->held_most > 0)) {
+        unsigned at = below(cache->hardened, c->held_most);
+        out = held[at];
+        store_own(&held[at], p);
+    }
+    struct finding found = {MISUSE_NONE, NULL};
+    if (unlikely(c->ready == c->ready_most)) {
+        *went = true;
+        found = flush(cache, cls, c);
+    }
+    if (unlikely(c->ready == c->ready_most)) /* a fork holds the heap */
+        return deferred_put(out);
+    add_ready(cache->hardened, c, out);
+    return found;
+}
+
+SLOW struct finding hardened_put_all(struct cache *cache)
+{
+    ASSERT(lock_held(cache->lock));
+    struct finding found = {MISUSE_NONE, NULL};
+    for (unsigned cls = 0; cls < CLASS_SLICES_FIRST; cls++) {
+        struct hardened_class *c = cache->hardened->classes[cls];
+        if (c == NULL)
+            continue;
+        struct finding ready = put(c->slots, c->ready, cls);
+        struct finding held = put(c->slots + c->ready_most, c->held, cls);
+        cache_gave(cache, (c->ready + c->held) * size_classes[cls].size);
+        c->ready = c->held = 0;
+        if (found.what == MISUSE_NONE)
+            found = ready.what != MISUSE_NONE ? ready : held;
+    }
+    return found;
+}
+
+size_t hardened_count(const struct cache *cache, unsigned cls)
+{
+    struct hardened *mine = load_relaxed(&cache->hardened);
+    const struct hardened_class *c =
+        mine != NULL && cls < CLASS_SLICES_FIRST ? load_relaxed(&mine->classes[cls]) : NULL;
+    return c != NULL ? load_relaxed(&c->ready) + load_relaxed(&c->held) : 0;
+}

@@ -1,0 +1,40 @@
+/* The thread's blocks in a hardened heap (heap/canary.h). The stacks of its cache stay empty there,
+ * so every malloc and every free takes the slow path and comes here:
+ *
+ *   free -> the canary says that it is in use -> zeroed -> held, in the place of one held before,
+ *           chosen by chance -> that one is ready, or goes back to its slab
+ *   malloc -> a ready one -> it holds zeroes still -> its canary
+ *
+ * No lock is taken but to fill or empty what is ready. All is the owner's; the child of a fork may
+ * lose a block that was on its way in another thread. */
+#ifndef HAKMEM_FRONT_HARDENED_H
+#define HAKMEM_FRONT_HARDENED_H
+
+#include "front/cache.h"
+#include "heap/canary.h"
+
+/* A block of the class; null where there is none ready, which hardened_fill changes. What is found
+ * wrong about it: something wrote to it while it was free. */
+void *hardened_take(struct cache *cache, unsigned cls, struct finding *found);
+
+/* Makes some blocks ready and takes one; null without memory, or not_entered(). */
+void *hardened_fill(struct cache *cache, unsigned cls, struct finding *found);
+
+/* Without a cache. */
+void *hardened_take_alone(unsigned cls, struct finding *found);
+
+/* The block's free, if nothing is wrong with it. With a cache or without. Whether blocks went back
+ * to their slabs. */
+struct finding hardened_give(struct cache *cache, unsigned cls, void *p, bool *went);
+
+/* All that the thread has goes back; it has had some. The caller holds the cache's lock. */
+struct finding hardened_put_all(struct cache *cache);
+
+/* A block that the profile watches: it comes from its shard and goes back there. */
+void hardened_arm(void *p, unsigned cls, struct finding *found);
+enum misuse hardened_disarm(void *p, unsigned cls);
+
+/* How many blocks of the class the thread has. */
+size_t hardened_count(const struct cache *cache, unsigned cls);
+
+#endif

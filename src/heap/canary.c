@@ -1,0 +1,99 @@
+#include "heap/canary.h"
+
+#include "base/atomic.h"
+#include "base/policy.h"
+#include "learn/laws.h"
+#include "os/os.h"
+
+#define CANARY_BYTES 8
+
+static COLD void harden(void)
+{
+    bool preset = policy.preset != 0;
+    hardening.zeroes = unless_auto(policy.zero_freed, preset) != 0;
+    hardening.shuffles = unless_auto(policy.shuffle, preset) != 0;
+    hardening.guards = unless_auto(policy.guards, preset) != 0;
+    hardening.sizes = unless_auto(policy.check_sizes, preset) != 0;
+    hardening.held = unless_auto(policy.quarantine_bytes, preset ? LAW_HELD_BYTES : 0);
+    bool canaries = unless_auto(policy.canaries, preset) != 0;
+    if (!canaries && !hardening.zeroes && !hardening.shuffles && hardening.held == 0)
+        return;
+    hardening.canary = CANARY_BYTES;
+    hardening.secret = os_random();
+    hardening.factor = os_random() | 1;
+}
+
+void hardening_start(void)
+{
+    static const size_t *const wanted[] = {&policy.canaries, &policy.zero_freed,
+                                           &policy.shuffle,  &policy.quarantine_bytes,
+                                           &policy.guards,   &policy.check_sizes};
+    size_t any = policy.preset;
+    for (size_t i = 0; i < sizeof wanted / sizeof *wanted; i++)
+        any |= unless_auto(*wanted[i], 0);
+    if (unlikely(any != 0))
+        harden();
+}
+
+/* Never zero, but its first byte is: a string that fills the block ends there, for who reads it,
+ * and a zero that was written one byte too far does no harm. Who reads the canary of one block
+ * learns that of no other: both halves of the product are in it. */
+static uint64_t canary_of(const void *p)
+{
+    unsigned __int128 product =
+        (unsigned __int128)((uintptr_t)p ^ hardening.secret) * hardening.factor;
+    uint64_t secret = (uint64_t)product ^ (uint64_t)(product >> 64);
+    return (secret & ~(uint64_t)0xff) | 0x100;
+}
+
+static uint64_t *canary_at(const void *p, unsigned cls)
+{
+    return (uint64_t *)((uintptr_t)p + size_classes[cls].size - CANARY_BYTES);
+}
+
+void canary_set(void *p, unsigned cls) { store_relaxed(canary_at(p, cls), canary_of(p)); }
+
+static enum misuse judge(const void *p, uint64_t found)
+{
+    if (likely(found == canary_of(p)))
+        return MISUSE_NONE;
+    return found == 0 ? MISUSE_FREE : MISUSE_OVERRUN;
+}
+
+enum misuse canary_look(const void *p, unsigned cls)
+{
+    return judge(p, load_relaxed(canary_at(p, cls)));
+}
+
+enum misuse canary_take(void *p, unsigned cls)
+{
+    uint64_t *at = canary_at(p, cls);
+    uint64_t found = load_relaxed(at);
+    enum misuse what = judge(p, found);
+    if (likely(what == MISUSE_NONE) &&
+        unlikely(
+            !__atomic_compare_exchange_n(at, &found, 0, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED)))
+        what = judge(p, found);
+    return what;
+}
+
+bool block_is_zero(const void *p, unsigned cls)
+{
+    const uint64_t *word = p;
+    const uint64_t *end = word + size_classes[cls].size / sizeof *word;
+    uint64_t found = 0;
+    for (; word < end && found == 0; word += 2)
+        found = word[0] | word[1];
+    return found == 0;
+}
+
+/* SplitMix64 of Steele, Lea and Flood, 2014. */
+uint64_t random_next(uint64_t *state)
+{
+    uint64_t x = load_relaxed(state) + 0x9e3779b97f4a7c15u;
+    store_relaxed(state, x);
+    x ^= hardening.secret;
+    x = (x ^ x >> 30) * 0xbf58476d1ce4e5b9u;
+    x = (x ^ x >> 27) * 0x94d049bb133111ebu;
+    return x ^ x >> 31;
+}

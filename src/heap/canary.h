@@ -1,0 +1,36 @@
+/* Canaries: in a hardened heap the last 8 bytes of each block of a class hold a word that nobody
+ * can guess while the block is in use, and zero while it is free. So each free sees whether the
+ * block is in use and whether something wrote beyond its end, or beyond the start of the next one.
+ * The program can't use these bytes. */
+#ifndef HAKMEM_HEAP_CANARY_H
+#define HAKMEM_HEAP_CANARY_H
+
+#include "base/asm.h"
+#include "base/defs.h"
+#include "base/hardening.h"
+#include "base/misuse.h"
+#include "heap/classes.h"
+
+/* What is hardened, by the options; before the first block. */
+void hardening_start(void);
+
+/* Bytes of a class's block that the program may use. */
+FAST size_t class_usable(unsigned cls) { return size_classes[cls].size - hardening.canary; }
+
+/* Writes the canary of a block that comes into use. */
+void canary_set(void *p, unsigned cls);
+
+/* What is wrong with a block of a class that should be in use: free, or overrun. */
+enum misuse canary_look(const void *p, unsigned cls);
+
+/* The same, and it is in use no more: of any number of calls for one block, on any threads, one
+ * finds nothing wrong. */
+enum misuse canary_take(void *p, unsigned cls);
+
+/* Whether the whole block holds zeroes, as free ones do if `zeroes`. */
+bool block_is_zero(const void *p, unsigned cls);
+
+/* A number that the program can't foresee. Many threads may share a state. */
+uint64_t random_next(uint64_t *state);
+
+#endif
