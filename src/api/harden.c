@@ -32,7 +32,10 @@ SLOW void *hardened_block(unsigned cls)
     return p;
 }
 
-SLOW bool hardened_stays(size_t n, size_t usable) { return usable == usable_of_new(n, 1); }
+SLOW bool hardened_stays(size_t n, size_t usable)
+{
+    return n <= usable && usable == usable_of_new(n, 1);
+}
 
 SLOW struct finding hardened_free(unsigned cls, void *p)
 {

@@ -495,7 +495,7 @@ void huge_fork_child(void)
 struct huge_inside huge_inside(void)
 {
     ASSERT(lock_all_held());
-    return (struct huge_inside){&dirty, &use.dirty_huge};
+    return (struct huge_inside){&dirty, &use.dirty_huge, &forbidden.bytes};
 }
 
 const struct watch_huge watch_huge = {

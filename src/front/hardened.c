@@ -122,6 +122,9 @@ SLOW void *hardened_fill(struct cache *cache, unsigned cls, struct finding *foun
     struct hardened_class *c = class_mine(cache, cls);
     if (c == NULL)
         return hardened_take_alone(cls, found);
+    void *p = hardened_take(cache, cls, found); /* libc may have allocated meanwhile */
+    if (p != NULL)
+        return p;
     if (!cache_enter(cache))
         return not_entered();
     unsigned n = (c->ready_most + 1) / LAW_CLEARLY;
@@ -132,9 +135,9 @@ SLOW void *hardened_fill(struct cache *cache, unsigned cls, struct finding *foun
         memmove(c->slots, end - got, got * sizeof(void *));
     for (unsigned i = 1; hardening.shuffles && i < got; i++) {
         unsigned at = below(cache->hardened, i + 1);
-        void *p = c->slots[at];
+        void *other = c->slots[at];
         c->slots[at] = c->slots[i];
-        c->slots[i] = p;
+        c->slots[i] = other;
     }
     store_release(&c->ready, (uint32_t)got);
     lock_release(cache->lock);
@@ -228,4 +231,15 @@ size_t hardened_count(const struct cache *cache, unsigned cls)
     const struct hardened_class *c =
         mine != NULL && cls < CLASS_SLICES_FIRST ? load_relaxed(&mine->classes[cls]) : NULL;
     return c != NULL ? load_relaxed(&c->ready) + load_relaxed(&c->held) : 0;
+}
+
+size_t hardened_metadata(const struct cache *cache)
+{
+    const struct hardened *mine = load_relaxed(&cache->hardened);
+    size_t bytes = mine != NULL ? meta_size(sizeof *mine) : 0;
+    for (unsigned cls = 0; mine != NULL && cls < CLASS_SLICES_FIRST; cls++) {
+        const struct hardened_class *c = load_relaxed(&mine->classes[cls]);
+        bytes += c != NULL ? meta_size(class_bytes(c)) : 0;
+    }
+    return bytes;
 }

@@ -34,7 +34,8 @@ struct finding hardened_put_all(struct cache *cache);
 void hardened_arm(void *p, unsigned cls, struct finding *found);
 enum misuse hardened_disarm(void *p, unsigned cls);
 
-/* How many blocks of the class the thread has. */
+/* How many blocks of the class the thread has; and the bytes of metadata for all this. */
 size_t hardened_count(const struct cache *cache, unsigned cls);
+size_t hardened_metadata(const struct cache *cache);
 
 #endif

@@ -46,6 +46,7 @@ static void count_huge(struct accounts *accounts, const struct huge *h)
     accounts->huge_mapped += h->length;
     accounts->huge_usable += h->usable;
     accounts->rest += h->length - h->usable;
+    accounts->untouched += h->before != 0 ? h->mapped - h->length : 0; /* guards */
     accounts->metadata_used += meta_size(sizeof *h);
 }
 
@@ -85,6 +86,7 @@ static void count_stacks(struct accounts *accounts, const struct cache *cache)
     accounts->metadata_used += meta_size(sizeof *cache);
     if (cache->sampler != NULL)
         accounts->metadata_used += meta_size(sizeof *cache->sampler);
+    accounts->metadata_used += hardened_metadata(cache);
     for (unsigned i = 0; i < cache->chunk_count; i++)
         accounts->metadata_used += round_up(chunk_bytes(i), os_page);
     for (unsigned stack = 0; stack < STACKS; stack++) {
@@ -180,7 +182,7 @@ void account(struct accounts *accounts)
     accounts->metadata_used += accounts->superslabs * meta_size(sizeof(struct superslab));
     accounts->retained = *all.retained * SLICE;
     size_t blocks = accounts->slab_slices * SLICE;
-    accounts->untouched = superslabs_bytes() - blocks - accounts->retained;
+    accounts->untouched += superslabs_bytes() - blocks - accounts->retained + *huge.forbidden_bytes;
 
     count_returned(accounts, &counters.pages);
     count_returned(accounts, &counters.slices);

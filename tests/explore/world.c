@@ -108,6 +108,7 @@ struct use use;
 void *meta_take(size_t bytes) { return cut(bytes, CACHE_LINE); }
 void *meta_take_pages(size_t bytes) { return cut(bytes, 4096); }
 void meta_give(void *p, size_t bytes) { (void)p, (void)bytes; }
+size_t meta_size(size_t bytes) { return bytes; }
 void *reserve_take(size_t n, size_t align) { return (void)n, (void)align, NULL; }
 enum misuse reserve_give(void *p) { return (void)p, MISUSE_NONE; }
 unsigned map_bin(const void *p) { return (void)p, BIN_FIRST + cls; }
