@@ -93,6 +93,7 @@ examples:
   hakmem run sh -c 'make -j8'            child processes use hakmem, too
   hakmem run env -u LD_PRELOAD prog      prog does not use hakmem
   hakmem run --profile=app.heap ./app    which code allocates memory? see 'hakmem profile'
+  hakmem run --hardened ./app            let misuse of the heap end the program
   hakmem run --leaks ./app               which blocks did it lose? see 'hakmem leaks'
   hakmem run --debug prog                look for an error in hakmem itself
 
@@ -125,12 +126,19 @@ def parsers() -> tuple[argparse.ArgumentParser, dict[str, argparse.ArgumentParse
     # For its help; bin/hakmem does what it says.
     run = commands.add_parser(
         "run",
-        usage="hakmem run [-h] [--debug] [--profile[=FILE]] [--leaks[=FILE]] [--leaks-status=N]\n"
-        "                  [--leaks-suppressions=FILE] [-o NAME=VALUE]... [--] PROGRAM [ARG]...",
+        usage="hakmem run [-h] [--hardened] [--debug] [--profile[=FILE]] [--leaks[=FILE]]\n"
+        "                  [--leaks-status=N] [--leaks-suppressions=FILE] [-o NAME=VALUE]...\n"
+        "                  [--] PROGRAM [ARG]...",
         help=HELPS["run"],
         description=RUN_DESCRIPTION,
         epilog=RUN_EPILOG,
         formatter_class=_Formatter,
+    )
+    run.add_argument(
+        "--hardened",
+        action="store_true",
+        help="let most misuse of the heap end the program, and make attacks on it a matter of chance:"
+        " the option preset=hardened (see docs/security.md)",
     )
     run.add_argument(
         "--debug",

@@ -408,7 +408,8 @@ size_t heap_check(struct accounts *accounts, bool quiet)
     walk.range_room = accounts->superslabs + accounts->huge + accounts->dirty_mappings + 32;
     size_t table = round_up(walk.superslab_room * sizeof *walk.superslabs, os_page);
     size_t ranges = round_up(walk.range_room * sizeof *walk.ranges, os_page);
-    size_t bytes = table + ranges + walk.superslab_room * sizeof *walk.marks;
+    size_t marks = round_up(walk.superslab_room * sizeof *walk.marks, os_page);
+    size_t bytes = table + ranges + marks;
     char *notes = os_map(bytes);
     if (notes == NULL)
         return SIZE_MAX;
