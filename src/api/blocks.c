@@ -25,6 +25,8 @@ void report_foreign(const char *function, const void *p, const void *caller)
     report_at_once(function, what, p, caller);
 }
 
+bool sizes_unsure;
+
 size_t usable_of_new(size_t n, size_t align)
 {
     size_t least = least_of(n, align);
@@ -110,15 +112,14 @@ SLOW size_t block_usable(const void *p, const char *function, const void *caller
     return block_find(p, &bin, function, caller);
 }
 
-/* A block that realloc left where it was may be up to twice as large as what it holds; who knows an
- * alignment has not reallocated. (A block that realloc could not make smaller for want of memory is
- * reported though nothing is wrong.) */
+/* A block that realloc left where it was may be up to twice as large as what it holds, or larger if
+ * there was no memory for another; who knows an alignment has not reallocated. */
 static bool size_fits(size_t usable, size_t align, size_t size)
 {
     if (!is_power_of_two(align) || align > MOST_BYTES || size > MOST_BYTES)
         return false;
-    return usable_of_new(size, align) == usable ||
-           (align == 1 && !hardened() && size <= usable && size >= keep_block_least(usable));
+    size_t least = load_relaxed(&sizes_unsure) ? 0 : hardened() ? usable : keep_block_least(usable);
+    return usable_of_new(size, align) == usable || (align == 1 && size <= usable && size >= least);
 }
 
 void aligned_sized_free_check(const void *p, size_t align, size_t size, const void *caller)

@@ -42,6 +42,9 @@ static inline bool freed_before(unsigned stack, const void *p)
 size_t block_find(const void *p, unsigned *found, const char *function, const void *caller);
 size_t block_usable(const void *p, const char *function, const void *caller);
 
+/* Whether realloc ever left a block as it was for want of memory for a smaller one. Atomic. */
+extern bool sizes_unsure HIDDEN;
+
 /* With check_sizes: reports a size that the block at p was not allocated with. p may be anything;
  * one that is no block is left to free. */
 void sized_free_check(const void *p, size_t size, const void *caller);

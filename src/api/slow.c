@@ -488,6 +488,7 @@ static SLOW void *realloc_moves(void *p, size_t n, size_t usable, const void *ca
         other = slow_malloc(n);
     if (other == NULL && n <= usable) {
         errno = saved;
+        store_relaxed(&sizes_unsure, true);
         return p;
     }
     if (other == NULL)
@@ -558,7 +559,7 @@ static SLOW void *realloc_others(void *p, size_t n, const void *caller)
                                (usable > CLASS_MOST && whole_grows(p, n, usable))))
         return sampled_resize(p, n);
     void *same = NULL;
-    if (bin == BIN_HUGE && n <= MOST_BYTES)
+    if (bin == BIN_HUGE && n <= MOST_BYTES && (n > CLASS_MOST || !hardening.guards))
         same = huge_resize_inside(p, n);
     return same != NULL ? same : realloc_moves(p, n, usable, caller);
 }

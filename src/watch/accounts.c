@@ -143,6 +143,8 @@ static void count_classes(struct accounts *accounts)
         if (cls >= CLASS_SLICES_FIRST) {
             count_cached(accounts, blocks, sum->in_transfer);
             accounts->whole += minus(sum->taken, sum->cached + sum->in_transfer);
+        } else {
+            accounts->rest += minus(sum->taken, sum->cached + sum->in_transfer) * hardening.canary;
         }
         count_compaction(accounts, cls);
         accounts->cached += sum->cached * size;

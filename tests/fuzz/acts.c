@@ -133,8 +133,8 @@ static void act_aligned(struct bytes *bytes)
     default:
         align = os_page;
         p = hakmem_pvalloc(size);
-        if (p != NULL)
-            MUST(hakmem_malloc_usable_size(p) % os_page == 0, "no whole pages");
+        if (p != NULL) /* that many are asked for */
+            size = larger(round_up(size, os_page), os_page);
         break;
     }
     begin(block, p, align > IMPOSSIBLE ? SIZE_MAX : size, align);

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "back/map.h"
+#include "base/hardening.h"
 #include "base/text.h"
 #include "front/cache.h"
 #include "hakmem/hakmem.h"
@@ -182,7 +183,8 @@ static void act_describe(struct bytes *bytes)
     const struct block *block = block_at(p);
     if (block != NULL && !damaged)
         MUST((place.kind == ADDRESS_CLASS || place.kind == ADDRESS_LARGE) &&
-                 place.start == (uintptr_t)block->p && place.size == block->usable,
+                 place.start == (uintptr_t)block->p &&
+                 (place.size == block->usable || place.size == block->usable + hardening.canary),
              "%p: place %d, at %zx, %zu bytes", (const void *)p, (int)place.kind, place.start,
              place.size);
     char words[256];

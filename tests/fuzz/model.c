@@ -66,6 +66,11 @@ WRAP(void *, os_map_aligned, (size_t length, size_t align), (length, align), NUL
 WRAP(void *, os_map_guarded, (size_t length), (length), NULL)
 WRAP(void *, os_map_at, (uintptr_t address, size_t length, bool *occupied),
      (address, length, occupied), (*occupied = false, NULL))
+WRAP(void *, os_map_block,
+     (size_t length, size_t usable, size_t align, size_t *before, size_t *mapped),
+     (length, usable, align, before, mapped), NULL)
+WRAP(bool, os_forbid, (void *start, size_t length), (start, length), false)
+WRAP(bool, os_permit, (void *start, size_t length), (start, length), false)
 WRAP(bool, os_unmap, (void *start, size_t length), (start, length), false)
 WRAP(bool, os_purge, (void *start, size_t length), (start, length), false)
 WRAP(bool, os_resize, (void *start, size_t from, size_t to, bool *pieces),
