@@ -6,6 +6,7 @@
 #include "life/life.h"
 #include "life/scavenger.h"
 #include "life/upkeep.h"
+#include "profile/samples.h"
 #include "watch/report.h"
 
 static SLOW void *filled(struct cache *cache, unsigned cls, struct finding *found)
@@ -21,15 +22,26 @@ static SLOW void *filled(struct cache *cache, unsigned cls, struct finding *foun
     return p;
 }
 
-SLOW void *hardened_block(unsigned cls)
+static inline void *block(unsigned cls)
 {
     struct finding found = {MISUSE_NONE, NULL};
     struct cache *cache = thread_cache();
     void *p = likely(cache != NULL) ? hardened_take(cache, cls, &found) : NULL;
     if (unlikely(p == NULL))
         p = filled(cache, cls, &found);
-    report_late(found, NULL);
+    if (unlikely(found.what != MISUSE_NONE))
+        report_late(found, NULL);
     return p;
+}
+
+SLOW void *hardened_block(unsigned cls) { return block(cls); }
+
+SLOW void *hardened_malloc(size_t n)
+{
+    if (unlikely(n > CLASS_MOST - hardening.canary) || unlikely(load_relaxed(&profile_on)))
+        return NULL;
+    void *p = block(class_of(n + hardening.canary));
+    return unlikely(p == not_entered()) ? NULL : p;
 }
 
 SLOW bool hardened_stays(size_t n, size_t usable)
@@ -47,4 +59,20 @@ SLOW struct finding hardened_free(unsigned cls, void *p)
     if (unlikely(went))
         look_after_memory(0);
     return found;
+}
+
+SLOW bool hardened_free_at_once(void *p, const void *caller)
+{
+    size_t offset;
+    if (unlikely(!map_bin_offset(p, &offset)) || unlikely(offset < BIN_FIRST * BIN_BYTES))
+        return false;
+    unsigned cls = stack_class(bin_stack((unsigned)(offset / BIN_BYTES)));
+    struct finding found = hardened_free(cls, p);
+    if (unlikely(found.what != MISUSE_NONE))
+        report_misuse(&(struct wrong_call){.function = "free",
+                                           .what = found.what,
+                                           .p = found.where,
+                                           .caller = caller,
+                                           .late = found.where != p});
+    return true;
 }

@@ -8,6 +8,12 @@
 /* A block of the class in use; null without memory, or not_entered(). */
 void *hardened_block(unsigned cls);
 
+/* malloc for a block of a class; null where take (slow.c) has to see to it. */
+void *hardened_malloc(size_t n);
+
+/* free; false where p is no block of a class in the window. */
+bool hardened_free_at_once(void *p, const void *caller);
+
 /* Whether realloc leaves a block of a class where it is: a new one would have as many bytes. */
 bool hardened_stays(size_t n, size_t usable);
 

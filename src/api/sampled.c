@@ -2,6 +2,7 @@
 
 #include <string.h>
 
+#include "api/harden.h"
 #include "back/map.h"
 #include "back/meta.h"
 #include "base/policy.h"
@@ -183,12 +184,12 @@ SLOW struct finding sampled_give(void *p, bool *whole)
         *whole = true;
     } else {
         bytes = size_classes[slab->cls].size;
-        if (hardened())
-            found = (struct finding){hardened_disarm(p, slab->cls), p};
-        if (likely(found.what == MISUSE_NONE))
+        if (!hardened())
             found = shards_put(&p, 1);
     }
     lock_release(lock);
+    if (hardened() && bytes != 0)
+        return hardened_free(slab->cls, p);
     if (*whole)
         return found; /* whose free is yet to come */
     clock_advance(bytes);

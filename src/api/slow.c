@@ -203,7 +203,8 @@ static SLOW void *take(size_t n, size_t align, bool *zero)
 static SLOW void *malloc_take(size_t n)
 {
     bool zero;
-    return take(n, 1, &zero);
+    void *p = hardened() ? hardened_malloc(n) : NULL;
+    return p != NULL ? p : take(n, 1, &zero);
 }
 
 static SLOW void *malloc_counted(size_t n)
@@ -438,7 +439,7 @@ FAST bool whole_push(struct cache *cache, void *p)
 /* A block whose stack does not take it as it is. */
 static SLOW void watched_free(void *p, const void *caller)
 {
-    if (!cache_push_watched(cache_current(), p))
+    if (!(hardened() ? hardened_free_at_once(p, caller) : cache_push_watched(cache_current(), p)))
         block_free(p, caller);
 }
 

@@ -224,6 +224,75 @@ static struct huge *dirty_grow(size_t length)
     return h;
 }
 
+/* ---- with guards ----
+ *
+ * What was freed last stays mapped, inaccessible, so that no other mapping is there soon. */
+
+static struct {
+    struct {
+        char *start;
+        size_t length;
+    } ranges[LAW_FORBIDDEN_MOST]; /* a ring */
+    unsigned first, count;
+    size_t bytes;
+} forbidden; /* lock: dirty */
+
+/* Unmaps the oldest until there is room for so much more. */
+static SLOW void forbidden_trim(size_t bytes)
+{
+    for (;;) {
+        char *start = NULL;
+        size_t length = 0;
+        lock_take(&dirty_lock);
+        if (forbidden.count > 0 && (forbidden.count == LAW_FORBIDDEN_MOST ||
+                                    forbidden.bytes + bytes > LAW_FORBIDDEN_BYTES)) {
+            start = forbidden.ranges[forbidden.first].start;
+            length = forbidden.ranges[forbidden.first].length;
+            forbidden.first = (forbidden.first + 1) % LAW_FORBIDDEN_MOST;
+            forbidden.count--;
+            forbidden.bytes -= length;
+        }
+        lock_release(&dirty_lock);
+        if (start == NULL)
+            return;
+        os_unmap(start, length);
+    }
+}
+
+/* Of the oldest, one that is so long; null where few are kept, as an address is not to return soon.
+ */
+static SLOW char *forbidden_take(size_t length)
+{
+    char *start = NULL;
+    lock_take(&dirty_lock);
+    for (unsigned i = 0; i < forbidden.count / LAW_SMALL_PART && start == NULL; i++) {
+        unsigned at = (forbidden.first + i) % LAW_FORBIDDEN_MOST;
+        if (forbidden.ranges[at].length != length)
+            continue;
+        start = forbidden.ranges[at].start;
+        forbidden.ranges[at] = forbidden.ranges[forbidden.first];
+        forbidden.first = (forbidden.first + 1) % LAW_FORBIDDEN_MOST;
+        forbidden.count--;
+        forbidden.bytes -= length;
+    }
+    lock_release(&dirty_lock);
+    return start;
+}
+
+/* A mapping whose first `usable` bytes after a page can be touched. */
+static SLOW char *guarded_map(struct huge *h, size_t length, size_t align, size_t usable)
+{
+    char *start = align == os_page ? forbidden_take(length + 2 * os_page) : NULL;
+    if (start == NULL)
+        return os_map_block(length, usable, align, &h->before, &h->mapped);
+    h->before = os_page;
+    h->mapped = length + 2 * os_page;
+    if (os_permit(start + os_page, usable))
+        return start + os_page;
+    os_unmap(start, h->mapped);
+    return NULL;
+}
+
 /* With guards, the first `usable` bytes can be touched; 0: without guards. */
 static struct huge *huge_map(size_t length, size_t align, size_t usable)
 {
@@ -233,8 +302,7 @@ static struct huge *huge_map(size_t length, size_t align, size_t usable)
     list_init(&h->node);
     h->length = h->mapped = length;
     h->before = 0;
-    h->base = usable == 0 ? os_map_aligned(length, align)
-                          : os_map_block(length, usable, align, &h->before, &h->mapped);
+    h->base = usable == 0 ? os_map_aligned(length, align) : guarded_map(h, length, align, usable);
     if (h->base == NULL || !map_cover(h->base, SLICE)) {
         if (h->base != NULL)
             os_unmap(h->base - h->before, h->mapped);
@@ -254,11 +322,6 @@ static size_t mapping_length(size_t n)
 {
     size_t step = ((size_t)1 << highest_bit(n)) / LAW_SMALL_PART;
     return round_up(n, larger(step, SLICE));
-}
-
-static SLOW struct huge *guarded_map(size_t length, size_t align, size_t n)
-{
-    return huge_map(length, align, round_up(n, os_page));
 }
 
 /* One that is kept, or a new mapping. */
@@ -282,7 +345,8 @@ void *huge_take(size_t n, size_t align, bool *zero)
     if (align < os_page)
         align = os_page;
     *zero = true;
-    struct huge *h = unlikely(hardening.guards) ? guarded_map(length, align, n) : NULL;
+    struct huge *h =
+        unlikely(hardening.guards) ? huge_map(length, align, round_up(n, os_page)) : NULL;
     if (likely(h == NULL))
         h = unguarded(n, length, align, zero);
     if (h == NULL)
@@ -331,40 +395,7 @@ static struct huge *block_at(const void *p, enum misuse *what)
     return start == p ? h : NULL;
 }
 
-/* ---- with guards ----
- *
- * What was freed last stays mapped, inaccessible, so that no other mapping is there soon. */
-
-static struct {
-    struct {
-        char *start;
-        size_t length;
-    } ranges[LAW_FORBIDDEN_MOST]; /* a ring */
-    unsigned first, count;
-    size_t bytes;
-} forbidden; /* lock: dirty */
-
-/* Unmaps the oldest until there is room for so much more. */
-static SLOW void forbidden_trim(size_t bytes)
-{
-    for (;;) {
-        char *start = NULL;
-        size_t length = 0;
-        lock_take(&dirty_lock);
-        if (forbidden.count > 0 && (forbidden.count == LAW_FORBIDDEN_MOST ||
-                                    forbidden.bytes + bytes > LAW_FORBIDDEN_BYTES)) {
-            start = forbidden.ranges[forbidden.first].start;
-            length = forbidden.ranges[forbidden.first].length;
-            forbidden.first = (forbidden.first + 1) % LAW_FORBIDDEN_MOST;
-            forbidden.count--;
-            forbidden.bytes -= length;
-        }
-        lock_release(&dirty_lock);
-        if (start == NULL)
-            return;
-        os_unmap(start, length);
-    }
-}
+/* ---- with guards: the end of a block, and its size ---- */
 
 static SLOW void guarded_give(struct huge *h)
 {

@@ -5,6 +5,7 @@
 #include "back/meta.h"
 #include "front/cacheless.h"
 #include "front/deferred.h"
+#include "front/registry.h"
 #include "front/stacks.h"
 #include "heap/shards.h"
 #include "learn/laws.h"
@@ -22,9 +23,10 @@ struct hardened {
     struct hardened_class *classes[CLASS_SLICES_FIRST];
 };
 
-static unsigned below(struct hardened *mine, unsigned n)
+/* A number below n. */
+static unsigned below(uint32_t chance, unsigned n)
 {
-    return (unsigned)((random_next(&mine->random) >> 32) * n >> 32);
+    return (unsigned)((uint64_t)chance * n >> 32);
 }
 
 static size_t class_bytes(const struct hardened_class *c)
@@ -79,9 +81,9 @@ void hardened_arm(void *p, unsigned cls, struct finding *found)
     canary_set(p, cls);
 }
 
-enum misuse hardened_disarm(void *p, unsigned cls)
+static enum misuse disarm(void *p, unsigned cls)
 {
-    enum misuse what = canary_take(p, cls);
+    enum misuse what = canary_take(p, cls, caches_living() <= 1);
     if (likely(what == MISUSE_NONE) && hardening.zeroes)
         memset(p, 0, class_usable(cls));
     return what;
@@ -100,10 +102,10 @@ void *hardened_take(struct cache *cache, unsigned cls, struct finding *found)
 
 /* A block more is ready, at a place chosen by chance. The order of the stores matters to the child
  * of a fork: no block is in two places. */
-static void add_ready(struct hardened *mine, struct hardened_class *c, void *p)
+static void add_ready(struct hardened_class *c, void *p, uint32_t chance)
 {
     unsigned last = c->ready;
-    unsigned at = hardening.shuffles ? below(mine, last + 1) : last;
+    unsigned at = hardening.shuffles ? below(chance, last + 1) : last;
     store_own(&c->slots[last], c->slots[at]);
     store_own(&c->slots[at], p);
     store_release(&c->ready, last + 1);
@@ -134,7 +136,7 @@ SLOW void *hardened_fill(struct cache *cache, unsigned cls, struct finding *foun
     if (got < n)
         memmove(c->slots, end - got, got * sizeof(void *));
     for (unsigned i = 1; hardening.shuffles && i < got; i++) {
-        unsigned at = below(cache->hardened, i + 1);
+        unsigned at = below((uint32_t)random_next(&cache->hardened->random), i + 1);
         void *other = c->slots[at];
         c->slots[at] = c->slots[i];
         c->slots[i] = other;
@@ -176,7 +178,7 @@ static SLOW struct finding flush(struct cache *cache, unsigned cls, struct harde
 
 struct finding hardened_give(struct cache *cache, unsigned cls, void *p, bool *went)
 {
-    enum misuse what = hardened_disarm(p, cls);
+    enum misuse what = disarm(p, cls);
     if (unlikely(what != MISUSE_NONE))
         return (struct finding){what, p};
     struct hardened_class *c = likely(cache != NULL) ? class_mine(cache, cls) : NULL;
@@ -191,8 +193,9 @@ struct finding hardened_give(struct cache *cache, unsigned cls, void *p, bool *w
         return (struct finding){MISUSE_NONE, NULL};
     }
     void *out = p;
+    uint64_t chance = random_next(&cache->hardened->random);
     if (likely(c->held_most > 0)) {
-        unsigned at = below(cache->hardened, c->held_most);
+        unsigned at = below((uint32_t)(chance >> 32), c->held_most);
         out = held[at];
         store_own(&held[at], p);
     }
@@ -203,7 +206,7 @@ struct finding hardened_give(struct cache *cache, unsigned cls, void *p, bool *w
     }
     if (unlikely(c->ready == c->ready_most)) /* a fork holds the heap */
         return deferred_put(out);
-    add_ready(cache->hardened, c, out);
+    add_ready(c, out, (uint32_t)chance);
     return found;
 }
 

@@ -30,9 +30,9 @@ struct finding hardened_give(struct cache *cache, unsigned cls, void *p, bool *w
 /* All that the thread has goes back; it has had some. The caller holds the cache's lock. */
 struct finding hardened_put_all(struct cache *cache);
 
-/* A block that the profile watches: it comes from its shard and goes back there. */
+/* A free block comes into use: one of those that the profile watches, say, which come straight from
+ * their shard. */
 void hardened_arm(void *p, unsigned cls, struct finding *found);
-enum misuse hardened_disarm(void *p, unsigned cls);
 
 /* How many blocks of the class the thread has; and the bytes of metadata for all this. */
 size_t hardened_count(const struct cache *cache, unsigned cls);

@@ -65,26 +65,31 @@ enum misuse canary_look(const void *p, unsigned cls)
     return judge(p, load_relaxed(canary_at(p, cls)));
 }
 
-enum misuse canary_take(void *p, unsigned cls)
+enum misuse canary_take(void *p, unsigned cls, bool alone)
 {
     uint64_t *at = canary_at(p, cls);
     uint64_t found = load_relaxed(at);
     enum misuse what = judge(p, found);
-    if (likely(what == MISUSE_NONE) &&
-        unlikely(
-            !__atomic_compare_exchange_n(at, &found, 0, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED)))
+    if (unlikely(what != MISUSE_NONE))
+        return what;
+    if (alone)
+        store_relaxed(at, 0);
+    else if (unlikely(!__atomic_compare_exchange_n(at, &found, 0, false, __ATOMIC_ACQ_REL,
+                                                   __ATOMIC_RELAXED)))
         what = judge(p, found);
     return what;
 }
 
 bool block_is_zero(const void *p, unsigned cls)
 {
-    const uint64_t *word = p;
-    const uint64_t *end = word + size_classes[cls].size / sizeof *word;
-    uint64_t found = 0;
-    for (; word < end && found == 0; word += 2)
-        found = word[0] | word[1];
-    return found == 0;
+    typedef uint64_t pair __attribute__((vector_size(16), may_alias));
+    const pair *at = p, *end = at + size_classes[cls].size / sizeof *at;
+    pair found = {0, 0};
+    for (; at + 4 <= end; at += 4)
+        found |= (at[0] | at[1]) | (at[2] | at[3]);
+    for (; at < end; at++)
+        found |= *at;
+    return (found[0] | found[1]) == 0;
 }
 
 /* SplitMix64 of Steele, Lea and Flood, 2014. */

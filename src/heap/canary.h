@@ -24,8 +24,9 @@ void canary_set(void *p, unsigned cls);
 enum misuse canary_look(const void *p, unsigned cls);
 
 /* The same, and it is in use no more: of any number of calls for one block, on any threads, one
- * finds nothing wrong. */
-enum misuse canary_take(void *p, unsigned cls);
+ * finds nothing wrong. An exchange takes as long as all the rest, so a thread that is alone does
+ * without. */
+enum misuse canary_take(void *p, unsigned cls, bool alone);
 
 /* Whether the whole block holds zeroes, as free ones do if `zeroes`. */
 bool block_is_zero(const void *p, unsigned cls);
