@@ -10,6 +10,7 @@ enum misuse {
     MISUSE_FREE,      /* a block that is free already */
     MISUSE_SIZE,      /* a block, freed with a size that it can't have */
     MISUSE_OVERRUN,   /* a block, and the bytes behind it are not as they were left */
+    MISUSE_UNDERRUN,  /* a block, and the bytes in front of it are not as they were left */
     MISUSE_WRITTEN,   /* a free block, and it does not hold zeroes any more */
 };
 

@@ -83,6 +83,8 @@ void hardened_arm(void *p, unsigned cls, struct finding *found)
 
 static enum misuse disarm(void *p, unsigned cls)
 {
+    if (unlikely(!canary_before_stands(p, cls)))
+        return MISUSE_UNDERRUN;
     enum misuse what = canary_take(p, cls, caches_living() <= 1);
     if (likely(what == MISUSE_NONE) && hardening.zeroes)
         memset(p, 0, class_usable(cls));

@@ -1,5 +1,6 @@
 #include "heap/canary.h"
 
+#include "back/map.h"
 #include "base/atomic.h"
 #include "base/policy.h"
 #include "learn/laws.h"
@@ -78,6 +79,14 @@ enum misuse canary_take(void *p, unsigned cls, bool alone)
                                                    __ATOMIC_RELAXED)))
         what = judge(p, found);
     return what;
+}
+
+bool canary_before_stands(const void *p, unsigned cls)
+{
+    if ((uintptr_t)p % SLICE == 0) /* the first of its slab */
+        return true;
+    const char *before = (const char *)p - size_classes[cls].size;
+    return judge(before, load_relaxed(canary_at(before, cls))) != MISUSE_OVERRUN;
 }
 
 bool block_is_zero(const void *p, unsigned cls)

@@ -125,7 +125,7 @@ static struct slab *slab_new(unsigned shard, unsigned cls, size_t align)
     }
     slab_init(slab, cls, base, home);
     slab->zero = zero;
-    if (unlikely(hardening.zeroes) && !zero && c->blocks > 1)
+    if (hardened() && !zero && c->blocks > 1) /* no canary is left from before */
         memset(base, 0, c->slices * SLICE);
     store_relaxed(&slab->shard, (uint16_t)shard);
     slab_map(slab, slab);

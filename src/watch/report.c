@@ -37,6 +37,7 @@ static const char *const words[] = {
     [MISUSE_FREE] = "this block is free already (freed twice, or used after it was freed)",
     [MISUSE_SIZE] = "the size that was said does not fit the block",
     [MISUSE_OVERRUN] = "something wrote beyond the end of this block, or before the next one",
+    [MISUSE_UNDERRUN] = "something wrote before this block, or beyond the end of the one before",
     [MISUSE_WRITTEN] = "something wrote to this block while it was free",
 };
 
@@ -224,6 +225,7 @@ static const char *advice(const struct wrong_call *call, const struct address *p
     case MISUSE_SIZE:
         return "pass the size, or delete the type, that the block was allocated with";
     case MISUSE_OVERRUN:
+    case MISUSE_UNDERRUN:
         return "find what wrote there; valgrind and AddressSanitizer show the write itself";
     case MISUSE_WRITTEN:
         return "find who still used it; valgrind and AddressSanitizer show the write itself";
