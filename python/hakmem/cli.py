@@ -137,7 +137,7 @@ def parsers() -> tuple[argparse.ArgumentParser, dict[str, argparse.ArgumentParse
     run.add_argument(
         "--hardened",
         action="store_true",
-        help="let most misuse of the heap end the program, and make attacks on it a matter of chance:"
+        help="let most misuse of the heap end the program, and make attacks a matter of chance:"
         " the option preset=hardened (see docs/security.md)",
     )
     run.add_argument(

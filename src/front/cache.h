@@ -135,12 +135,12 @@ struct cache {
     unsigned generation; /* the registry's; 0 where it is nobody's; atomic; lock: registry */
     struct cache **mine; /* its cache_mine, if its end will be told; atomic; lock: cache */
     struct cache *every; /* all caches that ever were; constant once it is there */
-    struct cache *unused;    /* the next that is nobody's; lock: registry */
-    void **first;            /* the next class's first array; lock: cache */
-    char *bump, *end;        /* what is left of the chunk in use; lock: cache */
-    unsigned chunk;          /* its number; lock: cache */
-    unsigned chunk_count;    /* lock: cache */
-    struct sampler *sampler; /* null until the first profile; the owner's (api/sampled.h) */
+    struct cache *unused;      /* the next that is nobody's; lock: registry */
+    void **first;              /* the next class's first array; lock: cache */
+    char *bump, *end;          /* what is left of the chunk in use; lock: cache */
+    unsigned chunk;            /* its number; lock: cache */
+    unsigned chunk_count;      /* lock: cache */
+    struct sampler *sampler;   /* null until the first profile; the owner's (api/sampled.h) */
     struct hardened *hardened; /* null without; the owner's (hardened.h) */
     struct ahead ahead[AHEAD_CLASSES];
     char *chunks[CHUNKS_MOST];

@@ -28,8 +28,8 @@ enum misuse canary_look(const void *p, unsigned cls);
  * without. */
 enum misuse canary_take(void *p, unsigned cls, bool alone);
 
-/* Whether the word in front of p, a block of the class, is as the block before it left it, if there is
- * one: what wrote before p's start changed it. */
+/* Whether the word in front of p, a block of the class, is as the block before it left it, if there
+ * is one: what wrote before p's start changed it. */
 bool canary_before_stands(const void *p, unsigned cls);
 
 /* Whether the whole block holds zeroes, as free ones do if `zeroes`. */
