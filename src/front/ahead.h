@@ -1,4 +1,4 @@
-/* While a heap profile is on, malloc takes blocks of up to 672 bytes from small stacks of their
+/* While a heap profile is on, malloc takes blocks of up to 640 bytes from small stacks of their
  * own. Only the slow path fills them, from the class's stack, with AHEAD_MOST blocks at most, and
  * counts these blocks. free pushes where it always does. So malloc comes to the slow path again and
  * again, also in a program that frees each block at once. These stacks are the owner's alone: a

@@ -78,7 +78,7 @@ static inline size_t chunk_bytes(unsigned number)
 }
 
 /* A stack that only malloc pops from (ahead.h): the part of a bin that it reads. */
-#define AHEAD_CLASSES 26 /* the first: up to 672 bytes; a cache of 8 KiB has no room for more */
+#define AHEAD_CLASSES 26 /* the first: up to 640 bytes; a cache of 8 KiB has no room for more */
 #define AHEAD_MOST 15    /* blocks */
 struct ahead {
     void *topmost;
