@@ -76,7 +76,8 @@ it starts nothing and exits with status 125. It asks the library itself, so `-o`
 library accepts.
 
 A program with more privileges than the user who started it (setuid, setgid or file capabilities, so
-that `AT_SECURE` is set) reads none of the three places.
+that `AT_SECURE` is set) takes nothing from that user. From `/etc/hakmem.conf` it takes only what
+makes it safer: `preset`, the options of [a hardened heap](security.md), and `check_frees`.
 
 ## The options
 

@@ -78,7 +78,16 @@ struct watch_caches {
     /* While a profile is on, more stacks of at most `ahead_most` blocks (front/ahead.h): so many,
      * in a cache, each of `ahead_bytes`, with `top` as in a bin. Below the lowest block is the
      * window's base. 0: none. */
-    uint32_t aheads, ahead_at, ahead_bytes, ahead_most, pad;
+    uint32_t aheads, ahead_at, ahead_bytes, ahead_most;
+    /* In a hardened heap the threads' free blocks are elsewhere (front/hardened.h): a word of a
+     * cache is null, or the address of a table with so many words from `held_first` on, one for
+     * each class: null, or the address of a struct watch_held. `held_classes` 0: none. */
+    uint32_t held_at, held_first, held_classes;
+};
+
+/* Behind it are words: the first `ready` of `ready_most` are blocks, then `held` of `held_most`. */
+struct watch_held {
+    uint32_t ready, ready_most, held, held_most;
 };
 
 /* Counters since the start of the process, in bytes: what was freed, in three words; and for pages,

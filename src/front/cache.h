@@ -85,6 +85,8 @@ struct ahead {
     void **top;
 };
 
+#define HARDENED_FIRST 8 /* where in struct hardened the classes begin */
+
 /* For a heap profile: blocks of each class up to the next sample, which counts, or up to where it
  * is drawn anew; 0 where it is to be drawn. By the class's bin. */
 struct sampler {

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "back/meta.h"
+#include "base/watch.h"
 #include "front/cacheless.h"
 #include "front/deferred.h"
 #include "front/registry.h"
@@ -17,6 +18,9 @@ struct hardened_class {
     uint32_t held, held_most;
     void *slots[]; /* of both, in this order */
 };
+static_assert(sizeof(struct watch_held) == sizeof(struct hardened_class) &&
+                  offsetof(struct watch_held, held) == offsetof(struct hardened_class, held),
+              "others read it so");
 
 struct hardened {
     uint64_t random;
@@ -28,6 +32,8 @@ static unsigned below(uint32_t chance, unsigned n)
 {
     return (unsigned)((uint64_t)chance * n >> 32);
 }
+
+static_assert(offsetof(struct hardened, classes) == HARDENED_FIRST, "others read it so");
 
 static size_t class_bytes(const struct hardened_class *c)
 {

@@ -205,6 +205,9 @@ const struct watch_caches watch_caches = {
     .ahead_at = offsetof(struct cache, ahead),
     .ahead_bytes = sizeof(struct ahead),
     .ahead_most = AHEAD_MOST,
+    .held_at = offsetof(struct cache, hardened),
+    .held_first = HARDENED_FIRST,
+    .held_classes = CLASS_SLICES_FIRST,
     .every = &registry.every,
     .generation = &registry.generation,
 };

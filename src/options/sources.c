@@ -182,9 +182,18 @@ static bool is_meant_for_us(struct words name)
     return option_is_meant(name) || name_resembles(name, FILE_NAME);
 }
 
+/* Those that only make a program safer. */
+static bool protects(const struct option *option)
+{
+    return option != NULL && option - options >= OPTION_NUMBER_preset &&
+           option - options <= OPTION_NUMBER_check_frees;
+}
+
 static void option_take(const struct source *from, struct words name, struct words value)
 {
     const struct option *option = option_find(name);
+    if (os_secure() && !protects(option))
+        return;
     if (option != NULL && from->file == NULL)
         for (size_t i = 0; i < name.length; i++)
             if (name.start[i] >= 'a' && name.start[i] <= 'z')
@@ -324,8 +333,11 @@ static_assert(sizeof once == sizeof done, "one is written over the other");
 
 static void sources_read(void)
 {
-    if (os_secure())
+    if (os_secure()) { /* who started it must not control it, but who owns the system may */
+        silent = true;
+        file_read(SYSTEM_FILE);
         return;
+    }
     char **environment = os_environment();
     char *turn = environment != NULL ? value_of(environment, ONCE_VARIABLE "=") : NULL;
     silent = turn != NULL && strcmp(turn, done) == 0;

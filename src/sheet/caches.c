@@ -55,6 +55,36 @@ static void ahead_read(struct look *look, const unsigned char *ahead, uint32_t n
     }
 }
 
+#define HELD_MOST 100000
+
+static void held_class_read(struct look *look, uint64_t at, uint32_t number)
+{
+    struct watch_held held;
+    if (!target_spend(look->t) || !target_read(look->t, at, &held, sizeof held) ||
+        held.ready > held.ready_most || held.held > held.held_most || held.ready_most > HELD_MOST ||
+        held.held_most > HELD_MOST) {
+        look->heap->skipped++;
+        return;
+    }
+    at += sizeof held;
+    cached_read(look, at, held.ready, number);
+    cached_read(look, at + (uint64_t)held.ready_most * WORD, held.held, number);
+}
+
+/* What a thread has in a hardened heap. */
+static void held_read(struct look *look, uint64_t at, uint32_t number)
+{
+    const struct watch_caches *w = &look->heap->tables.caches;
+    for (uint32_t i = 0; i < w->held_classes && at != 0 && !look->t->room.short_of; i++) {
+        uint64_t of_class;
+        if (!target_spend(look->t) ||
+            !target_read(look->t, at + w->held_first + (uint64_t)i * WORD, &of_class, WORD))
+            look->heap->skipped++;
+        else if (of_class != 0)
+            held_class_read(look, of_class, number);
+    }
+}
+
 static void stacks_read(struct look *look)
 {
     struct heap *heap = look->heap;
@@ -90,6 +120,8 @@ static void stacks_read(struct look *look)
             stack_read(look, cache, stack, number);
         for (uint32_t i = 0; i < w->aheads; i++)
             ahead_read(look, cache + w->ahead_at + (size_t)i * w->ahead_bytes, number);
+        if (w->held_classes != 0)
+            held_read(look, word_at(cache, w->held_at), number);
         at = word_at(cache, w->every_at);
     }
 }

@@ -40,6 +40,25 @@ def test_planted(command: Command, plant: Process, kind: str) -> None:
     assert after["unexplained"] == 0, "nothing changed meanwhile"
 
 
+def test_planted_in_a_hardened_heap(
+    command: Command, given: Callable[[str], Path], library: Path
+) -> None:
+    """Blocks that a thread holds back are free."""
+    program = given("--programs") / "watch_plant"
+    with running(program, library=library, HAKMEM_PRESET="hardened") as plant:
+        before = command.sheet(plant.pid)
+        planted = plant.ask("live")
+        after = command.sheet(plant.pid)
+        plant.ask("caches")
+        freed = command.sheet(plant.pid)
+    for sheet in (before, after, freed):
+        sheet.agrees()
+        assert sheet["unexplained"] == 0
+    assert abs(after["live"] - before["live"] - planted) <= SHARE * planted
+    assert freed["caches"] > before["caches"]
+    assert abs(freed["live"] - after["live"]) <= SHARE * planted
+
+
 @pytest.mark.skipif(
     len(Path("/proc/swaps").read_text().splitlines()) < 2, reason="this machine has no swap"
 )
