@@ -131,7 +131,7 @@ STRUCTURE = {
     "back/meta.h": "META_MOST",
     "back/reserve.c": "REGIONS REGION_LEAST <16 =16",
     "back/slices.c": "ALIGNED_TRIES",
-    "back/slots.c": "SLOTS_OF_LEAF SLOT_TRIES /4 *3",
+    "back/slots.c": "*6364136223846793005 SLOTS_OF_LEAF SLOT_TRIES /4 *3",
     "back/superslab.h": "SUPERSLAB SUPERSLAB_SLICES",
     "back/superslabs.c": "FIRST_SLICES /2 /=2",
     "heap/canary.c": "CANARY_BYTES",

@@ -541,8 +541,6 @@ static SLOW bool whole_grows(const void *p, size_t n, size_t usable)
 /* What is no block of a class in the window, or no block at all; or one that may be free. */
 static SLOW void *realloc_others(void *p, size_t n, const void *caller)
 {
-    if (p == NULL)
-        return slow_malloc(n);
     unsigned bin;
     size_t usable = block_find(p, &bin, "realloc", caller);
     if (unlikely(usable == 0)) {
@@ -567,6 +565,8 @@ static SLOW void *realloc_others(void *p, size_t n, const void *caller)
 
 SLOW void *slow_realloc(void *p, size_t n, size_t usable)
 {
+    if (p == NULL)
+        return slow_malloc(n);
     if (usable == 0) {
         void *owner;
         if (map_find(p, &owner) == BIN_WHOLE)

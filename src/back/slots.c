@@ -2,6 +2,7 @@
 
 #include "back/map.h"
 #include "back/superslab_lists.h"
+#include "base/hardening.h"
 #include "os/os.h"
 
 #define SLOTS (WINDOW / SUPERSLAB)
@@ -10,6 +11,7 @@
 
 static uint64_t slots_taken[SLOTS / 64]; /* lock: superslabs */
 static size_t slots_full;                /* words before this one are full; same lock */
+static uint64_t slots_chance;            /* same lock */
 
 void slots_start(uint64_t random)
 {
@@ -19,6 +21,32 @@ void slots_start(uint64_t random)
     size_t first = leaf * SLOTS_OF_LEAF + 1 + (random >> 32) % (SLOTS_OF_LEAF / 4 * 3);
     slots_full = first / 64;
     slots_taken[slots_full] = low_bits(first % 64);
+    slots_chance = random;
+}
+
+/* A free slot chosen by chance; SLOTS if none is found. */
+static SLOW size_t slot_any(void)
+{
+    for (int tries = 0; tries < SLOT_TRIES; tries++) {
+        slots_chance = slots_chance * 6364136223846793005u + 1442695040888963407u; /* of MMIX */
+        size_t slot = slots_chance >> 33 & (SLOTS - 1);
+        if (slot != 0 && !(slots_taken[slot / 64] >> slot % 64 & 1))
+            return slot;
+    }
+    return SLOTS;
+}
+
+/* The lowest free slot from where the heap begins, or in a hardened heap any; SLOTS if there is
+ * none. */
+static size_t slot_next(void)
+{
+    size_t slot = unlikely(hardening.shuffles) ? slot_any() : SLOTS;
+    if (unlikely(slot != SLOTS))
+        return slot;
+    while (slots_full < SLOTS / 64 && slots_taken[slots_full] == ~(uint64_t)0)
+        slots_full++;
+    return slots_full == SLOTS / 64 ? SLOTS
+                                    : slots_full * 64 + lowest_bit(~slots_taken[slots_full]);
 }
 
 char *slot_map(size_t length)
@@ -26,17 +54,15 @@ char *slot_map(size_t length)
     ASSERT(lock_held(&superslabs_lock));
     ASSERT(length <= SUPERSLAB);
     for (int tries = 0; tries < SLOT_TRIES; tries++) {
-        while (slots_full < SLOTS / 64 && slots_taken[slots_full] == ~(uint64_t)0)
-            slots_full++;
-        if (slots_full == SLOTS / 64)
+        size_t slot = slot_next();
+        if (slot == SLOTS)
             return NULL;
-        unsigned bit = lowest_bit(~slots_taken[slots_full]);
         bool occupied;
-        uintptr_t address = WINDOW_BASE + (slots_full * 64 + bit) * SUPERSLAB;
+        uintptr_t address = WINDOW_BASE + slot * SUPERSLAB;
         char *base = os_map_at(address, length, &occupied);
         if (base == NULL && !occupied)
             return NULL;
-        slots_taken[slots_full] |= (uint64_t)1 << bit;
+        slots_taken[slot / 64] |= (uint64_t)1 << slot % 64;
         if (base != NULL)
             return base;
     }
