@@ -23,7 +23,7 @@ static_assert(sizeof(struct watch_held) == sizeof(struct hardened_class) &&
               "others read it so");
 
 struct hardened {
-    uint64_t random;
+    struct chance random;
     struct hardened_class *classes[CLASS_SLICES_FIRST];
 };
 
@@ -61,7 +61,7 @@ static SLOW struct hardened_class *class_begin(struct cache *cache, unsigned cls
     if (cache->hardened == NULL) {
         struct hardened *mine = meta_take(sizeof *mine);
         if (mine != NULL)
-            *mine = (struct hardened){.random = os_random()};
+            *mine = (struct hardened){.random.state = os_random()};
         store_relaxed(&cache->hardened, mine);
     }
     struct hardened_class *c = NULL;

@@ -102,10 +102,10 @@ bool block_is_zero(const void *p, unsigned cls)
 }
 
 /* SplitMix64 of Steele, Lea and Flood, 2014. */
-uint64_t random_next(uint64_t *state)
+uint64_t random_next(struct chance *chance)
 {
-    uint64_t x = load_relaxed(state) + 0x9e3779b97f4a7c15u;
-    store_relaxed(state, x);
+    uint64_t x = load_relaxed(&chance->state) + 0x9e3779b97f4a7c15u;
+    store_relaxed(&chance->state, x);
     x ^= hardening.secret;
     x = (x ^ x >> 30) * 0xbf58476d1ce4e5b9u;
     x = (x ^ x >> 27) * 0x94d049bb133111ebu;

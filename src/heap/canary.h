@@ -35,7 +35,11 @@ bool canary_before_stands(const void *p, unsigned cls);
 /* Whether the whole block holds zeroes, as free ones do if `zeroes`. */
 bool block_is_zero(const void *p, unsigned cls);
 
-/* A number that the program can't foresee. Many threads may share a state. */
-uint64_t random_next(uint64_t *state);
+struct chance {
+    uint64_t state; /* atomic */
+};
+
+/* A number that the program can't foresee. Many threads may share the state. */
+uint64_t random_next(struct chance *chance);
 
 #endif

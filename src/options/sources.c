@@ -127,7 +127,9 @@ COLD static void complain_of_value(const struct source *from, struct words name,
     add_words(t, value, 40);
     text_add(t, ": expected ");
     if (option->type == OPTION_SWITCH) {
-        text_add(t, "on or off");
+        text_add(t, option_may_be_auto(option) ? "auto, on or off" : "on or off");
+    } else if (option->type == OPTION_PRESET) {
+        text_add(t, "none or hardened");
     } else if (option->type == OPTION_MODE) {
         text_add(t, "frozen, observe or learn");
     } else if (option->type == OPTION_WHEN) {
