@@ -22,10 +22,9 @@ static SLOW void *filled(struct cache *cache, unsigned cls, struct finding *foun
     return p;
 }
 
-static inline void *block(unsigned cls)
+static inline void *block(struct cache *cache, unsigned cls)
 {
     struct finding found = {MISUSE_NONE, NULL};
-    struct cache *cache = thread_cache();
     void *p = likely(cache != NULL) ? hardened_take(cache, cls, &found) : NULL;
     if (unlikely(p == NULL))
         p = filled(cache, cls, &found);
@@ -34,13 +33,15 @@ static inline void *block(unsigned cls)
     return p;
 }
 
-SLOW void *hardened_block(unsigned cls) { return block(cls); }
+SLOW void *hardened_block(unsigned cls) { return block(thread_cache(), cls); }
 
 SLOW void *hardened_malloc(size_t n)
 {
+    struct cache *cache =
+        thread_cache(); /* the process's start, before what is hardened is known */
     if (unlikely(n > CLASS_MOST - hardening.canary) || unlikely(load_relaxed(&profile_on)))
         return NULL;
-    void *p = block(class_of(n + hardening.canary));
+    void *p = block(cache, class_of(n + hardening.canary));
     return unlikely(p == not_entered()) ? NULL : p;
 }
 

@@ -25,9 +25,10 @@ EXPORT size_t hakmem_purge(void) { return purge_all(thread_cache(), 0); }
 
 EXPORT size_t hakmem_good_size(size_t n)
 {
+    size_t page = page_size(); /* the process's start, before what is hardened is known */
     if (n <= CLASS_MOST - hardening.canary)
         return class_usable(class_of(least_of(n, 1)));
-    return n > MOST_BYTES ? 0 : round_up(n, page_size());
+    return n > MOST_BYTES ? 0 : round_up(n, page);
 }
 
 EXPORT size_t hakmem_stats(struct hakmem_stats *stats, size_t size)

@@ -1,8 +1,9 @@
-/* What of the heap is hardened. Constant after the process's start (heap/canary.h). */
+/* What of the heap is hardened. Constant after the process's start (heap/canary.h), which a thread
+ * that has looked for its cache has seen; whoever has not may ask hardened() alone. */
 #ifndef HAKMEM_BASE_HARDENING_H
 #define HAKMEM_BASE_HARDENING_H
 
-#include "base/asm.h"
+#include "base/atomic.h"
 #include "base/defs.h"
 
 struct hardening {
@@ -17,6 +18,6 @@ struct hardening {
 };
 extern struct hardening hardening HIDDEN;
 
-FAST bool hardened(void) { return unlikely(hardening.canary != 0); }
+FAST bool hardened(void) { return unlikely(load_relaxed(&hardening.canary) != 0); }
 
 #endif

@@ -19,9 +19,9 @@ static COLD void harden(void)
     bool canaries = unless_auto(policy.canaries, preset) != 0;
     if (!canaries && !hardening.zeroes && !hardening.shuffles && hardening.held == 0)
         return;
-    hardening.canary = CANARY_BYTES;
     hardening.secret = os_random();
     hardening.factor = os_random() | 1;
+    store_relaxed(&hardening.canary, CANARY_BYTES);
 }
 
 void hardening_start(void)
