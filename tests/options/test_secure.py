@@ -1,5 +1,5 @@
-"""A program with raised privileges takes nothing from the user who started it, and only what makes it
-safer from the system's file."""
+"""A program with raised privileges takes nothing from the user who started it, and from the
+system's file only what makes it safer."""
 
 import os
 import shutil
