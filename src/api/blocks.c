@@ -25,6 +25,17 @@ void report_foreign(const char *function, const void *p, const void *caller)
     report_at_once(function, what, p, caller);
 }
 
+void report_found(struct finding found, const void *p, const void *caller)
+{
+    if (likely(found.what == MISUSE_NONE))
+        return;
+    report_misuse(&(struct wrong_call){.function = "free",
+                                       .what = found.what,
+                                       .p = found.where,
+                                       .caller = caller,
+                                       .late = found.where != p});
+}
+
 bool sizes_unsure;
 
 size_t usable_of_new(size_t n, size_t align)

@@ -68,12 +68,6 @@ SLOW bool hardened_free_at_once(void *p, const void *caller)
     if (unlikely(!map_bin_offset(p, &offset)) || unlikely(offset < BIN_FIRST * BIN_BYTES))
         return false;
     unsigned cls = stack_class(bin_stack((unsigned)(offset / BIN_BYTES)));
-    struct finding found = hardened_free(cls, p);
-    if (unlikely(found.what != MISUSE_NONE))
-        report_misuse(&(struct wrong_call){.function = "free",
-                                           .what = found.what,
-                                           .p = found.where,
-                                           .caller = caller,
-                                           .late = found.where != p});
+    report_found(hardened_free(cls, p), p, caller);
     return true;
 }

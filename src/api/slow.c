@@ -35,20 +35,6 @@ static void *out_of_memory(void)
     return NULL;
 }
 
-/* ---- misuse: reported, and where that returns, ignored ---- */
-
-/* What came to light while p was freed; mostly it is about another block, freed earlier. */
-static void report_found(struct finding found, const void *p, const void *caller)
-{
-    if (likely(found.what == MISUSE_NONE))
-        return;
-    report_misuse(&(struct wrong_call){.function = "free",
-                                       .what = found.what,
-                                       .p = found.where,
-                                       .caller = caller,
-                                       .late = found.where != p});
-}
-
 /* ---- malloc ---- */
 
 /* A block of a class, through the thread's cache if it has one. */

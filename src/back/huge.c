@@ -287,7 +287,7 @@ static SLOW char *guarded_map(struct huge *h, size_t length, size_t align, size_
         return os_map_block(length, usable, align, &h->before, &h->mapped);
     h->before = os_page;
     h->mapped = length + 2 * os_page;
-    if (os_permit(start + os_page, usable))
+    if (os_let_write(start + os_page, usable, true))
         return start + os_page;
     os_unmap(start, h->mapped);
     return NULL;
@@ -425,7 +425,7 @@ static SLOW void *guarded_resize(struct huge *h, size_t n)
     size_t usable = round_up(n, os_page);
     if (usable > h->length || usable <= keep_block_least(h->usable))
         return NULL;
-    if (usable > h->usable && !os_permit(h->base + h->usable, usable - h->usable))
+    if (usable > h->usable && !os_let_write(h->base + h->usable, usable - h->usable, true))
         return NULL;
     if (usable < h->usable && !os_forbid(h->base + usable, h->usable - usable))
         return NULL;

@@ -154,8 +154,6 @@ SLOW void *hardened_fill(struct cache *cache, unsigned cls, struct finding *foun
     return hardened_take(cache, cls, found);
 }
 
-static SLOW struct finding give_alone(void *p) { return cacheless_give(p); }
-
 /* Back to their slabs, from where nobody may take them for long: so they are looked at before. */
 static struct finding put(void **blocks, unsigned n, unsigned cls)
 {
@@ -192,7 +190,7 @@ struct finding hardened_give(struct cache *cache, unsigned cls, void *p, bool *w
     struct hardened_class *c = likely(cache != NULL) ? class_mine(cache, cls) : NULL;
     *went = true;
     if (unlikely(c == NULL))
-        return give_alone(p);
+        return cacheless_give(p);
     *went = false;
     void **held = c->slots + c->ready_most;
     if (c->held < c->held_most) {

@@ -32,10 +32,9 @@ void *os_map_guarded(size_t length);
  * all. */
 void *os_map_block(size_t length, size_t usable, size_t align, size_t *before, size_t *mapped);
 
-/* Gives the pages back, and nobody can touch them any more, or again: then they are zero. False
+/* Gives the pages back, and nobody can touch them until os_let_write: then they are zero. False
  * when the kernel refuses. */
 bool os_forbid(void *start, size_t length);
-bool os_permit(void *start, size_t length);
 
 /* Lets pages be written, or only be read; false when the kernel refuses. */
 bool os_let_write(void *start, size_t length, bool may);

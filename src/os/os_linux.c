@@ -168,7 +168,7 @@ void *os_map_block(size_t length, size_t usable, size_t align, size_t *before, s
         return NULL;
     char *block = (char *)round_up((uintptr_t)start + os_page, align);
     *before = (size_t)(block - start);
-    if (os_permit(block, usable))
+    if (os_let_write(block, usable, true))
         return block;
     os_unmap(start, *mapped);
     return NULL;
@@ -178,12 +178,6 @@ bool os_forbid(void *start, size_t length)
 {
     KEEP_ERRNO;
     return mprotect(start, length, PROT_NONE) == 0 && madvise(start, length, MADV_DONTNEED) == 0;
-}
-
-bool os_permit(void *start, size_t length)
-{
-    KEEP_ERRNO;
-    return mprotect(start, length, PROT_READ | PROT_WRITE) == 0;
 }
 
 bool os_let_write(void *start, size_t length, bool may)

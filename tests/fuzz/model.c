@@ -70,7 +70,7 @@ WRAP(void *, os_map_block,
      (size_t length, size_t usable, size_t align, size_t *before, size_t *mapped),
      (length, usable, align, before, mapped), NULL)
 WRAP(bool, os_forbid, (void *start, size_t length), (start, length), false)
-WRAP(bool, os_permit, (void *start, size_t length), (start, length), false)
+WRAP(bool, os_let_write, (void *start, size_t length, bool may), (start, length, may), false)
 WRAP(bool, os_unmap, (void *start, size_t length), (start, length), false)
 WRAP(bool, os_purge, (void *start, size_t length), (start, length), false)
 WRAP(bool, os_resize, (void *start, size_t from, size_t to, bool *pieces),
