@@ -8,6 +8,7 @@
 #include "learn/keep.h"
 #include "life/life.h"
 #include "os/os.h"
+#include "profile/guarded.h"
 #include "watch/report.h"
 
 void report_at_once(const char *function, enum misuse what, const void *p, const void *caller)
@@ -19,9 +20,10 @@ void report_at_once(const char *function, enum misuse what, const void *p, const
 
 void report_foreign(const char *function, const void *p, const void *caller)
 {
-    enum misuse what = (uintptr_t)p % 16 != 0 ? MISUSE_UNALIGNED
-                       : huge_is_dirty(p)     ? MISUSE_FREE
-                                              : MISUSE_FOREIGN;
+    enum misuse what = guarded_holds(p)         ? guarded_look(p)
+                       : (uintptr_t)p % 16 != 0 ? MISUSE_UNALIGNED
+                       : huge_is_dirty(p)       ? MISUSE_FREE
+                                                : MISUSE_FOREIGN;
     report_at_once(function, what, p, caller);
 }
 
@@ -58,7 +60,7 @@ static size_t usable_of(const void *p, unsigned *bin)
     void *owner;
     *bin = map_find(p, &owner);
     if (*bin == BIN_FOREIGN)
-        return reserve_usable(p);
+        return guarded_holds(p) ? guarded_usable(p) : reserve_usable(p);
     if (*bin == BIN_WHOLE_FREE)
         return 0;
     return likely(bin_of_slab(*bin)) ? slab_usable(p, owner) : huge_usable(p);

@@ -39,7 +39,7 @@ SLOW void *hardened_malloc(size_t n)
 {
     struct cache *cache =
         thread_cache(); /* the process's start, before what is hardened is known */
-    if (unlikely(n > CLASS_MOST - hardening.canary) || unlikely(load_relaxed(&profile_on)))
+    if (unlikely(n > CLASS_MOST - hardening.canary) || unlikely(load_relaxed(&sampling_on)))
         return NULL;
     void *p = block(cache, class_of(n + hardening.canary));
     return unlikely(p == not_entered()) ? NULL : p;

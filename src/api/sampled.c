@@ -12,10 +12,12 @@
 #include "heap/shards.h"
 #include "heap/slab.h"
 #include "life/life.h"
+#include "life/profiling.h"
 #include "life/statistics.h"
 #include "life/upkeep.h"
 #include "os/lock.h"
 #include "os/os.h"
+#include "profile/guarded.h"
 #include "profile/rate.h"
 #include "watch/backtrace.h"
 #include "watch/report.h"
@@ -118,18 +120,24 @@ static void *block_take(unsigned cls)
     return p;
 }
 
-SLOW void sampled_note(void *p, size_t n, size_t bytes, const char *name)
+/* The calling thread's frames; returns how many. */
+static SLOW unsigned frames_fill(uintptr_t *frames, unsigned most)
 {
-    struct origin from;
-    from.name = name != NULL ? name : "";
     uintptr_t here = (uintptr_t)__builtin_frame_address(0);
     struct frames trace = {
-        .most = FRAMES_MOST, .frames = from.frames, .present_until = (here | (os_page - 1)) + 1};
+        .most = most, .frames = frames, .present_until = (here | (os_page - 1)) + 1};
     at_work = true;
     if (backtrace_cheap())
         backtrace_fill(&trace);
     at_work = false;
-    from.depth = trace.count;
+    return trace.count;
+}
+
+SLOW void sampled_note(void *p, size_t n, size_t bytes, const char *name)
+{
+    struct origin from;
+    from.name = name != NULL ? name : "";
+    from.depth = frames_fill(from.frames, FRAMES_MOST);
     struct lock *lock = cache_lock_of(thread_cache());
     if (!lock_enter(lock))
         return;
@@ -156,15 +164,52 @@ SLOW void *sampled_resize(void *p, size_t n)
     return p;
 }
 
-SLOW void *sampled_take(size_t n, unsigned cls, const char *name)
+static SLOW struct guarded_call call_now(void)
 {
-    void *p = block_take(cls);
+    struct guarded_call call = {.thread = os_thread_id()};
+    if (!at_work)
+        call.depth = frames_fill(call.frames, GUARDED_FRAMES);
+    return call;
+}
+
+/* A block that is aligned may be freed with its alignment, which a guarded one does not know. */
+static SLOW void *guarded_block_take(size_t n, size_t align)
+{
+    size_t now = os_milliseconds();
+    if (align > 1 || n > os_page || !guards_due(now))
+        return NULL;
+    struct guarded_call call = call_now();
+    void *p = guarded_take(n, rate_random(), &call);
+    guards_taken(now);
+    return p;
+}
+
+SLOW void *sampled_take(size_t n, size_t align, unsigned cls, const char *name)
+{
+    bool noted = load_relaxed(&profile_on);
+    void *p = guarded_block_take(n, align);
+    if (p == NULL && noted)
+        p = block_take(cls);
     struct cache *cache = thread_cache();
-    if (cache != NULL)
+    if (cache != NULL && p != NULL)
         note_taker(cache);
-    if (p != NULL)
+    if (p != NULL && noted)
         sampled_note(p, n, size_classes[cls].size, name);
     return p;
+}
+
+SLOW struct finding guarded_free(void *p)
+{
+    struct guarded_call call = call_now();
+    struct lock *lock = cache_lock_of(thread_cache());
+    if (!lock_enter(lock))
+        return deferred_put(p);
+    if (load_relaxed(&profile_used))
+        samples_forget(p);
+    struct finding found = {guarded_give(p, &call), p};
+    lock_release(lock);
+    guards_look();
+    return found;
 }
 
 SLOW struct finding sampled_give(void *p, bool *whole)

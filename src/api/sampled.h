@@ -67,9 +67,9 @@ void *pop_unsampled_called(size_t n);
  * stacks. */
 bool sample_due_alone(size_t bytes);
 
-/* A block of the class for n bytes, noted as sampled; null where there is none. The call has this
- * name, or none if it is null. */
-void *sampled_take(size_t n, unsigned cls, const char *name);
+/* A block for n bytes, or of the class, guarded or noted as sampled, or both; null where there is
+ * none. The call has this name, or none if it is null. */
+void *sampled_take(size_t n, size_t align, unsigned cls, const char *name);
 
 /* Notes p, which nobody else has yet, as sampled: n bytes are wanted, and it takes `bytes`. The
  * call has this name, or none if it is null. */
@@ -80,6 +80,9 @@ void *sampled_resize(void *p, size_t n);
 
 /* A huge block has another size: notes it if it is due. */
 void sampled_count_huge(void *p, size_t n);
+
+/* Frees p, which guarded_holds. */
+struct finding guarded_free(void *p);
 
 /* Frees p, which the map says is sampled. If that is a block of whole slices then it is no longer
  * sampled, which `*whole` says, and is still to be freed. */

@@ -27,6 +27,7 @@
 #include "life/upkeep.h"
 #include "os/lock.h"
 #include "os/os.h"
+#include "profile/guarded.h"
 #include "watch/report.h"
 
 static void *out_of_memory(void)
@@ -121,7 +122,7 @@ static void *take_unsampled(size_t n, size_t align, bool *zero)
     return huge_take_inside(n == 0 ? 1 : n, align, zero);
 }
 
-static void *take_profiled_named(size_t n, size_t align, bool *zero, const char *name)
+static void *take_counted_named(size_t n, size_t align, bool *zero, const char *name)
 {
     size_t least = least_of(n, align);
     *zero = least <= CLASS_MOST && hardening.zeroes;
@@ -129,35 +130,35 @@ static void *take_profiled_named(size_t n, size_t align, bool *zero, const char 
         unsigned cls = class_of(round_up(least, align));
         void *p = ahead_take(cache_current(), cls);
         if (likely(p == NULL) && unlikely(sample_due(cls)))
-            p = sampled_take(n, cls, name);
+            p = sampled_take(n, align, cls, name);
         return likely(p == NULL) ? class_take(cls) : p;
     }
     bool huge = n > CLASS_SLICES_MOST || align > SUPERSLAB || hardening.guards;
     unsigned cls = huge ? CLASSES : class_of_whole(n, align);
     bool due = huge ? sample_due_alone(n) : sample_due(cls);
     void *p = take_unsampled(n, align, zero);
-    if (unlikely(due) && is_block(p))
+    if (unlikely(due) && load_relaxed(&profile_on) && is_block(p))
         sampled_note(p, n, huge ? n : size_classes[cls].size, name);
     return p;
 }
 
 /* What libc allocates in the middle of it, as for a thread's first block, has no name. */
-static SLOW void *take_profiled(size_t n, size_t align, bool *zero)
+static SLOW void *take_counted(size_t n, size_t align, bool *zero)
 {
     struct sampler *sampler = sampler_mine();
     if (sampler == NULL)
-        return take_profiled_named(n, align, zero, NULL);
+        return take_counted_named(n, align, zero, NULL);
     const char *name = sampler->name;
     sampler->name = NULL;
-    void *p = take_profiled_named(n, align, zero, name);
+    void *p = take_counted_named(n, align, zero, name);
     sampler->name = name;
     return p;
 }
 
 static inline void *take_once(size_t n, size_t align, bool *zero)
 {
-    return unlikely(load_relaxed(&profile_on)) ? take_profiled(n, align, zero)
-                                               : take_unsampled(n, align, zero);
+    return unlikely(load_relaxed(&sampling_on)) ? take_counted(n, align, zero)
+                                                : take_unsampled(n, align, zero);
 }
 
 /* What is kept for reuse goes back before there is no memory. While a fork holds the heap for long
@@ -212,7 +213,7 @@ SLOW void *slow_malloc(size_t n)
             return p;
         }
     }
-    return unlikely(load_acquire(&profile_on)) ? malloc_counted(n) : malloc_take(n);
+    return unlikely(load_acquire(&sampling_on)) ? malloc_counted(n) : malloc_take(n);
 }
 
 SLOW void *slow_malloc_past(size_t n)
@@ -223,8 +224,8 @@ SLOW void *slow_malloc_past(size_t n)
     note_taker(cache);
     unsigned cls = class_of(n);
     void *p = NULL;
-    if (unlikely(load_acquire(&profile_on)) && unlikely(sample_due_alone(size_classes[cls].size)))
-        p = sampled_take(n, cls, NULL);
+    if (unlikely(load_acquire(&sampling_on)) && unlikely(sample_due_alone(size_classes[cls].size)))
+        p = sampled_take(n, 1, cls, NULL);
     if (unlikely(p != NULL))
         return p;
     p = past_take(cache, cls);
@@ -238,7 +239,7 @@ SLOW void *slow_malloc_past(size_t n)
 SLOW void *slow_calloc(size_t n)
 {
     bool zero = false;
-    void *p = unlikely(load_acquire(&profile_on)) ? pop_unsampled_called(n) : NULL;
+    void *p = unlikely(load_acquire(&sampling_on)) ? pop_unsampled_called(n) : NULL;
     if (likely(p == NULL))
         p = take(n, 1, &zero);
     if (p != NULL && !zero)
@@ -376,6 +377,10 @@ static struct finding give(void *p, unsigned bin)
 /* What the map does not know. */
 static COLD void other_free(void *p, const void *caller)
 {
+    if (guarded_holds(p)) {
+        report_found(guarded_free(p), p, caller);
+        return;
+    }
     enum misuse what = reserve_give(p);
     if (what == MISUSE_FOREIGN)
         report_foreign("free", p, caller);

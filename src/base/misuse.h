@@ -12,6 +12,9 @@ enum misuse {
     MISUSE_OVERRUN,   /* a block, and the bytes behind it are not as they were left */
     MISUSE_UNDERRUN,  /* a block, and the bytes in front of it are not as they were left */
     MISUSE_WRITTEN,   /* a free block, and it does not hold zeroes any more */
+    MISUSE_USED,      /* the program touched a guarded block that is free, */
+    MISUSE_BEYOND,    /* memory after one, */
+    MISUSE_BEFORE,    /* or memory in front of one */
 };
 
 /* The first thing found wrong while a batch was handled. */

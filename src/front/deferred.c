@@ -6,6 +6,7 @@
 #include "front/cache.h"
 #include "heap/shards.h"
 #include "os/lock.h"
+#include "profile/guarded.h"
 #include "profile/samples.h"
 
 struct link {
@@ -59,8 +60,11 @@ COLD struct finding deferred_put(void *p)
 static struct finding give(void *p)
 {
     unsigned bin = map_bin(p);
-    if (bin == BIN_SAMPLED || (bin == BIN_HUGE && load_relaxed(&profile_used)))
+    bool guarded = bin == BIN_FOREIGN && guarded_holds(p);
+    if (bin == BIN_SAMPLED || ((guarded || bin == BIN_HUGE) && load_relaxed(&profile_used)))
         samples_forget(p);
+    if (guarded)
+        return (struct finding){guarded_give(p, &(struct guarded_call){0}), p};
     if (bin_of_slab(bin))
         return shards_put(&p, 1);
     return (struct finding){bin == BIN_FOREIGN ? MISUSE_FREE : huge_give(p), p};

@@ -132,7 +132,7 @@ COLD struct cache *thread_cache_make(void)
         register_with_libc();
         if (statistics_wanted())
             statistics_start();
-        if ((policy.profile | policy.profile_rss) != 0)
+        if ((policy.profile | policy.profile_rss | policy.guards_a_second) != 0)
             profile_begin();
         store_release(&key_asked, true);
     }

@@ -1,43 +1,147 @@
 #include "life/profiling.h"
 
-#include "base/atomic.h"
+#include "base/policy.h"
 #include "front/cacheless.h"
 #include "heap/classes.h"
 #include "heap/shards.h"
+#include "learn/laws.h"
 #include "os/lock.h"
 #include "os/os.h"
 #include "os/self.h"
+#include "profile/guarded.h"
 #include "profile/samples.h"
+#include "watch/fault.h"
 
 /* Forks that hold the heap for long are waited for so many times. */
 #define TRIES_MOST 1000
 
-COLD bool profile_switch(bool on)
+static bool guards_open; /* a guarded block is wanted; lock: cacheless */
+
+static bool enter(unsigned tries)
 {
-    static const struct ahead_offsets ahead = {
-        .at = offsetof(struct cache, ahead), .step = sizeof(struct ahead), .count = AHEAD_CLASSES};
     ASSERT(lock_none_held());
     for (unsigned waited = 0; !lock_enter(&cacheless_lock); waited++) {
-        if (waited == TRIES_MOST)
+        if (waited >= tries)
             return false;
         os_let_pass(1);
     }
+    return true;
+}
+
+/* Closes or opens malloc, as the profile and the guarded blocks want it. */
+static bool settle(bool profile, bool guards)
+{
+    static const struct ahead_offsets ahead = {
+        .at = offsetof(struct cache, ahead), .step = sizeof(struct ahead), .count = AHEAD_CLASSES};
+    ASSERT(lock_held(&cacheless_lock));
+    bool close = profile || guards;
+    if (close != load_relaxed(&sampling_on)) {
+        if (!classes_close(close ? &ahead : NULL))
+            return false;
+        store_release(&sampling_on, close);
+    }
+    store_release(&profile_on, profile);
+    guards_open = guards;
+    return true;
+}
+
+COLD bool profile_switch(bool on)
+{
+    if (!enter(TRIES_MOST))
+        return false;
     bool done = !on || samples_start();
     if (done && on)
         shards_start_sampled();
-    if (done && on != load_relaxed(&profile_on)) {
-        done = classes_close(on ? &ahead : NULL);
-        store_release(&profile_on, done == on);
+    done = done && settle(on, guards_open);
+    lock_release(&cacheless_lock);
+    return done;
+}
+
+/* ---- guarded blocks ---- */
+
+bool guards_wait;
+static size_t next;     /* when the next is due, in milliseconds; atomic */
+static size_t a_second; /* atomic */
+
+#define HANDLER_LOOKS 1000  /* milliseconds from one to the next */
+static size_t handler_seen; /* atomic */
+
+/* The interval grows as the places fill up: that of the last of them is as long as all others
+ * together. */
+static size_t interval(void)
+{
+    size_t wanted = load_relaxed(&a_second);
+    size_t unused = larger(guarded_places_free(), 1);
+    return larger(1000 * guarded_places() / unused / larger(wanted, 1), 1);
+}
+
+bool guards_due(size_t now)
+{
+    return load_relaxed(&a_second) != 0 && (ptrdiff_t)(now - load_relaxed(&next)) >= 0;
+}
+
+static void guards_settle(bool open)
+{
+    if (!enter(0))
+        return;
+    if (open != guards_open)
+        settle(load_relaxed(&profile_on), open);
+    store_relaxed(&guards_wait, !open && load_relaxed(&a_second) != 0);
+    lock_release(&cacheless_lock);
+}
+
+static void handler_look(size_t now)
+{
+    if (now - load_relaxed(&handler_seen) < HANDLER_LOOKS || !enter(0))
+        return;
+    store_relaxed(&handler_seen, now);
+    fault_watch();
+    lock_release(&cacheless_lock);
+}
+
+COLD void guards_taken(size_t now)
+{
+    handler_look(now);
+    size_t pause = interval();
+    bool soon = now - load_relaxed(&next) < pause;
+    store_relaxed(&next, now + pause);
+    if (soon && !load_relaxed(&profile_on))
+        guards_settle(false);
+}
+
+COLD void guards_look_now(void)
+{
+    if (guards_due(os_milliseconds()))
+        guards_settle(true);
+}
+
+COLD bool guards_switch(size_t wanted)
+{
+    if (!enter(TRIES_MOST))
+        return false;
+    bool done = wanted == 0 || (guarded_start() && fault_watch());
+    done = done && settle(load_relaxed(&profile_on), wanted != 0);
+    if (done) {
+        store_relaxed(&a_second, wanted);
+        store_relaxed(&next, os_milliseconds());
+        store_relaxed(&guards_wait, false);
     }
     lock_release(&cacheless_lock);
     return done;
 }
 
+/* ---- the start ---- */
+
 COLD void profile_begin(void)
 {
-    static const char line[] SELDOM =
+    static const char no_profile[] SELDOM =
         "hakmem: profile: it is off: there is no memory for it, or the "
         "system's pages are not of 4 KiB\n";
-    if (!profile_switch(true))
-        os_print_error(line, sizeof line - 1);
+    static const char no_guards[] SELDOM =
+        "hakmem: guards_a_second: no block is guarded: there is no memory for it, or the "
+        "system's pages are not of 4 KiB\n";
+    if ((policy.profile | policy.profile_rss) != 0 && !profile_switch(true))
+        os_print_error(no_profile, sizeof no_profile - 1);
+    if (policy.guards_a_second != 0 && !guards_switch(policy.guards_a_second))
+        os_print_error(no_guards, sizeof no_guards - 1);
 }

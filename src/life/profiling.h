@@ -1,7 +1,14 @@
-/* A heap profile is turned on and off. */
+/* What needs malloc closed: a heap profile, and guarded blocks.
+ *
+ * Guarded blocks (profile/guarded.h) are sampled now and then, as many a second as
+ * policy.guards_a_second says, and fewer as their places fill up. Malloc is closed for that until a
+ * block was taken. If that was soon, then it is open until the next is due: so a program that
+ * allocates much pays nothing between, and one that allocates little pays little. While it is open,
+ * the slow path and the scavenger look at the time, and so does the free of a guarded block. */
 #ifndef HAKMEM_LIFE_PROFILING_H
 #define HAKMEM_LIFE_PROFILING_H
 
+#include "base/atomic.h"
 #include "base/defs.h"
 
 /* From now on blocks are sampled, or no more; those that were stay watched. False where that can't
@@ -9,7 +16,25 @@
  * no lock. */
 bool profile_switch(bool on);
 
-/* Turns it on at the process's start; says so where that can't be. */
+/* Turns on what the options ask for at the process's start; says so where that can't be. */
 void profile_begin(void);
+
+/* The number of guarded blocks a second has changed. False as for profile_switch. */
+bool guards_switch(size_t a_second);
+
+/* Whether a guarded block may be taken now; and it was, or none could be. */
+bool guards_due(size_t now);
+void guards_taken(size_t now);
+
+/* Malloc is open, and guarded blocks are wanted. */
+extern bool guards_wait HIDDEN;
+void guards_look_now(void);
+
+/* For the slow path, without locks. */
+FAST void guards_look(void)
+{
+    if (unlikely(load_relaxed(&guards_wait)))
+        guards_look_now();
+}
 
 #endif

@@ -7,6 +7,7 @@
 #include "base/policy.h"
 #include "front/registry.h"
 #include "learn/laws.h"
+#include "life/profiling.h"
 #include "life/purge.h"
 #include "life/settings.h"
 #include "os/keep_errno.h"
@@ -30,12 +31,13 @@ static void *scavenge(void *unused)
     if (policy.extra_calls)
         os_thread_name("hakmem");
     for (unsigned idle = 0; !load_acquire(&ends);) {
-        bool dozes = idle >= LAW_IN_A_ROW;
+        bool dozes = idle >= LAW_IN_A_ROW && !load_relaxed(&guards_wait);
         store_release(&scavenger_dozes, dozes);
         os_wait(&call, 0, dozes ? 0 : policy.scavenge_ms);
         store_relaxed(&scavenger_dozes, false);
         if (orders_waiting())
             orders_obey(NULL);
+        guards_look();
         if (load_acquire(&call) != 0) {
             store_relaxed(&call, 0);
             idle = 0;

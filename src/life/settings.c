@@ -31,6 +31,10 @@ enum changed option_change(const char *name, size_t value, struct cache *mine)
         if (value != 0 && !profile_switch(true))
             return CHANGE_NOT_NOW;
         break;
+    case OPTION_NUMBER_guards_a_second:
+        if (!guards_switch(value))
+            return CHANGE_NOT_NOW;
+        break;
     case OPTION_NUMBER_profile_rate:
     case OPTION_NUMBER_profile_samples:
     case OPTION_NUMBER_abort_on_misuse:

@@ -22,6 +22,7 @@ COLD void give_memory_back(size_t own)
 
 void look_after_classes(struct cache *cache)
 {
+    guards_look();
     if (unlikely(shards_compacted())) {
         purge_ripen();
         visits_begin(cache);

@@ -5,6 +5,7 @@
 
 #include "front/cache.h"
 #include "life/life.h"
+#include "life/profiling.h"
 #include "life/purge.h"
 #include "life/scavenger.h"
 
@@ -13,6 +14,7 @@ void give_memory_back(size_t own);
 /* After memory was freed. `own`: bytes of the call's own block, if that is huge. */
 static inline void look_after_memory(size_t own)
 {
+    guards_look();
     if (purge_is_due())
         give_memory_back(own);
 }
@@ -21,6 +23,7 @@ static inline void look_after_memory(size_t own)
  * only what is kept beyond what may be goes back. */
 static inline void make_room(size_t own)
 {
+    guards_look();
     if (purge_is_due() && (use_excess() > 0 || purge_goes_on() || purge_waits_long()))
         give_memory_back(own);
 }

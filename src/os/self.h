@@ -36,6 +36,17 @@ void os_signals_restore(const sigset_t *before);
  * thread at a time; others' faults go to the program's handler meanwhile. */
 bool os_try(void (*work)(void *), void *argument);
 
+struct os_fault {
+    const void *address, *code; /* touched, and the instruction that did it */
+    const char *access;         /* "read", "write", or "access" where the processor does not say */
+};
+
+/* From now on `look` is called at each SIGSEGV that an access raised, in the handler; where it
+ * returns false the program's own handler is called. False where that can't be set. A handler that
+ * the program sets later replaces this, until os_on_fault is called twice and finds the same one:
+ * not one that the program sets for a moment. One thread at a time. */
+bool os_on_fault(bool (*look)(const struct os_fault *fault));
+
 /* Ends the process as abort() does: SIGABRT, which a handler of the program may see. Unlike abort()
  * it takes no lock, which a child of a fork might find held. */
 _Noreturn void os_abort(void);

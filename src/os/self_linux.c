@@ -10,6 +10,7 @@
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <time.h>
+#include <ucontext.h>
 #include <unistd.h>
 
 #include "os/os.h"
@@ -187,6 +188,24 @@ void os_signals_restore(const sigset_t *before)
     pthread_sigmask(SIG_SETMASK, before, NULL);
 }
 
+static bool is_sent(const siginfo_t *info) { return info->si_code <= 0; }
+
+/* To the handler that was there before. Without one the access faults again and ends the program;
+ * a signal that was sent is sent again. */
+static void pass_on(const struct sigaction *program, int number, siginfo_t *info, void *context)
+{
+    if ((program->sa_flags & SA_SIGINFO) != 0) {
+        program->sa_sigaction(number, info, context);
+    } else if (program->sa_handler == SIG_DFL ||
+               (program->sa_handler == SIG_IGN && !is_sent(info))) {
+        sigaction(number, program, NULL);
+        if (is_sent(info))
+            syscall(SYS_tgkill, getpid(), os_thread_id(), number);
+    } else if (program->sa_handler != SIG_IGN) {
+        program->sa_handler(number);
+    }
+}
+
 static const int faults[] = {SIGSEGV, SIGBUS};
 static struct sigaction program_actions[2]; /* the thread in os_try */
 static unsigned trying;                     /* atomic: the thread in os_try */
@@ -196,13 +215,7 @@ static void fault(int number, siginfo_t *info, void *context)
 {
     if (os_thread_id() == __atomic_load_n(&trying, __ATOMIC_RELAXED))
         siglongjmp(broken_off, 1);
-    const struct sigaction *program = &program_actions[number == SIGBUS];
-    if ((program->sa_flags & SA_SIGINFO) != 0)
-        program->sa_sigaction(number, info, context);
-    else if (program->sa_handler == SIG_DFL || program->sa_handler == SIG_IGN)
-        sigaction(number, program, NULL); /* and it faults again */
-    else
-        program->sa_handler(number);
+    pass_on(&program_actions[number == SIGBUS], number, info, context);
 }
 
 COLD bool os_try(void (*work)(void *), void *argument)
@@ -221,6 +234,59 @@ COLD bool os_try(void (*work)(void *), void *argument)
     for (int i = 0; i < 2; i++)
         sigaction(faults[i], &program_actions[i], NULL);
     return whole;
+}
+
+static struct sigaction earlier[2];                      /* the program's; one is in use */
+static const struct sigaction *before_look;              /* atomic */
+static bool (*fault_look)(const struct os_fault *fault); /* constant once the handler is set */
+
+static struct os_fault fault_of(const siginfo_t *info, const void *context)
+{
+    struct os_fault fault = {info->si_addr, NULL, "access"};
+#if defined __x86_64__
+    const ucontext_t *at = context;
+    fault.code = (const void *)at->uc_mcontext.gregs[REG_RIP];
+    fault.access = (at->uc_mcontext.gregs[REG_ERR] & 2) != 0 ? "write" : "read";
+#elif defined __aarch64__
+    const ucontext_t *at = context;
+    fault.code = (const void *)at->uc_mcontext.pc;
+#else
+    (void)context;
+#endif
+    return fault;
+}
+
+static void on_fault(int number, siginfo_t *info, void *context)
+{
+    KEEP_ERRNO;
+    const struct os_fault fault = fault_of(info, context);
+    if (is_sent(info) || !fault_look(&fault))
+        pass_on(__atomic_load_n(&before_look, __ATOMIC_ACQUIRE), number, info, context);
+}
+
+static bool is_same(const struct sigaction *a, const struct sigaction *b)
+{
+    return (a->sa_flags & SA_SIGINFO) == (b->sa_flags & SA_SIGINFO) &&
+           a->sa_handler == b->sa_handler;
+}
+
+COLD bool os_on_fault(bool (*look)(const struct os_fault *fault))
+{
+    KEEP_ERRNO;
+    struct sigaction *unused = &earlier[before_look == &earlier[0]];
+    struct sigaction found, ours = {.sa_sigaction = on_fault, .sa_flags = SA_SIGINFO | SA_ONSTACK};
+    sigemptyset(&ours.sa_mask);
+    if (sigaction(SIGSEGV, NULL, &found) != 0)
+        return false;
+    bool seen = fault_look == NULL || is_same(&found, unused);
+    if (is_same(&found, &ours))
+        return true;
+    *unused = found;
+    if (!seen)
+        return true;
+    fault_look = look;
+    __atomic_store_n(&before_look, unused, __ATOMIC_RELEASE);
+    return sigaction(SIGSEGV, &ours, NULL) == 0;
 }
 
 /* ---- the end ---- */

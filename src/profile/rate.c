@@ -2,6 +2,8 @@
 
 #include "base/atomic.h"
 #include "base/policy.h"
+#include "learn/laws.h"
+#include "profile/samples.h"
 
 #define GOLDEN 0x9e3779b97f4a7c15u /* 2^64 / the golden ratio: steps that never repeat */
 
@@ -96,6 +98,8 @@ static struct {
 
 size_t rate_now(void)
 {
+    if (!load_relaxed(&profile_on))
+        return LAW_GUARDED_RATE;
     size_t rate = load_relaxed(&policy.profile_rate) << load_relaxed(&pace.doublings);
     return smaller(rate, GiB);
 }

@@ -23,9 +23,10 @@ uint32_t rate_gap(uint64_t *random, size_t bytes, size_t rate);
 /* How many blocks a sample stands for. */
 double rate_weight(size_t bytes, size_t rate);
 
-/* The rate at this moment: policy.profile_rate, or a multiple of it while the program allocates so
- * fast that there would be more than policy.profile_samples samples a second. What was drawn at an
- * earlier rate is right with that one. */
+/* The rate at this moment: where no profile is on, the one of guarded blocks. Else
+ * policy.profile_rate, or a multiple of it while the program allocates so fast that there would be
+ * more than policy.profile_samples samples a second. What was drawn at an earlier rate is right
+ * with that one. */
 size_t rate_now(void);
 
 /* A sample with so many frames was taken, at this time in milliseconds; and time has passed,

@@ -27,7 +27,7 @@ struct sample {
     double weight;
 };
 
-bool profile_on, profile_used;
+bool sampling_on, profile_on, profile_used;
 
 static struct {
     struct lock lock;
@@ -337,6 +337,16 @@ bool samples_forget(const void *p)
     if (sample != NULL)
         PROBE1("otel_memory", "free", p);
     return sample != NULL;
+}
+
+const struct site *samples_site_of(const void *p)
+{
+    if (!lock_try(&profile.lock))
+        return NULL;
+    const struct sample *sample = profile.samples != NULL ? *sample_at(p) : NULL;
+    const struct site *site = sample != NULL ? sample->site : NULL;
+    lock_release(&profile.lock);
+    return site;
 }
 
 size_t samples_lost(void) { return load_relaxed(&profile.lost); }

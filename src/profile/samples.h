@@ -46,7 +46,9 @@ struct origin {
     uintptr_t frames[FRAMES_MOST]; /* as in a site */
 };
 
-/* Whether new blocks are sampled; and whether any ever was. Atomic. */
+/* Whether malloc is closed, so that each block is counted; whether samples are noted here; and
+ * whether any ever was. Atomic. */
+extern bool sampling_on HIDDEN;
 extern bool profile_on HIDDEN;
 extern bool profile_used HIDDEN;
 
@@ -62,6 +64,10 @@ void samples_resize(const void *p, size_t n, size_t block);
 
 /* It is freed; false if it was not noted. */
 bool samples_forget(const void *p);
+
+/* The site that allocated p, a sampled block in use; null where it is none, or another thread is at
+ * work here. */
+const struct site *samples_site_of(const void *p);
 
 /* All sites, in any order: the first after this one, or null; and after the last. Sites are never
  * freed. */

@@ -15,6 +15,7 @@
 #include "heap/transfer.h"
 #include "os/lock.h"
 #include "os/os.h"
+#include "profile/guarded.h"
 #include "profile/samples.h"
 
 /* ---- what the map names ---- */
@@ -175,7 +176,7 @@ void account(struct accounts *accounts)
     }
     accounts->kept = *huge.dirty_bytes;
 
-    accounts->metadata_used += samples_bytes();
+    accounts->metadata_used += samples_bytes() + guarded_notes_bytes();
     if (class_offsets_closed != NULL)
         accounts->metadata_used += round_up(sizeof *class_offsets_closed, os_page);
 
@@ -203,4 +204,8 @@ void account(struct accounts *accounts)
     const struct reserve_parts reserve = reserve_parts();
     accounts->program += reserve.used;
     accounts->rest += reserve.mapped - reserve.used;
+
+    size_t guarded = guarded_bytes();
+    accounts->program += guarded;
+    accounts->untouched += guarded_region.bytes - guarded;
 }

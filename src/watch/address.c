@@ -3,6 +3,7 @@
 #include "back/huge.h"
 #include "back/map.h"
 #include "heap/slab.h"
+#include "profile/guarded.h"
 
 static struct address address_in_slab(uintptr_t address, const struct slab *slab)
 {
@@ -61,6 +62,10 @@ COLD struct address address_describe(const void *p)
 {
     uintptr_t address = (uintptr_t)p;
     struct address place = {ADDRESS_ELSEWHERE, 0, 0, 0};
+    const struct guarded_block *guarded = guarded_holds(p) ? guarded_near(p) : NULL;
+    if (guarded != NULL)
+        return (struct address){ADDRESS_GUARDED, (uintptr_t)load_relaxed(&guarded->start),
+                                load_relaxed(&guarded->bytes), 0};
     const void *start = slice_below(p);
     if (start != NULL)
         place = address_near(address, start);

@@ -13,6 +13,7 @@ enum address_kind {
     ADDRESS_SLAB_END,  /* in a slab, behind its last block */
     ADDRESS_CLASS,     /* in a block of a class, free or not */
     ADDRESS_LARGE,     /* in a large block */
+    ADDRESS_GUARDED,   /* in or near a guarded block */
 };
 
 struct address {

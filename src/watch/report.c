@@ -7,8 +7,12 @@
 #include "base/atomic.h"
 #include "base/policy.h"
 #include "base/text.h"
+#include "front/cacheless.h"
+#include "os/lock.h"
 #include "os/os.h"
 #include "os/self.h"
+#include "profile/guarded.h"
+#include "profile/samples.h"
 #include "watch/address.h"
 #include "watch/backtrace.h"
 
@@ -29,6 +33,16 @@ static char tail[BACKTRACE_MOST * 512];
 static char mapping[MAPPING_MOST];
 static struct backtrace trace;
 
+/* Nobody waits here: the thread may have been interrupted while it held a lock. */
+static const struct site *sampled_by(const void *p)
+{
+    if (!load_relaxed(&profile_used) || !lock_try(&cacheless_lock))
+        return NULL;
+    const struct site *site = samples_site_of(p);
+    lock_release(&cacheless_lock);
+    return site;
+}
+
 static const char *const words[] = {
     [MISUSE_NONE] = "",
     [MISUSE_FOREIGN] = "no block begins at this address",
@@ -39,6 +53,9 @@ static const char *const words[] = {
     [MISUSE_OVERRUN] = "something wrote beyond the end of this block, or before the next one",
     [MISUSE_UNDERRUN] = "something wrote before this block, or beyond the end of the one before",
     [MISUSE_WRITTEN] = "something wrote to this block while it was free",
+    [MISUSE_USED] = "this memory was freed: it is used after that",
+    [MISUSE_BEYOND] = "this is beyond the end of a block",
+    [MISUSE_BEFORE] = "this is in front of a block",
 };
 
 static const char words_gone[] SELDOM =
@@ -78,13 +95,13 @@ static bool was_freed(const struct wrong_call *call, const struct spot *spot)
 static void add_call(struct text *text, const struct wrong_call *call, const char *what)
 {
     line_begin(text, call->function);
-    text_add(text, "(");
+    text_add(text, call->fault ? " of " : "(");
     text_add_hex(text, (uintptr_t)call->p);
     if (call->what == MISUSE_SIZE) {
         text_add(text, ", ");
         text_add_number(text, call->size);
     }
-    text_add(text, "): ");
+    text_add(text, call->fault ? ": " : "): ");
     text_add(text, what);
     line_end(text);
 }
@@ -117,6 +134,23 @@ static void add_block(struct text *text, const struct address *place, size_t off
         text_add(text, place->kind == ADDRESS_SLAB_END ? " the slab at " : ", in the slab at ");
         text_add_hex(text, place->slab);
     }
+}
+
+/* The address may lie on either side of it. */
+static void add_guarded(struct text *text, const struct address *place, uintptr_t address)
+{
+    uintptr_t end = place->start + place->size;
+    if (address < place->start || address >= end) {
+        text_add_number(text, address < place->start ? place->start - address : address - end);
+        text_add(text,
+                 address < place->start ? " bytes in front of " : " bytes beyond the end of ");
+    } else {
+        add_offset(text, address - place->start);
+    }
+    text_add(text, "a guarded block of ");
+    text_add_number(text, place->size);
+    text_add(text, " bytes at ");
+    text_add_hex(text, place->start);
 }
 
 static void add_elsewhere(struct text *text, const void *p)
@@ -163,6 +197,9 @@ static void add_address(struct text *text, const struct spot *spot, const void *
     case ADDRESS_LARGE:
         add_block(text, place, (uintptr_t)p - place->start);
         break;
+    case ADDRESS_GUARDED:
+        add_guarded(text, place, (uintptr_t)p);
+        break;
     }
     line_end(text);
 }
@@ -181,6 +218,19 @@ static void add_thread(struct text *text, unsigned me)
     line_end(text);
 }
 
+static void add_frames(struct text *text, const uintptr_t *frames, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        uintptr_t frame = load_relaxed(&frames[i]);
+        line_begin(text, "#");
+        text_add_number(text, i);
+        text_add(text, " ");
+        text_add_hex(text, frame);
+        backtrace_add_module(text, frame);
+        line_end(text);
+    }
+}
+
 static void take_frames(void *unused)
 {
     (void)unused;
@@ -196,14 +246,7 @@ static void add_backtrace(struct text *text, const void *caller)
     }
     trace.caller = caller;
     bool whole = os_try(take_frames, NULL);
-    for (unsigned i = 0; i < trace.count; i++) {
-        line_begin(text, "#");
-        text_add_number(text, i);
-        text_add(text, " ");
-        text_add_hex(text, trace.frames[i]);
-        backtrace_add_module(text, trace.frames[i]);
-        line_end(text);
-    }
+    add_frames(text, trace.frames, trace.count);
     if (!whole || trace.count == 0) {
         line_begin(text, "the backtrace ends here: the stack is damaged");
         line_end(text);
@@ -211,6 +254,37 @@ static void add_backtrace(struct text *text, const void *caller)
     line_begin(text, "(addr2line -Cfpie MODULE OFFSET tells the line of a frame");
     text_add(text, trace.count == BACKTRACE_MOST ? "; further frames are left out)" : ")");
     line_end(text);
+}
+
+static void add_past_call(struct text *text, const char *what, const struct guarded_call *call)
+{
+    size_t depth = load_acquire(&call->depth);
+    line_begin(text, "this block was ");
+    text_add(text, what);
+    text_add(text, " by thread ");
+    text_add_number(text, load_relaxed(&call->thread));
+    text_add(text, depth > 0 ? " at" : ", whose stack is not known");
+    line_end(text);
+    add_frames(text, call->frames, smaller(depth, GUARDED_FRAMES));
+}
+
+/* Who allocated the block, and who freed it, as far as it is known: of guarded blocks, and of those
+ * that a heap profile has sampled and that are in use. */
+static void add_history(struct text *text, const struct address *place, const void *p)
+{
+    const struct guarded_block *guarded = guarded_holds(p) ? guarded_near(p) : NULL;
+    if (guarded != NULL) {
+        add_past_call(text, "allocated", &guarded->allocated);
+        if (load_relaxed(&guarded->freed))
+            add_past_call(text, "freed", &guarded->freed_by);
+        return;
+    }
+    const struct site *site = sampled_by((const void *)place->start);
+    if (site == NULL)
+        return;
+    line_begin(text, "this block was allocated at");
+    line_end(text);
+    add_frames(text, site->frames, smaller(site->depth, BACKTRACE_MOST));
 }
 
 static const char *advice(const struct wrong_call *call, const struct address *place)
@@ -227,6 +301,10 @@ static const char *advice(const struct wrong_call *call, const struct address *p
     case MISUSE_OVERRUN:
     case MISUSE_UNDERRUN:
         return "find what wrote there; valgrind and AddressSanitizer show the write itself";
+    case MISUSE_USED:
+    case MISUSE_BEYOND:
+    case MISUSE_BEFORE:
+        return "correct the access; the block is the one whose stacks are shown";
     case MISUSE_WRITTEN:
         return "find who still used it; valgrind and AddressSanitizer show the write itself";
     default:
@@ -251,7 +329,10 @@ static void add_advice(struct text *text, const struct wrong_call *call,
     line_begin(text, "what to do: ");
     text_add(text, advice(call, place));
     line_end(text);
-    line_begin(text, policy.abort_on_misuse      ? "the program ends here (SIGABRT)"
+    line_begin(text, policy.abort_on_misuse && call->fault
+                         ? "the program ends here (SIGSEGV), unless it handles that"
+                     : policy.abort_on_misuse ? "the program ends here (SIGABRT)"
+                     : call->fault ? "the program goes on, and may touch this page from now on"
                      : call->what == MISUSE_SIZE ? "the block is freed, the program goes on"
                                                  : "the call is ignored, the program goes on");
     line_end(text);
@@ -286,6 +367,9 @@ static void report(const struct wrong_call *given, unsigned me)
 
     text_init(&text, tail, sizeof tail);
     add_backtrace(&text, call.caller);
+    print(&text);
+    text_init(&text, tail, sizeof tail);
+    add_history(&text, &spot.place, call.p);
     add_advice(&text, &call, place);
     print(&text);
 }
@@ -331,11 +415,12 @@ COLD void report_misuse(const struct wrong_call *call)
      * jumped out: another report could lead there again and again. */
     if (load_relaxed(&reporter) == me || !report_begin(me, &signals)) {
         report_briefly(call);
-        if (policy.abort_on_misuse)
+        if (policy.abort_on_misuse && !call->fault)
             os_die();
         return;
     }
-    if (policy.abort_on_misuse || ++reports <= REPORTS_MOST) {
+    bool end = policy.abort_on_misuse != 0 && !call->fault;
+    if (end || ++reports <= REPORTS_MOST) {
         report(call, me);
     } else if (reports == REPORTS_MOST + 1) {
         struct text text;
@@ -346,7 +431,6 @@ COLD void report_misuse(const struct wrong_call *call)
     } else {
         reports--; /* it stays there, and never comes round to 0 */
     }
-    bool end = policy.abort_on_misuse != 0;
     if (!end)
         store_release(&reporter, 0);
     os_signals_restore(&signals);

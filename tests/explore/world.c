@@ -23,6 +23,7 @@
 #include "heap/transfer.h"
 #include "heap/whole.h"
 #include "watch/report.h"
+#include "profile/guarded.h"
 
 uint16_t window_bin_offsets[WINDOW_SLICES] __attribute__((section("places,\"aw\",@nobits#")));
 unsigned world_held, world_free;
@@ -114,6 +115,11 @@ enum misuse reserve_give(void *p) { return (void)p, MISUSE_NONE; }
 unsigned map_bin(const void *p) { return (void)p, BIN_FIRST + cls; }
 bool profile_used;
 bool samples_forget(const void *p) { return (void)p, false; }
+struct guarded_region guarded_region;
+enum misuse guarded_give(void *p, const struct guarded_call *by)
+{
+    return (void)p, (void)by, MISUSE_NONE;
+}
 enum misuse huge_give(void *p) { return (void)p, MISUSE_NONE; }
 
 /* ---- the program ---- */

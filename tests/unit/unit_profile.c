@@ -186,6 +186,7 @@ static void forged_sums_are_no_estimate(void)
 
 int main(void)
 {
+    profile_on = true;
     weights_are_exact();
     distances_are_geometric();
     at_rate_1_every_block_is_a_sample();

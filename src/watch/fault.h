@@ -1,0 +1,13 @@
+/* Reports accesses to guarded blocks that are free, and to the pages beside them
+ * (profile/guarded.h). It handles SIGSEGV for that, and passes on each other one to the handler
+ * that was there. */
+#ifndef HAKMEM_WATCH_FAULT_H
+#define HAKMEM_WATCH_FAULT_H
+
+#include "base/defs.h"
+
+/* False where the signal can't be handled. To be called again now and then, as the program may have
+ * set its own handler meanwhile. One thread at a time. */
+bool fault_watch(void);
+
+#endif

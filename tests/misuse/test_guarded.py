@@ -1,0 +1,161 @@
+"""Wrong accesses to guarded blocks: the report, the stacks that allocated and freed the block, and
+how the program ends."""
+
+import os
+import re
+import signal
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tests.misuse.runs import FRAME, LINE
+from tests.misuse.test_misuse import FREE, HEX, INSIDE
+
+USED = "this memory was freed: it is used after that"
+BEYOND = "this is beyond the end of a block"
+BEFORE = "this is in front of a block"
+OVERRUN = "something wrote beyond the end of this block, or before the next one"
+UNDERRUN = "something wrote before this block, or beyond the end of the one before"
+FAULT_END = "the program ends here (SIGSEGV), unless it handles that"
+GOES_ON = "the program goes on, and may touch this page from now on"
+BLOCK = f"a guarded block of 77 bytes at {HEX}"
+
+Start = Callable[..., tuple[int, str, list[str]]]
+
+
+@pytest.fixture
+def start(given: Callable[[str], Path], library: Path) -> Start:
+    program = given("--forms") / "misuse_guarded"
+
+    def run(*arguments: str, **options: str) -> tuple[int, str, list[str]]:
+        variables = {f"HAKMEM_{name.upper()}": value for name, value in options.items()}
+        done = subprocess.run(
+            [program, *arguments],
+            env=os.environ
+            | {"LD_PRELOAD": str(library), "HAKMEM_GUARDS_A_SECOND": "1000"}
+            | variables,
+            capture_output=True,
+            text=True,
+            timeout=400,
+            check=False,
+        )
+        lines = done.stderr.splitlines()
+        assert all(line.startswith(LINE) for line in lines), done.stderr
+        return done.returncode, done.stdout, [line.removeprefix(LINE) for line in lines]
+
+    return run
+
+
+def functions_after(lines: list[str], title: str) -> list[str]:
+    """Of the stack under a line that begins so; functions with names."""
+    at = next(i for i, line in enumerate(lines) if re.match(title, line)) + 1
+    names = []
+    while at < len(lines) and (frame := FRAME.fullmatch(lines[at])):
+        names.append(frame[2] or "")
+        at += 1
+    return names
+
+
+FAULTS = [
+    ("read_after_free", "read", USED, "3 bytes into", True),
+    ("write_after_free", "write", USED, "3 bytes into", True),
+    ("read_beyond", "read", BEYOND, "20 bytes beyond the end of", False),
+    ("write_beyond", "write", BEYOND, "20 bytes beyond the end of", False),
+    ("write_before", "write", BEFORE, "1 bytes in front of", False),
+    ("freed_by_another_thread", "read", USED, "the start of", True),
+    ("in_another_thread", "read", USED, "the start of", True),
+]
+
+
+@pytest.mark.parametrize("options", [{}, {"preset": "hardened"}, {"profile": "on", "profile_rate": "1K"}], ids=str)
+@pytest.mark.parametrize(("case", "access", "what", "where", "freed"), FAULTS)
+def test_an_access_is_reported_with_both_stacks(
+    start: Start,
+    case: str,
+    access: str,
+    what: str,
+    where: str,
+    freed: bool,
+    options: dict[str, str],
+) -> None:
+    status, output, lines = start(case, **options)
+    assert status == -signal.SIGSEGV and "end" not in output, lines
+    assert re.fullmatch(f"(?:{access}|access) of {HEX}: {what}", lines[0]), lines
+    assert re.fullmatch(f"address: {where} {BLOCK}", lines[1]), lines
+    assert "allocate_it" in functions_after(lines, r"this block was allocated by thread \d+ at")[0]
+    if freed:
+        assert "free_it" in functions_after(lines, r"this block was freed by thread \d+ at")[0]
+    assert any("this block was freed" in line for line in lines) == freed, lines
+    assert lines[-1] == FAULT_END, lines
+    assert functions_after(lines, "thread: ")[0] in (f"{access}_it", "read_it"), lines
+
+
+def test_the_threads_are_named(start: Start) -> None:
+    _, _, lines = start("freed_by_another_thread")
+    threads = re.findall(r"this block was (?:allocated|freed) by thread (\d+)", "\n".join(lines))
+    assert len(set(threads)) == 2, lines
+
+
+@pytest.mark.parametrize(
+    ("case", "what"),
+    [("overrun", OVERRUN), ("underrun", UNDERRUN), ("twice", FREE), ("inside", INSIDE)],
+)
+def test_a_wrong_free_is_reported_with_the_stacks(start: Start, case: str, what: str) -> None:
+    status, _, lines = start(case)
+    assert status == -signal.SIGABRT, lines
+    assert re.fullmatch(rf"free\({HEX}\): {re.escape(what)}", lines[0]), lines
+    assert BLOCK.split(" at ")[0] in lines[1], lines
+    assert "allocate_it" in functions_after(lines, "this block was allocated")[0]
+    if case != "inside":
+        assert "free_it" in functions_after(lines, "this block was freed")[0]
+
+
+def test_realloc_after_free(start: Start) -> None:
+    status, _, lines = start("realloc_after_free")
+    assert status == -signal.SIGABRT, lines
+    assert re.fullmatch(rf"realloc\({HEX}\): {re.escape(FREE)}", lines[0]), lines
+
+
+@pytest.mark.parametrize("case", [fault[0] for fault in FAULTS])
+def test_the_program_may_go_on(start: Start, case: str) -> None:
+    status, output, lines = start(case, abort_on_misuse="off")
+    assert (status, output.endswith("end\n")) == (0, True), lines
+    assert lines[-1] == GOES_ON, lines
+
+
+def test_many_threads_at_once(start: Start) -> None:
+    status, output, lines = start("in_many_threads", abort_on_misuse="off")
+    assert (status, output.endswith("end\n")) == (0, True), lines
+    assert 1 <= lines.count(GOES_ON) <= 16, lines
+    status, _, lines = start("in_many_threads")
+    assert status == -signal.SIGSEGV, lines
+
+
+def test_a_child_reports_and_the_parent_lives(start: Start) -> None:
+    status, output, lines = start("in_a_child")
+    assert status == 0, lines
+    assert f"child {int(signal.SIGSEGV)}\n" in output and "end" in output, output
+    assert lines.count(FAULT_END) == 1, lines
+
+
+def test_the_programs_own_handler_is_called_after(start: Start) -> None:
+    for status, output, lines in (
+        start("read_after_free", "--handle", guards_a_second="0"),
+        start("with_a_handler_that_stays"),
+    ):
+        assert (status, "handled" in output) == (3, True), output
+        assert lines and lines[-1] == FAULT_END, output
+
+
+def test_a_later_handler_replaces_ours(start: Start) -> None:
+    status, output, lines = start("with_a_later_handler")
+    assert (status, "handled" in output, lines) == (3, True, []), output
+
+
+@pytest.mark.parametrize("case", ["null_pointer", "signal_sent"])
+def test_other_faults_are_not_ours(start: Start, case: str) -> None:
+    """What the program handles or not is as without hakmem."""
+    status, _, lines = start(case)
+    assert (status, lines) == (-signal.SIGSEGV, [])
