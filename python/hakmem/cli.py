@@ -126,8 +126,8 @@ def parsers() -> tuple[argparse.ArgumentParser, dict[str, argparse.ArgumentParse
     # For its help; bin/hakmem does what it says.
     run = commands.add_parser(
         "run",
-        usage="hakmem run [-h] [--hardened] [--debug] [--profile[=FILE]] [--leaks[=FILE]]\n"
-        "                  [--leaks-status=N] [--leaks-suppressions=FILE] [-o NAME=VALUE]...\n"
+        usage="hakmem run [-h] [--hardened] [--guards[=N]] [--debug] [--profile[=FILE]]\n"
+        "                  [--leaks[=FILE]] [--leaks-status=N] [--leaks-suppressions=FILE] [-o NAME=VALUE]...\n"
         "                  [--] PROGRAM [ARG]...",
         help=HELPS["run"],
         description=RUN_DESCRIPTION,
@@ -139,6 +139,13 @@ def parsers() -> tuple[argparse.ArgumentParser, dict[str, argparse.ArgumentParse
         action="store_true",
         help="let most misuse of the heap end the program, and make attacks a matter of chance:"
         " the option preset=hardened (see docs/security.md)",
+    )
+    run.add_argument(
+        "--guards",
+        action="store_true",
+        help="find uses after free and overflows of about 10 blocks a second, or with --guards=N of"
+        " N, and report the stacks that allocated and freed them: the option guards_a_second (see"
+        " docs/guards.md)",
     )
     run.add_argument(
         "--debug",
