@@ -127,8 +127,8 @@ def parsers() -> tuple[argparse.ArgumentParser, dict[str, argparse.ArgumentParse
     run = commands.add_parser(
         "run",
         usage="hakmem run [-h] [--hardened] [--guards[=N]] [--debug] [--profile[=FILE]]\n"
-        "                  [--leaks[=FILE]] [--leaks-status=N] [--leaks-suppressions=FILE] [-o NAME=VALUE]...\n"
-        "                  [--] PROGRAM [ARG]...",
+        "                  [--leaks[=FILE]] [--leaks-status=N] [--leaks-suppressions=FILE]\n"
+        "                  [-o NAME=VALUE]... [--] PROGRAM [ARG]...",
         help=HELPS["run"],
         description=RUN_DESCRIPTION,
         epilog=RUN_EPILOG,

@@ -6,7 +6,7 @@
 #include "life/life.h"
 #include "life/scavenger.h"
 #include "life/upkeep.h"
-#include "profile/samples.h"
+#include "profile/rate.h"
 #include "watch/report.h"
 
 static SLOW void *filled(struct cache *cache, unsigned cls, struct finding *found)

@@ -3,6 +3,7 @@
 #include "api/sampled.h"
 #include "api/slow.h"
 #include "base/text.h"
+#include "profile/rate.h"
 
 const char by_token[] = "token ";
 

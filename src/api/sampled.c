@@ -120,12 +120,11 @@ static void *block_take(unsigned cls)
     return p;
 }
 
-/* The calling thread's frames; returns how many. */
-static SLOW unsigned frames_fill(uintptr_t *frames, unsigned most)
+/* Where the calling thread is, into trace.frames; returns how many. */
+static SLOW unsigned frames_fill(struct frames trace)
 {
     uintptr_t here = (uintptr_t)__builtin_frame_address(0);
-    struct frames trace = {
-        .most = most, .frames = frames, .present_until = (here | (os_page - 1)) + 1};
+    trace.present_until = (here | (os_page - 1)) + 1;
     at_work = true;
     if (backtrace_cheap())
         backtrace_fill(&trace);
@@ -137,7 +136,7 @@ SLOW void sampled_note(void *p, size_t n, size_t bytes, const char *name)
 {
     struct origin from;
     from.name = name != NULL ? name : "";
-    from.depth = frames_fill(from.frames, FRAMES_MOST);
+    from.depth = frames_fill((struct frames){.most = FRAMES_MOST, .frames = from.frames});
     struct lock *lock = cache_lock_of(thread_cache());
     if (!lock_enter(lock))
         return;
@@ -168,7 +167,7 @@ static SLOW struct guarded_call call_now(void)
 {
     struct guarded_call call = {.thread = os_thread_id()};
     if (!at_work)
-        call.depth = frames_fill(call.frames, GUARDED_FRAMES);
+        call.depth = frames_fill((struct frames){.most = GUARDED_FRAMES, .frames = call.frames});
     return call;
 }
 

@@ -28,6 +28,7 @@
 #include "os/lock.h"
 #include "os/os.h"
 #include "profile/guarded.h"
+#include "profile/rate.h"
 #include "watch/report.h"
 
 static void *out_of_memory(void)

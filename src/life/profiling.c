@@ -9,6 +9,7 @@
 #include "os/os.h"
 #include "os/self.h"
 #include "profile/guarded.h"
+#include "profile/rate.h"
 #include "profile/samples.h"
 #include "watch/fault.h"
 

@@ -3,9 +3,10 @@
 #include "base/atomic.h"
 #include "base/policy.h"
 #include "learn/laws.h"
-#include "profile/samples.h"
 
 #define GOLDEN 0x9e3779b97f4a7c15u /* 2^64 / the golden ratio: steps that never repeat */
+
+bool sampling_on, profile_on;
 
 static uint64_t mixed(uint64_t x)
 {

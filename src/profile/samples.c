@@ -27,7 +27,7 @@ struct sample {
     double weight;
 };
 
-bool sampling_on, profile_on, profile_used;
+bool profile_used;
 
 static struct {
     struct lock lock;

@@ -46,10 +46,7 @@ struct origin {
     uintptr_t frames[FRAMES_MOST]; /* as in a site */
 };
 
-/* Whether malloc is closed, so that each block is counted; whether samples are noted here; and
- * whether any ever was. Atomic. */
-extern bool sampling_on HIDDEN;
-extern bool profile_on HIDDEN;
+/* Whether any block ever was noted. Atomic. */
 extern bool profile_used HIDDEN;
 
 /* Makes the tables; false without memory. */

@@ -22,8 +22,8 @@
 #include "heap/shards.h"
 #include "heap/transfer.h"
 #include "heap/whole.h"
-#include "watch/report.h"
 #include "profile/guarded.h"
+#include "watch/report.h"
 
 uint16_t window_bin_offsets[WINDOW_SLICES] __attribute__((section("places,\"aw\",@nobits#")));
 unsigned world_held, world_free;

@@ -25,7 +25,7 @@ static void (*volatile do_free)(void *) = free;
 
 NAMED char *allocate_it(void) { return do_malloc(BYTES); }
 NAMED void free_it(char *p) { do_free(p); }
-NAMED char read_it(volatile char *p) { return *p; }
+NAMED char read_it(const volatile char *p) { return *p; }
 NAMED void write_it(volatile char *p) { *p = 'x'; }
 
 /* A guarded block that begins or ends with its page. */
@@ -194,11 +194,11 @@ static void with_a_handler_that_stays(void)
     read_after_free();
 }
 
-static void null_pointer(void)
+static void wild_pointer(void)
 {
     guarded(false);
-    char *volatile null = NULL;
-    read_it(null);
+    volatile uintptr_t nowhere = 8;
+    read_it((char *)nowhere);
 }
 
 static void signal_sent(void)
@@ -230,7 +230,7 @@ static const struct {
     CASE(in_a_child),
     CASE(realloc_after_free),
     CASE(with_a_later_handler),
-    CASE(null_pointer),
+    CASE(wild_pointer),
     CASE(signal_sent),
     CASE(with_a_handler_that_stays),
 #undef CASE

@@ -69,7 +69,9 @@ FAULTS = [
 ]
 
 
-@pytest.mark.parametrize("options", [{}, {"preset": "hardened"}, {"profile": "on", "profile_rate": "1K"}], ids=str)
+@pytest.mark.parametrize(
+    "options", [{}, {"preset": "hardened"}, {"profile": "on", "profile_rate": "1K"}], ids=str
+)
 @pytest.mark.parametrize(("case", "access", "what", "where", "freed"), FAULTS)
 def test_an_access_is_reported_with_both_stacks(
     start: Start,
@@ -154,7 +156,7 @@ def test_a_later_handler_replaces_ours(start: Start) -> None:
     assert (status, "handled" in output, lines) == (3, True, []), output
 
 
-@pytest.mark.parametrize("case", ["null_pointer", "signal_sent"])
+@pytest.mark.parametrize("case", ["wild_pointer", "signal_sent"])
 def test_other_faults_are_not_ours(start: Start, case: str) -> None:
     """What the program handles or not is as without hakmem."""
     status, _, lines = start(case)
