@@ -152,15 +152,17 @@ int hakmem_mallopt(int parameter, int value);
 int hakmem_option(const char *name, uint64_t *value);
 
 /** Changes an option while the program runs: thread_bytes, retain_slices, big_cache_bytes,
- * check_frees, abort_on_misuse, compact, profile, profile_rss, profile_rate or profile_samples.
- * Memory beyond a new limit goes back to the kernel in this call. Returns 0; ENOENT if there is no
- * such option or `name` is null; EINVAL if the value is out of bounds; EPERM for an option that can
- * only be set when a process starts; EAGAIN if a profile can't be turned on or off now (see
- * hakmem_profile_start). Does not change errno. Threads may call it at once. Since 0.1. */
+ * check_frees, abort_on_misuse, compact, guards_a_second, profile, profile_rss, profile_rate or
+ * profile_samples. Memory beyond a new limit goes back to the kernel in this call. Returns 0;
+ * ENOENT if there is no such option or `name` is null; EINVAL if the value is out of bounds; EPERM
+ * for an option that can only be set when a process starts; EAGAIN if a profile can't be turned on
+ * or off now (see hakmem_profile_start). Does not change errno. Threads may call it at once. Since
+ * 0.1. */
 int hakmem_option_set(const char *name, uint64_t value);
 
 /** Returns how many bytes a block of malloc(n) has, which is what malloc_usable_size returns for
- * it; 0 if n is more than malloc can give. Since 0.1. */
+ * it; 0 if n is more than malloc can give. While guards_a_second is not 0, a guarded block has n
+ * bytes and no more. Since 0.1. */
 size_t hakmem_good_size(size_t n);
 
 /** Returns the memory of free blocks to the kernel, as far as possible: blocks in the calling

@@ -117,6 +117,7 @@ COLD void *guarded_take(size_t n, uint64_t random, const struct guarded_call *by
     size_t room = round_up(larger(n, 1), 16);
     char *p = random % LAW_IN_A_ROW == 0 ? page : page + os_page - room;
     memset(page, pattern_of(page), (size_t)(p - page));
+    memset(p, 0, n); /* the kernel may have refused to take the page back */
     memset(p + n, pattern_of(page), (size_t)(page + os_page - (p + n)));
     note(&place->block.allocated, by);
     store_relaxed(&place->block.freed_by.depth, 0);
@@ -211,11 +212,13 @@ COLD void guarded_open(const void *address)
     os_let_write((void *)((uintptr_t)address & ~(os_page - 1)), os_page, true);
 }
 
-size_t guarded_bytes(void)
+struct guarded_parts guarded_parts(void)
 {
-    if (guarded_region.start == NULL)
-        return 0;
-    return (LAW_GUARDED_PLACES - guarded_places_free()) * os_page;
+    struct guarded_parts parts = {0, 0, places != NULL ? notes_bytes() : 0};
+    for (size_t i = 0; places != NULL && i < LAW_GUARDED_PLACES; i++)
+        if (load_acquire(&places[i].state) == USED) {
+            parts.used += larger(load_relaxed(&places[i].block.bytes), 1);
+            parts.pages += os_page;
+        }
+    return parts;
 }
-
-size_t guarded_notes_bytes(void) { return places != NULL ? notes_bytes() : 0; }

@@ -65,8 +65,10 @@ const struct guarded_block *guarded_near(const void *address);
 /* Lets the page of an address be touched: the program goes on after an access that was reported. */
 void guarded_open(const void *address);
 
-/* Bytes of the pages of blocks in use, and of what is noted of all. */
-size_t guarded_bytes(void);
-size_t guarded_notes_bytes(void);
+/* For the accounting: bytes of blocks in use, of their pages, and of what is noted of all. */
+struct guarded_parts {
+    size_t used, pages, notes;
+};
+struct guarded_parts guarded_parts(void);
 
 #endif

@@ -176,7 +176,7 @@ void account(struct accounts *accounts)
     }
     accounts->kept = *huge.dirty_bytes;
 
-    accounts->metadata_used += samples_bytes() + guarded_notes_bytes();
+    accounts->metadata_used += samples_bytes();
     if (class_offsets_closed != NULL)
         accounts->metadata_used += round_up(sizeof *class_offsets_closed, os_page);
 
@@ -205,7 +205,9 @@ void account(struct accounts *accounts)
     accounts->program += reserve.used;
     accounts->rest += reserve.mapped - reserve.used;
 
-    size_t guarded = guarded_bytes();
-    accounts->program += guarded;
-    accounts->untouched += guarded_region.bytes - guarded;
+    const struct guarded_parts guarded = guarded_parts();
+    accounts->program += guarded.used;
+    accounts->rest += guarded.pages - guarded.used;
+    accounts->untouched += guarded_region.bytes - guarded.pages;
+    accounts->metadata_used += guarded.notes;
 }

@@ -182,7 +182,8 @@ static void act_describe(struct bytes *bytes)
     struct address place = address_describe(p);
     const struct block *block = block_at(p);
     if (block != NULL && !damaged)
-        MUST((place.kind == ADDRESS_CLASS || place.kind == ADDRESS_LARGE) &&
+        MUST((place.kind == ADDRESS_CLASS || place.kind == ADDRESS_LARGE ||
+              place.kind == ADDRESS_GUARDED) &&
                  place.start == (uintptr_t)block->p &&
                  (place.size == block->usable || place.size == block->usable + hardening.canary),
              "%p: place %d, at %zx, %zu bytes", (const void *)p, (int)place.kind, place.start,

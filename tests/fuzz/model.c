@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "hakmem/hakmem.h"
+#include "base/policy.h"
 #include "os/os.h"
 #include "os/self.h"
 #include "watch/report.h"
@@ -214,7 +215,8 @@ void block_begin(struct block *block, unsigned char *p, size_t size, size_t alig
     MUST((uintptr_t)p % least == 0, "%p is no multiple of %zu", (void *)p, least);
     size_t usable = hakmem_malloc_usable_size(p);
     MUST(usable >= size && usable != 0, "%zu of %zu bytes", usable, size);
-    MUST(align != 0 || kernel_failed || usable == hakmem_good_size(size),
+    bool guarded = policy.guards_a_second != 0 && usable == size + (size == 0);
+    MUST(align != 0 || kernel_failed || guarded || usable == hakmem_good_size(size),
          "%zu of %zu bytes, not %zu", usable, size, hakmem_good_size(size));
     *block = (struct block){p, size, usable, align, ++last_number};
     blocks_bytes += usable;
