@@ -130,7 +130,7 @@ STRUCTURE = {
     "back/meta.c": "REGION_FIRST REGION_MOST FINE_STEP FINE_MOST COARSE_LEAST COARSE_KINDS *2",
     "back/meta.h": "META_MOST",
     "back/reserve.c": "REGIONS REGION_LEAST <16 =16",
-    "back/slices.c": "ALIGNED_TRIES",
+    "back/slices.c": "ALIGNED_TRIES CANDIDATES_MOST",
     "back/slots.c": "*6364136223846793005 SLOTS_OF_LEAF SLOT_TRIES /4 *3",
     "back/superslab.h": "SUPERSLAB SUPERSLAB_SLICES",
     "back/superslabs.c": "FIRST_SLICES /2 /=2",

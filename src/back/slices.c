@@ -2,11 +2,14 @@
 
 #include "back/huge_pages.h"
 #include "back/map.h"
+#include "back/slots.h"
 #include "back/superslab_lists.h"
 #include "back/superslabs.h"
 #include "back/use.h"
 #include "base/atomic.h"
 #include "base/counters.h"
+#include "base/hardening.h"
+#include "learn/laws.h"
 
 /* Where n slices fit in s at the given alignment, as a set of first slices. */
 static uint64_t fitting_starts(const struct superslab *s, size_t n, size_t align)
@@ -47,6 +50,47 @@ static struct superslab *superslab_with(size_t n, size_t align, uint64_t *starts
     return NULL;
 }
 
+/* Looked at, at most. */
+#define CANDIDATES_MOST 16
+
+/* In a hardened heap: one of those with room, by chance. While they are few, each call makes one
+ * more, so that slabs lie far apart. */
+static SLOW struct superslab *superslab_any(size_t n, size_t align, bool fine, uint64_t *starts)
+{
+    struct superslab *chosen = NULL;
+    unsigned count = 0;
+    for (uint64_t lists = superslabs_nonempty & ~low_bits((unsigned)n - 1); lists != 0;
+         lists &= lists - 1) {
+        const struct list *head = &superslabs_by_longest[lowest_bit(lists)];
+        for (struct list *node = head->next; node != head && count < CANDIDATES_MOST;
+             node = node->next) {
+            struct superslab *s = list_entry(node, struct superslab, node);
+            uint64_t fitting = fitting_starts(s, n, align);
+            if (fitting != 0 && slots_random() % ++count == 0) {
+                chosen = s;
+                *starts = fitting;
+            }
+        }
+    }
+    struct superslab *s = count < LAW_SHUFFLED_LEAST ? superslab_new(n) : NULL;
+    if (s == NULL)
+        return chosen;
+    superslab_starts(s, fine);
+    if (slots_random() % ++count == 0) {
+        chosen = s;
+        *starts = fitting_starts(s, n, align);
+    }
+    return chosen;
+}
+
+/* One of the bits that are set, by chance. */
+static SLOW unsigned any_bit(uint64_t set)
+{
+    for (uint64_t skip = slots_random() % count_bits(set); skip > 0; skip--)
+        set &= set - 1;
+    return lowest_bit(set);
+}
+
 /* The longest run may be shorter now; superslab_with finds that out when it searches for one. So a
  * run that is taken and given back alternately does not change the lists. */
 static void slices_mark_taken(struct superslab *s, uint64_t mask, size_t n)
@@ -76,7 +120,9 @@ void *slices_take(size_t n, size_t align, bool fine, bool *zero, struct supersla
 {
     lock_take(&superslabs_lock);
     uint64_t starts;
-    struct superslab *s = superslab_with(n, align, &starts);
+    bool shuffles = unlikely(hardening.shuffles);
+    struct superslab *s =
+        shuffles ? superslab_any(n, align, fine, &starts) : superslab_with(n, align, &starts);
     if (s == NULL) {
         s = superslab_new(n);
         starts = s != NULL ? fitting_starts(s, n, align) : 0;
@@ -85,7 +131,7 @@ void *slices_take(size_t n, size_t align, bool fine, bool *zero, struct supersla
     }
     char *start = NULL;
     if (s != NULL) {
-        unsigned first = lowest_bit(starts);
+        unsigned first = shuffles ? any_bit(starts) : lowest_bit(starts);
         uint64_t mask = slice_mask(first, n);
         *zero = (s->touched & mask) == 0;
         *from = s;

@@ -24,12 +24,22 @@ void slots_start(uint64_t random)
     slots_chance = random;
 }
 
+/* SplitMix64 of Steele, Lea and Flood, 2014, with a secret. */
+uint64_t slots_random(void)
+{
+    ASSERT(lock_held(&superslabs_lock));
+    uint64_t x = slots_chance += 0x9e3779b97f4a7c15u;
+    x ^= hardening.secret;
+    x = (x ^ x >> 30) * 0xbf58476d1ce4e5b9u;
+    x = (x ^ x >> 27) * 0x94d049bb133111ebu;
+    return x ^ x >> 31;
+}
+
 /* A free slot chosen by chance; SLOTS if none is found. */
 static SLOW size_t slot_any(void)
 {
     for (int tries = 0; tries < SLOT_TRIES; tries++) {
-        slots_chance = slots_chance * 6364136223846793005u + 1442695040888963407u; /* of MMIX */
-        size_t slot = slots_chance >> 33 & (SLOTS - 1);
+        size_t slot = slots_random() % SLOTS;
         if (slot != 0 && !(slots_taken[slot / 64] >> slot % 64 & 1))
             return slot;
     }
