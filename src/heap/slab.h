@@ -27,7 +27,8 @@ struct slab {
     bool zero;                /* its one block was never used; for the holder of the block */
     uint16_t examined;        /* free blocks when its pages were last looked at, or fewer; shard */
     bool thin;                /* see thin.h; lock: shard */
-    uint32_t usable;          /* bytes of its one block the program may use; who holds the block */
+    uint32_t usable;          /* bytes of its one block the program may use; who holds the block;
+                                 atomic for accounts */
     uint64_t absent;    /* pages given back to the kernel, not handed out since; atomic for those
                            who peek; lock: shard */
     size_t soon_until;  /* until then they come back early, by the allocation clock; same lock */

@@ -2,6 +2,7 @@
 
 #include "back/map.h"
 #include "back/slices.h"
+#include "base/atomic.h"
 #include "heap/shard.h"
 #include "os/os.h"
 
@@ -11,7 +12,7 @@ bool whole_hand_out(const void *p, size_t n)
     ASSERT(slab->base == p && n <= size_classes[slab->cls].size);
     bool zero = slab->zero;
     slab->zero = false;
-    slab->usable = (uint32_t)round_up(n == 0 ? 1 : n, os_page);
+    store_relaxed(&slab->usable, (uint32_t)round_up(n == 0 ? 1 : n, os_page));
     return zero;
 }
 
@@ -46,7 +47,7 @@ bool whole_resize(const void *p, size_t n)
     if (done) {
         if (then > now)
             slab->cls = (uint8_t)cls;
-        slab->usable = (uint32_t)round_up(n, os_page);
+        store_relaxed(&slab->usable, (uint32_t)round_up(n, os_page));
     }
     lock_release(&held->lock);
     return done;

@@ -37,8 +37,9 @@ static void count_slab(struct accounts *accounts, const struct slab *slab)
     accounts->absent += count_bits(slab->absent) * os_page;
     accounts->metadata_used += meta_size(slab_bytes(c));
     /* What the program didn't ask for of a block of whole slices. */
-    if (c->blocks == 1 && slab->usable != 0)
-        accounts->rest += c->size - slab->usable;
+    size_t usable = load_relaxed(&slab->usable);
+    if (c->blocks == 1 && usable != 0)
+        accounts->rest += c->size - usable;
 }
 
 static void count_huge(struct accounts *accounts, const struct huge *h)
@@ -73,10 +74,14 @@ static void count_map(struct accounts *accounts)
 static void count_cached(struct accounts *accounts, void *const *blocks, size_t n)
 {
     for (size_t i = 0; i < n; i++) {
-        const struct slab *slab = bin_of_slab(map_bin(blocks[i])) ? map_owner(blocks[i]) : NULL;
-        if (slab != NULL && meta_holds(slab, sizeof *slab) && slab->cls >= CLASS_SLICES_FIRST &&
-            slab->cls < CLASSES && slab->usable != 0)
-            accounts->rest = minus(accounts->rest, size_classes[slab->cls].size - slab->usable);
+        void *p = load_relaxed(&blocks[i]);
+        const struct slab *slab = bin_of_slab(map_bin(p)) ? map_owner(p) : NULL;
+        if (slab == NULL || !meta_holds(slab, sizeof *slab) || slab->cls < CLASS_SLICES_FIRST ||
+            slab->cls >= CLASSES)
+            continue;
+        size_t usable = load_relaxed(&slab->usable);
+        if (usable != 0)
+            accounts->rest = minus(accounts->rest, size_classes[slab->cls].size - usable);
     }
 }
 
