@@ -139,6 +139,7 @@ STRUCTURE = {
     "AHEAD_MOST HARDENED_FIRST",
     "front/journal.c": "TRIES",
     "front/journal.h": "JOURNAL_MOST",
+    "life/cgroup.c": "ROOM LEVELS_MOST MiB <2",
     "life/settings.h": "ORDER_NAME",
     "front/proof.c": "REST_MILLISECONDS",
     "front/registry.c": "FIRST_LOCKS",
@@ -158,7 +159,7 @@ STRUCTURE = {
     "life/profile_text.c": "16*KiB",
     "life/profiling.c": "HANDLER_LOOKS TRIES_MOST",
     "life/scavenger.c": "256*KiB <=2",
-    "life/statistics.c": "WAIT_STEP WAIT_MOST",
+    "life/statistics.c": "WAIT_STEP WAIT_MOST REPORT_MS",
 }
 OF_ANY_FILE = {"*64", "/64", "<64", "<=64", ">64", ">=64", "*100"}  # bits of a word, per cent
 NO_CODE = re.compile(

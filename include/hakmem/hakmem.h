@@ -152,12 +152,12 @@ int hakmem_mallopt(int parameter, int value);
 int hakmem_option(const char *name, uint64_t *value);
 
 /** Changes an option while the program runs: thread_bytes, retain_slices, big_cache_bytes,
- * check_frees, abort_on_misuse, compact, guards_a_second, profile, profile_rss, profile_rate or
- * profile_samples. Memory beyond a new limit goes back to the kernel in this call. Returns 0;
- * ENOENT if there is no such option or `name` is null; EINVAL if the value is out of bounds; EPERM
- * for an option that can only be set when a process starts; EAGAIN if a profile can't be turned on
- * or off now (see hakmem_profile_start). Does not change errno. Threads may call it at once. Since
- * 0.1. */
+ * soft_limit_bytes, hard_limit_bytes, report_no_memory, check_frees, abort_on_misuse, compact,
+ * guards_a_second, profile, profile_rss, profile_rate or profile_samples. Memory beyond a new limit
+ * goes back to the kernel in this call. Returns 0; ENOENT if there is no such option or `name` is
+ * null; EINVAL if the value is out of bounds; EPERM for an option that can only be set when a
+ * process starts; EAGAIN if a profile can't be turned on or off now (see hakmem_profile_start).
+ * Does not change errno. Threads may call it at once. Since 0.1. */
 int hakmem_option_set(const char *name, uint64_t value);
 
 /** Returns how many bytes a block of malloc(n) has, which is what malloc_usable_size returns for
@@ -170,6 +170,17 @@ size_t hakmem_good_size(size_t n);
  * are idle at this moment; free pages in slabs; free slices; kept mappings. Returns how many bytes
  * went back that may have held pages. Since 0.1. */
 size_t hakmem_purge(void);
+
+/** Sets the function that is called when the heap passes the option soft_limit_bytes; null for
+ * none. It is called once each time: after free memory has gone back to the kernel, if the heap is
+ * still larger, and again only after the heap was a sixteenth smaller than the limit. It is called
+ * in a call of malloc, free, hakmem_option_set or a related function, by the thread that made it.
+ * It may allocate, free, purge and change the limits. It must not take a lock that a thread may
+ * hold while it allocates or frees, and should take little time: setting a flag, say, so that the
+ * program drops caches later. errno is put back after it. Threads may call hakmem_on_soft_limit at
+ * once. Since 0.1. */
+typedef void (*hakmem_soft_limit_called)(void *argument);
+void hakmem_on_soft_limit(hakmem_soft_limit_called called, void *argument);
 
 /* ---- for programs that can move their blocks ----
  *
@@ -240,6 +251,8 @@ struct hakmem_stats {
     size_t compacted;         /**< bytes of blocks that went back to slabs at once for that */
     size_t regained;          /**< bytes of such slabs that became empty, or of their pages */
     size_t returned_in_slabs; /**< bytes of pages of slabs in use that are given back now */
+    size_t held;              /**< in slices and huge blocks, in use or kept: what limits count */
+    size_t container_limit;   /**< the lowest memory limit of its container; 0: none, or not read */
 };
 
 /** Fills in the first `size` bytes of *stats. `size` is sizeof *stats as the caller was compiled

@@ -11,7 +11,8 @@ from hakmem.look import CannotLook
 from hakmem.table import AUTO, AUTO_NUMBER, UNITS, WORDS, Option, renamed, table
 
 CHANGEABLE = (
-    "thread_bytes", "retain_slices", "big_cache_bytes", "check_frees", "abort_on_misuse", "compact",
+    "thread_bytes", "retain_slices", "big_cache_bytes", "soft_limit_bytes", "hard_limit_bytes",
+    "report_no_memory", "check_frees", "abort_on_misuse", "compact",
     "profile", "profile_rss", "profile_rate", "profile_samples",
 )  # fmt: skip
 HELP = "change an option of a running process"
@@ -19,7 +20,8 @@ DESCRIPTION = HELP[0].upper() + HELP[1:] + "."
 EPILOG = f"""\
 These options can change while a process runs:
   {", ".join(CHANGEABLE[:4])},
-  {", ".join(CHANGEABLE[4:])}
+  {", ".join(CHANGEABLE[4:9])},
+  {", ".join(CHANGEABLE[9:])}
 Values are written as in 'hakmem run -o': 16M, on, auto. 'hakmem options' says what each does.
 
 The process does it itself, the next time it frees memory and takes hakmem's slow path: within

@@ -7,7 +7,9 @@
 #include "api/slow.h"
 #include "hakmem/hakmem.h"
 #include "life/life.h"
+#include "life/limits.h"
 #include "life/purge.h"
+#include "life/soft_limit.h"
 #include "os/os.h"
 #include "watch/heap_check.h"
 
@@ -35,6 +37,7 @@ EXPORT size_t hakmem_stats(struct hakmem_stats *stats, size_t size)
 {
     struct accounts accounts;
     heap_count(&accounts);
+    size_t container = limits_container();
     const struct hakmem_stats all = {
         .mapped = accounts.mapped,
         .program = accounts.program,
@@ -63,11 +66,18 @@ EXPORT size_t hakmem_stats(struct hakmem_stats *stats, size_t size)
         .compacted = accounts.compacted,
         .regained = accounts.regained,
         .returned_in_slabs = accounts.absent,
+        .held = load_relaxed(&use.held),
+        .container_limit = container == NO_LIMIT ? 0 : container,
     };
     size_t known = size < sizeof all ? size : sizeof all;
     memcpy(stats, &all, known);
     memset((char *)stats + known, 0, size - known);
     return sizeof all;
+}
+
+EXPORT void hakmem_on_soft_limit(hakmem_soft_limit_called called, void *argument)
+{
+    soft_limit_listen(called, argument);
 }
 
 EXPORT int hakmem_check_frees(int on) { return purge_check_frees(thread_cache(), on != 0); }

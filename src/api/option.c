@@ -5,6 +5,7 @@
 #include "hakmem/hakmem.h"
 #include "life/life.h"
 #include "life/settings.h"
+#include "life/soft_limit.h"
 #include "options/options.h"
 
 __attribute__((visibility("default"))) int hakmem_option(const char *name, uint64_t *value)
@@ -25,6 +26,8 @@ __attribute__((visibility("default"))) int hakmem_option_set(const char *name, u
         return ENOENT;
     switch (option_change(name, value, mine)) {
     case CHANGED:
+        if (soft_limit_waits())
+            soft_limit_act(mine);
         return 0;
     case CHANGE_NO_OPTION:
         return ENOENT;

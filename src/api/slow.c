@@ -24,6 +24,7 @@
 #include "learn/laws.h"
 #include "life/life.h"
 #include "life/scavenger.h"
+#include "life/statistics.h"
 #include "life/upkeep.h"
 #include "os/lock.h"
 #include "os/os.h"
@@ -178,8 +179,11 @@ static SLOW void *take(size_t n, size_t align, bool *zero)
         p = reserve_take(usable_of_new(n, align), align);
         *zero = false;
     }
-    if (unlikely(p == NULL))
+    if (unlikely(p == NULL)) {
+        if (policy.report_no_memory)
+            statistics_no_memory(n);
         return out_of_memory();
+    }
     if (unlikely(hardening.zeroes) && !*zero) {
         memset(p, 0, n);
         *zero = true;

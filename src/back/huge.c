@@ -24,6 +24,7 @@ static void dirty_add(struct huge *h, size_t freed)
     store_relaxed(&use.dirty_huge, use.dirty_huge + h->length);
     store_relaxed(&counters.freed_huge, counters.freed_huge + freed);
     use_huge_less(freed);
+    use_dirtied();
     for (struct list *node = dirty.next, *next; node != &dirty && count < 2; node = next) {
         struct huge *other = list_entry(node, struct huge, node);
         next = node->next;
@@ -82,6 +83,7 @@ static size_t dirty_trim(size_t budget)
             dirty_add(oldest, 0);
             return done;
         }
+        use_let_go(excess);
         done += excess;
         oldest->length -= excess;
         if (oldest->length == 0)
@@ -192,9 +194,14 @@ static bool mapping_resize(struct huge *h, size_t length, bool entered)
 {
     ASSERT(length >= SLICE && length % SLICE == 0);
     bool pieces;
-    if (!os_resize(h->base, h->length, length, &pieces) &&
-        (length < h->length || pieces || !mapping_move(h, length, entered)))
+    if (!use_hold(excess(length, h->length)))
         return false;
+    if (!os_resize(h->base, h->length, length, &pieces) &&
+        (length < h->length || pieces || !mapping_move(h, length, entered))) {
+        use_let_go(excess(length, h->length));
+        return false;
+    }
+    use_let_go(excess(h->length, length));
     if (length > h->length) {
         used_add_fresh(length - h->length);
     } else {
@@ -296,17 +303,22 @@ static SLOW char *guarded_map(struct huge *h, size_t length, size_t align, size_
 /* With guards, the first `usable` bytes can be touched; 0: without guards. */
 static struct huge *huge_map(size_t length, size_t align, size_t usable)
 {
-    struct huge *h = meta_take(sizeof *h);
-    if (h == NULL)
+    if (!use_hold(length))
         return NULL;
-    list_init(&h->node);
-    h->length = h->mapped = length;
-    h->before = 0;
-    h->base = usable == 0 ? os_map_aligned(length, align) : guarded_map(h, length, align, usable);
-    if (h->base == NULL || !map_cover(h->base, SLICE)) {
-        if (h->base != NULL)
+    struct huge *h = meta_take(sizeof *h);
+    if (h != NULL) {
+        list_init(&h->node);
+        h->length = h->mapped = length;
+        h->before = 0;
+        h->base =
+            usable == 0 ? os_map_aligned(length, align) : guarded_map(h, length, align, usable);
+    }
+    if (h == NULL || h->base == NULL || !map_cover(h->base, SLICE)) {
+        use_let_go(length);
+        if (h != NULL && h->base != NULL)
             os_unmap(h->base - h->before, h->mapped);
-        meta_give(h, sizeof *h);
+        if (h != NULL)
+            meta_give(h, sizeof *h);
         return NULL;
     }
     os_name(h->base, length, "hakmem: huge block");
@@ -406,6 +418,7 @@ static SLOW void guarded_give(struct huge *h)
     lock_take(&dirty_lock);
     store_relaxed(&counters.freed_huge, counters.freed_huge + h->length);
     use_huge_less(h->length);
+    use_let_go(h->length);
     keep = keep && forbidden.count < LAW_FORBIDDEN_MOST;
     if (keep) {
         unsigned at = (forbidden.first + forbidden.count++) % LAW_FORBIDDEN_MOST;

@@ -12,12 +12,12 @@
 static size_t to_skip;                         /* superslabs until the next try; lock: superslabs */
 static size_t next_skip = LAW_HUGE_SKIP_LEAST; /* after a slow one; same lock */
 
-/* And what its pages have too early is no more than may be kept. */
+/* And what its pages have too early is no more than may be kept, and passes no hard limit. */
 static bool heap_grows_fine(void)
 {
     ASSERT(lock_held(&superslabs_lock));
     if (!huge_starts_from(superslabs_mapped()) || list_empty(&superslabs_dense) ||
-        use_excess_with(SUPERSLAB) > 0)
+        load_relaxed(&limits.hard) != SIZE_MAX || use_excess_with(SUPERSLAB) > 0)
         return false;
     const struct superslab *last = list_entry(superslabs_dense.next, struct superslab, node);
     return huge_starts_after(count_bits(last->fine & ~last->free), SUPERSLAB_SLICES);
@@ -73,6 +73,7 @@ void superslab_touched(struct superslab *s, uint64_t mask)
         uint64_t beside = page & s->free & ~s->touched & ~s->purged;
         if (beside == 0)
             continue;
+        use_hold_anyway(count_bits(beside) * SLICE);
         s->touched |= beside;
         s->free &= ~beside;
         slices_mark_free(s, beside);

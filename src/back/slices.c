@@ -91,6 +91,13 @@ static SLOW unsigned any_bit(uint64_t set)
     return lowest_bit(set);
 }
 
+/* Of free slices: those that hold no pages. */
+static size_t fresh_bytes(const struct superslab *s, uint64_t mask)
+{
+    uint64_t fresh = mask & ~s->touched;
+    return fresh == 0 ? 0 : count_bits(fresh) * SLICE;
+}
+
 /* The longest run may be shorter now; superslab_with finds that out when it searches for one. So a
  * run that is taken and given back alternately does not change the lists. */
 static void slices_mark_taken(struct superslab *s, uint64_t mask, size_t n)
@@ -123,15 +130,22 @@ void *slices_take(size_t n, size_t align, bool fine, bool *zero, struct supersla
     bool shuffles = unlikely(hardening.shuffles);
     struct superslab *s =
         shuffles ? superslab_any(n, align, fine, &starts) : superslab_with(n, align, &starts);
+    unsigned first = s == NULL ? 0 : shuffles ? any_bit(starts) : lowest_bit(starts);
+    size_t fresh = s != NULL ? fresh_bytes(s, slice_mask(first, n)) : n * SLICE;
+    if (fresh > 0 && unlikely(!use_hold(fresh))) {
+        lock_release(&superslabs_lock);
+        return NULL;
+    }
     if (s == NULL) {
         s = superslab_new(n);
-        starts = s != NULL ? fitting_starts(s, n, align) : 0;
+        first = s != NULL ? lowest_bit(fitting_starts(s, n, align)) : 0;
         if (s != NULL)
             superslab_starts(s, fine);
+        else
+            use_let_go(fresh);
     }
     char *start = NULL;
     if (s != NULL) {
-        unsigned first = shuffles ? any_bit(starts) : lowest_bit(starts);
         uint64_t mask = slice_mask(first, n);
         *zero = (s->touched & mask) == 0;
         *from = s;
@@ -152,7 +166,7 @@ bool slices_extend(struct superslab *s, void *start, size_t n, size_t more)
     uint64_t mask = slice_mask(first, more);
     lock_take(&superslabs_lock);
     ASSERT((s->free & slice_mask(slice_index(s, start), n)) == 0);
-    bool fits = (s->free & mask) == mask;
+    bool fits = (s->free & mask) == mask && use_hold(fresh_bytes(s, mask));
     if (fits) {
         slices_mark_taken(s, mask, more);
         s->fine &= ~mask;
@@ -180,6 +194,7 @@ void slices_give(struct superslab *s, void *start, size_t n)
     s->free |= slice_mask(first, n);
     store_relaxed(&use.dirty_slices, use.dirty_slices + n);
     use_slices_less(n * SLICE);
+    use_dirtied();
     store_relaxed(&counters.freed_slices, counters.freed_slices + n * SLICE);
     superslab_relist_larger(s, first, (unsigned)n);
     list_remove(&s->age);

@@ -3,6 +3,7 @@
 #include "back/huge_pages.h"
 #include "back/superslab_lists.h"
 #include "back/superslabs.h"
+#include "back/use.h"
 #include "base/atomic.h"
 #include "base/counters.h"
 #include "os/os.h"
@@ -58,6 +59,7 @@ static size_t superslab_purge(struct superslab *s, size_t most)
     if (s->holed & gone)
         slices_whole(s, gone);
     slices_mark_free(s, mask);
+    use_let_go(count_bits(gone) * SLICE);
     lock_release(&superslabs_lock);
     return count_bits(gone);
 }

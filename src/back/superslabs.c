@@ -89,6 +89,8 @@ bool superslab_end(struct superslab *s)
     bool unmapped = os_unmap(s->base, s->slices * SLICE);
     bool purged = !unmapped && os_purge(s->base, s->slices * SLICE);
     lock_take(&superslabs_lock);
+    if (unmapped || purged)
+        use_let_go(count_bits(s->touched) * SLICE);
     if (unmapped) {
         slot_unmapped(s->base);
         mapped_less(s);

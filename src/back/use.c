@@ -16,15 +16,89 @@ static size_t used_now(void)
     return all > stacked ? all - stacked : 0;
 }
 
+size_t use_dirty(void)
+{
+    return load_relaxed(&use.dirty_slices) * SLICE + load_relaxed(&use.dirty_huge);
+}
+
+/* What may be kept, where so much is held. */
+static size_t keep_where_held(size_t all)
+{
+    size_t keep = load_relaxed(&limits.keep);
+    return all > load_relaxed(&limits.full) ? smaller(keep, LAW_LITTLE) : keep;
+}
+
 size_t use_excess_with(size_t more)
 {
     if (load_relaxed(&keeping.forever))
         return 0;
-    size_t dirty = load_relaxed(&use.dirty_slices) * SLICE + load_relaxed(&use.dirty_huge);
+    size_t dirty = use_dirty();
     size_t all = load_relaxed(&use.slices) + load_relaxed(&use.huge) + dirty + more;
     size_t most = larger(load_relaxed(&use.most), used_now() + more);
-    return excess(all, keep_limit(most, load_relaxed(&use.learned)));
+    return larger(excess(all, keep_limit(most, load_relaxed(&use.learned))),
+                  excess(dirty + load_relaxed(&use.stacked), keep_where_held(all)));
 }
+
+/* ---- limits ---- */
+
+struct limits limits = {.keep = SIZE_MAX,
+                        .full = SIZE_MAX,
+                        .soft = SIZE_MAX,
+                        .hard = SIZE_MAX,
+                        .look = LAW_LIMIT_LEAST,
+                        .unread = true,
+                        .watched = true};
+
+void use_set_look(void)
+{
+    size_t keep = keep_where_held(load_relaxed(&use.held));
+    store_relaxed(&limits.look,
+                  load_relaxed(&limits.unread) ? smaller(keep, LAW_LIMIT_LEAST) : keep);
+}
+
+static COLD void limit_neared(size_t held)
+{
+    use_set_look();
+    if (held <= load_relaxed(&limits.soft) || !load_relaxed(&limits.watched) ||
+        !__atomic_exchange_n(&limits.watched, false, __ATOMIC_RELAXED))
+        return;
+    store_relaxed(&limits.passed, true);
+    store_relaxed(&purge_due, clock_now());
+}
+
+bool use_hold(size_t bytes)
+{
+    size_t before = load_relaxed(&use.held);
+    if (bytes == 0)
+        return true;
+    do
+        if (unlikely(bytes > excess(load_relaxed(&limits.hard), before)))
+            return false;
+    while (!__atomic_compare_exchange_n(&use.held, &before, before + bytes, true, __ATOMIC_RELAXED,
+                                        __ATOMIC_RELAXED));
+    if (unlikely(before + bytes > load_relaxed(&limits.full)))
+        limit_neared(before + bytes);
+    return true;
+}
+
+void use_hold_anyway(size_t bytes) { add_relaxed(&use.held, bytes); }
+
+void use_let_go(size_t bytes)
+{
+    ASSERT(bytes <= load_relaxed(&use.held));
+    size_t now = sub_relaxed(&use.held, bytes);
+    if (unlikely(!load_relaxed(&limits.watched)) &&
+        now <= keep_below_limit(load_relaxed(&limits.soft)))
+        store_relaxed(&limits.watched, true);
+}
+
+void use_dirtied(void)
+{
+    if (unlikely(use_dirty() > load_relaxed(&limits.look)))
+        store_relaxed(&purge_due, clock_now());
+}
+
+/* ---- counting ---- */
 
 static void use_grew(bool fresh)
 {

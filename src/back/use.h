@@ -20,8 +20,39 @@ struct use {
     size_t stacked;      /* of `slices`, what threads keep in stacks of large blocks; about */
     size_t most;         /* bytes that were in use at once, without those */
     size_t learned;      /* bytes more that are worth keeping; as many as that at most */
+    size_t held;         /* what is in use, and dirty: the sum of the first four */
 };
 extern struct use use HIDDEN;
+
+/* Limits of memory, those of containers and those that options set, as numbers of bytes; SIZE_MAX
+ * where there is none. Each is atomic, and right with any value of the others. life/limits.c
+ * writes them. */
+struct limits {
+    size_t keep;  /* what may be dirty or stacked */
+    size_t full;  /* where more is held, little of that may be kept; at most `soft` */
+    size_t soft;  /* the option soft_limit_bytes */
+    size_t hard;  /* the option hard_limit_bytes: what may be held */
+    size_t look;  /* where more is dirty, it is time to look after it */
+    bool unread;  /* those of containers are to be read, and were not yet */
+    bool watched; /* nobody has noted yet that the soft limit is passed */
+    bool passed;  /* it is, and nobody has acted on it */
+};
+extern struct limits limits HIDDEN;
+
+/* Before so many bytes that were not dirty come into use: false where the hard limit forbids it;
+ * or where the kernel gave them unasked. And after they have gone back, or did not come. */
+bool use_hold(size_t bytes);
+void use_hold_anyway(size_t bytes);
+void use_let_go(size_t bytes);
+
+/* After something became dirty, with the lock of its kind. */
+void use_dirtied(void);
+
+/* Sets `look`, from what is held and may be kept; after limits were set or memory went back. */
+void use_set_look(void);
+
+/* Bytes that are dirty. */
+size_t use_dirty(void);
 
 /* Bytes came into use; `fresh`: they were not dirty before. If too much is kept now, purge_due is.
  * And bytes were freed. With the lock of their kind. */

@@ -18,11 +18,13 @@ bool caches_crowded(void) { return policy.learn == LEARN && share_is_crowd(cache
 struct capacity_share cache_share(const struct cache *cache)
 {
     size_t awake = caches_awake();
+    size_t keep = load_relaxed(&limits.keep);
+    size_t bytes = smaller(load_relaxed(&policy.thread_bytes), keep);
     if (awake <= 1)
-        return share_alone(load_relaxed(&policy.thread_bytes));
+        return share_alone(bytes);
     if (caches_crowded())
-        return share_in_crowd(cache->refills - cache->began, load_relaxed(&policy.thread_bytes));
-    return share_at_work(awake, load_relaxed(&use.slices), load_relaxed(&policy.thread_bytes));
+        return share_in_crowd(cache->refills - cache->began, bytes);
+    return share_at_work(awake, load_relaxed(&use.slices), keep, bytes);
 }
 
 size_t stack_first(unsigned stack)

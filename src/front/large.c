@@ -16,7 +16,9 @@ static size_t large_most(void)
     /* If a number of slices was set, it is of those in stacks, too; so none are. */
     if (load_relaxed(&keeping.slices) != AUTO)
         return 0;
-    return share_of_large(awake, used_most, CLASS_SLICES_MOST, load_relaxed(&policy.thread_bytes));
+    size_t most =
+        share_of_large(awake, used_most, CLASS_SLICES_MOST, load_relaxed(&policy.thread_bytes));
+    return smaller(most, load_relaxed(&limits.keep) / larger(awake, 1));
 }
 
 /* What the stacks hold, and may hold. A thief may have taken some. */

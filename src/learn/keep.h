@@ -39,6 +39,28 @@ static inline size_t keep_learned(size_t before, size_t bytes, size_t most)
     return smaller(before + bytes, most);
 }
 
+/* ---- under a limit of memory: of a container, or one that the program set ---- */
+
+/* Bytes of each kind of free memory that may be kept under a limit of all memory. */
+static inline size_t keep_under_limit(size_t limit)
+{
+    return limit == SIZE_MAX ? SIZE_MAX : limit / LAW_LIMIT_PART;
+}
+
+/* What may be in use near a limit before it is close. */
+static inline size_t keep_full(size_t limit)
+{
+    return limit == SIZE_MAX ? SIZE_MAX : limit - limit / LAW_SMALL_PART;
+}
+
+static inline bool keep_limit_is_close(size_t limit, size_t used)
+{
+    return used > keep_full(limit);
+}
+
+/* The number below which memory has to fall before it counts as having passed the limit again. */
+static inline size_t keep_below_limit(size_t limit) { return limit - limit / LAW_LIMIT_PART; }
+
 /* The least of a block that realloc leaves where it is when it becomes smaller: then no block is
  * more than twice as large as what it holds. */
 static inline size_t keep_block_least(size_t usable) { return usable / 2; }

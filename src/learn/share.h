@@ -15,11 +15,12 @@ static inline struct capacity_share share_alone(size_t bytes)
     return (struct capacity_share){.bytes = bytes, .weight = SIZE_MAX};
 }
 
-/* Of one thread of `awake`: a part of what is in use, so that a small heap is not mostly stacks. Of
- * few threads each has more than the least. */
-static inline struct capacity_share share_at_work(size_t awake, size_t used, size_t bytes)
+/* Of one thread of `awake`: a part of what is in use, so that a small heap is not mostly stacks; at
+ * most `keep` for all. Of few threads each has more than the least. */
+static inline struct capacity_share share_at_work(size_t awake, size_t used, size_t keep,
+                                                  size_t bytes)
 {
-    size_t all = larger(used / LAW_SMALL_PART, LAW_SMALL_PART * LAW_SHARE_LEAST);
+    size_t all = larger(smaller(used / LAW_SMALL_PART, keep), LAW_SMALL_PART * LAW_SHARE_LEAST);
     return (struct capacity_share){.bytes = bytes, .weight = larger(all / awake, LAW_SHARE_LEAST)};
 }
 

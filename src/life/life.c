@@ -18,6 +18,7 @@
 #include "heap/canary.h"
 #include "heap/shards.h"
 #include "heap/transfer.h"
+#include "life/limits.h"
 #include "life/profiling.h"
 #include "life/purge.h"
 #include "life/scavenger.h"
@@ -116,6 +117,8 @@ COLD struct cache *thread_cache_make(void)
             os_start();
             map_start();
             options_start();
+            if (limits_wanted())
+                limits_set();
             hardening_start();
             slots_start(os_random());
             shards_start();

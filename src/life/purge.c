@@ -14,6 +14,7 @@
 #include "learn/laws.h"
 #include "learn/looks.h"
 #include "life/epochs.h"
+#include "life/limits.h"
 #include "life/pace.h"
 #include "os/lock.h"
 #include "os/os.h"
@@ -116,7 +117,7 @@ static bool may_step(size_t own)
 {
     bool later = load_relaxed(&waits);
     bool idle = own > 0 && !load_relaxed(&goes_on);
-    if ((later || idle) && !pace_moves(work_done()) && !keeps_too_much()) {
+    if ((later || idle) && !pace_moves(work_done()) && !keeps_too_much() && !limits_due()) {
         note_what_is_dirty();
         if (!later)
             look_after(0, own);
@@ -130,19 +131,23 @@ COLD bool purge_step(size_t own)
     if (!may_step(own))
         return false;
     struct finding found = epochs_look();
+    if (limits_due())
+        limits_look();
     size_t most = CALL_MOST + own;
     size_t began = giving_begins();
     if (use_excess() > 0)
         large_empty(cache_current());
     size_t done = give_back_beyond(most);
-    bool more = done >= most || give_back_at_pace(most - done);
+    bool beyond = done >= most; /* which doesn't wait for the pace */
+    bool more = beyond || give_back_at_pace(most - done);
     giving_ends(began);
     if (more)
         store_relaxed(&purge_due, clock_now());
     else
         look_after(look_step(shortest_epoch()), own);
-    store_relaxed(&goes_on, more && !load_relaxed(&waits));
+    store_relaxed(&goes_on, beyond || (more && !load_relaxed(&waits)));
     note_what_is_dirty();
+    use_set_look();
     lock_release(&purge_lock);
     report_late(found, NULL);
     return true;
@@ -167,12 +172,21 @@ void purge_anew(void)
     lock_release(&purge_lock);
 }
 
+void purge_beyond(void)
+{
+    lock_take(&purge_lock);
+    give_back_beyond(SIZE_MAX);
+    lock_release(&purge_lock);
+}
+
 bool purge_by_time(void)
 {
     if (load_relaxed(&keeping.forever))
         return false;
     if (!lock_enter(&purge_lock))
         return true; /* a fork has everything, and may last; a thread's end may wait for this one */
+    if (limits_due())
+        limits_look();
     struct finding found = transfers_decay(false);
     struct theft theft = caches_steal(false);
     size_t before = last_tick;
@@ -200,6 +214,7 @@ bool purge_by_time(void)
         more = (give_back_owed(CALL_MOST) > 0 && owes()) || room.slabs == 0;
         more |= give_back_beyond(CALL_MOST) > 0;
         giving_ends(began);
+        use_set_look();
         lock_release(&purge_lock);
     }
     return moved || purged > 0 || theft.busy > 0 || theft.bytes > 0 || slices_dirty() > 0 ||
@@ -224,6 +239,7 @@ size_t purge_all(struct cache *mine, size_t pad)
     reserve_release();
     giving_ends(began);
     dirty_slices.debt = dirty_huge.debt = 0;
+    use_set_look();
     lock_release(&purge_lock);
     report_late(theft.found, NULL);
     report_late(found, NULL);

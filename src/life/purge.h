@@ -39,6 +39,9 @@ FAST bool purge_is_due(void)
  * from the start. */
 void purge_anew(void);
 
+/* Gives back at once what is beyond what may be kept. */
+void purge_beyond(void);
+
 /* What is free now has been so for long: it goes back, at the pace, as if an epoch had ended. */
 void purge_ripen(void);
 

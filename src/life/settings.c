@@ -5,10 +5,18 @@
 #include "base/policy.h"
 #include "base/watch.h"
 #include "front/closer.h"
+#include "life/limits.h"
 #include "life/profiling.h"
 #include "life/purge.h"
 #include "options/options.h"
 #include "os/lock.h"
+
+/* Who is to be called when the soft limit is passed waits for a call of the program. */
+static void change_limits(void)
+{
+    limits_set();
+    purge_beyond();
+}
 
 enum changed option_change(const char *name, size_t value, struct cache *mine)
 {
@@ -40,6 +48,9 @@ enum changed option_change(const char *name, size_t value, struct cache *mine)
     case OPTION_NUMBER_abort_on_misuse:
     case OPTION_NUMBER_compact:
     case OPTION_NUMBER_thread_bytes:
+    case OPTION_NUMBER_soft_limit_bytes:
+    case OPTION_NUMBER_hard_limit_bytes:
+    case OPTION_NUMBER_report_no_memory:
         break;
     case OPTION_NUMBER_retain_slices:
         store_relaxed(&keeping.slices, value);
@@ -53,6 +64,9 @@ enum changed option_change(const char *name, size_t value, struct cache *mine)
         return CHANGE_AT_START_ONLY;
     }
     store_relaxed(field, value);
+    if (option - options == OPTION_NUMBER_soft_limit_bytes ||
+        option - options == OPTION_NUMBER_hard_limit_bytes)
+        change_limits();
     return CHANGED;
 }
 

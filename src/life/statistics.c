@@ -4,10 +4,12 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "back/use.h"
 #include "base/atomic.h"
 #include "base/policy.h"
 #include "base/text.h"
 #include "life/crossing.h"
+#include "life/limits.h"
 #include "life/profile_text.h"
 #include "os/keep_errno.h"
 #include "os/os.h"
@@ -147,9 +149,55 @@ COLD void statistics_look(size_t now)
     store_release(&at_work, false);
 }
 
-static void print(void)
+static void print(const char *option)
 {
-    complain_of("stats", "standard error", sheet_write_own(STDERR_FILENO, FORM_TEXT));
+    complain_of(option, "standard error", sheet_write_own(STDERR_FILENO, FORM_TEXT));
+}
+
+/* ---- no memory ---- */
+
+#define REPORT_MS 60000
+
+static void add_limit(struct text *t, const char *name, size_t limit)
+{
+    if (limit == SIZE_MAX)
+        return;
+    text_add(t, ", ");
+    text_add(t, name);
+    text_add(t, " ");
+    text_add_number(t, limit);
+}
+
+static void say_no_memory(size_t bytes)
+{
+    struct text t;
+    text_init(&t, line, sizeof line);
+    text_add(&t, "hakmem: no memory for a block of ");
+    text_add_number(&t, bytes);
+    text_add(&t, " bytes. Of the heap, bytes in use ");
+    text_add_number(&t, load_relaxed(&use.slices) + load_relaxed(&use.huge));
+    text_add(&t, ", free and kept ");
+    text_add_number(&t, use_dirty());
+    add_limit(&t, "hard_limit_bytes", load_relaxed(&limits.hard));
+    add_limit(&t, "soft_limit_bytes", load_relaxed(&limits.soft));
+    add_limit(&t, "memory limit of the container", limits_container());
+    text_add(&t, "\n");
+    os_print_error(t.start, t.used);
+}
+
+COLD void statistics_no_memory(size_t bytes)
+{
+    static size_t until; /* in milliseconds; of the thread that is at work */
+    KEEP_ERRNO;
+    if (!begin())
+        return;
+    size_t now = os_milliseconds();
+    if (until == 0 || now >= until) {
+        until = now + REPORT_MS;
+        say_no_memory(bytes);
+        print("report_no_memory");
+    }
+    store_release(&at_work, false);
 }
 
 static void on_signal(int number)
@@ -163,7 +211,7 @@ static void on_signal(int number)
     if (policy.stats_file)
         write_file();
     else if (!policy.profile_file)
-        print();
+        print("stats");
     store_release(&at_work, false);
 }
 
@@ -218,5 +266,5 @@ COLD void statistics_end(void)
     if (begun && policy.stats_file)
         write_file();
     if (begun && policy.stats)
-        print();
+        print("stats");
 }

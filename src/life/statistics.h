@@ -23,6 +23,10 @@ void statistics_fork_child(void);
  * is held. */
 void statistics_look(size_t now);
 
+/* What the option report_no_memory asks for, after a call for so many bytes has failed. No lock is
+ * held. */
+void statistics_no_memory(size_t bytes);
+
 /* The orderly end of the process. */
 void statistics_end(void);
 

@@ -18,6 +18,8 @@ COLD void give_memory_back(size_t own)
     struct cache *cache = thread_cache();
     if (cache != NULL && (stepped || cache->visits == VISIT_NEVER))
         visits_settle_after(cache, counters_returned() - returned);
+    if (soft_limit_waits())
+        soft_limit_act(cache);
 }
 
 void look_after_classes(struct cache *cache)

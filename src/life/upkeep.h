@@ -8,6 +8,7 @@
 #include "life/profiling.h"
 #include "life/purge.h"
 #include "life/scavenger.h"
+#include "life/soft_limit.h"
 
 void give_memory_back(size_t own);
 
@@ -24,7 +25,8 @@ static inline void look_after_memory(size_t own)
 static inline void make_room(size_t own)
 {
     guards_look();
-    if (purge_is_due() && (use_excess() > 0 || purge_goes_on() || purge_waits_long()))
+    if (purge_is_due() &&
+        (use_excess() > 0 || purge_goes_on() || purge_waits_long() || soft_limit_waits()))
         give_memory_back(own);
 }
 

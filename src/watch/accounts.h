@@ -45,6 +45,7 @@
     RULE(BLOCK_FREE, "a block in a stack or transfer cache is taken by its bit")            \
     RULE(BLOCK_TWICE, "a block is in one stack or transfer cache, once")                    \
     RULE(USE_HUGE, "the count of bytes of huge blocks in use is that of their mappings")    \
+    RULE(USE_HELD, "the count of bytes held is the sum of those in use and kept")           \
     RULE(HUGE_LENGTH, "a huge block's mapping holds its bytes, in whole slices")            \
     RULE(KEPT_LENGTH, "a kept mapping is of whole slices")                                  \
     RULE(KEPT_MAPPED, "no entry of the map is in a kept mapping")                           \

@@ -428,6 +428,8 @@ size_t heap_check(struct accounts *accounts, bool quiet)
         check_kept(&walk);
     if (quiet)
         check_same(&walk, CHECK_USE_HUGE, &use.huge, accounts->huge_mapped, use.huge);
+    if (quiet)
+        check_same(&walk, CHECK_USE_HELD, &use.held, use.slices + use.huge + use_dirty(), use.held);
     check_ranges(&walk);
     check_sums(&walk);
     os_unmap(notes, bytes);

@@ -41,6 +41,7 @@ struct os_fake {
 
     size_t page;         /* bytes of a page, a power of two above the real one; 0: the real one */
     size_t commit_limit; /* writable bytes at most, reserved or not, as overcommit 2; 0: none */
+    const char *root;    /* /proc/self/cgroup and /sys/fs/cgroup are in this folder; null: in / */
     unsigned bits;       /* no mapping at a wanted address beyond this many bits; 0: as it is */
 
     size_t calls[FAKE_ANY + 1]; /* made until now; atomic */

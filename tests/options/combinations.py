@@ -27,7 +27,7 @@ def drawn(option: Option, chance: random.Random) -> int | str:
     least, most = number(option.least), number(option.most)
     if option.name == "stats_signal":  # not all can be handled
         return chance.choice([0, signal.SIGUSR2])
-    if chance.random() < 0.3:
+    if chance.random() < 0.3 or option.name == "hard_limit_bytes":  # the program needs memory
         return chance.choice([least, most])
     return min(most, least + int(2 ** chance.uniform(0, (most - least + 1).bit_length())) - 1)
 

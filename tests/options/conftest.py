@@ -9,6 +9,7 @@ import pytest
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--show", type=Path, help="the built tests/options/show.c")
     parser.addoption("--kept", type=Path, help="the built tests/options/kept.c")
+    parser.addoption("--limited", type=Path, help="the built tests/options/limited.c")
     parser.addoption("--learn", type=Path, help="the built tests/options/learn.c")
     parser.addoption("--once", type=Path, help="the built tests/options/once.c")
     parser.addoption("--nothing", type=Path, help="the built tests/options/nothing.c")
@@ -22,6 +23,11 @@ def show(given: Callable[[str], Path]) -> Path:
 @pytest.fixture(scope="session")
 def kept(given: Callable[[str], Path]) -> Path:
     return given("--kept")
+
+
+@pytest.fixture(scope="session")
+def limited(given: Callable[[str], Path]) -> Path:
+    return given("--limited")
 
 
 @pytest.fixture(scope="session")

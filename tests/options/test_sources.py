@@ -23,6 +23,8 @@ def others(option: Option) -> list[int]:
     """Values within the bounds that are not the default."""
     least, most = number(option.least), number(option.most)
     candidates = {least, least + 1, (least + most) // 2, most - 1, most}
+    if option.name == "hard_limit_bytes":
+        candidates.remove(1)  # no program would start
     return sorted(n for n in candidates - {number(option.value)} if least <= n <= most)
 
 

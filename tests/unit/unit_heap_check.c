@@ -272,6 +272,7 @@ static void slices_retained_broken(void)
     POKE(*superslabs_inside().retained, *superslabs_inside().retained + 1);
 }
 static void use_slices_broken(void) { POKE(use.slices, use.slices + SLICE); }
+static void use_held_broken(void) { POKE(use.held, use.held + SLICE); }
 static void use_huge_broken(void) { POKE(use.huge, use.huge + SLICE); }
 static void whole_length_broken(void)
 {
@@ -439,6 +440,7 @@ static const struct {
     BY_POKE(BLOCK_FREE, block_free_broken),
     BY_POKE(BLOCK_TWICE, block_twice_broken),
     BY_POKE(USE_HUGE, use_huge_broken),
+    BY_POKE(USE_HELD, use_held_broken),
     BY_POKE(HUGE_LENGTH, huge_length_broken),
     BY_POKE(KEPT_LENGTH, kept_length_broken),
     {CHECK_KEPT_MAPPED, kept_mapped_broken, kept_mapped_whole},

@@ -56,19 +56,19 @@ static void threads_share_a_part_of_what_is_in_use(void)
 {
     EXPECT_EQUAL(share_alone(MiB).bytes, MiB);
     EXPECT_EQUAL(share_alone(MiB).weight, SIZE_MAX);
-    EXPECT_EQUAL(share_at_work(2, 0, MiB).bytes, MiB);
-    EXPECT_EQUAL(share_at_work(2, 0, MiB).weight, LAW_SMALL_PART * LAW_SHARE_LEAST / 2);
+    EXPECT_EQUAL(share_at_work(2, 0, SIZE_MAX, MiB).bytes, MiB);
+    EXPECT_EQUAL(share_at_work(2, 0, SIZE_MAX, MiB).weight, LAW_SMALL_PART * LAW_SHARE_LEAST / 2);
     const size_t least = LAW_SMALL_PART * (size_t)LAW_SHARE_LEAST;
     const size_t used = 16 * LAW_SMALL_PART * least;
-    EXPECT_EQUAL(share_at_work(2, used, MiB).weight, 8 * least);
+    EXPECT_EQUAL(share_at_work(2, used, SIZE_MAX, MiB).weight, 8 * least);
     /* However many there are. */
-    EXPECT_EQUAL(share_at_work(1000000, used, MiB).weight, LAW_SHARE_LEAST);
+    EXPECT_EQUAL(share_at_work(1000000, used, SIZE_MAX, MiB).weight, LAW_SHARE_LEAST);
     /* Never more with more threads, and never less with more in use. */
     for (size_t awake = 2; awake < 200; awake++) {
-        EXPECT(share_at_work(awake + 1, used, MiB).weight <=
-               share_at_work(awake, used, MiB).weight);
-        EXPECT(share_at_work(awake, used, MiB).weight <=
-               share_at_work(awake, 2 * used, MiB).weight);
+        EXPECT(share_at_work(awake + 1, used, SIZE_MAX, MiB).weight <=
+               share_at_work(awake, used, SIZE_MAX, MiB).weight);
+        EXPECT(share_at_work(awake, used, SIZE_MAX, MiB).weight <=
+               share_at_work(awake, 2 * used, SIZE_MAX, MiB).weight);
     }
 }
 

@@ -15,6 +15,7 @@ extern "C" {
     pub fn hakmem_option_set(name: *const u8, value: u64) -> i32;
     pub fn hakmem_good_size(n: usize) -> usize;
     pub fn hakmem_purge() -> usize;
+    pub fn hakmem_on_soft_limit(called: Option<extern "C" fn(*mut c_void)>, argument: *mut c_void);
     pub fn hakmem_defrag_hint(p: *const c_void) -> i32;
     pub fn hakmem_defrag_malloc(n: usize) -> *mut c_void;
     pub fn hakmem_defrag_free(p: *mut c_void);

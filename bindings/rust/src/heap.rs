@@ -1,7 +1,9 @@
 //! Functions about the whole heap, about sizes of blocks, and about options.
 
 use crate::ffi;
-use core::mem::{size_of, MaybeUninit};
+use core::ffi::c_void;
+use core::mem::{size_of, transmute, MaybeUninit};
+use core::ptr::null_mut;
 
 /// What all memory is used for at one moment, in bytes, and some counts; see [`stats`].
 ///
@@ -68,6 +70,12 @@ pub struct Stats {
     /// Bytes of pages in slabs in use that are returned to the kernel now. Only free blocks lie on
     /// them, so of `free_in_slabs` about so much is not resident.
     pub returned_in_slabs: usize,
+    /// Bytes in slices and huge blocks, in use or kept: what the options `soft_limit_bytes` and
+    /// `hard_limit_bytes` compare with.
+    pub held: usize,
+    /// The lowest memory limit of the container (cgroup), as it was read last; 0 if there is none.
+    /// It is not read before 4 MiB of free memory are kept.
+    pub container_limit: usize,
 }
 
 /// Returns what all memory is used for now. Holds all of the allocator's locks meanwhile.
@@ -157,9 +165,8 @@ pub fn option(name: &str) -> Option<u64> {
 }
 
 /// Changes an option while the program runs: `thread_bytes`, `retain_slices`, `big_cache_bytes`,
-/// `check_frees`, `abort_on_misuse`, `compact`, `profile`, `profile_rss`, `profile_rate` or
-/// `profile_samples`. False
-/// if there is no such option, if it can only be set when a process starts, or if the value is out
+/// `soft_limit_bytes`, `hard_limit_bytes`, `report_no_memory`, `check_frees`, `abort_on_misuse`,
+/// `compact`, `profile`, `profile_rss`, `profile_rate` or `profile_samples`. False if there is no such option, if it can only be set when a process starts, or if the value is out
 /// of bounds.
 ///
 /// ```
@@ -172,6 +179,33 @@ pub fn set_option(name: &str, value: u64) -> bool {
         Some(text) => unsafe { ffi::hakmem_option_set(text.as_ptr(), value) == 0 },
         None => false,
     }
+}
+
+extern "C" fn call(argument: *mut c_void) {
+    // SAFETY: the argument is what `on_soft_limit` has passed, a function of this type.
+    let called: fn() = unsafe { transmute(argument) };
+    called();
+}
+
+/// Sets the function that is called when the heap passes the option `soft_limit_bytes`, and free
+/// memory that went back to the kernel was not enough; `None` for no function. It is called once
+/// each time that the limit is passed, in a call of the allocator. It may allocate and free. It
+/// must not take a lock that a thread may hold while it allocates or frees, and must not panic:
+/// setting a flag is best.
+///
+/// ```
+/// use std::sync::atomic::{AtomicBool, Ordering};
+///
+/// static LARGE: AtomicBool = AtomicBool::new(false);
+///
+/// hakmem::on_soft_limit(Some(|| LARGE.store(true, Ordering::Relaxed)));
+/// assert!(hakmem::set_option("soft_limit_bytes", 1 << 30));
+/// assert!(!LARGE.load(Ordering::Relaxed));
+/// ```
+pub fn on_soft_limit(called: Option<fn()>) {
+    let argument = called.map_or(null_mut(), |called| called as *mut c_void);
+    // SAFETY: may be called by any thread at any time; `call` gets what it expects.
+    unsafe { ffi::hakmem_on_soft_limit(called.map(|_| call as extern "C" fn(_)), argument) }
 }
 
 /// The formats of [`sheet`].

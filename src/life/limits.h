@@ -1,0 +1,30 @@
+/* Limits of memory: those of the process's containers (cgroup.h), which are read from time to time,
+ * and those that options set. What follows from them is in back/use.h. */
+#ifndef HAKMEM_LIFE_LIMITS_H
+#define HAKMEM_LIFE_LIMITS_H
+
+#include "back/use.h"
+#include "base/atomic.h"
+#include "base/policy.h"
+#include "life/cgroup.h"
+
+/* Whether options say anything but what holds without a call. */
+static inline bool limits_wanted(void)
+{
+    return unlikely(policy.soft_limit_bytes + policy.hard_limit_bytes + !policy.container_limits !=
+                    0);
+}
+
+/* After options are known, or one of them was changed. */
+void limits_set(void);
+
+/* Whether it is time to read the limits of containers. Needs no lock. */
+bool limits_due(void);
+
+/* Reads them. With purge.c's lock. */
+void limits_look(void);
+
+/* The lowest limit of a container, as it was read last; or NO_LIMIT. */
+size_t limits_container(void);
+
+#endif

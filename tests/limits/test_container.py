@@ -1,0 +1,80 @@
+"""Two processes in a real control group of 150 MB: what one has freed does not kill the other.
+
+Skipped where no group can be made, or memory can be swapped out, so that nobody is killed."""
+
+import os
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+PROGRAM = os.environ["CONTAINER"]
+LIBRARY = os.environ["LIBRARY"]
+MB = 1000 * 1000
+LIMIT = 150 * MB
+FREED = 120 * MB
+TAKEN = 120 * MB
+
+
+def own_group() -> tuple[Path, str]:
+    """Where a group can be made beside this process's own, and the file for its limit."""
+    for line in Path("/proc/self/cgroup").read_text().splitlines():
+        _, controllers, path = line.split(":", 2)
+        if "memory" in controllers.split(","):
+            return Path("/sys/fs/cgroup/memory" + path), "memory.limit_in_bytes"
+    return Path("/sys/fs/cgroup"), "memory.max"
+
+
+@pytest.fixture
+def group() -> Iterator[Path]:
+    if len(Path("/proc/swaps").read_text().splitlines()) > 1:
+        pytest.skip("this machine swaps")
+    parent, limit = own_group()
+    folder = parent / f"hakmem-test-{os.getpid()}"
+    try:
+        folder.mkdir()
+    except OSError as error:
+        pytest.skip(f"no control group can be made: {error}")
+    try:
+        try:
+            (folder / limit).write_text(str(LIMIT))
+        except OSError as error:
+            pytest.skip(f"a control group without a limit of memory: {error}")
+        yield folder
+    finally:
+        folder.rmdir()
+
+
+def start(group: Path, *arguments: str, **options: str) -> "subprocess.Popen[str]":
+    def enter() -> None:
+        (group / "cgroup.procs").write_text(str(os.getpid()))
+
+    return subprocess.Popen(
+        [PROGRAM, *arguments],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+        preexec_fn=enter,
+        env={**os.environ, "LD_PRELOAD": LIBRARY, **options},
+    )
+
+
+def both_live(group: Path, kind: str, **options: str) -> bool:
+    holder = start(group, "hold", kind, str(FREED), **options)
+    assert holder.stdout is not None
+    assert holder.stdout.readline() == "freed\n"
+    neighbour = start(group, "take", str(TAKEN))
+    taken = neighbour.wait(60)
+    holder.communicate(timeout=60)
+    assert taken in (0, -9) and holder.returncode in (0, -9)
+    return taken == 0 and holder.returncode == 0
+
+
+@pytest.mark.parametrize("kind", ["huge", "large", "small", "threads"])
+def test_the_neighbour_lives(group: Path, kind: str) -> None:
+    assert both_live(group, kind)
+
+
+def test_without_the_option_one_of_them_is_killed(group: Path) -> None:
+    assert not both_live(group, "huge", HAKMEM_CONTAINER_LIMITS="off")
