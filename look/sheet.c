@@ -92,6 +92,24 @@ static void print_requested(FILE *out, const struct requested *requested)
                 requested->samples, requested->share, requested->error, requested->blocks);
 }
 
+static void print_limits(FILE *out, const struct heap *heap)
+{
+    static const char *const names[] = {
+#define NAME(limit, name, words) #name,
+        HEAP_LIMITS(NAME)
+#undef NAME
+    };
+    fprintf(out, "\"held\": %" PRIu64 ", \"limits\": {", heap->held);
+    for (unsigned i = 0; i < HEAP_LIMIT_COUNT; i++) {
+        fprintf(out, "%s\"%s\": ", i == 0 ? "" : ", ", names[i]);
+        if (heap->limits[i] == UINT64_MAX)
+            fputs("null", out);
+        else
+            fprintf(out, "%" PRIu64, heap->limits[i]);
+    }
+    fputs("}", out);
+}
+
 static void print(FILE *out, const struct target *t, const struct heap *heap, struct sheet sheet)
 {
     const struct totals totals = totals_of(t, heap);
@@ -106,9 +124,11 @@ static void print(FILE *out, const struct target *t, const struct heap *heap, st
             ",\n \"live_bytes\": %" PRIu64 ", \"free_bytes\": %" PRIu64
             ", \"huge_blocks\": %" PRIu64 ", \"huge_bytes\": %" PRIu64 ", \"superslabs\": %" PRIu64
             ",\n \"freed\": %" PRIu64 ", \"returned\": %" PRIu64 ", \"taken_again\": %" PRIu64
-            ", \"skipped\": %" PRIu64 ",\n \"classes\": [",
+            ", \"skipped\": %" PRIu64 ",\n ",
             heap->live_bytes, heap->free_bytes, heap->huge_blocks, heap->huge_bytes,
             heap->superslabs, heap->freed, heap->returned, heap->taken_again, heap->skipped);
+    print_limits(out, heap);
+    fprintf(out, ",\n \"classes\": [");
     print_classes(out, heap);
     fprintf(out, "],\n \"requested\": ");
     print_requested(out, &heap->requested);

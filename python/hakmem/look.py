@@ -101,7 +101,10 @@ class Sheet:
             "others": [_json(line) for line in self.others],
             **{
                 key: self.seen[key]
-                for key in ("freed", "returned", "taken_again", "skipped", "classes", "caches")
+                for key in (
+                    *("freed", "returned", "taken_again", "held", "limits"),
+                    *("skipped", "classes", "caches"),
+                )
             },
         }
 

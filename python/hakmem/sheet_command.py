@@ -124,6 +124,9 @@ def _sites(pid: int, arguments: argparse.Namespace) -> Seen:
     return process.look()
 
 
+LIMITS = {"soft": "soft_limit_bytes", "hard": "hard_limit_bytes", "container": "the container"}
+
+
 def _subject(word: str) -> int | Path:
     return look.read_pid(word) if word.isdecimal() else Path(word)
 
@@ -150,6 +153,10 @@ def lines(sheet: Sheet) -> Iterator[str]:
         yield f"{'in swap, not resident':<40}{_mib(sum(sheet.swapped.values())):>9}" + (
             f"{'':>16}  heap {_mib(sheet.swapped['heap'])}, other {_mib(sheet.swapped['others'])}"
         )
+    limits = {name: bytes for name, bytes in sheet.seen["limits"].items() if bytes is not None}
+    if limits:
+        said = ", ".join(f"{LIMITS[name]} {_mib(bytes)}" for name, bytes in limits.items())
+        yield f"limits in MiB: {said}; of the heap count {_mib(sheet.seen['held'])}"
     if sheet.requested is not None:
         yield _requested(sheet, sheet.requested)
 

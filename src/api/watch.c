@@ -24,6 +24,7 @@ HIDDEN __attribute__((used)) const struct hakmem_watch hakmem_watch = {
     .counters = &watch_counters,
     .orders = &watch_orders,
     .profile = &watch_profile,
+    .limits = &watch_limits,
 };
 
 /* Name and description are padded to four bytes. The description is the distance from itself. */

@@ -119,6 +119,14 @@ struct watch_profile {
     const void *fill, *samples, *bucket_bits, *site_buckets;
 };
 
+/* Limits of memory (back/use.h): where the numbers of bytes are, what is held and the limits. The
+ * largest number is no limit. */
+struct watch_limits {
+    uint32_t bytes;
+    uint32_t pad;
+    const void *held, *soft, *hard, *container;
+};
+
 /* Orders from outside (life/settings.h): who gives one fills in the fields, adds 1 to `asked`,
  * stores the sum of the three words of what was freed (watch_counters) to `due`, and 0 to the
  * limits of all stacks that have begun. It is done when `done` has the number of `asked`. */
@@ -139,6 +147,7 @@ extern const struct watch_caches watch_caches HIDDEN;
 extern const struct watch_counters watch_counters HIDDEN;
 extern const struct watch_orders watch_orders HIDDEN;
 extern const struct watch_profile watch_profile HIDDEN;
+extern const struct watch_limits watch_limits HIDDEN;
 
 /* All of them. The note of this file (type 1, name "hakmem") says where this is. */
 struct hakmem_watch {
@@ -156,6 +165,7 @@ struct hakmem_watch {
     const struct watch_counters *counters;
     const struct watch_orders *orders;
     const struct watch_profile *profile;
+    const struct watch_limits *limits;
 };
 
 extern const struct hakmem_watch hakmem_watch HIDDEN;

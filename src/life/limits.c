@@ -3,6 +3,7 @@
 #include <errno.h>
 
 #include "base/policy.h"
+#include "base/watch.h"
 #include "learn/keep.h"
 #include "os/lock.h"
 #include "os/os.h"
@@ -68,3 +69,11 @@ COLD void limits_look(void)
     store_relaxed(&containers.denied, error != 0 && error != EMFILE && error != ENFILE);
     apply(memory);
 }
+
+const struct watch_limits watch_limits = {
+    .bytes = sizeof watch_limits,
+    .held = &use.held,
+    .soft = &limits.soft,
+    .hard = &limits.hard,
+    .container = &containers.limit,
+};

@@ -22,6 +22,16 @@
 enum heap_line { HEAP_LINES(HEAP_LINE_ENUM) HEAP_LINE_COUNT };
 #undef HEAP_LINE_ENUM
 
+/* Limits of memory. */
+#define HEAP_LIMITS(LIMIT)                \
+    LIMIT(SOFT, soft, "soft_limit_bytes") \
+    LIMIT(HARD, hard, "hard_limit_bytes") \
+    LIMIT(CONTAINER, container, "the container")
+
+#define HEAP_LIMIT_ENUM(limit, name, words) LIMIT_##limit,
+enum heap_limit { HEAP_LIMITS(HEAP_LIMIT_ENUM) HEAP_LIMIT_COUNT };
+#undef HEAP_LIMIT_ENUM
+
 struct class_sum {
     uint32_t size, blocks, slices; /* of a block, in a slab, of a slab */
     uint64_t slabs;
@@ -57,6 +67,8 @@ struct heap {
     struct cache_sum *caches; /* the newest first */
     size_t cache_count;
     uint64_t freed, returned, taken_again; /* counters of the process, bytes */
+    uint64_t held;                         /* what limits of the heap count */
+    uint64_t limits[HEAP_LIMIT_COUNT];     /* UINT64_MAX: none, or not known */
     struct requested requested;
     uint64_t skipped; /* descriptors that made no sense: changed meanwhile, or damaged */
 };

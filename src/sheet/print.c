@@ -145,6 +145,30 @@ static void add_counters(struct text *t, const struct heap *heap)
     text_add(t, " MiB of it used again\n");
 }
 
+static void add_limits(struct text *t, const struct heap *heap)
+{
+    static const char names[HEAP_LIMIT_COUNT][20] = {
+#define NAME(limit, name, words) words,
+        HEAP_LIMITS(NAME)
+#undef NAME
+    };
+    bool any = false;
+    for (unsigned i = 0; i < HEAP_LIMIT_COUNT; i++) {
+        if (heap->limits[i] == UINT64_MAX)
+            continue;
+        text_add(t, any ? ", " : "limits in MiB: ");
+        any = true;
+        text_add(t, names[i]);
+        text_add(t, " ");
+        add_mib(t, heap->limits[i], 0);
+    }
+    if (!any)
+        return;
+    text_add(t, "; of the heap count ");
+    add_mib(t, heap->held, 0);
+    text_add(t, "\n");
+}
+
 static void add_swapped(struct text *t, const struct totals *totals)
 {
     if (totals->swapped[0] + totals->swapped[1] == 0)
@@ -185,6 +209,7 @@ static void print_text(struct text *t, const struct heap *heap, const struct tot
     add_line(t, "stacks", (int64_t)totals->kinds[KIND_STACK], totals->resident);
     add_line(t, "other anonymous memory", (int64_t)totals->kinds[KIND_ANONYMOUS], totals->resident);
     add_swapped(t, totals);
+    add_limits(t, heap);
     add_requested(t, heap);
     add_classes(t, heap);
     add_counters(t, heap);

@@ -129,6 +129,8 @@ bool tables_read(struct target *t, uint64_t at, struct tables *tables, struct wh
             all_possible(tables)) {
             if (watch.orders != NULL)
                 copy(t, watch.orders, &tables->orders, sizeof tables->orders);
+            if (watch.limits != NULL)
+                copy(t, watch.limits, &tables->limits, sizeof tables->limits);
             if (watch.profile != NULL &&
                 (!copy(t, watch.profile, &tables->profile, sizeof tables->profile) ||
                  !profile_possible(&tables->profile)))

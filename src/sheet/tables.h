@@ -20,6 +20,7 @@ struct tables {
     struct watch_counters counters;
     struct watch_orders orders;   /* zero where the library has none */
     struct watch_profile profile; /* the same */
+    struct watch_limits limits;   /* the same */
 };
 
 #define CLASSES_MOST 512

@@ -358,6 +358,20 @@ static void counters_read(struct look *look)
     }
 }
 
+static void limits_read(struct look *look)
+{
+    const struct watch_limits *w = &look->heap->tables.limits;
+#define LIMIT(limit, name, words) w->name,
+    const void *const limits[] = {HEAP_LIMITS(LIMIT)};
+#undef LIMIT
+    target_read(look->t, address(w->held), &look->heap->held, sizeof look->heap->held);
+    for (unsigned i = 0; i < HEAP_LIMIT_COUNT; i++) {
+        uint64_t bytes = UINT64_MAX;
+        bool known = target_read(look->t, address(limits[i]), &bytes, sizeof bytes);
+        look->heap->limits[i] = known ? bytes : UINT64_MAX;
+    }
+}
+
 static bool classes_read(struct look *look)
 {
     const struct watch_slabs *w = &look->heap->tables.slabs;
@@ -393,6 +407,7 @@ static bool look_read(struct look *look)
     metadata_read(look);
     library_read(look);
     counters_read(look);
+    limits_read(look);
     look->heap->requested = requested_read(t, tables);
     return t->budget > 0 &&
            (look->heap->skipped <= SKIPPED_LITTLE || look->heap->skipped <= look->found);

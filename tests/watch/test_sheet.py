@@ -75,6 +75,17 @@ def test_swapped(command: Command, plant: Process) -> None:
     assert "in swap, not resident" in command("sheet", plant.pid).stdout
 
 
+def test_limits(command: Command, given: Callable[[str], Path], library: Path) -> None:
+    """Those that options set, and what they are compared with."""
+    program = given("--programs") / "watch_plant"
+    with running(program, library=library, HAKMEM_HARD_LIMIT_BYTES="500M") as process:
+        process.ask("live")
+        said = command.sheet(process.pid).said
+        assert said["limits"]["hard"] == 500 << 20 and said["limits"]["soft"] is None
+        assert said["live"] <= said["held"] <= 500 << 20
+        assert "hard_limit_bytes 500.0" in command("sheet", process.pid).stdout
+
+
 @pytest.mark.parametrize("kind", ["free_pages", "caches", "kept", "slices"])
 def test_what_could_be_less_becomes_so(
     command: Command, given: Callable[[str], Path], library: Path, kind: str
