@@ -13,7 +13,7 @@ from hakmem.table import AUTO, AUTO_NUMBER, UNITS, WORDS, Option, renamed, table
 CHANGEABLE = (
     "thread_bytes", "retain_slices", "big_cache_bytes", "soft_limit_bytes", "hard_limit_bytes",
     "report_no_memory", "check_frees", "abort_on_misuse", "compact",
-    "profile", "profile_rss", "profile_rate", "profile_samples",
+    "guards_a_second", "profile", "profile_rss", "profile_rate", "profile_samples",
 )  # fmt: skip
 HELP = "change an option of a running process"
 DESCRIPTION = HELP[0].upper() + HELP[1:] + "."
