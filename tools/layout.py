@@ -16,6 +16,7 @@ Needs valgrind; source: callgrind's list of the functions that each of the PROGR
 from __future__ import annotations
 
 import argparse
+import bisect
 import collections
 import os
 import re
@@ -54,6 +55,7 @@ SECTIONS
     .rodata_words :
     {{
         *(.rodata.str1.8)
+        *(.rodata.*.str1.8)
         *(.rodata_seldom)
     }}
 }}
@@ -142,10 +144,11 @@ def base(symbol: str) -> str:
 
 
 def executed(library: Path, command: list[str]) -> set[str]:
-    """The symbols of the library's functions."""
+    """The symbols of the library's functions, and of their cold parts, by addresses: callgrind's
+    names are those of the source, where a function and its cold part are one."""
     with tempfile.TemporaryDirectory() as folder:
         out = Path(folder) / "callgrind"
-        callgrind = ["valgrind", "--tool=callgrind", "--demangle=no"]
+        callgrind = ["valgrind", "--tool=callgrind", "--dump-instr=yes"]
         subprocess.run(
             [*callgrind, f"--callgrind-out-file={out}.%p", *command],
             env={**os.environ, "LD_PRELOAD": str(library)},
@@ -153,29 +156,40 @@ def executed(library: Path, command: list[str]) -> set[str]:
             stderr=subprocess.DEVNULL,
             check=False,
         )
-        found: set[str] = set()
-        return found.union(*(functions_in(f, library.name) for f in Path(folder).iterdir()))
+        addresses: set[int] = set()
+        for profile in Path(folder).iterdir():
+            addresses |= addresses_in(profile, library.name)
+    nm = subprocess.check_output(["nm", "-n", "--defined-only", str(library)], text=True)
+    rows = [row.split() for row in nm.splitlines()]
+    places = [(int(row[0], 16), row[2].split("@")[0]) for row in rows if row[1] in "tTwW"]
+    starts = [start for start, _ in places]
+    found = {places[bisect.bisect_right(starts, address) - 1][1] for address in addresses}
+    return {name for name in found if re.match(r"[A-Za-z_]", name)}
 
 
-def functions_in(profile: Path, library: str) -> set[str]:
-    """Callgrind names an object or function once and says its number later on."""
-    names: dict[str, dict[str, str]] = {"ob": {}, "fn": {}}
+def addresses_in(profile: Path, library: str) -> set[int]:
+    """Of the library's instructions. Callgrind names an object once and says its number later on;
+    an address may be given as the distance from the one before."""
+    names: dict[str, str] = {}
     ours = False
+    last = 0
     found = set()
     for line in profile.read_text(errors="replace").splitlines():
-        match = re.match(r"(c?)(ob|fn)=\((\d+)\)(?: (.*))?$", line)
-        if match is None:
-            continue
-        called, kind, number, name = match.groups()
-        if name is not None:
-            names[kind][number] = name
-        if called:
-            continue
-        if kind == "ob":
-            ours = names["ob"][number].rsplit("/", 1)[-1].startswith(library.split(".so")[0])
-        elif ours:
-            found.add(re.split(r"['@]", names["fn"][number])[0])
-    return {name for name in found if re.match(r"[A-Za-z_]", name)}
+        if match := re.match(r"(c?)obj?=\((\d+)\)(?: (.*))?$", line):
+            called, number, name = match.groups()
+            if name is not None:
+                names[number] = name
+            if not called:
+                ours = names[number].rsplit("/", 1)[-1].startswith(library.split(".so")[0])
+        elif match := re.match(r"(0x[0-9a-f]+|[+-]0x[0-9a-f]+|[+-]\d+|\*) ", line):
+            word = match[1]
+            if word.startswith("0x"):
+                last = int(word, 16)
+            elif word != "*":
+                last += int(word, 0)
+            if ours:
+                found.add(last)
+    return found
 
 
 if __name__ == "__main__":
