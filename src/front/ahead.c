@@ -22,7 +22,9 @@ size_t ahead_used(const struct cache *cache, unsigned cls, void ***blocks)
     void **base = sampler->ahead[cls];
     void **top = load_relaxed(&cache->ahead[cls].top);
     *blocks = base + 1;
-    return top > base ? (size_t)(top - base) : 0;
+    /* A thread that was stopped while it found a closed one empty leaves the top below null. */
+    bool any = top > base && top <= base + AHEAD_MOST;
+    return any ? (size_t)(top - base) : 0;
 }
 
 SLOW size_t ahead_fill(struct cache *cache, unsigned cls, size_t n)

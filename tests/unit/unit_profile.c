@@ -8,6 +8,7 @@
 
 #include "base/policy.h"
 #include "base/watch.h"
+#include "front/ahead.h"
 #include "front/cacheless.h"
 #include "hakmem/hakmem.h"
 #include "os/lock.h"
@@ -184,9 +185,26 @@ static void forged_sums_are_no_estimate(void)
     EXPECT_EQUAL(requested_from(&(struct fill){1, 900, 1000, 0, 0, 0}).samples, 0);
 }
 
+/* As a fork's child finds them of a thread that was in the middle of a pop. */
+static void what_lies_ahead_of_a_stopped_thread(void)
+{
+    static struct sampler sampler;
+    static struct cache cache = {.sampler = &sampler};
+    void **blocks;
+    ahead_close(&cache);
+    for (unsigned cls = 0; cls < AHEAD_CLASSES; cls++) {
+        EXPECT(ahead_used(&cache, cls, &blocks) == 0);
+        STEP_DOWN(cache.ahead[cls].top);
+        EXPECT(ahead_used(&cache, cls, &blocks) == 0);
+        cache.ahead[cls].top = sampler.ahead[cls] + AHEAD_MOST;
+        EXPECT(ahead_used(&cache, cls, &blocks) == AHEAD_MOST);
+    }
+}
+
 int main(void)
 {
     profile_on = true;
+    what_lies_ahead_of_a_stopped_thread();
     weights_are_exact();
     distances_are_geometric();
     at_rate_1_every_block_is_a_sample();
