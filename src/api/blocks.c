@@ -126,12 +126,14 @@ SLOW size_t block_usable(const void *p, const char *function, const void *caller
 }
 
 /* A block that realloc left where it was may be up to twice as large as what it holds, or larger if
- * there was no memory for another; who knows an alignment has not reallocated. */
+ * there was no memory for another; who knows an alignment has not reallocated. In a hardened heap
+ * realloc leaves none that is too large. */
 static bool size_fits(size_t usable, size_t align, size_t size)
 {
     if (!is_power_of_two(align) || align > MOST_BYTES || size > MOST_BYTES)
         return false;
-    size_t least = load_relaxed(&sizes_unsure) ? 0 : hardened() ? usable : keep_block_least(usable);
+    bool exact = hardened() && (usable <= CLASS_MOST || hardening.guards);
+    size_t least = load_relaxed(&sizes_unsure) ? 0 : exact ? usable : keep_block_least(usable);
     return usable_of_new(size, align) == usable || (align == 1 && size <= usable && size >= least);
 }
 
@@ -141,7 +143,8 @@ void aligned_sized_free_check(const void *p, size_t align, size_t size, const vo
         return;
     unsigned bin;
     size_t usable = usable_of(p, &bin);
-    if (usable == 0 || size_fits(usable, align, size))
+    /* The reserve rounds sizes in its own way. */
+    if (usable == 0 || bin == BIN_FOREIGN || size_fits(usable, align, size))
         return;
     report_misuse(&(struct wrong_call){
         .function = "sized free", .what = MISUSE_SIZE, .p = p, .caller = caller, .size = size});

@@ -1,8 +1,12 @@
 #include "api/harden.h"
 
 #include "api/blocks.h"
+#include "back/map.h"
+#include "front/deferred.h"
 #include "front/hardened.h"
+#include "front/owners.h"
 #include "front/registry.h"
+#include "heap/slab.h"
 #include "life/life.h"
 #include "life/scavenger.h"
 #include "life/upkeep.h"
@@ -14,6 +18,8 @@ static SLOW void *filled(struct cache *cache, unsigned cls, struct finding *foun
     void *p;
     if (cache != NULL) {
         note_taker(cache);
+        if (unlikely(load_relaxed(&registry_has_orphans)))
+            orphan_take_in();
         p = hardened_fill(cache, cls, found);
     } else {
         p = hardened_take_alone(cls, found);
@@ -60,6 +66,16 @@ SLOW struct finding hardened_free(unsigned cls, void *p)
     if (unlikely(went))
         look_after_memory(0);
     return found;
+}
+
+SLOW struct finding hardened_free_later(void *p)
+{
+    const struct slab *slab = map_owner(p);
+    if (slab == NULL || slab->cls >= CLASS_SLICES_FIRST)
+        return deferred_put(p);
+    if (unlikely(!block_begins(p, class_inverses[slab->cls])))
+        return (struct finding){MISUSE_INTERIOR, p};
+    return hardened_defer(slab->cls, p);
 }
 
 SLOW bool hardened_free_at_once(void *p, const void *caller)

@@ -20,4 +20,7 @@ bool hardened_stays(size_t n, size_t usable);
 /* The free of a block in a slab of the class, or of what is none. */
 struct finding hardened_free(unsigned cls, void *p);
 
+/* The free of any block in a slab, while a fork holds the heap. */
+struct finding hardened_free_later(void *p);
+
 #endif

@@ -217,7 +217,7 @@ SLOW struct finding sampled_give(void *p, bool *whole)
     struct finding found = {MISUSE_NONE, NULL};
     *whole = false;
     if (!lock_enter(lock))
-        return deferred_put(p);
+        return hardened() ? hardened_free_later(p) : deferred_put(p);
     struct slab *slab = map_owner(p);
     bool known = samples_forget(p);
     size_t bytes = 0;

@@ -113,8 +113,10 @@ static void *take_unsampled(size_t n, size_t align, bool *zero)
     if (least <= CLASS_MOST)
         return class_take(class_of(round_up(least, align)));
     if (n <= CLASS_SLICES_MOST && align <= SUPERSLAB && !hardening.guards) {
-        void *p = align <= SLICE ? class_take_any(class_of_whole(n, align))
-                                 : aligned_take_inside(n, align);
+        /* What a stack holds nobody has cleared. */
+        bool may_stack = align <= SLICE && !hardening.zeroes;
+        void *p = likely(may_stack) ? class_take_any(class_of_whole(n, align))
+                                    : aligned_take_inside(n, larger(align, SLICE));
         if (likely(p != NULL)) {
             *zero = p != not_entered() && whole_hand_out(p, n);
             return p;
@@ -293,19 +295,22 @@ static struct finding class_give(unsigned stack, void *p)
     return likely(what == MISUSE_NONE) ? stack_give(stack, p) : (struct finding){what, p};
 }
 
-static struct finding class_give_past(unsigned stack, void *p)
+static struct finding stack_give_past(unsigned stack, void *p)
 {
-    if (hardened())
-        return hardened_free(stack_class(stack), p);
-    enum misuse what = class_seal(stack, p);
-    if (unlikely(what != MISUSE_NONE))
-        return (struct finding){what, p};
     struct cache *cache = thread_cache();
     if (unlikely(cache == NULL))
         return cacheless_free(stack, p);
     struct finding found = past_give(cache, stack, p);
     look_after_classes(cache);
     return found;
+}
+
+static struct finding class_give_past(unsigned stack, void *p)
+{
+    if (hardened())
+        return hardened_free(stack_class(stack), p);
+    enum misuse what = class_seal(stack, p);
+    return likely(what == MISUSE_NONE) ? stack_give_past(stack, p) : (struct finding){what, p};
 }
 
 /* Large blocks that come and go through a stack alone: what lies idle elsewhere is to grow old by
@@ -351,6 +356,8 @@ static struct finding whole_give(void *p, unsigned bin)
     enum misuse what = whole_take_back(p, &cls);
     if (unlikely(what != MISUSE_NONE))
         return sampled_or_wrong(p, bin, what);
+    if (unlikely(hardening.zeroes))
+        return stack_give_past(cls, p);
     if (cls >= CLASS_LARGE)
         return large_free(cls, p);
     if (likely(cache_push_whole(cache_current(), cls, p)))
@@ -550,7 +557,7 @@ static SLOW void *realloc_others(void *p, size_t n, const void *caller)
     bool same_class = hardened() ? hardened_stays(n, usable) : stays(n, usable);
     if (bin >= BIN_FIRST && same_class)
         return p;
-    if (bin == BIN_SAMPLED && (same_class || stays_smallest(n, usable) ||
+    if (bin == BIN_SAMPLED && (same_class || (!hardened() && stays_smallest(n, usable)) ||
                                (usable > CLASS_MOST && whole_grows(p, n, usable))))
         return sampled_resize(p, n);
     void *same = NULL;

@@ -87,6 +87,7 @@ COLD struct finding deferred_drain(void)
         }
         for (struct link *link = take_all(&deferred.blocks), *next; link != NULL; link = next) {
             next = link->next;
+            link->next = NULL; /* as a hardened heap's free blocks hold zeroes */
             found = first_of(found, give(link));
         }
         lock_release(&cacheless_lock);

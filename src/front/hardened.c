@@ -61,7 +61,7 @@ static SLOW struct hardened_class *class_begin(struct cache *cache, unsigned cls
     if (cache->hardened == NULL) {
         struct hardened *mine = meta_take(sizeof *mine);
         if (mine != NULL)
-            *mine = (struct hardened){.random.state = os_random()};
+            *mine = (struct hardened){.random.state = random_shared() ^ (uintptr_t)mine};
         store_relaxed(&cache->hardened, mine);
     }
     struct hardened_class *c = NULL;
@@ -87,11 +87,12 @@ void hardened_arm(void *p, unsigned cls, struct finding *found)
     canary_set(p, cls);
 }
 
-static enum misuse disarm(void *p, unsigned cls)
+/* `alone`: the process has no other thread that frees. */
+static enum misuse disarm(void *p, unsigned cls, bool alone)
 {
     if (unlikely(!canary_before_stands(p, cls)))
         return MISUSE_UNDERRUN;
-    enum misuse what = canary_take(p, cls, caches_living() <= 1);
+    enum misuse what = canary_take(p, cls, alone);
     if (likely(what == MISUSE_NONE) && hardening.zeroes)
         memset(p, 0, class_usable(cls));
     return what;
@@ -182,9 +183,15 @@ static SLOW struct finding flush(struct cache *cache, unsigned cls, struct harde
     return found;
 }
 
+SLOW struct finding hardened_defer(unsigned cls, void *p)
+{
+    enum misuse what = disarm(p, cls, false);
+    return what == MISUSE_NONE ? deferred_put(p) : (struct finding){what, p};
+}
+
 struct finding hardened_give(struct cache *cache, unsigned cls, void *p, bool *went)
 {
-    enum misuse what = disarm(p, cls);
+    enum misuse what = disarm(p, cls, cache != NULL && caches_living() <= 1);
     if (unlikely(what != MISUSE_NONE))
         return (struct finding){what, p};
     struct hardened_class *c = likely(cache != NULL) ? class_mine(cache, cls) : NULL;
@@ -227,7 +234,8 @@ SLOW struct finding hardened_put_all(struct cache *cache)
         struct finding ready = put(c->slots, c->ready, cls);
         struct finding held = put(c->slots + c->ready_most, c->held, cls);
         cache_gave(cache, (c->ready + c->held) * size_classes[cls].size);
-        c->ready = c->held = 0;
+        store_relaxed(&c->ready, 0);
+        store_relaxed(&c->held, 0);
         if (found.what == MISUSE_NONE)
             found = ready.what != MISUSE_NONE ? ready : held;
     }
@@ -240,6 +248,13 @@ size_t hardened_count(const struct cache *cache, unsigned cls)
     const struct hardened_class *c =
         mine != NULL && cls < CLASS_SLICES_FIRST ? load_relaxed(&mine->classes[cls]) : NULL;
     return c != NULL ? load_relaxed(&c->ready) + load_relaxed(&c->held) : 0;
+}
+
+void hardened_fork_child(struct cache *mine, uint64_t chance)
+{
+    random_fork_child(chance);
+    if (mine != NULL && mine->hardened != NULL)
+        random_stir(&mine->hardened->random, chance);
 }
 
 size_t hardened_metadata(const struct cache *cache)

@@ -27,12 +27,18 @@ void *hardened_take_alone(unsigned cls, struct finding *found);
  * to their slabs. */
 struct finding hardened_give(struct cache *cache, unsigned cls, void *p, bool *went);
 
+/* The same, of a block that a fork keeps from being given now. */
+struct finding hardened_defer(unsigned cls, void *p);
+
 /* All that the thread has goes back; it has had some. The caller holds the cache's lock. */
 struct finding hardened_put_all(struct cache *cache);
 
 /* A free block comes into use: one of those that the profile watches, say, which come straight from
  * their shard. */
 void hardened_arm(void *p, unsigned cls, struct finding *found);
+
+/* The child of a fork chooses otherwise than its parent from here on. */
+void hardened_fork_child(struct cache *mine, uint64_t chance);
 
 /* How many blocks of the class the thread has; and the bytes of metadata for all this. */
 size_t hardened_count(const struct cache *cache, unsigned cls);

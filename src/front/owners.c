@@ -112,11 +112,11 @@ static SLOW struct finding ahead_put(struct cache *cache)
 struct finding cache_put_all(struct cache *cache)
 {
     ASSERT(lock_held(cache->lock));
-    struct finding ahead = ahead_put(cache);
+    struct finding others = ahead_put(cache);
     struct finding found = stacks_put(cache, 0, STACKS);
-    if (unlikely(cache->hardened != NULL))
-        return hardened_put_all(cache);
-    return found.what != MISUSE_NONE ? found : ahead;
+    if (unlikely(cache->hardened != NULL)) /* nothing lies ahead there */
+        others = hardened_put_all(cache);
+    return found.what != MISUSE_NONE ? found : others;
 }
 
 /* And makes it new. */

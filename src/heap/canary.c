@@ -101,6 +101,17 @@ bool block_is_zero(const void *p, unsigned cls)
     return (found[0] | found[1]) == 0;
 }
 
+static struct chance shared;
+
+uint64_t random_shared(void) { return random_next(&shared); }
+
+void random_stir(struct chance *chance, uint64_t by)
+{
+    store_relaxed(&chance->state, load_relaxed(&chance->state) ^ by);
+}
+
+void random_fork_child(uint64_t by) { random_stir(&shared, by); }
+
 /* SplitMix64 of Steele, Lea and Flood, 2014. */
 uint64_t random_next(struct chance *chance)
 {

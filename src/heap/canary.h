@@ -42,4 +42,11 @@ struct chance {
 /* A number that the program can't foresee. Many threads may share the state. */
 uint64_t random_next(struct chance *chance);
 
+/* The same from a state of the whole process. */
+uint64_t random_shared(void);
+
+/* The numbers from here on are others. */
+void random_stir(struct chance *chance, uint64_t by);
+void random_fork_child(uint64_t by);
+
 #endif

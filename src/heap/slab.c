@@ -98,12 +98,11 @@ static unsigned words_of_choice(size_t size)
 
 SLOW size_t slab_take_any(struct slab *slab, void **end, size_t n)
 {
-    static struct chance all; /* of all shards */
     ASSERT(lock_rank_held(RANK_SHARD));
     size_t size = size_classes[slab->cls].size;
     size_t taken = 0;
     for (; taken < n && slab->summary != 0; taken++) {
-        uint64_t chance = random_next(&all);
+        uint64_t chance = random_shared();
         uint64_t words = low_bits(lowest_bit(slab->summary) + words_of_choice(size));
         unsigned index = any_bit(slab->summary & words, (uint32_t)chance);
         unsigned bit = any_bit(slab->words[index], (uint32_t)(chance >> 32));

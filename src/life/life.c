@@ -12,6 +12,7 @@
 #include "front/cacheless.h"
 #include "front/closer.h"
 #include "front/deferred.h"
+#include "front/hardened.h"
 #include "front/journal.h"
 #include "front/owners.h"
 #include "front/registry.h"
@@ -204,6 +205,8 @@ void fork_child(void)
     scavenger_fork_child();
     if (statistics_wanted())
         statistics_fork_child();
+    if (hardened())
+        hardened_fork_child(thread_owned(), os_nanoseconds());
     if (!fork_holds_locks)
         return;
     fork_ends();

@@ -299,12 +299,25 @@ void os_name(void *start, size_t length, const char *name)
         store_relaxed(&refused, true);
 }
 
+/* Where getrandom is forbidden: from the 16 random bytes that the kernel gave the program at its
+ * start, each time another number, and none from which they can be known. */
+static COLD uint64_t random_given(void)
+{
+    static uint64_t calls;
+    const uint64_t *given = (const uint64_t *)getauxval(AT_RANDOM);
+    uint64_t number = (uintptr_t)&number >> 4; /* where the stack is, which is random too */
+    unsigned __int128 product = number + ++calls;
+    if (given != NULL)
+        product = (product * 0x9e3779b97f4a7c15u + given[0]) * (given[1] | 1);
+    return (uint64_t)product ^ (uint64_t)(product >> 64);
+}
+
 uint64_t os_random(void)
 {
     KEEP_ERRNO;
     uint64_t number;
     if (syscall(SYS_getrandom, &number, sizeof number, 1 /* GRND_NONBLOCK */) != sizeof number)
-        number = (uintptr_t)&number >> 4; /* where the stack is, which is random too */
+        number = random_given();
     return number;
 }
 

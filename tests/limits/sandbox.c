@@ -304,14 +304,15 @@ int main(int argc, char **argv)
     if (dlsym(RTLD_DEFAULT, "hakmem_malloc") != NULL && threads_now() != THREADS + 2)
         fail("the allocator's own thread doesn't run", "start");
     enter();
-    pthread_barrier_wait(&turn);
-    allocate(99);
-    for (unsigned i = 0; i < THREADS; i++)
-        pthread_join(threads[i], NULL);
+    /* One more than ever were, so nothing of an ended one's is left for it. */
     pthread_t another;
     if (more_threads && (pthread_create(&another, NULL, work_once, (void *)(uintptr_t)88) != 0 ||
                          pthread_join(another, NULL) != 0))
         fail("refused", "pthread_create in the sandbox");
+    pthread_barrier_wait(&turn);
+    allocate(99);
+    for (unsigned i = 0; i < THREADS; i++)
+        pthread_join(threads[i], NULL);
     if (forks)
         try_child();
     allocate(55);

@@ -1,0 +1,140 @@
+/* A hardened heap (docs/security.md), where its promises differ from those of any heap. What it
+ * finds is in ../misuse. */
+#include "check.h"
+
+#include "hakmem/hakmem.h"
+
+#include <pthread.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+/* ---- zeros ---- */
+
+/* Freed, and taken again soon: a block of each kind of place. */
+static void reused_blocks_hold_zeroes(void)
+{
+    for (size_t n = 8; n <= 4 * MiB; n = n * 5 / 4 + 8)
+        for (int i = 0; i < 20; i++) {
+            unsigned char *p = NEED("malloc", do_malloc(n));
+            if (!CHECK_BYTES(p, 0, n))
+                break;
+            memset(p, 0xa5, n);
+            do_free(p);
+        }
+}
+
+/* ---- sizes ---- */
+
+/* To every size about half of what a block has, where realloc leaves those of other heaps. */
+static void sizes_after_realloc_fit(void)
+{
+    for (size_t n = 20; n <= 40000; n = n * 9 / 8 + 1) {
+        void *p = NEED("malloc", do_malloc(n));
+        size_t half = do_usable_size(p) / 2;
+        do_free(p);
+        for (size_t to = half - 8; to < half + 9; to++) {
+            p = NEED("realloc", do_realloc(do_malloc(n), to));
+            hakmem_free_sized(p, to); /* ends the program where it doesn't fit */
+        }
+    }
+}
+
+/* ---- fork ---- */
+
+enum { THREADS = 8, BLOCKS = 200 };
+static pthread_barrier_t used, leave;
+
+static void *use_and_wait(void *unused)
+{
+    void *blocks[BLOCKS];
+    for (int round = 0; round < 20; round++) {
+        for (size_t i = 0; i < BLOCKS; i++)
+            blocks[i] = NEED("malloc", do_malloc(100 + i % 20 * 300));
+        for (size_t i = 0; i < BLOCKS; i++)
+            do_free(blocks[i]);
+    }
+    pthread_barrier_wait(&used);
+    pthread_barrier_wait(&leave);
+    return unused;
+}
+
+static size_t in_caches(void)
+{
+    struct hakmem_stats stats;
+    hakmem_stats(&stats, sizeof stats);
+    return stats.thread_caches;
+}
+
+static int use_what_threads_held(void)
+{
+    void *blocks[1000];
+    size_t before = in_caches();
+    for (size_t i = 0; i < 1000; i++)
+        blocks[i] = NEED("malloc", do_malloc(100));
+    for (size_t i = 0; i < 1000; i++)
+        do_free(blocks[i]);
+    CHECK(in_caches() < before / 2, "the child's caches have %zu bytes of %zu", in_caches(),
+          before);
+    CHECK_SIZE("breaches of the child's heap", (size_t)hakmem_check(), 0);
+    return check_all_passed() ? 0 : 1;
+}
+
+static void in_child(int (*f)(void))
+{
+    int status = 0;
+    pid_t child = fork();
+    if (child == 0)
+        _exit(f());
+    CHECK(child > 0 && waitpid(child, &status, 0) == child, "no child");
+    CHECK(status == 0, "the child's status: expected 0, found %#x", (unsigned)status);
+}
+
+static void blocks_of_threads_that_a_child_lacks(void)
+{
+    pthread_t threads[THREADS];
+    pthread_barrier_init(&used, NULL, THREADS + 1);
+    pthread_barrier_init(&leave, NULL, THREADS + 1);
+    for (int i = 0; i < THREADS; i++)
+        if (pthread_create(&threads[i], NULL, use_and_wait, NULL) != 0)
+            _exit(1);
+    pthread_barrier_wait(&used);
+    in_child(use_what_threads_held);
+    pthread_barrier_wait(&leave);
+    for (int i = 0; i < THREADS; i++)
+        pthread_join(threads[i], NULL);
+}
+
+/* So many that what the parent had chosen before is used up. */
+enum { CHOSEN = 500 };
+static int to_parent[2];
+
+static int tell_addresses(void)
+{
+    void *blocks[CHOSEN];
+    for (size_t i = 0; i < CHOSEN; i++)
+        blocks[i] = do_malloc(200);
+    return write(to_parent[1], blocks, sizeof blocks) == sizeof blocks ? 0 : 1;
+}
+
+static void children_choose_differently(void)
+{
+    static void *told[2][CHOSEN];
+    CHECK(pipe(to_parent) == 0, "no pipe");
+    for (int i = 0; i < 2; i++) {
+        in_child(tell_addresses);
+        CHECK(read(to_parent[0], told[i], sizeof told[i]) == sizeof told[i], "a child is silent");
+    }
+    CHECK(memcmp(told[0], told[1], sizeof told[0]) != 0, "both have the same addresses");
+    close(to_parent[0]);
+    close(to_parent[1]);
+}
+
+int main(void)
+{
+    check_start("hardened");
+    RUN(reused_blocks_hold_zeroes);
+    RUN(sizes_after_realloc_fit);
+    RUN(blocks_of_threads_that_a_child_lacks);
+    RUN(children_choose_differently);
+    return check_end();
+}
