@@ -5,6 +5,7 @@
 #include "back/reserve.h"
 #include "front/closer.h"
 #include "heap/slab.h"
+#include "heap/zero_sized.h"
 #include "learn/keep.h"
 #include "life/life.h"
 #include "os/os.h"
@@ -122,6 +123,8 @@ size_t block_find(const void *p, unsigned *found, const char *function, const vo
 SLOW size_t block_usable(const void *p, const char *function, const void *caller)
 {
     unsigned bin;
+    if (hardened() && zero_sized_holds(p))
+        return 0;
     return block_find(p, &bin, function, caller);
 }
 

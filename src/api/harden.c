@@ -7,6 +7,7 @@
 #include "front/owners.h"
 #include "front/registry.h"
 #include "heap/slab.h"
+#include "heap/zero_sized.h"
 #include "life/life.h"
 #include "life/scavenger.h"
 #include "life/upkeep.h"
@@ -41,10 +42,23 @@ static inline void *block(struct cache *cache, unsigned cls)
 
 SLOW void *hardened_block(unsigned cls) { return block(thread_cache(), cls); }
 
+static SLOW void *nothing_taken(struct cache *cache)
+{
+    struct lock *lock = cache_lock_of(cache);
+    if (!lock_enter(lock))
+        return NULL;
+    void *p = zero_sized_take();
+    lock_release(lock);
+    return p;
+}
+
 SLOW void *hardened_malloc(size_t n)
 {
     struct cache *cache =
         thread_cache(); /* the process's start, before what is hardened is known */
+    void *nothing = unlikely(n == 0) && hardening.guards ? nothing_taken(cache) : NULL;
+    if (unlikely(nothing != NULL))
+        return nothing;
     if (unlikely(n > CLASS_MOST - hardening.canary) || unlikely(load_relaxed(&sampling_on)))
         return NULL;
     void *p = block(cache, class_of(n + hardening.canary));

@@ -21,6 +21,7 @@
 #include "heap/shards.h"
 #include "heap/slab.h"
 #include "heap/whole.h"
+#include "heap/zero_sized.h"
 #include "learn/laws.h"
 #include "life/life.h"
 #include "life/scavenger.h"
@@ -113,7 +114,6 @@ static void *take_unsampled(size_t n, size_t align, bool *zero)
     if (least <= CLASS_MOST)
         return class_take(class_of(round_up(least, align)));
     if (n <= CLASS_SLICES_MOST && align <= SUPERSLAB && !hardening.guards) {
-        /* What a stack holds nobody has cleared. */
         bool may_stack = align <= SLICE && !hardening.zeroes;
         void *p = likely(may_stack) ? class_take_any(class_of_whole(n, align))
                                     : aligned_take_inside(n, larger(align, SLICE));
@@ -393,7 +393,9 @@ static COLD void other_free(void *p, const void *caller)
         report_found(guarded_free(p), p, caller);
         return;
     }
-    enum misuse what = reserve_give(p);
+    enum misuse what = zero_sized_give(p);
+    if (what == MISUSE_FOREIGN)
+        what = reserve_give(p);
     if (what == MISUSE_FOREIGN)
         report_foreign("free", p, caller);
     else if (what != MISUSE_NONE)
@@ -545,8 +547,9 @@ static SLOW bool whole_grows(const void *p, size_t n, size_t usable)
 static SLOW void *realloc_others(void *p, size_t n, const void *caller)
 {
     unsigned bin;
-    size_t usable = block_find(p, &bin, "realloc", caller);
-    if (unlikely(usable == 0)) {
+    bool nothing = zero_sized_holds(p);
+    size_t usable = nothing ? 0 : block_find(p, &bin, "realloc", caller);
+    if (unlikely(usable == 0) && !nothing) {
         errno = EINVAL;
         return NULL;
     }
@@ -554,6 +557,8 @@ static SLOW void *realloc_others(void *p, size_t n, const void *caller)
         free_from(p, caller);
         return NULL;
     }
+    if (nothing)
+        return realloc_moves(p, n, 0, caller);
     bool same_class = hardened() ? hardened_stays(n, usable) : stays(n, usable);
     if (bin >= BIN_FIRST && same_class)
         return p;

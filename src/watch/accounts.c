@@ -13,6 +13,7 @@
 #include "heap/shards.h"
 #include "heap/slab.h"
 #include "heap/transfer.h"
+#include "heap/zero_sized.h"
 #include "os/lock.h"
 #include "os/os.h"
 #include "profile/guarded.h"
@@ -191,6 +192,7 @@ void account(struct accounts *accounts)
     accounts->retained = *all.retained * SLICE;
     size_t blocks = accounts->slab_slices * SLICE;
     accounts->untouched += superslabs_bytes() - blocks - accounts->retained + *huge.forbidden_bytes;
+    accounts->untouched += zero_sized_mapped();
 
     count_returned(accounts, &counters.pages);
     count_returned(accounts, &counters.slices);

@@ -5,8 +5,21 @@
 #include "hakmem/hakmem.h"
 
 #include <pthread.h>
+#include <signal.h>
 #include <sys/wait.h>
 #include <unistd.h>
+
+/* How a child ends. */
+static void in_child(int (*f)(void), int expected)
+{
+    int status = 0;
+    pid_t child = fork();
+    if (child == 0)
+        _exit(f());
+    CHECK(child > 0 && waitpid(child, &status, 0) == child, "no child");
+    CHECK(status == expected, "the child's status: expected %#x, found %#x", (unsigned)expected,
+          (unsigned)status);
+}
 
 /* ---- zeros ---- */
 
@@ -37,6 +50,55 @@ static void sizes_after_realloc_fit(void)
             hakmem_free_sized(p, to); /* ends the program where it doesn't fit */
         }
     }
+}
+
+/* ---- blocks of no bytes ---- */
+
+/* All different, and taken and freed as others are; more than there are addresses for. */
+static void blocks_of_no_bytes(void)
+{
+    enum { MANY = 70000 };
+    static void *blocks[MANY];
+    for (size_t i = 0; i < MANY; i++) {
+        blocks[i] = NEED("malloc(0)", do_malloc(0));
+        CHECK_ALIGNED(blocks[i], 16);
+    }
+    CHECK(do_usable_size(blocks[0]) <= 8, "usable size of malloc(0): found %zu",
+          do_usable_size(blocks[0]));
+    CHECK_SIZE("breaches of the heap", (size_t)hakmem_check(), 0);
+    for (size_t i = 0; i < MANY; i += 2) {
+        blocks[i] = NEED("realloc", do_realloc(blocks[i], 24));
+        memset(blocks[i], 1, 24);
+    }
+    for (size_t i = 1; i < MANY; i += 4)
+        CHECK_NULL("realloc to 0", do_realloc(blocks[i], 0));
+    for (size_t i = 0; i < MANY; i++)
+        if (i % 4 != 1)
+            do_free(blocks[i]);
+    CHECK_SIZE("breaches of the heap", (size_t)hakmem_check(), 0);
+}
+
+static int free_one_twice(void)
+{
+    void *p = do_malloc(0);
+    do_free(p);
+    close(STDERR_FILENO);
+    do_free(p);
+    return 0;
+}
+
+static int realloc_a_free_one(void)
+{
+    void *p = do_malloc(0);
+    do_free(p);
+    close(STDERR_FILENO);
+    return do_realloc(p, 10) == NULL;
+}
+
+static void wrong_frees_of_no_bytes(void)
+{
+    in_child(free_one_twice, SIGABRT);
+    in_child(realloc_a_free_one, SIGABRT);
 }
 
 /* ---- fork ---- */
@@ -79,16 +141,6 @@ static int use_what_threads_held(void)
     return check_all_passed() ? 0 : 1;
 }
 
-static void in_child(int (*f)(void))
-{
-    int status = 0;
-    pid_t child = fork();
-    if (child == 0)
-        _exit(f());
-    CHECK(child > 0 && waitpid(child, &status, 0) == child, "no child");
-    CHECK(status == 0, "the child's status: expected 0, found %#x", (unsigned)status);
-}
-
 static void blocks_of_threads_that_a_child_lacks(void)
 {
     pthread_t threads[THREADS];
@@ -98,7 +150,7 @@ static void blocks_of_threads_that_a_child_lacks(void)
         if (pthread_create(&threads[i], NULL, use_and_wait, NULL) != 0)
             _exit(1);
     pthread_barrier_wait(&used);
-    in_child(use_what_threads_held);
+    in_child(use_what_threads_held, 0);
     pthread_barrier_wait(&leave);
     for (int i = 0; i < THREADS; i++)
         pthread_join(threads[i], NULL);
@@ -121,7 +173,7 @@ static void children_choose_differently(void)
     static void *told[2][CHOSEN];
     CHECK(pipe(to_parent) == 0, "no pipe");
     for (int i = 0; i < 2; i++) {
-        in_child(tell_addresses);
+        in_child(tell_addresses, 0);
         CHECK(read(to_parent[0], told[i], sizeof told[i]) == sizeof told[i], "a child is silent");
     }
     CHECK(memcmp(told[0], told[1], sizeof told[0]) != 0, "both have the same addresses");
@@ -134,6 +186,8 @@ int main(void)
     check_start("hardened");
     RUN(reused_blocks_hold_zeroes);
     RUN(sizes_after_realloc_fit);
+    RUN(blocks_of_no_bytes);
+    RUN(wrong_frees_of_no_bytes);
     RUN(blocks_of_threads_that_a_child_lacks);
     RUN(children_choose_differently);
     return check_end();
