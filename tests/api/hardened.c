@@ -6,6 +6,7 @@
 
 #include <pthread.h>
 #include <signal.h>
+#include <stdlib.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -95,8 +96,20 @@ static int realloc_a_free_one(void)
     return do_realloc(p, 10) == NULL;
 }
 
-static void wrong_frees_of_no_bytes(void)
+static int read_one(void) { return *(volatile char *)do_malloc(0); }
+
+static int write_one(void)
 {
+    *(volatile char *)do_malloc(0) = 1;
+    return 0;
+}
+
+static void misuse_of_no_bytes(void)
+{
+    const char *guards = getenv("HAKMEM_GUARDS");
+    int touched = guards == NULL ? SIGSEGV : 0;
+    in_child(read_one, touched);
+    in_child(write_one, touched);
     in_child(free_one_twice, SIGABRT);
     in_child(realloc_a_free_one, SIGABRT);
 }
@@ -187,7 +200,7 @@ int main(void)
     RUN(reused_blocks_hold_zeroes);
     RUN(sizes_after_realloc_fit);
     RUN(blocks_of_no_bytes);
-    RUN(wrong_frees_of_no_bytes);
+    RUN(misuse_of_no_bytes);
     RUN(blocks_of_threads_that_a_child_lacks);
     RUN(children_choose_differently);
     return check_end();
