@@ -65,6 +65,8 @@ SLOW void *hardened_malloc(size_t n)
     return unlikely(p == not_entered()) ? NULL : p;
 }
 
+bool hardened_nothing(const void *p) { return zero_sized_holds(p); }
+
 SLOW bool hardened_stays(size_t n, size_t usable)
 {
     return n <= usable && usable == usable_of_new(n, 1);
@@ -92,10 +94,23 @@ SLOW struct finding hardened_free_later(void *p)
     return hardened_defer(slab->cls, p);
 }
 
+/* False where p is no block of no bytes, and never was. */
+static SLOW bool nothing_freed(const void *p, const void *caller)
+{
+    enum misuse what = zero_sized_give(p);
+    if (what == MISUSE_FOREIGN)
+        return false;
+    if (unlikely(what != MISUSE_NONE))
+        report_at_once("free", what, p, caller);
+    return true;
+}
+
 SLOW bool hardened_free_at_once(void *p, const void *caller)
 {
     size_t offset;
-    if (unlikely(!map_bin_offset(p, &offset)) || unlikely(offset < BIN_FIRST * BIN_BYTES))
+    if (unlikely(!map_bin_offset(p, &offset)))
+        return nothing_freed(p, caller);
+    if (unlikely(offset < BIN_FIRST * BIN_BYTES))
         return false;
     unsigned cls = stack_class(bin_stack((unsigned)(offset / BIN_BYTES)));
     report_found(hardened_free(cls, p), p, caller);

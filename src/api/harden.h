@@ -11,8 +11,11 @@ void *hardened_block(unsigned cls);
 /* malloc for a block of a class; null where take (slow.c) has to see to it. */
 void *hardened_malloc(size_t n);
 
-/* free; false where p is no block of a class in the window. */
+/* free; false where p is no block of a class in the window, and none of no bytes. */
 bool hardened_free_at_once(void *p, const void *caller);
+
+/* Whether p is a block of no bytes that nobody can touch. */
+bool hardened_nothing(const void *p);
 
 /* Whether realloc leaves a block of a class where it is: a new one would have as many bytes. */
 bool hardened_stays(size_t n, size_t usable);

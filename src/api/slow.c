@@ -21,7 +21,6 @@
 #include "heap/shards.h"
 #include "heap/slab.h"
 #include "heap/whole.h"
-#include "heap/zero_sized.h"
 #include "learn/laws.h"
 #include "life/life.h"
 #include "life/scavenger.h"
@@ -114,9 +113,9 @@ static void *take_unsampled(size_t n, size_t align, bool *zero)
     if (least <= CLASS_MOST)
         return class_take(class_of(round_up(least, align)));
     if (n <= CLASS_SLICES_MOST && align <= SUPERSLAB && !hardening.guards) {
-        bool may_stack = align <= SLICE && !hardening.zeroes;
-        void *p = likely(may_stack) ? class_take_any(class_of_whole(n, align))
-                                    : aligned_take_inside(n, larger(align, SLICE));
+        void *p = likely((align <= SLICE) & !hardening.zeroes)
+                      ? class_take_any(class_of_whole(n, align))
+                      : aligned_take_inside(n, larger(align, SLICE));
         if (likely(p != NULL)) {
             *zero = p != not_entered() && whole_hand_out(p, n);
             return p;
@@ -354,10 +353,8 @@ static struct finding whole_give(void *p, unsigned bin)
 {
     unsigned cls;
     enum misuse what = whole_take_back(p, &cls);
-    if (unlikely(what != MISUSE_NONE))
-        return sampled_or_wrong(p, bin, what);
-    if (unlikely(hardening.zeroes))
-        return stack_give_past(cls, p);
+    if (unlikely((what != MISUSE_NONE) | hardening.zeroes)) /* one branch for both */
+        return what == MISUSE_NONE ? stack_give_past(cls, p) : sampled_or_wrong(p, bin, what);
     if (cls >= CLASS_LARGE)
         return large_free(cls, p);
     if (likely(cache_push_whole(cache_current(), cls, p)))
@@ -393,9 +390,7 @@ static COLD void other_free(void *p, const void *caller)
         report_found(guarded_free(p), p, caller);
         return;
     }
-    enum misuse what = zero_sized_give(p);
-    if (what == MISUSE_FOREIGN)
-        what = reserve_give(p);
+    enum misuse what = reserve_give(p);
     if (what == MISUSE_FOREIGN)
         report_foreign("free", p, caller);
     else if (what != MISUSE_NONE)
@@ -547,7 +542,7 @@ static SLOW bool whole_grows(const void *p, size_t n, size_t usable)
 static SLOW void *realloc_others(void *p, size_t n, const void *caller)
 {
     unsigned bin;
-    bool nothing = zero_sized_holds(p);
+    bool nothing = hardened_nothing(p);
     size_t usable = nothing ? 0 : block_find(p, &bin, "realloc", caller);
     if (unlikely(usable == 0) && !nothing) {
         errno = EINVAL;
