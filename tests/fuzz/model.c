@@ -4,8 +4,8 @@
 #include <stdint.h>
 #include <string.h>
 
-#include "hakmem/hakmem.h"
 #include "base/policy.h"
+#include "hakmem/hakmem.h"
 #include "os/os.h"
 #include "os/self.h"
 #include "watch/report.h"
