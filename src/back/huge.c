@@ -233,70 +233,85 @@ static struct huge *dirty_grow(size_t length)
 
 /* ---- with guards ----
  *
- * What was freed last stays mapped, inaccessible, so that no other mapping is there soon. */
+ * What was freed last stays mapped, inaccessible, so that no other mapping is there soon. So does
+ * what the kernel refuses to unmap, until it does. */
 
 static struct {
-    struct {
-        char *start;
-        size_t length;
-    } ranges[LAW_FORBIDDEN_MOST]; /* a ring */
-    unsigned first, count;
-    size_t bytes;
-} forbidden; /* lock: dirty */
+    struct list blocks; /* newest first; of one that can still be touched, `usable` is not 0 */
+    size_t count, bytes;
+} forbidden = {.blocks = {&forbidden.blocks, &forbidden.blocks}}; /* lock: dirty */
+
+static SLOW void forbidden_add(struct huge *h)
+{
+    lock_take(&dirty_lock);
+    list_push(&forbidden.blocks, &h->node);
+    forbidden.count++;
+    forbidden.bytes += h->mapped;
+    lock_release(&dirty_lock);
+}
+
+static void forbidden_less(struct huge *h)
+{
+    ASSERT(lock_held(&dirty_lock) && forbidden.count > 0 && forbidden.bytes >= h->mapped);
+    list_remove(&h->node);
+    forbidden.count--;
+    forbidden.bytes -= h->mapped;
+}
+
+/* What the kernel refuses is the newest then: next time it is another's turn. */
+static SLOW bool unmap(struct huge *h)
+{
+    bool done = os_unmap(h->base - h->before, h->mapped);
+    if (done)
+        meta_give(h, sizeof *h);
+    else
+        forbidden_add(h);
+    return done;
+}
 
 /* Unmaps the oldest until there is room for so much more. */
 static SLOW void forbidden_trim(size_t bytes)
 {
     for (;;) {
-        char *start = NULL;
-        size_t length = 0;
+        struct huge *oldest = NULL;
         lock_take(&dirty_lock);
-        if (forbidden.count > 0 && (forbidden.count == LAW_FORBIDDEN_MOST ||
+        if (forbidden.count > 0 && (forbidden.count >= LAW_FORBIDDEN_MOST ||
                                     forbidden.bytes + bytes > LAW_FORBIDDEN_BYTES)) {
-            start = forbidden.ranges[forbidden.first].start;
-            length = forbidden.ranges[forbidden.first].length;
-            forbidden.first = (forbidden.first + 1) % LAW_FORBIDDEN_MOST;
-            forbidden.count--;
-            forbidden.bytes -= length;
+            oldest = list_entry(forbidden.blocks.prev, struct huge, node);
+            forbidden_less(oldest);
         }
         lock_release(&dirty_lock);
-        if (start == NULL)
+        if (oldest == NULL)
             return;
-        os_unmap(start, length);
+        if (!unmap(oldest))
+            return;
     }
 }
 
 /* Of the oldest, one that is so long; null where few are kept, as an address is not to return soon.
  */
-static SLOW char *forbidden_take(size_t length)
+static SLOW struct huge *forbidden_take(size_t length, size_t usable)
 {
-    char *start = NULL;
+    struct huge *found = NULL;
     lock_take(&dirty_lock);
-    for (unsigned i = 0; i < forbidden.count / LAW_SMALL_PART && start == NULL; i++) {
-        unsigned at = (forbidden.first + i) % LAW_FORBIDDEN_MOST;
-        if (forbidden.ranges[at].length != length)
-            continue;
-        start = forbidden.ranges[at].start;
-        forbidden.ranges[at] = forbidden.ranges[forbidden.first];
-        forbidden.first = (forbidden.first + 1) % LAW_FORBIDDEN_MOST;
-        forbidden.count--;
-        forbidden.bytes -= length;
+    size_t tries = forbidden.count / LAW_SMALL_PART;
+    for (struct list *node = forbidden.blocks.prev; tries > 0 && found == NULL;
+         node = node->prev, tries--) {
+        struct huge *h = list_entry(node, struct huge, node);
+        if (h->length == length && h->usable == 0)
+            found = h;
     }
+    if (found != NULL)
+        forbidden_less(found);
     lock_release(&dirty_lock);
-    return start;
-}
-
-/* A mapping whose first `usable` bytes after a page can be touched. */
-static SLOW char *guarded_map(struct huge *h, size_t length, size_t align, size_t usable)
-{
-    char *start = align == os_page ? forbidden_take(length + 2 * os_page) : NULL;
-    if (start == NULL)
-        return os_map_block(length, usable, align, &h->before, &h->mapped);
-    h->before = os_page;
-    h->mapped = length + 2 * os_page;
-    if (os_let_write(start + os_page, usable, true))
-        return start + os_page;
-    os_unmap(start, h->mapped);
+    if (found == NULL)
+        return NULL;
+    bool held = use_hold(length);
+    if (held && os_let_write(found->base, usable, true))
+        return found;
+    if (held)
+        use_let_go(length);
+    forbidden_add(found);
     return NULL;
 }
 
@@ -310,15 +325,17 @@ static struct huge *huge_map(size_t length, size_t align, size_t usable)
         list_init(&h->node);
         h->length = h->mapped = length;
         h->before = 0;
-        h->base =
-            usable == 0 ? os_map_aligned(length, align) : guarded_map(h, length, align, usable);
+        h->base = usable == 0 ? os_map_aligned(length, align)
+                              : os_map_block(length, usable, align, &h->before, &h->mapped);
     }
     if (h == NULL || h->base == NULL || !map_cover(h->base, SLICE)) {
         use_let_go(length);
-        if (h != NULL && h->base != NULL)
-            os_unmap(h->base - h->before, h->mapped);
-        if (h != NULL)
+        if (h != NULL && h->base != NULL) {
+            h->usable = length;
+            unmap(h);
+        } else if (h != NULL) {
             meta_give(h, sizeof *h);
+        }
         return NULL;
     }
     os_name(h->base, length, "hakmem: huge block");
@@ -350,6 +367,18 @@ static struct huge *unguarded(size_t n, size_t length, size_t align, bool *zero)
     return h;
 }
 
+/* One that was freed, or a new mapping. */
+static SLOW struct huge *guarded(size_t n, size_t length, size_t align)
+{
+    size_t usable = round_up(n, os_page);
+    struct huge *h = align == os_page ? forbidden_take(length, usable) : NULL;
+    if (h == NULL)
+        return huge_map(length, align, usable);
+    count_refault(&counters.huge, length);
+    used_add_fresh(length);
+    return h;
+}
+
 void *huge_take(size_t n, size_t align, bool *zero)
 {
     ASSERT(n >= 1 && is_power_of_two(align));
@@ -357,8 +386,7 @@ void *huge_take(size_t n, size_t align, bool *zero)
     if (align < os_page)
         align = os_page;
     *zero = true;
-    struct huge *h =
-        unlikely(hardening.guards) ? huge_map(length, align, round_up(n, os_page)) : NULL;
+    struct huge *h = unlikely(hardening.guards) ? guarded(n, length, align) : NULL;
     if (likely(h == NULL))
         h = unguarded(n, length, align, zero);
     if (h == NULL)
@@ -409,27 +437,25 @@ static struct huge *block_at(const void *p, enum misuse *what)
 
 /* ---- with guards: the end of a block, and its size ---- */
 
+/* The pages go back first: only while they can be touched os_purge finds out whether they do. */
 static SLOW void guarded_give(struct huge *h)
 {
-    char *start = h->base - h->before;
-    bool keep = h->mapped <= LAW_FORBIDDEN_BYTES && os_forbid(h->base, h->usable);
-    if (keep)
+    ASSERT(h->before >= os_page);
+    bool small = h->mapped <= LAW_FORBIDDEN_BYTES;
+    bool empty = small && os_purge(h->base, h->length) && os_forbid(h->base, h->length);
+    if (empty) {
+        h->usable = 0;
         forbidden_trim(h->mapped);
+    }
     lock_take(&dirty_lock);
     store_relaxed(&counters.freed_huge, counters.freed_huge + h->length);
     use_huge_less(h->length);
     use_let_go(h->length);
-    keep = keep && forbidden.count < LAW_FORBIDDEN_MOST;
-    if (keep) {
-        unsigned at = (forbidden.first + forbidden.count++) % LAW_FORBIDDEN_MOST;
-        forbidden.ranges[at].start = start;
-        forbidden.ranges[at].length = h->mapped;
-        forbidden.bytes += h->mapped;
-    }
     lock_release(&dirty_lock);
-    if (!keep)
-        os_unmap(start, h->mapped);
-    meta_give(h, sizeof *h);
+    if (empty)
+        forbidden_add(h);
+    else
+        unmap(h);
 }
 
 /* Where it stands, as far as its mapping goes. */
@@ -440,8 +466,10 @@ static SLOW void *guarded_resize(struct huge *h, size_t n)
         return NULL;
     if (usable > h->usable && !os_let_write(h->base + h->usable, usable - h->usable, true))
         return NULL;
-    if (usable < h->usable && !os_forbid(h->base + usable, h->usable - usable))
-        return NULL;
+    if (usable < h->usable) { /* what is refused of this leaves the guard further away */
+        os_purge(h->base + usable, h->usable - usable);
+        os_forbid(h->base + usable, h->usable - usable);
+    }
     h->usable = usable;
     return h->base;
 }
@@ -539,7 +567,7 @@ void huge_fork_child(void)
 struct huge_inside huge_inside(void)
 {
     ASSERT(lock_all_held());
-    return (struct huge_inside){&dirty, &use.dirty_huge, &forbidden.bytes};
+    return (struct huge_inside){&dirty, &use.dirty_huge, &forbidden.count, &forbidden.bytes};
 }
 
 const struct watch_huge watch_huge = {

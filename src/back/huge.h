@@ -55,6 +55,7 @@ bool huge_is_dirty(const void *p);
 struct huge_inside {
     struct list *dirty;
     size_t *dirty_bytes;
+    size_t *forbidden_count; /* each has a descriptor */
     size_t *forbidden_bytes; /* of freed blocks with guards, which stay mapped without memory */
 };
 struct huge_inside huge_inside(void);

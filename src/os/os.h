@@ -32,8 +32,7 @@ void *os_map_guarded(size_t length);
  * all. */
 void *os_map_block(size_t length, size_t usable, size_t align, size_t *before, size_t *mapped);
 
-/* Gives the pages back, and nobody can touch them until os_let_write: then they are zero. False
- * when the kernel refuses. */
+/* Nobody can touch the pages until os_let_write; false when the kernel refuses. */
 bool os_forbid(void *start, size_t length);
 
 /* Lets pages be written, or only be read; false when the kernel refuses. */

@@ -177,7 +177,7 @@ void *os_map_block(size_t length, size_t usable, size_t align, size_t *before, s
 bool os_forbid(void *start, size_t length)
 {
     KEEP_ERRNO;
-    return mprotect(start, length, PROT_NONE) == 0 && madvise(start, length, MADV_DONTNEED) == 0;
+    return mprotect(start, length, PROT_NONE) == 0;
 }
 
 bool os_let_write(void *start, size_t length, bool may)

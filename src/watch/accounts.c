@@ -182,6 +182,7 @@ void account(struct accounts *accounts)
     }
     accounts->kept = *huge.dirty_bytes;
 
+    accounts->metadata_used += *huge.forbidden_count * meta_size(sizeof(struct huge));
     accounts->metadata_used += samples_bytes();
     if (class_offsets_closed != NULL)
         accounts->metadata_used += round_up(sizeof *class_offsets_closed, os_page);

@@ -1,13 +1,14 @@
 /* Every call of the OS layer failing: for each kind of call and for all of them together, one run
- * of a short program for each of the first N calls, in which that call fails; and once more with
- * all calls failing from that one on. Each run is a process of its own. Whatever fails, malloc
- * gives a null pointer with ENOMEM at worst; with the failures over, everything works again, and
- * with everything freed nothing but metadata is mapped.
+ * of a short program for each of the first N calls, in which a burst of failures begins with that
+ * call: it alone, 3, 10, and all until a moment later. Each run is a process of its own. Whatever
+ * fails, malloc gives a null pointer with ENOMEM at worst; with the failures over, the heap is
+ * sound, everything works again, and with everything freed nothing but metadata is mapped.
  *
- *   limits_fail [--calls N] [--step N] [--turns N] [--from-on 0|1] [--call NAME [--n N]]
+ *   limits_fail [--calls N] [--each N] [--step N] [--turns N] [--burst N] [--call NAME [--n N]]
  *
- * With --n it is that one run, in the process itself: for a debugger, with a breakpoint at
- * fake_refuses. */
+ * Of the first N calls of --each none is left out, then one in N of --step is tried. A burst of 0
+ * is the one that lasts. With --n it is that one run, in the process itself: for a debugger, with a
+ * breakpoint at fake_refuses. */
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -19,7 +20,6 @@
 
 #include "../stress/statm.h"
 #include "back/huge.h"
-#include "back/meta.h"
 #include "back/reserve.h"
 #include "back/slices_purge.h"
 #include "back/superslabs.h"
@@ -34,8 +34,7 @@
 
 #define WORKERS 2 /* processes at a time */
 
-/* Three regions of the map, which mappings at addresses of the kernel's choice may need. */
-#define SLACK (2 * MiB)
+#define LASTING 0 /* a burst until the work ends */
 
 /* Pages that one run touches and another doesn't. */
 #define SLACK_RESIDENT (1 * MiB)
@@ -51,6 +50,7 @@ struct result {
 };
 
 static unsigned turns = 300;
+static size_t each_most = 32;
 static struct result usual; /* a run without failures */
 
 /* Little is kept, so that a short run makes many calls. */
@@ -65,8 +65,7 @@ static void keep_little(void)
 
 static void everything_works(void)
 {
-    static const size_t sizes[] = {1,      100,    5000,    30000,   32769,
-                                   100000, 500000, 2 * MiB, 5 * MiB, 40 * MiB};
+    static const size_t sizes[] = {1, 100, 5000, 30000, 32769, 100000, 500000, 2 * MiB, 5 * MiB};
     for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
         unsigned char *p = hakmem_malloc(sizes[i]);
         if (p == NULL)
@@ -98,9 +97,11 @@ static void transfer_empty(void)
 }
 
 /* One run in this process. */
-static struct result run(enum fake_call call, size_t first, size_t last, bool forks)
+static struct result run(enum fake_call call, size_t first, size_t burst)
 {
     struct result result = {.failed = 0};
+    size_t last = burst == LASTING ? SIZE_MAX : first + burst - 1;
+    bool forks = first % 8 == 1;
     os_fake.fails = call;
     os_fake.first = first;
     os_fake.last = last;
@@ -119,6 +120,9 @@ static struct result run(enum fake_call call, size_t first, size_t last, bool fo
     os_fake.last = 0;
     work = (struct work){.turns = 100, .threads = 2};
     work_run(&work);
+    long broken = hakmem_check();
+    if (broken != 0)
+        work_fail("hakmem_check when no call fails any more: expected 0, found %ld", broken);
     pthread_t thread;
     if (pthread_create(&thread, NULL, everything_works_in_thread, NULL) != 0)
         work_fail("pthread_create of the test itself failed");
@@ -131,7 +135,12 @@ static struct result run(enum fake_call call, size_t first, size_t last, bool fo
     reserve_release();
     if (superslabs_mapped() != 0)
         work_fail("superslabs with everything freed: expected 0, found %zu", superslabs_mapped());
-    result.beside = os_fake.mapped - meta_mapped();
+    struct hakmem_stats stats;
+    hakmem_stats(&stats, sizeof stats);
+    if (stats.mapped != os_fake.mapped)
+        work_fail("bytes mapped: expected %zu, found %zu by hakmem_stats", os_fake.mapped,
+                  stats.mapped);
+    result.beside = stats.mapped - stats.metadata - stats.map;
     result.untouched = os_fake.untouched;
     result.resident = statm_read().resident;
     return result;
@@ -147,7 +156,7 @@ struct job {
 
 struct row {
     enum fake_call call;
-    bool from_on; /* all calls from the n-th on fail, not that one alone */
+    size_t burst; /* calls that fail from the n-th on */
     size_t runs, wrong, failures, allocations, worst;
     bool ended; /* the program makes fewer calls than that */
 };
@@ -161,7 +170,7 @@ static void start_job(struct job *job, const struct row *row, size_t n)
         work_fail("fork of the test itself failed");
     if (job->pid > 0)
         return;
-    *job->result = run(row->call, n, row->from_on ? SIZE_MAX : n, n % 8 == 1);
+    *job->result = run(row->call, n, row->burst);
     _exit(0);
 }
 
@@ -170,10 +179,9 @@ static void wrong_end(struct row *row, const struct job *job, const char *what, 
 {
     row->wrong++;
     fprintf(stderr,
-            "%s, %s number %zu failing: %s with everything freed: expected at most %zu KiB, found "
-            "%zu KiB\n",
-            fake_names[row->call], row->from_on ? "all from" : "only", job->n, what, most / KiB,
-            found / KiB);
+            "%s number %zu, a burst of %zu: %s with everything freed: expected at most %zu KiB, "
+            "found %zu KiB\n",
+            fake_names[row->call], job->n, row->burst, what, most / KiB, found / KiB);
 }
 
 static void end_job(struct job *job, struct row *row)
@@ -184,13 +192,12 @@ static void end_job(struct job *job, struct row *row)
     if (waitpid(job->pid, &status, 0) != job->pid)
         work_fail("waitpid of the test itself failed");
     job->pid = 0;
-    const char *how = row->from_on ? "all from" : "only";
-    const char *name = fake_names[row->call];
     row->runs++;
     if (status != 0) {
         row->wrong++;
-        fprintf(stderr, "%s, %s number %zu failing: expected the end of the run, found %s %d\n",
-                name, how, job->n, WIFSIGNALED(status) ? "signal" : "status",
+        fprintf(stderr, "%s number %zu, a burst of %zu: expected the end of the run, found %s %d\n",
+                fake_names[row->call], job->n, row->burst,
+                WIFSIGNALED(status) ? "signal" : "status",
                 WIFSIGNALED(status) ? WTERMSIG(status) : WEXITSTATUS(status));
         return;
     }
@@ -204,9 +211,8 @@ static void end_job(struct job *job, struct row *row)
         row->worst = lost;
     /* Address space that was mapped to get an aligned part of it, and which the kernel will not
      * take back, is lost; no page of it was touched. */
-    if (lost > SLACK + r->untouched)
-        wrong_end(row, job, "bytes mapped beside metadata", r->beside,
-                  usual.beside + r->untouched + SLACK);
+    if (lost > r->untouched)
+        wrong_end(row, job, "bytes mapped beside metadata", r->beside, usual.beside + r->untouched);
     if (r->resident > usual.resident + SLACK_RESIDENT)
         wrong_end(row, job, "bytes resident", r->resident, usual.resident + SLACK_RESIDENT);
 }
@@ -214,7 +220,8 @@ static void end_job(struct job *job, struct row *row)
 static size_t run_row(struct row *row, struct job *jobs, size_t calls, size_t step)
 {
     unsigned next = 0;
-    for (size_t n = 1; n <= calls && !row->ended; n += n < 32 ? 1 : step) {
+    size_t each = row->burst == LASTING ? 1 : row->burst;
+    for (size_t n = 1; n <= calls && !row->ended; n += n < each_most || each > step ? each : step) {
         struct job *job = &jobs[next++ % WORKERS];
         end_job(job, row);
         if (!row->ended)
@@ -222,10 +229,10 @@ static size_t run_row(struct row *row, struct job *jobs, size_t calls, size_t st
     }
     for (unsigned i = 0; i < WORKERS; i++)
         end_job(&jobs[i], row);
-    printf(
-        "%-14s %-8s %5zu runs %9zu blocks %8zu null pointers, at most %5zu KiB lost, %zu wrong\n",
-        fake_names[row->call], row->from_on ? "all from" : "only", row->runs, row->allocations,
-        row->failures, row->worst / KiB, row->wrong);
+    printf("%-15s burst %2zu %5zu runs %9zu blocks %8zu null pointers, at most %5zu KiB lost, "
+           "%zu wrong\n",
+           fake_names[row->call], row->burst, row->runs, row->allocations, row->failures,
+           row->worst / KiB, row->wrong);
     fflush(stdout);
     return row->wrong;
 }
@@ -237,19 +244,22 @@ int main(int argc, char **argv)
     size_t calls = 1000;
     size_t step = 1;
     size_t alone = 0;
-    int from_on = -1;
+    static const size_t bursts[] = {1, 3, 10, LASTING};
+    size_t burst = SIZE_MAX; /* each of these */
     unsigned only = FAKE_ANY + 1;
     for (int i = 1; i + 1 < argc; i += 2) {
         if (strcmp(argv[i], "--calls") == 0)
             calls = number(argv[i + 1]);
+        else if (strcmp(argv[i], "--each") == 0)
+            each_most = number(argv[i + 1]);
         else if (strcmp(argv[i], "--step") == 0)
             step = number(argv[i + 1]);
         else if (strcmp(argv[i], "--turns") == 0)
             turns = (unsigned)number(argv[i + 1]);
         else if (strcmp(argv[i], "--n") == 0)
             alone = number(argv[i + 1]);
-        else if (strcmp(argv[i], "--from-on") == 0)
-            from_on = (int)number(argv[i + 1]);
+        else if (strcmp(argv[i], "--burst") == 0)
+            burst = number(argv[i + 1]);
         else if (strcmp(argv[i], "--call") == 0)
             for (only = 0; only <= FAKE_ANY && strcmp(argv[i + 1], fake_names[only]) != 0;)
                 only++;
@@ -260,7 +270,7 @@ int main(int argc, char **argv)
     small_pages();
 
     if (alone > 0) {
-        struct result r = run(only, alone, from_on == 1 ? SIZE_MAX : alone, alone % 8 == 1);
+        struct result r = run(only, alone, burst == SIZE_MAX ? 1 : burst);
         printf("%zu calls refused, %zu blocks, %zu null pointers, %zu KiB beside metadata\n",
                r.failed, r.allocations, r.failures, r.beside / KiB);
         return 0;
@@ -274,7 +284,7 @@ int main(int argc, char **argv)
             work_fail("mmap of the test itself failed");
     }
     usual = (struct result){.beside = SIZE_MAX / 2, .resident = SIZE_MAX / 2};
-    struct row plain = {.call = FAKE_ANY};
+    struct row plain = {.call = FAKE_ANY, .burst = 1};
     start_job(&jobs[0], &plain, SIZE_MAX); /* never reached */
     struct result *r = jobs[0].result;
     end_job(&jobs[0], &(struct row){.call = FAKE_ANY});
@@ -289,10 +299,10 @@ int main(int argc, char **argv)
 
     size_t wrong = 0;
     for (unsigned call = 0; call <= FAKE_ANY; call++)
-        for (int all = 0; all < 2; all++)
-            if ((only > FAKE_ANY || only == call) && (from_on < 0 || from_on == all) &&
+        for (unsigned i = 0; i < sizeof bursts / sizeof *bursts; i++)
+            if ((only > FAKE_ANY || only == call) && (burst == SIZE_MAX || burst == bursts[i]) &&
                 usual.calls[call] > 0) {
-                struct row row = {.call = call, .from_on = all};
+                struct row row = {.call = call, .burst = bursts[i]};
                 wrong += run_row(&row, jobs, calls, step);
             }
     return wrong != 0;

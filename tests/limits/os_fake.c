@@ -217,12 +217,12 @@ static void check_pages(const char *call, const void *start, size_t length)
         wrong(call, "not a multiple of the page", start, length);
 }
 
-/* The address map is zeroed memory of the program's own file. */
-extern char __bss_start, _end;
+/* The address map and the table of offsets are of the program's own file. */
+extern char __executable_start, _end;
 
 static bool is_static(const void *start, size_t length)
 {
-    return (uintptr_t)start >= (uintptr_t)&__bss_start &&
+    return (uintptr_t)start >= (uintptr_t)&__executable_start &&
            (uintptr_t)start + length <= (uintptr_t)&_end;
 }
 
@@ -335,7 +335,7 @@ static int fake_mprotect(void *start, size_t length, int protection)
     int failed = -1;
     if (!write || !beyond_commit(length - range_bytes(&writable, from, from + length))) {
         failed = mprotect(start, length, protection);
-        if (!failed)
+        if (!failed && !is_static(start, length))
             note_mapped(start, length, write);
     }
     ranges_release();

@@ -17,6 +17,7 @@
 #define SLOTS 48
 #define SHARED 16
 #define TURNS_AFTER 200
+#define FORK_TURNS 80
 #define EDGE 64            /* bytes filled at both ends of a block */
 #define SAMPLES 2          /* and words between, by their place */
 #define SMALL_MOST 1024    /* filled whole */
@@ -235,6 +236,8 @@ static void *seat_work(void *argument)
     for (unsigned turn = 0; turn < work->turns && after < TURNS_AFTER; turn++) {
         if (work->last != NULL && __atomic_load_n(work->last, __ATOMIC_RELAXED) != 0)
             after++;
+        if (work->forks && turn % FORK_TURNS == FORK_TURNS - 1)
+            try_fork(seat);
         struct block *b = &seat->slots[next(seat, SLOTS)];
         uint64_t what = next(seat, 8);
         if (b->start == NULL)
@@ -246,8 +249,6 @@ static void *seat_work(void *argument)
         else
             give(b);
     }
-    if (work->forks)
-        try_fork(seat);
     for (unsigned i = 0; i < SLOTS; i++)
         give(&seat->slots[i]);
     return NULL;
