@@ -12,6 +12,7 @@
 #include "acts.h"
 #include "base/asm.h"
 #include "lives.h"
+#include "statm.h"
 
 #include <signal.h>
 #include <stdio.h>
@@ -24,6 +25,7 @@
 #define LIVES 8 /* of a seat in a phase */
 #define ACTS_OF_LIFE 4
 #define OPERATIONS_OF_PHASE 1000000
+#define RESIDENTS_MOST 100000
 
 /* What most of a phase's threads do. */
 enum theme {
@@ -35,7 +37,7 @@ enum theme {
 };
 
 static struct {
-    uint64_t threads, sleepers, operations, seed, phases, live_mb, forks, timeout;
+    uint64_t threads, sleepers, operations, seed, phases, live_mb, forks, timeout, seconds;
     const char *in_force;
     struct exchange exchange;
     struct actor *actors; /* of the sleepers after those of the threads */
@@ -51,6 +53,9 @@ static struct {
     pthread_mutex_t lock;
     pthread_cond_t woken;
     bool phase_over; /* lock */
+
+    size_t residents[RESIDENTS_MOST]; /* bytes after each phase at whose end all was freed */
+    uint64_t resident_count;
 } run = {
     .threads = 8,
     .sleepers = 16,
@@ -123,7 +128,7 @@ static void set_phase_over(bool over)
 static void walk(const char *when)
 {
     if (expect_sound_heap(when))
-        run.walks++;
+        __atomic_fetch_add(&run.walks, 1, __ATOMIC_RELAXED);
 }
 
 static uint64_t calls(void)
@@ -132,6 +137,46 @@ static uint64_t calls(void)
     for (uint64_t i = 0; i < run.threads + run.sleepers; i++)
         sum += run.actors[i].seat.calls;
     return sum;
+}
+
+static void *walk_each_second(void *unused)
+{
+    (void)unused;
+    for (;;) {
+        sleep(1);
+        walk("while threads work");
+    }
+    return NULL;
+}
+
+static int by_size(const void *a, const void *b)
+{
+    size_t x = *(const size_t *)a, y = *(const size_t *)b;
+    return (x > y) - (x < y);
+}
+
+/* Of the phases of the quarter, from 0 on. */
+static size_t median_resident(unsigned quarter)
+{
+    uint64_t n = run.resident_count / 4;
+    size_t *first = run.residents + quarter * n;
+    qsort(first, n, sizeof *first, by_size);
+    return first[n / 2];
+}
+
+/* What a process holds with everything freed grows no more after the first quarter of its time. */
+static void expect_no_trend(void)
+{
+    if (run.resident_count < 8)
+        return;
+    size_t before = median_resident(1), after = median_resident(3);
+    size_t most = before + before / 8 + 8 * MiB;
+    printf("torture: resident after phases with everything freed, medians: %zu KiB in the second "
+           "quarter of the run, %zu KiB in the last\n",
+           before / KiB, after / KiB);
+    if (after > most)
+        fail("torture: resident memory grows: expected at most %zu KiB, found %zu KiB", most / KiB,
+             after / KiB);
 }
 
 static void clear(const struct worker *me)
@@ -166,13 +211,15 @@ static void run_phase(const struct worker *me)
         return;
     clear(me);
     walk("after all was freed");
+    if (run.resident_count < RESIDENTS_MOST)
+        run.residents[run.resident_count++] = statm_read().resident;
 }
 
 static void tell_progress(double start)
 {
-    printf("torture: phase %llu of %llu, %.1f M calls, %.1f s, RSS %zu MiB\n",
-           (unsigned long long)run.phase + 1, (unsigned long long)run.phases,
-           (double)calls() * 1e-6, seconds_now() - start, rss_mib());
+    printf("torture: phase %llu, %.1f M calls, %.1f s, RSS %zu MiB\n",
+           (unsigned long long)run.phase + 1, (double)calls() * 1e-6, seconds_now() - start,
+           rss_mib());
     fflush(stdout);
 }
 
@@ -241,7 +288,12 @@ static void prepare(void)
     };
     if (run.phases == 0)
         run.phases = run.operations / OPERATIONS_OF_PHASE + 3;
-    run.of_act = run.operations / run.phases / run.threads / LIVES / ACTS_OF_LIFE + 1;
+    uint64_t of_phase = run.operations / run.phases;
+    if (run.seconds != 0) { /* phases until then */
+        run.phases = UINT64_MAX;
+        of_phase = OPERATIONS_OF_PHASE;
+    }
+    run.of_act = of_phase / run.threads / LIVES / ACTS_OF_LIFE + 1;
     pthread_mutex_init(&run.lock, NULL);
     pthread_cond_init(&run.woken, NULL);
     for (int number = SIGILL; number <= SIGSEGV; number++)
@@ -252,11 +304,17 @@ static void prepare(void)
 static void read_options(int argc, char **argv)
 {
     static const struct known_option known[] = {
-        {"--threads", &run.threads, NULL},       {"--sleepers", &run.sleepers, NULL},
-        {"--operations", &run.operations, NULL}, {"--seed", &run.seed, NULL},
-        {"--phases", &run.phases, NULL},         {"--live-mb", &run.live_mb, NULL},
-        {"--forks", &run.forks, NULL},           {"--timeout", &run.timeout, NULL},
-        {"--in-force", NULL, &run.in_force},     {NULL, NULL, NULL},
+        {"--threads", &run.threads, NULL},
+        {"--sleepers", &run.sleepers, NULL},
+        {"--operations", &run.operations, NULL},
+        {"--seed", &run.seed, NULL},
+        {"--phases", &run.phases, NULL},
+        {"--live-mb", &run.live_mb, NULL},
+        {"--forks", &run.forks, NULL},
+        {"--timeout", &run.timeout, NULL},
+        {"--seconds", &run.seconds, NULL},
+        {"--in-force", NULL, &run.in_force},
+        {NULL, NULL, NULL},
     };
     if (argc > 1 && strcmp(argv[1], CHILD_NOTHING) == 0)
         exit(0);
@@ -274,7 +332,12 @@ int main(int argc, char **argv)
     prepare();
     struct worker me = {0, 0};
     double start = seconds_now(), told = start;
+    pthread_t walker;
+    if (run.seconds != 0 && pthread_create(&walker, NULL, walk_each_second, NULL) != 0)
+        fail("torture: pthread_create failed");
     for (run.phase = 0; run.phase < run.phases; run.phase++) {
+        if (run.seconds != 0 && seconds_now() - start >= (double)run.seconds)
+            run.operations = (run.phases = run.phase + 1) * OPERATIONS_OF_PHASE; /* the last */
         run_phase(&me);
         if (seconds_now() - told > 5) {
             told = seconds_now();
@@ -282,5 +345,6 @@ int main(int argc, char **argv)
         }
     }
     tell_end(start);
+    expect_no_trend();
     return 0;
 }
