@@ -53,9 +53,6 @@ static struct {
     pthread_mutex_t lock;
     pthread_cond_t woken;
     bool phase_over; /* lock */
-
-    size_t residents[RESIDENTS_MOST]; /* bytes after each phase at whose end all was freed */
-    uint64_t resident_count;
 } run = {
     .threads = 8,
     .sleepers = 16,
@@ -64,6 +61,9 @@ static struct {
     .live_mb = 256,
     .forks = !UNDER_TSAN,
 };
+
+static size_t residents[RESIDENTS_MOST]; /* bytes after each phase at whose end all was freed */
+static uint64_t resident_count;
 
 /* ---- what threads do ---- */
 
@@ -158,8 +158,8 @@ static int by_size(const void *a, const void *b)
 /* Of the phases of the quarter, from 0 on. */
 static size_t median_resident(unsigned quarter)
 {
-    uint64_t n = run.resident_count / 4;
-    size_t *first = run.residents + quarter * n;
+    uint64_t n = resident_count / 4;
+    size_t *first = residents + quarter * n;
     qsort(first, n, sizeof *first, by_size);
     return first[n / 2];
 }
@@ -167,7 +167,7 @@ static size_t median_resident(unsigned quarter)
 /* What a process holds with everything freed grows no more after the first quarter of its time. */
 static void expect_no_trend(void)
 {
-    if (run.resident_count < 8)
+    if (resident_count < 8)
         return;
     size_t before = median_resident(1), after = median_resident(3);
     size_t most = before + before / 8 + 8 * MiB;
@@ -211,8 +211,8 @@ static void run_phase(const struct worker *me)
         return;
     clear(me);
     walk("after all was freed");
-    if (run.resident_count < RESIDENTS_MOST)
-        run.residents[run.resident_count++] = statm_read().resident;
+    if (resident_count < RESIDENTS_MOST)
+        residents[resident_count++] = statm_read().resident;
 }
 
 static void tell_progress(double start)
@@ -266,9 +266,10 @@ static void prepare(void)
     size_t slots = bytes / KiB;
     slots = slots < 64 ? 64 : slots > 8192 ? 8192 : slots;
     exchange_make(&run.exchange, CELLS, live - live / 3);
-    run.actors = pages_from_kernel(actors * sizeof *run.actors);
+    struct actor *all = pages_from_kernel(actors * sizeof *all);
+    run.actors = all;
     for (unsigned i = 0; i < actors; i++) {
-        struct actor *a = &run.actors[i];
+        struct actor *a = &all[i];
         seat_make(&a->seat, i + 1, slots, &run.exchange);
         a->slots = slots;
         a->bytes = bytes;

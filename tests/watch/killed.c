@@ -65,7 +65,7 @@ static bool check(const char *path, const char *end, int kills)
 static _Noreturn void write_for_ever(void)
 {
     for (unsigned i = 0;; i++) {
-        void *volatile p = malloc(i % 5000);
+        void *volatile p = malloc(i % 5000 + 1);
         raise(SIGUSR1);
         free(p);
     }
@@ -73,7 +73,7 @@ static _Noreturn void write_for_ever(void)
 
 int main(int argc, char **argv)
 {
-    int kills = argc > 1 ? atoi(argv[1]) : 100;
+    int kills = argc > 1 ? (int)strtol(argv[1], NULL, 10) : 100;
     const char *stats = getenv("HAKMEM_STATS_FILE"), *profile = getenv("HAKMEM_PROFILE_FILE");
     char last_mapping[512], beside[512];
     unsigned whole = 0, half = 0;
