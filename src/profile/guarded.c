@@ -166,8 +166,8 @@ COLD enum misuse guarded_give(void *p, const struct guarded_call *by)
     what = look_around(block, page);
     note(&block->freed_by, by);
     store_relaxed(&block->freed, true);
-    if (!os_forbid(page, os_page))
-        os_purge(page, os_page);
+    os_purge(page, os_page);
+    os_forbid(page, os_page);
     store_relaxed(&place->freed_at, add_relaxed(&frees, 1) + 1);
     store_release(&place->state, FREE);
     return what;

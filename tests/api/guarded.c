@@ -5,6 +5,7 @@
 #include <hakmem/hakmem.h>
 #include <pthread.h>
 #include <stdlib.h>
+#include <sys/mman.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -106,6 +107,17 @@ static void places_fill_up_and_empty(void)
     }
 }
 
+static void memory_goes_back(void)
+{
+    uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
+    unsigned char *p = guarded_malloc(101);
+    void *start = (void *)((uintptr_t)p & ~(page - 1));
+    unsigned char present = 0;
+    do_free(p);
+    CHECK_ERROR("mincore", mincore(start, page, &present) == 0 ? 0 : errno, 0);
+    CHECK((present & 1) == 0, "the page of a freed block is in memory");
+}
+
 static void *free_it(void *p)
 {
     CHECK_PATTERN(p, 201, 5);
@@ -203,6 +215,7 @@ int main(void)
     RUN(calloc_is_zero);
     RUN(realloc_keeps_content);
     RUN(places_fill_up_and_empty);
+    RUN(memory_goes_back);
     RUN(other_threads_free);
     RUN(threads_hand_them_on);
     RUN(a_child_has_its_own);
