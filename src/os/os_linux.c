@@ -13,6 +13,7 @@
 #include <pthread.h>
 #include <sched.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/auxv.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
@@ -304,11 +305,14 @@ void os_name(void *start, size_t length, const char *name)
 static COLD uint64_t random_given(void)
 {
     static uint64_t calls;
-    const uint64_t *given = (const uint64_t *)getauxval(AT_RANDOM);
+    const void *bytes = (const void *)getauxval(AT_RANDOM); /* at any address */
+    uint64_t given[2];
     uint64_t number = (uintptr_t)&number >> 4; /* where the stack is, which is random too */
     unsigned __int128 product = number + ++calls;
-    if (given != NULL)
+    if (bytes != NULL) {
+        memcpy(given, bytes, sizeof given);
         product = (product * 0x9e3779b97f4a7c15u + given[0]) * (given[1] | 1);
+    }
     return (uint64_t)product ^ (uint64_t)(product >> 64);
 }
 
