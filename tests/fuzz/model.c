@@ -4,6 +4,7 @@
 #include <stdint.h>
 #include <string.h>
 
+#include "base/hardening.h"
 #include "base/policy.h"
 #include "hakmem/hakmem.h"
 #include "os/os.h"
@@ -214,9 +215,10 @@ void block_begin(struct block *block, unsigned char *p, size_t size, size_t alig
     size_t least = align < 16 ? 16 : align;
     MUST((uintptr_t)p % least == 0, "%p is no multiple of %zu", (void *)p, least);
     size_t usable = hakmem_malloc_usable_size(p);
-    MUST(usable >= size && usable != 0, "%zu of %zu bytes", usable, size);
+    bool nothing = hardening.guards && size == 0 && usable == 0; /* which nobody can touch */
+    MUST(nothing || (usable >= size && usable != 0), "%zu of %zu bytes", usable, size);
     bool guarded = policy.guards_a_second != 0 && usable == size + (size == 0);
-    MUST(align != 0 || kernel_failed || guarded || usable == hakmem_good_size(size),
+    MUST(align != 0 || kernel_failed || guarded || nothing || usable == hakmem_good_size(size),
          "%zu of %zu bytes, not %zu", usable, size, hakmem_good_size(size));
     *block = (struct block){p, size, usable, align, ++last_number};
     blocks_bytes += usable;
