@@ -16,7 +16,8 @@
 void report_at_once(const char *function, enum misuse what, const void *p, const void *caller);
 void report_foreign(const char *function, const void *p, const void *caller);
 
-/* What came to light while p was freed; mostly it is about another block, freed earlier. */
+/* Reports what was found while p was freed, if anything: mostly about another block, which was
+ * freed earlier. */
 void report_found(struct finding found, const void *p, const void *caller);
 
 /* Bytes of a block that n bytes at a multiple of `align` need, before they are rounded up. */

@@ -12,7 +12,8 @@
 static size_t to_skip;                         /* superslabs until the next try; lock: superslabs */
 static size_t next_skip = LAW_HUGE_SKIP_LEAST; /* after a slow one; same lock */
 
-/* And what its pages have too early is no more than may be kept, and passes no hard limit. */
+/* The pages that a huge page brings before they are used must be no more than may be kept. With a
+ * hard limit there are none. */
 static bool heap_grows_fine(void)
 {
     ASSERT(lock_held(&superslabs_lock));

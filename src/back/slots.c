@@ -3,6 +3,7 @@
 #include "back/map.h"
 #include "back/superslab_lists.h"
 #include "base/hardening.h"
+#include "base/mixed.h"
 #include "os/os.h"
 
 #define SLOTS (WINDOW / SUPERSLAB)
@@ -24,15 +25,11 @@ void slots_start(uint64_t random)
     slots_chance = random;
 }
 
-/* SplitMix64 of Steele, Lea and Flood, 2014, with a secret. */
 uint64_t slots_random(void)
 {
     ASSERT(lock_held(&superslabs_lock));
-    uint64_t x = slots_chance += 0x9e3779b97f4a7c15u;
-    x ^= hardening.secret;
-    x = (x ^ x >> 30) * 0xbf58476d1ce4e5b9u;
-    x = (x ^ x >> 27) * 0x94d049bb133111ebu;
-    return x ^ x >> 31;
+    slots_chance += MIXED_STEP;
+    return mixed(slots_chance ^ hardening.secret);
 }
 
 /* A free slot chosen by chance; SLOTS if none is found. */

@@ -34,13 +34,14 @@ struct limits {
     size_t hard;  /* the option hard_limit_bytes: what may be held */
     size_t look;  /* where more is dirty, it is time to look after it */
     bool unread;  /* those of containers are to be read, and were not yet */
-    bool watched; /* nobody has noted yet that the soft limit is passed */
+    bool watched; /* whether passing the soft limit is still to be noted */
     bool passed;  /* it is, and nobody has acted on it */
 };
 extern struct limits limits HIDDEN;
 
-/* Before so many bytes that were not dirty come into use: false where the hard limit forbids it;
- * or where the kernel gave them unasked. And after they have gone back, or did not come. */
+/* Counts bytes of fresh memory before they are taken; false, and nothing, where the hard limit
+ * forbids it. use_hold_anyway counts what the kernel gave unasked, as with huge pages. use_let_go
+ * is for memory that went back to the kernel, or that the kernel did not give. */
 bool use_hold(size_t bytes);
 void use_hold_anyway(size_t bytes);
 void use_let_go(size_t bytes);

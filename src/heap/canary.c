@@ -2,6 +2,7 @@
 
 #include "back/map.h"
 #include "base/atomic.h"
+#include "base/mixed.h"
 #include "base/policy.h"
 #include "learn/laws.h"
 #include "os/os.h"
@@ -112,13 +113,9 @@ void random_stir(struct chance *chance, uint64_t by)
 
 void random_fork_child(uint64_t by) { random_stir(&shared, by); }
 
-/* SplitMix64 of Steele, Lea and Flood, 2014. */
 uint64_t random_next(struct chance *chance)
 {
-    uint64_t x = load_relaxed(&chance->state) + 0x9e3779b97f4a7c15u;
-    store_relaxed(&chance->state, x);
-    x ^= hardening.secret;
-    x = (x ^ x >> 30) * 0xbf58476d1ce4e5b9u;
-    x = (x ^ x >> 27) * 0x94d049bb133111ebu;
-    return x ^ x >> 31;
+    uint64_t state = load_relaxed(&chance->state) + MIXED_STEP;
+    store_relaxed(&chance->state, state);
+    return mixed(state ^ hardening.secret);
 }

@@ -45,7 +45,7 @@ uint64_t random_next(struct chance *chance);
 /* The same from a state of the whole process. */
 uint64_t random_shared(void);
 
-/* The numbers from here on are others. */
+/* From now on other numbers follow: in the child of a fork, so that it differs from its parent. */
 void random_stir(struct chance *chance, uint64_t by);
 void random_fork_child(uint64_t by);
 

@@ -16,7 +16,7 @@
 /* Forks that hold the heap for long are waited for so many times. */
 #define TRIES_MOST 1000
 
-static bool guards_open; /* a guarded block is wanted; lock: cacheless */
+static bool guards_wanted; /* a guarded block is to be taken now; lock: cacheless */
 
 static bool enter(unsigned tries)
 {
@@ -42,7 +42,7 @@ static bool settle(bool profile, bool guards)
         store_release(&sampling_on, close);
     }
     store_release(&profile_on, profile);
-    guards_open = guards;
+    guards_wanted = guards;
     return true;
 }
 
@@ -53,7 +53,7 @@ COLD bool profile_switch(bool on)
     bool done = !on || samples_start();
     if (done && on)
         shards_start_sampled();
-    done = done && settle(on, guards_open);
+    done = done && settle(on, guards_wanted);
     lock_release(&cacheless_lock);
     return done;
 }
@@ -62,18 +62,18 @@ COLD bool profile_switch(bool on)
 
 bool guards_wait;
 static size_t next;     /* when the next is due, in milliseconds; atomic */
-static size_t a_second; /* atomic */
+static size_t a_second; /* as the option, or 0 where there can be none; atomic */
 
 #define HANDLER_LOOKS 1000  /* milliseconds from one to the next */
 static size_t handler_seen; /* atomic */
 
-/* The interval grows as the places fill up: that of the last of them is as long as all others
- * together. */
+/* Milliseconds to the next guarded block. With half of the places in use it is twice as long, and
+ * so on, so that blocks that stay do not fill all places soon. */
 static size_t interval(void)
 {
     size_t wanted = load_relaxed(&a_second);
     size_t unused = larger(guarded_places_free(), 1);
-    return larger(1000 * guarded_places() / unused / larger(wanted, 1), 1);
+    return larger(1000 * LAW_GUARDED_PLACES / unused / larger(wanted, 1), 1);
 }
 
 bool guards_due(size_t now)
@@ -81,13 +81,13 @@ bool guards_due(size_t now)
     return load_relaxed(&a_second) != 0 && (ptrdiff_t)(now - load_relaxed(&next)) >= 0;
 }
 
-static void guards_settle(bool open)
+static void guards_settle(bool wanted)
 {
     if (!enter(0))
         return;
-    if (open != guards_open)
-        settle(load_relaxed(&profile_on), open);
-    store_relaxed(&guards_wait, !open && load_relaxed(&a_second) != 0);
+    if (wanted != guards_wanted)
+        settle(load_relaxed(&profile_on), wanted);
+    store_relaxed(&guards_wait, !wanted && load_relaxed(&a_second) != 0);
     lock_release(&cacheless_lock);
 }
 

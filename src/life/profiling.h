@@ -26,7 +26,7 @@ bool guards_switch(size_t a_second);
 bool guards_due(size_t now);
 void guards_taken(size_t now);
 
-/* Malloc is open, and guarded blocks are wanted. */
+/* Whether malloc is open, and has to be closed when the next guarded block is due. */
 extern bool guards_wait HIDDEN;
 void guards_look_now(void);
 

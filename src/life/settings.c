@@ -11,7 +11,8 @@
 #include "options/options.h"
 #include "os/lock.h"
 
-/* Who is to be called when the soft limit is passed waits for a call of the program. */
+/* The program's function for the soft limit is not called here, but in the program's next call that
+ * takes the slow path. */
 static void change_limits(void)
 {
     limits_set();

@@ -8,6 +8,8 @@
 #include "learn/laws.h"
 #include "os/os.h"
 
+#define OF_WHICH_ONE_BEGINS 4 /* with its page; the others end with it */
+
 enum { FREE, CHANGING, USED };
 
 struct place {
@@ -21,8 +23,6 @@ static struct place *places; /* constant once they are there */
 static size_t frees;         /* atomic */
 
 static size_t notes_bytes(void) { return round_up(LAW_GUARDED_PLACES * sizeof *places, os_page); }
-
-size_t guarded_places(void) { return LAW_GUARDED_PLACES; }
 
 static char *page_of(size_t place) { return guarded_region.start + (2 * place + 1) * os_page; }
 
@@ -115,7 +115,7 @@ COLD void *guarded_take(size_t n, uint64_t random, const struct guarded_call *by
         return NULL;
     }
     size_t room = round_up(larger(n, 1), 16);
-    char *p = random % LAW_IN_A_ROW == 0 ? page : page + os_page - room;
+    char *p = random % OF_WHICH_ONE_BEGINS == 0 ? page : page + os_page - room;
     memset(page, pattern_of(page), (size_t)(p - page));
     memset(p, 0, n); /* the kernel may have refused to take the page back */
     memset(p + n, pattern_of(page), (size_t)(page + os_page - (p + n)));

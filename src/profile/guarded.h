@@ -28,8 +28,7 @@ struct guarded_block {
 /* Makes the places, all free. False without memory. One thread at a time. */
 bool guarded_start(void);
 
-/* Places for guarded blocks, and how many are free. */
-size_t guarded_places(void);
+/* How many of the LAW_GUARDED_PLACES are free. */
 size_t guarded_places_free(void);
 
 /* A block of n bytes, at most a page, at a multiple of 16, all zero; null where no place is free.

@@ -1,31 +1,23 @@
 #include "profile/rate.h"
 
 #include "base/atomic.h"
+#include "base/mixed.h"
 #include "base/policy.h"
 #include "learn/laws.h"
 
-#define GOLDEN 0x9e3779b97f4a7c15u /* 2^64 / the golden ratio: steps that never repeat */
-
 bool sampling_on, profile_on;
-
-static uint64_t mixed(uint64_t x)
-{
-    x = (x ^ x >> 30) * 0xbf58476d1ce4e5b9u;
-    x = (x ^ x >> 27) * 0x94d049bb133111ebu;
-    return x ^ x >> 31;
-}
 
 uint64_t rate_random(void)
 {
     static uint64_t last;
     uint64_t here = (uintptr_t)&here; /* the kernel's choice of a stack: other in each process */
-    return mixed(add_relaxed(&last, GOLDEN) + here);
+    return mixed(add_relaxed(&last, MIXED_STEP) + here);
 }
 
 /* Uniform in (0, 1). */
 static double draw(uint64_t *random)
 {
-    *random += GOLDEN;
+    *random += MIXED_STEP;
     return ((double)(mixed(*random) >> 11) + 0.5) * 0x1p-53;
 }
 

@@ -53,9 +53,9 @@ static const char *const words[] = {
     [MISUSE_OVERRUN] = "something wrote beyond the end of this block, or before the next one",
     [MISUSE_UNDERRUN] = "something wrote before this block, or beyond the end of the one before",
     [MISUSE_WRITTEN] = "something wrote to this block while it was free",
-    [MISUSE_USED] = "this memory was freed: it is used after that",
-    [MISUSE_BEYOND] = "this is beyond the end of a block",
-    [MISUSE_BEFORE] = "this is in front of a block",
+    [MISUSE_USED] = "use after free: this memory was freed earlier",
+    [MISUSE_BEYOND] = "past the end of a block (buffer overflow)",
+    [MISUSE_BEFORE] = "before the start of a block (buffer underflow)",
 };
 
 static const char words_gone[] SELDOM =
@@ -142,8 +142,7 @@ static void add_guarded(struct text *text, const struct address *place, uintptr_
     uintptr_t end = place->start + place->size;
     if (address < place->start || address >= end) {
         text_add_number(text, address < place->start ? place->start - address : address - end);
-        text_add(text,
-                 address < place->start ? " bytes in front of " : " bytes beyond the end of ");
+        text_add(text, address < place->start ? " bytes before " : " bytes past the end of ");
     } else {
         add_offset(text, address - place->start);
     }
@@ -304,7 +303,7 @@ static const char *advice(const struct wrong_call *call, const struct address *p
     case MISUSE_USED:
     case MISUSE_BEYOND:
     case MISUSE_BEFORE:
-        return "correct the access; the block is the one whose stacks are shown";
+        return "correct this access; the stacks above show who allocated and freed the block";
     case MISUSE_WRITTEN:
         return "find who still used it; valgrind and AddressSanitizer show the write itself";
     default:
@@ -330,7 +329,7 @@ static void add_advice(struct text *text, const struct wrong_call *call,
     text_add(text, advice(call, place));
     line_end(text);
     line_begin(text, policy.abort_on_misuse && call->fault
-                         ? "the program ends here (SIGSEGV), unless it handles that"
+                         ? "the program ends here, unless it handles SIGSEGV"
                      : policy.abort_on_misuse ? "the program ends here (SIGABRT)"
                      : call->fault ? "the program goes on, and may touch this page from now on"
                      : call->what == MISUSE_SIZE ? "the block is freed, the program goes on"

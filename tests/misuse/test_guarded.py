@@ -13,12 +13,12 @@ import pytest
 from tests.misuse.runs import FRAME, LINE
 from tests.misuse.test_misuse import FREE, HEX, INSIDE
 
-USED = "this memory was freed: it is used after that"
-BEYOND = "this is beyond the end of a block"
-BEFORE = "this is in front of a block"
+USED = "use after free: this memory was freed earlier"
+BEYOND = "past the end of a block (buffer overflow)"
+BEFORE = "before the start of a block (buffer underflow)"
 OVERRUN = "something wrote beyond the end of this block, or before the next one"
 UNDERRUN = "something wrote before this block, or beyond the end of the one before"
-FAULT_END = "the program ends here (SIGSEGV), unless it handles that"
+FAULT_END = "the program ends here, unless it handles SIGSEGV"
 GOES_ON = "the program goes on, and may touch this page from now on"
 BLOCK = f"a guarded block of 77 bytes at {HEX}"
 
@@ -61,9 +61,9 @@ def functions_after(lines: list[str], title: str) -> list[str]:
 FAULTS = [
     ("read_after_free", "read", USED, "3 bytes into", True),
     ("write_after_free", "write", USED, "3 bytes into", True),
-    ("read_beyond", "read", BEYOND, "20 bytes beyond the end of", False),
-    ("write_beyond", "write", BEYOND, "20 bytes beyond the end of", False),
-    ("write_before", "write", BEFORE, "1 bytes in front of", False),
+    ("read_beyond", "read", BEYOND, "20 bytes past the end of", False),
+    ("write_beyond", "write", BEYOND, "20 bytes past the end of", False),
+    ("write_before", "write", BEFORE, "1 bytes before", False),
     ("freed_by_another_thread", "read", USED, "the start of", True),
     ("in_another_thread", "read", USED, "the start of", True),
 ]
@@ -84,7 +84,7 @@ def test_an_access_is_reported_with_both_stacks(
 ) -> None:
     status, output, lines = start(case, **options)
     assert status == -signal.SIGSEGV and "end" not in output, lines
-    assert re.fullmatch(f"(?:{access}|access) of {HEX}: {what}", lines[0]), lines
+    assert re.fullmatch(f"(?:{access}|access) of {HEX}: {re.escape(what)}", lines[0]), lines
     assert re.fullmatch(f"address: {where} {BLOCK}", lines[1]), lines
     assert "allocate_it" in functions_after(lines, r"this block was allocated by thread \d+ at")[0]
     if freed:
