@@ -114,7 +114,8 @@ COLD void *guarded_take(size_t n, uint64_t random, const struct guarded_call *by
         store_release(&place->state, FREE);
         return NULL;
     }
-    size_t room = round_up(larger(n, 1), 16);
+    n = larger(n, 1); /* each block has a byte, which the program may use */
+    size_t room = round_up(n, 16);
     char *p = random % OF_WHICH_ONE_BEGINS == 0 ? page : page + os_page - room;
     memset(page, pattern_of(page), (size_t)(p - page));
     memset(p, 0, n); /* the kernel may have refused to take the page back */
@@ -175,7 +176,7 @@ COLD enum misuse guarded_give(void *p, const struct guarded_call *by)
 
 size_t guarded_usable(const void *p)
 {
-    return guarded_look(p) == MISUSE_NONE ? larger(load_relaxed(&place_of(p)->block.bytes), 1) : 0;
+    return guarded_look(p) == MISUSE_NONE ? load_relaxed(&place_of(p)->block.bytes) : 0;
 }
 
 /* ---- for reports ---- */
@@ -217,7 +218,7 @@ struct guarded_parts guarded_parts(void)
     struct guarded_parts parts = {0, 0, places != NULL ? notes_bytes() : 0};
     for (size_t i = 0; places != NULL && i < LAW_GUARDED_PLACES; i++)
         if (load_acquire(&places[i].state) == USED) {
-            parts.used += larger(load_relaxed(&places[i].block.bytes), 1);
+            parts.used += load_relaxed(&places[i].block.bytes);
             parts.pages += os_page;
         }
     return parts;

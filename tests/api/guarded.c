@@ -64,6 +64,21 @@ static void up_to_a_page(void)
     }
 }
 
+/* A block of no bytes has as many as it says. */
+static void malloc_of_no_bytes(void)
+{
+    size_t found = 0;
+    for (size_t i = 0; i < 100000 && found < 20; i++) {
+        unsigned char *p = NEED("malloc", do_malloc(0));
+        size_t usable = do_usable_size(p);
+        found += usable == 1;
+        memset(p, 1, usable);
+        do_free(p);
+        if (i % 1000 == 999)
+            slow_path();
+    }
+}
+
 static void calloc_is_zero(void)
 {
     size_t found = 0;
@@ -212,6 +227,7 @@ int main(void)
     check_start("guarded");
     RUN(content_stays);
     RUN(up_to_a_page);
+    RUN(malloc_of_no_bytes);
     RUN(calloc_is_zero);
     RUN(realloc_keeps_content);
     RUN(places_fill_up_and_empty);
