@@ -77,7 +77,8 @@ library accepts.
 
 A program with more privileges than the user who started it (setuid, setgid or file capabilities, so
 that `AT_SECURE` is set) takes nothing from that user. From `/etc/hakmem.conf` it takes only what
-makes it safer: `preset`, the options of [a hardened heap](security.md), `guards_a_second` and `check_frees`.
+makes it safer: `preset`, the options of [a hardened heap](security.md), `guards_a_second` and
+`check_frees`.
 
 ## The options
 

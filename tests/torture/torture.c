@@ -25,6 +25,7 @@
 #define LIVES 8 /* of a seat in a phase */
 #define ACTS_OF_LIFE 4
 #define OPERATIONS_OF_PHASE 1000000
+#define RESIDENTS_LEAST 64 /* for a trend to be told from chance */
 #define RESIDENTS_MOST 100000
 
 /* What most of a phase's threads do. */
@@ -164,10 +165,11 @@ static size_t median_resident(unsigned quarter)
     return first[n / 2];
 }
 
-/* What a process holds with everything freed grows no more after the first quarter of its time. */
+/* What a process holds with everything freed grows no more after the first quarter of its time.
+ * Phases differ by so much that the medians of a few say nothing. */
 static void expect_no_trend(void)
 {
-    if (resident_count < 8)
+    if (resident_count < RESIDENTS_LEAST)
         return;
     size_t before = median_resident(1), after = median_resident(3);
     size_t most = before + before / 8 + 8 * MiB;
