@@ -183,6 +183,18 @@ static void with_a_later_handler(void)
     read_it(p);
 }
 
+static void free_with_a_size(size_t size)
+{
+    char *p = guarded(false);
+    void (*free_sized)(void *, size_t) =
+        (void (*)(void *, size_t))dlsym(RTLD_DEFAULT, "free_sized");
+    free_sized(p, size);
+}
+
+static void freed_with_its_size(void) { free_with_a_size(BYTES); }
+static void freed_with_more(void) { free_with_a_size(BYTES + 1); }
+static void freed_with_less(void) { free_with_a_size(BYTES - 1); }
+
 /* After seconds it is called after ours. */
 static void with_a_handler_that_stays(void)
 {
@@ -230,6 +242,9 @@ static const struct {
     CASE(in_a_child),
     CASE(realloc_after_free),
     CASE(with_a_later_handler),
+    CASE(freed_with_its_size),
+    CASE(freed_with_more),
+    CASE(freed_with_less),
     CASE(wild_pointer),
     CASE(signal_sent),
     CASE(with_a_handler_that_stays),

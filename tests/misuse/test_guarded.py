@@ -18,6 +18,7 @@ BEYOND = "past the end of a block (buffer overflow)"
 BEFORE = "before the start of a block (buffer underflow)"
 OVERRUN = "something wrote beyond the end of this block, or before the next one"
 UNDERRUN = "something wrote before this block, or beyond the end of the one before"
+SIZE = "the size that was said does not fit the block"
 FAULT_END = "the program ends here, unless it handles SIGSEGV"
 GOES_ON = "the program goes on, and may touch this page from now on"
 BLOCK = f"a guarded block of 77 bytes at {HEX}"
@@ -118,6 +119,17 @@ def test_realloc_after_free(start: Start) -> None:
     status, _, lines = start("realloc_after_free")
     assert status == -signal.SIGABRT, lines
     assert re.fullmatch(rf"realloc\({HEX}\): {re.escape(FREE)}", lines[0]), lines
+
+
+@pytest.mark.parametrize(("case", "size"), [("freed_with_more", 78), ("freed_with_less", 76)])
+def test_a_wrong_size_in_a_free(start: Start, case: str, size: int) -> None:
+    status, _, lines = start(case, check_sizes="on")
+    assert status == -signal.SIGABRT, lines
+    assert re.fullmatch(rf"sized free\({HEX}, {size}\): {re.escape(SIZE)}", lines[0]), lines
+    assert re.fullmatch(f"address: the start of {BLOCK}", lines[2]), lines
+    for passes, checks in ((case, "off"), ("freed_with_its_size", "on")):
+        status, output, lines = start(passes, check_sizes=checks)
+        assert (status, output.endswith("end\n"), lines) == (0, True, []), passes
 
 
 @pytest.mark.parametrize("case", [fault[0] for fault in FAULTS])
