@@ -6,6 +6,7 @@
 #include "front/hardened.h"
 #include "front/owners.h"
 #include "front/registry.h"
+#include "heap/guard_pages.h"
 #include "heap/slab.h"
 #include "heap/zero_sized.h"
 #include "life/life.h"
@@ -72,10 +73,19 @@ SLOW bool hardened_stays(size_t n, size_t usable)
     return n <= usable && usable == usable_of_new(n, 1);
 }
 
-SLOW struct finding hardened_free(unsigned cls, void *p)
+/* Of any address in a slab of the class. */
+static inline enum misuse wrong_place(unsigned cls, const void *p)
 {
     if (unlikely(!block_begins(p, class_inverses[cls])))
-        return (struct finding){MISUSE_INTERIOR, p};
+        return MISUSE_INTERIOR;
+    return unlikely(guard_pages_bar(p, cls)) ? MISUSE_FREE : MISUSE_NONE;
+}
+
+SLOW struct finding hardened_free(unsigned cls, void *p)
+{
+    enum misuse wrong = wrong_place(cls, p);
+    if (unlikely(wrong != MISUSE_NONE))
+        return (struct finding){wrong, p};
     struct cache *cache = thread_cache();
     bool went = false;
     struct finding found = hardened_give(cache, cls, p, &went);
@@ -89,8 +99,9 @@ SLOW struct finding hardened_free_later(void *p)
     const struct slab *slab = map_owner(p);
     if (slab == NULL || slab->cls >= CLASS_SLICES_FIRST)
         return deferred_put(p);
-    if (unlikely(!block_begins(p, class_inverses[slab->cls])))
-        return (struct finding){MISUSE_INTERIOR, p};
+    enum misuse wrong = wrong_place(slab->cls, p);
+    if (unlikely(wrong != MISUSE_NONE))
+        return (struct finding){wrong, p};
     return hardened_defer(slab->cls, p);
 }
 

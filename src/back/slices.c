@@ -10,6 +10,7 @@
 #include "base/counters.h"
 #include "base/hardening.h"
 #include "learn/laws.h"
+#include "os/os.h"
 
 /* Where n slices fit in s at the given alignment, as a set of first slices. */
 static uint64_t fitting_starts(const struct superslab *s, size_t n, size_t align)
@@ -166,13 +167,46 @@ bool slices_extend(struct superslab *s, void *start, size_t n, size_t more)
     uint64_t mask = slice_mask(first, more);
     lock_take(&superslabs_lock);
     ASSERT((s->free & slice_mask(slice_index(s, start), n)) == 0);
-    bool fits = (s->free & mask) == mask && use_hold(fresh_bytes(s, mask));
+    bool fits = (s->free & mask) == mask;
+    for (unsigned i = first; i < first + more; i++)
+        fits &= s->guarded[i] == 0;
+    fits = fits && use_hold(fresh_bytes(s, mask));
     if (fits) {
         slices_mark_taken(s, mask, more);
         s->fine &= ~mask;
     }
     lock_release(&superslabs_lock);
     return fits;
+}
+
+/* Runs of a set of pages. */
+static SLOW bool guard_pages_in(char *slice, uint64_t pages)
+{
+    struct os_run runs[GUARD_PAGES_MOST];
+    size_t n = 0;
+    while (pages != 0) {
+        unsigned first = lowest_bit(pages);
+        unsigned end = first + lowest_bit(~(pages >> first));
+        runs[n++] = (struct os_run){slice + first * os_page, (end - first) * os_page};
+        pages &= ~low_bits(end);
+    }
+    return n == 0 || os_guard_runs(runs, n);
+}
+
+/* What a slice had before stays: often a slab of the same class is the next there. */
+SLOW bool slices_guard(struct superslab *s, void *start, size_t n, uint64_t pages)
+{
+    ASSERT(pages < GUARDS_UNKNOWN && SLICE / os_page <= GUARD_PAGES_MOST);
+    uint16_t *guarded = &s->guarded[slice_index(s, start)];
+    char *slice = start;
+    for (size_t i = 0; i < n; i++, slice += SLICE, pages = 0) {
+        if (guarded[i] == pages)
+            continue;
+        if (guarded[i] != 0 && !os_unguard(slice, SLICE))
+            return false;
+        guarded[i] = guard_pages_in(slice, pages) ? (uint16_t)pages : GUARDS_UNKNOWN;
+    }
+    return true;
 }
 
 void slices_lack(struct superslab *s, void *start, size_t n, size_t bytes)

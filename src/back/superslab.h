@@ -20,6 +20,9 @@
 #define SUPERSLAB (4 * MiB)
 #define SUPERSLAB_SLICES 64
 
+#define GUARD_PAGES_MOST 16   /* pages of a slice, where there are guard pages */
+#define GUARDS_UNKNOWN 0xffff /* any page of the slice */
+
 struct superslab {
     struct list node; /* by longest free run, or dense; lock: superslabs */
     struct list age;  /* those with free slices that may hold pages; same lock */
@@ -31,8 +34,10 @@ struct superslab {
     uint64_t holed;   /* slices that lack pages (slices_lack); same lock */
     size_t lacking;   /* bytes, of all of them; same lock */
     uint64_t huge;    /* slices for which huge pages were asked; same lock */
-    uint8_t slices;   /* 64, or less under a limit; constant */
-    uint8_t longest;  /* the list it is in: no free run is longer; same lock */
+    uint16_t guarded[SUPERSLAB_SLICES]; /* pages of each slice that nobody can touch, a set; who
+                                           has taken the slice */
+    uint8_t slices;                     /* 64, or less under a limit; constant */
+    uint8_t longest;                    /* the list it is in: no free run is longer; same lock */
 };
 
 #endif

@@ -1,5 +1,7 @@
 #include "back/superslabs.h"
 
+#include <string.h>
+
 #include "back/map.h"
 #include "back/meta.h"
 #include "back/slots.h"
@@ -54,6 +56,7 @@ struct superslab *superslab_new(size_t least)
     s->holed = 0;
     s->lacking = 0;
     s->huge = 0;
+    memset(s->guarded, 0, sizeof s->guarded);
     s->longest = 0;
     list_init(&s->age);
     list_init(&s->node);

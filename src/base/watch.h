@@ -53,6 +53,7 @@ struct watch_slabs {
     uint32_t bytes;
     uint32_t classes, class_bytes, size_at, blocks_at, slices_at;
     uint32_t slab_bytes, base_at, home_at, cls_at, usable_at, words_at;
+    uint32_t places_at; /* how many of its blocks can be handed out: the others count as free */
     const void *table;
 };
 

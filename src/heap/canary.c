@@ -4,6 +4,7 @@
 #include "base/atomic.h"
 #include "base/mixed.h"
 #include "base/policy.h"
+#include "heap/guard_pages.h"
 #include "learn/laws.h"
 #include "os/os.h"
 
@@ -23,6 +24,8 @@ static COLD void harden(void)
     hardening.secret = os_random();
     hardening.factor = os_random() | 1;
     store_relaxed(&hardening.canary, CANARY_BYTES);
+    guard_pages_start();
+    hardening.any_place = hardening.shuffles || guard_plans != NULL;
 }
 
 void hardening_start(void)
@@ -84,8 +87,8 @@ enum misuse canary_take(void *p, unsigned cls, bool alone)
 
 bool canary_before_stands(const void *p, unsigned cls)
 {
-    if ((uintptr_t)p % SLICE == 0) /* the first of its slab */
-        return true;
+    if ((uintptr_t)p % SLICE == 0 || guard_pages_hold((const char *)p - 1, cls))
+        return true; /* the first of its slab, or behind a guard page */
     const char *before = (const char *)p - size_classes[cls].size;
     return judge(before, load_relaxed(canary_at(before, cls))) != MISUSE_OVERRUN;
 }

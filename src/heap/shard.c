@@ -43,7 +43,7 @@ void slabs_give_back(struct pairing_node *emptied)
     while (emptied != NULL) {
         struct slab *slab = (struct slab *)emptied;
         const struct size_class *c = &size_classes[slab->cls];
-        ASSERT(slab->free == c->blocks && list_empty(&slab->sparse));
+        ASSERT(slab->free == slab->places && list_empty(&slab->sparse));
         emptied = emptied->next;
         if (unlikely(slab->absent != 0) && slab_missed(slab))
             slices_lack(slab->home, slab->base, c->slices, count_bits(slab->absent) * os_page);
@@ -80,8 +80,7 @@ struct slab *slab_lock(const void *p, struct shard **held)
 static bool is_thin(struct shard *shard, const struct slab *slab)
 {
     return shard->begun[slab->cls].compacts && slab->free > 0 &&
-           slab != lowest_partial(shard, slab->cls) &&
-           compaction_thin(slab->free, size_classes[slab->cls].blocks);
+           slab != lowest_partial(shard, slab->cls) && compaction_thin(slab->free, slab->places);
 }
 
 void slab_settle_thin(struct shard *shard, struct slab *slab)
@@ -100,8 +99,8 @@ void slab_settle(struct shard *shard, struct slab *slab, bool was_full,
     ASSERT(lock_held(&shard->lock));
     ASSERT(load_relaxed(&slab->shard) == shard - shards);
     const struct size_class *c = &size_classes[slab->cls];
-    ASSERT(slab->free <= c->blocks);
-    bool empty = slab->free == c->blocks;
+    ASSERT(slab->free <= slab->places);
+    bool empty = slab->free == slab->places;
     if (was_full && slab->free > 0 && !empty)
         partial_add(shard, slab);
     if (!was_full && empty)

@@ -54,7 +54,7 @@ static inline void partial_absent(struct shard *shard, unsigned cls, size_t page
 /* A slab comes to its shard's partial ones, or leaves them; with its free blocks. */
 static inline void partial_add(struct shard *shard, struct slab *slab)
 {
-    partial_counts(shard, slab->cls, size_classes[slab->cls].blocks);
+    partial_counts(shard, slab->cls, slab->places);
     partial_frees(shard, slab->cls, slab->free);
     if (unlikely(slab->absent != 0))
         partial_absent(shard, slab->cls, count_bits(slab->absent));
@@ -63,7 +63,7 @@ static inline void partial_add(struct shard *shard, struct slab *slab)
 
 static inline void partial_remove(struct shard *shard, struct slab *slab)
 {
-    partial_counts(shard, slab->cls, -(size_t)size_classes[slab->cls].blocks);
+    partial_counts(shard, slab->cls, -(size_t)slab->places);
     partial_frees(shard, slab->cls, -(size_t)slab->free);
     if (unlikely(slab->absent != 0))
         partial_absent(shard, slab->cls, -(size_t)count_bits(slab->absent));
@@ -92,14 +92,14 @@ static inline bool slab_worth_a_look(const struct slab *slab)
 {
     const struct size_class *c = &size_classes[slab->cls];
     return slab->free > slab->examined && list_empty(&slab->sparse) && slab->free >= c->sparse &&
-           look_at_slab(slab->free - slab->examined, c->blocks - slab->free, slab->thin);
+           look_at_slab(slab->free - slab->examined, slab->places - slab->free, slab->thin);
 }
 
 /* Whether the slab, of which blocks became free, belongs where it is. */
 static inline bool slab_is_settled(const struct shard *shard, const struct slab *slab,
                                    bool was_full)
 {
-    return !was_full && slab->free < size_classes[slab->cls].blocks && !slab_worth_a_look(slab) &&
+    return !was_full && slab->free < slab->places && !slab_worth_a_look(slab) &&
            (slab->thin || !shard->begun[slab->cls].compacts);
 }
 

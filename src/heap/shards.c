@@ -11,6 +11,7 @@
 #include "base/atomic.h"
 #include "base/counters.h"
 #include "heap/canary.h"
+#include "heap/guard_pages.h"
 #include "heap/thin.h"
 #include "learn/compaction.h"
 #include "os/os.h"
@@ -108,6 +109,20 @@ static SLOW struct slab *slab_from_neighbour(unsigned to, unsigned cls)
     return NULL;
 }
 
+/* No canary is left from before, and its guard pages can't be touched. False if the kernel lets
+ * nobody touch some of the other pages. */
+static SLOW bool slab_harden(const struct size_class *c, char *base, struct superslab *home,
+                             bool zero)
+{
+    uint64_t guards = guard_pages_of((unsigned)(c - size_classes));
+    if (!slices_guard(home, base, c->slices, guards))
+        return false;
+    for (size_t at = 0; !zero && c->blocks > 1 && at < c->slices * SLICE; at += os_page)
+        if (!(guards >> at / os_page & 1))
+            memset(base + at, 0, os_page);
+    return true;
+}
+
 /* Not among the partial ones yet. */
 static struct slab *slab_new(unsigned shard, unsigned cls, size_t align)
 {
@@ -123,10 +138,13 @@ static struct slab *slab_new(unsigned shard, unsigned cls, size_t align)
         meta_give(slab, slab_bytes(c));
         return NULL;
     }
+    if (hardened() && !slab_harden(c, base, home, zero)) {
+        slices_give(home, base, c->slices);
+        meta_give(slab, slab_bytes(c));
+        return NULL;
+    }
     slab_init(slab, cls, base, home);
     slab->zero = zero;
-    if (hardened() && !zero && c->blocks > 1) /* no canary is left from before */
-        memset(base, 0, c->slices * SLICE);
     store_relaxed(&slab->shard, (uint16_t)shard);
     slab_map(slab, slab);
     return slab;
@@ -151,7 +169,7 @@ size_t shard_take(unsigned index, unsigned cls, void **end, size_t n)
         if (slab == NULL)
             break;
         ASSERT(slab->cls == cls && slab->free >= 1 && load_relaxed(&slab->shard) == index);
-        size_t got = unlikely(hardening.shuffles) && size_classes[cls].blocks > 1
+        size_t got = unlikely(hardening.any_place) && size_classes[cls].blocks > 1
                          ? slab_take_any(slab, end - taken, n - taken)
                      : shared ? slab_take_lines(slab, end - taken, n - taken)
                               : 0;
@@ -271,9 +289,9 @@ bool shards_attract(const void *p, unsigned *index)
     bool attracts = false;
     if (slab != NULL) {
         unsigned cls = slab->cls;
-        attracts = slab != lowest_partial(held, cls) &&
-                   compaction_moves(slab->free, size_classes[cls].blocks, places(held, cls),
-                                    held->begun[cls].blocks);
+        attracts =
+            slab != lowest_partial(held, cls) &&
+            compaction_moves(slab->free, slab->places, places(held, cls), held->begun[cls].blocks);
         *index = (unsigned)(held - shards);
     }
     if (held != NULL)

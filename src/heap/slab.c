@@ -3,6 +3,7 @@
 #include "base/atomic.h"
 #include "base/watch.h"
 #include "heap/canary.h"
+#include "heap/guard_pages.h"
 #include "learn/laws.h"
 #include "os/lock.h"
 #include "os/os.h"
@@ -17,17 +18,20 @@ void slab_init(struct slab *slab, unsigned cls, void *base, struct superslab *ho
     slab->base = base;
     slab->home = home;
     slab->cls = (uint8_t)cls;
-    store_relaxed(&slab->free, (uint16_t)blocks);
+    slab->places = (uint16_t)guard_places(cls);
+    store_relaxed(&slab->free, slab->places);
     slab->zero = false;
     slab->thin = false;
     slab->usable = 0;
-    slab->examined = (uint16_t)blocks;
+    slab->examined = slab->places;
     store_relaxed(&slab->absent, 0);
     slab->soon_until = 0;
     list_init(&slab->sparse);
-    slab->summary = low_bits(words);
-    for (unsigned i = 0; i < words; i++)
+    slab->summary = 0;
+    for (unsigned i = 0; i < words; i++) {
         slab->words[i] = ~(uint64_t)0;
+        slab->summary |= (uint64_t)(guard_word(cls, i) != 0) << i;
+    }
     if (blocks % 64 != 0)
         slab->words[words - 1] = low_bits(blocks % 64);
 }
@@ -49,7 +53,7 @@ static uint64_t whole_groups(uint64_t word, unsigned doublings)
 static size_t take(struct slab *slab, void **end, size_t n, unsigned doublings)
 {
     ASSERT(lock_rank_held(RANK_SHARD));
-    ASSERT(n >= 1 && slab->free <= size_classes[slab->cls].blocks);
+    ASSERT(n >= 1 && slab->free <= slab->places);
     size_t size = size_classes[slab->cls].size;
     size_t taken = 0;
     for (uint64_t left = slab->summary; taken < n && left != 0; left &= left - 1) {
@@ -102,13 +106,14 @@ SLOW size_t slab_take_any(struct slab *slab, void **end, size_t n)
     size_t size = size_classes[slab->cls].size;
     size_t taken = 0;
     for (; taken < n && slab->summary != 0; taken++) {
-        uint64_t chance = random_shared();
+        uint64_t chance = hardening.shuffles ? random_shared() : 0;
         uint64_t words = low_bits(lowest_bit(slab->summary) + words_of_choice(size));
         unsigned index = any_bit(slab->summary & words, (uint32_t)chance);
-        unsigned bit = any_bit(slab->words[index], (uint32_t)(chance >> 32));
+        uint64_t word = slab->words[index] & guard_word(slab->cls, index);
+        unsigned bit = any_bit(word, (uint32_t)(chance >> 32));
         *--end = slab->base + (index * 64 + bit) * size;
         slab->words[index] &= ~((uint64_t)1 << bit);
-        if (slab->words[index] == 0)
+        if ((word & (word - 1)) == 0)
             slab->summary &= ~((uint64_t)1 << index);
     }
     store_relaxed(&slab->free, (uint16_t)(slab->free - taken));
@@ -179,7 +184,7 @@ size_t slab_put(struct slab *slab, void *const *blocks, size_t n, enum misuse *w
         *word |= bit;
         summary |= (uint64_t)1 << number / 64;
     }
-    ASSERT(slab->free + put <= c.blocks);
+    ASSERT(slab->free + put <= slab->places);
     slab->summary = summary;
     store_relaxed(&slab->free, (uint16_t)(slab->free + put));
     return put;
@@ -249,11 +254,12 @@ uint64_t slab_free_pages(const struct slab *slab)
     ASSERT(lock_rank_held(RANK_SHARD));
     const struct size_class *c = &size_classes[slab->cls];
     unsigned pages = (unsigned)(((size_t)c->blocks * c->size + os_page - 1) / os_page);
+    uint64_t guards = guard_pages_of(slab->cls);
     if (c->blocks <= 64)
-        return pages_left(slab, pages);
+        return pages_left(slab, pages) & ~guards;
     uint64_t set = 0;
     for (unsigned i = 0; i < pages; i++)
-        if (!(slab->absent >> i & 1) && all_free(slab, blocks_in(slab, i, i + 1)))
+        if (!((slab->absent | guards) >> i & 1) && all_free(slab, blocks_in(slab, i, i + 1)))
             set |= (uint64_t)1 << i;
     return set;
 }
@@ -268,12 +274,13 @@ static unsigned change(struct slab *slab, uint64_t pages, bool take)
         unsigned end = rest == 0 ? 64 : first + lowest_bit(rest);
         struct block_range s = blocks_in(slab, first, end);
         for (unsigned i = s.first / 64; i * 64 < s.end; i++) {
-            uint64_t mask = range_mask(s, i);
+            uint64_t usable = guard_word(slab->cls, i);
+            uint64_t mask = range_mask(s, i) & usable;
             uint64_t word = take ? slab->words[i] & ~mask : slab->words[i] | mask;
             count += count_bits(word ^ slab->words[i]);
             slab->words[i] = word;
             uint64_t bit = (uint64_t)1 << i;
-            slab->summary = word != 0 ? slab->summary | bit : slab->summary & ~bit;
+            slab->summary = (word & usable) != 0 ? slab->summary | bit : slab->summary & ~bit;
         }
         pages &= ~low_bits(end);
     }
@@ -293,7 +300,7 @@ void slab_restore(struct slab *slab, uint64_t pages)
 {
     ASSERT(lock_rank_held(RANK_SHARD));
     store_relaxed(&slab->free, (uint16_t)(slab->free + change(slab, pages, false)));
-    ASSERT(slab->free <= size_classes[slab->cls].blocks);
+    ASSERT(slab->free <= slab->places);
 }
 
 unsigned slab_bring_back(struct slab *slab, void *const *blocks, size_t n)
@@ -316,7 +323,7 @@ unsigned slab_bring_back(struct slab *slab, void *const *blocks, size_t n)
 
 size_t slab_usable(const void *p, const struct slab *slab)
 {
-    if (slab == NULL || !slab_begins(slab, p))
+    if (slab == NULL || !slab_begins(slab, p) || guard_pages_bar(p, slab->cls))
         return 0;
     const struct size_class *c = &size_classes[slab->cls];
     return c->blocks == 1 ? slab->usable : class_usable(slab->cls);
@@ -333,6 +340,7 @@ const struct watch_slabs watch_slabs = {
     .base_at = offsetof(struct slab, base),
     .home_at = offsetof(struct slab, home),
     .cls_at = offsetof(struct slab, cls),
+    .places_at = offsetof(struct slab, places),
     .usable_at = offsetof(struct slab, usable),
     .words_at = offsetof(struct slab, words),
     .table = size_classes,

@@ -20,13 +20,14 @@ struct slab {
     struct pairing_node node; /* its shard's partial slabs, by address of base; lock: shard */
     char *base;               /* constant while the slab lives */
     struct superslab *home;   /* constant while the slab lives */
-    uint64_t summary;         /* words with a set bit; lock: shard */
-    uint16_t free;            /* set bits; lock: shard */
+    uint64_t summary;         /* words with the bit of a free block; lock: shard */
+    uint16_t free;            /* free blocks that can be handed out; lock: shard */
     uint16_t shard;           /* atomic; changes under the locks of both shards */
     uint8_t cls;              /* constant while the slab lives */
     bool zero;                /* its one block was never used; for the holder of the block */
     uint16_t examined;        /* free blocks when its pages were last looked at, or fewer; shard */
     bool thin;                /* see thin.h; lock: shard */
+    uint16_t places;          /* blocks that can be handed out; constant while the slab lives */
     uint32_t usable;          /* bytes of its one block the program may use; who holds the block;
                                  atomic for accounts */
     uint64_t absent;    /* pages given back to the kernel, not handed out since; atomic for those
@@ -34,7 +35,8 @@ struct slab {
     size_t soon_until;  /* until then they come back early, by the allocation clock; same lock */
     struct list sparse; /* its shard's slabs whose pages may be free; lock: shard */
     size_t stamp;       /* the allocation clock when it was put there; lock: shard */
-    uint64_t words[];   /* a set bit is a free block; lock: shard */
+    uint64_t words[];   /* a set bit is a free block, or one that is never handed out
+                           (guard_pages.h); lock: shard */
 };
 
 /* Bytes of the descriptor of a slab of this class. */
@@ -54,7 +56,7 @@ size_t slab_take(struct slab *slab, void **end, size_t n);
  * whose whole group of neighbours is free. */
 size_t slab_take_lines(struct slab *slab, void **end, size_t n);
 
-/* The same, blocks chosen by chance. */
+/* The same in a hardened heap: blocks chosen by chance, if `shuffles`. */
 size_t slab_take_any(struct slab *slab, void **end, size_t n);
 
 /* Frees blocks, up to the first that is not in the slab or that is wrong, which `*what` then names.
@@ -77,8 +79,8 @@ unsigned slab_bring_back(struct slab *slab, void *const *blocks, size_t n);
 /* Whether a block begins at p; needs no lock. */
 bool slab_begins(const struct slab *slab, const void *p);
 
-/* Bytes of the block at p in this slab, which may be null; 0 if none begins there. Needs no lock.
- */
+/* Bytes of the block at p in this slab, which may be null; 0 if none begins there, or one that is
+ * never handed out. Needs no lock. */
 size_t slab_usable(const void *p, const struct slab *slab);
 
 /* Whether the slab's page at p went back to the kernel and nothing in it was handed out since: then

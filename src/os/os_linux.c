@@ -32,6 +32,10 @@
 #ifndef SYS_process_madvise
 #define SYS_process_madvise 440
 #endif
+#ifndef MADV_GUARD_INSTALL
+#define MADV_GUARD_INSTALL 102
+#define MADV_GUARD_REMOVE 103
+#endif
 #ifndef PR_SET_VMA
 #define PR_SET_VMA 0x53564d41
 #define PR_SET_VMA_ANON_NAME 0
@@ -272,6 +276,36 @@ void os_purge_runs(struct os_run *runs, size_t n)
     /* Else it was a run that it refused, as of pages that are locked. */
     if (at_once && bytes < 0 && each)
         store_relaxed(&refused, true);
+}
+
+bool os_can_guard(void)
+{
+    void *page = os_map(os_page);
+    bool can = page != NULL && os_guard_runs(&(struct os_run){page, os_page}, 1);
+    if (page != NULL)
+        os_unmap(page, os_page);
+    return can;
+}
+
+bool os_guard_runs(struct os_run *runs, size_t n)
+{
+    KEEP_ERRNO;
+    size_t bytes = 0;
+    for (size_t i = 0; i < n; i++)
+        bytes += runs[i].length;
+    if (n > 1 && policy.extra_calls &&
+        syscall(SYS_process_madvise, THIS_PROCESS, runs, n, MADV_GUARD_INSTALL, 0) == (long)bytes)
+        return true;
+    bool all = true;
+    for (size_t i = 0; i < n; i++)
+        all &= madvise(runs[i].start, runs[i].length, MADV_GUARD_INSTALL) == 0;
+    return all;
+}
+
+bool os_unguard(void *start, size_t length)
+{
+    KEEP_ERRNO;
+    return madvise(start, length, MADV_GUARD_REMOVE) == 0;
 }
 
 bool os_huge_pages(void *start, size_t length)

@@ -23,6 +23,7 @@ struct slab {
     uint64_t base, bytes;
     unsigned cls;
     uint32_t size, blocks, usable;
+    uint32_t places; /* blocks that can be handed out */
     bool free_whole; /* its one block of whole slices is free, in some cache */
     uint64_t words[SLAB_BLOCKS_MOST / 64];
     uint8_t present[SLAB_PAGES_MOST];     /* whether a page is resident */

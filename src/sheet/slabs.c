@@ -12,6 +12,7 @@ static bool slab_read(struct look *look, uint64_t at, uint64_t slice, struct sla
     slab->base = word_at(head, w->base_at);
     slab->cls = head[w->cls_at];
     slab->usable = half_at(head, w->usable_at);
+    slab->places = quarter_at(head, w->places_at);
     if (slab->base != slice || slab->cls >= w->classes)
         return false;
     const struct class_sum *sum = &look->heap->classes[slab->cls];
@@ -108,12 +109,11 @@ static void blocks_count(struct look *look, struct class_sum *sum, struct slab *
     memset(slab->taken, 0, sizeof slab->taken);
     memset(slab->live, 0, sizeof slab->live);
     const struct span *cached = spans_from(&look->cached, slab->base);
+    uint32_t free = slab->places;
     for (unsigned k = 0; k < slab->blocks; k++) {
-        if (slab->words[k / 64] >> k % 64 & 1) {
-            sum->free++;
-            look->heap->free_bytes += slab->size;
+        if (slab->words[k / 64] >> k % 64 & 1)
             continue;
-        }
+        free -= free > 0;
         uint64_t from = (uint64_t)k * slab->size;
         uint64_t to = from + slab->size;
         pages_use(slab, from, to);
@@ -138,6 +138,8 @@ static void blocks_count(struct look *look, struct class_sum *sum, struct slab *
             heard(look, slab->base + from, slab->size);
         count(look, sum, line, here);
     }
+    sum->free += free;
+    look->heap->free_bytes += (uint64_t)free * slab->size;
     for (unsigned k = 0; k < slab->blocks; k++) {
         if ((slab->words[k / 64] >> k % 64 & 1) == 0)
             continue;

@@ -45,7 +45,7 @@ static bool slabs_possible(const struct watch_slabs *s)
            holds(s->class_bytes, s->slices_at, 1) && s->slab_bytes <= 1024 &&
            holds(s->slab_bytes, s->base_at, 8) && holds(s->slab_bytes, s->home_at, 8) &&
            holds(s->slab_bytes, s->cls_at, 1) && holds(s->slab_bytes, s->usable_at, 4) &&
-           s->words_at <= s->slab_bytes;
+           holds(s->slab_bytes, s->places_at, 2) && s->words_at <= s->slab_bytes;
 }
 
 static bool superslabs_possible(const struct watch_superslabs *s)

@@ -10,6 +10,7 @@
 #include "front/registry.h"
 #include "front/stack.h"
 #include "heap/begun.h"
+#include "heap/guard_pages.h"
 #include "heap/shards.h"
 #include "heap/slab.h"
 #include "heap/transfer.h"
@@ -30,12 +31,12 @@ static void count_slab(struct accounts *accounts, const struct slab *slab)
     struct class_accounts *sum = &accounts->classes[slab->cls];
     sum->slabs++;
     sum->free += slab->free;
-    sum->taken += c->blocks - slab->free;
+    sum->taken += slab->places - slab->free;
     accounts->slabs++;
     accounts->slab_slices += c->slices;
-    accounts->rest += c->slices * SLICE - (size_t)c->blocks * c->size;
+    accounts->rest += c->slices * SLICE - (size_t)slab->places * c->size;
     accounts->free_in_slabs += (size_t)slab->free * c->size;
-    accounts->absent += count_bits(slab->absent) * os_page;
+    accounts->absent += count_bits(slab->absent | guard_pages_of(slab->cls)) * os_page;
     accounts->metadata_used += meta_size(slab_bytes(c));
     /* What the program didn't ask for of a block of whole slices. */
     size_t usable = load_relaxed(&slab->usable);

@@ -11,6 +11,7 @@
 #include "back/use.h"
 #include "base/text.h"
 #include "heap/begun.h"
+#include "heap/guard_pages.h"
 #include "heap/shards.h"
 #include "heap/slab.h"
 #include "os/os.h"
@@ -191,16 +192,19 @@ static void check_bits(struct check_walk *walk, const struct slab *slab)
     unsigned words = (blocks + 63) / 64;
     size_t bits = 0;
     uint64_t summary = 0;
-    for (unsigned i = 0; i < words; i++) {
-        bits += count_bits(slab->words[i]);
-        summary |= (uint64_t)(slab->words[i] != 0) << i;
-    }
     uint64_t last = blocks % 64 == 0 ? ~(uint64_t)0 : low_bits(blocks % 64);
+    for (unsigned i = 0; i < words; i++) {
+        uint64_t guards = ~guard_word(slab->cls, i) & (i + 1 < words ? ~(uint64_t)0 : last);
+        check_same(walk, CHECK_SLAB_BITS, slab->base, 0, guards & ~slab->words[i]);
+        bits += count_bits(slab->words[i] & ~guards);
+        summary |= (uint64_t)((slab->words[i] & ~guards) != 0) << i;
+    }
     check_same(walk, CHECK_SLAB_BITS, slab->base, 0, slab->words[words - 1] & ~last);
     check_same(walk, CHECK_SLAB_FREE, slab->base, bits, slab->free);
     check_same(walk, CHECK_SLAB_SUMMARY, slab->base, summary, slab->summary);
-    if (bits >= blocks)
-        check_break(walk, CHECK_SLAB_EMPTY, slab->base, blocks - 1, bits);
+    check_same(walk, CHECK_SLAB_BITS, slab->base, guard_places(slab->cls), slab->places);
+    if (bits >= slab->places)
+        check_break(walk, CHECK_SLAB_EMPTY, slab->base, slab->places - 1u, bits);
 }
 
 static void check_absent(struct check_walk *walk, const struct slab *slab)
@@ -323,7 +327,7 @@ static void check_tree(struct check_walk *walk, unsigned shard, unsigned cls)
             check_break(walk, CHECK_PARTIAL_TREE, node, most, steps);
             return;
         }
-        blocks += size_classes[cls].blocks;
+        blocks += ((const struct slab *)node)->places;
         free += ((const struct slab *)node)->free;
         absent += count_bits(((const struct slab *)node)->absent);
         if (node->child != NULL) {

@@ -72,6 +72,8 @@ WRAP(void *, os_map_block,
      (size_t length, size_t usable, size_t align, size_t *before, size_t *mapped),
      (length, usable, align, before, mapped), NULL)
 WRAP(bool, os_forbid, (void *start, size_t length), (start, length), false)
+WRAP(bool, os_guard_runs, (struct os_run * runs, size_t n), (runs, n), false)
+WRAP(bool, os_unguard, (void *start, size_t length), (start, length), false)
 WRAP(bool, os_let_write, (void *start, size_t length, bool may), (start, length, may), false)
 WRAP(bool, os_unmap, (void *start, size_t length), (start, length), false)
 WRAP(bool, os_purge, (void *start, size_t length), (start, length), false)
