@@ -130,8 +130,11 @@ int main(void)
         return 77;
     }
     each_block_has_a_guard_behind_it();
+    static struct lock held = LOCK(PURGE); /* what the callers of this floor hold: os/rank.h */
+    lock_take(&held);
     for (unsigned round = 0; round < 3; round++)
         for (unsigned cls = 0; cls < CLASS_SLICES_FIRST; cls += 1 + round)
             slabs_come_and_go(cls);
+    lock_release(&held);
     return 0;
 }
