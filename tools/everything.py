@@ -4,8 +4,8 @@ says what failed, how to run that alone, where its output is, and what was skipp
 
     everything.py [PART...] [--jobs N]
 
-Parts: release, debug, tsan, fuzz, musl, aarch64 (the tests of those presets), yardstick (those of
-the benchmark system), rust, lint.
+Parts: release, debug, tsan, fuzz, musl, aarch64 (the tests of those presets), rust, lint; and
+yardstick, the tests of the benchmark system alone, which are a part of release.
 Exit status: 0 if all passed, 1 if anything failed, 2 for a bad command line, 130 when interrupted.
 """
 
@@ -21,8 +21,10 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -47,8 +49,9 @@ ASSERTED_FOLDERS = ("unit", "api", "traps", "stress", "torture", "options", "lim
 ASSERTED_TARGETS = (*LIBRARIES, *(f"tests/{folder}/all" for folder in ASSERTED_FOLDERS))
 YARDSTICK_TARGETS = ("hakmem_shared", "command/all", "yardstick/all")
 # Of the builds for other systems: one test of each kind.
-FEW = "^(unit_base|unit_heap|api_life|api_misuse|stress_names)$"
-FEW_TARGETS = (*LIBRARIES, "tests/unit/all", "tests/api/all", "tests/stress/all")
+FEW = ("unit_base", "unit_heap", "api_life", "api_misuse", "stress_names")
+FEW_NAMED = f"^({'|'.join(FEW)})$"
+FEW_TARGETS = (*LIBRARIES, *FEW)
 
 
 @dataclass(frozen=True)
@@ -61,8 +64,8 @@ class Step:
 
 @dataclass(frozen=True)
 class Part:
-    """`steps` run in turn whatever becomes of the others; `build` comes before, and without it none
-    of them runs. With a preset, the last is its tests."""
+    """`steps` run side by side whatever becomes of the others; `build` comes before, and without it
+    none of them runs. With a preset, the last is its tests."""
 
     name: str
     build: tuple[Step, ...] = ()
@@ -71,6 +74,8 @@ class Part:
     prefix: tuple[str, ...] = ()
     only: str = ""
     without: str = ""
+    within: str = ""
+    """Another part that runs the same tests; this one runs only if it is named."""
 
 
 @dataclass(frozen=True)
@@ -109,13 +114,18 @@ def main() -> int:
     )
     parser.add_argument("parts", nargs="*", metavar="PART", help="default: all")
     parser.add_argument(
-        "--jobs", type=int, default=(os.cpu_count() or 1) + 1, help="tests at a time"
+        # Some wait more than they compute.
+        "--jobs",
+        type=int,
+        default=2 * (os.cpu_count() or 1),
+        help="tests at a time",
     )
     options = parser.parse_args()
     for name in options.parts:
         if name not in known:
             parser.error(f"{name}: expected one of {', '.join(known)}")
-    chosen = [known[name] for name in options.parts] or list(known.values())
+    chosen = [known[name] for name in options.parts]
+    chosen = chosen or [part for part in known.values() if not part.within]
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, lambda received, _: _SIGNALS.append(received))
     return run(chosen, ROOT, ROOT / "build" / "test", options.jobs)
@@ -123,15 +133,18 @@ def main() -> int:
 
 def parts() -> list[Part]:
     return [
-        _tests("release", without=YARDSTICK),
-        _tests("release", name="yardstick", only=YARDSTICK, targets=YARDSTICK_TARGETS),
+        _tests("release"),
+        replace(
+            _tests("release", name="yardstick", only=YARDSTICK, targets=YARDSTICK_TARGETS),
+            within="release",
+        ),
         _tests("debug", only=ASSERTED, without=MEASURES, targets=ASSERTED_TARGETS),
         # ThreadSanitizer wants its shadow where a kernel with much address randomness may put a
         # library.
         _tests("tsan", prefix=_fixed_addresses()),
         _tests("fuzz"),
-        _tests("musl", only=FEW, targets=FEW_TARGETS),
-        _tests("aarch64", only=FEW, targets=FEW_TARGETS),
+        _tests("musl", only=FEW_NAMED, targets=FEW_TARGETS),
+        _tests("aarch64", only=FEW_NAMED, targets=FEW_TARGETS),
         Part("rust", steps=(Step("the crate", ("make", "test-rust")),)),
         Part(
             "lint",
@@ -205,8 +218,9 @@ def _run_part(part: Part, place: Place, report: Report) -> None:
         if not _run_step(part, step, place, report, shown=False):
             report.skip(f"{step.name} failed", f"all that {part.name} would have run")
             return
-    for step in part.steps:
-        report.passed += _run_step(part, step, place, report, shown=False)
+    with ThreadPoolExecutor(place.jobs) as pool:
+        run = partial(_run_step, part, place=place, report=report, shown=False)
+        report.passed += sum(pool.map(run, part.steps))
     if part.preset:
         _run_tests(part, place, report)
 

@@ -6,6 +6,7 @@ use std::ffi::OsStr;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::thread;
 
 /// As src/CMakeLists.txt has them. Symbols are changed in the object, so it must hold code even
 /// where CFLAGS ask for the link-time kind; and compilers know what malloc does, and would leave
@@ -93,21 +94,40 @@ fn compile() {
         .pic(true)
         .warnings(false)
         .include(&sources)
-        .include(&include)
-        .files(c_files(&sources));
+        .include(&include);
     for flag in FLAGS {
         build.flag(flag);
     }
     if asked_for("OVERRIDE") {
         build.define("HAKMEM_OVERRIDE", None);
     }
-    build.cargo_metadata(false).compile("hakmem_parts");
+    let parts = compile_side_by_side(build.cargo_metadata(false), c_files(&sources));
 
     let whole = out.join("hakmem.o");
-    merge(&build, &out.join("libhakmem_parts.a"), &whole);
+    let archives: Vec<PathBuf> = parts.iter().map(|part| out.join(part)).collect();
+    merge(&build, &archives, &whole);
     hide_inner_names(&build, &whole);
     cc::Build::new().object(&whole).compile("hakmem");
     println!("cargo:include={}", include.display());
+}
+
+/// One archive for each job that cargo allows. `cc` does it with its feature `parallel`, which needs
+/// two crates more.
+fn compile_side_by_side(build: &cc::Build, files: Vec<PathBuf>) -> Vec<String> {
+    let jobs = env::var("NUM_JOBS").map_or(1, |jobs| jobs.parse().unwrap_or(1));
+    thread::scope(|scope| {
+        let compile = |job: usize| {
+            let mut part = build.clone();
+            part.files(files.iter().skip(job).step_by(jobs));
+            scope.spawn(move || {
+                part.compile(&format!("hakmem_part_{job}"));
+                format!("libhakmem_part_{job}.a")
+            })
+        };
+        let started: Vec<_> = (0..jobs.min(files.len())).map(compile).collect();
+        let ended = started.into_iter().map(|one| one.join().expect("compiled"));
+        ended.collect()
+    })
 }
 
 /// All that lie below.
@@ -127,12 +147,12 @@ fn c_files(folder: &Path) -> Vec<PathBuf> {
 
 /// One object of all: what refers to one function gets the whole, malloc with it where that is
 /// overridden.
-fn merge(build: &cc::Build, archive: &Path, object: &Path) {
+fn merge(build: &cc::Build, archives: &[PathBuf], object: &Path) {
     let mut link = build.get_compiler().to_command();
     link.args(["-r", "-nostdlib", "-o"])
         .arg(object)
         .arg("-Wl,--whole-archive")
-        .arg(archive);
+        .args(archives);
     if !link.status().map_or(false, |status| status.success()) {
         fail(&format!(
             "the objects could not be linked into one: {link:?}"

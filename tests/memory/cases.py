@@ -4,7 +4,6 @@ from dataclasses import dataclass
 
 KIB = 1024
 MIB = 1024 * KIB
-KEPT = 0.1  # of a heap with holes, by comes_back's own default
 
 Figures = dict[str, float]
 
@@ -31,15 +30,18 @@ class Case:
     def settled(self, run: Figures) -> float:
         return run["settled"] / self._one(run)
 
-    def settles_at(self) -> int:
-        """Bytes at which waiting may end; what is live is known before only nearly."""
+    def settles(self) -> tuple[str, str]:
+        """The option that says when waiting may end."""
         assert self.most is not None
-        live = 0.97 * KEPT * int(self.arguments[self.arguments.index("--bytes") + 1])
-        return int(self.most * self._one({"live": live}))
+        if self.unit == "x":
+            return "--settles-percent", str(int(self.most * 100))
+        return "--settles-at", str(int(self.most * self._one({})))
 
     def _one(self, run: Figures) -> float:
         """The unit in bytes."""
-        return {"x": run["live"], "KiB": self.threads * KIB, "MiB": MIB}[self.unit]
+        if self.unit == "x":
+            return run["live"]
+        return {"KiB": self.threads * KIB, "MiB": MIB}[self.unit]
 
 
 def _holes(smallest: int, largest: int, threads: int, most: float | None) -> Case:

@@ -29,7 +29,7 @@ struct block {
 
 static struct {
     uint64_t bytes, smallest, largest, keep_percent, threads, second_thread, huge_pages, seed,
-        seconds, settles_at, patience;
+        seconds, settles_at, settles_percent, patience;
     const char *in_force;
 } options = {
     .bytes = 128 * MiB,
@@ -55,6 +55,7 @@ static pthread_barrier_t step;
 /* ---- what is measured ---- */
 
 static size_t baseline, baseline_dirty;
+static size_t live; /* bytes of holes' blocks that stay */
 
 static void take_baseline(void)
 {
@@ -78,11 +79,13 @@ static void tell(const char *name, long at)
 }
 
 /* On a busy machine a thread that gives memory back may wait long for its turn: how much is there
- * once it is as little as settles_at, or as long as patience lasts. */
+ * once it is as little as settles_at bytes, or settles_percent of what is live, or as long as
+ * patience lasts. */
 static void tell_settled(uint64_t seconds)
 {
+    size_t bound = options.settles_at + live * options.settles_percent / 100;
     while (seconds < options.patience &&
-           (long long)resident_of(0).all - (long long)baseline > (long long)options.settles_at) {
+           (long long)resident_of(0).all - (long long)baseline > (long long)bound) {
         struct timespec one = {1, 0};
         nanosleep(&one, NULL);
         seconds++;
@@ -100,7 +103,7 @@ static void tell_after(const char *name)
         nanosleep(&one, NULL);
         tell(name, (long)second);
     }
-    if (options.settles_at)
+    if (options.settles_at || options.settles_percent)
         tell_settled(options.seconds);
 }
 
@@ -220,7 +223,7 @@ static void holes_make(size_t thread)
 }
 
 /* One row of all blocks, those that stay at its end. Mixed, a thread frees what others made. */
-static size_t holes_plan(void)
+static void holes_plan(void)
 {
     struct randomness random = random_start(options.seed, THREADS_MAX, 0);
     size_t n = 0;
@@ -230,10 +233,8 @@ static size_t holes_plan(void)
     shuffle(blocks, n, &random);
     all_blocks = n;
     kept_from = n - n * options.keep_percent / 100;
-    size_t live = 0;
     for (size_t i = kept_from; i < n; i++)
         live += blocks[i].size;
-    return live;
 }
 
 static void holes_free(size_t thread)
@@ -293,7 +294,8 @@ static void holes(void)
         wait_for_all();
     }
     tell("peak", -1);
-    printf("live=%zu\n", holes_plan());
+    holes_plan();
+    printf("live=%zu\n", live);
     if (alone) {
         holes_free(0);
         tell("freed", -1);
@@ -390,6 +392,7 @@ static void read_options(int argc, char **argv)
         {"--seed", &options.seed, NULL},
         {"--seconds", &options.seconds, NULL},
         {"--settles-at", &options.settles_at, NULL},
+        {"--settles-percent", &options.settles_percent, NULL},
         {"--in-force", NULL, &options.in_force},
         {NULL, NULL, NULL},
     };

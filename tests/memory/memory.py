@@ -92,7 +92,7 @@ def run(
     command = [program(build, "comes_back"), *case.arguments, *arguments]
     patient = quick and case.most is not None and case.counts_after > 0
     if patient:
-        command += ["--settles-at", str(case.settles_at())]
+        command += case.settles()
     if allocator.library is not None:
         command += ["--in-force", allocator.library.name]
     variables = allocator.environment()

@@ -88,9 +88,10 @@ int main(int argc, char **argv)
         expect_kept(blocks, count, size);
     /* Twice: what gives it back has dozed off in between. */
     for (int i = 0; i < 2 && !alone; i++) {
+        if (i > 0)
+            nanosleep(&(struct timespec){3, 0}, NULL);
         swing(blocks, count, size);
         expect_given_back(size * count / 10);
-        nanosleep(&(struct timespec){3, 0}, NULL);
     }
     free(blocks);
     return 0;
