@@ -2,7 +2,7 @@
 # does the work.
 .DEFAULT_GOAL := help
 .PHONY: help setup build test test-yardstick test-rust test-musl test-cross test-elsewhere test-install fuzz \
-	test-dist test-programs test-programs-hardened test-swaps test-mutants test-docs deb dist demo lint lint-c lint-tidy \
+	test-dist test-programs test-hardened test-swaps test-mutants test-docs deb dist demo lint lint-c lint-tidy \
 	lint-python lint-shell lint-rust format bench golden-update layout-update clean
 MAKEFLAGS += --no-print-directory
 .NOTPARALLEL:
@@ -87,7 +87,7 @@ test-programs: setup build ## all real programs with the library and without: do
 
 hardened := -o preset=hardened
 guarded := $(hardened) -o guards_a_second=1000
-test-programs-hardened: setup build ## the same in a hardened heap: docs/programs-hardened.md (ARGS="--resume")
+test-hardened: setup build ## all real programs in a hardened heap: docs/programs-hardened.md (ARGS="--resume")
 	@status=0; \
 		for run in "hardened $(hardened)" "guarded $(guarded)"; do \
 			$(python) tests/programs/run.py --lib build/release/libhakmem.so --all --install \

@@ -56,6 +56,8 @@ class Case:
     group: str = "others"  # the heading under which docs/programs.md lists it
     what: str = ""  # what it does, for that list
     note: str = ""  # what is not compared, and why
+    # Why results depend on the order of the blocks' addresses, as in a hardened heap: chance.
+    by_address: str = ""
     own: str = ""  # the allocator that the program brings, which must be found to stay in force
     user: str | None = None  # for servers that refuse to run as root: who runs it then
 

@@ -13,7 +13,8 @@ from pathlib import Path
 from typing import Any
 
 MACHINE = "machine.json"
-SAME, FAILED = "same", "failed"
+# Of a run with options whose data differed; for a reason that the case knows: see by_address.
+SAME, DIFFERS, FAILED = "same", "differs", "failed"
 
 
 @dataclass
@@ -34,7 +35,7 @@ class Result:
     library: str  # digest of the library that was preloaded
     versions: dict[str, str]  # of Debian's packages, or Python's
     verdict: str = FAILED
-    message: str = ""  # of a failure
+    message: str = ""  # of a failure or a difference
     options: list[str] = field(default_factory=list)  # of the library: NAME=VALUE
     files: int = 0  # compared in each pair of runs
     own: str = ""  # the allocator that the program brought, in force instead of the library
@@ -60,7 +61,7 @@ def done_with(folder: Path, program: str, library: str, options: list[str]) -> b
     if not file.is_file():
         return False
     kept = read(file)
-    return kept.verdict == SAME and (kept.library, kept.options) == (library, options)
+    return kept.verdict != FAILED and (kept.library, kept.options) == (library, options)
 
 
 def digest(library: Path) -> str:

@@ -49,6 +49,10 @@ REPORT_LINES = 20
 ROUNDS_SECONDS = 30  # the measured rounds of a case take about that long at most, or one pair
 
 
+class Different(Failure):
+    """The runs went well, and their data differ."""
+
+
 def main() -> int:
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # ends what runs, as an interrupt does
     # Whoever starts this in the background has it ignored, and programs would inherit that.
@@ -161,7 +165,7 @@ def check(case: Case, library: Path, out: Path, options: argparse.Namespace) -> 
             f"{case.name}: FAILED\n{failure}\n  what there is of it is kept in {folder}", flush=True
         )
         return 1
-    result.verdict = results.SAME
+    result.verdict = results.DIFFERS if result.message else results.SAME
     result.write(out / "results")
     print(f"{case.name}: {in_words(result, library)}", flush=True)
     if not options.keep:
@@ -178,7 +182,7 @@ def perform(case: Case, library: Path, folder: Path, rounds: int, result: result
     """Fills in `result`. Where there are measured rounds, the pair before them only warms up."""
     (folder / "input").mkdir(parents=True)
     case.prepare(folder / "input")
-    system, preloaded, run = pair(case, folder, library, result.options)
+    system, preloaded, run = pair(case, folder, library, result)
     result.files = count(folder / "system")
     prove(run, folder, library)
     result.bound, result.seen = list(case.proof_of), sorted(run.seen_in)
@@ -187,18 +191,23 @@ def perform(case: Case, library: Path, folder: Path, rounds: int, result: result
     if not left:
         result.system, result.preloaded = [system], [preloaded]
     for _ in range(left):
-        system, preloaded, _ = pair(case, folder, library, result.options)
+        system, preloaded, _ = pair(case, folder, library, result)
         result.system.append(system)
         result.preloaded.append(preloaded)
 
 
 def pair(
-    case: Case, folder: Path, library: Path, options: list[str]
+    case: Case, folder: Path, library: Path, result: results.Result
 ) -> tuple[results.Measure, results.Measure, Run]:
     """A run without and one with the library, whose data are compared; the latter run."""
     _, system = once(Run(case, folder, "system", None))
-    run, preloaded = once(Run(case, folder, "preloaded", library, options))
-    compare(case, folder)
+    run, preloaded = once(Run(case, folder, "preloaded", library, result.options))
+    try:
+        compare(case, folder)
+    except Different:
+        if not (case.by_address and result.options):
+            raise
+        result.message = case.by_address
     return system, preloaded, run
 
 
@@ -223,7 +232,7 @@ def compare(case: Case, folder: Path) -> None:
     for part, ignore in (("outputs", ()), ("files", case.may_differ)):
         found += differences(folder / "system" / part, folder / "preloaded" / part, ignore)
     if found:
-        raise Failure(f"without and with the library, the data differ:\n{report(found)}")
+        raise Different(f"without and with the library, the data differ:\n{report(found)}")
 
 
 def words_of(folder: Path) -> list[str]:
@@ -263,9 +272,10 @@ def in_words(result: results.Result, library: Path) -> str:
     cpu = f"CPU {middle(m.cpu for m in one)} s and {middle(m.cpu for m in two)} s"
     small, large = (middle(m.peak / 1024 for m in side) for side in (one, two))
     who = ", ".join(result.bound)
+    data = f"other data ({result.message})" if result.message else "same data"
     bound = f"{who} kept to {result.own}" if result.own else f"{library.name} bound by {who}"
     return (
-        f"same data in {result.files} files; {bound}{seen}; {times}; {cpu}; "
+        f"{data} in {result.files} files; {bound}{seen}; {times}; {cpu}; "
         f"peak {small} MiB and {large} MiB"
     )
 

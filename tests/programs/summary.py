@@ -180,7 +180,7 @@ def others(found: list[Result]) -> str:
     own = sorted(r.program for r in found if r.own)
     text = f" {len(own)} of them use their own allocator ({', '.join(own)})." if own else ""
     failed = [r for r in found if r.verdict != results.SAME]
-    return text + "".join(f"\n\n**{r.program}** failed: {cell(r.message)}" for r in failed)
+    return text + "".join(f"\n\n**{r.program}** {r.verdict}: {cell(r.message)}" for r in failed)
 
 
 def spread(rows: Iterable[Result], of: Callable[[Measure], float]) -> str:

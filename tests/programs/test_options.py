@@ -14,7 +14,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "python"))
 from tests.programs import results, summary
 from tests.programs.harness import Case, Failure, Run
 from tests.programs.results import Measure, Result
-from tests.programs.run import compare
+from tests.programs.run import Different, compare, pair
 from tests.programs.test_page import MACHINE
 
 HARDENED = ["preset=hardened"]
@@ -43,6 +43,26 @@ def test_a_report_that_no_exit_status_shows_is_a_failure(tmp_path: Path) -> None
     log.write_text("started\nhakmem: free(0x10): freed twice\n")
     with pytest.raises(Failure, match="freed twice"):
         compare(CASE, tmp_path)
+
+
+def test_data_may_differ_where_addresses_order_them(tmp_path: Path) -> None:
+    def steps(run: Run) -> None:
+        (run.work / "data").write_text(run.name)
+
+    for name, why, options, verdict in (
+        ("one", "", GUARDED, None),
+        ("two", "sorts addresses", [], None),
+        ("three", "sorts addresses", GUARDED, "sorts addresses"),
+    ):
+        case = Case(name, (), lambda _: None, steps, (), (), by_address=why)
+        kept = Result(name, "", "", "", "digest", {}, options=options)
+        (tmp_path / name).mkdir()
+        if verdict:
+            pair(case, tmp_path / name, Path("/lib/none.so"), kept)
+            assert kept.message == verdict
+        else:
+            with pytest.raises(Different):
+                pair(case, tmp_path / name, Path("/lib/none.so"), kept)
 
 
 def result(program: str, options: list[str], cpu: float, **more: str) -> Result:
