@@ -39,7 +39,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "python"))
 from tests.programs import packages, results
 from tests.programs.catalog import catalog
 from tests.programs.compare import differences, report
-from tests.programs.harness import PATH, Case, Failure, Run, variables
+from tests.programs.harness import PATH, STEP_SECONDS, Case, Failure, Run, variables
 from tools.demo import inforce
 
 SKIPPED = 77
@@ -250,7 +250,7 @@ def prove(run: Run, folder: Path, library: Path) -> None:
     place = folder / "proof"
     place.mkdir()
     argv = [word.replace("@INPUT@", str(folder / "input")) for word in run.case.proof]
-    bound = inforce.bindings(argv, run.env() | {"HOME": str(place)}, place)
+    bound = inforce.bindings(argv, run.env() | {"HOME": str(place)}, place, STEP_SECONDS)
     for program in run.case.proof_of:
         wrong = inforce.bound_elsewhere(bound, program, library)
         if wrong and not run.case.own:
