@@ -58,6 +58,9 @@ class Case:
     note: str = ""  # what is not compared, and why
     # Why results depend on the order of the blocks' addresses, as in a hardened heap: chance.
     by_address: str = ""
+    # What a hardened heap rightly ends it for, and the options without which it runs to its end.
+    misuse: str = ""
+    without: tuple[str, ...] = ()
     own: str = ""  # the allocator that the program brings, which must be found to stay in force
     user: str | None = None  # for servers that refuse to run as root: who runs it then
 

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 MACHINE = "machine.json"
-# Of a run with options whose data differed; for a reason that the case knows: see by_address.
+# DIFFERS: in a run with options, for a reason that the case knows (by_address, misuse).
 SAME, DIFFERS, FAILED = "same", "differs", "failed"
 
 

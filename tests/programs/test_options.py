@@ -65,6 +65,31 @@ def test_data_may_differ_where_addresses_order_them(tmp_path: Path) -> None:
                 pair(case, tmp_path / name, Path("/lib/none.so"), kept)
 
 
+def test_known_misuse_is_no_pass(tmp_path: Path) -> None:
+    got: list[str] = []
+
+    def steps(run: Run) -> None:
+        got.append(run.env().get("HAKMEM_CHECK_SIZES", "as the preset"))
+
+    case = Case(
+        "one",
+        (),
+        lambda _: None,
+        steps,
+        (),
+        (),
+        misuse="a wrong size",
+        without=("check_sizes=off",),
+    )
+    for options, seen, message in (
+        ([], "as the preset", ""),
+        (HARDENED, "off", "a wrong size"),
+    ):
+        kept = Result("one", "", "", "", "digest", {}, options=options)
+        pair(case, tmp_path, Path("/lib/none.so"), kept)
+        assert (got[-1], kept.message) == (seen, message)
+
+
 def result(program: str, options: list[str], cpu: float, **more: str) -> Result:
     kept = Result(program, "tools", "work", "", "digest", {}, results.SAME, options=options)
     kept.system, kept.preloaded = [Measure(1.0, 1.0, 1024)], [Measure(1.0, cpu, 2048)]
