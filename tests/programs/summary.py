@@ -6,7 +6,7 @@
     summary.py FOLDER [PAGE] --beside FOLDER  also the figures of a run with other options
 
 The second is for programs that joined since the last run of all, until the next; WORDS say how
-they were run.
+they were run. The page of a run with options has WORDS at its beginning.
 """
 
 from __future__ import annotations
@@ -22,8 +22,10 @@ from statistics import median
 from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
+sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "python"))
 
 from tests.programs import results
+from tests.programs.catalog import catalog
 from tests.programs.results import Measure, Result
 
 SLOW, LARGE = 1.3, 1.5  # what is worse than this by the median is set in bold
@@ -95,7 +97,7 @@ OUTCOME_OPTIONS = """
 ## Results with {options}
 
 **{same} of {all} programs gave the same results with hakmem as without.** hakmem reported no error
-in them.{others}
+in these.{others}
 
 | ratio to the system's allocator | median | geometric mean | largest |
 | :--- | ---: | ---: | :--- |
@@ -137,7 +139,7 @@ def main() -> int:
     found = sets[0]
     machine = json.loads((folder / results.MACHINE).read_text())
     if found[0].options:
-        options.page.write_text(render_options(sets, machine))
+        options.page.write_text(render_options(sets, machine, options.add or ""))
     elif options.add:
         kept = options.page.read_text().partition(ADDED)[0]
         options.page.write_text(kept + render_added(found, machine, options.add))
@@ -155,11 +157,12 @@ def unfit(found: list[Result]) -> str:
     return ""
 
 
-def render_options(sets: list[list[Result]], machine: dict[str, Any]) -> str:
+def render_options(sets: list[list[Result]], machine: dict[str, Any], words: str) -> str:
     """The page of programs with options of hakmem: the tables are those of the first set."""
     once = all(len(r.system) <= 1 for found in sets for r in found)
+    rounds = ONE_ROUND if once else SOME_ROUNDS
     title = in_words(sets[0][0].options)
-    text = ABOUT_OPTIONS.format(**machine, options=title, rounds=ONE_ROUND if once else SOME_ROUNDS)
+    text = ABOUT_OPTIONS.format(**machine, options=title, rounds=f"{rounds}\n{words}".rstrip())
     for found in sets:
         same = [r for r in found if r.verdict == results.SAME]
         on_hakmem = [r for r in same if not r.own]
@@ -176,10 +179,13 @@ def in_words(options: list[str]) -> str:
 
 
 def others(found: list[Result]) -> str:
-    """What is to be known of the programs that failed, and of those that do not use hakmem."""
+    """Programs that were not the same or not run, and those that do not use hakmem."""
     own = sorted(r.program for r in found if r.own)
     text = f" {len(own)} of them use their own allocator ({', '.join(own)})." if own else ""
     failed = [r for r in found if r.verdict != results.SAME]
+    left = [name for name in catalog() if name not in {r.program for r in found}]
+    if left:
+        text += f"\n\nNot run with these options: {', '.join(left)}."
     return text + "".join(f"\n\n**{r.program}** {r.verdict}: {cell(r.message)}" for r in failed)
 
 

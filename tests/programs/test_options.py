@@ -118,6 +118,7 @@ def test_the_page_names_the_options(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     failed = result("bad", HARDENED, 9.0, verdict=results.FAILED, message="they differ")
     write(alone, result("good", HARDENED, 1.25), failed)
     monkeypatch.setattr(sys, "argv", ["summary.py", str(both), str(page), "--beside", str(alone)])
+    monkeypatch.setattr(summary, "catalog", lambda: {"p1.0": CASE, "good": CASE, "late": CASE})
     assert summary.main() == 0
     text = page.read_text()
     assert text.startswith("# Real programs with `preset=hardened` and `guards_a_second=1000`\n")
@@ -126,6 +127,7 @@ def test_the_page_names_the_options(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     assert "1 of 2 programs" in text
     assert "**bad** failed: they differ" in text
     assert "| processor time | 1.25 | 1.25 | 1.25 (good) |" in text
+    assert "Not run with these options: good, late." in text
     assert "| p1.5 |" in text
     assert "| good |" not in text
 
