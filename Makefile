@@ -2,7 +2,7 @@
 # does the work.
 .DEFAULT_GOAL := help
 .PHONY: help setup build test test-yardstick test-rust test-musl test-cross test-elsewhere test-install fuzz \
-	test-dist test-programs test-swaps test-mutants test-docs deb dist demo lint lint-c lint-tidy \
+	test-dist test-programs test-hardened test-swaps test-mutants test-docs deb dist demo lint lint-c lint-tidy \
 	lint-python lint-shell lint-rust format bench golden-update layout-update clean
 MAKEFLAGS += --no-print-directory
 .NOTPARALLEL:
@@ -84,6 +84,17 @@ test-programs: setup build ## all real programs with the library and without: do
 	@bash -o pipefail -c '$(python) tests/programs/run.py --lib build/release/libhakmem.so \
 		--out build/programs --all --install --rounds 3 $(ARGS) 2>&1 | tee -a build/programs/log'; \
 		status=$$?; $(python) tests/programs/summary.py build/programs/results docs/programs.md && exit $$status
+
+hardened := -o preset=hardened
+guarded := $(hardened) -o guards_a_second=1000
+test-hardened: setup build ## all real programs in a hardened heap: docs/programs-hardened.md (ARGS="--resume")
+	@status=0; \
+		for run in "hardened $(hardened)" "guarded $(guarded)"; do \
+			$(python) tests/programs/run.py --lib build/release/libhakmem.so --all --install \
+				--out build/programs-$$run $(ARGS) || status=1; \
+		done; \
+		$(python) tests/programs/summary.py build/programs-guarded/results \
+			docs/programs-hardened.md --beside build/programs-hardened/results && exit $$status
 
 demo: ## redis and a batch program, with the system's malloc and with hakmem
 	@tools/setup demo

@@ -19,7 +19,7 @@ import shutil
 import socket
 import subprocess
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -56,6 +56,11 @@ class Case:
     group: str = "others"  # the heading under which docs/programs.md lists it
     what: str = ""  # what it does, for that list
     note: str = ""  # what is not compared, and why
+    # Why results depend on the order of the blocks' addresses, as in a hardened heap: chance.
+    by_address: str = ""
+    # What a hardened heap rightly ends it for, and the options without which it runs to its end.
+    misuse: str = ""
+    without: tuple[str, ...] = ()
     own: str = ""  # the allocator that the program brings, which must be found to stay in force
     user: str | None = None  # for servers that refuse to run as root: who runs it then
 
@@ -63,10 +68,14 @@ class Case:
 class Run:
     """One run of a case."""
 
-    def __init__(self, case: Case, folder: Path, name: str, library: Path | None) -> None:
+    def __init__(
+        self, case: Case, folder: Path, name: str, library: Path | None,
+        options: Sequence[str] = (),
+    ) -> None:  # fmt: skip
         self.case = case
         self.name = name
         self.library = library
+        self.options = options  # of the library: NAME=VALUE
         self.input = folder / "input"
         self.base = folder / "work"
         self.work = self.base / "files"
@@ -90,6 +99,7 @@ class Run:
         own |= self.case.env
         if self.library:
             own["LD_PRELOAD"] = str(self.library)
+            own |= variables(self.options)
         return own
 
     def step(
@@ -194,6 +204,12 @@ class Run:
         end_orphans(self.usage)
         shutil.rmtree(self._home, ignore_errors=True)
         self.base.rename(self._home)
+
+
+def variables(options: Sequence[str]) -> dict[str, str]:
+    """The environment that sets these options of the library: NAME=VALUE, as `hakmem run -o`."""
+    pairs = (option.partition("=") for option in options)
+    return {f"HAKMEM_{name.upper()}": value for name, _, value in pairs}
 
 
 def free_port() -> int:

@@ -13,7 +13,8 @@ from pathlib import Path
 from typing import Any
 
 MACHINE = "machine.json"
-SAME, FAILED = "same", "failed"
+# DIFFERS: in a run with options, for a reason that the case knows (by_address, misuse).
+SAME, DIFFERS, FAILED = "same", "differs", "failed"
 
 
 @dataclass
@@ -34,7 +35,8 @@ class Result:
     library: str  # digest of the library that was preloaded
     versions: dict[str, str]  # of Debian's packages, or Python's
     verdict: str = FAILED
-    message: str = ""  # of a failure
+    message: str = ""  # of a failure or a difference
+    options: list[str] = field(default_factory=list)  # of the library: NAME=VALUE
     files: int = 0  # compared in each pair of runs
     own: str = ""  # the allocator that the program brought, in force instead of the library
     bound: list[str] = field(default_factory=list)  # programs whose malloc is the library's
@@ -53,13 +55,13 @@ def read(file: Path) -> Result:
     return Result(**kept)
 
 
-def done_with(folder: Path, program: str, library: str) -> bool:
-    """True when that library has passed this case already."""
+def done_with(folder: Path, program: str, library: str, options: list[str]) -> bool:
+    """True when that library has passed this case with these options already."""
     file = folder / f"{program}.json"
     if not file.is_file():
         return False
     kept = read(file)
-    return kept.verdict == SAME and kept.library == library
+    return kept.verdict != FAILED and (kept.library, kept.options) == (library, options)
 
 
 def digest(library: Path) -> str:

@@ -10,6 +10,8 @@ stderr, exit status of each step and every file produced must be the same. Then 
 the library was in force: by the loader's own report (LD_DEBUG=bindings) for each program named in
 the case, and by /proc/PID/maps of the running program where it runs long enough to be looked at.
 
+With -o NAME=VALUE the library's option NAME is set in the runs with the library, and only there.
+
 With --rounds N such pairs of runs follow, compared as the first one is, whose time, processor time
 and peak memory are kept; fewer of a case that takes long. A result for each program goes to
 OUT/results, from which summary.py writes docs/programs.md.
@@ -21,6 +23,7 @@ Exit status: 0 all the same, 1 a difference or crash, or a program that --instal
 from __future__ import annotations
 
 import argparse
+import ctypes
 import shutil
 import signal
 import subprocess
@@ -36,12 +39,19 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "python"))
 from tests.programs import packages, results
 from tests.programs.catalog import catalog
 from tests.programs.compare import differences, report
-from tests.programs.harness import PATH, Case, Failure, Run
+from tests.programs.harness import PATH, STEP_SECONDS, Case, Failure, Run, variables
 from tools.demo import inforce
 
 SKIPPED = 77
 NOT_LOADED = b"cannot be preloaded"
+SAID = b"hakmem: "  # how each line of the library's begins
+REPORT_LINES = 20
+HARDENED = "preset=hardened"
 ROUNDS_SECONDS = 30  # the measured rounds of a case take about that long at most, or one pair
+
+
+class Different(Failure):
+    """The runs went well, and their data differ."""
 
 
 def main() -> int:
@@ -64,6 +74,9 @@ def main() -> int:
     if options.all == bool(options.program):
         return complain("name the programs to run, or give --all")
     chosen = [known[name] for name in options.program] or list(known.values())
+    wrong = refused(library, options.option)
+    if wrong:
+        return complain(wrong)
     out: Path = options.out.resolve()
     if options.install:
         packages.install([package for case in chosen for package in case.packages])
@@ -72,7 +85,10 @@ def main() -> int:
     results.write_machine(out / "results", library)
     if options.resume:
         mark = results.digest(library)
-        chosen = [c for c in chosen if not results.done_with(out / "results", c.name, mark)]
+        chosen = [
+            case for case in chosen
+            if not results.done_with(out / "results", case.name, mark, options.option)
+        ]  # fmt: skip
     statuses = [check(case, library, out, options) for case in chosen]
     if 1 in statuses:
         failed = [c.name for c, status in zip(chosen, statuses, strict=True) if status == 1]
@@ -93,6 +109,10 @@ def parse() -> argparse.Namespace:
         "--install", action="store_true",
         help="install what is missing, with apt-get and pip; what is missing then is a failure",
     )  # fmt: skip
+    parser.add_argument(
+        "-o", "--option", action="append", default=[], metavar="NAME=VALUE",
+        help="set an option of the library (docs/options.md) in the runs with it",
+    )  # fmt: skip
     parser.add_argument("--rounds", type=int, default=0, help="measured pairs of runs (0)")
     parser.add_argument(
         "--resume", action="store_true", help="leave out what this library has passed already"
@@ -107,6 +127,20 @@ def complain(message: str) -> int:
     return 2
 
 
+def refused(library: Path, options: list[str]) -> str:
+    """What is wrong with these options, in the library's words for a value; empty if nothing."""
+    known = ctypes.CDLL(str(library)).hakmem_option
+    for option in options:
+        name, sign, _ = option.partition("=")
+        if not sign:
+            return f"-o {option}: NAME=VALUE is needed"
+        if known(name.encode(), ctypes.byref(ctypes.c_uint64())):
+            return f"-o {option}: hakmem has no option {name}"
+    env = {"LD_PRELOAD": str(library), **variables(options)}
+    done = subprocess.run(["/bin/true"], env=env, capture_output=True, text=True, check=False)
+    return done.stderr.strip() or ("" if done.returncode == 0 else "/bin/true failed with them")
+
+
 def check(case: Case, library: Path, out: Path, options: argparse.Namespace) -> int:
     """All runs of one case and the proof; prints one line when all is well."""
     wheels = {k: v for k, v in packages.wheel_versions().items() if k in case.wheels}
@@ -117,7 +151,7 @@ def check(case: Case, library: Path, out: Path, options: argparse.Namespace) -> 
         return SKIPPED
     result = results.Result(
         case.name, case.group, case.what, case.note, results.digest(library),
-        packages.versions(case.packages) | wheels,
+        packages.versions(case.packages) | wheels, options=options.option,
     )  # fmt: skip
     folder = out / case.name
     shutil.rmtree(folder, ignore_errors=True)
@@ -132,7 +166,7 @@ def check(case: Case, library: Path, out: Path, options: argparse.Namespace) -> 
             f"{case.name}: FAILED\n{failure}\n  what there is of it is kept in {folder}", flush=True
         )
         return 1
-    result.verdict = results.SAME
+    result.verdict = results.DIFFERS if result.message else results.SAME
     result.write(out / "results")
     print(f"{case.name}: {in_words(result, library)}", flush=True)
     if not options.keep:
@@ -149,7 +183,7 @@ def perform(case: Case, library: Path, folder: Path, rounds: int, result: result
     """Fills in `result`. Where there are measured rounds, the pair before them only warms up."""
     (folder / "input").mkdir(parents=True)
     case.prepare(folder / "input")
-    system, preloaded, run = pair(case, folder, library)
+    system, preloaded, run = pair(case, folder, library, result)
     result.files = count(folder / "system")
     prove(run, folder, library)
     result.bound, result.seen = list(case.proof_of), sorted(run.seen_in)
@@ -158,24 +192,33 @@ def perform(case: Case, library: Path, folder: Path, rounds: int, result: result
     if not left:
         result.system, result.preloaded = [system], [preloaded]
     for _ in range(left):
-        system, preloaded, _ = pair(case, folder, library)
+        system, preloaded, _ = pair(case, folder, library, result)
         result.system.append(system)
         result.preloaded.append(preloaded)
 
 
-def pair(case: Case, folder: Path, library: Path) -> tuple[results.Measure, results.Measure, Run]:
+def pair(
+    case: Case, folder: Path, library: Path, result: results.Result
+) -> tuple[results.Measure, results.Measure, Run]:
     """A run without and one with the library, whose data are compared; the latter run."""
-    _, system = once(case, folder, "system", None)
-    run, preloaded = once(case, folder, "preloaded", library)
-    compare(case, folder)
+    _, system = once(Run(case, folder, "system", None))
+    options = result.options
+    if case.misuse and HARDENED in options:
+        options, result.message = [*options, *case.without], case.misuse
+    run, preloaded = once(Run(case, folder, "preloaded", library, options))
+    try:
+        compare(case, folder)
+    except Different:
+        if not (case.by_address and options):
+            raise
+        result.message = case.by_address
     return system, preloaded, run
 
 
-def once(case: Case, folder: Path, name: str, library: Path | None) -> tuple[Run, results.Measure]:
-    run = Run(case, folder, name, library)
+def once(run: Run) -> tuple[Run, results.Measure]:
     begin = time.monotonic()
     try:
-        case.steps(run)
+        run.case.steps(run)
         seconds = time.monotonic() - begin
     finally:
         run.close()
@@ -186,18 +229,32 @@ def compare(case: Case, folder: Path) -> None:
     for file in sorted((folder / "preloaded").rglob("*.stderr")):
         if NOT_LOADED in file.read_bytes():
             raise Failure(f"{file.name}: the loader refused the library:\n  {file.read_text()}")
+    said = [line for part in ("outputs", "logs") for line in words_of(folder / "preloaded" / part)]
+    if said:  # also of a process whose end nobody else notices: a worker that is started again
+        raise Failure("the library reports:\n  " + "\n  ".join(said[:REPORT_LINES]))
     found: list[str] = []
     for part, ignore in (("outputs", ()), ("files", case.may_differ)):
         found += differences(folder / "system" / part, folder / "preloaded" / part, ignore)
     if found:
-        raise Failure(f"without and with the library, the data differ:\n{report(found)}")
+        raise Different(f"without and with the library, the data differ:\n{report(found)}")
+
+
+def words_of(folder: Path) -> list[str]:
+    """Lines that the library wrote to what is kept of standard error."""
+    return [
+        line.decode(errors="replace")
+        for kind in ("*.stderr", "*.log")
+        for file in sorted(folder.rglob(kind))
+        for line in file.read_bytes().splitlines()
+        if line.startswith(SAID)
+    ]
 
 
 def prove(run: Run, folder: Path, library: Path) -> None:
     place = folder / "proof"
     place.mkdir()
     argv = [word.replace("@INPUT@", str(folder / "input")) for word in run.case.proof]
-    bound = inforce.bindings(argv, run.env() | {"HOME": str(place)}, place)
+    bound = inforce.bindings(argv, run.env() | {"HOME": str(place)}, place, STEP_SECONDS)
     for program in run.case.proof_of:
         wrong = inforce.bound_elsewhere(bound, program, library)
         if wrong and not run.case.own:
@@ -219,9 +276,10 @@ def in_words(result: results.Result, library: Path) -> str:
     cpu = f"CPU {middle(m.cpu for m in one)} s and {middle(m.cpu for m in two)} s"
     small, large = (middle(m.peak / 1024 for m in side) for side in (one, two))
     who = ", ".join(result.bound)
+    data = f"NOT THE SAME ({result.message})" if result.message else "same data"
     bound = f"{who} kept to {result.own}" if result.own else f"{library.name} bound by {who}"
     return (
-        f"same data in {result.files} files; {bound}{seen}; {times}; {cpu}; "
+        f"{data} in {result.files} files; {bound}{seen}; {times}; {cpu}; "
         f"peak {small} MiB and {large} MiB"
     )
 

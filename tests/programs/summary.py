@@ -3,9 +3,10 @@
 
     summary.py FOLDER [PAGE]              the whole page
     summary.py FOLDER [PAGE] --add WORDS  a section at the page's end, with a date of its own
+    summary.py FOLDER [PAGE] --beside FOLDER  also the figures of a run with other options
 
 The second is for programs that joined since the last run of all, until the next; WORDS say how
-they were run.
+they were run. The page of a run with options has WORDS at its beginning.
 """
 
 from __future__ import annotations
@@ -21,8 +22,10 @@ from statistics import median
 from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
+sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "python"))
 
 from tests.programs import results
+from tests.programs.catalog import catalog
 from tests.programs.results import Measure, Result
 
 SLOW, LARGE = 1.3, 1.5  # what is worse than this by the median is set in bold
@@ -71,6 +74,40 @@ How to read the tables:
 """
 
 
+ABOUT_OPTIONS = """\
+# Real programs with {options}
+
+Each program runs with the system's allocator and with hakmem preloaded, and the results are
+compared. Here hakmem runs with options. [programs.md](programs.md) has the results without
+options, says what is compared, and explains the tables. This page is generated from its results.
+
+{date}; {system}; {processor}, {processors} processors, {memory:.0f} GiB;
+{libc}; hakmem {hakmem}.
+
+{rounds}
+"""
+
+ONE_ROUND = """\
+Each program was measured in one pair of runs, so the figures are rough: they also show what else
+ran on the machine."""
+
+SOME_ROUNDS = "Each program was measured in one pair of runs or more."
+
+OUTCOME_OPTIONS = """
+## Results with {options}
+
+**{same} of {all} programs gave the same results with hakmem as without.** hakmem reported no error
+in these.{others}
+
+| ratio to the system's allocator | median | geometric mean | largest |
+| :--- | ---: | ---: | :--- |
+| time | {time} |
+| processor time | {cpu} |
+| peak memory | {peak} |
+"""
+
+SEVERAL = "results of several builds or options of the library; run.py --resume makes them anew"
+
 ADDED = "\n## Added since\n"
 ABOUT_ADDED = """
 {date}; {processor}, {processors} processors; hakmem {hakmem}; {words}.
@@ -85,25 +122,81 @@ def main() -> int:
     parser.add_argument("folder", type=Path, help="the results")
     parser.add_argument("page", type=Path, nargs="?", default=Path("docs/programs.md"))
     parser.add_argument("--add", metavar="WORDS", help="add them at the page's end")
+    parser.add_argument(
+        "--beside", metavar="FOLDER", type=Path, action="append", default=[],
+        help="results with other options, of which the page has the means only",
+    )  # fmt: skip
     options = parser.parse_args()
     folder: Path = options.folder
-    files = [file for file in sorted(folder.glob("*.json")) if file.name != results.MACHINE]
-    found = [results.read(file) for file in files]
-    if not found:
-        print(f"summary.py: {folder}: no results; run.py makes them", file=sys.stderr)
-        return 2
-    libraries = {r.library for r in found}
-    if len(libraries) > 1:
-        several = "results of several builds of the library; run.py --resume makes them anew"
-        print(f"summary.py: {folder}: {several}", file=sys.stderr)
-        return 2
+    sets = []
+    for place in (folder, *options.beside):
+        files = [file for file in sorted(place.glob("*.json")) if file.name != results.MACHINE]
+        sets.append([results.read(file) for file in files])
+        wrong = unfit(sets[-1]) or ("" if sets[-1][0].library == sets[0][0].library else SEVERAL)
+        if wrong:
+            print(f"summary.py: {place}: {wrong}", file=sys.stderr)
+            return 2
+    found = sets[0]
     machine = json.loads((folder / results.MACHINE).read_text())
-    if options.add:
+    if found[0].options:
+        options.page.write_text(render_options(sets, machine, options.add or ""))
+    elif options.add:
         kept = options.page.read_text().partition(ADDED)[0]
         options.page.write_text(kept + render_added(found, machine, options.add))
     else:
         options.page.write_text(render(found, machine))
     return 0
+
+
+def unfit(found: list[Result]) -> str:
+    """Why these results make no page, or an empty text."""
+    if not found:
+        return "no results; run.py makes them"
+    if len({(r.library, *r.options) for r in found}) > 1:
+        return SEVERAL
+    return ""
+
+
+def render_options(sets: list[list[Result]], machine: dict[str, Any], words: str) -> str:
+    """The page of programs with options of hakmem: the tables are those of the first set."""
+    once = all(len(r.system) <= 1 for found in sets for r in found)
+    rounds = ONE_ROUND if once else SOME_ROUNDS
+    title = in_words(sets[0][0].options)
+    text = ABOUT_OPTIONS.format(**machine, options=title, rounds=f"{rounds}\n{words}".rstrip())
+    for found in sets:
+        same = [r for r in found if r.verdict == results.SAME]
+        on_hakmem = [r for r in same if not r.own]
+        text += OUTCOME_OPTIONS.format(
+            options=in_words(found[0].options), same=len(same), all=len(found),
+            others=others(found), time=spread(on_hakmem, wall), cpu=spread(on_hakmem, cpu),
+            peak=spread(on_hakmem, peak),
+        )  # fmt: skip
+    return text + f"\nThe tables have the runs with {title}.\n" + tables(sets[0], "##")
+
+
+def in_words(options: list[str]) -> str:
+    return " and ".join(f"`{option}`" for option in options)
+
+
+def others(found: list[Result]) -> str:
+    """Programs that were not the same or not run, and those that do not use hakmem."""
+    own = sorted(r.program for r in found if r.own)
+    text = f" {len(own)} of them use their own allocator ({', '.join(own)})." if own else ""
+    failed = [r for r in found if r.verdict != results.SAME]
+    left = [name for name in catalog() if name not in {r.program for r in found}]
+    if left:
+        text += f"\n\nNot run with these options: {', '.join(left)}."
+    return text + "".join(f"\n\n**{r.program}** {r.verdict}: {cell(r.message)}" for r in failed)
+
+
+def spread(rows: Iterable[Result], of: Callable[[Measure], float]) -> str:
+    """Median, geometric mean and largest of the ratios: three cells of a table."""
+    kept = {r.program: median(found) for r in rows if (found := ratios(r, of))}
+    if not kept:
+        return "unknown | |"
+    most = max(kept, key=lambda program: kept[program])
+    mean_of = math.exp(sum(map(math.log, kept.values())) / len(kept))
+    return f"{median(kept.values()):.2f} | {mean_of:.2f} | {kept[most]:.2f} ({most})"
 
 
 def render(found: list[Result], machine: dict[str, Any]) -> str:
