@@ -168,7 +168,7 @@ bool slices_extend(struct superslab *s, void *start, size_t n, size_t more)
     lock_take(&superslabs_lock);
     ASSERT((s->free & slice_mask(slice_index(s, start), n)) == 0);
     bool fits = (s->free & mask) == mask;
-    for (unsigned i = first; i < first + more; i++)
+    for (unsigned i = first; hardened() && i < first + more; i++)
         fits &= s->guarded[i] == 0;
     fits = fits && use_hold(fresh_bytes(s, mask));
     if (fits) {

@@ -8,6 +8,17 @@
 #include "os/lock.h"
 #include "os/os.h"
 
+/* Those that are never handed out. */
+static SLOW void bar_blocks(struct slab *slab)
+{
+    slab->places = (uint16_t)guard_places(slab->cls);
+    store_relaxed(&slab->free, slab->places);
+    slab->examined = slab->places;
+    slab->summary = 0;
+    for (unsigned i = 0; i * 64 < size_classes[slab->cls].blocks; i++)
+        slab->summary |= (uint64_t)(guard_word(slab->cls, i) != 0) << i;
+}
+
 void slab_init(struct slab *slab, unsigned cls, void *base, struct superslab *home)
 {
     ASSERT(lock_rank_held(RANK_SHARD));
@@ -18,22 +29,22 @@ void slab_init(struct slab *slab, unsigned cls, void *base, struct superslab *ho
     slab->base = base;
     slab->home = home;
     slab->cls = (uint8_t)cls;
-    slab->places = (uint16_t)guard_places(cls);
-    store_relaxed(&slab->free, slab->places);
+    slab->places = (uint16_t)blocks;
+    store_relaxed(&slab->free, (uint16_t)blocks);
     slab->zero = false;
     slab->thin = false;
     slab->usable = 0;
-    slab->examined = slab->places;
+    slab->examined = (uint16_t)blocks;
     store_relaxed(&slab->absent, 0);
     slab->soon_until = 0;
     list_init(&slab->sparse);
-    slab->summary = 0;
-    for (unsigned i = 0; i < words; i++) {
+    slab->summary = low_bits(words);
+    for (unsigned i = 0; i < words; i++)
         slab->words[i] = ~(uint64_t)0;
-        slab->summary |= (uint64_t)(guard_word(cls, i) != 0) << i;
-    }
     if (blocks % 64 != 0)
         slab->words[words - 1] = low_bits(blocks % 64);
+    if (unlikely(guard_plans != NULL))
+        bar_blocks(slab);
 }
 
 /* Of a word's blocks those in groups of 2^doublings that are all set. */
@@ -323,10 +334,12 @@ unsigned slab_bring_back(struct slab *slab, void *const *blocks, size_t n)
 
 size_t slab_usable(const void *p, const struct slab *slab)
 {
-    if (slab == NULL || !slab_begins(slab, p) || guard_pages_bar(p, slab->cls))
+    if (slab == NULL || !slab_begins(slab, p))
         return 0;
     const struct size_class *c = &size_classes[slab->cls];
-    return c->blocks == 1 ? slab->usable : class_usable(slab->cls);
+    if (c->blocks == 1)
+        return slab->usable;
+    return guard_pages_bar(p, slab->cls) ? 0 : class_usable(slab->cls);
 }
 
 const struct watch_slabs watch_slabs = {
