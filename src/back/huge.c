@@ -549,10 +549,12 @@ bool huge_is_dirty(const void *p)
     if (!lock_try_unguarded(&dirty_lock))
         return false;
     bool found = false;
-    for (struct list *node = dirty.next; node != &dirty && !found; node = node->next) {
-        struct huge *h = list_entry(node, struct huge, node);
-        found = (uintptr_t)p - (uintptr_t)h->base < h->length;
-    }
+    struct list *const lists[] = {&dirty, &forbidden.blocks};
+    for (size_t i = 0; i < 2; i++)
+        for (struct list *node = lists[i]->next; node != lists[i] && !found; node = node->next) {
+            const struct huge *h = list_entry(node, struct huge, node);
+            found = (uintptr_t)p - (uintptr_t)h->base < h->length;
+        }
     lock_release(&dirty_lock);
     return found;
 }

@@ -47,8 +47,8 @@ size_t huge_idle(void);
 /* Gives up to `most` bytes kept for reuse back to the kernel, the oldest first; how many. */
 size_t huge_purge(size_t most);
 
-/* Whether p, any address, is in memory of a freed huge block that is kept for the next one. False
- * too where that can't be told without waiting: for reports. */
+/* Whether p, any address, is in memory of a freed huge block that is kept: for the next one, or
+ * inaccessible. False too where that can't be told without waiting: for reports. */
 bool huge_is_dirty(const void *p);
 
 /* The big-block cache, for the accounting. */

@@ -303,6 +303,8 @@ static const char *advice(const struct wrong_call *call, const struct address *p
     case MISUSE_USED:
     case MISUSE_BEYOND:
     case MISUSE_BEFORE:
+        if (!call->fault)
+            return "pass an address in a block that is in use, or its end";
         return "correct this access; the stacks above show who allocated and freed the block";
     case MISUSE_WRITTEN:
         return "find who still used it; valgrind and AddressSanitizer show the write itself";
