@@ -92,7 +92,8 @@ static SLOW bool has_class(unsigned bin, const void *p)
 static SLOW enum misuse wrong_with_hardened(const void *p)
 {
     const struct slab *slab = map_owner(p);
-    return slab != NULL ? canary_look(p, slab->cls) : MISUSE_FREE;
+    enum misuse what = slab != NULL ? canary_look(p, slab->cls) : MISUSE_FREE;
+    return what == MISUSE_FUNCTION ? MISUSE_NONE : what;
 }
 
 /* What is wrong with a block at p, where one begins if `usable` is not 0. */

@@ -392,6 +392,7 @@ void *huge_take(size_t n, size_t align, bool *zero)
     if (h == NULL)
         return NULL;
     h->usable = round_up(n, os_page);
+    store_relaxed(&h->maker, MAKER_MALLOC);
     map_set(h->base, 1, BIN_HUGE, h);
     return h->base;
 }
@@ -477,9 +478,12 @@ static SLOW void *guarded_resize(struct huge *h, size_t n)
 enum misuse huge_give(void *p)
 {
     enum misuse what;
-    if (block_at(p, &what) == NULL)
+    struct huge *h = block_at(p, &what);
+    if (h == NULL)
         return what;
-    struct huge *h = map_clear(p, BIN_HUGE);
+    if (unlikely(load_relaxed(&h->maker) != MAKER_MALLOC))
+        return MISUSE_FUNCTION;
+    h = map_clear(p, BIN_HUGE);
     if (h == NULL)
         return MISUSE_FREE;
     if (unlikely(h->before != 0))
@@ -494,6 +498,13 @@ size_t huge_usable(const void *p)
     enum misuse what;
     const struct huge *h = block_at(p, &what);
     return h != NULL ? h->usable : 0;
+}
+
+uint8_t *huge_maker(const void *p)
+{
+    enum misuse what;
+    struct huge *h = block_at(p, &what);
+    return h != NULL ? &h->maker : NULL;
 }
 
 const void *huge_start(const void *p)

@@ -7,13 +7,15 @@
 #include "base/defs.h"
 
 struct hardening {
-    size_t canary; /* bytes of one: 8, or 0 where the blocks of classes are not hardened */
-    bool zeroes;   /* free memory of classes is zero, and larger blocks are handed out as zeroes */
-    bool shuffles; /* blocks of classes are taken in random order */
-    bool guards;   /* blocks without a class lie between inaccessible pages, and stay inaccessible
-                      for a time after they were freed */
-    bool sizes;    /* sized frees are checked */
-    size_t held;   /* bytes of freed blocks of a class that a thread holds back */
+    size_t canary;  /* bytes of one: 8, or 0 where the blocks of classes are not hardened */
+    bool zeroes;    /* free memory of classes is zero, and larger blocks are handed out as zeroes */
+    bool shuffles;  /* blocks of classes are taken in random order */
+    bool guards;    /* blocks without a class lie between inaccessible pages, and stay inaccessible
+                       for a time after they were freed */
+    bool sizes;     /* sized frees are checked */
+    bool functions; /* which function frees is checked; only where blocks of classes have canaries
+                       and others guards */
+    size_t held;    /* bytes of freed blocks of a class that a thread holds back */
     uint64_t secret, factor; /* of the canaries */
 };
 extern struct hardening hardening HIDDEN;
