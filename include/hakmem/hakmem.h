@@ -88,6 +88,13 @@ void *hakmem_pvalloc(size_t n) __attribute__((malloc, warn_unused_result));
  * preserves all of them. 0 for null. */
 size_t hakmem_malloc_usable_size(const void *p);
 
+/** Returns how many bytes the program may use from p on: to the end of the block that p is in, 0 at
+ * that end. p may be any address; SIZE_MAX if it is not in hakmem's memory. 0 for null, and for a
+ * block of 0 bytes in a hardened heap. An address in hakmem's memory that is in no allocated block
+ * is a heap error. hardened_malloc has this function as malloc_object_size, and so has hakmem where
+ * it replaces malloc. */
+size_t hakmem_object_size(const void *p);
+
 /* ---- glibc's extensions, about hakmem's memory ---- */
 
 /** Returns free memory to the kernel, as hakmem_purge, but up to `pad` bytes of free slices may

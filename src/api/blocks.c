@@ -10,6 +10,7 @@
 #include "life/life.h"
 #include "os/os.h"
 #include "profile/guarded.h"
+#include "watch/address.h"
 #include "watch/report.h"
 
 void report_at_once(const char *function, enum misuse what, const void *p, const void *caller)
@@ -91,7 +92,8 @@ static SLOW bool has_class(unsigned bin, const void *p)
 static SLOW enum misuse wrong_with_hardened(const void *p)
 {
     const struct slab *slab = map_owner(p);
-    return slab != NULL ? canary_look(p, slab->cls) : MISUSE_FREE;
+    enum misuse what = slab != NULL ? canary_look(p, slab->cls) : MISUSE_FREE;
+    return what == MISUSE_FUNCTION ? MISUSE_NONE : what;
 }
 
 /* What is wrong with a block at p, where one begins if `usable` is not 0. */
@@ -126,6 +128,56 @@ SLOW size_t block_usable(const void *p, const char *function, const void *caller
     if (hardened() && zero_sized_holds(p))
         return 0;
     return block_find(p, &bin, function, caller);
+}
+
+/* What is wrong with any address as one of a block in use; `*rest`: the bytes from there to the
+ * block's end. `*ours`: whether it is in hakmem's memory. */
+static SLOW enum misuse part_of(const void *p, size_t *rest, bool *ours)
+{
+    struct address place = address_describe(p);
+    const void *start = (const void *)place.start;
+    *rest = 0;
+    *ours = place.kind != ADDRESS_ELSEWHERE;
+    if (!*ours)
+        *rest = reserve_usable(p);
+    if (!*ours || place.kind == ADDRESS_VACANT || place.kind == ADDRESS_DIRTY)
+        return *rest != 0 ? MISUSE_NONE : MISUSE_FOREIGN;
+    if (place.kind == ADDRESS_SLAB_END)
+        return MISUSE_BEYOND;
+    unsigned bin;
+    size_t usable = usable_of(start, &bin);
+    enum misuse what =
+        place.kind == ADDRESS_GUARDED ? guarded_look(start) : wrong_with(start, bin, usable);
+    if (what != MISUSE_NONE)
+        return what;
+    if (p < start)
+        return MISUSE_BEFORE;
+    size_t offset = (uintptr_t)p - place.start;
+    if (offset > usable)
+        return MISUSE_BEYOND;
+    *rest = usable - offset;
+    return MISUSE_NONE;
+}
+
+SLOW size_t block_rest(const void *p, const char *function, const void *caller)
+{
+    thread_cache(); /* the process's start, before what is hardened is known */
+    enum misuse what = zero_sized_look(p);
+    if (p == NULL || what == MISUSE_NONE)
+        return 0;
+    size_t rest, before;
+    bool ours = true, ignored;
+    if (what == MISUSE_FOREIGN)
+        what = part_of(p, &rest, &ours);
+    if (what == MISUSE_NONE)
+        return rest;
+    /* The end of one block may be the start of another, or of other memory. */
+    if (part_of((const char *)p - 1, &before, &ignored) == MISUSE_NONE && before == 1)
+        return 0;
+    if (!ours)
+        return SIZE_MAX;
+    report_at_once(function, what, p, caller);
+    return 0;
 }
 
 /* A block that realloc left where it was may be up to twice as large as what it holds, or larger if

@@ -46,6 +46,11 @@ static inline bool freed_before(unsigned stack, const void *p)
 size_t block_find(const void *p, unsigned *found, const char *function, const void *caller);
 size_t block_usable(const void *p, const char *function, const void *caller);
 
+/* Bytes from p, any address, to the end of what the program may use of the block that holds it; 0
+ * at that end. SIZE_MAX where p is nowhere in hakmem's memory. Reports an address there that is in
+ * no block in use, as `function`'s, and returns 0. */
+size_t block_rest(const void *p, const char *function, const void *caller);
+
 /* Whether realloc ever left a block as it was for want of memory for a smaller one. Atomic. */
 extern bool sizes_unsure HIDDEN;
 

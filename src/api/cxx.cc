@@ -11,10 +11,12 @@
 #include <new>
 
 extern "C" {
+#include "api/functions.h"
 #include "api/named.h"
 #include "api/pop.h"
 #include "api/slow.h"
 #include "base/atomic.h"
+#include "base/hardening.h"
 #include "front/cache.h"
 }
 
@@ -64,30 +66,56 @@ using std::size_t;
     }
 }
 
+/* Where the forms go that do not end in a fast body. The first call of one decides: with
+ * check_functions to functions that note or compare which form allocated the block. As with a jump
+ * by the linker's table, what a form without a body calls may be the program's. */
+void *take_first(size_t n, size_t align);
+void *take_array_first(size_t n);
+void *take_array_aligned_first(size_t n, align_val_t align);
+void give_first(void *p) noexcept;
+void give_array_first(void *p) noexcept;
+void give_array_aligned_first(void *p, align_val_t align) noexcept;
+
+struct {
+    void *(*take)(size_t, size_t);
+    void *(*take_array)(size_t);
+    void *(*take_array_aligned)(size_t, align_val_t);
+    void (*give)(void *) noexcept;
+    void (*give_array)(void *) noexcept;
+    void (*give_array_aligned)(void *, align_val_t) noexcept;
+} forms = {take_first, take_array_first, take_array_aligned_first,
+           give_first, give_array_first, give_array_aligned_first};
+
 FAST void *new_fast(size_t n)
 {
     void *p;
-    return likely(malloc_pop(n, &p)) ? p : new_slow(n, 1);
+    return likely(malloc_pop(n, &p)) ? p : forms.take(n, 1);
 }
 
 FAST void delete_fast(void *p)
 {
     if (unlikely(!cache_push(cache_current(), p)))
-        slow_free(p);
+        forms.give(p);
 }
 
 } // namespace
 
 EXPORT void *operator new(size_t n) { return new_fast(n); }
-EXPORT void *operator new(size_t n, align_val_t align) { return new_slow(n, size_t(align)); }
+EXPORT void *operator new(size_t n, align_val_t align) { return forms.take(n, size_t(align)); }
 EXPORT void operator delete(void *p) noexcept { delete_fast(p); }
 EXPORT void operator delete(void *p, align_val_t) noexcept { delete_fast(p); }
 
-EXPORT void *operator new[](size_t n) { return operator new(n); }
-EXPORT void *operator new[](size_t n, align_val_t align) { return operator new(n, align); }
+EXPORT void *operator new[](size_t n) { return forms.take_array(n); }
+EXPORT void *operator new[](size_t n, align_val_t align)
+{
+    return forms.take_array_aligned(n, align);
+}
 
-EXPORT void operator delete[](void *p) noexcept { operator delete(p); }
-EXPORT void operator delete[](void *p, align_val_t align) noexcept { operator delete(p, align); }
+EXPORT void operator delete[](void *p) noexcept { forms.give_array(p); }
+EXPORT void operator delete[](void *p, align_val_t align) noexcept
+{
+    forms.give_array_aligned(p, align);
+}
 EXPORT void operator delete(void *p, const std::nothrow_t &) noexcept { operator delete(p); }
 EXPORT void operator delete[](void *p, const std::nothrow_t &) noexcept { operator delete[](p); }
 EXPORT void operator delete(void *p, align_val_t align, const std::nothrow_t &) noexcept
@@ -139,15 +167,130 @@ bool aligned_array_is_ours()
 
 } // namespace
 
+namespace {
+
+using plain_new = void *(*)(size_t);
+using aligned_new = void *(*)(size_t, align_val_t);
+
+/* Blocks of a program's own forms are as they make them, and who replaces one may well take all
+ * memory by malloc. */
+bool all_are_ours()
+{
+    return static_cast<plain_new>(operator new) == new_own &&
+           static_cast<plain_new>(operator new[]) == new_own_array &&
+           static_cast<aligned_new>(operator new) == new_own_aligned &&
+           static_cast<aligned_new>(operator new[]) == new_own_array_aligned && array_is_ours() &&
+           aligned_array_is_ours();
+}
+
+void *take_noted(size_t n, size_t align) { return function_note(new_slow(n, align), MAKER_NEW); }
+
+void *take_array_noted(size_t n) { return function_note(new_slow(n, 1), MAKER_NEW_ARRAY); }
+
+void *take_array_aligned_noted(size_t n, align_val_t align)
+{
+    return function_note(new_slow(n, size_t(align)), MAKER_NEW_ARRAY);
+}
+
+void give_compared(void *p) noexcept
+{
+    if (function_fits(p, MAKER_NEW, "delete", RETURN_ADDRESS))
+        slow_free(p);
+}
+
+void give_array_compared(void *p) noexcept
+{
+    if (function_fits(p, MAKER_NEW_ARRAY, "delete[]", RETURN_ADDRESS))
+        slow_free(p);
+}
+
+void give_array_aligned_compared(void *p, align_val_t) noexcept
+{
+    if (function_fits(p, MAKER_NEW_ARRAY, "delete[]", RETURN_ADDRESS))
+        slow_free(p);
+}
+
+/* slow_free, by a name that says so. */
+extern "C" HIDDEN void slow_free_noexcept(void *p) noexcept __asm__("slow_free");
+
+/* After the process's start, which reads the option. */
+[[gnu::cold, gnu::noinline]] bool decide()
+{
+    page_size();
+    bool noted = hardening.functions && all_are_ours();
+    void *(*take)(size_t, size_t) = noted ? take_noted : new_slow;
+    plain_new take_array = noted ? take_array_noted : static_cast<plain_new>(operator new);
+    aligned_new take_array_aligned =
+        noted ? take_array_aligned_noted : static_cast<aligned_new>(operator new);
+    plain_delete give = noted ? give_compared : slow_free_noexcept;
+    plain_delete give_array =
+        noted ? give_array_compared : static_cast<plain_delete>(operator delete);
+    aligned_delete give_array_aligned =
+        noted ? give_array_aligned_compared : static_cast<aligned_delete>(operator delete);
+    store_relaxed(&forms.take, take);
+    store_relaxed(&forms.take_array, take_array);
+    store_relaxed(&forms.take_array_aligned, take_array_aligned);
+    store_relaxed(&forms.give, give);
+    store_relaxed(&forms.give_array, give_array);
+    store_relaxed(&forms.give_array_aligned, give_array_aligned);
+    return noted;
+}
+
+void *take_first(size_t n, size_t align)
+{
+    decide();
+    return forms.take(n, align);
+}
+
+void *take_array_first(size_t n)
+{
+    decide();
+    return forms.take_array(n);
+}
+
+void *take_array_aligned_first(size_t n, align_val_t align)
+{
+    decide();
+    return forms.take_array_aligned(n, align);
+}
+
+void give_first(void *p) noexcept
+{
+    decide();
+    forms.give(p);
+}
+
+void give_array_first(void *p) noexcept
+{
+    decide();
+    forms.give_array(p);
+}
+
+void give_array_aligned_first(void *p, align_val_t align) noexcept
+{
+    decide();
+    forms.give_array_aligned(p, align);
+}
+
+} // namespace
+
 /* For cxx_hints.cc. */
-extern "C" [[gnu::cold, gnu::visibility("hidden")]] void *
-new_slow_named(size_t n, size_t align, const char *name, size_t token)
+extern "C" {
+[[gnu::cold]] HIDDEN void *new_slow_named(size_t n, size_t align, const char *name, size_t token,
+                                          enum maker maker)
 {
     for (;;) {
         if (void *p = slow_aligned_named(align, n, name, token))
-            return p;
+            return decide() ? function_note(p, maker) : p;
         no_memory();
     }
+}
+
+[[gnu::cold]] HIDDEN void *new_own_nothrow(size_t n, size_t align, enum maker maker)
+{
+    void *p = slow_aligned(align, n);
+    return decide() ? function_note(p, maker) : p;
+}
 }
 
 /* Forms without a size, called with one, which they do not look at. */
@@ -184,7 +327,7 @@ void delete_aligned(void *p, size_t, align_val_t align) noexcept
 
 void delete_array_aligned(void *p, size_t, align_val_t align) noexcept
 {
-    if (aligned_array_is_ours())
+    if (aligned_array_is_ours() && !decide())
         store_relaxed(&sized.array_aligned, &delete_own_ignoring_size);
     operator delete[](p, align);
 }

@@ -12,6 +12,7 @@ extern "C" {
 #include "api/named.h"
 #include "api/pop.h"
 #include "api/slow.h"
+#include "base/misuse.h"
 }
 
 #define EXPORT __attribute__((visibility("default"), weak))
@@ -32,7 +33,9 @@ extern "C" HIDDEN void *new_own(size_t);
 extern "C" HIDDEN void *new_own_array(size_t);
 extern "C" HIDDEN void *new_own_aligned(size_t, align_val_t);
 extern "C" HIDDEN void *new_own_array_aligned(size_t, align_val_t);
-extern "C" HIDDEN void *new_slow_named(size_t n, size_t align, const char *name, size_t token);
+extern "C" HIDDEN void *new_slow_named(size_t n, size_t align, const char *name, size_t token,
+                                       enum maker maker);
+extern "C" HIDDEN void *new_own_nothrow(size_t n, size_t align, enum maker maker);
 /* In a program without C++ nobody calls what needs these. */
 #ifndef HAKMEM_ARCHIVE
 void *operator new(size_t, const nothrow_t &) noexcept __attribute__((weak));
@@ -63,10 +66,10 @@ FAST bool aligned_array_is_ours()
            aligned_is_ours();
 }
 
-FAST void *new_token(size_t n, size_t token)
+FAST void *new_token(size_t n, size_t token, enum maker maker)
 {
     void *p;
-    return likely(malloc_pop(n, &p)) ? p : new_slow_named(n, 1, by_token, token);
+    return likely(malloc_pop(n, &p)) ? p : new_slow_named(n, 1, by_token, token, maker);
 }
 
 /* The runtime's forms without exceptions call the others and catch what they throw. A wholly static
@@ -84,28 +87,30 @@ void *new_nothrow(size_t n, const nothrow_t &tag) noexcept
 {
     if (IS_THERE(static_cast<plain_nothrow>(operator new)))
         return operator new(n, tag);
-    return plain_is_ours() ? slow_aligned(1, n) : operator new(n);
+    return plain_is_ours() ? new_own_nothrow(n, 1, MAKER_NEW) : operator new(n);
 }
 
 void *new_array_nothrow(size_t n, const nothrow_t &tag) noexcept
 {
     if (IS_THERE(static_cast<plain_nothrow>(operator new[])))
         return operator new[](n, tag);
-    return array_is_ours() ? slow_aligned(1, n) : operator new[](n);
+    return array_is_ours() ? new_own_nothrow(n, 1, MAKER_NEW_ARRAY) : operator new[](n);
 }
 
 void *new_aligned_nothrow(size_t n, align_val_t align, const nothrow_t &tag) noexcept
 {
     if (IS_THERE(static_cast<aligned_nothrow>(operator new)))
         return operator new(n, align, tag);
-    return aligned_is_ours() ? slow_aligned(size_t(align), n) : operator new(n, align);
+    return aligned_is_ours() ? new_own_nothrow(n, size_t(align), MAKER_NEW) :
+                             operator new(n, align);
 }
 
 void *new_array_aligned_nothrow(size_t n, align_val_t align, const nothrow_t &tag) noexcept
 {
     if (IS_THERE(static_cast<aligned_nothrow>(operator new[])))
         return operator new[](n, align, tag);
-    return aligned_array_is_ours() ? slow_aligned(size_t(align), n) : operator new[](n, align);
+    return aligned_array_is_ours() ? new_own_nothrow(n, size_t(align), MAKER_NEW_ARRAY) :
+                                   operator new[](n, align);
 }
 
 template <typename... Arguments>
@@ -182,21 +187,23 @@ EXPORT __sized_ptr_t __size_returning_new_aligned_hot_cold(size_t n, align_val_t
 
 EXPORT void *__alloc_token__Znwm(size_t n, size_t token)
 {
-    return plain_is_ours() ? new_token(n, token) : operator new(n);
+    return plain_is_ours() ? new_token(n, token, MAKER_NEW) : operator new(n);
 }
 EXPORT void *__alloc_token__Znam(size_t n, size_t token)
 {
-    return array_is_ours() ? new_token(n, token) : operator new[](n);
+    return array_is_ours() ? new_token(n, token, MAKER_NEW_ARRAY) : operator new[](n);
 }
 EXPORT void *__alloc_token__ZnwmSt11align_val_t(size_t n, align_val_t align, size_t token)
 {
-    return aligned_is_ours() ? new_slow_named(n, size_t(align), by_token, token) :
+    return aligned_is_ours() ? new_slow_named(n, size_t(align), by_token, token, MAKER_NEW) :
                              operator new(n, align);
 }
 EXPORT void *__alloc_token__ZnamSt11align_val_t(size_t n, align_val_t align, size_t token)
 {
-    return aligned_array_is_ours() ? new_slow_named(n, size_t(align), by_token, token) :
-                                   operator new[](n, align);
+    return aligned_array_is_ours()
+               ? new_slow_named(n, size_t(align), by_token, token, MAKER_NEW_ARRAY)
+               :
+               operator new[](n, align);
 }
 EXPORT void *__alloc_token__ZnwmRKSt9nothrow_t(size_t n, const nothrow_t &tag,
                                                size_t token) noexcept

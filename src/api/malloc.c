@@ -73,6 +73,11 @@ EXPORT size_t hakmem_malloc_usable_size(const void *p)
     return block_usable(p, "malloc_usable_size", RETURN_ADDRESS);
 }
 
+EXPORT size_t hakmem_object_size(const void *p)
+{
+    return block_rest(p, "malloc_object_size", RETURN_ADDRESS);
+}
+
 EXPORT void *hakmem_aligned_alloc(size_t align, size_t n)
 {
     if (!is_power_of_two(align)) {
@@ -136,6 +141,7 @@ void *valloc(size_t n) ALIAS(hakmem_valloc);
 void *pvalloc(size_t n) ALIAS(hakmem_pvalloc);
 int posix_memalign(void **result, size_t align, size_t n) ALIAS(hakmem_posix_memalign);
 size_t malloc_usable_size(void *p) ALIAS(hakmem_malloc_usable_size);
+size_t malloc_object_size(const void *p) ALIAS(hakmem_object_size);
 void *reallocarray(void *p, size_t count, size_t size) ALIAS(hakmem_reallocarray);
 void free_sized(void *p, size_t n) ALIAS(hakmem_free_sized);
 void free_aligned_sized(void *p, size_t align, size_t n) ALIAS(hakmem_free_aligned_sized);

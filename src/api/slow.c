@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "api/blocks.h"
+#include "api/functions.h"
 #include "api/harden.h"
 #include "api/sampled.h"
 #include "back/huge.h"
@@ -543,7 +544,7 @@ static SLOW void *realloc_others(void *p, size_t n, const void *caller)
 {
     unsigned bin;
     bool nothing = hardened_nothing(p);
-    size_t usable = nothing ? 0 : block_find(p, &bin, "realloc", caller);
+    size_t usable = nothing ? 0 : resized_find(p, &bin, caller);
     if (unlikely(usable == 0) && !nothing) {
         errno = EINVAL;
         return NULL;

@@ -392,6 +392,7 @@ void *huge_take(size_t n, size_t align, bool *zero)
     if (h == NULL)
         return NULL;
     h->usable = round_up(n, os_page);
+    store_relaxed(&h->maker, MAKER_MALLOC);
     map_set(h->base, 1, BIN_HUGE, h);
     return h->base;
 }
@@ -477,9 +478,12 @@ static SLOW void *guarded_resize(struct huge *h, size_t n)
 enum misuse huge_give(void *p)
 {
     enum misuse what;
-    if (block_at(p, &what) == NULL)
+    struct huge *h = block_at(p, &what);
+    if (h == NULL)
         return what;
-    struct huge *h = map_clear(p, BIN_HUGE);
+    if (unlikely(load_relaxed(&h->maker) != MAKER_MALLOC))
+        return MISUSE_FUNCTION;
+    h = map_clear(p, BIN_HUGE);
     if (h == NULL)
         return MISUSE_FREE;
     if (unlikely(h->before != 0))
@@ -494,6 +498,13 @@ size_t huge_usable(const void *p)
     enum misuse what;
     const struct huge *h = block_at(p, &what);
     return h != NULL ? h->usable : 0;
+}
+
+uint8_t *huge_maker(const void *p)
+{
+    enum misuse what;
+    struct huge *h = block_at(p, &what);
+    return h != NULL ? &h->maker : NULL;
 }
 
 const void *huge_start(const void *p)
@@ -549,10 +560,12 @@ bool huge_is_dirty(const void *p)
     if (!lock_try_unguarded(&dirty_lock))
         return false;
     bool found = false;
-    for (struct list *node = dirty.next; node != &dirty && !found; node = node->next) {
-        struct huge *h = list_entry(node, struct huge, node);
-        found = (uintptr_t)p - (uintptr_t)h->base < h->length;
-    }
+    struct list *const lists[] = {&dirty, &forbidden.blocks};
+    for (size_t i = 0; i < 2; i++)
+        for (struct list *node = lists[i]->next; node != lists[i] && !found; node = node->next) {
+            const struct huge *h = list_entry(node, struct huge, node);
+            found = (uintptr_t)p - (uintptr_t)h->base < h->length;
+        }
     lock_release(&dirty_lock);
     return found;
 }

@@ -17,6 +17,7 @@ struct huge {
     size_t usable;    /* bytes the program may use, whole pages */
     size_t before;    /* bytes of its own mapping in front, inaccessible; 0: it has no guards */
     size_t mapped;    /* bytes of that mapping */
+    uint8_t maker;    /* enum maker; atomic, whoever holds the block */
 };
 
 /* A block of n bytes, n from 1 to PTRDIFF_MAX, at a multiple of `align`, a power of two. `*zero`
@@ -29,6 +30,10 @@ enum misuse huge_give(void *p);
 
 /* Bytes that the program may use of p, 0 if no such block begins at p. */
 size_t huge_usable(const void *p);
+
+/* Where p's maker is noted, MAKER_MALLOC at first; null if no such block begins at p. huge_give
+ * does not free those of another one. */
+uint8_t *huge_maker(const void *p);
 
 /* Where the block begins that the slice of p names, perhaps above p; null if it names none. */
 const void *huge_start(const void *p);
@@ -47,8 +52,8 @@ size_t huge_idle(void);
 /* Gives up to `most` bytes kept for reuse back to the kernel, the oldest first; how many. */
 size_t huge_purge(size_t most);
 
-/* Whether p, any address, is in memory of a freed huge block that is kept for the next one. False
- * too where that can't be told without waiting: for reports. */
+/* Whether p, any address, is in memory of a freed huge block that is kept: for the next one, or
+ * inaccessible. False too where that can't be told without waiting: for reports. */
 bool huge_is_dirty(const void *p);
 
 /* The big-block cache, for the accounting. */

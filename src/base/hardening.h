@@ -15,6 +15,8 @@ struct hardening {
     bool guards;    /* blocks without a class lie between inaccessible pages, and stay inaccessible
                        for a time after they were freed */
     bool sizes;     /* sized frees are checked */
+    bool functions; /* which function frees is checked; only where blocks of classes have canaries
+                       and others guards */
     size_t held;    /* bytes of freed blocks of a class that a thread holds back */
     uint64_t secret, factor; /* of the canaries */
 };

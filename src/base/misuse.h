@@ -9,6 +9,7 @@ enum misuse {
     MISUSE_INTERIOR,  /* inside a block or between blocks */
     MISUSE_FREE,      /* a block that is free already */
     MISUSE_SIZE,      /* a block, freed with a size that it can't have */
+    MISUSE_FUNCTION,  /* a block, freed by a function that is not for it */
     MISUSE_OVERRUN,   /* a block, and the bytes behind it are not as they were left */
     MISUSE_UNDERRUN,  /* a block, and the bytes in front of it are not as they were left */
     MISUSE_WRITTEN,   /* a free block, and it does not hold zeroes any more */
@@ -16,6 +17,10 @@ enum misuse {
     MISUSE_BEYOND,    /* memory after one, */
     MISUSE_BEFORE,    /* or memory in front of one */
 };
+
+/* Which functions allocated a block, as far as it is noted (check_functions): one of C's; operator
+ * new; operator new[]. */
+enum maker { MAKER_MALLOC, MAKER_NEW, MAKER_NEW_ARRAY, MAKER_UNKNOWN };
 
 /* The first thing found wrong while a batch was handled. */
 struct finding {

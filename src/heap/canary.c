@@ -18,7 +18,9 @@ static COLD void harden(void)
     hardening.guards = unless_auto(policy.guards, preset) != 0;
     hardening.sizes = unless_auto(policy.check_sizes, preset) != 0;
     hardening.held = unless_auto(policy.quarantine_bytes, preset ? LAW_HELD_BYTES : 0);
-    bool canaries = unless_auto(policy.canaries, preset) != 0;
+    hardening.functions = policy.check_functions != 0;
+    hardening.guards |= hardening.functions; /* so every block above a class is a huge one */
+    bool canaries = unless_auto(policy.canaries, preset) != 0 || hardening.functions;
     if (!canaries && !hardening.zeroes && !hardening.shuffles && hardening.held == 0)
         return;
     hardening.secret = os_random();
@@ -33,7 +35,7 @@ void hardening_start(void)
     static const size_t *const wanted[] = {&policy.canaries, &policy.zero_freed,
                                            &policy.shuffle,  &policy.quarantine_bytes,
                                            &policy.guards,   &policy.check_sizes};
-    size_t any = policy.preset;
+    size_t any = policy.preset | policy.check_functions;
     for (size_t i = 0; i < sizeof wanted / sizeof *wanted; i++)
         any |= unless_auto(*wanted[i], 0);
     if (unlikely(any != 0))
@@ -58,11 +60,36 @@ static uint64_t *canary_at(const void *p, unsigned cls)
 
 void canary_set(void *p, unsigned cls) { store_relaxed(canary_at(p, cls), canary_of(p)); }
 
+/* What the canaries of blocks of new differ by from those of malloc: a bit in each byte but the
+ * first, so that nothing that overwrites some bytes looks so. */
+static uint64_t maker_bits(enum maker maker) { return (uint64_t)maker * 0x0202020202020200; }
+
+static SLOW enum maker maker_by(const void *p, uint64_t found)
+{
+    enum maker maker = MAKER_MALLOC;
+    while (maker != MAKER_UNKNOWN && found != (canary_of(p) ^ maker_bits(maker)))
+        maker++;
+    return maker;
+}
+
 static enum misuse judge(const void *p, uint64_t found)
 {
     if (likely(found == canary_of(p)))
         return MISUSE_NONE;
-    return found == 0 ? MISUSE_FREE : MISUSE_OVERRUN;
+    if (found == 0)
+        return MISUSE_FREE;
+    bool noted = hardening.functions && maker_by(p, found) != MAKER_UNKNOWN;
+    return noted ? MISUSE_FUNCTION : MISUSE_OVERRUN;
+}
+
+void canary_mark(void *p, unsigned cls, enum maker maker)
+{
+    store_relaxed(canary_at(p, cls), canary_of(p) ^ maker_bits(maker));
+}
+
+enum maker canary_maker(const void *p, unsigned cls)
+{
+    return maker_by(p, load_relaxed(canary_at(p, cls)));
 }
 
 enum misuse canary_look(const void *p, unsigned cls)

@@ -20,7 +20,14 @@ FAST size_t class_usable(unsigned cls) { return size_classes[cls].size - hardeni
 /* Writes the canary of a block that comes into use. */
 void canary_set(void *p, unsigned cls);
 
-/* What is wrong with a block of a class that should be in use: free, or overrun. */
+/* The same says which functions allocated it: MAKER_MALLOC at first. */
+void canary_mark(void *p, unsigned cls, enum maker maker);
+
+/* MAKER_UNKNOWN where no block is in use, or its canary was overwritten. */
+enum maker canary_maker(const void *p, unsigned cls);
+
+/* What is wrong with a block of a class that should be in use, as one of malloc: free, overrun, or
+ * allocated by new. */
 enum misuse canary_look(const void *p, unsigned cls);
 
 /* The same, and it is in use no more: of any number of calls for one block, on any threads, one

@@ -66,6 +66,16 @@ SLOW enum misuse zero_sized_give(const void *p)
     return __atomic_fetch_and(word, ~bit, __ATOMIC_RELAXED) & bit ? MISUSE_NONE : MISUSE_FREE;
 }
 
+SLOW enum misuse zero_sized_look(const void *p)
+{
+    uint64_t *word, bit;
+    if (!place(p, &word, &bit))
+        return MISUSE_FOREIGN;
+    if (bit == 0)
+        return MISUSE_BEYOND;
+    return load_relaxed(word) & bit ? MISUSE_NONE : MISUSE_FREE;
+}
+
 SLOW bool zero_sized_holds(const void *p)
 {
     uint64_t *word, bit;

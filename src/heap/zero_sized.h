@@ -13,6 +13,10 @@ void *zero_sized_take(void);
 /* Frees p; MISUSE_FOREIGN where it is not in the region. */
 enum misuse zero_sized_give(const void *p);
 
+/* What is wrong with p as one in use; MISUSE_FOREIGN where it is not in the region, MISUSE_BEYOND
+ * between two addresses. */
+enum misuse zero_sized_look(const void *p);
+
 /* Whether p is in use. */
 bool zero_sized_holds(const void *p);
 

@@ -125,6 +125,7 @@ COLD void *guarded_take(size_t n, uint64_t random, const struct guarded_call *by
     store_relaxed(&place->block.start, p);
     store_relaxed(&place->block.bytes, n);
     store_relaxed(&place->block.freed, false);
+    store_relaxed(&place->block.maker, MAKER_MALLOC);
     store_release(&place->state, USED);
     return p;
 }
@@ -158,6 +159,8 @@ COLD enum misuse guarded_give(void *p, const struct guarded_call *by)
 {
     enum misuse what = guarded_look(p);
     struct place *place = place_of(p);
+    if (what == MISUSE_NONE && load_relaxed(&place->block.maker) != MAKER_MALLOC)
+        return MISUSE_FUNCTION;
     if (what == MISUSE_NONE && !place_claim(place, USED))
         what = MISUSE_FREE; /* another thread was first */
     if (what != MISUSE_NONE)
@@ -177,6 +180,11 @@ COLD enum misuse guarded_give(void *p, const struct guarded_call *by)
 size_t guarded_usable(const void *p)
 {
     return guarded_look(p) == MISUSE_NONE ? load_relaxed(&place_of(p)->block.bytes) : 0;
+}
+
+uint8_t *guarded_maker(const void *p)
+{
+    return guarded_look(p) == MISUSE_NONE ? &place_of(p)->block.maker : NULL;
 }
 
 /* ---- for reports ---- */

@@ -22,6 +22,7 @@ struct guarded_block {
     const char *start;
     size_t bytes; /* as requested */
     bool freed;
+    uint8_t maker;                           /* enum maker; atomic */
     struct guarded_call allocated, freed_by; /* atomic */
 };
 
@@ -56,6 +57,10 @@ enum misuse guarded_look(const void *p);
 
 /* The bytes requested of p, which guarded_holds; 0 where no block in use begins there. */
 size_t guarded_usable(const void *p);
+
+/* Where the maker of p is noted, which guarded_holds, MAKER_MALLOC at first; null where no block in
+ * use begins there. guarded_give does not free those of another one. */
+uint8_t *guarded_maker(const void *p);
 
 /* The block next to an address that guarded_holds: what it lies in, or else the nearer one. Null
  * where there was none. */

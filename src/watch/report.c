@@ -4,6 +4,8 @@
  *               -> os_abort, or go on */
 #include "watch/report.h"
 
+#include <string.h>
+
 #include "base/atomic.h"
 #include "base/policy.h"
 #include "base/text.h"
@@ -15,6 +17,7 @@
 #include "profile/samples.h"
 #include "watch/address.h"
 #include "watch/backtrace.h"
+#include "watch/makers.h"
 
 #define REPORTS_MOST 100 /* where the program goes on */
 #define MAPPING_MOST 480
@@ -50,6 +53,7 @@ static const char *const words[] = {
     [MISUSE_INTERIOR] = "this address is inside a block, not at its start",
     [MISUSE_FREE] = "this block is free already (freed twice, or used after it was freed)",
     [MISUSE_SIZE] = "the size that was said does not fit the block",
+    [MISUSE_FUNCTION] = "this block was allocated by another kind of function",
     [MISUSE_OVERRUN] = "something wrote beyond the end of this block, or before the next one",
     [MISUSE_UNDERRUN] = "something wrote before this block, or beyond the end of the one before",
     [MISUSE_WRITTEN] = "something wrote to this block while it was free",
@@ -92,6 +96,19 @@ static bool was_freed(const struct wrong_call *call, const struct spot *spot)
             (spot->place.kind == ADDRESS_VACANT && !spot->unmapped));
 }
 
+/* "this block was allocated by new; free is only for blocks of malloc" */
+static void add_functions(struct text *text, const struct wrong_call *call)
+{
+    static const char *const makers[] = {"malloc or a function like it", "new", "new[]"};
+    bool deletes = strncmp(call->function, "delete", 6) == 0;
+    text_add(text, "this block was allocated by ");
+    text_add(text, makers[call->maker]);
+    text_add(text, "; ");
+    text_add(text, call->function);
+    text_add(text, " is only for blocks of ");
+    text_add(text, !deletes ? "malloc" : call->function[6] == 0 ? "new" : "new[]");
+}
+
 static void add_call(struct text *text, const struct wrong_call *call, const char *what)
 {
     line_begin(text, call->function);
@@ -102,7 +119,10 @@ static void add_call(struct text *text, const struct wrong_call *call, const cha
         text_add_number(text, call->size);
     }
     text_add(text, call->fault ? ": " : "): ");
-    text_add(text, what);
+    if (call->what == MISUSE_FUNCTION && call->maker != MAKER_UNKNOWN)
+        add_functions(text, call);
+    else
+        text_add(text, what);
     line_end(text);
 }
 
@@ -288,6 +308,9 @@ static void add_history(struct text *text, const struct address *place, const vo
 
 static const char *advice(const struct wrong_call *call, const struct address *place)
 {
+    static const char *const functions[] = {
+        "free it by free", "free it by delete", "free it by delete[]",
+        "free it by the function that belongs to the one that allocated it"};
     static const char twice[] SELDOM =
         "find the other call that freed it; valgrind and AddressSanitizer show both";
     switch (call->what) {
@@ -297,12 +320,16 @@ static const char *advice(const struct wrong_call *call, const struct address *p
         return "pass the pointer that malloc returned, not one that was moved from it";
     case MISUSE_SIZE:
         return "pass the size, or delete the type, that the block was allocated with";
+    case MISUSE_FUNCTION:
+        return functions[call->maker];
     case MISUSE_OVERRUN:
     case MISUSE_UNDERRUN:
         return "find what wrote there; valgrind and AddressSanitizer show the write itself";
     case MISUSE_USED:
     case MISUSE_BEYOND:
     case MISUSE_BEFORE:
+        if (!call->fault)
+            return "pass an address in a block that is in use, or its end";
         return "correct this access; the stacks above show who allocated and freed the block";
     case MISUSE_WRITTEN:
         return "find who still used it; valgrind and AddressSanitizer show the write itself";
@@ -350,6 +377,7 @@ static void report(const struct wrong_call *given, unsigned me)
     if (call.what == MISUSE_FOREIGN && place->kind == ADDRESS_LARGE)
         call.what = MISUSE_INTERIOR;
 
+    call.maker = call.what == MISUSE_FUNCTION ? maker_of(call.p) : MAKER_UNKNOWN;
     struct text text;
     text_init(&text, head, sizeof head);
     add_call(&text, &call, was_freed(&call, &spot) ? words_gone : words[call.what]);
@@ -374,12 +402,14 @@ static void report(const struct wrong_call *given, unsigned me)
 }
 
 /* For a thread that can't make a whole report: it is making one, or another's never ends. */
-static void report_briefly(const struct wrong_call *call)
+static void report_briefly(const struct wrong_call *given)
 {
+    struct wrong_call call = *given;
+    call.maker = MAKER_UNKNOWN;
     char line[256];
     struct text text;
     text_init(&text, line, sizeof line);
-    add_call(&text, call, words[call->what]);
+    add_call(&text, &call, words[call.what]);
     print(&text);
 }
 

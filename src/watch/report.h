@@ -19,6 +19,7 @@ struct wrong_call {
     bool late;          /* found by another call, after the wrong one */
     bool fault;         /* no call, but an access: `function` says which, `caller` what made it */
     size_t size;        /* the size that the program said, in MISUSE_SIZE */
+    enum maker maker;   /* the report's own, in MISUSE_FUNCTION */
 };
 
 /* Reports, and ends the program; returns where policy.abort_on_misuse is 0, and from a fault. Then

@@ -263,6 +263,21 @@ def stable(matrix: Matrix, ours: list[str]) -> str:
 HAKMEM, CHECKED, HARDENED = "hakmem", "hakmem, checks", "hakmem, hardened"
 
 
+def updated(table: str, matrix: Matrix) -> str:
+    """A table that `tsv` wrote, with the columns of these allocators as they are now."""
+    names, cells, lines = names_of(matrix), {kind.name: row for kind, row in matrix.items()}, []
+    header: list[str] = []
+    for line in table.splitlines():
+        row = line.split("\t")
+        if line[:1] == "#" or not header:
+            header = [] if line[:1] == "#" else row
+        elif row[0] in cells:
+            for name in names:
+                row[header.index(name)] = cell(cells[row[0]][name])
+        lines.append("\t".join(row))
+    return "\n".join(lines) + "\n"
+
+
 def of_hakmem(library: Path, options: Iterable[str] = ()) -> list[Allocator]:
     pairs = (option.split("=", 1) for option in options)
     set_ = {f"HAKMEM_{name.upper()}": value for name, value in pairs}
@@ -306,6 +321,9 @@ def main() -> int:
     parser.add_argument("--out", type=Path, help="a folder for the tables")
     parser.add_argument("--expect", type=Path, help="fail if a kind of this file ends otherwise")
     parser.add_argument("--write-expected", type=Path, help="make that file anew")
+    parser.add_argument(
+        "--update", type=Path, help="a matrix.tsv: change these allocators' columns"
+    )
     arguments = parser.parse_args()
     program = arguments.kinds.resolve()
     ours = of_hakmem(arguments.hakmem.resolve(), arguments.o)
@@ -317,6 +335,8 @@ def main() -> int:
     allocators = [*ours, *arguments.lib]
     matrix = run_all(program, chosen, allocators, arguments.runs, arguments.jobs)
     names = [one.name for one in ours]
+    if arguments.update:
+        arguments.update.write_text(updated(arguments.update.read_text(), matrix))
     if arguments.write_expected:
         arguments.write_expected.write_text(stable(matrix, names))
     if arguments.out:

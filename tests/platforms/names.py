@@ -17,6 +17,8 @@ FAMILY = {
     *("__libc_valloc", "__libc_pvalloc", "__posix_memalign", "__libc_reallocarray"),
     *("__libc_mallinfo", "__libc_mallopt"),
 }
+# hardened_malloc's, for hakmem_object_size.
+HARDENED = {"malloc_object_size"}
 # operator new and delete: plain, array; sized, aligned, nothrow.
 NEW = {f"_Zn{kind}m{aligned}" for kind in "wa" for aligned in ("", "St11align_val_t")}
 DELETE = {
@@ -53,7 +55,8 @@ def declared() -> set[str]:
 
 def required() -> set[str]:
     ours = declared()
-    return ours | {name for name in FAMILY if f"hakmem_{name}" in ours} | NEW | DELETE | HINTED
+    family = {name for name in FAMILY if f"hakmem_{name}" in ours}
+    return ours | family | HARDENED | NEW | DELETE | HINTED
 
 
 def allowed() -> set[str]:
