@@ -4,6 +4,7 @@
 #include "back/map.h"
 #include "back/reserve.h"
 #include "front/closer.h"
+#include "heap/guard_pages.h"
 #include "heap/slab.h"
 #include "heap/zero_sized.h"
 #include "learn/keep.h"
@@ -56,6 +57,11 @@ SLOW bool page_is_absent(const void *p)
     return likely(slab != NULL) && slab_is_absent(slab, p);
 }
 
+static SLOW bool is_barred(const void *p, const struct slab *slab)
+{
+    return slab != NULL && guard_pages_bar(p, slab->cls);
+}
+
 /* 0 where no block begins. */
 static size_t usable_of(const void *p, unsigned *bin)
 {
@@ -65,7 +71,9 @@ static size_t usable_of(const void *p, unsigned *bin)
         return guarded_holds(p) ? guarded_usable(p) : reserve_usable(p);
     if (*bin == BIN_WHOLE_FREE)
         return 0;
-    return likely(bin_of_slab(*bin)) ? slab_usable(p, owner) : huge_usable(p);
+    if (unlikely(!bin_of_slab(*bin)))
+        return huge_usable(p);
+    return hardened() && is_barred(p, owner) ? 0 : slab_usable(p, owner);
 }
 
 static COLD bool sampled_before(const void *p)

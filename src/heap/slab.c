@@ -337,9 +337,7 @@ size_t slab_usable(const void *p, const struct slab *slab)
     if (slab == NULL || !slab_begins(slab, p))
         return 0;
     const struct size_class *c = &size_classes[slab->cls];
-    if (c->blocks == 1)
-        return slab->usable;
-    return guard_pages_bar(p, slab->cls) ? 0 : class_usable(slab->cls);
+    return c->blocks == 1 ? slab->usable : class_usable(slab->cls);
 }
 
 const struct watch_slabs watch_slabs = {

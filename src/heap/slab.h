@@ -79,8 +79,8 @@ unsigned slab_bring_back(struct slab *slab, void *const *blocks, size_t n);
 /* Whether a block begins at p; needs no lock. */
 bool slab_begins(const struct slab *slab, const void *p);
 
-/* Bytes of the block at p in this slab, which may be null; 0 if none begins there, or one that is
- * never handed out. Needs no lock. */
+/* Bytes of the block at p in this slab, which may be null; 0 if none begins there. Needs no lock.
+ */
 size_t slab_usable(const void *p, const struct slab *slab);
 
 /* Whether the slab's page at p went back to the kernel and nothing in it was handed out since: then
