@@ -132,7 +132,7 @@ STRUCTURE = {
     "back/reserve.c": "REGIONS REGION_LEAST <16 =16",
     "back/slices.c": "ALIGNED_TRIES CANDIDATES_MOST",
     "back/slots.c": "*6364136223846793005 SLOTS_OF_LEAF SLOT_TRIES /4 *3",
-    "back/superslab.h": "SUPERSLAB SUPERSLAB_SLICES",
+    "back/superslab.h": "SUPERSLAB SUPERSLAB_SLICES GUARD_PAGES_MOST GUARDS_UNKNOWN",
     "back/superslabs.c": "FIRST_SLICES /2 /=2",
     "heap/canary.c": "CANARY_BYTES",
     "front/cache.h": "ROOM_MOST CHUNK_FIRST CHUNK_LATER CHUNKS_MOST ARRAY_KINDS SEAL AHEAD_CLASSES "
@@ -148,6 +148,7 @@ STRUCTURE = {
     "CLASS_LARGE CLASS_GRAIN CLASS_STEP CLASS_STEPS_FROM CLASS_PER_DOUBLING CLASS_BIN_FIRST "
     "CLASS_BIN_BYTES CLASS_FIRST_WORDS CLASS_RECIPROCAL_BITS",
     "heap/classes.h": "CLASS_BYTES",
+    "heap/guard_pages.c": "LEAST_PAGES PAGE ROOM /100 *100",
     "heap/page_purge.c": "RUNS_MOST RUNS_OF_SLAB",
     "heap/shard_index.h": "SHARDS_MOST SHARD_SAMPLED",
     "heap/shards.c": "ASKS_ABOVE",

@@ -4,10 +4,9 @@
 
 #include "base/assert.h"
 #include "base/hardening.h"
+#include "learn/laws.h"
 
-#define LEAST_PAGES 4  /* of a slab: with fewer nothing would be left */
-#define RUN_MOST 4     /* pages between guard pages, if a block needs no more */
-#define FILLS_LEAST 75 /* percent of these pages that blocks fill */
+#define LEAST_PAGES 4 /* of a slab: with fewer nothing would be left */
 
 #define PAGE 4096
 #define ROOM 8192 /* of the table: whole pages, which are made read-only */
@@ -69,7 +68,7 @@ static COLD void plan_choose(struct guard_plan *plan, uint64_t *words, unsigned 
 {
     unsigned best = 1;
     size_t most = 0;
-    for (unsigned run = 1; run <= RUN_MOST && most < FILLS_LEAST; run++) {
+    for (unsigned run = 1; run <= LAW_GUARD_RUN && most < LAW_GUARD_FILLS; run++) {
         plan_make(plan, words, cls, run);
         if (fills(plan, cls) > most) {
             most = fills(plan, cls);

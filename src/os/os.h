@@ -67,11 +67,12 @@ void os_purge_runs(struct os_run *runs, size_t n);
 bool os_can_guard(void);
 
 /* Nobody can touch these pages from now on; what they held is lost. Unlike os_forbid this needs no
- * mapping of its own (Linux 6.13), and lasts until os_unguard. False when the kernel refuses some. */
+ * mapping of its own (Linux 6.13), and lasts until os_unguard. False when the kernel refuses some.
+ */
 bool os_guard_runs(struct os_run *runs, size_t n);
 
-/* Whoever may touch the rest of the mapping may touch these pages again; they hold zeroes where they
- * could not be touched. False when the kernel refuses. */
+/* Whoever may touch the rest of the mapping may touch these pages again; they hold zeroes where
+ * they could not be touched. False when the kernel refuses. */
 bool os_unguard(void *start, size_t length);
 
 /* Lets the kernel use huge pages in a region; false if it is set never to. */
