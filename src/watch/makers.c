@@ -3,6 +3,7 @@
 #include "back/huge.h"
 #include "back/map.h"
 #include "heap/canary.h"
+#include "heap/guard_pages.h"
 #include "heap/slab.h"
 #include "heap/zero_sized.h"
 #include "profile/guarded.h"
@@ -12,7 +13,9 @@ static const struct slab *slab_of_class(const void *p)
 {
     void *owner;
     const struct slab *slab = bin_of_slab(map_find(p, &owner)) ? owner : NULL;
-    return slab != NULL && slab->cls < CLASS_SLICES_FIRST && slab_begins(slab, p) ? slab : NULL;
+    bool found = slab != NULL && slab->cls < CLASS_SLICES_FIRST && slab_begins(slab, p) &&
+                 !guard_pages_bar(p, slab->cls);
+    return found ? slab : NULL;
 }
 
 /* Where it is noted of a block that has no class; null where it is not. */
