@@ -148,7 +148,7 @@ STRUCTURE = {
     "CLASS_LARGE CLASS_GRAIN CLASS_STEP CLASS_STEPS_FROM CLASS_PER_DOUBLING CLASS_BIN_FIRST "
     "CLASS_BIN_BYTES CLASS_FIRST_WORDS CLASS_RECIPROCAL_BITS",
     "heap/classes.h": "CLASS_BYTES",
-    "heap/guard_pages.c": "LEAST_PAGES PAGE ROOM /100 *100",
+    "heap/guard_pages.c": "PAGE",
     "heap/page_purge.c": "RUNS_MOST RUNS_OF_SLAB",
     "heap/shard_index.h": "SHARDS_MOST SHARD_SAMPLED",
     "heap/shards.c": "ASKS_ABOVE",

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Makes src/heap/class_table.h and classes.c, the size classes.
+"""Makes src/heap/class_table.h and classes.c, the size classes, and guard_table.c.
 
 Reasons behind the numbers:
 
@@ -37,6 +37,11 @@ Reasons behind the numbers:
   rows of these classes are there twice, so that a stack's number finds its class's figures.
 - The first capacity of a thread's stack: 15 blocks up to 512 bytes, 7 to 4 KiB, 3 to 256 KiB, so
   that with the empty slot the first arrays are 128, 64 or 32 bytes. Of larger blocks bytes decide.
+- The guard pages of a hardened heap's slabs (src/heap/guard_pages.h): blocks up to the end of a page,
+  a guard page, blocks again. Blocks stay where they are, and those with a byte in a guard page are
+  not used. Where these runs of a page are filled by less than three quarters, they have up to four
+  pages. So blocks fill 90% of the pages between guards; with runs of a page it would be 86%, and 54%
+  of one class.
 """
 
 from __future__ import annotations
@@ -45,6 +50,7 @@ import math
 import sys
 import textwrap
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 
 GRAIN = 16
@@ -59,6 +65,8 @@ WHOLE_SLICES = (1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 14, 16, 20, 24, 28, 32)
 LARGE = 5 * SLICE
 THIN_MOST = PAGE // 2  # of a larger block no page holds two
 RECIPROCAL_BITS = 31
+GUARD_RUN = 4  # pages between guard pages, at most, where a block needs no more
+GUARD_FILLS = 0.75  # of these pages
 BIN_FIRST = 5  # the bins below are the address map's: see src/back/map.h
 BIN_BYTES = 32
 
@@ -114,6 +122,43 @@ def sparse(size: int) -> int:
         return 0
     pages = slices(size) * SLICE // PAGE
     return math.ceil(blocks * math.pow(1 / pages, 1 / (PAGE // size + 1)))
+
+
+@dataclass(frozen=True)
+class Guards:
+    """Of a slab: the blocks that are used, and the pages that have a byte of one."""
+
+    blocks: list[int]
+    pages: set[int]
+
+    def fill(self, size: int) -> float:
+        return len(self.blocks) * size / (len(self.pages) * PAGE)
+
+
+def guards_with(size: int, run: int) -> Guards:
+    """Runs of so many pages between guard pages. The last page is one."""
+    used = Guards([], set())
+    first = 0  # where the next run may begin
+    last = 0  # where the guard page behind it does; 0: it has no block yet
+    for block in range(SLICE // size):
+        start, end = block * size, (block + 1) * size
+        if last != 0 and end > last:
+            first, last = last + PAGE, 0
+        if start < first:
+            continue
+        if last == 0:
+            last = max(-(-end // PAGE), start // PAGE + run) * PAGE
+        if last + PAGE > SLICE:
+            break
+        used.blocks.append(block)
+        used.pages.update(range(start // PAGE, -(-end // PAGE)))
+    return used
+
+
+def guards(size: int) -> Guards:
+    found = [guards_with(size, run) for run in range(1, GUARD_RUN + 1)]
+    enough = (each for each in found if each.fill(size) >= GUARD_FILLS)
+    return next(enough, max(found, key=lambda each: each.fill(size)))
 
 
 def check_alignments(classes: list[int]) -> None:
@@ -226,9 +271,42 @@ const uint8_t class_by_slices[CLASS_SLICES_MOST / SLICE] = {{
 """
 
 
+def guard_source() -> str:
+    plans, words = [], [1]
+    for size in sizes():
+        if size > MOST:
+            plans.append("    {0, 1, 0}, /* whole slices */")
+            continue
+        used = guards(size)
+        pages = sum(1 << page for page in range(SLICE // PAGE) if page not in used.pages)
+        plans.append(f"    {{{pages:#06x}, {len(used.blocks)}, {len(words)}}}, /* {size} */")
+        bits = sum(1 << block for block in used.blocks)
+        words += [bits >> at & (1 << 64) - 1 for at in range(0, SLICE // size, 64)]
+    rows = "\n".join(plans)
+    numbers = textwrap.fill(
+        ", ".join(f"{word:#x}" for word in words),
+        96,
+        initial_indent="    ",
+        subsequent_indent="    ",
+    )
+    return f"""/* Made by tools/classes.py, which gives the reasons: change it there. */
+/* clang-format off */
+#include "heap/guard_pages.h"
+
+SELDOM const struct guard_plan guard_table[CLASSES] = {{
+    /* pages, places, first word */
+{rows}
+}};
+
+SELDOM const uint64_t guard_words[{len(words)}] = {{
+{numbers},
+}};
+"""
+
+
 def main() -> None:
     folder = Path(__file__).resolve().parent.parent / "src/heap"
-    made = {folder / "class_table.h": header(), folder / "classes.c": source()}
+    made = {folder / "class_table.h": header(), folder / "classes.c": source(), folder / "guard_table.c": guard_source()}
     if sys.argv[1:] == ["--check"]:
         for path, text in made.items():
             if path.read_text() != text:

@@ -193,18 +193,25 @@ static SLOW bool guard_pages_in(char *slice, uint64_t pages)
     return n == 0 || os_guard_runs(runs, n);
 }
 
-/* What a slice had before stays: often a slab of the same class is the next there. */
-SLOW bool slices_guard(struct superslab *s, void *start, size_t n, uint64_t pages)
+SLOW void slices_guard(struct superslab *s, void *start, uint64_t pages)
 {
     ASSERT(pages < GUARDS_UNKNOWN && SLICE / os_page <= GUARD_PAGES_MOST);
     uint16_t *guarded = &s->guarded[slice_index(s, start)];
+    uint64_t missing = pages & ~(uint64_t)*guarded;
+    if (missing != 0)
+        *guarded = guard_pages_in(start, missing) ? *guarded | (uint16_t)missing : GUARDS_UNKNOWN;
+}
+
+SLOW bool slices_unguard(struct superslab *s, void *start, size_t n, uint64_t but)
+{
+    uint16_t *guarded = &s->guarded[slice_index(s, start)];
     char *slice = start;
-    for (size_t i = 0; i < n; i++, slice += SLICE, pages = 0) {
-        if (guarded[i] == pages)
+    for (size_t i = 0; i < n; i++, slice += SLICE, but = 0) {
+        if ((guarded[i] & ~but) == 0)
             continue;
-        if (guarded[i] != 0 && !os_unguard(slice, SLICE))
+        if (!os_unguard(slice, SLICE))
             return false;
-        guarded[i] = guard_pages_in(slice, pages) ? (uint16_t)pages : GUARDS_UNKNOWN;
+        guarded[i] = 0;
     }
     return true;
 }

@@ -20,9 +20,13 @@ void slices_give(struct superslab *s, void *start, size_t n);
  * free pages of a slab: they are taken again with the slices. */
 void slices_lack(struct superslab *s, void *start, size_t n, size_t bytes);
 
-/* Of n slices that are taken, nobody can touch these pages of the first one from now on, a set, and
- * everybody the others. False where the kernel refuses the latter: then they are of no use. */
-bool slices_guard(struct superslab *s, void *start, size_t n, uint64_t pages);
+/* Nobody can touch these pages, a set, of a slice that is taken, from now on; if the kernel lets
+ * it. That lasts while the slice is free and taken again. */
+void slices_guard(struct superslab *s, void *start, uint64_t pages);
+
+/* Everybody can touch n slices that were just taken, `but` pages of the first one that nobody could
+ * touch before. False where the kernel refuses: then the slices are of no use. */
+bool slices_unguard(struct superslab *s, void *start, size_t n, uint64_t but);
 
 /* Adds `more` slices behind n taken ones where they stand; false when those aren't free. */
 bool slices_extend(struct superslab *s, void *start, size_t n, size_t more);

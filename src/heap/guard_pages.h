@@ -9,16 +9,18 @@
 
 /* Of each slab of a class. */
 struct guard_plan {
-    uint64_t pages;        /* a set bit: nobody can touch the page; 0 for blocks of whole slices */
-    uint16_t places;       /* blocks that have no byte there */
-    const uint64_t *words; /* a set bit for each of them */
+    uint16_t pages;  /* a set bit: nobody can touch the page; 0 for blocks of whole slices */
+    uint16_t places; /* blocks that have no byte there */
+    uint16_t words;  /* where in guard_words a set bit says of each block that it is one of these */
 };
+extern const struct guard_plan guard_table[CLASSES] HIDDEN;
+extern const uint64_t guard_words[] HIDDEN;
 
-/* Of all classes; null without guard pages. Constant after the process's start. */
+/* The table, or null without guard pages. Constant after the process's start. */
 extern const struct guard_plan *guard_plans HIDDEN;
 
-/* Makes the plans if the heap is hardened so and the kernel can do it (Linux 6.13); before the
- * first slab. */
+/* Decides: whether the heap is hardened so, and the kernel has pages of 4 KiB that can be guards
+ * within a mapping (Linux 6.13). Before the first slab. */
 void guard_pages_start(void);
 
 /* How many blocks of a slab can be handed out. */
@@ -30,7 +32,7 @@ FAST unsigned guard_places(unsigned cls)
 /* Those of a word of a slab's bits. */
 FAST uint64_t guard_word(unsigned cls, unsigned index)
 {
-    return likely(guard_plans == NULL) ? ~(uint64_t)0 : guard_plans[cls].words[index];
+    return likely(guard_plans == NULL) ? ~(uint64_t)0 : guard_words[guard_plans[cls].words + index];
 }
 
 FAST uint64_t guard_pages_of(unsigned cls)

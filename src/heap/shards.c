@@ -109,13 +109,13 @@ static SLOW struct slab *slab_from_neighbour(unsigned to, unsigned cls)
     return NULL;
 }
 
-/* No canary is left from before, and its guard pages can't be touched. False if the kernel lets
- * nobody touch some of the other pages. */
+/* No canary is left from before, and of the slab before no guard pages but those that this one is
+ * to have, too. False if the kernel does not let them go. */
 static SLOW bool slab_harden(const struct size_class *c, char *base, struct superslab *home,
                              bool zero)
 {
     uint64_t guards = guard_pages_of((unsigned)(c - size_classes));
-    if (!slices_guard(home, base, c->slices, guards))
+    if (!slices_unguard(home, base, c->slices, guards))
         return false;
     for (size_t at = 0; !zero && c->blocks > 1 && at < c->slices * SLICE; at += os_page)
         if (!(guards >> at / os_page & 1))
@@ -150,6 +150,28 @@ static struct slab *slab_new(unsigned shard, unsigned cls, size_t align)
     return slab;
 }
 
+/* Of a slab's guard pages those up to the next one behind any of these blocks. */
+static SLOW void guard_up_to(struct slab *slab, void *const *blocks, size_t n)
+{
+    size_t last = 0;
+    for (size_t i = 0; i < n; i++)
+        last = larger(last, (size_t)((char *)blocks[i] - slab->base));
+    unsigned from = (unsigned)((last + size_classes[slab->cls].size - 1) / os_page);
+    uint64_t pages = guard_pages_of(slab->cls);
+    unsigned next = lowest_bit(pages & ~low_bits(from));
+    unsigned end = next + lowest_bit(~(pages >> next));
+    slices_guard(slab->home, slab->base, pages & low_bits(end));
+}
+
+/* In a hardened heap. */
+static SLOW size_t take_any(struct slab *slab, void **end, size_t n)
+{
+    size_t got = slab_take_any(slab, end, n);
+    if (guard_plans != NULL)
+        guard_up_to(slab, end - got, got);
+    return got;
+}
+
 size_t shard_take(unsigned index, unsigned cls, void **end, size_t n)
 {
     ASSERT(index < SHARDS_MOST && cls < CLASSES && n >= 1);
@@ -170,7 +192,7 @@ size_t shard_take(unsigned index, unsigned cls, void **end, size_t n)
             break;
         ASSERT(slab->cls == cls && slab->free >= 1 && load_relaxed(&slab->shard) == index);
         size_t got = unlikely(hardening.any_place) && size_classes[cls].blocks > 1
-                         ? slab_take_any(slab, end - taken, n - taken)
+                         ? take_any(slab, end - taken, n - taken)
                      : shared ? slab_take_lines(slab, end - taken, n - taken)
                               : 0;
         if (got == 0)

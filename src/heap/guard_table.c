@@ -1,0 +1,147 @@
+/* Made by tools/classes.py, which gives the reasons: change it there. */
+/* clang-format off */
+#include "heap/guard_pages.h"
+
+SELDOM const struct guard_plan guard_table[CLASSES] = {
+    /* pages, places, first word */
+    {0xaaaa, 2048, 1}, /* 16 */
+    {0xaaaa, 1024, 65}, /* 32 */
+    {0xaaaa, 678, 97}, /* 48 */
+    {0xaaaa, 512, 119}, /* 64 */
+    {0xaaaa, 404, 135}, /* 80 */
+    {0xaaaa, 336, 148}, /* 96 */
+    {0xaaaa, 286, 159}, /* 112 */
+    {0xaaaa, 256, 169}, /* 128 */
+    {0xaaaa, 221, 177}, /* 144 */
+    {0xaaaa, 198, 185}, /* 160 */
+    {0xaaaa, 179, 192}, /* 176 */
+    {0xaaaa, 166, 198}, /* 192 */
+    {0xaaaa, 151, 204}, /* 208 */
+    {0xaaaa, 140, 209}, /* 224 */
+    {0xaaaa, 130, 214}, /* 240 */
+    {0xaaaa, 128, 219}, /* 256 */
+    {0xaaaa, 107, 223}, /* 288 */
+    {0xaaaa, 96, 227}, /* 320 */
+    {0xaaaa, 86, 231}, /* 352 */
+    {0xaaaa, 80, 234}, /* 384 */
+    {0xaaaa, 71, 237}, /* 416 */
+    {0xaaaa, 67, 240}, /* 448 */
+    {0xaaaa, 58, 243}, /* 480 */
+    {0xaaaa, 64, 246}, /* 512 */
+    {0xaaaa, 50, 248}, /* 576 */
+    {0xaaaa, 46, 250}, /* 640 */
+    {0xaaaa, 40, 252}, /* 704 */
+    {0xaaaa, 38, 254}, /* 768 */
+    {0xaaaa, 32, 256}, /* 832 */
+    {0xaaaa, 30, 258}, /* 896 */
+    {0xaaaa, 26, 260}, /* 960 */
+    {0xaaaa, 32, 262}, /* 1024 */
+    {0xc924, 32, 263}, /* 1152 */
+    {0xaaaa, 20, 264}, /* 1280 */
+    {0xc924, 25, 265}, /* 1408 */
+    {0xaaaa, 16, 266}, /* 1536 */
+    {0xaaaa, 15, 267}, /* 1664 */
+    {0xc924, 20, 268}, /* 1792 */
+    {0xc924, 17, 269}, /* 1920 */
+    {0xaaaa, 16, 270}, /* 2048 */
+    {0x8888, 17, 271}, /* 2304 */
+    {0xc924, 12, 272}, /* 2560 */
+    {0x8888, 15, 273}, /* 2816 */
+    {0x924a, 10, 274}, /* 3072 */
+    {0x8888, 12, 275}, /* 3328 */
+    {0x8888, 11, 276}, /* 3584 */
+    {0x8888, 10, 277}, /* 3840 */
+    {0xaaaa, 8, 278}, /* 4096 */
+    {0xf188, 6, 279}, /* 4608 */
+    {0xe318, 6, 280}, /* 5120 */
+    {0xc888, 7, 281}, /* 5632 */
+    {0xc924, 5, 282}, /* 6144 */
+    {0x8430, 6, 283}, /* 6656 */
+    {0xe39c, 3, 284}, /* 7168 */
+    {0x8710, 5, 285}, /* 7680 */
+    {0xcccc, 4, 286}, /* 8192 */
+    {0xf188, 3, 287}, /* 9216 */
+    {0xe318, 3, 288}, /* 10240 */
+    {0xc618, 3, 289}, /* 11264 */
+    {0x8e38, 3, 290}, /* 12288 */
+    {0xfc30, 2, 291}, /* 13312 */
+    {0xf870, 2, 292}, /* 14336 */
+    {0xf070, 2, 293}, /* 15360 */
+    {0xf0f0, 2, 294}, /* 16384 */
+    {0xc1e0, 2, 295}, /* 18432 */
+    {0x83e0, 2, 296}, /* 20480 */
+    {0xffc0, 1, 297}, /* 22528 */
+    {0xffc0, 1, 298}, /* 24576 */
+    {0xff80, 1, 299}, /* 26624 */
+    {0xff80, 1, 300}, /* 28672 */
+    {0xff00, 1, 301}, /* 30720 */
+    {0xff00, 1, 302}, /* 32768 */
+    {0, 1, 0}, /* whole slices */
+    {0, 1, 0}, /* whole slices */
+    {0, 1, 0}, /* whole slices */
+    {0, 1, 0}, /* whole slices */
+    {0, 1, 0}, /* whole slices */
+    {0, 1, 0}, /* whole slices */
+    {0, 1, 0}, /* whole slices */
+    {0, 1, 0}, /* whole slices */
+    {0, 1, 0}, /* whole slices */
+    {0, 1, 0}, /* whole slices */
+    {0, 1, 0}, /* whole slices */
+    {0, 1, 0}, /* whole slices */
+    {0, 1, 0}, /* whole slices */
+    {0, 1, 0}, /* whole slices */
+    {0, 1, 0}, /* whole slices */
+    {0, 1, 0}, /* whole slices */
+};
+
+SELDOM const uint64_t guard_words[303] = {
+    0x1, 0xffffffffffffffff, 0xffffffffffffffff, 0xffffffffffffffff, 0xffffffffffffffff, 0x0,
+    0x0, 0x0, 0x0, 0xffffffffffffffff, 0xffffffffffffffff, 0xffffffffffffffff,
+    0xffffffffffffffff, 0x0, 0x0, 0x0, 0x0, 0xffffffffffffffff, 0xffffffffffffffff,
+    0xffffffffffffffff, 0xffffffffffffffff, 0x0, 0x0, 0x0, 0x0, 0xffffffffffffffff,
+    0xffffffffffffffff, 0xffffffffffffffff, 0xffffffffffffffff, 0x0, 0x0, 0x0, 0x0,
+    0xffffffffffffffff, 0xffffffffffffffff, 0xffffffffffffffff, 0xffffffffffffffff, 0x0, 0x0,
+    0x0, 0x0, 0xffffffffffffffff, 0xffffffffffffffff, 0xffffffffffffffff, 0xffffffffffffffff,
+    0x0, 0x0, 0x0, 0x0, 0xffffffffffffffff, 0xffffffffffffffff, 0xffffffffffffffff,
+    0xffffffffffffffff, 0x0, 0x0, 0x0, 0x0, 0xffffffffffffffff, 0xffffffffffffffff,
+    0xffffffffffffffff, 0xffffffffffffffff, 0x0, 0x0, 0x0, 0x0, 0xffffffffffffffff,
+    0xffffffffffffffff, 0x0, 0x0, 0xffffffffffffffff, 0xffffffffffffffff, 0x0, 0x0,
+    0xffffffffffffffff, 0xffffffffffffffff, 0x0, 0x0, 0xffffffffffffffff, 0xffffffffffffffff,
+    0x0, 0x0, 0xffffffffffffffff, 0xffffffffffffffff, 0x0, 0x0, 0xffffffffffffffff,
+    0xffffffffffffffff, 0x0, 0x0, 0xffffffffffffffff, 0xffffffffffffffff, 0x0, 0x0,
+    0xffffffffffffffff, 0xffffffffffffffff, 0x0, 0x0, 0xffffffffffffffff, 0x1fffff,
+    0xfffff80000000000, 0xffffffffffffffff, 0x0, 0xffffffffffc00000, 0x3ffffffffff, 0x0,
+    0xffffffffffffffff, 0x1fffff, 0xfffff80000000000, 0xffffffffffffffff, 0x0,
+    0xffffffffffc00000, 0x3ffffffffff, 0x0, 0xffffffffffffffff, 0x1fffff, 0xfffff80000000000,
+    0xffffffffffffffff, 0x0, 0x0, 0xffffffffffffffff, 0x0, 0xffffffffffffffff, 0x0,
+    0xffffffffffffffff, 0x0, 0xffffffffffffffff, 0x0, 0xffffffffffffffff, 0x0,
+    0xffffffffffffffff, 0x0, 0xffffffffffffffff, 0x0, 0xffffffffffffffff, 0x0, 0x7ffffffffffff,
+    0xffffff8000000000, 0x1ffffff, 0xffffffffffffe000, 0xfff0000000000000, 0x3fffffffff,
+    0xfffffffffc000000, 0xfff, 0x7ffffffffffff, 0xffffff8000000000, 0x1ffffff,
+    0xffffffffffffe000, 0x0, 0x3ffffffffff, 0xffffffffffc00000, 0xfffff80000000000, 0x1fffff,
+    0x3ffffffffff, 0xffffffffffc00000, 0xfffff80000000000, 0x1fffff, 0x3ffffffffff,
+    0xffffffffffc00000, 0x0, 0xfffffffff, 0x1ffffffffc00, 0x3ffffffff80000, 0xfffffffff0000000,
+    0xffffffe000000000, 0xffffc000000001ff, 0xff8000000003ffff, 0x7ffffff, 0xfffffffff, 0x0,
+    0xffffffff, 0xffffffff, 0xffffffff, 0xffffffff, 0xffffffff, 0xffffffff, 0xffffffff,
+    0xffffffff, 0xfe0000000fffffff, 0xfffc0000001fffff, 0xfffff80000003fff, 0xfffffff00000007f,
+    0xffffffe0000000, 0x1ffffffc00000, 0x3ffffff8000, 0x0, 0xfff0000001ffffff,
+    0xffffff8000000fff, 0x7fffffc000000, 0x3fffffe000, 0xfff0000001ffffff, 0xffffff8000000fff,
+    0x0, 0xffff8000007fffff, 0xfffffc000001f, 0xf8000003fffff000, 0xfffffe000001ffff,
+    0x3fffff000000, 0x1fffffc0, 0xfffff800001fffff, 0x3ffffc00000, 0xfffff800001fffff,
+    0x3ffffc00000, 0xfffff800001fffff, 0x0, 0x7ffff000007ffff, 0xff800003ffff8000,
+    0x1ffffc00001ff, 0xffffe00000ffffe0, 0x7ffff00000, 0x3fffe00003ffff, 0xffffc00007fffc00,
+    0xff80000ffff80000, 0x1ffff00001ff, 0x3ffff, 0x7fff80001ffff, 0x7fff80001fffe0,
+    0x7fff80001fffe00, 0xffff80001fffe000, 0x0, 0xffff0000ffff, 0xffff0000ffff, 0xffff0000ffff,
+    0xffff0000ffff, 0xfe0003ffe0003fff, 0xfffc0007ffc0007f, 0xfff8000fff8000, 0x1fff00,
+    0xfff0003ffc000fff, 0x7ff8001ffe000, 0xfff0003ffc000fff, 0x0, 0x3ff8003ff0007ff,
+    0xffe000ffc001ffc0, 0x3ff8007ff000, 0x1ff800ffc003ff, 0x1ff800ffc003ff, 0xffc003ff,
+    0xf001ff001ff001ff, 0xff800ff800ff800f, 0x7fc00, 0xff801fe007f801ff, 0x3fc00ff003fc00,
+    0x1ff, 0x7f003f801fc00ff, 0xff003f801fc00fe0, 0x0, 0xff00ff00ff00ff, 0xff00ff00ff00ff,
+    0xfe01f807e01f807f, 0x3f00fc03f00, 0x1f00f80fc07e03f, 0xfc07e03f, 0xf80f80f81f01f01f,
+    0x7c07c0, 0x3c0f81f03c0f81f, 0xf81f, 0xf03c0f03c0f03c0f, 0x1e0, 0x783c1e0f0381c0f, 0xf,
+    0xf07038381c1c0e0f, 0x0, 0xf0f0f0f0f0f0f0f, 0x1f87f0fc1f87f, 0xe1870c30e187, 0xf8f87c3e1f,
+    0xc318c318c3, 0x8c6318c63, 0xf1e3c78f, 0x1c71e38f, 0x33333333, 0x3c78f1f, 0x318ce7,
+    0x1cf3cf, 0xcccc9, 0x39ce7, 0x1cce7, 0xe667, 0x5555, 0x333, 0x333, 0x2db, 0x155, 0x1b3,
+    0x49, 0xcb, 0x55, 0x15, 0x15, 0x15, 0x15, 0x5, 0x5, 0x5, 0x5, 0x5, 0x5, 0x1, 0x1, 0x1, 0x1,
+    0x1, 0x1,
+};
