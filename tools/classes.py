@@ -37,11 +37,11 @@ Reasons behind the numbers:
   rows of these classes are there twice, so that a stack's number finds its class's figures.
 - The first capacity of a thread's stack: 15 blocks up to 512 bytes, 7 to 4 KiB, 3 to 256 KiB, so
   that with the empty slot the first arrays are 128, 64 or 32 bytes. Of larger blocks bytes decide.
-- The guard pages of a hardened heap's slabs (src/heap/guard_pages.h): blocks up to the end of a page,
-  a guard page, blocks again. Blocks stay where they are, and those with a byte in a guard page are
-  not used. Where these runs of a page are filled by less than three quarters, they have up to four
-  pages. So blocks fill 90% of the pages between guards; with runs of a page it would be 86%, and 54%
-  of one class.
+- The guard pages of a hardened heap's slabs (src/heap/guard_pages.h): blocks up to the end of a
+  page, a guard page, blocks again. Blocks stay where they are, and those with a byte in a guard
+  page are not used. Where these runs of a page are filled by less than three quarters, they have
+  up to four pages. So blocks fill 90% of the pages between guards; with runs of a page it would
+  be 86%, and 54% of one class.
 """
 
 from __future__ import annotations
@@ -306,7 +306,11 @@ SELDOM const uint64_t guard_words[{len(words)}] = {{
 
 def main() -> None:
     folder = Path(__file__).resolve().parent.parent / "src/heap"
-    made = {folder / "class_table.h": header(), folder / "classes.c": source(), folder / "guard_table.c": guard_source()}
+    made = {
+        folder / "class_table.h": header(),
+        folder / "classes.c": source(),
+        folder / "guard_table.c": guard_source(),
+    }
     if sys.argv[1:] == ["--check"]:
         for path, text in made.items():
             if path.read_text() != text:
