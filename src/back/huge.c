@@ -1,5 +1,6 @@
 #include "back/huge.h"
 
+#include "back/forbidden.h"
 #include "back/map.h"
 #include "back/meta.h"
 #include "back/use.h"
@@ -10,7 +11,7 @@
 #include "os/lock.h"
 #include "os/os.h"
 
-static struct lock dirty_lock = LOCK(DIRTY);
+struct lock dirty_lock = LOCK(DIRTY);
 static struct list dirty = {&dirty, &dirty}; /* the big-block cache, newest first; lock: dirty */
 static size_t dirty_low;                     /* the fewest since huge_idle; lock: dirty */
 
@@ -231,89 +232,7 @@ static struct huge *dirty_grow(size_t length)
     return h;
 }
 
-/* ---- with guards ----
- *
- * What was freed last stays mapped, inaccessible, so that no other mapping is there soon. So does
- * what the kernel refuses to unmap, until it does. */
-
-static struct {
-    struct list blocks; /* newest first; of one that can still be touched, `usable` is not 0 */
-    size_t count, bytes;
-} forbidden = {.blocks = {&forbidden.blocks, &forbidden.blocks}}; /* lock: dirty */
-
-static SLOW void forbidden_add(struct huge *h)
-{
-    lock_take(&dirty_lock);
-    list_push(&forbidden.blocks, &h->node);
-    forbidden.count++;
-    forbidden.bytes += h->mapped;
-    lock_release(&dirty_lock);
-}
-
-static void forbidden_less(struct huge *h)
-{
-    ASSERT(lock_held(&dirty_lock) && forbidden.count > 0 && forbidden.bytes >= h->mapped);
-    list_remove(&h->node);
-    forbidden.count--;
-    forbidden.bytes -= h->mapped;
-}
-
-/* What the kernel refuses is the newest then: next time it is another's turn. */
-static SLOW bool unmap(struct huge *h)
-{
-    bool done = os_unmap(h->base - h->before, h->mapped);
-    if (done)
-        meta_give(h, sizeof *h);
-    else
-        forbidden_add(h);
-    return done;
-}
-
-/* Unmaps the oldest until there is room for so much more. */
-static SLOW void forbidden_trim(size_t bytes)
-{
-    for (;;) {
-        struct huge *oldest = NULL;
-        lock_take(&dirty_lock);
-        if (forbidden.count > 0 && (forbidden.count >= LAW_FORBIDDEN_MOST ||
-                                    forbidden.bytes + bytes > LAW_FORBIDDEN_BYTES)) {
-            oldest = list_entry(forbidden.blocks.prev, struct huge, node);
-            forbidden_less(oldest);
-        }
-        lock_release(&dirty_lock);
-        if (oldest == NULL)
-            return;
-        if (!unmap(oldest))
-            return;
-    }
-}
-
-/* Of the oldest, one that is so long; null where few are kept, as an address is not to return soon.
- */
-static SLOW struct huge *forbidden_take(size_t length, size_t usable)
-{
-    struct huge *found = NULL;
-    lock_take(&dirty_lock);
-    size_t tries = forbidden.count / LAW_SMALL_PART;
-    for (struct list *node = forbidden.blocks.prev; tries > 0 && found == NULL;
-         node = node->prev, tries--) {
-        struct huge *h = list_entry(node, struct huge, node);
-        if (h->length == length && h->usable == 0)
-            found = h;
-    }
-    if (found != NULL)
-        forbidden_less(found);
-    lock_release(&dirty_lock);
-    if (found == NULL)
-        return NULL;
-    bool held = use_hold(length);
-    if (held && os_let_write(found->base, usable, true))
-        return found;
-    if (held)
-        use_let_go(length);
-    forbidden_add(found);
-    return NULL;
-}
+/* ---- with guards, or without ---- */
 
 /* With guards, the first `usable` bytes can be touched; 0: without guards. */
 static struct huge *huge_map(size_t length, size_t align, size_t usable)
@@ -332,7 +251,7 @@ static struct huge *huge_map(size_t length, size_t align, size_t usable)
         use_let_go(length);
         if (h != NULL && h->base != NULL) {
             h->usable = length;
-            unmap(h);
+            forbidden_unmap(h);
         } else if (h != NULL) {
             meta_give(h, sizeof *h);
         }
@@ -438,12 +357,11 @@ static struct huge *block_at(const void *p, enum misuse *what)
 
 /* ---- with guards: the end of a block, and its size ---- */
 
-/* The pages go back first: only while they can be touched os_purge finds out whether they do. */
 static SLOW void guarded_give(struct huge *h)
 {
     ASSERT(h->before >= os_page);
     bool small = h->mapped <= LAW_FORBIDDEN_BYTES;
-    bool empty = small && os_purge(h->base, h->length) && os_forbid(h->base, h->length);
+    bool empty = small && forbidden_close(h);
     if (empty) {
         h->usable = 0;
         forbidden_trim(h->mapped);
@@ -456,7 +374,7 @@ static SLOW void guarded_give(struct huge *h)
     if (empty)
         forbidden_add(h);
     else
-        unmap(h);
+        forbidden_unmap(h);
 }
 
 /* Where it stands, as far as its mapping goes. */

@@ -17,6 +17,7 @@ struct huge {
     size_t usable;    /* bytes the program may use, whole pages */
     size_t before;    /* bytes of its own mapping in front, inaccessible; 0: it has no guards */
     size_t mapped;    /* bytes of that mapping */
+    size_t marked;    /* bytes that nobody can touch by a mark of the kernel; else by the mapping */
     uint8_t maker;    /* enum maker; atomic, whoever holds the block */
 };
 

@@ -14,6 +14,8 @@ struct hardening {
                        are guard pages */
     bool guards;    /* blocks without a class lie between inaccessible pages, and stay inaccessible
                        for a time after they were freed */
+    bool marks;     /* with `guards`: the kernel marks pages so that nobody can touch them
+                       (os_guard_runs) */
     bool sizes;     /* sized frees are checked */
     bool functions; /* which function frees is checked; only where blocks of classes have canaries
                        and others guards */

@@ -20,6 +20,7 @@ static COLD void harden(void)
     hardening.held = unless_auto(policy.quarantine_bytes, preset ? LAW_HELD_BYTES : 0);
     hardening.functions = policy.check_functions != 0;
     hardening.guards |= hardening.functions; /* so every block above a class is a huge one */
+    hardening.marks = hardening.guards && os_can_guard();
     bool canaries = unless_auto(policy.canaries, preset) != 0 || hardening.functions;
     if (!canaries && !hardening.zeroes && !hardening.shuffles && hardening.held == 0)
         return;

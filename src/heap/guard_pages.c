@@ -9,6 +9,6 @@ const struct guard_plan *guard_plans;
 
 COLD void guard_pages_start(void)
 {
-    if (hardened() && hardening.guards && os_page == PAGE && os_can_guard())
+    if (hardened() && hardening.marks && os_page == PAGE)
         guard_plans = guard_table;
 }
