@@ -4,7 +4,7 @@
 #ifndef HAKMEM_BACK_FORBIDDEN_H
 #define HAKMEM_BACK_FORBIDDEN_H
 
-#include "back/huge.h"
+#include "back/huge_block.h"
 #include "os/lock.h"
 
 extern struct lock dirty_lock HIDDEN;
