@@ -186,7 +186,7 @@ def others(found: list[Result]) -> str:
     left = [name for name in catalog() if name not in {r.program for r in found}]
     if left:
         text += f"\n\nNot run with these options: {', '.join(left)}."
-    return text + "".join(f"\n\n**{r.program}** {r.verdict}: {cell(r.message)}" for r in failed)
+    return text + "".join(f"\n\n**{r.program}** {r.verdict}: {reason(r)}" for r in failed)
 
 
 def spread(rows: Iterable[Result], of: Callable[[Measure], float]) -> str:
@@ -229,7 +229,7 @@ def table(rows: Iterable[Result]) -> str:
     head = ("program", "version", "what it did", "result", "time", "CPU", "peak", "note")
     lines = [head, (":---", ":---", ":---", ":---", "---:", "---:", "---:", ":---")]
     for r in rows:
-        verdict = r.verdict if r.verdict == results.SAME else f"**{r.verdict}**: {r.message}"
+        verdict = r.verdict if r.verdict == results.SAME else f"**{r.verdict}**: {reason(r)}"
         verdict += f", on its own allocator: {r.own}" if r.own else ""
         figures = (
             figure(r, wall, "s", SLOW),
@@ -238,6 +238,11 @@ def table(rows: Iterable[Result]) -> str:
         )
         lines.append((r.program, version(r), r.what, verdict, *figures, r.note))
     return "".join(f"| {' | '.join(cell(word) for word in line)} |\n" for line in lines)
+
+
+def reason(r: Result) -> str:
+    """The rest has commands, with this machine's folders."""
+    return cell(r.message.partition("\n")[0])
 
 
 def cell(text: str) -> str:
