@@ -64,6 +64,7 @@ static struct cache *thread_owned(void)
 static void thread_end(void *value)
 {
     report_late(cache_delete(value), RETURN_ADDRESS);
+    purge_beyond_limits();
     scavenger_thread_ends();
 }
 

@@ -179,6 +179,25 @@ void purge_beyond(void)
     lock_release(&purge_lock);
 }
 
+static bool beyond_limits(void)
+{
+    return load_relaxed(&limits.keep) != SIZE_MAX && use_excess() > 0;
+}
+
+/* Who finds the lock taken leaves it to its holder, which looks again after it has released it. */
+void purge_beyond_limits(void)
+{
+    size_t done = 1;
+    while (done > 0 && (limits_due() || beyond_limits()) && !fork_holds_locks &&
+           lock_try(&purge_lock)) {
+        if (limits_due())
+            limits_look();
+        done = beyond_limits() ? give_back_beyond(SIZE_MAX) : 0;
+        use_set_look();
+        lock_release(&purge_lock);
+    }
+}
+
 bool purge_by_time(void)
 {
     if (load_relaxed(&keeping.forever))
@@ -217,6 +236,7 @@ bool purge_by_time(void)
         use_set_look();
         lock_release(&purge_lock);
     }
+    purge_beyond_limits();
     return moved || purged > 0 || theft.busy > 0 || theft.bytes > 0 || slices_dirty() > 0 ||
            huge_dirty() > 0;
 }

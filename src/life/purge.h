@@ -42,6 +42,10 @@ void purge_anew(void);
 /* Gives back at once what is beyond what may be kept. */
 void purge_beyond(void);
 
+/* Gives back at once what is beyond the limits of containers and those that were set: for who is
+ * not followed by a later call that would, as at a thread's end. */
+void purge_beyond_limits(void);
+
 /* What is free now has been so for long: it goes back, at the pace, as if an epoch had ended. */
 void purge_ripen(void);
 
