@@ -46,7 +46,7 @@ def main() -> int:
     corpus = HERE / "corpus" / name
     failed = BUILD / "failed" / name
     grown = BUILD / "grown" / name
-    fresh = BUILD / "fresh" / name
+    fresh = BUILD / "fresh" / f"{name}-{os.getpid()}"  # the same program may run twice at a time
     for folder in (corpus, failed, grown):
         folder.mkdir(parents=True, exist_ok=True)
     words = BUILD / "tests" / "fuzz" / "words.dict"
@@ -66,11 +66,9 @@ def main() -> int:
         arguments = [*common, *inputs]
     elif options.merge:
         # What reaches new code; how often is left out, which would be thousands of inputs.
-        shutil.rmtree(fresh, ignore_errors=True)
         fresh.mkdir(parents=True)
         arguments = [*common, "-merge=1", "-use_counters=0", str(fresh), str(corpus), str(grown)]
     elif options.runs is not None:
-        shutil.rmtree(fresh, ignore_errors=True)
         fresh.mkdir(parents=True)
         arguments = [*search, "-seed=1", f"-runs={options.runs}", str(fresh), str(corpus)]
     else:
@@ -86,6 +84,7 @@ def main() -> int:
     if options.merge and status == 0:
         shutil.rmtree(corpus)
         shutil.copytree(fresh, corpus)
+    shutil.rmtree(fresh, ignore_errors=True)
     if status not in (0, SKIPPED):
         _say_how_to_replay(program, sorted(set(failed.iterdir()) - before), command)
     return status if status in (0, SKIPPED) else 1
@@ -96,7 +95,8 @@ def _say_how_to_replay(program: list[str], kept: list[Path], command: list[str])
     for file in kept:
         print(f"  {shlex.join([*program, str(file)])}")
     print("If it passes alone, what came before it matters; this runs all of it again:")
-    print(f"  {shlex.join(command)}")
+    folder = next((word for word in command if word.startswith(f"{BUILD}/fresh/")), None)
+    print(f"  {f'mkdir -p {folder}; ' if folder else ''}{shlex.join(command)}")
 
 
 if __name__ == "__main__":
