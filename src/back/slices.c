@@ -180,14 +180,15 @@ bool slices_extend(struct superslab *s, void *start, size_t n, size_t more)
 }
 
 /* Runs of a set of pages. */
-static SLOW bool guard_pages_in(char *slice, uint64_t pages)
+static SLOW bool guard_pages_in(void *slice, uint64_t pages)
 {
+    char *base = slice;
     struct os_run runs[GUARD_PAGES_MOST];
     size_t n = 0;
     while (pages != 0) {
         unsigned first = lowest_bit(pages);
         unsigned end = first + lowest_bit(~(pages >> first));
-        runs[n++] = (struct os_run){slice + first * os_page, (end - first) * os_page};
+        runs[n++] = (struct os_run){base + first * os_page, (end - first) * os_page};
         pages &= ~low_bits(end);
     }
     return n == 0 || os_guard_runs(runs, n);
