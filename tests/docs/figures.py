@@ -20,6 +20,7 @@ BASELINE = "docs/performance.md"
 MISUSE = "docs/misuse.md"
 DESIGN = "docs/design.md"
 PROGRAMS = "docs/programs.md"
+HARDENED = "docs/programs-hardened.md"
 TIME, PEAK = "all rows, time", "all rows, peak memory"
 PEERS = {
     "glibc 2.36": "glibc",
@@ -172,6 +173,10 @@ CLAIMS: dict[str, Figures] = {
     "together at most {percent}% more than the most that was ever in use, or in a small heap "
     "{least} MiB more; and up to a quarter or {learned} MiB more": kept_beside,
     "{programs} real programs": lambda: {"programs": named(r"(\d+) of \1 programs", PROGRAMS)},
+    "and {same} of {all} in a hardened heap": lambda: {
+        "same": named(r"\*\*(\d+) of \d+ programs gave the same results", HARDENED),
+        "all": named(r"\*\*\d+ of (\d+) programs gave the same results", HARDENED),
+    },
     "{all} workloads, from single calls": lambda: {
         "all": named(r"(\d+) rows, \d+ allocators, [\d,]+ runs")
     },
