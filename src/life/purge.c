@@ -184,7 +184,8 @@ static bool beyond_limits(void)
     return load_relaxed(&limits.keep) != SIZE_MAX && use_excess() > 0;
 }
 
-/* Who finds the lock taken leaves it to its holder, which looks again after it has released it. */
+/* Who finds the lock taken leaves this to its holder: the scavenger and a thread that ends look
+ * again after they have released it, others in their next call. */
 void purge_beyond_limits(void)
 {
     size_t done = 1;

@@ -21,6 +21,25 @@ LATE = "found late: the wrong call came before the one shown, perhaps in another
 FRAME = re.compile(r"#(\d+) 0x[0-9a-f]+(?: (\S+)\+0x[0-9a-f]+)?(?: \((.+)\+(0x[0-9a-f]+)\))?")
 
 
+def run_with(
+    library: Path, program: Path, *arguments: object, **options: str
+) -> tuple[int, str, list[str]]:
+    """With these options of hakmem: the exit status, the output, and the report's lines; all of
+    standard error must be hakmem's."""
+    variables = {f"HAKMEM_{name.upper()}": value for name, value in options.items()}
+    done = subprocess.run(
+        [program, *map(str, arguments)],
+        env=os.environ | {"LD_PRELOAD": str(library)} | variables,
+        capture_output=True,
+        text=True,
+        timeout=400,
+        check=False,
+    )
+    lines = done.stderr.splitlines()
+    assert all(line.startswith(LINE) for line in lines), done.stderr
+    return done.returncode, done.stdout, [line.removeprefix(LINE) for line in lines]
+
+
 @dataclass
 class Run:
     form: str

@@ -1,15 +1,13 @@
 """With check_functions a block that the wrong function frees is reported, and ends the program."""
 
-import os
 import re
 import signal
-import subprocess
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
-from tests.misuse.runs import END, IGNORED, LINE
+from tests.misuse.runs import END, IGNORED, run_with
 from tests.misuse.test_misuse import HEX
 
 OF_MALLOC = ["malloc", "calloc", "realloc", "aligned_alloc"]
@@ -31,18 +29,7 @@ def start(given: Callable[[str], Path], library: Path) -> Start:
     program = given("--forms") / "misuse_functions"
 
     def run(*arguments: object, **options: str) -> tuple[int, str, list[str]]:
-        variables = {f"HAKMEM_{name.upper()}": value for name, value in options.items()}
-        done = subprocess.run(
-            [program, *map(str, arguments)],
-            env=os.environ | {"LD_PRELOAD": str(library)} | variables,
-            capture_output=True,
-            text=True,
-            timeout=100,
-            check=False,
-        )
-        lines = done.stderr.splitlines()
-        assert all(line.startswith(LINE) for line in lines), done.stderr
-        return done.returncode, done.stdout, [line.removeprefix(LINE) for line in lines]
+        return run_with(library, program, *arguments, **options)
 
     return run
 

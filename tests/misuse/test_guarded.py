@@ -1,16 +1,14 @@
 """Wrong accesses to guarded blocks: the report, the stacks that allocated and freed the block, and
 how the program ends."""
 
-import os
 import re
 import signal
-import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from tests.misuse.runs import FRAME, LINE
+from tests.misuse.runs import FRAME, run_with
 from tests.misuse.test_misuse import FREE, HEX, INSIDE
 
 USED = "use after free: this memory was freed earlier"
@@ -31,20 +29,7 @@ def start(given: Callable[[str], Path], library: Path) -> Start:
     program = given("--forms") / "misuse_guarded"
 
     def run(*arguments: str, **options: str) -> tuple[int, str, list[str]]:
-        variables = {f"HAKMEM_{name.upper()}": value for name, value in options.items()}
-        done = subprocess.run(
-            [program, *arguments],
-            env=os.environ
-            | {"LD_PRELOAD": str(library), "HAKMEM_GUARDS_A_SECOND": "1000"}
-            | variables,
-            capture_output=True,
-            text=True,
-            timeout=400,
-            check=False,
-        )
-        lines = done.stderr.splitlines()
-        assert all(line.startswith(LINE) for line in lines), done.stderr
-        return done.returncode, done.stdout, [line.removeprefix(LINE) for line in lines]
+        return run_with(library, program, *arguments, **{"guards_a_second": "1000"} | options)
 
     return run
 

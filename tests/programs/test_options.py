@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from pathlib import Path
 
@@ -15,7 +14,7 @@ from tests.programs import results, summary
 from tests.programs.harness import Case, Failure, Run
 from tests.programs.results import Measure, Result
 from tests.programs.run import Different, compare, pair
-from tests.programs.test_page import MACHINE
+from tests.programs.test_page import write
 
 HARDENED = ["preset=hardened"]
 GUARDED = [*HARDENED, "guards_a_second=1000"]
@@ -96,12 +95,6 @@ def result(program: str, options: list[str], cpu: float, **more: str) -> Result:
     for name, value in more.items():
         setattr(kept, name, value)
     return kept
-
-
-def write(folder: Path, *found: Result) -> None:
-    for one in found:
-        one.write(folder)
-    (folder / results.MACHINE).write_text(json.dumps(MACHINE))
 
 
 def test_a_pass_counts_for_its_options_only(tmp_path: Path) -> None:
