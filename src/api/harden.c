@@ -73,12 +73,15 @@ SLOW bool hardened_stays(size_t n, size_t usable)
     return n <= usable && usable == usable_of_new(n, 1);
 }
 
-/* Of any address in a slab of the class. */
+/* Of any address in a slab of the class. Of a block that is never handed out (guard_pages.h) the
+ * canary says that it is free, if it can be read. */
 static inline enum misuse wrong_place(unsigned cls, const void *p)
 {
     if (unlikely(!block_begins(p, class_inverses[cls])))
         return MISUSE_INTERIOR;
-    return unlikely(guard_pages_bar(p, cls)) ? MISUSE_FREE : MISUSE_NONE;
+    size_t size = size_classes[cls].size, last = (uintptr_t)p % SLICE + size - 1;
+    bool readable = last < SLICE && !guard_pages_hold((const char *)p + size - 1, cls);
+    return likely(readable) ? MISUSE_NONE : MISUSE_FREE;
 }
 
 SLOW struct finding hardened_free(unsigned cls, void *p)

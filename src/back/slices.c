@@ -124,6 +124,15 @@ static void slices_mark_taken(struct superslab *s, uint64_t mask, size_t n)
         superslab_relist(s, 0);
 }
 
+static void *hand_out(struct superslab *s, unsigned first, size_t n, bool fine, bool *zero)
+{
+    uint64_t mask = slice_mask(first, n);
+    *zero = (s->touched & mask) == 0;
+    slices_mark_taken(s, mask, n);
+    s->fine = fine ? s->fine | mask : s->fine & ~mask;
+    return s->base + first * SLICE;
+}
+
 void *slices_take(size_t n, size_t align, bool fine, bool *zero, struct superslab **from)
 {
     lock_take(&superslabs_lock);
@@ -145,15 +154,46 @@ void *slices_take(size_t n, size_t align, bool fine, bool *zero, struct supersla
         else
             use_let_go(fresh);
     }
-    char *start = NULL;
-    if (s != NULL) {
-        uint64_t mask = slice_mask(first, n);
-        *zero = (s->touched & mask) == 0;
-        *from = s;
-        slices_mark_taken(s, mask, n);
-        s->fine = fine ? s->fine | mask : s->fine & ~mask;
-        start = s->base + first * SLICE;
+    *from = s;
+    void *start = s != NULL ? hand_out(s, first, n, fine, zero) : NULL;
+    lock_release(&superslabs_lock);
+    return start;
+}
+
+/* Free slices of s with some guard pages, and none but these. */
+static SLOW uint64_t guarded_so(const struct superslab *s, uint64_t pages)
+{
+    uint64_t found = 0;
+    for (uint64_t set = s->free; set != 0; set &= set - 1) {
+        unsigned i = lowest_bit(set);
+        if (s->guarded[i] != 0 && (s->guarded[i] & ~pages) == 0)
+            found |= (uint64_t)1 << i;
     }
+    return found;
+}
+
+SLOW void *slices_take_guarded(uint64_t pages, bool fine, bool *zero, struct superslab **from)
+{
+    struct superslab *chosen = NULL;
+    uint64_t starts = 0;
+    unsigned looked_at = 0, count = 0;
+    lock_take(&superslabs_lock);
+    for (uint64_t lists = superslabs_nonempty & ~(uint64_t)1; lists != 0; lists &= lists - 1) {
+        const struct list *head = &superslabs_by_longest[lowest_bit(lists)];
+        for (struct list *node = head->next; node != head && looked_at < CANDIDATES_MOST;
+             node = node->next, looked_at++) {
+            struct superslab *s = list_entry(node, struct superslab, node);
+            uint64_t guarded = guarded_so(s, pages);
+            if (guarded != 0 && slots_random() % ++count == 0) {
+                chosen = s;
+                starts = guarded;
+            }
+        }
+    }
+    void *start = NULL;
+    unsigned first = chosen != NULL ? any_bit(starts) : 0;
+    if (chosen != NULL && use_hold(fresh_bytes(chosen, slice_mask(first, 1))))
+        start = hand_out(*from = chosen, first, 1, fine, zero);
     lock_release(&superslabs_lock);
     return start;
 }

@@ -13,6 +13,11 @@
  * without memory. */
 void *slices_take(size_t n, size_t align, bool fine, bool *zero, struct superslab **from);
 
+/* A free slice that has some guard pages already (slices_guard), and none but these; null if none
+ * was found quickly. Its pages need not go and come again, and blocks of one class follow each
+ * other there. */
+void *slices_take_guarded(uint64_t pages, bool fine, bool *zero, struct superslab **from);
+
 /* Gives n slices back; their map entries say "foreign" already. */
 void slices_give(struct superslab *s, void *start, size_t n);
 

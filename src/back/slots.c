@@ -4,6 +4,7 @@
 #include "back/superslab_lists.h"
 #include "base/hardening.h"
 #include "base/mixed.h"
+#include "learn/laws.h"
 #include "os/os.h"
 
 #define SLOTS (WINDOW / SUPERSLAB)
@@ -13,6 +14,14 @@
 static uint64_t slots_taken[SLOTS / 64]; /* lock: superslabs */
 static size_t slots_full;                /* words before this one are full; same lock */
 static uint64_t slots_chance;            /* same lock */
+
+/* In a hardened heap: slots that were taken once, and how many of them are free; same lock. For
+ * each there are pages of the map, which stay: a heap whose superslabs come and go for long is not
+ * to have all of them. */
+static uint64_t slots_used[SLOTS / 64];
+static size_t slots_left;
+
+static uint64_t slot_bit(size_t slot) { return (uint64_t)1 << slot % 64; }
 
 void slots_start(uint64_t random)
 {
@@ -32,12 +41,28 @@ uint64_t slots_random(void)
     return mixed(slots_chance ^ hardening.secret);
 }
 
+/* One of the free slots that were taken once: the first such behind one chosen by chance. */
+static SLOW size_t slot_any_left(void)
+{
+    size_t from = slots_random() % SLOTS;
+    uint64_t before = low_bits(from % 64);
+    for (size_t i = 0; i <= SLOTS / 64; i++) {
+        size_t word = (from / 64 + i) % (SLOTS / 64);
+        uint64_t left = slots_used[word] & ~slots_taken[word] & (i == 0 ? ~before : ~(uint64_t)0);
+        if (left != 0)
+            return word * 64 + lowest_bit(left);
+    }
+    return SLOTS;
+}
+
 /* A free slot chosen by chance; SLOTS if none is found. */
 static SLOW size_t slot_any(void)
 {
+    if (slots_left >= LAW_SLOTS_LEFT)
+        return slot_any_left();
     for (int tries = 0; tries < SLOT_TRIES; tries++) {
         size_t slot = slots_random() % SLOTS;
-        if (slot != 0 && !(slots_taken[slot / 64] >> slot % 64 & 1))
+        if (slot != 0 && !(slots_taken[slot / 64] & slot_bit(slot)))
             return slot;
     }
     return SLOTS;
@@ -56,6 +81,13 @@ static size_t slot_next(void)
                                     : slots_full * 64 + lowest_bit(~slots_taken[slots_full]);
 }
 
+static SLOW void use(size_t slot)
+{
+    if (slots_used[slot / 64] & slot_bit(slot))
+        slots_left--;
+    slots_used[slot / 64] |= slot_bit(slot);
+}
+
 char *slot_map(size_t length)
 {
     ASSERT(lock_held(&superslabs_lock));
@@ -69,7 +101,9 @@ char *slot_map(size_t length)
         char *base = os_map_at(address, length, &occupied);
         if (base == NULL && !occupied)
             return NULL;
-        slots_taken[slot / 64] |= (uint64_t)1 << slot % 64;
+        slots_taken[slot / 64] |= slot_bit(slot);
+        if (unlikely(hardening.shuffles))
+            use(slot);
         if (base != NULL)
             return base;
     }
@@ -82,7 +116,8 @@ void slot_unmapped(const char *base)
     ASSERT((uintptr_t)base % SUPERSLAB == 0);
     uintptr_t slot = ((uintptr_t)base - WINDOW_BASE) / SUPERSLAB;
     if (slot < SLOTS) {
-        slots_taken[slot / 64] &= ~((uint64_t)1 << slot % 64);
+        slots_taken[slot / 64] &= ~slot_bit(slot);
+        slots_left += hardening.shuffles;
         if (slot / 64 < slots_full)
             slots_full = slot / 64;
     }

@@ -144,6 +144,8 @@ SLOW void *hardened_fill(struct cache *cache, unsigned cls, struct finding *foun
     cache->taken += got * size_classes[cls].size;
     if (got < n)
         memmove(c->slots, end - got, got * sizeof(void *));
+    for (unsigned i = 0; i < got; i++)
+        canary_touch(c->slots[i], cls);
     for (unsigned i = 1; hardening.shuffles && i < got; i++) {
         unsigned at = below((uint32_t)random_next(&cache->hardened->random), i + 1);
         void *other = c->slots[at];

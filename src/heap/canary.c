@@ -59,6 +59,13 @@ static uint64_t *canary_at(const void *p, unsigned cls)
     return (uint64_t *)((uintptr_t)p + size_classes[cls].size - CANARY_BYTES);
 }
 
+void canary_touch(void *p, unsigned cls)
+{
+    uint64_t zero = 0;
+    __atomic_compare_exchange_n(canary_at(p, cls), &zero, 0, false, __ATOMIC_RELAXED,
+                                __ATOMIC_RELAXED);
+}
+
 void canary_set(void *p, unsigned cls) { store_relaxed(canary_at(p, cls), canary_of(p)); }
 
 /* What the canaries of blocks of new differ by from those of malloc: a bit in each byte but the

@@ -20,6 +20,10 @@ FAST size_t class_usable(unsigned cls) { return size_classes[cls].size - hardeni
 /* Writes the canary of a block that comes into use. */
 void canary_set(void *p, unsigned cls);
 
+/* Writes to the block's last page without a change: where there is no memory yet, to read it first
+ * would cost a page fault more. */
+void canary_touch(void *p, unsigned cls);
+
 /* The same says which functions allocated it: MAKER_MALLOC at first. */
 void canary_mark(void *p, unsigned cls, enum maker maker);
 

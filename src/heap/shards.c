@@ -110,13 +110,15 @@ static SLOW struct slab *slab_from_neighbour(unsigned to, unsigned cls)
 }
 
 /* No canary is left from before, and of the slab before no guard pages but those that this one is
- * to have, too. False if the kernel does not let them go. */
+ * to have, too. False if the kernel does not let them go. Where free blocks are zero and large ones
+ * don't come from slices, slices that are free are zero as well. */
 static SLOW bool slab_harden(const struct size_class *c, char *base, struct superslab *home,
                              bool zero)
 {
     uint64_t guards = guard_pages_of((unsigned)(c - size_classes));
     if (!slices_unguard(home, base, c->slices, guards))
         return false;
+    zero = zero || (hardening.zeroes && hardening.guards);
     for (size_t at = 0; !zero && c->blocks > 1 && at < c->slices * SLICE; at += os_page)
         if (!(guards >> at / os_page & 1))
             memset(base + at, 0, os_page);
@@ -131,9 +133,12 @@ static struct slab *slab_new(unsigned shard, unsigned cls, size_t align)
     struct slab *slab = meta_take(slab_bytes(c));
     if (slab == NULL)
         return NULL;
-    bool zero;
+    bool zero, fine = c->size <= os_page;
     struct superslab *home;
-    void *base = slices_take(c->slices, align, c->size <= os_page, &zero, &home);
+    uint64_t guards = guard_pages_of(cls);
+    void *base = unlikely(guards != 0) ? slices_take_guarded(guards, fine, &zero, &home) : NULL;
+    if (base == NULL)
+        base = slices_take(c->slices, align, fine, &zero, &home);
     if (base == NULL) {
         meta_give(slab, slab_bytes(c));
         return NULL;

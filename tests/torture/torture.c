@@ -14,10 +14,13 @@
 #include "lives.h"
 #include "statm.h"
 
+#include <errno.h>
+#include <malloc.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #define CELLS 2048
@@ -63,8 +66,12 @@ static struct {
     .forks = !UNDER_TSAN,
 };
 
-static size_t residents[RESIDENTS_MOST]; /* bytes after each phase at whose end all was freed */
-static uint64_t resident_count;
+/* Bytes after each phase at whose end all was freed, and after a trim, which gives back what is
+ * kept for speed: that depends on the pace, and so on who else uses the machine. */
+static struct {
+    size_t freed[RESIDENTS_MOST], trimmed[RESIDENTS_MOST];
+    uint64_t count;
+} residents;
 
 /* ---- what threads do ---- */
 
@@ -157,28 +164,59 @@ static int by_size(const void *a, const void *b)
 }
 
 /* Of the phases of the quarter, from 0 on. */
-static size_t median_resident(unsigned quarter)
+static size_t median_of_quarter(size_t *bytes, unsigned quarter)
 {
-    uint64_t n = resident_count / 4;
-    size_t *first = residents + quarter * n;
+    uint64_t n = residents.count / 4;
+    size_t *first = bytes + quarter * n;
     qsort(first, n, sizeof *first, by_size);
     return first[n / 2];
 }
 
 /* What a process holds with everything freed grows no more after the first quarter of its time.
  * Phases differ by so much that the medians of a few say nothing. */
-static void expect_no_trend(void)
+static void expect_no_trend(const char *what, size_t *bytes)
 {
-    if (resident_count < RESIDENTS_LEAST)
+    if (residents.count < RESIDENTS_LEAST)
         return;
-    size_t before = median_resident(1), after = median_resident(3);
+    size_t before = median_of_quarter(bytes, 1), after = median_of_quarter(bytes, 3);
     size_t most = before + before / 8 + 8 * MiB;
-    printf("torture: resident after phases with everything freed, medians: %zu KiB in the second "
-           "quarter of the run, %zu KiB in the last\n",
-           before / KiB, after / KiB);
+    printf("torture: resident %s, medians: %zu KiB in the second quarter of the run, %zu KiB in "
+           "the last\n",
+           what, before / KiB, after / KiB);
     if (after > most)
-        fail("torture: resident memory grows: expected at most %zu KiB, found %zu KiB", most / KiB,
-             after / KiB);
+        fail("torture: memory resident %s grows: expected at most %zu KiB, found %zu KiB", what,
+             most / KiB, after / KiB);
+}
+
+/* A child trims its copy of the heap, so that the next phase begins as it would without. */
+static size_t resident_if_trimmed(void)
+{
+    int ends[2];
+    size_t bytes = 0;
+    if (!run.forks)
+        return 0;
+    if (pipe(ends) != 0)
+        fail("torture: pipe failed: %s", strerror(errno));
+    pid_t child = fork();
+    if (child == 0) {
+        malloc_trim(0);
+        bytes = statm_read().resident;
+        _exit(write(ends[1], &bytes, sizeof bytes) != sizeof bytes);
+    }
+    close(ends[1]);
+    if (child < 0 || read(ends[0], &bytes, sizeof bytes) != sizeof bytes)
+        fail("torture: no child told what is resident after a trim");
+    close(ends[0]);
+    waitpid(child, NULL, 0);
+    return bytes;
+}
+
+static void note_residents(void)
+{
+    if (residents.count == RESIDENTS_MOST)
+        return;
+    residents.freed[residents.count] = statm_read().resident;
+    residents.trimmed[residents.count++] = resident_if_trimmed();
 }
 
 static void clear(const struct worker *me)
@@ -213,15 +251,16 @@ static void run_phase(const struct worker *me)
         return;
     clear(me);
     walk("after all was freed");
-    if (resident_count < RESIDENTS_MOST)
-        residents[resident_count++] = statm_read().resident;
+    note_residents();
 }
 
 static void tell_progress(double start)
 {
-    printf("torture: phase %llu, %.1f M calls, %.1f s, RSS %zu MiB\n",
+    uint64_t last = residents.count == 0 ? 0 : residents.count - 1;
+    printf("torture: phase %llu, %.1f M calls, %.1f s, RSS %zu MiB, with everything freed %zu MiB, "
+           "trimmed %zu MiB\n",
            (unsigned long long)run.phase + 1, (double)calls() * 1e-6, seconds_now() - start,
-           rss_mib());
+           rss_mib(), residents.freed[last] / MiB, residents.trimmed[last] / MiB);
     fflush(stdout);
 }
 
@@ -348,6 +387,7 @@ int main(int argc, char **argv)
         }
     }
     tell_end(start);
-    expect_no_trend();
+    expect_no_trend("with everything freed", residents.freed);
+    expect_no_trend("after a trim", residents.trimmed);
     return 0;
 }

@@ -8,11 +8,13 @@
 
 #include "back/map.h"
 #include "back/slots.h"
+#include "back/superslab_lists.h"
 #include "base/hardening.h"
 #include "base/policy.h"
 #include "heap/canary.h"
 #include "heap/shards.h"
 #include "heap/slab.h"
+#include "learn/laws.h"
 #include "os/lock.h"
 #include "os/os.h"
 #include "unit.h"
@@ -113,7 +115,58 @@ static void slabs_come_and_go(unsigned cls)
             EXPECT(guard_pages_bar(never, cls));
             EXPECT_EQUAL(shards_put(&never, 1).what, MISUSE_FREE);
         }
+    for (size_t i = 0; i < n; i++)
+        memset(blocks[i], 0, c->size);
     EXPECT_EQUAL(shards_put(blocks, n).what, MISUSE_NONE);
+}
+
+/* Where the slab of a block of the class begins that is taken and given back. */
+static char *place_of_slab(unsigned cls)
+{
+    void *block;
+    EXPECT_EQUAL(shard_take(0, cls, &block + 1, 1), 1);
+    char *base = ((struct slab *)map_owner(block))->base;
+    EXPECT_EQUAL(shards_put(&block, 1).what, MISUSE_NONE);
+    return base;
+}
+
+/* While slices are free that have the guard pages of a class, its slabs take them and no others, so
+ * the pages stay as they are. */
+static void slabs_follow_those_of_their_class(void)
+{
+    unsigned small = class_of(64), other = class_of(6 * KiB);
+    EXPECT((guard_pages_of(small) & ~guard_pages_of(other)) != 0);
+    EXPECT((guard_pages_of(other) & ~guard_pages_of(small)) != 0);
+    char *base = place_of_slab(small), *of_other = place_of_slab(other);
+    EXPECT(base != of_other);
+    for (unsigned i = 0; i < 10; i++) {
+        EXPECT(place_of_slab(small) == base);
+        EXPECT(place_of_slab(other) == of_other);
+    }
+}
+
+#define SUPERSLABS 1000
+
+/* A heap that makes and ends superslabs for long has them in some places, not in ever more of the
+ * window: each place has pages of the map that stay. */
+static void superslabs_return_to_their_places(void)
+{
+    static char *places[SUPERSLABS];
+    size_t count = 0;
+    lock_take(&superslabs_lock);
+    for (unsigned i = 0; i < SUPERSLABS; i++) {
+        char *base = slot_map(SUPERSLAB);
+        EXPECT(base != NULL);
+        size_t at = 0;
+        while (at < count && places[at] != base)
+            at++;
+        places[at] = base;
+        count += at == count;
+        EXPECT(os_unmap(base, SUPERSLAB));
+        slot_unmapped(base);
+    }
+    lock_release(&superslabs_lock);
+    EXPECT(count >= 32 && count <= LAW_SLOTS_LEFT + 1);
 }
 
 int main(void)
@@ -132,6 +185,8 @@ int main(void)
     each_block_has_a_guard_behind_it();
     static struct lock held = LOCK(PURGE); /* what the callers of this floor hold: os/rank.h */
     lock_take(&held);
+    superslabs_return_to_their_places();
+    slabs_follow_those_of_their_class();
     for (unsigned round = 0; round < 3; round++)
         for (unsigned cls = 0; cls < CLASS_SLICES_FIRST; cls += 1 + round)
             slabs_come_and_go(cls);
