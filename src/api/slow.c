@@ -88,9 +88,11 @@ static SLOW void *huge_take_inside(size_t n, size_t align, bool *zero)
         scavenger_note(cache);
     if (unlikely(!lock_enter(cache_lock_of(cache))))
         return not_entered();
-    void *p = huge_take(n, align, zero);
+    struct finding found = {MISUSE_NONE, NULL};
+    void *p = huge_take(n, align, zero, &found);
     lock_release(cache_lock_of(cache));
     make_room(n);
+    report_late(found, NULL);
     return p;
 }
 

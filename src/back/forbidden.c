@@ -2,13 +2,12 @@
 
 #include "back/meta.h"
 #include "back/use.h"
-#include "base/hardening.h"
 #include "learn/laws.h"
 #include "os/os.h"
 
 struct forbidden forbidden = {.blocks = {&forbidden.blocks, &forbidden.blocks}};
 
-SLOW void forbidden_add(struct huge *h)
+static SLOW void forbidden_add(struct huge *h)
 {
     lock_take(&dirty_lock);
     list_push(&forbidden.blocks, &h->node);
@@ -54,32 +53,40 @@ SLOW void forbidden_trim(size_t bytes)
     }
 }
 
-/* Marks are one call, and change no mapping. Else the pages go back first: only while they can be
- * touched os_purge finds out whether they do. */
-SLOW bool forbidden_close(struct huge *h)
+SLOW bool forbidden_wants(size_t bytes)
 {
-    bool marks = hardening.marks && h->usable <= LAW_MARKED_BYTES;
-    h->marked = marks && os_guard_runs(&(struct os_run){h->base, h->usable}, 1) ? h->usable : 0;
-    if (h->marked != 0)
-        return true;
-    return (!marks || os_unguard(h->base, h->usable)) && os_purge(h->base, h->length) &&
-           os_forbid(h->base, h->length);
+    ASSERT(lock_held(&dirty_lock));
+    forbidden.could_stay += bytes;
+    bool wants = forbidden.closed < LAW_CLOSED_FIRST + forbidden.could_stay / LAW_CLOSED_EACH;
+    forbidden.closed += wants;
+    return wants;
 }
 
-/* The first bytes can be touched again; false, and nobody can, where the kernel refuses. */
-static SLOW bool permit(struct huge *h, size_t usable)
+/* The pages of a block go back to the kernel, and nobody can touch it; false, and it may still be
+ * touched, where the kernel refuses. Marks are one call, and change no mapping. Else the pages go
+ * back first: only while they can be touched os_purge finds out whether they do. */
+static SLOW bool closed(struct huge *h)
 {
-    char *end = h->base + h->marked;
-    if (usable > h->marked && !os_let_write(end, usable - h->marked, true))
+    if (h->marks && os_guard_runs(&(struct os_run){h->base, h->usable}, 1))
+        return true;
+    if (h->marks && !os_unguard(h->base, h->length))
         return false;
-    if (h->marked != 0 && !os_unguard(h->base, h->marked)) {
-        if (usable > h->marked)
-            os_forbid(end, usable - h->marked);
-        return false;
+    h->marks = false;
+    return os_purge(h->base, h->length) && os_forbid(h->base, h->length);
+}
+
+SLOW void forbidden_shut(struct huge *h)
+{
+    ASSERT(h->before >= os_page);
+    bool empty = h->mapped <= LAW_FORBIDDEN_BYTES && closed(h);
+    use_let_go(h->length);
+    if (!empty) {
+        forbidden_unmap(h);
+        return;
     }
-    if (usable < h->marked) /* if it is refused, the guard is further away */
-        os_forbid(h->base + usable, h->marked - usable);
-    return true;
+    h->usable = 0;
+    forbidden_trim(h->mapped);
+    forbidden_add(h);
 }
 
 SLOW struct huge *forbidden_take(size_t length, size_t usable)
@@ -99,7 +106,8 @@ SLOW struct huge *forbidden_take(size_t length, size_t usable)
     if (found == NULL)
         return NULL;
     bool held = use_hold(length);
-    if (held && permit(found, usable))
+    if (held &&
+        (found->marks ? os_unguard(found->base, usable) : os_let_write(found->base, usable, true)))
         return found;
     if (held)
         use_let_go(length);

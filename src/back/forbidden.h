@@ -12,14 +12,16 @@ extern struct lock dirty_lock HIDDEN;
 extern struct forbidden {
     struct list blocks; /* newest first; of one that can still be touched, `usable` is not 0 */
     size_t count, bytes;
-} forbidden HIDDEN; /* lock: dirty */
+    size_t could_stay, closed; /* of blocks that could stay open (forbidden_wants), ever: bytes
+                                  freed, and how many were closed all the same */
+} forbidden HIDDEN;            /* lock: dirty */
 
-/* The pages of a block go back to the kernel, and nobody can touch it. False, and it may still be
- * touched, where the kernel refuses. */
-bool forbidden_close(struct huge *h);
+/* Whether a block of so many bytes that could keep its pages while it is free, zeroed, is to be
+ * closed all the same: the first ones are, then one now and then. With the lock. */
+bool forbidden_wants(size_t bytes);
 
-/* Adds one that is closed, with `usable` 0, or that could not be unmapped. */
-void forbidden_add(struct huge *h);
+/* A block's pages go back to the kernel, and for a while nobody can touch it. */
+void forbidden_shut(struct huge *h);
 
 /* One of the oldest, of such a length, whose first bytes can be touched now; null where there is
  * none among them, or few are kept: an address is not to return soon. */

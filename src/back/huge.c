@@ -1,12 +1,16 @@
 #include "back/huge.h"
 
+#include <string.h>
+
 #include "back/forbidden.h"
+#include "back/huge_guards.h"
 #include "back/map.h"
 #include "back/meta.h"
 #include "back/use.h"
 #include "base/counters.h"
 #include "base/hardening.h"
 #include "base/watch.h"
+#include "base/zero.h"
 #include "learn/keep.h"
 #include "os/lock.h"
 #include "os/os.h"
@@ -68,7 +72,7 @@ static size_t dirty_trim(size_t budget)
             ASSERT(!list_empty(&dirty));
             excess = round_up(use.dirty_huge - budget, SLICE); /* a budget is any number */
             oldest = list_entry(dirty.prev, struct huge, node);
-            if (excess > oldest->length)
+            if (excess > oldest->length || oldest->before != 0)
                 excess = oldest->length;
             list_remove(&oldest->node);
             dirty_less_but(oldest->length, oldest->length - excess);
@@ -76,6 +80,11 @@ static size_t dirty_trim(size_t budget)
         lock_release(&dirty_lock);
         if (oldest == NULL)
             return done;
+        if (unlikely(oldest->before != 0)) {
+            done += oldest->length;
+            forbidden_shut(oldest);
+            continue;
+        }
         char *end = oldest->base + oldest->length;
         if (!os_unmap(end - excess, excess)) {
             /* At its limit of mappings the kernel can refuse: the address space stays ours, empty,
@@ -133,7 +142,7 @@ static struct huge *dirty_take(size_t length, size_t align)
     lock_take(&dirty_lock);
     for (struct list *node = dirty.next; node != &dirty; node = node->next) {
         struct huge *h = list_entry(node, struct huge, node);
-        if (h->length >= length && ((uintptr_t)h->base & (align - 1)) == 0 &&
+        if (h->length >= length && h->before == 0 && ((uintptr_t)h->base & (align - 1)) == 0 &&
             (best == NULL || h->length < best->length))
             best = h;
     }
@@ -159,7 +168,8 @@ static struct huge *dirty_take_shorter(size_t length)
     lock_take(&dirty_lock);
     for (struct list *node = dirty.next; node != &dirty; node = node->next) {
         struct huge *h = list_entry(node, struct huge, node);
-        if (h->length >= length / LAW_SMALL_PART && (best == NULL || h->length > best->length))
+        if (h->length >= length / LAW_SMALL_PART && h->before == 0 &&
+            (best == NULL || h->length > best->length))
             best = h;
     }
     if (best != NULL) {
@@ -244,8 +254,10 @@ static struct huge *huge_map(size_t length, size_t align, size_t usable)
         list_init(&h->node);
         h->length = h->mapped = length;
         h->before = 0;
+        h->marks = hardening.marks && usable != 0 && length <= LAW_MARKED_BYTES;
         h->base = usable == 0 ? os_map_aligned(length, align)
-                              : os_map_block(length, usable, align, &h->before, &h->mapped);
+                              : os_map_block(length, h->marks ? length : usable, align, &h->before,
+                                             &h->mapped);
     }
     if (h == NULL || h->base == NULL || !map_cover(h->base, SLICE)) {
         use_let_go(length);
@@ -286,26 +298,82 @@ static struct huge *unguarded(size_t n, size_t length, size_t align, bool *zero)
     return h;
 }
 
+#define OPEN_TRIES 64 /* at most */
+
+/* Of the older half of those that stayed open, the one that has nearly as many bytes. */
+static SLOW struct huge *dirty_take_guarded(size_t length, size_t usable)
+{
+    struct huge *best = NULL;
+    lock_take(&dirty_lock);
+    size_t kept = use.dirty_huge / length;
+    size_t tries = kept >= LAW_SMALL_PART ? smaller(kept / 2, OPEN_TRIES) : 0;
+    size_t least = SIZE_MAX; /* by how many bytes */
+    for (struct list *node = dirty.prev; tries > 0 && least > 0 && node != &dirty;
+         node = node->prev, tries--) {
+        struct huge *h = list_entry(node, struct huge, node);
+        size_t by = h->usable > usable ? h->usable - usable : usable - h->usable;
+        if (h->before != 0 && h->length == length && by < least) {
+            best = h;
+            least = by;
+        }
+    }
+    if (best != NULL) {
+        list_remove(&best->node);
+        dirty_less(length);
+        used_add(length, false);
+    }
+    lock_release(&dirty_lock);
+    return best;
+}
+
+/* One that stayed open, with the bytes that are wanted; what it holds is looked at. */
+static SLOW struct huge *guarded_open(size_t length, size_t usable, struct finding *found)
+{
+    struct huge *h = length <= LAW_MARKED_BYTES ? dirty_take_guarded(length, usable) : NULL;
+    if (h == NULL)
+        return NULL;
+    if (unlikely(!is_zero(h->base, h->usable))) {
+        *found = (struct finding){MISUSE_WRITTEN, h->base};
+        memset(h->base, 0, h->usable);
+    }
+    if (huge_guards_move(h, usable))
+        return h;
+    lock_take(&dirty_lock);
+    use_huge_less(length);
+    lock_release(&dirty_lock);
+    forbidden_shut(h);
+    return NULL;
+}
+
 /* One that was freed, or a new mapping. */
-static SLOW struct huge *guarded(size_t n, size_t length, size_t align)
+static SLOW struct huge *guarded(size_t n, size_t length, size_t align, struct finding *found)
 {
     size_t usable = round_up(n, os_page);
-    struct huge *h = align == os_page ? forbidden_take(length, usable) : NULL;
-    if (h == NULL)
-        return huge_map(length, align, usable);
+    struct huge *h = align == os_page ? guarded_open(length, usable, found) : NULL;
+    if (h != NULL)
+        return h;
+    h = align == os_page ? forbidden_take(length, usable) : NULL;
+    if (h == NULL) {
+        h = huge_map(length, align, usable);
+        if (h != NULL && h->marks) {
+            h->usable = length;
+            huge_guards_move(h, usable);
+        }
+        return h;
+    }
     count_refault(&counters.huge, length);
     used_add_fresh(length);
     return h;
 }
 
-void *huge_take(size_t n, size_t align, bool *zero)
+void *huge_take(size_t n, size_t align, bool *zero, struct finding *found)
 {
     ASSERT(n >= 1 && is_power_of_two(align));
     size_t length = mapping_length(n);
     if (align < os_page)
         align = os_page;
     *zero = true;
-    struct huge *h = unlikely(hardening.guards) ? guarded(n, length, align) : NULL;
+    struct huge *h = unlikely(hardening.guards) ? guarded(n, length, align, found) : NULL;
     if (likely(h == NULL))
         h = unguarded(n, length, align, zero);
     if (h == NULL)
@@ -357,40 +425,37 @@ static struct huge *block_at(const void *p, enum misuse *what)
 
 /* ---- with guards: the end of a block, and its size ---- */
 
+/* Of those that could keep their pages. */
+static bool stays_open(const struct huge *h)
+{
+    ASSERT(lock_held(&dirty_lock));
+    return h->marks && hardening.zeroes && !forbidden_wants(h->usable) &&
+           use.dirty_huge + h->length <= LAW_OPEN_BYTES;
+}
+
 static SLOW void guarded_give(struct huge *h)
 {
-    ASSERT(h->before >= os_page);
-    bool small = h->mapped <= LAW_FORBIDDEN_BYTES;
-    bool empty = small && forbidden_close(h);
-    if (empty) {
-        h->usable = 0;
-        forbidden_trim(h->mapped);
-    }
     lock_take(&dirty_lock);
-    store_relaxed(&counters.freed_huge, counters.freed_huge + h->length);
-    use_huge_less(h->length);
-    use_let_go(h->length);
+    bool open = stays_open(h);
+    if (!open) {
+        store_relaxed(&counters.freed_huge, counters.freed_huge + h->length);
+        use_huge_less(h->length);
+    }
     lock_release(&dirty_lock);
-    if (empty)
-        forbidden_add(h);
-    else
-        forbidden_unmap(h);
+    if (open) {
+        memset(h->base, 0, h->usable);
+        dirty_add(h, h->length);
+    } else {
+        forbidden_shut(h);
+    }
 }
 
 /* Where it stands, as far as its mapping goes. */
 static SLOW void *guarded_resize(struct huge *h, size_t n)
 {
     size_t usable = round_up(n, os_page);
-    if (usable > h->length || usable <= keep_block_least(h->usable))
-        return NULL;
-    if (usable > h->usable && !os_let_write(h->base + h->usable, usable - h->usable, true))
-        return NULL;
-    if (usable < h->usable) { /* what is refused of this leaves the guard further away */
-        os_purge(h->base + usable, h->usable - usable);
-        os_forbid(h->base + usable, h->usable - usable);
-    }
-    h->usable = usable;
-    return h->base;
+    bool fits = usable <= h->length && usable > keep_block_least(h->usable);
+    return fits && huge_guards_move(h, usable) ? h->base : NULL;
 }
 
 enum misuse huge_give(void *p)
@@ -471,6 +536,20 @@ size_t huge_purge(size_t most)
         forbidden_trim(LAW_FORBIDDEN_BYTES + 1);
     add_relaxed(&counters.huge.purged, done);
     return done;
+}
+
+void *huge_written(void)
+{
+    if (!lock_try(&dirty_lock))
+        return NULL;
+    void *found = NULL;
+    for (struct list *node = dirty.next; node != &dirty && found == NULL; node = node->next) {
+        const struct huge *h = list_entry(node, struct huge, node);
+        if (h->before != 0 && !is_zero(h->base, h->usable))
+            found = h->base;
+    }
+    lock_release(&dirty_lock);
+    return found;
 }
 
 bool huge_is_dirty(const void *p)

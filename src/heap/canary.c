@@ -4,6 +4,7 @@
 #include "base/atomic.h"
 #include "base/mixed.h"
 #include "base/policy.h"
+#include "base/zero.h"
 #include "heap/guard_pages.h"
 #include "learn/laws.h"
 #include "os/os.h"
@@ -128,17 +129,7 @@ bool canary_before_stands(const void *p, unsigned cls)
     return judge(before, load_relaxed(canary_at(before, cls))) != MISUSE_OVERRUN;
 }
 
-bool block_is_zero(const void *p, unsigned cls)
-{
-    typedef uint64_t pair __attribute__((vector_size(16), may_alias));
-    const pair *at = p, *end = at + size_classes[cls].size / sizeof *at;
-    pair found = {0, 0};
-    for (; at + 4 <= end; at += 4)
-        found |= (at[0] | at[1]) | (at[2] | at[3]);
-    for (; at < end; at++)
-        found |= *at;
-    return (found[0] | found[1]) == 0;
-}
+bool block_is_zero(const void *p, unsigned cls) { return is_zero(p, size_classes[cls].size); }
 
 static struct chance shared;
 

@@ -69,14 +69,18 @@ static void thread_end(void *value)
 }
 
 /* What this thread's stacks hold that was freed twice, or never handed out, shows when it goes back
- * to its slab. A signal handler that interrupted the heap may call exit, and what is locked then
- * stays locked: so nobody waits here. */
+ * to its slab, and in a hardened heap what was written to while it was free. A signal handler that
+ * interrupted the heap may call exit, and what is locked then stays locked: so nobody waits here.
+ */
 static struct finding found_at_end(void)
 {
     struct finding found = {MISUSE_NONE, NULL};
     struct cache *cache = thread_owned();
     if (cache != NULL && purge_try_stop()) {
         found = cache_empty_at_end(cache);
+        void *written = hardening.guards && found.what == MISUSE_NONE ? huge_written() : NULL;
+        if (written != NULL)
+            found = (struct finding){MISUSE_WRITTEN, written};
         purge_go_on();
     }
     return found;

@@ -177,7 +177,9 @@ void account(struct accounts *accounts)
     count_classes(accounts);
 
     const struct huge_inside huge = huge_inside();
-    for (const struct list *node = huge.dirty->next; node != huge.dirty; node = node->next) {
+    for (struct list *node = huge.dirty->next; node != huge.dirty; node = node->next) {
+        const struct huge *h = list_entry(node, struct huge, node);
+        accounts->untouched += h->before != 0 ? h->mapped - h->length : 0;
         accounts->dirty_mappings++;
         accounts->metadata_used += meta_size(sizeof(struct huge));
     }

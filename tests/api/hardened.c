@@ -7,6 +7,7 @@
 #include <pthread.h>
 #include <signal.h>
 #include <stdlib.h>
+#include <sys/uio.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -35,6 +36,120 @@ static void reused_blocks_hold_zeroes(void)
             memset(p, 0xa5, n);
             do_free(p);
         }
+}
+
+/* ---- blocks of 33 to 128 KiB: the first that are freed go back to the kernel, others are zeroed
+ * ---- */
+
+enum { KEPT = 40, ROUNDS = 4000, FREED = 300 };
+
+static size_t any_size(size_t round) { return 33 * KiB + round * 7919 % (95 * KiB); }
+
+static bool readable(const char *p)
+{
+    char byte;
+    struct iovec to = {&byte, 1}, from = {(void *)(uintptr_t)p, 1};
+    return process_vm_readv(getpid(), &to, 1, &from, 1, 0) == 1;
+}
+
+static void the_first_is_out_of_reach(void)
+{
+    char *p = NEED("malloc", do_malloc(40 * KiB));
+    CHECK(readable(p), "a block can't be read");
+    do_free(p);
+    CHECK(!readable(p) || getenv("HAKMEM_GUARDS") != NULL, "a freed block can be read");
+}
+
+static void blocks_that_keep_their_pages(void)
+{
+    static unsigned char *blocks[KEPT];
+    static size_t sizes[KEPT];
+    for (size_t round = 0; round < ROUNDS; round++) {
+        size_t at = round * 31 % KEPT, n = any_size(round);
+        if (blocks[at] != NULL)
+            CHECK_BYTES(blocks[at], 0x5a, sizes[at]);
+        if (round % 3 == 2) {
+            blocks[at] = NEED("realloc", do_realloc(blocks[at], n));
+        } else {
+            do_free(blocks[at]);
+            blocks[at] = NEED("malloc", do_malloc(n));
+            if (!CHECK_BYTES(blocks[at], 0, n))
+                return;
+        }
+        memset(blocks[at], 0x5a, n);
+        sizes[at] = n;
+        if (round % 1000 == 999)
+            CHECK_SIZE("breaches of the heap", (size_t)hakmem_check(), 0);
+        if (round == ROUNDS / 2)
+            malloc_trim(0);
+    }
+    for (size_t at = 0; at < KEPT; at++)
+        do_free(blocks[at]);
+    CHECK_SIZE("breaches of the heap", (size_t)hakmem_check(), 0);
+}
+
+/* One that was freed and keeps its pages; null where none does, as without marks of the kernel. */
+static volatile char *free_with_pages(void)
+{
+    static char *freed[FREED];
+    for (size_t i = 0; i < FREED; i++)
+        freed[i] = do_malloc(40 * KiB);
+    for (size_t i = 0; i < FREED; i++)
+        do_free(freed[i]);
+    size_t i = 0;
+    while (i < FREED && !readable(freed[i]))
+        i++;
+    return i < FREED ? freed[i] : NULL;
+}
+
+static int write_and_take_it_again(void)
+{
+    volatile char *p = free_with_pages();
+    if (p == NULL)
+        abort();
+    CHECK(p[77] == 0, "a freed block holds %d", p[77]);
+    p[40 * KiB - 1] = 1;
+    close(STDERR_FILENO);
+    for (size_t i = 0; i < FREED; i++)
+        do_malloc(40 * KiB);
+    return 0;
+}
+
+static int write_and_exit(void)
+{
+    volatile char *p = free_with_pages();
+    if (p == NULL)
+        abort();
+    p[0] = 1;
+    close(STDERR_FILENO);
+    exit(0);
+}
+
+static int trim(void)
+{
+    volatile char *p = free_with_pages();
+    malloc_trim(0);
+    return p != NULL && readable((char *)p);
+}
+
+static int free_twice(void)
+{
+    volatile char *p = free_with_pages();
+    if (p == NULL)
+        abort();
+    close(STDERR_FILENO);
+    do_free((void *)p);
+    return 0;
+}
+
+static void misuse_of_those(void)
+{
+    if (getenv("HAKMEM_GUARDS") != NULL)
+        return;
+    in_child(write_and_take_it_again, SIGABRT);
+    in_child(write_and_exit, SIGABRT);
+    in_child(free_twice, SIGABRT);
+    in_child(trim, 0);
 }
 
 /* ---- sizes ---- */
@@ -197,7 +312,10 @@ static void children_choose_differently(void)
 int main(void)
 {
     check_start("hardened");
+    RUN(the_first_is_out_of_reach);
     RUN(reused_blocks_hold_zeroes);
+    RUN(blocks_that_keep_their_pages);
+    RUN(misuse_of_those);
     RUN(sizes_after_realloc_fit);
     RUN(blocks_of_no_bytes);
     RUN(misuse_of_no_bytes);

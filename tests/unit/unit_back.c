@@ -249,7 +249,7 @@ static void huge(void)
     bool zero;
     for (unsigned i = 0; i < sizeof sizes / sizeof sizes[0]; i++)
         for (size_t align = 16; align <= 64 * MiB; align *= 4) {
-            char *p = huge_take(sizes[i], align, &zero);
+            char *p = huge_take(sizes[i], align, &zero, NULL);
             EXPECT(p != NULL);
             EXPECT_EQUAL((uintptr_t)p % align, 0);
             EXPECT_EQUAL(map_bin(p), BIN_HUGE);
@@ -266,7 +266,7 @@ static void huge(void)
     /* Content moves with a block that is resized. Nothing is kept that could lie right behind it: a
      * block that grew into such a mapping is two, which the kernel does not move together. */
     huge_purge(SIZE_MAX);
-    char *p = huge_take(3 * MiB, 1, &zero);
+    char *p = huge_take(3 * MiB, 1, &zero, NULL);
     memset(p, 7, 3 * MiB);
     for (size_t size = 4 * MiB; size < 200 * MiB; size += size / 2) {
         char *q = huge_resize(p, size);
@@ -284,7 +284,7 @@ static void huge_at_any_page(void)
     if (4 * os_page > SLICE)
         return;
     bool zero;
-    char *p = huge_take(4 * MiB, 1, &zero);
+    char *p = huge_take(4 * MiB, 1, &zero, NULL);
     EXPECT(p != NULL);
     /* Cut, so that it is the slice's third page. */
     size_t before = (SLICE + 2 * os_page - (uintptr_t)p % SLICE) % SLICE;
@@ -337,14 +337,14 @@ static void huge_across_regions(void)
     } while (got != filled && ++tries < 1000);
     EXPECT(got == filled);
     bool zero;
-    char *p = huge_take(length, 1, &zero);
+    char *p = huge_take(length, 1, &zero, NULL);
     EXPECT(p != NULL);
     if (!UNDER_TSAN)
         EXPECT(p < boundary && p + length > boundary + 3 * MiB);
     EXPECT_EQUAL(huge_give(p), MISUSE_NONE);
     char *parts[8];
     for (int i = 0; i < 8; i++) {
-        parts[i] = huge_take(3 * MiB, 1, &zero);
+        parts[i] = huge_take(3 * MiB, 1, &zero, NULL);
         EXPECT(parts[i] != NULL);
         parts[i][0] = parts[i][3 * MiB - 1] = 1;
     }
@@ -361,7 +361,7 @@ static void huge_in_pieces(void)
     bool zero;
     huge_purge(SIZE_MAX);
     for (int round = 0; round < 50; round++) {
-        char *p = huge_take(length, 1, &zero);
+        char *p = huge_take(length, 1, &zero, NULL);
         EXPECT(p != NULL);
         madvise(p, length / 2, round % 2 == 0 ? MADV_DONTDUMP : MADV_DODUMP);
         p[0] = p[length - 1] = 1;
@@ -388,11 +388,11 @@ static void huge_lengths(void)
 {
     bool zero;
     huge_purge(SIZE_MAX);
-    char *p = huge_take(5 * MiB + 1, 1, &zero);
+    char *p = huge_take(5 * MiB + 1, 1, &zero, NULL);
     EXPECT_EQUAL(mapping_of(p), 5 * MiB + 512 * KiB);
     EXPECT_EQUAL(huge_usable(p), 5 * MiB + os_page);
     EXPECT_EQUAL(huge_give(p), MISUSE_NONE);
-    char *q = huge_take(5 * MiB + 400 * KiB, 1, &zero);
+    char *q = huge_take(5 * MiB + 400 * KiB, 1, &zero, NULL);
     EXPECT(q == p && !zero);
     EXPECT(huge_resize(q, 5 * MiB + 500 * KiB) == q);
     EXPECT_EQUAL(mapping_of(q), 5 * MiB + 512 * KiB);
@@ -410,7 +410,7 @@ static void huge_lengths(void)
     limit = before;
     limit.rlim_cur = pages * page + 134 * MiB;
     EXPECT(setrlimit(RLIMIT_AS, &limit) == 0);
-    p = huge_take(130 * MiB, 1, &zero);
+    p = huge_take(130 * MiB, 1, &zero, NULL);
     EXPECT(p != NULL && mapping_of(p) == 130 * MiB);
     if (os_page == page) { /* larger ones are pretended, and move as copies */
         p = huge_resize(p, 132 * MiB);
@@ -427,12 +427,12 @@ static void without_memory(void)
     getrlimit(RLIMIT_AS, &before);
     limit.rlim_max = before.rlim_max;
     bool zero;
-    char *kept = huge_take(100 * KiB, 1, &zero);
+    char *kept = huge_take(100 * KiB, 1, &zero, NULL);
     EXPECT(setrlimit(RLIMIT_AS, &limit) == 0);
-    EXPECT(huge_take(500 * MiB, 1, &zero) == NULL);
+    EXPECT(huge_take(500 * MiB, 1, &zero, NULL) == NULL);
     EXPECT(os_map_aligned(SUPERSLAB, SUPERSLAB) == NULL);
     EXPECT(setrlimit(RLIMIT_AS, &before) == 0);
-    char *p = huge_take(500 * MiB, 1, &zero);
+    char *p = huge_take(500 * MiB, 1, &zero, NULL);
     EXPECT(p != NULL);
     EXPECT_EQUAL(huge_give(p), MISUSE_NONE);
     EXPECT_EQUAL(huge_give(kept), MISUSE_NONE);
