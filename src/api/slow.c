@@ -6,6 +6,7 @@
 #include "api/blocks.h"
 #include "api/functions.h"
 #include "api/harden.h"
+#include "api/huge_blocks.h"
 #include "api/sampled.h"
 #include "back/huge.h"
 #include "back/reserve.h"
@@ -77,22 +78,6 @@ static void *class_take(unsigned cls)
     void *p = class_take_any(cls);
     if (likely(is_block(p)))
         block_unseal(p);
-    return p;
-}
-
-/* With the cache's lock, or that of threads without one. */
-static SLOW void *huge_take_inside(size_t n, size_t align, bool *zero)
-{
-    struct cache *cache = thread_cache(); /* the process's start, too */
-    if (likely(cache != NULL))
-        scavenger_note(cache);
-    if (unlikely(!lock_enter(cache_lock_of(cache))))
-        return not_entered();
-    struct finding found = {MISUSE_NONE, NULL};
-    void *p = huge_take(n, align, zero, &found);
-    lock_release(cache_lock_of(cache));
-    make_room(n);
-    report_late(found, NULL);
     return p;
 }
 
@@ -365,20 +350,6 @@ static struct finding whole_give(void *p, unsigned bin)
     return stack_give(cls, p);
 }
 
-static struct finding huge_give_inside(void *p)
-{
-    struct cache *cache = thread_cache();
-    size_t own = huge_usable(p);
-    if (!lock_enter(cache_lock_of(cache)))
-        return deferred_put(p);
-    if (unlikely(load_relaxed(&profile_used)))
-        samples_forget(p);
-    enum misuse what = huge_give(p);
-    lock_release(cache_lock_of(cache));
-    look_after_memory(own);
-    return (struct finding){what, p};
-}
-
 static struct finding give(void *p, unsigned bin)
 {
     if (bin >= BIN_FIRST)
@@ -501,23 +472,6 @@ static SLOW void *realloc_moves(void *p, size_t n, size_t usable, const void *ca
     if (unlikely(!cache_push(cache_current(), p)))
         free_from(p, caller);
     return other;
-}
-
-/* A huge block where it stands, or by moving its pages; null where that can't be. */
-static SLOW void *huge_resize_inside(void *p, size_t n)
-{
-    struct cache *cache = thread_cache();
-    if (!lock_enter(cache_lock_of(cache)))
-        return NULL;
-    /* Before the address may be another's. Where the block stays as it is, it is freed soon. */
-    if (unlikely(load_relaxed(&profile_used)))
-        samples_forget(p);
-    void *same = huge_resize(p, n);
-    lock_release(cache_lock_of(cache));
-    make_room(n);
-    if (unlikely(load_relaxed(&profile_on)) && same != NULL)
-        sampled_count_huge(same, n);
-    return same;
 }
 
 /* No block is smaller than the smallest, so a block that malloc made for n stays; and one that is

@@ -298,15 +298,13 @@ static struct huge *unguarded(size_t n, size_t length, size_t align, bool *zero)
     return h;
 }
 
-#define OPEN_TRIES 64 /* at most */
-
 /* Of the older half of those that stayed open, the one that has nearly as many bytes. */
 static SLOW struct huge *dirty_take_guarded(size_t length, size_t usable)
 {
     struct huge *best = NULL;
     lock_take(&dirty_lock);
     size_t kept = use.dirty_huge / length;
-    size_t tries = kept >= LAW_SMALL_PART ? smaller(kept / 2, OPEN_TRIES) : 0;
+    size_t tries = kept >= LAW_SMALL_PART ? smaller(kept / LAW_CLEARLY, LAW_OPEN_TRIES) : 0;
     size_t least = SIZE_MAX; /* by how many bytes */
     for (struct list *node = dirty.prev; tries > 0 && least > 0 && node != &dirty;
          node = node->prev, tries--) {
