@@ -20,7 +20,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "python"))
 
 from hakmem import __version__
 from hakmem.causes import CAUSES, INSTALLATION, NOTES, OBJECTS, UNKNOWN
-from hakmem.cli import HELPS, parsers
+from hakmem.cli import parsers, summaries
 from hakmem.table import TYPES, table
 from tools.completions import completions
 
@@ -219,12 +219,13 @@ def helps(commands: Mapping[str, argparse.ArgumentParser]) -> str:
 
 def files() -> dict[str, str]:
     top, commands = parsers()
+    about = summaries()
     pages = {
         "command/help.txt": helps({"hakmem": top, **commands}),
         "share/man/man1/hakmem.1": manual(top, "programs on hakmem's malloc"),
     }
     for name, command in commands.items():
-        pages[f"share/man/man1/hakmem-{name}.1"] = manual(command, HELPS[name])
+        pages[f"share/man/man1/hakmem-{name}.1"] = manual(command, about[name])
     return pages | completions(top) | {"docs/doctor.md": page()}
 
 

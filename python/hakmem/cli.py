@@ -7,47 +7,36 @@ answers --help itself, with texts that tools/pages.py makes from the parsers her
 from __future__ import annotations
 
 import argparse
+import importlib
 import io
 import os
 import signal
 import sys
 import traceback
+from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, NoReturn
 
-from hakmem import (
-    __version__,
-    bench_command,
-    compare_command,
-    doctor,
-    exporter_command,
-    leaks_command,
-    options,
-    profile_command,
-    purge_command,
-    set_command,
-    sheet_command,
-    stat_command,
-    top_command,
-)
+from hakmem import __version__
 from hakmem.arguments import USAGE_ERROR
 from hakmem.library import Library
 
 FAILED = 3
+# Each is imported when it is needed: all of them take a quarter of a second.
 SUBCOMMANDS = {
-    "doctor": doctor,
-    "top": top_command,
-    "stat": stat_command,
-    "exporter": exporter_command,
-    "sheet": sheet_command,
-    "profile": profile_command,
-    "leaks": leaks_command,
-    "purge": purge_command,
-    "set": set_command,
-    "options": options,
-    "bench": bench_command,
-    "compare": compare_command,
+    "doctor": "doctor",
+    "top": "top_command",
+    "stat": "stat_command",
+    "exporter": "exporter_command",
+    "sheet": "sheet_command",
+    "profile": "profile_command",
+    "leaks": "leaks_command",
+    "purge": "purge_command",
+    "set": "set_command",
+    "options": "options",
+    "bench": "bench_command",
+    "compare": "compare_command",
 }
 TAKE_PROGRAMS = ("doctor", "compare")
 
@@ -71,9 +60,7 @@ examples:
 See 'hakmem COMMAND --help' or the manual pages (man hakmem-run) for more.
 """
 
-HELPS = {"run": "run a program with hakmem as its malloc"} | {
-    n: m.HELP for n, m in SUBCOMMANDS.items()
-}
+RUN_HELP = "run a program with hakmem as its malloc"
 RUN_DESCRIPTION = """\
 Runs a program, and all programs that it starts, with hakmem as their malloc. To do so, the command
 puts libhakmem.so first in LD_PRELOAD and then executes the program in its place. This costs as much
@@ -118,8 +105,20 @@ class _Parser(argparse.ArgumentParser):
         sys.exit(USAGE_ERROR)
 
 
-def parsers() -> tuple[argparse.ArgumentParser, dict[str, argparse.ArgumentParser]]:
-    """The parser of the whole command, and those of the subcommands."""
+def module(name: str) -> Any:
+    """Of a subcommand."""
+    return importlib.import_module(f"hakmem.{SUBCOMMANDS[name]}")
+
+
+def summaries() -> dict[str, str]:
+    """A line for each subcommand."""
+    return {"run": RUN_HELP} | {name: module(name).HELP for name in SUBCOMMANDS}
+
+
+def parsers(
+    names: Iterable[str] = tuple(SUBCOMMANDS),
+) -> tuple[argparse.ArgumentParser, dict[str, argparse.ArgumentParser]]:
+    """The parser of the whole command, and those of `run` and of these subcommands."""
     top = _Parser(prog="hakmem", description=DESCRIPTION, epilog=EPILOG, formatter_class=_Formatter)
     top.add_argument("--version", action="store_true", help="print version and commit")
     commands = top.add_subparsers(dest="command", metavar="COMMAND")
@@ -129,7 +128,7 @@ def parsers() -> tuple[argparse.ArgumentParser, dict[str, argparse.ArgumentParse
         usage="hakmem run [-h] [--hardened] [--guards[=N]] [--debug] [--profile[=FILE]]\n"
         "                  [--leaks[=FILE]] [--leaks-status=N] [--leaks-suppressions=FILE]\n"
         "                  [-o NAME=VALUE]... [--] PROGRAM [ARG]...",
-        help=HELPS["run"],
+        help=RUN_HELP,
         description=RUN_DESCRIPTION,
         epilog=RUN_EPILOG,
         formatter_class=_Formatter,
@@ -186,15 +185,16 @@ def parsers() -> tuple[argparse.ArgumentParser, dict[str, argparse.ArgumentParse
     )
     run.add_argument("program", metavar="PROGRAM", help="the program to run")
     run.add_argument("args", metavar="ARG", nargs="*", help="its arguments")
-    for name, module in SUBCOMMANDS.items():
+    for name in names:
+        its = module(name)
         sub = commands.add_parser(
             name,
-            help=module.HELP,
-            description=module.DESCRIPTION,
-            epilog=module.EPILOG,
+            help=its.HELP,
+            description=its.DESCRIPTION,
+            epilog=its.EPILOG,
             formatter_class=_Formatter,
         )
-        module.add_arguments(sub)
+        its.add_arguments(sub)
     return top, dict(commands.choices)
 
 
@@ -248,21 +248,24 @@ def main() -> None:
 def run(words: list[str]) -> int:
     """`words`: bin/hakmem, the library, and what the user wrote."""
     front, library, *words = words
-    top, commands = parsers()
     # What follows belongs to another program.
     at = words.index("--") if "--" in words else len(words)
     name = words[0] if at > 0 and words[0] in SUBCOMMANDS else None
     if name is None:
-        return _without_subcommand(top, words[:at], Path(library))
+        return _without_subcommand(words[:at], Path(library))
+    commands = parsers([name])[1]
     if at < len(words) and name not in TAKE_PROGRAMS:
         commands[name].error("-- comes before a program, as in 'hakmem doctor -- ls -l'")
     arguments = commands[name].parse_intermixed_args(words[1:at])
     arguments.front, arguments.library = Path(front), Path(library)
     arguments.behind = words[at + 1 :]
-    return int(SUBCOMMANDS[name].run(arguments))
+    return int(module(name).run(arguments))
 
 
-def _without_subcommand(top: argparse.ArgumentParser, words: list[str], library: Path) -> int:
+def _without_subcommand(words: list[str], library: Path) -> int:
+    if words == ["--version"]:
+        return _version(library)
+    top = parsers()[0]
     if top.parse_args(words).version:
         return _version(library)
     top.print_help()

@@ -4,7 +4,6 @@
 #include "back/huge.h"
 #include "front/cacheless.h"
 #include "front/deferred.h"
-#include "front/registry.h"
 #include "life/life.h"
 #include "life/scavenger.h"
 #include "life/upkeep.h"

@@ -1,7 +1,9 @@
 #include "back/forbidden.h"
 
+#include "back/huge_guards.h"
 #include "back/meta.h"
 #include "back/use.h"
+#include "base/zero.h"
 #include "learn/laws.h"
 #include "os/os.h"
 
@@ -53,32 +55,33 @@ SLOW void forbidden_trim(size_t bytes)
     }
 }
 
-SLOW bool forbidden_wants(size_t bytes)
+SLOW bool forbidden_claims(size_t bytes)
 {
     ASSERT(lock_held(&dirty_lock));
     forbidden.could_stay += bytes;
-    bool wants = forbidden.closed < LAW_CLOSED_FIRST + forbidden.could_stay / LAW_CLOSED_EACH;
-    forbidden.closed += wants;
-    return wants;
+    bool claims = forbidden.claimed < LAW_CLOSED_FIRST + forbidden.could_stay / LAW_CLOSED_EACH;
+    forbidden.claimed += claims;
+    return claims;
 }
 
-/* The pages of a block go back to the kernel, and nobody can touch it; false, and it may still be
- * touched, where the kernel refuses. Marks are one call, and change no mapping. Else the pages go
- * back first: only while they can be touched os_purge finds out whether they do. */
-static SLOW bool closed(struct huge *h)
+static void *written; /* atomic */
+
+SLOW void forbidden_look(const struct huge *h)
 {
-    if (h->marks && os_guard_runs(&(struct os_run){h->base, h->usable}, 1))
-        return true;
-    if (h->marks && !os_unguard(h->base, h->length))
-        return false;
-    h->marks = false;
-    return os_purge(h->base, h->length) && os_forbid(h->base, h->length);
+    if (unlikely(!is_zero(h->base, h->usable)))
+        store_relaxed(&written, h->base);
+}
+
+SLOW void *forbidden_written(void)
+{
+    return load_relaxed(&written) == NULL ? NULL
+                                          : __atomic_exchange_n(&written, NULL, __ATOMIC_RELAXED);
 }
 
 SLOW void forbidden_shut(struct huge *h)
 {
     ASSERT(h->before >= os_page);
-    bool empty = h->mapped <= LAW_FORBIDDEN_BYTES && closed(h);
+    bool empty = h->mapped <= LAW_FORBIDDEN_BYTES && huge_guards_close(h);
     use_let_go(h->length);
     if (!empty) {
         forbidden_unmap(h);
@@ -106,8 +109,7 @@ SLOW struct huge *forbidden_take(size_t length, size_t usable)
     if (found == NULL)
         return NULL;
     bool held = use_hold(length);
-    if (held &&
-        (found->marks ? os_unguard(found->base, usable) : os_let_write(found->base, usable, true)))
+    if (held && huge_guards_open(found, usable))
         return found;
     if (held)
         use_let_go(length);

@@ -12,13 +12,19 @@ extern struct lock dirty_lock HIDDEN;
 extern struct forbidden {
     struct list blocks; /* newest first; of one that can still be touched, `usable` is not 0 */
     size_t count, bytes;
-    size_t could_stay, closed; /* of blocks that could stay open (forbidden_wants), ever: bytes
-                                  freed, and how many were closed all the same */
-} forbidden HIDDEN;            /* lock: dirty */
+    size_t could_stay; /* bytes of blocks that were asked about (forbidden_claims), ever */
+    size_t claimed;    /* and how many of these blocks are to be here */
+} forbidden HIDDEN;    /* lock: dirty */
 
-/* Whether a block of so many bytes that could keep its pages while it is free, zeroed, is to be
- * closed all the same: the first ones are, then one now and then. With the lock. */
-bool forbidden_wants(size_t bytes);
+/* Whether a freed block of so many bytes that could keep its pages is to be shut all the same: the
+ * first ones are, then one now and then. With the lock; each answer counts. */
+bool forbidden_claims(size_t bytes);
+
+/* Looks at one that kept its pages, zeroed, before they go: what something wrote would be lost. */
+void forbidden_look(const struct huge *h);
+
+/* Where one began that was written to then, the last since the last call; null if none was. */
+void *forbidden_written(void);
 
 /* A block's pages go back to the kernel, and for a while nobody can touch it. */
 void forbidden_shut(struct huge *h);

@@ -18,8 +18,10 @@
 struct lock dirty_lock = LOCK(DIRTY);
 static struct list dirty = {&dirty, &dirty}; /* the big-block cache, newest first; lock: dirty */
 static size_t dirty_low;                     /* the fewest since huge_idle; lock: dirty */
+static size_t dirty_guarded;                 /* how many of these have guards; same lock */
 
-/* Adds h, joined with dirty mappings that lie beside it; the program has freed so much. */
+/* Adds h, joined with dirty mappings that lie beside it, unless it has guards: they lie between it
+ * and all others. The program has freed so much. */
 static void dirty_add(struct huge *h, size_t freed)
 {
     ASSERT(h->length >= SLICE && h->length % SLICE == 0 && (uintptr_t)h->base % os_page == 0);
@@ -30,7 +32,9 @@ static void dirty_add(struct huge *h, size_t freed)
     store_relaxed(&counters.freed_huge, counters.freed_huge + freed);
     use_huge_less(freed);
     use_dirtied();
-    for (struct list *node = dirty.next, *next; node != &dirty && count < 2; node = next) {
+    dirty_guarded += h->before != 0;
+    unsigned most = h->before == 0 ? 2 : 0;
+    for (struct list *node = dirty.next, *next; node != &dirty && count < most; node = next) {
         struct huge *other = list_entry(node, struct huge, node);
         next = node->next;
         if (other->base + other->length != h->base && h->base + h->length != other->base)
@@ -75,6 +79,7 @@ static size_t dirty_trim(size_t budget)
             if (excess > oldest->length || oldest->before != 0)
                 excess = oldest->length;
             list_remove(&oldest->node);
+            dirty_guarded -= oldest->before != 0;
             dirty_less_but(oldest->length, oldest->length - excess);
         }
         lock_release(&dirty_lock);
@@ -82,6 +87,7 @@ static size_t dirty_trim(size_t budget)
             return done;
         if (unlikely(oldest->before != 0)) {
             done += oldest->length;
+            forbidden_look(oldest);
             forbidden_shut(oldest);
             continue;
         }
@@ -272,6 +278,8 @@ static struct huge *huge_map(size_t length, size_t align, size_t usable)
     os_name(h->base, length, "hakmem: huge block");
     count_refault(&counters.huge, length);
     used_add_fresh(length);
+    if (usable != 0)
+        huge_guards_start(h, usable);
     return h;
 }
 
@@ -303,13 +311,14 @@ static SLOW struct huge *dirty_take_guarded(size_t length, size_t usable)
 {
     struct huge *best = NULL;
     lock_take(&dirty_lock);
-    size_t kept = use.dirty_huge / length;
-    size_t tries = kept >= LAW_SMALL_PART ? smaller(kept / LAW_CLEARLY, LAW_OPEN_TRIES) : 0;
+    size_t tries =
+        dirty_guarded >= LAW_SMALL_PART ? smaller(dirty_guarded / LAW_CLEARLY, LAW_OPEN_TRIES) : 0;
     size_t least = SIZE_MAX; /* by how many bytes */
     for (struct list *node = dirty.prev; tries > 0 && least > 0 && node != &dirty;
-         node = node->prev, tries--) {
+         node = node->prev) {
         struct huge *h = list_entry(node, struct huge, node);
         size_t by = h->usable > usable ? h->usable - usable : usable - h->usable;
+        tries -= h->before != 0;
         if (h->before != 0 && h->length == length && by < least) {
             best = h;
             least = by;
@@ -317,6 +326,7 @@ static SLOW struct huge *dirty_take_guarded(size_t length, size_t usable)
     }
     if (best != NULL) {
         list_remove(&best->node);
+        dirty_guarded--;
         dirty_less(length);
         used_add(length, false);
     }
@@ -327,6 +337,9 @@ static SLOW struct huge *dirty_take_guarded(size_t length, size_t usable)
 /* One that stayed open, with the bytes that are wanted; what it holds is looked at. */
 static SLOW struct huge *guarded_open(size_t length, size_t usable, struct finding *found)
 {
+    void *lost = forbidden_written();
+    if (unlikely(lost != NULL))
+        *found = (struct finding){MISUSE_WRITTEN, lost};
     struct huge *h = length <= LAW_MARKED_BYTES ? dirty_take_guarded(length, usable) : NULL;
     if (h == NULL)
         return NULL;
@@ -351,14 +364,8 @@ static SLOW struct huge *guarded(size_t n, size_t length, size_t align, struct f
     if (h != NULL)
         return h;
     h = align == os_page ? forbidden_take(length, usable) : NULL;
-    if (h == NULL) {
-        h = huge_map(length, align, usable);
-        if (h != NULL && h->marks) {
-            h->usable = length;
-            huge_guards_move(h, usable);
-        }
-        return h;
-    }
+    if (h == NULL)
+        return huge_map(length, align, usable);
     count_refault(&counters.huge, length);
     used_add_fresh(length);
     return h;
@@ -423,12 +430,12 @@ static struct huge *block_at(const void *p, enum misuse *what)
 
 /* ---- with guards: the end of a block, and its size ---- */
 
-/* Of those that could keep their pages. */
-static bool stays_open(const struct huge *h)
+/* Whether it keeps its pages, zeroed, as few are aligned to more than a page. */
+static SLOW bool stays_open(const struct huge *h)
 {
     ASSERT(lock_held(&dirty_lock));
-    return h->marks && hardening.zeroes && !forbidden_wants(h->usable) &&
-           use.dirty_huge + h->length <= LAW_OPEN_BYTES;
+    bool could = h->marks && hardening.zeroes && h->mapped == h->length + 2 * os_page;
+    return could && !forbidden_claims(h->usable) && use.dirty_huge + h->length <= LAW_OPEN_BYTES;
 }
 
 static SLOW void guarded_give(struct huge *h)
@@ -538,9 +545,9 @@ size_t huge_purge(size_t most)
 
 void *huge_written(void)
 {
-    if (!lock_try(&dirty_lock))
-        return NULL;
-    void *found = NULL;
+    void *found = forbidden_written();
+    if (found != NULL || !lock_try(&dirty_lock))
+        return found;
     for (struct list *node = dirty.next; node != &dirty && found == NULL; node = node->next) {
         const struct huge *h = list_entry(node, struct huge, node);
         if (h->before != 0 && !is_zero(h->base, h->usable))

@@ -13,7 +13,7 @@
 /* A block of n bytes, n from 1 to PTRDIFF_MAX, at a multiple of `align`, a power of two. `*zero`
  * tells whether it is known to hold zeroes. Null without memory. Smaller ones than HUGE_LEAST, too:
  * for alignments that slices don't have, and where there is no room for a superslab. In a hardened
- * heap `*found` tells that something wrote to the block while it was free. */
+ * heap `*found` tells that something wrote to the block, or to another one, while it was free. */
 void *huge_take(size_t n, size_t align, bool *zero, struct finding *found);
 
 /* Frees p. */
@@ -43,8 +43,8 @@ size_t huge_idle(void);
 /* Gives up to `most` bytes kept for reuse back to the kernel, the oldest first; how many. */
 size_t huge_purge(size_t most);
 
-/* Of freed blocks with guards that keep their pages, one to which something wrote since; null where
- * there is none, or that can't be told without waiting. */
+/* Of freed blocks with guards that keep or kept their pages, one to which something wrote since;
+ * null where there is none, or that can't be told without waiting. */
 void *huge_written(void);
 
 /* Whether p, any address, is in memory of a freed huge block that is kept: for the next one, or

@@ -178,20 +178,22 @@ SLOW void *slices_take_guarded(uint64_t pages, bool fine, bool *zero, struct sup
     uint64_t starts = 0;
     unsigned looked_at = 0, count = 0;
     lock_take(&superslabs_lock);
-    for (uint64_t lists = superslabs_nonempty & ~(uint64_t)1; lists != 0; lists &= lists - 1) {
+    bool any = hardening.shuffles;
+    for (uint64_t lists = superslabs_nonempty; lists != 0 && (any || starts == 0);
+         lists &= lists - 1) {
         const struct list *head = &superslabs_by_longest[lowest_bit(lists)];
         for (struct list *node = head->next; node != head && looked_at < CANDIDATES_MOST;
              node = node->next, looked_at++) {
             struct superslab *s = list_entry(node, struct superslab, node);
             uint64_t guarded = guarded_so(s, pages);
-            if (guarded != 0 && slots_random() % ++count == 0) {
+            if (guarded != 0 && (any ? slots_random() % ++count == 0 : starts == 0)) {
                 chosen = s;
                 starts = guarded;
             }
         }
     }
     void *start = NULL;
-    unsigned first = chosen != NULL ? any_bit(starts) : 0;
+    unsigned first = chosen == NULL ? 0 : any ? any_bit(starts) : lowest_bit(starts);
     if (chosen != NULL && use_hold(fresh_bytes(chosen, slice_mask(first, 1))))
         start = hand_out(*from = chosen, first, 1, fine, zero);
     lock_release(&superslabs_lock);

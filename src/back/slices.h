@@ -13,8 +13,8 @@
  * without memory. */
 void *slices_take(size_t n, size_t align, bool fine, bool *zero, struct superslab **from);
 
-/* A free slice that has some guard pages already (slices_guard), and none but these; null if none
- * was found quickly. Its pages need not go and come again, and blocks of one class follow each
+/* A free slice that has some of these guard pages already (slices_guard), and no others; null if
+ * none was found quickly. Its pages need not go and come again, and blocks of one class follow each
  * other there. */
 void *slices_take_guarded(uint64_t pages, bool fine, bool *zero, struct superslab **from);
 

@@ -58,8 +58,9 @@ static SLOW size_t slot_any_left(void)
 /* A free slot chosen by chance; SLOTS if none is found. */
 static SLOW size_t slot_any(void)
 {
-    if (slots_left >= LAW_SLOTS_LEFT)
-        return slot_any_left();
+    size_t left = slots_left >= LAW_SLOTS_LEFT ? slot_any_left() : SLOTS;
+    if (left != SLOTS)
+        return left;
     for (int tries = 0; tries < SLOT_TRIES; tries++) {
         size_t slot = slots_random() % SLOTS;
         if (slot != 0 && !(slots_taken[slot / 64] & slot_bit(slot)))
@@ -81,7 +82,7 @@ static size_t slot_next(void)
                                     : slots_full * 64 + lowest_bit(~slots_taken[slots_full]);
 }
 
-static SLOW void use(size_t slot)
+static SLOW void note_used(size_t slot)
 {
     if (slots_used[slot / 64] & slot_bit(slot))
         slots_left--;
@@ -103,7 +104,7 @@ char *slot_map(size_t length)
             return NULL;
         slots_taken[slot / 64] |= slot_bit(slot);
         if (unlikely(hardening.shuffles))
-            use(slot);
+            note_used(slot);
         if (base != NULL)
             return base;
     }
@@ -117,7 +118,7 @@ void slot_unmapped(const char *base)
     uintptr_t slot = ((uintptr_t)base - WINDOW_BASE) / SUPERSLAB;
     if (slot < SLOTS) {
         slots_taken[slot / 64] &= ~slot_bit(slot);
-        slots_left += hardening.shuffles;
+        slots_left += (slots_used[slot / 64] & slot_bit(slot)) != 0;
         if (slot / 64 < slots_full)
             slots_full = slot / 64;
     }

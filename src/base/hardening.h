@@ -12,8 +12,8 @@ struct hardening {
     bool shuffles;  /* blocks of classes are taken in random order */
     bool any_place; /* not just any free block of a slab is handed out next: `shuffles`, or there
                        are guard pages */
-    bool guards;    /* blocks without a class lie between inaccessible pages, and stay inaccessible
-                       for a time after they were freed */
+    bool guards;    /* blocks without a class lie between inaccessible pages, and for a time after
+                       they were freed they are inaccessible, or zero */
     bool marks;     /* with `guards`: the kernel marks pages so that nobody can touch them
                        (os_guard_runs) */
     bool sizes;     /* sized frees are checked */

@@ -7,6 +7,7 @@
 #include <pthread.h>
 #include <signal.h>
 #include <stdlib.h>
+#include <sys/mman.h>
 #include <sys/uio.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -125,6 +126,34 @@ static int write_and_exit(void)
     exit(0);
 }
 
+static int write_and_trim(void)
+{
+    volatile char *p = free_with_pages();
+    if (p == NULL)
+        abort();
+    p[5000] = 1;
+    close(STDERR_FILENO);
+    malloc_trim(0);
+    exit(0);
+}
+
+/* The kernel makes no page of locked memory a guard. */
+static int lock_and_shrink(void)
+{
+    if (mlockall(MCL_CURRENT | MCL_FUTURE) != 0)
+        return 0;
+    for (int i = 0; i < 200; i++) {
+        char *p = NEED("malloc", do_malloc(128 * KiB));
+        memset(p, 0xa5, 128 * KiB);
+        do_free(NEED("realloc", do_realloc(p, 70 * KiB)));
+        p = NEED("calloc", do_calloc(1, 128 * KiB));
+        CHECK_BYTES(p, 0, 128 * KiB);
+        do_free(p);
+    }
+    CHECK_SIZE("breaches of the heap", (size_t)hakmem_check(), 0);
+    return check_all_passed() ? 0 : 1;
+}
+
 static int trim(void)
 {
     volatile char *p = free_with_pages();
@@ -148,6 +177,8 @@ static void misuse_of_those(void)
         return;
     in_child(write_and_take_it_again, SIGABRT);
     in_child(write_and_exit, SIGABRT);
+    in_child(write_and_trim, SIGABRT);
+    in_child(lock_and_shrink, 0);
     in_child(free_twice, SIGABRT);
     in_child(trim, 0);
 }
