@@ -14,7 +14,6 @@
 #include "lives.h"
 #include "statm.h"
 
-#include <assert.h>
 #include <errno.h>
 #include <malloc.h>
 #include <signal.h>
@@ -269,8 +268,7 @@ static void tell_end(double start)
 {
     struct child_times children = {0};
     uint64_t acts[ACTS] = {0}, received = 0;
-    assert(run.actors != NULL);
-    for (uint64_t i = 0; i < run.threads + run.sleepers; i++) {
+    for (uint64_t i = 0; run.actors != NULL && i < run.threads + run.sleepers; i++) {
         const struct actor *a = &run.actors[i];
         children.children += a->times.children;
         received += a->seat.received;
