@@ -29,7 +29,7 @@ static void forbidden_less(struct huge *h)
 /* What the kernel refuses is the newest then: next time it is another's turn. */
 SLOW bool forbidden_unmap(struct huge *h)
 {
-    bool done = os_unmap(h->base - h->before, h->mapped);
+    bool done = h->before != 0 ? huge_guards_unmap(h) : os_unmap(h->base, h->mapped);
     if (done)
         meta_give(h, sizeof *h);
     else

@@ -250,24 +250,29 @@ static struct huge *dirty_grow(size_t length)
 
 /* ---- with guards, or without ---- */
 
+static bool map_plain(struct huge *h, size_t align)
+{
+    h->base = os_map_aligned(h->length, align);
+    if (h->base != NULL)
+        os_name(h->base, h->length, HUGE_NAME);
+    return h->base != NULL;
+}
+
 /* With guards, the first `usable` bytes can be touched; 0: without guards. */
 static struct huge *huge_map(size_t length, size_t align, size_t usable)
 {
     if (!use_hold(length))
         return NULL;
     struct huge *h = meta_take(sizeof *h);
+    bool mapped = false;
     if (h != NULL) {
+        *h = (struct huge){.length = length, .mapped = length};
         list_init(&h->node);
-        h->length = h->mapped = length;
-        h->before = 0;
-        h->marks = hardening.marks && usable != 0 && length <= LAW_MARKED_BYTES;
-        h->base = usable == 0 ? os_map_aligned(length, align)
-                              : os_map_block(length, h->marks ? length : usable, align, &h->before,
-                                             &h->mapped);
+        mapped = usable == 0 ? map_plain(h, align) : huge_guards_map(h, align, usable);
     }
-    if (h == NULL || h->base == NULL || !map_cover(h->base, SLICE)) {
+    if (!mapped || !map_cover(h->base, SLICE)) {
         use_let_go(length);
-        if (h != NULL && h->base != NULL) {
+        if (mapped) {
             h->usable = length;
             forbidden_unmap(h);
         } else if (h != NULL) {
@@ -275,11 +280,8 @@ static struct huge *huge_map(size_t length, size_t align, size_t usable)
         }
         return NULL;
     }
-    os_name(h->base, length, "hakmem: huge block");
     count_refault(&counters.huge, length);
     used_add_fresh(length);
-    if (usable != 0)
-        huge_guards_start(h, usable);
     return h;
 }
 

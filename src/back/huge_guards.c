@@ -2,7 +2,12 @@
 
 #include <string.h>
 
+#include "base/atomic.h"
+#include "base/hardening.h"
+#include "learn/laws.h"
 #include "os/os.h"
+
+static size_t by_mapping; /* blocks whose guards are so; atomic */
 
 /* Nobody can touch what is behind so many bytes, and it holds nothing: by the mapping. */
 static SLOW void forbid_by_mapping(struct huge *h, size_t usable)
@@ -14,6 +19,15 @@ static SLOW void forbid_by_mapping(struct huge *h, size_t usable)
         os_forbid(rest, h->length - usable);
 }
 
+static bool lose_marks(struct huge *h)
+{
+    if (!os_unguard(h->base, h->length))
+        return false;
+    h->marks = false;
+    add_relaxed(&by_mapping, 1);
+    return true;
+}
+
 /* The kernel may refuse marks later on, as in memory that was locked meanwhile. */
 static SLOW void forbid(struct huge *h, size_t usable)
 {
@@ -21,16 +35,51 @@ static SLOW void forbid(struct huge *h, size_t usable)
     if (rest.length == 0 || (h->marks && os_guard_runs(&rest, 1)))
         return;
     if (h->marks)
-        os_unguard(h->base, h->length);
-    h->marks = false;
+        lose_marks(h);
     forbid_by_mapping(h, usable);
 }
 
-SLOW void huge_guards_start(struct huge *h, size_t usable)
+/* The guards divide a mapping that merges with those beside it. */
+static SLOW bool map_with_marks(struct huge *h, size_t usable)
+{
+    h->before = os_page;
+    h->mapped = h->length + 2 * os_page;
+    char *start = os_map(h->mapped);
+    if (start == NULL)
+        return false;
+    h->base = start + os_page;
+    struct os_run guards[] = {{start, os_page}, {h->base + usable, h->length - usable + os_page}};
+    if (os_guard_runs(guards, 2))
+        return true;
+    os_unmap(start, h->mapped);
+    return false;
+}
+
+SLOW bool huge_guards_map(struct huge *h, size_t align, size_t usable)
 {
     h->usable = usable;
-    if (h->marks)
-        forbid(h, usable);
+    h->marks = hardening.marks && align == os_page && h->length <= LAW_MARKED_BYTES;
+    if (h->marks && map_with_marks(h, usable)) {
+        os_name(h->base - h->before, h->mapped, HUGE_NAME);
+        return true;
+    }
+    h->marks = false;
+    if (load_relaxed(&by_mapping) >= LAW_GUARDED_MAPPINGS)
+        return false;
+    h->base = os_map_block(h->length, usable, align, &h->before, &h->mapped);
+    if (h->base == NULL)
+        return false;
+    add_relaxed(&by_mapping, 1);
+    os_name(h->base, h->length, HUGE_NAME);
+    return true;
+}
+
+SLOW bool huge_guards_unmap(const struct huge *h)
+{
+    bool done = os_unmap(h->base - h->before, h->mapped);
+    if (done && !h->marks)
+        sub_relaxed(&by_mapping, 1);
+    return done;
 }
 
 SLOW bool huge_guards_move(struct huge *h, size_t usable)
@@ -52,9 +101,8 @@ SLOW bool huge_guards_close(struct huge *h)
 {
     if (h->marks && os_guard_runs(&(struct os_run){h->base, h->length}, 1))
         return true;
-    if (h->marks && !os_unguard(h->base, h->length))
+    if (h->marks && !lose_marks(h))
         return false;
-    h->marks = false;
     return os_purge(h->base, h->length) && os_forbid(h->base, h->length);
 }
 

@@ -5,8 +5,15 @@
 
 #include "back/huge_block.h"
 
-/* Of a fresh block, whose whole length can be touched if it has marks, so many bytes can be. */
-void huge_guards_start(struct huge *h, size_t usable);
+#define HUGE_NAME "hakmem: huge block"
+
+/* Maps `length` bytes at a multiple of `align` between guards, of which so many can be touched.
+ * False without memory, or where so many mappings are divided by guards that the process might get
+ * no more (vm.max_map_count). */
+bool huge_guards_map(struct huge *h, size_t align, size_t usable);
+
+/* Unmaps it with its guards; false where the kernel refuses. */
+bool huge_guards_unmap(const struct huge *h);
 
 /* So many bytes can be touched from now on, whole pages within the block's length. Those that come
  * are zero. False, and nothing has changed, where the kernel does not give more. */
