@@ -183,6 +183,21 @@ static void misuse_of_those(void)
     in_child(trim, 0);
 }
 
+/* More blocks between guards than the kernel has mappings for (65,530 by default). */
+static void more_blocks_than_mappings(void)
+{
+    enum { MANY = 40000, MORE = 20000 };
+    static char *blocks[MANY + MORE];
+    for (size_t i = 0; i < MANY + MORE; i++)
+        if ((blocks[i] = do_malloc(i < MANY ? 100 * KiB : 150 * KiB)) == NULL) {
+            CHECK(false, "malloc failed for block %zu: %s", i, error_name(errno));
+            break;
+        }
+    for (size_t i = 0; i < MANY + MORE; i++)
+        do_free(blocks[i]);
+    CHECK_SIZE("breaches of the heap", (size_t)hakmem_check(), 0);
+}
+
 /* ---- sizes ---- */
 
 /* To every size about half of what a block has, where realloc leaves those of other heaps. */
@@ -347,6 +362,7 @@ int main(void)
     RUN(reused_blocks_hold_zeroes);
     RUN(blocks_that_keep_their_pages);
     RUN(misuse_of_those);
+    RUN(more_blocks_than_mappings);
     RUN(sizes_after_realloc_fit);
     RUN(blocks_of_no_bytes);
     RUN(misuse_of_no_bytes);
