@@ -432,12 +432,12 @@ static struct huge *block_at(const void *p, enum misuse *what)
 
 /* ---- with guards: the end of a block, and its size ---- */
 
-/* Whether it keeps its pages, zeroed, as few are aligned to more than a page. */
+/* Whether it keeps its pages, zeroed. */
 static SLOW bool stays_open(const struct huge *h)
 {
     ASSERT(lock_held(&dirty_lock));
-    bool could = h->marks && hardening.zeroes && h->mapped == h->length + 2 * os_page;
-    return could && !forbidden_claims(h->usable) && use.dirty_huge + h->length <= LAW_OPEN_BYTES;
+    return h->marks && hardening.zeroes && !forbidden_claims(h->usable) &&
+           use.dirty_huge + h->length <= LAW_OPEN_BYTES;
 }
 
 static SLOW void guarded_give(struct huge *h)
