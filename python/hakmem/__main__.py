@@ -25,13 +25,6 @@ def front() -> str:
 if __name__ == "__main__":
     if __package__:
         os.execv(front(), ["hakmem", *sys.argv[1:]])
-    try:
-        from hakmem.cli import main
-    except ModuleNotFoundError as missing:
-        print(
-            f"hakmem: {sys.executable} has no module {missing.name}; install pyelftools"
-            " for it (Debian: python3-pyelftools)",
-            file=sys.stderr,
-        )
-        sys.exit(125)
+    from hakmem.cli import main
+
     main()

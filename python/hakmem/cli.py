@@ -23,6 +23,7 @@ from hakmem.arguments import USAGE_ERROR
 from hakmem.library import Library
 
 FAILED = 3
+MISSING = 125
 # Each is imported when it is needed: all of them take a quarter of a second.
 SUBCOMMANDS = {
     "doctor": "doctor",
@@ -106,8 +107,16 @@ class _Parser(argparse.ArgumentParser):
 
 
 def module(name: str) -> Any:
-    """Of a subcommand."""
-    return importlib.import_module(f"hakmem.{SUBCOMMANDS[name]}")
+    """Of a subcommand. Ends the process where the Python has not what that needs."""
+    try:
+        return importlib.import_module(f"hakmem.{SUBCOMMANDS[name]}")
+    except ModuleNotFoundError as missing:
+        print(
+            f"hakmem {name}: {sys.executable} has no module {missing.name}; install pyelftools"
+            " for it (Debian: python3-pyelftools)",
+            file=sys.stderr,
+        )
+        sys.exit(MISSING)
 
 
 def summaries() -> dict[str, str]:

@@ -101,22 +101,28 @@ def test_help_after_two_dashes_is_the_program_s(built: Built) -> None:
 
 def test_without_python(built: Built, bare: Path, tmp_path: Path) -> None:
     version = built("--version").out
+    every = ("options",), ("doctor",), ("bench", "--quick"), ("compare", "a", "b")
     cases = [
-        ({"python": NOWHERE}, f"there is no {NOWHERE}"),
-        ({"part": "/nowhere/hakmem"}, "there is no /nowhere/hakmem"),
-        ({"python": str(bare)}, "has no module elftools; install pyelftools"),
+        ({"python": NOWHERE}, f"there is no {NOWHERE}", every),
+        ({"part": "/nowhere/hakmem"}, "there is no /nowhere/hakmem", every),
+        (
+            {"python": str(bare)},
+            "has no module elftools; install pyelftools",
+            (("doctor",), ("sheet", "1"), ("leaks", "1")),
+        ),
     ]
-    for number, (names, told) in enumerate(cases):
+    for number, (names, told, all_words) in enumerate(cases):
         folder = tmp_path / str(number)
         folder.mkdir()
         hakmem = alone(built, folder, **names)
         assert hakmem("--version") == Done(0, version, "")
         ran = hakmem("run", "-o", "learn=observe", "sh", "-c", "grep -c libhakmem /proc/$$/maps")
         assert ran.status == 0 and int(ran.out) > 0
-        for words in ("options",), ("doctor",), ("bench", "--quick"), ("compare", "a", "b"):
+        for words in all_words:
             done = hakmem(*words)
             assert (done.status, done.out) == (125, ""), done
             assert told in done.err and done.err.count("\n") == 1
+    assert hakmem("options").status == 0, "it needs nothing of what is missing"
 
 
 def test_a_list_of_rows_builds_and_fetches_nothing(
