@@ -120,11 +120,16 @@ static void slabs_come_and_go(unsigned cls)
     EXPECT_EQUAL(shards_put(blocks, n).what, MISUSE_NONE);
 }
 
-/* Where the slab of a block of the class begins that is taken and given back. */
-static char *place_of_slab(unsigned cls)
+static void *block_of(unsigned cls)
 {
     void *block;
     EXPECT_EQUAL(shard_take(0, cls, &block + 1, 1), 1);
+    return block;
+}
+
+/* Where the slab of a block begins, which is given back. */
+static char *place_of_slab(void *block)
+{
     char *base = ((struct slab *)map_owner(block))->base;
     EXPECT_EQUAL(shards_put(&block, 1).what, MISUSE_NONE);
     return base;
@@ -137,11 +142,12 @@ static void slabs_follow_those_of_their_class(void)
     unsigned small = class_of(64), other = class_of(6 * KiB);
     EXPECT((guard_pages_of(small) & ~guard_pages_of(other)) != 0);
     EXPECT((guard_pages_of(other) & ~guard_pages_of(small)) != 0);
-    char *base = place_of_slab(small), *of_other = place_of_slab(other);
+    void *block = block_of(small), *another = block_of(other);
+    char *base = place_of_slab(block), *of_other = place_of_slab(another);
     EXPECT(base != of_other);
     for (unsigned i = 0; i < 10; i++) {
-        EXPECT(place_of_slab(small) == base);
-        EXPECT(place_of_slab(other) == of_other);
+        EXPECT(place_of_slab(block_of(small)) == base);
+        EXPECT(place_of_slab(block_of(other)) == of_other);
     }
 }
 
