@@ -130,7 +130,8 @@ static bool profile(int pid, bool by_size, struct why *why)
 
 static int usage(void)
 {
-    fprintf(stderr, "usage: look CORE | PID [purge | set NAME NUMBER | profile | sites]\n");
+    fprintf(stderr,
+            "usage: look CORE | PID [purge | set NAME NUMBER | record FOLDER | profile | sites]\n");
     return EXIT_USAGE;
 }
 
@@ -155,6 +156,8 @@ int main(int argc, char **argv)
         seen = profile((int)pid, false, &why);
     else if (argc == 3 && strcmp(argv[2], "sites") == 0)
         seen = profile((int)pid, true, &why);
+    else if (argc == 4 && strcmp(argv[2], "record") == 0)
+        seen = order((int)pid, &(struct order){.kind = ORDER_RECORD, .name = argv[3]}, &why);
     else if (argc == 5 && strcmp(argv[2], "set") == 0)
         seen = order((int)pid,
                      &(struct order){

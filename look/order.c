@@ -125,11 +125,11 @@ static bool write_order(int thread, const struct watch_orders *w, const struct o
            write_now(thread, at + w->asked_at, &number, sizeof number);
 }
 
-static const char *refusal(uint32_t answer)
+static const char *refusal(enum order_kind order, uint32_t answer)
 {
     switch (answer) {
     case 2:
-        return "it has no such option";
+        return order == ORDER_RECORD ? "its hakmem is too old for this" : "it has no such option";
     case 3:
         return "the value is not allowed";
     case 4:
@@ -175,5 +175,12 @@ bool order_give(struct target *t, const struct tables *tables, int pid, struct o
     if (!read_now(thread, address(w->orders) + w->answer_at, &answer, sizeof answer) ||
         !read_now(thread, address(w->orders) + w->result_at, &order->result, sizeof order->result))
         return because(why, EXIT_TARGET, "process %d: %s", pid, strerror(errno));
-    return answer == 1 ? true : because(why, EXIT_REFUSED, "%s", refusal(answer));
+    if (answer == 1)
+        return true;
+    if (order->kind == ORDER_RECORD && order->result == EBUSY)
+        return because(why, EXIT_REFUSED, "it is being recorded already");
+    if (order->kind == ORDER_RECORD && answer == 5)
+        return because(why, EXIT_REFUSED, "it can't make a file in %s: %s", order->name,
+                       strerror((int)order->result));
+    return because(why, EXIT_REFUSED, "%s", refusal(order->kind, answer));
 }

@@ -1,14 +1,14 @@
-/* Orders to a process: to give back memory, to change an option. */
+/* Orders to a process: to give back memory, to change an option, to record its calls. */
 #ifndef HAKMEM_LOOK_ORDER_H
 #define HAKMEM_LOOK_ORDER_H
 
 #include "sheet/tables.h"
 
-enum order_kind { ORDER_PURGE = 1, ORDER_SET };
+enum order_kind { ORDER_PURGE = 1, ORDER_SET, ORDER_RECORD };
 
 struct order {
     enum order_kind kind;
-    const char *name; /* of the option */
+    const char *name; /* of the option; or the folder to record to */
     uint64_t value;
     uint64_t result; /* bytes that went back */
 };

@@ -33,13 +33,15 @@ SUBCOMMANDS = {
     "sheet": "sheet_command",
     "profile": "profile_command",
     "leaks": "leaks_command",
+    "record": "record_command",
+    "trace": "trace_command",
     "purge": "purge_command",
     "set": "set_command",
     "options": "options",
     "bench": "bench_command",
     "compare": "compare_command",
 }
-TAKE_PROGRAMS = ("doctor", "compare")
+TAKE_PROGRAMS = ("doctor", "record", "compare")
 
 DESCRIPTION = "Runs programs with hakmem as their malloc, and inspects them."
 EPILOG = """\

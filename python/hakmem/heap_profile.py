@@ -152,9 +152,9 @@ def parse(text: str, name: str) -> Profile:
         raise NoProfile(f"{name}: truncated: it has no line '{MAPPED}'") from None
     rate = max(int(own[1]), 1)
     sites = _sites(lines[2:at], name)
-    mappings = _mappings(lines[at + 1 :], at + 2, name)
+    where = mappings(lines[at + 1 :], at + 2, name)
     pid = int(own[4]) if own[4] else None
-    return Profile(text, rate, int(own[2]), _with_peak(sites), mappings, pid)
+    return Profile(text, rate, int(own[2]), _with_peak(sites), where, pid)
 
 
 def _sites(lines: list[str], name: str) -> list[Site]:
@@ -242,7 +242,7 @@ def _with_peak(sites: list[Site]) -> tuple[Site, ...]:
     )
 
 
-def _mappings(lines: list[str], first: int, name: str) -> tuple[Mapping, ...]:
+def mappings(lines: list[str], first: int, name: str) -> tuple[Mapping, ...]:
     mappings = []
     for number, line in enumerate(lines, first):
         match = _MAPPING.fullmatch(line)

@@ -166,6 +166,11 @@ def change(pid: int, library: Path, option: str, value: int, apart: bool = False
     _said(pid, library, "set", option, str(value), apart=apart)
 
 
+def record(pid: int, library: Path, folder: str) -> None:
+    """Has the process record its calls in this folder, as it sees it. Raises CannotLook."""
+    _said(pid, library, "record", folder, apart=True)
+
+
 def profile(pid: int, library: Path) -> str:
     """Its heap profile up to now, in the format of gperftools. Raises CannotLook."""
     return _said(pid, library, "profile", apart=True)

@@ -13,10 +13,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from hakmem import heap_profile, look, perf_map, pprof, profile_html, profile_text, symbols
-from hakmem.arguments import USAGE_ERROR, number
+from hakmem.arguments import number
 from hakmem.heap_profile import NoProfile, Profile
 from hakmem.look import CannotLook
-from hakmem.modules import NoModule
+from hakmem.outputs import CannotWrite, Writer, WrongName, outputs, write
 from hakmem.perf_map import NoMap, PerfMap
 from hakmem.profile_difference import difference
 from hakmem.profile_text import KINDS
@@ -66,18 +66,7 @@ exit status:
   5  the output can't be written
 """
 SECONDS = 30
-CANNOT_WRITE = 5
 ON = {"on", "true", "yes", "1"}
-
-
-class CannotWrite(Exception):
-    """A line for the user."""
-
-    status = CANNOT_WRITE
-
-
-class WrongName(Exception):
-    status = USAGE_ERROR
 
 
 @dataclass(frozen=True)
@@ -162,13 +151,13 @@ def _run(arguments: argparse.Namespace) -> int:
     before = None if arguments.diff is None else heap_profile.read(arguments.diff)
     if pid is None:
         name = word
-        outputs = _outputs(arguments, f"{name}.html")
+        files = _outputs(arguments, name)
         profile = heap_profile.read(Path(word))
         made = _perf_map(arguments, profile.pid, Path("/"), Path(word))
         now = symbols.named(profile, Path("/"), debug_dirs, _written(Path(word)), made)
     else:
         name = f"{look.program(pid).replace('/', '_')}.{pid}"
-        outputs = _outputs(arguments, f"{name}.html")
+        files = _outputs(arguments, name)
         profile = heap_profile.parse(_taken(arguments, pid), f"process {pid}")
         root = Path(f"/proc/{pid}/root")
         made = _perf_map(arguments, perf_map.inner_pid(pid), root, Path(f"/proc/{pid}"))
@@ -182,13 +171,17 @@ def _run(arguments: argparse.Namespace) -> int:
     for note in _notes(profile, shown):
         print(f"hakmem profile: {profile_text.printable(note)}", file=sys.stderr)
     result = Result(name, profile, shown, now, old, arguments.by)
-    for path, writer in outputs:
-        _write(path, writer(result))
+    for path, writer in files:
+        write(path, writer(result), "profile")
     if arguments.text:
         lines = profile_text.table(shown, profile_text.Table(arguments.by, arguments.top), name)
         with suppress(BrokenPipeError):
             print("\n".join(lines), flush=True)
     return 0
+
+
+def _outputs(arguments: argparse.Namespace, name: str) -> list[tuple[Path, Writer[Result]]]:
+    return outputs(arguments.output or ([] if arguments.text else [f"{name}.html"]), WRITERS)
 
 
 def _perf_map(
@@ -217,50 +210,6 @@ def _written(path: Path) -> float | None:
     with suppress(OSError):
         return path.stat().st_mtime
     return None
-
-
-# ---- what is written ----
-
-
-def _outputs(
-    arguments: argparse.Namespace, default: str
-) -> list[tuple[Path, Callable[[Result], bytes]]]:
-    """Before anything is waited for: what is wrong with a name or a folder, it says at once."""
-    names = arguments.output or ([] if arguments.text else [default])
-    outputs = []
-    for name in names:
-        ending = next((end for end in WRITERS if name.endswith(end)), None)
-        if ending is None:
-            raise WrongName(f"-o {name}: expected a name that ends in {', '.join(WRITERS)}")
-        if ending == ".pb.gz":
-            try:
-                pprof.module()
-            except NoModule as why:
-                raise WrongName(f"-o {name}: {why}") from why
-        path = Path(name)
-        if not os.access(path.parent, os.W_OK | os.X_OK):
-            there = path.parent.is_dir()
-            raise CannotWrite(
-                f"{path.parent}: {'no permission to write' if there else 'no such folder'}"
-            )
-        outputs.append((path, WRITERS[ending]))
-    return outputs
-
-
-def _write(path: Path, content: bytes) -> None:
-    """Beside it first: half of a file is never there."""
-    made = path.with_name(f".{path.name}.{os.getpid()}")
-    try:
-        try:
-            made.write_bytes(content)
-            made.replace(path)
-        except OSError:
-            with suppress(OSError):
-                made.unlink()
-            raise
-    except OSError as error:
-        raise CannotWrite(f"{path}: {error.strerror}") from error
-    print(f"hakmem profile: {profile_text.printable(str(path))}", file=sys.stderr, flush=True)
 
 
 # ---- a running process ----

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import html
 import json
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -14,9 +16,27 @@ TEMPLATE = Path(__file__).resolve().parent / "profile.html"
 TITLE, DATA = "@TITLE@", "@DATA@"
 
 
-def page(named: Named, name: str) -> str:
+@dataclass(frozen=True)
+class Section:
+    """What comes before the graph: a table, or a curve of bytes over seconds."""
+
+    title: str
+    note: str = ""
+    head: tuple[str, ...] = ()
+    rows: tuple[tuple[str, ...], ...] = ()
+    curve: tuple[tuple[float, int], ...] = ()
+
+
+def page(named: Named, name: str, sections: Sequence[Section] = (), about: str = "") -> str:
+    """`about`: a line on what the figures are, where they are no estimates."""
     title = f"{name}: heap profile" if not named.is_difference else f"{name}: difference"
-    data = json.dumps(_data(named, title), separators=(",", ":"))
+    data = _data(named, title if not about else name)
+    data |= {"about": about, "sections": [asdict(section) for section in sections]}
+    return filled(data, str(data["title"]))
+
+
+def filled(facts: dict[str, Any], title: str) -> str:
+    data = json.dumps(facts, separators=(",", ":"))
     # In HTML neither may end the element that it is in.
     data = data.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
     before, _, rest = TEMPLATE.read_text().partition(TITLE)

@@ -63,7 +63,7 @@ def table(named: Named, shown: Table, name: str) -> Iterator[str]:
     for stack in stacks[: shown.most]:
         blocks, bytes_ = stack.figures[at], stack.figures[at + 1]
         share = f"{100 * bytes_ / total:.1f}" if total > 0 and not named.is_difference else ""
-        lines = _shown(stack.lines())
+        lines = innermost(stack.lines())
         yield (
             f"{size(bytes_, sign):>12}{size(stack.errors[at + 1]):>11}{share:>7}"
             f"{blocks:>{sign}12.0f}  {lines[0] if lines else '(no stack)'}"
@@ -83,7 +83,7 @@ def rate(bytes_: int) -> str:
     return f"{bytes_} bytes"
 
 
-def _shown(lines: Sequence[Line]) -> list[str]:
+def innermost(lines: Sequence[Line]) -> list[str]:
     """The innermost. Where all are of libraries, also the first that is not, and its callers."""
     own = next((at for at, line in enumerate(lines) if not LIBRARY.match(line.function)), 0)
     if own <= DEPTH // 2:

@@ -59,8 +59,9 @@ using std::size_t;
 
 [[gnu::cold, gnu::noinline]] void *new_slow(size_t n, size_t align)
 {
+    const caller from = CALLER;
     for (;;) {
-        if (void *p = slow_aligned(align, n))
+        if (void *p = slow_aligned_for(align, n, from))
             return p;
         no_memory();
     }

@@ -7,6 +7,7 @@
 #include "api/functions.h"
 #include "api/harden.h"
 #include "api/huge_blocks.h"
+#include "api/recorded.h"
 #include "api/sampled.h"
 #include "back/reserve.h"
 #include "back/superslab.h"
@@ -186,10 +187,19 @@ static SLOW void *malloc_take(size_t n)
     return p != NULL ? p : take(n, 1, &zero);
 }
 
-static SLOW void *malloc_counted(size_t n)
+static inline void *malloc_counted(size_t n)
 {
     void *p = pop_unsampled(n);
     return likely(p != NULL) ? p : malloc_take(n);
+}
+
+static SLOW void *malloc_watched(size_t n, struct caller from)
+{
+    if (likely(!load_relaxed(&recording_on)) || !recorded_begin())
+        return malloc_counted(n);
+    void *p = malloc_counted(n);
+    recorded_end(EVENT_MALLOC, p, n, 1, from);
+    return p;
 }
 
 SLOW void *slow_malloc(size_t n)
@@ -205,10 +215,10 @@ SLOW void *slow_malloc(size_t n)
             return p;
         }
     }
-    return unlikely(load_acquire(&sampling_on)) ? malloc_counted(n) : malloc_take(n);
+    return unlikely(load_acquire(&sampling_on)) ? malloc_watched(n, CALLER) : malloc_take(n);
 }
 
-SLOW void *slow_malloc_past(size_t n)
+static void *malloc_past(size_t n)
 {
     struct cache *cache = thread_cache();
     if (cache == NULL || n > CLASS_MOST || hardened())
@@ -228,15 +238,37 @@ SLOW void *slow_malloc_past(size_t n)
     return p;
 }
 
-SLOW void *slow_calloc(size_t n)
+SLOW void *slow_malloc_past(size_t n)
+{
+    if (likely(!load_relaxed(&recording_on)) || !recorded_begin())
+        return malloc_past(n);
+    void *p = malloc_past(n);
+    recorded_end(EVENT_MALLOC, p, n, 1, CALLER);
+    return p;
+}
+
+static inline void *calloc_from(void *p, size_t n)
 {
     bool zero = false;
-    void *p = unlikely(load_acquire(&sampling_on)) ? pop_unsampled_called(n) : NULL;
     if (likely(p == NULL))
         p = take(n, 1, &zero);
     if (p != NULL && !zero)
         memset(p, 0, n);
     return p;
+}
+
+static SLOW void *calloc_watched(size_t n, struct caller from)
+{
+    bool recorded = load_relaxed(&recording_on) && recorded_begin();
+    void *p = calloc_from(pop_unsampled_called(n), n);
+    if (recorded)
+        recorded_end(EVENT_CALLOC, p, n, 1, from);
+    return p;
+}
+
+SLOW void *slow_calloc(size_t n)
+{
+    return unlikely(load_acquire(&sampling_on)) ? calloc_watched(n, CALLER) : calloc_from(NULL, n);
 }
 
 /* ---- free ---- */
@@ -394,8 +426,8 @@ static inline bool large_push_untold(struct cache *cache, unsigned cls, void *p)
 FAST bool whole_push(struct cache *cache, void *p)
 {
     uint16_t *entry = map_window_entry(p);
-    if (entry == NULL || load_relaxed(entry) != BIN_WHOLE * BIN_BYTES ||
-        (uintptr_t)p % SLICE != 0 || cache->lock == NULL)
+    if (entry == NULL || load_relaxed(entry) != load_own(&cache->whole) ||
+        (uintptr_t)p % SLICE != 0)
         return false;
     if (likely(caches_living() <= 1))
         store_relaxed(entry, BIN_WHOLE_FREE * BIN_BYTES);
@@ -411,6 +443,8 @@ FAST bool whole_push(struct cache *cache, void *p)
 /* A block whose stack does not take it as it is. */
 static SLOW void watched_free(void *p, const void *caller)
 {
+    if (unlikely(load_relaxed(&recording_on)))
+        recorded_free(p);
     if (!(hardened() ? hardened_free_at_once(p, caller) : cache_push_watched(cache_current(), p)))
         block_free(p, caller);
 }
@@ -428,7 +462,7 @@ SLOW void slow_free(void *p) { free_from(p, RETURN_ADDRESS); }
 SLOW void slow_free_past(void *p, const void *caller)
 {
     unsigned bin = map_bin(p);
-    if (bin >= BIN_FIRST)
+    if (bin >= BIN_FIRST && !load_relaxed(&recording_on))
         report_found(class_give_past(bin_stack(bin), p), p, caller);
     else
         free_from(p, caller);
@@ -452,103 +486,16 @@ size_t page_size(void)
     return os_page;
 }
 
-/* Into another block. Both ends as in the fast bodies. */
-static SLOW void *realloc_moves(void *p, size_t n, size_t usable, const void *caller)
-{
-    int saved = errno;
-    void *other;
-    if (n > CLASS_MOST || unlikely(!cache_pop(cache_current(), class_bin_offset(n), &other)))
-        other = slow_malloc(n);
-    if (other == NULL && n <= usable) {
-        errno = saved;
-        store_relaxed(&sizes_unsure, true);
-        return p;
-    }
-    if (other == NULL)
-        return NULL;
-    memcpy(other, p, n < usable ? n : usable);
-    if (unlikely(!cache_push(cache_current(), p)))
-        free_from(p, caller);
-    return other;
-}
+SLOW void slow_free_from(void *p, const void *caller) { free_from(p, caller); }
 
-/* No block is smaller than the smallest, so a block that malloc made for n stays; and one that is
- * cut to exactly half. */
-static inline bool stays_smallest(size_t n, size_t usable)
-{
-    return n <= usable && (usable <= CLASS_GRAIN || n == keep_block_least(usable));
-}
-
-/* A block of whole slices to more than it has, where it stands. A sampled one, too: if only those
- * moved, they alone would have to be drawn anew. */
-static SLOW bool whole_grows(const void *p, size_t n, size_t usable)
-{
-    if (n <= usable || n > CLASS_SLICES_MOST)
-        return false;
-    struct cache *cache = thread_cache();
-    if (!lock_enter(cache_lock_of(cache)))
-        return false;
-    bool done = whole_resize(p, n);
-    lock_release(cache_lock_of(cache));
-    return done;
-}
-
-/* What is no block of a class in the window, or no block at all; or one that may be free. */
-static SLOW void *realloc_others(void *p, size_t n, const void *caller)
-{
-    unsigned bin;
-    bool nothing = hardened_nothing(p);
-    size_t usable = nothing ? 0 : resized_find(p, &bin, caller);
-    if (unlikely(usable == 0) && !nothing) {
-        errno = EINVAL;
-        return NULL;
-    }
-    if (n == 0) {
-        free_from(p, caller);
-        return NULL;
-    }
-    if (nothing)
-        return realloc_moves(p, n, 0, caller);
-    bool same_class = hardened() ? hardened_stays(n, usable) : stays(n, usable);
-    if (bin >= BIN_FIRST && same_class)
-        return p;
-    if (bin == BIN_SAMPLED && (same_class || (!hardened() && stays_smallest(n, usable)) ||
-                               (usable > CLASS_MOST && whole_grows(p, n, usable))))
-        return sampled_resize(p, n);
-    void *same = NULL;
-    if (bin == BIN_HUGE && n <= MOST_BYTES && (n > CLASS_MOST || !hardening.guards))
-        same = huge_resize_inside(p, n);
-    return same != NULL ? same : realloc_moves(p, n, usable, caller);
-}
-
-SLOW void *slow_realloc(void *p, size_t n, size_t usable)
-{
-    if (p == NULL)
-        return slow_malloc(n);
-    if (usable == 0) {
-        void *owner;
-        if (map_find(p, &owner) == BIN_WHOLE)
-            usable = slab_usable(p, owner);
-        if (usable == 0)
-            return realloc_others(p, n, RETURN_ADDRESS);
-        if (stays(n, usable))
-            return p;
-    } else if (unlikely(block_sealed(p))) {
-        return realloc_others(p, n, RETURN_ADDRESS);
-    }
-    if (n == 0) {
-        free_from(p, RETURN_ADDRESS);
-        return NULL;
-    }
-    if (stays_smallest(n, usable))
-        return p;
-    if (usable > CLASS_MOST && whole_grows(p, n, usable))
-        return p;
-    return realloc_moves(p, n, usable, RETURN_ADDRESS);
-}
-
-SLOW void *slow_aligned(size_t align, size_t n)
+SLOW void *slow_aligned_for(size_t align, size_t n, struct caller from)
 {
     bool zero;
-    return take(n, align, &zero);
+    bool recorded = unlikely(load_relaxed(&recording_on)) && recorded_begin();
+    void *p = take(n, align, &zero);
+    if (unlikely(recorded))
+        recorded_end(EVENT_MALLOC, p, n, align, from);
+    return p;
 }
+
+SLOW void *slow_aligned(size_t align, size_t n) { return slow_aligned_for(align, n, CALLER); }

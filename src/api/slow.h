@@ -5,6 +5,7 @@
 #include "api/blocks.h"
 #include "base/defs.h"
 #include "learn/keep.h"
+#include "record/paths.h"
 
 /* Whether realloc leaves a block of so many bytes where it is: it holds n, and they fill more than
  * half. An even number, or 0 for a block that is not known. */
@@ -20,6 +21,12 @@ void *slow_calloc(size_t n);
 void slow_free(void *p);
 void *slow_realloc(void *p, size_t n, size_t usable); /* 0 where that is not known */
 void *slow_aligned(size_t align, size_t n);
+
+/* As slow_free, for a call from there, and not recorded by itself. */
+void slow_free_from(void *p, const void *caller);
+
+/* slow_aligned, for a function of ours that was called from there. */
+void *slow_aligned_for(size_t align, size_t n, struct caller from);
 
 /* The same past the thread's stacks, for blocks of slabs (front/past.h). */
 void *slow_malloc_past(size_t n);

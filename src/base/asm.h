@@ -58,4 +58,27 @@
 #define STEP_DOWN(place) STEP(place, -1, STEP_DOWN_ORDER)
 #endif
 
+/* Whether a call stores where it returns to on the stack, next to the caller's end of it. */
+#if defined(__x86_64__)
+#define RETURNS_ARE_ON_STACK true
+#else
+#define RETURNS_ARE_ON_STACK false
+#endif
+
+/* A clock that is read in few cycles and that all processors have in common, and how many of its
+ * lowest bits may be left out for units of 8 ns or more. */
+#if defined(__x86_64__)
+#define CLOCK_TICKS() __builtin_ia32_rdtsc()
+#define CLOCK_SHIFT() 5u
+#elif defined(__aarch64__)
+#define CLOCK_READ(name)                                               \
+    __extension__({                                                    \
+        unsigned long value_;                                          \
+        __asm__ volatile("mrs %0, " name : "=r"(value_) : : "memory"); \
+        value_;                                                        \
+    })
+#define CLOCK_TICKS() CLOCK_READ("cntvct_el0")
+#define CLOCK_SHIFT() (CLOCK_READ("cntfrq_el0") > 125000000 ? 3u : 0u)
+#endif
+
 #endif

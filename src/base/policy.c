@@ -5,6 +5,6 @@ struct policy policy = {
 #include "base/options.def"
 };
 
-char stats_path[PATH_OPTION_MOST], profile_path[PATH_OPTION_MOST];
+char stats_path[PATH_OPTION_MOST], profile_path[PATH_OPTION_MOST], record_path[PATH_OPTION_MOST];
 
 struct keeping keeping = {.slices = AUTO, .huge = AUTO};

@@ -12,10 +12,11 @@ struct policy {
 
 extern struct policy policy HIDDEN;
 
-/* Of the options stats_file and profile_file. */
+/* Of the options stats_file, profile_file and record. */
 #define PATH_OPTION_MOST 1024
 extern char stats_path[PATH_OPTION_MOST] HIDDEN;
 extern char profile_path[PATH_OPTION_MOST] HIDDEN;
+extern char record_path[PATH_OPTION_MOST] HIDDEN;
 
 /* In place of a number: hakmem finds it out. Only an option whose default it is can be so. */
 #define AUTO SIZE_MAX

@@ -9,10 +9,10 @@
     {                             \
         (void *)WINDOW_BASE, NULL \
     }
-#define CLOSED_CACHE                                         \
-    {                                                        \
-        .bins = {[0 ... BINS - 1] = CLOSED_BIN},             \
-        .ahead = {[0 ... AHEAD_CLASSES - 1] = CLOSED_AHEAD}, \
+#define CLOSED_CACHE                                                            \
+    {                                                                           \
+        .bins = {[0 ... BINS - 1] = CLOSED_BIN},                                \
+        .ahead = {[0 ... AHEAD_CLASSES - 1] = CLOSED_AHEAD}, .whole = NO_WHOLE, \
     }
 
 struct cache cache_none = CLOSED_CACHE;

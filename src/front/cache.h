@@ -35,14 +35,17 @@
 #include "learn/idleness.h"
 #include "learn/laws.h"
 #include "os/lock.h"
+#include "record/tape.h"
 
 #define BINS (BIN_FIRST + STACKS)
 
 struct bin {
-    void *topmost;    /* what lies at `top` */
-    void **top;       /* the topmost block's slot, or the lowest slot, below all */
-    void **limit;     /* the topmost slot; 0 where every push takes the slow path */
-    uint64_t inverse; /* the class's, constant (class_inverses) */
+    void *topmost; /* what lies at `top` */
+    void **top;    /* the topmost block's slot, or the lowest slot, below all */
+    void **limit;  /* the topmost slot; 0 where every push takes the slow path */
+    uint64_t
+        inverse; /* the class's (class_inverses); 0 where no block's size is to be told from its
+                    address alone: then every free and realloc takes the slow path; atomic */
 };
 
 #define ROOM_MOST 16383 /* more than any array holds */
@@ -85,6 +88,8 @@ struct ahead {
     void **top;
 };
 
+#define NO_WHOLE 1 /* of no bin */
+
 #define HARDENED_FIRST 8 /* where in struct hardened the classes begin */
 
 /* For a heap profile: blocks of each class up to the next sample, which counts, or up to where it
@@ -97,6 +102,7 @@ struct sampler {
     uint64_t drawn[(CLASSES + 63) / 64]; /* classes whose next sample is known, by bits */
     uint32_t gaps[BIN_FIRST + CLASSES];
     void *ahead[AHEAD_CLASSES][AHEAD_MOST + 1]; /* the mark, and blocks */
+    struct tape tape;                           /* for a recording (api/recorded.h) */
 };
 
 struct cache {
@@ -126,6 +132,8 @@ struct cache {
     uint8_t visits;      /* an enum cache_visits; lock: cache, and the owner's */
     uint8_t watched;     /* frees that came while some are to take the slow path; the owner's */
     uint8_t gives;       /* frees that found no room since the last refill; lock: cache */
+    uint16_t whole;      /* what the map has for a block of whole slices, or NO_WHOLE: in constant
+                            caches, and as a bin's inverse: then free looks at more; atomic */
     bool rests;          /* has given nearly all back: its stacks stay empty; the owner's */
     bool large_used;     /* large blocks came or went since large_age looked; the owner's */
     bool cut;            /* its stacks may hold too much for so many threads; atomic */

@@ -14,6 +14,24 @@
 #include "front/stacks.h"
 #include "heap/shards.h"
 
+static bool caches_tell_sizes = true; /* lock: cacheless */
+
+static void cache_tell_sizes(struct cache *cache, bool tell)
+{
+    for (unsigned i = 0; i < STACKS; i++)
+        store_relaxed(&cache->bins[BIN_FIRST + i].inverse,
+                      tell && !hardened() ? class_inverses[stack_class(i)] : 0);
+    store_relaxed(&cache->whole, tell ? BIN_WHOLE * BIN_BYTES : NO_WHOLE);
+}
+
+void caches_set_tell_sizes(bool tell)
+{
+    ASSERT(lock_held(&cacheless_lock));
+    caches_tell_sizes = tell;
+    for (struct cache *cache = caches_every(); cache != NULL; cache = cache->every)
+        cache_tell_sizes(cache, tell);
+}
+
 /* New memory is zero: nobody's yet. */
 static struct cache *cache_make(void)
 {
@@ -30,10 +48,9 @@ static struct cache *cache_make(void)
     cache->hinted = 0;
     for (unsigned i = 0; i < BINS; i++) {
         bin_close(&cache->bins[i]);
-        /* Without it nobody can tell a block's size from its address alone. */
-        bool tells = i >= BIN_FIRST && !hardened();
-        cache->bins[i].inverse = tells ? class_inverses[stack_class(bin_stack(i))] : 0;
+        cache->bins[i].inverse = 0;
     }
+    cache_tell_sizes(cache, caches_tell_sizes);
     ahead_close(cache);
     memset(cache->cold, 0, sizeof cache->cold);
     memset(cache->begun, 0, sizeof cache->begun);

@@ -22,12 +22,14 @@
 #include "life/limits.h"
 #include "life/profiling.h"
 #include "life/purge.h"
+#include "life/recording.h"
 #include "life/scavenger.h"
 #include "life/statistics.h"
 #include "options/sources.h"
 #include "os/keep_errno.h"
 #include "os/lock.h"
 #include "os/os.h"
+#include "record/tape.h"
 #include "watch/learned.h"
 #include "watch/report.h"
 
@@ -63,6 +65,8 @@ static struct cache *thread_owned(void)
 
 static void thread_end(void *value)
 {
+    if (unlikely(load_relaxed(&recording_on)))
+        recording_thread_ends(value);
     report_late(cache_delete(value), RETURN_ADDRESS);
     purge_beyond_limits();
     scavenger_thread_ends();
@@ -94,6 +98,8 @@ static void process_end(void)
         learned_print();
     if (statistics_wanted())
         statistics_end();
+    if (load_relaxed(&recording_on))
+        recording_end();
 }
 
 /* libc may allocate in here: this thread has a cache already and the lock is free again. */
@@ -143,6 +149,8 @@ COLD struct cache *thread_cache_make(void)
             statistics_start();
         if ((policy.profile | policy.profile_rss | policy.guards_a_second) != 0)
             profile_begin();
+        if (policy.record)
+            recording_begin();
         store_release(&key_asked, true);
     }
     if (cache != NULL)
@@ -172,6 +180,8 @@ COLD void thread_ask_for_end(struct cache *cache)
  * heap does not wait until the fork is over: see lock_enter. */
 void fork_prepare(void)
 {
+    if (load_relaxed(&recording_on))
+        recording_fork_prepare(thread_owned());
     if (os_single_threaded())
         return;
     heap_lock_all();
@@ -208,6 +218,8 @@ void fork_parent(void)
 void fork_child(void)
 {
     scavenger_fork_child();
+    if (load_relaxed(&recording_on))
+        recording_fork_child();
     if (statistics_wanted())
         statistics_fork_child();
     if (hardened())

@@ -2,6 +2,7 @@
 
 #include "base/policy.h"
 #include "front/cacheless.h"
+#include "front/owners.h"
 #include "heap/classes.h"
 #include "heap/shards.h"
 #include "learn/laws.h"
@@ -11,12 +12,11 @@
 #include "profile/guarded.h"
 #include "profile/rate.h"
 #include "profile/samples.h"
+#include "record/tape.h"
 #include "watch/fault.h"
 
 /* Forks that hold the heap for long are waited for so many times. */
 #define TRIES_MOST 1000
-
-static bool guards_wanted; /* a guarded block is to be taken now; lock: cacheless */
 
 static bool enter(unsigned tries)
 {
@@ -29,20 +29,51 @@ static bool enter(unsigned tries)
     return true;
 }
 
-/* Closes or opens malloc, as the profile and the guarded blocks want it. */
-static bool settle(bool profile, bool guards)
+bool heap_mode_enter(bool wait) { return enter(wait ? TRIES_MOST : 0); }
+
+/* What malloc is closed for. With lock: cacheless. */
+struct modes {
+    bool profile, guards, recording;
+};
+
+enum closed { OPEN, CLOSED_AHEAD, CLOSED };
+
+static enum closed closed_for(const struct modes *modes)
+{
+    if (modes->recording)
+        return CLOSED;
+    return modes->profile || modes->guards ? CLOSED_AHEAD : OPEN;
+}
+
+static struct modes now;
+
+/* Closes or opens malloc as these want it. */
+static bool settle(struct modes wanted)
 {
     static const struct ahead_offsets ahead = {
         .at = offsetof(struct cache, ahead), .step = sizeof(struct ahead), .count = AHEAD_CLASSES};
+    static const struct ahead_offsets none = {0};
     ASSERT(lock_held(&cacheless_lock));
-    bool close = profile || guards;
-    if (close != load_relaxed(&sampling_on)) {
-        if (!classes_close(close ? &ahead : NULL))
+    enum closed close = closed_for(&wanted);
+    if (close != closed_for(&now)) {
+        const struct ahead_offsets *offsets = close == CLOSED ? &none : &ahead;
+        if (!classes_close(close == OPEN ? NULL : offsets))
             return false;
-        store_release(&sampling_on, close);
+        store_release(&sampling_on, close != OPEN);
     }
-    store_release(&profile_on, profile);
-    guards_wanted = guards;
+    store_release(&profile_on, wanted.profile);
+    now = wanted;
+    return true;
+}
+
+COLD bool recording_close(bool on)
+{
+    struct modes wanted = now;
+    wanted.recording = on;
+    if (!settle(wanted))
+        return false;
+    store_release(&recording_on, on);
+    caches_set_tell_sizes(!on);
     return true;
 }
 
@@ -53,7 +84,9 @@ COLD bool profile_switch(bool on)
     bool done = !on || samples_start();
     if (done && on)
         shards_start_sampled();
-    done = done && settle(on, guards_wanted);
+    struct modes wanted = now;
+    wanted.profile = on;
+    done = done && settle(wanted);
     lock_release(&cacheless_lock);
     return done;
 }
@@ -81,12 +114,18 @@ bool guards_due(size_t now)
     return load_relaxed(&a_second) != 0 && (ptrdiff_t)(now - load_relaxed(&next)) >= 0;
 }
 
+static bool guards_set(bool wanted)
+{
+    struct modes modes = now;
+    modes.guards = wanted;
+    return settle(modes);
+}
+
 static void guards_settle(bool wanted)
 {
     if (!enter(0))
         return;
-    if (wanted != guards_wanted)
-        settle(load_relaxed(&profile_on), wanted);
+    guards_set(wanted);
     store_relaxed(&guards_wait, !wanted && load_relaxed(&a_second) != 0);
     lock_release(&cacheless_lock);
 }
@@ -121,7 +160,7 @@ COLD bool guards_switch(size_t wanted)
     if (!enter(TRIES_MOST))
         return false;
     bool done = wanted == 0 || (guarded_start() && fault_watch());
-    done = done && settle(load_relaxed(&profile_on), wanted != 0);
+    done = done && guards_set(wanted != 0);
     if (done) {
         store_relaxed(&a_second, wanted);
         store_relaxed(&next, os_milliseconds());

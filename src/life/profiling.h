@@ -1,4 +1,5 @@
-/* What needs malloc closed: a heap profile, and guarded blocks.
+/* What needs malloc closed: a heap profile, guarded blocks, and a recording (recording.h), which
+ * needs free closed, too.
  *
  * Guarded blocks (profile/guarded.h) are sampled now and then, as many a second as
  * policy.guards_a_second says, and fewer as their places fill up. Malloc is closed for that until a
@@ -21,6 +22,12 @@ void profile_begin(void);
 
 /* The number of guarded blocks a second has changed. False as for profile_switch. */
 bool guards_switch(size_t a_second);
+
+/* Has each call take the slow path, or no longer; false where that can't be. The caller holds the
+ * lock of threads without a cache, which heap_mode_enter takes: it waits for forks if that is
+ * wanted, and is false where one holds the heap still. */
+bool recording_close(bool on);
+bool heap_mode_enter(bool wait);
 
 /* Whether a guarded block may be taken now; and it was, or none could be. */
 bool guards_due(size_t now);

@@ -8,6 +8,7 @@
 #include "life/limits.h"
 #include "life/profiling.h"
 #include "life/purge.h"
+#include "life/recording.h"
 #include "options/options.h"
 #include "os/lock.h"
 
@@ -81,14 +82,17 @@ COLD void orders_obey(struct cache *mine)
     if (__atomic_exchange_n(&orders.taken, asked, __ATOMIC_ACQ_REL) == asked)
         return; /* another thread does it */
     caches_reopen();
+    orders.name[ORDER_NAME - 1] = 0;
     if (orders.order == ORDER_PURGE) {
         orders.result = purge_all(mine, 0);
         orders.answer = CHANGED;
     } else if (orders.order == ORDER_SET) {
-        char name[ORDER_NAME];
-        memcpy(name, orders.name, sizeof name);
-        name[sizeof name - 1] = 0;
-        orders.answer = option_change(name, orders.value, mine);
+        orders.answer = option_change(orders.name, orders.value, mine);
+    } else if (orders.order == ORDER_RECORD) {
+        orders.result = (uint64_t)recording_start(orders.name);
+        orders.answer = orders.result == 0 ? CHANGED : CHANGE_NOT_NOW;
+    } else {
+        orders.answer = CHANGE_NO_OPTION;
     }
     store_release(&orders.done, asked);
 }

@@ -23,7 +23,7 @@ enum changed {
  * of the slow path must not be held. */
 enum changed option_change(const char *name, size_t value, struct cache *mine);
 
-enum order { ORDER_PURGE = 1, ORDER_SET };
+enum order { ORDER_PURGE = 1, ORDER_SET, ORDER_RECORD };
 
 #define ORDER_NAME 40
 
@@ -34,8 +34,8 @@ struct orders {
     uint32_t order;  /* what is to be done */
     uint32_t answer; /* an enum changed */
     uint64_t value;  /* of the option */
-    uint64_t result; /* bytes given back */
-    char name[ORDER_NAME];
+    uint64_t result; /* bytes given back; of ORDER_RECORD an errno */
+    char name[ORDER_NAME]; /* of the option; of ORDER_RECORD a folder */
 };
 
 extern struct orders orders HIDDEN;

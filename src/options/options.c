@@ -151,9 +151,21 @@ static const struct unit *unit_find(enum option_type type, struct words name)
     return NULL;
 }
 
+static char *path_of(const struct option *option)
+{
+    switch (option - options) {
+    case OPTION_NUMBER_stats_file:
+        return stats_path;
+    case OPTION_NUMBER_record:
+        return record_path;
+    default:
+        return profile_path;
+    }
+}
+
 static bool path_read(const struct option *option, struct words words, size_t *value)
 {
-    char *path = option - options == OPTION_NUMBER_stats_file ? stats_path : profile_path;
+    char *path = path_of(option);
     if (words.length >= PATH_OPTION_MOST)
         return false;
     memcpy(path, words.start, words.length);

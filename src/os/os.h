@@ -148,6 +148,15 @@ size_t os_read(int file, void *buffer, size_t room, int *error);
 
 void os_close(int file);
 
+/* Makes a file of so many zeroes that is in memory, shared with whoever else maps it, after there
+ * is room for all of it on its disk. Null on failure, also where such a file is there; then
+ * `*error` says why by its number. It makes calls of its own: openat to write, fallocate, mmap of
+ * a file. */
+void *os_map_new_file(const char *path, size_t length, int *error);
+
+/* Ends that. */
+void os_unmap_file(void *start, size_t length);
+
 /* Whether the program has more privileges than who started it, who must not steer it. */
 bool os_secure(void);
 

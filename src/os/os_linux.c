@@ -502,6 +502,29 @@ size_t os_read(int file, void *buffer, size_t room, int *error)
     return got < 0 ? 0 : (size_t)got;
 }
 
+void *os_map_new_file(const char *path, size_t length, int *error)
+{
+    KEEP_ERRNO;
+    void *start = MAP_FAILED;
+    int flags = O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC;
+    int file = (int)syscall(SYS_openat, AT_FDCWD, path, flags, 0600);
+    bool made = file >= 0;
+    if (made && syscall(SYS_fallocate, file, 0, 0L, length) == 0)
+        start = mmap(NULL, length, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
+    *error = start == MAP_FAILED ? errno : 0;
+    if (made)
+        syscall(SYS_close, file);
+    if (made && start == MAP_FAILED)
+        syscall(SYS_unlinkat, AT_FDCWD, path, 0);
+    return start == MAP_FAILED ? NULL : start;
+}
+
+void os_unmap_file(void *start, size_t length)
+{
+    KEEP_ERRNO;
+    munmap(start, length);
+}
+
 void os_close(int file)
 {
     KEEP_ERRNO;

@@ -75,6 +75,8 @@ static _Unwind_Reason_Code add_frame(struct _Unwind_Context *context, void *argu
         return _URC_NO_REASON;
     if (trace->count == trace->most || !is_in_reach(trace, _Unwind_GetCFA(context)))
         return _URC_END_OF_STACK;
+    if (trace->stacks != NULL)
+        trace->stacks[trace->count] = _Unwind_GetCFA(context);
     trace->frames[trace->count++] = before_call ? address : address - 1;
 #if CAN_RESUME
     if (trace->at != NULL)

@@ -33,6 +33,7 @@ struct frames {
     const void *caller;
     unsigned most, count;
     uintptr_t *frames;
+    uintptr_t *stacks;       /* the stack's end at each call, or null */
     uintptr_t present_until; /* memory is known to be there up to this address, a multiple of the
                                 page size, and beyond it only where it is asked for (os_present);
                                 0: nothing is asked, and the walk ends with code that has no unwind

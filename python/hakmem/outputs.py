@@ -1,0 +1,69 @@
+"""Files that a command writes, in a format that the end of the name says."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import TypeVar
+
+from hakmem import pprof, profile_text
+from hakmem.arguments import USAGE_ERROR
+from hakmem.modules import NoModule
+
+CANNOT_WRITE = 5
+
+Result = TypeVar("Result")
+Writer = Callable[[Result], bytes]
+
+
+class CannotWrite(Exception):
+    """A line for the user."""
+
+    status = CANNOT_WRITE
+
+
+class WrongName(Exception):
+    status = USAGE_ERROR
+
+
+def outputs(
+    names: Iterable[str], writers: Mapping[str, Writer[Result]]
+) -> list[tuple[Path, Writer[Result]]]:
+    """Before anything is waited for: what is wrong with a name or a folder, it says at once."""
+    found = []
+    for name in names:
+        ending = next((end for end in writers if name.endswith(end)), None)
+        if ending is None:
+            raise WrongName(f"-o {name}: expected a name that ends in {', '.join(writers)}")
+        if ending == ".pb.gz":
+            try:
+                pprof.module()
+            except NoModule as why:
+                raise WrongName(f"-o {name}: {why}") from why
+        path = Path(name)
+        if not os.access(path.parent, os.W_OK | os.X_OK):
+            there = path.parent.is_dir()
+            raise CannotWrite(
+                f"{path.parent}: {'no permission to write' if there else 'no such folder'}"
+            )
+        found.append((path, writers[ending]))
+    return found
+
+
+def write(path: Path, content: bytes, command: str) -> None:
+    """Beside it first: half of a file is never there."""
+    made = path.with_name(f".{path.name}.{os.getpid()}")
+    try:
+        try:
+            made.write_bytes(content)
+            made.replace(path)
+        except OSError:
+            with suppress(OSError):
+                made.unlink()
+            raise
+    except OSError as error:
+        raise CannotWrite(f"{path}: {error.strerror}") from error
+    print(f"hakmem {command}: {profile_text.printable(str(path))}", file=sys.stderr, flush=True)

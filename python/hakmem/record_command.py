@@ -1,0 +1,425 @@
+"""`hakmem record`: every allocation and free of a program, into a file."""
+
+from __future__ import annotations
+
+import argparse
+import errno
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from hakmem import look, ring
+from hakmem.arguments import USAGE_ERROR, number
+from hakmem.look import CannotLook
+from hakmem.modules import NoModule
+from hakmem.profile_text import printable, size
+from hakmem.recording import PATH, Chunks, Writer, numpy, zstandard
+from hakmem.ring import Ring
+
+HELP = "record every allocation and free of a program"
+DESCRIPTION = HELP[0].upper() + HELP[1:] + ", and of all programs that it starts, into a file."
+EPILOG = """\
+Each event has the thread, the size, the alignment, the time, and for allocations the call stack.
+'hakmem trace FILE' shows what the program did, and 'hakmem replay FILE' repeats it with other
+allocators.
+
+A recording has sizes, times, addresses of blocks and code, command lines and the paths of programs
+and libraries. It has no contents of memory.
+
+The program writes events to memory that it shares with this command, which compresses them. When
+that memory is full, the program waits. If this command is killed, the program goes on after 5
+seconds without being recorded, and what was written until then can be read. The recording ends with
+the program; processes that it leaves behind are not recorded any longer.
+
+With a PID, records a running process that uses hakmem, and the processes that it forks from then on,
+for so many seconds. Ctrl-C or SIGTERM ends the recording before that. Blocks that were allocated
+before are only seen when they are freed.
+
+examples:
+  hakmem record -- ./app input
+  hakmem record -o app.recording -- ./app input
+  hakmem record --seconds 60 4711
+  hakmem trace app.recording
+
+exit status, with a PROGRAM:
+  2    wrong usage, or a Python module is missing
+  125  the recording can't be written, or the program can't be started
+  else the exit status of the program; 128 and more: the program was killed by a signal
+
+exit status, with a PID:
+  0    success
+  1    the process does not use hakmem, or can't be recorded now
+  2    wrong usage, no such process, or a Python module is missing
+  3    no permission to read and write the process
+  4    the process is idle: it did not begin to record
+  125  the recording can't be written
+"""
+FAILED = 125
+SECONDS = 30
+LIMIT = 4096  # MiB
+BLOCK_EVENTS = 1 << 17  # a block of the file has about so many, or those of a second
+MAPS_EACH = 1.0  # seconds from one look at a process's mappings to the next
+
+
+class CannotRecord(Exception):
+    status = FAILED
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "-o",
+        "--output",
+        metavar="FILE",
+        type=Path,
+        help="where to write (default: PROGRAM.PID.recording)",
+    )
+    parser.add_argument(
+        "--limit",
+        metavar="MIB",
+        type=number(int, 1),
+        default=LIMIT,
+        help=f"end the recording, not the program, when FILE has this many MiB (default: {LIMIT})",
+    )
+    parser.add_argument(
+        "--seconds",
+        metavar="N",
+        type=number(float, 0, 1e6),
+        default=SECONDS,
+        help=f"how long to record a process (default: {SECONDS})",
+    )
+    parser.add_argument("subject", metavar="PID", nargs="?", help="a running process")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    command: list[str] = arguments.behind
+    if bool(command) == (arguments.subject is not None):
+        wrong = "a PID or a program, not both" if command else "a PID, or a program after --"
+        print(f"hakmem record: name {wrong}; see 'hakmem record --help'", file=sys.stderr)
+        return USAGE_ERROR
+    try:
+        numpy()
+        zstandard()
+        if command:
+            return _record_program(arguments, command)
+        return _record_process(arguments, look.read_pid(arguments.subject))
+    except (CannotRecord, CannotLook, NoModule) as why:
+        print(f"hakmem record: {printable(str(why))}", file=sys.stderr)
+        return why.status
+
+
+def _record_process(arguments: argparse.Namespace, pid: int) -> int:
+    root = Path(f"/proc/{pid}/root")
+    name = f"{look.program(pid).replace('/', '_')}.{pid}"
+    writer = _writer(arguments.output or Path(f"{name}.recording"))
+    folder = _folder_for(pid, root)
+    ended = False
+
+    def end(*_: object) -> None:
+        nonlocal ended
+        ended = True
+
+    before = [(one, signal.signal(one, end)) for one in (signal.SIGINT, signal.SIGTERM)]
+    try:
+        recorder = Recorder(folder, writer, arguments.limit * 2**20)
+        look.record(pid, arguments.library, "/" + str(folder.relative_to(root)))
+        until = time.monotonic() + arguments.seconds
+        while not ended and not recorder.stopped and time.monotonic() < until and _lives(pid):
+            recorder.look()
+            recorder.rest()
+        recorder.finish()
+        print(f"hakmem record: {printable(recorder.summary())}", file=sys.stderr)
+        return FAILED if recorder.failed else 0
+    finally:
+        for one, handler in before:
+            signal.signal(one, handler)
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _folder_for(pid: int, root: Path) -> Path:
+    """Where the process can write, in memory if there is some where it lives."""
+    for where in ("dev/shm", "tmp"):
+        with suppress(OSError):
+            folder = Path(tempfile.mkdtemp(prefix="hakmem-", dir=root / where))
+            owner = Path(f"/proc/{pid}").stat()
+            if os.geteuid() != owner.st_uid:
+                os.chown(folder, owner.st_uid, owner.st_gid)
+            return folder
+    raise CannotRecord(f"process {pid} has no folder /dev/shm or /tmp to which this user may write")
+
+
+def _record_program(arguments: argparse.Namespace, command: list[str]) -> int:
+    output = arguments.output or Path(f"{Path(command[0]).name}.{os.getpid()}.recording")
+    writer = _writer(output)
+    folder = Path(tempfile.mkdtemp(prefix="hakmem-", dir=_memory()))
+    program: subprocess.Popen[bytes] | None = None
+    try:
+        recorder = Recorder(folder, writer, arguments.limit * 2**20)
+        with _Signals() as signals:
+            program = _start(arguments.front, command, folder)
+            signals.pid = program.pid
+            while program.poll() is None:
+                recorder.look()
+                recorder.rest()
+        recorder.finish()
+        print(f"hakmem record: {printable(recorder.summary())}", file=sys.stderr)
+        status = program.returncode
+        return status if status >= 0 else 128 - status
+    finally:
+        if program is not None and program.poll() is None:
+            program.terminate()
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _memory() -> str | None:
+    """A folder in memory with room for some rings, if there is one."""
+    with suppress(OSError):
+        if shutil.disk_usage("/dev/shm").free >= 256 * 2**20 and os.access("/dev/shm", os.W_OK):
+            return "/dev/shm"
+    return None
+
+
+def _writer(path: Path) -> Writer:
+    try:
+        return Writer(path)
+    except OSError as error:
+        raise CannotRecord(f"{path}: {error.strerror}") from error
+
+
+def _start(front: Path, command: list[str], folder: Path) -> subprocess.Popen[bytes]:
+    environment = os.environ | {"HAKMEM_RECORD": str(folder)}
+    try:
+        return subprocess.Popen(
+            ["/bin/sh", str(front), "run", "--", *command], env=environment, restore_signals=True
+        )
+    except OSError as error:
+        raise CannotRecord(f"{command[0]}: {error.strerror}") from error
+
+
+class _Signals:
+    """Ctrl-C reaches the program as well as this command, which goes on until the program has
+    ended; SIGTERM is handed on."""
+
+    def __init__(self) -> None:
+        self.pid: int | None = None
+
+    def _hand_on(self, number: int, _frame: object) -> None:
+        if self.pid is not None:
+            with suppress(ProcessLookupError):
+                os.kill(self.pid, number)
+
+    def __enter__(self) -> _Signals:
+        self.before = (
+            signal.signal(signal.SIGINT, lambda *_: None),
+            signal.signal(signal.SIGTERM, self._hand_on),
+        )
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        signal.signal(signal.SIGINT, self.before[0])
+        signal.signal(signal.SIGTERM, self.before[1])
+
+
+@dataclass
+class _Process:
+    """One ring, and what waits to be written."""
+
+    number: int  # in the file
+    ring: Ring
+    maps: str = ""
+    looked: float = 0.0
+    written: float = 0.0
+    waiting: list[Chunks] = field(default_factory=list)
+    events: int = 0
+
+
+class Recorder:
+    """Empties rings into a file."""
+
+    def __init__(self, folder: Path, writer: Writer, limit: int) -> None:
+        self.folder = folder
+        self.writer = writer
+        self.limit = limit
+        self.known: set[str] = set()
+        self.processes: list[_Process] = []  # those whose rings are there
+        self.count = 0
+        self.events = 0
+        self.waited = 0
+        self.lost = 0
+        self.stopped = ""  # why nothing more is recorded
+        self.failed = False  # by no wish of the user
+        self.busy = False
+
+    def rest(self) -> None:
+        time.sleep(0.001 if self.busy else 0.005)
+
+    def look(self) -> None:
+        """Empties all rings once."""
+        self.busy = False
+        for new in ring.rings(self.folder, self.known):
+            self._begin(new)
+        newest = {process.ring.process: process for process in self.processes}
+        for process in list(self.processes):
+            process.ring.beat()
+            ended = newest[process.ring.process] is not process or not _lives(process.ring.process)
+            self._empty(process, ended)
+            if ended:
+                self._end(process)
+
+    def finish(self) -> None:
+        """No more is recorded."""
+        self.look()
+        for process in list(self.processes):
+            process.ring.stop()
+            self._empty(process, True)
+            self._end(process)
+        self.writer.close()
+
+    def _begin(self, new: Ring) -> None:
+        process = _Process(self.count, new)
+        self.count += 1
+        self.processes.append(process)
+        if self.stopped:
+            new.stop()
+        self._write(
+            lambda: self.writer.said(
+                b"PROC",
+                {
+                    "process": process.number,
+                    "pid": new.process,
+                    "parent": new.parent,
+                    "command": _command(new.process),
+                    "tick_shift": new.tick_shift,
+                    "ticks": new.ticks,
+                    "time": new.time,
+                    "started": time.time(),
+                    "cpus": os.cpu_count(),
+                },
+            )
+        )
+        self._look_at_maps(process)
+
+    def _look_at_maps(self, process: _Process) -> None:
+        """Which files the process has in memory, for the names of functions."""
+        process.looked = time.monotonic()
+        try:
+            text = Path(f"/proc/{process.ring.process}/maps").read_text(errors="surrogateescape")
+        except OSError:
+            return
+        lines = [line for line in text.splitlines(keepends=True) if "/" in line or "[v" in line]
+        text = "".join(lines)
+        if text and text != process.maps:
+            process.maps = text
+            self._write(
+                lambda: self.writer.said(b"MAPS", {"process": process.number, "maps": text})
+            )
+
+    def _empty(self, process: _Process, ended: bool) -> None:
+        state = process.ring.state
+        taken = process.ring.take(ended)
+        now = time.monotonic()
+        if taken is not None and len(taken.events):
+            self.busy = True
+            process.waiting.append(taken)
+            process.events += len(taken.events)
+            paths = (taken.events[:, 0] >> 44 & 7 == PATH).any()
+            if paths and not ended and now - process.looked > MAPS_EACH:
+                self._look_at_maps(process)
+        due = process.events >= BLOCK_EVENTS or now - process.written > 1 or ended
+        if process.waiting and due:
+            process.written = now
+            self.events += process.events
+            process.events = 0
+            waiting, process.waiting = process.waiting, []
+            self._write(lambda: self.writer.events(process.number, _joined(waiting)))
+        if state == ring.ENDING and not ended and process.ring.head["seen"][0] < state:
+            self._look_at_maps(process)
+            process.ring.see(state)
+
+    def _end(self, process: _Process) -> None:
+        head = process.ring.head
+        waited, lost = int(head["waited"][0]), int(head["lost"][0])
+        self.waited += waited
+        self.lost += lost
+        self._write(
+            lambda: self.writer.said(
+                b"DONE",
+                {
+                    "process": process.number,
+                    "orderly": process.ring.state != ring.AT_WORK,
+                    "lost": lost,
+                    "waits": int(head["waits"][0]),
+                    "waited_ns": waited,
+                },
+            )
+        )
+        self.processes.remove(process)
+        with suppress(OSError):
+            process.ring.path.unlink()
+
+    def _write(self, write: object) -> None:
+        if self.stopped:
+            return
+        try:
+            write()  # type: ignore[operator]
+        except OSError as error:
+            self.failed = True
+            self._stop(f"{self.writer.path}: {os.strerror(error.errno or errno.EIO)}")
+        if self.writer.size > self.limit:
+            self._stop(f"{self.writer.path} has {self.limit // 2**20} MiB (see --limit)")
+
+    def _stop(self, why: str) -> None:
+        if self.stopped:
+            return
+        self.stopped = why
+        for process in self.processes:
+            process.ring.stop()
+
+    def summary(self) -> str:
+        each = self.writer.size / self.events if self.events else 0
+        text = (
+            f"{self.writer.path}: {self.events:,} events of {self.count} process"
+            f"{'es' if self.count != 1 else ''}, {size(self.writer.size)}, {each:.1f} bytes each"
+        )
+        if not self.count:
+            text += "; the program does not use hakmem: see 'hakmem doctor'"
+        if self.waited > 10**8:
+            text += f"; the program waited {self.waited / 1e9:.1f} s for this command"
+        if self.stopped:
+            text += f"; the recording ends early: {self.stopped}"
+        return text
+
+
+def _joined(waiting: list[Chunks]) -> Chunks:
+    np = numpy()
+    if len(waiting) == 1:
+        return waiting[0]
+    return Chunks(
+        *(
+            np.concatenate([getattr(one, name) for one in waiting])
+            for name in ("threads", "counts", "orders", "ticks", "times", "events")
+        )
+    )
+
+
+def _command(pid: int) -> list[str]:
+    try:
+        words = Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")[:-1]
+    except OSError:
+        return []
+    return [word.decode(errors="backslashreplace") for word in words]
+
+
+def _lives(pid: int) -> bool:
+    """Not so of one that has ended and whose parent has not asked yet."""
+    try:
+        status = Path(f"/proc/{pid}/stat").read_bytes()
+    except OSError:
+        return False
+    return status[status.rindex(b")") + 2 : status.rindex(b")") + 3] not in (b"Z", b"X")

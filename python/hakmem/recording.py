@@ -1,0 +1,182 @@
+"""A recording: a file with all events of the processes that were recorded, compressed.
+
+After a first line come blocks: four letters, the length of what follows, its CRC-32, and that, which
+is compressed with zstd. A file that was cut off is read up to the last whole block.
+
+  PROC  a process, as JSON: its number, parent, program, clock
+  MAPS  the text of its /proc/PID/maps, as JSON
+  EVTS  chunks of events, as in the process's ring (ring.py), by columns
+  DONE  a process has ended, or was no longer recorded, as JSON
+"""
+
+from __future__ import annotations
+
+import importlib
+import json
+import struct
+import zlib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, BinaryIO
+
+from hakmem.modules import NoModule
+
+FIRST_LINE = b"hakmem recording 1\n"
+_BLOCK = struct.Struct("<4sII")
+_EVENTS = struct.Struct("<III")
+LEVEL = 1
+BLOCK_MOST = 2**30
+
+MALLOC, CALLOC, FREE, REALLOC, RESIZE, MORE, PATH = range(1, 8)
+
+
+class NoRecording(Exception):
+    """A line for the user: the file is no recording, or can't be read."""
+
+    status = 1
+
+
+def numpy() -> Any:
+    return _module("numpy", "python3-numpy")
+
+
+def zstandard() -> Any:
+    return _module("zstandard", "python3-zstandard")
+
+
+def _module(name: str, debian: str) -> Any:
+    try:
+        return importlib.import_module(name)
+    except ImportError as missing:
+        raise NoModule(name, debian, name) from missing
+
+
+@dataclass
+class Chunks:
+    """Events of one process. The first five have an element for each chunk; `events` has two words
+    for each event, chunk after chunk."""
+
+    threads: Any
+    counts: Any
+    orders: Any
+    ticks: Any
+    times: Any
+    events: Any
+
+
+class Writer:
+    """Each call writes whole blocks, or raises OSError."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.file = path.open("wb", buffering=0)
+        self.size = 0
+        self.compressor = zstandard().ZstdCompressor(level=LEVEL)
+        self._write(FIRST_LINE)
+
+    def _write(self, data: bytes) -> None:
+        view = memoryview(data)
+        while view:
+            view = view[self.file.write(view) :]
+        self.size += len(data)
+
+    def block(self, kind: bytes, payload: bytes) -> None:
+        packed = self.compressor.compress(payload)
+        head = _BLOCK.pack(kind, len(packed), zlib.crc32(packed))
+        try:
+            self._write(head + packed)
+        except OSError:
+            self.file.truncate(self.size)
+            raise
+
+    def said(self, kind: bytes, facts: dict[str, Any]) -> None:
+        self.block(kind, json.dumps(facts).encode())
+
+    def events(self, process: int, chunks: Chunks) -> None:
+        self.block(b"EVTS", _packed(process, chunks))
+
+    def close(self) -> None:
+        self.file.close()
+
+
+def _packed(process: int, chunks: Chunks) -> bytes:
+    """Of all events the first byte, then the second, and so on: bytes that hardly change take no
+    room so. Of times the differences."""
+    np = numpy()
+    words = chunks.events.view("<u4").reshape(-1, 4)
+    words[1:, _TIME] = np.diff(words[:, _TIME])
+    columns = chunks.threads, chunks.counts, chunks.orders, chunks.ticks, chunks.times
+    parts = [
+        _EVENTS.pack(process, len(chunks.counts), len(words)),
+        *(np.ascontiguousarray(column).tobytes() for column in columns),
+        np.ascontiguousarray(words.view("u1").T).tobytes(),
+    ]
+    return b"".join(parts)
+
+
+_TIME = 2  # of the four halves of an event's words
+
+
+def _unpacked(payload: bytes) -> tuple[int, Chunks]:
+    np = numpy()
+    process, count, events = _EVENTS.unpack_from(payload)
+    at = _EVENTS.size
+    columns = []
+    for kind in ("<u4", "<u4", "<u8", "<u8", "<u8"):
+        columns.append(np.frombuffer(payload, dtype=kind, count=count, offset=at))
+        at += columns[-1].nbytes
+    if int(columns[1].sum()) != events:
+        raise ValueError
+    planes = np.frombuffer(payload, dtype="u1", count=16 * events, offset=at).reshape(16, events)
+    words = np.ascontiguousarray(planes.T).view("<u4")
+    words[:, _TIME] = np.cumsum(words[:, _TIME], dtype="<u4")
+    return process, Chunks(*columns, words.view("<u8"))
+
+
+@dataclass
+class Block:
+    kind: bytes
+    facts: dict[str, Any]  # of JSON
+    process: int = 0
+    chunks: Chunks | None = None
+
+
+class Reader:
+    """The blocks of a file; `whole` says in the end whether there was nothing else."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.whole = True
+
+    def __iter__(self) -> Iterator[Block]:
+        """Raises NoRecording."""
+        unpacker = zstandard().ZstdDecompressor()
+        try:
+            with self.path.open("rb") as file:
+                if file.readline(len(FIRST_LINE)) != FIRST_LINE:
+                    raise NoRecording(f"{self.path}: not a recording of hakmem")
+                yield from self._blocks(file, unpacker)
+        except OSError as error:
+            raise NoRecording(f"{self.path}: {error.strerror}") from error
+
+    def _blocks(self, file: BinaryIO, unpacker: Any) -> Iterator[Block]:
+        while head := file.read(_BLOCK.size):
+            if len(head) < _BLOCK.size:
+                self.whole = False
+                return
+            kind, length, check = _BLOCK.unpack(head)
+            packed = file.read(length)
+            if len(packed) < length or zlib.crc32(packed) != check:
+                self.whole = False
+                return
+            try:
+                payload = unpacker.decompress(packed, max_output_size=BLOCK_MOST)
+                if kind == b"EVTS":
+                    yield Block(kind, {}, *_unpacked(payload))
+                else:
+                    facts = json.loads(payload)
+                    yield Block(kind, facts, int(facts["process"]))
+            except (ValueError, KeyError, TypeError, struct.error, zstandard().ZstdError):
+                self.whole = False
+                return

@@ -1,0 +1,191 @@
+"""`hakmem trace`: what a recorded program did with its memory."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from hakmem import events, pprof, profile_html, profile_text, symbols, trace_text, traced
+from hakmem.arguments import number
+from hakmem.events import Process
+from hakmem.heap_profile import Profile
+from hakmem.modules import NoModule
+from hakmem.outputs import CannotWrite, Writer, WrongName, outputs, write
+from hakmem.profile_html import Section
+from hakmem.profile_text import KINDS, printable
+from hakmem.recording import NoRecording
+from hakmem.symbols import Named
+from hakmem.traced import Traced
+
+HELP = "show what a recorded program did with its memory"
+DESCRIPTION = HELP[0].upper() + HELP[1:] + "."
+EPILOG = """\
+FILE is what 'hakmem record' wrote. It has every call, so all figures are exact. If several processes
+were recorded, this shows the one with most calls, and lists the others; --process chooses another.
+
+Printed are: the peak and the call paths that held it; temporary blocks, which the next call of their
+thread freed; what grew in the second half of the time; how long blocks of each size lived; and which
+threads freed the blocks of others.
+
+What is written with -o depends on how its name ends:
+  .html             a page with the curve of memory in use, the same tables and a flame graph
+  .pb.gz            for pprof; needs the Python module protobuf
+  .collapsed        collapsed stacks of what was allocated, for flamegraph.pl
+  .speedscope.json  for speedscope
+
+Functions and lines come from the program's files and their debug files, which have to be here. This
+uses llvm-symbolizer or addr2line (Debian: llvm, binutils); without them there are only functions.
+
+examples:
+  hakmem record -o app.recording -- ./app
+  hakmem trace app.recording
+  hakmem trace -o app.html app.recording
+  hakmem trace --process 4711 --top 3 app.recording
+
+exit status:
+  0  success
+  1  FILE can't be read or is no recording
+  2  wrong usage, or a Python module is missing
+  5  the output can't be written
+"""
+ABOUT = "All calls were recorded: the figures are exact."
+
+
+@dataclass(frozen=True)
+class Result:
+    name: str
+    shown: Named
+    sections: tuple[Section, ...]
+
+
+def _collapsed(result: Result) -> bytes:
+    return profile_text.collapsed(result.shown, KINDS["alloc"][1] + 1).encode()
+
+
+def _html(result: Result) -> bytes:
+    return profile_html.page(result.shown, result.name, result.sections, ABOUT).encode()
+
+
+WRITERS: dict[str, Writer[Result]] = {
+    ".html": _html,
+    ".pb.gz": lambda result: pprof.profile(result.shown),
+    ".collapsed": _collapsed,
+    ".speedscope.json": lambda result: profile_text.speedscope(result.shown, result.name).encode(),
+}
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("-o", "--output", metavar="NAME", action="append", default=[],
+                        help="where to write; may be repeated")  # fmt: skip
+    parser.add_argument(
+        "--process",
+        metavar="PID",
+        type=number(int, 1),
+        help="the process to show (default: that with most calls)",
+    )
+    parser.add_argument(
+        "--top",
+        metavar="N",
+        type=number(int, 1),
+        default=5,
+        help="call paths in each table (default: 5)",
+    )
+    symbols.add_debug_dir(parser)
+    parser.add_argument("file", metavar="FILE", type=Path, help="a recording")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    try:
+        return _run(arguments)
+    except (NoRecording, NoModule, CannotWrite, WrongName) as why:
+        print(f"hakmem trace: {printable(str(why))}", file=sys.stderr)
+        return why.status
+
+
+def _run(arguments: argparse.Namespace) -> int:
+    files = outputs(arguments.output, WRITERS)
+    found, whole = events.processes(arguments.file)
+    process = _chosen(found, arguments.process, arguments.file)
+    told = traced.traced(process)
+    debug_dirs = (*arguments.debug_dir, symbols.DEBUG_DIR)
+    written = arguments.file.stat().st_mtime
+
+    def named(profile: Profile) -> Named:
+        return symbols.named(profile, Path("/"), debug_dirs, written)
+
+    shown = named(told.profile)
+    notes = [*trace_text.notes(told), *shown.notes]
+    if not whole:
+        notes.append(f"{arguments.file}: cut off or damaged: what comes after {told.seconds:.2f} s"
+                     " is missing")  # fmt: skip
+    for note in notes:
+        print(f"hakmem trace: {printable(note)}", file=sys.stderr)
+    tables = tuple(_tables(told, shown, named(told.temporaries), named(told.growth), arguments.top))
+    with suppress(BrokenPipeError):
+        for line in _text(process, found, told, tables):
+            print(line)
+        sys.stdout.flush()
+    if files:
+        curve = Section("Memory in use", "  ".join(trace_text.head(told)), curve=told.curve)
+        name = f"{process.name} {process.facts['pid']}"
+        result = Result(name, shown, (curve, *tables))
+        for path, writer in files:
+            write(path, writer(result), "trace")
+    return 0
+
+
+def _chosen(found: list[Process], pid: int | None, file: Path) -> Process:
+    some = [one for one in found if pid is None or one.facts["pid"] == pid]
+    if not some:
+        raise NoRecording(f"{file}: has no process" + (f" {pid}" if pid else ""))
+    return max(some, key=_calls)
+
+
+def _calls(process: Process) -> int:
+    return sum(len(part.events) for part in process.parts)
+
+
+def _tables(
+    told: Traced, shown: Named, temporaries: Named, growth: Named, top: int
+) -> Iterator[Section]:
+    """Those that have anything to show."""
+    peak = trace_text.sites("In use at the peak", "", shown, KINDS["peak"][1], top)
+    allocated = trace_text.sites("Allocated in all", "", shown, KINDS["alloc"][1], top)
+    brief = trace_text.sites(
+        "Temporary", "The next call of the thread freed them.", temporaries, KINDS["alloc"][1], top
+    )
+    grown = trace_text.sites(
+        "Growth",
+        "More in use at the end than when half of the time had passed.",
+        growth,
+        KINDS["inuse"][1],
+        top,
+    )
+    left = trace_text.sites("In use at the end", "", shown, KINDS["inuse"][1], top)
+    for section in (
+        *(peak, allocated, brief, grown, left),
+        *(trace_text.lifetimes(told), trace_text.flows(told)),
+    ):
+        if section.rows:
+            yield section
+
+
+def _text(
+    process: Process, found: list[Process], told: Traced, tables: tuple[Section, ...]
+) -> Iterator[str]:
+    command = " ".join(process.facts["command"])
+    yield printable(f"process {process.facts['pid']}: {command or 'its command is not known'}")
+    yield from trace_text.head(told)
+    for table in tables:
+        yield ""
+        yield from trace_text.plain(table)
+    others = [one for one in found if one is not process]
+    if others:
+        yield ""
+        yield f"{len(others)} other process{'es' if len(others) > 1 else ''} (--process PID):"
+        for one in sorted(others, key=_calls, reverse=True)[:10]:
+            yield printable(f"  {one.facts['pid']:>8}  {_calls(one):>12,} calls  {one.name}")

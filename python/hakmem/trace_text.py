@@ -1,0 +1,115 @@
+"""What a process did with its memory, as text and as tables of a page."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from hakmem import profile_text
+from hakmem.profile_html import Section
+from hakmem.profile_text import printable, size
+from hakmem.symbols import Named, Stack
+from hakmem.traced import Traced
+
+FLOWS = 10
+
+
+def head(traced: Traced) -> Iterator[str]:
+    """Some lines on the whole."""
+    calls, held = len(traced.calls.kind), len(traced.blocks.begin)
+    rate = f" ({calls / traced.seconds / 1e6:.1f} M/s)" if traced.seconds else ""
+    threads = f"{traced.threads} thread{'s' if traced.threads != 1 else ''}"
+    total = float(traced.blocks.size.sum())
+    yield f"{calls:,} calls in {traced.seconds:.2f} s{rate} by {threads}"
+    yield f"allocated {size(total)} in {held:,} blocks, {size(total / max(held, 1))} each"
+    yield (
+        f"peak {size(traced.peak)} in {traced.peak_blocks:,} blocks, after {traced.peak_at:.2f} s;"
+        f" in use at the end {size(traced.left)} in {traced.left_blocks:,} blocks"
+    )
+    crossed = sum(flow.blocks for flow in traced.flows)
+    yield (
+        f"temporary {_part(traced.temporary, held)} of the blocks: the next call of the thread freed"
+        f" them; freed by another thread {_part(crossed, held)}"
+    )
+    if traced.blocks.unknown_frees:
+        yield f"{traced.blocks.unknown_frees:,} frees of blocks from before the recording"
+
+
+def notes(traced: Traced) -> Iterator[str]:
+    """What the user should know before the figures are believed."""
+    done = traced.process.done
+    if done is None:
+        yield "the recording was cut off: what came later is missing"
+    elif done["lost"]:
+        yield f"{done['lost']} calls are missing: they could not be written in time"
+    if traced.blocks.unclear:
+        yield (
+            f"of {traced.blocks.unclear} blocks the free is missing, or its order can't be told"
+        )
+
+
+def lifetimes(traced: Traced) -> Section:
+    rows = []
+    least = 0
+    for one in traced.lifetimes:
+        bound = f"{size(least)} and more" if one.most > 2**40 else f"up to {size(one.most)}"
+        least = one.most
+        rows.append(
+            (bound, f"{one.blocks:,}", size(one.size), *map(_time, (one.median, one.p90, one.longest)))
+        )
+    columns = ("size", "blocks", "bytes", "median", "90%", "longest")
+    return Section("Lifetimes", "Of blocks that were freed.", columns, tuple(rows))
+
+
+def flows(traced: Traced) -> Section:
+    rows = tuple(
+        (str(flow.giver), str(flow.taker), f"{flow.blocks:,}", size(flow.size))
+        for flow in traced.flows[:FLOWS]
+    )
+    left = len(traced.flows) - len(rows)
+    note = "Blocks that one thread allocated and another freed."
+    if left > 0:
+        note += f" {left} smaller flows are not shown."
+    return Section("Flows between threads", note, ("allocated", "freed", "blocks", "bytes"), rows)
+
+
+def sites(title: str, note: str, named: Named, at: int, most: int) -> Section:
+    """A row for each of the largest; `at` is the place of the blocks in the figures."""
+    total = named.sums[at + 1]
+    stacks = sorted(named.stacks, key=lambda one: -one.figures[at + 1])[:most]
+    rows = tuple(
+        (
+            size(one.figures[at + 1]),
+            f"{100 * one.figures[at + 1] / total:.1f}",
+            f"{one.figures[at]:,.0f}",
+            _where(one),
+        )
+        for one in stacks
+        if one.figures[at]
+    )
+    return Section(title, note, ("bytes", "%", "blocks", "call path, innermost first"), rows)
+
+
+def plain(section: Section) -> Iterator[str]:
+    """As a table of a terminal."""
+    yield section.title.lower() + (f": {section.note}" if section.note else "")
+    table = (section.head, *section.rows)
+    widths = [max(len(row[i]) for row in table) for i in range(len(section.head) - 1)]
+    for row in table:
+        cells = [f"{cell:>{width}}" for cell, width in zip(row[:-1], widths, strict=True)]
+        yield printable("  ".join(["", *cells, row[-1]]))
+
+
+def _where(stack: Stack) -> str:
+    lines = profile_text.innermost(stack.lines())
+    return " < ".join(lines) if lines else "(no stack)"
+
+
+def _part(some: int, of: int) -> str:
+    return f"{100 * some / of:.1f}%" if of else "0%"
+
+
+def _time(ns: float) -> str:
+    for unit, name in ((1e9, "s"), (1e6, "ms"), (1e3, "us")):
+        if ns >= unit:
+            return f"{ns / unit:.1f} {name}"
+    return f"{ns:.0f} ns"

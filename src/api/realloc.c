@@ -1,0 +1,128 @@
+/* realloc's slow path. */
+#include <errno.h>
+#include <string.h>
+
+#include "api/functions.h"
+#include "api/harden.h"
+#include "api/huge_blocks.h"
+#include "api/recorded.h"
+#include "api/sampled.h"
+#include "api/slow.h"
+#include "front/cacheless.h"
+#include "heap/slab.h"
+#include "heap/whole.h"
+#include "learn/laws.h"
+#include "life/life.h"
+#include "os/lock.h"
+
+/* Into another block. Both ends as in the fast bodies. */
+static SLOW void *realloc_moves(void *p, size_t n, size_t usable, const void *caller)
+{
+    int saved = errno;
+    void *other;
+    if (n > CLASS_MOST || unlikely(!cache_pop(cache_current(), class_bin_offset(n), &other)))
+        other = slow_malloc(n);
+    if (other == NULL && n <= usable) {
+        errno = saved;
+        store_relaxed(&sizes_unsure, true);
+        return p;
+    }
+    if (other == NULL)
+        return NULL;
+    memcpy(other, p, n < usable ? n : usable);
+    if (unlikely(!cache_push(cache_current(), p)))
+        slow_free_from(p, caller);
+    return other;
+}
+
+/* No block is smaller than the smallest, so a block that malloc made for n stays; and one that is
+ * cut to exactly half. */
+static inline bool stays_smallest(size_t n, size_t usable)
+{
+    return n <= usable && (usable <= CLASS_GRAIN || n == keep_block_least(usable));
+}
+
+/* A block of whole slices to more than it has, where it stands. A sampled one, too: if only those
+ * moved, they alone would have to be drawn anew. */
+static SLOW bool whole_grows(const void *p, size_t n, size_t usable)
+{
+    if (n <= usable || n > CLASS_SLICES_MOST)
+        return false;
+    struct cache *cache = thread_cache();
+    if (!lock_enter(cache_lock_of(cache)))
+        return false;
+    bool done = whole_resize(p, n);
+    lock_release(cache_lock_of(cache));
+    return done;
+}
+
+/* What is no block of a class in the window, or no block at all; or one that may be free. */
+static SLOW void *realloc_others(void *p, size_t n, const void *caller)
+{
+    unsigned bin;
+    bool nothing = hardened_nothing(p);
+    size_t usable = nothing ? 0 : resized_find(p, &bin, caller);
+    if (unlikely(usable == 0) && !nothing) {
+        errno = EINVAL;
+        return NULL;
+    }
+    if (n == 0) {
+        slow_free_from(p, caller);
+        return NULL;
+    }
+    if (nothing)
+        return realloc_moves(p, n, 0, caller);
+    bool same_class = hardened() ? hardened_stays(n, usable) : stays(n, usable);
+    if (bin >= BIN_FIRST && same_class)
+        return p;
+    if (bin == BIN_SAMPLED && (same_class || (!hardened() && stays_smallest(n, usable)) ||
+                               (usable > CLASS_MOST && whole_grows(p, n, usable))))
+        return sampled_resize(p, n);
+    void *same = NULL;
+    if (bin == BIN_HUGE && n <= MOST_BYTES && (n > CLASS_MOST || !hardening.guards))
+        same = huge_resize_inside(p, n);
+    return same != NULL ? same : realloc_moves(p, n, usable, caller);
+}
+
+static void *realloc_any(void *p, size_t n, size_t usable, const void *caller)
+{
+    if (n == 0) {
+        slow_free_from(p, caller);
+        return NULL;
+    }
+    if (stays_smallest(n, usable))
+        return p;
+    if (usable > CLASS_MOST && whole_grows(p, n, usable))
+        return p;
+    return realloc_moves(p, n, usable, caller);
+}
+
+/* Of a block whose address alone does not tell its size. */
+static void *realloc_unsized(void *p, size_t n, const void *caller)
+{
+    void *owner;
+    size_t usable = map_find(p, &owner) == BIN_WHOLE ? slab_usable(p, owner) : 0;
+    if (usable == 0)
+        return realloc_others(p, n, caller);
+    return stays(n, usable) ? p : realloc_any(p, n, usable, caller);
+}
+
+static SLOW void *realloc_recorded(void *p, size_t n, struct caller from)
+{
+    if (n == 0 || !recorded_begin())
+        return realloc_unsized(p, n, from.code);
+    void *q = realloc_unsized(p, n, from.code);
+    recorded_end_realloc(p, q, n, from);
+    return q;
+}
+
+SLOW void *slow_realloc(void *p, size_t n, size_t usable)
+{
+    if (p == NULL)
+        return slow_malloc(n);
+    if (usable != 0)
+        return unlikely(block_sealed(p)) ? realloc_others(p, n, RETURN_ADDRESS)
+                                         : realloc_any(p, n, usable, RETURN_ADDRESS);
+    return unlikely(load_relaxed(&recording_on)) ? realloc_recorded(p, n, CALLER)
+                                                 : realloc_unsized(p, n, RETURN_ADDRESS);
+}

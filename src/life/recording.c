@@ -1,0 +1,142 @@
+#include "life/recording.h"
+
+#include <errno.h>
+
+#include "base/policy.h"
+#include "base/text.h"
+#include "front/cacheless.h"
+#include "front/owners.h"
+#include "front/registry.h"
+#include "learn/laws.h"
+#include "life/profiling.h"
+#include "os/lock.h"
+#include "os/os.h"
+#include "os/self.h"
+#include "record/paths.h"
+
+static char folder[PATH_OPTION_MOST]; /* of the ring, while there is one */
+
+static void tapes_forget(void)
+{
+    for (struct cache *cache = caches_every(); cache != NULL; cache = cache->every) {
+        struct sampler *sampler = load_relaxed(&cache->sampler);
+        if (sampler != NULL)
+            tape_forget(&sampler->tape);
+    }
+    tape_forget(&tape_common);
+}
+
+static int start(const char *where, unsigned parent)
+{
+    if (ring != NULL)
+        return EBUSY;
+    if (!paths_start())
+        return ENOMEM;
+    int error = ring_open(where, parent);
+    if (error != 0)
+        return error;
+    struct text t;
+    text_init(&t, folder, sizeof folder);
+    text_add(&t, where);
+    if (!recording_close(true)) {
+        ring_leave(true);
+        return ENOMEM;
+    }
+    return 0;
+}
+
+COLD int recording_start(const char *where)
+{
+    struct ring_head *before = load_acquire(&ring);
+    if (before != NULL && load_relaxed(&before->stop) != 0)
+        recording_lost(true);
+    if (!heap_mode_enter(true))
+        return EBUSY;
+    if (ring == NULL) { /* what an earlier recording left */
+        tapes_forget();
+        paths_forget();
+    }
+    int error = start(where, 0);
+    lock_release(&cacheless_lock);
+    return error;
+}
+
+/* Others may be about to write to the ring, so its memory stays. */
+COLD void recording_lost(bool gone)
+{
+    struct ring_head *head = load_acquire(&ring);
+    if (head != NULL && !gone)
+        add_relaxed(&head->lost, 1);
+    if (!gone || !heap_mode_enter(false))
+        return;
+    head = ring;
+    if (head == NULL || ring_is_mine(head))
+        recording_close(false);
+    if (head != NULL && ring_is_mine(head)) {
+        store_release(&head->state, RING_ENDED);
+        ring_leave(false);
+    }
+    lock_release(&cacheless_lock);
+}
+
+static void complain(const char *where, int error)
+{
+    char line[PATH_OPTION_MOST + 128];
+    struct text t;
+    text_init(&t, line, sizeof line);
+    text_add(&t, "hakmem: record: ");
+    text_add_foreign(&t, where, PATH_OPTION_MOST);
+    text_add(&t, ": ");
+    text_add_error(&t, error);
+    text_add(&t, ": nothing is recorded\n");
+    os_print_error(t.start, t.used);
+}
+
+COLD void recording_begin(void)
+{
+    int error = recording_start(record_path);
+    if (error != 0)
+        complain(record_path, error);
+}
+
+/* So that the child has nothing of the parent's. Not where a signal handler that interrupted the
+ * writing forks. */
+COLD void recording_fork_prepare(struct cache *mine)
+{
+    if (!recording_within && mine != NULL && mine->sampler != NULL)
+        tape_flush(&mine->sampler->tape);
+}
+
+/* Without a lock: there is no other thread, and a signal handler may have forked. */
+COLD void recording_fork_child(void)
+{
+    if (ring == NULL)
+        return;
+    unsigned parent = ring->process;
+    bool stopped = load_relaxed(&ring->stop) != 0;
+    ring_leave(true);
+    tapes_forget();
+    paths_forget();
+    int error = stopped ? 0 : ring_open(folder, parent);
+    if (error != 0)
+        complain(folder, error); /* the next call ends it */
+}
+
+COLD void recording_thread_ends(struct cache *cache)
+{
+    if (cache->sampler == NULL)
+        return;
+    tape_flush(&cache->sampler->tape);
+    tape_forget(&cache->sampler->tape);
+}
+
+COLD void recording_end(void)
+{
+    struct ring_head *head = load_acquire(&ring);
+    if (head == NULL)
+        return;
+    store_release(&head->state, RING_ENDING);
+    for (unsigned waited = 0;
+         waited < LAW_RECORDER_END_MS && load_acquire(&head->seen) < RING_ENDING; waited++)
+        os_let_pass(1);
+}

@@ -1,0 +1,39 @@
+/* Call paths: numbers for the call stacks that allocate. Reading a stack takes microseconds, so
+ * that is done once for a path, and now and then again. Else some of its addresses and how much
+ * stack is in use tell which path it is: a function takes as much stack for each of its calls,
+ * unless it takes what it wants (alloca), and how much was seen when its stack was read.
+ *
+ * Thread safe, without a lock. A path has at most 2^17 - 2 companions; what is beyond has number 0.
+ * Two paths that can't be told apart in this way count as one of them, until one is read again. */
+#ifndef HAKMEM_RECORD_PATHS_H
+#define HAKMEM_RECORD_PATHS_H
+
+#include "record/tape.h"
+
+/* Where a function of ours returns to, and the stack's end there. */
+struct caller {
+    const void *code;
+    uintptr_t stack;
+};
+#define CALLER ((struct caller){RETURN_ADDRESS, (uintptr_t)__builtin_dwarf_cfa()})
+
+#define PATH_NONE 0u /* of an allocation whose path is not known */
+
+/* Makes the tables; false without memory. In the child of a fork: none is known. */
+bool paths_start(void);
+void paths_forget(void);
+
+/* The number of the path; false where its stack is to be read. */
+bool path_known(struct tape *tape, struct caller from, unsigned *path);
+
+/* Of a stack that was read, innermost first: where each call is, and the stack's end there. */
+struct stack_read {
+    unsigned count;
+    const uintptr_t *frames, *stacks;
+};
+
+/* Learns from it. The number of the path, and whether that is new: then it is to be written. */
+unsigned path_enter(struct tape *tape, struct caller from, const struct stack_read *stack,
+                    bool *is_new);
+
+#endif

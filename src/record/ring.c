@@ -1,0 +1,151 @@
+#include "record/ring.h"
+
+#include <errno.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/text.h"
+#include "learn/laws.h"
+#include "os/os.h"
+#include "os/self.h"
+
+/* Names that are taken already, of a process's earlier programs, are passed by. */
+#define NAMES_MOST 10000
+#define FOLDER_MOST 1024
+
+#define CHUNK_BYTES (CHUNK_EVENTS * sizeof(struct event))
+
+struct ring_head *ring;
+
+static unsigned hint; /* where the next free chunk may be; atomic */
+
+static struct ring_chunk *chunks_of(struct ring_head *head)
+{
+    return (struct ring_chunk *)((char *)head + head->chunks_at);
+}
+
+static size_t bytes_of(const struct ring_head *head)
+{
+    return head->events_at + head->chunks * CHUNK_BYTES;
+}
+
+COLD int ring_open(const char *folder, unsigned parent)
+{
+    char path[FOLDER_MOST + 64];
+    size_t chunks = LAW_RING_BYTES / CHUNK_BYTES;
+    size_t events_at = round_up(RING_HEAD_BYTES + chunks * sizeof(struct ring_chunk), 64 * KiB);
+    size_t bytes = events_at + chunks * CHUNK_BYTES;
+    struct ring_head *head = NULL;
+    int error = EEXIST;
+    for (unsigned i = 1; head == NULL && error == EEXIST && i <= NAMES_MOST; i++) {
+        struct text t;
+        text_init(&t, path, sizeof path);
+        text_add(&t, folder);
+        text_add(&t, "/");
+        text_add_number(&t, (uint64_t)getpid());
+        text_add(&t, ".");
+        text_add_number(&t, i);
+        head = os_map_new_file(path, bytes, &error);
+    }
+    if (head == NULL)
+        return error;
+    head->format = RING_FORMAT;
+    head->state = RING_AT_WORK;
+    head->chunks = (uint32_t)chunks;
+    head->chunks_at = RING_HEAD_BYTES;
+    head->events_at = (uint32_t)events_at;
+    head->tick_shift = CLOCK_SHIFT();
+    head->process = (uint32_t)getpid();
+    head->parent = parent;
+    head->ticks = CLOCK_TICKS();
+    head->time = os_nanoseconds();
+    __atomic_thread_fence(__ATOMIC_RELEASE);
+    memcpy(head->magic, RING_MAGIC, sizeof head->magic); /* last: from now on it can be read */
+    store_relaxed(&hint, 0);
+    store_release(&ring, head);
+    return 0;
+}
+
+bool ring_is_mine(const struct ring_head *head) { return head->process == (uint32_t)getpid(); }
+
+COLD void ring_leave(bool is_parents)
+{
+    struct ring_head *head = ring;
+    store_release(&ring, NULL);
+    if (head != NULL && is_parents)
+        os_unmap_file(head, bytes_of(head));
+}
+
+/* A free chunk, or null; then `*full` says whether the recorder has any to empty. */
+static struct ring_chunk *find_free(struct ring_head *head, bool common, bool *full)
+{
+    unsigned first = common ? 0 : CHUNKS_COMMON;
+    unsigned count = common ? CHUNKS_COMMON : head->chunks - CHUNKS_COMMON;
+    unsigned from = common ? 0 : load_relaxed(&hint);
+    *full = false;
+    for (unsigned i = 0; i < count; i++) {
+        unsigned at = (from + i) % count;
+        struct ring_chunk *chunk = &chunks_of(head)[first + at];
+        uint32_t state = load_relaxed(&chunk->state);
+        *full |= state == CHUNK_FULL;
+        if (state != CHUNK_FREE ||
+            !__atomic_compare_exchange_n(&chunk->state, &state, CHUNK_FILLING, false,
+                                         __ATOMIC_ACQUIRE, __ATOMIC_RELAXED))
+            continue;
+        if (!common)
+            store_relaxed(&hint, at + 1);
+        return chunk;
+    }
+    return NULL;
+}
+
+/* What the recorder said last when somebody waited, and when that was; lock-free, as it may be a
+ * little wrong. Atomic. */
+static uint64_t beats_seen, beats_time;
+
+static bool recorder_lives(const struct ring_head *head, uint64_t now)
+{
+    uint64_t beats = load_relaxed(&head->beats);
+    if (beats != load_relaxed(&beats_seen)) {
+        store_relaxed(&beats_seen, beats);
+        store_relaxed(&beats_time, now);
+    }
+    return now - load_relaxed(&beats_time) < LAW_RECORDER_SILENT_MS * (uint64_t)1000000;
+}
+
+static SLOW struct ring_chunk *wait_for_free(struct ring_head *head, bool common, bool *full)
+{
+    uint64_t began = os_nanoseconds();
+    uint64_t now = began;
+    struct ring_chunk *chunk = NULL;
+    store_relaxed(&beats_time, began);
+    while (chunk == NULL && *full && load_relaxed(&head->stop) == 0 && recorder_lives(head, now)) {
+        os_let_pass(1);
+        chunk = find_free(head, common, full);
+        now = os_nanoseconds();
+    }
+    add_relaxed(&head->waits, 1);
+    add_relaxed(&head->waited, now - began);
+    return chunk;
+}
+
+SLOW enum ring_answer ring_take(struct ring_head *head, bool common, struct ring_chunk **taken)
+{
+    if (head == NULL || load_relaxed(&head->stop) != 0 || !ring_is_mine(head))
+        return RING_GONE;
+    bool full;
+    struct ring_chunk *chunk = find_free(head, common, &full);
+    if (unlikely(chunk == NULL) && full)
+        chunk = wait_for_free(head, common, &full);
+    if (chunk == NULL)
+        return full || common ? RING_GONE : RING_CROWDED;
+    store_relaxed(&chunk->events, 0);
+    chunk->thread = os_thread_id();
+    chunk->order = __atomic_fetch_add(&head->order, 1, __ATOMIC_RELAXED);
+    chunk->ticks = CLOCK_TICKS();
+    chunk->time = os_nanoseconds();
+    *taken = chunk;
+    return RING_TAKEN;
+}
+
+void ring_give(struct ring_chunk *chunk) { store_release(&chunk->state, CHUNK_FULL); }

@@ -1,0 +1,123 @@
+/* The ring of a recording: a file that the recorded process and the recorder (python/hakmem) both
+ * have in memory. Threads fill chunks with events, the recorder takes the full ones and empties
+ * them. What is in it when the process dies is still there. Numbers are in the machine's byte
+ * order. This is a format: docs/recording.md describes it, python/hakmem/ring.py reads it.
+ *
+ *   ring_head, to RING_HEAD_BYTES | a ring_chunk for each chunk | from a page on, the chunks'
+ * events
+ */
+#ifndef HAKMEM_RECORD_RING_H
+#define HAKMEM_RECORD_RING_H
+
+#include "base/asm.h"
+#include "base/atomic.h"
+#include "base/defs.h"
+#include "os/os.h"
+
+#ifndef CLOCK_TICKS
+#define CLOCK_TICKS() os_nanoseconds()
+#define CLOCK_SHIFT() 3u
+#endif
+
+#define RING_MAGIC "hakmem-r"
+#define RING_FORMAT 1
+#define RING_HEAD_BYTES 4096
+#define CHUNK_EVENTS 256 /* words of two: 4 KiB */
+
+/* An event is two words. The first: 44 bits of the block's address, without its lowest 4 bits; 3
+ * bits, an enum event; 17 bits, the number of the call path. The second: when it was, 32 bits of
+ * the time; 32 bits, the lower half of the bytes requested. */
+struct event {
+    uint64_t what, when;
+};
+
+enum event_kind {
+    EVENT_NONE,    /* after an EVENT_PATH */
+    EVENT_MALLOC,  /* address 0: it failed */
+    EVENT_CALLOC,  /* zeroed */
+    EVENT_FREE,    /* about to be freed */
+    EVENT_REALLOC, /* into another block, or it failed: after an EVENT_MORE with the former one */
+    EVENT_RESIZE,  /* realloc of the block where it is */
+    EVENT_MORE,    /* of the event after it: the former address; instead of a path the logarithm of
+                      the alignment; instead of the time the upper half of the bytes */
+    EVENT_PATH,    /* a call path: its number; instead of the bytes how many addresses. They follow,
+                      two an EVENT_NONE, innermost first: where the call is, not where it returns.
+                      The first one's upper bits are instead of the path, the second is a word */
+};
+#define EVENT_ADDRESS_BITS 44
+#define EVENT_PATH_BITS 17
+
+enum chunk_state { CHUNK_FREE, CHUNK_FILLING, CHUNK_FULL };
+
+struct ring_chunk {
+    uint32_t state; /* an enum chunk_state; who takes it out of the first or last owns it; atomic */
+    uint32_t events; /* that are there; atomic */
+    uint32_t thread; /* the kernel's number */
+    uint32_t unused;
+    uint64_t order;       /* counts the chunks of the process */
+    uint64_t ticks, time; /* when it was begun: by the events' clock; in ns of CLOCK_MONOTONIC */
+    uint64_t pad[3];
+};
+static_assert(sizeof(struct ring_chunk) == CACHE_LINE, "no two threads write the same line");
+
+enum ring_state { RING_AT_WORK = 1, RING_ENDING, RING_ENDED };
+
+struct ring_head {
+    char magic[8];
+    uint32_t format;
+    uint32_t state;                /* an enum ring_state, of the process; atomic */
+    uint32_t chunks;               /* how many */
+    uint32_t chunks_at, events_at; /* bytes from the start of the file */
+    uint32_t tick_shift;           /* an event's time is of the ticks from this bit on */
+    uint32_t process;
+    uint32_t parent;        /* the process that it was forked from while that was recorded, or 0 */
+    uint64_t ticks, time;   /* when it was begun, as in a chunk */
+    uint64_t order;         /* the next chunk's; atomic */
+    uint64_t lost;          /* events that found no room; atomic */
+    uint64_t waits, waited; /* how often a thread waited for the recorder, and for how many ns */
+    uint64_t unwound;       /* call paths that were read from the stack; atomic */
+    /* From here on the recorder's. */
+    uint64_t beats __attribute__((aligned(CACHE_LINE))); /* changes as long as it is there */
+    uint32_t seen; /* the state that it has seen, after it has read all that it needs; atomic */
+    uint32_t stop; /* it wants no more; atomic */
+};
+
+/* Whether a ring is there, and of the process: null, or the ring. Atomic. */
+extern struct ring_head *ring HIDDEN;
+
+/* Makes the file, in the folder, and maps it: 0 or an errno. One thread at a time. `parent` as
+ * above. The file's name is the process's number, a dot and a count. */
+int ring_open(const char *folder, unsigned parent);
+
+/* Whether it is of this process: not so in the child of a fork before its time has come. */
+bool ring_is_mine(const struct ring_head *head);
+
+/* It is of no more use. Another thread may still be about to write to it, so its addresses stay,
+ * and only its memory goes; but in the child of a fork, where it is the parent's, it is unmapped.
+ */
+void ring_leave(bool is_parents);
+
+/* The first chunks are for what all threads write to together that find no other one, since more
+ * threads than there are chunks have each begun one. */
+#define CHUNKS_COMMON 16
+
+enum ring_answer { RING_TAKEN, RING_CROWDED, RING_GONE };
+
+/* A chunk for the calling thread to fill, or a common one. It may wait for the recorder, as long as
+ * that shows signs of life. RING_CROWDED: there is none, and none to wait for. RING_GONE: the
+ * recorder empties none, or wants no more. */
+enum ring_answer ring_take(struct ring_head *head, bool common, struct ring_chunk **taken);
+
+/* It is as full as it gets. */
+void ring_give(struct ring_chunk *chunk);
+
+static inline struct event *ring_events(const struct ring_head *head,
+                                        const struct ring_chunk *chunk)
+{
+    const struct ring_chunk *first =
+        (const struct ring_chunk *)((const char *)head + head->chunks_at);
+    return (struct event *)((uintptr_t)head + head->events_at) +
+           (size_t)(chunk - first) * CHUNK_EVENTS;
+}
+
+#endif
