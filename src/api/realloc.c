@@ -84,34 +84,10 @@ static SLOW void *realloc_others(void *p, size_t n, const void *caller)
     return same != NULL ? same : realloc_moves(p, n, usable, caller);
 }
 
-static void *realloc_any(void *p, size_t n, size_t usable, const void *caller)
-{
-    if (n == 0) {
-        slow_free_from(p, caller);
-        return NULL;
-    }
-    if (stays_smallest(n, usable))
-        return p;
-    if (usable > CLASS_MOST && whole_grows(p, n, usable))
-        return p;
-    return realloc_moves(p, n, usable, caller);
-}
-
-/* Of a block whose address alone does not tell its size. */
-static void *realloc_unsized(void *p, size_t n, const void *caller)
-{
-    void *owner;
-    size_t usable = map_find(p, &owner) == BIN_WHOLE ? slab_usable(p, owner) : 0;
-    if (usable == 0)
-        return realloc_others(p, n, caller);
-    return stays(n, usable) ? p : realloc_any(p, n, usable, caller);
-}
-
+/* Served as without a recording: that begins here once more. */
 static SLOW void *realloc_recorded(void *p, size_t n, struct caller from)
 {
-    if (n == 0 || !recorded_begin())
-        return realloc_unsized(p, n, from.code);
-    void *q = realloc_unsized(p, n, from.code);
+    void *q = slow_realloc(p, n, 0);
     recorded_end_realloc(p, q, n, from);
     return q;
 }
@@ -120,9 +96,26 @@ SLOW void *slow_realloc(void *p, size_t n, size_t usable)
 {
     if (p == NULL)
         return slow_malloc(n);
-    if (usable != 0)
-        return unlikely(block_sealed(p)) ? realloc_others(p, n, RETURN_ADDRESS)
-                                         : realloc_any(p, n, usable, RETURN_ADDRESS);
-    return unlikely(load_relaxed(&recording_on)) ? realloc_recorded(p, n, CALLER)
-                                                 : realloc_unsized(p, n, RETURN_ADDRESS);
+    if (usable == 0) {
+        if (unlikely(load_relaxed(&recording_on)) && n != 0 && recorded_begin())
+            return realloc_recorded(p, n, CALLER);
+        void *owner;
+        if (map_find(p, &owner) == BIN_WHOLE)
+            usable = slab_usable(p, owner);
+        if (usable == 0)
+            return realloc_others(p, n, RETURN_ADDRESS);
+        if (stays(n, usable))
+            return p;
+    } else if (unlikely(block_sealed(p))) {
+        return realloc_others(p, n, RETURN_ADDRESS);
+    }
+    if (n == 0) {
+        slow_free_from(p, RETURN_ADDRESS);
+        return NULL;
+    }
+    if (stays_smallest(n, usable))
+        return p;
+    if (usable > CLASS_MOST && whole_grows(p, n, usable))
+        return p;
+    return realloc_moves(p, n, usable, RETURN_ADDRESS);
 }
