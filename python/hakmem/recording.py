@@ -142,6 +142,26 @@ class Block:
     chunks: Chunks | None = None
 
 
+# Which numbers a block of facts has at least, and which texts.
+_NUMBERS = {
+    b"PROC": ("pid", "parent", "tick_shift", "ticks", "time"),
+    b"MAPS": (),
+    b"DONE": ("lost", "waited_ns"),
+}
+
+
+def _check(kind: bytes, facts: Any) -> None:
+    """Raises ValueError, KeyError, TypeError where anything is missing or of another kind."""
+    for name in ("process", *_NUMBERS[kind]):
+        if type(facts[name]) is not int or not 0 <= facts[name] < 2**63:
+            raise ValueError
+    if kind == b"PROC":
+        if facts["tick_shift"] > 32 or not all(type(word) is str for word in facts["command"]):
+            raise ValueError
+    elif kind == b"MAPS" and type(facts["maps"]) is not str:
+        raise ValueError
+
+
 class Reader:
     """The blocks of a file; `whole` says in the end whether there was nothing else."""
 
@@ -176,7 +196,8 @@ class Reader:
                     yield Block(kind, {}, *_unpacked(payload))
                 else:
                     facts = json.loads(payload)
-                    yield Block(kind, facts, int(facts["process"]))
+                    _check(kind, facts)
+                    yield Block(kind, facts, facts["process"])
             except (ValueError, KeyError, TypeError, struct.error, zstandard().ZstdError):
                 self.whole = False
                 return

@@ -74,7 +74,7 @@ def flows(traced: Traced) -> Section:
 
 def sites(title: str, note: str, named: Named, at: int, most: int) -> Section:
     """A row for each of the largest; `at` is the place of the blocks in the figures."""
-    total = named.sums[at + 1]
+    total = named.sums[at + 1] or 1  # bytes of blocks of none are none
     stacks = sorted(named.stacks, key=lambda one: -one.figures[at + 1])[:most]
     rows = tuple(
         (

@@ -8,8 +8,8 @@ from typing import Any
 
 from hakmem import heap_profile
 from hakmem.events import NEVER, Blocks, Events, Process, blocks, events
-from hakmem.heap_profile import Figures, Mapping, Profile, Site
-from hakmem.recording import numpy
+from hakmem.heap_profile import Figures, Mapping, NoProfile, Profile, Site
+from hakmem.recording import NoRecording, numpy
 
 SIZES = (64, 1024, 32 * 1024, 2**20, 2**62)  # upper bounds of groups of sizes
 POINTS = 400  # of the curve
@@ -99,11 +99,14 @@ def traced(process: Process) -> Traced:
 
 
 def mappings(process: Process) -> tuple[Mapping, ...]:
-    """Of all that was seen, the latest of each place."""
+    """Of all that was seen, the latest of each place. Raises NoRecording."""
     found: dict[int, Mapping] = {}
-    for text in process.maps:
-        for one in heap_profile.mappings(text.splitlines(), 1, "mappings"):
-            found[one.start] = one
+    try:
+        for text in process.maps:
+            for one in heap_profile.mappings(text.splitlines(), 1, "mappings"):
+                found[one.start] = one
+    except NoProfile as why:
+        raise NoRecording(str(why)) from why
     return tuple(sorted(found.values(), key=lambda one: one.start))
 
 

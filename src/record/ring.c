@@ -9,8 +9,6 @@
 #include "os/os.h"
 #include "os/self.h"
 
-/* Names that are taken already, of a process's earlier programs, are passed by. */
-#define NAMES_MOST 10000
 #define FOLDER_MOST 1024
 
 #define CHUNK_BYTES (CHUNK_EVENTS * sizeof(struct event))
@@ -35,18 +33,15 @@ COLD int ring_open(const char *folder, unsigned parent)
     size_t chunks = LAW_RING_BYTES / CHUNK_BYTES;
     size_t events_at = round_up(RING_HEAD_BYTES + chunks * sizeof(struct ring_chunk), 64 * KiB);
     size_t bytes = events_at + chunks * CHUNK_BYTES;
-    struct ring_head *head = NULL;
-    int error = EEXIST;
-    for (unsigned i = 1; head == NULL && error == EEXIST && i <= NAMES_MOST; i++) {
-        struct text t;
-        text_init(&t, path, sizeof path);
-        text_add(&t, folder);
-        text_add(&t, "/");
-        text_add_number(&t, (uint64_t)getpid());
-        text_add(&t, ".");
-        text_add_number(&t, i);
-        head = os_map_new_file(path, bytes, &error);
-    }
+    struct text t;
+    text_init(&t, path, sizeof path);
+    text_add(&t, folder);
+    text_add(&t, "/");
+    text_add_number(&t, (uint64_t)getpid());
+    text_add(&t, ".");
+    text_add_number(&t, os_nanoseconds());
+    int error;
+    struct ring_head *head = os_map_new_file(path, bytes, &error);
     if (head == NULL)
         return error;
     head->format = RING_FORMAT;

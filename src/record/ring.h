@@ -86,7 +86,7 @@ struct ring_head {
 extern struct ring_head *ring HIDDEN;
 
 /* Makes the file, in the folder, and maps it: 0 or an errno. One thread at a time. `parent` as
- * above. The file's name is the process's number, a dot and a count. */
+ * above. The file's name is the process's number, a dot, and the time in ns. */
 int ring_open(const char *folder, unsigned parent);
 
 /* Whether it is of this process: not so in the child of a fork before its time has come. */

@@ -1,0 +1,114 @@
+"""What a recording has of a program whose calls are known."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from hakmem import events
+from hakmem.events import NEVER
+from hakmem.recording import CALLOC, FREE
+
+from tests.record.recorded import Recorded, between_marks, lines
+
+
+def test_every_call(recorded: Recorded) -> None:
+    done = recorded.run("calls")
+    _, calls = recorded.only()
+    part = between_marks(calls)
+    expected = []
+    aligns = []
+    for line in done.stdout.splitlines():
+        what, address, former, size, align = line.split()
+        expected.append((what, int(address), int(former), int(size)))
+        aligns.append(int(align))
+    assert len(expected) > 100
+    assert lines(calls, part) == expected
+    assert [1 << a if a else 0 for a in calls.align[part].tolist()] == aligns
+    assert (calls.kind[part] == CALLOC).sum() == 11
+    assert (calls.time[1:] >= calls.time[:-1]).all()
+
+
+def test_hardened(recorded: Recorded) -> None:
+    done = recorded.run("calls", HAKMEM_PRESET="hardened")
+    _, calls = recorded.only()
+    expected = [line.split() for line in done.stdout.splitlines()]
+    found = lines(calls, between_marks(calls))
+    assert [(what, int(size)) for what, _, _, size, _ in expected] == [
+        (what, size) for what, _, _, size in found
+    ]
+
+
+def test_beside_a_profile(recorded: Recorded) -> None:
+    done = recorded.run("calls", HAKMEM_PROFILE="on", HAKMEM_PROFILE_RATE="1")
+    _, calls = recorded.only()
+    assert len(lines(calls, between_marks(calls))) == len(done.stdout.splitlines())
+
+
+def test_call_paths(recorded: Recorded) -> None:
+    recorded.run("paths")
+    text = recorded.trace("--top", "100").stdout
+    table = text.split("allocated in all")[1].split("\n\n")[0]
+    rows = re.findall(r"^ +\S+ \S+ +\S+ +([\d,]+)  (leaf.*)$", table, re.MULTILINE)
+    of: dict[str, int] = {}
+    for count, path in rows:
+        names = [re.sub(r" \(.*", "", part) for part in path.split(" < ")]
+        assert names[:2] == ["leaf", "middle"], path
+        of[names[2]] = of.get(names[2], 0) + int(count.replace(",", ""))
+    assert of["left"] == of["right"] == 3000
+    # Of a path that can't be told apart from another one some are counted there.
+    assert of["wild"] > 2800
+
+
+def test_blocks_of_a_single_thread(recorded: Recorded) -> None:
+    recorded.run("work", "100000")
+    process, calls = recorded.only()
+    held = events.blocks(calls)
+    assert (held.unclear, held.unknown_frees) == (0, 0)
+    assert process.done is not None and process.done["lost"] == 0
+    mine = (calls.size > 15) & (calls.size < 3016) & (calls.kind != FREE)
+    assert 99_900 < int(mine.sum()) < 101_000
+    assert 900 < int((held.end == NEVER).sum()) < 1100
+
+
+@pytest.mark.parametrize("count", [4])
+def test_blocks_that_cross_threads(recorded: Recorded, count: int) -> None:
+    recorded.run("exchange", str(count))
+    process, calls = recorded.only()
+    held = events.blocks(calls)
+    assert process.done is not None and process.done["lost"] == 0
+    assert (calls.kind == FREE).sum() >= 50_000 * count
+    # Clocks of processors differ by more than usual where a hypervisor moves them.
+    assert held.unclear <= 50 and held.unknown_frees <= 50
+    assert int((held.end == NEVER).sum()) < 100
+    text = recorded.trace().stdout
+    assert "flows between threads" in text and f"by {count + 1} threads" in text
+
+
+def test_more_threads_than_chunks(recorded: Recorded) -> None:
+    recorded.run("hold", "2500")
+    process, calls = recorded.only()
+    assert process.done is not None and process.done["lost"] == 0
+    assert ((calls.size == 1000) & (calls.kind != FREE)).sum() == 2500
+    assert events.blocks(calls).unknown_frees == 0
+
+
+def test_children_and_exec(recorded: Recorded) -> None:
+    recorded.run("children")
+    found, whole = recorded.processes()
+    assert whole
+    first = next(one for one in found if one.facts["parent"] == 0)
+    forked = [one for one in found if one.facts["parent"] == first.facts["pid"]]
+    assert len(forked) == 3
+    for one in forked:
+        calls = events.events(one)
+        assert (calls.size == 4321).sum() == 1
+        assert events.blocks(calls).unknown_frees >= 1  # the parent's block
+    last = forked[-1].facts["pid"]
+    after = [one for one in found if one.facts["pid"] == last and one not in forked]
+    assert len(after) == 1
+    assert len(lines(events.events(after[0]), between_marks(events.events(after[0])))) > 100
+    assert "4 other processes" in recorded.trace().stdout
+    shown = recorded.trace("--process", str(last)).stdout
+    assert shown.startswith(f"process {last}: ") and shown.splitlines()[0].endswith(" calls")

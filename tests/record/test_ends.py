@@ -1,0 +1,195 @@
+"""Recordings that end in another way than with their program."""
+
+from __future__ import annotations
+
+import os
+import resource
+import signal
+import subprocess
+import time
+from pathlib import Path
+
+import pytest
+
+from hakmem import events
+
+from tests.counts.work import clean_environment
+from tests.record.recorded import LONG, MARK, Recorded, leftovers
+
+
+def test_killed_program(recorded: Recorded) -> None:
+    recorded.run("killed", "20000", status=128 + signal.SIGKILL)
+    process, calls = recorded.only()
+    assert process.done is not None and not process.done["orderly"]
+    assert MARK in calls.size.tolist()  # the last thing that it did
+
+
+def test_status_and_arguments_of_the_program(recorded: Recorded) -> None:
+    recorded.run("nonsense", status=2)
+    assert recorded.only()[0].facts["command"] == [str(recorded.plant), "nonsense"]
+
+
+def _start(recorded: Recorded, *words: str) -> subprocess.Popen[str]:
+    return subprocess.Popen(
+        recorded.command(*words),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env=clean_environment(),
+        start_new_session=True,
+    )
+
+
+def _children(pid: int) -> list[int]:
+    text = Path(f"/proc/{pid}/task/{pid}/children").read_text()
+    return [int(word) for word in text.split()]
+
+
+def _when(what: str, true: object, seconds: float = 120) -> None:
+    until = time.monotonic() + seconds
+    while time.monotonic() < until:
+        if true():  # type: ignore[operator]
+            return
+        time.sleep(0.01)
+    raise AssertionError(f"not within {seconds} s: {what}")
+
+
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGSTOP])
+def test_the_program_goes_on_without_its_recorder(recorded: Recorded, number: int) -> None:
+    """Its memory for events is full, and nobody empties it."""
+    command = _start(recorded, "work", "2000000")
+    try:
+        _when("it records", lambda: recorded.file.exists() and recorded.file.stat().st_size > 50_000)
+        (program,) = _children(command.pid)
+        os.kill(command.pid, number)
+        gone = Path(f"/proc/{program}/status")
+        _when("it ends", lambda: not gone.exists() or "zombie" in gone.read_text())
+        found, _ = recorded.processes()
+        assert len(events.events(found[-1]).kind) > 1000
+        assert "cut off" in recorded.trace().stderr
+    finally:
+        os.killpg(command.pid, signal.SIGKILL)
+        command.communicate(timeout=LONG)
+
+
+def test_interrupted(recorded: Recorded) -> None:
+    """Ctrl-C ends the program, and the recording with it."""
+    command = _start(recorded, "serve")
+    _when("it records", lambda: recorded.file.exists() and recorded.file.stat().st_size > 1000)
+    os.killpg(command.pid, signal.SIGINT)
+    _, said = command.communicate(timeout=LONG)
+    assert command.returncode == 128 + signal.SIGINT, said
+    assert " events of 1 process, " in said
+    assert recorded.processes()[1]
+
+
+def test_limit(recorded: Recorded) -> None:
+    said = recorded.run("work", "2000000", options=("--limit", "1")).stderr
+    assert "the recording ends early" in said and "(see --limit)" in said
+    assert recorded.file.stat().st_size < 3 * 2**20
+    assert recorded.processes()[1]
+
+
+def test_full_disk(recorded: Recorded) -> None:
+    """As a limit on the size of files makes it: the memory for events fits, the file soon doesn't."""
+    most = 9 * 2**20
+    said = recorded.run(
+        *("work", "4000000"),
+        before=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (most, most)),
+    ).stderr
+    assert "the recording ends early: " in said and "File too large" in said
+    found, whole = recorded.processes()
+    assert whole and len(found) == 1
+    assert recorded.file.stat().st_size <= most
+
+
+def test_what_it_says_of_bad_input(recorded: Recorded) -> None:
+    def says(*words: str) -> tuple[int, str]:
+        done = subprocess.run(
+            [str(recorded.hakmem), *words],
+            capture_output=True, text=True, timeout=LONG, env=clean_environment(),
+        )  # fmt: skip
+        return done.returncode, done.stderr.strip()
+
+    assert says("record")[0] == 2
+    assert says("record", "1", "--", "true")[0] == 2
+    assert says("record", "-o", "/nonexistent/a", "--", "true") == (
+        125,
+        "hakmem record: /nonexistent/a: No such file or directory",
+    )
+    missing = says("record", "-o", str(recorded.file), "--", "/nonexistent")
+    assert missing[0] == 127 and "does not use hakmem" in missing[1]
+    assert says("trace", "/nonexistent") == (
+        1,
+        "hakmem trace: /nonexistent: No such file or directory",
+    )
+    assert says("trace", str(recorded.plant))[1].endswith("not a recording of hakmem")
+    assert says("trace", "-o", "a.txt", str(recorded.file))[0] == 2
+
+
+def test_no_folder_for_the_ring(recorded: Recorded) -> None:
+    done = subprocess.run(
+        [str(recorded.plant), "work", "1000"],
+        capture_output=True,
+        text=True,
+        timeout=LONG,
+        env=clean_environment()
+        | {"LD_PRELOAD": str(recorded.library), "HAKMEM_RECORD": "/nonexistent"},
+    )
+    assert done.returncode == 0
+    assert done.stderr == (
+        "hakmem: record: /nonexistent: there is no such file: nothing is recorded\n"
+    )
+
+
+# ---- a running process ----
+
+
+def _run_plant(recorded: Recorded, what: str) -> subprocess.Popen[bytes]:
+    return subprocess.Popen(
+        [str(recorded.plant), what],
+        env=clean_environment() | {"LD_PRELOAD": str(recorded.library)},
+    )
+
+
+def _record(recorded: Recorded, pid: int, *words: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [str(recorded.hakmem), "record", "-o", str(recorded.file), *words, str(pid)],
+        capture_output=True,
+        text=True,
+        timeout=LONG,
+        env=clean_environment(),
+    )
+
+
+def test_a_running_process(recorded: Recorded) -> None:
+    """Twice: the second recording knows nothing of the first."""
+    before = leftovers()
+    plant = _run_plant(recorded, "serve")
+    try:
+        for _ in range(2):
+            done = _record(recorded, plant.pid, "--seconds", "1")
+            assert done.returncode == 0, done.stderr
+            process, calls = recorded.only()
+            assert process.facts["pid"] == plant.pid
+            assert len(calls.kind) > 1000
+            assert "work_on" in recorded.trace().stdout
+        assert plant.poll() is None
+        assert leftovers() == before
+    finally:
+        plant.kill()
+        plant.wait()
+
+
+def test_a_process_that_is_idle_or_another_allocators(recorded: Recorded) -> None:
+    plant = _run_plant(recorded, "idle")
+    try:
+        done = _record(recorded, plant.pid, "--seconds", "1")
+        assert done.returncode == 4 and "is idle" in done.stderr
+    finally:
+        plant.kill()
+        plant.wait()
+    with subprocess.Popen(["sleep", "100"], env=clean_environment()) as other:
+        done = _record(recorded, other.pid)
+        other.kill()
+        assert done.returncode == 1 and "does not use hakmem" in done.stderr
