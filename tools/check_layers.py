@@ -145,7 +145,7 @@ STRUCTURE = {
     "back/superslabs.c": "FIRST_SLICES /2 /=2",
     "heap/canary.c": "CANARY_BYTES",
     "front/cache.h": "ROOM_MOST CHUNK_FIRST CHUNK_LATER CHUNKS_MOST ARRAY_KINDS SEAL AHEAD_CLASSES "
-    "AHEAD_MOST HARDENED_FIRST",
+    "AHEAD_MOST HARDENED_FIRST NO_WHOLE",
     "front/journal.c": "TRIES",
     "front/journal.h": "JOURNAL_MOST",
     "life/cgroup.c": "ROOM LEVELS_MOST MiB <2",

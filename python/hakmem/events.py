@@ -87,8 +87,8 @@ def processes(path: Path) -> tuple[list[Process], bool]:
 def events(process: Process) -> Events:
     np = numpy()
     if not process.parts:
-        nothing = np.zeros(0, dtype="i8")
-        return Events(*([nothing] * 8), {})
+        no = np.zeros(0, dtype="i8")
+        return Events(no, no, no, no, no, no, no, no, {})
     words, counts, ticks, threads = (
         np.concatenate([getattr(part, name) for part in process.parts])
         for name in ("events", "counts", "ticks", "threads")
@@ -111,7 +111,7 @@ def events(process: Process) -> Events:
     at = np.flatnonzero(main)
     at = at[np.argsort(time[at], kind="stable")]
     since = time[at] - (process.facts["ticks"] >> shift)
-    found = Events(
+    return Events(
         kind[at],
         ((what[at] & _ADDRESS) << 4).astype("i8"),
         former[at].astype("i8"),
@@ -122,7 +122,6 @@ def events(process: Process) -> Events:
         (since * _scale(process)).astype("i8"),
         _paths(what, when, kind),
     )
-    return found
 
 
 _ADDRESS = 2**44 - 1
@@ -144,12 +143,12 @@ def _times(when: Any, timed: Any, counts: Any, begun: Any) -> Any:
 
 
 def _scale(process: Process) -> float:
-    """ns for each unit of an event's time, as both clocks of the last chunk and of the start say."""
+    """ns for each unit of an event's time, by both clocks of the last chunk and of the start."""
     last = process.parts[-1]
-    ticks = int(last.ticks[-1]) - process.facts["ticks"]
-    return float(int(last.times[-1]) - process.facts["time"]) / max(
-        ticks >> process.facts["tick_shift"], 1
-    )
+    ticks: int = int(last.ticks[-1]) - process.facts["ticks"]
+    time: int = int(last.times[-1]) - process.facts["time"]
+    units: int = ticks >> process.facts["tick_shift"]
+    return time / max(units, 1)
 
 
 def _paths(what: Any, when: Any, kind: Any) -> dict[int, tuple[int, ...]]:
@@ -167,8 +166,8 @@ def _paths(what: Any, when: Any, kind: Any) -> dict[int, tuple[int, ...]]:
 def blocks(calls: Events) -> Blocks:
     """From when to when each block was in use.
 
-    Processors read their clocks up to some 100 ns too early, so what two threads did with a block may
-    be noted in the wrong order."""
+    Processors read their clocks up to some 100 ns too early, so what two threads did with a block
+    may be noted in the wrong order."""
     np = numpy()
     moved = calls.former != 0
     there = calls.address != 0

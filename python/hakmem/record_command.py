@@ -38,8 +38,8 @@ that memory is full, the program waits. If this command is killed, the program g
 seconds without being recorded, and what was written until then can be read. The recording ends with
 the program; processes that it leaves behind are not recorded any longer.
 
-With a PID, records a running process that uses hakmem, and the processes that it forks from then on,
-for so many seconds. Ctrl-C or SIGTERM ends the recording before that. Blocks that were allocated
+With a PID, records a running process that uses hakmem, and those that it forks from then on, for so
+many seconds. Ctrl-C or SIGTERM ends the recording before that. Blocks that were allocated
 before are only seen when they are freed.
 
 examples:

@@ -1,7 +1,7 @@
 """A recording: a file with all events of the processes that were recorded, compressed.
 
-After a first line come blocks: four letters, the length of what follows, its CRC-32, and that, which
-is compressed with zstd. A file that was cut off is read up to the last whole block.
+After a first line come blocks: four letters, the length of what follows, its CRC-32, and that,
+compressed with zstd. A file that was cut off is read up to the last whole block.
 
   PROC  a process, as JSON: its number, parent, program, clock
   MAPS  the text of its /proc/PID/maps, as JSON
@@ -131,7 +131,8 @@ def _unpacked(payload: bytes) -> tuple[int, Chunks]:
     planes = np.frombuffer(payload, dtype="u1", count=16 * events, offset=at).reshape(16, events)
     words = np.ascontiguousarray(planes.T).view("<u4")
     words[:, _TIME] = np.cumsum(words[:, _TIME], dtype="<u4")
-    return process, Chunks(*columns, words.view("<u8"))
+    threads, counts, orders, ticks, times = columns
+    return process, Chunks(threads, counts, orders, ticks, times, words.view("<u8"))
 
 
 @dataclass

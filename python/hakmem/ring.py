@@ -62,7 +62,7 @@ class Ring:
         self.head["stop"][0] = 1
 
     def take(self, all_of_it: bool = False) -> Chunks | None:
-        """What is full, in the order in which the chunks were begun; at the end all that is there."""
+        """What is full, in the order in which it was begun; at the end all that is there."""
         np = numpy()
         state = self.chunks["state"]
         at = np.flatnonzero(state != FREE if all_of_it else state == FULL)
@@ -105,15 +105,16 @@ def open_ring(path: Path) -> Ring:
     chunks = np.frombuffer(memory, dtype=_CHUNK, count=count, offset=chunks_at)
     events = np.frombuffer(memory, dtype="<u8", count=count * CHUNK_EVENTS * 2, offset=events_at)
     events = events.reshape(count, CHUNK_EVENTS, 2)
-    fields = {name: int(head[name][0]) for name in ("process", "parent", "tick_shift", "ticks", "time")}
+    fields = {
+        name: int(head[name][0]) for name in ("process", "parent", "tick_shift", "ticks", "time")
+    }
     return Ring(path=path, head=head, chunks=chunks, events=events, **fields)
 
 
 def rings(folder: Path, known: set[str]) -> Iterator[Ring]:
     """Those that are new, in the order in which a process made its own."""
-    for name in sorted(os.listdir(folder), key=lambda one: [int(n) for n in one.split(".")]):
-        if name in known:
-            continue
+    names = {path.name for path in folder.iterdir()} - known
+    for name in sorted(names, key=lambda one: [int(n) for n in one.split(".")]):
         try:
             ring = open_ring(folder / name)
         except NoRing:

@@ -24,12 +24,13 @@ from hakmem.traced import Traced
 HELP = "show what a recorded program did with its memory"
 DESCRIPTION = HELP[0].upper() + HELP[1:] + "."
 EPILOG = """\
-FILE is what 'hakmem record' wrote. It has every call, so all figures are exact. If several processes
-were recorded, this shows the one with most calls, and lists the others; --process chooses another.
+FILE is what 'hakmem record' wrote. It has every call, so all figures are exact. If several
+processes were recorded, this shows the one with most calls, and lists the others; --process chooses
+another.
 
-Printed are: the peak and the call paths that held it; temporary blocks, which the next call of their
-thread freed; what grew in the second half of the time; how long blocks of each size lived; and which
-threads freed the blocks of others.
+Printed are: the peak and the call paths that held it; temporary blocks, which the next call of
+their thread freed; what grew in the second half of the time; how long blocks of each size lived;
+and which threads freed the blocks of others.
 
 What is written with -o depends on how its name ends:
   .html             a page with the curve of memory in use, the same tables and a flame graph

@@ -27,8 +27,8 @@ def head(traced: Traced) -> Iterator[str]:
     )
     crossed = sum(flow.blocks for flow in traced.flows)
     yield (
-        f"temporary {_part(traced.temporary, held)} of the blocks: the next call of the thread freed"
-        f" them; freed by another thread {_part(crossed, held)}"
+        f"temporary {_part(traced.temporary, held)} of the blocks (the thread's next call freed them);"
+        f" freed by another thread {_part(crossed, held)}"
     )
     if traced.blocks.unknown_frees:
         yield f"{traced.blocks.unknown_frees:,} frees of blocks from before the recording"
@@ -42,9 +42,7 @@ def notes(traced: Traced) -> Iterator[str]:
     elif done["lost"]:
         yield f"{done['lost']} calls are missing: they could not be written in time"
     if traced.blocks.unclear:
-        yield (
-            f"of {traced.blocks.unclear} blocks the free is missing, or its order can't be told"
-        )
+        yield (f"of {traced.blocks.unclear} blocks the free is missing, or its order can't be told")
 
 
 def lifetimes(traced: Traced) -> Section:
@@ -54,7 +52,12 @@ def lifetimes(traced: Traced) -> Section:
         bound = f"{size(least)} and more" if one.most > 2**40 else f"up to {size(one.most)}"
         least = one.most
         rows.append(
-            (bound, f"{one.blocks:,}", size(one.size), *map(_time, (one.median, one.p90, one.longest)))
+            (
+                bound,
+                f"{one.blocks:,}",
+                size(one.size),
+                *map(_time, (one.median, one.p90, one.longest)),
+            )
         )
     columns = ("size", "blocks", "bytes", "median", "90%", "longest")
     return Section("Lifetimes", "Of blocks that were freed.", columns, tuple(rows))

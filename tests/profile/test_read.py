@@ -181,15 +181,15 @@ def test_outputs_that_cannot_be_written(command: Command, tmp_path: Path) -> Non
 
 def test_full_disk(tmp_path: Path) -> None:
     """Half of a file is never left."""
-    from hakmem import profile_command
+    from hakmem import outputs
 
     path = Path("/dev/full.html")
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(
             Path, "write_bytes", lambda *_: (_ for _ in ()).throw(OSError(28, "No space"))
         )
-        with pytest.raises(profile_command.CannotWrite, match="No space"):
-            profile_command._write(tmp_path / path.name, b"content")
+        with pytest.raises(outputs.CannotWrite, match="No space"):
+            outputs.write(tmp_path / path.name, b"content", "profile")
     assert not list(tmp_path.iterdir())
 
 

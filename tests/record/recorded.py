@@ -11,7 +11,6 @@ from pathlib import Path
 from hakmem import events
 from hakmem.events import Events, Process
 from hakmem.recording import FREE
-
 from tests.counts.work import clean_environment
 
 MARK = 123457
@@ -89,7 +88,10 @@ def lines(calls: Events, part: slice) -> list[tuple[str, int, int, int]]:
     both of a failed call 0."""
     found = []
     for kind, address, former, size in zip(
-        *(column[part].tolist() for column in (calls.kind, calls.address, calls.former, calls.size)),
+        *(
+            column[part].tolist()
+            for column in (calls.kind, calls.address, calls.former, calls.size)
+        ),
         strict=True,
     ):
         if kind == FREE:

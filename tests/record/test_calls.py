@@ -9,7 +9,6 @@ import pytest
 from hakmem import events
 from hakmem.events import NEVER
 from hakmem.recording import CALLOC, FREE
-
 from tests.record.recorded import Recorded, between_marks, lines
 
 

@@ -12,7 +12,6 @@ from pathlib import Path
 import pytest
 
 from hakmem import events
-
 from tests.counts.work import clean_environment
 from tests.record.recorded import LONG, MARK, Recorded, leftovers
 
@@ -59,7 +58,9 @@ def test_the_program_goes_on_without_its_recorder(recorded: Recorded, number: in
     """Its memory for events is full, and nobody empties it."""
     command = _start(recorded, "work", "2000000")
     try:
-        _when("it records", lambda: recorded.file.exists() and recorded.file.stat().st_size > 50_000)
+        _when(
+            "it records", lambda: recorded.file.exists() and recorded.file.stat().st_size > 50_000
+        )
         (program,) = _children(command.pid)
         os.kill(command.pid, number)
         gone = Path(f"/proc/{program}/status")
@@ -91,7 +92,7 @@ def test_limit(recorded: Recorded) -> None:
 
 
 def test_full_disk(recorded: Recorded) -> None:
-    """As a limit on the size of files makes it: the memory for events fits, the file soon doesn't."""
+    """As a limit on the size of files makes it: the ring fits, the recording soon doesn't."""
     most = 9 * 2**20
     said = recorded.run(
         *("work", "4000000"),

@@ -13,7 +13,6 @@ import pytest
 
 from hakmem import events, recording, traced
 from hakmem.recording import NoRecording, zstandard
-
 from tests.record.recorded import Recorded
 
 TRIES = 300
@@ -93,7 +92,8 @@ def test_forged(whole: bytes, tmp_path: Path) -> None:
 
 def test_strange_facts(tmp_path: Path) -> None:
     file = tmp_path / "strange"
-    for facts in ({}, [], 1, {"process": "x"}, {"process": 1}, {"process": 0, "pid": "a"}):
+    strange: tuple[object, ...] = {}, [], 1, {"process": "x"}, {"process": 1}, {"process": 0}
+    for facts in strange:
         packed = zstandard().ZstdCompressor().compress(json.dumps(facts).encode())
         head = b"PROC" + struct.pack("<II", len(packed), zlib.crc32(packed))
         file.write_bytes(recording.FIRST_LINE + head + packed)
