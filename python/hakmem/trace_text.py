@@ -26,8 +26,9 @@ def head(traced: Traced) -> Iterator[str]:
         f" in use at the end {size(traced.left)} in {traced.left_blocks:,} blocks"
     )
     crossed = sum(flow.blocks for flow in traced.flows)
+    brief = f"temporary {_part(traced.temporary, held)} of the blocks"
     yield (
-        f"temporary {_part(traced.temporary, held)} of the blocks (the thread's next call freed them);"
+        f"{brief} (the thread's next call freed them);"
         f" freed by another thread {_part(crossed, held)}"
     )
     if traced.blocks.unknown_frees:

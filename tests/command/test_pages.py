@@ -42,7 +42,7 @@ def test_manual_pages(page: Path) -> None:
     assert {page.stem for page in PAGES} == {
         "hakmem", "hakmem-run", "hakmem-doctor", "hakmem-top", "hakmem-stat", "hakmem-exporter",
         "hakmem-sheet", "hakmem-profile", "hakmem-leaks", "hakmem-purge", "hakmem-set",
-        "hakmem-options", "hakmem-bench", "hakmem-compare",
+        "hakmem-options", "hakmem-bench", "hakmem-compare", "hakmem-record", "hakmem-trace",
     }  # fmt: skip
 
 

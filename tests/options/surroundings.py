@@ -35,10 +35,12 @@ def run_apart(command: list[str], variables: dict[str, str]) -> subprocess.Compl
 
 
 def complaints_in(text: str) -> list[str]:
-    """Lines about options. What was learned (test_learn.py) and statistics
-    (../watch/test_own.py) are none."""
+    """Lines about options. What was learned (test_learn.py), statistics (../watch/test_own.py) and
+    that nothing is recorded, since the folder is not there (../record), are none."""
     lines = (line for line in text.splitlines() if line.startswith("hakmem: "))
-    return [line for line in lines if "hakmem: learned: " not in line]
+    return [
+        line for line in lines if not line.startswith(("hakmem: learned: ", "hakmem: record: "))
+    ]
 
 
 def ask(program: Path | list[str], *names: str, **variables: str) -> Outcome:
