@@ -33,20 +33,29 @@ static void path_write(struct tape *tape, unsigned path, const uintptr_t *frames
     }
 }
 
-static SLOW unsigned path_read(struct tape *tape, struct caller from)
+/* By unwind tables. */
+static SLOW unsigned stack_unwind(struct caller from, uintptr_t *frames, uintptr_t *stacks)
 {
-    uintptr_t frames[FRAMES_MOST], stacks[FRAMES_MOST];
     struct frames trace = {.most = FRAMES_MOST,
                            .frames = frames,
                            .stacks = stacks,
                            .present_until = (from.stack | (os_page - 1)) + 1};
     if (backtrace_cheap())
         backtrace_fill(&trace);
+    return trace.count;
+}
+
+static SLOW unsigned path_read(struct tape *tape, struct caller from)
+{
+    uintptr_t frames[FRAMES_MOST], stacks[FRAMES_MOST];
+    unsigned count;
+    if (path_to_check(tape) || !stack_walk(tape, from, frames, stacks, FRAMES_MOST, &count))
+        count = stack_unwind(from, frames, stacks);
     bool is_new;
-    struct stack_read stack = {trace.count, frames, stacks};
+    struct stack_read stack = {count, frames, stacks};
     unsigned path = path_enter(tape, from, &stack, &is_new);
     if (is_new)
-        path_write(tape, path, frames, trace.count);
+        path_write(tape, path, frames, count);
     return path;
 }
 

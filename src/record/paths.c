@@ -4,11 +4,13 @@
 #include "os/os.h"
 
 /* How much stack lies between a call in a function and its own caller's. */
-#define STEPS ((size_t)1 << 15)
+#define STEPS_BITS 15
+#define STEPS ((size_t)1 << STEPS_BITS)
 #define STEP_VARIES 1u /* no stack has such a length: they are of whole words */
 struct step {
     uint64_t code;   /* where the call returns to; 0: none; atomic */
     uint32_t length; /* 0: not known yet; atomic */
+    uint32_t ours;   /* whether a function of hakmem calls there; atomic */
 };
 
 /* Paths by what tells them from others: by a walk (path_key), or by all addresses. */
@@ -46,21 +48,33 @@ COLD void paths_forget(void)
     store_relaxed(&numbers, 0);
 }
 
+#define MIX ((uint64_t)0x9e3779b97f4a7c15)
+
 FAST uint64_t mixed_with(uint64_t h, uint64_t word)
 {
-    h = (h ^ word) * 0x9e3779b97f4a7c15;
+    h = (h ^ word) * MIX;
     return h ^ h >> 29;
 }
 
-FAST struct step *step_of(uintptr_t code)
+FAST size_t step_place(uintptr_t code) { return (size_t)(code * MIX >> (64 - STEPS_BITS)); }
+
+static SLOW const struct step *step_search(uintptr_t code)
 {
-    size_t at = (size_t)(mixed_with(0, code) >> 20);
-    for (unsigned i = 0; i < TRIES; i++) {
-        struct step *step = &steps[(at + i) % STEPS];
-        if (likely(load_relaxed(&step->code) == code))
+    for (unsigned i = 1; i < TRIES; i++) {
+        const struct step *step = &steps[(step_place(code) + i) % STEPS];
+        uint64_t there = load_relaxed(&step->code);
+        if (there == code)
             return step;
+        if (there == 0)
+            return NULL;
     }
     return NULL;
+}
+
+FAST const struct step *step_of(uintptr_t code)
+{
+    const struct step *step = &steps[step_place(code)];
+    return likely(load_relaxed(&step->code) == code) ? step : step_search(code);
 }
 
 /* What is read lies on the part of the stack that was seen in use by the same thread. Never 0. */
@@ -99,21 +113,52 @@ static struct known *place_of(uint64_t key, bool enter)
     return NULL;
 }
 
+static bool is_seen(const struct tape *tape, uintptr_t stack)
+{
+    return stack - tape->stack_low < tape->stack_top - tape->stack_low;
+}
+
+bool path_to_check(const struct tape *tape) { return tape->looked % LAW_PATH_LOOKS == 0; }
+
 bool path_known(struct tape *tape, struct caller from, unsigned *path)
 {
-    if (unlikely(from.stack - tape->stack_low >= tape->stack_top - tape->stack_low) ||
-        unlikely(++tape->looked % LAW_PATH_LOOKS == 0))
+    ++tape->looked;
+    if (unlikely(!is_seen(tape, from.stack)) || unlikely(path_to_check(tape)))
         return false;
     const struct known *place = place_of(path_key(tape, from), false);
     *path = place != NULL ? load_relaxed(&place->path) : 0;
     return likely(*path != 0);
 }
 
-static void step_learn(uintptr_t code, uintptr_t length)
+bool stack_walk(const struct tape *tape, struct caller from, uintptr_t *frames, uintptr_t *stacks,
+                unsigned most, unsigned *count)
 {
-    size_t at = (size_t)(mixed_with(0, code) >> 20);
+    uintptr_t code = (uintptr_t)from.code;
+    uintptr_t stack = from.stack;
+    *count = 0;
+    if (!RETURNS_ARE_ON_STACK || !is_seen(tape, stack))
+        return false;
+    while (*count < most) {
+        const struct step *step = step_of(code);
+        if (step == NULL || load_relaxed(&step->ours) == 0) {
+            frames[*count] = code - 1;
+            stacks[(*count)++] = stack;
+        }
+        if (stack == tape->stack_top)
+            return true;
+        uint32_t length = step != NULL ? load_relaxed(&step->length) : 0;
+        if (length <= STEP_VARIES || length > tape->stack_top - stack)
+            return false;
+        stack += length;
+        code = ((const uintptr_t *)stack)[-1];
+    }
+    return true;
+}
+
+static void step_learn(uintptr_t code, uintptr_t length, bool ours)
+{
     for (unsigned i = 0; i < TRIES; i++) {
-        struct step *step = &steps[(at + i) % STEPS];
+        struct step *step = &steps[(step_place(code) + i) % STEPS];
         uint64_t there = load_relaxed(&step->code);
         if (there == 0)
             __atomic_compare_exchange_n(&step->code, &there, code, false, __ATOMIC_RELAXED,
@@ -123,6 +168,7 @@ static void step_learn(uintptr_t code, uintptr_t length)
         uint32_t before = load_relaxed(&step->length);
         bool fits = length <= UINT32_MAX && (before == 0 || before == length);
         store_relaxed(&step->length, fits ? (uint32_t)length : STEP_VARIES);
+        store_relaxed(&step->ours, ours);
         return;
     }
 }
@@ -135,7 +181,7 @@ static void steps_learn(const struct stack_read *stack)
         uintptr_t length = next - stack->stacks[i];
         bool right = next > stack->stacks[i] && length % sizeof(uintptr_t) == 0 &&
                      ((const uintptr_t *)next)[-1] == stack->frames[i + 1] + 1;
-        step_learn(stack->frames[i] + 1, right ? length : STEP_VARIES);
+        step_learn(stack->frames[i] + 1, right ? length : STEP_VARIES, false);
     }
 }
 
@@ -167,7 +213,7 @@ unsigned path_enter(struct tape *tape, struct caller from, const struct stack_re
     all |= 1;
     range_learn(tape, from.stack, stack->stacks[stack->count - 1]);
     if (from.code != (const void *)(stack->frames[0] + 1)) /* of ours, between */
-        step_learn((uintptr_t)from.code, stack->stacks[0] - from.stack);
+        step_learn((uintptr_t)from.code, stack->stacks[0] - from.stack, true);
     steps_learn(stack);
     struct known *place = place_of(all, true);
     uint32_t path = place != NULL ? load_relaxed(&place->path) : 0;

@@ -26,11 +26,20 @@ void paths_forget(void);
 /* The number of the path; false where its stack is to be read. */
 bool path_known(struct tape *tape, struct caller from, unsigned *path);
 
+/* Whether this time it is to be read by unwind tables, so that what was learned wrong is found. */
+bool path_to_check(const struct tape *tape);
+
 /* Of a stack that was read, innermost first: where each call is, and the stack's end there. */
 struct stack_read {
     unsigned count;
     const uintptr_t *frames, *stacks;
 };
+
+/* Reads the stack by what was seen of its functions before, in a small part of the time that
+ * reading it by unwind tables takes. False where that does not lead to its end. At most `most` of
+ * each. */
+bool stack_walk(const struct tape *tape, struct caller from, uintptr_t *frames, uintptr_t *stacks,
+                unsigned most, unsigned *count);
 
 /* Learns from it. The number of the path, and whether that is new: then it is to be written. */
 unsigned path_enter(struct tape *tape, struct caller from, const struct stack_read *stack,
