@@ -53,6 +53,15 @@ __attribute__((noinline)) static void outer(size_t n)
 
 __attribute__((noinline)) static void lost(void) { at(2)(keep); }
 
+/* The code that called this is gone, as where an interpreter ends by a call of the program's. */
+__attribute__((noinline)) static void end(void)
+{
+    munmap(code, 4096);
+    for (int i = 0; i < BLOCKS; i++)
+        free(malloc(BLOCK));
+    exit(0);
+}
+
 int main(int count, char **words)
 {
     FILE *names = fopen(count > 1 ? words[1] : "/dev/null", "w");
@@ -62,6 +71,7 @@ int main(int count, char **words)
     memcpy(code, plain, sizeof plain);
     memcpy(code + SLOT, framed, sizeof framed);
     memcpy(code + 2 * SLOT, strange, sizeof strange);
+    memcpy(code + 3 * SLOT, plain, sizeof plain);
     fprintf(names, "%lx %x py::first:one.py\n", (unsigned long)code, SLOT);
     fprintf(names, "0x%lx %x second\n", (unsigned long)code + SLOT, SLOT);
     fprintf(names, "%lx %x third\nnonsense\n", (unsigned long)code + 2 * SLOT, SLOT);
@@ -69,5 +79,6 @@ int main(int count, char **words)
         return 2;
     outer((size_t)count * 100);
     lost();
-    return 0;
+    at(3)(end);
+    return 2;
 }
