@@ -198,19 +198,24 @@ static const char *forged(void)
     return take_many(NULL, (char *)words);
 }
 
+/* Where places are chosen by chance, a block that was got may lie where the free is to go. */
+static bool is_next_to(const char *p, const char *last)
+{
+    return p > last && (size_t)(p - last) <= 2 * bytes + PAGE && !was_got(p + (p - last) * number);
+}
+
 /* Where a block could be, `number` of them behind the newest. */
 static const char *never_handed_out(void)
 {
     get_among();
     char *last = get(OWN), *p = get(OWN);
-    for (int i = 0; i < 100 && (p < last || (size_t)(p - last) > 2 * bytes + PAGE); i++) {
+    for (int i = 0; i < 100 && !is_next_to(p, last); i++) {
         last = p;
         p = get(OWN);
     }
-    ptrdiff_t step = p - last;
-    if (step < 0 || (size_t)step > 2 * bytes + PAGE)
+    if (!is_next_to(p, last))
         return "absent";
-    free_wrongly(p + step * number);
+    free_wrongly(p + (p - last) * number);
     return take_many(p, NULL);
 }
 

@@ -43,6 +43,11 @@ void say_after(void);
 
 /* malloc, with this content; ends the process if there is no memory. */
 char *get(int content);
+
+/* Whether p is one of the last GOT_MOST blocks that it returned. */
+#define GOT_MOST 512
+bool was_got(const char *p);
+
 /* With neighbours in use, which have content. */
 char *get_among(void);
 /* With a neighbour as near as there is: at a higher address, or at a lower one. */

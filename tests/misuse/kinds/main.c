@@ -71,13 +71,25 @@ static void fill(char *p, int content)
     memset(p + bytes - edge, content, edge);
 }
 
+static char *got[GOT_MOST];
+static unsigned gets;
+
 char *get(int content)
 {
     char *p = do_malloc(bytes);
     if (p == NULL)
         _exit(FAILED);
     fill(p, content);
+    got[gets++ % GOT_MOST] = p;
     return p;
+}
+
+bool was_got(const char *p)
+{
+    for (unsigned i = 0; i < GOT_MOST; i++)
+        if (got[i] == p)
+            return true;
+    return false;
 }
 
 static char *around[2 * MOST_AROUND + 1];
