@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -29,6 +30,7 @@ class Process:
     maps: list[str] = field(default_factory=list)
     parts: list[Chunks] = field(default_factory=list)
     done: dict[str, Any] | None = None  # None: the recording was cut off
+    scale: float = 1.0  # ns for each unit of an event's time
 
     @property
     def name(self) -> str:
@@ -81,6 +83,7 @@ def processes(path: Path) -> tuple[list[Process], bool]:
             process.done = block.facts
         elif block.chunks is not None:
             process.parts.append(block.chunks)
+    _give_scale(found.values())
     return list(found.values()), reader.whole
 
 
@@ -119,7 +122,7 @@ def events(process: Process) -> Events:
         align[at],
         (what[at] >> 47).astype("i8"),
         np.repeat(threads, counts)[at],
-        (since * _scale(process)).astype("i8"),
+        (since * process.scale).astype("i8"),
         _paths(what, when, kind),
     )
 
@@ -142,13 +145,19 @@ def _times(when: Any, timed: Any, counts: Any, begun: Any) -> Any:
     return begun[chunk] + sums - before[np.cumsum(first) - 1]
 
 
-def _scale(process: Process) -> float:
-    """ns for each unit of an event's time, by both clocks of the last chunk and of the start."""
-    last = process.parts[-1]
-    ticks: int = int(last.ticks[-1]) - process.facts["ticks"]
-    time: int = int(last.times[-1]) - process.facts["time"]
-    units: int = ticks >> process.facts["tick_shift"]
-    return time / max(units, 1)
+def _give_scale(found: Iterable[Process]) -> None:
+    """ns for each unit of an event's time, by both clocks of the start and of the last chunk, where
+    most time is between these."""
+    longest, scale = 0, 1.0
+    for process in found:
+        if process.parts and len(process.parts[-1].times):
+            last = process.parts[-1]
+            time = int(last.times[-1]) - process.facts["time"]
+            ticks = int(last.ticks[-1]) - process.facts["ticks"]
+            if time > longest and ticks > 0:
+                longest, scale = time, time / ticks
+    for process in found:
+        process.scale = scale * 2 ** process.facts["tick_shift"]
 
 
 def _paths(what: Any, when: Any, kind: Any) -> dict[int, tuple[int, ...]]:

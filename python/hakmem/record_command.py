@@ -10,6 +10,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -27,8 +28,7 @@ HELP = "record every allocation and free of a program"
 DESCRIPTION = HELP[0].upper() + HELP[1:] + ", and of all programs that it starts, into a file."
 EPILOG = """\
 Each event has the thread, the size, the alignment, the time, and for allocations the call stack.
-'hakmem trace FILE' shows what the program did, and 'hakmem replay FILE' repeats it with other
-allocators.
+'hakmem trace FILE' shows what the program did.
 
 A recording has sizes, times, addresses of blocks and code, command lines and the paths of programs
 and libraries. It has no contents of memory.
@@ -115,6 +115,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _record_process(arguments: argparse.Namespace, pid: int) -> int:
+    _refuse_another_namespace(pid)
     root = Path(f"/proc/{pid}/root")
     name = f"{look.program(pid).replace('/', '_')}.{pid}"
     writer = _writer(arguments.output or Path(f"{name}.recording"))
@@ -127,8 +128,8 @@ def _record_process(arguments: argparse.Namespace, pid: int) -> int:
 
     before = [(one, signal.signal(one, end)) for one in (signal.SIGINT, signal.SIGTERM)]
     try:
-        recorder = Recorder(folder, writer, arguments.limit * 2**20)
-        look.record(pid, arguments.library, "/" + str(folder.relative_to(root)))
+        recorder = Recorder(folder.within, writer, arguments.limit * 2**20)
+        look.record(pid, arguments.library, "/" + str(folder.path.relative_to(root)))
         until = time.monotonic() + arguments.seconds
         while not ended and not recorder.stopped and time.monotonic() < until and _lives(pid):
             recorder.look()
@@ -139,17 +140,46 @@ def _record_process(arguments: argparse.Namespace, pid: int) -> int:
     finally:
         for one, handler in before:
             signal.signal(one, handler)
-        shutil.rmtree(folder, ignore_errors=True)
+        folder.remove()
 
 
-def _folder_for(pid: int, root: Path) -> Path:
+def _refuse_another_namespace(pid: int) -> None:
+    """A recorded process names itself by the number that it knows."""
+    with suppress(OSError):
+        for line in Path(f"/proc/{pid}/status").read_text().splitlines():
+            if line.startswith("NSpid:") and line.split()[1:] != [str(pid)]:
+                raise CannotRecord(
+                    f"process {pid} has another number in its container: run hakmem record there"
+                )
+
+
+class _Folder:
+    """For rings. It is reached by its descriptor, also when the process has ended by whose root it
+    was found."""
+
+    def __init__(self, where: Path) -> None:
+        self.parent = os.open(where, os.O_RDONLY | os.O_DIRECTORY)
+        self.path = Path(tempfile.mkdtemp(prefix="hakmem-", dir=where))
+        self.descriptor = os.open(self.path, os.O_RDONLY | os.O_DIRECTORY)
+        self.within = Path(f"/proc/self/fd/{self.descriptor}")
+
+    def remove(self) -> None:
+        with suppress(OSError):
+            for path in self.within.iterdir():
+                path.unlink()
+            os.rmdir(self.path.name, dir_fd=self.parent)
+        os.close(self.descriptor)
+        os.close(self.parent)
+
+
+def _folder_for(pid: int, root: Path) -> _Folder:
     """Where the process can write, in memory if there is some where it lives."""
     for where in ("dev/shm", "tmp"):
         with suppress(OSError):
-            folder = Path(tempfile.mkdtemp(prefix="hakmem-", dir=root / where))
+            folder = _Folder(root / where)
             owner = Path(f"/proc/{pid}").stat()
             if os.geteuid() != owner.st_uid:
-                os.chown(folder, owner.st_uid, owner.st_gid)
+                os.chown(folder.path, owner.st_uid, owner.st_gid)
             return folder
     raise CannotRecord(f"process {pid} has no folder /dev/shm or /tmp to which this user may write")
 
@@ -157,32 +187,33 @@ def _folder_for(pid: int, root: Path) -> Path:
 def _record_program(arguments: argparse.Namespace, command: list[str]) -> int:
     output = arguments.output or Path(f"{Path(command[0]).name}.{os.getpid()}.recording")
     writer = _writer(output)
-    folder = Path(tempfile.mkdtemp(prefix="hakmem-", dir=_memory()))
-    program: subprocess.Popen[bytes] | None = None
+    folder = _Folder(_memory())
     try:
-        recorder = Recorder(folder, writer, arguments.limit * 2**20)
+        recorder = Recorder(folder.within, writer, arguments.limit * 2**20)
         with _Signals() as signals:
-            program = _start(arguments.front, command, folder)
+            program = _start(arguments.front, command, folder.path)
             signals.pid = program.pid
-            while program.poll() is None:
-                recorder.look()
-                recorder.rest()
-        recorder.finish()
+            try:
+                while program.poll() is None:
+                    recorder.look()
+                    recorder.rest()
+                recorder.finish()
+            finally:
+                recorder.stop_all()
         print(f"hakmem record: {printable(recorder.summary())}", file=sys.stderr)
         status = program.returncode
         return status if status >= 0 else 128 - status
     finally:
-        if program is not None and program.poll() is None:
-            program.terminate()
-        shutil.rmtree(folder, ignore_errors=True)
+        folder.remove()
 
 
-def _memory() -> str | None:
+def _memory() -> Path:
     """A folder in memory with room for some rings, if there is one."""
+    memory = Path("/dev/shm")
     with suppress(OSError):
-        if shutil.disk_usage("/dev/shm").free >= 256 * 2**20 and os.access("/dev/shm", os.W_OK):
-            return "/dev/shm"
-    return None
+        if shutil.disk_usage(memory).free >= 256 * 2**20 and os.access(memory, os.W_OK):
+            return memory
+    return Path(tempfile.gettempdir())
 
 
 def _writer(path: Path) -> Writer:
@@ -237,6 +268,15 @@ class _Process:
     written: float = 0.0
     waiting: list[Chunks] = field(default_factory=list)
     events: int = 0
+    reader: threading.Thread | None = None  # looks at the mappings
+    found: str = ""  # what it found
+    ending: bool = False  # the last such look has begun
+
+    def read_maps(self) -> None:
+        path = Path(f"/proc/{self.ring.process}/maps")
+        with suppress(OSError):
+            lines = path.read_text(errors="surrogateescape").splitlines(keepends=True)
+            self.found = "".join(line for line in lines if "/" in line or "[v" in line)
 
 
 class Recorder:
@@ -252,6 +292,7 @@ class Recorder:
         self.events = 0
         self.waited = 0
         self.lost = 0
+        self.gave_up = 0  # processes that waited too long for this command
         self.stopped = ""  # why nothing more is recorded
         self.failed = False  # by no wish of the user
         self.busy = False
@@ -266,17 +307,30 @@ class Recorder:
             self._begin(new)
         newest = {process.ring.process: process for process in self.processes}
         for process in list(self.processes):
-            process.ring.beat()
+            self._beat()
             ended = newest[process.ring.process] is not process or not _lives(process.ring.process)
             self._empty(process, ended)
             if ended:
                 self._end(process)
 
-    def finish(self) -> None:
-        """No more is recorded."""
-        self.look()
-        for process in list(self.processes):
+    def _beat(self) -> None:
+        """Before anything that may take long, so that no process gives up."""
+        for process in self.processes:
+            process.ring.beat()
+
+    def stop_all(self) -> None:
+        for process in self.processes:
             process.ring.stop()
+
+    def finish(self) -> None:
+        """No more is recorded; nor is what a process that is still there starts meanwhile."""
+        self.stop_all()
+        while (before := self.count) is not None:
+            self.look()
+            self.stop_all()
+            if self.count == before:
+                break
+        for process in list(self.processes):
             self._empty(process, True)
             self._end(process)
         self.writer.close()
@@ -306,22 +360,27 @@ class Recorder:
         self._look_at_maps(process)
 
     def _look_at_maps(self, process: _Process) -> None:
-        """Which files the process has in memory, for the names of functions."""
-        process.looked = time.monotonic()
-        try:
-            text = Path(f"/proc/{process.ring.process}/maps").read_text(errors="surrogateescape")
-        except OSError:
+        """Which files the process has in memory, for names of functions. In a thread: that takes
+        seconds where many threads begin or end."""
+        if process.reader is None:
+            process.looked = time.monotonic()
+            process.reader = threading.Thread(target=process.read_maps, daemon=True)
+            process.reader.start()
+
+    def _take_maps(self, process: _Process) -> None:
+        """Writes what a look has found, if one has ended."""
+        if process.reader is None or process.reader.is_alive():
             return
-        lines = [line for line in text.splitlines(keepends=True) if "/" in line or "[v" in line]
-        text = "".join(lines)
-        if text and text != process.maps:
-            process.maps = text
+        process.reader = None
+        if process.found and process.found != process.maps:
+            process.maps = text = process.found
             self._write(
                 lambda: self.writer.said(b"MAPS", {"process": process.number, "maps": text})
             )
 
     def _empty(self, process: _Process, ended: bool) -> None:
         state = process.ring.state
+        self._take_maps(process)
         taken = process.ring.take(ended)
         now = time.monotonic()
         if taken is not None and len(taken.events):
@@ -339,11 +398,20 @@ class Recorder:
             waiting, process.waiting = process.waiting, []
             self._write(lambda: self.writer.events(process.number, _joined(waiting)))
         if state == ring.ENDING and not ended and process.ring.head["seen"][0] < state:
-            self._look_at_maps(process)
-            process.ring.see(state)
+            if process.ending and process.reader is None:
+                process.ring.see(state)
+            elif process.reader is None:
+                process.ending = True
+                self._look_at_maps(process)
 
     def _end(self, process: _Process) -> None:
         head = process.ring.head
+        if process.reader is not None:
+            process.reader.join(MAPS_EACH)
+            self._take_maps(process)
+        gave_up = process.ring.state == ring.ENDED and not head["stop"][0]
+        self.gave_up += gave_up
+        process.ring.stop()  # it may be there still, if not as far as can be seen
         waited, lost = int(head["waited"][0]), int(head["lost"][0])
         self.waited += waited
         self.lost += lost
@@ -352,7 +420,8 @@ class Recorder:
                 b"DONE",
                 {
                     "process": process.number,
-                    "orderly": process.ring.state != ring.AT_WORK,
+                    "orderly": process.ring.state == ring.ENDING,
+                    "gave_up": bool(gave_up),
                     "lost": lost,
                     "waits": int(head["waits"][0]),
                     "waited_ns": waited,
@@ -391,6 +460,10 @@ class Recorder:
             text += "; the program does not use hakmem: see 'hakmem doctor'"
         if self.waited > 10**8:
             text += f"; the program waited {self.waited / 1e9:.1f} s for this command"
+        if self.lost:
+            text += f"; {self.lost:,} calls are missing"
+        if self.gave_up:
+            text += f"; {self.gave_up} processes gave up, as this command did not answer for 5 s"
         if self.stopped:
             text += f"; the recording ends early: {self.stopped}"
         return text
@@ -417,9 +490,12 @@ def _command(pid: int) -> list[str]:
 
 
 def _lives(pid: int) -> bool:
-    """Not so of one that has ended and whose parent has not asked yet."""
+    """Not so of one that has ended and whose parent has not asked yet. But where its first thread
+    has ended the others go on."""
     try:
         status = Path(f"/proc/{pid}/stat").read_bytes()
     except OSError:
         return False
-    return status[status.rindex(b")") + 2 : status.rindex(b")") + 3] not in (b"Z", b"X")
+    words = status[status.rindex(b")") + 2 :].split()
+    state, threads = words[0], int(words[17])
+    return state not in (b"Z", b"X") or threads > 1

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import mmap
 import os
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -113,11 +114,12 @@ def open_ring(path: Path) -> Ring:
 
 def rings(folder: Path, known: set[str]) -> Iterator[Ring]:
     """Those that are new, in the order in which a process made its own."""
-    names = {path.name for path in folder.iterdir()} - known
-    for name in sorted(names, key=lambda one: [int(n) for n in one.split(".")]):
-        try:
-            ring = open_ring(folder / name)
-        except NoRing:
-            continue
-        known.add(name)
-        yield ring
+    found = []
+    for path in folder.iterdir():
+        if path.name not in known and re.fullmatch(r"[0-9]+\.[0-9]+", path.name):
+            try:
+                found.append((int(path.name.partition(".")[2]), open_ring(path)))
+            except (NoRing, OSError, ValueError):  # not yet
+                continue
+            known.add(path.name)
+    yield from (ring for _, ring in sorted(found, key=lambda one: one[0]))

@@ -105,6 +105,9 @@ def run(arguments: argparse.Namespace) -> int:
     except (NoRecording, NoModule, CannotWrite, WrongName) as why:
         print(f"hakmem trace: {printable(str(why))}", file=sys.stderr)
         return why.status
+    except MemoryError:
+        print("hakmem trace: not enough memory for a recording of this size", file=sys.stderr)
+        return 1
 
 
 def _run(arguments: argparse.Namespace) -> int:

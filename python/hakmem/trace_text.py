@@ -40,6 +40,8 @@ def notes(traced: Traced) -> Iterator[str]:
     done = traced.process.done
     if done is None:
         yield "the recording was cut off: what came later is missing"
+    elif done.get("gave_up"):
+        yield "the process gave up, as 'hakmem record' did not answer: what came later is missing"
     elif done["lost"]:
         yield f"{done['lost']} calls are missing: they could not be written in time"
     if traced.blocks.unclear:

@@ -9,7 +9,7 @@ from typing import Any
 from hakmem import heap_profile
 from hakmem.events import NEVER, Blocks, Events, Process, blocks, events
 from hakmem.heap_profile import Figures, Mapping, NoProfile, Profile, Site
-from hakmem.recording import NoRecording, numpy
+from hakmem.recording import FREE, NoRecording, numpy
 
 SIZES = (64, 1024, 32 * 1024, 2**20, 2**62)  # upper bounds of groups of sizes
 POINTS = 400  # of the curve
@@ -117,7 +117,8 @@ def _temporary(calls: Events, held: Blocks) -> Any:
     after = np.full(len(order), -1)
     same = calls.thread[order][1:] == calls.thread[order][:-1]
     after[order[:-1][same]] = order[1:][same]
-    return after[held.begin] == held.end
+    freed = np.append(calls.kind, FREE)[np.minimum(held.end, len(calls.kind))] == FREE
+    return freed & (after[held.begin] == held.end)
 
 
 def _sums(held: Blocks, which: Any) -> Any:
@@ -178,7 +179,7 @@ def _lifetimes(calls: Events, held: Blocks, ended: Any) -> tuple[Lifetimes, ...]
 def _flows(calls: Events, held: Blocks, ended: Any) -> tuple[Flow, ...]:
     np = numpy()
     giver, taker = calls.thread[held.begin[ended]], calls.thread[held.end[ended]]
-    other = giver != taker
+    other = (giver != taker) & (calls.kind[held.end[ended]] == FREE)
     pairs = np.stack([giver[other], taker[other]], axis=1)
     if not len(pairs):
         return ()

@@ -73,10 +73,10 @@ static SLOW void *realloc_others(void *p, size_t n, const void *caller)
     if (nothing)
         return realloc_moves(p, n, 0, caller);
     bool same_class = hardened() ? hardened_stays(n, usable) : stays(n, usable);
-    if (bin >= BIN_FIRST && same_class)
+    bool stays_here = same_class || (!hardened() && stays_smallest(n, usable));
+    if (bin >= BIN_FIRST && stays_here)
         return p;
-    if (bin == BIN_SAMPLED && (same_class || (!hardened() && stays_smallest(n, usable)) ||
-                               (usable > CLASS_MOST && whole_grows(p, n, usable))))
+    if (bin == BIN_SAMPLED && (stays_here || (usable > CLASS_MOST && whole_grows(p, n, usable))))
         return sampled_resize(p, n);
     void *same = NULL;
     if (bin == BIN_HUGE && n <= MOST_BYTES && (n > CLASS_MOST || !hardening.guards))

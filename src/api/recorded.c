@@ -6,7 +6,6 @@
 #include "life/recording.h"
 #include "os/lock.h"
 #include "os/os.h"
-#include "profile/samples.h"
 #include "watch/backtrace.h"
 
 static struct tape *tape_mine(void)
@@ -36,7 +35,7 @@ static void path_write(struct tape *tape, unsigned path, const uintptr_t *frames
 /* By unwind tables. */
 static SLOW unsigned stack_unwind(struct caller from, uintptr_t *frames, uintptr_t *stacks)
 {
-    struct frames trace = {.most = FRAMES_MOST,
+    struct frames trace = {.most = FRAMES_READ,
                            .frames = frames,
                            .stacks = stacks,
                            .present_until = (from.stack | (os_page - 1)) + 1};
@@ -47,9 +46,9 @@ static SLOW unsigned stack_unwind(struct caller from, uintptr_t *frames, uintptr
 
 static SLOW unsigned path_read(struct tape *tape, struct caller from)
 {
-    uintptr_t frames[FRAMES_MOST], stacks[FRAMES_MOST];
+    uintptr_t frames[FRAMES_READ], stacks[FRAMES_READ];
     unsigned count;
-    if (path_to_check(tape) || !stack_walk(tape, from, frames, stacks, FRAMES_MOST, &count))
+    if (path_to_check(tape) || !stack_walk(tape, from, frames, stacks, FRAMES_READ, &count))
         count = stack_unwind(from, frames, stacks);
     bool is_new;
     struct stack_read stack = {count, frames, stacks};
@@ -67,6 +66,7 @@ static inline unsigned path_of(struct tape *tape, struct caller from)
 
 static void write(struct taped event, struct caller from)
 {
+    struct ring_head *head = load_acquire(&ring);
     struct tape *tape = tape_mine();
     enum ring_answer answer = RING_CROWDED;
     if (likely(tape != NULL)) {
@@ -77,7 +77,7 @@ static void write(struct taped event, struct caller from)
     if (unlikely(answer == RING_CROWDED))
         answer = write_common(&event);
     if (unlikely(answer != RING_TAKEN))
-        recording_lost(answer == RING_GONE);
+        recording_lost(head, answer == RING_GONE);
 }
 
 bool recorded_begin(void)

@@ -16,16 +16,6 @@
 
 static char folder[PATH_OPTION_MOST]; /* of the ring, while there is one */
 
-static void tapes_forget(void)
-{
-    for (struct cache *cache = caches_every(); cache != NULL; cache = cache->every) {
-        struct sampler *sampler = load_relaxed(&cache->sampler);
-        if (sampler != NULL)
-            tape_forget(&sampler->tape);
-    }
-    tape_forget(&tape_common);
-}
-
 static int start(const char *where, unsigned parent)
 {
     if (ring != NULL)
@@ -39,7 +29,7 @@ static int start(const char *where, unsigned parent)
     text_init(&t, folder, sizeof folder);
     text_add(&t, where);
     if (!recording_close(true)) {
-        ring_leave(true);
+        ring_leave();
         return ENOMEM;
     }
     return 0;
@@ -49,32 +39,27 @@ COLD int recording_start(const char *where)
 {
     struct ring_head *before = load_acquire(&ring);
     if (before != NULL && load_relaxed(&before->stop) != 0)
-        recording_lost(true);
+        recording_lost(before, true);
     if (!heap_mode_enter(true))
         return EBUSY;
-    if (ring == NULL) { /* what an earlier recording left */
-        tapes_forget();
-        paths_forget();
-    }
+    if (ring == NULL)
+        paths_forget(); /* what an earlier recording left */
     int error = start(where, 0);
     lock_release(&cacheless_lock);
     return error;
 }
 
-/* Others may be about to write to the ring, so its memory stays. */
-COLD void recording_lost(bool gone)
+COLD void recording_lost(struct ring_head *head, bool gone)
 {
-    struct ring_head *head = load_acquire(&ring);
-    if (head != NULL && !gone)
+    if (head != NULL && load_acquire(&ring) == head)
         add_relaxed(&head->lost, 1);
     if (!gone || !heap_mode_enter(false))
         return;
-    head = ring;
-    if (head == NULL || ring_is_mine(head))
+    if (ring == head && (head == NULL || ring_is_mine(head))) {
         recording_close(false);
-    if (head != NULL && ring_is_mine(head)) {
-        store_release(&head->state, RING_ENDED);
-        ring_leave(false);
+        if (head != NULL)
+            store_release(&head->state, RING_ENDED);
+        ring_leave();
     }
     lock_release(&cacheless_lock);
 }
@@ -95,7 +80,7 @@ static void complain(const char *where, int error)
 COLD void recording_begin(void)
 {
     int error = recording_start(record_path);
-    if (error != 0)
+    if (error != 0 && error != ENOENT) /* who asked has ended */
         complain(record_path, error);
 }
 
@@ -114,11 +99,10 @@ COLD void recording_fork_child(void)
         return;
     unsigned parent = ring->process;
     bool stopped = load_relaxed(&ring->stop) != 0;
-    ring_leave(true);
-    tapes_forget();
+    ring_leave();
     paths_forget();
     int error = stopped ? 0 : ring_open(folder, parent);
-    if (error != 0)
+    if (error != 0 && error != ENOENT)
         complain(folder, error); /* the next call ends it */
 }
 
@@ -127,16 +111,16 @@ COLD void recording_thread_ends(struct cache *cache)
     if (cache->sampler == NULL)
         return;
     tape_flush(&cache->sampler->tape);
-    tape_forget(&cache->sampler->tape);
 }
 
 COLD void recording_end(void)
 {
     struct ring_head *head = load_acquire(&ring);
-    if (head == NULL)
+    if (head == NULL || !ring_is_mine(head))
         return;
     store_release(&head->state, RING_ENDING);
-    for (unsigned waited = 0;
-         waited < LAW_RECORDER_END_MS && load_acquire(&head->seen) < RING_ENDING; waited++)
+    for (unsigned waited = 0; load_relaxed(&head->stop) == 0 && waited < LAW_RECORDER_END_MS &&
+                              load_acquire(&head->seen) < RING_ENDING;
+         waited++)
         os_let_pass(1);
 }

@@ -5,14 +5,15 @@
 
 #include "base/atomic.h"
 #include "front/cache.h"
+#include "record/ring.h"
 
 /* From now on calls are recorded, to a ring in this folder: 0 or an errno. EBUSY where they are
  * already, or a fork holds the heap. The caller holds no lock. */
 int recording_start(const char *folder);
 
-/* An event could not be written; or none can be any more: then nothing is recorded from now on, or
- * from the next such call on, where a lock would have to be waited for. */
-void recording_lost(bool gone);
+/* An event could not be written to this ring, or null; or none can be any more: then nothing is
+ * recorded from now on, or from the next such call on, where a lock would have to be waited for. */
+void recording_lost(struct ring_head *head, bool gone);
 
 /* What the option asks for at the process's start; says so where that can't be. */
 void recording_begin(void);

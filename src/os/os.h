@@ -154,8 +154,8 @@ void os_close(int file);
  * a file. */
 void *os_map_new_file(const char *path, size_t length, int *error);
 
-/* Ends that. */
-void os_unmap_file(void *start, size_t length);
+/* Puts memory of this process's own in its place, where there is any: addresses stay valid. */
+void os_leave_file(void *start, size_t length);
 
 /* Whether the program has more privileges than who started it, who must not steer it. */
 bool os_secure(void);

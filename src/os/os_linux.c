@@ -17,6 +17,7 @@
 #include <sys/auxv.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/uio.h>
@@ -507,6 +508,11 @@ void *os_map_new_file(const char *path, size_t length, int *error)
     KEEP_ERRNO;
     void *start = MAP_FAILED;
     int flags = O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC;
+    struct rlimit most;
+    if (getrlimit(RLIMIT_FSIZE, &most) == 0 && most.rlim_cur < length) { /* else a signal comes */
+        *error = EFBIG;
+        return NULL;
+    }
     int file = (int)syscall(SYS_openat, AT_FDCWD, path, flags, 0600);
     bool made = file >= 0;
     if (made && syscall(SYS_fallocate, file, 0, 0L, length) == 0)
@@ -519,10 +525,11 @@ void *os_map_new_file(const char *path, size_t length, int *error)
     return start == MAP_FAILED ? NULL : start;
 }
 
-void os_unmap_file(void *start, size_t length)
+void os_leave_file(void *start, size_t length)
 {
     KEEP_ERRNO;
-    munmap(start, length);
+    int flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED;
+    mmap(start, length, PROT_READ | PROT_WRITE, flags, -1, 0);
 }
 
 void os_close(int file)

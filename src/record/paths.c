@@ -185,12 +185,24 @@ static void steps_learn(const struct stack_read *stack)
     }
 }
 
-/* A stack that goes further up than what was seen before is the same one, a lower one another. */
-static void range_learn(struct tape *tape, uintptr_t low, uintptr_t top)
+/* How much may lie between two calls of one stack. */
+#define STEP_MOST ((uintptr_t)1 << 20)
+
+/* Another outermost call says that it is another stack; but one that was not read to its end. */
+static void range_learn(struct tape *tape, uintptr_t low, const struct stack_read *stack,
+                        bool whole)
 {
+    uintptr_t top = low;
+    for (unsigned i = 0; i < stack->count; i++) {
+        uintptr_t next = stack->stacks[i];
+        if (next < top || next - top > STEP_MOST)
+            break; /* an alternate stack of a signal handler, say */
+        top = next;
+    }
     bool within = low < tape->stack_top && top >= tape->stack_low;
-    tape->stack_low = within && tape->stack_low < low ? tape->stack_low : low;
-    tape->stack_top = within && tape->stack_top > top ? tape->stack_top : top;
+    bool same = within && (!whole || top == tape->stack_top);
+    tape->stack_low = same && tape->stack_low < low ? tape->stack_low : low;
+    tape->stack_top = same && tape->stack_top > top ? tape->stack_top : top;
 }
 
 static unsigned number_new(void)
@@ -211,17 +223,18 @@ unsigned path_enter(struct tape *tape, struct caller from, const struct stack_re
     for (unsigned i = 0; i < stack->count; i++)
         all = mixed_with(all, stack->frames[i]);
     all |= 1;
-    range_learn(tape, from.stack, stack->stacks[stack->count - 1]);
+    range_learn(tape, from.stack, stack, stack->count < FRAMES_READ);
     if (from.code != (const void *)(stack->frames[0] + 1)) /* of ours, between */
         step_learn((uintptr_t)from.code, stack->stacks[0] - from.stack, true);
     steps_learn(stack);
     struct known *place = place_of(all, true);
-    uint32_t path = place != NULL ? load_relaxed(&place->path) : 0;
+    if (place == NULL)
+        return PATH_NONE;
+    uint32_t path = load_relaxed(&place->path);
     if (path == 0) {
         path = number_new();
         *is_new = path != PATH_NONE;
-        if (place != NULL)
-            store_relaxed(&place->path, path);
+        store_relaxed(&place->path, path);
     }
     place = place_of(path_key(tape, from), true);
     if (place != NULL)

@@ -29,6 +29,9 @@ bool path_known(struct tape *tape, struct caller from, unsigned *path);
 /* Whether this time it is to be read by unwind tables, so that what was learned wrong is found. */
 bool path_to_check(const struct tape *tape);
 
+/* More calls of a stack are not read. */
+#define FRAMES_READ 64
+
 /* Of a stack that was read, innermost first: where each call is, and the stack's end there. */
 struct stack_read {
     unsigned count;

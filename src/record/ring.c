@@ -11,28 +11,15 @@
 
 #define FOLDER_MOST 1024
 
-#define CHUNK_BYTES (CHUNK_EVENTS * sizeof(struct event))
-
 struct ring_head *ring;
 
 static unsigned hint; /* where the next free chunk may be; atomic */
 
-static struct ring_chunk *chunks_of(struct ring_head *head)
-{
-    return (struct ring_chunk *)((char *)head + head->chunks_at);
-}
-
-static size_t bytes_of(const struct ring_head *head)
-{
-    return head->events_at + head->chunks * CHUNK_BYTES;
-}
+#define RING_FILE_BYTES (EVENTS_AT + CHUNKS * CHUNK_BYTES)
 
 COLD int ring_open(const char *folder, unsigned parent)
 {
     char path[FOLDER_MOST + 64];
-    size_t chunks = LAW_RING_BYTES / CHUNK_BYTES;
-    size_t events_at = round_up(RING_HEAD_BYTES + chunks * sizeof(struct ring_chunk), 64 * KiB);
-    size_t bytes = events_at + chunks * CHUNK_BYTES;
     struct text t;
     text_init(&t, path, sizeof path);
     text_add(&t, folder);
@@ -41,14 +28,14 @@ COLD int ring_open(const char *folder, unsigned parent)
     text_add(&t, ".");
     text_add_number(&t, os_nanoseconds());
     int error;
-    struct ring_head *head = os_map_new_file(path, bytes, &error);
+    struct ring_head *head = os_map_new_file(path, RING_FILE_BYTES, &error);
     if (head == NULL)
         return error;
     head->format = RING_FORMAT;
     head->state = RING_AT_WORK;
-    head->chunks = (uint32_t)chunks;
-    head->chunks_at = RING_HEAD_BYTES;
-    head->events_at = (uint32_t)events_at;
+    head->chunks = (uint32_t)CHUNKS;
+    head->chunks_at = (uint32_t)CHUNKS_AT;
+    head->events_at = (uint32_t)EVENTS_AT;
     head->tick_shift = CLOCK_SHIFT();
     head->process = (uint32_t)getpid();
     head->parent = parent;
@@ -63,24 +50,24 @@ COLD int ring_open(const char *folder, unsigned parent)
 
 bool ring_is_mine(const struct ring_head *head) { return head->process == (uint32_t)getpid(); }
 
-COLD void ring_leave(bool is_parents)
+COLD void ring_leave(void)
 {
     struct ring_head *head = ring;
     store_release(&ring, NULL);
-    if (head != NULL && is_parents)
-        os_unmap_file(head, bytes_of(head));
+    if (head != NULL)
+        os_leave_file(head, RING_FILE_BYTES);
 }
 
 /* A free chunk, or null; then `*full` says whether the recorder has any to empty. */
 static struct ring_chunk *find_free(struct ring_head *head, bool common, bool *full)
 {
     unsigned first = common ? 0 : CHUNKS_COMMON;
-    unsigned count = common ? CHUNKS_COMMON : head->chunks - CHUNKS_COMMON;
+    unsigned count = common ? CHUNKS_COMMON : CHUNKS - CHUNKS_COMMON;
     unsigned from = common ? 0 : load_relaxed(&hint);
     *full = false;
     for (unsigned i = 0; i < count; i++) {
         unsigned at = (from + i) % count;
-        struct ring_chunk *chunk = &chunks_of(head)[first + at];
+        struct ring_chunk *chunk = &ring_chunks(head)[first + at];
         uint32_t state = load_relaxed(&chunk->state);
         *full |= state == CHUNK_FULL;
         if (state != CHUNK_FREE ||
@@ -105,17 +92,26 @@ static bool recorder_lives(const struct ring_head *head, uint64_t now)
         store_relaxed(&beats_seen, beats);
         store_relaxed(&beats_time, now);
     }
-    return now - load_relaxed(&beats_time) < LAW_RECORDER_SILENT_MS * (uint64_t)1000000;
+    /* Another thread's moment may be a later one. */
+    int64_t silent = (int64_t)(now - load_relaxed(&beats_time));
+    return silent < (int64_t)LAW_RECORDER_SILENT_MS * 1000000;
 }
+
+/* Longer and longer, since many threads may wait, and the recorder needs a processor. One that may
+ * use the common chunks soon does: there one thread waits for all. */
+#define STEP_LAST 64 /* milliseconds */
 
 static SLOW struct ring_chunk *wait_for_free(struct ring_head *head, bool common, bool *full)
 {
     uint64_t began = os_nanoseconds();
     uint64_t now = began;
+    unsigned step = 1;
     struct ring_chunk *chunk = NULL;
     store_relaxed(&beats_time, began);
-    while (chunk == NULL && *full && load_relaxed(&head->stop) == 0 && recorder_lives(head, now)) {
-        os_let_pass(1);
+    while (chunk == NULL && *full && load_relaxed(&head->stop) == 0 &&
+           (common ? recorder_lives(head, now) : step <= STEP_LAST)) {
+        os_let_pass((unsigned)smaller(step, STEP_LAST));
+        step += step <= STEP_LAST ? step : 0;
         chunk = find_free(head, common, full);
         now = os_nanoseconds();
     }
@@ -133,7 +129,7 @@ SLOW enum ring_answer ring_take(struct ring_head *head, bool common, struct ring
     if (unlikely(chunk == NULL) && full)
         chunk = wait_for_free(head, common, &full);
     if (chunk == NULL)
-        return full || common ? RING_GONE : RING_CROWDED;
+        return common ? RING_GONE : RING_CROWDED;
     store_relaxed(&chunk->events, 0);
     chunk->thread = os_thread_id();
     chunk->order = __atomic_fetch_add(&head->order, 1, __ATOMIC_RELAXED);

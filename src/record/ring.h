@@ -1,7 +1,7 @@
 /* The ring of a recording: a file that the recorded process and the recorder (python/hakmem) both
  * have in memory. Threads fill chunks with events, the recorder takes the full ones and empties
  * them. What is in it when the process dies is still there. Numbers are in the machine's byte
- * order. This is a format: docs/recording.md describes it, python/hakmem/ring.py reads it.
+ * order. This is a format: docs/record.md describes it, python/hakmem/ring.py reads it.
  *
  *   ring_head, to RING_HEAD_BYTES | a ring_chunk for each chunk | from a page on, the chunks'
  * events
@@ -12,6 +12,7 @@
 #include "base/asm.h"
 #include "base/atomic.h"
 #include "base/defs.h"
+#include "learn/laws.h"
 #include "os/os.h"
 
 #ifndef CLOCK_TICKS
@@ -92,10 +93,10 @@ int ring_open(const char *folder, unsigned parent);
 /* Whether it is of this process: not so in the child of a fork before its time has come. */
 bool ring_is_mine(const struct ring_head *head);
 
-/* It is of no more use. Another thread may still be about to write to it, so its addresses stay,
- * and only its memory goes; but in the child of a fork, where it is the parent's, it is unmapped.
- */
-void ring_leave(bool is_parents);
+/* It is of no more use, or in the child of a fork the parent's. Another thread, or what a signal
+ * handler interrupted that forked, may still be about to write to it: so its addresses stay, with
+ * other memory. */
+void ring_leave(void);
 
 /* The first chunks are for what all threads write to together that find no other one, since more
  * threads than there are chunks have each begun one. */
@@ -103,21 +104,29 @@ void ring_leave(bool is_parents);
 
 enum ring_answer { RING_TAKEN, RING_CROWDED, RING_GONE };
 
-/* A chunk for the calling thread to fill, or a common one. It may wait for the recorder, as long as
- * that shows signs of life. RING_CROWDED: there is none, and none to wait for. RING_GONE: the
+/* A chunk for the calling thread to fill, or a common one. It waits for the recorder, for a common
+ * one as long as that shows signs of life. RING_CROWDED: there is none of its own. RING_GONE: the
  * recorder empties none, or wants no more. */
 enum ring_answer ring_take(struct ring_head *head, bool common, struct ring_chunk **taken);
 
 /* It is as full as it gets. */
 void ring_give(struct ring_chunk *chunk);
 
-static inline struct event *ring_events(const struct ring_head *head,
-                                        const struct ring_chunk *chunk)
+/* Where things lie does not depend on what is in the head, which may just be gone (ring_leave). */
+#define CHUNK_BYTES (CHUNK_EVENTS * sizeof(struct event))
+#define CHUNKS (LAW_RING_BYTES / CHUNK_BYTES)
+#define CHUNKS_AT RING_HEAD_BYTES
+#define EVENTS_AT round_up(CHUNKS_AT + CHUNKS * sizeof(struct ring_chunk), 64 * KiB)
+
+static inline struct ring_chunk *ring_chunks(struct ring_head *head)
 {
-    const struct ring_chunk *first =
-        (const struct ring_chunk *)((const char *)head + head->chunks_at);
-    return (struct event *)((uintptr_t)head + head->events_at) +
-           (size_t)(chunk - first) * CHUNK_EVENTS;
+    return (struct ring_chunk *)((char *)head + CHUNKS_AT);
+}
+
+static inline struct event *ring_events(struct ring_head *head, const struct ring_chunk *chunk)
+{
+    return (struct event *)((char *)head + EVENTS_AT) +
+           (size_t)(chunk - ring_chunks(head)) * CHUNK_EVENTS;
 }
 
 #endif

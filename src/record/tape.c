@@ -9,12 +9,6 @@ struct tape tape_common;
 
 static uint64_t time_now(const struct ring_head *head) { return CLOCK_TICKS() >> head->tick_shift; }
 
-void tape_forget(struct tape *tape)
-{
-    tape->chunk = NULL;
-    tape->stack_low = tape->stack_top = 0;
-}
-
 void tape_flush(struct tape *tape)
 {
     if (tape->chunk != NULL && tape->ring == load_relaxed(&ring))
@@ -25,8 +19,9 @@ void tape_flush(struct tape *tape)
 static SLOW enum ring_answer turn(struct tape *tape)
 {
     struct ring_chunk *chunk;
-    tape_flush(tape);
     struct ring_head *head = load_acquire(&ring);
+    if (head != NULL && ring_is_mine(head))
+        tape_flush(tape);
     enum ring_answer answer = ring_take(head, tape == &tape_common, &chunk);
     if (answer != RING_TAKEN)
         return answer;
@@ -68,7 +63,7 @@ static inline uint64_t when(uint64_t time, size_t bytes)
 
 enum ring_answer tape_write(struct tape *tape, const struct taped *event)
 {
-    const struct ring_head *head = load_relaxed(&ring);
+    struct ring_head *head = load_relaxed(&ring);
     if (unlikely(head == NULL))
         return RING_GONE;
     uint64_t now = time_now(head);
@@ -91,7 +86,7 @@ enum ring_answer tape_write(struct tape *tape, const struct taped *event)
 enum ring_answer tape_write_path(struct tape *tape, unsigned path, const uintptr_t *frames,
                                  unsigned count)
 {
-    const struct ring_head *head = load_relaxed(&ring);
+    struct ring_head *head = load_relaxed(&ring);
     if (head == NULL)
         return RING_GONE;
     uint64_t now = time_now(head);

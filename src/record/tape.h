@@ -43,7 +43,4 @@ enum ring_answer tape_write_path(struct tape *tape, unsigned path, const uintptr
 /* Others get what it has; it can go on with another chunk. */
 void tape_flush(struct tape *tape);
 
-/* In the child of a fork, or with another ring: what it had is not its own. */
-void tape_forget(struct tape *tape);
-
 #endif

@@ -103,7 +103,7 @@ def lines(calls: Events, part: slice) -> list[tuple[str, int, int, int]]:
     return found
 
 
-def leftovers() -> list[str]:
-    """Folders of recordings that are still there."""
+def leftovers(pid: int) -> list[Path]:
+    """Folders that still have a ring of the process."""
     where = [Path("/dev/shm"), Path(os.environ.get("TMPDIR", "/tmp"))]
-    return sorted(str(one) for folder in where for one in folder.glob("hakmem-????????"))
+    return [one.parent for folder in where for one in folder.glob(f"hakmem-*/{pid}.*")]
