@@ -58,18 +58,15 @@ COLD void ring_leave(void)
         os_leave_file(head, RING_FILE_BYTES);
 }
 
-/* A free chunk, or null; then `*full` says whether the recorder has any to empty. */
-static struct ring_chunk *find_free(struct ring_head *head, bool common, bool *full)
+static struct ring_chunk *find_free(struct ring_head *head, bool common)
 {
     unsigned first = common ? 0 : CHUNKS_COMMON;
     unsigned count = common ? CHUNKS_COMMON : CHUNKS - CHUNKS_COMMON;
     unsigned from = common ? 0 : load_relaxed(&hint);
-    *full = false;
     for (unsigned i = 0; i < count; i++) {
         unsigned at = (from + i) % count;
         struct ring_chunk *chunk = &ring_chunks(head)[first + at];
         uint32_t state = load_relaxed(&chunk->state);
-        *full |= state == CHUNK_FULL;
         if (state != CHUNK_FREE ||
             !__atomic_compare_exchange_n(&chunk->state, &state, CHUNK_FILLING, false,
                                          __ATOMIC_ACQUIRE, __ATOMIC_RELAXED))
@@ -97,22 +94,21 @@ static bool recorder_lives(const struct ring_head *head, uint64_t now)
     return silent < (int64_t)LAW_RECORDER_SILENT_MS * 1000000;
 }
 
-/* Longer and longer, since many threads may wait, and the recorder needs a processor. One that may
- * use the common chunks soon does: there one thread waits for all. */
+/* Longer and longer: the recorder needs a processor. */
 #define STEP_LAST 64 /* milliseconds */
 
-static SLOW struct ring_chunk *wait_for_free(struct ring_head *head, bool common, bool *full)
+/* For a common chunk: one thread waits for all. */
+static SLOW struct ring_chunk *wait_for_free(struct ring_head *head)
 {
     uint64_t began = os_nanoseconds();
     uint64_t now = began;
     unsigned step = 1;
     struct ring_chunk *chunk = NULL;
     store_relaxed(&beats_time, began);
-    while (chunk == NULL && *full && load_relaxed(&head->stop) == 0 &&
-           (common ? recorder_lives(head, now) : step <= STEP_LAST)) {
-        os_let_pass((unsigned)smaller(step, STEP_LAST));
-        step += step <= STEP_LAST ? step : 0;
-        chunk = find_free(head, common, full);
+    while (chunk == NULL && load_relaxed(&head->stop) == 0 && recorder_lives(head, now)) {
+        os_let_pass(step);
+        step = step < STEP_LAST ? 2 * step : step;
+        chunk = find_free(head, true);
         now = os_nanoseconds();
     }
     add_relaxed(&head->waits, 1);
@@ -124,12 +120,13 @@ SLOW enum ring_answer ring_take(struct ring_head *head, bool common, struct ring
 {
     if (head == NULL || load_relaxed(&head->stop) != 0 || !ring_is_mine(head))
         return RING_GONE;
-    bool full;
-    struct ring_chunk *chunk = find_free(head, common, &full);
-    if (unlikely(chunk == NULL) && full)
-        chunk = wait_for_free(head, common, &full);
+    struct ring_chunk *chunk = find_free(head, common);
+    if (chunk == NULL && !common)
+        return RING_CROWDED;
+    if (unlikely(chunk == NULL))
+        chunk = wait_for_free(head);
     if (chunk == NULL)
-        return common ? RING_GONE : RING_CROWDED;
+        return RING_GONE;
     store_relaxed(&chunk->events, 0);
     chunk->thread = os_thread_id();
     chunk->order = __atomic_fetch_add(&head->order, 1, __ATOMIC_RELAXED);

@@ -98,15 +98,15 @@ bool ring_is_mine(const struct ring_head *head);
  * other memory. */
 void ring_leave(void);
 
-/* The first chunks are for what all threads write to together that find no other one, since more
- * threads than there are chunks have each begun one. */
+/* The first chunks are for what all threads write to together that find no other one: since more
+ * threads than there are chunks have each begun one, or the recorder falls behind. */
 #define CHUNKS_COMMON 16
 
 enum ring_answer { RING_TAKEN, RING_CROWDED, RING_GONE };
 
-/* A chunk for the calling thread to fill, or a common one. It waits for the recorder, for a common
- * one as long as that shows signs of life. RING_CROWDED: there is none of its own. RING_GONE: the
- * recorder empties none, or wants no more. */
+/* A chunk for the calling thread to fill, or a common one, for which it waits as long as the
+ * recorder shows signs of life. RING_CROWDED: there is none of its own. RING_GONE: the recorder
+ * empties none, or wants no more. */
 enum ring_answer ring_take(struct ring_head *head, bool common, struct ring_chunk **taken);
 
 /* It is as full as it gets. */
