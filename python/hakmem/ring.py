@@ -23,7 +23,7 @@ _HEAD = [
     ("magic", "S8"), ("format", "<u4"), ("state", "<u4"), ("chunks", "<u4"), ("chunks_at", "<u4"),
     ("events_at", "<u4"), ("tick_shift", "<u4"), ("process", "<u4"), ("parent", "<u4"),
     ("ticks", "<u8"), ("time", "<u8"), ("order", "<u8"), ("lost", "<u8"), ("waits", "<u8"),
-    ("waited", "<u8"), ("unwound", "<u8"), ("pad", "S32"),
+    ("waited", "<u8"), ("pad", "S40"),
     ("beats", "<u8"), ("seen", "<u4"), ("stop", "<u4"),
 ]  # fmt: skip
 _CHUNK = [

@@ -33,28 +33,25 @@ static void path_write(struct tape *tape, unsigned path, const uintptr_t *frames
 }
 
 /* By unwind tables. */
-static SLOW unsigned stack_unwind(struct caller from, uintptr_t *frames, uintptr_t *stacks)
+static SLOW void stack_unwind(struct frames *trace, struct caller from)
 {
-    struct frames trace = {.most = FRAMES_READ,
-                           .frames = frames,
-                           .stacks = stacks,
-                           .present_until = (from.stack | (os_page - 1)) + 1};
+    trace->count = 0;
+    trace->present_until = (from.stack | (os_page - 1)) + 1;
     if (backtrace_cheap())
-        backtrace_fill(&trace);
-    return trace.count;
+        backtrace_fill(trace);
 }
 
 static SLOW unsigned path_read(struct tape *tape, struct caller from)
 {
     uintptr_t frames[FRAMES_READ], stacks[FRAMES_READ];
-    unsigned count;
-    if (path_to_check(tape) || !stack_walk(tape, from, frames, stacks, FRAMES_READ, &count))
-        count = stack_unwind(from, frames, stacks);
+    struct frames trace = {.most = FRAMES_READ, .frames = frames, .stacks = stacks};
+    if (path_to_check(tape) || !stack_walk(tape, from, frames, stacks, FRAMES_READ, &trace.count))
+        stack_unwind(&trace, from);
     bool is_new;
-    struct stack_read stack = {count, frames, stacks};
+    struct stack_read stack = {trace.count, frames, stacks};
     unsigned path = path_enter(tape, from, &stack, &is_new);
     if (is_new)
-        path_write(tape, path, frames, count);
+        path_write(tape, path, frames, trace.count);
     return path;
 }
 

@@ -9,7 +9,7 @@
 
 /* From now on calls are recorded, to a ring in this folder: 0 or an errno. EBUSY where they are
  * already, or a fork holds the heap. The caller holds no lock. */
-int recording_start(const char *folder);
+int recording_start(const char *where);
 
 /* An event could not be written to this ring, or null; or none can be any more: then nothing is
  * recorded from now on, or from the next such call on, where a lock would have to be waited for. */

@@ -529,7 +529,8 @@ void os_leave_file(void *start, size_t length)
 {
     KEEP_ERRNO;
     int flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED;
-    mmap(start, length, PROT_READ | PROT_WRITE, flags, -1, 0);
+    const void *there = mmap(start, length, PROT_READ | PROT_WRITE, flags, -1, 0);
+    (void)there;
 }
 
 void os_close(int file)

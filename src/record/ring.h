@@ -76,12 +76,14 @@ struct ring_head {
     uint64_t order;         /* the next chunk's; atomic */
     uint64_t lost;          /* events that found no room; atomic */
     uint64_t waits, waited; /* how often a thread waited for the recorder, and for how many ns */
-    uint64_t unwound;       /* call paths that were read from the stack; atomic */
+    uint64_t unused[5];
     /* From here on the recorder's. */
-    uint64_t beats __attribute__((aligned(CACHE_LINE))); /* changes as long as it is there */
-    uint32_t seen; /* the state that it has seen, after it has read all that it needs; atomic */
-    uint32_t stop; /* it wants no more; atomic */
+    uint64_t beats; /* changes as long as it is there */
+    uint32_t seen;  /* the state that it has seen, after it has read all that it needs; atomic */
+    uint32_t stop;  /* it wants no more; atomic */
+    uint64_t rest[6];
 };
+static_assert(offsetof(struct ring_head, beats) == 2 * CACHE_LINE, "no two processes write a line");
 
 /* Whether a ring is there, and of the process: null, or the ring. Atomic. */
 extern struct ring_head *ring HIDDEN;
