@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import os
 import sys
 from collections.abc import Iterator
 from contextlib import suppress
@@ -13,6 +12,7 @@ from hakmem import heap_profile, leaks, symbols
 from hakmem.arguments import number
 from hakmem.heap_profile import NoProfile
 from hakmem.leaks import LOST, OTHER, THROUGH, Found, WrongSuppression
+from hakmem.outputs import CannotWrite, replace
 from hakmem.profile_text import printable, short, size
 from hakmem.symbols import Stack
 
@@ -46,14 +46,7 @@ exit status:
   5  the output can't be written
   N  with --status=N: something is lost that no suppression matches
 """
-CANNOT_WRITE = 5
 TOP, DEPTH = 50, 12
-
-
-class CannotWrite(Exception):
-    """A line for the user."""
-
-    status = CANNOT_WRITE
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -124,25 +117,11 @@ def _run(arguments: argparse.Namespace) -> int:
     if arguments.output is None:
         lines += _tables(found, arguments)
     else:
-        _write(arguments.output, profile.text)
+        replace(arguments.output, profile.text.encode(errors="replace"))
         lines[0] += f"; see 'hakmem leaks {printable(str(arguments.output))}'"
     with suppress(BrokenPipeError):
         print("\n".join(lines), flush=True)
     return int(arguments.status) if found.lost else 0
-
-
-def _write(path: Path, text: str) -> None:
-    made = path.with_name(f".{path.name}.{os.getpid()}")
-    try:
-        try:
-            made.write_bytes(text.encode(errors="replace"))
-            made.replace(path)
-        except OSError:
-            with suppress(OSError):
-                made.unlink()
-            raise
-    except OSError as error:
-        raise CannotWrite(f"{path}: {error.strerror}") from error
 
 
 # ---- text ----

@@ -54,7 +54,13 @@ def outputs(
 
 
 def write(path: Path, content: bytes, command: str) -> None:
-    """Beside it first: half of a file is never there."""
+    """And says so."""
+    replace(path, content)
+    print(f"hakmem {command}: {profile_text.printable(str(path))}", file=sys.stderr, flush=True)
+
+
+def replace(path: Path, content: bytes) -> None:
+    """Beside it first: half of a file is never there. Raises CannotWrite."""
     made = path.with_name(f".{path.name}.{os.getpid()}")
     try:
         try:
@@ -66,4 +72,3 @@ def write(path: Path, content: bytes, command: str) -> None:
             raise
     except OSError as error:
         raise CannotWrite(f"{path}: {error.strerror}") from error
-    print(f"hakmem {command}: {profile_text.printable(str(path))}", file=sys.stderr, flush=True)

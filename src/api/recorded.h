@@ -18,7 +18,7 @@ void recorded_end(enum event_kind kind, void *p, size_t n, size_t align, struct 
 /* realloc of `former` became p; null where it failed. */
 void recorded_end_realloc(const void *former, void *p, size_t n, struct caller from);
 
-/* A whole one: p is about to be freed. */
+/* A free, which needs no begin and no end: p is about to be freed. */
 void recorded_free(const void *p);
 
 #endif

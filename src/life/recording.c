@@ -6,7 +6,6 @@
 #include "base/text.h"
 #include "front/cacheless.h"
 #include "front/owners.h"
-#include "front/registry.h"
 #include "learn/laws.h"
 #include "life/profiling.h"
 #include "os/lock.h"
@@ -51,7 +50,7 @@ COLD int recording_start(const char *where)
 
 COLD void recording_lost(struct ring_head *head, bool gone)
 {
-    if (head != NULL && load_acquire(&ring) == head)
+    if (head != NULL && load_acquire(&ring) == head && load_relaxed(&head->stop) == 0)
         add_relaxed(&head->lost, 1);
     if (!gone || !heap_mode_enter(false))
         return;

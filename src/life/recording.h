@@ -1,5 +1,6 @@
-/* A recording of all calls (src/record), which another process takes: from the start where the
- * option record names a folder, and in the processes that this one forks; or by its order. */
+/* A recording of all calls (src/record), which another process reads. It begins at the start if the
+ * option record names a folder, or when another process orders it (settings.h). Processes that this
+ * one forks are recorded too. */
 #ifndef HAKMEM_LIFE_RECORDING_H
 #define HAKMEM_LIFE_RECORDING_H
 
@@ -18,12 +19,18 @@ void recording_lost(struct ring_head *head, bool gone);
 /* What the option asks for at the process's start; says so where that can't be. */
 void recording_begin(void);
 
-/* Where the process is recorded. The thread that has this cache, or null, is about to fork. In the
- * child of a fork, which is recorded to a ring of its own. The thread that has this cache ends. The
- * process ends: returns when the recorder has seen it, or does not come to it. */
+/* These are called while the process is recorded. */
+
+/* The calling thread, which has this cache or null, is about to fork. */
 void recording_fork_prepare(struct cache *mine);
+
+/* In the child of a fork: it gets a ring of its own. */
 void recording_fork_child(void);
+
+/* The calling thread, which has this cache, ends. */
 void recording_thread_ends(struct cache *cache);
+
+/* The process ends. Returns when the recorder has read what it needs, or after half a second. */
 void recording_end(void);
 
 #endif

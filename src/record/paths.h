@@ -3,7 +3,7 @@
  * stack is in use tell which path it is: a function takes as much stack for each of its calls,
  * unless it takes what it wants (alloca), and how much was seen when its stack was read.
  *
- * Thread safe, without a lock. A path has at most 2^17 - 2 companions; what is beyond has number 0.
+ * Thread safe, without a lock. At most 2^17 - 1 paths have a number; further ones have PATH_NONE.
  * Two paths that can't be told apart in this way count as one of them, until one is read again. */
 #ifndef HAKMEM_RECORD_PATHS_H
 #define HAKMEM_RECORD_PATHS_H

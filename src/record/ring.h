@@ -3,9 +3,8 @@
  * them. What is in it when the process dies is still there. Numbers are in the machine's byte
  * order. This is a format: docs/record.md describes it, python/hakmem/ring.py reads it.
  *
- *   ring_head, to RING_HEAD_BYTES | a ring_chunk for each chunk | from a page on, the chunks'
- * events
- */
+ * In the file come the head (RING_HEAD_BYTES), a ring_chunk for each chunk, and from EVENTS_AT on
+ * the events of each chunk. */
 #ifndef HAKMEM_RECORD_RING_H
 #define HAKMEM_RECORD_RING_H
 
@@ -23,7 +22,7 @@
 #define RING_MAGIC "hakmem-r"
 #define RING_FORMAT 1
 #define RING_HEAD_BYTES 4096
-#define CHUNK_EVENTS 256 /* words of two: 4 KiB */
+#define CHUNK_EVENTS 256 /* 4 KiB */
 
 /* An event is two words. The first: 44 bits of the block's address, without its lowest 4 bits; 3
  * bits, an enum event; 17 bits, the number of the call path. The second: when it was, 32 bits of

@@ -8,6 +8,7 @@ import shutil
 import signal
 import subprocess
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -132,15 +133,22 @@ def test_what_it_says_of_bad_input(recorded: Recorded) -> None:
     assert says("trace", "-o", "a.txt", str(recorded.file))[0] == 2
 
 
-def test_no_folder_for_the_ring(recorded: Recorded) -> None:
-    done = subprocess.run(
+def _alone(
+    recorded: Recorded, folder: str, before: Callable[[], object] | None = None
+) -> subprocess.CompletedProcess[str]:
+    """The planted program with the option, and nobody who records it."""
+    return subprocess.run(
         [str(recorded.plant), "work", "1000"],
         capture_output=True,
         text=True,
         timeout=LONG,
-        env=clean_environment()
-        | {"LD_PRELOAD": str(recorded.library), "HAKMEM_RECORD": "/nonexistent"},
+        env=clean_environment() | {"LD_PRELOAD": str(recorded.library), "HAKMEM_RECORD": folder},
+        preexec_fn=before,
     )
+
+
+def test_no_folder_for_the_ring(recorded: Recorded) -> None:
+    done = _alone(recorded, "/nonexistent")
     assert (done.returncode, done.stderr) == (0, "")  # who asked has ended
 
 
@@ -177,6 +185,7 @@ def test_a_running_process(recorded: Recorded) -> None:
             process, calls = recorded.only()
             assert process.facts["pid"] == plant.pid
             assert len(calls.kind) > 1000
+            assert process.done is not None and process.done["lost"] == 0
             assert "work_on" in recorded.trace().stdout
         assert plant.poll() is None
         assert not leftovers(plant.pid)
@@ -220,14 +229,10 @@ def test_a_process_that_ends_before_its_recording(recorded: Recorded) -> None:
 
 def test_a_limit_of_file_sizes_below_the_ring(recorded: Recorded) -> None:
     """Not a signal, but a line."""
-    done = subprocess.run(
-        [str(recorded.plant), "work", "1000"],
-        capture_output=True,
-        text=True,
-        timeout=LONG,
-        env=clean_environment()
-        | {"LD_PRELOAD": str(recorded.library), "HAKMEM_RECORD": str(recorded.folder)},
-        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (4096, 4096)),
+    done = _alone(
+        recorded,
+        str(recorded.folder),
+        lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (4096, 4096)),
     )
     assert done.returncode == 0
     assert "nothing is recorded" in done.stderr
