@@ -35,6 +35,7 @@ SUBCOMMANDS = {
     "leaks": "leaks_command",
     "record": "record_command",
     "trace": "trace_command",
+    "replay": "replay_command",
     "purge": "purge_command",
     "set": "set_command",
     "options": "options",

@@ -29,6 +29,8 @@ class Process:
     facts: dict[str, Any]
     maps: list[str] = field(default_factory=list)
     parts: list[Chunks] = field(default_factory=list)
+    # When the recorder looked, in ns, and of some blocks the address and the pages there.
+    looks: list[tuple[int, list[tuple[int, int]]]] = field(default_factory=list)
     done: dict[str, Any] | None = None  # None: the recording was cut off
     scale: float = 1.0  # ns for each unit of an event's time
 
@@ -79,12 +81,27 @@ def processes(path: Path) -> tuple[list[Process], bool]:
             raise NoRecording(f"{path}: damaged: it has events of a process that it does not name")
         if block.kind == b"MAPS":
             process.maps.append(block.facts["maps"])
+        elif block.kind == b"SEEN":
+            process.looks.append((block.facts["time"], block.facts["blocks"]))
         elif block.kind == b"DONE":
             process.done = block.facts
         elif block.chunks is not None:
             process.parts.append(block.chunks)
     _give_scale(found.values())
     return list(found.values()), reader.whole
+
+
+def calls_of(process: Process) -> int:
+    """About how many; quick."""
+    return sum(len(part.events) for part in process.parts)
+
+
+def chosen(found: list[Process], pid: int | None, file: Path) -> Process:
+    """The process with this PID, or that with most calls. Raises NoRecording."""
+    some = [one for one in found if pid is None or one.facts["pid"] == pid]
+    if not some:
+        raise NoRecording(f"{file}: has no process" + (f" {pid}" if pid else ""))
+    return max(some, key=calls_of)
 
 
 def events(process: Process) -> Events:

@@ -23,6 +23,7 @@ from hakmem.modules import NoModule
 from hakmem.profile_text import printable, size
 from hakmem.recording import PATH, Chunks, Writer, numpy, zstandard
 from hakmem.ring import Ring
+from hakmem.touched import Looks
 
 HELP = "record every allocation and free of a program"
 DESCRIPTION = HELP[0].upper() + HELP[1:] + ", and of all programs that it starts, into a file."
@@ -263,6 +264,7 @@ class _Process:
 
     number: int  # in the file
     ring: Ring
+    looks: Looks
     maps: str = ""
     looked: float = 0.0
     written: float = 0.0
@@ -336,7 +338,7 @@ class Recorder:
         self.writer.close()
 
     def _begin(self, new: Ring) -> None:
-        process = _Process(self.count, new)
+        process = _Process(self.count, new, Looks(new.process))
         self.count += 1
         self.processes.append(process)
         if self.stopped:
@@ -386,10 +388,13 @@ class Recorder:
         if taken is not None and len(taken.events):
             self.busy = True
             process.waiting.append(taken)
+            process.looks.note(taken.events)
             process.events += len(taken.events)
             paths = (taken.events[:, 0] >> 44 & 7 == PATH).any()
             if paths and not ended and now - process.looked > MAPS_EACH:
                 self._look_at_maps(process)
+        if process.looks.due and not ended:
+            self._look_at_pages(process)
         due = process.events >= BLOCK_EVENTS or now - process.written > 1 or ended
         if process.waiting and due:
             process.written = now
@@ -404,8 +409,16 @@ class Recorder:
                 process.ending = True
                 self._look_at_maps(process)
 
+    def _look_at_pages(self, process: _Process) -> None:
+        process.looks.note(process.ring.unfinished())
+        seen = process.looks.look()
+        if seen:
+            facts = {"process": process.number, "time": time.monotonic_ns(), "blocks": seen}
+            self._write(lambda: self.writer.said(b"SEEN", facts))
+
     def _end(self, process: _Process) -> None:
         head = process.ring.head
+        process.looks.close()
         if process.reader is not None:
             process.reader.join(MAPS_EACH)
             self._take_maps(process)

@@ -5,6 +5,7 @@ compressed with zstd. A file that was cut off is read up to the last whole block
 
   PROC  a process, as JSON: its number, parent, program, clock
   MAPS  the text of its /proc/PID/maps, as JSON
+  SEEN  how many pages of some blocks are there, as JSON (touched.py)
   EVTS  chunks of events, as in the process's ring (ring.py), by columns
   DONE  a process has ended, or was no longer recorded, as JSON
 """
@@ -147,6 +148,7 @@ class Block:
 _NUMBERS = {
     b"PROC": ("pid", "parent", "tick_shift", "ticks", "time"),
     b"MAPS": (),
+    b"SEEN": ("time",),
     b"DONE": ("lost", "waited_ns"),
 }
 
@@ -161,6 +163,10 @@ def _check(kind: bytes, facts: Any) -> None:
             raise ValueError
     elif kind == b"MAPS" and type(facts["maps"]) is not str:
         raise ValueError
+    elif kind == b"SEEN":
+        for address, pages in facts["blocks"]:
+            if type(address) is not int or type(pages) is not int or pages < 0:
+                raise ValueError
 
 
 class Reader:

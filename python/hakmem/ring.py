@@ -62,6 +62,13 @@ class Ring:
     def stop(self) -> None:
         self.head["stop"][0] = 1
 
+    def unfinished(self) -> Any:
+        """The events of chunks that are not full yet; they stay."""
+        np = numpy()
+        at = np.flatnonzero(self.chunks["state"] == FILLING)
+        counts = np.minimum(self.chunks["events"][at], CHUNK_EVENTS)
+        return self.events[at][np.arange(CHUNK_EVENTS) < counts[:, None]]
+
     def take(self, all_of_it: bool = False) -> Chunks | None:
         """What is full, in the order in which it was begun; at the end all that is there."""
         np = numpy()

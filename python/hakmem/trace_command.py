@@ -11,7 +11,7 @@ from pathlib import Path
 
 from hakmem import events, pprof, profile_html, profile_text, symbols, trace_text, traced
 from hakmem.arguments import number
-from hakmem.events import Process
+from hakmem.events import Process, calls_of
 from hakmem.heap_profile import Profile
 from hakmem.modules import NoModule
 from hakmem.outputs import CannotWrite, Writer, WrongName, outputs, write
@@ -113,7 +113,7 @@ def run(arguments: argparse.Namespace) -> int:
 def _run(arguments: argparse.Namespace) -> int:
     files = outputs(arguments.output, WRITERS)
     found, whole = events.processes(arguments.file)
-    process = _chosen(found, arguments.process, arguments.file)
+    process = events.chosen(found, arguments.process, arguments.file)
     told = traced.traced(process)
     debug_dirs = (*arguments.debug_dir, symbols.DEBUG_DIR)
     written = arguments.file.stat().st_mtime
@@ -140,17 +140,6 @@ def _run(arguments: argparse.Namespace) -> int:
         for path, writer in files:
             write(path, writer(result), "trace")
     return 0
-
-
-def _chosen(found: list[Process], pid: int | None, file: Path) -> Process:
-    some = [one for one in found if pid is None or one.facts["pid"] == pid]
-    if not some:
-        raise NoRecording(f"{file}: has no process" + (f" {pid}" if pid else ""))
-    return max(some, key=_calls)
-
-
-def _calls(process: Process) -> int:
-    return sum(len(part.events) for part in process.parts)
 
 
 def _tables(
@@ -191,5 +180,5 @@ def _text(
     if others:
         yield ""
         yield f"{len(others)} other process{'es' if len(others) > 1 else ''} (--process PID):"
-        for one in sorted(others, key=_calls, reverse=True)[:10]:
-            yield printable(f"  {one.facts['pid']:>8}  {_calls(one):>12,} calls  {one.name}")
+        for one in sorted(others, key=calls_of, reverse=True)[:10]:
+            yield printable(f"  {one.facts['pid']:>8}  {calls_of(one):>12,} calls  {one.name}")

@@ -6,7 +6,6 @@ import argparse
 import json
 import secrets
 import sys
-from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
 from typing import NoReturn
@@ -17,10 +16,11 @@ from rich.markup import escape
 from hakmem import __version__
 from hakmem.arguments import WrongUse
 from hakmem_yardstick import interrupts, machine, proof
-from hakmem_yardstick.allocators import UnknownAllocator, configured_outside, pick
+from hakmem_yardstick.allocators import configured_outside
+from hakmem_yardstick.chosen import chosen
 from hakmem_yardstick.compare_runs import JUDGED, MEASURES, Broken, Comparison, Program, Until
 from hakmem_yardstick.compare_text import markdown, sentence, table
-from hakmem_yardstick.model import OURS, Allocator, Kind, Run
+from hakmem_yardstick.model import Run
 from hakmem_yardstick.stats import Verdict
 
 MADE, SHOWN_WORSE, USAGE, NOT_ACTIVE, PROGRAM_FAILED, INTERRUPTED = 0, 1, 2, 3, 4, 130
@@ -63,7 +63,7 @@ def _run(arguments: argparse.Namespace) -> int:
     console = Console(highlight=False)
     console.width = max(80, console.width)  # rather a broken line than a figure cut short
     seed = secrets.randbits(32) if arguments.seed is None else arguments.seed
-    allocators = _allocators(arguments.allocators, arguments.library)
+    allocators = chosen(arguments.allocators, arguments.library)
     comparison = Comparison(program, allocators, measures, seed)
     status = _run_and_print(comparison, until, console, arguments.fail_if_worse)
     if status != NOT_ACTIVE:
@@ -186,34 +186,3 @@ def _precision(text: str) -> float:
     if not 0 < value < 1:
         _refuse(f"--precision {text}: expected a part of 1, as in 1% or 0.01")
     return value
-
-
-def _allocators(words: list[str], library: Path) -> list[Allocator]:
-    chosen: list[Allocator] = []
-    for word in words:
-        allocator = _allocator(word, library)
-        times = 1 + sum(a.name.partition("#")[0] == allocator.name for a in chosen)
-        # The same one twice: how much do runs differ by themselves?
-        chosen.append(replace(allocator, name=f"{word}#{times}") if times > 1 else allocator)
-    return chosen
-
-
-def _allocator(word: str, library: Path) -> Allocator:
-    """NAME, NAME=PATH, or NAME+VAR=VALUE+VAR=VALUE."""
-    name, equals, path = word.partition("=")
-    libs = [f"{OURS}={library.resolve()}"] if library.is_file() else []
-    if equals and "+" not in name:
-        word, libs = name, [f"{name}={Path(path).expanduser()}"]
-    try:
-        found, missing = pick(library.parent, libs, [word], say=_tell)
-    except UnknownAllocator as error:
-        _refuse(str(error).replace("with --lib NAME=PATH", "as NAME=PATH"))
-    if missing:
-        _refuse(f"{word}: {missing[0].why}")
-    if found[0].kind is Kind.FLOOR:
-        _refuse(f"{word} serves no program but the suite's own")
-    return found[0]
-
-
-def _tell(line: str) -> None:
-    print(line, file=sys.stderr, flush=True)

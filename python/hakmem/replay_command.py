@@ -1,0 +1,110 @@
+"""`hakmem replay` on the command line. What it does is in the package hakmem_yardstick, which wants
+libraries that may be missing: --help does without either."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+
+from hakmem import extras, variants
+from hakmem.arguments import WrongUse, number
+from hakmem.modules import NoModule
+from hakmem.outputs import CannotWrite
+from hakmem.profile_text import printable
+from hakmem.recording import NoRecording
+
+HELP = "make the calls of a recorded program once more, on any allocator"
+DESCRIPTION = """\
+Makes all calls of a recording once more, in the same order and by as many threads, on each of
+several allocators, and shows how much memory each needs for them. Blocks are written to, as far as
+they were in the recorded program.
+"""
+EPILOG = """\
+FILE is what 'hakmem record' wrote. With several files there is a ranking over all of them.
+
+An allocator is hakmem, glibc (the system's), one that 'hakmem bench' knows, one with settings as in
+hakmem+big_cache_bytes=16M or glibc+MALLOC_ARENA_MAX=1, or a library of yours as in mine=./mine.so.
+
+A replay tells how much memory the program's heap would take on another allocator. It does not tell
+how fast the program would be: the calls follow each other without the program's work between them,
+which needs the same caches of the processor. Measure that with 'hakmem compare' or 'hakmem tune'.
+
+examples:
+  hakmem record -o app.recording -- ./app
+  hakmem replay app.recording
+  hakmem replay --with jemalloc,tcmalloc,hakmem+huge_pages=always app.recording
+  hakmem replay --paced -o app.html app.recording
+  hakmem replay --cluster tcp://10.0.0.5:8786 /shared/*.recording
+
+exit status:
+  0    all was replayed
+  1    FILE can't be read, is no recording or has nothing to replay; or a replay failed
+  2    wrong usage, no such allocator, or a Python module is missing
+  5    the output can't be written
+  125  hakmem+NAME=VALUE names no option, or gives it a value that is not allowed
+"""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    add = parser.add_argument
+    add(
+        "--with",
+        metavar="NAMES",
+        dest="allocators",
+        action="append",
+        help="these allocators, as in glibc,jemalloc (default: hakmem,glibc)",
+    )
+    add(
+        "--paced",
+        action="store_true",
+        help="take as long as the recorded program did, with its pauses, in which memory may go"
+        " back; else as fast as possible",
+    )
+    add(
+        "--rounds",
+        metavar="N",
+        type=number(int, 1),
+        default=3,
+        help="so many times on each, in random order; medians are shown (default: 3)",
+    )
+    add(
+        "--process",
+        metavar="PID",
+        type=number(int, 1),
+        help="the process to replay (default: that with most calls)",
+    )
+    add(
+        "--timeout",
+        metavar="S",
+        type=number(float, 0.1, 1e6),
+        default=600.0,
+        help="of one replay, which then failed (default: 600)",
+    )
+    add(
+        "--cluster",
+        metavar="ADDRESS",
+        help="replay on the workers of a Dask cluster, which need hakmem, and the files at the"
+        " same paths",
+    )
+    add("-o", "--output", metavar="NAME", action="append", default=[],
+        help="where to write: a page (.html) or all figures (.json); may be repeated")  # fmt: skip
+    add("files", metavar="FILE", nargs="+", type=Path, help="a recording")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    try:
+        arguments.allocators = _names(arguments.allocators)
+        variants.check(arguments.allocators, arguments.front)
+        return int(extras.loaded("replay_cli").run(arguments))
+    except (
+        *(extras.NotInstalled, extras.CannotInstall, WrongUse),
+        *(NoRecording, NoModule, CannotWrite),
+    ) as why:
+        print(f"hakmem replay: {printable(str(why))}", file=sys.stderr)
+        return why.status
+
+
+def _names(words: list[str] | None) -> list[str]:
+    names = [name for word in words or ["hakmem,glibc"] for name in word.split(",") if name]
+    return list(dict.fromkeys(names))

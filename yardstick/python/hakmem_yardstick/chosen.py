@@ -1,0 +1,48 @@
+"""Allocators by the words of a command line, as `hakmem compare`, `replay` and `tune` take them."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from hakmem.arguments import WrongUse
+from hakmem_yardstick.allocators import UnknownAllocator, pick
+from hakmem_yardstick.model import OURS, Allocator, Kind
+
+
+def chosen(words: Sequence[str], library: Path) -> list[Allocator]:
+    """NAME, NAME=PATH, or NAME+VAR=VALUE+VAR=VALUE each. Raises WrongUse."""
+    found: list[Allocator] = []
+    for word in words:
+        allocator = _chosen(word, library)
+        times = 1 + sum(a.name.partition("#")[0] == allocator.name for a in found)
+        # The same one twice: how much do runs differ by themselves?
+        found.append(replace(allocator, name=f"{word}#{times}") if times > 1 else allocator)
+    return found
+
+
+def _chosen(word: str, library: Path) -> Allocator:
+    name, equals, path = word.partition("=")
+    libs = [f"{OURS}={library.resolve()}"] if library.is_file() else []
+    if equals and "+" not in name:
+        word, libs = name, [f"{name}={Path(path).expanduser()}"]
+    try:
+        found, missing = pick(library.parent, libs, [word], say=_tell)
+    except UnknownAllocator as error:
+        raise WrongUse(str(error).replace("with --lib NAME=PATH", "as NAME=PATH")) from None
+    if missing:
+        raise WrongUse(f"{word}: {missing[0].why}")
+    if found[0].kind is Kind.FLOOR:
+        raise WrongUse(f"{word} serves no program but the suite's own")
+    return found[0]
+
+
+def player(library: Path) -> Path:
+    """The program that makes the calls of a recording."""
+    return library.resolve().parent / "hakmem" / "replay"
+
+
+def _tell(line: str) -> None:
+    print(line, file=sys.stderr, flush=True)

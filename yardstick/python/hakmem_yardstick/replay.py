@@ -1,0 +1,158 @@
+"""One recording on one allocator: the player (replay/) makes its calls once more.
+
+`play` may run in any process, here or on another machine that has the recording at the same path.
+"""
+
+from __future__ import annotations
+
+import atexit
+import shutil
+import subprocess
+import tempfile
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+import numpy as np
+import zstandard  # noqa: F401  recordings are packed with it: where it is missing, it is installed
+
+from hakmem import events, ops
+from hakmem_yardstick.allocators import environment
+from hakmem_yardstick.measure import signal_name
+from hakmem_yardstick.model import Allocator
+
+POINTS = 400  # of a curve
+_HEAD = 8  # words of the player's result that come before the epochs
+
+
+@dataclass(frozen=True)
+class Job:
+    recording: Path
+    process: int | None
+    """Its PID; None: that with most calls."""
+    allocator: Allocator
+    player: Path
+    paced: bool = False
+    timeout: float = 600.0
+
+
+@dataclass(frozen=True)
+class Played:
+    """What a replay cost. Memory is anonymous memory of the player, in bytes."""
+
+    allocator: str
+    outcome: str
+    """"ok", or the word for a table's cell: SIGSEGV, hang, exit 3."""
+    detail: str = ""
+    peak: int = 0
+    mean: float = 0.0
+    """Over the time of the recording."""
+    time: float = 0.0
+    """Seconds, of all calls and what the player itself does."""
+    cpu: float = 0.0
+    faults: int = 0
+    failed: int = 0
+    """Allocations that failed."""
+    curve: tuple[tuple[float, int], ...] = ()
+    """By seconds of the recording, the largest since the point before."""
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """A process of a recording, ready for the player."""
+
+    file: Path
+    epochs: int
+    times: tuple[float, ...]
+    """Seconds of the recording when each ended."""
+    live: tuple[int, ...]
+    """Bytes requested and not freed then."""
+    peak: int
+    calls: int
+    threads: int
+    unknown: int
+    whole: bool
+    command: tuple[str, ...]
+    pid: int
+
+
+def play(job: Job) -> Played:
+    """Raises NoRecording."""
+    ready = prepared(job.recording, job.process)
+    with tempfile.TemporaryDirectory(dir=_folder()) as folder:
+        result = Path(folder) / "result"
+        with result.open("wb") as file:
+            file.truncate(8 * _HEAD + 16 * ready.epochs)
+        pace = "paced" if job.paced else "fast"
+        try:
+            done = subprocess.run(
+                [job.player, ready.file, result, pace],
+                env=environment(job.allocator),
+                capture_output=True,
+                timeout=job.timeout,
+            )
+        except subprocess.TimeoutExpired:
+            return Played(job.allocator.name, "hang", f"not done after {job.timeout:g} s")
+        if done.returncode:
+            status = done.returncode
+            said = done.stderr.decode(errors="backslashreplace").strip()[-300:]
+            outcome = signal_name(-status) if status < 0 else f"exit {status}"
+            return Played(job.allocator.name, outcome, said)
+        return _read(job.allocator.name, ready, np.fromfile(result, dtype="<u8"))
+
+
+def _read(name: str, ready: Prepared, words: np.ndarray) -> Played:
+    _, time, cpu, faults, failed = (int(word) for word in words[:5])
+    resident = words[_HEAD:].reshape(-1, 2)[:, 1].astype("i8")
+    times = np.asarray(ready.times)
+    lasted = np.diff(times, prepend=0.0)
+    mean = float(np.average(resident, weights=lasted)) if lasted.sum() else float(resident.mean())
+    return Played(
+        *(name, "ok", "", int(resident.max()), mean),
+        *(time / 1e9, cpu / 1e9, faults, failed, curve(times, resident)),
+    )
+
+
+def curve(times: np.ndarray, values: np.ndarray) -> tuple[tuple[float, int], ...]:
+    """Thinned out to POINTS; of each part the largest value."""
+    ends = np.linspace(0, float(times[-1]), POINTS + 1)
+    part = np.clip(np.searchsorted(ends, times, side="left"), 1, POINTS)
+    first = np.flatnonzero(np.diff(part, prepend=0))
+    most = np.maximum.reduceat(values, first)
+    return tuple((float(ends[part[at]]), int(value)) for at, value in zip(first, most, strict=True))
+
+
+# ---- making ready ----
+
+
+@cache
+def prepared(recording: Path, pid: int | None) -> Prepared:
+    """Made once in each Python. Raises NoRecording."""
+    found, whole = events.processes(recording)
+    process = events.chosen(found, pid, recording)
+    made = ops.made(process)
+    file = Path(tempfile.mkstemp(dir=_folder(), suffix=".ops")[1])
+    with file.open("wb") as out:
+        ops.write(made, out)
+    return Prepared(
+        file=file,
+        epochs=len(made.times),
+        times=tuple((made.times / 1e9).tolist()),
+        live=tuple(made.live.tolist()),
+        peak=made.peak,
+        calls=made.calls,
+        threads=len(made.counts),
+        unknown=made.unknown,
+        whole=whole,
+        command=tuple(process.facts["command"]),
+        pid=process.facts["pid"],
+    )
+
+
+@cache
+def _folder() -> Path:
+    """For what the player reads; on a disk, as that may be larger than memory."""
+    made = Path(tempfile.mkdtemp(prefix="hakmem-replay-"))
+    atexit.register(shutil.rmtree, made, ignore_errors=True)
+    return made
+

@@ -1,0 +1,225 @@
+"""What `hakmem replay` does; hakmem/replay_command.py has its command line."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+import secrets
+from collections.abc import Mapping, Sequence
+from concurrent.futures import Executor
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from random import Random
+from statistics import geometric_mean, median
+
+from numpy import quantile
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+
+from hakmem.outputs import outputs, write
+from hakmem.process import short
+from hakmem_yardstick import replay
+from hakmem_yardstick.chosen import chosen, player
+from hakmem_yardstick.jobs import executor
+from hakmem_yardstick.model import Allocator
+from hakmem_yardstick.replay import Job, Played, Prepared
+
+FAILED = 1
+MIB = 2**20
+
+
+@dataclass(frozen=True)
+class Replayed:
+    """One recording on all allocators."""
+
+    recording: Path
+    ready: Prepared
+    played: Mapping[str, Sequence[Played]]
+    """By allocator, a round each."""
+
+    def typical(self, name: str) -> Played | None:
+        """The round with the median peak; None if one failed."""
+        rounds = sorted(self.played[name], key=lambda one: one.peak)
+        return rounds[len(rounds) // 2] if all(one.outcome == "ok" for one in rounds) else None
+
+
+def run(arguments: argparse.Namespace) -> int:
+    files = outputs(arguments.output, {".html": _html, ".json": _json})
+    allocators = chosen(arguments.allocators, arguments.library)
+    console = Console(highlight=False)
+    console.width = max(100, console.width)
+    all_of_them = []
+    with executor(arguments.cluster) as jobs:
+        for recording in arguments.files:
+            with console.status(escape(f"reading {recording}"), refresh_per_second=1):
+                ready = replay.prepared(recording.absolute(), arguments.process)
+            with console.status(escape(f"replaying {recording}"), refresh_per_second=1):
+                played = _play(arguments, recording.absolute(), allocators, jobs)
+            done = Replayed(recording, ready, played)
+            _show(done, console)
+            all_of_them.append(done)
+    if len(all_of_them) > 1:
+        _rank(all_of_them, console)
+    console.print(f"[dim]{NOTE}[/dim]")
+    for path, writer in files:
+        write(path, writer(all_of_them), "replay")
+    every = [one for done in all_of_them for rounds in done.played.values() for one in rounds]
+    return FAILED if any(one.outcome != "ok" for one in every) else 0
+
+
+NOTE = (
+    "Memory is what the program's heap would take. Time is that of the calls alone: it does not"
+    " tell how fast the program would be."
+)
+
+
+def _play(
+    arguments: argparse.Namespace, recording: Path, allocators: Sequence[Allocator], jobs: Executor
+) -> dict[str, list[Played]]:
+    """In rounds, in an order drawn by lot."""
+    seed = secrets.randbits(32)
+    waiting = []
+    for number in range(arguments.rounds):
+        for allocator in Random(f"{seed}/{number}").sample(allocators, len(allocators)):
+            job = Job(recording, arguments.process, allocator, player(arguments.library),
+                      arguments.paced, arguments.timeout)  # fmt: skip
+            waiting.append((allocator.name, jobs.submit(replay.play, job)))
+    played: dict[str, list[Played]] = {allocator.name: [] for allocator in allocators}
+    for name, future in waiting:
+        played[name].append(future.result())
+    return played
+
+
+# ---- what is shown ----
+
+
+def _show(done: Replayed, console: Console) -> None:
+    ready = done.ready
+    console.print(escape(f"{done.recording}: process {ready.pid}: {short(ready.command, 200)}"),
+                  soft_wrap=True)  # fmt: skip
+    threads = f"{ready.threads} thread{'s' if ready.threads != 1 else ''}"
+    console.print(
+        f"{ready.calls:,} calls of {threads} in {ready.times[-1]:.2f} s; at most"
+        f" {ready.peak / MIB:.1f} MiB in use"
+    )
+    if ready.unknown:
+        console.print(f"left out: {ready.unknown:,} frees of blocks from before the recording")
+    if not ready.whole:
+        console.print("the recording is cut off or damaged: what comes later is not replayed")
+    console.print(_table(done))
+    for rounds in done.played.values():
+        for one in rounds:
+            if one.outcome != "ok":
+                console.print(escape(f"{one.allocator}: {one.outcome}: {one.detail}"))
+                break
+            if one.failed:
+                console.print(escape(f"{one.allocator}: {one.failed:,} allocations failed"))
+                break
+    console.print()
+
+
+HEADS = ("", "peak", "of in use", "average", "time of calls", "quartiles", "page faults")
+
+
+def rows(done: Replayed) -> list[tuple[str, ...]]:
+    """Of a table, the leanest first."""
+    found = []
+    for name, rounds in done.played.items():
+        bad = next((one for one in rounds if one.outcome != "ok"), None)
+        if bad is not None:
+            found.append((math.inf, (name, bad.outcome, *[""] * (len(HEADS) - 2))))
+            continue
+        peak = median(one.peak for one in rounds)
+        times = [one.time for one in rounds]
+        low, high = (float(end) for end in quantile(times, (0.25, 0.75)))
+        cells = (
+            name,
+            f"{peak / MIB:.1f} MiB",
+            f"{peak / max(done.ready.peak, 1):.2f}",
+            f"{median(one.mean for one in rounds) / MIB:.1f} MiB",
+            f"{median(times):.3f} s",
+            f"{low:.3f}-{high:.3f}",
+            f"{median(one.faults for one in rounds):,.0f}",
+        )
+        found.append((peak, cells))
+    return [cells for _, cells in sorted(found, key=lambda one: one[0])]
+
+
+def _table(done: Replayed) -> Table:
+    made = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
+    for at, head in enumerate(HEADS):
+        made.add_column(head, justify="left" if at == 0 else "right", no_wrap=True)
+    for cells in rows(done):
+        made.add_row(*map(escape, cells))
+    return made
+
+
+def ranking(all_of_them: Sequence[Replayed]) -> list[tuple[str, float, float, int]]:
+    """Of the allocators with which all went well: geometric means of peak and time to the best of
+    each recording, and how often it had the lowest peak. The leanest first."""
+    names = [
+        name
+        for name in all_of_them[0].played
+        if all(done.typical(name) is not None for done in all_of_them)
+    ]
+    peaks: dict[str, list[float]] = {name: [] for name in names}
+    times: dict[str, list[float]] = {name: [] for name in names}
+    for done in all_of_them:
+        peak = {name: median(one.peak for one in done.played[name]) for name in names}
+        time = {name: median(one.time for one in done.played[name]) for name in names}
+        for name in names:
+            peaks[name].append(peak[name] / max(min(peak.values()), 1))
+            times[name].append(time[name] / max(min(time.values()), 1e-9))
+    found = [
+        (name, geometric_mean(peaks[name]), geometric_mean(times[name]), peaks[name].count(1.0))
+        for name in names
+    ]
+    return sorted(found, key=lambda one: one[1])
+
+
+RANK_HEADS = ("over all recordings", "peak to the lowest", "time to the shortest", "leanest of")
+
+
+def ranks(all_of_them: Sequence[Replayed]) -> list[tuple[str, ...]]:
+    return [
+        (name, f"{peak:.3f}", f"{time:.3f}", f"{first}")
+        for name, peak, time, first in ranking(all_of_them)
+    ]
+
+
+def _rank(all_of_them: Sequence[Replayed], console: Console) -> None:
+    made = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
+    for at, head in enumerate(RANK_HEADS):
+        made.add_column(head, justify="left" if at == 0 else "right")
+    for cells in ranks(all_of_them):
+        made.add_row(*map(escape, cells))
+    console.print(made)
+    console.print()
+
+
+# ---- what is written ----
+
+
+def _json(all_of_them: Sequence[Replayed]) -> bytes:
+    facts = [
+        {
+            "recording": str(done.recording),
+            "pid": done.ready.pid,
+            "command": list(done.ready.command),
+            "calls": done.ready.calls,
+            "threads": done.ready.threads,
+            "peak_in_use": done.ready.peak,
+            "replays": [asdict(one) for rounds in done.played.values() for one in rounds],
+        }
+        for done in all_of_them
+    ]
+    return (json.dumps({"schema": 1, "recordings": facts}, indent=1) + "\n").encode()
+
+
+def _html(all_of_them: Sequence[Replayed]) -> bytes:
+    from hakmem_yardstick.replay_html import html  # takes a second to load
+
+    return html(all_of_them, NOTE).encode()
+
