@@ -13,7 +13,7 @@ endif
 
 python := .venv/bin/python
 jobs := $(shell nproc)
-c_files = $(shell find src look include tests tools yardstick -name '*.[ch]' -o -name '*.cc')
+c_files = $(shell find src look replay include tests tools yardstick -name '*.[ch]' -o -name '*.cc')
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -113,7 +113,7 @@ lint-c: setup
 lint-tidy: setup
 	@cmake --preset lint >/dev/null
 	@$(python) tools/compile_commands.py build/lint/compile_commands.json build/lint/once
-	@find src look -name '*.c' | sort | xargs -P $(jobs) -n 1 clang-tidy -p build/lint/once --quiet
+	@find src look replay -name '*.c' | sort | xargs -P $(jobs) -n 1 clang-tidy -p build/lint/once --quiet
 
 lint-python: setup
 	$(python) -m ruff check

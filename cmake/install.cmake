@@ -30,7 +30,7 @@ if(SKBUILD)
     install(TARGETS hakmem_shared
         LIBRARY DESTINATION ${SKBUILD_DATA_DIR}/lib COMPONENT wheel NAMELINK_SKIP)
     install(PROGRAMS ${made}/hakmem DESTINATION ${SKBUILD_SCRIPTS_DIR} COMPONENT wheel)
-    install(TARGETS hakmem_look RUNTIME DESTINATION ${SKBUILD_DATA_DIR}/lib/hakmem COMPONENT wheel)
+    install(TARGETS hakmem_look hakmem_replay RUNTIME DESTINATION ${SKBUILD_DATA_DIR}/lib/hakmem COMPONENT wheel)
     # The wheel has no header, and so no manual pages of it.
     install(DIRECTORY ${PROJECT_SOURCE_DIR}/share/ DESTINATION ${SKBUILD_DATA_DIR}/share
         COMPONENT wheel PATTERN man3 EXCLUDE)
@@ -90,7 +90,7 @@ hakmem_configure_command(${made}/hakmem
     PYTHON "'${HAKMEM_COMMAND_PYTHON}'"
     PART "\"$here/${to_python}/hakmem\"")
 install(PROGRAMS ${made}/hakmem DESTINATION ${CMAKE_INSTALL_BINDIR} COMPONENT command)
-install(TARGETS hakmem_look
+install(TARGETS hakmem_look hakmem_replay
     RUNTIME DESTINATION ${CMAKE_INSTALL_LIBDIR}/hakmem COMPONENT command)
 install(DIRECTORY ${PROJECT_SOURCE_DIR}/python/hakmem DESTINATION ${python_dir} COMPONENT command
     PATTERN __pycache__ EXCLUDE)

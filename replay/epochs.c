@@ -5,19 +5,20 @@
 #include <limits.h>
 #include <linux/futex.h>
 #include <stdatomic.h>
-#include <sys/mman.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
+
+#include "replay/room.h"
 
 #define SPINS 200
 
 static const struct ops_epoch *plan;
 static struct result_epoch *measured;
 static atomic_uint *left; /* parts, of each epoch */
-static atomic_uint now; /* the number of the epoch */
+static atomic_uint now;   /* the number of the epoch */
 static atomic_uint waiting;
-static bool keep_pace;
+static uint64_t pace; /* thousandths of the recorded speed; 0: as fast as possible */
 static uint64_t begun;
 static int statm;
 
@@ -30,20 +31,13 @@ static uint64_t clock_ns(void)
 
 uint64_t epochs_time(void) { return clock_ns() - begun; }
 
-/* Not by malloc: what is counted is what the recorded calls lead to. */
-static void *map_shared(size_t bytes)
-{
-    void *p = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-    return p == MAP_FAILED ? NULL : p;
-}
-
 bool epochs_begin(const struct ops_epoch *epochs, uint32_t count, struct result_epoch *results,
-                  bool paced)
+                  uint64_t speed)
 {
     plan = epochs;
     measured = results;
-    keep_pace = paced;
-    left = map_shared((count + 1) * sizeof *left);
+    pace = speed;
+    left = room_for((count + 1) * sizeof *left);
     if (left == NULL)
         return false;
     for (uint32_t i = 0; i < count; i++)
@@ -102,8 +96,8 @@ void epoch_part_done(uint32_t done)
 {
     if (atomic_fetch_sub(&left[done], 1) != 1)
         return;
-    if (keep_pace)
-        sleep_until(plan[done].time);
+    if (pace != 0)
+        sleep_until(plan[done].time / pace * 1000);
     measured[done] = (struct result_epoch){epochs_time(), anonymous()};
     atomic_store(&now, done + 1);
     if (atomic_load(&waiting) != 0)

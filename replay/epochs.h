@@ -8,10 +8,10 @@
 
 #include "replay/ops.h"
 
-/* Of `count` epochs; what was measured goes to `results`. With `paced`, each takes as long as it
- * did in the recording, if it can. False: no memory. */
+/* Of `count` epochs; what was measured goes to `results`. None ends sooner than in the recording at
+ * this speed, in thousandths; 0: as fast as possible. False: no memory. */
 bool epochs_begin(const struct ops_epoch *epochs, uint32_t count, struct result_epoch *results,
-                  bool paced);
+                  uint64_t speed);
 
 /* Waits for the epoch to begin. */
 void epoch_wait(uint32_t number);

@@ -1,13 +1,14 @@
 /* The player of 'hakmem replay': makes the calls of a recorded process once more, on the malloc
  * that is preloaded, and measures the memory that this takes.
  *
- *   replay OPS RESULT fast|paced
+ *   replay OPS RESULT SPEED
  *
  * What it needs itself comes from files and shared memory, so that its anonymous memory is that of
  * the malloc, but for stacks. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
@@ -17,6 +18,7 @@
 
 #include "replay/epochs.h"
 #include "replay/play.h"
+#include "replay/room.h"
 
 #define FAILED 3
 
@@ -64,7 +66,7 @@ static uint64_t faults(void)
 int main(int count, char **words)
 {
     if (count != 4)
-        return fail("replay OPS RESULT fast|paced", EINVAL);
+        return fail("replay OPS RESULT SPEED", EINVAL);
     size_t length, room;
     char *file = map_file(words[1], PROT_READ, &length);
     if (file == NULL)
@@ -72,17 +74,18 @@ int main(int count, char **words)
     const struct ops_head *head = (const struct ops_head *)file;
     if (!is_sound(head, length))
         return fail(words[1], EINVAL);
-    struct result_head *result = (struct result_head *)map_file(words[2], PROT_READ | PROT_WRITE, &room);
+    struct result_head *result =
+        (struct result_head *)map_file(words[2], PROT_READ | PROT_WRITE, &room);
     if (result == NULL || room < sizeof *result + head->epochs * sizeof(struct result_epoch))
         return fail(words[2], result == NULL ? errno : EINVAL);
     static struct play play;
     play.ops = (const struct op *)(file + head->ops_at);
     play.threads = (const struct ops_thread *)(file + head->threads_at);
-    play.slots = mmap(NULL, (head->slots + 1) * sizeof *play.slots, PROT_READ | PROT_WRITE,
-                      MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    if (play.slots == MAP_FAILED ||
+    play.slots = room_for((head->slots + 1) * sizeof *play.slots);
+    play.running = room_for(head->threads * sizeof *play.running);
+    if (play.slots == NULL || play.running == NULL ||
         !epochs_begin((const struct ops_epoch *)(file + head->epochs_at), head->epochs,
-                      (struct result_epoch *)(result + 1), strcmp(words[3], "paced") == 0))
+                      (struct result_epoch *)(result + 1), strtoull(words[3], NULL, 10)))
         return fail("memory", errno);
     uint64_t cpu = cpu_ns(), faulted = faults();
     if (!play_thread(&play, 0))

@@ -15,7 +15,7 @@ struct ops_head {
     char magic[8];
     uint32_t format;
     uint32_t threads, epochs;
-    uint32_t slots; /* places that hold the address of a block */
+    uint32_t slots;                         /* places that hold the address of a block */
     uint64_t threads_at, epochs_at, ops_at; /* bytes from the start of the file */
     uint64_t ops;
 };
@@ -28,29 +28,30 @@ struct ops_thread {
 /* Operations of one epoch of different threads take place in any order, but for those with one
  * block. */
 struct ops_epoch {
-    uint64_t time;   /* ns from the begin of the recording to its last operation */
-    uint32_t parts;  /* threads that have a part in it, at least one */
+    uint64_t time;  /* ns from the begin of the recording to its last operation */
+    uint32_t parts; /* threads that have a part in it, at least one */
     uint32_t unused;
 };
 
 struct op {
     uint32_t slot;
-    uint32_t kind : 4;  /* an enum op_kind */
-    uint32_t align : 6; /* its logarithm */
+    uint32_t kind : 4;   /* an enum op_kind */
+    uint32_t align : 6;  /* its logarithm */
     uint32_t touch : 22; /* how many pages of the block are written to; OPS_TOUCH_ALL */
-    uint64_t size;      /* bytes */
+    uint64_t size;       /* bytes */
 };
 static_assert(sizeof(struct op) == 16, "as ops.py writes it");
 #define OPS_TOUCH_ALL ((1u << 22) - 1)
 
 enum op_kind {
-    OP_EPOCH,   /* `slot`: what follows is of this epoch. A thread's first is one */
-    OP_MALLOC,  /* with an alignment, if `align` is not 0 */
+    OP_EPOCH,  /* `slot`: what follows is of this epoch. A thread's first is one */
+    OP_MALLOC, /* with an alignment, if `align` is not 0 */
     OP_CALLOC,
     OP_FREE,
     OP_REALLOC, /* the block of the slot */
     OP_MOVE,    /* the block of slot `size` is that of `slot` from now on */
     OP_START,   /* `slot`: the thread's number */
+    OP_END,     /* waits for the end of that thread */
     OP_KINDS,
 };
 

@@ -1,7 +1,6 @@
 #include "replay/play.h"
 
 #include <malloc.h>
-#include <pthread.h>
 #include <sched.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -105,12 +104,10 @@ static void *run(void *argument)
 static bool start_thread(struct play *play, uint32_t thread)
 {
     struct start start = {.play = play, .thread = thread};
-    pthread_t handle;
     pthread_attr_t how;
     pthread_attr_init(&how);
-    pthread_attr_setdetachstate(&how, PTHREAD_CREATE_DETACHED);
     pthread_attr_setstacksize(&how, STACK_BYTES);
-    bool started = pthread_create(&handle, &how, run, &start) == 0;
+    bool started = pthread_create(&play->running[thread], &how, run, &start) == 0;
     pthread_attr_destroy(&how);
     while (started && !atomic_load(&start.taken))
         sched_yield();
@@ -148,6 +145,9 @@ bool play_thread(struct play *play, uint32_t thread)
         case OP_START:
             if (!start_thread(play, op->slot))
                 return false;
+            break;
+        case OP_END:
+            pthread_join(play->running[op->slot], NULL);
             break;
         case OP_KINDS:
             break;

@@ -2,6 +2,7 @@
 #ifndef REPLAY_PLAY_H
 #define REPLAY_PLAY_H
 
+#include <pthread.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -12,6 +13,7 @@ struct play {
     const struct op *ops;
     const struct ops_thread *threads;
     _Atomic(void *) *slots;
+    pthread_t *running;  /* by the thread's number */
     atomic_ulong failed; /* allocations */
 };
 

@@ -36,13 +36,14 @@ SUBCOMMANDS = {
     "record": "record_command",
     "trace": "trace_command",
     "replay": "replay_command",
+    "tune": "tune_command",
     "purge": "purge_command",
     "set": "set_command",
     "options": "options",
     "bench": "bench_command",
     "compare": "compare_command",
 }
-TAKE_PROGRAMS = ("doctor", "record", "compare")
+TAKE_PROGRAMS = ("doctor", "record", "compare", "tune")
 
 DESCRIPTION = "Runs programs with hakmem as their malloc, and inspects them."
 EPILOG = """\
@@ -60,6 +61,7 @@ examples:
   hakmem options                         list the options
   hakmem bench --quick                   benchmark hakmem and other allocators
   hakmem compare hakmem glibc -- prog    compare two allocators on a program of yours
+  hakmem tune -- prog                    would other settings serve it better?
 
 See 'hakmem COMMAND --help' or the manual pages (man hakmem-run) for more.
 """
@@ -139,7 +141,7 @@ def parsers(
         "run",
         usage="hakmem run [-h] [--hardened] [--guards[=N]] [--debug] [--profile[=FILE]]\n"
         "                  [--leaks[=FILE]] [--leaks-status=N] [--leaks-suppressions=FILE]\n"
-        "                  [-o NAME=VALUE]... [--] PROGRAM [ARG]...",
+        "                  [--settings=FILE] [-o NAME=VALUE]... [--] PROGRAM [ARG]...",
         help=RUN_HELP,
         description=RUN_DESCRIPTION,
         epilog=RUN_EPILOG,
@@ -169,6 +171,12 @@ def parsers(
         metavar="NAME=VALUE",
         action="append",
         help="set an option of hakmem for this run (see 'hakmem options')",
+    )
+    run.add_argument(
+        "--settings",
+        metavar="FILE",
+        help="use the settings that 'hakmem tune' wrote to FILE. For another program, another build"
+        " of it, or another number of processors it says so in a line and uses the defaults",
     )
     run.add_argument(
         "--profile",

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import struct
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, BinaryIO
 
 from hakmem.events import NEVER, Blocks, Events, Process, blocks, events
 from hakmem.recording import CALLOC, FREE, REALLOC, RESIZE, NoRecording, numpy
 from hakmem.touched import touched
 
-EPOCH, OP_MALLOC, OP_CALLOC, OP_FREE, OP_REALLOC, OP_MOVE, START = range(7)
+EPOCH, OP_MALLOC, OP_CALLOC, OP_FREE, OP_REALLOC, OP_MOVE, START, END = range(8)
 TOUCH_ALL = 2**22 - 1
 EPOCH_OPS = 4096
 EPOCH_NS = 20_000_000
@@ -111,8 +110,8 @@ def _rows(calls: Events, held: Blocks, thread: Any, touch: Any) -> dict[str, Any
     address = calls.address[begin]
     # Two clocks may have told that a block was freed before it was allocated.
     late = freed & (end < begin)
-    by_realloc = freed & ~late & ((kind == RESIZE) | ((kind == REALLOC)
-                                                      & (calls.former[last] == address)))  # fmt: skip
+    moves_it = (kind == REALLOC) & (calls.former[last] == address)
+    by_realloc = freed & ~late & ((kind == RESIZE) | moves_it)
     by_free = freed & ~late & (kind == FREE)
     lost = freed & ~late & ~by_realloc & ~by_free
     mine = ~freed | late | lost | (thread[last] == thread[begin])
@@ -181,28 +180,36 @@ def _streams(rows: dict[str, Any], epoch: Any, threads: int) -> tuple[Any, Any, 
     have a part in each epoch."""
     np = numpy()
     thread = rows["thread"]
-    _, first = np.unique(thread, return_index=True)
-    starts = epoch[first[1:]]
-    all_threads = np.concatenate([thread, np.zeros(threads - 1, dtype="i8")])
-    all_epochs = np.concatenate([epoch, starts])
+    others = np.arange(1, threads)
     count = int(epoch[-1]) + 1
-    pairs = np.unique(all_threads * count + all_epochs)
+    pairs = np.unique(thread * count + epoch)
+    starts = pairs[np.searchsorted(pairs, others * count)] % count
+    ends = pairs[np.searchsorted(pairs, (others + 1) * count) - 1] % count
+    first = np.zeros(threads - 1, dtype="i8")
+    pairs = np.unique(np.concatenate([pairs, starts, ends]))
     part_thread, part_epoch = pairs // count, pairs % count
     parts = np.bincount(part_epoch, minlength=count)
 
-    fields = [("slot", "<u4"), ("bits", "<u4"), ("size", "<u8")]
-    ops = np.zeros(len(thread) + threads - 1 + len(pairs), dtype=fields)
-    some = slice(0, len(thread))
-    ops["slot"][some], ops["size"][some] = rows["slot"], rows["size"]
-    ops["bits"][some] = rows["kind"] | rows["align"] << 4 | rows["touch"] << 10
-    some = slice(len(thread), len(thread) + threads - 1)
-    ops["slot"][some], ops["bits"][some] = np.arange(1, threads), START
-    some = slice(len(thread) + threads - 1, len(ops))
-    ops["slot"][some], ops["bits"][some] = part_epoch, EPOCH
-
-    whose = np.concatenate([all_threads, part_thread])
-    when = np.concatenate([all_epochs, part_epoch])
-    which = np.full(len(ops), 2)
-    which[len(thread) :], which[len(thread) + threads - 1 :] = 1, 0
+    main = np.zeros(len(thread), dtype=_OP)
+    main["slot"], main["size"] = rows["slot"], rows["size"]
+    main["bits"] = rows["kind"] | rows["align"] << 4 | rows["touch"] << 10
+    groups = (
+        (main, thread, epoch, 2),
+        (_simple(EPOCH, part_epoch), part_thread, part_epoch, 0),
+        (_simple(START, others), first, starts, 1),
+        (_simple(END, others), first, ends, 3),
+    )
+    ops, whose, when = (np.concatenate([group[at] for group in groups]) for at in range(3))
+    which = np.concatenate([np.full(len(group[0]), group[3], dtype="u1") for group in groups])
     order = np.lexsort((which, when, whose))
     return ops[order], np.bincount(whose, minlength=threads), parts
+
+
+_OP = [("slot", "<u4"), ("bits", "<u4"), ("size", "<u8")]
+
+
+def _simple(kind: int, numbers: Any) -> Any:
+    np = numpy()
+    ops = np.zeros(len(numbers), dtype=_OP)
+    ops["slot"], ops["bits"] = numbers, kind
+    return ops

@@ -34,7 +34,7 @@ examples:
   hakmem record -o app.recording -- ./app
   hakmem replay app.recording
   hakmem replay --with jemalloc,tcmalloc,hakmem+huge_pages=always app.recording
-  hakmem replay --paced -o app.html app.recording
+  hakmem replay --speed 0 --rounds 5 -o app.html app.recording
   hakmem replay --cluster tcp://10.0.0.5:8786 /shared/*.recording
 
 exit status:
@@ -56,17 +56,19 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="these allocators, as in glibc,jemalloc (default: hakmem,glibc)",
     )
     add(
-        "--paced",
-        action="store_true",
-        help="take as long as the recorded program did, with its pauses, in which memory may go"
-        " back; else as fast as possible",
+        "--speed",
+        metavar="N",
+        type=number(float, 0, 1e6),
+        default=1.0,
+        help="so many times as fast as the recorded program, if the calls can be (default: 1, with"
+        " its pauses, in which memory may go back); 0: as fast as possible, to compare times",
     )
     add(
         "--rounds",
         metavar="N",
         type=number(int, 1),
-        default=3,
-        help="so many times on each, in random order; medians are shown (default: 3)",
+        default=1,
+        help="so many times on each, in random order; medians are shown (default: 1)",
     )
     add(
         "--process",

@@ -15,7 +15,7 @@ from tests.install.tree import SOURCE, check_commit, check_sheet, done, one
 
 NEEDED_TO_BUILD = {
     *("CMakeLists.txt", "LICENSE", "PKG-INFO", "README.md", "pyproject.toml"),
-    *("cmake", "command", "include", "look", "python", "share", "src", "yardstick"),
+    *("cmake", "command", "include", "look", "python", "replay", "share", "src", "yardstick"),
 }
 IN_FORCE = """
 import os
@@ -85,7 +85,12 @@ def test_holds_what_is_needed_and_nothing_else(wheel: Path) -> None:
     modules |= {f"hakmem_yardstick/sources/{name}" for name in _files_below(yardstick / "suite")}
     data = {name.split(".data/")[1] for name in files - modules}
     assert modules < files
-    wanted = {"data/lib/libhakmem.so.0", "data/lib/hakmem/look", "scripts/hakmem"}
+    wanted = {
+        "data/lib/libhakmem.so.0",
+        "data/lib/hakmem/look",
+        "data/lib/hakmem/replay",
+        "scripts/hakmem",
+    }
     assert wanted <= data
     assert {name for name in data - wanted if not name.startswith("data/share/")} == set()
     assert not any("/man3/" in name for name in data), "pages of a header that is not there"

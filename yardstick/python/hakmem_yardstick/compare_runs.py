@@ -34,10 +34,13 @@ MEASURES = {
         Measure("major-faults", "faults", "page faults that waited for a disk"),
     )
 }
+FIGURE = "figure"
+"""What the program, or a command that puts load on it, prints about itself."""
+ALL_MEASURES = MEASURES | {FIGURE: Measure(FIGURE, "ratio", "as printed; smaller is better")}
 JUDGED = ("time", "cpu", "peak", "pss", "faults")
 # Closer medians are called the same: start-up of a process, the kernel's batches of counting, and
 # the pages that it maps around a fault.
-RESOLUTION = {"s": 1e-4, "KiB": 64.0, "faults": 16.0}
+RESOLUTION = {"s": 1e-4, "KiB": 64.0, "faults": 16.0, "ratio": 0.0}
 
 _FEWEST_ROUNDS = stats.LOOKS[0]
 _SAMPLE_SECONDS = 0.02
@@ -88,6 +91,8 @@ class Comparison:
     seed: int = 0
     """Of the order of the runs."""
     on_run: Callable[[Run], None] = lambda run: None
+    started: Callable[[int], None] = lambda pid: None
+    """Is told the PID of each run."""
     results: Results = field(init=False)
     stopped: str = field(init=False, default="")
     """Why there are no more rounds."""
@@ -104,7 +109,7 @@ class Comparison:
             group="compare",
             family=ROW,
             why="",
-            measures=tuple(MEASURES.values()),
+            measures=tuple(ALL_MEASURES.values()),
             judged=self.judge,
             parameters={"command": list(self.program.command)},
         )
@@ -156,7 +161,7 @@ class Comparison:
             self.error = stats.ERROR_AFTER_LOOKS
         if until.seconds is not None:
             self._began = time.monotonic()
-        number = 0
+        number = len({run.round for run in self.results.runs})
         while not self._is_enough(number, until):
             compared = self.compared
             if not compared:
@@ -189,7 +194,7 @@ class Comparison:
         both = sorted(a.keys() & b.keys())
         if not both:
             return None
-        unit = MEASURES[measure].unit
+        unit = ALL_MEASURES[measure].unit
         return Figures(
             tuple(a[number] for number in both),
             tuple(b[number] for number in both),
@@ -202,16 +207,7 @@ class Comparison:
     def _one(self, allocator: Allocator, number: int, position: int) -> None:
         self._prepare()
         began = time.monotonic() - self._began
-        done = measure(
-            self.program.command,
-            self._environment(allocator),
-            timeout=self.program.timeout,
-            sample=_SAMPLE_SECONDS,
-            stdin=self.program.stdin,
-            cwd=self.program.cwd,
-            keep_output=self.program.check_output or self.program.output is not None,
-            keep_bytes=_KEPT_BYTES,
-        )
+        done = self._measured(allocator)
         outcome, detail = self._outcome(done)
         run = Run(
             row=ROW,
@@ -222,12 +218,25 @@ class Comparison:
             seconds=done.seconds,
             outcome=outcome,
             detail=detail,
-            values=_values(done) if outcome == "ok" else {},
+            values=self._values(done) if outcome == "ok" else {},
             series=done.series,
             raw={"status": done.status, "left_behind": done.left_behind},
         )
         self.results.runs.append(run)
         self.on_run(run)
+
+    def _measured(self, allocator: Allocator) -> Measured:
+        return measure(
+            self.program.command,
+            self._environment(allocator),
+            timeout=self.program.timeout,
+            sample=_SAMPLE_SECONDS,
+            stdin=self.program.stdin,
+            cwd=self.program.cwd,
+            keep_output=self.program.check_output or self.program.output is not None,
+            keep_bytes=_KEPT_BYTES,
+            started=self.started,
+        )
 
     def _outcome(self, done: Measured) -> tuple[str, str]:
         outcome, detail = done.outcome, done.detail
@@ -245,6 +254,18 @@ class Comparison:
             elif done.output != self._first_output:
                 return "output", _first_difference(self._first_output, done.output)
         return outcome, detail
+
+    def _values(self, done: Measured) -> dict[str, float]:
+        values = {
+            "time": done.seconds,
+            "cpu": done.cpu_seconds,
+            "peak": float(done.peak_kib),
+            "faults": float(done.minor_faults),
+            "major-faults": float(done.major_faults),
+        }
+        if len(done.series) >= _FEWEST_SAMPLES:
+            values["pss"] = done.pss_mean_kib
+        return values
 
     def _environment(self, allocator: Allocator) -> Mapping[str, str]:
         return environment(allocator)
@@ -296,23 +317,10 @@ class Comparison:
                 middle = stats.median_of(self.results, ROW, self.base, judged)
                 if known is None or middle is None:
                     continue
-                matters = max(precision, RESOLUTION[MEASURES[judged].unit] / max(middle, 1e-9))
+                matters = max(precision, RESOLUTION[ALL_MEASURES[judged].unit] / max(middle, 1e-9))
                 if known.reach > matters:
                     return False
         return True
-
-
-def _values(done: Measured) -> dict[str, float]:
-    values = {
-        "time": done.seconds,
-        "cpu": done.cpu_seconds,
-        "peak": float(done.peak_kib),
-        "faults": float(done.minor_faults),
-        "major-faults": float(done.major_faults),
-    }
-    if len(done.series) >= _FEWEST_SAMPLES:
-        values["pss"] = done.pss_mean_kib
-    return values
 
 
 def _first_difference(first: bytes, other: bytes) -> str:

@@ -25,7 +25,7 @@ import signal
 import subprocess
 import time
 from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -120,6 +120,7 @@ def measure(
     keep_output: bool = True,
     keep_bytes: int = 65536,
     cwd: Path | None = None,
+    started: Callable[[int], None] = lambda pid: None,
 ) -> Measured:
     """Runs `command` in a session of its own and waits for its end.
 
@@ -131,6 +132,7 @@ def measure(
     keep_output   False throws standard output away; the standard error is always kept
     keep_bytes    of the end of each stream
     cwd           where it runs
+    started       is told the command's PID
 
     Raises FileNotFoundError if there is no such program, and OSError if it can't be started.
     Whatever is raised meanwhile, KeyboardInterrupt too, no process of the command survives.
@@ -166,6 +168,7 @@ def measure(
         ended = streams.wait(launcher.pid, deadline, None)
         main = tree.ended_launcher(launcher) if ended else None
         if main is not None:
+            started(main)
             ended = streams.wait(main, deadline, sampler)
         seconds = time.perf_counter() - start
         sampler.close(seconds)

@@ -25,6 +25,12 @@ POINTS = 400  # of a curve
 _HEAD = 8  # words of the player's result that come before the epochs
 
 
+class CannotReplay(Exception):
+    """A line for the user."""
+
+    status = 1
+
+
 @dataclass(frozen=True)
 class Job:
     recording: Path
@@ -32,7 +38,8 @@ class Job:
     """Its PID; None: that with most calls."""
     allocator: Allocator
     player: Path
-    paced: bool = False
+    speed: float = 0.0
+    """In times that of the recording; 0: as fast as possible."""
     timeout: float = 600.0
 
 
@@ -83,10 +90,10 @@ def play(job: Job) -> Played:
         result = Path(folder) / "result"
         with result.open("wb") as file:
             file.truncate(8 * _HEAD + 16 * ready.epochs)
-        pace = "paced" if job.paced else "fast"
+        speed = str(max(round(1000 * job.speed), 1 if job.speed else 0))
         try:
             done = subprocess.run(
-                [job.player, ready.file, result, pace],
+                [job.player, ready.file, result, speed],
                 env=environment(job.allocator),
                 capture_output=True,
                 timeout=job.timeout,
@@ -155,4 +162,3 @@ def _folder() -> Path:
     made = Path(tempfile.mkdtemp(prefix="hakmem-replay-"))
     atexit.register(shutil.rmtree, made, ignore_errors=True)
     return made
-

@@ -84,7 +84,7 @@ def _play(
     for number in range(arguments.rounds):
         for allocator in Random(f"{seed}/{number}").sample(allocators, len(allocators)):
             job = Job(recording, arguments.process, allocator, player(arguments.library),
-                      arguments.paced, arguments.timeout)  # fmt: skip
+                      arguments.speed, arguments.timeout)  # fmt: skip
             waiting.append((allocator.name, jobs.submit(replay.play, job)))
     played: dict[str, list[Played]] = {allocator.name: [] for allocator in allocators}
     for name, future in waiting:
@@ -222,4 +222,3 @@ def _html(all_of_them: Sequence[Replayed]) -> bytes:
     from hakmem_yardstick.replay_html import html  # takes a second to load
 
     return html(all_of_them, NOTE).encode()
-

@@ -1,0 +1,122 @@
+"""Duels of the real program: a round runs it once on each finalist, in an order drawn by lot, so
+each round is a duel of every two."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import choix
+import numpy as np
+
+from hakmem_yardstick import stats
+from hakmem_yardstick.compare_runs import FIGURE, ROW, Comparison, Until
+from hakmem_yardstick.measure import Measured
+from hakmem_yardstick.model import Allocator
+from hakmem_yardstick.service import Service
+
+LEVEL = 0.01
+"""The chance that anything is called a gain or a loss where nothing differs."""
+_RESAMPLES = 200
+_ELO = 400 / math.log(10)
+
+
+@dataclass(frozen=True)
+class Figure:
+    """A number in what is printed."""
+
+    pattern: re.Pattern[str]
+    more_is_better: bool = False
+
+    def found(self, text: str) -> float | None:
+        match = self.pattern.search(text)
+        try:
+            value = float(match[1].replace(",", "")) if match else math.nan
+        except ValueError:
+            value = math.nan
+        if not value > 0:
+            return None
+        return 1 / value if self.more_is_better else value
+
+
+@dataclass
+class Duels(Comparison):
+    figure: Figure | None = None
+    service: Service | None = None
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self.error = LEVEL
+        if self.service is not None:
+            self.started = self.service.started
+
+    def prove(self) -> None:
+        # A service does not end by itself; whether it has the allocator is looked at in each run.
+        if self.service is None:
+            super().prove()
+
+    def go_on(self, rounds: int) -> None:
+        """Up to so many, with those that there are."""
+        self.run(Until(rounds=rounds))
+
+    def _measured(self, allocator: Allocator) -> Measured:
+        if self.service is not None:
+            self.service.expect(allocator)
+        return super()._measured(allocator)
+
+    def _outcome(self, done: Measured) -> tuple[str, str]:
+        if self.service is None:
+            return super()._outcome(done)
+        failure = self.service.failure(done)
+        return ("load", failure) if failure else ("ok", "")
+
+    def _values(self, done: Measured) -> dict[str, float]:
+        values = super()._values(done)
+        text = done.stdout
+        if self.service is not None:
+            values["time"] = self.service.answer.seconds
+            text = self.service.answer.output
+        if self.figure is not None:
+            value = self.figure.found(text)
+            if value is not None:
+                values[FIGURE] = value
+        return values
+
+
+@dataclass(frozen=True)
+class Rating:
+    """By Bradley and Terry's model, in Elo's points, relative to the first: 100 more win 64 of 100
+    duels. With an interval of 95%."""
+
+    value: float
+    low: float
+    high: float
+
+
+def ratings(duels: Comparison, names: Sequence[str], measure: str) -> dict[str, Rating]:
+    """The interval is from rounds drawn again."""
+    values = [stats.values_of(duels.results, ROW, name, measure) for name in names]
+    rounds = sorted(set.intersection(*(set(each) for each in values)))
+    if not rounds or len(names) < 2:
+        return {}
+    table = np.array([[each[number] for each in values] for number in rounds])
+    # Of each round who won against whom; a tie is half a win of both.
+    won = (table[:, :, None] < table[:, None, :]) + 0.5 * (table[:, :, None] == table[:, None, :])
+    draw = np.random.default_rng(duels.seed)
+    picks = [np.arange(len(rounds))]
+    picks += [draw.integers(len(rounds), size=len(rounds)) for _ in range(_RESAMPLES)]
+    found = np.array([_strengths(won[pick].sum(axis=0)) for pick in picks])
+    low, high = np.quantile(found[1:], (0.025, 0.975), axis=0)
+    return {
+        name: Rating(float(found[0][at]), float(low[at]), float(high[at]))
+        for at, name in enumerate(names)
+    }
+
+
+def _strengths(wins: np.ndarray) -> np.ndarray:
+    np.fill_diagonal(wins, 0)
+    # The small number stands for duels that nobody had: who wins all is not infinitely strong.
+    strength = choix.ilsr_pairwise_dense(wins, alpha=0.1)
+    return (strength - strength[0]) * _ELO
