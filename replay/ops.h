@@ -48,8 +48,8 @@ enum op_kind {
     OP_MALLOC, /* with an alignment, if `align` is not 0 */
     OP_CALLOC,
     OP_FREE,
-    OP_REALLOC, /* the block of the slot */
-    OP_MOVE,    /* the block of slot `size` is that of `slot` from now on */
+    OP_REALLOC, /* the block of the slot, or that which was taken */
+    OP_TAKE,    /* the block of the slot, for the realloc that follows: its block goes elsewhere */
     OP_START,   /* `slot`: the thread's number */
     OP_END,     /* waits for the end of that thread */
     OP_KINDS,

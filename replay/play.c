@@ -57,31 +57,30 @@ static void keep(struct play *play, const struct op *op, void *p)
     atomic_store_explicit(&play->slots[op->slot], p != NULL ? p : &none, memory_order_release);
 }
 
-static void reallocate(struct play *play, const struct op *op)
+static void reallocate(struct play *play, const struct op *op, void *taken)
 {
-    void *p = held(&play->slots[op->slot]);
+    void *p = taken != NULL ? taken : held(&play->slots[op->slot]);
     void *q = realloc(p == &none ? NULL : p, op->size);
-    if (q == NULL && p != &none) { /* it is there still */
-        atomic_fetch_add(&play->failed, 1);
+    if (q != NULL || p == &none) {
+        keep(play, op, q);
         return;
     }
-    keep(play, op, q);
+    /* It is there still. */
+    atomic_fetch_add(&play->failed, 1);
+    atomic_store_explicit(&play->slots[op->slot], p, memory_order_release);
 }
 
-static void let_go(_Atomic(void *) *slot)
+static void *take(_Atomic(void *) *slot)
 {
     void *p = held(slot);
     atomic_store_explicit(slot, NULL, memory_order_relaxed);
-    if (p != &none)
-        free(p);
+    return p;
 }
 
-static void move(struct play *play, const struct op *op)
+static void let_go(void *p)
 {
-    _Atomic(void *) *from = &play->slots[op->size];
-    void *p = held(from);
-    atomic_store_explicit(from, NULL, memory_order_relaxed);
-    atomic_store_explicit(&play->slots[op->slot], p, memory_order_release);
+    if (p != &none)
+        free(p);
 }
 
 struct start {
@@ -121,6 +120,7 @@ bool play_thread(struct play *play, uint32_t thread)
     const struct op *op = play->ops + play->threads[thread].first;
     const struct op *end = op + play->threads[thread].count;
     uint32_t epoch = UINT32_MAX;
+    void *taken = NULL;
     for (; op < end; op++) {
         switch ((enum op_kind)op->kind) {
         case OP_EPOCH:
@@ -134,13 +134,14 @@ bool play_thread(struct play *play, uint32_t thread)
             keep(play, op, allocate(op));
             break;
         case OP_FREE:
-            let_go(&play->slots[op->slot]);
+            let_go(take(&play->slots[op->slot]));
             break;
         case OP_REALLOC:
-            reallocate(play, op);
+            reallocate(play, op, taken);
+            taken = NULL;
             break;
-        case OP_MOVE:
-            move(play, op);
+        case OP_TAKE:
+            taken = take(&play->slots[op->slot]);
             break;
         case OP_START:
             if (!start_thread(play, op->slot))

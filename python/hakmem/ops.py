@@ -10,7 +10,7 @@ from hakmem.events import NEVER, Blocks, Events, Process, blocks, events
 from hakmem.recording import CALLOC, FREE, REALLOC, RESIZE, NoRecording, numpy
 from hakmem.touched import touched
 
-EPOCH, OP_MALLOC, OP_CALLOC, OP_FREE, OP_REALLOC, OP_MOVE, START, END = range(8)
+EPOCH, OP_MALLOC, OP_CALLOC, OP_FREE, OP_REALLOC, OP_TAKE, START, END = range(8)
 TOUCH_ALL = 2**22 - 1
 EPOCH_OPS = 4096
 EPOCH_NS = 20_000_000
@@ -97,7 +97,7 @@ def _threads(calls: Events, first: int) -> tuple[int, Any]:
 
 
 # Where an operation of a call comes among those of the call.
-_LOST, _MOVED, _MAIN, _LATE, _PLACES = range(5)
+_LOST, _TAKEN, _MAIN, _LATE, _PLACES = range(5)
 
 
 def _rows(calls: Events, held: Blocks, thread: Any, touch: Any) -> dict[str, Any]:
@@ -136,7 +136,7 @@ def _rows(calls: Events, held: Blocks, thread: Any, touch: Any) -> dict[str, Any
         return {name: column[which] for name, column in columns.items()}
 
     parts = [
-        part(moves, begin * _PLACES + _MOVED, thread[begin], OP_MOVE, size=from_slot),
+        part(moves, begin * _PLACES + _TAKEN, thread[begin], OP_TAKE, slot=from_slot),
         part(everyone, begin * _PLACES + _MAIN, thread[begin], what, size=held.size,
              align=calls.align[begin].astype("i8"), touch=touch, change=change),
         part(by_free, last * _PLACES + _MAIN, thread[last], OP_FREE, change=-held.size),

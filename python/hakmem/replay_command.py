@@ -10,7 +10,7 @@ from pathlib import Path
 from hakmem import extras, variants
 from hakmem.arguments import WrongUse, number
 from hakmem.modules import NoModule
-from hakmem.outputs import CannotWrite
+from hakmem.outputs import CannotWrite, WrongName
 from hakmem.profile_text import printable
 from hakmem.recording import NoRecording
 
@@ -101,7 +101,7 @@ def run(arguments: argparse.Namespace) -> int:
         return int(extras.loaded("replay_cli").run(arguments))
     except (
         *(extras.NotInstalled, extras.CannotInstall, WrongUse),
-        *(NoRecording, NoModule, CannotWrite),
+        *(NoRecording, NoModule, CannotWrite, WrongName),
     ) as why:
         print(f"hakmem replay: {printable(str(why))}", file=sys.stderr)
         return why.status

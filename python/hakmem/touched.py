@@ -96,8 +96,8 @@ def touched(process: Process, calls: Events, held: Blocks) -> Any:
     whole = _inner_pages(calls.address[held.begin[large]], held.size[large])
     most = np.full(len(large), -1)
     where: dict[int, list[int]] = {}
-    for i, address in enumerate(calls.address[held.begin[large]].tolist()):
-        where.setdefault(address, []).append(i)
+    for at, address in enumerate(calls.address[held.begin[large]].tolist()):
+        where.setdefault(address, []).append(at)
     begins, ends = held.begin[large].tolist(), held.end[large].tolist()
     for moment, blocks in process.looks:
         now = int(np.searchsorted(calls.time, moment - process.facts["time"]))

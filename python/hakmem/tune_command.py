@@ -78,9 +78,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     add("--with", metavar="NAMES", dest="others",
         help="other allocators to try, or none (default: those that are installed)")  # fmt: skip
-    add(
-        "--recording", metavar="FILE", type=Path, help="what 'hakmem record' wrote; else it records"
-    )
+    add("--recording", metavar="FILE", type=Path, help="instead of recording the program")
     add("--stdin", metavar="FILE", type=Path, help="the program's standard input (empty)")
     add("--cd", metavar="DIR", type=Path, help="where it runs")
     add("--prepare", metavar="COMMAND", help="run by sh before each run, not measured")
@@ -91,7 +89,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--json", metavar="FILE", type=Path, help="write every run, as JSON")
     add("--seed", metavar="N", type=int, help="of the order of the runs (a new one)")
     add("--check", metavar="FILE", type=Path,
-        help="compare these settings with the defaults again, on the program that FILE names")  # fmt: skip
+        help="measure these settings again, on the program that FILE names")  # fmt: skip
 
 
 def run(arguments: argparse.Namespace) -> int:

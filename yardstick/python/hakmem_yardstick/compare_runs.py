@@ -225,6 +225,10 @@ class Comparison:
         self.results.runs.append(run)
         self.on_run(run)
 
+    @property
+    def keeps_output(self) -> bool:
+        return self.program.check_output or self.program.output is not None
+
     def _measured(self, allocator: Allocator) -> Measured:
         return measure(
             self.program.command,
@@ -233,7 +237,7 @@ class Comparison:
             sample=_SAMPLE_SECONDS,
             stdin=self.program.stdin,
             cwd=self.program.cwd,
-            keep_output=self.program.check_output or self.program.output is not None,
+            keep_output=self.keeps_output,
             keep_bytes=_KEPT_BYTES,
             started=self.started,
         )

@@ -66,23 +66,30 @@ class Duels(Comparison):
             self.service.expect(allocator)
         return super()._measured(allocator)
 
+    @property
+    def keeps_output(self) -> bool:
+        return super().keeps_output or self.figure is not None
+
     def _outcome(self, done: Measured) -> tuple[str, str]:
-        if self.service is None:
-            return super()._outcome(done)
-        failure = self.service.failure(done)
-        return ("load", failure) if failure else ("ok", "")
+        outcome, detail = super()._outcome(done)
+        if self.service is not None:
+            detail = self.service.failure(done)
+            outcome = "load" if detail else "ok"
+        if self.figure is not None and outcome == "ok" and self._figure(done) is None:
+            pattern = self.figure.pattern.pattern
+            return "figure", f"--figure {pattern!r} finds no number above 0 in the output"
+        return outcome, detail
+
+    def _figure(self, done: Measured) -> float | None:
+        text = done.stdout if self.service is None else self.service.answer.output
+        return None if self.figure is None else self.figure.found(text)
 
     def _values(self, done: Measured) -> dict[str, float]:
         values = super()._values(done)
-        text = done.stdout
         if self.service is not None:
             values["time"] = self.service.answer.seconds
-            text = self.service.answer.output
-        if self.figure is not None:
-            value = self.figure.found(text)
-            if value is not None:
-                values[FIGURE] = value
-        return values
+        figure = self._figure(done)
+        return values if figure is None else values | {FIGURE: figure}
 
 
 @dataclass(frozen=True)
@@ -119,4 +126,5 @@ def _strengths(wins: np.ndarray) -> np.ndarray:
     np.fill_diagonal(wins, 0)
     # The small number stands for duels that nobody had: who wins all is not infinitely strong.
     strength = choix.ilsr_pairwise_dense(wins, alpha=0.1)
-    return (strength - strength[0]) * _ELO
+    relative: np.ndarray = (strength - strength[0]) * _ELO
+    return relative

@@ -10,6 +10,7 @@ import math
 from collections.abc import Callable, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass, field
+from functools import partial
 from statistics import median
 from typing import TypeVar
 
@@ -45,13 +46,12 @@ def halved(
     tell: Callable[[str], None],
 ) -> list[Screened]:
     """At most so many of the candidates, the best first, and before them the base. Each time half
-    stay, and are replayed twice as often."""
+    stay, and are replayed once more, so what is known of them becomes surer."""
     first = Screened(base)
     left = [Screened(allocator) for allocator in candidates]
-    rounds = 1
     while True:
-        tell(f"{len(left)} candidates, {rounds} replay{'s' if rounds > 1 else ''} of each")
-        _play([first, *left], rounds, job, jobs)
+        tell(f"a replay on each of {len(left)} candidates")
+        _play([first, *left], job, jobs)
         if first.failed:
             raise replay.CannotReplay(f"{base.name}: {first.failed.outcome}: {first.failed.detail}")
         left = [one for one in left if not one.failed]
@@ -60,15 +60,10 @@ def halved(
         left = best(first, left, count)
         if is_last:
             return [first, *left]
-        rounds *= 2
 
 
-def _play(
-    those: Sequence[Screened], rounds: int, job: Callable[[Allocator], Job], jobs: Executor
-) -> None:
-    waiting = [
-        (one, jobs.submit(replay.play, job(one.allocator))) for _ in range(rounds) for one in those
-    ]
+def _play(those: Sequence[Screened], job: Callable[[Allocator], Job], jobs: Executor) -> None:
+    waiting = [(one, jobs.submit(replay.play, job(one.allocator))) for one in those]
     for one, future in waiting:
         one.played.append(future.result())
 
@@ -80,7 +75,7 @@ def best(first: Screened, those: Sequence[Screened], count: int) -> list[Screene
     def gain(one: Screened, measure: str) -> float:
         return math.log(max(one.typical(measure), 1e-9) / max(first.typical(measure), 1e-9))
 
-    orders = [sorted(those, key=lambda one, m=measure: gain(one, m)) for measure in MEASURES]
+    orders = [sorted(those, key=partial(gain, measure=measure)) for measure in MEASURES]
     orders.append(sorted(those, key=lambda one: sum(gain(one, m) for m in MEASURES)))
     found: list[Screened] = []
     for place in range(len(those)):

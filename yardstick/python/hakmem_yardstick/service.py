@@ -1,5 +1,5 @@
-"""A program that does not end by itself: it is started, a command puts load on it, and it is told to
-end. A process beside this one starts the load, so that only the service's own processes are
+"""A program that does not end by itself: it is started, a command puts load on it, and it is told
+to end. A process beside this one starts the load, so that only the service's own processes are
 measured.
 
     Service       in the process that measures

@@ -1,5 +1,5 @@
-"""The file that `hakmem tune` writes: a file of options, as HAKMEM_CONFIG may name it, with what was
-measured in comments. `hakmem run --settings` reads the comments too, by a shell script."""
+"""The file that `hakmem tune` writes: a file of options, as HAKMEM_CONFIG may name it, with what
+was measured in comments. `hakmem run --settings` reads the comments too, by a shell script."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ import subprocess
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from elftools.common.exceptions import ELFError
 from elftools.elf.elffile import ELFFile
@@ -79,8 +80,8 @@ def cpus() -> int:
 
 
 def identity(command: Sequence[str], folder: Path | None = None) -> str:
-    """Of the program, by which a shell script can tell whether it is still the same: where its build
-    id is in the file, and the build id; or what cksum says. Raises WrongUse."""
+    """Of the program, by which a shell script can tell whether it is still the same: where its
+    build id is in the file, and the build id; or what cksum says. Raises WrongUse."""
     found = shutil.which(command[0], path=None if "/" not in command[0] else str(folder or "."))
     if "/" in command[0]:
         found = str((folder or Path()) / command[0])
@@ -89,7 +90,7 @@ def identity(command: Sequence[str], folder: Path | None = None) -> str:
     try:
         with Path(found).open("rb") as file:
             elf = ELFFile(file)
-            section = elf.get_section_by_name(".note.gnu.build-id")
+            section: Any = elf.get_section_by_name(".note.gnu.build-id")
             for note in section.iter_notes() if section is not None else ():
                 if note["n_type"] == "NT_GNU_BUILD_ID":
                     identifier = bytes.fromhex(note["n_desc"])

@@ -37,7 +37,7 @@ from hakmem.variants import split
 from hakmem_yardstick import candidates, interrupts, proof, replay, settings_file, verdict
 from hakmem_yardstick.allocators import FOUR, installed
 from hakmem_yardstick.chosen import chosen, player
-from hakmem_yardstick.compare_runs import ALL_MEASURES, FIGURE, Broken, Program, Until
+from hakmem_yardstick.compare_runs import ALL_MEASURES, FIGURE, ROW, Broken, Program, Until
 from hakmem_yardstick.duels import Duels, Figure, ratings
 from hakmem_yardstick.halving import Screened, halved
 from hakmem_yardstick.jobs import executor
@@ -50,8 +50,9 @@ from hakmem_yardstick.verdict import Answer
 ANSWERED, NO_LONGER, PROGRAM_FAILED, INTERRUPTED = 0, 1, 4, 130
 LETTERS = "ABCDEF"
 FINALISTS = 4  # beside the base, and the base once more
+OUTLIERS = 4  # rounds beyond those that show something if all are alike
 MOST_ROUNDS = 40
-REPLAY_SECONDS = 5.0  # a paced replay takes at most so long
+REPLAY_SECONDS = 1.5  # a paced replay takes at most so long
 
 
 class _Failed(Exception):
@@ -258,13 +259,18 @@ class Tuning:
             duels.prove()
             duels.run(Until(rounds=1))
             took = time.monotonic() - began
+            self._refuse_failed(duels)
             # The first round says how many more there is time for.
             rounds = int(60 * self.arguments.minutes / max(took, 1e-3))
-            duels.go_on(max(duels.least_rounds, min(rounds, MOST_ROUNDS)))
-        failure = duels.results.failure("program", base.name)
+            duels.go_on(max(duels.least_rounds + OUTLIERS, min(rounds, MOST_ROUNDS)))
+        self._refuse_failed(duels)
+        return duels
+
+    def _refuse_failed(self, duels: Duels) -> None:
+        """On the base: without it nothing can be compared."""
+        failure = duels.results.failure(ROW, duels.base)
         if failure is not None:
             raise _Failed(f"the program failed: {failure.outcome}: {failure.detail}")
-        return duels
 
     def _confirmed(self, base: Allocator, answer: Answer) -> Duels:
         program = self.program

@@ -35,8 +35,8 @@ class Answer:
 
 
 def of(duels: Duels, name: str, least: float) -> Answer:
-    """A gain counts if chance does not explain it and it is at least so large. What seems to lose so
-    much counts as lost, shown or not: a gain is not bought with what nobody knows."""
+    """A gain counts if chance does not explain it and it is at least so large. What seems to lose
+    so much counts as lost, shown or not: a gain is not bought with what nobody knows."""
     gains, losses, ratios = [], [], {}
     for (other, measure), judged in duels.judged().items():
         if other != name:
@@ -66,9 +66,9 @@ def trade(duels: Duels, least: float) -> Answer | None:
     return min(mixed, key=lambda one: one.merit, default=None)
 
 
-def holds(again: Duels, answer: Answer, least: float) -> bool:
+def holds(again: Duels, answer: Answer | None, least: float) -> bool:
     """Whether other runs show a gain too, in one of the measures, and no loss."""
-    if answer.name not in again.compared:
+    if answer is None or answer.name not in again.compared:
         return False
     found = of(again, answer.name, least)
     return bool(set(found.gains) & set(answer.gains)) and not found.losses

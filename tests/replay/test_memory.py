@@ -1,0 +1,60 @@
+"""How much memory a replay needs, against the program itself."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.replay.replayed import Replayed
+
+
+def _near(kib: float, program: str, part: float = 0.1) -> bool:
+    return abs(kib / int(program) - 1) < part
+
+
+@pytest.mark.parametrize("what", ["live", "sparse"])
+def test_peak(replayed: Replayed, what: str) -> None:
+    """The system's malloc too: what is recorded on one allocator is replayed on another."""
+    replayed.record(what)
+    found = replayed.figures("--with", "hakmem,glibc")
+    for name, library in (("hakmem", replayed.library), ("glibc", None)):
+        real = replayed.real(library, what)
+        peak = found[name][0]["peak"] / 1024
+        # What any program has besides its heap, and pages that were begun, and hardly more.
+        assert _near(peak - 150, real), f"{name}: replay {peak:.0f} KiB, program {real}"
+
+
+def test_curve(replayed: Replayed) -> None:
+    replayed.record("live")
+    one = replayed.figures("--with", "hakmem")["hakmem"][0]
+    times = [at for at, _ in one["curve"]]
+    assert times == sorted(times) and len(times) > 10
+    assert max(size for _, size in one["curve"]) == one["peak"]
+    assert 0 < one["mean"] <= one["peak"]
+
+
+def test_settings_count(replayed: Replayed) -> None:
+    """A candidate's settings reach the player: one that keeps freed memory has more of it."""
+    replayed.record("moves")
+    keeps = "hakmem+retain_slices=65536+big_cache_bytes=1G"
+    gives = "hakmem+retain_slices=0+big_cache_bytes=0"
+    found = replayed.figures("--with", f"{keeps},{gives}", "--speed", "0")
+    assert found[gives][0]["faults"] > 1.5 * found[keeps][0]["faults"]
+
+
+def test_pages_of_another_size_of_block(replayed: Replayed, tmp_path: Path) -> None:
+    """Blocks nobody looked at are taken for like those of their size or call path."""
+    from hakmem import events, touched
+
+    replayed.record("sparse")
+    found, _ = events.processes(replayed.file)
+    process = max(found, key=events.calls_of)
+    assert process.looks, "nobody looked"
+    process.looks = [(when, blocks[::2]) for when, blocks in process.looks]
+    calls = events.events(process)
+    held = events.blocks(calls)
+    pages = touched.touched(process, calls, held)
+    large = held.size == 4 << 20
+    assert large.sum() == 24
+    assert (abs(pages[large] - 256) < 40).all(), pages[large]

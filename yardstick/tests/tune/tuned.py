@@ -1,0 +1,38 @@
+"""Runs `hakmem tune` and `hakmem run` in a folder."""
+
+from __future__ import annotations
+
+import subprocess
+from dataclasses import dataclass
+from pathlib import Path
+
+from tests.counts.work import clean_environment
+
+LONG = 1200  # seconds
+
+
+@dataclass
+class Tuned:
+    hakmem: Path
+    plant: Path
+    folder: Path
+
+    @property
+    def settings(self) -> Path:
+        return self.folder / "made.settings"
+
+    def tune(self, *words: str, status: int = 0) -> subprocess.CompletedProcess[str]:
+        return self.call("tune", "--minutes", "0.01", *words, status=status)
+
+    def call(self, *words: str, status: int = 0) -> subprocess.CompletedProcess[str]:
+        done = subprocess.run(
+            [str(self.hakmem), *words],
+            capture_output=True,
+            text=True,
+            timeout=LONG,
+            env=clean_environment(),
+            cwd=self.folder,
+            stdin=subprocess.DEVNULL,
+        )
+        assert done.returncode == status, (done.stdout, done.stderr)
+        return done
