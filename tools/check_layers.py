@@ -58,6 +58,7 @@ MODULE_FLOOR = {
     "ops": 4,
     "traced": 3,
     "trace_text": 4,
+    "heaptrack": 4,
     "outputs": 3,
     "record_command": 4,
     "trace_command": 5,

@@ -105,6 +105,7 @@ def chosen(found: list[Process], pid: int | None, file: Path) -> Process:
 
 
 def events(process: Process) -> Events:
+    """Raises NoRecording."""
     np = numpy()
     if not process.parts:
         no = np.zeros(0, dtype="i8")
@@ -129,6 +130,8 @@ def events(process: Process) -> Events:
     align[more + 1] = what[more] >> 47
     size[more + 1] |= (when[more] & 0xFFFFFFFF) << 32
     at = np.flatnonzero(main)
+    if (size[at][what[at] & _ADDRESS != 0] >= _ADDRESS_SPACE).any():
+        raise NoRecording("damaged: it has a block that no address space holds")
     at = at[np.argsort(time[at], kind="stable")]
     since = time[at] - (process.facts["ticks"] >> shift)
     return Events(
@@ -145,6 +148,7 @@ def events(process: Process) -> Events:
 
 
 _ADDRESS = 2**44 - 1
+_ADDRESS_SPACE = 2**47
 
 
 def _times(when: Any, timed: Any, counts: Any, begun: Any) -> Any:

@@ -41,18 +41,21 @@ def made(process: Process) -> Ops:
     held = blocks(calls)
     if not len(held.begin):
         raise NoRecording(f"process {process.facts['pid']} allocated nothing")
-    threads, thread = _threads(calls, process.facts["pid"])
+    thread = _threads(calls, process.facts["pid"])
     pages = touched(process, calls, held)
     rows = _rows(calls, held, thread, np.where(pages < 0, TOUCH_ALL, pages))
     order = np.argsort(rows["at"], kind="stable")
     rows = {name: column[order] for name, column in rows.items()}
+    # Without those that only did what can't be replayed.
+    others, thread = np.unique(rows["thread"][rows["thread"] > 0], return_inverse=True)
+    rows["thread"][rows["thread"] > 0] = thread.reshape(-1) + 1
     change = rows["change"]
     live = np.cumsum(change)
     peak = int(live.argmax())
     time = calls.time[rows["at"] // _PLACES]
     epoch = _epochs(rows, time, peak, int(live[peak]))
     ends = np.flatnonzero(np.diff(epoch, append=-1))
-    ops, counts, parts = _streams(rows, epoch, threads)
+    ops, counts, parts = _streams(rows, epoch, len(others) + 1)
     return Ops(
         ops,
         counts,
@@ -84,8 +87,8 @@ def write(ops: Ops, file: BinaryIO) -> None:
         file.write(array.tobytes())
 
 
-def _threads(calls: Events, first: int) -> tuple[int, Any]:
-    """How many, and for each call the number of its thread: 0 for the process's first."""
+def _threads(calls: Events, first: int) -> Any:
+    """Of each call the number of its thread: 0 for the process's first."""
     np = numpy()
     numbers, thread = np.unique(calls.thread, return_inverse=True)
     at = np.flatnonzero(numbers == first)
@@ -93,7 +96,7 @@ def _threads(calls: Events, first: int) -> tuple[int, Any]:
     renumbered = np.arange(len(numbers))
     renumbered[: main + 1] = np.roll(renumbered[: main + 1], -1)
     renumbered[main], renumbered[:main] = 0, np.arange(1, main + 1)
-    return len(numbers), renumbered[thread.reshape(-1)]
+    return renumbered[thread.reshape(-1)]
 
 
 # Where an operation of a call comes among those of the call.

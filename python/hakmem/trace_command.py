@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from hakmem import events, pprof, profile_html, profile_text, symbols, trace_text, traced
+from hakmem import events, heaptrack, pprof, profile_html, profile_text, symbols, trace_text, traced
 from hakmem.arguments import number
 from hakmem.events import Process, calls_of
 from hakmem.heap_profile import Profile
@@ -37,6 +37,7 @@ What is written with -o depends on how its name ends:
   .pb.gz            for pprof; needs the Python module protobuf
   .collapsed        collapsed stacks of what was allocated, for flamegraph.pl
   .speedscope.json  for speedscope
+  .heaptrack.gz     every call, for heaptrack_print and heaptrack_gui
 
 Functions and lines come from the program's files and their debug files, which have to be here. This
 uses llvm-symbolizer or addr2line (Debian: llvm, binutils); without them there are only functions.
@@ -61,6 +62,7 @@ class Result:
     name: str
     shown: Named
     sections: tuple[Section, ...]
+    heaptrack: Callable[[], bytes]
 
 
 def _collapsed(result: Result) -> bytes:
@@ -74,6 +76,7 @@ def _html(result: Result) -> bytes:
 WRITERS: dict[str, Writer[Result]] = {
     ".html": _html,
     ".pb.gz": lambda result: pprof.profile(result.shown),
+    ".heaptrack.gz": lambda result: result.heaptrack(),
     ".collapsed": _collapsed,
     ".speedscope.json": lambda result: profile_text.speedscope(result.shown, result.name).encode(),
 }
@@ -136,7 +139,13 @@ def _run(arguments: argparse.Namespace) -> int:
     if files:
         curve = Section("Memory in use", "  ".join(trace_text.head(told)), curve=told.curve)
         name = f"{process.name} {process.facts['pid']}"
-        result = Result(name, shown, (curve, *tables))
+
+        def to_heaptrack() -> bytes:
+            addresses = heaptrack.calls_of(told.calls)
+            where = symbols.located(told.profile, addresses, Path("/"), debug_dirs, written)
+            return heaptrack.data(told, where.frames)
+
+        result = Result(name, shown, (curve, *tables), to_heaptrack)
         for path, writer in files:
             write(path, writer(result), "trace")
     return 0

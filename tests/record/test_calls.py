@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import re
+import shutil
+import subprocess
 
 import pytest
 
-from hakmem import events
+from hakmem import events, traced
 from hakmem.events import NEVER
 from hakmem.recording import CALLOC, FREE
-from tests.record.recorded import Recorded, between_marks, lines
+from tests.record.recorded import LONG, Recorded, between_marks, lines
 
 
 def test_every_call(recorded: Recorded) -> None:
@@ -111,3 +113,25 @@ def test_children_and_exec(recorded: Recorded) -> None:
     assert "4 other processes" in recorded.trace().stdout
     shown = recorded.trace("--process", str(last)).stdout
     assert shown.startswith(f"process {last}: ") and shown.splitlines()[0].endswith(" calls")
+
+
+def test_heaptrack_reads_it(recorded: Recorded) -> None:
+    """And finds the same figures."""
+    tool = shutil.which("heaptrack_print")
+    if tool is None:
+        pytest.skip("heaptrack is not installed")
+    recorded.run("paths")
+    made = recorded.folder / "a.heaptrack.gz"
+    recorded.trace("-o", str(made))
+    found, _ = recorded.processes()
+    process = next(one for one in found if one.name == recorded.plant.name)
+    told = traced.traced(process)
+    done = subprocess.run([tool, "-f", str(made)], capture_output=True, text=True, timeout=LONG)
+    assert done.returncode == 0, done.stderr
+    assert f"calls to allocation functions: {len(told.blocks.begin)} " in done.stdout
+    assert f"temporary memory allocations: {told.temporary} " in done.stdout
+    peak = re.search(r"peak heap memory consumption: ([\d.]+)([KMB]*)", done.stdout)
+    assert peak is not None
+    size = float(peak[1]) * {"K": 1e3, "M": 1e6}.get(peak[2][0], 1)
+    assert size == pytest.approx(told.peak, rel=0.01)
+    assert "middle\n" in done.stdout and "plant.c:" in done.stdout

@@ -49,7 +49,7 @@ def run(arguments: argparse.Namespace) -> int:
     files = outputs(arguments.output, {".html": _html, ".json": _json})
     allocators = chosen(arguments.allocators, arguments.library)
     console = Console(highlight=False)
-    console.width = max(100, console.width)
+    console.width = max(200, console.width)  # rather a broken line than a figure cut short
     all_of_them = []
     with executor(arguments.cluster) as jobs:
         for recording in arguments.files:

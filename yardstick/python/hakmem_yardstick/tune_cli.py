@@ -61,7 +61,7 @@ class _Failed(Exception):
 
 def run(arguments: argparse.Namespace) -> int:
     console = Console(highlight=False)
-    console.width = max(100, console.width)
+    console.width = max(200, console.width)  # rather a broken line than a figure cut short
     try:
         with ExitStack() as stack, interrupts.in_order():
             tuning = Tuning.of(arguments, console, stack)

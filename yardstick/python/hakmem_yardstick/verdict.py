@@ -75,12 +75,12 @@ def holds(again: Duels, answer: Answer | None, least: float) -> bool:
 
 
 def showable(duels: Duels) -> str:
-    """The smallest difference that would have been shown in most of such series, by measure."""
-    least: dict[str, float] = {}
-    for (_, measure), judged in duels.judged().items():
-        least[measure] = max(least.get(measure, 0.0), judged.showable)
+    """The smallest difference that four of five such series would have shown, by measure: as the
+    base's second series says."""
     parts = [
-        f"{value:.0%} in {label(name)}" for name, value in least.items() if math.isfinite(value)
+        f"{judged.showable:.0%} in {label(measure)}"
+        for (name, measure), judged in duels.judged().items()
+        if name == f"{duels.base}#2" and math.isfinite(judged.showable)
     ]
     return ", ".join(parts)
 
