@@ -49,7 +49,7 @@ bool epochs_begin(const struct ops_epoch *epochs, uint32_t count, struct result_
     return true;
 }
 
-static const char *number(const char *text, uint64_t *value)
+static const char *read_number(const char *text, uint64_t *value)
 {
     for (*value = 0; *text >= '0' && *text <= '9'; text++)
         *value = *value * 10 + (uint64_t)(*text - '0');
@@ -65,7 +65,7 @@ static uint64_t anonymous(void)
         return 0;
     text[length] = 0;
     uint64_t all, resident, of_files;
-    number(number(number(text, &all), &resident), &of_files);
+    read_number(read_number(read_number(text, &all), &resident), &of_files);
     return resident > of_files ? (resident - of_files) * (uint64_t)sysconf(_SC_PAGESIZE) : 0;
 }
 
@@ -80,26 +80,26 @@ static void sleep_until(uint64_t ns)
 /* Who waits for one epoch need not be woken for another one. */
 static uint32_t group(uint32_t epoch) { return 1u << epoch % 32; }
 
-void epoch_wait(uint32_t wanted)
+void epoch_wait(uint32_t number)
 {
     unsigned seen;
-    for (unsigned spins = 0; (seen = atomic_load(&now)) < wanted; spins++) {
+    for (unsigned spins = 0; (seen = atomic_load(&now)) < number; spins++) {
         if (spins < SPINS)
             continue;
         atomic_fetch_add(&waiting, 1);
-        syscall(SYS_futex, &now, FUTEX_WAIT_BITSET_PRIVATE, seen, NULL, NULL, group(wanted));
+        syscall(SYS_futex, &now, FUTEX_WAIT_BITSET_PRIVATE, seen, NULL, NULL, group(number));
         atomic_fetch_sub(&waiting, 1);
     }
 }
 
-void epoch_part_done(uint32_t done)
+void epoch_part_done(uint32_t number)
 {
-    if (atomic_fetch_sub(&left[done], 1) != 1)
+    if (atomic_fetch_sub(&left[number], 1) != 1)
         return;
     if (pace != 0)
-        sleep_until(plan[done].time / pace * 1000);
-    measured[done] = (struct result_epoch){epochs_time(), anonymous()};
-    atomic_store(&now, done + 1);
+        sleep_until(plan[number].time / pace * 1000);
+    measured[number] = (struct result_epoch){epochs_time(), anonymous()};
+    atomic_store(&now, number + 1);
     if (atomic_load(&waiting) != 0)
-        syscall(SYS_futex, &now, FUTEX_WAKE_BITSET_PRIVATE, INT_MAX, NULL, NULL, group(done + 1));
+        syscall(SYS_futex, &now, FUTEX_WAKE_BITSET_PRIVATE, INT_MAX, NULL, NULL, group(number + 1));
 }

@@ -34,7 +34,7 @@ static void touch(char *p, const struct op *op)
 /* Of a block that another thread allocates, when it has. */
 static void *held(_Atomic(void *) *slot)
 {
-    void *p = atomic_load_explicit(slot, memory_order_relaxed);
+    void *p;
     for (unsigned spins = 0; (p = atomic_load(slot)) == NULL; spins++)
         if (spins > SPINS)
             sched_yield();
