@@ -43,7 +43,9 @@ def made(process: Process) -> Ops:
         raise NoRecording(f"process {process.facts['pid']} allocated nothing")
     thread = _threads(calls, process.facts["pid"])
     pages = touched(process, calls, held)
-    rows = _rows(calls, held, thread, np.where(pages < 0, TOUCH_ALL, pages))
+    rows = _rows(
+        calls, held, thread, np.where(pages < 0, TOUCH_ALL, np.minimum(pages, TOUCH_ALL - 1))
+    )
     order = np.argsort(rows["at"], kind="stable")
     rows = {name: column[order] for name, column in rows.items()}
     # Without those that only did what can't be replayed.
@@ -94,7 +96,6 @@ def _threads(calls: Events, first: int) -> Any:
     at = np.flatnonzero(numbers == first)
     main = int(at[0]) if len(at) else int(thread[0])
     renumbered = np.arange(len(numbers))
-    renumbered[: main + 1] = np.roll(renumbered[: main + 1], -1)
     renumbered[main], renumbered[:main] = 0, np.arange(1, main + 1)
     return renumbered[thread.reshape(-1)]
 

@@ -14,6 +14,7 @@ from hakmem.outputs import CannotWrite, WrongName
 from hakmem.profile_text import printable
 from hakmem.recording import NoRecording
 
+FAILED = 1
 HELP = "make the calls of a recorded program once more, on any allocator"
 DESCRIPTION = """\
 Makes all calls of a recording once more, in the same order and by as many threads, on each of
@@ -33,7 +34,7 @@ which needs the same caches of the processor. Measure that with 'hakmem compare'
 examples:
   hakmem record -o app.recording -- ./app
   hakmem replay app.recording
-  hakmem replay --with jemalloc,tcmalloc,hakmem+huge_pages=always app.recording
+  hakmem replay --with jemalloc,tcmalloc,hakmem+huge_pages=off app.recording
   hakmem replay --speed 0 --rounds 5 -o app.html app.recording
   hakmem replay --cluster tcp://10.0.0.5:8786 /shared/*.recording
 
@@ -42,6 +43,7 @@ exit status:
   1    FILE can't be read, is no recording or has nothing to replay; or a replay failed
   2    wrong usage, no such allocator, or a Python module is missing
   5    the output can't be written
+  130  interrupted
   125  hakmem+NAME=VALUE names no option, or gives it a value that is not allowed
 """
 
@@ -81,13 +83,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="S",
         type=number(float, 0.1, 1e6),
         default=600.0,
-        help="of one replay, which then failed (default: 600)",
+        help="how much longer than the recording a replay may take (default: 600)",
     )
     add(
         "--cluster",
         metavar="ADDRESS",
-        help="replay on the workers of a Dask cluster, which need hakmem, and the files at the"
-        " same paths",
+        help="replay on the workers of a Dask cluster, which need hakmem, the allocators and the"
+        " files at the same paths",
     )
     add("-o", "--output", metavar="NAME", action="append", default=[],
         help="where to write: a page (.html) or all figures (.json); may be repeated")  # fmt: skip
@@ -105,6 +107,12 @@ def run(arguments: argparse.Namespace) -> int:
     ) as why:
         print(f"hakmem replay: {printable(str(why))}", file=sys.stderr)
         return why.status
+    except OSError as error:
+        print(f"hakmem replay: {printable(str(error))}", file=sys.stderr)
+        return FAILED
+    except MemoryError:
+        print("hakmem replay: not enough memory for a recording of this size", file=sys.stderr)
+        return FAILED
 
 
 def _names(words: list[str] | None) -> list[str]:

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from hakmem.events import NEVER, Blocks, Events, Process
-from hakmem.recording import CALLOC, MALLOC, REALLOC, RESIZE, numpy
+from hakmem.recording import CALLOC, MALLOC, MORE, REALLOC, RESIZE, numpy
 
 LEAST = 16 * 1024  # bytes of a block that is looked at
 _EACH = 0.1  # s between looks
@@ -45,13 +45,17 @@ class Looks:
         return self.file is not None and time.monotonic() >= self.next
 
     def note(self, events: Any) -> None:
-        """The large blocks that these allocate."""
+        """The large blocks that these allocate; not those of 4 GiB and more."""
         np = numpy()
         if self.file is None:
             return
         large = events[:, 1] >= LEAST << 32
         if not large.any():
             return
+        more = np.flatnonzero(
+            (events[:-1, 0] >> 44 & 7 == MORE) & (events[:-1, 1] & 2**32 - 1 != 0)
+        )
+        large[more + 1] = False
         some = events[large]
         kind = some[:, 0] >> 44 & 7
         some = some[np.isin(kind, (MALLOC, CALLOC, REALLOC, RESIZE))]
@@ -65,14 +69,15 @@ class Looks:
         found = []
         for address in self._chosen():
             first = -(-address // _PAGE)
-            pages = min((address + self.sizes[address]) // _PAGE - first, _MOST_PAGES)
+            all_of_it = (address + self.sizes[address]) // _PAGE - first
+            pages = min(all_of_it, _MOST_PAGES)
             try:
                 read = os.pread(self.file, 8 * pages, 8 * first) if self.file is not None else b""
             except OSError:
                 break
             here = int(np.count_nonzero(np.frombuffer(read, dtype="<u8") & np.uint64(_HERE)))
             if here:
-                found.append((address, here))
+                found.append((address, here * all_of_it // pages))
             else:
                 del self.sizes[address]
         took = time.monotonic() - began

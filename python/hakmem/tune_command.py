@@ -39,7 +39,7 @@ examples:
 
 exit status:
   0    answered
-  1    with --check: the settings are no longer better
+  1    with --check: the settings are no longer better; or --recording can't be read
   2    wrong usage, no such program or allocator, or a Python module is missing
   4    the program failed
   5    the file can't be written
@@ -54,15 +54,16 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("-o", "--output", metavar="FILE", type=Path,
         help="where to write settings (default: PROGRAM.settings)")  # fmt: skip
     add("--minutes", metavar="M", type=number(float, 0.01), default=10.0,
-        help="so long for the runs on the best candidates, about (default: 10)")  # fmt: skip
+        help="so long for the runs on the best candidates, about, or as long as it takes to show"
+        " anything; and again for the one that gains (default: 10)")  # fmt: skip
     add(
         "--measures",
         metavar="NAMES",
         help="what may gain, and may not lose: time, cpu, peak, pss (average memory), faults,"
         " figure (default: time,cpu,peak,pss; with --figure: figure,cpu,peak,pss)",
     )
-    add("--least", metavar="P", default="2%",
-        help="a smaller gain or loss does not count (default: 2%%)")  # fmt: skip
+    add("--least", metavar="P", default="0.02",
+        help="a smaller gain or loss does not count (default: 0.02)")  # fmt: skip
     add("--load", metavar="COMMAND", help="run by sh while the program runs; then this is to end")
     add("--ready", metavar="COMMAND", help="with --load: repeated until it succeeds, before")
     add("--figure", metavar="REGEX", help="the first group is a number, the less the better")
@@ -97,8 +98,8 @@ def run(arguments: argparse.Namespace) -> int:
         if arguments.check is None and not arguments.behind:
             raise WrongUse("expected a program after --, as in: hakmem tune -- ./app input")
         if arguments.check is not None and arguments.behind:
-            raise WrongUse("--check takes the program from the file")
-        variants.check([arguments.base], arguments.front, arguments.cd)
+            raise WrongUse("--check takes the program, and how to run it, from the file")
+        variants.check([arguments.base], arguments.front)
         return int(extras.loaded("tune_cli").run(arguments))
     except (
         *(extras.NotInstalled, extras.CannotInstall, WrongUse),

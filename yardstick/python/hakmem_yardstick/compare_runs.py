@@ -36,11 +36,13 @@ MEASURES = {
 }
 FIGURE = "figure"
 """What the program, or a command that puts load on it, prints about itself."""
-ALL_MEASURES = MEASURES | {FIGURE: Measure(FIGURE, "ratio", "as printed; smaller is better")}
+ALL_MEASURES = MEASURES | {
+    FIGURE: Measure(FIGURE, "figure", "what is printed, or 1 divided by it; smaller is better")
+}
 JUDGED = ("time", "cpu", "peak", "pss", "faults")
 # Closer medians are called the same: start-up of a process, the kernel's batches of counting, and
 # the pages that it maps around a fault.
-RESOLUTION = {"s": 1e-4, "KiB": 64.0, "faults": 16.0, "ratio": 0.0}
+RESOLUTION = {"s": 1e-4, "KiB": 64.0, "faults": 16.0, "figure": 0.0}
 
 _FEWEST_ROUNDS = stats.LOOKS[0]
 _SAMPLE_SECONDS = 0.02
@@ -138,21 +140,24 @@ class Comparison:
         if self.program.setup is not None:
             self._shell("--setup", self.program.setup)
         for allocator in self.allocators:
-            self._prepare()
-            try:
-                findings = proof.prove(
-                    allocator,
-                    self.program.command,
-                    self._environment(allocator),
-                    timeout=self.program.timeout,
-                    stdin=self.program.stdin,
-                    cwd=self.program.cwd,
-                )
-            except proof.Unproved as why:
-                raise proof.Unproved(f"{allocator.name} is not active: {why}") from None
-            lost = [f"{f.program}: {f.why}" for f in findings if not f.in_force]
-            if lost:
-                self.unserved[allocator.name] = list(dict.fromkeys(lost))
+            self._prove(allocator)
+
+    def _prove(self, allocator: Allocator) -> None:
+        self.prepare()
+        try:
+            findings = proof.prove(
+                allocator,
+                self.program.command,
+                self._environment(allocator),
+                timeout=self.program.timeout,
+                stdin=self.program.stdin,
+                cwd=self.program.cwd,
+            )
+        except proof.Unproved as why:
+            raise proof.Unproved(f"{allocator.name} is not active: {why}") from None
+        lost = [f"{f.program}: {f.why}" for f in findings if not f.in_force]
+        if lost:
+            self.unserved[allocator.name] = list(dict.fromkeys(lost))
 
     def run(self, until: Until) -> None:
         """Leaves out an allocator once the program has failed on it."""
@@ -161,7 +166,7 @@ class Comparison:
             self.error = stats.ERROR_AFTER_LOOKS
         if until.seconds is not None:
             self._began = time.monotonic()
-        number = len({run.round for run in self.results.runs})
+        number = self.rounds
         while not self._is_enough(number, until):
             compared = self.compared
             if not compared:
@@ -204,8 +209,12 @@ class Comparison:
 
     # ---- one run ----
 
+    @property
+    def rounds(self) -> int:
+        return len({run.round for run in self.results.runs})
+
     def _one(self, allocator: Allocator, number: int, position: int) -> None:
-        self._prepare()
+        self.prepare()
         began = time.monotonic() - self._began
         done = self._measured(allocator)
         outcome, detail = self._outcome(done)
@@ -274,7 +283,7 @@ class Comparison:
     def _environment(self, allocator: Allocator) -> Mapping[str, str]:
         return environment(allocator)
 
-    def _prepare(self) -> None:
+    def prepare(self) -> None:
         if self.program.prepare is not None:
             self._shell("--prepare", self.program.prepare)
 

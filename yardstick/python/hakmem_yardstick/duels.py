@@ -6,19 +6,20 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import choix
 import numpy as np
 
-from hakmem_yardstick import stats
-from hakmem_yardstick.compare_runs import FIGURE, ROW, Comparison, Until
+from hakmem_yardstick import proof, stats
+from hakmem_yardstick.compare_runs import FIGURE, ROW, Comparison
 from hakmem_yardstick.measure import Measured
 from hakmem_yardstick.model import Allocator
 from hakmem_yardstick.service import Service
 
 LEVEL = 0.01
 """The chance that anything is called a gain or a loss where nothing differs."""
+_MOSTLY = 0.8  # of the rounds
 _RESAMPLES = 200
 _ELO = 400 / math.log(10)
 
@@ -46,6 +47,9 @@ class Duels(Comparison):
     figure: Figure | None = None
     service: Service | None = None
 
+    left_out: dict[str, str] = field(init=False, default_factory=dict)
+    """Allocators that are not active in the program, and why."""
+
     def __post_init__(self) -> None:
         super().__post_init__()
         self.error = LEVEL
@@ -53,13 +57,34 @@ class Duels(Comparison):
             self.started = self.service.started
 
     def prove(self) -> None:
-        # A service does not end by itself; whether it has the allocator is looked at in each run.
-        if self.service is None:
-            super().prove()
+        """Raises proof.Unproved if the first is not active; others are left out."""
+        if self.service is not None:
+            return  # it does not end by itself: whether it has the allocator, each run looks
+        for allocator in self.allocators:
+            if allocator.name == f"{self.base}#2":
+                continue
+            try:
+                self._prove(allocator)
+            except proof.Unproved as why:
+                if allocator.name == self.base:
+                    raise
+                self.left_out[allocator.name] = str(why)
+        self.allocators = [one for one in self.allocators if one.name not in self.left_out]
+        self.results.allocators = list(self.allocators)
 
-    def go_on(self, rounds: int) -> None:
-        """Up to so many, with those that there are."""
-        self.run(Until(rounds=rounds))
+    @property
+    def unmeasured(self) -> list[str]:
+        """Measures that too few runs of the first have to compare anything by."""
+        return [
+            measure
+            for measure in self.judge
+            if len(stats.values_of(self.results, ROW, self.base, measure)) < _MOSTLY * self.rounds
+        ]
+
+    def figures(self, name: str, measure: str) -> stats.Figures | None:
+        """None too where some rounds alone have them: those would be chosen by chance."""
+        found = super().figures(name, measure)
+        return found if found is not None and len(found.a) >= _MOSTLY * self.rounds else None
 
     def _measured(self, allocator: Allocator) -> Measured:
         if self.service is not None:

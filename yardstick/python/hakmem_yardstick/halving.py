@@ -1,7 +1,7 @@
 """Chooses by replay which candidates are worth runs of the real program: successive halving.
 
-A replay costs a fraction of a run, but says nothing of caches and of the program's own work. So it
-only leaves out what is clearly worse; what is left is judged by real runs.
+A replay costs a fraction of a run, but says nothing of caches and of the program's own work. What
+is left is judged by real runs.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import math
 from collections.abc import Callable, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass, field
-from functools import partial
+from operator import methodcaller
 from statistics import median
 from typing import TypeVar
 
@@ -44,22 +44,24 @@ def halved(
     job: Callable[[Allocator], Job],
     jobs: Executor,
     tell: Callable[[str], None],
+    *,
+    by_time: bool = True,
 ) -> list[Screened]:
-    """At most so many of the candidates, the best first, and before them the base. Each time half
-    stay, and are replayed once more, so what is known of them becomes surer."""
+    """At most so many of the candidates, the best first. Each time half stay, and are replayed once
+    more, so what is known of them becomes surer. Not `by_time` where several machines replay."""
     first = Screened(base)
     left = [Screened(allocator) for allocator in candidates]
     while True:
         tell(f"a replay on each of {len(left)} candidates")
         _play([first, *left], job, jobs)
         if first.failed:
-            raise replay.CannotReplay(f"{base.name}: {first.failed.outcome}: {first.failed.detail}")
+            raise replay.CannotReplay(f"{base.name}: {first.failed.why}")
         left = [one for one in left if not one.failed]
         count = max(most, math.ceil(len(left) / 2))
         is_last = len(left) <= most
-        left = best(first, left, count)
+        left = best(left, count, MEASURES if by_time else MEASURES[1:])
         if is_last:
-            return [first, *left]
+            return left
 
 
 def _play(those: Sequence[Screened], job: Callable[[Allocator], Job], jobs: Executor) -> None:
@@ -68,15 +70,15 @@ def _play(those: Sequence[Screened], job: Callable[[Allocator], Job], jobs: Exec
         one.played.append(future.result())
 
 
-def best(first: Screened, those: Sequence[Screened], count: int) -> list[Screened]:
-    """By turns that with least time, that with the lowest peak, that with least memory on average,
-    and that with the lowest product of all: which of these matters, the replay does not know."""
+def best(those: Sequence[Screened], count: int, measures: Sequence[str]) -> list[Screened]:
+    """By turns the lowest of each measure, and of the product of all: which of them matters, the
+    replay does not know."""
 
-    def gain(one: Screened, measure: str) -> float:
-        return math.log(max(one.typical(measure), 1e-9) / max(first.typical(measure), 1e-9))
+    def total(one: Screened) -> float:
+        return sum(math.log(max(one.typical(measure), 1e-9)) for measure in measures)
 
-    orders = [sorted(those, key=partial(gain, measure=measure)) for measure in MEASURES]
-    orders.append(sorted(those, key=lambda one: sum(gain(one, m) for m in MEASURES)))
+    orders = [sorted(those, key=methodcaller("typical", measure)) for measure in measures]
+    orders.append(sorted(those, key=total))
     found: list[Screened] = []
     for place in range(len(those)):
         for order in orders:

@@ -17,8 +17,11 @@ def executor(cluster: str | None) -> Iterator[Executor]:
     """Raises WrongUse where there is no cluster at the address, NoModule without Dask."""
     if cluster is None:
         # One at a time: two at once would slow each other down.
-        with ThreadPoolExecutor(1) as here:
+        here = ThreadPoolExecutor(1)
+        try:
             yield here
+        finally:
+            here.shutdown(cancel_futures=True)
         return
     try:
         distributed = importlib.import_module("distributed")

@@ -260,14 +260,14 @@ class Tree:
         self.left_behind = 0
 
     def __enter__(self) -> Self:
-        _adopt_orphans(True)
+        adopt_orphans(True)
         return self
 
     def __exit__(self, *_: object) -> None:
         try:
             self.end()
         finally:
-            _adopt_orphans(False)
+            adopt_orphans(False)
 
     def roots(self) -> list[int]:
         """Our children of this run: the command, the launcher, orphans."""
@@ -320,7 +320,7 @@ def _started_at(pid: int) -> int:
     return int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[19])
 
 
-def _adopt_orphans(yes: bool) -> None:
+def adopt_orphans(yes: bool) -> None:
     prctl = ctypes.CDLL(None, use_errno=True).prctl
     if prctl(_SET_CHILD_SUBREAPER, *(ctypes.c_ulong(word) for word in (yes, 0, 0, 0))) != 0:
         number = ctypes.get_errno()

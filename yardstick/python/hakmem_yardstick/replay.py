@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import atexit
+import os
 import shutil
 import subprocess
 import tempfile
@@ -17,6 +18,7 @@ import numpy as np
 import zstandard  # noqa: F401  recordings are packed with it: where it is missing, it is installed
 
 from hakmem import events, ops
+from hakmem.recording import NoRecording
 from hakmem_yardstick.allocators import environment
 from hakmem_yardstick.measure import signal_name
 from hakmem_yardstick.model import Allocator
@@ -63,6 +65,13 @@ class Played:
     curve: tuple[tuple[float, int], ...] = ()
     """By seconds of the recording, the largest since the point before."""
 
+    @property
+    def why(self) -> str:
+        """It is no result."""
+        if self.outcome != "ok":
+            return f"{self.outcome}: {self.detail}" if self.detail else self.outcome
+        return f"{self.failed:,} allocations failed"
+
 
 @dataclass(frozen=True)
 class Prepared:
@@ -86,6 +95,7 @@ class Prepared:
 def play(job: Job) -> Played:
     """Raises NoRecording."""
     ready = prepared(job.recording, job.process)
+    timeout = job.timeout + (ready.times[-1] / job.speed if job.speed else 0.0)
     with tempfile.TemporaryDirectory(dir=_folder()) as folder:
         result = Path(folder) / "result"
         with result.open("wb") as file:
@@ -96,10 +106,10 @@ def play(job: Job) -> Played:
                 [job.player, ready.file, result, speed],
                 env=environment(job.allocator),
                 capture_output=True,
-                timeout=job.timeout,
+                timeout=timeout,
             )
         except subprocess.TimeoutExpired:
-            return Played(job.allocator.name, "hang", f"not done after {job.timeout:g} s")
+            return Played(job.allocator.name, "hang", f"not done after {timeout:.0f} s")
         if done.returncode:
             status = done.returncode
             said = done.stderr.decode(errors="backslashreplace").strip()[-300:]
@@ -113,7 +123,9 @@ def _read(name: str, ready: Prepared, words: np.ndarray) -> Played:
     resident = words[_HEAD:].reshape(-1, 2)[:, 1].astype("i8")
     times = np.asarray(ready.times)
     lasted = np.diff(times, prepend=0.0)
-    mean = float(np.average(resident, weights=lasted)) if lasted.sum() else float(resident.mean())
+    between = (resident + np.roll(resident, 1)) / 2
+    between[0] = resident[0]
+    mean = float(np.average(between, weights=lasted)) if lasted.sum() else float(resident.mean())
     return Played(
         *(name, "ok", "", int(resident.max()), mean),
         *(time / 1e9, cpu / 1e9, faults, failed, curve(times, resident)),
@@ -132,13 +144,21 @@ def curve(times: np.ndarray, values: np.ndarray) -> tuple[tuple[float, int], ...
 # ---- making ready ----
 
 
-@cache
 def prepared(recording: Path, pid: int | None) -> Prepared:
-    """Made once in each Python. Raises NoRecording."""
+    """Made once in each Python, for as long as the file stays as it is. Raises NoRecording."""
+    try:
+        status = recording.stat()
+    except OSError as error:
+        raise NoRecording(f"{recording}: {error.strerror}") from error
+    return _prepared(recording, pid, status.st_size, status.st_mtime_ns)
+
+
+@cache
+def _prepared(recording: Path, pid: int | None, _size: int, _changed: int) -> Prepared:
     found, whole = events.processes(recording)
     process = events.chosen(found, pid, recording)
     made = ops.made(process)
-    file = Path(tempfile.mkstemp(dir=_folder(), suffix=".ops")[1])
+    file = _folder() / f"{len(list(_folder().iterdir()))}-{os.getpid()}.ops"
     with file.open("wb") as out:
         ops.write(made, out)
     return Prepared(
@@ -158,7 +178,7 @@ def prepared(recording: Path, pid: int | None) -> Prepared:
 
 @cache
 def _folder() -> Path:
-    """For what the player reads; on a disk, as that may be larger than memory."""
+    """For what the player reads."""
     made = Path(tempfile.mkdtemp(prefix="hakmem-replay-"))
     atexit.register(shutil.rmtree, made, ignore_errors=True)
     return made

@@ -6,6 +6,7 @@ import argparse
 import json
 import math
 import secrets
+import sys
 from collections.abc import Mapping, Sequence
 from concurrent.futures import Executor
 from dataclasses import asdict, dataclass
@@ -20,13 +21,15 @@ from rich.table import Table
 
 from hakmem.outputs import outputs, write
 from hakmem.process import short
-from hakmem_yardstick import replay
+from hakmem.profile_text import printable
+from hakmem.recording import NoRecording
+from hakmem_yardstick import interrupts, replay
 from hakmem_yardstick.chosen import chosen, player
 from hakmem_yardstick.jobs import executor
 from hakmem_yardstick.model import Allocator
 from hakmem_yardstick.replay import Job, Played, Prepared
 
-FAILED = 1
+FAILED, INTERRUPTED = 1, 130
 MIB = 2**20
 
 
@@ -46,27 +49,44 @@ class Replayed:
 
 
 def run(arguments: argparse.Namespace) -> int:
+    try:
+        with interrupts.in_order():
+            return _run(arguments)
+    except KeyboardInterrupt:
+        print("hakmem replay: interrupted", file=sys.stderr)
+        return INTERRUPTED
+
+
+def _run(arguments: argparse.Namespace) -> int:
     files = outputs(arguments.output, {".html": _html, ".json": _json})
     allocators = chosen(arguments.allocators, arguments.library)
     console = Console(highlight=False)
     console.width = max(200, console.width)  # rather a broken line than a figure cut short
     all_of_them = []
+    unread = False
     with executor(arguments.cluster) as jobs:
         for recording in arguments.files:
-            with console.status(escape(f"reading {recording}"), refresh_per_second=1):
-                ready = replay.prepared(recording.absolute(), arguments.process)
+            try:
+                with console.status(escape(f"reading {recording}"), refresh_per_second=1):
+                    ready = replay.prepared(recording.absolute(), arguments.process)
+            except NoRecording as why:
+                print(f"hakmem replay: {printable(str(why))}", file=sys.stderr)
+                unread = True
+                continue
             with console.status(escape(f"replaying {recording}"), refresh_per_second=1):
                 played = _play(arguments, recording.absolute(), allocators, jobs)
             done = Replayed(recording, ready, played)
             _show(done, console)
             all_of_them.append(done)
+    if not all_of_them:
+        return FAILED
     if len(all_of_them) > 1:
         _rank(all_of_them, console)
     console.print(f"[dim]{NOTE}[/dim]")
     for path, writer in files:
         write(path, writer(all_of_them), "replay")
     every = [one for done in all_of_them for rounds in done.played.values() for one in rounds]
-    return FAILED if any(one.outcome != "ok" for one in every) else 0
+    return FAILED if unread or any(one.outcome != "ok" for one in every) else 0
 
 
 NOTE = (
@@ -111,11 +131,8 @@ def _show(done: Replayed, console: Console) -> None:
     console.print(_table(done))
     for rounds in done.played.values():
         for one in rounds:
-            if one.outcome != "ok":
-                console.print(escape(f"{one.allocator}: {one.outcome}: {one.detail}"))
-                break
-            if one.failed:
-                console.print(escape(f"{one.allocator}: {one.failed:,} allocations failed"))
+            if one.outcome != "ok" or one.failed:
+                console.print(escape(f"{one.allocator}: {one.why}"))
                 break
     console.print()
 
@@ -179,7 +196,7 @@ def ranking(all_of_them: Sequence[Replayed]) -> list[tuple[str, float, float, in
     return sorted(found, key=lambda one: one[1])
 
 
-RANK_HEADS = ("over all recordings", "peak to the lowest", "time to the shortest", "leanest of")
+RANK_HEADS = ("over all recordings", "peak to the lowest", "time to the shortest", "leanest in")
 
 
 def ranks(all_of_them: Sequence[Replayed]) -> list[tuple[str, ...]]:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 import os
-import shlex
+import re
 import signal
 import subprocess
 import sys
@@ -20,12 +20,17 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Self
 
-from hakmem_yardstick.measure import Measured
+from hakmem_yardstick.measure import Measured, adopt_orphans, children
 from hakmem_yardstick.model import Allocator
 
 _READY_EACH = 0.05  # s
+_READY_MOST = 10.0  # s, of one try
+_LOADED_WITHIN = 3.0  # s from its start until the service has its libraries
 _ENDS_WITHIN = 20.0  # s after SIGTERM
 _KEPT_BYTES = 1 << 20
+_ALLOCATORS = re.compile(
+    r"/(lib(?:hakmem|jemalloc|tcmalloc|mimalloc|snmalloc|rpmalloc)[^/\s]*)$", re.M
+)
 
 
 @dataclass(frozen=True)
@@ -45,100 +50,135 @@ class Service:
         self.folder = folder
         self.answer = Answer()
         self.library: str | None = None
+        self.waits = False
+        """For an answer."""
         self.beside: subprocess.Popen[str] | None = None
 
     def __enter__(self) -> Self:
-        packages = os.pathsep.join(sys.path)
+        # Not by its environment, which the load's commands get too.
+        start = f"import sys; sys.path[:] = {sys.path!r}; "
+        start += "from hakmem_yardstick.service import main; main()"
         self.beside = subprocess.Popen(
-            [sys.executable, "-m", "hakmem_yardstick.service"],
+            [sys.executable, "-c", start],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,
             cwd=self.folder,
-            env=os.environ | {"PYTHONPATH": packages},
+            start_new_session=True,
         )
         return self
 
     def __exit__(self, *_: object) -> None:
         if self.beside is not None:
-            self.beside.kill()
+            with suppress(ProcessLookupError):
+                os.killpg(self.beside.pid, signal.SIGKILL)
             self.beside.communicate()
+        self.waits = False
 
     def expect(self, allocator: Allocator) -> None:
         self.library = None if allocator.library is None else str(allocator.library)
 
     def started(self, pid: int) -> None:
         assert self.beside is not None and self.beside.stdin is not None
-        print(json.dumps(self.asked | {"pid": pid, "library": self.library}),
-              file=self.beside.stdin, flush=True)  # fmt: skip
+        request = self.asked | {"pid": pid, "library": self.library}
+        print(json.dumps(request), file=self.beside.stdin, flush=True)
+        self.waits = True
 
-    def answer_now(self) -> None:
-        """Waits for it."""
+    def answered(self) -> str:
+        """Waits for the answer; why the load failed, or nothing."""
         assert self.beside is not None and self.beside.stdout is not None
         line = self.beside.stdout.readline()
+        self.waits = False
         self.answer = Answer(**json.loads(line)) if line else Answer(failure="it was killed")
+        return self.answer.failure
 
     def failure(self, done: Measured) -> str:
         """Of the run that has just ended, empty if all went well."""
+        if not self.waits:
+            return done.detail or "it could not be started"
         if done.timed_out:
+            # Whatever the process beside would still answer is not for the next run.
+            self.__exit__()
+            self.__enter__()
             return f"not done after {done.seconds:.0f} seconds"
-        self.answer_now()
-        if self.answer.failure:
+        failure = self.answered()
+        if failure:
             said = " ".join(done.stderr.split())[-300:]
-            return f"{self.answer.failure}{': ' + said if said else ''}"
+            return f"{failure}{': ' + said if said else ''}"
         if done.status not in (0, -signal.SIGTERM, 128 + signal.SIGTERM):
             return done.detail
         return ""
 
 
 def main() -> None:
+    adopt_orphans(True)
     for line in sys.stdin:
         asked = json.loads(line)
         answer = _loaded(asked)
         _end(asked["pid"])
+        _end_own()
         print(json.dumps(asdict(answer)), flush=True)
 
 
 def _loaded(asked: dict[str, Any]) -> Answer:
     pid, until = asked["pid"], time.monotonic() + asked["timeout"]
-    if asked["ready"] is not None:
-        while subprocess.run(asked["ready"], shell=True, capture_output=True).returncode:
-            if time.monotonic() > until or not Path(f"/proc/{pid}/stat").exists():
-                return Answer(failure=f"the service ended, or --ready {asked['ready']!r} failed")
-            time.sleep(_READY_EACH)
-    lost = _without(pid, asked["library"])
-    if lost:
-        return Answer(failure=lost)
+    while asked["ready"] is not None:
+        if _status(asked["ready"], min(until, time.monotonic() + _READY_MOST))[0] == 0:
+            break
+        if time.monotonic() > until or not _lives(pid):
+            return Answer(failure=f"the service ended, or --ready {asked['ready']!r} failed")
+        time.sleep(_READY_EACH)
+    wrong = _malloc_of(pid, asked["library"])
+    if wrong:
+        return Answer(failure=wrong)
     began = time.perf_counter()
-    try:
-        done = subprocess.run(
-            ["sh", "-c", asked["load"]],
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-            errors="replace",
-            timeout=max(until - time.monotonic(), 1.0),
-        )
-    except subprocess.TimeoutExpired:
-        return Answer(failure="--load took too long")
+    status, output = _status(asked["load"], until)
     seconds = time.perf_counter() - began
-    output = done.stdout[-_KEPT_BYTES:]
-    if done.returncode:
+    if status is None:
+        return Answer(failure="--load took too long")
+    if status:
         end = " ".join(output.split())[-200:]
-        return Answer(failure=f"--load ended with status {done.returncode}: {end}")
+        return Answer(failure=f"--load ended with status {status}: {end}")
     return Answer(seconds, output)
 
 
-def _without(pid: int, library: str | None) -> str:
-    """Why the service is not on its allocator, if so."""
-    if library is None:
-        return ""
+def _status(command: str, until: float) -> tuple[int | None, str]:
+    """Of a command for sh, and the end of what it prints; None if it took too long."""
+    started = subprocess.Popen(
+        ["sh", "-c", command],
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        errors="replace",
+        start_new_session=True,
+    )
     try:
-        there = str(Path(library).resolve()) in Path(f"/proc/{pid}/maps").read_text()
-    except OSError:
-        return "the service has ended"
-    return "" if there else f"{shlex.quote(library)} is not loaded into the service"
+        output, _ = started.communicate(timeout=max(until - time.monotonic(), 0.1))
+    except subprocess.TimeoutExpired:
+        with suppress(ProcessLookupError):
+            os.killpg(started.pid, signal.SIGKILL)
+        started.communicate()
+        return None, ""
+    return started.returncode, output[-_KEPT_BYTES:]
+
+
+def _malloc_of(pid: int, library: str | None) -> str:
+    """Why the service is not on its allocator, if so. It may still be starting."""
+    until = time.monotonic() + _LOADED_WITHIN
+    while True:
+        try:
+            maps = Path(f"/proc/{pid}/maps").read_text()
+        except OSError:
+            return "the service has ended"
+        found = _ALLOCATORS.findall(maps)
+        if library is not None and str(Path(library).resolve()) in maps:
+            return ""
+        if library is None:
+            return f"the service brings {found[0]}" if found and "libhakmem" not in maps else ""
+        if time.monotonic() > until:
+            return f"{library} is not loaded into the service"
+        time.sleep(0.05)
 
 
 def _end(pid: int) -> None:
@@ -153,12 +193,17 @@ def _end(pid: int) -> None:
             os.kill(pid, signal.SIGKILL)
 
 
+def _end_own() -> None:
+    """What the load's commands left behind."""
+    while left := children(os.getpid()):
+        for pid in left:
+            with suppress(ProcessLookupError, ChildProcessError):
+                os.kill(pid, signal.SIGKILL)
+                os.waitpid(pid, 0)
+
+
 def _lives(pid: int) -> bool:
     try:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] not in "ZX"
     except OSError:
         return False
-
-
-if __name__ == "__main__":
-    main()

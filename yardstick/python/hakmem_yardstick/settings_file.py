@@ -6,7 +6,6 @@ from __future__ import annotations
 import json
 import os
 import re
-import shlex
 import shutil
 import subprocess
 from collections.abc import Mapping, Sequence
@@ -30,10 +29,10 @@ class Settings:
     command: tuple[str, ...]
     identity: str
     cpus: int
+    how: Mapping[str, object]
+    """Of the command line, what --check needs again."""
     told: tuple[str, ...] = ()
     """Lines on what was measured."""
-    how: Mapping[str, object] | None = None
-    """Of the command line, what --check needs again."""
 
     def text(self) -> str:
         comments = [
@@ -41,7 +40,7 @@ class Settings:
             *(f"# {line}" for line in self.told),
             f"# command: {json.dumps(list(self.command))}",
             f"# base: {self.base}",
-            f"# how: {json.dumps(self.how or {})}",
+            f"# how: {json.dumps(dict(self.how))}",
             f"# program: {self.identity}",
             f"# processors: {self.cpus}",
         ]
@@ -59,17 +58,20 @@ def read(path: Path) -> Settings:
     if not lines or lines[0] != FIRST_LINE:
         raise WrongUse(f"{path}: no file of 'hakmem tune': its first line is not {FIRST_LINE!r}")
     facts = dict(line[2:].split(": ", 1) for line in lines if re.match(r"# [a-z]+: ", line))
-    options = dict(
-        re.split(r"\s*=\s*", line, maxsplit=1) for line in lines if line and line[0] != "#"
-    )
+    own = (line for line in lines if line.strip() and not line.startswith("#"))
     try:
+        options = dict(re.split(r"\s*=\s*", line.strip(), maxsplit=1) for line in own)
+        command, how = json.loads(facts["command"]), json.loads(facts["how"])
+        words = isinstance(command, list) and all(isinstance(word, str) for word in command)
+        if not words or not command or not isinstance(how, dict):
+            raise ValueError("the command, or how to run it")
         return Settings(
             options,
             facts["base"],
-            tuple(json.loads(facts["command"])),
+            tuple(command),
             facts["program"],
             int(facts["processors"]),
-            how=json.loads(facts["how"]),
+            how,
         )
     except (KeyError, ValueError) as wrong:
         raise WrongUse(f"{path}: damaged: {wrong}") from wrong
@@ -79,13 +81,11 @@ def cpus() -> int:
     return os.sysconf("SC_NPROCESSORS_CONF")
 
 
-def identity(command: Sequence[str], folder: Path | None = None) -> str:
+def identity(command: Sequence[str]) -> str:
     """Of the program, by which a shell script can tell whether it is still the same: where its
     build id is in the file, and the build id; or what cksum says. Raises WrongUse."""
-    found = shutil.which(command[0], path=None if "/" not in command[0] else str(folder or "."))
-    if "/" in command[0]:
-        found = str((folder or Path()) / command[0])
-    if found is None or not Path(found).is_file():
+    found = shutil.which(command[0])
+    if found is None:
         raise WrongUse(f"{command[0]}: no such program")
     try:
         with Path(found).open("rb") as file:
@@ -100,7 +100,3 @@ def identity(command: Sequence[str], folder: Path | None = None) -> str:
         pass
     said = subprocess.run(["cksum", found], capture_output=True, text=True, check=True)
     return "cksum " + " ".join(said.stdout.split()[:2])
-
-
-def line(command: Sequence[str]) -> str:
-    return shlex.join(command)

@@ -139,7 +139,16 @@ def ratio_of(logs: Iterable[float], confidence: float = CONFIDENCE) -> Ratio | N
 
 # ---- figures of results ----
 
-_LEAST = {"KiB": 4.0, "B": 1.0, "ns": 1e-3, "us": 1e-3, "ms": 1e-3, "s": 1e-6, "ratio": 1e-9}
+_LEAST = {
+    "KiB": 4.0,
+    "B": 1.0,
+    "ns": 1e-3,
+    "us": 1e-3,
+    "ms": 1e-3,
+    "s": 1e-6,
+    "ratio": 1e-9,
+    "figure": 1e-300,
+}
 """What a smaller figure counts as, so that none has no logarithm: a page, a picosecond."""
 
 

@@ -74,11 +74,11 @@ def holds(again: Duels, answer: Answer | None, least: float) -> bool:
     return bool(set(found.gains) & set(answer.gains)) and not found.losses
 
 
-def showable(duels: Duels) -> str:
+def showable(duels: Duels, least: float) -> str:
     """The smallest difference that four of five such series would have shown, by measure: as the
     base's second series says."""
     parts = [
-        f"{judged.showable:.0%} in {label(measure)}"
+        f"{max(judged.showable, least):.0%} in {label(measure)}"
         for (name, measure), judged in duels.judged().items()
         if name == f"{duels.base}#2" and math.isfinite(judged.showable)
     ]

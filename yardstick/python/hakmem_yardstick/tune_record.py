@@ -1,0 +1,65 @@
+"""Records the program that is to be tuned, once, with 'hakmem record'."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+from contextlib import suppress
+from pathlib import Path
+
+from hakmem_yardstick.compare_runs import Broken, Program
+from hakmem_yardstick.service import Service
+
+_LONGER = 10  # than a run may take without a recorder
+_OWN = "hakmem record: "
+
+
+def record(
+    front: Path, program: Program, service: Service | None, folder: Path
+) -> tuple[Path, str]:
+    """The file, and what the recorder says of it. Raises Broken; leaves no process."""
+    file = folder / "recording"
+    said = folder / "said"
+    command = ["/bin/sh", str(front), "record", "-o", str(file), "--", *program.command]
+    with (program.stdin or Path(os.devnull)).open("rb") as stdin, said.open("wb") as errors:
+        started = subprocess.Popen(
+            command,
+            stdin=stdin,
+            stdout=subprocess.DEVNULL,
+            stderr=errors,
+            cwd=program.cwd,
+            start_new_session=True,
+        )
+        try:
+            if service is not None:
+                service.library = None
+                service.started(started.pid)
+            status = started.wait(_LONGER * program.timeout)
+        except subprocess.TimeoutExpired:
+            raise Broken("the program took too long while it was recorded") from None
+        finally:
+            _end(started)
+    if service is not None:
+        failure = service.answered()
+        if failure:
+            raise Broken(f"while it was recorded: {failure}")
+    lines = said.read_text(errors="replace").splitlines()
+    own = [line for line in lines if line.startswith(_OWN)]
+    others = " ".join(line for line in lines if not line.startswith(_OWN))[-300:]
+    if status not in ((0, 128 + signal.SIGTERM) if service is not None else (0,)):
+        raise Broken(f"the program failed: exit status {status}{': ' + others if others else ''}")
+    told = own[-1].removeprefix(_OWN).removeprefix(f"{file}: ") if own else ""
+    return file, told
+
+
+def _end(started: subprocess.Popen[bytes]) -> None:
+    """The recorder hands SIGTERM on to the program; what does not end is killed."""
+    if started.poll() is None:
+        with suppress(ProcessLookupError):
+            os.kill(started.pid, signal.SIGTERM)
+        with suppress(subprocess.TimeoutExpired):
+            started.wait(5)
+    with suppress(ProcessLookupError, PermissionError):
+        os.killpg(started.pid, signal.SIGKILL)
+    started.wait()
