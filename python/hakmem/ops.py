@@ -13,7 +13,7 @@ from hakmem.touched import touched
 EPOCH, OP_MALLOC, OP_CALLOC, OP_FREE, OP_REALLOC, OP_TAKE, START, END = range(8)
 TOUCH_ALL = 2**22 - 1
 EPOCH_OPS = 4096
-EPOCH_NS = 20_000_000
+EPOCH_NS = 2_000_000
 EPOCHS_A_PEAK = 64  # an epoch allocates at most such a part of the peak
 
 _HEAD = struct.Struct("<8sIIIIQQQQ")
