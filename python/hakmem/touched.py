@@ -16,6 +16,7 @@ from hakmem.recording import CALLOC, MALLOC, MORE, REALLOC, RESIZE, numpy
 LEAST = 16 * 1024  # bytes of a block that is looked at
 _EACH = 0.1  # s between looks
 _SHARE = 20  # a look may take one part in so many of the time
+_LONGEST = 0.02  # s of a look: where threads begin and end, the kernel lets it wait for each page
 _MOST = 256  # blocks a look
 _MOST_PAGES = 2**16  # of a block
 _PAGE = os.sysconf("SC_PAGESIZE")
@@ -68,6 +69,8 @@ class Looks:
         began = time.monotonic()
         found = []
         for address in self._chosen():
+            if time.monotonic() - began > _LONGEST:
+                break
             first = -(-address // _PAGE)
             all_of_it = (address + self.sizes[address]) // _PAGE - first
             pages = min(all_of_it, _MOST_PAGES)
