@@ -47,7 +47,7 @@ YARDSTICK = "^yardstick_"
 LIBRARIES = ("hakmem_shared", "hakmem_static")
 ASSERTED_FOLDERS = ("unit", "api", "traps", "stress", "torture", "options", "limits")
 ASSERTED_TARGETS = (*LIBRARIES, *(f"tests/{folder}/all" for folder in ASSERTED_FOLDERS))
-YARDSTICK_TARGETS = ("hakmem_shared", "command/all", "yardstick/all")
+YARDSTICK_TARGETS = ("hakmem_shared", "hakmem_replay", "command/all", "yardstick/all")
 # Of the builds for other systems: one test of each kind.
 FEW = ("unit_base", "unit_heap", "api_life", "api_misuse", "stress_names")
 FEW_NAMED = f"^({'|'.join(FEW)})$"
