@@ -175,8 +175,9 @@ def parsers(
     run.add_argument(
         "--settings",
         metavar="FILE",
-        help="use the settings that 'hakmem tune' wrote to FILE. For another program, another build"
-        " of it, or another number of processors it says so in a line and uses the defaults",
+        help="use the settings that 'hakmem tune' wrote to FILE, instead of those in the file that"
+        " HAKMEM_CONFIG names. For another program, another build of it, or another number of"
+        " processors it says so in a line and uses the defaults",
     )
     run.add_argument(
         "--profile",
