@@ -22,8 +22,8 @@ the defaults, or a file of settings that 'hakmem run --settings' uses.
 """
 EPILOG = """\
 A setting is recommended if it makes the program better in at least one measure (see --measures),
-worse in none, and if a second series of runs shows the same. The chance that either series finds a
-gain where there is none is 1%.
+seems worse in none, and if a second series of runs shows the same. The chance that either series
+finds a gain where there is none is 1%.
 
 A program that does not end by itself, such as a server, needs --load: a command that uses it. The
 program then gets SIGTERM. With --figure, what counts is a number in the output of the load, or of

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import resource
 import shutil
 import subprocess
 from pathlib import Path
 
 import pytest
 
+from tests.counts.work import clean_environment
 from tests.replay.replayed import Replayed
 
 
@@ -37,6 +39,19 @@ def test_a_recording_that_was_cut_off(replayed: Replayed) -> None:
     replayed.file.write_bytes(data[: len(data) * 2 // 3])
     done = replayed.replay("--with", "hakmem", "--speed", "0", str(replayed.file))
     assert "cut off" in done.stdout
+
+
+def test_no_room_for_what_the_player_reads(replayed: Replayed) -> None:
+    replayed.record("live")
+    done = subprocess.run(
+        [str(replayed.hakmem), "replay", str(replayed.file)],
+        capture_output=True,
+        text=True,
+        env=clean_environment(),
+        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (2**20, 2**20)),
+    )
+    assert done.returncode == 1
+    assert "File too large; TMPDIR can name a folder with more room" in done.stderr
 
 
 def test_nothing_to_replay(replayed: Replayed) -> None:

@@ -93,7 +93,7 @@ class Prepared:
 
 
 def play(job: Job) -> Played:
-    """Raises NoRecording."""
+    """Raises NoRecording, CannotReplay."""
     ready = prepared(job.recording, job.process)
     timeout = job.timeout + (ready.times[-1] / job.speed if job.speed else 0.0)
     with tempfile.TemporaryDirectory(dir=_folder()) as folder:
@@ -145,7 +145,8 @@ def curve(times: np.ndarray, values: np.ndarray) -> tuple[tuple[float, int], ...
 
 
 def prepared(recording: Path, pid: int | None) -> Prepared:
-    """Made once in each Python, for as long as the file stays as it is. Raises NoRecording."""
+    """Made once in each Python, for as long as the file stays as it is. Raises NoRecording,
+    CannotReplay."""
     try:
         status = recording.stat()
     except OSError as error:
@@ -159,8 +160,14 @@ def _prepared(recording: Path, pid: int | None, _size: int, _changed: int) -> Pr
     process = events.chosen(found, pid, recording)
     made = ops.made(process)
     file = _folder() / f"{len(list(_folder().iterdir()))}-{os.getpid()}.ops"
-    with file.open("wb") as out:
-        ops.write(made, out)
+    try:
+        with file.open("wb") as out:
+            ops.write(made, out)
+    except OSError as error:
+        file.unlink(missing_ok=True)
+        raise CannotReplay(
+            f"{file.parent}: {error.strerror}; TMPDIR can name a folder with more room"
+        ) from error
     return Prepared(
         file=file,
         epochs=len(made.times),

@@ -27,7 +27,7 @@ from hakmem_yardstick import interrupts, replay
 from hakmem_yardstick.chosen import chosen, player
 from hakmem_yardstick.jobs import executor
 from hakmem_yardstick.model import Allocator
-from hakmem_yardstick.replay import Job, Played, Prepared
+from hakmem_yardstick.replay import CannotReplay, Job, Played, Prepared
 
 FAILED, INTERRUPTED = 1, 130
 MIB = 2**20
@@ -52,6 +52,9 @@ def run(arguments: argparse.Namespace) -> int:
     try:
         with interrupts.in_order():
             return _run(arguments)
+    except CannotReplay as why:
+        print(f"hakmem replay: {printable(str(why))}", file=sys.stderr)
+        return why.status
     except KeyboardInterrupt:
         print("hakmem replay: interrupted", file=sys.stderr)
         return INTERRUPTED
