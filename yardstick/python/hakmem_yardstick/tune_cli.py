@@ -253,7 +253,7 @@ class Tuning:
         for name in (duels.base, f"{duels.base}#2"):
             failure = duels.results.failure(ROW, name)
             if failure is not None:
-                raise Broken(f"the program failed: {failure.outcome}: {failure.detail}")
+                raise Broken(f"the program failed: {failure.detail or failure.outcome}")
 
     # ---- what is said ----
 
@@ -286,7 +286,7 @@ class Tuning:
             self._say(f"not compared: {verdict.label(measure)}, which too few runs have")
         self._say("")
         for run in duels.failed:
-            self._say(f"the program failed on {run.allocator}: {run.outcome}: {run.detail}")
+            self._say(f"the program failed on {run.allocator}: {run.detail or run.outcome}")
 
     def _tell_none(self, duels: Duels) -> None:
         trade = verdict.trade(duels, self.asked.least)
