@@ -20,7 +20,7 @@ _VERSION = 2
 _MS = 10  # between two times
 
 
-def calls_of(calls: Events) -> set[int]:
+def addresses(calls: Events) -> set[int]:
     """Addresses of code for which `data` wants names."""
     return {address for path in calls.paths.values() for address in path}
 
@@ -42,7 +42,7 @@ def _code(told: Traced, frames: Mapping[int, Frame]) -> Iterator[str]:
     """Strings, addresses and call paths, then the kinds of allocations. A path is its innermost
     call and the number of the path that led there."""
     strings: dict[str, int] = {}
-    addresses: dict[int, int] = {}
+    numbers: dict[int, int] = {}
     nodes: dict[tuple[int, int], int] = {}
     made: list[str] = []
 
@@ -53,16 +53,16 @@ def _code(told: Traced, frames: Mapping[int, Frame]) -> Iterator[str]:
         return strings[text] if text else 0
 
     def address(call: int) -> int:
-        if call not in addresses:
+        if call not in numbers:
             frame = frames.get(call)
             module = string(frame.module.path if frame is not None and frame.module else "")
             words = [f"{call:x}", f"{module:x}"]
             for line in frame.lines if frame is not None else ():
                 parts = string(line.function), string(line.file), line.line
                 words += [f"{part:x}" for part in parts]
-            addresses[call] = len(addresses) + 1
+            numbers[call] = len(numbers) + 1
             made.append("i " + " ".join(words))
-        return addresses[call]
+        return numbers[call]
 
     of_path: dict[int, int] = {}
     for number, path in told.calls.paths.items():

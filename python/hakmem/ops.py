@@ -66,7 +66,7 @@ def made(process: Process) -> Ops:
         parts,
         live[ends],
         int(live[peak]),
-        len(rows["at"]),
+        int((np.diff(rows["at"] // _PLACES) != 0).sum()) + 1,
         held.unknown_frees,
     )
 

@@ -141,8 +141,8 @@ def _run(arguments: argparse.Namespace) -> int:
         name = f"{process.name} {process.facts['pid']}"
 
         def to_heaptrack() -> bytes:
-            addresses = heaptrack.calls_of(told.calls)
-            where = symbols.located(told.profile, addresses, Path("/"), debug_dirs, written)
+            calls = heaptrack.addresses(told.calls)
+            where = symbols.located(told.profile, calls, Path("/"), debug_dirs, written)
             return heaptrack.data(told, where.frames)
 
         result = Result(name, shown, (curve, *tables), to_heaptrack)

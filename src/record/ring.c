@@ -78,19 +78,6 @@ static struct ring_chunk *find_free(struct ring_head *head, bool common)
     return NULL;
 }
 
-/* How many looks for a free chunk are left out, after one that found none: with thousands of
- * threads each would read the states of all chunks for each event. Atomic, and may be a little
- * wrong. */
-static unsigned skips;
-
-static bool is_crowded(void)
-{
-    unsigned left = load_relaxed(&skips);
-    if (left != 0)
-        store_relaxed(&skips, left - 1);
-    return left != 0;
-}
-
 /* What the recorder said last when somebody waited, and when that was; lock-free, as it may be a
  * little wrong. Atomic. */
 static uint64_t beats_seen, beats_time;
@@ -133,13 +120,9 @@ SLOW enum ring_answer ring_take(struct ring_head *head, bool common, struct ring
 {
     if (head == NULL || load_relaxed(&head->stop) != 0 || !ring_is_mine(head))
         return RING_GONE;
-    if (!common && unlikely(is_crowded()))
-        return RING_CROWDED;
     struct ring_chunk *chunk = find_free(head, common);
-    if (chunk == NULL && !common) {
-        store_relaxed(&skips, LAW_RING_SKIPS);
+    if (chunk == NULL && !common)
         return RING_CROWDED;
-    }
     if (unlikely(chunk == NULL))
         chunk = wait_for_free(head);
     if (chunk == NULL)

@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from hakmem.table import table
 from hakmem.variants import split
 from hakmem_yardstick.model import OURS
 
@@ -50,8 +51,6 @@ def names(base: str, others: Iterable[str]) -> list[str]:
     return [*found, *(name for name in others if name != base)]
 
 
-_DEFAULTS = {"huge_pages": "on", "scavenger": "on", "compact": "on"}
-
-
 def _is_default(pairs: dict[str, str], given: dict[str, str]) -> bool:
-    return all(given.get(name, _DEFAULTS.get(name)) == value for name, value in pairs.items())
+    defaults = {option.name: option.shown(option.value) for option in table()}
+    return all(given.get(name, defaults[name]) == value for name, value in pairs.items())

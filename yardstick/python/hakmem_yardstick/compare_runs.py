@@ -138,12 +138,12 @@ class Comparison:
     def prove(self) -> None:
         """Raises proof.Unproved with the allocator's name before the reason."""
         if self.program.setup is not None:
-            self._shell("--setup", self.program.setup)
+            _shell("--setup", self.program.setup, self.program)
         for allocator in self.allocators:
             self._prove(allocator)
 
     def _prove(self, allocator: Allocator) -> None:
-        self.prepare()
+        prepare(self.program)
         try:
             findings = proof.prove(
                 allocator,
@@ -214,7 +214,7 @@ class Comparison:
         return len({run.round for run in self.results.runs})
 
     def _one(self, allocator: Allocator, number: int, position: int) -> None:
-        self.prepare()
+        prepare(self.program)
         began = time.monotonic() - self._began
         done = self._measured(allocator)
         outcome, detail = self._outcome(done)
@@ -283,25 +283,6 @@ class Comparison:
     def _environment(self, allocator: Allocator) -> Mapping[str, str]:
         return environment(allocator)
 
-    def prepare(self) -> None:
-        if self.program.prepare is not None:
-            self._shell("--prepare", self.program.prepare)
-
-    def _shell(self, option: str, command: str) -> None:
-        done = subprocess.run(
-            ["sh", "-c", command],
-            cwd=self.program.cwd,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.PIPE,
-            text=True,
-            errors="replace",
-            check=False,
-        )
-        if done.returncode != 0:
-            said = done.stderr.strip()[-300:]
-            raise Broken(f"{option} {command!r}: exit status {done.returncode}: {said}")
-
     # ---- the stop rule ----
 
     def _is_enough(self, rounds: int, until: Until) -> bool:
@@ -334,6 +315,28 @@ class Comparison:
                 if known.reach > matters:
                     return False
         return True
+
+
+def prepare(program: Program) -> None:
+    """What is to be done before each run. Raises Broken."""
+    if program.prepare is not None:
+        _shell("--prepare", program.prepare, program)
+
+
+def _shell(option: str, command: str, program: Program) -> None:
+    done = subprocess.run(
+        ["sh", "-c", command],
+        cwd=program.cwd,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        text=True,
+        errors="replace",
+        check=False,
+    )
+    if done.returncode != 0:
+        said = done.stderr.strip()[-300:]
+        raise Broken(f"{option} {command!r}: exit status {done.returncode}: {said}")
 
 
 def _first_difference(first: bytes, other: bytes) -> str:

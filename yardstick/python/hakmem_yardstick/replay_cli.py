@@ -160,7 +160,7 @@ def rows(done: Replayed) -> list[tuple[str, ...]]:
             f"{peak / max(done.ready.peak, 1):.2f}",
             f"{median(one.mean for one in rounds) / MIB:.1f} MiB",
             f"{median(times):.3f} s",
-            f"{low:.3f}-{high:.3f}",
+            f"{low:.3f}-{high:.3f}" if len(times) > 1 else "",
             f"{median(one.faults for one in rounds):,.0f}",
         )
         found.append((peak, cells))

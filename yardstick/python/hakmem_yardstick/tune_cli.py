@@ -38,7 +38,7 @@ from hakmem_yardstick import candidates, interrupts, proof, replay, settings_fil
 from hakmem_yardstick.allocators import FOUR, installed
 from hakmem_yardstick.asked import Asked, asked, asked_again
 from hakmem_yardstick.chosen import chosen, player
-from hakmem_yardstick.compare_runs import ROW, Broken, Program, Until
+from hakmem_yardstick.compare_runs import ROW, Broken, Program, Until, prepare
 from hakmem_yardstick.duels import Duels, ratings
 from hakmem_yardstick.estimate import duration
 from hakmem_yardstick.halving import Screened, halved
@@ -185,7 +185,7 @@ class Tuning:
     def _record(self) -> Path:
         program = self.asked.program
         self._say(f"recording {shlex.join(program.command)}")
-        Duels(program, [], ()).prepare()
+        prepare(program)
         file, told = record(self.arguments.front, program, self.service, self.folder)
         self._say(told)
         return file
