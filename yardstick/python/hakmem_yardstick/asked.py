@@ -4,7 +4,6 @@ keeps it for --check."""
 from __future__ import annotations
 
 import argparse
-import math
 import os
 import re
 import shlex
@@ -15,6 +14,7 @@ from pathlib import Path
 
 from hakmem.arguments import WrongUse
 from hakmem.variants import split
+from hakmem_yardstick.chosen import measures, part
 from hakmem_yardstick.compare_runs import ALL_MEASURES, FIGURE, Program
 from hakmem_yardstick.duels import Figure
 from hakmem_yardstick.model import OURS
@@ -124,10 +124,7 @@ def _measures(arguments: argparse.Namespace) -> tuple[str, ...]:
     first = "time" if arguments.figure is None else FIGURE
     if arguments.measures is None:
         return (first, "cpu", "peak", "pss")
-    names = tuple(dict.fromkeys(arguments.measures.split(",")))
-    unknown = [name for name in names if name not in ALL_MEASURES]
-    if unknown:
-        raise WrongUse(f"--measures: there is no {unknown[0]!r}, only {', '.join(ALL_MEASURES)}")
+    names = measures(arguments.measures, ALL_MEASURES)
     if FIGURE in names and arguments.figure is None:
         raise WrongUse("--measures figure needs --figure")
     return names
@@ -143,13 +140,3 @@ def _figure(arguments: argparse.Namespace) -> Figure | None:
     if pattern.groups < 1:
         raise WrongUse(f"--figure {arguments.figure!r}: has no group, as in 'rate: ([0-9.]+)'")
     return Figure(pattern, arguments.more_is_better)
-
-
-def part(option: str, text: str) -> float:
-    try:
-        value = float(text.removesuffix("%")) / (100 if text.endswith("%") else 1)
-    except ValueError:
-        value = math.nan
-    if not 0 <= value < 1:
-        raise WrongUse(f"{option} {text}: expected a part of 1, as in 2% or 0.02")
-    return value

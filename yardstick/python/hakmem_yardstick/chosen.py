@@ -1,9 +1,10 @@
-"""Allocators by the words of a command line, as `hakmem compare`, `replay` and `tune` take them."""
+"""Allocators, measures and parts by the words of a command line, as `hakmem compare`, `replay` and
+`tune` take them."""
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -37,6 +38,26 @@ def _chosen(word: str, library: Path) -> Allocator:
     if found[0].kind is Kind.FLOOR:
         raise WrongUse(f"{word} serves no program but the suite's own")
     return found[0]
+
+
+def measures(text: str, known: Collection[str]) -> tuple[str, ...]:
+    """Raises WrongUse."""
+    names = tuple(dict.fromkeys(text.split(",")))
+    unknown = [name for name in names if name not in known]
+    if unknown:
+        raise WrongUse(f"--measures: there is no {unknown[0]!r}, only {', '.join(known)}")
+    return names
+
+
+def part(option: str, text: str) -> float:
+    """As in "1%" or "0.01". Raises WrongUse."""
+    try:
+        value = float(text.removesuffix("%")) / (100 if text.endswith("%") else 1)
+    except ValueError:
+        value = 0.0
+    if not 0 < value < 1:
+        raise WrongUse(f"{option} {text}: expected a part of 1, as in 1% or 0.01")
+    return value
 
 
 def player(library: Path) -> Path:

@@ -17,7 +17,7 @@ from hakmem import __version__
 from hakmem.arguments import WrongUse
 from hakmem_yardstick import interrupts, machine, proof
 from hakmem_yardstick.allocators import configured_outside
-from hakmem_yardstick.chosen import chosen
+from hakmem_yardstick.chosen import chosen, measures, part
 from hakmem_yardstick.compare_runs import JUDGED, MEASURES, Broken, Comparison, Program, Until
 from hakmem_yardstick.compare_text import markdown, sentence, table
 from hakmem_yardstick.model import Run
@@ -47,8 +47,8 @@ def _run(arguments: argparse.Namespace) -> int:
         _refuse(f"--stdin {arguments.stdin}: there is no such file")
     if arguments.cd is not None and not arguments.cd.is_dir():
         _refuse(f"--cd {arguments.cd}: there is no such folder")
-    measures = _measures(arguments.measures)
-    until = Until(arguments.rounds, _precision(arguments.precision), arguments.seconds)
+    judged = JUDGED if arguments.measures is None else measures(arguments.measures, MEASURES)
+    until = Until(arguments.rounds, part("--precision", arguments.precision), arguments.seconds)
     program = Program(
         tuple(arguments.behind),
         stdin=arguments.stdin,
@@ -64,7 +64,7 @@ def _run(arguments: argparse.Namespace) -> int:
     console.width = max(80, console.width)  # rather a broken line than a figure cut short
     seed = secrets.randbits(32) if arguments.seed is None else arguments.seed
     allocators = chosen(arguments.allocators, arguments.library)
-    comparison = Comparison(program, allocators, measures, seed)
+    comparison = Comparison(program, allocators, judged, seed)
     status = _run_and_print(comparison, until, console, arguments.fail_if_worse)
     if status != NOT_ACTIVE:
         _write(comparison, files)
@@ -166,23 +166,3 @@ def _page(comparison: Comparison) -> str:
 
 def _refuse(why: str) -> NoReturn:
     raise WrongUse(why)
-
-
-def _measures(text: str | None) -> tuple[str, ...]:
-    if text is None:
-        return JUDGED
-    names = tuple(dict.fromkeys(text.split(",")))
-    unknown = [name for name in names if name not in MEASURES]
-    if unknown:
-        _refuse(f"--measures: there is no {unknown[0]!r}, only {', '.join(MEASURES)}")
-    return names
-
-
-def _precision(text: str) -> float:
-    try:
-        value = float(text.removesuffix("%")) / (100 if text.endswith("%") else 1)
-    except ValueError:
-        value = 0.0
-    if not 0 < value < 1:
-        _refuse(f"--precision {text}: expected a part of 1, as in 1% or 0.01")
-    return value
