@@ -21,8 +21,8 @@ from hakmem.arguments import USAGE_ERROR, number
 from hakmem.look import CannotLook
 from hakmem.modules import NoModule
 from hakmem.profile_text import printable, size
-from hakmem.recording import PATH, Chunks, Writer, numpy, zstandard
-from hakmem.ring import Ring
+from hakmem.recording import Writer, numpy, zstandard
+from hakmem.ring import CHUNK_EVENTS, Gathered, Ring
 from hakmem.touched import Looks
 
 HELP = "record every allocation and free of a program"
@@ -65,7 +65,10 @@ exit status, with a PID:
 FAILED = 125
 SECONDS = 30
 LIMIT = 4096  # MiB
-BLOCK_EVENTS = 1 << 17  # a block of the file has about so many, or those of a second
+BLOCK_EVENTS = 1 << 17  # a block of the file has so many at most, or those of a second
+LOOK_EVENTS = 1 << 15  # a look is to find so many, a sixteenth of a ring
+REST_LEAST, REST_MOST = 0.001, 0.005  # seconds between looks; one that ends waits for two of them
+LIVES_EACH = 0.05  # seconds until a process that writes is again asked whether it lives
 MAPS_EACH = 1.0  # seconds from one look at a process's mappings to the next
 
 
@@ -268,11 +271,19 @@ class _Process:
     maps: str = ""
     looked: float = 0.0
     written: float = 0.0
-    waiting: list[Chunks] = field(default_factory=list)
-    events: int = 0
+    waiting: Gathered = field(default_factory=lambda: Gathered(BLOCK_EVENTS // CHUNK_EVENTS))
     reader: threading.Thread | None = None  # looks at the mappings
     found: str = ""  # what it found
     ending: bool = False  # the last such look has begun
+    taken: int = 0  # events by the last look
+    asked: float = 0.0  # when it was last seen to live
+
+    def lives(self) -> bool:
+        now = time.monotonic()
+        if self.taken and now - self.asked < LIVES_EACH:
+            return True
+        self.asked = now
+        return _lives(self.ring.process)
 
     def read_maps(self) -> None:
         path = Path(f"/proc/{self.ring.process}/maps")
@@ -285,10 +296,9 @@ class Recorder:
     """Empties rings into a file."""
 
     def __init__(self, folder: Path, writer: Writer, limit: int) -> None:
-        self.folder = folder
+        self.folder = ring.Folder(folder)
         self.writer = writer
         self.limit = limit
-        self.known: set[str] = set()
         self.processes: list[_Process] = []  # those whose rings are there
         self.count = 0
         self.events = 0
@@ -297,20 +307,24 @@ class Recorder:
         self.gave_up = 0  # processes that waited too long for this command
         self.stopped = ""  # why nothing more is recorded
         self.failed = False  # by no wish of the user
-        self.busy = False
+        self.pause = REST_MOST
+        self.most = 0  # events of a process that the last look found
 
     def rest(self) -> None:
-        time.sleep(0.001 if self.busy else 0.005)
+        """Each look takes some time, however few events it finds."""
+        self.pause *= LOOK_EVENTS / max(self.most, 1)
+        self.pause = min(max(self.pause, REST_LEAST), REST_MOST)
+        time.sleep(self.pause)
 
     def look(self) -> None:
         """Empties all rings once."""
-        self.busy = False
-        for new in ring.rings(self.folder, self.known):
+        self.most = 0
+        for new in self.folder.new():
             self._begin(new)
         newest = {process.ring.process: process for process in self.processes}
         for process in list(self.processes):
             self._beat()
-            ended = newest[process.ring.process] is not process or not _lives(process.ring.process)
+            ended = newest[process.ring.process] is not process or not process.lives()
             self._empty(process, ended)
             if ended:
                 self._end(process)
@@ -350,7 +364,7 @@ class Recorder:
                     "process": process.number,
                     "pid": new.process,
                     "parent": new.parent,
-                    "command": _command(new.process),
+                    "command": _command(new),
                     "tick_shift": new.tick_shift,
                     "ticks": new.ticks,
                     "time": new.time,
@@ -383,25 +397,17 @@ class Recorder:
     def _empty(self, process: _Process, ended: bool) -> None:
         state = process.ring.state
         self._take_maps(process)
-        taken = process.ring.take(ended)
-        now = time.monotonic()
-        if taken is not None and len(taken.events):
-            self.busy = True
-            process.waiting.append(taken)
-            process.looks.note(taken.events)
-            process.events += len(taken.events)
-            paths = (taken.events[:, 0] >> 44 & 7 == PATH).any()
-            if paths and not ended and now - process.looked > MAPS_EACH:
-                self._look_at_maps(process)
+        before = process.waiting.used
+        while not process.ring.take(process.waiting, ended):
+            self._beat()
+            self._write_waiting(process, ended)
+            before = 0
+        process.taken = process.waiting.used - before
+        self.most = max(self.most, process.taken)
         if process.looks.due and not ended:
             self._look_at_pages(process)
-        due = process.events >= BLOCK_EVENTS or now - process.written > 1 or ended
-        if process.waiting and due:
-            process.written = now
-            self.events += process.events
-            process.events = 0
-            waiting, process.waiting = process.waiting, []
-            self._write(lambda: self.writer.events(process.number, _joined(waiting)))
+        if ended or time.monotonic() - process.written > 1:
+            self._write_waiting(process, ended)
         if state == ring.ENDING and not ended and process.ring.head["seen"][0] < state:
             if process.ending and process.reader is None:
                 process.ring.see(state)
@@ -409,7 +415,24 @@ class Recorder:
                 process.ending = True
                 self._look_at_maps(process)
 
+    def _write_waiting(self, process: _Process, ended: bool) -> None:
+        process.written = time.monotonic()
+        if process.waiting.used:
+            self._note(process, ended)
+            self.events += process.waiting.used
+            chunks = process.waiting.chunks()
+            self._write(lambda: self.writer.events(process.number, chunks))
+
+    def _note(self, process: _Process, ended: bool) -> None:
+        """What of the new events is to be looked at while the process is there."""
+        events = process.waiting.new()
+        process.looks.note(events)
+        late = time.monotonic() - process.looked > MAPS_EACH
+        if late and not ended and ring.has_paths(events):
+            self._look_at_maps(process)
+
     def _look_at_pages(self, process: _Process) -> None:
+        self._note(process, False)
         process.looks.note(process.ring.unfinished())
         seen = process.looks.look()
         if seen:
@@ -482,23 +505,11 @@ class Recorder:
         return text
 
 
-def _joined(waiting: list[Chunks]) -> Chunks:
-    np = numpy()
-    if len(waiting) == 1:
-        return waiting[0]
-    return Chunks(
-        *(
-            np.concatenate([getattr(one, name) for one in waiting])
-            for name in ("threads", "counts", "orders", "ticks", "times", "events")
-        )
-    )
-
-
-def _command(pid: int) -> list[str]:
-    try:
-        words = Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")[:-1]
-    except OSError:
-        return []
+def _command(process: Ring) -> list[str]:
+    command = process.command
+    with suppress(OSError):
+        command = Path(f"/proc/{process.process}/cmdline").read_bytes() or command
+    words = command.removesuffix(b"\0").split(b"\0") if command else []
     return [word.decode(errors="backslashreplace") for word in words]
 
 

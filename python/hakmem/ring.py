@@ -6,18 +6,20 @@ from __future__ import annotations
 import mmap
 import os
 import re
+import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from hakmem.recording import Chunks, numpy
+from hakmem.recording import PATH, Chunks, numpy
 
 MAGIC = b"hakmem-r"
 FORMAT = 1
 AT_WORK, ENDING, ENDED = 1, 2, 3
 FREE, FILLING, FULL = 0, 1, 2
 CHUNK_EVENTS = 256
+HEAD_BYTES, COMMAND_AT = 4096, 1024
 
 _HEAD = [
     ("magic", "S8"), ("format", "<u4"), ("state", "<u4"), ("chunks", "<u4"), ("chunks_at", "<u4"),
@@ -36,6 +38,59 @@ class NoRing(Exception):
     """It is not there yet, or it is none."""
 
 
+class Gathered:
+    """What was taken out of a ring, with room for so many chunks."""
+
+    def __init__(self, chunks: int) -> None:
+        self.room = numpy().empty((chunks, CHUNK_EVENTS, 2), dtype="<u8")
+        self.events = self.room.reshape(-1, 2)
+        self.used = 0  # events
+        self.seen = 0  # of which the recorder has looked at so many
+        self.described: list[Any] = []
+
+    @property
+    def room_left(self) -> int:
+        """Chunks."""
+        return (len(self.events) - self.used) // CHUNK_EVENTS
+
+    def add(self, ring: Ring, at: Any) -> None:
+        """Chunks of the ring."""
+        np = numpy()
+        described = ring.chunks[at]
+        described["events"] = counts = np.minimum(described["events"], CHUNK_EVENTS)
+        first = 0
+        for last in [*np.flatnonzero(counts < CHUNK_EVENTS), len(at) - 1]:
+            run = at[first : last + 1]  # all but the last one are full
+            if len(run):
+                room = self.events[self.used :][: len(run) * CHUNK_EVENTS]
+                ring.events.take(run, 0, room.reshape(-1, CHUNK_EVENTS, 2), "clip")
+                self.used += int(counts[first : last + 1].sum())
+            first = last + 1
+        self.described.append(described)
+
+    def new(self) -> Any:
+        """The events since the last call."""
+        events = self.events[self.seen : self.used]
+        self.seen = self.used
+        return events
+
+    def chunks(self) -> Chunks:
+        """All, until more are added: then there are none in it."""
+        described = numpy().concatenate(self.described)
+        threads, counts, orders, ticks, times = (
+            described[name] for name in ("thread", "events", "order", "ticks", "time")
+        )
+        gathered = Chunks(threads, counts, orders, ticks, times, self.events[: self.used])
+        self.described = []
+        self.used = self.seen = 0
+        return gathered
+
+
+def has_paths(events: Any) -> bool:
+    """Whether any of the events is a new call path."""
+    return bool((events.view("u1")[:, 5] & 0x70 == PATH << 4).any())
+
+
 @dataclass
 class Ring:
     path: Path
@@ -44,6 +99,7 @@ class Ring:
     tick_shift: int
     ticks: int
     time: int
+    command: bytes  # its first words, as /proc/PID/cmdline has them
     head: Any
     chunks: Any
     events: Any
@@ -69,31 +125,19 @@ class Ring:
         counts = np.minimum(self.chunks["events"][at], CHUNK_EVENTS)
         return self.events[at][np.arange(CHUNK_EVENTS) < counts[:, None]]
 
-    def take(self, all_of_it: bool = False) -> Chunks | None:
-        """What is full, in the order in which it was begun; at the end all that is there."""
+    def take(self, into: Gathered, all_of_it: bool = False) -> bool:
+        """What is full, in the order in which it was begun; at the end all that is there. False
+        where there is not room for all."""
         np = numpy()
         state = self.chunks["state"]
         at = np.flatnonzero(state != FREE if all_of_it else state == FULL)
-        if not len(at):
-            return None
         at = at[np.argsort(self.chunks["order"][at])]
-        described = self.chunks[at]
-        counts = np.minimum(described["events"], CHUNK_EVENTS)
-        events = self.events[at]
-        if (counts == CHUNK_EVENTS).all():
-            events = events.reshape(-1, 2)
-        else:
-            events = events[np.arange(CHUNK_EVENTS) < counts[:, None]]
-        taken = Chunks(
-            described["thread"].copy(),
-            counts.astype("<u4"),
-            described["order"].copy(),
-            described["ticks"].copy(),
-            described["time"].copy(),
-            events,
-        )
-        self.chunks["state"][at] = FREE
-        return taken
+        whole = len(at) <= into.room_left
+        at = at[: into.room_left]
+        if len(at):
+            into.add(self, at)
+            self.chunks["state"][at] = FREE
+        return whole
 
 
 def open_ring(path: Path) -> Ring:
@@ -101,7 +145,7 @@ def open_ring(path: Path) -> Ring:
     np = numpy()
     with path.open("r+b") as file:
         length = os.fstat(file.fileno()).st_size
-        if length < 4096:
+        if length < HEAD_BYTES:
             raise NoRing
         memory = mmap.mmap(file.fileno(), length)
     head = np.frombuffer(memory, dtype=_HEAD, count=1)
@@ -116,17 +160,36 @@ def open_ring(path: Path) -> Ring:
     fields = {
         name: int(head[name][0]) for name in ("process", "parent", "tick_shift", "ticks", "time")
     }
-    return Ring(path=path, head=head, chunks=chunks, events=events, **fields)
+    command = memory[COMMAND_AT:HEAD_BYTES].rstrip(b"\0")
+    return Ring(path=path, command=command, head=head, chunks=chunks, events=events, **fields)
 
 
-def rings(folder: Path, known: set[str]) -> Iterator[Ring]:
-    """Those that are new, in the order in which a process made its own."""
-    found = []
-    for path in folder.iterdir():
-        if path.name not in known and re.fullmatch(r"[0-9]+\.[0-9]+", path.name):
-            try:
-                found.append((int(path.name.partition(".")[2]), open_ring(path)))
-            except (NoRing, OSError, ValueError):  # not yet
-                continue
-            known.add(path.name)
-    yield from (ring for _, ring in sorted(found, key=lambda one: one[0]))
+class Folder:
+    """Where processes make their rings."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.known: set[str] = set()
+        self.changed = 0
+        self.until = 0.0
+
+    def new(self) -> Iterator[Ring]:
+        """In the order in which a process made its own."""
+        changed, now = self.path.stat().st_mtime_ns, time.monotonic()
+        if changed != self.changed:
+            self.changed, self.until = changed, now + _CLOCK_EXACT
+        elif now > self.until:
+            return
+        found = []
+        for path in self.path.iterdir():
+            if path.name not in self.known and re.fullmatch(r"[0-9]+\.[0-9]+", path.name):
+                try:
+                    found.append((int(path.name.partition(".")[2]), open_ring(path)))
+                except (NoRing, OSError, ValueError):  # not yet
+                    self.until = now + _CLOCK_EXACT
+                    continue
+                self.known.add(path.name)
+        yield from (ring for _, ring in sorted(found, key=lambda one: one[0]))
+
+
+_CLOCK_EXACT = 0.05  # seconds; two changes of a folder within less may have the same time

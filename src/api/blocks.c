@@ -130,12 +130,22 @@ size_t block_find(const void *p, unsigned *found, const char *function, const vo
     return 0;
 }
 
-SLOW size_t block_usable(const void *p, const char *function, const void *caller)
+static SLOW size_t usable_found(const void *p, const char *function, const void *caller)
 {
     unsigned bin;
     if (hardened() && zero_sized_holds(p))
         return 0;
     return block_find(p, &bin, function, caller);
+}
+
+SLOW size_t block_usable(const void *p, const char *function, const void *caller)
+{
+    if (load_relaxed(&recording_on) && !hardened()) {
+        size_t size = cache_block_size_untold(cache_current(), p);
+        if (likely(size != 0) && likely(!block_sealed(p)))
+            return size;
+    }
+    return usable_found(p, function, caller);
 }
 
 /* What is wrong with any address as one of a block in use; `*rest`: the bytes from there to the

@@ -8,9 +8,11 @@
 #include "os/os.h"
 #include "watch/backtrace.h"
 
-static struct tape *tape_mine(void)
+static inline struct tape *tape_mine(void)
 {
-    struct sampler *sampler = sampler_mine();
+    struct sampler *sampler = cache_current()->sampler;
+    if (unlikely(sampler == NULL))
+        sampler = sampler_mine();
     return sampler != NULL ? &sampler->tape : NULL;
 }
 
@@ -32,11 +34,32 @@ static void path_write(struct tape *tape, unsigned path, const uintptr_t *frames
     }
 }
 
-/* By unwind tables. */
-static SLOW void stack_unwind(struct frames *trace, struct caller from)
+/* Goes on from the last frame by what was seen of its callers before. */
+static bool knows_rest(struct frames *trace)
+{
+    unsigned last = trace->count - 1;
+    unsigned more = 0;
+    if (trace->stacks[last] <= trace->unknown)
+        return false;
+    struct caller from = {(const void *)(trace->frames[last] + 1), trace->stacks[last]};
+    bool known = stack_walk(trace->knows, from, trace->frames + last, trace->stacks + last,
+                            trace->most - last, &more);
+    if (more > 0)
+        trace->unknown = trace->stacks[last + more - 1];
+    trace->read = last + 1;
+    trace->count = known ? last + more : last + 1;
+    return known;
+}
+
+/* By unwind tables, at least up to the first call that is new. */
+static SLOW void stack_unwind(struct frames *trace, struct tape *tape, struct caller from)
 {
     trace->count = 0;
     trace->present_until = (from.stack | (os_page - 1)) + 1;
+    trace->knows_rest = path_to_check(tape) ? NULL : knows_rest;
+    trace->knows = tape;
+    trace->unknown = 0;
+    trace->read = 0;
     if (backtrace_cheap())
         backtrace_fill(trace);
 }
@@ -45,10 +68,12 @@ static SLOW unsigned path_read(struct tape *tape, struct caller from)
 {
     uintptr_t frames[FRAMES_READ], stacks[FRAMES_READ];
     struct frames trace = {.most = FRAMES_READ, .frames = frames, .stacks = stacks};
-    if (path_to_check(tape) || !stack_walk(tape, from, frames, stacks, FRAMES_READ, &trace.count))
-        stack_unwind(&trace, from);
+    trace.whole =
+        !path_to_check(tape) && stack_walk(tape, from, frames, stacks, FRAMES_READ, &trace.count);
+    if (!trace.whole)
+        stack_unwind(&trace, tape, from);
     bool is_new;
-    struct stack_read stack = {trace.count, frames, stacks};
+    struct stack_read stack = {trace.count, trace.whole ? trace.read : trace.count, frames, stacks};
     unsigned path = path_enter(tape, from, &stack, &is_new);
     if (is_new)
         path_write(tape, path, frames, trace.count);
@@ -61,19 +86,14 @@ static inline unsigned path_of(struct tape *tape, struct caller from)
     return likely(path_known(tape, from, &path)) ? path : path_read(tape, from);
 }
 
-static void write(struct taped event, struct caller from)
+/* `tape` is the calling thread's, if it has one. */
+static SLOW void write(struct tape *tape, struct taped event)
 {
     struct ring_head *head = load_acquire(&ring);
-    struct tape *tape = tape_mine();
-    enum ring_answer answer = RING_CROWDED;
-    if (likely(tape != NULL)) {
-        if (event.kind != EVENT_FREE)
-            event.path = path_of(tape, from);
-        answer = tape_write(tape, &event);
-    }
-    if (unlikely(answer == RING_CROWDED))
+    enum ring_answer answer = tape != NULL ? tape_write(tape, &event) : RING_CROWDED;
+    if (answer == RING_CROWDED)
         answer = write_common(&event);
-    if (unlikely(answer != RING_TAKEN))
+    if (answer != RING_TAKEN)
         recording_lost(head, answer == RING_GONE);
 }
 
@@ -87,26 +107,34 @@ bool recorded_begin(void)
 
 void recorded_end(enum event_kind kind, void *p, size_t n, size_t align, struct caller from)
 {
-    write((struct taped){.kind = kind, .p = p, .bytes = n, .align = align}, from);
+    struct tape *tape = tape_mine();
+    unsigned path = likely(tape != NULL) ? path_of(tape, from) : PATH_NONE;
+    bool simple = likely(tape != NULL) && likely(align <= 1) && likely(n <= UINT32_MAX);
+    if (!simple || unlikely(!tape_put(tape, kind, p, path, n)))
+        write(tape, (struct taped){kind, path, p, NULL, n, align});
     recording_within = false;
 }
 
 void recorded_end_realloc(const void *former, void *p, size_t n, struct caller from)
 {
-    struct taped event = {.kind = EVENT_REALLOC, .p = p, .from = former, .bytes = n};
-    if (former == p) {
-        event.kind = EVENT_RESIZE;
-        event.from = NULL;
-    }
-    write(event, from);
+    struct tape *tape = tape_mine();
+    unsigned path = tape != NULL ? path_of(tape, from) : PATH_NONE;
+    bool moved = former != p;
+    write(tape, (struct taped){.kind = moved ? EVENT_REALLOC : EVENT_RESIZE,
+                               .path = path,
+                               .p = p,
+                               .from = moved ? former : NULL,
+                               .bytes = n});
     recording_within = false;
 }
 
 SLOW void recorded_free(const void *p)
 {
-    if (recording_within)
+    if (unlikely(recording_within))
         return;
     recording_within = true;
-    write((struct taped){.kind = EVENT_FREE, .p = p}, (struct caller){NULL, 0});
+    struct tape *tape = tape_mine();
+    if (unlikely(tape == NULL) || unlikely(!tape_put(tape, EVENT_FREE, p, PATH_NONE, 0)))
+        write(tape, (struct taped){.kind = EVENT_FREE, .p = p});
     recording_within = false;
 }

@@ -60,6 +60,15 @@ FAST void *pop_unsampled(size_t n)
     return likely(cls < AHEAD_CLASSES) ? and_more_ahead(p, cls) : p;
 }
 
+/* The same where none is sampled. */
+FAST void *pop_uncounted(size_t n)
+{
+    void *p;
+    if (unlikely(n > CLASS_SMALL) && unlikely(n > CLASS_MOST))
+        return NULL;
+    return likely(cache_pop(cache_current(), class_bin_offset_closed(n), &p)) ? p : NULL;
+}
+
 /* pop_unsampled, where a call more does not matter. */
 void *pop_unsampled_called(size_t n);
 

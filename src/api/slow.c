@@ -197,7 +197,9 @@ static SLOW void *malloc_watched(size_t n, struct caller from)
 {
     if (likely(!load_relaxed(&recording_on)) || !recorded_begin())
         return malloc_counted(n);
-    void *p = malloc_counted(n);
+    void *p = load_relaxed(&counting_on) ? NULL : pop_uncounted(n);
+    if (unlikely(p == NULL))
+        p = malloc_counted(n);
     recorded_end(EVENT_MALLOC, p, n, 1, from);
     return p;
 }
@@ -443,8 +445,11 @@ FAST bool whole_push(struct cache *cache, void *p)
 /* A block whose stack does not take it as it is. */
 static SLOW void watched_free(void *p, const void *caller)
 {
-    if (unlikely(load_relaxed(&recording_on)))
+    if (unlikely(load_relaxed(&recording_on))) {
         recorded_free(p);
+        if (!hardened() && cache_push_untold(cache_current(), p))
+            return;
+    }
     if (!(hardened() ? hardened_free_at_once(p, caller) : cache_push_watched(cache_current(), p)))
         block_free(p, caller);
 }

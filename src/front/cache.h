@@ -250,6 +250,29 @@ FAST bool cache_push(struct cache *cache, void *p)
     return true;
 }
 
+/* What the bin has as its inverse, where sizes are told (caches_set_tell_sizes). */
+FAST uint64_t inverse_of_offset(size_t offset)
+{
+    unsigned bin = (unsigned)(offset / BIN_BYTES);
+    return likely(bin >= BIN_FIRST) ? class_inverses[stack_class(bin - BIN_FIRST)] : 0;
+}
+
+/* For the slow path: cache_push where no block's size is to be told from its slab. */
+static inline bool cache_push_untold(struct cache *cache, void *p)
+{
+    size_t offset = 0; /* as gcc 12 does not see that it is written */
+    if (unlikely(!map_bin_offset(p, &offset)))
+        return false;
+    struct bin *bin = cache_bin(cache, offset);
+    void **top = load_own(&bin->top);
+    if (unlikely(top >= load_own(&bin->limit)) ||
+        unlikely(!block_begins(p, inverse_of_offset(offset))) || unlikely(block_sealed(p)))
+        return false;
+    block_seal(p);
+    bin_push(bin, top, p);
+    return true;
+}
+
 /* Pushes a block of whole slices, which was in use according to the map. */
 FAST bool cache_push_whole(struct cache *cache, unsigned cls, void *p)
 {
@@ -309,6 +332,19 @@ FAST size_t cache_block_size(const struct cache *cache, const void *p)
         return 0;
     const struct bin *bin = (const struct bin *)((const char *)cache + offset);
     if (unlikely(load_own(&bin->topmost) == p) || unlikely(!BIN_BLOCK_BEGINS(bin, p)))
+        return 0;
+    return class_of_offset(offset)->size;
+}
+
+/* The same where no block's size is to be told from its slab. */
+static inline size_t cache_block_size_untold(const struct cache *cache, const void *p)
+{
+    size_t offset = 0; /* as gcc 12 does not see that it is written */
+    if (unlikely(!map_bin_offset(p, &offset)))
+        return 0;
+    const struct bin *bin = (const struct bin *)((const char *)cache + offset);
+    if (unlikely(load_own(&bin->topmost) == p) ||
+        unlikely(!block_begins(p, inverse_of_offset(offset))))
         return 0;
     return class_of_offset(offset)->size;
 }

@@ -61,6 +61,7 @@ static bool settle(struct modes wanted)
             return false;
         store_release(&sampling_on, close != OPEN);
     }
+    store_release(&counting_on, wanted.profile || wanted.guards);
     store_release(&profile_on, wanted.profile);
     now = wanted;
     return true;

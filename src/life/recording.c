@@ -109,7 +109,9 @@ COLD void recording_thread_ends(struct cache *cache)
 {
     if (cache->sampler == NULL)
         return;
-    tape_flush(&cache->sampler->tape);
+    struct tape *tape = &cache->sampler->tape;
+    tape_flush(tape);
+    tape->stack_low = tape->stack_top = 0; /* the next thread with this cache has another stack */
 }
 
 COLD void recording_end(void)

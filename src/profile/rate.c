@@ -5,7 +5,7 @@
 #include "base/policy.h"
 #include "learn/laws.h"
 
-bool sampling_on, profile_on;
+bool sampling_on, counting_on, profile_on;
 
 uint64_t rate_random(void)
 {

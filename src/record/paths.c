@@ -13,6 +13,15 @@ struct step {
     uint32_t ours;   /* whether a function of hakmem calls there; atomic */
 };
 
+/* The length of a step that varies, at one place of a stack: a function that took stack as it liked
+ * calls others from there again and again. Two threads may each have written a part, and another
+ * call may be there: so the word is looked at where the step leads. All atomic. */
+#define PLACES ((size_t)1 << 12)
+struct place {
+    uint64_t code, stack, length;
+    uint64_t next; /* where the function returns to */
+};
+
 /* Paths by what tells them from others: by a walk (path_key), or by all addresses. */
 #define PATHS ((size_t)1 << 18)
 #define NUMBERS ((unsigned)1 << EVENT_PATH_BITS)
@@ -21,14 +30,37 @@ struct known {
     uint32_t path; /* 0: not known yet; atomic */
 };
 
+/* The path that was last found for stacks with this innermost call and so much in use, and where
+ * the walk found the addresses on them. If the same are there, the walk would lead there again, so
+ * it need not be made. Two threads may each have written a part: so the path is in the same word as
+ * what tells that it is this one, and what is read lies on the stack. All atomic. */
+#define SHAPES_BITS 14
+#define SHAPES ((size_t)1 << SHAPES_BITS)
+#define SHAPE_STEPS 4
+#define SHAPE_WORDS (LAW_PATH_WALK / SHAPE_STEPS)
+struct shape {
+    uint64_t code;               /* where the innermost call returns to; 0: none */
+    uint64_t found;              /* the upper bits of its key, and its number */
+    uint64_t depth;              /* bytes of the stack in use */
+    uint64_t at[SHAPE_WORDS];    /* each of SHAPE_STEPS, of 16 bits: words from the stack's end */
+    uint32_t changes, unused[5]; /* of `steps` when it was written */
+};
+static_assert(LAW_PATH_WALK % SHAPE_STEPS == 0, "shapes have all that a walk finds");
+static_assert(sizeof(struct shape) == CACHE_LINE, "one access");
+
 #define TRIES 8 /* places of a table that are looked at */
 
 static struct step *steps;
 static struct known *known;
+static struct shape *shapes;
+static struct place *places;
 static unsigned numbers; /* given to paths; atomic */
+static uint32_t changes; /* counts steps that are learned to vary; atomic */
 
 #define STEPS_BYTES (STEPS * sizeof(struct step))
 #define KNOWN_BYTES (PATHS * sizeof(struct known))
+#define SHAPES_BYTES (SHAPES * sizeof(struct shape))
+#define PLACES_BYTES (PLACES * sizeof(struct place))
 
 COLD bool paths_start(void)
 {
@@ -36,7 +68,11 @@ COLD bool paths_start(void)
         steps = os_map(STEPS_BYTES);
     if (known == NULL)
         known = os_map(KNOWN_BYTES);
-    return steps != NULL && known != NULL;
+    if (shapes == NULL)
+        shapes = os_map(SHAPES_BYTES);
+    if (places == NULL)
+        places = os_map(PLACES_BYTES);
+    return steps != NULL && known != NULL && shapes != NULL && places != NULL;
 }
 
 COLD void paths_forget(void)
@@ -45,6 +81,10 @@ COLD void paths_forget(void)
         os_purge(steps, STEPS_BYTES);
     if (known != NULL)
         os_purge(known, KNOWN_BYTES);
+    if (shapes != NULL)
+        os_purge(shapes, SHAPES_BYTES);
+    if (places != NULL)
+        os_purge(places, PLACES_BYTES);
     store_relaxed(&numbers, 0);
 }
 
@@ -77,22 +117,106 @@ FAST const struct step *step_of(uintptr_t code)
     return likely(load_relaxed(&step->code) == code) ? step : step_search(code);
 }
 
-/* What is read lies on the part of the stack that was seen in use by the same thread. Never 0. */
-FAST uint64_t path_key(const struct tape *tape, struct caller from)
+/* The addresses on a stack that tell its path, and how many words from its end they are. Where a
+ * walk ends early, the last of them again and again. */
+struct walked {
+    unsigned count;
+    uintptr_t codes[LAW_PATH_WALK];
+    size_t at[LAW_PATH_WALK];
+};
+
+static const uint64_t factors[LAW_PATH_WALK + 1] = {
+    /* odd, by chance */
+    0xfb71fda806642925, 0xe8d9880d920dd7a9, 0x8faf316e13d7bd0d,
+    0xe3a1fccdb56f6367, 0xdd6817aa3bddfa99, 0xec6359bbb0e316b1,
+    0xe06aaff552f8420d, 0xa3ab666046e63987, 0xb2a039658581e6f7,
+};
+
+FAST uint64_t key_begin(uintptr_t code, size_t depth)
+{
+    return code * MIX + depth * factors[LAW_PATH_WALK];
+}
+
+/* Never 0. */
+FAST uint64_t key_end(uint64_t sum)
+{
+    uint64_t key = (sum ^ sum >> 32) * MIX;
+    return (key ^ key >> 29) | 1;
+}
+
+/* What is read lies on the part of the stack that was seen in use by the same thread. */
+static uint64_t path_key(const struct tape *tape, struct caller from, struct walked *walked)
 {
     uintptr_t code = (uintptr_t)from.code;
     uintptr_t stack = from.stack;
-    uint64_t key = mixed_with(1, code);
-    for (unsigned i = 0; RETURNS_ARE_ON_STACK && i < LAW_PATH_WALK; i++) {
+    size_t at = 0;
+    unsigned i = 0;
+    for (; RETURNS_ARE_ON_STACK && i < LAW_PATH_WALK; i++) {
         const struct step *step = step_of(code);
         uint32_t length = step != NULL ? load_relaxed(&step->length) : 0;
         if (unlikely(length <= STEP_VARIES) || unlikely(length > tape->stack_top - stack))
             break;
         stack += length;
+        at += length / sizeof(uintptr_t);
         code = ((const uintptr_t *)stack)[-1];
-        key = mixed_with(key, code);
+        walked->codes[i] = code;
+        walked->at[i] = at;
     }
-    return mixed_with(key, tape->stack_top - stack) | 1;
+    walked->count = i;
+    for (; i < LAW_PATH_WALK; i++) {
+        walked->codes[i] = walked->count > 0 ? code : 0;
+        walked->at[i] = at;
+    }
+    uint64_t sum = key_begin((uintptr_t)from.code, tape->stack_top - from.stack);
+    for (i = 0; i < LAW_PATH_WALK; i++)
+        sum += walked->codes[i] * factors[i];
+    return key_end(sum);
+}
+
+FAST struct shape *shape_of(uintptr_t code, size_t depth)
+{
+    return &shapes[(code ^ depth << 12) * MIX >> (64 - SHAPES_BITS)];
+}
+
+#define FOUND_PATH ((uint64_t)(NUMBERS - 1))
+
+static void shape_enter(struct caller from, size_t depth, const struct walked *walked, uint64_t key,
+                        unsigned path)
+{
+    if (walked->count == 0 || walked->at[LAW_PATH_WALK - 1] > UINT16_MAX)
+        return;
+    struct shape *shape = shape_of((uintptr_t)from.code, depth);
+    store_relaxed(&shape->code, (uint64_t)(uintptr_t)from.code);
+    store_relaxed(&shape->depth, (uint64_t)depth);
+    store_relaxed(&shape->changes, load_relaxed(&changes));
+    for (unsigned i = 0; i < SHAPE_WORDS; i++) {
+        uint64_t word = 0;
+        for (unsigned k = 0; k < SHAPE_STEPS; k++)
+            word |= (uint64_t)walked->at[i * SHAPE_STEPS + k] << 16 * k;
+        store_relaxed(&shape->at[i], word);
+    }
+    store_relaxed(&shape->found, (key & ~FOUND_PATH) | path);
+}
+
+/* The path, or 0. */
+FAST unsigned shape_find(struct caller from, size_t depth)
+{
+    const struct shape *shape = shape_of((uintptr_t)from.code, depth);
+    if (unlikely(load_relaxed(&shape->code) != (uintptr_t)from.code) ||
+        unlikely(load_relaxed(&shape->depth) != depth) ||
+        unlikely(load_relaxed(&shape->changes) != load_relaxed(&changes)))
+        return 0;
+    const uintptr_t *words = (const uintptr_t *)from.stack;
+    uint64_t sum = key_begin((uintptr_t)from.code, depth);
+    for (unsigned i = 0; i < SHAPE_WORDS; i++) {
+        uint64_t at = load_relaxed(&shape->at[i]);
+        if (unlikely((at >> 48) * sizeof(uintptr_t) > depth))
+            return 0;
+        for (unsigned k = 0; k < SHAPE_STEPS; k++)
+            sum += words[(ptrdiff_t)(at >> 16 * k & 0xffff) - 1] * factors[i * SHAPE_STEPS + k];
+    }
+    uint64_t found = load_relaxed(&shape->found);
+    return likely(((found ^ key_end(sum)) & ~FOUND_PATH) == 0) ? (unsigned)(found & FOUND_PATH) : 0;
 }
 
 /* Its place, or where it may be entered, or null. */
@@ -113,6 +237,32 @@ static struct known *place_of(uint64_t key, bool enter)
     return NULL;
 }
 
+static struct place *place_at(uintptr_t code, uintptr_t stack)
+{
+    return &places[mixed_with(code, stack) >> 20 & (PLACES - 1)];
+}
+
+static void place_learn(uintptr_t code, uintptr_t stack, uintptr_t length)
+{
+    struct place *place = place_at(code, stack);
+    store_relaxed(&place->code, (uint64_t)code);
+    store_relaxed(&place->stack, (uint64_t)stack);
+    store_relaxed(&place->length, (uint64_t)length);
+    store_relaxed(&place->next, (uint64_t)((const uintptr_t *)(stack + length))[-1]);
+}
+
+/* 0: not known. */
+static uintptr_t place_length(const struct tape *tape, uintptr_t code, uintptr_t stack)
+{
+    const struct place *place = place_at(code, stack);
+    uintptr_t length = load_relaxed(&place->length);
+    bool is_it = load_relaxed(&place->code) == code && load_relaxed(&place->stack) == stack &&
+                 length % sizeof(uintptr_t) == 0 && length <= tape->stack_top - stack &&
+                 length >= sizeof(uintptr_t);
+    return is_it && ((const uintptr_t *)(stack + length))[-1] == load_relaxed(&place->next) ? length
+                                                                                            : 0;
+}
+
 static bool is_seen(const struct tape *tape, uintptr_t stack)
 {
     return stack - tape->stack_low < tape->stack_top - tape->stack_low;
@@ -120,14 +270,25 @@ static bool is_seen(const struct tape *tape, uintptr_t stack)
 
 bool path_to_check(const struct tape *tape) { return tape->looked % LAW_PATH_LOOKS == 0; }
 
+static SLOW bool path_walk(struct tape *tape, struct caller from, unsigned *path)
+{
+    struct walked walked;
+    uint64_t key = path_key(tape, from, &walked);
+    const struct known *place = place_of(key, false);
+    *path = place != NULL ? load_relaxed(&place->path) : 0;
+    if (*path == 0)
+        return false;
+    shape_enter(from, tape->stack_top - from.stack, &walked, key, *path);
+    return true;
+}
+
 bool path_known(struct tape *tape, struct caller from, unsigned *path)
 {
     ++tape->looked;
     if (unlikely(!is_seen(tape, from.stack)) || unlikely(path_to_check(tape)))
         return false;
-    const struct known *place = place_of(path_key(tape, from), false);
-    *path = place != NULL ? load_relaxed(&place->path) : 0;
-    return likely(*path != 0);
+    *path = RETURNS_ARE_ON_STACK ? shape_find(from, tape->stack_top - from.stack) : 0;
+    return likely(*path != 0) || path_walk(tape, from, path);
 }
 
 bool stack_walk(const struct tape *tape, struct caller from, uintptr_t *frames, uintptr_t *stacks,
@@ -146,8 +307,10 @@ bool stack_walk(const struct tape *tape, struct caller from, uintptr_t *frames, 
         }
         if (stack == tape->stack_top)
             return true;
-        uint32_t length = step != NULL ? load_relaxed(&step->length) : 0;
-        if (length <= STEP_VARIES || length > tape->stack_top - stack)
+        uintptr_t length = step != NULL ? load_relaxed(&step->length) : 0;
+        if (length == STEP_VARIES)
+            length = place_length(tape, code, stack);
+        if (length == 0 || length > tape->stack_top - stack)
             return false;
         stack += length;
         code = ((const uintptr_t *)stack)[-1];
@@ -155,7 +318,8 @@ bool stack_walk(const struct tape *tape, struct caller from, uintptr_t *frames, 
     return true;
 }
 
-static void step_learn(uintptr_t code, uintptr_t length, bool ours)
+/* False where it varies. */
+static bool step_learn(uintptr_t code, uintptr_t length, bool ours)
 {
     for (unsigned i = 0; i < TRIES; i++) {
         struct step *step = &steps[(step_place(code) + i) % STEPS];
@@ -167,28 +331,34 @@ static void step_learn(uintptr_t code, uintptr_t length, bool ours)
             continue;
         uint32_t before = load_relaxed(&step->length);
         bool fits = length <= UINT32_MAX && (before == 0 || before == length);
+        if (!fits && before > STEP_VARIES)
+            add_relaxed(&changes, 1);
         store_relaxed(&step->length, fits ? (uint32_t)length : STEP_VARIES);
         store_relaxed(&step->ours, ours);
-        return;
+        return fits;
     }
+    return true;
 }
 
 /* Only where the address that the unwinder found lies where path_key would look for it. */
 static void steps_learn(const struct stack_read *stack)
 {
-    for (unsigned i = 0; RETURNS_ARE_ON_STACK && i + 1 < stack->count; i++) {
+    for (unsigned i = 0; RETURNS_ARE_ON_STACK && i + 1 < stack->count && i < stack->unwound; i++) {
         uintptr_t next = stack->stacks[i + 1];
         uintptr_t length = next - stack->stacks[i];
         bool right = next > stack->stacks[i] && length % sizeof(uintptr_t) == 0 &&
                      ((const uintptr_t *)next)[-1] == stack->frames[i + 1] + 1;
-        step_learn(stack->frames[i] + 1, right ? length : STEP_VARIES, false);
+        uintptr_t code = stack->frames[i] + 1;
+        if (!step_learn(code, right ? length : STEP_VARIES, false) && right)
+            place_learn(code, stack->stacks[i], length);
     }
 }
 
 /* How much may lie between two calls of one stack. */
 #define STEP_MOST ((uintptr_t)1 << 20)
 
-/* Another outermost call says that it is another stack; but one that was not read to its end. */
+/* An outermost call further out says that it is another stack; but not where the stack was not read
+ * to its end, as happens also in code without unwind information. */
 static void range_learn(struct tape *tape, uintptr_t low, const struct stack_read *stack,
                         bool whole)
 {
@@ -200,7 +370,7 @@ static void range_learn(struct tape *tape, uintptr_t low, const struct stack_rea
         top = next;
     }
     bool within = low < tape->stack_top && top >= tape->stack_low;
-    bool same = within && (!whole || top == tape->stack_top);
+    bool same = within && (!whole || top <= tape->stack_top);
     tape->stack_low = same && tape->stack_low < low ? tape->stack_low : low;
     tape->stack_top = same && tape->stack_top > top ? tape->stack_top : top;
 }
@@ -224,7 +394,8 @@ unsigned path_enter(struct tape *tape, struct caller from, const struct stack_re
         all = mixed_with(all, stack->frames[i]);
     all |= 1;
     range_learn(tape, from.stack, stack, stack->count < FRAMES_READ);
-    if (from.code != (const void *)(stack->frames[0] + 1)) /* of ours, between */
+    if (stack->unwound > 0 &&
+        from.code != (const void *)(stack->frames[0] + 1)) /* of ours, between */
         step_learn((uintptr_t)from.code, stack->stacks[0] - from.stack, true);
     steps_learn(stack);
     struct known *place = place_of(all, true);
@@ -236,7 +407,8 @@ unsigned path_enter(struct tape *tape, struct caller from, const struct stack_re
         *is_new = path != PATH_NONE;
         store_relaxed(&place->path, path);
     }
-    place = place_of(path_key(tape, from), true);
+    struct walked walked;
+    place = place_of(path_key(tape, from, &walked), true);
     if (place != NULL)
         store_relaxed(&place->path, path);
     return path;

@@ -34,7 +34,7 @@ bool path_to_check(const struct tape *tape);
 
 /* Of a stack that was read, innermost first: where each call is, and the stack's end there. */
 struct stack_read {
-    unsigned count;
+    unsigned count, unwound; /* calls, and those of them that were not known from before */
     const uintptr_t *frames, *stacks;
 };
 

@@ -17,6 +17,18 @@ static unsigned hint; /* where the next free chunk may be; atomic */
 
 #define RING_FILE_BYTES (EVENTS_AT + CHUNKS * CHUNK_BYTES)
 
+/* Without /proc there is none. */
+static COLD void command_copy(char *to, size_t room)
+{
+    int error;
+    int file = os_open("/proc/self/cmdline", &error);
+    if (file < 0)
+        return;
+    for (size_t n; (n = os_read(file, to, room, &error)) > 0; room -= n)
+        to += n;
+    os_close(file);
+}
+
 COLD int ring_open(const char *folder, unsigned parent)
 {
     char path[FOLDER_MOST + 64];
@@ -41,6 +53,7 @@ COLD int ring_open(const char *folder, unsigned parent)
     head->parent = parent;
     head->ticks = CLOCK_TICKS();
     head->time = os_nanoseconds();
+    command_copy((char *)head + RING_COMMAND_AT, RING_HEAD_BYTES - RING_COMMAND_AT);
     __atomic_thread_fence(__ATOMIC_RELEASE);
     memcpy(head->magic, RING_MAGIC, sizeof head->magic); /* last: from now on it can be read */
     store_relaxed(&hint, 0);

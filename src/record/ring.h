@@ -47,6 +47,17 @@ enum event_kind {
 #define EVENT_ADDRESS_BITS 44
 #define EVENT_PATH_BITS 17
 
+FAST uint64_t event_what(enum event_kind kind, const void *p, unsigned path)
+{
+    uint64_t grains = ((uintptr_t)p >> 4) & (((uint64_t)1 << EVENT_ADDRESS_BITS) - 1);
+    return grains | (uint64_t)kind << EVENT_ADDRESS_BITS | (uint64_t)path << (64 - EVENT_PATH_BITS);
+}
+
+FAST uint64_t event_when(uint64_t time, size_t bytes)
+{
+    return (uint32_t)time | (uint64_t)bytes << 32;
+}
+
 enum chunk_state { CHUNK_FREE, CHUNK_FILLING, CHUNK_FULL };
 
 struct ring_chunk {
@@ -82,6 +93,10 @@ struct ring_head {
     uint32_t stop;  /* it wants no more; atomic */
     uint64_t rest[6];
 };
+/* From here on the head has the beginning of the program's command line, as the kernel tells it:
+ * the recorder can't ask for it where the process has ended by then. */
+#define RING_COMMAND_AT 1024
+static_assert(sizeof(struct ring_head) <= RING_COMMAND_AT, "apart");
 static_assert(offsetof(struct ring_head, beats) == 2 * CACHE_LINE, "no two processes write a line");
 
 /* Whether a ring is there, and of the process: null, or the ring. Atomic. */

@@ -82,7 +82,8 @@ static _Unwind_Reason_Code add_frame(struct _Unwind_Context *context, void *argu
     if (trace->at != NULL)
         resume_note(trace->at, context);
 #endif
-    return _URC_NO_REASON;
+    trace->whole = trace->knows_rest != NULL && trace->knows_rest(trace);
+    return trace->whole ? _URC_END_OF_STACK : _URC_NO_REASON;
 }
 
 #if CAN_RESUME
@@ -101,13 +102,14 @@ static bool ends_outside(const struct frames *trace)
  * in a second walk. */
 static void go_on(struct frames *trace)
 {
-    if (trace->present_until == 0 || !ends_outside(trace))
+    if (trace->present_until == 0 || trace->whole || !ends_outside(trace))
         return;
     struct registers at = {0};
     trace->at = &at;
     trace->count = 0;
     _Unwind_Backtrace(add_frame, trace);
-    for (unsigned before = 0; trace->count > before && ends_outside(trace) && resume_step(&at);) {
+    for (unsigned before = 0;
+         !trace->whole && trace->count > before && ends_outside(trace) && resume_step(&at);) {
         struct registers from = at;
         before = trace->count;
         resume_walk(&from, add_further, trace);

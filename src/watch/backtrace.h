@@ -39,6 +39,12 @@ struct frames {
                                 0: nothing is asked, and the walk ends with code that has no unwind
                                 information */
     struct registers *at;    /* of the last frame, where they are noted, or null */
+    /* After each frame: whether the caller knows the rest, and has added it. Or null. */
+    bool (*knows_rest)(struct frames *trace);
+    const void *knows; /* what that needs */
+    uintptr_t unknown; /* up to this call of the stack it does not know the rest */
+    unsigned read;     /* frames that it did not know from before */
+    bool whole;        /* it knew */
 };
 void backtrace_fill(struct frames *trace);
 
