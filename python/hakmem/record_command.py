@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import errno
 import os
+import select
 import shutil
 import signal
 import subprocess
@@ -68,7 +69,7 @@ LIMIT = 4096  # MiB
 BLOCK_EVENTS = 1 << 17  # a block of the file has so many at most, or those of a second
 LOOK_EVENTS = 1 << 15  # a look is to find so many, a sixteenth of a ring
 REST_LEAST, REST_MOST = 0.001, 0.005  # seconds between looks; one that ends waits for two of them
-LIVES_EACH = 0.05  # seconds until a process that writes is again asked whether it lives
+QUIET_EACH = 0.1  # seconds until the ring is emptied where only threads that ended left chunks
 MAPS_EACH = 1.0  # seconds from one look at a process's mappings to the next
 
 
@@ -275,15 +276,12 @@ class _Process:
     reader: threading.Thread | None = None  # looks at the mappings
     found: str = ""  # what it found
     ending: bool = False  # the last such look has begun
-    taken: int = 0  # events by the last look
-    asked: float = 0.0  # when it was last seen to live
+    descriptor: int | None = None  # is readable when the process has ended; kernels from 5.3 on
+    emptied: float = 0.0  # when its ring was
 
-    def lives(self) -> bool:
-        now = time.monotonic()
-        if self.taken and now - self.asked < LIVES_EACH:
-            return True
-        self.asked = now
-        return _lives(self.ring.process)
+    def __post_init__(self) -> None:
+        with suppress(OSError):
+            self.descriptor = os.pidfd_open(self.ring.process)
 
     def read_maps(self) -> None:
         path = Path(f"/proc/{self.ring.process}/maps")
@@ -309,12 +307,13 @@ class Recorder:
         self.failed = False  # by no wish of the user
         self.pause = REST_MOST
         self.most = 0  # events of a process that the last look found
+        self.ends = select.poll()
 
     def rest(self) -> None:
         """Each look takes some time, however few events it finds."""
         self.pause *= LOOK_EVENTS / max(self.most, 1)
         self.pause = min(max(self.pause, REST_LEAST), REST_MOST)
-        time.sleep(self.pause)
+        self.ends.poll(1000 * self.pause)
 
     def look(self) -> None:
         """Empties all rings once."""
@@ -322,9 +321,14 @@ class Recorder:
         for new in self.folder.new():
             self._begin(new)
         newest = {process.ring.process: process for process in self.processes}
+        over = {descriptor for descriptor, _ in self.ends.poll(0)}
         for process in list(self.processes):
             self._beat()
-            ended = newest[process.ring.process] is not process or not process.lives()
+            if process.descriptor is None:
+                ended = not _lives(process.ring.process)
+            else:
+                ended = process.descriptor in over
+            ended |= newest[process.ring.process] is not process
             self._empty(process, ended)
             if ended:
                 self._end(process)
@@ -349,12 +353,15 @@ class Recorder:
         for process in list(self.processes):
             self._empty(process, True)
             self._end(process)
+        self.folder.close()
         self.writer.close()
 
     def _begin(self, new: Ring) -> None:
         process = _Process(self.count, new, Looks(new.process))
         self.count += 1
         self.processes.append(process)
+        if process.descriptor is not None:
+            self.ends.register(process.descriptor, select.POLLIN)
         if self.stopped:
             new.stop()
         self._write(
@@ -397,16 +404,13 @@ class Recorder:
     def _empty(self, process: _Process, ended: bool) -> None:
         state = process.ring.state
         self._take_maps(process)
-        before = process.waiting.used
-        while not process.ring.take(process.waiting, ended):
-            self._beat()
-            self._write_waiting(process, ended)
-            before = 0
-        process.taken = process.waiting.used - before
-        self.most = max(self.most, process.taken)
+        now = time.monotonic()
+        if ended or not process.ring.is_quiet or now - process.emptied > QUIET_EACH:
+            process.emptied = now
+            self._take(process, ended)
         if process.looks.due and not ended:
             self._look_at_pages(process)
-        if ended or time.monotonic() - process.written > 1:
+        if ended or now - process.written > 1:
             self._write_waiting(process, ended)
         if state == ring.ENDING and not ended and process.ring.head["seen"][0] < state:
             if process.ending and process.reader is None:
@@ -414,6 +418,14 @@ class Recorder:
             elif process.reader is None:
                 process.ending = True
                 self._look_at_maps(process)
+
+    def _take(self, process: _Process, ended: bool) -> None:
+        before = process.waiting.used
+        while not process.ring.take(process.waiting, ended):
+            self._beat()
+            self._write_waiting(process, ended)
+            before = 0
+        self.most = max(self.most, process.waiting.used - before)
 
     def _write_waiting(self, process: _Process, ended: bool) -> None:
         process.written = time.monotonic()
@@ -442,6 +454,9 @@ class Recorder:
     def _end(self, process: _Process) -> None:
         head = process.ring.head
         process.looks.close()
+        if process.descriptor is not None:
+            self.ends.unregister(process.descriptor)
+            os.close(process.descriptor)
         if process.reader is not None:
             process.reader.join(MAPS_EACH)
             self._take_maps(process)

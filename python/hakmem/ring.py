@@ -104,13 +104,24 @@ class Ring:
     chunks: Any
     events: Any
 
+    def __post_init__(self) -> None:
+        self.beats = self.head["beats"]
+        self.states = self.head["state"]
+        self.orders = self.head["order"]
+        self.taken = -1  # chunks that had begun when all full ones were taken
+
     @property
     def state(self) -> int:
-        return int(self.head["state"][0])
+        return int(self.states[0])
+
+    @property
+    def is_quiet(self) -> bool:
+        """No chunk has begun since all full ones were taken; but an ending thread may leave one."""
+        return int(self.orders[0]) == self.taken
 
     def beat(self) -> None:
         """The recorder lives."""
-        self.head["beats"][0] += 1
+        self.beats[0] += 1
 
     def see(self, state: int) -> None:
         self.head["seen"][0] = state
@@ -129,6 +140,7 @@ class Ring:
         """What is full, in the order in which it was begun; at the end all that is there. False
         where there is not room for all."""
         np = numpy()
+        begun = int(self.orders[0])
         state = self.chunks["state"]
         at = np.flatnonzero(state != FREE if all_of_it else state == FULL)
         at = at[np.argsort(self.chunks["order"][at])]
@@ -137,6 +149,8 @@ class Ring:
         if len(at):
             into.add(self, at)
             self.chunks["state"][at] = FREE
+        if whole:
+            self.taken = begun
         return whole
 
 
@@ -169,13 +183,17 @@ class Folder:
 
     def __init__(self, path: Path) -> None:
         self.path = path
+        self.descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
         self.known: set[str] = set()
         self.changed = 0
         self.until = 0.0
 
+    def close(self) -> None:
+        os.close(self.descriptor)
+
     def new(self) -> Iterator[Ring]:
         """In the order in which a process made its own."""
-        changed, now = self.path.stat().st_mtime_ns, time.monotonic()
+        changed, now = os.fstat(self.descriptor).st_mtime_ns, time.monotonic()
         if changed != self.changed:
             self.changed, self.until = changed, now + _CLOCK_EXACT
         elif now > self.until:

@@ -13,7 +13,6 @@ import contextlib
 import os
 import pwd
 import re
-import resource
 import signal
 import statistics
 import subprocess
@@ -46,9 +45,9 @@ http.server.ThreadingHTTPServer(("127.0.0.1", 7117), Answer).serve_forever()
 WEB_LOAD = """
 import socket, threading
 def ask():
-    for _ in range(50):
+    for _ in range(40):
         with socket.create_connection(("127.0.0.1", 7117)) as connection:
-            for _ in range(20):
+            for _ in range(10):
                 connection.send(b"GET / HTTP/1.1\\r\\nHost: here\\r\\n\\r\\n")
                 answer = b""
                 while not answer.endswith(b"]"):
@@ -56,6 +55,12 @@ def ask():
 threads = [threading.Thread(target=ask) for _ in range(4)]
 for one in threads: one.start()
 for one in threads: one.join()
+"""
+JSON = """
+import json
+rows = [{"id": i, "name": f"row {i}", "tags": [str(i)] * 3} for i in range(2000)]
+for _ in range(150):
+    json.loads(json.dumps(rows))
 """
 NODE = """
 const zlib = require('zlib'); let sum = 0;
@@ -85,7 +90,17 @@ class Work:
 
 def works(folder: Path) -> dict[str, Work]:
     cc = folder / "large.cc"
-    headers = "regex map unordered_map functional future random iostream algorithm thread".split()
+    headers = [
+        "regex",
+        "map",
+        "unordered_map",
+        "functional",
+        "future",
+        "random",
+        "iostream",
+        "algorithm",
+        "thread",
+    ]
     cc.write_text(
         "".join(f"#include <{name}>\n" for name in headers)
         + "".join(
@@ -102,7 +117,22 @@ def works(folder: Path) -> dict[str, Work]:
             ["redis-server", "--port", "7116", "--save", "", "--dir", str(folder)],
             {},
             ["redis-cli", "-p", "7116", "ping"],
-            "redis-benchmark -p 7116 -q -n 400000 -r 50000 -d 200 -P 16 -t set,get,lpush,sadd".split(),
+            [
+                "redis-benchmark",
+                "-p",
+                "7116",
+                "-q",
+                "-n",
+                "400000",
+                "-r",
+                "50000",
+                "-d",
+                "200",
+                "-P",
+                "16",
+                "-t",
+                "set,get,lpush,sadd",
+            ],
         ),
         "postgres": Work(
             [f"{POSTGRES}/postgres", "-D", str(data), "-p", "7118", "-k", str(folder)],
@@ -114,12 +144,17 @@ def works(folder: Path) -> dict[str, Work]:
         "web": Work(
             ["/usr/bin/python3", "-c", WEB],
             {"PYTHONMALLOC": "malloc"},
-            ["/usr/bin/python3", "-c", "import socket; socket.create_connection(('127.0.0.1', 7117))"],
+            [
+                "/usr/bin/python3",
+                "-c",
+                "import socket; socket.create_connection(('127.0.0.1', 7117))",
+            ],
             ["/usr/bin/python3", "-c", WEB_LOAD],
         ),
+        "json": Work(["/usr/bin/python3", "-c", JSON], {"PYTHONMALLOC": "malloc"}),
         "node": Work(["node", "-e", NODE], {}),
         "g++": Work(["g++", "-O1", "-c", "-o", "/dev/null", str(cc)], {}),
-        "lua": Work(["lua5.4", str(SCRIPTS / "objects.lua"), "100000"], {}),
+        "lua": Work(["lua5.4", str(SCRIPTS / "objects.lua"), "20"], {}),
     }
 
 
@@ -183,19 +218,23 @@ def main() -> None:
         there = works(folder)
         plain = [arguments.hakmem, "run", "--"]
         start = statistics.median(
-            seconds_of(Work(["true"], {}), [arguments.hakmem, "record", "-o", f"{name}/r", "--"], log)
+            seconds_of(
+                Work(["true"], {}), [arguments.hakmem, "record", "-o", f"{name}/r", "--"], log
+            )
             - seconds_of(Work(["true"], {}), plain, log)
             for _ in range(5)
         )
         print(f"to start and end the command: {start:.2f} s")
-        print("program   times as long (quartiles)  M calls/s  bytes each  s recorder, program")
+        print("program   times as long (quartiles)  M calls/s  bytes each")
         for one in arguments.programs or there:
             work = there[one]
             with database(work, folder):
                 measure(one, work, arguments, folder, start)
 
 
-def measure(one: str, work: Work, arguments: argparse.Namespace, folder: Path, start: float) -> None:
+def measure(
+    one: str, work: Work, arguments: argparse.Namespace, folder: Path, start: float
+) -> None:
     log = folder / "log"
     where = folder / "recordings"
     where.mkdir(exist_ok=True)
@@ -203,13 +242,10 @@ def measure(one: str, work: Work, arguments: argparse.Namespace, folder: Path, s
         os.chown(where, pwd.getpwnam(work.user).pw_uid, -1)
     record = [arguments.hakmem, "record", "-o", str(where / f"{one}.recording"), "--"]
     plain = [arguments.hakmem, "run", "--"]
-    ratios, rates, each, processor = [], [], "", []
+    ratios, rates, each = [], [], ""
     for _ in range(arguments.rounds):
         before = seconds_of(work, plain, log)
-        used = resource.getrusage(resource.RUSAGE_CHILDREN)
         after = seconds_of(work, record, log) - (0 if work.load else start)
-        now = resource.getrusage(resource.RUSAGE_CHILDREN)
-        processor.append(now.ru_utime + now.ru_stime - used.ru_utime - used.ru_stime)
         ratios.append(after / before)
         said = re.search(r"([0-9,]+) events of .*, ([0-9.]+) bytes each.*", log.read_text())
         if said is None:
@@ -219,7 +255,7 @@ def measure(one: str, work: Work, arguments: argparse.Namespace, folder: Path, s
     low, middle, high = statistics.quantiles(ratios, n=4)
     print(
         f"{one:9} {middle:.2f} ({low:.2f}-{high:.2f})"
-        f"           {statistics.median(rates):9.2f}  {each:>10}  {statistics.median(processor):.2f}",
+        f"           {statistics.median(rates):9.2f}  {each:>10}",
         flush=True,
     )
 
