@@ -43,7 +43,7 @@ struct shape {
     uint64_t found;              /* the upper bits of its key, and its number */
     uint64_t depth;              /* bytes of the stack in use */
     uint64_t at[SHAPE_WORDS];    /* each of SHAPE_STEPS, of 16 bits: words from the stack's end */
-    uint32_t changes, unused[5]; /* of `steps` when it was written */
+    uint32_t changes, unused[3]; /* of `steps` when it was written */
 };
 static_assert(LAW_PATH_WALK % SHAPE_STEPS == 0, "shapes have all that a walk finds");
 static_assert(sizeof(struct shape) == CACHE_LINE, "one access");
@@ -125,12 +125,14 @@ struct walked {
     size_t at[LAW_PATH_WALK];
 };
 
-static const uint64_t factors[LAW_PATH_WALK + 1] = {
+static const uint64_t factors[] = {
     /* odd, by chance */
-    0xfb71fda806642925, 0xe8d9880d920dd7a9, 0x8faf316e13d7bd0d,
-    0xe3a1fccdb56f6367, 0xdd6817aa3bddfa99, 0xec6359bbb0e316b1,
-    0xe06aaff552f8420d, 0xa3ab666046e63987, 0xb2a039658581e6f7,
+    0xfb71fda806642925, 0xe8d9880d920dd7a9, 0x8faf316e13d7bd0d, 0xe3a1fccdb56f6367,
+    0xdd6817aa3bddfa99, 0xec6359bbb0e316b1, 0xe06aaff552f8420d, 0xa3ab666046e63987,
+    0xb2a039658581e6f7, 0xfa1f8ef316682707, 0x81ba0dc77c782907, 0xeb3cf5f6738fb95b,
+    0x80a79f491c6420e3,
 };
+static_assert(sizeof factors / sizeof *factors == LAW_PATH_WALK + 1, "one each");
 
 FAST uint64_t key_begin(uintptr_t code, size_t depth)
 {
