@@ -8,6 +8,7 @@ import os
 import re
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -136,10 +137,19 @@ class Ring:
         counts = np.minimum(self.chunks["events"][at], CHUNK_EVENTS)
         return self.events[at][np.arange(CHUNK_EVENTS) < counts[:, None]]
 
+    def follow(self) -> None:
+        """The process may have made its ring larger."""
+        if int(self.head["chunks"][0]) != len(self.chunks):
+            with suppress(NoRing, OSError):
+                now = open_ring(self.path)
+                self.head, self.chunks, self.events = now.head, now.chunks, now.events
+                self.__post_init__()
+
     def take(self, into: Gathered, all_of_it: bool = False) -> bool:
         """What is full, in the order in which it was begun; at the end all that is there. False
         where there is not room for all."""
         np = numpy()
+        self.follow()
         begun = int(self.orders[0])
         state = self.chunks["state"]
         at = np.flatnonzero(state != FREE if all_of_it else state == FULL)

@@ -149,10 +149,13 @@ size_t os_read(int file, void *buffer, size_t room, int *error);
 void os_close(int file);
 
 /* Makes a file of so many zeroes that is in memory, shared with whoever else maps it, after there
- * is room for all of it on its disk. Null on failure, also where such a file is there; then
- * `*error` says why by its number. It makes calls of its own: openat to write, fallocate, mmap of
- * a file. */
-void *os_map_new_file(const char *path, size_t length, int *error);
+ * is room for all of it on its disk; at addresses where it can grow to `most`. Null on failure,
+ * also where such a file is there; then `*error` says why by its number. It makes calls of its own:
+ * openat to write, fallocate, mmap of a file. */
+void *os_map_new_file(const char *path, size_t length, size_t most, int *error);
+
+/* So many bytes of it are there. 0 or an errno. */
+int os_grow_file(const char *path, size_t length);
 
 /* Puts memory of this process's own in its place, where there is any: addresses stay valid. */
 void os_leave_file(void *start, size_t length);

@@ -503,26 +503,48 @@ size_t os_read(int file, void *buffer, size_t room, int *error)
     return got < 0 ? 0 : (size_t)got;
 }
 
-void *os_map_new_file(const char *path, size_t length, int *error)
+/* To write, with room for so many bytes: the file's number, or -1 with errno. */
+static int open_with_room(const char *path, int flags, size_t length)
 {
-    KEEP_ERRNO;
-    void *start = MAP_FAILED;
-    int flags = O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC;
     struct rlimit most;
     if (getrlimit(RLIMIT_FSIZE, &most) == 0 && most.rlim_cur < length) { /* else a signal comes */
-        *error = EFBIG;
-        return NULL;
+        errno = EFBIG;
+        return -1;
     }
-    int file = (int)syscall(SYS_openat, AT_FDCWD, path, flags, 0600);
-    bool made = file >= 0;
-    if (made && syscall(SYS_fallocate, file, 0, 0L, length) == 0)
-        start = mmap(NULL, length, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
+    int file = (int)syscall(SYS_openat, AT_FDCWD, path, flags | O_RDWR | O_CLOEXEC, 0600);
+    if (file < 0 || syscall(SYS_fallocate, file, 0, 0L, length) == 0)
+        return file;
+    int error = errno;
+    syscall(SYS_close, file);
+    if (flags & O_CREAT)
+        syscall(SYS_unlinkat, AT_FDCWD, path, 0);
+    errno = error;
+    return -1;
+}
+
+void *os_map_new_file(const char *path, size_t length, size_t most, int *error)
+{
+    KEEP_ERRNO;
+    int file = open_with_room(path, O_CREAT | O_EXCL, length);
+    *error = errno;
+    if (file < 0)
+        return NULL;
+    void *start = mmap(NULL, most, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
     *error = start == MAP_FAILED ? errno : 0;
-    if (made)
-        syscall(SYS_close, file);
-    if (made && start == MAP_FAILED)
+    syscall(SYS_close, file);
+    if (start == MAP_FAILED)
         syscall(SYS_unlinkat, AT_FDCWD, path, 0);
     return start == MAP_FAILED ? NULL : start;
+}
+
+int os_grow_file(const char *path, size_t length)
+{
+    KEEP_ERRNO;
+    int file = open_with_room(path, 0, length);
+    int error = file < 0 ? errno : 0;
+    if (file >= 0)
+        syscall(SYS_close, file);
+    return error;
 }
 
 void os_leave_file(void *start, size_t length)

@@ -13,9 +13,13 @@
 
 struct ring_head *ring;
 
-static unsigned hint; /* where the next free chunk may be; atomic */
+static char file[FOLDER_MOST + 64];
+static unsigned chunks;  /* that are there; atomic */
+static unsigned hint;    /* where the next free chunk may be; atomic */
+static unsigned most;    /* as far as is known; atomic */
+static unsigned growing; /* whether a thread makes more of them; atomic */
 
-#define RING_FILE_BYTES (EVENTS_AT + CHUNKS * CHUNK_BYTES)
+#define FILE_BYTES(chunks) (EVENTS_AT + (chunks)*CHUNK_BYTES)
 
 /* Without /proc there is none. */
 static COLD void command_copy(char *to, size_t room)
@@ -31,21 +35,21 @@ static COLD void command_copy(char *to, size_t room)
 
 COLD int ring_open(const char *folder, unsigned parent)
 {
-    char path[FOLDER_MOST + 64];
     struct text t;
-    text_init(&t, path, sizeof path);
+    text_init(&t, file, sizeof file);
     text_add(&t, folder);
     text_add(&t, "/");
     text_add_number(&t, (uint64_t)getpid());
     text_add(&t, ".");
     text_add_number(&t, os_nanoseconds());
     int error;
-    struct ring_head *head = os_map_new_file(path, RING_FILE_BYTES, &error);
+    struct ring_head *head =
+        os_map_new_file(file, FILE_BYTES(RING_CHUNKS), FILE_BYTES(RING_CHUNKS_MOST), &error);
     if (head == NULL)
         return error;
     head->format = RING_FORMAT;
     head->state = RING_AT_WORK;
-    head->chunks = (uint32_t)CHUNKS;
+    head->chunks = (uint32_t)RING_CHUNKS;
     head->chunks_at = (uint32_t)CHUNKS_AT;
     head->events_at = (uint32_t)EVENTS_AT;
     head->tick_shift = CLOCK_SHIFT();
@@ -57,6 +61,9 @@ COLD int ring_open(const char *folder, unsigned parent)
     __atomic_thread_fence(__ATOMIC_RELEASE);
     memcpy(head->magic, RING_MAGIC, sizeof head->magic); /* last: from now on it can be read */
     store_relaxed(&hint, 0);
+    store_relaxed(&chunks, (unsigned)RING_CHUNKS);
+    store_relaxed(&most, (unsigned)RING_CHUNKS_MOST);
+    store_relaxed(&growing, 0);
     store_release(&ring, head);
     return 0;
 }
@@ -68,18 +75,21 @@ COLD void ring_leave(void)
     struct ring_head *head = ring;
     store_release(&ring, NULL);
     if (head != NULL)
-        os_leave_file(head, RING_FILE_BYTES);
+        os_leave_file(head, FILE_BYTES(RING_CHUNKS_MOST));
 }
 
-static struct ring_chunk *find_free(struct ring_head *head, bool common)
+/* `*full`: how many of those that were looked at wait for the recorder. */
+static struct ring_chunk *find_free(struct ring_head *head, bool common, unsigned *full)
 {
     unsigned first = common ? 0 : CHUNKS_COMMON;
-    unsigned count = common ? CHUNKS_COMMON : CHUNKS - CHUNKS_COMMON;
+    unsigned count = common ? CHUNKS_COMMON : load_relaxed(&chunks) - CHUNKS_COMMON;
     unsigned from = common ? 0 : load_relaxed(&hint);
+    *full = 0;
     for (unsigned i = 0; i < count; i++) {
         unsigned at = (from + i) % count;
         struct ring_chunk *chunk = &ring_chunks(head)[first + at];
         uint32_t state = load_relaxed(&chunk->state);
+        *full += state == CHUNK_FULL;
         if (state != CHUNK_FREE ||
             !__atomic_compare_exchange_n(&chunk->state, &state, CHUNK_FILLING, false,
                                          __ATOMIC_ACQUIRE, __ATOMIC_RELAXED))
@@ -89,6 +99,43 @@ static struct ring_chunk *find_free(struct ring_head *head, bool common)
         return chunk;
     }
     return NULL;
+}
+
+/* Each thread that has begun a chunk keeps it until that is full: where these are most of them, the
+ * ring is too small for so many threads. One thread at a time; others wait a little. */
+#define GROWING_WAITS 100 /* milliseconds */
+static SLOW bool grow(struct ring_head *head)
+{
+    unsigned before = load_relaxed(&chunks);
+    unsigned more = smaller(before + RING_CHUNKS, load_relaxed(&most));
+    if (more == before)
+        return false;
+    for (unsigned waited = 0; __atomic_exchange_n(&growing, 1, __ATOMIC_ACQUIRE) != 0; waited++) {
+        if (waited == GROWING_WAITS)
+            return false;
+        os_let_pass(1);
+    }
+    bool other_grew = load_relaxed(&chunks) != before;
+    bool grown = !other_grew && os_grow_file(file, FILE_BYTES(more)) == 0;
+    if (!grown && !other_grew)
+        store_relaxed(&most, before);
+    if (grown) {
+        store_relaxed(&hint, before - CHUNKS_COMMON);
+        store_release(&head->chunks, more);
+        store_release(&chunks, more);
+    }
+    store_release(&growing, 0);
+    return grown || other_grew;
+}
+
+/* For the calling thread alone. */
+static struct ring_chunk *find_own(struct ring_head *head)
+{
+    unsigned full;
+    struct ring_chunk *chunk = find_free(head, false, &full);
+    while (chunk == NULL && full < load_relaxed(&chunks) / 2 && grow(head))
+        chunk = find_free(head, false, &full);
+    return chunk;
 }
 
 /* What the recorder said last when somebody waited, and when that was; lock-free, as it may be a
@@ -115,13 +162,13 @@ static SLOW struct ring_chunk *wait_for_free(struct ring_head *head)
 {
     uint64_t began = os_nanoseconds();
     uint64_t now = began;
-    unsigned step = 1;
+    unsigned step = 1, full;
     struct ring_chunk *chunk = NULL;
     store_relaxed(&beats_time, began);
     while (chunk == NULL && load_relaxed(&head->stop) == 0 && recorder_lives(head, now)) {
         os_let_pass(step);
         step = step < STEP_LAST ? 2 * step : step;
-        chunk = find_free(head, true);
+        chunk = find_free(head, true, &full);
         now = os_nanoseconds();
     }
     add_relaxed(&head->waits, 1);
@@ -133,7 +180,8 @@ SLOW enum ring_answer ring_take(struct ring_head *head, bool common, struct ring
 {
     if (head == NULL || load_relaxed(&head->stop) != 0 || !ring_is_mine(head))
         return RING_GONE;
-    struct ring_chunk *chunk = find_free(head, common);
+    unsigned full;
+    struct ring_chunk *chunk = common ? find_free(head, true, &full) : find_own(head);
     if (chunk == NULL && !common)
         return RING_CROWDED;
     if (unlikely(chunk == NULL))

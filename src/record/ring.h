@@ -77,7 +77,7 @@ struct ring_head {
     char magic[8];
     uint32_t format;
     uint32_t state;                /* an enum ring_state, of the process; atomic */
-    uint32_t chunks;               /* how many */
+    uint32_t chunks;               /* how many; more when the ring grows; atomic */
     uint32_t chunks_at, events_at; /* bytes from the start of the file */
     uint32_t tick_shift;           /* an event's time is of the ticks from this bit on */
     uint32_t process;
@@ -114,8 +114,8 @@ bool ring_is_mine(const struct ring_head *head);
  * other memory. */
 void ring_leave(void);
 
-/* The first chunks are for what all threads write to together that find no other one: since more
- * threads than there are chunks have each begun one, or the recorder falls behind. */
+/* The first chunks are for what all threads write to together that find no other one: since the
+ * recorder falls behind, or each chunk is a thread's and the ring can't grow. */
 #define CHUNKS_COMMON 16
 
 enum ring_answer { RING_TAKEN, RING_CROWDED, RING_GONE };
@@ -130,9 +130,10 @@ void ring_give(struct ring_chunk *chunk);
 
 /* Where things lie does not depend on what is in the head, which may just be gone (ring_leave). */
 #define CHUNK_BYTES (CHUNK_EVENTS * sizeof(struct event))
-#define CHUNKS (LAW_RING_BYTES / CHUNK_BYTES)
+#define RING_CHUNKS (LAW_RING_BYTES / CHUNK_BYTES)
+#define RING_CHUNKS_MOST (LAW_RING_MOST / CHUNK_BYTES)
 #define CHUNKS_AT RING_HEAD_BYTES
-#define EVENTS_AT round_up(CHUNKS_AT + CHUNKS * sizeof(struct ring_chunk), 64 * KiB)
+#define EVENTS_AT round_up(CHUNKS_AT + RING_CHUNKS_MOST * sizeof(struct ring_chunk), 64 * KiB)
 
 static inline struct ring_chunk *ring_chunks(struct ring_head *head)
 {

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import resource
 import shutil
 import subprocess
 
@@ -87,11 +88,19 @@ def test_blocks_that_cross_threads(recorded: Recorded, count: int) -> None:
     assert "flows between threads" in text and f"by {count + 1} threads" in text
 
 
-def test_more_threads_than_chunks(recorded: Recorded) -> None:
-    recorded.run("hold", "2500")
+@pytest.mark.parametrize("can_grow", [True, False])
+def test_more_threads_than_chunks(recorded: Recorded, can_grow: bool) -> None:
+    """The ring grows; where it can't, threads share chunks, with the number of one of them."""
+    most = resource.RLIM_INFINITY if can_grow else 12 * 2**20
+    recorded.run(
+        *("hold", "2500"),
+        before=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (most, most)),
+    )
     process, calls = recorded.only()
     assert process.done is not None and process.done["lost"] == 0
-    assert ((calls.size == 1000) & (calls.kind != FREE)).sum() == 2500
+    held = (calls.size == 1000) & (calls.kind != FREE)
+    assert held.sum() == 2500
+    assert (len(set(calls.thread[held].tolist())) == 2500) == can_grow
     assert events.blocks(calls).unknown_frees <= 50  # as above
 
 

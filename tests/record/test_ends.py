@@ -98,7 +98,7 @@ def test_limit(recorded: Recorded) -> None:
 
 def test_full_disk(recorded: Recorded) -> None:
     """As a limit on the size of files makes it: the ring fits, the recording soon doesn't."""
-    most = 9 * 2**20
+    most = 10 * 2**20
     said = recorded.run(
         *("work", "4000000"),
         before=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (most, most)),
