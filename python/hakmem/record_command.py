@@ -68,7 +68,7 @@ SECONDS = 30
 LIMIT = 4096  # MiB
 BLOCK_EVENTS = 1 << 17  # a block of the file has so many at most, or those of a second
 LOOK_EVENTS = 1 << 15  # a look is to find so many, a sixteenth of a ring
-REST_LEAST, REST_MOST = 0.001, 0.005  # seconds between looks; one that ends waits for two of them
+REST_LEAST, REST_MOST = 0.001, 0.005  # seconds between looks; a process waits at its end for two
 QUIET_EACH = 0.1  # seconds until the ring is emptied where only threads that ended left chunks
 MAPS_EACH = 1.0  # seconds from one look at a process's mappings to the next
 
@@ -280,7 +280,7 @@ class _Process:
     emptied: float = 0.0  # when its ring was
 
     def __post_init__(self) -> None:
-        with suppress(OSError):
+        with suppress(OSError, AttributeError):  # not in each Python
             self.descriptor = os.pidfd_open(self.ring.process)
 
     def read_maps(self) -> None:
@@ -303,6 +303,7 @@ class Recorder:
         self.waited = 0
         self.lost = 0
         self.gave_up = 0  # processes that waited too long for this command
+        self.unread = 0  # processes whose larger rings could not be opened
         self.stopped = ""  # why nothing more is recorded
         self.failed = False  # by no wish of the user
         self.pause = REST_MOST
@@ -420,12 +421,15 @@ class Recorder:
                 self._look_at_maps(process)
 
     def _take(self, process: _Process, ended: bool) -> None:
-        before = process.waiting.used
-        while not process.ring.take(process.waiting, ended):
-            self._beat()
-            self._write_waiting(process, ended)
-            before = 0
-        self.most = max(self.most, process.waiting.used - before)
+        at = process.ring.full(ended)
+        self.most = max(self.most, CHUNK_EVENTS * len(at))
+        while len(at):
+            if process.waiting.room_left == 0:
+                self._beat()
+                self._write_waiting(process, ended)
+            room = process.waiting.room_left
+            process.ring.take(at[:room], process.waiting)
+            at = at[room:]
 
     def _write_waiting(self, process: _Process, ended: bool) -> None:
         process.written = time.monotonic()
@@ -462,6 +466,7 @@ class Recorder:
             self._take_maps(process)
         gave_up = process.ring.state == ring.ENDED and not head["stop"][0]
         self.gave_up += gave_up
+        self.unread += not process.ring.all_is_seen
         process.ring.stop()  # it may be there still, if not as far as can be seen
         waited, lost = int(head["waited"][0]), int(head["lost"][0])
         self.waited += waited
@@ -515,6 +520,8 @@ class Recorder:
             text += f"; {self.lost:,} calls are missing"
         if self.gave_up:
             text += f"; {self.gave_up} processes gave up, as this command did not answer for 5 s"
+        if self.unread:
+            text += f"; of {self.unread} processes not all could be read: too many open files?"
         if self.stopped:
             text += f"; the recording ends early: {self.stopped}"
         return text
@@ -522,8 +529,9 @@ class Recorder:
 
 def _command(process: Ring) -> list[str]:
     command = process.command
-    with suppress(OSError):
-        command = Path(f"/proc/{process.process}/cmdline").read_bytes() or command
+    if not command or process.command_is_cut:
+        with suppress(OSError):
+            command = Path(f"/proc/{process.process}/cmdline").read_bytes() or command
     words = command.removesuffix(b"\0").split(b"\0") if command else []
     return [word.decode(errors="backslashreplace") for word in words]
 

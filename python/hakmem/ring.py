@@ -26,7 +26,7 @@ _HEAD = [
     ("magic", "S8"), ("format", "<u4"), ("state", "<u4"), ("chunks", "<u4"), ("chunks_at", "<u4"),
     ("events_at", "<u4"), ("tick_shift", "<u4"), ("process", "<u4"), ("parent", "<u4"),
     ("ticks", "<u8"), ("time", "<u8"), ("order", "<u8"), ("lost", "<u8"), ("waits", "<u8"),
-    ("waited", "<u8"), ("pad", "S40"),
+    ("waited", "<u8"), ("chunks_most", "<u4"), ("growing", "<u4"), ("pad", "S32"),
     ("beats", "<u8"), ("seen", "<u4"), ("stop", "<u4"),
 ]  # fmt: skip
 _CHUNK = [
@@ -106,10 +106,17 @@ class Ring:
     events: Any
 
     def __post_init__(self) -> None:
+        self._look_again()
+
+    def _look_again(self) -> None:
         self.beats = self.head["beats"]
         self.states = self.head["state"]
         self.orders = self.head["order"]
         self.taken = -1  # chunks that had begun when all full ones were taken
+
+    @property
+    def command_is_cut(self) -> bool:
+        return len(self.command) == HEAD_BYTES - COMMAND_AT
 
     @property
     def state(self) -> int:
@@ -137,31 +144,32 @@ class Ring:
         counts = np.minimum(self.chunks["events"][at], CHUNK_EVENTS)
         return self.events[at][np.arange(CHUNK_EVENTS) < counts[:, None]]
 
-    def follow(self) -> None:
+    @property
+    def all_is_seen(self) -> bool:
+        return int(self.head["chunks"][0]) == len(self.chunks)
+
+    def _follow(self) -> None:
         """The process may have made its ring larger."""
-        if int(self.head["chunks"][0]) != len(self.chunks):
+        if not self.all_is_seen:
             with suppress(NoRing, OSError):
                 now = open_ring(self.path)
                 self.head, self.chunks, self.events = now.head, now.chunks, now.events
-                self.__post_init__()
+                self._look_again()
 
-    def take(self, into: Gathered, all_of_it: bool = False) -> bool:
-        """What is full, in the order in which it was begun; at the end all that is there. False
-        where there is not room for all."""
+    def full(self, all_of_it: bool = False) -> Any:
+        """Which chunks are, in the order in which they were begun; at the end all that are used."""
         np = numpy()
-        self.follow()
+        self._follow()
         begun = int(self.orders[0])
         state = self.chunks["state"]
         at = np.flatnonzero(state != FREE if all_of_it else state == FULL)
-        at = at[np.argsort(self.chunks["order"][at])]
-        whole = len(at) <= into.room_left
-        at = at[: into.room_left]
-        if len(at):
-            into.add(self, at)
-            self.chunks["state"][at] = FREE
-        if whole:
-            self.taken = begun
-        return whole
+        self.taken = begun
+        return at[np.argsort(self.chunks["order"][at])]
+
+    def take(self, at: Any, into: Gathered) -> None:
+        """Chunks for which there is room."""
+        into.add(self, at)
+        self.chunks["state"][at] = FREE
 
 
 def open_ring(path: Path) -> Ring:
@@ -195,8 +203,10 @@ class Folder:
         self.path = path
         self.descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
         self.known: set[str] = set()
-        self.changed = 0
-        self.until = 0.0
+        self.changed = 0  # the folder's time
+        self.since = 0.0  # when that was seen first
+        self.listed = 0.0
+        self.complete = False
 
     def close(self) -> None:
         os.close(self.descriptor)
@@ -205,16 +215,17 @@ class Folder:
         """In the order in which a process made its own."""
         changed, now = os.fstat(self.descriptor).st_mtime_ns, time.monotonic()
         if changed != self.changed:
-            self.changed, self.until = changed, now + _CLOCK_EXACT
-        elif now > self.until:
+            self.changed, self.since = changed, now
+        elif self.complete and self.listed - self.since > _CLOCK_EXACT:
             return
+        self.listed, self.complete = now, True
         found = []
         for path in self.path.iterdir():
             if path.name not in self.known and re.fullmatch(r"[0-9]+\.[0-9]+", path.name):
                 try:
                     found.append((int(path.name.partition(".")[2]), open_ring(path)))
                 except (NoRing, OSError, ValueError):  # not yet
-                    self.until = now + _CLOCK_EXACT
+                    self.complete = False
                     continue
                 self.known.add(path.name)
         yield from (ring for _, ring in sorted(found, key=lambda one: one[0]))

@@ -34,46 +34,53 @@ static void path_write(struct tape *tape, unsigned path, const uintptr_t *frames
     }
 }
 
+/* A stack that is read. */
+struct reading {
+    struct tape *tape;
+    uintptr_t unknown; /* the last place where it did not go on by what was seen before */
+    unsigned unwound;  /* frames that were read by unwind tables */
+};
+
 /* Goes on from the last frame by what was seen of its callers before. */
 static bool knows_rest(struct frames *trace)
 {
+    struct reading *reading = trace->with;
     unsigned last = trace->count - 1;
     unsigned more = 0;
-    if (trace->stacks[last] <= trace->unknown)
+    if (trace->stacks[last] <= reading->unknown)
         return false;
     struct caller from = {(const void *)(trace->frames[last] + 1), trace->stacks[last]};
-    bool known = stack_walk(trace->knows, from, trace->frames + last, trace->stacks + last,
+    bool known = stack_walk(reading->tape, from, trace->frames + last, trace->stacks + last,
                             trace->most - last, &more);
     if (more > 0)
-        trace->unknown = trace->stacks[last + more - 1];
-    trace->read = last + 1;
+        reading->unknown = trace->stacks[last + more - 1];
+    reading->unwound = last + 1;
     trace->count = known ? last + more : last + 1;
     return known;
 }
 
 /* By unwind tables, at least up to the first call that is new. */
-static SLOW void stack_unwind(struct frames *trace, struct tape *tape, struct caller from)
+static SLOW void stack_unwind(struct frames *trace, struct reading *reading, struct caller from)
 {
     trace->count = 0;
     trace->present_until = (from.stack | (os_page - 1)) + 1;
-    trace->knows_rest = path_to_check(tape) ? NULL : knows_rest;
-    trace->knows = tape;
-    trace->unknown = 0;
-    trace->read = 0;
+    trace->knows_rest = path_to_check(reading->tape) ? NULL : knows_rest;
+    trace->with = reading;
     if (backtrace_cheap())
         backtrace_fill(trace);
+    if (!trace->whole)
+        reading->unwound = trace->count;
 }
 
 static SLOW unsigned path_read(struct tape *tape, struct caller from)
 {
     uintptr_t frames[FRAMES_READ], stacks[FRAMES_READ];
     struct frames trace = {.most = FRAMES_READ, .frames = frames, .stacks = stacks};
-    trace.whole =
-        !path_to_check(tape) && stack_walk(tape, from, frames, stacks, FRAMES_READ, &trace.count);
-    if (!trace.whole)
-        stack_unwind(&trace, tape, from);
+    struct reading reading = {tape, 0, 0};
+    if (path_to_check(tape) || !stack_walk(tape, from, frames, stacks, FRAMES_READ, &trace.count))
+        stack_unwind(&trace, &reading, from);
     bool is_new;
-    struct stack_read stack = {trace.count, trace.whole ? trace.read : trace.count, frames, stacks};
+    struct stack_read stack = {trace.count, reading.unwound, frames, stacks};
     unsigned path = path_enter(tape, from, &stack, &is_new);
     if (is_new)
         path_write(tape, path, frames, trace.count);

@@ -60,7 +60,7 @@ FAST void *pop_unsampled(size_t n)
     return likely(cls < AHEAD_CLASSES) ? and_more_ahead(p, cls) : p;
 }
 
-/* The same where none is sampled. */
+/* What malloc's fast body would have done, while none is to be sampled; null as above. */
 FAST void *pop_uncounted(size_t n)
 {
     void *p;

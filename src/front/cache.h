@@ -336,7 +336,7 @@ FAST size_t cache_block_size(const struct cache *cache, const void *p)
     return class_of_offset(offset)->size;
 }
 
-/* The same where no block's size is to be told from its slab. */
+/* cache_block_size while bins do not have their inverses (caches_set_tell_sizes). */
 static inline size_t cache_block_size_untold(const struct cache *cache, const void *p)
 {
     size_t offset = 0; /* as gcc 12 does not see that it is written */

@@ -85,6 +85,8 @@ COLD struct cache *cache_new(void)
         cache->fresh = true;
         cache->taken = cache->stays_until = cache->gives = 0;
         cache->began = cache->refills;
+        if (cache->sampler != NULL) /* the stack of another thread */
+            cache->sampler->tape.stack_low = cache->sampler->tape.stack_top = 0;
         cache_show(cache);
         lock_release(cache->lock);
     }

@@ -109,9 +109,7 @@ COLD void recording_thread_ends(struct cache *cache)
 {
     if (cache->sampler == NULL)
         return;
-    struct tape *tape = &cache->sampler->tape;
-    tape_flush(tape);
-    tape->stack_low = tape->stack_top = 0; /* the next thread with this cache has another stack */
+    tape_flush(&cache->sampler->tape);
 }
 
 COLD void recording_end(void)

@@ -154,11 +154,13 @@ void os_close(int file);
  * openat to write, fallocate, mmap of a file. */
 void *os_map_new_file(const char *path, size_t length, size_t most, int *error);
 
-/* So many bytes of it are there. 0 or an errno. */
+/* Makes room for so many bytes of such a file: 0 or an errno. Calls openat to write, and
+ * fallocate. */
 int os_grow_file(const char *path, size_t length);
 
-/* Puts memory of this process's own in its place, where there is any: addresses stay valid. */
-void os_leave_file(void *start, size_t length);
+/* Puts memory of this process's own in place of the first `length` bytes, where there is any: these
+ * addresses stay valid, unlike those from there up to `most`. */
+void os_leave_file(void *start, size_t length, size_t most);
 
 /* Whether the program has more privileges than who started it, who must not steer it. */
 bool os_secure(void);

@@ -503,6 +503,8 @@ size_t os_read(int file, void *buffer, size_t room, int *error)
     return got < 0 ? 0 : (size_t)got;
 }
 
+#define INTERRUPTED_MOST 1000 /* by signals, one after the other */
+
 /* To write, with room for so many bytes: the file's number, or -1 with errno. */
 static int open_with_room(const char *path, int flags, size_t length)
 {
@@ -512,8 +514,13 @@ static int open_with_room(const char *path, int flags, size_t length)
         return -1;
     }
     int file = (int)syscall(SYS_openat, AT_FDCWD, path, flags | O_RDWR | O_CLOEXEC, 0600);
-    if (file < 0 || syscall(SYS_fallocate, file, 0, 0L, length) == 0)
-        return file;
+    if (file < 0)
+        return -1;
+    for (unsigned tries = 0; tries < INTERRUPTED_MOST; tries++)
+        if (syscall(SYS_fallocate, file, 0, 0L, length) == 0)
+            return file;
+        else if (errno != EINTR)
+            break;
     int error = errno;
     syscall(SYS_close, file);
     if (flags & O_CREAT)
@@ -547,12 +554,13 @@ int os_grow_file(const char *path, size_t length)
     return error;
 }
 
-void os_leave_file(void *start, size_t length)
+void os_leave_file(void *start, size_t length, size_t most)
 {
     KEEP_ERRNO;
     int flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED;
     const void *there = mmap(start, length, PROT_READ | PROT_WRITE, flags, -1, 0);
-    (void)there;
+    if (there != MAP_FAILED)
+        munmap((char *)start + length, most - length);
 }
 
 void os_close(int file)

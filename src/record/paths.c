@@ -359,8 +359,9 @@ static void steps_learn(const struct stack_read *stack)
 /* How much may lie between two calls of one stack. */
 #define STEP_MOST ((uintptr_t)1 << 20)
 
-/* An outermost call further out says that it is another stack; but not where the stack was not read
- * to its end, as happens also in code without unwind information. */
+/* Another outermost call says that it is another stack; but not where this one was not read to its
+ * end. A stack that ends further in may be so: code without unwind information was met. It counts
+ * as another one only when a known path is read again. */
 static void range_learn(struct tape *tape, uintptr_t low, const struct stack_read *stack,
                         bool whole)
 {
@@ -372,7 +373,8 @@ static void range_learn(struct tape *tape, uintptr_t low, const struct stack_rea
         top = next;
     }
     bool within = low < tape->stack_top && top >= tape->stack_low;
-    bool same = within && (!whole || top <= tape->stack_top);
+    bool other = whole && (top > tape->stack_top || (top < tape->stack_top && path_to_check(tape)));
+    bool same = within && !other;
     tape->stack_low = same && tape->stack_low < low ? tape->stack_low : low;
     tape->stack_top = same && tape->stack_top > top ? tape->stack_top : top;
 }
@@ -410,8 +412,11 @@ unsigned path_enter(struct tape *tape, struct caller from, const struct stack_re
         store_relaxed(&place->path, path);
     }
     struct walked walked;
-    place = place_of(path_key(tape, from, &walked), true);
+    uint64_t key = path_key(tape, from, &walked);
+    place = place_of(key, true);
     if (place != NULL)
         store_relaxed(&place->path, path);
+    if (path != PATH_NONE)
+        shape_enter(from, tape->stack_top - from.stack, &walked, key, path);
     return path;
 }

@@ -13,13 +13,10 @@
 
 struct ring_head *ring;
 
-static char file[FOLDER_MOST + 64];
-static unsigned chunks;  /* that are there; atomic */
-static unsigned hint;    /* where the next free chunk may be; atomic */
-static unsigned most;    /* as far as is known; atomic */
-static unsigned growing; /* whether a thread makes more of them; atomic */
+static char ring_path[FOLDER_MOST + 64];
+static unsigned hint; /* where the next free chunk may be; atomic */
 
-#define FILE_BYTES(chunks) (EVENTS_AT + (chunks)*CHUNK_BYTES)
+#define FILE_BYTES(count) (EVENTS_AT + (count)*CHUNK_BYTES)
 
 /* Without /proc there is none. */
 static COLD void command_copy(char *to, size_t room)
@@ -36,7 +33,7 @@ static COLD void command_copy(char *to, size_t room)
 COLD int ring_open(const char *folder, unsigned parent)
 {
     struct text t;
-    text_init(&t, file, sizeof file);
+    text_init(&t, ring_path, sizeof ring_path);
     text_add(&t, folder);
     text_add(&t, "/");
     text_add_number(&t, (uint64_t)getpid());
@@ -44,12 +41,13 @@ COLD int ring_open(const char *folder, unsigned parent)
     text_add_number(&t, os_nanoseconds());
     int error;
     struct ring_head *head =
-        os_map_new_file(file, FILE_BYTES(RING_CHUNKS), FILE_BYTES(RING_CHUNKS_MOST), &error);
+        os_map_new_file(ring_path, FILE_BYTES(RING_CHUNKS), FILE_BYTES(RING_CHUNKS_MOST), &error);
     if (head == NULL)
         return error;
     head->format = RING_FORMAT;
     head->state = RING_AT_WORK;
     head->chunks = (uint32_t)RING_CHUNKS;
+    head->chunks_most = (uint32_t)RING_CHUNKS_MOST;
     head->chunks_at = (uint32_t)CHUNKS_AT;
     head->events_at = (uint32_t)EVENTS_AT;
     head->tick_shift = CLOCK_SHIFT();
@@ -61,31 +59,51 @@ COLD int ring_open(const char *folder, unsigned parent)
     __atomic_thread_fence(__ATOMIC_RELEASE);
     memcpy(head->magic, RING_MAGIC, sizeof head->magic); /* last: from now on it can be read */
     store_relaxed(&hint, 0);
-    store_relaxed(&chunks, (unsigned)RING_CHUNKS);
-    store_relaxed(&most, (unsigned)RING_CHUNKS_MOST);
-    store_relaxed(&growing, 0);
     store_release(&ring, head);
     return 0;
 }
 
 bool ring_is_mine(const struct ring_head *head) { return head->process == (uint32_t)getpid(); }
 
+/* How many there are: 0 where the ring is just gone. */
+static unsigned chunks_there(const struct ring_head *head)
+{
+    return (unsigned)smaller(load_acquire(&head->chunks), RING_CHUNKS_MOST);
+}
+
+#define GROWING_WAITS 100 /* milliseconds */
+
+/* One thread at a time makes it larger; false where another one takes long. */
+static bool growing_begin(struct ring_head *head)
+{
+    for (unsigned waited = 0; waited < GROWING_WAITS; waited++) {
+        if (__atomic_exchange_n(&head->growing, 1, __ATOMIC_ACQUIRE) == 0)
+            return true;
+        os_let_pass(1);
+    }
+    return false;
+}
+
 COLD void ring_leave(void)
 {
     struct ring_head *head = ring;
     store_release(&ring, NULL);
-    if (head != NULL)
-        os_leave_file(head, FILE_BYTES(RING_CHUNKS_MOST));
+    if (head == NULL)
+        return;
+    bool stays = !ring_is_mine(head) || growing_begin(head); /* as large as it is */
+    unsigned count = stays ? chunks_there(head) : (unsigned)RING_CHUNKS_MOST;
+    os_leave_file(head, FILE_BYTES(count), FILE_BYTES(RING_CHUNKS_MOST));
 }
 
 /* `*full`: how many of those that were looked at wait for the recorder. */
 static struct ring_chunk *find_free(struct ring_head *head, bool common, unsigned *full)
 {
     unsigned first = common ? 0 : CHUNKS_COMMON;
-    unsigned count = common ? CHUNKS_COMMON : load_relaxed(&chunks) - CHUNKS_COMMON;
+    unsigned there = chunks_there(head);
+    unsigned count = common ? CHUNKS_COMMON : there - CHUNKS_COMMON;
     unsigned from = common ? 0 : load_relaxed(&hint);
     *full = 0;
-    for (unsigned i = 0; i < count; i++) {
+    for (unsigned i = 0; there > CHUNKS_COMMON && i < count; i++) {
         unsigned at = (from + i) % count;
         struct ring_chunk *chunk = &ring_chunks(head)[first + at];
         uint32_t state = load_relaxed(&chunk->state);
@@ -102,40 +120,34 @@ static struct ring_chunk *find_free(struct ring_head *head, bool common, unsigne
 }
 
 /* Each thread that has begun a chunk keeps it until that is full: where these are most of them, the
- * ring is too small for so many threads. One thread at a time; others wait a little. */
-#define GROWING_WAITS 100 /* milliseconds */
-static SLOW bool grow(struct ring_head *head)
+ * ring is too small for so many threads. Whether there are more chunks than before. */
+static SLOW bool grow(struct ring_head *head, unsigned before)
 {
-    unsigned before = load_relaxed(&chunks);
-    unsigned more = smaller(before + RING_CHUNKS, load_relaxed(&most));
-    if (more == before)
-        return false;
-    for (unsigned waited = 0; __atomic_exchange_n(&growing, 1, __ATOMIC_ACQUIRE) != 0; waited++) {
-        if (waited == GROWING_WAITS)
-            return false;
-        os_let_pass(1);
+    if (before >= load_relaxed(&head->chunks_most) || !growing_begin(head))
+        return chunks_there(head) > before;
+    unsigned most = (unsigned)smaller(load_relaxed(&head->chunks_most), RING_CHUNKS_MOST);
+    unsigned more = (unsigned)smaller(before + RING_CHUNKS, most);
+    if (chunks_there(head) == before && more > before) {
+        if (os_grow_file(ring_path, FILE_BYTES(more)) == 0) {
+            store_relaxed(&hint, before - CHUNKS_COMMON);
+            store_release(&head->chunks, more);
+        } else {
+            store_relaxed(&head->chunks_most, before);
+        }
     }
-    bool other_grew = load_relaxed(&chunks) != before;
-    bool grown = !other_grew && os_grow_file(file, FILE_BYTES(more)) == 0;
-    if (!grown && !other_grew)
-        store_relaxed(&most, before);
-    if (grown) {
-        store_relaxed(&hint, before - CHUNKS_COMMON);
-        store_release(&head->chunks, more);
-        store_release(&chunks, more);
-    }
-    store_release(&growing, 0);
-    return grown || other_grew;
+    store_release(&head->growing, 0);
+    return chunks_there(head) > before;
 }
 
 /* For the calling thread alone. */
 static struct ring_chunk *find_own(struct ring_head *head)
 {
-    unsigned full;
-    struct ring_chunk *chunk = find_free(head, false, &full);
-    while (chunk == NULL && full < load_relaxed(&chunks) / 2 && grow(head))
-        chunk = find_free(head, false, &full);
-    return chunk;
+    for (;;) {
+        unsigned full, before = chunks_there(head);
+        struct ring_chunk *chunk = find_free(head, false, &full);
+        if (chunk != NULL || full >= before / 2 || !grow(head, before))
+            return chunk;
+    }
 }
 
 /* What the recorder said last when somebody waited, and when that was; lock-free, as it may be a

@@ -86,7 +86,9 @@ struct ring_head {
     uint64_t order;         /* the next chunk's; atomic */
     uint64_t lost;          /* events that found no room; atomic */
     uint64_t waits, waited; /* how often a thread waited for the recorder, and for how many ns */
-    uint64_t unused[5];
+    uint32_t chunks_most;   /* as far as is known; atomic */
+    uint32_t growing;       /* 1 while a thread makes the ring larger; atomic */
+    uint64_t unused[4];
     /* From here on the recorder's. */
     uint64_t beats; /* changes as long as it is there */
     uint32_t seen;  /* the state that it has seen, after it has read all that it needs; atomic */

@@ -28,7 +28,7 @@ FAST uint64_t tape_now(const struct ring_head *head) { return CLOCK_TICKS() >> h
 /* The time of two events of a chunk differs by less than the time can express. */
 #define TIME_MOST ((uint64_t)1 << 31)
 
-/* Whether there is room for so many events, behind `used` that are there. */
+/* Whether there is room for so many events after those that are there: `*used`. */
 FAST bool tape_has_room(const struct tape *tape, const struct ring_head *head, unsigned events,
                         uint64_t now, uint32_t *used)
 {

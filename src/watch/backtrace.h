@@ -41,10 +41,8 @@ struct frames {
     struct registers *at;    /* of the last frame, where they are noted, or null */
     /* After each frame: whether the caller knows the rest, and has added it. Or null. */
     bool (*knows_rest)(struct frames *trace);
-    const void *knows; /* what that needs */
-    uintptr_t unknown; /* up to this call of the stack it does not know the rest */
-    unsigned read;     /* frames that it did not know from before */
-    bool whole;        /* it knew */
+    void *with; /* what that needs */
+    bool whole; /* it knew */
 };
 void backtrace_fill(struct frames *trace);
 

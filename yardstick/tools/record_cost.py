@@ -9,7 +9,6 @@ Usage: yardstick/tools/record_cost.py [--rounds N] [--hakmem COMMAND] [PROGRAM..
 from __future__ import annotations
 
 import argparse
-import contextlib
 import os
 import pwd
 import re
@@ -19,7 +18,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -165,8 +164,7 @@ def as_user(name: str | None) -> dict[str, object]:
     return {"user": entry.pw_uid, "group": entry.pw_gid, "extra_groups": []}
 
 
-@contextlib.contextmanager
-def database(work: Work, folder: Path) -> Iterator[None]:
+def make_database(work: Work, folder: Path) -> None:
     """Of postgres, which refuses to be root."""
     if work.user is not None:
         entry = pwd.getpwnam(work.user)
@@ -174,7 +172,6 @@ def database(work: Work, folder: Path) -> Iterator[None]:
         quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
         command = [f"{POSTGRES}/initdb", "-A", "trust", "-U", "postgres", "-D", work.command[2]]
         subprocess.run(command, check=True, cwd="/", **as_user(work.user), **quiet)  # type: ignore[call-overload]
-    yield
 
 
 def seconds_of(work: Work, front: Sequence[str], log: Path) -> float:
@@ -197,6 +194,8 @@ def seconds_of(work: Work, front: Sequence[str], log: Path) -> float:
                 if subprocess.run(work.ready, check=False, stderr=errors, **quiet).returncode == 0:  # type: ignore[call-overload]
                     break
                 time.sleep(0.05)
+            else:
+                raise subprocess.TimeoutExpired(work.ready, 30)
             began = time.perf_counter()
             subprocess.run(work.load, check=True, stderr=errors, **quiet)  # type: ignore[call-overload]
             return time.perf_counter() - began
@@ -207,7 +206,7 @@ def seconds_of(work: Work, front: Sequence[str], log: Path) -> float:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n\n")[0])
-    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--rounds", type=int, default=5, help="at least 2")
     parser.add_argument("--hakmem", default=str(ROOT / "build/release/bin/hakmem"))
     parser.add_argument("programs", metavar="PROGRAM", nargs="*")
     arguments = parser.parse_args()
@@ -228,8 +227,8 @@ def main() -> None:
         print("program   times as long (quartiles)  M calls/s  bytes each")
         for one in arguments.programs or there:
             work = there[one]
-            with database(work, folder):
-                measure(one, work, arguments, folder, start)
+            make_database(work, folder)
+            measure(one, work, arguments, folder, start)
 
 
 def measure(
