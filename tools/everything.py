@@ -231,8 +231,8 @@ def _run_step(part: Part, step: Step, place: Place, report: Report, shown: bool)
     status = _execute(step.command, place.root, output, shown)
     if status == 0:
         return True
-    print(f"{part.name}: {step.name} failed ({_in_words(status)}): {output}", flush=True)
     report.failures.append(Failure(part.name, step.name, shlex.join(step.command), output))
+    print(f"{part.name}: {step.name} failed ({_in_words(status)}): {output}", flush=True)
     return False
 
 

@@ -56,7 +56,9 @@ FAULTS = [
 
 
 @pytest.mark.parametrize(
-    "options", [{}, {"preset": "hardened"}, {"profile": "on", "profile_rate": "1K"}], ids=str
+    "options",
+    [{}, {"preset": "hardened"}, {"profile": "on", "profile_rate": "1K", "profile_samples": "0"}],
+    ids=str,
 )
 @pytest.mark.parametrize(("case", "access", "what", "where", "freed"), FAULTS)
 def test_an_access_is_reported_with_both_stacks(
