@@ -521,7 +521,7 @@ class Recorder:
         if self.gave_up:
             text += f"; {self.gave_up} processes gave up, as this command did not answer for 5 s"
         if self.unread:
-            text += f"; of {self.unread} processes not all could be read: too many open files?"
+            text += f"; calls of {self.unread} processes are missing: too many open files?"
         if self.stopped:
             text += f"; the recording ends early: {self.stopped}"
         return text

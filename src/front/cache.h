@@ -250,14 +250,14 @@ FAST bool cache_push(struct cache *cache, void *p)
     return true;
 }
 
-/* What the bin has as its inverse, where sizes are told (caches_set_tell_sizes). */
+/* The inverse that a bin has unless it is 0 for a recording (caches_set_tell_sizes). */
 FAST uint64_t inverse_of_offset(size_t offset)
 {
     unsigned bin = (unsigned)(offset / BIN_BYTES);
     return likely(bin >= BIN_FIRST) ? class_inverses[stack_class(bin - BIN_FIRST)] : 0;
 }
 
-/* For the slow path: cache_push where no block's size is to be told from its slab. */
+/* For the slow path: cache_push while the bins' inverses are 0. */
 static inline bool cache_push_untold(struct cache *cache, void *p)
 {
     size_t offset = 0; /* as gcc 12 does not see that it is written */
@@ -336,7 +336,7 @@ FAST size_t cache_block_size(const struct cache *cache, const void *p)
     return class_of_offset(offset)->size;
 }
 
-/* cache_block_size while bins do not have their inverses (caches_set_tell_sizes). */
+/* For the slow path: cache_block_size while the bins' inverses are 0. */
 static inline size_t cache_block_size_untold(const struct cache *cache, const void *p)
 {
     size_t offset = 0; /* as gcc 12 does not see that it is written */

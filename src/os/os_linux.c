@@ -503,7 +503,7 @@ size_t os_read(int file, void *buffer, size_t room, int *error)
     return got < 0 ? 0 : (size_t)got;
 }
 
-#define INTERRUPTED_MOST 1000 /* by signals, one after the other */
+#define INTERRUPTED_MOST 1000 /* times in a row that a signal may break the call off */
 
 /* To write, with room for so many bytes: the file's number, or -1 with errno. */
 static int open_with_room(const char *path, int flags, size_t length)

@@ -13,9 +13,10 @@ struct step {
     uint32_t ours;   /* whether a function of hakmem calls there; atomic */
 };
 
-/* The length of a step that varies, at one place of a stack: a function that took stack as it liked
- * calls others from there again and again. Two threads may each have written a part, and another
- * call may be there: so the word is looked at where the step leads. All atomic. */
+/* The length of a step that varies, for one place of a stack: a function that has taken stack as it
+ * likes calls others again and again from there. By now the place may be another call's, and two
+ * threads may each have written a part: so the return address must be where the step leads. All
+ * atomic. */
 #define PLACES ((size_t)1 << 12)
 struct place {
     uint64_t code, stack, length;
@@ -30,19 +31,20 @@ struct known {
     uint32_t path; /* 0: not known yet; atomic */
 };
 
-/* The path that was last found for stacks with this innermost call and so much in use, and where
- * the walk found the addresses on them. If the same are there, the walk would lead there again, so
- * it need not be made. Two threads may each have written a part: so the path is in the same word as
- * what tells that it is this one, and what is read lies on the stack. All atomic. */
+/* For stacks with the same innermost call and equally much in use: the path that was found last,
+ * and where on the stack its return addresses were. If the same addresses are there again, it is
+ * the same path, and no walk is needed. Two threads may each have written a part of a shape: so the
+ * path is in one word with the upper bits of its key, and no place beyond the stack is read. All
+ * atomic. */
 #define SHAPES_BITS 14
 #define SHAPES ((size_t)1 << SHAPES_BITS)
 #define SHAPE_STEPS 4
 #define SHAPE_WORDS (LAW_PATH_WALK / SHAPE_STEPS)
 struct shape {
-    uint64_t code;               /* where the innermost call returns to; 0: none */
-    uint64_t found;              /* the upper bits of its key, and its number */
-    uint64_t depth;              /* bytes of the stack in use */
-    uint64_t at[SHAPE_WORDS];    /* each of SHAPE_STEPS, of 16 bits: words from the stack's end */
+    uint64_t code;            /* where the innermost call returns to; 0: none */
+    uint64_t found;           /* the upper bits of its key, and its number */
+    uint64_t depth;           /* bytes of the stack in use */
+    uint64_t at[SHAPE_WORDS]; /* SHAPE_STEPS places of 16 bits each: words from the stack's end */
     uint32_t changes, unused[3]; /* of `steps` when it was written */
 };
 static_assert(LAW_PATH_WALK % SHAPE_STEPS == 0, "shapes have all that a walk finds");
