@@ -251,7 +251,11 @@ def test_a_wrapper_of_a_process(built: Built, programs: Programs) -> None:
 
 def _descends(pid: int, ancestor: int) -> bool:
     while pid > 1 and pid != ancestor:
-        pid = int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
+        try:
+            stat = Path(f"/proc/{pid}/stat").read_text(errors="replace")
+        except OSError:
+            return False  # it has ended
+        pid = int(stat.rpartition(")")[2].split()[1])
     return pid == ancestor
 
 

@@ -57,7 +57,12 @@ def here(folder: Path) -> list[str]:
     found = []
     for process in Path("/proc").glob("[0-9]*"):
         try:
-            command = process.joinpath("cmdline").read_bytes().replace(b"\0", b" ").decode()
+            command = (
+                process.joinpath("cmdline")
+                .read_bytes()
+                .replace(b"\0", b" ")
+                .decode(errors="replace")
+            )
             if str(folder) in command or str(folder) in str(process.joinpath("cwd").readlink()):
                 found.append(command)
         except OSError:
