@@ -1,18 +1,17 @@
 /* The public functions for options. */
-#include <errno.h>
-#include <string.h>
-
+#include "base/text.h"
 #include "hakmem/hakmem.h"
 #include "life/life.h"
 #include "life/settings.h"
 #include "life/soft_limit.h"
 #include "options/options.h"
+#include <errno.h>
 
 __attribute__((visibility("default"))) int hakmem_option(const char *name, uint64_t *value)
 {
     thread_cache(); /* the process's start, where options are read */
     const struct option *option =
-        name != NULL ? option_find((struct words){name, strlen(name)}) : NULL;
+        name != NULL ? option_find((struct words){name, text_length(name)}) : NULL;
     if (option == NULL)
         return ENOENT;
     *value = option_value(option);

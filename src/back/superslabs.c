@@ -1,13 +1,12 @@
 #include "back/superslabs.h"
 
-#include <string.h>
-
 #include "back/map.h"
 #include "back/meta.h"
 #include "back/slots.h"
 #include "back/superslab_lists.h"
 #include "back/use.h"
 #include "base/atomic.h"
+#include "base/copy.h"
 #include "base/counters.h"
 #include "base/watch.h"
 #include "os/os.h"
@@ -56,7 +55,7 @@ struct superslab *superslab_new(size_t least)
     s->holed = 0;
     s->lacking = 0;
     s->huge = 0;
-    memset(s->guarded, 0, sizeof s->guarded);
+    words_clear(s->guarded, sizeof s->guarded);
     s->longest = 0;
     list_init(&s->age);
     list_init(&s->node);

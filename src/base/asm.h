@@ -5,15 +5,20 @@
 #include "base/defs.h"
 
 /* gcc says so by a macro, clang by a feature. */
-#if defined(__SANITIZE_THREAD__)
-#define UNDER_TSAN 1
-#elif defined(__has_feature)
-#if __has_feature(thread_sanitizer)
-#define UNDER_TSAN 1
+#if defined(__has_feature)
+#define COMPILED_WITH(feature) __has_feature(feature)
+#else
+#define COMPILED_WITH(feature) 0
 #endif
-#endif
-#ifndef UNDER_TSAN
+#if defined(__SANITIZE_THREAD__) || COMPILED_WITH(thread_sanitizer)
+#define UNDER_TSAN 1
+#else
 #define UNDER_TSAN 0
+#endif
+#if UNDER_TSAN || defined(__SANITIZE_ADDRESS__) || COMPILED_WITH(address_sanitizer)
+#define UNDER_SANITIZER 1
+#else
+#define UNDER_SANITIZER 0
 #endif
 
 /* The compiler forgets what it knows of x, so that it has x in a register and addresses memory by

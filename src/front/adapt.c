@@ -1,8 +1,7 @@
 #include "front/adapt.h"
 
-#include <string.h>
-
 #include "back/use.h"
+#include "base/copy.h"
 #include "base/counters.h"
 #include "base/policy.h"
 #include "front/arrays.h"
@@ -64,7 +63,7 @@ static void stack_resize(struct cache *cache, unsigned stack, size_t capacity)
         if (array == NULL)
             return;
         size_t used = stack_used(bin, cold);
-        memcpy(array, cold->base, (used + 1) * sizeof *array);
+        words_move(array, cold->base, used + 1);
         if (cold->room >= first)
             array_give(cache, cold->base, cold->room + 1u);
         cold->base = array;

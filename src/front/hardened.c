@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "back/meta.h"
+#include "base/copy.h"
 #include "base/watch.h"
 #include "front/cacheless.h"
 #include "front/deferred.h"
@@ -143,7 +144,7 @@ SLOW void *hardened_fill(struct cache *cache, unsigned cls, struct finding *foun
     size_t got = shard_take(cache->shard, cls, end, n);
     cache->taken += got * size_classes[cls].size;
     if (got < n)
-        memmove(c->slots, end - got, got * sizeof(void *));
+        words_move(c->slots, end - got, got);
     for (unsigned i = 0; i < got; i++)
         canary_touch(c->slots[i], cls);
     for (unsigned i = 1; hardening.shuffles && i < got; i++) {
@@ -164,7 +165,7 @@ static struct finding put(void **blocks, unsigned n, unsigned cls)
     for (unsigned i = 0; i < n && hardening.zeroes; i++)
         if (unlikely(!block_is_zero(blocks[i], cls))) {
             found = (struct finding){MISUSE_WRITTEN, blocks[i]};
-            memset(blocks[i], 0, size_classes[cls].size);
+            words_clear(blocks[i], size_classes[cls].size);
         }
     struct finding put = shards_put(blocks, n);
     return found.what != MISUSE_NONE ? found : put;
@@ -178,7 +179,7 @@ static SLOW struct finding flush(struct cache *cache, unsigned cls, struct harde
     if (!cache_enter(cache))
         return found;
     found = put(c->slots, n, cls);
-    memmove(c->slots, c->slots + n, stay * sizeof(void *));
+    words_move(c->slots, c->slots + n, stay);
     store_release(&c->ready, stay);
     cache_gave(cache, n * size_classes[cls].size);
     lock_release(cache->lock);

@@ -1,9 +1,8 @@
 #include "front/owners.h"
 
-#include <string.h>
-
 #include "back/meta.h"
 #include "base/atomic.h"
+#include "base/copy.h"
 #include "front/ahead.h"
 #include "front/arrays.h"
 #include "front/closer.h"
@@ -52,8 +51,8 @@ static struct cache *cache_make(void)
     }
     cache_tell_sizes(cache, caches_tell_sizes);
     ahead_close(cache);
-    memset(cache->cold, 0, sizeof cache->cold);
-    memset(cache->begun, 0, sizeof cache->begun);
+    words_clear(cache->cold, sizeof cache->cold);
+    words_clear(cache->begun, sizeof cache->begun);
     if (arrays_start(cache)) {
         cache_reset(cache);
         if (registry_enter(cache))

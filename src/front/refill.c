@@ -1,7 +1,6 @@
 #include "front/refill.h"
 
-#include <string.h>
-
+#include "base/copy.h"
 #include "base/counters.h"
 #include "base/policy.h"
 #include "front/adapt.h"
@@ -78,7 +77,7 @@ static void *stack_fill(struct cache *cache, unsigned cls)
     cache->outflow -= bytes < cache->outflow ? bytes : cache->outflow;
     stack_open(cache, cls);
     if (got < n)
-        memmove(cold->base + 1, end - got, got * sizeof(void *));
+        words_move(cold->base + 1, end - got, got);
     void *p = cold->base[got];
     stack_set_top(bin, cold->base + got - 1);
     return p;

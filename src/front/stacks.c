@@ -1,8 +1,7 @@
 #include "front/stacks.h"
 
-#include <string.h>
-
 #include "back/use.h"
+#include "base/copy.h"
 #include "base/counters.h"
 #include "front/adapt.h"
 #include "front/arrays.h"
@@ -45,7 +44,7 @@ void cache_reset(struct cache *cache)
         bin_close(&cache->bins[BIN_FIRST + stack]);
         cache->cold[stack] = (struct cold_bin){0};
     }
-    memset(cache->begun, 0, sizeof cache->begun);
+    words_clear(cache->begun, sizeof cache->begun);
 }
 
 /* The blocks that a new thread frees first mostly come from another thread, which keeps their
@@ -116,7 +115,7 @@ void stack_settle(struct cache *cache, unsigned stack)
     size_t used = stack_used(bin, cold);
     ASSERT(cold->floor + used <= cold->room && cold->capacity <= cold->room);
     if (cold->floor != 0) {
-        memmove(cold->base + 1, stack_floor(cold) + 1, used * sizeof(void *));
+        words_move(cold->base + 1, stack_floor(cold) + 1, used);
         cold->floor = 0;
     }
     cold->topmost_unsure = false;
@@ -145,7 +144,7 @@ struct finding stack_put_oldest(struct cache *cache, unsigned stack, size_t n, b
     ASSERT(n <= used && used <= cold->room && cold->floor == 0);
     size_t sent = by_transfer ? transfer_put(stack, oldest, n) : 0;
     struct finding found = shards_put(oldest + sent, n - sent);
-    memmove(oldest, oldest + n, (used - n) * sizeof(void *));
+    words_move(oldest, oldest + n, used - n);
     stack_set_top(bin, cold->base + used - n);
     cache_gave(cache, n * size_classes[stack].size);
     if (stack_is_large(stack))

@@ -1,6 +1,5 @@
+#include "base/copy.h"
 #include "heap/classes.h"
-
-#include <string.h>
 
 #include "back/meta.h"
 #include "os/os.h"
@@ -18,7 +17,7 @@ static bool keep_copy(void)
     struct class_offsets *copy = meta_take_pages(round_up(sizeof *copy, os_page));
     if (copy == NULL)
         return false;
-    memcpy(copy, &class_offsets, sizeof *copy);
+    words_move(copy, &class_offsets, sizeof *copy / 8);
     store_release(&class_offsets_closed, copy);
     return true;
 }

@@ -3,12 +3,11 @@
  *        -> a slab all free leaves the shard and, after the lock, goes back to its superslab */
 #include "heap/shards.h"
 
-#include <string.h>
-
 #include "back/map.h"
 #include "back/meta.h"
 #include "back/slices.h"
 #include "base/atomic.h"
+#include "base/copy.h"
 #include "base/counters.h"
 #include "heap/canary.h"
 #include "heap/guard_pages.h"
@@ -121,7 +120,7 @@ static SLOW bool slab_harden(const struct size_class *c, char *base, struct supe
     zero = zero || (hardening.zeroes && hardening.guards);
     for (size_t at = 0; !zero && c->blocks > 1 && at < c->slices * SLICE; at += os_page)
         if (!(guards >> at / os_page & 1))
-            memset(base + at, 0, os_page);
+            words_clear(base + at, os_page);
     return true;
 }
 

@@ -1,9 +1,8 @@
 #include "heap/transfer.h"
 
-#include <string.h>
-
 #include "back/meta.h"
 #include "base/atomic.h"
+#include "base/copy.h"
 #include "base/policy.h"
 #include "base/watch.h"
 #include "heap/classes.h"
@@ -41,7 +40,7 @@ size_t transfer_take(unsigned cls, void **end, size_t n)
     ASSERT(t->low <= t->count && t->count <= t->capacity);
     size_t taken = t->count < n ? t->count : n;
     size_t left = t->count - taken;
-    memcpy(end - taken, t->blocks + left, taken * sizeof(void *));
+    words_move(end - taken, t->blocks + left, taken);
     store_relaxed(&t->count, (uint32_t)left);
     if (t->low > left)
         t->low = (uint32_t)left;
@@ -75,7 +74,7 @@ size_t transfer_put(unsigned cls, void **blocks, size_t n)
         ASSERT(t->count <= t->capacity);
         size_t room = t->capacity - t->count;
         put = room < n ? room : n;
-        memcpy(t->blocks + t->count, blocks, put * sizeof(void *));
+        words_move(t->blocks + t->count, blocks, put);
         store_relaxed(&t->count, (uint32_t)(t->count + put));
         filled_set(cls);
     }
@@ -102,7 +101,7 @@ static struct finding transfer_drop(struct transfer *t, size_t n)
     ASSERT(n <= t->count);
     struct finding found = shards_put(t->blocks, n);
     store_relaxed(&t->count, (uint32_t)(t->count - n));
-    memmove(t->blocks, t->blocks + n, t->count * sizeof(void *));
+    words_move(t->blocks, t->blocks + n, t->count);
     return found;
 }
 

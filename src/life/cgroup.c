@@ -1,7 +1,6 @@
 #include "life/cgroup.h"
 
-#include <string.h>
-
+#include "base/copy.h"
 #include "base/text.h"
 #include "learn/keep.h"
 #include "os/lock.h"
@@ -12,10 +11,10 @@
 /* Whether a list of names with commas has this one. */
 static bool listed(const char *list, size_t length, const char *name)
 {
-    size_t n = strlen(name);
+    size_t n = text_length(name);
     for (size_t at = 0; at + n <= length; at++)
         if ((at == 0 || list[at - 1] == ',') && (at + n == length || list[at + n] == ',') &&
-            memcmp(list + at, name, n) == 0)
+            text_begins(list + at, name, n))
             return true;
     return false;
 }
@@ -26,7 +25,7 @@ static bool leads_out(const struct cgroup *group)
 {
     static const char out[] = "/..";
     const size_t n = sizeof out - 1;
-    return group->length >= n && memcmp(group->path, out, n) == 0 &&
+    return group->length >= n && text_begins(group->path, out, n) &&
            (group->length == n || group->path[n] == '/');
 }
 
@@ -37,12 +36,13 @@ bool cgroup_find(const char *text, size_t length, struct cgroup *group)
     bool found = false;
     const char *end = text + length;
     for (const char *line = text, *next; line < end; line = next) {
-        const char *stop = memchr(line, '\n', (size_t)(end - line));
+        const char *stop = text_find(line, (size_t)(end - line), '\n');
         if (stop == NULL)
             break; /* the rest of it is missing */
         next = stop + 1;
-        const char *list = memchr(line, ':', (size_t)(stop - line));
-        const char *path = list != NULL ? memchr(list + 1, ':', (size_t)(stop - list - 1)) : NULL;
+        const char *list = text_find(line, (size_t)(stop - line), ':');
+        const char *path =
+            list != NULL ? text_find(list + 1, (size_t)(stop - list - 1), ':') : NULL;
         if (path == NULL || path[1] != '/')
             continue;
         size_t list_length = (size_t)(path - list - 1);
@@ -82,12 +82,12 @@ size_t cgroup_number(const char *text, size_t length, size_t none)
 
 size_t cgroup_line(const char *text, size_t length, const char *name)
 {
-    size_t n = strlen(name);
+    size_t n = text_length(name);
     const char *end = text + length;
     for (const char *line = text; line < end;) {
-        const char *stop = memchr(line, '\n', (size_t)(end - line));
+        const char *stop = text_find(line, (size_t)(end - line), '\n');
         size_t rest = (size_t)((stop != NULL ? stop : end) - line);
-        if (rest > n && line[n] == ' ' && memcmp(line, name, n) == 0)
+        if (rest > n && line[n] == ' ' && text_begins(line, name, n))
             return cgroup_number(line + n + 1, rest - n - 1, 0);
         line = stop != NULL ? stop + 1 : end;
     }
@@ -166,11 +166,11 @@ int cgroup_read(struct cgroup_memory *memory)
     if (error != 0 || !cgroup_find(content, length, &group))
         return error;
     const struct version *version = &versions[group.first];
-    const size_t root = strlen(version->root);
-    memcpy(path, version->root, root);
+    const size_t root = text_length(version->root);
+    bytes_copy(path, version->root, root);
     while (root + group.length + sizeof version->usage + 1 >= ROOM)
         cgroup_parent(&group);
-    memcpy(path + root, group.path, group.length);
+    bytes_copy(path + root, group.path, group.length);
     group.path = path + root;
     for (unsigned level = 0; level < LEVELS_MOST; level++) {
         size_t lowest = NO_LIMIT;

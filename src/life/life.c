@@ -38,6 +38,10 @@ static bool started;      /* atomic; set under the lock */
 static pthread_key_t key; /* its destructor tells that a thread ends */
 static bool key_made;     /* atomic */
 
+/* The calling thread's cache from when its end will be told until then; else null. Libc has it as
+ * the value of the key, but its function that tells may be replaced. */
+static __thread struct cache *told_cache;
+
 /* While the first thread asks libc for the key, others make do without a cache: one whose end is
  * not told could not be reached in it, should it never take the slow path again. Not for ever,
  * since a fork meanwhile has a child in which nobody asks. */
@@ -60,11 +64,12 @@ static struct cache *thread_owned(void)
         return NULL;
     if (mine != &cache_none)
         return mine;
-    return load_acquire(&key_made) ? pthread_getspecific(key) : NULL;
+    return told_cache;
 }
 
 static void thread_end(void *value)
 {
+    told_cache = NULL;
     if (unlikely(load_relaxed(&recording_on)))
         recording_thread_ends(value);
     report_late(cache_delete(value), RETURN_ADDRESS);
@@ -102,7 +107,9 @@ static void process_end(void)
         recording_end();
 }
 
-/* libc may allocate in here: this thread has a cache already and the lock is free again. */
+/* Functions of libc's may be replaced by those of other libraries, which may allocate, load further
+ * libraries, or wait for a thread that allocates. So none is called while a lock is held; here this
+ * thread has a cache already. */
 static void register_with_libc(void)
 {
     ASSERT(lock_none_held());
@@ -112,8 +119,32 @@ static void register_with_libc(void)
     os_at_end(process_end);
 }
 
+/* True for the thread that does it. The lock is held in there: no function of libc's is called. */
+static COLD bool process_start(void)
+{
+    ASSERT(lock_none_held());
+    const struct os_given given = os_ask();
+    lock_take(&start_lock);
+    bool first = !started;
+    if (first) {
+        os_start(&given);
+        map_start();
+        options_start();
+        if (limits_wanted())
+            limits_set();
+        hardening_start();
+        slots_start(os_random());
+        shards_start();
+        store_relaxed(&caches_closed, policy.check_frees != 0);
+        store_release(&started, true);
+    }
+    lock_release(&start_lock);
+    return first;
+}
+
 COLD struct cache *thread_cache_make(void)
 {
+    bool first = !load_acquire(&started) && process_start();
     if (cache_current() == &cache_gone)
         return NULL;
     struct cache *cache = thread_owned();
@@ -122,24 +153,6 @@ COLD struct cache *thread_cache_make(void)
         report_late(cache_shut(cache), NULL);
     if (cache != NULL)
         return closed || !cache_resume(cache) ? NULL : cache;
-    bool first = false;
-    if (!load_acquire(&started)) {
-        lock_take(&start_lock);
-        if (!started) {
-            os_start();
-            map_start();
-            options_start();
-            if (limits_wanted())
-                limits_set();
-            hardening_start();
-            slots_start(os_random());
-            shards_start();
-            store_relaxed(&caches_closed, policy.check_frees != 0);
-            first = true;
-            store_release(&started, true);
-        }
-        lock_release(&start_lock);
-    }
     if (!load_relaxed(&caches_closed) && (first || !key_awaited()))
         cache = cache_new();
     KEEP_ERRNO;
@@ -166,9 +179,12 @@ COLD void thread_ask_for_end(struct cache *cache)
         return;
     KEEP_ERRNO;
     cache->asking = true;
-    if (pthread_setspecific(key, cache) == 0)
-        cache_ends_with_thread(cache);
+    bool told = pthread_setspecific(key, cache) == 0;
     cache->asking = false;
+    if (!told)
+        return;
+    told_cache = cache;
+    cache_ends_with_thread(cache);
 }
 
 /* A fork holds every cache's lock, so no thread is in the middle of anything that the child would

@@ -29,7 +29,7 @@ static int write_sites(int file)
     struct profile_sums sums = {.rate = policy.profile_rate,
                                 .lost = samples_lost(),
                                 .memory = samples_bytes(),
-                                .pid = (uint64_t)getpid()};
+                                .pid = os_process()};
     struct text t;
     uint64_t sites = 0;
     int error = 0;
@@ -53,10 +53,10 @@ static int write_sites(int file)
 static int write_mappings(int file)
 {
     int maps = call_open("/proc/self/maps", O_RDONLY);
-    int error = maps < 0 ? errno : 0;
+    int error = maps < 0 ? -maps : 0;
     for (long got = 1; error == 0 && got > 0;) {
         got = call_read(maps, lines, sizeof lines);
-        error = got < 0 ? errno : output_write(file, lines, (size_t)got);
+        error = got < 0 ? (int)-got : output_write(file, lines, (size_t)got);
     }
     if (maps >= 0)
         call_close(maps);
@@ -65,10 +65,11 @@ static int write_mappings(int file)
 
 int profile_write(int file)
 {
-    static int at_work; /* atomic: the number of the process that is; a fork's child is another */
+    static unsigned
+        at_work; /* atomic: the number of the process that is; a fork's child is another */
     sigset_t before;
-    int other = load_relaxed(&at_work);
-    int self = getpid();
+    unsigned other = load_relaxed(&at_work);
+    unsigned self = os_process();
     if (other == self || !__atomic_compare_exchange_n(&at_work, &other, self, false,
                                                       __ATOMIC_ACQUIRE, __ATOMIC_RELAXED))
         return EBUSY;

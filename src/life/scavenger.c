@@ -20,14 +20,16 @@ static int state; /* atomic: one of these; what those wait on who have to know *
 static int call;  /* atomic: 1 when there is work or an end; what it sleeps on */
 static bool ends; /* atomic */
 static pthread_t thread;
-static size_t born;         /* the time of day; for the thread that starts or ends it */
-static size_t starts_left;  /* atomic */
-static size_t starts_until; /* the time of day when there are all of them again; atomic */
+static __thread bool inside; /* the scavenger, or a thread that asks libc to start or end it */
+static size_t born;          /* the time of day; for the thread that starts or ends it */
+static size_t starts_left;   /* atomic */
+static size_t starts_until;  /* the time of day when there are all of them again; atomic */
 bool scavenger_dozes;
 
 static void *scavenge(void *unused)
 {
     (void)unused;
+    inside = true;
     if (policy.extra_calls)
         os_thread_name("hakmem");
     for (unsigned idle = 0; !load_acquire(&ends);) {
@@ -76,14 +78,15 @@ static bool alone(void)
     return caches_living() <= 1;
 }
 
-/* False where the state is another. The scavenger itself may allocate where something else looks
- * after threads' starts and ends; it never waits for its own end, nor anybody for its start where
- * the start is all that is wanted. */
+/* Where something else looks after threads' starts and ends, the scavenger may allocate, and so may
+ * libc's functions that start and end it. These don't wait for what they are in the middle of; and
+ * nobody waits for a start where the start is all that is wanted. */
 static bool waits_for(int now, int to)
 {
-    return now == ENDING ? !pthread_equal(thread, pthread_self()) : now == STARTING && to == ENDING;
+    return !inside && (now == ENDING || (now == STARTING && to == ENDING));
 }
 
+/* False where the state is another. */
 static bool change(int from, int to)
 {
     bool waited = false;
@@ -152,7 +155,9 @@ static COLD void scavenger_start(void)
             size_t left = load_relaxed(&starts_left);
             store_relaxed(&starts_left, left - (left > 0));
             born = os_milliseconds();
+            inside = true;
             started = thread_start();
+            inside = false;
         }
         settle(started ? RUNNING : NONE);
         if (wanted)
@@ -175,7 +180,9 @@ static void end_thread(void)
     KEEP_ERRNO;
     store_release(&ends, true);
     scavenger_call();
+    inside = true;
     pthread_join(thread, NULL);
+    inside = false;
     store_relaxed(&ends, false);
     store_relaxed(&call, 0);
     bool worked = os_milliseconds() - born >= policy.scavenge_ms;

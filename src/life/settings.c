@@ -1,7 +1,5 @@
 #include "life/settings.h"
 
-#include <string.h>
-
 #include "base/policy.h"
 #include "base/watch.h"
 #include "front/closer.h"
@@ -22,7 +20,7 @@ static void change_limits(void)
 
 enum changed option_change(const char *name, size_t value, struct cache *mine)
 {
-    const struct option *option = option_find((struct words){name, strlen(name)});
+    const struct option *option = option_find((struct words){name, text_length(name)});
     if (option == NULL)
         return CHANGE_NO_OPTION;
     if (!(value == AUTO && option_may_be_auto(option)) &&

@@ -66,7 +66,7 @@ static void make_path(const char *from)
     for (const char *c = from; *c != 0; c++) {
         char one[2] = {*c, 0};
         if (c[0] == '%' && c[1] == 'p') {
-            text_add_number(&t, (uint64_t)getpid());
+            text_add_number(&t, os_process());
             c++;
         } else {
             text_add(&t, one);
@@ -85,7 +85,7 @@ static void make_own_path(void)
     text_init(&t, path, sizeof path);
     text_add(&t, *name != 0 ? name : "program");
     text_add(&t, ".");
-    text_add_number(&t, (uint64_t)getpid());
+    text_add_number(&t, os_process());
     text_add(&t, ".heap");
 }
 

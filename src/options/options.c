@@ -1,8 +1,7 @@
 #include "options/options.h"
 
-#include <string.h>
-
 #include "back/meta.h"
+#include "base/copy.h"
 
 const struct option options[OPTIONS] SELDOM = {
 #define OPTION(name, type, value, least, most, help) \
@@ -103,7 +102,7 @@ const struct option *option_nearest(struct words name)
 
 bool name_resembles(struct words name, const char *other)
 {
-    size_t length = strlen(other);
+    size_t length = text_length(other);
     if (name.length > NAME_MOST)
         return false;
     if (name.length >= PART_LEAST && name.length < length &&
@@ -168,7 +167,7 @@ static bool path_read(const struct option *option, struct words words, size_t *v
     char *path = path_of(option);
     if (words.length >= PATH_OPTION_MOST)
         return false;
-    memcpy(path, words.start, words.length);
+    bytes_copy(path, words.start, words.length);
     path[words.length] = '\0';
     *value = words.length > 0 && !same(words, "none");
     return true;

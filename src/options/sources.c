@@ -1,14 +1,14 @@
 /*   options_start -> sources_read -> file_read -> line_read -> option_take
  *                                 -> environment_read       -> option_take
  *
- * Runs inside the first call of the process, perhaps before any constructor: nothing here may
- * allocate, and the OS is asked by plain system calls, which no other preloaded library sees. */
+ * Runs inside the first call of the process, perhaps before any constructor, with a lock: nothing
+ * here may allocate or call a function that another preloaded library can replace. */
 #include "options/sources.h"
 
 #include <errno.h>
-#include <string.h>
 
 #include "base/atomic.h"
+#include "base/copy.h"
 #include "options/options.h"
 #include "os/os.h"
 
@@ -46,7 +46,7 @@ static void add_words(struct text *t, struct words words, size_t most)
         text_add(t, "...");
 }
 
-static struct words words_of(const char *text) { return (struct words){text, strlen(text)}; }
+static struct words words_of(const char *text) { return (struct words){text, text_length(text)}; }
 
 struct complaint {
     char line[768];
@@ -226,7 +226,7 @@ static void line_read(const struct source *from, struct words line)
     line = trimmed(line);
     if (line.length == 0)
         return;
-    const char *equals = memchr(line.start, '=', line.length);
+    const char *equals = text_find(line.start, line.length, '=');
     if (equals == NULL) {
         complain_of_line(from, line, ": expected NAME = VALUE; the line is ignored");
         return;
@@ -297,32 +297,33 @@ static int file_read(const char *path)
 
 /* ---- the environment ---- */
 
-/* What stands behind HAKMEM_ in a variable; null in others. */
-static const char *name_of(const char *variable)
+/* What stands behind `beginning` in a variable; null in others. */
+static char *after(char *variable, const char *beginning)
 {
-    size_t n = sizeof PREFIX - 1;
-    return strncmp(variable, PREFIX, n) == 0 ? variable + n : NULL;
+    for (; *beginning != '\0'; beginning++, variable++)
+        if (*variable != *beginning)
+            return NULL;
+    return variable;
 }
 
 /* Where its value stands; null when it is not set. `name` ends with "=". */
 static char *value_of(char **environment, const char *name)
 {
-    size_t n = strlen(name);
-    for (; *environment != NULL; environment++)
-        if (strncmp(*environment, name, n) == 0)
-            return *environment + n;
-    return NULL;
+    char *value = NULL;
+    for (; *environment != NULL && value == NULL; environment++)
+        value = after(*environment, name);
+    return value;
 }
 
 static void environment_read(char **environment)
 {
     struct source from = {NULL, 0};
     for (; *environment != NULL; environment++) {
-        const char *name = name_of(*environment);
-        if (name == NULL || strncmp(*environment, FILE_VARIABLE "=", sizeof FILE_VARIABLE) == 0 ||
-            strncmp(*environment, ONCE_VARIABLE "=", sizeof ONCE_VARIABLE) == 0)
+        const char *name = after(*environment, PREFIX);
+        if (name == NULL || after(*environment, FILE_VARIABLE "=") != NULL ||
+            after(*environment, ONCE_VARIABLE "=") != NULL)
             continue;
-        const char *equals = strchr(name, '=');
+        const char *equals = text_find(name, text_length(name), '=');
         if (equals != NULL)
             option_take(&from, (struct words){name, (size_t)(equals - name)}, words_of(equals + 1));
     }
@@ -342,7 +343,7 @@ static void sources_read(void)
     }
     char **environment = os_environment();
     char *turn = environment != NULL ? value_of(environment, ONCE_VARIABLE "=") : NULL;
-    silent = turn != NULL && strcmp(turn, done) == 0;
+    silent = turn != NULL && text_same(turn, done);
     /* Most systems have none, and some don't let a process open any; only a file that is there and
      * says nothing is worth a line. */
     int error = file_read(SYSTEM_FILE);
@@ -354,8 +355,8 @@ static void sources_read(void)
     if (path != NULL && (error = file_read(path)) != 0)
         complain_of_file(&(struct source){NULL, 0}, path, error);
     environment_read(environment);
-    if (complaints > 0 && turn != NULL && strcmp(turn, once) == 0)
-        memcpy(turn, done, sizeof done);
+    if (complaints > 0 && turn != NULL && text_same(turn, once))
+        bytes_copy(turn, done, sizeof done);
 }
 
 COLD void options_start(void)

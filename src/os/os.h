@@ -1,6 +1,7 @@
 /* The kernel, and nothing else. Every function preserves errno, never allocates through malloc, and
- * may be called before any constructor has run. Lengths are in bytes; addresses and lengths that
- * are passed in are multiples of the page size.
+ * may be called before any constructor has run. Those that call a function of libc's, which another
+ * library may have replaced by one that allocates, say so: no lock is held there. Lengths are in
+ * bytes; addresses and lengths that are passed in are multiples of the page size.
  *
  * A filter of system calls may end the program for a call that it does not know. So after the start
  * only the calls in docs/contract.md ("System calls") are made, which glibc makes too. Functions
@@ -13,7 +14,20 @@
 /* Bytes of a page. Known after os_start; a power of two from 4 KiB to 64 KiB. */
 extern size_t os_page;
 
-void os_start(void);
+/* What the kernel gave the process when it began. */
+struct os_given {
+    size_t page;         /* bytes of a page */
+    bool secure;         /* it has more privileges than who started it */
+    uintptr_t random;    /* the address of 16 random bytes, or 0 */
+    uintptr_t functions; /* the address of the kernel's own functions, or 0 */
+};
+
+/* Asks libc for it, whose function may be replaced by one that allocates: so no lock is held here.
+ * In a call that comes out of that one, the kernel is asked. */
+struct os_given os_ask(void);
+
+/* Calls no function of libc's. */
+void os_start(const struct os_given *given);
 
 /* Zeroed memory, readable and writable, committed as it is touched; null when there is none. */
 void *os_map(size_t length);

@@ -1,10 +1,12 @@
 /* Linux. */
-#define _GNU_SOURCE /* mremap */
-#include "os/keep_errno.h"
+#define _GNU_SOURCE /* environ, MREMAP_MAYMOVE */
 #include "os/os.h"
 
 #include "base/atomic.h"
 #include "base/policy.h"
+#include "os/calls.h"
+#include "os/clock.h"
+#include "os/keep_errno.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -52,19 +54,14 @@ size_t os_mapped_most(void) { return load_relaxed(&mapped_most); }
 
 bool os_present(const void *p)
 {
-    KEEP_ERRNO;
     /* An advice without effect: of the calls that tell, filters know this one. */
-    void *page = (void *)((uintptr_t)p & ~(os_page - 1));
-    bool present = madvise(page, os_page, MADV_NORMAL) == 0 || errno != ENOMEM;
-    return present;
+    return CALL(SYS_madvise, (uintptr_t)p & ~(os_page - 1), os_page, MADV_NORMAL) != -ENOMEM;
 }
 
 bool os_readable(const void *p)
 {
-    KEEP_ERRNO;
     /* The kernel reads the set of signals before it refuses what should be done with it. */
-    long result = syscall(SYS_rt_sigprocmask, -1, p, NULL, 8);
-    return result != 0 && errno == EINVAL;
+    return CALL(SYS_rt_sigprocmask, -1, p, NULL, 8) == -EINVAL;
 }
 
 static void count_mapped(size_t more)
@@ -96,23 +93,65 @@ static void huge_pages_start(void)
             huge_pages = modes[i + 1] == 'n' ? HUGE_NEVER : HUGE_ASKED;
 }
 
-void os_start(void)
+static struct os_given given;
+
+static void given_take(struct os_given *to, unsigned long type, unsigned long value)
 {
-    size_t page = getauxval(AT_PAGESZ);
-    if (is_power_of_two(page))
-        os_page = page;
+    if (type == AT_PAGESZ && is_power_of_two(value))
+        to->page = value;
+    else if (type == AT_SECURE)
+        to->secure = value != 0;
+    else if (type == AT_RANDOM)
+        to->random = value;
+    else if (type == AT_SYSINFO_EHDR)
+        to->functions = value;
+}
+
+/* What libc was given, as the kernel tells it. */
+static COLD void given_read(struct os_given *to)
+{
+    int error;
+    unsigned long pair[2];
+    int file = os_open("/proc/self/auxv", &error);
+    while (file >= 0 && os_read(file, pair, sizeof pair, &error) == sizeof pair)
+        given_take(to, pair[0], pair[1]);
+    if (file >= 0)
+        os_close(file);
+}
+
+COLD struct os_given os_ask(void)
+{
+    static const unsigned long types[] = {AT_PAGESZ, AT_SECURE, AT_RANDOM, AT_SYSINFO_EHDR};
+    static __thread bool asks;
+    KEEP_ERRNO;
+    struct os_given found = {.page = 4096};
+    if (asks) {
+        given_read(&found);
+        return found;
+    }
+    asks = true;
+    for (unsigned i = 0; i < sizeof types / sizeof *types; i++)
+        given_take(&found, types[i], getauxval(types[i]));
+    asks = false;
+    return found;
+}
+
+void os_start(const struct os_given *found)
+{
+    given = *found;
+    os_page = found->page;
+    clock_start(found->functions);
     huge_pages_start();
 }
 
 /* At `hint` if nothing is there. No flag but these: filters of system calls look at them. */
 static void *map(void *hint, size_t length, int protection)
 {
-    KEEP_ERRNO;
-    void *start = mmap(hint, length, protection, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (start == MAP_FAILED)
+    long start = CALL(SYS_mmap, hint, length, protection, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (CALL_FAILED(start))
         return NULL;
     count_mapped(length);
-    return start;
+    return (void *)start;
 }
 
 void *os_map(size_t length) { return map(NULL, length, PROT_READ | PROT_WRITE); }
@@ -156,9 +195,7 @@ void *os_map_guarded(size_t length)
     char *start = map(NULL, length + 2 * os_page, PROT_NONE);
     if (start == NULL)
         return NULL;
-    KEEP_ERRNO;
-    int failed = mprotect(start + os_page, length, PROT_READ | PROT_WRITE);
-    if (failed) {
+    if (!os_let_write(start + os_page, length, true)) {
         os_unmap(start, length + 2 * os_page);
         return NULL;
     }
@@ -182,43 +219,39 @@ void *os_map_block(size_t length, size_t usable, size_t align, size_t *before, s
 
 bool os_forbid(void *start, size_t length)
 {
-    KEEP_ERRNO;
-    return mprotect(start, length, PROT_NONE) == 0;
+    return CALL(SYS_mprotect, start, length, PROT_NONE) == 0;
 }
 
 bool os_let_write(void *start, size_t length, bool may)
 {
-    KEEP_ERRNO;
-    return mprotect(start, length, may ? PROT_READ | PROT_WRITE : PROT_READ) == 0;
+    return CALL(SYS_mprotect, start, length, may ? PROT_READ | PROT_WRITE : PROT_READ) == 0;
 }
 
 bool os_unmap(void *start, size_t length)
 {
-    KEEP_ERRNO;
-    int failed = munmap(start, length);
-    if (!failed)
-        sub_relaxed(&mapped_bytes, length);
-    return !failed;
+    if (CALL(SYS_munmap, start, length) != 0)
+        return false;
+    sub_relaxed(&mapped_bytes, length);
+    return true;
 }
 
 bool os_resize(void *start, size_t old_length, size_t new_length, bool *pieces)
 {
-    KEEP_ERRNO;
-    void *result = mremap(start, old_length, new_length, 0);
-    *pieces = result == MAP_FAILED && errno == EFAULT;
-    if (result != MAP_FAILED)
-        count_mapped(new_length - old_length);
-    return result != MAP_FAILED;
+    long result = CALL(SYS_mremap, start, old_length, new_length, 0);
+    *pieces = result == -EFAULT;
+    if (CALL_FAILED(result))
+        return false;
+    count_mapped(new_length - old_length);
+    return true;
 }
 
 void *os_move(void *start, size_t old_length, size_t new_length)
 {
-    KEEP_ERRNO;
-    void *result = mremap(start, old_length, new_length, MREMAP_MAYMOVE);
-    if (result == MAP_FAILED)
+    long result = CALL(SYS_mremap, start, old_length, new_length, MREMAP_MAYMOVE);
+    if (CALL_FAILED(result))
         return NULL;
     count_mapped(new_length - old_length);
-    return result;
+    return (void *)result;
 }
 
 /* What the kernel makes of a purge: nobody knows yet; it zeroes; it is refused, or answered with
@@ -229,8 +262,7 @@ bool os_purge(void *start, size_t length)
 {
     if (load_relaxed(&purge) == PURGE_REFUSED)
         return false;
-    KEEP_ERRNO;
-    int failed;
+    long failed;
     int tries = 3;
     /* The memory is free: a word may be put there for a while, to be looked for. */
     volatile size_t *word = load_relaxed(&purge) == PURGE_UNKNOWN ? start : NULL;
@@ -238,9 +270,9 @@ bool os_purge(void *start, size_t length)
     if (marked)
         *word = 1;
     do
-        failed = madvise(start, length, MADV_DONTNEED);
-    while (failed && errno == EAGAIN && --tries > 0);
-    if (failed && (errno == EPERM || errno == ENOSYS))
+        failed = CALL(SYS_madvise, start, length, MADV_DONTNEED);
+    while (failed == -EAGAIN && --tries > 0);
+    if (failed == -EPERM || failed == -ENOSYS)
         store_relaxed(&purge, PURGE_REFUSED);
     if (!failed && word != NULL)
         store_relaxed(&purge, *word == 0 ? PURGE_ZEROES : PURGE_REFUSED);
@@ -260,11 +292,9 @@ _Static_assert(sizeof(struct os_run) == sizeof(struct iovec) &&
 void os_purge_runs(struct os_run *runs, size_t n)
 {
     static bool refused; /* atomic: an older kernel says so each time */
-    KEEP_ERRNO;
     bool at_once = n > 1 && policy.extra_calls && !load_relaxed(&refused) &&
                    load_relaxed(&purge) == PURGE_ZEROES;
-    long bytes =
-        at_once ? syscall(SYS_process_madvise, THIS_PROCESS, runs, n, MADV_DONTNEED, 0) : -1;
+    long bytes = at_once ? CALL(SYS_process_madvise, THIS_PROCESS, runs, n, MADV_DONTNEED, 0) : -1;
     size_t gone = 0;
     for (; gone < n && bytes >= (long)runs[gone].length; gone++)
         bytes -= (long)runs[gone].length;
@@ -290,39 +320,33 @@ bool os_can_guard(void)
 
 bool os_guard_runs(struct os_run *runs, size_t n)
 {
-    KEEP_ERRNO;
     size_t bytes = 0;
     for (size_t i = 0; i < n; i++)
         bytes += runs[i].length;
     if (n > 1 && policy.extra_calls &&
-        syscall(SYS_process_madvise, THIS_PROCESS, runs, n, MADV_GUARD_INSTALL, 0) == (long)bytes)
+        CALL(SYS_process_madvise, THIS_PROCESS, runs, n, MADV_GUARD_INSTALL, 0) == (long)bytes)
         return true;
     bool all = true;
     for (size_t i = 0; i < n; i++)
-        all &= madvise(runs[i].start, runs[i].length, MADV_GUARD_INSTALL) == 0;
+        all &= CALL(SYS_madvise, runs[i].start, runs[i].length, MADV_GUARD_INSTALL) == 0;
     return all;
 }
 
 bool os_unguard(void *start, size_t length)
 {
-    KEEP_ERRNO;
-    return madvise(start, length, MADV_GUARD_REMOVE) == 0;
+    return CALL(SYS_madvise, start, length, MADV_GUARD_REMOVE) == 0;
 }
 
 bool os_huge_pages(void *start, size_t length)
 {
-    if (huge_pages == HUGE_NEVER)
-        return false;
-    KEEP_ERRNO;
-    return madvise(start, length, MADV_HUGEPAGE) == 0;
+    return huge_pages != HUGE_NEVER && CALL(SYS_madvise, start, length, MADV_HUGEPAGE) == 0;
 }
 
 void os_small_pages(void *start, size_t length, bool asked)
 {
     if (huge_pages == HUGE_NEVER || (huge_pages == HUGE_ASKED && !asked))
         return;
-    KEEP_ERRNO;
-    madvise(start, length, MADV_NOHUGEPAGE);
+    CALL(SYS_madvise, start, length, MADV_NOHUGEPAGE);
 }
 
 void os_name(void *start, size_t length, const char *name)
@@ -330,8 +354,7 @@ void os_name(void *start, size_t length, const char *name)
     static bool refused; /* atomic: a kernel without names says so each time */
     if (!policy.extra_calls || load_relaxed(&refused))
         return;
-    KEEP_ERRNO;
-    if (prctl(PR_SET_VMA, PR_SET_VMA_ANON_NAME, start, length, name) != 0)
+    if (CALL(SYS_prctl, PR_SET_VMA, PR_SET_VMA_ANON_NAME, start, length, name) != 0)
         store_relaxed(&refused, true);
 }
 
@@ -340,33 +363,31 @@ void os_name(void *start, size_t length, const char *name)
 static COLD uint64_t random_given(void)
 {
     static uint64_t calls;
-    const void *bytes = (const void *)getauxval(AT_RANDOM); /* at any address */
-    uint64_t given[2];
+    const void *bytes = (const void *)given.random; /* at any address */
+    uint64_t random[2];
     uint64_t number = (uintptr_t)&number >> 4; /* where the stack is, which is random too */
     unsigned __int128 product = number + ++calls;
     if (bytes != NULL) {
-        memcpy(given, bytes, sizeof given);
-        product = (product * 0x9e3779b97f4a7c15u + given[0]) * (given[1] | 1);
+        memcpy(random, bytes, sizeof random);
+        product = (product * 0x9e3779b97f4a7c15u + random[0]) * (random[1] | 1);
     }
     return (uint64_t)product ^ (uint64_t)(product >> 64);
 }
 
 uint64_t os_random(void)
 {
-    KEEP_ERRNO;
     uint64_t number;
-    if (syscall(SYS_getrandom, &number, sizeof number, 1 /* GRND_NONBLOCK */) != sizeof number)
+    if (CALL(SYS_getrandom, &number, sizeof number, 1 /* GRND_NONBLOCK */) != sizeof number)
         number = random_given();
     return number;
 }
 
 unsigned os_cpus(void)
 {
-    KEEP_ERRNO;
     enum { SEEN_WORDS = 16 };
     static unsigned long seen[SEEN_WORDS]; /* numbers of CPUs, modulo 1,024 */
     unsigned long set[8192 / (8 * sizeof(unsigned long))];
-    long bytes = syscall(SYS_sched_getaffinity, 0, sizeof set, set);
+    long bytes = CALL(SYS_sched_getaffinity, 0, sizeof set, set);
     for (long i = 0; i < bytes / (long)sizeof set[0]; i++)
         seen[(unsigned long)i % SEEN_WORDS] |= set[i];
     unsigned cpus = 0;
@@ -375,12 +396,7 @@ unsigned os_cpus(void)
     return cpus > 0 ? cpus : 1;
 }
 
-static bool membarrier(int command)
-{
-    KEEP_ERRNO;
-    long failed = syscall(SYS_membarrier, command, 0, 0);
-    return failed == 0;
-}
+static bool membarrier(int command) { return CALL(SYS_membarrier, command, 0, 0) == 0; }
 
 bool os_barrier_everywhere(void)
 {
@@ -395,59 +411,31 @@ bool os_single_threaded(void)
     return __libc_single_threaded;
 #else
     /* The kernel counts threads as links of this folder, in addition to the two of any folder. */
-    KEEP_ERRNO;
     struct stat threads;
-    bool single = stat("/proc/self/task", &threads) == 0 && threads.st_nlink == 3;
-    return single;
+    return CALL(SYS_newfstatat, AT_FDCWD, "/proc/self/task", &threads, 0) == 0 &&
+           threads.st_nlink == 3;
 #endif
 }
 
 void os_let_watch(void)
 {
-    KEEP_ERRNO;
-    prctl(PR_SET_PTRACER, PR_SET_PTRACER_ANY); /* an error where the kernel has no such rule */
+    CALL(SYS_prctl, PR_SET_PTRACER,
+         PR_SET_PTRACER_ANY); /* an error where the kernel has no such rule */
 }
 
 void os_thread_name(const char *name)
 {
-    if (!policy.extra_calls)
-        return;
-    KEEP_ERRNO;
-    prctl(PR_SET_NAME, name);
-}
-
-static struct timespec read_clock(clockid_t clock)
-{
-    KEEP_ERRNO;
-    struct timespec now = {0, 0};
-    clock_gettime(clock, &now);
-    return now;
-}
-
-size_t os_milliseconds(void)
-{
-    struct timespec now = read_clock(CLOCK_MONOTONIC_COARSE);
-    return (size_t)now.tv_sec * 1000 + (size_t)now.tv_nsec / 1000000;
-}
-
-size_t os_nanoseconds(void)
-{
-    struct timespec now = read_clock(CLOCK_MONOTONIC);
-    return (size_t)now.tv_sec * 1000000000 + (size_t)now.tv_nsec;
+    if (policy.extra_calls)
+        CALL(SYS_prctl, PR_SET_NAME, name);
 }
 
 void os_wait(int *word, int value, size_t milliseconds)
 {
-    KEEP_ERRNO;
     struct timespec time = {(time_t)(milliseconds / 1000), (long)(milliseconds % 1000) * 1000000};
-    syscall(SYS_futex, word, FUTEX_WAIT_PRIVATE, value, milliseconds != 0 ? &time : NULL, NULL, 0);
+    CALL(SYS_futex, word, FUTEX_WAIT_PRIVATE, value, milliseconds != 0 ? &time : NULL, NULL, 0);
 }
 
-void os_wake(int *word)
-{
-    KEEP_ERRNO;
-    syscall(SYS_futex, word, FUTEX_WAKE_PRIVATE, 1, NULL, NULL, 0);
-}
+void os_wake(int *word) { CALL(SYS_futex, word, FUTEX_WAKE_PRIVATE, 1, NULL, NULL, 0); }
 
 #ifdef __GLIBC__
 int __register_atfork(void (*prepare)(void), void (*parent)(void), void (*child)(void), void *dso);
@@ -466,15 +454,13 @@ void os_at_fork(void (*prepare)(void), void (*parent)(void), void (*child)(void)
 
 void os_at_end(void (*end)(void)) { atexit(end); }
 
-unsigned os_thread_id(void) { return (unsigned)syscall(SYS_gettid); }
+unsigned os_thread_id(void) { return (unsigned)CALL(SYS_gettid); }
 
 void os_print_error(const char *words, size_t length)
 {
-    KEEP_ERRNO;
     while (length > 0) {
-        /* Libc's own function is a point of cancellation, and others replace it. */
-        long written = syscall(SYS_write, STDERR_FILENO, words, length);
-        if (written < 0 && errno == EINTR)
+        long written = call_write(STDERR_FILENO, words, length);
+        if (written == -EINTR)
             continue;
         if (written <= 0)
             break;
@@ -485,95 +471,77 @@ void os_print_error(const char *words, size_t length)
 
 int os_open(const char *path, int *error)
 {
-    KEEP_ERRNO;
     int flags = O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY;
-    long file = syscall(SYS_openat, AT_FDCWD, path, flags);
-    *error = file < 0 ? errno : 0;
-    return (int)file;
+    long file = CALL(SYS_openat, AT_FDCWD, path, flags);
+    *error = file < 0 ? (int)-file : 0;
+    return file < 0 ? -1 : (int)file;
 }
 
 size_t os_read(int file, void *buffer, size_t room, int *error)
 {
-    KEEP_ERRNO;
     long got;
     do
-        got = syscall(SYS_read, file, buffer, room);
-    while (got < 0 && errno == EINTR);
-    *error = got < 0 ? errno : 0;
+        got = call_read(file, buffer, room);
+    while (got == -EINTR);
+    *error = got < 0 ? (int)-got : 0;
     return got < 0 ? 0 : (size_t)got;
 }
 
 #define INTERRUPTED_MOST 1000 /* times in a row that a signal may break the call off */
 
-/* To write, with room for so many bytes: the file's number, or -1 with errno. */
+/* To write, with room for so many bytes: the file's number, or the negative one of the error. */
 static int open_with_room(const char *path, int flags, size_t length)
 {
     struct rlimit most;
-    if (getrlimit(RLIMIT_FSIZE, &most) == 0 && most.rlim_cur < length) { /* else a signal comes */
-        errno = EFBIG;
-        return -1;
-    }
-    int file = (int)syscall(SYS_openat, AT_FDCWD, path, flags | O_RDWR | O_CLOEXEC, 0600);
+    if (CALL(SYS_prlimit64, 0, RLIMIT_FSIZE, NULL, &most) == 0 && most.rlim_cur < length)
+        return -EFBIG; /* else a signal comes */
+    int file = (int)CALL(SYS_openat, AT_FDCWD, path, flags | O_RDWR | O_CLOEXEC, 0600);
     if (file < 0)
-        return -1;
-    for (unsigned tries = 0; tries < INTERRUPTED_MOST; tries++)
-        if (syscall(SYS_fallocate, file, 0, 0L, length) == 0)
-            return file;
-        else if (errno != EINTR)
-            break;
-    int error = errno;
-    syscall(SYS_close, file);
+        return file;
+    long failed = -EINTR;
+    for (unsigned tries = 0; failed == -EINTR && tries < INTERRUPTED_MOST; tries++)
+        failed = CALL(SYS_fallocate, file, 0, 0, length);
+    if (failed == 0)
+        return file;
+    call_close(file);
     if (flags & O_CREAT)
-        syscall(SYS_unlinkat, AT_FDCWD, path, 0);
-    errno = error;
-    return -1;
+        call_unlink(path);
+    return (int)failed;
 }
 
 void *os_map_new_file(const char *path, size_t length, size_t most, int *error)
 {
-    KEEP_ERRNO;
     int file = open_with_room(path, O_CREAT | O_EXCL, length);
-    *error = errno;
+    *error = file < 0 ? -file : 0;
     if (file < 0)
         return NULL;
-    void *start = mmap(NULL, most, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
-    *error = start == MAP_FAILED ? errno : 0;
-    syscall(SYS_close, file);
-    if (start == MAP_FAILED)
-        syscall(SYS_unlinkat, AT_FDCWD, path, 0);
-    return start == MAP_FAILED ? NULL : start;
+    long start = CALL(SYS_mmap, NULL, most, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
+    call_close(file);
+    if (!CALL_FAILED(start))
+        return (void *)start;
+    *error = (int)-start;
+    call_unlink(path);
+    return NULL;
 }
 
 int os_grow_file(const char *path, size_t length)
 {
-    KEEP_ERRNO;
     int file = open_with_room(path, 0, length);
-    int error = file < 0 ? errno : 0;
-    if (file >= 0)
-        syscall(SYS_close, file);
-    return error;
+    if (file < 0)
+        return -file;
+    call_close(file);
+    return 0;
 }
 
 void os_leave_file(void *start, size_t length, size_t most)
 {
-    KEEP_ERRNO;
     int flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED;
-    const void *there = mmap(start, length, PROT_READ | PROT_WRITE, flags, -1, 0);
-    if (there != MAP_FAILED)
-        munmap((char *)start + length, most - length);
+    if (!CALL_FAILED(CALL(SYS_mmap, start, length, PROT_READ | PROT_WRITE, flags, -1, 0)))
+        CALL(SYS_munmap, (char *)start + length, most - length);
 }
 
-void os_close(int file)
-{
-    KEEP_ERRNO;
-    syscall(SYS_close, file);
-}
+void os_close(int file) { call_close(file); }
 
-bool os_secure(void)
-{
-    KEEP_ERRNO;
-    bool secure = getauxval(AT_SECURE) != 0;
-    return secure;
-}
+bool os_secure(void) { return given.secure; }
 
 char **os_environment(void) { return environ; }

@@ -14,15 +14,15 @@ int output_write(int file, const char *text, size_t length)
     unsigned waited = 0;
     while (length > 0) {
         long done = call_write(file, text, length);
-        if (done < 0 && errno == EINTR)
+        if (done == -EINTR)
             continue;
-        if (done < 0 && errno == EAGAIN && waited < WAIT_MOST) {
+        if (done == -EAGAIN && waited < WAIT_MOST) {
             os_let_pass(WAIT_STEP);
             waited += WAIT_STEP;
             continue;
         }
         if (done <= 0)
-            return done < 0 ? errno : EIO;
+            return done < 0 ? (int)-done : EIO;
         text += done;
         length -= (size_t)done;
     }
@@ -35,20 +35,21 @@ int output_begin(struct output *output, const char *path)
     text_init(&t, output->beside, sizeof output->beside);
     text_add(&t, path);
     text_add(&t, ".");
-    text_add_number(&t, (uint64_t)getpid());
+    text_add_number(&t, os_process());
     text_add(&t, ".tmp");
     output->path = path;
     call_unlink(output->beside); /* one that a killed process of this number left */
     output->file = call_open(output->beside, O_WRONLY | O_CREAT | O_EXCL);
-    return output->file < 0 ? errno : 0;
+    return output->file < 0 ? -output->file : 0;
 }
 
 int output_end(struct output *output, int error)
 {
-    if (call_close(output->file) != 0 && error == 0)
-        error = errno;
-    if (error == 0 && call_rename(output->beside, output->path) != 0)
-        error = errno;
+    int closed = call_close(output->file);
+    if (error == 0)
+        error = -closed;
+    if (error == 0)
+        error = -call_rename(output->beside, output->path);
     if (error != 0)
         call_unlink(output->beside);
     return error;

@@ -8,6 +8,9 @@
 
 #include <signal.h>
 
+/* The process's number. */
+unsigned os_process(void);
+
 #define OS_THREAD_NAME 16
 void os_thread_called(char name[OS_THREAD_NAME]);
 

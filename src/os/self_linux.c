@@ -1,5 +1,4 @@
-/* Linux. System calls are made directly, because libc's open, read and write are cancellation
- * points. */
+/* Linux. */
 #define _GNU_SOURCE
 #include "os/keep_errno.h"
 #include "os/self.h"
@@ -8,32 +7,30 @@
 #include <fcntl.h>
 #include <setjmp.h>
 #include <sys/prctl.h>
-#include <sys/syscall.h>
 #include <time.h>
 #include <ucontext.h>
 #include <unistd.h>
 
+#include "os/calls.h"
 #include "os/os.h"
+
+unsigned os_process(void) { return (unsigned)CALL(SYS_getpid); }
 
 void os_thread_called(char name[OS_THREAD_NAME])
 {
-    KEEP_ERRNO;
     name[0] = '\0';
-    prctl(PR_GET_NAME, name);
+    CALL(SYS_prctl, PR_GET_NAME, name);
     name[OS_THREAD_NAME - 1] = '\0';
 }
 
 bool os_thread_lives(unsigned thread)
 {
-    KEEP_ERRNO;
-    bool lives = syscall(SYS_tgkill, getpid(), thread, 0) == 0 || errno != ESRCH;
-    return lives;
+    return CALL(SYS_tgkill, os_process(), thread, 0) != -ESRCH;
 }
 
 void os_program_path(char *path, size_t room)
 {
-    KEEP_ERRNO;
-    long length = syscall(SYS_readlinkat, AT_FDCWD, "/proc/self/exe", path, room - 1);
+    long length = CALL(SYS_readlinkat, AT_FDCWD, "/proc/self/exe", path, room - 1);
     path[length > 0 ? length : 0] = '\0';
 }
 
@@ -41,16 +38,15 @@ void os_program_path(char *path, size_t room)
  * one, which /proc/self is, may have ended before the others; Linux 3.17 and later have it. */
 int os_resident(size_t *bytes)
 {
-    KEEP_ERRNO;
     char text[128];
-    int file = (int)syscall(SYS_openat, AT_FDCWD, "/proc/thread-self/statm", O_RDONLY | O_CLOEXEC);
-    if (file < 0 && errno == ENOENT)
-        file = (int)syscall(SYS_openat, AT_FDCWD, "/proc/self/statm", O_RDONLY | O_CLOEXEC);
+    int file = call_open("/proc/thread-self/statm", O_RDONLY);
+    if (file == -ENOENT)
+        file = call_open("/proc/self/statm", O_RDONLY);
     if (file < 0)
-        return errno;
-    long length = syscall(SYS_read, file, text, sizeof text);
-    int error = length < 0 ? errno : 0;
-    syscall(SYS_close, file);
+        return -file;
+    long length = call_read(file, text, sizeof text);
+    int error = length < 0 ? (int)-length : 0;
+    call_close(file);
     size_t pages = 0;
     long i = 0;
     while (i < length && text[i] != ' ')
@@ -75,8 +71,8 @@ static int next_char(struct list_reader *r)
 {
     if (r->next == r->got) {
         do
-            r->got = syscall(SYS_read, r->file, r->part, sizeof r->part);
-        while (r->got < 0 && errno == EINTR);
+            r->got = call_read(r->file, r->part, sizeof r->part);
+        while (r->got == -EINTR);
         r->next = 0;
         if (r->got <= 0) {
             r->got = 0;
@@ -131,9 +127,7 @@ static int next_rest(struct list_reader *r, char *line, size_t room)
 
 COLD enum os_mapped os_mapping(const void *p, char *line, size_t room)
 {
-    KEEP_ERRNO;
-    struct list_reader r = {
-        .file = (int)syscall(SYS_openat, AT_FDCWD, "/proc/self/maps", O_RDONLY | O_CLOEXEC)};
+    struct list_reader r = {.file = call_open("/proc/self/maps", O_RDONLY)};
     line[0] = '\0';
     if (r.file < 0)
         return OS_MAPPED_UNKNOWN;
@@ -148,15 +142,14 @@ COLD enum os_mapped os_mapping(const void *p, char *line, size_t room)
         if (c >= 0 && (uintptr_t)p - start < end - start)
             mapped = OS_MAPPED;
     }
-    syscall(SYS_close, r.file);
+    call_close(r.file);
     return mapped;
 }
 
 void os_let_pass(unsigned milliseconds)
 {
-    KEEP_ERRNO;
     struct timespec time = {milliseconds / 1000, milliseconds % 1000 * 1000000L};
-    syscall(SYS_clock_nanosleep, CLOCK_MONOTONIC, 0, &time, NULL);
+    CALL(SYS_clock_nanosleep, CLOCK_MONOTONIC, 0, &time, NULL);
 }
 
 /* ---- signals ---- */
@@ -183,7 +176,7 @@ void os_signals_restore(const sigset_t *before)
     if (!sigismember(before, SIGPIPE) && sigpending(&pending) == 0 &&
         sigismember(&pending, SIGPIPE)) {
         const struct timespec no_time = {0, 0};
-        syscall(SYS_rt_sigtimedwait, &pipe_only, NULL, &no_time, SIGNAL_BYTES);
+        CALL(SYS_rt_sigtimedwait, &pipe_only, NULL, &no_time, SIGNAL_BYTES);
     }
     pthread_sigmask(SIG_SETMASK, before, NULL);
 }
@@ -200,7 +193,7 @@ static void pass_on(const struct sigaction *program, int number, siginfo_t *info
                (program->sa_handler == SIG_IGN && !is_sent(info))) {
         sigaction(number, program, NULL);
         if (is_sent(info))
-            syscall(SYS_tgkill, getpid(), os_thread_id(), number);
+            CALL(SYS_tgkill, os_process(), os_thread_id(), number);
     } else if (program->sa_handler != SIG_IGN) {
         program->sa_handler(number);
     }
@@ -297,7 +290,7 @@ static void raise_abort(void)
     sigemptyset(&abort_only);
     sigaddset(&abort_only, SIGABRT);
     pthread_sigmask(SIG_UNBLOCK, &abort_only, NULL);
-    syscall(SYS_tgkill, getpid(), os_thread_id(), SIGABRT);
+    CALL(SYS_tgkill, os_process(), os_thread_id(), SIGABRT);
 }
 
 COLD _Noreturn void os_abort(void)

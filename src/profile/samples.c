@@ -1,11 +1,11 @@
 #include "profile/samples.h"
 
-#include <string.h>
-
 #include "back/meta.h"
 #include "base/atomic.h"
+#include "base/copy.h"
 #include "base/policy.h"
 #include "base/probe.h"
+#include "base/text.h"
 #include "base/watch.h"
 #include "os/lock.h"
 #include "os/os.h"
@@ -82,12 +82,12 @@ static struct site *site_make(uint64_t hash, const struct origin *from, size_t n
         return NULL;
     store_relaxed(&profile.bytes, profile.bytes + meta_size(bytes));
     profile.site_count++;
-    memset(site, 0, bytes);
+    words_clear(site, round_up(bytes, 8));
     site->hash = hash;
     site->depth = from->depth;
     site->name_bytes = name_bytes;
-    memcpy(site->frames, from->frames, frames_bytes);
-    memcpy(&site->frames[from->depth], from->name, name_bytes);
+    words_move(site->frames, from->frames, from->depth);
+    bytes_copy((char *)&site->frames[from->depth], from->name, name_bytes);
     struct site **bucket = &profile.sites[hash % profile.site_buckets];
     site->next = *bucket;
     store_release(bucket, site);
@@ -97,14 +97,14 @@ static struct site *site_make(uint64_t hash, const struct origin *from, size_t n
 static bool site_is(const struct site *site, const struct origin *from, size_t name_bytes)
 {
     return site->depth == from->depth && site->name_bytes == name_bytes &&
-           memcmp(site->frames, from->frames, from->depth * sizeof *from->frames) == 0 &&
-           memcmp(site_name(site), from->name, name_bytes) == 0;
+           words_same(site->frames, from->frames, from->depth) &&
+           text_begins(from->name, site_name(site), name_bytes);
 }
 
 static struct site *site_of(const struct origin *from)
 {
     ASSERT(lock_held(&profile.lock));
-    size_t name_bytes = strnlen(from->name, SITE_NAME_MOST);
+    size_t name_bytes = smaller(text_length(from->name), SITE_NAME_MOST);
     uint64_t hash = hash_of(from, name_bytes);
     for (struct site *site = profile.sites[hash % profile.site_buckets]; site != NULL;
          site = site->next)

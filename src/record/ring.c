@@ -1,8 +1,6 @@
 #include "record/ring.h"
 
-#include <errno.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "base/text.h"
 #include "learn/laws.h"
@@ -36,7 +34,7 @@ COLD int ring_open(const char *folder, unsigned parent)
     text_init(&t, ring_path, sizeof ring_path);
     text_add(&t, folder);
     text_add(&t, "/");
-    text_add_number(&t, (uint64_t)getpid());
+    text_add_number(&t, os_process());
     text_add(&t, ".");
     text_add_number(&t, os_nanoseconds());
     int error;
@@ -51,7 +49,7 @@ COLD int ring_open(const char *folder, unsigned parent)
     head->chunks_at = (uint32_t)CHUNKS_AT;
     head->events_at = (uint32_t)EVENTS_AT;
     head->tick_shift = CLOCK_SHIFT();
-    head->process = (uint32_t)getpid();
+    head->process = os_process();
     head->parent = parent;
     head->ticks = CLOCK_TICKS();
     head->time = os_nanoseconds();
@@ -63,7 +61,7 @@ COLD int ring_open(const char *folder, unsigned parent)
     return 0;
 }
 
-bool ring_is_mine(const struct ring_head *head) { return head->process == (uint32_t)getpid(); }
+bool ring_is_mine(const struct ring_head *head) { return head->process == os_process(); }
 
 /* How many there are: 0 where the ring is just gone. */
 static unsigned chunks_there(const struct ring_head *head)

@@ -51,7 +51,7 @@ static bool scan(const struct target *t, uint64_t page, size_t n, uint8_t *prese
                             .all_of = IS_ZERO_PAGE,
                             .any_of = IS_PRESENT | IS_SWAPPED,
                             .told = IS_PRESENT | IS_SWAPPED};
-        int found = (int)syscall(SYS_ioctl, t->pagemap, SCAN, &scan);
+        int found = (int)CALL(SYS_ioctl, t->pagemap, SCAN, &scan);
         if (found < 0)
             return false;
         for (int i = 0; i < found; i++)
@@ -91,9 +91,9 @@ int kernel_open(struct target *t, const char *process)
     t->memory = open_of(process, "mem");
     if (t->memory >= 0)
         t->pagemap = open_of(process, "pagemap");
-    int error = errno;
     if (t->pagemap >= 0)
         return 0;
+    int error = t->memory < 0 ? -t->memory : -t->pagemap;
     kernel_close(t);
     return error;
 }
@@ -214,7 +214,7 @@ int kernel_maps(struct target *t, const char *process)
     target_forget(t);
     int file = open_of(process, "smaps");
     if (file < 0)
-        return errno;
+        return -file;
     struct lines *lines = room_get(&t->room, sizeof *lines);
     int error = lines == NULL ? ENOMEM : 0;
     if (lines != NULL)

@@ -1,7 +1,6 @@
 #include "sheet/print.h"
 
 #include <string.h>
-#include <unistd.h>
 
 #include "base/text.h"
 #include "os/self.h"
@@ -88,7 +87,7 @@ static void add_head(struct text *t, const struct heap *heap, const struct total
 {
     add_program(t);
     text_add(t, " (PID ");
-    text_add_number(t, (uint64_t)getpid());
+    text_add_number(t, os_process());
     text_add(t, "), hakmem ");
     text_add(t, heap->tables.version);
     text_add(t, ": ");

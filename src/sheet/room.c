@@ -4,6 +4,8 @@
 #include <string.h>
 #include <sys/mman.h>
 
+#include "os/calls.h"
+
 #define REGION ((size_t)1 << 20)
 #define ALIGN ((size_t)16)
 #define FIRST 64 /* members of an array */
@@ -22,9 +24,10 @@ void *room_get(struct room *room, size_t bytes)
     bytes = (bytes + ALIGN - 1) & ~(ALIGN - 1);
     if (bytes > room->left) {
         size_t length = (bytes + 2 * sizeof(struct region) + REGION - 1) & ~(REGION - 1);
-        struct region *region =
-            mmap(NULL, length, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-        if (region == MAP_FAILED) {
+        long start = CALL(SYS_mmap, NULL, length, PROT_READ | PROT_WRITE,
+                          MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+        struct region *region = (struct region *)start;
+        if (CALL_FAILED(start)) {
             room->short_of = true;
             return NULL;
         }

@@ -4,7 +4,6 @@
 
 #include <errno.h>
 #include <pthread.h>
-#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/auxv.h>
@@ -12,11 +11,11 @@
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <sys/uio.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "base/atomic.h"
 #include "base/text.h"
+#include "os/calls.h"
 
 #ifndef SYS_process_madvise
 #define SYS_process_madvise 440
@@ -381,25 +380,21 @@ static int fake_madvise(void *start, size_t length, int advice)
     return failed;
 }
 
-static MAYBE_UNUSED int fake_prctl(int option, ...)
+static long fake_prctl(const long a[])
 {
-    va_list rest;
-    va_start(rest, option);
-    unsigned long a[4];
-    for (int i = 0; i < 4; i++)
-        a[i] = va_arg(rest, unsigned long);
-    va_end(rest);
     if (refused(FAKE_prctl))
         return -1;
-    if (option != PR_SET_VMA)
-        return prctl(option, a[0], a[1], a[2], a[3]);
+    if (a[0] != PR_SET_VMA)
+        return syscall(SYS_prctl, a[0], a[1], a[2], a[3], a[4]);
     /* Kernels without names refuse the first, and then none is tried any more. */
-    check_pages("prctl", (void *)a[1], a[2]); // NOLINT(performance-no-int-to-ptr)
+    check_pages("prctl", (void *)a[2], (size_t)a[3]); // NOLINT(performance-no-int-to-ptr)
     return 0;
 }
 
 static unsigned long fake_getauxval(unsigned long type)
 {
+    if (type == AT_SYSINFO_EHDR)
+        return 0; /* the clock is asked for by a call, which can be refused */
     return type == AT_PAGESZ ? page() : getauxval(type);
 }
 
@@ -431,28 +426,50 @@ static long fake_open(const long a[])
     return syscall(SYS_openat, a[0], path, a[2], a[3]);
 }
 
-static long fake_syscall(long number, ...)
+static long fake_call(long number, const long a[6])
 {
-    va_list rest;
-    va_start(rest, number);
-    long a[6];
-    for (int i = 0; i < 6; i++)
-        a[i] = va_arg(rest, long);
-    va_end(rest);
-    if (number == SYS_process_madvise)
+    void *start = (void *)a[0]; // NOLINT(performance-no-int-to-ptr)
+    size_t length = (size_t)a[1];
+    switch (number) {
+    case SYS_mmap:
+        return (long)fake_mmap(start, length, (int)a[2], (int)a[3], (int)a[4], a[5]);
+    case SYS_munmap:
+        return fake_munmap(start, length);
+    case SYS_mprotect:
+        return fake_mprotect(start, length, (int)a[2]);
+    case SYS_mremap:
+        return (long)fake_mremap(start, length, (size_t)a[2], (int)a[3]);
+    case SYS_madvise:
+        return fake_madvise(start, length, (int)a[2]);
+    case SYS_prctl:
+        return fake_prctl(a);
+    case SYS_process_madvise:
         return fake_process_madvise(a);
-    if (number == SYS_openat)
+    case SYS_openat:
         return fake_open(a);
-    if ((number == SYS_getrandom && refused(FAKE_getrandom)) ||
-        (number == SYS_sched_getaffinity && refused(FAKE_affinity)) ||
-        (number == SYS_membarrier && refused(FAKE_membarrier)))
-        return -1;
-    return syscall(number, a[0], a[1], a[2], a[3], a[4], a[5]);
+    case SYS_getrandom:
+        return refused(FAKE_getrandom) ? -1 : syscall(number, a[0], a[1], a[2]);
+    case SYS_sched_getaffinity:
+        return refused(FAKE_affinity) ? -1 : syscall(number, a[0], a[1], a[2]);
+    case SYS_membarrier:
+        return refused(FAKE_membarrier) ? -1 : syscall(number, a[0], a[1], a[2]);
+    case SYS_clock_gettime:
+        return refused(FAKE_clock_gettime) ? -1 : syscall(number, a[0], a[1]);
+    default:
+        return syscall(number, a[0], a[1], a[2], a[3], a[4], a[5]);
+    }
 }
 
-static MAYBE_UNUSED int fake_clock_gettime(clockid_t clock, struct timespec *now)
+/* In the place of the layer's own instruction: the negative number of the error. */
+static long fake_kernel(long number, long a, long b, long c, long d, long e, long f)
 {
-    return refused(FAKE_clock_gettime) ? -1 : clock_gettime(clock, now);
+    const long all[] = {a, b, c, d, e, f};
+    int before = errno;
+    long result = fake_call(number, all);
+    if (result == -1)
+        result = -errno;
+    errno = before;
+    return result;
 }
 
 static MAYBE_UNUSED int fake_pthread_create(pthread_t *thread, const pthread_attr_t *attributes,
@@ -462,15 +479,10 @@ static MAYBE_UNUSED int fake_pthread_create(pthread_t *thread, const pthread_att
                                         : pthread_create(thread, attributes, body, argument);
 }
 
-#define mmap fake_mmap
-#define munmap fake_munmap
-#define mremap fake_mremap
-#define mprotect fake_mprotect
-#define madvise fake_madvise
-#define prctl(...) fake_prctl(__VA_ARGS__, 0L, 0L, 0L, 0L)
+#define call_kernel fake_kernel
 #define getauxval fake_getauxval
-#define syscall(...) fake_syscall(__VA_ARGS__, 0L, 0L, 0L, 0L, 0L, 0L)
-#define clock_gettime fake_clock_gettime
 #define pthread_create fake_pthread_create
 
 #include "os/os_linux.c" // NOLINT(bugprone-suspicious-include)
+
+#include "os/clock_linux.c" // NOLINT(bugprone-suspicious-include)

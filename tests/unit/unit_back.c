@@ -443,7 +443,8 @@ static struct lock guard = LOCK(PURGE);
 
 int main(void)
 {
-    os_start();
+    const struct os_given given = os_ask();
+    os_start(&given);
     lock_take(&guard);
     slots_start(42);
     map_of_foreign();

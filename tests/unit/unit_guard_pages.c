@@ -177,7 +177,8 @@ static void superslabs_return_to_their_places(void)
 
 int main(void)
 {
-    os_start();
+    const struct os_given given = os_ask();
+    os_start(&given);
     map_start();
     policy.preset = 1;
     policy.extra_calls = 1;

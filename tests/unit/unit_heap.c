@@ -325,7 +325,8 @@ int main(void)
         if (CPU_ISSET(i, &all))
             CPU_SET(i, &first);
     EXPECT(run_on(&first));
-    os_start();
+    const struct os_given given = os_ask();
+    os_start(&given);
     slots_start(42);
     shards_start();
     lock_take(&guard);

@@ -130,7 +130,8 @@ static void while_a_fork_lasts(void)
 
 int main(void)
 {
-    os_start();
+    const struct os_given given = os_ask();
+    os_start(&given);
     blocks_come_and_go();
     what_is_no_block_in_use();
     without_memory();
