@@ -20,10 +20,13 @@ FAST void words_move(void *to, const void *from, size_t n)
         ((copied_pair *)t)[1] = second;
         FORGET(t);
     }
-    for (; f < end; f++, t++) {
-        *t = *f;
+    if (f + 2 <= end) {
+        *(copied_pair *)t = *(const copied_pair *)f;
         FORGET(t);
+        f += 2, t += 2;
     }
+    if (f < end)
+        *t = *f;
 }
 
 /* `bytes` is a multiple of 8, as p is. */

@@ -30,6 +30,7 @@
 #include "os/lock.h"
 #include "os/os.h"
 #include "record/tape.h"
+#include "watch/fault.h"
 #include "watch/learned.h"
 #include "watch/report.h"
 
@@ -236,6 +237,7 @@ void fork_child(void)
     scavenger_fork_child();
     if (load_relaxed(&recording_on))
         recording_fork_child();
+    fault_fork_child();
     if (statistics_wanted())
         statistics_fork_child();
     if (hardened())

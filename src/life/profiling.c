@@ -133,11 +133,10 @@ static void guards_settle(bool wanted)
 
 static void handler_look(size_t now)
 {
-    if (now - load_relaxed(&handler_seen) < HANDLER_LOOKS || !enter(0))
+    if (now - load_relaxed(&handler_seen) < HANDLER_LOOKS)
         return;
     store_relaxed(&handler_seen, now);
     fault_watch();
-    lock_release(&cacheless_lock);
 }
 
 COLD void guards_taken(size_t now)
@@ -158,10 +157,9 @@ COLD void guards_look_now(void)
 
 COLD bool guards_switch(size_t wanted)
 {
-    if (!enter(TRIES_MOST))
+    if ((wanted != 0 && !fault_watch()) || !enter(TRIES_MOST))
         return false;
-    bool done = wanted == 0 || (guarded_start() && fault_watch());
-    done = done && guards_set(wanted != 0);
+    bool done = (wanted == 0 || guarded_start()) && guards_set(wanted != 0);
     if (done) {
         store_relaxed(&a_second, wanted);
         store_relaxed(&next, os_milliseconds());

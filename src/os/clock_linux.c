@@ -18,7 +18,12 @@
 
 typedef int clock_function(clockid_t clock, struct timespec *now);
 
-static clock_function *clock_read; /* constant after the start */
+static int call_clock(clockid_t clock, struct timespec *now)
+{
+    return (int)CALL(SYS_clock_gettime, clock, now);
+}
+
+static clock_function *clock_read = call_clock; /* constant after the start */
 
 #if UNDER_SANITIZER
 void clock_start(uintptr_t functions)
@@ -104,10 +109,7 @@ void clock_start(uintptr_t functions)
 static struct timespec now_of(clockid_t clock)
 {
     struct timespec now = {0, 0};
-    if (clock_read != NULL)
-        clock_read(clock, &now);
-    else
-        CALL(SYS_clock_gettime, clock, &now);
+    clock_read(clock, &now);
     return now;
 }
 

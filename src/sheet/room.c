@@ -60,7 +60,7 @@ void room_release(struct room *room)
 {
     for (struct region *region = room->regions; region != NULL;) {
         struct region *next = region->next;
-        munmap(region, region->bytes);
+        CALL(SYS_munmap, region, region->bytes);
         region = next;
     }
     *room = (struct room){0};

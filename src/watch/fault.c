@@ -1,6 +1,8 @@
 #include "watch/fault.h"
 
+#include "base/atomic.h"
 #include "base/policy.h"
+#include "os/lock.h"
 #include "os/self.h"
 #include "profile/guarded.h"
 #include "watch/report.h"
@@ -33,4 +35,20 @@ static bool look(const struct os_fault *fault)
     return goes_on;
 }
 
-COLD bool fault_watch(void) { return os_on_fault(look); }
+static bool at_work; /* atomic: a thread sets the handler */
+
+COLD bool fault_watch(void)
+{
+    ASSERT(lock_none_held());
+    if (__atomic_exchange_n(&at_work, true, __ATOMIC_ACQUIRE))
+        return true;
+    bool done = os_on_fault(look);
+    store_release(&at_work, false);
+    return done;
+}
+
+void fault_fork_child(void)
+{
+    if (at_work)
+        at_work = false; /* a thread that the child does not have was at it */
+}

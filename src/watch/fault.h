@@ -7,7 +7,8 @@
 #include "base/defs.h"
 
 /* False where the signal can't be handled. To be called again now and then, as the program may have
- * set its own handler meanwhile. One thread at a time. */
+ * set its own handler meanwhile. The caller holds no lock: libc's sigaction may be replaced. */
 bool fault_watch(void);
+void fault_fork_child(void);
 
 #endif

@@ -57,8 +57,10 @@ static void add_superslab(struct check_walk *walk, struct superslab *s)
     bool known = i < walk->superslab_count && walk->superslabs[i].s->base == s->base;
     if (known || walk->superslab_count == walk->superslab_room)
         return;
-    memmove(&walk->superslabs[i + 1], &walk->superslabs[i],
-            (walk->superslab_count - i) * sizeof *walk->superslabs);
+    for (size_t at = walk->superslab_count; at > i; at--) {
+        walk->superslabs[at] = walk->superslabs[at - 1];
+        FORGET(at); /* or it becomes a call of memmove, with every lock held */
+    }
     walk->superslabs[i] = (struct check_superslab){.s = s};
     walk->superslab_count++;
 }

@@ -5,7 +5,7 @@
  * second) does more or less of it for no other reason. With this, counts
  * repeat on any machine.
  */
-#include <time.h>
+#include "kernel_clock.h"
 
 int clock_gettime(clockid_t clock, struct timespec *now)
 {
@@ -13,3 +13,5 @@ int clock_gettime(clockid_t clock, struct timespec *now)
     *now = (struct timespec){.tv_sec = 1000};
     return 0;
 }
+
+int kernel_clock(clockid_t clock, struct timespec *now) { return clock_gettime(clock, now); }
