@@ -114,6 +114,7 @@ static void settle(int to)
  * program need expect. */
 static bool thread_start(void)
 {
+    ASSERT(lock_none_held());
     pthread_attr_t attributes;
     if (pthread_attr_init(&attributes) != 0)
         return false;

@@ -7,6 +7,7 @@
 #include "os/calls.h"
 #include "os/clock.h"
 #include "os/keep_errno.h"
+#include "os/lock.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -123,6 +124,7 @@ COLD struct os_given os_ask(void)
 {
     static const unsigned long types[] = {AT_PAGESZ, AT_SECURE, AT_RANDOM, AT_SYSINFO_EHDR};
     static __thread bool asks;
+    ASSERT(lock_none_held());
     KEEP_ERRNO;
     struct os_given found = {.page = 4096};
     if (asks) {
@@ -443,6 +445,7 @@ int __register_atfork(void (*prepare)(void), void (*parent)(void), void (*child)
 
 void os_at_fork(void (*prepare)(void), void (*parent)(void), void (*child)(void))
 {
+    ASSERT(lock_none_held());
 #ifdef __GLIBC__
     /* What pthread_atfork registers goes with the object that it is called from, at that object's
      * end. Other objects may end, and fork, after it. */
@@ -452,7 +455,11 @@ void os_at_fork(void (*prepare)(void), void (*parent)(void), void (*child)(void)
 #endif
 }
 
-void os_at_end(void (*end)(void)) { atexit(end); }
+void os_at_end(void (*end)(void))
+{
+    ASSERT(lock_none_held());
+    atexit(end);
+}
 
 unsigned os_thread_id(void) { return (unsigned)CALL(SYS_gettid); }
 

@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "os/calls.h"
+#include "os/lock.h"
 #include "os/os.h"
 
 unsigned os_process(void) { return (unsigned)CALL(SYS_getpid); }
@@ -158,6 +159,7 @@ void os_let_pass(unsigned milliseconds)
 
 void os_signals_block(sigset_t *before)
 {
+    ASSERT(lock_none_held());
     /* What a fault raises can't be put off; os_try takes it. */
     sigset_t most;
     sigfillset(&most);
@@ -213,6 +215,7 @@ static void fault(int number, siginfo_t *info, void *context)
 
 COLD bool os_try(void (*work)(void *), void *argument)
 {
+    ASSERT(lock_none_held());
     KEEP_ERRNO;
     struct sigaction action = {.sa_sigaction = fault,
                                .sa_flags = SA_SIGINFO | SA_ONSTACK | SA_NODEFER};
@@ -265,6 +268,7 @@ static bool is_same(const struct sigaction *a, const struct sigaction *b)
 
 COLD bool os_on_fault(bool (*look)(const struct os_fault *fault))
 {
+    ASSERT(lock_none_held());
     KEEP_ERRNO;
     struct sigaction *unused = &earlier[before_look == &earlier[0]];
     struct sigaction found, ours = {.sa_sigaction = on_fault, .sa_flags = SA_SIGINFO | SA_ONSTACK};

@@ -2,7 +2,6 @@
 
 #include "base/atomic.h"
 #include "base/policy.h"
-#include "os/lock.h"
 #include "os/self.h"
 #include "profile/guarded.h"
 #include "watch/report.h"
@@ -39,7 +38,6 @@ static bool at_work; /* atomic: a thread sets the handler */
 
 COLD bool fault_watch(void)
 {
-    ASSERT(lock_none_held());
     if (__atomic_exchange_n(&at_work, true, __ATOMIC_ACQUIRE))
         return true;
     bool done = os_on_fault(look);

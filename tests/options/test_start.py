@@ -20,15 +20,6 @@ FILES = "%file,%desc"
 HUGE_PAGES = Path("/sys/kernel/mm/transparent_hugepage/enabled")
 MISSING = re.compile(r'openat\(AT_FDCWD, "/etc/hakmem\.conf", .*\) = -1 ENOENT \(.*\)')
 
-# What another library may replace or what may allocate: by none of these may the first call of
-# malloc, which reads the options, go.
-NOT_BEFORE_MALLOC = {
-    *("open", "open64", "openat", "openat64", "read", "write", "close", "fstat", "stat"),
-    *("fopen", "fopen64", "fclose", "fgets", "fread", "getline", "printf", "fprintf", "dprintf"),
-    *("snprintf", "vsnprintf", "perror", "strerror", "strerror_r", "getenv", "secure_getenv"),
-    *("strtol", "strtoul", "strtoull", "strtoll", "atoi", "strcasecmp", "tolower", "sysconf"),
-}
-
 
 def file_calls(program: Path, library: Path, out: Path) -> list[str]:
     command = ["strace", "-f", "-o", str(out), "-e", f"trace={FILES}", "-e", "signal=none"]
@@ -54,16 +45,6 @@ def test_one_failing_openat(once: Path, library: Path, nothing: Path, tmp_path: 
 
     system = ["openat", "read", "close"] if HUGE_PAGES.exists() else ["openat"]
     assert names(ours) == names(of_any) + Counter(["openat", *system])
-
-
-def test_nothing_of_libc_that_may_call_malloc(library: Path) -> None:
-    done = subprocess.run(
-        ["nm", "-D", "--undefined-only", str(library)], capture_output=True, text=True
-    )
-    assert done.returncode == 0, done.stderr
-    symbols = {line.split()[-1].split("@")[0] for line in done.stdout.splitlines()}
-    assert {"syscall", "mmap", "environ"} <= symbols or {"syscall", "mmap", "__environ"} <= symbols
-    assert symbols & NOT_BEFORE_MALLOC == set()
 
 
 def test_preloaded(library: Path) -> None:

@@ -8,12 +8,18 @@ import pytest
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--archive", type=Path, help="the built libhakmem.a")
+    parser.addoption("--objects", type=Path, help="an archive with an object of each file of src/")
     parser.addoption("--helpers", type=Path, help="the folder of the built helpers")
 
 
 @pytest.fixture(scope="session")
 def archive(given: Callable[[str], Path]) -> Path:
     return given("--archive")
+
+
+@pytest.fixture(scope="session")
+def objects(given: Callable[[str], Path]) -> Path:
+    return given("--objects")
 
 
 @pytest.fixture(scope="session")

@@ -2,6 +2,7 @@
  * bound to a memory node; unmapping and purging refused. And what the heap must not do: touch pages
  * that nobody wrote to, keep blocks out of core dumps or forks. */
 #include "../stress/statm.h"
+#include "seen.h"
 #include "trap.h"
 
 #include <malloc.h>
@@ -21,7 +22,7 @@ static void kept(const char *what, size_t n)
     errno = MARK;
 }
 
-/* ---- the kernel's answers, counted: these stand before libc's for the library, too ---- */
+/* ---- the kernel's answers, counted ---- */
 
 static unsigned refused_unmap, refused_purge, refused_move;
 
@@ -36,31 +37,18 @@ static void fill_up(void)
         strip_used += 2;
 }
 
-/* Each one may make room for the next. */
-int munmap(void *start, size_t length)
+static long see(long number, const long *a)
 {
-    if (strip != NULL && start != strip)
-        fill_up();
-    int result = (int)syscall(SYS_munmap, start, length);
-    refused_unmap += result != 0;
-    return result;
-}
-
-int madvise(void *start, size_t length, int advice)
-{
-    int result = (int)syscall(SYS_madvise, start, length, advice);
-    refused_purge += result != 0 && (advice == MADV_DONTNEED || advice == MADV_FREE);
-    return result;
-}
-
-void *mremap(void *start, size_t length, size_t to, int flags, ...)
-{
-    __builtin_va_list rest;
-    __builtin_va_start(rest, flags);
-    void *target = (flags & MREMAP_FIXED) != 0 ? __builtin_va_arg(rest, void *) : NULL;
-    __builtin_va_end(rest);
-    void *result = (void *)syscall(SYS_mremap, start, length, to, flags, target);
-    refused_move += result == MAP_FAILED;
+    if (number == SYS_munmap && strip != NULL && a[0] != (long)strip)
+        fill_up(); /* each one may make room for the next */
+    long result = kernel_said(syscall(number, a[0], a[1], a[2], a[3], a[4], a[5]));
+    bool refused = (unsigned long)result >= -4095ul;
+    if (number == SYS_munmap)
+        refused_unmap += refused;
+    else if (number == SYS_mremap)
+        refused_move += refused;
+    else
+        refused_purge += refused && (a[2] == MADV_DONTNEED || a[2] == MADV_FREE);
     return result;
 }
 
@@ -321,7 +309,9 @@ static void blocks_are_in_core_dumps_and_in_children(void)
 
 int main(void)
 {
+    static const long seen[] = {SYS_munmap, SYS_madvise, SYS_mremap, -1};
     check_start("kernel");
+    calls_see(see, seen);
     watchdog(300);
     RUN(nothing_is_touched_before_the_program_does); /* first: on fresh memory */
     RUN(blocks_are_in_core_dumps_and_in_children);

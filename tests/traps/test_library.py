@@ -1,5 +1,5 @@
-"""What the built library uses of libc, and what not: nothing that allocates, prints, reads settings
-through libc, ends with the program or starts before it (traps 17, 22, 24, 30, 32)."""
+"""What the built library uses of libc and of the loader, and what not: nothing that ends with the
+program or starts before it (traps 21, 30, 32). Which functions it calls: tests/platforms/test_libc.py."""
 
 import re
 import subprocess
@@ -11,24 +11,6 @@ from elftools.elf.elffile import ELFFile
 from elftools.elf.relocation import RelocationSection
 from elftools.elf.sections import SymbolTableSection
 
-# Functions that allocate, or may, or take a lock under which libc allocates.
-ALLOCATING = re.compile(
-    r"""
-    (__libc_)?(malloc|calloc|realloc|free|memalign|valloc|pvalloc|aligned_alloc)
-    | posix_memalign | reallocarray | cfree | v?asprintf | w?c?s(tr)?n?dup | wcsdup
-    | _Znwm | _Znam | _ZdlPv.* | _ZdaPv.* | __cxa_allocate_exception | __cxa_throw
-    | (__)?(f|s|sn|vf|vs|vsn|d|vd)?printf(_chk)? | puts | fputs | fputc | putchar | fwrite | perror
-    | f?open(64)?_memstream | fopen(64)? | fdopen | fclose | fgets | getline | getdelim | f?scanf
-    | opendir | readdir(64)? | scandir(64)? | setenv | putenv | qsort(_r)?
-    | dlopen | dlsym | dlvsym | backtrace_symbols | strerror | strsignal | localtime | ctime
-    | atexit | __cxa_atexit | on_exit | __cxa_thread_atexit_impl
-    | pthread_getattr_np | get_nprocs(_conf)? | sysconf | exit | syslog
-    """,
-    re.VERBOSE,
-)
-
-# What malloc_info calls, whose task it is to write to a stream; nothing else may.
-TO_A_STREAM = {"fputs", "fwrite"}
 # Called once, behind the first cache, where libc may allocate (life.c), and only for learn_log.
 AT_THE_START = {"__cxa_atexit", "atexit"}
 
@@ -36,26 +18,6 @@ AT_THE_START = {"__cxa_atexit", "atexit"}
 @pytest.fixture(scope="module")
 def elf(library: Path) -> ELFFile:
     return ELFFile(library.open("rb"))
-
-
-def imports(elf: ELFFile) -> set[str]:
-    symbols = elf.get_section_by_name(".dynsym")
-    assert isinstance(symbols, SymbolTableSection)
-    return {s.name for s in symbols.iter_symbols() if s["st_shndx"] == "SHN_UNDEF" and s.name}
-
-
-def test_nothing_that_allocates_is_called(elf: ELFFile) -> None:
-    wanted = imports(elf)
-    assert {"mmap", "munmap"} <= wanted, "the imports were not read"
-    print(f"\n{len(wanted)} imports: {', '.join(sorted(wanted))}")
-    assert {name for name in wanted if ALLOCATING.fullmatch(name)} <= TO_A_STREAM | AT_THE_START
-
-
-def test_only_malloc_info_writes_to_a_stream(build: Path) -> None:
-    command = ["nm", "-A", "-u", str(build / "libhakmem.a")]
-    listed = subprocess.run(command, capture_output=True, text=True, check=True).stdout
-    users = {line.split(":")[1] for line in listed.splitlines() if line.split()[-1] in TO_A_STREAM}
-    assert users == {"glibc.c.o"}
 
 
 def test_only_the_process_s_start_has_anything_called_at_its_end(build: Path) -> None:

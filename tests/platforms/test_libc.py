@@ -1,0 +1,73 @@
+"""The functions of libc's that the library calls, by its source files.
+
+Another library may stand before libc's functions, and allocate in there, or load a library, or wait
+for a thread that allocates. So they are called where no lock is held, as each file here does, and
+what finds and frees blocks calls none at all.
+"""
+
+import subprocess
+from collections import defaultdict
+from pathlib import Path
+
+# Kept by the compiler and the linker; not functions that a library replaces.
+OF_THE_COMPILER = {"_GLOBAL_OFFSET_TABLE_", "__popcountdi2", "__errno_location"}
+DATA = {"environ", "__environ", "__libc_single_threaded"}
+
+SETS_OF_SIGNALS = {"sigemptyset", "sigfillset", "sigaddset", "sigdelset", "sigismember"}
+# The thread is in the middle of a call of the program's, before or after what it does with locks.
+BLOCKS_ARE_FILLED = {"memset", "memcpy"}
+# Statistics, sheets and reports that somebody asked for; they take no lock.
+TEXT = {"memchr", "memcmp", "memcpy", "memmove", "memset", "strcmp", "strcspn", "strlen", "strncmp"}
+TEXT |= {"strrchr", "strspn", "strstr"}
+CALLS = {
+    # before the start's lock is taken, and after it
+    "os_linux": {"getauxval", "__register_atfork", "pthread_atfork", "atexit"},
+    "life": {"pthread_key_create", "pthread_setspecific"},
+    "scavenger": {"pthread_create", "pthread_join", "pthread_sigmask", "sigfillset"}
+    | {f"pthread_attr_{what}" for what in ("init", "destroy", "setstacksize")},
+    "malloc": BLOCKS_ARE_FILLED,
+    "sites": BLOCKS_ARE_FILLED,
+    "slow": BLOCKS_ARE_FILLED,
+    "realloc": BLOCKS_ARE_FILLED,
+    "hardened": BLOCKS_ARE_FILLED,
+    "huge": BLOCKS_ARE_FILLED,
+    "huge_guards": BLOCKS_ARE_FILLED,
+    "guarded": BLOCKS_ARE_FILLED,
+    "heap": {"memset"},
+    "self_linux": {"sigaction", "sigpending", "pthread_sigmask"}
+    | {"sigsetjmp", "__sigsetjmp", "siglongjmp"}
+    | SETS_OF_SIGNALS,
+    "statistics": {"sigaction", "sigfillset"} | TEXT,
+    "backtrace": {"_Unwind_Backtrace", "_Unwind_GetCFA", "_Unwind_GetIPInfo", "_Unwind_GetIP"}
+    | {"dl_iterate_phdr"},
+    "resume": {"_dl_find_object", "_Unwind_Backtrace"}
+    | {f"_Unwind_Get{what}" for what in ("GR", "IP", "CFA")},
+    "report": {"strncmp"},
+    "glibc": {"fputs", "fwrite"},
+    **dict.fromkeys(("kernel", "print", "room", "target", "totals", "walk", "tables"), TEXT),
+    "spans": {"getauxval"},
+}
+
+
+def called(archive: Path) -> dict[str, set[str]]:
+    """What each object of an archive needs that no other object has."""
+    listed = subprocess.run(
+        ["nm", "--print-file-name", archive], capture_output=True, text=True, check=True
+    )
+    defined: set[str] = set()
+    needed: dict[str, set[str]] = defaultdict(set)
+    for line in listed.stdout.splitlines():
+        _, member, symbol = line.split(":", 2)
+        kind, name = symbol.split()[-2:]
+        if kind in "Uwv":
+            needed[member.split(".")[0]].add(name)
+        else:
+            defined.add(name)
+    return {file: names - defined - OF_THE_COMPILER - DATA for file, names in needed.items()}
+
+
+def test_libc_is_called_where_no_lock_is_held(objects: Path) -> None:
+    found = called(objects)
+    assert {"shards", "stacks", "refill", "slow", "os_linux"} <= set(found), "the objects of src/"
+    new = {file: names - CALLS.get(file, set()) for file, names in found.items()}
+    assert {file: names for file, names in new.items() if names} == {}
