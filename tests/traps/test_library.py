@@ -1,5 +1,5 @@
 """What the built library uses of libc and of the loader, and what not: nothing that ends with the
-program or starts before it (traps 21, 30, 32). Which functions it calls: tests/platforms/test_libc.py."""
+program or starts before it (traps 21, 30, 32). tests/platforms/test_libc.py has what it calls."""
 
 import re
 import subprocess
