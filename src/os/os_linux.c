@@ -123,7 +123,8 @@ static COLD void given_read(struct os_given *to)
 COLD struct os_given os_ask(void)
 {
     static const unsigned long types[] = {AT_PAGESZ, AT_SECURE, AT_RANDOM, AT_SYSINFO_EHDR};
-    static __thread bool asks;
+    /* Libc's header tells compilers that its function calls none of ours. */
+    static __thread volatile bool asks;
     ASSERT(lock_none_held());
     KEEP_ERRNO;
     struct os_given found = {.page = 4096};

@@ -24,8 +24,9 @@ LEFT_OUT = {
     "__cxa_finalize": "the C runtime's, of which each object calls its own",
     "__sigsetjmp": "it returns twice, and the second time into the frame of what called it",
 }
-# The compiler may put calls of these anywhere, so that their interposers only pass them on.
-LEAVES = {"memcmp", "memcpy", "memmove", "memset"}
+# Allocating comes back to these by itself, so their interposers must not allocate in a call that
+# comes out of their own; all others need not look.
+GUARDED = {"__errno_location", "memcpy", "memset"}
 
 SETTINGS = {
     "hardened": {"HAKMEM_PRESET": "hardened"},
@@ -91,7 +92,7 @@ def interposer(function: str, folder: Path) -> Path:
     library = folder / f"{function}.so"
     if not library.exists():
         command = ["gcc", "-O1", "-fno-builtin", "-shared", "-fPIC", "-Wall", "-Wextra", "-Werror"]
-        macros = [f'-DINTERPOSED="{function}"', f"-DLEAF={int(function in LEAVES)}"]
+        macros = [f'-DINTERPOSED="{function}"', f"-DGUARDED={int(function in GUARDED)}"]
         subprocess.run([*command, *macros, SOURCE, "-o", library], check=True)
     return library
 

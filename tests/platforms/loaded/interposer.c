@@ -1,6 +1,6 @@
 /* A function of libc, INTERPOSED, as preloaded libraries define them: it opens a library at its
- * first call and allocates at each, unless it is a LEAF, and then passes the call on. Compiled once
- * for each function.
+ * first call and allocates at each, and then passes the call on. Compiled once for each function;
+ * with GUARDED it does not allocate in a call that comes out of its own.
  *
  * It knows no function's type. A caller passes integers and pointers, in the registers and places
  * on the stack that are those of the first so many of eight; what it has not passed is not looked
@@ -41,8 +41,8 @@ static function *find(void) { return (function *)dlsym(RTLD_NEXT, INTERPOSED); }
 long interposed(long a, long b, long c, long d, long e, long f, long g, long h)
 {
     __atomic_add_fetch(&calls, 1, __ATOMIC_RELAXED);
-    if (!LEAF && !inside) {
-        inside = 1;
+    if (!inside) {
+        inside = GUARDED;
         int error = errno;
         if (!__atomic_exchange_n(&opened, 1, __ATOMIC_RELAXED)) {
             dlopen("libm.so.6", RTLD_NOW);
