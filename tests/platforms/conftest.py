@@ -10,6 +10,9 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--archive", type=Path, help="the built libhakmem.a")
     parser.addoption("--objects", type=Path, help="an archive with an object of each file of src/")
     parser.addoption("--helpers", type=Path, help="the folder of the built helpers")
+    parser.addoption(
+        "--install", action="store_true", help="bring the Debian packages that are missing"
+    )
 
 
 @pytest.fixture(scope="session")
