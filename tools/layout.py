@@ -64,12 +64,12 @@ INSERT AFTER .rodata;
 SECTIONS
 {{
     .plt.got : {{ *(.plt.got) }}
-    .rodata_offsets : {{ *(.rodata_offsets) }}
     .rodata_often :
     {{
         *(EXCLUDE_FILE(*libgcc_eh.a:* *hakmem_asked.dir*) .rodata)
         *(EXCLUDE_FILE(*libgcc_eh.a:* *hakmem_asked.dir*) .rodata.*)
     }}
+    .rodata_offsets : {{ *(.rodata_offsets) }}
     .text :
     {{
         *crtbegin*.o(.text)

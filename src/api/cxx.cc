@@ -1,14 +1,18 @@
 /* operator new and delete.
  *
+ * Every form is here. One that is left to the C++ runtime is bound to any other allocator that the
+ * program is linked with, and then a block of one heap goes to the delete of the other.
+ *
  * A C program that preloads the library has no C++ runtime, so what new needs of it (the
- * new-handler, the throw) is found by weak names; a program that calls new has them. The nothrow
- * forms of new stay the runtime's: they call ours and catch what the program's handler throws,
- * which nobody can do without the runtime.
+ * new-handler, the throw, and for the nothrow forms the catch) is found by weak names; a program
+ * that calls new has them. A part in C++ that a program in C loads later has them too, but weak
+ * names do not find them there: then their addresses are looked for when there is no memory.
  *
  * A program may replace some forms and not the others, which then have to call its own: the forms
- * for arrays those for one object, the deletes with a size or nothrow those without. So all are
- * weak (also for the linker, where a static program has its own), and only four have bodies. */
-#include <new>
+ * for arrays those for one object, the nothrow forms those that throw, the deletes with a size or
+ * nothrow those without. So all are weak (also for the linker, where a static program has its own),
+ * and only four have bodies. */
+#include "api/cxx.h"
 
 extern "C" {
 #include "api/functions.h"
@@ -18,43 +22,44 @@ extern "C" {
 #include "base/atomic.h"
 #include "base/hardening.h"
 #include "front/cache.h"
+#include "watch/backtrace.h"
 }
 
-#define EXPORT __attribute__((visibility("default"), weak))
-
-/* In an archive this is a member that only a program with new takes in. A weak name would leave the
- * runtime's members out, and who takes new from here must take malloc from here too: both are one
- * heap. */
+/* Who takes new from an archive must take malloc from there too: both are one heap. */
 #ifdef HAKMEM_ARCHIVE
-#define IF_THERE
-#define IS_THERE(function) true
 extern "C" void *malloc(std::size_t);
 [[gnu::used]] static void *(*const malloc_too)(std::size_t) = malloc;
-#else
-#define IF_THERE gnu::weak
-#define IS_THERE(function) ((function) != nullptr)
 #endif
 
 namespace std {
-[[IF_THERE]] new_handler get_new_handler() noexcept;
 [[IF_THERE, noreturn]] void __throw_bad_alloc();
 } // namespace std
 
 namespace {
 
 using std::align_val_t;
+using std::nothrow_t;
 using std::size_t;
+
+/* A function of the C++ runtime, or null. */
+template <typename Function>
+Function *of_runtime(Function *linked, const char *name)
+{
+    return IS_THERE(linked) ? linked : reinterpret_cast<Function *>(module_function(name));
+}
 
 /* The program's handler frees memory, or throws, or there is none any more. */
 [[gnu::cold, gnu::noinline]] void no_memory()
 {
-    std::new_handler handler = IS_THERE(std::get_new_handler) ? std::get_new_handler() : nullptr;
-    if (handler != nullptr)
+    auto *get_handler = of_runtime(std::get_new_handler, "_ZSt15get_new_handlerv");
+    std::new_handler handler = get_handler != nullptr ? get_handler() : nullptr;
+    if (handler != nullptr) {
         handler();
-    else if (IS_THERE(std::__throw_bad_alloc))
-        std::__throw_bad_alloc();
-    else
-        __builtin_trap();
+        return;
+    }
+    if (auto *give_up = of_runtime(std::__throw_bad_alloc, "_ZSt17__throw_bad_allocv"))
+        give_up();
+    __builtin_trap();
 }
 
 [[gnu::cold, gnu::noinline]] void *new_slow(size_t n, size_t align)
@@ -128,13 +133,12 @@ EXPORT void operator delete[](void *p, align_val_t align, const std::nothrow_t &
     operator delete[](p, align);
 }
 
-#define NEW_OWN(name) __attribute__((alias(name), visibility("hidden"), malloc, alloc_size(1)))
 /* The forms of this file, whatever the program has in their place. */
 extern "C" {
-void *new_own(size_t) NEW_OWN("_Znwm");
-void *new_own_array(size_t) NEW_OWN("_Znam");
-void *new_own_aligned(size_t, align_val_t) NEW_OWN("_ZnwmSt11align_val_t");
-void *new_own_array_aligned(size_t, align_val_t) NEW_OWN("_ZnamSt11align_val_t");
+void *new_own(size_t) __attribute__((alias("_Znwm")));
+void *new_own_array(size_t) __attribute__((alias("_Znam")));
+void *new_own_aligned(size_t, align_val_t) __attribute__((alias("_ZnwmSt11align_val_t")));
+void *new_own_array_aligned(size_t, align_val_t) __attribute__((alias("_ZnamSt11align_val_t")));
 void delete_own(void *p) noexcept __attribute__((alias("_ZdlPv"), visibility("hidden")));
 void delete_own_array(void *p) noexcept __attribute__((alias("_ZdaPv"), visibility("hidden")));
 void delete_own_aligned(void *p, align_val_t) noexcept
@@ -170,17 +174,11 @@ bool aligned_array_is_ours()
 
 namespace {
 
-using plain_new = void *(*)(size_t);
-using aligned_new = void *(*)(size_t, align_val_t);
-
 /* Blocks of a program's own forms are as they make them, and who replaces one may well take all
  * memory by malloc. */
 bool all_are_ours()
 {
-    return static_cast<plain_new>(operator new) == new_own &&
-           static_cast<plain_new>(operator new[]) == new_own_array &&
-           static_cast<aligned_new>(operator new) == new_own_aligned &&
-           static_cast<aligned_new>(operator new[]) == new_own_array_aligned && array_is_ours() &&
+    return new_array_is_ours() && new_array_aligned_is_ours() && array_is_ours() &&
            aligned_array_is_ours();
 }
 
@@ -275,23 +273,64 @@ void give_array_aligned_first(void *p, align_val_t align) noexcept
 
 } // namespace
 
+namespace {
+
+/* A block of a form that does not go by `forms`; null as well. */
+void *noted(void *p, enum maker maker)
+{
+    return unlikely(hardening.functions) && all_are_ours() ? function_note(p, maker) : p;
+}
+
+[[gnu::cold, gnu::noinline]] void *nothrow_slow(size_t n, size_t align, enum maker maker)
+{
+    const caller from = CALLER;
+    void *p;
+    do
+        p = slow_aligned_for(align, n, from);
+    while (unlikely(p == nullptr) && handler_returned());
+    return noted(p, maker);
+}
+
+FAST void *nothrow_fast(size_t n, enum maker maker)
+{
+    void *p;
+    return likely(malloc_pop(n, &p)) ? p : nothrow_slow(n, 1, maker);
+}
+
+} // namespace
+
+EXPORT void *operator new(size_t n, const nothrow_t &) noexcept
+{
+    return likely(new_is_ours()) ? nothrow_fast(n, MAKER_NEW) : null_if_thrown(operator new, n);
+}
+
+EXPORT void *operator new[](size_t n, const nothrow_t &) noexcept
+{
+    return likely(new_array_is_ours()) ? nothrow_fast(n, MAKER_NEW_ARRAY)
+                                       : null_if_thrown(operator new[], n);
+}
+
+EXPORT void *operator new(size_t n, align_val_t align, const nothrow_t &) noexcept
+{
+    return likely(new_aligned_is_ours()) ? nothrow_slow(n, size_t(align), MAKER_NEW)
+                                         : null_if_aligned_thrown(operator new, n, align);
+}
+
+EXPORT void *operator new[](size_t n, align_val_t align, const nothrow_t &) noexcept
+{
+    return likely(new_array_aligned_is_ours()) ? nothrow_slow(n, size_t(align), MAKER_NEW_ARRAY)
+                                               : null_if_aligned_thrown(operator new[], n, align);
+}
+
 /* For cxx_hints.cc. */
-extern "C" {
-[[gnu::cold]] HIDDEN void *new_slow_named(size_t n, size_t align, const char *name, size_t token,
-                                          enum maker maker)
+[[gnu::cold]] void *new_slow_named(size_t n, size_t align, const char *name, size_t token,
+                                   enum maker maker)
 {
     for (;;) {
         if (void *p = slow_aligned_named(align, n, name, token))
-            return decide() ? function_note(p, maker) : p;
+            return noted(p, maker);
         no_memory();
     }
-}
-
-[[gnu::cold]] HIDDEN void *new_own_nothrow(size_t n, size_t align, enum maker maker)
-{
-    void *p = slow_aligned(align, n);
-    return decide() ? function_note(p, maker) : p;
-}
 }
 
 /* Forms without a size, called with one, which they do not look at. */

@@ -6,16 +6,13 @@
  * - with the token of Clang's -fsanitize=alloc-token, which becomes a name in heap profiles.
  *
  * What the program has replaced is called in their place (see cxx.cc); its blocks are its own. */
-#include <new>
+#include "api/cxx.h"
 
 extern "C" {
 #include "api/named.h"
 #include "api/pop.h"
 #include "api/slow.h"
-#include "base/misuse.h"
 }
-
-#define EXPORT __attribute__((visibility("default"), weak))
 
 using std::align_val_t;
 using std::nothrow_t;
@@ -28,43 +25,7 @@ struct __sized_ptr_t {
     size_t n;
 };
 
-/* Of cxx.cc. */
-extern "C" HIDDEN void *new_own(size_t);
-extern "C" HIDDEN void *new_own_array(size_t);
-extern "C" HIDDEN void *new_own_aligned(size_t, align_val_t);
-extern "C" HIDDEN void *new_own_array_aligned(size_t, align_val_t);
-extern "C" HIDDEN void *new_slow_named(size_t n, size_t align, const char *name, size_t token,
-                                       enum maker maker);
-extern "C" HIDDEN void *new_own_nothrow(size_t n, size_t align, enum maker maker);
-/* In a program without C++ nobody calls what needs these. */
-#ifndef HAKMEM_ARCHIVE
-void *operator new(size_t, const nothrow_t &) noexcept __attribute__((weak));
-void *operator new[](size_t, const nothrow_t &) noexcept __attribute__((weak));
-void *operator new(size_t, align_val_t, const nothrow_t &) noexcept __attribute__((weak));
-void *operator new[](size_t, align_val_t, const nothrow_t &) noexcept __attribute__((weak));
-#endif
-
 namespace {
-
-using plain_new = void *(*)(size_t);
-using aligned_new = void *(*)(size_t, align_val_t);
-
-FAST bool plain_is_ours() { return likely(static_cast<plain_new>(operator new) == new_own); }
-FAST bool aligned_is_ours()
-{
-    return likely(static_cast<aligned_new>(operator new) == new_own_aligned);
-}
-
-FAST bool array_is_ours()
-{
-    return likely(static_cast<plain_new>(operator new[]) == new_own_array) && plain_is_ours();
-}
-
-FAST bool aligned_array_is_ours()
-{
-    return likely(static_cast<aligned_new>(operator new[]) == new_own_array_aligned) &&
-           aligned_is_ours();
-}
 
 FAST void *new_token(size_t n, size_t token, enum maker maker)
 {
@@ -72,50 +33,11 @@ FAST void *new_token(size_t n, size_t token, enum maker maker)
     return likely(malloc_pop(n, &p)) ? p : new_slow_named(n, 1, by_token, token, maker);
 }
 
-/* The runtime's forms without exceptions call the others and catch what they throw. A wholly static
- * program may have none of them in it; then there is no new-handler either. */
 using plain_nothrow = void *(*)(size_t, const nothrow_t &) noexcept;
 using aligned_nothrow = void *(*)(size_t, align_val_t, const nothrow_t &) noexcept;
 
-#ifdef HAKMEM_ARCHIVE
-#define IS_THERE(form) true
-#else
-#define IS_THERE(form) likely((form) != nullptr)
-#endif
-
-void *new_nothrow(size_t n, const nothrow_t &tag) noexcept
-{
-    if (IS_THERE(static_cast<plain_nothrow>(operator new)))
-        return operator new(n, tag);
-    return plain_is_ours() ? new_own_nothrow(n, 1, MAKER_NEW) : operator new(n);
-}
-
-void *new_array_nothrow(size_t n, const nothrow_t &tag) noexcept
-{
-    if (IS_THERE(static_cast<plain_nothrow>(operator new[])))
-        return operator new[](n, tag);
-    return array_is_ours() ? new_own_nothrow(n, 1, MAKER_NEW_ARRAY) : operator new[](n);
-}
-
-void *new_aligned_nothrow(size_t n, align_val_t align, const nothrow_t &tag) noexcept
-{
-    if (IS_THERE(static_cast<aligned_nothrow>(operator new)))
-        return operator new(n, align, tag);
-    return aligned_is_ours() ? new_own_nothrow(n, size_t(align), MAKER_NEW) :
-                             operator new(n, align);
-}
-
-void *new_array_aligned_nothrow(size_t n, align_val_t align, const nothrow_t &tag) noexcept
-{
-    if (IS_THERE(static_cast<aligned_nothrow>(operator new[])))
-        return operator new[](n, align, tag);
-    return aligned_array_is_ours() ? new_own_nothrow(n, size_t(align), MAKER_NEW_ARRAY) :
-                                   operator new[](n, align);
-}
-
-template <typename... Arguments>
-[[gnu::noinline]] void *under_token(size_t token, void *(*form)(Arguments...) noexcept,
-                                    Arguments... arguments) noexcept
+template <typename Form, typename... Arguments>
+[[gnu::noinline]] void *under_token(size_t token, Form *form, Arguments... arguments)
 {
     struct name_text room;
     name_begin(&room, by_token, token);
@@ -145,20 +67,20 @@ EXPORT void *operator new[](size_t n, align_val_t align, __hot_cold_t)
 }
 EXPORT void *operator new(size_t n, const nothrow_t &tag, __hot_cold_t) noexcept
 {
-    return new_nothrow(n, tag);
+    return operator new(n, tag);
 }
 EXPORT void *operator new[](size_t n, const nothrow_t &tag, __hot_cold_t) noexcept
 {
-    return new_array_nothrow(n, tag);
+    return operator new[](n, tag);
 }
 EXPORT void *operator new(size_t n, align_val_t align, const nothrow_t &tag, __hot_cold_t) noexcept
 {
-    return new_aligned_nothrow(n, align, tag);
+    return operator new(n, align, tag);
 }
 EXPORT void *operator new[](size_t n, align_val_t align, const nothrow_t &tag,
                             __hot_cold_t) noexcept
 {
-    return new_array_aligned_nothrow(n, align, tag);
+    return operator new[](n, align, tag);
 }
 
 /* ---- the size, too ---- */
@@ -167,40 +89,42 @@ extern "C" {
 
 EXPORT __sized_ptr_t __size_returning_new(size_t n)
 {
-    return sized(operator new(n), n, plain_is_ours());
+    return sized(operator new(n), n, new_is_ours());
 }
 EXPORT __sized_ptr_t __size_returning_new_hot_cold(size_t n, __hot_cold_t)
 {
-    return sized(operator new(n), n, plain_is_ours());
+    return sized(operator new(n), n, new_is_ours());
 }
 EXPORT __sized_ptr_t __size_returning_new_aligned(size_t n, align_val_t align)
 {
-    return sized(operator new(n, align), n, aligned_is_ours());
+    return sized(operator new(n, align), n, new_aligned_is_ours());
 }
 EXPORT __sized_ptr_t __size_returning_new_aligned_hot_cold(size_t n, align_val_t align,
                                                            __hot_cold_t)
 {
-    return sized(operator new(n, align), n, aligned_is_ours());
+    return sized(operator new(n, align), n, new_aligned_is_ours());
 }
 
 /* ---- tokens ---- */
 
 EXPORT void *__alloc_token__Znwm(size_t n, size_t token)
 {
-    return plain_is_ours() ? new_token(n, token, MAKER_NEW) : operator new(n);
+    return likely(new_is_ours()) ? new_token(n, token, MAKER_NEW) : operator new(n);
 }
 EXPORT void *__alloc_token__Znam(size_t n, size_t token)
 {
-    return array_is_ours() ? new_token(n, token, MAKER_NEW_ARRAY) : operator new[](n);
+    return likely(new_array_is_ours()) ? new_token(n, token, MAKER_NEW_ARRAY) : operator new[](n);
 }
 EXPORT void *__alloc_token__ZnwmSt11align_val_t(size_t n, align_val_t align, size_t token)
 {
-    return aligned_is_ours() ? new_slow_named(n, size_t(align), by_token, token, MAKER_NEW) :
-                             operator new(n, align);
+    return likely(new_aligned_is_ours())
+               ? new_slow_named(n, size_t(align), by_token, token, MAKER_NEW)
+               :
+               operator new(n, align);
 }
 EXPORT void *__alloc_token__ZnamSt11align_val_t(size_t n, align_val_t align, size_t token)
 {
-    return aligned_array_is_ours()
+    return likely(new_array_aligned_is_ours())
                ? new_slow_named(n, size_t(align), by_token, token, MAKER_NEW_ARRAY)
                :
                operator new[](n, align);
@@ -208,25 +132,23 @@ EXPORT void *__alloc_token__ZnamSt11align_val_t(size_t n, align_val_t align, siz
 EXPORT void *__alloc_token__ZnwmRKSt9nothrow_t(size_t n, const nothrow_t &tag,
                                                size_t token) noexcept
 {
-    return under_token<size_t, const nothrow_t &>(token, new_nothrow, n, tag);
+    return under_token(token, static_cast<plain_nothrow>(operator new), n, tag);
 }
 EXPORT void *__alloc_token__ZnamRKSt9nothrow_t(size_t n, const nothrow_t &tag,
                                                size_t token) noexcept
 {
-    return under_token<size_t, const nothrow_t &>(token, new_array_nothrow, n, tag);
+    return under_token(token, static_cast<plain_nothrow>(operator new[]), n, tag);
 }
 EXPORT void *__alloc_token__ZnwmSt11align_val_tRKSt9nothrow_t(size_t n, align_val_t align,
                                                               const nothrow_t &tag,
                                                               size_t token) noexcept
 {
-    return under_token<size_t, align_val_t, const nothrow_t &>(token, new_aligned_nothrow, n, align,
-                                                               tag);
+    return under_token(token, static_cast<aligned_nothrow>(operator new), n, align, tag);
 }
 EXPORT void *__alloc_token__ZnamSt11align_val_tRKSt9nothrow_t(size_t n, align_val_t align,
                                                               const nothrow_t &tag,
                                                               size_t token) noexcept
 {
-    return under_token<size_t, align_val_t, const nothrow_t &>(token, new_array_aligned_nothrow, n,
-                                                               align, tag);
+    return under_token(token, static_cast<aligned_nothrow>(operator new[]), n, align, tag);
 }
 }

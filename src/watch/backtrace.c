@@ -240,23 +240,29 @@ static void find_symbol(struct search *search, const ElfW(Dyn) * dynamic)
     }
 }
 
+static const ElfW(Dyn) * dynamic_of(const struct dl_phdr_info *info)
+{
+    for (int i = 0; i < info->dlpi_phnum; i++)
+        if (info->dlpi_phdr[i].p_type == PT_DYNAMIC)
+            return (const ElfW(Dyn) *)(info->dlpi_addr + info->dlpi_phdr[i].p_vaddr);
+    return NULL;
+}
+
 static int find_in_module(struct dl_phdr_info *info, size_t bytes, void *argument)
 {
     (void)bytes;
     struct search *search = argument;
-    const ElfW(Dyn) *dynamic = NULL;
     for (int i = 0; i < info->dlpi_phnum; i++) {
         const ElfW(Phdr) *part = &info->dlpi_phdr[i];
         uintptr_t start = info->dlpi_addr + part->p_vaddr;
         if (part->p_type == PT_LOAD && search->address - start < part->p_memsz)
             search->found = true;
-        if (part->p_type == PT_DYNAMIC)
-            dynamic = (const ElfW(Dyn) *)start;
     }
     if (!search->found)
         return 0;
     search->base = info->dlpi_addr;
     search->module = info->dlpi_name;
+    const ElfW(Dyn) *dynamic = dynamic_of(info);
     if (dynamic != NULL)
         find_symbol(search, dynamic);
     return 1;
@@ -286,4 +292,47 @@ bool backtrace_add_module(struct text *text, uintptr_t address)
     text_add_hex(text, address - search.base);
     text_add(text, ")");
     return true;
+}
+
+/* ---- functions ---- */
+
+struct wanted {
+    const char *name;
+    void *found;
+};
+
+static bool is_exported_function(const ElfW(Sym) * symbol)
+{
+    unsigned visibility = symbol->st_other & 3;
+    return symbol->st_shndx != SHN_UNDEF && (symbol->st_info & 0xf) == STT_FUNC &&
+           symbol->st_info >> 4 != STB_LOCAL &&
+           (visibility == STV_DEFAULT || visibility == STV_PROTECTED);
+}
+
+static int find_function(struct dl_phdr_info *info, size_t bytes, void *argument)
+{
+    (void)bytes;
+    struct wanted *wanted = argument;
+    const ElfW(Dyn) *dynamic = dynamic_of(info);
+    if (dynamic == NULL)
+        return 0;
+    struct symbols s = symbols_of(info->dlpi_addr, dynamic);
+    if (s.table == NULL || s.names == NULL)
+        return 0;
+    size_t count = symbols_count(&s);
+    for (size_t i = 0; i < count; i++) {
+        const ElfW(Sym) *symbol = &s.table[i];
+        if (!is_exported_function(symbol) || strcmp(s.names + symbol->st_name, wanted->name) != 0)
+            continue;
+        wanted->found = (void *)(info->dlpi_addr + symbol->st_value);
+        return 1;
+    }
+    return 0;
+}
+
+void *module_function(const char *name)
+{
+    struct wanted wanted = {name, NULL};
+    dl_iterate_phdr(find_function, &wanted);
+    return wanted.found;
 }

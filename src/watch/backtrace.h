@@ -54,4 +54,9 @@ void backtrace_take(struct backtrace *trace);
  * as far as it is known; false, and nothing, where there is no module. */
 bool backtrace_add_module(struct text *text, uintptr_t address);
 
+/* The address of a function that a loaded module exports, also where the loader lets only other
+ * modules see it (RTLD_LOCAL); null if there is none. Of several, that of the module loaded first.
+ */
+void *module_function(const char *name);
+
 #endif

@@ -17,6 +17,8 @@ FAMILY = {
     *("__libc_valloc", "__libc_pvalloc", "__posix_memalign", "__libc_reallocarray"),
     *("__libc_mallinfo", "__libc_mallopt"),
 }
+# The C library's, which other allocators define too.
+STRINGS = {"strdup", "strndup"}
 # hardened_malloc's, for hakmem_object_size.
 HARDENED = {"malloc_object_size"}
 # operator new and delete: plain, array; sized, aligned, nothrow.
@@ -29,7 +31,7 @@ DELETE = {
         *("RKSt9nothrow_t", "St11align_val_tRKSt9nothrow_t"),
     )
 }
-NEW_NOTHROW = {f"{name}RKSt9nothrow_t" for name in NEW}
+NEW |= {f"{name}RKSt9nothrow_t" for name in NEW}
 # Those with a hint: how hot the block is, the size too, Clang's token.
 SIZED_NEW = {
     f"__size_returning_new{aligned}{hot}"
@@ -41,10 +43,13 @@ TOKEN_FAMILY = (
     *("aligned_alloc", "memalign", "posix_memalign", "valloc", "pvalloc"),
 )
 HINTED = (
-    {f"{name}12__hot_cold_t" for name in NEW | NEW_NOTHROW}
+    {f"{name}12__hot_cold_t" for name in NEW}
     | SIZED_NEW
-    | {f"__alloc_token_{name}" for name in (*TOKEN_FAMILY, *NEW, *NEW_NOTHROW)}
+    | {f"__alloc_token_{name}" for name in (*TOKEN_FAMILY, *NEW)}
 )
+
+# In objects, beside these: what compilers put into every one that catches exceptions.
+OF_COMPILERS = {"DW.ref.__gxx_personality_v0"}
 
 
 def declared() -> set[str]:
@@ -56,8 +61,8 @@ def declared() -> set[str]:
 def required() -> set[str]:
     ours = declared()
     family = {name for name in FAMILY if f"hakmem_{name}" in ours}
-    return ours | family | HARDENED | NEW | DELETE | HINTED
+    return ours | family | STRINGS | HARDENED | NEW | DELETE | HINTED
 
 
 def allowed() -> set[str]:
-    return required() | FAMILY | NEW_NOTHROW
+    return required() | FAMILY

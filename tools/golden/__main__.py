@@ -21,6 +21,7 @@ ENTRIES = {
     "realloc": "realloc, same class",
     "malloc_usable_size": "malloc_usable_size",
     "_Znwm": "operator new",
+    "_ZnwmRKSt9nothrow_t": "operator new, nothrow",
     "_ZdlPv": "operator delete",
     "_ZdlPvm": "operator delete, sized",
 }

@@ -62,6 +62,8 @@ int main(int argc, char **argv)
         pairs(rounds, take, entry("free"));
     else if (strcmp(name, "_Znwm") == 0 || strcmp(name, "_ZdlPv") == 0)
         pairs(rounds, entry("_Znwm"), entry("_ZdlPv"));
+    else if (strcmp(name, "_ZnwmRKSt9nothrow_t") == 0) /* which does not look at the tag */
+        pairs(rounds, entry(name), entry("_ZdlPv"));
     else if (strcmp(name, "_ZdlPvm") == 0)
         sized_pairs(rounds, entry("_Znwm"), entry(name));
     else if (strcmp(name, "calloc") == 0)
