@@ -5,6 +5,7 @@
 #include "api/harden.h"
 #include "back/map.h"
 #include "back/meta.h"
+#include "base/copy.h"
 #include "base/policy.h"
 #include "front/cacheless.h"
 #include "front/deferred.h"
@@ -32,8 +33,10 @@ struct sampler *sampler_mine(void)
         return NULL;
     if (cache->sampler == NULL && lock_enter(cache->lock)) {
         struct sampler *sampler = meta_take(sizeof *sampler);
-        if (sampler != NULL)
-            *sampler = (struct sampler){.random = rate_random()};
+        if (sampler != NULL) {
+            words_clear(sampler, sizeof *sampler);
+            sampler->random = rate_random();
+        }
         cache->sampler = sampler;
         lock_release(cache->lock);
     }

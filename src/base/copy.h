@@ -29,19 +29,21 @@ FAST void words_move(void *to, const void *from, size_t n)
         *t = *f;
 }
 
-/* `bytes` is a multiple of 8, as p is. */
-FAST void words_clear(void *p, size_t bytes)
+FAST void words_fill(void *p, uint64_t value, size_t n)
 {
-    copied_word *at = p, *end = at + bytes / sizeof *at;
+    copied_word *at = p, *end = at + n;
     for (; at + 4 <= end; at += 4) {
-        ((copied_pair *)at)[0] = ((copied_pair *)at)[1] = (copied_pair){0, 0};
+        ((copied_pair *)at)[0] = ((copied_pair *)at)[1] = (copied_pair){value, value};
         FORGET(at);
     }
     for (; at < end; at++) {
-        *at = 0;
+        *at = value;
         FORGET(at);
     }
 }
+
+/* `bytes` is a multiple of 8, as p is. */
+FAST void words_clear(void *p, size_t bytes) { words_fill(p, 0, bytes / sizeof(uint64_t)); }
 
 FAST bool words_same(const void *a, const void *b, size_t n)
 {

@@ -59,12 +59,13 @@ COLD struct finding deferred_put(void *p)
 
 static struct finding give(void *p)
 {
+    static const struct guarded_call unknown;
     unsigned bin = map_bin(p);
     bool guarded = bin == BIN_FOREIGN && guarded_holds(p);
     if (bin == BIN_SAMPLED || ((guarded || bin == BIN_HUGE) && load_relaxed(&profile_used)))
         samples_forget(p);
     if (guarded)
-        return (struct finding){guarded_give(p, &(struct guarded_call){0}), p};
+        return (struct finding){guarded_give(p, &unknown), p};
     if (bin_of_slab(bin))
         return shards_put(&p, 1);
     return (struct finding){bin == BIN_FOREIGN ? MISUSE_FREE : huge_give(p), p};

@@ -1,6 +1,7 @@
 #include "heap/slab.h"
 
 #include "base/atomic.h"
+#include "base/copy.h"
 #include "base/watch.h"
 #include "heap/canary.h"
 #include "heap/guard_pages.h"
@@ -39,8 +40,7 @@ void slab_init(struct slab *slab, unsigned cls, void *base, struct superslab *ho
     slab->soon_until = 0;
     list_init(&slab->sparse);
     slab->summary = low_bits(words);
-    for (unsigned i = 0; i < words; i++)
-        slab->words[i] = ~(uint64_t)0;
+    words_fill(slab->words, ~(uint64_t)0, words);
     if (blocks % 64 != 0)
         slab->words[words - 1] = low_bits(blocks % 64);
     if (unlikely(guard_plans != NULL))

@@ -271,7 +271,9 @@ static int file_read(const char *path)
     if (file < 0)
         return error;
     struct source from = {path, 1};
-    struct line line = {.length = 0};
+    struct line line;
+    line.length = 0;
+    line.comment = false;
     char chunk[1024];
     size_t total = 0;
     size_t got;

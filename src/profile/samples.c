@@ -116,7 +116,8 @@ static struct site *site_of(const struct origin *from)
 
 static bool others_make(void)
 {
-    profile.others = site_of(&(struct origin){.name = ""});
+    static const struct origin unknown = {.name = ""};
+    profile.others = site_of(&unknown);
     return profile.others != NULL;
 }
 

@@ -4,6 +4,7 @@
 #include "back/meta.h"
 #include "back/reserve.h"
 #include "back/superslabs.h"
+#include "base/copy.h"
 #include "base/counters.h"
 #include "front/ahead.h"
 #include "front/hardened.h"
@@ -171,7 +172,8 @@ static void count_returned(struct accounts *accounts, const struct purge_counter
 void account(struct accounts *accounts)
 {
     ASSERT(lock_all_held());
-    *accounts = (struct accounts){.mapped = os_mapped()};
+    words_clear(accounts, sizeof *accounts);
+    accounts->mapped = os_mapped();
     count_map(accounts);
     count_caches(accounts);
     count_classes(accounts);

@@ -322,7 +322,7 @@ static int find_function(struct dl_phdr_info *info, size_t bytes, void *argument
     size_t count = symbols_count(&s);
     for (size_t i = 0; i < count; i++) {
         const ElfW(Sym) *symbol = &s.table[i];
-        if (!is_exported_function(symbol) || strcmp(s.names + symbol->st_name, wanted->name) != 0)
+        if (!is_exported_function(symbol) || !text_same(s.names + symbol->st_name, wanted->name))
             continue;
         wanted->found = (void *)(info->dlpi_addr + symbol->st_value);
         return 1;

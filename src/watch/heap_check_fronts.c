@@ -1,5 +1,6 @@
 /* The part of the heap check for threads' caches and transfer caches. */
 #include "back/meta.h"
+#include "base/copy.h"
 #include "front/ahead.h"
 #include "front/registry.h"
 #include "front/stack.h"
@@ -136,7 +137,8 @@ static void check_cache(struct check_walk *walk, const struct cache *cache, bool
 
 static void check_caches(struct check_walk *walk)
 {
-    size_t threads[SHARDS_MOST] = {0};
+    size_t threads[SHARDS_MOST];
+    words_clear(threads, sizeof threads);
     for (const struct cache *cache = caches_every(); cache != NULL; cache = cache->every) {
         enum ownership whose = registry_ownership(cache);
         /* What an orphan's thread was just doing when the fork came is not undone yet. */

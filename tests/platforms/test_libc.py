@@ -33,8 +33,10 @@ CALLS = {
     "huge": BLOCKS_ARE_FILLED,
     "huge_guards": BLOCKS_ARE_FILLED,
     "guarded": BLOCKS_ARE_FILLED,
-    "heap": {"memset"},
+    "heap": BLOCKS_ARE_FILLED,
+    "sampled": BLOCKS_ARE_FILLED,  # at the rate's change
     "self_linux": {"sigaction", "sigpending", "pthread_sigmask"}
+    | BLOCKS_ARE_FILLED
     | {"sigsetjmp", "__sigsetjmp", "siglongjmp"}
     | SETS_OF_SIGNALS,
     "statistics": {"sigaction", "sigfillset"} | TEXT,
@@ -42,9 +44,11 @@ CALLS = {
     | {"dl_iterate_phdr"},
     "resume": {"_dl_find_object", "_Unwind_Backtrace"}
     | {f"_Unwind_Get{what}" for what in ("GR", "IP", "CFA")},
-    "report": {"strncmp"},
+    "report": {"strncmp"} | BLOCKS_ARE_FILLED,
     "glibc": {"fputs", "fwrite"},
-    **dict.fromkeys(("kernel", "print", "room", "target", "totals", "walk", "tables"), TEXT),
+    **dict.fromkeys(
+        ("kernel", "print", "room", "slabs", "tables", "target", "totals", "walk"), TEXT
+    ),
     "spans": {"getauxval"},
 }
 
