@@ -17,7 +17,7 @@ static bool keep_copy(void)
     struct class_offsets *copy = meta_take_pages(round_up(sizeof *copy, os_page));
     if (copy == NULL)
         return false;
-    words_move(copy, &class_offsets, sizeof *copy / 8);
+    words_move(copy, &class_offsets, sizeof *copy / sizeof(uint64_t));
     store_release(&class_offsets_closed, copy);
     return true;
 }

@@ -12,10 +12,17 @@
 #include <fcntl.h>
 #include <sys/syscall.h>
 
+/* By libc's functions: for those who watch them. */
+#if defined(__clang_analyzer__)
+#define BY_LIBC 1
+#else
+#define BY_LIBC UNDER_SANITIZER
+#endif
+
 /* The negative numbers that are errors, in a result that may be an address. */
 #define CALL_FAILED(result) ((unsigned long)(result) >= -4095ul)
 
-#if defined(__x86_64__) && !UNDER_SANITIZER
+#if defined(__x86_64__) && !BY_LIBC
 static inline long call_kernel(long number, long a, long b, long c, long d, long e, long f)
 {
     long result;
@@ -28,7 +35,7 @@ static inline long call_kernel(long number, long a, long b, long c, long d, long
                      : "rcx", "r11", "memory");
     return result;
 }
-#elif defined(__aarch64__) && !UNDER_SANITIZER
+#elif defined(__aarch64__) && !BY_LIBC
 static inline long call_kernel(long number, long a, long b, long c, long d, long e, long f)
 {
     register long which __asm__("x8") = number;
@@ -45,7 +52,7 @@ static inline long call_kernel(long number, long a, long b, long c, long d, long
     return first;
 }
 #else
-/* By libc: for other processors, and for sanitizers, which watch these functions. */
+/* For other processors too. */
 #include <errno.h>
 #include <sys/mman.h>
 #include <unistd.h>

@@ -94,7 +94,8 @@ static void huge_pages_start(void)
             huge_pages = modes[i + 1] == 'n' ? HUGE_NEVER : HUGE_ASKED;
 }
 
-static struct os_given given;
+static uintptr_t random_bytes; /* their address, or 0 */
+static bool secure;
 
 static void given_take(struct os_given *to, unsigned long type, unsigned long value)
 {
@@ -139,11 +140,12 @@ COLD struct os_given os_ask(void)
     return found;
 }
 
-void os_start(const struct os_given *found)
+void os_start(const struct os_given *given)
 {
-    given = *found;
-    os_page = found->page;
-    clock_start(found->functions);
+    random_bytes = given->random;
+    secure = given->secure;
+    os_page = given->page;
+    clock_start(given->functions);
     huge_pages_start();
 }
 
@@ -366,7 +368,7 @@ void os_name(void *start, size_t length, const char *name)
 static COLD uint64_t random_given(void)
 {
     static uint64_t calls;
-    const void *bytes = (const void *)given.random; /* at any address */
+    const void *bytes = (const void *)random_bytes; /* at any address */
     uint64_t random[2];
     uint64_t number = (uintptr_t)&number >> 4; /* where the stack is, which is random too */
     unsigned __int128 product = number + ++calls;
@@ -550,6 +552,6 @@ void os_leave_file(void *start, size_t length, size_t most)
 
 void os_close(int file) { call_close(file); }
 
-bool os_secure(void) { return given.secure; }
+bool os_secure(void) { return secure; }
 
 char **os_environment(void) { return environ; }
