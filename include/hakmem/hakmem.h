@@ -319,9 +319,9 @@ unsigned hakmem_version(void);
  * the wrong call itself reports a double free with other frees in between, or a pointer into a
  * block; otherwise that can happen when the block leaves the thread's cache. The option
  * `check_frees` turns it on from the start. Returns the previous setting. A thread that is in the
- * middle of a call finishes it as before. Turning it on calls membarrier and
- * madvise(MADV_NORMAL), which a filter of system calls may not permit; the option calls neither.
- * Since 0.1. */
+ * middle of a call finishes it as before. On processors other than x86, another thread may notice
+ * some calls later, unless the option `extra_calls` is on. What other threads hold free becomes
+ * checked with their next call. Since 0.1. */
 int hakmem_check_frees(int on);
 
 /** Walks the heap, checks that all structures agree, and reports each error in one line on

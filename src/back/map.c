@@ -1,5 +1,6 @@
 #include "back/map.h"
 
+#include "base/hardening.h"
 #include "base/watch.h"
 #include "os/lock.h"
 #include "os/os.h"
@@ -83,14 +84,23 @@ const void *map_below(const void *p)
 
 #define LEAF_BYTES round_up(sizeof(struct map_leaf), os_page)
 
+/* Pages that nobody may touch end what gdb dumps of a mapping. So the kernel must not join a
+ * guarded block's mapping to a leaf's: a page on each side keeps them apart. */
+static size_t leaf_guard(void) { return hardening.marks ? os_page : 0; }
+
 static struct map_leaf *leaf_new(void)
 {
-    struct map_leaf *leaf = os_map(LEAF_BYTES);
+    struct map_leaf *leaf = leaf_guard() != 0 ? os_map_guarded(LEAF_BYTES) : os_map(LEAF_BYTES);
     if (leaf == NULL)
         return NULL;
     os_name(leaf, LEAF_BYTES, "hakmem: map");
     os_small_pages(leaf, LEAF_BYTES, false);
     return leaf;
+}
+
+static void leaf_end(struct map_leaf *leaf)
+{
+    os_unmap((char *)leaf - leaf_guard(), LEAF_BYTES + 2 * leaf_guard());
 }
 
 bool map_cover(const void *start, size_t length)
@@ -135,7 +145,7 @@ void map_cover_by(const void *p, struct map_leaf *leaf)
     if (leaf != NULL)
         leaf = __atomic_exchange_n(&spare, leaf, __ATOMIC_ACQ_REL);
     if (leaf != NULL)
-        os_unmap(leaf, LEAF_BYTES);
+        leaf_end(leaf);
 }
 
 void map_set(const void *start, size_t slices, unsigned bin, void *owner)
@@ -205,7 +215,7 @@ size_t map_bytes(void)
     size_t leaves = load_relaxed(&spare) != NULL;
     for (size_t region = 0; region < REGIONS; region++)
         leaves += load_relaxed(&root[region]) != NULL;
-    return leaves * LEAF_BYTES;
+    return leaves * (LEAF_BYTES + 2 * leaf_guard());
 }
 
 const struct watch_map watch_map = {

@@ -112,7 +112,7 @@ bool registry_exchange(struct cache *cache, struct cache *from, struct cache *to
 {
     ASSERT(lock_held(cache->lock));
     struct cache **mine = cache->mine;
-    return mine != NULL && os_present(mine) &&
+    return mine != NULL && os_readable(mine) &&
            __atomic_compare_exchange_n(mine, &from, to, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED);
 }
 

@@ -99,10 +99,7 @@ void os_small_pages(void *start, size_t length, bool asked);
 /* Bytes mapped by the calls above and not unmapped since. */
 size_t os_mapped(void);
 
-/* Whether there is memory at p; true where the kernel may not be asked. */
-bool os_present(const void *p);
-
-/* Whether the 8 bytes at p can be read; false where the kernel may not be asked. */
+/* Whether the 8 bytes at p can be read, by a call that locks make, too. Async-signal-safe. */
 bool os_readable(const void *p);
 
 /* The most that os_mapped has been. */

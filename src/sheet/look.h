@@ -44,6 +44,7 @@ struct look {
     struct spans seen;  /* memory that was counted */
     struct spans homes; /* superslabs' descriptors, by their first byte */
     uint64_t found;     /* slabs, huge blocks and superslabs */
+    uint64_t walked;    /* slices below this address were looked at */
 };
 
 static inline uint64_t address(const void *p) { return (uint64_t)(uintptr_t)p; }

@@ -147,6 +147,7 @@ static bool mapping_walk(struct look *look, const struct mapping *m)
     uint64_t slice_bytes = (uint64_t)1 << w->slice_bits;
     uint64_t slices = (uint64_t)1 << (w->leaf_bits - w->slice_bits);
     uint64_t at = m->start & ~(slice_bytes - 1);
+    at = at > look->walked ? at : look->walked; /* two mappings may meet in a slice */
     while (at < m->end && look->t->budget > 0) {
         uint64_t region = at >> w->leaf_bits;
         if (region >= w->root_entries)
@@ -168,6 +169,7 @@ static bool mapping_walk(struct look *look, const struct mapping *m)
             if (look->words[i] != 0)
                 entry_count(look, leaf, at, look->words[i]);
     }
+    look->walked = at;
     return look->t->budget > 0;
 }
 

@@ -56,7 +56,7 @@ static bool is_in_reach(struct frames *trace, uintptr_t frame)
     if (frame > trace->present_until + STEP_MOST)
         return false;
     for (; trace->present_until < end; trace->present_until += os_page)
-        if (!os_present((const void *)trace->present_until))
+        if (!os_readable((const void *)trace->present_until))
             return false;
     return true;
 }

@@ -35,7 +35,7 @@ struct frames {
     uintptr_t *frames;
     uintptr_t *stacks;       /* the stack's end at each call, or null */
     uintptr_t present_until; /* memory is known to be there up to this address, a multiple of the
-                                page size, and beyond it only where it is asked for (os_present);
+                                page size, and beyond it only where it is asked for (os_readable);
                                 0: nothing is asked, and the walk ends with code that has no unwind
                                 information */
     struct registers *at;    /* of the last frame, where they are noted, or null */

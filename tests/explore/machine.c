@@ -330,8 +330,13 @@ long syscall(long number, ...)
         explore_fail("the kernel is asked for call %ld", number);
     int *word = va_arg(list, int *);
     int operation = va_arg(list, int), value = va_arg(list, int);
-    bool timed = va_arg(list, void *) != NULL;
+    const struct timespec *time = va_arg(list, const struct timespec *);
     va_end(list);
+    bool timed = time != NULL;
+    if (timed && time->tv_sec == 0 && time->tv_nsec == 0) {
+        errno = EAGAIN; /* it asks whether there is memory, and there is */
+        return -1;
+    }
     if ((operation & FUTEX_CMD_MASK) == FUTEX_WAIT)
         return futex_wait(word, value, timed);
     return futex_wake(word);

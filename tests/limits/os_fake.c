@@ -368,8 +368,6 @@ static void *fake_mremap(void *start, size_t old_length, size_t new_length, int 
 
 static int fake_madvise(void *start, size_t length, int advice)
 {
-    if (advice == MADV_NORMAL)
-        return madvise(start, length, advice); /* it asks what is there, of any address */
     if (refused(FAKE_madvise))
         return -1;
     /* Kept until it is done: another thread could have unmapped it. */

@@ -1,5 +1,5 @@
-/* A program with threads whose system calls are filtered by what real sandboxes use. Whatever the
- * filter doesn't list kills the process.
+/* A program with threads whose system calls are filtered by what real sandboxes use, or by what
+ * docs/contract.md lists. Whatever the filter doesn't list kills the process.
  *
  *   sandbox RULES [threads] [fork]          the filter comes for all threads while they run, the
  *                                           allocator's own too; then a thread more, and a child,
@@ -7,166 +7,32 @@
  *   sandbox RULES alone                     the filter comes before the first allocation
  *   sandbox RULES exec PROGRAM ARGUMENTS... the filter first, then the program
  *
- * RULES is a file of sandboxes/, or "none". A line of it is the name of a system call, what becomes
- * of it (allow, which may be left out; kill; error NUMBER), and a condition: if ARGUMENT is VALUE,
- * within MASK (no other bit is set) or beyond MASK (some is). The first line that fits decides. */
+ * RULES are lists as rules.h reads them, with commas between them, or "none". */
 #define _GNU_SOURCE
-#include "architecture.h"
+#include "rules.h"
 
 #include <dlfcn.h>
 #include <errno.h>
-#include <fcntl.h>
-#include <linux/filter.h>
-#include <linux/seccomp.h>
 #include <malloc.h>
 #include <pthread.h>
 #include <stdbool.h>
-#include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/prctl.h>
 #include <sys/stat.h>
-#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-#ifndef SECCOMP_RET_KILL_PROCESS
-#define SECCOMP_RET_KILL_PROCESS 0x80000000U
-#endif
+/* ---- the work ---- */
 
-/* What this system's headers know. */
-static const struct {
-    const char *name;
-    unsigned number;
-} calls[] = {
-#include "sandbox_calls.inc"
-};
-#define CALLS (sizeof calls / sizeof *calls)
+enum { THREADS = 3, BLOCKS = 400, ROUNDS = 3 };
 
 static _Noreturn void fail(const char *what, const char *which)
 {
     fprintf(stderr, "sandbox: %s: %s\n", which, what);
     exit(2);
 }
-
-/* ---- the filter ---- */
-
-#define RULES_MOST 4000
-static struct sock_filter rules[RULES_MOST];
-static unsigned short count;
-
-static void add(struct sock_filter rule)
-{
-    if (count == RULES_MOST)
-        fail("more than this program has room for", "rules");
-    rules[count++] = rule;
-}
-
-static void load(size_t offset)
-{
-    add((struct sock_filter)BPF_STMT(BPF_LD | BPF_W | BPF_ABS, (unsigned)offset));
-}
-
-static void answer(unsigned what) { add((struct sock_filter)BPF_STMT(BPF_RET | BPF_K, what)); }
-
-/* What follows is left out, so many instructions of it, unless the word loaded is `value`. */
-static void unless(unsigned value, unsigned char left_out)
-{
-    add((struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, value, 0, left_out));
-}
-
-static void add_rule(unsigned number, unsigned what, const char *test, unsigned argument,
-                     unsigned value)
-{
-    if (test == NULL) {
-        unless(number, 1);
-        answer(what);
-        return;
-    }
-    bool bits = strcmp(test, "is") != 0;
-    unless(number, bits ? 5 : 4);
-    /* Little endian; what is tested are ints. */
-    load(offsetof(struct seccomp_data, args) + argument * sizeof(uint64_t));
-    if (bits)
-        add((struct sock_filter)BPF_STMT(BPF_ALU | BPF_AND | BPF_K, ~value));
-    if (strcmp(test, "beyond") == 0)
-        add((struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, 0, 1, 0));
-    else
-        unless(bits ? 0 : value, 1);
-    answer(what);
-    load(offsetof(struct seccomp_data, nr));
-}
-
-static void read_rule(char *line)
-{
-    char *name = strtok(line, " \t\n");
-    if (name == NULL || *name == '#')
-        return;
-    unsigned what = SECCOMP_RET_ALLOW;
-    unsigned argument = 0;
-    unsigned value = 0;
-    const char *test = NULL;
-    char *word = strtok(NULL, " \t\n");
-    if (word != NULL && strcmp(word, "kill") == 0) {
-        what = SECCOMP_RET_KILL_PROCESS;
-        word = strtok(NULL, " \t\n");
-    } else if (word != NULL && strcmp(word, "error") == 0) {
-        what = SECCOMP_RET_ERRNO | (unsigned)atoi(strtok(NULL, " \t\n"));
-        word = strtok(NULL, " \t\n");
-    }
-    if (word != NULL && strcmp(word, "if") == 0) {
-        argument = (unsigned)atoi(strtok(NULL, " \t\n"));
-        test = strtok(NULL, " \t\n");
-        value = (unsigned)strtoul(strtok(NULL, " \t\n"), NULL, 0);
-        word = strtok(NULL, " \t\n");
-    }
-    if (word != NULL && *word != '#')
-        fail("a word that is not understood", word);
-    for (size_t i = 0; i < CALLS; i++)
-        if (strcmp(calls[i].name, name) == 0) {
-            add_rule(calls[i].number, what, test, argument, value);
-            return;
-        }
-    /* Not a call of this architecture, or newer than its headers. */
-}
-
-static void read_rules(const char *path)
-{
-    load(offsetof(struct seccomp_data, arch));
-    unless(ARCHITECTURE, 1);
-    add((struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JA, 1, 0, 0));
-    answer(SECCOMP_RET_KILL_PROCESS);
-    load(offsetof(struct seccomp_data, nr));
-    /* Without a stream, whose buffer would be the process's first allocation. */
-    static char text[64 * 1024];
-    int file = open(path, O_RDONLY | O_CLOEXEC);
-    ssize_t got = file < 0 ? -1 : read(file, text, sizeof text - 1);
-    if (got < 0 || got == sizeof text - 1)
-        fail(got < 0 ? strerror(errno) : "too long", path);
-    close(file);
-    char *rest = text;
-    for (char *line; (line = strsep(&rest, "\n")) != NULL;)
-        read_rule(line);
-    answer(SECCOMP_RET_KILL_PROCESS);
-}
-
-static void enter(void)
-{
-    if (count == 0)
-        return;
-    struct sock_fprog program = {count, rules};
-    if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0 ||
-        syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, SECCOMP_FILTER_FLAG_TSYNC, &program) != 0) {
-        printf("sandbox: this kernel gives no filters (%s): skipped\n", strerror(errno));
-        exit(77);
-    }
-}
-
-/* ---- the work ---- */
-
-enum { THREADS = 3, BLOCKS = 400, ROUNDS = 3 };
 
 static pthread_barrier_t turn;
 
@@ -278,14 +144,14 @@ int main(int argc, char **argv)
     if (argc < 2)
         fail("RULES are missing", "usage");
     if (strcmp(argv[1], "none") != 0)
-        read_rules(argv[1]);
+        rules_read(argv[1]);
     if (argc > 3 && strcmp(argv[2], "exec") == 0) {
-        enter();
+        rules_apply();
         execv(argv[3], argv + 3);
         fail(strerror(errno), argv[3]);
     }
     if (argc > 2 && strcmp(argv[2], "alone") == 0) {
-        enter();
+        rules_apply();
         allocate(11);
         finish();
     }
@@ -303,7 +169,7 @@ int main(int argc, char **argv)
     pthread_barrier_wait(&turn);
     if (dlsym(RTLD_DEFAULT, "hakmem_malloc") != NULL && threads_now() != THREADS + 2)
         fail("the allocator's own thread doesn't run", "start");
-    enter();
+    rules_apply();
     /* One more than ever were, so nothing of an ended one's is left for it. */
     pthread_t another;
     if (more_threads && (pthread_create(&another, NULL, work_once, (void *)(uintptr_t)88) != 0 ||

@@ -64,7 +64,7 @@ CASES = [
         "BREAK_NOT_SHUT",
         "BREAK_GONE_UNLOCKED MORTAL BLOCKS=2",
     ),
-    *holds("closer", "", WEAK),
+    *holds("closer", "", WEAK, f"PATIENT {WEAK}"),
     *finds("closer", "REACH_CLOSED", "BREAK_BY_STACK", f"BREAK_NO_BARRIER {WEAK}"),
     *holds("fork", "", WEAK, SLOT_LATER, TOPMOST_LAST),
     *finds(

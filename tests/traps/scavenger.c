@@ -1,8 +1,9 @@
 /* The scavenger, hakmem's thread: when it starts and ends, what it must never delay, and what it
- * costs (traps 36, 39, 43, 57, 59). Each case is a separate child. */
+ * costs (traps 36, 39, 43, 57, 59, 69). Each case is a separate child. */
 #include "trap.h"
 
 #include <dirent.h>
+#include <grp.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
 #include <malloc.h>
@@ -11,6 +12,7 @@
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
@@ -461,6 +463,64 @@ static void trim_in_a_child_loses_no_block(void)
     expect_success("a fork beside threads", fork_beside_full_stacks);
 }
 
+/* ---- its credentials ---- */
+
+enum { NOBODY = 65534 };
+
+static void *become_nobody(void *unused)
+{
+    CHECK_SIZE("setgroups", (size_t)setgroups(0, NULL), 0);
+    CHECK_SIZE("setresgid", (size_t)setresgid(NOBODY, NOBODY, NOBODY), 0);
+    CHECK_SIZE("setresuid", (size_t)setresuid(NOBODY, NOBODY, NOBODY), 0);
+    return unused;
+}
+
+/* Counts a task with these credentials and no others as right; one that is gone as neither. */
+static void look_at_task(const char *task, unsigned *right, unsigned *wrong)
+{
+    char path[300], line[256];
+    unsigned ids[4], found = 0, looked = 0;
+    snprintf(path, sizeof path, "/proc/self/task/%s/status", task);
+    FILE *file = fopen(path, "r");
+    while (file != NULL && fgets(line, sizeof line, file) != NULL) {
+        bool groups = strncmp(line, "Groups:", 7) == 0;
+        bool any = sscanf(line, "%*[UG]id: %u %u %u %u", ids, ids + 1, ids + 2, ids + 3) == 4;
+        looked += any + groups;
+        for (unsigned i = 0; any && i < 4; i++)
+            found += ids[i] == NOBODY;
+        found += groups && strpbrk(line, "0123456789") == NULL;
+    }
+    if (file != NULL)
+        fclose(file);
+    *right += looked == 3 && found == 9;
+    *wrong += looked == 3 && found != 9;
+}
+
+static void give_up_root(void)
+{
+    unsigned right = 0, wrong = 0;
+    if (geteuid() != 0)
+        _exit(UNTESTED);
+    for (int i = 0; i < 2; i++)
+        started(wait_for_ever, NULL);
+    scavenger_soon();
+    in_thread(become_nobody, NULL);
+    DIR *directory = opendir("/proc/self/task");
+    for (const struct dirent *entry; directory != NULL && (entry = readdir(directory)) != NULL;)
+        if (entry->d_name[0] != '.')
+            look_at_task(entry->d_name, &right, &wrong);
+    if (directory != NULL)
+        closedir(directory);
+    CHECK_SIZE("tasks with the former credentials", wrong, 0);
+    CHECK(right >= 4, "expected this thread, two more and hakmem's, found %u tasks", right);
+}
+
+/* Libc signals every thread that it has started. */
+static void has_the_credentials_of_the_others(void)
+{
+    expect_success("a process that gives up root's credentials", give_up_root);
+}
+
 int main(void)
 {
     check_start("scavenger");
@@ -474,5 +534,6 @@ int main(void)
     RUN(rests_where_purges_fail);
     RUN(none_in_a_process_of_one_thread);
     RUN(trim_in_a_child_loses_no_block);
+    RUN(has_the_credentials_of_the_others);
     return check_end();
 }

@@ -148,7 +148,7 @@ def test_size_classes(command: Command, plant: Process) -> None:
     assert int(rows[0][0]) == 256, "the largest comes first"
 
 
-# ---- core files ----
+# ---- core files (test_cores.py) ----
 
 
 @pytest.fixture
@@ -160,15 +160,6 @@ def core(plant: Process, tmp_path: Path) -> Path:
     words = ["gcore", "-o", str(tmp_path / "core"), str(plant.pid)]
     subprocess.run(words, check=True, capture_output=True, timeout=SECONDS)
     return tmp_path / f"core.{plant.pid}"
-
-
-def test_a_core_file(command: Command, plant: Process, core: Path) -> None:
-    done = command("sheet", "--json", str(core))
-    assert done.returncode == 0, done.stderr
-    sheet, running_one = Sheet(json.loads(done.stdout)), command.sheet(plant.pid)
-    assert sheet.said["live"] == running_one.said["live"]
-    assert sheet["live"] == running_one["live"] and sheet["kept"] == running_one["kept"]
-    assert "dumped" in command("sheet", str(core)).stdout
 
 
 def test_core_files_that_are_damaged(command: Command, core: Path) -> None:
