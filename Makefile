@@ -83,7 +83,9 @@ test-programs: setup build ## all real programs with the library and without: do
 	@mkdir -p build/programs
 	@bash -o pipefail -c '$(python) tests/programs/run.py --lib build/release/libhakmem.so \
 		--out build/programs --all --install --rounds 3 $(ARGS) 2>&1 | tee -a build/programs/log'; \
-		status=$$?; $(python) tests/programs/summary.py build/programs/results docs/programs.md && exit $$status
+		status=$$?; \
+		$(python) -m pytest -q tests/platforms/test_wrappers.py --lib build/release/libhakmem.so --install || status=1; \
+		$(python) tests/programs/summary.py build/programs/results docs/programs.md && exit $$status
 
 hardened := -o preset=hardened
 guarded := $(hardened) -o guards_a_second=1000

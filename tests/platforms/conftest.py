@@ -9,6 +9,9 @@ import pytest
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--archive", type=Path, help="the built libhakmem.a")
     parser.addoption("--helpers", type=Path, help="the folder of the built helpers")
+    parser.addoption(
+        "--install", action="store_true", help="bring the Debian packages that are missing"
+    )
 
 
 @pytest.fixture(scope="session")
