@@ -4,6 +4,8 @@
 #include <stdio.h>
 
 #include "api/heap.h"
+#include "back/use.h"
+#include "base/atomic.h"
 #include "base/policy.h"
 #include "base/text.h"
 #include "hakmem/hakmem.h"
@@ -204,9 +206,11 @@ EXPORT void hakmem_malloc_stats(void)
     print_figure(&text, "in use bytes     = ", info.uordblks);
     print_figure(&text, "Total (incl. mmap):\nsystem bytes     = ", accounts.mapped);
     print_figure(&text, "in use bytes     = ", accounts.program);
-    print_figure(&text, "mmap regions     = ", info.hblks);
+    print_figure(&text, "max mmap regions = ", load_relaxed(&use.blocks_most));
+    print_figure(&text, "max mmap bytes   = ", load_relaxed(&use.huge_most));
+    print_figure(&text, "hakmem:\nmmap regions     = ", info.hblks);
     print_figure(&text, "mmap bytes       = ", info.hblkhd);
-    print_figure(&text, "hakmem:\nthread caches    = ", accounts.cached);
+    print_figure(&text, "thread caches    = ", accounts.cached);
     print_figure(&text, "transfer caches  = ", accounts.in_transfer);
     print_figure(&text, "free in slabs    = ", accounts.free_in_slabs);
     print_figure(&text, "retained         = ", accounts.retained);

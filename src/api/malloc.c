@@ -109,11 +109,9 @@ EXPORT int hakmem_posix_memalign(void **result, size_t align, size_t n)
         *result = p;
         return 0;
     }
-    int saved = errno;
     p = slow_aligned(align, n);
-    errno = saved;
     if (p == NULL)
-        return ENOMEM;
+        return ENOMEM; /* errno has it too, as with glibc */
     *result = p;
     return 0;
 }

@@ -387,6 +387,7 @@ void *huge_take(size_t n, size_t align, bool *zero, struct finding *found)
         return NULL;
     h->usable = round_up(n, os_page);
     store_relaxed(&h->maker, MAKER_MALLOC);
+    use_block_more();
     map_set(h->base, 1, BIN_HUGE, h);
     return h->base;
 }
@@ -476,6 +477,7 @@ enum misuse huge_give(void *p)
     h = map_clear(p, BIN_HUGE);
     if (h == NULL)
         return MISUSE_FREE;
+    use_block_less();
     if (unlikely(h->before != 0))
         guarded_give(h);
     else

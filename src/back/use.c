@@ -118,6 +118,8 @@ void use_slices_more(size_t bytes, bool fresh)
 void use_huge_more(size_t bytes, bool fresh)
 {
     store_relaxed(&use.huge, use.huge + bytes);
+    if (use.huge > use.huge_most)
+        store_relaxed(&use.huge_most, use.huge);
     use_grew(fresh);
 }
 
@@ -132,3 +134,14 @@ void use_huge_less(size_t bytes)
     ASSERT(bytes <= use.huge);
     store_relaxed(&use.huge, use.huge - bytes);
 }
+
+void use_block_more(void)
+{
+    size_t now = add_relaxed(&use.huge_blocks, 1);
+    size_t most = load_relaxed(&use.blocks_most);
+    while (now > most && !__atomic_compare_exchange_n(&use.blocks_most, &most, now, true,
+                                                      __ATOMIC_RELAXED, __ATOMIC_RELAXED))
+        ;
+}
+
+void use_block_less(void) { sub_relaxed(&use.huge_blocks, 1); }

@@ -21,6 +21,9 @@ struct use {
     size_t most;         /* bytes that were in use at once, without those */
     size_t learned;      /* bytes more that are worth keeping; as many as that at most */
     size_t held;         /* what is in use, and dirty: the sum of the first four */
+
+    size_t huge_most;                /* of `huge`, at once */
+    size_t huge_blocks, blocks_most; /* huge blocks in use, and most at once; no lock */
 };
 extern struct use use HIDDEN;
 
@@ -61,6 +64,10 @@ void use_slices_more(size_t bytes, bool fresh);
 void use_huge_more(size_t bytes, bool fresh);
 void use_slices_less(size_t bytes);
 void use_huge_less(size_t bytes);
+
+/* A huge block begins, and ends. Any thread, with or without a lock. */
+void use_block_more(void);
+void use_block_less(void);
 
 /* Bytes that are dirty or stacked beyond what may be kept, if so many more were in use. */
 size_t use_excess_with(size_t more);

@@ -178,7 +178,12 @@ static struct hakmem_stats stats_now(void)
     return stats;
 }
 
-static void lines_are(const char *text, info2 info, struct hakmem_stats stats)
+/* The most huge blocks that were there at once, and their bytes. */
+struct most {
+    size_t regions, bytes;
+};
+
+static void lines_are(const char *text, info2 info, struct hakmem_stats stats, struct most most)
 {
     struct {
         const char *words;
@@ -188,9 +193,11 @@ static void lines_are(const char *text, info2 info, struct hakmem_stats stats)
         {"in use bytes     = ", info.uordblks},
         {"Total (incl. mmap):\nsystem bytes     = ", stats.mapped},
         {"in use bytes     = ", stats.program},
-        {"mmap regions     = ", info.hblks},
+        {"max mmap regions = ", most.regions},
+        {"max mmap bytes   = ", most.bytes},
+        {"hakmem:\nmmap regions     = ", info.hblks},
         {"mmap bytes       = ", info.hblkhd},
-        {"hakmem:\nthread caches    = ", stats.thread_caches},
+        {"thread caches    = ", stats.thread_caches},
         {"transfer caches  = ", stats.transfer},
         {"free in slabs    = ", stats.free_in_slabs},
         {"retained         = ", stats.retained},
@@ -210,24 +217,62 @@ static void lines_are(const char *text, info2 info, struct hakmem_stats stats)
     }
 }
 
-static void stats_are_printed(void)
+static void read_stats(char *text, size_t room)
 {
     int pipe_ends[2], saved = dup(STDERR_FILENO);
     CHECK(pipe(pipe_ends) == 0, "pipe: %s", error_name(errno));
     dup2(pipe_ends[1], STDERR_FILENO);
-    struct hakmem_stats stats = stats_now();
-    info2 before = do_mallinfo2();
     do_malloc_stats();
-    info2 after = do_mallinfo2();
     dup2(saved, STDERR_FILENO);
-    char text[4096] = "";
-    ssize_t length = read(pipe_ends[0], text, sizeof text - 1);
+    ssize_t length = read(pipe_ends[0], text, room - 1);
     close(pipe_ends[0]);
     close(pipe_ends[1]);
     close(saved);
+    text[length > 0 ? length : 0] = '\0';
     CHECK(length > 0, "malloc_stats: expected text on standard error");
-    lines_are(text, before, stats);
+}
+
+static struct most most_printed(void)
+{
+    char text[4096];
+    read_stats(text, sizeof text);
+    struct most most = {0, 0};
+    const char *at = strstr(text, "\nmax mmap regions = ");
+    CHECK(at != NULL && sscanf(at, "\nmax mmap regions = %10zu\nmax mmap bytes   = %10zu\n",
+                               &most.regions, &most.bytes) == 2,
+          "malloc_stats: expected lines of max mmap, found %s", text);
+    return most;
+}
+
+static void stats_are_printed(void)
+{
+    char text[4096];
+    struct most most = most_printed();
+    struct hakmem_stats stats = stats_now();
+    info2 before = do_mallinfo2();
+    read_stats(text, sizeof text);
+    info2 after = do_mallinfo2();
+    lines_are(text, before, stats, most);
     CHECK_SIZE("uordblks after malloc_stats", after.uordblks, before.uordblks);
+}
+
+static void most_mapped_is_printed(void)
+{
+    enum { BLOCKS = 20 };
+    void *blocks[BLOCKS];
+    struct most before = most_printed();
+    for (int i = 0; i < BLOCKS; i++)
+        blocks[i] = NEED("malloc", do_malloc(16 * MiB));
+    info2 info = do_mallinfo2();
+    for (int i = 0; i < BLOCKS; i++)
+        do_free(blocks[i]);
+    struct most most = most_printed();
+    CHECK(most.regions >= before.regions && most.bytes >= before.bytes, "the most has become less");
+    CHECK_SIZE("max mmap regions", most.regions, info.hblks);
+    CHECK_SIZE("max mmap bytes", most.bytes, info.hblkhd);
+    do_free(NEED("malloc", do_malloc(16 * MiB)));
+    CHECK_SIZE("max mmap regions later", most_printed().regions, most.regions);
+    do_malloc_trim(0);
 }
 
 static void info_refuses_options(void)
@@ -367,6 +412,7 @@ int main(int count, char **arguments)
     if (count > 1 && strcmp(arguments[1], "print-info") == 0)
         return print_info();
     check_start("glibc");
+    RUN(most_mapped_is_printed); /* before others have more */
     RUN(used_follows_blocks);
     RUN(mapped_blocks_are_counted_apart);
     RUN(free_blocks_are_counted);
