@@ -146,9 +146,9 @@ STRUCTURE = {
     "back/reserve.c": "REGIONS REGION_LEAST <16 =16",
     "back/slices.c": "ALIGNED_TRIES CANDIDATES_MOST",
     "back/slots.c": "*6364136223846793005 SLOTS_OF_LEAF SLOT_TRIES /4 *3",
-    "back/superslab.h": "SUPERSLAB SUPERSLAB_SLICES GUARD_PAGES_MOST GUARDS_UNKNOWN",
+    "back/superslab.h": "SUPERSLAB SUPERSLAB_SLICES GUARD_PAGES_MOST GUARDS_UNKNOWN GUARD_LAST",
     "back/superslabs.c": "FIRST_SLICES /2 /=2",
-    "heap/canary.c": "CANARY_BYTES",
+    "heap/canary.h": "CANARY_BYTES",
     "front/cache.h": "ROOM_MOST CHUNK_FIRST CHUNK_LATER CHUNKS_MOST ARRAY_KINDS SEAL AHEAD_CLASSES "
     "AHEAD_MOST HARDENED_FIRST NO_WHOLE",
     "front/journal.c": "TRIES",

@@ -99,7 +99,7 @@ static void *take_unsampled(size_t n, size_t align, bool *zero)
     *zero = least <= CLASS_MOST && hardening.zeroes;
     if (least <= CLASS_MOST)
         return class_take(class_of(round_up(least, align)));
-    if (n <= CLASS_SLICES_MOST && align <= SUPERSLAB && !hardening.guards) {
+    if (n <= CLASS_SLICES_MOST && align <= SUPERSLAB && !hardened()) {
         void *p = likely((align <= SLICE) & !hardening.zeroes)
                       ? class_take_any(class_of_whole(n, align))
                       : aligned_take_inside(n, larger(align, SLICE));
@@ -123,7 +123,7 @@ static void *take_counted_named(size_t n, size_t align, bool *zero, const char *
             p = sampled_take(n, align, cls, name);
         return likely(p == NULL) ? class_take(cls) : p;
     }
-    bool huge = n > CLASS_SLICES_MOST || align > SUPERSLAB || hardening.guards;
+    bool huge = n > CLASS_SLICES_MOST || align > SUPERSLAB || hardened();
     unsigned cls = huge ? CLASSES : class_of_whole(n, align);
     bool due = huge ? sample_due_alone(n) : sample_due(cls);
     void *p = take_unsampled(n, align, zero);

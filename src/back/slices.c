@@ -9,6 +9,7 @@
 #include "base/atomic.h"
 #include "base/counters.h"
 #include "base/hardening.h"
+#include "base/zero.h"
 #include "learn/laws.h"
 #include "os/os.h"
 
@@ -210,8 +211,6 @@ bool slices_extend(struct superslab *s, void *start, size_t n, size_t more)
     lock_take(&superslabs_lock);
     ASSERT((s->free & slice_mask(slice_index(s, start), n)) == 0);
     bool fits = (s->free & mask) == mask;
-    for (unsigned i = first; hardened() && i < first + more; i++)
-        fits &= s->guarded[i] == 0;
     fits = fits && use_hold(fresh_bytes(s, mask));
     if (fits) {
         slices_mark_taken(s, mask, more);
@@ -236,27 +235,61 @@ static SLOW bool guard_pages_in(void *slice, uint64_t pages)
     return n == 0 || os_guard_runs(runs, n);
 }
 
+/* The last page of a slice. */
+static SLOW void fence(struct superslab *s, unsigned slice)
+{
+    uint64_t bit = slice_mask(slice, 1);
+    if ((load_relaxed(&s->fenced) & bit) != 0 || load_relaxed(&s->unguardable))
+        return;
+    if (guard_pages_in(s->base + slice * SLICE, GUARD_LAST))
+        __atomic_fetch_or(&s->fenced, bit, __ATOMIC_RELEASE);
+    else
+        store_relaxed(&s->unguardable, true);
+}
+
 SLOW void slices_guard(struct superslab *s, void *start, uint64_t pages)
 {
     ASSERT(pages < GUARDS_UNKNOWN && SLICE / os_page <= GUARD_PAGES_MOST);
-    uint16_t *guarded = &s->guarded[slice_index(s, start)];
-    uint64_t missing = pages & ~(uint64_t)*guarded;
-    if (missing != 0)
-        *guarded = guard_pages_in(start, missing) ? *guarded | (uint16_t)missing : GUARDS_UNKNOWN;
+    unsigned slice = slice_index(s, start);
+    uint16_t *guarded = &s->guarded[slice];
+    uint64_t missing = pages & ~(uint64_t)(*guarded | GUARD_LAST);
+    if ((pages & GUARD_LAST) != 0)
+        fence(s, slice);
+    if (missing == 0 || load_relaxed(&s->unguardable))
+        return;
+    if (guard_pages_in(start, missing)) {
+        store_release(guarded, *guarded | (uint16_t)missing);
+        return;
+    }
+    store_relaxed(&s->unguardable, true);
+    store_relaxed(guarded, os_unguard(start, SLICE - os_page) ? 0 : GUARDS_UNKNOWN);
 }
 
-SLOW bool slices_unguard(struct superslab *s, void *start, size_t n, uint64_t but)
+SLOW void slices_guard_before(struct superslab *s, void *start)
+{
+    if (start != s->base)
+        fence(s, slice_index(s, start) - 1);
+}
+
+SLOW bool slices_unguard(struct superslab *s, void *start, uint64_t but)
 {
     uint16_t *guarded = &s->guarded[slice_index(s, start)];
-    char *slice = start;
-    for (size_t i = 0; i < n; i++, slice += SLICE, but = 0) {
-        if ((guarded[i] & ~but) == 0)
-            continue;
-        if (!os_unguard(slice, SLICE))
-            return false;
-        guarded[i] = 0;
-    }
+    if ((*guarded & ~but) == 0)
+        return true;
+    if (!os_unguard(start, SLICE - os_page))
+        return false;
+    store_relaxed(guarded, 0);
     return true;
+}
+
+SLOW bool slices_guarded(const struct superslab *s, const void *p)
+{
+    if ((const char *)p < s->base)
+        return true;
+    unsigned slice = slice_index(s, p);
+    uint64_t last = load_acquire(&s->fenced) >> slice & 1 ? GUARD_LAST : 0;
+    uint64_t page = (uintptr_t)p % SLICE / os_page;
+    return ((load_acquire(&s->guarded[slice]) | last) >> page & 1) != 0;
 }
 
 void slices_lack(struct superslab *s, void *start, size_t n, size_t bytes)
@@ -284,6 +317,43 @@ void slices_give(struct superslab *s, void *start, size_t n)
     list_remove(&s->age);
     list_push(&superslabs_aged, &s->age);
     lock_release(&superslabs_lock);
+}
+
+bool slices_try_stop(void) { return lock_try(&superslabs_lock); }
+void slices_go_on(void) { lock_release(&superslabs_lock); }
+
+/* A block was handed out once there was a guard page behind it. */
+static SLOW void *slice_written(const struct superslab *s, char *slice, size_t *most)
+{
+    unsigned index = slice_index(s, slice);
+    bool all = !hardening.marks || load_relaxed(&s->unguardable) ||
+               (load_relaxed(&s->fenced) >> index & 1) != 0;
+    char *until = all ? slice + SLICE : slice + (highest_bit(s->guarded[index] | 1u)) * os_page;
+    for (char *page = slice; page < until && *most >= os_page; page += os_page) {
+        if (slices_guarded(s, page))
+            continue;
+        *most -= os_page;
+        if (unlikely(!is_zero(page, os_page)))
+            return page;
+    }
+    return NULL;
+}
+
+/* Also to those whose pages went back: they come again when something writes there. */
+SLOW void *slices_written(size_t *most)
+{
+    ASSERT(lock_held(&superslabs_lock));
+    void *found = NULL;
+    for (uint64_t lists = superslabs_nonempty; lists != 0; lists &= lists - 1) {
+        const struct list *head = &superslabs_by_longest[lowest_bit(lists)];
+        for (const struct list *node = head->next; node != head; node = node->next) {
+            const struct superslab *s = list_entry(node, struct superslab, node);
+            uint64_t used = s->free & (s->touched | s->purged);
+            for (; used != 0 && found == NULL; used &= used - 1)
+                found = slice_written(s, s->base + lowest_bit(used) * SLICE, most);
+        }
+    }
+    return found;
 }
 
 size_t slices_dirty(void) { return load_relaxed(&use.dirty_slices); }

@@ -29,12 +29,29 @@ void slices_lack(struct superslab *s, void *start, size_t n, size_t bytes);
  * it. That lasts while the slice is free and taken again. */
 void slices_guard(struct superslab *s, void *start, uint64_t pages);
 
-/* Everybody can touch n slices that were just taken, `but` pages of the first one that nobody could
- * touch before. False where the kernel refuses: then the slices are of no use. */
-bool slices_unguard(struct superslab *s, void *start, size_t n, uint64_t but);
+/* The same for the page in front of a slice that was just taken, if that is one of the superslab:
+ * no slab has a block there, where there are guard pages. */
+void slices_guard_before(struct superslab *s, void *start);
+
+/* Everybody can touch a slice that was just taken, but its last page and `but` pages that nobody
+ * could touch before. False where the kernel refuses: then the slice is of no use. */
+bool slices_unguard(struct superslab *s, void *start, uint64_t but);
+
+/* Whether nobody can touch the page at p, as far as s goes; also in front of s. Constant while p is
+ * right before a block in use, or becomes false. */
+bool slices_guarded(const struct superslab *s, const void *p);
 
 /* Adds `more` slices behind n taken ones where they stand; false when those aren't free. */
 bool slices_extend(struct superslab *s, void *start, size_t n, size_t more);
+
+/* No slice is taken or given until slices_go_on, so none gets other guard pages; false where that
+ * would mean to wait. */
+bool slices_try_stop(void);
+void slices_go_on(void);
+
+/* Where free memory is zero: a page of the free slices to which something wrote, while they stop;
+ * null where there is none among the first `*most` bytes, which it takes from that. */
+void *slices_written(size_t *most);
 
 /* Free slices that may hold pages. */
 size_t slices_dirty(void);

@@ -41,6 +41,16 @@ uint64_t slots_random(void)
     return mixed(slots_chance ^ hardening.secret);
 }
 
+/* Of a word's slots those that are taken or beside one that is. So in front of a superslab there is
+ * nothing: what writes before its first block ends at once. */
+static SLOW uint64_t near_taken(size_t word)
+{
+    uint64_t taken = slots_taken[word];
+    uint64_t below = word > 0 ? slots_taken[word - 1] >> 63 : 0;
+    uint64_t above = word + 1 < SLOTS / 64 ? slots_taken[word + 1] << 63 : 0;
+    return taken | taken << 1 | taken >> 1 | below | above;
+}
+
 /* One of the free slots that were taken once: the first such behind one chosen by chance. */
 static SLOW size_t slot_any_left(void)
 {
@@ -48,7 +58,7 @@ static SLOW size_t slot_any_left(void)
     uint64_t before = low_bits(from % 64);
     for (size_t i = 0; i <= SLOTS / 64; i++) {
         size_t word = (from / 64 + i) % (SLOTS / 64);
-        uint64_t left = slots_used[word] & ~slots_taken[word] & (i == 0 ? ~before : ~(uint64_t)0);
+        uint64_t left = slots_used[word] & ~near_taken(word) & (i == 0 ? ~before : ~(uint64_t)0);
         if (left != 0)
             return word * 64 + lowest_bit(left);
     }
@@ -63,7 +73,7 @@ static SLOW size_t slot_any(void)
         return left;
     for (int tries = 0; tries < SLOT_TRIES; tries++) {
         size_t slot = slots_random() % SLOTS;
-        if (slot != 0 && !(slots_taken[slot / 64] & slot_bit(slot)))
+        if (slot != 0 && !(near_taken(slot / 64) & slot_bit(slot)))
             return slot;
     }
     return SLOTS;

@@ -22,6 +22,7 @@
 
 #define GUARD_PAGES_MOST 16   /* pages of a slice, where there are guard pages */
 #define GUARDS_UNKNOWN 0xffff /* any page of the slice */
+#define GUARD_LAST 0x8000     /* the last page of the slice: see fenced */
 
 struct superslab {
     struct list node; /* by longest free run, or dense; lock: superslabs */
@@ -34,8 +35,10 @@ struct superslab {
     uint64_t holed;   /* slices that lack pages (slices_lack); same lock */
     size_t lacking;   /* bytes, of all of them; same lock */
     uint64_t huge;    /* slices for which huge pages were asked; same lock */
-    uint16_t guarded[SUPERSLAB_SLICES]; /* pages of each slice that nobody can touch, a set; who
-                                           has taken the slice */
+    uint64_t fenced; /* slices whose last page nobody can touch, until the superslab ends; atomic */
+    uint16_t guarded[SUPERSLAB_SLICES]; /* other pages of each slice that nobody can touch, a set;
+                                           atomic, changes by who has taken the slice */
+    bool unguardable;                   /* the kernel refused: no page becomes one; atomic */
     uint8_t slices;                     /* 64, or less under a limit; constant */
     uint8_t longest;                    /* the list it is in: no free run is longer; same lock */
 };

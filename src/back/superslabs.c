@@ -56,6 +56,8 @@ struct superslab *superslab_new(size_t least)
     s->lacking = 0;
     s->huge = 0;
     words_clear(s->guarded, sizeof s->guarded);
+    s->unguardable = false;
+    s->fenced = 0;
     s->longest = 0;
     list_init(&s->age);
     list_init(&s->node);

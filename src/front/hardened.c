@@ -10,6 +10,7 @@
 #include "front/registry.h"
 #include "front/stacks.h"
 #include "heap/shards.h"
+#include "heap/slab.h"
 #include "learn/laws.h"
 #include "os/os.h"
 
@@ -89,9 +90,9 @@ void hardened_arm(void *p, unsigned cls, struct finding *found)
 }
 
 /* `alone`: the process has no other thread that frees. */
-static enum misuse disarm(void *p, unsigned cls, bool alone)
+FAST enum misuse disarm(void *p, unsigned cls, bool alone)
 {
-    if (unlikely(!canary_before_stands(p, cls)))
+    if (unlikely(!slab_before_stands(p, cls)))
         return MISUSE_UNDERRUN;
     enum misuse what = canary_take(p, cls, alone);
     if (likely(what == MISUSE_NONE) && hardening.zeroes)
@@ -243,6 +244,53 @@ SLOW struct finding hardened_put_all(struct cache *cache)
             found = ready.what != MISUSE_NONE ? ready : held;
     }
     return found;
+}
+
+/* Its owner takes and gives blocks of the class without the lock. But each take makes fewer ready.
+ * Each give adds one to those held, or is a step of `random`, and only then one more is ready. */
+struct at_work {
+    uint64_t random;
+    uint32_t ready, held;
+};
+
+static struct at_work at_work(const struct hardened *its, const struct hardened_class *c)
+{
+    return (struct at_work){load_acquire(&its->random.state), load_acquire(&c->ready),
+                            load_acquire(&c->held)};
+}
+
+/* A block that does not hold zeroes may be one that its owner just takes or gives. After the
+ * barrier all is seen that the owner had done before it: then it is still there, and written to,
+ * only if something else wrote. */
+static SLOW bool is_written(const struct hardened *its, const struct hardened_class *c,
+                            struct at_work before, void *const *slot, unsigned cls)
+{
+    void *p = load_relaxed(slot);
+    if (!os_barrier_everywhere())
+        return false;
+    struct at_work now = at_work(its, c);
+    return now.random == before.random && now.ready == before.ready && now.held == before.held &&
+           load_relaxed(slot) == p && !block_is_zero(p, cls);
+}
+
+SLOW void *hardened_written(const struct cache *cache, size_t *most)
+{
+    ASSERT(lock_held(cache->lock));
+    const struct hardened *its = cache->hardened;
+    for (unsigned cls = 0; cls < CLASS_SLICES_FIRST && its != NULL; cls++) {
+        const struct hardened_class *c = its->classes[cls];
+        struct at_work before = c != NULL ? at_work(its, c) : (struct at_work){0, 0, 0};
+        for (uint32_t i = 0; i < before.ready + before.held; i++) {
+            void *const *slot = &c->slots[i < before.ready ? i : c->ready_most + i - before.ready];
+            void *p = load_acquire(slot);
+            if (*most < size_classes[cls].size)
+                return NULL;
+            *most -= size_classes[cls].size;
+            if (unlikely(!block_is_zero(p, cls)) && is_written(its, c, before, slot, cls))
+                return p;
+        }
+    }
+    return NULL;
 }
 
 size_t hardened_count(const struct cache *cache, unsigned cls)

@@ -40,6 +40,11 @@ void hardened_arm(void *p, unsigned cls, struct finding *found);
 /* The child of a fork chooses otherwise than its parent from here on. */
 void hardened_fork_child(struct cache *mine, uint64_t chance);
 
+/* Of what another thread has, a block to which something wrote, while slices stop (back/slices.h);
+ * null where there is none among the first `*most` bytes, which it takes from that. The caller
+ * holds the cache's lock. */
+void *hardened_written(const struct cache *cache, size_t *most);
+
 /* How many blocks of the class the thread has; and the bytes of metadata for all this. */
 size_t hardened_count(const struct cache *cache, unsigned cls);
 size_t hardened_metadata(const struct cache *cache);

@@ -1,6 +1,7 @@
 #include "front/owners.h"
 
 #include "back/meta.h"
+#include "back/slices.h"
 #include "base/atomic.h"
 #include "base/copy.h"
 #include "front/ahead.h"
@@ -176,6 +177,22 @@ struct finding cache_empty_at_end(struct cache *cache)
         lock_release(cache->lock);
     }
     lock_release(&cacheless_lock);
+    return found;
+}
+
+void *caches_written(size_t *most)
+{
+    void *found = NULL;
+    for (struct cache *cache = caches_every(); cache != NULL && found == NULL;
+         cache = cache->every) {
+        if (cache == load_relaxed(&cache_mine) || !lock_try(cache->lock))
+            continue;
+        if (registry_ownership(cache) == CACHE_LIVING && slices_try_stop()) {
+            found = hardened_written(cache, most);
+            slices_go_on();
+        }
+        lock_release(cache->lock);
+    }
     return found;
 }
 

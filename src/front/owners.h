@@ -17,6 +17,11 @@ void caches_set_tell_sizes(bool tell);
 /* cache_delete will be called when the calling thread ends, so others may touch its cache_mine. */
 void cache_ends_with_thread(struct cache *cache);
 
+/* In a hardened heap: of what other threads' caches hold, a block to which something wrote; null
+ * where there is none among the first `*most` bytes, which it takes from that. Nobody waits for a
+ * lock here. */
+void *caches_written(size_t *most);
+
 /* Makes the calling thread's cache usable again after a thief has put it to sleep; false if it may
  * not enter. */
 bool cache_resume(struct cache *cache);

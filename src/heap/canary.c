@@ -9,8 +9,6 @@
 #include "learn/laws.h"
 #include "os/os.h"
 
-#define CANARY_BYTES 8
-
 static COLD void harden(void)
 {
     bool preset = policy.preset != 0;
@@ -44,22 +42,6 @@ void hardening_start(void)
         harden();
 }
 
-/* Never zero, but its first byte is: a string that fills the block ends there, for who reads it,
- * and a zero that was written one byte too far does no harm. Who reads the canary of one block
- * learns that of no other: both halves of the product are in it. */
-static uint64_t canary_of(const void *p)
-{
-    unsigned __int128 product =
-        (unsigned __int128)((uintptr_t)p ^ hardening.secret) * hardening.factor;
-    uint64_t secret = (uint64_t)product ^ (uint64_t)(product >> 64);
-    return (secret & ~(uint64_t)0xff) | 0x100;
-}
-
-static uint64_t *canary_at(const void *p, unsigned cls)
-{
-    return (uint64_t *)((uintptr_t)p + size_classes[cls].size - CANARY_BYTES);
-}
-
 void canary_touch(void *p, unsigned cls)
 {
     uint64_t zero = 0;
@@ -81,7 +63,7 @@ static SLOW enum maker maker_by(const void *p, uint64_t found)
     return maker;
 }
 
-static enum misuse judge(const void *p, uint64_t found)
+static inline enum misuse judge(const void *p, uint64_t found)
 {
     if (likely(found == canary_of(p)))
         return MISUSE_NONE;
@@ -121,12 +103,9 @@ enum misuse canary_take(void *p, unsigned cls, bool alone)
     return what;
 }
 
-bool canary_before_stands(const void *p, unsigned cls)
+SLOW bool canary_is_whole(const void *p, uint64_t found)
 {
-    if ((uintptr_t)p % SLICE == 0 || guard_pages_hold((const char *)p - 1, cls))
-        return true; /* the first of its slab, or behind a guard page */
-    const char *before = (const char *)p - size_classes[cls].size;
-    return judge(before, load_relaxed(canary_at(before, cls))) != MISUSE_OVERRUN;
+    return judge(p, found) != MISUSE_OVERRUN;
 }
 
 bool block_is_zero(const void *p, unsigned cls) { return is_zero(p, size_classes[cls].size); }

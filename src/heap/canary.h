@@ -6,6 +6,7 @@
 #define HAKMEM_HEAP_CANARY_H
 
 #include "base/asm.h"
+#include "base/atomic.h"
 #include "base/defs.h"
 #include "base/hardening.h"
 #include "base/misuse.h"
@@ -13,6 +14,24 @@
 
 /* What is hardened, by the options; before the first block. */
 void hardening_start(void);
+
+#define CANARY_BYTES 8
+
+/* Never zero, but its first byte is: a string that fills the block ends there, for who reads it,
+ * and a zero that was written one byte too far does no harm. Who reads the canary of one block
+ * learns that of no other: both halves of the product are in it. */
+FAST uint64_t canary_of(const void *p)
+{
+    unsigned __int128 product =
+        (unsigned __int128)((uintptr_t)p ^ hardening.secret) * hardening.factor;
+    uint64_t secret = (uint64_t)product ^ (uint64_t)(product >> 64);
+    return (secret & ~(uint64_t)0xff) | 0x100;
+}
+
+FAST uint64_t *canary_at(const void *p, unsigned cls)
+{
+    return (uint64_t *)((uintptr_t)p + size_classes[cls].size - CANARY_BYTES);
+}
 
 /* Bytes of a class's block that the program may use. */
 FAST size_t class_usable(unsigned cls) { return size_classes[cls].size - hardening.canary; }
@@ -39,9 +58,8 @@ enum misuse canary_look(const void *p, unsigned cls);
  * without. */
 enum misuse canary_take(void *p, unsigned cls, bool alone);
 
-/* Whether the word in front of p, a block of the class, is as the block before it left it, if there
- * is one: what wrote before p's start changed it. */
-bool canary_before_stands(const void *p, unsigned cls);
+/* Whether a word may be the canary of the block at p, in use or free. */
+bool canary_is_whole(const void *p, uint64_t found);
 
 /* Whether the whole block holds zeroes, as free ones do if `zeroes`. */
 bool block_is_zero(const void *p, unsigned cls);

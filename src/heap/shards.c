@@ -109,16 +109,19 @@ static SLOW struct slab *slab_from_neighbour(unsigned to, unsigned cls)
 }
 
 /* No canary is left from before, and of the slab before no guard pages but those that this one is
- * to have, too. False if the kernel does not let them go. Where free blocks are zero and large ones
- * don't come from slices, slices that are free are zero as well. */
+ * to have, too. False if the kernel does not let them go. Where free blocks are zero, slices that
+ * are free are zero as well, since only slabs of small blocks have any in a hardened heap. */
 static SLOW bool slab_harden(const struct size_class *c, char *base, struct superslab *home,
                              bool zero)
 {
+    ASSERT(c->slices == 1);
     uint64_t guards = guard_pages_of((unsigned)(c - size_classes));
-    if (!slices_unguard(home, base, c->slices, guards))
+    if (!slices_unguard(home, base, guards))
         return false;
-    zero = zero || (hardening.zeroes && hardening.guards);
-    for (size_t at = 0; !zero && c->blocks > 1 && at < c->slices * SLICE; at += os_page)
+    if (guards != 0)
+        slices_guard_before(home, base);
+    zero = zero || hardening.zeroes;
+    for (size_t at = 0; !zero && at < SLICE; at += os_page)
         if (!(guards >> at / os_page & 1))
             words_clear(base + at, os_page);
     return true;

@@ -51,6 +51,10 @@ void *shard_take_aligned(unsigned index, unsigned cls, size_t align);
  * returned. */
 struct finding shards_put(void **blocks, size_t n);
 
+/* Where free blocks are zero: one of a slab to which something wrote; null where there is none
+ * among the first `*most` bytes, which it takes from that. Nobody waits for a lock here. */
+void *shards_written(size_t *most);
+
 /* For p that the map says is in a slab: whether it is a block that is not free; which shard the
  * slab has. */
 enum misuse shards_check(const void *p);

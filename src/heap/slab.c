@@ -1,8 +1,11 @@
 #include "heap/slab.h"
 
+#include "back/map.h"
+#include "back/slices.h"
 #include "base/atomic.h"
 #include "base/copy.h"
 #include "base/watch.h"
+#include "base/zero.h"
 #include "heap/canary.h"
 #include "heap/guard_pages.h"
 #include "learn/laws.h"
@@ -330,6 +333,66 @@ unsigned slab_bring_back(struct slab *slab, void *const *blocks, size_t n)
     unsigned back = count_bits(slab->absent & ~absent);
     store_relaxed(&slab->absent, absent);
     return back;
+}
+
+/* A block is handed out once there is a guard page behind it. */
+static const char *begun_until(const struct slab *slab)
+{
+    const char *until = slab->base;
+    for (uint64_t guards = guard_pages_of(slab->cls); guards != 0; guards &= guards - 1) {
+        const char *page = slab->base + lowest_bit(guards) * os_page;
+        if (!slices_guarded(slab->home, page))
+            return load_relaxed(&slab->home->unguardable) ? slab->base + SLICE : until;
+        until = page;
+    }
+    return slab->base + SLICE;
+}
+
+SLOW void *slab_written(const struct slab *slab, size_t *most)
+{
+    ASSERT(lock_rank_held(RANK_SHARD));
+    const struct size_class *c = &size_classes[slab->cls];
+    const char *until = begun_until(slab);
+    for (unsigned i = 0; i * 64 < c->blocks; i++)
+        for (uint64_t left = slab->words[i] & guard_word(slab->cls, i); left != 0;) {
+            unsigned first = lowest_bit(left);
+            uint64_t rest = ~(left >> first);
+            unsigned n = rest == 0 ? 64 : lowest_bit(rest);
+            char *run = slab->base + (i * 64 + first) * (size_t)c->size;
+            size_t bytes = n * (size_t)c->size;
+            left &= ~(low_bits(n) << first);
+            if (run >= until || *most < bytes)
+                return NULL;
+            *most -= bytes;
+            if (likely(is_zero(run, bytes)))
+                continue;
+            while (is_zero(run, c->size))
+                run += c->size;
+            return run;
+        }
+    return NULL;
+}
+
+/* In front of a slab's first block is the end of the slice before. If it can be touched it holds
+ * the canary of a block that ends there, or zeroes: those of a free block, or of what the slab
+ * there leaves over at its end, which nothing ever used. So which slab that is, or was a moment
+ * ago, need not be known: all sizes that divide a slice are tried. */
+static SLOW bool slice_before_stands(const void *p)
+{
+    uint64_t found = load_relaxed((const uint64_t *)p - 1);
+    bool stands = found == 0;
+    for (size_t size = CLASS_GRAIN; !stands && size <= CLASS_MOST; size += size)
+        stands = canary_is_whole((const char *)p - size, found);
+    return stands;
+}
+
+/* A block in use has a slab. */
+SLOW bool slab_edge_stands(const void *p, unsigned cls)
+{
+    const struct slab *slab = map_owner(p);
+    if (slab == NULL || slices_guarded(slab->home, (const char *)p - 1))
+        return true;
+    return (uintptr_t)p % SLICE == 0 ? slice_before_stands(p) : slab_inside_stands(p, cls);
 }
 
 size_t slab_usable(const void *p, const struct slab *slab)

@@ -11,7 +11,9 @@
 #include "base/list.h"
 #include "base/misuse.h"
 #include "base/pairing_heap.h"
+#include "heap/canary.h"
 #include "heap/classes.h"
+#include "heap/guard_pages.h"
 #include "os/os.h"
 
 struct superslab;
@@ -75,6 +77,31 @@ void slab_restore(struct slab *slab, uint64_t pages);
 /* Notes that n blocks were handed out of a slab with absent pages; returns how many pages that
  * brings back. */
 unsigned slab_bring_back(struct slab *slab, void *const *blocks, size_t n);
+
+/* Where free blocks are zero: one to which something wrote; null where there is none among the
+ * first
+ * `*most` bytes, which it takes from that. */
+void *slab_written(const struct slab *slab, size_t *most);
+
+/* Of a block in use, in a hardened heap: whether the word in front of it is as the block before it
+ * left it, which is in the same slab. */
+FAST bool slab_inside_stands(const void *p, unsigned cls)
+{
+    const char *before = (const char *)p - size_classes[cls].size;
+    uint64_t found = load_relaxed(canary_at(before, cls));
+    return likely(found == canary_of(before)) || found == 0 || canary_is_whole(before, found);
+}
+
+/* The same of the first block of a slab, and of one behind a guard page; true if the kernel made
+ * that one, for what wrote there ended at once. */
+bool slab_edge_stands(const void *p, unsigned cls);
+
+/* Whether nothing wrote to the word in front of p, a block of the class. */
+FAST bool slab_before_stands(const void *p, unsigned cls)
+{
+    bool edge = (uintptr_t)p % SLICE == 0 || guard_pages_hold((const char *)p - 1, cls);
+    return unlikely(edge) ? slab_edge_stands(p, cls) : slab_inside_stands(p, cls);
+}
 
 /* Whether a block begins at p; needs no lock. */
 bool slab_begins(const struct slab *slab, const void *p);

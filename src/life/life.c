@@ -6,6 +6,7 @@
 #include "back/huge.h"
 #include "back/map.h"
 #include "back/reserve.h"
+#include "back/slices.h"
 #include "back/slots.h"
 #include "base/atomic.h"
 #include "base/policy.h"
@@ -19,6 +20,7 @@
 #include "heap/canary.h"
 #include "heap/shards.h"
 #include "heap/transfer.h"
+#include "learn/laws.h"
 #include "life/limits.h"
 #include "life/profiling.h"
 #include "life/purge.h"
@@ -78,6 +80,23 @@ static void thread_end(void *value)
     scavenger_thread_ends();
 }
 
+/* Free memory of a hardened heap to which something wrote. The bound keeps the end quick. */
+static SLOW void *written_at_end(void)
+{
+    size_t most = LAW_END_BYTES;
+    void *found = hardening.guards ? huge_written() : NULL;
+    if (found != NULL || !hardening.zeroes)
+        return found;
+    found = caches_written(&most);
+    if (found == NULL)
+        found = shards_written(&most);
+    if (found == NULL && slices_try_stop()) {
+        found = slices_written(&most);
+        slices_go_on();
+    }
+    return found;
+}
+
 /* What this thread's stacks hold that was freed twice, or never handed out, shows when it goes back
  * to its slab, and in a hardened heap what was written to while it was free. A signal handler that
  * interrupted the heap may call exit, and what is locked then stays locked: so nobody waits here.
@@ -86,13 +105,15 @@ static struct finding found_at_end(void)
 {
     struct finding found = {MISUSE_NONE, NULL};
     struct cache *cache = thread_owned();
-    if (cache != NULL && purge_try_stop()) {
+    if ((cache == NULL && !hardened()) || !purge_try_stop())
+        return found;
+    if (cache != NULL)
         found = cache_empty_at_end(cache);
-        void *written = hardening.guards && found.what == MISUSE_NONE ? huge_written() : NULL;
-        if (written != NULL)
-            found = (struct finding){MISUSE_WRITTEN, written};
-        purge_go_on();
-    }
+    bool looks = (hardening.guards || hardening.zeroes) && found.what == MISUSE_NONE;
+    void *written = looks ? written_at_end() : NULL;
+    if (written != NULL)
+        found = (struct finding){MISUSE_WRITTEN, written};
+    purge_go_on();
     return found;
 }
 

@@ -10,6 +10,7 @@
 #include "back/huge.h"
 #include "back/meta.h"
 #include "back/reserve.h"
+#include "back/slices.h"
 #include "back/use.h"
 #include "base/counters.h"
 #include "base/policy.h"
@@ -20,6 +21,7 @@
 #include "front/registry.h"
 #include "front/stack.h"
 #include "heap/shards.h"
+#include "heap/slab.h"
 #include "heap/transfer.h"
 #include "heap/whole.h"
 #include "profile/guarded.h"
@@ -122,6 +124,9 @@ enum misuse guarded_give(void *p, const struct guarded_call *by)
     return (void)p, (void)by, MISUSE_NONE;
 }
 enum misuse huge_give(void *p) { return (void)p, MISUSE_NONE; }
+bool slices_try_stop(void) { return true; }
+void slices_go_on(void) {}
+bool slab_edge_stands(const void *p, unsigned of) { return (void)p, (void)of, true; }
 
 /* ---- the program ---- */
 
