@@ -70,6 +70,13 @@
 #define RETURNS_ARE_ON_STACK false
 #endif
 
+/* Whether other processors see one's stores in their order. */
+#if defined(__x86_64__)
+#define STORES_ARE_SEEN_IN_ORDER true
+#else
+#define STORES_ARE_SEEN_IN_ORDER false
+#endif
+
 /* A clock that is read in few cycles and that all processors have in common, and how many of its
  * lowest bits may be left out for units of 8 ns or more. */
 #if defined(__x86_64__)

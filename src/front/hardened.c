@@ -3,7 +3,9 @@
 #include <string.h>
 
 #include "back/meta.h"
+#include "base/asm.h"
 #include "base/copy.h"
+#include "base/policy.h"
 #include "base/watch.h"
 #include "front/cacheless.h"
 #include "front/deferred.h"
@@ -259,14 +261,16 @@ static struct at_work at_work(const struct hardened *its, const struct hardened_
                             load_acquire(&c->held)};
 }
 
-/* A block that does not hold zeroes may be one that its owner just takes or gives. After the
- * barrier all is seen that the owner had done before it: then it is still there, and written to,
- * only if something else wrote. */
+/* A block that does not hold zeroes may be one that its owner just takes or gives. Its owner makes
+ * it no longer ready before the program writes to it, so once those writes are seen, that is too:
+ * then the block is still there only if something else wrote. Where a processor may show the stores
+ * in another order, it takes a barrier on all of them. */
 static SLOW bool is_written(const struct hardened *its, const struct hardened_class *c,
                             struct at_work before, void *const *slot, unsigned cls)
 {
     void *p = load_relaxed(slot);
-    if (!os_barrier_everywhere())
+    __atomic_thread_fence(__ATOMIC_ACQUIRE);
+    if (!STORES_ARE_SEEN_IN_ORDER && !(policy.extra_calls && os_barrier_everywhere()))
         return false;
     struct at_work now = at_work(its, c);
     return now.random == before.random && now.ready == before.ready && now.held == before.held &&

@@ -251,6 +251,7 @@ HOOKS(32)
 HOOKS(64)
 
 void __tsan_atomic_signal_fence(int order) { (void)order; }
+void __tsan_atomic_thread_fence(int order) { (void)order; } /* one of loads, which are in order */
 void __tsan_init(void) {}
 void __tsan_func_entry(void *pc) { (void)pc; }
 void __tsan_func_exit(void) {}

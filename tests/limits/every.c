@@ -160,6 +160,8 @@ size_t malloc_object_size(const void *p);
     F(free_sized, free_sized(malloc(n), n))                                                        \
     F(free_aligned_sized, free_aligned_sized(aligned_alloc(64, n), 64, n))                         \
     F(reallocarray, use(reallocarray(malloc(10), 1, n)))                                           \
+    F(strdup, use(strdup("a text")))                                                               \
+    F(strndup, use(strndup("a text", 3)))                                                          \
     F(aligned_alloc, use(aligned_alloc(64, n)))                                                    \
     F(memalign, use(memalign(64, n)))                                                              \
     F(posix_memalign, ALIGNED(posix_memalign))                                                     \
