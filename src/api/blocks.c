@@ -200,14 +200,14 @@ SLOW size_t block_rest(const void *p, const char *function, const void *caller)
 
 /* A block that realloc left where it was may be up to twice as large as what it holds, or larger if
  * there was no memory for another; who knows an alignment has not reallocated. In a hardened heap
- * realloc leaves none that is too large. */
-static bool size_fits(const void *p, size_t usable, size_t align, size_t size)
+ * realloc leaves none that is too large, but for those of whole slices. */
+static bool size_fits(const void *p, unsigned bin, size_t usable, size_t align, size_t size)
 {
     if (!is_power_of_two(align) || align > MOST_BYTES || size > MOST_BYTES)
         return false;
     if (guarded_holds(p)) /* as large as requested, and realloc leaves none */
         return larger(size, 1) == usable || (load_relaxed(&sizes_unsure) && size <= usable);
-    bool exact = hardened() && (usable <= CLASS_MOST || hardening.guards);
+    bool exact = hardened() && (hardening.guards || has_class(bin, p));
     size_t least = load_relaxed(&sizes_unsure) ? 0 : exact ? usable : keep_block_least(usable);
     return usable_of_new(size, align) == usable || (align == 1 && size <= usable && size >= least);
 }
@@ -220,7 +220,7 @@ void aligned_sized_free_check(const void *p, size_t align, size_t size, const vo
     size_t usable = usable_of(p, &bin);
     /* The reserve rounds sizes in its own way. */
     bool known = bin != BIN_FOREIGN || guarded_holds(p);
-    if (usable == 0 || !known || size_fits(p, usable, align, size))
+    if (usable == 0 || !known || size_fits(p, bin, usable, align, size))
         return;
     report_misuse(&(struct wrong_call){
         .function = "sized free", .what = MISUSE_SIZE, .p = p, .caller = caller, .size = size});

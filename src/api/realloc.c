@@ -14,6 +14,7 @@
 #include "learn/laws.h"
 #include "life/life.h"
 #include "os/lock.h"
+#include "profile/guarded.h"
 
 /* Into another block. Both ends as in the fast bodies. */
 static SLOW void *realloc_moves(void *p, size_t n, size_t usable, const void *caller)
@@ -56,6 +57,20 @@ static SLOW bool whole_grows(const void *p, size_t n, size_t usable)
     return done;
 }
 
+/* What the map does not know: whether it stays. A guarded block has its page for itself, so it does
+ * whenever it becomes no larger; others are in the reserve. */
+static SLOW bool foreign_stays(void *p, size_t n, size_t usable, const void *caller)
+{
+    if (!guarded_holds(p))
+        return stays(n, usable) || stays_smallest(n, usable);
+    struct finding found = {MISUSE_NONE, NULL};
+    if (n <= usable)
+        found = guarded_stays(p, n);
+    if (unlikely(found.what != MISUSE_NONE))
+        report_at_once("realloc", found.what, p, caller);
+    return n <= usable;
+}
+
 /* What is no block of a class in the window, or no block at all; or one that may be free. */
 static SLOW void *realloc_others(void *p, size_t n, const void *caller)
 {
@@ -76,10 +91,13 @@ static SLOW void *realloc_others(void *p, size_t n, const void *caller)
     bool stays_here = same_class || (!hardened() && stays_smallest(n, usable));
     if (bin >= BIN_FIRST && stays_here)
         return p;
+    if (bin == BIN_FOREIGN && foreign_stays(p, n, usable, caller))
+        return p;
     if (bin == BIN_SAMPLED && (stays_here || (usable > CLASS_MOST && whole_grows(p, n, usable))))
         return sampled_resize(p, n);
     void *same = NULL;
-    if (bin == BIN_HUGE && n <= MOST_BYTES && (n > CLASS_MOST || !hardening.guards))
+    bool may_be_huge = n == usable || least_of(n, 1) > CLASS_MOST || !hardening.guards;
+    if (bin == BIN_HUGE && n <= MOST_BYTES && may_be_huge)
         same = huge_resize_inside(p, n);
     return same != NULL ? same : realloc_moves(p, n, usable, caller);
 }

@@ -2,6 +2,7 @@
 
 #include <string.h>
 
+#include "api/blocks.h"
 #include "api/harden.h"
 #include "back/map.h"
 #include "back/meta.h"
@@ -211,6 +212,21 @@ SLOW struct finding guarded_free(void *p)
     struct finding found = {guarded_give(p, &call), p};
     lock_release(lock);
     guards_look();
+    return found;
+}
+
+SLOW struct finding guarded_stays(void *p, size_t n)
+{
+    struct lock *lock = cache_lock_of(thread_cache());
+    struct finding found = {MISUSE_NONE, p};
+    if (!lock_enter(lock)) {
+        store_relaxed(&sizes_unsure, true); /* it keeps its size */
+        return found;
+    }
+    found.what = guarded_shrink(p, n);
+    if (load_relaxed(&profile_used))
+        samples_resize(p, n, 0);
+    lock_release(lock);
     return found;
 }
 

@@ -87,6 +87,10 @@ void sampled_note(void *p, size_t n, size_t bytes, const char *name);
 /* realloc leaves p, which it returns, where it is: with n bytes. */
 void *sampled_resize(void *p, size_t n);
 
+/* realloc leaves p, which guarded_holds, where it is: with n bytes, which are no more than before.
+ * Whether its page was found to be whole. */
+struct finding guarded_stays(void *p, size_t n);
+
 /* A huge block has another size: notes it if it is due. */
 void sampled_count_huge(void *p, size_t n);
 

@@ -511,7 +511,9 @@ void *huge_resize(void *p, size_t n)
     struct huge *h = block_at(p, &what);
     if (h != NULL && h->before != 0)
         return guarded_resize(h, n);
-    if (h == NULL || n < HUGE_LEAST)
+    /* One that has a mapping for its alignment, or that becomes smaller: as all others do. */
+    bool stays = h != NULL && n <= h->usable && n > keep_block_least(h->usable);
+    if (h == NULL || (n < HUGE_LEAST && !stays))
         return NULL;
     size_t least = round_up(n, SLICE);
     size_t length = mapping_length(n);

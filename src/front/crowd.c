@@ -3,6 +3,7 @@
 #include "base/atomic.h"
 #include "front/adapt.h"
 #include "front/registry.h"
+#include "front/stacks.h"
 #include "learn/share.h"
 #include "os/lock.h"
 #include "os/os.h"
@@ -43,8 +44,7 @@ void crowd_cut(void)
             continue;
         if (share_is_passed(cache->capacity_bytes, cache_share(cache).bytes) && !cache->asleep) {
             store_relaxed(&cache->cut, true);
-            for (unsigned i = BIN_FIRST; i < BINS; i++)
-                store_relaxed(&cache->bins[i].limit, NULL);
+            stacks_open(cache);
         }
         lock_release(cache->lock);
     }

@@ -169,10 +169,8 @@ static COLD struct finding cache_rest(struct cache *cache)
 {
     ASSERT(lock_held(cache->lock));
     struct finding found = cache_put_all(cache);
-    for (unsigned stack = begun_from(cache, 0); stack < STACKS;
-         stack = begun_from(cache, stack + 1))
-        store_relaxed(&cache->bins[BIN_FIRST + stack].limit, NULL);
     cache->rests = true;
+    stacks_open(cache);
     return found;
 }
 
@@ -225,8 +223,7 @@ SLOW struct finding cache_give(struct cache *cache, unsigned stack, void *p)
     }
     if (!keeps)
         found = give_one(cache, stack, p, found);
-    if (!cache->rests)
-        stack_open(cache, stack);
+    stack_open(cache, stack);
     lock_release(cache->lock);
     if (keeps && unlikely(!cache_push_any(cache, stack, p)) && found.what == MISUSE_NONE)
         found = (struct finding){MISUSE_FREE, p};

@@ -30,14 +30,21 @@ static inline void stack_set_top(struct bin *bin, void **top)
     store_relaxed(&bin->topmost, *top);
 }
 
-/* Free may push up to the capacity without the slow path, unless it is wanted there: for
- * cache->visits, or to check the size that it got. */
+/* Whether each free of a block of the stack is to take the slow path. */
+static inline bool stack_is_closed(const struct cache *cache, unsigned stack)
+{
+    bool all = cache->rests || load_relaxed(&cache->cut) || cache->visits == VISIT_EACH;
+    return all || !stack_is_large(stack); /* for VISIT_SOME, or to check the size that it got */
+}
+
+/* Free may push up to the capacity without the slow path, unless it is wanted there. What closes a
+ * stack while its cache is in use is looked at here and nowhere else. */
 static inline void stack_open(struct cache *cache, unsigned stack)
 {
     const struct cold_bin *cold = &cache->cold[stack];
-    bool small_wanted = cache->visits == VISIT_SOME || unlikely(hardening.sizes);
-    bool wanted = cache->visits == VISIT_EACH || (small_wanted && !stack_is_large(stack));
-    bool closed = cold->direct_frees > 0 || wanted;
+    unsigned any =
+        cache->visits | cache->rests | load_relaxed(&cache->cut) | (unsigned)hardening.sizes;
+    bool closed = cold->direct_frees > 0 || (unlikely(any != 0) && stack_is_closed(cache, stack));
     store_relaxed(&cache->bins[BIN_FIRST + stack].limit,
                   unlikely(closed) ? NULL : cold->base + cold->capacity);
 }

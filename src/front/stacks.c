@@ -174,14 +174,9 @@ struct finding stacks_put(struct cache *cache, unsigned first, unsigned end)
 void stacks_open(struct cache *cache)
 {
     ASSERT(lock_held(cache->lock));
-    bool closed = cache->rests || load_relaxed(&cache->cut);
     for (unsigned stack = begun_from(cache, 0); stack < STACKS && !cache->asleep;
-         stack = begun_from(cache, stack + 1)) {
-        if (closed)
-            store_relaxed(&cache->bins[BIN_FIRST + stack].limit, NULL);
-        else
-            stack_open(cache, stack);
-    }
+         stack = begun_from(cache, stack + 1))
+        stack_open(cache, stack);
 }
 
 COLD void cache_ask_visits(struct cache *cache, enum cache_visits visits)

@@ -40,7 +40,8 @@ void cache_gave(struct cache *cache, size_t bytes);
 /* Which frees of the owner's are to take the slow path, where there is something to do. */
 void cache_ask_visits(struct cache *cache, enum cache_visits visits);
 
-/* Opens all stacks to frees, as far as they may be. The caller holds the lock. */
+/* Opens all stacks to frees that may be open, and closes the others (stack.h). The caller holds the
+ * lock. */
 void stacks_open(struct cache *cache);
 
 #endif

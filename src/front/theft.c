@@ -21,6 +21,7 @@
 #include "front/closer.h"
 #include "front/registry.h"
 #include "front/stack.h"
+#include "front/stacks.h"
 #include "heap/shards.h"
 #include "os/lock.h"
 #include "os/os.h"
@@ -126,9 +127,7 @@ static void cache_rob(struct cache *cache, struct theft *theft)
         arrays_purge(cache);
         return;
     }
-    for (unsigned stack = 0; stack < STACKS; stack++)
-        if (stack_begun(&cache->cold[stack]))
-            stack_open(cache, stack);
+    stacks_open(cache);
     if (!__atomic_load_n(&caches_closed, __ATOMIC_SEQ_CST))
         registry_exchange(cache, &cache_none, cache);
 }

@@ -223,14 +223,14 @@ void fork_prepare(void)
     if (os_single_threaded())
         return;
     heap_lock_all();
-    fork_holds_locks = true;
+    fork_hold_locks(true);
     store_relaxed(&fork_state, FORK_HOLDS);
 }
 
 /* Before the locks are free: who finds the state clear either gets them, or meets another fork. */
 static void fork_ends(void)
 {
-    fork_holds_locks = false;
+    fork_hold_locks(false);
     __atomic_store_n(&fork_state, FORK_NONE, __ATOMIC_SEQ_CST);
 }
 

@@ -6,7 +6,21 @@
 /* The first of its section to be linked: what follows begins with a page. */
 static char fork_page[0] __attribute__((used, section("hakmem_fork"), aligned(4096)));
 __thread bool fork_holds_locks;
+__thread size_t lock_number = LOCK_PASSES;
 int fork_state FORK_PAGE;
+
+void fork_hold_locks(bool holds)
+{
+    fork_holds_locks = holds;
+    lock_number = holds ? LOCK_PASSES : (size_t)&lock_number;
+}
+
+COLD size_t lock_number_now(void)
+{
+    if (!fork_holds_locks)
+        lock_number = (size_t)&lock_number;
+    return lock_number;
+}
 
 static inline void relax(void)
 {
@@ -28,12 +42,37 @@ static bool lock_spin(struct lock *lock)
     return false;
 }
 
+/* Where the kernel compares: the half of the word that tells whether somebody may sleep. */
+static int *sleepers_of(struct lock *lock)
+{
+    return (int *)&lock->state + (__BYTE_ORDER__ == __ORDER_BIG_ENDIAN__);
+}
+
+/* Takes the lock if it is free, for one who may not be the only one to have waited; else sleeps
+ * until it is released, or for so long (0: for ever), or for no reason. */
+static bool lock_claim(struct lock *lock, size_t milliseconds)
+{
+    size_t me = lock_number, state = load_relaxed(&lock->state), next;
+    do {
+        if ((state & LOCK_SLEEPERS) != 0)
+            break;
+        next = (state == 0 ? me : state) | LOCK_SLEEPERS;
+    } while (!__atomic_compare_exchange_n(&lock->state, &state, next, false, __ATOMIC_ACQUIRE,
+                                          __ATOMIC_RELAXED));
+    if (state == 0)
+        return true;
+    if ((state & ~LOCK_SLEEPERS) == me)
+        lock_is_left();
+    os_wait(sleepers_of(lock), (int)(state | LOCK_SLEEPERS), milliseconds);
+    return false;
+}
+
 COLD void lock_wait(struct lock *lock)
 {
     if (lock_spin(lock))
         return;
-    while (__atomic_exchange_n(&lock->state, 2, __ATOMIC_ACQUIRE) != 0)
-        os_wait(&lock->state, 2, 0);
+    while (!lock_claim(lock, 0))
+        ;
     (void)lock_noted(lock);
 }
 
@@ -48,9 +87,8 @@ COLD bool lock_await(struct lock *lock)
     if (before != FORK_LASTS && lock_spin(lock))
         return true;
     for (; (before = load_relaxed(&fork_state)) != FORK_LASTS;) {
-        if (__atomic_exchange_n(&lock->state, 2, __ATOMIC_ACQUIRE) == 0)
+        if (lock_claim(lock, FORK_PATIENCE))
             return lock_noted(lock);
-        os_wait(&lock->state, 2, FORK_PATIENCE);
         if (before == FORK_HOLDS)
             __atomic_compare_exchange_n(&fork_state, &before, FORK_LASTS, false, __ATOMIC_RELAXED,
                                         __ATOMIC_RELAXED);
@@ -58,4 +96,4 @@ COLD bool lock_await(struct lock *lock)
     return false;
 }
 
-COLD void lock_wake(struct lock *lock) { os_wake(&lock->state); }
+COLD void lock_wake(struct lock *lock) { os_wake(sleepers_of(lock)); }

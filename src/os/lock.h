@@ -5,20 +5,35 @@
 #include "base/defs.h"
 #include "os/rank.h"
 
-/* A lock of one word, free when zero: spins a little, then sleeps in the kernel.
+/* A lock of one word, free when zero, else with the number of the thread that holds it: spins a
+ * little, then sleeps in the kernel. A thread that would wait for itself ends the process
+ * (lock_is_left).
  *
  * A thread that forks holds every lock up to the caches' while the program's own handlers run, and
  * those may allocate: while `fork_holds_locks` is set, the calling thread passes every lock. */
 extern __thread bool fork_holds_locks HIDDEN;
+void fork_hold_locks(bool holds);
+
+/* What the calling thread writes into a lock that it takes: the address of this, which no other
+ * living thread has. LOCK_PASSES until its first lock, and while it passes every lock. */
+extern __thread size_t lock_number HIDDEN;
+#define LOCK_PASSES ((size_t)1)
+size_t lock_number_now(void);
 
 /* What a fork writes lies together, since each page of it is copied once in the parent and once in
  * the child. */
 #define FORK_PAGE __attribute__((section("hakmem_fork"), aligned(CACHE_LINE)))
 
 struct lock {
-    int state; /* atomic: 0 free, 1 held, 2 held and somebody may sleep */
+    size_t state; /* atomic: 0 free, else lock_number, and LOCK_SLEEPERS if somebody may sleep */
     LOCK_IN_DEBUG
 };
+#define LOCK_SLEEPERS ((size_t)1)
+
+/* The calling thread was about to wait for a lock that it holds itself: it has left an earlier call
+ * by a jump out of a signal handler, or the handler that it is in interrupted one. Says so, and
+ * ends the process (watch/report.c). */
+void lock_is_left(void) __attribute__((noreturn));
 
 void lock_wait(struct lock *lock);
 void lock_wake(struct lock *lock);
@@ -26,9 +41,9 @@ void lock_wake(struct lock *lock);
 /* What lock_try is, but for what rank.h adds in a debug build. */
 FAST bool lock_grab(struct lock *lock)
 {
-    int free = 0;
-    return unlikely(fork_holds_locks) ||
-           __atomic_compare_exchange_n(&lock->state, &free, 1, false, __ATOMIC_ACQUIRE,
+    size_t free = 0, number = lock_number;
+    return (unlikely((number & LOCK_PASSES) != 0) && (number = lock_number_now()) == LOCK_PASSES) ||
+           __atomic_compare_exchange_n(&lock->state, &free, number, false, __ATOMIC_ACQUIRE,
                                        __ATOMIC_RELAXED);
 }
 
@@ -58,25 +73,21 @@ FAST bool fork_is_over(void) { return __atomic_load_n(&fork_state, __ATOMIC_SEQ_
 
 FAST void lock_release(struct lock *lock)
 {
-    if (unlikely(fork_holds_locks))
+    if (unlikely((lock_number & LOCK_PASSES) != 0))
         return;
     lock_forget(lock);
-    if (unlikely(__atomic_exchange_n(&lock->state, 0, __ATOMIC_RELEASE) == 2))
+    if (unlikely(__atomic_exchange_n(&lock->state, 0, __ATOMIC_RELEASE) & LOCK_SLEEPERS))
         lock_wake(lock);
 }
 
 /* Makes a lock that nobody else knows yet the calling thread's. */
 FAST void lock_begin(struct lock *lock)
 {
+    lock->state = (size_t)&lock_number;
     lock_note(lock);
-    lock->state = 1;
 }
 
 /* In a fork's child: frees a lock that a thread may hold which the child does not have. */
-FAST void lock_reset(struct lock *lock)
-{
-    lock_disown(lock);
-    lock->state = 0;
-}
+FAST void lock_reset(struct lock *lock) { lock->state = 0; }
 
 #endif

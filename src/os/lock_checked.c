@@ -9,8 +9,7 @@
 #include "os/os.h"
 #include "os/self.h"
 
-static __thread unsigned
-    held[RANK_COUNT]; /* locks of each rank; its address is the thread's name */
+static __thread unsigned held[RANK_COUNT]; /* locks of each rank */
 
 #define RANK_WORD(name, word, what) word,
 static const char *const rank_words[] = {"no", LOCK_RANKS(RANK_WORD)};
@@ -82,7 +81,8 @@ void lock_set_rank(struct lock *lock, enum lock_rank rank) { lock->rank = (unsig
 
 bool lock_held(const struct lock *lock)
 {
-    return fork_holds_locks || load_relaxed(&lock->holder) == held;
+    return fork_holds_locks ||
+           (load_relaxed(&lock->state) & ~LOCK_SLEEPERS) == (size_t)&lock_number;
 }
 
 bool lock_rank_held(enum lock_rank rank) { return fork_holds_locks || held[rank] > 0; }
@@ -127,7 +127,6 @@ void lock_note(struct lock *lock)
 {
     if (unlikely(lock->rank == RANK_NONE))
         wrong(lock, "lock_note", "each lock has a rank");
-    store_relaxed(&lock->holder, held);
     held[lock->rank]++;
 }
 
@@ -148,12 +147,9 @@ bool lock_try(struct lock *lock)
 
 void lock_forget(struct lock *lock)
 {
-    if (unlikely(load_relaxed(&lock->holder) != held))
+    if (unlikely(!lock_held(lock)))
         wrong(lock, "lock_release", "who releases a lock holds it");
-    store_relaxed(&lock->holder, NULL);
     held[lock->rank]--;
 }
-
-void lock_disown(struct lock *lock) { store_relaxed(&lock->holder, NULL); }
 
 #endif

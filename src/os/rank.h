@@ -62,9 +62,7 @@ bool lock_try_unguarded(struct lock *lock);
 #if HAKMEM_ASSERT
 
 /* In the struct of a lock. */
-#define LOCK_IN_DEBUG   \
-    unsigned char rank; \
-    const void *holder; /* the thread, by its own memory; atomic */
+#define LOCK_IN_DEBUG unsigned char rank;
 
 /* What a lock in static memory begins with. */
 #define LOCK(name)          \
@@ -82,9 +80,8 @@ void lock_check_order(const struct lock *lock);
 bool lock_noted(struct lock *lock);
 void lock_forget(struct lock *lock);
 
-/* It has a lock that nobody else knows, or nobody has one whose holder a fork left behind. */
+/* It has a lock that nobody else knows. */
 void lock_note(struct lock *lock);
-void lock_disown(struct lock *lock);
 
 #else
 #define LOCK_IN_DEBUG
@@ -97,7 +94,6 @@ void lock_disown(struct lock *lock);
 #define lock_noted(lock) true
 #define lock_forget(lock) ((void)0)
 #define lock_note(lock) ((void)0)
-#define lock_disown(lock) ((void)0)
 #endif
 
 #endif

@@ -177,6 +177,24 @@ COLD enum misuse guarded_give(void *p, const struct guarded_call *by)
     return what;
 }
 
+COLD enum misuse guarded_shrink(const void *p, size_t n)
+{
+    enum misuse what = guarded_look(p);
+    struct place *place = place_of(p);
+    if (what == MISUSE_NONE && !place_claim(place, USED))
+        what = MISUSE_FREE; /* another thread frees it */
+    if (what != MISUSE_NONE)
+        return what;
+    char *page = page_of((size_t)(place - places));
+    size_t before = load_relaxed(&place->block.bytes);
+    ASSERT(n >= 1 && n <= before);
+    what = look_around(&place->block, page);
+    memset((char *)p + n, pattern_of(page), before - n);
+    store_relaxed(&place->block.bytes, n);
+    store_release(&place->state, USED);
+    return what;
+}
+
 size_t guarded_usable(const void *p)
 {
     return guarded_look(p) == MISUSE_NONE ? load_relaxed(&place_of(p)->block.bytes) : 0;

@@ -436,6 +436,44 @@ static bool report_begin(unsigned me, sigset_t *signals)
     return false;
 }
 
+static void add_left(struct text *text)
+{
+    line_begin(text, "malloc or free: the heap is locked by an earlier call of this thread, which "
+                     "has not returned: a signal handler interrupted it");
+    line_end(text);
+}
+
+/* Of os/lock.h. Nothing here waits for a lock: the thread may have left any of them. */
+COLD void lock_is_left(void)
+{
+    unsigned me = os_thread_id();
+    sigset_t signals;
+    struct text text;
+    if (load_relaxed(&reporter) == me || !report_begin(me, &signals)) {
+        char line[256];
+        text_init(&text, line, sizeof line);
+        add_left(&text);
+        print(&text);
+        os_die();
+    }
+    text_init(&text, head, sizeof head);
+    add_left(&text);
+    add_thread(&text, me);
+    print(&text);
+    text_init(&text, tail, sizeof tail);
+    add_backtrace(&text, NULL);
+    line_begin(&text,
+               "what to do: in a signal handler, allocate and free nothing, and do not leave "
+               "it by siglongjmp or an exception, unless the signal is blocked during malloc "
+               "and free");
+    line_end(&text);
+    line_begin(&text, "the program ends here (SIGABRT)");
+    line_end(&text);
+    print(&text);
+    os_signals_restore(&signals);
+    os_abort();
+}
+
 COLD void report_misuse(const struct wrong_call *call)
 {
     unsigned me = os_thread_id();

@@ -111,6 +111,7 @@ static unsigned inside;
 
 static void lock_prepare(void)
 {
+    explore_own_number(&lock_number);
     explore_watch(&lock, sizeof lock, "lock");
     explore_restore(&lock, sizeof lock);
     explore_restore(&inside, sizeof inside);

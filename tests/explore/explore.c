@@ -168,6 +168,14 @@ void explore_own_variable(void *variable, size_t bytes)
         memcpy(&engine->threads[i].kept[engine->own_variable_count - 1], variable, bytes);
 }
 
+/* Even, as an address is. */
+void explore_own_number(size_t *variable)
+{
+    explore_own_variable(variable, sizeof *variable);
+    for (unsigned i = 0; i < THREADS_MOST; i++)
+        engine->threads[i].kept[engine->own_variable_count - 1] = 2 * (i + 1);
+}
+
 void explore_restore(void *start, size_t bytes)
 {
     struct image *image = &engine->images[engine->image_count++];

@@ -39,6 +39,9 @@ void explore_end_word(void *word);
 /* A plain variable of which each thread has its own; at most a word. */
 void explore_own_variable(void *variable, size_t bytes);
 
+/* And has another number in each of them. */
+void explore_own_number(size_t *variable);
+
 /* Memory that is put back before each execution, besides static memory. */
 void explore_restore(void *start, size_t bytes);
 

@@ -72,8 +72,8 @@ BREAKS = [
     Break(
         "a waiter takes the lock as if nobody else slept",
         "os/lock.c",
-        "    while (__atomic_exchange_n(&lock->state, 2, __ATOMIC_ACQUIRE) != 0)\n",
-        "    while (__atomic_exchange_n(&lock->state, 1, __ATOMIC_ACQUIRE) != 0)\n",
+        "        next = (state == 0 ? me : state) | LOCK_SLEEPERS;\n",
+        "        next = state == 0 ? me : state | LOCK_SLEEPERS;\n",
         "lock",
     ),
     Break(

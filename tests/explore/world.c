@@ -38,6 +38,11 @@ static size_t block_size;
 static struct cache *caches[THREADS_MOST];
 static void **behind[THREADS_MOST]; /* its first array: the next one's, not used here */
 
+void lock_is_left(void)
+{
+    explore_fail("thread %u waits for a lock that it holds", explore_self());
+}
+
 /* ---- blocks ---- */
 
 static void *block(unsigned number) { return (char *)WINDOW_BASE + SLICE + number * block_size; }
@@ -152,6 +157,7 @@ void world_begin(size_t size)
     for (unsigned i = 0; i < THREADS_MOST; i++)
         explore_own_word(&cache_mine, i);
     explore_own_variable(&fork_holds_locks, sizeof fork_holds_locks);
+    explore_own_number(&lock_number);
 }
 
 struct cache *world_cache(unsigned thread)

@@ -96,6 +96,24 @@ static void realloc_after_free(void)
     printf("realloc %p\n", do_realloc(p, 200));
 }
 
+#define LESS 40
+
+static void shrunk_and_overrun(void)
+{
+    char *p = guarded(false);
+    if (do_realloc(p, LESS) != p)
+        puts("moved");
+    write_it(p + LESS);
+    free_it(p);
+}
+
+static void overrun_and_shrunk(void)
+{
+    char *p = guarded(false);
+    write_it(p + BYTES);
+    do_realloc(p, LESS);
+}
+
 static void *free_there(void *p)
 {
     free_it(p);
@@ -191,6 +209,14 @@ static void free_with_a_size(size_t size)
     free_sized(p, size);
 }
 
+static void freed_with_less_when_shrunk(void)
+{
+    char *p = guarded(false);
+    void (*free_sized)(void *, size_t) =
+        (void (*)(void *, size_t))dlsym(RTLD_DEFAULT, "free_sized");
+    free_sized(do_realloc(p, LESS), LESS);
+}
+
 static void freed_with_its_size(void) { free_with_a_size(BYTES); }
 static void freed_with_more(void) { free_with_a_size(BYTES + 1); }
 static void freed_with_less(void) { free_with_a_size(BYTES - 1); }
@@ -234,6 +260,8 @@ static const struct {
     CASE(write_before),
     CASE(overrun),
     CASE(underrun),
+    CASE(shrunk_and_overrun),
+    CASE(overrun_and_shrunk),
     CASE(twice),
     CASE(inside),
     CASE(in_many_threads),
@@ -245,6 +273,7 @@ static const struct {
     CASE(freed_with_its_size),
     CASE(freed_with_more),
     CASE(freed_with_less),
+    CASE(freed_with_less_when_shrunk),
     CASE(wild_pointer),
     CASE(signal_sent),
     CASE(with_a_handler_that_stays),

@@ -102,6 +102,21 @@ def test_a_wrong_free_is_reported_with_the_stacks(start: Start, case: str, what:
         assert "free_it" in functions_after(lines, "this block was freed")[0]
 
 
+def test_a_shrunk_block_is_watched_from_its_new_end(start: Start) -> None:
+    status, output, lines = start("shrunk_and_overrun")
+    assert (status, "moved" in output) == (-signal.SIGABRT, False), lines
+    assert re.fullmatch(rf"free\({HEX}\): {re.escape(OVERRUN)}", lines[0]), lines
+    assert "a guarded block of 40 bytes" in lines[1], lines
+    status, output, lines = start("freed_with_less_when_shrunk", check_sizes="on")
+    assert (status, output.endswith("end\n"), lines) == (0, True, [])
+
+
+def test_realloc_sees_what_was_written_beyond_the_end(start: Start) -> None:
+    status, _, lines = start("overrun_and_shrunk")
+    assert status == -signal.SIGABRT, lines
+    assert re.fullmatch(rf"realloc\({HEX}\): {re.escape(OVERRUN)}", lines[0]), lines
+
+
 def test_realloc_after_free(start: Start) -> None:
     status, _, lines = start("realloc_after_free")
     assert status == -signal.SIGABRT, lines

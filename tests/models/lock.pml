@@ -4,20 +4,21 @@
 #define ROUNDS 2
 #endif
 
-byte state; /* 0 free, 1 held, 2 held, and a thread may sleep */
+byte state; /* 0 free, else twice the number of the thread that holds it, and 1 if one may sleep */
 byte inside;
 byte asleep; /* threads that the kernel has on the word, a set */
 
-proctype thread(byte me)
+proctype thread(byte number)
 {
     byte round, got;
+    byte me = 2 * number + 2;
     do
     :: round < ROUNDS ->
         /* lock_take */
         atomic {
             got = state;
             if
-            :: state == 0 -> state = 1
+            :: state == 0 -> state = me
             :: else
             fi
         };
@@ -27,34 +28,41 @@ proctype thread(byte me)
             if
             :: atomic { /* spins with luck */
                 state == 0;
-                state = 1;
+                state = me;
                 got = 0
             }
             :: true
             fi;
             do
             :: got != 0 ->
+again:          /* lock_claim: loads, and exchanges if nothing came in between. */
+                got = state;
+                if
+                :: got & 1
+                :: else ->
+                    atomic {
+                        if
+                        :: state == got ->
 #ifdef BREAK_FORGET_SLEEPERS
-                atomic {
-                    got = state;
-                    state = (state == 0 -> 1 : 2)
-                };
+                            state = (got == 0 -> me : got | 1)
 #else
-                atomic {
-                    got = state;
-                    state = 2
-                };
+                            state = (got == 0 -> me : got) | 1
 #endif
+                        :: else -> goto again
+                        fi
+                    }
+                fi;
+                assert(got == 0 || (got & ~1) != me);
                 if
                 :: got != 0 ->
                     /* The kernel compares and puts to sleep in one step. */
                     atomic {
                         if
-                        :: state == 2 -> asleep = asleep | (1 << me)
+                        :: state == (got | 1) -> asleep = asleep | (1 << number)
                         :: else
                         fi
                     };
-                    !(asleep & (1 << me))
+                    !(asleep & (1 << number))
                 :: else
                 fi
             :: else -> break
@@ -75,7 +83,7 @@ proctype thread(byte me)
         };
 #endif
         if
-        :: got == 2 ->
+        :: got & 1 ->
             atomic {
                 if
                 :: asleep & 1 -> asleep = asleep & ~1

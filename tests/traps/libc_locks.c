@@ -87,13 +87,17 @@ static void one_freed(struct one *b, unsigned i)
         hakmem_free_sized(b->p, b->n);
 }
 
-/* Into another size and back. */
+/* Into another size and back; to the same size it stays, in the reserve too. */
 static void one_resized(struct one *b, unsigned i)
 {
     size_t most = b->n * (2 + i % 3) + 100;
     b->p = NEED("realloc", do_realloc(b->p, most));
     CHECK_PATTERN(b->p, b->n, i);
     b->p = NEED("realloc", do_realloc(b->p, b->n));
+    uintptr_t before = (uintptr_t)b->p;
+    b->p = NEED("realloc", do_realloc(b->p, b->n));
+    if ((uintptr_t)b->p != before)
+        CHECK(false, "realloc(%#zx, %zu) to the same size: found %p", before, b->n, (void *)b->p);
 }
 
 static void each(struct one *blocks, unsigned n, void (*f)(struct one *, unsigned))

@@ -1,0 +1,158 @@
+/* Stacks that are closed to frees stay closed, whatever opens stacks: while their cache rests, and
+ * until it was cut. The cache is another thread's, which waits. */
+#include "unit.h"
+
+#include <pthread.h>
+#include <semaphore.h>
+#include <stdbool.h>
+
+#include "front/adapt.h"
+#include "front/closer.h"
+#include "front/refill.h"
+#include "front/registry.h"
+#include "front/stack.h"
+#include "front/stacks.h"
+#include "front/theft.h"
+#include "hakmem/hakmem.h"
+#include "life/life.h"
+#include "life/purge.h"
+#include "os/lock.h"
+#include "os/os.h"
+
+static sem_t turn_owner, turn_main;
+static struct cache *cache;
+static void (*to_do)(void);
+
+static void *own(void *unused)
+{
+    void *blocks[8];
+    for (size_t i = 0; i < 8; i++)
+        blocks[i] = hakmem_malloc(100 * i + 20);
+    for (size_t i = 0; i < 8; i++)
+        hakmem_free(blocks[i]);
+    cache = cache_current();
+    for (;;) {
+        sem_post(&turn_main);
+        sem_wait(&turn_owner);
+        if (to_do == NULL)
+            return unused;
+        to_do();
+    }
+}
+
+static void by_owner(void (*what)(void))
+{
+    to_do = what;
+    sem_post(&turn_owner);
+    if (what != NULL)
+        sem_wait(&turn_main);
+}
+
+/* ---- what opens stacks ---- */
+
+static void everything_reopens(void) { caches_reopen(); }
+static void visits_end(void) { cache_ask_visits(cache, VISIT_NEVER); }
+
+/* A stack whose top is not sure is not robbed, so the cache does not go to sleep. */
+static void a_theft_fails(void)
+{
+    lock_take(cache->lock);
+    unsigned stack = begun_from(cache, 0);
+    cache->cold[stack].topmost_unsure = 1;
+    struct bin *bin = &cache->bins[BIN_FIRST + stack];
+    stack_set_top(bin, cache->cold[stack].base);
+    lock_release(cache->lock);
+    EXPECT(purge_try_stop());
+    caches_steal(true);
+    purge_go_on();
+    EXPECT(!cache->asleep);
+}
+
+static void a_capacity_shrinks(void)
+{
+    lock_take(cache->lock);
+    for (unsigned stack = begun_from(cache, 0); stack < STACKS;
+         stack = begun_from(cache, stack + 1)) {
+        stack_start_capacity(cache, stack);
+        stack_cut(cache, stack);
+    }
+    lock_release(cache->lock);
+}
+
+static void refills(void)
+{
+    static void *blocks[5000];
+    size_t before = cache->refills;
+    for (size_t i = 0; i < 5000; i++)
+        blocks[i] = hakmem_malloc(100);
+    EXPECT(cache->refills > before);
+    (void)blocks;
+}
+
+static void the_owner_refills(void) { by_owner(refills); }
+
+/* ---- what keeps them closed ---- */
+
+static size_t stacks_that_are_open(void)
+{
+    size_t open = 0;
+    lock_take(cache->lock);
+    for (unsigned stack = begun_from(cache, 0); stack < STACKS;
+         stack = begun_from(cache, stack + 1))
+        open += cache->bins[BIN_FIRST + stack].limit != NULL;
+    lock_release(cache->lock);
+    return open;
+}
+
+static void set(bool rests, bool cut)
+{
+    lock_take(cache->lock);
+    cache->rests = rests;
+    store_relaxed(&cache->cut, cut);
+    stacks_open(cache);
+    lock_release(cache->lock);
+}
+
+static void stay_closed(const char *what, void (*opens)(void), bool rests, bool cut)
+{
+    set(rests, cut);
+    EXPECT_EQUAL(stacks_that_are_open(), 0);
+    opens();
+    if (stacks_that_are_open() != 0)
+        fprintf(stderr, "%s, %s:\n", what, rests ? "rests" : "is to be cut");
+    EXPECT_EQUAL(stacks_that_are_open(), 0);
+    set(false, false);
+    opens();
+    EXPECT(stacks_that_are_open() > 0);
+}
+
+int main(void)
+{
+    static const struct {
+        const char *name;
+        void (*opens)(void);
+        bool ends_rest;
+    } cases[] = {
+        {"caches_reopen", everything_reopens, false},
+        {"cache_ask_visits", visits_end, false},
+        {"a theft that fails", a_theft_fails, false},
+        {"a smaller capacity", a_capacity_shrinks, false},
+        {"a refill", the_owner_refills, true},
+    };
+    pthread_t owner;
+    sem_init(&turn_owner, 0, 0);
+    sem_init(&turn_main, 0, 0);
+    hakmem_free(hakmem_malloc(1));
+    EXPECT_EQUAL(pthread_create(&owner, NULL, own, NULL), 0);
+    sem_wait(&turn_main);
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        if (!cases[i].ends_rest)
+            stay_closed(cases[i].name, cases[i].opens, true, false);
+        stay_closed(cases[i].name, cases[i].opens, false, true);
+    }
+    set(false, false);
+    by_owner(NULL);
+    pthread_join(owner, NULL);
+    printf("%zu passed, 0 failed\n", sizeof cases / sizeof *cases);
+    return 0;
+}
