@@ -509,14 +509,12 @@ void *huge_resize(void *p, size_t n)
 {
     enum misuse what;
     struct huge *h = block_at(p, &what);
-    if (h != NULL && h->before != 0)
-        return guarded_resize(h, n);
-    /* One that has a mapping for its alignment, or that becomes smaller: as all others do. */
-    bool stays = h != NULL && n <= h->usable && n > keep_block_least(h->usable);
-    if (h == NULL || (n < HUGE_LEAST && !stays))
+    if (h == NULL || h->before != 0)
+        return h == NULL ? NULL : guarded_resize(h, n);
+    /* A smaller one stays, as smaller blocks do; it may have a mapping for its alignment alone. */
+    if (n < HUGE_LEAST && (n > h->usable || n <= keep_block_least(h->usable)))
         return NULL;
-    size_t least = round_up(n, SLICE);
-    size_t length = mapping_length(n);
+    size_t least = round_up(n, SLICE), length = mapping_length(n);
     bool fits = least <= h->length && length > keep_block_least(h->length);
     if (!fits && length > h->length)
         fits = dirty_take_behind(h, length - h->length);

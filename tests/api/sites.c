@@ -181,10 +181,11 @@ static void rare_token_forms(void)
         do_free(p);
         void *same = &same;
         CHECK_ERROR("posix_memalign to 3", __alloc_token_posix_memalign(&same, 3, 1, 5), EINVAL);
+        CHECK_ERROR("errno of posix_memalign to 3", errno, 4321);
         CHECK_ERROR("posix_memalign of too much",
                     __alloc_token_posix_memalign(&same, 64, TOO_MUCH, 5), ENOMEM);
         CHECK(same == &same, "posix_memalign changed the pointer on an error");
-        CHECK_ERROR("errno of posix_memalign", errno, 4321);
+        CHECK_ERROR("errno of posix_memalign", errno, ENOMEM);
     }
     errno = 0;
     CHECK_NULL("reallocarray", __alloc_token_reallocarray(NULL, SIZE_MAX / 2, 3, 5));
