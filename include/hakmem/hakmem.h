@@ -73,8 +73,8 @@ void *hakmem_memalign(size_t align, size_t n)
     __attribute__((malloc, alloc_size(2), warn_unused_result));
 
 /** As hakmem_aligned_alloc, but stores the block in *result. Returns 0; EINVAL if `align` is not a
- * power of two or not a multiple of sizeof(void *); or ENOMEM, which errno has then too. On an error
- * *result does not change. */
+ * power of two or not a multiple of sizeof(void *); or ENOMEM, which errno has then too. On an
+ * error *result does not change. */
 int hakmem_posix_memalign(void **result, size_t align, size_t n)
     __attribute__((warn_unused_result));
 

@@ -52,8 +52,9 @@ FAST bool guarded_holds(const void *p)
  * was written to, and it is free. */
 enum misuse guarded_give(void *p, const struct guarded_call *by);
 
-/* Leaves p, which guarded_holds, n bytes: 1 to what it has. What it has no more gets the pattern, as
- * the rest of its page has it. MISUSE_OVERRUN and MISUSE_UNDERRUN as above, and it has n bytes. */
+/* Leaves p, which guarded_holds, n bytes: 1 to what it has. What it has no more gets the pattern,
+ * as the rest of its page has it. MISUSE_OVERRUN and MISUSE_UNDERRUN as above, and it has n bytes.
+ */
 enum misuse guarded_shrink(const void *p, size_t n);
 
 /* What is wrong with p, which guarded_holds, as a block in use. */
