@@ -12,6 +12,7 @@ export STEPS_OF := $(shell date +%s.%N)
 endif
 
 python := .venv/bin/python
+interposers = $(python) -m pytest -q tests/platforms/test_interposers.py
 jobs := $(shell nproc)
 c_files = $(shell find src look replay include tests tools yardstick -name '*.[ch]' -o -name '*.cc')
 
@@ -42,6 +43,7 @@ test-musl: setup ## unit, api and stress tests with musl
 	@cmake --preset musl >/dev/null
 	@cmake --build --preset musl
 	ctest --preset musl -j $(jobs)
+	$(interposers) --lib build/musl/libhakmem.so --compiler musl-gcc
 
 test-cross: setup ## the same on AArch64 under qemu; with pages of 16 and 64 KiB; with 39 bits of address
 	@cmake --preset aarch64 >/dev/null
@@ -50,6 +52,8 @@ test-cross: setup ## the same on AArch64 under qemu; with pages of 16 and 64 KiB
 	QEMU_PAGESIZE=16384 ctest --preset aarch64 -j $(jobs) -LE stress
 	QEMU_PAGESIZE=65536 ctest --preset aarch64 -j $(jobs) -LE stress
 	QEMU_RESERVED_VA=0x8000000000 ctest --preset aarch64 -R '^(api_life|stress_names)'
+	$(interposers) --lib build/aarch64/libhakmem.so --compiler aarch64-linux-gnu-gcc \
+		--runner 'qemu-aarch64 -L /usr/aarch64-linux-gnu'
 
 SECONDS ?= 60
 fuzz: setup ## every fuzzer for a minute, or longer; goes on from what the last call found (SECONDS=900)

@@ -64,8 +64,10 @@ static SLOW struct hardened_class *class_begin(struct cache *cache, unsigned cls
         return NULL;
     if (cache->hardened == NULL) {
         struct hardened *mine = meta_take(sizeof *mine);
-        if (mine != NULL)
-            *mine = (struct hardened){.random.state = random_shared() ^ (uintptr_t)mine};
+        if (mine != NULL) {
+            words_clear(mine, sizeof *mine);
+            mine->random.state = random_shared() ^ (uintptr_t)mine;
+        }
         store_relaxed(&cache->hardened, mine);
     }
     struct hardened_class *c = NULL;

@@ -11,6 +11,10 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--objects", type=Path, help="an archive with an object of each file of src/")
     parser.addoption("--helpers", type=Path, help="the folder of the built helpers")
     parser.addoption(
+        "--compiler", default="gcc", help="for another libc or processor than this system's"
+    )
+    parser.addoption("--runner", default="", help="what runs its programs, as qemu")
+    parser.addoption(
         "--install", action="store_true", help="bring the Debian packages that are missing"
     )
 

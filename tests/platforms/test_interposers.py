@@ -2,6 +2,7 @@
 opens a library at its first call and allocates at each, from inside the allocator."""
 
 import os
+import shlex
 import signal
 import subprocess
 import sys
@@ -17,6 +18,7 @@ sys.path.insert(0, str(Path(__file__).parents[2]))
 from tests.counts.work import clean_environment
 
 SOURCE = Path(__file__).parent / "loaded" / "interposer.c"
+PROGRAM = Path(__file__).parent / "programs" / "interposed.c"
 HANGS_AFTER = 120  # seconds; a run takes one, at most, also where others work
 
 # What is not interposed, and why.
@@ -31,13 +33,14 @@ GUARDED = {"__errno_location", "memcpy", "memset"}
 SETTINGS = {
     "hardened": {"HAKMEM_PRESET": "hardened"},
     "profile": {"HAKMEM_PROFILE": "on", "HAKMEM_PROFILE_RATE": "4K"},
+    "guards": {"HAKMEM_GUARDS_A_SECOND": "1000"},
     "record": {"HAKMEM_RECORD": "FOLDER"},
 }
 # Those that other paths call with these settings than without.
 WITH_SETTINGS = {
-    "_dl_find_object", "clock_gettime", "getrlimit", "madvise", "mmap", "mprotect", "munmap",
-    "pthread_getspecific", "strchr", "strlen", "strnlen", "syscall",
-}  # fmt: skip
+    *("_dl_find_object", "getauxval", "memcpy", "memset", "pthread_setspecific", "sigaction"),
+    "strlen",
+}
 
 
 def functions(library: Path) -> list[str]:
@@ -63,11 +66,13 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
         metafunc.parametrize("function", found)
 
 
-def run(program: Path, preload: Sequence[Path], settings: dict[str, str]) -> tuple[int | str, str]:
+def run(
+    program: Sequence[str], preload: Sequence[Path], settings: dict[str, str]
+) -> tuple[int | str, str]:
     """Status, or that it hangs, and what it has printed. Children of it end with it."""
     environment = clean_environment() | settings | {"LD_PRELOAD": " ".join(map(str, preload))}
     process = subprocess.Popen(
-        [program],
+        program,
         env=environment,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
@@ -88,25 +93,38 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path_factory.mktemp("interposers")
 
 
-def interposer(function: str, folder: Path) -> Path:
+@pytest.fixture(scope="session")
+def compiler(request: pytest.FixtureRequest) -> str:
+    return str(request.config.getoption("--compiler"))
+
+
+@pytest.fixture(scope="session")
+def program(compiler: str, folder: Path, request: pytest.FixtureRequest) -> list[str]:
+    built = folder / "interposed"
+    command = [compiler, "-O1", "-fno-builtin", "-Wall", "-Wextra", "-Werror", str(PROGRAM)]
+    subprocess.run([*command, "-pthread", "-o", str(built)], check=True)
+    return [*shlex.split(request.config.getoption("--runner")), str(built)]
+
+
+@pytest.fixture
+def theirs(function: str, compiler: str, folder: Path) -> Path:
     library = folder / f"{function}.so"
     if not library.exists():
-        command = ["gcc", "-O1", "-fno-builtin", "-shared", "-fPIC", "-Wall", "-Wextra", "-Werror"]
+        command = [compiler, "-O1", "-fno-builtin", "-shared", "-fPIC"]
+        command += ["-Wall", "-Wextra", "-Werror"]
         macros = [f'-DINTERPOSED="{function}"', f"-DGUARDED={int(function in GUARDED)}"]
         subprocess.run([*command, *macros, SOURCE, "-o", library], check=True)
     return library
 
 
-def both_orders(program: Path, theirs: Path, ours: Path, settings: dict[str, str]) -> None:
+def both_orders(program: Sequence[str], theirs: Path, ours: Path, settings: dict[str, str]) -> None:
     for first, second in ((theirs, ours), (ours, theirs)):
         status, said = run(program, [first, second], settings)
         assert status == 0 and "malloc is hakmem's" in said, (first.name, status, said)
         assert "hakmem: free(0x" in said, (first.name, said)
 
 
-def test_runs_to_its_end(function: str, library: Path, helpers: Path, folder: Path) -> None:
-    program = helpers / "platforms_interposed"
-    theirs = interposer(function, folder)
+def test_runs_to_its_end(theirs: Path, library: Path, program: list[str]) -> None:
     status, said = run(program, [theirs], {})
     assert status == 0, ("without hakmem", status, said)
     both_orders(program, theirs, library, {})
@@ -114,12 +132,12 @@ def test_runs_to_its_end(function: str, library: Path, helpers: Path, folder: Pa
 
 @pytest.mark.parametrize("setting", SETTINGS)
 def test_with_settings(
-    setting: str, function: str, library: Path, helpers: Path, folder: Path
+    setting: str, theirs: Path, library: Path, program: list[str], folder: Path
 ) -> None:
     settings = {
         name: value.replace("FOLDER", str(folder)) for name, value in SETTINGS[setting].items()
     }
-    both_orders(helpers / "platforms_interposed", interposer(function, folder), library, settings)
+    both_orders(program, theirs, library, settings)
 
 
 def test_functions_are_found(library: Path) -> None:
