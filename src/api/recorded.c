@@ -106,9 +106,9 @@ static SLOW void write(struct tape *tape, struct taped event)
 
 bool recorded_begin(void)
 {
-    if (recording_within)
+    if (thread_is_within(THREAD_RECORDS))
         return false;
-    recording_within = true;
+    thread_enters(THREAD_RECORDS);
     return true;
 }
 
@@ -119,7 +119,7 @@ void recorded_end(enum event_kind kind, void *p, size_t n, size_t align, struct 
     bool simple = likely(tape != NULL) && likely(align <= 1) && likely(n <= UINT32_MAX);
     if (!simple || unlikely(!tape_put(tape, kind, p, path, n)))
         write(tape, (struct taped){kind, path, p, NULL, n, align});
-    recording_within = false;
+    thread_leaves(THREAD_RECORDS);
 }
 
 void recorded_end_realloc(const void *former, void *p, size_t n, struct caller from)
@@ -132,16 +132,16 @@ void recorded_end_realloc(const void *former, void *p, size_t n, struct caller f
                                .p = p,
                                .from = moved ? former : NULL,
                                .bytes = n});
-    recording_within = false;
+    thread_leaves(THREAD_RECORDS);
 }
 
 SLOW void recorded_free(const void *p)
 {
-    if (unlikely(recording_within))
+    if (unlikely(thread_is_within(THREAD_RECORDS)))
         return;
-    recording_within = true;
+    thread_enters(THREAD_RECORDS);
     struct tape *tape = tape_mine();
     if (unlikely(tape == NULL) || unlikely(!tape_put(tape, EVENT_FREE, p, PATH_NONE, 0)))
         write(tape, (struct taped){.kind = EVENT_FREE, .p = p});
-    recording_within = false;
+    thread_leaves(THREAD_RECORDS);
 }

@@ -25,7 +25,6 @@
 #include "watch/report.h"
 
 /* The unwinder may allocate: that is not sampled. */
-static __thread bool at_work;
 
 struct sampler *sampler_mine(void)
 {
@@ -71,7 +70,7 @@ SLOW bool sample_due_now(unsigned cls)
     struct sampler *sampler = sampler_mine();
     size_t bytes = size_classes[cls].size;
     if (sampler == NULL)
-        return !at_work && due_by_chance(NULL, bytes);
+        return !thread_is_within(THREAD_SAMPLES) && due_by_chance(NULL, bytes);
     uint32_t *gap = &sampler->gaps[BIN_FIRST + cls];
     uint64_t *drawn = &sampler->drawn[cls / 64];
     uint64_t bit = (uint64_t)1 << cls % 64;
@@ -84,7 +83,7 @@ SLOW bool sample_due_now(unsigned cls)
     if (--*gap > 0)
         return false;
     sampler->due = sampler->rate;
-    return (*drawn & bit) != 0 && !at_work;
+    return (*drawn & bit) != 0 && !thread_is_within(THREAD_SAMPLES);
 }
 
 SLOW void *and_more_ahead(void *p, unsigned cls)
@@ -100,7 +99,7 @@ SLOW void *pop_unsampled_called(size_t n) { return pop_unsampled(n); }
 
 SLOW bool sample_due_alone(size_t bytes)
 {
-    return !at_work && due_by_chance(sampler_mine(), bytes);
+    return !thread_is_within(THREAD_SAMPLES) && due_by_chance(sampler_mine(), bytes);
 }
 
 static void *block_take(unsigned cls)
@@ -129,10 +128,10 @@ static SLOW unsigned frames_fill(struct frames trace)
 {
     uintptr_t here = (uintptr_t)__builtin_frame_address(0);
     trace.present_until = (here | (os_page - 1)) + 1;
-    at_work = true;
+    thread_enters(THREAD_SAMPLES);
     if (backtrace_cheap())
         backtrace_fill(&trace);
-    at_work = false;
+    thread_leaves(THREAD_SAMPLES);
     return trace.count;
 }
 
@@ -170,7 +169,7 @@ SLOW void *sampled_resize(void *p, size_t n)
 static SLOW struct guarded_call call_now(void)
 {
     struct guarded_call call = {.thread = os_thread_id()};
-    if (!at_work)
+    if (!thread_is_within(THREAD_SAMPLES))
         call.depth = frames_fill((struct frames){.most = GUARDED_FRAMES, .frames = call.frames});
     return call;
 }

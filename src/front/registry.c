@@ -98,7 +98,7 @@ bool registry_enter(struct cache *cache)
     lock_take(&registry.lock);
     cache->lock = cache_lock_take();
     if (cache->lock != NULL) {
-        if (fork_holds_locks) /* registry_unlock lets it go with all others */
+        if (fork_holds_locks()) /* registry_unlock lets it go with all others */
             lock_begin(cache->lock);
         own(cache);
         cache->every = registry.every;

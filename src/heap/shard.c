@@ -39,7 +39,7 @@ bool slab_missed(const struct slab *slab)
 
 void slabs_give_back(struct pairing_node *emptied)
 {
-    ASSERT(!lock_rank_held(RANK_SHARD) || fork_holds_locks);
+    ASSERT(!lock_rank_held(RANK_SHARD) || fork_holds_locks());
     while (emptied != NULL) {
         struct slab *slab = (struct slab *)emptied;
         const struct size_class *c = &size_classes[slab->cls];

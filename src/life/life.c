@@ -41,10 +41,6 @@ static bool started;      /* atomic; set under the lock */
 static pthread_key_t key; /* its destructor tells that a thread ends */
 static bool key_made;     /* atomic */
 
-/* The calling thread's cache from when its end will be told until then; else null. Libc has it as
- * the value of the key, but its function that tells may be replaced. */
-static __thread struct cache *told_cache;
-
 /* While the first thread asks libc for the key, others make do without a cache: one whose end is
  * not told could not be reached in it, should it never take the slow path again. Not for ever,
  * since a fork meanwhile has a child in which nobody asks. */
@@ -67,12 +63,17 @@ static struct cache *thread_owned(void)
         return NULL;
     if (mine != &cache_none)
         return mine;
-    return told_cache;
+    if (!load_acquire(&key_made))
+        return NULL;
+    /* What libc's function allocates, if another library has replaced it, has no cache. */
+    store_relaxed(&cache_mine, &cache_gone);
+    struct cache *owned = pthread_getspecific(key);
+    store_relaxed(&cache_mine, &cache_none);
+    return owned;
 }
 
 static void thread_end(void *value)
 {
-    told_cache = NULL;
     if (unlikely(load_relaxed(&recording_on)))
         recording_thread_ends(value);
     report_late(cache_delete(value), RETURN_ADDRESS);
@@ -203,10 +204,8 @@ COLD void thread_ask_for_end(struct cache *cache)
     cache->asking = true;
     bool told = pthread_setspecific(key, cache) == 0;
     cache->asking = false;
-    if (!told)
-        return;
-    told_cache = cache;
-    cache_ends_with_thread(cache);
+    if (told)
+        cache_ends_with_thread(cache);
 }
 
 /* A fork holds every cache's lock, so no thread is in the middle of anything that the child would
@@ -244,7 +243,7 @@ static void do_what_was_left(void)
 
 void fork_parent(void)
 {
-    if (!fork_holds_locks)
+    if (!fork_holds_locks())
         return;
     fork_ends();
     heap_unlock_all();
@@ -263,7 +262,7 @@ void fork_child(void)
         statistics_fork_child();
     if (hardened())
         hardened_fork_child(thread_owned(), os_nanoseconds());
-    if (!fork_holds_locks)
+    if (!fork_holds_locks())
         return;
     fork_ends();
     ASSERT(lock_all_held());

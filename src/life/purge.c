@@ -123,7 +123,7 @@ static bool may_step(size_t own)
             look_after(0, own);
         return false;
     }
-    return !fork_holds_locks && lock_try(&purge_lock);
+    return !fork_holds_locks() && lock_try(&purge_lock);
 }
 
 COLD bool purge_step(size_t own)
@@ -189,7 +189,7 @@ static bool beyond_limits(void)
 void purge_beyond_limits(void)
 {
     size_t done = 1;
-    while (done > 0 && (limits_due() || beyond_limits()) && !fork_holds_locks &&
+    while (done > 0 && (limits_due() || beyond_limits()) && !fork_holds_locks() &&
            lock_try(&purge_lock)) {
         if (limits_due())
             limits_look();

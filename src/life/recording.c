@@ -87,7 +87,7 @@ COLD void recording_begin(void)
  * writing forks. */
 COLD void recording_fork_prepare(struct cache *mine)
 {
-    if (!recording_within && mine != NULL && mine->sampler != NULL)
+    if (!thread_is_within(THREAD_RECORDS) && mine != NULL && mine->sampler != NULL)
         tape_flush(&mine->sampler->tape);
 }
 

@@ -20,16 +20,17 @@ static int state; /* atomic: one of these; what those wait on who have to know *
 static int call;  /* atomic: 1 when there is work or an end; what it sleeps on */
 static bool ends; /* atomic */
 static pthread_t thread;
-static __thread bool inside; /* the scavenger, or a thread that asks libc to start or end it */
-static size_t born;          /* the time of day; for the thread that starts or ends it */
-static size_t starts_left;   /* atomic */
-static size_t starts_until;  /* the time of day when there are all of them again; atomic */
+static size_t itself;       /* which thread it is, by its locks; atomic */
+static size_t asking;       /* which one asks libc to start or end it; atomic */
+static size_t born;         /* the time of day; for the thread that starts or ends it */
+static size_t starts_left;  /* atomic */
+static size_t starts_until; /* the time of day when there are all of them again; atomic */
 bool scavenger_dozes;
 
 static void *scavenge(void *unused)
 {
     (void)unused;
-    inside = true;
+    store_relaxed(&itself, thread_number());
     if (policy.extra_calls)
         os_thread_name("hakmem");
     for (unsigned idle = 0; !load_acquire(&ends);) {
@@ -83,7 +84,9 @@ static bool alone(void)
  * nobody waits for a start where the start is all that is wanted. */
 static bool waits_for(int now, int to)
 {
-    return !inside && (now == ENDING || (now == STARTING && to == ENDING));
+    size_t me = thread_number();
+    return me != load_relaxed(&itself) && me != load_relaxed(&asking) &&
+           (now == ENDING || (now == STARTING && to == ENDING));
 }
 
 /* False where the state is another. */
@@ -132,7 +135,7 @@ static bool thread_start(void)
  * only one other thread the scavenger is started a few times in the time of a round. */
 static bool may_start(void)
 {
-    if (!policy.scavenger || fork_holds_locks || alone())
+    if (!policy.scavenger || fork_holds_locks() || alone())
         return false;
     size_t now = os_milliseconds();
     if (now >= load_relaxed(&starts_until)) {
@@ -156,9 +159,9 @@ static COLD void scavenger_start(void)
             size_t left = load_relaxed(&starts_left);
             store_relaxed(&starts_left, left - (left > 0));
             born = os_milliseconds();
-            inside = true;
+            store_relaxed(&asking, thread_number());
             started = thread_start();
-            inside = false;
+            store_relaxed(&asking, 0);
         }
         settle(started ? RUNNING : NONE);
         if (wanted)
@@ -181,9 +184,10 @@ static void end_thread(void)
     KEEP_ERRNO;
     store_release(&ends, true);
     scavenger_call();
-    inside = true;
+    store_relaxed(&asking, thread_number());
     pthread_join(thread, NULL);
-    inside = false;
+    store_relaxed(&asking, 0);
+    store_relaxed(&itself, 0);
     store_relaxed(&ends, false);
     store_relaxed(&call, 0);
     bool worked = os_milliseconds() - born >= policy.scavenge_ms;

@@ -74,7 +74,7 @@ struct orders orders;
 
 COLD void orders_obey(struct cache *mine)
 {
-    if (fork_holds_locks)
+    if (fork_holds_locks())
         return; /* the thread that forks may be the one that calls */
     uint32_t asked = load_acquire(&orders.asked);
     if (__atomic_exchange_n(&orders.taken, asked, __ATOMIC_ACQ_REL) == asked)

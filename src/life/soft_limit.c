@@ -20,7 +20,7 @@ void soft_limit_listen(soft_limit_called called, void *argument)
 COLD void soft_limit_act(struct cache *mine)
 {
     ASSERT(lock_none_held());
-    if (fork_holds_locks || !purge_try_stop())
+    if (fork_holds_locks() || !purge_try_stop())
         return; /* another call does it */
     soft_limit_called called = listener.called;
     void *argument = listener.argument;

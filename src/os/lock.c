@@ -5,20 +5,19 @@
 
 /* The first of its section to be linked: what follows begins with a page. */
 static char fork_page[0] __attribute__((used, section("hakmem_fork"), aligned(4096)));
-__thread bool fork_holds_locks;
-__thread size_t lock_number = LOCK_PASSES;
+__thread size_t lock_number = LOCK_ODD;
 int fork_state FORK_PAGE;
 
 void fork_hold_locks(bool holds)
 {
-    fork_holds_locks = holds;
-    lock_number = holds ? LOCK_PASSES : (size_t)&lock_number;
+    size_t within = lock_number & (THREAD_SAMPLES | THREAD_RECORDS);
+    lock_number = within | (holds ? LOCK_PASSES : thread_number());
 }
 
 COLD size_t lock_number_now(void)
 {
-    if (!fork_holds_locks)
-        lock_number = (size_t)&lock_number;
+    if ((lock_number & LOCK_ODD) != 0 && !fork_holds_locks())
+        lock_number = (lock_number & ~LOCK_ODD) | thread_number();
     return lock_number;
 }
 
@@ -61,7 +60,7 @@ static bool lock_claim(struct lock *lock, size_t milliseconds)
                                           __ATOMIC_RELAXED));
     if (state == 0)
         return true;
-    if ((state & ~LOCK_SLEEPERS) == me)
+    if ((state & ~THREAD_BITS) == (me & ~THREAD_BITS))
         lock_is_left();
     os_wait(sleepers_of(lock), (int)(state | LOCK_SLEEPERS), milliseconds);
     return false;

@@ -10,15 +10,32 @@
  * (lock_is_left).
  *
  * A thread that forks holds every lock up to the caches' while the program's own handlers run, and
- * those may allocate: while `fork_holds_locks` is set, the calling thread passes every lock. */
-extern __thread bool fork_holds_locks HIDDEN;
+ * those may allocate: meanwhile it passes every lock. */
 void fork_hold_locks(bool holds);
 
 /* What the calling thread writes into a lock that it takes: the address of this, which no other
- * living thread has. LOCK_PASSES until its first lock, and while it passes every lock. */
+ * living thread has. Its lowest bits are free, and libc has little room for thread-local memory of
+ * libraries that come late, so what else is to be known of a thread is there: whether it has taken
+ * no lock yet, whether it passes every lock, and what it is in the middle of. */
 extern __thread size_t lock_number HIDDEN;
-#define LOCK_PASSES ((size_t)1)
+#define LOCK_ODD ((size_t)1)       /* it is no address yet, or passes */
+#define THREAD_SAMPLES ((size_t)2) /* a block is sampled: what that allocates is not */
+#define THREAD_RECORDS ((size_t)4) /* a call is recorded: what that calls is not */
+#define THREAD_BITS ((size_t)7)
+#define LOCK_PASSES (LOCK_ODD | 8)
 size_t lock_number_now(void);
+
+FAST bool fork_holds_locks(void)
+{
+    return unlikely((lock_number & ~(THREAD_SAMPLES | THREAD_RECORDS)) == LOCK_PASSES);
+}
+
+/* No other living thread has it. */
+FAST size_t thread_number(void) { return (size_t)&lock_number; }
+
+FAST bool thread_is_within(size_t what) { return (lock_number & what) != 0; }
+FAST void thread_enters(size_t what) { lock_number |= what; }
+FAST void thread_leaves(size_t what) { lock_number &= ~what; }
 
 /* What a fork writes lies together, since each page of it is copied once in the parent and once in
  * the child. */
@@ -42,7 +59,7 @@ void lock_wake(struct lock *lock);
 FAST bool lock_grab(struct lock *lock)
 {
     size_t free = 0, number = lock_number;
-    return (unlikely((number & LOCK_PASSES) != 0) && (number = lock_number_now()) == LOCK_PASSES) ||
+    return (unlikely((number & LOCK_ODD) != 0) && ((number = lock_number_now()) & LOCK_ODD) != 0) ||
            __atomic_compare_exchange_n(&lock->state, &free, number, false, __ATOMIC_ACQUIRE,
                                        __ATOMIC_RELAXED);
 }
@@ -73,7 +90,7 @@ FAST bool fork_is_over(void) { return __atomic_load_n(&fork_state, __ATOMIC_SEQ_
 
 FAST void lock_release(struct lock *lock)
 {
-    if (unlikely((lock_number & LOCK_PASSES) != 0))
+    if (unlikely((lock_number & LOCK_ODD) != 0))
         return;
     lock_forget(lock);
     if (unlikely(__atomic_exchange_n(&lock->state, 0, __ATOMIC_RELEASE) & LOCK_SLEEPERS))

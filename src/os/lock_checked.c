@@ -39,7 +39,7 @@ static void add_held(struct text *text)
         before = ", ";
     }
     text_add(text, before[0] == ',' ? "\n" : "hakmem: the thread holds no lock\n");
-    if (fork_holds_locks)
+    if (fork_holds_locks())
         text_add(text, "hakmem: the thread forks, and passes every lock\n");
 }
 
@@ -81,11 +81,11 @@ void lock_set_rank(struct lock *lock, enum lock_rank rank) { lock->rank = (unsig
 
 bool lock_held(const struct lock *lock)
 {
-    return fork_holds_locks ||
-           (load_relaxed(&lock->state) & ~LOCK_SLEEPERS) == (size_t)&lock_number;
+    return fork_holds_locks() ||
+           (load_relaxed(&lock->state) & ~THREAD_BITS) == (size_t)&lock_number;
 }
 
-bool lock_rank_held(enum lock_rank rank) { return fork_holds_locks || held[rank] > 0; }
+bool lock_rank_held(enum lock_rank rank) { return fork_holds_locks() || held[rank] > 0; }
 
 bool lock_all_held(void)
 {
@@ -98,12 +98,12 @@ bool lock_none_held(void)
     unsigned sum = 0;
     for (unsigned rank = RANK_NONE; rank < RANK_COUNT; rank++)
         sum += held[rank];
-    return fork_holds_locks || sum == 0;
+    return fork_holds_locks() || sum == 0;
 }
 
 void lock_check_order(const struct lock *lock)
 {
-    if (fork_holds_locks)
+    if (fork_holds_locks())
         return;
     unsigned highest = RANK_COUNT - 1;
     while (highest > RANK_NONE && held[highest] == 0)
@@ -132,7 +132,7 @@ void lock_note(struct lock *lock)
 
 bool lock_noted(struct lock *lock)
 {
-    if (likely(!fork_holds_locks))
+    if (likely(!fork_holds_locks()))
         lock_note(lock);
     return true;
 }

@@ -23,7 +23,7 @@ struct os_given {
 };
 
 /* Asks libc for it, whose function may be replaced by one that allocates: so no lock is held here.
- * In a call that comes out of that one, the kernel is asked. */
+ * Where it is being asked already, as by a call that came to this one, the kernel is. */
 struct os_given os_ask(void);
 
 /* Calls no function of libc's. */

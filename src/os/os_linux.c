@@ -130,19 +130,19 @@ static COLD void given_read(struct os_given *to)
 COLD struct os_given os_ask(void)
 {
     static const unsigned long types[] = {AT_PAGESZ, AT_SECURE, AT_RANDOM, AT_SYSINFO_EHDR};
-    /* Libc's header tells compilers that its function calls none of ours. */
-    static __thread volatile bool asks;
+    static size_t asking; /* the thread that does, by its locks; atomic */
+    size_t nobody = 0;
     ASSERT(lock_none_held());
     KEEP_ERRNO;
     struct os_given found = {.page = 4096};
-    if (asks) {
+    if (!__atomic_compare_exchange_n(&asking, &nobody, thread_number(), false, __ATOMIC_SEQ_CST,
+                                     __ATOMIC_RELAXED)) {
         given_read(&found);
         return found;
     }
-    asks = true;
     for (unsigned i = 0; i < sizeof types / sizeof *types; i++)
         given_take(&found, types[i], getauxval(types[i]));
-    asks = false;
+    __atomic_store_n(&asking, 0, __ATOMIC_SEQ_CST);
     return found;
 }
 

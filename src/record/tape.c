@@ -1,7 +1,6 @@
 #include "record/tape.h"
 
 bool recording_on;
-__thread bool recording_within;
 struct tape tape_common;
 
 void tape_flush(struct tape *tape)

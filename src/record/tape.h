@@ -8,10 +8,6 @@
 /* Whether calls are recorded. Atomic. */
 extern bool recording_on HIDDEN;
 
-/* Whether the calling thread is in the middle of a call that is recorded: parts of that, such as
- * what the unwinder allocates, are not. */
-extern __thread bool recording_within HIDDEN;
-
 struct tape {
     struct ring_head *ring;         /* of the chunk: another recording may have begun since */
     struct ring_chunk *chunk;       /* null where there is none to fill */

@@ -173,7 +173,7 @@ void explore_own_number(size_t *variable)
 {
     explore_own_variable(variable, sizeof *variable);
     for (unsigned i = 0; i < THREADS_MOST; i++)
-        engine->threads[i].kept[engine->own_variable_count - 1] = 2 * (i + 1);
+        engine->threads[i].kept[engine->own_variable_count - 1] = 16 * (i + 1);
 }
 
 void explore_restore(void *start, size_t bytes)

@@ -156,7 +156,6 @@ void world_begin(size_t size)
     cache_mine = &cache_none;
     for (unsigned i = 0; i < THREADS_MOST; i++)
         explore_own_word(&cache_mine, i);
-    explore_own_variable(&fork_holds_locks, sizeof fork_holds_locks);
     explore_own_number(&lock_number);
 }
 

@@ -162,10 +162,10 @@ static void make(struct seat *seat, struct block *b)
         p = hakmem_aligned_alloc(align, n);
     else {
         int error = hakmem_posix_memalign(&p, align, n);
-        if (errno != MARK || (error != 0 && error != ENOMEM) || (error != 0) != (p == NULL))
+        if (errno != (error == 0 ? MARK : ENOMEM) || (error != 0 && error != ENOMEM) ||
+            (error != 0) != (p == NULL))
             work_fail("posix_memalign(%zu, %zu): found %d, errno %d, %p", align, n, error, errno,
                       p);
-        errno = error == 0 ? MARK : error;
     }
     check_result(seat, calls[kind], n, p);
     b->start = p;

@@ -22,7 +22,7 @@ TEXT |= {"strrchr", "strspn", "strstr"}
 CALLS = {
     # before the start's lock is taken, and after it
     "os_linux": {"getauxval", "__register_atfork", "pthread_atfork", "atexit"},
-    "life": {"pthread_key_create", "pthread_setspecific"},
+    "life": {"pthread_key_create", "pthread_getspecific", "pthread_setspecific"},
     "scavenger": {"pthread_create", "pthread_join", "pthread_sigmask", "sigfillset"}
     | {f"pthread_attr_{what}" for what in ("init", "destroy", "setstacksize")},
     "malloc": BLOCKS_ARE_FILLED,
