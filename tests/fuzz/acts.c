@@ -118,7 +118,7 @@ static void act_aligned(struct bytes *bytes)
         break;
     case 2: {
         int error = hakmem_posix_memalign(&p, align, size);
-        MUST(errno == 0, "errno is changed to %d", errno);
+        MUST(errno == (error == ENOMEM ? ENOMEM : 0), "error %d, errno %d", error, errno);
         MUST((error == EINVAL) == (!power || align % sizeof(void *) != 0), "error %d", error);
         MUST((error == 0) == (p != NULL), "error %d and %p", error, p);
         errno = error;
