@@ -89,7 +89,9 @@ static SLOW void *realloc_others(void *p, size_t n, const void *caller)
         return realloc_moves(p, n, 0, caller);
     bool same_class = hardened() ? hardened_stays(n, usable) : stays(n, usable);
     bool stays_here = same_class || (!hardened() && stays_smallest(n, usable));
-    if (bin >= BIN_FIRST && stays_here)
+    if ((bin >= BIN_FIRST || bin == BIN_WHOLE) && stays_here)
+        return p;
+    if (bin == BIN_WHOLE && usable > CLASS_MOST && whole_grows(p, n, usable))
         return p;
     if (bin == BIN_FOREIGN && foreign_stays(p, n, usable, caller))
         return p;
@@ -110,30 +112,41 @@ static SLOW void *realloc_recorded(void *p, size_t n, struct caller from)
     return q;
 }
 
-SLOW void *slow_realloc(void *p, size_t n, size_t usable)
+static inline void *realloc_known(void *p, size_t n, size_t usable, const void *caller)
 {
-    if (p == NULL)
-        return slow_malloc(n);
-    if (usable == 0) {
-        if (unlikely(load_relaxed(&recording_on)) && n != 0 && recorded_begin())
-            return realloc_recorded(p, n, CALLER);
-        void *owner;
-        if (map_find(p, &owner) == BIN_WHOLE)
-            usable = slab_usable(p, owner);
-        if (usable == 0)
-            return realloc_others(p, n, RETURN_ADDRESS);
-        if (stays(n, usable))
-            return p;
-    } else if (unlikely(block_sealed(p))) {
-        return realloc_others(p, n, RETURN_ADDRESS);
-    }
     if (n == 0) {
-        slow_free_from(p, RETURN_ADDRESS);
+        slow_free_from(p, caller);
         return NULL;
     }
     if (stays_smallest(n, usable))
         return p;
     if (usable > CLASS_MOST && whole_grows(p, n, usable))
         return p;
-    return realloc_moves(p, n, usable, RETURN_ADDRESS);
+    return realloc_moves(p, n, usable, caller);
+}
+
+/* What the fast path did not find a size for. A function of its own, so that slow_realloc needs no
+ * frame for the others; it lies with that (src/layout.ld). */
+static SLOW __attribute__((section(".text.slow_realloc.unknown"))) void *
+realloc_unknown(void *p, size_t n, struct caller from)
+{
+    if (unlikely(load_relaxed(&recording_on)) && n != 0 && recorded_begin())
+        return realloc_recorded(p, n, from);
+    const uint16_t *entry = map_window_entry(p);
+    bool whole = entry != NULL && load_relaxed(entry) == BIN_WHOLE * BIN_BYTES;
+    size_t usable = whole ? slab_usable(p, map_entry_owner(entry)) : 0;
+    if (usable == 0)
+        return realloc_others(p, n, from.code);
+    return stays(n, usable) ? p : realloc_known(p, n, usable, from.code);
+}
+
+SLOW void *slow_realloc(void *p, size_t n, size_t usable)
+{
+    if (p == NULL)
+        return slow_malloc(n);
+    if (usable == 0)
+        return realloc_unknown(p, n, CALLER);
+    if (unlikely(block_sealed(p)))
+        return realloc_others(p, n, RETURN_ADDRESS);
+    return realloc_known(p, n, usable, RETURN_ADDRESS);
 }

@@ -435,7 +435,7 @@ FAST bool whole_push(struct cache *cache, void *p)
         store_relaxed(entry, BIN_WHOLE_FREE * BIN_BYTES);
     else if (map_whole_freed(p) == NULL)
         return false; /* another thread was first */
-    unsigned cls = whole_class(p);
+    unsigned cls = whole_class(entry);
     if (cls < CLASS_LARGE ? cache_push_whole(cache, cls, p) : large_push_untold(cache, cls, p))
         return true;
     store_relaxed(entry, BIN_WHOLE * BIN_BYTES);
@@ -450,7 +450,9 @@ static SLOW void watched_free(void *p, const void *caller)
         if (!hardened() && cache_push_untold(cache_current(), p))
             return;
     }
-    if (!(hardened() ? hardened_free_at_once(p, caller) : cache_push_watched(cache_current(), p)))
+    struct cache *cache = cache_current();
+    if (hardened() ? !hardened_free_at_once(p, caller)
+                   : !cache_push_watched(cache, p) && !cache_push_outside(cache, p))
         block_free(p, caller);
 }
 

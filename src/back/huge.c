@@ -190,8 +190,8 @@ static struct huge *dirty_take_shorter(size_t length)
 /* Grows h's mapping where it finds room; the map may name it (`entered`). */
 static bool mapping_move(struct huge *h, size_t length, bool entered)
 {
-    struct map_leaf *leaf = map_cover_any();
-    if (leaf == NULL)
+    struct map_room room;
+    if (!map_cover_any(&room))
         return false;
     /* Once the pages have moved, the old place may be another thread's. */
     if (entered)
@@ -199,7 +199,7 @@ static bool mapping_move(struct huge *h, size_t length, bool entered)
     char *moved = os_move(h->base, h->length, length);
     if (moved != NULL)
         h->base = moved;
-    map_cover_by(h->base, leaf);
+    map_cover_by(h->base, &room);
     if (entered)
         map_set(h->base, 1, BIN_HUGE, h);
     return moved != NULL;

@@ -1,6 +1,6 @@
 /* The address map: what lies at an address, a bin offset and a descriptor for each slice of 64 KiB.
  *
- * Superslabs lie in a window of 128 GiB of address space, aligned to its size. The window has one
+ * Superslabs lie in a window of 8 GiB of address space, aligned to its size. The window has one
  * flat table: two bytes for each slice of 64 KiB say which bin takes a block that is freed there.
  * The table is zeroed static memory, of which only the used part is ever touched. A free of an
  * address outside the window takes the slow path. No pointer that is looked up is ever
@@ -33,9 +33,9 @@
 #define BIN_SAMPLED 4    /* blocks that a profile watches, of a class or of whole slices */
 #define BIN_FIRST 5      /* class 0 */
 
-#define MAP_LEAF_BITS 32 /* of the addresses that one leaf of the map covers */
+#define MAP_LEAF_BITS 28 /* of the addresses that one leaf of the map covers */
 
-#define WINDOW_BITS 37
+#define WINDOW_BITS 33
 #define WINDOW ((size_t)1 << WINDOW_BITS)
 #define WINDOW_SLICES (WINDOW / SLICE)
 
@@ -43,8 +43,13 @@
  * there is nothing. No block begins at the base itself, so it also stands for "no block" at the
  * bottom of a stack. */
 #define WINDOW_BASE \
-    ((uintptr_t)(UNDER_TSAN ? 2 : 128) * WINDOW) /* ThreadSanitizer's room ends early */
+    ((uintptr_t)(UNDER_TSAN ? 32 : 2048) * WINDOW) /* ThreadSanitizer's room ends early */
 extern void *const window_base HIDDEN;
+
+/* In a hardened heap, where no free takes the fast path, superslabs lie in a wider range (slots.h).
+ */
+#define WIDE ((size_t)1 << (UNDER_TSAN ? 36 : 39))
+#define WIDE_BASE (WINDOW_BASE + WIDE)
 
 extern uint16_t window_bin_offsets[WINDOW_SLICES] HIDDEN; /* atomic */
 
@@ -67,6 +72,9 @@ FAST bool map_bin_offset(const void *p, size_t *offset)
     return true;
 }
 
+/* The same for a p that is not in the window; 0 where it has none, or is. */
+size_t map_offset_outside(const void *p);
+
 /* What stands for "no block". */
 FAST void *window_mark(void) { return NUMBERS_IN_MEMORY ? window_base : (void *)WINDOW_BASE; }
 
@@ -75,6 +83,9 @@ FAST void *window_mark(void) { return NUMBERS_IN_MEMORY ? window_base : (void *)
 unsigned map_bin(const void *p);
 void *map_owner(const void *p);
 unsigned map_find(const void *p, void **owner); /* both */
+
+/* The descriptor of an entry of the window's table that names one. */
+void *map_entry_owner(const uint16_t *entry);
 
 /* Once, before the first entry. */
 void map_start(void);
@@ -87,9 +98,13 @@ const void *map_below(const void *p);
 bool map_cover(const void *start, size_t length);
 
 /* Makes room in two steps, of which the second can't fail, because the address to which a mapping
- * is moved is known only after the move. The first returns null without memory. */
-struct map_leaf *map_cover_any(void);
-void map_cover_by(const void *p, struct map_leaf *leaf);
+ * is moved is known only after the move. The first returns false without memory. */
+struct map_room {
+    struct map_leaf *leaf;
+    struct map_middle *middle;
+};
+bool map_cover_any(struct map_room *room);
+void map_cover_by(const void *p, const struct map_room *room);
 
 /* Takes the owner out of p's entry, if that says `bin`; then it says "foreign". Null if it says
  * something else; of two that try, one gets null. */
@@ -111,7 +126,7 @@ void map_set(const void *start, size_t slices, unsigned bin, void *owner);
 /* The next slice from *address on whose entry says anything; false behind the last. */
 bool map_next(uintptr_t *address);
 
-/* Bytes of the leaves, and of one that waits for the next map_cover_any. */
+/* Bytes of the map that are metadata (meta.h): all but the window's table and the root. */
 size_t map_bytes(void);
 
 #endif

@@ -6,7 +6,7 @@
 #include "os/os.h"
 
 /* The first is small, since a limit of address space counts it whole; the next ones double. */
-#define REGION_FIRST (256 * KiB)
+#define REGION_FIRST (128 * KiB)
 #define REGION_MOST (1 * MiB)
 #define FINE_STEP 64
 #define FINE_MOST (1 * KiB)

@@ -134,6 +134,18 @@ static void *hand_out(struct superslab *s, unsigned first, size_t n, bool fine, 
     return s->base + first * SLICE;
 }
 
+/* One with room for n slices where there was none. */
+static struct superslab *superslab_more(size_t n, size_t align, bool fine)
+{
+    struct superslab *s = superslab_grow(n);
+    if (s != NULL && fitting_starts(s, n, align) != 0)
+        return s;
+    s = superslab_new(n);
+    if (s != NULL)
+        superslab_starts(s, fine);
+    return s;
+}
+
 void *slices_take(size_t n, size_t align, bool fine, bool *zero, struct superslab **from)
 {
     lock_take(&superslabs_lock);
@@ -148,11 +160,9 @@ void *slices_take(size_t n, size_t align, bool fine, bool *zero, struct supersla
         return NULL;
     }
     if (s == NULL) {
-        s = superslab_new(n);
+        s = superslab_more(n, align, fine);
         first = s != NULL ? lowest_bit(fitting_starts(s, n, align)) : 0;
-        if (s != NULL)
-            superslab_starts(s, fine);
-        else
+        if (s == NULL)
             use_let_go(fresh);
     }
     *from = s;

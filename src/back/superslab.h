@@ -39,8 +39,8 @@ struct superslab {
     uint16_t guarded[SUPERSLAB_SLICES]; /* other pages of each slice that nobody can touch, a set;
                                            atomic, changes by who has taken the slice */
     bool unguardable;                   /* the kernel refused: no page becomes one; atomic */
-    uint8_t slices;                     /* 64, or less under a limit; constant */
-    uint8_t longest;                    /* the list it is in: no free run is longer; same lock */
+    uint8_t slices;  /* 64, or less under a limit, or in the first (superslab_grow); same lock */
+    uint8_t longest; /* the list it is in: no free run is longer; same lock */
 };
 
 #endif

@@ -8,18 +8,22 @@
 #include "base/atomic.h"
 #include "base/copy.h"
 #include "base/counters.h"
+#include "base/hardening.h"
 #include "base/watch.h"
 #include "os/os.h"
 
 static size_t mapped, mapped_bytes; /* atomic; lock: superslabs */
+static struct superslab *growing;   /* the first, while it is short; lock: superslabs */
 
-#define FIRST_SLICES (SUPERSLAB_SLICES / 2)
+#define SUPERSLAB_NAME "hakmem: blocks"
+
+#define FIRST_SLICES 4
 
 /* If the window has no room (it is full, the kernel has less address space, or the program runs
- * under a tool), superslabs lie where the kernel puts them, and frees of their blocks take the slow
- * path. The first superslab is half as long, because a limit of address space counts all of it, and
- * most processes never need more. If the kernel gives no whole superslab any more, shorter ones use
- * the rest of a limit; `least` slices are needed. While huge blocks are kept, none is made in that
+ * under a tool), superslabs lie where the kernel puts them. The first begins short and grows where
+ * it stands, because a limit of address space or of locked memory counts all of it, and many
+ * processes never need more. If the kernel gives no whole superslab any more, shorter ones use the
+ * rest of a limit; `least` slices are needed. While huge blocks are kept, none is made in that
  * case: the caller has them given back, and tries again. */
 struct superslab *superslab_new(size_t least)
 {
@@ -29,8 +33,8 @@ struct superslab *superslab_new(size_t least)
     if (s == NULL)
         return NULL;
     char *base = NULL;
-    size_t slices =
-        superslabs_mapped() == 0 && least <= FIRST_SLICES ? FIRST_SLICES : SUPERSLAB_SLICES;
+    bool first = superslabs_mapped() == 0 && least <= FIRST_SLICES && !hardening.shuffles;
+    size_t slices = first ? FIRST_SLICES : SUPERSLAB_SLICES;
     for (;;) {
         base = slot_map(slices * SLICE);
         if (base == NULL)
@@ -45,7 +49,7 @@ struct superslab *superslab_new(size_t least)
         meta_give(s, sizeof *s);
         return NULL;
     }
-    os_name(base, slices * SLICE, "hakmem: blocks");
+    os_name(base, slices * SLICE, SUPERSLAB_NAME);
     s->base = base;
     s->slices = (uint8_t)slices;
     s->free = all_slices(s);
@@ -65,6 +69,36 @@ struct superslab *superslab_new(size_t least)
     add_relaxed(&mapped_bytes, slices * SLICE);
     count_refault(&counters.slices, slices * SLICE);
     superslab_relist(s, (unsigned)slices);
+    growing = first ? s : growing;
+    return s;
+}
+
+struct superslab *superslab_grow(size_t n)
+{
+    ASSERT(lock_held(&superslabs_lock));
+    struct superslab *s = growing;
+    if (s == NULL)
+        return NULL;
+    size_t step = larger(round_up(n, FIRST_SLICES), s->slices / FIRST_SLICES);
+    size_t slices = smaller(s->slices + step, SUPERSLAB_SLICES);
+    char *end = s->base + s->slices * SLICE;
+    size_t more = (slices - s->slices) * SLICE;
+    bool occupied;
+    if (more < n * SLICE)
+        return NULL;
+    if (os_map_at((uintptr_t)end, more, &occupied) == NULL) {
+        growing = NULL;
+        return NULL;
+    }
+    os_name(end, more, SUPERSLAB_NAME);
+    os_small_pages(end, more, false);
+    s->free |= low_bits((unsigned)slices) & ~all_slices(s);
+    s->slices = (uint8_t)slices;
+    add_relaxed(&mapped_bytes, more);
+    count_refault(&counters.slices, more);
+    superslab_relist(s, (unsigned)slices); /* or shorter */
+    if (slices == SUPERSLAB_SLICES)
+        growing = NULL;
     return s;
 }
 
@@ -81,6 +115,8 @@ void superslab_withdraw(struct superslab *s)
     ASSERT(lock_held(&superslabs_lock));
     ASSERT(superslab_empty(s));
     slices_dirty_less(count_bits(s->touched));
+    if (s == growing)
+        growing = NULL;
     s->free = 0;
     superslab_relist(s, 0);
     list_remove(&s->node);

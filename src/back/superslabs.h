@@ -8,6 +8,9 @@
 /* A new one, all free, with room for `least` slices; null without memory. */
 struct superslab *superslab_new(size_t least);
 
+/* Makes the first one longer where it stands, by n free slices or more; null if it can't. */
+struct superslab *superslab_grow(size_t n);
+
 /* Takes an empty one out of everything; and unmaps it then, without the lock. At its limit of
  * mappings the kernel can refuse: then it stays, and its pages go. Whether they have. */
 void superslab_withdraw(struct superslab *s);

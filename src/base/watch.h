@@ -13,17 +13,18 @@
 
 #include "base/defs.h"
 
-/* The address map (back/map.h). A pointer for each region of addresses, null or to a leaf; in that
- * an owner for each slice, and the bin's number times bin_bytes. Slices in the window have the
- * latter in the window's table. */
+/* The address map (back/map.h). A root of pointers, each null or to a middle of `middle_entries`
+ * pointers, each null or to the leaf of a region of addresses; in that an owner for each slice, and
+ * the bin's number times bin_bytes. Slices in the window have the latter in the window's table. */
 struct watch_map {
     uint32_t bytes;
-    uint32_t root_entries;
+    uint32_t root_entries, middle_entries;
     uint32_t slice_bits, leaf_bits; /* of an address: those in a slice, in a leaf's region */
     uint32_t leaf_bytes, owners_at, bins_at;
     uint16_t bin_bytes, bin_huge, bin_whole, bin_whole_free;
-    const void *root, *window_bins, *spare;
+    const void *root, *window_bins;
     uint64_t window_base, window_slices;
+    uint64_t superslabs_bytes; /* from the window's base on: nothing else is mapped there */
 };
 
 /* Regions of metadata (back/meta.h), a list whose first is at `first`. */
@@ -172,7 +173,7 @@ struct hakmem_watch {
 extern const struct hakmem_watch hakmem_watch HIDDEN;
 
 #define WATCH_MAGIC "hakmem\0"
-#define WATCH_FORMAT 1
+#define WATCH_FORMAT 2
 #define WATCH_NOTE 1
 
 #endif

@@ -233,13 +233,10 @@ FAST void bin_push(struct bin *bin, void **top, void *p)
     STEP_UP(bin->top);
 }
 
-/* False when no block of the window begins at p, when the stack is full, and when p may be free
- * already. */
-FAST bool cache_push(struct cache *cache, void *p)
+/* False when no block of the bin's class begins at p, when the stack is full, and when p may be
+ * free already. */
+FAST bool cache_push_to(struct cache *cache, size_t offset, void *p)
 {
-    size_t offset;
-    if (unlikely(!map_bin_offset(p, &offset)))
-        return false;
     struct bin *bin = cache_bin(cache, offset);
     void **top = load_own(&bin->top);
     if (unlikely(top >= load_own(&bin->limit)) || unlikely(!BIN_BLOCK_BEGINS(bin, p)) ||
@@ -248,6 +245,20 @@ FAST bool cache_push(struct cache *cache, void *p)
     block_seal(p);
     bin_push(bin, top, p);
     return true;
+}
+
+/* The same for any p in the window. */
+FAST bool cache_push(struct cache *cache, void *p)
+{
+    size_t offset;
+    return likely(map_bin_offset(p, &offset)) && cache_push_to(cache, offset, p);
+}
+
+/* And for one that is elsewhere. */
+static inline bool cache_push_outside(struct cache *cache, void *p)
+{
+    size_t offset = map_offset_outside(p);
+    return offset != 0 && cache_push_to(cache, offset, p);
 }
 
 /* The inverse that a bin has unless it is 0 for a recording (caches_set_tell_sizes). */

@@ -134,9 +134,9 @@ COLD void shards_sparse_anew(void)
 {
     for (unsigned i = 0; i < SHARDS_MOST; i = shard_after(i))
         for (unsigned cls = 0; cls < CLASSES; cls++) {
-            lock_take(&shards[i].lock);
-            class_sparse_anew(&shards[i], cls);
-            lock_release(&shards[i].lock);
+            lock_take(&shards[i]->lock);
+            class_sparse_anew(shards[i], cls);
+            lock_release(&shards[i]->lock);
         }
 }
 
@@ -150,14 +150,14 @@ size_t shards_purge(size_t before, size_t soon_until, struct purge_room *room)
     leaving.soon_until = soon_until;
     for (unsigned i = 0; i < SHARDS_MOST; i = shard_after(i)) {
         for (; room->slabs > 0 && room->bytes > 0; room->slabs--) {
-            lock_take(&shards[i].lock);
-            struct slab *slab = slab_sparse(&shards[i], before);
+            lock_take(&shards[i]->lock);
+            struct slab *slab = slab_sparse(shards[i], before);
             uint64_t pages = slab != NULL ? slab_free_pages(slab) : 0;
             unsigned runs = leaving.run_count;
             if (pages != 0)
-                slab_leave(&shards[i], slab, pages);
+                slab_leave(shards[i], slab, pages);
             else
-                lock_release(&shards[i].lock);
+                lock_release(&shards[i]->lock);
             if (slab == NULL)
                 break;
             if (leaving.run_count > runs) {

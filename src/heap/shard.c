@@ -8,7 +8,8 @@
 #include "learn/compaction.h"
 #include "os/os.h"
 
-struct shard shards[SHARDS_MOST] = {[0 ... SHARDS_MOST - 1] = {.lock = LOCK(SHARD)}};
+struct shard first_shard = {.lock = LOCK(SHARD)};
+struct shard *shards[SHARDS_MOST] = {&first_shard};
 unsigned shard_count = 1;
 size_t slabs_sparse;
 
@@ -25,7 +26,7 @@ void slab_map(const struct slab *slab, void *owner)
 
 void slab_not_sparse(struct slab *slab)
 {
-    ASSERT(lock_held(&shards[load_relaxed(&slab->shard)].lock));
+    ASSERT(lock_held(&load_acquire(&shards[load_relaxed(&slab->shard)])->lock));
     if (list_empty(&slab->sparse))
         return;
     list_remove(&slab->sparse);
@@ -69,7 +70,7 @@ struct slab *slab_lock(const void *p, struct shard **held)
         if (!bin_of_slab(map_find(p, &owner)) || unlikely(owner == NULL))
             return NULL;
         struct slab *slab = owner;
-        struct shard *shard = &shards[load_relaxed(&slab->shard) % SHARDS_MOST];
+        struct shard *shard = load_acquire(&shards[load_relaxed(&slab->shard) % SHARDS_MOST]);
         if (likely(shard == *held))
             return slab;
         change_lock(held, shard);
@@ -97,7 +98,7 @@ void slab_settle(struct shard *shard, struct slab *slab, bool was_full,
                  struct pairing_node **emptied)
 {
     ASSERT(lock_held(&shard->lock));
-    ASSERT(load_relaxed(&slab->shard) == shard - shards);
+    ASSERT(load_relaxed(&slab->shard) == shard->index);
     const struct size_class *c = &size_classes[slab->cls];
     ASSERT(slab->free <= slab->places);
     bool empty = slab->free == slab->places;

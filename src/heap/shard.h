@@ -14,13 +14,17 @@
 
 struct shard {
     struct lock lock;
+    unsigned index;                       /* constant */
     unsigned threads;                     /* atomic */
     struct pairing_heap partial[CLASSES]; /* slabs with free and taken blocks; lock: shard */
     struct begun begun[CLASSES];          /* lock: shard */
     struct list sparse; /* slabs whose pages may be free, newest first; lock: shard */
 } __attribute__((aligned(CACHE_LINE)));
 
-extern struct shard shards[SHARDS_MOST] HIDDEN;
+extern struct shard first_shard HIDDEN;
+
+/* The first stands for those that are not made yet. Atomic. */
+extern struct shard *shards[SHARDS_MOST] HIDDEN;
 extern unsigned shard_count HIDDEN; /* grows; atomic */
 
 /* Slabs in the shards' sparse lists. Atomic. */

@@ -26,15 +26,29 @@ static bool compacted; /* atomic: a class has done so that left much empty */
 void shards_start(void)
 {
     cpus = os_cpus();
-    list_init(&shards[0].sparse);
+    for (unsigned i = 0; i < SHARDS_MOST; i++)
+        shards[i] = &first_shard;
+    list_init(&shards[0]->sparse);
 }
 
-COLD void shards_start_sampled(void)
+/* False without memory. */
+static SLOW bool shard_make(unsigned index)
 {
-    if (load_relaxed(&sampled_started))
-        return;
-    list_init(&shards[SHARD_SAMPLED].sparse);
-    store_release(&sampled_started, true);
+    struct shard *shard = meta_take_pages(sizeof *shard);
+    if (shard == NULL)
+        return false;
+    lock_set_rank(&shard->lock, RANK_SHARD);
+    shard->index = index;
+    list_init(&shard->sparse);
+    store_release(&shards[index], shard);
+    return true;
+}
+
+COLD bool shards_start_sampled(void)
+{
+    if (!load_relaxed(&sampled_started) && shard_make(SHARD_SAMPLED))
+        store_release(&sampled_started, true);
+    return load_relaxed(&sampled_started);
 }
 
 unsigned shard_after(unsigned index)
@@ -64,22 +78,21 @@ unsigned shard_join(void)
     unsigned made = shards_made();
     unsigned best = 0;
     for (unsigned i = 1; i < made && i < load_relaxed(&join_most); i++)
-        if (load_relaxed(&shards[i].threads) < load_relaxed(&shards[best].threads))
+        if (load_relaxed(&shards[i]->threads) < load_relaxed(&shards[best]->threads))
             best = i;
-    if (load_relaxed(&shards[best].threads) > 0 && more_serve(made)) {
+    if (load_relaxed(&shards[best]->threads) > 0 && more_serve(made) && shard_make(made)) {
         best = made;
-        list_init(&shards[best].sparse);
         store_release(&shard_count, made + 1);
     }
-    add_relaxed(&shards[best].threads, 1);
+    add_relaxed(&shards[best]->threads, 1);
     add_relaxed(&joined, 1);
     return best;
 }
 
 void shard_leave(unsigned index)
 {
-    ASSERT(load_relaxed(&shards[index].threads) > 0 && load_relaxed(&joined) > 0);
-    sub_relaxed(&shards[index].threads, 1);
+    ASSERT(load_relaxed(&shards[index]->threads) > 0 && load_relaxed(&joined) > 0);
+    sub_relaxed(&shards[index]->threads, 1);
     sub_relaxed(&joined, 1);
 }
 
@@ -87,21 +100,21 @@ void shard_leave(unsigned index)
  * neighbour that is busy is passed over, so no order of locks is needed. */
 static SLOW struct slab *slab_from_neighbour(unsigned to, unsigned cls)
 {
-    ASSERT(lock_held(&shards[to].lock));
+    ASSERT(lock_held(&shards[to]->lock));
     unsigned made = shards_made();
     for (unsigned i = 1; i < made; i++) {
         unsigned from = (to + i) % made;
-        if (lowest_partial(&shards[from], cls) == NULL || !lock_try(&shards[from].lock))
+        if (lowest_partial(shards[from], cls) == NULL || !lock_try(&shards[from]->lock))
             continue;
-        struct slab *slab = lowest_partial(&shards[from], cls);
+        struct slab *slab = lowest_partial(shards[from], cls);
         if (slab != NULL) {
-            partial_remove(&shards[from], slab);
+            partial_remove(shards[from], slab);
             slab_not_sparse(slab);
             store_relaxed(&slab->shard, (uint16_t)to);
-            partial_add(&shards[to], slab);
-            slab_settle_thin(&shards[to], slab);
+            partial_add(shards[to], slab);
+            slab_settle_thin(shards[to], slab);
         }
-        lock_release(&shards[from].lock);
+        lock_release(&shards[from]->lock);
         if (slab != NULL)
             return slab;
     }
@@ -130,7 +143,7 @@ static SLOW bool slab_harden(const struct size_class *c, char *base, struct supe
 /* Not among the partial ones yet. */
 static struct slab *slab_new(unsigned shard, unsigned cls, size_t align)
 {
-    ASSERT(lock_held(&shards[shard].lock) && cls < CLASSES);
+    ASSERT(lock_held(&shards[shard]->lock) && cls < CLASSES);
     const struct size_class *c = &size_classes[cls];
     struct slab *slab = meta_take(slab_bytes(c));
     if (slab == NULL)
@@ -182,7 +195,7 @@ static SLOW size_t take_any(struct slab *slab, void **end, size_t n)
 size_t shard_take(unsigned index, unsigned cls, void **end, size_t n)
 {
     ASSERT(index < SHARDS_MOST && cls < CLASSES && n >= 1);
-    struct shard *shard = &shards[index];
+    struct shard *shard = shards[index];
     bool shared = size_classes[cls].size < CACHE_LINE && load_relaxed(&joined) > 1;
     size_t taken = 0;
     lock_take(&shard->lock);
@@ -232,7 +245,7 @@ size_t shard_take(unsigned index, unsigned cls, void **end, size_t n)
 void *shard_take_aligned(unsigned index, unsigned cls, size_t align)
 {
     ASSERT(index < SHARDS_MOST && size_classes[cls].blocks == 1);
-    struct shard *shard = &shards[index];
+    struct shard *shard = shards[index];
     void *p[1] = {NULL};
     lock_take(&shard->lock);
     struct slab *slab = slab_new(index, cls, align);
@@ -321,7 +334,7 @@ bool shards_attract(const void *p, unsigned *index)
         attracts =
             slab != lowest_partial(held, cls) &&
             compaction_moves(slab->free, slab->places, places(held, cls), held->begun[cls].blocks);
-        *index = (unsigned)(held - shards);
+        *index = held->index;
     }
     if (held != NULL)
         lock_release(&held->lock);
@@ -332,12 +345,12 @@ size_t shards_gain(void)
 {
     size_t sum = 0;
     for (unsigned i = 0; i < shards_made(); i++) { /* no hint names a sampled block */
-        lock_take(&shards[i].lock);
+        lock_take(&shards[i]->lock);
         for (unsigned cls = 0; cls < CLASSES; cls++) {
             const struct size_class *c = &size_classes[cls];
-            sum += places(&shards[i], cls) / c->blocks * c->blocks * c->size;
+            sum += places(shards[i], cls) / c->blocks * c->blocks * c->size;
         }
-        lock_release(&shards[i].lock);
+        lock_release(&shards[i]->lock);
     }
     return sum;
 }
@@ -356,14 +369,15 @@ void shards_limit(unsigned most)
 
 bool shard_compacts(unsigned index, unsigned cls)
 {
-    return load_relaxed(&shards[index].begun[cls].compacts);
+    return load_relaxed(&shards[index]->begun[cls].compacts);
 }
 
 unsigned shards_made(void) { return load_acquire(&shard_count); }
 struct pairing_node **shard_partial(unsigned i, unsigned cls)
 {
     ASSERT(lock_all_held());
-    return &shards[i].partial[cls].root;
+    return &shards[i]->partial[cls].root;
 }
-unsigned *shard_threads(unsigned index) { return &shards[index].threads; }
-struct begun *shard_begun(unsigned index, unsigned cls) { return &shards[index].begun[cls]; }
+unsigned *shard_threads(unsigned index) { return &shards[index]->threads; }
+size_t shard_bytes(unsigned i) { return i > 0 ? round_up(sizeof(struct shard), os_page) : 0; }
+struct begun *shard_begun(unsigned index, unsigned cls) { return &shards[index]->begun[cls]; }

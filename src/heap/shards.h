@@ -12,8 +12,8 @@ struct begun;
 struct pairing_node;
 struct slab;
 
-/* Starts the shard of sampled blocks, before its first one. */
-void shards_start_sampled(void);
+/* Starts the shard of sampled blocks, before its first one; false without memory. */
+bool shards_start_sampled(void);
 
 /* All that are there: for (unsigned i = 0; i < SHARDS_MOST; i = shard_after(i)). */
 unsigned shard_after(unsigned index);
@@ -68,6 +68,7 @@ void shards_limit(unsigned most);
 unsigned shards_made(void);
 struct pairing_node **shard_partial(unsigned index, unsigned cls);
 unsigned *shard_threads(unsigned index);
+size_t shard_bytes(unsigned index); /* of metadata: the first is none */
 struct begun *shard_begun(unsigned index, unsigned cls);
 
 #endif

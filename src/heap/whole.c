@@ -16,10 +16,9 @@ bool whole_hand_out(const void *p, size_t n)
     return zero;
 }
 
-unsigned whole_class(const void *p)
+unsigned whole_class(const uint16_t *entry)
 {
-    const struct slab *slab = map_owner(p);
-    ASSERT(slab != NULL && slab->base == p);
+    const struct slab *slab = map_entry_owner(entry);
     return slab->cls;
 }
 

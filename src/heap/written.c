@@ -28,11 +28,11 @@ SLOW void *shards_written(size_t *most)
 {
     void *found = NULL;
     for (unsigned i = 0; i < SHARDS_MOST && found == NULL; i = shard_after(i)) {
-        if (!lock_try(&shards[i].lock))
+        if (!lock_try(&shards[i]->lock))
             continue;
         for (unsigned cls = 0; cls < CLASS_SLICES_FIRST && found == NULL; cls++)
-            found = tree_written(shards[i].partial[cls].root, most);
-        lock_release(&shards[i].lock);
+            found = tree_written(shards[i]->partial[cls].root, most);
+        lock_release(&shards[i]->lock);
     }
     return found;
 }

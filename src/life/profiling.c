@@ -82,9 +82,7 @@ COLD bool profile_switch(bool on)
 {
     if (!enter(TRIES_MOST))
         return false;
-    bool done = !on || samples_start();
-    if (done && on)
-        shards_start_sampled();
+    bool done = !on || (samples_start() && shards_start_sampled());
     struct modes wanted = now;
     wanted.profile = on;
     done = done && settle(wanted);

@@ -28,8 +28,8 @@ static bool holds(uint32_t whole, uint32_t at, uint32_t bytes)
 static bool map_possible(const struct watch_map *m)
 {
     if (m->slice_bits < 12 || m->slice_bits > 24 || m->leaf_bits <= m->slice_bits ||
-        m->leaf_bits > 40 || m->root_entries > 1u << 20 || m->bin_bytes == 0 ||
-        m->leaf_bytes > 1u << 28)
+        m->leaf_bits > 40 || m->root_entries > 1u << 20 || m->middle_entries == 0 ||
+        m->middle_entries > 1u << 20 || m->bin_bytes == 0 || m->leaf_bytes > 1u << 28)
         return false;
     uint64_t slices = (uint64_t)1 << (m->leaf_bits - m->slice_bits);
     return slices * 8 <= m->leaf_bytes &&

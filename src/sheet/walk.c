@@ -16,11 +16,10 @@
 /* ---- what is resident ---- */
 
 /* Only there all of a mapping is ours: elsewhere the kernel may have joined it to another's. */
-static bool in_window(const struct look *look, const struct mapping *m)
+static bool is_heap(const struct look *look, const struct mapping *m)
 {
     const struct watch_map *w = &look->heap->tables.map;
-    return m->start >= w->window_base &&
-           (m->start - w->window_base) >> w->slice_bits < w->window_slices;
+    return m->start - w->window_base < w->superslabs_bytes;
 }
 
 uint64_t claim(struct look *look, uint64_t start, uint64_t bytes, uint8_t *present)
@@ -36,7 +35,7 @@ uint64_t claim(struct look *look, uint64_t start, uint64_t bytes, uint8_t *prese
             if (m == NULL || at >= m->end || at < m->start)
                 m = target_mapping(look->t, at);
             if (m != NULL) {
-                m->heap |= in_window(look, m);
+                m->heap |= is_heap(look, m);
                 m->claimed_swapped += some[i] == SWAPPED ? PAGE : 0;
             }
             some[i] = m != NULL && some[i] == RESIDENT;
@@ -98,14 +97,15 @@ static void huge_count(struct look *look, uint64_t at)
 
 /* ---- the map ---- */
 
+/* 0 where there is none. */
 static uint64_t leaf_at(struct look *look, uint64_t region)
 {
     const struct watch_map *w = &look->heap->tables.map;
-    uint64_t at = 0;
-    if (region >= w->root_entries ||
-        !target_read(look->t, address(w->root) + region * WORD, &at, sizeof at))
+    uint64_t at = address(w->root) + region / w->middle_entries * WORD;
+    if (!target_read(look->t, at, &at, sizeof at) || at == 0)
         return 0;
-    return at;
+    at += region % w->middle_entries * WORD;
+    return target_read(look->t, at, &at, sizeof at) ? at : 0;
 }
 
 static unsigned bin_at(struct look *look, uint64_t leaf, uint64_t slice)
@@ -150,7 +150,7 @@ static bool mapping_walk(struct look *look, const struct mapping *m)
     at = at > look->walked ? at : look->walked; /* two mappings may meet in a slice */
     while (at < m->end && look->t->budget > 0) {
         uint64_t region = at >> w->leaf_bits;
-        if (region >= w->root_entries)
+        if (region / w->middle_entries >= w->root_entries)
             break; /* the map has no room for it */
         uint64_t next = (region + 1) << w->leaf_bits;
         uint64_t leaf = leaf_at(look, region);
@@ -246,19 +246,9 @@ static void kept_count(struct look *look, uint64_t at)
         look->heap->skipped++;
 }
 
-static void leaf_count(struct look *look, uint64_t leaf)
-{
-    uint64_t length = (look->heap->tables.map.leaf_bytes + PAGE - 1) / PAGE * PAGE;
-    if (leaf != 0 && length != 0 && target_mapped(look->t, leaf, length) &&
-        count_once(look, leaf, leaf + length))
-        count_whole(look, leaf, length, LINE_METADATA);
-}
-
 static void metadata_read(struct look *look)
 {
-    uint64_t spare = 0;
     const struct watch_meta *meta = &look->heap->tables.meta;
-    const struct watch_map *map = &look->heap->tables.map;
     uint64_t at = 0;
     target_read(look->t, address(meta->first), &at, sizeof at);
     for (unsigned n = 0; at != 0 && n < REGIONS_MOST && look->t->budget > 0; n++) {
@@ -273,17 +263,6 @@ static void metadata_read(struct look *look)
         count_whole(look, at, length, LINE_METADATA);
         at = next;
     }
-    for (uint64_t region = 0, n; region < map->root_entries; region += n) {
-        uint64_t from = address(map->root) + region * WORD;
-        /* Up to the end of a page: the next may be absent. */
-        n = (PAGE - from % PAGE + WORD - 1) / WORD;
-        n = n < map->root_entries - region ? n : map->root_entries - region;
-        if (target_read(look->t, from, look->words, n * WORD))
-            for (uint64_t i = 0; i < n; i++)
-                leaf_count(look, look->words[i]);
-    }
-    if (target_read(look->t, address(map->spare), &spare, sizeof spare))
-        leaf_count(look, spare);
 }
 
 /* Where the memory of a file ends that is mapped from its start there, by its own headers; 0 where

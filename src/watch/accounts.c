@@ -205,9 +205,11 @@ void account(struct accounts *accounts)
     count_returned(accounts, &counters.huge);
     accounts->returning_ns = load_relaxed(&counters.returning_ns);
 
+    for (unsigned i = 0; i < SHARDS_MOST; i = shard_after(i))
+        accounts->metadata_used += shard_bytes(i);
     const struct meta_parts meta = meta_parts();
-    accounts->metadata = meta_mapped() + meta.guards;
     accounts->map = map_bytes();
+    accounts->metadata = meta_mapped() + meta.guards - accounts->map;
 
     /* All that is left of superslabs and huge blocks. */
     accounts->program =

@@ -2,6 +2,7 @@
 
 #include "back/huge.h"
 #include "back/map.h"
+#include "back/slots.h"
 #include "heap/slab.h"
 #include "profile/guarded.h"
 
@@ -71,7 +72,7 @@ COLD struct address address_describe(const void *p)
         place = address_near(address, start);
     if (place.kind == ADDRESS_ELSEWHERE && huge_is_dirty(p))
         place.kind = ADDRESS_DIRTY;
-    else if (place.kind == ADDRESS_ELSEWHERE && address - WINDOW_BASE < WINDOW)
+    else if (place.kind == ADDRESS_ELSEWHERE && slots_hold(p))
         place.kind = ADDRESS_VACANT;
     return place;
 }

@@ -396,7 +396,7 @@ static void check_sums(struct check_walk *walk)
         return;
     if (meta.free != SIZE_MAX)
         check_same(walk, CHECK_META_SUM, NULL, meta_mapped(),
-                   accounts->metadata_used + meta.free + meta.unused);
+                   accounts->metadata_used + accounts->map + meta.free + meta.unused);
     size_t parts = accounts->program + accounts->cached + accounts->in_transfer +
                    accounts->free_in_slabs + accounts->rest + accounts->retained +
                    accounts->untouched + accounts->kept + accounts->metadata + accounts->map;

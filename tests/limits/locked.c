@@ -2,6 +2,7 @@
  * work continues as usual; at the limit of locked memory malloc fails with ENOMEM. */
 #include "../api/check.h"
 
+#include <pthread.h>
 #include <stdio.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
@@ -73,6 +74,43 @@ static int reach_the_limit_of_locked_memory(void)
     return 0;
 }
 
+static void *allocate(void *p)
+{
+    p = do_malloc(1000);
+    CHECK(p != NULL, "malloc in a thread");
+    do_free(p);
+    return NULL;
+}
+
+/* What a service gets that nobody has given more: Debian's limit. All addresses count, also those
+ * that the library has for itself. */
+#define DEFAULT (8 * MiB)
+
+static int work_under_the_default_limit(void)
+{
+    struct rlimit both = {DEFAULT, DEFAULT};
+    if (setrlimit(RLIMIT_MEMLOCK, &both) != 0 ||
+        (geteuid() == 0 && setresuid(NOBODY, NOBODY, NOBODY) != 0)) {
+        printf("the limit to locked memory can't be set here (%s): skipped\n", error_name(errno));
+        return SKIPPED;
+    }
+    CHECK_ERROR("mlockall", mlockall(MCL_CURRENT | MCL_FUTURE) == 0 ? 0 : errno, 0);
+    for (size_t got = 0; got < DEFAULT / 4; got += 200) {
+        void *p = do_malloc(200);
+        if (!CHECK(p != NULL, "malloc(200) after %zu bytes: %s", got, error_name(errno)))
+            break;
+        memset(p, 1, 200);
+    }
+    pthread_t thread;
+    pthread_attr_t small;
+    pthread_attr_init(&small);
+    pthread_attr_setstacksize(&small, 64 * KiB);
+    CHECK_ERROR("pthread_create", pthread_create(&thread, &small, allocate, NULL), 0);
+    pthread_join(thread, NULL);
+    pthread_attr_destroy(&small);
+    return 0;
+}
+
 static int in_child(const char *name, int (*body)(void))
 {
     fflush(stdout);
@@ -97,7 +135,8 @@ int main(void)
 {
     check_start("locked");
     int skipped = in_child("work_while_locked", work_while_locked);
+    skipped += in_child("work_under_the_default_limit", work_under_the_default_limit);
     skipped += in_child("reach_the_limit_of_locked_memory", reach_the_limit_of_locked_memory);
     int failed = check_end();
-    return failed != 0 ? failed : skipped == 2 ? SKIPPED : 0;
+    return failed != 0 ? failed : skipped == 3 ? SKIPPED : 0;
 }

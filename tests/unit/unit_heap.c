@@ -327,6 +327,7 @@ int main(void)
     EXPECT(run_on(&first));
     const struct os_given given = os_ask();
     os_start(&given);
+    map_start();
     slots_start(42);
     shards_start();
     lock_take(&guard);

@@ -46,15 +46,21 @@ static void *work(void *seed)
     return NULL;
 }
 
+static void occupy(uintptr_t from, uintptr_t end)
+{
+    EXPECT(mmap((void *)from, end - from, PROT_NONE,
+                MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0) == (void *)from);
+}
+
 int main(void)
 {
     char *first = hakmem_malloc(64);
     EXPECT(in_window(first));
-    size_t slot = ((uintptr_t)first - WINDOW_BASE) / SUPERSLAB;
-    char *rest = (char *)WINDOW_BASE + (slot + 4) * SUPERSLAB;
-    size_t length = WINDOW - (slot + 4) * SUPERSLAB;
-    EXPECT(mmap(rest, length, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED,
-                -1, 0) == rest);
+    uintptr_t superslab = (uintptr_t)first & ~(SUPERSLAB - 1);
+    if (superslab > WINDOW_BASE)
+        occupy(WINDOW_BASE, superslab);
+    if (superslab + 4 * SUPERSLAB < WINDOW_BASE + WINDOW)
+        occupy(superslab + 4 * SUPERSLAB, WINDOW_BASE + WINDOW);
     pthread_t threads[THREADS];
     for (uintptr_t i = 0; i < THREADS; i++)
         EXPECT(pthread_create(&threads[i], NULL, work, (void *)(i + 1)) == 0);

@@ -85,7 +85,8 @@ int main(int argc, char **argv)
 
     /* Possible as a whole, so that it is believed. */
     map = (struct watch_map){.bytes = sizeof map,
-                             .root_entries = 65536,
+                             .root_entries = 256,
+                             .middle_entries = 256,
                              .slice_bits = 16,
                              .leaf_bits = 32,
                              .leaf_bytes = 655360,
@@ -96,9 +97,9 @@ int main(int argc, char **argv)
                              .bin_whole_free = 3,
                              .root = fake,
                              .window_bins = fake,
-                             .spare = fake,
                              .window_base = random_next() % 2 ? 0 : (uint64_t)(uintptr_t)fake,
-                             .window_slices = (uint64_t)1 << 36};
+                             .window_slices = (uint64_t)1 << 36,
+                             .superslabs_bytes = word()};
     meta = (struct watch_meta){.bytes = sizeof meta, .length_at = 8, .first = fake};
     superslabs = (struct watch_superslabs){.bytes = sizeof superslabs,
                                            .lists = 64,
