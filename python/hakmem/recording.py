@@ -130,7 +130,7 @@ def _unpacked(payload: bytes) -> tuple[int, Chunks]:
     if int(columns[1].sum()) != events:
         raise ValueError
     planes = np.frombuffer(payload, dtype="u1", count=16 * events, offset=at).reshape(16, events)
-    words = np.ascontiguousarray(planes.T).view("<u4")
+    words = planes.T.copy().view("<u4")
     words[:, _TIME] = np.cumsum(words[:, _TIME], dtype="<u4")
     threads, counts, orders, ticks, times = columns
     return process, Chunks(threads, counts, orders, ticks, times, words.view("<u8"))
