@@ -11,7 +11,7 @@ from typing import TypeVar
 
 from hakmem import pprof, profile_text
 from hakmem.arguments import USAGE_ERROR
-from hakmem.modules import NoModule
+from hakmem.modules import NoModule, need
 
 CANNOT_WRITE = 5
 
@@ -30,9 +30,10 @@ class WrongName(Exception):
 
 
 def outputs(
-    names: Iterable[str], writers: Mapping[str, Writer[Result]]
+    names: Iterable[str], writers: Mapping[str, Writer[Result]], needed: Iterable[str] = ()
 ) -> list[tuple[Path, Writer[Result]]]:
-    """Before anything is waited for: what is wrong with a name or a folder, it says at once."""
+    """Before anything is waited for: what is wrong with a name or a folder, it says at once.
+    `needed`: the modules that the command needs besides."""
     found = []
     for name in names:
         ending = next((end for end in writers if name.endswith(end)), None)
@@ -40,7 +41,7 @@ def outputs(
             raise WrongName(f"-o {name}: expected a name that ends in {', '.join(writers)}")
         if ending == ".pb.gz":
             try:
-                pprof.module()
+                need(*needed, pprof.MODULE)
             except NoModule as why:
                 raise WrongName(f"-o {name}: {why}") from why
         path = Path(name)

@@ -12,9 +12,10 @@ from typing import Any
 
 from hakmem import heap_profile
 from hakmem.heap_profile import FIGURES
-from hakmem.modules import NoModule
+from hakmem.modules import need
 from hakmem.symbols import ENTRANCES, Frame, Line, Named
 
+MODULE = "google.protobuf"
 MOST = 2**63 - 1
 UNITS = ("count", "bytes")
 # Messages, their fields in the order of the numbers, from 1 on, and the type of each; * is for
@@ -38,12 +39,10 @@ MESSAGES = {
 
 def module() -> Any:
     """The library. Raises NoModule."""
-    try:
-        for name in ("descriptor_pb2", "descriptor_pool", "message_factory"):
-            importlib.import_module(f"google.protobuf.{name}")
-        return importlib.import_module("google.protobuf")
-    except ImportError as missing:
-        raise NoModule("protobuf", "python3-protobuf", "protobuf") from missing
+    (protobuf,) = need(MODULE)
+    for name in ("descriptor_pb2", "descriptor_pool", "message_factory"):
+        importlib.import_module(f"{MODULE}.{name}")
+    return protobuf
 
 
 def message() -> Any:
