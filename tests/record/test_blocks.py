@@ -29,9 +29,10 @@ def _chunks(chance: random.Random, length: int) -> Chunks:
     """Of so many events, in chunks of any length, none included."""
     ends = sorted(chance.randrange(length + 1) for _ in range(chance.choice((0, 0, 1, 5, 40))))
     counts = numpy().diff([0, *ends, length]).astype("<u4")
-    threads, *others = (_numbers(chance, kind, len(counts)) for kind in ("<u4", *3 * ("<u8",)))
+    threads = _numbers(chance, "<u4", len(counts))
+    orders, ticks, times = (_numbers(chance, "<u8", len(counts)) for _ in range(3))
     words = _numbers(chance, "<u8", 2 * length).reshape(length, 2)
-    return Chunks(threads, counts, *others, words)
+    return Chunks(threads, counts, orders, ticks, times, words)
 
 
 def _columns(chunks: Chunks) -> list[tuple[str, bytes]]:
