@@ -28,7 +28,7 @@ def test_by_the_python_that_has_the_modules(front: Path, library: Path, tmp_path
 
 
 def test_the_program_failed(front: Path, library: Path, tmp_path: Path) -> None:
-    with pytest.raises(Broken, match="^the program failed: exit status 3: told$"):
+    with pytest.raises(Broken, match=r"^the program failed: exit status 3: told$"):
         record(front, library, Program(("sh", "-c", "echo told >&2; exit 3")), None, tmp_path)
 
 
