@@ -21,7 +21,7 @@ from typing import Any, NoReturn
 from hakmem import __version__
 from hakmem.arguments import USAGE_ERROR
 from hakmem.library import Library
-from hakmem.modules import NEEDED, NoModule, need
+from hakmem.modules import NoModule, need, needed
 
 FAILED = 3
 MISSING = 125
@@ -118,7 +118,7 @@ def module(name: str) -> Any:
         return importlib.import_module(f"hakmem.{SUBCOMMANDS[name]}")
     except ModuleNotFoundError:
         try:
-            need("elftools", *NEEDED.get(name, ()))
+            need("elftools", *needed(name, sys.argv))
         except NoModule as why:
             print(f"hakmem {name}: {why}", file=sys.stderr)
             sys.exit(MISSING)

@@ -9,15 +9,12 @@ import sys
 from collections.abc import Sequence
 from typing import Any
 
-# What commands need besides, whatever their options.
-NEEDED = {
-    "record": ("numpy", "zstandard"),
-    "trace": ("numpy", "zstandard"),
-}
+RECORDINGS = ("numpy", "zstandard")
+PPROF = "google.protobuf"
 # What is installed to get a module, where its name is another. Debian has python3- before it.
 _PACKAGES = {
     "elftools": "pyelftools",
-    "google.protobuf": "protobuf",
+    PPROF: "protobuf",
     "prometheus_client": "prometheus-client",
 }
 
@@ -43,6 +40,12 @@ def _command(packages: list[str]) -> str:
     if sys.prefix == sys.base_prefix == "/usr" and shutil.which("apt-get"):
         return shlex.join(["apt-get", "install", *(f"python3-{name}" for name in packages)])
     return shlex.join([sys.executable, "-m", "pip", "install", *packages])
+
+
+def needed(command: str, words: Sequence[str]) -> list[str]:
+    """What a command with these words needs besides pyelftools, if it is one that needs that."""
+    found = list(RECORDINGS) if command == "trace" else []
+    return [*found, PPROF] if any(word.endswith(".pb.gz") for word in words) else found
 
 
 def need(*names: str) -> list[Any]:

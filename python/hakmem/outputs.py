@@ -9,9 +9,9 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TypeVar
 
-from hakmem import pprof, profile_text
+from hakmem import profile_text
 from hakmem.arguments import USAGE_ERROR
-from hakmem.modules import NoModule, need
+from hakmem.modules import PPROF, NoModule, need
 
 CANNOT_WRITE = 5
 
@@ -30,10 +30,9 @@ class WrongName(Exception):
 
 
 def outputs(
-    names: Iterable[str], writers: Mapping[str, Writer[Result]], needed: Iterable[str] = ()
+    names: Iterable[str], writers: Mapping[str, Writer[Result]]
 ) -> list[tuple[Path, Writer[Result]]]:
-    """Before anything is waited for: what is wrong with a name or a folder, it says at once.
-    `needed`: the modules that the command needs besides."""
+    """Before anything is waited for: what is wrong with a name or a folder, it says at once."""
     found = []
     for name in names:
         ending = next((end for end in writers if name.endswith(end)), None)
@@ -41,7 +40,7 @@ def outputs(
             raise WrongName(f"-o {name}: expected a name that ends in {', '.join(writers)}")
         if ending == ".pb.gz":
             try:
-                need(*needed, pprof.MODULE)
+                need(PPROF)
             except NoModule as why:
                 raise WrongName(f"-o {name}: {why}") from why
         path = Path(name)

@@ -12,10 +12,9 @@ from typing import Any
 
 from hakmem import heap_profile
 from hakmem.heap_profile import FIGURES
-from hakmem.modules import need
+from hakmem.modules import PPROF, need
 from hakmem.symbols import ENTRANCES, Frame, Line, Named
 
-MODULE = "google.protobuf"
 MOST = 2**63 - 1
 UNITS = ("count", "bytes")
 # Messages, their fields in the order of the numbers, from 1 on, and the type of each; * is for
@@ -39,9 +38,9 @@ MESSAGES = {
 
 def module() -> Any:
     """The library. Raises NoModule."""
-    (protobuf,) = need(MODULE)
+    (protobuf,) = need(PPROF)
     for name in ("descriptor_pb2", "descriptor_pool", "message_factory"):
-        importlib.import_module(f"{MODULE}.{name}")
+        importlib.import_module(f"{PPROF}.{name}")
     return protobuf
 
 

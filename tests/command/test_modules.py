@@ -6,13 +6,16 @@ import re
 import shlex
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
 import pytest
+from packaging.requirements import Requirement
 
 from hakmem import modules
 from tests.command.command import SECONDS, clean_environment
 
+ROOT = Path(__file__).parents[2]
 SYSTEM = "/usr/bin/python3"
 NAMES = {
     "elftools": "pyelftools",
@@ -29,6 +32,8 @@ CASES = [
     (["stat", "--prometheus"], ["prometheus_client"], 2),
     (["doctor"], ["elftools"], 125),
     (["trace", "x"], ["elftools", *RECORDINGS], 125),
+    (["trace", "-ox.pb.gz", "x"], ["elftools", *RECORDINGS, "google.protobuf"], 125),
+    (["profile", "-o", "x.pb.gz", "x"], ["elftools", "google.protobuf"], 125),
 ]
 
 
@@ -83,3 +88,27 @@ def test_in_a_debian(words: list[str], missing: list[str], status: int) -> None:
     named = _command(SYSTEM, words, missing, status)
     assert named[:2] == ["apt-get", "install"]
     assert sorted(named[2:]) == sorted(line.partition(":")[0] for line in owners.splitlines())
+
+
+def _required() -> list[Requirement]:
+    """Without what bench and its kin need, which Debian 12 has not."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    extras = project["optional-dependencies"]
+    texts = [text for name in ("prometheus", "pprof", "record") for text in extras[name]]
+    return [Requirement(text) for text in (*project["dependencies"], *texts)]
+
+
+@pytest.mark.parametrize("file", ["README.md", "debian/control", "docs/install.md", "tools/setup"])
+def test_every_list_of_packages_has_them(file: str) -> None:
+    text = (ROOT / file).read_text()
+    wanted = {"python3-venv", *(f"python3-{one.name}" for one in _required())}
+    assert wanted <= set(re.findall(r"\bpython3-[a-z]+(?:-[a-z]+)*", text))
+
+
+@pytest.mark.parametrize("required", _required(), ids=lambda one: str(one.name))
+def test_debian_s_versions_are_permitted(required: Requirement) -> None:
+    ask = f"import importlib.metadata; print(importlib.metadata.version({required.name!r}))"
+    done = subprocess.run([SYSTEM, "-c", ask], capture_output=True, text=True)
+    if done.returncode:
+        pytest.skip(f"needs Debian's python3-{required.name}")
+    assert done.stdout.strip() in required.specifier
