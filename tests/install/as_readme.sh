@@ -1,7 +1,7 @@
 #!/bin/sh
 # Inside a bare Debian of in_debian: installs hakmem as the README says, and uses every command.
 set -eu
-export LC_ALL=C.UTF-8 DEBIAN_FRONTEND=noninteractive HOME=/root
+export LC_ALL=C.UTF-8 DEBIAN_FRONTEND=noninteractive
 
 say() { printf 'test-install: %s\n' "$*"; }
 fail() {

@@ -155,8 +155,9 @@ def sheet(hakmem: Installed) -> None:
 def profile(hakmem: Installed) -> None:
     names = ["a.html", "a.pb.gz", "a.collapsed", "a.speedscope.json"]
     given = [word for name in names for word in ("-o", hakmem.folder / name)]
+    how = ["--seconds", "2", "--by", "alloc", "--text"]
     with hakmem.service() as pid:
-        assert "python3" in hakmem("profile", "--seconds", "0.5", "--text", *given, pid)
+        assert "python3" in hakmem("profile", *how, *given, pid)
     _check_written(hakmem.folder, names)
 
 
@@ -179,7 +180,7 @@ def record(hakmem: Installed) -> None:
     hakmem.recording()
     path = hakmem.folder / "service.recording"
     with hakmem.service() as pid:
-        assert " events of 1 process" in hakmem("record", "--seconds", "0.5", "-o", path, pid)
+        assert " events of 1 process" in hakmem("record", "--seconds", "2", "-o", path, pid)
     assert "calls in " in hakmem("trace", path)
 
 
