@@ -62,7 +62,7 @@ fuzz: setup ## every fuzzer for a minute, or longer; goes on from what the last 
 	@status=0; for target in build/fuzz/tests/fuzz/fuzz_*[a-z] tests/fuzz/fuzz_*.py; do \
 		$(python) tests/fuzz/run.py $$target --seconds $(SECONDS) || status=1; done; exit $$status
 
-test-install: setup build ## the packages in a Debian of their own: install, build with, remove, purge
+test-install: setup build ## in bare Debians: the packages, installed, used and purged; the README's installation, every command
 	@tests/install/in_debian
 
 test-docs: setup ## the documentation's commands, in Debians of their own that boot systemd
@@ -129,7 +129,8 @@ lint-python: setup
 
 lint-shell: setup
 	shellcheck tools/setup tools/step tools/deb .ci/run command/hakmem.in bindings/rust/run \
-		tests/dist/in_clones tests/install/in_debian tests/install/in_debian.sh tests/docs/in_debian
+		tests/dist/in_clones tests/install/in_debian tests/install/in_debian.sh \
+		tests/install/as_readme.sh tests/docs/in_debian
 	@shellcheck -s sh -e SC2016,SC2046,SC2086,SC2164 yardstick/python/hakmem_yardstick/peers/recipes/* # run with -e
 
 lint-rust: setup

@@ -21,6 +21,7 @@ from typing import Any, NoReturn
 from hakmem import __version__
 from hakmem.arguments import USAGE_ERROR
 from hakmem.library import Library
+from hakmem.modules import NoModule, need, needed
 
 FAILED = 3
 MISSING = 125
@@ -115,13 +116,13 @@ def module(name: str) -> Any:
     """Of a subcommand. Ends the process where the Python has not what that needs."""
     try:
         return importlib.import_module(f"hakmem.{SUBCOMMANDS[name]}")
-    except ModuleNotFoundError as missing:
-        print(
-            f"hakmem {name}: {sys.executable} has no module {missing.name}; install pyelftools"
-            " for it (Debian: python3-pyelftools)",
-            file=sys.stderr,
-        )
-        sys.exit(MISSING)
+    except ModuleNotFoundError:
+        try:
+            need("elftools", *needed(name, sys.argv))
+        except NoModule as why:
+            print(f"hakmem {name}: {why}", file=sys.stderr)
+            sys.exit(MISSING)
+        raise
 
 
 def summaries() -> dict[str, str]:

@@ -185,11 +185,12 @@ def _paths(what: Any, when: Any, kind: Any) -> dict[int, tuple[int, ...]]:
     np = numpy()
     first = what & _ADDRESS | what >> 47 << 44
     found = {}
-    for at in np.flatnonzero(kind == PATH):
-        count = int(when[at] >> 32)
-        rows = slice(at + 1, at + 1 + (count + 1) // 2)
-        addresses = np.stack([first[rows], when[rows]], axis=1).reshape(-1)[:count]
-        found[int(what[at] >> 47)] = tuple(int(one) for one in addresses)
+    at = np.flatnonzero(kind == PATH)
+    numbers, counts = (what[at] >> 47).tolist(), (when[at] >> 32).tolist()
+    for begin, number, count in zip((at + 1).tolist(), numbers, counts, strict=True):
+        rows = slice(begin, begin + (count + 1) // 2)
+        addresses = np.stack([first[rows], when[rows]], axis=1).reshape(-1)
+        found[number] = tuple(addresses[:count].tolist())
     return found
 
 

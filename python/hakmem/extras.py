@@ -32,7 +32,7 @@ class NotInstalled(Exception):
     def __init__(self) -> None:
         super().__init__(
             f"its package {PACKAGE} is not installed: install all of hakmem, with 'cmake --install'"
-            f" without --component, Debian's package hakmem or 'pip install hakmem[bench]'"
+            " without --component, Debian's package hakmem, or the wheel of a release"
         )
 
 

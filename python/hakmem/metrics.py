@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import time
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -11,7 +12,7 @@ from typing import Any
 
 from hakmem import look, rows
 from hakmem.look import CannotLook, Line, Requested, Sheet, TooLate
-from hakmem.modules import NoModule
+from hakmem.modules import need
 
 AT_ONCE = 4  # readers, however many processes there are
 LABELS = ("pid", "program")
@@ -19,15 +20,10 @@ LABELS = ("pid", "program")
 
 def client() -> Any:
     """The library. Raises NoModule."""
-    try:
-        import prometheus_client.exposition
-        import prometheus_client.metrics_core
-        import prometheus_client.openmetrics.exposition
-    except ImportError as missing:
-        raise NoModule(
-            "prometheus_client", "python3-prometheus-client", "prometheus-client"
-        ) from missing
-    return prometheus_client
+    (client,) = need("prometheus_client")
+    for name in ("exposition", "metrics_core", "openmetrics.exposition"):
+        importlib.import_module(f"prometheus_client.{name}")
+    return client
 
 
 class Processes:

@@ -9,9 +9,9 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TypeVar
 
-from hakmem import pprof, profile_text
+from hakmem import profile_text
 from hakmem.arguments import USAGE_ERROR
-from hakmem.modules import NoModule
+from hakmem.modules import PPROF, NoModule, need
 
 CANNOT_WRITE = 5
 
@@ -40,7 +40,7 @@ def outputs(
             raise WrongName(f"-o {name}: expected a name that ends in {', '.join(writers)}")
         if ending == ".pb.gz":
             try:
-                pprof.module()
+                need(PPROF)
             except NoModule as why:
                 raise WrongName(f"-o {name}: {why}") from why
         path = Path(name)

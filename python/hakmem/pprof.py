@@ -12,7 +12,7 @@ from typing import Any
 
 from hakmem import heap_profile
 from hakmem.heap_profile import FIGURES
-from hakmem.modules import NoModule
+from hakmem.modules import PPROF, need
 from hakmem.symbols import ENTRANCES, Frame, Line, Named
 
 MOST = 2**63 - 1
@@ -38,12 +38,10 @@ MESSAGES = {
 
 def module() -> Any:
     """The library. Raises NoModule."""
-    try:
-        for name in ("descriptor_pb2", "descriptor_pool", "message_factory"):
-            importlib.import_module(f"google.protobuf.{name}")
-        return importlib.import_module("google.protobuf")
-    except ImportError as missing:
-        raise NoModule("protobuf", "python3-protobuf", "protobuf") from missing
+    (protobuf,) = need(PPROF)
+    for name in ("descriptor_pb2", "descriptor_pool", "message_factory"):
+        importlib.import_module(f"{PPROF}.{name}")
+    return protobuf
 
 
 def message() -> Any:

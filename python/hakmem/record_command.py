@@ -20,9 +20,9 @@ from pathlib import Path
 from hakmem import look, ring
 from hakmem.arguments import USAGE_ERROR, number
 from hakmem.look import CannotLook
-from hakmem.modules import NoModule
+from hakmem.modules import RECORDINGS, NoModule, need
 from hakmem.profile_text import printable, size
-from hakmem.recording import Writer, numpy, zstandard
+from hakmem.recording import Writer
 from hakmem.ring import CHUNK_EVENTS, Gathered, Ring
 from hakmem.touched import Looks
 
@@ -109,8 +109,7 @@ def run(arguments: argparse.Namespace) -> int:
         print(f"hakmem record: name {wrong}; see 'hakmem record --help'", file=sys.stderr)
         return USAGE_ERROR
     try:
-        numpy()
-        zstandard()
+        need(*RECORDINGS)
         if command:
             return _record_program(arguments, command)
         return _record_process(arguments, look.read_pid(arguments.subject))

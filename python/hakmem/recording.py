@@ -12,7 +12,6 @@ compressed with zstd. A file that was cut off is read up to the last whole block
 
 from __future__ import annotations
 
-import importlib
 import json
 import struct
 import zlib
@@ -21,7 +20,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from hakmem.modules import NoModule
+from hakmem.modules import need
 
 FIRST_LINE = b"hakmem recording 1\n"
 _BLOCK = struct.Struct("<4sII")
@@ -39,18 +38,11 @@ class NoRecording(Exception):
 
 
 def numpy() -> Any:
-    return _module("numpy", "python3-numpy")
+    return need("numpy")[0]
 
 
 def zstandard() -> Any:
-    return _module("zstandard", "python3-zstandard")
-
-
-def _module(name: str, debian: str) -> Any:
-    try:
-        return importlib.import_module(name)
-    except ImportError as missing:
-        raise NoModule(name, debian, name) from missing
+    return need("zstandard")[0]
 
 
 @dataclass
@@ -130,7 +122,7 @@ def _unpacked(payload: bytes) -> tuple[int, Chunks]:
     if int(columns[1].sum()) != events:
         raise ValueError
     planes = np.frombuffer(payload, dtype="u1", count=16 * events, offset=at).reshape(16, events)
-    words = np.ascontiguousarray(planes.T).view("<u4")
+    words = planes.T.copy().view("<u4")
     words[:, _TIME] = np.cumsum(words[:, _TIME], dtype="<u4")
     threads, counts, orders, ticks, times = columns
     return process, Chunks(threads, counts, orders, ticks, times, words.view("<u8"))

@@ -13,7 +13,7 @@ from hakmem import events, heaptrack, pprof, profile_html, profile_text, symbols
 from hakmem.arguments import number
 from hakmem.events import Process, calls_of
 from hakmem.heap_profile import Profile
-from hakmem.modules import NoModule
+from hakmem.modules import NoModule, need, needed
 from hakmem.outputs import CannotWrite, Writer, WrongName, outputs, write
 from hakmem.profile_html import Section
 from hakmem.profile_text import KINDS, printable
@@ -114,6 +114,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _run(arguments: argparse.Namespace) -> int:
+    need(*needed("trace", arguments.output))
     files = outputs(arguments.output, WRITERS)
     found, whole = events.processes(arguments.file)
     process = events.chosen(found, arguments.process, arguments.file)

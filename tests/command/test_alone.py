@@ -107,7 +107,7 @@ def test_without_python(built: Built, bare: Path, tmp_path: Path) -> None:
         ({"part": "/nowhere/hakmem"}, "there is no /nowhere/hakmem", every),
         (
             {"python": str(bare)},
-            "has no module elftools; install pyelftools",
+            f"needs the Python module pyelftools: install with '{bare} -m pip install pyelftools'",
             (("doctor",), ("sheet", "1"), ("leaks", "1")),
         ),
     ]

@@ -1,8 +1,9 @@
 """The installed command runs programs on the installed library."""
 
+import sys
 from pathlib import Path
 
-from tests.install.tree import SOURCE, Installed, check_commit, check_sheet, done
+from tests.install.tree import HERE, SOURCE, Installed, check_commit, check_sheet, done
 
 
 def test_runs_a_program_on_the_installed_library(installed: Installed) -> None:
@@ -39,3 +40,8 @@ def test_manual_pages_and_completions(installed: Installed) -> None:
     completed = {path.relative_to(share).parts[0] for path in share.glob("*/*completions/*hakmem")}
     completed |= {path.relative_to(share).parts[0] for path in share.glob("zsh/*/_hakmem")}
     assert completed == {"bash-completion", "zsh"}
+
+
+def test_every_verb(installed: Installed) -> None:
+    """With Debian's Python and modules, the oldest that are permitted."""
+    done([sys.executable, HERE / "verbs.py", installed.command])

@@ -212,6 +212,19 @@ static void children(char *self)
     }
 }
 
+/* One call after a pause, in which the recorder takes what was before. */
+static void once_more(void)
+{
+    void *volatile p = malloc(MARK);
+    pid_t child = fork();
+    if (child == 0) {
+        usleep(50000);
+        _exit(0);
+    }
+    waitpid(child, NULL, 0);
+    free(p);
+}
+
 static NOINLINE void work_on(unsigned long n)
 {
     static void *kept[1000];
@@ -239,6 +252,8 @@ int main(int argc, char **argv)
         threads((unsigned)n, hold);
     } else if (strcmp(what, "children") == 0) {
         children(argv[0]);
+    } else if (strcmp(what, "once_more") == 0) {
+        once_more();
     } else if (strcmp(what, "work") == 0) {
         work_on(n);
     } else if (strcmp(what, "killed") == 0) {

@@ -3,13 +3,12 @@ executors of concurrent.futures."""
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Iterator
 from concurrent.futures import Executor, ThreadPoolExecutor
 from contextlib import contextmanager
 
 from hakmem.arguments import WrongUse
-from hakmem.modules import NoModule
+from hakmem.modules import need
 
 
 @contextmanager
@@ -23,10 +22,7 @@ def executor(cluster: str | None) -> Iterator[Executor]:
         finally:
             here.shutdown(cancel_futures=True)
         return
-    try:
-        distributed = importlib.import_module("distributed")
-    except ImportError as missing:
-        raise NoModule("distributed", "python3-distributed", "distributed") from missing
+    (distributed,) = need("distributed")
     try:
         client = distributed.Client(cluster, timeout="10s", set_as_default=False)
     except (OSError, ValueError) as why:

@@ -186,7 +186,8 @@ class Tuning:
         program = self.asked.program
         self._say(f"recording {shlex.join(program.command)}")
         prepare(program)
-        file, told = record(self.arguments.front, program, self.service, self.folder)
+        front, library = self.arguments.front, self.arguments.library
+        file, told = record(front, library, program, self.service, self.folder)
         self._say(told)
         return file
 

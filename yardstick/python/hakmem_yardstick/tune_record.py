@@ -5,23 +5,28 @@ from __future__ import annotations
 import os
 import signal
 import subprocess
+import sys
 from contextlib import suppress
 from pathlib import Path
 
+import hakmem
 from hakmem_yardstick.compare_runs import Broken, Program
 from hakmem_yardstick.service import Service
 
 _LONGER = 10  # than a run may take without a recorder
 _OWN = "hakmem record: "
+_SUMMARY = " events of "  # the recorder says it in the end, whatever became of the program
 
 
 def record(
-    front: Path, program: Program, service: Service | None, folder: Path
+    front: Path, library: Path, program: Program, service: Service | None, folder: Path
 ) -> tuple[Path, str]:
     """The file, and what the recorder says of it. Raises Broken; leaves no process."""
     file = folder / "recording"
     said = folder / "said"
-    command = ["/bin/sh", str(front), "record", "-o", str(file), "--", *program.command]
+    # By the Python that runs this, which has the modules; the one that `front` starts may not.
+    command = [sys.executable, "-E", str(Path(hakmem.__file__).parent), str(front), str(library)]
+    command += ["record", "-o", str(file), "--", *program.command]
     with (program.stdin or Path(os.devnull)).open("rb") as stdin, said.open("wb") as errors:
         started = subprocess.Popen(
             command,
@@ -47,10 +52,12 @@ def record(
     lines = said.read_text(errors="replace").splitlines()
     own = [line for line in lines if line.startswith(_OWN)]
     others = " ".join(line for line in lines if not line.startswith(_OWN))[-300:]
+    if not own or _SUMMARY not in own[-1]:
+        why = own[-1].removeprefix(_OWN) if own else others
+        raise Broken(f"could not record the program: {why or f'exit status {status}'}")
     if status not in ((0, 128 + signal.SIGTERM) if service is not None else (0,)):
         raise Broken(f"the program failed: exit status {status}{': ' + others if others else ''}")
-    told = own[-1].removeprefix(_OWN).removeprefix(f"{file}: ") if own else ""
-    return file, told
+    return file, own[-1].removeprefix(_OWN).removeprefix(f"{file}: ")
 
 
 def _end(started: subprocess.Popen[bytes]) -> None:
