@@ -188,14 +188,12 @@ def _labels(sheet: Sheet) -> list[str]:
     return [str(sheet.pid), sheet.program]
 
 
-def text(processes: Processes, accept: str) -> tuple[bytes, str]:
-    """For a client that accepts these types, and the type that it is: OpenMetrics, or the older
-    text of Prometheus."""
+def text(processes: Processes, accept: str = "") -> tuple[bytes, str]:
+    """And the type that it is: OpenMetrics for a client that accepts that, else Prometheus' own
+    format, which promtool and the node exporter read."""
     library = client()
     registry = library.CollectorRegistry()
     registry.register(processes)
     encode, kind = library.exposition.choose_encoder(accept)
     return encode(registry), kind
 
-
-OPENMETRICS = "application/openmetrics-text; version=1.0.0"
