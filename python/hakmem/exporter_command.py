@@ -261,7 +261,7 @@ def run(arguments: argparse.Namespace) -> int:
             print(DASHBOARD.read_text(), end="", flush=True)
         return 0
     try:
-        pids = [look.read_pid(word) for word in arguments.pids]
+        pids = look.read_pids(arguments.pids)
         processes = metrics.Processes(arguments.library, pids)
         server = Server(address_of(arguments.listen), processes)
     except (CannotLook, NoModule, WrongAddress) as why:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -75,7 +74,7 @@ class Processes:
         try:
             return look.sheet(pid, self.library, left)
         except CannotLook as why:
-            return why if self.pids or _lives(pid) else None
+            return why if self.pids or look.lives(pid) else None
 
     def _families(self, sheets: list[Sheet]) -> Iterator[Any]:
         # A gauge of 1: other parsers than that of OpenMetrics have no type for information.
@@ -173,13 +172,6 @@ COUNTERS = (
 )
 
 
-def _lives(pid: int) -> bool:
-    with suppress(OSError):
-        stat = Path(f"/proc/{pid}/stat").read_text("latin-1")
-        return stat.rpartition(")")[2].split()[0] not in ("Z", "X")
-    return False
-
-
 def _unit(name: str) -> str:
     return "bytes" if name.endswith("_bytes") else ""
 
@@ -196,4 +188,3 @@ def text(processes: Processes, accept: str = "") -> tuple[bytes, str]:
     registry.register(processes)
     encode, kind = library.exposition.choose_encoder(accept)
     return encode(registry), kind
-

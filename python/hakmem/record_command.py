@@ -120,6 +120,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _record_process(arguments: argparse.Namespace, pid: int) -> int:
+    look.check_pid(pid)
     _refuse_another_namespace(pid)
     root = Path(f"/proc/{pid}/root")
     name = f"{look.program(pid).replace('/', '_')}.{pid}"
@@ -136,7 +137,7 @@ def _record_process(arguments: argparse.Namespace, pid: int) -> int:
         recorder = Recorder(folder.within, writer, arguments.limit * 2**20)
         look.record(pid, arguments.library, "/" + str(folder.path.relative_to(root)))
         until = time.monotonic() + arguments.seconds
-        while not ended and not recorder.stopped and time.monotonic() < until and _lives(pid):
+        while not ended and not recorder.stopped and time.monotonic() < until and look.lives(pid):
             recorder.look()
             recorder.rest()
         recorder.finish()
@@ -326,7 +327,7 @@ class Recorder:
         for process in list(self.processes):
             self._beat()
             if process.descriptor is None:
-                ended = not _lives(process.ring.process)
+                ended = not look.lives(process.ring.process)
             else:
                 ended = process.descriptor in over
             ended |= newest[process.ring.process] is not process
@@ -534,15 +535,3 @@ def _command(process: Ring) -> list[str]:
             command = Path(f"/proc/{process.process}/cmdline").read_bytes() or command
     words = command.removesuffix(b"\0").split(b"\0") if command else []
     return [word.decode(errors="backslashreplace") for word in words]
-
-
-def _lives(pid: int) -> bool:
-    """Not so of one that has ended and whose parent has not asked yet. But where its first thread
-    has ended the others go on."""
-    try:
-        status = Path(f"/proc/{pid}/stat").read_bytes()
-    except OSError:
-        return False
-    words = status[status.rindex(b")") + 2 :].split()
-    state, threads = words[0], int(words[17])
-    return state not in (b"Z", b"X") or threads > 1

@@ -64,7 +64,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     try:
-        pids = [look.read_pid(word) for word in arguments.pids]
+        pids = look.read_pids(arguments.pids)
     except CannotLook as why:
         print(f"hakmem stat: {why}", file=sys.stderr)
         return why.status

@@ -186,7 +186,7 @@ class View:
 
 def run(arguments: argparse.Namespace) -> int:
     try:
-        pids = [look.read_pid(word) for word in arguments.pids]
+        pids = look.read_pids(arguments.pids)
     except CannotLook as why:
         print(f"hakmem top: {why}", file=sys.stderr)
         return why.status
