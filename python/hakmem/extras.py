@@ -10,10 +10,11 @@ import os
 import shutil
 import subprocess
 import sys
-import tempfile
 from pathlib import Path
 from types import ModuleType
 from typing import NoReturn
+
+from hakmem.folders import Folder
 
 PACKAGE = "hakmem_yardstick"
 _HERE = Path(__file__).resolve().parent
@@ -82,10 +83,10 @@ def _install(home: Path, module: str) -> None:
     by_hand = f"or install by hand what {REQUIREMENTS} names"
     try:
         home.parent.mkdir(parents=True, exist_ok=True)
-        made = Path(tempfile.mkdtemp(prefix=f"{home.name}-", dir=home.parent))
+        new = Folder(f"new-{home.name}-", home.parent)
     except OSError as error:
         raise CannotInstall(f"{home.parent}: {error.strerror}; set XDG_CACHE_HOME") from error
-    try:
+    with new as made:
         _call([sys.executable, "-m", "venv", str(made)], "install python3-venv, " + by_hand)
         pip = [str(made / "bin" / "python"), "-m", "pip", "install", "--quiet"]
         pip += ["--disable-pip-version-check", "-r", str(REQUIREMENTS)]
@@ -93,8 +94,6 @@ def _install(home: Path, module: str) -> None:
         # Where another was faster, its environment serves as well.
         if not home.exists():
             made.rename(home)
-    finally:
-        shutil.rmtree(made, ignore_errors=True)
 
 
 def _call(line: list[str], remedy: str) -> None:

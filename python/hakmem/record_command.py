@@ -19,6 +19,7 @@ from pathlib import Path
 
 from hakmem import look, ring
 from hakmem.arguments import USAGE_ERROR, number
+from hakmem.folders import Folder
 from hakmem.look import CannotLook
 from hakmem.modules import NoModule
 from hakmem.profile_text import printable, size
@@ -159,30 +160,14 @@ def _refuse_another_namespace(pid: int) -> None:
                 )
 
 
-class _Folder:
-    """For rings. It is reached by its descriptor, also when the process has ended by whose root it
-    was found."""
-
-    def __init__(self, where: Path) -> None:
-        self.parent = os.open(where, os.O_RDONLY | os.O_DIRECTORY)
-        self.path = Path(tempfile.mkdtemp(prefix="hakmem-", dir=where))
-        self.descriptor = os.open(self.path, os.O_RDONLY | os.O_DIRECTORY)
-        self.within = Path(f"/proc/self/fd/{self.descriptor}")
-
-    def remove(self) -> None:
-        with suppress(OSError):
-            for path in self.within.iterdir():
-                path.unlink()
-            os.rmdir(self.path.name, dir_fd=self.parent)
-        os.close(self.descriptor)
-        os.close(self.parent)
+PREFIX = "hakmem-record-"  # of folders for rings
 
 
-def _folder_for(pid: int, root: Path) -> _Folder:
+def _folder_for(pid: int, root: Path) -> Folder:
     """Where the process can write, in memory if there is some where it lives."""
     for where in ("dev/shm", "tmp"):
         with suppress(OSError):
-            folder = _Folder(root / where)
+            folder = Folder(PREFIX, root / where)
             owner = Path(f"/proc/{pid}").stat()
             if os.geteuid() != owner.st_uid:
                 os.chown(folder.path, owner.st_uid, owner.st_gid)
@@ -193,7 +178,7 @@ def _folder_for(pid: int, root: Path) -> _Folder:
 def _record_program(arguments: argparse.Namespace, command: list[str]) -> int:
     output = arguments.output or Path(f"{Path(command[0]).name}.{os.getpid()}.recording")
     writer = _writer(output)
-    folder = _Folder(_memory())
+    folder = Folder(PREFIX, _memory())
     try:
         recorder = Recorder(folder.within, writer, arguments.limit * 2**20)
         with _Signals() as signals:

@@ -19,7 +19,6 @@ import os
 import secrets
 import shlex
 import sys
-import tempfile
 import time
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
@@ -31,6 +30,7 @@ from rich.table import Table
 
 from hakmem import __version__, variants
 from hakmem.arguments import WrongUse
+from hakmem.folders import Folder
 from hakmem.outputs import replace as replace_file
 from hakmem.recording import NoRecording
 from hakmem.variants import split
@@ -97,7 +97,7 @@ class Tuning:
             service = stack.enter_context(
                 Service(wanted.load, wanted.ready, wanted.program.cwd, wanted.program.timeout)
             )
-        folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="hakmem-tune-")))
+        folder = stack.enter_context(Folder("hakmem-tune-"))
         return cls(arguments, console, wanted, service, folder, settings)
 
     def run(self) -> int:
