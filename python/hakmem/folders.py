@@ -18,8 +18,8 @@ LOCKED = ".locked"  # how the names of such folders end
 
 
 class Folder:
-    """Can be reached by its descriptor (`within`) also where its path leads nowhere any more: in the
-    root of a process that has ended."""
+    """Can be reached by its descriptor (`within`) also where its path leads nowhere any more: in
+    the root of a process that has ended."""
 
     def __init__(self, prefix: str, where: Path | None = None) -> None:
         """Raises OSError."""

@@ -44,13 +44,20 @@ def outputs(
             except NoModule as why:
                 raise WrongName(f"-o {name}: {why}") from why
         path = Path(name)
-        if not os.access(path.parent, os.W_OK | os.X_OK):
-            there = path.parent.is_dir()
-            raise CannotWrite(
-                f"{path.parent}: {'no permission to write' if there else 'no such folder'}"
-            )
+        check(path)
         found.append((path, writers[ending]))
     return found
+
+
+def check(path: Path) -> None:
+    """Before there is anything to write. Raises CannotWrite."""
+    if path.is_dir():
+        raise CannotWrite(f"{path}: is a folder")
+    if not os.access(path.parent, os.W_OK | os.X_OK):
+        there = path.parent.is_dir()
+        raise CannotWrite(
+            f"{path.parent}: {'no permission to write' if there else 'no such folder'}"
+        )
 
 
 def write(path: Path, content: bytes, command: str) -> None:

@@ -9,6 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from hakmem.arguments import WrongUse
+from hakmem_yardstick import allocators
 from hakmem_yardstick.allocators import UnknownAllocator, pick
 from hakmem_yardstick.model import OURS, Allocator, Kind
 
@@ -24,15 +25,36 @@ def chosen(words: Sequence[str], library: Path) -> list[Allocator]:
     return found
 
 
-def _chosen(word: str, library: Path) -> Allocator:
+def known(words: Sequence[str]) -> None:
+    """Before anything is fetched, built or proved. Raises WrongUse."""
+    try:
+        for word in words:
+            name, libs = _given(word)
+            allocators.known(libs, [name])
+    except UnknownAllocator as error:
+        raise _wrong(error) from None
+
+
+def _given(word: str) -> tuple[str, list[str]]:
+    """The name, and a library of that name if there is one."""
     name, equals, path = word.partition("=")
-    libs = [f"{OURS}={library.resolve()}"] if library.is_file() else []
     if equals and "+" not in name:
-        word, libs = name, [f"{name}={Path(path).expanduser()}"]
+        return name, [f"{name}={Path(path).expanduser()}"]
+    return word, []
+
+
+def _wrong(error: UnknownAllocator) -> WrongUse:
+    return WrongUse(str(error).replace("with --lib NAME=PATH", "as NAME=PATH"))
+
+
+def _chosen(word: str, library: Path) -> Allocator:
+    word, libs = _given(word)
+    if not libs and library.is_file():
+        libs = [f"{OURS}={library.resolve()}"]
     try:
         found, missing = pick(library.parent, libs, [word], say=_tell)
     except UnknownAllocator as error:
-        raise WrongUse(str(error).replace("with --lib NAME=PATH", "as NAME=PATH")) from None
+        raise _wrong(error) from None
     if missing:
         raise WrongUse(f"{word}: {missing[0].why}")
     if found[0].kind is Kind.FLOOR:
