@@ -87,5 +87,10 @@ def player(library: Path) -> Path:
     return library.resolve().parent / "hakmem" / "replay"
 
 
+def libraries(those: Sequence[Allocator]) -> list[Path]:
+    """The files that are preloaded."""
+    return [one.library for one in those if one.library is not None]
+
+
 def _tell(line: str) -> None:
     print(line, file=sys.stderr, flush=True)

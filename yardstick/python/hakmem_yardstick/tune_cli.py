@@ -35,7 +35,7 @@ from hakmem.variants import split
 from hakmem_yardstick import candidates, interrupts, proof, replay, settings_file, verdict
 from hakmem_yardstick.allocators import FOUR, installed
 from hakmem_yardstick.asked import Asked, checked, others, output
-from hakmem_yardstick.chosen import chosen, player
+from hakmem_yardstick.chosen import chosen, libraries, player
 from hakmem_yardstick.compare_runs import ROW, Broken, Until, prepare
 from hakmem_yardstick.duels import Duels, ratings
 from hakmem_yardstick.estimate import duration
@@ -98,6 +98,8 @@ class Tuning:
     # ---- the whole ----
 
     def _tune(self) -> int:
+        with executor(self.arguments.cluster):
+            pass  # it is there: rather known before the program is recorded
         identity = settings_file.identity(self.asked.program.command)
         base = self._chosen([self.asked.base])[0]
         rivals = self._rivals()
@@ -199,7 +201,7 @@ class Tuning:
         cluster = self.arguments.cluster
         with (
             self.console.status("", refresh_per_second=1) as status,
-            executor(cluster) as jobs,
+            executor(cluster, [recording.absolute(), *libraries([base, *rivals])]) as jobs,
         ):
             found = halved(
                 base, rivals, FINALISTS, job, jobs, status.update, by_time=cluster is None
