@@ -12,11 +12,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from hakmem import outputs, recording
+from hakmem import recording
 from hakmem.arguments import WrongUse
 from hakmem.variants import split
 from hakmem_yardstick import settings_file
-from hakmem_yardstick.chosen import known, measures, part
+from hakmem_yardstick.chosen import known, measures, part, writable
 from hakmem_yardstick.model import OURS
 from hakmem_yardstick.settings_file import Settings
 from hakmem_yardstick.subject import ALL_MEASURES, FIGURE, Figure, Program
@@ -52,16 +52,15 @@ class Asked:
 
 
 def checked(arguments: argparse.Namespace) -> tuple[Asked, Settings | None]:
-    """And the settings to be checked. Raises WrongUse, NoRecording, CannotWrite."""
+    """And the settings to be checked. Raises WrongUse, NoRecording."""
     settings = None if arguments.check is None else settings_file.read(arguments.check)
     wanted = asked(arguments) if settings is None else asked_again(arguments, settings)
     known([wanted.base, *others(arguments)])
     if arguments.recording is not None:
         recording.check(arguments.recording)
     if settings is None:
-        outputs.check(output(arguments, wanted))
-    if arguments.json is not None:
-        outputs.check(arguments.json)
+        writable("-o", output(arguments, wanted))
+    writable("--json", arguments.json)
     return wanted, settings
 
 

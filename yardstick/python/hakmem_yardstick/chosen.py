@@ -8,7 +8,9 @@ from collections.abc import Collection, Sequence
 from dataclasses import replace
 from pathlib import Path
 
+from hakmem import outputs
 from hakmem.arguments import WrongUse
+from hakmem.outputs import CannotWrite
 from hakmem_yardstick import allocators
 from hakmem_yardstick.allocators import UnknownAllocator, pick
 from hakmem_yardstick.model import OURS, Allocator, Kind
@@ -69,6 +71,15 @@ def measures(text: str, known: Collection[str]) -> tuple[str, ...]:
     if unknown:
         raise WrongUse(f"--measures: there is no {unknown[0]!r}, only {', '.join(known)}")
     return names
+
+
+def writable(option: str, path: Path | None) -> None:
+    """Raises WrongUse."""
+    try:
+        if path is not None:
+            outputs.check(path)
+    except CannotWrite as why:
+        raise WrongUse(f"{option} {path}: {why}") from None
 
 
 def part(option: str, text: str) -> float:

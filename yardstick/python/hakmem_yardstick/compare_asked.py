@@ -7,10 +7,8 @@ import argparse
 import shutil
 from dataclasses import dataclass
 
-from hakmem import outputs
 from hakmem.arguments import WrongUse
-from hakmem.outputs import CannotWrite
-from hakmem_yardstick.chosen import known, measures, part
+from hakmem_yardstick.chosen import known, measures, part, writable
 from hakmem_yardstick.subject import JUDGED, MEASURES, Program
 
 
@@ -24,12 +22,7 @@ class Asked:
 def asked(arguments: argparse.Namespace) -> Asked:
     """Raises WrongUse."""
     for option in ("json", "markdown", "html", "output"):
-        path = getattr(arguments, option)
-        try:
-            if path is not None:
-                outputs.check(path)
-        except CannotWrite as why:
-            raise WrongUse(f"--{option} {why}") from None
+        writable(f"--{option}", getattr(arguments, option))
     if arguments.stdin is not None and not arguments.stdin.is_file():
         raise WrongUse(f"--stdin {arguments.stdin}: there is no such file")
     if arguments.cd is not None and not arguments.cd.is_dir():
