@@ -331,7 +331,7 @@ def test_a_client_that_sends_slowly_is_left(
         (["--listen", "2001:db8::1:0"], r"--listen \[2001:db8::1\]:0: .*"),
         (["--listen", "..:80"], r"--listen \.\.:80: .*"),
         (["--port", "80000"], "unrecognized arguments: --port.*"),
-        (["abc"], "abc: expected a PID"),
+        (["abc"], "abc: expected a PID, a number from 1 to 4194304"),
     ],
 )
 def test_wrong_use(command: Command, words: list[str], line: str) -> None:
