@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import sys
 from collections.abc import Callable, Iterable, Mapping
@@ -51,8 +52,8 @@ def outputs(
 
 def check(path: Path) -> None:
     """Before there is anything to write. Raises CannotWrite."""
-    if path.is_dir():
-        raise CannotWrite(f"{path}: is a folder")
+    if os.path.isdir(path):  # noqa: PTH112  that of pathlib fails at a name that is too long
+        raise CannotWrite(f"{path}: {os.strerror(errno.EISDIR)}")
     if not os.access(path.parent, os.W_OK | os.X_OK):
         there = path.parent.is_dir()
         raise CannotWrite(

@@ -88,7 +88,7 @@ RECORDING = b"hakmem recording 1\n"
         (("compare", "glibc", "hackmem", "--", "true"), 2, "nothing is called hackmem"),
         (("compare", "glibc", "hakmem", "--", "none"), 2, "none: no such program"),
         (("compare", "--html", "none/a", "glibc", "hakmem", "--", "true"), 2, "no such folder"),
-        (("compare", "--json", ".", "glibc", "hakmem", "--", "true"), 2, "is a folder"),
+        (("compare", "--json", ".", "glibc", "hakmem", "--", "true"), 2, "Is a directory"),
         (("compare", "--cd", "none", "glibc", "hakmem", "--", "true"), 2, "no such folder"),
         (("compare", "--precision", "2", "glibc", "hakmem", "--", "true"), 2, "a part of 1"),
         (("compare", "--measures", "x", "glibc", "hakmem", "--", "true"), 2, "there is no 'x'"),
