@@ -49,7 +49,7 @@ examples:
 
 exit status:
   0  it was interrupted, or got SIGTERM; or the dashboard is printed
-  2  wrong usage, the address can't be used, or a module is missing
+  2  wrong usage, no such process, the address can't be used, or a module is missing
 """
 DEFAULT = "127.0.0.1:10910"
 DASHBOARD = Path(__file__).resolve().parent / "dashboard.json"

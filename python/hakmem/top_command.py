@@ -44,7 +44,7 @@ examples:
 
 exit status:
   0  success
-  2  wrong usage
+  2  wrong usage, or no such process
 """
 SORTED_BY: tuple[tuple[str, Callable[[rows.Row], float]], ...] = (
     ("RSS", lambda row: -row.resident),
