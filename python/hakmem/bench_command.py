@@ -139,6 +139,8 @@ def run(arguments: argparse.Namespace) -> int:
             print(listing.text(listing.chosen(listing.rows(), arguments)), end="")
             return 0
         variants.check(listing.split(arguments.vs), arguments.front)
+        extras.loaded("bench_asked").check(arguments)
+        extras.need("report")
         return int(extras.loaded("bench_cli").run(arguments))
     except (extras.NotInstalled, extras.CannotInstall, WrongUse) as why:
         print(f"hakmem bench: {why}", file=sys.stderr)

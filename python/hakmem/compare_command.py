@@ -106,6 +106,9 @@ def run(arguments: argparse.Namespace) -> int:
         if len(arguments.allocators) < 2:
             raise WrongUse(f"expected two allocators or more, {EXAMPLE}")
         variants.check(arguments.allocators, arguments.front, arguments.cd)
+        extras.loaded("compare_asked").asked(arguments)
+        if arguments.html is not None:
+            extras.need("compare_html")
         return int(extras.loaded("compare_cli").run(arguments))
     except (extras.NotInstalled, extras.CannotInstall, WrongUse) as why:
         print(f"hakmem compare: {why}", file=sys.stderr)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import re
 import shutil
 import stat
 import sys
@@ -16,10 +15,11 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from hakmem import elf, process, trace
+from hakmem import elf, look, process, trace
 from hakmem.causes import Cause, cause
 from hakmem.judge import IN_FORCE, IN_PART, NOT, UNKNOWN, Judgement, judge
 from hakmem.library import Library
+from hakmem.look import CannotLook
 from hakmem.process import Program
 
 HELP = "check whether a program uses hakmem; if not, say why and what to do"
@@ -98,13 +98,7 @@ def _report(arguments: argparse.Namespace) -> Report:
     if arguments.pid is not None:
         if command:
             raise Failure(NO_SUCH, "expected a PID or a program, not both")
-        if not re.fullmatch("[0-9]{1,20}", arguments.pid):
-            raise Failure(
-                NO_SUCH,
-                f"{arguments.pid}: expected a PID; a program comes after --, as in "
-                "'hakmem doctor -- ls -l'",
-            )
-        program = _of_pid(int(arguments.pid))
+        program = _of_pid(_pid(arguments.pid))
         judged = judge(program, library)
         return Report(f"{program.name} (PID {program.pid})", judged.verdict, [judged], [])
     broken = _installation(library, alone=not command)
@@ -137,19 +131,26 @@ def _installation(library: Path, alone: bool) -> Cause | None:
 # ---- a process ----
 
 
+def _pid(word: str) -> int:
+    try:
+        return look.read_pid(word)
+    except CannotLook as why:
+        hint = "a program comes after --, as in 'hakmem doctor -- ls -l'"
+        raise Failure(why.status, f"{why}; {hint}") from None
+
+
 def _of_pid(pid: int) -> Program:
     try:
+        look.check_pid(pid)
         program = process.program(pid)
         program.picture = process.look(pid)
+    except CannotLook as none:
+        raise Failure(none.status, str(none)) from None
     except PermissionError as error:
         why = "it is another user's, or protected; run: sudo hakmem doctor"
         raise Failure(EXIT[UNKNOWN], f"PID {pid}: may not be looked at: {why} {pid}") from error
     except OSError as error:
-        if not Path(f"/proc/{pid}").exists():
-            raise Failure(NO_SUCH, f"PID {pid}: there is no such process") from error
-        raise Failure(
-            EXIT[UNKNOWN], f"PID {pid}: has no program: it is the kernel's, or has just ended"
-        ) from error
+        raise Failure(NO_SUCH, f"process {pid} has just ended") from error
     _add_ancestors(program)
     return program
 

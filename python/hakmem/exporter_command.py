@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import argparse
+import errno
 import io
+import re
 import signal
 import socket
 import sys
 import threading
 import time
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from types import FrameType
@@ -46,14 +49,14 @@ examples:
 
 exit status:
   0  it was interrupted, or got SIGTERM; or the dashboard is printed
-  2  wrong usage, the address can't be used, or a module is missing
+  2  wrong usage, no such process, the address can't be used, or a module is missing
 """
 DEFAULT = "127.0.0.1:10910"
 DASHBOARD = Path(__file__).resolve().parent / "dashboard.json"
 LOOK_SECONDS = 8.0  # Prometheus waits for ten unless its configuration says otherwise
 LOOK_SHARE = 0.8  # of the time that a client announces
 LOOK_MOST = 600.0
-CLIENTS = 64  # at a time; more are turned away
+CLIENTS = 64  # at a time; for one more the connection goes that was idle longest
 CLIENT_SECONDS = 10  # in which a client has to send its request, and to take what it gets
 PAGE = b"""<!DOCTYPE html>
 <html lang="en"><head><meta charset="utf-8"><title>hakmem exporter</title></head>
@@ -77,13 +80,25 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 class WrongAddress(Exception):
     status = 2
 
+    def __init__(self, text: str, why: str) -> None:
+        super().__init__(f"--listen {text}: {why}")
+
 
 def address_of(text: str) -> tuple[str, int]:
     """Raises WrongAddress."""
-    host, colon, port = text.rpartition(":")
-    if not colon or not port.isdecimal() or int(port) > 65535 or not host:
-        raise WrongAddress(f"--listen {text}: expected ADDRESS:PORT, such as {DEFAULT}")
+    host, _, port = text.rpartition(":")
+    if not host or not re.fullmatch("[0-9]{1,5}", port) or int(port) > 65535:
+        raise WrongAddress(
+            text, f"expected ADDRESS:PORT, such as {DEFAULT}; a port is a number from 0 to 65535"
+        )
     return host.removeprefix("[").removesuffix("]"), int(port)
+
+
+CANNOT_LISTEN = {
+    errno.EADDRINUSE: "another program uses this port; port 0 is any that is free",
+    errno.EADDRNOTAVAIL: "this machine has no such address",
+    errno.EACCES: "no permission; ports below 1024 need root or CAP_NET_BIND_SERVICE",
+}
 
 
 class Request(io.RawIOBase):
@@ -101,7 +116,10 @@ class Request(io.RawIOBase):
         if left <= 0:
             raise TimeoutError
         self._connection.settimeout(left)
-        return self._connection.recv_into(buffer)
+        count = self._connection.recv_into(buffer)
+        if count == 0:  # half a request is none
+            raise ConnectionAbortedError
+        return count
 
 
 class Handler(BaseHTTPRequestHandler):
@@ -117,11 +135,15 @@ class Handler(BaseHTTPRequestHandler):
     def do_GET(self) -> None:
         path = self.path.partition("?")[0]
         if path == "/metrics":
-            self._answer(*self.server.metrics(self.headers.get("Accept", ""), self._seconds()))
+            with self.server.at_work(self.connection):
+                answer = self.server.metrics(self.headers.get("Accept", ""), self._seconds())
+            self._answer(*answer)
         elif path == "/":
             self._answer(PAGE, "text/html; charset=utf-8")
         else:
             self.send_error(404, "There are /metrics and /")
+
+    do_HEAD = do_GET
 
     def _seconds(self) -> float:
         """For a look, from what Prometheus says of its own patience."""
@@ -137,7 +159,8 @@ class Handler(BaseHTTPRequestHandler):
         self.send_header("Content-Type", kind)
         self.send_header("Content-Length", str(len(body)))
         self.end_headers()
-        self.wfile.write(body)
+        if self.command != "HEAD":
+            self.wfile.write(body)
 
     def log_message(self, *_: object) -> None:
         """Says nothing: a request comes every few seconds."""
@@ -145,33 +168,63 @@ class Handler(BaseHTTPRequestHandler):
 
 class Server(ThreadingHTTPServer):
     daemon_threads = True  # a client that hangs does not keep the exporter from ending
+    request_queue_size = 128
 
     def __init__(self, address: tuple[str, int], processes: metrics.Processes) -> None:
         self._processes = processes
         self._one = threading.Lock()  # many clients do not make for many looks at once
         self._looked = 0.0  # when the last look ended
         self._said: set[str] = set()
-        self._clients = threading.BoundedSemaphore(CLIENTS)
+        self._clients: dict[Any, bool] = {}  # idle? Those idle longest come first
+        self._clients_lock = threading.Lock()
         try:
             family, *_, found = socket.getaddrinfo(*address, type=socket.SOCK_STREAM)[0]
             self.address_family = family
             super().__init__(found, Handler)  # type: ignore[arg-type]
         except (OSError, UnicodeError) as error:  # the latter of names that can't be any
-            said = getattr(error, "strerror", None) or str(error)
-            raise WrongAddress(f"{address[0]}:{address[1]}: {said}") from error
+            number = getattr(error, "errno", None)
+            said = CANNOT_LISTEN.get(number or 0, getattr(error, "strerror", None) or str(error))
+            host = f"[{address[0]}]" if ":" in address[0] else address[0]
+            raise WrongAddress(f"{host}:{address[1]}", said) from error
 
     def process_request(self, request: Any, client_address: Any) -> None:
-        """In a thread of its own, where there are not too many."""
-        if not self._clients.acquire(blocking=False):
+        """In a thread of its own."""
+        if not self._let_in(request):
             self.shutdown_request(request)
             return
         super().process_request(request, client_address)
 
-    def process_request_thread(self, request: Any, client_address: Any) -> None:
+    def _let_in(self, client: Any) -> bool:
+        """Not if all others are being answered."""
+        with self._clients_lock:
+            if len(self._clients) >= CLIENTS:
+                oldest = next((one for one, idle in self._clients.items() if idle), None)
+                if oldest is None:
+                    return False
+                del self._clients[oldest]
+                with suppress(OSError):
+                    oldest.shutdown(socket.SHUT_RDWR)  # which ends its thread
+            self._clients[client] = True
+        return True
+
+    @contextmanager
+    def at_work(self, client: Any) -> Iterator[None]:
+        """The client waits for us, not we for the client."""
+        self._mark(client, idle=False)
         try:
-            super().process_request_thread(request, client_address)
+            yield
         finally:
-            self._clients.release()
+            self._mark(client, idle=True)
+
+    def _mark(self, client: Any, idle: bool) -> None:
+        with self._clients_lock:
+            if self._clients.pop(client, None) is not None:
+                self._clients[client] = idle
+
+    def shutdown_request(self, request: Any) -> None:
+        with self._clients_lock:
+            self._clients.pop(request, None)
+        super().shutdown_request(request)
 
     def server_bind(self) -> None:
         """Without looking up the machine's name, which may wait for a name server."""
@@ -208,7 +261,7 @@ def run(arguments: argparse.Namespace) -> int:
             print(DASHBOARD.read_text(), end="", flush=True)
         return 0
     try:
-        pids = [look.read_pid(word) for word in arguments.pids]
+        pids = look.read_pids(arguments.pids)
         processes = metrics.Processes(arguments.library, pids)
         server = Server(address_of(arguments.listen), processes)
     except (CannotLook, NoModule, WrongAddress) as why:

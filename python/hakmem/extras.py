@@ -7,15 +7,20 @@ from __future__ import annotations
 
 import importlib
 import os
+import re
 import shutil
 import subprocess
 import sys
-import tempfile
 from pathlib import Path
 from types import ModuleType
 from typing import NoReturn
 
+from hakmem.folders import Folder
+
 PACKAGE = "hakmem_yardstick"
+SIZE = "565 MB"
+PERMISSION = "HAKMEM_INSTALL"
+"""The variable that permits to install."""
 _HERE = Path(__file__).resolve().parent
 # Installed it lies beside this package; a clone has it in a folder of its own.
 _BESIDE = _HERE.parent
@@ -58,6 +63,27 @@ def loaded(name: str) -> ModuleType:
         start_again(str(missing.name), sys.argv[1:])
 
 
+_TRY = """
+import sys
+sys.path[:1] = sys.argv[2:]
+try:
+    __import__(sys.argv[1])
+except ModuleNotFoundError as missing:
+    print(missing.name)
+"""
+
+
+def need(name: str) -> None:
+    """What `loaded` does, for a module that is used in the end. It is loaded in another process:
+    this one is to stay as small as it is, for what it will measure."""
+    words = [sys.executable, "-E", "-c", _TRY, f"{PACKAGE}.{name}", str(_HERE.parent), str(_HOME)]
+    tried = subprocess.run(words, capture_output=True, text=True, errors="replace")
+    if tried.returncode:
+        raise CannotInstall(f"{PACKAGE}.{name}: {tried.stderr.strip().splitlines()[-1]}")
+    if tried.stdout:
+        start_again(tried.stdout.strip(), sys.argv[1:])
+
+
 def folder() -> Path:
     """Of this version of Python, in the user's cache."""
     cache = Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache").expanduser()
@@ -77,15 +103,15 @@ def start_again(module: str, words: list[str]) -> NoReturn:
 
 
 def _install(home: Path, module: str) -> None:
-    _say(f"{sys.executable} has no module {module}")
-    _say(f"installing what is needed into {home}, once (about 500 MB)")
     by_hand = f"or install by hand what {REQUIREMENTS} names"
+    _permit(home, module, by_hand)
+    _say("installing, which takes some minutes")
     try:
         home.parent.mkdir(parents=True, exist_ok=True)
-        made = Path(tempfile.mkdtemp(prefix=f"{home.name}-", dir=home.parent))
+        new = Folder(f"new-{home.name}-", home.parent)
     except OSError as error:
         raise CannotInstall(f"{home.parent}: {error.strerror}; set XDG_CACHE_HOME") from error
-    try:
+    with new as made:
         _call([sys.executable, "-m", "venv", str(made)], "install python3-venv, " + by_hand)
         pip = [str(made / "bin" / "python"), "-m", "pip", "install", "--quiet"]
         pip += ["--disable-pip-version-check", "-r", str(REQUIREMENTS)]
@@ -93,8 +119,29 @@ def _install(home: Path, module: str) -> None:
         # Where another was faster, its environment serves as well.
         if not home.exists():
             made.rename(home)
-    finally:
-        shutil.rmtree(made, ignore_errors=True)
+            (home.parent / _PERMITTED).touch()
+
+
+_PERMITTED = "install-permitted"
+"""A file beside the environments, once somebody has said yes."""
+
+
+def _permit(home: Path, module: str, by_hand: str) -> None:
+    """Raises CannotInstall where nobody has said yes."""
+    if os.environ.get(PERMISSION) == "yes" or (home.parent / _PERMITTED).exists():
+        return
+    packages = ", ".join(re.findall(r"^[\w-]+", REQUIREMENTS.read_text(), re.MULTILINE))
+    what = f"{packages} and what these need, {SIZE}, from the package index of pip into {home}"
+    if not (sys.stdin.isatty() and sys.stderr.isatty()):
+        raise CannotInstall(
+            f"{sys.executable} has no module {module}. Set {PERMISSION}=yes to have this command"
+            f" install {what}; {by_hand}"
+        )
+    _say(f"{sys.executable} has no module {module}.")
+    _say(f"This can be installed, once: {what}.")
+    print("hakmem: Install? [y/N] ", end="", file=sys.stderr, flush=True)
+    if sys.stdin.readline().strip().lower() not in ("y", "yes"):
+        raise CannotInstall(f"nothing is installed; say y, {by_hand}")
 
 
 def _call(line: list[str], remedy: str) -> None:

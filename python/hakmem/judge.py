@@ -185,7 +185,7 @@ def _before_it_runs(program: Program) -> Cause | None:
         return cause("privileged", file=program.path)
     named = program.asks_for
     if named is None:
-        command = shlex.join([program.path, *program.arguments[1:]])
+        command = shlex.join(program.command)
         if program.dropped_by is not None:
             return cause("dropped", wrapper=program.dropped_by.name, command=command)
         return cause("not-asked", command=command)

@@ -4,10 +4,11 @@ which is started for each look, and the sheet that adds up from it."""
 from __future__ import annotations
 
 import json
+import os
 import re
 import subprocess
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,6 +18,8 @@ from hakmem import rights
 
 MIB = 2**20
 COMPACT_MOST = 2048  # bytes of a block: above, no class compacts
+PID_MOST = 2**22  # <linux/threads.h>
+KERNEL_THREAD = 0x00200000  # PF_KTHREAD in <linux/sched.h>
 SLEEPER_KEEPS = 13 * 1024  # bytes in the cache of a thread that sleeps, at most
 # How the reader ends (look/why.h).
 NO_SUCH, NO_RIGHT, WITHOUT, NONSENSE, WAITS, REFUSED = 3, 4, 5, 6, 7, 8
@@ -130,6 +133,8 @@ def _said(
     apart: bool = False,
 ) -> str:
     reader = library.parent / "hakmem" / "look"
+    if isinstance(subject, int):
+        check_pid(subject)
     try:
         done = subprocess.run(
             [reader, str(subject), *words],
@@ -211,11 +216,75 @@ def _requested(seen: dict[str, Any] | None, live: int) -> Requested | None:
     )
 
 
+# ---- PIDs, and what is there ----
+
+
 def read_pid(word: str) -> int:
     """Raises CannotLook."""
-    if not re.fullmatch("[0-9]{1,10}", word):
-        raise CannotLook(NO_SUCH, f"{word}: expected a PID")
+    if not re.fullmatch("0*[1-9][0-9]{0,6}", word) or int(word) > PID_MOST:
+        raise CannotLook(NO_SUCH, f"{word}: expected a PID, a number from 1 to {PID_MOST}")
     return int(word)
+
+
+def read_pids(words: Iterable[str]) -> list[int]:
+    """At least one of which is there, if any are given. Raises CannotLook."""
+    pids = [read_pid(word) for word in words]
+    gone = []
+    for pid in pids:
+        try:
+            check_pid(pid)
+            return pids
+        except CannotLook as why:
+            gone.append(why)
+    if gone:
+        raise gone[0]
+    return pids
+
+
+def read_subject(word: str) -> int | Path:
+    """A PID, or a file: one with such a name can be given as ./4711. Raises CannotLook."""
+    return read_pid(word) if re.fullmatch(r"[+-]?\d+", word) else Path(word)
+
+
+def check_pid(pid: int) -> None:
+    """Raises CannotLook where there is no memory of a program."""
+    try:
+        words = _stat(pid)
+    except OSError:
+        if _is_hidden(pid):
+            line = f"process {pid} is hidden (/proc is mounted with hidepid); try as root"
+            raise CannotLook(NO_RIGHT, line) from None
+        raise CannotLook(NO_SUCH, f"there is no process {pid}") from None
+    if not _lives(words):
+        line = f"process {pid} has ended, and its parent has not asked for its status (a zombie)"
+        raise CannotLook(NO_SUCH, line)
+    if int(words[6]) & KERNEL_THREAD:
+        raise CannotLook(NO_SUCH, f"process {pid} is a kernel thread")
+
+
+def lives(pid: int) -> bool:
+    with suppress(OSError):
+        return _lives(_stat(pid))
+    return False
+
+
+def _lives(words: list[str]) -> bool:
+    """Where its first thread has ended the others go on."""
+    state, threads = words[0], int(words[17])
+    return state not in ("Z", "X") or threads > 1
+
+
+def _stat(pid: int) -> list[str]:
+    """What /proc has after the name, which may hold anything. Raises OSError."""
+    return Path(f"/proc/{pid}/stat").read_text("latin-1").rpartition(")")[2].split()
+
+
+def _is_hidden(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except OSError as error:
+        return isinstance(error, PermissionError)
+    return False
 
 
 def plain(name: str) -> str:

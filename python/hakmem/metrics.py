@@ -6,7 +6,6 @@ import importlib
 import time
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -71,7 +70,7 @@ class Processes:
         try:
             return look.sheet(pid, self.library, left)
         except CannotLook as why:
-            return why if self.pids or _lives(pid) else None
+            return why if self.pids or look.lives(pid) else None
 
     def _families(self, sheets: list[Sheet]) -> Iterator[Any]:
         # A gauge of 1: other parsers than that of OpenMetrics have no type for information.
@@ -169,13 +168,6 @@ COUNTERS = (
 )
 
 
-def _lives(pid: int) -> bool:
-    with suppress(OSError):
-        stat = Path(f"/proc/{pid}/stat").read_text("latin-1")
-        return stat.rpartition(")")[2].split()[0] not in ("Z", "X")
-    return False
-
-
 def _unit(name: str) -> str:
     return "bytes" if name.endswith("_bytes") else ""
 
@@ -184,14 +176,11 @@ def _labels(sheet: Sheet) -> list[str]:
     return [str(sheet.pid), sheet.program]
 
 
-def text(processes: Processes, accept: str) -> tuple[bytes, str]:
-    """For a client that accepts these types, and the type that it is: OpenMetrics, or the older
-    text of Prometheus."""
+def text(processes: Processes, accept: str = "") -> tuple[bytes, str]:
+    """And the type that it is: OpenMetrics for a client that accepts that, else Prometheus' own
+    format, which promtool and the node exporter read."""
     library = client()
     registry = library.CollectorRegistry()
     registry.register(processes)
     encode, kind = library.exposition.choose_encoder(accept)
     return encode(registry), kind
-
-
-OPENMETRICS = "application/openmetrics-text; version=1.0.0"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import sys
 from collections.abc import Callable, Iterable, Mapping
@@ -44,13 +45,20 @@ def outputs(
             except NoModule as why:
                 raise WrongName(f"-o {name}: {why}") from why
         path = Path(name)
-        if not os.access(path.parent, os.W_OK | os.X_OK):
-            there = path.parent.is_dir()
-            raise CannotWrite(
-                f"{path.parent}: {'no permission to write' if there else 'no such folder'}"
-            )
+        check(path)
         found.append((path, writers[ending]))
     return found
+
+
+def check(path: Path) -> None:
+    """Before there is anything to write. Raises CannotWrite."""
+    if os.path.isdir(path):  # noqa: PTH112  that of pathlib fails at a name that is too long
+        raise CannotWrite(f"{path}: {os.strerror(errno.EISDIR)}")
+    if not os.access(path.parent, os.W_OK | os.X_OK):
+        there = path.parent.is_dir()
+        raise CannotWrite(
+            f"{path.parent}: {'no permission to write' if there else 'no such folder'}"
+        )
 
 
 def write(path: Path, content: bytes, command: str) -> None:

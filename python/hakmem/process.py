@@ -11,12 +11,15 @@ import re
 import struct
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from hakmem import elf
+from hakmem.heap_profile import Profile
+from hakmem.look import program as name_of
 
 AT_SECURE = 23
+NAME_MOST = 15  # bytes of a name that the kernel keeps
 _MAPPING = re.compile(r"([0-9a-f]+)-([0-9a-f]+) (\S+) ([0-9a-f]+) (\S+) (\d+) *(.*)")
 
 
@@ -88,10 +91,18 @@ class Program:
     before: Program | None = None  # the program before exec, or the one that started it
     picture: Picture | None = field(default=None, repr=False)
     ended: bool = False  # the picture is of its end: nothing more will be loaded
+    called: str = ""  # the path that it was started by, where that is a link to the program
+
+    @property
+    def command(self) -> list[str]:
+        words = [self.called or self.path, *self.arguments[1:]]
+        while not words[-1]:  # what is left of arguments that the program wrote over
+            del words[-1]
+        return words
 
     @property
     def name(self) -> str:
-        return short([self.path, *self.arguments[1:]])
+        return short(self.command)
 
     @property
     def preloads(self) -> list[str]:
@@ -125,17 +136,45 @@ def program(pid: int) -> Program:
         file = elf.read(folder / "exe")
     except elf.NotElf:
         file = None
+    path = os.fspath((folder / "exe").readlink())
+    arguments = os.fsdecode((folder / "cmdline").read_bytes()).split("\0")[:-1]
     return Program(
         pid,
-        os.fspath((folder / "exe").readlink()),
-        os.fsdecode((folder / "cmdline").read_bytes()).split("\0")[:-1],
+        path,
+        arguments,
         _environment(folder),
         _privileged(folder),
         int(status["Uid"].split()[1]),
         [int(group) for group in (status["Gid"].split()[1], *status["Groups"].split())],
         folder / "root",
         file,
+        called=called(pid, path, *arguments[:1]),
     )
+
+
+def called(pid: int, path: str, first: str = "") -> str:
+    """The path of its program, by the name that `hakmem top` shows: where that is a link beside the
+    program, or the first word of the command line."""
+    name = name_of(pid)
+    beside = str(Path(path).with_name(name)) if name else path
+    if Path(path).name[:NAME_MOST] != name:
+        with suppress(OSError, ValueError):
+            if Path(f"/proc/{pid}/root{beside}").samefile(f"/proc/{pid}/exe"):
+                return beside
+        if Path(first).name[:NAME_MOST] == name:
+            return first
+    return path
+
+
+def as_called(profile: Profile, pid: int) -> Profile:
+    """A heap profile of a process, with its program's file by that path."""
+    try:
+        path = os.fspath(Path(f"/proc/{pid}/exe").readlink())
+    except OSError:
+        return profile
+    link = called(pid, path)
+    mappings = (replace(one, path=link) if one.path == path else one for one in profile.mappings)
+    return replace(profile, mappings=tuple(mappings))
 
 
 def _privileged(folder: Path) -> bool:

@@ -12,7 +12,16 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from hakmem import heap_profile, look, perf_map, pprof, profile_html, profile_text, symbols
+from hakmem import (
+    heap_profile,
+    look,
+    perf_map,
+    pprof,
+    process,
+    profile_html,
+    profile_text,
+    symbols,
+)
 from hakmem.arguments import number
 from hakmem.heap_profile import NoProfile, Profile
 from hakmem.look import CannotLook
@@ -146,7 +155,8 @@ def run(arguments: argparse.Namespace) -> int:
 
 def _run(arguments: argparse.Namespace) -> int:
     word: str = arguments.subject
-    pid = look.read_pid(word) if word.isdecimal() else None
+    subject = look.read_subject(word)
+    pid = subject if isinstance(subject, int) else None
     debug_dirs = (*arguments.debug_dir, symbols.DEBUG_DIR)
     before = None if arguments.diff is None else heap_profile.read(arguments.diff)
     if pid is None:
@@ -156,9 +166,11 @@ def _run(arguments: argparse.Namespace) -> int:
         made = _perf_map(arguments, profile.pid, Path("/"), Path(word))
         now = symbols.named(profile, Path("/"), debug_dirs, _written(Path(word)), made)
     else:
+        look.check_pid(pid)
         name = f"{look.program(pid).replace('/', '_')}.{pid}"
         files = _outputs(arguments, name)
-        profile = heap_profile.parse(_taken(arguments, pid), f"process {pid}")
+        text = _taken(arguments, pid)
+        profile = process.as_called(heap_profile.parse(text, f"process {pid}"), pid)
         root = Path(f"/proc/{pid}/root")
         made = _perf_map(arguments, perf_map.inner_pid(pid), root, Path(f"/proc/{pid}"))
         now = symbols.named(profile, root, debug_dirs, perf_map=made)

@@ -19,6 +19,7 @@ from pathlib import Path
 
 from hakmem import look, ring
 from hakmem.arguments import USAGE_ERROR, number
+from hakmem.folders import Folder
 from hakmem.look import CannotLook
 from hakmem.modules import RECORDINGS, NoModule, need
 from hakmem.profile_text import printable, size
@@ -119,6 +120,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _record_process(arguments: argparse.Namespace, pid: int) -> int:
+    look.check_pid(pid)
     _refuse_another_namespace(pid)
     root = Path(f"/proc/{pid}/root")
     name = f"{look.program(pid).replace('/', '_')}.{pid}"
@@ -135,7 +137,7 @@ def _record_process(arguments: argparse.Namespace, pid: int) -> int:
         recorder = Recorder(folder.within, writer, arguments.limit * 2**20)
         look.record(pid, arguments.library, "/" + str(folder.path.relative_to(root)))
         until = time.monotonic() + arguments.seconds
-        while not ended and not recorder.stopped and time.monotonic() < until and _lives(pid):
+        while not ended and not recorder.stopped and time.monotonic() < until and look.lives(pid):
             recorder.look()
             recorder.rest()
         recorder.finish()
@@ -157,30 +159,14 @@ def _refuse_another_namespace(pid: int) -> None:
                 )
 
 
-class _Folder:
-    """For rings. It is reached by its descriptor, also when the process has ended by whose root it
-    was found."""
-
-    def __init__(self, where: Path) -> None:
-        self.parent = os.open(where, os.O_RDONLY | os.O_DIRECTORY)
-        self.path = Path(tempfile.mkdtemp(prefix="hakmem-", dir=where))
-        self.descriptor = os.open(self.path, os.O_RDONLY | os.O_DIRECTORY)
-        self.within = Path(f"/proc/self/fd/{self.descriptor}")
-
-    def remove(self) -> None:
-        with suppress(OSError):
-            for path in self.within.iterdir():
-                path.unlink()
-            os.rmdir(self.path.name, dir_fd=self.parent)
-        os.close(self.descriptor)
-        os.close(self.parent)
+PREFIX = "hakmem-record-"  # of folders for rings
 
 
-def _folder_for(pid: int, root: Path) -> _Folder:
+def _folder_for(pid: int, root: Path) -> Folder:
     """Where the process can write, in memory if there is some where it lives."""
     for where in ("dev/shm", "tmp"):
         with suppress(OSError):
-            folder = _Folder(root / where)
+            folder = Folder(PREFIX, root / where)
             owner = Path(f"/proc/{pid}").stat()
             if os.geteuid() != owner.st_uid:
                 os.chown(folder.path, owner.st_uid, owner.st_gid)
@@ -191,7 +177,7 @@ def _folder_for(pid: int, root: Path) -> _Folder:
 def _record_program(arguments: argparse.Namespace, command: list[str]) -> int:
     output = arguments.output or Path(f"{Path(command[0]).name}.{os.getpid()}.recording")
     writer = _writer(output)
-    folder = _Folder(_memory())
+    folder = Folder(PREFIX, _memory())
     try:
         recorder = Recorder(folder.within, writer, arguments.limit * 2**20)
         with _Signals() as signals:
@@ -325,7 +311,7 @@ class Recorder:
         for process in list(self.processes):
             self._beat()
             if process.descriptor is None:
-                ended = not _lives(process.ring.process)
+                ended = not look.lives(process.ring.process)
             else:
                 ended = process.descriptor in over
             ended |= newest[process.ring.process] is not process
@@ -533,15 +519,3 @@ def _command(process: Ring) -> list[str]:
             command = Path(f"/proc/{process.process}/cmdline").read_bytes() or command
     words = command.removesuffix(b"\0").split(b"\0") if command else []
     return [word.decode(errors="backslashreplace") for word in words]
-
-
-def _lives(pid: int) -> bool:
-    """Not so of one that has ended and whose parent has not asked yet. But where its first thread
-    has ended the others go on."""
-    try:
-        status = Path(f"/proc/{pid}/stat").read_bytes()
-    except OSError:
-        return False
-    words = status[status.rindex(b")") + 2 :].split()
-    state, threads = words[0], int(words[17])
-    return state not in (b"Z", b"X") or threads > 1

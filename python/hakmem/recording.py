@@ -58,6 +58,16 @@ class Chunks:
     events: Any
 
 
+def check(path: Path) -> None:
+    """Whether it begins as a recording, which needs no module. Raises NoRecording."""
+    try:
+        with path.open("rb") as file:
+            if file.readline(len(FIRST_LINE)) != FIRST_LINE:
+                raise NoRecording(f"{path}: not a recording of hakmem")
+    except OSError as error:
+        raise NoRecording(f"{path}: {error.strerror}") from error
+
+
 class Writer:
     """Each call writes whole blocks, or raises OSError."""
 

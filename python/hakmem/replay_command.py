@@ -7,7 +7,7 @@ import argparse
 import sys
 from pathlib import Path
 
-from hakmem import extras, variants
+from hakmem import extras, outputs, recording, variants
 from hakmem.arguments import WrongUse, number
 from hakmem.modules import NoModule
 from hakmem.outputs import CannotWrite, WrongName
@@ -15,6 +15,7 @@ from hakmem.profile_text import printable
 from hakmem.recording import NoRecording
 
 FAILED = 1
+ENDINGS = (".html", ".json")  # of what it writes
 HELP = "make the calls of a recorded program once more, on any allocator"
 DESCRIPTION = """\
 Makes all calls of a recording once more, in the same order and by as many threads, on each of
@@ -100,6 +101,12 @@ def run(arguments: argparse.Namespace) -> int:
     try:
         arguments.allocators = _names(arguments.allocators)
         variants.check(arguments.allocators, arguments.front)
+        outputs.outputs(arguments.output, dict.fromkeys(ENDINGS, bytes))
+        extras.loaded("chosen").known(arguments.allocators)
+        if not _some_is_a_recording(arguments.files):
+            return FAILED
+        if any(name.endswith(".html") for name in arguments.output):
+            extras.need("replay_html")
         return int(extras.loaded("replay_cli").run(arguments))
     except (
         *(extras.NotInstalled, extras.CannotInstall, WrongUse),
@@ -113,6 +120,20 @@ def run(arguments: argparse.Namespace) -> int:
     except MemoryError:
         print("hakmem replay: not enough memory for a recording of this size", file=sys.stderr)
         return FAILED
+
+
+def _some_is_a_recording(files: list[Path]) -> bool:
+    """If none is, says why of each."""
+    wrong = []
+    for file in files:
+        try:
+            recording.check(file)
+            return True
+        except NoRecording as why:
+            wrong.append(str(why))
+    for line in wrong:
+        print(f"hakmem replay: {printable(line)}", file=sys.stderr)
+    return False
 
 
 def _names(words: list[str] | None) -> list[str]:

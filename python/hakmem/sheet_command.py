@@ -8,10 +8,10 @@ import sys
 import time
 from collections.abc import Iterator
 from contextlib import suppress
-from pathlib import Path, PurePath
+from pathlib import PurePath
 
 from hakmem import look, profile_text, sites
-from hakmem.arguments import USAGE_ERROR, number
+from hakmem.arguments import number
 from hakmem.look import CannotLook, Line, Requested, Sheet
 from hakmem.sites import Seen, Sites
 
@@ -88,13 +88,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    subject = _subject(arguments.subject)
     with_sites = arguments.sites or arguments.seconds is not None
     seen = None
-    if with_sites and not isinstance(subject, int):
-        print("hakmem sheet: --sites needs a running process", file=sys.stderr)
-        return USAGE_ERROR
     try:
+        subject = look.read_subject(arguments.subject)
+        if with_sites and not isinstance(subject, int):
+            raise CannotLook(look.USAGE, "--sites needs a running process")
         if isinstance(subject, int) and with_sites:
             seen = _sites(subject, arguments)
         sheet = look.sheet(subject, arguments.library)
@@ -125,10 +124,6 @@ def _sites(pid: int, arguments: argparse.Namespace) -> Seen:
 
 
 LIMITS = {"soft": "soft_limit_bytes", "hard": "hard_limit_bytes", "container": "the container"}
-
-
-def _subject(word: str) -> int | Path:
-    return look.read_pid(word) if word.isdecimal() else Path(word)
 
 
 def _mib(size: int) -> str:

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from hakmem import heap_profile, look, profile_text, symbols
+from hakmem import heap_profile, look, process, profile_text, symbols
 from hakmem.heap_profile import NoProfile, Profile, Site
 from hakmem.look import CannotLook, Sheet
 from hakmem.symbols import Frame, Line
@@ -119,7 +119,8 @@ class Sites:
     def look(self) -> Seen:
         """Raises CannotLook."""
         try:
-            profile = heap_profile.parse(look.sites(self.pid, self.library), f"process {self.pid}")
+            text = look.sites(self.pid, self.library)
+            profile = process.as_called(heap_profile.parse(text, f"process {self.pid}"), self.pid)
         except NoProfile as why:
             raise CannotLook(look.NONSENSE, str(why)) from why
         now = time.monotonic()

@@ -28,7 +28,8 @@ are in MiB:
   GROWTH/s  change of resident memory, per second
 
 With --json, each look is one line: a list of objects with sizes in bytes. With --prometheus, the
-output is the text that 'hakmem exporter' serves; it needs the Python module prometheus_client.
+output is what 'hakmem exporter' serves, in Prometheus' text format; it needs the Python module
+prometheus_client.
 
 Needs the same rights as a debugger, as 'hakmem sheet' does.
 
@@ -50,7 +51,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     form = parser.add_mutually_exclusive_group()
     form.add_argument("--json", action="store_true", help="write JSON; sizes are in bytes")
     form.add_argument(
-        "--prometheus", action="store_true", help="write OpenMetrics text, once (no --watch)"
+        "--prometheus", action="store_true", help="write Prometheus' text format, once (no --watch)"
     )
     parser.add_argument(
         "--watch",
@@ -63,12 +64,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     try:
-        pids = [look.read_pid(word) for word in arguments.pids]
+        pids = look.read_pids(arguments.pids)
     except CannotLook as why:
         print(f"hakmem stat: {why}", file=sys.stderr)
         return why.status
     if arguments.prometheus:
-        return _openmetrics(arguments, pids)
+        return _prometheus(arguments, pids)
     looks = rows.Looks(arguments.library)
     with suppress(BrokenPipeError, KeyboardInterrupt):
         status = _look(looks, pids, arguments.json, first=True)
@@ -81,14 +82,14 @@ def run(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _openmetrics(arguments: argparse.Namespace, pids: list[int]) -> int:
+def _prometheus(arguments: argparse.Namespace, pids: list[int]) -> int:
     if arguments.watch:
         print("hakmem stat: expected --prometheus or --watch, not both", file=sys.stderr)
         return USAGE_ERROR
     try:
         processes = metrics.Processes(arguments.library, pids)
         processes.look()
-        said, _ = metrics.text(processes, metrics.OPENMETRICS)
+        said, _ = metrics.text(processes)
     except NoModule as why:
         print(f"hakmem stat: --prometheus {why}", file=sys.stderr)
         return why.status

@@ -44,7 +44,7 @@ examples:
 
 exit status:
   0  success
-  2  wrong usage
+  2  wrong usage, or no such process
 """
 SORTED_BY: tuple[tuple[str, Callable[[rows.Row], float]], ...] = (
     ("RSS", lambda row: -row.resident),
@@ -186,7 +186,7 @@ class View:
 
 def run(arguments: argparse.Namespace) -> int:
     try:
-        pids = [look.read_pid(word) for word in arguments.pids]
+        pids = look.read_pids(arguments.pids)
     except CannotLook as why:
         print(f"hakmem top: {why}", file=sys.stderr)
         return why.status

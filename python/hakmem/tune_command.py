@@ -100,6 +100,7 @@ def run(arguments: argparse.Namespace) -> int:
         if arguments.check is not None and arguments.behind:
             raise WrongUse("--check takes the program, and how to run it, from the file")
         variants.check([arguments.base], arguments.front)
+        extras.loaded("asked").checked(arguments)
         return int(extras.loaded("tune_cli").run(arguments))
     except (
         *(extras.NotInstalled, extras.CannotInstall, WrongUse),

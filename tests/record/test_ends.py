@@ -78,6 +78,34 @@ def test_the_program_goes_on_without_its_recorder(recorded: Recorded, number: in
             shutil.rmtree(folder)
 
 
+def test_what_a_killed_recorder_leaves_the_next_removes(recorded: Recorded) -> None:
+    """But not what belongs to one that is at work."""
+
+    def serving() -> tuple[subprocess.Popen[str], int]:
+        recorded.file.unlink(missing_ok=True)
+        command = _start(recorded, "serve")
+        _when("it records", lambda: recorded.file.exists() and recorded.file.stat().st_size > 1000)
+        return command, _children(command.pid)[0]
+
+    commands: list[subprocess.Popen[str]] = []
+    try:
+        for _ in range(2):
+            commands.append((one := serving())[0])
+            assert leftovers(one[1])
+        (killed,), (lives,) = (_children(command.pid) for command in commands)
+        commands[0].kill()
+        commands[0].wait()
+        assert leftovers(killed) and leftovers(lives)
+        recorded.run("work", "1000")
+        assert not leftovers(killed) and leftovers(lives)
+    finally:
+        for command in commands:
+            os.killpg(command.pid, signal.SIGKILL)
+            command.communicate(timeout=LONG)
+    recorded.run("work", "1000")
+    assert not leftovers(lives)
+
+
 def test_interrupted(recorded: Recorded) -> None:
     """Ctrl-C ends the program, and the recording with it."""
     command = _start(recorded, "serve")

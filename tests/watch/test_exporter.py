@@ -3,6 +3,7 @@ and Prometheus itself read, and the figures are those of `hakmem stat`."""
 
 from __future__ import annotations
 
+import http.client
 import json
 import os
 import re
@@ -16,7 +17,7 @@ import urllib.error
 import urllib.parse
 import urllib.request
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +31,8 @@ from tests.nobody import as_nobody, readable_by_nobody
 from tests.watch.watched import SECONDS, SHARE, Command, Process, running
 
 OPENMETRICS = "application/openmetrics-text; version=1.0.0"
+FORMATS = ((OPENMETRICS, prometheus_client.openmetrics.parser), ("", prometheus_client.parser))
+"""What a client accepts, and what reads it."""
 ROOT = Path(__file__).parents[2]
 DASHBOARD = ROOT / "python/hakmem/dashboard.json"
 Found = dict[tuple[str, ...], float]
@@ -102,12 +105,9 @@ def test_both_formats(command: Command, plant: Process) -> None:
     plant.ask("kept")
     pid = str(plant.pid)
     with exporter(command) as url:
-        for accept, kind, parser in (
-            (OPENMETRICS, "application/openmetrics-text", prometheus_client.openmetrics.parser),
-            ("", "text/plain", prometheus_client.parser),
-        ):
+        for accept, parser in FORMATS:
             text, type_ = fetch(f"{url}/metrics", accept)
-            assert type_.startswith(kind)
+            assert type_.startswith(accept.partition(";")[0] or "text/plain")
             found = found_in(text, parser, pid=pid, program="watch_plant")
             agrees(found, command, plant.pid)
             assert found["hakmem_freed_bytes_total",] > 0
@@ -116,7 +116,7 @@ def test_both_formats(command: Command, plant: Process) -> None:
             assert own["hakmem_scrape_duration_seconds",] > 0
     done = command("stat", "--prometheus", plant.pid)
     assert done.returncode == 0, done.stderr
-    agrees(found_in(done.stdout, prometheus_client.openmetrics.parser, pid=pid), command, plant.pid)
+    agrees(found_in(done.stdout, prometheus_client.parser, pid=pid), command, plant.pid)
 
 
 def test_other_pages(command: Command, plant: Process) -> None:
@@ -126,6 +126,24 @@ def test_other_pages(command: Command, plant: Process) -> None:
         with pytest.raises(urllib.error.HTTPError) as error:
             fetch(f"{url}/other")
         assert error.value.code == 404
+
+
+@pytest.mark.parametrize(("path", "status"), [("/metrics", 200), ("/", 200), ("/other", 404)])
+def test_head_is_get_without_its_body(
+    command: Command, plant: Process, path: str, status: int
+) -> None:
+    def ask(method: str) -> tuple[int, str | None, bytes]:
+        connection = http.client.HTTPConnection(url.removeprefix("http://"), timeout=SECONDS)
+        connection.request(method, path)
+        answer = connection.getresponse()
+        body = answer.read()
+        assert method == "HEAD" or int(answer.headers["Content-Length"]) == len(body)
+        return answer.status, answer.headers["Content-Type"], body
+
+    with exporter(command, plant.pid) as url:
+        got, asked = ask("GET"), ask("HEAD")
+        assert got[0] == status and len(got[2]) > 0
+        assert asked == (*got[:2], b"")
 
 
 def test_processes_come_and_go(
@@ -143,10 +161,13 @@ def test_processes_come_and_go(
                 assert found_in(text, parser, pid=first)
                 assert found_in(text, parser, pid=str(two.pid))
         assert not found_in(fetch(f"{url}/metrics")[0], parser, pid=first)
-    says = f"there is no process {first}"
-    with exporter(command, first, says=says, ends_by=signal.SIGINT) as url:
-        text = fetch(f"{url}/metrics")[0]
-        assert found_in(text, parser)["hakmem_processes_unreadable",] == 1
+    with ExitStack() as stack:
+        named = stack.enter_context(running(program, library=library)).pid
+        says = f"there is no process {named}"
+        with exporter(command, named, says=says, ends_by=signal.SIGINT) as url:
+            stack.close()
+            text = fetch(f"{url}/metrics")[0]
+            assert found_in(text, parser)["hakmem_processes_unreadable",] == 1
 
 
 def test_processes_end_while_they_are_read(command: Command, library: Path, plant: Process) -> None:
@@ -200,9 +221,9 @@ def test_names_of_programs_hold_any_bytes(
 ) -> None:
     program = tmp_path / os.fsdecode(b'a"b\\c\nd{\xff}')
     shutil.copy(given("--programs") / "watch_plant", program)
-    with running(program, library=library) as process:
-        text = command("stat", "--prometheus", process.pid).stdout
-        for parser in (prometheus_client.openmetrics.parser, prometheus_client.parser):
+    with running(program, library=library) as process, exporter(command, process.pid) as url:
+        for accept, parser in FORMATS:
+            text = fetch(f"{url}/metrics", accept)[0]
             assert found_in(text, parser, program='a"b\\c?d{\ufffd}')
 
 
@@ -254,6 +275,26 @@ def test_clients_that_hang_or_go_away(command: Command, plant: Process) -> None:
             client.close()
 
 
+@pytest.mark.parametrize("request_", [b"", b"GET /metrics HTTP/1.1\r\nHost: a\r\n"])
+def test_idle_clients_do_not_keep_others_out(
+    command: Command, plant: Process, request_: bytes
+) -> None:
+    """The first ones are closed, before their time is up, and the last ones stay."""
+    with exporter(command, plant.pid) as url, ExitStack() as stack:
+        address = urllib.parse.urlsplit(url)
+        idle = []
+        for _ in range(exporter_command.CLIENTS + 16):
+            client = socket.create_connection((address.hostname, address.port), SECONDS)
+            stack.enter_context(client).sendall(request_)
+            idle.append(client)
+        begun = time.monotonic()
+        assert "hakmem_live_bytes" in fetch(f"{url}/metrics")[0]
+        assert idle[0].recv(1) == b""
+        assert time.monotonic() - begun < exporter_command.CLIENT_SECONDS
+        idle[-1].sendall(b"\r\n" if request_ else b"GET / HTTP/1.1\r\n\r\n")
+        assert idle[-1].recv(8) == b"HTTP/1.0"
+
+
 def test_a_client_that_sends_slowly_is_left(
     library: Path, plant: Process, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -280,11 +321,17 @@ def test_a_client_that_sends_slowly_is_left(
     ("words", "line"),
     [
         (["--listen", "nowhere"], "--listen nowhere: expected ADDRESS:PORT, such as .*"),
-        (["--listen", "127.0.0.1:70000"], "--listen 127.0.0.1:70000: expected ADDRESS:PORT.*"),
+        (["--listen", "127.0.0.1:80000"], "--listen 127.0.0.1:80000: .* from 0 to 65535"),
+        (["--listen", "127.0.0.1:" + "9" * 5000], "--listen .* from 0 to 65535"),
+        (["--listen", "127.0.0.1:-1"], "--listen .* from 0 to 65535"),
+        (["--listen", "127.0.0.1:"], "--listen .* from 0 to 65535"),
+        (["--listen", "10910"], "--listen 10910: expected ADDRESS:PORT.*"),
         (["--listen", ":80"], "--listen :80: expected ADDRESS:PORT.*"),
-        (["--listen", "192.0.2.1:0"], "192.0.2.1:0: Cannot assign requested address"),
-        (["--listen", "..:80"], r"\.\.:80: .*"),
-        (["abc"], "abc: expected a PID"),
+        (["--listen", "192.0.2.1:0"], "--listen 192.0.2.1:0: this machine has no such address"),
+        (["--listen", "2001:db8::1:0"], r"--listen \[2001:db8::1\]:0: .*"),
+        (["--listen", "..:80"], r"--listen \.\.:80: .*"),
+        (["--port", "80000"], "unrecognized arguments: --port.*"),
+        (["abc"], "abc: expected a PID, a number from 1 to 4194304"),
     ],
 )
 def test_wrong_use(command: Command, words: list[str], line: str) -> None:
@@ -298,15 +345,23 @@ def test_a_port_that_is_taken(command: Command) -> None:
         port = taken.getsockname()[1]
         done = command("exporter", "--listen", f"127.0.0.1:{port}")
     assert done.returncode == 2
-    assert done.stderr == f"hakmem exporter: 127.0.0.1:{port}: Address already in use\n"
+    said = "another program uses this port; port 0 is any that is free"
+    assert done.stderr == f"hakmem exporter: --listen 127.0.0.1:{port}: {said}\n"
+
+
+def test_a_port_that_only_root_may_use(command: Command) -> None:
+    if int(Path("/proc/sys/net/ipv4/ip_unprivileged_port_start").read_text()) <= 81:
+        pytest.skip("any user may use any port here")
+    readable_by_nobody(command.path)
+    done = command("exporter", "--listen", "127.0.0.1:81", by=as_nobody())
+    assert done.returncode == 2
+    assert done.stderr.startswith("hakmem exporter: --listen 127.0.0.1:81: no permission; ")
 
 
 def test_stat_refuses_what_it_must(command: Command, plant: Process) -> None:
     done = command("stat", "--prometheus", "--watch", 1, plant.pid)
     assert done.returncode == 2
     assert done.stderr == "hakmem stat: expected --prometheus or --watch, not both\n"
-    done = command("stat", "--prometheus", 2**30)
-    assert done.returncode == 2 and "there is no process" in done.stderr
 
 
 def test_another_users_process_is_not_read(command: Command, plant: Process) -> None:
@@ -328,7 +383,7 @@ def expressions() -> list[str]:
 
 def test_the_dashboard_asks_for_metrics_that_there_are(command: Command, plant: Process) -> None:
     text = command("stat", "--prometheus", plant.pid).stdout
-    there = {key[0] for key in found_in(text, prometheus_client.openmetrics.parser)}
+    there = {key[0] for key in found_in(text, prometheus_client.parser)}
     asked = {name for one in expressions() for name in re.findall(r"hakmem_\w+", one)}
     assert asked and asked <= there
     assert command("exporter", "--dashboard").stdout == DASHBOARD.read_text()
@@ -393,17 +448,32 @@ def test_a_real_prometheus(command: Command, plant: Process, tmp_path: Path) -> 
             server.wait()
 
 
-def test_what_a_process_writes_is_read_by_promtool(
-    command: Command, plant: Process, library: Path, tmp_path: Path
-) -> None:
-    """Of the text of `hakmem stat`, and of the file that a process writes (option stats_file)."""
+def _promtool(text: str) -> subprocess.CompletedProcess[str]:
     if shutil.which("promtool") is None:
         pytest.skip("promtool is not installed")
+    return subprocess.run(
+        ["promtool", "check", "metrics"], input=text, capture_output=True, text=True
+    )
+
+
+def test_promtool_has_nothing_to_say(command: Command, plant: Process) -> None:
+    """With processes and without."""
+    plant.ask("live")
+    ended = subprocess.Popen(["true"])
+    ended.wait()
+    with exporter(command, plant.pid, ended.pid, says="there is no process") as url:
+        texts = [fetch(f"{url}/metrics", accept)[0] for accept in ("", "*/*", "text/plain")]
+    texts += [command("stat", "--prometheus", *one).stdout for one in ([plant.pid], [])]
+    for text in texts:
+        done = _promtool(text)
+        assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+
+
+def test_what_a_process_writes_is_read_by_promtool(library: Path, tmp_path: Path) -> None:
+    """The option stats_file. It is OpenMetrics, in which promtool misses the help of counters."""
     told = tmp_path / "told.prom"
     environment = os.environ | {"LD_PRELOAD": str(library), "HAKMEM_STATS_FILE": str(told)}
     subprocess.run(["ls"], env=environment, check=True, stdout=subprocess.DEVNULL)
-    for text in (command("stat", "--prometheus", plant.pid).stdout, told.read_text()):
-        done = subprocess.run(
-            ["promtool", "check", "metrics"], input=text, capture_output=True, text=True
-        )
-        assert "error" not in (done.stdout + done.stderr).lower(), done.stderr
+    done = _promtool(told.read_text())
+    said = (done.stdout + done.stderr).splitlines()
+    assert all(re.fullmatch(r"hakmem_\w+_total no help text", line) for line in said), said

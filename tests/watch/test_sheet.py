@@ -193,7 +193,7 @@ def fails(done: subprocess.CompletedProcess[str], status: int, *words: str) -> N
 
 
 def test_no_process(command: Command) -> None:
-    fails(command("sheet", 2**22 + 1), 2, "there is no process 4194305")
+    fails(command("sheet", 2**22), 2, "there is no process 4194304")
     fails(command("sheet", 0), 2, "PID")
     fails(command("sheet", "redis"), 2, "redis: No such file")
     fails(command("sheet", "/etc/passwd"), 2, "/etc/passwd: expected a PID, or a core file")

@@ -22,8 +22,9 @@ from pathlib import Path
 from typing import Any
 
 from hakmem_yardstick import stats
-from hakmem_yardstick.compare_runs import JUDGED, ROW
+from hakmem_yardstick.compare_runs import ROW
 from hakmem_yardstick.model import Results, results_of
+from hakmem_yardstick.subject import JUDGED
 from yardstick.tests import made
 from yardstick.tests.made import Compare
 

@@ -272,7 +272,7 @@ def test_output_is_kept_byte_by_byte(compare: Compare) -> None:
         (("glibc", "hakmem"), ["no-such-program"], "no-such-program: no such program"),
         (("--precision", "3", "glibc", "hakmem"), ["true"], "--precision 3: expected"),
         (("--measures", "speed", "glibc", "hakmem"), ["true"], "there is no 'speed', only time"),
-        (("--json", "no/x", "glibc", "hakmem"), ["true"], "--json no/x: there is no such folder"),
+        (("--json", "no/x", "glibc", "hakmem"), ["true"], "--json no/x: no: no such folder"),
         (("--setup", "exit 7", "glibc", "hakmem"), ["true"], "--setup 'exit 7': exit status 7"),
         (("--output", "/dev/full", "glibc", "hakmem"), ["env"], "--output /dev/full: No space"),
     ],

@@ -15,6 +15,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
+from hakmem.extras import PERMISSION
 from hakmem.variants import split
 from hakmem_yardstick.estimate import Preparation
 from hakmem_yardstick.model import OURS, SYSTEM, Allocator, Kind, Missing
@@ -32,6 +33,7 @@ __all__ = [
     "environment",
     "installed",
     "is_in_force",
+    "known",
     "names",
     "pick",
     "preparations",
@@ -110,10 +112,9 @@ def pick(
     say: Say = lambda _: None,
 ) -> tuple[list[Allocator], list[Missing]]:
     """Those named and no others, in the order of their names."""
-    given = _given(libs)
     parsed = {name: split(name) for name in wanted}  # each once
-    for name, (base, _) in parsed.items():
-        _known(name, base, given)
+    known(libs, parsed)
+    given = _given(libs)
     found: list[Allocator] = []
     missing: list[Missing] = []
     bare: dict[str, Allocator] = {}
@@ -130,6 +131,13 @@ def pick(
         except Unobtainable as error:
             missing.append(Missing(name, str(error)))
     return found, missing
+
+
+def known(libs: Sequence[str], wanted: Iterable[str]) -> None:
+    """Raises UnknownAllocator."""
+    given = _given(libs)
+    for name in wanted:
+        _known(name, split(name)[0], given)
 
 
 def installed(build: Path, wanted: Iterable[str]) -> tuple[list[Allocator], list[str]]:
@@ -173,13 +181,13 @@ _CONFIGURING = (
 )
 
 
-_THE_COMMAND_S_OWN = "HAKMEM_COMPLAIN"
+_THE_COMMAND_S_OWN = ("HAKMEM_COMPLAIN", PERMISSION)
 
 
 def configured_outside() -> list[str]:
     """Variables set around us that `environment` leaves out, to be told to whoever set them."""
     found = (name for name in os.environ if name.startswith(_CONFIGURING))
-    return sorted(name for name in found if name != _THE_COMMAND_S_OWN)
+    return sorted(name for name in found if name not in _THE_COMMAND_S_OWN)
 
 
 def _given(libs: Sequence[str]) -> dict[str, Path]:

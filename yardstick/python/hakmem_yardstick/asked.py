@@ -12,13 +12,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from hakmem import recording
 from hakmem.arguments import WrongUse
 from hakmem.variants import split
-from hakmem_yardstick.chosen import measures, part
-from hakmem_yardstick.compare_runs import ALL_MEASURES, FIGURE, Program
-from hakmem_yardstick.duels import Figure
+from hakmem_yardstick import settings_file
+from hakmem_yardstick.chosen import known, measures, part, writable
 from hakmem_yardstick.model import OURS
 from hakmem_yardstick.settings_file import Settings
+from hakmem_yardstick.subject import ALL_MEASURES, FIGURE, Figure, Program
 
 # What a file of settings keeps, and of which type it is, where it is there at all.
 _KEPT: dict[str, type] = {
@@ -48,6 +49,30 @@ class Asked:
     ready: str | None
     how: Mapping[str, object]
     """As a file of settings keeps it."""
+
+
+def checked(arguments: argparse.Namespace) -> tuple[Asked, Settings | None]:
+    """And the settings to be checked. Raises WrongUse, NoRecording."""
+    settings = None if arguments.check is None else settings_file.read(arguments.check)
+    wanted = asked(arguments) if settings is None else asked_again(arguments, settings)
+    known([wanted.base, *others(arguments)])
+    if arguments.recording is not None:
+        recording.check(arguments.recording)
+    if settings is None:
+        writable("-o", output(arguments, wanted))
+    writable("--json", arguments.json)
+    return wanted, settings
+
+
+def others(arguments: argparse.Namespace) -> list[str]:
+    """The allocators that are named."""
+    words = "" if arguments.others in (None, "none") else arguments.others
+    return [word for word in words.split(",") if word]
+
+
+def output(arguments: argparse.Namespace, wanted: Asked) -> Path:
+    """Where settings are to be written."""
+    return arguments.output or Path(f"{Path(wanted.program.command[0]).name}.settings")
 
 
 def asked(arguments: argparse.Namespace) -> Asked:

@@ -19,7 +19,7 @@ from rich.console import Console
 
 from hakmem import __version__
 from hakmem.arguments import WrongUse
-from hakmem_yardstick import compact, estimate, goals, interrupts, listing, machine, parts
+from hakmem_yardstick import bench_asked, estimate, goals, interrupts, machine, parts
 from hakmem_yardstick.allocators import UnknownAllocator, configured_outside
 from hakmem_yardstick.head import conditions
 from hakmem_yardstick.listing import chosen, mode_of, split
@@ -28,7 +28,7 @@ from hakmem_yardstick.progress import Display
 from hakmem_yardstick.runner import Runner
 from hakmem_yardstick.schedule import PLANS, Plan
 from hakmem_yardstick.session import Session
-from hakmem_yardstick.store import CannotStore, Store, default_folder, newest, told
+from hakmem_yardstick.store import CannotStore, Store, default_folder, told
 from hakmem_yardstick.suite import CannotBuild, find
 
 FAILED, USAGE, INTERRUPTED = 1, 2, 130
@@ -39,12 +39,11 @@ def run(arguments: argparse.Namespace) -> int:
     console = Console(highlight=False, width=None if sys.stdout.isatty() else 120)
     console.width = max(80, console.width)  # rather a broken line than a figure cut short
     try:
+        bench_asked.check(arguments)
         if arguments.show is not None:
             _show(arguments.show, arguments.out, console)
             return 0
         if arguments.resume:
-            if any(getattr(arguments, name) for name in _OF_A_NEW_SESSION):
-                _refuse("--resume takes all settings from the session; give no others with it")
             session = _resumed(library, arguments.folder, console)
         else:
             session = _begun(arguments, console)
@@ -54,23 +53,12 @@ def run(arguments: argparse.Namespace) -> int:
         return USAGE
 
 
-_OF_A_NEW_SESSION = (
-    *("quick", "full", "only", "rows", "vs", "lib", "out"),
-    *("rounds", "seconds", "scale", "timeout"),
-)
-
-
 def _refuse(why: str) -> NoReturn:
     raise WrongUse(why)
 
 
 def _show(file: Path, out: Path | None, console: Console) -> None:
-    try:
-        results = compact.read(file)
-    except OSError as error:
-        _refuse(f"report {file}: {error.strerror or error}")
-    except (ValueError, KeyError, TypeError) as error:
-        _refuse(f"report {file}: not results of this hakmem ({error})")
+    results = bench_asked.results(file)
     folder = out or file.parent
     with told(folder):
         for written in parts.show(results, folder, console):
@@ -90,8 +78,6 @@ def _plan(arguments: argparse.Namespace) -> Plan:
     if arguments.seconds is not None:
         plan = replace(plan, seconds=arguments.seconds, least_rounds=min(3, plan.least_rounds))
     if arguments.scale is not None:
-        if not 0 < arguments.scale <= 1000:
-            _refuse(f"--scale {arguments.scale:g}: expected a factor above 0, such as 0.1")
         plan = replace(plan, scale=arguments.scale)
     if arguments.timeout is not None:
         plan = replace(plan, timeout=arguments.timeout)
@@ -99,12 +85,8 @@ def _plan(arguments: argparse.Namespace) -> Plan:
 
 
 def _begun(arguments: argparse.Namespace, console: Console) -> _Ready:
-    if arguments.folder is not None:
-        folder = str(arguments.folder)
-        _refuse(f"unexpected {folder!r}; with --resume it would be a session's folder")
     plan, library = _plan(arguments), arguments.library
     libs, vs, say = arguments.lib or [], split(arguments.vs), partial(_say, console)
-    chosen(listing.rows(), arguments)  # a wrong name shall not be told after minutes of building
     busy = machine.busy()  # building would make it so
     preparations = parts.preparations(library, libs, vs, plan.mode)
     for sentence in estimate.sentences(preparations, plan.seconds, busy):
@@ -145,7 +127,7 @@ def _machine(busy: str) -> dict[str, Any]:
 
 
 def _resumed(library: Path, folder: str | None, console: Console) -> _Ready:
-    store = Store(Path(folder) if folder is not None else newest(Path.cwd()))
+    store = bench_asked.session(folder)
     results, before = store.resume()
     suite = find(library, partial(_say, console))
     now = _identity(results.allocators, suite)

@@ -8,7 +8,10 @@ from collections.abc import Collection, Sequence
 from dataclasses import replace
 from pathlib import Path
 
+from hakmem import outputs
 from hakmem.arguments import WrongUse
+from hakmem.outputs import CannotWrite
+from hakmem_yardstick import allocators
 from hakmem_yardstick.allocators import UnknownAllocator, pick
 from hakmem_yardstick.model import OURS, Allocator, Kind
 
@@ -24,15 +27,36 @@ def chosen(words: Sequence[str], library: Path) -> list[Allocator]:
     return found
 
 
-def _chosen(word: str, library: Path) -> Allocator:
+def known(words: Sequence[str]) -> None:
+    """Before anything is fetched, built or proved. Raises WrongUse."""
+    try:
+        for word in words:
+            name, libs = _given(word)
+            allocators.known(libs, [name])
+    except UnknownAllocator as error:
+        raise _wrong(error) from None
+
+
+def _given(word: str) -> tuple[str, list[str]]:
+    """The name, and a library of that name if there is one."""
     name, equals, path = word.partition("=")
-    libs = [f"{OURS}={library.resolve()}"] if library.is_file() else []
     if equals and "+" not in name:
-        word, libs = name, [f"{name}={Path(path).expanduser()}"]
+        return name, [f"{name}={Path(path).expanduser()}"]
+    return word, []
+
+
+def _wrong(error: UnknownAllocator) -> WrongUse:
+    return WrongUse(str(error).replace("with --lib NAME=PATH", "as NAME=PATH"))
+
+
+def _chosen(word: str, library: Path) -> Allocator:
+    word, libs = _given(word)
+    if not libs and library.is_file():
+        libs = [f"{OURS}={library.resolve()}"]
     try:
         found, missing = pick(library.parent, libs, [word], say=_tell)
     except UnknownAllocator as error:
-        raise WrongUse(str(error).replace("with --lib NAME=PATH", "as NAME=PATH")) from None
+        raise _wrong(error) from None
     if missing:
         raise WrongUse(f"{word}: {missing[0].why}")
     if found[0].kind is Kind.FLOOR:
@@ -49,6 +73,15 @@ def measures(text: str, known: Collection[str]) -> tuple[str, ...]:
     return names
 
 
+def writable(option: str, path: Path | None) -> None:
+    """Raises WrongUse."""
+    try:
+        if path is not None:
+            outputs.check(path)
+    except CannotWrite as why:
+        raise WrongUse(f"{option} {path}: {why}") from None
+
+
 def part(option: str, text: str) -> float:
     """As in "1%" or "0.01". Raises WrongUse."""
     try:
@@ -63,6 +96,11 @@ def part(option: str, text: str) -> float:
 def player(library: Path) -> Path:
     """The program that makes the calls of a recording."""
     return library.resolve().parent / "hakmem" / "replay"
+
+
+def libraries(those: Sequence[Allocator]) -> list[Path]:
+    """The files that are preloaded."""
+    return [one.library for one in those if one.library is not None]
 
 
 def _tell(line: str) -> None:

@@ -17,8 +17,9 @@ from hakmem import __version__
 from hakmem.arguments import WrongUse
 from hakmem_yardstick import interrupts, machine, proof
 from hakmem_yardstick.allocators import configured_outside
-from hakmem_yardstick.chosen import chosen, measures, part
-from hakmem_yardstick.compare_runs import JUDGED, MEASURES, Broken, Comparison, Program, Until
+from hakmem_yardstick.chosen import chosen
+from hakmem_yardstick.compare_asked import asked
+from hakmem_yardstick.compare_runs import Broken, Comparison, Until
 from hakmem_yardstick.compare_text import markdown, sentence, table
 from hakmem_yardstick.model import Run
 from hakmem_yardstick.stats import Verdict
@@ -40,31 +41,13 @@ def _run(arguments: argparse.Namespace) -> int:
         "--markdown": arguments.markdown,
         "--html": arguments.html,
     }
-    for option, path in (files | {"--output": arguments.output}).items():
-        if path is not None and not path.absolute().parent.is_dir():
-            _refuse(f"{option} {path}: there is no such folder")
-    if arguments.stdin is not None and not arguments.stdin.is_file():
-        _refuse(f"--stdin {arguments.stdin}: there is no such file")
-    if arguments.cd is not None and not arguments.cd.is_dir():
-        _refuse(f"--cd {arguments.cd}: there is no such folder")
-    judged = JUDGED if arguments.measures is None else measures(arguments.measures, MEASURES)
-    until = Until(arguments.rounds, part("--precision", arguments.precision), arguments.seconds)
-    program = Program(
-        tuple(arguments.behind),
-        stdin=arguments.stdin,
-        cwd=arguments.cd,
-        setup=arguments.setup,
-        prepare=arguments.prepare,
-        timeout=arguments.timeout,
-        ignore_status=arguments.ignore_exit_status,
-        check_output=arguments.check_output,
-        output=arguments.output,
-    )
+    wanted = asked(arguments)
+    until = Until(arguments.rounds, wanted.precision, arguments.seconds)
     console = Console(highlight=False)
     console.width = max(80, console.width)  # rather a broken line than a figure cut short
     seed = secrets.randbits(32) if arguments.seed is None else arguments.seed
     allocators = chosen(arguments.allocators, arguments.library)
-    comparison = Comparison(program, allocators, judged, seed)
+    comparison = Comparison(wanted.program, allocators, wanted.judged, seed)
     status = _run_and_print(comparison, until, console, arguments.fail_if_worse)
     if status != NOT_ACTIVE:
         _write(comparison, files)

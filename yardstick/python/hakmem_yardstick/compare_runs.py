@@ -14,32 +14,15 @@ import subprocess
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 
 from hakmem_yardstick import proof, stats
 from hakmem_yardstick.allocators import environment
 from hakmem_yardstick.measure import Measured, measure
-from hakmem_yardstick.model import Allocator, Measure, Results, Row, Run
+from hakmem_yardstick.model import Allocator, Results, Row, Run
 from hakmem_yardstick.stats import Figures, Judged
+from hakmem_yardstick.subject import ALL_MEASURES, JUDGED, Program
 
 ROW = "program"
-MEASURES = {
-    m.name: m
-    for m in (
-        Measure("time", "s", "from the start to the end of the command"),
-        Measure("cpu", "s", "processor time of all its processes, in user mode and in the kernel"),
-        Measure("peak", "KiB", "resident memory of its largest process at its largest"),
-        Measure("pss", "KiB", "resident memory of all its processes (PSS), average over time"),
-        Measure("faults", "faults", "page faults served without reading a disk"),
-        Measure("major-faults", "faults", "page faults that waited for a disk"),
-    )
-}
-FIGURE = "figure"
-"""What the program, or a command that puts load on it, prints about itself."""
-ALL_MEASURES = MEASURES | {
-    FIGURE: Measure(FIGURE, "figure", "what is printed, or 1 divided by it; smaller is better")
-}
-JUDGED = ("time", "cpu", "peak", "pss", "faults")
 # Closer medians are called the same: start-up of a process, the kernel's batches of counting, and
 # the pages that it maps around a fault.
 RESOLUTION = {"s": 1e-4, "KiB": 64.0, "faults": 16.0, "figure": 0.0}
@@ -52,22 +35,6 @@ _KEPT_BYTES = 1 << 24
 
 class Broken(Exception):
     """The program, or what is run before it, failed."""
-
-
-@dataclass(frozen=True)
-class Program:
-    command: tuple[str, ...]
-    stdin: Path | None = None
-    cwd: Path | None = None
-    setup: str | None = None
-    """For sh, once before all."""
-    prepare: str | None = None
-    """For sh, before each run; not measured."""
-    timeout: float = 600.0
-    ignore_status: bool = False
-    check_output: bool = False
-    output: Path | None = None
-    """Standard output of all runs is added to it."""
 
 
 @dataclass(frozen=True)

@@ -12,8 +12,9 @@ from rich.text import Text
 
 from hakmem.process import short
 from hakmem_yardstick import stats
-from hakmem_yardstick.compare_runs import MEASURES, ROW, Comparison
+from hakmem_yardstick.compare_runs import ROW, Comparison
 from hakmem_yardstick.stats import Judged, Ratio, Verdict
+from hakmem_yardstick.subject import MEASURES
 from hakmem_yardstick.units import DASH, scale_for
 
 Verdicts = Mapping[tuple[str, str], Judged]

@@ -12,7 +12,6 @@ import os
 import re
 import shutil
 import subprocess
-import tempfile
 import time
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
@@ -20,6 +19,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from hakmem import callgrind
+from hakmem.folders import Folder
 from hakmem_yardstick.allocators import is_in_force
 from hakmem_yardstick.measure import signal_name
 from hakmem_yardstick.model import Allocator, Measure, Row
@@ -188,8 +188,8 @@ class Counts:
         return longer.since(shorter)
 
     def _once(self, work: Work, iterations: int, allocator: Allocator, timeout: float) -> Counted:
-        with tempfile.TemporaryDirectory(prefix="hakmem-counts-") as name:
-            folder = Path(name).resolve()
+        with Folder("hakmem-counts-") as made:
+            folder = made.resolve()
             out = folder / "profile"
             suite, preloaded = _at_hand(folder, self.suite, allocator.library, self.clock)
             # One processor, as allocators make as much of some things as there are; not always the

@@ -4,7 +4,6 @@ each round is a duel of every two."""
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
@@ -12,34 +11,17 @@ import choix
 import numpy as np
 
 from hakmem_yardstick import proof, stats
-from hakmem_yardstick.compare_runs import FIGURE, ROW, Comparison
+from hakmem_yardstick.compare_runs import ROW, Comparison
 from hakmem_yardstick.measure import Measured
 from hakmem_yardstick.model import Allocator
 from hakmem_yardstick.service import Service
+from hakmem_yardstick.subject import FIGURE, Figure
 
 LEVEL = 0.01
 """The chance that anything is called a gain or a loss where nothing differs."""
 _MOSTLY = 0.8  # of the rounds
 _RESAMPLES = 200
 _ELO = 400 / math.log(10)
-
-
-@dataclass(frozen=True)
-class Figure:
-    """A number in what is printed."""
-
-    pattern: re.Pattern[str]
-    more_is_better: bool = False
-
-    def found(self, text: str) -> float | None:
-        match = self.pattern.search(text)
-        try:
-            value = float(match[1].replace(",", "")) if match else math.nan
-        except ValueError:
-            value = math.nan
-        if not value > 0:
-            return None
-        return 1 / value if self.more_is_better else value
 
 
 @dataclass

@@ -15,6 +15,7 @@ from statistics import median
 from typing import TypeVar
 
 from hakmem_yardstick import replay
+from hakmem_yardstick.jobs import result
 from hakmem_yardstick.model import Allocator
 from hakmem_yardstick.replay import Job, Played
 
@@ -67,7 +68,7 @@ def halved(
 def _play(those: Sequence[Screened], job: Callable[[Allocator], Job], jobs: Executor) -> None:
     waiting = [(one, jobs.submit(replay.play, job(one.allocator))) for one in those]
     for one, future in waiting:
-        one.played.append(future.result())
+        one.played.append(result(future))
 
 
 def best(those: Sequence[Screened], count: int, measures: Sequence[str]) -> list[Screened]:

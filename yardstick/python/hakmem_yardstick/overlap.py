@@ -7,11 +7,12 @@ import pickle
 import select
 import signal
 import sys
-import tempfile
 import traceback
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
+
+from hakmem.folders import Folder
 
 _SECONDS_BETWEEN_LOOKS = 0.002
 
@@ -28,12 +29,12 @@ def overlapped(pieces: Sequence[Piece], most: int) -> list[Any]:
     fewer than `most` are there. Whatever is raised meanwhile, KeyboardInterrupt too, none of them
     survives; what a piece raises comes as Lost."""
     begun: list[_Apart] = []
-    with tempfile.TemporaryDirectory(prefix="hakmem-overlap-") as folder:
+    with Folder("hakmem-overlap-") as folder:
         try:
             for number, piece in enumerate(pieces):
                 while sum(not apart.ended() for apart in begun) >= most:
                     _one_of(begun)
-                waits = Path(folder, str(number))
+                waits = folder / str(number)
                 begun.append(_Apart(piece, waits))
                 while not waits.exists() and not begun[-1].ended(_SECONDS_BETWEEN_LOOKS):
                     pass

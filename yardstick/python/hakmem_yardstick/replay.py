@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import atexit
 import os
-import shutil
 import subprocess
 import tempfile
 from dataclasses import dataclass
@@ -18,6 +17,7 @@ import numpy as np
 import zstandard  # noqa: F401  recordings are packed with it: where it is missing, it is installed
 
 from hakmem import events, ops
+from hakmem.folders import Folder
 from hakmem.recording import NoRecording
 from hakmem_yardstick.allocators import environment
 from hakmem_yardstick.measure import signal_name
@@ -186,6 +186,6 @@ def _prepared(recording: Path, pid: int | None, _size: int, _changed: int) -> Pr
 @cache
 def _folder() -> Path:
     """For what the player reads."""
-    made = Path(tempfile.mkdtemp(prefix="hakmem-replay-"))
-    atexit.register(shutil.rmtree, made, ignore_errors=True)
-    return made
+    made = Folder("hakmem-replay-")
+    atexit.register(made.remove)
+    return made.path

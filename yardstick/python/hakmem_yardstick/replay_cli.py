@@ -24,8 +24,8 @@ from hakmem.process import short
 from hakmem.profile_text import printable
 from hakmem.recording import NoRecording
 from hakmem_yardstick import interrupts, replay
-from hakmem_yardstick.chosen import chosen, player
-from hakmem_yardstick.jobs import executor
+from hakmem_yardstick.chosen import chosen, libraries, player
+from hakmem_yardstick.jobs import executor, result
 from hakmem_yardstick.model import Allocator
 from hakmem_yardstick.replay import CannotReplay, Job, Played, Prepared
 
@@ -67,7 +67,9 @@ def _run(arguments: argparse.Namespace) -> int:
     console.width = max(200, console.width)  # rather a broken line than a figure cut short
     all_of_them = []
     unread = False
-    with executor(arguments.cluster) as jobs:
+    absolute = [recording.absolute() for recording in arguments.files]
+    read = [player(arguments.library), *absolute, *libraries(allocators)]
+    with executor(arguments.cluster, [file for file in read if file.exists()]) as jobs:
         for recording in arguments.files:
             try:
                 with console.status(escape(f"reading {recording}"), refresh_per_second=1):
@@ -111,7 +113,7 @@ def _play(
             waiting.append((allocator.name, jobs.submit(replay.play, job)))
     played: dict[str, list[Played]] = {allocator.name: [] for allocator in allocators}
     for name, future in waiting:
-        played[name].append(future.result())
+        played[name].append(result(future))
     return played
 
 

@@ -89,10 +89,14 @@ class Store:
             self._open()
             write_whole(self.folder / "session.json", json.dumps(record, indent=1) + "\n")
 
-    def resume(self) -> tuple[Results, dict[str, Any]]:
-        """What is there, with the runs that have finished, and the identity at its start."""
+    def check(self) -> None:
+        """Whether there is a session to go on with."""
         if not (self.folder / "session.json").exists():
             raise CannotStore(f"{self.folder} holds no session")
+
+    def resume(self) -> tuple[Results, dict[str, Any]]:
+        """What is there, with the runs that have finished, and the identity at its start."""
+        self.check()
         try:
             with told(self.folder):
                 record = json.loads((self.folder / "session.json").read_text())

@@ -15,11 +15,9 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
 import secrets
 import shlex
 import sys
-import tempfile
 import time
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
@@ -30,15 +28,15 @@ from rich.markup import escape
 from rich.table import Table
 
 from hakmem import __version__, variants
-from hakmem.arguments import WrongUse
+from hakmem.folders import Folder
 from hakmem.outputs import replace as replace_file
 from hakmem.recording import NoRecording
 from hakmem.variants import split
 from hakmem_yardstick import candidates, interrupts, proof, replay, settings_file, verdict
 from hakmem_yardstick.allocators import FOUR, installed
-from hakmem_yardstick.asked import Asked, asked, asked_again
-from hakmem_yardstick.chosen import chosen, player
-from hakmem_yardstick.compare_runs import ROW, Broken, Program, Until, prepare
+from hakmem_yardstick.asked import Asked, checked, others, output
+from hakmem_yardstick.chosen import chosen, libraries, player
+from hakmem_yardstick.compare_runs import ROW, Broken, Until, prepare
 from hakmem_yardstick.duels import Duels, ratings
 from hakmem_yardstick.estimate import duration
 from hakmem_yardstick.halving import Screened, halved
@@ -47,6 +45,7 @@ from hakmem_yardstick.model import OURS, Allocator
 from hakmem_yardstick.replay import CannotReplay, Job
 from hakmem_yardstick.service import Service
 from hakmem_yardstick.settings_file import Settings
+from hakmem_yardstick.subject import Program
 from hakmem_yardstick.tune_record import record
 from hakmem_yardstick.verdict import Answer
 
@@ -84,20 +83,13 @@ class Tuning:
 
     @classmethod
     def of(cls, arguments: argparse.Namespace, console: Console, stack: ExitStack) -> Tuning:
-        settings = None
-        if arguments.check is not None:
-            settings = settings_file.read(arguments.check)
-            wanted = asked_again(arguments, settings)
-        else:
-            wanted = asked(arguments)
-        if arguments.json is not None:
-            _writable("--json", arguments.json)
+        wanted, settings = checked(arguments)
         service = None
         if wanted.load is not None:
             service = stack.enter_context(
                 Service(wanted.load, wanted.ready, wanted.program.cwd, wanted.program.timeout)
             )
-        folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="hakmem-tune-")))
+        folder = stack.enter_context(Folder("hakmem-tune-"))
         return cls(arguments, console, wanted, service, folder, settings)
 
     def run(self) -> int:
@@ -106,9 +98,8 @@ class Tuning:
     # ---- the whole ----
 
     def _tune(self) -> int:
-        name = Path(self.asked.program.command[0]).name
-        output = self.arguments.output or Path(f"{name}.settings")
-        _writable("-o", output)
+        with executor(self.arguments.cluster):
+            pass  # it is there: rather known before the program is recorded
         identity = settings_file.identity(self.asked.program.command)
         base = self._chosen([self.asked.base])[0]
         rivals = self._rivals()
@@ -132,7 +123,7 @@ class Tuning:
                 f" does not show it ({again.text()})"
             )
         elif split(answer.name)[0] == OURS:
-            self._write(output, answer, confirmed, identity)
+            self._write(output(self.arguments, self.asked), answer, confirmed, identity)
         else:
             self._tell_other(winner, verdict.of(confirmed, answer.name, self.asked.least))
         self._write_json(duels, confirmed)
@@ -174,13 +165,11 @@ class Tuning:
         if self.arguments.others is None:
             found, _ = installed(self.arguments.library.parent, FOUR)
             words = [one.name for one in found]
-        elif self.arguments.others == "none":
-            words = []
         else:
-            words = [word for word in self.arguments.others.split(",") if word]
+            words = others(self.arguments)
         own = candidates.names(self.asked.base, ())
-        others = [word for word in dict.fromkeys(words) if word != self.asked.base]
-        return [*chosen(own, self.arguments.library), *self._chosen(others)]
+        foreign = [word for word in dict.fromkeys(words) if word != self.asked.base]
+        return [*chosen(own, self.arguments.library), *self._chosen(foreign)]
 
     def _record(self) -> Path:
         program = self.asked.program
@@ -213,7 +202,7 @@ class Tuning:
         cluster = self.arguments.cluster
         with (
             self.console.status("", refresh_per_second=1) as status,
-            executor(cluster) as jobs,
+            executor(cluster, [recording.absolute(), *libraries([base, *rivals])]) as jobs,
         ):
             found = halved(
                 base, rivals, FINALISTS, job, jobs, status.update, by_time=cluster is None
@@ -336,12 +325,3 @@ class Tuning:
         if confirmed is not None:
             facts["confirmed"] = confirmed.results.to_json()
         replace_file(self.arguments.json, (json.dumps(facts, indent=1) + "\n").encode())
-
-
-def _writable(option: str, path: Path) -> None:
-    folder = path.absolute().parent
-    if not os.access(folder, os.W_OK | os.X_OK):
-        there = folder.is_dir()
-        raise WrongUse(
-            f"{option} {path}: {'no permission to write there' if there else 'no such folder'}"
-        )

@@ -10,8 +10,9 @@ from contextlib import suppress
 from pathlib import Path
 
 import hakmem
-from hakmem_yardstick.compare_runs import Broken, Program
+from hakmem_yardstick.compare_runs import Broken
 from hakmem_yardstick.service import Service
+from hakmem_yardstick.subject import Program
 
 _LONGER = 10  # than a run may take without a recorder
 _OWN = "hakmem record: "

@@ -10,11 +10,12 @@ from pathlib import Path
 import pytest
 
 from hakmem_yardstick import candidates, verdict
-from hakmem_yardstick.compare_runs import Program, Until
-from hakmem_yardstick.duels import Duels, Figure, ratings
+from hakmem_yardstick.compare_runs import Until
+from hakmem_yardstick.duels import Duels, ratings
 from hakmem_yardstick.halving import Screened, best
 from hakmem_yardstick.model import Allocator, Kind, Run
 from hakmem_yardstick.replay import Played
+from hakmem_yardstick.subject import Figure, Program
 
 
 def _duels(means: dict[str, float], rounds: int, seed: int, noise: float = 0.03) -> Duels:

@@ -15,10 +15,10 @@ import os
 import re
 import shutil
 import subprocess
-import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
+from hakmem.folders import Folder
 from hakmem_yardstick.estimate import Preparation
 from hakmem_yardstick.peers.cache import Say, Unobtainable, place, wiped_environment
 from hakmem_yardstick.peers.catalogue import Crate
@@ -102,8 +102,7 @@ def _fetched(crate: Crate, cache: Path, say: Say) -> Path:
         raise Unobtainable("there is no cargo to fetch its sources; install cargo, then try again")
     say(f"{crate.name} {crate.version}: fetching crate {crate.crate} {crate.crate_version}")
     kept.parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(prefix="fetch-", dir=kept.parent) as text:
-        project = Path(text)
+    with Folder("fetch-", kept.parent) as project:
         (project / "Cargo.toml").write_text(
             '[package]\nname = "peer"\nversion = "0.0.0"\nedition = "2018"\n[workspace]\n'
             f'[dependencies]\n{crate.crate} = "={crate.crate_version}"\n'
@@ -152,8 +151,8 @@ def _vendor(project: Path, options: list[str]) -> str | None:
 def _build(crate: Crate, recipe: str, source: Path, compiler: Compiler, kept: Path) -> None:
     kept.parent.mkdir(parents=True, exist_ok=True)
     log = kept.parent / f"{kept.name}.log"
-    with tempfile.TemporaryDirectory(prefix="build-", dir=kept.parent) as text:
-        made, work = Path(text) / "made", Path(text) / "work"
+    with Folder("build-", kept.parent) as folder:
+        made, work = folder / "made", folder / "work"
         made.mkdir()
         work.mkdir()
         library = made / f"lib{crate.name}.so"

@@ -6,10 +6,10 @@ import os
 import re
 import shutil
 import subprocess
-import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
+from hakmem.folders import Folder
 from hakmem_yardstick.estimate import Preparation
 from hakmem_yardstick.model import Allocator, Kind
 from hakmem_yardstick.peers.cache import Say, Unobtainable, place, wiped_environment
@@ -138,8 +138,7 @@ def _unpack(package: str, to: Path) -> None:
         if shutil.which(tool) is None:
             raise Unobtainable(f"{package} can't be downloaded: there is no {tool} here")
     to.parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(prefix="unpack-", dir=to.parent) as text:
-        folder = Path(text)
+    with Folder("unpack-", to.parent) as folder:
         _run(["apt-get", "download", "-q", package], folder)
         files = list(folder.glob("*.deb"))
         if len(files) != 1:

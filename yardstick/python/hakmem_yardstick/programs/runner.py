@@ -13,11 +13,11 @@ import functools
 import hashlib
 import shutil
 import subprocess
-import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
+from hakmem.folders import LOCKED, Folder
 from hakmem_yardstick.model import SYSTEM, Allocator, Kind, Measure, Row
 from hakmem_yardstick.peers.cache import user_folder
 from hakmem_yardstick.programs import batches, inforce, servers, turnovers
@@ -125,12 +125,11 @@ class Programs:
             return folder
         place.mkdir(parents=True, exist_ok=True)
         for old in place.iterdir():
-            if not old.name.endswith(key):
+            if not old.name.endswith((key, LOCKED)):
                 shutil.rmtree(old)
-        with tempfile.TemporaryDirectory(prefix="making-", suffix=key, dir=place) as new:
-            program.make(Path(new), sizes)
-            Path(new).rename(folder)
-            Path(new).mkdir()  # for TemporaryDirectory to remove
+        with Folder("making-", place) as new:
+            program.make(new, sizes)
+            new.rename(folder)
         return folder
 
     # ---- one run ----
@@ -146,8 +145,7 @@ class Programs:
     ) -> Iterator[tuple[Place, Path]]:
         """A folder for one run, and the library that the program's malloc must be from."""
         inputs = self._inputs(program, sizes)
-        with tempfile.TemporaryDirectory(prefix="hakmem-bench-") as name:
-            folder = Path(name)
+        with Folder("hakmem-bench-") as folder:
             library = allocator.library or inforce.c_library()
             preload = allocator.library or (library if program.brings else None)
             if preload is not None and servers.become(program.user):

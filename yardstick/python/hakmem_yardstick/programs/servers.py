@@ -11,7 +11,6 @@ import shutil
 import signal
 import subprocess
 import sys
-import tempfile
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
@@ -19,6 +18,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from hakmem.folders import Folder
 from hakmem_yardstick.measure import Measured
 from hakmem_yardstick.programs import inputs
 from hakmem_yardstick.programs.program import PATH, SCRIPTS, LoadFailed, Place, Program, Ran, find
@@ -307,8 +307,7 @@ def no_shared_memory_left(folder: Path) -> Iterator[None]:
 
 def cluster(folder: Path, _sizes: Mapping[str, int]) -> None:
     """A new cluster with pgbench's tables, made on the system's malloc."""
-    with tempfile.TemporaryDirectory(prefix="hakmem-bench-") as name:
-        place = Path(name)
+    with Folder("hakmem-bench-") as place:
         hand_over(place, USER)
         made = place / "data"
         options = ["-A", "trust", "-U", "postgres", "--no-sync", "--locale=C", "-E", "UTF8"]

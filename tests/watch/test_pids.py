@@ -1,0 +1,147 @@
+"""What every subcommand that takes a PID says where there is nothing to look at: one line, the same
+words, and the status that its help promises."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+import pytest
+
+from tests.nobody import public_folder
+from tests.watch.watched import Command, running
+
+VERBS: dict[str, tuple[str, ...]] = {
+    "doctor": ("doctor", "PID"),
+    "exporter": ("exporter", "--listen", "127.0.0.1:0", "PID"),
+    "profile": ("profile", "PID"),
+    "purge": ("purge", "PID"),
+    "record": ("record", "-o", "/nonexistent/a", "--seconds", "0", "PID"),
+    "set": ("set", "PID", "check_frees=on"),
+    "sheet": ("sheet", "PID"),
+    "sheet_sites": ("sheet", "--sites", "PID"),
+    "stat": ("stat", "PID"),
+    "stat_prometheus": ("stat", "--prometheus", "PID"),
+    "top": ("top", "PID"),
+}
+NUMBER = "{}: expected a PID, a number from 1 to 4194304"
+
+
+@contextmanager
+def _zombie() -> Iterator[int]:
+    with subprocess.Popen(["true"]) as process:
+        os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)
+        yield process.pid
+
+
+def _ended() -> int:
+    process = subprocess.Popen(["true"])
+    process.wait()
+    return process.pid
+
+
+def _kernel_thread() -> int:
+    for status in Path("/proc").glob("[0-9]*/status"):
+        with suppress(OSError):  # it has ended
+            text = status.read_text(errors="replace")
+            # Where the kernel has no such line, one of the kernel's is the child of no process.
+            if "\nKthread:\t1" in text or ("\nVmSize:" not in text and "\nPPid:\t2\n" in text):
+                return int(status.parent.name)
+    pytest.skip("this system shows no threads of the kernel's")
+
+
+def _fails(command: Command, verb: str, pid: str | int, says: str, status: int = 2) -> None:
+    words = [str(pid) if word == "PID" else word for word in VERBS[verb]]
+    done = command(*words)
+    hint = "; a program comes after --, as in 'hakmem doctor -- ls -l'"
+    line = done.stderr.replace(hint, "") if verb.startswith("doctor") else done.stderr
+    assert (done.returncode, done.stdout, line) == (status, "", f"hakmem {words[0]}: {says}\n")
+
+
+@pytest.mark.parametrize("verb", VERBS)
+@pytest.mark.parametrize("pid", ["0", "-1", "9" * 30])
+def test_no_number_of_a_process(command: Command, verb: str, pid: str) -> None:
+    _fails(command, verb, pid, NUMBER.format(pid))
+
+
+@pytest.mark.parametrize("verb", VERBS)
+def test_text(command: Command, verb: str) -> None:
+    """Or the name of a file, where that may be given as well."""
+    says, status = {
+        "profile": ("abc: No such file or directory", 1),
+        "sheet": ("abc: No such file or directory", 2),
+        "sheet_sites": ("--sites needs a running process", 2),
+    }.get(verb, (NUMBER.format("abc"), 2))
+    _fails(command, verb, "abc", says, status)
+
+
+@pytest.mark.parametrize("verb", VERBS)
+def test_a_process_that_has_ended(command: Command, verb: str) -> None:
+    pid = _ended()
+    _fails(command, verb, pid, f"there is no process {pid}")
+
+
+@pytest.mark.parametrize("verb", VERBS)
+def test_a_zombie(command: Command, verb: str) -> None:
+    with _zombie() as pid:
+        says = "has ended, and its parent has not asked for its status (a zombie)"
+        _fails(command, verb, pid, f"process {pid} {says}")
+
+
+@pytest.mark.parametrize("verb", VERBS)
+def test_a_thread_of_the_kernel(command: Command, verb: str) -> None:
+    pid = _kernel_thread()
+    _fails(command, verb, pid, f"process {pid} is a kernel thread")
+
+
+def test_one_of_several(command: Command, given: Callable[[str], Path], library: Path) -> None:
+    """The others are shown; nothing is said of an exporter's before somebody asks."""
+    gone = _ended()
+    with running(given("--programs") / "watch_plant", library=library) as process:
+        for words in (("stat",), ("stat", "--prometheus"), ("purge",)):
+            done = command(*words, gone, process.pid)
+            assert done.returncode in (2, 4) and str(process.pid) in done.stdout + done.stderr
+            assert f"hakmem {words[0]}: there is no process {gone}\n" in done.stderr
+        assert str(process.pid) in command("top", gone, process.pid).stdout
+
+
+def test_a_core_file_may_be_called_like_a_pid(command: Command, tmp_path: Path) -> None:
+    (tmp_path / "4711").write_bytes(b"no core file")
+    done = command("sheet", str(tmp_path / "4711"))
+    assert done.returncode == 2 and "there is no process" not in done.stderr
+
+
+# ---- names ----
+
+
+def test_a_program_is_called_as_it_was_started(
+    command: Command, given: Callable[[str], Path], library: Path
+) -> None:
+    """By a link, as Debian's redis-server is one to redis-check-rdb."""
+    with public_folder() as folder:
+        link, program = folder / "the-link", folder / "the-file"
+        shutil.copy(given("--programs") / "watch_plant", program)
+        subprocess.run(["strip", program], check=True)  # its functions are called by its name
+        link.symlink_to(program)
+        with running(
+            link, library=library, HAKMEM_PROFILE="on", HAKMEM_PROFILE_RATE="1K"
+        ) as process:
+            process.ask("live")
+            pid = process.pid
+            assert command("sheet", pid).stdout.startswith(f"the-link (PID {pid})")
+            assert f"{pid} the-link " in command("stat", pid).stdout
+            assert f"{pid} the-link " in command("top", pid).stdout
+            assert 'program="the-link"' in command("stat", "--prometheus", pid).stdout
+            said = command("doctor", pid).stdout
+            assert said.startswith(f"hakmem is active in {link} (PID {pid})\n")
+            said = command("profile", "--text", "--seconds", "0", pid).stdout
+            assert said.startswith(f"the-link.{pid}: ")
+            assert "the-link+0x" in said and "the-file" not in said
+        # And so in what to run instead.
+        with running(link) as process:
+            said = " ".join(command("doctor", process.pid).stdout.split())
+            assert f"hakmem run {link}" in said and "the-file" not in said
