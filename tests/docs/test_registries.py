@@ -16,7 +16,7 @@ CRATE = tomllib.loads((ROOT / "bindings/rust/Cargo.toml").read_text())
 EXTRAS = "|".join(PROJECT["optional-dependencies"])
 
 # In Cargo.toml, in a shell, and as an address.
-BY_VERSION = re.compile(r'\bhakmem[\w-]* = (?:"|\{ *version\b)')
+BY_VERSION = re.compile(r'\bhakmem[\w-]* = (?:"[\d^~=<>*]|\{ *version\b)')
 INSTALLER = re.compile(
     r"\b(?:(?:pip3?|pipx|uv tool|uv pip|cargo|apt|apt-get) (?:install|wheel|download)|(?:cargo|uv) add)\b"
     r"(?P<words>[^\n;|&`]*)"
