@@ -1,6 +1,6 @@
-"""No page and no message has a reader install hakmem by name from a registry of packages: the project publishes on
-none, so a registry has nothing by that name, or something else. A file of a release, a folder or a repository is
-named instead."""
+"""No page and no message has a reader install hakmem by name from a registry of packages: the
+project publishes on none, so a registry has nothing by that name, or something else. A file of a
+release, a folder or a repository is named instead."""
 
 import re
 import tomllib
@@ -18,7 +18,8 @@ EXTRAS = "|".join(PROJECT["optional-dependencies"])
 # In Cargo.toml, in a shell, and as an address.
 BY_VERSION = re.compile(r'\bhakmem[\w-]* = (?:"[\d^~=<>*]|\{ *version\b)')
 INSTALLER = re.compile(
-    r"\b(?:(?:pip3?|pipx|uv tool|uv pip|cargo|apt|apt-get) (?:install|wheel|download)|(?:cargo|uv) add)\b"
+    r"\b(?:(?:pip3?|pipx|uv tool|uv pip|cargo|apt|apt-get) (?:install|wheel|download)"
+    r"|(?:cargo|uv) add)\b"
     r"(?P<words>[^\n;|&`]*)"
 )
 NAME = re.compile(r"(?:lib)?hakmem[a-z0-9-]*(?:\[[\w,]*\])?(?:[=<>~@]+.*)?")
