@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """Makes the table of locks in docs/design.md from src/os/rank.h.
 
-Usage: tools/design.py [--check]; --check writes nothing and fails when the page is not what it would
-make.
+Usage: tools/design.py [--check]; --check writes nothing and fails when the page is not what it
+would make.
 """
 
 from __future__ import annotations

@@ -53,6 +53,6 @@ def test_counts_of_the_fast_paths() -> None:
 
 
 def test_the_table_of_locks_is_made_from_the_source() -> None:
-    command = [sys.executable, ROOT / "tools/design.py", "--check"]
+    command = [sys.executable, str(ROOT / "tools/design.py"), "--check"]
     done = subprocess.run(command, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
