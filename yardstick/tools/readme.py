@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterable
 from pathlib import Path
 
 from hakmem_yardstick.content import Apart, Content, Means
@@ -40,8 +41,10 @@ NAMES = {
     "tcmalloc": "gperftools' tcmalloc",
     "tcmalloc-google": "Google's tcmalloc",
 }
-# The worst workload of each of these is listed if hakmem needs at least WORST times the best.
+# The worst workload of each of these is listed, of "time" more, if hakmem needs at least WORST
+# times the best.
 WORST = 2.0
+WORST_TIMES = 4
 WHAT = {
     "free": "freeing 90% of a large heap: time",
     "first-malloc": "first `malloc` of a new thread: time",
@@ -75,7 +78,7 @@ def facts(content: Content) -> str:
     )
 
 
-def grid(heads: list[str], lines: Iterator[list[str]], right: int) -> str:
+def grid(heads: list[str], lines: Iterable[list[str]], right: int) -> str:
     """The columns after the first `right` are figures."""
     under = ["---"] * right + ["---:"] * (len(heads) - right)
     return "\n".join("| " + " | ".join(line) + " |" for line in (heads, under, *lines))
@@ -108,15 +111,15 @@ def _means(text: str, means: Means, shown: list[Allocator]) -> list[str]:
 
 
 def worst(content: Content) -> str:
-    """Of each measure the workload in which hakmem is furthest from the best other allocator."""
+    """Of each measure where hakmem is furthest from the best other allocator."""
     titles = {a.name: title(a) for a in content.allocators}
-    found: dict[str, Apart] = {}
+    shown: Counter[str] = Counter()
+    lines: list[list[str]] = []
     for apart in content.losses:  # the worst first
-        group = apart.line.row.group
-        found.setdefault("counts" if group == "counts" else apart.measure.name, apart)
-    lines = (
-        _worst(WHAT[key], apart, titles) for key, apart in found.items() if apart.ratio >= WORST
-    )
+        key = "counts" if apart.line.row.group == "counts" else apart.measure.name
+        shown[key] += 1
+        if apart.ratio >= WORST and shown[key] <= (WORST_TIMES if key == "time" else 1):
+            lines.append(_worst(WHAT[key], apart, titles))
     heads = ["hakmem is worst in", "workload", "best", "hakmem, to the best", "hakmem, to glibc"]
     return grid(heads, lines, 3)
 
