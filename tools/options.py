@@ -8,10 +8,12 @@ would make.
 from __future__ import annotations
 
 import sys
+import textwrap
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "python"))
 
+from hakmem.set_command import CHANGEABLE
 from hakmem.table import AUTO, Option, number, renamed, table
 
 __all__ = ["AUTO", "Option", "number", "renamed", "table"]
@@ -51,8 +53,11 @@ retain_slices   = 128
 An option whose default is `auto` accepts the value `auto`: hakmem then adapts the number to the
 program. A number that you set is used exactly, whatever hakmem has learned.
 
-A process reads the options once, when it first allocates. After that they do not change. Any
-combination of values within the limits works; the table says what each costs.
+A process reads the options once, when it first allocates. While it runs, these can be changed, by
+[`hakmem set`](watch.md#changing-a-running-process) or by the program itself (`hakmem_option_set`):
+{changeable}. The others keep their value until the process ends.
+
+Any combination of values within the limits works; the table says what each costs.
 
 `hakmem options` lists the options with the values that apply to programs you start. A program asks
 with `hakmem_option` of [`hakmem.h`](../include/hakmem/hakmem.h).
@@ -100,7 +105,8 @@ These names mean the same as before, in each of the three places and with `-o`:
 def page() -> str:
     rows = "".join(option.row() for option in table())
     former = "".join(f"| `{old}` | `{name}` |\n" for old, name in renamed().items())
-    return HEAD + rows + FOOT + former
+    changeable = textwrap.fill(", ".join(f"`{name}`" for name in CHANGEABLE), 98)
+    return HEAD.replace("{changeable}", changeable) + rows + FOOT + former
 
 
 def main() -> None:

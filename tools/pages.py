@@ -171,7 +171,7 @@ in capitals are replaced by the names in your case.
 - [The installation is broken](#the-installation-is-broken)
 - [It cannot be determined](#it-cannot-be-determined)
 - [Libraries with another allocator](#libraries-with-another-allocator)
-- [Runtimes with a separate heap](#runtimes-with-a-separate-heap)
+- [Notes](#notes): runtimes with a separate heap, calls of the C library's own functions
 
 """
 TABLE = "| id | message | why | what to do |\n|---|---|---|---|\n"
@@ -204,7 +204,7 @@ CHAPTERS = {
     "The installation is broken": INSTALLATION,
     "It cannot be determined": UNKNOWN,
     "Libraries with another allocator": OBJECTS,
-    "Runtimes with a separate heap": NOTES,
+    "Notes": NOTES,
 }
 
 

@@ -204,6 +204,16 @@ CAUSES |= {
         "Go's objects are in the heap of Go's runtime; only C code calls malloc.",
         "Nothing needs to be done.",
     ),
+    "libc-handle": (
+        "functions that the program looks up in the C library itself",
+        "{file} can call functions of the C library by its file name, as "
+        "ctypes.CDLL('libc.so.6').malloc_trim(0) does. That calls the C library's own function, "
+        "which does not know hakmem's memory: its malloc_trim returns nothing, its mallinfo2 shows "
+        "an empty heap, and its free ends the program. The doctor can't see whether such calls are "
+        "made.",
+        "In Python, ctypes.CDLL(None).malloc_trim(0) calls hakmem's; in C, "
+        "dlsym(RTLD_DEFAULT, ...).",
+    ),
     "beside": (
         "a second hakmem, called as hakmem_malloc",
         "{file} also contains hakmem under separate names. Memory from hakmem_malloc, or from Rust "
@@ -247,5 +257,5 @@ CAUSES |= {
 
 INSTALLATION = ("no-library", "not-loaded")
 UNKNOWN = ("stripped", "unseen", "memory", "deleted", "unreadable-program")
-NOTES = ("Python", "Java", "Node.js", "Go", "beside")
+NOTES = ("Python", "Java", "Node.js", "Go", "libc-handle", "beside")
 OBJECTS = ("polars", "pyarrow", "duckdb", "inner")

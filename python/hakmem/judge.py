@@ -249,6 +249,10 @@ def _elf(path: Path) -> elf.Elf | None:
 # ---- what else to know ----
 
 
+# Python's modules that call any function of any library: ctypes and cffi.
+LOOKS_UP = ("_ctypes.", "_cffi_backend.")
+
+
 def _notes(program: Program, file: elf.Elf) -> tuple[Cause, ...]:
     files = [loaded.file for loaded in program.picture.files] if program.picture else [file]
     found = [name for name in dict.fromkeys(f.runtime for f in files) if name is not None]
@@ -257,6 +261,10 @@ def _notes(program: Program, file: elf.Elf) -> tuple[Cause, ...]:
     notes = [cause(name) for name in found]
     if file.go:
         notes.append(cause("Go"))
+    named = [loaded.name for loaded in program.picture.files] if program.picture else []
+    looks_up = next((name for name in named if Path(name).name.startswith(LOOKS_UP)), None)
+    if looks_up is not None:
+        notes.append(cause("libc-handle", file=looks_up))
     if "malloc" not in file.inside and file.allocator == "hakmem":
         notes.append(cause("beside", file=program.path))
     return tuple(notes)

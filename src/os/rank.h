@@ -13,22 +13,21 @@
 
 #include "base/assert.h"
 
-#define LOCK_RANKS(RANK)                                                                 \
-    RANK(START, "start", "the process's start; every fork, and every walk of the heap")  \
-    RANK(PURGE, "purge", "one thread at a time gives memory back")                       \
-    RANK(CACHELESS, "cacheless",                                                         \
-         "the lock of threads without a cache; caches' comings and goings")              \
-    RANK(REGISTRY, "registry",                                                           \
-         "the list of caches, and whose they are; with it every cache's lock")           \
-    RANK(CACHE, "cache", "one of each: its arrays, limits and capacities")               \
-    RANK(TRANSFER, "transfer", "one of each class: blocks on their way between threads") \
-    RANK(SHARD, "shard", "slabs and their bits; another's only by lock_try")             \
-    RANK(DIRTY, "dirty", "the big-block cache: mappings of freed huge blocks")           \
-    RANK(SUPERSLABS, "superslabs", "slices, free or not")                                \
-    RANK(MAP, "map", "new leaves of the address map")                                    \
-    RANK(PROFILE, "profile", "sampled blocks, and the sites that allocated them")        \
-    RANK(META, "meta", "memory for descriptors and arrays")                              \
-    RANK(JOURNAL, "journal", "what was learned last")                                    \
+#define LOCK_RANKS(RANK)                                                                          \
+    RANK(START, "start", "the process's start; every fork, and every walk of the heap")           \
+    RANK(PURGE, "purge", "one thread at a time gives memory back")                                \
+    RANK(CACHELESS, "cacheless",                                                                  \
+         "the lock of threads without a cache; creating and ending caches")                       \
+    RANK(REGISTRY, "registry", "the list of caches and their owners; with it every cache's lock") \
+    RANK(CACHE, "cache", "one for each cache: its arrays, limits and capacities")                 \
+    RANK(TRANSFER, "transfer", "one for each class: blocks on their way between threads")         \
+    RANK(SHARD, "shard", "slabs and their bits; a second one only by lock_try")                   \
+    RANK(DIRTY, "dirty", "the big-block cache: mappings of freed huge blocks")                    \
+    RANK(SUPERSLABS, "superslabs", "slices, free or not")                                         \
+    RANK(MAP, "map", "new leaves of the address map")                                             \
+    RANK(PROFILE, "profile", "sampled blocks, and the sites that allocated them")                 \
+    RANK(META, "meta", "memory for descriptors and arrays")                                       \
+    RANK(JOURNAL, "journal", "what was learned last")                                             \
     RANK(RESERVE, "reserve", "blocks for threads that find the heap held by a fork")
 
 #define LOCK_RANK_NAME(name, word, what) RANK_##name,

@@ -482,6 +482,16 @@ def test_where_nobody_may_trace(built: Built, tmp_path: Path) -> None:
     assert "may not be traced here" in done.err
 
 
+def test_note_about_functions_looked_up_in_the_c_library(built: Built) -> None:
+    """The recipe that many Python services have, which calls glibc's function beside hakmem's."""
+    ids = []
+    for line in ("import ctypes; ctypes.CDLL('libc.so.6').malloc_trim(0)", "import json"):
+        answer = built.doctor("--", "/usr/bin/python3", "-c", line)
+        is_in_force(answer)
+        ids.append([note["id"] for note in answer.programs[0]["notes"]])
+    assert ids == [["Python", "libc-handle"], ["Python"]]
+
+
 def test_notes(built: Built) -> None:
     python = ["/usr/bin/python3", "-E", "-c", "pass"]
     answer = built.doctor("--", *python)

@@ -34,7 +34,8 @@ def test_the_same_bytes(made: Path, again: Path) -> None:
 def test_everything_is_there(made: Path) -> None:
     version = made.name.removeprefix("hakmem-")
     assert {file.name for file in made.iterdir()} == {
-        *(f"hakmem-{version}{end}" for end in (".tar.gz", ".crate", ".spdx.json")),
+        *(f"hakmem-{version}{end}" for end in (".tar.gz", ".spdx.json")),
+        f"hakmem-malloc-{version}.crate",
         *(f"hakmem-{version}-linux-{machine}.tar.gz" for machine in ("x86_64", "aarch64")),
         *(f"hakmem-{version}-py3-none-linux_x86_64.whl", contents.NOTES, contents.SUMS),
         *(
@@ -154,7 +155,7 @@ def test_crate(made: Path, tmp_path: Path) -> None:
     (program / "src/main.rs").write_text(MAIN)
     (program / "Cargo.toml").write_text(
         '[package]\nname = "program"\nversion = "0.0.0"\nedition = "2021"\n\n'
-        f'[dependencies]\nhakmem = {{ path = "{crate}" }}\n'
+        f'[dependencies]\nhakmem-malloc = {{ path = "{crate}" }}\n'
     )
     registry = []
     if REGISTRY.exists():

@@ -1,10 +1,13 @@
 """The layer check accepts what is right and names what is wrong."""
 
+import re
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+
+from tools.check_layers import FLOOR
 
 ROOT = Path(__file__).parents[2]
 
@@ -19,6 +22,13 @@ def check(root: Path) -> tuple[int, str]:
 def test_ours_are_in_order(folder: str) -> None:
     status, output = check(ROOT / folder)
     assert status == 0, output
+
+
+def test_the_page_lists_the_layers() -> None:
+    page = (ROOT / "src/README.md").read_text()
+    listed = re.findall(r"^\| (\d+) \| \[(\w+)\]\(\2/README\.md\)", page, re.MULTILINE)
+    floors = {folder: floor for folder, floor in FLOOR.items() if folder != "hakmem"}
+    assert {folder: int(floor) for floor, folder in listed} == floors
 
 
 def test_nothing_uses_the_yardstick() -> None:

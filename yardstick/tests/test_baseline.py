@@ -16,7 +16,7 @@ sys.path.insert(0, str(Path(__file__).parents[2]))
 from hakmem_yardstick import compact
 from hakmem_yardstick.content import Content
 from hakmem_yardstick.plots import frontier
-from yardstick.tools import baseline
+from yardstick.tools import baseline, readme
 
 MOST_BYTES = 500_000
 SVG = "{http://www.w3.org/2000/svg}"
@@ -34,11 +34,13 @@ def test_no_page_or_data_is_large() -> None:
     assert [file.name for file in files if file.stat().st_size > MOST_BYTES] == []
 
 
-def test_the_page_is_what_the_data_gives(content: Content) -> None:
+def test_the_pages_are_what_the_data_gives(content: Content) -> None:
     plot = frontier(content)
     assert plot is not None
     made = baseline.page(content, plot)
     assert baseline.PAGE.read_text() == made, "out of date: run yardstick/tools/baseline.py"
+    made = readme.readme(content, baseline.picture(plot, "docs/"))
+    assert readme.README.read_text() == made, "out of date: run yardstick/tools/baseline.py"
     # Where fonts differ, so do the places of letters.
     assert plot.title.split(": ")[1] in baseline.PICTURE.read_text()
 

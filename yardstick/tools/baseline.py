@@ -1,9 +1,11 @@
 #!/usr/bin/env python3
-"""Makes what docs/benchmarks.md says of the published run, the baseline, from its packed results.
+"""Makes what README.md and docs/benchmarks.md say of the published run, the baseline, from its
+packed results.
 
 Usage: yardstick/tools/baseline.py [FOLDER]. FOLDER, which `hakmem bench --full --out FOLDER` wrote,
 becomes the baseline: its results are packed into yardstick/docs/baseline.json.gz. Without FOLDER,
-the summary, goals, losses and the picture of docs/benchmarks.md are made from that file again.
+the summary, goals, losses and the picture of docs/benchmarks.md, and the tables of README.md, are
+made from that file again.
 Pages with all tables and plots are not kept: `hakmem bench report` makes them.
 """
 
@@ -14,6 +16,7 @@ import sys
 from dataclasses import replace
 from pathlib import Path
 
+sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "python"))
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "yardstick/python"))
 
@@ -23,6 +26,7 @@ from hakmem_yardstick.drawing import Plot
 from hakmem_yardstick.markdown import text_of
 from hakmem_yardstick.model import Results
 from hakmem_yardstick.plots import frontier
+from yardstick.tools.readme import README, readme
 
 ROOT = Path(__file__).resolve().parents[2]
 DATA = ROOT / "yardstick/docs/baseline.json.gz"
@@ -43,6 +47,7 @@ def main() -> None:
         sys.exit(f"{DATA}: no picture can be made: hakmem ran beside nothing")
     PICTURE.write_text(plot.svg(), encoding="utf-8")
     PAGE.write_text(page(content, plot), encoding="utf-8")
+    README.write_text(readme(content, picture(plot, "docs/")), encoding="utf-8")
 
 
 def published(results: Results) -> Results:
@@ -54,8 +59,11 @@ def published(results: Results) -> Results:
 def page(content: Content, plot: Plot) -> str:
     before, rest = PAGE.read_text().split(BEGIN)
     after = rest.split(END)[1]
-    picture = f"![{plot.title}](img/{PICTURE.name})"
-    return f"{before}{BEGIN}\n{overview(text_of(content))}\n\n{picture}\n\n{END}{after}"
+    return f"{before}{BEGIN}\n{overview(text_of(content))}\n\n{picture(plot, '')}\n\n{END}{after}"
+
+
+def picture(plot: Plot, docs: str) -> str:
+    return f"![{plot.title}]({docs}img/{PICTURE.name})"
 
 
 def overview(report: str) -> str:

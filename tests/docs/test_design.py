@@ -1,0 +1,58 @@
+"""What docs/design.md says of the source is so: its names, and its counts of the fast paths. The
+table of locks is made from the source."""
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+from tests.docs.options_named import ROOT, tracked
+
+PAGE = (ROOT / "docs/design.md").read_text()
+CODE = re.compile(r"`([^`\n]+)`")
+NAME = re.compile(r"\b(?=\w*[a-z])\w+_\w+\b|\b[A-Z]+_[A-Z_]+\b")
+FILE = re.compile(r"\b[\w/]+\.(?:h|c|cc|def|py)\b")
+# Of the kernel, of other systems and allocators.
+OF_OTHERS = {"page_reporting_order"}
+NUMBERS = {"two": 2, "four": 4}
+
+
+def sources() -> list[Path]:
+    return [file for file in tracked() if file.suffix not in (".md", ".gz", ".svg")]
+
+
+def test_names_in_code_are_names_in_the_source(library: Path) -> None:
+    """As its first lines promise; tests are named as ctest names them."""
+    files = {str(file.relative_to(ROOT)) for file in sources()}
+    words = set(re.findall(r"\w+", "\n".join(f.read_text(errors="replace") for f in sources())))
+    listed = subprocess.run(
+        ["ctest", "--test-dir", library.parent, "-N"], capture_output=True, text=True, check=True
+    )
+    words |= set(re.findall(r"#\d+: (\S+)", listed.stdout)) | OF_OTHERS
+    spans = CODE.findall(re.sub(r"```.*?```", "", PAGE, flags=re.DOTALL))
+    named_files = {name for span in spans for name in FILE.findall(span)}
+    names = {name for span in spans for name in NAME.findall(FILE.sub("", span))}
+    assert len(named_files) > 50 and len(names) > 150
+    ends = {"/".join(file.split("/")[at:]) for file in files for at in range(file.count("/") + 1)}
+    assert sorted(named_files - ends) == []
+    assert sorted(names - words) == []
+
+
+def test_counts_of_the_fast_paths() -> None:
+    golden = (ROOT / "tests/golden/fast_path.md").read_text()
+    for name in "malloc", "free":
+        row = re.search(rf"^\| `{name}` \| (\d+) \| (\d+) \|", golden, re.MULTILINE)
+        assert row is not None
+        told = re.search(
+            rf"^### {name}\(.*?That is (\d+) instructions,? with (\w+) conditional branches",
+            PAGE,
+            re.MULTILINE | re.DOTALL,
+        )
+        assert told is not None
+        assert (told[1], NUMBERS[told[2]]) == (row[1], int(row[2]))
+
+
+def test_the_table_of_locks_is_made_from_the_source() -> None:
+    command = [sys.executable, str(ROOT / "tools/design.py"), "--check"]
+    done = subprocess.run(command, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
