@@ -278,10 +278,10 @@ static bool write_file(struct leaks *l, const struct tables *tables, const struc
     struct lines lines = {.more = {site_line, without_site}, .leaks = l, .whole = check->whole};
     FILE *out = fopen(check->path, "we");
     if (out == NULL)
-        return because(why, EXIT_TARGET, "%s: %s", check->path, strerror(errno));
-    bool done = profile_print(out, l->t, tables, check->name, &lines.more, why);
+        return because(why, EXIT_TARGET, "the report can't be written: %s", strerror(errno));
+    bool done = profile_print(out, l->t, tables, check->name, 0, &lines.more, why);
     if ((ferror(out) != 0) | (fclose(out) != 0))
-        return because(why, EXIT_TARGET, "%s: %s", check->path, strerror(errno));
+        return because(why, EXIT_TARGET, "the report can't be written: %s", strerror(errno));
     return done;
 }
 
@@ -302,6 +302,7 @@ static bool check_all(struct leaks *l, struct leak_check *check, struct heap *he
     reachable_find(l, check, heap);
     lost_find(l);
     sum_up(l, &check->sums);
+    check->found = true;
     return (check->sums.lost.blocks == 0 && !check->always) ||
            write_file(l, &heap->tables, check, why);
 }
@@ -313,6 +314,7 @@ bool leaks_check(struct target *t, const struct tables *tables, struct leak_chec
     struct leaks l = {.listener = {block_heard}, .t = t, .w = &tables->profile};
     uint64_t rate = 0;
     check->sums = (struct leak_sums){0};
+    check->found = false;
     if (l.w->samples == NULL)
         return because(why, EXIT_REFUSED, "its hakmem is too old for a search for leaks");
     if (!target_read(t, address(l.w->rate), &rate, sizeof rate) || rate != 1)

@@ -116,7 +116,7 @@ def brief(name: str) -> str:
 
 def _without(name: str, brackets: str) -> str:
     """Looks at each letter once: templates make names of megabytes."""
-    opening, closing = brackets
+    opening, closing = brackets[0], brackets[1]
     kept: list[str] = []
     depth = begin = 0
     for match in _BRACKET.finditer(name):

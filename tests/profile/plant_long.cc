@@ -2,7 +2,8 @@
 namespace plant {
 
 template <typename A, typename B>
-struct Pair {};
+struct Pair {
+};
 
 template <int depth, typename T>
 struct Grows {
