@@ -23,6 +23,7 @@ struct leaks {
     uint64_t *sites; /* addresses, sorted; then one of none, for blocks without a sample */
     size_t site_count, site_room;
     struct leak_sums *sums; /* of each site */
+    bool *is_own;           /* of each site: its blocks are hakmem's, no part of the program */
     uint32_t *met;          /* blocks that are to be read */
     size_t met_count;
     uint32_t leader; /* while lost blocks are read: through which; else NO_BLOCK */
@@ -75,7 +76,15 @@ static bool sites_read(struct leaks *l)
     if (l->site_count > 0)
         qsort(l->sites, l->site_count, sizeof *l->sites, by_address);
     l->sums = calloc(l->site_count + 1, sizeof *l->sums);
-    return l->sums != NULL;
+    l->is_own = calloc(l->site_count + 1, sizeof *l->is_own);
+    if (l->sums == NULL || l->is_own == NULL)
+        return false;
+    for (size_t i = 0; i < l->site_count; i++) {
+        uint64_t samples = 0; /* such a site has no total */
+        uint64_t at = l->sites[i] + l->w->total_at + offsetof(struct tally, samples);
+        l->is_own[i] = memory_read(&l->memory, at, &samples, sizeof samples) && samples == 0;
+    }
+    return true;
 }
 
 static void sample_note(struct leaks *l, const unsigned char *sample)
@@ -202,6 +211,8 @@ static void sum_up(struct leaks *l, struct leak_sums *all)
         const struct block *block = &l->blocks.all[i];
         size_t site = block->site == NO_BLOCK ? l->site_count : block->site;
         struct leak_sums *sums = &l->sums[site];
+        if (l->is_own[site])
+            continue;
         if (block->state == STATE_REACHED) {
             add(&sums->reachable, block);
             add(&all->reachable, block);
@@ -325,6 +336,7 @@ bool leaks_check(struct target *t, const struct tables *tables, struct leak_chec
     blocks_end(&l.blocks);
     free(l.sites);
     free(l.sums);
+    free(l.is_own);
     free(l.met);
     return done;
 }

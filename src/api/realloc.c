@@ -13,6 +13,7 @@
 #include "heap/whole.h"
 #include "learn/laws.h"
 #include "life/life.h"
+#include "life/scavenger.h"
 #include "os/lock.h"
 #include "profile/guarded.h"
 
@@ -115,7 +116,8 @@ SLOW void *slow_realloc(void *p, size_t n, size_t usable)
     if (p == NULL)
         return slow_malloc(n);
     if (usable == 0) {
-        if (unlikely(load_relaxed(&recording_on)) && n != 0 && recorded_begin())
+        if (unlikely(load_relaxed(&recording_on)) && n != 0 && !scavenger_calls() &&
+            recorded_begin())
             return realloc_recorded(p, n, CALLER);
         void *owner;
         if (map_find(p, &owner) == BIN_WHOLE)
