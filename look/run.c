@@ -253,19 +253,19 @@ static const char *given(const char *word) { return strcmp(word, "-") != 0 ? wor
 
 int run(char **words)
 {
-    char **program = words;
-    while (*program != NULL && strcmp(*program, "--") != 0)
-        program++;
-    if (program - words < 4 || *program == NULL || program[1] == NULL)
+    size_t end = 0;
+    while (words[end] != NULL && strcmp(words[end], "--") != 0)
+        end++;
+    if (end < 4 || words[end] == NULL || words[end + 1] == NULL)
         return FAILED;
-    *program++ = NULL;
-    const char *status = given(words[2]);
+    words[end] = NULL;
+    char **program = words + end + 1;
+    int status = (int)strtol(words[2], NULL, 10);
     struct trace trace = {.lost = -1,
                           .profile = given(words[1]),
-                          .leaks = status == NULL || strcmp(status, "no") != 0,
+                          .leaks = strcmp(words[2], "no") != 0,
                           .file = given(words[3]),
                           .reporter = words + 4};
-    if (!trace.leaks || status == NULL)
-        return run_program(trace, words[0], program);
-    return run_in_place(trace, (int)strtol(status, NULL, 10), words[0], program);
+    return status == 0 ? run_program(trace, words[0], program)
+                       : run_in_place(trace, status, words[0], program);
 }
