@@ -2,8 +2,10 @@
 #include "ended.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
@@ -11,16 +13,17 @@
 
 #include "because.h"
 #include "find.h"
+#include "profile.h"
 #include "sheet/kernel.h"
 
 #define SAYS "hakmem run: "
 #define REPORTER_WORDS_MOST 64
-#define REPORTER_LOST 10 /* its status where something is lost: command/hakmem.in asks for it */
+#define REPORTER_LOST 10     /* its status where something is lost: command/hakmem.in asks for it */
+#define REPORTER_UNWRITTEN 5 /* where nothing is, but its file could not be written */
 #define PATH_MOST 4096
 
 static bool runs;      /* the program */
-static bool any_told;  /* one that lost something */
-static bool any_found; /* a process that could be searched, or of which was said why not */
+static bool any_found; /* a process on hakmem */
 
 void ended_program_runs(void) { runs = true; }
 
@@ -40,23 +43,29 @@ static void name_of(pid_t process, char *name, size_t room)
             *c = '?';
 }
 
-/* %p in a name stands for the number of the process. */
-static void expand(char *to, size_t room, const char *name, pid_t process)
+/* The file of a process. */
+static void expand(struct text *t, const char *name, const struct trace *trace, pid_t process)
 {
-    for (size_t at = 0; *name != 0 && at + 16 < room; name++)
-        if (name[0] == '%' && name[1] == 'p') {
-            at += (size_t)snprintf(to + at, room - at, "%d", process);
-            name++;
-        } else {
-            to[at++] = *name;
-            to[at] = 0;
-        }
+    static char apart[PATH_MOST];
+    struct text split;
+    const char *last = strrchr(name, '/');
+    const char *dot = strrchr(last != NULL ? last + 1 : name, '.');
+    size_t kept = dot != NULL ? (size_t)(dot - name) : strlen(name);
+    if (process != trace->program && strstr(name, "%p") == NULL) {
+        text_init(&split, apart, sizeof apart);
+        text_add_foreign(&split, name, kept);
+        text_add(&split, ".%p");
+        text_add(&split, name + kept);
+        name = apart;
+    }
+    text_add_path(t, name, (uint64_t)process);
 }
 
 /* Starts the reporter and waits for it; its status, or -1. */
 static int report(const struct trace *trace, const char *file, const char *name, pid_t process)
 {
-    static char output[PATH_MOST] = "--output=";
+    static char output[PATH_MOST];
+    struct text t;
     char called[64];
     char *words[REPORTER_WORDS_MOST + 4];
     size_t count = 0;
@@ -65,8 +74,9 @@ static int report(const struct trace *trace, const char *file, const char *name,
     snprintf(called, sizeof called, "--name=hakmem run: %s (%d)", name, process);
     words[count++] = called;
     if (trace->file != NULL) {
-        size_t prefix = strlen("--output=");
-        expand(output + prefix, sizeof output - prefix, trace->file, process);
+        text_init(&t, output, sizeof output);
+        text_add(&t, "--output=");
+        expand(&t, trace->file, trace, process);
         words[count++] = output;
     }
     words[count++] = (char *)file;
@@ -84,92 +94,184 @@ static int report(const struct trace *trace, const char *file, const char *name,
     return child > 0 && WIFEXITED(status) ? WEXITSTATUS(status) : -1;
 }
 
-static void tell(const struct trace *trace, const struct leak_check *check, const char *name,
-                 pid_t process)
+static void say_sums(const struct leak_sums *sums, const char *name, pid_t process,
+                     const char *wrong)
 {
-    const struct leak_sums *sums = &check->sums;
-    if (sums->lost.blocks > 0 || check->always) {
-        int status = report(trace, check->path, name, process);
-        any_told |= sums->lost.blocks > 0;
-        if (status == REPORTER_LOST && trace->lost >= 0)
-            (void)!write(trace->lost, "1", 1);
-        if (status == 0 || status == REPORTER_LOST)
-            return;
-    } else if (process == trace->program) {
-        fprintf(stderr,
-                SAYS "%s (%d): nothing is lost; reachable %" PRIu64 " B in %" PRIu64 " blocks\n",
-                name, process, sums->reachable.bytes, sums->reachable.blocks);
-        return;
-    } else {
-        return;
-    }
-    fprintf(stderr,
-            SAYS "%s (%d): lost %" PRIu64 " B in %" PRIu64 " blocks, through them %" PRIu64
-                 " B in %" PRIu64 " blocks; reachable %" PRIu64 " B in %" PRIu64 " blocks\n",
-            name, process, sums->lost.bytes, sums->lost.blocks, sums->through.bytes,
-            sums->through.blocks, sums->reachable.bytes, sums->reachable.blocks);
+    char lost[160] = "nothing is lost";
+    if (sums->lost.blocks > 0)
+        snprintf(lost, sizeof lost,
+                 "lost %" PRIu64 " B in %" PRIu64 " blocks, through them %" PRIu64 " B in %" PRIu64
+                 " blocks",
+                 sums->lost.bytes, sums->lost.blocks, sums->through.bytes, sums->through.blocks);
+    fprintf(stderr, SAYS "%s (%d): %s; reachable %" PRIu64 " B in %" PRIu64 " blocks%s%s\n", name,
+            process, lost, sums->reachable.bytes, sums->reachable.blocks, wrong[0] != 0 ? "; " : "",
+            wrong);
 }
 
-/* Opens it by the thread that is left: its first one may have ended. */
-static bool check(struct leak_check *check, struct why *why)
+/* Where the reporter fails the sums are said: they are what remains. `wrong` says why it has
+ * nothing to read; empty where it has. */
+static void tell(const struct trace *trace, const struct leak_check *check, const char *name,
+                 pid_t process, const char *wrong)
 {
+    bool lost = check->sums.lost.blocks > 0;
+    bool reports = (lost || check->always) && wrong[0] == 0;
+    int status = reports ? report(trace, check->path, name, process) : -1;
+    bool said = status == 0 || status == REPORTER_LOST || status == REPORTER_UNWRITTEN;
+    if ((status == REPORTER_LOST || (lost && !said)) && trace->lost >= 0)
+        (void)!write(trace->lost, "1", 1);
+    if (!said && (lost || process == trace->program))
+        say_sums(&check->sums, name, process, wrong);
+}
+
+/* ---- one process ---- */
+
+struct ended {
+    const struct trace *trace;
+    pid_t process;
+    char name[32];
+    char thread[16]; /* as /proc calls the one that is left: the first one may have ended */
     struct target t;
     struct tables tables;
-    int error = kernel_open(&t, check->name);
+};
+
+static bool open_process(struct ended *e, struct why *why)
+{
+    int error = kernel_open(&e->t, e->thread);
     if (error == 0)
-        error = kernel_maps(&t, check->name);
-    bool done =
-        error == 0 || because(why, EXIT_TARGET, "its memory can't be read: %s", strerror(error));
-    if (done) {
-        target_allow(&t);
-        done = target_begin(&t) || because(why, EXIT_TARGET, "out of memory");
+        error = kernel_maps(&e->t, e->thread);
+    if (error != 0)
+        return because(why, EXIT_TARGET, "its memory can't be read: %s", strerror(error));
+    target_allow(&e->t);
+    if (!target_begin(&e->t))
+        return because(why, EXIT_TARGET, "out of memory");
+    return tables_find(&e->t, &e->tables, why);
+}
+
+/* Its number in its own namespace. */
+static uint64_t inner_number(const struct ended *e)
+{
+    char line[256];
+    uint64_t number = (uint64_t)e->process;
+    snprintf(line, sizeof line, "/proc/%s/status", e->thread);
+    FILE *status = fopen(line, "re");
+    while (status != NULL && fgets(line, sizeof line, status) != NULL)
+        if (strncmp(line, "NStgid:", 7) == 0)
+            number = strtoull(strrchr(line, '\t') + 1, NULL, 10);
+    if (status != NULL)
+        fclose(status);
+    return number;
+}
+
+static int write_all(int file, const char *text, size_t length)
+{
+    while (length > 0) {
+        ssize_t done = write(file, text, length);
+        if (done <= 0 && errno != EINTR)
+            return done < 0 ? errno : EIO;
+        text += done > 0 ? done : 0;
+        length -= done > 0 ? (size_t)done : 0;
     }
-    done = done && tables_find(&t, &tables, why) && leaks_check(&t, &tables, check, why);
-    target_forget(&t);
-    kernel_close(&t);
-    return done;
+    return 0;
 }
 
-/* Whether it gets a file though nothing is lost: the program itself, unless the file has what
- * another process lost. */
-static bool wants_file(const struct trace *trace, pid_t process)
+/* A file that is there in whole or not at all; 0, or the number of an error. */
+static int replace(const char *path, const char *text, size_t length)
 {
-    return trace->file != NULL && process == trace->program &&
-           (!any_told || strstr(trace->file, "%p") != NULL);
+    static char beside[PATH_MOST + 32];
+    snprintf(beside, sizeof beside, "%s.%d.tmp", path, getpid());
+    int file = open(beside, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0644);
+    if (file < 0)
+        return errno;
+    int error = write_all(file, text, length);
+    if ((close(file) != 0 || (error == 0 && rename(beside, path) != 0)) && error == 0)
+        error = errno;
+    if (error != 0)
+        unlink(beside);
+    return error;
 }
 
-void ended_search(const struct trace *trace, pid_t process, pid_t thread,
-                  const struct registers *const *threads, size_t count)
+static bool write_profile(struct ended *e, struct why *why)
 {
-    struct why why = {EXIT_DONE, ""};
-    char number[16];
-    char name[32];
+    static char path[PATH_MOST];
+    struct text t;
+    char *text = NULL;
+    size_t length = 0;
+    text_init(&t, path, sizeof path);
+    expand(&t, e->trace->profile, e->trace, e->process);
+    FILE *out = open_memstream(&text, &length);
+    bool done =
+        out != NULL && profile_print(out, &e->t, &e->tables, e->thread, inner_number(e), NULL, why);
+    bool written = out != NULL && fclose(out) == 0;
+    if (out == NULL || (done && !written))
+        done = because(why, EXIT_TARGET, "out of memory");
+    int error = done ? replace(path, text, length) : 0;
+    free(text);
+    return done && (error == 0 || because(why, EXIT_TARGET, "%s: %s", path, strerror(error)));
+}
+
+static bool search(struct ended *e, const struct registers *const *threads, size_t count,
+                   struct why *why)
+{
     char path[48];
-    if (process == trace->program && !runs)
-        return; /* it was not found, or can't be executed */
+    const struct trace *trace = e->trace;
     int file = memfd_create("leaks", MFD_CLOEXEC);
-    snprintf(number, sizeof number, "%d", thread);
     snprintf(path, sizeof path, "/proc/%d/fd/%d", getpid(), file);
-    name_of(process, name, sizeof name);
-    struct leak_check one = {.name = number,
-                             .threads = threads,
-                             .thread_count = count,
-                             .path = path,
-                             .whole = trace->file != NULL,
-                             .always = wants_file(trace, process)};
-    bool done = check(&one, &why);
-    if (done)
-        tell(trace, &one, name, process);
-    else if (why.ending != EXIT_WITHOUT)
-        fprintf(stderr, SAYS "%s (%d): not searched: %s\n", name, process, why.line);
-    any_found |= done || why.ending != EXIT_WITHOUT;
+    struct leak_check check = {.name = e->thread,
+                               .threads = threads,
+                               .thread_count = count,
+                               .path = path,
+                               .whole = trace->file != NULL,
+                               /* the program itself gets a file though nothing is lost */
+                               .always = trace->file != NULL && e->process == trace->program};
+    bool done = leaks_check(&e->t, &e->tables, &check, why);
+    if (check.found)
+        tell(trace, &check, e->name, e->process, done ? "" : why->line);
     if (file >= 0)
         close(file);
+    return check.found;
 }
 
-void ended_all(void)
+static void say_why_not(const struct ended *e, const char *why)
 {
-    if (runs && !any_found)
-        fprintf(stderr, SAYS "no process was searched: none used hakmem at its end; "
-                             "'hakmem doctor -- PROGRAM' says why\n");
+    fprintf(stderr, SAYS "%s (%d): %s: %s\n", e->name, e->process,
+            e->trace->leaks ? "not searched" : "no heap profile", why);
+}
+
+void ended_look(const struct trace *trace, pid_t process, pid_t thread,
+                const struct registers *const *threads, size_t count)
+{
+    static struct ended e;
+    struct why why = {EXIT_DONE, ""};
+    if (process == trace->program && !runs)
+        return; /* it was not found, or can't be executed */
+    e = (struct ended){.trace = trace, .process = process};
+    snprintf(e.thread, sizeof e.thread, "%d", thread);
+    name_of(process, e.name, sizeof e.name);
+    bool opened = open_process(&e, &why);
+    if (opened && trace->profile != NULL && !write_profile(&e, &why))
+        fprintf(stderr, SAYS "%s (%d): no heap profile: %s\n", e.name, process, why.line);
+    if (opened ? trace->leaks && !search(&e, threads, count, &why) : why.ending != EXIT_WITHOUT)
+        say_why_not(&e, why.line);
+    any_found |= opened || why.ending != EXIT_WITHOUT;
+    target_forget(&e.t);
+    kernel_close(&e.t);
+}
+
+void ended_killed(const struct trace *trace, pid_t process)
+{
+    struct ended e = {.trace = trace, .process = process};
+    if (process != trace->program || !runs)
+        return;
+    name_of(process, e.name, sizeof e.name);
+    say_why_not(&e, "it was ended by SIGKILL, so its memory is gone");
+    any_found = true;
+}
+
+void ended_all(const struct trace *trace)
+{
+    if (runs && !any_found && !trace->known)
+        fprintf(stderr,
+                SAYS "no process was %s: none used hakmem at its end; "
+                     "'hakmem doctor -- PROGRAM' says why\n",
+                trace->leaks ? "searched" : "profiled");
 }

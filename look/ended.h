@@ -1,4 +1,5 @@
-/* Processes at their end: searches one for leaks, and has the reporter tell what was found. */
+/* Processes at their end: writes the heap profile of one, searches it for leaks, and has the
+ * reporter tell what was found. */
 #ifndef HAKMEM_LOOK_ENDED_H
 #define HAKMEM_LOOK_ENDED_H
 
@@ -6,13 +7,16 @@
 #include "trace.h"
 
 /* The one whose last thread is `thread`, which is stopped. */
-void ended_search(const struct trace *trace, pid_t process, pid_t thread,
-                  const struct registers *const *threads, size_t count);
+void ended_look(const struct trace *trace, pid_t process, pid_t thread,
+                const struct registers *const *threads, size_t count);
+
+/* This one was ended by SIGKILL, which lets nobody look. */
+void ended_killed(const struct trace *trace, pid_t process);
 
 /* The program itself was executed; before, it is this one. */
 void ended_program_runs(void);
 
-/* No process is left: says so if none could be searched. */
-void ended_all(void);
+/* No process is left: says so if none could be looked at. */
+void ended_all(const struct trace *trace);
 
 #endif

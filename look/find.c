@@ -4,37 +4,28 @@
 #include <string.h>
 
 #include "because.h"
+#include "notes.h"
 
 static uint64_t address(const void *p) { return (uint64_t)(uintptr_t)p; }
 
-#define NOTES_MOST 4096
 #define HEADERS_MOST 64
-
-static uint32_t padded(uint32_t n) { return (n + 3) & ~3u; }
 
 /* Where the note of ours points, in a segment of notes; 0 if it is not there. */
 static uint64_t in_notes(struct target *t, uint64_t at, uint64_t bytes)
 {
     unsigned char notes[NOTES_MOST];
     size_t length = bytes < sizeof notes ? (size_t)bytes : sizeof notes;
+    size_t next = 0;
+    struct note note;
+    int32_t distance;
     if (!target_read(t, at, notes, length))
         return 0;
-    for (size_t i = 0; i + sizeof(Elf64_Nhdr) <= length;) {
-        Elf64_Nhdr note;
-        memcpy(&note, notes + i, sizeof note);
-        i += sizeof note;
-        if (note.n_namesz > length || note.n_descsz > length)
-            return 0;
-        size_t described = i + padded(note.n_namesz);
-        int32_t distance;
-        if (note.n_type == WATCH_NOTE && note.n_namesz == sizeof "hakmem" &&
-            note.n_descsz == sizeof distance && described + sizeof distance <= length &&
-            memcmp(notes + i, "hakmem", sizeof "hakmem") == 0) {
-            memcpy(&distance, notes + described, sizeof distance);
-            return at + described + (uint64_t)(int64_t)distance;
+    while (note_next(notes, length, &next, "hakmem", &note))
+        if (note.type == WATCH_NOTE && note.bytes == sizeof distance &&
+            note.at + sizeof distance <= length) {
+            memcpy(&distance, notes + note.at, sizeof distance);
+            return at + note.at + (uint64_t)(int64_t)distance;
         }
-        i = described + padded(note.n_descsz);
-    }
     return 0;
 }
 

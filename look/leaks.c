@@ -23,6 +23,7 @@ struct leaks {
     uint64_t *sites; /* addresses, sorted; then one of none, for blocks without a sample */
     size_t site_count, site_room;
     struct leak_sums *sums; /* of each site */
+    bool *is_own;           /* of each site: its blocks are hakmem's, no part of the program */
     uint32_t *met;          /* blocks that are to be read */
     size_t met_count;
     uint32_t leader; /* while lost blocks are read: through which; else NO_BLOCK */
@@ -75,7 +76,15 @@ static bool sites_read(struct leaks *l)
     if (l->site_count > 0)
         qsort(l->sites, l->site_count, sizeof *l->sites, by_address);
     l->sums = calloc(l->site_count + 1, sizeof *l->sums);
-    return l->sums != NULL;
+    l->is_own = calloc(l->site_count + 1, sizeof *l->is_own);
+    if (l->sums == NULL || l->is_own == NULL)
+        return false;
+    for (size_t i = 0; i < l->site_count; i++) {
+        uint64_t samples = 0; /* such a site has no total */
+        uint64_t at = l->sites[i] + l->w->total_at + offsetof(struct tally, samples);
+        l->is_own[i] = memory_read(&l->memory, at, &samples, sizeof samples) && samples == 0;
+    }
+    return true;
 }
 
 static void sample_note(struct leaks *l, const unsigned char *sample)
@@ -202,6 +211,8 @@ static void sum_up(struct leaks *l, struct leak_sums *all)
         const struct block *block = &l->blocks.all[i];
         size_t site = block->site == NO_BLOCK ? l->site_count : block->site;
         struct leak_sums *sums = &l->sums[site];
+        if (l->is_own[site])
+            continue;
         if (block->state == STATE_REACHED) {
             add(&sums->reachable, block);
             add(&all->reachable, block);
@@ -278,10 +289,10 @@ static bool write_file(struct leaks *l, const struct tables *tables, const struc
     struct lines lines = {.more = {site_line, without_site}, .leaks = l, .whole = check->whole};
     FILE *out = fopen(check->path, "we");
     if (out == NULL)
-        return because(why, EXIT_TARGET, "%s: %s", check->path, strerror(errno));
-    bool done = profile_print(out, l->t, tables, check->name, &lines.more, why);
+        return because(why, EXIT_TARGET, "the report can't be written: %s", strerror(errno));
+    bool done = profile_print(out, l->t, tables, check->name, 0, &lines.more, why);
     if ((ferror(out) != 0) | (fclose(out) != 0))
-        return because(why, EXIT_TARGET, "%s: %s", check->path, strerror(errno));
+        return because(why, EXIT_TARGET, "the report can't be written: %s", strerror(errno));
     return done;
 }
 
@@ -302,6 +313,7 @@ static bool check_all(struct leaks *l, struct leak_check *check, struct heap *he
     reachable_find(l, check, heap);
     lost_find(l);
     sum_up(l, &check->sums);
+    check->found = true;
     return (check->sums.lost.blocks == 0 && !check->always) ||
            write_file(l, &heap->tables, check, why);
 }
@@ -313,6 +325,7 @@ bool leaks_check(struct target *t, const struct tables *tables, struct leak_chec
     struct leaks l = {.listener = {block_heard}, .t = t, .w = &tables->profile};
     uint64_t rate = 0;
     check->sums = (struct leak_sums){0};
+    check->found = false;
     if (l.w->samples == NULL)
         return because(why, EXIT_REFUSED, "its hakmem is too old for a search for leaks");
     if (!target_read(t, address(l.w->rate), &rate, sizeof rate) || rate != 1)
@@ -323,6 +336,7 @@ bool leaks_check(struct target *t, const struct tables *tables, struct leak_chec
     blocks_end(&l.blocks);
     free(l.sites);
     free(l.sums);
+    free(l.is_own);
     free(l.met);
     return done;
 }

@@ -7,6 +7,8 @@
 #ifndef HAKMEM_LOOK_LEAKS_H
 #define HAKMEM_LOOK_LEAKS_H
 
+#include <stdbool.h>
+
 #include "sheet/tables.h"
 #include "sheet/why.h"
 
@@ -45,6 +47,7 @@ struct leak_check {
     bool whole; /* also sites of which nothing is lost; else their sums go to a line without a site
                  */
     struct leak_sums sums; /* the result */
+    bool found;            /* it is there, even if it could not be printed */
 };
 
 bool leaks_check(struct target *t, const struct tables *tables, struct leak_check *check,

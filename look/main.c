@@ -122,7 +122,7 @@ static bool profile(int pid, bool by_size, struct why *why)
         return because(
             why, EXIT_NONSENSE,
             "its description of the samples is invalid: the memory is corrupt, or forged");
-    if (!profile_print(stdout, &t, &tables, name, by_size ? &sizes : NULL, why))
+    if (!profile_print(stdout, &t, &tables, name, 0, by_size ? &sizes : NULL, why))
         return false;
     return process_same() ||
            because(why, EXIT_TARGET, "process %d ended while it was being read", pid);
@@ -137,8 +137,8 @@ static int usage(void)
 
 int main(int argc, char **argv)
 {
-    if (argc > 6 && strcmp(argv[1], "leaks") == 0)
-        return run_leaks(argv + 2);
+    if (argc > 2 && strcmp(argv[1], "run") == 0)
+        return run(argv + 2);
     struct why why = {EXIT_DONE, ""};
     char *end = NULL;
     long pid = argc >= 2 ? strtol(argv[1], &end, 10) : 0;

@@ -119,9 +119,10 @@ static bool maps_print(FILE *out, const char *process, struct why *why)
 }
 
 bool profile_print(FILE *out, struct target *t, const struct tables *tables, const char *process,
-                   struct profile_more *more, struct why *why)
+                   uint64_t pid, struct profile_more *more, struct why *why)
 {
-    struct pass pass = {.t = t, .w = &tables->profile, .out = out, .more = more};
+    struct pass pass = {
+        .t = t, .w = &tables->profile, .sums = {.pid = pid}, .out = out, .more = more};
     struct text text;
     if (pass.w->sites == NULL)
         return because(why, EXIT_REFUSED, "its hakmem is too old to take heap profiles");

@@ -15,9 +15,10 @@ struct profile_more {
     uint64_t (*add_sites)(struct profile_more *, struct text *);
 };
 
-/* Prints it, with what is mapped in the process that /proc calls so. `more` may be null. */
+/* Prints it, with what is mapped in the process that /proc calls so. `more` may be null. `pid` is
+ * its number as it knows it, or 0 if that is not to be said. */
 bool profile_print(FILE *out, struct target *t, const struct tables *tables, const char *process,
-                   struct profile_more *more, struct why *why);
+                   uint64_t pid, struct profile_more *more, struct why *why);
 
 /* Calls `each` with the address of every site; false where their tables make no sense. */
 bool profile_sites(struct target *t, const struct watch_profile *w,

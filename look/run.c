@@ -18,10 +18,15 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "fit.h"
 #include "trace.h"
 
-#define SAYS "hakmem run: --leaks: "
+#define SAYS "hakmem run: "
 #define FAILED 125
+#define PTRACE_IS_NOT                                                                        \
+    "ptrace is not permitted: the program is already traced (strace, gdb), or "              \
+    "kernel.yama.ptrace_scope is 2 or 3, or the container forbids it (docker run --cap-add " \
+    "SYS_PTRACE)"
 
 static int failed(const char *what, int error)
 {
@@ -114,24 +119,67 @@ static int trace_this(struct trace trace)
 
 /* ---- the program ---- */
 
-static int run_program(const struct trace *trace, const char *preload, char **program)
+static bool is_traced(void)
 {
+    char line[128];
+    long tracer = 0;
+    FILE *status = fopen("/proc/self/status", "re");
+    while (status != NULL && fgets(line, sizeof line, status) != NULL)
+        if (strncmp(line, "TracerPid:", 10) == 0)
+            tracer = strtol(line + 10, NULL, 10);
+    if (status != NULL)
+        fclose(status);
+    return tracer != 0;
+}
+
+/* 'hakmem doctor', which traces this, says it better. */
+static void say_unfit(const char *program, const char *why)
+{
+    if (!is_traced())
+        fprintf(stderr, SAYS "%s: hakmem is not active: %s; see 'hakmem doctor -- %s'\n", program,
+                why, program);
+}
+
+/* 0, or the exit status of a run that can't be. A profile that can't be read from outside is
+ * written by the program itself. */
+static int trace_if_wanted(const struct trace *trace)
+{
+    if (!trace->leaks && trace->profile == NULL)
+        return 0;
     int error = trace_this(*trace);
-    if (error == EPERM || error == EACCES) {
-        fprintf(stderr,
-                SAYS "ptrace is not permitted: the program is already traced (strace, gdb), or "
-                     "kernel.yama.ptrace_scope is 2 or 3, or the container forbids it (docker run "
-                     "--cap-add SYS_PTRACE)\n");
-        return FAILED;
-    }
-    if (error != 0)
+    bool forbidden = error == EPERM || error == EACCES;
+    setenv("HAKMEM_PROFILE_END", error == 0 ? "off" : "on", 1);
+    if (error == 0)
+        return 0;
+    if (!forbidden)
         return failed("the program can't be traced", error);
-    setenv("LD_PRELOAD", preload, 1);
-    setenv("HAKMEM_PROFILE", "on", 1);
-    setenv("HAKMEM_PROFILE_RATE", "1", 1);
-    setenv("HAKMEM_PROFILE_SAMPLES", "0", 1);
+    if (trace->leaks)
+        fprintf(stderr, SAYS "--leaks: " PTRACE_IS_NOT "\n");
+    else
+        fprintf(stderr, SAYS "--profile: processes that end by _exit or by a signal write no "
+                             "profile: " PTRACE_IS_NOT "\n");
+    return trace->leaks ? FAILED : 0;
+}
+
+static int run_program(struct trace trace, const char *preload, char **program)
+{
+    const char *why = "";
+    enum fit fit = fit_of(program[0], &why);
+    trace.known = fit != FITS;
+    if (trace.known)
+        say_unfit(program[0], why);
+    int status = fit == FITS_PRIVILEGED ? 0 : trace_if_wanted(&trace);
+    if (status != 0)
+        return status;
+    if (fit != FITS_OTHER_LIBC)
+        setenv("LD_PRELOAD", preload, 1);
+    if (trace.leaks) {
+        setenv("HAKMEM_PROFILE", "on", 1);
+        setenv("HAKMEM_PROFILE_RATE", "1", 1);
+        setenv("HAKMEM_PROFILE_SAMPLES", "0", 1);
+    }
     execvp(program[0], program);
-    fprintf(stderr, "hakmem run: %s: %s\n", program[0], strerror(errno));
+    fprintf(stderr, SAYS "%s: %s\n", program[0], strerror(errno));
     return errno == ENOENT ? 127 : 126;
 }
 
@@ -191,7 +239,7 @@ static int run_in_place(struct trace trace, int status_of_leaks, const char *pre
     if (number == 0) {
         sigaction(SIGCHLD, &child, NULL);
         sigprocmask(SIG_SETMASK, &before, NULL);
-        _exit(run_program(&trace, preload, program));
+        _exit(run_program(trace, preload, program));
     }
     close(lost[1]);
     int status = wait_for(number, &all);
@@ -201,20 +249,23 @@ static int run_in_place(struct trace trace, int status_of_leaks, const char *pre
     return any && WEXITSTATUS(status) == 0 ? status_of_leaks : WEXITSTATUS(status);
 }
 
-int run_leaks(char **words)
+static const char *given(const char *word) { return strcmp(word, "-") != 0 ? word : NULL; }
+
+int run(char **words)
 {
-    const char *preload = words[0];
-    const char *status = words[1];
-    struct trace trace = {.lost = -1, .reporter = words + 3};
-    if (strcmp(words[2], "-") != 0)
-        trace.file = words[2];
-    char **program = words + 3;
-    while (*program != NULL && strcmp(*program, "--") != 0)
-        program++;
-    if (*program == NULL || program[1] == NULL)
+    size_t end = 0;
+    while (words[end] != NULL && strcmp(words[end], "--") != 0)
+        end++;
+    if (end < 4 || words[end] == NULL || words[end + 1] == NULL)
         return FAILED;
-    *program++ = NULL;
-    if (strcmp(status, "-") == 0)
-        return run_program(&trace, preload, program);
-    return run_in_place(trace, (int)strtol(status, NULL, 10), preload, program);
+    words[end] = NULL;
+    char **program = words + end + 1;
+    int status = (int)strtol(words[2], NULL, 10);
+    struct trace trace = {.lost = -1,
+                          .profile = given(words[1]),
+                          .leaks = strcmp(words[2], "no") != 0,
+                          .file = given(words[3]),
+                          .reporter = words + 4};
+    return status == 0 ? run_program(trace, words[0], program)
+                       : run_in_place(trace, status, words[0], program);
 }

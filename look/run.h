@@ -1,9 +1,11 @@
-/* Runs a program of which each process is searched for leaks at its end. */
+/* Runs a program with the library preloaded, and looks at each process at its end if that is
+ * wanted. */
 #ifndef HAKMEM_LOOK_RUN_H
 #define HAKMEM_LOOK_RUN_H
 
-/* The words are what to preload, the status that tells of leaks or "-", the file to write or "-",
- * the reporter, "--", and the program. Returns the exit status. */
-int run_leaks(char **words);
+/* The words are what to preload; a file for heap profiles; the status that tells of leaks, or "no"
+ * where none are searched for; a file for leaks; the reporter; "--"; and the program. Each may be
+ * "-", and the reporter none. Returns the exit status. */
+int run(char **words);
 
 #endif

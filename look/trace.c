@@ -1,8 +1,8 @@
-/* A process is searched when the last of its threads is at its end: the kernel stops it there
+/* A process is looked at when the last of its threads is at its end: the kernel stops it there
  * (PTRACE_EVENT_EXIT), all its memory still being there. Its other threads have ended by then, or
  * were ended by the kernel because one called exit or a signal ended all: their registers are noted
  * when they stop in the same way. If a thread executes another program, the others end as well, but
- * that one does not, so nothing is searched. */
+ * that one does not, so nothing is looked at. */
 #define _GNU_SOURCE
 #include "trace.h"
 
@@ -96,7 +96,7 @@ static bool borrows_memory(const struct task *first)
                               syscall(SYS_kcmp, first->number, first->creator, KCMP_VM, 0, 0) == 0);
 }
 
-static void search(const struct trace *trace, const struct task *last)
+static void look(const struct trace *trace, const struct task *last)
 {
     const struct registers **threads = NULL;
     size_t count = 0;
@@ -113,7 +113,7 @@ static void search(const struct trace *trace, const struct task *last)
     for (const struct task *task = NULL; (task = task_after(task, last->process)) != NULL;)
         if (task->registers != NULL)
             threads[count++] = task->registers;
-    ended_search(trace, last->process, last->number, threads, count);
+    ended_look(trace, last->process, last->number, threads, count);
     free(threads);
 }
 
@@ -126,7 +126,7 @@ static void at_end(const struct trace *trace, struct task *task)
     if (!killed) {
         note_registers(task);
         if (last)
-            search(trace, task);
+            look(trace, task);
         else if (task->registers != NULL && registers_end_thread(task->registers)) {
             /* It ends by itself: what it had is nobody's now. But the stack of the first thread
              * stays: up to where it is in use others may have pointers into it. */
@@ -221,10 +221,13 @@ void trace_all(const struct trace *trace)
             continue;
         if (number < 0)
             break;
-        if (WIFSTOPPED(status))
+        if (WIFSTOPPED(status)) {
             stopped(trace, number, status);
-        else
-            gone(number);
+            continue;
+        }
+        if (WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL)
+            ended_killed(trace, number);
+        gone(number);
     }
-    ended_all();
+    ended_all(trace);
 }

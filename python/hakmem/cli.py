@@ -71,7 +71,9 @@ RUN_HELP = "run a program with hakmem as its malloc"
 RUN_DESCRIPTION = """\
 Runs a program, and all programs that it starts, with hakmem as their malloc. To do so, the command
 puts libhakmem.so first in LD_PRELOAD and then executes the program in its place. This costs as much
-as a shell script of two lines. Each -o costs one more shell, which asks the library whether it
+as a shell script of two lines and env. Where the library can't be loaded into the program, because
+it is linked statically, say, one line on standard error says so, and the program runs without
+hakmem. Each -o costs one more shell, which asks the library whether it
 accepts the value.
 """
 RUN_EPILOG = """\
@@ -183,8 +185,9 @@ def parsers(
     run.add_argument(
         "--profile",
         action="store_true",
-        help="take a heap profile, which the program writes when it ends: to PROGRAM.PID.heap, or"
-        " with --profile=FILE to FILE; 'hakmem profile' shows it",
+        help="write a heap profile of each process when it ends, in any way but SIGKILL: to"
+        " PROGRAM.PID.heap, or with --profile=FILE to FILE; 'hakmem profile' shows it. Where ptrace"
+        " is not permitted, only processes that end by exit write one",
     )
     run.add_argument(
         "--leaks",

@@ -186,14 +186,16 @@ def _of_command(
         return [unfit]
     began = time.monotonic()
     try:
-        programs = trace.run([str(front), "run", "--", *command], seconds)[1:]
+        programs = trace.run([str(front), "run", "--", *command], seconds)
     except trace.NotPermitted:
         raise Failure(
             EXIT[UNKNOWN],
             f"{command[0]}: programs may not be traced here (a container without ptrace, or under "
             "a debugger); start it with 'hakmem run' and ask about its PID",
         ) from None
-    # The first, left out, is the shell that ran bin/hakmem.
+    # The first is the shell that ran bin/hakmem, the next what it starts the program with.
+    starter = str(library.resolve().parent / "hakmem/look")
+    programs = [program for program in programs[1:] if program.path != starter]
     if not programs:
         late = seconds is not None and time.monotonic() - began >= seconds
         why = f"within {seconds:g} s; give it more --seconds" if late else "(see above)"

@@ -76,7 +76,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )  # fmt: skip
     parser.add_argument(
         "-o", "--output", metavar="COPY", type=Path,
-        help="copy FILE to COPY, and print one line only",
+        help="copy FILE to COPY, and print one line only, unless COPY can't be written",
     )  # fmt: skip
     parser.add_argument("--name", help="what to call the program (default: FILE)")
     symbols.add_debug_dir(parser)
@@ -114,14 +114,25 @@ def _run(arguments: argparse.Namespace) -> int:
         )
     name = arguments.name or str(path)
     lines = [f"{printable(name)}: {_summary(found)}"]
-    if arguments.output is None:
+    status = 0
+    if arguments.output is None or not _copied(profile.text, arguments.output):
+        status = 0 if arguments.output is None else CannotWrite.status
         lines += _tables(found, arguments)
     else:
-        replace(arguments.output, profile.text.encode(errors="replace"))
         lines[0] += f"; see 'hakmem leaks {printable(str(arguments.output))}'"
     with suppress(BrokenPipeError):
         print("\n".join(lines), flush=True)
-    return int(arguments.status) if found.lost else 0
+    return int(arguments.status or status) if found.lost else status
+
+
+def _copied(text: str, path: Path) -> bool:
+    """What can't be copied is printed instead: it may be all that is left of a program."""
+    try:
+        replace(path, text.encode(errors="replace"))
+    except CannotWrite as why:
+        print(f"hakmem leaks: {printable(str(why))}", file=sys.stderr, flush=True)
+        return False
+    return True
 
 
 # ---- text ----

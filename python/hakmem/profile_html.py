@@ -66,5 +66,5 @@ def _data(named: Named, title: str) -> dict[str, Any]:
 
 def _line(line: Line) -> list[str]:
     """The name as it is shown where there is little room comes last, where it differs."""
-    brief = profile_text.brief(line.function)
-    return [line.function, line.where, *([] if brief == line.function else [brief])]
+    name, brief = profile_text.bounded(line.function), profile_text.brief(line.function)
+    return [name, line.where, *([] if brief == name else [brief])]

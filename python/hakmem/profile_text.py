@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import zlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -12,8 +13,13 @@ from hakmem.symbols import Line, Named
 
 DEPTH = 8  # functions shown for each site
 LONG = 60  # letters of a function's name
+VERY_LONG = 1000
 # Functions of the libraries of C++ and Rust, which say less than those that call them.
 LIBRARY = re.compile(r"<*(\w+ )?(\w+ as )?(std|__gnu_cxx|core|alloc|__rustc)::")
+# A bracket, or what has some that enclose nothing: operator<, operator->, (anonymous namespace).
+_BRACKET = re.compile(
+    r"\boperator(?:<=>|->\*?|<<=?|>>=?|[<>]=?|\(\))|->|\(anonymous [^()]*\)|[<>()]"
+)
 # What can be shown, by the word for it, and the place of its blocks in the figures.
 KINDS = {"inuse": ("in use", 0), "alloc": ("allocated", 2), "peak": ("peak", 4)}
 
@@ -109,20 +115,28 @@ def brief(name: str) -> str:
 
 
 def _without(name: str, brackets: str) -> str:
+    """Looks at each letter once: templates make names of megabytes."""
     opening, closing = brackets[0], brackets[1]
-    kept, depth = "", 0
-    for at, letter in enumerate(name):
-        # operator<, operator<<, operator->, operator(); and (anonymous namespace)
-        literal = re.search(r"operator[<>()-]{0,2}$|-$", name[:at]) or name.startswith(
-            "(anonymous ", at
-        )
-        if letter == opening and depth == 0 and not literal:
-            kept, depth = f"{kept}{opening}…{closing}", 1
-        elif depth and letter in brackets:
-            depth += 1 if letter == opening else -1
-        elif not depth:
-            kept += letter
-    return kept
+    kept: list[str] = []
+    depth = begin = 0
+    for match in _BRACKET.finditer(name):
+        if match[0] == opening:
+            if depth == 0:
+                kept += name[begin : match.start()], opening, "…", closing
+            depth += 1
+        elif match[0] == closing and depth:
+            depth -= 1
+            begin = match.end()
+    return "".join(kept) + ("" if depth else name[begin:])
+
+
+def bounded(name: str) -> str:
+    """Of a very long name begin and end, and what tells it from others like it: for where a name is
+    repeated."""
+    if len(name) <= VERY_LONG:
+        return name
+    part = VERY_LONG // 2
+    return f"{name[:part]}…{zlib.crc32(name.encode(errors='replace')):08x}…{name[-part:]}"
 
 
 # ---- for other programs ----
@@ -145,7 +159,7 @@ def collapsed(named: Named, at: int, before: Named | None = None) -> str:
 
 
 def _frame(line: Line) -> str:
-    return printable(line.function).replace(";", ":")
+    return printable(bounded(line.function)).replace(";", ":")
 
 
 def speedscope(named: Named, name: str) -> str:

@@ -13,6 +13,7 @@
 #include "heap/whole.h"
 #include "learn/laws.h"
 #include "life/life.h"
+#include "life/scavenger.h"
 #include "os/lock.h"
 #include "profile/guarded.h"
 
@@ -130,7 +131,7 @@ static inline void *realloc_known(void *p, size_t n, size_t usable, const void *
 static SLOW __attribute__((section(".text.slow_realloc.unknown"))) void *
 realloc_unknown(void *p, size_t n, struct caller from)
 {
-    if (unlikely(load_relaxed(&recording_on)) && n != 0 && recorded_begin())
+    if (unlikely(load_relaxed(&recording_on)) && n != 0 && !scavenger_calls() && recorded_begin())
         return realloc_recorded(p, n, from);
     const uint16_t *entry = map_window_entry(p);
     bool whole = entry != NULL && load_relaxed(entry) == BIN_WHOLE * BIN_BYTES;

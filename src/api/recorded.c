@@ -4,6 +4,7 @@
 #include "front/cacheless.h"
 #include "life/life.h"
 #include "life/recording.h"
+#include "life/scavenger.h"
 #include "os/lock.h"
 #include "os/os.h"
 #include "watch/backtrace.h"
@@ -106,6 +107,8 @@ static SLOW void write(struct tape *tape, struct taped event)
 
 bool recorded_begin(void)
 {
+    if (unlikely(scavenger_calls()))
+        return true;
     if (thread_is_within(THREAD_RECORDS))
         return false;
     thread_enters(THREAD_RECORDS);
@@ -114,6 +117,10 @@ bool recorded_begin(void)
 
 void recorded_end(enum event_kind kind, void *p, size_t n, size_t align, struct caller from)
 {
+    if (unlikely(scavenger_calls())) {
+        unnoted_add(p);
+        return;
+    }
     struct tape *tape = tape_mine();
     unsigned path = likely(tape != NULL) ? path_of(tape, from) : PATH_NONE;
     bool simple = likely(tape != NULL) && likely(align <= 1) && likely(n <= UINT32_MAX);
@@ -124,6 +131,10 @@ void recorded_end(enum event_kind kind, void *p, size_t n, size_t align, struct 
 
 void recorded_end_realloc(const void *former, void *p, size_t n, struct caller from)
 {
+    if (p != NULL && unnoted_forget(former)) {
+        recorded_end(EVENT_MALLOC, p, n, 1, from);
+        return;
+    }
     struct tape *tape = tape_mine();
     unsigned path = tape != NULL ? path_of(tape, from) : PATH_NONE;
     bool moved = former != p;
@@ -137,7 +148,8 @@ void recorded_end_realloc(const void *former, void *p, size_t n, struct caller f
 
 SLOW void recorded_free(const void *p)
 {
-    if (unlikely(thread_is_within(THREAD_RECORDS)))
+    if (unnoted_forget(p) || unlikely(thread_is_within(THREAD_RECORDS)) ||
+        unlikely(scavenger_calls()))
         return;
     thread_enters(THREAD_RECORDS);
     struct tape *tape = tape_mine();

@@ -15,6 +15,7 @@
 #include "heap/slab.h"
 #include "life/life.h"
 #include "life/profiling.h"
+#include "life/scavenger.h"
 #include "life/statistics.h"
 #include "life/upkeep.h"
 #include "os/lock.h"
@@ -138,15 +139,16 @@ static SLOW unsigned frames_fill(struct frames trace)
 SLOW void sampled_note(void *p, size_t n, size_t bytes, const char *name)
 {
     struct origin from;
+    bool own = scavenger_calls();
     from.name = name != NULL ? name : "";
-    from.depth = frames_fill((struct frames){.most = FRAMES_MOST, .frames = from.frames});
+    from.depth = own ? 0 : frames_fill((struct frames){.most = FRAMES_MOST, .frames = from.frames});
     struct lock *lock = cache_lock_of(thread_cache());
     if (!lock_enter(lock))
         return;
     const struct sampler *sampler = cache_current()->sampler;
     size_t rate = sampler != NULL ? sampler->due : rate_now();
     size_t block = bytes <= CLASS_MOST ? bytes : round_up(larger(n, 1), os_page);
-    bool noted = samples_add(p, n, block, rate_weight(bytes, rate), &from);
+    bool noted = samples_add(p, n, block, rate_weight(bytes, rate), own ? NULL : &from);
     if (noted && map_bin(p) == BIN_WHOLE)
         map_set(p, 1, BIN_SAMPLED, map_owner(p));
     lock_release(lock);

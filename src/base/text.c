@@ -50,6 +50,17 @@ void text_add_hex(struct text *t, uint64_t n)
     text_add_base(t, n, 16);
 }
 
+void text_add_path(struct text *t, const char *from, uint64_t process)
+{
+    for (const char *c = from; *c != '\0'; c++) {
+        if (c[0] == '%' && c[1] == 'p')
+            text_add_number(t, process);
+        else
+            text_add_char(t, *c);
+        c += c[0] == '%' && (c[1] == 'p' || c[1] == '%');
+    }
+}
+
 void text_add_error(struct text *t, int error)
 {
     if (error == ENOENT) {
@@ -62,6 +73,12 @@ void text_add_error(struct text *t, int error)
         text_add(t, "not a directory");
     } else if (error == ENOSPC) {
         text_add(t, "no space left on device");
+    } else if (error == EDQUOT) {
+        text_add(t, "no space left in the quota");
+    } else if (error == EFBIG) {
+        text_add(t, "too large for the limit of file sizes (ulimit -f)");
+    } else if (error == EROFS) {
+        text_add(t, "read-only file system");
     } else if (error == ENOMEM) {
         text_add(t, "out of memory");
     } else if (error == EMFILE) {

@@ -22,6 +22,9 @@ void text_add_foreign(struct text *t, const char *words, size_t most);
 void text_add_number(struct text *t, uint64_t n);
 void text_add_hex(struct text *t, uint64_t n);
 
+/* A file's name; %p in it stands for the process's number, and %% for %. */
+void text_add_path(struct text *t, const char *from, uint64_t process);
+
 /* As strlen, strcmp == 0, memcmp == 0 and memchr, but never a call: where these are used a lock is
  * held, and libc's functions may be replaced by others that allocate. */
 FAST size_t text_length(const char *text)

@@ -15,6 +15,46 @@
 
 static char folder[PATH_OPTION_MOST]; /* of the ring, while there is one */
 
+/* ---- blocks that are left out ---- */
+
+size_t unnoted_count;
+static const void *unnoted[64]; /* atomic */
+
+/* Where there is no room, its free is that of an unknown block. */
+COLD void unnoted_add(const void *p)
+{
+    unnoted_forget(p); /* a call that is part of another one may have noted it */
+    for (unsigned i = 0; p != NULL && i < sizeof unnoted / sizeof unnoted[0]; i++) {
+        const void *nothing = NULL;
+        if (__atomic_compare_exchange_n(&unnoted[i], &nothing, p, false, __ATOMIC_RELAXED,
+                                        __ATOMIC_RELAXED)) {
+            add_relaxed(&unnoted_count, 1);
+            return;
+        }
+    }
+}
+
+SLOW bool unnoted_find(const void *p)
+{
+    for (unsigned i = 0; p != NULL && i < sizeof unnoted / sizeof unnoted[0]; i++) {
+        const void *one = p;
+        if (__atomic_compare_exchange_n(&unnoted[i], &one, NULL, false, __ATOMIC_RELAXED,
+                                        __ATOMIC_RELAXED)) {
+            sub_relaxed(&unnoted_count, 1);
+            return true;
+        }
+    }
+    return false;
+}
+
+static void unnoted_clear(void)
+{
+    for (unsigned i = 0; i < sizeof unnoted / sizeof unnoted[0]; i++)
+        unnoted_forget(load_relaxed(&unnoted[i]));
+}
+
+/* ---- begin and end ---- */
+
 static int start(const char *where, unsigned parent)
 {
     if (ring != NULL)
@@ -41,8 +81,10 @@ COLD int recording_start(const char *where)
         recording_lost(before, true);
     if (!heap_mode_enter(true))
         return EBUSY;
-    if (ring == NULL)
-        paths_forget(); /* what an earlier recording left */
+    if (ring == NULL) { /* what an earlier recording left */
+        paths_forget();
+        unnoted_clear();
+    }
     int error = start(where, 0);
     lock_release(&cacheless_lock);
     return error;

@@ -33,4 +33,16 @@ void recording_thread_ends(struct cache *cache);
 /* The process ends. Returns when the recorder has read what it needs, or after half a second. */
 void recording_end(void);
 
+/* Blocks of the scavenger, which are left out of a recording. Libc keeps the memory of threads that
+ * have ended for the next ones, so it may free these in calls of the program. */
+extern size_t unnoted_count HIDDEN; /* atomic */
+void unnoted_add(const void *p);
+bool unnoted_find(const void *p);
+
+/* Whether it was one, which it is no more. */
+FAST bool unnoted_forget(const void *p)
+{
+    return unlikely(load_relaxed(&unnoted_count) != 0) && unnoted_find(p);
+}
+
 #endif

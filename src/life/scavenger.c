@@ -79,14 +79,18 @@ static bool alone(void)
     return caches_living() <= 1;
 }
 
+bool scavenger_calls(void)
+{
+    size_t me = thread_number();
+    return me == load_relaxed(&itself) || me == load_relaxed(&asking);
+}
+
 /* Where something else looks after threads' starts and ends, the scavenger may allocate, and so may
  * libc's functions that start and end it. These don't wait for what they are in the middle of; and
  * nobody waits for a start where the start is all that is wanted. */
 static bool waits_for(int now, int to)
 {
-    size_t me = thread_number();
-    return me != load_relaxed(&itself) && me != load_relaxed(&asking) &&
-           (now == ENDING || (now == STARTING && to == ENDING));
+    return !scavenger_calls() && (now == ENDING || (now == STARTING && to == ENDING));
 }
 
 /* False where the state is another. */
@@ -214,4 +218,5 @@ void scavenger_fork_child(void)
     state = NONE;
     scavenger_dozes = ends = false;
     call = 0;
+    itself = asking = 0;
 }

@@ -35,6 +35,10 @@ FAST void scavenger_note(struct cache *cache)
 /* A thread that used the heap ends, and counts no more. */
 void scavenger_thread_ends(void);
 
+/* Whether what the calling thread allocates and frees is the scavenger's, and no part of the
+ * program: it is that thread, or is in libc's functions that start and end it. */
+bool scavenger_calls(void);
+
 /* In a fork's child the thread is gone. */
 void scavenger_fork_child(void);
 

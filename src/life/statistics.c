@@ -58,21 +58,11 @@ static void complain_of(const char *option, const char *about, struct own_error 
              why);
 }
 
-/* The name of a file, with the process's number. */
 static void make_path(const char *from)
 {
     struct text t;
     text_init(&t, path, sizeof path);
-    for (const char *c = from; *c != 0; c++) {
-        char one[2] = {*c, 0};
-        if (c[0] == '%' && c[1] == 'p') {
-            text_add_number(&t, os_process());
-            c++;
-        } else {
-            text_add(&t, one);
-            c += c[0] == '%' && c[1] == '%';
-        }
-    }
+    text_add_path(&t, from, os_process());
 }
 
 static void make_own_path(void)
@@ -261,7 +251,7 @@ COLD void statistics_end(void)
         os_let_pass(WAIT_STEP);
         begun = begin();
     }
-    if (begun && policy.profile_file)
+    if (begun && policy.profile_file && policy.profile_end)
         write_profile();
     if (begun && policy.stats_file)
         write_file();

@@ -1,6 +1,6 @@
 /* Files and descriptors to write to. Async-signal-safe, nothing allocates; errors are numbers as of
- * errno, 0 where there is none. A pipe that nobody reads is an error, and no signal, while the
- * caller blocks signals (os_signals_block). */
+ * errno, 0 where there is none. A pipe that nobody reads and a file that is at its limit are
+ * errors, and no signals, while the caller blocks signals (os_signals_block). */
 #ifndef HAKMEM_OS_OUTPUT_H
 #define HAKMEM_OS_OUTPUT_H
 

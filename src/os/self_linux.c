@@ -168,18 +168,22 @@ void os_signals_block(sigset_t *before)
     pthread_sigmask(SIG_SETMASK, &most, before);
 }
 
+/* Nobody reads our standard error, or a file may not grow: no reason to end the program. */
+static void take_back(int number, const sigset_t *before)
+{
+    sigset_t pending, only;
+    const struct timespec no_time = {0, 0};
+    sigemptyset(&only);
+    sigaddset(&only, number);
+    if (!sigismember(before, number) && sigpending(&pending) == 0 && sigismember(&pending, number))
+        CALL(SYS_rt_sigtimedwait, &only, NULL, &no_time, SIGNAL_BYTES);
+}
+
 void os_signals_restore(const sigset_t *before)
 {
     KEEP_ERRNO;
-    sigset_t pending, pipe_only;
-    sigemptyset(&pipe_only);
-    sigaddset(&pipe_only, SIGPIPE);
-    /* Nobody reads our standard error: no reason to end the program. */
-    if (!sigismember(before, SIGPIPE) && sigpending(&pending) == 0 &&
-        sigismember(&pending, SIGPIPE)) {
-        const struct timespec no_time = {0, 0};
-        CALL(SYS_rt_sigtimedwait, &pipe_only, NULL, &no_time, SIGNAL_BYTES);
-    }
+    take_back(SIGPIPE, before);
+    take_back(SIGXFSZ, before);
     pthread_sigmask(SIG_SETMASK, before, NULL);
 }
 

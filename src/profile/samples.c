@@ -35,6 +35,7 @@ static struct {
     struct site **sites;     /* the same; buckets are atomic: they grow at the front */
     struct sample *unused;
     struct site *others; /* without a stack: of all sites that find no room */
+    struct site *own;    /* of blocks that are no part of the program; has no total */
     size_t sample_count, site_count, lost, bytes;
     size_t bucket_bits;  /* of samples */
     size_t site_buckets; /* constant once they are there */
@@ -114,11 +115,14 @@ static struct site *site_of(const struct origin *from)
     return site != NULL ? site : profile.others;
 }
 
+#define HASH_OWN 1 /* that of no stack is 0 */
+
 static bool others_make(void)
 {
     static const struct origin unknown = {.name = ""};
     profile.others = site_of(&unknown);
-    return profile.others != NULL;
+    profile.own = site_make(HASH_OWN, &unknown, 0);
+    return profile.others != NULL && profile.own != NULL;
 }
 
 bool samples_start(void)
@@ -272,14 +276,15 @@ static struct sample *sample_take(void)
 bool samples_add(const void *p, size_t n, size_t block, double weight, const struct origin *from)
 {
     lock_take(&profile.lock);
-    struct site *site = site_of(from);
+    struct site *site = from != NULL ? site_of(from) : profile.own;
     struct sample *sample = site != NULL ? sample_take() : NULL;
     if (sample != NULL) {
         buckets_grow();
         struct sample **bucket = bucket_of(p);
         *sample = (struct sample){*bucket, p, site, n, block, weight};
         *bucket = sample;
-        tally_add(&site->total, weight, n);
+        if (site != profile.own)
+            tally_add(&site->total, weight, n);
         tally_add(&site->live, weight, n);
         fill_add(sample);
         store_relaxed(&profile_used, true);

@@ -52,8 +52,9 @@ extern bool profile_used HIDDEN;
 /* Makes the tables; false without memory. */
 bool samples_start(void);
 
-/* Notes a block of `block` bytes, of which n were requested, that stands for `weight` blocks. False
- * where nothing is noted: there is no memory, or it is too much. */
+/* Notes a block of `block` bytes, of which n were requested, that stands for `weight` blocks. Null
+ * as origin: it is no part of the program. False where nothing is noted: there is no memory, or it
+ * is too much. */
 bool samples_add(const void *p, size_t n, size_t block, double weight, const struct origin *from);
 
 /* Now n bytes of it are requested, and the block has so many bytes, if that is more than before. */

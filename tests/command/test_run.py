@@ -282,14 +282,15 @@ def calls_of(command: list[str], folder: Path) -> list[str]:
 
 
 def test_it_costs_what_a_shell_script_costs(built: Built, tmp_path: Path) -> None:
-    """No process, and beside those of a shell that reads its script a handful of system calls: is
-    the command a link, can the library be read, can the program be executed."""
+    """No process, and beside those of env and a shell that reads its script a handful of system
+    calls: is the command a link, can the library be read, can the program be executed, and can
+    the library be loaded into it."""
     if shutil.which("strace") is None:
         pytest.skip("strace is not installed")
     if subprocess.run(["strace", "-f", "true"], capture_output=True).returncode:
         pytest.skip("strace cannot trace here")
     script = tmp_path / "script"
-    script.write_text(f'#!/bin/sh\nLD_PRELOAD={shlex.quote(str(built.library))} exec "$@"\n')
+    script.write_text(f'#!/bin/sh\nexec env LD_PRELOAD={shlex.quote(str(built.library))} "$@"\n')
     script.chmod(0o755)
     plain = calls_of([str(script), "/bin/true"], tmp_path)
     ours = calls_of([str(built.front), "run", "/bin/true"], tmp_path)

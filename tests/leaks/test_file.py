@@ -99,10 +99,14 @@ def test_files_of_processes(run: Run) -> None:
     assert {path.name for path in run.folder.iterdir()} == {
         f"{number}.leaks" for _, number, _ in ended.said()
     }
-    # Without %p, what was lost is not replaced by what was not.
-    run("--leaks=x.leaks", plant, "fork")
-    assert "lost_direct" in run.command("leaks", "x.leaks").out
-    assert "table" not in run.command("leaks", "x.leaks").out
+    # Without %p a child's has its number in its name.
+    for path in run.folder.iterdir():
+        path.unlink()
+    ended = run("--leaks=x.leaks", plant, "fork")
+    child = int(ended.out)
+    assert {path.name for path in run.folder.iterdir()} == {"x.leaks", f"x.{child}.leaks"}
+    assert "lost_direct" in run.command("leaks", f"x.{child}.leaks").out
+    assert "nothing is lost" in run.command("leaks", "x.leaks").out
 
 
 # ---- suppressions ----

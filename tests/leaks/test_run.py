@@ -5,9 +5,13 @@ from __future__ import annotations
 import ctypes
 import os
 import platform
+import re
+import resource
 import signal
 import struct
+import subprocess
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -38,7 +42,8 @@ def test_every_end(end: list[str], status: int, run: Run) -> None:
 def test_killed(run: Run) -> None:
     """Its memory goes at once: it may be wanted for others."""
     ended = run.plant("one", "kill")
-    assert (ended.status, ended.said()) == (-signal.SIGKILL, [])
+    assert ended.status == -signal.SIGKILL
+    assert ended.one().startswith("not searched: it was ended by SIGKILL")
 
 
 def test_its_number_and_its_signals(run: Run) -> None:
@@ -186,6 +191,60 @@ def test_programs_that_are_none(run: Run, tmp_path: Path) -> None:
     script.chmod(0o755)
     ended = run(script)
     assert ended.status == 127 and len(ended.err.splitlines()) == 1, ended
+
+
+# ---- where nothing can be written ----
+
+
+def _small_files() -> None:
+    resource.setrlimit(resource.RLIMIT_FSIZE, (100, 100))
+
+
+@pytest.mark.parametrize("words", [["one"], ["one", "_exit"], ["lose", "term"]])
+@pytest.mark.parametrize("file", [[], ["--leaks=x.leaks"]])
+def test_small_files(file: list[str], words: list[str], run: Run) -> None:
+    """The sums remain, in one line."""
+    plant = run.programs / "leaks_plant"
+    before = run(plant, *words)
+    ended = run(*file, plant, *words, preexec_fn=_small_files)
+    assert (ended.status, ended.err.count("\n")) == (before.status, 1), ended
+    assert re.match(r"lost [0-9]+ B in [0-9]+ blocks, .*; the report can't be .*", ended.one())
+    assert list(run.folder.iterdir()) == []
+
+
+def test_small_files_and_a_status(run: Run) -> None:
+    plant = run.programs / "leaks_plant"
+    assert run("--leaks-status=9", plant, "one", preexec_fn=_small_files).status == 9
+
+
+@pytest.fixture
+def full(tmp_path: Path) -> Iterator[Path]:
+    """A folder on a disk that is full."""
+    folder = tmp_path / "full"
+    folder.mkdir()
+    mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=4k", "tmpfs", folder])
+    if mounted.returncode:
+        pytest.skip("only root can mount a small disk")
+    try:
+        (folder / "all").write_bytes(bytes(4096))
+        yield folder
+    finally:
+        subprocess.run(["umount", folder], check=True)
+
+
+@pytest.mark.parametrize("status", [[], ["--leaks-status=9"]])
+def test_full_disk(status: list[str], full: Path, run: Run) -> None:
+    """The whole report remains."""
+    ended = run(*status, f"--leaks={full}/x.leaks", run.programs / "leaks_plant", "one")
+    assert ended.status == (9 if status else 0)
+    assert "No space left on device" in ended.err and ended.one().startswith("lost 100 B")
+    assert "lost_direct" in ended.err and [path.name for path in full.iterdir()] == ["all"]
+
+
+def test_full_disk_without_a_loss(full: Path, run: Run) -> None:
+    ended = run("--leaks-status=9", f"--leaks={full}/x", run.programs / "leaks_plant", "exit3")
+    assert ended.status == 3 and "No space left on device" in ended.err
+    assert ended.one().startswith("nothing is lost")
 
 
 # ---- where it is not permitted ----

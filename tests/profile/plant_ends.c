@@ -1,0 +1,84 @@
+/* Keeps blocks and ends in one way or another: profile_plant_ends WORD... does what each word says,
+ * in order. */
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define BLOCKS 100
+#define NOINLINE __attribute__((noinline))
+
+static void *volatile kept[2][BLOCKS];
+
+NOINLINE static void keep(void)
+{
+    for (int i = 0; i < BLOCKS; i++)
+        kept[0][i] = malloc(1000);
+}
+
+NOINLINE static void keep_in_child(void)
+{
+    for (int i = 0; i < BLOCKS; i++)
+        kept[1][i] = malloc(2000);
+}
+
+static void on_term(int number) { _exit(number); }
+
+static void end_by(int number)
+{
+    kill(getpid(), number);
+    for (;;)
+        pause();
+}
+
+/* Both go on with the next word; the parent when the child has ended. */
+static void forks(void)
+{
+    pid_t child = fork();
+    if (child == 0) {
+        keep_in_child();
+        return;
+    }
+    while (waitpid(child, NULL, 0) < 0 && errno == EINTR)
+        ;
+}
+
+int main(int argc, char **argv)
+{
+    (void)argc;
+    for (char **word = argv + 1; *word != NULL; word++) {
+        if (strcmp(*word, "keep") == 0)
+            keep();
+        else if (strcmp(*word, "fork") == 0)
+            forks();
+        else if (strcmp(*word, "handle") == 0)
+            signal(SIGTERM, on_term);
+        else if (strcmp(*word, "exec") == 0) {
+            *word = argv[0];
+            execv(argv[0], word);
+            return 1;
+        } else if (strcmp(*word, "term") == 0)
+            end_by(SIGTERM);
+        else if (strcmp(*word, "int") == 0)
+            end_by(SIGINT);
+        else if (strcmp(*word, "kill") == 0)
+            end_by(SIGKILL);
+        else if (strcmp(*word, "abort") == 0)
+            abort();
+        else if (strcmp(*word, "_exit") == 0)
+            _exit(4);
+        else if (strcmp(*word, "quick_exit") == 0)
+            quick_exit(5);
+        else if (strcmp(*word, "wait") == 0) {
+            printf("ready\n");
+            fflush(stdout);
+            for (;;)
+                pause();
+        } else
+            return 2;
+    }
+    return 0;
+}
