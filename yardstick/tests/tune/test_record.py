@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from hakmem import events
-from hakmem_yardstick.compare_runs import Broken, Program
+from hakmem_yardstick.compare_runs import Broken
+from hakmem_yardstick.subject import Program
 from hakmem_yardstick.tune_record import record
 from yardstick.tests.tune.tuned import Tuned
 
