@@ -163,8 +163,8 @@ def test_every_part_has_the_same_version(built: Built) -> None:
         "pyproject.toml": r'\[project\]\nname = "hakmem"\nversion = "(\S+)"',
         "python/hakmem/__init__.py": r'__version__ = "(\S+)"',
         "debian/changelog": r"\Ahakmem \((\S+)\)",
-        "bindings/rust/Cargo.toml": r'\[package\]\nname = "hakmem"\nversion = "(\S+)"',
-        "bindings/rust/Cargo.lock": r'name = "hakmem"\nversion = "(\S+)"',
+        "bindings/rust/Cargo.toml": r'\[package\]\nname = "hakmem-malloc"\nversion = "(\S+)"',
+        "bindings/rust/Cargo.lock": r'name = "hakmem-malloc"\nversion = "(\S+)"',
     }
     found = {}
     for file, pattern in places.items():

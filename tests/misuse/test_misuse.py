@@ -85,7 +85,7 @@ CASES = [
     Case("metadata", 4000, FOREIGN, MAPPED, ADVICE_FOREIGN, forms=tuple(INSIDES)),
     Case("free_slice", 0, GONE, VACANT, ADVICE_TWICE),
     Case("foreign_number", 0x100000000000, FOREIGN, UNMAPPED, ADVICE_TWICE),
-    Case("foreign_number", 0x101FFFFFFFF0, FOREIGN, UNMAPPED, ADVICE_TWICE),
+    Case("foreign_number", 0x1001FFFFFFF0, FOREIGN, UNMAPPED, ADVICE_TWICE),
     *(
         Case(name, number, FOREIGN, NO_MEMORY, ADVICE_FOREIGN)
         for name, numbers in (
