@@ -46,13 +46,13 @@ class Graph:
         """What it calls, in the order of the calls in its text."""
         return [name for _, names in sorted(self.calls.get(function, {}).items()) for name in names]
 
-    def sites(self, name: str) -> set[Site]:
-        """Where functions of this name are called."""
+    def sites(self, function: str) -> set[Site]:
+        """Where it is called."""
         return {
             site
             for calls in self.calls.values()
             for site, functions in calls.items()
-            if any(function_name(function) == name for function in functions)
+            if function in functions
         }
 
 
