@@ -1,12 +1,15 @@
 """Checks the rules of src/: nothing includes upwards or in circles, files stay small, the system
 stays below, numbers of judgement stay in the table of laws, and each of them is used; of the
 command's Python part, python/: files stay small, what finds out knows nothing of what asks; and
-that nothing outside yardstick/ uses what is in it, but the commands for it.
+that nothing outside yardstick/ uses what is in it, but the commands for it. Of a build's objects:
+that none refers to what an object of a higher folder defines, whoever declares it.
 
 Usage: check_layers.py [folders, by default this repository's]
+       check_layers.py --objects OBJECT..., each with its source's path after a folder NAME.dir
 """
 
 import re
+import subprocess
 import sys
 from collections.abc import Iterator
 from graphlib import CycleError, TopologicalSorter
@@ -267,6 +270,52 @@ def module_violations(root: Path) -> Iterator[str]:
                     )
 
 
+# Symbols that a lower folder declares and a higher one defines all the same.
+DEFINED_ABOVE = {
+    "assertion_failed",  # base/ has no words and can't end the process; in debug builds alone
+    "lock_is_left",  # a report, which ends the process: os/ knows nothing of what it says
+    "hakmem_watch",  # it names the tables of all layers, and what reads them begins there
+}
+
+
+def source_of(object_file: str) -> str:
+    return str(Path(object_file.rpartition(".dir/")[2])).removesuffix(".o")
+
+
+def upward_references(objects: list[str]) -> Iterator[str]:
+    """Yields what the includes don't show: a lower folder may declare what a higher one defines."""
+    command = ["nm", "--print-file-name", "--extern-only", "--format=posix", *objects]
+    listed = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout
+    defined: dict[str, set[str]] = {}
+    referred: set[tuple[str, str]] = set()
+    for line in listed.splitlines():
+        file, _, symbol = line.partition(": ")
+        name, kind = symbol.split()[:2]
+        if kind in "Uwv":
+            referred.add((source_of(file), name))
+        else:
+            defined.setdefault(name, set()).add(source_of(file))
+    needed = set()
+    for source, name in sorted(referred):
+        folder = source.split("/")[0]
+        others = {other: FLOOR[other.split("/")[0]] for other in sorted(defined.get(name, ()))}
+        above = (
+            FLOOR[folder] <= floor and not other.startswith(f"{folder}/")
+            for other, floor in others.items()
+        )
+        if not others or not all(above):
+            continue
+        needed.add(name)
+        if name not in DEFINED_ABOVE:
+            where = " and ".join(f"{other} (floor {floor})" for other, floor in others.items())
+            yield (
+                f"{source}: {folder}/ (floor {FLOOR[folder]}) refers to {name} of {where}; "
+                "only the same folder and lower floors may be"
+            )
+    for name in sorted((DEFINED_ABOVE & defined.keys()) - needed):
+        yield f"{name}: no lower folder refers to it: take it out of DEFINED_ABOVE"
+
+
 USES_THE_YARDSTICK = re.compile(
     r'\s*(?:from|import)\s+(?:hakmem_)?yardstick\b|\s*#\s*include\s*"[^"]*yardstick/'
     r"|[^\"'#]*\bextras\.loaded\("
@@ -293,10 +342,10 @@ def long_files(root: Path) -> Iterator[str]:
             yield f"{path}:{lines}: {lines} lines; a file has at most {MOST_LINES}"
 
 
-def main() -> int:
-    own = sys.argv[1:] or ["src", "python"]
-    outside = sys.argv[1:] or OUTSIDE
-    found = [
+def violations_in_sources(folders: list[str]) -> list[str]:
+    own = folders or ["src", "python"]
+    outside = folders or OUTSIDE
+    return [
         *(line for name in own for line in violations(Path(name))),
         *(line for name in own for line in laws_elsewhere(Path(name))),
         *(line for name in own for line in laws_unused(Path(name))),
@@ -305,6 +354,14 @@ def main() -> int:
         *long_files(Path("yardstick/python")),
         *(line for name in outside for line in uses_of_the_yardstick(Path(name))),
     ]
+
+
+def main() -> int:
+    given = sys.argv[1:]
+    if given[:1] == ["--objects"]:
+        found = list(upward_references(given[1:]))
+    else:
+        found = violations_in_sources(given)
     print("\n".join(found) if found else "layers in order")
     return 1 if found else 0
 

@@ -115,6 +115,63 @@ def write(root: Path, name: str, text: str) -> None:
     path.write_text(text)
 
 
+def check_objects(root: Path, sources: dict[str, str]) -> tuple[int, str]:
+    """As a build has them."""
+    objects = []
+    for name, text in sources.items():
+        write(root, name, text)
+        out = root / "build/hakmem_core.dir" / f"{name}.o"
+        out.parent.mkdir(parents=True, exist_ok=True)
+        subprocess.run(["cc", "-c", root / name, "-o", out], check=True)
+        objects.append(str(out))
+    command = [sys.executable, str(ROOT / "tools/check_layers.py"), "--objects", *objects]
+    done = subprocess.run(command, capture_output=True, text=True)
+    return done.returncode, done.stdout + done.stderr
+
+
+REPORT = "void report(void) {}\nint reports;\nstatic void hidden(void) { report(); }\n"
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "symbol"),
+    [
+        ("os/wait.c", "extern void report(void);\nvoid w(void) { report(); }\n", "report"),
+        ("front/cache.c", "extern int reports;\nint *p(void) { return &reports; }\n", "reports"),
+        ("heap/a.c", "extern int reports;\nint *p = &reports;\n", "reports"),
+        ("sheet/a.c", "extern int reports;\nint *p = &reports;\n", "reports"),
+        ("os/a.c", "__attribute__((weak)) void report(void);\nvoid *p = report;\n", "report"),
+    ],
+)
+def test_a_symbol_of_a_higher_layer_is_named(
+    tmp_path: Path, name: str, text: str, symbol: str
+) -> None:
+    status, output = check_objects(tmp_path, {name: text, "watch/report.c": REPORT})
+    assert status == 1
+    floor = FLOOR[name.split("/")[0]]
+    assert f"(floor {floor}) refers to {symbol} of watch/report.c (floor 5); only the" in output
+    assert output.startswith(f"{name}: ")
+    assert output.count("\n") == 1
+
+
+def test_right_symbols_pass(tmp_path: Path) -> None:
+    uses = "extern void report(void), hidden(void), *malloc(unsigned long);\n"
+    sources = {
+        "watch/report.c": REPORT,
+        "watch/words.c": uses + "void words(void) { report(); }\n",
+        "api/slow.c": uses + "void slow(void) { report(); malloc(1); }\n",
+        "os/lock.c": "void lock_is_left(void);\nvoid wait(void) { lock_is_left(); }\n",
+        "watch/left.c": "void lock_is_left(void) {}\n",
+        "os/own.c": "static void hidden(void) {}\nvoid own(void) { hidden(); }\n",
+    }
+    assert check_objects(tmp_path, sources) == (0, "layers in order\n")
+
+
+def test_an_exception_that_nothing_needs_is_named(tmp_path: Path) -> None:
+    status, output = check_objects(tmp_path, {"watch/a.c": "void lock_is_left(void) {}\n"})
+    assert status == 1
+    assert output == "lock_is_left: no lower folder refers to it: take it out of DEFINED_ABOVE\n"
+
+
 def test_a_circle_is_named(tmp_path: Path) -> None:
     write(tmp_path, "heap/slab.h", '#include "heap/shard.h"\n')
     write(tmp_path, "heap/shard.c", '#include "heap/shard.h"\n#include "heap/transfer.h"\n')
