@@ -109,9 +109,8 @@ static enum fit fit_of_elf(struct program *p, const Elf64_Ehdr *elf, const char 
     *why = "it is a Go program without cgo, which takes its memory from the kernel";
     if (has_note(p, "Go"))
         return FITS_NOT;
-    *why = "it is linked statically, so no loader can replace its malloc; link it dynamically, or "
-           "with "
-           "libhakmem.a";
+    *why = "it is linked statically, so no loader can replace its malloc; link it dynamically, "
+           "or with libhakmem.a";
     return has_note(p, "hakmem") ? FITS : FITS_NOT;
 }
 
