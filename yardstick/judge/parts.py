@@ -1,0 +1,84 @@
+"""What the judge looks at: rows, the figures that each part gives, and how often they are run."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from hakmem_yardstick import halves
+from hakmem_yardstick.model import Row, included
+from hakmem_yardstick.programs import Programs
+from hakmem_yardstick.runner import Runner
+from hakmem_yardstick.suite import Suite
+from yardstick.judge.lives import JUDGED, LIFE, SERVICES
+from yardstick.judge.replays import Replays
+from yardstick.judge.works import WORKS
+
+Pairs = list[tuple[str, str]]
+"""Of a row and a measure."""
+
+
+@dataclass(frozen=True)
+class Part:
+    name: str
+    runner: Runner
+    rows: Sequence[Row]
+    lines: Mapping[str, Pairs]
+    """What is told, each a mean over pairs."""
+    rounds: int
+    scale: float
+
+
+@dataclass(frozen=True)
+class Size:
+    """How much is run: rounds of each part."""
+
+    rows: int
+    replays: int
+    programs: int
+    lives: int
+    scale: float
+    """Of the rows' and the programs' work; lives have all of theirs."""
+
+
+FULL = Size(rows=6, replays=6, programs=6, lives=2, scale=0.3)
+QUICK = Size(rows=2, replays=2, programs=1, lives=1, scale=0.1)
+
+
+def parts(build: Path, cache: Path, size: Size) -> list[Part]:
+    """`build` has the suite, the command and its player."""
+    return [
+        _rows(Suite(build / "bench"), "rows", size),
+        _rows(Programs(), "programs of bench", size),
+        _part("replays", Replays(cache, WORKS, build), ("time", "peak"), size.replays, 1.0),
+        _part("programs", Programs(cache, WORKS), ("cpu", "faults", "peak"), size.programs, 0.7),
+        _part("life", Programs(cache / "life", LIFE), JUDGED, size.lives, 1.0),
+        _part("services", Programs(cache / "services", SERVICES), JUDGED, size.lives, 1.0),
+    ]
+
+
+def _part(name: str, runner: Runner, measures: Iterable[str], rounds: int, scale: float) -> Part:
+    rows = runner.rows()
+    lines = {measure: [(row.name, measure) for row in rows] for measure in measures}
+    return Part(name, runner, rows, lines, rounds, scale)
+
+
+def _rows(runner: Runner, name: str, size: Size) -> Part:
+    """The judging half."""
+    half = halves.read()
+    rows = [
+        row
+        for row in runner.rows()
+        if half[row.name] == halves.JUDGING and included(row, "standard")
+    ]
+    of: Mapping[str, Callable[[str], bool]] = {
+        "time": lambda measure: measure in ("time", "cpu"),
+        "peak": lambda measure: measure == "peak",
+        "other": lambda measure: measure not in ("time", "cpu", "peak"),
+    }
+    lines = {
+        what: [(row.name, measure) for row in rows for measure in row.judged if wanted(measure)]
+        for what, wanted in of.items()
+    }
+    return Part(name, runner, rows, lines, size.rows, size.scale)

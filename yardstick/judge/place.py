@@ -1,0 +1,26 @@
+"""Where the judge keeps what it makes: inputs, compiled programs, recordings."""
+
+from __future__ import annotations
+
+import hashlib
+import shutil
+from pathlib import Path
+
+from hakmem_yardstick.peers.cache import user_folder
+from hakmem_yardstick.programs.runner import sources
+
+HERE = Path(__file__).resolve().parent
+SCRIPTS = HERE / "scripts"
+
+
+def folder(base: Path | None = None) -> Path:
+    """Of this version of the judge; what older ones made is removed."""
+    files = [*sorted(HERE.glob("*.py")), *sorted(SCRIPTS.iterdir())]
+    text = sources().encode() + b"".join(file.read_bytes() for file in files if file.is_file())
+    kept = (base or user_folder()) / "judge"
+    own = kept / hashlib.sha256(text).hexdigest()[:12]
+    own.mkdir(parents=True, exist_ok=True)
+    for old in kept.iterdir():
+        if old != own:
+            shutil.rmtree(old)
+    return own
