@@ -4,7 +4,7 @@ Each row has a figure for each moment that its process comes to:
 
 loaded     all is allocated
 freed      all has just been freed
-idle       after IDLE seconds without a call
+idle       after 3 seconds without a call
 light      after a little traffic
 reloaded   all is allocated once more
 ended      a second after all was freed once more
@@ -41,10 +41,19 @@ from hakmem_yardstick.programs.servers import (
 from hakmem_yardstick.programs.turnovers import ASK
 from yardstick.judge.place import SCRIPTS
 
-MOMENTS = ("loaded", "freed", "idle", "light", "reloaded", "ended")
 JUDGED = ("freed", "idle", "light", "ended")
 """Of the others, peaks say as much."""
-IDLE, REST = 3.0, 1.0
+COURSE = (
+    # what is done, the seconds after it, and the moment
+    ("load", 0.0, "loaded"),
+    ("free", 0.0, "freed"),
+    ("", 3.0, "idle"),
+    ("light", 0.0, "light"),
+    ("load", 0.0, "reloaded"),
+    ("free", 1.0, "ended"),
+)
+"""Of services; life.c has the same."""
+MOMENTS = tuple(moment for _, _, moment in COURSE)
 ORDERS = ("lifo", "fifo", "random", "other")
 PATTERNS = {
     "small": "blocks of 20 to 500 bytes",
@@ -64,8 +73,7 @@ EXTRA = {name: f"resident: {name}" for name in MOMENTS}
 
 _BEGIN_EACH = 0.5  # s: the next order's process loads while the one before idles
 _ALL_ORDERS = (
-    f"for order in {' '.join(ORDERS)}; do"
-    f' "$0" "$1" $order "$2" & sleep {_BEGIN_EACH}; done; wait'
+    f'for order in {" ".join(ORDERS)}; do "$0" "$1" $order "$2" & sleep {_BEGIN_EACH}; done; wait'
 )
 
 
@@ -90,12 +98,19 @@ def _of_orders(kib: Mapping[tuple[str, str], float], moment: str) -> float:
 
 
 def _compile_life(folder: Path, _sizes: Mapping[str, int]) -> None:
-    flags = ["-O2", "-D_GNU_SOURCE", "-pthread", "-fno-builtin", "-o", folder / "life"]
+    flags: list[str | Path] = [
+        "-O2",
+        "-D_GNU_SOURCE",
+        "-pthread",
+        "-fno-builtin",
+        "-o",
+        folder / "life",
+    ]
     _compile(["gcc", *flags, SCRIPTS / "life.c"])
 
 
 def _compile_service(folder: Path, _sizes: Mapping[str, int]) -> None:
-    flags = ["-std=c++20", "-O2", "-pthread", "-o", folder / "service"]
+    flags: list[str | Path] = ["-std=c++20", "-O2", "-pthread", "-o", folder / "service"]
     _compile(["g++", *flags, SCRIPTS / "service.cc"])
 
 
@@ -129,17 +144,10 @@ Step = Callable[[], None]
 def _lived(
     place: Place, service: Service, *, load: Step, free: Step, light: Step, check: Step
 ) -> Ran:
-    """`check` gives the answer of which the last step's output is the result."""
-    steps: list[tuple[Step, float, str]] = [
-        (load, 0, "loaded"),
-        (free, 0, "freed"),
-        (lambda: None, IDLE, "idle"),
-        (light, 0, "light"),
-        (load, 0, "reloaded"),
-        (free, REST, "ended"),
-    ]
-    for act, rest, _ in steps:
-        act()
+    """The output of `check` is the result."""
+    acts: dict[str, Step] = {"load": load, "free": free, "light": light, "": lambda: None}
+    for what, rest, _ in COURSE:
+        acts[what]()
         if rest:
             service.pause(rest)
         service.resident()
@@ -236,7 +244,7 @@ server {{ listen unix:{folder}/socket; root {folder}; }} }}
     return _lived(
         place,
         service,
-        load=lambda: service.run(*clients, "150", "1"),
+        load=lambda: service.run(*clients, "90", "1"),
         free=lambda: service.pause(0.2),
         light=lambda: service.run(*clients, "1", "9"),
         check=lambda: service.run(*clients, "1", "1"),
@@ -246,28 +254,14 @@ server {{ listen unix:{folder}/socket; root {folder}; }} }}
 TEMPORARY = ("client_body", "proxy", "fastcgi", "uwsgi", "scgi")
 
 
-# A session that looks at itself, since it ends with its client.
-
-
-def _session(out: list[str], moment: str, look: str, rest: str, seconds: float) -> None:
-    if seconds:
-        out.append(rest.format(seconds))
-    out.append(look.format(moment))
-
-
-def _sessions(steps: Mapping[str, Sequence[str]], look: str, rest: str) -> str:
-    """The life of a client's session. `look` and `rest` start a shell from there."""
+def _session(steps: Mapping[str, Sequence[str]], look: str, rest: str) -> str:
+    """The life of a client's session, which starts a shell to look and to rest: it ends with its
+    client."""
     out: list[str] = []
-    for moment, step, seconds in (
-        ("loaded", "load", 0.0),
-        ("freed", "free", 0.0),
-        ("idle", "", IDLE),
-        ("light", "light", 0.0),
-        ("reloaded", "load", 0.0),
-        ("ended", "free", REST),
-    ):
-        out.extend(steps.get(step, ()))
-        _session(out, moment, look, rest, seconds)
+    for what, seconds, moment in COURSE:
+        out.extend(steps.get(what, ()))
+        out.extend([rest.format(seconds)] if seconds else [])
+        out.append(look.format(moment))
     return "\n".join(out) + "\n"
 
 
@@ -281,7 +275,9 @@ def _said(measured_text: str) -> dict[str, float]:
 def _sqlite(place: Place) -> Ran:
     read = f".read '{place.inputs / 'session.sql'}'"
     measured = place.measure([found("sqlite3"), "-batch", ":memory:", read])
-    return Ran(measured, extra=_said(measured.stdout)) if measured.outcome == "ok" else Ran(measured)
+    if measured.outcome != "ok":
+        return Ran(measured)
+    return Ran(measured, extra=_said(measured.stdout))
 
 
 def _sqlite_session(folder: Path, sizes: Mapping[str, int]) -> None:
@@ -302,7 +298,7 @@ def _sqlite_session(folder: Path, sizes: Mapping[str, int]) -> None:
         + ["DROP TABLE s;"],
     }
     look = ".shell echo {} $(grep ^Pss: /proc/$PPID/smaps_rollup)"
-    (folder / "session.sql").write_text(_sessions(steps, look, ".shell sleep {}"))
+    (folder / "session.sql").write_text(_session(steps, look, ".shell sleep {}"))
 
 
 def _postgres(place: Place) -> Ran:
@@ -330,7 +326,7 @@ def _postgres_session(folder: Path, sizes: Mapping[str, int]) -> None:
     look = "\\! echo {} $(grep ^Pss: /proc/$SERVER/smaps_rollup)"
     begin = "SELECT pg_backend_pid() AS server \\gset\n\\setenv SERVER :server\n"
     begin += "SET work_mem = '200MB'; SET jit = off;\n"
-    (folder / "session.sql").write_text(begin + _sessions(steps, look, "\\! sleep {}"))
+    (folder / "session.sql").write_text(begin + _session(steps, look, "\\! sleep {}"))
 
 
 def _service(
@@ -460,7 +456,7 @@ SERVICES = (
     ),
     _service(
         "nginx",
-        "Two workers, 150 clients",
+        "Two workers, 90 clients",
         _nginx,
         {},
         packages=("nginx-light",),

@@ -15,8 +15,8 @@ from yardstick.judge.lives import JUDGED, LIFE, SERVICES
 from yardstick.judge.replays import Replays
 from yardstick.judge.works import WORKS
 
-Pairs = list[tuple[str, str]]
-"""Of a row and a measure."""
+Figures = Mapping[str, Sequence[str]]
+"""Measures by row."""
 
 
 @dataclass(frozen=True)
@@ -24,8 +24,8 @@ class Part:
     name: str
     runner: Runner
     rows: Sequence[Row]
-    lines: Mapping[str, Pairs]
-    """What is told, each a mean over pairs."""
+    lines: Mapping[str, Figures]
+    """What is told, each a mean."""
     rounds: int
     scale: float
 
@@ -60,7 +60,7 @@ def parts(build: Path, cache: Path, size: Size) -> list[Part]:
 
 def _part(name: str, runner: Runner, measures: Iterable[str], rounds: int, scale: float) -> Part:
     rows = runner.rows()
-    lines = {measure: [(row.name, measure) for row in rows] for measure in measures}
+    lines = {measure: {row.name: [measure] for row in rows} for measure in measures}
     return Part(name, runner, rows, lines, rounds, scale)
 
 
@@ -78,7 +78,7 @@ def _rows(runner: Runner, name: str, size: Size) -> Part:
         "other": lambda measure: measure not in ("time", "cpu", "peak"),
     }
     lines = {
-        what: [(row.name, measure) for row in rows for measure in row.judged if wanted(measure)]
+        what: {row.name: own for row in rows if (own := [*filter(wanted, row.judged)])}
         for what, wanted in of.items()
     }
     return Part(name, runner, rows, lines, size.rows, size.scale)

@@ -7,9 +7,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from hakmem_yardstick import stats
 from hakmem_yardstick.model import OURS, Results
 from hakmem_yardstick.stats import Ratio
+from yardstick.judge import means
 from yardstick.judge.parts import Part
 
 BEFORE = "before"
@@ -23,8 +23,7 @@ class Line:
     part: str
     what: str
     ratio: Ratio | None
-    """Of after to before; None where nothing was measured. Its `rounds` are pairs of row and
-    measure."""
+    """Of after to before; None where nothing was measured. Its `rounds` are rows."""
 
     @property
     def verdict(self) -> str:
@@ -33,7 +32,7 @@ class Line:
             return "not measured"
         if not ratio.is_known:
             return "can't tell"
-        if 1 - EQUAL <= ratio.low and ratio.high <= 1 + EQUAL:
+        if ratio.low >= 1 - EQUAL and ratio.high <= 1 + EQUAL:
             return "equal"
         if ratio.shown_better:
             return "better"
@@ -51,7 +50,7 @@ class Line:
             return known
         ratio = self.ratio
         ends = [ratio.low, ratio.high] if ratio.is_known else None
-        return known | {"ratio": ratio.value, "interval": ends, "of": ratio.rounds}
+        return known | {"ratio": ratio.value, "interval": ends, "rows": ratio.rounds}
 
 
 def shown(ratio: Ratio) -> str:
@@ -66,17 +65,21 @@ def lines(part: Part, results: Results, seed: int) -> list[Line]:
         Line(
             part.name,
             what,
-            stats.geometric_mean_of_work(
-                results, [pair for pair in pairs if pair[0] in there], AFTER, BEFORE, seed
+            means.mean_of_work(
+                results,
+                {row: own for row, own in figures.items() if row in there},
+                AFTER,
+                BEFORE,
+                seed,
             ),
         )
-        for what, pairs in part.lines.items()
-        if pairs
+        for what, figures in part.lines.items()
+        if figures
     ]
 
 
 def table(all_lines: Sequence[Line]) -> str:
-    head = ("part", "what", "after/before", "95% interval", "of", "verdict")
+    head = ("part", "what", "after/before", "95% interval", "rows", "verdict")
     rows = [head, *(_cells(line) for line in all_lines)]
     widths = [max(len(row[at]) for row in rows) for at in range(len(head))]
     return "\n".join(

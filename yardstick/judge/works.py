@@ -91,6 +91,10 @@ NOBODY = {
     for what, value in (("NAME", "n"), ("EMAIL", "e@example.org"), ("DATE", WHEN))
 }
 
+GHOSTSCRIPT = """
+gs -q -dBATCH -dNOPAUSE -dSAFER -sDEVICE=ppmraw -r50 -o p%03d.ppm "$0/pages.ps"
+"""
+
 MAKE = """
 { printf 'all:'; for i in $(seq 400); do printf ' target-%s' $i; done; echo
   for i in $(seq 400); do
@@ -242,7 +246,7 @@ WORKS = (
             _reads("php", "-n", "-d", "memory_limit=-1", script="words.php"),
             {"lines": 40_000},
             package="php-cli",
-            # Debian's extensions are loaded with RTLD_DEEPBIND: they free with glibc what is not its.
+            # Debian's extensions, loaded with RTLD_DEEPBIND, free with glibc what is not its.
             proof=("php", "-n", "--version"),
             of=("php*",),
         ),
@@ -283,8 +287,7 @@ WORKS = (
         _work(
             "ghostscript",
             "Pages of text and curves to pictures",
-            _shell('gs -q -dBATCH -dNOPAUSE -dSAFER -sDEVICE=ppmraw -r50 -o p%03d.ppm "$0/pages.ps"',
-                   "*.ppm"),
+            _shell(GHOSTSCRIPT, "*.ppm"),
             {"lines": 30_000},
             program="gs",
             of=("libgs.so*",),
@@ -302,4 +305,4 @@ WORKS = (
         proof=("tclsh", "/dev/null"),
         of=("libtcl*.so*",),
     ),
-)  # fmt: skip
+)

@@ -1,13 +1,14 @@
 """Many clients of an HTTP server at once, which all ask before one of them reads.
 
-    clients.py SOCKET CLIENTS REQUESTS
+clients.py SOCKET CLIENTS REQUESTS
 """
 
 import socket
 import sys
 
 PATH, CLIENTS, REQUESTS = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
-ASKED = b"GET /page HTTP/1.1\r\nHost: x\r\nAccept-Encoding: gzip\r\nCookie: " + b"c" * 900 + b"\r\n\r\n"
+HEADS = b"GET /page HTTP/1.1\r\nHost: x\r\nAccept-Encoding: gzip\r\nCookie: "
+ASKED = HEADS + b"c" * 900 + b"\r\n\r\n"
 
 
 def answer(client: socket.socket) -> None:

@@ -26,7 +26,7 @@ struct member {
 
 struct pattern {
     const char *name;
-    size_t least, most;  // bytes of a block
+    size_t least, most; // bytes of a block
     unsigned crew;
     void (*load)(struct member *, size_t bytes);
 };
@@ -98,14 +98,10 @@ static void load_pools(struct member *member, size_t bytes)
 }
 
 static const struct pattern patterns[] = {
-    {"small", 20, 500, 1, load_blocks},
-    {"medium", 700, 14000, 1, load_blocks},
-    {"large", 50000, 1500000, 1, load_blocks},
-    {"huge", 3000000, 11000000, 1, load_blocks},
-    {"mixed", 16, 300000, 1, load_blocks},
-    {"growing", 3000, 0, 1, load_growing},
-    {"pools", 1024, 0, 1, load_pools},
-    {"threads", 30, 9000, MOST_CREW, load_blocks},
+    {"small", 20, 500, 1, load_blocks},        {"medium", 700, 14000, 1, load_blocks},
+    {"large", 50000, 1500000, 1, load_blocks}, {"huge", 3000000, 11000000, 1, load_blocks},
+    {"mixed", 16, 300000, 1, load_blocks},     {"growing", 3000, 0, 1, load_growing},
+    {"pools", 1024, 0, 1, load_pools},         {"threads", 30, 9000, MOST_CREW, load_blocks},
     {"handover", 40, 3000, 2, load_blocks}, // the first allocates, the second frees
 };
 
@@ -208,8 +204,8 @@ static void moment(const char *name)
     text[size > 0 ? size : 0] = 0;
     const char *resident = strstr(text, "Rss:");
     char line[128];
-    int length = snprintf(line, sizeof(line), "%s %s %ld\n", order, name,
-                          resident ? atol(resident + 4) : 0);
+    int length =
+        snprintf(line, sizeof(line), "%s %s %ld\n", order, name, resident ? atol(resident + 4) : 0);
     if (write(1, line, (size_t)length) != length)
         _exit(1);
 }

@@ -3,6 +3,7 @@
 import json
 import sys
 from collections import Counter, defaultdict
+from itertools import pairwise
 from pathlib import Path
 
 
@@ -14,7 +15,7 @@ def main() -> None:
         words = [word.capitalize() for word in line.split()]
         for word in words:
             lines_of[word].append(number)
-        pairs.update(zip(words, words[1:], strict=False))
+        pairs.update(pairwise(words))
     entries = [
         {"word": word, "lines": [f"line {at}" for at in lines]} for word, lines in lines_of.items()
     ]

@@ -24,7 +24,6 @@ from typing import TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import stdtrit
 
 from hakmem_yardstick.model import Kind, Results
 
@@ -391,37 +390,6 @@ def _over_rows(
         start=np.full(rounds, sum(known)),
     )
     return ratio_of(total / len(rows), confidence)
-
-
-_RESAMPLES = 4000
-
-
-def geometric_mean_of_work(
-    results: Results, pairs: Iterable[tuple[str, str]], name: str, to: str, seed: int = 0
-) -> Ratio | None:
-    """Over pairs of a row and a measure, of name's figures to those of `to`, with an interval for
-    other work of their kind: the rows are drawn again, and of each its rounds (a bootstrap). It has
-    no ends with fewer than FEWEST_ROUNDS rows. `rounds` of the ratio counts rows.
-    """
-    logs = [logs_of(results, row, name, to, measure) for row, measure in pairs]
-    rows = [np.array(list(each.values())) for each in logs if each]
-    if not rows:
-        return None
-    value = math.exp(float(np.mean([np.median(row) for row in rows])))
-    count = len(rows)
-    if count < FEWEST_ROUNDS:
-        return Ratio(value, 0.0, math.inf, count)
-    lot = np.random.default_rng(seed)
-    medians = np.array(
-        [np.median(lot.choice(row, (_RESAMPLES, len(row))), axis=1) for row in rows]
-    )
-    drawn = lot.integers(count, size=(_RESAMPLES, count))
-    means = medians[drawn, lot.integers(_RESAMPLES, size=drawn.shape)].mean(axis=1)
-    # Few rows drawn again vary less than rows that nobody has seen; Hesterberg's correction (2015).
-    wider = math.sqrt(count / (count - 1)) * float(stdtrit(count - 1, (1 + CONFIDENCE) / 2))
-    tail = NormalDist().cdf(-wider)
-    low, high = np.exp(np.quantile(means, (tail, 1 - tail)))
-    return Ratio(value, float(low), float(high), count)
 
 
 @dataclass(frozen=True)

@@ -112,7 +112,9 @@ def redis_service(place: Place) -> Service:
         "appendonly": "no", "enable-debug-command": "yes",
     }  # fmt: skip
     words = [word for name, value in options.items() for word in (f"--{name}", value)]
-    return Service([found("redis-server"), *words], [*redis_client(place), "PING"], pid, signal.SIGTERM)
+    return Service(
+        [found("redis-server"), *words], [*redis_client(place), "PING"], pid, signal.SIGTERM
+    )
 
 
 def found(name: str) -> str:
