@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -45,12 +44,14 @@ class Line:
         return f"{self.what} {shown(self.ratio)} {self.verdict}"
 
     def to_json(self) -> dict[str, Any]:
-        known = {"part": self.part, "what": self.what, "verdict": self.verdict}
+        known: dict[str, Any] = {"part": self.part, "what": self.what, "verdict": self.verdict}
         if self.ratio is None:
             return known
         ratio = self.ratio
-        ends = [ratio.low, ratio.high] if ratio.is_known else None
-        return known | {"ratio": ratio.value, "interval": ends, "rows": ratio.rounds}
+        known |= {"ratio": ratio.value, "rows": ratio.rounds}
+        if ratio.is_known:
+            known |= {"interval": [ratio.low, ratio.high], "could_show": ratio.showable()}
+        return known
 
 
 def shown(ratio: Ratio) -> str:
@@ -79,7 +80,7 @@ def lines(part: Part, results: Results, seed: int) -> list[Line]:
 
 
 def table(all_lines: Sequence[Line]) -> str:
-    head = ("part", "what", "after/before", "95% interval", "rows", "verdict")
+    head = ("part", "what", "after/before", "95% interval", "could show", "rows", "verdict")
     rows = [head, *(_cells(line) for line in all_lines)]
     widths = [max(len(row[at]) for row in rows) for at in range(len(head))]
     return "\n".join(
@@ -91,9 +92,13 @@ def table(all_lines: Sequence[Line]) -> str:
 def _cells(line: Line) -> tuple[str, ...]:
     ratio = line.ratio
     if ratio is None:
-        return line.part, line.what, "-", "-", "0", line.verdict
-    ends = f"{ratio.low:.3f}\N{EN DASH}{ratio.high:.3f}" if math.isfinite(ratio.high) else "-"
-    return line.part, line.what, f"{ratio.value:.3f}", ends, str(ratio.rounds), line.verdict
+        return line.part, line.what, "-", "-", "-", "0", line.verdict
+    ends = showable = "-"
+    if ratio.is_known:
+        ends = f"{ratio.low:.3f}\N{EN DASH}{ratio.high:.3f}"
+        showable = f"{100 * ratio.showable():.1f}%"
+    value, rows = f"{ratio.value:.3f}", str(ratio.rounds)
+    return line.part, line.what, value, ends, showable, rows, line.verdict
 
 
 def paragraph(before: str, after: str, all_lines: Iterable[Line]) -> str:
