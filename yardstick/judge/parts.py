@@ -28,6 +28,8 @@ class Part:
     """What is told, each a mean."""
     rounds: int
     scale: float
+    is_secret: bool = False
+    """Nobody is to see single rows of it: a mean of few is not told."""
 
 
 @dataclass(frozen=True)
@@ -81,4 +83,4 @@ def _rows(runner: Runner, name: str, size: Size) -> Part:
         what: {row.name: own for row in rows if (own := [*filter(wanted, row.judged)])}
         for what, wanted in of.items()
     }
-    return Part(name, runner, rows, lines, size.rows, size.scale)
+    return Part(name, runner, rows, lines, size.rows, size.scale, is_secret=True)

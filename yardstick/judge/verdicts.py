@@ -9,7 +9,7 @@ from typing import Any
 from hakmem_yardstick.model import OURS, Results
 from hakmem_yardstick.stats import Ratio
 from yardstick.judge import means
-from yardstick.judge.parts import Part
+from yardstick.judge.parts import Figures, Part
 
 BEFORE = "before"
 AFTER = OURS
@@ -22,13 +22,13 @@ class Line:
     part: str
     what: str
     ratio: Ratio | None
-    """Of after to before; None where nothing was measured. Its `rounds` are rows."""
+    """Of after to before; None where there is none to be told. Its `rounds` are rows."""
 
     @property
     def verdict(self) -> str:
         ratio = self.ratio
         if ratio is None:
-            return "not measured"
+            return "no figure"
         if not ratio.is_known:
             return "can't tell"
         if ratio.low >= 1 - EQUAL and ratio.high <= 1 + EQUAL:
@@ -61,22 +61,20 @@ def shown(ratio: Ratio) -> str:
 
 
 def lines(part: Part, results: Results, seed: int) -> list[Line]:
-    there = {row.name for row in results.rows}
     return [
-        Line(
-            part.name,
-            what,
-            means.mean_of_work(
-                results,
-                {row: own for row, own in figures.items() if row in there},
-                AFTER,
-                BEFORE,
-                seed,
-            ),
-        )
+        Line(part.name, what, _ratio(part, figures, results, seed))
         for what, figures in part.lines.items()
         if figures
     ]
+
+
+def _ratio(part: Part, figures: Figures, results: Results, seed: int) -> Ratio | None:
+    there = {row.name for row in results.rows}
+    ran = {row: own for row, own in figures.items() if row in there}
+    ratio = means.mean_of_work(results, ran, AFTER, BEFORE, seed)
+    if ratio is not None and part.is_secret and not ratio.is_known:
+        return None
+    return ratio
 
 
 def table(all_lines: Sequence[Line]) -> str:

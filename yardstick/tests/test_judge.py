@@ -8,6 +8,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -17,13 +18,15 @@ from rich.console import Console
 from hakmem_yardstick import halves, stats
 from hakmem_yardstick.model import OURS, Allocator, Kind, Measure, Results, Row, Run, by_group
 from hakmem_yardstick.parts import runners
+from hakmem_yardstick.programs import Programs
 from hakmem_yardstick.stats import Ratio
 from yardstick.judge import builds, means, verdicts
-from yardstick.judge.__main__ import judge
+from yardstick.judge.__main__ import Told, judge
 from yardstick.judge.lives import LIFE, MOMENTS
-from yardstick.judge.parts import QUICK, parts
+from yardstick.judge.parts import QUICK, Part, parts
 from yardstick.judge.verdicts import AFTER, BEFORE, Line
 from yardstick.judge.works import WORKS
+from yardstick.tests import made
 from yardstick.tools.halves import dealt
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -148,9 +151,9 @@ def test_few_intervals_miss_the_mean_of_all_work() -> None:
 
 
 def test_nothing_measured_is_no_verdict() -> None:
-    assert Line("p", "time", None).verdict == "not measured"
+    assert Line("p", "time", None).verdict == "no figure"
     text = verdicts.paragraph("x", "y", [Line("p", "time", None), Line("p", "cpu", Ratio(1, 0, 2))])
-    assert "P: time not measured, cpu 1.000" in text
+    assert "P: time no figure, cpu 1.000" in text
 
 
 # ---- whole runs ----
@@ -186,12 +189,37 @@ def test_a_library_beside_itself(library: Path, cache: Path, tmp_path: Path) -> 
     assert done.returncode == 0, done.stdout + done.stderr
     found = json.loads(told.read_text())
     assert {line["part"] for line in found["lines"]} == set(PARTS)
-    assert {line["verdict"] for line in found["lines"]} <= {"can't tell", "not measured"}
+    assert {line["verdict"] for line in found["lines"]} <= {"can't tell", "no figure"}
     assert found["failed"] == {}
     assert found["paragraph"] in done.stdout.replace("\n", " ")
+    secret = [line for line in found["lines"] if line["part"] in ("rows", "programs of bench")]
+    assert not [line for line in secret if "ratio" in line]
     named = [name for name, half in halves.read().items() if half == "judging"]
     known = json.dumps(found["lines"])
     assert not [name for name in named if f'"{name}"' in known]
+
+
+def told_of(part: Part, rows: list[Row], before: Allocator, after: Allocator) -> Told:
+    few = replace(part, rows=rows, rounds=1)
+    return judge([few], [before, after], 1, Console(quiet=True))
+
+
+def test_what_is_not_installed_is_named(library: Path, cache: Path) -> None:
+    absent = replace(WORKS[0], name="absent", packages=("p",), executables=("no-such-program",))
+    runner = Programs(cache, [absent])
+    part = Part("programs", runner, runner.rows(), {"cpu": {"absent": ["cpu"]}}, 1, 1.0)
+    ours = Allocator(OURS, Kind.OURS, library)
+    told = told_of(part, runner.rows(), replace(ours, name=BEFORE, kind=Kind.PEER), ours)
+    assert told.missing == {"programs: absent": "no no-such-program here; apt-get install p"}
+    assert [line.verdict for line in told.lines] == ["no figure"]
+
+
+def test_a_crash_is_told(library: Path, suite: Path, cache: Path, tmp_path: Path) -> None:
+    part = parts(library.parent, cache, QUICK)[0]
+    before = Allocator(BEFORE, Kind.PEER, library)
+    after = Allocator(OURS, Kind.OURS, made.worse(tmp_path, end_at=2000))
+    told = told_of(part, list(part.rows[:1]), before, after)
+    assert [why.split(":")[0] for why in told.failed.values()] == ["SIGABRT"]
 
 
 def life(
@@ -202,8 +230,7 @@ def life(
     one = [row for row in part.rows if row.name == name]
     before = Allocator(BEFORE, Kind.PEER, library)
     after = Allocator(OURS, Kind.OURS, library, environment=settings)
-    few = type(part)(part.name, part.runner, one, part.lines, 1, 1.0)
-    told = judge([few], [before, after], 1, Console(quiet=True))
+    told = told_of(part, one, before, after)
     assert told.failed == {} and told.missing == {}
     return {line.what: line.ratio for line in told.lines}
 
