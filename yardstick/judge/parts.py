@@ -44,15 +44,16 @@ class Size:
     """Of the rows' and the programs' work; lives have all of theirs."""
 
 
-FULL = Size(rows=6, replays=6, programs=6, lives=2, scale=0.3)
+FULL = Size(rows=8, replays=6, programs=6, lives=3, scale=0.3)
 QUICK = Size(rows=2, replays=2, programs=1, lives=1, scale=0.1)
 
 
 def parts(build: Path, cache: Path, size: Size) -> list[Part]:
     """`build` has the suite, the command and its player."""
     return [
-        _rows(Suite(build / "bench"), "rows", size),
-        _rows(Programs(), "programs of bench", size),
+        _rows(Suite(build / "bench"), "rows", lambda measure: measure == "peak", size),
+        # Some have resident memory after a pause in the place of the peak, or beside it.
+        _rows(Programs(), "programs of bench", lambda measure: measure not in TIME, size),
         _part("replays", Replays(cache, WORKS, build), ("time", "peak"), size.replays, 1.0),
         _part("programs", Programs(cache, WORKS), ("cpu", "faults", "peak"), size.programs, 0.7),
         _part("life", Programs(cache / "life", LIFE), JUDGED, size.lives, 1.0),
@@ -66,8 +67,11 @@ def _part(name: str, runner: Runner, measures: Iterable[str], rounds: int, scale
     return Part(name, runner, rows, lines, rounds, scale)
 
 
-def _rows(runner: Runner, name: str, size: Size) -> Part:
-    """The judging half."""
+TIME = ("time", "cpu")
+
+
+def _rows(runner: Runner, name: str, memory: Callable[[str], bool], size: Size) -> Part:
+    """The judging half. `memory` says of a measure whether it belongs to the line of that name."""
     half = halves.read()
     rows = [
         row
@@ -75,9 +79,9 @@ def _rows(runner: Runner, name: str, size: Size) -> Part:
         if half[row.name] == halves.JUDGING and included(row, "standard")
     ]
     of: Mapping[str, Callable[[str], bool]] = {
-        "time": lambda measure: measure in ("time", "cpu"),
-        "peak": lambda measure: measure == "peak",
-        "other": lambda measure: measure not in ("time", "cpu", "peak"),
+        "time": lambda measure: measure in TIME,
+        "memory": memory,
+        "other": lambda measure: measure not in TIME and not memory(measure),
     }
     lines = {
         what: {row.name: own for row in rows if (own := [*filter(wanted, row.judged)])}
