@@ -5,8 +5,10 @@ from __future__ import annotations
 import json
 import math
 import os
+import signal
 import subprocess
 import sys
+import time
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -19,6 +21,7 @@ from hakmem_yardstick import halves, stats
 from hakmem_yardstick.model import OURS, Allocator, Kind, Measure, Results, Row, Run, by_group
 from hakmem_yardstick.parts import runners
 from hakmem_yardstick.programs import Programs
+from hakmem_yardstick.programs.load import with_children
 from hakmem_yardstick.stats import Ratio
 from yardstick.judge import builds, means, verdicts
 from yardstick.judge.__main__ import Told, judge
@@ -240,6 +243,18 @@ def test_one_that_keeps_nothing_is_seen_idle(library: Path, cache: Path) -> None
     ratios = life(library, cache, "medium", nothing)
     idle = ratios["idle"]
     assert idle is not None and idle.value < 0.7
+
+
+def test_a_service_is_looked_at_with_its_children() -> None:
+    script = "sleep 60 & (sleep 60 & wait) & echo; wait"
+    with subprocess.Popen(["sh", "-c", script], stdout=subprocess.PIPE, process_group=0) as shell:
+        assert shell.stdout is not None
+        shell.stdout.readline()
+        until = time.monotonic() + 60
+        while len(found := with_children(shell.pid)) < 4 and time.monotonic() < until:
+            time.sleep(0.01)
+        os.killpg(shell.pid, signal.SIGKILL)
+    assert found[0] == shell.pid and len(set(found)) == 4
 
 
 def test_there_is_enough_work() -> None:
