@@ -3,7 +3,7 @@
 .DEFAULT_GOAL := help
 .PHONY: help setup build test test-yardstick test-rust test-musl test-cross test-elsewhere test-install fuzz \
 	test-dist test-programs test-hardened test-swaps test-mutants test-docs deb dist demo lint lint-c lint-tidy \
-	lint-python lint-shell lint-rust format bench golden-update layout-update clean
+	lint-python lint-shell lint-rust format bench judge golden-update layout-update clean
 MAKEFLAGS += --no-print-directory
 .NOTPARALLEL:
 # One log for the steps of one make, those that it starts included.
@@ -144,6 +144,10 @@ format: setup ## bring C and Python into the committed format
 
 bench: setup build ## the suite beside the system's malloc and its peers (ARGS="--quick", "--help")
 	@build/release/bin/hakmem bench $(ARGS)
+
+BASE ?= HEAD
+judge: setup build ## this tree beside the commit BASE, by work that nobody tuned for (ARGS="--quick", "--help")
+	@$(python) -m yardstick.judge $(ARGS) $(BASE) $(AFTER)
 
 golden-update: setup build ## write anew the committed tables of what fast paths and works execute
 	@$(python) -m tools.golden update

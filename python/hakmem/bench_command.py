@@ -72,6 +72,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="these rows alone, as in 'pair*,mixed-400'",
     )
     add(
+        "--half",
+        choices=["tuning"],
+        help="only rows that may tune hakmem; the other half judges its changes and is not looked"
+        " at row by row",
+    )
+    add(
         "--vs",
         metavar="NAMES",
         action="append",

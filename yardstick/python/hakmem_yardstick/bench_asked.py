@@ -13,7 +13,7 @@ from hakmem_yardstick.model import Results
 from hakmem_yardstick.store import CannotStore, Store, newest
 
 _OF_A_NEW_SESSION = (
-    *("quick", "full", "only", "rows", "vs", "lib", "out"),
+    *("quick", "full", "only", "rows", "half", "vs", "lib", "out"),
     *("rounds", "seconds", "scale", "timeout"),
 )
 

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from hakmem.arguments import WrongUse
+from hakmem_yardstick import halves
 from hakmem_yardstick.model import Row, by_group, included
 
 TABLE = Path(__file__).resolve().with_name("rows.tsv")
@@ -73,6 +74,9 @@ def split(texts: list[str] | None) -> list[str]:
 def chosen(rows: Sequence[Row], arguments: argparse.Namespace) -> list[Row]:
     """Rows named by a pattern are run whatever their tier."""
     mode, only, globs = mode_of(arguments), arguments.only or [], split(arguments.rows)
+    if arguments.half is not None:
+        half = halves.read()
+        rows = [row for row in rows if half.get(row.name) == arguments.half]
     groups = by_group(rows)
     for group in only:
         if group not in groups:

@@ -5,8 +5,9 @@
 A plan is JSON: `ready`, a command that succeeds once the server answers; `pid`, a file whose first
 line is the server's process; `steps`; `stop`, the number of the signal that ends the server. A step
 is {"run": [WORDS], "stdin": FILE or null}, {"pause": SECONDS} or {"resident": true}. The answer has
-`ok`, `said` of what failed, and for each step its seconds, output and resident KiB. This program is
-no child of the server nor its parent, and imports nothing of hakmem: nothing of it is measured.
+`ok`, `said` of what failed, and for each step its seconds, output and resident KiB, of the server
+and its children. This program is no child of the server nor its parent, and imports nothing of
+hakmem: nothing of it is measured.
 """
 
 from __future__ import annotations
@@ -59,7 +60,7 @@ def take(step: dict[str, Any], pid: Path) -> dict[str, Any]:
         time.sleep(step["pause"])
         return {}
     if "resident" in step:
-        return {"kib": resident(server(pid))}
+        return {"kib": sum(resident(one) for one in with_children(server(pid)))}
     begin = time.perf_counter()
     with Path(step["stdin"] or os.devnull).open("rb") as source:
         done = subprocess.run(
@@ -74,6 +75,15 @@ def take(step: dict[str, Any], pid: Path) -> dict[str, Any]:
 
 def server(file: Path) -> int:
     return int(file.read_text().split()[0])
+
+
+def with_children(pid: int) -> list[int]:
+    """The process, and all that it and they have forked."""
+    found = [pid]
+    for one in found:
+        for task in Path(f"/proc/{one}/task").iterdir():
+            found += map(int, (task / "children").read_text().split())
+    return found
 
 
 def resident(pid: int) -> int:

@@ -105,32 +105,34 @@ KEYS = 20_000
 FLUSHED_SECONDS = 1.0
 
 
-def _redis(place: Place) -> Service:
+def redis_service(place: Place) -> Service:
     socket, pid = place.folder / "socket", place.folder / "pid"
     options: dict[str, str | Path] = {
         "port": "0", "unixsocket": socket, "pidfile": pid, "dir": place.folder, "save": "",
         "appendonly": "no", "enable-debug-command": "yes",
     }  # fmt: skip
     words = [word for name, value in options.items() for word in (f"--{name}", value)]
-    return Service([found("redis-server"), *words], [*_ask(place), "PING"], pid, signal.SIGTERM)
+    return Service(
+        [found("redis-server"), *words], [*redis_client(place), "PING"], pid, signal.SIGTERM
+    )
 
 
 def found(name: str) -> str:
     return find(name) or name
 
 
-def _ask(place: Place) -> list[str | Path]:
+def redis_client(place: Place) -> list[str | Path]:
     return [found("redis-cli"), "-e", "-s", place.folder / "socket"]
 
 
 def redis_values(place: Place) -> Ran:
     """SET and GET of ten sizes by redis-benchmark; then all is deleted."""
-    service = _redis(place)
+    service = redis_service(place)
     requests = place.sizes["requests"]
     for size in SIZES:
         options = f"-t set,get -c 20 -P 16 -n {requests} -r {KEYS} -d {size} --csv".split()
         service.run(found("redis-benchmark"), "-s", place.folder / "socket", *options)
-    service.run(*_ask(place), "INFO", "commandstats")
+    service.run(*redis_client(place), "INFO", "commandstats")
     _flush(place, service)
     measured, steps = serve(place, service)
     if not steps:
@@ -157,10 +159,10 @@ def _twice() -> Iterator[int]:
 
 def redis_types(place: Place) -> Ran:
     """A fixed stream of commands; then all is deleted."""
-    service = _redis(place)
-    service.run(*_ask(place), "--pipe", stdin=place.inputs / "commands")
-    service.run(*_ask(place), "DEBUG", "DIGEST")
-    service.run(*_ask(place), "INFO", "commandstats")
+    service = redis_service(place)
+    service.run(*redis_client(place), "--pipe", stdin=place.inputs / "commands")
+    service.run(*redis_client(place), "DEBUG", "DIGEST")
+    service.run(*redis_client(place), "INFO", "commandstats")
     _flush(place, service)
     measured, steps = serve(place, service)
     if not steps:
@@ -177,12 +179,12 @@ def redis_types(place: Place) -> Ran:
 
 def redis_turnover(place: Place) -> Ran:
     """Most keys are deleted here and there; then the rest is set anew, time after time."""
-    service = _redis(place)
-    service.run(*_ask(place), "--pipe", stdin=place.inputs / "fill")
-    service.run(*_ask(place), "--pipe", stdin=place.inputs / "turnover")
+    service = redis_service(place)
+    service.run(*redis_client(place), "--pipe", stdin=place.inputs / "fill")
+    service.run(*redis_client(place), "--pipe", stdin=place.inputs / "turnover")
     service.pause(FLUSHED_SECONDS)
     service.resident()
-    service.run(*_ask(place), "DEBUG", "DIGEST")
+    service.run(*redis_client(place), "DEBUG", "DIGEST")
     measured, steps = serve(place, service)
     if not steps:
         return Ran(measured)
@@ -201,7 +203,7 @@ def _turnover(folder: Path, sizes: Mapping[str, int]) -> None:
 
 
 def _flush(place: Place, service: Service) -> None:
-    service.run(*_ask(place), "FLUSHALL", "SYNC")
+    service.run(*redis_client(place), "FLUSHALL", "SYNC")
     service.pause(FLUSHED_SECONDS)
     service.resident()
 
