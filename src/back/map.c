@@ -30,7 +30,8 @@ static size_t taken;                     /* bytes of leaves and of other middles
 
 static_assert(WINDOW_BASE % WINDOW == 0 && WINDOW <= (size_t)1 << MIDDLE_BITS, "one middle");
 
-/* Of no region yet; they are zero but for the first word, which names the next. Lock: map. */
+/* Leaves and middles that no region has yet: zero but for the first word, which names the next.
+ * Lock: map. */
 struct spare {
     struct spare *next;
 };
@@ -134,7 +135,8 @@ void *map_entry_owner(const uint16_t *entry)
     return load_acquire((void *const *)(owners + at % sizeof leaf->bin_offsets * words));
 }
 
-/* What is known to have no more than one leaf around an address: of how many bits it is. */
+/* How far to go on from an address to the next leaf, as a power of two: past a whole middle where
+ * there is none. */
 static unsigned region_bits(uintptr_t address)
 {
     return load_relaxed(middle_at(address)) == NULL ? MIDDLE_BITS : MAP_LEAF_BITS;

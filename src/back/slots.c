@@ -11,7 +11,7 @@
 #define WIDE_SLOTS (WIDE / SUPERSLAB)
 #define SLOT_TRIES 16
 
-/* Lock: superslabs. */
+/* Lock: superslabs; the first two are constant once the process has started. */
 static struct {
     uintptr_t base;
     size_t slots;

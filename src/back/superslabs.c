@@ -96,7 +96,7 @@ struct superslab *superslab_grow(size_t n)
     s->slices = (uint8_t)slices;
     add_relaxed(&mapped_bytes, more);
     count_refault(&counters.slices, more);
-    superslab_relist(s, (unsigned)slices); /* or shorter */
+    superslab_relist(s, (unsigned)slices); /* the longest run may be shorter */
     if (slices == SUPERSLAB_SLICES)
         growing = NULL;
     return s;
