@@ -1,9 +1,11 @@
 #include "front/crowd.h"
 
+#include "back/use.h"
 #include "base/atomic.h"
 #include "front/adapt.h"
 #include "front/registry.h"
 #include "front/stacks.h"
+#include "learn/returns.h"
 #include "learn/share.h"
 #include "os/lock.h"
 #include "os/os.h"
@@ -23,7 +25,9 @@ bool crowd_comes_to_rest(struct cache *cache)
         cache->gives++;
         return false;
     }
-    return crowd_holds_little(cache) && caches_crowded() && os_milliseconds() >= cache->stays_until;
+    bool all = (use_returns() && returns_rests((ptrdiff_t)cache->taken, cache->most_taken)) ||
+               (crowd_holds_little(cache) && caches_crowded());
+    return all && os_milliseconds() >= cache->stays_until;
 }
 
 /* Where there are twice as many threads as there were, some may have learned to hold what is too

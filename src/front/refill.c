@@ -50,7 +50,6 @@ static void *stack_fill(struct cache *cache, unsigned cls)
     struct bin *bin = &cache->bins[BIN_FIRST + cls];
     struct cold_bin *cold = &cache->cold[cls];
     store_relaxed(&cache->refills, cache->refills + 1);
-    cache->thin_visits += shard_compacts(cache->shard, cls);
     bool shared = caches_living() > 1;
     if (likely(learns(cache, cls)))
         stack_adapt(cache, cls, (struct capacity_seen){.event = STACK_EMPTY, .shared = shared});
@@ -70,7 +69,7 @@ static void *stack_fill(struct cache *cache, unsigned cls)
         return NULL;
     capacity_moved(&cold->history, got, false);
     size_t bytes = got * size_classes[cls].size;
-    cache->taken += bytes;
+    cache_took(cache, bytes);
     cache->gives = 0;
     if (unlikely(cache->rests))
         cache_returns(cache);
@@ -133,8 +132,6 @@ static struct finding thin_flush(struct cache *cache, unsigned stack)
     store_relaxed(&cache->flushes, cache->flushes + 1);
     size_t used = stack_used(&cache->bins[BIN_FIRST + stack], &cache->cold[stack]);
     cache->outflow += used * size_classes[stack].size;
-    cache->thin_visits++;
-    cache->thin_bytes += used * size_classes[stack].size;
     struct finding found = stack_put_all(cache, stack);
     stack_grow_thin(cache, stack);
     return found;

@@ -35,8 +35,7 @@ void cache_reset(struct cache *cache)
     cache->capacity_bytes = cache->capacity_weight = cache->outflow = cache->large_bytes = 0;
     sub_relaxed(&use.stacked, cache->large_told);
     cache->large_told = 0;
-    cache->visits = VISIT_NEVER;
-    cache->idleness = (struct idleness){0};
+    cache->visits = false;
     cache->asleep = cache->rests = cache->cut = false;
     arrays_reset(cache);
     for (unsigned stack = begun_from(cache, 0); stack < STACKS;
@@ -122,6 +121,14 @@ void stack_settle(struct cache *cache, unsigned stack)
     stack_set_top(bin, cold->base + used);
 }
 
+void cache_took(struct cache *cache, size_t bytes)
+{
+    ASSERT(lock_held(cache->lock));
+    cache->taken += bytes;
+    if ((ptrdiff_t)cache->taken > (ptrdiff_t)cache->most_taken)
+        cache->most_taken = cache->taken;
+}
+
 /* The allocation clock is everybody's, so threads advance it in steps of a slice. */
 void cache_gave(struct cache *cache, size_t bytes)
 {
@@ -179,7 +186,7 @@ void stacks_open(struct cache *cache)
         stack_open(cache, stack);
 }
 
-COLD void cache_ask_visits(struct cache *cache, enum cache_visits visits)
+COLD void cache_ask_visits(struct cache *cache, bool visits)
 {
     if (!lock_enter(cache->lock))
         return;

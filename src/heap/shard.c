@@ -33,11 +33,6 @@ void slab_not_sparse(struct slab *slab)
     sub_relaxed(&slabs_sparse, 1);
 }
 
-bool slab_missed(const struct slab *slab)
-{
-    return (ptrdiff_t)(clock_now() - slab->soon_until) <= 0;
-}
-
 void slabs_give_back(struct pairing_node *emptied)
 {
     ASSERT(!lock_rank_held(RANK_SHARD) || fork_holds_locks());
@@ -46,7 +41,7 @@ void slabs_give_back(struct pairing_node *emptied)
         const struct size_class *c = &size_classes[slab->cls];
         ASSERT(slab->free == slab->places && list_empty(&slab->sparse));
         emptied = emptied->next;
-        if (unlikely(slab->absent != 0) && slab_missed(slab))
+        if (unlikely(slab->absent != 0))
             slices_lack(slab->home, slab->base, c->slices, count_bits(slab->absent) * os_page);
         slices_give(slab->home, slab->base, c->slices);
         meta_give(slab, slab_bytes(c));

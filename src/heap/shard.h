@@ -9,7 +9,7 @@
 #include "heap/begun.h"
 #include "heap/shard_index.h"
 #include "heap/slab.h"
-#include "learn/looks.h"
+#include "learn/compaction.h"
 #include "os/lock.h"
 
 struct shard {
@@ -82,10 +82,6 @@ static inline void slab_note_sparse(struct shard *shard, struct slab *slab)
     add_relaxed(&slabs_sparse, 1);
 }
 void slab_not_sparse(struct slab *slab);
-
-/* Whether it means anything that pages of the slab are wanted again now: they went back too soon.
- */
-bool slab_missed(const struct slab *slab);
 
 /* Locks the shard of the slab that p is in, and releases `*held` if that is another. Null where the
  * map says that p is in no slab. */

@@ -222,7 +222,7 @@ size_t shard_take(unsigned index, unsigned cls, void **end, size_t n)
             size_t pages = slab_bring_back(slab, end - taken, got);
             partial_absent(shard, cls, -pages);
             /* Of lower places it was not known that they would be wanted. */
-            if (!shard->begun[cls].compacts && slab_missed(slab))
+            if (!shard->begun[cls].compacts)
                 count_refault(&counters.pages, pages * os_page);
         }
         if (slab->free < slab->examined)
@@ -339,6 +339,18 @@ bool shards_attract(const void *p, unsigned *index)
     if (held != NULL)
         lock_release(&held->lock);
     return attracts;
+}
+
+size_t shards_idle(void)
+{
+    size_t sum = 0;
+    for (unsigned i = 0; i < SHARDS_MOST; i = shard_after(i))
+        for (unsigned cls = 0; cls < CLASSES; cls++) {
+            const struct begun *begun = &shards[i]->begun[cls];
+            size_t free = load_relaxed(&begun->free) * size_classes[cls].size;
+            sum += excess(free, load_relaxed(&begun->absent) * os_page);
+        }
+    return sum;
 }
 
 size_t shards_gain(void)

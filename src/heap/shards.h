@@ -43,6 +43,9 @@ bool shards_attract(const void *p, unsigned *index);
  * pages that were given back. */
 size_t shards_gain(void);
 
+/* Bytes of free blocks in begun slabs whose pages did not go back, about. Needs no lock. */
+size_t shards_idle(void);
+
 /* A block of whole slices from shard `index`, of a class of such blocks, at a multiple of `align`
  * slices; null without memory. */
 void *shard_take_aligned(unsigned index, unsigned cls, size_t align);

@@ -364,8 +364,6 @@ static void sources_read(void)
 COLD void options_start(void)
 {
     sources_read();
-    if (policy.retain_most < policy.retain_least)
-        policy.retain_most = policy.retain_least;
     store_relaxed(&keeping.slices, policy.retain_slices);
     store_relaxed(&keeping.huge, policy.big_cache_bytes);
 }

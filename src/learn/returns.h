@@ -1,0 +1,43 @@
+/* When memory that lies idle goes back to the kernel. Pure functions; life/purge.c counts.
+ *
+ * Held memory is in use, or idle. Idle memory goes back as soon as it is a large part of what is
+ * held, since the program may make no call any more; and by time, what lay idle for a while. What
+ * went back and is wanted again was given back in vain, which costs 1 to 4 us for each page. If as
+ * much as the whole heap lately was, nothing goes back, until work has paid some of it off, at a
+ * rate that makes it a small part of the program's time. */
+#ifndef HAKMEM_LEARN_RETURNS_H
+#define HAKMEM_LEARN_RETURNS_H
+
+#include "learn/laws.h"
+
+/* Whether anything goes back. `most`: bytes that were in use at once. */
+static inline bool returns_pay(size_t vain, size_t most) { return vain <= most; }
+
+/* Idle bytes from which on they go back at once. */
+static inline size_t returns_from(size_t held) { return larger(held / LAW_IDLE_PART, LAW_LITTLE); }
+
+/* Of what went back in vain, what still counts after so many milliseconds, of which the program
+ * worked so many. */
+static inline size_t returns_paid(size_t vain, size_t worked, size_t rested)
+{
+    size_t milliseconds = worked + rested / LAW_REST_PART;
+    return milliseconds < vain / LAW_WORK_MS ? vain - milliseconds * LAW_WORK_MS : 0;
+}
+
+/* How many times each byte counts that is wanted again, after a part of what went back last was, or
+ * was not. */
+static inline unsigned returns_price(unsigned price, size_t returned, size_t again)
+{
+    if (again >= returned / LAW_CLEARLY)
+        return smaller(LAW_CLEARLY * price, LAW_PRICE_MOST);
+    return larger(price / LAW_CLEARLY, 1);
+}
+
+/* Whether a thread that took `most` bytes at once more than it gave back, and now `taken`, will
+ * hardly want soon what its stacks hold. */
+static inline bool returns_rests(ptrdiff_t taken, size_t most)
+{
+    return most >= LAW_LITTLE && taken <= (ptrdiff_t)(most / LAW_SMALL_PART);
+}
+
+#endif
