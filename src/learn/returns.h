@@ -21,16 +21,16 @@ static inline size_t returns_from(size_t held) { return larger(held / LAW_IDLE_P
 static inline size_t returns_paid(size_t vain, size_t worked, size_t rested)
 {
     size_t milliseconds = worked + rested / LAW_REST_PART;
-    return milliseconds < vain / LAW_WORK_MS ? vain - milliseconds * LAW_WORK_MS : 0;
+    return milliseconds <= vain / LAW_WORK_MS ? vain - milliseconds * LAW_WORK_MS : 0;
 }
 
-/* How many times each byte counts that is wanted again, after a part of what went back last was, or
- * was not. */
-static inline unsigned returns_price(unsigned price, size_t returned, size_t again)
+/* How many times each byte counts that is wanted again, after so much went back and so much was
+ * wanted again: more if that was in vain, less if all that was in vain is paid. */
+static inline unsigned returns_price(unsigned price, size_t returned, size_t again, size_t vain)
 {
     if (again >= returned / LAW_CLEARLY)
         return smaller(LAW_CLEARLY * price, LAW_PRICE_MOST);
-    return larger(price / LAW_CLEARLY, 1);
+    return vain > 0 ? price : larger(price / LAW_CLEARLY, 1);
 }
 
 /* Whether a thread that took `most` bytes at once more than it gave back, and now `taken`, will

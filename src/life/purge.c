@@ -6,6 +6,7 @@
 #include "back/slices_purge.h"
 #include "base/policy.h"
 #include "front/closer.h"
+#include "front/journal.h"
 #include "front/large.h"
 #include "front/owners.h"
 #include "front/theft.h"
@@ -69,7 +70,17 @@ static void settle_price(void)
     size_t returned = counters_returned() - vain.returned;
     if (returned < LAW_LITTLE)
         return;
-    vain.price = returns_price(vain.price, returned, vain.again - vain.wanted);
+    size_t again = vain.again - vain.wanted;
+    const struct journal_entry entry = {.subject = JOURNAL_PRICE,
+                                        .taken_again = (unsigned)(again * 100 / returned),
+                                        .from = vain.price,
+                                        .to = returns_price(vain.price, returned, again,
+                                                            load_relaxed(&use.vain)),
+                                        .clock = clock_now()};
+    if (journal_open() && entry.to != entry.from)
+        journal_add(&entry);
+    if (policy.learn == LEARN)
+        vain.price = (unsigned)entry.to;
     vain.returned += returned;
     vain.wanted = vain.again;
 }
