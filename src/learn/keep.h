@@ -10,7 +10,7 @@
 static inline size_t keep_limit(size_t most, size_t vain)
 {
     return most + larger(larger(most / LAW_KEEP_PART, LAW_LITTLE),
-                         smaller(vain, most / LAW_IDLE_PART));
+                         smaller(vain, most / LAW_KEEP_PART * LAW_CLEARLY));
 }
 
 /* ---- under a limit of memory: of a container, or one that the program set ---- */

@@ -27,6 +27,9 @@
 /* Held while anything goes back, so that no fork is then. */
 static struct lock purge_lock FORK_PAGE = LOCK(PURGE);
 
+/* Bytes that no program frees in a millisecond. */
+#define CLOCK_STANDS_MS (4 * MiB)
+
 bool purge_goes_on;
 
 /* Found idle, and not given back yet; lock: purge. */
@@ -40,11 +43,17 @@ static struct {
 
 static struct {
     unsigned price;  /* times that a byte counts */
-    size_t moment;   /* until when work has paid */
     size_t again;    /* bytes wanted again that were counted, as the counters have them */
+    size_t ordered;  /* bytes that went back because somebody asked, and were not wanted again yet */
     size_t returned; /* the counters', when something was found idle last */
     size_t wanted;
 } vain = {.price = 1};
+
+static struct {
+    size_t moment;  /* the time of day */
+    size_t clock;   /* the allocation clock */
+    size_t elapsed; /* milliseconds so far, of which no work was done in some */
+} last;
 
 static size_t wanted_again(void)
 {
@@ -52,23 +61,40 @@ static size_t wanted_again(void)
            load_relaxed(&counters.huge.refaulted);
 }
 
+/* Since the last call, by the time of day, or where that stands still by what was freed. */
+static size_t milliseconds_passed(void)
+{
+    size_t now = os_milliseconds();
+    size_t clock = clock_now();
+    size_t passed = now - last.moment;
+    if (passed == 0)
+        passed = (clock - last.clock) / CLOCK_STANDS_MS;
+    if (passed > 0) {
+        last.moment = now;
+        last.clock = clock;
+        last.elapsed += passed;
+    }
+    return passed;
+}
+
 static void count_vain(void)
 {
     ASSERT(lock_rank_held(RANK_PURGE));
-    size_t now = os_milliseconds();
-    size_t worked = smaller(now - vain.moment, LAW_HOLD_MS);
-    size_t again = wanted_again();
-    size_t left = returns_paid(load_relaxed(&use.vain), worked, now - vain.moment - worked);
-    store_relaxed(&use.vain, left + (again - vain.again) * vain.price);
-    vain.moment = now;
-    vain.again = again;
+    size_t passed = milliseconds_passed();
+    size_t worked = smaller(passed, LAW_HOLD_MS);
+    size_t again = wanted_again() - vain.again;
+    size_t ordered = smaller(again, vain.ordered);
+    size_t left = returns_paid(load_relaxed(&use.vain), worked, passed - worked);
+    store_relaxed(&use.vain, left + (again - ordered) * vain.price);
+    vain.again += again;
+    vain.ordered -= ordered;
 }
 
-/* Something is found idle: was it in vain the last time? */
+/* Something is found idle: was it in vain the last times, when a large part of the heap went back? */
 static void settle_price(void)
 {
     size_t returned = counters_returned() - vain.returned;
-    if (returned < LAW_LITTLE)
+    if (returned < returns_from(load_relaxed(&use.most)))
         return;
     size_t again = vain.again - vain.wanted;
     const struct journal_entry entry = {.subject = JOURNAL_PRICE,
@@ -94,6 +120,13 @@ static void owe(size_t slices, size_t huge)
     owed.huge = larger(owed.huge, huge);
 }
 
+static struct {
+    size_t moment; /* since when, in milliseconds of `last` */
+    size_t clock;  /* the same by the allocation clock */
+    size_t idle;   /* bytes in slabs that were idle then, and still are */
+    bool waits;    /* there are many more by now */
+} hold; /* lock: purge */
+
 /* What is so much that the program has no use for it. */
 static struct finding find_much(void)
 {
@@ -101,14 +134,24 @@ static struct finding find_much(void)
     if (use_dirty() + load_relaxed(&use.stacked) < returns_from(load_relaxed(&use.held)))
         return found;
     found = large_empty(cache_current());
-    owe(slices_dirty(), huge_dirty());
+    owe(load_relaxed(&keeping.slices) == AUTO ? slices_dirty() : 0,
+        load_relaxed(&keeping.huge) == AUTO ? huge_dirty() : 0);
     return found;
 }
 
-static struct {
-    size_t moment; /* of the last look */
-    size_t clock;  /* the allocation clock then */
-} hold; /* lock: purge */
+/* Blocks that were freed here and there: whether many more are now. */
+static void find_holes(void)
+{
+    size_t held = load_relaxed(&use.held);
+    size_t idle = shards_idle();
+    hold.idle = smaller(hold.idle, idle);
+    if (idle < returns_from(held) || idle - hold.idle < held / LAW_SMALL_PART)
+        return;
+    hold.idle = idle;
+    hold.moment = last.elapsed;
+    hold.clock = clock_now();
+    hold.waits = true;
+}
 
 static void owe_pages(size_t before, bool all)
 {
@@ -125,8 +168,10 @@ static struct finding find_old(bool all)
     struct finding one = large_age(cache_current());
     owe(slices_idle(), huge_idle());
     owe_pages(hold.clock, all);
-    hold.moment = os_milliseconds();
+    hold.moment = last.elapsed;
     hold.clock = clock_now();
+    hold.idle = shards_idle();
+    hold.waits = false;
     return found.what != MISUSE_NONE ? found : one;
 }
 
@@ -209,7 +254,7 @@ static void set_due(bool more, size_t own)
     size_t step = larger(load_relaxed(&use.held) / LAW_SMALL_PART, LAW_LITTLE);
     if (own > 0) /* of which each may be more than a step, and costs less than a look */
         step = larger(step, (size_t)LAW_CALL_MOST * LAW_REST_PART);
-    store_relaxed(&purge_goes_on, more);
+    store_relaxed(&purge_goes_on, more || (hold.waits && shards_sparse() && use_returns()));
     store_relaxed(&purge_due, clock_now() + (more ? 0 : step));
     use_set_look();
 }
@@ -225,7 +270,8 @@ COLD void purge_step(size_t own)
     struct finding old = {MISUSE_NONE, NULL};
     if (use_returns()) {
         found = find_much();
-        if (os_milliseconds() - hold.moment >= LAW_HOLD_MS)
+        find_holes();
+        if (last.elapsed - hold.moment >= LAW_HOLD_MS)
             old = find_old(false);
     }
     size_t began = giving_begins();
@@ -272,6 +318,9 @@ void purge_ripen(void)
 void purge_beyond(void)
 {
     lock_take(&purge_lock);
+    count_vain();
+    store_relaxed(&use.vain, 0);
+    vain.price = 1;
     give_beyond(SIZE_MAX);
     use_set_look();
     lock_release(&purge_lock);
@@ -348,6 +397,7 @@ size_t purge_all(struct cache *mine, size_t pad)
     bytes += pad < SLICE ? superslabs_release()
                          : slices_purge(excess(slices_dirty(), pad / SLICE)) * SLICE;
     bytes += huge_purge(SIZE_MAX);
+    vain.ordered += bytes;
     reserve_release();
     giving_ends(began);
     owed.slices = owed.huge = 0;

@@ -4,9 +4,16 @@
 #include "front/cache.h"
 #include "front/stacks.h"
 #include "heap/shards.h"
+#include "learn/laws.h"
 #include "life/life.h"
 #include "life/scavenger.h"
 #include "life/settings.h"
+
+static inline void settle_visits(struct cache *cache)
+{
+    if (unlikely(cache->visits != load_relaxed(&purge_goes_on)))
+        cache_ask_visits(cache, !cache->visits);
+}
 
 COLD void give_memory_back(void (*way)(size_t), size_t own)
 {
@@ -14,6 +21,9 @@ COLD void give_memory_back(void (*way)(size_t), size_t own)
     if (orders_waiting())
         orders_obey(thread_cache());
     way(own);
+    struct cache *cache = thread_cache();
+    if (cache != NULL)
+        settle_visits(cache);
     if (soft_limit_waits())
         soft_limit_act(thread_cache());
 }
@@ -23,8 +33,8 @@ void look_after_classes(struct cache *cache)
     guards_look();
     if (unlikely(shards_compacted()))
         purge_ripen();
-    if (purge_is_due())
+    bool looks = unlikely(cache->visits) && ++cache->watched % LAW_FREES_A_LOOK == 0;
+    if (looks || purge_is_due())
         give_memory_back(purge_step, 0);
-    if (unlikely(cache->visits != load_relaxed(&purge_goes_on)))
-        cache_ask_visits(cache, !cache->visits);
+    settle_visits(cache);
 }

@@ -181,8 +181,8 @@ static void little_is_kept_beside_use_and_more_where_it_was_needed(void)
     const size_t even = LAW_KEEP_PART * (size_t)LAW_LITTLE;
     EXPECT_EQUAL(keep_limit(even, 0), even + LAW_LITTLE);
     EXPECT_EQUAL(keep_limit(10 * even, 0), 10 * even + 10 * LAW_LITTLE);
-    EXPECT_EQUAL(keep_limit(GiB, 100 * MiB), GiB + 100 * MiB);
-    EXPECT_EQUAL(keep_limit(GiB, GiB), GiB + GiB / LAW_IDLE_PART);
+    EXPECT_EQUAL(keep_limit(GiB, 40 * MiB), GiB + 40 * MiB);
+    EXPECT_EQUAL(keep_limit(GiB, GiB), GiB + GiB / LAW_KEEP_PART * LAW_CLEARLY);
     for (size_t most = 0; most < GiB; most += 3 * MiB)
         EXPECT(keep_limit(most, 0) < keep_limit(most + 1, 0));
 }
