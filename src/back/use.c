@@ -28,6 +28,11 @@ bool use_returns(void)
            !load_relaxed(&keeping.forever);
 }
 
+bool use_returns_all(void)
+{
+    return use_returns() || (!load_relaxed(&use.answered) && !load_relaxed(&keeping.forever));
+}
+
 /* What may be kept, where so much is held. */
 static size_t keep_where_held(size_t all)
 {
@@ -60,8 +65,8 @@ void use_set_look(void)
 {
     size_t held = load_relaxed(&use.held);
     size_t look = keep_where_held(held);
-    if (use_returns())
-        look = smaller(look, returns_from(held));
+    if (use_returns_all())
+        look = smaller(look, use_returns() ? returns_from(held) : returns_nearly_all(held));
     if (load_relaxed(&limits.unread))
         look = smaller(look, LAW_LIMIT_LEAST);
     size_t set = smaller(load_relaxed(&keeping.slices), load_relaxed(&keeping.huge) / SLICE);

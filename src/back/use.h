@@ -12,7 +12,7 @@
 #include "base/defs.h"
 
 /* Each is atomic. What is of slices is written under the superslabs' lock, what is of huge blocks
- * under the lock DIRTY, `most` under either, `vain` under purge.c's lock. */
+ * under the lock DIRTY, `most` under either, `vain` and what follows under purge.c's lock. */
 struct use {
     size_t slices, huge; /* bytes in use */
     size_t dirty_slices; /* free slices that may hold pages */
@@ -20,6 +20,8 @@ struct use {
     size_t stacked;      /* of `slices`, what threads keep in stacks of large blocks; about */
     size_t most;         /* bytes that were in use at once, without those */
     size_t vain;         /* bytes that lately went back in vain (learn/returns.h) */
+    bool answered;       /* since all of that was paid, nearly all that was held went back once */
+    bool low;            /* little is in use of what was; as found last */
     size_t held;         /* what is in use, and dirty: the sum of the first four */
 
     size_t huge_most;                /* of `huge`, at once */
@@ -55,9 +57,12 @@ void use_dirtied(void);
 /* Sets `look`, from what is held and may be kept; after limits were set or memory went back. */
 void use_set_look(void);
 
-/* Bytes that are dirty; and whether idle memory goes back. */
+/* Bytes that are dirty. */
 size_t use_dirty(void);
+
+/* Whether idle memory goes back; and whether it does where nearly all is idle. */
 bool use_returns(void);
+bool use_returns_all(void);
 
 /* Bytes came into use; `fresh`: they were not dirty before. If too much is kept now, purge_due is.
  * And bytes were freed. With the lock of their kind. */

@@ -123,7 +123,6 @@ struct cache {
     size_t began;        /* refills of those who had it before; the owner's */
     size_t seen;         /* refills and flushes when a thief last looked; the thief's */
     bool visits;         /* each free takes the slow path (purge_goes_on); lock: cache */
-    uint8_t watched;     /* of these, so many; the owner's */
     uint8_t gives;       /* frees that found no room since the last refill; lock: cache */
     uint16_t whole;      /* what the map has for a block of whole slices, or NO_WHOLE: in constant
                             caches, and as a bin's inverse: then free looks at more; atomic */

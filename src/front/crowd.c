@@ -15,6 +15,19 @@ bool crowd_holds_little(const struct cache *cache)
     return share_little_left(cache->taken, cache->capacity_bytes);
 }
 
+/* Whether the program has back to little what it had most of the thread's. */
+static bool gave_nearly_all(const struct cache *cache)
+{
+    ptrdiff_t stacks_hold = (ptrdiff_t)(cache->capacity_bytes + cache->large_bytes);
+    ptrdiff_t taken = (ptrdiff_t)cache->taken;
+    if (!use_returns_all())
+        return false;
+    if (load_relaxed(&use.low) && taken <= 0) /* it frees what others took */
+        return true;
+    return returns_rests(taken - stacks_hold, cache->most_taken) &&
+           returns_rests(taken - (ptrdiff_t)stacks_bytes(cache), cache->most_taken);
+}
+
 /* A thread that has given back all but little, by frees alone, has nothing to do with what its
  * stacks hold. One that comes back soon is at work, and the next time that it stops may be as
  * short. */
@@ -25,8 +38,7 @@ bool crowd_comes_to_rest(struct cache *cache)
         cache->gives++;
         return false;
     }
-    bool all = (use_returns() && returns_rests((ptrdiff_t)cache->taken, cache->most_taken)) ||
-               (crowd_holds_little(cache) && caches_crowded());
+    bool all = gave_nearly_all(cache) || (crowd_holds_little(cache) && caches_crowded());
     return all && os_milliseconds() >= cache->stays_until;
 }
 

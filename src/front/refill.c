@@ -1,5 +1,6 @@
 #include "front/refill.h"
 
+#include "back/use.h"
 #include "base/copy.h"
 #include "base/counters.h"
 #include "base/policy.h"
@@ -14,12 +15,6 @@
 #include "heap/shards.h"
 #include "heap/transfer.h"
 #include "os/os.h"
-
-static COLD void cache_returns(struct cache *cache)
-{
-    cache->rests = false;
-    cache->stays_until = os_milliseconds() + policy.scavenge_ms;
-}
 
 /* Whether the stack may learn from being empty: not if blocks of thin slabs went to the second one
  * since the last refill, as those frees would have filled it. */
@@ -70,9 +65,6 @@ static void *stack_fill(struct cache *cache, unsigned cls)
     capacity_moved(&cold->history, got, false);
     size_t bytes = got * size_classes[cls].size;
     cache_took(cache, bytes);
-    cache->gives = 0;
-    if (unlikely(cache->rests))
-        cache_returns(cache);
     cache->outflow -= bytes < cache->outflow ? bytes : cache->outflow;
     stack_open(cache, cls);
     if (got < n)
@@ -168,6 +160,7 @@ static COLD struct finding cache_rest(struct cache *cache)
     struct finding found = cache_put_all(cache);
     cache->rests = true;
     stacks_open(cache);
+    store_relaxed(&purge_due, clock_now()); /* there may be much to give back */
     return found;
 }
 
@@ -207,9 +200,7 @@ SLOW struct finding cache_give(struct cache *cache, unsigned stack, void *p)
     stack_settle(cache, stack);
     if (unlikely(load_relaxed(&cache->cut)))
         found = cache_cut(cache);
-    if (unlikely(cache->rests))
-        cache->rests = crowd_holds_little(cache);
-    else if (stack_used(bin, cold) >= cold->capacity && crowd_comes_to_rest(cache))
+    if (!cache->rests && stack_used(bin, cold) >= cold->capacity && crowd_comes_to_rest(cache))
         found = cache_rest(cache);
     bool keeps = cold->direct_frees == 0 && !cache->rests && cold->capacity > 0;
     if (keeps && stack_used(bin, cold) >= cold->capacity) {

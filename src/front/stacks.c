@@ -3,6 +3,7 @@
 #include "back/use.h"
 #include "base/copy.h"
 #include "base/counters.h"
+#include "base/policy.h"
 #include "front/adapt.h"
 #include "front/arrays.h"
 #include "front/registry.h"
@@ -10,6 +11,7 @@
 #include "heap/shards.h"
 #include "heap/transfer.h"
 #include "learn/laws.h"
+#include "os/os.h"
 
 unsigned begun_from(const struct cache *cache, unsigned stack)
 {
@@ -121,10 +123,22 @@ void stack_settle(struct cache *cache, unsigned stack)
     stack_set_top(bin, cold->base + used);
 }
 
+/* A thread that rested is at work again. */
+static COLD void cache_returns(struct cache *cache)
+{
+    cache->rests = false;
+    cache->most_taken = (ptrdiff_t)cache->taken > 0 ? cache->taken : 0;
+    cache->stays_until = os_milliseconds() + policy.scavenge_ms;
+    stacks_open(cache);
+}
+
 void cache_took(struct cache *cache, size_t bytes)
 {
     ASSERT(lock_held(cache->lock));
     cache->taken += bytes;
+    cache->gives = 0;
+    if (unlikely(cache->rests))
+        cache_returns(cache);
     if ((ptrdiff_t)cache->taken > (ptrdiff_t)cache->most_taken)
         cache->most_taken = cache->taken;
 }
@@ -157,6 +171,16 @@ struct finding stack_put_oldest(struct cache *cache, unsigned stack, size_t n, b
     if (stack_is_large(stack))
         cache->large_bytes -= n * size_classes[stack].size;
     return found;
+}
+
+size_t stacks_bytes(const struct cache *cache)
+{
+    size_t bytes = 0;
+    for (unsigned stack = begun_from(cache, 0); stack < STACKS;
+         stack = begun_from(cache, stack + 1))
+        bytes += stack_used(&cache->bins[BIN_FIRST + stack], &cache->cold[stack]) *
+                 size_classes[stack_class(stack)].size;
+    return bytes;
 }
 
 struct finding stack_put_all(struct cache *cache, unsigned stack)

@@ -34,6 +34,9 @@ struct finding stack_put_oldest(struct cache *cache, unsigned stack, size_t n, b
 struct finding stack_put_all(struct cache *cache, unsigned stack);
 struct finding stacks_put(struct cache *cache, unsigned first, unsigned end);
 
+/* Bytes that all stacks hold. */
+size_t stacks_bytes(const struct cache *cache);
+
 /* The thread took so many bytes from slabs, or gave so many back. */
 void cache_took(struct cache *cache, size_t bytes);
 void cache_gave(struct cache *cache, size_t bytes);

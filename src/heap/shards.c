@@ -341,15 +341,16 @@ bool shards_attract(const void *p, unsigned *index)
     return attracts;
 }
 
-size_t shards_idle(void)
+struct slabs_free shards_free(void)
 {
-    size_t sum = 0;
+    struct slabs_free sum = {0, 0};
     for (unsigned i = 0; i < SHARDS_MOST; i = shard_after(i))
         for (unsigned cls = 0; cls < CLASSES; cls++) {
             const struct begun *begun = &shards[i]->begun[cls];
-            size_t free = load_relaxed(&begun->free) * size_classes[cls].size;
-            sum += excess(free, load_relaxed(&begun->absent) * os_page);
+            sum.bytes += load_relaxed(&begun->free) * size_classes[cls].size;
+            sum.absent += load_relaxed(&begun->absent) * os_page;
         }
+    sum.absent = smaller(sum.absent, sum.bytes);
     return sum;
 }
 

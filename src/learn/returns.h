@@ -16,6 +16,9 @@ static inline bool returns_pay(size_t vain, size_t most) { return vain <= most; 
 /* Idle bytes from which on they go back at once. */
 static inline size_t returns_from(size_t held) { return larger(held / LAW_IDLE_PART, LAW_LITTLE); }
 
+/* Idle bytes that are nearly all. */
+static inline size_t returns_nearly_all(size_t held) { return held - held / LAW_SMALL_PART; }
+
 /* Of what went back in vain, what still counts after so many milliseconds, of which the program
  * worked so many. */
 static inline size_t returns_paid(size_t vain, size_t worked, size_t rested)

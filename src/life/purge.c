@@ -86,6 +86,8 @@ static void count_vain(void)
     size_t ordered = smaller(again, vain.ordered);
     size_t left = returns_paid(load_relaxed(&use.vain), worked, passed - worked);
     store_relaxed(&use.vain, left + (again - ordered) * vain.price);
+    if (load_relaxed(&use.vain) == 0)
+        store_relaxed(&use.answered, false);
     vain.again += again;
     vain.ordered -= ordered;
 }
@@ -123,42 +125,48 @@ static void owe(size_t slices, size_t huge)
 static struct {
     size_t moment; /* since when, in milliseconds of `last` */
     size_t clock;  /* the same by the allocation clock */
-    size_t idle;   /* bytes in slabs that were idle then, and still are */
-    bool waits;    /* there are many more by now */
+    size_t live;   /* bytes in use when it was looked last */
 } hold; /* lock: purge */
 
 /* What is so much that the program has no use for it. */
 static struct finding find_much(void)
 {
     struct finding found = {MISUSE_NONE, NULL};
-    if (use_dirty() + load_relaxed(&use.stacked) < returns_from(load_relaxed(&use.held)))
+    size_t held = load_relaxed(&use.held);
+    size_t idle = use_dirty() + load_relaxed(&use.stacked);
+    bool nearly_all = idle >= returns_nearly_all(held);
+    if (idle < returns_from(held) || !(nearly_all ? use_returns_all() : use_returns()))
         return found;
+    store_relaxed(&use.answered, load_relaxed(&use.answered) || nearly_all);
     found = large_empty(cache_current());
     owe(load_relaxed(&keeping.slices) == AUTO ? slices_dirty() : 0,
         load_relaxed(&keeping.huge) == AUTO ? huge_dirty() : 0);
     return found;
 }
 
-/* Blocks that were freed here and there: whether many more are now. */
-static void find_holes(void)
+
+static void owe_pages(size_t before)
 {
-    size_t held = load_relaxed(&use.held);
-    size_t idle = shards_idle();
-    hold.idle = smaller(hold.idle, idle);
-    if (idle < returns_from(held) || idle - hold.idle < held / LAW_SMALL_PART)
-        return;
-    hold.idle = idle;
-    hold.moment = last.elapsed;
-    hold.clock = clock_now();
-    hold.waits = true;
+    owed.pages = shards_sparse();
+    owed.before = before;
 }
 
-static void owe_pages(size_t before, bool all)
+/* Whether much of what is held is free blocks in slabs. */
+static bool has_holes(void)
 {
-    if (!shards_sparse() || (!all && shards_idle() < returns_from(load_relaxed(&use.held))))
-        return;
-    owed.pages = true;
-    owed.before = before;
+    struct slabs_free free = shards_free();
+    return free.bytes - free.absent >= returns_from(load_relaxed(&use.held) - free.absent);
+}
+
+/* Whether little is left in use of what was. Then pages of slabs that are still in use go back at
+ * once, too: what the program has now may be all that it will need. */
+static void find_low(void)
+{
+    size_t free = shards_free().bytes;
+    hold.live = excess(load_relaxed(&use.held), free + use_dirty() + load_relaxed(&use.stacked));
+    store_relaxed(&use.low, hold.live <= load_relaxed(&use.most) / LAW_SMALL_PART);
+    if (use.low && use_returns_all() && has_holes())
+        owe_pages(clock_now());
 }
 
 /* What nobody needed for a while. `all`: the program sleeps. */
@@ -167,11 +175,10 @@ static struct finding find_old(bool all)
     struct finding found = transfers_decay(false);
     struct finding one = large_age(cache_current());
     owe(slices_idle(), huge_idle());
-    owe_pages(hold.clock, all);
+    if (all || has_holes())
+        owe_pages(hold.clock);
     hold.moment = last.elapsed;
     hold.clock = clock_now();
-    hold.idle = shards_idle();
-    hold.waits = false;
     return found.what != MISUSE_NONE ? found : one;
 }
 
@@ -251,10 +258,10 @@ static bool begin(void) { return !fork_holds_locks() && lock_try(&purge_lock); }
 /* When to look again, unless something happens before that is looked for (use_set_look). */
 static void set_due(bool more, size_t own)
 {
-    size_t step = larger(load_relaxed(&use.held) / LAW_SMALL_PART, LAW_LITTLE);
+    size_t step = use.low ? SLICE : larger(hold.live / LAW_SMALL_PART, LAW_LITTLE);
     if (own > 0) /* of which each may be more than a step, and costs less than a look */
         step = larger(step, (size_t)LAW_CALL_MOST * LAW_REST_PART);
-    store_relaxed(&purge_goes_on, more || (hold.waits && shards_sparse() && use_returns()));
+    store_relaxed(&purge_goes_on, more);
     store_relaxed(&purge_due, clock_now() + (more ? 0 : step));
     use_set_look();
 }
@@ -268,9 +275,9 @@ COLD void purge_step(size_t own)
     count_vain();
     struct finding found = {MISUSE_NONE, NULL};
     struct finding old = {MISUSE_NONE, NULL};
+    found = find_much();
+    find_low();
     if (use_returns()) {
-        found = find_much();
-        find_holes();
         if (last.elapsed - hold.moment >= LAW_HOLD_MS)
             old = find_old(false);
     }

@@ -21,8 +21,7 @@ struct cache;
 void purge_step(size_t own);
 void purge_make_room(size_t own);
 
-/* Whether there is more to give back, or will soon be: then each free takes the slow path, and one
- * in some looks. */
+/* Whether there is more to give back: then each free takes the slow path. */
 extern bool purge_goes_on HIDDEN; /* atomic */
 
 FAST bool purge_is_due(void)

@@ -4,7 +4,6 @@
 #include "front/cache.h"
 #include "front/stacks.h"
 #include "heap/shards.h"
-#include "learn/laws.h"
 #include "life/life.h"
 #include "life/scavenger.h"
 #include "life/settings.h"
@@ -33,8 +32,7 @@ void look_after_classes(struct cache *cache)
     guards_look();
     if (unlikely(shards_compacted()))
         purge_ripen();
-    bool looks = unlikely(cache->visits) && ++cache->watched % LAW_FREES_A_LOOK == 0;
-    if (looks || purge_is_due())
+    if (purge_is_due())
         give_memory_back(purge_step, 0);
     settle_visits(cache);
 }

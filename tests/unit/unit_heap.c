@@ -282,7 +282,7 @@ static void cache_free(struct cache *cache, void *p)
  * when the class does so no more. */
 static void second_stack(void)
 {
-    enum { COUNT = 64 * 1024, KEPT_OF = 10 };
+    enum { COUNT = 64 * 1024, KEPT_OF = 4 };
     static void *held[2 * COUNT];
     const unsigned cls = class_of(256), second = CLASSES + cls;
     struct cache *cache = cache_new();
