@@ -121,6 +121,7 @@ static struct finding found_at_end(void)
 /* The orderly end of the process. */
 static void process_end(void)
 {
+    store_relaxed(&keeping.forever, true); /* the kernel takes all, and soon */
     report_late(found_at_end(), RETURN_ADDRESS);
     if (journal_open())
         learned_print();

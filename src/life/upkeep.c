@@ -5,7 +5,6 @@
 #include "front/stacks.h"
 #include "heap/shards.h"
 #include "life/life.h"
-#include "life/scavenger.h"
 #include "life/settings.h"
 
 static inline void settle_visits(struct cache *cache)
@@ -16,7 +15,6 @@ static inline void settle_visits(struct cache *cache)
 
 COLD void give_memory_back(void (*way)(size_t), size_t own)
 {
-    scavenger_wake();
     if (orders_waiting())
         orders_obey(thread_cache());
     way(own);
