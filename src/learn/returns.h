@@ -23,7 +23,7 @@ static inline size_t returns_nearly_all(size_t held) { return held - held / LAW_
  * worked so many. */
 static inline size_t returns_paid(size_t vain, size_t worked, size_t rested)
 {
-    size_t milliseconds = worked + rested / LAW_REST_PART;
+    size_t milliseconds = worked + rested / LAW_TINY_PART;
     return milliseconds <= vain / LAW_WORK_MS ? vain - milliseconds * LAW_WORK_MS : 0;
 }
 
@@ -32,7 +32,7 @@ static inline size_t returns_paid(size_t vain, size_t worked, size_t rested)
 static inline unsigned returns_price(unsigned price, size_t returned, size_t again, size_t vain)
 {
     if (again >= returned / LAW_CLEARLY)
-        return smaller(LAW_CLEARLY * price, LAW_PRICE_MOST);
+        return smaller(LAW_CLEARLY * price, LAW_TINY_PART);
     return vain > 0 ? price : larger(price / LAW_CLEARLY, 1);
 }
 

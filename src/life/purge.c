@@ -27,8 +27,9 @@
 /* Held while anything goes back, so that no fork is then. */
 static struct lock purge_lock FORK_PAGE = LOCK(PURGE);
 
-/* Bytes that no program frees in a millisecond. */
-#define CLOCK_STANDS_MS (4 * MiB)
+/* Bytes freed in one tick of the kernel's clock, of some milliseconds, after which a more exact one
+ * says whether time stands still; then each MiB counts as a millisecond. */
+#define CLOCK_DOUBTED (256 * MiB)
 
 bool purge_goes_on;
 
@@ -42,15 +43,16 @@ static struct {
 /* ---- what went back in vain; lock: purge ---- */
 
 static struct {
-    unsigned price;  /* times that a byte counts */
-    size_t again;    /* bytes wanted again that were counted, as the counters have them */
-    size_t ordered;  /* bytes that went back because somebody asked, and were not wanted again yet */
+    unsigned price; /* times that a byte counts */
+    size_t again;   /* bytes wanted again that were counted, as the counters have them */
+    size_t ordered; /* bytes that went back because somebody asked, and were not wanted again yet */
     size_t returned; /* the counters', when something was found idle last */
     size_t wanted;
 } vain = {.price = 1};
 
 static struct {
-    size_t moment;  /* the time of day */
+    size_t moment; /* the time of day, and a more exact one where that seemed to stand still */
+    size_t exact;
     size_t clock;   /* the allocation clock */
     size_t elapsed; /* milliseconds so far, of which no work was done in some */
 } last;
@@ -67,13 +69,16 @@ static size_t milliseconds_passed(void)
     size_t now = os_milliseconds();
     size_t clock = clock_now();
     size_t passed = now - last.moment;
-    if (passed == 0)
-        passed = (clock - last.clock) / CLOCK_STANDS_MS;
-    if (passed > 0) {
-        last.moment = now;
-        last.clock = clock;
-        last.elapsed += passed;
+    if (passed == 0 && clock - last.clock < CLOCK_DOUBTED)
+        return 0;
+    if (passed == 0) {
+        size_t exact = os_nanoseconds();
+        passed = exact == last.exact ? (clock - last.clock) / MiB : 0;
+        last.exact = exact;
     }
+    last.moment = now;
+    last.clock = clock;
+    last.elapsed += passed;
     return passed;
 }
 
@@ -92,19 +97,20 @@ static void count_vain(void)
     vain.ordered -= ordered;
 }
 
-/* Something is found idle: was it in vain the last times, when a large part of the heap went back? */
+/* Something is found idle: was it in vain the last times, when a large part of the heap went back?
+ */
 static void settle_price(void)
 {
     size_t returned = counters_returned() - vain.returned;
     if (returned < returns_from(load_relaxed(&use.most)))
         return;
     size_t again = vain.again - vain.wanted;
-    const struct journal_entry entry = {.subject = JOURNAL_PRICE,
-                                        .taken_again = (unsigned)(again * 100 / returned),
-                                        .from = vain.price,
-                                        .to = returns_price(vain.price, returned, again,
-                                                            load_relaxed(&use.vain)),
-                                        .clock = clock_now()};
+    const struct journal_entry entry = {
+        .subject = JOURNAL_PRICE,
+        .taken_again = (unsigned)(again * 100 / returned),
+        .from = vain.price,
+        .to = returns_price(vain.price, returned, again, load_relaxed(&use.vain)),
+        .clock = clock_now()};
     if (journal_open() && entry.to != entry.from)
         journal_add(&entry);
     if (policy.learn == LEARN)
@@ -126,7 +132,7 @@ static struct {
     size_t moment; /* since when, in milliseconds of `last` */
     size_t clock;  /* the same by the allocation clock */
     size_t live;   /* bytes in use when it was looked last */
-} hold; /* lock: purge */
+} hold;            /* lock: purge */
 
 /* What is so much that the program has no use for it. */
 static struct finding find_much(void)
@@ -143,7 +149,6 @@ static struct finding find_much(void)
         load_relaxed(&keeping.huge) == AUTO ? huge_dirty() : 0);
     return found;
 }
-
 
 static void owe_pages(size_t before)
 {
@@ -164,7 +169,9 @@ static void find_low(void)
 {
     size_t free = shards_free().bytes;
     hold.live = excess(load_relaxed(&use.held), free + use_dirty() + load_relaxed(&use.stacked));
-    store_relaxed(&use.low, hold.live <= load_relaxed(&use.most) / LAW_SMALL_PART);
+    size_t most = load_relaxed(&use.most);
+    store_relaxed(&use.low,
+                  hold.live <= most / LAW_SMALL_PART && most >= LAW_SMALL_PART * LAW_LITTLE);
     if (use.low && use_returns_all() && has_holes())
         owe_pages(clock_now());
 }
@@ -219,7 +226,7 @@ static size_t give_beyond(size_t most)
 
 static size_t give_pages(size_t most)
 {
-    struct purge_room room = {LAW_STEP_SLABS, most, 0};
+    struct purge_room room = {STEP_SLABS, most, 0};
     shards_purge(owed.before, &room);
     owed.pages = room.slabs == 0 || room.bytes == 0;
     /* a call costs about what a page does */
@@ -260,7 +267,7 @@ static void set_due(bool more, size_t own)
 {
     size_t step = use.low ? SLICE : larger(hold.live / LAW_SMALL_PART, LAW_LITTLE);
     if (own > 0) /* of which each may be more than a step, and costs less than a look */
-        step = larger(step, (size_t)LAW_CALL_MOST * LAW_REST_PART);
+        step = larger(step, (own + LAW_CALL_MOST) * LAW_TINY_PART);
     store_relaxed(&purge_goes_on, more);
     store_relaxed(&purge_due, clock_now() + (more ? 0 : step));
     use_set_look();

@@ -183,6 +183,7 @@ static void little_is_kept_beside_use_and_more_where_it_was_needed(void)
     EXPECT_EQUAL(keep_limit(10 * even, 0), 10 * even + 10 * LAW_LITTLE);
     EXPECT_EQUAL(keep_limit(GiB, 40 * MiB), GiB + 40 * MiB);
     EXPECT_EQUAL(keep_limit(GiB, GiB), GiB + GiB / LAW_KEEP_PART * LAW_CLEARLY);
+    EXPECT_EQUAL(keep_limit(0, GiB), LAW_SMALL_PART * (size_t)LAW_LITTLE);
     for (size_t most = 0; most < GiB; most += 3 * MiB)
         EXPECT(keep_limit(most, 0) < keep_limit(most + 1, 0));
 }
@@ -223,8 +224,8 @@ static void work_pays_what_went_back_in_vain(void)
     EXPECT_EQUAL(returns_paid(0, 0, 0), 0);
     EXPECT_EQUAL(returns_paid(GiB, 0, 0), GiB);
     EXPECT_EQUAL(returns_paid(GiB, 1, 0), GiB - LAW_WORK_MS);
-    EXPECT_EQUAL(returns_paid(GiB, 0, LAW_REST_PART - 1), GiB);
-    EXPECT_EQUAL(returns_paid(GiB, 1, LAW_REST_PART), GiB - 2 * (size_t)LAW_WORK_MS);
+    EXPECT_EQUAL(returns_paid(GiB, 0, LAW_TINY_PART - 1), GiB);
+    EXPECT_EQUAL(returns_paid(GiB, 1, LAW_TINY_PART), GiB - 2 * (size_t)LAW_WORK_MS);
     EXPECT_EQUAL(returns_paid(GiB, SIZE_MAX, 0), 0); /* and does not overflow */
     EXPECT_EQUAL(returns_paid(GiB, 0, SIZE_MAX), 0);
     EXPECT_EQUAL(returns_paid(LAW_WORK_MS - 1, 0, 0), LAW_WORK_MS - 1);
@@ -237,10 +238,10 @@ static void what_is_in_vain_again_and_again_counts_more(void)
     unsigned price = 1;
     for (unsigned i = 0; i < 20; i++)
         price = returns_price(price, GiB, GiB / LAW_CLEARLY, 1);
-    EXPECT_EQUAL(price, LAW_PRICE_MOST);
+    EXPECT_EQUAL(price, LAW_TINY_PART);
     for (unsigned i = 0; i < 20; i++)
         price = returns_price(price, GiB, GiB / LAW_CLEARLY - 1, 1);
-    EXPECT_EQUAL(price, LAW_PRICE_MOST);
+    EXPECT_EQUAL(price, LAW_TINY_PART);
     for (unsigned i = 0; i < 20; i++)
         price = returns_price(price, GiB, GiB / LAW_CLEARLY - 1, 0);
     EXPECT_EQUAL(price, 1);
