@@ -158,8 +158,7 @@ STRUCTURE = {
     "front/journal.c": "TRIES",
     "front/journal.h": "JOURNAL_MOST",
     "life/cgroup.c": "ROOM LEVELS_MOST MiB <2",
-    "life/purge.c": "CALL_MOST CLOCK_DOUBTED /MiB",
-    "life/scavenger.c": "HEARTBEAT_MS",
+    "life/purge.c": "CALL_MOST CLOCK_DOUBTED FREED_A_MS",
     "life/settings.h": "ORDER_NAME",
     "front/proof.c": "REST_MILLISECONDS",
     "front/registry.c": "FIRST_LOCKS",
@@ -176,11 +175,10 @@ STRUCTURE = {
     "heap/slab.c": "/3 /15 /2",
     "heap/transfer.c": "FILLED_WORDS",
     "life/crossing.c": "LOOK_MS FURTHER",
-    "life/epochs.c": "MiB",
     "life/life.c": "WAITS_MOST",
     "life/profile_text.c": "16*KiB",
     "life/profiling.c": "HANDLER_LOOKS TRIES_MOST",
-    "life/scavenger.c": "256*KiB <=2",
+    "life/scavenger.c": "HEARTBEAT_MS 256*KiB <=2",
     "life/statistics.c": "WAIT_STEP WAIT_MOST REPORT_MS",
 }
 OF_ANY_FILE = {"*64", "/64", "<64", "<=64", ">64", ">=64", "*100"}  # bits of a word, per cent

@@ -30,6 +30,7 @@ static struct lock purge_lock FORK_PAGE = LOCK(PURGE);
 /* Bytes freed in one tick of the kernel's clock, of some milliseconds, after which a more exact one
  * says whether time stands still; then each MiB counts as a millisecond. */
 #define CLOCK_DOUBTED (256 * MiB)
+#define FREED_A_MS MiB
 
 bool purge_goes_on;
 
@@ -73,7 +74,7 @@ static size_t milliseconds_passed(void)
         return 0;
     if (passed == 0) {
         size_t exact = os_nanoseconds();
-        passed = exact == last.exact ? (clock - last.clock) / MiB : 0;
+        passed = exact == last.exact ? (clock - last.clock) / FREED_A_MS : 0;
         last.exact = exact;
     }
     last.moment = now;
@@ -157,9 +158,8 @@ static void owe_pages(size_t before)
 }
 
 /* Whether much of what is held is free blocks in slabs. */
-static bool has_holes(void)
+static bool has_holes(struct slabs_free free)
 {
-    struct slabs_free free = shards_free();
     return free.bytes - free.absent >= returns_from(load_relaxed(&use.held) - free.absent);
 }
 
@@ -167,12 +167,11 @@ static bool has_holes(void)
  * once, too: what the program has now may be all that it will need. */
 static void find_low(void)
 {
-    size_t free = shards_free().bytes;
-    hold.live = excess(load_relaxed(&use.held), free + use_dirty() + load_relaxed(&use.stacked));
-    size_t most = load_relaxed(&use.most);
-    store_relaxed(&use.low,
-                  hold.live <= most / LAW_SMALL_PART && most >= LAW_SMALL_PART * LAW_LITTLE);
-    if (use.low && use_returns_all() && has_holes())
+    struct slabs_free free = shards_free();
+    hold.live =
+        excess(load_relaxed(&use.held), free.bytes + use_dirty() + load_relaxed(&use.stacked));
+    store_relaxed(&use.low, returns_low(hold.live, load_relaxed(&use.most)));
+    if (use.low && use_returns_all() && has_holes(free))
         owe_pages(clock_now());
 }
 
@@ -182,7 +181,7 @@ static struct finding find_old(bool all)
     struct finding found = transfers_decay(false);
     struct finding one = large_age(cache_current());
     owe(slices_idle(), huge_idle());
-    if (all || has_holes())
+    if (all || has_holes(shards_free()))
         owe_pages(hold.clock);
     hold.moment = last.elapsed;
     hold.clock = clock_now();
@@ -265,8 +264,8 @@ static bool begin(void) { return !fork_holds_locks() && lock_try(&purge_lock); }
 /* When to look again, unless something happens before that is looked for (use_set_look). */
 static void set_due(bool more, size_t own)
 {
-    size_t step = use.low ? SLICE : larger(hold.live / LAW_SMALL_PART, LAW_LITTLE);
-    if (own > 0) /* of which each may be more than a step, and costs less than a look */
+    size_t step = use.low ? SLICE : returns_look(hold.live, load_relaxed(&use.most));
+    if (own > LAW_CALL_MOST) /* of which each may be more than a step, and costs less than a look */
         step = larger(step, (own + LAW_CALL_MOST) * LAW_TINY_PART);
     store_relaxed(&purge_goes_on, more);
     store_relaxed(&purge_due, clock_now() + (more ? 0 : step));

@@ -247,6 +247,18 @@ static void what_is_in_vain_again_and_again_counts_more(void)
     EXPECT_EQUAL(price, 1);
 }
 
+static void looks_come_when_little_may_be_left(void)
+{
+    EXPECT_EQUAL(returns_look(0, GiB), LAW_LITTLE);
+    EXPECT_EQUAL(returns_look(GiB, GiB), GiB / LAW_CLEARLY);
+    EXPECT_EQUAL(returns_look(GiB / LAW_SMALL_PART + 20 * MiB, GiB), 20 * MiB);
+    EXPECT_EQUAL(returns_look(GiB / LAW_SMALL_PART, GiB), GiB / LAW_SMALL_PART / LAW_SMALL_PART);
+    EXPECT(returns_low(GiB / LAW_SMALL_PART, GiB));
+    EXPECT(!returns_low(GiB / LAW_SMALL_PART + 1, GiB));
+    EXPECT(!returns_low(0, LAW_SMALL_PART * (size_t)LAW_LITTLE - 1));
+    EXPECT_EQUAL(returns_nearly_all(LAW_SMALL_PART * MiB), (LAW_SMALL_PART - 1) * MiB);
+}
+
 static void a_thread_rests_that_has_given_nearly_all_back(void)
 {
     const size_t most = LAW_SMALL_PART * (size_t)LAW_LITTLE;
@@ -304,9 +316,10 @@ int main(void)
     nothing_goes_back_while_a_whole_heap_did_in_vain();
     work_pays_what_went_back_in_vain();
     what_is_in_vain_again_and_again_counts_more();
+    looks_come_when_little_may_be_left();
     a_thread_rests_that_has_given_nearly_all_back();
     superslabs_start_huge_in_a_heap_of_small_blocks();
     slow_touches_are_followed_by_longer_and_longer_pauses();
-    puts("21 passed, 0 failed");
+    puts("22 passed, 0 failed");
     return 0;
 }
