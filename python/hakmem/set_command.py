@@ -8,7 +8,7 @@ import sys
 
 from hakmem import look
 from hakmem.look import CannotLook
-from hakmem.table import AUTO, AUTO_NUMBER, UNITS, WORDS, Option, renamed, table
+from hakmem.table import AUTO, AUTO_NUMBER, UNITS, WORDS, Option, gone, renamed, table
 
 CHANGEABLE = (
     "thread_bytes", "retain_slices", "big_cache_bytes", "soft_limit_bytes", "hard_limit_bytes",
@@ -66,6 +66,8 @@ def _setting(words: str) -> tuple[str, int]:
     name = given.lower().removeprefix("hakmem_")
     name = renamed().get(name, name)
     options = {option.name: option for option in table()}
+    if name in gone():
+        raise CannotLook(look.USAGE, f"there is no option {given} any more: {gone()[name]}")
     if name not in options:
         raise CannotLook(look.USAGE, f"there is no option {given}; 'hakmem options' lists them")
     if name not in CHANGEABLE:
