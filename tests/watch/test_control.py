@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from hakmem.table import gone
 from tests.nobody import as_nobody, readable_by_nobody
 from tests.watch.watched import Command, Process, running
 
@@ -98,6 +99,10 @@ def test_an_idle_process_obeys_later(command: Command, plant: Process) -> None:
         ("big_cache_bytes=99999999G", "the value is not allowed"),
         ("compact=auto", "the value is not allowed"),
         ("learn=frozen", "can only be set when a process starts"),
+        *(
+            (f"{name}=1M", f"there is no option {name} any more: {instead}")
+            for name, instead in gone().items()
+        ),
     ],
 )
 def test_what_is_refused(command: Command, plant: Process, setting: str, words: str) -> None:
