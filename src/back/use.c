@@ -57,7 +57,7 @@ struct limits limits = {.keep = SIZE_MAX,
                         .full = SIZE_MAX,
                         .soft = SIZE_MAX,
                         .hard = SIZE_MAX,
-                        .look = LAW_LIMIT_LEAST,
+                        .look = LAW_IDLE_PART * LAW_LITTLE,
                         .unread = true,
                         .watched = true};
 
@@ -68,7 +68,7 @@ void use_set_look(void)
     if (use_returns_all())
         look = smaller(look, use_returns() ? returns_from(held) : returns_nearly_all(held));
     if (load_relaxed(&limits.unread))
-        look = smaller(look, LAW_LIMIT_LEAST);
+        look = smaller(look, LAW_IDLE_PART * LAW_LITTLE);
     size_t set = smaller(load_relaxed(&keeping.slices), load_relaxed(&keeping.huge) / SLICE);
     if (set < look / SLICE)
         look = set * SLICE;

@@ -22,8 +22,8 @@ static bool gave_nearly_all(const struct cache *cache)
     ptrdiff_t taken = (ptrdiff_t)cache->taken;
     if (!use_returns_all())
         return false;
-    if (load_relaxed(&use.low) && taken <= 0) /* it frees what others took */
-        return true;
+    if (taken <= 0) /* it frees what others took */
+        return load_relaxed(&use.low);
     return returns_rests(taken - stacks_hold, cache->most_taken) &&
            returns_rests(taken - (ptrdiff_t)stacks_bytes(cache), cache->most_taken);
 }
@@ -40,6 +40,11 @@ bool crowd_comes_to_rest(struct cache *cache)
     }
     bool all = gave_nearly_all(cache) || (crowd_holds_little(cache) && caches_crowded());
     return all && os_milliseconds() >= cache->stays_until;
+}
+
+bool crowd_still_rests(const struct cache *cache)
+{
+    return (ptrdiff_t)cache->taken > 0 || load_relaxed(&use.low) || crowd_holds_little(cache);
 }
 
 /* Where there are twice as many threads as there were, some may have learned to hold what is too

@@ -200,7 +200,9 @@ SLOW struct finding cache_give(struct cache *cache, unsigned stack, void *p)
     stack_settle(cache, stack);
     if (unlikely(load_relaxed(&cache->cut)))
         found = cache_cut(cache);
-    if (!cache->rests && stack_used(bin, cold) >= cold->capacity && crowd_comes_to_rest(cache))
+    if (unlikely(cache->rests))
+        cache->rests = crowd_still_rests(cache);
+    else if (stack_used(bin, cold) >= cold->capacity && crowd_comes_to_rest(cache))
         found = cache_rest(cache);
     bool keeps = cold->direct_frees == 0 && !cache->rests && cold->capacity > 0;
     if (keeps && stack_used(bin, cold) >= cold->capacity) {

@@ -1,6 +1,5 @@
 /* All stacks of a cache, for a thread that holds its lock: they are set up, emptied, and repaired
- * after a theft. For the files of front/, and for
- * visits.c. */
+ * after a theft. For the files of front/, and for life/upkeep.c. */
 #ifndef HAKMEM_FRONT_STACKS_H
 #define HAKMEM_FRONT_STACKS_H
 

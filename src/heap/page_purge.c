@@ -37,7 +37,7 @@ static struct {
     unsigned slabs;
     struct os_run runs[RUNS_MOST];
     unsigned run_count;
-} leaving;             /* lock: purge; empty without it */
+} leaving; /* lock: purge; empty without it */
 
 /* Runs of pages, from the lowest: takes it out of `pages`. */
 static uint64_t run_next(uint64_t *pages, unsigned *first, unsigned *n)

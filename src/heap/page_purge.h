@@ -8,6 +8,7 @@
  * clock said `before`, those that did so first first. Looks at so many slabs, and stops when
  * so many bytes have gone; what is left of both stays in `room`, which also counts the calls of the
  * kernel: slabs and bytes when there were no more. Returns bytes. One thread at a time. */
+#define STEP_SLABS 256 /* of one step: enough for what one call may give back */
 struct purge_room {
     size_t slabs, bytes, calls;
 };

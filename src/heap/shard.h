@@ -18,6 +18,7 @@ struct shard {
     unsigned threads;                     /* atomic */
     struct pairing_heap partial[CLASSES]; /* slabs with free and taken blocks; lock: shard */
     struct begun begun[CLASSES];          /* lock: shard */
+    size_t free, absent; /* of all classes, bytes of free blocks, and pages; lock: shard */
     struct list sparse; /* slabs whose pages may be free, newest first; lock: shard */
 } __attribute__((aligned(CACHE_LINE)));
 
@@ -43,6 +44,7 @@ void slab_map(const struct slab *slab, void *owner);
 static inline void partial_frees(struct shard *shard, unsigned cls, size_t blocks)
 {
     shard->begun[cls].free += blocks;
+    store_relaxed(&shard->free, shard->free + blocks * size_classes[cls].size);
 }
 
 static inline void partial_counts(struct shard *shard, unsigned cls, size_t blocks)
@@ -53,6 +55,7 @@ static inline void partial_counts(struct shard *shard, unsigned cls, size_t bloc
 static inline void partial_absent(struct shard *shard, unsigned cls, size_t pages)
 {
     shard->begun[cls].absent += pages;
+    store_relaxed(&shard->absent, shard->absent + pages);
 }
 
 /* A slab comes to its shard's partial ones, or leaves them; with its free blocks. */

@@ -344,12 +344,10 @@ bool shards_attract(const void *p, unsigned *index)
 struct slabs_free shards_free(void)
 {
     struct slabs_free sum = {0, 0};
-    for (unsigned i = 0; i < SHARDS_MOST; i = shard_after(i))
-        for (unsigned cls = 0; cls < CLASSES; cls++) {
-            const struct begun *begun = &shards[i]->begun[cls];
-            sum.bytes += load_relaxed(&begun->free) * size_classes[cls].size;
-            sum.absent += load_relaxed(&begun->absent) * os_page;
-        }
+    for (unsigned i = 0; i < SHARDS_MOST; i = shard_after(i)) {
+        sum.bytes += load_relaxed(&shards[i]->free);
+        sum.absent += load_relaxed(&shards[i]->absent) * os_page;
+    }
     sum.absent = smaller(sum.absent, sum.bytes);
     return sum;
 }

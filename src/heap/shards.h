@@ -43,7 +43,8 @@ bool shards_attract(const void *p, unsigned *index);
  * pages that were given back. */
 size_t shards_gain(void);
 
-/* Bytes of free blocks in begun slabs, about, and of these in pages that went back. Needs no lock. */
+/* Bytes of free blocks in begun slabs, about, and of these in pages that went back. Needs no lock.
+ */
 struct slabs_free {
     size_t bytes, absent;
 };

@@ -10,7 +10,8 @@
 static inline size_t keep_limit(size_t most, size_t vain)
 {
     return most + larger(larger(most / LAW_KEEP_PART, LAW_LITTLE),
-                         smaller(vain, most / LAW_KEEP_PART * LAW_CLEARLY));
+                         smaller(vain, larger(most / LAW_KEEP_PART * LAW_CLEARLY,
+                                              LAW_SMALL_PART * (size_t)LAW_LITTLE)));
 }
 
 /* ---- under a limit of memory: of a container, or one that the program set ---- */
@@ -18,7 +19,7 @@ static inline size_t keep_limit(size_t most, size_t vain)
 /* Bytes of each kind of free memory that may be kept under a limit of all memory. */
 static inline size_t keep_under_limit(size_t limit)
 {
-    return limit == SIZE_MAX ? SIZE_MAX : limit / LAW_LIMIT_PART;
+    return limit == SIZE_MAX ? SIZE_MAX : limit / LAW_TINY_PART;
 }
 
 /* What may be in use near a limit before it is close. */
@@ -33,7 +34,7 @@ static inline bool keep_limit_is_close(size_t limit, size_t used)
 }
 
 /* The number below which memory has to fall before it counts as having passed the limit again. */
-static inline size_t keep_below_limit(size_t limit) { return limit - limit / LAW_LIMIT_PART; }
+static inline size_t keep_below_limit(size_t limit) { return limit - limit / LAW_TINY_PART; }
 
 /* The least of a block that realloc leaves where it is when it becomes smaller: then no block is
  * more than twice as large as what it holds. */

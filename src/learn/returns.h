@@ -16,6 +16,20 @@ static inline bool returns_pay(size_t vain, size_t most) { return vain <= most; 
 /* Idle bytes from which on they go back at once. */
 static inline size_t returns_from(size_t held) { return larger(held / LAW_IDLE_PART, LAW_LITTLE); }
 
+/* Whether little is left in use of what was. */
+static inline bool returns_low(size_t live, size_t most)
+{
+    return live <= most / LAW_SMALL_PART && most >= LAW_SMALL_PART * (size_t)LAW_LITTLE;
+}
+
+/* Bytes to be freed until the next look at the time, and at how much is left: as many as have to be
+ * before little is left, within bounds. */
+static inline size_t returns_look(size_t live, size_t most)
+{
+    size_t left = smaller(excess(live, most / LAW_SMALL_PART), live / LAW_CLEARLY);
+    return larger(larger(left, live / LAW_SMALL_PART), LAW_LITTLE);
+}
+
 /* Idle bytes that are nearly all. */
 static inline size_t returns_nearly_all(size_t held) { return held - held / LAW_SMALL_PART; }
 
@@ -23,7 +37,7 @@ static inline size_t returns_nearly_all(size_t held) { return held - held / LAW_
  * worked so many. */
 static inline size_t returns_paid(size_t vain, size_t worked, size_t rested)
 {
-    size_t milliseconds = worked + rested / LAW_REST_PART;
+    size_t milliseconds = worked + rested / LAW_TINY_PART;
     return milliseconds <= vain / LAW_WORK_MS ? vain - milliseconds * LAW_WORK_MS : 0;
 }
 
@@ -32,7 +46,7 @@ static inline size_t returns_paid(size_t vain, size_t worked, size_t rested)
 static inline unsigned returns_price(unsigned price, size_t returned, size_t again, size_t vain)
 {
     if (again >= returned / LAW_CLEARLY)
-        return smaller(LAW_CLEARLY * price, LAW_PRICE_MOST);
+        return smaller(LAW_CLEARLY * price, LAW_TINY_PART);
     return vain > 0 ? price : larger(price / LAW_CLEARLY, 1);
 }
 

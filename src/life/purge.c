@@ -27,8 +27,10 @@
 /* Held while anything goes back, so that no fork is then. */
 static struct lock purge_lock FORK_PAGE = LOCK(PURGE);
 
-/* Bytes that no program frees in a millisecond. */
-#define CLOCK_STANDS_MS (4 * MiB)
+/* Bytes freed in one tick of the kernel's clock, of some milliseconds, after which a more exact one
+ * says whether time stands still; then each MiB counts as a millisecond. */
+#define CLOCK_DOUBTED (256 * MiB)
+#define FREED_A_MS MiB
 
 bool purge_goes_on;
 
@@ -42,15 +44,16 @@ static struct {
 /* ---- what went back in vain; lock: purge ---- */
 
 static struct {
-    unsigned price;  /* times that a byte counts */
-    size_t again;    /* bytes wanted again that were counted, as the counters have them */
-    size_t ordered;  /* bytes that went back because somebody asked, and were not wanted again yet */
+    unsigned price; /* times that a byte counts */
+    size_t again;   /* bytes wanted again that were counted, as the counters have them */
+    size_t ordered; /* bytes that went back because somebody asked, and were not wanted again yet */
     size_t returned; /* the counters', when something was found idle last */
     size_t wanted;
 } vain = {.price = 1};
 
 static struct {
-    size_t moment;  /* the time of day */
+    size_t moment; /* the time of day, and a more exact one where that seemed to stand still */
+    size_t exact;
     size_t clock;   /* the allocation clock */
     size_t elapsed; /* milliseconds so far, of which no work was done in some */
 } last;
@@ -67,13 +70,16 @@ static size_t milliseconds_passed(void)
     size_t now = os_milliseconds();
     size_t clock = clock_now();
     size_t passed = now - last.moment;
-    if (passed == 0)
-        passed = (clock - last.clock) / CLOCK_STANDS_MS;
-    if (passed > 0) {
-        last.moment = now;
-        last.clock = clock;
-        last.elapsed += passed;
+    if (passed == 0 && clock - last.clock < CLOCK_DOUBTED)
+        return 0;
+    if (passed == 0) {
+        size_t exact = os_nanoseconds();
+        passed = exact == last.exact ? (clock - last.clock) / FREED_A_MS : 0;
+        last.exact = exact;
     }
+    last.moment = now;
+    last.clock = clock;
+    last.elapsed += passed;
     return passed;
 }
 
@@ -92,19 +98,20 @@ static void count_vain(void)
     vain.ordered -= ordered;
 }
 
-/* Something is found idle: was it in vain the last times, when a large part of the heap went back? */
+/* Something is found idle: was it in vain the last times, when a large part of the heap went back?
+ */
 static void settle_price(void)
 {
     size_t returned = counters_returned() - vain.returned;
     if (returned < returns_from(load_relaxed(&use.most)))
         return;
     size_t again = vain.again - vain.wanted;
-    const struct journal_entry entry = {.subject = JOURNAL_PRICE,
-                                        .taken_again = (unsigned)(again * 100 / returned),
-                                        .from = vain.price,
-                                        .to = returns_price(vain.price, returned, again,
-                                                            load_relaxed(&use.vain)),
-                                        .clock = clock_now()};
+    const struct journal_entry entry = {
+        .subject = JOURNAL_PRICE,
+        .taken_again = (unsigned)(again * 100 / returned),
+        .from = vain.price,
+        .to = returns_price(vain.price, returned, again, load_relaxed(&use.vain)),
+        .clock = clock_now()};
     if (journal_open() && entry.to != entry.from)
         journal_add(&entry);
     if (policy.learn == LEARN)
@@ -126,7 +133,7 @@ static struct {
     size_t moment; /* since when, in milliseconds of `last` */
     size_t clock;  /* the same by the allocation clock */
     size_t live;   /* bytes in use when it was looked last */
-} hold; /* lock: purge */
+} hold;            /* lock: purge */
 
 /* What is so much that the program has no use for it. */
 static struct finding find_much(void)
@@ -144,7 +151,6 @@ static struct finding find_much(void)
     return found;
 }
 
-
 static void owe_pages(size_t before)
 {
     owed.pages = shards_sparse();
@@ -152,9 +158,8 @@ static void owe_pages(size_t before)
 }
 
 /* Whether much of what is held is free blocks in slabs. */
-static bool has_holes(void)
+static bool has_holes(struct slabs_free free)
 {
-    struct slabs_free free = shards_free();
     return free.bytes - free.absent >= returns_from(load_relaxed(&use.held) - free.absent);
 }
 
@@ -162,10 +167,11 @@ static bool has_holes(void)
  * once, too: what the program has now may be all that it will need. */
 static void find_low(void)
 {
-    size_t free = shards_free().bytes;
-    hold.live = excess(load_relaxed(&use.held), free + use_dirty() + load_relaxed(&use.stacked));
-    store_relaxed(&use.low, hold.live <= load_relaxed(&use.most) / LAW_SMALL_PART);
-    if (use.low && use_returns_all() && has_holes())
+    struct slabs_free free = shards_free();
+    hold.live =
+        excess(load_relaxed(&use.held), free.bytes + use_dirty() + load_relaxed(&use.stacked));
+    store_relaxed(&use.low, returns_low(hold.live, load_relaxed(&use.most)));
+    if (use.low && use_returns_all() && has_holes(free))
         owe_pages(clock_now());
 }
 
@@ -175,7 +181,7 @@ static struct finding find_old(bool all)
     struct finding found = transfers_decay(false);
     struct finding one = large_age(cache_current());
     owe(slices_idle(), huge_idle());
-    if (all || has_holes())
+    if (all || has_holes(shards_free()))
         owe_pages(hold.clock);
     hold.moment = last.elapsed;
     hold.clock = clock_now();
@@ -219,7 +225,7 @@ static size_t give_beyond(size_t most)
 
 static size_t give_pages(size_t most)
 {
-    struct purge_room room = {LAW_STEP_SLABS, most, 0};
+    struct purge_room room = {STEP_SLABS, most, 0};
     shards_purge(owed.before, &room);
     owed.pages = room.slabs == 0 || room.bytes == 0;
     /* a call costs about what a page does */
@@ -258,9 +264,9 @@ static bool begin(void) { return !fork_holds_locks() && lock_try(&purge_lock); }
 /* When to look again, unless something happens before that is looked for (use_set_look). */
 static void set_due(bool more, size_t own)
 {
-    size_t step = use.low ? SLICE : larger(hold.live / LAW_SMALL_PART, LAW_LITTLE);
-    if (own > 0) /* of which each may be more than a step, and costs less than a look */
-        step = larger(step, (size_t)LAW_CALL_MOST * LAW_REST_PART);
+    size_t step = use.low ? SLICE : returns_look(hold.live, load_relaxed(&use.most));
+    if (own > LAW_CALL_MOST) /* of which each may be more than a step, and costs less than a look */
+        step = larger(step, (own + LAW_CALL_MOST) * LAW_TINY_PART);
     store_relaxed(&purge_goes_on, more);
     store_relaxed(&purge_due, clock_now() + (more ? 0 : step));
     use_set_look();

@@ -26,7 +26,8 @@ static size_t born;         /* the time of day; for the thread that starts or en
 static size_t starts_left;  /* atomic */
 static size_t starts_until; /* the time of day when there are all of them again; atomic */
 
-/* How long it sleeps at most while there is nothing to do: an order from outside waits no longer. */
+/* How long it sleeps at most while there is nothing to do: an order from outside waits no longer.
+ */
 #define HEARTBEAT_MS 1000
 
 static void *scavenge(void *unused)

@@ -132,7 +132,7 @@ bool option_is_meant(struct words name)
     for (unsigned i = 0; i < OPTIONS; i++)
         if (name_resembles(name, options[i].name))
             return true;
-    return false;
+    return option_gone(name) != NULL;
 }
 
 /* ---- values ---- */

@@ -330,7 +330,7 @@ static void trim_threshold_again(void)
         set_trim_threshold(value);
         touch_and_free(20000, 4000);
         for (int hold = 0; hold < 3; hold++) {
-            usleep(110000); /* what lies idle meanwhile goes back, in steps */
+            usleep(110000);               /* what lies idle meanwhile goes back, in steps */
             for (int i = 0; i < 100; i++) /* of memory that is none of theirs */
                 do_free(NEED("malloc", do_malloc(4 * MiB)));
         }

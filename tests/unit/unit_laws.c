@@ -183,6 +183,7 @@ static void little_is_kept_beside_use_and_more_where_it_was_needed(void)
     EXPECT_EQUAL(keep_limit(10 * even, 0), 10 * even + 10 * LAW_LITTLE);
     EXPECT_EQUAL(keep_limit(GiB, 40 * MiB), GiB + 40 * MiB);
     EXPECT_EQUAL(keep_limit(GiB, GiB), GiB + GiB / LAW_KEEP_PART * LAW_CLEARLY);
+    EXPECT_EQUAL(keep_limit(0, GiB), LAW_SMALL_PART * (size_t)LAW_LITTLE);
     for (size_t most = 0; most < GiB; most += 3 * MiB)
         EXPECT(keep_limit(most, 0) < keep_limit(most + 1, 0));
 }
@@ -223,8 +224,8 @@ static void work_pays_what_went_back_in_vain(void)
     EXPECT_EQUAL(returns_paid(0, 0, 0), 0);
     EXPECT_EQUAL(returns_paid(GiB, 0, 0), GiB);
     EXPECT_EQUAL(returns_paid(GiB, 1, 0), GiB - LAW_WORK_MS);
-    EXPECT_EQUAL(returns_paid(GiB, 0, LAW_REST_PART - 1), GiB);
-    EXPECT_EQUAL(returns_paid(GiB, 1, LAW_REST_PART), GiB - 2 * (size_t)LAW_WORK_MS);
+    EXPECT_EQUAL(returns_paid(GiB, 0, LAW_TINY_PART - 1), GiB);
+    EXPECT_EQUAL(returns_paid(GiB, 1, LAW_TINY_PART), GiB - 2 * (size_t)LAW_WORK_MS);
     EXPECT_EQUAL(returns_paid(GiB, SIZE_MAX, 0), 0); /* and does not overflow */
     EXPECT_EQUAL(returns_paid(GiB, 0, SIZE_MAX), 0);
     EXPECT_EQUAL(returns_paid(LAW_WORK_MS - 1, 0, 0), LAW_WORK_MS - 1);
@@ -237,13 +238,25 @@ static void what_is_in_vain_again_and_again_counts_more(void)
     unsigned price = 1;
     for (unsigned i = 0; i < 20; i++)
         price = returns_price(price, GiB, GiB / LAW_CLEARLY, 1);
-    EXPECT_EQUAL(price, LAW_PRICE_MOST);
+    EXPECT_EQUAL(price, LAW_TINY_PART);
     for (unsigned i = 0; i < 20; i++)
         price = returns_price(price, GiB, GiB / LAW_CLEARLY - 1, 1);
-    EXPECT_EQUAL(price, LAW_PRICE_MOST);
+    EXPECT_EQUAL(price, LAW_TINY_PART);
     for (unsigned i = 0; i < 20; i++)
         price = returns_price(price, GiB, GiB / LAW_CLEARLY - 1, 0);
     EXPECT_EQUAL(price, 1);
+}
+
+static void looks_come_when_little_may_be_left(void)
+{
+    EXPECT_EQUAL(returns_look(0, GiB), LAW_LITTLE);
+    EXPECT_EQUAL(returns_look(GiB, GiB), GiB / LAW_CLEARLY);
+    EXPECT_EQUAL(returns_look(GiB / LAW_SMALL_PART + 20 * MiB, GiB), 20 * MiB);
+    EXPECT_EQUAL(returns_look(GiB / LAW_SMALL_PART, GiB), GiB / LAW_SMALL_PART / LAW_SMALL_PART);
+    EXPECT(returns_low(GiB / LAW_SMALL_PART, GiB));
+    EXPECT(!returns_low(GiB / LAW_SMALL_PART + 1, GiB));
+    EXPECT(!returns_low(0, LAW_SMALL_PART * (size_t)LAW_LITTLE - 1));
+    EXPECT_EQUAL(returns_nearly_all(LAW_SMALL_PART * MiB), (LAW_SMALL_PART - 1) * MiB);
 }
 
 static void a_thread_rests_that_has_given_nearly_all_back(void)
@@ -303,9 +316,10 @@ int main(void)
     nothing_goes_back_while_a_whole_heap_did_in_vain();
     work_pays_what_went_back_in_vain();
     what_is_in_vain_again_and_again_counts_more();
+    looks_come_when_little_may_be_left();
     a_thread_rests_that_has_given_nearly_all_back();
     superslabs_start_huge_in_a_heap_of_small_blocks();
     slow_touches_are_followed_by_longer_and_longer_pauses();
-    puts("21 passed, 0 failed");
+    puts("22 passed, 0 failed");
     return 0;
 }

@@ -138,7 +138,7 @@ static void it_shrinks_for_others_blocks_and_for_what_is_not_wanted(void)
     seen.history.streak = 1;
     expect_step(seen, 39, CAPACITY_FITS);
     seen.capacity = 128;
-    seen.share.weight = LAW_STACK_STEADY_OF_SHARE * 64 * seen.size;
+    seen.share.weight = LAW_TINY_PART * 64 * seen.size;
     expect_step(seen, 64, CAPACITY_FOREIGN); /* of many threads each may have less */
     seen.share.weight = SIZE_MAX;
     seen.size = 4096;
