@@ -9,13 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum {
-    BURSTS = 20,
-    LARGE_BURSTS = 40,
-    BLOCKS = 2000,
-    LARGE_BLOCKS = 16,
-    LARGE = 512 << 10
-};
+enum { BURSTS = 20, LARGE_BURSTS = 40, BLOCKS = 2000, LARGE_BLOCKS = 16, LARGE = 512 << 10 };
 
 static void *block[BLOCKS];
 

@@ -19,7 +19,7 @@ HOLD = 100  # milliseconds, after which idle memory may go back
 
 
 def resident(program: Path, kind: str, others: str, **variables: str) -> tuple[int, int, int]:
-    """KiB left of freed blocks at once, and after others were freed; and the milliseconds between."""
+    """KiB left of freed blocks at once, and after others were freed; and milliseconds between."""
     done = subprocess.run(
         [str(program), kind, others],
         env=clean_environment() | variables,

@@ -79,7 +79,7 @@ def test_what_is_learned_is_told(learn: Path) -> None:
 
 
 def prices(program: Path, mode: str) -> tuple[str, list[tuple[int, int]]]:
-    """The first line, and the steps of bursts in which nearly all is wanted again that went back."""
+    """The first line, and the steps, of bursts in which what went back is wanted again."""
     done = subprocess.run(
         [str(program), "large"],
         env=clean_environment() | {"HAKMEM_LEARN_LOG": "on", "HAKMEM_LEARN": mode},
