@@ -25,7 +25,8 @@ These options can change while a process runs:
 Values are written as in 'hakmem run -o': 16M, on, auto. 'hakmem options' says what each does.
 
 The process does it itself, the next time it frees memory and takes hakmem's slow path: within
-milliseconds while it works. An idle process does it later: then the exit status is 4.
+milliseconds while it works. An idle process with several threads does it within about a second,
+unless scavenger is off. An idle process of one thread does it later: then the exit status is 4.
 
 Needs the same rights as a debugger, as 'hakmem sheet' does.
 

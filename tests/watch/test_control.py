@@ -34,6 +34,22 @@ while True:
 """
 
 
+# Two threads allocate, then nobody calls anything any more.
+IDLE = """
+import threading
+used = threading.Barrier(3)
+def use():
+    del [bytes(300) for _ in range(20000)][:]
+    used.wait()
+    threading.Event().wait()
+for _ in range(2):
+    threading.Thread(target=use).start()
+used.wait()
+print("ready", flush=True)
+threading.Event().wait()
+"""
+
+
 @contextmanager
 def at_work(library: Path, **variables: str) -> Iterator[Process]:
     with running(
@@ -86,6 +102,18 @@ def test_an_idle_process_obeys_later(command: Command, plant: Process) -> None:
     assert command.sheet(plant.pid)["kept"] == 0
     done = command("set", plant.pid, "compact=off")
     assert done.returncode == 4 and "is idle" in done.stderr
+
+
+@pytest.mark.parametrize(("scavenger", "status"), [("on", 0), ("off", 4)])
+def test_an_idle_process_with_threads_obeys_soon(
+    command: Command, library: Path, scavenger: str, status: int
+) -> None:
+    with running(
+        sys.executable, "-c", IDLE, library=library, PYTHONMALLOC="malloc",
+        HAKMEM_SCAVENGER=scavenger,
+    ) as process:  # fmt: skip
+        assert command("purge", process.pid).returncode == status
+        assert command("set", process.pid, "compact=off").returncode == status
 
 
 @pytest.mark.parametrize(
