@@ -102,11 +102,13 @@ def survivors() -> dict[str, str]:
 def kept_beside() -> dict[str, str]:
     limit = r"at most 1/{} more than was ever in use at once, or {} MiB more"
     part = named(limit.format(r"(\d+)", r"\d+"), DESIGN)
-    in_vain = named(r"and up to 1/(\d+) more where as much went back in vain", DESIGN)
+    limit_in_vain = r"and up to 1/{} more, or {} MiB, where as much went back in vain"
+    in_vain = named(limit_in_vain.format(r"(\d+)", r"\d+"), DESIGN)
     return {
         "percent": f"{100 / int(part):.0f}",
         "least": named(limit.format(r"\d+", r"(\d+)"), DESIGN),
         "in_vain": f"{100 / int(in_vain):.0f}",
+        "in_vain_least": named(limit_in_vain.format(r"\d+", r"(\d+)"), DESIGN),
     }
 
 
@@ -138,7 +140,8 @@ CLAIMS: dict[str, Figures] = {
         "sealed": named(r"into the second 8 bytes of each block of up to (\d+) KiB", MISUSE)
     },
     "together [at most {percent}% more](docs/design.md#giving-memory-back) than the most that was "
-    "ever in use, or {least} MiB more in a small heap, and up to {in_vain}% more": kept_beside,
+    "ever in use, or {least} MiB more in a small heap, and up to {in_vain}% "
+    "more, or {in_vain_least} MiB, if what": kept_beside,
     "{programs} of {programs} real programs": lambda: {
         "programs": named(r"(\d+) of \1 programs", PROGRAMS)
     },
