@@ -16,7 +16,7 @@ bool crowd_holds_little(const struct cache *cache)
 }
 
 /* Whether the program has back to little what it had most of the thread's. */
-static bool gave_nearly_all(const struct cache *cache)
+static COLD bool gave_nearly_all(const struct cache *cache)
 {
     ptrdiff_t stacks_hold = (ptrdiff_t)(cache->capacity_bytes + cache->large_bytes);
     ptrdiff_t taken = (ptrdiff_t)cache->taken;

@@ -24,6 +24,12 @@ void slab_map(const struct slab *slab, void *owner)
     map_set(slab->base, 1, owner != NULL ? bin : BIN_FOREIGN, owner);
 }
 
+COLD void partial_absent(struct shard *shard, unsigned cls, size_t pages)
+{
+    shard->begun[cls].absent += pages;
+    store_relaxed(&shard->absent, shard->absent + pages);
+}
+
 void slab_not_sparse(struct slab *slab)
 {
     ASSERT(lock_held(&load_acquire(&shards[load_relaxed(&slab->shard)])->lock));

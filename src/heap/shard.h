@@ -52,11 +52,8 @@ static inline void partial_counts(struct shard *shard, unsigned cls, size_t bloc
     shard->begun[cls].blocks += blocks;
 }
 
-static inline void partial_absent(struct shard *shard, unsigned cls, size_t pages)
-{
-    shard->begun[cls].absent += pages;
-    store_relaxed(&shard->absent, shard->absent + pages);
-}
+/* The same of their pages that went back. */
+void partial_absent(struct shard *shard, unsigned cls, size_t pages);
 
 /* A slab comes to its shard's partial ones, or leaves them; with its free blocks. */
 static inline void partial_add(struct shard *shard, struct slab *slab)
