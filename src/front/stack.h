@@ -42,8 +42,8 @@ static inline bool stack_is_closed(const struct cache *cache, unsigned stack)
 static inline void stack_open(struct cache *cache, unsigned stack)
 {
     const struct cold_bin *cold = &cache->cold[stack];
-    unsigned any =
-        (unsigned)cache->visits | cache->rests | load_relaxed(&cache->cut) | (unsigned)hardening.sizes;
+    unsigned any = (unsigned)cache->visits | cache->rests | load_relaxed(&cache->cut) |
+                   (unsigned)hardening.sizes;
     bool closed = cold->direct_frees > 0 || (unlikely(any != 0) && stack_is_closed(cache, stack));
     store_relaxed(&cache->bins[BIN_FIRST + stack].limit,
                   unlikely(closed) ? NULL : cold->base + cold->capacity);

@@ -19,7 +19,7 @@ struct shard {
     struct pairing_heap partial[CLASSES]; /* slabs with free and taken blocks; lock: shard */
     struct begun begun[CLASSES];          /* lock: shard */
     size_t free, absent; /* of all classes, bytes of free blocks, and pages; lock: shard */
-    struct list sparse; /* slabs whose pages may be free, newest first; lock: shard */
+    struct list sparse;  /* slabs whose pages may be free, newest first; lock: shard */
 } __attribute__((aligned(CACHE_LINE)));
 
 extern struct shard first_shard HIDDEN;

@@ -108,7 +108,7 @@ static void settle_price(void)
     size_t again = vain.again - vain.wanted;
     const struct journal_entry entry = {
         .subject = JOURNAL_PRICE,
-        .taken_again = (unsigned)(again * 100 / returned),
+        .taken_again = (unsigned)smaller(again * 100 / returned, 100),
         .from = vain.price,
         .to = returns_price(vain.price, returned, again, load_relaxed(&use.vain)),
         .clock = clock_now()};

@@ -1,9 +1,9 @@
-/* Returns memory to the kernel: pages inside slabs in use, free slices and superslabs, kept mappings
- * of huge blocks, and what lies in transfer caches and stacks, to its slabs first.
+/* Returns memory to the kernel: pages inside slabs in use, free slices and superslabs, kept
+ * mappings of huge blocks, and what lies in transfer caches and stacks, to its slabs first.
  *
  * Idle memory goes back in the program's own calls that take the slow path, at most LAW_CALL_MOST
- * in each beyond its own block: as soon as much lies idle (learn/returns.h), and what was idle for a
- * while. In a process with threads the scavenger does the second while the program sleeps
+ * in each beyond its own block: as soon as much lies idle (learn/returns.h), and what was idle for
+ * a while. In a process with threads the scavenger does the second while the program sleeps
  * (scavenger.h). */
 #ifndef HAKMEM_LIFE_PURGE_H
 #define HAKMEM_LIFE_PURGE_H
