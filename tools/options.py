@@ -14,9 +14,9 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "python"))
 
 from hakmem.set_command import CHANGEABLE
-from hakmem.table import AUTO, Option, number, renamed, table
+from hakmem.table import AUTO, Option, gone, number, renamed, table
 
-__all__ = ["AUTO", "Option", "number", "renamed", "table"]
+__all__ = ["AUTO", "Option", "gone", "number", "renamed", "table"]
 
 PAGE = Path(__file__).resolve().parent.parent / "docs/options.md"
 
@@ -92,7 +92,7 @@ makes it safer: `preset`, the options of [a hardened heap](security.md), `guards
 """
 
 
-FOOT = """
+FORMER = """
 ## Former names
 
 These names mean the same as before, in each of the three places and with `-o`:
@@ -101,12 +101,22 @@ These names mean the same as before, in each of the three places and with `-o`:
 |---|---|
 """
 
+GONE = """
+## Options that are gone
+
+Who sets one of these is told what to do instead, and the program continues.
+
+| option | instead |
+|---|---|
+"""
+
 
 def page() -> str:
     rows = "".join(option.row() for option in table())
     former = "".join(f"| `{old}` | `{name}` |\n" for old, name in renamed().items())
+    instead = "".join(f"| `{name}` | {what} |\n" for name, what in gone().items())
     changeable = textwrap.fill(", ".join(f"`{name}`" for name in CHANGEABLE), 98)
-    return HEAD.replace("{changeable}", changeable) + rows + FOOT + former
+    return HEAD.replace("{changeable}", changeable) + rows + FORMER + former + GONE + instead
 
 
 def main() -> None:

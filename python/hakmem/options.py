@@ -15,7 +15,7 @@ from pathlib import Path
 
 from hakmem import __version__
 from hakmem.library import Library
-from hakmem.table import AUTO_NUMBER, TYPES, UNITS, WORDS, Option, number, renamed, table
+from hakmem.table import AUTO_NUMBER, TYPES, UNITS, WORDS, Option, gone, number, renamed, table
 
 SYSTEM_FILE = "/etc/hakmem.conf"
 HELP = "list every option: default, limits, what it does and costs, its value here"
@@ -131,6 +131,10 @@ def run(arguments: argparse.Namespace) -> int:
     names = [name.lower().removeprefix("hakmem_") for name in arguments.names]
     names = [before.get(name, name) for name in names]
     for name in names:
+        if name in gone():
+            instead = gone()[name]
+            print(f"hakmem options: {name}: no such option any more: {instead}", file=sys.stderr)
+            return 2
         if name not in options:
             near = difflib.get_close_matches(name, options, 1, 0)[0]
             print(f"hakmem options: {name}: no such option; the nearest is {near}", file=sys.stderr)

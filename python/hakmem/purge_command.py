@@ -12,8 +12,10 @@ HELP = "have running processes return their free memory to the kernel"
 DESCRIPTION = HELP[0].upper() + HELP[1:] + ", as malloc_trim(0) does."
 EPILOG = """\
 The process does it itself, the next time it frees memory and takes hakmem's slow path: within
-milliseconds while it works. An idle process does it later: then the exit status is 4. What lies in
-the caches of sleeping threads goes back only with the option extra_calls.
+milliseconds while it works. An idle process with several threads does it within about a second,
+unless scavenger is off. An idle process of one thread does it later: then the exit status is 4.
+
+What lies in the caches of sleeping threads goes back only with the option extra_calls.
 
 Needs the same rights as a debugger, as 'hakmem sheet' does.
 

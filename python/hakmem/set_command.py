@@ -8,7 +8,7 @@ import sys
 
 from hakmem import look
 from hakmem.look import CannotLook
-from hakmem.table import AUTO, AUTO_NUMBER, UNITS, WORDS, Option, renamed, table
+from hakmem.table import AUTO, AUTO_NUMBER, UNITS, WORDS, Option, gone, renamed, table
 
 CHANGEABLE = (
     "thread_bytes", "retain_slices", "big_cache_bytes", "soft_limit_bytes", "hard_limit_bytes",
@@ -25,7 +25,8 @@ These options can change while a process runs:
 Values are written as in 'hakmem run -o': 16M, on, auto. 'hakmem options' says what each does.
 
 The process does it itself, the next time it frees memory and takes hakmem's slow path: within
-milliseconds while it works. An idle process does it later: then the exit status is 4.
+milliseconds while it works. An idle process with several threads does it within about a second,
+unless scavenger is off. An idle process of one thread does it later: then the exit status is 4.
 
 Needs the same rights as a debugger, as 'hakmem sheet' does.
 
@@ -66,6 +67,8 @@ def _setting(words: str) -> tuple[str, int]:
     name = given.lower().removeprefix("hakmem_")
     name = renamed().get(name, name)
     options = {option.name: option for option in table()}
+    if name in gone():
+        raise CannotLook(look.USAGE, f"there is no option {given} any more: {gone()[name]}")
     if name not in options:
         raise CannotLook(look.USAGE, f"there is no option {given}; 'hakmem options' lists them")
     if name not in CHANGEABLE:

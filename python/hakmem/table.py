@@ -14,6 +14,7 @@ if not TABLE.exists():
 
 ROW = re.compile(r'OPTION\((\w+), (\w+), ([^,]+), ([^,]+), ([^,]+), "([^"]*)"\)')
 RENAMED = re.compile(r"^RENAMED\((\w+), (\w+)\)$", re.MULTILINE)
+GONE = re.compile(r'^GONE\((\w+), "([^"]*)"\)$', re.MULTILINE)
 NUMBER = re.compile(r"(\d+)(?: \* (KiB|MiB|GiB))?")
 UNITS = {None: 1, "KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30}
 TYPES = {
@@ -87,3 +88,8 @@ def table() -> list[Option]:
 def renamed() -> dict[str, str]:
     """By the name that an option had before: the one it has."""
     return dict(RENAMED.findall(TABLE.read_text()))
+
+
+def gone() -> dict[str, str]:
+    """By the name of an option that is no more: what to do instead."""
+    return dict(GONE.findall(TABLE.read_text()))

@@ -245,13 +245,13 @@ static void set_trim_threshold(int value)
 {
     store_relaxed(&keeping.forever, value < 0);
     store_relaxed(&keeping.slices, value < 0 ? KEEP_ALL : ((size_t)value + SLICE - 1) / SLICE);
-    purge_anew();
+    purge_beyond();
 }
 
 static void set_mmap_max(int value)
 {
     store_relaxed(&keeping.huge, value == 0 ? KEEP_ALL : policy.big_cache_bytes);
-    purge_anew();
+    purge_beyond();
 }
 
 EXPORT int hakmem_mallopt(int parameter, int value)

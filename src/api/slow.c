@@ -451,8 +451,7 @@ static SLOW void watched_free(void *p, const void *caller)
             return;
     }
     struct cache *cache = cache_current();
-    if (hardened() ? !hardened_free_at_once(p, caller)
-                   : !cache_push_watched(cache, p) && !cache_push_outside(cache, p))
+    if (hardened() ? !hardened_free_at_once(p, caller) : !cache_push_outside(cache, p))
         block_free(p, caller);
 }
 

@@ -5,6 +5,7 @@
 #include "base/atomic.h"
 #include "base/policy.h"
 #include "learn/keep.h"
+#include "learn/returns.h"
 
 struct use use;
 size_t purge_due;
@@ -21,6 +22,17 @@ size_t use_dirty(void)
     return load_relaxed(&use.dirty_slices) * SLICE + load_relaxed(&use.dirty_huge);
 }
 
+bool use_returns(void)
+{
+    return returns_pay(load_relaxed(&use.vain), load_relaxed(&use.most)) &&
+           !load_relaxed(&keeping.forever);
+}
+
+bool use_returns_all(void)
+{
+    return use_returns() || (!load_relaxed(&use.answered) && !load_relaxed(&keeping.forever));
+}
+
 /* What may be kept, where so much is held. */
 static size_t keep_where_held(size_t all)
 {
@@ -35,7 +47,7 @@ size_t use_excess_with(size_t more)
     size_t dirty = use_dirty();
     size_t all = load_relaxed(&use.slices) + load_relaxed(&use.huge) + dirty + more;
     size_t most = larger(load_relaxed(&use.most), used_now() + more);
-    return larger(excess(all, keep_limit(most, load_relaxed(&use.learned))),
+    return larger(excess(all, keep_limit(most, load_relaxed(&use.vain))),
                   excess(dirty + load_relaxed(&use.stacked), keep_where_held(all)));
 }
 
@@ -45,15 +57,22 @@ struct limits limits = {.keep = SIZE_MAX,
                         .full = SIZE_MAX,
                         .soft = SIZE_MAX,
                         .hard = SIZE_MAX,
-                        .look = LAW_LIMIT_LEAST,
+                        .look = LAW_IDLE_PART * LAW_LITTLE,
                         .unread = true,
                         .watched = true};
 
 void use_set_look(void)
 {
-    size_t keep = keep_where_held(load_relaxed(&use.held));
-    store_relaxed(&limits.look,
-                  load_relaxed(&limits.unread) ? smaller(keep, LAW_LIMIT_LEAST) : keep);
+    size_t held = load_relaxed(&use.held);
+    size_t look = keep_where_held(held);
+    if (use_returns_all())
+        look = smaller(look, use_returns() ? returns_from(held) : returns_nearly_all(held));
+    if (load_relaxed(&limits.unread))
+        look = smaller(look, LAW_IDLE_PART * LAW_LITTLE);
+    size_t set = smaller(load_relaxed(&keeping.slices), load_relaxed(&keeping.huge) / SLICE);
+    if (set < look / SLICE)
+        look = set * SLICE;
+    store_relaxed(&limits.look, look);
 }
 
 static COLD void limit_neared(size_t held)
@@ -94,7 +113,7 @@ void use_let_go(size_t bytes)
 
 void use_dirtied(void)
 {
-    if (unlikely(use_dirty() > load_relaxed(&limits.look)))
+    if (unlikely(use_dirty() >= load_relaxed(&limits.look)))
         store_relaxed(&purge_due, clock_now());
 }
 

@@ -12,14 +12,16 @@
 #include "base/defs.h"
 
 /* Each is atomic. What is of slices is written under the superslabs' lock, what is of huge blocks
- * under the lock DIRTY, `most` under either, `learned` under purge.c's lock. */
+ * under the lock DIRTY, `most` under either, `vain` and what follows under purge.c's lock. */
 struct use {
     size_t slices, huge; /* bytes in use */
     size_t dirty_slices; /* free slices that may hold pages */
     size_t dirty_huge;   /* bytes of freed huge blocks whose mappings are kept */
     size_t stacked;      /* of `slices`, what threads keep in stacks of large blocks; about */
     size_t most;         /* bytes that were in use at once, without those */
-    size_t learned;      /* bytes more that are worth keeping; as many as that at most */
+    size_t vain;         /* bytes that lately went back in vain (learn/returns.h) */
+    bool answered;       /* since all of that was paid, nearly all that was held went back once */
+    bool low;            /* little is in use of what was; as found last */
     size_t held;         /* what is in use, and dirty: the sum of the first four */
 
     size_t huge_most;                /* of `huge`, at once */
@@ -35,7 +37,7 @@ struct limits {
     size_t full;  /* where more is held, little of that may be kept; at most `soft` */
     size_t soft;  /* the option soft_limit_bytes */
     size_t hard;  /* the option hard_limit_bytes: what may be held */
-    size_t look;  /* where more is dirty, it is time to look after it */
+    size_t look;  /* where so much is dirty, it is time to look after it */
     bool unread;  /* those of containers are to be read, and were not yet */
     bool watched; /* whether passing the soft limit is still to be noted */
     bool passed;  /* it is, and nobody has acted on it */
@@ -57,6 +59,10 @@ void use_set_look(void);
 
 /* Bytes that are dirty. */
 size_t use_dirty(void);
+
+/* Whether idle memory goes back; and whether it does where nearly all is idle. */
+bool use_returns(void);
+bool use_returns_all(void);
 
 /* Bytes came into use; `fresh`: they were not dirty before. If too much is kept now, purge_due is.
  * And bytes were freed. With the lock of their kind. */

@@ -32,7 +32,6 @@
 #include "base/defs.h"
 #include "heap/classes.h"
 #include "learn/capacity.h"
-#include "learn/idleness.h"
 #include "learn/laws.h"
 #include "os/lock.h"
 #include "record/tape.h"
@@ -70,10 +69,6 @@ struct cold_bin {
 #define CHUNK_LATER (160 * KiB)
 #define CHUNKS_MOST 8
 #define ARRAY_KINDS 11 /* 10 to 10240 words, doubling */
-
-/* Which frees of small blocks go the whole way of the slow path though their stacks have room:
- * none, all, or one in some (LAW_FREES_A_LOOK). Then the stacks are closed to frees. */
-enum cache_visits { VISIT_NEVER, VISIT_EACH, VISIT_SOME };
 
 static inline size_t chunk_bytes(unsigned number)
 {
@@ -117,20 +112,17 @@ struct cache {
     size_t large_bytes, large_most; /* what those hold, and may hold; the owner's (large.h) */
     size_t refills;                 /* counts, for statistics; atomic for those who peek */
     size_t flushes;
-    size_t thin_visits;       /* refills and flushes that compaction caused; the owner's */
-    size_t thin_bytes;        /* of those flushes; the owner's */
-    size_t outflow;           /* bytes flushed beyond what was refilled; lock: cache */
-    struct idleness idleness; /* the owner's */
-    size_t large_told;        /* what use.stacked has of large_bytes; lock: cache */
+    size_t outflow;      /* bytes flushed beyond what was refilled; lock: cache */
+    size_t large_told;   /* what use.stacked has of large_bytes; lock: cache */
     size_t untold;       /* bytes of large blocks freed that the clock does not know; the owner's */
     size_t untold_frees; /* of which so many, and all before; the owner's */
     size_t unclocked;    /* bytes given that the allocation clock does not know yet; lock: cache */
     size_t taken;        /* bytes refilled beyond those given back, or negative; lock: cache */
+    size_t most_taken;   /* of these, at once since it rested last; lock: cache */
     size_t stays_until;  /* the time of day before which it does not rest again; lock: cache */
     size_t began;        /* refills of those who had it before; the owner's */
     size_t seen;         /* refills and flushes when a thief last looked; the thief's */
-    uint8_t visits;      /* an enum cache_visits; lock: cache, and the owner's */
-    uint8_t watched;     /* frees that came while some are to take the slow path; the owner's */
+    bool visits;         /* each free takes the slow path (purge_goes_on); lock: cache */
     uint8_t gives;       /* frees that found no room since the last refill; lock: cache */
     uint16_t whole;      /* what the map has for a block of whole slices, or NO_WHOLE: in constant
                             caches, and as a bin's inverse: then free looks at more; atomic */
@@ -310,26 +302,6 @@ static inline bool cache_push_any(struct cache *cache, unsigned cls, void *p)
     if (load_own(&bin->topmost) == p || (size_t)(top - cold->base) >= cold->capacity ||
         cold->direct_frees > 0)
         return false;
-    bin_push(bin, top, p);
-    return true;
-}
-
-/* For the slow path: cache_push where the stacks are closed to frees, so that some take it. */
-static inline bool cache_push_watched(struct cache *cache, void *p)
-{
-    size_t offset = 0; /* as gcc 12 does not see that it is written */
-    if (cache->visits != VISIT_SOME || unlikely(!cache_keeps(cache)) ||
-        unlikely(!map_bin_offset(p, &offset)))
-        return false;
-    struct bin *bin = cache_bin(cache, offset);
-    if (unlikely(!BIN_BLOCK_BEGINS(bin, p)) || unlikely(block_sealed(p)))
-        return false;
-    const struct cold_bin *cold = &cache->cold[offset / BIN_BYTES - BIN_FIRST];
-    void **top = load_own(&bin->top);
-    if ((size_t)(top - cold->base) >= cold->capacity || cold->direct_frees > 0 ||
-        ++cache->watched % LAW_FREES_A_LOOK == 0)
-        return false;
-    block_seal(p);
     bin_push(bin, top, p);
     return true;
 }

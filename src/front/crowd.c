@@ -1,9 +1,11 @@
 #include "front/crowd.h"
 
+#include "back/use.h"
 #include "base/atomic.h"
 #include "front/adapt.h"
 #include "front/registry.h"
 #include "front/stacks.h"
+#include "learn/returns.h"
 #include "learn/share.h"
 #include "os/lock.h"
 #include "os/os.h"
@@ -11,6 +13,19 @@
 bool crowd_holds_little(const struct cache *cache)
 {
     return share_little_left(cache->taken, cache->capacity_bytes);
+}
+
+/* Whether the program has back to little what it had most of the thread's. */
+static COLD bool gave_nearly_all(const struct cache *cache)
+{
+    ptrdiff_t stacks_hold = (ptrdiff_t)(cache->capacity_bytes + cache->large_bytes);
+    ptrdiff_t taken = (ptrdiff_t)cache->taken;
+    if (!use_returns_all())
+        return false;
+    if (taken <= 0) /* it frees what others took */
+        return load_relaxed(&use.low);
+    return returns_rests(taken - stacks_hold, cache->most_taken) &&
+           returns_rests(taken - (ptrdiff_t)stacks_bytes(cache), cache->most_taken);
 }
 
 /* A thread that has given back all but little, by frees alone, has nothing to do with what its
@@ -23,7 +38,13 @@ bool crowd_comes_to_rest(struct cache *cache)
         cache->gives++;
         return false;
     }
-    return crowd_holds_little(cache) && caches_crowded() && os_milliseconds() >= cache->stays_until;
+    bool all = gave_nearly_all(cache) || (crowd_holds_little(cache) && caches_crowded());
+    return all && os_milliseconds() >= cache->stays_until;
+}
+
+bool crowd_still_rests(const struct cache *cache)
+{
+    return (ptrdiff_t)cache->taken > 0 || load_relaxed(&use.low) || crowd_holds_little(cache);
 }
 
 /* Where there are twice as many threads as there were, some may have learned to hold what is too

@@ -15,6 +15,10 @@ bool crowd_holds_little(const struct cache *cache);
  * keep nothing until its next refill. */
 bool crowd_comes_to_rest(struct cache *cache);
 
+/* One that rests, until it allocates; and one that frees what others allocated, while little is in
+ * use. */
+bool crowd_still_rests(const struct cache *cache);
+
 /* After a new thread has its cache: has others give back what is too much for so many. */
 void crowd_cut(void);
 

@@ -18,7 +18,7 @@ static size_t large_most(void)
         return 0;
     size_t most =
         share_of_large(awake, used_most, CLASS_SLICES_MOST, load_relaxed(&policy.thread_bytes));
-    return smaller(most, load_relaxed(&limits.keep) / larger(awake, 1));
+    return smaller(most, load_relaxed(&limits.look) / larger(awake, 1));
 }
 
 /* What the stacks hold, and may hold. A thief may have taken some. */
@@ -80,7 +80,7 @@ SLOW void *large_take(struct cache *cache, unsigned cls, struct finding *found)
         use_excess_with(size_classes[cls].size) > 0)
         *found = large_put_all(cache);
     if (likely(p[0] == NULL))
-        cache->taken += shard_take(cache->shard, cls, p + 1, 1) * size_classes[cls].size;
+        cache_took(cache, shard_take(cache->shard, cls, p + 1, 1) * size_classes[cls].size);
     lock_release(cache->lock);
     return p[0];
 }

@@ -44,7 +44,7 @@ static struct cache *cache_make(void)
     cache->sampler = NULL;
     cache->hardened = NULL;
     cache->refills = cache->flushes = cache->seen = cache->unclocked = cache->untold =
-        cache->large_told = cache->outflow = cache->thin_visits = cache->thin_bytes = 0;
+        cache->large_told = cache->outflow = 0;
     cache->hinted = 0;
     for (unsigned i = 0; i < BINS; i++) {
         bin_close(&cache->bins[i]);
@@ -83,7 +83,7 @@ COLD struct cache *cache_new(void)
         cache->seen = 0;
         cache->asking = false;
         cache->fresh = true;
-        cache->taken = cache->stays_until = cache->gives = 0;
+        cache->taken = cache->most_taken = cache->stays_until = cache->gives = 0;
         cache->began = cache->refills;
         if (cache->sampler != NULL) /* the stack of another thread */
             cache->sampler->tape.stack_low = cache->sampler->tape.stack_top = 0;

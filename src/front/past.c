@@ -14,7 +14,7 @@ void *past_take(struct cache *cache, unsigned cls)
     cache->hinted = 0;
     bool before = shard_compacts(shard, cls);
     if (shard_take(shard, cls, &p + 1, 1) == 1)
-        cache->taken += size_classes[cls].size;
+        cache_took(cache, size_classes[cls].size);
     journal_compaction(shard, cls, before);
     lock_release(cache->lock);
     return p;

@@ -1,5 +1,6 @@
 #include "front/refill.h"
 
+#include "back/use.h"
 #include "base/copy.h"
 #include "base/counters.h"
 #include "base/policy.h"
@@ -14,12 +15,6 @@
 #include "heap/shards.h"
 #include "heap/transfer.h"
 #include "os/os.h"
-
-static COLD void cache_returns(struct cache *cache)
-{
-    cache->rests = false;
-    cache->stays_until = os_milliseconds() + policy.scavenge_ms;
-}
 
 /* Whether the stack may learn from being empty: not if blocks of thin slabs went to the second one
  * since the last refill, as those frees would have filled it. */
@@ -50,7 +45,6 @@ static void *stack_fill(struct cache *cache, unsigned cls)
     struct bin *bin = &cache->bins[BIN_FIRST + cls];
     struct cold_bin *cold = &cache->cold[cls];
     store_relaxed(&cache->refills, cache->refills + 1);
-    cache->thin_visits += shard_compacts(cache->shard, cls);
     bool shared = caches_living() > 1;
     if (likely(learns(cache, cls)))
         stack_adapt(cache, cls, (struct capacity_seen){.event = STACK_EMPTY, .shared = shared});
@@ -70,10 +64,7 @@ static void *stack_fill(struct cache *cache, unsigned cls)
         return NULL;
     capacity_moved(&cold->history, got, false);
     size_t bytes = got * size_classes[cls].size;
-    cache->taken += bytes;
-    cache->gives = 0;
-    if (unlikely(cache->rests))
-        cache_returns(cache);
+    cache_took(cache, bytes);
     cache->outflow -= bytes < cache->outflow ? bytes : cache->outflow;
     stack_open(cache, cls);
     if (got < n)
@@ -133,8 +124,6 @@ static struct finding thin_flush(struct cache *cache, unsigned stack)
     store_relaxed(&cache->flushes, cache->flushes + 1);
     size_t used = stack_used(&cache->bins[BIN_FIRST + stack], &cache->cold[stack]);
     cache->outflow += used * size_classes[stack].size;
-    cache->thin_visits++;
-    cache->thin_bytes += used * size_classes[stack].size;
     struct finding found = stack_put_all(cache, stack);
     stack_grow_thin(cache, stack);
     return found;
@@ -171,6 +160,7 @@ static COLD struct finding cache_rest(struct cache *cache)
     struct finding found = cache_put_all(cache);
     cache->rests = true;
     stacks_open(cache);
+    store_relaxed(&purge_due, clock_now()); /* there may be much to give back */
     return found;
 }
 
@@ -211,7 +201,7 @@ SLOW struct finding cache_give(struct cache *cache, unsigned stack, void *p)
     if (unlikely(load_relaxed(&cache->cut)))
         found = cache_cut(cache);
     if (unlikely(cache->rests))
-        cache->rests = crowd_holds_little(cache);
+        cache->rests = crowd_still_rests(cache);
     else if (stack_used(bin, cold) >= cold->capacity && crowd_comes_to_rest(cache))
         found = cache_rest(cache);
     bool keeps = cold->direct_frees == 0 && !cache->rests && cold->capacity > 0;

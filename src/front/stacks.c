@@ -3,6 +3,7 @@
 #include "back/use.h"
 #include "base/copy.h"
 #include "base/counters.h"
+#include "base/policy.h"
 #include "front/adapt.h"
 #include "front/arrays.h"
 #include "front/registry.h"
@@ -10,6 +11,7 @@
 #include "heap/shards.h"
 #include "heap/transfer.h"
 #include "learn/laws.h"
+#include "os/os.h"
 
 unsigned begun_from(const struct cache *cache, unsigned stack)
 {
@@ -35,8 +37,7 @@ void cache_reset(struct cache *cache)
     cache->capacity_bytes = cache->capacity_weight = cache->outflow = cache->large_bytes = 0;
     sub_relaxed(&use.stacked, cache->large_told);
     cache->large_told = 0;
-    cache->visits = VISIT_NEVER;
-    cache->idleness = (struct idleness){0};
+    cache->visits = false;
     cache->asleep = cache->rests = cache->cut = false;
     arrays_reset(cache);
     for (unsigned stack = begun_from(cache, 0); stack < STACKS;
@@ -122,6 +123,26 @@ void stack_settle(struct cache *cache, unsigned stack)
     stack_set_top(bin, cold->base + used);
 }
 
+/* A thread that rested is at work again. */
+static COLD void cache_returns(struct cache *cache)
+{
+    cache->rests = false;
+    cache->most_taken = (ptrdiff_t)cache->taken > 0 ? cache->taken : 0;
+    cache->stays_until = os_milliseconds() + policy.scavenge_ms;
+    stacks_open(cache);
+}
+
+void cache_took(struct cache *cache, size_t bytes)
+{
+    ASSERT(lock_held(cache->lock));
+    cache->taken += bytes;
+    cache->gives = 0;
+    if (unlikely(cache->rests))
+        cache_returns(cache);
+    if ((ptrdiff_t)cache->taken > (ptrdiff_t)cache->most_taken)
+        cache->most_taken = cache->taken;
+}
+
 /* The allocation clock is everybody's, so threads advance it in steps of a slice. */
 void cache_gave(struct cache *cache, size_t bytes)
 {
@@ -152,6 +173,16 @@ struct finding stack_put_oldest(struct cache *cache, unsigned stack, size_t n, b
     return found;
 }
 
+size_t stacks_bytes(const struct cache *cache)
+{
+    size_t bytes = 0;
+    for (unsigned stack = begun_from(cache, 0); stack < STACKS;
+         stack = begun_from(cache, stack + 1))
+        bytes += stack_used(&cache->bins[BIN_FIRST + stack], &cache->cold[stack]) *
+                 size_classes[stack_class(stack)].size;
+    return bytes;
+}
+
 struct finding stack_put_all(struct cache *cache, unsigned stack)
 {
     size_t used = stack_used(&cache->bins[BIN_FIRST + stack], &cache->cold[stack]);
@@ -179,7 +210,7 @@ void stacks_open(struct cache *cache)
         stack_open(cache, stack);
 }
 
-COLD void cache_ask_visits(struct cache *cache, enum cache_visits visits)
+COLD void cache_ask_visits(struct cache *cache, bool visits)
 {
     if (!lock_enter(cache->lock))
         return;

@@ -1,6 +1,5 @@
 /* All stacks of a cache, for a thread that holds its lock: they are set up, emptied, and repaired
- * after a theft. For the files of front/, and for
- * visits.c. */
+ * after a theft. For the files of front/, and for life/upkeep.c. */
 #ifndef HAKMEM_FRONT_STACKS_H
 #define HAKMEM_FRONT_STACKS_H
 
@@ -34,11 +33,15 @@ struct finding stack_put_oldest(struct cache *cache, unsigned stack, size_t n, b
 struct finding stack_put_all(struct cache *cache, unsigned stack);
 struct finding stacks_put(struct cache *cache, unsigned first, unsigned end);
 
-/* So many bytes have left the cache. */
+/* Bytes that all stacks hold. */
+size_t stacks_bytes(const struct cache *cache);
+
+/* The thread took so many bytes from slabs, or gave so many back. */
+void cache_took(struct cache *cache, size_t bytes);
 void cache_gave(struct cache *cache, size_t bytes);
 
 /* Which frees of the owner's are to take the slow path, where there is something to do. */
-void cache_ask_visits(struct cache *cache, enum cache_visits visits);
+void cache_ask_visits(struct cache *cache, bool visits);
 
 /* Opens all stacks to frees that may be open, and closes the others (stack.h). The caller holds the
  * lock. */

@@ -37,8 +37,7 @@ static struct {
     unsigned slabs;
     struct os_run runs[RUNS_MOST];
     unsigned run_count;
-    size_t soon_until; /* the clock until which it would tell that they are wanted again */
-} leaving;             /* lock: purge; empty without it */
+} leaving; /* lock: purge; empty without it */
 
 /* Runs of pages, from the lowest: takes it out of `pages`. */
 static uint64_t run_next(uint64_t *pages, unsigned *first, unsigned *n)
@@ -108,7 +107,6 @@ static size_t leaving_purge(void)
         store_relaxed(&slab->absent, slab->absent | gone);
         if (unlikely(leaving.of[i].thin))
             shard->begun[slab->cls].regained += count_bits(gone) * os_page;
-        slab->soon_until = leaving.soon_until;
         slab->examined = slab->free;
         slab_settle(shard, slab, was_full, &emptied);
         lock_release(&shard->lock);
@@ -142,12 +140,11 @@ COLD void shards_sparse_anew(void)
 
 bool shards_sparse(void) { return load_relaxed(&slabs_sparse) > 0; }
 
-size_t shards_purge(size_t before, size_t soon_until, struct purge_room *room)
+size_t shards_purge(size_t before, struct purge_room *room)
 {
     ASSERT(lock_rank_held(RANK_PURGE));
     ASSERT(leaving.slabs == 0 && leaving.run_count == 0);
     size_t purged = 0;
-    leaving.soon_until = soon_until;
     for (unsigned i = 0; i < SHARDS_MOST; i = shard_after(i)) {
         for (; room->slabs > 0 && room->bytes > 0; room->slabs--) {
             lock_take(&shards[i]->lock);

@@ -5,14 +5,14 @@
 #include "base/defs.h"
 
 /* Gives back to the kernel what pages are free in slabs that became sparse before the allocation
- * clock said `before`, those that did so first first. Those that are wanted again while the clock
- * says at most `soon_until` count as having gone too early. Looks at so many slabs, and stops when
+ * clock said `before`, those that did so first first. Looks at so many slabs, and stops when
  * so many bytes have gone; what is left of both stays in `room`, which also counts the calls of the
  * kernel: slabs and bytes when there were no more. Returns bytes. One thread at a time. */
+#define STEP_SLABS 256 /* of one step: enough for what one call may give back */
 struct purge_room {
     size_t slabs, bytes, calls;
 };
-size_t shards_purge(size_t before, size_t soon_until, struct purge_room *room);
+size_t shards_purge(size_t before, struct purge_room *room);
 
 /* Has all slabs looked at that have so many free blocks that a page may be free, also those that
  * are too full for that to be likely. Walks through all of them. */

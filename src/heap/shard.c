@@ -24,6 +24,12 @@ void slab_map(const struct slab *slab, void *owner)
     map_set(slab->base, 1, owner != NULL ? bin : BIN_FOREIGN, owner);
 }
 
+COLD void partial_absent(struct shard *shard, unsigned cls, size_t pages)
+{
+    shard->begun[cls].absent += pages;
+    store_relaxed(&shard->absent, shard->absent + pages);
+}
+
 void slab_not_sparse(struct slab *slab)
 {
     ASSERT(lock_held(&load_acquire(&shards[load_relaxed(&slab->shard)])->lock));
@@ -31,11 +37,6 @@ void slab_not_sparse(struct slab *slab)
         return;
     list_remove(&slab->sparse);
     sub_relaxed(&slabs_sparse, 1);
-}
-
-bool slab_missed(const struct slab *slab)
-{
-    return (ptrdiff_t)(clock_now() - slab->soon_until) <= 0;
 }
 
 void slabs_give_back(struct pairing_node *emptied)
@@ -46,7 +47,7 @@ void slabs_give_back(struct pairing_node *emptied)
         const struct size_class *c = &size_classes[slab->cls];
         ASSERT(slab->free == slab->places && list_empty(&slab->sparse));
         emptied = emptied->next;
-        if (unlikely(slab->absent != 0) && slab_missed(slab))
+        if (unlikely(slab->absent != 0))
             slices_lack(slab->home, slab->base, c->slices, count_bits(slab->absent) * os_page);
         slices_give(slab->home, slab->base, c->slices);
         meta_give(slab, slab_bytes(c));

@@ -9,7 +9,7 @@
 #include "heap/begun.h"
 #include "heap/shard_index.h"
 #include "heap/slab.h"
-#include "learn/looks.h"
+#include "learn/compaction.h"
 #include "os/lock.h"
 
 struct shard {
@@ -18,7 +18,8 @@ struct shard {
     unsigned threads;                     /* atomic */
     struct pairing_heap partial[CLASSES]; /* slabs with free and taken blocks; lock: shard */
     struct begun begun[CLASSES];          /* lock: shard */
-    struct list sparse; /* slabs whose pages may be free, newest first; lock: shard */
+    size_t free, absent; /* of all classes, bytes of free blocks, and pages; lock: shard */
+    struct list sparse;  /* slabs whose pages may be free, newest first; lock: shard */
 } __attribute__((aligned(CACHE_LINE)));
 
 extern struct shard first_shard HIDDEN;
@@ -43,6 +44,7 @@ void slab_map(const struct slab *slab, void *owner);
 static inline void partial_frees(struct shard *shard, unsigned cls, size_t blocks)
 {
     shard->begun[cls].free += blocks;
+    store_relaxed(&shard->free, shard->free + blocks * size_classes[cls].size);
 }
 
 static inline void partial_counts(struct shard *shard, unsigned cls, size_t blocks)
@@ -50,10 +52,8 @@ static inline void partial_counts(struct shard *shard, unsigned cls, size_t bloc
     shard->begun[cls].blocks += blocks;
 }
 
-static inline void partial_absent(struct shard *shard, unsigned cls, size_t pages)
-{
-    shard->begun[cls].absent += pages;
-}
+/* The same of their pages that went back. */
+void partial_absent(struct shard *shard, unsigned cls, size_t pages);
 
 /* A slab comes to its shard's partial ones, or leaves them; with its free blocks. */
 static inline void partial_add(struct shard *shard, struct slab *slab)
@@ -82,10 +82,6 @@ static inline void slab_note_sparse(struct shard *shard, struct slab *slab)
     add_relaxed(&slabs_sparse, 1);
 }
 void slab_not_sparse(struct slab *slab);
-
-/* Whether it means anything that pages of the slab are wanted again now: they went back too soon.
- */
-bool slab_missed(const struct slab *slab);
 
 /* Locks the shard of the slab that p is in, and releases `*held` if that is another. Null where the
  * map says that p is in no slab. */

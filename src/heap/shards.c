@@ -222,7 +222,7 @@ size_t shard_take(unsigned index, unsigned cls, void **end, size_t n)
             size_t pages = slab_bring_back(slab, end - taken, got);
             partial_absent(shard, cls, -pages);
             /* Of lower places it was not known that they would be wanted. */
-            if (!shard->begun[cls].compacts && slab_missed(slab))
+            if (!shard->begun[cls].compacts)
                 count_refault(&counters.pages, pages * os_page);
         }
         if (slab->free < slab->examined)
@@ -339,6 +339,17 @@ bool shards_attract(const void *p, unsigned *index)
     if (held != NULL)
         lock_release(&held->lock);
     return attracts;
+}
+
+struct slabs_free shards_free(void)
+{
+    struct slabs_free sum = {0, 0};
+    for (unsigned i = 0; i < SHARDS_MOST; i = shard_after(i)) {
+        sum.bytes += load_relaxed(&shards[i]->free);
+        sum.absent += load_relaxed(&shards[i]->absent) * os_page;
+    }
+    sum.absent = smaller(sum.absent, sum.bytes);
+    return sum;
 }
 
 size_t shards_gain(void)

@@ -43,6 +43,13 @@ bool shards_attract(const void *p, unsigned *index);
  * pages that were given back. */
 size_t shards_gain(void);
 
+/* Bytes of free blocks in begun slabs, about, and of these in pages that went back. Needs no lock.
+ */
+struct slabs_free {
+    size_t bytes, absent;
+};
+struct slabs_free shards_free(void);
+
 /* A block of whole slices from shard `index`, of a class of such blocks, at a multiple of `align`
  * slices; null without memory. */
 void *shard_take_aligned(unsigned index, unsigned cls, size_t align);

@@ -40,7 +40,6 @@ void slab_init(struct slab *slab, unsigned cls, void *base, struct superslab *ho
     slab->usable = 0;
     slab->examined = (uint16_t)blocks;
     store_relaxed(&slab->absent, 0);
-    slab->soon_until = 0;
     list_init(&slab->sparse);
     slab->summary = low_bits(words);
     words_fill(slab->words, ~(uint64_t)0, words);

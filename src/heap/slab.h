@@ -34,7 +34,6 @@ struct slab {
                                  atomic for accounts */
     uint64_t absent;    /* pages given back to the kernel, not handed out since; atomic for those
                            who peek; lock: shard */
-    size_t soon_until;  /* until then they come back early, by the allocation clock; same lock */
     struct list sparse; /* its shard's slabs whose pages may be free; lock: shard */
     size_t stamp;       /* the allocation clock when it was put there; lock: shard */
     uint64_t words[];   /* a set bit is a free block, or one that is never handed out

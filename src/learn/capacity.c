@@ -71,7 +71,7 @@ static size_t burst_bytes(const struct capacity_seen *s, const struct policy *bo
 /* Where blocks only pass through: of many threads, less. */
 static size_t steady_bytes(const struct capacity_seen *s, const struct policy *bounds)
 {
-    return smaller(bounds->stack_steady_bytes, s->share.weight / LAW_STACK_STEADY_OF_SHARE);
+    return smaller(bounds->stack_steady_bytes, s->share.weight / LAW_TINY_PART);
 }
 
 static size_t most_bytes(const struct capacity_seen *s, const struct policy *bounds)

@@ -121,6 +121,7 @@ static struct finding found_at_end(void)
 /* The orderly end of the process. */
 static void process_end(void)
 {
+    store_relaxed(&keeping.forever, true); /* the kernel takes all, and soon */
     report_late(found_at_end(), RETURN_ADDRESS);
     if (journal_open())
         learned_print();
@@ -258,6 +259,7 @@ void fork_child(void)
     if (load_relaxed(&recording_on))
         recording_fork_child();
     fault_fork_child();
+    purge_fork_child();
     if (statistics_wanted())
         statistics_fork_child();
     if (hardened())

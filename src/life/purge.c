@@ -6,16 +6,16 @@
 #include "back/slices_purge.h"
 #include "base/policy.h"
 #include "front/closer.h"
+#include "front/journal.h"
 #include "front/large.h"
 #include "front/owners.h"
 #include "front/theft.h"
 #include "heap/page_purge.h"
+#include "heap/shards.h"
 #include "heap/transfer.h"
 #include "learn/laws.h"
-#include "learn/looks.h"
-#include "life/epochs.h"
+#include "learn/returns.h"
 #include "life/limits.h"
-#include "life/pace.h"
 #include "os/lock.h"
 #include "os/os.h"
 #include "watch/report.h"
@@ -26,39 +26,228 @@
 
 /* Held while anything goes back, so that no fork is then. */
 static struct lock purge_lock FORK_PAGE = LOCK(PURGE);
-static size_t last_tick; /* the allocation clock at the last; lock: purge */
 
-static struct work work_done(void)
+/* Bytes freed in one tick of the kernel's clock, of some milliseconds, after which a more exact one
+ * says whether time stands still; then each MiB counts as a millisecond. */
+#define CLOCK_DOUBTED (256 * MiB)
+#define FREED_A_MS MiB
+
+bool purge_goes_on;
+
+/* Found idle, and not given back yet; lock: purge. */
+static struct {
+    size_t slices, huge; /* numbers of slices; bytes */
+    bool pages;          /* of slabs that were sparse before the allocation clock said `before` */
+    size_t before;
+} owed;
+
+/* ---- what went back in vain; lock: purge ---- */
+
+static struct {
+    unsigned price; /* times that a byte counts */
+    size_t again;   /* bytes wanted again that were counted, as the counters have them */
+    size_t ordered; /* bytes that went back because somebody asked, and were not wanted again yet */
+    size_t returned; /* the counters', when something was found idle last */
+    size_t wanted;
+} vain = {.price = 1};
+
+static struct {
+    size_t moment; /* the time of day, and a more exact one where that seemed to stand still */
+    size_t exact;
+    size_t clock;   /* the allocation clock */
+    size_t elapsed; /* milliseconds so far, of which no work was done in some */
+} last;
+
+static size_t wanted_again(void)
 {
-    const struct cache *mine = cache_current();
-    return (struct work){mine->refills + mine->flushes - mine->thin_visits,
-                         clock_now() - mine->thin_bytes};
+    return load_relaxed(&counters.pages.refaulted) + load_relaxed(&counters.slices.refaulted) +
+           load_relaxed(&counters.huge.refaulted);
 }
 
-static struct finding epochs_look(void)
+/* Since the last call, by the time of day, or where that stands still by what was freed. */
+static size_t milliseconds_passed(void)
+{
+    size_t now = os_milliseconds();
+    size_t clock = clock_now();
+    size_t passed = now - last.moment;
+    if (passed == 0 && clock - last.clock < CLOCK_DOUBTED)
+        return 0;
+    if (passed == 0) {
+        size_t exact = os_nanoseconds();
+        passed = exact == last.exact ? (clock - last.clock) / FREED_A_MS : 0;
+        last.exact = exact;
+    }
+    last.moment = now;
+    last.clock = clock;
+    last.elapsed += passed;
+    return passed;
+}
+
+static void count_vain(void)
+{
+    ASSERT(lock_rank_held(RANK_PURGE));
+    size_t passed = milliseconds_passed();
+    size_t worked = smaller(passed, LAW_HOLD_MS);
+    size_t again = wanted_again() - vain.again;
+    size_t ordered = smaller(again, vain.ordered);
+    size_t left = returns_paid(load_relaxed(&use.vain), worked, passed - worked);
+    store_relaxed(&use.vain, left + (again - ordered) * vain.price);
+    if (load_relaxed(&use.vain) == 0)
+        store_relaxed(&use.answered, false);
+    vain.again += again;
+    vain.ordered -= ordered;
+}
+
+/* Something is found idle: was it in vain the last times, when a large part of the heap went back?
+ */
+static void settle_price(void)
+{
+    size_t returned = counters_returned() - vain.returned;
+    if (returned < returns_from(load_relaxed(&use.most)))
+        return;
+    size_t again = vain.again - vain.wanted;
+    const struct journal_entry entry = {
+        .subject = JOURNAL_PRICE,
+        .taken_again = (unsigned)smaller(again * 100 / returned, 100),
+        .from = vain.price,
+        .to = returns_price(vain.price, returned, again, load_relaxed(&use.vain)),
+        .clock = clock_now()};
+    if (journal_open() && entry.to != entry.from)
+        journal_add(&entry);
+    if (policy.learn == LEARN)
+        vain.price = (unsigned)entry.to;
+    vain.returned += returned;
+    vain.wanted = vain.again;
+}
+
+/* ---- what lies idle; lock: purge ---- */
+
+static void owe(size_t slices, size_t huge)
+{
+    settle_price();
+    owed.slices = larger(owed.slices, slices);
+    owed.huge = larger(owed.huge, huge);
+}
+
+static struct {
+    size_t moment; /* since when, in milliseconds of `last` */
+    size_t clock;  /* the same by the allocation clock */
+    size_t live;   /* bytes in use when it was looked last */
+} hold;            /* lock: purge */
+
+/* What is so much that the program has no use for it. */
+static struct finding find_much(void)
 {
     struct finding found = {MISUSE_NONE, NULL};
-    bool rested = pace_rests(work_done());
-    if (epoch_ended(&dirty_pages)) {
-        pages_epoch_ends();
-        found = transfers_decay(false);
-    }
-    if (epoch_ended(&dirty_slices)) {
-        struct finding one = large_age(cache_current());
-        found = found.what != MISUSE_NONE ? found : one;
-        slices_epoch_ends();
-    }
-    if (epoch_ended(&dirty_huge))
-        huge_epoch_ends();
-    if (rested && !load_relaxed(&keeping.forever))
-        owe_what_was_dirty();
+    size_t held = load_relaxed(&use.held);
+    size_t idle = use_dirty() + load_relaxed(&use.stacked);
+    bool nearly_all = idle >= returns_nearly_all(held);
+    if (idle < returns_from(held) || !(nearly_all ? use_returns_all() : use_returns()))
+        return found;
+    store_relaxed(&use.answered, load_relaxed(&use.answered) || nearly_all);
+    found = large_empty(cache_current());
+    owe(load_relaxed(&keeping.slices) == AUTO ? slices_dirty() : 0,
+        load_relaxed(&keeping.huge) == AUTO ? huge_dirty() : 0);
     return found;
+}
+
+static void owe_pages(size_t before)
+{
+    owed.pages = shards_sparse();
+    owed.before = before;
+}
+
+/* Whether much of what is held is free blocks in slabs. */
+static bool has_holes(struct slabs_free free)
+{
+    return free.bytes - free.absent >= returns_from(load_relaxed(&use.held) - free.absent);
+}
+
+/* Whether little is left in use of what was. Then pages of slabs that are still in use go back at
+ * once, too: what the program has now may be all that it will need. */
+static void find_low(void)
+{
+    struct slabs_free free = shards_free();
+    hold.live =
+        excess(load_relaxed(&use.held), free.bytes + use_dirty() + load_relaxed(&use.stacked));
+    store_relaxed(&use.low, returns_low(hold.live, load_relaxed(&use.most)));
+    if (use.low && use_returns_all() && has_holes(free))
+        owe_pages(clock_now());
+}
+
+/* What nobody needed for a while. `all`: the program sleeps. */
+static struct finding find_old(bool all)
+{
+    struct finding found = transfers_decay(false);
+    struct finding one = large_age(cache_current());
+    owe(slices_idle(), huge_idle());
+    if (all || has_holes(shards_free()))
+        owe_pages(hold.clock);
+    hold.moment = last.elapsed;
+    hold.clock = clock_now();
+    return found.what != MISUSE_NONE ? found : one;
+}
+
+/* ---- giving back; lock: purge ---- */
+
+/* Dirty slices or bytes of huge blocks beyond what may be kept: a number that was set is never
+ * exceeded, and all of it together obeys use.h. There the larger kind goes first. */
+static void count_beyond(size_t *slices, size_t *huge)
+{
+    *slices = excess(slices_dirty(), load_relaxed(&keeping.slices));
+    *huge = excess(huge_dirty(), load_relaxed(&keeping.huge));
+    size_t both = use_excess();
+    if (huge_dirty() >= slices_dirty() * SLICE)
+        *huge = larger(*huge, smaller(both, huge_dirty()));
+    else
+        *slices = larger(*slices, smaller((both + SLICE - 1) / SLICE, slices_dirty()));
+}
+
+/* At most `most` bytes. Returns how many. */
+static size_t give(size_t slices, size_t huge, size_t most)
+{
+    slices = smaller(slices, most / SLICE);
+    huge = smaller(huge, most - slices * SLICE);
+    size_t done = slices > 0 ? slices_purge(slices) * SLICE : 0;
+    done += huge > 0 ? huge_purge(huge) : 0;
+    owed.slices = smaller(excess(owed.slices, slices), slices_dirty());
+    owed.huge = smaller(excess(owed.huge, huge), huge_dirty());
+    return done;
+}
+
+static size_t give_beyond(size_t most)
+{
+    size_t slices;
+    size_t huge;
+    count_beyond(&slices, &huge);
+    return slices > 0 || huge > 0 ? give(slices, huge, most) : 0;
+}
+
+static size_t give_pages(size_t most)
+{
+    struct purge_room room = {STEP_SLABS, most, 0};
+    shards_purge(owed.before, &room);
+    owed.pages = room.slabs == 0 || room.bytes == 0;
+    /* a call costs about what a page does */
+    return smaller(most, most - room.bytes + room.calls * os_page);
+}
+
+/* Whole runs first. Returns whether there is more, and the kernel took some. */
+static bool give_owed(size_t most)
+{
+    size_t done = 0;
+    if (owed.slices > 0 || owed.huge > 0)
+        done = give(owed.slices, owed.huge, most);
+    if (owed.pages && done < most)
+        done += give_pages(most - done);
+    return (owed.slices > 0 || owed.huge > 0 || owed.pages) && done > 0;
 }
 
 /* The time that giving back takes, for the statistics; where there may be something to give. */
 static size_t giving_begins(void)
 {
-    return owes() || shards_sparse() || use_excess() > 0 ? os_nanoseconds() : 0;
+    bool some = owed.slices > 0 || owed.huge > 0 || owed.pages || use_excess() > 0;
+    return some ? os_nanoseconds() : 0;
 }
 
 static void giving_ends(size_t began)
@@ -68,106 +257,73 @@ static void giving_ends(size_t began)
         add_relaxed(&counters.returning_ns, now - began);
 }
 
-/* There is more to give back, and the pace allows it, or it waits until the pace does; atomic. */
-static bool goes_on, waits;
+/* ---- who does it ---- */
 
-COLD bool purge_waits_long(void) { return load_relaxed(&waits) && pace_rests(work_done()); }
-COLD bool purge_rest_looks(void) { return pace_rests(work_done()) && pace_moves(work_done()); }
-bool purge_goes_on(void) { return load_relaxed(&goes_on); }
+static bool begin(void) { return !fork_holds_locks() && lock_try(&purge_lock); }
 
-/* The allocation clock before which slabs became sparse whose pages go back. An epoch that ended by
- * the time of day is one, too. */
-static size_t pages_ripe(void)
+/* When to look again, unless something happens before that is looked for (use_set_look). */
+static void set_due(bool more, size_t own)
 {
-    size_t by_bytes = clock_now() - dirty_pages.epoch;
-    return (ptrdiff_t)(by_bytes - dirty_pages.ripe) > 0 ? by_bytes : dirty_pages.ripe;
+    size_t step = use.low ? SLICE : returns_look(hold.live, load_relaxed(&use.most));
+    if (own > LAW_CALL_MOST) /* of which each may be more than a step, and costs less than a look */
+        step = larger(step, (own + LAW_CALL_MOST) * LAW_TINY_PART);
+    store_relaxed(&purge_goes_on, more);
+    store_relaxed(&purge_due, clock_now() + (more ? 0 : step));
+    use_set_look();
 }
 
-/* Gives back what is owed, as far as one call may and the pace allows; returns whether some is
- * left.
- */
-static bool give_back_at_pace(size_t most)
+COLD void purge_step(size_t own)
 {
-    size_t allowed = smaller(most, pace_allows(work_done()));
-    size_t spent = give_back_owed(allowed);
-    bool more = owes() && (spent > 0 || allowed < SLICE);
-    if (shards_sparse() && !load_relaxed(&keeping.forever)) {
-        struct purge_room room = {LAW_STEP_SLABS, excess(allowed, spent), 0};
-        shards_purge(pages_ripe(), too_soon_until(&dirty_pages), &room);
-        spent =
-            allowed - room.bytes + room.calls * os_page; /* a call costs about what a page does */
-        more |= room.bytes == 0 || room.slabs == 0;
-    }
-    pace_spend(spent);
-    store_relaxed(&waits, more && spent < most);
-    return more;
-}
-
-/* Sets when the next look is due: after `step` bytes, but before a number that was set is passed.
- */
-static void look_after(size_t step, size_t own)
-{
-    size_t bytes = look_distance(step, own > 0, headroom(LAW_LOOK_MOST));
-    store_relaxed(&purge_due, clock_now() + bytes);
-}
-
-/* Without time nothing moves where something waits for it, or where huge blocks come and go: their
- * bytes end epochs faster than pages could go back. A fork or another thread may have the lock. */
-static bool may_step(size_t own)
-{
-    bool later = load_relaxed(&waits);
-    bool idle = own > 0 && !load_relaxed(&goes_on);
-    if ((later || idle) && !pace_moves(work_done()) && !keeps_too_much() && !limits_due()) {
-        note_what_is_dirty();
-        if (!later)
-            look_after(0, own);
-        return false;
-    }
-    return !fork_holds_locks() && lock_try(&purge_lock);
-}
-
-COLD bool purge_step(size_t own)
-{
-    if (!may_step(own))
-        return false;
-    struct finding found = epochs_look();
+    if (!begin())
+        return;
     if (limits_due())
         limits_look();
-    size_t most = CALL_MOST + own;
+    count_vain();
+    struct finding found = {MISUSE_NONE, NULL};
+    struct finding old = {MISUSE_NONE, NULL};
+    found = find_much();
+    find_low();
+    if (use_returns()) {
+        if (last.elapsed - hold.moment >= LAW_HOLD_MS)
+            old = find_old(false);
+    }
     size_t began = giving_begins();
-    if (use_excess() > 0)
-        large_empty(cache_current());
-    size_t done = give_back_beyond(most);
-    bool beyond = done >= most; /* which doesn't wait for the pace */
-    bool more = beyond || give_back_at_pace(most - done);
+    size_t most = CALL_MOST + own;
+    size_t done = give_beyond(most);
+    bool more = done >= most || give_owed(most - done);
     giving_ends(began);
-    if (more)
-        store_relaxed(&purge_due, clock_now());
-    else
-        look_after(look_step(shortest_epoch()), own);
-    store_relaxed(&goes_on, beyond || (more && !load_relaxed(&waits)));
-    note_what_is_dirty();
-    use_set_look();
+    set_due(more, own);
     lock_release(&purge_lock);
     report_late(found, NULL);
-    return true;
+    report_late(old, NULL);
+}
+
+COLD void purge_make_room(size_t own)
+{
+    if (!begin())
+        return;
+    if (limits_due())
+        limits_look();
+    count_vain();
+    struct finding found = {MISUSE_NONE, NULL};
+    if (use_excess() > 0)
+        found = large_empty(cache_current());
+    size_t began = giving_begins();
+    size_t most = CALL_MOST + own;
+    bool more = give_beyond(most) >= most;
+    giving_ends(began);
+    set_due(more, own);
+    lock_release(&purge_lock);
+    report_late(found, NULL);
 }
 
 void purge_ripen(void)
 {
-    if (load_relaxed(&keeping.forever) || !lock_try(&purge_lock))
+    if (!use_returns() || !lock_try(&purge_lock))
         return;
-    dirty_pages.ripe = clock_now();
-    dirty_slices.debt = slices_dirty();
-    store_relaxed(&purge_due, clock_now());
-    lock_release(&purge_lock);
-}
-
-void purge_anew(void)
-{
-    lock_take(&purge_lock);
-    epochs_anew();
-    give_back_beyond(SIZE_MAX);
+    owe(slices_dirty(), 0);
+    owed.pages = true;
+    owed.before = clock_now();
     store_relaxed(&purge_due, clock_now());
     lock_release(&purge_lock);
 }
@@ -175,7 +331,11 @@ void purge_anew(void)
 void purge_beyond(void)
 {
     lock_take(&purge_lock);
-    give_back_beyond(SIZE_MAX);
+    count_vain();
+    store_relaxed(&use.vain, 0);
+    vain.price = 1;
+    give_beyond(SIZE_MAX);
+    use_set_look();
     lock_release(&purge_lock);
 }
 
@@ -189,11 +349,10 @@ static bool beyond_limits(void)
 void purge_beyond_limits(void)
 {
     size_t done = 1;
-    while (done > 0 && (limits_due() || beyond_limits()) && !fork_holds_locks() &&
-           lock_try(&purge_lock)) {
+    while (done > 0 && (limits_due() || beyond_limits()) && begin()) {
         if (limits_due())
             limits_look();
-        done = beyond_limits() ? give_back_beyond(SIZE_MAX) : 0;
+        done = beyond_limits() ? give_beyond(SIZE_MAX) : 0;
         use_set_look();
         lock_release(&purge_lock);
     }
@@ -201,45 +360,39 @@ void purge_beyond_limits(void)
 
 bool purge_by_time(void)
 {
+    static size_t last_tick; /* the allocation clock at the last; lock: purge */
     if (load_relaxed(&keeping.forever))
         return false;
     if (!lock_enter(&purge_lock))
         return true; /* a fork has everything, and may last; a thread's end may wait for this one */
     if (limits_due())
         limits_look();
-    struct finding found = transfers_decay(false);
+    count_vain();
     struct theft theft = caches_steal(false);
-    size_t before = last_tick;
     bool moved = last_tick != clock_now();
     last_tick = clock_now();
-    /* While the program works its epochs end by the allocation clock, and not more often. */
-    if (!moved || epoch_ended(&dirty_pages))
-        pages_epoch_ends();
-    if (!moved || epoch_ended(&dirty_slices))
-        slices_epoch_ends();
-    if (!moved || epoch_ended(&dirty_huge))
-        huge_epoch_ends();
+    struct finding found = {MISUSE_NONE, NULL};
+    if (use_returns())
+        found = find_old(!moved);
     lock_release(&purge_lock);
     report_late(found, NULL);
     report_late(theft.found, NULL);
 
     /* In steps, so that a fork need not wait long. */
-    size_t purged = 0;
+    size_t before = counters_returned();
     for (bool more = true; more;) {
-        struct purge_room room = {LAW_STEP_SLABS, SIZE_MAX, 0};
         if (!lock_enter(&purge_lock))
             return true;
         size_t began = giving_begins();
-        purged += shards_purge(before, too_soon_until(&dirty_pages), &room);
-        more = (give_back_owed(CALL_MOST) > 0 && owes()) || room.slabs == 0;
-        more |= give_back_beyond(CALL_MOST) > 0;
+        more = give_beyond(CALL_MOST) > 0;
+        more |= give_owed(CALL_MOST);
         giving_ends(began);
-        use_set_look();
+        set_due(false, 0);
         lock_release(&purge_lock);
     }
     purge_beyond_limits();
-    return moved || purged > 0 || theft.busy > 0 || theft.bytes > 0 || slices_dirty() > 0 ||
-           huge_dirty() > 0;
+    return moved || counters_returned() != before || theft.busy > 0 || theft.bytes > 0 ||
+           use_dirty() > 0;
 }
 
 size_t purge_all(struct cache *mine, size_t pad)
@@ -253,13 +406,15 @@ size_t purge_all(struct cache *mine, size_t pad)
     struct purge_room room = {SIZE_MAX, SIZE_MAX, 0};
     size_t began = os_nanoseconds();
     shards_sparse_anew();
-    size_t bytes = shards_purge(clock_now(), clock_now(), &room);
+    size_t bytes = shards_purge(clock_now(), &room);
     bytes += pad < SLICE ? superslabs_release()
                          : slices_purge(excess(slices_dirty(), pad / SLICE)) * SLICE;
     bytes += huge_purge(SIZE_MAX);
+    vain.ordered += bytes;
     reserve_release();
     giving_ends(began);
-    dirty_slices.debt = dirty_huge.debt = 0;
+    owed.slices = owed.huge = 0;
+    owed.pages = false;
     use_set_look();
     lock_release(&purge_lock);
     report_late(theft.found, NULL);
@@ -276,6 +431,8 @@ bool purge_check_frees(struct cache *mine, bool on)
         purge_all(mine, 0);
     return before;
 }
+
+void purge_fork_child(void) { store_relaxed(&use.vain, larger(use.vain, use_dirty())); }
 
 void purge_stop(void) { lock_take(&purge_lock); }
 bool purge_try_stop(void) { return lock_try(&purge_lock); }

@@ -25,7 +25,10 @@ static size_t asking;       /* which one asks libc to start or end it; atomic */
 static size_t born;         /* the time of day; for the thread that starts or ends it */
 static size_t starts_left;  /* atomic */
 static size_t starts_until; /* the time of day when there are all of them again; atomic */
-bool scavenger_dozes;
+
+/* How long it sleeps at most while there is nothing to do: an order from outside waits no longer.
+ */
+#define HEARTBEAT_MS 1000
 
 static void *scavenge(void *unused)
 {
@@ -35,18 +38,12 @@ static void *scavenge(void *unused)
         os_thread_name("hakmem");
     for (unsigned idle = 0; !load_acquire(&ends);) {
         bool dozes = idle >= LAW_IN_A_ROW && !load_relaxed(&guards_wait);
-        store_release(&scavenger_dozes, dozes);
-        os_wait(&call, 0, dozes ? 0 : policy.scavenge_ms);
-        store_relaxed(&scavenger_dozes, false);
+        os_wait(&call, 0, dozes ? larger(policy.scavenge_ms, HEARTBEAT_MS) : policy.scavenge_ms);
         if (orders_waiting())
             orders_obey(NULL);
         guards_look();
-        if (load_acquire(&call) != 0) {
-            store_relaxed(&call, 0);
-            idle = 0;
-        } else if (!dozes) {
+        if (load_acquire(&call) == 0)
             idle = purge_by_time() ? 0 : idle + 1;
-        }
     }
     return NULL;
 }
@@ -55,14 +52,6 @@ static void scavenger_call(void)
 {
     store_release(&call, 1);
     os_wake(&call);
-}
-
-COLD void scavenger_wake(void)
-{
-    if (!load_acquire(&scavenger_dozes))
-        return;
-    store_relaxed(&scavenger_dozes, false);
-    scavenger_call();
 }
 
 /* ---- its start and its end ----
@@ -175,9 +164,6 @@ static COLD void scavenger_start(void)
 
 COLD void scavenger_noted(struct cache *cache)
 {
-    scavenger_wake();
-    if (!cache->fresh)
-        return;
     cache->fresh = false;
     scavenger_start();
 }
@@ -216,7 +202,7 @@ void scavenger_fork_child(void)
     if (state == NONE)
         return;
     state = NONE;
-    scavenger_dozes = ends = false;
+    ends = false;
     call = 0;
     itself = asking = 0;
 }

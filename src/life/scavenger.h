@@ -14,21 +14,15 @@
 #include "base/defs.h"
 #include "front/cache.h"
 
-/* Set while it waits for work. */
-extern bool scavenger_dozes HIDDEN; /* atomic */
-
-/* There is work for it, if it is there. Called from anywhere. */
-void scavenger_wake(void);
-
 /* For scavenger_note. */
 void scavenger_noted(struct cache *cache);
 
 /* For malloc's slow path, before it takes a block for the owner of this cache: starts the scavenger
- * at the owner's first call, and wakes it where it may find work. Never for free: libc calls that
+ * at the owner's first call. Never for free: libc calls that
  * with its list of stacks locked, which starting a thread takes. */
 FAST void scavenger_note(struct cache *cache)
 {
-    if (unlikely(load_relaxed(&scavenger_dozes) || cache->fresh))
+    if (unlikely(cache->fresh))
         scavenger_noted(cache);
 }
 

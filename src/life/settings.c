@@ -54,11 +54,11 @@ enum changed option_change(const char *name, size_t value, struct cache *mine)
         break;
     case OPTION_NUMBER_retain_slices:
         store_relaxed(&keeping.slices, value);
-        purge_anew();
+        purge_beyond();
         break;
     case OPTION_NUMBER_big_cache_bytes:
         store_relaxed(&keeping.huge, value);
-        purge_anew();
+        purge_beyond();
         break;
     default:
         return CHANGE_AT_START_ONLY;

@@ -2,35 +2,35 @@
 
 #include "base/counters.h"
 #include "front/cache.h"
+#include "front/stacks.h"
 #include "heap/shards.h"
 #include "life/life.h"
-#include "life/scavenger.h"
 #include "life/settings.h"
-#include "life/visits.h"
 
-COLD void give_memory_back(size_t own)
+static inline void settle_visits(struct cache *cache)
 {
-    scavenger_wake();
+    if (unlikely(cache->visits != load_relaxed(&purge_goes_on)))
+        cache_ask_visits(cache, !cache->visits);
+}
+
+COLD void give_memory_back(void (*way)(size_t), size_t own)
+{
     if (orders_waiting())
         orders_obey(thread_cache());
-    size_t returned = counters_returned();
-    bool stepped = purge_step(own);
+    way(own);
     struct cache *cache = thread_cache();
-    if (cache != NULL && (stepped || cache->visits == VISIT_NEVER))
-        visits_settle_after(cache, counters_returned() - returned);
+    if (cache != NULL)
+        settle_visits(cache);
     if (soft_limit_waits())
-        soft_limit_act(cache);
+        soft_limit_act(thread_cache());
 }
 
 void look_after_classes(struct cache *cache)
 {
     guards_look();
-    if (unlikely(shards_compacted())) {
+    if (unlikely(shards_compacted()))
         purge_ripen();
-        visits_begin(cache);
-    }
-    bool rests = unlikely(cache->visits == VISIT_SOME) && visits_find_rest(cache);
-    if (rests || purge_is_due())
-        give_memory_back(0);
-    visits_settle(cache);
+    if (purge_is_due())
+        give_memory_back(purge_step, 0);
+    settle_visits(cache);
 }

@@ -10,14 +10,14 @@
 #include "life/scavenger.h"
 #include "life/soft_limit.h"
 
-void give_memory_back(size_t own);
+void give_memory_back(void (*way)(size_t), size_t own);
 
 /* After memory was freed. `own`: bytes of the call's own block, if that is huge. */
 static inline void look_after_memory(size_t own)
 {
     guards_look();
     if (purge_is_due())
-        give_memory_back(own);
+        give_memory_back(purge_step, own);
 }
 
 /* After memory was taken. What lies idle may be what the program has begun to take again, so mostly
@@ -25,9 +25,8 @@ static inline void look_after_memory(size_t own)
 static inline void make_room(size_t own)
 {
     guards_look();
-    if (purge_is_due() &&
-        (use_excess() > 0 || purge_goes_on() || purge_waits_long() || soft_limit_waits()))
-        give_memory_back(own);
+    if (purge_is_due() && (use_excess() > 0 || soft_limit_waits()))
+        give_memory_back(purge_make_room, own);
 }
 
 /* What a thread that takes a block by the slow path has to note before. */

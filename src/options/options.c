@@ -61,6 +61,21 @@ const struct option *option_find(struct words name)
 
 #define NAME_MOST 40 /* of a wrong name; the rest makes no difference */
 
+static const struct gone {
+    char name[16], instead[104];
+} gone[] SELDOM = {
+#define GONE(name, instead) {#name, instead},
+#include "base/options.def"
+};
+
+const char *option_gone(struct words name)
+{
+    for (unsigned i = 0; i < sizeof gone / sizeof gone[0]; i++)
+        if (same(name, gone[i].name))
+            return gone[i].instead;
+    return NULL;
+}
+
 /* Levenshtein's distance, row by row. */
 static unsigned distance(struct words a, const char *b)
 {
@@ -117,7 +132,7 @@ bool option_is_meant(struct words name)
     for (unsigned i = 0; i < OPTIONS; i++)
         if (name_resembles(name, options[i].name))
             return true;
-    return false;
+    return option_gone(name) != NULL;
 }
 
 /* ---- values ---- */

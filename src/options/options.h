@@ -53,6 +53,9 @@ static inline bool option_may_be_auto(const struct option *option) { return opti
 /* Finds an option by its name, in upper or lower case; null if there is none. */
 const struct option *option_find(struct words name);
 
+/* If an option of this name is no more: what to do instead; else null. */
+const char *option_gone(struct words name);
+
 /* The option whose name differs in the fewest letters added, left out or changed. */
 const struct option *option_nearest(struct words name);
 

@@ -95,6 +95,13 @@ COLD static void complain_of_name(const struct source *from, struct words name)
         return;
     struct text *t = &c.text;
     complaint_name(&c, from, name);
+    const char *instead = option_gone(name);
+    if (instead != NULL) {
+        text_add(t, ": there is no such option any more: ");
+        text_add(t, instead);
+        complaint_end(&c);
+        return;
+    }
     text_add(t, ": there is no such option; the nearest is ");
     const char *nearest = option_nearest(name)->name;
     if (from->file == NULL) {
@@ -364,8 +371,6 @@ static void sources_read(void)
 COLD void options_start(void)
 {
     sources_read();
-    if (policy.retain_most < policy.retain_least)
-        policy.retain_most = policy.retain_least;
     store_relaxed(&keeping.slices, policy.retain_slices);
     store_relaxed(&keeping.huge, policy.big_cache_bytes);
 }

@@ -13,13 +13,6 @@ static const char *const whys[CAPACITY_REASONS] = {
     [CAPACITY_SHARE] = "more threads share what all may keep",
 };
 
-static const char *const kinds[] = {
-    [JOURNAL_PAGES] = "free pages in slabs",
-    [JOURNAL_SLICES] = "free slices",
-    [JOURNAL_HUGE] = "free huge blocks",
-    [JOURNAL_BESIDE] = "free memory beside what is in use",
-};
-
 static void add_bytes(struct text *t, size_t bytes)
 {
     static const struct {
@@ -58,17 +51,15 @@ static void add_compaction(struct text *t, const struct journal_entry *e)
                     : " bytes: compact no more: they are in their places");
 }
 
-static void add_kept(struct text *t, const struct journal_entry *e)
+static void add_price(struct text *t, const struct journal_entry *e)
 {
-    text_add(t, kinds[e->subject]);
-    bool beside = e->subject == JOURNAL_BESIDE;
-    text_add(t, beside ? ": worth keeping more: " : ": kept while ");
-    add_bytes(t, e->from);
+    text_add(t, "memory that goes back and is wanted again counts ");
+    text_add_number(t, e->from);
     text_add(t, " -> ");
-    add_bytes(t, e->to);
-    text_add(t, beside ? ": " : " are freed: ");
+    text_add_number(t, e->to);
+    text_add(t, " times: ");
     text_add_number(t, e->taken_again);
-    text_add(t, "% of what went back was wanted again");
+    text_add(t, "% of what went back last was");
 }
 
 void learned_print(void)
@@ -102,7 +93,7 @@ void learned_print(void)
         else if (e.subject == JOURNAL_COMPACTS || e.subject == JOURNAL_COMPACTED)
             add_compaction(&t, &e);
         else
-            add_kept(&t, &e);
+            add_price(&t, &e);
         text_add(&t, "\n");
         os_print_error(t.start, t.used);
     }

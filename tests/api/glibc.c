@@ -329,9 +329,11 @@ static void trim_threshold_again(void)
         touch_and_free(20000, 4000);
         set_trim_threshold(value);
         touch_and_free(20000, 4000);
-        usleep(100000); /* what lies idle meanwhile goes back at once, not little by little */
-        for (int i = 0; i < 100; i++) /* of memory that is none of theirs */
-            do_free(NEED("malloc", do_malloc(4 * MiB)));
+        for (int hold = 0; hold < 3; hold++) {
+            usleep(110000);               /* what lies idle meanwhile goes back, in steps */
+            for (int i = 0; i < 100; i++) /* of memory that is none of theirs */
+                do_free(NEED("malloc", do_malloc(4 * MiB)));
+        }
         size_t kept = stats_now().retained;
         CHECK(kept <= 8 * MiB && kept <= (size_t)value + BEYOND,
               "retained with %d bytes, and idle: expected little, found %zu", value, kept);

@@ -89,10 +89,13 @@ static void blocks_that_keep_their_pages(void)
     CHECK_SIZE("breaches of the heap", (size_t)hakmem_check(), 0);
 }
 
-/* One that was freed and keeps its pages; null where none does, as without marks of the kernel. */
+/* One that was freed and keeps its pages; null where none does, as without marks of the kernel. As
+ * many blocks stay in use, so that the thread does not come to rest and empty its stacks. */
 static volatile char *free_with_pages(void)
 {
     static char *freed[FREED];
+    for (size_t i = 0; i < FREED; i++)
+        NEED("malloc", do_malloc(40 * KiB));
     for (size_t i = 0; i < FREED; i++)
         freed[i] = do_malloc(40 * KiB);
     for (size_t i = 0; i < FREED; i++)

@@ -47,11 +47,19 @@ static size_t kept(void)
     return stats.kept;
 }
 
-static void what_is_beyond_a_limit_goes_back(void)
+static void use_and_free_much(void)
 {
     char *big = NEED("64 MiB", do_malloc(64 * MiB));
     memset(big, 1, 64 * MiB);
     do_free(big);
+}
+
+static void what_is_beyond_a_limit_goes_back(void)
+{
+    use_and_free_much();
+    CHECK(kept() <= MiB, "of a freed block: expected 1 MiB or less, found %zu", kept());
+    CHECK_ERROR("much", hakmem_option_set("big_cache_bytes", 1024 * MiB), 0);
+    use_and_free_much();
     CHECK(kept() >= 64 * MiB, "a freed block is kept: expected 64 MiB or more, found %zu", kept());
     CHECK_ERROR("none", hakmem_option_set("big_cache_bytes", 0), 0);
     CHECK_SIZE("kept", kept(), 0);

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from hakmem.table import AUTO, number, table
+from hakmem.table import AUTO, gone, number, renamed, table
 from tests.command.command import SECONDS, Built, clean_environment
 
 
@@ -66,17 +66,27 @@ def test_one_by_name(name: str, built: Built) -> None:
     assert list(records(built, name)) == ["scavenge_ms"]
 
 
-@pytest.mark.parametrize("name", ["frozen_span", "HAKMEM_FROZEN_SPAN"])
-def test_one_by_its_former_name(name: str, built: Built, tmp_path: Path) -> None:
+@pytest.mark.parametrize(("old", "now"), renamed().items())
+def test_one_by_its_former_name(old: str, now: str, built: Built, tmp_path: Path) -> None:
     file = tmp_path / "file"
-    file.write_text("frozen_span = 2M\n")
+    file.write_text(f"{old} = 2M\n")
+    variable = f"HAKMEM_{old.upper()}"
     for variables, source in (
-        ({"HAKMEM_FROZEN_SPAN": "2M"}, "HAKMEM_FROZEN_SPAN"),
+        ({variable: "2M"}, variable),
         ({"HAKMEM_CONFIG": str(file)}, f"{file}:1"),
     ):
-        shown = records(built, name, **variables)
-        assert list(shown) == ["frozen_epoch"]
-        assert (shown["frozen_epoch"]["here"], shown["frozen_epoch"]["source"]) == (2 << 20, source)
+        for name in old, variable:
+            shown = records(built, name, **variables)
+            assert list(shown) == [now]
+            assert (shown[now]["here"], shown[now]["source"]) == (2 << 20, source)
+
+
+@pytest.mark.parametrize(("name", "instead"), gone().items())
+def test_one_that_is_gone(name: str, instead: str, built: Built) -> None:
+    for given in name, f"HAKMEM_{name.upper()}":
+        done = built("options", given)
+        assert (done.status, done.out) == (2, "")
+        assert done.err == f"hakmem options: {name}: no such option any more: {instead}\n"
 
 
 def test_each_description_can_be_read_alone() -> None:

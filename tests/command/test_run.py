@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from hakmem.table import table
+from hakmem.table import gone, table
 from tests.command.command import Built, clean_environment, library_of
 
 SHOW = 'printf "%s\\n" "$LD_PRELOAD"; grep -c libhakmem /proc/$$/maps; printf "<%s>" "$@"'
@@ -68,11 +68,22 @@ def test_options(words: list[str], built: Built) -> None:
 
 def test_an_option_by_its_former_name(built: Built) -> None:
     """It is set by the name that it has, so that the caller's variable does not win."""
-    print_it = ["sh", "-c", "echo $HAKMEM_FROZEN_EPOCH $HAKMEM_FROZEN_SPAN"]
-    done = built("run", "-o", "frozen_span=3M", *print_it, HAKMEM_FROZEN_EPOCH="1M")
+    print_it = ["sh", "-c", "echo $HAKMEM_STACK_STEADY_BYTES $HAKMEM_STACK_DRAIN_BYTES"]
+    done = built("run", "-o", "stack_drain_bytes=3M", *print_it, HAKMEM_STACK_STEADY_BYTES="1M")
     assert (done.status, done.out, done.err) == (0, "3M\n", "")
-    done = built("run", "-o", "frozen_span=x", *print_it)
-    assert done.status == 125 and "-o frozen_span=x" in done.err
+    done = built("run", "-o", "stack_drain_bytes=x", *print_it)
+    assert done.status == 125 and "-o stack_drain_bytes=x" in done.err
+
+
+@pytest.mark.parametrize(("name", "instead"), gone().items())
+def test_an_option_that_is_gone(name: str, instead: str, built: Built) -> None:
+    for given in name, name.upper():
+        done = built("run", "-o", f"{given}=1M", "echo", "ran")
+        assert (done.status, done.out) == (125, "")
+        assert done.err == (
+            f"hakmem run: -o {given}=1M: there is no option '{given}' any more: {instead}; "
+            "'hakmem options' lists the options\n"
+        )
 
 
 def test_every_option_is_known(built: Built, tmp_path: Path) -> None:

@@ -67,9 +67,15 @@ class Case:
     goes_on: str = ""  # what the program prints where the policy lets it go on
     reports: int = 1  # then
     forms: tuple[str, ...] = tuple(FORMS)
+    keeps: bool = False  # freed memory stays
 
     def __str__(self) -> str:
-        return f"{self.name}-{self.number:#x}" if self.number else self.name
+        number = f"-{self.number:#x}" if self.number else ""
+        return self.name + number + ("-kept" if self.keeps else "")
+
+    @property
+    def options(self) -> dict[str, str]:
+        return {"HAKMEM_BIG_CACHE_BYTES": "1G"} if self.keeps else {}
 
 
 NULL_EINVAL = r"realloc \(nil\), errno EINVAL"
@@ -163,8 +169,11 @@ CASES = [
     ),
     *(
         Case("twice", n, FREE, KEPT, ADVICE_TWICE)
-        for n in (65536, 100000, 262144, 1048576, 2097152, 8388608)
+        for n in (65536, 100000, 262144, 1048576, 2097152)
     ),
+    Case("twice", 8388608, FREE, KEPT, ADVICE_TWICE, keeps=True),
+    # Its memory went back at once.
+    Case("twice", 8388608, FOREIGN, NO_MEMORY, ADVICE_FOREIGN),
     Case(
         "realloc_after_free",
         100,
@@ -175,8 +184,26 @@ CASES = [
         goes_on=NULL_EINVAL,
     ),
     *(
-        Case("realloc_after_free", n, FREE, KEPT, ADVICE_TWICE, "realloc", goes_on=NULL_EINVAL)
+        Case(
+            "realloc_after_free",
+            n,
+            FREE,
+            KEPT,
+            ADVICE_TWICE,
+            "realloc",
+            goes_on=NULL_EINVAL,
+            keeps=n > 2 << 20,
+        )
         for n in (100000, 8388608)
+    ),
+    Case(
+        "realloc_after_free",
+        8388608,
+        FOREIGN,
+        NO_MEMORY,
+        ADVICE_FOREIGN,
+        "realloc",
+        goes_on=NULL_EINVAL,
     ),
     *(
         Case(name, n, FREE, block(size), ADVICE_TWICE)
@@ -242,14 +269,14 @@ def expect_report(run: Run, case: Case, end: str) -> None:
 
 @pytest.mark.parametrize("case", CASES, ids=str)
 def test_one_report_then_the_end(programs: Programs, case: Case) -> None:
-    run = programs.run(case.forms[0], case.name, str(case.number))
+    run = programs.run(case.forms[0], case.name, str(case.number), **case.options)
     assert run.status == -signal.SIGABRT, f"expected SIGABRT, found {run}"
     expect_report(run, case, END)
 
 
 @pytest.mark.parametrize(("form", "case"), BY_FORM)
 def test_one_report_then_on(programs: Programs, form: str, case: Case) -> None:
-    run = programs.run(form, "--go-on", case.name, str(case.number))
+    run = programs.run(form, "--go-on", case.name, str(case.number), **case.options)
     assert run.status == 0, f"expected an end with 0, found {run}"
     assert "the heap is whole\nend\n" in run.output, run
     expect_report(run, case, IGNORED)

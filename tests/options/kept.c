@@ -1,6 +1,8 @@
-/* Prints how many KiB of freed blocks stay resident, at once and after other blocks were freed:
- * `options_kept huge|slices MIB`. Freed are a block of 64 MiB or 32 of 1 MiB, then MIB of others,
- * which can't lie where those did.
+/* Prints how many KiB of freed blocks stay resident, at once and after other blocks were freed, and
+ * how many milliseconds were between the two: `options_kept huge|slices MIB`. Freed are a block of
+ * 64 MiB or 32 of 1 MiB, then MIB of others, which can't lie where those did.
+ *
+ * `options_kept huge|slices rests`: the program rests between the others, again and again.
  *
  * `options_kept huge|slices first`: the first call of the process is mallopt, by which all stays.
  *
@@ -17,11 +19,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 #define KiB ((size_t)1 << 10)
 #define MiB ((size_t)1 << 20)
-#define REST_FROM 400 /* MiB of others */
+#define OTHERS (200 * MiB) /* between rests */
 
 static void *get(size_t n)
 {
@@ -88,6 +91,30 @@ static void turns_beside_a_thread(size_t size)
     pthread_join(thread, NULL);
 }
 
+static void free_others(bool huge, size_t bytes)
+{
+    size_t other = huge ? MiB : 4 * MiB;
+    for (size_t freed = 0; freed < bytes; freed += other)
+        hakmem_free(get(other));
+}
+
+/* What lies in the thread's stacks of large blocks first has to be found idle there, then as free
+ * slices, each in a time in which nobody wanted it. */
+static void rest_often(bool huge)
+{
+    for (int i = 0; i < 4; i++) {
+        usleep(200000);
+        free_others(huge, OTHERS);
+    }
+}
+
+static long milliseconds(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return now.tv_sec * 1000 + now.tv_nsec / 1000000;
+}
+
 int main(int argc, char **argv)
 {
     if (argc != 3)
@@ -97,19 +124,19 @@ int main(int argc, char **argv)
         turns_beside_a_thread(huge ? 4 * MiB : MiB);
         return 0;
     }
-    size_t others = strtoul(argv[2], NULL, 10);
-    size_t other = huge ? MiB : 4 * MiB;
     if (strcmp(argv[2], "first") == 0 &&
         (hakmem_mallopt(M_TRIM_THRESHOLD, -1) != 1 || hakmem_mallopt(M_MMAP_MAX, 0) != 1))
         return 1;
     hakmem_free(get(1));
     size_t before = statm_read().resident / KiB;
     touch_and_free(huge ? 1 : 32, huge ? 64 * MiB : MiB);
+    long began = milliseconds();
     print_growth(before);
-    if (others >= REST_FROM)
-        usleep(200000); /* what is freed during a rest goes back at once, not little by little */
-    for (size_t freed = 0; freed < others * MiB; freed += other)
-        hakmem_free(get(other));
+    if (strcmp(argv[2], "rests") == 0)
+        rest_often(huge);
+    else
+        free_others(huge, strtoul(argv[2], NULL, 10) * MiB);
     print_growth(before);
+    printf("%ld\n", milliseconds() - began);
     return 0;
 }

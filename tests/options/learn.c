@@ -1,23 +1,15 @@
 /* Bursts of small blocks, all of them freed again each time: what stacks are learned from. Prints
  * how often the stacks were refilled: in the first burst, and in the last.
  *
- *   learn large   bursts of large blocks, from which it is learned how long free memory is kept
- *   learn mixed   large blocks of all sizes, of which a random one is replaced each time: how much
- *                 is worth keeping */
+ *   learn large   bursts of large blocks, from which it is learned what it costs that memory goes
+ *                 back */
 #include <hakmem/hakmem.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-enum {
-    BURSTS = 20,
-    LARGE_BURSTS = 8,
-    BLOCKS = 2000,
-    LARGE_BLOCKS = 64,
-    LARGE = 512 << 10,
-    MIXED = 40000
-};
+enum { BURSTS = 20, LARGE_BURSTS = 40, BLOCKS = 2000, LARGE_BLOCKS = 16, LARGE = 512 << 10 };
 
 static void *block[BLOCKS];
 
@@ -31,24 +23,9 @@ static int large_bursts(void)
         }
         for (int i = 0; i < LARGE_BLOCKS; i++)
             free(block[i]);
-        usleep(100000); /* at rest, what is free goes back faster */
+        usleep(50000); /* pays for what went back in vain */
         for (int i = 0; i < LARGE_BLOCKS; i++)
             free(malloc(100 << 10));
-    }
-    return 0;
-}
-
-static int mixed(void)
-{
-    unsigned long long random = 88172645463325252;
-    for (int i = 0; i < MIXED; i++) {
-        random ^= random << 13, random ^= random >> 7, random ^= random << 17;
-        void **slot = &block[random % LARGE_BLOCKS];
-        size_t size = (64 << 10) + random / LARGE_BLOCKS % (960 << 10);
-        free(*slot);
-        *slot = random >> 63 ? NULL : malloc(size);
-        if (*slot != NULL)
-            memset(*slot, 1, size);
     }
     return 0;
 }
@@ -56,7 +33,7 @@ static int mixed(void)
 int main(int count, char **arguments)
 {
     if (count > 1)
-        return strcmp(arguments[1], "large") == 0 ? large_bursts() : mixed();
+        return strcmp(arguments[1], "large") == 0 ? large_bursts() : 2;
     size_t refills = 0, first = 0;
     for (int burst = 0; burst < BURSTS; burst++) {
         for (int i = 0; i < BLOCKS; i++)

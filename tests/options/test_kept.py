@@ -15,44 +15,50 @@ FREED = {"huge": 64 * MIB, "slices": 32 * MIB}
 SLICE = 64  # KiB
 SUPERSLAB = 4 * MIB  # of slices: runs of them go back in one
 BEYOND = MIB + 4 * SLICE + 16  # how far a cap may be passed, and what the program has besides
-
-# So that memory that lies idle never goes back in the time of a test.
-STAYS = {"HAKMEM_RETAIN_LEAST": "1G", "HAKMEM_RETAIN_MOST": "1024G"}
+HOLD = 100  # milliseconds, after which idle memory may go back
 
 
-def resident(program: Path, kind: str, others: int, **variables: str) -> tuple[int, int]:
-    """KiB left of freed blocks at once, and after `others` MiB of other blocks were freed."""
+def resident(program: Path, kind: str, others: str, **variables: str) -> tuple[int, int, int]:
+    """KiB left of freed blocks at once, and after others were freed; and milliseconds between."""
     done = subprocess.run(
-        [str(program), kind, str(others)],
+        [str(program), kind, others],
         env=clean_environment() | variables,
         capture_output=True,
         text=True,
     )
     assert (done.returncode, done.stderr) == (0, "")
-    at_once, later = map(int, done.stdout.split())
+    at_once, later, between = map(int, done.stdout.split())
     print(
         f"{variables}: of {FREED[kind]} KiB of {kind} {at_once} are left, "
-        f"{later} after {others} MiB were freed elsewhere"
+        f"{later} after {others} MiB were freed elsewhere, in {between} ms"
     )
-    return at_once, later
+    return at_once, later, between
+
+
+def keeps(program: Path, kind: str, least: int, most: int, **variables: str) -> None:
+    """That so many KiB stay. On a busy machine a program may rest though it does not want to."""
+    for _ in range(20):
+        at_once, later, between = resident(program, kind, "100", **variables)
+        assert least <= at_once <= most
+        assert later <= most
+        if between < HOLD:
+            assert later >= least
+            return
+    pytest.fail("this machine is too busy")
 
 
 @pytest.mark.parametrize("budget", [0, 1, 65535, 65536, 65537, 1000001, 20000001, 68157440])
 def test_of_huge_blocks_at_most_the_budget(budget: int, kept: Path) -> None:
     cap = {"HAKMEM_BIG_CACHE_BYTES": str(budget)}
-    at_once, later = resident(kept, "huge", 100, **cap, **STAYS)
     right = min(budget // 1024, FREED["huge"])
-    assert right - SLICE <= at_once <= right + BEYOND
-    assert right - SLICE <= later <= right + BEYOND
+    keeps(kept, "huge", right - SLICE, right + BEYOND, **cap)
 
 
 @pytest.mark.parametrize("slices", [0, 1, 31, 64, 100, 4096])
 def test_of_free_slices_at_most_so_many(slices: int, kept: Path) -> None:
     cap = {"HAKMEM_RETAIN_SLICES": str(slices)}
-    at_once, later = resident(kept, "slices", 100, **cap, **STAYS)
     right = min(slices * SLICE, FREED["slices"])
-    assert right - SUPERSLAB <= at_once <= right + BEYOND
-    assert right - SUPERSLAB <= later <= right + BEYOND
+    keeps(kept, "slices", right - SUPERSLAB, right + BEYOND, **cap)
 
 
 @pytest.mark.parametrize("kind", ["huge", "slices"])
@@ -66,7 +72,8 @@ def test_a_parameter_set_by_the_first_call_holds(kind: str, kept: Path) -> None:
         text=True,
     )
     assert (done.returncode, done.stderr) == (0, "")
-    assert min(map(int, done.stdout.split())) >= FREED[kind] - SUPERSLAB
+    at_once, later, _ = map(int, done.stdout.split())
+    assert min(at_once, later) >= FREED[kind] - SUPERSLAB
 
 
 def after_turns(program: Path, kind: str, **variables: str) -> int:
@@ -109,11 +116,14 @@ def test_auto_keeps_what_comes_and_goes(kind: str, name: str, kept: Path) -> Non
 
 
 @pytest.mark.parametrize("kind", ["huge", "slices"])
-def test_idle_memory_goes_back_after_its_span(kind: str, kept: Path) -> None:
-    """Two spans: the first shows that it lies idle."""
+def test_what_is_within_a_number_goes_back_by_time(kind: str, kept: Path) -> None:
     caps = {"HAKMEM_BIG_CACHE_BYTES": "1G", "HAKMEM_RETAIN_SLICES": "16384"}
-    span = {"HAKMEM_RETAIN_LEAST": "20M", "HAKMEM_RETAIN_MOST": "20M"}
-    _, before = resident(kept, kind, 8, **caps, **span)
-    assert before >= FREED[kind] - 4 * MIB
-    _, after = resident(kept, kind, 400, **caps, **span)
-    assert after <= BEYOND
+    at_once, later, _ = resident(kept, kind, "rests", **caps)
+    assert at_once >= FREED[kind] - SUPERSLAB
+    assert later <= BEYOND
+
+
+@pytest.mark.parametrize("kind", ["huge", "slices"])
+def test_by_default_what_is_much_goes_back_at_once(kind: str, kept: Path) -> None:
+    at_once, _, _ = resident(kept, kind, "0")
+    assert at_once <= BEYOND

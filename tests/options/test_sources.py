@@ -8,7 +8,7 @@ import pytest
 sys.path.insert(0, str(Path(__file__).parents[2]))
 
 from tests.options.surroundings import SYSTEM_FILE, ask, other_etc
-from tools.options import AUTO, Option, number, renamed, table
+from tools.options import AUTO, Option, gone, number, renamed, table
 
 OPTIONS = table()
 NAMES = [option.name for option in OPTIONS]
@@ -66,11 +66,29 @@ def test_a_former_name_means_the_option(show: Path, tmp_path: Path) -> None:
             assert outcome.complaints == []
 
 
-def test_what_may_grow_never_shrinks(show: Path) -> None:
-    outcome = ask(show, "retain_least", "retain_most", HAKMEM_RETAIN_LEAST="8m",
-                  HAKMEM_RETAIN_MOST="2m")  # fmt: skip
-    assert outcome.values == {"retain_least": 8 << 20, "retain_most": 8 << 20}
-    assert outcome.complaints == []
+@pytest.mark.parametrize(("name", "instead"), gone().items())
+def test_a_file_with_an_option_that_is_gone(
+    name: str, instead: str, show: Path, tmp_path: Path
+) -> None:
+    """It says what to do instead, and changes nothing."""
+    file = tmp_path / "file"
+    file.write_text(f"# nothing\n{name} = 3M\n{name.upper()} = 3M\n")
+    outcome = ask(show, name, *NAMES, HAKMEM_CONFIG=str(file))
+    assert outcome.values == {name: None} | DEFAULTS
+    said = f"there is no such option any more: {instead}"
+    assert outcome.complaints == [
+        f"hakmem: {file}:2: {name}: {said}", f"hakmem: {file}:3: {name.upper()}: {said}"
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(("name", "instead"), gone().items())
+def test_a_variable_of_an_option_that_is_gone(name: str, instead: str, show: Path) -> None:
+    variable = f"HAKMEM_{name.upper()}"
+    outcome = ask(show, name, *NAMES, **{variable: "3M"})
+    assert outcome.values == {name: None} | DEFAULTS
+    assert outcome.complaints == [
+        f"hakmem: environment: {variable}: there is no such option any more: {instead}"
+    ]
 
 
 def test_each_option_from_the_system_file(show: Path, tmp_path: Path) -> None:

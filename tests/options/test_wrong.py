@@ -78,8 +78,8 @@ def test_a_value_from_an_earlier_source_stays(show: Path, tmp_path: Path) -> Non
     [
         ("stack_byte", "stack_bytes"),
         ("stackbytes", "stack_bytes"),
-        ("retain", "retain_most"),
-        ("RETAIN_L", "retain_least"),
+        ("retain", "retain_slices"),
+        ("RETAIN_SL", "retain_slices"),
         ("stack", "stack_bytes"),
         ("stack_st", "stack_steady_bytes"),
         ("cache_bytes", "stack_bytes"),

@@ -282,7 +282,7 @@ static void cache_free(struct cache *cache, void *p)
  * when the class does so no more. */
 static void second_stack(void)
 {
-    enum { COUNT = 64 * 1024, KEPT_OF = 10 };
+    enum { COUNT = 64 * 1024, KEPT_OF = 6 };
     static void *held[2 * COUNT];
     const unsigned cls = class_of(256), second = CLASSES + cls;
     struct cache *cache = cache_new();
@@ -295,7 +295,7 @@ static void second_stack(void)
         if (i % KEPT_OF != 0)
             cache_free(cache, held[i]);
     EXPECT(shard_compacts(cache->shard, cls));
-    char *p = held[COUNT - COUNT % KEPT_OF - KEPT_OF];
+    char *p = held[COUNT / 2 / KEPT_OF * KEPT_OF];
     EXPECT_EQUAL(map_bin(p), BIN_FIRST + second);
     size_t used = stack_used(bin, &cache->cold[second]);
     cache_free(cache, p);

@@ -6,10 +6,8 @@
 #include "learn/capacity.h"
 #include "learn/compaction.h"
 #include "learn/huge_starts.h"
-#include "learn/idleness.h"
 #include "learn/keep.h"
-#include "learn/looks.h"
-#include "learn/rate.h"
+#include "learn/returns.h"
 #include "learn/share.h"
 
 /* ---- stacks ---- */
@@ -183,36 +181,11 @@ static void little_is_kept_beside_use_and_more_where_it_was_needed(void)
     const size_t even = LAW_KEEP_PART * (size_t)LAW_LITTLE;
     EXPECT_EQUAL(keep_limit(even, 0), even + LAW_LITTLE);
     EXPECT_EQUAL(keep_limit(10 * even, 0), 10 * even + 10 * LAW_LITTLE);
-    EXPECT_EQUAL(keep_limit(0, MiB), LAW_LITTLE + MiB);
-    EXPECT_EQUAL(keep_limit(0, GiB), LAW_LITTLE + LAW_KEEP_LEARNED_LEAST);
-    EXPECT_EQUAL(keep_limit(100 * GiB, 100 * GiB),
-                 100 * GiB + 100 * GiB / LAW_KEEP_PART + 100 * GiB / LAW_KEEP_LEARNED_PART);
+    EXPECT_EQUAL(keep_limit(GiB, 40 * MiB), GiB + 40 * MiB);
+    EXPECT_EQUAL(keep_limit(GiB, GiB), GiB + GiB / LAW_KEEP_PART * LAW_CLEARLY);
+    EXPECT_EQUAL(keep_limit(0, GiB), LAW_SMALL_PART * (size_t)LAW_LITTLE);
     for (size_t most = 0; most < GiB; most += 3 * MiB)
         EXPECT(keep_limit(most, 0) < keep_limit(most + 1, 0));
-
-    EXPECT(!keep_was_needed(0, 0, 0, 0, GiB));
-    EXPECT(!keep_was_needed(MiB, MiB / LAW_CLEARLY - 1, 0, MiB, GiB));
-    EXPECT(keep_was_needed(MiB, MiB / LAW_CLEARLY, 0, MiB, GiB));
-    EXPECT(!keep_was_needed(MiB, MiB, MiB / LAW_PACE_MS, MiB, GiB));
-    EXPECT(keep_was_needed(MiB, MiB, MiB / LAW_PACE_MS - 1, MiB, GiB));
-    size_t most = keep_learned_most(GiB);
-    EXPECT(keep_was_needed(9 * most, 9 * most, 0, most, GiB));
-    EXPECT(!keep_was_needed(9 * most, 9 * most, 0, most + 1, GiB));
-    EXPECT_EQUAL(keep_learned(MiB, MiB, 10 * MiB), 2 * MiB);
-    EXPECT_EQUAL(keep_learned(9 * MiB, 2 * MiB, 10 * MiB), 10 * MiB);
-}
-
-static void looks_are_a_part_of_an_epoch_apart(void)
-{
-    EXPECT_EQUAL(look_step(LAW_SMALL_PART * KiB), KiB);
-    EXPECT_EQUAL(look_step(LAW_SMALL_PART * (size_t)LAW_LOOK_MOST), LAW_LOOK_MOST);
-    EXPECT_EQUAL(look_step(SIZE_MAX), LAW_LOOK_MOST);
-
-    EXPECT_EQUAL(look_distance(MiB, false, GiB), MiB);
-    EXPECT_EQUAL(look_distance(0, true, GiB), LAW_LOOK_MOST);
-    /* A number that an option set is not passed by much. */
-    EXPECT_EQUAL(look_distance(GiB, false, 0), LAW_LITTLE);
-    EXPECT_EQUAL(look_distance(GiB, true, 2 * LAW_LITTLE), 2 * LAW_LITTLE);
 }
 
 static void slabs_are_looked_at_in_parts(void)
@@ -225,114 +198,75 @@ static void slabs_are_looked_at_in_parts(void)
     EXPECT(look_at_slab(10, LAW_CLEARLY * 10, true));
 }
 
-/* ---- how fast it goes back ---- */
+/* ---- when it goes back ---- */
 
-static void a_rest_is_long_and_has_few_calls(void)
+static void much_that_is_idle_goes_back(void)
 {
-    EXPECT(!rest_is_long(LAW_REST_MS - 1));
-    EXPECT(rest_is_long(LAW_REST_MS));
-    EXPECT(rest_has_few(100, 100));
-    EXPECT(!rest_has_few(101, 100));
-    EXPECT(rest_frees_little(100 * (size_t)LAW_PACE_MS, 100));
-    EXPECT(!rest_frees_little(100 * (size_t)LAW_PACE_MS + 1, 100));
-    EXPECT_EQUAL(rest_judged(0), LAW_REST_MS);
-    EXPECT_EQUAL(rest_judged(LAW_REST_MS + 1), LAW_REST_MS + 1);
+    EXPECT_EQUAL(returns_from(0), LAW_LITTLE);
+    EXPECT_EQUAL(returns_from(LAW_IDLE_PART * (size_t)LAW_LITTLE), LAW_LITTLE);
+    EXPECT_EQUAL(returns_from(LAW_IDLE_PART * GiB), GiB);
+    /* However often it does, what is left of all is little, or as good as in use. */
+    size_t held = GiB, live = 0;
+    while (held - live >= returns_from(held))
+        held = live;
+    EXPECT(held <= LAW_LITTLE);
 }
 
-static void time_allows_so_many_bytes(void)
+static void nothing_goes_back_while_a_whole_heap_did_in_vain(void)
 {
-    EXPECT_EQUAL(rate_saved(0, 0, false), 0);
-    EXPECT_EQUAL(rate_saved(0, 0, true), 0);
-    EXPECT_EQUAL(rate_saved(MiB, 1, false), MiB + LAW_PACE_MS);
-    EXPECT_EQUAL(rate_saved(MiB, 1, true), MiB + LAW_LITTLE);
-    EXPECT_EQUAL(rate_saved(0, SIZE_MAX, false), SIZE_MAX); /* and does not overflow */
-    EXPECT_EQUAL(rate_saved(SIZE_MAX, 1, true), SIZE_MAX);
-    EXPECT_EQUAL(rate_saved(SIZE_MAX - 1, 1, true), SIZE_MAX);
-    for (unsigned i = 0; i < 10000; i++) {
-        size_t saved = i % 3 == 0 ? SIZE_MAX - next_random() % GiB : next_random() % GiB;
-        size_t passed = next_random() % 100000;
-        size_t then = rate_saved(saved, passed, i % 2 == 0);
-        EXPECT(then >= saved);
-        EXPECT(then <= rate_saved(saved, passed + 1, i % 2 == 0));
-    }
-    const size_t looks = LAW_IN_A_ROW * (size_t)LAW_LOOK_MOST;
-    EXPECT(!rate_doubts_clock(looks));
-    EXPECT(rate_doubts_clock(looks + 1));
+    EXPECT(returns_pay(0, 0));
+    EXPECT(returns_pay(GiB, GiB));
+    EXPECT(!returns_pay(GiB + 1, GiB));
 }
 
-/* ---- stacks closed to frees ---- */
-
-static void stacks_close_where_much_lies_idle(void)
+static void work_pays_what_went_back_in_vain(void)
 {
-    EXPECT_EQUAL(idleness_unseen(0), LAW_LITTLE);
-    EXPECT_EQUAL(idleness_unseen(LAW_SMALL_PART * MiB), LAW_LITTLE + MiB);
-    const size_t unseen = 10 * MiB;
-    EXPECT(!idleness_closes(unseen, 0, unseen, false));
-    EXPECT(idleness_closes(unseen + 1, 0, unseen, false));
-    const size_t live = 100 * MiB, most = LAW_CLEARLY * live;
-    EXPECT(!idleness_closes(most, live, unseen, false));
-    EXPECT(idleness_closes(most + 1, live, unseen, false));
-    EXPECT(idleness_closes(unseen + 1, live, unseen, true)); /* huge blocks do not wait for it */
+    EXPECT_EQUAL(returns_paid(0, 0, 0), 0);
+    EXPECT_EQUAL(returns_paid(GiB, 0, 0), GiB);
+    EXPECT_EQUAL(returns_paid(GiB, 1, 0), GiB - LAW_WORK_MS);
+    EXPECT_EQUAL(returns_paid(GiB, 0, LAW_TINY_PART - 1), GiB);
+    EXPECT_EQUAL(returns_paid(GiB, 1, LAW_TINY_PART), GiB - 2 * (size_t)LAW_WORK_MS);
+    EXPECT_EQUAL(returns_paid(GiB, SIZE_MAX, 0), 0); /* and does not overflow */
+    EXPECT_EQUAL(returns_paid(GiB, 0, SIZE_MAX), 0);
+    EXPECT_EQUAL(returns_paid(LAW_WORK_MS - 1, 0, 0), LAW_WORK_MS - 1);
+    for (size_t worked = 0; worked < 1000; worked++)
+        EXPECT(returns_paid(GiB, worked + 1, 0) < returns_paid(GiB, worked, 0));
 }
 
-/* Less opens them than closes them, whatever was in use. */
-static void closed_stacks_open_below_what_closes_them(void)
+static void what_is_in_vain_again_and_again_counts_more(void)
 {
-    EXPECT(!idleness_keeps_closed(LAW_LITTLE, 0));
-    EXPECT(idleness_keeps_closed(LAW_LITTLE + 1, 0));
-    EXPECT(!idleness_keeps_closed(LAW_LITTLE + MiB, LAW_KEEP_PART * MiB));
-    EXPECT(idleness_keeps_closed(LAW_LITTLE + MiB + 1, LAW_KEEP_PART * MiB));
-    for (size_t most = 0; most < 64 * GiB; most += GiB + 12345)
-        EXPECT(idleness_keeps_closed(idleness_unseen(most) + 1, most));
+    unsigned price = 1;
+    for (unsigned i = 0; i < 20; i++)
+        price = returns_price(price, GiB, GiB / LAW_CLEARLY, 1);
+    EXPECT_EQUAL(price, LAW_TINY_PART);
+    for (unsigned i = 0; i < 20; i++)
+        price = returns_price(price, GiB, GiB / LAW_CLEARLY - 1, 1);
+    EXPECT_EQUAL(price, LAW_TINY_PART);
+    for (unsigned i = 0; i < 20; i++)
+        price = returns_price(price, GiB, GiB / LAW_CLEARLY - 1, 0);
+    EXPECT_EQUAL(price, 1);
 }
 
-static void what_comes_again_and_again_is_known(void)
+static void looks_come_when_little_may_be_left(void)
 {
-    const size_t unseen = MiB;
-    struct idleness i = {0};
-    idleness_follow(&i, 40 * MiB, unseen);
-    EXPECT_EQUAL(i.ebb, 40 * MiB);
-    idleness_follow(&i, 40 * MiB / LAW_CLEARLY, unseen); /* not yet below it */
-    EXPECT(!i.falls);
-    EXPECT_EQUAL(i.returns, 0);
-    idleness_follow(&i, 40 * MiB / LAW_CLEARLY - 1, unseen);
-    EXPECT(i.falls);
-    EXPECT_EQUAL(i.returns, 40 * MiB);
-    idleness_follow(&i, 0, unseen);
-    EXPECT_EQUAL(i.ebb, 0);
-    idleness_follow(&i, unseen, unseen); /* as little as that does not rise */
-    EXPECT(i.falls && i.ebb == 0);
-    idleness_follow(&i, unseen + 1, unseen);
-    EXPECT(!i.falls);
-    EXPECT_EQUAL(i.ebb, unseen + 1);
-
-    const size_t near_all = 40 * MiB - 40 * MiB / LAW_SMALL_PART;
-    EXPECT(idleness_comes_back(&i, near_all));
-    EXPECT(!idleness_comes_back(&i, near_all + 1));
-    i.in_vain = 1;
-    idleness_returned(&i, 30 * MiB);
-    EXPECT_EQUAL(i.returns, 10 * MiB);
-    EXPECT_EQUAL(i.ebb, 0);
-    EXPECT_EQUAL(i.in_vain, 0);
-
-    /* Little that comes and goes is not followed. */
-    i = (struct idleness){.ebb = unseen};
-    idleness_follow(&i, 0, unseen);
-    EXPECT(!i.falls && i.ebb == unseen);
+    EXPECT_EQUAL(returns_look(0, GiB), LAW_LITTLE);
+    EXPECT_EQUAL(returns_look(GiB, GiB), GiB / LAW_CLEARLY);
+    EXPECT_EQUAL(returns_look(GiB / LAW_SMALL_PART + 20 * MiB, GiB), 20 * MiB);
+    EXPECT_EQUAL(returns_look(GiB / LAW_SMALL_PART, GiB), GiB / LAW_SMALL_PART / LAW_SMALL_PART);
+    EXPECT(returns_low(GiB / LAW_SMALL_PART, GiB));
+    EXPECT(!returns_low(GiB / LAW_SMALL_PART + 1, GiB));
+    EXPECT(!returns_low(0, LAW_SMALL_PART * (size_t)LAW_LITTLE - 1));
+    EXPECT_EQUAL(returns_nearly_all(LAW_SMALL_PART * MiB), (LAW_SMALL_PART - 1) * MiB);
 }
 
-static void looks_in_vain_are_given_up(void)
+static void a_thread_rests_that_has_given_nearly_all_back(void)
 {
-    struct idleness i = {0};
-    for (unsigned looks = 0; looks < LAW_IN_A_ROW; looks++) {
-        EXPECT(!idleness_in_vain(&i));
-        idleness_looked(&i);
-    }
-    EXPECT(idleness_in_vain(&i));
-    idleness_looked(&i);
-    EXPECT(idleness_in_vain(&i)); /* until something went back */
-    idleness_returned(&i, 1);
-    EXPECT(!idleness_in_vain(&i));
+    const size_t most = LAW_SMALL_PART * (size_t)LAW_LITTLE;
+    EXPECT(!returns_rests(0, LAW_LITTLE - 1));
+    EXPECT(returns_rests(0, LAW_LITTLE));
+    EXPECT(returns_rests(-1, LAW_LITTLE)); /* others' blocks with its own */
+    EXPECT(returns_rests(LAW_LITTLE, most));
+    EXPECT(!returns_rests(LAW_LITTLE + 1, most));
 }
 
 /* ---- huge pages ---- */
@@ -377,16 +311,15 @@ int main(void)
     it_ends_when_little_is_free_or_a_small_share();
     blocks_move_where_that_fills_a_slab();
     little_is_kept_beside_use_and_more_where_it_was_needed();
-    looks_are_a_part_of_an_epoch_apart();
     slabs_are_looked_at_in_parts();
-    a_rest_is_long_and_has_few_calls();
-    time_allows_so_many_bytes();
-    stacks_close_where_much_lies_idle();
-    closed_stacks_open_below_what_closes_them();
-    what_comes_again_and_again_is_known();
-    looks_in_vain_are_given_up();
+    much_that_is_idle_goes_back();
+    nothing_goes_back_while_a_whole_heap_did_in_vain();
+    work_pays_what_went_back_in_vain();
+    what_is_in_vain_again_and_again_counts_more();
+    looks_come_when_little_may_be_left();
+    a_thread_rests_that_has_given_nearly_all_back();
     superslabs_start_huge_in_a_heap_of_small_blocks();
     slow_touches_are_followed_by_longer_and_longer_pauses();
-    puts("23 passed, 0 failed");
+    puts("22 passed, 0 failed");
     return 0;
 }

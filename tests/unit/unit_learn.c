@@ -6,7 +6,6 @@
 #include "base/policy.h"
 #include "front/journal.h"
 #include "learn/capacity.h"
-#include "learn/retention.h"
 #include "os/lock.h"
 
 /* ---- capacities ---- */
@@ -139,7 +138,7 @@ static void it_shrinks_for_others_blocks_and_for_what_is_not_wanted(void)
     seen.history.streak = 1;
     expect_step(seen, 39, CAPACITY_FITS);
     seen.capacity = 128;
-    seen.share.weight = LAW_STACK_STEADY_OF_SHARE * 64 * seen.size;
+    seen.share.weight = LAW_TINY_PART * 64 * seen.size;
     expect_step(seen, 64, CAPACITY_FOREIGN); /* of many threads each may have less */
     seen.share.weight = SIZE_MAX;
     seen.size = 4096;
@@ -274,124 +273,13 @@ static void any_step_is_within_bounds(void)
     bounds = before;
 }
 
-/* ---- retention ---- */
-
-static void what_is_wanted_again_is_kept_longer(void)
-{
-    struct retention r = {0};
-    struct purge_counters now = {0, 0, 0};
-    retention_step(&r, now, MiB, GiB);
-    EXPECT_EQUAL(r.epoch, MiB);
-    now.purged = now.taken = 10 * MiB;
-    now.refaulted = now.purged / LAW_EPOCH_GROWS_ABOVE; /* and no more */
-    retention_step(&r, now, MiB, GiB);
-    EXPECT_EQUAL(r.epoch, MiB);
-    now.refaulted++;
-    retention_step(&r, now, MiB, GiB);
-    EXPECT_EQUAL(r.epoch, LAW_EPOCH_GROWTH * MiB);
-    EXPECT_EQUAL(retention_soon(MiB), r.epoch); /* what it would have kept, had it been so long */
-    for (unsigned i = 0; i < 10; i++) {
-        now.purged += MiB;
-        now.taken += MiB;
-        now.refaulted += MiB;
-        retention_step(&r, now, MiB, GiB);
-    }
-    EXPECT_EQUAL(r.epoch, GiB);
-
-    /* What went back once and for all says nothing about the rest. */
-    r = (struct retention){MiB, now, 0};
-    now.purged += GiB;
-    retention_step(&r, now, MiB, GiB);
-    EXPECT_EQUAL(r.epoch, MiB);
-    now.taken += 10 * MiB;
-    now.refaulted += 10 * MiB;
-    retention_step(&r, now, MiB, GiB);
-    EXPECT_EQUAL(r.epoch, LAW_EPOCH_GROWTH * MiB);
-}
-
-static void what_stays_away_is_kept_shorter(void)
-{
-    struct retention r = {64 * MiB, {0, 0, 0}, 0};
-    struct purge_counters now = {0, 0, 0};
-    for (unsigned i = 1; i < LAW_IN_A_ROW; i++) {
-        now.purged += MiB;
-        now.taken += MiB;
-        retention_step(&r, now, MiB, GiB);
-        EXPECT_EQUAL(r.epoch, 64 * MiB);
-    }
-    now.purged += MiB;
-    now.taken += MiB;
-    retention_step(&r, now, MiB, GiB);
-    EXPECT_EQUAL(r.epoch, 64 * MiB / LAW_CLEARLY);
-    for (unsigned i = 0; i < 100; i++) {
-        now.purged += MiB;
-        now.taken += MiB;
-        retention_step(&r, now, MiB, GiB);
-    }
-    EXPECT_EQUAL(r.epoch, MiB);
-}
-
-static void while_a_program_only_frees_nothing_is_learned(void)
-{
-    struct retention r = {64 * MiB, {0, 0, 0}, 0};
-    struct purge_counters now = {0, 0, 0};
-    for (unsigned i = 0; i < 100; i++) {
-        now.purged += MiB;
-        retention_step(&r, now, MiB, GiB);
-    }
-    EXPECT_EQUAL(r.epoch, 64 * MiB);
-    now.taken += 99 * MiB; /* of what was kept */
-    retention_step(&r, now, MiB, GiB);
-    EXPECT_EQUAL(r.epoch, 64 * MiB);
-    now.taken += MiB;
-    retention_step(&r, now, MiB, GiB);
-    EXPECT_EQUAL(r.epoch, 64 * MiB / LAW_CLEARLY);
-}
-
-static void some_of_it_wanted_again_changes_nothing(void)
-{
-    for (unsigned more = 0; more < 2; more++) {
-        struct retention r = {64 * MiB, {0, 0, 0}, LAW_IN_A_ROW};
-        const size_t gone = 100 * MiB;
-        const struct purge_counters now = {
-            gone, gone / (LAW_EPOCH_GROWS_ABOVE * LAW_EPOCH_GROWTH) - 1 + more, gone};
-        retention_step(&r, now, MiB, GiB);
-        EXPECT_EQUAL(r.epoch, more == 0 ? 64 * MiB / LAW_CLEARLY : 64 * MiB);
-    }
-}
-
-static void where_nothing_goes_back_nothing_is_learned(void)
-{
-    struct retention r = {16 * MiB, {0, 0, 0}, 0};
-    struct purge_counters now = {0, 0, 0};
-    for (unsigned i = 0; i < 100; i++) {
-        now.taken += MiB;
-        retention_step(&r, now, MiB, GiB);
-    }
-    EXPECT_EQUAL(r.epoch, 16 * MiB);
-}
-
-/* The least that goes back is judged like much. */
-static void a_page_tells_as_much_as_many(void)
-{
-    const size_t page = 4 * KiB;
-    struct retention r = {16 * MiB, {0, 0, 0}, 0};
-    retention_step(&r, (struct purge_counters){page, page / LAW_EPOCH_GROWS_ABOVE, page}, MiB, GiB);
-    EXPECT_EQUAL(r.epoch, 16 * MiB);
-    retention_step(&r, (struct purge_counters){page, page, page}, MiB, GiB);
-    EXPECT_EQUAL(r.epoch, LAW_EPOCH_GROWTH * 16 * MiB);
-    r = (struct retention){16 * MiB, {0, 0, 0}, LAW_IN_A_ROW};
-    retention_step(&r, (struct purge_counters){page, 0, page}, MiB, GiB);
-    EXPECT_EQUAL(r.epoch, 16 * MiB / LAW_CLEARLY);
-}
-
 /* ---- the journal ---- */
 
 static void the_journal_keeps_the_newest(void)
 {
     static struct lock guard = LOCK(PURGE); /* as who adds has one */
     lock_take(&guard);
-    struct journal_entry e = {.subject = JOURNAL_HUGE};
+    struct journal_entry e = {.subject = JOURNAL_PRICE};
     EXPECT_EQUAL(journal_count(), 0);
     EXPECT(!journal_read(0, &e));
     for (size_t i = 0; i < JOURNAL_MOST + 10; i++) {
@@ -420,13 +308,7 @@ int main(void)
     bursts_are_told_from_chance();
     others_blocks_are_remembered_for_a_while();
     any_step_is_within_bounds();
-    what_is_wanted_again_is_kept_longer();
-    what_stays_away_is_kept_shorter();
-    while_a_program_only_frees_nothing_is_learned();
-    some_of_it_wanted_again_changes_nothing();
-    where_nothing_goes_back_nothing_is_learned();
-    a_page_tells_as_much_as_many();
     the_journal_keeps_the_newest();
-    puts("15 passed, 0 failed");
+    puts("9 passed, 0 failed");
     return 0;
 }

@@ -51,7 +51,7 @@ static void by_owner(void (*what)(void))
 /* ---- what opens stacks ---- */
 
 static void everything_reopens(void) { caches_reopen(); }
-static void visits_end(void) { cache_ask_visits(cache, VISIT_NEVER); }
+static void visits_end(void) { cache_ask_visits(cache, false); }
 
 /* A stack whose top is not sure is not robbed, so the cache does not go to sleep. */
 static void a_theft_fails(void)

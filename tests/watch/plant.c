@@ -64,8 +64,12 @@ static size_t holes(void) { return take_and_free(256, 64 * MIB, 4096 - 256); }
 /* Of runs of eight pages four are free. It is so little that they don't go back at once. */
 static size_t free_pages(void) { return take_and_free(512, 12 * MIB, 4 * 4096); }
 
+/* As idle memory goes back by itself, soon. */
+static void keep_what_is_freed(void) { mallopt(M_TRIM_THRESHOLD, -1); }
+
 static size_t mappings(void)
 {
+    keep_what_is_freed();
     void *p = take(64 * MIB);
     size_t size = malloc_usable_size(p);
     free(p);
@@ -176,6 +180,7 @@ static size_t caches(void)
 
 static size_t slices(void)
 {
+    keep_what_is_freed();
     size_t first = count, before = stats().retained;
     for (unsigned i = 0; i < 128; i++)
         take(192 * KIB);

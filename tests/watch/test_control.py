@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from hakmem.table import gone
 from tests.nobody import as_nobody, readable_by_nobody
 from tests.watch.watched import Command, Process, running
 
@@ -30,6 +31,22 @@ while True:
         word = sys.stdin.readline().strip()
         library.hakmem_option(word.encode(), ctypes.byref(value))
         print(value.value, flush=True)
+"""
+
+
+# Two threads allocate, then nobody calls anything any more.
+IDLE = """
+import threading
+used = threading.Barrier(3)
+def use():
+    del [bytes(300) for _ in range(20000)][:]
+    used.wait()
+    threading.Event().wait()
+for _ in range(2):
+    threading.Thread(target=use).start()
+used.wait()
+print("ready", flush=True)
+threading.Event().wait()
 """
 
 
@@ -87,6 +104,18 @@ def test_an_idle_process_obeys_later(command: Command, plant: Process) -> None:
     assert done.returncode == 4 and "is idle" in done.stderr
 
 
+@pytest.mark.parametrize(("scavenger", "status"), [("on", 0), ("off", 4)])
+def test_an_idle_process_with_threads_obeys_soon(
+    command: Command, library: Path, scavenger: str, status: int
+) -> None:
+    with running(
+        sys.executable, "-c", IDLE, library=library, PYTHONMALLOC="malloc",
+        HAKMEM_SCAVENGER=scavenger,
+    ) as process:  # fmt: skip
+        assert command("purge", process.pid).returncode == status
+        assert command("set", process.pid, "compact=off").returncode == status
+
+
 @pytest.mark.parametrize(
     ("setting", "words"),
     [
@@ -98,6 +127,10 @@ def test_an_idle_process_obeys_later(command: Command, plant: Process) -> None:
         ("big_cache_bytes=99999999G", "the value is not allowed"),
         ("compact=auto", "the value is not allowed"),
         ("learn=frozen", "can only be set when a process starts"),
+        *(
+            (f"{name}=1M", f"there is no option {name} any more: {instead}")
+            for name, instead in gone().items()
+        ),
     ],
 )
 def test_what_is_refused(command: Command, plant: Process, setting: str, words: str) -> None:

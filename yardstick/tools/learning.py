@@ -5,7 +5,7 @@ Usage: yardstick/tools/learning.py FOLDER [--write], of a session in which hakme
 with learn=frozen and other settings of it:
 
     hakmem bench --full --rounds 6 --out FOLDER --vs hakmem+learn=frozen,\\
-        hakmem+learn=frozen+frozen_stack_bytes=1M+frozen_epoch=1G,...
+        hakmem+learn=frozen+frozen_stack_bytes=1M,...
 
 With --write the table goes into docs/performance.md. The best fixed setting is chosen for each row
 by its median: nobody can choose so, but no tuning can do better with these settings.

@@ -1,0 +1,60 @@
+/* When memory that lies idle goes back to the kernel. Pure functions; life/purge.c counts.
+ *
+ * Held memory is in use, or idle. Idle memory goes back as soon as it is a large part of what is
+ * held, since the program may make no call any more; and by time, what lay idle for a while. What
+ * went back and is wanted again was given back in vain, which costs 1 to 4 us for each page. If as
+ * much as the whole heap lately was, nothing goes back, until work has paid some of it off, at a
+ * rate that makes it a small part of the program's time. */
+#ifndef HAKMEM_LEARN_RETURNS_H
+#define HAKMEM_LEARN_RETURNS_H
+
+#include "learn/laws.h"
+
+/* Whether anything goes back. `most`: bytes that were in use at once. */
+static inline bool returns_pay(size_t vain, size_t most) { return vain <= most; }
+
+/* Idle bytes from which on they go back at once. */
+static inline size_t returns_from(size_t held) { return larger(held / LAW_IDLE_PART, LAW_LITTLE); }
+
+/* Whether little is left in use of what was. */
+static inline bool returns_low(size_t live, size_t most)
+{
+    return live <= most / LAW_SMALL_PART && most >= LAW_SMALL_PART * (size_t)LAW_LITTLE;
+}
+
+/* Bytes to be freed until the next look at the time, and at how much is left: as many as have to be
+ * before little is left, within bounds. */
+static inline size_t returns_look(size_t live, size_t most)
+{
+    size_t left = smaller(excess(live, most / LAW_SMALL_PART), live / LAW_CLEARLY);
+    return larger(larger(left, live / LAW_SMALL_PART), LAW_LITTLE);
+}
+
+/* Idle bytes that are nearly all. */
+static inline size_t returns_nearly_all(size_t held) { return held - held / LAW_SMALL_PART; }
+
+/* Of what went back in vain, what still counts after so many milliseconds, of which the program
+ * worked so many. */
+static inline size_t returns_paid(size_t vain, size_t worked, size_t rested)
+{
+    size_t milliseconds = worked + rested / LAW_TINY_PART;
+    return milliseconds <= vain / LAW_WORK_MS ? vain - milliseconds * LAW_WORK_MS : 0;
+}
+
+/* How many times each byte counts that is wanted again, after so much went back and so much was
+ * wanted again: more if that was in vain, less if all that was in vain is paid. */
+static inline unsigned returns_price(unsigned price, size_t returned, size_t again, size_t vain)
+{
+    if (again >= returned / LAW_CLEARLY)
+        return smaller(LAW_CLEARLY * price, LAW_TINY_PART);
+    return vain > 0 ? price : larger(price / LAW_CLEARLY, 1);
+}
+
+/* Whether a thread that took `most` bytes at once more than it gave back, and now `taken`, will
+ * hardly want soon what its stacks hold. */
+static inline bool returns_rests(ptrdiff_t taken, size_t most)
+{
+    return most >= LAW_LITTLE && taken <= (ptrdiff_t)(most / LAW_SMALL_PART);
+}
+
+#endif
