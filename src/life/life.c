@@ -259,7 +259,6 @@ void fork_child(void)
     if (load_relaxed(&recording_on))
         recording_fork_child();
     fault_fork_child();
-    purge_fork_child();
     if (statistics_wanted())
         statistics_fork_child();
     if (hardened())

@@ -432,8 +432,6 @@ bool purge_check_frees(struct cache *mine, bool on)
     return before;
 }
 
-void purge_fork_child(void) { store_relaxed(&use.vain, larger(use.vain, use_dirty())); }
-
 void purge_stop(void) { lock_take(&purge_lock); }
 bool purge_try_stop(void) { return lock_try(&purge_lock); }
 void purge_go_on(void) { lock_release(&purge_lock); }

@@ -51,9 +51,6 @@ size_t purge_all(struct cache *mine, size_t pad);
  * again. Returns how it was. `mine` is the calling thread's cache, or null. */
 bool purge_check_frees(struct cache *mine, bool on);
 
-/* In a fork's child: what it inherited idle is no loss if it stays, and costs a copy if it goes. */
-void purge_fork_child(void);
-
 /* Nothing goes back to the kernel until it goes on. Who may not wait tries. */
 void purge_stop(void);
 bool purge_try_stop(void);
