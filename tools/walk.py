@@ -114,7 +114,6 @@ MECHANISMS = {
     "work pays for it": "learn/returns.h:returns_paid",
     "it counts several times": "learn/returns.h:returns_price",
     "what was asked for is not in vain": "life/purge.c:count_vain",
-    "what a fork's child inherits counts as in vain": "life/purge.c:purge_fork_child",
     "a clock that stands": "life/purge.c:milliseconds_passed",
     "the most that one call gives back": "life/purge.c:purge_step",
     "blocks in transfer caches": "heap/transfer.c:transfers_decay",
