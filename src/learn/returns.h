@@ -19,14 +19,14 @@ static inline size_t returns_from(size_t held) { return larger(held / LAW_IDLE_P
 /* Whether little is left in use of what was. */
 static inline bool returns_low(size_t live, size_t most)
 {
-    return live <= most / LAW_SMALL_PART && most >= LAW_SMALL_PART * (size_t)LAW_LITTLE;
+    return live <= most / LAW_IDLE_PART && most >= LAW_SMALL_PART * (size_t)LAW_LITTLE;
 }
 
 /* Bytes to be freed until the next look at the time, and at how much is left: as many as have to be
  * before little is left, within bounds. */
 static inline size_t returns_look(size_t live, size_t most)
 {
-    size_t left = smaller(excess(live, most / LAW_SMALL_PART), live / LAW_CLEARLY);
+    size_t left = smaller(excess(live, most / LAW_IDLE_PART), live / LAW_CLEARLY);
     return larger(larger(left, live / LAW_SMALL_PART), LAW_LITTLE);
 }
 

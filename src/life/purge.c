@@ -171,7 +171,7 @@ static void find_low(void)
     hold.live =
         excess(load_relaxed(&use.held), free.bytes + use_dirty() + load_relaxed(&use.stacked));
     store_relaxed(&use.low, returns_low(hold.live, load_relaxed(&use.most)));
-    if (use.low && use_returns_all() && has_holes(free))
+    if (use.low && use_returns_all() && free.bytes - free.absent >= LAW_LITTLE)
         owe_pages(clock_now());
 }
 
@@ -282,11 +282,9 @@ COLD void purge_step(size_t own)
     struct finding found = {MISUSE_NONE, NULL};
     struct finding old = {MISUSE_NONE, NULL};
     found = find_much();
+    if (use_returns() && last.elapsed - hold.moment >= LAW_HOLD_MS)
+        old = find_old(false);
     find_low();
-    if (use_returns()) {
-        if (last.elapsed - hold.moment >= LAW_HOLD_MS)
-            old = find_old(false);
-    }
     size_t began = giving_begins();
     size_t most = CALL_MOST + own;
     size_t done = give_beyond(most);

@@ -251,10 +251,10 @@ static void looks_come_when_little_may_be_left(void)
 {
     EXPECT_EQUAL(returns_look(0, GiB), LAW_LITTLE);
     EXPECT_EQUAL(returns_look(GiB, GiB), GiB / LAW_CLEARLY);
-    EXPECT_EQUAL(returns_look(GiB / LAW_SMALL_PART + 20 * MiB, GiB), 20 * MiB);
-    EXPECT_EQUAL(returns_look(GiB / LAW_SMALL_PART, GiB), GiB / LAW_SMALL_PART / LAW_SMALL_PART);
-    EXPECT(returns_low(GiB / LAW_SMALL_PART, GiB));
-    EXPECT(!returns_low(GiB / LAW_SMALL_PART + 1, GiB));
+    EXPECT_EQUAL(returns_look(GiB / LAW_IDLE_PART + 40 * MiB, GiB), 40 * MiB);
+    EXPECT_EQUAL(returns_look(GiB / LAW_IDLE_PART, GiB), GiB / LAW_IDLE_PART / LAW_SMALL_PART);
+    EXPECT(returns_low(GiB / LAW_IDLE_PART, GiB));
+    EXPECT(!returns_low(GiB / LAW_IDLE_PART + 1, GiB));
     EXPECT(!returns_low(0, LAW_SMALL_PART * (size_t)LAW_LITTLE - 1));
     EXPECT_EQUAL(returns_nearly_all(LAW_SMALL_PART * MiB), (LAW_SMALL_PART - 1) * MiB);
 }
