@@ -18,8 +18,8 @@
 void scavenger_noted(struct cache *cache);
 
 /* For malloc's slow path, before it takes a block for the owner of this cache: starts the scavenger
- * at the owner's first call. Never for free: libc calls that
- * with its list of stacks locked, which starting a thread takes. */
+ * at the owner's first call. Never for free: libc calls that with its list of stacks locked, which
+ * starting a thread takes. */
 FAST void scavenger_note(struct cache *cache)
 {
     if (unlikely(cache->fresh))
