@@ -15,7 +15,7 @@ bool crowd_holds_little(const struct cache *cache)
     return share_little_left(cache->taken, cache->capacity_bytes);
 }
 
-/* Whether the program has back to little what it had most of the thread's. */
+/* Whether the program has freed all but little of the most that it had of the thread's blocks. */
 static COLD bool gave_nearly_all(const struct cache *cache)
 {
     ptrdiff_t stacks_hold = (ptrdiff_t)(cache->capacity_bytes + cache->large_bytes);

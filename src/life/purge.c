@@ -133,6 +133,7 @@ static struct {
     size_t moment; /* since when, in milliseconds of `last` */
     size_t clock;  /* the same by the allocation clock */
     size_t live;   /* bytes in use when it was looked last */
+    size_t swept;  /* and when all slabs were looked at */
 } hold;            /* lock: purge */
 
 /* What is so much that the program has no use for it. */
@@ -171,8 +172,15 @@ static void find_low(void)
     hold.live =
         excess(load_relaxed(&use.held), free.bytes + use_dirty() + load_relaxed(&use.stacked));
     store_relaxed(&use.low, returns_low(hold.live, load_relaxed(&use.most)));
-    if (use.low && use_returns_all() && free.bytes - free.absent >= LAW_LITTLE)
-        owe_pages(clock_now());
+    if (!use.low)
+        hold.swept = hold.live;
+    if (!use.low || !use_returns_all() || free.bytes - free.absent < LAW_LITTLE)
+        return;
+    if (hold.live <= hold.swept - hold.swept / LAW_SMALL_PART) {
+        hold.swept = hold.live;
+        shards_sparse_anew(); /* blocks freed before these looks may have left pages */
+    }
+    owe_pages(clock_now());
 }
 
 /* What nobody needed for a while. `all`: the program sleeps. */

@@ -87,7 +87,7 @@ def cases(quick: bool) -> list[Case]:
     """Quick: those with a bound alone."""
     seconds = 2 if quick else 5
     bound = [
-        _holes(1024, 8192, 1, 2.7),  # 1.7 to 2.5, as its looks fall
+        _holes(1024, 8192, 1, 2.5),
         _holes(1024, 8192, 4, 2.5),
         _holes(16, 1024, 1, 6.5),
         _holes(16, 1024, 4, 6.5),
