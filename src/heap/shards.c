@@ -133,10 +133,14 @@ static SLOW bool slab_harden(const struct size_class *c, char *base, struct supe
         return false;
     if (guards != 0)
         slices_guard_before(home, base);
-    zero = zero || hardening.zeroes;
-    for (size_t at = 0; !zero && at < SLICE; at += os_page)
+    if (zero || hardening.zeroes)
+        return true;
+    uint64_t *last = (uint64_t *)(base + SLICE) - 1; /* slice_before_stands may read it meanwhile */
+    for (size_t at = 0; at < SLICE; at += os_page)
         if (!(guards >> at / os_page & 1))
-            words_clear(base + at, os_page);
+            words_clear(base + at, smaller(os_page, (size_t)((char *)last - base) - at));
+    if (!(guards >> (SLICE / os_page - 1) & 1))
+        store_relaxed(last, 0);
     return true;
 }
 

@@ -29,7 +29,7 @@ static struct lock purge_lock FORK_PAGE = LOCK(PURGE);
 
 /* Bytes freed in one tick of the kernel's clock, of some milliseconds, after which a more exact one
  * says whether time stands still; then each MiB counts as a millisecond. */
-#define CLOCK_DOUBTED (256 * MiB)
+#define CLOCK_DOUBTED (64 * MiB)
 #define FREED_A_MS MiB
 
 bool purge_goes_on;

@@ -278,9 +278,7 @@ static int file_read(const char *path)
     if (file < 0)
         return error;
     struct source from = {path, 1};
-    struct line line;
-    line.length = 0;
-    line.comment = false;
+    struct line line = {.length = 0};
     char chunk[1024];
     size_t total = 0;
     size_t got;

@@ -86,7 +86,7 @@ static void take_much_and_free_it(void)
         for (unsigned i = 0; i < N; i += 40)
             do_free(blocks[i]);
     }
-    for (unsigned i = 0; i < 3000; i++)
+    for (unsigned i = 0; i < 12000; i++)
         do_free(NEED("malloc", do_malloc(4 << 20)));
 }
 
