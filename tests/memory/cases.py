@@ -57,9 +57,11 @@ def _sleepers(
         "sleepers", bytes_each, smallest, largest, seconds, ("--threads", threads)
     )
     name = f"sleepers {smallest}-{largest}, {threads} threads of {bytes_each // KIB} KiB"
+    share = 256 / threads  # what a process has once
+    extra = f"{name}, extra calls"
     return [
-        Case(name, arguments, "KiB", 40, threads, seconds, 2),
-        Case(f"{name}, extra calls", arguments, "KiB", 16, threads, seconds, 2, extra_calls=True),
+        Case(name, arguments, "KiB", 40 + share, threads, seconds, 2),
+        Case(extra, arguments, "KiB", 16 + share, threads, seconds, 2, extra_calls=True),
     ]
 
 
