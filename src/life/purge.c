@@ -29,7 +29,7 @@ static struct lock purge_lock FORK_PAGE = LOCK(PURGE);
 
 /* Bytes freed in one tick of the kernel's clock, of some milliseconds, after which a more exact one
  * says whether time stands still; then each MiB counts as a millisecond. */
-#define CLOCK_DOUBTED (64 * MiB)
+#define CLOCK_DOUBTED (256 * MiB)
 #define FREED_A_MS MiB
 
 bool purge_goes_on;
@@ -64,17 +64,19 @@ static size_t wanted_again(void)
            load_relaxed(&counters.huge.refaulted);
 }
 
-/* Since the last call, by the time of day, or where that stands still by what was freed. */
-static size_t milliseconds_passed(void)
+/* Since the last call, by the time of day, or where that stands still by what was freed. And in how
+ * many of them the program worked: not where it is not seen for long. */
+static size_t milliseconds_passed(size_t *worked)
 {
     size_t now = os_milliseconds();
     size_t clock = clock_now();
     size_t passed = now - last.moment;
+    *worked = smaller(passed, LAW_HOLD_MS);
     if (passed == 0 && clock - last.clock < CLOCK_DOUBTED)
         return 0;
     if (passed == 0) {
         size_t exact = os_nanoseconds();
-        passed = exact == last.exact ? (clock - last.clock) / FREED_A_MS : 0;
+        passed = *worked = exact == last.exact ? (clock - last.clock) / FREED_A_MS : 0;
         last.exact = exact;
     }
     last.moment = now;
@@ -86,8 +88,8 @@ static size_t milliseconds_passed(void)
 static void count_vain(void)
 {
     ASSERT(lock_rank_held(RANK_PURGE));
-    size_t passed = milliseconds_passed();
-    size_t worked = smaller(passed, LAW_HOLD_MS);
+    size_t worked;
+    size_t passed = milliseconds_passed(&worked);
     size_t again = wanted_again() - vain.again;
     size_t ordered = smaller(again, vain.ordered);
     size_t left = returns_paid(load_relaxed(&use.vain), worked, passed - worked);
