@@ -289,7 +289,7 @@ static inline struct finding stack_give(unsigned stack, void *p)
     if (unlikely(cache == NULL))
         return cacheless_free(stack, p);
     struct finding found = {MISUSE_NONE, NULL};
-    if (unlikely(!cache_keeps(cache)) || unlikely(!cache_push_any(cache, stack, p)))
+    if (unlikely(cache->rests) || unlikely(!cache_push_any(cache, stack, p)))
         found = cache_give(cache, stack, p);
     look_after_classes(cache);
     return found;

@@ -12,8 +12,6 @@
 #include "os/lock.h"
 #include "os/os.h"
 
-bool caches_crowded(void) { return policy.learn == LEARN && share_is_crowd(caches_awake()); }
-
 struct capacity_share cache_share(const struct cache *cache)
 {
     size_t awake = caches_awake();
@@ -21,17 +19,17 @@ struct capacity_share cache_share(const struct cache *cache)
     size_t bytes = smaller(load_relaxed(&policy.thread_bytes), keep);
     if (awake <= 1)
         return share_alone(bytes);
-    if (caches_crowded())
-        return share_in_crowd(cache->refills - cache->began, bytes);
-    return share_at_work(awake, load_relaxed(&use.slices), keep, bytes);
+    size_t refills = cache->refills - cache->began;
+    return share_at_work(awake, refills, load_relaxed(&use.slices), keep, bytes);
 }
 
-size_t stack_first(unsigned stack)
+/* Blocks that a new stack of the class may hold. */
+static size_t stack_first(const struct cache *cache, unsigned stack)
 {
     const struct size_class *c = &size_classes[stack];
-    if (!caches_crowded() || stack_is_large(stack))
+    if (policy.learn != LEARN || stack_is_large(stack))
         return c->first;
-    return share_first(c->size, c->first);
+    return share_first(c->size, c->first, cache_share(cache).weight);
 }
 
 static void stack_set_capacity(struct cache *cache, unsigned stack, size_t capacity)
@@ -79,27 +77,18 @@ void stack_grow_thin(struct cache *cache, unsigned stack)
     const size_t most = LAW_FREES_A_LOOK - 1;
     size_t size = size_classes[stack].size;
     size_t capacity = cache->cold[stack].capacity;
-    if (policy.learn != LEARN || capacity >= most || caches_crowded() ||
-        most > policy.stack_blocks || most * size > policy.stack_bytes)
+    if (policy.learn != LEARN || capacity >= most || most > policy.stack_blocks ||
+        most * size > policy.stack_bytes)
         return;
     if (cache->capacity_bytes + (most - capacity) * size <= cache_share(cache).bytes)
         stack_resize(cache, stack, most);
-}
-
-void stack_cut(struct cache *cache, unsigned stack)
-{
-    ASSERT(lock_held(cache->lock));
-    size_t first = stack_first(stack);
-    if (policy.learn == LEARN && first < cache->cold[stack].capacity)
-        stack_set_capacity(cache, stack, first);
-    cache->cold[stack].learned = cache->cold[stack].capacity;
 }
 
 void stack_start_capacity(struct cache *cache, unsigned stack)
 {
     ASSERT(lock_held(cache->lock));
     const struct size_class *c = &size_classes[stack];
-    size_t first = stack_first(stack);
+    size_t first = stack_first(cache, stack);
     stack_set_capacity(cache, stack, first);
     cache->cold[stack].learned = (uint16_t)first;
     if (policy.learn != LEARN && stack < CLASS_LARGE) /* not of thin slabs */
@@ -128,7 +117,7 @@ void stack_adapt(struct cache *cache, unsigned stack, struct capacity_seen seen)
     if (policy.learn == LEARN_FROZEN)
         return;
     seen.size = size_classes[stack].size;
-    seen.first = stack_first(stack);
+    seen.first = stack_first(cache, stack);
     seen.capacity = cold->learned;
     seen.held = cache->capacity_bytes;
     seen.weight = cache->capacity_weight;

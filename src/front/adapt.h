@@ -9,16 +9,6 @@
 /* What all stacks of a thread should hold at most, of as many threads as there are. */
 struct capacity_share cache_share(const struct cache *cache);
 
-/* Whether there are so many threads that each is to fall asleep with nothing in its stacks. */
-bool caches_crowded(void);
-
-/* Blocks that a new stack of the class may hold; none where there are many threads and the blocks
- * are large. */
-size_t stack_first(unsigned stack);
-
-/* A stack that holds no more may hold no more from now on. */
-void stack_cut(struct cache *cache, unsigned stack);
-
 /* The first capacity of a stack whose first array is there. */
 void stack_start_capacity(struct cache *cache, unsigned stack);
 

@@ -128,7 +128,6 @@ struct cache {
                             caches, and as a bin's inverse: then free looks at more; atomic */
     bool rests;          /* has given nearly all back: its stacks stay empty; the owner's */
     bool large_used;     /* large blocks came or went since large_age looked; the owner's */
-    bool cut;            /* its stacks may hold too much for so many threads; atomic */
     bool asleep;         /* a thief has taken all, and the owner's cache_mine; lock: cache */
     bool shut;           /* emptied since all caches were closed; the owner's */
     bool asking;         /* the owner asks libc to tell its end; the owner's */
@@ -285,12 +284,6 @@ FAST bool cache_push_whole(struct cache *cache, unsigned cls, void *p)
         return false;
     bin_push(bin, top, p);
     return true;
-}
-
-/* Whether the slow path may push without checking how many threads there are. */
-FAST bool cache_keeps(const struct cache *cache)
-{
-    return !cache->rests && !load_relaxed(&cache->cut);
 }
 
 /* Pushes any block of the class after the slow path has checked and sealed it. */

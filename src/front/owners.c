@@ -7,7 +7,6 @@
 #include "front/ahead.h"
 #include "front/arrays.h"
 #include "front/closer.h"
-#include "front/crowd.h"
 #include "front/hardened.h"
 #include "front/registry.h"
 #include "front/stack.h"
@@ -91,8 +90,6 @@ COLD struct cache *cache_new(void)
         lock_release(cache->lock);
     }
     lock_release(&cacheless_lock);
-    if (cache != NULL)
-        crowd_cut();
     return cache;
 }
 

@@ -5,11 +5,11 @@
 #include "base/counters.h"
 #include "base/policy.h"
 #include "front/adapt.h"
-#include "front/crowd.h"
 #include "front/deferred.h"
 #include "front/journal.h"
 #include "front/owners.h"
 #include "front/registry.h"
+#include "front/rest.h"
 #include "front/stack.h"
 #include "front/stacks.h"
 #include "heap/shards.h"
@@ -129,30 +129,6 @@ static struct finding thin_flush(struct cache *cache, unsigned stack)
     return found;
 }
 
-/* ---- many threads: see crowd.h ---- */
-
-/* Frees what lies in the stacks beyond so much as new ones may hold. */
-static COLD struct finding cache_cut(struct cache *cache)
-{
-    ASSERT(lock_held(cache->lock));
-    struct finding found = {MISUSE_NONE, NULL};
-    store_relaxed(&cache->cut, false);
-    for (unsigned stack = begun_from(cache, 0); stack < STACKS;
-         stack = begun_from(cache, stack + 1)) {
-        struct cold_bin *cold = &cache->cold[stack];
-        stack_settle(cache, stack);
-        size_t used = stack_used(&cache->bins[BIN_FIRST + stack], cold);
-        size_t most = stack_first(stack);
-        struct finding one = {MISUSE_NONE, NULL};
-        if (used > most && most < cold->capacity)
-            one = stack_put_oldest(cache, stack, used - most, false);
-        stack_cut(cache, stack);
-        if (found.what == MISUSE_NONE)
-            found = one;
-    }
-    return found;
-}
-
 /* A block kept would keep its page from going back, so none is until the next refill. */
 static COLD struct finding cache_rest(struct cache *cache)
 {
@@ -198,11 +174,9 @@ SLOW struct finding cache_give(struct cache *cache, unsigned stack, void *p)
     if (unlikely(!cache_enter(cache)))
         return deferred_put(p);
     stack_settle(cache, stack);
-    if (unlikely(load_relaxed(&cache->cut)))
-        found = cache_cut(cache);
     if (unlikely(cache->rests))
-        cache->rests = crowd_still_rests(cache);
-    else if (stack_used(bin, cold) >= cold->capacity && crowd_comes_to_rest(cache))
+        cache->rests = thread_still_rests(cache);
+    else if (stack_used(bin, cold) >= cold->capacity && thread_comes_to_rest(cache))
         found = cache_rest(cache);
     bool keeps = cold->direct_frees == 0 && !cache->rests && cold->capacity > 0;
     if (keeps && stack_used(bin, cold) >= cold->capacity) {

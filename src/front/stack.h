@@ -33,8 +33,7 @@ static inline void stack_set_top(struct bin *bin, void **top)
 /* Whether each free of a block of the stack is to take the slow path. */
 static inline bool stack_is_closed(const struct cache *cache, unsigned stack)
 {
-    bool all = cache->rests || load_relaxed(&cache->cut) || cache->visits;
-    return all || !stack_is_large(stack); /* to check the size that it got */
+    return cache->rests || cache->visits || !stack_is_large(stack); /* to check the size it got */
 }
 
 /* Free may push up to the capacity without the slow path, unless it is wanted there. What closes a
@@ -42,8 +41,7 @@ static inline bool stack_is_closed(const struct cache *cache, unsigned stack)
 static inline void stack_open(struct cache *cache, unsigned stack)
 {
     const struct cold_bin *cold = &cache->cold[stack];
-    unsigned any = (unsigned)cache->visits | cache->rests | load_relaxed(&cache->cut) |
-                   (unsigned)hardening.sizes;
+    unsigned any = (unsigned)cache->visits | cache->rests | (unsigned)hardening.sizes;
     bool closed = cold->direct_frees > 0 || (unlikely(any != 0) && stack_is_closed(cache, stack));
     store_relaxed(&cache->bins[BIN_FIRST + stack].limit,
                   unlikely(closed) ? NULL : cold->base + cold->capacity);

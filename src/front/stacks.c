@@ -38,7 +38,7 @@ void cache_reset(struct cache *cache)
     sub_relaxed(&use.stacked, cache->large_told);
     cache->large_told = 0;
     cache->visits = false;
-    cache->asleep = cache->rests = cache->cut = false;
+    cache->asleep = cache->rests = false;
     arrays_reset(cache);
     for (unsigned stack = begun_from(cache, 0); stack < STACKS;
          stack = begun_from(cache, stack + 1)) {

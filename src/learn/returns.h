@@ -54,7 +54,7 @@ static inline unsigned returns_price(unsigned price, size_t returned, size_t aga
  * hardly want soon what its stacks hold. */
 static inline bool returns_rests(ptrdiff_t taken, size_t most)
 {
-    return most >= LAW_LITTLE && taken <= (ptrdiff_t)(most / LAW_SMALL_PART);
+    return most >= LAW_SHARE_FIRST && taken <= (ptrdiff_t)(most / LAW_SMALL_PART);
 }
 
 #endif

@@ -1,8 +1,7 @@
 /* What all stacks of a thread may hold together. Pure functions.
  *
- * Of a crowd most threads use the heap but a little, and then sleep. So there a share begins small
- * and grows with what was seen of the thread's use, and a thread that has given back nearly all
- * keeps nothing. */
+ * Of many threads most use the heap but a little, and then sleep. So a share begins small and grows
+ * with what was seen of the thread's use. */
 #ifndef HAKMEM_LEARN_SHARE_H
 #define HAKMEM_LEARN_SHARE_H
 
@@ -15,50 +14,27 @@ static inline struct capacity_share share_alone(size_t bytes)
     return (struct capacity_share){.bytes = bytes, .weight = SIZE_MAX};
 }
 
-/* Of one thread of `awake`: a part of what is in use, so that a small heap is not mostly stacks; at
- * most `keep` for all. Of few threads each has more than the least. */
-static inline struct capacity_share share_at_work(size_t awake, size_t used, size_t keep,
-                                                  size_t bytes)
+/* Of one thread of `awake` that has refilled so often: a part of what is in use, so that a small
+ * heap is not mostly stacks, at most `keep` for all; of few threads each has more than the least.
+ */
+static inline struct capacity_share share_at_work(size_t awake, size_t refills, size_t used,
+                                                  size_t keep, size_t bytes)
 {
     size_t all = larger(smaller(used / LAW_SMALL_PART, keep), LAW_SMALL_PART * LAW_SHARE_LEAST);
-    return (struct capacity_share){.bytes = bytes, .weight = larger(all / awake, LAW_SHARE_LEAST)};
+    size_t first = larger(LAW_TINY_PART * LAW_SHARE_LEAST / awake, LAW_SHARE_FIRST);
+    size_t least = smaller(first + refills * LAW_SHARE_REFILL, LAW_SHARE_LEAST);
+    return (struct capacity_share){.bytes = bytes, .weight = larger(all / awake, least)};
 }
 
-/* ---- in a crowd ---- */
-
-static inline bool share_is_crowd(size_t awake) { return awake >= LAW_CROWD; }
-
-/* Of a thread that has refilled so often. */
-static inline struct capacity_share share_in_crowd(size_t refills, size_t bytes)
+/* Blocks that a new stack may hold, at most `first`: of all classes together a part of the share;
+ * of small blocks always one, so that a pair of malloc and free does not take the slow path. */
+static inline size_t share_first(size_t size, size_t first, size_t weight)
 {
-    size_t grown = LAW_CROWD_SHARE + refills * LAW_CROWD_SHARE_OF_REFILL;
-    size_t most = smaller(smaller(grown, LAW_SHARE_LEAST), bytes);
-    return (struct capacity_share){.bytes = most, .weight = most};
-}
-
-/* Blocks that a new stack may hold; `first` where there is no crowd. Of all classes together
- * little; of small blocks always one, so that a pair of malloc and free does not take the slow
- * path. */
-static inline size_t share_first(size_t size, size_t first)
-{
-    size_t blocks = LAW_CROWD_FIRST / size;
-    if (blocks == 0 && size <= LAW_CLEARLY * LAW_CROWD_FIRST)
+    size_t bytes = weight / LAW_FREES_A_LOOK;
+    size_t blocks = bytes / size;
+    if (blocks == 0 && size <= LAW_CLEARLY * bytes)
         blocks = 1;
-    return blocks < first ? blocks : first;
-}
-
-/* Whether a thread that took `taken` bytes more than it gave back, or a negative number, has little
- * left beside what its stacks may hold. One that was given others' blocks has given back more than
- * it took. */
-static inline bool share_little_left(size_t taken, size_t capacity_bytes)
-{
-    return taken + LAW_SHARE_LEAST <= larger(capacity_bytes, LAW_SHARE_LEAST) + LAW_SHARE_LEAST;
-}
-
-/* Whether its stacks may hold too much for the crowd that there is now. */
-static inline bool share_is_passed(size_t capacity_bytes, size_t share)
-{
-    return capacity_bytes > LAW_CLEARLY * share;
+    return smaller(blocks, first);
 }
 
 /* ---- large blocks ---- */
