@@ -30,7 +30,7 @@ bool use_returns(void)
 
 bool use_returns_all(void)
 {
-    return use_returns() || (!load_relaxed(&use.answered) && !load_relaxed(&keeping.forever));
+    return use_returns() || (load_relaxed(&use.answered) == 0 && !load_relaxed(&keeping.forever));
 }
 
 /* What may be kept, where so much is held. */

@@ -20,7 +20,7 @@ struct use {
     size_t stacked;      /* of `slices`, what threads keep in stacks of large blocks; about */
     size_t most;         /* bytes that were in use at once, without those */
     size_t vain;         /* bytes that lately went back in vain (learn/returns.h) */
-    bool answered;       /* since all of that was paid, nearly all that was held went back once */
+    size_t answered;     /* bytes held when nearly all went back, less what work has paid since */
     bool low;            /* little is in use of what was; as found last */
     size_t held;         /* what is in use, and dirty: the sum of the first four */
 

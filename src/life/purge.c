@@ -20,8 +20,9 @@
 #include "os/os.h"
 #include "watch/report.h"
 
-/* What one call gives back beyond its own block, so that no caller waits for long: up to two slices
- * more come from rounding. The scavenger gives back as much before it lets others have the lock. */
+/* What one call gives back beyond as much as twice its own block, so that no caller waits for long:
+ * up to two slices more come from rounding. The scavenger gives back as much before it lets others
+ * have the lock. */
 #define CALL_MOST (LAW_CALL_MOST - 2 * SLICE)
 
 /* Held while anything goes back, so that no fork is then. */
@@ -94,8 +95,8 @@ static void count_vain(void)
     size_t ordered = smaller(again, vain.ordered);
     size_t left = returns_paid(load_relaxed(&use.vain), worked, passed - worked);
     store_relaxed(&use.vain, left + (again - ordered) * vain.price);
-    if (load_relaxed(&use.vain) == 0)
-        store_relaxed(&use.answered, false);
+    left = returns_paid(load_relaxed(&use.answered), worked, passed - worked);
+    store_relaxed(&use.answered, left);
     vain.again += again;
     vain.ordered -= ordered;
 }
@@ -147,7 +148,8 @@ static struct finding find_much(void)
     bool nearly_all = idle >= returns_nearly_all(held);
     if (idle < returns_from(held) || !(nearly_all ? use_returns_all() : use_returns()))
         return found;
-    store_relaxed(&use.answered, load_relaxed(&use.answered) || nearly_all);
+    if (nearly_all)
+        store_relaxed(&use.answered, held);
     found = large_empty(cache_current());
     owe(load_relaxed(&keeping.slices) == AUTO ? slices_dirty() : 0,
         load_relaxed(&keeping.huge) == AUTO ? huge_dirty() : 0);
@@ -296,7 +298,7 @@ COLD void purge_step(size_t own)
         old = find_old(false);
     find_low();
     size_t began = giving_begins();
-    size_t most = CALL_MOST + own;
+    size_t most = CALL_MOST + LAW_CLEARLY * own;
     size_t done = give_beyond(most);
     bool more = done >= most || give_owed(most - done);
     giving_ends(began);
@@ -317,7 +319,7 @@ COLD void purge_make_room(size_t own)
     if (use_excess() > 0)
         found = large_empty(cache_current());
     size_t began = giving_begins();
-    size_t most = CALL_MOST + own;
+    size_t most = CALL_MOST + LAW_CLEARLY * own;
     bool more = give_beyond(most) >= most;
     giving_ends(began);
     set_due(more, own);
