@@ -20,9 +20,8 @@
 #include "os/os.h"
 #include "watch/report.h"
 
-/* What one call gives back beyond as much as twice its own block, so that no caller waits for long:
- * up to two slices more come from rounding. The scavenger gives back as much before it lets others
- * have the lock. */
+/* What one call gives back beyond its own block, so that no caller waits for long: up to two slices
+ * more come from rounding. The scavenger gives back as much before it lets others have the lock. */
 #define CALL_MOST (LAW_CALL_MOST - 2 * SLICE)
 
 /* Held while anything goes back, so that no fork is then. */
@@ -298,7 +297,7 @@ COLD void purge_step(size_t own)
         old = find_old(false);
     find_low();
     size_t began = giving_begins();
-    size_t most = CALL_MOST + LAW_CLEARLY * own;
+    size_t most = CALL_MOST + own;
     size_t done = give_beyond(most);
     bool more = done >= most || give_owed(most - done);
     giving_ends(began);
@@ -319,7 +318,7 @@ COLD void purge_make_room(size_t own)
     if (use_excess() > 0)
         found = large_empty(cache_current());
     size_t began = giving_begins();
-    size_t most = CALL_MOST + LAW_CLEARLY * own;
+    size_t most = CALL_MOST + own;
     bool more = give_beyond(most) >= most;
     giving_ends(began);
     set_due(more, own);
