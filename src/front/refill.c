@@ -5,6 +5,7 @@
 #include "base/counters.h"
 #include "base/policy.h"
 #include "front/adapt.h"
+#include "front/arrays.h"
 #include "front/deferred.h"
 #include "front/journal.h"
 #include "front/owners.h"
@@ -134,6 +135,10 @@ static COLD struct finding cache_rest(struct cache *cache)
 {
     ASSERT(lock_held(cache->lock));
     struct finding found = cache_put_all(cache);
+    bool visits = cache->visits;
+    cache_reset(cache);
+    arrays_purge(cache);
+    cache->visits = visits;
     cache->rests = true;
     stacks_open(cache);
     store_relaxed(&purge_due, clock_now()); /* there may be much to give back */
@@ -176,8 +181,10 @@ SLOW struct finding cache_give(struct cache *cache, unsigned stack, void *p)
     stack_settle(cache, stack);
     if (unlikely(cache->rests))
         cache->rests = thread_still_rests(cache);
-    else if (stack_used(bin, cold) >= cold->capacity && thread_comes_to_rest(cache))
+    else if (stack_used(bin, cold) >= cold->capacity && thread_comes_to_rest(cache)) {
         found = cache_rest(cache);
+        stack_settle(cache, stack);
+    }
     bool keeps = cold->direct_frees == 0 && !cache->rests && cold->capacity > 0;
     if (keeps && stack_used(bin, cold) >= cold->capacity) {
         struct finding one = stack_make_room(cache, stack);
