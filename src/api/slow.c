@@ -422,9 +422,9 @@ static inline bool large_push_untold(struct cache *cache, unsigned cls, void *p)
 }
 
 /* A block of whole slices that finds room in its stack: apart from the rest of the slow path, as
- * this needs no stack frame. The map has to say that it is free before the stack has it: from then
- * on a thief may take it, and its slices may become another block. An exchange takes as long as all
- * the rest of the free, so where there is no other thread this is a store. */
+ * this needs no stack frame. The map has to say that it is free before the stack has it, and of
+ * two threads that free it one must see that. An exchange takes as long as all the rest of the
+ * free, so where there is no other thread this is a store. */
 FAST bool whole_push(struct cache *cache, void *p)
 {
     uint16_t *entry = map_window_entry(p);

@@ -51,7 +51,7 @@
 #define STEP_DOWN(place) __asm__ volatile("subq $8, %0" : "+m"(place) : : "cc", "memory")
 #else
 /* Upwards the new top is seen with the slot below it written, as by a fork's child. (The rest is
- * for ThreadSanitizer, which does not know what orders owner and thief: os_barrier_everywhere.) */
+ * for ThreadSanitizer.) */
 #define STEP_DOWN_ORDER (UNDER_TSAN ? __ATOMIC_RELEASE : __ATOMIC_RELAXED)
 #define STEP(place, words, order)                                                                 \
     do {                                                                                          \

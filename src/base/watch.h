@@ -66,14 +66,14 @@ struct watch_transfer {
 };
 
 /* Threads' caches (front/cache.h), a list whose first is at `every`. For each stack its lowest
- * slot, `base`; the number of the slot up to which a thief has it, in some bits of a word of 16;
- * and, in the bins, the topmost slot. Stacks beyond the classes are second ones, from class 0 on.
+ * slot, `base`, and, in the bins, the topmost slot. Stacks beyond the classes are second ones, from
+ * class 0 on.
  */
 struct watch_caches {
     uint32_t bytes;
     uint32_t size, every_at, generation_at;
     uint32_t stacks, bins_at, bin_bytes, top_at;
-    uint32_t cold_at, cold_bytes, base_at, floor_at, floor_mask, room_at, room_mask;
+    uint32_t cold_at, cold_bytes, base_at, room_at, room_mask;
     uint32_t limit_at; /* in a bin: 0 where each free takes the slow path */
     const void *every, *generation;
     uint32_t mine_at; /* of a cache, a word: null, or the address of a variable of its thread */

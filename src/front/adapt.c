@@ -14,13 +14,13 @@
 
 struct capacity_share cache_share(const struct cache *cache)
 {
-    size_t awake = caches_awake();
+    size_t threads = caches_living();
     size_t keep = load_relaxed(&limits.keep);
     size_t bytes = smaller(load_relaxed(&policy.thread_bytes), keep);
-    if (awake <= 1)
+    if (threads <= 1)
         return share_alone(bytes);
     size_t refills = cache->refills - cache->began;
-    return share_at_work(awake, refills, load_relaxed(&use.slices), keep, bytes);
+    return share_at_work(threads, refills, load_relaxed(&use.slices), keep, bytes);
 }
 
 /* Blocks that a new stack of the class may hold. */

@@ -34,7 +34,7 @@ SLOW size_t ahead_fill(struct cache *cache, unsigned cls, size_t n)
     n = smaller(smaller(n, AHEAD_MOST), stack_used(bin, &cache->cold[cls]));
     if (n == 0 || ahead->topmost != stack_mark())
         return 0;
-    /* As cache_pop_whole does with one: so a thief may come at any moment. */
+    /* As cache_pop_whole does with one: so a fork may come at any moment. */
     void **top = load_own(&bin->top);
     store_release(&bin->top, top - n);
     __atomic_signal_fence(__ATOMIC_SEQ_CST);

@@ -1,8 +1,8 @@
 /* While a heap profile is on, malloc takes blocks of up to 640 bytes from small stacks of their
  * own. Only the slow path fills them, from the class's stack, with AHEAD_MOST blocks at most, and
  * counts these blocks. free pushes where it always does. So malloc comes to the slow path again and
- * again, also in a program that frees each block at once. These stacks are the owner's alone: a
- * thief leaves them. Their blocks count as free in a thread's cache. */
+ * again, also in a program that frees each block at once. These stacks are the owner's alone. Their
+ * blocks count as free in a thread's cache. */
 #ifndef HAKMEM_FRONT_AHEAD_H
 #define HAKMEM_FRONT_AHEAD_H
 

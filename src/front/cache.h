@@ -18,7 +18,6 @@
  *   owner   the fast paths, without atomics. malloc lowers the top before it reads the block, so a
  *           thread that stops the owner anywhere sees by the top whether it may have read the slot.
  *   slow    the owner with the cache's lock; only here arrays, limits and capacities change.
- *   thief   another thread with the lock, which takes a sleeping owner's blocks (theft.c).
  *   closer  takes every cache from its owner, for modes that must see each call (closer.h).
  *   forker  holds the lock of every cache. When the child needs blocks, it frees those in other
  *           threads' stacks. A block on its way to or from the program is lost to the child.
@@ -58,8 +57,6 @@ struct cold_bin {
     uint32_t learned : 14;     /* the capacity that was learned, also if it is not applied; of a
                                   second stack: its blocks at the first one's last refill */
     uint16_t capacity;         /* blocks it may hold now, at most room */
-    uint16_t floor : 14; /* slots up to this one are the thief's, and it holds the mark; else 0 */
-    uint16_t topmost_unsure : 1; /* a thief gave up: the mark next to the top may be wrong */
     struct capacity_history history;
 };
 
@@ -121,14 +118,12 @@ struct cache {
     size_t most_taken;   /* of these, at once since it rested last; lock: cache */
     size_t stays_until;  /* the time of day before which it does not rest again; lock: cache */
     size_t began;        /* refills of those who had it before; the owner's */
-    size_t seen;         /* refills and flushes when a thief last looked; the thief's */
     bool visits;         /* each free takes the slow path (purge_goes_on); lock: cache */
     uint8_t gives;       /* frees that found no room since the last refill; lock: cache */
     uint16_t whole;      /* what the map has for a block of whole slices, or NO_WHOLE: in constant
                             caches, and as a bin's inverse: then free looks at more; atomic */
     bool rests;          /* has given nearly all back: its stacks stay empty; the owner's */
     bool large_used;     /* large blocks came or went since large_age looked; the owner's */
-    bool asleep;         /* a thief has taken all, and the owner's cache_mine; lock: cache */
     bool shut;           /* emptied since all caches were closed; the owner's */
     bool asking;         /* the owner asks libc to tell its end; the owner's */
     bool fresh;          /* the owner has not taken malloc's slow path yet; the owner's */
@@ -156,7 +151,7 @@ static_assert(sizeof(struct cache) <= 8 * KiB, "a sleeping thread keeps two page
 extern struct cache cache_none HIDDEN;
 extern struct cache cache_gone HIDDEN;
 
-extern __thread struct cache *cache_mine HIDDEN; /* atomic: a thief may set it to `cache_none` */
+extern __thread struct cache *cache_mine HIDDEN; /* atomic: the closer may set it to `cache_none` */
 
 FAST struct bin *cache_bin(struct cache *cache, size_t offset)
 {

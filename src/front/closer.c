@@ -1,10 +1,8 @@
 #include "front/closer.h"
 
-#include "base/policy.h"
 #include "front/registry.h"
 #include "front/stacks.h"
 #include "os/lock.h"
-#include "os/os.h"
 
 bool caches_closed;
 
@@ -19,10 +17,8 @@ void caches_close(bool closed)
             registry_exchange(cache, cache, &cache_none);
         lock_release(cache->lock);
     }
-    /* Without it, an owner on some processors may see only later that its cache is gone. Until then
-     * it goes on with stacks that nobody else touches: tests/models/closer.pml. */
-    if (policy.extra_calls)
-        os_barrier_everywhere();
+    /* An owner on some processors may see only later that its cache is gone. Until then it goes on
+     * with stacks that nobody else touches: tests/models/closer.pml. */
 }
 
 void caches_reopen(void)

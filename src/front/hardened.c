@@ -60,7 +60,7 @@ static struct hardened_class *class_make(unsigned cls)
 /* Null without memory: the block passes by. */
 static SLOW struct hardened_class *class_begin(struct cache *cache, unsigned cls)
 {
-    if (!cache_enter(cache))
+    if (!lock_enter(cache->lock))
         return NULL;
     if (cache->hardened == NULL) {
         struct hardened *mine = meta_take(sizeof *mine);
@@ -142,7 +142,7 @@ SLOW void *hardened_fill(struct cache *cache, unsigned cls, struct finding *foun
     void *p = hardened_take(cache, cls, found); /* libc may have allocated meanwhile */
     if (p != NULL)
         return p;
-    if (!cache_enter(cache))
+    if (!lock_enter(cache->lock))
         return not_entered();
     unsigned n = (c->ready_most + 1) / LAW_CLEARLY;
     void **end = c->slots + n;
@@ -181,7 +181,7 @@ static SLOW struct finding flush(struct cache *cache, unsigned cls, struct harde
 {
     struct finding found = {MISUSE_NONE, NULL};
     unsigned n = (c->ready + 1) / LAW_CLEARLY, stay = c->ready - n;
-    if (!cache_enter(cache))
+    if (!lock_enter(cache->lock))
         return found;
     found = put(c->slots, n, cls);
     words_move(c->slots, c->slots + n, stay);
@@ -266,13 +266,13 @@ static struct at_work at_work(const struct hardened *its, const struct hardened_
 /* A block that does not hold zeroes may be one that its owner just takes or gives. Its owner makes
  * it no longer ready before the program writes to it, so once those writes are seen, that is too:
  * then the block is still there only if something else wrote. Where a processor may show the stores
- * in another order, it takes a barrier on all of them. */
+ * in another order, nothing is said. */
 static SLOW bool is_written(const struct hardened *its, const struct hardened_class *c,
                             struct at_work before, void *const *slot, unsigned cls)
 {
     void *p = load_relaxed(slot);
     __atomic_thread_fence(__ATOMIC_ACQUIRE);
-    if (!STORES_ARE_SEEN_IN_ORDER && !(policy.extra_calls && os_barrier_everywhere()))
+    if (!STORES_ARE_SEEN_IN_ORDER)
         return false;
     struct at_work now = at_work(its, c);
     return now.random == before.random && now.ready == before.ready && now.held == before.held &&

@@ -11,17 +11,17 @@
 
 static size_t large_most(void)
 {
-    size_t awake = caches_awake();
-    size_t used_most = caches_living() > 1 ? 0 : load_relaxed(&use.most);
+    size_t threads = caches_living();
+    size_t used_most = threads > 1 ? 0 : load_relaxed(&use.most);
     /* If a number of slices was set, it is of those in stacks, too; so none are. */
     if (load_relaxed(&keeping.slices) != AUTO)
         return 0;
     size_t most =
-        share_of_large(awake, used_most, CLASS_SLICES_MOST, load_relaxed(&policy.thread_bytes));
-    return smaller(most, load_relaxed(&limits.look) / larger(awake, 1));
+        share_of_large(threads, used_most, CLASS_SLICES_MOST, load_relaxed(&policy.thread_bytes));
+    return smaller(most, load_relaxed(&limits.look) / larger(threads, 1));
 }
 
-/* What the stacks hold, and may hold. A thief may have taken some. */
+/* What the stacks hold, and may hold. */
 static void large_count(struct cache *cache)
 {
     ASSERT(lock_held(cache->lock));
@@ -36,7 +36,7 @@ static void large_count(struct cache *cache)
     cache->large_told = bytes;
 }
 
-/* What a thief left in the stack, if it was there. */
+/* Where the cache was closed the stack may hold some. */
 static void *large_left(struct cache *cache, unsigned cls)
 {
     void *p;
@@ -49,9 +49,7 @@ static void *large_left(struct cache *cache, unsigned cls)
 /* Frees all that the stacks hold. */
 static struct finding large_put_all(struct cache *cache)
 {
-    struct finding found = {MISUSE_NONE, NULL};
-    if (!cache->asleep)
-        found = stacks_put(cache, CLASS_LARGE, CLASSES);
+    struct finding found = stacks_put(cache, CLASS_LARGE, CLASSES);
     large_count(cache);
     return found;
 }
@@ -69,7 +67,7 @@ COLD struct finding large_empty(struct cache *cache)
 SLOW void *large_take(struct cache *cache, unsigned cls, struct finding *found)
 {
     void *p[1] = {NULL};
-    if (unlikely(!cache_enter(cache)))
+    if (unlikely(!lock_enter(cache->lock)))
         return not_entered();
     store_relaxed(&cache->refills, cache->refills + 1);
     p[0] = large_left(cache, cls);
@@ -88,7 +86,7 @@ SLOW void *large_take(struct cache *cache, unsigned cls, struct finding *found)
 SLOW struct finding large_give(struct cache *cache, unsigned cls, void *p)
 {
     struct finding found = {MISUSE_NONE, NULL};
-    if (unlikely(!cache_enter(cache)))
+    if (unlikely(!lock_enter(cache->lock)))
         return deferred_put(p);
     store_relaxed(&cache->flushes, cache->flushes + 1);
     stack_settle(cache, cls);

@@ -42,8 +42,8 @@ static struct cache *cache_make(void)
     cache->mine = NULL;
     cache->sampler = NULL;
     cache->hardened = NULL;
-    cache->refills = cache->flushes = cache->seen = cache->unclocked = cache->untold =
-        cache->large_told = cache->outflow = 0;
+    cache->refills = cache->flushes = cache->unclocked = cache->untold = cache->large_told =
+        cache->outflow = 0;
     cache->hinted = 0;
     for (unsigned i = 0; i < BINS; i++) {
         bin_close(&cache->bins[i]);
@@ -79,7 +79,6 @@ COLD struct cache *cache_new(void)
         cache = cache_make();
     if (cache != NULL) {
         lock_take(cache->lock);
-        cache->seen = 0;
         cache->asking = false;
         cache->fresh = true;
         cache->taken = cache->most_taken = cache->stays_until = cache->gives = 0;
@@ -103,7 +102,7 @@ COLD void cache_ends_with_thread(struct cache *cache)
 
 COLD bool cache_resume(struct cache *cache)
 {
-    if (!cache_enter(cache))
+    if (!lock_enter(cache->lock))
         return false;
     cache_show(cache);
     lock_release(cache->lock);
@@ -139,8 +138,6 @@ struct finding cache_put_all(struct cache *cache)
 static struct finding cache_drain(struct cache *cache)
 {
     ASSERT(lock_held(cache->lock));
-    if (cache->asleep)
-        cache_wake(cache);
     struct finding found = cache_put_all(cache);
     cache_reset(cache);
     return found;
@@ -243,7 +240,7 @@ COLD struct finding caches_end_left(void)
  * forking thread. The fork clears its state before it looks for such caches. So either it finds
  * this one, or caches_end_left sees here that the fork is over.
  *
- * When this returns, no thief that has read the address of the thread's cache_mine holds the
+ * When this returns, no closer that has read the address of the thread's cache_mine holds the
  * cache's lock any more: the lock was free at one moment, or a fork holds it. */
 static COLD struct finding cache_leave(struct cache *cache)
 {

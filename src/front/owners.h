@@ -22,8 +22,7 @@ void cache_ends_with_thread(struct cache *cache);
  * lock here. */
 void *caches_written(size_t *most);
 
-/* Makes the calling thread's cache usable again after a thief has put it to sleep; false if it may
- * not enter. */
+/* Makes the calling thread's cache usable again after it was closed; false if it may not enter. */
 bool cache_resume(struct cache *cache);
 
 /* Frees all blocks in the calling thread's cache, if it may enter. Returns the first wrong block.

@@ -8,7 +8,7 @@
 void *past_take(struct cache *cache, unsigned cls)
 {
     void *p = NULL;
-    if (unlikely(!cache_enter(cache)))
+    if (unlikely(!lock_enter(cache->lock)))
         return not_entered();
     unsigned shard = cache->hinted > 0 ? cache->hinted - 1 : cache->shard;
     cache->hinted = 0;
@@ -33,7 +33,7 @@ struct finding past_give(struct cache *cache, unsigned stack, void *p)
 {
     if (unlikely(lies_on_top(cache, stack, p)))
         return (struct finding){MISUSE_FREE, p};
-    if (unlikely(!cache_enter(cache)))
+    if (unlikely(!lock_enter(cache->lock)))
         return deferred_put(p);
     unsigned cls = stack_class(stack);
     bool before = shard_compacts(cache->shard, cls);
@@ -46,7 +46,7 @@ struct finding past_give(struct cache *cache, unsigned stack, void *p)
 
 static bool enter(struct cache *cache)
 {
-    return cache != NULL ? cache_enter(cache) : lock_enter(&cacheless_lock);
+    return cache != NULL ? lock_enter(cache->lock) : lock_enter(&cacheless_lock);
 }
 
 /* A thread without a cache takes from the first shard alone. */

@@ -16,10 +16,9 @@ static bool stack_holds(const struct cache *cache, unsigned stack, const void *p
     const struct bin *bin = &cache->bins[BIN_FIRST + stack];
     const struct cold_bin *cold = &cache->cold[stack];
     bool found = false;
-    size_t used = cache->asleep ? 0 : stack_used(bin, cold);
-    for (void **slot = used > 0 ? stack_floor(cold) : NULL; used > 0 && !found; used--)
+    size_t used = stack_used(bin, cold);
+    for (void **slot = used > 0 ? cold->base : NULL; used > 0 && !found; used--)
         found = load_relaxed(++slot) == p;
-    /* The slot of a push that a thief met, or that of a cache that sleeps. */
     return found || load_relaxed(&bin->topmost) == p;
 }
 
@@ -41,7 +40,7 @@ enum seen { NOWHERE, IN_ANOTHERS_STACK, FREE };
 
 #define REST_MILLISECONDS 1
 
-/* The own stacks come first: a thief may bring a block from there to its slab, never back. */
+/* The own stacks come first: a block may come from there to its slab, never back. */
 static enum seen where_free(unsigned cls, const void *p)
 {
     if (!lock_enter(&cacheless_lock))

@@ -81,11 +81,11 @@ SLOW void *cache_refill(struct cache *cache, unsigned cls, struct finding *found
     struct bin *bin = &cache->bins[BIN_FIRST + cls];
     if (unlikely(load_relaxed(&registry_has_orphans)))
         orphan_take_in();
-    if (unlikely(!cache_enter(cache)))
+    if (unlikely(!lock_enter(cache->lock)))
         return not_entered();
     stack_settle(cache, cls);
     void *p = bin->topmost;
-    if (unlikely(p != stack_mark())) /* a thief came and took nothing */
+    if (unlikely(p != stack_mark())) /* it was closed */
         stack_set_top(bin, bin->top - 1);
     else
         p = stack_fill(cache, cls);
@@ -176,7 +176,7 @@ SLOW struct finding cache_give(struct cache *cache, unsigned stack, void *p)
     if (load_relaxed(&bin->topmost) == p)
         return (struct finding){MISUSE_FREE, p};
     struct finding found = {MISUSE_NONE, NULL};
-    if (unlikely(!cache_enter(cache)))
+    if (unlikely(!lock_enter(cache->lock)))
         return deferred_put(p);
     stack_settle(cache, stack);
     if (unlikely(cache->rests))

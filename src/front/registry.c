@@ -19,7 +19,7 @@ static struct {
     struct lock lock;
     unsigned generation;      /* forks between the first process and this one, and 1; lock: this */
     struct cache *survivor;   /* the forking thread's, until the registry says so; lock: this */
-    size_t living, asleep;    /* atomic */
+    size_t living;            /* atomic */
     struct cache *every;      /* atomic; grows at the front */
     struct cache *unused;     /* a stack of those that are nobody's; lock: this */
     struct cache_lock *locks; /* not given out yet; lock: this */
@@ -31,12 +31,6 @@ bool registry_has_orphans FORK_PAGE;
 
 size_t caches_living(void) { return load_relaxed(&registry.living); }
 size_t *caches_count(void) { return &registry.living; }
-size_t caches_awake(void)
-{
-    return load_relaxed(&registry.living) - load_relaxed(&registry.asleep);
-}
-void registry_sleeps(void) { add_relaxed(&registry.asleep, 1); }
-void registry_wakes(void) { sub_relaxed(&registry.asleep, 1); }
 struct cache *caches_every(void) { return load_acquire(&registry.every); }
 
 enum ownership registry_ownership(const struct cache *cache)
@@ -146,7 +140,6 @@ struct cache *registry_adopt(void)
     if (orphan != NULL) {
         store_relaxed(&orphan->generation, registry.generation);
         add_relaxed(&registry.living, 1);
-        add_relaxed(&registry.asleep, orphan->asleep);
     } else {
         store_relaxed(&registry_has_orphans, false);
     }
@@ -175,13 +168,12 @@ void registry_unlock_child(struct cache *mine)
     registry.generation++;
     registry.survivor = mine;
     registry.living = mine != NULL;
-    registry.asleep = mine != NULL && mine->asleep;
     registry_has_orphans = true;
     registry_unlock();
 }
 
 /* Fields of bits, which have no offset of their own. */
-static_assert(ROOM_MOST == 0x3fff, "the bits of room and floor");
+static_assert(ROOM_MOST == 0x3fff, "the bits of room");
 
 const struct watch_caches watch_caches = {
     .bytes = sizeof watch_caches,
@@ -195,8 +187,6 @@ const struct watch_caches watch_caches = {
     .cold_at = offsetof(struct cache, cold),
     .cold_bytes = sizeof(struct cold_bin),
     .base_at = offsetof(struct cold_bin, base),
-    .floor_at = offsetof(struct cold_bin, capacity) + sizeof(uint16_t),
-    .floor_mask = ROOM_MOST,
     .room_at = offsetof(struct cold_bin, base) + sizeof(void *),
     .room_mask = ROOM_MOST,
     .limit_at = offsetof(struct bin, limit),

@@ -36,11 +36,6 @@ struct cache *registry_adopt(void);
 size_t caches_living(void);
 size_t *caches_count(void); /* where it is kept, for the accounting */
 
-/* Of them those that are not asleep; and one more, or less, that is. */
-size_t caches_awake(void);
-void registry_sleeps(void);
-void registry_wakes(void);
-
 /* All caches, from the newest on by `every`. */
 struct cache *caches_every(void);
 

@@ -1,7 +1,6 @@
 /* A thread that has given back nearly all that it took, by frees alone, has nothing to do with what
- * its stacks hold: it empties them and rests. Nobody else could take from them while it sleeps but
- * by a barrier on every processor (theft.h), which sandboxes may forbid. One that comes back soon
- * is at work, and the next time that it stops may be as short. */
+ * its stacks hold: it empties them and rests, since nobody else can take from them while it sleeps.
+ * One that comes back soon is at work, and the next time that it stops may be as short. */
 #ifndef HAKMEM_FRONT_REST_H
 #define HAKMEM_FRONT_REST_H
 

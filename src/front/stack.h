@@ -1,27 +1,24 @@
-/* One class's stack as the slow path and the thief see it, with the cache's lock. Its blocks lie in
- * the slots above the floor, up to the top. */
+/* One class's stack as the slow path sees it, with the cache's lock. Its blocks lie in the slots
+ * above the lowest, up to the top. */
 #ifndef HAKMEM_FRONT_STACK_H
 #define HAKMEM_FRONT_STACK_H
 
 #include "base/hardening.h"
 #include "front/cache.h"
 
-/* On top of a stack that is empty, at its bottom, and where a thief has cut it. */
+/* On top of a stack that is empty, at its bottom. */
 static inline void *stack_mark(void) { return window_mark(); }
-
-static inline void **stack_floor(const struct cold_bin *cold) { return cold->base + cold->floor; }
 
 /* Whether the thread has taken the slow path for this class. */
 static inline bool stack_begun(const struct cold_bin *cold) { return cold->base != NULL; }
 
-/* A thread that was stopped while it found its stack empty leaves the top below the floor. */
+/* A thread that was stopped while it found its stack empty leaves the top below the base. */
 static inline size_t stack_used(const struct bin *bin, const struct cold_bin *cold)
 {
     if (!stack_begun(cold))
         return 0;
     void **top = load_relaxed(&bin->top);
-    void **floor = stack_floor(cold);
-    return top > floor ? (size_t)(top - floor) : 0;
+    return top > cold->base ? (size_t)(top - cold->base) : 0;
 }
 
 static inline void stack_set_top(struct bin *bin, void **top)

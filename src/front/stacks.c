@@ -38,7 +38,7 @@ void cache_reset(struct cache *cache)
     sub_relaxed(&use.stacked, cache->large_told);
     cache->large_told = 0;
     cache->visits = false;
-    cache->asleep = cache->rests = false;
+    cache->rests = false;
     arrays_reset(cache);
     for (unsigned stack = begun_from(cache, 0); stack < STACKS;
          stack = begun_from(cache, stack + 1)) {
@@ -71,41 +71,6 @@ static void stack_begin(struct cache *cache, unsigned stack)
     stack_start_capacity(cache, stack);
 }
 
-/* The owner is back. While a thief put its cache to sleep it may have been in the middle of a free:
- * that block lies alone on top of a floor. Its slot may have been purged since, so the block is
- * read from `topmost`. */
-void cache_wake(struct cache *cache)
-{
-    ASSERT(lock_held(cache->lock));
-    ASSERT(cache->asleep);
-    void *late[STACKS];
-    for (unsigned stack = 0; stack < STACKS; stack++) {
-        const struct bin *bin = &cache->bins[BIN_FIRST + stack];
-        late[stack] = stack_used(bin, &cache->cold[stack]) > 0 ? bin->topmost : NULL;
-    }
-    cache_reset(cache);
-    registry_wakes();
-    for (unsigned stack = 0; stack < STACKS; stack++) {
-        if (late[stack] == NULL)
-            continue;
-        stack_begin(cache, stack);
-        cache->cold[stack].direct_frees = 0;
-        if (!cache_push_any(cache, stack, late[stack]))
-            shards_put(&late[stack], 1);
-        else if (stack_is_large(stack))
-            cache->large_bytes += size_classes[stack].size;
-    }
-}
-
-bool cache_enter(struct cache *cache)
-{
-    if (unlikely(!lock_enter(cache->lock)))
-        return false;
-    if (unlikely(cache->asleep))
-        cache_wake(cache);
-    return true;
-}
-
 void stack_settle(struct cache *cache, unsigned stack)
 {
     ASSERT(lock_held(cache->lock));
@@ -114,12 +79,7 @@ void stack_settle(struct cache *cache, unsigned stack)
     if (unlikely(!stack_begun(cold)))
         stack_begin(cache, stack);
     size_t used = stack_used(bin, cold);
-    ASSERT(cold->floor + used <= cold->room && cold->capacity <= cold->room);
-    if (cold->floor != 0) {
-        words_move(cold->base + 1, stack_floor(cold) + 1, used);
-        cold->floor = 0;
-    }
-    cold->topmost_unsure = false;
+    ASSERT(used <= cold->room && cold->capacity <= cold->room);
     stack_set_top(bin, cold->base + used);
 }
 
@@ -162,7 +122,7 @@ struct finding stack_put_oldest(struct cache *cache, unsigned stack, size_t n, b
     struct cold_bin *cold = &cache->cold[stack];
     void **oldest = cold->base + 1;
     size_t used = stack_used(bin, cold);
-    ASSERT(n <= used && used <= cold->room && cold->floor == 0);
+    ASSERT(n <= used && used <= cold->room);
     size_t sent = by_transfer ? transfer_put(stack, oldest, n) : 0;
     struct finding found = shards_put(oldest + sent, n - sent);
     words_move(oldest, oldest + n, used - n);
@@ -205,7 +165,7 @@ struct finding stacks_put(struct cache *cache, unsigned first, unsigned end)
 void stacks_open(struct cache *cache)
 {
     ASSERT(lock_held(cache->lock));
-    for (unsigned stack = begun_from(cache, 0); stack < STACKS && !cache->asleep;
+    for (unsigned stack = begun_from(cache, 0); stack < STACKS;
          stack = begun_from(cache, stack + 1))
         stack_open(cache, stack);
 }

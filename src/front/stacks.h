@@ -1,17 +1,10 @@
-/* All stacks of a cache, for a thread that holds its lock: they are set up, emptied, and repaired
- * after a theft. For the files of front/, and for life/upkeep.c. */
+/* All stacks of a cache, for a thread that holds its lock: they are set up and emptied. For the
+ * files of front/, and for life/upkeep.c. */
 #ifndef HAKMEM_FRONT_STACKS_H
 #define HAKMEM_FRONT_STACKS_H
 
 #include "base/misuse.h"
 #include "front/cache.h"
-
-/* Takes the lock, and makes the cache whole again that a thief has put to sleep. False where a fork
- * holds the lock for long. */
-bool cache_enter(struct cache *cache);
-
-/* The owner is back, with the lock, in a cache that is asleep. */
-void cache_wake(struct cache *cache);
 
 /* The first stack from this one on that is begun, or STACKS. */
 unsigned begun_from(const struct cache *cache, unsigned stack);
@@ -22,7 +15,7 @@ void bin_close(struct bin *bin);
 /* No stack is begun any more. */
 void cache_reset(struct cache *cache);
 
-/* Begins the stack if it is not; moves what lies above a thief's cut to the bottom. */
+/* Begins the stack if it is not. */
 void stack_settle(struct cache *cache, unsigned stack);
 
 /* Frees the n lowest of a stack: those that were pushed first. */

@@ -14,16 +14,16 @@ static inline struct capacity_share share_alone(size_t bytes)
     return (struct capacity_share){.bytes = bytes, .weight = SIZE_MAX};
 }
 
-/* Of one thread of `awake` that has refilled so often: a part of what is in use, so that a small
+/* Of one thread of `threads` that has refilled so often: a part of what is in use, so that a small
  * heap is not mostly stacks, at most `keep` for all; of few threads each has more than the least.
  */
-static inline struct capacity_share share_at_work(size_t awake, size_t refills, size_t used,
+static inline struct capacity_share share_at_work(size_t threads, size_t refills, size_t used,
                                                   size_t keep, size_t bytes)
 {
     size_t all = larger(smaller(used / LAW_SMALL_PART, keep), LAW_SMALL_PART * LAW_SHARE_LEAST);
-    size_t first = larger(LAW_TINY_PART * LAW_SHARE_LEAST / awake, LAW_SHARE_FIRST);
+    size_t first = larger(LAW_TINY_PART * LAW_SHARE_LEAST / threads, LAW_SHARE_FIRST);
     size_t least = smaller(first + refills * LAW_SHARE_REFILL, LAW_SHARE_LEAST);
-    return (struct capacity_share){.bytes = bytes, .weight = larger(all / awake, least)};
+    return (struct capacity_share){.bytes = bytes, .weight = larger(all / threads, least)};
 }
 
 /* Blocks that a new stack may hold, at most `first`: of all classes together a part of the share;
@@ -40,11 +40,11 @@ static inline size_t share_first(size_t size, size_t first, size_t weight)
 /* ---- large blocks ---- */
 
 /* Bytes of large blocks. `used_most`: what was in use at once, or 0 where there are other threads:
- * nobody takes from the stacks of a thread that sleeps, so each keeps one block of any class, up to
+ * nobody takes from another thread's stacks, so each keeps one block of any class, up to
  * `largest`, a buffer that comes and goes; and all together a few of these. */
-static inline size_t share_of_large(size_t awake, size_t used_most, size_t largest, size_t bytes)
+static inline size_t share_of_large(size_t threads, size_t used_most, size_t largest, size_t bytes)
 {
-    size_t least = smaller(largest, LAW_SMALL_PART * largest / larger(awake, 1));
+    size_t least = smaller(largest, LAW_SMALL_PART * largest / larger(threads, 1));
     return smaller(larger(used_most / LAW_CLEARLY, least), LAW_CLEARLY * bytes);
 }
 

@@ -55,7 +55,7 @@ static bool key_awaited(void)
 static bool left_others
     FORK_PAGE; /* whether a fork left threads behind that may have been at work */
 
-/* The calling thread's cache, or null. Only one whose thread's end will be told may be asleep. */
+/* The calling thread's cache, or null. Only one whose thread's end will be told may be closed. */
 static struct cache *thread_owned(void)
 {
     struct cache *mine = cache_current();

@@ -9,7 +9,6 @@
 #include "front/journal.h"
 #include "front/large.h"
 #include "front/owners.h"
-#include "front/theft.h"
 #include "heap/page_purge.h"
 #include "heap/shards.h"
 #include "heap/transfer.h"
@@ -377,7 +376,6 @@ bool purge_by_time(void)
     if (limits_due())
         limits_look();
     count_vain();
-    struct theft theft = caches_steal(false);
     bool moved = last_tick != clock_now();
     last_tick = clock_now();
     struct finding found = {MISUSE_NONE, NULL};
@@ -385,7 +383,6 @@ bool purge_by_time(void)
         found = find_old(!moved);
     lock_release(&purge_lock);
     report_late(found, NULL);
-    report_late(theft.found, NULL);
 
     /* In steps, so that a fork need not wait long. */
     size_t before = counters_returned();
@@ -400,8 +397,7 @@ bool purge_by_time(void)
         lock_release(&purge_lock);
     }
     purge_beyond_limits();
-    return moved || counters_returned() != before || theft.busy > 0 || theft.bytes > 0 ||
-           use_dirty() > 0;
+    return moved || counters_returned() != before || use_dirty() > 0;
 }
 
 size_t purge_all(struct cache *mine, size_t pad)
@@ -410,7 +406,6 @@ size_t purge_all(struct cache *mine, size_t pad)
         report_late(cache_empty(mine), NULL);
     if (!lock_enter(&purge_lock))
         return 0; /* a fork has everything, and may last */
-    struct theft theft = caches_steal(true);
     struct finding found = transfers_decay(true);
     struct purge_room room = {SIZE_MAX, SIZE_MAX, 0};
     size_t began = os_nanoseconds();
@@ -426,7 +421,6 @@ size_t purge_all(struct cache *mine, size_t pad)
     owed.pages = false;
     use_set_look();
     lock_release(&purge_lock);
-    report_late(theft.found, NULL);
     report_late(found, NULL);
     return bytes;
 }

@@ -116,11 +116,6 @@ uint64_t os_random(void);
  * time asks. */
 unsigned os_cpus(void);
 
-/* Returns after every thread of the process that runs has passed a full barrier; those that don't
- * run pass one before they do. False where the kernel has no such call. Only where extra calls were
- * asked for. */
-bool os_barrier_everywhere(void);
-
 /* Whether the process certainly has one thread. */
 bool os_single_threaded(void);
 

@@ -12,7 +12,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/futex.h>
-#include <linux/membarrier.h>
 #include <pthread.h>
 #include <sched.h>
 #include <stdlib.h>
@@ -405,15 +404,6 @@ unsigned os_cpus(void)
     for (unsigned i = 0; i < SEEN_WORDS; i++)
         cpus += count_bits(seen[i]);
     return cpus > 0 ? cpus : 1;
-}
-
-static bool membarrier(int command) { return CALL(SYS_membarrier, command, 0, 0) == 0; }
-
-bool os_barrier_everywhere(void)
-{
-    return membarrier(MEMBARRIER_CMD_PRIVATE_EXPEDITED) ||
-           (membarrier(MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED) &&
-            membarrier(MEMBARRIER_CMD_PRIVATE_EXPEDITED));
 }
 
 bool os_single_threaded(void)

@@ -25,15 +25,14 @@ static void stack_read(struct look *look, const unsigned char *cache, unsigned s
     uint64_t base = word_at(cold, w->base_at);
     uint64_t top = word_at(bin, w->top_at);
     uint64_t room = half_at(cold, w->room_at) & w->room_mask;
-    uint64_t floor = base + (quarter_at(cold, w->floor_at) & w->floor_mask) * (uint64_t)WORD;
-    if (base == 0 || top <= floor)
+    if (base == 0 || top <= base)
         return;
-    uint64_t n = (top - floor) / WORD;
+    uint64_t n = (top - base) / WORD;
     if (n > room) {
         look->heap->skipped++;
         return;
     }
-    cached_read(look, floor + WORD, n, number);
+    cached_read(look, base + WORD, n, number);
 }
 
 /* From the top down to the window's base. */

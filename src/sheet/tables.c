@@ -73,8 +73,7 @@ static bool caches_possible(const struct watch_caches *c)
            (c->aheads == 0 || holds(c->ahead_bytes, c->top_at, 8)) &&
            c->held_classes <= STACKS_MOST && holds(c->size, c->held_at, 8) &&
            holds(c->bin_bytes, c->top_at, 8) && holds(c->bin_bytes, c->limit_at, 8) &&
-           holds(c->cold_bytes, c->base_at, 8) && holds(c->cold_bytes, c->floor_at, 2) &&
-           holds(c->cold_bytes, c->room_at, 4);
+           holds(c->cold_bytes, c->base_at, 8) && holds(c->cold_bytes, c->room_at, 4);
 }
 
 static bool profile_possible(const struct watch_profile *p)

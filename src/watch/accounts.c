@@ -106,8 +106,8 @@ static void count_stacks(struct accounts *accounts, const struct cache *cache)
         size_t used = stack_used(bin, cold);
         used = used <= cold->room ? used : 0;
         accounts->classes[cls].cached += used;
-        if (cls >= CLASS_SLICES_FIRST && used > 0 && !cache->asleep)
-            count_cached(accounts, stack_floor(cold) + 1, used);
+        if (cls >= CLASS_SLICES_FIRST && used > 0)
+            count_cached(accounts, cold->base + 1, used);
     }
     void **blocks;
     for (unsigned cls = 0; cls < AHEAD_CLASSES; cls++)

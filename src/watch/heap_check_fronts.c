@@ -74,7 +74,7 @@ static bool stack_bounds(struct check_walk *walk, const struct cache *cache, uns
     /* An owner that was stopped while it found its stack empty leaves the top a word below. */
     size_t top = (size_t)(load_relaxed(&bin->top) + 1 - cold->base);
     void **limit = load_relaxed(&bin->limit);
-    if (top > cold->capacity + (size_t)1 || (walk->quiet && top == 0) || cold->floor > cold->room ||
+    if (top > cold->capacity + (size_t)1 || (walk->quiet && top == 0) ||
         (limit != NULL && limit != cold->base + cold->capacity)) {
         check_break(walk, CHECK_STACK_BOUNDS, bin, cold->capacity, top - 1);
         return false;
@@ -82,20 +82,18 @@ static bool stack_bounds(struct check_walk *walk, const struct cache *cache, uns
     return true;
 }
 
-/* Without the slots where the owner may be pushing and popping. What a sleeping cache's slots held
- * is gone. */
+/* Without the slots where the owner may be pushing and popping. */
 static void check_stack(struct check_walk *walk, const struct cache *cache, unsigned stack,
                         bool slots)
 {
     const struct bin *bin = &cache->bins[BIN_FIRST + stack];
     const struct cold_bin *cold = &cache->cold[stack];
-    if (!stack_bounds(walk, cache, stack) || !slots || cache->asleep)
+    if (!stack_bounds(walk, cache, stack) || !slots)
         return;
     size_t used = stack_used(bin, cold);
-    void **slot = stack_floor(cold);
+    void **slot = cold->base;
     const void *topmost = used > 0 ? slot[used] : stack_mark();
-    if (!cold->topmost_unsure)
-        check_same(walk, CHECK_STACK_TOPMOST, bin, (size_t)topmost, (size_t)bin->topmost);
+    check_same(walk, CHECK_STACK_TOPMOST, bin, (size_t)topmost, (size_t)bin->topmost);
     for (; used > 0; used--)
         check_block(walk, ++slot, stack_class(stack), CHECK_STACK_BLOCK);
 }
