@@ -119,7 +119,6 @@ struct cache {
     size_t stays_until;  /* the time of day before which it does not rest again; lock: cache */
     size_t began;        /* refills of those who had it before; the owner's */
     bool visits;         /* each free takes the slow path (purge_goes_on); lock: cache */
-    uint8_t gives;       /* frees that found no room since the last refill; lock: cache */
     uint16_t whole;      /* what the map has for a block of whole slices, or NO_WHOLE: in constant
                             caches, and as a bin's inverse: then free looks at more; atomic */
     bool rests;          /* has given nearly all back: its stacks stay empty; the owner's */

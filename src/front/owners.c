@@ -81,7 +81,7 @@ COLD struct cache *cache_new(void)
         lock_take(cache->lock);
         cache->asking = false;
         cache->fresh = true;
-        cache->taken = cache->most_taken = cache->stays_until = cache->gives = 0;
+        cache->taken = cache->most_taken = cache->stays_until = 0;
         cache->began = cache->refills;
         if (cache->sampler != NULL) /* the stack of another thread */
             cache->sampler->tape.stack_low = cache->sampler->tape.stack_top = 0;

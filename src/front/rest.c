@@ -20,13 +20,9 @@ static COLD bool gave_nearly_all(const struct cache *cache)
            returns_rests(taken - (ptrdiff_t)stacks_bytes(cache), cache->most_taken);
 }
 
-bool thread_comes_to_rest(struct cache *cache)
+bool thread_comes_to_rest(const struct cache *cache)
 {
     ASSERT(lock_held(cache->lock));
-    if (cache->gives < LAW_IN_A_ROW) {
-        cache->gives++;
-        return false;
-    }
     return gave_nearly_all(cache) && os_milliseconds() >= cache->stays_until;
 }
 

@@ -8,7 +8,7 @@
 
 /* For the owner in the slow path, where a stack is full: whether it is to empty all of them, and
  * keep nothing until its next refill. */
-bool thread_comes_to_rest(struct cache *cache);
+bool thread_comes_to_rest(const struct cache *cache);
 
 /* One that rests, until it allocates; and one that frees what others allocated, while little is in
  * use. */

@@ -96,7 +96,6 @@ void cache_took(struct cache *cache, size_t bytes)
 {
     ASSERT(lock_held(cache->lock));
     cache->taken += bytes;
-    cache->gives = 0;
     if (unlikely(cache->rests))
         cache_returns(cache);
     if ((ptrdiff_t)cache->taken > (ptrdiff_t)cache->most_taken)
