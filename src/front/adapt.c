@@ -24,12 +24,12 @@ struct capacity_share cache_share(const struct cache *cache)
 }
 
 /* Blocks that a new stack of the class may hold. */
-static size_t stack_first(const struct cache *cache, unsigned stack)
+static size_t stack_first(unsigned stack, struct capacity_share share)
 {
     const struct size_class *c = &size_classes[stack];
     if (policy.learn != LEARN || stack_is_large(stack))
         return c->first;
-    return share_first(c->size, c->first, cache_share(cache).weight);
+    return share_first(c->size, c->first, share.weight);
 }
 
 static void stack_set_capacity(struct cache *cache, unsigned stack, size_t capacity)
@@ -88,7 +88,7 @@ void stack_start_capacity(struct cache *cache, unsigned stack)
 {
     ASSERT(lock_held(cache->lock));
     const struct size_class *c = &size_classes[stack];
-    size_t first = stack_first(cache, stack);
+    size_t first = stack_first(stack, cache_share(cache));
     stack_set_capacity(cache, stack, first);
     cache->cold[stack].learned = (uint16_t)first;
     if (policy.learn != LEARN && stack < CLASS_LARGE) /* not of thin slabs */
@@ -117,11 +117,11 @@ void stack_adapt(struct cache *cache, unsigned stack, struct capacity_seen seen)
     if (policy.learn == LEARN_FROZEN)
         return;
     seen.size = size_classes[stack].size;
-    seen.first = stack_first(cache, stack);
     seen.capacity = cold->learned;
     seen.held = cache->capacity_bytes;
     seen.weight = cache->capacity_weight;
     seen.share = cache_share(cache);
+    seen.first = stack_first(stack, seen.share);
     struct capacity next = capacity_step(&seen, &policy);
     if (next.why == CAPACITY_FITS)
         return;

@@ -78,7 +78,7 @@ def test_right_includes_pass(tmp_path: Path) -> None:
         ("hakmem/elf.py", "\n" * 601, "elf.py:601: 601 lines; a file has at most 600"),
         ("hakmem/misc.py", "\n", "misc.py:1: 'misc' has no floor"),
         ("misc/x.c", "\n", "x.c:1: 'misc' has no floor"),
-        ("life/pace.c", "#define RATE 64 /* KiB */\n", "pace.c:1: RATE: a number that decides is"),
+        ("life/a.c", "#define RATE 64 /* KiB */\n", "a.c:1: RATE: a number that decides is"),
         ("front/a.c", "size_t m = n / 8;\n", "a.c:1: /8: a number that decides is a line of"),
         ("back/use.c", "\nsize_t m = 4 * MiB;\n", "use.c:2: 4*MiB: a number that decides is"),
         ("front/a.c", "bool b = streak > 2;\n", "a.c:1: >2: a number that decides is a line"),

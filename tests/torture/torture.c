@@ -67,7 +67,7 @@ static struct {
 };
 
 /* Bytes after each phase at whose end all was freed, and after a trim, which gives back what is
- * kept for speed: that depends on the pace, and so on who else uses the machine. */
+ * kept for speed: that depends on what work has paid off, and so on who else uses the machine. */
 static struct {
     size_t freed[RESIDENTS_MOST], trimmed[RESIDENTS_MOST];
     uint64_t count;

@@ -202,8 +202,8 @@ static void quiet_calls_give_back_huge_blocks(void)
     CHECK(after < 40 * MiB, "100 MB freed: expected less than 40 MiB resident, found %zu", after);
 }
 
-/* Without a pause, and with calls between that give nothing to look at. More than the pace allows
- * at once: what goes back must not pass for what the program takes again. */
+/* Without a pause, and with calls between that give nothing to look at. More than one call gives
+ * back: what goes back must not pass for what the program takes again. */
 static void calls_without_a_pause_give_back_all(void)
 {
     take_and_free(64, N);

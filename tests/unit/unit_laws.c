@@ -50,57 +50,64 @@ static void a_block_weighs_its_bytes_up_to_a_bound(void)
 
 /* ---- a thread's share ---- */
 
+static size_t weight_of(size_t awake, size_t refills, size_t used)
+{
+    return share_at_work(awake, refills, used, SIZE_MAX, MiB).weight;
+}
+
 static void threads_share_a_part_of_what_is_in_use(void)
 {
     EXPECT_EQUAL(share_alone(MiB).bytes, MiB);
     EXPECT_EQUAL(share_alone(MiB).weight, SIZE_MAX);
-    EXPECT_EQUAL(share_at_work(2, 0, SIZE_MAX, MiB).bytes, MiB);
-    EXPECT_EQUAL(share_at_work(2, 0, SIZE_MAX, MiB).weight, LAW_SMALL_PART * LAW_SHARE_LEAST / 2);
+    EXPECT_EQUAL(share_at_work(2, 0, 0, SIZE_MAX, MiB).bytes, MiB);
+    EXPECT_EQUAL(weight_of(2, 0, 0), LAW_SMALL_PART * LAW_SHARE_LEAST / 2);
     const size_t least = LAW_SMALL_PART * (size_t)LAW_SHARE_LEAST;
     const size_t used = 16 * LAW_SMALL_PART * least;
-    EXPECT_EQUAL(share_at_work(2, used, SIZE_MAX, MiB).weight, 8 * least);
-    /* However many there are. */
-    EXPECT_EQUAL(share_at_work(1000000, used, SIZE_MAX, MiB).weight, LAW_SHARE_LEAST);
+    EXPECT_EQUAL(weight_of(2, 0, used), 8 * least);
+    /* At most so much as may be kept of all, but the least. */
+    EXPECT_EQUAL(share_at_work(2, 0, used, 4 * least, MiB).weight, 2 * least);
+    EXPECT_EQUAL(share_at_work(2, 0, used, 0, MiB).weight, least / 2);
     /* Never more with more threads, and never less with more in use. */
     for (size_t awake = 2; awake < 200; awake++) {
-        EXPECT(share_at_work(awake + 1, used, SIZE_MAX, MiB).weight <=
-               share_at_work(awake, used, SIZE_MAX, MiB).weight);
-        EXPECT(share_at_work(awake, used, SIZE_MAX, MiB).weight <=
-               share_at_work(awake, 2 * used, SIZE_MAX, MiB).weight);
+        EXPECT(weight_of(awake + 1, 0, used) <= weight_of(awake, 0, used));
+        EXPECT(weight_of(awake, 0, used) <= weight_of(awake, 0, 2 * used));
     }
 }
 
-static void in_a_crowd_a_share_grows_with_use(void)
+/* Where little is in use. */
+static void of_many_threads_each_begins_with_less(void)
 {
-    EXPECT(!share_is_crowd(LAW_CROWD - 1));
-    EXPECT(share_is_crowd(LAW_CROWD));
-    EXPECT_EQUAL(share_in_crowd(0, GiB).bytes, LAW_CROWD_SHARE);
-    EXPECT_EQUAL(share_in_crowd(1, GiB).weight, LAW_CROWD_SHARE + LAW_CROWD_SHARE_OF_REFILL);
-    const size_t most = (LAW_SHARE_LEAST - LAW_CROWD_SHARE) / LAW_CROWD_SHARE_OF_REFILL;
-    EXPECT_EQUAL(share_in_crowd(most, GiB).bytes, LAW_SHARE_LEAST);
-    EXPECT_EQUAL(share_in_crowd(1000 * most, GiB).bytes, LAW_SHARE_LEAST);
-    EXPECT_EQUAL(share_in_crowd(1000 * most, KiB).bytes, KiB);
-    EXPECT(!share_is_passed(LAW_CLEARLY * MiB, MiB));
-    EXPECT(share_is_passed(LAW_CLEARLY * MiB + 1, MiB));
+    const size_t together = LAW_TINY_PART * (size_t)LAW_SHARE_LEAST;
+    const size_t many = together / LAW_SHARE_FIRST; /* so that each has that */
+    EXPECT_EQUAL(weight_of(LAW_TINY_PART, 0, 0), LAW_SHARE_LEAST);
+    EXPECT_EQUAL(weight_of(LAW_TINY_PART + 1, 0, 0), together / (LAW_TINY_PART + 1));
+    EXPECT(weight_of(many - 1, 0, 0) > LAW_SHARE_FIRST);
+    EXPECT_EQUAL(weight_of(many, 0, 0), LAW_SHARE_FIRST);
+    EXPECT_EQUAL(weight_of(1000 * many, 0, 0), LAW_SHARE_FIRST);
 }
 
-static void a_new_stack_in_a_crowd_holds_little(void)
+static void a_share_grows_with_use_up_to_the_least(void)
 {
-    EXPECT_EQUAL(share_first(LAW_CROWD_FIRST, 15), 1);
-    EXPECT_EQUAL(share_first(LAW_CROWD_FIRST / 2, 15), 2);
-    EXPECT_EQUAL(share_first(16, 3), 3); /* not more than without a crowd */
-    EXPECT_EQUAL(share_first((LAW_CLEARLY * LAW_CROWD_FIRST), 15), 1);
-    EXPECT_EQUAL(share_first((LAW_CLEARLY * LAW_CROWD_FIRST) + 1, 15), 0);
+    const size_t many = 1000000;
+    const size_t most = (LAW_SHARE_LEAST - LAW_SHARE_FIRST) / LAW_SHARE_REFILL;
+    EXPECT_EQUAL(weight_of(many, 1, 0), LAW_SHARE_FIRST + LAW_SHARE_REFILL);
+    EXPECT(weight_of(many, most - 1, 0) < LAW_SHARE_LEAST);
+    EXPECT_EQUAL(weight_of(many, most, 0), LAW_SHARE_LEAST);
+    EXPECT_EQUAL(weight_of(many, 1000 * most, 0), LAW_SHARE_LEAST);
+    /* What it has of what is in use does not. */
+    EXPECT_EQUAL(weight_of(2, 1000 * most, 0), weight_of(2, 0, 0));
 }
 
-static void who_has_given_nearly_all_back_has_little_left(void)
+static void a_new_stack_holds_a_part_of_the_share(void)
 {
-    EXPECT(share_little_left(0, 0));
-    EXPECT(share_little_left(LAW_SHARE_LEAST, 0));
-    EXPECT(!share_little_left(LAW_SHARE_LEAST + 1, 0));
-    EXPECT(share_little_left(LAW_SHARE_LEAST + 1, LAW_SHARE_LEAST + 1));
-    EXPECT(share_little_left((size_t)0 - LAW_SHARE_LEAST, 0)); /* a little of others' */
-    EXPECT(!share_little_left((size_t)0 - LAW_SHARE_LEAST - 1, 0));
+    const size_t bytes = 512, weight = LAW_FREES_A_LOOK * bytes;
+    EXPECT_EQUAL(share_first(bytes / 2, 15, weight), 2);
+    EXPECT_EQUAL(share_first(bytes / 2, 15, weight - 1), 1);
+    EXPECT_EQUAL(share_first(16, 3, weight), 3); /* of a large share the class's number */
+    EXPECT_EQUAL(share_first(16, 3, SIZE_MAX), 3);
+    EXPECT_EQUAL(share_first(LAW_CLEARLY * bytes, 15, weight), 1);
+    EXPECT_EQUAL(share_first((LAW_CLEARLY * bytes) + 1, 15, weight), 0);
+    EXPECT_EQUAL(share_first(16, 15, 0), 0);
 }
 
 static void large_blocks_are_a_part_of_the_most_in_use(void)
@@ -261,12 +268,12 @@ static void looks_come_when_little_may_be_left(void)
 
 static void a_thread_rests_that_has_given_nearly_all_back(void)
 {
-    const size_t most = LAW_SMALL_PART * (size_t)LAW_LITTLE;
-    EXPECT(!returns_rests(0, LAW_LITTLE - 1));
-    EXPECT(returns_rests(0, LAW_LITTLE));
-    EXPECT(returns_rests(-1, LAW_LITTLE)); /* others' blocks with its own */
-    EXPECT(returns_rests(LAW_LITTLE, most));
-    EXPECT(!returns_rests(LAW_LITTLE + 1, most));
+    const size_t most = LAW_SMALL_PART * (size_t)LAW_SHARE_FIRST;
+    EXPECT(!returns_rests(0, LAW_SHARE_FIRST - 1));
+    EXPECT(returns_rests(0, LAW_SHARE_FIRST));
+    EXPECT(returns_rests(-1, LAW_SHARE_FIRST)); /* others' blocks with its own */
+    EXPECT(returns_rests(LAW_SHARE_FIRST, most));
+    EXPECT(!returns_rests(LAW_SHARE_FIRST + 1, most));
 }
 
 /* ---- huge pages ---- */
@@ -302,9 +309,9 @@ int main(void)
     a_batch_is_half_and_after_a_turn_few();
     a_block_weighs_its_bytes_up_to_a_bound();
     threads_share_a_part_of_what_is_in_use();
-    in_a_crowd_a_share_grows_with_use();
-    a_new_stack_in_a_crowd_holds_little();
-    who_has_given_nearly_all_back_has_little_left();
+    of_many_threads_each_begins_with_less();
+    a_share_grows_with_use_up_to_the_least();
+    a_new_stack_holds_a_part_of_the_share();
     large_blocks_are_a_part_of_the_most_in_use();
     thin_slabs_compact();
     slabs_are_thin_of_which_most_is_free();
@@ -320,6 +327,6 @@ int main(void)
     a_thread_rests_that_has_given_nearly_all_back();
     superslabs_start_huge_in_a_heap_of_small_blocks();
     slow_touches_are_followed_by_longer_and_longer_pauses();
-    puts("22 passed, 0 failed");
+    puts("23 passed, 0 failed");
     return 0;
 }

@@ -102,7 +102,7 @@ static void the_share_denies_growth_and_takes_back(void)
 
     seen = seen_of(1024, 15);
     seen.held = 15 * KiB;
-    seen.share.bytes = 39 * KiB; /* of a crowd */
+    seen.share.bytes = 39 * KiB; /* thread_bytes, and what may be kept */
     expect_step(seen, 39, CAPACITY_MISSES);
     seen.share.bytes--;
     expect_step(seen, 19, CAPACITY_MISSES);
