@@ -318,7 +318,7 @@ def _thread(pid: int, thread: int) -> str:
 
 PURGE = "malloc_trim(0)"
 COMPACTS = "compaction while the program works (option compact)"
-STEALS = "option extra_calls, for threads that sleep"
+KEEPS = "option thread_bytes"
 
 
 def _heap(seen: dict[str, Any]) -> Iterator[Line]:
@@ -335,7 +335,7 @@ def _heap(seen: dict[str, Any]) -> Iterator[Line]:
     yield less("holes", "free blocks in pages that are in use", _holes_left(seen), COMPACTS)
     yield less("free_pages", "free pages in slabs", 0, PURGE)
     sleepers = SLEEPER_KEEPS * sum(cache["living"] for cache in seen["caches"])
-    yield less("caches", "free blocks in thread caches", sleepers, STEALS)
+    yield less("caches", "free blocks in thread caches", sleepers, KEEPS)
     yield less("transfer", "free blocks in transfer caches", 0, PURGE)
     yield less("slices", "free slices (64 KiB), cached", 0, PURGE)
     yield less("huge_pages", "huge pages, unused parts", 0, PURGE)
