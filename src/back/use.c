@@ -30,7 +30,8 @@ bool use_returns(void)
 
 bool use_returns_all(void)
 {
-    return use_returns() || (load_relaxed(&use.answered) == 0 && !load_relaxed(&keeping.forever));
+    return use_returns() || (load_relaxed(&use.answered) < load_relaxed(&use.most) &&
+                             !load_relaxed(&keeping.forever));
 }
 
 /* What may be kept, where so much is held. */
@@ -66,7 +67,7 @@ void use_set_look(void)
     size_t held = load_relaxed(&use.held);
     size_t look = keep_where_held(held);
     if (use_returns_all())
-        look = smaller(look, use_returns() ? returns_from(held) : returns_nearly_all(held));
+        look = smaller(look, use_returns() ? returns_from(held) : returns_from_drain(held));
     if (load_relaxed(&limits.unread))
         look = smaller(look, LAW_IDLE_PART * LAW_LITTLE);
     size_t set = smaller(load_relaxed(&keeping.slices), load_relaxed(&keeping.huge) / SLICE);

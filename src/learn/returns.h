@@ -30,14 +30,20 @@ static inline size_t returns_look(size_t live, size_t most)
     return larger(larger(left, live / LAW_SMALL_PART), LAW_LITTLE);
 }
 
-/* Idle bytes that are nearly all. */
-static inline size_t returns_nearly_all(size_t held) { return held - held / LAW_SMALL_PART; }
+/* Idle bytes from which on they go back though too much did in vain: not what comes and goes. */
+static inline size_t returns_from_drain(size_t held) { return held / LAW_CLEARLY; }
+
+/* What may be counted as gone back in vain, so that it is paid in the end. */
+static inline size_t returns_debt(size_t vain, size_t most)
+{
+    return smaller(vain, LAW_CLEARLY * most);
+}
 
 /* Of what went back in vain, what still counts after so many milliseconds, of which the program
  * worked so many. */
 static inline size_t returns_paid(size_t vain, size_t worked, size_t rested)
 {
-    size_t milliseconds = worked + rested / LAW_TINY_PART;
+    size_t milliseconds = worked + rested / (LAW_TINY_PART * LAW_IDLE_PART);
     return milliseconds <= vain / LAW_WORK_MS ? vain - milliseconds * LAW_WORK_MS : 0;
 }
 

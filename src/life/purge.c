@@ -92,40 +92,18 @@ static void count_vain(void)
     size_t again = wanted_again() - vain.again;
     size_t ordered = smaller(again, vain.ordered);
     size_t left = returns_paid(load_relaxed(&use.vain), worked, passed - worked);
-    store_relaxed(&use.vain, left + (again - ordered) * vain.price);
+    size_t now = left + again - ordered;
+    store_relaxed(&use.vain, returns_debt(now, load_relaxed(&use.most)));
     left = returns_paid(load_relaxed(&use.answered), worked, passed - worked);
     store_relaxed(&use.answered, left);
     vain.again += again;
     vain.ordered -= ordered;
 }
 
-/* Something is found idle: was it in vain the last times, when a large part of the heap went back?
- */
-static void settle_price(void)
-{
-    size_t returned = counters_returned() - vain.returned;
-    if (returned < returns_from(load_relaxed(&use.most)))
-        return;
-    size_t again = vain.again - vain.wanted;
-    const struct journal_entry entry = {
-        .subject = JOURNAL_PRICE,
-        .taken_again = (unsigned)smaller(again * 100 / returned, 100),
-        .from = vain.price,
-        .to = returns_price(vain.price, returned, again, load_relaxed(&use.vain)),
-        .clock = clock_now()};
-    if (journal_open() && entry.to != entry.from)
-        journal_add(&entry);
-    if (policy.learn == LEARN)
-        vain.price = (unsigned)entry.to;
-    vain.returned += returned;
-    vain.wanted = vain.again;
-}
-
 /* ---- what lies idle; lock: purge ---- */
 
 static void owe(size_t slices, size_t huge)
 {
-    settle_price();
     owed.slices = larger(owed.slices, slices);
     owed.huge = larger(owed.huge, huge);
 }
@@ -143,11 +121,9 @@ static struct finding find_much(void)
     struct finding found = {MISUSE_NONE, NULL};
     size_t held = load_relaxed(&use.held);
     size_t idle = use_dirty() + load_relaxed(&use.stacked);
-    bool nearly_all = idle >= returns_nearly_all(held);
-    if (idle < returns_from(held) || !(nearly_all ? use_returns_all() : use_returns()))
+    bool drains = idle >= returns_from_drain(held);
+    if (idle < returns_from(held) || !(drains ? use_returns_all() : use_returns()))
         return found;
-    if (nearly_all)
-        store_relaxed(&use.answered, held);
     found = large_empty(cache_current());
     owe(load_relaxed(&keeping.slices) == AUTO ? slices_dirty() : 0,
         load_relaxed(&keeping.huge) == AUTO ? huge_dirty() : 0);
@@ -220,6 +196,8 @@ static size_t give(size_t slices, size_t huge, size_t most)
     huge = smaller(huge, most - slices * SLICE);
     size_t done = slices > 0 ? slices_purge(slices) * SLICE : 0;
     done += huge > 0 ? huge_purge(huge) : 0;
+    if (!use_returns())
+        add_relaxed(&use.answered, done);
     owed.slices = smaller(excess(owed.slices, slices), slices_dirty());
     owed.huge = smaller(excess(owed.huge, huge), huge_dirty());
     return done;
@@ -341,7 +319,7 @@ void purge_beyond(void)
     lock_take(&purge_lock);
     count_vain();
     store_relaxed(&use.vain, 0);
-    vain.price = 1;
+
     give_beyond(SIZE_MAX);
     use_set_look();
     lock_release(&purge_lock);
