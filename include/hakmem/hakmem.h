@@ -173,8 +173,9 @@ int hakmem_option_set(const char *name, uint64_t value);
 size_t hakmem_good_size(size_t n);
 
 /** Returns the memory of free blocks to the kernel, as far as possible: blocks in the calling
- * thread's cache and in transfer caches, but not in other threads' caches; free pages in slabs; free slices; kept mappings. Returns how many bytes
- * went back that may have held pages. Since 0.1. */
+ * thread's cache and in transfer caches, but not in other threads' caches; free pages in slabs;
+ * free slices; kept mappings. Returns how many bytes went back that may have held pages. Since 0.1.
+ */
 size_t hakmem_purge(void);
 
 /** Sets the function that is called when the heap passes the option soft_limit_bytes; null for
