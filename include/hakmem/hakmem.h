@@ -173,9 +173,9 @@ int hakmem_option_set(const char *name, uint64_t value);
 size_t hakmem_good_size(size_t n);
 
 /** Returns the memory of free blocks to the kernel, as far as possible: blocks in the calling
- * thread's cache, in transfer caches and, with the option extra_calls, in caches of threads that
- * are idle at this moment; free pages in slabs; free slices; kept mappings. Returns how many bytes
- * went back that may have held pages. Since 0.1. */
+ * thread's cache and in transfer caches, but not in other threads' caches; free pages in slabs;
+ * free slices; kept mappings. Returns how many bytes went back that may have held pages. Since 0.1.
+ */
 size_t hakmem_purge(void);
 
 /** Sets the function that is called when the heap passes the option soft_limit_bytes; null for
@@ -320,7 +320,7 @@ unsigned hakmem_version(void);
  * block; otherwise that can happen when the block leaves the thread's cache. The option
  * `check_frees` turns it on from the start. Returns the previous setting. A thread that is in the
  * middle of a call finishes it as before. On processors other than x86, another thread may notice
- * some calls later, unless the option `extra_calls` is on. What other threads hold free becomes
+ * some calls later. What other threads hold free becomes
  * checked with their next call. Since 0.1. */
 int hakmem_check_frees(int on);
 

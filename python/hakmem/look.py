@@ -20,7 +20,6 @@ MIB = 2**20
 COMPACT_MOST = 2048  # bytes of a block: above, no class compacts
 PID_MOST = 2**22  # <linux/threads.h>
 KERNEL_THREAD = 0x00200000  # PF_KTHREAD in <linux/sched.h>
-SLEEPER_KEEPS = 13 * 1024  # bytes in the cache of a thread that sleeps, at most
 # How the reader ends (look/why.h).
 NO_SUCH, NO_RIGHT, WITHOUT, NONSENSE, WAITS, REFUSED = 3, 4, 5, 6, 7, 8
 # How the command then ends.
@@ -318,7 +317,6 @@ def _thread(pid: int, thread: int) -> str:
 
 PURGE = "malloc_trim(0)"
 COMPACTS = "compaction while the program works (option compact)"
-KEEPS = "option thread_bytes"
 
 
 def _heap(seen: dict[str, Any]) -> Iterator[Line]:
@@ -334,8 +332,7 @@ def _heap(seen: dict[str, Any]) -> Iterator[Line]:
     yield Line("rounding", "unused ends of large blocks and slabs", heap["rounding"])
     yield less("holes", "free blocks in pages that are in use", _holes_left(seen), COMPACTS)
     yield less("free_pages", "free pages in slabs", 0, PURGE)
-    sleepers = SLEEPER_KEEPS * sum(cache["living"] for cache in seen["caches"])
-    yield less("caches", "free blocks in thread caches", sleepers, KEEPS)
+    yield Line("caches", "free blocks in thread caches", heap["caches"])
     yield less("transfer", "free blocks in transfer caches", 0, PURGE)
     yield less("slices", "free slices (64 KiB), cached", 0, PURGE)
     yield less("huge_pages", "huge pages, unused parts", 0, PURGE)

@@ -15,7 +15,7 @@ The process does it itself, the next time it frees memory and takes hakmem's slo
 milliseconds while it works. An idle process with several threads does it within about a second,
 unless scavenger is off. An idle process of one thread does it later: then the exit status is 4.
 
-What lies in the caches of other threads stays.
+What lies in the caches of other threads stays until they free nearly all that they took, or end.
 
 Needs the same rights as a debugger, as 'hakmem sheet' does.
 

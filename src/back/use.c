@@ -30,7 +30,7 @@ bool use_returns(void)
 
 bool use_returns_all(void)
 {
-    return use_returns() || (load_relaxed(&use.answered) < load_relaxed(&use.most) &&
+    return use_returns() || (load_relaxed(&use.drained) < load_relaxed(&use.most) &&
                              !load_relaxed(&keeping.forever));
 }
 

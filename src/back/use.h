@@ -20,7 +20,7 @@ struct use {
     size_t stacked;      /* of `slices`, what threads keep in stacks of large blocks; about */
     size_t most;         /* bytes that were in use at once, without those */
     size_t vain;         /* bytes that lately went back in vain (learn/returns.h) */
-    size_t answered;     /* bytes held when nearly all went back, less what work has paid since */
+    size_t drained;      /* bytes that went back in spite of that, less what work has paid since */
     bool low;            /* little is in use of what was; as found last */
     size_t held;         /* what is in use, and dirty: the sum of the first four */
 

@@ -10,7 +10,6 @@
 
 enum journal_subject {
     JOURNAL_STACK,
-    JOURNAL_PRICE,    /* of memory that went back in vain */
     JOURNAL_COMPACTS, /* a class begins to compact */
     JOURNAL_COMPACTED /* and ends */
 };
@@ -19,9 +18,8 @@ struct journal_entry {
     enum journal_subject subject;
     enum capacity_reason why; /* of a stack */
     unsigned thread;          /* of a stack or a class, the kernel's number */
-    unsigned taken_again;     /* of the price: per cent of what had gone back */
     size_t size;              /* of a stack or a class: bytes of a block */
-    size_t from, to;          /* blocks of a stack; times that a byte counts */
+    size_t from, to;          /* blocks of a stack */
     size_t clock;             /* bytes freed until then, as the allocation clock has them */
 };
 

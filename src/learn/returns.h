@@ -31,7 +31,10 @@ static inline size_t returns_look(size_t live, size_t most)
 }
 
 /* Idle bytes from which on they go back though too much did in vain: not what comes and goes. */
-static inline size_t returns_from_drain(size_t held) { return held / LAW_CLEARLY; }
+static inline size_t returns_from_drain(size_t held)
+{
+    return larger(held / LAW_CLEARLY, LAW_LITTLE);
+}
 
 /* What may be counted as gone back in vain, so that it is paid in the end. */
 static inline size_t returns_debt(size_t vain, size_t most)
@@ -45,15 +48,6 @@ static inline size_t returns_paid(size_t vain, size_t worked, size_t rested)
 {
     size_t milliseconds = worked + rested / (LAW_TINY_PART * LAW_IDLE_PART);
     return milliseconds <= vain / LAW_WORK_MS ? vain - milliseconds * LAW_WORK_MS : 0;
-}
-
-/* How many times each byte counts that is wanted again, after so much went back and so much was
- * wanted again: more if that was in vain, less if all that was in vain is paid. */
-static inline unsigned returns_price(unsigned price, size_t returned, size_t again, size_t vain)
-{
-    if (again >= returned / LAW_CLEARLY)
-        return smaller(LAW_CLEARLY * price, LAW_TINY_PART);
-    return vain > 0 ? price : larger(price / LAW_CLEARLY, 1);
 }
 
 /* Whether a thread that took `most` bytes at once more than it gave back, and now `taken`, will

@@ -6,7 +6,6 @@
 #include "back/slices_purge.h"
 #include "base/policy.h"
 #include "front/closer.h"
-#include "front/journal.h"
 #include "front/large.h"
 #include "front/owners.h"
 #include "heap/page_purge.h"
@@ -43,12 +42,9 @@ static struct {
 /* ---- what went back in vain; lock: purge ---- */
 
 static struct {
-    unsigned price; /* times that a byte counts */
     size_t again;   /* bytes wanted again that were counted, as the counters have them */
     size_t ordered; /* bytes that went back because somebody asked, and were not wanted again yet */
-    size_t returned; /* the counters', when something was found idle last */
-    size_t wanted;
-} vain = {.price = 1};
+} vain;
 
 static struct {
     size_t moment; /* the time of day, and a more exact one where that seemed to stand still */
@@ -94,8 +90,8 @@ static void count_vain(void)
     size_t left = returns_paid(load_relaxed(&use.vain), worked, passed - worked);
     size_t now = left + again - ordered;
     store_relaxed(&use.vain, returns_debt(now, load_relaxed(&use.most)));
-    left = returns_paid(load_relaxed(&use.answered), worked, passed - worked);
-    store_relaxed(&use.answered, left);
+    left = returns_paid(load_relaxed(&use.drained), worked, passed - worked);
+    store_relaxed(&use.drained, left);
     vain.again += again;
     vain.ordered -= ordered;
 }
@@ -197,7 +193,7 @@ static size_t give(size_t slices, size_t huge, size_t most)
     size_t done = slices > 0 ? slices_purge(slices) * SLICE : 0;
     done += huge > 0 ? huge_purge(huge) : 0;
     if (!use_returns())
-        add_relaxed(&use.answered, done);
+        add_relaxed(&use.drained, done);
     owed.slices = smaller(excess(owed.slices, slices), slices_dirty());
     owed.huge = smaller(excess(owed.huge, huge), huge_dirty());
     return done;

@@ -51,17 +51,6 @@ static void add_compaction(struct text *t, const struct journal_entry *e)
                     : " bytes: compact no more: they are in their places");
 }
 
-static void add_price(struct text *t, const struct journal_entry *e)
-{
-    text_add(t, "memory that goes back and is wanted again counts ");
-    text_add_number(t, e->from);
-    text_add(t, " -> ");
-    text_add_number(t, e->to);
-    text_add(t, " times: ");
-    text_add_number(t, e->taken_again);
-    text_add(t, "% of what went back last was");
-}
-
 void learned_print(void)
 {
     char line[256];
@@ -90,10 +79,8 @@ void learned_print(void)
         text_add(&t, " freed: ");
         if (e.subject == JOURNAL_STACK)
             add_stack(&t, &e);
-        else if (e.subject == JOURNAL_COMPACTS || e.subject == JOURNAL_COMPACTED)
-            add_compaction(&t, &e);
         else
-            add_price(&t, &e);
+            add_compaction(&t, &e);
         text_add(&t, "\n");
         os_print_error(t.start, t.used);
     }

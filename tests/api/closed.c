@@ -105,41 +105,10 @@ static void threads_in_tight_loops_are_reached(void)
     CHECK_SIZE("hakmem_check", (size_t)hakmem_check(), 0);
 }
 
-static pthread_barrier_t asleep;
-
-static void *fill_and_sleep(void *unused)
-{
-    static void *blocks[2000];
-    for (int i = 0; i < 2000; i++)
-        blocks[i] = do_malloc(64);
-    for (int i = 0; i < 2000; i++)
-        do_free(blocks[i]);
-    pthread_barrier_wait(&asleep); /* its cache is full */
-    pthread_barrier_wait(&asleep);
-    return unused;
-}
-
-/* A thread that slept when the mode began makes no call; a purge must reach what it holds. */
-static void caches_of_sleepers_are_reached(void)
-{
-    pthread_t sleeper;
-    pthread_barrier_init(&asleep, NULL, 2);
-    pthread_create(&sleeper, NULL, fill_and_sleep, NULL);
-    pthread_barrier_wait(&asleep);
-    hakmem_check_frees(1);
-    hakmem_purge();
-    CHECK_SIZE("bytes in the sleeper's cache after a purge", in_caches(), 0);
-    hakmem_check_frees(0);
-    pthread_barrier_wait(&asleep);
-    pthread_join(sleeper, NULL);
-}
-
 int main(void)
 {
     check_start("closed");
     RUN(wrong_frees_are_seen_at_once);
     RUN(threads_in_tight_loops_are_reached);
-    if (getenv("HAKMEM_EXTRA_CALLS") != NULL)
-        RUN(caches_of_sleepers_are_reached);
     return check_end();
 }

@@ -131,10 +131,9 @@ CLAIMS: dict[str, Figures] = {
         "all": named(r"of (\d+) MB with [\d,]+ keys, \d+ MB were left", SERVERS),
     },
     "a thread that sleeps keeps its cached blocks ({cached} KiB each in the benchmark of 256 "
-    "threads, {glibc} with glibc); with the option `extra_calls` it keeps {least} KiB": lambda: {
+    "threads, {glibc} with glibc": lambda: {
         "cached": named(r"`sleepers-256` (\d+) KiB a thread, \d+ with glibc"),
         "glibc": named(r"`sleepers-256` \d+ KiB a thread, (\d+) with glibc"),
-        "least": named(r"with `extra_calls` (\d+)\)"),
     },
     "A double free of a block of up to {sealed} KiB is found later": lambda: {
         "sealed": named(r"into the second 8 bytes of each block of up to (\d+) KiB", MISUSE)

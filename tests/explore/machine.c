@@ -2,7 +2,6 @@
  * ThreadSanitizer's runtime and the kernel. */
 #include <errno.h>
 #include <linux/futex.h>
-#include <linux/membarrier.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -308,16 +307,6 @@ static long futex_wake(const int *word)
     return n > 0;
 }
 
-static long barrier_everywhere(void)
-{
-    point();
-    other_step();
-    say("barrier everywhere", NULL, 0);
-    for (unsigned i = 0; i < engine->count; i++)
-        drain(i);
-    return 0;
-}
-
 /* The program's own: the functions that are explored ask the kernel by it. */
 long syscall(long number, ...)
 {
@@ -325,8 +314,6 @@ long syscall(long number, ...)
     va_start(list, number);
     if (engine == NULL || !engine->running)
         return va_end(list), 0;
-    if (number == SYS_membarrier)
-        return va_end(list), barrier_everywhere();
     if (number != SYS_futex)
         explore_fail("the kernel is asked for call %ld", number);
     int *word = va_arg(list, int *);

@@ -27,8 +27,7 @@ from tests.explore.explorer import HERE, ROOT, Explorer
 FUNCTIONS = {
     "front/cache.h": ["cache_pop", "bin_push", "cache_push", "cache_push_any"],
     "front/stack.h": ["stack_set_top"],
-    "front/theft.c": ["stack_mark_top", "stack_unseen", "stacks_mark", "stack_rob", "cache_rob"],
-    "front/stacks.c": ["cache_wake", "cache_enter", "stack_settle"],
+    "front/stacks.c": ["stack_settle"],
     "front/owners.c": ["cache_show", "cache_resume"],
     "front/closer.c": ["caches_close"],
     "os/lock.h": ["lock_take", "lock_release"],
@@ -37,9 +36,8 @@ FUNCTIONS = {
 # Calls that read or write a word that another thread may touch, or order such accesses.
 SHARED = re.compile(
     r"\b(load_\w+|store_\w+|add_relaxed|sub_relaxed|exchange|__atomic_\w+|STEP_\w+|lock_(?!noted|check_order|forget|held|all_held|none_held)\w+|os_wait"
-    r"|os_wake|os_barrier_everywhere|registry_exchange|registry_ownership|stacks_open|stack_\w+|bin_push|cache_push_any"
-    r"|arrays_purge|cache_reset|cache_wake|cache_show|cache_enter|registry_wakes|registry_sleeps"
-    r"|shards_put)\s*\(|->(topmost|top|limit|asleep|shut|topmost_unsure|floor)\b"
+    r"|os_wake|registry_exchange|registry_ownership|stacks_open|stack_\w+|bin_push|cache_push_any"
+    r"|arrays_purge|cache_reset|cache_show|shards_put)\s*\(|->(topmost|top|limit|shut)\b"
 )
 
 

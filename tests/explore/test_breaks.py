@@ -21,42 +21,6 @@ class Break:
 
 BREAKS = [
     Break(
-        "a thief without the barrier between its marks and its looks",
-        "front/theft.c",
-        "    sure = sure && os_barrier_everywhere();\n",
-        "",
-        "theft",
-    ),
-    Break(
-        "a thief without the barrier before its marks",
-        "front/theft.c",
-        "    bool sure = os_barrier_everywhere();\n",
-        "    bool sure = true;\n",
-        "theft",
-    ),
-    Break(
-        "pop lowers the top last",
-        "front/cache.h",
-        """    STEP_DOWN(bin->top);
-    void *topmost = load_own(&bin->topmost);
-    FORGET_RESULT(topmost);
-    *p = topmost;
-    if (unlikely(topmost == window_mark())) {
-        STEP_UP(bin->top);
-        return false;
-    }
-    store_own(&bin->topmost, load_own(load_own(&bin->top)));
-""",
-        """    void *topmost = load_own(&bin->topmost);
-    *p = topmost;
-    if (unlikely(topmost == window_mark()))
-        return false;
-    store_own(&bin->topmost, load_own(load_own(&bin->top) - 1));
-    STEP_DOWN(bin->top);
-""",
-        "theft",
-    ),
-    Break(
         "push raises the top before the slot is written",
         "front/cache.h",
         """    store_own(&top[1], p);
@@ -77,14 +41,7 @@ BREAKS = [
         "lock",
     ),
     Break(
-        "a wake forgets a late push",
-        "front/stacks.c",
-        "stack_used(bin, &cache->cold[stack]) > 0 ? bin->topmost : NULL",
-        "NULL",
-        "theft",
-    ),
-    Break(
-        "a closer without its barrier, whose caches stay open",
+        "a closer that leaves the caches open",
         "front/closer.c",
         "            registry_exchange(cache, cache, &cache_none);\n",
         "            ;\n",

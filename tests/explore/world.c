@@ -152,7 +152,6 @@ void world_begin(size_t size)
     window_bin_offsets[1] = (uint16_t)((BIN_FIRST + cls) * BIN_BYTES);
     world_free = (1u << BLOCKS) - 1;
     world_held = 0;
-    policy.extra_calls = true;
     explore_watch(&mailbox, sizeof mailbox, "mailbox");
     explore_watch(&caches_closed, sizeof caches_closed, "caches_closed");
     cache_mine = &cache_none;

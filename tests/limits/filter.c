@@ -22,7 +22,6 @@ static const struct {
     {"prctl", SYS_prctl},
     {"mremap", SYS_mremap},
     {"getrandom", SYS_getrandom},
-    {"membarrier", SYS_membarrier},
     {"set_robust_list", SYS_set_robust_list},
     {"rseq", SYS_rseq},
     {"sched_getaffinity", SYS_sched_getaffinity},

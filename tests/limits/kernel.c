@@ -9,7 +9,7 @@
 
 #define OPTIONAL                                                                    \
     (FAKE_BIT(madvise) | FAKE_BIT(mremap) | FAKE_BIT(prctl) | FAKE_BIT(getrandom) | \
-     FAKE_BIT(affinity) | FAKE_BIT(membarrier))
+     FAKE_BIT(affinity))
 
 static const struct {
     const char *name;

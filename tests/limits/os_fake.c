@@ -449,8 +449,6 @@ static long fake_call(long number, const long a[6])
         return refused(FAKE_getrandom) ? -1 : syscall(number, a[0], a[1], a[2]);
     case SYS_sched_getaffinity:
         return refused(FAKE_affinity) ? -1 : syscall(number, a[0], a[1], a[2]);
-    case SYS_membarrier:
-        return refused(FAKE_membarrier) ? -1 : syscall(number, a[0], a[1], a[2]);
     case SYS_clock_gettime:
         return refused(FAKE_clock_gettime) ? -1 : syscall(number, a[0], a[1]);
     default:

@@ -13,8 +13,8 @@
 #define FAKE_CALLS(call)                                                                \
     call(mmap, ENOMEM) call(munmap, ENOMEM) call(mremap, ENOMEM) call(mprotect, ENOMEM) \
         call(madvise, ENOMEM) call(process_madvise, EINVAL) call(prctl, EINVAL)         \
-            call(getrandom, EAGAIN) call(affinity, EINVAL) call(membarrier, EPERM)      \
-                call(clock_gettime, EPERM) call(pthread_create, EAGAIN)
+            call(getrandom, EAGAIN) call(affinity, EINVAL) call(clock_gettime, EPERM)   \
+                call(pthread_create, EAGAIN)
 
 enum fake_call {
 #define FAKE_NAME(name, error) FAKE_##name,

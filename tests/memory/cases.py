@@ -21,8 +21,6 @@ class Case:
     """How long the program is watched after its last free."""
     counts_after: int = 0
     """The second at which `most` must hold; threads may use the time."""
-    extra_calls: bool = False
-    """With the option of that name, for hakmem."""
 
     def value(self, run: Figures, second: int) -> float:
         return run[f"resident_{second}"] / self._one(run)
@@ -52,17 +50,14 @@ def _holes(smallest: int, largest: int, threads: int, most: float | None) -> Cas
 
 def _sleepers(
     smallest: int, largest: int, threads: int, seconds: int, bytes_each: int = MIB
-) -> list[Case]:
+) -> Case:
     arguments = _arguments(
         "sleepers", bytes_each, smallest, largest, seconds, ("--threads", threads)
     )
     name = f"sleepers {smallest}-{largest}, {threads} threads of {bytes_each // KIB} KiB"
+    most = 24 if threads >= 500 else 40
     share = 256 / threads  # what a process has once
-    extra = f"{name}, extra calls"
-    return [
-        Case(name, arguments, "KiB", 40 + share, threads, seconds, 2),
-        Case(extra, arguments, "KiB", 16 + share, threads, seconds, 2, extra_calls=True),
-    ]
+    return Case(name, arguments, "KiB", most + share, threads, seconds, 2)
 
 
 def _waves(smallest: int, largest: int, mib: int, second_thread: bool) -> Case:
@@ -93,11 +88,11 @@ def cases(quick: bool) -> list[Case]:
         _holes(1024, 8192, 4, 2.5),
         _holes(16, 1024, 1, 6.5),
         _holes(16, 1024, 4, 6.5),
-        *_sleepers(16, 8192, 500, seconds),
-        *_sleepers(16, 1024, 500, seconds),
-        *_sleepers(16, 1024, 64, seconds, 64 * KIB),
-        *_sleepers(16 * KIB, 32 * KIB, 64, seconds, 64 * KIB),
-        *_sleepers(16, 1024, 2000, seconds, 26 * KIB),  # 50 blocks each
+        _sleepers(16, 8192, 500, seconds),
+        _sleepers(16, 1024, 500, seconds),
+        _sleepers(16, 1024, 64, seconds, 64 * KIB),
+        _sleepers(16 * KIB, 32 * KIB, 64, seconds, 64 * KIB),
+        _sleepers(16, 1024, 2000, seconds, 26 * KIB),  # 50 blocks each
     ]
     if quick:
         return bound

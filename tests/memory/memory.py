@@ -96,8 +96,6 @@ def run(
     if allocator.library is not None:
         command += ["--in-force", allocator.library.name]
     variables = allocator.environment()
-    if case.extra_calls and allocator.name == OURS:
-        variables["HAKMEM_EXTRA_CALLS"] = "1"
     found = figures(command, variables)
     if found is None:
         raise AssertionError("comes_back never skips")

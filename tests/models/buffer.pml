@@ -19,9 +19,6 @@ bit lb;
 
 inline drain_at(which)
 {
-#ifdef DRAINED
-    DRAINED(which);
-#endif
     mem[where[which]] = value[which];
 #ifdef WEAK
     has_old[where[which]] = 0;
@@ -41,7 +38,7 @@ inline drain_at(which)
     value[pending] = 0
 }
 
-/* What an atomic instruction, a lock or a barrier does to the owner. */
+/* What an atomic instruction or a lock does to the owner. */
 inline settle()
 {
     do
@@ -59,12 +56,6 @@ inline settle()
     od;
     li = 0
 #endif
-}
-
-/* Called by another thread. The owner is then between two instructions, whichever. */
-inline membarrier()
-{
-    d_step { settle() }
 }
 
 inline load(a, r)

@@ -4,15 +4,23 @@
 
 #define CLOSED 0 /* in MINE: a shared cache that is closed */
 #define CACHE 1
+#define GONE 2 /* the same, of a thread that ends */
 
 bit closed; /* from here on every operation that begins takes the slow path */
+bit dead;   /* the thread gave its cache up; lock: cache */
+bit away;   /* the thread is no more, nor are its variables */
 
-/* The closer has no barrier, and an operation may begin late. Nothing but that may go wrong. */
-#ifdef PATIENT
+/* On a weak machine an owner may see later that it is closed. Nothing but that may go wrong. */
+#if defined(WEAK) && !defined(REACH_LATE)
 #define ON_TIME true
-#define BREAK_NO_BARRIER
 #else
 #define ON_TIME !late
+#endif
+
+#ifdef BREAK_ENDED
+#define LIVING true
+#else
+#define LIVING !dead
 #endif
 
 inline shut_again()
@@ -77,7 +85,42 @@ end:
             }
         :: else -> assert(ON_TIME)
         fi
-    od
+#ifdef MORTAL
+    :: true ->
+#ifdef BREAK_GONE_UNLOCKED
+        atomic {
+            ROOM;
+            store(MINE, GONE)
+        };
+#endif
+        take_lock();
+        d_step {
+            audit();
+#ifndef BREAK_GONE_UNLOCKED
+            mem[MINE] = GONE;
+#endif
+            empty_in_slow_path();
+            dead = 1;
+            locked = 0
+        };
+        break
+#endif
+    od;
+    /* Destructors that run later may free. */
+    do
+    :: held != 0 ->
+        choose();
+        atomic { load(MINE, c) };
+        atomic {
+            assert(c == GONE);
+            pool = pool | SET(p);
+            p = 0;
+            c = 0
+        }
+    :: else -> break
+    od;
+    assert(pool == ALL);
+    away = 1
 }
 
 proctype closer()
@@ -87,7 +130,7 @@ proctype closer()
 end:
     do
     :: atomic {
-        !locked;
+        !locked && LIVING;
         locked = 1
     };
 #ifdef BREAK_BY_STACK
@@ -101,10 +144,10 @@ end:
         x = 0;
         done = 0;
 #else
-        atomic { change(MINE, CLOSED) };
-#endif
-#ifndef BREAK_NO_BARRIER
-        membarrier();
+        atomic {
+            assert(!away);
+            change(MINE, CLOSED)
+        };
 #endif
         atomic {
             closed = 1;
@@ -119,8 +162,12 @@ end:
             closed = 0
         };
         atomic {
-            change(LIMIT, OPEN);
-            change(MINE, CACHE);
+            if
+            :: !dead ->
+                change(LIMIT, OPEN);
+                change(MINE, CACHE)
+            :: else
+            fi;
             locked = 0
         }
     od

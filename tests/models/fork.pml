@@ -63,9 +63,9 @@ end:
 inline drain_in_child()
 {
     lj = 0; /* blocks that it has freed */
-    li = bottom + 1;
+    li = BASE + 1;
 #ifdef BREAK_TOP_BELOW
-    lb = mem[TOP] < bottom; /* the difference, without sign, is a huge number of blocks */
+    lb = mem[TOP] < BASE; /* the difference, without sign, is a huge number of blocks */
     assert(!lb);
 #endif
     do

@@ -28,10 +28,9 @@
 #define ALL ((1 << BLOCKS) - 1)
 #define AT(level) mem[SLOT + (level)]
 
-bit locked;         /* the cache's lock */
-byte bottom = BASE; /* the floor: at it and below nothing is the stack's; lock: cache */
-byte held;          /* blocks that the program has, a set */
-byte pool;          /* blocks whose bits say free, a set */
+bit locked; /* the cache's lock */
+byte held;  /* blocks that the program has, a set */
+byte pool;  /* blocks whose bits say free, a set */
 
 inline give_to_program(b)
 {
@@ -46,7 +45,7 @@ inline audit()
 {
     assert(!(held & pool));
     lj = held | pool;
-    li = bottom + 1;
+    li = BASE + 1;
     do
     :: li <= mem[TOP] ->
         assert(AT(li) != MARK);
@@ -72,31 +71,6 @@ inline take_lock()
 /* Pops a block for the program, or leaves `slow` set. */
 inline pop()
 {
-#ifdef BREAK_OLD_ORDER
-    atomic { load(TOPMOST, x) };
-    if
-    :: x == MARK -> slow = 1
-    :: else ->
-        atomic {
-            load(TOP, t);
-            load(SLOT + t - 1, y);
-            t = 0
-        };
-        atomic {
-            ROOM;
-            store(TOPMOST, y);
-            y = 0
-        };
-        atomic {
-            ROOM;
-            load(TOP, t);
-            store(TOP, t - 1);
-            t = 0;
-            give_to_program(x);
-            x = 0
-        }
-    fi
-#else
     atomic {
         ROOM;
         load(TOP, t);
@@ -127,7 +101,6 @@ inline pop()
             x = 0
         }
     fi
-#endif
 }
 
 /* Pushes p, or leaves `slow` set. The look at topmost finds errors of the program alone and is left
@@ -150,12 +123,6 @@ inline push()
     atomic {
         load(TOP, t);
         load(LIMIT, y);
-#ifdef ANY
-        if
-        :: y = OPEN /* cache_push_any: looks at the capacity alone */
-        :: true
-        fi
-#endif
     };
     if
     :: t >= y ->
@@ -194,14 +161,13 @@ inline choose()
 inline reload()
 {
     if
-    :: mem[TOPMOST] == MARK && mem[TOP] > bottom -> mem[TOPMOST] = AT(mem[TOP])
+    :: mem[TOPMOST] == MARK && mem[TOP] > BASE -> mem[TOPMOST] = AT(mem[TOP])
     :: else
     fi
 }
 
 inline refill()
 {
-    bottom = BASE;
     mem[TOP] = BASE;
     p = 1;
     do
@@ -241,21 +207,26 @@ inline pop_in_slow_path()
     x = 0
 }
 
-/* The whole stack and p go to bits. */
-inline flush_in_slow_path()
+/* The whole stack goes to bits. */
+inline empty_in_slow_path()
 {
-    pool = pool | SET(p);
-    p = 0;
     do
-    :: mem[TOP] > bottom ->
+    :: mem[TOP] > BASE ->
         assert(!(pool & SET(AT(mem[TOP]))) && !(held & SET(AT(mem[TOP]))));
         pool = pool | SET(AT(mem[TOP]));
         mem[TOP] = mem[TOP] - 1
     :: else -> break
     od;
-    bottom = BASE;
     mem[TOP] = BASE;
     mem[TOPMOST] = AT(BASE)
+}
+
+/* And p. */
+inline flush_in_slow_path()
+{
+    pool = pool | SET(p);
+    p = 0;
+    empty_in_slow_path()
 }
 
 inline start()

@@ -46,26 +46,15 @@ SLOT_LATER = pushes("TOPMOST", "SLOT", "TOP")
 TOPMOST_LAST = pushes("SLOT", "TOP", "TOPMOST")
 
 CASES = [
-    *holds("bed", "", "MORTAL BLOCKS=2", f"WEAK {SMALL}", SLOT_LATER, TOPMOST_LAST),
+    *holds("closer", "", "MORTAL", WEAK, f"MORTAL WEAK {SMALL}"),
     *finds(
-        "bed",
-        "REACH_STEAL",
-        "REACH_LATE",
-        "BREAK_OLD_ORDER",
-        "BREAK_NO_FIRST_BARRIER",
-        "BREAK_NO_BARRIER",
-        "BREAK_PLAIN_STORE",
-        "BREAK_TOPMOST_UNSEEN",
-        "FIRST=skip SECOND=IS_SLOT",
-        f"FIRST=IS_TOP SECOND=skip WEAK {SMALL}",
-        "BREAK_NO_RECOVERY",
-        "BREAK_GIVEN",
-        "BREAK_NO_NOTE",
-        "BREAK_NOT_SHUT",
+        "closer",
+        "REACH_CLOSED",
+        f"REACH_LATE {WEAK}",
+        "BREAK_BY_STACK",
+        "BREAK_ENDED MORTAL BLOCKS=2",
         "BREAK_GONE_UNLOCKED MORTAL BLOCKS=2",
     ),
-    *holds("closer", "", WEAK, f"PATIENT {WEAK}"),
-    *finds("closer", "REACH_CLOSED", "BREAK_BY_STACK", f"BREAK_NO_BARRIER {WEAK}"),
     *holds("fork", "", WEAK, SLOT_LATER, TOPMOST_LAST),
     *finds(
         "fork",

@@ -228,11 +228,12 @@ static void nothing_goes_back_while_a_whole_heap_did_in_vain(void)
 
 static void work_pays_what_went_back_in_vain(void)
 {
+    const size_t rest = LAW_TINY_PART * LAW_IDLE_PART;
     EXPECT_EQUAL(returns_paid(0, 0, 0), 0);
     EXPECT_EQUAL(returns_paid(GiB, 0, 0), GiB);
     EXPECT_EQUAL(returns_paid(GiB, 1, 0), GiB - LAW_WORK_MS);
-    EXPECT_EQUAL(returns_paid(GiB, 0, LAW_TINY_PART - 1), GiB);
-    EXPECT_EQUAL(returns_paid(GiB, 1, LAW_TINY_PART), GiB - 2 * (size_t)LAW_WORK_MS);
+    EXPECT_EQUAL(returns_paid(GiB, 0, rest - 1), GiB);
+    EXPECT_EQUAL(returns_paid(GiB, 1, rest), GiB - 2 * (size_t)LAW_WORK_MS);
     EXPECT_EQUAL(returns_paid(GiB, SIZE_MAX, 0), 0); /* and does not overflow */
     EXPECT_EQUAL(returns_paid(GiB, 0, SIZE_MAX), 0);
     EXPECT_EQUAL(returns_paid(LAW_WORK_MS - 1, 0, 0), LAW_WORK_MS - 1);
@@ -240,18 +241,18 @@ static void work_pays_what_went_back_in_vain(void)
         EXPECT(returns_paid(GiB, worked + 1, 0) < returns_paid(GiB, worked, 0));
 }
 
-static void what_is_in_vain_again_and_again_counts_more(void)
+static void a_debt_ends(void)
 {
-    unsigned price = 1;
-    for (unsigned i = 0; i < 20; i++)
-        price = returns_price(price, GiB, GiB / LAW_CLEARLY, 1);
-    EXPECT_EQUAL(price, LAW_TINY_PART);
-    for (unsigned i = 0; i < 20; i++)
-        price = returns_price(price, GiB, GiB / LAW_CLEARLY - 1, 1);
-    EXPECT_EQUAL(price, LAW_TINY_PART);
-    for (unsigned i = 0; i < 20; i++)
-        price = returns_price(price, GiB, GiB / LAW_CLEARLY - 1, 0);
-    EXPECT_EQUAL(price, 1);
+    EXPECT_EQUAL(returns_debt(MiB, GiB), MiB);
+    EXPECT_EQUAL(returns_debt(100 * GiB, GiB), LAW_CLEARLY * GiB);
+    EXPECT(returns_paid(returns_debt(SIZE_MAX, GiB), GiB / LAW_WORK_MS, 0) <= GiB);
+}
+
+static void drains_are_seen_though_too_much_went_back_in_vain(void)
+{
+    EXPECT_EQUAL(returns_from_drain(GiB), GiB / LAW_CLEARLY);
+    EXPECT_EQUAL(returns_from_drain(0), LAW_LITTLE);
+    EXPECT(returns_from_drain(GiB) > returns_from(GiB));
 }
 
 static void looks_come_when_little_may_be_left(void)
@@ -263,7 +264,6 @@ static void looks_come_when_little_may_be_left(void)
     EXPECT(returns_low(GiB / LAW_IDLE_PART, GiB));
     EXPECT(!returns_low(GiB / LAW_IDLE_PART + 1, GiB));
     EXPECT(!returns_low(0, LAW_SMALL_PART * (size_t)LAW_LITTLE - 1));
-    EXPECT_EQUAL(returns_nearly_all(LAW_SMALL_PART * MiB), (LAW_SMALL_PART - 1) * MiB);
 }
 
 static void a_thread_rests_that_has_given_nearly_all_back(void)
@@ -322,7 +322,8 @@ int main(void)
     much_that_is_idle_goes_back();
     nothing_goes_back_while_a_whole_heap_did_in_vain();
     work_pays_what_went_back_in_vain();
-    what_is_in_vain_again_and_again_counts_more();
+    a_debt_ends();
+    drains_are_seen_though_too_much_went_back_in_vain();
     looks_come_when_little_may_be_left();
     a_thread_rests_that_has_given_nearly_all_back();
     superslabs_start_huge_in_a_heap_of_small_blocks();

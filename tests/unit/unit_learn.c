@@ -279,7 +279,7 @@ static void the_journal_keeps_the_newest(void)
 {
     static struct lock guard = LOCK(PURGE); /* as who adds has one */
     lock_take(&guard);
-    struct journal_entry e = {.subject = JOURNAL_PRICE};
+    struct journal_entry e = {.subject = JOURNAL_STACK};
     EXPECT_EQUAL(journal_count(), 0);
     EXPECT(!journal_read(0, &e));
     for (size_t i = 0; i < JOURNAL_MOST + 10; i++) {

@@ -12,7 +12,6 @@
 #include "front/registry.h"
 #include "front/stack.h"
 #include "front/stacks.h"
-#include "front/theft.h"
 #include "hakmem/hakmem.h"
 #include "life/life.h"
 #include "life/purge.h"
@@ -52,21 +51,6 @@ static void by_owner(void (*what)(void))
 
 static void everything_reopens(void) { caches_reopen(); }
 static void visits_end(void) { cache_ask_visits(cache, false); }
-
-/* A stack whose top is not sure is not robbed, so the cache does not go to sleep. */
-static void a_theft_fails(void)
-{
-    lock_take(cache->lock);
-    unsigned stack = begun_from(cache, 0);
-    cache->cold[stack].topmost_unsure = 1;
-    struct bin *bin = &cache->bins[BIN_FIRST + stack];
-    stack_set_top(bin, cache->cold[stack].base);
-    lock_release(cache->lock);
-    EXPECT(purge_try_stop());
-    caches_steal(true);
-    purge_go_on();
-    EXPECT(!cache->asleep);
-}
 
 static void capacities_start(void)
 {
@@ -140,7 +124,6 @@ int main(void)
     } cases[] = {
         {"caches_reopen", everything_reopens, false},
         {"cache_ask_visits", visits_end, true},
-        {"a theft that fails", a_theft_fails, false},
         {"a new capacity", capacities_start, false},
     };
     pthread_t owner;

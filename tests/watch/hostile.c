@@ -137,7 +137,6 @@ int main(int argc, char **argv)
                                    .bin_bytes = 32,
                                    .cold_at = 8192,
                                    .cold_bytes = 32,
-                                   .floor_mask = 0x3fff,
                                    .room_at = 8,
                                    .room_mask = 0x3fff,
                                    .every = fake,

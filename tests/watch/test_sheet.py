@@ -88,7 +88,7 @@ def test_limits(command: Command, given: Callable[[str], Path], library: Path) -
         assert "hard_limit_bytes 500.0" in command("sheet", process.pid).stdout
 
 
-@pytest.mark.parametrize("kind", ["free_pages", "caches", "kept", "slices"])
+@pytest.mark.parametrize("kind", ["free_pages", "kept", "slices"])
 def test_what_could_be_less_becomes_so(
     command: Command, given: Callable[[str], Path], library: Path, kind: str
 ) -> None:
@@ -96,7 +96,6 @@ def test_what_could_be_less_becomes_so(
         given("--programs") / "watch_plant",
         library=library,
         HAKMEM_SCAVENGER="off",
-        HAKMEM_EXTRA_CALLS="on",
     ) as plant:
         plant.ask(kind)
         before = command.sheet(plant.pid)

@@ -30,7 +30,7 @@ CANDIDATES = (
     Candidate(("retain_slices=65536", "big_cache_bytes=4G", "scavenger=off"), "one use of much"),
     Candidate(("retain_slices=0", "big_cache_bytes=0"), "memory that is not needed again"),
     Candidate(("scavenge_ms=50",), "services that are often idle"),
-    Candidate(("extra_calls=on",), "many sleeping threads"),
+    Candidate(("extra_calls=on",), "free pages between blocks in use"),
     Candidate(("compact=off",), "heaps that shrink and grow again"),
     Candidate(("learn=frozen",), "short runs"),
 )
