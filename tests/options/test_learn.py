@@ -14,10 +14,6 @@ sys.path.insert(0, str(Path(__file__).parents[2]))
 from tests.counts.work import clean_environment
 
 BLOCKS = 2000
-PRICE = re.compile(
-    r"hakmem: learned: after \d+ MiB freed: memory that goes back and is wanted again "
-    r"counts (\d+) -> (\d+) times: (\d+)% of what went back last was"
-)
 STACK = re.compile(
     r"hakmem: learned: after \d+ (?:bytes|KiB|MiB) freed: "
     r"thread \d+, blocks of 64 bytes: keeps up to (\d+) -> (\d+): (.*)"
@@ -76,40 +72,6 @@ def test_what_is_learned_is_told(learn: Path) -> None:
     grown = [step for step in outcome.steps if step[1] > step[0]]
     assert all(was == step[1] for step, (was, _, _) in itertools.pairwise(grown))
     assert outcome.last <= 2
-
-
-def prices(program: Path, mode: str) -> tuple[str, list[tuple[int, int]]]:
-    """The first line, and the steps, of bursts in which what went back is wanted again."""
-    done = subprocess.run(
-        [str(program), "large"],
-        env=clean_environment() | {"HAKMEM_LEARN_LOG": "on", "HAKMEM_LEARN": mode},
-        capture_output=True, text=True,
-    )  # fmt: skip
-    assert done.returncode == 0, f"status {done.returncode}: {done.stderr}"
-    first, *lines = done.stderr.splitlines()
-    found = [match.groups() for match in map(PRICE.fullmatch, lines) if match]
-    steps = [(int(was), int(now), int(share)) for was, now, share in found]
-    assert all(share >= 50 for _, _, share in steps), done.stderr
-    return first, [(was, now) for was, now, _ in steps]
-
-
-def test_memory_that_is_wanted_again_counts_more_and_more(learn: Path) -> None:
-    first, steps = prices(learn, "learn")
-    assert re.fullmatch(r"hakmem: learned: \d+ steps:", first)
-    assert steps[:2] == [(1, 2), (2, 4)]
-    assert all(was == before for (_, before), (was, _) in itertools.pairwise(steps))
-    assert all(now == 2 * was and now <= 16 for was, now in steps)
-
-
-def test_what_memory_would_count_is_observed(learn: Path) -> None:
-    """Each step begins at 1, as none is taken."""
-    first, steps = prices(learn, "observe")
-    assert re.fullmatch(r"hakmem: learned: \d+ steps that were not taken:", first)
-    assert len(steps) >= 2 and set(steps) == {(1, 2)}
-
-
-def test_with_frozen_memory_counts_once(learn: Path) -> None:
-    assert prices(learn, "frozen") == ("hakmem: learned: nothing, since learn is frozen", [])
 
 
 def test_what_is_observed_is_told_and_not_done(learn: Path) -> None:
