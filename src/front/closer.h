@@ -10,7 +10,7 @@
 extern bool caches_closed HIDDEN; /* atomic */
 
 /* Closes or opens all caches. When it returns every thread is in the middle of one call through its
- * cache at most; without the option extra_calls this is so on x86 alone, and soon elsewhere. */
+ * cache at most on x86; elsewhere it is soon. */
 void caches_close(bool closed);
 
 /* Opens the stacks of all caches to frees again that were closed from outside (life/settings.h). */
