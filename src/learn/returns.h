@@ -13,8 +13,13 @@
 /* Whether anything goes back. `most`: bytes that were in use at once. */
 static inline bool returns_pay(size_t vain, size_t most) { return vain <= most; }
 
-/* Idle bytes from which on they go back at once. */
-static inline size_t returns_from(size_t held) { return larger(held / LAW_IDLE_PART, LAW_LITTLE); }
+/* Idle bytes from which on they go back at once: a part of what is held, and not what comes and
+ * goes in a small heap. */
+#define RETURNS_LEAST (LAW_IDLE_PART * (size_t)LAW_LITTLE)
+static inline size_t returns_from(size_t held)
+{
+    return larger(held / LAW_IDLE_PART, RETURNS_LEAST);
+}
 
 /* Whether little is left in use of what was. */
 static inline bool returns_low(size_t live, size_t most)
@@ -33,7 +38,7 @@ static inline size_t returns_look(size_t live, size_t most)
 /* Idle bytes from which on they go back though too much did in vain: not what comes and goes. */
 static inline size_t returns_from_drain(size_t held)
 {
-    return larger(held / LAW_CLEARLY, LAW_LITTLE);
+    return larger(held / LAW_CLEARLY, RETURNS_LEAST);
 }
 
 /* What may be counted as gone back in vain, so that it is paid in the end. */

@@ -209,14 +209,14 @@ static void slabs_are_looked_at_in_parts(void)
 
 static void much_that_is_idle_goes_back(void)
 {
-    EXPECT_EQUAL(returns_from(0), LAW_LITTLE);
-    EXPECT_EQUAL(returns_from(LAW_IDLE_PART * (size_t)LAW_LITTLE), LAW_LITTLE);
+    EXPECT_EQUAL(returns_from(0), RETURNS_LEAST);
+    EXPECT_EQUAL(returns_from(LAW_IDLE_PART * RETURNS_LEAST), RETURNS_LEAST);
     EXPECT_EQUAL(returns_from(LAW_IDLE_PART * GiB), GiB);
     /* However often it does, what is left of all is little, or as good as in use. */
     size_t held = GiB, live = 0;
     while (held - live >= returns_from(held))
         held = live;
-    EXPECT(held <= LAW_LITTLE);
+    EXPECT(held <= RETURNS_LEAST);
 }
 
 static void nothing_goes_back_while_a_whole_heap_did_in_vain(void)
@@ -251,7 +251,7 @@ static void a_debt_ends(void)
 static void drains_are_seen_though_too_much_went_back_in_vain(void)
 {
     EXPECT_EQUAL(returns_from_drain(GiB), GiB / LAW_CLEARLY);
-    EXPECT_EQUAL(returns_from_drain(0), LAW_LITTLE);
+    EXPECT_EQUAL(returns_from_drain(0), RETURNS_LEAST);
     EXPECT(returns_from_drain(GiB) > returns_from(GiB));
 }
 
