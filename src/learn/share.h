@@ -26,10 +26,13 @@ static inline struct capacity_share share_at_work(size_t threads, size_t refills
     return (struct capacity_share){.bytes = bytes, .weight = larger(all / threads, least)};
 }
 
-/* Blocks that a new stack may hold, at most `first`: of all classes together a part of the share;
- * of small blocks always one, so that a pair of malloc and free does not take the slow path. */
+/* Blocks that a new stack may hold: `first` where the share is no small one. Else of all classes
+ * together a part of it; of small blocks always one, so that a pair of malloc and free does not take
+ * the slow path. */
 static inline size_t share_first(size_t size, size_t first, size_t weight)
 {
+    if (weight >= LAW_SHARE_LEAST)
+        return first;
     size_t bytes = weight / LAW_FREES_A_LOOK;
     size_t blocks = bytes / size;
     if (blocks == 0 && size <= LAW_CLEARLY * bytes)

@@ -55,7 +55,7 @@ def _sleepers(
         "sleepers", bytes_each, smallest, largest, seconds, ("--threads", threads)
     )
     name = f"sleepers {smallest}-{largest}, {threads} threads of {bytes_each // KIB} KiB"
-    most = 24 if threads >= 500 else 40
+    most = 24 if threads >= 500 else 64  # all may keep 4 MiB together
     share = 256 / threads  # what a process has once
     return Case(name, arguments, "KiB", most + share, threads, seconds, 2)
 

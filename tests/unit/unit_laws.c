@@ -105,6 +105,8 @@ static void a_new_stack_holds_a_part_of_the_share(void)
     EXPECT_EQUAL(share_first(bytes / 2, 15, weight - 1), 1);
     EXPECT_EQUAL(share_first(16, 3, weight), 3); /* of a large share the class's number */
     EXPECT_EQUAL(share_first(16, 3, SIZE_MAX), 3);
+    EXPECT_EQUAL(share_first(32 * KiB, 3, LAW_SHARE_LEAST), 3);
+    EXPECT_EQUAL(share_first(32 * KiB, 3, LAW_SHARE_LEAST - 1), 0);
     EXPECT_EQUAL(share_first(LAW_CLEARLY * bytes, 15, weight), 1);
     EXPECT_EQUAL(share_first((LAW_CLEARLY * bytes) + 1, 15, weight), 0);
     EXPECT_EQUAL(share_first(16, 15, 0), 0);
