@@ -15,6 +15,7 @@ FREED = {"huge": 64 * MIB, "slices": 32 * MIB}
 SLICE = 64  # KiB
 SUPERSLAB = 4 * MIB  # of slices: runs of them go back in one
 BEYOND = MIB + 4 * SLICE + 16  # how far a cap may be passed, and what the program has besides
+IDLE = 4 * MIB  # may be kept though it is much of a small heap
 HOLD = 100  # milliseconds, after which idle memory may go back
 
 
@@ -126,4 +127,4 @@ def test_what_is_within_a_number_goes_back_by_time(kind: str, kept: Path) -> Non
 @pytest.mark.parametrize("kind", ["huge", "slices"])
 def test_by_default_what_is_much_goes_back_at_once(kind: str, kept: Path) -> None:
     at_once, _, _ = resident(kept, kind, "0")
-    assert at_once <= BEYOND
+    assert at_once <= IDLE + BEYOND
