@@ -18,12 +18,12 @@ struct cache_lock {
 static struct {
     struct lock lock;
     unsigned generation;      /* forks between the first process and this one, and 1; lock: this */
+    unsigned locks_left;      /* lock: this */
     struct cache *survivor;   /* the forking thread's, until the registry says so; lock: this */
     size_t living;            /* atomic */
     struct cache *every;      /* atomic; grows at the front */
     struct cache *unused;     /* a stack of those that are nobody's; lock: this */
     struct cache_lock *locks; /* not given out yet; lock: this */
-    unsigned locks_left;      /* lock: this */
     struct cache_lock first[FIRST_LOCKS];
 } registry FORK_PAGE = {.lock = LOCK(REGISTRY), .generation = 1};
 

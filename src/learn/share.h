@@ -27,8 +27,8 @@ static inline struct capacity_share share_at_work(size_t threads, size_t refills
 }
 
 /* Blocks that a new stack may hold: `first` where the share is no small one. Else of all classes
- * together a part of it; of small blocks always one, so that a pair of malloc and free does not take
- * the slow path. */
+ * together a part of it; of small blocks always one, so that a pair of malloc and free does not
+ * take the slow path. */
 static inline size_t share_first(size_t size, size_t first, size_t weight)
 {
     if (weight >= LAW_SHARE_LEAST)
