@@ -3,8 +3,9 @@
  * Held memory is in use, or idle. Idle memory goes back as soon as it is a large part of what is
  * held, since the program may make no call any more; and by time, what lay idle for a while. What
  * went back and is wanted again was given back in vain, which costs 1 to 4 us for each page. If as
- * much as the whole heap lately was, nothing goes back, until work has paid some of it off, at a
- * rate that makes it a small part of the program's time. */
+ * much as the whole heap lately was, nothing goes back but half of what is held or more, and of
+ * that no more than the heap, until work has paid some of it off: at a rate that makes it a small
+ * part of the program's time. */
 #ifndef HAKMEM_LEARN_RETURNS_H
 #define HAKMEM_LEARN_RETURNS_H
 
