@@ -108,7 +108,6 @@ MECHANISMS = {
     "huge blocks: the least that was free since the last look": "back/huge.c:huge_idle",
     "when calls look again": "life/purge.c:set_due",
     "what went back in vain: too much is unpaid": "learn/returns.h:returns_pay",
-    "nearly all lies idle, though too much is unpaid": "back/use.c:use_returns_all",
     "work pays for it": "learn/returns.h:returns_paid",
     "what was asked for is not in vain": "life/purge.c:count_vain",
     "a clock that stands": "life/purge.c:milliseconds_passed",

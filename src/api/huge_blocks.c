@@ -30,7 +30,8 @@ SLOW void *huge_take_inside(size_t n, size_t align, bool *zero)
 SLOW struct finding huge_give_inside(void *p)
 {
     struct cache *cache = thread_cache();
-    size_t own = huge_usable(p);
+    const struct huge *h = huge_at(p);
+    size_t own = h != NULL ? h->length : 0;
     if (!lock_enter(cache_lock_of(cache)))
         return deferred_put(p);
     if (unlikely(load_relaxed(&profile_used)))

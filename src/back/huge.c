@@ -485,18 +485,10 @@ enum misuse huge_give(void *p)
     return MISUSE_NONE;
 }
 
-size_t huge_usable(const void *p)
+struct huge *huge_at(const void *p)
 {
     enum misuse what;
-    const struct huge *h = block_at(p, &what);
-    return h != NULL ? h->usable : 0;
-}
-
-uint8_t *huge_maker(const void *p)
-{
-    enum misuse what;
-    struct huge *h = block_at(p, &what);
-    return h != NULL ? &h->maker : NULL;
+    return block_at(p, &what);
 }
 
 const void *huge_start(const void *p)

@@ -19,12 +19,16 @@ void *huge_take(size_t n, size_t align, bool *zero, struct finding *found);
 /* Frees p. */
 enum misuse huge_give(void *p);
 
-/* Bytes that the program may use of p, 0 if no such block begins at p. */
-size_t huge_usable(const void *p);
-
-/* Where p's maker is noted, MAKER_MALLOC at first; null if no such block begins at p. huge_give
+/* The block that begins at p; null if none does. Its maker is MAKER_MALLOC at first, and huge_give
  * does not free those of another one. */
-uint8_t *huge_maker(const void *p);
+struct huge *huge_at(const void *p);
+
+/* Bytes that the program may use of p, 0 if no such block begins at p. */
+static inline size_t huge_usable(const void *p)
+{
+    const struct huge *h = huge_at(p);
+    return h != NULL ? h->usable : 0;
+}
 
 /* Where the block begins that the slice of p names, perhaps above p; null if it names none. */
 const void *huge_start(const void *p);

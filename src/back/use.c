@@ -24,14 +24,8 @@ size_t use_dirty(void)
 
 bool use_returns(void)
 {
-    return returns_pay(load_relaxed(&use.vain), load_relaxed(&use.most)) &&
+    return returns_pay(load_relaxed(&use.vain), load_relaxed(&use.most), load_relaxed(&use.low)) &&
            !load_relaxed(&keeping.forever);
-}
-
-bool use_returns_all(void)
-{
-    return use_returns() || (load_relaxed(&use.drained) < load_relaxed(&use.most) &&
-                             !load_relaxed(&keeping.forever));
 }
 
 /* What may be kept, where so much is held. */
@@ -66,8 +60,11 @@ void use_set_look(void)
 {
     size_t held = load_relaxed(&use.held);
     size_t look = keep_where_held(held);
-    if (use_returns_all())
-        look = smaller(look, use_returns() ? returns_from(held) : returns_from_drain(held));
+    size_t most = load_relaxed(&use.most);
+    if (use_returns())
+        look = smaller(look, returns_from(held));
+    else if (!load_relaxed(&keeping.forever) && returns_pay(load_relaxed(&use.vain), most, true))
+        look = smaller(look, larger(excess(held, returns_low_from(most)), RETURNS_LEAST));
     if (load_relaxed(&limits.unread))
         look = smaller(look, LAW_IDLE_PART * LAW_LITTLE);
     size_t set = smaller(load_relaxed(&keeping.slices), load_relaxed(&keeping.huge) / SLICE);

@@ -20,7 +20,6 @@ struct use {
     size_t stacked;      /* of `slices`, what threads keep in stacks of large blocks; about */
     size_t most;         /* bytes that were in use at once, without those */
     size_t vain;         /* bytes that lately went back in vain (learn/returns.h) */
-    size_t drained;      /* bytes that went back in spite of that, less what work has paid since */
     bool low;            /* little is in use of what was; as found last */
     size_t held;         /* what is in use, and dirty: the sum of the first four */
 
@@ -60,9 +59,8 @@ void use_set_look(void);
 /* Bytes that are dirty. */
 size_t use_dirty(void);
 
-/* Whether idle memory goes back; and whether it does where nearly all is idle. */
+/* Whether idle memory goes back. */
 bool use_returns(void);
-bool use_returns_all(void);
 
 /* Bytes came into use; `fresh`: they were not dirty before. If too much is kept now, purge_due is.
  * And bytes were freed. With the lock of their kind. */

@@ -42,6 +42,7 @@ static struct cache *cache_make(void)
     cache->mine = NULL;
     cache->sampler = NULL;
     cache->hardened = NULL;
+    cache->stays_until = 0;
     cache->refills = cache->flushes = cache->unclocked = cache->untold = cache->large_told =
         cache->outflow = 0;
     cache->hinted = 0;
@@ -81,7 +82,7 @@ COLD struct cache *cache_new(void)
         lock_take(cache->lock);
         cache->asking = false;
         cache->fresh = true;
-        cache->taken = cache->most_taken = cache->stays_until = 0;
+        cache->taken = cache->most_taken = 0;
         cache->began = cache->refills;
         if (cache->sampler != NULL) /* the stack of another thread */
             cache->sampler->tape.stack_low = cache->sampler->tape.stack_top = 0;

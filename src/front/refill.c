@@ -140,6 +140,7 @@ static COLD struct finding cache_rest(struct cache *cache)
     arrays_purge(cache);
     cache->visits = visits;
     cache->rests = true;
+    cache->stays_until = os_milliseconds() + policy.scavenge_ms;
     stacks_open(cache);
     store_relaxed(&purge_due, clock_now()); /* there may be much to give back */
     return found;

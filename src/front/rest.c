@@ -12,7 +12,7 @@ static COLD bool gave_nearly_all(const struct cache *cache)
 {
     ptrdiff_t stacks_hold = (ptrdiff_t)(cache->capacity_bytes + cache->large_bytes);
     ptrdiff_t taken = (ptrdiff_t)cache->taken;
-    if (!use_returns_all())
+    if (!use_returns())
         return false;
     if (taken <= 0) /* it frees what others took */
         return load_relaxed(&use.low);

@@ -88,7 +88,6 @@ static COLD void cache_returns(struct cache *cache)
 {
     cache->rests = false;
     cache->most_taken = (ptrdiff_t)cache->taken > 0 ? cache->taken : 0;
-    cache->stays_until = os_milliseconds() + policy.scavenge_ms;
     stacks_open(cache);
 }
 

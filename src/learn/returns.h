@@ -3,16 +3,21 @@
  * Held memory is in use, or idle. Idle memory goes back as soon as it is a large part of what is
  * held, since the program may make no call any more; and by time, what lay idle for a while. What
  * went back and is wanted again was given back in vain, which costs 1 to 4 us for each page. If as
- * much as the whole heap lately was, nothing goes back but half of what is held or more, and of
- * that no more than the heap, until work has paid some of it off: at a rate that makes it a small
- * part of the program's time. */
+ * much as half the heap lately was, memory goes back only where little of the heap is left in use,
+ * and if as much as all of it was, none does, until work has paid some of it off: at a rate that
+ * makes it a small part of the program's time. */
 #ifndef HAKMEM_LEARN_RETURNS_H
 #define HAKMEM_LEARN_RETURNS_H
 
 #include "learn/laws.h"
 
-/* Whether anything goes back. `most`: bytes that were in use at once. */
-static inline bool returns_pay(size_t vain, size_t most) { return vain <= most; }
+/* Whether anything goes back. `most`: bytes that were in use at once; `low`: little is left of
+ * them.
+ */
+static inline bool returns_pay(size_t vain, size_t most, bool low)
+{
+    return vain <= (low ? most : most / LAW_CLEARLY);
+}
 
 /* Idle bytes from which on they go back at once: a part of what is held, and not what comes and
  * goes in a small heap. */
@@ -22,24 +27,19 @@ static inline size_t returns_from(size_t held)
     return larger(held / LAW_IDLE_PART, RETURNS_LEAST);
 }
 
-/* Whether little is left in use of what was. */
-static inline bool returns_low(size_t live, size_t most)
+/* Bytes in use below which little is left of what was; of a small heap there never is. */
+static inline size_t returns_low_from(size_t most)
 {
-    return live <= most / LAW_IDLE_PART && most >= LAW_SMALL_PART * (size_t)LAW_LITTLE;
+    return most >= LAW_SMALL_PART * (size_t)LAW_LITTLE ? most / LAW_CLEARLY : 0;
 }
+static inline bool returns_low(size_t live, size_t most) { return live < returns_low_from(most); }
 
 /* Bytes to be freed until the next look at the time, and at how much is left: as many as have to be
  * before little is left, within bounds. */
 static inline size_t returns_look(size_t live, size_t most)
 {
-    size_t left = smaller(excess(live, most / LAW_IDLE_PART), live / LAW_CLEARLY);
+    size_t left = smaller(excess(live, returns_low_from(most)), live / LAW_CLEARLY);
     return larger(larger(left, live / LAW_SMALL_PART), LAW_LITTLE);
-}
-
-/* Idle bytes from which on they go back though too much did in vain: not what comes and goes. */
-static inline size_t returns_from_drain(size_t held)
-{
-    return larger(held / LAW_CLEARLY, RETURNS_LEAST);
 }
 
 /* What may be counted as gone back in vain, so that it is paid in the end. */

@@ -90,8 +90,6 @@ static void count_vain(void)
     size_t left = returns_paid(load_relaxed(&use.vain), worked, passed - worked);
     size_t now = left + again - ordered;
     store_relaxed(&use.vain, returns_debt(now, load_relaxed(&use.most)));
-    left = returns_paid(load_relaxed(&use.drained), worked, passed - worked);
-    store_relaxed(&use.drained, left);
     vain.again += again;
     vain.ordered -= ordered;
 }
@@ -115,10 +113,8 @@ static struct {
 static struct finding find_much(void)
 {
     struct finding found = {MISUSE_NONE, NULL};
-    size_t held = load_relaxed(&use.held);
     size_t idle = use_dirty() + load_relaxed(&use.stacked);
-    bool drains = idle >= returns_from_drain(held);
-    if (idle < returns_from(held) || !(drains ? use_returns_all() : use_returns()))
+    if (idle < returns_from(load_relaxed(&use.held)) || !use_returns())
         return found;
     found = large_empty(cache_current());
     owe(load_relaxed(&keeping.slices) == AUTO ? slices_dirty() : 0,
@@ -148,7 +144,7 @@ static void find_low(void)
     store_relaxed(&use.low, returns_low(hold.live, load_relaxed(&use.most)));
     if (!use.low)
         hold.swept = hold.live;
-    if (!use.low || !use_returns_all() || free.bytes - free.absent < LAW_LITTLE)
+    if (!use.low || !use_returns() || free.bytes - free.absent < LAW_LITTLE)
         return;
     if (hold.live <= hold.swept - hold.swept / LAW_SMALL_PART) {
         hold.swept = hold.live;
@@ -192,8 +188,6 @@ static size_t give(size_t slices, size_t huge, size_t most)
     huge = smaller(huge, most - slices * SLICE);
     size_t done = slices > 0 ? slices_purge(slices) * SLICE : 0;
     done += huge > 0 ? huge_purge(huge) : 0;
-    if (!use_returns())
-        add_relaxed(&use.drained, done);
     owed.slices = smaller(excess(owed.slices, slices), slices_dirty());
     owed.huge = smaller(excess(owed.huge, huge), huge_dirty());
     return done;
@@ -265,10 +259,10 @@ COLD void purge_step(size_t own)
     count_vain();
     struct finding found = {MISUSE_NONE, NULL};
     struct finding old = {MISUSE_NONE, NULL};
+    find_low();
     found = find_much();
     if (use_returns() && last.elapsed - hold.moment >= LAW_HOLD_MS)
         old = find_old(false);
-    find_low();
     size_t began = giving_begins();
     size_t most = CALL_MOST + own;
     size_t done = give_beyond(most);

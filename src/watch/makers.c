@@ -21,7 +21,10 @@ static const struct slab *slab_of_class(const void *p)
 /* Where it is noted of a block that has no class; null where it is not. */
 static uint8_t *note_of(const void *p)
 {
-    return guarded_holds(p) ? guarded_maker(p) : huge_maker(p);
+    if (guarded_holds(p))
+        return guarded_maker(p);
+    struct huge *h = huge_at(p);
+    return h != NULL ? &h->maker : NULL;
 }
 
 enum maker maker_of(const void *p)

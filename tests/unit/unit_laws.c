@@ -223,9 +223,11 @@ static void much_that_is_idle_goes_back(void)
 
 static void nothing_goes_back_while_a_whole_heap_did_in_vain(void)
 {
-    EXPECT(returns_pay(0, 0));
-    EXPECT(returns_pay(GiB, GiB));
-    EXPECT(!returns_pay(GiB + 1, GiB));
+    EXPECT(returns_pay(0, 0, false));
+    EXPECT(returns_pay(GiB / LAW_CLEARLY, GiB, false));
+    EXPECT(!returns_pay(GiB / LAW_CLEARLY + 1, GiB, false));
+    EXPECT(returns_pay(GiB, GiB, true));
+    EXPECT(!returns_pay(GiB + 1, GiB, true));
 }
 
 static void work_pays_what_went_back_in_vain(void)
@@ -250,21 +252,14 @@ static void a_debt_ends(void)
     EXPECT(returns_paid(returns_debt(SIZE_MAX, GiB), GiB / LAW_WORK_MS, 0) <= GiB);
 }
 
-static void drains_are_seen_though_too_much_went_back_in_vain(void)
-{
-    EXPECT_EQUAL(returns_from_drain(GiB), GiB / LAW_CLEARLY);
-    EXPECT_EQUAL(returns_from_drain(0), RETURNS_LEAST);
-    EXPECT(returns_from_drain(GiB) > returns_from(GiB));
-}
-
 static void looks_come_when_little_may_be_left(void)
 {
     EXPECT_EQUAL(returns_look(0, GiB), LAW_LITTLE);
     EXPECT_EQUAL(returns_look(GiB, GiB), GiB / LAW_CLEARLY);
-    EXPECT_EQUAL(returns_look(GiB / LAW_IDLE_PART + 40 * MiB, GiB), 40 * MiB);
-    EXPECT_EQUAL(returns_look(GiB / LAW_IDLE_PART, GiB), GiB / LAW_IDLE_PART / LAW_SMALL_PART);
-    EXPECT(returns_low(GiB / LAW_IDLE_PART, GiB));
-    EXPECT(!returns_low(GiB / LAW_IDLE_PART + 1, GiB));
+    EXPECT_EQUAL(returns_look(GiB / LAW_CLEARLY + 80 * MiB, GiB), 80 * MiB);
+    EXPECT_EQUAL(returns_look(GiB / LAW_CLEARLY, GiB), GiB / LAW_CLEARLY / LAW_SMALL_PART);
+    EXPECT(returns_low(GiB / LAW_CLEARLY - 1, GiB));
+    EXPECT(!returns_low(GiB / LAW_CLEARLY, GiB));
     EXPECT(!returns_low(0, LAW_SMALL_PART * (size_t)LAW_LITTLE - 1));
 }
 
@@ -325,7 +320,6 @@ int main(void)
     nothing_goes_back_while_a_whole_heap_did_in_vain();
     work_pays_what_went_back_in_vain();
     a_debt_ends();
-    drains_are_seen_though_too_much_went_back_in_vain();
     looks_come_when_little_may_be_left();
     a_thread_rests_that_has_given_nearly_all_back();
     superslabs_start_huge_in_a_heap_of_small_blocks();
