@@ -56,7 +56,7 @@ GATES = {
         back/huge_guards.c:huge_guards_map back/slices.c:any_bit
         back/slices.c:slices_take_guarded back/slices.c:superslab_any back/slots.c:slot_any""",
     "not hardened": """
-        api/slow.c:class_take_any api/slow.c:aligned_take_inside api/slow.c:class_seal
+        api/slow.c:class_take_any api/slow.c:class_seal
         api/slow.c:stack_give api/slow.c:whole_give""",
 }
 MODES = {

@@ -1,19 +1,15 @@
 #include "api/harden.h"
 
 #include "api/blocks.h"
+#include "api/door.h"
 #include "back/map.h"
 #include "front/deferred.h"
 #include "front/hardened.h"
-#include "front/owners.h"
-#include "front/registry.h"
 #include "heap/guard_pages.h"
 #include "heap/slab.h"
 #include "heap/zero_sized.h"
-#include "life/life.h"
 #include "life/scavenger.h"
-#include "life/upkeep.h"
 #include "profile/rate.h"
-#include "watch/report.h"
 
 static SLOW void *filled(struct cache *cache, unsigned cls, struct finding *found)
 {
@@ -43,13 +39,13 @@ static inline void *block(struct cache *cache, unsigned cls)
 
 SLOW void *hardened_block(unsigned cls) { return block(thread_cache(), cls); }
 
-static SLOW void *nothing_taken(struct cache *cache)
+static SLOW void *nothing_taken(void)
 {
-    struct lock *lock = cache_lock_of(cache);
-    if (!lock_enter(lock))
+    struct door door;
+    if (!enter(&door))
         return NULL;
     void *p = zero_sized_take();
-    lock_release(lock);
+    leave(&door);
     return p;
 }
 
@@ -57,7 +53,7 @@ SLOW void *hardened_malloc(size_t n)
 {
     struct cache *cache =
         thread_cache(); /* the process's start, before what is hardened is known */
-    void *nothing = unlikely(n == 0) && hardening.guards ? nothing_taken(cache) : NULL;
+    void *nothing = unlikely(n == 0) && hardening.guards ? nothing_taken() : NULL;
     if (unlikely(nothing != NULL))
         return nothing;
     if (unlikely(n > CLASS_MOST - hardening.canary) || unlikely(load_relaxed(&sampling_on)))
@@ -93,7 +89,7 @@ SLOW struct finding hardened_free(unsigned cls, void *p)
     bool went = false;
     struct finding found = hardened_give(cache, cls, p, &went);
     if (unlikely(went))
-        look_after_memory(0);
+        look_after(cache, 0);
     return found;
 }
 

@@ -2,20 +2,20 @@
 #include <errno.h>
 #include <string.h>
 
+#include "api/door.h"
 #include "api/functions.h"
 #include "api/harden.h"
-#include "api/huge_blocks.h"
 #include "api/recorded.h"
 #include "api/sampled.h"
 #include "api/slow.h"
-#include "front/cacheless.h"
+#include "back/huge.h"
 #include "heap/slab.h"
 #include "heap/whole.h"
 #include "learn/laws.h"
-#include "life/life.h"
 #include "life/scavenger.h"
-#include "os/lock.h"
 #include "profile/guarded.h"
+#include "profile/rate.h"
+#include "profile/samples.h"
 
 /* Into another block. Both ends as in the fast bodies. */
 static SLOW void *realloc_moves(void *p, size_t n, size_t usable, const void *caller)
@@ -50,12 +50,28 @@ static SLOW bool whole_grows(const void *p, size_t n, size_t usable)
 {
     if (n <= usable || n > CLASS_SLICES_MOST)
         return false;
-    struct cache *cache = thread_cache();
-    if (!lock_enter(cache_lock_of(cache)))
+    struct door door;
+    if (!enter(&door))
         return false;
     bool done = whole_resize(p, n);
-    lock_release(cache_lock_of(cache));
+    leave(&door);
     return done;
+}
+
+/* A huge one where it stands, or by moving its pages; null where that can't be. */
+static SLOW void *huge_resize_inside(void *p, size_t n)
+{
+    struct door door;
+    if (!enter(&door))
+        return NULL;
+    /* Before the address may be another's. Where the block stays as it is, it is freed soon. */
+    if (unlikely(load_relaxed(&profile_used)))
+        samples_forget(p);
+    void *same = huge_resize(p, n);
+    leave_taken(&door, n);
+    if (unlikely(load_relaxed(&profile_on)) && same != NULL)
+        sampled_count_huge(same, n);
+    return same;
 }
 
 /* What the map does not know: whether it stays. A guarded block has its page for itself, so it does

@@ -3,22 +3,19 @@
 #include <string.h>
 
 #include "api/blocks.h"
+#include "api/door.h"
 #include "api/harden.h"
 #include "back/map.h"
 #include "back/meta.h"
 #include "base/copy.h"
 #include "base/policy.h"
-#include "front/cacheless.h"
 #include "front/deferred.h"
 #include "front/hardened.h"
 #include "heap/shards.h"
 #include "heap/slab.h"
-#include "life/life.h"
 #include "life/profiling.h"
 #include "life/scavenger.h"
 #include "life/statistics.h"
-#include "life/upkeep.h"
-#include "os/lock.h"
 #include "os/os.h"
 #include "profile/guarded.h"
 #include "profile/rate.h"
@@ -105,13 +102,12 @@ SLOW bool sample_due_alone(size_t bytes)
 
 static void *block_take(unsigned cls)
 {
-    struct lock *lock = cache_lock_of(thread_cache());
+    struct door door;
     void *p = NULL;
-    if (!lock_enter(lock))
+    if (!enter_to_take(&door))
         return NULL;
     size_t taken = shard_take(SHARD_SAMPLED, cls, &p + 1, 1);
-    lock_release(lock);
-    make_room(0);
+    leave_taken(&door, 0);
     if (taken != 1)
         return NULL;
     if (hardened()) {
@@ -142,8 +138,8 @@ SLOW void sampled_note(void *p, size_t n, size_t bytes, const char *name)
     bool own = scavenger_calls();
     from.name = name != NULL ? name : "";
     from.depth = own ? 0 : frames_fill((struct frames){.most = FRAMES_MOST, .frames = from.frames});
-    struct lock *lock = cache_lock_of(thread_cache());
-    if (!lock_enter(lock))
+    struct door door;
+    if (!enter(&door))
         return;
     const struct sampler *sampler = cache_current()->sampler;
     size_t rate = sampler != NULL ? sampler->due : rate_now();
@@ -151,7 +147,7 @@ SLOW void sampled_note(void *p, size_t n, size_t bytes, const char *name)
     bool noted = samples_add(p, n, block, rate_weight(bytes, rate), own ? NULL : &from);
     if (noted && map_bin(p) == BIN_WHOLE)
         map_set(p, 1, BIN_SAMPLED, map_owner(p));
-    lock_release(lock);
+    leave(&door);
     size_t now = os_milliseconds();
     rate_count(now, from.depth);
     if (unlikely(load_relaxed(&policy.profile_rss) != 0))
@@ -160,11 +156,11 @@ SLOW void sampled_note(void *p, size_t n, size_t bytes, const char *name)
 
 SLOW void *sampled_resize(void *p, size_t n)
 {
-    struct lock *lock = cache_lock_of(thread_cache());
-    if (!lock_enter(lock))
+    struct door door;
+    if (!enter(&door))
         return p;
     samples_resize(p, n, n <= CLASS_MOST ? 0 : round_up(n, os_page));
-    lock_release(lock);
+    leave(&door);
     return p;
 }
 
@@ -205,38 +201,37 @@ SLOW void *sampled_take(size_t n, size_t align, unsigned cls, const char *name)
 SLOW struct finding guarded_free(void *p)
 {
     struct guarded_call call = call_now();
-    struct lock *lock = cache_lock_of(thread_cache());
-    if (!lock_enter(lock))
+    struct door door;
+    if (!enter(&door))
         return deferred_put(p);
     if (load_relaxed(&profile_used))
         samples_forget(p);
     struct finding found = {guarded_give(p, &call), p};
-    lock_release(lock);
-    guards_look();
+    leave_given(&door, 0);
     return found;
 }
 
 SLOW struct finding guarded_stays(void *p, size_t n)
 {
-    struct lock *lock = cache_lock_of(thread_cache());
+    struct door door;
     struct finding found = {MISUSE_NONE, p};
-    if (!lock_enter(lock)) {
+    if (!enter(&door)) {
         store_relaxed(&sizes_unsure, true); /* it keeps its size */
         return found;
     }
     found.what = guarded_shrink(p, n);
     if (load_relaxed(&profile_used))
         samples_resize(p, n, 0);
-    lock_release(lock);
+    leave(&door);
     return found;
 }
 
 SLOW struct finding sampled_give(void *p, bool *whole)
 {
-    struct lock *lock = cache_lock_of(thread_cache());
+    struct door door;
     struct finding found = {MISUSE_NONE, NULL};
     *whole = false;
-    if (!lock_enter(lock))
+    if (!enter(&door))
         return hardened() ? hardened_free_later(p) : deferred_put(p);
     struct slab *slab = map_owner(p);
     bool known = samples_forget(p);
@@ -251,13 +246,13 @@ SLOW struct finding sampled_give(void *p, bool *whole)
         if (!hardened())
             found = shards_put(&p, 1);
     }
-    lock_release(lock);
+    leave(&door);
     if (hardened() && bytes != 0)
         return hardened_free(slab->cls, p);
     if (*whole)
         return found; /* whose free is yet to come */
     clock_advance(bytes);
-    look_after_memory(0);
+    look_after(door.cache, 0);
     return found;
 }
 

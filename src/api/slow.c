@@ -4,33 +4,30 @@
 #include <string.h>
 
 #include "api/blocks.h"
+#include "api/door.h"
 #include "api/functions.h"
 #include "api/harden.h"
-#include "api/huge_blocks.h"
 #include "api/recorded.h"
 #include "api/sampled.h"
+#include "back/huge.h"
 #include "back/reserve.h"
 #include "back/superslab.h"
 #include "base/policy.h"
 #include "front/cache.h"
-#include "front/cacheless.h"
 #include "front/deferred.h"
 #include "front/large.h"
 #include "front/past.h"
 #include "front/refill.h"
-#include "front/registry.h"
-#include "front/stacks.h"
+#include "front/stack.h"
 #include "heap/shards.h"
 #include "heap/slab.h"
 #include "heap/whole.h"
 #include "learn/laws.h"
-#include "life/life.h"
 #include "life/statistics.h"
-#include "life/upkeep.h"
-#include "os/lock.h"
 #include "os/os.h"
 #include "profile/guarded.h"
 #include "profile/rate.h"
+#include "profile/samples.h"
 #include "watch/report.h"
 
 static void *out_of_memory(void)
@@ -41,26 +38,38 @@ static void *out_of_memory(void)
 
 /* ---- malloc ---- */
 
-/* A block of a class, through the thread's cache if it has one. */
+/* What the stacks do not have: a block of a class, of whole slices at a multiple of more than one,
+ * or a huge one (CLASSES). */
+static SLOW void *take_inside(unsigned cls, size_t n, size_t align, bool *zero)
+{
+    struct door door;
+    void *p = NULL;
+    if (unlikely(!enter_to_take(&door)))
+        return not_entered();
+    unsigned shard = door.cache != NULL ? door.cache->shard : 0;
+    if (unlikely(cls == CLASSES))
+        p = huge_take(n, align, zero, &door.found);
+    else if (unlikely(align >= SLICE))
+        p = shard_take_aligned(shard, cls, align / SLICE);
+    else if (unlikely(door.cache == NULL))
+        (void)shard_take(shard, cls, &p + 1, 1);
+    else if (cls >= CLASS_LARGE)
+        p = large_take(door.cache, cls, &door.found);
+    else
+        p = cache_refill(door.cache, cls, &door.found);
+    leave_taken(&door, cls == CLASSES ? n : 0);
+    return p;
+}
+
+/* A block of a class. */
 static void *class_take_any(unsigned cls)
 {
-    struct cache *cache = thread_cache();
-    if (likely(cache != NULL)) {
-        void *p;
-        bool large = cls >= CLASS_LARGE;
-        size_t offset = (BIN_FIRST + cls) * BIN_BYTES;
-        if (large ? large_pop(cache, offset, &p) : cache_pop(cache, offset, &p))
-            return p;
-        note_taker(cache);
-        struct finding found = {MISUSE_NONE, NULL};
-        p = large ? large_take(cache, cls, &found) : cache_refill(cache, cls, &found);
-        make_room(0);
-        report_late(found, NULL);
+    struct cache *cache = cache_current();
+    size_t offset = (BIN_FIRST + cls) * BIN_BYTES;
+    void *p;
+    if (cls >= CLASS_LARGE ? large_pop(cache, offset, &p) : cache_pop(cache, offset, &p))
         return p;
-    }
-    void *p = cacheless_take(cls);
-    make_room(0);
-    return p;
+    return take_inside(cls, 0, 1, NULL);
 }
 
 /* Neither null nor `not_entered`. */
@@ -80,19 +89,6 @@ static void *class_take(unsigned cls)
     return p;
 }
 
-/* A block of whole slices at a multiple of more than one. */
-static SLOW void *aligned_take_inside(size_t n, size_t align)
-{
-    struct cache *cache = thread_cache();
-    if (unlikely(!lock_enter(cache_lock_of(cache))))
-        return not_entered();
-    unsigned cls = class_of_whole(n, align);
-    void *p = shard_take_aligned(cache != NULL ? cache->shard : 0, cls, align / SLICE);
-    lock_release(cache_lock_of(cache));
-    make_room(0);
-    return p;
-}
-
 static void *take_unsampled(size_t n, size_t align, bool *zero)
 {
     size_t least = least_of(n, align);
@@ -102,14 +98,14 @@ static void *take_unsampled(size_t n, size_t align, bool *zero)
     if (n <= CLASS_SLICES_MOST && align <= SUPERSLAB && !hardened()) {
         void *p = likely((align <= SLICE) & !hardening.zeroes)
                       ? class_take_any(class_of_whole(n, align))
-                      : aligned_take_inside(n, larger(align, SLICE));
+                      : take_inside(class_of_whole(n, align), n, larger(align, SLICE), NULL);
         if (likely(p != NULL)) {
             *zero = p != not_entered() && whole_hand_out(p, n);
             return p;
         }
         /* No room for a superslab: a mapping may still fit. */
     }
-    return huge_take_inside(n == 0 ? 1 : n, align, zero);
+    return take_inside(CLASSES, n == 0 ? 1 : n, align, zero);
 }
 
 static void *take_counted_named(size_t n, size_t align, bool *zero, const char *name)
@@ -222,19 +218,20 @@ SLOW void *slow_malloc(size_t n)
 
 static void *malloc_past(size_t n)
 {
-    struct cache *cache = thread_cache();
-    if (cache == NULL || n > CLASS_MOST || hardened())
+    if (thread_cache() == NULL || n > CLASS_MOST || hardened())
         return slow_malloc(n);
-    note_taker(cache);
     unsigned cls = class_of(n);
     void *p = NULL;
     if (unlikely(load_acquire(&sampling_on)) && unlikely(sample_due_alone(size_classes[cls].size)))
         p = sampled_take(n, 1, cls, NULL);
     if (unlikely(p != NULL))
         return p;
-    p = past_take(cache, cls);
-    make_room(0);
-    if (unlikely(!is_block(p)))
+    struct door door;
+    if (likely(enter_to_take(&door))) {
+        p = past_take(door.cache, cls);
+        leave_taken(&door, 0);
+    }
+    if (unlikely(p == NULL))
         return slow_malloc(n);
     block_unseal(p);
     return p;
@@ -275,24 +272,48 @@ SLOW void *slow_calloc(size_t n)
 
 /* ---- free ---- */
 
-static SLOW struct finding cacheless_free(unsigned stack, void *p)
+/* Frees what its stack does not take; `past` all stacks. */
+static SLOW struct finding class_give_inside(unsigned stack, void *p, bool past)
 {
-    struct finding found = cacheless_give(p);
-    clock_advance(size_classes[stack].size);
-    look_after_memory(0);
+    struct door door;
+    if (unlikely(!enter(&door)))
+        return deferred_put(p);
+    struct finding found;
+    if (unlikely(door.cache == NULL)) {
+        found = shards_put(&p, 1);
+        clock_advance(size_classes[stack].size);
+    } else if (unlikely(past)) {
+        found = past_give(door.cache, stack, p);
+    } else if (stack_is_large(stack)) {
+        found = large_give(door.cache, stack, p);
+    } else {
+        found = cache_give(door.cache, stack, p);
+    }
+    leave_given(&door, 0);
     return found;
+}
+
+static SLOW struct finding huge_give_inside(void *p)
+{
+    struct door door;
+    if (unlikely(!enter(&door)))
+        return deferred_put(p);
+    const struct huge *h = huge_at(p);
+    size_t own = h != NULL ? h->length : 0;
+    if (unlikely(load_relaxed(&profile_used)))
+        samples_forget(p);
+    enum misuse what = huge_give(p);
+    leave_given(&door, own);
+    return (struct finding){what, p};
 }
 
 static inline struct finding stack_give(unsigned stack, void *p)
 {
-    struct cache *cache = thread_cache();
-    if (unlikely(cache == NULL))
-        return cacheless_free(stack, p);
-    struct finding found = {MISUSE_NONE, NULL};
+    struct cache *cache = cache_current();
     if (unlikely(cache->rests) || unlikely(!cache_push_any(cache, stack, p)))
-        found = cache_give(cache, stack, p);
-    look_after_classes(cache);
-    return found;
+        return class_give_inside(stack, p, false);
+    look_after(cache, 0);
+    return (struct finding){MISUSE_NONE, NULL};
 }
 
 /* The fast body leaves here for many reasons, so all that it looks at is looked at anew. */
@@ -306,30 +327,14 @@ static inline enum misuse class_seal(unsigned stack, void *p)
     return MISUSE_NONE;
 }
 
-static struct finding class_give(unsigned stack, void *p)
+static struct finding class_give(unsigned stack, void *p, bool past)
 {
     if (hardened())
         return hardened_free(stack_class(stack), p);
     enum misuse what = class_seal(stack, p);
-    return likely(what == MISUSE_NONE) ? stack_give(stack, p) : (struct finding){what, p};
-}
-
-static struct finding stack_give_past(unsigned stack, void *p)
-{
-    struct cache *cache = thread_cache();
-    if (unlikely(cache == NULL))
-        return cacheless_free(stack, p);
-    struct finding found = past_give(cache, stack, p);
-    look_after_classes(cache);
-    return found;
-}
-
-static struct finding class_give_past(unsigned stack, void *p)
-{
-    if (hardened())
-        return hardened_free(stack_class(stack), p);
-    enum misuse what = class_seal(stack, p);
-    return likely(what == MISUSE_NONE) ? stack_give_past(stack, p) : (struct finding){what, p};
+    if (unlikely(what != MISUSE_NONE))
+        return (struct finding){what, p};
+    return past ? class_give_inside(stack, p, true) : stack_give(stack, p);
 }
 
 /* Large blocks that come and go through a stack alone: what lies idle elsewhere is to grow old by
@@ -341,21 +346,16 @@ static inline void tell_clock(struct cache *cache, size_t bytes)
         return;
     clock_advance(cache->untold);
     cache->untold = 0;
-    look_after_memory(0);
+    look_after(cache, 0);
 }
 
 static struct finding large_free(unsigned cls, void *p)
 {
-    struct cache *cache = thread_cache();
-    if (unlikely(cache == NULL))
-        return cacheless_free(cls, p);
-    if (likely(large_push(cache, cls, p))) {
-        tell_clock(cache, size_classes[cls].size);
-        return (struct finding){MISUSE_NONE, NULL};
-    }
-    struct finding found = large_give(cache, cls, p);
-    look_after_memory(0);
-    return found;
+    struct cache *cache = cache_current();
+    if (unlikely(!large_push(cache, cls, p)))
+        return class_give_inside(cls, p, false);
+    tell_clock(cache, size_classes[cls].size);
+    return (struct finding){MISUSE_NONE, NULL};
 }
 
 static struct finding whole_give(void *p, unsigned bin);
@@ -374,7 +374,8 @@ static struct finding whole_give(void *p, unsigned bin)
     unsigned cls;
     enum misuse what = whole_take_back(p, &cls);
     if (unlikely((what != MISUSE_NONE) | hardening.zeroes)) /* one branch for both */
-        return what == MISUSE_NONE ? stack_give_past(cls, p) : sampled_or_wrong(p, bin, what);
+        return what == MISUSE_NONE ? class_give_inside(cls, p, true)
+                                   : sampled_or_wrong(p, bin, what);
     if (cls >= CLASS_LARGE)
         return large_free(cls, p);
     if (likely(cache_push_whole(cache_current(), cls, p)))
@@ -385,7 +386,7 @@ static struct finding whole_give(void *p, unsigned bin)
 static struct finding give(void *p, unsigned bin)
 {
     if (bin >= BIN_FIRST)
-        return class_give(bin_stack(bin), p);
+        return class_give(bin_stack(bin), p, false);
     return bin_of_slab(bin) ? whole_give(p, bin) : huge_give_inside(p);
 }
 
@@ -469,7 +470,7 @@ SLOW void slow_free_past(void *p, const void *caller)
 {
     unsigned bin = map_bin(p);
     if (bin >= BIN_FIRST && !load_relaxed(&recording_on))
-        report_found(class_give_past(bin_stack(bin), p), p, caller);
+        report_found(class_give(bin_stack(bin), p, true), p, caller);
     else
         free_from(p, caller);
 }

@@ -28,4 +28,11 @@ struct finding {
     void *where;
 };
 
+/* Keeps the first of two. */
+static inline void finding_keep(struct finding *found, struct finding one)
+{
+    if (found->what == MISUSE_NONE)
+        *found = one;
+}
+
 #endif

@@ -71,11 +71,6 @@ static struct finding give(void *p)
     return (struct finding){bin == BIN_FOREIGN ? MISUSE_FREE : huge_give(p), p};
 }
 
-static struct finding first_of(struct finding a, struct finding b)
-{
-    return a.what != MISUSE_NONE ? a : b;
-}
-
 COLD struct finding deferred_drain(void)
 {
     ASSERT(lock_none_held());
@@ -83,13 +78,13 @@ COLD struct finding deferred_drain(void)
     while (!is_empty() && fork_is_over() && lock_enter(&cacheless_lock)) {
         for (struct link *link = take_all(&deferred.notes), *next; link != NULL; link = next) {
             next = link->next;
-            found = first_of(found, give(((struct note *)link)->block));
+            finding_keep(&found, give(((struct note *)link)->block));
             reserve_give(link);
         }
         for (struct link *link = take_all(&deferred.blocks), *next; link != NULL; link = next) {
             next = link->next;
             link->next = NULL; /* as a hardened heap's free blocks hold zeroes */
-            found = first_of(found, give(link));
+            finding_keep(&found, give(link));
         }
         lock_release(&cacheless_lock);
     }

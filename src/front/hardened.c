@@ -172,8 +172,8 @@ static struct finding put(void **blocks, unsigned n, unsigned cls)
             found = (struct finding){MISUSE_WRITTEN, blocks[i]};
             words_clear(blocks[i], size_classes[cls].size);
         }
-    struct finding put = shards_put(blocks, n);
-    return found.what != MISUSE_NONE ? found : put;
+    finding_keep(&found, shards_put(blocks, n));
+    return found;
 }
 
 /* Half of what is ready goes back: the older half, or any. */
@@ -239,13 +239,11 @@ SLOW struct finding hardened_put_all(struct cache *cache)
         struct hardened_class *c = cache->hardened->classes[cls];
         if (c == NULL)
             continue;
-        struct finding ready = put(c->slots, c->ready, cls);
-        struct finding held = put(c->slots + c->ready_most, c->held, cls);
+        finding_keep(&found, put(c->slots, c->ready, cls));
+        finding_keep(&found, put(c->slots + c->ready_most, c->held, cls));
         cache_gave(cache, (c->ready + c->held) * size_classes[cls].size);
         store_relaxed(&c->ready, 0);
         store_relaxed(&c->held, 0);
-        if (found.what == MISUSE_NONE)
-            found = ready.what != MISUSE_NONE ? ready : held;
     }
     return found;
 }

@@ -2,7 +2,6 @@
 
 #include "back/use.h"
 #include "base/policy.h"
-#include "front/deferred.h"
 #include "front/registry.h"
 #include "front/stack.h"
 #include "front/stacks.h"
@@ -66,9 +65,8 @@ COLD struct finding large_empty(struct cache *cache)
 
 SLOW void *large_take(struct cache *cache, unsigned cls, struct finding *found)
 {
+    ASSERT(lock_held(cache->lock));
     void *p[1] = {NULL};
-    if (unlikely(!lock_enter(cache->lock)))
-        return not_entered();
     store_relaxed(&cache->refills, cache->refills + 1);
     p[0] = large_left(cache, cls);
     large_count(cache);
@@ -79,15 +77,13 @@ SLOW void *large_take(struct cache *cache, unsigned cls, struct finding *found)
         *found = large_put_all(cache);
     if (likely(p[0] == NULL))
         cache_took(cache, shard_take(cache->shard, cls, p + 1, 1) * size_classes[cls].size);
-    lock_release(cache->lock);
     return p[0];
 }
 
 SLOW struct finding large_give(struct cache *cache, unsigned cls, void *p)
 {
+    ASSERT(lock_held(cache->lock));
     struct finding found = {MISUSE_NONE, NULL};
-    if (unlikely(!lock_enter(cache->lock)))
-        return deferred_put(p);
     store_relaxed(&cache->flushes, cache->flushes + 1);
     stack_settle(cache, cls);
     large_count(cache);
@@ -96,7 +92,6 @@ SLOW struct finding large_give(struct cache *cache, unsigned cls, void *p)
         found = shards_put(&p, 1);
         cache_gave(cache, size_classes[cls].size);
     }
-    lock_release(cache->lock);
     return found;
 }
 

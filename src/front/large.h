@@ -37,11 +37,11 @@ FAST bool large_push(struct cache *cache, unsigned cls, void *p)
     return true;
 }
 
-/* A block from a superslab; null without memory, or `not_entered`. Writes what was found of others.
- */
+/* With the cache's lock: a block from a superslab; null without memory. Writes what was found of
+ * others. */
 void *large_take(struct cache *cache, unsigned cls, struct finding *found);
 
-/* Frees one. */
+/* With the cache's lock: frees one. */
 struct finding large_give(struct cache *cache, unsigned cls, void *p);
 
 /* Frees all that the stacks hold; or only if the thread did not use them since the last call. */

@@ -116,10 +116,8 @@ static SLOW struct finding ahead_put(struct cache *cache)
     for (unsigned cls = 0; cls < AHEAD_CLASSES && cache->sampler != NULL; cls++) {
         void **blocks = NULL;
         size_t used = ahead_used(cache, cls, &blocks);
-        struct finding one = shards_put(blocks, used);
+        finding_keep(&found, shards_put(blocks, used));
         cache_gave(cache, used * size_classes[cls].size);
-        if (found.what == MISUSE_NONE)
-            found = one;
     }
     ahead_close(cache);
     return found;
@@ -128,11 +126,11 @@ static SLOW struct finding ahead_put(struct cache *cache)
 struct finding cache_put_all(struct cache *cache)
 {
     ASSERT(lock_held(cache->lock));
-    struct finding others = ahead_put(cache);
-    struct finding found = stacks_put(cache, 0, STACKS);
-    if (unlikely(cache->hardened != NULL)) /* nothing lies ahead there */
-        others = hardened_put_all(cache);
-    return found.what != MISUSE_NONE ? found : others;
+    struct finding found = ahead_put(cache);
+    finding_keep(&found, stacks_put(cache, 0, STACKS));
+    if (unlikely(cache->hardened != NULL))
+        finding_keep(&found, hardened_put_all(cache));
+    return found;
 }
 
 /* And makes it new. */
@@ -227,9 +225,7 @@ COLD struct finding caches_end_left(void)
             if (!__atomic_exchange_n(&cache->left, false, __ATOMIC_SEQ_CST) ||
                 registry_ownership(cache) != CACHE_LIVING)
                 continue;
-            struct finding one = cache_end(cache);
-            if (found.what == MISUSE_NONE)
-                found = one;
+            finding_keep(&found, cache_end(cache));
         }
         lock_release(&cacheless_lock);
     }
@@ -264,8 +260,8 @@ COLD struct finding cache_delete(struct cache *cache)
     struct finding found = cache_drain(cache);
     lock_release(cache->lock);
     if (!lock_enter(&cacheless_lock)) {
-        struct finding late = cache_leave(cache);
-        return found.what != MISUSE_NONE ? found : late;
+        finding_keep(&found, cache_leave(cache));
+        return found;
     }
     registry_leave(cache);
     lock_release(&cacheless_lock);

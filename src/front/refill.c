@@ -78,11 +78,8 @@ static void *stack_fill(struct cache *cache, unsigned cls)
 SLOW void *cache_refill(struct cache *cache, unsigned cls, struct finding *found)
 {
     ASSERT(cls < CLASSES);
+    ASSERT(lock_held(cache->lock));
     struct bin *bin = &cache->bins[BIN_FIRST + cls];
-    if (unlikely(load_relaxed(&registry_has_orphans)))
-        orphan_take_in();
-    if (unlikely(!lock_enter(cache->lock)))
-        return not_entered();
     stack_settle(cache, cls);
     void *p = bin->topmost;
     if (unlikely(p != stack_mark())) /* it was closed */
@@ -90,7 +87,6 @@ SLOW void *cache_refill(struct cache *cache, unsigned cls, struct finding *found
     else
         p = stack_fill(cache, cls);
     *found = second_put_unless_compacts(cache, cls);
-    lock_release(cache->lock);
     return p;
 }
 
@@ -154,7 +150,8 @@ static struct finding give_one(struct cache *cache, unsigned stack, void *p, str
     cold->direct_frees -= cold->direct_frees > 0;
     struct finding one = shards_put(&p, 1);
     cache_gave(cache, size_classes[stack].size);
-    return one.what != MISUSE_NONE ? one : found;
+    finding_keep(&one, found); /* of the call's own block before others */
+    return one;
 }
 
 /* Frees blocks of a full stack, so that one finds room. */
@@ -174,11 +171,10 @@ SLOW struct finding cache_give(struct cache *cache, unsigned stack, void *p)
     ASSERT(stack < STACKS);
     struct bin *bin = &cache->bins[BIN_FIRST + stack];
     struct cold_bin *cold = &cache->cold[stack];
+    ASSERT(lock_held(cache->lock));
     if (load_relaxed(&bin->topmost) == p)
         return (struct finding){MISUSE_FREE, p};
     struct finding found = {MISUSE_NONE, NULL};
-    if (unlikely(!lock_enter(cache->lock)))
-        return deferred_put(p);
     stack_settle(cache, stack);
     if (unlikely(cache->rests))
         cache->rests = thread_still_rests(cache);
@@ -188,15 +184,12 @@ SLOW struct finding cache_give(struct cache *cache, unsigned stack, void *p)
     }
     bool keeps = cold->direct_frees == 0 && !cache->rests && cold->capacity > 0;
     if (keeps && stack_used(bin, cold) >= cold->capacity) {
-        struct finding one = stack_make_room(cache, stack);
-        if (found.what == MISUSE_NONE)
-            found = one;
+        finding_keep(&found, stack_make_room(cache, stack));
         keeps = cold->capacity > 0;
     }
     if (!keeps)
         found = give_one(cache, stack, p, found);
     stack_open(cache, stack);
-    lock_release(cache->lock);
     if (keeps && unlikely(!cache_push_any(cache, stack, p)) && found.what == MISUSE_NONE)
         found = (struct finding){MISUSE_FREE, p};
     return found;

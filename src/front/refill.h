@@ -1,4 +1,4 @@
-/* What malloc does if a stack is empty, and free if it is full. */
+/* What malloc does if a stack is empty, and free if it is full; with the cache's lock. */
 #ifndef HAKMEM_FRONT_REFILL_H
 #define HAKMEM_FRONT_REFILL_H
 

@@ -153,9 +153,7 @@ struct finding stacks_put(struct cache *cache, unsigned first, unsigned end)
     for (unsigned stack = begun_from(cache, first); stack < end;
          stack = begun_from(cache, stack + 1)) {
         stack_settle(cache, stack);
-        struct finding one = stack_put_all(cache, stack);
-        if (found.what == MISUSE_NONE)
-            found = one;
+        finding_keep(&found, stack_put_all(cache, stack));
     }
     return found;
 }

@@ -121,13 +121,9 @@ struct finding transfers_decay(bool all)
 {
     ASSERT(lock_rank_held(RANK_PURGE));
     struct finding found = {MISUSE_NONE, NULL};
-    for (unsigned i = 0; i < FILLED_WORDS; i++) {
-        for (uint64_t left = load_relaxed(&filled[i]); left != 0; left &= left - 1) {
-            struct finding one = transfer_decay(i * 64 + lowest_bit(left), all);
-            if (found.what == MISUSE_NONE)
-                found = one;
-        }
-    }
+    for (unsigned i = 0; i < FILLED_WORDS; i++)
+        for (uint64_t left = load_relaxed(&filled[i]); left != 0; left &= left - 1)
+            finding_keep(&found, transfer_decay(i * 64 + lowest_bit(left), all));
     return found;
 }
 

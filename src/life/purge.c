@@ -157,13 +157,13 @@ static void find_low(void)
 static struct finding find_old(bool all)
 {
     struct finding found = transfers_decay(false);
-    struct finding one = large_age(cache_current());
+    finding_keep(&found, large_age(cache_current()));
     owe(slices_idle(), huge_idle());
     if (all || has_holes(shards_free()))
         owe_pages(hold.clock);
     hold.moment = last.elapsed;
     hold.clock = clock_now();
-    return found.what != MISUSE_NONE ? found : one;
+    return found;
 }
 
 /* ---- giving back; lock: purge ---- */

@@ -25,12 +25,13 @@ COLD void give_memory_back(void (*way)(size_t), size_t own)
         soft_limit_act(thread_cache());
 }
 
-void look_after_classes(struct cache *cache)
+void look_after(struct cache *cache, size_t own)
 {
     guards_look();
     if (unlikely(shards_compacted()))
         purge_ripen();
     if (purge_is_due())
-        give_memory_back(purge_step, 0);
-    settle_visits(cache);
+        give_memory_back(purge_step, own);
+    if (likely(cache != NULL))
+        settle_visits(cache);
 }

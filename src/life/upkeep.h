@@ -12,13 +12,9 @@
 
 void give_memory_back(void (*way)(size_t), size_t own);
 
-/* After memory was freed. `own`: bytes of the call's own block, if that is huge. */
-static inline void look_after_memory(size_t own)
-{
-    guards_look();
-    if (purge_is_due())
-        give_memory_back(purge_step, own);
-}
+/* After memory was freed by the calling thread, which has this cache or none. `own`: bytes of the
+ * call's own block, if that is huge. */
+void look_after(struct cache *cache, size_t own);
 
 /* After memory was taken. What lies idle may be what the program has begun to take again, so mostly
  * only what is kept beyond what may be goes back. */
@@ -36,8 +32,5 @@ static inline void note_taker(struct cache *cache)
     if (unlikely(load_relaxed(&cache->mine) == NULL))
         thread_ask_for_end(cache);
 }
-
-/* After the calling thread, with this cache, freed a block of a class. */
-void look_after_classes(struct cache *cache);
 
 #endif

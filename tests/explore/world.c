@@ -202,14 +202,26 @@ void *program_malloc(void)
         cache = thread_cache_again();
     if (cache == NULL)
         return to_program(cacheless_take(cls));
-    if (cache_pop(cache, class_bin_offset(block_size), &p))
-        return to_program(p);
+    if (load_relaxed(&registry_has_orphans))
+        orphan_take_in();
+    if (!lock_enter(cache->lock))
+        return to_program(not_entered());
     struct finding found;
     p = cache_refill(cache, cls, &found);
+    lock_release(cache->lock);
     EXPECT(found.what == MISUSE_NONE, "a refill finds misuse");
     if (p != NULL)
         block_unseal(p);
     return to_program(p);
+}
+
+static struct finding give_inside(struct cache *cache, void *p)
+{
+    if (!lock_enter(cache->lock))
+        return deferred_put(p);
+    struct finding found = cache_give(cache, cls, p);
+    lock_release(cache->lock);
+    return found;
 }
 
 void program_free(void *p)
@@ -229,7 +241,7 @@ void program_free(void *p)
     if (cache == &cache_none)
         cache = thread_cache_again();
     block_seal(p);
-    struct finding found = cache == NULL ? cacheless_give(p) : cache_give(cache, cls, p);
+    struct finding found = cache == NULL ? cacheless_give(p) : give_inside(cache, p);
     EXPECT(found.what == MISUSE_NONE, "free of block %u finds misuse %d", bit, (int)found.what);
 }
 

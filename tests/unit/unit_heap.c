@@ -214,13 +214,23 @@ static void transfer(void)
         ;
 }
 
+static enum misuse give_inside(struct cache *cache, unsigned stack, void *p)
+{
+    lock_take(cache->lock);
+    struct finding found = cache_give(cache, stack, p);
+    lock_release(cache->lock);
+    return found.what;
+}
+
 static void *cache_take(struct cache *cache, unsigned cls)
 {
     struct finding found;
     void *p;
     if (cache_pop(cache, (BIN_FIRST + cls) * BIN_BYTES, &p))
         return p;
+    lock_take(cache->lock);
     p = cache_refill(cache, cls, &found);
+    lock_release(cache->lock);
     EXPECT(p != NULL && found.what == MISUSE_NONE);
     block_unseal(p);
     return p;
@@ -251,17 +261,17 @@ static void one_cache(void)
                 EXPECT_EQUAL(held[i][j], cls + 1);
             if (!cache_push(cache, held[i])) {
                 block_seal(held[i]);
-                EXPECT_EQUAL(cache_give(cache, cls, held[i]).what, MISUSE_NONE);
+                EXPECT_EQUAL(give_inside(cache, cls, held[i]), MISUSE_NONE);
             }
             EXPECT(!cache_push(cache, held[i])); /* twice in a row */
-            EXPECT_EQUAL(cache_give(cache, cls, held[i]).what, MISUSE_FREE);
+            EXPECT_EQUAL(give_inside(cache, cls, held[i]), MISUSE_FREE);
             held[i] = held[--count];
             cls_of[i] = cls_of[count];
         }
     }
     for (size_t i = 0; i < count; i++)
         if (!cache_push(cache, held[i]))
-            EXPECT_EQUAL(cache_give(cache, cls_of[i], held[i]).what, MISUSE_NONE);
+            EXPECT_EQUAL(give_inside(cache, cls_of[i], held[i]), MISUSE_NONE);
     EXPECT_EQUAL(cache_delete(cache).what, MISUSE_NONE);
     EXPECT_EQUAL(caches_living(), living - 1);
     lock_take(&guard);
@@ -275,7 +285,7 @@ static void cache_free(struct cache *cache, void *p)
     if (cache_push(cache, p))
         return;
     block_seal(p);
-    EXPECT_EQUAL(cache_give(cache, bin_stack(map_bin(p)), p).what, MISUSE_NONE);
+    EXPECT_EQUAL(give_inside(cache, bin_stack(map_bin(p)), p), MISUSE_NONE);
 }
 
 /* While a class compacts, blocks of slabs that are mostly free go to the second stack. It is empty
