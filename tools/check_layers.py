@@ -149,9 +149,8 @@ STRUCTURE = {
     "back/meta.h": "META_MOST",
     "back/reserve.c": "REGIONS REGION_LEAST <16 =16",
     "back/slices.c": "ALIGNED_TRIES CANDIDATES_MOST",
-    "back/slots.c": "*6364136223846793005 SLOT_TRIES",
     "back/superslab.h": "SUPERSLAB SUPERSLAB_SLICES GUARD_PAGES_MOST GUARDS_UNKNOWN GUARD_LAST",
-    "back/superslabs.c": "FIRST_SLICES /2 /=2",
+    "back/superslabs.c": "FIRST_SLICES /2 /=2 *6364136223846793005 SLOT_TRIES",
     "heap/canary.h": "CANARY_BYTES",
     "front/cache.h": "ROOM_MOST CHUNK_FIRST CHUNK_LATER CHUNKS_MOST ARRAY_KINDS SEAL AHEAD_CLASSES "
     "AHEAD_MOST HARDENED_FIRST NO_WHOLE",

@@ -54,10 +54,11 @@ GATES = {
         back/forbidden.c:forbidden_look back/forbidden.c:forbidden_shut
         back/forbidden.c:forbidden_trim back/huge.c:guarded back/huge.c:guarded_give
         back/huge_guards.c:huge_guards_map back/slices.c:any_bit
-        back/slices.c:slices_take_guarded back/slices.c:superslab_any back/slots.c:slot_any""",
+        back/slices.c:slices_take_guarded back/slices.c:superslab_any back/superslabs.c:slot_any""",
     "not hardened": """
-        api/slow.c:class_take_any api/slow.c:class_seal
-        api/slow.c:stack_give api/slow.c:whole_give""",
+        api/slow.c:class_take_any api/slow.c:class_seal api/slow.c:class_give_inside
+        api/slow.c:stack_give api/slow.c:whole_give front/refill.c:cache_refill
+        front/large.c:large_take heap/shards.c:shard_take_aligned""",
 }
 MODES = {
     "plain": {"not hardened"},
@@ -119,7 +120,7 @@ MECHANISMS = {
     "the options retain_slices and big_cache_bytes": "life/purge.c:count_beyond",
     "malloc makes room where the limit is exceeded": "life/upkeep.h:make_room",
     "limits of containers": "life/limits.c:limits_look",
-    "the soft limit": "life/soft_limit.c:soft_limit_act",
+    "the soft limit": "life/purge.c:soft_limit_act",
     "the hard limit": "back/use.c:use_hold",
     "malloc finds no memory": "life/purge.c:purge_all",
     "a class compacts": "heap/thin.c:shard_settle_compaction",
@@ -127,12 +128,12 @@ MECHANISMS = {
     "the scavenger, by time": "life/purge.c:purge_by_time",
     "blocks of threads that a fork left behind": "front/owners.c:orphan_take_in",
     "a thread that only frees keeps less": "learn/capacity.h:capacity_drains",
-    "a thread rests when it has given back nearly all": "front/rest.c:gave_nearly_all",
+    "a thread rests when it has given back nearly all": "front/refill.c:gave_nearly_all",
     "of many threads each keeps little at first": "learn/share.h:share_at_work",
     "a thread ends": "front/owners.c:cache_delete",
     "limits when a thread ends": "life/purge.c:purge_beyond_limits",
     "the process ends": "life/life.c:process_end",
-    "empty superslabs go back whole": "back/slices_purge.c:superslab_spare",
+    "empty superslabs go back whole": "back/slices.c:superslab_spare",
     "freed blocks with guards keep their pages": "back/huge.c:stays_open",
     "the oldest inaccessible blocks": "back/forbidden.c:forbidden_trim",
     "an option changes": "life/purge.c:purge_beyond",

@@ -9,7 +9,6 @@
 #include "life/life.h"
 #include "life/limits.h"
 #include "life/purge.h"
-#include "life/soft_limit.h"
 #include "os/os.h"
 #include "watch/heap_check.h"
 

@@ -3,7 +3,7 @@
 #include "hakmem/hakmem.h"
 #include "life/life.h"
 #include "life/settings.h"
-#include "life/soft_limit.h"
+#include "life/purge.h"
 #include "options/options.h"
 #include <errno.h>
 

@@ -1,6 +1,5 @@
 #include "back/huge_pages.h"
 
-#include "back/superslab_lists.h"
 #include "back/superslabs.h"
 #include "back/use.h"
 #include "base/atomic.h"

@@ -1,11 +1,12 @@
 /* Slices of superslabs, taken and given back. A request takes from the superslab that fits
  * tightest, its lowest slices first, so that nearly empty superslabs become empty and go back. Free
  * slices keep their pages until a higher layer finds that they are idle (slices_idle) and purges
- * them (slices_purge.h). Thread safe. */
+ * them. Thread safe. */
 #ifndef HAKMEM_BACK_SLICES_H
 #define HAKMEM_BACK_SLICES_H
 
 #include "back/superslab.h"
+#include "base/defs.h"
 
 /* n free slices, n from 1 to 64, that begin at a multiple of `align` slices (a power of two up to
  * 64); their map entries are covered and say "foreign". `*zero` tells whether all their bytes are
@@ -58,5 +59,17 @@ size_t slices_dirty(void);
 
 /* The fewest slices that lay free with their pages since the last call: what was not needed. */
 size_t slices_idle(void);
+
+/* ---- back to the kernel ----
+ *
+ * The slices of the superslab that has been given none for the longest time go first; empty
+ * superslabs go back whole. No system call is made with the lock held: what is to go back is taken
+ * out first, so no thread can get it meanwhile. One thread at a time. */
+
+/* Gives the pages of up to `most` free slices back, those unused longest first; how many. */
+size_t slices_purge(size_t most);
+
+/* Gives all that is free back to the kernel; bytes that may have held pages. */
+size_t superslabs_release(void);
 
 #endif

@@ -2,13 +2,11 @@
  * all threads. One word of bits says which slices are free, another which of them may hold pages.
  * If there is no room for a whole superslab, shorter ones are used.
  *
- *   slots.h         chooses their addresses
- *   superslabs.h    makes and ends them
- *   slices.h        takes slices and gives them back
- *   slices_purge.h  returns free slices to the kernel
- *   huge_pages.h    decides which superslabs have huge pages
+ *   superslabs.h  makes and ends them, chooses their addresses, and has their lists
+ *   slices.h      takes slices, gives them back, and returns free ones to the kernel
+ *   huge_pages.h  decides which superslabs have huge pages
  *
- * All share one lock (superslab_lists.h). Only locks of metadata and of the map are taken under it.
+ * All share one lock (superslabs_lock). Only locks of metadata and of the map are taken under it.
  */
 #ifndef HAKMEM_BACK_SUPERSLAB_H
 #define HAKMEM_BACK_SUPERSLAB_H

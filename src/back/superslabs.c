@@ -2,15 +2,259 @@
 
 #include "back/map.h"
 #include "back/meta.h"
-#include "back/slots.h"
-#include "back/superslab_lists.h"
 #include "back/use.h"
 #include "base/atomic.h"
 #include "base/copy.h"
 #include "base/counters.h"
 #include "base/hardening.h"
+#include "base/mixed.h"
 #include "base/watch.h"
+#include "learn/laws.h"
 #include "os/os.h"
+
+/* ---- their lists ---- */
+
+struct lock superslabs_lock = LOCK(SUPERSLABS);
+struct list superslabs_by_longest[SUPERSLAB_SLICES];
+uint64_t superslabs_nonempty;
+struct list superslabs_dense = {&superslabs_dense, &superslabs_dense};
+struct list superslabs_aged = {&superslabs_aged, &superslabs_aged};
+size_t slices_dirty_low;
+
+static void unlist(struct superslab *s)
+{
+    ASSERT(lock_held(&superslabs_lock));
+    ASSERT(s->longest <= s->slices);
+    list_remove(&s->node);
+    if (s->longest == 0)
+        return;
+    if (list_empty(&superslabs_by_longest[s->longest - 1]))
+        superslabs_nonempty &= ~((uint64_t)1 << (s->longest - 1));
+}
+
+/* Empty ones come last, so that they stay so. */
+void superslab_relist(struct superslab *s, unsigned longest)
+{
+    ASSERT(lock_held(&superslabs_lock));
+    ASSERT(longest <= s->slices);
+    bool empty = superslab_empty(s);
+    if (longest == s->longest && !empty)
+        return;
+    unlist(s);
+    s->longest = (uint8_t)longest;
+    if (longest == 0) {
+        list_push(&superslabs_dense, &s->node);
+        return;
+    }
+    struct list *head = &superslabs_by_longest[longest - 1];
+    if (head->next == NULL)
+        list_init(head);
+    list_push(empty ? head->prev : head, &s->node);
+    superslabs_nonempty |= (uint64_t)1 << (longest - 1);
+}
+
+void superslab_relist_larger(struct superslab *s, unsigned first, unsigned n)
+{
+    ASSERT(lock_held(&superslabs_lock));
+    ASSERT(first + n <= s->slices);
+    uint64_t taken_below = ~s->free & low_bits(first);
+    uint64_t taken_above = ~s->free & ~low_bits(first + n);
+    unsigned begin = taken_below == 0 ? 0 : highest_bit(taken_below) + 1;
+    unsigned end = taken_above == 0 ? SUPERSLAB_SLICES : lowest_bit(taken_above);
+    if (end - begin > s->longest || superslab_empty(s))
+        superslab_relist(s, end - begin);
+    ASSERT(s->longest >= longest_run(s->free));
+}
+
+void slices_dirty_less(size_t n)
+{
+    ASSERT(lock_held(&superslabs_lock));
+    ASSERT(n <= use.dirty_slices);
+    store_relaxed(&use.dirty_slices, use.dirty_slices - n);
+    if (use.dirty_slices < slices_dirty_low)
+        slices_dirty_low = use.dirty_slices;
+}
+
+size_t slices_whole(struct superslab *s, uint64_t mask)
+{
+    ASSERT(lock_held(&superslabs_lock));
+    ASSERT((s->holed & mask) != 0);
+    uint64_t holed = s->holed & mask;
+    size_t part = s->lacking * count_bits(holed) / count_bits(s->holed);
+    s->holed &= ~holed;
+    s->lacking -= part;
+    return part;
+}
+
+void slices_mark_free(struct superslab *s, uint64_t mask)
+{
+    ASSERT(lock_held(&superslabs_lock));
+    ASSERT((mask & ~all_slices(s)) == 0);
+    ASSERT((s->free & mask) == 0);
+    s->free |= mask;
+    superslab_relist(s, longest_run(s->free));
+    size_t pages = count_bits(s->touched & mask);
+    if (pages == 0)
+        return;
+    store_relaxed(&use.dirty_slices, use.dirty_slices + pages);
+    list_remove(&s->age);
+    list_push(&superslabs_aged, &s->age);
+}
+
+/* ---- their addresses ---- */
+
+#define WINDOW_SLOTS (WINDOW / SUPERSLAB)
+#define WIDE_SLOTS (WIDE / SUPERSLAB)
+#define SLOT_TRIES 16
+
+/* Lock: superslabs; the first two are constant once the process has started. */
+static struct {
+    uintptr_t base;
+    size_t slots;
+    size_t first; /* where the heap begins: slots before it come last; then 0 */
+    size_t full;  /* words of `taken` from the first to this one are full */
+    size_t left;  /* slots that are free and were taken once */
+    uint64_t chance;
+    uint64_t taken[WIDE_SLOTS / 64];
+    /* In a hardened heap: slots that were taken once. For each there are pages of the map, which
+     * stay: a heap whose superslabs come and go for long is not to have all of them. */
+    uint64_t used[WIDE_SLOTS / 64];
+} range;
+
+static uint64_t slot_bit(size_t slot) { return (uint64_t)1 << slot % 64; }
+
+void slots_start(uint64_t random)
+{
+    range.base = hardening.shuffles ? WIDE_BASE : WINDOW_BASE;
+    range.slots = hardening.shuffles ? WIDE_SLOTS : WINDOW_SLOTS;
+    range.first = 1 + random % (range.slots - 1);
+    range.full = range.first / 64;
+    range.taken[range.full] = low_bits(range.first % 64);
+    range.taken[0] |= 1; /* no block begins at the window's base */
+    range.chance = random;
+}
+
+bool slots_hold(const void *p) { return (uintptr_t)p - range.base < range.slots * SUPERSLAB; }
+
+uint64_t slots_random(void)
+{
+    ASSERT(lock_held(&superslabs_lock));
+    range.chance += MIXED_STEP;
+    return mixed(range.chance ^ hardening.secret);
+}
+
+/* Of a word's slots those that are taken or beside one that is. So in front of a superslab there is
+ * nothing: what writes before its first block ends at once. */
+static SLOW uint64_t near_taken(size_t word)
+{
+    uint64_t taken = range.taken[word];
+    uint64_t below = word > 0 ? range.taken[word - 1] >> 63 : 0;
+    uint64_t above = word + 1 < range.slots / 64 ? range.taken[word + 1] << 63 : 0;
+    return taken | taken << 1 | taken >> 1 | below | above;
+}
+
+/* One of the free slots that were taken once: the first such behind one chosen by chance. */
+static SLOW size_t slot_any_left(void)
+{
+    size_t from = slots_random() % range.slots;
+    uint64_t before = low_bits(from % 64);
+    for (size_t i = 0; i <= range.slots / 64; i++) {
+        size_t word = (from / 64 + i) % (range.slots / 64);
+        uint64_t left = range.used[word] & ~near_taken(word) & (i == 0 ? ~before : ~(uint64_t)0);
+        if (left != 0)
+            return word * 64 + lowest_bit(left);
+    }
+    return range.slots;
+}
+
+/* A free slot chosen by chance; range.slots if none is found. */
+static SLOW size_t slot_any(void)
+{
+    size_t left = range.left >= LAW_SLOTS_LEFT ? slot_any_left() : range.slots;
+    if (left != range.slots)
+        return left;
+    for (int tries = 0; tries < SLOT_TRIES; tries++) {
+        size_t slot = slots_random() % range.slots;
+        if (slot != 0 && !(near_taken(slot / 64) & slot_bit(slot)))
+            return slot;
+    }
+    return range.slots;
+}
+
+static size_t slot_lowest(void)
+{
+    while (range.full < range.slots / 64 && range.taken[range.full] == ~(uint64_t)0)
+        range.full++;
+    return range.full == range.slots / 64 ? range.slots
+                                          : range.full * 64 + lowest_bit(~range.taken[range.full]);
+}
+
+static SLOW void turn_to_first(void)
+{
+    range.taken[range.first / 64] &= ~low_bits(range.first % 64);
+    range.taken[0] |= 1;
+    range.first = range.full = 0;
+}
+
+/* The lowest free slot from where the heap begins, or else before that; in a hardened heap any.
+ * range.slots if there is none. */
+static size_t slot_next(void)
+{
+    size_t slot = unlikely(hardening.shuffles) ? slot_any() : range.slots;
+    if (likely(slot == range.slots))
+        slot = slot_lowest();
+    if (unlikely(slot == range.slots) && range.first > 0) {
+        turn_to_first();
+        slot = slot_lowest();
+    }
+    return slot;
+}
+
+static SLOW void note_used(size_t slot)
+{
+    if (range.used[slot / 64] & slot_bit(slot))
+        range.left--;
+    range.used[slot / 64] |= slot_bit(slot);
+}
+
+/* Maps so many bytes, at most a superslab's, in a free slot; null if that fails. */
+static char *slot_map(size_t length)
+{
+    ASSERT(lock_held(&superslabs_lock));
+    ASSERT(length <= SUPERSLAB);
+    for (int tries = 0; tries < SLOT_TRIES; tries++) {
+        size_t slot = slot_next();
+        if (slot == range.slots)
+            return NULL;
+        bool occupied;
+        uintptr_t address = range.base + slot * SUPERSLAB;
+        char *base = os_map_at(address, length, &occupied);
+        if (base == NULL && !occupied)
+            return NULL;
+        range.taken[slot / 64] |= slot_bit(slot);
+        if (unlikely(hardening.shuffles))
+            note_used(slot);
+        if (base != NULL)
+            return base;
+    }
+    return NULL;
+}
+
+/* The slot at base is free again; an address outside of all slots is ignored. */
+static void slot_unmapped(const char *base)
+{
+    ASSERT(lock_held(&superslabs_lock));
+    ASSERT((uintptr_t)base % SUPERSLAB == 0);
+    uintptr_t slot = ((uintptr_t)base - range.base) / SUPERSLAB;
+    if (slot < range.slots) {
+        range.taken[slot / 64] &= ~slot_bit(slot);
+        range.left += (range.used[slot / 64] & slot_bit(slot)) != 0;
+        if (slot / 64 < range.full)
+            range.full = slot / 64;
+    }
+}
+
+/* ---- their begin and end ---- */
 
 static size_t mapped, mapped_bytes; /* atomic; lock: superslabs */
 static struct superslab *growing;   /* the first, while it is short; lock: superslabs */

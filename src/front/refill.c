@@ -1,6 +1,7 @@
 #include "front/refill.h"
 
 #include "back/use.h"
+#include "base/atomic.h"
 #include "base/copy.h"
 #include "base/counters.h"
 #include "base/policy.h"
@@ -10,11 +11,12 @@
 #include "front/journal.h"
 #include "front/owners.h"
 #include "front/registry.h"
-#include "front/rest.h"
 #include "front/stack.h"
 #include "front/stacks.h"
 #include "heap/shards.h"
 #include "heap/transfer.h"
+#include "learn/returns.h"
+#include "os/lock.h"
 #include "os/os.h"
 
 /* Whether the stack may learn from being empty: not if blocks of thin slabs went to the second one
@@ -124,6 +126,34 @@ static struct finding thin_flush(struct cache *cache, unsigned stack)
     struct finding found = stack_put_all(cache, stack);
     stack_grow_thin(cache, stack);
     return found;
+}
+
+/* Whether the program has freed all but little of the most that it had of the thread's blocks. */
+static COLD bool gave_nearly_all(const struct cache *cache)
+{
+    ptrdiff_t stacks_hold = (ptrdiff_t)(cache->capacity_bytes + cache->large_bytes);
+    ptrdiff_t taken = (ptrdiff_t)cache->taken;
+    if (!use_returns())
+        return false;
+    if (taken <= 0) /* it frees what others took */
+        return load_relaxed(&use.low);
+    return returns_rests(taken - stacks_hold, cache->most_taken) &&
+           returns_rests(taken - (ptrdiff_t)stacks_bytes(cache), cache->most_taken);
+}
+
+/* A thread that has given back nearly all that it took, by frees alone, has nothing to do with what
+ * its stacks hold: it empties them and rests, since nobody else can take from them while it sleeps.
+ * One that rested lately does not rest again: the next time that it stops may be as short. */
+static bool thread_comes_to_rest(const struct cache *cache)
+{
+    ASSERT(lock_held(cache->lock));
+    return gave_nearly_all(cache) && os_milliseconds() >= cache->stays_until;
+}
+
+/* Until it allocates; and one that frees what others allocated, while little is in use. */
+static bool thread_still_rests(const struct cache *cache)
+{
+    return (ptrdiff_t)cache->taken > 0 || load_relaxed(&use.low);
 }
 
 /* A block kept would keep its page from going back, so none is until the next refill. */

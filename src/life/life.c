@@ -7,7 +7,7 @@
 #include "back/map.h"
 #include "back/reserve.h"
 #include "back/slices.h"
-#include "back/slots.h"
+#include "back/superslabs.h"
 #include "base/atomic.h"
 #include "base/policy.h"
 #include "front/cacheless.h"

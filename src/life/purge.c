@@ -3,7 +3,6 @@
 #include "back/huge.h"
 #include "back/reserve.h"
 #include "back/slices.h"
-#include "back/slices_purge.h"
 #include "base/policy.h"
 #include "front/closer.h"
 #include "front/large.h"
@@ -14,6 +13,7 @@
 #include "learn/laws.h"
 #include "learn/returns.h"
 #include "life/limits.h"
+#include "os/keep_errno.h"
 #include "os/lock.h"
 #include "os/os.h"
 #include "watch/report.h"
@@ -406,3 +406,37 @@ bool purge_check_frees(struct cache *mine, bool on)
 void purge_stop(void) { lock_take(&purge_lock); }
 bool purge_try_stop(void) { return lock_try(&purge_lock); }
 void purge_go_on(void) { lock_release(&purge_lock); }
+
+/* ---- the soft limit ---- */
+
+static struct {
+    soft_limit_called called;
+    void *argument;
+} listener; /* lock: purge */
+
+void soft_limit_listen(soft_limit_called called, void *argument)
+{
+    purge_stop();
+    listener.called = called;
+    listener.argument = argument;
+    purge_go_on();
+}
+
+COLD void soft_limit_act(struct cache *mine)
+{
+    ASSERT(lock_none_held());
+    if (fork_holds_locks() || !purge_try_stop())
+        return; /* another call does it */
+    soft_limit_called called = listener.called;
+    void *argument = listener.argument;
+    bool passed = __atomic_exchange_n(&limits.passed, false, __ATOMIC_RELAXED);
+    purge_go_on();
+    if (!passed)
+        return;
+    KEEP_ERRNO;
+    purge_all(mine, 0);
+    if (load_relaxed(&use.held) <= load_relaxed(&limits.soft))
+        store_relaxed(&limits.watched, true);
+    else if (called != NULL)
+        called(argument);
+}

@@ -8,7 +8,6 @@
 #include "life/profiling.h"
 #include "life/purge.h"
 #include "life/scavenger.h"
-#include "life/soft_limit.h"
 
 void give_memory_back(void (*way)(size_t), size_t own);
 

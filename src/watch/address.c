@@ -2,7 +2,7 @@
 
 #include "back/huge.h"
 #include "back/map.h"
-#include "back/slots.h"
+#include "back/superslabs.h"
 #include "heap/slab.h"
 #include "profile/guarded.h"
 

@@ -21,7 +21,7 @@
 #include "../stress/statm.h"
 #include "back/huge.h"
 #include "back/reserve.h"
-#include "back/slices_purge.h"
+#include "back/slices.h"
 #include "back/superslabs.h"
 #include "base/policy.h"
 #include "hakmem/hakmem.h"

@@ -2,7 +2,6 @@
  * prints the rule and the locks that the thread held. Linked with a library that has assertions
  * (base/assert.h). */
 #include "back/slices.h"
-#include "back/slices_purge.h"
 #include "heap/shards.h"
 #include "unit.h"
 

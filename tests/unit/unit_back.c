@@ -1,8 +1,7 @@
 /* The address map, metadata, superslabs and large blocks. */
 #define _GNU_SOURCE /* MAP_FIXED_NOREPLACE */
 #include "back/slices.h"
-#include "back/slices_purge.h"
-#include "back/slots.h"
+#include "back/superslabs.h"
 #include "unit.h"
 
 #include <string.h>

@@ -7,8 +7,7 @@
 #include <unistd.h>
 
 #include "back/map.h"
-#include "back/slots.h"
-#include "back/superslab_lists.h"
+#include "back/superslabs.h"
 #include "base/hardening.h"
 #include "base/policy.h"
 #include "heap/canary.h"

@@ -1,6 +1,5 @@
 /* Classes, slabs, shards, the transfer cache, a thread's cache. */
 #define _GNU_SOURCE
-#include "back/slots.h"
 #include "back/superslabs.h"
 #include "base/policy.h"
 #include "front/owners.h"
