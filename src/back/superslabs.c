@@ -217,8 +217,7 @@ static SLOW void note_used(size_t slot)
     range.used[slot / 64] |= slot_bit(slot);
 }
 
-/* Maps so many bytes, at most a superslab's, in a free slot; null if that fails. */
-static char *slot_map(size_t length)
+char *slot_map(size_t length)
 {
     ASSERT(lock_held(&superslabs_lock));
     ASSERT(length <= SUPERSLAB);
@@ -240,8 +239,7 @@ static char *slot_map(size_t length)
     return NULL;
 }
 
-/* The slot at base is free again; an address outside of all slots is ignored. */
-static void slot_unmapped(const char *base)
+void slot_unmapped(const char *base)
 {
     ASSERT(lock_held(&superslabs_lock));
     ASSERT((uintptr_t)base % SUPERSLAB == 0);

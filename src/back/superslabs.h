@@ -89,6 +89,11 @@ size_t slices_whole(struct superslab *s, uint64_t mask);
 /* Chooses where the first superslab lies; `random` keeps that from being known. */
 void slots_start(uint64_t random);
 
+/* Maps `length` bytes, at most a superslab's, in a free slot; null if that fails. And the slot at
+ * base is free again; an address outside of all slots is ignored. */
+char *slot_map(size_t length);
+void slot_unmapped(const char *base);
+
 /* Whether p is in a slot, where nothing but superslabs lies. */
 bool slots_hold(const void *p);
 
