@@ -6,23 +6,20 @@
 #include "front/deferred.h"
 #include "front/hardened.h"
 #include "heap/guard_pages.h"
+#include "heap/shards.h"
 #include "heap/slab.h"
 #include "heap/zero_sized.h"
 #include "life/scavenger.h"
 #include "profile/rate.h"
 
-static SLOW void *filled(struct cache *cache, unsigned cls, struct finding *found)
+static SLOW void *take_inside(unsigned cls)
 {
-    void *p;
-    if (cache != NULL) {
-        note_taker(cache);
-        if (unlikely(load_relaxed(&registry_has_orphans)))
-            orphan_take_in();
-        p = hardened_fill(cache, cls, found);
-    } else {
-        p = hardened_take_alone(cls, found);
-    }
-    make_room(0);
+    struct door door;
+    if (!enter_to_take(&door))
+        return not_entered();
+    void *p = likely(door.cache != NULL) ? hardened_fill(door.cache, cls, &door.found)
+                                         : hardened_take_alone(0, cls, &door.found);
+    leave_taken(&door, 0);
     return p;
 }
 
@@ -30,11 +27,9 @@ static inline void *block(struct cache *cache, unsigned cls)
 {
     struct finding found = {MISUSE_NONE, NULL};
     void *p = likely(cache != NULL) ? hardened_take(cache, cls, &found) : NULL;
-    if (unlikely(p == NULL))
-        p = filled(cache, cls, &found);
     if (unlikely(found.what != MISUSE_NONE))
         report_late(found, NULL);
-    return p;
+    return likely(p != NULL) ? p : take_inside(cls);
 }
 
 SLOW void *hardened_block(unsigned cls) { return block(thread_cache(), cls); }
@@ -80,17 +75,28 @@ static inline enum misuse wrong_place(unsigned cls, const void *p)
     return likely(readable) ? MISUSE_NONE : MISUSE_FREE;
 }
 
+static SLOW struct finding give_inside(unsigned cls, void *p)
+{
+    struct door door;
+    if (!enter(&door))
+        return deferred_put(p);
+    struct finding found =
+        likely(door.cache != NULL) ? hardened_give(door.cache, cls, p) : shards_put(&p, 1);
+    leave_given(&door, 0);
+    return found;
+}
+
 SLOW struct finding hardened_free(unsigned cls, void *p)
 {
-    enum misuse wrong = wrong_place(cls, p);
-    if (unlikely(wrong != MISUSE_NONE))
-        return (struct finding){wrong, p};
+    enum misuse what = wrong_place(cls, p);
     struct cache *cache = thread_cache();
-    bool went = false;
-    struct finding found = hardened_give(cache, cls, p, &went);
-    if (unlikely(went))
-        look_after(cache, 0);
-    return found;
+    if (likely(what == MISUSE_NONE))
+        what = hardened_disarm(p, cls, cache != NULL && caches_living() <= 1);
+    if (unlikely(what != MISUSE_NONE))
+        return (struct finding){what, p};
+    if (unlikely(cache == NULL) || unlikely(!hardened_push(cache, cls, p)))
+        return give_inside(cls, p);
+    return (struct finding){MISUSE_NONE, NULL};
 }
 
 SLOW struct finding hardened_free_later(void *p)
@@ -98,10 +104,10 @@ SLOW struct finding hardened_free_later(void *p)
     const struct slab *slab = map_owner(p);
     if (slab == NULL || slab->cls >= CLASS_SLICES_FIRST)
         return deferred_put(p);
-    enum misuse wrong = wrong_place(slab->cls, p);
-    if (unlikely(wrong != MISUSE_NONE))
-        return (struct finding){wrong, p};
-    return hardened_defer(slab->cls, p);
+    enum misuse what = wrong_place(slab->cls, p);
+    if (likely(what == MISUSE_NONE))
+        what = hardened_disarm(p, slab->cls, false);
+    return what == MISUSE_NONE ? deferred_put(p) : (struct finding){what, p};
 }
 
 /* False where p is no block of no bytes, and never was. */

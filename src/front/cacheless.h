@@ -1,14 +1,9 @@
-/* Threads without a cache: before their first call, after their end, or if there is no memory. And
- * what a fork takes of this layer. */
+/* The lock of threads without a cache: before their first call, after their end, or if there is no
+ * memory. And what a fork takes of this layer. */
 #ifndef HAKMEM_FRONT_CACHELESS_H
 #define HAKMEM_FRONT_CACHELESS_H
 
-#include "base/misuse.h"
 #include "front/cache.h"
-
-/* For a thread without a cache, one block from or to its slab. */
-void *cacheless_take(unsigned cls);
-struct finding cacheless_give(void *p);
 
 /* Around fork: nobody holds a cache's lock. Afterwards the child has the calling thread's cache,
  * and orphans whose blocks it takes when it needs some. */

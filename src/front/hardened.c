@@ -7,9 +7,6 @@
 #include "base/copy.h"
 #include "base/policy.h"
 #include "base/watch.h"
-#include "front/cacheless.h"
-#include "front/deferred.h"
-#include "front/registry.h"
 #include "front/stacks.h"
 #include "heap/shards.h"
 #include "heap/slab.h"
@@ -60,8 +57,7 @@ static struct hardened_class *class_make(unsigned cls)
 /* Null without memory: the block passes by. */
 static SLOW struct hardened_class *class_begin(struct cache *cache, unsigned cls)
 {
-    if (!lock_enter(cache->lock))
-        return NULL;
+    ASSERT(lock_held(cache->lock));
     if (cache->hardened == NULL) {
         struct hardened *mine = meta_take(sizeof *mine);
         if (mine != NULL) {
@@ -73,14 +69,19 @@ static SLOW struct hardened_class *class_begin(struct cache *cache, unsigned cls
     struct hardened_class *c = NULL;
     if (cache->hardened != NULL && (c = class_make(cls)) != NULL)
         store_relaxed(&cache->hardened->classes[cls], c);
-    lock_release(cache->lock);
     return c;
+}
+
+/* Null where the thread has not begun with the class. */
+static struct hardened_class *class_begun(const struct cache *cache, unsigned cls)
+{
+    struct hardened *mine = cache->hardened;
+    return likely(mine != NULL) ? mine->classes[cls] : NULL;
 }
 
 static struct hardened_class *class_mine(struct cache *cache, unsigned cls)
 {
-    struct hardened *mine = cache->hardened;
-    struct hardened_class *c = likely(mine != NULL) ? mine->classes[cls] : NULL;
+    struct hardened_class *c = class_begun(cache, cls);
     return likely(c != NULL) ? c : class_begin(cache, cls);
 }
 
@@ -93,8 +94,7 @@ void hardened_arm(void *p, unsigned cls, struct finding *found)
     canary_set(p, cls);
 }
 
-/* `alone`: the process has no other thread that frees. */
-FAST enum misuse disarm(void *p, unsigned cls, bool alone)
+enum misuse hardened_disarm(void *p, unsigned cls, bool alone)
 {
     if (unlikely(!slab_before_stands(p, cls)))
         return MISUSE_UNDERRUN;
@@ -106,7 +106,7 @@ FAST enum misuse disarm(void *p, unsigned cls, bool alone)
 
 void *hardened_take(struct cache *cache, unsigned cls, struct finding *found)
 {
-    struct hardened_class *c = cache->hardened != NULL ? cache->hardened->classes[cls] : NULL;
+    struct hardened_class *c = class_begun(cache, cls);
     if (unlikely(c == NULL) || unlikely(c->ready == 0))
         return NULL;
     store_own(&c->ready, c->ready - 1);
@@ -126,10 +126,10 @@ static void add_ready(struct hardened_class *c, void *p, uint32_t chance)
     store_release(&c->ready, last + 1);
 }
 
-SLOW void *hardened_take_alone(unsigned cls, struct finding *found)
+SLOW void *hardened_take_alone(unsigned shard, unsigned cls, struct finding *found)
 {
-    void *p = cacheless_take(cls);
-    if (p != NULL && p != not_entered())
+    void *p = NULL;
+    if (shard_take(shard, cls, &p + 1, 1) == 1)
         hardened_arm(p, cls, found);
     return p;
 }
@@ -138,12 +138,10 @@ SLOW void *hardened_fill(struct cache *cache, unsigned cls, struct finding *foun
 {
     struct hardened_class *c = class_mine(cache, cls);
     if (c == NULL)
-        return hardened_take_alone(cls, found);
+        return hardened_take_alone(cache->shard, cls, found);
     void *p = hardened_take(cache, cls, found); /* libc may have allocated meanwhile */
     if (p != NULL)
         return p;
-    if (!lock_enter(cache->lock))
-        return not_entered();
     unsigned n = (c->ready_most + 1) / LAW_CLEARLY;
     void **end = c->slots + n;
     size_t got = shard_take(cache->shard, cls, end, n);
@@ -159,7 +157,6 @@ SLOW void *hardened_fill(struct cache *cache, unsigned cls, struct finding *foun
         c->slots[i] = other;
     }
     store_release(&c->ready, (uint32_t)got);
-    lock_release(cache->lock);
     return hardened_take(cache, cls, found);
 }
 
@@ -179,39 +176,28 @@ static struct finding put(void **blocks, unsigned n, unsigned cls)
 /* Half of what is ready goes back: the older half, or any. */
 static SLOW struct finding flush(struct cache *cache, unsigned cls, struct hardened_class *c)
 {
-    struct finding found = {MISUSE_NONE, NULL};
+    ASSERT(lock_held(cache->lock));
     unsigned n = (c->ready + 1) / LAW_CLEARLY, stay = c->ready - n;
-    if (!lock_enter(cache->lock))
-        return found;
-    found = put(c->slots, n, cls);
+    struct finding found = put(c->slots, n, cls);
     words_move(c->slots, c->slots + n, stay);
     store_release(&c->ready, stay);
     cache_gave(cache, n * size_classes[cls].size);
-    lock_release(cache->lock);
     return found;
 }
 
-SLOW struct finding hardened_defer(unsigned cls, void *p)
+static bool is_full(const struct hardened_class *c)
 {
-    enum misuse what = disarm(p, cls, false);
-    return what == MISUSE_NONE ? deferred_put(p) : (struct finding){what, p};
+    return c->held == c->held_most && c->ready == c->ready_most;
 }
 
-struct finding hardened_give(struct cache *cache, unsigned cls, void *p, bool *went)
+/* Held back, if need be in the place of one that then is ready. */
+static void hold(struct cache *cache, struct hardened_class *c, void *p)
 {
-    enum misuse what = disarm(p, cls, cache != NULL && caches_living() <= 1);
-    if (unlikely(what != MISUSE_NONE))
-        return (struct finding){what, p};
-    struct hardened_class *c = likely(cache != NULL) ? class_mine(cache, cls) : NULL;
-    *went = true;
-    if (unlikely(c == NULL))
-        return cacheless_give(p);
-    *went = false;
     void **held = c->slots + c->ready_most;
     if (c->held < c->held_most) {
         store_own(&held[c->held], p);
         store_release(&c->held, c->held + 1);
-        return (struct finding){MISUSE_NONE, NULL};
+        return;
     }
     void *out = p;
     uint64_t chance = random_next(&cache->hardened->random);
@@ -220,14 +206,27 @@ struct finding hardened_give(struct cache *cache, unsigned cls, void *p, bool *w
         out = held[at];
         store_own(&held[at], p);
     }
-    struct finding found = {MISUSE_NONE, NULL};
-    if (unlikely(c->ready == c->ready_most)) {
-        *went = true;
-        found = flush(cache, cls, c);
-    }
-    if (unlikely(c->ready == c->ready_most)) /* a fork holds the heap */
-        return deferred_put(out);
     add_ready(c, out, (uint32_t)chance);
+}
+
+bool hardened_push(struct cache *cache, unsigned cls, void *p)
+{
+    struct hardened_class *c = class_begun(cache, cls);
+    if (unlikely(c == NULL) || unlikely(is_full(c)))
+        return false;
+    hold(cache, c, p);
+    return true;
+}
+
+SLOW struct finding hardened_give(struct cache *cache, unsigned cls, void *p)
+{
+    struct hardened_class *c = class_mine(cache, cls);
+    if (unlikely(c == NULL))
+        return put(&p, 1, cls);
+    struct finding found = {MISUSE_NONE, NULL};
+    if (is_full(c))
+        found = flush(cache, cls, c);
+    hold(cache, c, p);
     return found;
 }
 

@@ -17,18 +17,20 @@
  * wrong about it: something wrote to it while it was free. */
 void *hardened_take(struct cache *cache, unsigned cls, struct finding *found);
 
-/* Makes some blocks ready and takes one; null without memory, or not_entered(). */
+/* With the cache's lock: makes some blocks ready and takes one; null without memory. */
 void *hardened_fill(struct cache *cache, unsigned cls, struct finding *found);
 
-/* Without a cache. */
-void *hardened_take_alone(unsigned cls, struct finding *found);
+/* Without a cache, and with the lock for that. */
+void *hardened_take_alone(unsigned shard, unsigned cls, struct finding *found);
 
-/* The block's free, if nothing is wrong with it. With a cache or without. Whether blocks went back
- * to their slabs. */
-struct finding hardened_give(struct cache *cache, unsigned cls, void *p, bool *went);
+/* A block's free begins: whether something is wrong with it. `alone`: the process has no other
+ * thread that frees. */
+enum misuse hardened_disarm(void *p, unsigned cls, bool alone);
 
-/* The same, of a block that a fork keeps from being given now. */
-struct finding hardened_defer(unsigned cls, void *p);
+/* Then the thread has it; false where hardened_give must do that, with the cache's lock, since
+ * blocks have to go to their slabs before. */
+bool hardened_push(struct cache *cache, unsigned cls, void *p);
+struct finding hardened_give(struct cache *cache, unsigned cls, void *p);
 
 /* All that the thread has goes back; it has had some. The caller holds the cache's lock. */
 struct finding hardened_put_all(struct cache *cache);

@@ -189,6 +189,16 @@ static struct cache *thread_cache_again(void)
     return cache_resume(cache) ? cache : NULL;
 }
 
+static void *take_alone(void)
+{
+    void *p = NULL;
+    if (!lock_enter(&cacheless_lock))
+        return not_entered();
+    (void)shard_take(0, cls, &p + 1, 1);
+    lock_release(&cacheless_lock);
+    return p;
+}
+
 void *program_malloc(void)
 {
     void *p;
@@ -201,7 +211,7 @@ void *program_malloc(void)
     if (cache == &cache_none)
         cache = thread_cache_again();
     if (cache == NULL)
-        return to_program(cacheless_take(cls));
+        return to_program(take_alone());
     if (load_relaxed(&registry_has_orphans))
         orphan_take_in();
     if (!lock_enter(cache->lock))
@@ -217,10 +227,11 @@ void *program_malloc(void)
 
 static struct finding give_inside(struct cache *cache, void *p)
 {
-    if (!lock_enter(cache->lock))
+    struct lock *its = cache_lock_of(cache);
+    if (!lock_enter(its))
         return deferred_put(p);
-    struct finding found = cache_give(cache, cls, p);
-    lock_release(cache->lock);
+    struct finding found = cache != NULL ? cache_give(cache, cls, p) : shards_put(&p, 1);
+    lock_release(its);
     return found;
 }
 
@@ -241,7 +252,7 @@ void program_free(void *p)
     if (cache == &cache_none)
         cache = thread_cache_again();
     block_seal(p);
-    struct finding found = cache == NULL ? cacheless_give(p) : give_inside(cache, p);
+    struct finding found = give_inside(cache, p);
     EXPECT(found.what == MISUSE_NONE, "free of block %u finds misuse %d", bit, (int)found.what);
 }
 
