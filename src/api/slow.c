@@ -299,7 +299,8 @@ static SLOW struct finding huge_give_inside(void *p)
     if (unlikely(!enter(&door)))
         return deferred_put(p);
     const struct huge *h = huge_at(p);
-    size_t own = h != NULL ? h->length : 0;
+    /* What a mapping has beyond its block is as long only where nobody touched it. */
+    size_t own = h != NULL ? larger(h->usable, excess(h->length, LAW_CALL_MOST)) : 0;
     if (unlikely(load_relaxed(&profile_used)))
         samples_forget(p);
     enum misuse what = huge_give(p);
