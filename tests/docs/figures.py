@@ -88,38 +88,10 @@ def later_run() -> dict[str, str]:
     }
 
 
-def survivors() -> dict[str, str]:
-    column = "1 thread, as the last free returns"
-    peers = r"glibc, mimalloc, jemalloc and tcmalloc have {} to {}\):"
-    return {
-        "medium": rows(DESIGN)["1-8 KiB"][column],
-        "small": rows(DESIGN)["16-1024 B"][column],
-        "least": named(peers.format(r"([\d.]+)", r"[\d.]+"), DESIGN),
-        "most": named(peers.format(r"[\d.]+", r"([\d.]+)"), DESIGN),
-    }
-
-
-def kept_beside() -> dict[str, str]:
-    limit = r"at most 1/{} more than was ever in use at once, or {} MiB more"
-    part = named(limit.format(r"(\d+)", r"\d+"), DESIGN)
-    limit_in_vain = r"and up to 1/{} more, or {} MiB, where as much went back in vain"
-    in_vain = named(limit_in_vain.format(r"(\d+)", r"\d+"), DESIGN)
-    return {
-        "percent": f"{100 / int(part):.0f}",
-        "least": named(limit.format(r"\d+", r"(\d+)"), DESIGN),
-        "in_vain": f"{100 / int(in_vain):.0f}",
-        "in_vain_least": named(limit_in_vain.format(r"\d+", r"(\d+)"), DESIGN),
-    }
-
-
 CLAIMS: dict[str, Figures] = {
     "of {rounds} rounds, had {time} of the best time and {peak} of the best peak memory over all "
     "workloads; {programs} and {their_peak} in real programs, where mimalloc 2 had {mimalloc} and "
     "{its_peak}; and {free} in freeing large heaps, where rpmalloc had {rpmalloc}": later_run,
-    "After 90% of 128 MiB were freed at random, {medium} times the live memory was resident for "
-    "blocks of 1 to 8 KiB, and {small} times for 16 to 1,024 bytes ([as the last `free` "
-    "returned](docs/design.md#measurements-that-decided-the-design); {least} to {most} with other "
-    "allocators)": survivors,
     "has {left} of {full} MiB left](docs/guide/growing-service.md#give-memory-back-now) "
     "({jemalloc} with jemalloc)": lambda: {
         "left": named(r"^a second after them +(\d+) MiB", GROWING),
@@ -138,9 +110,6 @@ CLAIMS: dict[str, Figures] = {
     "A double free of a block of up to {sealed} KiB is found later": lambda: {
         "sealed": named(r"into the second 8 bytes of each block of up to (\d+) KiB", MISUSE)
     },
-    "together [at most {percent}% more](docs/design.md#giving-memory-back) than the most that was "
-    "ever in use, or {least} MiB more in a small heap, and up to {in_vain}% "
-    "more, or {in_vain_least} MiB, if what": kept_beside,
     "{programs} of {programs} real programs": lambda: {
         "programs": named(r"(\d+) of \1 programs", PROGRAMS)
     },
