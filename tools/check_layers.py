@@ -137,9 +137,18 @@ def violations(root: Path) -> Iterator[str]:
 # geometry, sizes of tables, formats. Those are listed here.
 HAS_NO_LAWS = {"back", "heap", "front", "life", "api"}
 STRUCTURE = {
+    "life/recording.c": "RECORDER_END_MS",
+    "back/forbidden.h": "FORBIDDEN_BYTES",
+    "back/huge_guards.c": "GUARDED_MAPPINGS",
+    "back/huge_guards.h": "MARKED_BYTES",
+    "back/forbidden.c": "FORBIDDEN_MOST CLOSED_FIRST CLOSED_EACH",
+    "heap/zero_sized.c": "ZERO_SIZED WORDS",
+    "back/superslabs.h": "SLOTS_LEFT",
+    "front/hardened.c": "READY_BYTES READY_LEAST READY_MOST HELD_MOST",
+    "heap/canary.c": "HELD_BYTES",
     "api/glibc.c": "MXFAST_MOST MMAP_THRESHOLD_MOST CHECK_ABORTS =1000000000 /=10",
     "api/blocks.h": "MOST_BYTES",
-    "back/huge.c": "<2",
+    "back/huge.c": "OPEN_BYTES OPEN_TRIES <2",
     "back/huge.h": "HUGE_LEAST",
     "back/huge_pages.c": "HUGE_PAGE_SLICES",
     "back/map.c": "ADDRESS_BITS MIDDLE_BITS MIDDLES MIDDLE_LEAVES LEAF",
@@ -148,7 +157,7 @@ STRUCTURE = {
     "back/meta.c": "REGION_FIRST REGION_MOST FINE_STEP FINE_MOST COARSE_LEAST COARSE_KINDS *2",
     "back/meta.h": "META_MOST",
     "back/reserve.c": "REGIONS REGION_LEAST <16 =16",
-    "back/slices.c": "ALIGNED_TRIES CANDIDATES_MOST",
+    "back/slices.c": "SHUFFLED_LEAST ALIGNED_TRIES CANDIDATES_MOST",
     "back/superslab.h": "SUPERSLAB SUPERSLAB_SLICES GUARD_PAGES_MOST GUARDS_UNKNOWN GUARD_LAST",
     "back/superslabs.c": "FIRST_SLICES /2 /=2 *6364136223846793005 SLOT_TRIES",
     "heap/canary.h": "CANARY_BYTES",
@@ -171,16 +180,16 @@ STRUCTURE = {
     "heap/page_purge.c": "RUNS_MOST RUNS_OF_SLAB",
     "heap/shard_index.h": "SHARDS_MOST SHARD_SAMPLED",
     "heap/shards.c": "ASKS_ABOVE",
-    "heap/slab.c": "/3 /15 /2",
+    "heap/slab.c": "CHOICE_BYTES /3 /15 /2",
     "heap/transfer.c": "FILLED_WORDS",
     "life/crossing.c": "LOOK_MS FURTHER",
-    "life/life.c": "WAITS_MOST",
+    "life/life.c": "END_BYTES WAITS_MOST",
     "life/profile_text.c": "16*KiB",
     "life/profiling.c": "HANDLER_LOOKS TRIES_MOST",
     "life/scavenger.c": "HEARTBEAT_MS 256*KiB <=2",
     "life/statistics.c": "WAIT_STEP WAIT_MOST REPORT_MS",
 }
-OF_ANY_FILE = {"*64", "/64", "<64", "<=64", ">64", ">=64", "*100"}  # bits of a word, per cent
+OF_ANY_FILE = {"*2", "/2", "=2", "/=2", "*=2", "<2", "<=2", ">2", ">=2", "*64", "/64", "<64", "<=64", ">64", ">=64", "*100"}  # bits of a word, per cent
 NO_CODE = re.compile(
     r"/\*.*?\*/|//[^\n]*|\"(?:\\.|[^\"\\\n])*\"|\b(?:ASSERT|static_assert)\([^\n]*", re.DOTALL
 )

@@ -11,7 +11,6 @@
 #include "back/huge.h"
 #include "heap/slab.h"
 #include "heap/whole.h"
-#include "learn/laws.h"
 #include "life/scavenger.h"
 #include "profile/guarded.h"
 #include "profile/rate.h"

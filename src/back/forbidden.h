@@ -7,6 +7,10 @@
 #include "back/huge_block.h"
 #include "os/lock.h"
 
+/* Bytes of the mappings of these; a larger one is unmapped at once. A bound on address space; not
+ * measured by itself. */
+#define FORBIDDEN_BYTES (256 * MiB)
+
 extern struct lock dirty_lock HIDDEN;
 
 extern struct forbidden {

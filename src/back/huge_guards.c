@@ -4,8 +4,12 @@
 
 #include "base/atomic.h"
 #include "base/hardening.h"
-#include "learn/laws.h"
 #include "os/os.h"
+
+/* Blocks above 32 KiB at a time whose guards divide mappings of the kernel, two for each; further
+ * ones have no guards. Half of vm.max_map_count; without this bound malloc failed at 44,000 blocks.
+ */
+#define GUARDED_MAPPINGS 16384
 
 static size_t by_mapping; /* blocks whose guards are so; atomic */
 
@@ -58,13 +62,13 @@ static SLOW bool map_with_marks(struct huge *h, size_t usable)
 SLOW bool huge_guards_map(struct huge *h, size_t align, size_t usable)
 {
     h->usable = usable;
-    h->marks = hardening.marks && align == os_page && h->length <= LAW_MARKED_BYTES;
+    h->marks = hardening.marks && align == os_page && h->length <= MARKED_BYTES;
     if (h->marks && map_with_marks(h, usable)) {
         os_name(h->base - h->before, h->mapped, HUGE_NAME);
         return true;
     }
     h->marks = false;
-    if (load_relaxed(&by_mapping) >= LAW_GUARDED_MAPPINGS)
+    if (load_relaxed(&by_mapping) >= GUARDED_MAPPINGS)
         return false;
     h->base = os_map_block(h->length, usable, align, &h->before, &h->mapped);
     if (h->base == NULL)

@@ -2,7 +2,6 @@
 
 #include "back/map.h"
 #include "base/atomic.h"
-#include "learn/laws.h"
 #include "os/lock.h"
 #include "os/os.h"
 

@@ -8,8 +8,13 @@
 #include "base/counters.h"
 #include "base/hardening.h"
 #include "base/zero.h"
-#include "learn/laws.h"
 #include "os/os.h"
+
+/* Superslabs with room among which the place of a slab is chosen by chance; while there are fewer,
+ * each slab makes one more. From a block of 64 bytes to one of 1 KiB, in units of 64 KiB: 0 bits of
+ * entropy in one superslab, lowest slices first; 8.7 so. Resident memory of python3 15,824 ->
+ * 15,904 KiB. */
+#define SHUFFLED_LEAST 4
 
 /* Where n slices fit in s at the given alignment, as a set of first slices. */
 static uint64_t fitting_starts(const struct superslab *s, size_t n, size_t align)
@@ -72,7 +77,7 @@ static SLOW struct superslab *superslab_any(size_t n, size_t align, bool fine, u
             }
         }
     }
-    struct superslab *s = count < LAW_SHUFFLED_LEAST ? superslab_new(n) : NULL;
+    struct superslab *s = count < SHUFFLED_LEAST ? superslab_new(n) : NULL;
     if (s == NULL)
         return chosen;
     superslab_starts(s, fine);

@@ -9,7 +9,6 @@
 #include "base/hardening.h"
 #include "base/mixed.h"
 #include "base/watch.h"
-#include "learn/laws.h"
 #include "os/os.h"
 
 /* ---- their lists ---- */
@@ -170,7 +169,7 @@ static SLOW size_t slot_any_left(void)
 /* A free slot chosen by chance; range.slots if none is found. */
 static SLOW size_t slot_any(void)
 {
-    size_t left = range.left >= LAW_SLOTS_LEFT ? slot_any_left() : range.slots;
+    size_t left = range.left >= SLOTS_LEFT ? slot_any_left() : range.slots;
     if (left != range.slots)
         return left;
     for (int tries = 0; tries < SLOT_TRIES; tries++) {

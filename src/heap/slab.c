@@ -8,9 +8,12 @@
 #include "base/zero.h"
 #include "heap/canary.h"
 #include "heap/guard_pages.h"
-#include "learn/laws.h"
 #include "os/lock.h"
 #include "os/os.h"
+
+/* Bytes of blocks, lowest first, among which a block of a slab is chosen by chance; at least 64
+ * blocks. From one block of 64 bytes to the next 8.1 bits of entropy, of 2 KiB 10.0. */
+#define CHOICE_BYTES (16 * KiB)
 
 /* Those that are never handed out. */
 static SLOW void bar_blocks(struct slab *slab)
@@ -110,7 +113,7 @@ static unsigned any_bit(uint64_t word, uint32_t chance)
  * little used would be touched. */
 static unsigned words_of_choice(size_t size)
 {
-    return (unsigned)larger(LAW_CHOICE_BYTES / (64 * size), 1);
+    return (unsigned)larger(CHOICE_BYTES / (64 * size), 1);
 }
 
 SLOW size_t slab_take_any(struct slab *slab, void **end, size_t n)

@@ -30,7 +30,7 @@ size_t capacity_turn(struct capacity_history *history, enum capacity_event event
     history->streak = 1;
     history->before = history->way;
     history->way = 0;
-    if (burst < LAW_CLEARLY * capacity) {
+    if (burst < 2 * capacity) {
         history->bursts -= history->bursts > 0;
         history->bursts_return = history->bursts_return && history->bursts > 0;
         return 0;
@@ -96,8 +96,7 @@ struct capacity capacity_step(const struct capacity_seen *s, const struct policy
     size_t steady = steady_bytes(s, bounds);
     if (s->foreign && s->capacity * s->size > steady)
         return shrunk(s, steady / s->size, CAPACITY_FOREIGN);
-    bool comes_back = s->history.bursts_return &&
-                      s->history.way <= LAW_CLEARLY * s->history.before &&
+    bool comes_back = s->history.bursts_return && s->history.way <= 2 * s->history.before &&
                       s->history.way < UINT16_MAX;
     if (s->drains && !s->foreign && !comes_back)
         return shrunk(s, larger(steady / s->size, bounds->stack_least), CAPACITY_DRAINS);

@@ -48,7 +48,7 @@ static inline void capacity_moved(struct capacity_history *history, size_t block
  * or only emptied for long. Alone, a thread has nobody to pass them to. */
 static inline bool capacity_passes(bool shared, bool foreign, unsigned streak)
 {
-    return shared && (foreign || streak > LAW_CLEARLY);
+    return shared && (foreign || streak > 2);
 }
 
 /* Whether the event before was of this kind, too. */
@@ -61,7 +61,7 @@ static inline bool capacity_again(const struct capacity_history *history)
  * it gives back some times over what its stacks could hold. */
 static inline bool capacity_drains(size_t outflow, size_t capacity_bytes)
 {
-    return outflow > LAW_CLEARLY * capacity_bytes;
+    return outflow > 2 * capacity_bytes;
 }
 
 /* Blocks that a refill or a flush moves: half a stack, so that as many calls of either kind can

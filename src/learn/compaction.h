@@ -10,28 +10,24 @@
  * much memory, and a page has room for two or more, so that a few keep it from going back. */
 static inline bool compaction_begins(size_t free, size_t blocks, size_t size, size_t page)
 {
-    return size * LAW_CLEARLY <= page && free * size > (size_t)LAW_CLEARLY * LAW_LITTLE &&
-           free > blocks / LAW_CLEARLY;
+    return size * 2 <= page && free * size > 2 * (size_t)LAW_LITTLE && free > blocks / 2;
 }
 
 /* Whether they no longer are, clearly. */
 static inline bool compaction_ends(size_t free, size_t blocks, size_t size)
 {
-    return free * size <= LAW_LITTLE || free <= blocks / (LAW_CLEARLY * LAW_CLEARLY);
+    return free * size <= LAW_LITTLE || free <= blocks / (2 * 2);
 }
 
 /* Whether one such slab is. */
-static inline bool compaction_thin(size_t free, size_t blocks)
-{
-    return free > blocks / LAW_CLEARLY;
-}
+static inline bool compaction_thin(size_t free, size_t blocks) { return free > blocks / 2; }
 
 /* Whether a block of a slab is worth moving to a lower place, where the class has so many places
  * free in its begun slabs: these would fill another slab, and the slab is not much fuller than the
  * others. */
 static inline bool compaction_moves(size_t free, size_t blocks, size_t all_free, size_t all_blocks)
 {
-    return free > 0 && all_free > blocks && free * LAW_CLEARLY * all_blocks >= all_free * blocks;
+    return free > 0 && all_free > blocks && free * 2 * all_blocks >= all_free * blocks;
 }
 
 /* Whether a sparse slab is worth a look: so many blocks were freed since the last one, and so many
@@ -39,10 +35,10 @@ static inline bool compaction_moves(size_t free, size_t blocks, size_t all_free,
  * random, one of 64 more brings a page of 16. */
 static inline bool look_at_slab(unsigned freed, unsigned taken, bool thin)
 {
-    return freed * (thin ? LAW_CLEARLY : LAW_SMALL_PART) >= taken;
+    return freed * (thin ? 2 : LAW_SMALL_PART) >= taken;
 }
 
 /* Whether so many bytes of blocks moved that it has left much empty. */
-static inline bool compaction_gained(size_t moved) { return moved >= LAW_LITTLE / LAW_CLEARLY; }
+static inline bool compaction_gained(size_t moved) { return moved >= LAW_LITTLE / 2; }
 
 #endif

@@ -29,8 +29,8 @@ static inline bool huge_touch_is_slow(size_t nanoseconds)
 static inline size_t huge_skip_next(size_t next, bool slow)
 {
     if (slow)
-        return next <= SIZE_MAX / LAW_CLEARLY ? next * LAW_CLEARLY : next;
-    return larger(next / LAW_CLEARLY, LAW_HUGE_SKIP_LEAST);
+        return next <= SIZE_MAX / 2 ? next * 2 : next;
+    return larger(next / 2, LAW_HUGE_SKIP_LEAST);
 }
 
 #endif

@@ -10,7 +10,7 @@
 static inline size_t keep_limit(size_t most, size_t vain)
 {
     return most + larger(larger(most / LAW_KEEP_PART, LAW_LITTLE),
-                         smaller(vain, larger(most / LAW_KEEP_PART * LAW_CLEARLY,
+                         smaller(vain, larger(most / LAW_KEEP_PART * 2,
                                               LAW_SMALL_PART * (size_t)LAW_LITTLE)));
 }
 

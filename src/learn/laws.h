@@ -18,6 +18,4 @@ __extension__ enum {
 #include "learn/laws.def"
 };
 
-static_assert(LAW_CLEARLY >= 2, "more, and whole");
-
 #endif

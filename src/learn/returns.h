@@ -16,7 +16,7 @@
  */
 static inline bool returns_pay(size_t vain, size_t most, bool low)
 {
-    return vain <= (low ? most : most / LAW_CLEARLY);
+    return vain <= (low ? most : most / 2);
 }
 
 /* Idle bytes from which on they go back at once: a part of what is held, and not what comes and
@@ -30,7 +30,7 @@ static inline size_t returns_from(size_t held)
 /* Bytes in use below which little is left of what was; of a small heap there never is. */
 static inline size_t returns_low_from(size_t most)
 {
-    return most >= LAW_SMALL_PART * (size_t)LAW_LITTLE ? most / LAW_CLEARLY : 0;
+    return most >= LAW_SMALL_PART * (size_t)LAW_LITTLE ? most / 2 : 0;
 }
 static inline bool returns_low(size_t live, size_t most) { return live < returns_low_from(most); }
 
@@ -38,15 +38,12 @@ static inline bool returns_low(size_t live, size_t most) { return live < returns
  * before little is left, within bounds. */
 static inline size_t returns_look(size_t live, size_t most)
 {
-    size_t left = smaller(excess(live, returns_low_from(most)), live / LAW_CLEARLY);
+    size_t left = smaller(excess(live, returns_low_from(most)), live / 2);
     return larger(larger(left, live / LAW_SMALL_PART), LAW_LITTLE);
 }
 
 /* What may be counted as gone back in vain, so that it is paid in the end. */
-static inline size_t returns_debt(size_t vain, size_t most)
-{
-    return smaller(vain, LAW_CLEARLY * most);
-}
+static inline size_t returns_debt(size_t vain, size_t most) { return smaller(vain, 2 * most); }
 
 /* Of what went back in vain, what still counts after so many milliseconds, of which the program
  * worked so many. */

@@ -35,7 +35,7 @@ static inline size_t share_first(size_t size, size_t first, size_t weight)
         return first;
     size_t bytes = weight / LAW_FREES_A_LOOK;
     size_t blocks = bytes / size;
-    if (blocks == 0 && size <= LAW_CLEARLY * bytes)
+    if (blocks == 0 && size <= 2 * bytes)
         blocks = 1;
     return smaller(blocks, first);
 }
@@ -48,7 +48,7 @@ static inline size_t share_first(size_t size, size_t first, size_t weight)
 static inline size_t share_of_large(size_t threads, size_t used_most, size_t largest, size_t bytes)
 {
     size_t least = smaller(largest, LAW_SMALL_PART * largest / larger(threads, 1));
-    return smaller(larger(used_most / LAW_CLEARLY, least), LAW_CLEARLY * bytes);
+    return smaller(larger(used_most / 2, least), 2 * bytes);
 }
 
 #endif

@@ -51,7 +51,7 @@ bool limits_due(void)
     if (load_relaxed(&containers.limit) == NO_LIMIT && use_dirty() < LAW_IDLE_PART * LAW_LITTLE)
         return false;
     return load_relaxed(&limits.unread) ||
-           os_milliseconds() - load_relaxed(&containers.moment) >= LAW_CLEARLY * LAW_HOLD_MS;
+           os_milliseconds() - load_relaxed(&containers.moment) >= 2 * LAW_HOLD_MS;
 }
 
 /* What is denied once will be so for ever, as in a sandbox. What is known then still holds. */

@@ -5,7 +5,6 @@
 #include "front/owners.h"
 #include "heap/classes.h"
 #include "heap/shards.h"
-#include "learn/laws.h"
 #include "os/lock.h"
 #include "os/os.h"
 #include "os/self.h"
@@ -105,7 +104,7 @@ static size_t interval(void)
 {
     size_t wanted = load_relaxed(&a_second);
     size_t unused = larger(guarded_places_free(), 1);
-    return larger(1000 * LAW_GUARDED_PLACES / unused / larger(wanted, 1), 1);
+    return larger(1000 * GUARDED_PLACES / unused / larger(wanted, 1), 1);
 }
 
 bool guards_due(size_t now)

@@ -6,12 +6,15 @@
 #include "base/text.h"
 #include "front/cacheless.h"
 #include "front/owners.h"
-#include "learn/laws.h"
 #include "life/profiling.h"
 #include "os/lock.h"
 #include "os/os.h"
 #include "os/self.h"
 #include "record/paths.h"
+
+/* Milliseconds that a process waits at its end for the recorder to read which files it had in
+ * memory. */
+#define RECORDER_END_MS 500
 
 static char folder[PATH_OPTION_MOST]; /* of the ring, while there is one */
 
@@ -160,7 +163,7 @@ COLD void recording_end(void)
     if (head == NULL || !ring_is_mine(head))
         return;
     store_release(&head->state, RING_ENDING);
-    for (unsigned waited = 0; load_relaxed(&head->stop) == 0 && waited < LAW_RECORDER_END_MS &&
+    for (unsigned waited = 0; load_relaxed(&head->stop) == 0 && waited < RECORDER_END_MS &&
                               load_acquire(&head->seen) < RING_ENDING;
          waited++)
         os_let_pass(1);

@@ -5,7 +5,6 @@
 #include "back/map.h"
 #include "back/meta.h"
 #include "base/assert.h"
-#include "learn/laws.h"
 #include "os/os.h"
 
 #define OF_WHICH_ONE_BEGINS 4 /* with its page; the others end with it */
@@ -22,7 +21,7 @@ struct guarded_region guarded_region;
 static struct place *places; /* constant once they are there */
 static size_t frees;         /* atomic */
 
-static size_t notes_bytes(void) { return round_up(LAW_GUARDED_PLACES * sizeof *places, os_page); }
+static size_t notes_bytes(void) { return round_up(GUARDED_PLACES * sizeof *places, os_page); }
 
 static char *page_of(size_t place) { return guarded_region.start + (2 * place + 1) * os_page; }
 
@@ -34,7 +33,7 @@ COLD bool guarded_start(void)
         places = meta_take_pages(notes_bytes());
     if (places == NULL)
         return false;
-    size_t length = round_up((2 * LAW_GUARDED_PLACES + 1) * os_page, SLICE);
+    size_t length = round_up((2 * GUARDED_PLACES + 1) * os_page, SLICE);
     char *start = os_map_aligned(length, SLICE);
     if (start == NULL)
         return false;
@@ -62,7 +61,7 @@ static struct place *place_take(void)
     struct place *oldest;
     do {
         oldest = NULL;
-        for (struct place *place = places; place < places + LAW_GUARDED_PLACES; place++)
+        for (struct place *place = places; place < places + GUARDED_PLACES; place++)
             if (load_relaxed(&place->state) == FREE &&
                 (oldest == NULL ||
                  load_relaxed(&place->freed_at) < load_relaxed(&oldest->freed_at)))
@@ -74,7 +73,7 @@ static struct place *place_take(void)
 size_t guarded_places_free(void)
 {
     size_t count = 0;
-    for (size_t i = 0; places != NULL && i < LAW_GUARDED_PLACES; i++)
+    for (size_t i = 0; places != NULL && i < GUARDED_PLACES; i++)
         count += load_relaxed(&places[i].state) == FREE;
     return count;
 }
@@ -83,7 +82,7 @@ size_t guarded_places_free(void)
 static struct place *place_of(const void *p)
 {
     size_t page = (size_t)((const char *)p - guarded_region.start) / os_page;
-    return page % 2 == 1 && page / 2 < LAW_GUARDED_PLACES ? &places[page / 2] : NULL;
+    return page % 2 == 1 && page / 2 < GUARDED_PLACES ? &places[page / 2] : NULL;
 }
 
 /* ---- blocks ---- */
@@ -223,9 +222,9 @@ COLD const struct guarded_block *guarded_near(const void *address)
 {
     const struct place *place = place_of(address);
     size_t page = (size_t)((const char *)address - guarded_region.start) / os_page;
-    size_t after = smaller(page / 2, LAW_GUARDED_PLACES);
+    size_t after = smaller(page / 2, GUARDED_PLACES);
     const struct place *left = after > 0 ? &places[after - 1] : NULL;
-    const struct place *right = after < LAW_GUARDED_PLACES ? &places[after] : NULL;
+    const struct place *right = after < GUARDED_PLACES ? &places[after] : NULL;
     if (place == NULL && left != NULL &&
         (right == NULL || distance(left, address) <= distance(right, address)))
         place = left;
@@ -242,7 +241,7 @@ COLD void guarded_open(const void *address)
 struct guarded_parts guarded_parts(void)
 {
     struct guarded_parts parts = {0, 0, places != NULL ? notes_bytes() : 0};
-    for (size_t i = 0; places != NULL && i < LAW_GUARDED_PLACES; i++)
+    for (size_t i = 0; places != NULL && i < GUARDED_PLACES; i++)
         if (load_acquire(&places[i].state) == USED) {
             parts.used += load_relaxed(&places[i].block.bytes);
             parts.pages += os_page;

@@ -1,7 +1,14 @@
 #include "record/paths.h"
 
-#include "learn/laws.h"
 #include "os/os.h"
+
+/* Calls of a stack that are looked at to tell which call path it is. Of 0.27 million allocations of
+ * g++ so many counted as of another path: 8 4.0%, 12 0.8%, 16 0.6%; an event takes 218, 240, 254
+ * instructions. */
+#define PATH_WALK 12
+
+/* One in this many call paths that are known is read from the stack all the same. */
+#define PATH_LOOKS 1024
 
 /* How much stack lies between a call in a function and its own caller's. */
 #define STEPS_BITS 15
@@ -39,7 +46,7 @@ struct known {
 #define SHAPES_BITS 14
 #define SHAPES ((size_t)1 << SHAPES_BITS)
 #define SHAPE_STEPS 4
-#define SHAPE_WORDS (LAW_PATH_WALK / SHAPE_STEPS)
+#define SHAPE_WORDS (PATH_WALK / SHAPE_STEPS)
 struct shape {
     uint64_t code;            /* where the innermost call returns to; 0: none */
     uint64_t found;           /* the upper bits of its key, and its number */
@@ -47,7 +54,7 @@ struct shape {
     uint64_t at[SHAPE_WORDS]; /* SHAPE_STEPS places of 16 bits each: words from the stack's end */
     uint32_t changes, unused[3]; /* of `steps` when it was written */
 };
-static_assert(LAW_PATH_WALK % SHAPE_STEPS == 0, "shapes have all that a walk finds");
+static_assert(PATH_WALK % SHAPE_STEPS == 0, "shapes have all that a walk finds");
 static_assert(sizeof(struct shape) == CACHE_LINE, "one access");
 
 #define TRIES 8 /* places of a table that are looked at */
@@ -123,8 +130,8 @@ FAST const struct step *step_of(uintptr_t code)
  * walk ends early, the last of them again and again. */
 struct walked {
     unsigned count;
-    uintptr_t codes[LAW_PATH_WALK];
-    size_t at[LAW_PATH_WALK];
+    uintptr_t codes[PATH_WALK];
+    size_t at[PATH_WALK];
 };
 
 static const uint64_t factors[] = {
@@ -134,11 +141,11 @@ static const uint64_t factors[] = {
     0xb2a039658581e6f7, 0xfa1f8ef316682707, 0x81ba0dc77c782907, 0xeb3cf5f6738fb95b,
     0x80a79f491c6420e3,
 };
-static_assert(sizeof factors / sizeof *factors == LAW_PATH_WALK + 1, "one each");
+static_assert(sizeof factors / sizeof *factors == PATH_WALK + 1, "one each");
 
 FAST uint64_t key_begin(uintptr_t code, size_t depth)
 {
-    return code * MIX + depth * factors[LAW_PATH_WALK];
+    return code * MIX + depth * factors[PATH_WALK];
 }
 
 /* Never 0. */
@@ -155,7 +162,7 @@ static uint64_t path_key(const struct tape *tape, struct caller from, struct wal
     uintptr_t stack = from.stack;
     size_t at = 0;
     unsigned i = 0;
-    for (; RETURNS_ARE_ON_STACK && i < LAW_PATH_WALK; i++) {
+    for (; RETURNS_ARE_ON_STACK && i < PATH_WALK; i++) {
         const struct step *step = step_of(code);
         uint32_t length = step != NULL ? load_relaxed(&step->length) : 0;
         if (unlikely(length <= STEP_VARIES) || unlikely(length > tape->stack_top - stack))
@@ -167,12 +174,12 @@ static uint64_t path_key(const struct tape *tape, struct caller from, struct wal
         walked->at[i] = at;
     }
     walked->count = i;
-    for (; i < LAW_PATH_WALK; i++) {
+    for (; i < PATH_WALK; i++) {
         walked->codes[i] = walked->count > 0 ? code : 0;
         walked->at[i] = at;
     }
     uint64_t sum = key_begin((uintptr_t)from.code, tape->stack_top - from.stack);
-    for (i = 0; i < LAW_PATH_WALK; i++)
+    for (i = 0; i < PATH_WALK; i++)
         sum += walked->codes[i] * factors[i];
     return key_end(sum);
 }
@@ -187,7 +194,7 @@ FAST struct shape *shape_of(uintptr_t code, size_t depth)
 static void shape_enter(struct caller from, size_t depth, const struct walked *walked, uint64_t key,
                         unsigned path)
 {
-    if (walked->count == 0 || walked->at[LAW_PATH_WALK - 1] > UINT16_MAX)
+    if (walked->count == 0 || walked->at[PATH_WALK - 1] > UINT16_MAX)
         return;
     struct shape *shape = shape_of((uintptr_t)from.code, depth);
     store_relaxed(&shape->code, (uint64_t)(uintptr_t)from.code);
@@ -272,7 +279,7 @@ static bool is_seen(const struct tape *tape, uintptr_t stack)
     return stack - tape->stack_low < tape->stack_top - tape->stack_low;
 }
 
-bool path_to_check(const struct tape *tape) { return tape->looked % LAW_PATH_LOOKS == 0; }
+bool path_to_check(const struct tape *tape) { return tape->looked % PATH_LOOKS == 0; }
 
 static SLOW bool path_walk(struct tape *tape, struct caller from, unsigned *path)
 {

@@ -3,9 +3,12 @@
 #include <string.h>
 
 #include "base/text.h"
-#include "learn/laws.h"
 #include "os/os.h"
 #include "os/self.h"
+
+/* Milliseconds after which a recorder that empties nothing and shows no sign of life counts as
+ * gone, so that the program goes on without it. */
+#define RECORDER_SILENT_MS 5000
 
 #define FOLDER_MOST 1024
 
@@ -161,7 +164,7 @@ static bool recorder_lives(const struct ring_head *head, uint64_t now)
     }
     /* Another thread's moment may be a later one. */
     int64_t silent = (int64_t)(now - load_relaxed(&beats_time));
-    return silent < (int64_t)LAW_RECORDER_SILENT_MS * 1000000;
+    return silent < (int64_t)RECORDER_SILENT_MS * 1000000;
 }
 
 /* Longer and longer: the recorder needs a processor. */

@@ -81,7 +81,7 @@ def test_right_includes_pass(tmp_path: Path) -> None:
         ("life/a.c", "#define RATE 64 /* KiB */\n", "a.c:1: RATE: a number that decides is"),
         ("front/a.c", "size_t m = n / 8;\n", "a.c:1: /8: a number that decides is a line of"),
         ("back/use.c", "\nsize_t m = 4 * MiB;\n", "use.c:2: 4*MiB: a number that decides is"),
-        ("front/a.c", "bool b = streak > 2;\n", "a.c:1: >2: a number that decides is a line"),
+        ("front/a.c", "bool b = streak > 3;\n", "a.c:1: >3: a number that decides is a line"),
         ("front/a.h", "enum { NEVER, SOME = 64 };\n", "a.h:1: =64: a number that decides is a"),
         ("learn/laws.def", '\nLAW(A, 1, "", "", "")\n', "laws.def:2: nothing uses LAW_A"),
         ("heap/long.c", "\n" * 601, "long.c:601: 601 lines; a file has at most 600"),

@@ -171,7 +171,7 @@ static void superslabs_return_to_their_places(void)
         slot_unmapped(base);
     }
     lock_release(&superslabs_lock);
-    EXPECT(count >= 32 && count <= LAW_SLOTS_LEFT + 1);
+    EXPECT(count >= 32 && count <= SLOTS_LEFT + 1);
 }
 
 int main(void)

@@ -16,15 +16,15 @@ static void blocks_pass_between_threads_only(void)
 {
     EXPECT(!capacity_passes(false, true, UINT8_MAX));
     EXPECT(capacity_passes(true, true, 0));
-    EXPECT(!capacity_passes(true, false, LAW_CLEARLY));
-    EXPECT(capacity_passes(true, false, LAW_CLEARLY + 1));
+    EXPECT(!capacity_passes(true, false, 2));
+    EXPECT(capacity_passes(true, false, 2 + 1));
 }
 
 static void a_drain_is_more_than_the_stacks_could_use(void)
 {
     EXPECT(!capacity_drains(0, 0));
-    EXPECT(!capacity_drains(LAW_CLEARLY * MiB, MiB));
-    EXPECT(capacity_drains(LAW_CLEARLY * MiB + 1, MiB));
+    EXPECT(!capacity_drains(2 * MiB, MiB));
+    EXPECT(capacity_drains(2 * MiB + 1, MiB));
 }
 
 static void a_batch_is_half_and_after_a_turn_few(void)
@@ -107,8 +107,8 @@ static void a_new_stack_holds_a_part_of_the_share(void)
     EXPECT_EQUAL(share_first(16, 3, SIZE_MAX), 3);
     EXPECT_EQUAL(share_first(32 * KiB, 3, LAW_SHARE_LEAST), 3);
     EXPECT_EQUAL(share_first(32 * KiB, 3, LAW_SHARE_LEAST - 1), 0);
-    EXPECT_EQUAL(share_first(LAW_CLEARLY * bytes, 15, weight), 1);
-    EXPECT_EQUAL(share_first((LAW_CLEARLY * bytes) + 1, 15, weight), 0);
+    EXPECT_EQUAL(share_first(2 * bytes, 15, weight), 1);
+    EXPECT_EQUAL(share_first((2 * bytes) + 1, 15, weight), 0);
     EXPECT_EQUAL(share_first(16, 15, 0), 0);
 }
 
@@ -116,8 +116,8 @@ static void large_blocks_are_a_part_of_the_most_in_use(void)
 {
     const size_t largest = 2 * MiB;
     EXPECT_EQUAL(share_of_large(1, 0, largest, GiB), largest);
-    EXPECT_EQUAL(share_of_large(1, LAW_CLEARLY * 10 * MiB, largest, GiB), 10 * MiB);
-    EXPECT_EQUAL(share_of_large(1, GiB, largest, MiB), LAW_CLEARLY * MiB);
+    EXPECT_EQUAL(share_of_large(1, 2 * 10 * MiB, largest, GiB), 10 * MiB);
+    EXPECT_EQUAL(share_of_large(1, GiB, largest, MiB), 2 * MiB);
     EXPECT_EQUAL(share_of_large(1, GiB, largest, 0), 0);
     for (size_t awake = 1; awake < 1000; awake++) {
         size_t each = share_of_large(awake, 0, largest, GiB);
@@ -130,22 +130,22 @@ static void large_blocks_are_a_part_of_the_most_in_use(void)
 
 static void thin_slabs_compact(void)
 {
-    const size_t page = 4 * KiB, much = (size_t)LAW_CLEARLY * LAW_LITTLE;
-    for (size_t size = 16; size <= page / LAW_CLEARLY; size *= 2) {
+    const size_t page = 4 * KiB, much = 2 * (size_t)LAW_LITTLE;
+    for (size_t size = 16; size <= page / 2; size *= 2) {
         size_t free = much / size;
         EXPECT(!compaction_begins(free, free, size, page));
         EXPECT(compaction_begins(free + 1, free + 1, size, page));
-        EXPECT(compaction_begins(free + 1, LAW_CLEARLY * free, size, page));
-        EXPECT(!compaction_begins(free + 1, LAW_CLEARLY * (free + 1), size, page));
+        EXPECT(compaction_begins(free + 1, 2 * free, size, page));
+        EXPECT(!compaction_begins(free + 1, 2 * (free + 1), size, page));
     }
-    EXPECT(!compaction_begins(GiB, GiB, page / LAW_CLEARLY + 16, page)); /* a page of its own */
+    EXPECT(!compaction_begins(GiB, GiB, page / 2 + 16, page)); /* a page of its own */
 }
 
 static void slabs_are_thin_of_which_most_is_free(void)
 {
     EXPECT(!compaction_thin(0, 100));
-    EXPECT(!compaction_thin(100 / LAW_CLEARLY, 100));
-    EXPECT(compaction_thin(100 / LAW_CLEARLY + 1, 100));
+    EXPECT(!compaction_thin(100 / 2, 100));
+    EXPECT(compaction_thin(100 / 2 + 1, 100));
 }
 
 static void it_ends_when_little_is_free_or_a_small_share(void)
@@ -154,14 +154,14 @@ static void it_ends_when_little_is_free_or_a_small_share(void)
     EXPECT(compaction_ends(little, little, size));
     EXPECT(!compaction_ends(little + 1, little + 1, size));
     size_t blocks = 100 * little;
-    EXPECT(compaction_ends(blocks / LAW_CLEARLY / LAW_CLEARLY, blocks, size));
-    EXPECT(!compaction_ends(blocks / LAW_CLEARLY / LAW_CLEARLY + 1, blocks, size));
+    EXPECT(compaction_ends(blocks / 2 / 2, blocks, size));
+    EXPECT(!compaction_ends(blocks / 2 / 2 + 1, blocks, size));
     /* What has just begun does not end. */
     for (size_t free = 1; free < blocks; free++)
         EXPECT(!compaction_begins(free, blocks, size, 4 * KiB) ||
                !compaction_ends(free, blocks, size));
-    EXPECT(!compaction_gained(LAW_LITTLE / LAW_CLEARLY - 1));
-    EXPECT(compaction_gained(LAW_LITTLE / LAW_CLEARLY));
+    EXPECT(!compaction_gained(LAW_LITTLE / 2 - 1));
+    EXPECT(compaction_gained(LAW_LITTLE / 2));
 }
 
 static void blocks_move_where_that_fills_a_slab(void)
@@ -172,14 +172,14 @@ static void blocks_move_where_that_fills_a_slab(void)
     EXPECT(compaction_moves(blocks / 2, blocks, blocks + 1, 3 * blocks));
     /* A full slab stays, and one that is clearly fuller than all ten together. */
     EXPECT(!compaction_moves(0, blocks, 5 * blocks, 10 * blocks));
-    for (size_t free = 1; free <= blocks / LAW_CLEARLY; free++) {
-        size_t all_free = 10 * LAW_CLEARLY * free;
+    for (size_t free = 1; free <= blocks / 2; free++) {
+        size_t all_free = 10 * 2 * free;
         EXPECT(compaction_moves(free, blocks, all_free, 10 * blocks) == (all_free > blocks));
         EXPECT(!compaction_moves(free, blocks, all_free + 1, 10 * blocks));
     }
     /* Half of the class is free: slabs of which a quarter is free, or more, are left. */
-    EXPECT(compaction_moves(blocks / 2 / LAW_CLEARLY, blocks, 50 * blocks, 100 * blocks));
-    EXPECT(!compaction_moves(blocks / 2 / LAW_CLEARLY - 1, blocks, 50 * blocks, 100 * blocks));
+    EXPECT(compaction_moves(blocks / 2 / 2, blocks, 50 * blocks, 100 * blocks));
+    EXPECT(!compaction_moves(blocks / 2 / 2 - 1, blocks, 50 * blocks, 100 * blocks));
 }
 
 /* ---- how much is kept, and for how long ---- */
@@ -191,7 +191,7 @@ static void little_is_kept_beside_use_and_more_where_it_was_needed(void)
     EXPECT_EQUAL(keep_limit(even, 0), even + LAW_LITTLE);
     EXPECT_EQUAL(keep_limit(10 * even, 0), 10 * even + 10 * LAW_LITTLE);
     EXPECT_EQUAL(keep_limit(GiB, 40 * MiB), GiB + 40 * MiB);
-    EXPECT_EQUAL(keep_limit(GiB, GiB), GiB + GiB / LAW_KEEP_PART * LAW_CLEARLY);
+    EXPECT_EQUAL(keep_limit(GiB, GiB), GiB + GiB / LAW_KEEP_PART * 2);
     EXPECT_EQUAL(keep_limit(0, GiB), LAW_SMALL_PART * (size_t)LAW_LITTLE);
     for (size_t most = 0; most < GiB; most += 3 * MiB)
         EXPECT(keep_limit(most, 0) < keep_limit(most + 1, 0));
@@ -203,8 +203,8 @@ static void slabs_are_looked_at_in_parts(void)
     EXPECT(look_at_slab(10, LAW_SMALL_PART * 10, false));
     EXPECT(look_at_slab(1, 1, false));
     /* Of thin ones the blocks go back one by one. */
-    EXPECT(!look_at_slab(9, LAW_CLEARLY * 10, true));
-    EXPECT(look_at_slab(10, LAW_CLEARLY * 10, true));
+    EXPECT(!look_at_slab(9, 2 * 10, true));
+    EXPECT(look_at_slab(10, 2 * 10, true));
 }
 
 /* ---- when it goes back ---- */
@@ -224,8 +224,8 @@ static void much_that_is_idle_goes_back(void)
 static void nothing_goes_back_while_a_whole_heap_did_in_vain(void)
 {
     EXPECT(returns_pay(0, 0, false));
-    EXPECT(returns_pay(GiB / LAW_CLEARLY, GiB, false));
-    EXPECT(!returns_pay(GiB / LAW_CLEARLY + 1, GiB, false));
+    EXPECT(returns_pay(GiB / 2, GiB, false));
+    EXPECT(!returns_pay(GiB / 2 + 1, GiB, false));
     EXPECT(returns_pay(GiB, GiB, true));
     EXPECT(!returns_pay(GiB + 1, GiB, true));
 }
@@ -248,18 +248,18 @@ static void work_pays_what_went_back_in_vain(void)
 static void a_debt_ends(void)
 {
     EXPECT_EQUAL(returns_debt(MiB, GiB), MiB);
-    EXPECT_EQUAL(returns_debt(100 * GiB, GiB), LAW_CLEARLY * GiB);
+    EXPECT_EQUAL(returns_debt(100 * GiB, GiB), 2 * GiB);
     EXPECT(returns_paid(returns_debt(SIZE_MAX, GiB), GiB / LAW_WORK_MS, 0) <= GiB);
 }
 
 static void looks_come_when_little_may_be_left(void)
 {
     EXPECT_EQUAL(returns_look(0, GiB), LAW_LITTLE);
-    EXPECT_EQUAL(returns_look(GiB, GiB), GiB / LAW_CLEARLY);
-    EXPECT_EQUAL(returns_look(GiB / LAW_CLEARLY + 80 * MiB, GiB), 80 * MiB);
-    EXPECT_EQUAL(returns_look(GiB / LAW_CLEARLY, GiB), GiB / LAW_CLEARLY / LAW_SMALL_PART);
-    EXPECT(returns_low(GiB / LAW_CLEARLY - 1, GiB));
-    EXPECT(!returns_low(GiB / LAW_CLEARLY, GiB));
+    EXPECT_EQUAL(returns_look(GiB, GiB), GiB / 2);
+    EXPECT_EQUAL(returns_look(GiB / 2 + 80 * MiB, GiB), 80 * MiB);
+    EXPECT_EQUAL(returns_look(GiB / 2, GiB), GiB / 2 / LAW_SMALL_PART);
+    EXPECT(returns_low(GiB / 2 - 1, GiB));
+    EXPECT(!returns_low(GiB / 2, GiB));
     EXPECT(!returns_low(0, LAW_SMALL_PART * (size_t)LAW_LITTLE - 1));
 }
 
@@ -291,7 +291,7 @@ static void slow_touches_are_followed_by_longer_and_longer_pauses(void)
     EXPECT_EQUAL(huge_skip_next(skip, false), LAW_HUGE_SKIP_LEAST);
     for (unsigned i = 0; i < 100; i++) {
         size_t next = huge_skip_next(skip, true);
-        EXPECT(next > skip || skip > SIZE_MAX / LAW_CLEARLY);
+        EXPECT(next > skip || skip > SIZE_MAX / 2);
         skip = next;
     }
     for (unsigned i = 0; i < 100; i++)

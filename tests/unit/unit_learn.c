@@ -119,7 +119,7 @@ static void it_shrinks_for_others_blocks_and_for_what_is_not_wanted(void)
     seen.first = 3;
     expect_step(seen, 10, CAPACITY_DRAINS); /* stack_least */
     seen.history = (struct capacity_history){
-        .way = LAW_CLEARLY * 1000, .before = 1000, .full = true, .bursts_return = true};
+        .way = 2 * 1000, .before = 1000, .full = true, .bursts_return = true};
     expect_step(seen, 319, CAPACITY_FITS); /* it will come back */
     seen.history.way++;
     expect_step(seen, 10, CAPACITY_DRAINS); /* not this time */
@@ -152,7 +152,7 @@ static void where_blocks_pass_through_it_stays_small(void)
     expect_step(seen, 19, CAPACITY_FITS); /* it never turned */
     seen.history.before = 100;
     expect_step(seen, 39, CAPACITY_MISSES);
-    seen.history.streak = LAW_CLEARLY;
+    seen.history.streak = 2;
     expect_step(seen, 39, CAPACITY_MISSES);
     seen.history.streak++;
     expect_step(seen, 19, CAPACITY_FITS); /* a long way */
