@@ -189,7 +189,24 @@ STRUCTURE = {
     "life/scavenger.c": "HEARTBEAT_MS 256*KiB <=2",
     "life/statistics.c": "WAIT_STEP WAIT_MOST REPORT_MS",
 }
-OF_ANY_FILE = {"*2", "/2", "=2", "/=2", "*=2", "<2", "<=2", ">2", ">=2", "*64", "/64", "<64", "<=64", ">64", ">=64", "*100"}  # bits of a word, per cent
+OF_ANY_FILE = {
+    "*2",
+    "/2",
+    "=2",
+    "/=2",
+    "*=2",
+    "<2",
+    "<=2",
+    ">2",
+    ">=2",
+    "*64",
+    "/64",
+    "<64",
+    "<=64",
+    ">64",
+    ">=64",
+    "*100",
+}  # bits of a word, per cent
 NO_CODE = re.compile(
     r"/\*.*?\*/|//[^\n]*|\"(?:\\.|[^\"\\\n])*\"|\b(?:ASSERT|static_assert)\([^\n]*", re.DOTALL
 )

@@ -2,8 +2,8 @@
 #include "base/text.h"
 #include "hakmem/hakmem.h"
 #include "life/life.h"
-#include "life/settings.h"
 #include "life/purge.h"
+#include "life/settings.h"
 #include "options/options.h"
 #include <errno.h>
 

@@ -46,7 +46,8 @@
     ((uintptr_t)(UNDER_TSAN ? 32 : 2048) * WINDOW) /* ThreadSanitizer's room ends early */
 extern void *const window_base HIDDEN;
 
-/* In a hardened heap, where no free takes the fast path, superslabs lie in a wider range (superslabs.h).
+/* In a hardened heap, where no free takes the fast path, superslabs lie in a wider range
+ * (superslabs.h).
  */
 #define WIDE ((size_t)1 << (UNDER_TSAN ? 36 : 39))
 #define WIDE_BASE (WINDOW_BASE + WIDE)
