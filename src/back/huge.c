@@ -380,7 +380,7 @@ static SLOW struct huge *guarded(size_t n, size_t length, size_t align, struct f
     return h;
 }
 
-void *huge_take(size_t n, size_t align, bool *zero, struct finding *found)
+SLOW void *huge_take(size_t n, size_t align, bool *zero, struct finding *found)
 {
     ASSERT(n >= 1 && is_power_of_two(align));
     size_t length = mapping_length(n);
@@ -473,7 +473,7 @@ static SLOW void *guarded_resize(struct huge *h, size_t n)
     return fits && huge_guards_move(h, usable) ? h->base : NULL;
 }
 
-enum misuse huge_give(void *p)
+SLOW enum misuse huge_give(void *p)
 {
     enum misuse what;
     struct huge *h = block_at(p, &what);

@@ -246,7 +246,7 @@ size_t shard_take(unsigned index, unsigned cls, void **end, size_t n)
     return taken;
 }
 
-void *shard_take_aligned(unsigned index, unsigned cls, size_t align)
+SLOW void *shard_take_aligned(unsigned index, unsigned cls, size_t align)
 {
     ASSERT(index < SHARDS_MOST && size_classes[cls].blocks == 1);
     struct shard *shard = shards[index];

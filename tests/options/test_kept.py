@@ -14,7 +14,7 @@ MIB = 1024  # in KiB
 FREED = {"huge": 64 * MIB, "slices": 32 * MIB}
 SLICE = 64  # KiB
 SUPERSLAB = 4 * MIB  # of slices: runs of them go back in one
-BEYOND = MIB + 4 * SLICE + 16  # how far a cap may be passed, and what the program has besides
+BEYOND = MIB + 4 * SLICE + 64  # how far a cap may be passed, and what the program has besides
 IDLE = 4 * MIB  # may be kept though it is much of a small heap
 HOLD = 100  # milliseconds, after which idle memory may go back
 
