@@ -299,7 +299,8 @@ static SLOW struct finding huge_give_inside(void *p)
     if (unlikely(!enter(&door)))
         return deferred_put(p);
     const struct huge *h = huge_at(p);
-    /* What a mapping has beyond its block is as long only where nobody touched it. */
+    /* A mapping is longer by at most an eighth. What is more of that than a call may give back was
+     * hardly ever touched, so it costs nothing. */
     size_t own = h != NULL ? larger(h->usable, excess(h->length, LAW_CALL_MOST)) : 0;
     if (unlikely(load_relaxed(&profile_used)))
         samples_forget(p);
