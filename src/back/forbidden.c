@@ -7,15 +7,16 @@
 #include "learn/laws.h"
 #include "os/os.h"
 
-/* Freed blocks above 32 KiB that stay inaccessible. Of git log --stat 13,270 calls of mmap, 6,073
- * since a new block may take the place of one of the oldest. */
+/* Freed blocks above 32 KiB that stay inaccessible. A new block may take the place of one of the
+ * oldest: git log --stat then makes 6,073 calls of mmap instead of 13,270. */
 #define FORBIDDEN_MOST 256
 
-/* Freed blocks of these sizes, the first of a process, that become inaccessible all the same. Costs
- * such a process about half a millisecond; other numbers were not measured. */
+/* Freed blocks of up to MARKED_BYTES could keep their pages (OPEN_BYTES). So many, the first of a
+ * process, become inaccessible all the same, which takes about half a millisecond in all. Other
+ * numbers were not measured. */
 #define CLOSED_FIRST 64
 
-/* Bytes freed in such blocks for each one more that does. */
+/* And one more after each so many bytes freed in such blocks. */
 #define CLOSED_EACH (16 * MiB)
 
 struct forbidden forbidden = {.blocks = {&forbidden.blocks, &forbidden.blocks}};

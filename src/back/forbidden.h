@@ -7,8 +7,8 @@
 #include "back/huge_block.h"
 #include "os/lock.h"
 
-/* Bytes of the mappings of these; a larger one is unmapped at once. A bound on address space; not
- * measured by itself. */
+/* Bytes of the mappings of all inaccessible blocks; one that is longer is unmapped at once. This
+ * bounds the address space that they take. Other numbers were not measured. */
 #define FORBIDDEN_BYTES (256 * MiB)
 
 extern struct lock dirty_lock HIDDEN;

@@ -15,10 +15,10 @@
 #include "os/lock.h"
 #include "os/os.h"
 
-/* Bytes of freed blocks above 32 KiB, up to MARKED_BYTES, that keep their pages, zeroed, at most;
- * less where less may be kept. Page faults of node with buffers of 5 to 100 KiB: 286,000 where none
- * keeps them, 205,000 with 2 MiB, 185,000 with 8, 85,000 with 32 (time 0.77); peak 160, 147, 164,
- * 152 MiB. */
+/* Bytes of freed blocks above 32 KiB, up to MARKED_BYTES, that keep their pages, zeroed, at most.
+ * A node program with buffers of 5 to 100 KiB has 286,000 page faults and a peak of 160 MiB where
+ * none keeps them; 205,000 and 147 with 2 MiB, 185,000 and 164 with 8, 85,000 and 152 with 32, and
+ * 0.77 of the time. */
 #define OPEN_BYTES (32 * MiB)
 /* Of these so many are looked at for one that has nearly as many bytes as are wanted. */
 #define OPEN_TRIES 64

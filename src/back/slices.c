@@ -11,9 +11,9 @@
 #include "os/os.h"
 
 /* Superslabs with room among which the place of a slab is chosen by chance; while there are fewer,
- * each slab makes one more. From a block of 64 bytes to one of 1 KiB, in units of 64 KiB: 0 bits of
- * entropy in one superslab, lowest slices first; 8.7 so. Resident memory of python3 15,824 ->
- * 15,904 KiB. */
+ * each slab makes one more. The distance from a block of 64 bytes to one of 1 KiB, in units of 64
+ * KiB, then has 8.7 bits of entropy; in one superslab, lowest slices first, it has none. python3
+ * has 15,904 KiB resident instead of 15,824. */
 #define SHUFFLED_LEAST 4
 
 /* Where n slices fit in s at the given alignment, as a set of first slices. */

@@ -9,8 +9,8 @@
 #include "os/lock.h"
 
 /* Free places where a superslab was before, in a hardened heap: with so many the next one takes one
- * of them by chance, else any of all. Resident after a trim in a long torture: 6 MiB; where any
- * place is taken 8 after 8 minutes, 12 after 33. */
+ * of them by chance, else any of all. After a trim in a long test 6 MiB are resident; if any place
+ * is always taken, 8 after 8 minutes and 12 after 33, since the map has pages for each place. */
 #define SLOTS_LEFT 64
 
 /* A new one, all free, with room for `least` slices; null without memory. */

@@ -9,8 +9,8 @@
 #include "os/os.h"
 
 /* Bytes of freed blocks of one class that a thread holds back where quarantine_bytes does not say.
- * Peak of a Python program that has all its memory from malloc: nothing held back 48 MiB, 32 KiB
- * 50, 128 KiB 53. */
+ * The peak of a Python program that has all its memory from malloc is 48 MiB if nothing is held
+ * back, 50 with 32 KiB and 53 with 128 KiB. */
 #define HELD_BYTES (32 * KiB)
 
 static COLD void harden(void)

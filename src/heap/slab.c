@@ -12,7 +12,8 @@
 #include "os/os.h"
 
 /* Bytes of blocks, lowest first, among which a block of a slab is chosen by chance; at least 64
- * blocks. From one block of 64 bytes to the next 8.1 bits of entropy, of 2 KiB 10.0. */
+ * blocks. The distance from one block of 64 bytes to the next then has 8.1 bits of entropy, of 2
+ * KiB 10.0. */
 #define CHOICE_BYTES (16 * KiB)
 
 /* Those that are never handed out. */

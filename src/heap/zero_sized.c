@@ -5,7 +5,8 @@
 #include "os/os.h"
 
 /* Addresses that malloc(0) chooses among in a hardened heap; beyond, it returns blocks of 8 bytes.
- * 1 MiB of addresses without memory, and 8 KiB of bits; not measured by itself. */
+ * They take 1 MiB of address space without memory, and 8 KiB of bits. Other numbers were not
+ * measured. */
 #define ZERO_SIZED 65536
 
 #define WORDS (ZERO_SIZED / 64)

@@ -36,8 +36,8 @@
 #include "watch/report.h"
 
 /* Bytes of free memory of small blocks that a hardened heap looks at, at most, when the process
- * ends by exit, for what was written to them. The end of a process with 1 GiB of blocks of 100
- * bytes of which half are free: 154 ms without this, 163 with it; other numbers were not measured.
+ * ends by exit, for what was written to them. A process with 1 GiB of blocks of 100 bytes, of which
+ * half are free, ends in 154 ms without this and in 163 with it. Other numbers were not measured.
  */
 #define END_BYTES (64 * MiB)
 

@@ -13,8 +13,8 @@
 #include "base/defs.h"
 #include "os/os.h"
 
-/* Bytes of the events that wait for the recorder. At 5 M events a second 0.1 s; other numbers were
- * not measured. */
+/* Bytes of the events that wait for the recorder. At 5 million events a second they are full
+ * after 0.1 s. Other numbers were not measured. */
 #define RING_BYTES (8 * MiB)
 
 /* Bytes that the events that wait for the recorder may take where thousands of threads have each
