@@ -60,14 +60,14 @@ static unsigned close_stacks(int thread, const struct watch_caches *w, uint64_t 
 {
     unsigned closed = 0;
     for (unsigned stack = 0; stack < w->stacks; stack++) {
-        uint32_t limit_at = w->bins_at + stack * w->bin_bytes + w->limit_at;
+        uint32_t closes_at = w->bins_at + stack * w->bin_bytes + w->closes_at;
         uint64_t base;
-        uint64_t limit;
+        uint64_t open;
         uint64_t none = 0;
         memcpy(&base, cache + w->cold_at + (size_t)stack * w->cold_bytes + w->base_at, sizeof base);
-        memcpy(&limit, cache + limit_at, sizeof limit);
-        if (base != 0 && limit != 0)
-            closed += write_now(thread, at + limit_at, &none, sizeof none);
+        memcpy(&open, cache + closes_at, sizeof open);
+        if (base != 0 && open != 0)
+            closed += write_now(thread, at + closes_at, &none, sizeof none);
     }
     return closed;
 }
@@ -90,6 +90,13 @@ static void close_caches(int thread, const struct tables *tables)
     }
 }
 
+static bool say_closed(int thread, const struct tables *tables)
+{
+    uint32_t closes = 1;
+    const void *where = tables->orders.closes; /* null in an older process */
+    return where == NULL || write_now(thread, address(where), &closes, sizeof closes);
+}
+
 /* The step in which orders are obeyed is due when the clock has reached `due`: now. */
 static bool make_due(int thread, const struct tables *tables)
 {
@@ -102,10 +109,17 @@ static bool make_due(int thread, const struct tables *tables)
             return false;
         clock += word;
     }
-    if (!write_now(thread, address(tables->orders.due), &clock, sizeof clock))
+    return write_now(thread, address(tables->orders.due), &clock, sizeof clock);
+}
+
+/* And each thread's next free comes to it: what closes stacks from outside is said before. Said
+ * again after it, as somebody may have obeyed, and opened them, in between. */
+static bool call_for_it(int thread, const struct tables *tables)
+{
+    if (!make_due(thread, tables) || !say_closed(thread, tables))
         return false;
     close_caches(thread, tables);
-    return true;
+    return say_closed(thread, tables) && make_due(thread, tables);
 }
 
 /* Fills in the fields; the number last. */
@@ -163,7 +177,7 @@ bool order_give(struct target *t, const struct tables *tables, int pid, struct o
                        "an earlier order still waits: process %d has not called malloc or free "
                        "since",
                        pid);
-    if (!write_order(thread, w, order, asked + 1) || !make_due(thread, tables))
+    if (!write_order(thread, w, order, asked + 1) || !call_for_it(thread, tables))
         return errno == EPERM || errno == EACCES
                    ? because(why, EXIT_RIGHTS, "no permission to write to process %d", pid)
                    : because(why, EXIT_TARGET, "process %d: %s", pid, strerror(errno));

@@ -89,12 +89,10 @@ CLOSED = {
     "the thread has ended": "front/owners.c:cache_delete",
     "the thread has not used the class yet": "front/stacks.c:cache_reset",
     "the first frees of a new stack go to their slabs": "front/stacks.c:stack_begin",
-    "all frees are checked": "front/closer.c:caches_close",
+    "all frees are checked": "front/closing.c:caches_take_away",
     "the thread rests": "front/refill.c:cache_rest",
-    "there is more to give back than one call may": "life/upkeep.c:settle_visits",
-    "sized frees are checked": "front/stack.h:stack_is_closed",
-    "an order from outside waits": "life/settings.h:orders_waiting",
-    "the heap is hardened, or calls are recorded": "front/owners.c:cache_tell_sizes",
+    "frees of large blocks are to give back more": "life/upkeep.c:settle_visits",
+    "sizes are checked, the heap is hardened, or an order waits": "front/closing.c:cache_settle",
     "calls are recorded, profiled or guarded": "heap/offsets.c:classes_close",
 }
 

@@ -3,7 +3,7 @@
 #include "back/huge.h"
 #include "back/map.h"
 #include "back/reserve.h"
-#include "front/closer.h"
+#include "front/closing.h"
 #include "heap/guard_pages.h"
 #include "heap/slab.h"
 #include "heap/zero_sized.h"
@@ -85,8 +85,8 @@ static COLD bool sampled_before(const void *p)
 /* While the caches are closed the slab has each free block. */
 static bool is_free(unsigned stack, const void *p)
 {
-    return unlikely(load_relaxed(&caches_closed)) ? block_is_free(stack_class(stack), p)
-                                                  : freed_before(stack, p);
+    return unlikely(closed_for(CLOSED_CHECKED)) ? block_is_free(stack_class(stack), p)
+                                                : freed_before(stack, p);
 }
 
 /* Whether the bin's blocks have classes; of those that a profile watches, some do. */
@@ -140,7 +140,7 @@ static SLOW size_t usable_found(const void *p, const char *function, const void 
 
 SLOW size_t block_usable(const void *p, const char *function, const void *caller)
 {
-    if (load_relaxed(&recording_on) && !hardened()) {
+    if (closed_for(CLOSED_RECORDED) && !hardened()) {
         size_t size = cache_block_size_untold(cache_current(), p);
         if (likely(size != 0) && likely(!block_sealed(p)))
             return size;

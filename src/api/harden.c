@@ -3,6 +3,7 @@
 #include "api/blocks.h"
 #include "api/door.h"
 #include "back/map.h"
+#include "base/closings.h"
 #include "front/deferred.h"
 #include "front/hardened.h"
 #include "heap/guard_pages.h"
@@ -51,7 +52,7 @@ SLOW void *hardened_malloc(size_t n)
     void *nothing = unlikely(n == 0) && hardening.guards ? nothing_taken() : NULL;
     if (unlikely(nothing != NULL))
         return nothing;
-    if (unlikely(n > CLASS_MOST - hardening.canary) || unlikely(load_relaxed(&sampling_on)))
+    if (unlikely(n > CLASS_MOST - hardening.canary) || unlikely(closed_for(CLOSE_TAKING)))
         return NULL;
     void *p = block(cache, class_of(n + hardening.canary));
     return unlikely(p == not_entered()) ? NULL : p;

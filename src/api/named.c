@@ -2,6 +2,7 @@
 
 #include "api/sampled.h"
 #include "api/slow.h"
+#include "base/closings.h"
 #include "base/text.h"
 #include "profile/rate.h"
 
@@ -9,7 +10,7 @@ const char by_token[] = "token ";
 
 SLOW void name_begin(struct name_text *room, const char *name, size_t token)
 {
-    if (!load_relaxed(&profile_on) || name == NULL)
+    if (!closed_for(CLOSED_PROFILED) || name == NULL)
         return;
     if (name == by_token) {
         struct text t;
@@ -32,7 +33,7 @@ SLOW void name_end(void)
 
 SLOW void *slow_malloc_named(size_t n, const char *name, size_t token)
 {
-    if (likely(!load_relaxed(&profile_on)))
+    if (likely(!closed_for(CLOSED_PROFILED)))
         return slow_malloc(n);
     struct name_text room;
     name_begin(&room, name, token);
@@ -43,7 +44,7 @@ SLOW void *slow_malloc_named(size_t n, const char *name, size_t token)
 
 SLOW void *slow_calloc_named(size_t n, const char *name, size_t token)
 {
-    if (likely(!load_relaxed(&profile_on)))
+    if (likely(!closed_for(CLOSED_PROFILED)))
         return slow_calloc(n);
     struct name_text room;
     name_begin(&room, name, token);
@@ -54,7 +55,7 @@ SLOW void *slow_calloc_named(size_t n, const char *name, size_t token)
 
 SLOW void *slow_realloc_named(void *p, size_t n, size_t usable, const char *name, size_t token)
 {
-    if (likely(!load_relaxed(&profile_on)))
+    if (likely(!closed_for(CLOSED_PROFILED)))
         return slow_realloc(p, n, usable);
     struct name_text room;
     name_begin(&room, name, token);
@@ -65,7 +66,7 @@ SLOW void *slow_realloc_named(void *p, size_t n, size_t usable, const char *name
 
 SLOW void *slow_aligned_named(size_t align, size_t n, const char *name, size_t token)
 {
-    if (likely(!load_relaxed(&profile_on)))
+    if (likely(!closed_for(CLOSED_PROFILED)))
         return slow_aligned(align, n);
     struct name_text room;
     name_begin(&room, name, token);

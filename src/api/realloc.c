@@ -9,6 +9,7 @@
 #include "api/sampled.h"
 #include "api/slow.h"
 #include "back/huge.h"
+#include "base/closings.h"
 #include "heap/slab.h"
 #include "heap/whole.h"
 #include "life/scavenger.h"
@@ -68,7 +69,7 @@ static SLOW void *huge_resize_inside(void *p, size_t n)
         samples_forget(p);
     void *same = huge_resize(p, n);
     leave_taken(&door, n);
-    if (unlikely(load_relaxed(&profile_on)) && same != NULL)
+    if (unlikely(closed_for(CLOSED_PROFILED)) && same != NULL)
         sampled_count_huge(same, n);
     return same;
 }
@@ -146,7 +147,7 @@ static inline void *realloc_known(void *p, size_t n, size_t usable, const void *
 static SLOW __attribute__((section(".text.slow_realloc.unknown"))) void *
 realloc_unknown(void *p, size_t n, struct caller from)
 {
-    if (unlikely(load_relaxed(&recording_on)) && n != 0 && !scavenger_calls() && recorded_begin())
+    if (unlikely(closed_for(CLOSED_RECORDED)) && n != 0 && !scavenger_calls() && recorded_begin())
         return realloc_recorded(p, n, from);
     const uint16_t *entry = map_window_entry(p);
     bool whole = entry != NULL && load_relaxed(entry) == BIN_WHOLE * BIN_BYTES;

@@ -7,6 +7,7 @@
 #include "api/harden.h"
 #include "back/map.h"
 #include "back/meta.h"
+#include "base/closings.h"
 #include "base/copy.h"
 #include "base/policy.h"
 #include "front/deferred.h"
@@ -186,7 +187,7 @@ static SLOW void *guarded_block_take(size_t n, size_t align)
 
 SLOW void *sampled_take(size_t n, size_t align, unsigned cls, const char *name)
 {
-    bool noted = load_relaxed(&profile_on);
+    bool noted = closed_for(CLOSED_PROFILED);
     void *p = guarded_block_take(n, align);
     if (p == NULL && noted)
         p = block_take(cls);

@@ -12,8 +12,10 @@
 #include "back/huge.h"
 #include "back/reserve.h"
 #include "back/superslab.h"
+#include "base/closings.h"
 #include "base/policy.h"
 #include "front/cache.h"
+#include "front/closing.h"
 #include "front/deferred.h"
 #include "front/large.h"
 #include "front/past.h"
@@ -123,7 +125,7 @@ static void *take_counted_named(size_t n, size_t align, bool *zero, const char *
     unsigned cls = huge ? CLASSES : class_of_whole(n, align);
     bool due = huge ? sample_due_alone(n) : sample_due(cls);
     void *p = take_unsampled(n, align, zero);
-    if (unlikely(due) && load_relaxed(&profile_on) && is_block(p))
+    if (unlikely(due) && closed_for(CLOSED_PROFILED) && is_block(p))
         sampled_note(p, n, huge ? n : size_classes[cls].size, name);
     return p;
 }
@@ -143,8 +145,8 @@ static SLOW void *take_counted(size_t n, size_t align, bool *zero)
 
 static inline void *take_once(size_t n, size_t align, bool *zero)
 {
-    return unlikely(load_relaxed(&sampling_on)) ? take_counted(n, align, zero)
-                                                : take_unsampled(n, align, zero);
+    return unlikely(closed_for(CLOSE_TAKING)) ? take_counted(n, align, zero)
+                                              : take_unsampled(n, align, zero);
 }
 
 /* What is kept for reuse goes back before there is no memory. While a fork holds the heap for long
@@ -191,9 +193,9 @@ static inline void *malloc_counted(size_t n)
 
 static SLOW void *malloc_watched(size_t n, struct caller from)
 {
-    if (likely(!load_relaxed(&recording_on)) || !recorded_begin())
+    if (likely(!closed_for(CLOSED_RECORDED)) || !recorded_begin())
         return malloc_counted(n);
-    void *p = load_relaxed(&counting_on) ? NULL : pop_uncounted(n);
+    void *p = closed_for(CLOSED_PROFILED | CLOSED_GUARDS) ? NULL : pop_uncounted(n);
     if (unlikely(p == NULL))
         p = malloc_counted(n);
     recorded_end(EVENT_MALLOC, p, n, 1, from);
@@ -213,7 +215,7 @@ SLOW void *slow_malloc(size_t n)
             return p;
         }
     }
-    return unlikely(load_acquire(&sampling_on)) ? malloc_watched(n, CALLER) : malloc_take(n);
+    return unlikely(closed_for(CLOSE_TAKING)) ? malloc_watched(n, CALLER) : malloc_take(n);
 }
 
 static void *malloc_past(size_t n)
@@ -222,7 +224,7 @@ static void *malloc_past(size_t n)
         return slow_malloc(n);
     unsigned cls = class_of(n);
     void *p = NULL;
-    if (unlikely(load_acquire(&sampling_on)) && unlikely(sample_due_alone(size_classes[cls].size)))
+    if (unlikely(closed_for(CLOSE_TAKING)) && unlikely(sample_due_alone(size_classes[cls].size)))
         p = sampled_take(n, 1, cls, NULL);
     if (unlikely(p != NULL))
         return p;
@@ -239,7 +241,7 @@ static void *malloc_past(size_t n)
 
 SLOW void *slow_malloc_past(size_t n)
 {
-    if (likely(!load_relaxed(&recording_on)) || !recorded_begin())
+    if (likely(!closed_for(CLOSED_RECORDED)) || !recorded_begin())
         return malloc_past(n);
     void *p = malloc_past(n);
     recorded_end(EVENT_MALLOC, p, n, 1, CALLER);
@@ -258,7 +260,7 @@ static inline void *calloc_from(void *p, size_t n)
 
 static SLOW void *calloc_watched(size_t n, struct caller from)
 {
-    bool recorded = load_relaxed(&recording_on) && recorded_begin();
+    bool recorded = closed_for(CLOSED_RECORDED) && recorded_begin();
     void *p = calloc_from(pop_unsampled_called(n), n);
     if (recorded)
         recorded_end(EVENT_CALLOC, p, n, 1, from);
@@ -267,7 +269,7 @@ static SLOW void *calloc_watched(size_t n, struct caller from)
 
 SLOW void *slow_calloc(size_t n)
 {
-    return unlikely(load_acquire(&sampling_on)) ? calloc_watched(n, CALLER) : calloc_from(NULL, n);
+    return unlikely(closed_for(CLOSE_TAKING)) ? calloc_watched(n, CALLER) : calloc_from(NULL, n);
 }
 
 /* ---- free ---- */
@@ -312,7 +314,7 @@ static SLOW struct finding huge_give_inside(void *p)
 static inline struct finding stack_give(unsigned stack, void *p)
 {
     struct cache *cache = cache_current();
-    if (unlikely(cache->rests) || unlikely(!cache_push_any(cache, stack, p)))
+    if (unlikely(cache_rests(cache)) || unlikely(!cache_push_any(cache, stack, p)))
         return class_give_inside(stack, p, false);
     look_after(cache, 0);
     return (struct finding){MISUSE_NONE, NULL};
@@ -354,7 +356,7 @@ static inline void tell_clock(struct cache *cache, size_t bytes)
 static struct finding large_free(unsigned cls, void *p)
 {
     struct cache *cache = cache_current();
-    if (unlikely(!large_push(cache, cls, p)))
+    if (unlikely(cache->closings != 0) || unlikely(!large_push(cache, cls, p)))
         return class_give_inside(cls, p, false);
     tell_clock(cache, size_classes[cls].size);
     return (struct finding){MISUSE_NONE, NULL};
@@ -375,12 +377,13 @@ static struct finding whole_give(void *p, unsigned bin)
 {
     unsigned cls;
     enum misuse what = whole_take_back(p, &cls);
-    if (unlikely((what != MISUSE_NONE) | hardening.zeroes)) /* one branch for both */
+    struct cache *cache = cache_current();
+    if (unlikely((what != MISUSE_NONE) | hardening.zeroes | cache_rests(cache))) /* one branch */
         return what == MISUSE_NONE ? class_give_inside(cls, p, true)
                                    : sampled_or_wrong(p, bin, what);
     if (cls >= CLASS_LARGE)
         return large_free(cls, p);
-    if (likely(cache_push_whole(cache_current(), cls, p)))
+    if (likely(cache->closings == 0) && likely(cache_push_whole(cache, cls, p)))
         return (struct finding){MISUSE_NONE, NULL};
     return stack_give(cls, p);
 }
@@ -448,9 +451,10 @@ FAST bool whole_push(struct cache *cache, void *p)
 /* A block whose stack does not take it as it is. */
 static SLOW void watched_free(void *p, const void *caller)
 {
-    if (unlikely(load_relaxed(&recording_on))) {
+    if (unlikely(closed_for(CLOSED_RECORDED))) {
         recorded_free(p);
-        if (!hardened() && cache_push_untold(cache_current(), p))
+        struct cache *cache = cache_current();
+        if (!hardened() && cache->closings == 0 && cache_push_untold(cache, p))
             return;
     }
     struct cache *cache = cache_current();
@@ -471,7 +475,7 @@ SLOW void slow_free(void *p) { free_from(p, RETURN_ADDRESS); }
 SLOW void slow_free_past(void *p, const void *caller)
 {
     unsigned bin = map_bin(p);
-    if (bin >= BIN_FIRST && !load_relaxed(&recording_on))
+    if (bin >= BIN_FIRST && !closed_for(CLOSED_RECORDED))
         report_found(class_give(bin_stack(bin), p, true), p, caller);
     else
         free_from(p, caller);
@@ -500,7 +504,7 @@ SLOW void slow_free_from(void *p, const void *caller) { free_from(p, caller); }
 SLOW void *slow_aligned_for(size_t align, size_t n, struct caller from)
 {
     bool zero;
-    bool recorded = unlikely(load_relaxed(&recording_on)) && recorded_begin();
+    bool recorded = unlikely(closed_for(CLOSED_RECORDED)) && recorded_begin();
     void *p = take(n, align, &zero);
     if (unlikely(recorded))
         recorded_end(EVENT_MALLOC, p, n, align, from);

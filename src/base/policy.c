@@ -1,5 +1,7 @@
 #include "base/policy.h"
 
+#include "base/closings.h"
+
 struct policy policy = {
 #define OPTION(name, type, value, least, most, help) .name = (value),
 #include "base/options.def"
@@ -8,3 +10,5 @@ struct policy policy = {
 char stats_path[PATH_OPTION_MOST], profile_path[PATH_OPTION_MOST], record_path[PATH_OPTION_MOST];
 
 struct keeping keeping = {.slices = AUTO, .huge = AUTO};
+
+unsigned closings;

@@ -74,7 +74,7 @@ struct watch_caches {
     uint32_t size, every_at, generation_at;
     uint32_t stacks, bins_at, bin_bytes, top_at;
     uint32_t cold_at, cold_bytes, base_at, room_at, room_mask;
-    uint32_t limit_at; /* in a bin: 0 where each free takes the slow path */
+    uint32_t closes_at; /* in a bin a word: 0 there sends each free to the slow path */
     const void *every, *generation;
     uint32_t mine_at; /* of a cache, a word: null, or the address of a variable of its thread */
     /* While a profile is on, more stacks of at most `ahead_most` blocks (front/ahead.h): so many,
@@ -137,6 +137,7 @@ struct watch_orders {
     uint32_t size, asked_at, done_at, order_at, answer_at, value_at, result_at;
     uint32_t name_at, name_bytes;
     void *orders, *due;
+    uint32_t *closes; /* not 0 while stacks are closed from outside: written before they are */
 };
 
 extern const struct watch_map watch_map HIDDEN;

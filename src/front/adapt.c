@@ -43,7 +43,7 @@ static void stack_set_capacity(struct cache *cache, unsigned stack, size_t capac
         cache->capacity_weight += (capacity - cold->capacity) * capacity_weight(size);
     }
     cold->capacity = (uint16_t)capacity;
-    stack_open(cache, stack);
+    stack_set_limit(cache, stack);
 }
 
 /* On a larger array where the old one is too small; where there is none nothing changes. Arrays are

@@ -18,7 +18,7 @@
  *   owner   the fast paths, without atomics. malloc lowers the top before it reads the block, so a
  *           thread that stops the owner anywhere sees by the top whether it may have read the slot.
  *   slow    the owner with the cache's lock; only here arrays, limits and capacities change.
- *   closer  takes every cache from its owner, for modes that must see each call (closer.h).
+ *   closer  takes every cache from its owner, for modes that must see each call (closing.h).
  *   forker  holds the lock of every cache. When the child needs blocks, it frees those in other
  *           threads' stacks. A block on its way to or from the program is lost to the child.
  *
@@ -38,12 +38,11 @@
 #define BINS (BIN_FIRST + STACKS)
 
 struct bin {
-    void *topmost; /* what lies at `top` */
-    void **top;    /* the topmost block's slot, or the lowest slot, below all */
-    void **limit;  /* the topmost slot; 0 where every push takes the slow path */
-    uint64_t
-        inverse; /* the class's (class_inverses); 0 where no block's size is to be told from its
-                    address alone: then every free and realloc takes the slow path; atomic */
+    void *topmost;    /* what lies at `top` */
+    void **top;       /* the topmost block's slot, or the lowest slot, below all */
+    void **limit;     /* the topmost slot; 0 where there is no room at all */
+    uint64_t inverse; /* the class's (class_inverses); 0 where every free and realloc takes the slow
+                         path (closing.h); atomic */
 };
 
 #define ROOM_MOST 16383 /* more than any array holds */
@@ -118,10 +117,9 @@ struct cache {
     size_t most_taken;   /* of these, at once since it rested last; lock: cache */
     size_t stays_until;  /* the time of day before which it does not rest again; lock: cache */
     size_t began;        /* refills of those who had it before; the owner's */
-    bool visits;         /* each free takes the slow path (purge_goes_on); lock: cache */
+    unsigned closings;   /* its own reasons (closing.h); atomic, changed under its lock */
     uint16_t whole;      /* what the map has for a block of whole slices, or NO_WHOLE: in constant
-                            caches, and as a bin's inverse: then free looks at more; atomic */
-    bool rests;          /* has given nearly all back: its stacks stay empty; the owner's */
+                            caches, and where free looks at more (closing.h); atomic */
     bool large_used;     /* large blocks came or went since large_age looked; the owner's */
     bool shut;           /* emptied since all caches were closed; the owner's */
     bool asking;         /* the owner asks libc to tell its end; the owner's */
@@ -246,14 +244,14 @@ static inline bool cache_push_outside(struct cache *cache, void *p)
     return offset != 0 && cache_push_to(cache, offset, p);
 }
 
-/* The inverse that a bin has unless it is 0 for a recording (caches_set_tell_sizes). */
+/* The inverse that a bin has while giving is not closed. */
 FAST uint64_t inverse_of_offset(size_t offset)
 {
     unsigned bin = (unsigned)(offset / BIN_BYTES);
     return likely(bin >= BIN_FIRST) ? class_inverses[stack_class(bin - BIN_FIRST)] : 0;
 }
 
-/* For the slow path: cache_push while the bins' inverses are 0. */
+/* For the slow path: cache_push while giving is closed. */
 static inline bool cache_push_untold(struct cache *cache, void *p)
 {
     size_t offset = 0; /* as gcc 12 does not see that it is written */
@@ -306,7 +304,7 @@ FAST size_t cache_block_size(const struct cache *cache, const void *p)
     return class_of_offset(offset)->size;
 }
 
-/* For the slow path: cache_block_size while the bins' inverses are 0. */
+/* For the slow path: cache_block_size while giving is closed. */
 static inline size_t cache_block_size_untold(const struct cache *cache, const void *p)
 {
     size_t offset = 0; /* as gcc 12 does not see that it is written */

@@ -87,7 +87,7 @@ SLOW struct finding large_give(struct cache *cache, unsigned cls, void *p)
     store_relaxed(&cache->flushes, cache->flushes + 1);
     stack_settle(cache, cls);
     large_count(cache);
-    stack_open(cache, cls); /* after a rest, say */
+    stack_set_limit(cache, cls); /* after a rest, say */
     if (!large_push(cache, cls, p)) {
         found = shards_put(&p, 1);
         cache_gave(cache, size_classes[cls].size);

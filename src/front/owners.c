@@ -6,30 +6,12 @@
 #include "base/copy.h"
 #include "front/ahead.h"
 #include "front/arrays.h"
-#include "front/closer.h"
+#include "front/closing.h"
 #include "front/hardened.h"
 #include "front/registry.h"
 #include "front/stack.h"
 #include "front/stacks.h"
 #include "heap/shards.h"
-
-static bool caches_tell_sizes = true; /* lock: cacheless */
-
-static void cache_tell_sizes(struct cache *cache, bool tell)
-{
-    for (unsigned i = 0; i < STACKS; i++)
-        store_relaxed(&cache->bins[BIN_FIRST + i].inverse,
-                      tell && !hardened() ? class_inverses[stack_class(i)] : 0);
-    store_relaxed(&cache->whole, tell ? BIN_WHOLE * BIN_BYTES : NO_WHOLE);
-}
-
-void caches_set_tell_sizes(bool tell)
-{
-    ASSERT(lock_held(&cacheless_lock));
-    caches_tell_sizes = tell;
-    for (struct cache *cache = caches_every(); cache != NULL; cache = cache->every)
-        cache_tell_sizes(cache, tell);
-}
 
 /* New memory is zero: nobody's yet. */
 static struct cache *cache_make(void)
@@ -50,7 +32,8 @@ static struct cache *cache_make(void)
         bin_close(&cache->bins[i]);
         cache->bins[i].inverse = 0;
     }
-    cache_tell_sizes(cache, caches_tell_sizes);
+    cache->closings = 0;
+    cache_settle(cache);
     ahead_close(cache);
     words_clear(cache->cold, sizeof cache->cold);
     words_clear(cache->begun, sizeof cache->begun);
@@ -67,7 +50,7 @@ static struct cache *cache_make(void)
 static void cache_show(struct cache *cache)
 {
     cache->shut = false;
-    if (!__atomic_load_n(&caches_closed, __ATOMIC_SEQ_CST))
+    if ((__atomic_load_n(&closings, __ATOMIC_SEQ_CST) & CLOSED_CHECKED) == 0)
         store_relaxed(&cache_mine, cache);
 }
 
@@ -148,7 +131,7 @@ struct finding cache_empty(struct cache *cache)
     if (!lock_enter(cache->lock))
         return found;
     found = cache_drain(cache);
-    cache->shut = load_relaxed(&caches_closed);
+    cache->shut = closed_for(CLOSED_CHECKED);
     lock_release(cache->lock);
     return found;
 }

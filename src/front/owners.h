@@ -9,11 +9,6 @@
 /* Gives the calling thread a cache; null without memory, or if it may not enter. */
 struct cache *cache_new(void);
 
-/* Whether the address of a block alone tells its size. Where not, each free and each realloc takes
- * the slow path, in all caches, those to come included. Calls that are at work may not have seen
- * it. The caller holds the lock of threads without a cache. */
-void caches_set_tell_sizes(bool tell);
-
 /* cache_delete will be called when the calling thread ends, so others may touch its cache_mine. */
 void cache_ends_with_thread(struct cache *cache);
 
@@ -29,7 +24,7 @@ bool cache_resume(struct cache *cache);
  */
 struct finding cache_empty(struct cache *cache);
 
-/* For the owner while all caches are closed (closer.h): empties its cache, once. */
+/* For the owner while all caches are taken away (closing.h): empties its cache, once. */
 struct finding cache_shut(struct cache *cache);
 
 /* As cache_empty, at the end of the process, which may come in a signal handler: it does nothing if

@@ -7,6 +7,7 @@
 #include "base/policy.h"
 #include "front/adapt.h"
 #include "front/arrays.h"
+#include "front/closing.h"
 #include "front/deferred.h"
 #include "front/journal.h"
 #include "front/owners.h"
@@ -69,7 +70,7 @@ static void *stack_fill(struct cache *cache, unsigned cls)
     size_t bytes = got * size_classes[cls].size;
     cache_took(cache, bytes);
     cache->outflow -= bytes < cache->outflow ? bytes : cache->outflow;
-    stack_open(cache, cls);
+    stack_set_limit(cache, cls);
     if (got < n)
         words_move(cold->base + 1, end - got, got);
     void *p = cold->base[got];
@@ -161,13 +162,10 @@ static COLD struct finding cache_rest(struct cache *cache)
 {
     ASSERT(lock_held(cache->lock));
     struct finding found = cache_put_all(cache);
-    bool visits = cache->visits;
     cache_reset(cache);
     arrays_purge(cache);
-    cache->visits = visits;
-    cache->rests = true;
     cache->stays_until = os_milliseconds() + policy.scavenge_ms;
-    stacks_open(cache);
+    cache_close(cache, CLOSED_RESTS, true);
     store_relaxed(&purge_due, clock_now()); /* there may be much to give back */
     return found;
 }
@@ -206,20 +204,21 @@ SLOW struct finding cache_give(struct cache *cache, unsigned stack, void *p)
         return (struct finding){MISUSE_FREE, p};
     struct finding found = {MISUSE_NONE, NULL};
     stack_settle(cache, stack);
-    if (unlikely(cache->rests))
-        cache->rests = thread_still_rests(cache);
-    else if (stack_used(bin, cold) >= cold->capacity && thread_comes_to_rest(cache)) {
+    if (unlikely(cache_rests(cache))) {
+        if (!thread_still_rests(cache))
+            cache_close(cache, CLOSED_RESTS, false);
+    } else if (stack_used(bin, cold) >= cold->capacity && thread_comes_to_rest(cache)) {
         found = cache_rest(cache);
         stack_settle(cache, stack);
     }
-    bool keeps = cold->direct_frees == 0 && !cache->rests && cold->capacity > 0;
+    bool keeps = cold->direct_frees == 0 && !cache_rests(cache) && cold->capacity > 0;
     if (keeps && stack_used(bin, cold) >= cold->capacity) {
         finding_keep(&found, stack_make_room(cache, stack));
         keeps = cold->capacity > 0;
     }
     if (!keeps)
         found = give_one(cache, stack, p, found);
-    stack_open(cache, stack);
+    stack_set_limit(cache, stack);
     if (keeps && unlikely(!cache_push_any(cache, stack, p)) && found.what == MISUSE_NONE)
         found = (struct finding){MISUSE_FREE, p};
     return found;

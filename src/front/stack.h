@@ -3,7 +3,6 @@
 #ifndef HAKMEM_FRONT_STACK_H
 #define HAKMEM_FRONT_STACK_H
 
-#include "base/hardening.h"
 #include "front/cache.h"
 
 /* On top of a stack that is empty, at its bottom. */
@@ -27,21 +26,12 @@ static inline void stack_set_top(struct bin *bin, void **top)
     store_relaxed(&bin->topmost, *top);
 }
 
-/* Whether each free of a block of the stack is to take the slow path. */
-static inline bool stack_is_closed(const struct cache *cache, unsigned stack)
-{
-    return cache->rests || cache->visits || !stack_is_large(stack); /* to check the size it got */
-}
-
-/* Free may push up to the capacity without the slow path, unless it is wanted there. What closes a
- * stack while its cache is in use is looked at here and nowhere else. */
-static inline void stack_open(struct cache *cache, unsigned stack)
+/* Free may push up to the capacity, but for the first blocks. */
+static inline void stack_set_limit(struct cache *cache, unsigned stack)
 {
     const struct cold_bin *cold = &cache->cold[stack];
-    unsigned any = (unsigned)cache->visits | cache->rests | (unsigned)hardening.sizes;
-    bool closed = cold->direct_frees > 0 || (unlikely(any != 0) && stack_is_closed(cache, stack));
     store_relaxed(&cache->bins[BIN_FIRST + stack].limit,
-                  unlikely(closed) ? NULL : cold->base + cold->capacity);
+                  unlikely(cold->direct_frees > 0) ? NULL : cold->base + cold->capacity);
 }
 
 #endif

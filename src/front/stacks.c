@@ -6,6 +6,7 @@
 #include "base/policy.h"
 #include "front/adapt.h"
 #include "front/arrays.h"
+#include "front/closing.h"
 #include "front/registry.h"
 #include "front/stack.h"
 #include "heap/shards.h"
@@ -37,8 +38,6 @@ void cache_reset(struct cache *cache)
     cache->capacity_bytes = cache->capacity_weight = cache->outflow = cache->large_bytes = 0;
     sub_relaxed(&use.stacked, cache->large_told);
     cache->large_told = 0;
-    cache->visits = false;
-    cache->rests = false;
     arrays_reset(cache);
     for (unsigned stack = begun_from(cache, 0); stack < STACKS;
          stack = begun_from(cache, stack + 1)) {
@@ -86,16 +85,15 @@ void stack_settle(struct cache *cache, unsigned stack)
 /* A thread that rested is at work again. */
 static COLD void cache_returns(struct cache *cache)
 {
-    cache->rests = false;
     cache->most_taken = (ptrdiff_t)cache->taken > 0 ? cache->taken : 0;
-    stacks_open(cache);
+    cache_close(cache, CLOSED_RESTS, false);
 }
 
 void cache_took(struct cache *cache, size_t bytes)
 {
     ASSERT(lock_held(cache->lock));
     cache->taken += bytes;
-    if (unlikely(cache->rests))
+    if (unlikely(cache_rests(cache)))
         cache_returns(cache);
     if ((ptrdiff_t)cache->taken > (ptrdiff_t)cache->most_taken)
         cache->most_taken = cache->taken;
@@ -156,21 +154,4 @@ struct finding stacks_put(struct cache *cache, unsigned first, unsigned end)
         finding_keep(&found, stack_put_all(cache, stack));
     }
     return found;
-}
-
-void stacks_open(struct cache *cache)
-{
-    ASSERT(lock_held(cache->lock));
-    for (unsigned stack = begun_from(cache, 0); stack < STACKS;
-         stack = begun_from(cache, stack + 1))
-        stack_open(cache, stack);
-}
-
-COLD void cache_ask_visits(struct cache *cache, bool visits)
-{
-    if (!lock_enter(cache->lock))
-        return;
-    cache->visits = visits;
-    stacks_open(cache);
-    lock_release(cache->lock);
 }

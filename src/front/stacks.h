@@ -33,11 +33,4 @@ size_t stacks_bytes(const struct cache *cache);
 void cache_took(struct cache *cache, size_t bytes);
 void cache_gave(struct cache *cache, size_t bytes);
 
-/* Which frees of the owner's are to take the slow path, where there is something to do. */
-void cache_ask_visits(struct cache *cache, bool visits);
-
-/* Opens all stacks to frees that may be open, and closes the others (stack.h). The caller holds the
- * lock. */
-void stacks_open(struct cache *cache);
-
 #endif

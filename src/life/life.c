@@ -11,7 +11,7 @@
 #include "base/atomic.h"
 #include "base/policy.h"
 #include "front/cacheless.h"
-#include "front/closer.h"
+#include "front/closing.h"
 #include "front/deferred.h"
 #include "front/hardened.h"
 #include "front/journal.h"
@@ -79,7 +79,7 @@ static struct cache *thread_owned(void)
 
 static void thread_end(void *value)
 {
-    if (unlikely(load_relaxed(&recording_on)))
+    if (unlikely(closed_for(CLOSED_RECORDED)))
         recording_thread_ends(value);
     report_late(cache_delete(value), RETURN_ADDRESS);
     purge_beyond_limits();
@@ -132,7 +132,7 @@ static void process_end(void)
         learned_print();
     if (statistics_wanted())
         statistics_end();
-    if (load_relaxed(&recording_on))
+    if (closed_for(CLOSED_RECORDED))
         recording_end();
 }
 
@@ -164,7 +164,9 @@ static COLD bool process_start(void)
         hardening_start();
         slots_start(os_random());
         shards_start();
-        store_relaxed(&caches_closed, policy.check_frees != 0);
+        unsigned reasons = policy.check_frees != 0 ? CLOSED_CHECKED : 0;
+        reasons |= hardening.sizes ? CLOSED_SIZES : 0;
+        store_relaxed(&closings, reasons | (hardened() ? CLOSED_HARDENED : 0));
         store_release(&started, true);
     }
     lock_release(&start_lock);
@@ -177,12 +179,12 @@ COLD struct cache *thread_cache_make(void)
     if (cache_current() == &cache_gone)
         return NULL;
     struct cache *cache = thread_owned();
-    bool closed = load_relaxed(&caches_closed);
+    bool closed = closed_for(CLOSED_CHECKED);
     if (cache != NULL && closed)
         report_late(cache_shut(cache), NULL);
     if (cache != NULL)
         return closed || !cache_resume(cache) ? NULL : cache;
-    if (!load_relaxed(&caches_closed) && (first || !key_awaited()))
+    if (!closed_for(CLOSED_CHECKED) && (first || !key_awaited()))
         cache = cache_new();
     KEEP_ERRNO;
     if (first) {
@@ -223,7 +225,7 @@ COLD void thread_ask_for_end(struct cache *cache)
  * heap does not wait until the fork is over: see lock_enter. */
 void fork_prepare(void)
 {
-    if (load_relaxed(&recording_on))
+    if (closed_for(CLOSED_RECORDED))
         recording_fork_prepare(thread_owned());
     if (os_single_threaded())
         return;
@@ -261,7 +263,7 @@ void fork_parent(void)
 void fork_child(void)
 {
     scavenger_fork_child();
-    if (load_relaxed(&recording_on))
+    if (closed_for(CLOSED_RECORDED))
         recording_fork_child();
     fault_fork_child();
     if (statistics_wanted())

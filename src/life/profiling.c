@@ -2,8 +2,7 @@
 
 #include "base/policy.h"
 #include "front/cacheless.h"
-#include "front/owners.h"
-#include "heap/classes.h"
+#include "front/closing.h"
 #include "heap/shards.h"
 #include "os/lock.h"
 #include "os/os.h"
@@ -30,61 +29,12 @@ static bool enter(unsigned tries)
 
 bool heap_mode_enter(bool wait) { return enter(wait ? TRIES_MOST : 0); }
 
-/* What malloc is closed for. With lock: cacheless. */
-struct modes {
-    bool profile, guards, recording;
-};
-
-enum closed { OPEN, CLOSED_AHEAD, CLOSED };
-
-static enum closed closed_for(const struct modes *modes)
-{
-    if (modes->recording)
-        return CLOSED;
-    return modes->profile || modes->guards ? CLOSED_AHEAD : OPEN;
-}
-
-static struct modes now;
-
-/* Closes or opens malloc as these want it. */
-static bool settle(struct modes wanted)
-{
-    static const struct ahead_offsets ahead = {
-        .at = offsetof(struct cache, ahead), .step = sizeof(struct ahead), .count = AHEAD_CLASSES};
-    static const struct ahead_offsets none = {0};
-    ASSERT(lock_held(&cacheless_lock));
-    enum closed close = closed_for(&wanted);
-    if (close != closed_for(&now)) {
-        const struct ahead_offsets *offsets = close == CLOSED ? &none : &ahead;
-        if (!classes_close(close == OPEN ? NULL : offsets))
-            return false;
-        store_release(&sampling_on, close != OPEN);
-    }
-    store_release(&counting_on, wanted.profile || wanted.guards);
-    store_release(&profile_on, wanted.profile);
-    now = wanted;
-    return true;
-}
-
-COLD bool recording_close(bool on)
-{
-    struct modes wanted = now;
-    wanted.recording = on;
-    if (!settle(wanted))
-        return false;
-    store_release(&recording_on, on);
-    caches_set_tell_sizes(!on);
-    return true;
-}
-
 COLD bool profile_switch(bool on)
 {
     if (!enter(TRIES_MOST))
         return false;
     bool done = !on || (samples_start() && shards_start_sampled());
-    struct modes wanted = now;
-    wanted.profile = on;
-    done = done && settle(wanted);
+    done = done && heap_close(CLOSED_PROFILED, on);
     lock_release(&cacheless_lock);
     return done;
 }
@@ -112,18 +62,11 @@ bool guards_due(size_t now)
     return load_relaxed(&a_second) != 0 && (ptrdiff_t)(now - load_relaxed(&next)) >= 0;
 }
 
-static bool guards_set(bool wanted)
-{
-    struct modes modes = now;
-    modes.guards = wanted;
-    return settle(modes);
-}
-
 static void guards_settle(bool wanted)
 {
     if (!enter(0))
         return;
-    guards_set(wanted);
+    heap_close(CLOSED_GUARDS, wanted);
     store_relaxed(&guards_wait, !wanted && load_relaxed(&a_second) != 0);
     lock_release(&cacheless_lock);
 }
@@ -142,7 +85,7 @@ COLD void guards_taken(size_t now)
     size_t pause = interval();
     bool soon = now - load_relaxed(&next) < pause;
     store_relaxed(&next, now + pause);
-    if (soon && !load_relaxed(&profile_on))
+    if (soon && !closed_for(CLOSED_PROFILED))
         guards_settle(false);
 }
 
@@ -156,7 +99,7 @@ COLD bool guards_switch(size_t wanted)
 {
     if ((wanted != 0 && !fault_watch()) || !enter(TRIES_MOST))
         return false;
-    bool done = (wanted == 0 || guarded_start()) && guards_set(wanted != 0);
+    bool done = (wanted == 0 || guarded_start()) && heap_close(CLOSED_GUARDS, wanted != 0);
     if (done) {
         store_relaxed(&a_second, wanted);
         store_relaxed(&next, os_milliseconds());

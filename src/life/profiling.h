@@ -23,10 +23,8 @@ void profile_begin(void);
 /* The number of guarded blocks a second has changed. False as for profile_switch. */
 bool guards_switch(size_t a_second);
 
-/* Has each call take the slow path, or no longer; false where that can't be. The caller holds the
- * lock of threads without a cache, which heap_mode_enter takes: it waits for forks if that is
- * wanted, and is false where one holds the heap still. */
-bool recording_close(bool on);
+/* Takes the lock of threads without a cache, with which heaps are closed (front/closing.h): waits
+ * for forks if that is wanted, and is false where one holds the heap still. */
 bool heap_mode_enter(bool wait);
 
 /* Whether a guarded block may be taken now; and it was, or none could be. */

@@ -4,7 +4,7 @@
 #include "back/reserve.h"
 #include "back/slices.h"
 #include "base/policy.h"
-#include "front/closer.h"
+#include "front/closing.h"
 #include "front/large.h"
 #include "front/owners.h"
 #include "heap/page_purge.h"
@@ -309,7 +309,6 @@ void purge_beyond(void)
     lock_take(&purge_lock);
     count_vain();
     store_relaxed(&use.vain, 0);
-
     give_beyond(SIZE_MAX);
     use_set_look();
     lock_release(&purge_lock);
@@ -395,8 +394,8 @@ size_t purge_all(struct cache *mine, size_t pad)
 
 bool purge_check_frees(struct cache *mine, bool on)
 {
-    bool before = load_relaxed(&caches_closed);
-    caches_close(on);
+    bool before = closed_for(CLOSED_CHECKED);
+    heap_close(CLOSED_CHECKED, on);
     /* What lies in a stack counts as taken: freed again, it would not be seen. */
     if (on && !before)
         purge_all(mine, 0);

@@ -5,6 +5,7 @@
 #include "base/policy.h"
 #include "base/text.h"
 #include "front/cacheless.h"
+#include "front/closing.h"
 #include "front/owners.h"
 #include "life/profiling.h"
 #include "os/lock.h"
@@ -70,7 +71,7 @@ static int start(const char *where, unsigned parent)
     struct text t;
     text_init(&t, folder, sizeof folder);
     text_add(&t, where);
-    if (!recording_close(true)) {
+    if (!heap_close(CLOSED_RECORDED, true)) {
         ring_leave();
         return ENOMEM;
     }
@@ -100,7 +101,7 @@ COLD void recording_lost(struct ring_head *head, bool gone)
     if (!gone || !heap_mode_enter(false))
         return;
     if (ring == head && (head == NULL || ring_is_mine(head))) {
-        recording_close(false);
+        heap_close(CLOSED_RECORDED, false);
         if (head != NULL)
             store_release(&head->state, RING_ENDED);
         ring_leave();

@@ -2,7 +2,6 @@
 
 #include "base/policy.h"
 #include "base/watch.h"
-#include "front/closer.h"
 #include "life/limits.h"
 #include "life/profiling.h"
 #include "life/purge.h"
@@ -77,9 +76,11 @@ COLD void orders_obey(struct cache *mine)
     if (fork_holds_locks())
         return; /* the thread that forks may be the one that calls */
     uint32_t asked = load_acquire(&orders.asked);
-    if (__atomic_exchange_n(&orders.taken, asked, __ATOMIC_ACQ_REL) == asked)
-        return; /* another thread does it */
-    caches_reopen();
+    bool obeyed = __atomic_exchange_n(&orders.taken, asked, __ATOMIC_ACQ_REL) == asked;
+    if (load_relaxed(&closed_from_outside) != 0)
+        heap_open_ordered();
+    if (obeyed)
+        return;
     orders.name[ORDER_NAME - 1] = 0;
     if (orders.order == ORDER_PURGE) {
         orders.result = purge_all(mine, 0);
@@ -108,4 +109,5 @@ const struct watch_orders watch_orders = {
     .name_bytes = ORDER_NAME,
     .orders = &orders,
     .due = &purge_due,
+    .closes = &closed_from_outside,
 };

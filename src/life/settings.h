@@ -1,13 +1,13 @@
 /* Options that may change while the program runs, and orders that another process gives: it writes
- * them into `orders`, makes a step of giving back due (purge.h), and closes all stacks to frees, by
- * their limits, so that the next free takes the slow path. So nothing looks for orders on the way
- * of a call; that step does, and opens the stacks. A limit of null is right at any time: it only
- * sends frees the slow way. */
+ * them into `orders`, makes a step of giving back due (purge.h), and closes all stacks to frees
+ * (front/closing.h), so that the next free takes the slow path. So nothing looks for orders on the
+ * way of a call; that step does, and opens the stacks. */
 #ifndef HAKMEM_LIFE_SETTINGS_H
 #define HAKMEM_LIFE_SETTINGS_H
 
 #include "base/atomic.h"
 #include "base/defs.h"
+#include "front/closing.h"
 
 struct cache;
 
@@ -42,10 +42,11 @@ extern struct orders orders HIDDEN;
 
 static inline bool orders_waiting(void)
 {
-    return unlikely(load_relaxed(&orders.asked) != load_relaxed(&orders.taken));
+    return unlikely(load_relaxed(&orders.asked) != load_relaxed(&orders.taken)) ||
+           unlikely(load_relaxed(&closed_from_outside) != 0);
 }
 
-/* Does what was asked for. */
+/* Does what was asked for, and opens what was closed for it. */
 void orders_obey(struct cache *mine);
 
 #endif

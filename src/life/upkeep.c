@@ -1,16 +1,26 @@
 #include "life/upkeep.h"
 
 #include "base/counters.h"
-#include "front/cache.h"
-#include "front/stacks.h"
+#include "front/closing.h"
 #include "heap/shards.h"
 #include "life/life.h"
 #include "life/settings.h"
 
+static COLD void set_visits(struct cache *cache, bool on)
+{
+    if (!lock_enter(cache->lock))
+        return;
+    cache_close(cache, CLOSED_VISITS, on);
+    lock_release(cache->lock);
+}
+
+/* While there is more to give back, each free of a large block comes here: in few of them so much
+ * is freed that the others would come too late. */
 static inline void settle_visits(struct cache *cache)
 {
-    if (unlikely(cache->visits != load_relaxed(&purge_goes_on)))
-        cache_ask_visits(cache, !cache->visits);
+    bool on = load_relaxed(&purge_goes_on);
+    if (unlikely(((cache->closings & CLOSED_VISITS) != 0) != on))
+        set_visits(cache, on);
 }
 
 COLD void give_memory_back(void (*way)(size_t), size_t own)

@@ -1,14 +1,13 @@
 #include "profile/rate.h"
 
 #include "base/atomic.h"
+#include "base/closings.h"
 #include "base/mixed.h"
 #include "base/policy.h"
 
 /* While a guarded block is wanted, bytes allocated until it is taken, on average. A guarded block
  * costs about 85 us in all, with this; other numbers were not measured. */
 #define GUARDED_RATE (2 * KiB)
-
-bool sampling_on, counting_on, profile_on;
 
 uint64_t rate_random(void)
 {
@@ -94,7 +93,7 @@ static struct {
 
 size_t rate_now(void)
 {
-    if (!load_relaxed(&profile_on))
+    if (!closed_for(CLOSED_PROFILED))
         return GUARDED_RATE;
     size_t rate = load_relaxed(&policy.profile_rate) << load_relaxed(&pace.doublings);
     return smaller(rate, GiB);

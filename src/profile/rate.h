@@ -8,12 +8,6 @@
 
 #include "base/defs.h"
 
-/* Whether malloc is closed; whether that is so that each block is counted, and some sampled or
- * guarded; and whether samples are noted, for a heap profile. Atomic. */
-extern bool sampling_on HIDDEN;
-extern bool counting_on HIDDEN;
-extern bool profile_on HIDDEN;
-
 /* At this rate every block is sampled, and stands for itself alone. */
 #define RATE_EVERY 1u
 

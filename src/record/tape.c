@@ -1,6 +1,5 @@
 #include "record/tape.h"
 
-bool recording_on;
 struct tape tape_common;
 
 void tape_flush(struct tape *tape)

@@ -5,9 +5,6 @@
 
 #include "record/ring.h"
 
-/* Whether calls are recorded. Atomic. */
-extern bool recording_on HIDDEN;
-
 struct tape {
     struct ring_head *ring;         /* of the chunk: another recording may have begun since */
     struct ring_chunk *chunk;       /* null where there is none to fill */

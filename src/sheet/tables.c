@@ -72,7 +72,7 @@ static bool caches_possible(const struct watch_caches *c)
            (uint64_t)c->ahead_at + c->aheads * c->ahead_bytes <= c->size &&
            (c->aheads == 0 || holds(c->ahead_bytes, c->top_at, 8)) &&
            c->held_classes <= STACKS_MOST && holds(c->size, c->held_at, 8) &&
-           holds(c->bin_bytes, c->top_at, 8) && holds(c->bin_bytes, c->limit_at, 8) &&
+           holds(c->bin_bytes, c->top_at, 8) && holds(c->bin_bytes, c->closes_at, 8) &&
            holds(c->cold_bytes, c->base_at, 8) && holds(c->cold_bytes, c->room_at, 4);
 }
 

@@ -9,7 +9,7 @@
 
 #include "explore.h"
 #include "front/cacheless.h"
-#include "front/closer.h"
+#include "front/closing.h"
 #include "front/registry.h"
 #include "os/lock.h"
 #include "world.h"
@@ -101,7 +101,7 @@ static void locker(void)
 
 static void closer(void)
 {
-    caches_close(true);
+    heap_close(CLOSED_CHECKED, true);
     world_closed = true;
 }
 

@@ -225,6 +225,26 @@ static void *step_exchange(volatile void *at)
     {                                                                                              \
         return __tsan_atomic##bits##_fetch_add(at, (uint##bits##_t) - value, order);               \
     }                                                                                              \
+    uint##bits##_t __tsan_atomic##bits##_fetch_or(volatile uint##bits##_t *at,                     \
+                                                  uint##bits##_t value, int order)                 \
+    {                                                                                              \
+        (void)order;                                                                               \
+        void *word = step_exchange(at);                                                            \
+        uint64_t old = memory_load(word, sizeof *at);                                              \
+        memory_store(word, old | value, sizeof *at);                                               \
+        say("or", word, value);                                                                    \
+        return (uint##bits##_t)old;                                                                \
+    }                                                                                              \
+    uint##bits##_t __tsan_atomic##bits##_fetch_and(volatile uint##bits##_t *at,                    \
+                                                   uint##bits##_t value, int order)                \
+    {                                                                                              \
+        (void)order;                                                                               \
+        void *word = step_exchange(at);                                                            \
+        uint64_t old = memory_load(word, sizeof *at);                                              \
+        memory_store(word, old &value, sizeof *at);                                                \
+        say("and", word, value);                                                                   \
+        return (uint##bits##_t)old;                                                                \
+    }                                                                                              \
     int __tsan_atomic##bits##_compare_exchange_strong(                                             \
         volatile uint##bits##_t *at, uint##bits##_t *from, uint##bits##_t to, int order, int fail) \
     {                                                                                              \

@@ -29,14 +29,14 @@ FUNCTIONS = {
     "front/stack.h": ["stack_set_top"],
     "front/stacks.c": ["stack_settle"],
     "front/owners.c": ["cache_show", "cache_resume"],
-    "front/closer.c": ["caches_close"],
+    "front/closing.c": ["heap_close", "caches_take_away"],
     "os/lock.h": ["lock_take", "lock_release"],
     "os/lock.c": ["lock_spin", "lock_claim", "lock_wait"],
 }
 # Calls that read or write a word that another thread may touch, or order such accesses.
 SHARED = re.compile(
     r"\b(load_\w+|store_\w+|add_relaxed|sub_relaxed|exchange|__atomic_\w+|STEP_\w+|lock_(?!noted|check_order|forget|held|all_held|none_held)\w+|os_wait"
-    r"|os_wake|registry_exchange|registry_ownership|stacks_open|stack_\w+|bin_push|cache_push_any"
+    r"|os_wake|registry_exchange|registry_ownership|caches_take_away|stack_\w+|bin_push|cache_push_any"
     r"|arrays_purge|cache_reset|cache_show|shards_put)\s*\(|->(topmost|top|limit|shut)\b"
 )
 

@@ -16,7 +16,7 @@
 #include "base/policy.h"
 #include "explore.h"
 #include "front/adapt.h"
-#include "front/closer.h"
+#include "front/closing.h"
 #include "front/deferred.h"
 #include "front/registry.h"
 #include "front/stack.h"
@@ -122,6 +122,7 @@ void meta_give(void *p, size_t bytes) { (void)p, (void)bytes; }
 size_t meta_size(size_t bytes) { return bytes; }
 void *reserve_take(size_t n, size_t align) { return (void)n, (void)align, NULL; }
 enum misuse reserve_give(void *p) { return (void)p, MISUSE_NONE; }
+bool classes_close(const struct ahead_offsets *ahead) { return (void)ahead, true; }
 unsigned map_bin(const void *p) { return (void)p, BIN_FIRST + cls; }
 bool profile_used;
 bool samples_forget(const void *p) { return (void)p, false; }
@@ -153,7 +154,7 @@ void world_begin(size_t size)
     world_free = (1u << BLOCKS) - 1;
     world_held = 0;
     explore_watch(&mailbox, sizeof mailbox, "mailbox");
-    explore_watch(&caches_closed, sizeof caches_closed, "caches_closed");
+    explore_watch(&closings, sizeof closings, "closings");
     cache_mine = &cache_none;
     for (unsigned i = 0; i < THREADS_MOST; i++)
         explore_own_word(&cache_mine, i);
@@ -182,7 +183,7 @@ struct cache *world_cache(unsigned thread)
 static struct cache *thread_cache_again(void)
 {
     struct cache *cache = caches[explore_self()];
-    if (load_relaxed(&caches_closed)) {
+    if (closed_for(CLOSED_CHECKED)) {
         cache_shut(cache);
         return NULL;
     }

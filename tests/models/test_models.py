@@ -55,6 +55,15 @@ CASES = [
         "BREAK_ENDED MORTAL BLOCKS=2",
         "BREAK_GONE_UNLOCKED MORTAL BLOCKS=2",
     ),
+    *holds("closing", ""),
+    *finds(
+        "closing",
+        "REACH_END",
+        "BREAK_ONE_LOOK",
+        "BREAK_CLOSE_FIRST",
+        "BREAK_REASON_LAST",
+        "BREAK_SAID_ONCE",
+    ),
     *holds("fork", "", WEAK, SLOT_LATER, TOPMOST_LAST),
     *finds(
         "fork",

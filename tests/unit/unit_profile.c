@@ -11,6 +11,7 @@
 #include "front/ahead.h"
 #include "front/cacheless.h"
 #include "hakmem/hakmem.h"
+#include "life/profiling.h"
 #include "os/lock.h"
 #include "profile/rate.h"
 #include "profile/samples.h"
@@ -203,7 +204,7 @@ static void what_lies_ahead_of_a_stopped_thread(void)
 
 int main(void)
 {
-    profile_on = true;
+    EXPECT(profile_switch(true));
     what_lies_ahead_of_a_stopped_thread();
     weights_are_exact();
     distances_are_geometric();

@@ -1,5 +1,6 @@
-/* Stacks that are closed to frees stay closed, whatever opens stacks: while their cache rests, and
- * while each of its frees is to take the slow path. The cache is another thread's, which waits. */
+/* A cache that is closed to frees stays closed while a reason is left, whatever other reason ends:
+ * while its thread rests, while each free is to take the slow path, while an order waits. The cache
+ * is another thread's, which waits. */
 #include "unit.h"
 
 #include <pthread.h>
@@ -7,7 +8,7 @@
 #include <stdbool.h>
 
 #include "front/adapt.h"
-#include "front/closer.h"
+#include "front/closing.h"
 #include "front/refill.h"
 #include "front/registry.h"
 #include "front/stack.h"
@@ -49,8 +50,28 @@ static void by_owner(void (*what)(void))
 
 /* ---- what opens stacks ---- */
 
-static void everything_reopens(void) { caches_reopen(); }
-static void visits_end(void) { cache_ask_visits(cache, false); }
+static void orders_end(void) { heap_open_ordered(); }
+
+static void set(enum closing reason, bool on)
+{
+    lock_take(cache->lock);
+    cache_close(cache, reason, on);
+    lock_release(cache->lock);
+}
+
+static void a_recording_ends(void)
+{
+    lock_take(&cacheless_lock);
+    EXPECT(heap_close(CLOSED_RECORDED, true));
+    EXPECT(heap_close(CLOSED_RECORDED, false));
+    lock_release(&cacheless_lock);
+}
+
+static void visits_end(void)
+{
+    set(CLOSED_VISITS, true);
+    set(CLOSED_VISITS, false);
+}
 
 static void capacities_start(void)
 {
@@ -79,39 +100,51 @@ static size_t stacks_that_are_open(void)
     lock_take(cache->lock);
     for (unsigned stack = begun_from(cache, 0); stack < STACKS;
          stack = begun_from(cache, stack + 1))
-        open += cache->bins[BIN_FIRST + stack].limit != NULL;
+        open += cache->bins[BIN_FIRST + stack].inverse != 0;
     lock_release(cache->lock);
     return open;
 }
 
-static void set(bool rests, bool visits)
+/* Visits close only the quick way of large blocks. */
+static bool is_open(enum closing reason)
 {
-    lock_take(cache->lock);
-    cache->rests = rests;
-    cache->visits = visits;
-    stacks_open(cache);
-    lock_release(cache->lock);
+    return reason == CLOSED_VISITS ? cache->whole != NO_WHOLE : stacks_that_are_open() > 0;
 }
 
-static void stay_closed(const char *what, void (*opens)(void), bool rests, bool visits)
+static void stay_closed(const char *what, void (*opens)(void), enum closing reason)
 {
-    set(rests, visits);
-    EXPECT_EQUAL(stacks_that_are_open(), 0);
+    set(reason, true);
+    EXPECT(!is_open(reason));
     opens();
-    if (stacks_that_are_open() != 0)
-        fprintf(stderr, "%s, %s:\n", what, rests ? "rests" : "visits the slow path");
-    EXPECT_EQUAL(stacks_that_are_open(), 0);
-    set(false, false);
-    opens();
-    EXPECT(stacks_that_are_open() > 0);
+    if (is_open(reason))
+        fprintf(stderr, "%s, reason %d:\n", what, (int)reason);
+    EXPECT(!is_open(reason));
+    set(reason, false);
+    EXPECT(is_open(reason));
 }
 
 static void a_refill_ends_the_rest(void)
 {
-    set(true, false);
+    set(CLOSED_RESTS, true);
     EXPECT_EQUAL(stacks_that_are_open(), 0);
     by_owner(refills);
-    EXPECT(!cache->rests);
+    EXPECT(!cache_rests(cache));
+    EXPECT(stacks_that_are_open() > 0);
+}
+
+/* As look/order.c does it: the reason, then the stacks. */
+static void an_order_stays(void)
+{
+    closed_from_outside = 1;
+    lock_take(cache->lock);
+    for (unsigned stack = 0; stack < STACKS; stack++)
+        cache->bins[BIN_FIRST + stack].inverse = 0;
+    lock_release(cache->lock);
+    visits_end();
+    a_recording_ends();
+    capacities_start();
+    EXPECT_EQUAL(stacks_that_are_open(), 0);
+    heap_open_ordered();
     EXPECT(stacks_that_are_open() > 0);
 }
 
@@ -120,11 +153,12 @@ int main(void)
     static const struct {
         const char *name;
         void (*opens)(void);
-        bool ends_visits;
+        enum closing but;
     } cases[] = {
-        {"caches_reopen", everything_reopens, false},
-        {"cache_ask_visits", visits_end, true},
-        {"a new capacity", capacities_start, false},
+        {"an order", orders_end, 0},
+        {"a recording", a_recording_ends, 0},
+        {"visits", visits_end, CLOSED_VISITS},
+        {"a new capacity", capacities_start, 0},
     };
     pthread_t owner;
     sem_init(&turn_owner, 0, 0);
@@ -133,13 +167,14 @@ int main(void)
     EXPECT_EQUAL(pthread_create(&owner, NULL, own, NULL), 0);
     sem_wait(&turn_main);
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        stay_closed(cases[i].name, cases[i].opens, true, false);
-        if (!cases[i].ends_visits)
-            stay_closed(cases[i].name, cases[i].opens, false, true);
+        stay_closed(cases[i].name, cases[i].opens, CLOSED_RESTS);
+        if (cases[i].but != CLOSED_VISITS)
+            stay_closed(cases[i].name, cases[i].opens, CLOSED_VISITS);
     }
     a_refill_ends_the_rest();
+    an_order_stays();
     by_owner(NULL);
     pthread_join(owner, NULL);
-    printf("%zu passed, 0 failed\n", sizeof cases / sizeof *cases + 1);
+    printf("%zu passed, 0 failed\n", sizeof cases / sizeof *cases + 2);
     return 0;
 }

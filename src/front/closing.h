@@ -1,0 +1,39 @@
+/* Closes the fast paths and opens them again, by the reasons of base/closings.h. It costs nothing
+ * while they are open:
+ *
+ *   taking  the table of classes (heap/classes.h) names no bin, or the one of blocks taken ahead
+ *   giving  the inverses in a cache's bins are 0: then no block begins anywhere
+ *   both    a thread in a tight loop may be in the middle of one of these; where that matters its
+ *           cache is taken from it
+ *
+ * Every change computes the state anew from all reasons. Reasons of all caches are set before any
+ * cache is closed, and a cache is closed and opened under its lock, so none is lost between
+ * threads. Another process takes no lock: it writes its reason first, then the inverses, and who
+ * opens looks at the reasons once more after it. tests/models/closing.pml. */
+#ifndef HAKMEM_FRONT_CLOSING_H
+#define HAKMEM_FRONT_CLOSING_H
+
+#include "base/closings.h"
+#include "front/cache.h"
+
+/* For all caches, those to come included. With the lock of threads without a cache, where the
+ * reason closes taking or giving; false where malloc can't be closed. When it returns every thread
+ * is in the middle of one call through its cache at most on x86; elsewhere it is soon. */
+bool heap_close(enum closing reason, bool on);
+
+/* For one. The caller holds its lock. */
+void cache_close(struct cache *cache, enum closing reason, bool on);
+
+/* Of a new cache. */
+void cache_settle(struct cache *cache);
+
+/* Whether its thread rests: its stacks stay empty. */
+FAST bool cache_rests(const struct cache *cache) { return (cache->closings & CLOSED_RESTS) != 0; }
+
+/* What another process closed opens. */
+void heap_open_ordered(void);
+
+/* Where it says that it did: not 0. */
+extern uint32_t closed_from_outside HIDDEN;
+
+#endif
