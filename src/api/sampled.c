@@ -7,7 +7,6 @@
 #include "api/harden.h"
 #include "back/map.h"
 #include "back/meta.h"
-#include "base/closings.h"
 #include "base/copy.h"
 #include "base/policy.h"
 #include "front/deferred.h"
@@ -93,8 +92,6 @@ SLOW void *and_more_ahead(void *p, unsigned cls)
         *gap -= (uint32_t)ahead_fill(cache, cls, *gap - 1);
     return p;
 }
-
-SLOW void *pop_unsampled_called(size_t n) { return pop_unsampled(n); }
 
 SLOW bool sample_due_alone(size_t bytes)
 {

@@ -7,6 +7,7 @@
 #define HAKMEM_API_SAMPLED_H
 
 #include "base/atomic.h"
+#include "base/closings.h"
 #include "base/misuse.h"
 #include "front/ahead.h"
 #include "front/cache.h"
@@ -37,8 +38,8 @@ FAST bool sample_due(unsigned cls)
  * call, so that its callers need no frame for larger blocks. */
 void *and_more_ahead(void *p, unsigned cls) __attribute__((returns_nonnull));
 
-/* While malloc is closed, what its fast body would have done, and takes some more blocks ahead for
- * its next calls; null where the slow path is to serve. */
+/* While blocks are counted, what malloc's fast body would have done, and takes some more blocks
+ * ahead for its next calls; null where the slow path is to serve. */
 FAST void *pop_unsampled(size_t n)
 {
     void *p;
@@ -69,8 +70,12 @@ FAST void *pop_uncounted(size_t n)
     return likely(cache_pop(cache_current(), class_bin_offset_closed(n), &p)) ? p : NULL;
 }
 
-/* pop_unsampled, where a call more does not matter. */
-void *pop_unsampled_called(size_t n);
+/* While malloc is closed, for whatever reason. */
+FAST void *pop_closed(size_t n)
+{
+    return likely(closed_for(CLOSED_PROFILED | CLOSED_GUARDS)) ? pop_unsampled(n)
+                                                               : pop_uncounted(n);
+}
 
 /* Whether a block of so many bytes is, of those that no gap counts: without a class, or past the
  * stacks. */

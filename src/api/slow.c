@@ -185,21 +185,32 @@ static SLOW void *malloc_take(size_t n)
     return p != NULL ? p : take(n, 1, &zero);
 }
 
-static inline void *malloc_counted(size_t n)
+/* Each kind of call that takes a block, as the heap serves it while malloc is closed. A recording
+ * stands around them (recorded_take), a profile and guards within (take_counted). */
+typedef void *serve(size_t n, size_t align);
+
+static inline void *malloc_serve(size_t n, size_t align)
 {
-    void *p = pop_unsampled(n);
+    (void)align;
+    void *p = pop_closed(n);
     return likely(p != NULL) ? p : malloc_take(n);
 }
 
-static SLOW void *malloc_watched(size_t n, struct caller from)
+static SLOW void *recorded_take(serve *serves, enum event_kind kind, size_t n, size_t align,
+                                struct caller from)
 {
-    if (likely(!closed_for(CLOSED_RECORDED)) || !recorded_begin())
-        return malloc_counted(n);
-    void *p = closed_for(CLOSED_PROFILED | CLOSED_GUARDS) ? NULL : pop_uncounted(n);
-    if (unlikely(p == NULL))
-        p = malloc_counted(n);
-    recorded_end(EVENT_MALLOC, p, n, 1, from);
+    bool recorded = recorded_begin();
+    void *p = serves(n, align);
+    if (recorded)
+        recorded_end(kind, p, n, align, from);
     return p;
+}
+
+static SLOW void *malloc_closed(size_t n, struct caller from)
+{
+    return likely(!closed_for(CLOSED_RECORDED))
+               ? malloc_serve(n, 1)
+               : recorded_take(malloc_serve, EVENT_MALLOC, n, 1, from);
 }
 
 SLOW void *slow_malloc(size_t n)
@@ -215,11 +226,12 @@ SLOW void *slow_malloc(size_t n)
             return p;
         }
     }
-    return unlikely(closed_for(CLOSE_TAKING)) ? malloc_watched(n, CALLER) : malloc_take(n);
+    return unlikely(closed_for(CLOSE_TAKING)) ? malloc_closed(n, CALLER) : malloc_take(n);
 }
 
-static void *malloc_past(size_t n)
+static void *past_serve(size_t n, size_t align)
 {
+    (void)align;
     if (thread_cache() == NULL || n > CLASS_MOST || hardened())
         return slow_malloc(n);
     unsigned cls = class_of(n);
@@ -241,11 +253,9 @@ static void *malloc_past(size_t n)
 
 SLOW void *slow_malloc_past(size_t n)
 {
-    if (likely(!closed_for(CLOSED_RECORDED)) || !recorded_begin())
-        return malloc_past(n);
-    void *p = malloc_past(n);
-    recorded_end(EVENT_MALLOC, p, n, 1, CALLER);
-    return p;
+    return likely(!closed_for(CLOSED_RECORDED))
+               ? past_serve(n, 1)
+               : recorded_take(past_serve, EVENT_MALLOC, n, 1, CALLER);
 }
 
 static inline void *calloc_from(void *p, size_t n)
@@ -258,18 +268,22 @@ static inline void *calloc_from(void *p, size_t n)
     return p;
 }
 
-static SLOW void *calloc_watched(size_t n, struct caller from)
+static SLOW void *calloc_serve(size_t n, size_t align)
 {
-    bool recorded = closed_for(CLOSED_RECORDED) && recorded_begin();
-    void *p = calloc_from(pop_unsampled_called(n), n);
-    if (recorded)
-        recorded_end(EVENT_CALLOC, p, n, 1, from);
-    return p;
+    (void)align;
+    return calloc_from(pop_closed(n), n);
+}
+
+static SLOW void *calloc_closed(size_t n, struct caller from)
+{
+    return likely(!closed_for(CLOSED_RECORDED))
+               ? calloc_serve(n, 1)
+               : recorded_take(calloc_serve, EVENT_CALLOC, n, 1, from);
 }
 
 SLOW void *slow_calloc(size_t n)
 {
-    return unlikely(closed_for(CLOSE_TAKING)) ? calloc_watched(n, CALLER) : calloc_from(NULL, n);
+    return unlikely(closed_for(CLOSE_TAKING)) ? calloc_closed(n, CALLER) : calloc_from(NULL, n);
 }
 
 /* ---- free ---- */
@@ -501,14 +515,17 @@ size_t page_size(void)
 
 SLOW void slow_free_from(void *p, const void *caller) { free_from(p, caller); }
 
-SLOW void *slow_aligned_for(size_t align, size_t n, struct caller from)
+static SLOW void *aligned_serve(size_t n, size_t align)
 {
     bool zero;
-    bool recorded = unlikely(closed_for(CLOSED_RECORDED)) && recorded_begin();
-    void *p = take(n, align, &zero);
-    if (unlikely(recorded))
-        recorded_end(EVENT_MALLOC, p, n, align, from);
-    return p;
+    return take(n, align, &zero);
+}
+
+SLOW void *slow_aligned_for(size_t align, size_t n, struct caller from)
+{
+    return likely(!closed_for(CLOSED_RECORDED))
+               ? aligned_serve(n, align)
+               : recorded_take(aligned_serve, EVENT_MALLOC, n, align, from);
 }
 
 SLOW void *slow_aligned(size_t align, size_t n) { return slow_aligned_for(align, n, CALLER); }
