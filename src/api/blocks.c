@@ -1,5 +1,6 @@
 #include "api/blocks.h"
 
+#include "api/kinds.h"
 #include "back/huge.h"
 #include "back/map.h"
 #include "back/reserve.h"
@@ -57,9 +58,9 @@ SLOW bool page_is_absent(const void *p)
     return likely(slab != NULL) && slab_is_absent(slab, p);
 }
 
-static SLOW bool is_barred(const void *p, const struct slab *slab)
+static bool is_barred(const void *p, const struct slab *slab)
 {
-    return slab != NULL && guard_pages_bar(p, slab->cls);
+    return unlikely(guard_plans != NULL) && slab != NULL && guard_pages_bar(p, slab->cls);
 }
 
 /* 0 where no block begins. */
@@ -73,7 +74,7 @@ static size_t usable_of(const void *p, unsigned *bin)
         return 0;
     if (unlikely(!bin_of_slab(*bin)))
         return huge_usable(p);
-    return hardened() && is_barred(p, owner) ? 0 : slab_usable(p, owner);
+    return is_barred(p, owner) ? 0 : slab_usable(p, owner);
 }
 
 static COLD bool sampled_before(const void *p)
@@ -89,32 +90,28 @@ static bool is_free(unsigned stack, const void *p)
                                                 : freed_before(stack, p);
 }
 
-/* Whether the bin's blocks have classes; of those that a profile watches, some do. */
-static SLOW bool has_class(unsigned bin, const void *p)
+enum misuse plain_look(const void *p, unsigned bin)
 {
-    const struct slab *slab = bin == BIN_SAMPLED ? map_owner(p) : NULL;
-    return bin >= BIN_FIRST || (slab != NULL && slab->cls < CLASS_SLICES_FIRST);
+    bool freed = false;
+    if (bin >= BIN_FIRST)
+        freed = is_free(bin_stack(bin), p);
+    else if (bin == BIN_SAMPLED)
+        freed = sampled_before(p);
+    return freed ? MISUSE_FREE : MISUSE_NONE;
 }
 
-/* By its canary. */
-static SLOW enum misuse wrong_with_hardened(const void *p)
+size_t plain_least(const void *p, unsigned bin, size_t usable)
 {
-    const struct slab *slab = map_owner(p);
-    enum misuse what = slab != NULL ? canary_look(p, slab->cls) : MISUSE_FREE;
-    return what == MISUSE_FUNCTION ? MISUSE_NONE : what;
+    (void)p, (void)bin;
+    return keep_block_least(usable);
 }
 
 /* What is wrong with a block at p, where one begins if `usable` is not 0. */
 static enum misuse wrong_with(const void *p, unsigned bin, size_t usable)
 {
-    bool freed = bin == BIN_WHOLE_FREE && (uintptr_t)p % SLICE == 0;
-    if (hardened() && usable != 0 && has_class(bin, p))
-        return wrong_with_hardened(p);
-    if (bin >= BIN_FIRST)
-        freed = usable != 0 && is_free(bin_stack(bin), p);
-    else if (bin == BIN_SAMPLED)
-        freed = usable != 0 && sampled_before(p);
-    return freed ? MISUSE_FREE : usable == 0 ? MISUSE_INTERIOR : MISUSE_NONE;
+    if (usable != 0)
+        return kind()->look(p, bin);
+    return bin == BIN_WHOLE_FREE && (uintptr_t)p % SLICE == 0 ? MISUSE_FREE : MISUSE_INTERIOR;
 }
 
 size_t block_find(const void *p, unsigned *found, const char *function, const void *caller)
@@ -133,14 +130,14 @@ size_t block_find(const void *p, unsigned *found, const char *function, const vo
 static SLOW size_t usable_found(const void *p, const char *function, const void *caller)
 {
     unsigned bin;
-    if (hardened() && zero_sized_holds(p))
+    if (zero_sized_holds(p))
         return 0;
     return block_find(p, &bin, function, caller);
 }
 
 SLOW size_t block_usable(const void *p, const char *function, const void *caller)
 {
-    if (closed_for(CLOSED_RECORDED) && !hardened()) {
+    if (closed_for(CLOSED_RECORDED) && !closed_for(CLOSED_HARDENED)) {
         size_t size = cache_block_size_untold(cache_current(), p);
         if (likely(size != 0) && likely(!block_sealed(p)))
             return size;
@@ -207,8 +204,7 @@ static bool size_fits(const void *p, unsigned bin, size_t usable, size_t align, 
         return false;
     if (guarded_holds(p)) /* as large as requested, and realloc leaves none */
         return larger(size, 1) == usable || (load_relaxed(&sizes_unsure) && size <= usable);
-    bool exact = hardened() && (hardening.guards || has_class(bin, p));
-    size_t least = load_relaxed(&sizes_unsure) ? 0 : exact ? usable : keep_block_least(usable);
+    size_t least = load_relaxed(&sizes_unsure) ? 0 : kind()->least(p, bin, usable);
     return usable_of_new(size, align) == usable || (align == 1 && size <= usable && size >= least);
 }
 

@@ -51,6 +51,11 @@ size_t block_usable(const void *p, const char *function, const void *caller);
  * no block in use, as `function`'s, and returns 0. */
 size_t block_rest(const void *p, const char *function, const void *caller);
 
+/* What is wrong with an address in a slab of a plain heap, where a block begins, as one of a block
+ * in use; and the fewest bytes that one with so many usable ones was made for. */
+enum misuse plain_look(const void *p, unsigned bin);
+size_t plain_least(const void *p, unsigned bin, size_t usable);
+
 /* Whether realloc ever left a block as it was for want of memory for a smaller one. Atomic. */
 extern bool sizes_unsure HIDDEN;
 

@@ -1,7 +1,7 @@
-#include "api/harden.h"
-
+/* The hardened heap as the slow path sees it (kinds.h). */
 #include "api/blocks.h"
 #include "api/door.h"
+#include "api/kinds.h"
 #include "back/map.h"
 #include "base/closings.h"
 #include "front/deferred.h"
@@ -10,6 +10,7 @@
 #include "heap/shards.h"
 #include "heap/slab.h"
 #include "heap/zero_sized.h"
+#include "learn/keep.h"
 #include "life/scavenger.h"
 #include "profile/rate.h"
 
@@ -33,7 +34,14 @@ static inline void *block(struct cache *cache, unsigned cls)
     return likely(p != NULL) ? p : take_inside(cls);
 }
 
-SLOW void *hardened_block(unsigned cls) { return block(thread_cache(), cls); }
+static SLOW void *class_take(unsigned cls) { return block(thread_cache(), cls); }
+
+static SLOW void class_ready(void *p, unsigned cls)
+{
+    struct finding found = {MISUSE_NONE, NULL};
+    hardened_arm(p, cls, &found);
+    report_late(found, NULL);
+}
 
 static SLOW void *nothing_taken(void)
 {
@@ -45,7 +53,7 @@ static SLOW void *nothing_taken(void)
     return p;
 }
 
-SLOW void *hardened_malloc(size_t n)
+static SLOW void *any_malloc(size_t n)
 {
     struct cache *cache =
         thread_cache(); /* the process's start, before what is hardened is known */
@@ -53,14 +61,13 @@ SLOW void *hardened_malloc(size_t n)
     if (unlikely(nothing != NULL))
         return nothing;
     if (unlikely(n > CLASS_MOST - hardening.canary) || unlikely(closed_for(CLOSE_TAKING)))
-        return NULL;
+        return plain.malloc(n);
     void *p = block(cache, class_of(n + hardening.canary));
-    return unlikely(p == not_entered()) ? NULL : p;
+    return unlikely(p == NULL) || unlikely(p == not_entered()) ? plain.malloc(n) : p;
 }
 
-bool hardened_nothing(const void *p) { return zero_sized_holds(p); }
-
-SLOW bool hardened_stays(size_t n, size_t usable)
+/* A new one would have as many bytes. */
+static bool block_stays(size_t n, size_t usable)
 {
     return n <= usable && usable == usable_of_new(n, 1);
 }
@@ -87,7 +94,7 @@ static SLOW struct finding give_inside(unsigned cls, void *p)
     return found;
 }
 
-SLOW struct finding hardened_free(unsigned cls, void *p)
+static SLOW struct finding class_give(unsigned cls, void *p)
 {
     enum misuse what = wrong_place(cls, p);
     struct cache *cache = thread_cache();
@@ -100,7 +107,7 @@ SLOW struct finding hardened_free(unsigned cls, void *p)
     return (struct finding){MISUSE_NONE, NULL};
 }
 
-SLOW struct finding hardened_free_later(void *p)
+static SLOW struct finding give_later(void *p)
 {
     const struct slab *slab = map_owner(p);
     if (slab == NULL || slab->cls >= CLASS_SLICES_FIRST)
@@ -122,7 +129,7 @@ static SLOW bool nothing_freed(const void *p, const void *caller)
     return true;
 }
 
-SLOW bool hardened_free_at_once(void *p, const void *caller)
+static SLOW bool free_at_once(void *p, const void *caller)
 {
     size_t offset;
     if (unlikely(!map_bin_offset(p, &offset)))
@@ -130,6 +137,47 @@ SLOW bool hardened_free_at_once(void *p, const void *caller)
     if (unlikely(offset < BIN_FIRST * BIN_BYTES))
         return false;
     unsigned cls = stack_class(bin_stack((unsigned)(offset / BIN_BYTES)));
-    report_found(hardened_free(cls, p), p, caller);
+    report_found(class_give(cls, p), p, caller);
     return true;
 }
+
+/* Past all stacks is where it goes in any case. */
+static struct finding give(unsigned stack, void *p, bool past)
+{
+    (void)past;
+    return class_give(stack_class(stack), p);
+}
+
+/* Whether the bin's blocks have classes; of those that a profile watches, some do. */
+static bool has_class(unsigned bin, const void *p)
+{
+    const struct slab *slab = bin == BIN_SAMPLED ? map_owner(p) : NULL;
+    return bin >= BIN_FIRST || (slab != NULL && slab->cls < CLASS_SLICES_FIRST);
+}
+
+/* By its canary. */
+static SLOW enum misuse look(const void *p, unsigned bin)
+{
+    if (!has_class(bin, p))
+        return MISUSE_NONE;
+    const struct slab *slab = map_owner(p);
+    enum misuse what = slab != NULL ? canary_look(p, slab->cls) : MISUSE_FREE;
+    return what == MISUSE_FUNCTION ? MISUSE_NONE : what;
+}
+
+static size_t least(const void *p, unsigned bin, size_t usable)
+{
+    return hardening.guards || has_class(bin, p) ? usable : keep_block_least(usable);
+}
+
+const struct kind hardened_kind = {
+    .malloc = any_malloc,
+    .take = class_take,
+    .ready = class_ready,
+    .free = free_at_once,
+    .give = give,
+    .give_later = give_later,
+    .stays = block_stays,
+    .look = look,
+    .least = least,
+};

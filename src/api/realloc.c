@@ -4,7 +4,7 @@
 
 #include "api/door.h"
 #include "api/functions.h"
-#include "api/harden.h"
+#include "api/kinds.h"
 #include "api/recorded.h"
 #include "api/sampled.h"
 #include "api/slow.h"
@@ -12,6 +12,7 @@
 #include "base/closings.h"
 #include "heap/slab.h"
 #include "heap/whole.h"
+#include "heap/zero_sized.h"
 #include "life/scavenger.h"
 #include "profile/guarded.h"
 #include "profile/rate.h"
@@ -43,6 +44,8 @@ static inline bool stays_smallest(size_t n, size_t usable)
 {
     return n <= usable && (usable <= CLASS_GRAIN || n == keep_block_least(usable));
 }
+
+bool plain_stays(size_t n, size_t usable) { return stays(n, usable) || stays_smallest(n, usable); }
 
 /* A block of whole slices to more than it has, where it stands. A sampled one, too: if only those
  * moved, they alone would have to be drawn anew. */
@@ -79,7 +82,7 @@ static SLOW void *huge_resize_inside(void *p, size_t n)
 static SLOW bool foreign_stays(void *p, size_t n, size_t usable, const void *caller)
 {
     if (!guarded_holds(p))
-        return stays(n, usable) || stays_smallest(n, usable);
+        return plain_stays(n, usable);
     struct finding found = {MISUSE_NONE, NULL};
     if (n <= usable)
         found = guarded_stays(p, n);
@@ -92,7 +95,7 @@ static SLOW bool foreign_stays(void *p, size_t n, size_t usable, const void *cal
 static SLOW void *realloc_others(void *p, size_t n, const void *caller)
 {
     unsigned bin;
-    bool nothing = hardened_nothing(p);
+    bool nothing = zero_sized_holds(p);
     size_t usable = nothing ? 0 : resized_find(p, &bin, caller);
     if (unlikely(usable == 0) && !nothing) {
         errno = EINVAL;
@@ -104,8 +107,7 @@ static SLOW void *realloc_others(void *p, size_t n, const void *caller)
     }
     if (nothing)
         return realloc_moves(p, n, 0, caller);
-    bool same_class = hardened() ? hardened_stays(n, usable) : stays(n, usable);
-    bool stays_here = same_class || (!hardened() && stays_smallest(n, usable));
+    bool stays_here = kind()->stays(n, usable);
     if ((bin >= BIN_FIRST || bin == BIN_WHOLE) && stays_here)
         return p;
     if (bin == BIN_WHOLE && usable > CLASS_MOST && whole_grows(p, n, usable))

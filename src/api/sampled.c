@@ -4,13 +4,13 @@
 
 #include "api/blocks.h"
 #include "api/door.h"
-#include "api/harden.h"
+#include "api/kinds.h"
 #include "back/map.h"
 #include "back/meta.h"
 #include "base/copy.h"
 #include "base/policy.h"
 #include "front/deferred.h"
-#include "front/hardened.h"
+#include "front/stacks.h"
 #include "heap/shards.h"
 #include "heap/slab.h"
 #include "life/profiling.h"
@@ -105,16 +105,12 @@ static void *block_take(unsigned cls)
     if (!enter_to_take(&door))
         return NULL;
     size_t taken = shard_take(SHARD_SAMPLED, cls, &p + 1, 1);
+    if (door.cache != NULL)
+        cache_took(door.cache, taken * size_classes[cls].size);
     leave_taken(&door, 0);
     if (taken != 1)
         return NULL;
-    if (hardened()) {
-        struct finding found = {MISUSE_NONE, NULL};
-        hardened_arm(p, cls, &found);
-        report_late(found, NULL);
-    } else {
-        block_unseal(p); /* what the slab's memory was before may have left one */
-    }
+    kind()->ready(p, cls);
     return p;
 }
 
@@ -224,33 +220,22 @@ SLOW struct finding guarded_stays(void *p, size_t n)
     return found;
 }
 
-SLOW struct finding sampled_give(void *p, bool *whole)
+SLOW struct finding sampled_forget(void *p, unsigned *cls)
 {
     struct door door;
     struct finding found = {MISUSE_NONE, NULL};
-    *whole = false;
+    *cls = CLASSES;
     if (!enter(&door))
-        return hardened() ? hardened_free_later(p) : deferred_put(p);
+        return kind()->give_later(p);
     struct slab *slab = map_owner(p);
     bool known = samples_forget(p);
-    size_t bytes = 0;
-    if (slab == NULL || (!known && slab->cls >= CLASS_SLICES_FIRST)) {
+    if (slab == NULL || (!known && slab->cls >= CLASS_SLICES_FIRST))
         found = (struct finding){slab == NULL ? MISUSE_FREE : MISUSE_INTERIOR, p};
-    } else if (slab->cls >= CLASS_SLICES_FIRST) {
+    else
+        *cls = slab->cls;
+    if (*cls < CLASSES && *cls >= CLASS_SLICES_FIRST)
         map_set(p, 1, BIN_WHOLE, slab);
-        *whole = true;
-    } else {
-        bytes = size_classes[slab->cls].size;
-        if (!hardened())
-            found = shards_put(&p, 1);
-    }
     leave(&door);
-    if (hardened() && bytes != 0)
-        return hardened_free(slab->cls, p);
-    if (*whole)
-        return found; /* whose free is yet to come */
-    clock_advance(bytes);
-    look_after(door.cache, 0);
     return found;
 }
 

@@ -102,8 +102,8 @@ void sampled_count_huge(void *p, size_t n);
 /* Frees p, which guarded_holds. */
 struct finding guarded_free(void *p);
 
-/* Frees p, which the map says is sampled. If that is a block of whole slices then it is no longer
- * sampled, which `*whole` says, and is still to be freed. */
-struct finding sampled_give(void *p, bool *whole);
+/* The free of p begins, which the map says is sampled: it is so no longer, and then to be freed as
+ * any block of `*cls`. CLASSES: there is nothing more to do, or something was found. */
+struct finding sampled_forget(void *p, unsigned *cls);
 
 #endif

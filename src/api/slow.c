@@ -6,7 +6,7 @@
 #include "api/blocks.h"
 #include "api/door.h"
 #include "api/functions.h"
-#include "api/harden.h"
+#include "api/kinds.h"
 #include "api/recorded.h"
 #include "api/sampled.h"
 #include "back/huge.h"
@@ -80,11 +80,14 @@ static inline bool is_block(const void *p)
     return likely(p != NULL) && likely(p != not_entered());
 }
 
-/* As malloc's fast body leaves it: without the seal. */
-static void *class_take(unsigned cls)
+static void plain_ready(void *p, unsigned cls)
 {
-    if (hardened())
-        return hardened_block(cls);
+    (void)cls;
+    block_unseal(p); /* as malloc's fast body leaves it */
+}
+
+static void *plain_take(unsigned cls)
+{
     void *p = class_take_any(cls);
     if (likely(is_block(p)))
         block_unseal(p);
@@ -96,8 +99,8 @@ static void *take_unsampled(size_t n, size_t align, bool *zero)
     size_t least = least_of(n, align);
     *zero = least <= CLASS_MOST && hardening.zeroes;
     if (least <= CLASS_MOST)
-        return class_take(class_of(round_up(least, align)));
-    if (n <= CLASS_SLICES_MOST && align <= SUPERSLAB && !hardened()) {
+        return kind()->take(class_of(round_up(least, align)));
+    if (n <= CLASS_SLICES_MOST && align <= SUPERSLAB && kind()->slices) {
         void *p = likely((align <= SLICE) & !hardening.zeroes)
                       ? class_take_any(class_of_whole(n, align))
                       : take_inside(class_of_whole(n, align), n, larger(align, SLICE), NULL);
@@ -119,9 +122,9 @@ static void *take_counted_named(size_t n, size_t align, bool *zero, const char *
         void *p = ahead_take(cache_current(), cls);
         if (likely(p == NULL) && unlikely(sample_due(cls)))
             p = sampled_take(n, align, cls, name);
-        return likely(p == NULL) ? class_take(cls) : p;
+        return likely(p == NULL) ? kind()->take(cls) : p;
     }
-    bool huge = n > CLASS_SLICES_MOST || align > SUPERSLAB || hardened();
+    bool huge = n > CLASS_SLICES_MOST || align > SUPERSLAB || !kind()->slices;
     unsigned cls = huge ? CLASSES : class_of_whole(n, align);
     bool due = huge ? sample_due_alone(n) : sample_due(cls);
     void *p = take_unsampled(n, align, zero);
@@ -178,11 +181,10 @@ static SLOW void *take(size_t n, size_t align, bool *zero)
 }
 
 /* A function of its own: the room for `zero` would cost what comes before it a frame. */
-static SLOW void *malloc_take(size_t n)
+static SLOW void *plain_malloc(size_t n)
 {
     bool zero;
-    void *p = hardened() ? hardened_malloc(n) : NULL;
-    return p != NULL ? p : take(n, 1, &zero);
+    return take(n, 1, &zero);
 }
 
 /* Each kind of call that takes a block, as the heap serves it while malloc is closed. A recording
@@ -193,7 +195,7 @@ static inline void *malloc_serve(size_t n, size_t align)
 {
     (void)align;
     void *p = pop_closed(n);
-    return likely(p != NULL) ? p : malloc_take(n);
+    return likely(p != NULL) ? p : kind()->malloc(n);
 }
 
 static SLOW void *recorded_take(serve *serves, enum event_kind kind, size_t n, size_t align,
@@ -226,13 +228,13 @@ SLOW void *slow_malloc(size_t n)
             return p;
         }
     }
-    return unlikely(closed_for(CLOSE_TAKING)) ? malloc_closed(n, CALLER) : malloc_take(n);
+    return unlikely(closed_for(CLOSE_TAKING)) ? malloc_closed(n, CALLER) : kind()->malloc(n);
 }
 
 static void *past_serve(size_t n, size_t align)
 {
     (void)align;
-    if (thread_cache() == NULL || n > CLASS_MOST || hardened())
+    if (thread_cache() == NULL || n > CLASS_MOST || kind() != &plain)
         return slow_malloc(n);
     unsigned cls = class_of(n);
     void *p = NULL;
@@ -345,10 +347,8 @@ static inline enum misuse class_seal(unsigned stack, void *p)
     return MISUSE_NONE;
 }
 
-static struct finding class_give(unsigned stack, void *p, bool past)
+static struct finding plain_give(unsigned stack, void *p, bool past)
 {
-    if (hardened())
-        return hardened_free(stack_class(stack), p);
     enum misuse what = class_seal(stack, p);
     if (unlikely(what != MISUSE_NONE))
         return (struct finding){what, p};
@@ -382,9 +382,11 @@ static SLOW struct finding sampled_or_wrong(void *p, unsigned bin, enum misuse w
 {
     if (bin != BIN_SAMPLED)
         return (struct finding){what, p};
-    bool whole;
-    struct finding found = sampled_give(p, &whole);
-    return whole ? whole_give(p, BIN_WHOLE) : found;
+    unsigned cls;
+    struct finding found = sampled_forget(p, &cls);
+    if (cls == CLASSES)
+        return found;
+    return cls < CLASS_SLICES_FIRST ? kind()->give(cls, p, true) : whole_give(p, BIN_WHOLE);
 }
 
 static struct finding whole_give(void *p, unsigned bin)
@@ -405,7 +407,7 @@ static struct finding whole_give(void *p, unsigned bin)
 static struct finding give(void *p, unsigned bin)
 {
     if (bin >= BIN_FIRST)
-        return class_give(bin_stack(bin), p, false);
+        return kind()->give(bin_stack(bin), p, false);
     return bin_of_slab(bin) ? whole_give(p, bin) : huge_give_inside(p);
 }
 
@@ -468,13 +470,31 @@ static SLOW void watched_free(void *p, const void *caller)
     if (unlikely(closed_for(CLOSED_RECORDED))) {
         recorded_free(p);
         struct cache *cache = cache_current();
-        if (!hardened() && cache->closings == 0 && cache_push_untold(cache, p))
+        if (cache->closings == 0 && cache_push_untold(cache, p))
             return;
     }
-    struct cache *cache = cache_current();
-    if (hardened() ? !hardened_free_at_once(p, caller) : !cache_push_outside(cache, p))
+    if (!kind()->free(p, caller))
         block_free(p, caller);
 }
+
+static bool plain_free(void *p, const void *caller)
+{
+    (void)caller;
+    return cache_push_outside(cache_current(), p);
+}
+
+const struct kind plain = {
+    .slices = true,
+    .malloc = plain_malloc,
+    .take = plain_take,
+    .ready = plain_ready,
+    .free = plain_free,
+    .give = plain_give,
+    .give_later = deferred_put,
+    .stays = plain_stays,
+    .look = plain_look,
+    .least = plain_least,
+};
 
 /* Inline, so that every entry from outside knows its caller. Null costs a test and no frame: libc
  * frees it nine times when a thread ends. */
@@ -490,7 +510,7 @@ SLOW void slow_free_past(void *p, const void *caller)
 {
     unsigned bin = map_bin(p);
     if (bin >= BIN_FIRST && !closed_for(CLOSED_RECORDED))
-        report_found(class_give(bin_stack(bin), p, true), p, caller);
+        report_found(kind()->give(bin_stack(bin), p, true), p, caller);
     else
         free_from(p, caller);
 }

@@ -22,6 +22,9 @@ void slow_free(void *p);
 void *slow_realloc(void *p, size_t n, size_t usable); /* 0 where that is not known */
 void *slow_aligned(size_t align, size_t n);
 
+/* realloc leaves a plain block of so many bytes where it is. */
+bool plain_stays(size_t n, size_t usable);
+
 /* As slow_free, for a call from there, and not recorded by itself. */
 void slow_free_from(void *p, const void *caller);
 

@@ -304,7 +304,7 @@ static void twice_among_others(size_t n)
         six[i] = get(n);
     for (int i = 0; i < 6; i++)
         do_free(six[i]);
-    wrong_free(six[5]); /* the first rest in the thread's stack */
+    wrong_free(six[0]); /* the thread's stack was emptied, as so much lay idle */
 }
 
 /* ---- the program goes on ---- */
