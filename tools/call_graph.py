@@ -2,7 +2,7 @@
 
 Each file is compiled by itself, without optimisation, and `always_inline` counts as `noinline`, so
 that the inline functions of headers are functions of their files. A call through a pointer is not
-in the graph, nor is what C++ (*.cc) calls.
+in the graph, but for those by the tables of api/kinds.h, nor is what C++ (*.cc) calls.
 """
 
 from __future__ import annotations
@@ -24,6 +24,11 @@ NODE = re.compile(
 EDGE = re.compile(
     r'edge: \{ sourcename: "([^"]+)" targetname: "([^"]+)" label: "([^"]+?):(\d+):(\d+)" \}'
 )
+
+# The tables of api/kinds.h, and calls by them.
+TABLE = re.compile(r"^const struct kind \w+ = \{(.*?)^\};", re.DOTALL | re.MULTILINE)
+ENTRY = re.compile(r"\.(\w+) = (\w+),")
+BY_TABLE = re.compile(r"\bkind\(\)->(\w+)\(")
 
 
 @dataclass(frozen=True, order=True)
@@ -103,8 +108,28 @@ def read(texts: list[str], root: Path) -> Graph:
     return graph
 
 
+def through_tables(graph: Graph, root: Path) -> None:
+    """Adds the calls by the tables of the two kinds of heap (api/kinds.h), each to both."""
+    names = {function_name(function): function for function in sorted(graph.functions)}
+    fields: dict[str, list[str]] = {}
+    for file in sorted(root.rglob("*.c")):
+        own = {function_name(f): f for f in graph.functions if root / file_of(f) == file}
+        for table in TABLE.findall(file.read_text()):
+            for entry, name in ENTRY.findall(table):
+                if (function := own.get(name) or names.get(name)) is not None:
+                    fields.setdefault(entry, []).append(function)
+    for calls in graph.calls.values():
+        for site, called in calls.items():
+            if "api/kinds.h:kind" in called:
+                line = (root / site.file).read_text().splitlines()[site.line - 1]
+                for entry in BY_TABLE.findall(line):
+                    called += [f for f in fields.get(entry, []) if f not in called]
+
+
 def call_graph(root: Path) -> Graph:
     """Of all *.c in this folder."""
     with tempfile.TemporaryDirectory() as out, ThreadPoolExecutor(os.cpu_count()) as pool:
         files = sorted(root.rglob("*.c"))
-        return read(list(pool.map(lambda f: compiled(f, root, Path(out)), files)), root)
+        graph = read(list(pool.map(lambda f: compiled(f, root, Path(out)), files)), root)
+    through_tables(graph, root)
+    return graph

@@ -47,7 +47,7 @@ GATES = {
         api/sampled.c:sample_due_* api/sampled.c:sampled_* api/sampled.c:guarded_*
         life/profiling.c:* profile/guarded.*:* profile/samples.c:*""",
     "an order from outside": "life/settings.c:orders_obey",
-    "recorded": "api/recorded.c:* api/slow.c:malloc_watched api/slow.c:take_counted",
+    "recorded": "api/recorded.c:* api/slow.c:malloc_closed api/slow.c:take_counted",
     "hardened": """
         api/harden.c:* front/hardened.c:* heap/canary.c:* heap/canary.h:canary_*
         heap/zero_sized.c:* heap/shards.c:slab_harden heap/shards.c:take_any
@@ -56,6 +56,7 @@ GATES = {
         back/huge_guards.c:huge_guards_map back/slices.c:any_bit
         back/slices.c:slices_take_guarded back/slices.c:superslab_any back/superslabs.c:slot_any""",
     "not hardened": """
+        api/slow.c:plain_take api/slow.c:plain_give api/slow.c:plain_free api/slow.c:plain_ready
         api/slow.c:class_take_any api/slow.c:class_seal api/slow.c:class_give_inside
         api/slow.c:stack_give api/slow.c:whole_give front/refill.c:cache_refill
         front/large.c:large_take heap/shards.c:shard_take_aligned""",
