@@ -144,11 +144,13 @@ static COLD bool gave_nearly_all(const struct cache *cache)
 
 /* A thread that has given back nearly all that it took, by frees alone, has nothing to do with what
  * its stacks hold: it empties them and rests, since nobody else can take from them while it sleeps.
- * One that rested lately does not rest again: the next time that it stops may be as short. */
+ * One that rested lately does not rest again: the next time that it stops may be as short. To find
+ * out takes as long as some flushes, so not each asks. */
 static bool thread_comes_to_rest(const struct cache *cache)
 {
     ASSERT(lock_held(cache->lock));
-    return gave_nearly_all(cache) && os_milliseconds() >= cache->stays_until;
+    return cache->flushes % LAW_IN_A_ROW == 0 && os_milliseconds() >= cache->stays_until &&
+           gave_nearly_all(cache);
 }
 
 /* Until it allocates; and one that frees what others allocated, while little is in use. */
