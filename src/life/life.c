@@ -10,7 +10,6 @@
 #include "back/superslabs.h"
 #include "base/atomic.h"
 #include "base/policy.h"
-#include "front/cacheless.h"
 #include "front/closing.h"
 #include "front/deferred.h"
 #include "front/hardened.h"

@@ -9,7 +9,7 @@
 #include "base/atomic.h"
 #include "base/policy.h"
 #include "base/text.h"
-#include "front/cacheless.h"
+#include "front/registry.h"
 #include "os/lock.h"
 #include "os/os.h"
 #include "os/self.h"
