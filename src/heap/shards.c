@@ -11,7 +11,7 @@
 #include "base/counters.h"
 #include "heap/canary.h"
 #include "heap/guard_pages.h"
-#include "heap/thin.h"
+#include "heap/shard.h"
 #include "learn/compaction.h"
 #include "os/os.h"
 

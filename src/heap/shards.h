@@ -30,8 +30,8 @@ void shard_leave(unsigned index);
  * more, because a new slab is made only for the first block; 0 only without memory. */
 size_t shard_take(unsigned index, unsigned cls, void **end, size_t n);
 
-/* Whether the class compacts in the shard (thin.h), and whether since the last call one has done so
- * that left much empty; look without the lock. */
+/* Whether the class compacts in the shard (shard.h), and whether since the last call one has done
+ * so that left much empty; look without the lock. */
 bool shard_compacts(unsigned index, unsigned cls);
 bool shards_compacted(void);
 

@@ -28,7 +28,7 @@ struct slab {
     uint8_t cls;              /* constant while the slab lives */
     bool zero;                /* its one block was never used; for the holder of the block */
     uint16_t examined;        /* free blocks when its pages were last looked at, or fewer; shard */
-    bool thin;                /* see thin.h; lock: shard */
+    bool thin;                /* see shard.h; lock: shard */
     uint16_t places;          /* blocks that can be handed out; constant while the slab lives */
     uint32_t usable;          /* bytes of its one block the program may use; who holds the block;
                                  atomic for accounts */
