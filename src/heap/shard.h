@@ -6,8 +6,6 @@
 #include "base/atomic.h"
 #include "base/counters.h"
 #include "base/pairing_heap.h"
-#include "heap/begun.h"
-#include "heap/shard_index.h"
 #include "heap/slab.h"
 #include "learn/compaction.h"
 #include "os/lock.h"

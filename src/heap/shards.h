@@ -6,11 +6,7 @@
 
 #include "base/defs.h"
 #include "base/misuse.h"
-#include "heap/shard_index.h"
-
-struct begun;
-struct pairing_node;
-struct slab;
+#include "heap/slab.h"
 
 /* Starts the shard of sampled blocks, before its first one; false without memory. */
 bool shards_start_sampled(void);

@@ -40,6 +40,22 @@ struct slab {
                            (guard_pages.h); lock: shard */
 };
 
+/* Shards (shards.h) are known by their indices. The last one is no thread's: blocks that a profile
+ * watches come from it, and their slabs name BIN_SAMPLED in the map. */
+#define SHARDS_MOST 64
+#define SHARD_SAMPLED (SHARDS_MOST - 1)
+
+/* A class's slabs in a shard that have free blocks and taken ones, together. */
+struct begun {
+    size_t blocks, free;
+    size_t absent;      /* pages of theirs that were given back and not handed out since */
+    bool compacts;      /* atomic; the rest changes with thin slabs */
+    size_t compactions; /* times it began to */
+    size_t compacted;   /* bytes of blocks that went back to thin slabs, ever */
+    size_t before;      /* of these, when it began last */
+    size_t regained;    /* bytes of thin slabs whose pages went back, or that became empty, ever */
+};
+
 /* Bytes of the descriptor of a slab of this class. */
 FAST size_t slab_bytes(const struct size_class *c)
 {

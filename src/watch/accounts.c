@@ -10,7 +10,6 @@
 #include "front/hardened.h"
 #include "front/registry.h"
 #include "front/stack.h"
-#include "heap/begun.h"
 #include "heap/guard_pages.h"
 #include "heap/shards.h"
 #include "heap/slab.h"
