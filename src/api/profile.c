@@ -5,7 +5,7 @@
 #include "life/life.h"
 #include "life/profile_text.h"
 #include "life/settings.h"
-#include "os/keep_errno.h"
+#include "os/os.h"
 
 #define EXPORT __attribute__((visibility("default")))
 

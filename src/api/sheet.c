@@ -2,7 +2,7 @@
 #include <errno.h>
 
 #include "hakmem/hakmem.h"
-#include "os/keep_errno.h"
+#include "os/os.h"
 #include "sheet/own.h"
 
 __attribute__((visibility("default"))) int hakmem_sheet(int fd, int format)

@@ -26,7 +26,6 @@
 #include "life/scavenger.h"
 #include "life/statistics.h"
 #include "options/sources.h"
-#include "os/keep_errno.h"
 #include "os/lock.h"
 #include "os/os.h"
 #include "record/tape.h"

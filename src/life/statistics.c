@@ -11,7 +11,6 @@
 #include "life/crossing.h"
 #include "life/limits.h"
 #include "life/profile_text.h"
-#include "os/keep_errno.h"
 #include "os/os.h"
 #include "os/self.h"
 #include "sheet/own.h"
