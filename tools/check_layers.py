@@ -183,7 +183,6 @@ STRUCTURE = {
     "heap/slab.h": "SHARDS_MOST SHARD_SAMPLED",
     "heap/transfer.c": "FILLED_WORDS",
     "life/life.c": "END_BYTES WAITS_MOST",
-    "life/profile_text.c": "16*KiB",
     "life/profiling.c": "HANDLER_LOOKS TRIES_MOST",
     "life/scavenger.c": "HEARTBEAT_MS 256*KiB <=2",
     "life/statistics.c": "LOOK_MS FURTHER WAIT_STEP WAIT_MOST REPORT_MS",

@@ -9,7 +9,6 @@
 #include "base/policy.h"
 #include "base/text.h"
 #include "life/limits.h"
-#include "life/profile_text.h"
 #include "os/os.h"
 #include "os/self.h"
 #include "sheet/own.h"
