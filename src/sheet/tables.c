@@ -2,7 +2,7 @@
 
 #include <string.h>
 
-#include "sheet/why.h"
+#include "sheet/target.h"
 
 static uint64_t address(const void *p) { return (uint64_t)(uintptr_t)p; }
 

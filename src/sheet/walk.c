@@ -6,7 +6,7 @@
 #include <elf.h>
 
 #include "sheet/look.h"
-#include "sheet/why.h"
+#include "sheet/target.h"
 
 #define SEGMENTS_MOST 64
 #define REGIONS_MOST 100000
