@@ -1,7 +1,7 @@
 #include "api/functions.h"
 
 #include "api/blocks.h"
-#include "watch/makers.h"
+#include "watch/address.h"
 
 SLOW void *function_note(void *p, enum maker maker)
 {

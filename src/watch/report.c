@@ -17,7 +17,6 @@
 #include "profile/samples.h"
 #include "watch/address.h"
 #include "watch/backtrace.h"
-#include "watch/makers.h"
 
 #define REPORTS_MOST 100 /* where the program goes on */
 #define MAPPING_MOST 480
