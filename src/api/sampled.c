@@ -8,7 +8,7 @@
 #include "back/map.h"
 #include "back/meta.h"
 #include "base/closings.h"
-#include "base/copy.h"
+#include "base/memory.h"
 #include "base/policy.h"
 #include "front/deferred.h"
 #include "front/hardened.h"
