@@ -5,7 +5,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 
-#include "sheet/why.h"
+#include "sheet/target.h"
 
 /* Returns false. */
 __attribute__((format(printf, 3, 4))) static inline bool

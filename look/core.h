@@ -5,7 +5,6 @@
 #define HAKMEM_LOOK_CORE_H
 
 #include "sheet/target.h"
-#include "sheet/why.h"
 
 /* Opens it; on failure says why in one line, and returns false. */
 bool core_open(struct target *t, const char *path, struct why *why);

@@ -10,7 +10,7 @@
 #include <stdbool.h>
 
 #include "sheet/tables.h"
-#include "sheet/why.h"
+#include "sheet/target.h"
 
 /* What a thread had in its registers. */
 #define WORDS_MOST 512

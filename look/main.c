@@ -4,7 +4,7 @@
  *
  *   look PID
  *
- * Exit status: see why.h. */
+ * Exit status: see sheet/target.h. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>

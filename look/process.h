@@ -3,7 +3,6 @@
 #define HAKMEM_LOOK_PROCESS_H
 
 #include "sheet/target.h"
-#include "sheet/why.h"
 
 /* Opens it; on failure says why in one line, and returns false. What it read is as long as this
  * program. */

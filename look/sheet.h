@@ -2,7 +2,7 @@
 #ifndef HAKMEM_LOOK_SHEET_H
 #define HAKMEM_LOOK_SHEET_H
 
-#include "sheet/totals.h"
+#include "sheet/heap.h"
 
 struct sheet {
     int pid;

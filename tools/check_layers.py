@@ -178,16 +178,14 @@ STRUCTURE = {
     "heap/guard_pages.c": "PAGE",
     "heap/page_purge.h": "STEP_SLABS",
     "heap/page_purge.c": "RUNS_MOST RUNS_OF_SLAB",
-    "heap/shard_index.h": "SHARDS_MOST SHARD_SAMPLED",
     "heap/shards.c": "ASKS_ABOVE",
     "heap/slab.c": "CHOICE_BYTES /3 /15 /2",
+    "heap/slab.h": "SHARDS_MOST SHARD_SAMPLED",
     "heap/transfer.c": "FILLED_WORDS",
-    "life/crossing.c": "LOOK_MS FURTHER",
     "life/life.c": "END_BYTES WAITS_MOST",
-    "life/profile_text.c": "16*KiB",
     "life/profiling.c": "HANDLER_LOOKS TRIES_MOST",
     "life/scavenger.c": "HEARTBEAT_MS 256*KiB <=2",
-    "life/statistics.c": "WAIT_STEP WAIT_MOST REPORT_MS",
+    "life/statistics.c": "LOOK_MS FURTHER WAIT_STEP WAIT_MOST REPORT_MS",
 }
 OF_ANY_FILE = {
     "*2",

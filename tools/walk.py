@@ -122,7 +122,7 @@ MECHANISMS = {
     "the soft limit": "life/purge.c:soft_limit_act",
     "the hard limit": "back/use.c:use_hold",
     "malloc finds no memory": "life/purge.c:purge_all",
-    "a class compacts": "heap/thin.c:shard_settle_compaction",
+    "a class compacts": "heap/shard.c:shard_settle_compaction",
     "what is idle after that goes back": "life/purge.c:purge_ripen",
     "the scavenger, by time": "life/purge.c:purge_by_time",
     "blocks of threads that a fork left behind": "front/owners.c:orphan_take_in",

@@ -20,7 +20,7 @@ MIB = 2**20
 COMPACT_MOST = 2048  # bytes of a block: above, no class compacts
 PID_MOST = 2**22  # <linux/threads.h>
 KERNEL_THREAD = 0x00200000  # PF_KTHREAD in <linux/sched.h>
-# How the reader ends (look/why.h).
+# How the reader ends (src/sheet/target.h).
 NO_SUCH, NO_RIGHT, WITHOUT, NONSENSE, WAITS, REFUSED = 3, 4, 5, 6, 7, 8
 # How the command then ends.
 STATUS = {WITHOUT: 1, NONSENSE: 1, REFUSED: 1, NO_RIGHT: 3, WAITS: 4}

@@ -64,4 +64,16 @@ extern bool sizes_unsure HIDDEN;
 void sized_free_check(const void *p, size_t size, const void *caller);
 void aligned_sized_free_check(const void *p, size_t align, size_t size, const void *caller);
 
+/* ---- with check_functions: what operator new and delete note and compare ---- */
+
+/* p, null or what a slow path returned, was allocated by these functions. Returns p. */
+void *function_note(void *p, enum maker maker);
+
+/* Whether p may be freed by `function`, which is for blocks of `maker`; from then on it is as one
+ * of malloc. Reports that it may not. True for what is no block in use: that is left to free. */
+bool function_fits(void *p, enum maker maker, const char *function, const void *caller);
+
+/* block_find for realloc, which also reports a block of new, and returns 0. */
+size_t resized_find(void *p, unsigned *found, const void *caller);
+
 #endif

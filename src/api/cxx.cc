@@ -15,7 +15,7 @@
 #include "api/cxx.h"
 
 extern "C" {
-#include "api/functions.h"
+#include "api/blocks.h"
 #include "api/named.h"
 #include "api/pop.h"
 #include "api/slow.h"

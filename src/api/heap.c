@@ -1,14 +1,21 @@
-/* The public functions about the whole heap. */
+/* hakmem's own public functions: about the whole heap, for options, and for programs that move
+ * their blocks. */
 #include "api/heap.h"
 
 #include <errno.h>
 #include <string.h>
 
+#include "api/door.h"
 #include "api/slow.h"
+#include "base/text.h"
+#include "front/past.h"
 #include "hakmem/hakmem.h"
+#include "heap/shards.h"
 #include "life/life.h"
 #include "life/limits.h"
 #include "life/purge.h"
+#include "life/settings.h"
+#include "options/options.h"
 #include "os/os.h"
 #include "watch/heap_check.h"
 
@@ -96,4 +103,66 @@ EXPORT long hakmem_check(void)
     }
     heap_check_report(&accounts);
     return (long)breaches;
+}
+
+/* ---- options ---- */
+
+EXPORT int hakmem_option(const char *name, uint64_t *value)
+{
+    thread_cache(); /* the process's start, where options are read */
+    const struct option *option =
+        name != NULL ? option_find((struct words){name, text_length(name)}) : NULL;
+    if (option == NULL)
+        return ENOENT;
+    *value = option_value(option);
+    return 0;
+}
+
+EXPORT int hakmem_option_set(const char *name, uint64_t value)
+{
+    struct cache *mine = thread_cache();
+    if (name == NULL)
+        return ENOENT;
+    switch (option_change(name, value, mine)) {
+    case CHANGED:
+        if (soft_limit_waits())
+            soft_limit_act(mine);
+        return 0;
+    case CHANGE_NO_OPTION:
+        return ENOENT;
+    case CHANGE_NOT_ALLOWED:
+        return EINVAL;
+    case CHANGE_NOT_NOW:
+        return EAGAIN;
+    default:
+        return EPERM;
+    }
+}
+
+/* ---- for programs that move their blocks ---- */
+
+EXPORT int hakmem_defrag_hint(const void *p)
+{
+    if (p == NULL || block_usable(p, "hakmem_defrag_hint", RETURN_ADDRESS) == 0)
+        return 0;
+    struct door door;
+    if (map_bin(p) < BIN_FIRST || !enter(&door))
+        return 0;
+    bool attracts = past_attracts(door.cache, p);
+    leave(&door);
+    return attracts;
+}
+
+EXPORT void *hakmem_defrag_malloc(size_t n) { return slow_malloc_past(n); }
+
+EXPORT void hakmem_defrag_free(void *p) { slow_free_past(p, RETURN_ADDRESS); }
+
+EXPORT size_t hakmem_defrag_gain(void)
+{
+    struct door door;
+    if (!enter(&door))
+        return 0;
+    size_t gain = shards_gain();
+    leave(&door);
+    return gain;
 }

@@ -2,8 +2,8 @@
 #include <errno.h>
 #include <string.h>
 
+#include "api/blocks.h"
 #include "api/door.h"
-#include "api/functions.h"
 #include "api/kinds.h"
 #include "api/recorded.h"
 #include "api/sampled.h"

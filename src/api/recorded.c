@@ -1,7 +1,7 @@
 #include "api/recorded.h"
 
 #include "api/sampled.h"
-#include "front/cacheless.h"
+#include "front/registry.h"
 #include "life/life.h"
 #include "life/recording.h"
 #include "life/scavenger.h"

@@ -7,7 +7,7 @@
 #include "api/kinds.h"
 #include "back/map.h"
 #include "back/meta.h"
-#include "base/copy.h"
+#include "base/memory.h"
 #include "base/policy.h"
 #include "front/deferred.h"
 #include "front/stacks.h"

@@ -3,7 +3,7 @@
 #include "back/huge_guards.h"
 #include "back/meta.h"
 #include "back/use.h"
-#include "base/zero.h"
+#include "base/memory.h"
 #include "learn/laws.h"
 #include "os/os.h"
 

@@ -7,7 +7,7 @@
 #include "base/atomic.h"
 #include "base/counters.h"
 #include "base/hardening.h"
-#include "base/zero.h"
+#include "base/memory.h"
 #include "os/os.h"
 
 /* Superslabs with room among which the place of a slab is chosen by chance; while there are fewer,

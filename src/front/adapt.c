@@ -1,8 +1,8 @@
 #include "front/adapt.h"
 
 #include "back/use.h"
-#include "base/copy.h"
 #include "base/counters.h"
+#include "base/memory.h"
 #include "base/policy.h"
 #include "front/arrays.h"
 #include "front/journal.h"

@@ -1,7 +1,7 @@
 /* A thread's cache: for each class a stack of pointers to free blocks. malloc pops and free pushes,
  * no matter which thread allocated the block. All that they write into a block is the seal. Blocks
  * of slabs that are mostly free may have a second stack, from which malloc never pops
- * (heap/thin.h).
+ * (heap/shard.h).
  *
  *   malloc -> class_bin_offset -> cache_pop      false: the slow path -> cache_refill
  *   free   -> map_bin_offset   -> cache_push     false: the slow path -> cache_give -> stack_flush

@@ -4,7 +4,7 @@
 
 #include "back/meta.h"
 #include "base/asm.h"
-#include "base/copy.h"
+#include "base/memory.h"
 #include "base/policy.h"
 #include "base/watch.h"
 #include "front/stacks.h"

@@ -3,7 +3,7 @@
 #include "back/meta.h"
 #include "back/slices.h"
 #include "base/atomic.h"
-#include "base/copy.h"
+#include "base/memory.h"
 #include "front/ahead.h"
 #include "front/arrays.h"
 #include "front/closing.h"

@@ -1,5 +1,5 @@
 /* Blocks that pass by the stacks: from the lowest place that is free, and straight back. For
- * programs that move their blocks so that pages become empty (api/defrag.c), in the slow path. With
+ * programs that move their blocks so that pages become empty (api/heap.c), in the slow path. With
  * the lock of the thread's cache, here and below. */
 #ifndef HAKMEM_FRONT_PAST_H
 #define HAKMEM_FRONT_PAST_H

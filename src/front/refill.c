@@ -2,8 +2,8 @@
 
 #include "back/use.h"
 #include "base/atomic.h"
-#include "base/copy.h"
 #include "base/counters.h"
+#include "base/memory.h"
 #include "base/policy.h"
 #include "front/adapt.h"
 #include "front/arrays.h"

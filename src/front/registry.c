@@ -29,6 +29,10 @@ static struct {
 
 bool registry_has_orphans FORK_PAGE;
 
+/* Of threads without a cache: before their first call, after their end, or if there is no memory.
+ */
+struct lock cacheless_lock FORK_PAGE = LOCK(CACHELESS);
+
 size_t caches_living(void) { return load_relaxed(&registry.living); }
 size_t *caches_count(void) { return &registry.living; }
 struct cache *caches_every(void) { return load_acquire(&registry.every); }
@@ -147,7 +151,7 @@ struct cache *registry_adopt(void)
     return orphan;
 }
 
-void registry_lock(void)
+static void registry_lock(void)
 {
     ASSERT(lock_held(&cacheless_lock));
     lock_take(&registry.lock);
@@ -155,14 +159,14 @@ void registry_lock(void)
         lock_take(cache->lock);
 }
 
-void registry_unlock(void)
+static void registry_unlock(void)
 {
     for (struct cache *cache = registry.every; cache != NULL; cache = cache->every)
         lock_release(cache->lock);
     lock_release(&registry.lock);
 }
 
-void registry_unlock_child(struct cache *mine)
+static void registry_unlock_child(struct cache *mine)
 {
     ASSERT(lock_held(&registry.lock));
     registry.generation++;
@@ -170,6 +174,24 @@ void registry_unlock_child(struct cache *mine)
     registry.living = mine != NULL;
     registry_has_orphans = true;
     registry_unlock();
+}
+
+void caches_fork_lock(void)
+{
+    lock_take(&cacheless_lock);
+    registry_lock();
+}
+
+void caches_fork_unlock_parent(void)
+{
+    registry_unlock();
+    lock_release(&cacheless_lock);
+}
+
+void caches_fork_unlock_child(struct cache *mine)
+{
+    registry_unlock_child(mine);
+    lock_release(&cacheless_lock);
 }
 
 /* Fields of bits, which have no offset of their own. */

@@ -39,10 +39,12 @@ size_t *caches_count(void); /* where it is kept, for the accounting */
 /* All caches, from the newest on by `every`. */
 struct cache *caches_every(void);
 
-/* Holds the registry, and every cache's lock, so that nobody is in the middle of anything in a
- * stack, a transfer cache or a shard; and lets them go. In a fork's child: `mine` goes on. */
-void registry_lock(void);
-void registry_unlock(void);
-void registry_unlock_child(struct cache *mine);
+/* What a fork takes of this layer: the lock of threads without a cache (front/cache.h), the
+ * registry's, and every cache's, so that nobody is in the middle of anything in a stack, a transfer
+ * cache or a shard. Afterwards the child has the calling thread's cache, `mine`, and orphans whose
+ * blocks it takes when it needs some. */
+void caches_fork_lock(void);
+void caches_fork_unlock_parent(void);
+void caches_fork_unlock_child(struct cache *mine);
 
 #endif

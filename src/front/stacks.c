@@ -1,8 +1,8 @@
 #include "front/stacks.h"
 
 #include "back/use.h"
-#include "base/copy.h"
 #include "base/counters.h"
+#include "base/memory.h"
 #include "base/policy.h"
 #include "front/adapt.h"
 #include "front/arrays.h"

@@ -1,4 +1,4 @@
-#include "base/copy.h"
+#include "base/memory.h"
 #include "heap/classes.h"
 
 #include "back/meta.h"

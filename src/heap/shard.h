@@ -6,8 +6,6 @@
 #include "base/atomic.h"
 #include "base/counters.h"
 #include "base/pairing_heap.h"
-#include "heap/begun.h"
-#include "heap/shard_index.h"
 #include "heap/slab.h"
 #include "learn/compaction.h"
 #include "os/lock.h"
@@ -103,9 +101,6 @@ static inline bool slab_is_settled(const struct shard *shard, const struct slab 
            (slab->thin || !shard->begun[slab->cls].compacts);
 }
 
-/* After blocks of the slab became free, or were taken: whether it is thin now (thin.h). */
-void slab_settle_thin(struct shard *shard, struct slab *slab);
-
 /* After blocks of the slab became free: moves it to where it then belongs. One that is all free
  * leaves the shard and the map and is added to `*emptied`. */
 void slab_settle(struct shard *shard, struct slab *slab, bool was_full,
@@ -113,5 +108,18 @@ void slab_settle(struct shard *shard, struct slab *slab, bool was_full,
 
 /* Gives back the slices and the descriptors of these slabs. Without the lock of any shard. */
 void slabs_give_back(struct pairing_node *emptied);
+
+/* ---- thin slabs ----
+ *
+ * Those of a class that compacts (learn/compaction.h) of which most blocks are free. In the map
+ * they name the class's second stack, from which malloc never takes: what is freed there goes back
+ * to the slabs, many blocks at once. */
+
+/* After blocks of the slab became free, or were taken: whether it is thin now. */
+void slab_settle_thin(struct shard *shard, struct slab *slab);
+
+/* After many blocks of the class became free: begins to compact, or ends. True if it ends that has
+ * left much empty. */
+bool shard_settle_compaction(struct shard *shard, unsigned cls);
 
 #endif

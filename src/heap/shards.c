@@ -7,11 +7,11 @@
 #include "back/meta.h"
 #include "back/slices.h"
 #include "base/atomic.h"
-#include "base/copy.h"
 #include "base/counters.h"
+#include "base/memory.h"
 #include "heap/canary.h"
 #include "heap/guard_pages.h"
-#include "heap/thin.h"
+#include "heap/shard.h"
 #include "learn/compaction.h"
 #include "os/os.h"
 
@@ -396,3 +396,40 @@ struct pairing_node **shard_partial(unsigned i, unsigned cls)
 unsigned *shard_threads(unsigned index) { return &shards[index]->threads; }
 size_t shard_bytes(unsigned i) { return i > 0 ? round_up(sizeof(struct shard), os_page) : 0; }
 struct begun *shard_begun(unsigned index, unsigned cls) { return &shards[index]->begun[cls]; }
+
+/* ---- what something wrote to free blocks ---- */
+
+/* Children before siblings; up again over the first child to the parent. */
+static void *tree_written(const struct pairing_node *root, size_t *most)
+{
+    const struct pairing_node *node = root;
+    while (node != NULL && *most > 0) {
+        void *found = slab_written((const struct slab *)node, most);
+        if (found != NULL)
+            return found;
+        if (node->child != NULL) {
+            node = node->child;
+            continue;
+        }
+        while (node != root && node->next == NULL) {
+            while (node->prev->child != node)
+                node = node->prev;
+            node = node->prev;
+        }
+        node = node->next; /* the root has none */
+    }
+    return NULL;
+}
+
+SLOW void *shards_written(size_t *most)
+{
+    void *found = NULL;
+    for (unsigned i = 0; i < SHARDS_MOST && found == NULL; i = shard_after(i)) {
+        if (!lock_try(&shards[i]->lock))
+            continue;
+        for (unsigned cls = 0; cls < CLASS_SLICES_FIRST && found == NULL; cls++)
+            found = tree_written(shards[i]->partial[cls].root, most);
+        lock_release(&shards[i]->lock);
+    }
+    return found;
+}

@@ -6,11 +6,7 @@
 
 #include "base/defs.h"
 #include "base/misuse.h"
-#include "heap/shard_index.h"
-
-struct begun;
-struct pairing_node;
-struct slab;
+#include "heap/slab.h"
 
 /* Starts the shard of sampled blocks, before its first one; false without memory. */
 bool shards_start_sampled(void);
@@ -30,8 +26,8 @@ void shard_leave(unsigned index);
  * more, because a new slab is made only for the first block; 0 only without memory. */
 size_t shard_take(unsigned index, unsigned cls, void **end, size_t n);
 
-/* Whether the class compacts in the shard (thin.h), and whether since the last call one has done so
- * that left much empty; look without the lock. */
+/* Whether the class compacts in the shard (shard.h), and whether since the last call one has done
+ * so that left much empty; look without the lock. */
 bool shard_compacts(unsigned index, unsigned cls);
 bool shards_compacted(void);
 

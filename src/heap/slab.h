@@ -28,7 +28,7 @@ struct slab {
     uint8_t cls;              /* constant while the slab lives */
     bool zero;                /* its one block was never used; for the holder of the block */
     uint16_t examined;        /* free blocks when its pages were last looked at, or fewer; shard */
-    bool thin;                /* see thin.h; lock: shard */
+    bool thin;                /* see shard.h; lock: shard */
     uint16_t places;          /* blocks that can be handed out; constant while the slab lives */
     uint32_t usable;          /* bytes of its one block the program may use; who holds the block;
                                  atomic for accounts */
@@ -38,6 +38,22 @@ struct slab {
     size_t stamp;       /* the allocation clock when it was put there; lock: shard */
     uint64_t words[];   /* a set bit is a free block, or one that is never handed out
                            (guard_pages.h); lock: shard */
+};
+
+/* Shards (shards.h) are known by their indices. The last one is no thread's: blocks that a profile
+ * watches come from it, and their slabs name BIN_SAMPLED in the map. */
+#define SHARDS_MOST 64
+#define SHARD_SAMPLED (SHARDS_MOST - 1)
+
+/* A class's slabs in a shard that have free blocks and taken ones, together. */
+struct begun {
+    size_t blocks, free;
+    size_t absent;      /* pages of theirs that were given back and not handed out since */
+    bool compacts;      /* atomic; the rest changes with thin slabs */
+    size_t compactions; /* times it began to */
+    size_t compacted;   /* bytes of blocks that went back to thin slabs, ever */
+    size_t before;      /* of these, when it began last */
+    size_t regained;    /* bytes of thin slabs whose pages went back, or that became empty, ever */
 };
 
 /* Bytes of the descriptor of a slab of this class. */

@@ -2,7 +2,7 @@
 
 #include "back/meta.h"
 #include "base/atomic.h"
-#include "base/copy.h"
+#include "base/memory.h"
 #include "base/policy.h"
 #include "base/watch.h"
 #include "heap/classes.h"

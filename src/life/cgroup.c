@@ -1,6 +1,6 @@
 #include "life/cgroup.h"
 
-#include "base/copy.h"
+#include "base/memory.h"
 #include "base/text.h"
 #include "learn/keep.h"
 #include "os/lock.h"

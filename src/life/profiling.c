@@ -1,8 +1,8 @@
 #include "life/profiling.h"
 
 #include "base/policy.h"
-#include "front/cacheless.h"
 #include "front/closing.h"
+#include "front/registry.h"
 #include "heap/shards.h"
 #include "os/lock.h"
 #include "os/os.h"

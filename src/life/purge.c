@@ -13,7 +13,6 @@
 #include "learn/laws.h"
 #include "learn/returns.h"
 #include "life/limits.h"
-#include "os/keep_errno.h"
 #include "os/lock.h"
 #include "os/os.h"
 #include "watch/report.h"

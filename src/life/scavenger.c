@@ -10,7 +10,6 @@
 #include "life/profiling.h"
 #include "life/purge.h"
 #include "life/settings.h"
-#include "os/keep_errno.h"
 #include "os/lock.h"
 #include "os/os.h"
 

@@ -8,10 +8,7 @@
 #include "base/atomic.h"
 #include "base/policy.h"
 #include "base/text.h"
-#include "life/crossing.h"
 #include "life/limits.h"
-#include "life/profile_text.h"
-#include "os/keep_errno.h"
 #include "os/os.h"
 #include "os/self.h"
 #include "sheet/own.h"
@@ -94,6 +91,63 @@ static void write_profile(void)
         error = profile_replace(path);
     }
     complain_of("profile_file", path, (struct own_error){error, OWN_WRITE});
+}
+
+/* ---- memory that has grown ----
+ *
+ * When resident memory has passed the option profile_rss: once, and again after it has grown by a
+ * further quarter. Memory that shrinks and grows again to what it was counts no more, so there are
+ * few files, however long the program runs. */
+
+/* Milliseconds from one look to the next: a look takes some microseconds. */
+#define LOOK_MS 10
+#define FURTHER 4 /* a part of what was resident */
+
+static size_t looked; /* when; atomic */
+
+static struct {
+    size_t option; /* for which these are; all atomic, and right with any value of the others */
+    size_t limit;
+    unsigned count;
+} crossings;
+
+static bool is_due(size_t now)
+{
+    size_t before = load_relaxed(&looked);
+    return now - before >= LOOK_MS &&
+           __atomic_compare_exchange_n(&looked, &before, now, false, __ATOMIC_RELAXED,
+                                       __ATOMIC_RELAXED);
+}
+
+struct crossing {
+    bool found;
+    int error;       /* an errno: resident memory can't be read */
+    unsigned number; /* from 1 on */
+    size_t resident;
+};
+
+/* Looks, at most every so often; `now` in milliseconds. Thread safe, and needs no lock. */
+static struct crossing crossing_look(size_t now)
+{
+    struct crossing crossing = {0};
+    size_t option = load_relaxed(&policy.profile_rss);
+    if (!is_due(now))
+        return crossing;
+    if (load_relaxed(&crossings.option) != option) {
+        store_relaxed(&crossings.option, option);
+        store_relaxed(&crossings.limit, option);
+    }
+    crossing.error = os_resident(&crossing.resident);
+    crossing.number = load_relaxed(&crossings.count) + 1;
+    crossing.found = crossing.error == 0 && crossing.resident > load_relaxed(&crossings.limit);
+    return crossing;
+}
+
+/* It is dealt with. The caller lets no other thread do so. */
+static void crossing_done(const struct crossing *crossing)
+{
+    store_relaxed(&crossings.count, crossing->number);
+    store_relaxed(&crossings.limit, crossing->resident + crossing->resident / FURTHER);
 }
 
 /* That of profile_file, or in the current folder; with what tells it from the one at the end. */

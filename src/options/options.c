@@ -1,7 +1,7 @@
 #include "options/options.h"
 
 #include "back/meta.h"
-#include "base/copy.h"
+#include "base/memory.h"
 
 const struct option options[OPTIONS] SELDOM = {
 #define OPTION(name, type, value, least, most, help) \

@@ -8,7 +8,7 @@
 #include <errno.h>
 
 #include "base/atomic.h"
-#include "base/copy.h"
+#include "base/memory.h"
 #include "options/options.h"
 #include "os/os.h"
 

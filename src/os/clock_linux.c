@@ -1,13 +1,14 @@
-/* The kernel's functions are a small shared object without relocations (the vDSO, vdso(7)). */
+/* The clock. The kernel puts a function into each process that reads it without a system call;
+ * libc's function for it may be replaced by another library, which may allocate. The kernel's
+ * functions are a small shared object without relocations (the vDSO, vdso(7)). */
 #define _GNU_SOURCE /* ElfW */
-#include "os/clock.h"
+#include "os/os.h"
 
 #include <time.h>
 
 #include "base/atomic.h"
 #include "base/text.h"
 #include "os/calls.h"
-#include "os/os.h"
 #include "os/symbols.h"
 
 #if defined(__x86_64__)

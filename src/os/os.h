@@ -9,6 +9,8 @@
 #ifndef HAKMEM_OS_OS_H
 #define HAKMEM_OS_OS_H
 
+#include <errno.h>
+
 #include "base/defs.h"
 
 /* Bytes of a page. Known after os_start; a power of two from 4 KiB to 64 KiB. */
@@ -128,6 +130,10 @@ size_t os_milliseconds(void);
 /* Nanoseconds of the same clock, exact and dearer. */
 size_t os_nanoseconds(void);
 
+/* For os_start: where the kernel has put its functions (AT_SYSINFO_EHDR), or 0; before that each
+ * look at the clock is a call. */
+void clock_start(uintptr_t functions);
+
 /* Sleeps while *word is `value`, until somebody wakes it, or for so long (0: for ever), or for no
  * reason. */
 void os_wait(int *word, int value, size_t milliseconds);
@@ -177,5 +183,12 @@ void os_let_watch(void);
 
 /* The program's environment; null before libc knows it. */
 char **os_environment(void);
+
+/* ---- functions that leave errno as it was ---- */
+
+static inline void errno_put_back(const int *before) { errno = *before; }
+
+/* At the end of the block errno is what it is here. */
+#define KEEP_ERRNO __attribute__((cleanup(errno_put_back), unused)) int errno_before = errno
 
 #endif

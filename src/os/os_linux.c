@@ -5,8 +5,6 @@
 #include "base/atomic.h"
 #include "base/policy.h"
 #include "os/calls.h"
-#include "os/clock.h"
-#include "os/keep_errno.h"
 #include "os/lock.h"
 
 #include <errno.h>

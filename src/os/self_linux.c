@@ -1,6 +1,5 @@
 /* Linux. */
 #define _GNU_SOURCE
-#include "os/keep_errno.h"
 #include "os/self.h"
 
 #include <errno.h>

@@ -1,6 +1,6 @@
-/* The sheet of the process itself, as text. Read as from outside: no lock is taken and nothing is
- * allocated from the heap, so it can be made at any time, in a signal handler, too, or while
- * another thread holds the heap's locks. */
+/* What the process writes of itself: its sheet and its heap profile, as text. The sheet is read as
+ * from outside: no lock is taken and nothing is allocated from the heap, so it can be made at any
+ * time, in a signal handler, too, or while another thread holds the heap's locks. */
 #ifndef HAKMEM_SHEET_OWN_H
 #define HAKMEM_SHEET_OWN_H
 
@@ -21,5 +21,12 @@ struct own_error sheet_write_own(int file, enum form form);
 
 /* Writes it to a file of this name, which is there in whole or not at all. One thread at a time. */
 struct own_error sheet_replace_own(const char *path, enum form form);
+
+/* Writes the heap profile (profile_lines.h) to a descriptor; 0 or an errno; EBUSY while another
+ * thread does so. Async-signal-safe. */
+int profile_write(int file);
+
+/* To a file that is there in whole or not at all. */
+int profile_replace(const char *path);
 
 #endif

@@ -2,7 +2,7 @@
 #ifndef HAKMEM_SHEET_PRINT_H
 #define HAKMEM_SHEET_PRINT_H
 
-#include "sheet/totals.h"
+#include "sheet/heap.h"
 
 enum form { FORM_TEXT, FORM_OPENMETRICS };
 

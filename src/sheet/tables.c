@@ -2,8 +2,6 @@
 
 #include <string.h>
 
-#include "sheet/why.h"
-
 static uint64_t address(const void *p) { return (uint64_t)(uintptr_t)p; }
 
 /* ---- whether they are possible ---- */

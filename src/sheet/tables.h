@@ -5,7 +5,6 @@
 
 #include "base/watch.h"
 #include "sheet/target.h"
-#include "sheet/why.h"
 
 struct tables {
     uint64_t at; /* where hakmem_watch is */

@@ -2,6 +2,8 @@
 
 #include <string.h>
 
+#include "base/text.h"
+
 /* Pages that were read: descriptors lie close to each other. And the presence of pages in some
  * chunks of address space: a heap is walked in the order of addresses. */
 #define PAGES_KEPT 1024
@@ -173,5 +175,14 @@ bool target_mapped(const struct target *t, uint64_t at, uint64_t bytes)
             return true;
         at = m->end;
     }
+    return false;
+}
+
+bool why_set(struct why *why, enum ending ending, const char *line)
+{
+    struct text t;
+    text_init(&t, why->line, sizeof why->line);
+    text_add(&t, line);
+    why->ending = ending;
     return false;
 }

@@ -10,7 +10,6 @@
 #include "back/superslabs.h"
 #include "back/use.h"
 #include "base/text.h"
-#include "heap/begun.h"
 #include "heap/guard_pages.h"
 #include "heap/shards.h"
 #include "heap/slab.h"

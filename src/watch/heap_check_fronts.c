@@ -1,6 +1,6 @@
 /* The part of the heap check for threads' caches and transfer caches. */
 #include "back/meta.h"
-#include "base/copy.h"
+#include "base/memory.h"
 #include "front/ahead.h"
 #include "front/registry.h"
 #include "front/stack.h"

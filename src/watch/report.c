@@ -9,7 +9,7 @@
 #include "base/atomic.h"
 #include "base/policy.h"
 #include "base/text.h"
-#include "front/cacheless.h"
+#include "front/registry.h"
 #include "os/lock.h"
 #include "os/os.h"
 #include "os/self.h"
@@ -17,7 +17,6 @@
 #include "profile/samples.h"
 #include "watch/address.h"
 #include "watch/backtrace.h"
-#include "watch/makers.h"
 
 #define REPORTS_MOST 100 /* where the program goes on */
 #define MAPPING_MOST 480

@@ -8,7 +8,6 @@
 #include <unistd.h>
 
 #include "explore.h"
-#include "front/cacheless.h"
 #include "front/closing.h"
 #include "front/registry.h"
 #include "os/lock.h"

@@ -1,6 +1,5 @@
 #define _GNU_SOURCE /* MAP_FIXED_NOREPLACE */
 #include "world.h"
-#include "front/cacheless.h"
 #include "front/owners.h"
 #include "front/refill.h"
 

@@ -12,8 +12,8 @@
 #include "look/process.h"
 #include "look/samples.h"
 #include "look/sheet.h"
-#include "sheet/totals.h"
-#include "sheet/why.h"
+#include "sheet/heap.h"
+#include "sheet/target.h"
 
 #define PAGES_MOST 4096
 #define PATCHES_MOST 48

@@ -2,7 +2,6 @@
  * purpose, it names that rule. */
 #include "back/superslabs.h"
 #include "front/owners.h"
-#include "heap/begun.h"
 #include "heap/shards.h"
 #include "os/os.h"
 #include "unit.h"

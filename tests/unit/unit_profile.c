@@ -9,7 +9,7 @@
 #include "base/policy.h"
 #include "base/watch.h"
 #include "front/ahead.h"
-#include "front/cacheless.h"
+#include "front/registry.h"
 #include "hakmem/hakmem.h"
 #include "life/profiling.h"
 #include "os/lock.h"

@@ -1,8 +1,8 @@
-/* What is copied and cleared while a lock is held. Libc's memcpy and memset, of which compilers
- * make use where they see a loop of that kind, may be replaced by another library's, which may
- * allocate. */
-#ifndef HAKMEM_BASE_COPY_H
-#define HAKMEM_BASE_COPY_H
+/* Memory that is copied, filled and compared while a lock is held. Libc's memcpy and memset, of
+ * which compilers make use where they see a loop of that kind, may be replaced by another
+ * library's, which may allocate. */
+#ifndef HAKMEM_BASE_MEMORY_H
+#define HAKMEM_BASE_MEMORY_H
 
 #include "base/asm.h"
 
@@ -61,6 +61,19 @@ FAST void bytes_copy(char *to, const char *from, size_t n)
         to[i] = from[i];
         FORGET(to);
     }
+}
+
+/* Whether it holds zeroes. `size` is a multiple of 16, as p is. */
+static inline bool is_zero(const void *p, size_t size)
+{
+    typedef uint64_t pair __attribute__((vector_size(16), may_alias));
+    const pair *at = p, *end = at + size / sizeof *at;
+    pair found = {0, 0};
+    for (; at + 4 <= end; at += 4)
+        found |= (at[0] | at[1]) | (at[2] | at[3]);
+    for (; at < end; at++)
+        found |= *at;
+    return (found[0] | found[1]) == 0;
 }
 
 #endif
