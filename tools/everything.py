@@ -227,13 +227,18 @@ def _run_part(part: Part, place: Place, report: Report) -> None:
 
 def _run_step(part: Part, step: Step, place: Place, report: Report, shown: bool) -> bool:
     output = place.out / part.name / f"{_file_name(step.name)}.txt"
-    print(f"{part.name}: {step.name}: {shlex.join(step.command)}", flush=True)
+    _say(f"{part.name}: {step.name}: {shlex.join(step.command)}")
     status = _execute(step.command, place.root, output, shown)
     if status == 0:
         return True
     report.failures.append(Failure(part.name, step.name, shlex.join(step.command), output))
-    print(f"{part.name}: {step.name} failed ({_in_words(status)}): {output}", flush=True)
+    _say(f"{part.name}: {step.name} failed ({_in_words(status)}): {output}")
     return False
+
+
+def _say(line: str) -> None:
+    """By one call, as steps run at once: no line stands in another."""
+    print(f"{line}\n", end="", flush=True)
 
 
 def _run_tests(part: Part, place: Place, report: Report) -> None:

@@ -92,7 +92,7 @@ CLOSED = {
     "the first frees of a new stack go to their slabs": "front/stacks.c:stack_begin",
     "all frees are checked": "front/closing.c:caches_take_away",
     "the thread rests": "front/refill.c:cache_rest",
-    "frees of large blocks are to give back more": "life/upkeep.c:settle_visits",
+    "there is more to give back than one call may": "life/upkeep.c:settle_visits",
     "sizes are checked, the heap is hardened, or an order waits": "front/closing.c:cache_settle",
     "calls are recorded, profiled or guarded": "heap/offsets.c:classes_close",
 }

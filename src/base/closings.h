@@ -17,7 +17,7 @@ enum closing {
     CLOSED_ORDERED = 1 << 6,  /* another process gave an order: it, and life/settings.c */
     /* Of one. */
     CLOSED_RESTS = 1 << 7,  /* its thread gave back nearly all: front/refill.c */
-    CLOSED_VISITS = 1 << 8, /* large blocks' frees are to give back more: life/upkeep.c */
+    CLOSED_VISITS = 1 << 8, /* there is more to give back to the kernel: life/upkeep.c */
 };
 
 /* What they close. malloc, but for blocks that were taken ahead, or with these. free and realloc of
@@ -25,10 +25,14 @@ enum closing {
  * caches from their threads. */
 #define CLOSE_TAKING (CLOSED_RECORDED | CLOSED_PROFILED | CLOSED_GUARDS)
 #define CLOSE_AHEAD CLOSED_RECORDED
-#define CLOSE_GIVING \
-    (CLOSED_RECORDED | CLOSED_SIZES | CLOSED_HARDENED | CLOSED_ORDERED | CLOSED_RESTS)
+#define CLOSE_GIVING                                                                    \
+    (CLOSED_RECORDED | CLOSED_SIZES | CLOSED_HARDENED | CLOSED_ORDERED | CLOSED_RESTS | \
+     CLOSED_VISITS)
 #define CLOSE_WHOLE (CLOSED_RECORDED | CLOSED_RESTS | CLOSED_VISITS)
 #define CLOSE_CACHES CLOSED_CHECKED
+
+/* Of one cache: stacks that are not begun have no room, and stay as they are. */
+#define CLOSE_BEGUN (CLOSED_RESTS | CLOSED_VISITS)
 
 extern unsigned closings HIDDEN; /* those of all caches but CLOSED_ORDERED; atomic */
 

@@ -1,6 +1,7 @@
 #include "front/closing.h"
 
 #include "front/registry.h"
+#include "front/stack.h"
 #include "heap/classes.h"
 #include "os/lock.h"
 
@@ -18,18 +19,42 @@ static void whole_settle(struct cache *cache)
     store_relaxed(&cache->whole, closed ? NO_WHOLE : BIN_WHOLE * BIN_BYTES);
 }
 
-void cache_settle(struct cache *cache)
+static void bin_settle(struct cache *cache, unsigned stack, unsigned reasons)
 {
-    whole_settle(cache);
+    if (!stack_begun(&cache->cold[stack]))
+        reasons &= ~(unsigned)CLOSE_BEGUN;
+    store_relaxed(&cache->bins[BIN_FIRST + stack].inverse,
+                  (reasons & CLOSE_GIVING) != 0 ? 0 : class_inverses[stack_class(stack)]);
+}
+
+/* Whether the reasons have changed since they were read, as another process changes them. */
+static bool changed_since(const struct cache *cache, unsigned reasons)
+{
+    __atomic_thread_fence(__ATOMIC_SEQ_CST);
+    return unlikely(closings_of(cache) != reasons);
+}
+
+void stack_settle_closing(struct cache *cache, unsigned stack)
+{
     unsigned reasons;
     do {
         reasons = closings_of(cache);
-        bool closed = (reasons & CLOSE_GIVING) != 0;
-        for (unsigned i = 0; i < STACKS; i++)
-            store_relaxed(&cache->bins[BIN_FIRST + i].inverse,
-                          closed ? 0 : class_inverses[stack_class(i)]);
-        __atomic_thread_fence(__ATOMIC_SEQ_CST);
-    } while (unlikely(closings_of(cache) != reasons));
+        bin_settle(cache, stack, reasons);
+    } while (changed_since(cache, reasons));
+}
+
+static void begun_settle(struct cache *cache)
+{
+    for (unsigned i = 0; i < sizeof cache->begun / sizeof *cache->begun; i++)
+        for (uint64_t left = cache->begun[i]; left != 0; left &= left - 1)
+            stack_settle_closing(cache, i * 64 + lowest_bit(left));
+}
+
+void cache_settle(struct cache *cache)
+{
+    whole_settle(cache);
+    for (unsigned stack = 0; stack < STACKS; stack++)
+        stack_settle_closing(cache, stack);
 }
 
 void cache_close(struct cache *cache, enum closing reason, bool on)
@@ -37,10 +62,8 @@ void cache_close(struct cache *cache, enum closing reason, bool on)
     ASSERT(lock_held(cache->lock));
     unsigned now = cache->closings;
     store_relaxed(&cache->closings, on ? now | reason : now & ~(unsigned)reason);
-    if ((reason & CLOSE_GIVING) != 0)
-        cache_settle(cache);
-    else
-        whole_settle(cache);
+    whole_settle(cache);
+    begun_settle(cache);
 }
 
 static void caches_settle(void)

@@ -21,11 +21,12 @@
  * is in the middle of one call through its cache at most on x86; elsewhere it is soon. */
 bool heap_close(enum closing reason, bool on);
 
-/* For one. The caller holds its lock. */
+/* For one, and one of its reasons. The caller holds its lock. */
 void cache_close(struct cache *cache, enum closing reason, bool on);
 
-/* Of a new cache. */
+/* Of a new cache, and of a stack that is begun. */
 void cache_settle(struct cache *cache);
+void stack_settle_closing(struct cache *cache, unsigned stack);
 
 /* Whether its thread rests: its stacks stay empty. */
 FAST bool cache_rests(const struct cache *cache) { return (cache->closings & CLOSED_RESTS) != 0; }

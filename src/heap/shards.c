@@ -196,6 +196,17 @@ static SLOW size_t take_any(struct slab *slab, void **end, size_t n)
     return got;
 }
 
+/* Blocks were taken from a slab of which pages went back. */
+static SLOW void pages_come_back(struct shard *shard, struct slab *slab, void **blocks, size_t n)
+{
+    ASSERT(lock_held(&shard->lock));
+    size_t pages = slab_bring_back(slab, blocks, n);
+    partial_absent(shard, slab->cls, -pages);
+    /* Of lower places it was not known that they would be wanted. */
+    if (!shard->begun[slab->cls].compacts)
+        count_refault(&counters.pages, pages * os_page);
+}
+
 size_t shard_take(unsigned index, unsigned cls, void **end, size_t n)
 {
     ASSERT(index < SHARDS_MOST && cls < CLASSES && n >= 1);
@@ -222,13 +233,8 @@ size_t shard_take(unsigned index, unsigned cls, void **end, size_t n)
         if (got == 0)
             got = slab_take(slab, end - taken, n - taken);
         taken += got;
-        if (unlikely(slab->absent != 0)) {
-            size_t pages = slab_bring_back(slab, end - taken, got);
-            partial_absent(shard, cls, -pages);
-            /* Of lower places it was not known that they would be wanted. */
-            if (!shard->begun[cls].compacts)
-                count_refault(&counters.pages, pages * os_page);
-        }
+        if (unlikely(slab->absent != 0))
+            pages_come_back(shard, slab, end - taken, got);
         if (slab->free < slab->examined)
             slab->examined = slab->free;
         if (!fresh)

@@ -14,8 +14,7 @@ static COLD void set_visits(struct cache *cache, bool on)
     lock_release(cache->lock);
 }
 
-/* While there is more to give back, each free of a large block comes here: in few of them so much
- * is freed that the others would come too late. */
+/* While there is more to give back, each free comes here: there may be few of them. */
 static inline void settle_visits(struct cache *cache)
 {
     bool on = load_relaxed(&purge_goes_on);

@@ -105,22 +105,16 @@ static size_t stacks_that_are_open(void)
     return open;
 }
 
-/* Visits close only the quick way of large blocks. */
-static bool is_open(enum closing reason)
-{
-    return reason == CLOSED_VISITS ? cache->whole != NO_WHOLE : stacks_that_are_open() > 0;
-}
-
 static void stay_closed(const char *what, void (*opens)(void), enum closing reason)
 {
     set(reason, true);
-    EXPECT(!is_open(reason));
+    EXPECT(stacks_that_are_open() == 0);
     opens();
-    if (is_open(reason))
+    if (stacks_that_are_open() > 0)
         fprintf(stderr, "%s, reason %d:\n", what, (int)reason);
-    EXPECT(!is_open(reason));
+    EXPECT(stacks_that_are_open() == 0);
     set(reason, false);
-    EXPECT(is_open(reason));
+    EXPECT(stacks_that_are_open() > 0);
 }
 
 static void a_refill_ends_the_rest(void)
