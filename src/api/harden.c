@@ -14,7 +14,7 @@
 #include "life/scavenger.h"
 #include "profile/rate.h"
 
-static SLOW void *take_inside(unsigned cls)
+static SLOW void *hardened_take_inside(unsigned cls)
 {
     struct door door;
     if (!enter_to_take(&door))
@@ -31,7 +31,7 @@ static inline void *block(struct cache *cache, unsigned cls)
     void *p = likely(cache != NULL) ? hardened_take(cache, cls, &found) : NULL;
     if (unlikely(found.what != MISUSE_NONE))
         report_late(found, NULL);
-    return likely(p != NULL) ? p : take_inside(cls);
+    return likely(p != NULL) ? p : hardened_take_inside(cls);
 }
 
 static SLOW void *class_take(unsigned cls) { return block(thread_cache(), cls); }
@@ -83,7 +83,7 @@ static inline enum misuse wrong_place(unsigned cls, const void *p)
     return likely(readable) ? MISUSE_NONE : MISUSE_FREE;
 }
 
-static SLOW struct finding give_inside(unsigned cls, void *p)
+static SLOW struct finding hardened_give_inside(unsigned cls, void *p)
 {
     struct door door;
     if (!enter(&door))
@@ -103,7 +103,7 @@ static SLOW struct finding class_give(unsigned cls, void *p)
     if (unlikely(what != MISUSE_NONE))
         return (struct finding){what, p};
     if (unlikely(cache == NULL) || unlikely(!hardened_push(cache, cls, p)))
-        return give_inside(cls, p);
+        return hardened_give_inside(cls, p);
     return (struct finding){MISUSE_NONE, NULL};
 }
 

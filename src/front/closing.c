@@ -27,34 +27,35 @@ static void bin_settle(struct cache *cache, unsigned stack, unsigned reasons)
                   (reasons & CLOSE_GIVING) != 0 ? 0 : class_inverses[stack_class(stack)]);
 }
 
-/* Whether the reasons have changed since they were read, as another process changes them. */
-static bool changed_since(const struct cache *cache, unsigned reasons)
-{
-    __atomic_thread_fence(__ATOMIC_SEQ_CST);
-    return unlikely(closings_of(cache) != reasons);
-}
-
-void stack_settle_closing(struct cache *cache, unsigned stack)
+/* Of all stacks, or of those that are begun. */
+static SLOW void bins_settle(struct cache *cache, bool all)
 {
     unsigned reasons;
     do {
         reasons = closings_of(cache);
-        bin_settle(cache, stack, reasons);
-    } while (changed_since(cache, reasons));
-}
-
-static void begun_settle(struct cache *cache)
-{
-    for (unsigned i = 0; i < sizeof cache->begun / sizeof *cache->begun; i++)
-        for (uint64_t left = cache->begun[i]; left != 0; left &= left - 1)
-            stack_settle_closing(cache, i * 64 + lowest_bit(left));
+        for (unsigned first = 0; first < STACKS; first += 64) {
+            uint64_t left = low_bits(smaller(STACKS - first, 64));
+            for (left &= all ? left : cache->begun[first / 64]; left != 0; left &= left - 1)
+                bin_settle(cache, first + lowest_bit(left), reasons);
+        }
+        __atomic_thread_fence(__ATOMIC_SEQ_CST);
+    } while (unlikely(closings_of(cache) != reasons)); /* another process changed them */
 }
 
 void cache_settle(struct cache *cache)
 {
     whole_settle(cache);
-    for (unsigned stack = 0; stack < STACKS; stack++)
-        stack_settle_closing(cache, stack);
+    bins_settle(cache, true);
+}
+
+SLOW void stack_settle_closing(struct cache *cache, unsigned stack)
+{
+    unsigned reasons;
+    do {
+        reasons = closings_of(cache);
+        bin_settle(cache, stack, reasons);
+        __atomic_thread_fence(__ATOMIC_SEQ_CST);
+    } while (unlikely(closings_of(cache) != reasons));
 }
 
 void cache_close(struct cache *cache, enum closing reason, bool on)
@@ -63,7 +64,7 @@ void cache_close(struct cache *cache, enum closing reason, bool on)
     unsigned now = cache->closings;
     store_relaxed(&cache->closings, on ? now | reason : now & ~(unsigned)reason);
     whole_settle(cache);
-    begun_settle(cache);
+    bins_settle(cache, false);
 }
 
 static void caches_settle(void)
