@@ -306,6 +306,10 @@ static void while_a_library_loads(size_t unused)
 #define SLOTS 300
 #define TURNS 60000
 
+/* Between a free and the wrong one that follows it no other thread takes a block: the first frees
+ * of a thread, and those of one that rests, go straight to their slabs, where others find them. */
+static pthread_rwlock_t taking = PTHREAD_RWLOCK_INITIALIZER;
+
 static void some_wrong_call(unsigned kind)
 {
     char *p;
@@ -363,10 +367,15 @@ static void *work_with_errors(void *unused)
             }
         do_free(slots[slot]);
         sizes[slot] = (random >> 20) % (i % 100 == 0 ? 200000 : 1000) + 1;
+        pthread_rwlock_rdlock(&taking);
         slots[slot] = get(sizes[slot]);
+        pthread_rwlock_unlock(&taking);
         memset(slots[slot], mark, sizes[slot]);
-        if (i % 20 == 0)
+        if (i % 20 == 0) {
+            pthread_rwlock_wrlock(&taking);
             some_wrong_call((unsigned)(random >> 33));
+            pthread_rwlock_unlock(&taking);
+        }
     }
     for (unsigned i = 0; i < SLOTS; i++)
         do_free(slots[i]);
