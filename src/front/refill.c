@@ -129,28 +129,26 @@ static struct finding thin_flush(struct cache *cache, unsigned stack)
     return found;
 }
 
-/* Whether the program has freed all but little of the most that it had of the thread's blocks. */
-static COLD bool gave_nearly_all(const struct cache *cache)
+/* Then it does not rest again: the next time that it stops may be as short. */
+static bool rested_lately(const struct cache *cache)
 {
+    return os_milliseconds() < cache->stays_until;
+}
+
+/* A thread that has given back nearly all that it took, by frees alone, has nothing to do with what
+ * its stacks hold: it empties them and rests, since nobody else can take from them while it sleeps.
+ * What costs least to look at comes first. */
+static COLD bool thread_comes_to_rest(const struct cache *cache)
+{
+    ASSERT(lock_held(cache->lock));
     ptrdiff_t stacks_hold = (ptrdiff_t)(cache->capacity_bytes + cache->large_bytes);
     ptrdiff_t taken = (ptrdiff_t)cache->taken;
     if (!use_returns())
         return false;
     if (taken <= 0) /* it frees what others took */
-        return load_relaxed(&use.low);
-    return returns_rests(taken - stacks_hold, cache->most_taken) &&
+        return load_relaxed(&use.low) && !rested_lately(cache);
+    return returns_rests(taken - stacks_hold, cache->most_taken) && !rested_lately(cache) &&
            returns_rests(taken - (ptrdiff_t)stacks_bytes(cache), cache->most_taken);
-}
-
-/* A thread that has given back nearly all that it took, by frees alone, has nothing to do with what
- * its stacks hold: it empties them and rests, since nobody else can take from them while it sleeps.
- * One that rested lately does not rest again: the next time that it stops may be as short. To find
- * out takes as long as some flushes, so not each asks. */
-static bool thread_comes_to_rest(const struct cache *cache)
-{
-    ASSERT(lock_held(cache->lock));
-    return cache->flushes % LAW_IN_A_ROW == 0 && os_milliseconds() >= cache->stays_until &&
-           gave_nearly_all(cache);
 }
 
 /* Until it allocates; and one that frees what others allocated, while little is in use. */
