@@ -7,6 +7,7 @@
 #include <semaphore.h>
 #include <stdbool.h>
 
+#include "base/policy.h"
 #include "front/adapt.h"
 #include "front/closing.h"
 #include "front/refill.h"
@@ -129,10 +130,10 @@ static void a_refill_ends_the_rest(void)
 /* As look/order.c does it: the reason, then the stacks. */
 static void an_order_stays(void)
 {
-    closed_from_outside = 1;
+    store_relaxed(&closed_from_outside, 1);
     lock_take(cache->lock);
     for (unsigned stack = 0; stack < STACKS; stack++)
-        cache->bins[BIN_FIRST + stack].inverse = 0;
+        store_relaxed(&cache->bins[BIN_FIRST + stack].inverse, 0);
     lock_release(cache->lock);
     visits_end();
     a_recording_ends();
@@ -158,6 +159,7 @@ int main(void)
     sem_init(&turn_owner, 0, 0);
     sem_init(&turn_main, 0, 0);
     hakmem_free(hakmem_malloc(1));
+    policy.scavenger = false; /* it would obey */
     EXPECT_EQUAL(pthread_create(&owner, NULL, own, NULL), 0);
     sem_wait(&turn_main);
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
