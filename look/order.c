@@ -90,6 +90,7 @@ static void close_caches(int thread, const struct tables *tables)
     }
 }
 
+/* Says that stacks are closed from here, so that who obeys opens them (front/closing.h). */
 static bool say_closed(int thread, const struct tables *tables)
 {
     uint32_t closes = 1;
@@ -112,8 +113,8 @@ static bool make_due(int thread, const struct tables *tables)
     return write_now(thread, address(tables->orders.due), &clock, sizeof clock);
 }
 
-/* And each thread's next free comes to it: what closes stacks from outside is said before. Said
- * again after it, as somebody may have obeyed, and opened them, in between. */
+/* Makes the step due, and has each thread's next free come to it. That stacks are closed is said
+ * before they are, and again after it: somebody may have obeyed and opened some in between. */
 static bool call_for_it(int thread, const struct tables *tables)
 {
     if (!make_due(thread, tables) || !say_closed(thread, tables))

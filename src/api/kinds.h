@@ -24,7 +24,7 @@ struct kind {
      * than the thread's cache; else false, and nothing. */
     bool (*free)(void *p, const void *caller);
 
-    /* The free of an address in a slab of the stack's class, `past` all stacks. */
+    /* The free of an address in a slab of the stack's class; `past`: not into a stack. */
     struct finding (*give)(unsigned stack, void *p, bool past);
 
     /* The same of an address in a sampled slab, while a fork holds the heap. */

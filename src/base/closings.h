@@ -20,9 +20,9 @@ enum closing {
     CLOSED_VISITS = 1 << 8, /* there is more to give back to the kernel: life/upkeep.c */
 };
 
-/* What they close. malloc, but for blocks that were taken ahead, or with these. free and realloc of
- * blocks of classes. The quick way of whole slices through free's slow path. And both by taking
- * caches from their threads. */
+/* What they close: malloc, and of these reasons the second set also what was taken ahead (ahead.h);
+ * free and realloc of blocks of classes; the quick way of whole slices through free's slow path;
+ * and all of it, by taking caches from their threads. */
 #define CLOSE_TAKING (CLOSED_RECORDED | CLOSED_PROFILED | CLOSED_GUARDS)
 #define CLOSE_AHEAD CLOSED_RECORDED
 #define CLOSE_GIVING                                                                    \
