@@ -20,8 +20,7 @@ struct kind {
     /* One that comes straight from a slab becomes so. */
     void (*ready)(void *p, unsigned cls);
 
-    /* free of p, outside of the window or not pushed by the fast path, where that needs no more
-     * than the thread's cache; else false, and nothing. */
+    /* free of p, where the thread's cache alone can serve it; else false, and nothing is done. */
     bool (*free)(void *p, const void *caller);
 
     /* The free of an address in a slab of the stack's class; `past`: not into a stack. */
