@@ -34,6 +34,12 @@ static inline size_t returns_low_from(size_t most)
 }
 static inline bool returns_low(size_t live, size_t most) { return live < returns_low_from(most); }
 
+/* Whether so much less is in use that all slabs are worth a look for free pages. */
+static inline bool returns_fell(size_t before, size_t live)
+{
+    return live <= before - before / LAW_IDLE_PART;
+}
+
 /* Bytes to be freed until the next look at the time, and at how much is left: as many as have to be
  * before little is left, within bounds. */
 static inline size_t returns_look(size_t live, size_t most)

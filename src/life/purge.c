@@ -105,7 +105,7 @@ static struct {
     size_t moment; /* since when, in milliseconds of `last` */
     size_t clock;  /* the same by the allocation clock */
     size_t live;   /* bytes in use when it was looked last */
-    size_t swept;  /* and when all slabs were looked at */
+    size_t swept;  /* the most since all slabs were looked at */
 } hold;            /* lock: purge */
 
 /* What is so much that the program has no use for it. */
@@ -133,22 +133,21 @@ static bool has_holes(struct slabs_free free)
     return free.bytes - free.absent >= returns_from(load_relaxed(&use.held) - free.absent);
 }
 
-/* Whether little is left in use of what was. Then pages of slabs that are still in use go back at
- * once, too: what the program has now may be all that it will need. */
+/* Whether little is left in use of what was. What the program has now may be all that it will need,
+ * so pages of slabs that are still in use go back, too, at once. Not each as it becomes free: most
+ * of these slabs are soon empty, and go back with one call. */
 static void find_low(void)
 {
     struct slabs_free free = shards_free();
     hold.live =
         excess(load_relaxed(&use.held), free.bytes + use_dirty() + load_relaxed(&use.stacked));
     store_relaxed(&use.low, returns_low(hold.live, load_relaxed(&use.most)));
-    if (!use.low)
-        hold.swept = hold.live;
-    if (!use.low || !use_returns() || free.bytes - free.absent < LAW_LITTLE)
+    hold.swept = larger(hold.swept, hold.live);
+    if (!use.low || !returns_fell(hold.swept, hold.live) || !use_returns() ||
+        free.bytes - free.absent < LAW_LITTLE)
         return;
-    if (hold.live <= hold.swept - hold.swept / LAW_SMALL_PART) {
-        hold.swept = hold.live;
-        shards_sparse_anew(); /* blocks freed before these looks may have left pages */
-    }
+    hold.swept = hold.live;
+    shards_sparse_anew(); /* blocks freed before earlier looks may have left pages */
     owe_pages(clock_now());
 }
 
