@@ -47,8 +47,6 @@ struct look {
     uint64_t walked;    /* slices below this address were looked at */
 };
 
-static inline uint64_t address(const void *p) { return (uint64_t)(uintptr_t)p; }
-
 static inline uint64_t word_at(const void *from, uint32_t at)
 {
     uint64_t word;
