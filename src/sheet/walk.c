@@ -21,28 +21,22 @@ static void count_whole(struct look *look, uint64_t start, uint64_t bytes, enum 
 
 /* ---- huge blocks ---- */
 
-/* Reads one; false where it makes no sense. */
-static bool huge_read(struct look *look, uint64_t at, uint64_t *base, uint64_t *length,
-                      uint64_t *usable)
+/* One that is in use, or kept. */
+static void huge_count(struct look *look, uint64_t at, bool in_use)
 {
     const struct watch_huge *w = &look->heap->tables.huge;
     unsigned char *huge = look->descriptor;
-    if (!target_read(look->t, at, huge, w->size))
-        return false;
-    *base = word_at(huge, w->base_at);
-    *length = word_at(huge, w->length_at);
-    *usable = word_at(huge, w->usable_at);
-    return *base % PAGE == 0 && *length > 0 && target_mapped(look->t, *base, *length) &&
-           *usable <= *length && count_once(look, *base, *base + *length);
-}
-
-static void huge_count(struct look *look, uint64_t at)
-{
-    uint64_t base;
-    uint64_t length;
-    uint64_t usable;
-    if (!huge_read(look, at, &base, &length, &usable)) {
+    bool read = target_read(look->t, at, huge, w->size);
+    uint64_t base = word_at(huge, w->base_at);
+    uint64_t length = word_at(huge, w->length_at);
+    uint64_t usable = word_at(huge, w->usable_at);
+    if (!read || base % PAGE != 0 || length == 0 || !target_mapped(look->t, base, length) ||
+        usable > length || !count_once(look, base, base + length)) {
         look->heap->skipped++;
+        return;
+    }
+    if (!in_use) {
+        count_whole(look, base, length, LINE_KEPT);
         return;
     }
     look->heap->huge_blocks++;
@@ -90,7 +84,7 @@ static void entry_count(struct look *look, uint64_t leaf, uint64_t slice, uint64
     const struct watch_map *w = &look->heap->tables.map;
     unsigned bin = bin_at(look, leaf, slice);
     if (bin == w->bin_huge) {
-        huge_count(look, owner);
+        huge_count(look, owner, true);
     } else if (bin >= w->bin_whole) {
         if (spans_meet(&look->seen, slice, slice + 1))
             return; /* a further slice of a slab */
@@ -182,13 +176,7 @@ static void superslabs_read(struct look *look)
 
 static bool kept_count(struct look *look, uint64_t node)
 {
-    uint64_t base;
-    uint64_t length;
-    uint64_t usable;
-    if (huge_read(look, node - look->heap->tables.huge.node_at, &base, &length, &usable))
-        count_whole(look, base, length, LINE_KEPT);
-    else
-        look->heap->skipped++;
+    huge_count(look, node - look->heap->tables.huge.node_at, false);
     return true;
 }
 
