@@ -310,17 +310,16 @@ static bool visit(struct check_walk *walk, unsigned shard, unsigned cls,
     return first;
 }
 
-/* Children before siblings; up again over the first child to the parent. */
 static void check_tree(struct check_walk *walk, unsigned shard, unsigned cls)
 {
-    const struct pairing_node *root = *shard_partial(shard, cls);
-    const struct pairing_node *node = root;
+    const struct pairing_heap *slabs = shard_partial(shard, cls);
+    const struct pairing_node *root = slabs->root;
     size_t steps = 0, most = 4 * walk->accounts->slabs + 4;
     size_t blocks = 0, free = 0, absent = 0;
     uintptr_t least = root != NULL && meta_holds(root, sizeof *root) ? root->key : 0;
     if (!node_whole(root, NULL) || (root != NULL && root->next != NULL))
         return check_break(walk, CHECK_PARTIAL_TREE, root, 1, 0);
-    while (node != NULL) {
+    for (struct pairing_node *node = slabs->root; node != NULL; node = pairing_after(slabs, node)) {
         bool whole = node->key >= least && node_whole(node->child, node) &&
                      node_whole(node->next, node) &&
                      (node->child == NULL || node->child->key >= node->key);
@@ -331,16 +330,6 @@ static void check_tree(struct check_walk *walk, unsigned shard, unsigned cls)
         blocks += ((const struct slab *)node)->places;
         free += ((const struct slab *)node)->free;
         absent += count_bits(((const struct slab *)node)->absent);
-        if (node->child != NULL) {
-            node = node->child;
-            continue;
-        }
-        while (node != root && node->next == NULL) {
-            while (node->prev->child != node)
-                node = node->prev;
-            node = node->prev;
-        }
-        node = node->next; /* the root has none */
     }
     check_same(walk, CHECK_PARTIAL_SUMS, root, blocks, shard_begun(shard, cls)->blocks);
     check_same(walk, CHECK_PARTIAL_SUMS, root, free, shard_begun(shard, cls)->free);

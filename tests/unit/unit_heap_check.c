@@ -177,8 +177,8 @@ static struct bin *stack_with_blocks(void)
 static struct slab *partial_slab(unsigned cls)
 {
     for (unsigned shard = 0; shard < shards_made(); shard++)
-        if (*shard_partial(shard, cls) != NULL)
-            return (struct slab *)*shard_partial(shard, cls);
+        if (shard_partial(shard, cls)->root != NULL)
+            return (struct slab *)shard_partial(shard, cls)->root;
     fputs("expected a partial slab\n", stderr);
     exit(1);
 }
@@ -310,7 +310,7 @@ static void partial_place_broken(void) { POKE(some_slab()->node.key, some_slab()
 static void partial_missing_broken(void)
 {
     struct slab *slab = some_slab();
-    POKE(*shard_partial(slab->shard, slab->cls), 0);
+    POKE(shard_partial(slab->shard, slab->cls)->root, 0);
 }
 static void partial_sums_broken(void)
 {
