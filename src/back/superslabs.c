@@ -392,8 +392,8 @@ size_t superslabs_bytes(void) { return load_relaxed(&mapped_bytes); }
 struct superslabs_inside superslabs_inside(void)
 {
     ASSERT(lock_all_held());
-    return (struct superslabs_inside){superslabs_by_longest, &superslabs_aged, &superslabs_nonempty,
-                                      &mapped, &use.dirty_slices};
+    return (struct superslabs_inside){superslabs_by_longest, &superslabs_dense, &superslabs_aged,
+                                      &superslabs_nonempty,  &mapped,           &use.dirty_slices};
 }
 
 const struct watch_superslabs watch_superslabs = {

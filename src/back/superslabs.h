@@ -32,7 +32,7 @@ size_t superslabs_bytes(void);
 struct superslabs_inside {
     struct list
         *by_longest; /* [n - 1]: longest run n; a head's next is null before its first use */
-    struct list *aged;
+    struct list *dense, *aged;
     uint64_t *nonempty;
     size_t *mapped, *retained;
 };
