@@ -4,6 +4,7 @@
 #include "back/meta.h"
 #include "back/reserve.h"
 #include "back/superslabs.h"
+#include "back/use.h"
 #include "base/counters.h"
 #include "base/memory.h"
 #include "front/ahead.h"
@@ -165,17 +166,16 @@ void account(struct accounts *accounts)
         accounts->dirty_mappings++;
         accounts->metadata_used += meta_size(sizeof(struct huge));
     }
-    accounts->kept = *huge.dirty_bytes;
+    accounts->kept = use.dirty_huge;
 
     accounts->metadata_used += *huge.forbidden_count * meta_size(sizeof(struct huge));
     accounts->metadata_used += samples_bytes();
     if (class_offsets_closed != NULL)
         accounts->metadata_used += round_up(sizeof *class_offsets_closed, os_page);
 
-    const struct superslabs_inside all = superslabs_inside();
-    accounts->superslabs = *all.mapped;
+    accounts->superslabs = superslabs_mapped();
     accounts->metadata_used += accounts->superslabs * meta_size(sizeof(struct superslab));
-    accounts->retained = *all.retained * SLICE;
+    accounts->retained = use.dirty_slices * SLICE;
     size_t blocks = accounts->slab_slices * SLICE;
     accounts->untouched += superslabs_bytes() - blocks - accounts->retained + *huge.forbidden_bytes;
     accounts->untouched += zero_sized_mapped();

@@ -1,5 +1,6 @@
 /* Checks superslabs by their lists, everything that the map names, shards' trees, then the caches
- * (heap_check_fronts.c), dirty mappings and sums. Its notes (heap_walk.h) lie in a separate mapping.
+ * (heap_check_fronts.c), dirty mappings and sums. Its notes (heap_walk.h) lie in a separate
+ * mapping.
  */
 #include "watch/heap_check.h"
 
@@ -23,7 +24,7 @@ static void check_list(struct check_walk *walk, const struct list *head, size_t 
                        void (*each)(struct check_walk *, struct superslab *, unsigned),
                        unsigned number)
 {
-    const size_t most = *superslabs_inside().mapped;
+    const size_t most = superslabs_mapped();
     size_t steps = 0;
     for (const struct list *node = head;; node = node->next) {
         const struct list *next = node->next;
@@ -55,21 +56,20 @@ static void check_aged(struct check_walk *walk, struct superslab *s, unsigned un
 
 static void check_lists(struct check_walk *walk)
 {
-    const struct superslabs_inside all = superslabs_inside();
     for (unsigned n = 1; n <= SUPERSLAB_SLICES; n++) {
-        const struct list *head = &all.by_longest[n - 1];
+        const struct list *head = &superslabs_by_longest[n - 1];
         bool members = head->next != NULL && head->next != head;
-        check_same(walk, CHECK_SUPERSLAB_NONEMPTY, head, members, *all.nonempty >> (n - 1) & 1);
+        check_same(walk, CHECK_SUPERSLAB_NONEMPTY, head, members,
+                   superslabs_nonempty >> (n - 1) & 1);
         if (members)
             check_list(walk, head, offsetof(struct superslab, node), check_listed, n);
     }
-    check_list(walk, all.dense, offsetof(struct superslab, node), check_listed, 0);
-    check_list(walk, all.aged, offsetof(struct superslab, age), check_aged, 0);
+    check_list(walk, &superslabs_dense, offsetof(struct superslab, node), check_listed, 0);
+    check_list(walk, &superslabs_aged, offsetof(struct superslab, age), check_aged, 0);
 }
 
 static void check_superslabs(struct check_walk *walk)
 {
-    const struct superslabs_inside all = superslabs_inside();
     size_t retained = 0;
     size_t taken_slices = 0;
     for (size_t i = 0; i < walk->superslab_count; i++) {
@@ -86,8 +86,9 @@ static void check_superslabs(struct check_walk *walk)
         taken_slices += count_bits(taken);
         check_add_range(walk, s->base, s->slices * SLICE);
     }
-    check_same(walk, CHECK_SUPERSLAB_COUNT, all.mapped, walk->superslab_count, *all.mapped);
-    check_same(walk, CHECK_SLICES_RETAINED, all.retained, retained, *all.retained);
+    check_same(walk, CHECK_SUPERSLAB_COUNT, &superslabs_count, walk->superslab_count,
+               superslabs_count);
+    check_same(walk, CHECK_SLICES_RETAINED, &use.dirty_slices, retained, use.dirty_slices);
     check_same(walk, CHECK_USE_SLICES, &use.slices, taken_slices * SLICE, use.slices);
 }
 
@@ -287,7 +288,7 @@ static void check_kept(struct check_walk *walk)
             named += map_owner(h->base + at) != NULL || map_bin(h->base + at) != BIN_FOREIGN;
         check_same(walk, CHECK_KEPT_MAPPED, h->base, 0, named);
     }
-    check_same(walk, CHECK_KEPT_BYTES, huge.dirty_bytes, bytes, *huge.dirty_bytes);
+    check_same(walk, CHECK_KEPT_BYTES, &use.dirty_huge, bytes, use.dirty_huge);
 }
 
 static void check_sums(struct check_walk *walk)
