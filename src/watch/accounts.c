@@ -84,12 +84,10 @@ static void count_stacks(struct accounts *accounts, const struct cache *cache)
         accounts->metadata_used += round_up(chunk_bytes(i), os_page);
     for (unsigned stack = 0; stack < STACKS; stack++) {
         unsigned cls = stack_class(stack);
-        const struct bin *bin = &cache->bins[BIN_FIRST + stack];
         const struct cold_bin *cold = &cache->cold[stack];
         /* The thread may push and pop meanwhile. */
-        size_t used = stack_used(bin, cold);
-        used = used <= cold->room ? used : 0;
-        accounts->classes[cls].cached += used;
+        size_t used = stack_used(&cache->bins[BIN_FIRST + stack], cold);
+        accounts->classes[cls].cached += used <= cold->room ? used : 0;
     }
     void **blocks;
     for (unsigned cls = 0; cls < AHEAD_CLASSES; cls++)

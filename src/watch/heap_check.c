@@ -4,8 +4,6 @@
  */
 #include "watch/heap_check.h"
 
-#include <string.h>
-
 #include "back/huge.h"
 #include "back/meta.h"
 #include "back/superslabs.h"
