@@ -6,8 +6,6 @@
 #include "because.h"
 #include "notes.h"
 
-static uint64_t address(const void *p) { return (uint64_t)(uintptr_t)p; }
-
 #define HEADERS_MOST 64
 
 /* Where the note of ours points, in a segment of notes; 0 if it is not there. */

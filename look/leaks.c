@@ -29,8 +29,6 @@ struct leaks {
     uint32_t leader; /* while lost blocks are read: through which; else NO_BLOCK */
 };
 
-static uint64_t address(const void *p) { return (uint64_t)(uintptr_t)p; }
-
 /* ---- blocks and their sites ---- */
 
 static void block_heard(struct heap_listener *listener, uint64_t start, uint64_t bytes)

@@ -14,8 +14,6 @@
 #define STEP_MS 2
 #define WRITES_MOST 1000000u
 
-static uint64_t address(const void *p) { return (uint64_t)(uintptr_t)p; }
-
 /* Straight from the process: what target_read has kept is old. */
 static bool read_now(int thread, uint64_t at, void *to, size_t bytes)
 {

@@ -18,8 +18,6 @@ static struct {
     unsigned char more[FRAMES_MOST * sizeof(uintptr_t) + SITE_NAME_MOST + 1];
 } one;
 
-static uint64_t address(const void *p) { return (uint64_t)(uintptr_t)p; }
-
 /* False where it is none. */
 static bool site_read(struct target *t, const struct watch_profile *w, uint64_t at)
 {

@@ -14,8 +14,6 @@
 static struct held *held; /* one for each sample, and then for each site and size */
 static size_t held_count, held_room;
 
-static uint64_t address(const void *p) { return (uint64_t)(uintptr_t)p; }
-
 static bool add(const struct held *one)
 {
     struct held *more = grown(held, held_count, &held_room, sizeof *held);

@@ -14,17 +14,9 @@ HIDDEN __attribute__((used)) const struct hakmem_watch hakmem_watch = {
     .format = WATCH_FORMAT,
     .version =
         VALUE(HAKMEM_VERSION_MAJOR) "." VALUE(HAKMEM_VERSION_MINOR) "." VALUE(HAKMEM_VERSION_PATCH),
-    .map = &watch_map,
-    .meta = &watch_meta,
-    .superslabs = &watch_superslabs,
-    .huge = &watch_huge,
-    .slabs = &watch_slabs,
-    .transfer = &watch_transfer,
-    .caches = &watch_caches,
-    .counters = &watch_counters,
-    .orders = &watch_orders,
-    .profile = &watch_profile,
-    .limits = &watch_limits,
+#define TABLE(name) .name = &watch_##name,
+    WATCH_TABLES(TABLE, TABLE)
+#undef TABLE
 };
 
 /* Name and description are padded to four bytes. The description is the distance from itself. */

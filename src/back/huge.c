@@ -585,7 +585,7 @@ void huge_fork_child(void)
 struct huge_inside huge_inside(void)
 {
     ASSERT(lock_all_held());
-    return (struct huge_inside){&dirty, &use.dirty_huge, &forbidden.count, &forbidden.bytes};
+    return (struct huge_inside){&dirty, &forbidden.count, &forbidden.bytes};
 }
 
 const struct watch_huge watch_huge = {

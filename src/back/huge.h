@@ -58,7 +58,6 @@ bool huge_is_dirty(const void *p);
 /* The big-block cache, for the accounting. */
 struct huge_inside {
     struct list *dirty;
-    size_t *dirty_bytes;
     size_t *forbidden_count; /* each has a descriptor */
     size_t *forbidden_bytes; /* of freed blocks with guards, which stay mapped without memory */
 };

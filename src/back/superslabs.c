@@ -253,8 +253,9 @@ void slot_unmapped(const char *base)
 
 /* ---- their begin and end ---- */
 
-static size_t mapped, mapped_bytes; /* atomic; lock: superslabs */
-static struct superslab *growing;   /* the first, while it is short; lock: superslabs */
+size_t superslabs_count;
+static size_t mapped_bytes;       /* atomic; lock: superslabs */
+static struct superslab *growing; /* the first, while it is short; lock: superslabs */
 
 #define SUPERSLAB_NAME "hakmem: blocks"
 
@@ -306,7 +307,7 @@ struct superslab *superslab_new(size_t least)
     s->longest = 0;
     list_init(&s->age);
     list_init(&s->node);
-    add_relaxed(&mapped, 1);
+    add_relaxed(&superslabs_count, 1);
     add_relaxed(&mapped_bytes, slices * SLICE);
     count_refault(&counters.slices, slices * SLICE);
     superslab_relist(s, (unsigned)slices);
@@ -346,8 +347,8 @@ struct superslab *superslab_grow(size_t n)
 static void mapped_less(const struct superslab *s)
 {
     ASSERT(lock_held(&superslabs_lock));
-    ASSERT(load_relaxed(&mapped) > 0 && load_relaxed(&mapped_bytes) >= s->slices * SLICE);
-    sub_relaxed(&mapped, 1);
+    ASSERT(load_relaxed(&superslabs_count) > 0 && load_relaxed(&mapped_bytes) >= s->slices * SLICE);
+    sub_relaxed(&superslabs_count, 1);
     sub_relaxed(&mapped_bytes, s->slices * SLICE);
 }
 
@@ -386,15 +387,8 @@ bool superslab_end(struct superslab *s)
     return unmapped || purged;
 }
 
-size_t superslabs_mapped(void) { return load_relaxed(&mapped); }
+size_t superslabs_mapped(void) { return load_relaxed(&superslabs_count); }
 size_t superslabs_bytes(void) { return load_relaxed(&mapped_bytes); }
-
-struct superslabs_inside superslabs_inside(void)
-{
-    ASSERT(lock_all_held());
-    return (struct superslabs_inside){superslabs_by_longest, &superslabs_aged, &superslabs_nonempty,
-                                      &mapped, &use.dirty_slices};
-}
 
 const struct watch_superslabs watch_superslabs = {
     .bytes = sizeof watch_superslabs,

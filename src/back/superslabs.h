@@ -28,17 +28,7 @@ bool superslab_end(struct superslab *s);
 size_t superslabs_mapped(void);
 size_t superslabs_bytes(void);
 
-/* Where all superslabs are kept, for the accounting. */
-struct superslabs_inside {
-    struct list
-        *by_longest; /* [n - 1]: longest run n; a head's next is null before its first use */
-    struct list *aged;
-    uint64_t *nonempty;
-    size_t *mapped, *retained;
-};
-struct superslabs_inside superslabs_inside(void);
-
-/* ---- their lock, lists and counts, for the files that superslab.h names ---- */
+/* ---- their lock, lists and counts, for superslab.h's files and for the accounting ---- */
 
 extern struct lock superslabs_lock HIDDEN;
 
@@ -46,6 +36,8 @@ extern struct lock superslabs_lock HIDDEN;
  * a bit for each list that has members. */
 extern struct list superslabs_by_longest[SUPERSLAB_SLICES] HIDDEN;
 extern uint64_t superslabs_nonempty HIDDEN;
+
+extern size_t superslabs_count HIDDEN; /* mapped now; atomic */
 
 /* Those without a free slice, newest first. */
 extern struct list superslabs_dense HIDDEN;

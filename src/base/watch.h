@@ -140,35 +140,34 @@ struct watch_orders {
     uint32_t *closes; /* not 0 while stacks are closed from outside: written before they are */
 };
 
-extern const struct watch_map watch_map HIDDEN;
-extern const struct watch_meta watch_meta HIDDEN;
-extern const struct watch_superslabs watch_superslabs HIDDEN;
-extern const struct watch_huge watch_huge HIDDEN;
-extern const struct watch_slabs watch_slabs HIDDEN;
-extern const struct watch_transfer watch_transfer HIDDEN;
-extern const struct watch_caches watch_caches HIDDEN;
-extern const struct watch_counters watch_counters HIDDEN;
-extern const struct watch_orders watch_orders HIDDEN;
-extern const struct watch_profile watch_profile HIDDEN;
-extern const struct watch_limits watch_limits HIDDEN;
+/* The names of all of them, in the order of struct hakmem_watch: those of the first version, and
+ * those that came later, which an older library lacks. */
+#define WATCH_TABLES(TABLE, LATER) \
+    TABLE(map)                     \
+    TABLE(meta)                    \
+    TABLE(superslabs)              \
+    TABLE(huge)                    \
+    TABLE(slabs)                   \
+    TABLE(transfer)                \
+    TABLE(caches)                  \
+    TABLE(counters)                \
+    LATER(orders)                  \
+    LATER(profile)                 \
+    LATER(limits)
 
-/* All of them. The note of this file (type 1, name "hakmem") says where this is. */
+#define WATCH_TABLE(name) extern const struct watch_##name watch_##name HIDDEN;
+WATCH_TABLES(WATCH_TABLE, WATCH_TABLE)
+#undef WATCH_TABLE
+
+/* Where they are. The note of this file (type 1, name "hakmem") says where this is. */
 struct hakmem_watch {
     char magic[8]; /* "hakmem", then two zeroes */
     uint32_t bytes;
     uint32_t format; /* of all this: another one is not understood by readers of this one */
     char version[16];
-    const struct watch_map *map;
-    const struct watch_meta *meta;
-    const struct watch_superslabs *superslabs;
-    const struct watch_huge *huge;
-    const struct watch_slabs *slabs;
-    const struct watch_transfer *transfer;
-    const struct watch_caches *caches;
-    const struct watch_counters *counters;
-    const struct watch_orders *orders;
-    const struct watch_profile *profile;
-    const struct watch_limits *limits;
+#define WATCH_TABLE(name) const struct watch_##name *name;
+    WATCH_TABLES(WATCH_TABLE, WATCH_TABLE)
+#undef WATCH_TABLE
 };
 
 extern const struct hakmem_watch hakmem_watch HIDDEN;

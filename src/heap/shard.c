@@ -126,19 +126,6 @@ void slab_settle(struct shard *shard, struct slab *slab, bool was_full,
 
 /* ---- when a class compacts ---- */
 
-/* The next in a tree of slabs, from its root on; null behind the last. */
-static struct pairing_node *node_after(struct pairing_node *node, const struct pairing_node *root)
-{
-    if (node->child != NULL)
-        return node->child;
-    while (node != root && node->next == NULL) {
-        while (node->prev->child != node)
-            node = node->prev;
-        node = node->prev;
-    }
-    return node == root ? NULL : node->next;
-}
-
 /* Whether it ends, and has left much empty. */
 static COLD bool switch_compaction(struct shard *shard, unsigned cls)
 {
@@ -148,8 +135,8 @@ static COLD bool switch_compaction(struct shard *shard, unsigned cls)
     size_t moved = begun->compacted - begun->before;
     begun->compactions += begins;
     begun->before = begun->compacted;
-    struct pairing_node *root = shard->partial[cls].root;
-    for (struct pairing_node *node = root; node != NULL; node = node_after(node, root))
+    struct pairing_heap *slabs = &shard->partial[cls];
+    for (struct pairing_node *node = slabs->root; node != NULL; node = pairing_after(slabs, node))
         slab_settle_thin(shard, (struct slab *)node);
     return !begins && compaction_gained(moved);
 }

@@ -394,10 +394,10 @@ bool shard_compacts(unsigned index, unsigned cls)
 }
 
 unsigned shards_made(void) { return load_acquire(&shard_count); }
-struct pairing_node **shard_partial(unsigned i, unsigned cls)
+struct pairing_heap *shard_partial(unsigned i, unsigned cls)
 {
     ASSERT(lock_all_held());
-    return &shards[i]->partial[cls].root;
+    return &shards[i]->partial[cls];
 }
 unsigned *shard_threads(unsigned index) { return &shards[index]->threads; }
 size_t shard_bytes(unsigned i) { return i > 0 ? round_up(sizeof(struct shard), os_page) : 0; }
@@ -405,26 +405,13 @@ struct begun *shard_begun(unsigned index, unsigned cls) { return &shards[index]-
 
 /* ---- what something wrote to free blocks ---- */
 
-/* Children before siblings; up again over the first child to the parent. */
-static void *tree_written(const struct pairing_node *root, size_t *most)
+static void *tree_written(const struct pairing_heap *slabs, size_t *most)
 {
-    const struct pairing_node *node = root;
-    while (node != NULL && *most > 0) {
-        void *found = slab_written((const struct slab *)node, most);
-        if (found != NULL)
-            return found;
-        if (node->child != NULL) {
-            node = node->child;
-            continue;
-        }
-        while (node != root && node->next == NULL) {
-            while (node->prev->child != node)
-                node = node->prev;
-            node = node->prev;
-        }
-        node = node->next; /* the root has none */
-    }
-    return NULL;
+    void *found = NULL;
+    struct pairing_node *node = slabs->root;
+    for (; node != NULL && found == NULL && *most > 0; node = pairing_after(slabs, node))
+        found = slab_written((const struct slab *)node, most);
+    return found;
 }
 
 SLOW void *shards_written(size_t *most)
@@ -434,7 +421,7 @@ SLOW void *shards_written(size_t *most)
         if (!lock_try(&shards[i]->lock))
             continue;
         for (unsigned cls = 0; cls < CLASS_SLICES_FIRST && found == NULL; cls++)
-            found = tree_written(shards[i]->partial[cls].root, most);
+            found = tree_written(&shards[i]->partial[cls], most);
         lock_release(&shards[i]->lock);
     }
     return found;

@@ -66,10 +66,10 @@ unsigned shard_of(const void *p);
 /* From now on threads join only the first `most` shards, at least one. */
 void shards_limit(unsigned most);
 
-/* For the accounting, which holds all locks: how many shards there are; the root of a shard's
- * partial slabs of a class, and what these are together; and the threads that have joined it. */
+/* For the accounting, which holds all locks: how many shards there are; a shard's partial
+ * slabs of a class, and what these are together; and the threads that have joined it. */
 unsigned shards_made(void);
-struct pairing_node **shard_partial(unsigned index, unsigned cls);
+struct pairing_heap *shard_partial(unsigned index, unsigned cls);
 unsigned *shard_threads(unsigned index);
 size_t shard_bytes(unsigned index); /* of metadata: the first is none */
 struct begun *shard_begun(unsigned index, unsigned cls);

@@ -84,45 +84,31 @@ static void held_read(struct look *look, uint64_t at, uint32_t number)
     }
 }
 
-static void stacks_read(struct look *look)
+static bool cache_read(struct look *look, uint64_t at)
 {
     struct heap *heap = look->heap;
     const struct watch_caches *w = &heap->tables.caches;
-    uint64_t at = 0;
-    uint32_t generation = 0;
-    size_t cache_room = 0;
-    /* Before the first call nothing is there yet. */
-    if (!target_read(look->t, address(w->every), &at, sizeof at) ||
-        !target_read(look->t, address(w->generation), &generation, sizeof generation))
-        at = 0;
-    unsigned char *cache = room_get(&look->t->room, w->size);
-    for (uint64_t remembered = 0;
-         at != 0 && cache != NULL && at != remembered && heap->cache_count < CACHES_MOST;) {
-        if (!target_read(look->t, at, cache, w->size)) {
-            heap->skipped++;
-            break;
-        }
-        struct cache_sum *more = room_grown(&look->t->room, heap->caches, heap->cache_count,
-                                            &cache_room, sizeof *heap->caches);
-        if (more == NULL)
-            break;
-        heap->caches = more;
-        uint32_t number = (uint32_t)heap->cache_count++;
-        if ((heap->cache_count & number) == 0) /* as in list_walk */
-            remembered = at;
-        uint32_t whose = half_at(cache, w->generation_at);
-        heap->caches[number] = (struct cache_sum){
-            .mine = w->mine_at != 0 ? word_at(cache, w->mine_at) : 0,
-            .living = whose != 0 && whose == generation,
-        };
-        for (unsigned stack = 0; stack < w->stacks; stack++)
-            stack_read(look, cache, stack, number);
-        for (uint32_t i = 0; i < w->aheads; i++)
-            ahead_read(look, cache + w->ahead_at + (size_t)i * w->ahead_bytes, number);
-        if (w->held_classes != 0)
-            held_read(look, word_at(cache, w->held_at), number);
-        at = word_at(cache, w->every_at);
-    }
+    unsigned char *cache = look->cache;
+    struct cache_sum *more = room_grown(&look->t->room, heap->caches, heap->cache_count,
+                                        &look->cache_room, sizeof *heap->caches);
+    if (more == NULL)
+        return false;
+    heap->caches = more;
+    if (heap->cache_count == CACHES_MOST || !target_read(look->t, at, cache, w->size))
+        return false;
+    uint32_t number = (uint32_t)heap->cache_count++;
+    uint32_t whose = half_at(cache, w->generation_at);
+    heap->caches[number] = (struct cache_sum){
+        .mine = w->mine_at != 0 ? word_at(cache, w->mine_at) : 0,
+        .living = whose != 0 && whose == look->generation,
+    };
+    for (unsigned stack = 0; stack < w->stacks; stack++)
+        stack_read(look, cache, stack, number);
+    for (uint32_t i = 0; i < w->aheads; i++)
+        ahead_read(look, cache + w->ahead_at + (size_t)i * w->ahead_bytes, number);
+    if (w->held_classes != 0)
+        held_read(look, word_at(cache, w->held_at), number);
+    return true;
 }
 
 static void transfers_read(struct look *look)
@@ -146,6 +132,11 @@ static void transfers_read(struct look *look)
 
 void caches_read(struct look *look)
 {
-    stacks_read(look);
+    const struct watch_caches *w = &look->heap->tables.caches;
+    look->cache = room_get(&look->t->room, w->size);
+    /* Before the first call nothing is there yet. */
+    if (look->cache != NULL &&
+        target_read(look->t, address(w->generation), &look->generation, sizeof look->generation))
+        list_walk(look, address(w->every), w->every_at, cache_read);
     transfers_read(look);
 }

@@ -1,8 +1,11 @@
 /* What the files that read a heap share: a look, while it lasts.
  *
+ *   look.c    pages and lists
  *   caches.c  which blocks are free in threads' caches and transfer caches
  *   slabs.c   a slab's blocks and pages
- *   walk.c    the walk, and what else there is */
+ *   walk.c    the walk, and what else there is
+ *
+ * A file uses those above it. */
 #ifndef HAKMEM_SHEET_LOOK_H
 #define HAKMEM_SHEET_LOOK_H
 
@@ -39,6 +42,9 @@ struct look {
     struct slab slab;               /* that is counted */
     unsigned char descriptor[1024]; /* that is read */
     uint64_t words[PAGE / WORD];    /* of the map */
+    unsigned char *cache;           /* that is read */
+    size_t cache_room;              /* of the heap's array of them */
+    uint32_t generation;            /* that living threads' caches have */
     struct spans
         cached;         /* free blocks, by their first byte; the number of the cache that has one */
     struct spans seen;  /* memory that was counted */
@@ -46,8 +52,6 @@ struct look {
     uint64_t found;     /* slabs, huge blocks and superslabs */
     uint64_t walked;    /* slices below this address were looked at */
 };
-
-static inline uint64_t address(const void *p) { return (uint64_t)(uintptr_t)p; }
 
 static inline uint64_t word_at(const void *from, uint32_t at)
 {
@@ -70,11 +74,19 @@ static inline uint16_t quarter_at(const void *from, uint32_t at)
     return quarter;
 }
 
-/* ---- walk.c ---- */
+/* ---- look.c ---- */
 
 /* Tells the mappings that these bytes are the heap's, and returns how many pages of them are
  * resident; `present` gets a byte for each, if it is given. */
 uint64_t claim(struct look *look, uint64_t start, uint64_t bytes, uint8_t *present);
+
+/* Members of a list: `head`, which is outside of the heap, has the address of the first, and each
+ * has by `next_at` that of the next; the last has null, or the head's. Ends where a member can't be
+ * read or makes no sense. A list may change meanwhile: a member that goes to another one leads
+ * round that one for ever. So one member is remembered, and a later one after twice as many steps.
+ */
+void list_walk(struct look *look, uint64_t head, uint32_t next_at,
+               bool (*member)(struct look *, uint64_t node));
 
 /* False where any page of these bytes was counted before. */
 static inline bool count_once(struct look *look, uint64_t start, uint64_t end)
@@ -106,9 +118,6 @@ static inline void heard(struct look *look, uint64_t start, uint64_t bytes)
 void caches_read(struct look *look);
 
 /* ---- slabs.c ---- */
-
-/* Notes the address of a superslab's descriptor. */
-void home_note(struct look *look, uint64_t at);
 
 /* Counts the slab whose descriptor is at `at`, which begins at the slice; false where there is
  * none. */

@@ -1,7 +1,5 @@
 #include "sheet/look.h"
 
-void home_note(struct look *look, uint64_t at) { spans_add(&look->homes, at, at + 1, 0); }
-
 /* Reads the slab at its descriptor's address; false where that is none, or of another address. */
 static bool slab_read(struct look *look, uint64_t at, uint64_t slice, struct slab *slab)
 {
@@ -22,36 +20,46 @@ static bool slab_read(struct look *look, uint64_t at, uint64_t slice, struct sla
     if (slab->blocks == 0 || (uint64_t)slab->blocks * slab->size > slab->bytes ||
         !target_mapped(look->t, slab->base, slab->bytes))
         return false;
-    home_note(look, word_at(head, w->home_at));
+    uint64_t home = word_at(head, w->home_at);
+    spans_add(&look->homes, home, home + 1, 0);
     return target_read(look->t, at + w->words_at, slab->words,
                        (slab->blocks + 63) / 64 * sizeof *slab->words);
+}
+
+/* Counts a block that is taken by its bit, and says of which line it is: the program may use so
+ * many bytes of it, or it is free in a cache. `cached` is the first of those there or above. */
+static enum heap_line block_count(struct look *look, struct class_sum *sum,
+                                  const struct span *cached, uint64_t start, uint64_t usable)
+{
+    if (cached == NULL || cached->start != start) {
+        sum->live++;
+        look->heap->live_bytes += usable;
+        heard(look, start, usable);
+        return LINE_LIVE;
+    }
+    if (cached->number == IN_TRANSFER) {
+        sum->in_transfer++;
+        return LINE_TRANSFER;
+    }
+    look->heap->caches[cached->number].blocks++;
+    look->heap->caches[cached->number].bytes += sum->size;
+    sum->cached++;
+    return LINE_CACHES;
 }
 
 /* One block of whole slices: what the program may use of it, and the end. */
 static void whole_count(struct look *look, struct class_sum *sum, const struct slab *slab)
 {
     const struct span *cached = spans_from(&look->cached, slab->base);
-    bool in_cache = cached != NULL && cached->start == slab->base;
     uint64_t used = slab->usable != 0 && slab->usable < slab->bytes ? slab->usable : slab->bytes;
-    enum heap_line line = LINE_LIVE;
-    if (slab->free_whole || in_cache) {
-        used = slab->bytes;
-        line = in_cache && cached->number == IN_TRANSFER ? LINE_TRANSFER : LINE_CACHES;
-        sum->cached += line == LINE_CACHES;
-        sum->in_transfer += line == LINE_TRANSFER;
-    } else {
-        sum->live++;
-        look->heap->live_bytes += used;
-        heard(look, slab->base, used);
-    }
+    enum heap_line line = LINE_CACHES;
+    if (slab->free_whole && (cached == NULL || cached->start != slab->base))
+        sum->cached++; /* on its way to one */
+    else
+        line = block_count(look, sum, cached, slab->base, used);
     for (uint64_t page = 0; page * PAGE < slab->bytes; page++)
         if (slab->present[page])
-            count(look, sum, page * PAGE < used ? line : LINE_ROUNDING, PAGE);
-    if (in_cache && cached->number != IN_TRANSFER) {
-        struct cache_sum *cache = &look->heap->caches[cached->number];
-        cache->blocks++;
-        cache->bytes += slab->size;
-    }
+            count(look, sum, line != LINE_LIVE || page * PAGE < used ? line : LINE_ROUNDING, PAGE);
 }
 
 /* Of the bytes [from, to) of a slab, those that are resident, in pages that are wanted or not. */
@@ -117,26 +125,11 @@ static void blocks_count(struct look *look, struct class_sum *sum, struct slab *
         uint64_t from = (uint64_t)k * slab->size;
         uint64_t to = from + slab->size;
         pages_use(slab, from, to);
-        enum heap_line line = LINE_LIVE;
         while (cached != NULL && cached->start < slab->base + from)
             cached = spans_from(&look->cached, cached->end);
-        uint64_t here = resident_in(slab, -1, from, to);
-        if (cached != NULL && cached->start == slab->base + from) {
-            line = cached->number == IN_TRANSFER ? LINE_TRANSFER : LINE_CACHES;
-            if (line == LINE_CACHES) {
-                struct cache_sum *cache = &look->heap->caches[cached->number];
-                cache->blocks++;
-                cache->bytes += slab->size;
-            }
-        }
-        sum->live += line == LINE_LIVE;
+        enum heap_line line = block_count(look, sum, cached, slab->base + from, slab->size);
         slab->live[k / 64] |= (uint64_t)(line == LINE_LIVE) << k % 64;
-        sum->cached += line == LINE_CACHES;
-        sum->in_transfer += line == LINE_TRANSFER;
-        look->heap->live_bytes += line == LINE_LIVE ? slab->size : 0;
-        if (line == LINE_LIVE)
-            heard(look, slab->base + from, slab->size);
-        count(look, sum, line, here);
+        count(look, sum, line, resident_in(slab, -1, from, to));
     }
     sum->free += free;
     look->heap->free_bytes += (uint64_t)free * slab->size;

@@ -2,8 +2,6 @@
 
 #include <string.h>
 
-static uint64_t address(const void *p) { return (uint64_t)(uintptr_t)p; }
-
 /* ---- whether they are possible ---- */
 
 /* What the first version of this format had. */
@@ -13,9 +11,12 @@ static uint64_t address(const void *p) { return (uint64_t)(uintptr_t)p; }
 static bool copy(struct target *t, const void *from, void *to, size_t bytes)
 {
     uint32_t length;
-    memset(to, 0, bytes);
-    return target_read(t, address(from), &length, sizeof length) && length >= sizeof length &&
-           length <= 65536 && target_read(t, address(from), to, length < bytes ? length : bytes);
+    bool copied = target_read(t, address(from), &length, sizeof length) &&
+                  length >= sizeof length && length <= 65536 &&
+                  target_read(t, address(from), to, length < bytes ? length : bytes);
+    if (!copied)
+        memset(to, 0, bytes);
+    return copied;
 }
 
 static bool holds(uint32_t whole, uint32_t at, uint32_t bytes)
@@ -95,6 +96,18 @@ static bool all_possible(const struct tables *tables)
            caches_possible(&tables->caches);
 }
 
+/* False where one is missing that the first version had. */
+static bool all_copied(struct target *t, const struct hakmem_watch *watch, struct tables *tables)
+{
+    bool all = true;
+#define LATER(name) copy(t, watch->name, &tables->name, sizeof tables->name);
+#define NEEDED(name) all = all && LATER(name)
+    WATCH_TABLES(NEEDED, LATER)
+#undef NEEDED
+#undef LATER
+    return all;
+}
+
 bool tables_read(struct target *t, uint64_t at, struct tables *tables, struct why *why)
 {
     struct hakmem_watch watch;
@@ -115,22 +128,8 @@ bool tables_read(struct target *t, uint64_t at, struct tables *tables, struct wh
         for (char *c = tables->version; *c != 0; c++)
             if ((*c < '0' || *c > '9') && *c != '.')
                 *c = '?';
-        if (copy(t, watch.map, &tables->map, sizeof tables->map) &&
-            copy(t, watch.meta, &tables->meta, sizeof tables->meta) &&
-            copy(t, watch.superslabs, &tables->superslabs, sizeof tables->superslabs) &&
-            copy(t, watch.huge, &tables->huge, sizeof tables->huge) &&
-            copy(t, watch.slabs, &tables->slabs, sizeof tables->slabs) &&
-            copy(t, watch.transfer, &tables->transfer, sizeof tables->transfer) &&
-            copy(t, watch.caches, &tables->caches, sizeof tables->caches) &&
-            copy(t, watch.counters, &tables->counters, sizeof tables->counters) &&
-            all_possible(tables)) {
-            if (watch.orders != NULL)
-                copy(t, watch.orders, &tables->orders, sizeof tables->orders);
-            if (watch.limits != NULL)
-                copy(t, watch.limits, &tables->limits, sizeof tables->limits);
-            if (watch.profile != NULL &&
-                (!copy(t, watch.profile, &tables->profile, sizeof tables->profile) ||
-                 !profile_possible(&tables->profile)))
+        if (all_copied(t, &watch, tables) && all_possible(tables)) {
+            if (!profile_possible(&tables->profile))
                 tables->profile = (struct watch_profile){0};
             return true;
         }

@@ -9,18 +9,12 @@
 struct tables {
     uint64_t at; /* where hakmem_watch is */
     char version[17];
-    struct watch_map map;
-    struct watch_meta meta;
-    struct watch_superslabs superslabs;
-    struct watch_huge huge;
-    struct watch_slabs slabs;
-    struct watch_transfer transfer;
-    struct watch_caches caches;
-    struct watch_counters counters;
-    struct watch_orders orders;   /* zero where the library has none */
-    struct watch_profile profile; /* the same */
-    struct watch_limits limits;   /* the same */
+#define TABLE(name) struct watch_##name name; /* zero where an older library has none */
+    WATCH_TABLES(TABLE, TABLE)
+#undef TABLE
 };
+
+static inline uint64_t address(const void *p) { return (uint64_t)(uintptr_t)p; }
 
 #define CLASSES_MOST 512
 #define STACKS_MOST 1024

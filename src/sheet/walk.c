@@ -9,48 +9,9 @@
 #include "sheet/look.h"
 
 #define SEGMENTS_MOST 64
-#define REGIONS_MOST 100000
-#define NODES_MOST 4000000
 #define SKIPPED_LITTLE 100 /* more than so many, and than what made sense, are nonsense */
 
 /* ---- what is resident ---- */
-
-/* Only there all of a mapping is ours: elsewhere the kernel may have joined it to another's. */
-static bool is_heap(const struct look *look, const struct mapping *m)
-{
-    const struct watch_map *w = &look->heap->tables.map;
-    return m->start - w->window_base < w->superslabs_bytes;
-}
-
-uint64_t claim(struct look *look, uint64_t start, uint64_t bytes, uint8_t *present)
-{
-    uint8_t some[256];
-    uint64_t resident = 0;
-    struct mapping *m = NULL;
-    for (uint64_t at = start - start % PAGE, end = start + bytes; at < end;) {
-        size_t n = (size_t)((end - at + PAGE - 1) / PAGE);
-        n = n < sizeof some ? n : sizeof some;
-        target_presence(look->t, at, n, some);
-        for (size_t i = 0; i < n; i++, at += PAGE) {
-            if (m == NULL || at >= m->end || at < m->start)
-                m = target_mapping(look->t, at);
-            if (m != NULL) {
-                m->heap |= is_heap(look, m);
-                m->claimed_swapped += some[i] == SWAPPED ? PAGE : 0;
-            }
-            some[i] = m != NULL && some[i] == RESIDENT;
-            if (some[i]) {
-                m->claimed += PAGE;
-                resident++;
-            }
-        }
-        if (present != NULL) {
-            memcpy(present, some, n);
-            present += n;
-        }
-    }
-    return resident;
-}
 
 /* All of a mapping's or an array's resident pages belong to one line. */
 static void count_whole(struct look *look, uint64_t start, uint64_t bytes, enum heap_line line)
@@ -60,28 +21,22 @@ static void count_whole(struct look *look, uint64_t start, uint64_t bytes, enum 
 
 /* ---- huge blocks ---- */
 
-/* Reads one; false where it makes no sense. */
-static bool huge_read(struct look *look, uint64_t at, uint64_t *base, uint64_t *length,
-                      uint64_t *usable)
+/* One that is in use, or kept. */
+static void huge_count(struct look *look, uint64_t at, bool in_use)
 {
     const struct watch_huge *w = &look->heap->tables.huge;
     unsigned char *huge = look->descriptor;
-    if (!target_read(look->t, at, huge, w->size))
-        return false;
-    *base = word_at(huge, w->base_at);
-    *length = word_at(huge, w->length_at);
-    *usable = word_at(huge, w->usable_at);
-    return *base % PAGE == 0 && *length > 0 && target_mapped(look->t, *base, *length) &&
-           *usable <= *length && count_once(look, *base, *base + *length);
-}
-
-static void huge_count(struct look *look, uint64_t at)
-{
-    uint64_t base;
-    uint64_t length;
-    uint64_t usable;
-    if (!huge_read(look, at, &base, &length, &usable)) {
+    bool read = target_read(look->t, at, huge, w->size);
+    uint64_t base = word_at(huge, w->base_at);
+    uint64_t length = word_at(huge, w->length_at);
+    uint64_t usable = word_at(huge, w->usable_at);
+    if (!read || base % PAGE != 0 || length == 0 || !target_mapped(look->t, base, length) ||
+        usable > length || !count_once(look, base, base + length)) {
         look->heap->skipped++;
+        return;
+    }
+    if (!in_use) {
+        count_whole(look, base, length, LINE_KEPT);
         return;
     }
     look->heap->huge_blocks++;
@@ -129,7 +84,7 @@ static void entry_count(struct look *look, uint64_t leaf, uint64_t slice, uint64
     const struct watch_map *w = &look->heap->tables.map;
     unsigned bin = bin_at(look, leaf, slice);
     if (bin == w->bin_huge) {
-        huge_count(look, owner);
+        huge_count(look, owner, true);
     } else if (bin >= w->bin_whole) {
         if (spans_meet(&look->seen, slice, slice + 1))
             return; /* a further slice of a slab */
@@ -201,68 +156,38 @@ static void superslab_count(struct look *look, uint64_t at)
     }
 }
 
-/* Members of a list, whose head is outside of the heap: what lies before a member by node_at. A
- * list may change meanwhile: a member that goes to another one leads round that one for ever. So
- * one member is remembered, and a later one after twice as many steps. */
-static void list_walk(struct look *look, uint64_t head, uint32_t node_at,
-                      void (*member)(struct look *, uint64_t at))
+static bool superslab_note(struct look *look, uint64_t node)
 {
-    uint64_t node = 0;
-    uint64_t remembered = head;
-    if (!target_read(look->t, head, &node, sizeof node))
-        return;
-    for (uint64_t n = 1; node != 0 && node != head && node != remembered && n < NODES_MOST; n++) {
-        uint64_t next = 0;
-        if (!target_read(look->t, node, &next, sizeof next)) {
-            look->heap->skipped++;
-            return;
-        }
-        if ((n & (n - 1)) == 0)
-            remembered = node;
-        member(look, node - node_at);
-        node = next;
-    }
+    uint64_t at = node - look->heap->tables.superslabs.node_at;
+    spans_add(&look->homes, at, at + 1, 0);
+    return true;
 }
 
 static void superslabs_read(struct look *look)
 {
     const struct watch_superslabs *w = &look->heap->tables.superslabs;
     for (unsigned i = 0; i < w->lists; i++)
-        list_walk(look, address(w->by_longest) + i * 2 * WORD, w->node_at, home_note);
-    list_walk(look, address(w->dense), w->node_at, home_note);
+        list_walk(look, address(w->by_longest) + i * 2 * WORD, 0, superslab_note);
+    list_walk(look, address(w->dense), 0, superslab_note);
     for (const struct span *home = spans_from(&look->homes, 0); home != NULL;
          home = spans_from(&look->homes, home->end))
         superslab_count(look, home->start);
 }
 
-static void kept_count(struct look *look, uint64_t at)
+static bool kept_count(struct look *look, uint64_t node)
 {
-    uint64_t base;
-    uint64_t length;
-    uint64_t usable;
-    if (huge_read(look, at, &base, &length, &usable))
-        count_whole(look, base, length, LINE_KEPT);
-    else
-        look->heap->skipped++;
+    huge_count(look, node - look->heap->tables.huge.node_at, false);
+    return true;
 }
 
-static void metadata_read(struct look *look)
+static bool metadata_count(struct look *look, uint64_t at)
 {
-    const struct watch_meta *meta = &look->heap->tables.meta;
-    uint64_t at = 0;
-    target_read(look->t, address(meta->first), &at, sizeof at);
-    for (unsigned n = 0; at != 0 && n < REGIONS_MOST && look->t->budget > 0; n++) {
-        uint64_t length = 0;
-        uint64_t next = 0;
-        if (!target_read(look->t, at + meta->length_at, &length, sizeof length) ||
-            !target_read(look->t, at + meta->next_at, &next, sizeof next) || length == 0 ||
-            !target_mapped(look->t, at, length) || !count_once(look, at, at + length)) {
-            look->heap->skipped++;
-            break;
-        }
-        count_whole(look, at, length, LINE_METADATA);
-        at = next;
-    }
+    uint64_t length = 0;
+    if (!target_read(look->t, at + look->heap->tables.meta.length_at, &length, sizeof length) ||
+        length == 0 || !target_mapped(look->t, at, length) || !count_once(look, at, at + length))
+        return false;
+    count_whole(look, at, length, LINE_METADATA);
+    return true;
 }
 
 /* Where the memory of a file ends that is mapped from its start there, by its own headers; 0 where
@@ -384,8 +309,8 @@ static bool look_read(struct look *look)
         if ((t->maps[i].writable || t->maps[i].readable) && !mapping_walk(look, &t->maps[i]))
             return false;
     superslabs_read(look);
-    list_walk(look, address(tables->huge.dirty), tables->huge.node_at, kept_count);
-    metadata_read(look);
+    list_walk(look, address(tables->huge.dirty), 0, kept_count);
+    list_walk(look, address(tables->meta.first), tables->meta.next_at, metadata_count);
     library_read(look);
     counters_read(look);
     limits_read(look);

@@ -4,6 +4,7 @@
 #include "back/meta.h"
 #include "back/reserve.h"
 #include "back/superslabs.h"
+#include "back/use.h"
 #include "base/counters.h"
 #include "base/memory.h"
 #include "front/ahead.h"
@@ -25,7 +26,7 @@
 /* Where threads push and pop meanwhile, a block may be seen in two stacks. */
 static size_t minus(size_t a, size_t b) { return a > b ? a - b : 0; }
 
-static void count_slab(struct accounts *accounts, const struct slab *slab)
+static void count_slab(struct accounts *accounts, const struct slab *slab, unsigned bin)
 {
     const struct size_class *c = &size_classes[slab->cls];
     struct class_accounts *sum = &accounts->classes[slab->cls];
@@ -38,9 +39,9 @@ static void count_slab(struct accounts *accounts, const struct slab *slab)
     accounts->free_in_slabs += (size_t)slab->free * c->size;
     accounts->absent += count_bits(slab->absent | guard_pages_of(slab->cls)) * os_page;
     accounts->metadata_used += meta_size(slab_bytes(c));
-    /* What the program didn't ask for of a block of whole slices. */
+    /* What the program didn't ask for of a block of whole slices; of a free one nothing is its. */
     size_t usable = load_relaxed(&slab->usable);
-    if (c->blocks == 1 && usable != 0)
+    if (c->blocks == 1 && bin != BIN_WHOLE_FREE && usable != 0)
         accounts->rest += c->size - usable;
 }
 
@@ -65,27 +66,11 @@ static void count_map(struct accounts *accounts)
         if (bin == BIN_HUGE)
             count_huge(accounts, owner);
         else if (bin_of_slab(bin) && ((struct slab *)owner)->base == p)
-            count_slab(accounts, owner);
+            count_slab(accounts, owner, bin);
     }
 }
 
 /* ---- caches ---- */
-
-/* Of blocks of whole slices that lie free in a stack or transfer cache nothing is the program's, so
- * nothing is behind what it may use: count_slab added that. */
-static void count_cached(struct accounts *accounts, void *const *blocks, size_t n)
-{
-    for (size_t i = 0; i < n; i++) {
-        void *p = load_relaxed(&blocks[i]);
-        const struct slab *slab = bin_of_slab(map_bin(p)) ? map_owner(p) : NULL;
-        if (slab == NULL || !meta_holds(slab, sizeof *slab) || slab->cls < CLASS_SLICES_FIRST ||
-            slab->cls >= CLASSES)
-            continue;
-        size_t usable = load_relaxed(&slab->usable);
-        if (usable != 0)
-            accounts->rest = minus(accounts->rest, size_classes[slab->cls].size - usable);
-    }
-}
 
 static void count_stacks(struct accounts *accounts, const struct cache *cache)
 {
@@ -99,14 +84,10 @@ static void count_stacks(struct accounts *accounts, const struct cache *cache)
         accounts->metadata_used += round_up(chunk_bytes(i), os_page);
     for (unsigned stack = 0; stack < STACKS; stack++) {
         unsigned cls = stack_class(stack);
-        const struct bin *bin = &cache->bins[BIN_FIRST + stack];
         const struct cold_bin *cold = &cache->cold[stack];
         /* The thread may push and pop meanwhile. */
-        size_t used = stack_used(bin, cold);
-        used = used <= cold->room ? used : 0;
-        accounts->classes[cls].cached += used;
-        if (cls >= CLASS_SLICES_FIRST && used > 0)
-            count_cached(accounts, cold->base + 1, used);
+        size_t used = stack_used(&cache->bins[BIN_FIRST + stack], cold);
+        accounts->classes[cls].cached += used <= cold->room ? used : 0;
     }
     void **blocks;
     for (unsigned cls = 0; cls < AHEAD_CLASSES; cls++)
@@ -146,14 +127,13 @@ static void count_classes(struct accounts *accounts)
         struct class_accounts *sum = &accounts->classes[cls];
         size_t size = size_classes[cls].size;
         uint32_t *count, capacity;
-        void **blocks = transfer_inside(cls, &count, &capacity);
+        transfer_inside(cls, &count, &capacity);
         sum->in_transfer = *count;
-        if (cls >= CLASS_SLICES_FIRST) {
-            count_cached(accounts, blocks, sum->in_transfer);
-            accounts->whole += minus(sum->taken, sum->cached + sum->in_transfer);
-        } else {
-            accounts->rest += minus(sum->taken, sum->cached + sum->in_transfer) * hardening.canary;
-        }
+        size_t in_use = minus(sum->taken, sum->cached + sum->in_transfer);
+        if (cls >= CLASS_SLICES_FIRST)
+            accounts->whole += in_use;
+        else
+            accounts->rest += in_use * hardening.canary;
         count_compaction(accounts, cls);
         accounts->cached += sum->cached * size;
         accounts->in_transfer += sum->in_transfer * size;
@@ -184,17 +164,16 @@ void account(struct accounts *accounts)
         accounts->dirty_mappings++;
         accounts->metadata_used += meta_size(sizeof(struct huge));
     }
-    accounts->kept = *huge.dirty_bytes;
+    accounts->kept = use.dirty_huge;
 
     accounts->metadata_used += *huge.forbidden_count * meta_size(sizeof(struct huge));
     accounts->metadata_used += samples_bytes();
     if (class_offsets_closed != NULL)
         accounts->metadata_used += round_up(sizeof *class_offsets_closed, os_page);
 
-    const struct superslabs_inside all = superslabs_inside();
-    accounts->superslabs = *all.mapped;
+    accounts->superslabs = superslabs_mapped();
     accounts->metadata_used += accounts->superslabs * meta_size(sizeof(struct superslab));
-    accounts->retained = *all.retained * SLICE;
+    accounts->retained = use.dirty_slices * SLICE;
     size_t blocks = accounts->slab_slices * SLICE;
     accounts->untouched += superslabs_bytes() - blocks - accounts->retained + *huge.forbidden_bytes;
     accounts->untouched += zero_sized_mapped();

@@ -1,9 +1,8 @@
-/* Checks superslabs from their lists and from the map, everything that the map names, shards'
- * trees, then the caches (heap_check_fronts.c), dirty mappings and sums. Its notes lie in a
- * separate mapping. */
+/* Checks superslabs by their lists, everything that the map names, shards' trees, then the caches
+ * (heap_check_fronts.c), dirty mappings and sums. Its notes (heap_walk.h) lie in a separate
+ * mapping.
+ */
 #include "watch/heap_check.h"
-
-#include <string.h>
 
 #include "back/huge.h"
 #include "back/meta.h"
@@ -16,142 +15,59 @@
 #include "os/os.h"
 #include "watch/heap_walk.h"
 
-void check_break(struct check_walk *walk, enum check_rule rule, const void *where, size_t expected,
-                 size_t found)
+/* ---- superslabs ---- */
+
+/* The superslabs of a list, whose node is at `offset` in them; each is to be in list `number`. */
+static void check_list(struct check_walk *walk, const struct list *head, size_t offset,
+                       void (*each)(struct check_walk *, struct superslab *, unsigned),
+                       unsigned number)
 {
-    struct accounts *accounts = walk->accounts;
-    accounts->broken[rule]++;
-    if (accounts->breaches < CHECK_BREACHES_KEPT)
-        accounts->first[accounts->breaches] = (struct check_breach){rule, where, expected, found};
-    accounts->breaches++;
-}
-
-/* ---- what was found ---- */
-
-/* The number of the first superslab at p or above. */
-static size_t superslab_at(const struct check_walk *walk, const void *p)
-{
-    size_t low = 0, high = walk->superslab_count;
-    while (low < high) {
-        size_t middle = (low + high) / 2;
-        if ((uintptr_t)walk->superslabs[middle].s->base < (uintptr_t)p)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return low;
-}
-
-struct check_superslab *check_find(const struct check_walk *walk, const void *p)
-{
-    const char *base = (const char *)((uintptr_t)p & ~(SUPERSLAB - 1));
-    size_t i = superslab_at(walk, base);
-    return i < walk->superslab_count && walk->superslabs[i].s->base == base ? &walk->superslabs[i]
-                                                                            : NULL;
-}
-
-static void add_superslab(struct check_walk *walk, struct superslab *s)
-{
-    size_t i = superslab_at(walk, s->base);
-    bool known = i < walk->superslab_count && walk->superslabs[i].s->base == s->base;
-    if (known || walk->superslab_count == walk->superslab_room)
-        return;
-    for (size_t at = walk->superslab_count; at > i; at--) {
-        walk->superslabs[at] = walk->superslabs[at - 1];
-        FORGET(at); /* or it becomes a call of memmove, with every lock held */
-    }
-    walk->superslabs[i] = (struct check_superslab){.s = s};
-    walk->superslab_count++;
-}
-
-/* From above: mostly they come by address. */
-void check_add_range(struct check_walk *walk, const void *start, size_t length)
-{
-    if (walk->range_count == walk->range_room)
-        return;
-    size_t i = walk->range_count++;
-    for (; i > 0 && walk->ranges[i - 1].start > (uintptr_t)start; i--)
-        walk->ranges[i] = walk->ranges[i - 1];
-    walk->ranges[i] = (struct check_range){(uintptr_t)start, (uintptr_t)start + length};
-}
-
-static void check_ranges(struct check_walk *walk)
-{
-    for (size_t i = 1; i < walk->range_count; i++)
-        if (walk->ranges[i].start < walk->ranges[i - 1].end)
-            check_break(walk, CHECK_RANGES_OVERLAP, (void *)walk->ranges[i].start,
-                        walk->ranges[i - 1].end, walk->ranges[i].start);
-}
-
-/* ---- superslabs in lists and map ---- */
-
-/* Whether the list's next node, at `offset` in its superslab, may be followed. */
-static bool link_whole(const struct list *node, const struct list *head, size_t offset)
-{
-    const struct list *next = node->next;
-    const char *s = (const char *)next - offset;
-    return (next == head || meta_holds(s, sizeof(struct superslab))) && next->prev == node;
-}
-
-static void superslabs_in_lists(struct check_walk *walk)
-{
-    const struct superslabs_inside all = superslabs_inside();
-    size_t most = *all.mapped;
-    for (unsigned n = 1; n <= SUPERSLAB_SLICES; n++) {
-        struct list *head = &all.by_longest[n - 1];
-        bool members = head->next != NULL && head->next != head;
-        check_same(walk, CHECK_SUPERSLAB_NONEMPTY, head, members, *all.nonempty >> (n - 1) & 1);
-        size_t steps = 0;
-        for (struct list *node = head; members; node = node->next) {
-            if (!link_whole(node, head, offsetof(struct superslab, node)) || steps > most) {
-                check_break(walk, CHECK_SUPERSLAB_LISTS, node, most, steps);
-                break;
-            }
-            if (node->next == head)
-                break;
-            struct superslab *s = list_entry(node->next, struct superslab, node);
-            check_same(walk, CHECK_SUPERSLAB_LONGEST, s, s->longest, n);
-            add_superslab(walk, s);
-            steps++;
-        }
-    }
-}
-
-static void superslabs_in_map(struct check_walk *walk)
-{
-    for (uintptr_t address = 0; map_next(&address); address += SLICE) {
-        void *owner = map_owner((void *)address);
-        unsigned bin = map_bin((void *)address);
-        if (bin_of_slab(bin) && meta_holds(owner, sizeof(struct slab))) {
-            struct superslab *home = ((struct slab *)owner)->home;
-            if (meta_holds(home, sizeof *home))
-                add_superslab(walk, home);
-        }
-    }
-}
-
-static void check_aged(struct check_walk *walk)
-{
-    const struct superslabs_inside all = superslabs_inside();
+    const size_t most = superslabs_mapped();
     size_t steps = 0;
-    for (struct list *node = all.aged;; node = node->next) {
-        if (!link_whole(node, all.aged, offsetof(struct superslab, age)) || steps > *all.mapped) {
-            check_break(walk, CHECK_SUPERSLAB_LISTS, node, *all.mapped, steps);
+    for (const struct list *node = head;; node = node->next) {
+        const struct list *next = node->next;
+        struct superslab *s = (struct superslab *)((uintptr_t)next - offset);
+        bool whole = (next == head || meta_holds(s, sizeof *s)) && next->prev == node;
+        if (!whole || steps++ > most) {
+            check_break(walk, CHECK_SUPERSLAB_LISTS, node, most, steps);
             return;
         }
-        if (node->next == all.aged)
+        if (next == head)
             return;
-        const struct superslab *s = list_entry(node->next, struct superslab, age);
-        const struct check_superslab *found = check_find(walk, s->base);
-        if (found == NULL || found->s != s)
-            check_break(walk, CHECK_SUPERSLAB_LISTS, s, 1, 0);
-        steps++;
+        each(walk, s, number);
     }
+}
+
+static void check_listed(struct check_walk *walk, struct superslab *s, unsigned longest)
+{
+    check_same(walk, CHECK_SUPERSLAB_LONGEST, s, s->longest, longest);
+    check_add_superslab(walk, s);
+}
+
+static void check_aged(struct check_walk *walk, struct superslab *s, unsigned unused)
+{
+    (void)unused;
+    const struct check_superslab *found = check_find(walk, s->base);
+    if (found == NULL || found->s != s)
+        check_break(walk, CHECK_SUPERSLAB_LISTS, s, 1, 0);
+}
+
+static void check_lists(struct check_walk *walk)
+{
+    for (unsigned n = 1; n <= SUPERSLAB_SLICES; n++) {
+        const struct list *head = &superslabs_by_longest[n - 1];
+        bool members = head->next != NULL && head->next != head;
+        check_same(walk, CHECK_SUPERSLAB_NONEMPTY, head, members,
+                   superslabs_nonempty >> (n - 1) & 1);
+        if (members)
+            check_list(walk, head, offsetof(struct superslab, node), check_listed, n);
+    }
+    check_list(walk, &superslabs_dense, offsetof(struct superslab, node), check_listed, 0);
+    check_list(walk, &superslabs_aged, offsetof(struct superslab, age), check_aged, 0);
 }
 
 static void check_superslabs(struct check_walk *walk)
 {
-    const struct superslabs_inside all = superslabs_inside();
     size_t retained = 0;
     size_t taken_slices = 0;
     for (size_t i = 0; i < walk->superslab_count; i++) {
@@ -160,7 +76,7 @@ static void check_superslabs(struct check_walk *walk)
         if (longest_run(s->free) > s->longest || (s->free == 0) != (s->longest == 0))
             check_break(walk, CHECK_SUPERSLAB_LONGEST, s, longest_run(s->free), s->longest);
         check_same(walk, CHECK_SLICES_SHARED, s->base, 0, found->in_slabs & s->free);
-        uint64_t taken = ~s->free & low_bits(s->slices);
+        uint64_t taken = ~s->free & all_slices(s);
         check_same(walk, CHECK_SLICES_TOUCHED, s->base, 0, taken & ~s->touched);
         if (walk->quiet)
             check_same(walk, CHECK_SLICES_LOST, s->base, 0, taken & ~found->in_slabs);
@@ -168,14 +84,13 @@ static void check_superslabs(struct check_walk *walk)
         taken_slices += count_bits(taken);
         check_add_range(walk, s->base, s->slices * SLICE);
     }
-    check_same(walk, CHECK_SUPERSLAB_COUNT, all.mapped, walk->superslab_count, *all.mapped);
-    check_same(walk, CHECK_SLICES_RETAINED, all.retained, retained, *all.retained);
+    check_same(walk, CHECK_SUPERSLAB_COUNT, &superslabs_count, walk->superslab_count,
+               superslabs_count);
+    check_same(walk, CHECK_SLICES_RETAINED, &use.dirty_slices, retained, use.dirty_slices);
     check_same(walk, CHECK_USE_SLICES, &use.slices, taken_slices * SLICE, use.slices);
 }
 
 /* ---- what the map names ---- */
-
-static uint64_t slices_from(unsigned first, size_t n) { return low_bits((unsigned)n) << first; }
 
 static void check_huge(struct check_walk *walk, const struct huge *h, const char *p)
 {
@@ -235,7 +150,7 @@ static void check_slab(struct check_walk *walk, struct slab *slab)
                     (size_t)slab->home);
         return;
     }
-    uint64_t mask = slices_from(index, c->slices);
+    uint64_t mask = slice_mask(index, c->slices);
     check_same(walk, CHECK_SLICES_SHARED, slab->base, 0, found->in_slabs & mask);
     if (walk->quiet && c->blocks == 1 && slab->usable > c->size)
         check_break(walk, CHECK_WHOLE_LENGTH, slab->base, c->size, slab->usable);
@@ -310,17 +225,16 @@ static bool visit(struct check_walk *walk, unsigned shard, unsigned cls,
     return first;
 }
 
-/* Children before siblings; up again over the first child to the parent. */
 static void check_tree(struct check_walk *walk, unsigned shard, unsigned cls)
 {
-    const struct pairing_node *root = *shard_partial(shard, cls);
-    const struct pairing_node *node = root;
+    const struct pairing_heap *slabs = shard_partial(shard, cls);
+    const struct pairing_node *root = slabs->root;
     size_t steps = 0, most = 4 * walk->accounts->slabs + 4;
     size_t blocks = 0, free = 0, absent = 0;
     uintptr_t least = root != NULL && meta_holds(root, sizeof *root) ? root->key : 0;
     if (!node_whole(root, NULL) || (root != NULL && root->next != NULL))
         return check_break(walk, CHECK_PARTIAL_TREE, root, 1, 0);
-    while (node != NULL) {
+    for (struct pairing_node *node = slabs->root; node != NULL; node = pairing_after(slabs, node)) {
         bool whole = node->key >= least && node_whole(node->child, node) &&
                      node_whole(node->next, node) &&
                      (node->child == NULL || node->child->key >= node->key);
@@ -331,16 +245,6 @@ static void check_tree(struct check_walk *walk, unsigned shard, unsigned cls)
         blocks += ((const struct slab *)node)->places;
         free += ((const struct slab *)node)->free;
         absent += count_bits(((const struct slab *)node)->absent);
-        if (node->child != NULL) {
-            node = node->child;
-            continue;
-        }
-        while (node != root && node->next == NULL) {
-            while (node->prev->child != node)
-                node = node->prev;
-            node = node->prev;
-        }
-        node = node->next; /* the root has none */
     }
     check_same(walk, CHECK_PARTIAL_SUMS, root, blocks, shard_begun(shard, cls)->blocks);
     check_same(walk, CHECK_PARTIAL_SUMS, root, free, shard_begun(shard, cls)->free);
@@ -382,7 +286,7 @@ static void check_kept(struct check_walk *walk)
             named += map_owner(h->base + at) != NULL || map_bin(h->base + at) != BIN_FOREIGN;
         check_same(walk, CHECK_KEPT_MAPPED, h->base, 0, named);
     }
-    check_same(walk, CHECK_KEPT_BYTES, huge.dirty_bytes, bytes, *huge.dirty_bytes);
+    check_same(walk, CHECK_KEPT_BYTES, &use.dirty_huge, bytes, use.dirty_huge);
 }
 
 static void check_sums(struct check_walk *walk)
@@ -422,9 +326,7 @@ size_t heap_check(struct accounts *accounts, bool quiet)
     walk.ranges = (struct check_range *)(notes + table);
     walk.marks = (uint64_t(*)[CHECK_MARK_WORDS])(notes + table + ranges);
 
-    superslabs_in_lists(&walk);
-    superslabs_in_map(&walk);
-    check_aged(&walk);
+    check_lists(&walk);
     check_map(&walk);
     check_superslabs(&walk);
     check_shards(&walk);

@@ -82,36 +82,34 @@ static bool stack_bounds(struct check_walk *walk, const struct cache *cache, uns
     return true;
 }
 
+/* The blocks of one of the threads' stacks, and what is noted as the topmost. */
+static void check_blocks(struct check_walk *walk, void *const *blocks, size_t used,
+                         const void *topmost, const void *where, unsigned cls)
+{
+    const void *expected = used > 0 ? blocks[used - 1] : stack_mark();
+    check_same(walk, CHECK_STACK_TOPMOST, where, (size_t)expected, (size_t)topmost);
+    for (size_t i = 0; i < used; i++)
+        check_block(walk, &blocks[i], cls, CHECK_STACK_BLOCK);
+}
+
 /* Without the slots where the owner may be pushing and popping. */
 static void check_stack(struct check_walk *walk, const struct cache *cache, unsigned stack,
                         bool slots)
 {
     const struct bin *bin = &cache->bins[BIN_FIRST + stack];
     const struct cold_bin *cold = &cache->cold[stack];
-    if (!stack_bounds(walk, cache, stack) || !slots)
-        return;
-    size_t used = stack_used(bin, cold);
-    void **slot = cold->base;
-    const void *topmost = used > 0 ? slot[used] : stack_mark();
-    check_same(walk, CHECK_STACK_TOPMOST, bin, (size_t)topmost, (size_t)bin->topmost);
-    for (; used > 0; used--)
-        check_block(walk, ++slot, stack_class(stack), CHECK_STACK_BLOCK);
+    if (stack_bounds(walk, cache, stack) && slots)
+        check_blocks(walk, cold->base + 1, stack_used(bin, cold), bin->topmost, bin,
+                     stack_class(stack));
 }
 
 static void check_ahead(struct check_walk *walk, const struct cache *cache)
 {
     for (unsigned cls = 0; cls < AHEAD_CLASSES; cls++) {
         void **blocks = NULL;
-        size_t used = ahead_used(cache, cls, &blocks);
         const struct ahead *ahead = &cache->ahead[cls];
-        if (used > AHEAD_MOST) {
-            check_break(walk, CHECK_STACK_BOUNDS, ahead, AHEAD_MOST, used);
-            continue;
-        }
-        const void *topmost = used > 0 ? blocks[used - 1] : stack_mark();
-        check_same(walk, CHECK_STACK_TOPMOST, ahead, (size_t)topmost, (size_t)ahead->topmost);
-        for (size_t i = 0; i < used; i++)
-            check_block(walk, &blocks[i], cls, CHECK_STACK_BLOCK);
+        size_t used = ahead_used(cache, cls, &blocks);
+        check_blocks(walk, blocks, used, ahead->topmost, ahead, cls);
     }
 }
 

@@ -1,4 +1,4 @@
-/* What the two files of the heap check share: one walk and its findings. Only for them. */
+/* The notes of one heap check, and what it found: for the files of the check alone. */
 #ifndef HAKMEM_WATCH_HEAP_WALK_H
 #define HAKMEM_WATCH_HEAP_WALK_H
 
@@ -46,8 +46,13 @@ static inline void check_same(struct check_walk *walk, enum check_rule rule, con
 /* The superslab that p is in; null if in none. */
 struct check_superslab *check_find(const struct check_walk *walk, const void *p);
 
-/* Notes a superslab, a huge block or a kept mapping. */
+void check_add_superslab(struct check_walk *walk, struct superslab *s);
+
+/* Notes a superslab, a huge block or a kept mapping; in the end all of them have to lie apart. */
 void check_add_range(struct check_walk *walk, const void *start, size_t length);
+void check_ranges(struct check_walk *walk);
+
+/* ---- heap_check_fronts.c ---- */
 
 /* Threads' caches, transfer caches: each block in one of them is taken, and there once. */
 void check_fronts(struct check_walk *walk);

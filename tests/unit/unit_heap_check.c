@@ -177,8 +177,8 @@ static struct bin *stack_with_blocks(void)
 static struct slab *partial_slab(unsigned cls)
 {
     for (unsigned shard = 0; shard < shards_made(); shard++)
-        if (*shard_partial(shard, cls) != NULL)
-            return (struct slab *)*shard_partial(shard, cls);
+        if (shard_partial(shard, cls)->root != NULL)
+            return (struct slab *)shard_partial(shard, cls)->root;
     fputs("expected a partial slab\n", stderr);
     exit(1);
 }
@@ -231,22 +231,23 @@ static void map_bin_broken(void)
 static void map_base_broken(void) { POKE(some_slab()->base, some_slab()->base + SLICE); }
 static void superslab_lists_broken(void)
 {
-    struct superslabs_inside all = superslabs_inside();
-    struct list *node = all.by_longest[lowest_bit(*all.nonempty)].next;
+    struct list *node = superslabs_by_longest[lowest_bit(superslabs_nonempty)].next;
     POKE(node->prev, node);
 }
-static void superslab_count_broken(void)
+static void superslab_dense_broken(void)
 {
-    POKE(*superslabs_inside().mapped, *superslabs_inside().mapped + 1);
+    struct list *node = superslabs_dense.next;
+    EXPECT(node != &superslabs_dense);
+    POKE(node->prev, node);
 }
+static void superslab_count_broken(void) { POKE(superslabs_count, superslabs_count + 1); }
 static void superslab_longest_broken(void)
 {
     POKE(some_superslab()->longest, some_superslab()->longest + 1);
 }
 static void superslab_nonempty_broken(void)
 {
-    uint64_t *nonempty = superslabs_inside().nonempty;
-    POKE(*nonempty, *nonempty ^ (uint64_t)1 << 40);
+    POKE(superslabs_nonempty, superslabs_nonempty ^ (uint64_t)1 << 40);
 }
 static void slices_shared_broken(void)
 {
@@ -266,10 +267,7 @@ static void slices_touched_broken(void)
 {
     POKE(some_superslab()->touched, some_superslab()->touched ^ (uint64_t)1 << run_index());
 }
-static void slices_retained_broken(void)
-{
-    POKE(*superslabs_inside().retained, *superslabs_inside().retained + 1);
-}
+static void slices_retained_broken(void) { POKE(use.dirty_slices, use.dirty_slices + 1); }
 static void use_slices_broken(void) { POKE(use.slices, use.slices + SLICE); }
 static void use_held_broken(void) { POKE(use.held, use.held + SLICE); }
 static void use_huge_broken(void) { POKE(use.huge, use.huge + SLICE); }
@@ -310,7 +308,7 @@ static void partial_place_broken(void) { POKE(some_slab()->node.key, some_slab()
 static void partial_missing_broken(void)
 {
     struct slab *slab = some_slab();
-    POKE(*shard_partial(slab->shard, slab->cls), 0);
+    POKE(shard_partial(slab->shard, slab->cls)->root, 0);
 }
 static void partial_sums_broken(void)
 {
@@ -378,10 +376,7 @@ static void kept_mapped_broken(void)
     map_set(dirty_huge()->base, 1, BIN_HUGE, dirty_huge());
 }
 static void kept_mapped_whole(void) { map_clear(((struct huge *)leaked)->base, BIN_HUGE); }
-static void kept_bytes_broken(void)
-{
-    POKE(*huge_inside().dirty_bytes, *huge_inside().dirty_bytes + SLICE);
-}
+static void kept_bytes_broken(void) { POKE(use.dirty_huge, use.dirty_huge + SLICE); }
 static void ranges_overlap_broken(void) { POKE(dirty_huge()->base, some_superslab()->base); }
 static void meta_free_broken(void)
 {
@@ -408,6 +403,7 @@ static const struct {
     {CHECK_MAP_BIN, map_bin_broken, map_owner_whole},
     BY_POKE(MAP_BASE, map_base_broken),
     BY_POKE(SUPERSLAB_LISTS, superslab_lists_broken),
+    BY_POKE(SUPERSLAB_LISTS, superslab_dense_broken),
     BY_POKE(SUPERSLAB_COUNT, superslab_count_broken),
     BY_POKE(SUPERSLAB_LONGEST, superslab_longest_broken),
     BY_POKE(SUPERSLAB_NONEMPTY, superslab_nonempty_broken),
