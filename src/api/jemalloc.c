@@ -19,9 +19,14 @@
 #define FLAG_CACHE 0xfff00
 #define CACHE_NONE 0x100
 
-#define ALIGN_OF_ALL 16 /* what each block has, if it is large enough */
+#define ALIGN_OF_ALL 16
 
-FAST size_t flags_align(int flags) { return (size_t)1 << (flags & FLAG_ALIGN); }
+/* 1 for what each block has. */
+FAST size_t flags_align(int flags)
+{
+    size_t align = (size_t)1 << (flags & FLAG_ALIGN);
+    return align > ALIGN_OF_ALL ? align : 1;
+}
 
 FAST bool flags_past(int flags) { return unlikely((flags & FLAG_CACHE) == CACHE_NONE); }
 
@@ -39,11 +44,10 @@ static SLOW void *malloc_with(size_t n, int flags)
 {
     size_t align = flags_align(flags);
     bool zero = (flags & FLAG_ZERO) != 0;
-    if (align > ALIGN_OF_ALL) {
+    if (align != 1) {
         void *p = hakmem_aligned_alloc(align, n);
         return zero ? zeroed(p, 0) : p;
     }
-    n = larger(n, align);
     if (flags_past(flags))
         return zero ? zeroed(slow_malloc_past(n), 0) : slow_malloc_past(n);
     return zero ? zeroed(hakmem_calloc(1, n), n) : hakmem_malloc(n);
@@ -60,11 +64,11 @@ EXPORT void *rallocx(void *p, size_t n, int flags)
     size_t align = flags_align(flags), before = usable(p);
     bool zero = (flags & FLAG_ZERO) != 0;
     n = larger(n, 1); /* realloc would free it */
-    if (align <= ALIGN_OF_ALL) {
-        void *q = hakmem_realloc(p, larger(n, align));
+    if (align == 1) {
+        void *q = hakmem_realloc(p, n);
         return zero ? zeroed(q, before) : q;
     }
-    if ((uintptr_t)p % align == 0 && stays(n, before))
+    if ((uintptr_t)p % align == 0 && usable_of_new(n, align) == before)
         return p;
     void *q = hakmem_aligned_alloc(align, n);
     if (q == NULL)

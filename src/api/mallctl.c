@@ -47,6 +47,11 @@ struct figures { /* bytes, of threads a count */
 static struct figures shown; /* atomic, each word by itself */
 static size_t epoch;         /* atomic; 0: none yet */
 
+static size_t bytes_of_class(unsigned cls)
+{
+    return cls < BINS_SMALL ? class_usable(cls) : size_classes[cls].size;
+}
+
 static struct figures figures_of(const struct accounts *a)
 {
     size_t begun = a->program + a->cached + a->in_transfer + a->free_in_slabs + a->rest;
@@ -66,7 +71,7 @@ static struct figures figures_of(const struct accounts *a)
         f.bins[cls].blocks = excess(of->taken, of->cached + of->in_transfer);
         f.bins[cls].slabs = of->slabs;
         if (cls < BINS_SMALL)
-            f.small += f.bins[cls].blocks * size_classes[cls].size;
+            f.small += f.bins[cls].blocks * bytes_of_class(cls);
     }
     f.large = excess(f.allocated, f.small);
     return f;
@@ -190,7 +195,7 @@ static bool arena_is_ours(size_t n) { return n == 0 || n == ARENAS_ALL || n == a
 /* ---- values ---- */
 
 /* What the numbers in the row's name are: of an arena, of a class. False where there is none. */
-static bool numbers_fit(const struct control *c, const size_t *parts, size_t *arena, size_t *cls)
+static bool numbers_fit(const struct control *c, const size_t *parts, size_t *arena, unsigned *cls)
 {
     const char *row = c->name;
     size_t part = 0;
@@ -208,12 +213,12 @@ static bool numbers_fit(const struct control *c, const size_t *parts, size_t *ar
         else if (parts[part] >= (large ? CLASSES - BINS_SMALL : BINS_SMALL))
             return false;
         else
-            *cls = parts[part] + (large ? BINS_SMALL : 0);
+            *cls = (unsigned)parts[part] + (large ? BINS_SMALL : 0);
     }
     return true;
 }
 
-static size_t figure_of(const struct control *c, size_t arena, size_t cls)
+static size_t figure_of(const struct control *c, size_t arena, unsigned cls)
 {
     if (load_relaxed(&epoch) == 0)
         epoch_begin();
@@ -224,7 +229,7 @@ static size_t figure_of(const struct control *c, size_t arena, size_t cls)
     return word_at(&shown, c->at) / (c->what == FIGURE_PAGES ? os_page : 1);
 }
 
-static size_t control_get(const struct control *c, size_t arena, size_t cls)
+static size_t control_get(const struct control *c, size_t arena, unsigned cls)
 {
     switch ((enum what)c->what) {
     case OPTION:
@@ -236,7 +241,7 @@ static size_t control_get(const struct control *c, size_t arena, size_t cls)
     case BIN_BLOCKS:
         return size_classes[cls].blocks;
     case BIN_SIZE:
-        return class_usable(cls);
+        return bytes_of_class(cls);
     case BIN_SLAB:
         return size_classes[cls].slices * SLICE;
     case PAGE_SIZE_NOW:
@@ -335,7 +340,8 @@ EXPORT int mallctlnametomib(const char *name, size_t *mib, size_t *length)
 {
     size_t parts[PARTS_MOST];
     for (size_t i = 0; i < CONTROLS; i++) {
-        size_t arena = 0, cls = 0;
+        size_t arena = 0;
+        unsigned cls = 0;
         if (!name_fits(controls[i].name, name, parts))
             continue;
         if (!numbers_fit(&controls[i], parts, &arena, &cls))
@@ -351,7 +357,8 @@ EXPORT int mallctlnametomib(const char *name, size_t *mib, size_t *length)
 EXPORT int mallctlbymib(const size_t *mib, size_t length, void *old, size_t *old_bytes,
                         const void *new, size_t new_bytes)
 {
-    size_t arena = 0, cls = 0, value = 0;
+    size_t arena = 0, value = 0;
+    unsigned cls = 0;
     if (length == 0 || mib[0] >= CONTROLS)
         return ENOENT;
     const struct control *c = &controls[mib[0]];
@@ -453,7 +460,7 @@ static void print_classes(struct print *print)
         size_t blocks = load_relaxed(&shown.bins[cls].blocks);
         if (blocks == 0)
             continue;
-        print_named(print, "  ", "size", " ", size_classes[cls].size);
+        print_named(print, "  ", "size", " ", bytes_of_class(cls));
         print_named(print, ", ", "blocks", " ", blocks);
         print_named(print, ", ", "slabs", " ", load_relaxed(&shown.bins[cls].slabs));
         text_add(&print->text, "\n");
