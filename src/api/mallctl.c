@@ -19,10 +19,12 @@
 #include "front/owners.h"
 #include "hakmem/hakmem.h"
 #include "heap/canary.h"
+#include "heap/guard_pages.h"
 #include "life/life.h"
 #include "life/purge.h"
 #include "life/settings.h"
 #include "os/os.h"
+#include "os/output.h"
 #include "os/self.h"
 #include "sheet/own.h"
 #include "watch/report.h"
@@ -113,6 +115,8 @@ enum what {
     THREAD_ARENA,
     EPOCH,
     CREATE,
+    CACHE_CREATE,
+    CACHE_ORDER,
     DUMP,
     DECAY,
     DESTROY,
@@ -239,7 +243,7 @@ static size_t control_get(const struct control *c, size_t arena, unsigned cls)
     case BIN_FIGURE:
         return figure_of(c, arena, cls);
     case BIN_BLOCKS:
-        return size_classes[cls].blocks;
+        return guard_places(cls);
     case BIN_SIZE:
         return bytes_of_class(cls);
     case BIN_SLAB:
@@ -269,6 +273,7 @@ static size_t control_get(const struct control *c, size_t arena, unsigned cls)
 static int dump(const char *path)
 {
     static size_t dumps; /* atomic */
+    struct output output;
     char name[64];
     struct text t;
     size_t sequence = add_relaxed(&dumps, 1);
@@ -281,7 +286,10 @@ static int dump(const char *path)
     text_add(&t, ".m");
     text_add_number(&t, sequence);
     text_add(&t, ".heap");
-    return profile_replace(path != NULL ? path : name) == 0 ? 0 : EFAULT;
+    int error = output_begin(&output, path != NULL ? path : name);
+    if (error == 0)
+        error = output_end(&output, profile_write(output.file));
+    return error == 0 ? 0 : EFAULT;
 }
 
 static void flush(void)
@@ -295,6 +303,7 @@ static int control_set(const struct control *c, size_t arena, size_t value)
 {
     switch ((enum what)c->what) {
     case EPOCH: /* done before it was read */
+    case CACHE_ORDER:
         return 0;
     case PROFILE:
         return option_change("profile", value, thread_cache()) == CHANGED ? 0 : EAGAIN;
@@ -320,13 +329,16 @@ static int control_set(const struct control *c, size_t arena, size_t value)
     }
 }
 
-static bool may_read(const struct control *c) { return c->type != NOTHING && c->what != DUMP; }
+static bool may_read(const struct control *c)
+{
+    return c->type != NOTHING && c->what != DUMP && c->what != CACHE_ORDER;
+}
 
 static bool may_write(const struct control *c)
 {
     bool background = c->what == OPTION && c->name[0] == 'b';
     return background || c->what == SETTLED || c->what == PROFILE || c->what == THREAD_ARENA ||
-           c->what == EPOCH || c->what == DUMP;
+           c->what == EPOCH || c->what == DUMP || c->what == CACHE_ORDER;
 }
 
 static size_t bytes_of(const struct control *c)

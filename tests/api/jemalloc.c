@@ -270,7 +270,7 @@ static void what_is_unknown_is_not_there(void)
                                         "thread.allocated",
                                         "thread.allocatedp",
                                         "thread.deallocatedp",
-                                        "tcache.create",
+                                        "experimental.utilization.batch_query",
                                         "*",
                                         "opt",
                                         "arenas.bin.*.size",
@@ -346,6 +346,10 @@ static void arenas_are_accepted(void)
     CHECK_ERROR("thread.arena", mallctl("thread.arena", NULL, NULL, &arena, sizeof arena), 0);
     CHECK_ERROR("the first", order("arena.0.destroy"), EFAULT);
     CHECK_ERROR("destroy", order("arena.1.destroy"), 0);
+    CHECK_ERROR("tcache.create", mallctl("tcache.create", &arena, &bytes, NULL, 0), 0);
+    dallocx(NEED("mallocx", mallocx(100, CACHE(arena) | ARENA(1))), CACHE(arena));
+    CHECK_ERROR("flush", mallctl("tcache.flush", NULL, NULL, &arena, sizeof arena), 0);
+    CHECK_ERROR("destroy", mallctl("tcache.destroy", NULL, NULL, &arena, sizeof arena), 0);
     CHECK_BYTES(p, 1, 100); /* which jemalloc's would take away */
     dallocx(p, 0);
 }
