@@ -350,7 +350,7 @@ static size_t bytes_of(const struct control *c)
 
 EXPORT int mallctlnametomib(const char *name, size_t *mib, size_t *length)
 {
-    size_t parts[PARTS_MOST];
+    size_t parts[PARTS_MOST] = {0};
     for (size_t i = 0; i < CONTROLS; i++) {
         size_t arena = 0;
         unsigned cls = 0;

@@ -31,21 +31,21 @@ def said(program: Path, **variables: str) -> str:
 
 
 def test_without_hakmem_it_finds_what_is_so(program: Path) -> None:
-    is_there = "libjemalloc" in subprocess.run(["ldd", program], capture_output=True, text=True).stdout
+    needed = subprocess.run(["ldd", program], capture_output=True, text=True).stdout
+    is_there = "libjemalloc" in needed
     expected = "there, jemalloc, 0 0 wrong\n" if is_there else "not there, malloc, 0 0 wrong\n"
     assert said(program) == expected
 
 
 @pytest.mark.parametrize("options", [{}, {"HAKMEM_PRESET": "hardened"}])
-def test_with_hakmem_it_uses_malloc(
-    program: Path, library: Path, options: dict[str, str]
-) -> None:
+def test_with_hakmem_it_uses_malloc(program: Path, library: Path, options: dict[str, str]) -> None:
     assert said(program, LD_PRELOAD=str(library), **options) == OURS
 
 
 def test_linked_with_hakmem(library: Path, archive: Path, tmp_path: Path) -> None:
     """Weak names take nothing out of an archive."""
     whole = archive.with_name("hakmem.o")
+    parts: dict[str, list[str | Path]]
     parts = {"shared": [library, f"-Wl,-rpath,{library.parent}"], "object": [whole]}
     for name, ours in parts.items():
         words = ["gcc", "-O2", "-fno-builtin", SOURCE, *ours, "-o", tmp_path / name]

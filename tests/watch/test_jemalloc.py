@@ -43,6 +43,7 @@ def until(condition: Callable[[], bool]) -> None:
 
 # ---- redis ----
 
+
 def info(ask: Callable[..., str]) -> dict[str, float]:
     pairs = re.findall(r"^(\w+):([\d.]+)\r?$", ask("info", "memory"), re.MULTILINE)
     return {name: float(value) for name, value in pairs}

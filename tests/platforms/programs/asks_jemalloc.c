@@ -1,6 +1,6 @@
-/* A program that finds out by itself whether its malloc is jemalloc's, as folly and what is built on
- * it do: all functions are there, and a counter of the thread grows with a malloc. Prints what it
- * found. Then it works as it would: with those functions, or with malloc's alone. */
+/* A program that finds out by itself whether its malloc is jemalloc's, as folly and what is built
+ * on it do: all functions are there, and a counter of the thread grows with a malloc. Prints what
+ * it found. Then it works as it would: with those functions, or with malloc's alone. */
 #include <malloc.h>
 #include <stdbool.h>
 #include <stdint.h>
