@@ -19,7 +19,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.watch.test_programs import DELETE, FILL, free_port, redis
+from tests.watch.test_programs import FILL, free_port, redis
 from tests.watch.watched import SECONDS, SHARE, Command
 
 
@@ -43,6 +43,8 @@ def until(condition: Callable[[], bool]) -> None:
 
 # ---- redis ----
 
+THIN_OUT = "for i = 0, 500000 do if i % 7 > 0 then redis.call('del', 'key:' .. i) end end"
+
 
 def info(ask: Callable[..., str]) -> dict[str, float]:
     pairs = re.findall(r"^(\w+):([\d.]+)\r?$", ask("info", "memory"), re.MULTILINE)
@@ -53,23 +55,24 @@ def near(found: float, expected: float) -> bool:
     return abs(found - expected) <= SHARE * expected
 
 
+def agree(ask: Callable[..., str], command: Command, pid: int) -> bool:
+    """Whether redis, which looks every tenth of a second, shows what the sheet does."""
+    said, sheet = info(ask), command.sheet(pid).said
+    heap = sum(line["resident"] for line in sheet["heap"])
+    return (
+        near(said["allocator_allocated"], sheet["live"])
+        and near(said["allocator_resident"], heap)
+        and said["allocator_allocated"] <= said["allocator_active"]
+        and said["allocator_active"] <= said["allocator_resident"]
+    )
+
+
 def test_redis_shows_the_heap_s_figures(command: Command, library: Path, tmp_path: Path) -> None:
     needs("redis-server")
     with redis(library, tmp_path) as (pid, ask):
         # So much that blocks in caches, whose pages were perhaps never touched, are little.
         ask("eval", FILL.replace("200000", "500000"), "0")
-
-        def agrees() -> bool:  # redis looks every tenth of a second
-            said, sheet = info(ask), command.sheet(pid).said
-            heap = sum(line["resident"] for line in sheet["heap"])
-            return (
-                near(said["allocator_allocated"], sheet["live"])
-                and near(said["allocator_resident"], heap)
-                and said["allocator_allocated"] <= said["allocator_active"]
-                and said["allocator_active"] <= said["allocator_resident"]
-            )
-
-        until(agrees)
+        until(lambda: agree(ask, command, pid))
         stats = ask("memory", "stats").split("\n")
         allocated = float(stats[stats.index("allocator.allocated") + 1])
         assert near(allocated, command.sheet(pid).said["live"])
@@ -83,9 +86,13 @@ def test_redis_shows_the_heap_s_figures(command: Command, library: Path, tmp_pat
 def test_redis_purges(command: Command, library: Path, tmp_path: Path) -> None:
     needs("redis-server")
     with redis(library, tmp_path) as (pid, ask):
-        ask("eval", FILL, "0")
-        ask("eval", DELETE, "0")
+        ask("eval", FILL.replace("200000", "500000"), "0")
+        ask("eval", THIN_OUT, "0")
+        until(lambda: agree(ask, command, pid))
+        assert info(ask)["allocator_frag_ratio"] > 1.5
+        assert "High allocator fragmentation" in ask("memory", "doctor")
         assert ask("memory", "purge") == "OK\n"
+        until(lambda: agree(ask, command, pid))
         sheet = command.sheet(pid)
         for line in sheet.said["heap"]:
             if line.get("how") == "malloc_trim(0)":
