@@ -101,6 +101,7 @@ enum type { NOTHING, BOOL, SHORT, NUMBER, WORDS };
 enum what {
     FIXED,
     OPTION,
+    OPTION_SETTLED, /* may be set to what it is */
     FIGURE,
     FIGURE_PAGES,
     BIN_FIGURE,
@@ -111,7 +112,7 @@ enum what {
     ARENAS,
     PROFILE,
     SAMPLE,
-    SETTLED, /* may be set to what it is */
+    SETTLED, /* the same */
     THREAD_ARENA,
     EPOCH,
     CREATE,
@@ -237,6 +238,7 @@ static size_t control_get(const struct control *c, size_t arena, unsigned cls)
 {
     switch ((enum what)c->what) {
     case OPTION:
+    case OPTION_SETTLED:
         return word_at(&policy, c->at);
     case FIGURE:
     case FIGURE_PAGES:
@@ -336,9 +338,8 @@ static bool may_read(const struct control *c)
 
 static bool may_write(const struct control *c)
 {
-    bool background = c->what == OPTION && c->name[0] == 'b';
-    return background || c->what == SETTLED || c->what == PROFILE || c->what == THREAD_ARENA ||
-           c->what == EPOCH || c->what == DUMP || c->what == CACHE_ORDER;
+    return c->what == OPTION_SETTLED || c->what == SETTLED || c->what == PROFILE ||
+           c->what == THREAD_ARENA || c->what == EPOCH || c->what == DUMP || c->what == CACHE_ORDER;
 }
 
 static size_t bytes_of(const struct control *c)

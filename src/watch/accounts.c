@@ -77,20 +77,26 @@ static void count_slabs(struct accounts *accounts, unsigned cls, size_t slabs)
     accounts->metadata_used += slabs * meta_size(slab_bytes(c));
 }
 
+/* Of the slab of small blocks at an address; CLASSES where there is none. */
+static unsigned small_class_at(uintptr_t address)
+{
+    unsigned bin = map_bin((const void *)address);
+    unsigned cls = bin >= BIN_FIRST ? stack_class(bin_stack(bin)) : CLASSES;
+    return cls < CLASS_SLICES_FIRST ? cls : CLASSES;
+}
+
 static void count_map(struct accounts *accounts)
 {
     size_t slabs[CLASS_SLICES_FIRST] = {0};
     for (uintptr_t address = 0; map_next(&address); address += SLICE) {
-        void *p = (void *)address;
-        unsigned bin = map_bin(p);
-        unsigned cls = bin >= BIN_FIRST ? stack_class(bin_stack(bin)) : CLASSES;
-        if (cls < CLASS_SLICES_FIRST) {
+        unsigned cls;
+        for (; (cls = small_class_at(address)) != CLASSES; address += SLICE)
             slabs[cls]++;
-            continue;
-        }
+        void *p = (void *)address;
         void *owner = map_owner(p);
+        unsigned bin = map_bin(p);
         if (!meta_holds(owner, CACHE_LINE))
-            continue; /* on its way out, or broken */
+            continue; /* none, on its way out, or broken */
         if (bin == BIN_HUGE)
             count_huge(accounts, owner);
         else if (bin_of_slab(bin) && ((struct slab *)owner)->base == p)
