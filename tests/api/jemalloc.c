@@ -3,6 +3,7 @@
 #include "check.h"
 
 #include <hakmem/hakmem.h>
+#include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -376,6 +377,40 @@ static void profiles(void)
     rmdir(folder);
 }
 
+static void *ask_and_order(void *unused)
+{
+    static const char *const orders[] = {"arena.4096.purge", "arena.0.decay",
+                                         "thread.tcache.flush"};
+    for (unsigned i = 0; i < 300; i++) {
+        void *p = NEED("mallocx", mallocx(1 + i * 97 % 5000, CACHE_NONE & -(int)(i % 2)));
+        if (i % 10 == 0)
+            CHECK_ERROR("order", order(orders[i / 10 % 3]), 0);
+        begin_epoch();
+        CHECK(number("stats.resident") > 0, "nothing is resident");
+        dallocx(p, 0);
+    }
+    return unused;
+}
+
+static void threads_and_children_may_ask(void)
+{
+    pthread_t threads[4];
+    for (int i = 0; i < 4; i++)
+        pthread_create(&threads[i], NULL, ask_and_order, NULL);
+    for (int i = 0; i < 20; i++) {
+        int status = 1;
+        pid_t child = fork();
+        if (child == 0) {
+            begin_epoch();
+            _exit(number("stats.allocated") == 0 || order("arena.0.purge") != 0);
+        }
+        waitpid(child, &status, 0);
+        CHECK(WIFEXITED(status) && WEXITSTATUS(status) == 0, "the child ended with %d", status);
+    }
+    for (int i = 0; i < 4; i++)
+        pthread_join(threads[i], NULL);
+}
+
 /* ---- malloc_stats_print ---- */
 
 static char printed[32 * KiB];
@@ -480,6 +515,7 @@ int main(void)
     RUN(what_is_unknown_is_not_there);
     RUN(wrong_uses_are_refused);
     RUN(profiles);
+    RUN(threads_and_children_may_ask);
     RUN(what_is_printed);
     RUN(wrong_calls_are_reported);
     return check_end();
