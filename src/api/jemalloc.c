@@ -7,7 +7,6 @@
  * Only where malloc is ours, too: in no form of the library that stands beside another one. */
 #include <string.h>
 
-#include "api/mallctl.h"
 #include "api/slow.h"
 #include "hakmem/hakmem.h"
 

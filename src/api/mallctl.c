@@ -89,7 +89,7 @@ static void epoch_begin(void)
     add_relaxed(&epoch, 1);
 }
 
-static size_t word_at(const void *of, size_t at)
+static size_t figure_at(const void *of, size_t at)
 {
     return load_relaxed((const size_t *)((const char *)of + at));
 }
@@ -145,7 +145,7 @@ static const struct control controls[] SELDOM = {
 #define DIGITS(n) DIGITS_OF(n)
 #define DIGITS_OF(n) #n
 
-static const char *words_of(size_t which)
+static const char *control_words(size_t which)
 {
     return which == WORDS_VERSION ? "5.3.0-hakmem-" DIGITS(HAKMEM_VERSION_MAJOR) "." DIGITS(
                                         HAKMEM_VERSION_MINOR) "." DIGITS(HAKMEM_VERSION_PATCH)
@@ -230,8 +230,8 @@ static size_t figure_of(const struct control *c, size_t arena, unsigned cls)
     if (!arena_is_ours(arena))
         return 0;
     if (c->what == BIN_FIGURE)
-        return word_at(&shown.bins[cls], c->at);
-    return word_at(&shown, c->at) / (c->what == FIGURE_PAGES ? os_page : 1);
+        return figure_at(&shown.bins[cls], c->at);
+    return figure_at(&shown, c->at) / (c->what == FIGURE_PAGES ? os_page : 1);
 }
 
 static size_t control_get(const struct control *c, size_t arena, unsigned cls)
@@ -239,7 +239,7 @@ static size_t control_get(const struct control *c, size_t arena, unsigned cls)
     switch ((enum what)c->what) {
     case OPTION:
     case OPTION_SETTLED:
-        return word_at(&policy, c->at);
+        return figure_at(&policy, c->at);
     case FIGURE:
     case FIGURE_PAGES:
     case BIN_FIGURE:
@@ -265,7 +265,7 @@ static size_t control_get(const struct control *c, size_t arena, unsigned cls)
         return 1;
     case FIXED:
     case SETTLED:
-        return c->type == WORDS ? (size_t)words_of(c->at) : c->at;
+        return c->type == WORDS ? (size_t)control_words(c->at) : c->at;
     default:
         return 0;
     }
@@ -280,7 +280,7 @@ static int dump(const char *path)
     struct text t;
     size_t sequence = add_relaxed(&dumps, 1);
     text_init(&t, name, sizeof name);
-    text_add(&t, words_of(WORDS_PREFIX));
+    text_add(&t, control_words(WORDS_PREFIX));
     text_add(&t, ".");
     text_add_number(&t, os_process());
     text_add(&t, ".");
@@ -294,7 +294,7 @@ static int dump(const char *path)
     return error == 0 ? 0 : EFAULT;
 }
 
-static void flush(void)
+static void flush_mine(void)
 {
     struct cache *mine = thread_cache();
     if (mine != NULL)
@@ -312,7 +312,7 @@ static int control_set(const struct control *c, size_t arena, size_t value)
     case DUMP:
         return dump((const char *)value);
     case FLUSH:
-        flush();
+        flush_mine();
         return 0;
     case PURGE:
         if (arena_is_ours(arena))
@@ -457,7 +457,7 @@ static void print_figures(struct print *print, bool json)
     };
     for (size_t i = 0; i < sizeof printed / sizeof *printed; i++) {
         const char *between = i == 0 ? "" : json ? "," : ", ";
-        size_t n = word_at(&shown, printed[i].at);
+        size_t n = figure_at(&shown, printed[i].at);
         text_add(&print->text, between);
         if (json)
             print_named(print, "\"", printed[i].name, "\":", n);
@@ -494,7 +494,7 @@ EXPORT void malloc_stats_print(void (*write)(void *, const char *), void *to, co
     text_init(&print.text, line, sizeof line);
     text_add(&print.text, json ? "{\"jemalloc\":{\"version\":\""
                                : "___ Begin jemalloc statistics ___\nVersion: \"");
-    text_add(&print.text, words_of(WORDS_VERSION));
+    text_add(&print.text, control_words(WORDS_VERSION));
     text_add(&print.text, json ? "\",\"stats\":{" : "\"\n");
     print_figures(&print, json);
     text_add(&print.text, json ? "}}}\n" : "\n");
