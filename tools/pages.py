@@ -190,7 +190,8 @@ How the doctor recognizes these files:
   names of its settings. A stripped rpmalloc or Google's tcmalloc has neither, so the doctor does
   not find it;
 - a library such as `libjemalloc.so`, which defines `malloc` but is overridden by hakmem, is named
-  only if another file calls it by another name (`mallocx`, `mi_malloc`).
+  only if another file calls it by another name (`je_malloc`, `mi_malloc`). jemalloc's `mallocx` and
+  `mallctl` are hakmem's.
 
 Tested with the wheels of polars 2.1 (jemalloc), pyarrow 26 (mimalloc, or jemalloc by a setting)
 and DuckDB 2.0 (jemalloc). The wheel of torch 2.15 for x86-64 contains no allocator: its main

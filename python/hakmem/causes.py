@@ -214,6 +214,11 @@ CAUSES |= {
         "In Python, ctypes.CDLL(None).malloc_trim(0) calls hakmem's; in C, "
         "dlsym(RTLD_DEFAULT, ...).",
     ),
+    "malloc-conf": (
+        "MALLOC_CONF is set",
+        "hakmem does not read jemalloc's options.",
+        "Of {options}: {advice}.",
+    ),
     "beside": (
         "a second hakmem, called as hakmem_malloc",
         "{file} also contains hakmem under separate names. Memory from hakmem_malloc, or from Rust "
@@ -257,5 +262,5 @@ CAUSES |= {
 
 INSTALLATION = ("no-library", "not-loaded")
 UNKNOWN = ("stripped", "unseen", "memory", "deleted", "unreadable-program")
-NOTES = ("Python", "Java", "Node.js", "Go", "libc-handle", "beside")
+NOTES = ("Python", "Java", "Node.js", "Go", "libc-handle", "malloc-conf", "beside")
 OBJECTS = ("polars", "pyarrow", "duckdb", "inner")

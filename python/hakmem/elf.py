@@ -36,9 +36,9 @@ ALLOCATORS = {
     "__libc_start_main": "musl",
 }
 C_LIBRARIES = ("glibc", "musl")
-# Functions with which a file may get blocks from an allocator without a call of malloc.
+# Functions with which a file may get blocks from an allocator without a call of malloc. (jemalloc's
+# are missing: hakmem has them.)
 BY_NAME = (
-    "mallocx",
     "je_malloc",
     "_rjem_malloc",
     "mi_malloc",
@@ -224,7 +224,9 @@ def _asked(elf: ELFFile) -> Iterator[str]:
 def _carried(elf: ELFFile, inside: Mapping[str, int]) -> tuple[str, ...]:
     """By symbols and by texts: a file may contain several allocators, some of them stripped."""
     no_peers = ("hakmem", *C_LIBRARIES)
-    named = [name for mark, name in ALLOCATORS.items() if mark in inside and name not in no_peers]
+    ours = "malloc" in inside and inside["malloc"] == inside.get("hakmem_malloc")
+    marks = [mark for mark in ALLOCATORS if mark in inside and not (ours and mark == "mallctl")]
+    named = [name for mark in marks if (name := ALLOCATORS[mark]) not in no_peers]
     section = elf.get_section_by_name(".rodata")
     constants = b"" if section is None or section["sh_type"] == "SHT_NOBITS" else section.data()
     traced = [name for trace, name in TRACES.items() if trace in constants]

@@ -9,7 +9,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from hakmem import elf, rights
+from hakmem import elf, malloc_conf, rights
 from hakmem.causes import Cause, cause
 from hakmem.process import Call, Loaded, Picture, Program, is_named_so
 
@@ -265,6 +265,9 @@ def _notes(program: Program, file: elf.Elf) -> tuple[Cause, ...]:
     looks_up = next((name for name in named if Path(name).name.startswith(LOOKS_UP)), None)
     if looks_up is not None:
         notes.append(cause("libc-handle", file=looks_up))
+    options = program.environment.get("MALLOC_CONF", "")
+    if options:
+        notes.append(cause("malloc-conf", options=options, advice=malloc_conf.advice(options)))
     if "malloc" not in file.inside and file.allocator == "hakmem":
         notes.append(cause("beside", file=program.path))
     return tuple(notes)

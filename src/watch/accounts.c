@@ -55,19 +55,56 @@ static void count_huge(struct accounts *accounts, const struct huge *h)
     accounts->metadata_used += meta_size(sizeof *h);
 }
 
+/* Slabs of a class of small blocks, without a look at each: a large heap has so many that this
+ * would keep other threads waiting. Those with free blocks are in the shards' sums. */
+static void count_slabs(struct accounts *accounts, unsigned cls, size_t slabs)
+{
+    const struct size_class *c = &size_classes[cls];
+    struct class_accounts *sum = &accounts->classes[cls];
+    size_t places = guard_places(cls), free = 0;
+    size_t absent = slabs * count_bits(guard_pages_of(cls));
+    for (unsigned i = 0; i < shards_made(); i++) {
+        free += shard_begun(i, cls)->free;
+        absent += shard_begun(i, cls)->absent;
+    }
+    sum->slabs += slabs;
+    sum->free += free;
+    sum->taken += slabs * places - free;
+    accounts->slabs += slabs;
+    accounts->slab_slices += slabs;
+    accounts->rest += slabs * (SLICE - places * c->size);
+    accounts->free_in_slabs += free * c->size;
+    accounts->absent += absent * os_page;
+    accounts->metadata_used += slabs * meta_size(slab_bytes(c));
+}
+
+/* Of the slab of small blocks at an address; CLASSES where there is none. */
+static unsigned small_class_at(uintptr_t address)
+{
+    unsigned bin = map_bin((const void *)address);
+    unsigned cls = bin >= BIN_FIRST ? stack_class(bin_stack(bin)) : CLASSES;
+    return cls < CLASS_SLICES_FIRST ? cls : CLASSES;
+}
+
 static void count_map(struct accounts *accounts)
 {
+    size_t slabs[CLASS_SLICES_FIRST] = {0};
     for (uintptr_t address = 0; map_next(&address); address += SLICE) {
+        unsigned cls;
+        for (; (cls = small_class_at(address)) != CLASSES; address += SLICE)
+            slabs[cls]++;
         void *p = (void *)address;
         void *owner = map_owner(p);
         unsigned bin = map_bin(p);
         if (!meta_holds(owner, CACHE_LINE))
-            continue; /* on its way out, or broken */
+            continue; /* none, on its way out, or broken */
         if (bin == BIN_HUGE)
             count_huge(accounts, owner);
         else if (bin_of_slab(bin) && ((struct slab *)owner)->base == p)
             count_slab(accounts, owner, bin);
     }
+    for (unsigned cls = 0; cls < CLASS_SLICES_FIRST; cls++)
+        count_slabs(accounts, cls, slabs[cls]);
 }
 
 /* ---- caches ---- */

@@ -4,6 +4,7 @@ process."""
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import subprocess
 from dataclasses import replace
@@ -11,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from hakmem import elf, judge, process
+from hakmem import elf, judge, malloc_conf, process
 from tests.command.command import (
     Answer,
     Built,
@@ -537,6 +538,31 @@ def test_hakmem_beside_the_program_s_malloc(built: Built, programs: Programs) ->
         answer = built.doctor(str(pid))
     is_not(answer, "not-asked")
     assert [note["id"] for note in answer.programs[0]["notes"]] == ["beside"]
+
+
+def test_jemalloc_s_options(built: Built, programs: Programs) -> None:
+    set_ = "narenas:2,dirty_decay_ms:0,thp:never,lg_dirty_mult:8"
+    with waiting([built.front, "run", programs.blocks, "wait"], {"MALLOC_CONF": set_}) as pid:
+        answer = built.doctor(str(pid))
+        done = built("doctor", str(pid))
+    is_in_force(answer)
+    (note,) = answer.programs[0]["notes"]
+    assert note["id"] == "malloc-conf"
+    assert note["do"] == (
+        f"Of {set_}: narenas:2: nothing to set; dirty_decay_ms:0: HAKMEM_RETAIN_SLICES=0 and "
+        "HAKMEM_BIG_CACHE_BYTES=0; thp:never: HAKMEM_HUGE_PAGES=off; "
+        "lg_dirty_mult:8: hakmem has nothing of this name."
+    )
+    assert "note MALLOC_CONF is set. hakmem does not read" in " ".join(done.out.split())
+
+
+def test_every_option_of_jemalloc_s_is_explained_twice() -> None:
+    """By the doctor and in the guide."""
+    text = (Path(__file__).parents[2] / "docs/guide/migration.md").read_text()
+    table = text[text.index("| `MALLOC_CONF` |") : text.index("### jemalloc's functions")]
+    first = " ".join(line.split("|")[1] for line in table.splitlines()[1:] if line.startswith("|"))
+    guide = {pair.partition(":")[0] for pair in re.findall(r"`([a-z_]+[^`]*)`", first)}
+    assert guide == {option.partition(":")[0] for option in malloc_conf.ADVICE}
 
 
 def test_where_memory_may_not_be_read(built: Built, programs: Programs) -> None:

@@ -64,6 +64,21 @@ def test_known_ones_by_their_names(
     assert bool(objects(answer)) == (id != "pyarrow")
 
 
+def test_one_with_a_prefix(built: Built, programs: Programs) -> None:
+    """As in programs in Rust that bring jemalloc."""
+    program = programs.make("prefixed", "-D_GNU_SOURCE", "-Wl,--defsym=_rjem_mallctl=main")
+    ((id, file, allocator),) = objects(built.doctor("--", program))
+    assert (id, file, allocator) == ("inner", "prefixed", "jemalloc")
+
+
+def test_jemalloc_s_functions_are_hakmem_s(built: Built, programs: Programs) -> None:
+    other = library_of("libjemalloc.so.2")
+    asking = programs.make("asks-jemalloc", other, "-Wl,-u,mallocx,-u,mallctl")
+    assert objects(built.doctor("--", asking)) == []
+    inside = programs.make("inside", "-Wl,-u,mallctl", built.archive)
+    assert objects(built.doctor("--", inside)) == []
+
+
 def test_a_malloc_that_gave_way_keeps_nothing(built: Built, programs: Programs) -> None:
     other = library_of("libmimalloc.so.2")
     assert objects(built.doctor("--", programs.make("with-mimalloc", other))) == []

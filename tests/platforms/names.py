@@ -21,6 +21,11 @@ FAMILY = {
 STRINGS = {"strdup", "strndup"}
 # hardened_malloc's, for hakmem_object_size.
 HARDENED = {"malloc_object_size"}
+# jemalloc's, for programs that are linked with it.
+JEMALLOC = {
+    *("mallocx", "rallocx", "xallocx", "sallocx", "dallocx", "sdallocx", "nallocx"),
+    *("mallctl", "mallctlnametomib", "mallctlbymib", "malloc_stats_print"),
+}
 # operator new and delete: plain, array; sized, aligned, nothrow.
 NEW = {f"_Zn{kind}m{aligned}" for kind in "wa" for aligned in ("", "St11align_val_t")}
 DELETE = {
@@ -61,7 +66,7 @@ def declared() -> set[str]:
 def required() -> set[str]:
     ours = declared()
     family = {name for name in FAMILY if f"hakmem_{name}" in ours}
-    return ours | family | STRINGS | HARDENED | NEW | DELETE | HINTED
+    return ours | family | STRINGS | HARDENED | JEMALLOC | NEW | DELETE | HINTED
 
 
 def allowed() -> set[str]:
