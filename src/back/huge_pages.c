@@ -5,7 +5,7 @@
 #include "base/atomic.h"
 #include "base/counters.h"
 #include "base/policy.h"
-#include "learn/huge_starts.h"
+#include "learn/bring_in.h"
 #include "os/os.h"
 
 static size_t to_skip;                         /* superslabs until the next try; lock: superslabs */

@@ -26,6 +26,9 @@ extern struct shard first_shard HIDDEN;
 extern struct shard *shards[SHARDS_MOST] HIDDEN;
 extern unsigned shard_count HIDDEN; /* grows; atomic */
 
+/* Slabs of a class, in all shards. Atomic. */
+extern size_t class_slabs[CLASSES] HIDDEN;
+
 /* Slabs in the shards' sparse lists. Atomic. */
 extern size_t slabs_sparse HIDDEN;
 

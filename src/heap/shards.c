@@ -12,6 +12,7 @@
 #include "heap/canary.h"
 #include "heap/guard_pages.h"
 #include "heap/shard.h"
+#include "learn/bring_in.h"
 #include "learn/compaction.h"
 #include "os/os.h"
 
@@ -167,6 +168,9 @@ static struct slab *slab_new(unsigned shard, unsigned cls, size_t align)
         meta_give(slab, slab_bytes(c));
         return NULL;
     }
+    size_t others = add_relaxed(&class_slabs[cls], 1) - 1;
+    if (zero && fine && !hardened() && slab_comes_whole(others))
+        os_bring_in(base, c->slices * SLICE);
     slab_init(slab, cls, base, home);
     slab->zero = zero;
     store_relaxed(&slab->shard, (uint16_t)shard);

@@ -91,6 +91,9 @@ bool os_guard_runs(struct os_run *runs, size_t n);
  * they could not be touched. False when the kernel refuses. */
 bool os_unguard(void *start, size_t length);
 
+/* Brings in fresh pages that are about to be written, with one call instead of a fault for each. */
+void os_bring_in(void *start, size_t length);
+
 /* Lets the kernel use huge pages in a region; false if it is set never to. */
 bool os_huge_pages(void *start, size_t length);
 

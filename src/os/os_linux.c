@@ -33,6 +33,9 @@
 #ifndef SYS_process_madvise
 #define SYS_process_madvise 440
 #endif
+#ifndef MADV_POPULATE_WRITE
+#define MADV_POPULATE_WRITE 23
+#endif
 #ifndef MADV_GUARD_INSTALL
 #define MADV_GUARD_INSTALL 102
 #define MADV_GUARD_REMOVE 103
@@ -343,6 +346,16 @@ bool os_guard_runs(struct os_run *runs, size_t n)
 bool os_unguard(void *start, size_t length)
 {
     return CALL(SYS_madvise, start, length, MADV_GUARD_REMOVE) == 0;
+}
+
+void os_bring_in(void *start, size_t length)
+{
+    static bool refused; /* atomic: by an old kernel, or by a filter */
+    if (load_relaxed(&refused))
+        return;
+    long error = CALL(SYS_madvise, start, length, MADV_POPULATE_WRITE);
+    if (error == -EINVAL || error == -EPERM || error == -ENOSYS || error == -EACCES)
+        store_relaxed(&refused, true);
 }
 
 bool os_huge_pages(void *start, size_t length)

@@ -26,7 +26,7 @@
 
 /* ---- the work ---- */
 
-enum { THREADS = 3, BLOCKS = 400, ROUNDS = 3 };
+enum { THREADS = 3, BLOCKS = 400, MANY = 4000, ROUNDS = 3 };
 
 static _Noreturn void fail(const char *what, const char *which)
 {
@@ -59,9 +59,9 @@ static unsigned char *filled(unsigned char *block, size_t n, unsigned char mark)
 static void allocate(unsigned char mark)
 {
     static const size_t sizes[] = {40, 200, 1000, 40000, 300000, 3 << 20};
-    static __thread unsigned char *blocks[BLOCKS];
+    static __thread unsigned char *blocks[MANY]; /* of one kind so many that slabs come whole */
     for (unsigned kind = 0; kind < 6; kind++) {
-        unsigned n = kind < 3 ? BLOCKS : kind < 5 ? 40 : 6;
+        unsigned n = kind == 2 ? MANY : kind < 2 ? BLOCKS : kind < 5 ? 40 : 6;
         for (unsigned i = 0; i < n; i++)
             blocks[i] = filled(malloc(sizes[kind]), sizes[kind], mark);
         for (unsigned i = 0; i < n; i++) {

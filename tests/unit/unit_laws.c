@@ -3,9 +3,9 @@
 #include "unit.h"
 
 #include "heap/classes.h"
+#include "learn/bring_in.h"
 #include "learn/capacity.h"
 #include "learn/compaction.h"
-#include "learn/huge_starts.h"
 #include "learn/keep.h"
 #include "learn/returns.h"
 #include "learn/share.h"
@@ -277,6 +277,8 @@ static void a_thread_rests_that_has_given_nearly_all_back(void)
 
 static void superslabs_start_huge_in_a_heap_of_small_blocks(void)
 {
+    EXPECT(!slab_comes_whole(LAW_KEEP_PART - 1));
+    EXPECT(slab_comes_whole(LAW_KEEP_PART));
     EXPECT(!huge_starts_from(LAW_HUGE_START_FROM - 1));
     EXPECT(huge_starts_from(LAW_HUGE_START_FROM));
     EXPECT(!huge_starts_after(64 - 64 / LAW_SMALL_PART - 1, 64));
