@@ -143,6 +143,43 @@ void free_sized(void *p, size_t n);
 void free_aligned_sized(void *p, size_t align, size_t n);
 size_t malloc_object_size(const void *p);
 
+void *mallocx(size_t n, int flags);
+void *rallocx(void *p, size_t n, int flags);
+size_t xallocx(void *p, size_t n, size_t extra, int flags);
+size_t sallocx(const void *p, int flags);
+size_t nallocx(size_t n, int flags);
+void dallocx(void *p, int flags);
+void sdallocx(void *p, size_t n, int flags);
+int mallctl(const char *name, void *old, size_t *bytes, void *new, size_t new_bytes);
+int mallctlnametomib(const char *name, size_t *mib, size_t *length);
+int mallctlbymib(const size_t *mib, size_t length, void *old, size_t *bytes, void *new,
+                 size_t new_bytes);
+void malloc_stats_print(void (*write)(void *, const char *), void *to, const char *options);
+
+/* What programs read and order by jemalloc's names. */
+static void control_heap(void)
+{
+    size_t bytes = sizeof(size_t), value = 1;
+    static const char *const orders[] = {"arena.0.purge", "arena.0.decay", "thread.tcache.flush"};
+    static const char *const figures[] = {"stats.allocated", "stats.resident", "epoch"};
+    mallctl("epoch", &value, &bytes, &value, sizeof value);
+    for (unsigned i = 0; i < 3; i++)
+        mallctl(figures[i], &value, &bytes, NULL, 0);
+    for (unsigned i = 0; i < 3; i++)
+        number = (size_t)mallctl(orders[i], NULL, NULL, NULL, 0);
+    mallctl("prof.active", NULL, NULL, &(bool){true}, sizeof(bool));
+    mallctl("prof.active", NULL, NULL, &(bool){false}, sizeof(bool));
+}
+
+static void control_by_number(void)
+{
+    size_t mib[6], length = 6, value = 0, bytes = sizeof value;
+    mallctlnametomib("stats.allocated", mib, &length);
+    number = (size_t)mallctlbymib(mib, length, &value, &bytes, NULL, 0);
+}
+
+static void ignore_words(void *to, const char *words) { (void)to, (void)words; }
+
 #define ALIGNED(function)                       \
     do {                                        \
         void *p = NULL;                         \
@@ -186,6 +223,17 @@ size_t malloc_object_size(const void *p);
     F(__libc_mallinfo, number = (size_t)__libc_mallinfo().uordblks)                                \
     F(__libc_mallopt, number = (size_t)__libc_mallopt(M_TRIM_THRESHOLD, 1 << 20))                  \
     F(__posix_memalign, ALIGNED(__posix_memalign))                                                 \
+    F(mallocx, use(mallocx(n, 0x46)))                                                              \
+    F(rallocx, use(rallocx(malloc(10), n, 0)))                                                     \
+    F(xallocx, block = malloc(n); number = xallocx(block, n, 0, 0); free(block))                   \
+    F(sallocx, block = malloc(n); number = sallocx(block, 0); free(block))                         \
+    F(nallocx, number = nallocx(n, 0))                                                             \
+    F(dallocx, dallocx(malloc(n), 0))                                                              \
+    F(sdallocx, sdallocx(malloc(n), n, 0))                                                         \
+    F(mallctl, control_heap())                                                                     \
+    F(mallctlnametomib, control_by_number())                                                       \
+    F(mallctlbymib, control_by_number())                                                           \
+    F(malloc_stats_print, malloc_stats_print(ignore_words, NULL, ""))                              \
     F(hakmem_malloc, use(hakmem_malloc(n)))                                                        \
     F(hakmem_calloc, use(hakmem_calloc(1, n)))                                                     \
     F(hakmem_realloc, use(hakmem_realloc(malloc(10), n)))                                          \
