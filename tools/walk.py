@@ -113,7 +113,7 @@ MECHANISMS = {
     "a clock that stands": "life/purge.c:milliseconds_passed",
     "the most that one call gives back": "life/purge.c:purge_step",
     "blocks in transfer caches": "heap/transfer.c:transfers_decay",
-    "what lies in the stacks of who looks: half of it each time": "front/large.c:stacks_age",
+    "large blocks in stacks, by age": "front/large.c:large_age",
     "large blocks in stacks, for one of another class": "front/large.c:large_take",
     "the limit of kept memory": "learn/keep.h:keep_limit",
     "the options retain_slices and big_cache_bytes": "life/purge.c:count_beyond",

@@ -95,18 +95,11 @@ SLOW struct finding large_give(struct cache *cache, unsigned cls, void *p)
     return found;
 }
 
-COLD struct finding stacks_age(struct cache *cache)
+COLD struct finding large_age(struct cache *cache)
 {
-    struct finding found = {MISUSE_NONE, NULL};
-    if (begun_from(cache, 0) >= STACKS || !lock_try(cache->lock))
-        return found;
-    for (unsigned stack = begun_from(cache, 0); stack < STACKS;
-         stack = begun_from(cache, stack + 1)) {
-        stack_settle(cache, stack);
-        size_t used = stack_used(&cache->bins[BIN_FIRST + stack], &cache->cold[stack]);
-        finding_keep(&found, stack_put_oldest(cache, stack, (used + 1) / 2, false));
-    }
-    large_count(cache);
-    lock_release(cache->lock);
-    return found;
+    bool used = cache->large_used;
+    if (cache->large_bytes == 0)
+        return (struct finding){MISUSE_NONE, NULL};
+    cache->large_used = false;
+    return used ? (struct finding){MISUSE_NONE, NULL} : large_empty(cache);
 }

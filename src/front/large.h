@@ -22,6 +22,7 @@ FAST bool large_pop(struct cache *cache, size_t offset, void **p)
             return false;
     }
     cache->large_bytes -= class_of_offset(offset)->size;
+    cache->large_used = true;
     return true;
 }
 
@@ -32,6 +33,7 @@ FAST bool large_push(struct cache *cache, unsigned cls, void *p)
     if (bytes > cache->large_most || !cache_push_whole(cache, cls, p))
         return false;
     cache->large_bytes = bytes;
+    cache->large_used = true;
     return true;
 }
 
@@ -42,11 +44,8 @@ void *large_take(struct cache *cache, unsigned cls, struct finding *found);
 /* With the cache's lock: frees one. */
 struct finding large_give(struct cache *cache, unsigned cls, void *p);
 
-/* Frees all that the stacks hold. */
+/* Frees all that the stacks hold; or only if the thread did not use them since the last call. */
 struct finding large_empty(struct cache *cache);
-
-/* Frees half of what each stack of the thread holds, the older, these and others: what nobody needs
- * for long goes in the end, and what is needed costs a refill. */
-struct finding stacks_age(struct cache *cache);
+struct finding large_age(struct cache *cache);
 
 #endif

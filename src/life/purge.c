@@ -155,7 +155,7 @@ static void find_low(void)
 static struct finding find_old(bool all)
 {
     struct finding found = transfers_decay(false);
-    finding_keep(&found, stacks_age(cache_current()));
+    finding_keep(&found, large_age(cache_current()));
     owe(slices_idle(), huge_idle());
     if (all || has_holes(shards_free()))
         owe_pages(hold.clock);
