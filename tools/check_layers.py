@@ -150,7 +150,7 @@ STRUCTURE = {
     "api/glibc.c": "MXFAST_MOST MMAP_THRESHOLD_MOST CHECK_ABORTS =1000000000 /=10",
     "api/blocks.h": "MOST_BYTES",
     "api/jemalloc.c": "FLAG_ALIGN FLAG_ZERO FLAG_CACHE CACHE_NONE ALIGN_OF_ALL",
-    "api/mallctl.c": "PARTS_MOST ARENAS_ALL",
+    "api/mallctl.c": "PARTS_MOST ARENAS_ALL BINS_ALL",
     "back/huge.c": "OPEN_BYTES OPEN_TRIES <2",
     "back/huge.h": "HUGE_LEAST",
     "back/huge_pages.c": "HUGE_PAGE_SLICES",

@@ -12,6 +12,7 @@ from pathlib import Path
 from hakmem import elf, malloc_conf, rights
 from hakmem.causes import Cause, cause
 from hakmem.process import Call, Loaded, Picture, Program, is_named_so
+from hakmem.profile_text import printable
 
 IN_FORCE, IN_PART, NOT, UNKNOWN = "in force", "in part", "not in force", "unknown"
 
@@ -265,7 +266,7 @@ def _notes(program: Program, file: elf.Elf) -> tuple[Cause, ...]:
     looks_up = next((name for name in named if Path(name).name.startswith(LOOKS_UP)), None)
     if looks_up is not None:
         notes.append(cause("libc-handle", file=looks_up))
-    options = program.environment.get("MALLOC_CONF", "")
+    options = printable(program.environment.get("MALLOC_CONF", ""))
     if options:
         notes.append(cause("malloc-conf", options=options, advice=malloc_conf.advice(options)))
     if "malloc" not in file.inside and file.allocator == "hakmem":

@@ -5,10 +5,14 @@
  * stacks, as the functions for programs that move their blocks (hakmem_defrag_malloc).
  *
  * Only where malloc is ours, too: in no form of the library that stands beside another one. */
+#include <errno.h>
 #include <string.h>
 
+#include "api/blocks.h"
 #include "api/slow.h"
 #include "hakmem/hakmem.h"
+#include "heap/zero_sized.h"
+#include "watch/backtrace.h"
 
 #define EXPORT __attribute__((visibility("default")))
 
@@ -60,14 +64,22 @@ EXPORT void *mallocx(size_t n, int flags)
 
 EXPORT void *rallocx(void *p, size_t n, int flags)
 {
-    size_t align = flags_align(flags), before = usable(p);
+    size_t align = flags_align(flags);
     bool zero = (flags & FLAG_ZERO) != 0;
+    if (p == NULL)
+        return mallocx(n, flags);
     n = larger(n, 1); /* realloc would free it */
-    if (align == 1) {
-        void *q = hakmem_realloc(p, n);
-        return zero ? zeroed(q, before) : q;
+    if (align == 1 && !zero)
+        return hakmem_realloc(p, n);
+    unsigned bin;
+    size_t before = zero_sized_holds(p) ? 0 : resized_find(p, &bin, RETURN_ADDRESS);
+    if (before == 0 && !zero_sized_holds(p)) {
+        errno = EINVAL;
+        return NULL;
     }
-    if ((uintptr_t)p % align == 0 && usable_of_new(n, align) == before)
+    if (align == 1)
+        return zeroed(hakmem_realloc(p, n), before);
+    if (n <= MOST_BYTES && (uintptr_t)p % align == 0 && usable_of_new(n, align) == before)
         return p;
     void *q = hakmem_aligned_alloc(align, n);
     if (q == NULL)
@@ -110,16 +122,14 @@ EXPORT void dallocx(void *p, int flags)
 EXPORT void sdallocx(void *p, size_t n, int flags)
 {
     size_t align = flags_align(flags);
-    if (flags_past(flags)) {
+    if (unlikely(hardening.sizes)) {
+        size_t has = usable(p);
+        if (nallocx(n, flags) == nallocx(has, flags))
+            n = has;
+        aligned_sized_free_check(p, align, n, RETURN_ADDRESS);
+    }
+    if (flags_past(flags))
         slow_free_past(p, RETURN_ADDRESS);
-        return;
-    }
-    if (likely(!hardening.sizes)) {
+    else
         hakmem_free(p);
-        return;
-    }
-    size_t has = usable(p);
-    if (nallocx(n, flags) == nallocx(has, flags))
-        n = has;
-    hakmem_free_aligned_sized(p, align, n);
 }

@@ -11,6 +11,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "api/blocks.h"
 #include "api/heap.h"
 #include "base/assert.h"
 #include "base/atomic.h"
@@ -36,6 +37,10 @@
 /* Classes of slabs that hold many blocks; the others are blocks of whole slices. */
 #define BINS_SMALL CLASS_SLICES_FIRST
 
+/* Behind them one for all that is larger, so that the last is the largest block that there is. */
+#define BIN_LARGEST CLASSES
+#define BINS_ALL (CLASSES + 1)
+
 struct bin_figures {
     size_t blocks, slabs;
 };
@@ -43,7 +48,7 @@ struct bin_figures {
 struct figures { /* bytes, of threads a count */
     size_t allocated, active, metadata, resident, mapped, retained;
     size_t dirty, cached, small, large, threads;
-    struct bin_figures bins[CLASSES];
+    struct bin_figures bins[BINS_ALL];
 };
 
 static struct figures shown; /* atomic, each word by itself */
@@ -51,6 +56,8 @@ static size_t epoch;         /* atomic; 0: none yet */
 
 static size_t bytes_of_class(unsigned cls)
 {
+    if (cls == BIN_LARGEST)
+        return MOST_BYTES;
     return cls < BINS_SMALL ? class_usable(cls) : size_classes[cls].size;
 }
 
@@ -66,6 +73,7 @@ static struct figures figures_of(const struct accounts *a)
         .dirty = a->retained + a->kept,
         .cached = a->cached,
         .threads = a->caches,
+        .bins[BIN_LARGEST] = {a->huge, a->huge},
     };
     f.resident = f.active + f.dirty + f.metadata;
     for (unsigned cls = 0; cls < CLASSES; cls++) {
@@ -112,8 +120,8 @@ enum what {
     ARENAS,
     PROFILE,
     SAMPLE,
-    SETTLED, /* the same */
     THREAD_ARENA,
+    THREAD_CACHED,
     EPOCH,
     CREATE,
     CACHE_CREATE,
@@ -192,6 +200,12 @@ static size_t parts_of(const char *row)
 
 static bool arena_created; /* atomic */
 
+/* What a thread asked for, to tell it again. */
+static __thread struct {
+    unsigned arena;
+    bool uncached;
+} asked;
+
 static size_t arenas(void) { return 1 + (size_t)load_relaxed(&arena_created); }
 
 /* The number after the last stood for all in older versions. */
@@ -215,7 +229,7 @@ static bool numbers_fit(const struct control *c, const size_t *parts, size_t *ar
             return false;
         if (of_arena)
             *arena = parts[part];
-        else if (parts[part] >= (large ? CLASSES - BINS_SMALL : BINS_SMALL))
+        else if (parts[part] >= (large ? BINS_ALL - BINS_SMALL : BINS_SMALL))
             return false;
         else
             *cls = (unsigned)parts[part] + (large ? BINS_SMALL : 0);
@@ -263,8 +277,11 @@ static size_t control_get(const struct control *c, size_t arena, unsigned cls)
     case CREATE:
         store_relaxed(&arena_created, true);
         return 1;
+    case THREAD_ARENA:
+        return asked.arena;
+    case THREAD_CACHED:
+        return !asked.uncached;
     case FIXED:
-    case SETTLED:
         return c->type == WORDS ? (size_t)control_words(c->at) : c->at;
     default:
         return 0;
@@ -278,6 +295,8 @@ static int dump(const char *path)
     struct output output;
     char name[64];
     struct text t;
+    if (path != NULL && text_length(path) >= PATH_OPTION_MOST)
+        return EFAULT;
     size_t sequence = add_relaxed(&dumps, 1);
     text_init(&t, name, sizeof name);
     text_add(&t, control_words(WORDS_PREFIX));
@@ -325,7 +344,15 @@ static int control_set(const struct control *c, size_t arena, size_t value)
     case DESTROY:
         return arena == 1 && arenas() > 1 ? 0 : EFAULT;
     case THREAD_ARENA:
-        return value < arenas() ? 0 : EFAULT;
+        if (value >= arenas())
+            return EFAULT;
+        asked.arena = (unsigned)value;
+        return 0;
+    case THREAD_CACHED:
+        asked.uncached = value == 0;
+        if (asked.uncached)
+            flush_mine();
+        return 0;
     default: /* it is what it is */
         return value == control_get(c, arena, 0) ? 0 : EFAULT;
     }
@@ -338,8 +365,9 @@ static bool may_read(const struct control *c)
 
 static bool may_write(const struct control *c)
 {
-    return c->what == OPTION_SETTLED || c->what == SETTLED || c->what == PROFILE ||
-           c->what == THREAD_ARENA || c->what == EPOCH || c->what == DUMP || c->what == CACHE_ORDER;
+    return c->what == OPTION_SETTLED || c->what == PROFILE || c->what == THREAD_ARENA ||
+           c->what == THREAD_CACHED || c->what == EPOCH || c->what == DUMP ||
+           c->what == CACHE_ORDER;
 }
 
 static size_t bytes_of(const struct control *c)
@@ -399,7 +427,7 @@ EXPORT int mallctlbymib(const size_t *mib, size_t length, void *old, size_t *old
     value = 0;
     if (writes)
         memcpy(&value, new, bytes);
-    return writes || c->type == NOTHING ? control_set(c, arena, value) : 0;
+    return writes || c->type == NOTHING || c->what == DUMP ? control_set(c, arena, value) : 0;
 }
 
 EXPORT int mallctl(const char *name, void *old, size_t *old_bytes, const void *new,

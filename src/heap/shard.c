@@ -13,7 +13,7 @@ struct shard first_shard = {.lock = LOCK(SHARD)};
 struct shard *shards[SHARDS_MOST] = {&first_shard};
 unsigned shard_count = 1;
 size_t slabs_sparse;
-size_t class_slabs[CLASSES];
+size_t class_slabs[CLASS_SLICES_FIRST];
 
 /* A slab's blocks begin in its first slice: others it has for one block alone. A block that has
  * whole slices for itself is in no program's hands yet. */
@@ -51,7 +51,8 @@ void slabs_give_back(struct pairing_node *emptied)
         emptied = emptied->next;
         if (unlikely(slab->absent != 0))
             slices_lack(slab->home, slab->base, c->slices, count_bits(slab->absent) * os_page);
-        sub_relaxed(&class_slabs[slab->cls], 1);
+        if (slab->cls < CLASS_SLICES_FIRST)
+            sub_relaxed(&class_slabs[slab->cls], 1);
         slices_give(slab->home, slab->base, c->slices);
         meta_give(slab, slab_bytes(c));
     }

@@ -26,8 +26,8 @@ extern struct shard first_shard HIDDEN;
 extern struct shard *shards[SHARDS_MOST] HIDDEN;
 extern unsigned shard_count HIDDEN; /* grows; atomic */
 
-/* Slabs of a class, in all shards. Atomic. */
-extern size_t class_slabs[CLASSES] HIDDEN;
+/* Slabs of a class of small blocks, in all shards. Atomic. */
+extern size_t class_slabs[CLASS_SLICES_FIRST] HIDDEN;
 
 /* Slabs in the shards' sparse lists. Atomic. */
 extern size_t slabs_sparse HIDDEN;

@@ -168,9 +168,8 @@ static struct slab *slab_new(unsigned shard, unsigned cls, size_t align)
         meta_give(slab, slab_bytes(c));
         return NULL;
     }
-    size_t others = add_relaxed(&class_slabs[cls], 1) - 1;
-    if (zero && fine && !hardened() && slab_comes_whole(others))
-        os_bring_in(base, c->slices * SLICE);
+    if (cls < CLASS_SLICES_FIRST)
+        add_relaxed(&class_slabs[cls], 1);
     slab_init(slab, cls, base, home);
     slab->zero = zero;
     store_relaxed(&slab->shard, (uint16_t)shard);
@@ -211,12 +210,20 @@ static SLOW void pages_come_back(struct shard *shard, struct slab *slab, void **
         count_refault(&counters.pages, pages * os_page);
 }
 
+/* Whether the memory of a new slab is brought in with one call. */
+static bool slab_is_brought_in(const struct slab *slab)
+{
+    return slab->zero && size_classes[slab->cls].size <= os_page && !hardened() &&
+           slab_comes_whole(load_relaxed(&class_slabs[slab->cls]) - 1);
+}
+
 size_t shard_take(unsigned index, unsigned cls, void **end, size_t n)
 {
     ASSERT(index < SHARDS_MOST && cls < CLASSES && n >= 1);
     struct shard *shard = shards[index];
     bool shared = size_classes[cls].size < CACHE_LINE && load_relaxed(&joined) > 1;
     size_t taken = 0;
+    void *comes = NULL; /* the first of its blocks is the caller's, so the slab can't leave */
     lock_take(&shard->lock);
     while (taken < n) {
         struct slab *slab = lowest_partial(shard, cls);
@@ -230,6 +237,8 @@ size_t shard_take(unsigned index, unsigned cls, void **end, size_t n)
         if (slab == NULL)
             break;
         ASSERT(slab->cls == cls && slab->free >= 1 && load_relaxed(&slab->shard) == index);
+        if (fresh && cls < CLASS_SLICES_FIRST && slab_is_brought_in(slab))
+            comes = slab->base;
         size_t got = unlikely(hardening.any_place) && size_classes[cls].blocks > 1
                          ? take_any(slab, end - taken, n - taken)
                      : shared ? slab_take_lines(slab, end - taken, n - taken)
@@ -253,6 +262,8 @@ size_t shard_take(unsigned index, unsigned cls, void **end, size_t n)
     if (unlikely(shard->begun[cls].compacts) && shard_settle_compaction(shard, cls))
         store_relaxed(&compacted, true);
     lock_release(&shard->lock);
+    if (unlikely(comes != NULL))
+        os_bring_in(comes, size_classes[cls].slices * SLICE);
     return taken;
 }
 

@@ -318,13 +318,29 @@ static void settings(void)
     CHECK(version != NULL && strncmp(version, "5.3.0-hakmem-", 13) == 0, "version: %s", version);
     CHECK_SIZE("arenas.quantum", number("arenas.quantum"), 16);
     CHECK_SIZE("narenas", small_number("arenas.narenas"), 1);
+    char last[40];
+    snprintf(last, sizeof last, "arenas.lextent.%u.size", small_number("arenas.nlextents") - 1);
+    size_t most = number(last);
+    CHECK(nallocx(most, 0) == most, "the largest size is %zu, nallocx: %zu", most,
+          nallocx(most, 0));
+    for (size_t k = 0; k < 16; k++) {
+        char *p = NEED("mallocx", mallocx(50, LG_ALIGN(6)));
+        CHECK_NULL("far beyond", rallocx(p, SIZE_MAX - k, LG_ALIGN(6)));
+        dallocx(p, 0);
+    }
+    CHECK_SIZE("beyond the largest", nallocx(most + 1, 0), 0);
+    CHECK_NULL("beyond the largest", mallocx(most + 1, 0));
     CHECK(truth("opt.prof") && truth("config.stats"), "they are on");
     bool on = truth("background_thread"), off = !on;
     CHECK_ERROR("as it is", mallctl("background_thread", NULL, NULL, &on, sizeof on), 0);
     CHECK_ERROR("changed", mallctl("background_thread", NULL, NULL, &off, sizeof off), EFAULT);
     on = true, off = false;
+    size_t one = sizeof on;
     CHECK_ERROR("as it is", mallctl("thread.tcache.enabled", NULL, NULL, &on, sizeof on), 0);
-    CHECK_ERROR("changed", mallctl("thread.tcache.enabled", NULL, NULL, &off, sizeof off), EFAULT);
+    CHECK_ERROR("off", mallctl("thread.tcache.enabled", &on, &one, &off, sizeof off), 0);
+    CHECK(on, "thread.tcache.enabled: expected on, as it was, found off");
+    CHECK_ERROR("on again", mallctl("thread.tcache.enabled", &off, &one, &on, sizeof on), 0);
+    CHECK(!off, "thread.tcache.enabled: expected off, as it was set, found on");
     CHECK_ERROR("flush", order("thread.tcache.flush"), 0);
     CHECK_ERROR("idle", order("thread.idle"), 0);
     CHECK_ERROR("decay", order("arena.0.decay"), 0);
@@ -345,6 +361,7 @@ static void arenas_are_accepted(void)
     char *p = NEED("mallocx", mallocx(100, ARENA(arena) | CACHE_NONE));
     memset(p, 1, 100);
     CHECK_ERROR("thread.arena", mallctl("thread.arena", NULL, NULL, &arena, sizeof arena), 0);
+    CHECK_SIZE("thread.arena", small_number("thread.arena"), arena);
     CHECK_ERROR("the first", order("arena.0.destroy"), EFAULT);
     CHECK_ERROR("destroy", order("arena.1.destroy"), 0);
     CHECK_ERROR("tcache.create", mallctl("tcache.create", &arena, &bytes, NULL, 0), 0);

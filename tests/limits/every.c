@@ -169,6 +169,7 @@ static void control_heap(void)
         number = (size_t)mallctl(orders[i], NULL, NULL, NULL, 0);
     mallctl("prof.active", NULL, NULL, &(bool){true}, sizeof(bool));
     mallctl("prof.active", NULL, NULL, &(bool){false}, sizeof(bool));
+    number = (size_t)mallctl("prof.dump", NULL, NULL, NULL, 0);
 }
 
 static void control_by_number(void)
@@ -177,8 +178,6 @@ static void control_by_number(void)
     mallctlnametomib("stats.allocated", mib, &length);
     number = (size_t)mallctlbymib(mib, length, &value, &bytes, NULL, 0);
 }
-
-static void ignore_words(void *to, const char *words) { (void)to, (void)words; }
 
 #define ALIGNED(function)                       \
     do {                                        \
@@ -233,7 +232,7 @@ static void ignore_words(void *to, const char *words) { (void)to, (void)words; }
     F(mallctl, control_heap())                                                                     \
     F(mallctlnametomib, control_by_number())                                                       \
     F(mallctlbymib, control_by_number())                                                           \
-    F(malloc_stats_print, malloc_stats_print(ignore_words, NULL, ""))                              \
+    F(malloc_stats_print, malloc_stats_print(NULL, NULL, ""))                                      \
     F(hakmem_malloc, use(hakmem_malloc(n)))                                                        \
     F(hakmem_calloc, use(hakmem_calloc(1, n)))                                                     \
     F(hakmem_realloc, use(hakmem_realloc(malloc(10), n)))                                          \
