@@ -200,11 +200,12 @@ static size_t parts_of(const char *row)
 
 static bool arena_created; /* atomic */
 
-/* What a thread asked for, to tell it again. */
-static __thread struct {
-    unsigned arena;
+/* What a thread wrote last, to be read again. Of all threads together: it has no meaning, and
+ * memory of each thread's own may be short where the library is loaded late. */
+static struct {
+    size_t arena;
     bool uncached;
-} asked;
+} written; /* each is atomic */
 
 static size_t arenas(void) { return 1 + (size_t)load_relaxed(&arena_created); }
 
@@ -278,9 +279,9 @@ static size_t control_get(const struct control *c, size_t arena, unsigned cls)
         store_relaxed(&arena_created, true);
         return 1;
     case THREAD_ARENA:
-        return asked.arena;
+        return load_relaxed(&written.arena);
     case THREAD_CACHED:
-        return !asked.uncached;
+        return !load_relaxed(&written.uncached);
     case FIXED:
         return c->type == WORDS ? (size_t)control_words(c->at) : c->at;
     default:
@@ -346,11 +347,11 @@ static int control_set(const struct control *c, size_t arena, size_t value)
     case THREAD_ARENA:
         if (value >= arenas())
             return EFAULT;
-        asked.arena = (unsigned)value;
+        store_relaxed(&written.arena, value);
         return 0;
     case THREAD_CACHED:
-        asked.uncached = value == 0;
-        if (asked.uncached)
+        store_relaxed(&written.uncached, value == 0);
+        if (value == 0)
             flush_mine();
         return 0;
     default: /* it is what it is */
