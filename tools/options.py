@@ -30,22 +30,21 @@ option in three places. If it is set in more than one, the later place in this l
 1. the file `/etc/hakmem.conf`,
 2. the file named in the environment variable `HAKMEM_CONFIG`,
 3. an environment variable: `HAKMEM_` and the option's name in capitals, such as
-   `HAKMEM_BIG_CACHE_BYTES=16M`.
+   `HAKMEM_KEEP_BYTES=16M`.
 
 A file has one `name = value` per line. Text after a `#` is a comment. Names may be in upper or
 lower case:
 
 ```
 # less memory, more system calls
-big_cache_bytes = 16M
-retain_slices   = 128
+keep_bytes = 16M
+stack_blocks    = 128
 ```
 
 | type | value |
 |---|---|
 | size | a number of bytes, or a number with `K`, `M` or `G` (`KiB`, `MiB`, `GiB`): powers of 1024 |
 | number | a number |
-| time | a number of milliseconds, or with `ms` or `s` |
 | switch | `on`, `1`, `true`, `yes`, or `off`, `0`, `false`, `no` |
 | mode | one of the words that the option names |
 | path | the name of a file, at most 1023 bytes, or `none` |

@@ -66,7 +66,7 @@ SEE_ALSO = {
 PLACES = {
     "/etc/hakmem.conf": "options for the whole machine, one NAME = VALUE on a line",
     "HAKMEM_CONFIG": "names a file of options for the programs that have it",
-    "HAKMEM_NAME": "the option NAME, as in HAKMEM_BIG_CACHE_BYTES=16M",
+    "HAKMEM_NAME": "the option NAME, as in HAKMEM_KEEP_BYTES=16M",
     "HAKMEM_COMPLAIN": "set to once by hakmem: a wrong option is reported once per command",
     "LD_PRELOAD": "what the loader takes into a program; hakmem run puts libhakmem.so in front",
 }

@@ -116,7 +116,6 @@ MECHANISMS = {
     "large blocks in stacks, by age": "front/large.c:large_age",
     "large blocks in stacks, for one of another class": "front/large.c:large_take",
     "the limit of kept memory": "learn/keep.h:keep_limit",
-    "the options retain_slices and big_cache_bytes": "life/purge.c:count_beyond",
     "malloc makes room where the limit is exceeded": "life/upkeep.h:make_room",
     "limits of containers": "life/limits.c:limits_look",
     "the soft limit": "life/purge.c:soft_limit_act",

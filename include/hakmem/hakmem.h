@@ -135,12 +135,10 @@ void hakmem_malloc_stats(void);
  * threads. Returns 1 if the setting takes effect or concerns something that hakmem does not have, 0
  * if hakmem can't do it or does not know the parameter.
  *
- *   M_TRIM_THRESHOLD  the most bytes in free slices that keep their pages. Negative: all keep them,
- *                     and idle memory no longer goes back
- *   M_MMAP_MAX        0: freed huge blocks are never unmapped. Otherwise they are, above a budget
+ *   M_TRIM_THRESHOLD  as the option keep_bytes: so many bytes of free memory are kept. Negative: all
  *   M_ARENA_MAX       threads that start from now on share so many shards (independent parts of the
  *                     heap), at least 1
- *   M_MXFAST, M_TOP_PAD, M_MMAP_THRESHOLD, M_ARENA_TEST
+ *   M_MXFAST, M_TOP_PAD, M_MMAP_THRESHOLD, M_MMAP_MAX, M_ARENA_TEST
  *                     no effect; returns 1 for the values that glibc accepts
  *   M_CHECK_ACTION    returns 1 for values that end the program on misuse, as hakmem does
  *   M_PERTURB         returns 1 for 0, which fills no blocks, as hakmem does */
@@ -158,7 +156,7 @@ int hakmem_mallopt(int parameter, int value);
 #define HAKMEM_AUTO UINT64_MAX
 int hakmem_option(const char *name, uint64_t *value);
 
-/** Changes an option while the program runs: thread_bytes, retain_slices, big_cache_bytes,
+/** Changes an option while the program runs: thread_bytes, keep_bytes,
  * soft_limit_bytes, hard_limit_bytes, report_no_memory, check_frees, abort_on_misuse, compact,
  * guards_a_second, profile, profile_rss, profile_rate or profile_samples. Memory beyond a new limit
  * goes back to the kernel in this call. Returns 0; ENOENT if there is no such option or `name` is

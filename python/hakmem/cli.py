@@ -85,7 +85,7 @@ PYTHONMALLOC=malloc.
 
 examples:
   hakmem run python3 app.py
-  hakmem run -o big_cache_bytes=16M -o scavenger=off your-program --its-option
+  hakmem run -o keep_bytes=16M -o scavenger=off your-program --its-option
   hakmem run sh -c 'make -j8'            child processes use hakmem, too
   hakmem run env -u LD_PRELOAD prog      prog does not use hakmem
   hakmem run --profile=app.heap ./app    which code allocates memory? see 'hakmem profile'

@@ -18,7 +18,7 @@ the first that is named. A difference is called better or worse only where noise
 it: the chance that a run without any real difference reports one is 5%, all its verdicts together.
 
 An allocator is hakmem, glibc (the system's), one that 'hakmem bench' knows, one with settings as in
-hakmem+big_cache_bytes=16M or glibc+MALLOC_ARENA_MAX=1, or a library of yours as in mine=./mine.so.
+hakmem+keep_bytes=16M or glibc+MALLOC_ARENA_MAX=1, or a library of yours as in mine=./mine.so.
 A first run on each, which is not measured, proves that the program uses it.
 
 Without --rounds or --seconds: at least 10 rounds, until all intervals are narrow (--precision), for
@@ -28,7 +28,7 @@ EPILOG = """\
 examples:
   hakmem compare glibc hakmem -- ./your-program --its-option
   hakmem compare --rounds 20 --json runs.json hakmem jemalloc mimalloc2 -- python3 app.py
-  hakmem compare hakmem hakmem+big_cache_bytes=16M -- ./your-program
+  hakmem compare hakmem hakmem+keep_bytes=16M -- ./your-program
   hakmem compare --prepare 'rm -rf out' --html report.html glibc hakmem -- make -C project
   hakmem compare --fail-if-worse --measures time,peak old=./old.so new=./new.so -- ./test
 

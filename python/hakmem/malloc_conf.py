@@ -6,8 +6,8 @@ NOTHING = "nothing to set"
 NOT_HERE = "not available"
 _CACHES = "HAKMEM_THREAD_BYTES and HAKMEM_STACK_BYTES"
 _PROFILE = "hakmem run --profile"
-_AT_ONCE = "HAKMEM_RETAIN_SLICES=0 and HAKMEM_BIG_CACHE_BYTES=0"
-_NEVER = "in the program: mallopt(M_TRIM_THRESHOLD, -1) and mallopt(M_MMAP_MAX, 0)"
+_AT_ONCE = "HAKMEM_KEEP_BYTES=0"
+_NEVER = "HAKMEM_KEEP_BYTES=1024G"
 
 # By the option, or by the option and its value.
 ADVICE = {

@@ -22,15 +22,15 @@ HELP = "list every option: default, limits, what it does and costs, its value he
 DESCRIPTION = HELP[0].upper() + HELP[1:] + "."
 EPILOG = """\
 You set an option in /etc/hakmem.conf, in the file named in HAKMEM_CONFIG, or in a variable such as
-HAKMEM_BIG_CACHE_BYTES; the later of these wins. "here" is the value that a program gets that you
+HAKMEM_KEEP_BYTES; the later of these wins. "here" is the value that a program gets that you
 start from this shell. It is shown for options that are set, with the place that sets them.
 
 examples:
   hakmem options                         all of them
-  hakmem options big_cache_bytes         one
+  hakmem options keep_bytes         one
   HAKMEM_SCAVENGER=off hakmem options    the values with this variable
   hakmem options --json | jq '.[] | select(.here != .default) | .name'
-  hakmem run -o big_cache_bytes=16M your-program
+  hakmem run -o keep_bytes=16M your-program
 
 exit status:
   0  printed
@@ -71,7 +71,6 @@ def _shown(option: Option, value: int) -> str:
     if option.type == "BYTES":
         fits = ((n, s) for n, s in UNITS.items() if n and value and value % s == 0)
         unit, size = max(fits, key=lambda fit: fit[1], default=("", 1))
-    unit = "ms" if option.type == "MILLISECONDS" else unit
     return f"{value // size} {unit}".rstrip()
 
 

@@ -26,7 +26,7 @@ EPILOG = """\
 FILE is what 'hakmem record' wrote. With several files there is a ranking over all of them.
 
 An allocator is hakmem, glibc (the system's), one that 'hakmem bench' knows, one with settings as in
-hakmem+big_cache_bytes=16M or glibc+MALLOC_ARENA_MAX=1, or a library of yours as in mine=./mine.so.
+hakmem+keep_bytes=16M or glibc+MALLOC_ARENA_MAX=1, or a library of yours as in mine=./mine.so.
 
 A replay tells how much memory the program's heap would take on another allocator. It does not tell
 how fast the program would be: the calls follow each other without the program's work between them,

@@ -11,7 +11,7 @@ from hakmem.look import CannotLook
 from hakmem.table import AUTO, AUTO_NUMBER, UNITS, WORDS, Option, gone, renamed, table
 
 CHANGEABLE = (
-    "thread_bytes", "retain_slices", "big_cache_bytes", "soft_limit_bytes", "hard_limit_bytes",
+    "thread_bytes", "keep_bytes", "soft_limit_bytes", "hard_limit_bytes",
     "report_no_memory", "check_frees", "abort_on_misuse", "compact",
     "guards_a_second", "profile", "profile_rss", "profile_rate", "profile_samples",
 )  # fmt: skip
@@ -31,7 +31,7 @@ unless scavenger is off. An idle process of one thread does it later: then the e
 Needs the same rights as a debugger, as 'hakmem sheet' does.
 
 examples:
-  hakmem set 4711 big_cache_bytes=16M
+  hakmem set 4711 keep_bytes=16M
   hakmem set 4711 compact=off
 
 exit status:
@@ -63,7 +63,7 @@ def run(arguments: argparse.Namespace) -> int:
 def _setting(words: str) -> tuple[str, int]:
     given, equals, value = words.partition("=")
     if not equals:
-        raise CannotLook(look.USAGE, f"{words}: expected NAME=VALUE, as in big_cache_bytes=16M")
+        raise CannotLook(look.USAGE, f"{words}: expected NAME=VALUE, as in keep_bytes=16M")
     name = given.lower().removeprefix("hakmem_")
     name = renamed().get(name, name)
     options = {option.name: option for option in table()}

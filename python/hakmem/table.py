@@ -19,7 +19,7 @@ NUMBER = re.compile(r"(\d+)(?: \* (KiB|MiB|GiB))?")
 UNITS = {None: 1, "KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30}
 TYPES = {
     "BYTES": "size", "COUNT": "number", "SWITCH": "switch", "MODE": "mode", "PRESET": "preset",
-    "WHEN": "mode", "PATH": "path", "MILLISECONDS": "time",
+    "WHEN": "mode", "PATH": "path",
 }  # fmt: skip
 # The word in the table, and the number that the library returns for it (HAKMEM_AUTO in hakmem.h).
 AUTO = "AUTO"
@@ -52,7 +52,7 @@ class Option:
             return "auto"
         if self.type in WORDS:
             return WORDS[self.type][int(number)]
-        return number.replace(" * ", " ") + (" ms" if self.type == "MILLISECONDS" else "")
+        return number.replace(" * ", " ")
 
     def row(self) -> str:
         bounds = ["", ""] if self.type in WORDS else [*map(self.shown, (self.least, self.most))]

@@ -1,4 +1,4 @@
-"""hakmem with settings, as in hakmem+big_cache_bytes=16M on the command line."""
+"""hakmem with settings, as in hakmem+keep_bytes=16M on the command line."""
 
 from __future__ import annotations
 

@@ -10,6 +10,7 @@
 #include "base/text.h"
 #include "hakmem/hakmem.h"
 #include "heap/shards.h"
+#include "life/settings.h"
 #include "life/life.h"
 #include "life/purge.h"
 #include "os/os.h"
@@ -240,32 +241,15 @@ enum { /* glibc's numbers */
 
 #define CHECK_ABORTS 2 /* the bit of M_CHECK_ACTION that ends the program */
 
-/* Memory that nobody touches for a while goes back too, unless nothing shall. */
-static void set_trim_threshold(int value)
-{
-    store_relaxed(&keeping.forever, value < 0);
-    store_relaxed(&keeping.slices, value < 0 ? KEEP_ALL : ((size_t)value + SLICE - 1) / SLICE);
-    purge_beyond();
-}
-
-static void set_mmap_max(int value)
-{
-    store_relaxed(&keeping.huge, value == 0 ? KEEP_ALL : policy.big_cache_bytes);
-    purge_beyond();
-}
-
 EXPORT int hakmem_mallopt(int parameter, int value)
 {
     thread_cache(); /* the process's start: what its options say would win over an earlier call */
     switch (parameter) {
     case SET_TRIM_THRESHOLD:
-        set_trim_threshold(value);
+        option_change("keep_bytes", value < 0 ? KEEP_ALL : (size_t)value, NULL);
         return 1;
     case SET_MMAP_MAX:
-        if (value < 0)
-            return 0;
-        set_mmap_max(value);
-        return 1;
+        return value >= 0;
     case SET_ARENA_MAX:
         if (value <= 0)
             return 0;

@@ -25,7 +25,7 @@ size_t use_dirty(void)
 bool use_returns(void)
 {
     return returns_pay(load_relaxed(&use.vain), load_relaxed(&use.most), load_relaxed(&use.low)) &&
-           !load_relaxed(&keeping.forever);
+           load_relaxed(&policy.keep_bytes) != KEEP_ALL;
 }
 
 /* What may be kept, where so much is held. */
@@ -37,13 +37,13 @@ static size_t keep_where_held(size_t all)
 
 size_t use_excess_with(size_t more)
 {
-    if (load_relaxed(&keeping.forever))
-        return 0;
     size_t dirty = use_dirty();
     size_t all = load_relaxed(&use.slices) + load_relaxed(&use.huge) + dirty + more;
+    size_t beyond = excess(dirty + load_relaxed(&use.stacked), keep_where_held(all));
+    if (load_relaxed(&policy.keep_bytes) != AUTO)
+        return beyond;
     size_t most = larger(load_relaxed(&use.most), used_now() + more);
-    return larger(excess(all, keep_limit(most, load_relaxed(&use.vain))),
-                  excess(dirty + load_relaxed(&use.stacked), keep_where_held(all)));
+    return larger(beyond, excess(all, keep_limit(most, load_relaxed(&use.vain))));
 }
 
 /* ---- limits ---- */
@@ -63,13 +63,11 @@ void use_set_look(void)
     size_t most = load_relaxed(&use.most);
     if (use_returns())
         look = smaller(look, returns_from(held));
-    else if (!load_relaxed(&keeping.forever) && returns_pay(load_relaxed(&use.vain), most, true))
+    else if (load_relaxed(&policy.keep_bytes) != KEEP_ALL &&
+             returns_pay(load_relaxed(&use.vain), most, true))
         look = smaller(look, larger(excess(held, returns_low_from(most)), RETURNS_LEAST));
     if (load_relaxed(&limits.unread))
         look = smaller(look, LAW_IDLE_PART * LAW_LITTLE);
-    size_t set = smaller(load_relaxed(&keeping.slices), load_relaxed(&keeping.huge) / SLICE);
-    if (set < look / SLICE)
-        look = set * SLICE;
     store_relaxed(&limits.look, look);
 }
 

@@ -9,6 +9,4 @@ struct policy policy = {
 
 char stats_path[PATH_OPTION_MOST], profile_path[PATH_OPTION_MOST], record_path[PATH_OPTION_MOST];
 
-struct keeping keeping = {.slices = AUTO, .huge = AUTO};
-
 unsigned closings;

@@ -26,18 +26,8 @@ static inline size_t unless_auto(size_t set, size_t otherwise)
     return set == AUTO ? otherwise : set;
 }
 
-/* What may change while the program runs, by mallopt: how much free memory is kept. It begins as
- * the options are. Each field is atomic, and right with any value of the others. */
-struct keeping {
-    size_t slices; /* as retain_slices */
-    size_t huge;   /* as big_cache_bytes */
-    bool forever;  /* within these two nothing goes back because it lies idle */
-};
-
-extern struct keeping keeping HIDDEN;
-
-/* Of slices or bytes: more than there can be. */
-#define KEEP_ALL (SIZE_MAX / SLICE)
+/* The most of keep_bytes, more than there can be: then nothing goes back because it lies idle. */
+#define KEEP_ALL (1024 * GiB)
 
 /* Of `learn`: nothing is found out; what would be changed is, and not done; it is done. */
 enum { LEARN_FROZEN, LEARN_OBSERVE, LEARN };

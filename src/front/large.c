@@ -12,8 +12,7 @@ static size_t large_most(void)
 {
     size_t threads = caches_living();
     size_t used_most = threads > 1 ? 0 : load_relaxed(&use.most);
-    /* If a number of slices was set, it is of those in stacks, too; so none are. */
-    if (load_relaxed(&keeping.slices) != AUTO)
+    if (load_relaxed(&policy.keep_bytes) != AUTO) /* that number is of these, too */
         return 0;
     size_t most =
         share_of_large(threads, used_most, CLASS_SLICES_MOST, load_relaxed(&policy.thread_bytes));

@@ -164,7 +164,7 @@ static COLD struct finding cache_rest(struct cache *cache)
     struct finding found = cache_put_all(cache);
     cache_reset(cache);
     arrays_purge(cache);
-    cache->stays_until = os_milliseconds() + policy.scavenge_ms;
+    cache->stays_until = os_milliseconds() + RETURNS_ROUND_MS;
     cache_close(cache, CLOSED_RESTS, true);
     store_relaxed(&purge_due, clock_now()); /* there may be much to give back */
     return found;

@@ -124,7 +124,9 @@ static struct finding found_at_end(void)
 /* The orderly end of the process. */
 static void process_end(void)
 {
-    store_relaxed(&keeping.forever, true); /* the kernel takes all, and soon */
+    store_relaxed(&policy.container_limits, 0); /* the kernel takes all, and soon */
+    store_relaxed(&policy.keep_bytes, KEEP_ALL);
+    store_relaxed(&limits.keep, KEEP_ALL);
     report_late(found_at_end(), RETURN_ADDRESS);
     if (journal_open())
         learned_print();

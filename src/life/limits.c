@@ -23,7 +23,8 @@ static void apply(struct cgroup_memory memory)
 {
     size_t soft = or_none(load_relaxed(&policy.soft_limit_bytes));
     size_t hard = or_none(load_relaxed(&policy.hard_limit_bytes));
-    size_t keep = keep_under_limit(smaller(memory.limit, smaller(soft, hard)));
+    size_t keep = smaller(load_relaxed(&policy.keep_bytes),
+                          keep_under_limit(smaller(memory.limit, smaller(soft, hard))));
     if (memory.close)
         keep = smaller(keep, LAW_LITTLE);
     store_relaxed(&limits.keep, keep);

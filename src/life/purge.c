@@ -97,6 +97,8 @@ static void count_vain(void)
 
 static void owe(size_t slices, size_t huge)
 {
+    if (load_relaxed(&policy.keep_bytes) != AUTO)
+        return; /* as much as that stays */
     owed.slices = larger(owed.slices, slices);
     owed.huge = larger(owed.huge, huge);
 }
@@ -116,8 +118,7 @@ static struct finding find_much(void)
     if (idle < returns_from(load_relaxed(&use.held)) || !use_returns())
         return found;
     found = large_empty(cache_current());
-    owe(load_relaxed(&keeping.slices) == AUTO ? slices_dirty() : 0,
-        load_relaxed(&keeping.huge) == AUTO ? huge_dirty() : 0);
+    owe(slices_dirty(), huge_dirty());
     return found;
 }
 
@@ -166,19 +167,6 @@ static struct finding find_old(bool all)
 
 /* ---- giving back; lock: purge ---- */
 
-/* Dirty slices or bytes of huge blocks beyond what may be kept: a number that was set is never
- * exceeded, and all of it together obeys use.h. There the larger kind goes first. */
-static void count_beyond(size_t *slices, size_t *huge)
-{
-    *slices = excess(slices_dirty(), load_relaxed(&keeping.slices));
-    *huge = excess(huge_dirty(), load_relaxed(&keeping.huge));
-    size_t both = use_excess();
-    if (huge_dirty() >= slices_dirty() * SLICE)
-        *huge = larger(*huge, smaller(both, huge_dirty()));
-    else
-        *slices = larger(*slices, smaller((both + SLICE - 1) / SLICE, slices_dirty()));
-}
-
 /* At most `most` bytes. Returns how many. */
 static size_t give(size_t slices, size_t huge, size_t most)
 {
@@ -191,12 +179,15 @@ static size_t give(size_t slices, size_t huge, size_t most)
     return done;
 }
 
+/* What is beyond what may be kept (use.h), of the larger kind. */
 static size_t give_beyond(size_t most)
 {
-    size_t slices;
-    size_t huge;
-    count_beyond(&slices, &huge);
-    return slices > 0 || huge > 0 ? give(slices, huge, most) : 0;
+    size_t beyond = use_excess();
+    if (beyond == 0)
+        return 0;
+    if (huge_dirty() >= slices_dirty() * SLICE)
+        return give(0, smaller(beyond, huge_dirty()), most);
+    return give(smaller((beyond + SLICE - 1) / SLICE, slices_dirty()), 0, most);
 }
 
 static size_t give_pages(size_t most)
@@ -334,7 +325,7 @@ void purge_beyond_limits(void)
 bool purge_by_time(void)
 {
     static size_t last_tick; /* the allocation clock at the last; lock: purge */
-    if (load_relaxed(&keeping.forever))
+    if (load_relaxed(&policy.keep_bytes) == KEEP_ALL)
         return false;
     if (!lock_enter(&purge_lock))
         return true; /* a fork has everything, and may last; a thread's end may wait for this one */

@@ -30,7 +30,7 @@ FAST bool purge_is_due(void)
     return unlikely((ptrdiff_t)(clock_now() - load_relaxed(&purge_due)) >= 0);
 }
 
-/* After a change of `keeping` or of the limits: gives back at once what is beyond them. */
+/* After a change of keep_bytes or of the limits: gives back at once what is beyond them. */
 void purge_beyond(void);
 
 /* Gives back at once what is beyond the limits of containers and those that were set: for who is

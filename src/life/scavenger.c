@@ -7,6 +7,7 @@
 #include "base/policy.h"
 #include "front/registry.h"
 #include "learn/laws.h"
+#include "learn/returns.h"
 #include "life/profiling.h"
 #include "life/purge.h"
 #include "life/settings.h"
@@ -37,7 +38,7 @@ static void *scavenge(void *unused)
         os_thread_name("hakmem");
     for (unsigned idle = 0; !load_acquire(&ends);) {
         bool dozes = idle >= LAW_IN_A_ROW && !load_relaxed(&guards_wait);
-        os_wait(&call, 0, dozes ? larger(policy.scavenge_ms, HEARTBEAT_MS) : policy.scavenge_ms);
+        os_wait(&call, 0, dozes ? HEARTBEAT_MS : RETURNS_ROUND_MS);
         if (orders_waiting())
             orders_obey(NULL);
         guards_look();
@@ -131,7 +132,7 @@ static bool may_start(void)
         return false;
     size_t now = os_milliseconds();
     if (now >= load_relaxed(&starts_until)) {
-        store_relaxed(&starts_until, now + policy.scavenge_ms);
+        store_relaxed(&starts_until, now + RETURNS_ROUND_MS);
         store_relaxed(&starts_left, LAW_IN_A_ROW);
     }
     bool one_other = caches_living() <= 2;
@@ -179,7 +180,7 @@ static void end_thread(void)
     store_relaxed(&itself, 0);
     store_relaxed(&ends, false);
     store_relaxed(&call, 0);
-    bool worked = os_milliseconds() - born >= policy.scavenge_ms;
+    bool worked = os_milliseconds() - born >= RETURNS_ROUND_MS;
     settle(NONE);
     if (worked)
         purge_by_time();

@@ -47,23 +47,17 @@ enum changed option_change(const char *name, size_t value, struct cache *mine)
     case OPTION_NUMBER_abort_on_misuse:
     case OPTION_NUMBER_compact:
     case OPTION_NUMBER_thread_bytes:
+    case OPTION_NUMBER_keep_bytes:
     case OPTION_NUMBER_soft_limit_bytes:
     case OPTION_NUMBER_hard_limit_bytes:
     case OPTION_NUMBER_report_no_memory:
-        break;
-    case OPTION_NUMBER_retain_slices:
-        store_relaxed(&keeping.slices, value);
-        purge_beyond();
-        break;
-    case OPTION_NUMBER_big_cache_bytes:
-        store_relaxed(&keeping.huge, value);
-        purge_beyond();
         break;
     default:
         return CHANGE_AT_START_ONLY;
     }
     store_relaxed(field, value);
-    if (option - options == OPTION_NUMBER_soft_limit_bytes ||
+    if (option - options == OPTION_NUMBER_keep_bytes ||
+        option - options == OPTION_NUMBER_soft_limit_bytes ||
         option - options == OPTION_NUMBER_hard_limit_bytes)
         change_limits();
     return CHANGED;

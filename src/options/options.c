@@ -147,13 +147,12 @@ static const struct unit {
     {OPTION_BYTES, "MiB", MiB},     {OPTION_BYTES, "K", KiB},   {OPTION_BYTES, "KiB", KiB},
     {OPTION_SWITCH, "on", 1},       {OPTION_SWITCH, "true", 1}, {OPTION_SWITCH, "yes", 1},
     {OPTION_SWITCH, "1", 1},        {OPTION_SWITCH, "off", 0},  {OPTION_SWITCH, "false", 0},
-    {OPTION_SWITCH, "no", 0},       {OPTION_SWITCH, "0", 0},    {OPTION_MILLISECONDS, "s", 1000},
-    {OPTION_MILLISECONDS, "ms", 1}, {OPTION_MODE, "frozen", 0}, {OPTION_MODE, "observe", 1},
-    {OPTION_MODE, "learn", 2},      {OPTION_MODE, "0", 0},      {OPTION_MODE, "1", 1},
-    {OPTION_MODE, "2", 2},          {OPTION_PRESET, "none", 0}, {OPTION_PRESET, "hardened", 1},
-    {OPTION_PRESET, "0", 0},        {OPTION_PRESET, "1", 1},    {OPTION_WHEN, "off", 0},
-    {OPTION_WHEN, "exit", 1},       {OPTION_WHEN, "0", 0},      {OPTION_WHEN, "1", 1},
-    {OPTION_PATH, "none", 0},       {OPTION_PATH, "set", 1},
+    {OPTION_SWITCH, "no", 0},       {OPTION_SWITCH, "0", 0},    {OPTION_MODE, "frozen", 0},
+    {OPTION_MODE, "observe", 1},    {OPTION_MODE, "learn", 2},  {OPTION_MODE, "0", 0},
+    {OPTION_MODE, "1", 1},          {OPTION_MODE, "2", 2},      {OPTION_PRESET, "none", 0},
+    {OPTION_PRESET, "hardened", 1}, {OPTION_PRESET, "0", 0},    {OPTION_PRESET, "1", 1},
+    {OPTION_WHEN, "off", 0},        {OPTION_WHEN, "exit", 1},   {OPTION_WHEN, "0", 0},
+    {OPTION_WHEN, "1", 1},          {OPTION_PATH, "none", 0},   {OPTION_PATH, "set", 1},
 };
 #define UNITS (sizeof units / sizeof units[0])
 

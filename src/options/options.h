@@ -16,8 +16,7 @@ enum option_type {
     OPTION_MODE,
     OPTION_PRESET,
     OPTION_WHEN,
-    OPTION_PATH,
-    OPTION_MILLISECONDS
+    OPTION_PATH
 };
 
 struct option {

@@ -123,7 +123,6 @@ COLD static void complain_of_value(const struct source *from, struct words name,
     static const char *const kinds[][2] = {
         [OPTION_BYTES] = {"a size from ", " (in bytes, or with K, M or G)"},
         [OPTION_COUNT] = {"a number from ", ""},
-        [OPTION_MILLISECONDS] = {"a time from ", " milliseconds (or with s)"},
     };
     struct complaint c;
     if (!complaint_begin(&c, from))
@@ -366,9 +365,4 @@ static void sources_read(void)
         bytes_copy(turn, done, sizeof done);
 }
 
-COLD void options_start(void)
-{
-    sources_read();
-    store_relaxed(&keeping.slices, policy.retain_slices);
-    store_relaxed(&keeping.huge, policy.big_cache_bytes);
-}
+COLD void options_start(void) { sources_read(); }

@@ -138,7 +138,6 @@ static void trim_gives_memory_back(void)
 {
     static const size_t sizes[] = {256, 4096, 200000, 5000000};
     do_mallopt(M_TRIM_THRESHOLD, -1); /* what is free stays until it is asked for */
-    do_mallopt(M_MMAP_MAX, 0);
     for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
         size_t n = sizes[i], all = (n > 4096 ? 20 : 5) * MiB / n * n;
         touch_and_free(all / n, n); /* the pointers to so many blocks, which stay */
@@ -341,21 +340,6 @@ static void trim_threshold_again(void)
     set_trim_threshold(32 << 20);
 }
 
-static void mmap_max(void)
-{
-    CHECK_SIZE("mallopt(M_MMAP_MAX, 0)", (size_t)do_mallopt(M_MMAP_MAX, 0), 1);
-    do_free(NEED("malloc", do_malloc(300 * MiB)));
-    size_t kept = stats_now().kept + stats_now().thread_caches; /* the freed last is there */
-    CHECK(kept >= 300 * MiB, "kept with M_MMAP_MAX 0: expected 300 MiB, found %zu", kept);
-    CHECK_SIZE("mallopt(M_MMAP_MAX, 65536)", (size_t)do_mallopt(M_MMAP_MAX, 65536), 1);
-    usleep(400000);
-    for (int i = 0; i < 80; i++) /* in steps, as others are freed */
-        do_free(NEED("malloc", do_malloc(10 * MiB)));
-    kept = stats_now().kept;
-    CHECK(kept <= 96 * MiB, "kept with M_MMAP_MAX 65536: expected 96 MiB at most, found %zu", kept);
-    do_malloc_trim(0);
-}
-
 static void parameters(void)
 {
     static const struct {
@@ -425,7 +409,6 @@ int main(int count, char **arguments)
     RUN(info_refuses_options);
     RUN(trim_threshold);
     RUN(trim_threshold_again);
-    RUN(mmap_max);
     RUN(parameters);
     return check_end();
 }

@@ -103,8 +103,7 @@ static void counts(void)
 static void purge_gives_all_back(void)
 {
     enum { N = 6000 };
-    hakmem_mallopt(-1, -1); /* M_TRIM_THRESHOLD, M_MMAP_MAX: what is free stays until then */
-    hakmem_mallopt(-4, 0);
+    hakmem_mallopt(-1, -1); /* M_TRIM_THRESHOLD: what is free stays until then */
     static void *blocks[N];
     for (int i = 0; i < N; i++) {
         blocks[i] = NEED("malloc", do_malloc(3000));

@@ -20,14 +20,14 @@ static void it_refuses_what_it_must(void)
     CHECK_ERROR("no option", hakmem_option_set("compactt", 1), ENOENT);
     CHECK_ERROR("not a switch's", hakmem_option_set("compact", 2), EINVAL);
     CHECK_ERROR("not auto", hakmem_option_set("compact", HAKMEM_AUTO), EINVAL);
-    CHECK_ERROR("too many", hakmem_option_set("retain_slices", (uint64_t)1 << 60), EINVAL);
+    CHECK_ERROR("too many", hakmem_option_set("keep_bytes", (uint64_t)1 << 60), EINVAL);
     CHECK_ERROR("at start only", hakmem_option_set("learn", 0), EPERM);
     CHECK_ERROR("errno", errno, E2BIG);
 }
 
 static void it_tells_what_is_set(void)
 {
-    static const char *const names[] = {"thread_bytes", "retain_slices", "big_cache_bytes"};
+    static const char *const names[] = {"thread_bytes", "profile_samples", "keep_bytes"};
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
         uint64_t before = value_of(names[i]);
         CHECK_ERROR(names[i], hakmem_option_set(names[i], 1000), 0);
@@ -58,12 +58,12 @@ static void what_is_beyond_a_limit_goes_back(void)
 {
     use_and_free_much();
     CHECK(kept() <= MiB, "of a freed block: expected 1 MiB or less, found %zu", kept());
-    CHECK_ERROR("much", hakmem_option_set("big_cache_bytes", 1024 * MiB), 0);
+    CHECK_ERROR("much", hakmem_option_set("keep_bytes", 1024 * MiB), 0);
     use_and_free_much();
     CHECK(kept() >= 64 * MiB, "a freed block is kept: expected 64 MiB or more, found %zu", kept());
-    CHECK_ERROR("none", hakmem_option_set("big_cache_bytes", 0), 0);
+    CHECK_ERROR("none", hakmem_option_set("keep_bytes", 0), 0);
     CHECK_SIZE("kept", kept(), 0);
-    CHECK_ERROR("auto", hakmem_option_set("big_cache_bytes", HAKMEM_AUTO), 0);
+    CHECK_ERROR("auto", hakmem_option_set("keep_bytes", HAKMEM_AUTO), 0);
 }
 
 static void *change_often(void *nothing)
@@ -71,7 +71,7 @@ static void *change_often(void *nothing)
     for (unsigned i = 0; i < 300; i++) {
         hakmem_option_set("compact", i % 2);
         hakmem_option_set("thread_bytes", (i % 3) * MiB);
-        hakmem_option_set("retain_slices", i % 5 == 0 ? HAKMEM_AUTO : i);
+        hakmem_option_set("keep_bytes", i % 5 == 0 ? HAKMEM_AUTO : i * KiB * 64);
     }
     return nothing;
 }
@@ -97,7 +97,7 @@ static void many_threads_change_them_and_allocate(void)
     for (unsigned i = 0; i < 4; i++)
         pthread_join(threads[i], NULL);
     CHECK_ERROR("bytes", hakmem_option_set("thread_bytes", 8 * MiB), 0);
-    CHECK_ERROR("auto", hakmem_option_set("retain_slices", HAKMEM_AUTO), 0);
+    CHECK_ERROR("auto", hakmem_option_set("keep_bytes", HAKMEM_AUTO), 0);
     CHECK_ERROR("compact", hakmem_option_set("compact", 1), 0);
 }
 

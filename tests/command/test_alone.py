@@ -160,7 +160,7 @@ def test_wrong_usage_installs_nothing(built: Built, bare: Path, tmp_path: Path) 
 
 @pytest.mark.parametrize(
     "setting",
-    ["retain_slices=banana", "stack_bytes=2G", "HAKMEM_SCAVENGE_MS=1", "learn=never",
+    ["keep_bytes=banana", "stack_bytes=2G", "HAKMEM_STACK_BLOCKS=1", "learn=never",
      "config=/no/such/file", "stack_byts=1", "nosuch=1"],
 )  # fmt: skip
 def test_a_wrong_option_of_a_variant_installs_nothing(
@@ -168,7 +168,7 @@ def test_a_wrong_option_of_a_variant_installs_nothing(
 ) -> None:
     """It is refused as `hakmem run` refuses it."""
     hakmem = alone(built, tmp_path, python=str(with_pyelftools(bare)))
-    variant = f"hakmem+big_cache_bytes=16M+{setting}"
+    variant = f"hakmem+keep_bytes=16M+{setting}"
     told = hakmem("run", "-o", setting, "true")
     said = told.err.removeprefix("hakmem run: -o ")
     compared = hakmem("compare", "glibc", variant, "--", "true")

@@ -549,8 +549,8 @@ def test_jemalloc_s_options(built: Built, programs: Programs) -> None:
     (note,) = answer.programs[0]["notes"]
     assert note["id"] == "malloc-conf"
     assert note["do"] == (
-        f"Of {set_}: narenas:2: nothing to set; dirty_decay_ms:0: HAKMEM_RETAIN_SLICES=0 and "
-        "HAKMEM_BIG_CACHE_BYTES=0; thp:never: HAKMEM_HUGE_PAGES=off; "
+        f"Of {set_}: narenas:2: nothing to set; dirty_decay_ms:0: "
+        "HAKMEM_KEEP_BYTES=0; thp:never: HAKMEM_HUGE_PAGES=off; "
         "lg_dirty_mult:8: hakmem has nothing of this name."
     )
     assert "note MALLOC_CONF is set. hakmem does not read" in " ".join(done.out.split())

@@ -37,12 +37,12 @@ def test_the_whole_table(built: Built) -> None:
 
 def test_what_is_in_force_and_why(built: Built, tmp_path: Path) -> None:
     file = tmp_path / "file"
-    file.write_text("# nothing\nBig_Cache_Bytes = 16M\nscavenge_ms = 2s # often\nstack_bytes = 1\n")
+    file.write_text("# nothing\nKeep_Bytes = 16M\nstack_blocks = 2000 # many\nstack_bytes = 1\n")
     variables = {"HAKMEM_CONFIG": str(file), "HAKMEM_STACK_BYTES": "2k", "HAKMEM_SCAVENGER": "off"}
     shown = records(built, **variables)
     for name, value, source in (
-        ("big_cache_bytes", 16 << 20, f"{file}:2"),
-        ("scavenge_ms", 2000, f"{file}:3"),
+        ("keep_bytes", 16 << 20, f"{file}:2"),
+        ("stack_blocks", 2000, f"{file}:3"),
         ("stack_bytes", 2048, "HAKMEM_STACK_BYTES"),
         ("scavenger", 0, "HAKMEM_SCAVENGER"),
     ):
@@ -61,9 +61,9 @@ def test_a_wrong_value_is_told_by_the_library(built: Built) -> None:
     assert "here 1280 KiB, by HAKMEM_STACK_BYTES" in done.out
 
 
-@pytest.mark.parametrize("name", ["scavenge_ms", "SCAVENGE_MS", "HAKMEM_SCAVENGE_MS"])
+@pytest.mark.parametrize("name", ["stack_blocks", "STACK_BLOCKS", "HAKMEM_STACK_BLOCKS"])
 def test_one_by_name(name: str, built: Built) -> None:
-    assert list(records(built, name)) == ["scavenge_ms"]
+    assert list(records(built, name)) == ["stack_blocks"]
 
 
 @pytest.mark.parametrize(("old", "now"), renamed().items())
@@ -95,9 +95,9 @@ def test_each_description_can_be_read_alone() -> None:
 
 
 def test_no_such_option(built: Built) -> None:
-    done = built("options", "scavange_ms")
+    done = built("options", "stack_blokcs")
     assert (done.status, done.out) == (2, "")
-    assert done.err == ("hakmem options: scavange_ms: no such option; the nearest is scavenge_ms\n")
+    assert done.err == ("hakmem options: stack_blokcs: no such option; the nearest is stack_blocks\n")
 
 
 @pytest.mark.parametrize(
@@ -162,7 +162,7 @@ def test_output_that_cannot_be_written(words: list[str], built: Built, tmp_path:
 
 
 def test_two_dashes_are_for_programs(built: Built) -> None:
-    done = built("options", "--", "big_cache_bytes")
+    done = built("options", "--", "keep_bytes")
     assert (done.status, done.out) == (2, ""), done
     assert "-- comes before a program" in done.err
 
@@ -204,7 +204,7 @@ unsigned hakmem_version(void) { return 9; }
 int hakmem_option(const char *name, uint64_t *value)
 {
     *value = 4096;
-    return strcmp(name, "big_cache_bytes") == 0 ? 0 : ENOENT;
+    return strcmp(name, "keep_bytes") == 0 ? 0 : ENOENT;
 }
 """
 
@@ -228,7 +228,7 @@ def test_a_library_of_another_version(built: Built, tmp_path: Path) -> None:
         in said.out
     )
     assert "(commit not known: " in said.out
-    listed = other("options", "big_cache_bytes", "scavenger")
+    listed = other("options", "keep_bytes", "scavenger")
     assert listed.status == 0
     assert "here 4 KiB" in listed.out and "scavenger " in listed.out
     assert "the library is version 0.0.9, this command " in listed.err

@@ -97,8 +97,7 @@ def test_every_option_is_known(built: Built, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     "setting",
-    ["retain_slices=auto", "retain_slices=0", "big_cache_bytes=16MiB", "scavenge_ms=1s",
-     "scavenge_ms=20 ms", "scavenger=YES", "huge_pages=0", "learn=observe", "stack_bytes=1g",
+    ["keep_bytes=auto", "keep_bytes=0", "keep_bytes=16MiB", "scavenger=YES", "huge_pages=0", "learn=observe", "stack_bytes=1g",
      "STACK_BYTES=10", "learn_log=on"],
 )  # fmt: skip
 def test_what_the_library_takes_the_command_takes(setting: str, built: Built) -> None:
@@ -112,13 +111,12 @@ def test_what_the_library_takes_the_command_takes(setting: str, built: Built) ->
 @pytest.mark.parametrize(
     ("setting", "expected"),
     [
-        ("retain_slices=banana", "expected auto or a number from 0 to 16777216"),
-        ("retain_slices=", "expected auto or a number from 0 to 16777216"),
-        ("retain_slices=16777217", "expected auto or a number from 0 to 16777216"),
+        ("keep_bytes=banana", "expected auto or a size from 0 to 1024 GiB"),
+        ("keep_bytes=", "expected auto or a size from 0 to 1024 GiB"),
+        ("keep_bytes=1025G", "expected auto or a size from 0 to 1024 GiB"),
         ("stack_bytes=auto", "expected a size from 0 to 1G (in bytes, or with K, M or G)"),
         ("stack_bytes=2G", "expected a size from 0 to 1G (in bytes, or with K, M or G)"),
         ("stack_bytes=1 ; 2", "expected a size from 0 to 1G (in bytes, or with K, M or G)"),
-        ("scavenge_ms=1", "expected a time from 10 to 3600000 milliseconds (or with s)"),
         ("scavenger=maybe", "expected on or off"),
         ("learn=never", "expected frozen, observe or learn"),
         ("config=/no/such/file", "cannot be read: there is no such file"),
@@ -133,8 +131,8 @@ def test_a_value_that_is_not_allowed(setting: str, expected: str, built: Built) 
 
 @pytest.mark.parametrize(
     ("name", "nearest"),
-    [("nosuch", None), ("stack_byts", "stack_bytes"), ("Scavange_MS", "scavenge_ms"),
-     ("HAKMEM_big_cash_bytes", "big_cache_bytes"), ("retain_sl", "retain_slices")],
+    [("nosuch", None), ("stack_byts", "stack_bytes"), ("Stack_Blokcs", "stack_blocks"),
+     ("HAKMEM_keep_bites", "keep_bytes"), ("keep_by", "keep_bytes")],
 )  # fmt: skip
 def test_a_name_that_is_no_option_s(name: str, nearest: str | None, built: Built) -> None:
     for words in ("--",), ():
@@ -198,7 +196,7 @@ def test_wrong_usage(words: list[str], status: int, line: str, built: Built) -> 
 def test_with_assertions(built: Built) -> None:
     """Before whatever else is preloaded, and with options as always."""
     debug = f"{built.front.parent}/../libhakmem-debug.so"
-    done = built("run", "--debug", "-o", "big_cache_bytes=1M", "sh", "-c", SHOW, "sh", "--debug")
+    done = built("run", "--debug", "-o", "keep_bytes=1M", "sh", "-c", SHOW, "sh", "--debug")
     preload, mappings, arguments = done.out.split("\n")
     assert (done.status, done.err, preload) == (0, "", debug)
     assert int(mappings) > 0 and arguments == "<--debug>"

@@ -507,8 +507,7 @@ void heap_end(void)
     for (size_t i = 0; i < BLOCKS; i++)
         block_end(&blocks[i], (unsigned)i);
     hakmem_check_frees(0);
-    hakmem_mallopt(-4, 1); /* M_MMAP_MAX, M_TRIM_THRESHOLD as they are at first */
-    hakmem_mallopt(-1, 32 << 20);
+    hakmem_option_set("keep_bytes", HAKMEM_AUTO);
     hakmem_malloc_trim(0);
     kernel_failed = false;
     damaged = false;

@@ -19,7 +19,7 @@ def test_runs_through_a_link_from_elsewhere(installed: Installed, tmp_path: Path
 
 def test_the_python_part_knows_the_installed_library(installed: Installed) -> None:
     """Options come from the installed table; doctor without a program tries a small one."""
-    assert "big_cache_bytes" in done([installed.command, "options"])
+    assert "keep_bytes" in done([installed.command, "options"])
     assert str(installed.libraries) in done([installed.command, "doctor"])
 
 

@@ -21,7 +21,7 @@ IN_FORCE = """
 import os
 maps = open("/proc/self/maps").read()
 (library,) = {line.split(maxsplit=5)[5] for line in maps.splitlines() if "libhakmem" in line}
-print(library, os.environ["HAKMEM_BIG_CACHE_BYTES"])
+print(library, os.environ["HAKMEM_KEEP_BYTES"])
 """
 
 
@@ -98,7 +98,7 @@ def test_holds_what_is_needed_and_nothing_else(wheel: Path) -> None:
 
 @pytest.mark.parametrize("start", [["bin/hakmem"], ["bin/python", "-m", "hakmem"]])
 def test_runs_python_on_hakmem(start: list[str], environment: Path) -> None:
-    words = ["run", "-o", "big_cache_bytes=16M", "python", "-c", IN_FORCE]
+    words = ["run", "-o", "keep_bytes=16M", "python", "-c", IN_FORCE]
     program = [environment / start[0], *start[1:], *words]
     printed = done(program, PATH=f"{environment}/bin:/usr/bin:/bin")
     assert printed == f"{environment}/lib/libhakmem.so.0 16M\n"

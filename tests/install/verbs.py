@@ -215,11 +215,11 @@ def purge(hakmem: Installed) -> None:
 
 def set_(hakmem: Installed) -> None:
     with hakmem.service() as pid:
-        hakmem("set", pid, "big_cache_bytes=16M")
+        hakmem("set", pid, "keep_bytes=16M")
 
 
 def options(hakmem: Installed) -> None:
-    assert "big_cache_bytes" in hakmem("options")
+    assert "keep_bytes" in hakmem("options")
 
 
 def bench(hakmem: Installed) -> None:

@@ -57,11 +57,7 @@ static struct result usual; /* a run without failures */
 /* Huge pages would be zeroed for a few bytes. */
 static void small_pages(void) { prctl(PR_SET_THP_DISABLE, 1, 0, 0, 0); }
 
-static void keep_little(void)
-{
-    policy.big_cache_bytes = 1 * MiB;
-    policy.retain_slices = 8;
-}
+static void keep_little(void) { policy.keep_bytes = 1 * MiB; }
 
 static void everything_works(void)
 {

@@ -15,7 +15,7 @@ MB = 1000 * 1000
 LIMIT = 150 * MB
 FREED = 120 * MB
 TAKEN = 120 * MB
-KEEPS = {"HAKMEM_BIG_CACHE_BYTES": "1G", "HAKMEM_RETAIN_SLICES": "16384"}
+KEEPS = {"HAKMEM_KEEP_BYTES": "1G"}
 """With these what is freed stays, but for what the group's limit forbids."""
 
 

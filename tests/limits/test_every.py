@@ -60,7 +60,7 @@ class Every:
         return subprocess.Popen(
             ["/bin/sh", "-c", script, "sh", self.program, *words],
             cwd=self.folder,
-            env=environment | {"LD_PRELOAD": str(self.library), "HAKMEM_SCAVENGE_MS": "20"},
+            env=environment | {"LD_PRELOAD": str(self.library)},
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,

@@ -282,8 +282,7 @@ static void in_a_new_process(const char *name, void (*test)(void), const char *o
         snprintf(root, sizeof root, "%s-%d", name, (int)getpid());
         os_fake.root = root;
         setenv("HAKMEM_CONTAINER_LIMITS", option, 1);
-        setenv("HAKMEM_BIG_CACHE_BYTES", "1G", 1);
-        setenv("HAKMEM_RETAIN_SLICES", "16384", 1);
+        setenv("HAKMEM_KEEP_BYTES", "1G", 1);
         test();
         char command[128];
         snprintf(command, sizeof command, "rm -rf %s", root);

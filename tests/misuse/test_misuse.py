@@ -75,7 +75,7 @@ class Case:
 
     @property
     def options(self) -> dict[str, str]:
-        return {"HAKMEM_BIG_CACHE_BYTES": "1G"} if self.keeps else {}
+        return {"HAKMEM_KEEP_BYTES": "1G"} if self.keeps else {}
 
 
 NULL_EINVAL = r"realloc \(nil\), errno EINVAL"

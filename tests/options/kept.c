@@ -124,8 +124,7 @@ int main(int argc, char **argv)
         turns_beside_a_thread(huge ? 4 * MiB : MiB);
         return 0;
     }
-    if (strcmp(argv[2], "first") == 0 &&
-        (hakmem_mallopt(M_TRIM_THRESHOLD, -1) != 1 || hakmem_mallopt(M_MMAP_MAX, 0) != 1))
+    if (strcmp(argv[2], "first") == 0 && hakmem_mallopt(M_TRIM_THRESHOLD, -1) != 1)
         return 1;
     hakmem_free(get(1));
     size_t before = statm_read().resident / KiB;

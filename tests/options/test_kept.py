@@ -50,14 +50,14 @@ def keeps(program: Path, kind: str, least: int, most: int, **variables: str) -> 
 
 @pytest.mark.parametrize("budget", [0, 1, 65535, 65536, 65537, 1000001, 20000001, 68157440])
 def test_of_huge_blocks_at_most_the_budget(budget: int, kept: Path) -> None:
-    cap = {"HAKMEM_BIG_CACHE_BYTES": str(budget)}
+    cap = {"HAKMEM_KEEP_BYTES": str(budget)}
     right = min(budget // 1024, FREED["huge"])
     keeps(kept, "huge", right - SLICE, right + BEYOND, **cap)
 
 
 @pytest.mark.parametrize("slices", [0, 1, 31, 64, 100, 4096])
 def test_of_free_slices_at_most_so_many(slices: int, kept: Path) -> None:
-    cap = {"HAKMEM_RETAIN_SLICES": str(slices)}
+    cap = {"HAKMEM_KEEP_BYTES": f"{slices * SLICE}K"}
     right = min(slices * SLICE, FREED["slices"])
     keeps(kept, "slices", right - SUPERSLAB, right + BEYOND, **cap)
 
@@ -65,7 +65,7 @@ def test_of_free_slices_at_most_so_many(slices: int, kept: Path) -> None:
 @pytest.mark.parametrize("kind", ["huge", "slices"])
 def test_a_parameter_set_by_the_first_call_holds(kind: str, kept: Path) -> None:
     """The program has the last word, also where it speaks before hakmem has read its options."""
-    caps = {"HAKMEM_BIG_CACHE_BYTES": "1M", "HAKMEM_RETAIN_SLICES": "8"}
+    caps = {"HAKMEM_KEEP_BYTES": "1M"}
     done = subprocess.run(
         [str(kept), kind, "first"],
         env=clean_environment() | caps,
@@ -79,11 +79,9 @@ def test_a_parameter_set_by_the_first_call_holds(kind: str, kept: Path) -> None:
 
 def after_turns(program: Path, kind: str, **variables: str) -> int:
     """KiB left where 240 MiB come and go, which hakmem learns to keep unless it may not."""
-    # The scavenger is there, so that more may be learned, and never wakes.
-    still = {"HAKMEM_SCAVENGE_MS": "3600000"}
     done = subprocess.run(
         [str(program), kind, "turns"],
-        env=clean_environment() | still | variables,
+        env=clean_environment() | variables,
         capture_output=True,
         text=True,
     )
@@ -93,34 +91,31 @@ def after_turns(program: Path, kind: str, **variables: str) -> int:
 
 
 @pytest.mark.parametrize(
-    ("kind", "name", "value", "right"),
-    [
-        *(("slices", "RETAIN_SLICES", str(n), n * SLICE) for n in (511, 512)),
-        *(("huge", "BIG_CACHE_BYTES", f"{n}M", n * MIB) for n in (95, 96)),
-    ],
+    ("kind", "right"),
+    [*(("slices", n * SLICE) for n in (511, 512)), *(("huge", n * MIB) for n in (95, 96))],
 )
-def test_a_number_is_obeyed_whatever_was_learned(
-    kind: str, name: str, value: str, right: int, kept: Path
-) -> None:
+def test_a_number_is_obeyed_whatever_was_learned(kind: str, right: int, kept: Path) -> None:
     """Also the number with which hakmem begins where it may learn."""
-    left = after_turns(kept, kind, **{f"HAKMEM_{name}": value})
+    left = after_turns(kept, kind, HAKMEM_KEEP_BYTES=f"{right}K")
     assert left <= right + SUPERSLAB + BEYOND
 
 
-@pytest.mark.parametrize(
-    ("kind", "name"), [("slices", "RETAIN_SLICES"), ("huge", "BIG_CACHE_BYTES")]
-)
-def test_auto_keeps_what_comes_and_goes(kind: str, name: str, kept: Path) -> None:
+@pytest.mark.parametrize("kind", ["huge", "slices"])
+def test_auto_keeps_what_comes_and_goes(kind: str, kept: Path) -> None:
     """As where nothing is set."""
-    for variables in ({}, {f"HAKMEM_{name}": "auto"}):
+    for variables in ({}, {"HAKMEM_KEEP_BYTES": "auto"}):
         assert after_turns(kept, kind, **variables) >= 160 * MIB
 
 
 @pytest.mark.parametrize("kind", ["huge", "slices"])
-def test_what_is_within_a_number_goes_back_by_time(kind: str, kept: Path) -> None:
-    caps = {"HAKMEM_BIG_CACHE_BYTES": "1G", "HAKMEM_RETAIN_SLICES": "16384"}
-    at_once, later, _ = resident(kept, kind, "rests", **caps)
-    assert at_once >= FREED[kind] - SUPERSLAB
+def test_what_is_within_a_number_stays(kind: str, kept: Path) -> None:
+    at_once, later, _ = resident(kept, kind, "rests", HAKMEM_KEEP_BYTES="1G")
+    assert min(at_once, later) >= FREED[kind] - SUPERSLAB
+
+
+@pytest.mark.parametrize("kind", ["huge", "slices"])
+def test_what_is_idle_goes_back_by_time(kind: str, kept: Path) -> None:
+    _, later, _ = resident(kept, kind, "rests")
     assert later <= BEYOND
 
 

@@ -26,16 +26,16 @@ def test_who_is_listened_to(mode: int, privileged: bool, show: Path) -> None:
         os.chown(program, OTHER, OTHER)
         program.chmod(mode)
         file = folder / "file"
-        file.write_text("big_cache_bytes = 2M\nnonsense = 1\n")
+        file.write_text("keep_bytes = 2M\nnonsense = 1\n")
         system_file = "stack_bytes = 1M\nzero_freed = on\nstats_file = /tmp/x\nshuffle = of\n"
         command = [*other_etc(folder, system_file), *nobody, str(program)]
-        variables = {"HAKMEM_CONFIG": str(file), "HAKMEM_RETAIN_SLICES": "3", "HAKMEM_LERN": "1"}
+        variables = {"HAKMEM_CONFIG": str(file), "HAKMEM_PROFILE_SAMPLES": "3", "HAKMEM_LERN": "1"}
         outcome = ask(command, *DEFAULTS, **variables)
         if privileged and not outcome.privileged:
             pytest.skip("files here give no privileges (mounted nosuid?)")
         assert outcome.privileged == privileged
         safer = {"zero_freed": 1}
-        set_here = {"stack_bytes": 1 << 20, "big_cache_bytes": 2 << 20, "retain_slices": 3}
+        set_here = {"stack_bytes": 1 << 20, "keep_bytes": 2 << 20, "profile_samples": 3}
         set_here |= safer | {"stats_file": 1}
         assert outcome.values == (DEFAULTS | safer if privileged else DEFAULTS | set_here)
         assert len(outcome.complaints) == (0 if privileged else 3), outcome.complaints

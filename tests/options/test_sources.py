@@ -30,7 +30,7 @@ def others(option: Option) -> list[int]:
 
 def test_there_are_options() -> None:
     assert len(OPTIONS) >= 13
-    assert {"stack_bytes", "scavenge_ms"} <= set(NAMES)
+    assert {"stack_bytes", "keep_bytes"} <= set(NAMES)
 
 
 @needs_no_file
@@ -100,7 +100,7 @@ def test_each_option_from_the_system_file(show: Path, tmp_path: Path) -> None:
 
 
 def test_the_later_source_wins(show: Path, tmp_path: Path) -> None:
-    names = ["stack_bytes", "thread_bytes", "transfer_bytes", "retain_slices"]
+    names = ["stack_bytes", "thread_bytes", "transfer_bytes", "profile_samples"]
     file = tmp_path / "file"
     etc = other_etc(tmp_path, "stack_bytes = 1\nthread_bytes = 1\ntransfer_bytes = 1\n")
     file.write_text("thread_bytes = 2\ntransfer_bytes = 2\n")
@@ -110,15 +110,15 @@ def test_the_later_source_wins(show: Path, tmp_path: Path) -> None:
         "stack_bytes": 1,
         "thread_bytes": 2,
         "transfer_bytes": 3,
-        "retain_slices": DEFAULTS["retain_slices"],
+        "profile_samples": DEFAULTS["profile_samples"],
     }
     assert outcome.complaints == []
 
 
 def test_the_last_line_of_a_file_wins(show: Path, tmp_path: Path) -> None:
     file = tmp_path / "file"
-    file.write_text("retain_slices=1\nretain_slices=2\n")
-    assert ask(show, "retain_slices", HAKMEM_CONFIG=str(file)).values == {"retain_slices": 2}
+    file.write_text("profile_samples=1\nprofile_samples=2\n")
+    assert ask(show, "profile_samples", HAKMEM_CONFIG=str(file)).values == {"profile_samples": 2}
 
 
 KIB, MIB, GIB = 1 << 10, 1 << 20, 1 << 30
@@ -137,10 +137,6 @@ KIB, MIB, GIB = 1 << 10, 1 << 20, 1 << 30
         ("thread_bytes", "5MiB", 5 * MIB),
         ("thread_bytes", "64G", 64 * GIB),
         ("thread_bytes", "1gib", GIB),
-        ("scavenge_ms", "20", 20),
-        ("scavenge_ms", "20ms", 20),
-        ("scavenge_ms", "2s", 2000),
-        ("scavenge_ms", "2 S", 2000),
         *(("scavenger", text, 1) for text in ("1", "on", "ON", "true", "yes", "Yes")),
         *(("scavenger", text, 0) for text in ("0", "off", "Off", "false", "no", "NO")),
     ],
@@ -157,7 +153,7 @@ def test_ways_to_write_a_value(
         assert (outcome.values, outcome.complaints) == ({name: value}, []), variables
 
 
-@pytest.mark.parametrize("name", ["retain_slices", "big_cache_bytes"])
+@pytest.mark.parametrize("name", ["keep_bytes"])
 def test_auto_is_a_value(name: str, show: Path, tmp_path: Path) -> None:
     """Which is the default, and wins over a number from an earlier source."""
     file = tmp_path / "file"
@@ -174,41 +170,41 @@ def test_auto_is_a_value(name: str, show: Path, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "line",
     [
-        "retain_slices=77",
-        "retain_slices = 77",
-        "\t retain_slices\t=\t77 \t",
-        "Retain_SLICES = 77",
-        "retain_slices = 77 # why",
-        "retain_slices = 77\r\n",
-        "\n\n# a comment\n  # another = 1\n\nretain_slices = 77\n\n",
-        "#" + "x" * 5000 + "\nretain_slices = 77",
-        " " * 5000 + "retain_slices = 77",
+        "profile_samples=77",
+        "profile_samples = 77",
+        "\t profile_samples\t=\t77 \t",
+        "Profile_SAMPLES = 77",
+        "profile_samples = 77 # why",
+        "profile_samples = 77\r\n",
+        "\n\n# a comment\n  # another = 1\n\nprofile_samples = 77\n\n",
+        "#" + "x" * 5000 + "\nprofile_samples = 77",
+        " " * 5000 + "profile_samples = 77",
     ],
 )
 def test_ways_to_write_a_line(line: str, show: Path, tmp_path: Path) -> None:
     file = tmp_path / "file"
     file.write_text(line)
-    outcome = ask(show, "retain_slices", HAKMEM_CONFIG=str(file))
-    assert (outcome.values, outcome.complaints) == ({"retain_slices": 77}, [])
+    outcome = ask(show, "profile_samples", HAKMEM_CONFIG=str(file))
+    assert (outcome.values, outcome.complaints) == ({"profile_samples": 77}, [])
 
 
 @pytest.mark.parametrize("length", [1023, 1024, 1025, 2048])
 def test_a_line_across_what_is_read_at_once(length: int, show: Path, tmp_path: Path) -> None:
-    line = "retain_slices = 77"
+    line = "profile_samples = 77"
     for at in range(length - len(line), length + 1):
         file = tmp_path / "file"
         file.write_text("\n" * at + line)
-        outcome = ask(show, "retain_slices", HAKMEM_CONFIG=str(file))
-        assert (outcome.values, outcome.complaints) == ({"retain_slices": 77}, []), at
+        outcome = ask(show, "profile_samples", HAKMEM_CONFIG=str(file))
+        assert (outcome.values, outcome.complaints) == ({"profile_samples": 77}, []), at
 
 
 def test_a_file_of_a_megabyte(show: Path, tmp_path: Path) -> None:
     file = tmp_path / "file"
-    lines = "".join(f"retain_slices = {n}\n" for n in range(50000))
-    file.write_text(lines + "# end without a newline\nscavenge_ms = 1234")
+    lines = "".join(f"profile_samples = {n}\n" for n in range(50000))
+    file.write_text(lines + "# end without a newline\nstack_blocks = 1234")
     assert file.stat().st_size > 1 << 20
-    outcome = ask(show, "retain_slices", "scavenge_ms", HAKMEM_CONFIG=str(file))
-    assert outcome.values == {"retain_slices": 49999, "scavenge_ms": 1234}
+    outcome = ask(show, "profile_samples", "stack_blocks", HAKMEM_CONFIG=str(file))
+    assert outcome.values == {"profile_samples": 49999, "stack_blocks": 1234}
     assert outcome.complaints == []
 
 

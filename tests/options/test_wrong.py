@@ -18,10 +18,8 @@ DEFAULTS = {option.name: number(option.value) for option in table()}
 
 SIZE = "expected a size from 0 to 1G (in bytes, or with K, M or G); the default stays, 1280K"
 COUNT = "expected a number from 15 to 10239; the default stays, 10239"
-TIME = "expected a time from 10 to 3600000 milliseconds (or with s); the default stays, 500"
 SIGNAL = "expected a number from 0 to 30; the default stays, 0"
 SWITCH = "expected on or off; the default stays, on"
-COUNT_OR_AUTO = "expected auto or a number from 0 to 16777216; the default stays, auto"
 SIZE_OR_AUTO = (
     "expected auto or a size from 0 to 1024G (in bytes, or with K, M or G); the default stays, auto"
 )
@@ -36,12 +34,10 @@ WRONG = [
         )
     ),
     *(("stack_blocks", text, COUNT) for text in ("14", "10240", "1K", "15.0")),
-    *(("scavenge_ms", text, TIME) for text in ("9", "0s", "3601s", "1m", "10us")),
     *(("stack_blocks", text, COUNT) for text in ("auto", "AUTO")),
-    *(("retain_slices", text, COUNT_OR_AUTO) for text in ("aut", "autos", "16777217", "-1", "")),
+    *(("keep_bytes", text, SIZE_OR_AUTO) for text in ("aut", "autos", "1025G", "-1", "")),
     # The number by which auto is told.
-    ("retain_slices", str(2**64 - 1), COUNT_OR_AUTO),
-    *(("big_cache_bytes", text, SIZE_OR_AUTO) for text in ("automatic", str(2**64 - 1), "1025G")),
+    ("keep_bytes", str(2**64 - 1), SIZE_OR_AUTO),
     *(("stats", text, "expected exit or off; the default stays, off") for text in ("", "on", "2")),
     *(("stats_signal", text, SIGNAL) for text in ("31", "SIGUSR1", "")),
     *(("scavenger", text, SWITCH) for text in ("", "2", "-1", "o", "onn", "enable", "01")),
@@ -78,8 +74,8 @@ def test_a_value_from_an_earlier_source_stays(show: Path, tmp_path: Path) -> Non
     [
         ("stack_byte", "stack_bytes"),
         ("stackbytes", "stack_bytes"),
-        ("retain", "retain_slices"),
-        ("RETAIN_SL", "retain_slices"),
+        ("keep", "keep_bytes"),
+        ("KEEP_BY", "keep_bytes"),
         ("stack", "stack_bytes"),
         ("stack_st", "stack_steady_bytes"),
         ("cache_bytes", "stack_bytes"),
@@ -186,9 +182,9 @@ def test_long_and_unprintable_words_are_cut(show: Path, tmp_path: Path) -> None:
 
 def test_at_most_8_lines(show: Path, tmp_path: Path) -> None:
     file = tmp_path / "file"
-    file.write_text("nonsense\n" * 20 + "retain_slices = 5\n")
-    outcome = ask(show, "retain_slices", HAKMEM_CONFIG=str(file), HAKMEM_SCAVANGER="1")
-    assert outcome.values == {"retain_slices": 5}
+    file.write_text("nonsense\n" * 20 + "profile_samples = 5\n")
+    outcome = ask(show, "profile_samples", HAKMEM_CONFIG=str(file), HAKMEM_SCAVANGER="1")
+    assert outcome.values == {"profile_samples": 5}
     assert outcome.complaints == [
         f"hakmem: {file}:{line}: nonsense: expected NAME = VALUE; the line is ignored"
         for line in range(1, 9)
@@ -229,10 +225,10 @@ def test_files_that_cannot_be_read(show: Path, tmp_path: Path) -> None:
         (show / "x", "not a directory"),
         (tmp_path / ("n" * 300), "error 36"),  # ENAMETOOLONG
     ):
-        outcome = ask(show, "retain_slices", HAKMEM_CONFIG=str(path), HAKMEM_RETAIN_SLICES="9")
+        outcome = ask(show, "profile_samples", HAKMEM_CONFIG=str(path), HAKMEM_PROFILE_SAMPLES="9")
         shown = str(path) if len(str(path)) <= 256 else str(path)[:256] + "..."
         assert outcome.complaints == [unread(shown, why)]
-        assert outcome.values == {"retain_slices": 9}
+        assert outcome.values == {"profile_samples": 9}
     # Nothing waits for somebody who writes into it.
     assert ask(show, HAKMEM_CONFIG=str(fifo)).complaints == []
 
@@ -242,11 +238,11 @@ def test_a_file_that_others_may_not_read(show: Path) -> None:
         before = as_nobody() if os.geteuid() == 0 else []
         program = Path(shutil.copy(show, folder))
         file = folder / "file"
-        file.write_text("retain_slices = 5\n")
+        file.write_text("profile_samples = 5\n")
         file.chmod(0)
-        outcome = ask([*before, str(program)], "retain_slices", HAKMEM_CONFIG=str(file))
+        outcome = ask([*before, str(program)], "profile_samples", HAKMEM_CONFIG=str(file))
         assert outcome.complaints == [unread(file, "permission denied")]
-        assert outcome.values == {"retain_slices": DEFAULTS["retain_slices"]}
+        assert outcome.values == {"profile_samples": DEFAULTS["profile_samples"]}
 
 
 def test_the_system_file_that_is_a_directory(show: Path, tmp_path: Path) -> None:
@@ -262,19 +258,19 @@ def test_a_wrong_line_of_the_system_file(show: Path, tmp_path: Path) -> None:
 
 
 def test_a_file_without_end(show: Path) -> None:
-    outcome = ask(show, "retain_slices", HAKMEM_CONFIG="/dev/zero", HAKMEM_RETAIN_SLICES="9")
+    outcome = ask(show, "profile_samples", HAKMEM_CONFIG="/dev/zero", HAKMEM_PROFILE_SAMPLES="9")
     assert outcome.complaints == [
         "hakmem: /dev/zero:1: the file is longer than 4 MiB; the rest of it is ignored"
     ]
-    assert outcome.values == {"retain_slices": 9}
+    assert outcome.values == {"profile_samples": 9}
 
 
 def test_garbage(show: Path, tmp_path: Path) -> None:
     file = tmp_path / "file"
     for seed in range(20):
-        file.write_bytes(random.Random(seed).randbytes(1 << 16) + b"\nretain_slices = 5")
+        file.write_bytes(random.Random(seed).randbytes(1 << 16) + b"\nprofile_samples = 5")
         outcome = ask(show, *DEFAULTS, HAKMEM_CONFIG=str(file))
-        assert outcome.values == DEFAULTS | {"retain_slices": 5}
+        assert outcome.values == DEFAULTS | {"profile_samples": 5}
         assert len(outcome.complaints) == 8
         for line in outcome.complaints:
             assert line.startswith(f"hakmem: {file}:")

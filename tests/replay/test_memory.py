@@ -37,8 +37,8 @@ def test_curve(replayed: Replayed) -> None:
 def test_settings_count(replayed: Replayed) -> None:
     """A candidate's settings reach the player: one that keeps freed memory has more of it."""
     replayed.record("moves")
-    keeps = "hakmem+retain_slices=65536+big_cache_bytes=1G"
-    gives = "hakmem+retain_slices=0+big_cache_bytes=0"
+    keeps = "hakmem+keep_bytes=4G"
+    gives = "hakmem+keep_bytes=0"
     found = replayed.figures("--with", f"{keeps},{gives}", "--speed", "0")
     assert found[gives][0]["faults"] > 1.5 * found[keeps][0]["faults"]
 

@@ -276,7 +276,6 @@ static void parameters_change_beside_threads(void)
         threads[i] = started(use_the_heap_meanwhile, NULL);
     for (unsigned i = 0; i < CHANGES; i++) {
         NAME_UNDER_TEST(mallopt)(M_TRIM_THRESHOLD, i % 3 == 0 ? -1 : (int)i << 16);
-        NAME_UNDER_TEST(mallopt)(M_MMAP_MAX, i % 2);
         NAME_UNDER_TEST(mallopt)(M_ARENA_MAX, (int)i % 4 + 1);
         use_the_heap(i);
     }

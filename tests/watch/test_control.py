@@ -71,10 +71,10 @@ def test_a_process_at_work_purges(command: Command, library: Path) -> None:
     ("setting", "is_then"),
     [
         ("compact=off", 0),
-        ("retain_slices=7", 7),
-        ("big_cache_bytes=16M", 16 << 20),
+        ("profile_samples=7", 7),
+        ("keep_bytes=16M", 16 << 20),
         ("HAKMEM_THREAD_BYTES=1 MiB", 1 << 20),
-        ("big_cache_bytes=auto", 2**64 - 1),
+        ("keep_bytes=auto", 2**64 - 1),
         ("check_frees=on", 1),
         ("abort_on_misuse=off", 0),
         ("profile_rate=64K", 64 << 10),
@@ -83,7 +83,7 @@ def test_a_process_at_work_purges(command: Command, library: Path) -> None:
 )
 def test_an_option_changes(command: Command, library: Path, setting: str, is_then: int) -> None:
     name = setting.lower().removeprefix("hakmem_").split("=")[0]
-    with at_work(library, HAKMEM_BIG_CACHE_BYTES="1M") as process:
+    with at_work(library, HAKMEM_KEEP_BYTES="1M") as process:
         assert process.ask(name) != is_then
         done = command("set", process.pid, setting)
         assert (done.returncode, done.stdout, done.stderr) == (0, "", ""), done
@@ -122,9 +122,9 @@ def test_an_idle_process_with_threads_obeys_soon(
         ("compact", "expected NAME=VALUE"),
         ("compactt=on", "there is no option compactt"),
         ("compact=2", "the value is not allowed"),
-        ("retain_slices=-1", "the value is not allowed"),
-        ("retain_slices=1M", "the value is not allowed"),
-        ("big_cache_bytes=99999999G", "the value is not allowed"),
+        ("profile_samples=-1", "the value is not allowed"),
+        ("profile_samples=1M", "the value is not allowed"),
+        ("keep_bytes=99999999G", "the value is not allowed"),
         ("compact=auto", "the value is not allowed"),
         ("learn=frozen", "can only be set when a process starts"),
         *(
@@ -158,13 +158,13 @@ def test_many_orders_at_once(command: Command, library: Path) -> None:
     with at_work(library) as process:
         words = ["/bin/sh", str(command.path), "set", str(process.pid)]
         asked = [
-            subprocess.Popen([*words, f"retain_slices={number}"], stderr=subprocess.PIPE, text=True)
+            subprocess.Popen([*words, f"profile_samples={number}"], stderr=subprocess.PIPE, text=True)
             for number in range(8)
         ]
         for one in asked:
             _, said = one.communicate()
             assert one.returncode in (0, 4), said
-        assert 0 <= process.ask("retain_slices") < 8
+        assert 0 <= process.ask("profile_samples") < 8
 
 
 def test_from_python_alone(library: Path, given: Callable[[str], Path]) -> None:

@@ -4,7 +4,7 @@
 
 BEFORE and AFTER are files (libhakmem.so), commits of this repository, which are built, or `tree`,
 the files as they are, which AFTER is where it is not named. Settings may follow, as in
-tree+retain_slices=0. build/release must be built: it has the benchmarks.
+tree+keep_bytes=0. build/release must be built: it has the benchmarks.
 """
 
 from __future__ import annotations

@@ -123,12 +123,12 @@ def test_memory_is_averaged_over_time(compare: Compare) -> None:
 def test_settings_reach_the_program(compare: Compare) -> None:
     """Each allocator's run writes its environment to the same file."""
     program: list[str | Path] = ["sh", "-c", "env"]
-    words = ["hakmem", "hakmem+big_cache_bytes=16M", "glibc+MALLOC_ARENA_MAX=1"]
+    words = ["hakmem", "hakmem+keep_bytes=16M", "glibc+MALLOC_ARENA_MAX=1"]
     said = compare("--rounds", "1", "--output", "out", *words, program=program)
     assert said.status == 0, said.err
     assert "note: to show anything of " in said.out
     said_by_all = (compare.folder / "out").read_text()
-    assert said_by_all.count("HAKMEM_BIG_CACHE_BYTES=16M") == 1
+    assert said_by_all.count("HAKMEM_KEEP_BYTES=16M") == 1
     assert said_by_all.count("MALLOC_ARENA_MAX=1") == 1
     assert "1 rounds" in said.out and "too few rounds" in said.out
 

@@ -239,7 +239,7 @@ def life(
 
 
 def test_one_that_keeps_all_is_seen_idle(library: Path, cache: Path) -> None:
-    all_of_it = {"HAKMEM_RETAIN_SLICES": "1000000", "HAKMEM_BIG_CACHE_BYTES": "1024G"}
+    all_of_it = {"HAKMEM_KEEP_BYTES": "1024G"}
     ratios = life(library, cache, "medium", all_of_it)
     idle = ratios["idle"]
     assert idle is not None and idle.value > 2

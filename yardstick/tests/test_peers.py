@@ -49,9 +49,9 @@ def test_every_name_of_a_mode_can_be_had_in_one_way() -> None:
 
 
 def test_what_is_chosen_is_in_force(build: Path) -> None:
-    found, missing = choose(build, [], [*FOUR, *FLOORS, f"{OURS}+big_cache_bytes=16M"])
+    found, missing = choose(build, [], [*FOUR, *FLOORS, f"{OURS}+keep_bytes=16M"])
     here = {a.name for a in found} | {m.name for m in missing}
-    assert here == {*FOUR, *FLOORS, OURS, f"{OURS}+big_cache_bytes=16M"}
+    assert here == {*FOUR, *FLOORS, OURS, f"{OURS}+keep_bytes=16M"}
     assert all(m.name in FOUR and "install" in m.why for m in missing), missing
     assert [a.kind for a in found] == sorted(
         (a.kind for a in found), key=[Kind.PEER, Kind.OURS, Kind.FLOOR].index
@@ -65,9 +65,9 @@ def test_settings_come_from_the_name_alone(build: Path, monkeypatch: pytest.Monk
     for name in ("MALLOC_ARENA_MAX", "HAKMEM_SCAVENGER", "LD_PRELOAD", "MIMALLOC_VERBOSE"):
         monkeypatch.setenv(name, "")
     monkeypatch.setenv("KEPT", "1")
-    found, _ = pick(build, [], [f"{OURS}+big_cache_bytes=16M", "glibc+MALLOC_TOP_PAD_=1"])
+    found, _ = pick(build, [], [f"{OURS}+keep_bytes=16M", "glibc+MALLOC_TOP_PAD_=1"])
     ours, system = (environment(allocator) for allocator in found)
-    assert ours["HAKMEM_BIG_CACHE_BYTES"] == "16M"
+    assert ours["HAKMEM_KEEP_BYTES"] == "16M"
     assert Path(ours["LD_PRELOAD"]).samefile(build / "libhakmem.so")
     assert system["MALLOC_TOP_PAD_"] == "1"
     assert "LD_PRELOAD" not in system

@@ -36,7 +36,7 @@ SCUDO_CHECKS = (
     "quarantine_size_kb=1024:thread_local_quarantine_size_kb=256:quarantine_max_chunk_size=65536"
 )
 # Freed memory goes back to the kernel as soon as hakmem can do that.
-KEEPS_NOTHING = {"HAKMEM_RETAIN_SLICES": "0", "HAKMEM_BIG_CACHE_BYTES": "0"}
+KEEPS_NOTHING = {"HAKMEM_KEEP_BYTES": "0"}
 GLIBC_DEBUG = "libc_malloc_debug.so.0"
 
 

@@ -164,7 +164,7 @@ pub fn option(name: &str) -> Option<u64> {
     (result == 0).then_some(value)
 }
 
-/// Changes an option while the program runs: `thread_bytes`, `retain_slices`, `big_cache_bytes`,
+/// Changes an option while the program runs: `thread_bytes`, `keep_bytes`,
 /// `soft_limit_bytes`, `hard_limit_bytes`, `report_no_memory`, `check_frees`, `abort_on_misuse`,
 /// `compact`, `profile`, `profile_rss`, `profile_rate` or `profile_samples`. False if there is no such option, if it can only be set when a process starts, or if the value is out
 /// of bounds.

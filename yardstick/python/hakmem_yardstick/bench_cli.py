@@ -101,7 +101,7 @@ def _begun(arguments: argparse.Namespace, console: Console) -> _Ready:
         _say(console, f"left out: {absent.name} ({absent.why})", "yellow")
     if outside := configured_outside():
         told_of = f"runs are without {', '.join(outside)}; a setting goes with a name, as in "
-        _say(console, f"{told_of}--vs hakmem+big_cache_bytes=16M", "yellow")
+        _say(console, f"{told_of}--vs hakmem+keep_bytes=16M", "yellow")
     now = datetime.now().astimezone()
     results = Results(rows, allocators, missing, machine=_machine(busy))
     names = {row.name for row in rows}

@@ -32,7 +32,7 @@ class Allocator:
     """One that rows are run on: a library, perhaps with settings of its own."""
 
     name: str
-    """As in tables: "jemalloc", "hakmem+big_cache_bytes=16M"."""
+    """As in tables: "jemalloc", "hakmem+keep_bytes=16M"."""
     kind: Kind
     library: Path | None = None
     """To be preloaded; None for the C library's own malloc."""

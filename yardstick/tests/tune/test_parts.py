@@ -97,7 +97,7 @@ def test_candidates() -> None:
     assert names[-1] == "glibc"
     names = candidates.names("hakmem+huge_pages=off", [])
     assert "hakmem+huge_pages=on" in names
-    assert "hakmem+huge_pages=off+scavenge_ms=50" in names
+    assert "hakmem+huge_pages=off+keep_bytes=0" in names
     assert len(names) == len(set(names))
 
 
