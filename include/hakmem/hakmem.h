@@ -135,7 +135,7 @@ void hakmem_malloc_stats(void);
  * threads. Returns 1 if the setting takes effect or concerns something that hakmem does not have, 0
  * if hakmem can't do it or does not know the parameter.
  *
- *   M_TRIM_THRESHOLD  as the option keep_bytes: so many bytes of free memory are kept. Negative: all
+ *   M_TRIM_THRESHOLD  the option keep_bytes: so many bytes of free memory stay. Negative: all
  *   M_ARENA_MAX       threads that start from now on share so many shards (independent parts of the
  *                     heap), at least 1
  *   M_MXFAST, M_TOP_PAD, M_MMAP_THRESHOLD, M_MMAP_MAX, M_ARENA_TEST

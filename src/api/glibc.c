@@ -10,9 +10,9 @@
 #include "base/text.h"
 #include "hakmem/hakmem.h"
 #include "heap/shards.h"
-#include "life/settings.h"
 #include "life/life.h"
 #include "life/purge.h"
+#include "life/settings.h"
 #include "os/os.h"
 
 #define EXPORT __attribute__((visibility("default")))

@@ -111,9 +111,9 @@ def test_what_the_library_takes_the_command_takes(setting: str, built: Built) ->
 @pytest.mark.parametrize(
     ("setting", "expected"),
     [
-        ("keep_bytes=banana", "expected auto or a size from 0 to 1024 GiB"),
-        ("keep_bytes=", "expected auto or a size from 0 to 1024 GiB"),
-        ("keep_bytes=1025G", "expected auto or a size from 0 to 1024 GiB"),
+        ("keep_bytes=banana", "expected auto or a size from 0 to 1024G (in bytes, or with K, M or G)"),
+        ("keep_bytes=", "expected auto or a size from 0 to 1024G (in bytes, or with K, M or G)"),
+        ("keep_bytes=1025G", "expected auto or a size from 0 to 1024G (in bytes, or with K, M or G)"),
         ("stack_bytes=auto", "expected a size from 0 to 1G (in bytes, or with K, M or G)"),
         ("stack_bytes=2G", "expected a size from 0 to 1G (in bytes, or with K, M or G)"),
         ("stack_bytes=1 ; 2", "expected a size from 0 to 1G (in bytes, or with K, M or G)"),

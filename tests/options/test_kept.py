@@ -43,7 +43,7 @@ def keeps(program: Path, kind: str, least: int, most: int, **variables: str) -> 
         assert least <= at_once <= most
         assert later <= most
         if between < HOLD:
-            assert later >= least
+            assert later >= least - SUPERSLAB  # others may take the place of some
             return
     pytest.fail("this machine is too busy")
 

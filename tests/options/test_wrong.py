@@ -78,7 +78,7 @@ def test_a_value_from_an_earlier_source_stays(show: Path, tmp_path: Path) -> Non
         ("KEEP_BY", "keep_bytes"),
         ("stack", "stack_bytes"),
         ("stack_st", "stack_steady_bytes"),
-        ("cache_bytes", "stack_bytes"),
+        ("steak_bytes", "stack_bytes"),
         ("huge_page", "huge_pages"),
         ("scavanger", "scavenger"),
         ("scavngr", "scavenger"),
