@@ -97,7 +97,9 @@ def test_each_description_can_be_read_alone() -> None:
 def test_no_such_option(built: Built) -> None:
     done = built("options", "stack_blokcs")
     assert (done.status, done.out) == (2, "")
-    assert done.err == ("hakmem options: stack_blokcs: no such option; the nearest is stack_blocks\n")
+    assert done.err == (
+        "hakmem options: stack_blokcs: no such option; the nearest is stack_blocks\n"
+    )
 
 
 @pytest.mark.parametrize(

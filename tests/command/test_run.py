@@ -97,7 +97,8 @@ def test_every_option_is_known(built: Built, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     "setting",
-    ["keep_bytes=auto", "keep_bytes=0", "keep_bytes=16MiB", "scavenger=YES", "huge_pages=0", "learn=observe", "stack_bytes=1g",
+    ["keep_bytes=auto", "keep_bytes=0", "keep_bytes=16MiB", "scavenger=YES", "huge_pages=0",
+     "learn=observe", "stack_bytes=1g",
      "STACK_BYTES=10", "learn_log=on"],
 )  # fmt: skip
 def test_what_the_library_takes_the_command_takes(setting: str, built: Built) -> None:
@@ -111,9 +112,15 @@ def test_what_the_library_takes_the_command_takes(setting: str, built: Built) ->
 @pytest.mark.parametrize(
     ("setting", "expected"),
     [
-        ("keep_bytes=banana", "expected auto or a size from 0 to 1024G (in bytes, or with K, M or G)"),
+        (
+            "keep_bytes=banana",
+            "expected auto or a size from 0 to 1024G (in bytes, or with K, M or G)",
+        ),
         ("keep_bytes=", "expected auto or a size from 0 to 1024G (in bytes, or with K, M or G)"),
-        ("keep_bytes=1025G", "expected auto or a size from 0 to 1024G (in bytes, or with K, M or G)"),
+        (
+            "keep_bytes=1025G",
+            "expected auto or a size from 0 to 1024G (in bytes, or with K, M or G)",
+        ),
         ("stack_bytes=auto", "expected a size from 0 to 1G (in bytes, or with K, M or G)"),
         ("stack_bytes=2G", "expected a size from 0 to 1G (in bytes, or with K, M or G)"),
         ("stack_bytes=1 ; 2", "expected a size from 0 to 1G (in bytes, or with K, M or G)"),

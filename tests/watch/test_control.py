@@ -158,7 +158,9 @@ def test_many_orders_at_once(command: Command, library: Path) -> None:
     with at_work(library) as process:
         words = ["/bin/sh", str(command.path), "set", str(process.pid)]
         asked = [
-            subprocess.Popen([*words, f"profile_samples={number}"], stderr=subprocess.PIPE, text=True)
+            subprocess.Popen(
+                [*words, f"profile_samples={number}"], stderr=subprocess.PIPE, text=True
+            )
             for number in range(8)
         ]
         for one in asked:
