@@ -94,11 +94,31 @@ SLOW struct finding large_give(struct cache *cache, unsigned cls, void *p)
     return found;
 }
 
-COLD struct finding large_age(struct cache *cache)
+/* How many of a stack nobody needed for a while. */
+static size_t too_old(const struct cache *cache, unsigned stack)
 {
-    bool used = cache->large_used;
-    if (cache->large_bytes == 0)
-        return (struct finding){MISUSE_NONE, NULL};
+    size_t used = stack_used(&cache->bins[BIN_FIRST + stack], &cache->cold[stack]);
+    if (!stack_is_large(stack))
+        return used / 2;
+    return cache->large_used ? 0 : used;
+}
+
+COLD struct finding stacks_age(struct cache *cache)
+{
+    struct finding found = {MISUSE_NONE, NULL};
+    /* The caches of threads that have none have no lock either. */
+    if (begun_from(cache, 0) >= STACKS || !lock_try(cache->lock))
+        return found;
+    for (unsigned stack = begun_from(cache, 0); stack < STACKS;
+         stack = begun_from(cache, stack + 1)) {
+        size_t old = too_old(cache, stack);
+        if (old == 0)
+            continue;
+        stack_settle(cache, stack);
+        finding_keep(&found, stack_put_oldest(cache, stack, old, false));
+    }
     cache->large_used = false;
-    return used ? (struct finding){MISUSE_NONE, NULL} : large_empty(cache);
+    large_count(cache);
+    lock_release(cache->lock);
+    return found;
 }

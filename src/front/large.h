@@ -44,8 +44,11 @@ void *large_take(struct cache *cache, unsigned cls, struct finding *found);
 /* With the cache's lock: frees one. */
 struct finding large_give(struct cache *cache, unsigned cls, void *p);
 
-/* Frees all that the stacks hold; or only if the thread did not use them since the last call. */
+/* Frees all that the stacks hold. */
 struct finding large_empty(struct cache *cache);
-struct finding large_age(struct cache *cache);
+
+/* What nobody needed for a while, in all stacks: of each stack of small blocks the older half; of
+ * large blocks all, if none came or went since the last call. */
+struct finding stacks_age(struct cache *cache);
 
 #endif

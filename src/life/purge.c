@@ -24,11 +24,6 @@
 /* Held while anything goes back, so that no fork is then. */
 static struct lock purge_lock FORK_PAGE = LOCK(PURGE);
 
-/* Bytes freed in one tick of the kernel's clock, of some milliseconds, after which a more exact one
- * says whether time stands still; then each MiB counts as a millisecond. */
-#define CLOCK_DOUBTED (256 * MiB)
-#define FREED_A_MS MiB
-
 bool purge_goes_on;
 
 /* Found idle, and not given back yet; lock: purge. */
@@ -43,14 +38,8 @@ static struct {
 static struct {
     size_t again;   /* bytes wanted again that were counted, as the counters have them */
     size_t ordered; /* bytes that went back because somebody asked, and were not wanted again yet */
+    size_t moment;  /* when it was counted last, in milliseconds */
 } vain;
-
-static struct {
-    size_t moment; /* the time of day, and a more exact one where that seemed to stand still */
-    size_t exact;
-    size_t clock;   /* the allocation clock */
-    size_t elapsed; /* milliseconds so far, of which no work was done in some */
-} last;
 
 static size_t wanted_again(void)
 {
@@ -58,37 +47,18 @@ static size_t wanted_again(void)
            load_relaxed(&counters.huge.refaulted);
 }
 
-/* Since the last call, by the time of day, or where that stands still by what was freed. And in how
- * many of them the program worked: not where it is not seen for long. */
-static size_t milliseconds_passed(size_t *worked)
-{
-    size_t now = os_milliseconds();
-    size_t clock = clock_now();
-    size_t passed = now - last.moment;
-    *worked = smaller(passed, LAW_HOLD_MS);
-    if (passed == 0 && clock - last.clock < CLOCK_DOUBTED)
-        return 0;
-    if (passed == 0) {
-        size_t exact = os_nanoseconds();
-        passed = *worked = exact == last.exact ? (clock - last.clock) / FREED_A_MS : 0;
-        last.exact = exact;
-    }
-    last.moment = now;
-    last.clock = clock;
-    last.elapsed += passed;
-    return passed;
-}
-
 static void count_vain(void)
 {
     ASSERT(lock_rank_held(RANK_PURGE));
-    size_t worked;
-    size_t passed = milliseconds_passed(&worked);
+    size_t moment = os_milliseconds();
+    size_t passed = moment - vain.moment;
+    size_t worked = smaller(passed, LAW_HOLD_MS); /* a program not seen for long does not */
     size_t again = wanted_again() - vain.again;
     size_t ordered = smaller(again, vain.ordered);
     size_t left = returns_paid(load_relaxed(&use.vain), worked, passed - worked);
     size_t now = left + again - ordered;
     store_relaxed(&use.vain, returns_debt(now, load_relaxed(&use.most)));
+    vain.moment = moment;
     vain.again += again;
     vain.ordered -= ordered;
 }
@@ -104,7 +74,7 @@ static void owe(size_t slices, size_t huge)
 }
 
 static struct {
-    size_t moment; /* since when, in milliseconds of `last` */
+    size_t moment; /* since when, in milliseconds */
     size_t clock;  /* the same by the allocation clock */
     size_t live;   /* bytes in use when it was looked last */
     size_t swept;  /* the most since all slabs were looked at */
@@ -156,11 +126,11 @@ static void find_low(void)
 static struct finding find_old(bool all)
 {
     struct finding found = transfers_decay(false);
-    finding_keep(&found, large_age(cache_current()));
+    finding_keep(&found, stacks_age(cache_current()));
     owe(slices_idle(), huge_idle());
     if (all || has_holes(shards_free()))
         owe_pages(hold.clock);
-    hold.moment = last.elapsed;
+    hold.moment = vain.moment;
     hold.clock = clock_now();
     return found;
 }
@@ -250,7 +220,7 @@ COLD void purge_step(size_t own)
     struct finding old = {MISUSE_NONE, NULL};
     find_low();
     found = find_much();
-    if (use_returns() && last.elapsed - hold.moment >= LAW_HOLD_MS)
+    if (use_returns() && vain.moment - hold.moment >= LAW_HOLD_MS)
         old = find_old(false);
     size_t began = giving_begins();
     size_t most = CALL_MOST + own;
