@@ -36,9 +36,8 @@ static struct {
 /* ---- what went back in vain; lock: purge ---- */
 
 static struct {
-    size_t again;   /* bytes wanted again that were counted, as the counters have them */
-    size_t ordered; /* bytes that went back because somebody asked, and were not wanted again yet */
-    size_t moment;  /* when it was counted last, in milliseconds */
+    size_t again;  /* bytes wanted again that were counted, as the counters have them */
+    size_t moment; /* when it was counted last, in milliseconds */
 } vain;
 
 static size_t wanted_again(void)
@@ -54,13 +53,10 @@ static void count_vain(void)
     size_t passed = moment - vain.moment;
     size_t worked = smaller(passed, LAW_HOLD_MS); /* a program not seen for long does not */
     size_t again = wanted_again() - vain.again;
-    size_t ordered = smaller(again, vain.ordered);
     size_t left = returns_paid(load_relaxed(&use.vain), worked, passed - worked);
-    size_t now = left + again - ordered;
-    store_relaxed(&use.vain, returns_debt(now, load_relaxed(&use.most)));
+    store_relaxed(&use.vain, returns_debt(left + again, load_relaxed(&use.most)));
     vain.moment = moment;
     vain.again += again;
-    vain.ordered -= ordered;
 }
 
 /* ---- what lies idle; lock: purge ---- */
@@ -95,13 +91,7 @@ static struct finding find_much(void)
 static void owe_pages(size_t before)
 {
     owed.pages = shards_sparse();
-    owed.before = before;
-}
-
-/* Whether much of what is held is free blocks in slabs. */
-static bool has_holes(struct slabs_free free)
-{
-    return free.bytes - free.absent >= returns_from(load_relaxed(&use.held) - free.absent);
+    owed.before = larger(owed.before, before);
 }
 
 /* Whether little is left in use of what was. What the program has now may be all that it will need,
@@ -122,14 +112,13 @@ static void find_low(void)
     owe_pages(clock_now());
 }
 
-/* What nobody needed for a while. `all`: the program sleeps. */
-static struct finding find_old(bool all)
+/* What nobody needed for a while. */
+static struct finding find_old(void)
 {
     struct finding found = transfers_decay(false);
     finding_keep(&found, stacks_age(cache_current()));
     owe(slices_idle(), huge_idle());
-    if (all || has_holes(shards_free()))
-        owe_pages(hold.clock);
+    owe_pages(hold.clock);
     hold.moment = vain.moment;
     hold.clock = clock_now();
     return found;
@@ -221,7 +210,7 @@ COLD void purge_step(size_t own)
     find_low();
     found = find_much();
     if (use_returns() && vain.moment - hold.moment >= LAW_HOLD_MS)
-        old = find_old(false);
+        old = find_old();
     size_t began = giving_begins();
     size_t most = CALL_MOST + own;
     size_t done = give_beyond(most);
@@ -306,7 +295,7 @@ bool purge_by_time(void)
     last_tick = clock_now();
     struct finding found = {MISUSE_NONE, NULL};
     if (use_returns())
-        found = find_old(!moved);
+        found = find_old();
     lock_release(&purge_lock);
     report_late(found, NULL);
 
@@ -340,7 +329,6 @@ size_t purge_all(struct cache *mine, size_t pad)
     bytes += pad < SLICE ? superslabs_release()
                          : slices_purge(excess(slices_dirty(), pad / SLICE)) * SLICE;
     bytes += huge_purge(SIZE_MAX);
-    vain.ordered += bytes;
     reserve_release();
     giving_ends(began);
     owed.slices = owed.huge = 0;
