@@ -106,7 +106,7 @@ MECHANISMS = {
     "slices: the least that was free since the last look": "back/slices.c:slices_idle",
     "huge blocks: the least that was free since the last look": "back/huge.c:huge_idle",
     "when calls look again": "life/purge.c:set_due",
-    "what went back in vain: too much is unpaid": "learn/returns.h:returns_pay",
+    "what went back in vain: too much is unpaid": "learn/returns.h:returns_below",
     "work pays for it": "learn/returns.h:returns_paid",
     "the most that one call gives back": "life/purge.c:purge_step",
     "blocks in transfer caches": "heap/transfer.c:transfers_decay",

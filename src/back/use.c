@@ -22,10 +22,12 @@ size_t use_dirty(void)
     return load_relaxed(&use.dirty_slices) * SLICE + load_relaxed(&use.dirty_huge);
 }
 
+bool use_low(void) { return returns_low(load_relaxed(&use.live), load_relaxed(&use.most)); }
+
 bool use_returns(void)
 {
-    return returns_pay(load_relaxed(&use.vain), load_relaxed(&use.most), load_relaxed(&use.low)) &&
-           load_relaxed(&policy.keep_bytes) != KEEP_ALL;
+    size_t below = returns_below(load_relaxed(&use.vain), load_relaxed(&use.most));
+    return load_relaxed(&use.live) < below && load_relaxed(&policy.keep_bytes) != KEEP_ALL;
 }
 
 /* What may be kept, where so much is held. */
@@ -60,12 +62,11 @@ void use_set_look(void)
 {
     size_t held = load_relaxed(&use.held);
     size_t look = keep_where_held(held);
-    size_t most = load_relaxed(&use.most);
+    size_t below = returns_below(load_relaxed(&use.vain), load_relaxed(&use.most));
     if (use_returns())
         look = smaller(look, returns_from(held));
-    else if (load_relaxed(&policy.keep_bytes) != KEEP_ALL &&
-             returns_pay(load_relaxed(&use.vain), most, true))
-        look = smaller(look, larger(excess(held, returns_low_from(most)), RETURNS_LEAST));
+    else if (load_relaxed(&policy.keep_bytes) != KEEP_ALL && below > 0)
+        look = smaller(look, larger(excess(held, below), RETURNS_LEAST));
     if (load_relaxed(&limits.unread))
         look = smaller(look, LAW_IDLE_PART * LAW_LITTLE);
     store_relaxed(&limits.look, look);

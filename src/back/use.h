@@ -20,13 +20,16 @@ struct use {
     size_t stacked;      /* of `slices`, what threads keep in stacks of large blocks; about */
     size_t most;         /* bytes that were in use at once, without those */
     size_t vain;         /* bytes that lately went back in vain (learn/returns.h) */
-    bool low;            /* little is in use of what was; as found last */
+    size_t live;         /* in use in blocks, about; as found last */
     size_t held;         /* what is in use, and dirty: the sum of the first four */
 
     size_t huge_most;                /* of `huge`, at once */
     size_t huge_blocks, blocks_most; /* huge blocks in use, and most at once; no lock */
 };
 extern struct use use HIDDEN;
+
+/* Whether little is in use of what was. */
+bool use_low(void);
 
 /* Limits of memory, those of containers and those that options set, as numbers of bytes; SIZE_MAX
  * where there is none. Each is atomic, and right with any value of the others. life/limits.c

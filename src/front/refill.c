@@ -146,7 +146,7 @@ static COLD bool thread_comes_to_rest(const struct cache *cache)
     if (!use_returns())
         return false;
     if (taken <= 0) /* it frees what others took */
-        return load_relaxed(&use.low) && !rested_lately(cache);
+        return use_low() && !rested_lately(cache);
     return returns_rests(taken - stacks_hold, cache->most_taken) && !rested_lately(cache) &&
            returns_rests(taken - (ptrdiff_t)stacks_bytes(cache), cache->most_taken);
 }
@@ -154,7 +154,7 @@ static COLD bool thread_comes_to_rest(const struct cache *cache)
 /* Until it allocates; and one that frees what others allocated, while little is in use. */
 static bool thread_still_rests(const struct cache *cache)
 {
-    return (ptrdiff_t)cache->taken > 0 || load_relaxed(&use.low);
+    return (ptrdiff_t)cache->taken > 0 || use_low();
 }
 
 /* A block kept would keep its page from going back, so none is until the next refill. */

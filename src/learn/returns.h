@@ -2,22 +2,13 @@
  *
  * Held memory is in use, or idle. Idle memory goes back as soon as it is a large part of what is
  * held, since the program may make no call any more; and by time, what lay idle for a while. What
- * went back and is wanted again was given back in vain, which costs 1 to 4 us for each page. If as
- * much as half the heap lately was, memory goes back only where little of the heap is left in use,
- * and if as much as all of it was, none does, until work has paid some of it off: at a rate that
- * makes it a small part of the program's time. */
+ * went back and is wanted again was given back in vain, which costs 1 to 4 us for each page. The
+ * more of it is unpaid, the less has to be left in use for memory to go back. Work pays it off, at
+ * a rate that makes it a small part of the program's time. */
 #ifndef HAKMEM_LEARN_RETURNS_H
 #define HAKMEM_LEARN_RETURNS_H
 
 #include "learn/laws.h"
-
-/* Whether anything goes back. `most`: bytes that were in use at once; `low`: little is left of
- * them.
- */
-static inline bool returns_pay(size_t vain, size_t most, bool low)
-{
-    return vain <= (low ? most : most / 2);
-}
 
 /* Idle bytes from which on they go back at once: a part of what is held, and not what comes and
  * goes in a small heap. */
@@ -34,6 +25,17 @@ static inline size_t returns_low_from(size_t most)
 }
 static inline bool returns_low(size_t live, size_t most) { return live < returns_low_from(most); }
 
+/* Bytes in use below which idle memory goes back, where so much went back in vain: any, little of
+ * the most that was in use, or hardly anything, since that may be the program's end. */
+static inline size_t returns_below(size_t vain, size_t most)
+{
+    if (vain <= most / 2)
+        return SIZE_MAX;
+    if (vain <= most)
+        return returns_low_from(most);
+    return vain <= 2 * most ? returns_low_from(most) / LAW_IDLE_PART : 0;
+}
+
 /* Whether so much less is in use that all slabs are worth a look for free pages. */
 static inline bool returns_fell(size_t before, size_t live)
 {
@@ -49,7 +51,7 @@ static inline size_t returns_look(size_t live, size_t most)
 }
 
 /* What may be counted as gone back in vain, so that it is paid in the end. */
-static inline size_t returns_debt(size_t vain, size_t most) { return smaller(vain, 2 * most); }
+static inline size_t returns_debt(size_t vain, size_t most) { return smaller(vain, 3 * most); }
 
 /* Of what went back in vain, what still counts after so many milliseconds, of which the program
  * worked so many. */

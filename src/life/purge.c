@@ -59,6 +59,13 @@ static void count_vain(void)
     vain.again += again;
 }
 
+static void take_stock(void)
+{
+    count_vain();
+    size_t idle = shards_free().bytes + use_dirty() + load_relaxed(&use.stacked);
+    store_relaxed(&use.live, excess(load_relaxed(&use.held), idle));
+}
+
 /* ---- what lies idle; lock: purge ---- */
 
 static void owe(size_t slices, size_t huge)
@@ -72,7 +79,6 @@ static void owe(size_t slices, size_t huge)
 static struct {
     size_t moment; /* since when, in milliseconds */
     size_t clock;  /* the same by the allocation clock */
-    size_t live;   /* bytes in use when it was looked last */
     size_t swept;  /* the most since all slabs were looked at */
 } hold;            /* lock: purge */
 
@@ -100,14 +106,12 @@ static void owe_pages(size_t before)
 static void find_low(void)
 {
     struct slabs_free free = shards_free();
-    hold.live =
-        excess(load_relaxed(&use.held), free.bytes + use_dirty() + load_relaxed(&use.stacked));
-    store_relaxed(&use.low, returns_low(hold.live, load_relaxed(&use.most)));
-    hold.swept = larger(hold.swept, hold.live);
-    if (!use.low || !returns_fell(hold.swept, hold.live) || !use_returns() ||
+    size_t live = load_relaxed(&use.live);
+    hold.swept = larger(hold.swept, live);
+    if (!use_low() || !returns_fell(hold.swept, live) || !use_returns() ||
         free.bytes - free.absent < LAW_LITTLE)
         return;
-    hold.swept = hold.live;
+    hold.swept = live;
     shards_sparse_anew(); /* blocks freed before earlier looks may have left pages */
     owe_pages(clock_now());
 }
@@ -190,7 +194,7 @@ static bool begin(void) { return !fork_holds_locks() && lock_try(&purge_lock); }
 /* When to look again, unless something happens before that is looked for (use_set_look). */
 static void set_due(bool more, size_t own)
 {
-    size_t step = use.low ? SLICE : returns_look(hold.live, load_relaxed(&use.most));
+    size_t step = use_low() ? SLICE : returns_look(use.live, load_relaxed(&use.most));
     if (own > LAW_CALL_MOST) /* of which each may be more than a step, and costs less than a look */
         step = larger(step, (own + LAW_CALL_MOST) * LAW_TINY_PART);
     store_relaxed(&purge_goes_on, more);
@@ -204,7 +208,7 @@ COLD void purge_step(size_t own)
         return;
     if (limits_due())
         limits_look();
-    count_vain();
+    take_stock();
     struct finding found = {MISUSE_NONE, NULL};
     struct finding old = {MISUSE_NONE, NULL};
     find_low();
@@ -228,7 +232,7 @@ COLD void purge_make_room(size_t own)
         return;
     if (limits_due())
         limits_look();
-    count_vain();
+    take_stock();
     struct finding found = {MISUSE_NONE, NULL};
     if (use_excess() > 0)
         found = large_empty(cache_current());
@@ -255,7 +259,7 @@ void purge_ripen(void)
 void purge_beyond(void)
 {
     lock_take(&purge_lock);
-    count_vain();
+    take_stock();
     store_relaxed(&use.vain, 0);
     give_beyond(SIZE_MAX);
     use_set_look();
@@ -290,7 +294,7 @@ bool purge_by_time(void)
         return true; /* a fork has everything, and may last; a thread's end may wait for this one */
     if (limits_due())
         limits_look();
-    count_vain();
+    take_stock();
     bool moved = last_tick != clock_now();
     last_tick = clock_now();
     struct finding found = {MISUSE_NONE, NULL};

@@ -221,13 +221,15 @@ static void much_that_is_idle_goes_back(void)
     EXPECT(held <= RETURNS_LEAST);
 }
 
-static void nothing_goes_back_while_a_whole_heap_did_in_vain(void)
+static void the_more_went_back_in_vain_the_less_has_to_be_left(void)
 {
-    EXPECT(returns_pay(0, 0, false));
-    EXPECT(returns_pay(GiB / 2, GiB, false));
-    EXPECT(!returns_pay(GiB / 2 + 1, GiB, false));
-    EXPECT(returns_pay(GiB, GiB, true));
-    EXPECT(!returns_pay(GiB + 1, GiB, true));
+    EXPECT_EQUAL(returns_below(0, 0), SIZE_MAX);
+    EXPECT_EQUAL(returns_below(GiB / 2, GiB), SIZE_MAX);
+    EXPECT_EQUAL(returns_below(GiB / 2 + 1, GiB), GiB / 2);
+    EXPECT_EQUAL(returns_below(GiB, GiB), GiB / 2);
+    EXPECT_EQUAL(returns_below(GiB + 1, GiB), GiB / 2 / LAW_IDLE_PART);
+    EXPECT_EQUAL(returns_below(2 * GiB, GiB), GiB / 2 / LAW_IDLE_PART);
+    EXPECT_EQUAL(returns_below(2 * GiB + 1, GiB), 0);
 }
 
 static void work_pays_what_went_back_in_vain(void)
@@ -248,8 +250,8 @@ static void work_pays_what_went_back_in_vain(void)
 static void a_debt_ends(void)
 {
     EXPECT_EQUAL(returns_debt(MiB, GiB), MiB);
-    EXPECT_EQUAL(returns_debt(100 * GiB, GiB), 2 * GiB);
-    EXPECT(returns_paid(returns_debt(SIZE_MAX, GiB), GiB / LAW_WORK_MS, 0) <= GiB);
+    EXPECT_EQUAL(returns_debt(100 * GiB, GiB), 3 * GiB);
+    EXPECT(returns_paid(returns_debt(SIZE_MAX, GiB), GiB / LAW_WORK_MS, 0) <= 2 * GiB);
 }
 
 static void looks_come_when_little_may_be_left(void)
@@ -319,7 +321,7 @@ int main(void)
     little_is_kept_beside_use_and_more_where_it_was_needed();
     slabs_are_looked_at_in_parts();
     much_that_is_idle_goes_back();
-    nothing_goes_back_while_a_whole_heap_did_in_vain();
+    the_more_went_back_in_vain_the_less_has_to_be_left();
     work_pays_what_went_back_in_vain();
     a_debt_ends();
     looks_come_when_little_may_be_left();
