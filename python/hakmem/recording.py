@@ -13,10 +13,13 @@ compressed with zstd. A file that was cut off is read up to the last whole block
 from __future__ import annotations
 
 import json
+import os
+import stat
 import struct
 import zlib
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -26,7 +29,7 @@ FIRST_LINE = b"hakmem recording 1\n"
 _BLOCK = struct.Struct("<4sII")
 _EVENTS = struct.Struct("<III")
 LEVEL = 1
-BLOCK_MOST = 2**30
+BLOCK_MOST = 2**26  # bytes of a block, packed or not; the recorder writes some MiB at most
 
 MALLOC, CALLOC, FREE, REALLOC, RESIZE, MORE, PATH = range(1, 8)
 
@@ -141,6 +144,7 @@ def _unpacked(payload: bytes) -> tuple[int, Chunks]:
 @dataclass
 class Block:
     kind: bytes
+    at: int  # where it is in the file
     facts: dict[str, Any]  # of JSON
     process: int = 0
     chunks: Chunks | None = None
@@ -171,42 +175,67 @@ def _check(kind: bytes, facts: Any) -> None:
                 raise ValueError
 
 
+_WRONG = ValueError, KeyError, TypeError, RecursionError  # what reading facts that are none raises
+
+
 class Reader:
     """The blocks of a file; `whole` says in the end whether there was nothing else."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
         self.whole = True
+        self.unpacker = zstandard().ZstdDecompressor()
 
     def __iter__(self) -> Iterator[Block]:
         """Raises NoRecording."""
-        unpacker = zstandard().ZstdDecompressor()
+        with self._opened() as file:
+            size = os.fstat(file.fileno()).st_size
+            while (at := file.tell()) < size:
+                block = self._block(file)
+                if block is None:
+                    self.whole = False
+                    return
+                yield replace(block, at=at)
+
+    def events(self, places: Iterable[int]) -> Iterator[Chunks]:
+        """Of blocks that were read before, by where they are. Raises NoRecording."""
+        with self._opened() as file:
+            for at in places:
+                file.seek(at)
+                block = self._block(file)
+                if block is None or block.chunks is None:
+                    raise NoRecording(f"{self.path}: changed while it was read: try again")
+                yield block.chunks
+
+    @contextmanager
+    def _opened(self) -> Iterator[BinaryIO]:
         try:
             with self.path.open("rb") as file:
                 if file.readline(len(FIRST_LINE)) != FIRST_LINE:
                     raise NoRecording(f"{self.path}: not a recording of hakmem")
-                yield from self._blocks(file, unpacker)
+                if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+                    raise NoRecording(f"{self.path}: a recording is read twice: give a file")
+                yield file
         except OSError as error:
             raise NoRecording(f"{self.path}: {error.strerror}") from error
 
-    def _blocks(self, file: BinaryIO, unpacker: Any) -> Iterator[Block]:
-        while head := file.read(_BLOCK.size):
-            if len(head) < _BLOCK.size:
-                self.whole = False
-                return
-            kind, length, check = _BLOCK.unpack(head)
-            packed = file.read(length)
-            if len(packed) < length or zlib.crc32(packed) != check:
-                self.whole = False
-                return
-            try:
-                payload = unpacker.decompress(packed, max_output_size=BLOCK_MOST)
-                if kind == b"EVTS":
-                    yield Block(kind, {}, *_unpacked(payload))
-                else:
-                    facts = json.loads(payload)
-                    _check(kind, facts)
-                    yield Block(kind, facts, facts["process"])
-            except (ValueError, KeyError, TypeError, struct.error, zstandard().ZstdError):
-                self.whole = False
-                return
+    def _block(self, file: BinaryIO) -> Block | None:
+        """The next one, or nothing if it is cut off or damaged."""
+        head = file.read(_BLOCK.size)
+        if len(head) < _BLOCK.size:
+            return None
+        kind, length, check = _BLOCK.unpack(head)
+        packed = file.read(length) if length <= BLOCK_MOST else b""
+        if len(packed) < length or zlib.crc32(packed) != check:
+            return None
+        try:
+            if zstandard().frame_content_size(packed) > BLOCK_MOST:
+                return None
+            payload = self.unpacker.decompress(packed, max_output_size=BLOCK_MOST)
+            if kind == b"EVTS":
+                return Block(kind, 0, {}, *_unpacked(payload))
+            facts = json.loads(payload)
+            _check(kind, facts)
+            return Block(kind, 0, facts, facts["process"])
+        except (*_WRONG, struct.error, zstandard().ZstdError):
+            return None

@@ -1,14 +1,15 @@
-"""What a process did with its memory, from a recording of all its calls."""
+"""What a process did with its memory, from a recording of all its calls. The calls pass by once, a
+window at a time: what is kept are sums by call path, counts by lifetime, and the blocks in use."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from hakmem import heap_profile
-from hakmem.events import NEVER, Blocks, Events, Process, blocks, events
+from hakmem.events import PATHS, Process
 from hakmem.heap_profile import Figures, Mapping, NoProfile, Profile, Site
+from hakmem.live import Live, Window
 from hakmem.recording import FREE, NoRecording, numpy
 
 SIZES = (64, 1024, 32 * 1024, 2**20, 2**62)  # upper bounds of groups of sizes
@@ -18,7 +19,8 @@ _EXACT: Figures = (0.0, 0.0, 0.0, 0.0, 0.0, 0.0)
 
 @dataclass(frozen=True)
 class Lifetimes:
-    """Of the blocks of up to `most` bytes that were freed, in ns."""
+    """Of the blocks of up to `most` bytes that were freed, in ns. The longest is exact, the others
+    are within 0.4%."""
 
     most: int
     blocks: int
@@ -41,8 +43,11 @@ class Flow:
 @dataclass(frozen=True)
 class Traced:
     process: Process
-    calls: Events
-    blocks: Blocks
+    calls: int
+    blocks: int  # allocated
+    size: int  # bytes of these
+    unknown_frees: int  # of blocks that were there before the recording
+    unclear: int  # blocks whose frees were not recorded
     seconds: float
     peak: int  # bytes, and blocks
     peak_blocks: int
@@ -60,41 +65,40 @@ class Traced:
 
 
 def traced(process: Process) -> Traced:
+    """Raises NoRecording."""
     np = numpy()
-    calls = events(process)
-    held = blocks(calls)
-    count = len(calls.kind)
-    ended = held.end != NEVER
-    change = np.zeros(count, dtype="i8")
-    np.add.at(change, held.begin, held.size)
-    np.subtract.at(change, held.end[ended], held.size[ended])
-    live = np.cumsum(change)
-    top = int(live.argmax()) if count else 0
-    at_peak = (held.begin <= top) & (held.end > top)
-    seconds = float(calls.time[-1]) / 1e9 if count else 0.0
-    half = int(np.searchsorted(calls.time, calls.time[-1] // 2)) if count else 0
-    then, left = (held.begin <= half) & (held.end > half), ~ended
-    brief = _temporary(calls, held)
+    live = Live()
+    sums, lives, flows = _Sums(process.end), _Lives(), _Flows()
+    for window in live.through(process):
+        sums.add(window)
+        lives.add(window)
+        flows.add(window)
     where = mappings(process)
-    growth = _sums(held, left) - _sums(held, then)
+
+    def profile(*figures: Any) -> Profile:
+        return _profile(process, where, [np.zeros_like(sums.use) if one is None else one for one in figures])
+
     return Traced(
         process,
-        calls,
-        held,
-        seconds,
-        int(live[top]) if count else 0,
-        int(at_peak.sum()),
-        float(calls.time[top]) / 1e9 if count else 0.0,
-        int(held.size[left].sum()),
-        int(left.sum()),
-        _curve(calls.time, live),
-        int(brief.sum()),
-        len(np.unique(calls.thread)),
-        _lifetimes(calls, held, ended),
-        _flows(calls, held, ended),
-        _profile(calls, where, (_sums(held, left), _sums(held, None), _sums(held, at_peak))),
-        _profile(calls, where, (None, _sums(held, brief), None)),
-        _profile(calls, where, (np.maximum(growth, 0), None, None)),
+        live.calls,
+        int(sums.allocated[0].sum()),
+        int(sums.allocated[1].sum()),
+        live.unknown_frees,
+        live.unclear,
+        sums.last / 1e9,
+        sums.peak,
+        int(sums.at_peak[0].sum()),
+        sums.peak_at / 1e9,
+        int(sums.use[1].sum()),
+        int(sums.use[0].sum()),
+        sums.curve.points(),
+        int(sums.brief[0].sum()),
+        len(process.threads),
+        lives.found(),
+        flows.found(process),
+        profile(sums.use, sums.allocated, sums.at_peak),
+        profile(None, sums.brief, None),
+        profile(np.maximum(sums.use - sums.at_half, 0), None, None),
     )
 
 
@@ -110,83 +114,189 @@ def mappings(process: Process) -> tuple[Mapping, ...]:
     return tuple(sorted(found.values(), key=lambda one: one.start))
 
 
-def _temporary(calls: Events, held: Blocks) -> Any:
-    """Whether the next call of the thread that allocated a block freed it."""
+def _by_path(path: Any, size: Any) -> Any:
+    """How many blocks, and their bytes."""
     np = numpy()
-    order = np.argsort(calls.thread, kind="stable")
-    after = np.full(len(order), -1)
-    same = calls.thread[order][1:] == calls.thread[order][:-1]
-    after[order[:-1][same]] = order[1:][same]
-    freed = np.append(calls.kind, FREE)[np.minimum(held.end, len(calls.kind))] == FREE
-    return freed & (after[held.begin] == held.end)
+    counts = np.bincount(path, minlength=PATHS)
+    return np.stack([counts, np.bincount(path, weights=size, minlength=PATHS)])
 
 
-def _sums(held: Blocks, which: Any) -> Any:
-    """By path: how many blocks, and their bytes."""
-    np = numpy()
-    path, size = (held.path, held.size) if which is None else (held.path[which], held.size[which])
-    most = int(held.path.max()) + 1 if len(held.path) else 1
-    return np.stack(
-        [np.bincount(path, minlength=most), np.bincount(path, weights=size, minlength=most)]
+class _Sums:
+    """By call path: two rows, how many blocks and their bytes."""
+
+    def __init__(self, end: int) -> None:
+        self.allocated, self.use, self.brief, self.at_peak, self.at_half = (
+            numpy().zeros((2, PATHS)) for _ in range(5)
+        )
+        self.curve = _Curve(end)
+        self.half: int | None = end // 2  # ns, until it has passed
+        self.peak = self.peak_at = self.last = self.in_use = 0
+
+    def add(self, window: Window) -> None:
+        np = numpy()
+        calls, ended = window.calls, window.ended
+        size = np.where(window.takes, calls.size, 0)
+        use = np.cumsum(size - _by_call(window))
+        use += self.in_use
+        top = int(use.argmax())
+        if int(use[top]) > self.peak:
+            self.peak, self.peak_at = int(use[top]), int(calls.time[top])
+            self.at_peak = self._use_after(window, top)
+        if self.half is not None and calls.time[-1] >= self.half:
+            self.at_half = self._use_after(window, int(np.searchsorted(calls.time, self.half)))
+            self.half = None
+        begun = _by_path(calls.path[window.takes], calls.size[window.takes])
+        self.allocated += begun
+        self.use += begun - _by_path(ended.path, ended.size)
+        some = ended.part(window.brief)
+        self.brief += _by_path(some.path, some.size)
+        self.curve.add(calls.time, use)
+        self.in_use, self.last = int(use[-1]), max(self.last, int(calls.time[-1]))
+
+    def _use_after(self, window: Window, call: int) -> Any:
+        """What is in use after this call of the window."""
+        calls = window.calls
+        takes = window.takes[: call + 1].nonzero()[0]
+        ended = window.ended.part(window.at <= call)
+        return (
+            self.use
+            + _by_path(calls.path[takes], calls.size[takes])
+            - _by_path(ended.path, ended.size)
+        )
+
+
+def _by_call(window: Window) -> Any:
+    """Bytes of the blocks that each call ended."""
+    return (
+        numpy()
+        .bincount(window.at, weights=window.ended.size, minlength=len(window.calls))
+        .astype("i8")
     )
 
 
-def _profile(calls: Events, where: tuple[Mapping, ...], sums: Sequence[Any]) -> Profile:
+class _Curve:
+    """Parts of equal time: the most bytes in use in each, and those after its last call."""
+
+    def __init__(self, end: int) -> None:
+        np = numpy()
+        self.ends = np.linspace(0, float(end), POINTS + 1)[1:]
+        self.most = np.full(POINTS, -1)
+        self.after = np.zeros(POINTS, dtype="i8")
+
+    def add(self, time: Any, use: Any) -> None:
+        np = numpy()
+        part = np.searchsorted(self.ends, time[[0, -1]].astype(float))
+        begins = np.searchsorted(time, self.ends[part[0] : part[1]], side="right")
+        begins = np.append(0, begins)
+        ends = np.append(begins[1:], len(time))
+        some = np.flatnonzero(ends > begins)
+        parts = np.minimum(some + part[0], POINTS - 1)
+        np.maximum.at(self.most, parts, np.maximum.reduceat(use, begins[some]))
+        self.after[parts] = use[ends[some] - 1]
+
+    def points(self) -> tuple[tuple[float, int], ...]:
+        found = []
+        use = 0
+        for end, most, after in zip(
+            self.ends.tolist(), self.most.tolist(), self.after.tolist(), strict=True
+        ):
+            found.append((end / 1e9, use if most < 0 else most))
+            use = use if most < 0 else after
+        return tuple(found)
+
+
+_STEPS = 7  # bits: steps of a factor of two on the scale of lifetimes
+_BINS = 63 << _STEPS
+
+
+def _bin(ns: Any) -> Any:
+    """On a logarithmic scale: the exponent and the first bits of the number."""
     np = numpy()
-    some = next(one for one in sums if one is not None)
-    nothing = np.zeros_like(some)
-    columns = np.concatenate([nothing if one is None else one for one in sums])
+    return np.maximum((ns.astype("f8").view("i8") >> (52 - _STEPS)) - (1023 << _STEPS) + 1, 0)
+
+
+def _middle(of: Any) -> Any:
+    """ns, of the values of a bin."""
+    np = numpy()
+    edges = ((of + (1023 << _STEPS) + np.array([[-1], [0]])) << (52 - _STEPS)).view("f8")
+    return np.where(of == 0, 0.0, edges.mean(axis=0))
+
+
+class _Lives:
+    """How many blocks lived how long, by groups of sizes."""
+
+    def __init__(self) -> None:
+        np = numpy()
+        self.counts = np.zeros((len(SIZES), _BINS), dtype="i8")
+        self.sizes = np.zeros(len(SIZES))
+        self.longest = np.zeros(len(SIZES), dtype="i8")
+
+    def add(self, window: Window) -> None:
+        np = numpy()
+        ended = window.ended
+        lived = np.maximum(window.calls.time[window.at] - ended.time, 0)
+        group = np.searchsorted(SIZES, ended.size)
+        count = np.bincount(group * _BINS + _bin(lived), minlength=self.counts.size)
+        self.counts += count.reshape(self.counts.shape)
+        self.sizes += np.bincount(group, weights=ended.size, minlength=len(SIZES))
+        np.maximum.at(self.longest, group, lived)
+
+    def found(self) -> tuple[Lifetimes, ...]:
+        found = []
+        for most, counts, size, longest in zip(
+            SIZES, self.counts, self.sizes, self.longest, strict=True
+        ):
+            blocks = int(counts.sum())
+            if blocks:
+                values = (min(_quantile(counts, part), float(longest)) for part in (0.5, 0.9))
+                found.append(Lifetimes(most, blocks, int(size), *values, float(longest)))
+        return tuple(found)
+
+
+def _quantile(counts: Any, part: float) -> float:
+    """Between the two nearest where it lies between them."""
+    np = numpy()
+    up_to = np.cumsum(counts)
+    place = part * (int(up_to[-1]) - 1)
+    bins = np.searchsorted(up_to, [int(place), -int(-place // 1)], side="right")
+    low, high = _middle(bins).tolist()
+    return float(low + (high - low) * (place % 1))
+
+
+class _Flows:
+    """Between which threads blocks went: how many, and their bytes."""
+
+    def __init__(self) -> None:
+        self.sums: dict[int, tuple[int, int]] = {}
+
+    def add(self, window: Window) -> None:
+        np = numpy()
+        giver, taker = window.ended.thread, window.calls.thread[window.at]
+        other = np.flatnonzero((giver != taker) & (window.calls.kind[window.at] == FREE))
+        if not len(other):
+            return
+        pair = giver[other].astype("u8") << 32 | taker[other]
+        pairs, which, counts = np.unique(pair, return_inverse=True, return_counts=True)
+        sizes = np.bincount(which.reshape(-1), weights=window.ended.size[other])
+        for one, count, size in zip(pairs.tolist(), counts.tolist(), sizes.tolist(), strict=True):
+            before = self.sums.get(one, (0, 0))
+            self.sums[one] = before[0] + count, before[1] + int(size)
+
+    def found(self, process: Process) -> tuple[Flow, ...]:
+        names = list(process.threads)
+        flows = [
+            Flow(names[pair >> 32], names[pair & 2**32 - 1], *sums)
+            for pair, sums in self.sums.items()
+        ]
+        return tuple(sorted(flows, key=lambda one: -one.size))
+
+
+def _profile(process: Process, where: tuple[Mapping, ...], sums: Any) -> Profile:
+    np = numpy()
+    columns = np.concatenate(sums)
     sites = []
-    for path in np.flatnonzero(columns.any(axis=0)):
-        figures = tuple(float(one) for one in columns[:, path])
-        stack = tuple(address + 1 for address in calls.paths.get(int(path), ()))
+    for path in np.flatnonzero(columns.any(axis=0)).tolist():
+        figures = tuple(columns[:, path].tolist())
+        stack = tuple(address + 1 for address in process.path(path))
         sites.append(Site(stack, figures, _EXACT))  # type: ignore[arg-type]
     return Profile("", 1, 0, tuple(sites), where)
-
-
-def _curve(time: Any, live: Any) -> tuple[tuple[float, int], ...]:
-    """Parts of equal time."""
-    np = numpy()
-    if not len(time):
-        return ()
-    ends = np.linspace(0, float(time[-1]), POINTS + 1)[1:]
-    last = np.searchsorted(time, ends, side="right")
-    points = []
-    begin = 0
-    for end, second in zip(last, ends, strict=True):
-        part = live[begin:end] if end > begin else live[max(begin - 1, 0) : max(begin, 1)]
-        points.append((float(second) / 1e9, int(part.max())))
-        begin = int(end)
-    return tuple(points)
-
-
-def _lifetimes(calls: Events, held: Blocks, ended: Any) -> tuple[Lifetimes, ...]:
-    np = numpy()
-    found = []
-    least = 0
-    for most in SIZES:
-        which = ended & (held.size >= least) & (held.size <= most)
-        least = most + 1
-        lived = calls.time[held.end[which]] - calls.time[held.begin[which]]
-        if not len(lived):
-            continue
-        median, p90, longest = (float(one) for one in np.quantile(lived, [0.5, 0.9, 1]))
-        size = int(held.size[which].sum())
-        found.append(Lifetimes(most, len(lived), size, median, p90, longest))
-    return tuple(found)
-
-
-def _flows(calls: Events, held: Blocks, ended: Any) -> tuple[Flow, ...]:
-    np = numpy()
-    giver, taker = calls.thread[held.begin[ended]], calls.thread[held.end[ended]]
-    other = (giver != taker) & (calls.kind[held.end[ended]] == FREE)
-    pairs = np.stack([giver[other], taker[other]], axis=1)
-    if not len(pairs):
-        return ()
-    unique, which, counts = np.unique(pairs, axis=0, return_inverse=True, return_counts=True)
-    sizes = np.bincount(which.reshape(-1), weights=held.size[ended][other])
-    flows = [
-        Flow(int(a), int(b), int(n), int(size))
-        for (a, b), n, size in zip(unique, counts, sizes, strict=True)
-    ]
-    return tuple(sorted(flows, key=lambda one: -one.size))
