@@ -13,15 +13,16 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from hakmem.recording import FREE, MORE, PATH, Chunks, NoRecording, Reader, numpy
+from hakmem.recording import MORE, PATH, Chunks, Head, NoRecording, Reader, numpy
 
-WINDOW_BITS = 19
-WINDOW = 2**WINDOW_BITS  # calls at most
+ADDRESS_BITS = 44  # of a block, without the lowest 4
+WINDOW = 2**18  # calls at most
+WINDOW_LEAST = 2**16  # but for the last ones
 LATE = 2**20  # events that came in between make a chunk late
 LATE_A_THREAD = 1024
 PATHS = 2**17  # call paths that a recording can number
 FRAMES = 510  # of a path, at most
-_ADDRESS = 2**44 - 1
+_ADDRESS = 2**ADDRESS_BITS - 1
 _ADDRESS_SPACE = 2**47
 _NEVER = 2**63 - 1
 
@@ -32,8 +33,16 @@ class Part:
 
     at: int
     count: int
-    first: int  # ticks of the earliest one, without late chunks
-    kept: Any  # which chunks are not late, or none of them is
+    first: int  # ticks when the earliest chunk that is not late was begun
+    late: Any  # which chunks are; None where none is
+
+
+@dataclass
+class Late:
+    """A chunk that comes long after others of its time."""
+
+    first: int  # ticks when it was begun
+    chunks: Chunks  # this one
 
 
 @dataclass
@@ -45,8 +54,8 @@ class Process:
     file: Path
     maps: list[str] = field(default_factory=list)
     parts: list[Part] = field(default_factory=list)
-    late: list[tuple[int, Chunks]] = field(default_factory=list)  # with the ticks of the first
-    last: int = 0  # ticks of the last event
+    late: list[Late] = field(default_factory=list)
+    last: int = 0  # ticks when the last chunk was begun
     clocks: tuple[int, int] | None = None  # ticks and time of the last chunk
     # When the recorder looked, in ns, and of some blocks the address and the pages there.
     looks: list[tuple[int, list[tuple[int, int]]]] = field(default_factory=list)
@@ -63,11 +72,6 @@ class Process:
     @property
     def begun(self) -> int:
         return int(self.facts["ticks"]) >> int(self.facts["tick_shift"])
-
-    @property
-    def end(self) -> int:
-        """ns from the begin to the last event."""
-        return int((self.last - self.begun) * self.scale) if self.parts else 0
 
     def path(self, number: int) -> tuple[int, ...]:
         found = self.paths.get(number)
@@ -93,8 +97,8 @@ def processes(path: Path) -> tuple[list[Process], bool]:
             process.looks.append((block.facts["time"], block.facts["blocks"]))
         elif block.kind == b"DONE":
             process.done = block.facts
-        elif block.chunks is not None:
-            indices[block.process].add(block.at, block.chunks)
+        elif block.head is not None:
+            indices[block.process].add(block.at, block.head)
     _give_scale(found.values())
     return list(found.values()), reader.whole
 
@@ -104,42 +108,48 @@ class _Index:
 
     def __init__(self, process: Process) -> None:
         self.process = process
+        self.shift: int = process.facts["tick_shift"]
         self.events = 0
-        self.ends: list[tuple[int, int]] = []  # of recent blocks: events up to there, latest time
+        self.recent: list[tuple[int, int]] = []  # blocks: events up to there, the last begin
         self.settled = 0  # what began before this is late
         self.threads: set[int] = set()
 
-    def add(self, at: int, chunks: Chunks) -> None:
+    def add(self, at: int, head: Head) -> None:
         np = numpy()
-        process = self.process
-        first, last = _spans(chunks, process.facts["tick_shift"])
+        process, chunks = self.process, head.chunks
+        begun = (chunks.ticks >> self.shift).astype("i8")
         self.threads.update(np.unique(chunks.threads).tolist())
-        late = first < self._settled()
+        late = begun < self._settled()
+        first = int(begun[~late].min(initial=_NEVER))
+        process.parts.append(Part(at, head.events, first, late if late.any() else None))
         if late.any():
-            for one in np.flatnonzero(late).tolist():
-                process.late.append((int(first[one]), _some(chunks, np.arange(len(late)) == one)))
-        earliest = int(first[~late].min(initial=_NEVER))
-        kept = ~late if late.any() else None
-        process.parts.append(Part(at, len(chunks.events), earliest, kept))
-        process.last = max(process.last, int(last.max(initial=0)))
+            process.late += self._kept(at, late)
+        process.last = max(process.last, int(begun.max(initial=0)))
         if len(chunks.times):
             process.clocks = int(chunks.ticks[-1]), int(chunks.times[-1])
-        self.events += len(chunks.events)
-        self.ends.append((self.events, process.last))
+        self.events += head.events
+        self.recent.append((self.events, process.last))
 
     def _settled(self) -> int:
-        """The latest time of blocks that are so long ago that none of their calls is to wait."""
+        """The latest begin in blocks that are so long ago that none of their calls is to wait."""
         most = max(LATE, LATE_A_THREAD * len(self.threads))
-        while self.ends and self.ends[0][0] < self.events - most:
-            self.settled = self.ends.pop(0)[1]
+        while self.recent and self.recent[0][0] < self.events - most:
+            self.settled = self.recent.pop(0)[1]
         return self.settled
+
+    def _kept(self, at: int, late: Any) -> Iterator[Late]:
+        np = numpy()
+        (chunks,) = Reader(self.process.file).events([at])
+        for one in np.flatnonzero(late).tolist():
+            begun = int(chunks.ticks[one]) >> self.shift
+            yield Late(begun, _some(chunks, np.arange(len(late)) == one))
 
 
 def _some(chunks: Chunks, which: Any) -> Chunks:
     np = numpy()
-    events = np.repeat(which, chunks.counts)
     columns = chunks.threads, chunks.counts, chunks.orders, chunks.ticks, chunks.times
-    return Chunks(*(column[which] for column in columns), chunks.events[events])
+    events = chunks.events.part(np.repeat(which, chunks.counts))
+    return Chunks(*(column[which] for column in columns), events)
 
 
 def calls_of(process: Process) -> int:
@@ -172,49 +182,30 @@ def _give_scale(found: Iterable[Process]) -> None:
 # ---- times ----
 
 
-def _spans(chunks: Chunks, shift: int) -> tuple[Any, Any]:
-    """Ticks of the earliest and of the latest event of each chunk; of one without any, as if they
-    were never and at no time."""
-    np = numpy()
-    timed, counts = _timed(chunks)
-    time = _times(chunks, timed, counts, shift)
-    first = np.full(len(counts), _NEVER)
-    last = np.zeros(len(counts), dtype="i8")
-    some = np.flatnonzero(counts)
-    if len(some):
-        begins = (np.cumsum(counts) - counts)[some]
-        first[some] = np.minimum.reduceat(time, begins)
-        last[some] = np.maximum.reduceat(time, begins)
-    return first, last
-
-
-def _kinds(chunks: Chunks) -> Any:
-    return (chunks.events.view("u1").reshape(-1, 16)[:, 5] >> 4) & 7
-
-
 def _timed(chunks: Chunks) -> tuple[Any, Any]:
     """Which events have a time, and how many of each chunk."""
     np = numpy()
-    kind = _kinds(chunks)
+    kind = chunks.events.kind
     timed = (kind != 0) & (kind != MORE)
-    before = np.append(0, np.cumsum(timed))
     ends = np.cumsum(chunks.counts, dtype="i8")
-    return timed, before[ends] - before[ends - chunks.counts]
+    others = np.searchsorted(ends, np.flatnonzero(~timed), side="right")
+    return timed, chunks.counts - np.bincount(others, minlength=len(ends))
 
 
-def _times(chunks: Chunks, timed: Any, counts: Any, shift: int) -> Any:
-    """Ticks of the events that have a time. An event has the lower half, and follows the one before
+def _times(chunks: Chunks, timed: Any, counts: Any, process: Process) -> Any:
+    """When the events were that have a time, since the recording began. An event has the lower half, and follows the one before
     it, or the begin of its chunk, by less than half of what that can express."""
     np = numpy()
-    low = chunks.events.view("<u4").reshape(-1, 4)[timed, 2]
-    steps = np.zeros(len(low), dtype="i8")
-    steps[1:] = np.diff(low).view("<i4")
-    sums = np.cumsum(steps)
+    low = chunks.events.time[timed]
+    steps = np.zeros(len(low), dtype="<i4")
+    np.subtract(low[1:], low[:-1], out=steps[1:].view("<u4"))
+    sums = np.cumsum(steps, dtype="i8")
     some = np.flatnonzero(counts)
     first = (np.cumsum(counts) - counts)[some]
-    begun = (chunks.ticks[some] >> shift).astype("i8")
+    begun = (chunks.ticks[some] >> process.facts["tick_shift"]).astype("i8")
     since = (low[first] - begun.astype("<u4")).view("<i4")
-    return sums + np.repeat(begun + since - sums[first], counts[some])
+    sums += np.repeat(begun - process.begun + since - sums[first], counts[some])
+    return sums
 
 
 # ---- calls ----
@@ -227,7 +218,7 @@ class Calls:
     what: Any  # the first word of its event: the functions below
     extra: Any  # that of an event before it which belongs to it, or 0
     size: Any
-    time: Any  # ns since the recording began; ticks while windows are made
+    time: Any  # since the recording began, in units of process.scale
     thread: Any  # its place in process.threads
 
     def __len__(self) -> int:
@@ -238,7 +229,7 @@ class Calls:
 
     @property
     def kind(self) -> Any:
-        return (self.what >> 44 & 7).astype("u1")
+        return self.what.view("u1")[5::8] >> 4 & 7
 
     @property
     def grain(self) -> Any:
@@ -252,7 +243,7 @@ class Calls:
 
     @property
     def path(self) -> Any:
-        return (self.what >> 47).astype("i8")
+        return (self.what >> 47).view("i8")
 
     @property
     def align(self) -> Any:
@@ -270,40 +261,52 @@ def _joined(parts: list[Calls]) -> Calls:
     return Calls(*(np.concatenate([getattr(one, name) for one in parts]) for name in _COLUMNS))
 
 
+def last_time(process: Process) -> int:
+    """About when the last call was, as in Calls.time. Raises NoRecording."""
+    found = process.last - process.begun
+    for chunks in Reader(process.file).events(part.at for part in process.parts[-1:]):
+        found = max(found, int(_calls(process, chunks).time.max(initial=0)))
+    return max(found, 0)
+
+
 def windows(process: Process) -> Iterator[Calls]:
     """All calls, in the order of time. Gives process.paths and process.threads what it finds.
     Raises NoRecording."""
     np = numpy()
     parts = process.parts
-    late = sorted(process.late, key=lambda one: one[0])
+    late = sorted(process.late, key=lambda one: one.first)
     firsts = np.array([*(part.first for part in parts), _NEVER])
     limits = np.minimum.accumulate(firsts[::-1])[::-1][1:].tolist()  # what comes later is later
-    pool = []
-    count, most = 0, WINDOW
-    read = Reader(process.file).events(part.at for part in parts)
-    for part, chunks, limit in zip(parts, read, limits, strict=True):
-        kept = chunks if part.kept is None else _some(chunks, part.kept)
-        pool.append(_calls(process, kept))
-        count += len(pool[-1])
-        while late and late[0][0] < limit:
-            pool.append(_calls(process, late.pop(0)[1]))
-            count += len(pool[-1])
-        if count < most and part is not parts[-1]:
+    pool: list[Calls] = []
+    waiting = 0  # calls that are not ready
+    for part, chunks, limit in zip(parts, _chunks(process), limits, strict=True):
+        pool.append(_calls(process, chunks))
+        while late and late[0].first < limit:
+            pool.append(_calls(process, late.pop(0).chunks))
+        if sum(map(len, pool)) < waiting + WINDOW_LEAST and part is not parts[-1]:
             continue
         calls = _joined(pool)
-        ready = calls.time < limit
+        ready = calls.time < limit - process.begun
         whole = bool(ready.all())
         pool = [] if whole else [calls.part(~ready)]
-        yield from _cut(process, calls if whole else calls.part(ready))
-        count = 0 if whole else len(pool[0])
-        most = count + WINDOW
+        waiting = 0 if whole else len(pool[0])
+        yield from _cut(calls if whole else calls.part(ready))
 
 
-def _cut(process: Process, calls: Calls) -> Iterator[Calls]:
+def _chunks(process: Process) -> Iterator[Chunks]:
+    """Of each part, those that are not late."""
+    read = Reader(process.file).events(part.at for part in process.parts)
+    for part, chunks in zip(process.parts, read, strict=True):
+        yield chunks if part.late is None else _some(chunks, ~part.late)
+
+
+def _cut(calls: Calls) -> Iterator[Calls]:
     """In order, and in parts that are not too long."""
     if (calls.time[1:] < calls.time[:-1]).any():
         calls = calls.part(_order(calls.time))
-    calls.time = ((calls.time - process.begun) * process.scale).astype("i8")
+    if len(calls) <= WINDOW:
+        yield calls
+        return
     for at in range(0, len(calls), WINDOW):
         yield calls.part(slice(at, at + WINDOW))
 
@@ -320,31 +323,33 @@ def _order(time: Any) -> Any:
 
 
 def _calls(process: Process, chunks: Chunks) -> Calls:
-    """With times in ticks."""
+    """In the order of chunks."""
     np = numpy()
     timed, counts = _timed(chunks)
-    time = _times(chunks, timed, counts, process.facts["tick_shift"])
-    kind = _kinds(chunks)
+    time = _times(chunks, timed, counts, process)
+    kind, what = chunks.events.kind, chunks.events.what
     is_path = kind == PATH
     if is_path.any():
-        process.paths.update(_paths(chunks.events, np.flatnonzero(is_path)))
+        process.paths.update(_paths(chunks.events.both, np.flatnonzero(is_path)))
         time = time[~is_path[timed]]
     call = timed & ~is_path
-    places = [process.threads.setdefault(one, len(process.threads)) for one in chunks.threads.tolist()]
+    names = process.threads
+    places = [names.setdefault(one, len(names)) for one in chunks.threads.tolist()]
     thread = np.repeat(np.array(places, dtype="u4"), chunks.counts)[call]
-    what, size = chunks.events[call, 0], chunks.events[call, 1] >> 32
-    extra = np.zeros(len(what), dtype="u8")
+    size = chunks.events.bytes[call].astype("i8")
+    extra = np.zeros(len(size), dtype="u8")
     more = np.flatnonzero(kind[:-1] == MORE)
     more = more[call[more + 1]]
     if len(more):
         at = np.cumsum(call)[more + 1] - 1
-        extra[at] = chunks.events[more, 0]
-        size[at] |= (chunks.events[more, 1] & 2**32 - 1) << 32
-    if (size[what & _ADDRESS != 0] >= _ADDRESS_SPACE).any():
+        extra[at] = what[more]
+        size[at] |= chunks.events.time[more].astype("i8") << 32
+    what = what[call]
+    if len(more) and (size[what & _ADDRESS != 0] & -_ADDRESS_SPACE != 0).any():
         raise NoRecording(
             f"{process.file}: damaged: it has a block that no address space holds"
         )
-    return Calls(what, extra, size.astype("i8"), time, thread)
+    return Calls(what, extra, size, time, thread)
 
 
 def _paths(events: Any, at: Any) -> Iterator[tuple[int, Any]]:

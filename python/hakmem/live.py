@@ -6,15 +6,15 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from hakmem.events import WINDOW_BITS, Calls, Process, windows
+from hakmem.events import ADDRESS_BITS, Calls, Process, windows
 from hakmem.recording import FREE, RESIZE, numpy
 
 _COLUMNS = {"grain": "u8", "begin": "i8", "time": "i8", "size": "i8", "path": "i4", "thread": "u4"}
 
 
 @dataclass
-class Blocks:
-    """An element of each array for each block."""
+class Held:
+    """Blocks: an element of each array for each."""
 
     grain: Any  # its address, in units of 16 bytes
     begin: Any  # the number of the call that allocated it
@@ -26,17 +26,17 @@ class Blocks:
     def __len__(self) -> int:
         return len(self.grain)
 
-    def part(self, which: Any) -> Blocks:
-        return Blocks(*(getattr(self, name)[which] for name in _COLUMNS))
+    def part(self, which: Any) -> Held:
+        return Held(*(getattr(self, name)[which] for name in _COLUMNS))
 
 
-def _none() -> Blocks:
-    return Blocks(*(numpy().zeros(0, dtype=kind) for kind in _COLUMNS.values()))
+def _none() -> Held:
+    return Held(*(numpy().zeros(0, dtype=kind) for kind in _COLUMNS.values()))
 
 
-def _joined(parts: list[Blocks]) -> Blocks:
+def _joined(parts: list[Held]) -> Held:
     np = numpy()
-    return Blocks(*(np.concatenate([getattr(one, name) for one in parts]) for name in _COLUMNS))
+    return Held(*(np.concatenate([getattr(one, name) for one in parts]) for name in _COLUMNS))
 
 
 @dataclass
@@ -46,13 +46,13 @@ class Window:
     calls: Calls
     number: int  # of its first call
     takes: Any  # whether a call allocated a block
-    ended: Blocks
-    at: Any  # of each ended block the call that ended it, from the window's first on
-    brief: Any  # and whether the next call of its thread freed it
+    ended: Held
+    at: Any  # of each ended block the place of the call that ended it
+    brief: Any  # and whether that was the next call of its thread, and freed it
 
 
 class Live:
-    """`blocks` are those in use after the window that came last."""
+    """`held` is what is in use after the window that came last."""
 
     def __init__(self) -> None:
         self.calls = 0
@@ -62,45 +62,53 @@ class Live:
         self.latest = numpy().zeros(0, dtype="i8")  # the number of the last call of each thread
 
     @property
-    def blocks(self) -> Blocks:
+    def held(self) -> Held:
         return self.table.all()
 
     def through(self, process: Process) -> Iterator[Window]:
         """Raises NoRecording."""
+        self.near = int(_NEAR / process.scale)
         for calls in windows(process):
-            yield self._window(calls)
+            if len(calls):
+                yield self._window(calls)
 
     def _window(self, calls: Calls) -> Window:
         np = numpy()
-        grain, at, take = _entries(calls)
+        kind = calls.kind
+        takes = (kind != FREE) & (calls.grain != 0)
+        grain, at, take = _entries(calls, kind, takes)
         new = np.append(True, grain[1:] != grain[:-1])[: len(grain)]
         first = np.flatnonzero(new)
         before, known = self.table.out(grain[first])
-        _swap(calls, at, take, new, known)
+        _swap(calls, at, take, new, known, self.near)
         there = np.append(False, take[:-1])[: len(take)]  # whether a block is, before each entry
         there[first] = known
-        self.unclear += int((there & take).sum())
-        self.unknown_frees += int((~there & ~take).sum())
-        ends = there & ~new
-        begun = np.append(ends[1:], False)[: len(ends)]
-        stays = take & ~begun
+        self.unclear += int(np.count_nonzero(there & take))
+        self.unknown_frees += int(np.count_nonzero(~(there | take)))
+        there[first] = False
+        ends = np.flatnonzero(there)
+        stays = take.copy()
+        stays[ends - 1] = False
+        begun, stays = ends - 1, np.flatnonzero(stays)
         ended = _joined([before, self._taken(calls, grain[begun], at[begun])])
         ended_at = np.concatenate([at[first[known]], np.maximum(at[ends], at[begun])])
         self.table.put(self._taken(calls, grain[stays], at[stays]))
-        brief = (calls.kind[ended_at] == FREE) & (self._before(calls)[ended_at] == ended.begin)
-        takes = (calls.kind != FREE) & (calls.grain != 0)
+        brief = (kind[ended_at] == FREE) & (self._before(calls)[ended_at] == ended.begin)
         window = Window(calls, self.calls, takes, ended, ended_at, brief)
         self.calls += len(calls)
         return window
 
-    def _taken(self, calls: Calls, grain: Any, at: Any) -> Blocks:
-        path = (calls.what[at] >> 47).astype("i4")
-        return Blocks(grain, at + self.calls, calls.time[at], calls.size[at], path, calls.thread[at])
+    def _taken(self, calls: Calls, grain: Any, at: Any) -> Held:
+        path = (calls.what[at] >> (ADDRESS_BITS + 3)).astype("i4")
+        return Held(grain, at + self.calls, calls.time[at], calls.size[at], path, calls.thread[at])
 
     def _before(self, calls: Calls) -> Any:
         """The number of the call that the thread of each call made before it, or -1."""
         np = numpy()
         count = int(calls.thread.max(initial=0)) + 1
+        if count == 1:
+            before = np.arange(self.calls - 1, self.calls - 1 + len(calls))
+            return before
         if count > len(self.latest):
             self.latest = np.append(self.latest, np.full(count - len(self.latest), -1))
         order = np.argsort(calls.thread.astype("u2" if count <= 2**16 else "u4"), kind="stable")
@@ -115,27 +123,33 @@ class Live:
         return found
 
 
-def _entries(calls: Calls) -> tuple[Any, Any, Any]:
+def _entries(calls: Calls, kind: Any, takes: Any) -> tuple[Any, Any, Any]:
     """By block, then in the order of calls: whose it is, the call, and whether it takes the block
     or gives it. A call first gives, then takes."""
     np = numpy()
-    kind, grain, former = calls.kind, calls.grain, calls.former
-    moved = (former != 0) & (grain != 0)
     number = np.arange(len(calls), dtype="u8") << 1
-    takes = (kind != FREE) & (grain != 0)
+    key = calls.what << _ORDER_BITS  # the upper bits are no address
+    key |= number
+    key |= takes
     own = takes | (kind == FREE)
-    bits = WINDOW_BITS + 1
-    keys = [(grain << bits | number | takes)[own]]
-    for which, whose in ((kind == RESIZE, np.where(moved, former, grain)), (moved & (kind != RESIZE), former)):
-        if which.any():
-            keys.append((whose << bits | number)[which])
-    key = np.concatenate(keys)
+    keys = [key if own.all() else key[own]]
+    gives = np.flatnonzero((kind == RESIZE) | (calls.extra != 0))
+    if len(gives):
+        some = calls.part(gives)
+        moved = (some.former != 0) & (some.grain != 0)
+        whose = np.where(moved, some.former, some.grain)
+        more = whose << _ORDER_BITS | number[gives]
+        keys.append(more[moved | (kind[gives] == RESIZE)])
+    key = keys[0] if len(keys) == 1 else np.concatenate(keys)
     key.sort()
-    order = key & (1 << bits) - 1
-    return key >> bits, (order >> 1).astype("i8"), (order & 1).astype(bool)
+    at = (key >> 1) & (1 << (_ORDER_BITS - 1)) - 1
+    return key >> _ORDER_BITS, at.view("i8"), (key.view("u1")[::8] & 1).view(bool)
 
 
-def _swap(calls: Calls, at: Any, take: Any, new: Any, known: Any) -> None:
+_ORDER_BITS = 64 - ADDRESS_BITS  # of a place among twice as many as a window has calls
+
+
+def _swap(calls: Calls, at: Any, take: Any, new: Any, known: Any, near: int) -> None:
     """Processors read their clocks up to some 100 ns too early, so what two threads did with a
     block may be noted in the wrong order. Where two allocations or two frees of a block follow each
     other, the second was noted too early: what comes after it comes before it.
@@ -152,7 +166,7 @@ def _swap(calls: Calls, at: Any, take: Any, new: Any, known: Any) -> None:
         maybe = maybe[maybe + 1 < len(take)]
         twice = (there[maybe] == take[maybe]) & ~new[maybe + 1] & (take[maybe + 1] != take[maybe])
         i = maybe[twice]
-        i = i[calls.time[at[i + 1]] - calls.time[at[i]] < _NEAR]
+        i = i[calls.time[at[i + 1]] - calls.time[at[i]] < near]
         i = i[~unknown[i] | (calls.thread[at[i]] != calls.thread[at[i + 1]])]
         if not len(i):
             return
@@ -170,7 +184,7 @@ _NEAR = 1_000_000  # ns
 
 
 class _Table:
-    """Blocks in the order of addresses: many old ones, from which some are gone, and the few that
+    """Held in the order of addresses: many old ones, from which some are gone, and the few that
     came since these were put in order."""
 
     def __init__(self) -> None:
@@ -178,7 +192,7 @@ class _Table:
         self.gone = numpy().zeros(0, dtype=bool)  # of the old ones
         self.lost = 0  # how many
 
-    def out(self, grain: Any) -> tuple[Blocks, Any]:
+    def out(self, grain: Any) -> tuple[Held, Any]:
         """Takes out those that are there; and says which are."""
         np = numpy()
         in_old, old = _find(self.old, grain)
@@ -195,7 +209,7 @@ class _Table:
         self.new = self.new.part(left)
         return found.part(order), in_old | in_new
 
-    def put(self, blocks: Blocks) -> None:
+    def put(self, blocks: Held) -> None:
         """In the order of addresses."""
         self.new = _merged(self.new, blocks)
         if 8 * len(self.new) > len(self.old) or 4 * self.lost > len(self.old):
@@ -203,12 +217,12 @@ class _Table:
             self.gone = numpy().zeros(len(self.old), dtype=bool)
             self.lost = 0
 
-    def all(self) -> Blocks:
+    def all(self) -> Held:
         old = self.old.part(~self.gone) if self.lost else self.old
         return _merged(old, self.new)
 
 
-def _find(blocks: Blocks, grain: Any) -> tuple[Any, Any]:
+def _find(blocks: Held, grain: Any) -> tuple[Any, Any]:
     """Whether each is there, and where those are."""
     np = numpy()
     if not len(blocks):
@@ -218,7 +232,7 @@ def _find(blocks: Blocks, grain: Any) -> tuple[Any, Any]:
     return there, at[there]
 
 
-def _merged(some: Blocks, more: Blocks) -> Blocks:
+def _merged(some: Held, more: Held) -> Held:
     np = numpy()
     if not len(some) or not len(more):
         return some if len(some) else more
@@ -231,4 +245,4 @@ def _merged(some: Blocks, more: Blocks) -> Blocks:
         column[places] = getattr(more, name)
         column[others] = getattr(some, name)
         columns.append(column)
-    return Blocks(*columns)
+    return Held(*columns)

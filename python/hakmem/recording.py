@@ -48,10 +48,49 @@ def zstandard() -> Any:
     return need("zstandard")[0]
 
 
+class Words:
+    """The 16 bytes of each event, as a block of the file has them: of all events the first byte,
+    then of all the second, and so on."""
+
+    def __init__(self, planes: Any, time: Any | None = None) -> None:
+        """`planes` has the times as differences, if they are not given."""
+        self.planes = planes
+        if time is None:
+            time = numpy().cumsum(_joined(planes[8:12], "<u4"), dtype="<u4")
+        self.time = time  # the lower half of the second word: of the time
+        self.kind = planes[5] >> 4 & 7
+
+    def __len__(self) -> int:
+        return len(self.time)
+
+    def part(self, which: Any) -> Words:
+        return Words(self.planes[:, which], self.time[which])
+
+    @property
+    def what(self) -> Any:
+        """The first word."""
+        return _joined(self.planes[:8], "<u8")
+
+    @property
+    def bytes(self) -> Any:
+        """The upper half of the second word."""
+        return _joined(self.planes[12:], "<u4")
+
+    @property
+    def both(self) -> Any:
+        """Two words for each event."""
+        second = self.bytes.astype("<u8") << 32 | self.time
+        return numpy().stack([self.what, second], axis=1)
+
+
+def _joined(planes: Any, kind: str) -> Any:
+    return planes.T.copy().view(kind).reshape(-1)
+
+
 @dataclass
 class Chunks:
-    """Events of one process. The first five have an element for each chunk; `events` has two words
-    for each event, chunk after chunk."""
+    """Events of one process. The first five have an element for each chunk; `events`, chunk after
+    chunk, are two words each where they are to be written, or Words as they were read."""
 
     threads: Any
     counts: Any
@@ -124,30 +163,48 @@ class Writer:
 _TIME = 2  # of the four halves of an event's words
 
 
-def _unpacked(payload: bytes) -> tuple[int, Chunks]:
+@dataclass
+class Head:
+    """Of a block of events: of which process, and what is known of its chunks."""
+
+    process: int
+    events: int
+    chunks: Chunks  # without the events
+
+
+def _head(payload: bytes) -> Head:
+    """`payload` has the begin of a block at least. Raises ValueError, struct.error."""
     np = numpy()
     process, count, events = _EVENTS.unpack_from(payload)
     at = _EVENTS.size
     columns = []
-    for kind in ("<u4", "<u4", "<u8", "<u8", "<u8"):
+    for kind in _CHUNK:
         columns.append(np.frombuffer(payload, dtype=kind, count=count, offset=at))
         at += columns[-1].nbytes
     if int(columns[1].sum()) != events:
         raise ValueError
-    planes = np.frombuffer(payload, dtype="u1", count=16 * events, offset=at).reshape(16, events)
-    words = planes.T.copy().view("<u4")
-    words[:, _TIME] = np.cumsum(words[:, _TIME], dtype="<u4")
-    threads, counts, orders, ticks, times = columns
-    return process, Chunks(threads, counts, orders, ticks, times, words.view("<u8"))
+    return Head(process, events, Chunks(*columns, None))
+
+
+_CHUNK = "<u4", "<u4", "<u8", "<u8", "<u8"
+_CHUNK_BYTES = 32
+
+
+def _events(payload: bytes) -> Chunks:
+    """Raises ValueError, struct.error."""
+    head = _head(payload)
+    at = len(payload) - 16 * head.events
+    planes = numpy().frombuffer(payload, dtype="u1", offset=at).reshape(16, -1)
+    return replace(head.chunks, events=Words(planes))
 
 
 @dataclass
 class Block:
     kind: bytes
     at: int  # where it is in the file
+    process: int
     facts: dict[str, Any]  # of JSON
-    process: int = 0
-    chunks: Chunks | None = None
+    head: Head | None = None  # of events
 
 
 # Which numbers a block of facts has at least, and which texts.
@@ -175,11 +232,9 @@ def _check(kind: bytes, facts: Any) -> None:
                 raise ValueError
 
 
-_WRONG = ValueError, KeyError, TypeError, RecursionError  # what reading facts that are none raises
-
-
 class Reader:
-    """The blocks of a file; `whole` says in the end whether there was nothing else."""
+    """The blocks of a file, of events their heads alone; `whole` says in the end whether there was
+    nothing else."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -191,21 +246,21 @@ class Reader:
         with self._opened() as file:
             size = os.fstat(file.fileno()).st_size
             while (at := file.tell()) < size:
-                block = self._block(file)
-                if block is None:
+                try:
+                    yield self._block(at, *_packed(file))
+                except self._wrong:
                     self.whole = False
                     return
-                yield replace(block, at=at)
 
     def events(self, places: Iterable[int]) -> Iterator[Chunks]:
-        """Of blocks that were read before, by where they are. Raises NoRecording."""
+        """All of these blocks, which were found before. Raises NoRecording."""
         with self._opened() as file:
             for at in places:
                 file.seek(at)
-                block = self._block(file)
-                if block is None or block.chunks is None:
-                    raise NoRecording(f"{self.path}: changed while it was read: try again")
-                yield block.chunks
+                try:
+                    yield _events(self._unpacked(_packed(file)[1]))
+                except self._wrong as why:
+                    raise NoRecording(f"{self.path}: damaged at byte {at}") from why
 
     @contextmanager
     def _opened(self) -> Iterator[BinaryIO]:
@@ -214,28 +269,44 @@ class Reader:
                 if file.readline(len(FIRST_LINE)) != FIRST_LINE:
                     raise NoRecording(f"{self.path}: not a recording of hakmem")
                 if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
-                    raise NoRecording(f"{self.path}: a recording is read twice: give a file")
+                    raise NoRecording(f"{self.path}: no file, but a recording is read twice")
                 yield file
         except OSError as error:
             raise NoRecording(f"{self.path}: {error.strerror}") from error
 
-    def _block(self, file: BinaryIO) -> Block | None:
-        """The next one, or nothing if it is cut off or damaged."""
-        head = file.read(_BLOCK.size)
-        if len(head) < _BLOCK.size:
-            return None
-        kind, length, check = _BLOCK.unpack(head)
-        packed = file.read(length) if length <= BLOCK_MOST else b""
-        if len(packed) < length or zlib.crc32(packed) != check:
-            return None
-        try:
-            if zstandard().frame_content_size(packed) > BLOCK_MOST:
-                return None
-            payload = self.unpacker.decompress(packed, max_output_size=BLOCK_MOST)
-            if kind == b"EVTS":
-                return Block(kind, 0, {}, *_unpacked(payload))
-            facts = json.loads(payload)
+    def _block(self, at: int, kind: bytes, packed: bytes) -> Block:
+        if kind != b"EVTS":
+            facts = json.loads(self._unpacked(packed))
             _check(kind, facts)
-            return Block(kind, 0, facts, facts["process"])
-        except (*_WRONG, struct.error, zstandard().ZstdError):
-            return None
+            return Block(kind, at, facts["process"], facts)
+        length = zstandard().frame_content_size(packed)
+        begin = self.unpacker.stream_reader(packed)
+        first = begin.read(_EVENTS.size)
+        first += begin.read(_CHUNK_BYTES * min(_EVENTS.unpack(first)[1], BLOCK_MOST))
+        head = _head(first)
+        if length != len(first) + 16 * head.events or length > BLOCK_MOST:
+            raise ValueError
+        return Block(kind, at, head.process, {}, head)
+
+    def _unpacked(self, packed: bytes) -> bytes:
+        if zstandard().frame_content_size(packed) > BLOCK_MOST:
+            raise ValueError
+        unpacked: bytes = self.unpacker.decompress(packed, max_output_size=BLOCK_MOST)
+        return unpacked
+
+    @property
+    def _wrong(self) -> tuple[type[Exception], ...]:
+        """What reading a damaged block raises."""
+        wrong = ValueError, KeyError, TypeError, RecursionError, struct.error
+        return *wrong, zstandard().ZstdError
+
+
+def _packed(file: BinaryIO) -> tuple[bytes, bytes]:
+    """The next block's kind and what it has. Raises ValueError, struct.error."""
+    kind, length, check = _BLOCK.unpack(file.read(_BLOCK.size))
+    if length > BLOCK_MOST:
+        raise ValueError
+    packed = file.read(length)
+    if len(packed) < length or zlib.crc32(packed) != check:
+        raise ValueError
+    return kind, packed

@@ -10,7 +10,8 @@ import time
 from collections.abc import Sequence
 from typing import Any
 
-from hakmem.events import NEVER, Blocks, Events, Process
+from hakmem.events import Process
+from hakmem.history import NEVER, Blocks, Events
 from hakmem.recording import CALLOC, MALLOC, MORE, REALLOC, RESIZE, numpy
 
 LEAST = 16 * 1024  # bytes of a block that is looked at

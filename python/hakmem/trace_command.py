@@ -142,9 +142,9 @@ def _run(arguments: argparse.Namespace) -> int:
         name = f"{process.name} {process.facts['pid']}"
 
         def to_heaptrack() -> bytes:
-            calls = heaptrack.addresses(told.calls)
+            calls = heaptrack.addresses(process)
             where = symbols.located(told.profile, calls, Path("/"), debug_dirs, written)
-            return heaptrack.data(told, where.frames)
+            return heaptrack.data(process, where.frames)
 
         result = Result(name, shown, (curve, *tables), to_heaptrack)
         for path, writer in files:

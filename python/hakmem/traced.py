@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from hakmem import heap_profile
-from hakmem.events import PATHS, Process
+from hakmem.events import Process, last_time
 from hakmem.heap_profile import Figures, Mapping, NoProfile, Profile, Site
 from hakmem.live import Live, Window
 from hakmem.recording import FREE, NoRecording, numpy
@@ -68,12 +68,14 @@ def traced(process: Process) -> Traced:
     """Raises NoRecording."""
     np = numpy()
     live = Live()
-    sums, lives, flows = _Sums(process.end), _Lives(), _Flows()
+    sums, lives, flows = _Sums(last_time(process)), _Lives(), _Flows()
     for window in live.through(process):
         sums.add(window)
         lives.add(window)
         flows.add(window)
+    sums.finish()
     where = mappings(process)
+    ns = process.scale
 
     def profile(*figures: Any) -> Profile:
         return _profile(process, where, [np.zeros_like(sums.use) if one is None else one for one in figures])
@@ -85,16 +87,16 @@ def traced(process: Process) -> Traced:
         int(sums.allocated[1].sum()),
         live.unknown_frees,
         live.unclear,
-        sums.last / 1e9,
+        sums.last * ns / 1e9,
         sums.peak,
         int(sums.at_peak[0].sum()),
-        sums.peak_at / 1e9,
+        sums.peak_at * ns / 1e9,
         int(sums.use[1].sum()),
         int(sums.use[0].sum()),
-        sums.curve.points(),
+        sums.curve.points(ns),
         int(sums.brief[0].sum()),
         len(process.threads),
-        lives.found(),
+        lives.found(ns),
         flows.found(process),
         profile(sums.use, sums.allocated, sums.at_peak),
         profile(None, sums.brief, None),
@@ -114,55 +116,78 @@ def mappings(process: Process) -> tuple[Mapping, ...]:
     return tuple(sorted(found.values(), key=lambda one: one.start))
 
 
-def _by_path(path: Any, size: Any) -> Any:
+def _by_path(paths: int, path: Any, size: Any) -> Any:
     """How many blocks, and their bytes."""
     np = numpy()
-    counts = np.bincount(path, minlength=PATHS)
-    return np.stack([counts, np.bincount(path, weights=size, minlength=PATHS)])
+    counts = np.bincount(path, minlength=paths)
+    return np.stack([counts, np.bincount(path, weights=size, minlength=paths)])
+
+
+@dataclass
+class _Moment:
+    """After a call of a window; `use` is what was in use before that."""
+
+    window: Window
+    call: int
+    use: Any
+
+    def in_use(self) -> Any:
+        calls, paths = self.window.calls, self.use.shape[1]
+        takes = self.window.takes[: self.call + 1].nonzero()[0]
+        ended = self.window.ended.part(self.window.at <= self.call)
+        begun = _by_path(paths, calls.path[takes], calls.size[takes])
+        return self.use + begun - _by_path(paths, ended.path, ended.size)
 
 
 class _Sums:
     """By call path: two rows, how many blocks and their bytes."""
 
     def __init__(self, end: int) -> None:
-        self.allocated, self.use, self.brief, self.at_peak, self.at_half = (
-            numpy().zeros((2, PATHS)) for _ in range(5)
-        )
+        none = numpy().zeros((2, 0))
+        self.allocated = self.use = self.brief = self.at_peak = self.at_half = none
         self.curve = _Curve(end)
-        self.half: int | None = end // 2  # ns, until it has passed
+        self.half = end // 2
+        self.peak_moment: _Moment | None = None
+        self.half_moment: _Moment | None = None
         self.peak = self.peak_at = self.last = self.in_use = 0
 
     def add(self, window: Window) -> None:
         np = numpy()
-        calls, ended = window.calls, window.ended
-        size = np.where(window.takes, calls.size, 0)
-        use = np.cumsum(size - _by_call(window))
-        use += self.in_use
-        top = int(use.argmax())
-        if int(use[top]) > self.peak:
-            self.peak, self.peak_at = int(use[top]), int(calls.time[top])
-            self.at_peak = self._use_after(window, top)
-        if self.half is not None and calls.time[-1] >= self.half:
-            self.at_half = self._use_after(window, int(np.searchsorted(calls.time, self.half)))
-            self.half = None
-        begun = _by_path(calls.path[window.takes], calls.size[window.takes])
-        self.allocated += begun
-        self.use += begun - _by_path(ended.path, ended.size)
-        some = ended.part(window.brief)
-        self.brief += _by_path(some.path, some.size)
+        calls, ended, brief = window.calls, window.ended, window.brief
+        path, size = calls.path[window.takes], calls.size[window.takes]
+        paths = max(int(path.max(initial=-1)) + 1, self.use.shape[1])
+        self.use = _widened(self.use, paths)
+        use = np.cumsum(np.where(window.takes, calls.size, 0) - _by_call(window)) + self.in_use
+        self._note_moments(window, use)
+        begun = _by_path(paths, path, size)
+        self.allocated = _widened(self.allocated, paths) + begun
+        self.use = self.use + begun - _by_path(paths, ended.path, ended.size)
+        self.brief = _widened(self.brief, paths)
+        self.brief += _by_path(paths, ended.path[brief], ended.size[brief])
         self.curve.add(calls.time, use)
         self.in_use, self.last = int(use[-1]), max(self.last, int(calls.time[-1]))
 
-    def _use_after(self, window: Window, call: int) -> Any:
-        """What is in use after this call of the window."""
-        calls = window.calls
-        takes = window.takes[: call + 1].nonzero()[0]
-        ended = window.ended.part(window.at <= call)
-        return (
-            self.use
-            + _by_path(calls.path[takes], calls.size[takes])
-            - _by_path(ended.path, ended.size)
-        )
+    def _note_moments(self, window: Window, use: Any) -> None:
+        time = window.calls.time
+        top = int(use.argmax())
+        if int(use[top]) > self.peak:
+            self.peak, self.peak_at = int(use[top]), int(time[top])
+            self.peak_moment = _Moment(window, top, self.use)
+        if self.half_moment is None and time[-1] >= self.half:
+            call = int(numpy().searchsorted(time, self.half))
+            self.half_moment = _Moment(window, call, self.use)
+
+    def finish(self) -> None:
+        """Now it is known which moment was the peak."""
+        paths = self.use.shape[1]
+        if self.peak_moment is not None:
+            self.at_peak = self.peak_moment.in_use()
+        self.at_half = self.half_moment.in_use() if self.half_moment is not None else self.use
+        self.at_peak, self.at_half = _widened(self.at_peak, paths), _widened(self.at_half, paths)
+
+
+def _widened(sums: Any, paths: int) -> Any:
+    return numpy().pad(sums, ((0, 0), (0, paths - sums.shape[1])))
 
 
 def _by_call(window: Window) -> Any:
@@ -194,13 +219,13 @@ class _Curve:
         np.maximum.at(self.most, parts, np.maximum.reduceat(use, begins[some]))
         self.after[parts] = use[ends[some] - 1]
 
-    def points(self) -> tuple[tuple[float, int], ...]:
+    def points(self, ns: float) -> tuple[tuple[float, int], ...]:
         found = []
         use = 0
         for end, most, after in zip(
             self.ends.tolist(), self.most.tolist(), self.after.tolist(), strict=True
         ):
-            found.append((end / 1e9, use if most < 0 else most))
+            found.append((end * ns / 1e9, use if most < 0 else most))
             use = use if most < 0 else after
         return tuple(found)
 
@@ -209,14 +234,14 @@ _STEPS = 7  # bits: steps of a factor of two on the scale of lifetimes
 _BINS = 63 << _STEPS
 
 
-def _bin(ns: Any) -> Any:
+def _bin(time: Any) -> Any:
     """On a logarithmic scale: the exponent and the first bits of the number."""
     np = numpy()
-    return np.maximum((ns.astype("f8").view("i8") >> (52 - _STEPS)) - (1023 << _STEPS) + 1, 0)
+    return np.maximum((time.astype("f8").view("i8") >> (52 - _STEPS)) - (1023 << _STEPS) + 1, 0)
 
 
 def _middle(of: Any) -> Any:
-    """ns, of the values of a bin."""
+    """Of the values of a bin."""
     np = numpy()
     edges = ((of + (1023 << _STEPS) + np.array([[-1], [0]])) << (52 - _STEPS)).view("f8")
     return np.where(of == 0, 0.0, edges.mean(axis=0))
@@ -241,15 +266,15 @@ class _Lives:
         self.sizes += np.bincount(group, weights=ended.size, minlength=len(SIZES))
         np.maximum.at(self.longest, group, lived)
 
-    def found(self) -> tuple[Lifetimes, ...]:
+    def found(self, ns: float) -> tuple[Lifetimes, ...]:
         found = []
         for most, counts, size, longest in zip(
-            SIZES, self.counts, self.sizes, self.longest, strict=True
+            SIZES, self.counts, self.sizes, self.longest.tolist(), strict=True
         ):
             blocks = int(counts.sum())
             if blocks:
-                values = (min(_quantile(counts, part), float(longest)) for part in (0.5, 0.9))
-                found.append(Lifetimes(most, blocks, int(size), *values, float(longest)))
+                some = (min(_quantile(counts, part), longest) * ns for part in (0.5, 0.9))
+                found.append(Lifetimes(most, blocks, int(size), *some, longest * ns))
         return tuple(found)
 
 

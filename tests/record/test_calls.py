@@ -9,15 +9,15 @@ import subprocess
 
 import pytest
 
-from hakmem import events, traced
-from hakmem.events import NEVER
+from hakmem import traced
+from hakmem.history import NEVER, history
 from hakmem.recording import CALLOC, FREE
 from tests.record.recorded import LONG, Recorded, between_marks, lines
 
 
 def test_every_call(recorded: Recorded) -> None:
     done = recorded.run("calls")
-    _, calls = recorded.only()
+    _, calls, _ = recorded.only()
     part = between_marks(calls)
     expected = []
     aligns = []
@@ -34,7 +34,7 @@ def test_every_call(recorded: Recorded) -> None:
 
 def test_hardened(recorded: Recorded) -> None:
     done = recorded.run("calls", HAKMEM_PRESET="hardened")
-    _, calls = recorded.only()
+    _, calls, _ = recorded.only()
     expected = [line.split() for line in done.stdout.splitlines()]
     found = lines(calls, between_marks(calls))
     assert [(what, int(size)) for what, _, _, size, _ in expected] == [
@@ -44,7 +44,7 @@ def test_hardened(recorded: Recorded) -> None:
 
 def test_beside_a_profile(recorded: Recorded) -> None:
     done = recorded.run("calls", HAKMEM_PROFILE="on", HAKMEM_PROFILE_RATE="1")
-    _, calls = recorded.only()
+    _, calls, _ = recorded.only()
     assert len(lines(calls, between_marks(calls))) == len(done.stdout.splitlines())
 
 
@@ -65,8 +65,7 @@ def test_call_paths(recorded: Recorded) -> None:
 
 def test_blocks_of_a_single_thread(recorded: Recorded) -> None:
     recorded.run("work", "100000")
-    process, calls = recorded.only()
-    held = events.blocks(calls)
+    process, calls, held = recorded.only()
     assert (held.unclear, held.unknown_frees) == (0, 0)
     assert process.done is not None and process.done["lost"] == 0
     mine = (calls.size > 15) & (calls.size < 3016) & (calls.kind != FREE)
@@ -77,8 +76,7 @@ def test_blocks_of_a_single_thread(recorded: Recorded) -> None:
 @pytest.mark.parametrize("count", [4])
 def test_blocks_that_cross_threads(recorded: Recorded, count: int) -> None:
     recorded.run("exchange", str(count))
-    process, calls = recorded.only()
-    held = events.blocks(calls)
+    process, calls, held = recorded.only()
     assert process.done is not None and process.done["lost"] == 0
     assert (calls.kind == FREE).sum() >= 50_000 * count
     # Clocks of processors differ by more than usual where a hypervisor moves them.
@@ -96,12 +94,12 @@ def test_more_threads_than_chunks(recorded: Recorded, can_grow: bool) -> None:
         *("hold", "2500"),
         before=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (most, most)),
     )
-    process, calls = recorded.only()
+    process, calls, blocks = recorded.only()
     assert process.done is not None and process.done["lost"] == 0
     held = (calls.size == 1000) & (calls.kind != FREE)
     assert held.sum() == 2500
     assert (len(set(calls.thread[held].tolist())) == 2500) == can_grow
-    assert events.blocks(calls).unknown_frees <= 50  # as above
+    assert blocks.unknown_frees <= 50  # as above
 
 
 def test_children_and_exec(recorded: Recorded) -> None:
@@ -112,13 +110,14 @@ def test_children_and_exec(recorded: Recorded) -> None:
     forked = [one for one in found if one.facts["parent"] == first.facts["pid"]]
     assert len(forked) == 3
     for one in forked:
-        calls = events.events(one)
+        calls, held = history(one)
         assert (calls.size == 4321).sum() == 1
-        assert events.blocks(calls).unknown_frees >= 1  # the parent's block
+        assert held.unknown_frees >= 1  # the parent's block
     last = forked[-1].facts["pid"]
     after = [one for one in found if one.facts["pid"] == last and one not in forked]
     assert len(after) == 1
-    assert len(lines(events.events(after[0]), between_marks(events.events(after[0])))) > 100
+    calls, _ = history(after[0])
+    assert len(lines(calls, between_marks(calls))) > 100
     assert "4 other processes" in recorded.trace().stdout
     shown = recorded.trace("--process", str(last)).stdout
     assert shown.startswith(f"process {last}: ") and shown.splitlines()[0].endswith(" calls")
@@ -137,7 +136,7 @@ def test_heaptrack_reads_it(recorded: Recorded) -> None:
     told = traced.traced(process)
     done = subprocess.run([tool, "-f", str(made)], capture_output=True, text=True, timeout=LONG)
     assert done.returncode == 0, done.stderr
-    assert f"calls to allocation functions: {len(told.blocks.begin)} " in done.stdout
+    assert f"calls to allocation functions: {told.blocks} " in done.stdout
     assert f"temporary memory allocations: {told.temporary} " in done.stdout
     peak = re.search(r"peak heap memory consumption: ([\d.]+)([KMB]*)", done.stdout)
     assert peak is not None

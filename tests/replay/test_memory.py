@@ -46,14 +46,14 @@ def test_settings_count(replayed: Replayed) -> None:
 def test_pages_of_another_size_of_block(replayed: Replayed, tmp_path: Path) -> None:
     """Blocks nobody looked at are taken for like those of their size or call path."""
     from hakmem import events, touched
+    from hakmem.history import history
 
     replayed.record("sparse")
     found, _ = events.processes(replayed.file)
     process = max(found, key=events.calls_of)
     assert process.looks, "nobody looked"
     process.looks = [(when, blocks[::2]) for when, blocks in process.looks]
-    calls = events.events(process)
-    held = events.blocks(calls)
+    calls, held = history(process)
     pages = touched.touched(process, calls, held)
     large = held.size == 4 << 20
     assert large.sum() == 24
