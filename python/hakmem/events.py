@@ -85,8 +85,8 @@ def processes(path: Path) -> tuple[list[Process], bool]:
     indices: dict[int, _Index] = {}
     for block in reader:
         if block.kind == b"PROC":
-            found[block.process] = process = Process(block.process, block.facts, path)
-            indices[block.process] = _Index(process)
+            found[block.process] = Process(block.process, block.facts, path)
+            indices[block.process] = _Index(found[block.process])
             continue
         process = found.get(block.process)
         if process is None:
@@ -147,9 +147,14 @@ class _Index:
 
 def _some(chunks: Chunks, which: Any) -> Chunks:
     np = numpy()
-    columns = chunks.threads, chunks.counts, chunks.orders, chunks.ticks, chunks.times
-    events = chunks.events.part(np.repeat(which, chunks.counts))
-    return Chunks(*(column[which] for column in columns), events)
+    return Chunks(
+        chunks.threads[which],
+        chunks.counts[which],
+        chunks.orders[which],
+        chunks.ticks[which],
+        chunks.times[which],
+        chunks.events.part(np.repeat(which, chunks.counts)),
+    )
 
 
 def calls_of(process: Process) -> int:
@@ -193,8 +198,9 @@ def _timed(chunks: Chunks) -> tuple[Any, Any]:
 
 
 def _times(chunks: Chunks, timed: Any, counts: Any, process: Process) -> Any:
-    """When the events were that have a time, since the recording began. An event has the lower half, and follows the one before
-    it, or the begin of its chunk, by less than half of what that can express."""
+    """When the events were that have a time, since the recording began. An event has the lower half
+    of its time, and follows the one before it, or the begin of its chunk, by less than half of what
+    that can express."""
     np = numpy()
     low = chunks.events.time[timed]
     steps = np.zeros(len(low), dtype="<i4")
@@ -346,9 +352,7 @@ def _calls(process: Process, chunks: Chunks) -> Calls:
         size[at] |= chunks.events.time[more].astype("i8") << 32
     what = what[call]
     if len(more) and (size[what & _ADDRESS != 0] & -_ADDRESS_SPACE != 0).any():
-        raise NoRecording(
-            f"{process.file}: damaged: it has a block that no address space holds"
-        )
+        raise NoRecording(f"{process.file}: damaged: it has a block that no address space holds")
     return Calls(what, extra, size, time, thread)
 
 

@@ -54,7 +54,9 @@ def history(process: Process) -> tuple[Events, Blocks]:
         held.append((ended.begin, window.at + window.number, ended.size, ended.path))
     left = live.held
     held.append((left.begin, numpy().full(len(left), NEVER), left.size, left.path))
-    return _events(process, calls), Blocks(*_joined(held, 4), live.unknown_frees, live.unclear)
+    begin, end, size, path = _joined(held, 4)
+    found = Blocks(begin, end, size, path, live.unknown_frees, live.unclear)
+    return _events(process, calls), found
 
 
 def _events(process: Process, calls: list[tuple[Any, ...]]) -> Events:
@@ -63,9 +65,7 @@ def _events(process: Process, calls: list[tuple[Any, ...]]) -> Events:
     address, former, size, align, path = columns
     thread = np.array([*process.threads, 0], dtype="u4")[thread.astype("i8")]
     time = (np.maximum.accumulate(time) * process.scale).astype("i8")
-    return Events(
-        kind, address.astype("i8"), former.astype("i8"), size, align, path, thread, time
-    )
+    return Events(kind, address.astype("i8"), former.astype("i8"), size, align, path, thread, time)
 
 
 def _joined(parts: list[tuple[Any, ...]], columns: int) -> list[Any]:

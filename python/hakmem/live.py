@@ -56,6 +56,7 @@ class Live:
 
     def __init__(self) -> None:
         self.calls = 0
+        self.near = 0.0  # as in _swap
         self.unknown_frees = 0  # of blocks that were there before the recording
         self.unclear = 0  # allocated where they were already: their frees were not recorded
         self.table = _Table()
@@ -67,7 +68,7 @@ class Live:
 
     def through(self, process: Process) -> Iterator[Window]:
         """Raises NoRecording."""
-        self.near = int(_NEAR / process.scale)
+        self.near = _NEAR / process.scale
         for calls in windows(process):
             if len(calls):
                 yield self._window(calls)
@@ -107,8 +108,7 @@ class Live:
         np = numpy()
         count = int(calls.thread.max(initial=0)) + 1
         if count == 1:
-            before = np.arange(self.calls - 1, self.calls - 1 + len(calls))
-            return before
+            return np.arange(self.calls - 1, self.calls - 1 + len(calls))
         if count > len(self.latest):
             self.latest = np.append(self.latest, np.full(count - len(self.latest), -1))
         order = np.argsort(calls.thread.astype("u2" if count <= 2**16 else "u4"), kind="stable")
@@ -149,13 +149,13 @@ def _entries(calls: Calls, kind: Any, takes: Any) -> tuple[Any, Any, Any]:
 _ORDER_BITS = 64 - ADDRESS_BITS  # of a place among twice as many as a window has calls
 
 
-def _swap(calls: Calls, at: Any, take: Any, new: Any, known: Any, near: int) -> None:
+def _swap(calls: Calls, at: Any, take: Any, new: Any, known: Any, near: float) -> None:
     """Processors read their clocks up to some 100 ns too early, so what two threads did with a
     block may be noted in the wrong order. Where two allocations or two frees of a block follow each
     other, the second was noted too early: what comes after it comes before it.
 
-    The first free of a block of which nothing is known may be of one from before the recording.
-    What its thread did next came next."""
+    They are swapped if less than `near` lies between them. The first free of a block of which
+    nothing is known may be of one from before the recording: what its thread did next came next."""
     np = numpy()
     there = np.append(False, take[:-1])[: len(take)]
     there[new] = known

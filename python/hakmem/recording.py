@@ -183,7 +183,8 @@ def _head(payload: bytes) -> Head:
         at += columns[-1].nbytes
     if int(columns[1].sum()) != events:
         raise ValueError
-    return Head(process, events, Chunks(*columns, None))
+    threads, counts, orders, ticks, times = columns
+    return Head(process, events, Chunks(threads, counts, orders, ticks, times, None))
 
 
 _CHUNK = "<u4", "<u4", "<u8", "<u8", "<u8"

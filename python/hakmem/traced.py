@@ -78,7 +78,8 @@ def traced(process: Process) -> Traced:
     ns = process.scale
 
     def profile(*figures: Any) -> Profile:
-        return _profile(process, where, [np.zeros_like(sums.use) if one is None else one for one in figures])
+        none = np.zeros_like(sums.use)
+        return _profile(process, where, [none if one is None else one for one in figures])
 
     return Traced(
         process,
@@ -273,8 +274,8 @@ class _Lives:
         ):
             blocks = int(counts.sum())
             if blocks:
-                some = (min(_quantile(counts, part), longest) * ns for part in (0.5, 0.9))
-                found.append(Lifetimes(most, blocks, int(size), *some, longest * ns))
+                median, p90 = (min(_quantile(counts, part), longest) * ns for part in (0.5, 0.9))
+                found.append(Lifetimes(most, blocks, int(size), median, p90, longest * ns))
         return tuple(found)
 
 
@@ -323,5 +324,5 @@ def _profile(process: Process, where: tuple[Mapping, ...], sums: Any) -> Profile
     for path in np.flatnonzero(columns.any(axis=0)).tolist():
         figures = tuple(columns[:, path].tolist())
         stack = tuple(address + 1 for address in process.path(path))
-        sites.append(Site(stack, figures, _EXACT))  # type: ignore[arg-type]
+        sites.append(Site(stack, figures, _EXACT))
     return Profile("", 1, 0, tuple(sites), where)
