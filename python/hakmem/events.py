@@ -16,8 +16,8 @@ from typing import Any
 from hakmem.recording import MORE, PATH, Chunks, Head, NoRecording, Reader, numpy
 
 ADDRESS_BITS = 44  # of a block, without the lowest 4
-WINDOW = 2**18  # calls at most
-WINDOW_LEAST = 2**16  # but for the last ones
+WINDOW = 2**19  # calls at most
+WINDOW_LEAST = 2**18  # but for the last ones
 LATE = 2**20  # events that came in between make a chunk late
 LATE_A_THREAD = 1024
 PATHS = 2**17  # call paths that a recording can number

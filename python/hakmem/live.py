@@ -9,14 +9,13 @@ from typing import Any
 from hakmem.events import ADDRESS_BITS, Calls, Process, windows
 from hakmem.recording import FREE, RESIZE, numpy
 
-_COLUMNS = {"grain": "u8", "begin": "i8", "time": "i8", "size": "i8", "path": "i4", "thread": "u4"}
+_COLUMNS = {"begin": "i8", "time": "i8", "size": "i8", "path": "i4", "thread": "u4"}
 
 
 @dataclass
 class Held:
     """Blocks: an element of each array for each."""
 
-    grain: Any  # its address, in units of 16 bytes
     begin: Any  # the number of the call that allocated it
     time: Any  # of that call
     size: Any
@@ -24,14 +23,10 @@ class Held:
     thread: Any
 
     def __len__(self) -> int:
-        return len(self.grain)
+        return len(self.begin)
 
     def part(self, which: Any) -> Held:
         return Held(*(getattr(self, name)[which] for name in _COLUMNS))
-
-
-def _none() -> Held:
-    return Held(*(numpy().zeros(0, dtype=kind) for kind in _COLUMNS.values()))
 
 
 def _joined(parts: list[Held]) -> Held:
@@ -91,26 +86,26 @@ class Live:
         stays = take.copy()
         stays[ends - 1] = False
         begun, stays = ends - 1, np.flatnonzero(stays)
-        ended = _joined([before, self._taken(calls, grain[begun], at[begun])])
+        ended = _joined([before, self._taken(calls, at[begun])])
         ended_at = np.concatenate([at[first[known]], np.maximum(at[ends], at[begun])])
-        self.table.put(self._taken(calls, grain[stays], at[stays]))
+        self.table.put(grain[stays], self._taken(calls, at[stays]))
         brief = (kind[ended_at] == FREE) & (self._before(calls)[ended_at] == ended.begin)
         window = Window(calls, self.calls, takes, ended, ended_at, brief)
         self.calls += len(calls)
         return window
 
-    def _taken(self, calls: Calls, grain: Any, at: Any) -> Held:
+    def _taken(self, calls: Calls, at: Any) -> Held:
         path = (calls.what[at] >> (ADDRESS_BITS + 3)).astype("i4")
-        return Held(grain, at + self.calls, calls.time[at], calls.size[at], path, calls.thread[at])
+        return Held(at + self.calls, calls.time[at], calls.size[at], path, calls.thread[at])
 
     def _before(self, calls: Calls) -> Any:
         """The number of the call that the thread of each call made before it, or -1."""
         np = numpy()
-        count = int(calls.thread.max(initial=0)) + 1
+        count = max(int(calls.thread.max()) + 1, len(self.latest))
+        self.latest = np.append(self.latest, np.full(count - len(self.latest), -1))
         if count == 1:
+            self.latest[0] = self.calls + len(calls) - 1
             return np.arange(self.calls - 1, self.calls - 1 + len(calls))
-        if count > len(self.latest):
-            self.latest = np.append(self.latest, np.full(count - len(self.latest), -1))
         order = np.argsort(calls.thread.astype("u2" if count <= 2**16 else "u4"), kind="stable")
         thread, number = calls.thread[order], order + self.calls
         change = np.append(True, thread[1:] != thread[:-1])[: len(thread)]
@@ -183,66 +178,90 @@ _SWAPS = 8  # of one block in a row
 _NEAR = 1_000_000  # ns
 
 
+class _Layer:
+    """Addresses of blocks in their order, and the places of these blocks. Some are gone."""
+
+    def __init__(self, grain: Any, place: Any) -> None:
+        self.grain, self.place = grain, place
+        self.gone = numpy().zeros(len(grain), dtype=bool)
+        self.left = len(grain)
+
+    def out(self, grain: Any) -> tuple[Any, Any]:
+        """Takes out those that are there: which of the addresses these are, and the places."""
+        np = numpy()
+        if not self.left:
+            return np.zeros(0, dtype="i8"), np.zeros(0, dtype="u4")
+        at = np.minimum(np.searchsorted(self.grain, grain), len(self.grain) - 1)
+        which = np.flatnonzero((self.grain[at] == grain) & ~self.gone[at])
+        at = at[which]
+        self.gone[at] = True
+        self.left -= len(at)
+        return which, self.place[at]
+
+
+def _merged(some: _Layer, more: _Layer) -> _Layer:
+    np = numpy()
+    grain = some.grain[~some.gone], more.grain[~more.gone]
+    new = np.searchsorted(*grain) + np.arange(more.left)
+    old = np.ones(some.left + more.left, dtype=bool)
+    old[new] = False
+    merged = _Layer(np.empty(len(old), dtype="u8"), np.empty(len(old), dtype="u4"))
+    merged.grain[old], merged.grain[new] = grain
+    del grain
+    merged.place[old], merged.place[new] = some.place[~some.gone], more.place[~more.gone]
+    return merged
+
+
 class _Table:
-    """Held in the order of addresses: many old ones, from which some are gone, and the few that
-    came since these were put in order."""
+    """The blocks in use. They stay at their places; where the block of an address is, layers know,
+    each a fraction of the one before it: so what comes and goes changes the last ones only."""
 
     def __init__(self) -> None:
-        self.old, self.new = _none(), _none()
-        self.gone = numpy().zeros(0, dtype=bool)  # of the old ones
-        self.lost = 0  # how many
+        np = numpy()
+        self.rows = np.empty(0, dtype=list(_COLUMNS.items()))
+        self.free = np.zeros(0, dtype="u4")  # places
+        self.layers: list[_Layer] = []
 
     def out(self, grain: Any) -> tuple[Held, Any]:
         """Takes out those that are there; and says which are."""
         np = numpy()
-        in_old, old = _find(self.old, grain)
-        in_old[in_old] = ~self.gone[old]
-        old = old[~self.gone[old]]
-        in_new, new = _find(self.new, grain)
-        place = np.cumsum(in_old | in_new) - 1
-        found = _joined([self.old.part(old), self.new.part(new)])
-        order = np.argsort(np.concatenate([place[in_old], place[in_new]]), kind="stable")
-        self.gone[old] = True
-        self.lost += len(old)
-        left = np.ones(len(self.new), dtype=bool)
-        left[new] = False
-        self.new = self.new.part(left)
-        return found.part(order), in_old | in_new
+        found = [layer.out(grain) for layer in self.layers]
+        there = np.zeros(len(grain), dtype=bool)
+        if not found:
+            return self._held(self.free[:0]), there
+        which, place = (np.concatenate([one[at] for one in found]) for at in range(2))
+        there[which] = True
+        place = place[np.argsort(which)]
+        self.free = np.append(self.free, place)
+        return self._held(place), there
 
-    def put(self, blocks: Held) -> None:
+    def put(self, grain: Any, held: Held) -> None:
         """In the order of addresses."""
-        self.new = _merged(self.new, blocks)
-        if 8 * len(self.new) > len(self.old) or 4 * self.lost > len(self.old):
-            self.old, self.new = self.all(), _none()
-            self.gone = numpy().zeros(len(self.old), dtype=bool)
-            self.lost = 0
+        np = numpy()
+        lacking = len(held) - len(self.free)
+        if lacking > 0:
+            count = len(self.rows)
+            self.free = np.append(self.free, np.arange(count, count + lacking, dtype="u4"))
+            self.rows.resize(count + lacking, refcheck=False)
+        left = len(self.free) - len(held)
+        place, self.free = self.free[left:], self.free[:left]
+        rows = np.empty(len(held), dtype=self.rows.dtype)
+        for name in _COLUMNS:
+            rows[name] = getattr(held, name)
+        self.rows[place] = rows
+        self.layers.append(_Layer(grain, place))
+        while len(self.layers) > 1 and self.layers[-2].left < _FRACTION * self.layers[-1].left:
+            last = self.layers.pop()
+            self.layers[-1] = _merged(self.layers[-1], last)
 
     def all(self) -> Held:
-        old = self.old.part(~self.gone) if self.lost else self.old
-        return _merged(old, self.new)
+        np = numpy()
+        places = [layer.place[~layer.gone] for layer in self.layers]
+        return self._held(np.concatenate([self.free[:0], *places]))
+
+    def _held(self, place: Any) -> Held:
+        rows = self.rows[place]
+        return Held(*(rows[name].copy() for name in _COLUMNS))
 
 
-def _find(blocks: Held, grain: Any) -> tuple[Any, Any]:
-    """Whether each is there, and where those are."""
-    np = numpy()
-    if not len(blocks):
-        return np.zeros(len(grain), dtype=bool), np.zeros(0, dtype="i8")
-    at = np.minimum(np.searchsorted(blocks.grain, grain), len(blocks) - 1)
-    there = blocks.grain[at] == grain
-    return there, at[there]
-
-
-def _merged(some: Held, more: Held) -> Held:
-    np = numpy()
-    if not len(some) or not len(more):
-        return some if len(some) else more
-    places = np.searchsorted(some.grain, more.grain) + np.arange(len(more))
-    others = np.ones(len(some) + len(more), dtype=bool)
-    others[places] = False
-    columns = []
-    for name, kind in _COLUMNS.items():
-        column = np.empty(len(others), dtype=kind)
-        column[places] = getattr(more, name)
-        column[others] = getattr(some, name)
-        columns.append(column)
-    return Held(*columns)
+_FRACTION = 4

@@ -1,0 +1,124 @@
+"""What `hakmem trace` says, compared with a plain count by the test, which made the recording."""
+
+from __future__ import annotations
+
+import statistics
+from pathlib import Path
+
+import pytest
+
+from hakmem import events, traced
+from hakmem.events import Process
+from hakmem.heap_profile import Profile
+from hakmem.history import NEVER, history
+from hakmem.traced import SIZES, Traced
+from tests.record.made import Made, Truth
+
+# Of calls in a window, and of events that make a chunk late: the smaller, the more seams.
+SEAMS = ((1, 2, 64), (64, 128, 200), (1000, 4000, 10**6), (10**6, 10**6, 10**6))
+
+
+@pytest.fixture(params=SEAMS)
+def seams(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    least, most, late = request.param
+    monkeypatch.setattr(events, "WINDOW_LEAST", least)
+    monkeypatch.setattr(events, "WINDOW", most)
+    monkeypatch.setattr(events, "LATE", late)
+    monkeypatch.setattr(events, "LATE_A_THREAD", 0)
+
+
+def _made(path: Path, seed: int, calls: int = 3000) -> tuple[Truth, Process]:
+    made = Made(path, seed, slow=(3, 4))
+    made.some(calls, threads=1 if seed == 0 else 5)
+    truth = made.end()
+    found, whole = events.processes(path)
+    assert whole and len(found) == 1
+    return truth, found[0]
+
+
+def _by_path(profile: Profile, at: int) -> dict[tuple[int, int], int]:
+    """Blocks and bytes of the paths that have any; `at` is where the blocks are."""
+    found = {}
+    for site in profile.sites:
+        assert len(site.stack) == 3 and site.stack[1:] == (201, 301)
+        for what in range(2):
+            if site.figures[at + what]:
+                found[site.stack[0] - 101, what] = round(site.figures[at + what])
+    return found
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_all_figures(seed: int, seams: None, tmp_path: Path) -> None:
+    truth, process = _made(tmp_path / "a.recording", seed)
+    told = traced.traced(process)
+    assert (told.calls, told.unknown_frees, told.unclear) == (truth.calls, truth.unknown, 0)
+    _compare_use(told, truth)
+    assert _by_path(told.profile, 2) == dict(truth.allocated)
+    assert _by_path(told.temporaries, 2) == dict(truth.brief)
+    assert told.temporary == sum(n for (_, what), n in truth.brief.items() if what == 0)
+    flows = {(one.giver, one.taker, 0): one.blocks for one in told.flows}
+    flows |= {(one.giver, one.taker, 1): one.size for one in told.flows}
+    assert flows == dict(truth.flows)
+    assert told.threads == (1 if seed == 0 else 5)
+
+
+def _compare_use(told: Traced, truth: Truth) -> None:
+    last, left, use_at_end = truth.moments[-1]
+    top = max(truth.moments, key=lambda one: one[1])
+    assert (told.peak, told.left) == (top[1], left)
+    assert _by_path(told.profile, 4) == top[2]
+    assert _by_path(told.profile, 0) == use_at_end
+    scale = told.process.scale
+    assert told.peak_at == pytest.approx(top[0] * scale / 1e9)
+    assert told.seconds == pytest.approx(last * scale / 1e9)
+    _, _, half = next(one for one in truth.moments if one[0] >= last // 2)
+    growth = {key: value - half.get(key, 0) for key, value in use_at_end.items()}
+    assert _by_path(told.growth, 0) == {key: value for key, value in growth.items() if value > 0}
+    begin = 0.0
+    for second, most in told.curve:
+        end = second * 1e9 / scale
+        part = [use for time, use, _ in truth.moments if begin < time <= end * (1 + 1e-12)]
+        assert not part or max(part) == most
+        begin = end * (1 + 1e-12)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_lifetimes(seed: int, seams: None, tmp_path: Path) -> None:
+    truth, process = _made(tmp_path / "a.recording", seed)
+    told = {one.most: one for one in traced.traced(process).lifetimes}
+    least = 0
+    for most in SIZES:
+        lives = sorted(time for size, time in truth.lives if least <= size <= most)
+        least = most + 1
+        assert (most in told) == bool(lives)
+        if not lives:
+            continue
+        one = told[most]
+        assert one.blocks == len(lives)
+        found = [value / process.scale for value in (one.median, one.p90, one.longest)]
+        assert found[2] == pytest.approx(lives[-1])
+        assert found[0] == pytest.approx(statistics.median(lives), rel=0.01)
+        assert found[1] == pytest.approx(statistics.quantiles(lives, n=10, method="inclusive")[8],
+                                         rel=0.01)  # fmt: skip
+
+
+def test_all_at_once(seams: None, tmp_path: Path) -> None:
+    """As `hakmem replay` takes it."""
+    truth, process = _made(tmp_path / "a.recording", 1)
+    calls, held = history(process)
+    assert len(calls.kind) == truth.calls
+    assert (calls.time[1:] >= calls.time[:-1]).all()
+    ended = held.end != NEVER
+    lives = zip(
+        held.size[ended].tolist(),
+        ((calls.time[held.end[ended]] - calls.time[held.begin[ended]]) / process.scale).tolist(),
+        strict=True,
+    )
+    assert sorted((size, round(time)) for size, time in lives) == sorted(truth.lives)
+
+
+def test_a_late_chunk_is_found(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(events, "LATE", 64)
+    monkeypatch.setattr(events, "LATE_A_THREAD", 0)
+    _, process = _made(tmp_path / "a.recording", 2)
+    assert process.late
