@@ -1,4 +1,4 @@
-"""Recordings that a test makes itself, of a program that never ran: so it knows all that the program
+"""Recordings that a test makes itself, of a program that never ran: so it knows all that this
 did, and counts it in the plainest way."""
 
 from __future__ import annotations
