@@ -61,7 +61,8 @@ class Process:
     looks: list[tuple[int, list[tuple[int, int]]]] = field(default_factory=list)
     done: dict[str, Any] | None = None  # None: the recording was cut off
     scale: float = 1.0  # ns for each unit of an event's time
-    paths: dict[int, Any] = field(default_factory=dict)  # addresses, the innermost first
+    # The addresses of call paths as they are in the file, 8 bytes each, the innermost first.
+    paths: dict[int, bytes] = field(default_factory=dict)
     threads: dict[int, int] = field(default_factory=dict)  # each one's place among them
 
     @property
@@ -74,8 +75,7 @@ class Process:
         return int(self.facts["ticks"]) >> int(self.facts["tick_shift"])
 
     def path(self, number: int) -> tuple[int, ...]:
-        found = self.paths.get(number)
-        return () if found is None else tuple(found.tolist())
+        return tuple(numpy().frombuffer(self.paths.get(number, b""), dtype="<u8").tolist())
 
 
 def processes(path: Path) -> tuple[list[Process], bool]:
@@ -356,7 +356,7 @@ def _calls(process: Process, chunks: Chunks) -> Calls:
     return Calls(what, extra, size, time, thread)
 
 
-def _paths(events: Any, at: Any) -> Iterator[tuple[int, Any]]:
+def _paths(events: Any, at: Any) -> Iterator[tuple[int, bytes]]:
     np = numpy()
     what, when = events[:, 0], events[:, 1]
     numbers = (what[at] >> 47).tolist()
@@ -364,4 +364,4 @@ def _paths(events: Any, at: Any) -> Iterator[tuple[int, Any]]:
     for begin, number, count in zip((at + 1).tolist(), numbers, counts, strict=True):
         rows = events[begin : begin + (count + 1) // 2].copy()
         rows[:, 0] = rows[:, 0] & _ADDRESS | rows[:, 0] >> 47 << 44
-        yield number, rows.reshape(-1)[:count]
+        yield number, rows.tobytes()[: 8 * count]

@@ -79,9 +79,11 @@ def flows(traced: Traced) -> Section:
 
 
 def sites(title: str, note: str, named: Named, at: int, most: int) -> Section:
-    """A row for each of the largest; `at` is the place of the blocks in the figures."""
+    """A row for each of the largest, without the sum of small ones; `at` is the place of the blocks
+    in the figures."""
     total = named.sums[at + 1] or 1  # bytes of blocks of none are none
-    stacks = sorted(named.stacks, key=lambda one: -one.figures[at + 1])[:most]
+    paths = [one for one in named.stacks if not one.frames or one.frames[0].address]
+    stacks = sorted(paths, key=lambda one: -one.figures[at + 1])[:most]
     rows = tuple(
         (
             size(one.figures[at + 1]),

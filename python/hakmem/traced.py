@@ -14,6 +14,7 @@ from hakmem.recording import FREE, NoRecording, numpy
 
 SIZES = (64, 1024, 32 * 1024, 2**20, 2**62)  # upper bounds of groups of sizes
 POINTS = 400  # of the curve
+MOST = 10_000  # call paths that are shown, of each kind
 _EXACT: Figures = (0.0, 0.0, 0.0, 0.0, 0.0, 0.0)
 
 
@@ -318,11 +319,24 @@ class _Flows:
 
 
 def _profile(process: Process, where: tuple[Mapping, ...], sums: Any) -> Profile:
+    """Paths that are not among the largest by any of the sums are summed up as one."""
     np = numpy()
     columns = np.concatenate(sums)
+    large = np.zeros(columns.shape[1], dtype=bool)
+    for size in columns[1::2]:
+        large[np.argsort(-size, kind="stable")[:MOST]] = True
+    some = columns.any(axis=0)
     sites = []
-    for path in np.flatnonzero(columns.any(axis=0)).tolist():
-        figures = tuple(columns[:, path].tolist())
+    for path in np.flatnonzero(some & large).tolist():
         stack = tuple(address + 1 for address in process.path(path))
-        sites.append(Site(stack, figures, _EXACT))
+        sites.append(Site(stack, _figures(columns[:, path]), _EXACT))
+    small = np.flatnonzero(some & ~large)
+    if len(small):
+        figures = _figures(columns[:, small].sum(axis=1))
+        sites.append(Site((), figures, _EXACT, f"({len(small):,} smaller paths)"))
     return Profile("", 1, 0, tuple(sites), where)
+
+
+def _figures(column: Any) -> Figures:
+    a, b, c, d, e, f = column.tolist()
+    return a, b, c, d, e, f

@@ -117,6 +117,19 @@ def test_all_at_once(seams: None, tmp_path: Path) -> None:
     assert sorted((size, round(time)) for size, time in lives) == sorted(truth.lives)
 
 
+def test_small_paths_are_one(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    truth, process = _made(tmp_path / "a.recording", 1)
+    monkeypatch.setattr(traced, "MOST", 2)
+    told = traced.traced(process)
+    sizes = {path: size for (path, what), size in truth.allocated.items() if what}
+    *paths, small = told.profile.sites
+    assert 2 <= len(paths) < len(sizes) and not small.stack
+    assert small.name == f"({len(sizes) - len(paths)} smaller paths)"
+    assert sum(site.figures[3] for site in told.profile.sites) == sum(sizes.values())
+    largest = max(sizes, key=lambda path: sizes[path])
+    assert largest in {site.stack[0] - 101 for site in paths}
+
+
 def test_a_late_chunk_is_found(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(events, "LATE", 64)
     monkeypatch.setattr(events, "LATE_A_THREAD", 0)
