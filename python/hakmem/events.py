@@ -52,13 +52,12 @@ class Process:
     number: int
     facts: dict[str, Any]
     file: Path
-    maps: list[str] = field(default_factory=list)
+    maps: dict[str, str] = field(default_factory=dict)  # the latest line of /proc/PID/maps by begin
     parts: list[Part] = field(default_factory=list)
     late: list[Late] = field(default_factory=list)
     last: int = 0  # ticks when the last chunk was begun
     clocks: tuple[int, int] | None = None  # ticks and time of the last chunk
-    # When the recorder looked, in ns, and of some blocks the address and the pages there.
-    looks: list[tuple[int, list[tuple[int, int]]]] = field(default_factory=list)
+    looks: list[int] = field(default_factory=list)  # where in the file those at pages are
     done: dict[str, Any] | None = None  # None: the recording was cut off
     scale: float = 1.0  # ns for each unit of an event's time
     # The addresses of call paths as they are in the file, 8 bytes each, the innermost first.
@@ -92,9 +91,10 @@ def processes(path: Path) -> tuple[list[Process], bool]:
         if process is None:
             raise NoRecording(f"{path}: damaged: it has events of a process that it does not name")
         if block.kind == b"MAPS":
-            process.maps.append(block.facts["maps"])
+            lines = block.facts["maps"].splitlines()
+            process.maps.update((line.partition("-")[0], line) for line in lines)
         elif block.kind == b"SEEN":
-            process.looks.append((block.facts["time"], block.facts["blocks"]))
+            process.looks.append(block.at)
         elif block.kind == b"DONE":
             process.done = block.facts
         elif block.head is not None:
@@ -155,6 +155,13 @@ def _some(chunks: Chunks, which: Any) -> Chunks:
         chunks.times[which],
         chunks.events.part(np.repeat(which, chunks.counts)),
     )
+
+
+def looks(process: Process) -> Iterator[tuple[int, list[tuple[int, int]]]]:
+    """When the recorder looked, in ns, and of some blocks the address and how many of their pages
+    were there. Raises NoRecording."""
+    for facts in Reader(process.file).facts(process.looks):
+        yield facts["time"], facts["blocks"]
 
 
 def calls_of(process: Process) -> int:

@@ -12,12 +12,13 @@ compressed with zstd. A file that was cut off is read up to the last whole block
 
 from __future__ import annotations
 
+import functools
 import json
 import os
 import stat
 import struct
 import zlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -40,10 +41,12 @@ class NoRecording(Exception):
     status = 1
 
 
+@functools.cache
 def numpy() -> Any:
     return need("numpy")[0]
 
 
+@functools.cache
 def zstandard() -> Any:
     return need("zstandard")[0]
 
@@ -255,11 +258,18 @@ class Reader:
 
     def events(self, places: Iterable[int]) -> Iterator[Chunks]:
         """All of these blocks, which were found before. Raises NoRecording."""
+        return self._again(places, _events)
+
+    def facts(self, places: Iterable[int]) -> Iterator[dict[str, Any]]:
+        """As events."""
+        return self._again(places, json.loads)
+
+    def _again(self, places: Iterable[int], read: Callable[[bytes], Any]) -> Iterator[Any]:
         with self._opened() as file:
             for at in places:
                 file.seek(at)
                 try:
-                    yield _events(self._unpacked(_packed(file)[1]))
+                    yield read(self._unpacked(_packed(file)[1]))
                 except self._wrong as why:
                     raise NoRecording(f"{self.path}: damaged at byte {at}") from why
 

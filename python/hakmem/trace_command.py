@@ -24,9 +24,9 @@ from hakmem.traced import Traced
 HELP = "show what a recorded program did with its memory"
 DESCRIPTION = HELP[0].upper() + HELP[1:] + "."
 EPILOG = """\
-FILE is what 'hakmem record' wrote. It has every call, so all figures are exact. If several
-processes were recorded, this shows the one with most calls, and lists the others; --process chooses
-another.
+FILE is what 'hakmem record' wrote. It has every call, so the figures are exact, except for the
+lifetimes that half and 90% of the blocks stay below, which are within 0.4%. If several processes
+were recorded, this shows the one with most calls, and lists the others; --process chooses another.
 
 Printed are: the peak and the call paths that held it; temporary blocks, which the next call of
 their thread freed; what grew in the second half of the time; how long blocks of each size lived;
@@ -38,6 +38,10 @@ What is written with -o depends on how its name ends:
   .collapsed        collapsed stacks of what was allocated, for flamegraph.pl
   .speedscope.json  for speedscope
   .heaptrack.gz     every call, for heaptrack_print and heaptrack_gui
+
+The file may have any length: only the blocks in use and sums by call path are kept in memory. All
+outputs but heaptrack's name the 10,000 call paths that are the largest at the peak, in all, and at
+the end, and have the sum of the others.
 
 Functions and lines come from the program's files and their debug files, which have to be here. This
 uses llvm-symbolizer or addr2line (Debian: llvm, binutils); without them there are only functions.

@@ -108,14 +108,10 @@ def traced(process: Process) -> Traced:
 
 def mappings(process: Process) -> tuple[Mapping, ...]:
     """Of all that was seen, the latest of each place. Raises NoRecording."""
-    found: dict[int, Mapping] = {}
     try:
-        for text in process.maps:
-            for one in heap_profile.mappings(text.splitlines(), 1, "mappings"):
-                found[one.start] = one
+        return heap_profile.mappings(list(process.maps.values()), 1, "its mappings")
     except NoProfile as why:
-        raise NoRecording(str(why)) from why
-    return tuple(sorted(found.values(), key=lambda one: one.start))
+        raise NoRecording(f"{process.file}: {why}") from why
 
 
 def _by_path(paths: int, path: Any, size: Any) -> Any:
