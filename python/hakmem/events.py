@@ -20,7 +20,7 @@ WINDOW = 2**19  # calls at most
 WINDOW_LEAST = 2**18  # but for the last ones
 LATE = 2**20  # events that came in between make a chunk late
 LATE_A_THREAD = 1024
-PATHS = 2**17  # call paths that a recording can number
+LAST = 2**19  # events that a ring has
 FRAMES = 510  # of a path, at most
 _ADDRESS = 2**ADDRESS_BITS - 1
 _ADDRESS_SPACE = 2**47
@@ -275,9 +275,17 @@ def _joined(parts: list[Calls]) -> Calls:
 
 
 def last_time(process: Process) -> int:
-    """About when the last call was, as in Calls.time. Raises NoRecording."""
+    """When the last call was, as in Calls.time. It is among the last events of the file, as the
+    recorder takes what is in the ring at the end. Raises NoRecording."""
+    places: list[int] = []
+    events = 0
+    for part in reversed(process.parts):
+        if events > LAST:
+            break
+        places.append(part.at)
+        events += part.count
     found = process.last - process.begun
-    for chunks in Reader(process.file).events(part.at for part in process.parts[-1:]):
+    for chunks in Reader(process.file).events(places):
         found = max(found, int(_calls(process, chunks).time.max(initial=0)))
     return max(found, 0)
 

@@ -51,7 +51,7 @@ def history(process: Process) -> tuple[Events, Blocks]:
             (some.kind, address, former, some.size, some.align, some.path, some.thread, some.time)
         )
         ended = window.ended
-        held.append((ended.begin, window.at + window.number, ended.size, ended.path))
+        held.append((ended.begin, window.by + window.number, ended.size, ended.path))
     left = live.held
     held.append((left.begin, numpy().full(len(left), NEVER), left.size, left.path))
     begin, end, size, path = _joined(held, 4)

@@ -42,8 +42,9 @@ class Window:
     number: int  # of its first call
     takes: Any  # whether a call allocated a block
     ended: Held
-    at: Any  # of each ended block the place of the call that ended it
-    brief: Any  # and whether that was the next call of its thread, and freed it
+    by: Any  # of each ended block the place of the call that ended it
+    at: Any  # and from which call on it is gone: not before it was there, as clocks may have said
+    brief: Any  # and whether the next call of its thread freed it
 
 
 class Live:
@@ -87,10 +88,11 @@ class Live:
         stays[ends - 1] = False
         begun, stays = ends - 1, np.flatnonzero(stays)
         ended = _joined([before, self._taken(calls, at[begun])])
-        ended_at = np.concatenate([at[first[known]], np.maximum(at[ends], at[begun])])
+        by = np.concatenate([at[first[known]], at[ends]])
+        gone = np.concatenate([at[first[known]], np.maximum(at[ends], at[begun])])
         self.table.put(grain[stays], self._taken(calls, at[stays]))
-        brief = (kind[ended_at] == FREE) & (self._before(calls)[ended_at] == ended.begin)
-        window = Window(calls, self.calls, takes, ended, ended_at, brief)
+        brief = (kind[by] == FREE) & (self._before(calls)[by] == ended.begin)
+        window = Window(calls, self.calls, takes, ended, by, gone, brief)
         self.calls += len(calls)
         return window
 
@@ -156,13 +158,16 @@ def _swap(calls: Calls, at: Any, take: Any, new: Any, known: Any, near: float) -
     there[new] = known
     unknown = new.copy()
     unknown[new] = ~known
+    block = np.cumsum(new)
     maybe = np.flatnonzero(there == take)
     for _ in range(_SWAPS):
         maybe = maybe[maybe + 1 < len(take)]
         twice = (there[maybe] == take[maybe]) & ~new[maybe + 1] & (take[maybe + 1] != take[maybe])
-        i = maybe[twice]
+        i = maybe = maybe[twice]
         i = i[calls.time[at[i + 1]] - calls.time[at[i]] < near]
         i = i[~unknown[i] | (calls.thread[at[i]] != calls.thread[at[i + 1]])]
+        # The first of each block: it may be the reason for those after it.
+        i = i[np.append(True, block[i[1:]] != block[i[:-1]])[: len(i)]]
         if not len(i):
             return
         for array in (take, at):
@@ -171,10 +176,10 @@ def _swap(calls: Calls, at: Any, take: Any, new: Any, known: Any, near: float) -
         follows = i[i + 2 < len(take)] + 2
         follows = follows[~new[follows]]
         there[follows] = take[follows - 1]
-        maybe = np.unique(np.concatenate([i[i > 0] - 1, i, i + 1, follows]))
+        maybe = np.unique(np.concatenate([maybe, follows]))
 
 
-_SWAPS = 8  # of one block in a row
+_SWAPS = 1000  # of one block in a window
 _NEAR = 1_000_000  # ns
 
 

@@ -257,7 +257,7 @@ class _Lives:
     def add(self, window: Window) -> None:
         np = numpy()
         ended = window.ended
-        lived = np.maximum(window.calls.time[window.at] - ended.time, 0)
+        lived = np.maximum(window.calls.time[window.by] - ended.time, 0)
         group = np.searchsorted(SIZES, ended.size)
         count = np.bincount(group * _BINS + _bin(lived), minlength=self.counts.size)
         self.counts += count.reshape(self.counts.shape)
@@ -294,8 +294,8 @@ class _Flows:
 
     def add(self, window: Window) -> None:
         np = numpy()
-        giver, taker = window.ended.thread, window.calls.thread[window.at]
-        other = np.flatnonzero((giver != taker) & (window.calls.kind[window.at] == FREE))
+        giver, taker = window.ended.thread, window.calls.thread[window.by]
+        other = np.flatnonzero((giver != taker) & (window.calls.kind[window.by] == FREE))
         if not len(other):
             return
         pair = giver[other].astype("u8") << 32 | taker[other]

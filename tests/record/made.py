@@ -47,6 +47,8 @@ class Truth:
     flows: Counter[tuple[int, int, int]] = field(default_factory=Counter)
     lives: list[tuple[int, int]] = field(default_factory=list)  # size, time
     unknown: int = 0
+    early: int = 0
+    threads: set[int] = field(default_factory=lambda: {1})
     # After each call: the time, bytes in use, and blocks and bytes by path.
     moments: list[tuple[int, int, dict[tuple[int, int], int]]] = field(default_factory=list)
 
@@ -89,8 +91,19 @@ class Made:
         else:
             self._call(thread, REALLOC, to, size, path, address)
 
-    def some(self, calls: int, threads: int) -> None:
-        """Calls at random; an address is used again and again."""
+    def early(self, thread: int, other: int, address: int, size: int, path: int) -> None:
+        """One thread allocates a block and another frees it, whose clock is early."""
+        self._take(thread, address, size, path)
+        block = self.live.pop(address)
+        self.truth.early += 1
+        self.truth.lives.append((size, 0))
+        self.truth.flows.update({(thread, other, 0): 1, (thread, other, 1): block.size})
+        self._call(other, FREE, address, 0, 0)
+        self._call(thread, MALLOC, address, size, path)
+
+    def some(self, calls: int, threads: int, early: float = 0) -> None:
+        """Calls at random; an address is used again and again. Of `early` blocks the free is noted
+        too early."""
         chance = self.chance
         for _ in range(calls):
             thread = 1 + min(chance.randrange(threads * 5), threads - 1)
@@ -98,7 +111,10 @@ class Made:
             size, path = chance.choice((1, 50, 3000, 2**21, 5 << 30)), chance.randrange(PATHS)
             address = 16 * chance.randrange(1, 200)
             new = 16 * chance.randrange(1, 200)
-            if address not in self.live:
+            other = 1 + (thread - 1 + chance.randrange(2)) % min(threads, 2)
+            if address not in self.live and other != thread and chance.random() < early:
+                self.early(thread, other, address, size, path)
+            elif address not in self.live:
                 self.malloc(thread, address, size, path, chance.choice((MALLOC, CALLOC)))
                 if chance.random() < 0.3:
                     self.free(thread, address)
@@ -142,6 +158,7 @@ class Made:
         self.now += 1
         self.of_thread[thread] += 1
         self.truth.calls += 1
+        self.truth.threads.add(thread)
         events = []
         if former or size >= 2**32:
             events.append((former >> 4 | MORE << 44, size >> 32))

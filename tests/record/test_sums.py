@@ -11,6 +11,7 @@ from hakmem import events, traced
 from hakmem.events import Process
 from hakmem.heap_profile import Profile
 from hakmem.history import NEVER, history
+from hakmem.recording import FREE
 from hakmem.traced import SIZES, Traced
 from tests.record.made import Made, Truth
 
@@ -27,9 +28,9 @@ def seams(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> No
     monkeypatch.setattr(events, "LATE_A_THREAD", 0)
 
 
-def _made(path: Path, seed: int, calls: int = 3000) -> tuple[Truth, Process]:
+def _made(path: Path, seed: int, early: float = 0) -> tuple[Truth, Process]:
     made = Made(path, seed, slow=(3, 4))
-    made.some(calls, threads=1 if seed == 0 else 5)
+    made.some(3000, threads=1 if seed == 0 else 5, early=early)
     truth = made.end()
     found, whole = events.processes(path)
     assert whole and len(found) == 1
@@ -49,7 +50,20 @@ def _by_path(profile: Profile, at: int) -> dict[tuple[int, int], int]:
 
 @pytest.mark.parametrize("seed", range(6))
 def test_all_figures(seed: int, seams: None, tmp_path: Path) -> None:
-    truth, process = _made(tmp_path / "a.recording", seed)
+    _compare(*_made(tmp_path / "a.recording", seed))
+
+
+@pytest.mark.parametrize("seed", range(1, 4))
+def test_frees_that_are_noted_too_early(seed: int, tmp_path: Path) -> None:
+    truth, process = _made(tmp_path / "a.recording", seed, early=0.2)
+    assert truth.lives.count((50, 0)) > 5
+    _compare(truth, process)
+    calls, held = history(process)
+    assert ((held.end < held.begin).sum(), held.unclear) == (truth.early, 0)
+    assert (calls.kind[held.end[held.end < held.begin]] == FREE).all()
+
+
+def _compare(truth: Truth, process: Process) -> None:
     told = traced.traced(process)
     assert (told.calls, told.unknown_frees, told.unclear) == (truth.calls, truth.unknown, 0)
     _compare_use(told, truth)
@@ -59,7 +73,7 @@ def test_all_figures(seed: int, seams: None, tmp_path: Path) -> None:
     flows = {(one.giver, one.taker, 0): one.blocks for one in told.flows}
     flows |= {(one.giver, one.taker, 1): one.size for one in told.flows}
     assert flows == dict(truth.flows)
-    assert told.threads == (1 if seed == 0 else 5)
+    assert told.threads == len(truth.threads)
 
 
 def _compare_use(told: Traced, truth: Truth) -> None:
