@@ -3,6 +3,7 @@ window at a time: what is kept are sums by call path, counts by lifetime, and th
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -42,6 +43,15 @@ class Flow:
 
 
 @dataclass(frozen=True)
+class Span:
+    """From one moment to another, in seconds."""
+
+    since: float
+    until: float
+    profile: Profile  # by call path: allocated in it, and of that in use at its end
+
+
+@dataclass(frozen=True)
 class Traced:
     process: Process
     calls: int
@@ -63,17 +73,21 @@ class Traced:
     profile: Profile  # by call path: in use at the end, allocated, in use at the peak
     temporaries: Profile  # as allocated: those alone
     growth: Profile  # as in use: more at the end than when half of the time had passed
+    spans: tuple[Span, ...]  # those that were asked for
 
 
-def traced(process: Process) -> Traced:
-    """Raises NoRecording."""
+def traced(process: Process, spans: Sequence[tuple[float, float]] = ()) -> Traced:
+    """`spans`: begin and end of each, in seconds. Raises NoRecording."""
     np = numpy()
     live = Live()
     sums, lives, flows = _Sums(last_time(process)), _Lives(), _Flows()
+    asked = [_Span(since, until, process.scale) for since, until in spans]
     for window in live.through(process):
         sums.add(window)
         lives.add(window)
         flows.add(window)
+        for span in asked:
+            span.add(window)
     sums.finish()
     where = mappings(process)
     ns = process.scale
@@ -103,6 +117,10 @@ def traced(process: Process) -> Traced:
         profile(sums.use, sums.allocated, sums.at_peak),
         profile(None, sums.brief, None),
         profile(np.maximum(sums.use - sums.at_half, 0), None, None),
+        tuple(
+            Span(since, until, _profile(process, where, [span.left, span.allocated, 0 * span.left]))
+            for (since, until), span in zip(spans, asked, strict=True)
+        ),
     )
 
 
@@ -182,6 +200,25 @@ class _Sums:
             self.at_peak = self.peak_moment.in_use()
         self.at_half = self.half_moment.in_use() if self.half_moment is not None else self.use
         self.at_peak, self.at_half = _widened(self.at_peak, paths), _widened(self.at_half, paths)
+
+
+class _Span:
+    """By call path: what was allocated in it, and what of that was in use at its end."""
+
+    def __init__(self, since: float, until: float, ns: float) -> None:
+        self.since, self.until = since * 1e9 / ns, until * 1e9 / ns
+        self.allocated = self.left = numpy().zeros((2, 0))
+
+    def add(self, window: Window) -> None:
+        calls, ended = window.calls, window.ended
+        takes = window.takes & (calls.time >= self.since) & (calls.time <= self.until)
+        gone = (ended.time >= self.since) & (calls.time[window.at] <= self.until)
+        path, size = calls.path[takes], calls.size[takes]
+        paths = max(int(path.max(initial=-1)) + 1, self.left.shape[1])
+        begun = _by_path(paths, path, size)
+        self.allocated = _widened(self.allocated, paths) + begun
+        freed = _by_path(paths, ended.path[gone], ended.size[gone])
+        self.left = _widened(self.left, paths) + begun - freed
 
 
 def _widened(sums: Any, paths: int) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 import resource
 import shutil
@@ -9,10 +10,10 @@ import subprocess
 
 import pytest
 
-from hakmem import traced
+from hakmem import symbols, traced
 from hakmem.history import NEVER, history
 from hakmem.recording import CALLOC, FREE
-from tests.record.recorded import LONG, Recorded, between_marks, lines
+from tests.record.recorded import LONG, MARK, Recorded, between_marks, lines
 
 
 def test_every_call(recorded: Recorded) -> None:
@@ -121,6 +122,42 @@ def test_children_and_exec(recorded: Recorded) -> None:
     assert "4 other processes" in recorded.trace().stdout
     shown = recorded.trace("--process", str(last)).stdout
     assert shown.startswith(f"process {last}: ") and shown.splitlines()[0].endswith(" calls")
+
+
+def test_any_moment(recorded: Recorded) -> None:
+    """The program counts what it has in use by path, and prints it at five moments."""
+    done = recorded.run("moments")
+    process, calls, _ = recorded.only()
+    counted: list[dict[str, tuple[int, int]]] = [{} for _ in range(5)]
+    for number, line in enumerate(done.stdout.splitlines()):
+        kind, _, _, *figures = line.split()
+        counted[number // 3][kind] = int(figures[0]), int(figures[1])
+    times = calls.time[[calls.size.tolist().index(MARK + 1 + n) for n in range(5)]] / 1e9
+    told = traced.traced(process, [(-math.inf, time) for time in times.tolist()])
+    for span, expected in zip(told.spans, counted, strict=True):
+        found = dict.fromkeys(expected, (0, 0))
+        for stack in symbols.named(span.profile).stacks:
+            name = next((line.function for line in stack.lines()), "")
+            if name in found:
+                blocks, size = found[name]
+                found[name] = blocks + int(stack.figures[0]), size + int(stack.figures[1])
+        assert found == expected
+    words = [word for time in times for word in ("--at", repr(float(time)))]
+    text = recorded.trace("--top", "9", *words).stdout
+    tables = [part for part in text.split("\n\n") if part.startswith("in use after")]
+    for table, expected in zip(tables, counted, strict=True):
+        for name, (blocks, _) in expected.items():
+            assert not blocks or re.search(rf" {blocks:,}  {name} \(", table), table
+    between = recorded.trace("--between", *(repr(float(time)) for time in times[1:3])).stdout
+    assert "allocated between" in between and "of that in use after" in between
+
+
+def test_moments_that_are_none(recorded: Recorded) -> None:
+    recorded.run("work", "100")
+    assert "is to come later" in recorded.trace("--between", "2", "1", status=2).stderr
+    assert "expected a number" in recorded.trace("--at", "noon", status=2).stderr
+    text = recorded.trace("--at", "1000").stdout
+    assert "in use after 1000 s: " in text
 
 
 def test_heaptrack_reads_it(recorded: Recorded) -> None:

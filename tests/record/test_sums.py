@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import statistics
 from pathlib import Path
 
@@ -94,6 +95,33 @@ def _compare_use(told: Traced, truth: Truth) -> None:
         part = [use for time, use, _ in truth.moments if begin < time <= end * (1 + 1e-12)]
         assert not part or max(part) == most
         begin = end * (1 + 1e-12)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_any_moment(seed: int, seams: None, tmp_path: Path) -> None:
+    truth, process = _made(tmp_path / "a.recording", seed)
+    last = truth.moments[-1][0]
+    places = [0, 1, last // 3, last // 2, last - 1, last, last + 100]
+    unit = process.scale / 1e9
+    asked = [(-math.inf, (place + 0.5) * unit) for place in places]
+    for (_, until), span in zip(asked, traced.traced(process, asked).spans, strict=True):
+        before = [use for time, _, use in truth.moments if time <= until / unit]
+        assert _by_path(span.profile, 0) == (before[-1] if before else {})
+
+
+def test_between(seams: None, tmp_path: Path) -> None:
+    """All that was allocated until the end of a span was so before it or in it."""
+    truth, process = _made(tmp_path / "a.recording", 1)
+    middle, end = (truth.moments[at][0] * process.scale / 1e9 for at in (1000, -1))
+    told = traced.traced(process, [(-math.inf, middle), (middle + 1e-9, end + 1), (0, end + 1)])
+    first, second, whole = told.spans
+    for at in (2, 3):
+        sums = [sum(site.figures[at] for site in span.profile.sites) for span in told.spans]
+        assert sums[0] + sums[1] == sums[2] and min(sums) > 0
+    assert _by_path(whole.profile, 0) == truth.moments[-1][2]
+    left, before = _by_path(second.profile, 0), _by_path(first.profile, 0)
+    for key, value in truth.moments[-1][2].items():
+        assert left.get(key, 0) <= value <= left.get(key, 0) + before.get(key, 0)
 
 
 @pytest.mark.parametrize("seed", range(3))
