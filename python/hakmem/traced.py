@@ -211,6 +211,8 @@ class _Span:
 
     def add(self, window: Window) -> None:
         calls, ended = window.calls, window.ended
+        if calls.time[0] > self.until or calls.time[-1] < self.since:
+            return
         takes = window.takes & (calls.time >= self.since) & (calls.time <= self.until)
         gone = (ended.time >= self.since) & (calls.time[window.at] <= self.until)
         path, size = calls.path[takes], calls.size[takes]

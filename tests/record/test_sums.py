@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import math
 import statistics
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -12,7 +14,7 @@ from hakmem import events, traced
 from hakmem.events import Process
 from hakmem.heap_profile import Profile
 from hakmem.history import NEVER, history
-from hakmem.recording import FREE
+from hakmem.recording import FREE, MALLOC, Chunks, Writer, numpy
 from hakmem.traced import SIZES, Traced
 from tests.record.made import Made, Truth
 
@@ -170,6 +172,49 @@ def test_small_paths_are_one(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) ->
     assert sum(site.figures[3] for site in told.profile.sites) == sum(sizes.values())
     largest = max(sizes, key=lambda path: sizes[path])
     assert largest in {site.stack[0] - 101 for site in paths}
+
+
+RESIDENT = """
+import resource, sys
+sys.path.insert(0, sys.argv[1])
+from pathlib import Path
+from hakmem import events, traced
+found, _ = events.processes(Path(sys.argv[2]))
+told = traced.traced(found[0])
+print(told.calls, told.left_blocks, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)
+"""
+
+
+def _resident(path: Path, blocks: int) -> int:
+    """KiB that it takes to read so many blocks of events, of the same 1,000 blocks of memory."""
+    np = numpy()
+    count = 2**17
+    number = np.arange(count, dtype="<u8") // 2
+    is_free = np.arange(count, dtype="<u8") % 2
+    grain = 1000 + number % 1000
+    kind = np.where(is_free == 1, FREE, MALLOC).astype("<u8")
+    writer = Writer(path)
+    facts = {"process": 0, "pid": 7, "parent": 0, "command": ["made"]}
+    writer.said(b"PROC", facts | {"tick_shift": 0, "ticks": 0, "time": 0})
+    for block in range(blocks):
+        time = np.arange(block * count, (block + 1) * count, dtype="<u8") & 2**32 - 1
+        words = np.stack([grain | kind << 44, time | 100 << 32], axis=1)
+        begun = np.array([block * count], dtype="<u8")
+        one, length = np.array([7], dtype="<u4"), np.array([count], dtype="<u4")
+        writer.events(0, Chunks(one, length, begun, begun, begun, words))
+    writer.said(b"DONE", {"process": 0, "lost": 0, "waited_ns": 0})
+    writer.close()
+    words = [sys.executable, "-c", RESIDENT, str(Path(events.__file__).parents[1]), str(path)]
+    done = subprocess.run(words, capture_output=True, text=True, check=True)
+    calls, left, resident = map(int, done.stdout.split())
+    assert (calls, left) == (blocks * count, 0)
+    return resident
+
+
+def test_memory_does_not_grow_with_the_length(tmp_path: Path) -> None:
+    """A byte for each event would be more."""
+    path = tmp_path / "a.recording"
+    assert _resident(path, 80) - _resident(path, 16) < 64 * 2**17 / 1024
 
 
 def test_a_late_chunk_is_found(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
