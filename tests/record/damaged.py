@@ -117,7 +117,7 @@ class Damager:
         chance = self.chance
         made = bytearray(data)
         for _ in range(chance.choice((1, 1, 2, 9))):
-            at = chance.randrange(len(made))
+            at = chance.randrange(len(made) + 1)
             made[at : at + chance.choice((0, 1, 4, 70))] = chance.randbytes(
                 chance.choice((0, 1, 4))
             )
