@@ -1,24 +1,48 @@
-"""What a recording says of a process: its calls in one order, and its blocks."""
+"""What a recording says of a process: its calls in one order, a window of them at a time.
+
+A file has chunks of events in the order in which they were taken from the process. A chunk of a
+thread that allocates seldom comes long after others of its time. So the file is read twice: the
+first time for where each block of events is and which times it has; then `windows` knows up to
+which time all calls are there.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from hakmem.recording import (
-    FREE,
-    MORE,
-    PATH,
-    RESIZE,
-    Chunks,
-    NoRecording,
-    Reader,
-    numpy,
-)
+from hakmem.recording import MORE, PATH, Chunks, Head, NoRecording, Reader, numpy
 
-NEVER = 2**62  # where a block's free would be that was not freed
+ADDRESS_BITS = 44  # of a block, without the lowest 4
+WINDOW = 2**19  # calls at most
+WINDOW_LEAST = 2**18  # but for the last ones
+LATE = 2**20  # events that came in between make a chunk late
+LATE_A_THREAD = 1024
+LAST = 2**19  # events that a ring has
+FRAMES = 510  # of a path, at most
+_ADDRESS = 2**ADDRESS_BITS - 1
+_ADDRESS_SPACE = 2**47
+_NEVER = 2**63 - 1
+
+
+@dataclass
+class Part:
+    """A block of events in the file."""
+
+    at: int
+    count: int
+    first: int  # ticks when the earliest chunk that is not late was begun
+    late: Any  # which chunks are; None where none is
+
+
+@dataclass
+class Late:
+    """A chunk that comes long after others of its time."""
+
+    first: int  # ticks when it was begun
+    chunks: Chunks  # this one
 
 
 @dataclass
@@ -27,73 +51,122 @@ class Process:
 
     number: int
     facts: dict[str, Any]
-    maps: list[str] = field(default_factory=list)
-    parts: list[Chunks] = field(default_factory=list)
-    # When the recorder looked, in ns, and of some blocks the address and the pages there.
-    looks: list[tuple[int, list[tuple[int, int]]]] = field(default_factory=list)
+    file: Path
+    maps: dict[str, str] = field(default_factory=dict)  # the latest line of /proc/PID/maps by begin
+    parts: list[Part] = field(default_factory=list)
+    late: list[Late] = field(default_factory=list)
+    last: int = 0  # ticks when the last chunk was begun
+    clocks: tuple[int, int] | None = None  # ticks and time of the last chunk
+    looks: list[int] = field(default_factory=list)  # where in the file those at pages are
     done: dict[str, Any] | None = None  # None: the recording was cut off
     scale: float = 1.0  # ns for each unit of an event's time
+    # The addresses of call paths as they are in the file, 8 bytes each, the innermost first.
+    paths: dict[int, bytes] = field(default_factory=dict)
+    threads: dict[int, int] = field(default_factory=dict)  # each one's place among them
 
     @property
     def name(self) -> str:
         words: list[str] = self.facts["command"]
         return Path(words[0]).name if words else f"process {self.facts['pid']}"
 
+    @property
+    def begun(self) -> int:
+        return int(self.facts["ticks"]) >> int(self.facts["tick_shift"])
 
-@dataclass
-class Events:
-    """The calls of a process, in the order in which they took effect: an element of each array for
-    each call."""
-
-    kind: Any
-    address: Any  # of the block; 0 where the call failed
-    former: Any  # of the block that realloc got, if the block moved
-    size: Any
-    align: Any  # its logarithm, or 0
-    path: Any
-    thread: Any
-    time: Any  # ns since the recording began
-    paths: dict[int, tuple[int, ...]]  # where the calls are, the innermost first
-
-
-@dataclass
-class Blocks:
-    """An element of each array for each block, and one more for each realloc, which ends it."""
-
-    begin: Any  # the number of the call that allocated it
-    end: Any  # of the one that freed it, or NEVER
-    size: Any
-    path: Any
-    unknown_frees: int  # of blocks that were there before the recording
-    unclear: int  # allocated where they were already: their frees were not recorded
+    def path(self, number: int) -> tuple[int, ...]:
+        return tuple(numpy().frombuffer(self.paths.get(number, b""), dtype="<u8").tolist())
 
 
 def processes(path: Path) -> tuple[list[Process], bool]:
     """And whether the file is whole. Raises NoRecording."""
     reader = Reader(path)
     found: dict[int, Process] = {}
+    indices: dict[int, _Index] = {}
     for block in reader:
         if block.kind == b"PROC":
-            found[block.process] = Process(block.process, block.facts)
+            found[block.process] = Process(block.process, block.facts, path)
+            indices[block.process] = _Index(found[block.process])
             continue
         process = found.get(block.process)
         if process is None:
             raise NoRecording(f"{path}: damaged: it has events of a process that it does not name")
         if block.kind == b"MAPS":
-            process.maps.append(block.facts["maps"])
+            lines = block.facts["maps"].splitlines()
+            process.maps.update((line.partition("-")[0], line) for line in lines)
         elif block.kind == b"SEEN":
-            process.looks.append((block.facts["time"], block.facts["blocks"]))
+            process.looks.append(block.at)
         elif block.kind == b"DONE":
             process.done = block.facts
-        elif block.chunks is not None:
-            process.parts.append(block.chunks)
+        elif block.head is not None:
+            indices[block.process].add(block.at, block.head)
     _give_scale(found.values())
     return list(found.values()), reader.whole
 
 
+class _Index:
+    """Notes where events are, and keeps chunks that are late."""
+
+    def __init__(self, process: Process) -> None:
+        self.process = process
+        self.shift: int = process.facts["tick_shift"]
+        self.events = 0
+        self.recent: list[tuple[int, int]] = []  # blocks: events up to there, the last begin
+        self.settled = 0  # what began before this is late
+        self.threads: set[int] = set()
+
+    def add(self, at: int, head: Head) -> None:
+        np = numpy()
+        process, chunks = self.process, head.chunks
+        begun = (chunks.ticks >> self.shift).astype("i8")
+        self.threads.update(np.unique(chunks.threads).tolist())
+        late = begun < self._settled()
+        first = int(begun[~late].min(initial=_NEVER))
+        process.parts.append(Part(at, head.events, first, late if late.any() else None))
+        if late.any():
+            process.late += self._kept(at, late)
+        process.last = max(process.last, int(begun.max(initial=0)))
+        if len(chunks.times):
+            process.clocks = int(chunks.ticks[-1]), int(chunks.times[-1])
+        self.events += head.events
+        self.recent.append((self.events, process.last))
+
+    def _settled(self) -> int:
+        """The latest begin in blocks that are so long ago that none of their calls is to wait."""
+        most = max(LATE, LATE_A_THREAD * len(self.threads))
+        while self.recent and self.recent[0][0] < self.events - most:
+            self.settled = self.recent.pop(0)[1]
+        return self.settled
+
+    def _kept(self, at: int, late: Any) -> Iterator[Late]:
+        np = numpy()
+        (chunks,) = Reader(self.process.file).events([at])
+        for one in np.flatnonzero(late).tolist():
+            begun = int(chunks.ticks[one]) >> self.shift
+            yield Late(begun, _some(chunks, np.arange(len(late)) == one))
+
+
+def _some(chunks: Chunks, which: Any) -> Chunks:
+    np = numpy()
+    return Chunks(
+        chunks.threads[which],
+        chunks.counts[which],
+        chunks.orders[which],
+        chunks.ticks[which],
+        chunks.times[which],
+        chunks.events.part(np.repeat(which, chunks.counts)),
+    )
+
+
+def looks(process: Process) -> Iterator[tuple[int, list[tuple[int, int]]]]:
+    """When the recorder looked, in ns, and of some blocks the address and how many of their pages
+    were there. Raises NoRecording."""
+    for facts in Reader(process.file).facts(process.looks):
+        yield facts["time"], facts["blocks"]
+
+
 def calls_of(process: Process) -> int:
     """About how many; quick."""
-    return sum(len(part.events) for part in process.parts)
+    return sum(part.count for part in process.parts)
 
 
 def chosen(found: list[Process], pid: int | None, file: Path) -> Process:
@@ -104,155 +177,206 @@ def chosen(found: list[Process], pid: int | None, file: Path) -> Process:
     return max(some, key=calls_of)
 
 
-def events(process: Process) -> Events:
-    """Raises NoRecording."""
-    np = numpy()
-    if not process.parts:
-        no = np.zeros(0, dtype="i8")
-        return Events(no, no, no, no, no, no, no, no, {})
-    words, counts, ticks, threads = (
-        np.concatenate([getattr(part, name) for part in process.parts])
-        for name in ("events", "counts", "ticks", "threads")
-    )
-    counts = counts.astype("i8")
-    shift = process.facts["tick_shift"]
-    what, when = words[:, 0], words[:, 1]
-    kind = (what >> 44 & 7).astype("u1")
-    main = (kind != 0) & (kind != PATH) & (kind != MORE)
-    timed = np.flatnonzero(main | (kind == PATH))
-    time = np.zeros(len(kind), dtype="i8")
-    time[timed] = _times(when, timed, counts, (ticks >> shift).astype("i8"))
-    former = np.zeros(len(kind), dtype="u8")
-    align = np.zeros(len(kind), dtype="u1")
-    size = when >> 32
-    more = np.flatnonzero(kind[:-1] == MORE)
-    former[more + 1] = (what[more] & _ADDRESS) << 4
-    align[more + 1] = what[more] >> 47
-    size[more + 1] |= (when[more] & 0xFFFFFFFF) << 32
-    at = np.flatnonzero(main)
-    if (size[at][what[at] & _ADDRESS != 0] >= _ADDRESS_SPACE).any():
-        raise NoRecording("damaged: it has a block that no address space holds")
-    at = at[np.argsort(time[at], kind="stable")]
-    since = time[at] - (process.facts["ticks"] >> shift)
-    return Events(
-        kind[at],
-        ((what[at] & _ADDRESS) << 4).astype("i8"),
-        former[at].astype("i8"),
-        size[at].astype("i8"),
-        align[at],
-        (what[at] >> 47).astype("i8"),
-        np.repeat(threads, counts)[at],
-        (since * process.scale).astype("i8"),
-        _paths(what, when, kind),
-    )
-
-
-_ADDRESS = 2**44 - 1
-_ADDRESS_SPACE = 2**47
-
-
-def _times(when: Any, timed: Any, counts: Any, begun: Any) -> Any:
-    """In full, of the events that have one. An event has the lower half, and follows the one before
-    it, or the begin of its chunk, by less than half of what that can express."""
-    np = numpy()
-    chunk = np.repeat(np.arange(len(counts)), counts)[timed]
-    low = (when[timed] & 0xFFFFFFFF).astype("i8")
-    first = np.diff(chunk, prepend=-1) != 0
-    steps = np.diff(low, prepend=0)
-    steps[first] = low[first] - (begun[chunk[first]] & 0xFFFFFFFF)
-    steps = (steps + 2**31) % 2**32 - 2**31
-    sums = np.cumsum(steps)
-    before = (sums - steps)[first]
-    return begun[chunk] + sums - before[np.cumsum(first) - 1]
-
-
 def _give_scale(found: Iterable[Process]) -> None:
     """ns for each unit of an event's time, by both clocks of the start and of the last chunk, where
     most time is between these."""
     longest, scale = 0, 1.0
     for process in found:
-        if process.parts and len(process.parts[-1].times):
-            last = process.parts[-1]
-            time = int(last.times[-1]) - process.facts["time"]
-            ticks = int(last.ticks[-1]) - process.facts["ticks"]
+        if process.clocks is not None:
+            ticks = process.clocks[0] - process.facts["ticks"]
+            time = process.clocks[1] - process.facts["time"]
             if time > longest and ticks > 0:
                 longest, scale = time, time / ticks
     for process in found:
         process.scale = scale * 2 ** process.facts["tick_shift"]
 
 
-def _paths(what: Any, when: Any, kind: Any) -> dict[int, tuple[int, ...]]:
+# ---- times ----
+
+
+def _timed(chunks: Chunks) -> tuple[Any, Any]:
+    """Which events have a time, and how many of each chunk."""
     np = numpy()
-    first = what & _ADDRESS | what >> 47 << 44
-    found = {}
-    at = np.flatnonzero(kind == PATH)
-    numbers, counts = (what[at] >> 47).tolist(), (when[at] >> 32).tolist()
+    kind = chunks.events.kind
+    timed = (kind != 0) & (kind != MORE)
+    ends = np.cumsum(chunks.counts, dtype="i8")
+    others = np.searchsorted(ends, np.flatnonzero(~timed), side="right")
+    return timed, chunks.counts - np.bincount(others, minlength=len(ends))
+
+
+def _times(chunks: Chunks, timed: Any, counts: Any, process: Process) -> Any:
+    """When the events were that have a time, since the recording began. An event has the lower half
+    of its time, and follows the one before it, or the begin of its chunk, by less than half of what
+    that can express."""
+    np = numpy()
+    low = chunks.events.time[timed]
+    steps = np.zeros(len(low), dtype="<i4")
+    np.subtract(low[1:], low[:-1], out=steps[1:].view("<u4"))
+    sums = np.cumsum(steps, dtype="i8")
+    some = np.flatnonzero(counts)
+    first = (np.cumsum(counts) - counts)[some]
+    begun = (chunks.ticks[some] >> process.facts["tick_shift"]).astype("i8")
+    since = (low[first] - begun.astype("<u4")).view("<i4")
+    sums += np.repeat(begun - process.begun + since - sums[first], counts[some])
+    return sums
+
+
+# ---- calls ----
+
+
+@dataclass
+class Calls:
+    """In the order in which they took effect: an element of each array for each call."""
+
+    what: Any  # the first word of its event: the functions below
+    extra: Any  # that of an event before it which belongs to it, or 0
+    size: Any
+    time: Any  # since the recording began, in units of process.scale
+    thread: Any  # its place in process.threads
+
+    def __len__(self) -> int:
+        return len(self.what)
+
+    def part(self, which: Any) -> Calls:
+        return Calls(*(getattr(self, name)[which] for name in _COLUMNS))
+
+    @property
+    def kind(self) -> Any:
+        return self.what.view("u1")[5::8] >> 4 & 7
+
+    @property
+    def grain(self) -> Any:
+        """The address of the block, in units of 16 bytes; 0 where the call failed."""
+        return self.what & _ADDRESS
+
+    @property
+    def former(self) -> Any:
+        """Likewise of the block that realloc got, if the block moved, or 0."""
+        return self.extra & _ADDRESS
+
+    @property
+    def path(self) -> Any:
+        return (self.what >> 47).view("i8")
+
+    @property
+    def align(self) -> Any:
+        """Its logarithm, or 0."""
+        return (self.extra >> 47).astype("u1")
+
+
+_COLUMNS = "what", "extra", "size", "time", "thread"
+
+
+def _joined(parts: list[Calls]) -> Calls:
+    np = numpy()
+    if len(parts) == 1:
+        return parts[0]
+    return Calls(*(np.concatenate([getattr(one, name) for one in parts]) for name in _COLUMNS))
+
+
+def last_time(process: Process) -> int:
+    """When the last call was, as in Calls.time. It is among the last events of the file, as the
+    recorder takes what is in the ring at the end. Raises NoRecording."""
+    places: list[int] = []
+    events = 0
+    for part in reversed(process.parts):
+        if events > LAST:
+            break
+        places.append(part.at)
+        events += part.count
+    found = process.last - process.begun
+    for chunks in Reader(process.file).events(places):
+        found = max(found, int(_calls(process, chunks).time.max(initial=0)))
+    return max(found, 0)
+
+
+def windows(process: Process) -> Iterator[Calls]:
+    """All calls, in the order of time. Gives process.paths and process.threads what it finds.
+    Raises NoRecording."""
+    np = numpy()
+    parts = process.parts
+    late = sorted(process.late, key=lambda one: one.first)
+    firsts = np.array([*(part.first for part in parts), _NEVER])
+    limits = np.minimum.accumulate(firsts[::-1])[::-1][1:].tolist()  # what comes later is later
+    pool: list[Calls] = []
+    waiting = 0  # calls that are not ready
+    for part, chunks, limit in zip(parts, _chunks(process), limits, strict=True):
+        pool.append(_calls(process, chunks))
+        while late and late[0].first < limit:
+            pool.append(_calls(process, late.pop(0).chunks))
+        if sum(map(len, pool)) < waiting + WINDOW_LEAST and part is not parts[-1]:
+            continue
+        calls = _joined(pool)
+        ready = calls.time < limit - process.begun
+        whole = bool(ready.all())
+        pool = [] if whole else [calls.part(~ready)]
+        waiting = 0 if whole else len(pool[0])
+        yield from _cut(calls if whole else calls.part(ready))
+
+
+def _chunks(process: Process) -> Iterator[Chunks]:
+    """Of each part, those that are not late."""
+    read = Reader(process.file).events(part.at for part in process.parts)
+    for part, chunks in zip(process.parts, read, strict=True):
+        yield chunks if part.late is None else _some(chunks, ~part.late)
+
+
+def _cut(calls: Calls) -> Iterator[Calls]:
+    """In order, and in parts that are not too long."""
+    if (calls.time[1:] < calls.time[:-1]).any():
+        calls = calls.part(_order(calls.time))
+    if len(calls) <= WINDOW:
+        yield calls
+        return
+    for at in range(0, len(calls), WINDOW):
+        yield calls.part(slice(at, at + WINDOW))
+
+
+def _order(time: Any) -> Any:
+    """As a stable sort; numbers that fit a word are sorted faster."""
+    np = numpy()
+    least, bits = int(time.min()), len(time).bit_length()
+    if (int(time.max()) - least) >> (63 - bits):
+        return np.argsort(time, kind="stable")
+    key = (time - least << bits) + np.arange(len(time))
+    key.sort()
+    return key & (1 << bits) - 1
+
+
+def _calls(process: Process, chunks: Chunks) -> Calls:
+    """In the order of chunks."""
+    np = numpy()
+    timed, counts = _timed(chunks)
+    time = _times(chunks, timed, counts, process)
+    kind, what = chunks.events.kind, chunks.events.what
+    is_path = kind == PATH
+    if is_path.any():
+        process.paths.update(_paths(chunks.events.both, np.flatnonzero(is_path)))
+        time = time[~is_path[timed]]
+    call = timed & ~is_path
+    names = process.threads
+    places = [names.setdefault(one, len(names)) for one in chunks.threads.tolist()]
+    thread = np.repeat(np.array(places, dtype="u4"), chunks.counts)[call]
+    size = chunks.events.bytes[call].astype("i8")
+    extra = np.zeros(len(size), dtype="u8")
+    more = np.flatnonzero(kind[:-1] == MORE)
+    more = more[call[more + 1]]
+    if len(more):
+        at = np.cumsum(call)[more + 1] - 1
+        extra[at] = what[more]
+        size[at] |= chunks.events.time[more].astype("i8") << 32
+    what = what[call]
+    if len(more) and (size[what & _ADDRESS != 0] & -_ADDRESS_SPACE != 0).any():
+        raise NoRecording(f"{process.file}: damaged: it has a block that no address space holds")
+    return Calls(what, extra, size, time, thread)
+
+
+def _paths(events: Any, at: Any) -> Iterator[tuple[int, bytes]]:
+    np = numpy()
+    what, when = events[:, 0], events[:, 1]
+    numbers = (what[at] >> 47).tolist()
+    counts = np.minimum(when[at] >> 32, FRAMES).tolist()
     for begin, number, count in zip((at + 1).tolist(), numbers, counts, strict=True):
-        rows = slice(begin, begin + (count + 1) // 2)
-        addresses = np.stack([first[rows], when[rows]], axis=1).reshape(-1)
-        found[number] = tuple(addresses[:count].tolist())
-    return found
-
-
-def blocks(calls: Events) -> Blocks:
-    """From when to when each block was in use.
-
-    Processors read their clocks up to some 100 ns too early, so what two threads did with a block
-    may be noted in the wrong order."""
-    np = numpy()
-    moved = calls.former != 0
-    there = calls.address != 0
-    gives = (calls.kind == FREE) | (calls.kind == RESIZE) | (moved & there)
-    takes = (calls.kind != FREE) & there
-    # Of each call first what it frees, then what it allocates.
-    after = np.cumsum(gives.astype("i8") + takes)
-    count = int(after[-1]) if len(after) else 0
-    address = np.zeros(count, dtype="i8")
-    at = np.zeros(count, dtype="i8")
-    take = np.zeros(count, dtype=bool)
-    number = np.arange(len(calls.kind))
-    place = (after - takes)[gives] - 1
-    address[place] = np.where(moved, calls.former, calls.address)[gives]
-    at[place] = number[gives]
-    place = after[takes] - 1
-    address[place] = calls.address[takes]
-    at[place] = number[takes]
-    take[place] = True
-    order = np.argsort(address, kind="stable")
-    address, at, take = address[order], at[order], take[order]
-    _swap(address, take, at, calls)
-    same = np.append(address[1:] == address[:-1], False)
-    ended = take & same & ~np.append(take[1:], True)
-    again = take & same & np.append(take[1:], False)
-    began = np.append(False, (take & same)[:-1])
-    begin = at[take]
-    end = np.full(len(at), NEVER)
-    end[ended] = np.append(at[1:], 0)[ended]
-    end[again] = np.append(at[1:], 0)[again]  # its free was not recorded
-    return Blocks(
-        begin,
-        end[take],
-        calls.size[begin],
-        calls.path[begin],
-        int((~take & ~began).sum()),
-        int(again.sum()),
-    )
-
-
-def _swap(address: Any, take: Any, at: Any, calls: Events) -> None:
-    """Where two allocations or two frees of an address follow each other, the second was noted too
-    early: what comes after it comes before it."""
-    np = numpy()
-    same = address[1:] == address[:-1]
-    for _ in range(_SWAPS):
-        twice = take[:-2] == take[1:-1]
-        twice = np.flatnonzero(same[:-1] & same[1:] & twice & (take[1:-1] != take[2:])) + 1
-        i = twice[calls.time[at[twice + 1]] - calls.time[at[twice]] < _NEAR]
-        if not len(i):
-            return
-        for array in (take, at):
-            array[i], array[i + 1] = array[i + 1].copy(), array[i].copy()
-
-
-_SWAPS = 8  # of one address in a row
-_NEAR = 1_000_000  # ns
+        rows = events[begin : begin + (count + 1) // 2].copy()
+        rows[:, 0] = rows[:, 0] & _ADDRESS | rows[:, 0] >> 47 << 44
+        yield number, rows.tobytes()[: 8 * count]

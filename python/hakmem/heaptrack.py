@@ -1,108 +1,138 @@
 """A recording in the format of heaptrack's data files, version 2: lines of text, packed with gzip.
 heaptrack_print and heaptrack_gui read it. All numbers are hexadecimal; strings, addresses of code
-and call paths count from 1, kinds of allocations (size and call path) from 0.
+and call paths count from 1, kinds of allocations (size and call path) from 0. The calls are read
+once more for it.
 """
 
 from __future__ import annotations
 
 import gzip
+import io
 import os
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from hakmem.events import NEVER, Events
+from hakmem.events import Process
+from hakmem.live import Live, Window
 from hakmem.recording import numpy
 from hakmem.symbols import Frame
-from hakmem.traced import Traced
 
 _HEAPTRACK = 0x10400  # whose files have this version
 _VERSION = 2
 _MS = 10  # between two times
 
 
-def addresses(calls: Events) -> set[int]:
+def addresses(process: Process) -> set[int]:
     """Addresses of code for which `data` wants names."""
-    return {address for path in calls.paths.values() for address in path}
+    return {address for number in process.paths for address in process.path(number)}
 
 
-def data(told: Traced, frames: Mapping[int, Frame]) -> bytes:
-    lines = [*_head(told), *_code(told, frames)]
-    text = "\n".join([*lines, *_events(told)]) + "\n"
-    return gzip.compress(text.encode(errors="replace"), compresslevel=1)
+def data(process: Process, frames: Mapping[int, Frame]) -> bytes:
+    """Raises NoRecording."""
+    packed = io.BytesIO()
+    with gzip.GzipFile(fileobj=packed, mode="wb", compresslevel=1) as file:
+        made = _Code(process, frames)
+        _write(file, [*_head(process), *made.lines])
+        events = _Events(process, made.of_path)
+        for window in Live().through(process):
+            _write(file, events.lines(window))
+    return packed.getvalue()
 
 
-def _head(told: Traced) -> Iterator[str]:
+def _write(file: gzip.GzipFile, lines: list[str]) -> None:
+    file.write("".join(line + "\n" for line in lines).encode(errors="replace"))
+
+
+def _head(process: Process) -> Iterator[str]:
     yield f"v {_HEAPTRACK:x} {_VERSION:x}"
-    words = (word.replace("\n", " ") for word in told.process.facts["command"])
+    words = (word.replace("\n", " ") for word in process.facts["command"])
     yield f"X {' '.join(words)}"
     yield f"I {os.sysconf('SC_PAGESIZE'):x} {os.sysconf('SC_PHYS_PAGES'):x}"
 
 
-def _code(told: Traced, frames: Mapping[int, Frame]) -> Iterator[str]:
-    """Strings, addresses and call paths, then the kinds of allocations. A path is its innermost
-    call and the number of the path that led there."""
-    strings: dict[str, int] = {}
-    numbers: dict[int, int] = {}
-    nodes: dict[tuple[int, int], int] = {}
-    made: list[str] = []
+class _Code:
+    """Strings, addresses and call paths. A path is its innermost call and the number of the path
+    that led there."""
 
-    def string(text: str) -> int:
-        if text and text not in strings:
-            strings[text] = len(strings) + 1
-            made.append("s " + text.replace("\n", " "))
-        return strings[text] if text else 0
+    def __init__(self, process: Process, frames: Mapping[int, Frame]) -> None:
+        self.lines: list[str] = []
+        self.of_path: dict[int, int] = {}
+        self.frames = frames
+        self.strings: dict[str, int] = {}
+        self.addresses: dict[int, int] = {}
+        nodes: dict[tuple[int, int], int] = {}
+        for number in process.paths:
+            node = 0
+            for call in reversed(process.path(number)):
+                key = (self._address(call), node)
+                if key not in nodes:
+                    nodes[key] = len(nodes) + 1
+                    self.lines.append(f"t {key[0]:x} {node:x}")
+                node = nodes[key]
+            self.of_path[number] = node
 
-    def address(call: int) -> int:
-        if call not in numbers:
-            frame = frames.get(call)
-            module = string(frame.module.path if frame is not None and frame.module else "")
+    def _string(self, text: str) -> int:
+        if text and text not in self.strings:
+            self.strings[text] = len(self.strings) + 1
+            self.lines.append("s " + text.replace("\n", " "))
+        return self.strings[text] if text else 0
+
+    def _address(self, call: int) -> int:
+        if call not in self.addresses:
+            frame = self.frames.get(call)
+            module = self._string(frame.module.path if frame is not None and frame.module else "")
             words = [f"{call:x}", f"{module:x}"]
             for line in frame.lines if frame is not None else ():
-                parts = string(line.function), string(line.file), line.line
+                parts = self._string(line.function), self._string(line.file), line.line
                 words += [f"{part:x}" for part in parts]
-            numbers[call] = len(numbers) + 1
-            made.append("i " + " ".join(words))
-        return numbers[call]
-
-    of_path: dict[int, int] = {}
-    for number, path in told.calls.paths.items():
-        node = 0
-        for call in reversed(path):
-            key = (address(call), node)
-            if key not in nodes:
-                nodes[key] = len(nodes) + 1
-                made.append(f"t {key[0]:x} {node:x}")
-            node = nodes[key]
-        of_path[number] = node
-    yield from made
-    for size, number in _kinds(told)[0].tolist():
-        yield f"a {size:x} {of_path.get(number, 0):x}"
+            self.addresses[call] = len(self.addresses) + 1
+            self.lines.append("i " + " ".join(words))
+        return self.addresses[call]
 
 
-def _kinds(told: Traced) -> tuple[Any, Any]:
-    """Sizes and call paths that occur, and of each block which it has."""
-    np = numpy()
-    both = np.stack([told.blocks.size, told.blocks.path], axis=1)
-    kinds, which = np.unique(both, axis=0, return_inverse=True)
-    return kinds, which.reshape(-1)
+_SIZE_BITS = 47
 
 
-def _events(told: Traced) -> Iterator[str]:
-    np = numpy()
-    held = told.blocks
-    _, kind = _kinds(told)
-    freed = held.end != NEVER
-    # Of one call the free comes first; but clocks may have told a free before its allocation.
-    ends = np.where(held.end < held.begin, held.begin * 3 + 2, held.end * 3)
-    at = np.concatenate([held.begin * 3 + 1, ends[freed]])
-    order = np.argsort(at, kind="stable")
-    is_free = np.arange(len(at)) >= len(held.begin)
-    kind = np.concatenate([kind, kind[freed]])[order].tolist()
-    is_free = is_free[order].tolist()
-    ms = (told.calls.time[at[order] // 3] // 1_000_000).tolist()
-    told_at = -_MS
-    for now, which, free in zip(ms, kind, is_free, strict=True):
-        if now >= told_at + _MS:
-            told_at = now
-            yield f"c {now:x}"
-        yield f"- {which:x}" if free else f"+ {which:x}"
+class _Events:
+    def __init__(self, process: Process, of_path: Mapping[int, int]) -> None:
+        self.scale = process.scale
+        self.of_path = of_path
+        self.kinds: dict[int, int] = {}  # by path and size
+        self.told_at = -_MS
+
+    def lines(self, window: Window) -> list[str]:
+        """Of one call the free comes first; but clocks may have told a free before its
+        allocation."""
+        np = numpy()
+        calls, ended = window.calls, window.ended
+        takes = np.flatnonzero(window.takes)
+        at_once = ended.begin == window.at + window.number
+        at = np.concatenate([takes * 3 + 1, window.at * 3 + 2 * at_once])
+        path, size = calls.path[takes], calls.size[takes]
+        key = np.concatenate([path << _SIZE_BITS | size, _wide(ended.path) | ended.size])
+        keys, kind = np.unique(key, return_inverse=True)
+        made = self._new(keys.tolist())
+        kind = np.array([self.kinds[one] for one in keys.tolist()], dtype="i8")[kind.reshape(-1)]
+        order = np.argsort(at, kind="stable")
+        ms = (calls.time[at[order] // 3] * self.scale / 1e6).astype("i8").tolist()
+        free = (order >= len(takes)).tolist()
+        for now, which, is_free in zip(ms, kind[order].tolist(), free, strict=True):
+            if now >= self.told_at + _MS:
+                self.told_at = now
+                made.append(f"c {now:x}")
+            made.append(f"- {which:x}" if is_free else f"+ {which:x}")
+        return made
+
+    def _new(self, keys: list[int]) -> list[str]:
+        """What describes kinds that were not there before."""
+        made = []
+        for key in keys:
+            if key not in self.kinds:
+                self.kinds[key] = len(self.kinds)
+                path, size = (key % 2**64) >> _SIZE_BITS, key & (1 << _SIZE_BITS) - 1
+                made.append(f"a {size:x} {self.of_path.get(path, 0):x}")
+        return made
+
+
+def _wide(path: Any) -> Any:
+    return path.astype("i8") << _SIZE_BITS

@@ -6,7 +6,8 @@ import struct
 from dataclasses import dataclass
 from typing import Any, BinaryIO
 
-from hakmem.events import NEVER, Blocks, Events, Process, blocks, events
+from hakmem.events import Process
+from hakmem.history import NEVER, Blocks, Events, history
 from hakmem.recording import CALLOC, FREE, REALLOC, RESIZE, NoRecording, numpy
 from hakmem.touched import touched
 
@@ -37,8 +38,7 @@ class Ops:
 def made(process: Process) -> Ops:
     """Raises NoRecording where there is nothing to replay."""
     np = numpy()
-    calls = events(process)
-    held = blocks(calls)
+    calls, held = history(process)
     if not len(held.begin):
         raise NoRecording(f"process {process.facts['pid']} allocated nothing")
     thread = _threads(calls, process.facts["pid"])

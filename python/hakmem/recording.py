@@ -12,11 +12,15 @@ compressed with zstd. A file that was cut off is read up to the last whole block
 
 from __future__ import annotations
 
+import functools
 import json
+import os
+import stat
 import struct
 import zlib
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -26,7 +30,7 @@ FIRST_LINE = b"hakmem recording 1\n"
 _BLOCK = struct.Struct("<4sII")
 _EVENTS = struct.Struct("<III")
 LEVEL = 1
-BLOCK_MOST = 2**30
+BLOCK_MOST = 2**26  # bytes of a block, packed or not; the recorder writes some MiB at most
 
 MALLOC, CALLOC, FREE, REALLOC, RESIZE, MORE, PATH = range(1, 8)
 
@@ -37,18 +41,59 @@ class NoRecording(Exception):
     status = 1
 
 
+@functools.cache
 def numpy() -> Any:
     return need("numpy")[0]
 
 
+@functools.cache
 def zstandard() -> Any:
     return need("zstandard")[0]
 
 
+class Words:
+    """The 16 bytes of each event, as a block of the file has them: of all events the first byte,
+    then of all the second, and so on."""
+
+    def __init__(self, planes: Any, time: Any | None = None) -> None:
+        """`planes` has the times as differences, if they are not given."""
+        self.planes = planes
+        if time is None:
+            time = numpy().cumsum(_joined(planes[8:12], "<u4"), dtype="<u4")
+        self.time = time  # the lower half of the second word: of the time
+        self.kind = planes[5] >> 4 & 7
+
+    def __len__(self) -> int:
+        return len(self.time)
+
+    def part(self, which: Any) -> Words:
+        return Words(self.planes[:, which], self.time[which])
+
+    @property
+    def what(self) -> Any:
+        """The first word."""
+        return _joined(self.planes[:8], "<u8")
+
+    @property
+    def bytes(self) -> Any:
+        """The upper half of the second word."""
+        return _joined(self.planes[12:], "<u4")
+
+    @property
+    def both(self) -> Any:
+        """Two words for each event."""
+        second = self.bytes.astype("<u8") << 32 | self.time
+        return numpy().stack([self.what, second], axis=1)
+
+
+def _joined(planes: Any, kind: str) -> Any:
+    return planes.T.copy().view(kind).reshape(-1)
+
+
 @dataclass
 class Chunks:
-    """Events of one process. The first five have an element for each chunk; `events` has two words
-    for each event, chunk after chunk."""
+    """Events of one process. The first five have an element for each chunk; `events`, chunk after
+    chunk, are two words each where they are to be written, or Words as they were read."""
 
     threads: Any
     counts: Any
@@ -121,29 +166,49 @@ class Writer:
 _TIME = 2  # of the four halves of an event's words
 
 
-def _unpacked(payload: bytes) -> tuple[int, Chunks]:
+@dataclass
+class Head:
+    """Of a block of events: of which process, and what is known of its chunks."""
+
+    process: int
+    events: int
+    chunks: Chunks  # without the events
+
+
+def _head(payload: bytes) -> Head:
+    """`payload` has the begin of a block at least. Raises ValueError, struct.error."""
     np = numpy()
     process, count, events = _EVENTS.unpack_from(payload)
     at = _EVENTS.size
     columns = []
-    for kind in ("<u4", "<u4", "<u8", "<u8", "<u8"):
+    for kind in _CHUNK:
         columns.append(np.frombuffer(payload, dtype=kind, count=count, offset=at))
         at += columns[-1].nbytes
     if int(columns[1].sum()) != events:
         raise ValueError
-    planes = np.frombuffer(payload, dtype="u1", count=16 * events, offset=at).reshape(16, events)
-    words = planes.T.copy().view("<u4")
-    words[:, _TIME] = np.cumsum(words[:, _TIME], dtype="<u4")
     threads, counts, orders, ticks, times = columns
-    return process, Chunks(threads, counts, orders, ticks, times, words.view("<u8"))
+    return Head(process, events, Chunks(threads, counts, orders, ticks, times, None))
+
+
+_CHUNK = "<u4", "<u4", "<u8", "<u8", "<u8"
+_CHUNK_BYTES = 32
+
+
+def _events(payload: bytes) -> Chunks:
+    """Raises ValueError, struct.error."""
+    head = _head(payload)
+    at = len(payload) - 16 * head.events
+    planes = numpy().frombuffer(payload, dtype="u1", offset=at).reshape(16, -1)
+    return replace(head.chunks, events=Words(planes))
 
 
 @dataclass
 class Block:
     kind: bytes
+    at: int  # where it is in the file
+    process: int
     facts: dict[str, Any]  # of JSON
-    process: int = 0
-    chunks: Chunks | None = None
+    head: Head | None = None  # of events
 
 
 # Which numbers a block of facts has at least, and which texts.
@@ -172,41 +237,87 @@ def _check(kind: bytes, facts: Any) -> None:
 
 
 class Reader:
-    """The blocks of a file; `whole` says in the end whether there was nothing else."""
+    """The blocks of a file, of events their heads alone; `whole` says in the end whether there was
+    nothing else."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
         self.whole = True
+        self.unpacker = zstandard().ZstdDecompressor()
 
     def __iter__(self) -> Iterator[Block]:
         """Raises NoRecording."""
-        unpacker = zstandard().ZstdDecompressor()
+        with self._opened() as file:
+            size = os.fstat(file.fileno()).st_size
+            while (at := file.tell()) < size:
+                try:
+                    yield self._block(at, *_packed(file))
+                except self._wrong:
+                    self.whole = False
+                    return
+
+    def events(self, places: Iterable[int]) -> Iterator[Chunks]:
+        """All of these blocks, which were found before. Raises NoRecording."""
+        return self._again(places, _events)
+
+    def facts(self, places: Iterable[int]) -> Iterator[dict[str, Any]]:
+        """As events."""
+        return self._again(places, json.loads)
+
+    def _again(self, places: Iterable[int], read: Callable[[bytes], Any]) -> Iterator[Any]:
+        with self._opened() as file:
+            for at in places:
+                file.seek(at)
+                try:
+                    yield read(self._unpacked(_packed(file)[1]))
+                except self._wrong as why:
+                    raise NoRecording(f"{self.path}: damaged at byte {at}") from why
+
+    @contextmanager
+    def _opened(self) -> Iterator[BinaryIO]:
         try:
             with self.path.open("rb") as file:
                 if file.readline(len(FIRST_LINE)) != FIRST_LINE:
                     raise NoRecording(f"{self.path}: not a recording of hakmem")
-                yield from self._blocks(file, unpacker)
+                if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+                    raise NoRecording(f"{self.path}: no file, but a recording is read twice")
+                yield file
         except OSError as error:
             raise NoRecording(f"{self.path}: {error.strerror}") from error
 
-    def _blocks(self, file: BinaryIO, unpacker: Any) -> Iterator[Block]:
-        while head := file.read(_BLOCK.size):
-            if len(head) < _BLOCK.size:
-                self.whole = False
-                return
-            kind, length, check = _BLOCK.unpack(head)
-            packed = file.read(length)
-            if len(packed) < length or zlib.crc32(packed) != check:
-                self.whole = False
-                return
-            try:
-                payload = unpacker.decompress(packed, max_output_size=BLOCK_MOST)
-                if kind == b"EVTS":
-                    yield Block(kind, {}, *_unpacked(payload))
-                else:
-                    facts = json.loads(payload)
-                    _check(kind, facts)
-                    yield Block(kind, facts, facts["process"])
-            except (ValueError, KeyError, TypeError, struct.error, zstandard().ZstdError):
-                self.whole = False
-                return
+    def _block(self, at: int, kind: bytes, packed: bytes) -> Block:
+        if kind != b"EVTS":
+            facts = json.loads(self._unpacked(packed))
+            _check(kind, facts)
+            return Block(kind, at, facts["process"], facts)
+        length = zstandard().frame_content_size(packed)
+        begin = self.unpacker.stream_reader(packed)
+        first = begin.read(_EVENTS.size)
+        first += begin.read(_CHUNK_BYTES * min(_EVENTS.unpack(first)[1], BLOCK_MOST))
+        head = _head(first)
+        if length != len(first) + 16 * head.events or length > BLOCK_MOST:
+            raise ValueError
+        return Block(kind, at, head.process, {}, head)
+
+    def _unpacked(self, packed: bytes) -> bytes:
+        if zstandard().frame_content_size(packed) > BLOCK_MOST:
+            raise ValueError
+        unpacked: bytes = self.unpacker.decompress(packed, max_output_size=BLOCK_MOST)
+        return unpacked
+
+    @property
+    def _wrong(self) -> tuple[type[Exception], ...]:
+        """What reading a damaged block raises."""
+        wrong = ValueError, KeyError, TypeError, RecursionError, struct.error
+        return *wrong, zstandard().ZstdError
+
+
+def _packed(file: BinaryIO) -> tuple[bytes, bytes]:
+    """The next block's kind and what it has. Raises ValueError, struct.error."""
+    kind, length, check = _BLOCK.unpack(file.read(_BLOCK.size))
+    if length > BLOCK_MOST:
+        raise ValueError
+    packed = file.read(length)
+    if len(packed) < length or zlib.crc32(packed) != check:
+        raise ValueError
+    return kind, packed

@@ -10,7 +10,8 @@ import time
 from collections.abc import Sequence
 from typing import Any
 
-from hakmem.events import NEVER, Blocks, Events, Process
+from hakmem.events import Process, looks
+from hakmem.history import NEVER, Blocks, Events
 from hakmem.recording import CALLOC, MALLOC, MORE, REALLOC, RESIZE, numpy
 
 LEAST = 16 * 1024  # bytes of a block that is looked at
@@ -107,7 +108,7 @@ def touched(process: Process, calls: Events, held: Blocks) -> Any:
     for at, address in enumerate(calls.address[held.begin[large]].tolist()):
         where.setdefault(address, []).append(at)
     begins, ends = held.begin[large].tolist(), held.end[large].tolist()
-    for moment, blocks in process.looks:
+    for moment, blocks in looks(process):
         now = int(np.searchsorted(calls.time, moment - process.facts["time"]))
         for address, count in blocks:
             i = _in_use(where.get(address, ()), begins, ends, now)

@@ -15,10 +15,10 @@ FLOWS = 10
 
 def head(traced: Traced) -> Iterator[str]:
     """Some lines on the whole."""
-    calls, held = len(traced.calls.kind), len(traced.blocks.begin)
+    calls, held = traced.calls, traced.blocks
     rate = f" ({calls / traced.seconds / 1e6:.1f} M/s)" if traced.seconds else ""
     threads = f"{traced.threads} thread{'s' if traced.threads != 1 else ''}"
-    total = float(traced.blocks.size.sum())
+    total = float(traced.size)
     yield f"{calls:,} calls in {traced.seconds:.2f} s{rate} by {threads}"
     yield f"allocated {size(total)} in {held:,} blocks, {size(total / max(held, 1))} each"
     yield (
@@ -31,8 +31,8 @@ def head(traced: Traced) -> Iterator[str]:
         f"{brief} (the thread's next call freed them);"
         f" freed by another thread {_part(crossed, held)}"
     )
-    if traced.blocks.unknown_frees:
-        yield f"{traced.blocks.unknown_frees:,} frees of blocks from before the recording"
+    if traced.unknown_frees:
+        yield f"{traced.unknown_frees:,} frees of blocks from before the recording"
 
 
 def notes(traced: Traced) -> Iterator[str]:
@@ -44,8 +44,8 @@ def notes(traced: Traced) -> Iterator[str]:
         yield "the process gave up, as 'hakmem record' did not answer: what came later is missing"
     elif done["lost"]:
         yield f"{done['lost']} calls are missing: they could not be written in time"
-    if traced.blocks.unclear:
-        yield (f"of {traced.blocks.unclear} blocks the free is missing, or its order can't be told")
+    if traced.unclear:
+        yield (f"of {traced.unclear} blocks the free is missing, or its order can't be told")
 
 
 def lifetimes(traced: Traced) -> Section:
@@ -79,9 +79,11 @@ def flows(traced: Traced) -> Section:
 
 
 def sites(title: str, note: str, named: Named, at: int, most: int) -> Section:
-    """A row for each of the largest; `at` is the place of the blocks in the figures."""
+    """A row for each of the largest, without the sum of small ones; `at` is the place of the blocks
+    in the figures."""
     total = named.sums[at + 1] or 1  # bytes of blocks of none are none
-    stacks = sorted(named.stacks, key=lambda one: -one.figures[at + 1])[:most]
+    paths = [one for one in named.stacks if not one.frames or one.frames[0].address]
+    stacks = sorted(paths, key=lambda one: -one.figures[at + 1])[:most]
     rows = tuple(
         (
             size(one.figures[at + 1]),

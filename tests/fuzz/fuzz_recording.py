@@ -46,7 +46,7 @@ def _read() -> None:
         found, _ = events.processes(FILE)
         for process in found:
             told = traced.traced(process)
-            assert told.peak >= told.left >= 0 or not len(told.blocks.begin)
+            assert told.peak >= told.left >= 0 or not told.blocks
             made = ops.made(process)
             ops.write(made, io.BytesIO())
             assert int(made.counts.sum()) == len(made.ops)

@@ -237,6 +237,48 @@ static NOINLINE void work_on(unsigned long n)
     }
 }
 
+/* What is in use by three paths, counted by the program itself, and printed at five moments. Of
+ * each the mark has another size: MARK + 1 and on. */
+#define KINDS 3
+#define KEPT 400
+static NOINLINE void *red(size_t n) { return malloc(n); }
+static NOINLINE void *green(size_t n) { return calloc(1, n); }
+static NOINLINE void *blue(size_t n) { return realloc(NULL, n); }
+
+static void moments(void)
+{
+    static void *(*const functions[KINDS])(size_t) = {red, green, blue};
+    static const char *const names[KINDS] = {"red", "green", "blue"};
+    static struct {
+        void *p;
+        size_t bytes;
+        unsigned kind;
+    } kept[KEPT];
+    size_t blocks[KINDS] = {0}, bytes[KINDS] = {0};
+    unsigned random = 1;
+    for (unsigned moment = 0; moment < 5; moment++) {
+        for (unsigned i = 0; i < 5000 * (moment + 1); i++) {
+            random = random * 1664525u + 1013904223u;
+            unsigned at = (random >> 10) % KEPT, kind = (random >> 20) % (2 + moment % 2);
+            size_t n = 1 + (random >> 16) % 5000;
+            if (kept[at].p != NULL) {
+                free(kept[at].p);
+                blocks[kept[at].kind]--;
+                bytes[kept[at].kind] -= kept[at].bytes;
+            }
+            kept[at].p = i % 3 > moment / 2 ? NULL : functions[kind](n);
+            kept[at].kind = kind;
+            kept[at].bytes = n;
+            blocks[kind] += kept[at].p != NULL;
+            bytes[kind] += kept[at].p != NULL ? n : 0;
+        }
+        mark(MARK + 1 + moment);
+        for (unsigned kind = 0; kind < KINDS; kind++)
+            say(names[kind], NULL, NULL, blocks[kind], bytes[kind]);
+    }
+    print_lines();
+}
+
 int main(int argc, char **argv)
 {
     const char *what = argc > 1 ? argv[1] : "";
@@ -254,6 +296,8 @@ int main(int argc, char **argv)
         children(argv[0]);
     } else if (strcmp(what, "once_more") == 0) {
         once_more();
+    } else if (strcmp(what, "moments") == 0) {
+        moments();
     } else if (strcmp(what, "work") == 0) {
         work_on(n);
     } else if (strcmp(what, "killed") == 0) {

@@ -9,7 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from hakmem import events
-from hakmem.events import Events, Process
+from hakmem.events import Process
+from hakmem.history import Blocks, Events, history
 from hakmem.recording import FREE
 from tests.counts.work import clean_environment
 
@@ -56,12 +57,12 @@ class Recorded:
     def processes(self) -> tuple[list[Process], bool]:
         return events.processes(self.file)
 
-    def only(self) -> tuple[Process, Events]:
+    def only(self) -> tuple[Process, Events, Blocks]:
         found, whole = self.processes()
         assert whole
         plants = [one for one in found if one.name == self.plant.name]
         assert len(plants) == 1, [one.facts for one in found]
-        return plants[0], events.events(plants[0])
+        return plants[0], *history(plants[0])
 
     def trace(self, *words: str, status: int = 0) -> subprocess.CompletedProcess[str]:
         done = subprocess.run(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 import resource
 import shutil
@@ -9,15 +10,15 @@ import subprocess
 
 import pytest
 
-from hakmem import events, traced
-from hakmem.events import NEVER
+from hakmem import symbols, traced
+from hakmem.history import NEVER, history
 from hakmem.recording import CALLOC, FREE
-from tests.record.recorded import LONG, Recorded, between_marks, lines
+from tests.record.recorded import LONG, MARK, Recorded, between_marks, lines
 
 
 def test_every_call(recorded: Recorded) -> None:
     done = recorded.run("calls")
-    _, calls = recorded.only()
+    _, calls, _ = recorded.only()
     part = between_marks(calls)
     expected = []
     aligns = []
@@ -34,7 +35,7 @@ def test_every_call(recorded: Recorded) -> None:
 
 def test_hardened(recorded: Recorded) -> None:
     done = recorded.run("calls", HAKMEM_PRESET="hardened")
-    _, calls = recorded.only()
+    _, calls, _ = recorded.only()
     expected = [line.split() for line in done.stdout.splitlines()]
     found = lines(calls, between_marks(calls))
     assert [(what, int(size)) for what, _, _, size, _ in expected] == [
@@ -44,7 +45,7 @@ def test_hardened(recorded: Recorded) -> None:
 
 def test_beside_a_profile(recorded: Recorded) -> None:
     done = recorded.run("calls", HAKMEM_PROFILE="on", HAKMEM_PROFILE_RATE="1")
-    _, calls = recorded.only()
+    _, calls, _ = recorded.only()
     assert len(lines(calls, between_marks(calls))) == len(done.stdout.splitlines())
 
 
@@ -65,8 +66,7 @@ def test_call_paths(recorded: Recorded) -> None:
 
 def test_blocks_of_a_single_thread(recorded: Recorded) -> None:
     recorded.run("work", "100000")
-    process, calls = recorded.only()
-    held = events.blocks(calls)
+    process, calls, held = recorded.only()
     assert (held.unclear, held.unknown_frees) == (0, 0)
     assert process.done is not None and process.done["lost"] == 0
     mine = (calls.size > 15) & (calls.size < 3016) & (calls.kind != FREE)
@@ -77,8 +77,7 @@ def test_blocks_of_a_single_thread(recorded: Recorded) -> None:
 @pytest.mark.parametrize("count", [4])
 def test_blocks_that_cross_threads(recorded: Recorded, count: int) -> None:
     recorded.run("exchange", str(count))
-    process, calls = recorded.only()
-    held = events.blocks(calls)
+    process, calls, held = recorded.only()
     assert process.done is not None and process.done["lost"] == 0
     assert (calls.kind == FREE).sum() >= 50_000 * count
     # Clocks of processors differ by more than usual where a hypervisor moves them.
@@ -96,12 +95,12 @@ def test_more_threads_than_chunks(recorded: Recorded, can_grow: bool) -> None:
         *("hold", "2500"),
         before=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (most, most)),
     )
-    process, calls = recorded.only()
+    process, calls, blocks = recorded.only()
     assert process.done is not None and process.done["lost"] == 0
     held = (calls.size == 1000) & (calls.kind != FREE)
     assert held.sum() == 2500
     assert (len(set(calls.thread[held].tolist())) == 2500) == can_grow
-    assert events.blocks(calls).unknown_frees <= 50  # as above
+    assert blocks.unknown_frees <= 50  # as above
 
 
 def test_children_and_exec(recorded: Recorded) -> None:
@@ -112,16 +111,53 @@ def test_children_and_exec(recorded: Recorded) -> None:
     forked = [one for one in found if one.facts["parent"] == first.facts["pid"]]
     assert len(forked) == 3
     for one in forked:
-        calls = events.events(one)
+        calls, held = history(one)
         assert (calls.size == 4321).sum() == 1
-        assert events.blocks(calls).unknown_frees >= 1  # the parent's block
+        assert held.unknown_frees >= 1  # the parent's block
     last = forked[-1].facts["pid"]
     after = [one for one in found if one.facts["pid"] == last and one not in forked]
     assert len(after) == 1
-    assert len(lines(events.events(after[0]), between_marks(events.events(after[0])))) > 100
+    calls, _ = history(after[0])
+    assert len(lines(calls, between_marks(calls))) > 100
     assert "4 other processes" in recorded.trace().stdout
     shown = recorded.trace("--process", str(last)).stdout
     assert shown.startswith(f"process {last}: ") and shown.splitlines()[0].endswith(" calls")
+
+
+def test_any_moment(recorded: Recorded) -> None:
+    """The program counts what it has in use by path, and prints it at five moments."""
+    done = recorded.run("moments")
+    process, calls, _ = recorded.only()
+    counted: list[dict[str, tuple[int, int]]] = [{} for _ in range(5)]
+    for number, line in enumerate(done.stdout.splitlines()):
+        kind, _, _, *figures = line.split()
+        counted[number // 3][kind] = int(figures[0]), int(figures[1])
+    times = calls.time[[calls.size.tolist().index(MARK + 1 + n) for n in range(5)]] / 1e9
+    told = traced.traced(process, [(-math.inf, time) for time in times.tolist()])
+    for span, expected in zip(told.spans, counted, strict=True):
+        found = dict.fromkeys(expected, (0, 0))
+        for stack in symbols.named(span.profile).stacks:
+            name = next((line.function for line in stack.lines()), "")
+            if name in found:
+                blocks, size = found[name]
+                found[name] = blocks + int(stack.figures[0]), size + int(stack.figures[1])
+        assert found == expected
+    words = [word for time in times for word in ("--at", repr(float(time)))]
+    text = recorded.trace("--top", "9", *words).stdout
+    tables = [part for part in text.split("\n\n") if part.startswith("in use after")]
+    for table, expected in zip(tables, counted, strict=True):
+        for name, (blocks, _) in expected.items():
+            assert not blocks or re.search(rf" {blocks:,}  {name} \(", table), table
+    between = recorded.trace("--between", *(repr(float(time)) for time in times[1:3])).stdout
+    assert "allocated between" in between and "of that in use after" in between
+
+
+def test_moments_that_are_none(recorded: Recorded) -> None:
+    recorded.run("work", "100")
+    assert "is to come later" in recorded.trace("--between", "2", "1", status=2).stderr
+    assert "expected a number" in recorded.trace("--at", "noon", status=2).stderr
+    text = recorded.trace("--at", "1000").stdout
+    assert "in use after 1000 s: " in text
 
 
 def test_heaptrack_reads_it(recorded: Recorded) -> None:
@@ -137,7 +173,7 @@ def test_heaptrack_reads_it(recorded: Recorded) -> None:
     told = traced.traced(process)
     done = subprocess.run([tool, "-f", str(made)], capture_output=True, text=True, timeout=LONG)
     assert done.returncode == 0, done.stderr
-    assert f"calls to allocation functions: {len(told.blocks.begin)} " in done.stdout
+    assert f"calls to allocation functions: {told.blocks} " in done.stdout
     assert f"temporary memory allocations: {told.temporary} " in done.stdout
     peak = re.search(r"peak heap memory consumption: ([\d.]+)([KMB]*)", done.stdout)
     assert peak is not None

@@ -20,7 +20,7 @@ from tests.record.recorded import LONG, MARK, Recorded, leftovers
 
 def test_killed_program(recorded: Recorded) -> None:
     recorded.run("killed", "20000", status=128 + signal.SIGKILL)
-    process, calls = recorded.only()
+    process, calls, _ = recorded.only()
     assert process.done is not None and not process.done["orderly"]
     assert MARK in calls.size.tolist()  # the last thing that it did
 
@@ -69,7 +69,7 @@ def test_the_program_goes_on_without_its_recorder(recorded: Recorded, number: in
         gone = Path(f"/proc/{program}/status")
         _when("it ends", lambda: not gone.exists() or "zombie" in gone.read_text())
         found, _ = recorded.processes()
-        assert len(events.events(found[-1]).kind) > 1000
+        assert events.calls_of(found[-1]) > 1000
         assert "cut off" in recorded.trace().stderr
     finally:
         os.killpg(command.pid, signal.SIGKILL)
@@ -210,7 +210,7 @@ def test_a_running_process(recorded: Recorded) -> None:
         for _ in range(2):
             done = _record(recorded, plant.pid, "--seconds", "1")
             assert done.returncode == 0, done.stderr
-            process, calls = recorded.only()
+            process, calls, _ = recorded.only()
             assert process.facts["pid"] == plant.pid
             assert len(calls.kind) > 1000
             assert process.done is not None and process.done["lost"] == 0

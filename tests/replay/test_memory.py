@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 
 from tests.replay.replayed import Replayed
@@ -43,17 +41,20 @@ def test_settings_count(replayed: Replayed) -> None:
     assert found[gives][0]["faults"] > 1.5 * found[keeps][0]["faults"]
 
 
-def test_pages_of_another_size_of_block(replayed: Replayed, tmp_path: Path) -> None:
+def test_pages_of_another_size_of_block(
+    replayed: Replayed, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Blocks nobody looked at are taken for like those of their size or call path."""
     from hakmem import events, touched
+    from hakmem.history import history
 
     replayed.record("sparse")
     found, _ = events.processes(replayed.file)
     process = max(found, key=events.calls_of)
     assert process.looks, "nobody looked"
-    process.looks = [(when, blocks[::2]) for when, blocks in process.looks]
-    calls = events.events(process)
-    held = events.blocks(calls)
+    seen = [(when, blocks[::2]) for when, blocks in events.looks(process)]
+    monkeypatch.setattr(touched, "looks", lambda _: seen)
+    calls, held = history(process)
     pages = touched.touched(process, calls, held)
     large = held.size == 4 << 20
     assert large.sum() == 24

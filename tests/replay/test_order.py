@@ -122,7 +122,7 @@ def test_many_threads(replayed: Replayed) -> None:
 
 def test_a_free_noted_before_its_allocation(replayed: Replayed) -> None:
     """Two processors' clocks differ by some 100 ns."""
-    from hakmem.events import Blocks, Events
+    from hakmem.history import NEVER, Blocks, Events
     from hakmem.recording import FREE, MALLOC, numpy
 
     np = numpy()
@@ -139,9 +139,8 @@ def test_a_free_noted_before_its_allocation(replayed: Replayed) -> None:
         path=column(0, 0, 0),
         thread=column(7, 8, 7),
         time=column(1, 2, 3),
-        paths={},
     )
-    held = Blocks(column(0, 2), column(events.NEVER, 1), column(8, 8), column(0, 0), 0, 0)
+    held = Blocks(column(0, 2), column(NEVER, 1), column(8, 8), column(0, 0), 0, 0)
     rows = ops._rows(calls, held, column(0, 1, 0), column(1, 1))
     kinds = rows["kind"][np.argsort(rows["at"], kind="stable")].tolist()
     assert kinds == [OP_MALLOC, OP_MALLOC, OP_FREE]

@@ -17,6 +17,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "python"))
 
 from hakmem import events
+from hakmem.history import NEVER, history
 from tools import classes
 
 GRAIN, SMALL, STEP, MOST = 16, 1024, 128, 32768
@@ -25,11 +26,10 @@ GRAIN, SMALL, STEP, MOST = 16, 1024, 128, 32768
 def sizes_at_peak(recording: Path) -> tuple[str, np.ndarray]:
     found, _ = events.processes(recording)
     process = max(found, key=events.calls_of)
-    calls = events.events(process)
-    held = events.blocks(calls)
+    calls, held = history(process)
     change = np.zeros(len(calls.kind), dtype="i8")
     np.add.at(change, held.begin, held.size)
-    ended = held.end != events.NEVER
+    ended = held.end != NEVER
     np.subtract.at(change, held.end[ended], held.size[ended])
     top = int(np.cumsum(change).argmax())
     sizes = held.size[(held.begin <= top) & (held.end > top)]

@@ -21,6 +21,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "python"))
 
 from hakmem import events
+from hakmem.history import NEVER, history
 from tools import classes
 
 MOST, PAGE, SLICE = 32768, 4096, 65536
@@ -88,11 +89,10 @@ def by_path(path: Any, lived: Any) -> Any:
 def studied(recording: Path) -> Iterator[str]:
     found, _ = events.processes(recording)
     process = max(found, key=events.calls_of)
-    calls = events.events(process)
-    held = events.blocks(calls)
+    calls, held = history(process)
     small = held.size <= MOST
     begin, end = held.begin[small], held.end[small]
-    ended = end != events.NEVER
+    ended = end != NEVER
     sizes = [size for size in classes.sizes() if size <= MOST]
     cls = np.searchsorted(sizes, np.maximum(held.size[small], 1))
     lived = np.where(ended, end - begin, len(calls.kind))
