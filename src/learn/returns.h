@@ -53,8 +53,8 @@ static inline size_t returns_look(size_t live, size_t most)
 /* What may be counted as gone back in vain, so that it is paid in the end. */
 static inline size_t returns_debt(size_t vain, size_t most) { return smaller(vain, 3 * most); }
 
-/* Of what went back in vain, what still counts after so many milliseconds, of which the program
- * worked so many. */
+/* Of what went back in vain, what still counts after so many milliseconds of processor time, and so
+ * many in which no processor was at work for the program. */
 static inline size_t returns_paid(size_t vain, size_t worked, size_t rested)
 {
     size_t milliseconds = worked + rested / (LAW_TINY_PART * LAW_IDLE_PART);

@@ -38,6 +38,7 @@ static struct {
 static struct {
     size_t again;  /* bytes wanted again that were counted, as the counters have them */
     size_t moment; /* when it was counted last, in milliseconds */
+    size_t worked; /* the processor time then, if there was anything to count */
 } vain;
 
 static size_t wanted_again(void)
@@ -46,14 +47,24 @@ static size_t wanted_again(void)
            load_relaxed(&counters.huge.refaulted);
 }
 
+/* Milliseconds of processor time since the last call. In the child of a fork it begins anew. */
+static size_t worked_since(void)
+{
+    size_t now = os_worked_milliseconds();
+    size_t worked = excess(now, vain.worked);
+    vain.worked = now;
+    return worked;
+}
+
 static void count_vain(void)
 {
     ASSERT(lock_rank_held(RANK_PURGE));
     size_t moment = os_milliseconds();
     size_t passed = moment - vain.moment;
-    size_t worked = smaller(passed, LAW_HOLD_MS); /* a program not seen for long does not */
     size_t again = wanted_again() - vain.again;
-    size_t left = returns_paid(load_relaxed(&use.vain), worked, passed - worked);
+    size_t unpaid = load_relaxed(&use.vain);
+    size_t worked = passed > 0 && unpaid + again > 0 ? worked_since() : 0;
+    size_t left = returns_paid(unpaid, worked, excess(passed, worked));
     store_relaxed(&use.vain, returns_debt(left + again, load_relaxed(&use.most)));
     vain.moment = moment;
     vain.again += again;

@@ -74,6 +74,12 @@ size_t os_milliseconds(void)
     return (size_t)now.tv_sec * 1000 + (size_t)now.tv_nsec / 1000000;
 }
 
+size_t os_worked_milliseconds(void)
+{
+    struct timespec now = now_of(CLOCK_PROCESS_CPUTIME_ID);
+    return (size_t)now.tv_sec * 1000 + (size_t)now.tv_nsec / 1000000;
+}
+
 size_t os_nanoseconds(void)
 {
     struct timespec now = now_of(CLOCK_MONOTONIC);

@@ -130,7 +130,10 @@ void os_thread_name(const char *name);
 /* Milliseconds since some moment, coarse and cheap; 0 for ever where there is no clock. */
 size_t os_milliseconds(void);
 
-/* Nanoseconds of the same clock, exact and dearer. */
+/* Milliseconds of processor time of the process; a system call. 0 where it may not ask. */
+size_t os_worked_milliseconds(void);
+
+/* Nanoseconds of the same clock as os_milliseconds, exact and dearer. */
 size_t os_nanoseconds(void);
 
 /* For os_start: where the kernel has put its functions (AT_SYSINFO_EHDR), or 0; before that each
