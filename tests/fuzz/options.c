@@ -119,7 +119,20 @@ static const struct option *option_named(struct words name, bool any_case)
     for (unsigned i = 0; i < OPTIONS; i++)
         if (equal(name, options[i].name, any_case))
             return &options[i];
+#define RENAMED(old, now)            \
+    if (equal(name, #old, any_case)) \
+        return option_named((struct words){#now, strlen(#now)}, true);
+#include "base/options.def"
     return NULL;
+}
+
+static bool is_gone(struct words name)
+{
+#define GONE(old, instead)        \
+    if (equal(name, #old, false)) \
+        return true;
+#include "base/options.def"
+    return false;
 }
 
 static bool one_of(struct words words, const char *const *names)
@@ -179,7 +192,6 @@ static bool value_of_words(const struct option *option, struct words words, size
         } factors[] = {
             {OPTION_BYTES, "k", KiB},   {OPTION_BYTES, "kib", KiB}, {OPTION_BYTES, "m", MiB},
             {OPTION_BYTES, "mib", MiB}, {OPTION_BYTES, "g", GiB},   {OPTION_BYTES, "gib", GiB},
-
         };
         while (unit.length > 0 && unit.start[0] == ' ') {
             unit.start++;
@@ -263,7 +275,7 @@ static void expect_variable(const char *variable)
         expect_value(option, (struct words){value, strlen(value)});
         return;
     }
-    bool meant = is_nearly(name, "config");
+    bool meant = is_gone(name) || is_nearly(name, "config");
     for (unsigned i = 0; i < OPTIONS; i++)
         meant = meant || is_nearly(name, options[i].name);
     expected.wrong += meant;

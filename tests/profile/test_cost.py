@@ -15,7 +15,7 @@ from tests.counts.callgrind import skip_without_valgrind
 from tests.counts.work import clean_environment
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "profile.md"
-ROWS = {"up to 640": (16, 512, 640), "up to 32 KiB": (641, 4096, 32768), "more": (40000, 65536)}
+ROWS = {"up to 640": (16, 640), "up to 32 KiB": (641, 32768), "more": (65536,)}
 BLOCKS = 3200
 
 
@@ -24,7 +24,7 @@ def _said() -> dict[str, tuple[int, int]]:
     return {name: (int(least), int(most)) for name, least, most in rows}
 
 
-@pytest.mark.parametrize("pattern", ["same", "batch", "replace"])
+@pytest.mark.parametrize("pattern", ["same", "batch"])
 @pytest.mark.parametrize("row", ROWS)
 def test_instructions(
     row: str, pattern: str, given: Callable[[str], Path], library: Path, tmp_path: Path
