@@ -34,11 +34,16 @@ static void apply(struct cgroup_memory memory)
     use_set_look();
 }
 
+COLD void limits_keep(void)
+{
+    apply((struct cgroup_memory){load_relaxed(&containers.limit), false});
+}
+
 COLD void limits_set(void)
 {
-    if (!policy.container_limits)
+    if (!load_relaxed(&policy.container_limits))
         store_relaxed(&limits.unread, false);
-    apply((struct cgroup_memory){load_relaxed(&containers.limit), false});
+    limits_keep();
     bool passed = load_relaxed(&use.held) > load_relaxed(&limits.soft);
     store_relaxed(&limits.watched, !passed);
     store_relaxed(&limits.passed, passed);
@@ -47,7 +52,7 @@ COLD void limits_set(void)
 
 bool limits_due(void)
 {
-    if (!policy.container_limits || load_relaxed(&containers.denied))
+    if (!load_relaxed(&policy.container_limits) || load_relaxed(&containers.denied))
         return false;
     if (load_relaxed(&containers.limit) == NO_LIMIT && use_dirty() < LAW_IDLE_PART * LAW_LITTLE)
         return false;

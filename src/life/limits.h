@@ -18,6 +18,9 @@ static inline bool limits_wanted(void)
 /* After options are known, or one of them was changed. */
 void limits_set(void);
 
+/* After keep_bytes has changed: whether the soft limit is passed stays as it was found. */
+void limits_keep(void);
+
 /* Whether it is time to read the limits of containers. Needs no lock. */
 bool limits_due(void);
 

@@ -272,7 +272,8 @@ void purge_beyond(void)
     lock_take(&purge_lock);
     take_stock();
     store_relaxed(&use.vain, 0);
-    give_beyond(SIZE_MAX);
+    while (give_beyond(SIZE_MAX) > 0) /* each time of one kind */
+        ;
     use_set_look();
     lock_release(&purge_lock);
 }

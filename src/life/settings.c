@@ -11,9 +11,11 @@
 
 /* The program's function for the soft limit is not called here, but in the program's next call that
  * takes the slow path. */
-static void change_limits(void)
+static void change_limits(void (*set)(void))
 {
-    limits_set();
+    purge_stop(); /* the limits of containers are read under the same lock */
+    set();
+    purge_go_on();
     purge_beyond();
 }
 
@@ -56,10 +58,11 @@ enum changed option_change(const char *name, size_t value, struct cache *mine)
         return CHANGE_AT_START_ONLY;
     }
     store_relaxed(field, value);
-    if (option - options == OPTION_NUMBER_keep_bytes ||
-        option - options == OPTION_NUMBER_soft_limit_bytes ||
+    if (option - options == OPTION_NUMBER_keep_bytes)
+        change_limits(limits_keep);
+    if (option - options == OPTION_NUMBER_soft_limit_bytes ||
         option - options == OPTION_NUMBER_hard_limit_bytes)
-        change_limits();
+        change_limits(limits_set);
     return CHANGED;
 }
 
