@@ -54,6 +54,22 @@ static void use_and_free_much(void)
     do_free(big);
 }
 
+static size_t retained(void)
+{
+    struct hakmem_stats stats;
+    hakmem_stats(&stats, sizeof stats);
+    return stats.retained;
+}
+
+static void use_and_free_slices(void)
+{
+    static void *blocks[40];
+    for (unsigned i = 0; i < 40; i++)
+        blocks[i] = memset(NEED("1 MiB", do_malloc(MiB)), 1, MiB);
+    for (unsigned i = 0; i < 40; i++)
+        do_free(blocks[i]);
+}
+
 static void what_is_beyond_a_limit_goes_back(void)
 {
     use_and_free_much();
@@ -61,8 +77,10 @@ static void what_is_beyond_a_limit_goes_back(void)
     CHECK_ERROR("much", hakmem_option_set("keep_bytes", 1024 * MiB), 0);
     use_and_free_much();
     CHECK(kept() >= 64 * MiB, "a freed block is kept: expected 64 MiB or more, found %zu", kept());
+    use_and_free_slices();
     CHECK_ERROR("none", hakmem_option_set("keep_bytes", 0), 0);
     CHECK_SIZE("kept", kept(), 0);
+    CHECK_SIZE("retained", retained(), 0);
     CHECK_ERROR("auto", hakmem_option_set("keep_bytes", HAKMEM_AUTO), 0);
 }
 
