@@ -105,7 +105,8 @@ def actions(command: argparse.ArgumentParser) -> Iterator[tuple[str, str]]:
             for choice in action._choices_actions:
                 yield choice.dest, f"{choice.help}; see hakmem-{choice.dest}(1)"
             continue
-        value = f" {action.metavar}" if action.option_strings and action.metavar else ""
+        words = action.metavar if isinstance(action.metavar, tuple) else (action.metavar or "",)
+        value = f" {' '.join(words)}".rstrip() if action.option_strings else ""
         name = ", ".join(action.option_strings) or str(action.metavar)
         yield name + value, str(action.help)
 

@@ -40,7 +40,7 @@ exit status:
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("names", metavar="NAME", nargs="*", help="only these options")
-    parser.add_argument("--json", action="store_true", help="write JSON, numbers in bytes or ms")
+    parser.add_argument("--json", action="store_true", help="write JSON, sizes in bytes")
 
 
 def _source(name: str, environment: Mapping[str, str]) -> str | None:
