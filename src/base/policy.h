@@ -1,5 +1,6 @@
-/* The numbers that the rest reads, made from the table of options. Plain data: only options/ writes
- * it, before the first cache exists. Sizes in bytes, switches 0 or 1. */
+/* The numbers that the rest reads, made from the table of options. options/ writes them before the
+ * first cache exists. Those that change later (life/settings.c, life/life.c) are atomic. Sizes in
+ * bytes, switches 0 or 1. */
 #ifndef HAKMEM_BASE_POLICY_H
 #define HAKMEM_BASE_POLICY_H
 

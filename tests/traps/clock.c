@@ -62,7 +62,7 @@ static void *work(void *seat)
 }
 
 /* Blocks of all sizes, together far beyond what is kept for reuse; then all free. And others, of so
- * many bytes that work pays what went back in vain, also where only they tell the time. */
+ * many bytes that memory goes back and is needed again. */
 static void take_much_and_free_it(void)
 {
     enum { N = 2500 };
