@@ -316,10 +316,10 @@ void slices_lack(struct superslab *s, void *start, size_t n, size_t bytes)
 
 void slices_give(struct superslab *s, void *start, size_t n)
 {
-    ASSERT(n >= 1 && slice_index(s, start) + n <= s->slices);
     ASSERT((uintptr_t)start % SLICE == 0 && map_bin(start) == BIN_FOREIGN);
     unsigned first = slice_index(s, start);
     lock_take(&superslabs_lock);
+    ASSERT(n >= 1 && first + n <= s->slices);
     ASSERT((s->free & slice_mask(first, n)) == 0);
     s->free |= slice_mask(first, n);
     store_relaxed(&use.dirty_slices, use.dirty_slices + n);
