@@ -22,12 +22,14 @@ size_t use_dirty(void)
     return load_relaxed(&use.dirty_slices) * SLICE + load_relaxed(&use.dirty_huge);
 }
 
-bool use_low(void) { return returns_low(load_relaxed(&use.live), load_relaxed(&use.most)); }
+size_t use_live(void) { return excess(used_now(), load_relaxed(&use.spare)); }
+
+bool use_low(void) { return returns_low(use_live(), load_relaxed(&use.most)); }
 
 bool use_returns(void)
 {
     size_t below = returns_below(load_relaxed(&use.vain), load_relaxed(&use.most));
-    return load_relaxed(&use.live) < below && load_relaxed(&policy.keep_bytes) != KEEP_ALL;
+    return use_live() < below && !load_relaxed(&limits.stays);
 }
 
 /* What may be kept, where so much is held. */
@@ -42,7 +44,7 @@ size_t use_excess_with(size_t more)
     size_t dirty = use_dirty();
     size_t all = load_relaxed(&use.slices) + load_relaxed(&use.huge) + dirty + more;
     size_t beyond = excess(dirty + load_relaxed(&use.stacked), keep_where_held(all));
-    if (load_relaxed(&policy.keep_bytes) != AUTO)
+    if (load_relaxed(&policy.keep_bytes) != AUTO || load_relaxed(&limits.stays))
         return beyond;
     size_t most = larger(load_relaxed(&use.most), used_now() + more);
     return larger(beyond, excess(all, keep_limit(most, load_relaxed(&use.vain))));
@@ -63,10 +65,10 @@ void use_set_look(void)
     size_t held = load_relaxed(&use.held);
     size_t look = keep_where_held(held);
     size_t below = returns_below(load_relaxed(&use.vain), load_relaxed(&use.most));
-    if (use_returns())
-        look = smaller(look, returns_from(held));
-    else if (load_relaxed(&policy.keep_bytes) != KEEP_ALL && below > 0)
-        look = smaller(look, larger(excess(held, below), RETURNS_LEAST));
+    bool may_narrow = load_relaxed(&limits.full) != SIZE_MAX; /* a container's others may grow */
+    if ((load_relaxed(&policy.keep_bytes) == AUTO || may_narrow) && below > 0)
+        look = smaller(look, use_live() < below ? returns_from(held)
+                                                : larger(excess(held, below), RETURNS_LEAST));
     if (load_relaxed(&limits.unread))
         look = smaller(look, LAW_IDLE_PART * LAW_LITTLE);
     store_relaxed(&limits.look, look);

@@ -20,7 +20,7 @@ struct use {
     size_t stacked;      /* of `slices`, what threads keep in stacks of large blocks; about */
     size_t most;         /* bytes that were in use at once, without those */
     size_t vain;         /* bytes that lately went back in vain (learn/returns.h) */
-    size_t live;         /* in use in blocks, about; as found last */
+    size_t spare;        /* of what is in use, what is in no block; as found last */
     size_t held;         /* what is in use, and dirty: the sum of the first four */
 
     size_t huge_most;                /* of `huge`, at once */
@@ -28,7 +28,8 @@ struct use {
 };
 extern struct use use HIDDEN;
 
-/* Whether little is in use of what was. */
+/* Bytes in use in blocks, about; and whether that is little of what was. */
+size_t use_live(void);
 bool use_low(void);
 
 /* Limits of memory, those of containers and those that options set, as numbers of bytes; SIZE_MAX
@@ -40,6 +41,7 @@ struct limits {
     size_t soft;  /* the option soft_limit_bytes */
     size_t hard;  /* the option hard_limit_bytes: what may be held */
     size_t look;  /* where so much is dirty, it is time to look after it */
+    bool stays;   /* what lies idle is kept, within these */
     bool unread;  /* those of containers are to be read, and were not yet */
     bool watched; /* whether passing the soft limit is still to be noted */
     bool passed;  /* it is, and nobody has acted on it */

@@ -12,8 +12,8 @@ static size_t large_most(void)
 {
     size_t threads = caches_living();
     size_t used_most = threads > 1 ? 0 : load_relaxed(&use.most);
-    if (load_relaxed(&policy.keep_bytes) != AUTO) /* that number is of these, too */
-        return 0;
+    if (load_relaxed(&policy.keep_bytes) < KEEP_ALL)
+        return 0; /* that number is of these, too */
     size_t most =
         share_of_large(threads, used_most, CLASS_SLICES_MOST, load_relaxed(&policy.thread_bytes));
     return smaller(most, load_relaxed(&limits.look) / larger(threads, 1));

@@ -124,9 +124,7 @@ static struct finding found_at_end(void)
 /* The orderly end of the process. */
 static void process_end(void)
 {
-    store_relaxed(&policy.container_limits, 0); /* the kernel takes all, and soon */
-    store_relaxed(&policy.keep_bytes, KEEP_ALL);
-    store_relaxed(&limits.keep, KEEP_ALL);
+    limits_end();
     report_late(found_at_end(), RETURN_ADDRESS);
     if (journal_open())
         learned_print();

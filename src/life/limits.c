@@ -28,6 +28,7 @@ static void apply(struct cgroup_memory memory)
     if (memory.close)
         keep = smaller(keep, LAW_LITTLE);
     store_relaxed(&limits.keep, keep);
+    store_relaxed(&limits.stays, load_relaxed(&policy.keep_bytes) == KEEP_ALL);
     store_relaxed(&limits.full, smaller(keep_full(memory.limit), soft));
     store_relaxed(&limits.soft, soft);
     store_relaxed(&limits.hard, hard);
@@ -48,6 +49,14 @@ COLD void limits_set(void)
     store_relaxed(&limits.watched, !passed);
     store_relaxed(&limits.passed, passed);
     store_relaxed(&purge_due, clock_now());
+}
+
+void limits_end(void)
+{
+    store_relaxed(&containers.denied, true);
+    store_relaxed(&limits.keep, SIZE_MAX);
+    store_relaxed(&limits.full, SIZE_MAX);
+    store_relaxed(&limits.stays, true);
 }
 
 bool limits_due(void)

@@ -11,8 +11,8 @@
 /* Whether options say anything but what holds without a call. */
 static inline bool limits_wanted(void)
 {
-    return unlikely(policy.soft_limit_bytes + policy.hard_limit_bytes + !policy.container_limits !=
-                    0);
+    return unlikely(policy.keep_bytes != AUTO) || unlikely(policy.soft_limit_bytes != 0) ||
+           unlikely(policy.hard_limit_bytes != 0) || unlikely(!policy.container_limits);
 }
 
 /* After options are known, or one of them was changed. */
@@ -20,6 +20,9 @@ void limits_set(void);
 
 /* After keep_bytes has changed: whether the soft limit is passed stays as it was found. */
 void limits_keep(void);
+
+/* As the process ends: the kernel takes all, and soon. */
+void limits_end(void);
 
 /* Whether it is time to read the limits of containers. Needs no lock. */
 bool limits_due(void);

@@ -73,8 +73,7 @@ static void count_vain(void)
 static void take_stock(void)
 {
     count_vain();
-    size_t idle = shards_free().bytes + use_dirty() + load_relaxed(&use.stacked);
-    store_relaxed(&use.live, excess(load_relaxed(&use.held), idle));
+    store_relaxed(&use.spare, shards_free().bytes);
 }
 
 /* ---- what lies idle; lock: purge ---- */
@@ -94,15 +93,10 @@ static struct {
 } hold;            /* lock: purge */
 
 /* What is so much that the program has no use for it. */
-static struct finding find_much(void)
+static bool find_much(void)
 {
-    struct finding found = {MISUSE_NONE, NULL};
     size_t idle = use_dirty() + load_relaxed(&use.stacked);
-    if (idle < returns_from(load_relaxed(&use.held)) || !use_returns())
-        return found;
-    found = large_empty(cache_current());
-    owe(slices_dirty(), huge_dirty());
-    return found;
+    return idle >= returns_from(load_relaxed(&use.held)) && use_returns();
 }
 
 static void owe_pages(size_t before)
@@ -117,7 +111,7 @@ static void owe_pages(size_t before)
 static void find_low(void)
 {
     struct slabs_free free = shards_free();
-    size_t live = load_relaxed(&use.live);
+    size_t live = use_live();
     hold.swept = larger(hold.swept, live);
     if (!use_low() || !returns_fell(hold.swept, live) || !use_returns() ||
         free.bytes - free.absent < LAW_LITTLE)
@@ -177,6 +171,8 @@ static size_t give_pages(size_t most)
 static bool give_owed(size_t most)
 {
     size_t done = 0;
+    if (load_relaxed(&limits.stays))
+        return false;
     if (owed.slices > 0 || owed.huge > 0)
         done = give(owed.slices, owed.huge, most);
     if (owed.pages && done < most)
@@ -205,7 +201,7 @@ static bool begin(void) { return !fork_holds_locks() && lock_try(&purge_lock); }
 /* When to look again, unless something happens before that is looked for (use_set_look). */
 static void set_due(bool more, size_t own)
 {
-    size_t step = use_low() ? SLICE : returns_look(use.live, load_relaxed(&use.most));
+    size_t step = use_low() ? SLICE : returns_look(use_live(), load_relaxed(&use.most));
     if (own > LAW_CALL_MOST) /* of which each may be more than a step, and costs less than a look */
         step = larger(step, (own + LAW_CALL_MOST) * LAW_TINY_PART);
     store_relaxed(&purge_goes_on, more);
@@ -213,7 +209,7 @@ static void set_due(bool more, size_t own)
     use_set_look();
 }
 
-COLD void purge_step(size_t own)
+COLD void purge_step(bool freed, size_t own)
 {
     if (!begin())
         return;
@@ -222,38 +218,24 @@ COLD void purge_step(size_t own)
     take_stock();
     struct finding found = {MISUSE_NONE, NULL};
     struct finding old = {MISUSE_NONE, NULL};
-    find_low();
-    found = find_much();
-    if (use_returns() && vain.moment - hold.moment >= LAW_HOLD_MS)
+    if (freed)
+        find_low();
+    bool much = freed && find_much();
+    if (much || use_excess() > 0)
+        found = large_empty(cache_current());
+    if (much)
+        owe(slices_dirty(), huge_dirty());
+    if (freed && use_returns() && vain.moment - hold.moment >= LAW_HOLD_MS)
         old = find_old();
     size_t began = giving_begins();
     size_t most = CALL_MOST + own;
     size_t done = give_beyond(most);
-    bool more = done >= most || give_owed(most - done);
+    bool more = done >= most || (freed && give_owed(most - done));
     giving_ends(began);
     set_due(more, own);
     lock_release(&purge_lock);
     report_late(found, NULL);
     report_late(old, NULL);
-}
-
-COLD void purge_make_room(size_t own)
-{
-    if (!begin())
-        return;
-    if (limits_due())
-        limits_look();
-    take_stock();
-    struct finding found = {MISUSE_NONE, NULL};
-    if (use_excess() > 0)
-        found = large_empty(cache_current());
-    size_t began = giving_begins();
-    size_t most = CALL_MOST + own;
-    bool more = give_beyond(most) >= most;
-    giving_ends(began);
-    set_due(more, own);
-    lock_release(&purge_lock);
-    report_late(found, NULL);
 }
 
 void purge_ripen(void)
@@ -300,8 +282,6 @@ void purge_beyond_limits(void)
 bool purge_by_time(void)
 {
     static size_t last_tick; /* the allocation clock at the last; lock: purge */
-    if (load_relaxed(&policy.keep_bytes) == KEEP_ALL)
-        return false;
     if (!lock_enter(&purge_lock))
         return true; /* a fork has everything, and may last; a thread's end may wait for this one */
     if (limits_due())
@@ -328,7 +308,7 @@ bool purge_by_time(void)
         lock_release(&purge_lock);
     }
     purge_beyond_limits();
-    return moved || counters_returned() != before || use_dirty() > 0;
+    return moved || counters_returned() != before;
 }
 
 size_t purge_all(struct cache *mine, size_t pad)

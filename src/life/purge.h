@@ -16,11 +16,9 @@
 struct cache;
 
 /* For the slow path, without locks, where purge_is_due. After memory was freed: gives back what is
- * idle, and finds out what is due next; `own` is how many bytes the call's own block has, if that
- * is huge. After memory was taken: gives back only what is beyond what may be kept. Nothing where a
- * fork or another thread has the lock. */
-void purge_step(size_t own);
-void purge_make_room(size_t own);
+ * idle; else only what is beyond what may be kept. Finds out what is due next. `own`: bytes of the
+ * call's own block, if that is huge. Nothing where a fork or another thread has the lock. */
+void purge_step(bool freed, size_t own);
 
 /* Whether there is more to give back: then each free takes the slow path. */
 extern bool purge_goes_on HIDDEN; /* atomic */

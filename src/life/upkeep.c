@@ -22,11 +22,11 @@ static inline void settle_visits(struct cache *cache)
         set_visits(cache, on);
 }
 
-COLD void give_memory_back(void (*way)(size_t), size_t own)
+COLD void give_memory_back(bool freed, size_t own)
 {
     if (orders_waiting())
         orders_obey(thread_cache());
-    way(own);
+    purge_step(freed, own);
     struct cache *cache = thread_cache();
     if (cache != NULL)
         settle_visits(cache);
@@ -40,7 +40,7 @@ void look_after(struct cache *cache, size_t own)
     if (unlikely(shards_compacted()))
         purge_ripen();
     if (purge_is_due())
-        give_memory_back(purge_step, own);
+        give_memory_back(true, own);
     if (likely(cache != NULL))
         settle_visits(cache);
 }

@@ -9,7 +9,7 @@
 #include "life/purge.h"
 #include "life/scavenger.h"
 
-void give_memory_back(void (*way)(size_t), size_t own);
+void give_memory_back(bool freed, size_t own);
 
 /* After memory was freed by the calling thread, which has this cache or none. `own`: bytes of the
  * call's own block, if that is huge. */
@@ -21,7 +21,7 @@ static inline void make_room(size_t own)
 {
     guards_look();
     if (purge_is_due() && (use_excess() > 0 || soft_limit_waits()))
-        give_memory_back(purge_make_room, own);
+        give_memory_back(false, own);
 }
 
 /* What a thread that takes a block by the slow path has to note before. */

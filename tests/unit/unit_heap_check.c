@@ -526,8 +526,7 @@ int main(void)
     pthread_t thread;
     pthread_barrier_init(&barrier, NULL, 2);
     hakmem_free(hakmem_malloc(1));
-    policy.keep_bytes = limits.keep =
-        KEEP_ALL; /* nor by the time of day, however slow the machine is */
+    limits.stays = true; /* nor by the time of day, however slow the machine is */
     EXPECT(pthread_create(&thread, NULL, other_thread, NULL) == 0);
     make_heap();
     sums();
