@@ -63,9 +63,8 @@ static bool passes(const struct capacity_seen *s)
 /* Of small blocks a thread with others beside it has enough in a processor's cache. */
 static size_t burst_bytes(const struct capacity_seen *s, const struct policy *bounds)
 {
-    return s->shared && s->size < LAW_STACK_SHARED_BELOW
-               ? smaller(LAW_SHARE_LEAST, bounds->stack_bytes)
-               : bounds->stack_bytes;
+    size_t shared = larger(LAW_SHARE_LEAST, LAW_FREES_A_LOOK * s->size);
+    return s->shared ? smaller(shared, bounds->stack_bytes) : bounds->stack_bytes;
 }
 
 /* Where blocks only pass through: of many threads, less. */

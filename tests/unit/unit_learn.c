@@ -62,7 +62,7 @@ static void it_grows_up_to_its_bounds(void)
     seen = seen_of(64, 2559);
     seen.shared = true;
     seen.history.before = 1;
-    EXPECT(5119 * 64 > LAW_SHARE_LEAST && 64 < LAW_STACK_SHARED_BELOW);
+    EXPECT(5119 * 64 > LAW_SHARE_LEAST && LAW_FREES_A_LOOK * 64 < LAW_SHARE_LEAST);
     expect_step(seen, 2559, CAPACITY_FITS);
     seen.burst = 9000;
     expect_step(seen, 2559, CAPACITY_FITS);
@@ -90,9 +90,9 @@ static void the_share_denies_growth_and_takes_back(void)
 
     seen.held = 0;
     seen.share.weight = 512 * KiB;
-    seen.weight = seen.share.weight - 24 * LAW_WEIGHT_MOST; /* of 24 blocks */
+    seen.weight = seen.share.weight - 24 * LAW_SHARE_BLOCK; /* of 24 blocks */
     expect_step(seen, 39, CAPACITY_MISSES);
-    seen.size = LAW_WEIGHT_MOST;
+    seen.size = LAW_SHARE_BLOCK;
     expect_step(seen, 39, CAPACITY_MISSES);
     seen.weight++;
     expect_step(seen, 19, CAPACITY_MISSES);
