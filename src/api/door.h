@@ -49,7 +49,7 @@ static inline void leave(struct door *door) { lock_release(cache_lock_of(door->c
 static inline void leave_taken(struct door *door, size_t own)
 {
     leave(door);
-    make_room(own);
+    make_room(door->cache, own);
     report_late(door->found, NULL);
 }
 
