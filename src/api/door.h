@@ -10,6 +10,7 @@
 
 #include "base/misuse.h"
 #include "front/cache.h"
+#include "front/large.h"
 #include "front/owners.h"
 #include "front/registry.h"
 #include "life/life.h"
@@ -27,7 +28,11 @@ static inline bool enter(struct door *door)
 {
     door->cache = thread_cache();
     door->found = (struct finding){MISUSE_NONE, NULL};
-    return likely(lock_enter(cache_lock_of(door->cache)));
+    if (unlikely(!lock_enter(cache_lock_of(door->cache))))
+        return false;
+    if (likely(door->cache != NULL))
+        large_tell(door->cache);
+    return true;
 }
 
 /* The same to take a block, which says that the thread is there: what then starts, as the

@@ -30,8 +30,7 @@ static void large_count(struct cache *cache)
             stack_used(&cache->bins[BIN_FIRST + cls], &cache->cold[cls]) * size_classes[cls].size;
     cache->large_bytes = bytes;
     cache->large_most = large_most();
-    add_relaxed(&use.stacked, bytes - cache->large_told);
-    cache->large_told = bytes;
+    large_tell(cache);
 }
 
 /* Where the cache was closed the stack may hold some. */

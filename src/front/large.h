@@ -6,6 +6,8 @@
 #ifndef HAKMEM_FRONT_LARGE_H
 #define HAKMEM_FRONT_LARGE_H
 
+#include "back/use.h"
+#include "base/atomic.h"
 #include "base/misuse.h"
 #include "front/cache.h"
 
@@ -35,6 +37,15 @@ FAST bool large_push(struct cache *cache, unsigned cls, void *p)
     cache->large_bytes = bytes;
     cache->large_used = true;
     return true;
+}
+
+/* With the cache's lock: what the stacks hold is known to all, who else would take it for used. */
+static inline void large_tell(struct cache *cache)
+{
+    if (likely(cache->large_bytes == cache->large_told))
+        return;
+    add_relaxed(&use.stacked, cache->large_bytes - cache->large_told);
+    cache->large_told = cache->large_bytes;
 }
 
 /* With the cache's lock: a block from a superslab; null without memory. Writes what was found of
