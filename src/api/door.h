@@ -54,7 +54,7 @@ static inline void leave(struct door *door) { lock_release(cache_lock_of(door->c
 static inline void leave_taken(struct door *door, size_t own)
 {
     leave(door);
-    make_room(door->cache, own);
+    make_room(own);
     report_late(door->found, NULL);
 }
 

@@ -102,15 +102,12 @@ static size_t too_old(const struct cache *cache, unsigned stack)
     return cache->large_used ? 0 : used;
 }
 
-unsigned stacks_ages;
-
 COLD struct finding stacks_age(struct cache *cache)
 {
     struct finding found = {MISUSE_NONE, NULL};
     /* The caches of threads that have none have no lock either. */
     if (begun_from(cache, 0) >= STACKS || !lock_try(cache->lock))
         return found;
-    cache->age = load_relaxed(&stacks_ages);
     for (unsigned stack = begun_from(cache, 0); stack < STACKS;
          stack = begun_from(cache, stack + 1)) {
         size_t old = too_old(cache, stack);

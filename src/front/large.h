@@ -58,12 +58,8 @@ struct finding large_give(struct cache *cache, unsigned cls, void *p);
 /* Frees all that the stacks hold. */
 struct finding large_empty(struct cache *cache);
 
-/* Counts the times at which every thread gives up what it did not need for a while, when it takes
- * the slow path next. */
-extern unsigned stacks_ages HIDDEN; /* atomic */
-
-/* Does so: of each stack of small blocks the older half; of large blocks all, if none came or went
- * since the last call. */
+/* What nobody needed for a while, in all stacks: of each stack of small blocks the older half; of
+ * large blocks all, if none came or went since the last call. */
 struct finding stacks_age(struct cache *cache);
 
 #endif

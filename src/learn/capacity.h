@@ -76,7 +76,7 @@ static inline size_t capacity_batch(const struct capacity_history *history, size
 /* What a block counts of a thread's share: its bytes, but not more than so many. Each block that is
  * kept spares the same work; if bytes alone counted, classes of large blocks would be left with
  * none. */
-static inline size_t capacity_weight(size_t size) { return smaller(size, LAW_SHARE_BLOCK); }
+static inline size_t capacity_weight(size_t size) { return smaller(size, 2 * LAW_SHARE_REFILL); }
 
 /* What all stacks of a thread should hold at most. */
 struct capacity_share {

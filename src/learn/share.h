@@ -22,7 +22,7 @@ static inline struct capacity_share share_at_work(size_t threads, size_t refills
 {
     size_t all = larger(smaller(used / LAW_SMALL_PART, keep), LAW_SMALL_PART * LAW_SHARE_LEAST);
     size_t first = larger(LAW_TINY_PART * LAW_SHARE_LEAST / threads, LAW_SHARE_FIRST);
-    size_t least = smaller(first + refills * LAW_SHARE_BLOCK, LAW_SHARE_LEAST);
+    size_t least = smaller(first + refills * LAW_SHARE_REFILL, LAW_SHARE_LEAST);
     return (struct capacity_share){.bytes = bytes, .weight = larger(all / threads, least)};
 }
 

@@ -125,7 +125,7 @@ static void find_low(void)
 static struct finding find_old(void)
 {
     struct finding found = transfers_decay(false);
-    add_relaxed(&stacks_ages, 1);
+    finding_keep(&found, stacks_age(cache_current()));
     owe(slices_idle(), huge_idle());
     owe_pages(hold.clock);
     hold.moment = vain.moment;

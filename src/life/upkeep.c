@@ -41,8 +41,6 @@ void look_after(struct cache *cache, size_t own)
         purge_ripen();
     if (purge_is_due())
         give_memory_back(true, own);
-    if (unlikely(cache == NULL))
-        return;
-    settle_visits(cache);
-    stacks_stay_young(cache);
+    if (likely(cache != NULL))
+        settle_visits(cache);
 }

@@ -4,12 +4,10 @@
 #define HAKMEM_LIFE_UPKEEP_H
 
 #include "front/cache.h"
-#include "front/large.h"
 #include "life/life.h"
 #include "life/profiling.h"
 #include "life/purge.h"
 #include "life/scavenger.h"
-#include "watch/report.h"
 
 void give_memory_back(bool freed, size_t own);
 
@@ -17,22 +15,13 @@ void give_memory_back(bool freed, size_t own);
  * call's own block, if that is huge. */
 void look_after(struct cache *cache, size_t own);
 
-/* In every thread that takes the slow path, a while after another. */
-static inline void stacks_stay_young(struct cache *cache)
-{
-    if (unlikely(cache->age != load_relaxed(&stacks_ages)))
-        report_late(stacks_age(cache), NULL);
-}
-
 /* After memory was taken. What lies idle may be what the program has begun to take again, so mostly
  * only what is kept beyond what may be goes back. */
-static inline void make_room(struct cache *cache, size_t own)
+static inline void make_room(size_t own)
 {
     guards_look();
     if (purge_is_due() && (use_excess() > 0 || soft_limit_waits()))
         give_memory_back(false, own);
-    if (likely(cache != NULL))
-        stacks_stay_young(cache);
 }
 
 /* What a thread that takes a block by the slow path has to note before. */

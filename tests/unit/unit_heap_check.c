@@ -526,7 +526,8 @@ int main(void)
     pthread_t thread;
     pthread_barrier_init(&barrier, NULL, 2);
     hakmem_free(hakmem_malloc(1));
-    limits.stays = true; /* nor by the time of day, however slow the machine is */
+    policy.keep_bytes = KEEP_ALL; /* nor by the time of day, however slow the machine is */
+    limits.stays = true;
     EXPECT(pthread_create(&thread, NULL, other_thread, NULL) == 0);
     make_heap();
     sums();

@@ -44,8 +44,8 @@ static void a_batch_is_half_and_after_a_turn_few(void)
 static void a_block_weighs_its_bytes_up_to_a_bound(void)
 {
     EXPECT_EQUAL(capacity_weight(16), 16);
-    EXPECT_EQUAL(capacity_weight(LAW_SHARE_BLOCK), LAW_SHARE_BLOCK);
-    EXPECT_EQUAL(capacity_weight(LAW_SHARE_BLOCK + 1), LAW_SHARE_BLOCK);
+    EXPECT_EQUAL(capacity_weight(2 * LAW_SHARE_REFILL), 2 * LAW_SHARE_REFILL);
+    EXPECT_EQUAL(capacity_weight(2 * LAW_SHARE_REFILL + 1), 2 * LAW_SHARE_REFILL);
 }
 
 /* ---- a thread's share ---- */
@@ -89,8 +89,8 @@ static void of_many_threads_each_begins_with_less(void)
 static void a_share_grows_with_use_up_to_the_least(void)
 {
     const size_t many = 1000000;
-    const size_t most = (LAW_SHARE_LEAST - LAW_SHARE_FIRST) / LAW_SHARE_BLOCK;
-    EXPECT_EQUAL(weight_of(many, 1, 0), LAW_SHARE_FIRST + LAW_SHARE_BLOCK);
+    const size_t most = (LAW_SHARE_LEAST - LAW_SHARE_FIRST) / LAW_SHARE_REFILL;
+    EXPECT_EQUAL(weight_of(many, 1, 0), LAW_SHARE_FIRST + LAW_SHARE_REFILL);
     EXPECT(weight_of(many, most - 1, 0) < LAW_SHARE_LEAST);
     EXPECT_EQUAL(weight_of(many, most, 0), LAW_SHARE_LEAST);
     EXPECT_EQUAL(weight_of(many, 1000 * most, 0), LAW_SHARE_LEAST);

@@ -90,9 +90,9 @@ static void the_share_denies_growth_and_takes_back(void)
 
     seen.held = 0;
     seen.share.weight = 512 * KiB;
-    seen.weight = seen.share.weight - 24 * LAW_SHARE_BLOCK; /* of 24 blocks */
+    seen.weight = seen.share.weight - 24 * 2 * LAW_SHARE_REFILL; /* of 24 blocks */
     expect_step(seen, 39, CAPACITY_MISSES);
-    seen.size = LAW_SHARE_BLOCK;
+    seen.size = 2 * LAW_SHARE_REFILL;
     expect_step(seen, 39, CAPACITY_MISSES);
     seen.weight++;
     expect_step(seen, 19, CAPACITY_MISSES);
