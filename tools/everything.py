@@ -325,6 +325,8 @@ def _execute(command: Sequence[str], root: Path, output: Path, ahead: bool) -> i
     """Its exit status; minus a signal's number, as subprocess has it. It writes into a file, since
     a process that it leaves behind would hold a pipe open; and such a process is killed."""
     output.parent.mkdir(parents=True, exist_ok=True)
+    if ahead:
+        command = ("nice", "-n", str(NICE), *command)
     with output.open("wb") as file:
         try:
             process = subprocess.Popen(
@@ -335,9 +337,8 @@ def _execute(command: Sequence[str], root: Path, output: Path, ahead: bool) -> i
             file.write(f"{command[0]}: {error.strerror}\n".encode())
             return 127
     if ahead:
+        # Where the kernel divides processors between sessions first.
         with suppress(OSError):
-            os.setpriority(os.PRIO_PGRP, process.pid, NICE)
-            # Where the kernel divides processors between sessions first.
             Path(f"/proc/{process.pid}/autogroup").write_text(str(NICE))
     try:
         with output.open("rb") as said:
