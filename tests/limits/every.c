@@ -62,7 +62,7 @@ static void work(void)
     static const size_t sizes[] = {24, 500, 3000, 20000, 50000, 300000, 3 << 20};
     static __thread void *blocks[BLOCKS];
     for (unsigned kind = 0; kind < sizeof sizes / sizeof *sizes; kind++) {
-        unsigned n = sizes[kind] > 40000 ? 8 : BLOCKS;
+        unsigned n = sizes[kind] > 2 << 20 ? 2 : sizes[kind] > 40000 ? 8 : BLOCKS;
         for (unsigned i = 0; i < n; i++)
             if ((blocks[i] = malloc(sizes[kind])) != NULL)
                 memset(blocks[i], 1, sizes[kind]);
@@ -106,7 +106,7 @@ static void *worker(void *unused)
     pthread_barrier_wait(&ready);
     while (!at_rest) {
         work();
-        rest(1);
+        rest(10);
     }
     pthread_barrier_wait(&rested);
     pthread_barrier_wait(&never);
@@ -323,8 +323,8 @@ static bool call(const char *name)
             functions[i].call(sizes[j]);
             say("%s %zu %zu\n", name, sizes[j], number);
             ask_for_too_much();
-            work();
         }
+        work();
         return true;
     }
     return false;
@@ -382,7 +382,7 @@ int main(int argc, char **argv)
     rules_apply();
     say("ready\n");
     if (strcmp(argv[3], "serve") == 0)
-        for (;; rest(1))
+        for (;; rest(10))
             work();
     for (int i = 3; i < argc; i++)
         if (!call(argv[i]) && !set(argv[i]))
