@@ -516,12 +516,12 @@ def test_what_speaks_against_the_figures_comes_first(record: Record, tmp_path: P
     assert lines[2].startswith(f"- **{busy}") and lines[3].startswith(f"- **{left_out}")
     assert len(lines[3]) < 250
     page = (tmp_path / "report.html").read_text()
-    in_order = ("</h1>", busy, left_out, 'id="in-short"', 'id="facts"', "Summary</a></h2>")
-    places = [page.index(words) for words in in_order]
+    on_page = ("</h1>", busy, left_out, 'id="in-short"', 'id="facts"', "Summary</a></h2>")
+    places = [page.index(words) for words in on_page]
     assert places == sorted(places)
     said = printed(Content(results))
-    in_order = (busy, left_out, "time: ", "largest wins: ", "Geometric means")
-    places = [said.rindex(words) for words in in_order]
+    in_terminal = (busy, left_out, "time: ", "largest wins: ", "Geometric means")
+    places = [said.rindex(words) for words in in_terminal]
     assert places == sorted(places)
     assert said.rindex("to best peer") < said.index(busy)  # the tables of groups
 
