@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """What `make test` runs: every part, whatever happens to the others, and at the end one screen that
-says what failed, how to run that alone, where its output is, and what was skipped and why.
+says what failed, how to run that alone, where its output is, and what was skipped and why. The
+tests of one part after another run, and meanwhile later parts are built.
 
     everything.py [PART...] [--jobs N]
 
@@ -21,11 +22,12 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterable, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
+from typing import BinaryIO
 from xml.etree import ElementTree
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -33,6 +35,7 @@ ROOT = Path(__file__).resolve().parents[1]
 MOST_SECONDS = 3 * 3600
 TOOK_TOO_LONG = 124  # as timeout(1) has it
 SECONDS_TO_END = 10
+NICE = 10  # of what goes ahead of the tests
 LINES_OF_FAILURES = 24
 LINES_OF_SKIPS = 12
 WIDTH = 150
@@ -65,7 +68,8 @@ class Step:
 @dataclass(frozen=True)
 class Part:
     """`steps` run side by side whatever becomes of the others; `build` comes before, and without it
-    none of them runs. With a preset, the last is its tests."""
+    none of them runs. With a preset, the last is its tests. Builds and steps go ahead of the tests
+    of earlier parts, and take what these leave of the processors."""
 
     name: str
     build: tuple[Step, ...] = ()
@@ -93,6 +97,9 @@ class Report:
     skips: dict[str, list[str]] = field(default_factory=dict)
     """What was skipped, by the reason."""
 
+    def failed(self, part: Part) -> bool:
+        return any(failure.part == part.name for failure in self.failures)
+
     def skip(self, reason: str, name: str) -> None:
         names = self.skips.setdefault(reason, [])
         if name not in names:
@@ -114,10 +121,10 @@ def main() -> int:
     )
     parser.add_argument("parts", nargs="*", metavar="PART", help="default: all")
     parser.add_argument(
-        # Some wait more than they compute.
+        # They wait more than they compute.
         "--jobs",
         type=int,
-        default=2 * (os.cpu_count() or 1),
+        default=3 * (os.cpu_count() or 1),
         help="tests at a time",
     )
     options = parser.parse_args()
@@ -189,15 +196,21 @@ def run(parts: Sequence[Part], root: Path, out: Path, jobs: int) -> int:
     shutil.rmtree(out, ignore_errors=True)
     out.mkdir(parents=True)
     report = Report()
+    place = Place(root, out, jobs)
     began = time.monotonic()
     interrupted = ""
-    try:
-        for part in parts:
-            part_began = time.monotonic()
-            _run_part(part, Place(root, out, jobs), report)
-            print(f"{part.name}: {(time.monotonic() - part_began) / 60:.1f} min", flush=True)
-    except Interrupted as why:
-        interrupted = str(why)
+    with ThreadPoolExecutor(1) as ahead:
+        made = [ahead.submit(_make, part, place, report) for part in parts]
+        try:
+            for part, passed in zip(parts, made, strict=True):
+                while not wait((passed,), timeout=0.2).done:
+                    pass  # a signal's handler runs only in between
+                report.passed += passed.result()
+                if part.preset and not report.failed(part):
+                    _run_tests(part, place, report)
+        except Interrupted as why:
+            interrupted = str(why)
+            ahead.shutdown(cancel_futures=True)
     minutes = (time.monotonic() - began) / 60
     text = summary(report, minutes, out, interrupted, most=None)
     (out / "summary.txt").write_text(text)
@@ -212,23 +225,24 @@ class Place:
     jobs: int
 
 
-def _run_part(part: Part, place: Place, report: Report) -> None:
-    print(f"\n==== {part.name}", flush=True)
+def _make(part: Part, place: Place, report: Report) -> int:
+    """The part up to its tests. How many of its steps passed."""
+    began = time.monotonic()
     for step in part.build:
-        if not _run_step(part, step, place, report, shown=False):
+        if not _run_step(part, step, place, report):
             report.skip(f"{step.name} failed", f"all that {part.name} would have run")
-            return
+            return 0
     with ThreadPoolExecutor(place.jobs) as pool:
-        run = partial(_run_step, part, place=place, report=report, shown=False)
-        report.passed += sum(pool.map(run, part.steps))
-    if part.preset:
-        _run_tests(part, place, report)
+        run = partial(_run_step, part, place=place, report=report)
+        passed = sum(pool.map(run, part.steps))
+    _say_minutes(f"{part.name}: {'built' if part.preset else 'done'}", began)
+    return passed
 
 
-def _run_step(part: Part, step: Step, place: Place, report: Report, shown: bool) -> bool:
+def _run_step(part: Part, step: Step, place: Place, report: Report) -> bool:
     output = place.out / part.name / f"{_file_name(step.name)}.txt"
     _say(f"{part.name}: {step.name}: {shlex.join(step.command)}")
-    status = _execute(step.command, place.root, output, shown)
+    status = _execute(step.command, place.root, output, ahead=True)
     if status == 0:
         return True
     report.failures.append(Failure(part.name, step.name, shlex.join(step.command), output))
@@ -237,8 +251,12 @@ def _run_step(part: Part, step: Step, place: Place, report: Report, shown: bool)
 
 
 def _say(line: str) -> None:
-    """By one call, as steps run at once: no line stands in another."""
+    """By one call, as others speak too: no line stands in another."""
     print(f"{line}\n", end="", flush=True)
+
+
+def _say_minutes(what: str, began: float) -> None:
+    _say(f"{what} in {(time.monotonic() - began) / 60:.1f} min")
 
 
 def _run_tests(part: Part, place: Place, report: Report) -> None:
@@ -254,17 +272,18 @@ def _run_tests(part: Part, place: Place, report: Report) -> None:
         *("--output-junit", str(results)),
     )
     output = place.out / part.name / "tests.txt"
-    print(f"{part.name}: the tests", flush=True)
-    status = _execute(command, place.root, output, shown=True)
+    _say(f"\n==== {part.name}: the tests")
+    began = time.monotonic()
+    status = _execute(command, place.root, output, ahead=False)
     try:
         cases = list(ElementTree.parse(results).iter("testcase"))
     except (OSError, ElementTree.ParseError):
         cases = []
-    failed = len(report.failures)
     for case in cases:
         _take(case, part, place, report)
+    _say_minutes(f"{part.name}: tested", began)
     # What is no test's failure, or came before there were results.
-    if status != 0 and failed == len(report.failures):
+    if status != 0 and not report.failed(part):
         name = f"the tests ({_in_words(status)})"
         report.failures.append(Failure(part.name, name, shlex.join(command), output))
 
@@ -302,10 +321,12 @@ def _last_line(text: str) -> str:
     return reasons[-1] if reasons else lines[-1] if lines else ""
 
 
-def _execute(command: Sequence[str], root: Path, output: Path, shown: bool) -> int:
+def _execute(command: Sequence[str], root: Path, output: Path, ahead: bool) -> int:
     """Its exit status; minus a signal's number, as subprocess has it. It writes into a file, since
     a process that it leaves behind would hold a pipe open; and such a process is killed."""
     output.parent.mkdir(parents=True, exist_ok=True)
+    if ahead:
+        command = ("nice", "-n", str(NICE), *command)
     with output.open("wb") as file:
         try:
             process = subprocess.Popen(
@@ -315,12 +336,24 @@ def _execute(command: Sequence[str], root: Path, output: Path, shown: bool) -> i
         except OSError as error:
             file.write(f"{command[0]}: {error.strerror}\n".encode())
             return 127
+    if ahead:
+        # Where the kernel divides processors between sessions first.
+        with suppress(OSError):
+            Path(f"/proc/{process.pid}/autogroup").write_text(str(NICE))
     try:
-        with output.open("rb") as file:
-            ended = _follow(process, file.read if shown else lambda: b"")
+        with output.open("rb") as said:
+            ended = _follow(process, (lambda: b"") if ahead else partial(_whole_lines, said))
     finally:
         _end(process)
     return process.returncode if ended else TOOK_TOO_LONG
+
+
+def _whole_lines(said: BinaryIO) -> bytes:
+    begin = said.tell()
+    news = said.read()
+    length = news.rfind(b"\n") + 1
+    said.seek(begin + length)
+    return news[:length]
 
 
 def _follow(process: subprocess.Popen[bytes], news: Callable[[], bytes]) -> bool:

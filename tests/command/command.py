@@ -16,12 +16,24 @@ import pytest
 
 SOURCES = Path(__file__).parent / "programs"
 SECONDS = 300
+GO_CACHE = Path(__file__).parents[2] / "build" / "go"
 
 
 def clean_environment() -> dict[str, str]:
     """Without what would steer the loader, hakmem or Python."""
     prefixes = ("LD_", "HAKMEM_", "MALLOC_", "GLIBC_TUNABLES", "PYTHON")
     return {n: v for n, v in os.environ.items() if not n.startswith(prefixes)} | {"LC_ALL": "C"}
+
+
+def go_program(main: str, folder: Path) -> Path:
+    """What Go's library is compiled to is kept, and not in the home, which need not be there."""
+    if shutil.which("go") is None:
+        pytest.skip("go is not installed")
+    (folder / "main.go").write_text(main)
+    environment = clean_environment() | {"CGO_ENABLED": "0", "GOCACHE": str(GO_CACHE)}
+    words = ["go", "build", "-o", "program", "main.go"]
+    subprocess.run(words, env=environment, cwd=folder, check=True, timeout=600)
+    return folder / "program"
 
 
 @dataclass(frozen=True)

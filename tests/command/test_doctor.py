@@ -17,7 +17,7 @@ from tests.command.command import (
     Answer,
     Built,
     Programs,
-    clean_environment,
+    go_program,
     is_in_force,
     library_of,
     link_target,
@@ -127,15 +127,9 @@ def test_static_and_stripped(built: Built, programs: Programs) -> None:
     assert (answer.status, answer.causes) == (3, ["stripped"]), answer
 
 
-@pytest.mark.skipif(shutil.which("go") is None, reason="go is not installed")
 def test_go(built: Built, tmp_path: Path) -> None:
-    source = tmp_path / "main.go"
-    source.write_text('package main\n\nfunc main() { println("ready") }\n')
-    # Its cache is not in the home, which need not be there.
-    environment = clean_environment() | {"CGO_ENABLED": "0", "GOCACHE": str(tmp_path / "cache")}
-    command = ["go", "build", "-o", str(tmp_path / "program"), str(source)]
-    subprocess.run(command, env=environment, cwd=tmp_path, check=True, timeout=600)
-    is_not(built.doctor("--", tmp_path / "program"), "go")
+    program = go_program('package main\n\nfunc main() { println("ready") }\n', tmp_path)
+    is_not(built.doctor("--", program), "go")
 
 
 def test_a_malloc_of_its_own(built: Built, programs: Programs) -> None:

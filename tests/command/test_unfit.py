@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.command.command import Built, Programs, clean_environment
+from tests.command.command import Built, Programs, go_program
 from tests.nobody import NOBODY, as_nobody, public_folder, readable_by_nobody
 
 MODES: tuple[list[str], ...] = ([], ["--hardened"], ["--guards"], ["--profile"], ["--leaks"],
@@ -66,17 +66,8 @@ def bits_32() -> Path:
 
 
 def go() -> Path:
-    if shutil.which("go") is None:
-        pytest.skip("go is not installed")
-    Path("main.go").write_text(
-        'package main\nimport ("fmt"; "os")\nfunc main() { fmt.Println("here"); os.Exit(3) }\n'
-    )
-    environment = clean_environment() | {
-        "CGO_ENABLED": "0",
-        "GOCACHE": str(Path("cache").resolve()),
-    }
-    subprocess.run(["go", "build", "-o", "program", "main.go"], env=environment, check=True)
-    return Path("program").resolve()
+    main = 'package main\nimport ("fmt"; "os")\nfunc main() { fmt.Println("here"); os.Exit(3) }\n'
+    return go_program(main, Path.cwd())
 
 
 def check(built: Built, words: list[str], program: Path, why: str) -> None:

@@ -1,10 +1,13 @@
 /* Makes every call of hakmem, and sets every option, under a filter that kills the process for what
  * docs/contract.md doesn't list. With threads: two that sleep, and one that allocates and frees.
  *
- *   every list                          the names of all functions that it calls, and of all
- * options every RULES THREADS NAME            calls this function, or sets this option to its
- * bounds and its default; each answer is a line "NAME VALUE ANSWER" every RULES THREADS serve
- * allocates and frees until it is killed
+ *   every list
+ *       writes the names of all functions that it calls, and of all options
+ *   every RULES THREADS NAME...
+ *       calls each function, or sets each option to its bounds and its default; each answer is a
+ *       line "NAME VALUE ANSWER". With threads it ends when the scavenger has given memory back.
+ *   every RULES THREADS serve
+ *       allocates and frees until it is killed
  *
  * RULES are those of rules.h, or "none". What it says it writes to descriptor 9, and nothing else
  * does. */
@@ -59,7 +62,7 @@ static void work(void)
     static const size_t sizes[] = {24, 500, 3000, 20000, 50000, 300000, 3 << 20};
     static __thread void *blocks[BLOCKS];
     for (unsigned kind = 0; kind < sizeof sizes / sizeof *sizes; kind++) {
-        unsigned n = sizes[kind] > 40000 ? 8 : BLOCKS;
+        unsigned n = sizes[kind] > 2 << 20 ? 2 : sizes[kind] > 40000 ? 8 : BLOCKS;
         for (unsigned i = 0; i < n; i++)
             if ((blocks[i] = malloc(sizes[kind])) != NULL)
                 memset(blocks[i], 1, sizes[kind]);
@@ -85,7 +88,7 @@ static void rest(long milliseconds)
     nanosleep(&time, NULL);
 }
 
-static pthread_barrier_t ready, never;
+static pthread_barrier_t ready, rested, never;
 
 static void *sleeper(void *unused)
 {
@@ -95,14 +98,18 @@ static void *sleeper(void *unused)
     return unused;
 }
 
+static volatile bool at_rest;
+
 static void *worker(void *unused)
 {
     work();
     pthread_barrier_wait(&ready);
-    for (;;) {
+    while (!at_rest) {
         work();
-        rest(1);
+        rest(10);
     }
+    pthread_barrier_wait(&rested);
+    pthread_barrier_wait(&never);
     return unused;
 }
 
@@ -110,11 +117,20 @@ static void start_threads(void)
 {
     pthread_t thread;
     pthread_barrier_init(&ready, NULL, SLEEPERS + 2);
-    pthread_barrier_init(&never, NULL, SLEEPERS + 1);
+    pthread_barrier_init(&rested, NULL, 2);
+    pthread_barrier_init(&never, NULL, SLEEPERS + 2);
     for (unsigned i = 0; i <= SLEEPERS; i++)
         if (pthread_create(&thread, NULL, i < SLEEPERS ? sleeper : worker, NULL) != 0)
             _exit(3);
     pthread_barrier_wait(&ready);
+}
+
+static bool scavenger_returns(void)
+{
+    at_rest = true;
+    pthread_barrier_wait(&rested);
+    hakmem_option_set("soft_limit_bytes", 0);
+    return rules_scavenger_returns(work);
 }
 
 /* ---- functions ---- */
@@ -307,8 +323,8 @@ static bool call(const char *name)
             functions[i].call(sizes[j]);
             say("%s %zu %zu\n", name, sizes[j], number);
             ask_for_too_much();
-            work();
         }
+        work();
         return true;
     }
     return false;
@@ -358,20 +374,21 @@ int main(int argc, char **argv)
     size_t length;
     stream = open_memstream(&text, &length);
     work();
-    if (strcmp(argv[2], "0") != 0)
+    bool with_threads = strcmp(argv[2], "0") != 0;
+    if (with_threads)
         start_threads();
     if (strcmp(argv[1], "none") != 0)
         rules_read(argv[1]);
     rules_apply();
     say("ready\n");
     if (strcmp(argv[3], "serve") == 0)
-        for (;; rest(1))
+        for (;; rest(10))
             work();
     for (int i = 3; i < argc; i++)
         if (!call(argv[i]) && !set(argv[i]))
             _exit(2);
-    for (unsigned i = 0; i < 5; i++, rest(30)) /* the scavenger's turns, too */
-        work();
+    if (with_threads && !scavenger_returns())
+        _exit(4);
     say("done\n");
     _exit(0);
 }

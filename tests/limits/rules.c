@@ -3,11 +3,12 @@
 
 #include "architecture.h"
 
+#include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <hakmem/hakmem.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
-#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -15,6 +16,7 @@
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
+#include <time.h>
 #include <unistd.h>
 
 #ifndef SECCOMP_RET_KILL_PROCESS
@@ -187,4 +189,31 @@ void rules_apply(void)
         printf("this kernel gives no filters (%s): skipped\n", strerror(errno));
         exit(77);
     }
+}
+
+bool rules_scavenger_returns(void (*leaves_idle)(void))
+{
+    enum { TRIES = 60, LOOKS = 100 }; /* of 20 ms each */
+    static size_t (*stats_of)(struct hakmem_stats *, size_t);
+    static int (*set)(const char *, uint64_t);
+    static const struct timespec rest = {0, 20000000};
+    *(void **)&stats_of = dlsym(RTLD_DEFAULT, "hakmem_stats");
+    *(void **)&set = dlsym(RTLD_DEFAULT, "hakmem_option_set");
+    if (stats_of == NULL || set == NULL)
+        return true;
+    /* Again, as it may have come before `before` was read. */
+    for (unsigned i = 0; i < TRIES; i++) {
+        struct hakmem_stats before, now;
+        set("keep_bytes", 0); /* what went back in vain counts no more */
+        set("keep_bytes", UINT64_MAX);
+        leaves_idle();
+        stats_of(&before, sizeof before);
+        for (unsigned look = 0; look < LOOKS; look++) {
+            nanosleep(&rest, NULL);
+            stats_of(&now, sizeof now);
+            if (now.returned != before.returned)
+                return true;
+        }
+    }
+    return false;
 }

@@ -36,12 +36,6 @@ static _Noreturn void fail(const char *what, const char *which)
 
 static pthread_barrier_t turn;
 
-static void sleep_for(long milliseconds)
-{
-    struct timespec time = {milliseconds / 1000, milliseconds % 1000 * 1000000};
-    nanosleep(&time, NULL);
-}
-
 static void check(const unsigned char *block, size_t n, unsigned char mark)
 {
     if (block[0] != mark || block[n / 2] != mark || block[n - 1] != mark)
@@ -96,11 +90,9 @@ static void *work(void *number)
     for (unsigned i = 0; i < BLOCKS; i++)
         kept[i] = filled(malloc(500), 500, mark);
     pthread_barrier_wait(&turn);
-    pthread_barrier_wait(&turn); /* the filter is there */
-    for (unsigned round = 0; round < ROUNDS; round++) {
-        sleep_for(200); /* some rounds of the allocator's own thread */
+    pthread_barrier_wait(&turn); /* the filter is there, and all rested */
+    for (unsigned round = 0; round < ROUNDS; round++)
         allocate(mark);
-    }
     for (unsigned i = 0; i < BLOCKS; i++) {
         check(kept[i], 500, mark);
         free(kept[i]);
@@ -108,6 +100,8 @@ static void *work(void *number)
     malloc_trim(0);
     return NULL;
 }
+
+static void allocate_here(void) { allocate(99); }
 
 static void *work_once(void *number)
 {
@@ -175,8 +169,9 @@ int main(int argc, char **argv)
     if (more_threads && (pthread_create(&another, NULL, work_once, (void *)(uintptr_t)88) != 0 ||
                          pthread_join(another, NULL) != 0))
         fail("refused", "pthread_create in the sandbox");
+    if (!rules_scavenger_returns(allocate_here))
+        fail("nothing goes back while the threads rest", "the allocator's own thread");
     pthread_barrier_wait(&turn);
-    allocate(99);
     for (unsigned i = 0; i < THREADS; i++)
         pthread_join(threads[i], NULL);
     if (forks)

@@ -18,6 +18,7 @@
 
 #define SWINGS_TO_LEARN 12
 #define SWINGS_TO_COUNT 8
+#define TRIES 20
 
 static size_t page;
 
@@ -51,15 +52,22 @@ static void *sleep_on(void *unused)
     return NULL;
 }
 
-static void expect_kept(char **blocks, size_t count, size_t size)
+static size_t faults_of_a_swing(char **blocks, size_t count, size_t size)
 {
-    for (int i = 0; i < SWINGS_TO_LEARN; i++)
-        swing(blocks, count, size);
     size_t before = faults();
     for (int i = 0; i < SWINGS_TO_COUNT; i++)
         swing(blocks, count, size);
-    size_t pages = size * count / page;
-    size_t each = (faults() - before) / SWINGS_TO_COUNT;
+    return (faults() - before) / SWINGS_TO_COUNT;
+}
+
+/* Tries again, since on a busy machine a swing may take so long that memory goes back within it. */
+static void expect_kept(char **blocks, size_t count, size_t size)
+{
+    size_t pages = size * count / page, each = pages;
+    for (int i = 0; i < SWINGS_TO_LEARN; i++)
+        swing(blocks, count, size);
+    for (int i = 0; i < TRIES && each > pages / 20; i++)
+        each = faults_of_a_swing(blocks, count, size);
     if (each > pages / 20)
         fail("faults of a swing: %zu of %zu pages: its memory did not stay", each, pages);
 }

@@ -17,6 +17,7 @@ from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import NoReturn
 
 ROOT = Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(ROOT), str(ROOT / "python")]
@@ -53,11 +54,18 @@ def told(path: Path) -> str:
         return f"error: {why}"
 
 
+def takes_too_long(*_: object) -> NoReturn:
+    raise TimeoutError(f"more than {SECONDS} seconds of processor time")
+
+
 @contextmanager
 def limited() -> Iterator[None]:
+    signal.signal(signal.SIGPROF, takes_too_long)
     signal.setitimer(signal.ITIMER_PROF, SECONDS)
-    yield
-    signal.setitimer(signal.ITIMER_PROF, 0)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_PROF, 0)
 
 
 class Damager:

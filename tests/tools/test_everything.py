@@ -4,6 +4,7 @@ can't be started, and all others run nevertheless."""
 from __future__ import annotations
 
 import json
+import os
 import re
 import shutil
 import signal
@@ -70,7 +71,7 @@ def test_everything_runs_and_the_end_says_what_failed(
     ]
     out = project / "out"
     assert run(parts, project, out, 2) == 1
-    assert not _runs((project / "built" / "left").read_text().strip())
+    assert _ends((project / "built" / "left").read_text().strip())
     said = capfd.readouterr().out
     screen = said[said.rindex("-" * 72) :]
     lines = screen.splitlines()
@@ -89,6 +90,24 @@ def test_everything_runs_and_the_end_says_what_failed(
     assert re.match(r"make test: FAILED \(7 passed, 7 failed, \d+ minutes\)", lines[-1])
     assert "lint: python" not in screen
     assert (out / "summary.txt").read_text().splitlines()[-1] == lines[-1]
+
+
+def test_later_parts_are_built_beside_tests(
+    project: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """The first's tests wait for the second's build, which yields to them."""
+    project_file = PROJECT.partition("foreach")[0] + (
+        'add_test(NAME waits COMMAND sh -c "until [ -e ../nice ]; do sleep 0.05; done")\n'
+        "set_tests_properties(waits PROPERTIES TIMEOUT 100)\n"
+    )
+    (project / "CMakeLists.txt").write_text(project_file)
+    parts = [
+        Part("first", build=(CONFIGURE,), preset="made"),
+        Part("second", steps=(shell("a", "nice >new && mv new nice"),)),
+    ]
+    assert run(parts, project, project / "out", 1) == 0
+    assert int((project / "nice").read_text()) == min(os.nice(0) + everything.NICE, 19)
+    assert "first: tested in " in capfd.readouterr().out
 
 
 def test_the_command_told_runs_that_test_alone(project: Path) -> None:
@@ -128,11 +147,15 @@ def test_a_step_that_hangs_is_ended(project: Path, monkeypatch: pytest.MonkeyPat
     parts = [Part("one", steps=(shell("hangs", script), shell("next", "echo next >next")))]
     assert run(parts, project, project / "out", 1) == 1
     assert (project / "next").exists()
-    pid = (project / "pid").read_text().strip()
+    assert _ends((project / "pid").read_text().strip())
+
+
+def _ends(pid: str) -> bool:
+    """A process that was killed, soon."""
     end = time.monotonic() + 60
     while _runs(pid) and time.monotonic() < end:
         time.sleep(0.05)
-    assert not _runs(pid)
+    return not _runs(pid)
 
 
 def _runs(pid: str) -> bool:
@@ -172,7 +195,7 @@ sys.exit(everything.main())
     assert process.returncode == 130
     last = said.splitlines()[-1]
     assert last.startswith(f"make test: FAILED (interrupted by {number.name}, 0 passed, 1 failed")
-    assert not _runs(pid.read_text().strip())
+    assert _ends(pid.read_text().strip())
 
 
 def test_many_failures_are_cut_to_a_screen(tmp_path: Path) -> None:

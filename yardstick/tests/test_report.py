@@ -48,6 +48,7 @@ IN_A_FRAME = """<!doctype html><script>onmessage = said => { document.title = sa
 VOID = {"meta", "link", "br", "hr", "img", "input"}
 Attributes = dict[str, str]
 Record = dict[str, Any]
+Browse = Callable[..., subprocess.CompletedProcess[str]]
 
 
 # ---- the session, and its report taken apart ----
@@ -101,20 +102,23 @@ class Page(HTMLParser):
         return found
 
 
+def parsed(file: Path) -> Page:
+    page = Page()
+    page.feed(file.read_text())
+    page.close()
+    assert page.open == []
+    return page
+
+
 @pytest.fixture(scope="session")
 def folder(
     command: Path, compiled: Callable[[str, str], Path], tmp_path_factory: pytest.TempPathFactory
 ) -> Path:
     """Of a session with an allocator that crashes."""
     out = tmp_path_factory.mktemp("report") / "session"
+    broken = compiled("broken", FAULTY.replace("ACTION", "abort()"))
     words = ["bench", "--rows", ROWS, "--rounds", str(ROUNDS), "--scale", "0.001"]
-    words += [
-        "--lib",
-        f"broken={compiled('broken', FAULTY.replace('ACTION', 'abort()'))}",
-        "--out",
-        str(out),
-    ]
-    words += ["--vs", "glibc,jemalloc,broken"]
+    words += ["--lib", f"broken={broken}", "--vs", "glibc,jemalloc,broken", "--out", str(out)]
     done = subprocess.run([command, *words], capture_output=True, text=True, timeout=600)
     assert done.returncode == 0, done.stdout + done.stderr
     return out
@@ -128,11 +132,7 @@ def record(folder: Path) -> dict[str, Any]:
 
 @pytest.fixture(scope="session")
 def page(folder: Path) -> Page:
-    parser = Page()
-    parser.feed((folder / "report.html").read_text())
-    parser.close()
-    assert parser.open == []
-    return parser
+    return parsed(folder / "report.html")
 
 
 # ---- the same figures, from the runs ----
@@ -370,11 +370,15 @@ def test_markdown_tables_are_well_formed(folder: Path) -> None:
         assert (folder / file).is_file()
 
 
+def printed(content: Content, width: int = 300) -> str:
+    out = StringIO()
+    tables.print_tables(content, Console(file=out, width=width))
+    return out.getvalue()
+
+
 @pytest.mark.parametrize("width", [80, 120, 300])
 def test_a_terminal_gets_what_fits(record: dict[str, Any], width: int) -> None:
-    out = StringIO()
-    tables.print_tables(Content(results_of(record)), Console(file=out, width=width))
-    lines = out.getvalue().splitlines()
+    lines = printed(Content(results_of(record)), width).splitlines()
     assert max(map(len, lines)) <= width
     heads = next(line for line in lines if line.lstrip().startswith("row "))
     assert "hakmem" in heads
@@ -382,41 +386,42 @@ def test_a_terminal_gets_what_fits(record: dict[str, Any], width: int) -> None:
     assert ("broken" in heads) is (width > 80)
 
 
-def test_a_browser_shows_it(folder: Path, tmp_path: Path) -> None:
+@pytest.fixture
+def browse(tmp_path: Path) -> Browse:
     browser = shutil.which("chromium") or shutil.which("chromium-browser")
     if browser is None:
         pytest.skip("needs chromium")
+
+    def run(page: Path, *options: str) -> subprocess.CompletedProcess[str]:
+        always = ["--headless", "--no-sandbox", "--disable-gpu", "--enable-logging=stderr"]
+        line = [browser, *always, f"--user-data-dir={tmp_path / 'profile'}", *options]
+        done = subprocess.run(
+            [*line, f"file://{page}"], capture_output=True, text=True, timeout=600
+        )
+        assert done.returncode == 0, done.stderr
+        return done
+
+    return run
+
+
+def test_a_browser_shows_it(browse: Browse, folder: Path, tmp_path: Path) -> None:
     picture = tmp_path / "page.png"
-    options = ["--headless", "--no-sandbox", "--disable-gpu", "--enable-logging=stderr"]
-    options += [f"--user-data-dir={tmp_path / 'profile'}", "--window-size=1200,2400"]
-    page = f"file://{folder / 'report.html'}"
-    done = subprocess.run(
-        [browser, *options, f"--screenshot={picture}", page],
-        capture_output=True,
-        text=True,
-        timeout=600,
-    )
-    assert done.returncode == 0, done.stderr
+    options = ["--window-size=1200,2400", f"--screenshot={picture}"]
+    done = browse(folder / "report.html", *options)
     assert "CONSOLE" not in done.stderr, done.stderr
     # A blank page of this size takes about 12 KB.
     assert picture.stat().st_size > 100_000
 
 
 @pytest.mark.parametrize("width", [1280, 420])
-def test_nothing_is_cut_off(folder: Path, tmp_path: Path, width: int) -> None:
+def test_nothing_is_cut_off(browse: Browse, folder: Path, tmp_path: Path, width: int) -> None:
     """The page measures itself."""
-    browser = shutil.which("chromium") or shutil.which("chromium-browser")
-    if browser is None:
-        pytest.skip("needs chromium")
     page = (folder / "report.html").read_text()
     (tmp_path / "page.html").write_text(page.replace("</body>", f"{MEASURES_ITSELF}</body>"))
     # A window can't be so narrow.
     (tmp_path / "frame.html").write_text(IN_A_FRAME.replace("WIDTH", str(width)))
-    options = ["--headless", "--no-sandbox", "--disable-gpu", "--virtual-time-budget=20000"]
-    options += [f"--user-data-dir={tmp_path / 'profile'}", "--window-size=1400,1000", "--dump-dom"]
-    line = [browser, *options, f"file://{tmp_path / 'frame.html'}"]
-    done = subprocess.run(line, capture_output=True, text=True, timeout=600)
-    assert done.returncode == 0, done.stderr
+    options = ["--virtual-time-budget=20000", "--window-size=1400,1000", "--dump-dom"]
+    done = browse(tmp_path / "frame.html", *options)
     (found,) = re.findall(r"<title>(.*)</title>", done.stdout)
     assert found == f"{width} wide, cut off: "
 
@@ -463,9 +468,11 @@ def without_ours(record: Record) -> Record:
     return {**record, "runs": runs, "allocators": allocators}
 
 
-def with_ours_failing(record: Record) -> Record:
+def with_ours_failing(record: Record, row: str = "") -> Record:
     runs = [
-        {**run, "outcome": "hang", "values": {}} if run["allocator"] == "hakmem" else run
+        {**run, "outcome": "hang", "values": {}}
+        if run["allocator"] == "hakmem" and row in ("", run["row"])
+        else run
         for run in record["runs"]
     ]
     return {**record, "runs": runs}
@@ -476,11 +483,9 @@ def test_what_is_left_is_reported(
     record: Record, change: Callable[[Record], Record], tmp_path: Path
 ) -> None:
     results = results_of(change(record))
-    tables.print_tables(Content(results), Console(file=StringIO()))
+    printed(Content(results))
     assert tmp_path / "report.html" in report.write(Content(results), tmp_path)
-    parser = Page()
-    parser.feed((tmp_path / "report.html").read_text())
-    assert parser.open == []
+    parser = parsed(tmp_path / "report.html")
     words = [text for own, text in parser.cells if own.get("data-allocator") == "hakmem"]
     if change is with_ours_failing:
         assert words
@@ -490,9 +495,7 @@ def test_what_is_left_is_reported(
 def test_what_is_from_elsewhere_is_no_markup(record: Record, tmp_path: Path) -> None:
     missing = [{"name": "<script>alert(1)</script>", "why": "a|b\n</table>"}]
     report.write(Content(results_of({**record, "missing": missing})), tmp_path)
-    parser = Page()
-    parser.feed((tmp_path / "report.html").read_text())
-    assert parser.open == []
+    parsed(tmp_path / "report.html")
     assert "<script>alert" not in (tmp_path / "report.html").read_text()
     assert "a\\|b \\</table\\>" in (tmp_path / "report.md").read_text()
 
@@ -513,14 +516,12 @@ def test_what_speaks_against_the_figures_comes_first(record: Record, tmp_path: P
     assert lines[2].startswith(f"- **{busy}") and lines[3].startswith(f"- **{left_out}")
     assert len(lines[3]) < 250
     page = (tmp_path / "report.html").read_text()
-    in_order = ("</h1>", busy, left_out, 'id="in-short"', 'id="facts"', "Summary</a></h2>")
-    places = [page.index(words) for words in in_order]
+    on_page = ("</h1>", busy, left_out, 'id="in-short"', 'id="facts"', "Summary</a></h2>")
+    places = [page.index(words) for words in on_page]
     assert places == sorted(places)
-    out = StringIO()
-    tables.print_tables(Content(results), Console(file=out, width=300))
-    said = out.getvalue()
-    printed = (busy, left_out, "time: ", "largest wins: ", "Geometric means")
-    places = [said.rindex(words) for words in printed]
+    said = printed(Content(results))
+    in_terminal = (busy, left_out, "time: ", "largest wins: ", "Geometric means")
+    places = [said.rindex(words) for words in in_terminal]
     assert places == sorted(places)
     assert said.rindex("to best peer") < said.index(busy)  # the tables of groups
 
@@ -543,15 +544,9 @@ def test_a_part_of_its_rows_reaches_no_goal(record: Record) -> None:
     others = sum(measures.get("time", 0) for measures in left_out.values())
     assert others > 50
     assert over_all(record).of == judged + others
-    settings = {**record["settings"], "rows_left_out": {}}
-    assert over_all({**record, "settings": settings}).is_whole
-    runs = [
-        {**run, "outcome": "hang", "values": {}}
-        if (run["row"], run["allocator"]) == ("pair-64", "hakmem")
-        else run
-        for run in record["runs"]
-    ]
-    failing = over_all({**record, "settings": settings, "runs": runs})
+    whole = {**record, "settings": {**record["settings"], "rows_left_out": {}}}
+    assert over_all(whole).is_whole
+    failing = over_all(with_ours_failing(whole, "pair-64"))
     assert (failing.of, len(failing.rows), failing.is_whole) == (judged, judged - 1, False)
 
 
@@ -588,9 +583,7 @@ def test_too_few_rounds_are_no_zeros(record: Record, tmp_path: Path) -> None:
     assert text[text.index("### Wins") :].split("\n\n")[2] == f"{FEW.capitalize()}."
     assert 'data-kind="too-few"' in page and "data-standing" not in page
     assert f"<p>{FEW.capitalize()}.</p>" in page
-    out = StringIO()
-    tables.print_tables(content, Console(file=out, width=300))
-    assert FEW in out.getvalue() and "0 / 0 / 0" not in out.getvalue()
+    assert FEW in printed(content) and "0 / 0 / 0" not in printed(content)
 
 
 @pytest.mark.parametrize(
