@@ -1,0 +1,172 @@
+"""Moments of a recording, by which any span of it can be shown. The time has equal parts, and of
+each there is the moment in which most was in use: what was in use then by call path, and what was
+allocated since the moment before. So the most of any span is the most of its moments. Where nothing
+happens for a while, there is a moment at its begin and one at its end; the last one is the end."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from hakmem.live import Window
+from hakmem.recording import numpy, zstandard
+
+PARTS = 200
+ALLOCATED, IN_USE, SUMS = 0, 2, 4  # where blocks are among the sums by path; bytes follow them
+
+
+def widened(sums: Any, paths: int) -> Any:
+    return numpy().pad(sums, ((0, 0), (0, max(paths - sums.shape[1], 0))))
+
+
+def by_path(paths: int, path: Any, size: Any) -> Any:
+    """How many blocks, and their bytes."""
+    np = numpy()
+    counts = np.bincount(path, minlength=paths)
+    return np.stack([counts, np.bincount(path, weights=size, minlength=paths)])
+
+
+class Place:
+    """A place in a window, and the sums by path up to there; it goes from call to call."""
+
+    def __init__(self, window: Window, sums: Any) -> None:
+        """At the begin of the window."""
+        self.window, self.sums, self.calls = window, sums, 0
+
+    def after(self, call: int) -> Any:
+        """The sums after this call; it does not come before the one that was asked for last."""
+        np = numpy()
+        calls, ended, at = self.window.calls, self.window.ended, self.window.at
+        takes = self.calls + np.flatnonzero(self.window.takes[self.calls : call + 1])
+        gone = np.flatnonzero((at >= self.calls) & (at <= call))
+        path = calls.path[takes]
+        paths = max(int(path.max(initial=-1)) + 1, self.sums.shape[1])
+        begun = by_path(paths, path, calls.size[takes])
+        freed = by_path(paths, ended.path[gone], ended.size[gone])
+        self.sums = widened(self.sums, paths) + np.concatenate([begun, begun - freed])
+        self.calls = call + 1
+        return self.sums
+
+
+@dataclass(frozen=True)
+class Moment:
+    time: int  # since the process began, in units of its scale
+    size: int  # bytes in use
+    changes: bytes  # of the sums by path since the moment before, packed
+
+
+@dataclass(frozen=True)
+class Path:
+    """`changes`: for each moment with any its number, and how much was added to the sums."""
+
+    number: int  # -1: of all that are not shown
+    changes: list[int]
+
+
+@dataclass
+class _Top:
+    part: int
+    place: Place
+    call: int
+    time: int
+    size: int
+
+
+class Moments:
+    def __init__(self, end: int) -> None:
+        np = numpy()
+        self.ends = np.linspace(0, float(end), PARTS + 1)[1:]
+        self.found: list[Moment] = []
+        self.sums = np.zeros((SUMS, 0))  # at the moment that came last
+        self.most = self.most_at = 0  # bytes in use at any, and the time of that
+        self.at_most = self.sums
+        self.top: _Top | None = None  # of the part that may not be over
+        self.packer = zstandard().ZstdCompressor(level=1)
+
+    def add(self, window: Window, use: Any, sums: Any) -> None:
+        """`use`: bytes after each call; `sums`: by path before the window."""
+        np = numpy()
+        time = window.calls.time
+        place = Place(window, sums)
+        first, last = np.searchsorted(self.ends, time[[0, -1]].astype(float)).tolist()
+        begins = np.searchsorted(time, self.ends[first:last], side="right").tolist()
+        parts = zip(range(first, last + 1), [0, *begins], [*begins, len(time)], strict=True)
+        for part, begin, end in parts:
+            if begin == end:
+                continue
+            top = begin + int(use[begin:end].argmax())
+            size = int(use[top])
+            if self.top is not None and self.top.part < part:
+                before = self._settle(self.top)
+                if before + 1 < part:
+                    self._rest(before, part, place.after(begin - 1))
+            if self.top is None or size > self.top.size:
+                self.top = _Top(min(part, PARTS - 1), place, top, int(time[top]), size)
+
+    def finish(self, time: int, sums: Any) -> None:
+        """`time`: of the last call; `sums`: after it."""
+        if self.top is not None:
+            self._settle(self.top)
+        self._add(time, int(sums[IN_USE + 1].sum()), sums)
+
+    def _settle(self, top: _Top) -> int:
+        """The part whose top is a moment now."""
+        self._add(top.time, top.size, top.place.after(top.call))
+        self.top = None
+        return top.part
+
+    def _rest(self, before: int, part: int, sums: Any) -> None:
+        """Nothing happened between these parts."""
+        for end in (before, part - 1):
+            self._add(int(self.ends[end]), int(sums[IN_USE + 1].sum()), sums)
+
+    def _add(self, time: int, size: int, sums: Any) -> None:
+        np = numpy()
+        changes = sums - widened(self.sums, sums.shape[1])
+        paths = np.flatnonzero(changes.any(axis=0))
+        words = np.concatenate([paths[None], changes[:, paths]]).astype("<i8")
+        self.found.append(Moment(time, size, self.packer.compress(words.tobytes())))
+        self.sums = sums
+        if size > self.most:
+            self.most, self.at_most, self.most_at = size, sums, time
+
+    def _changes(self) -> Iterator[tuple[Any, Any]]:
+        """Of each moment which paths changed, and how much was added to their sums."""
+        np = numpy()
+        unpacker = zstandard().ZstdDecompressor()
+        for moment in self.found:
+            words = np.frombuffer(unpacker.decompress(moment.changes), dtype="<i8")
+            words = words.reshape(SUMS + 1, -1)
+            yield words[0], words[1:]
+
+    def paths(self, most: int) -> list[Path]:
+        """Those that had the largest part of what was in use at any moment, or of what was
+        allocated since the moment before; and the sum of the others."""
+        np = numpy()
+        part = np.zeros(self.sums.shape[1])
+        use = np.zeros(self.sums.shape[1])
+        for paths, changes in self._changes():
+            use[paths] += changes[IN_USE + 1]
+            allocated = changes[ALLOCATED + 1]
+            part[paths] = np.maximum(part[paths], allocated / max(allocated.sum(), 1))
+            part = np.maximum(part, use / max(use.sum(), 1))
+        shown = np.zeros(len(part), dtype=bool)
+        shown[np.argsort(-part, kind="stable")[:most]] = True
+        rows = []
+        for number, (paths, changes) in enumerate(self._changes()):
+            some = shown[paths]
+            few = np.stack([paths[some], np.full(some.sum(), number), *changes[:, some]])
+            rows.append(few.astype("i8"))
+            if not some.all():
+                others = changes[:, ~some].sum(axis=1).tolist()
+                rows.append(np.array([[-1], [number], *([one] for one in others)], dtype="i8"))
+        if not rows:
+            return []
+        every = np.concatenate(rows, axis=1)
+        every = every[:, np.argsort(every[0], kind="stable")]
+        begins = np.flatnonzero(np.diff(every[0], prepend=-2)).tolist()
+        return [
+            Path(int(every[0, begin]), every[1:, begin:end].T.reshape(-1).tolist())
+            for begin, end in zip(begins, [*begins[1:], every.shape[1]], strict=True)
+        ]
