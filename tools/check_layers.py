@@ -65,6 +65,7 @@ MODULE_FLOOR = {
     "ops": 6,
     "traced": 5,
     "trace_text": 6,
+    "trace_page": 6,
     "heaptrack": 4,
     "outputs": 3,
     "record_command": 6,

@@ -140,19 +140,21 @@ class Moments:
             words = words.reshape(SUMS + 1, -1)
             yield words[0], words[1:]
 
-    def paths(self, most: int) -> list[Path]:
-        """Those that had the largest part of what was in use at any moment, or of what was
-        allocated since the moment before; and the sum of the others."""
+    def paths(self, most: int, changes_most: int) -> list[Path]:
+        """Those with the largest part of all that was allocated, or that had most in use at any
+        moment, compared with the peak; with so many changes at most. The largest come first, and
+        the sum of the others last."""
         np = numpy()
-        part = np.zeros(self.sums.shape[1])
-        use = np.zeros(self.sums.shape[1])
+        use, most_use, counts = np.zeros((3, self.sums.shape[1]))
         for paths, changes in self._changes():
+            counts[paths] += 1
             use[paths] += changes[IN_USE + 1]
-            allocated = changes[ALLOCATED + 1]
-            part[paths] = np.maximum(part[paths], allocated / max(allocated.sum(), 1))
-            part = np.maximum(part, use / max(use.sum(), 1))
+            most_use[paths] = np.maximum(most_use[paths], use[paths])
+        allocated = self.sums[ALLOCATED + 1]
+        part = np.maximum(allocated / max(allocated.sum(), 1), most_use / max(self.most, 1))
         shown = np.zeros(len(part), dtype=bool)
-        shown[np.argsort(-part, kind="stable")[:most]] = True
+        order = np.argsort(-part, kind="stable")[:most]
+        shown[order[np.cumsum(counts[order]) <= changes_most]] = True
         rows = []
         for number, (paths, changes) in enumerate(self._changes()):
             some = shown[paths]
@@ -166,7 +168,8 @@ class Moments:
         every = np.concatenate(rows, axis=1)
         every = every[:, np.argsort(every[0], kind="stable")]
         begins = np.flatnonzero(np.diff(every[0], prepend=-2)).tolist()
-        return [
+        found = [
             Path(int(every[0, begin]), every[1:, begin:end].T.reshape(-1).tolist())
             for begin, end in zip(begins, [*begins[1:], every.shape[1]], strict=True)
         ]
+        return sorted(found, key=lambda one: -part[one.number] if one.number >= 0 else 1)

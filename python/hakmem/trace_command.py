@@ -10,7 +10,16 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from hakmem import events, heaptrack, pprof, profile_html, profile_text, symbols, trace_text, traced
+from hakmem import (
+    events,
+    heaptrack,
+    pprof,
+    profile_text,
+    symbols,
+    trace_page,
+    trace_text,
+    traced,
+)
 from hakmem.arguments import WrongUse, number
 from hakmem.events import Process, calls_of
 from hakmem.heap_profile import Profile
@@ -73,7 +82,7 @@ are within 0.4%."""
 class Result:
     name: str
     shown: Named
-    sections: tuple[Section, ...]
+    page: Callable[[], str]
     heaptrack: Callable[[], Iterator[bytes]]
 
 
@@ -82,7 +91,7 @@ def _collapsed(result: Result) -> bytes:
 
 
 def _html(result: Result) -> bytes:
-    return profile_html.page(result.shown, result.name, result.sections, ABOUT).encode()
+    return result.page().encode()
 
 
 WRITERS: dict[str, Writer[Result]] = {
@@ -174,13 +183,19 @@ def _run(arguments: argparse.Namespace) -> int:
             print(line)
         sys.stdout.flush()
     if files:
-        curve = Section("Memory in use", "  ".join(trace_text.head(told)), curve=told.curve)
         name = f"{process.name} {process.facts['pid']}"
+
+        def page() -> str:
+            paths = trace_page.paths(told)
+            whole = Section("The whole recording", "  ".join(trace_text.head(told)))
+            return trace_page.page(
+                told, paths, located(trace_page.calls(process, paths)), (whole, *tables), ABOUT
+            )
 
         def to_heaptrack() -> Iterator[bytes]:
             return heaptrack.data(process, located(heaptrack.addresses(process)).frames)
 
-        result = Result(name, shown, (curve, *tables), to_heaptrack)
+        result = Result(name, shown, page, to_heaptrack)
         for path, writer in files:
             write(path, writer(result), "trace")
     return 0

@@ -103,7 +103,7 @@ def _compare_moments(told: Traced, truth: Truth) -> None:
     others."""
     times = [time for time, _, _ in truth.moments]
     for most in (2, 100):
-        paths = told.moments.paths(most)
+        paths = told.moments.paths(most, 10**9)
         shown = {path.number for path in paths}
         for number, moment in enumerate(told.moments.found):
             last = bisect.bisect_right(times, moment.time) - 1
