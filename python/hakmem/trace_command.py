@@ -73,9 +73,6 @@ exit status:
   2  wrong usage, or a Python module is missing
   5  the output can't be written
 """
-ABOUT = """\
-All calls were recorded: the figures are exact, except for the median and 90% of lifetimes, which
-are within 0.4%."""
 
 
 @dataclass(frozen=True)
@@ -188,9 +185,8 @@ def _run(arguments: argparse.Namespace) -> int:
         def page() -> str:
             paths = trace_page.paths(told)
             whole = Section("The whole recording", "  ".join(trace_text.head(told)))
-            return trace_page.page(
-                told, paths, located(trace_page.calls(process, paths)), (whole, *tables), ABOUT
-            )
+            calls = located(trace_page.calls(process, paths))
+            return trace_page.page(told, paths, calls, notes, (whole, *tables))
 
         def to_heaptrack() -> Iterator[bytes]:
             return heaptrack.data(process, located(heaptrack.addresses(process)).frames)

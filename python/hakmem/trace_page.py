@@ -18,6 +18,9 @@ from hakmem.profile_html import Section
 from hakmem.symbols import Line, Located
 from hakmem.traced import Traced
 
+ABOUT = """\
+All calls were recorded: the figures are exact, except for the median and 90% of lifetimes, which
+are within 0.4%."""
 # Limits of the page: it has no more than some MiB.
 MOST = 20_000  # call paths
 CHANGES = 250_000  # of paths at moments
@@ -36,7 +39,11 @@ def calls(process: Process, shown: Iterable[Path]) -> set[int]:
 
 
 def page(
-    told: Traced, shown: list[Path], names: Located, sections: Sequence[Section], about: str
+    told: Traced,
+    shown: list[Path],
+    names: Located,
+    notes: Sequence[str],
+    sections: Sequence[Section],
 ) -> str:
     process = told.process
     title = f"{process.name} {process.facts['pid']}"
@@ -50,8 +57,8 @@ def page(
     }
     data = {
         "title": title,
-        "about": about,
-        "notes": list(names.notes),
+        "about": ABOUT,
+        "notes": list(notes),
         "sections": [asdict(section) for section in sections],
         "difference": False,
         "recorded": recorded,
