@@ -47,15 +47,17 @@ what of that was in use at the second one. All times, those on the page too, are
 the recording began: also those of a process that was started later. Both options may be repeated.
 
 What is written with -o depends on how its name ends:
-  .html             a page with the curve of memory in use, the same tables and a flame graph
+  .html             a page with the curve of memory in use; of any moment or range of it that you
+                    choose by mouse a flame graph, and tables of functions and stacks
   .pb.gz            for pprof; needs the Python module protobuf
   .collapsed        collapsed stacks of what was allocated, for flamegraph.pl
   .speedscope.json  for speedscope
   .heaptrack.gz     every call, for heaptrack_print and heaptrack_gui
 
-The file may have any length: only the blocks in use and sums by call path are kept in memory. All
-outputs but heaptrack's name the 10,000 call paths that are the largest at the peak, in all, and at
-the end, and have the sum of the others.
+The file may have any length: only the blocks in use and sums by call path are kept in memory. It is
+read more than once, so it can't be a pipe. The page has the 20,000 largest call paths and the sum
+of the others; other outputs, except heaptrack's, have the 10,000 that are the largest at the peak,
+in all, and at the end.
 
 Functions and lines come from the program's files and their debug files, which have to be here. This
 uses llvm-symbolizer or addr2line (Debian: llvm, binutils); without them there are only functions.
