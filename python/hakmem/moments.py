@@ -17,14 +17,17 @@ ALLOCATED, IN_USE, SUMS = 0, 2, 4  # where blocks are among the sums by path; by
 
 
 def widened(sums: Any, paths: int) -> Any:
-    return numpy().pad(sums, ((0, 0), (0, max(paths - sums.shape[1], 0))))
+    more = paths - sums.shape[1]
+    return numpy().pad(sums, ((0, 0), (0, more))) if more > 0 else sums
 
 
 def by_path(paths: int, path: Any, size: Any) -> Any:
     """How many blocks, and their bytes."""
     np = numpy()
-    counts = np.bincount(path, minlength=paths)
-    return np.stack([counts, np.bincount(path, weights=size, minlength=paths)])
+    sums = np.empty((2, paths))
+    sums[0] = np.bincount(path, minlength=paths)
+    sums[1] = np.bincount(path, weights=size, minlength=paths)
+    return sums
 
 
 class Place:
@@ -32,20 +35,26 @@ class Place:
 
     def __init__(self, window: Window, sums: Any) -> None:
         """At the begin of the window."""
-        self.window, self.sums, self.calls = window, sums, 0
+        calls = window.calls
+        self.takes = numpy().flatnonzero(window.takes)
+        self.path, self.size = calls.path[self.takes], calls.size[self.takes]
+        self.sums = widened(sums, int(self.path.max(initial=-1)) + 1)
+        self.window, self.calls, self.taken = window, 0, 0
 
     def after(self, call: int) -> Any:
         """The sums after this call; it does not come before the one that was asked for last."""
         np = numpy()
-        calls, ended, at = self.window.calls, self.window.ended, self.window.at
-        takes = self.calls + np.flatnonzero(self.window.takes[self.calls : call + 1])
+        ended, at = self.window.ended, self.window.at
         gone = np.flatnonzero((at >= self.calls) & (at <= call))
-        path = calls.path[takes]
-        paths = max(int(path.max(initial=-1)) + 1, self.sums.shape[1])
-        begun = by_path(paths, path, calls.size[takes])
-        freed = by_path(paths, ended.path[gone], ended.size[gone])
-        self.sums = widened(self.sums, paths) + np.concatenate([begun, begun - freed])
-        self.calls = call + 1
+        taken = int(np.searchsorted(self.takes, call, side="right"))
+        new = slice(self.taken, taken)
+        paths = self.sums.shape[1]
+        begun = by_path(paths, self.path[new], self.size[new])
+        self.sums = self.sums.copy()
+        self.sums[:IN_USE] += begun
+        self.sums[IN_USE:] += begun
+        self.sums[IN_USE:] -= by_path(paths, ended.path[gone], ended.size[gone])
+        self.calls, self.taken = call + 1, taken
         return self.sums
 
 
