@@ -21,7 +21,7 @@ const KINDS = [
 const UNITS = [["bytes", 1], ["blocks", 0]];
 const WAYS = ["from main down", "from allocations up"];
 const VIEWS = ["functions", "stacks"];
-const ROW = 20, LEAST = 0.0008, ROWS = 500;
+const ROW = 20, LEAST = 0.0008, ROWS = 200;
 // A caller that is none of these says more than a function of the language's library.
 const LIBRARY = /^<*(\w+ )?(\w+ as )?(std|__gnu_cxx|core|alloc|__rustc)::/;
 const state = { kind: 0, unit: 0, way: 0, view: 0, search: "", zoom: [], range: null, around: null,

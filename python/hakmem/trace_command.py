@@ -186,7 +186,8 @@ def _run(arguments: argparse.Namespace) -> int:
 
         def page() -> str:
             paths = trace_page.paths(told)
-            whole = Section("The whole recording", "  ".join(trace_text.head(told)))
+            head = (line[:1].upper() + line[1:] for line in trace_text.head(told))
+            whole = Section("The whole recording", ". ".join(head) + ".")
             calls = located(trace_page.calls(process, paths))
             return trace_page.page(told, paths, calls, notes, (whole, *tables))
 

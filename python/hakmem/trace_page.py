@@ -92,7 +92,8 @@ def _lines(told: Traced, number: int, names: Located) -> Sequence[Line]:
     if number == _OTHERS:
         return (Line("(smaller paths)"),)
     site = Site(tuple(call + 1 for call in told.process.path(number)), _NONE, _NONE)
-    return [line for frame in symbols.stack_of(site, names.frames) for line in frame.shown]
+    found = [line for frame in symbols.stack_of(site, names.frames) for line in frame.shown]
+    return found or (Line("(no stack)"),)
 
 
 _OTHERS = -1  # as in Path
