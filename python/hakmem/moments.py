@@ -5,6 +5,7 @@ happens for a while, there is a moment at its begin and one at its end; the last
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -172,13 +173,11 @@ class Moments:
             if not some.all():
                 others = changes[:, ~some].sum(axis=1).tolist()
                 rows.append(np.array([[-1], [number], *([one] for one in others)], dtype="i8"))
-        if not rows:
-            return []
         every = np.concatenate(rows, axis=1)
         every = every[:, np.argsort(every[0], kind="stable")]
         begins = np.flatnonzero(np.diff(every[0], prepend=-2)).tolist()
         found = [
             Path(int(every[0, begin]), every[1:, begin:end].T.reshape(-1).tolist())
-            for begin, end in zip(begins, [*begins[1:], every.shape[1]], strict=True)
+            for begin, end in itertools.pairwise([*begins, every.shape[1]])
         ]
         return sorted(found, key=lambda one: -part[one.number] if one.number >= 0 else 1)
