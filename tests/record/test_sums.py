@@ -105,19 +105,20 @@ def _compare_moments(told: Traced, truth: Truth) -> None:
     for most in (2, 100):
         paths = told.moments.paths(most, 10**9)
         shown = {path.number for path in paths}
-        for number, moment in enumerate(told.moments.found):
-            last = bisect.bisect_right(times, moment.time) - 1
-            assert moment.size == truth.moments[last][1]
+        added: list[Counter[tuple[int, int]]] = [Counter() for _ in told.moments.found]
+        for one in paths:
+            for at in range(0, len(one.changes), 5):
+                moment, *sums = one.changes[at : at + 5]
+                added[moment].update({(one.number, what): n for what, n in enumerate(sums)})
+        found: Counter[tuple[int, int]] = Counter()
+        for number, place in enumerate(told.moments.found):
+            last = bisect.bisect_right(times, place.time) - 1
+            assert place.size == truth.moments[last][1]
             expected: Counter[tuple[int, int]] = Counter()
-            for at, sums in ((0, truth.allocated_then[last]), (2, truth.moments[last][2])):
-                for (path, what), value in sums.items():
+            for at, by_path in ((0, truth.allocated_then[last]), (2, truth.moments[last][2])):
+                for (path, what), value in by_path.items():
                     expected[path if path in shown else -1, at + what] += value
-            found: Counter[tuple[int, int]] = Counter()
-            for one in paths:
-                changes = [one.changes[at : at + 5] for at in range(0, len(one.changes), 5)]
-                for before, *added in changes:
-                    if before <= number:
-                        found.update({(one.number, at): n for at, n in enumerate(added)})
+            found.update(added[number])
             assert +found == +expected, number
 
 
