@@ -8,7 +8,7 @@ which time all calls are there.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -60,6 +60,7 @@ class Process:
     looks: list[int] = field(default_factory=list)  # where in the file those at pages are
     done: dict[str, Any] | None = None  # None: the recording was cut off
     scale: float = 1.0  # ns for each unit of an event's time
+    since: float = 0.0  # seconds from the recording's begin to that of this process
     # The addresses of call paths as they are in the file, 8 bytes each, the innermost first.
     paths: dict[int, bytes] = field(default_factory=dict)
     threads: dict[int, int] = field(default_factory=dict)  # each one's place among them
@@ -72,6 +73,14 @@ class Process:
     @property
     def begun(self) -> int:
         return int(self.facts["ticks"]) >> int(self.facts["tick_shift"])
+
+    def seconds(self, time: float) -> float:
+        """Since the recording began, of a time as in Calls."""
+        return self.since + time * self.scale / 1e9
+
+    def units(self, seconds: float) -> float:
+        """The other way round."""
+        return (seconds - self.since) * 1e9 / self.scale
 
     def path(self, number: int) -> tuple[int, ...]:
         return tuple(numpy().frombuffer(self.paths.get(number, b""), dtype="<u8").tolist())
@@ -99,7 +108,7 @@ def processes(path: Path) -> tuple[list[Process], bool]:
             process.done = block.facts
         elif block.head is not None:
             indices[block.process].add(block.at, block.head)
-    _give_scale(found.values())
+    _give_clocks(found.values())
     return list(found.values()), reader.whole
 
 
@@ -177,9 +186,10 @@ def chosen(found: list[Process], pid: int | None, file: Path) -> Process:
     return max(some, key=calls_of)
 
 
-def _give_scale(found: Iterable[Process]) -> None:
+def _give_clocks(found: Collection[Process]) -> None:
     """ns for each unit of an event's time, by both clocks of the start and of the last chunk, where
-    most time is between these."""
+    most time is between these. The recording begins with its first process."""
+    begun = min((process.facts["time"] for process in found), default=0)
     longest, scale = 0, 1.0
     for process in found:
         if process.clocks is not None:
@@ -189,6 +199,7 @@ def _give_scale(found: Iterable[Process]) -> None:
                 longest, scale = time, time / ticks
     for process in found:
         process.scale = scale * 2 ** process.facts["tick_shift"]
+        process.since = (process.facts["time"] - begun) / 1e9
 
 
 # ---- times ----
@@ -205,7 +216,7 @@ def _timed(chunks: Chunks) -> tuple[Any, Any]:
 
 
 def _times(chunks: Chunks, timed: Any, counts: Any, process: Process) -> Any:
-    """When the events were that have a time, since the recording began. An event has the lower half
+    """When the events were that have a time, since the process began. An event has the lower half
     of its time, and follows the one before it, or the begin of its chunk, by less than half of what
     that can express."""
     np = numpy()
@@ -231,7 +242,7 @@ class Calls:
     what: Any  # the first word of its event: the functions below
     extra: Any  # that of an event before it which belongs to it, or 0
     size: Any
-    time: Any  # since the recording began, in units of process.scale
+    time: Any  # since the process began, in units of process.scale
     thread: Any  # its place in process.threads
 
     def __len__(self) -> int:
@@ -276,7 +287,7 @@ def _joined(parts: list[Calls]) -> Calls:
 
 def last_time(process: Process) -> int:
     """When the last call was, as in Calls.time. It is among the last events of the file, as the
-    recorder takes what is in the ring at the end. Raises NoRecording."""
+    recorder takes what is in the ring at the end; so this is quick. Raises NoRecording."""
     places: list[int] = []
     events = 0
     for part in reversed(process.parts):

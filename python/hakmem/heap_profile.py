@@ -103,6 +103,11 @@ class Profile:
     mappings: tuple[Mapping, ...]  # in the order of addresses
     pid: int | None = None  # as the process knew it
 
+    @property
+    def calls(self) -> set[int]:
+        """Addresses, not where they return."""
+        return {address - 1 for site in self.sites for address in site.stack if address > 0}
+
     def mapping_of(self, address: int) -> Mapping | None:
         at = bisect.bisect_right(self.mappings, address, key=lambda one: one.start) - 1
         if at >= 0 and address < self.mappings[at].end:

@@ -6,10 +6,9 @@ once more for it.
 
 from __future__ import annotations
 
-import gzip
-import io
 import os
-from collections.abc import Iterator, Mapping
+import zlib
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from hakmem.events import Process
@@ -27,20 +26,22 @@ def addresses(process: Process) -> set[int]:
     return {address for number in process.paths for address in process.path(number)}
 
 
-def data(process: Process, frames: Mapping[int, Frame]) -> bytes:
-    """Raises NoRecording."""
-    packed = io.BytesIO()
-    with gzip.GzipFile(fileobj=packed, mode="wb", compresslevel=1) as file:
-        made = _Code(process, frames)
-        _write(file, [*_head(process), *made.lines])
-        events = _Events(process, made.of_path)
-        for window in Live().through(process):
-            _write(file, events.lines(window))
-    return packed.getvalue()
+def data(process: Process, frames: Mapping[int, Frame]) -> Iterator[bytes]:
+    """In parts, so that it needs no more memory where the recording is longer. Raises
+    NoRecording."""
+    packer = zlib.compressobj(1, wbits=16 + zlib.MAX_WBITS)  # as gzip
+    for lines in _parts(process, frames):
+        yield packer.compress("".join(line + "\n" for line in lines).encode(errors="replace"))
+    yield packer.flush()
 
 
-def _write(file: gzip.GzipFile, lines: list[str]) -> None:
-    file.write("".join(line + "\n" for line in lines).encode(errors="replace"))
+def _parts(process: Process, frames: Mapping[int, Frame]) -> Iterator[Iterable[str]]:
+    made = _Code(process, frames)
+    yield _head(process)
+    yield made.lines
+    events = _Events(process, made.of_path)
+    for window in Live().through(process):
+        yield events.lines(window)
 
 
 def _head(process: Process) -> Iterator[str]:

@@ -24,7 +24,7 @@ class Events:
     align: Any  # its logarithm, or 0
     path: Any
     thread: Any
-    time: Any  # ns since the recording began
+    time: Any  # ns since the process began
 
 
 @dataclass

@@ -27,7 +27,7 @@ start from this shell. It is shown for options that are set, with the place that
 
 examples:
   hakmem options                         all of them
-  hakmem options keep_bytes         one
+  hakmem options keep_bytes              one
   HAKMEM_SCAVENGER=off hakmem options    the values with this variable
   hakmem options --json | jq '.[] | select(.here != .default) | .name'
   hakmem run -o keep_bytes=16M your-program

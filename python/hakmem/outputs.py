@@ -17,7 +17,7 @@ from hakmem.modules import PPROF, NoModule, need
 CANNOT_WRITE = 5
 
 Result = TypeVar("Result")
-Writer = Callable[[Result], bytes]
+Writer = Callable[[Result], bytes | Iterable[bytes]]  # parts of what is large
 
 
 class CannotWrite(Exception):
@@ -61,20 +61,21 @@ def check(path: Path) -> None:
         )
 
 
-def write(path: Path, content: bytes, command: str) -> None:
+def write(path: Path, content: bytes | Iterable[bytes], command: str) -> None:
     """And says so."""
     replace(path, content)
     print(f"hakmem {command}: {profile_text.printable(str(path))}", file=sys.stderr, flush=True)
 
 
-def replace(path: Path, content: bytes) -> None:
+def replace(path: Path, content: bytes | Iterable[bytes]) -> None:
     """Beside it first: half of a file is never there. Raises CannotWrite."""
     made = path.with_name(f".{path.name}.{os.getpid()}")
     try:
         try:
-            made.write_bytes(content)
+            with made.open("wb") as file:
+                file.writelines([content] if isinstance(content, bytes) else content)
             made.replace(path)
-        except OSError:
+        except BaseException:
             with suppress(OSError):
                 made.unlink()
             raise

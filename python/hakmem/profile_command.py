@@ -48,7 +48,7 @@ that in 95 of 100 cases. A smaller value of the option 'profile_rate' makes it s
 when the program had most in use.
 
 What is written depends on how the name after -o ends:
-  .html             a page with a flame graph and a table of all stacks
+  .html             a page with a flame graph, and tables of functions and stacks
   .pb.gz            for pprof; needs the Python module protobuf
   .collapsed        collapsed stacks, for flamegraph.pl
   .speedscope.json  for speedscope

@@ -1,47 +1,47 @@
-"""A heap profile as a page that needs nothing else: a flame graph and a table of all stacks."""
+"""A heap profile as a page that needs nothing else: a flame graph, and tables of all functions and
+stacks."""
 
 from __future__ import annotations
 
 import html
 import json
-from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from hakmem import profile_text
 from hakmem.symbols import Line, Named
 
-TEMPLATE = Path(__file__).resolve().parent / "profile.html"
-TITLE, DATA = "@TITLE@", "@DATA@"
+HERE = Path(__file__).resolve().parent
+SCRIPTS = ("profile_curve.js", "profile.js")  # the last one begins
+TITLE, DATA, SCRIPT = "@TITLE@", "@DATA@", "@SCRIPT@"
 
 
 @dataclass(frozen=True)
 class Section:
-    """What comes before the graph: a table, or a curve of bytes over seconds."""
+    """A table of its own."""
 
     title: str
     note: str = ""
     head: tuple[str, ...] = ()
     rows: tuple[tuple[str, ...], ...] = ()
-    curve: tuple[tuple[float, int], ...] = ()
 
 
-def page(named: Named, name: str, sections: Sequence[Section] = (), about: str = "") -> str:
-    """`about`: a line on what the figures are, where they are no estimates."""
+def page(named: Named, name: str) -> str:
     title = f"{name}: heap profile" if not named.is_difference else f"{name}: difference"
-    data = _data(named, title if not about else name)
-    data |= {"about": about, "sections": [asdict(section) for section in sections]}
-    return filled(data, str(data["title"]))
+    return filled(_data(named, title), title)
 
 
 def filled(facts: dict[str, Any], title: str) -> str:
     data = json.dumps(facts, separators=(",", ":"))
     # In HTML neither may end the element that it is in.
     data = data.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
-    before, _, rest = TEMPLATE.read_text().partition(TITLE)
-    between, _, after = rest.partition(DATA)
-    return f"{before}{html.escape(title)}{between}{data}{after}"
+    made = (HERE / "profile.html").read_text()
+    script = "\n".join((HERE / name).read_text() for name in SCRIPTS)
+    for mark, content in ((TITLE, html.escape(title)), (SCRIPT, script), (DATA, data)):
+        before, _, after = made.rpartition(mark)
+        made = f"{before}{content}{after}"
+    return made
 
 
 def _data(named: Named, title: str) -> dict[str, Any]:
@@ -60,11 +60,11 @@ def _data(named: Named, title: str) -> dict[str, Any]:
             }
             for stack in named.stacks
         ],
-        "lines": [_line(line) for line in lines],
+        "lines": [described(line) for line in lines],
     }
 
 
-def _line(line: Line) -> list[str]:
+def described(line: Line) -> list[str]:
     """The name as it is shown where there is little room comes last, where it differs."""
     name, brief = profile_text.bounded(line.function), profile_text.brief(line.function)
     return [name, line.where, *([] if brief == name else [brief])]

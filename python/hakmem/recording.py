@@ -30,6 +30,7 @@ FIRST_LINE = b"hakmem recording 1\n"
 _BLOCK = struct.Struct("<4sII")
 _EVENTS = struct.Struct("<III")
 LEVEL = 1
+_NO_FILE = "a recording is read more than once; write it to a file, and name that"
 BLOCK_MOST = 2**26  # bytes of a block, packed or not; the recorder writes some MiB at most
 
 MALLOC, CALLOC, FREE, REALLOC, RESIZE, MORE, PATH = range(1, 8)
@@ -275,12 +276,14 @@ class Reader:
 
     @contextmanager
     def _opened(self) -> Iterator[BinaryIO]:
+        if self.path == Path("-"):
+            raise NoRecording(f"{self.path}: {_NO_FILE}")
         try:
             with self.path.open("rb") as file:
                 if file.readline(len(FIRST_LINE)) != FIRST_LINE:
                     raise NoRecording(f"{self.path}: not a recording of hakmem")
                 if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
-                    raise NoRecording(f"{self.path}: no file, but a recording is read twice")
+                    raise NoRecording(f"{self.path}: {_NO_FILE}")
                 yield file
         except OSError as error:
             raise NoRecording(f"{self.path}: {error.strerror}") from error

@@ -161,10 +161,8 @@ def named(
 ) -> Named:
     """`root`: below which the files of the mappings lie; `written`: when the profile was;
     `perf_map`: names of code that is in no file."""
-    calls = {address - 1 for site in profile.sites for address in site.stack if address > 0}
-    found = located(profile, calls, root, debug_dirs, written, perf_map)
-    stacks = tuple(_stacks(profile, found.frames))
-    return Named(profile.rate, stacks, found.build_ids, found.notes)
+    found = located(profile, profile.calls, root, debug_dirs, written, perf_map)
+    return with_names(profile, found)
 
 
 @dataclass(frozen=True)
@@ -218,6 +216,11 @@ def located(
             at = places[call]
             frames[call] = Frame(call, module, at, lines.get(at, ()))
     return Located(frames, build_ids, tuple(notes))
+
+
+def with_names(profile: Profile, names: Located) -> Named:
+    stacks = tuple(_stacks(profile, names.frames))
+    return Named(profile.rate, stacks, names.build_ids, names.notes)
 
 
 def stack_of(site: heap_profile.Site, frames: Mapping[int, Frame]) -> tuple[Frame, ...]:

@@ -10,7 +10,16 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from hakmem import events, heaptrack, pprof, profile_html, profile_text, symbols, trace_text, traced
+from hakmem import (
+    events,
+    heaptrack,
+    pprof,
+    profile_text,
+    symbols,
+    trace_page,
+    trace_text,
+    traced,
+)
 from hakmem.arguments import WrongUse, number
 from hakmem.events import Process, calls_of
 from hakmem.heap_profile import Profile
@@ -19,7 +28,7 @@ from hakmem.outputs import CannotWrite, Writer, WrongName, outputs, write
 from hakmem.profile_html import Section
 from hakmem.profile_text import KINDS, printable, size
 from hakmem.recording import NoRecording
-from hakmem.symbols import Named
+from hakmem.symbols import Located, Named
 from hakmem.traced import Span, Traced
 
 HELP = "show what a recorded program did with its memory"
@@ -34,19 +43,21 @@ their thread freed; what grew in the second half of the time; how long blocks of
 and which threads freed the blocks of others.
 
 --at shows what was in use at a moment, --between what was allocated from one moment to another, and
-what of that was in use at the second one. Both are in seconds since the recording began, as the
-curve on the page has them, and may be repeated.
+what of that was in use at the second one. All times, those on the page too, are in seconds since
+the recording began: also those of a process that was started later. Both options may be repeated.
 
 What is written with -o depends on how its name ends:
-  .html             a page with the curve of memory in use, the same tables and a flame graph
+  .html             a page with the curve of memory in use; of any moment or range of it that you
+                    choose by mouse a flame graph, and tables of functions and stacks
   .pb.gz            for pprof; needs the Python module protobuf
   .collapsed        collapsed stacks of what was allocated, for flamegraph.pl
   .speedscope.json  for speedscope
   .heaptrack.gz     every call, for heaptrack_print and heaptrack_gui
 
-The file may have any length: only the blocks in use and sums by call path are kept in memory. All
-outputs but heaptrack's name the 10,000 call paths that are the largest at the peak, in all, and at
-the end, and have the sum of the others.
+The file may have any length: only the blocks in use and sums by call path are kept in memory. It is
+read more than once, so it can't be a pipe. The page has the 20,000 largest call paths and the sum
+of the others; other outputs, except heaptrack's, have the 10,000 that are the largest at the peak,
+in all, and at the end.
 
 Functions and lines come from the program's files and their debug files, which have to be here. This
 uses llvm-symbolizer or addr2line (Debian: llvm, binutils); without them there are only functions.
@@ -64,15 +75,14 @@ exit status:
   2  wrong usage, or a Python module is missing
   5  the output can't be written
 """
-ABOUT = "All calls were recorded: the figures are exact."
 
 
 @dataclass(frozen=True)
 class Result:
     name: str
     shown: Named
-    sections: tuple[Section, ...]
-    heaptrack: Callable[[], bytes]
+    page: Callable[[], str]
+    heaptrack: Callable[[], Iterator[bytes]]
 
 
 def _collapsed(result: Result) -> bytes:
@@ -80,7 +90,7 @@ def _collapsed(result: Result) -> bytes:
 
 
 def _html(result: Result) -> bytes:
-    return profile_html.page(result.shown, result.name, result.sections, ABOUT).encode()
+    return result.page().encode()
 
 
 WRITERS: dict[str, Writer[Result]] = {
@@ -140,18 +150,27 @@ def _run(arguments: argparse.Namespace) -> int:
     files = outputs(arguments.output, WRITERS)
     found, whole = events.processes(arguments.file)
     process = events.chosen(found, arguments.process, arguments.file)
-    told = traced.traced(process, _spans(arguments))
+    told = traced.traced(process, _spans(arguments, process))
     debug_dirs = (*arguments.debug_dir, symbols.DEBUG_DIR)
     written = arguments.file.stat().st_mtime
 
+    def located(calls: set[int]) -> Located:
+        return symbols.located(told.profile, calls, Path("/"), debug_dirs, written)
+
+    spans = [span.profile for span in told.spans]
+    profiles = (told.profile, told.temporaries, told.growth, *spans)
+    names = located(set().union(*(one.calls for one in profiles)))
+
     def named(profile: Profile) -> Named:
-        return symbols.named(profile, Path("/"), debug_dirs, written)
+        return symbols.with_names(profile, names)
 
     shown = named(told.profile)
     notes = [*trace_text.notes(told), *shown.notes]
     if not whole:
-        notes.append(f"{arguments.file}: cut off or damaged: what comes after {told.seconds:.2f} s"
-                     " is missing")  # fmt: skip
+        end = process.since + told.seconds
+        notes.append(
+            f"{arguments.file}: cut off or damaged: what comes after {end:.2f} s is missing"
+        )
     for note in notes:
         print(f"hakmem trace: {printable(note)}", file=sys.stderr)
     tables = (
@@ -163,42 +182,64 @@ def _run(arguments: argparse.Namespace) -> int:
             print(line)
         sys.stdout.flush()
     if files:
-        curve = Section("Memory in use", "  ".join(trace_text.head(told)), curve=told.curve)
         name = f"{process.name} {process.facts['pid']}"
 
-        def to_heaptrack() -> bytes:
-            calls = heaptrack.addresses(process)
-            where = symbols.located(told.profile, calls, Path("/"), debug_dirs, written)
-            return heaptrack.data(process, where.frames)
+        def page() -> str:
+            paths = trace_page.paths(told)
+            head = (line[:1].upper() + line[1:] for line in trace_text.head(told))
+            whole = Section("The whole recording", ". ".join(head) + ".")
+            calls = located(trace_page.calls(process, paths))
+            return trace_page.page(told, paths, calls, notes, (whole, *tables))
 
-        result = Result(name, shown, (curve, *tables), to_heaptrack)
+        def to_heaptrack() -> Iterator[bytes]:
+            return heaptrack.data(process, located(heaptrack.addresses(process)).frames)
+
+        result = Result(name, shown, page, to_heaptrack)
         for path, writer in files:
             write(path, writer(result), "trace")
     return 0
 
 
-def _spans(arguments: argparse.Namespace) -> list[tuple[float, float]]:
-    """Raises WrongUse."""
-    spans = [(-math.inf, at) for at in arguments.at]
+def _spans(arguments: argparse.Namespace, process: Process) -> list[tuple[float, float]]:
+    """Raises WrongUse, NoRecording."""
+    spans = [(f"--at {_digits(at)}", -math.inf, at) for at in arguments.at]
     for since, until in arguments.between:
+        words = f"--between {_digits(since)} {_digits(until)}"
         if since >= until:
-            raise WrongUse(f"--between {since:g} {until:g}: the second moment is to come later")
-        spans.append((since, until))
-    return spans
+            raise WrongUse(f"{words}: the second moment is to come later")
+        spans.append((words, since, until))
+    begin = math.floor(100 * process.since) / 100  # as it is shown
+    end = math.ceil(100 * process.seconds(events.last_time(process))) / 100 if spans else math.inf
+    for words, since, until in spans:
+        if until < begin or since > end or (since == -math.inf and until > end):
+            raise WrongUse(
+                f"{words}: process {process.facts['pid']} was recorded from {begin:.2f} s to"
+                f" {end:.2f} s; give a moment in between"
+            )
+    return [(since, until) for _, since, until in spans]
+
+
+def _digits(seconds: float) -> str:
+    """As it was given."""
+    return f"{seconds:.15g}"
 
 
 def _span_tables(spans: list[tuple[Span, Named]], top: int) -> Iterator[Section]:
     for span, named in spans:
         at, blocks = KINDS["inuse"][1], KINDS["alloc"][1]
         if math.isfinite(span.since):
-            title = f"Allocated between {span.since:g} s and {span.until:g} s"
-            note = f"{size(named.sums[blocks + 1])} in {named.sums[blocks]:,.0f} blocks."
-            yield trace_text.sites(title, note, named, blocks, top)
-            title = f"Of that in use after {span.until:g} s"
+            title = f"Allocated between {_digits(span.since)} s and {_digits(span.until)} s"
+            yield trace_text.sites(title, _sum(named, blocks), named, blocks, top)
+            title = f"Of that in use after {_digits(span.until)} s"
         else:
-            title = f"In use after {span.until:g} s"
-        note = f"{size(named.sums[at + 1])} in {named.sums[at]:,.0f} blocks."
-        yield trace_text.sites(title, note, named, at, top)
+            title = f"In use after {_digits(span.until)} s"
+        yield trace_text.sites(title, _sum(named, at), named, at, top)
+
+
+def _sum(named: Named, at: int) -> str:
+    if not named.sums[at]:
+        return "nothing."
+    return f"{size(named.sums[at + 1])} in {named.sums[at]:,.0f} blocks."
 
 
 def _tables(
@@ -231,6 +272,8 @@ def _text(
 ) -> Iterator[str]:
     command = " ".join(process.facts["command"])
     yield printable(f"process {process.facts['pid']}: {command or 'its command is not known'}")
+    if process.since:
+        yield f"recorded from {process.since:.2f} s on"
     yield from trace_text.head(told)
     for table in tables:
         yield ""

@@ -100,6 +100,8 @@ def sites(title: str, note: str, named: Named, at: int, most: int) -> Section:
 def plain(section: Section) -> Iterator[str]:
     """As a table of a terminal."""
     yield section.title.lower() + (f": {section.note}" if section.note else "")
+    if not section.rows:
+        return
     table = (section.head, *section.rows)
     widths = [max(len(row[i]) for row in table) for i in range(len(section.head) - 1)]
     for row in table:

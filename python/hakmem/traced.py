@@ -11,10 +11,10 @@ from hakmem import heap_profile
 from hakmem.events import Process, last_time
 from hakmem.heap_profile import Figures, Mapping, NoProfile, Profile, Site
 from hakmem.live import Live, Window
+from hakmem.moments import IN_USE, SUMS, Moments, Place, by_path, widened
 from hakmem.recording import FREE, NoRecording, numpy
 
 SIZES = (64, 1024, 32 * 1024, 2**20, 2**62)  # upper bounds of groups of sizes
-POINTS = 400  # of the curve
 MOST = 10_000  # call paths that are shown, of each kind
 _EXACT: Figures = (0.0, 0.0, 0.0, 0.0, 0.0, 0.0)
 
@@ -44,7 +44,7 @@ class Flow:
 
 @dataclass(frozen=True)
 class Span:
-    """From one moment to another, in seconds."""
+    """From one moment to another, in seconds since the recording began."""
 
     since: float
     until: float
@@ -62,10 +62,10 @@ class Traced:
     seconds: float
     peak: int  # bytes, and blocks
     peak_blocks: int
-    peak_at: float  # seconds
+    peak_at: float  # seconds since the recording began, as all moments
     left: int  # in use at the end
     left_blocks: int
-    curve: tuple[tuple[float, int], ...]  # seconds, and most bytes in use since the point before
+    curve: tuple[tuple[float, int], ...]  # each of `moments`: when, and bytes in use
     temporary: int  # blocks that the next call of their thread freed
     threads: int
     lifetimes: tuple[Lifetimes, ...]
@@ -74,14 +74,15 @@ class Traced:
     temporaries: Profile  # as allocated: those alone
     growth: Profile  # as in use: more at the end than when half of the time had passed
     spans: tuple[Span, ...]  # those that were asked for
+    moments: Moments
 
 
 def traced(process: Process, spans: Sequence[tuple[float, float]] = ()) -> Traced:
-    """`spans`: begin and end of each, in seconds. Raises NoRecording."""
+    """`spans`: begin and end of each, as in Span. Raises NoRecording."""
     np = numpy()
     live = Live()
     sums, lives, flows = _Sums(last_time(process)), _Lives(), _Flows()
-    asked = [_Span(since, until, process.scale) for since, until in spans]
+    asked = [_Span(since, until, process) for since, until in spans]
     for window in live.through(process):
         sums.add(window)
         lives.add(window)
@@ -89,38 +90,43 @@ def traced(process: Process, spans: Sequence[tuple[float, float]] = ()) -> Trace
         for span in asked:
             span.add(window)
     sums.finish()
+    moments = sums.moments
     where = mappings(process)
-    ns = process.scale
+    use, allocated = sums.sums[IN_USE:], sums.sums[:IN_USE]
+    paths = use.shape[1]
 
     def profile(*figures: Any) -> Profile:
-        none = np.zeros_like(sums.use)
-        return _profile(process, where, [none if one is None else one for one in figures])
+        none = np.zeros_like(use)
+        wide = [none if one is None else widened(one, paths) for one in figures]
+        return _profile(process, where, wide)
 
+    at_half = widened(sums.at_half, paths)[IN_USE:]
     return Traced(
         process,
         live.calls,
-        int(sums.allocated[0].sum()),
-        int(sums.allocated[1].sum()),
+        int(allocated[0].sum()),
+        int(allocated[1].sum()),
         live.unknown_frees,
         live.unclear,
-        sums.last * ns / 1e9,
-        sums.peak,
-        int(sums.at_peak[0].sum()),
-        sums.peak_at * ns / 1e9,
-        int(sums.use[1].sum()),
-        int(sums.use[0].sum()),
-        sums.curve.points(ns),
+        sums.last * process.scale / 1e9,
+        moments.most,
+        int(moments.at_most[IN_USE].sum()),
+        process.seconds(moments.most_at),
+        int(use[1].sum()),
+        int(use[0].sum()),
+        tuple((process.seconds(one.time), one.size) for one in moments.found),
         int(sums.brief[0].sum()),
         len(process.threads),
-        lives.found(ns),
+        lives.found(process.scale),
         flows.found(process),
-        profile(sums.use, sums.allocated, sums.at_peak),
+        profile(use, allocated, moments.at_most[IN_USE:]),
         profile(None, sums.brief, None),
-        profile(np.maximum(sums.use - sums.at_half, 0), None, None),
+        profile(np.maximum(use - at_half, 0), None, None),
         tuple(
             Span(since, until, _profile(process, where, [span.left, span.allocated, 0 * span.left]))
             for (since, until), span in zip(spans, asked, strict=True)
         ),
+        moments,
     )
 
 
@@ -132,81 +138,41 @@ def mappings(process: Process) -> tuple[Mapping, ...]:
         raise NoRecording(f"{process.file}: {why}") from why
 
 
-def _by_path(paths: int, path: Any, size: Any) -> Any:
-    """How many blocks, and their bytes."""
-    np = numpy()
-    counts = np.bincount(path, minlength=paths)
-    return np.stack([counts, np.bincount(path, weights=size, minlength=paths)])
-
-
-@dataclass
-class _Moment:
-    """After a call of a window; `use` is what was in use before that."""
-
-    window: Window
-    call: int
-    use: Any
-
-    def in_use(self) -> Any:
-        calls, paths = self.window.calls, self.use.shape[1]
-        takes = self.window.takes[: self.call + 1].nonzero()[0]
-        ended = self.window.ended.part(self.window.at <= self.call)
-        begun = _by_path(paths, calls.path[takes], calls.size[takes])
-        return self.use + begun - _by_path(paths, ended.path, ended.size)
-
-
 class _Sums:
-    """By call path: two rows, how many blocks and their bytes."""
+    """By call path: how many blocks, and their bytes."""
 
     def __init__(self, end: int) -> None:
-        none = numpy().zeros((2, 0))
-        self.allocated = self.use = self.brief = self.at_peak = self.at_half = none
-        self.curve = _Curve(end)
+        np = numpy()
+        self.sums = np.zeros((SUMS, 0))
+        self.at_half: Any = None
+        self.brief = np.zeros((2, 0))
+        self.moments = Moments(end)
         self.half = end // 2
-        self.peak_moment: _Moment | None = None
-        self.half_moment: _Moment | None = None
-        self.peak = self.peak_at = self.last = self.in_use = 0
+        self.last = self.in_use = 0
 
     def add(self, window: Window) -> None:
         np = numpy()
         calls, ended, brief = window.calls, window.ended, window.brief
-        path, size = calls.path[window.takes], calls.size[window.takes]
-        paths = max(int(path.max(initial=-1)) + 1, self.use.shape[1])
-        self.use = _widened(self.use, paths)
         use = np.cumsum(np.where(window.takes, calls.size, 0) - _by_call(window)) + self.in_use
-        self._note_moments(window, use)
-        begun = _by_path(paths, path, size)
-        self.allocated = _widened(self.allocated, paths) + begun
-        self.use = self.use + begun - _by_path(paths, ended.path, ended.size)
-        self.brief = _widened(self.brief, paths)
-        self.brief += _by_path(paths, ended.path[brief], ended.size[brief])
-        self.curve.add(calls.time, use)
+        self.moments.add(window, use, self.sums)
+        if self.at_half is None and calls.time[-1] >= self.half:
+            half = Place(window, self.sums)
+            self.at_half = half.after(int(np.searchsorted(calls.time, self.half)))
+        self.sums = Place(window, self.sums).after(len(calls) - 1)
+        self.brief = widened(self.brief, self.sums.shape[1])
+        self.brief += by_path(self.sums.shape[1], ended.path[brief], ended.size[brief])
         self.in_use, self.last = int(use[-1]), max(self.last, int(calls.time[-1]))
 
-    def _note_moments(self, window: Window, use: Any) -> None:
-        time = window.calls.time
-        top = int(use.argmax())
-        if int(use[top]) > self.peak:
-            self.peak, self.peak_at = int(use[top]), int(time[top])
-            self.peak_moment = _Moment(window, top, self.use)
-        if self.half_moment is None and time[-1] >= self.half:
-            call = int(numpy().searchsorted(time, self.half))
-            self.half_moment = _Moment(window, call, self.use)
-
     def finish(self) -> None:
-        """Now it is known which moment was the peak."""
-        paths = self.use.shape[1]
-        if self.peak_moment is not None:
-            self.at_peak = self.peak_moment.in_use()
-        self.at_half = self.half_moment.in_use() if self.half_moment is not None else self.use
-        self.at_peak, self.at_half = _widened(self.at_peak, paths), _widened(self.at_half, paths)
+        self.moments.finish(self.last, self.sums)
+        self.at_half = self.sums if self.at_half is None else self.at_half
 
 
 class _Span:
     """By call path: what was allocated in it, and what of that was in use at its end."""
 
-    def __init__(self, since: float, until: float, ns: float) -> None:
-        self.since, self.until = since * 1e9 / ns, until * 1e9 / ns
+    def __init__(self, since: float, until: float, process: Process) -> None:
+        self.since, self.until = process.units(since), process.units(until)
         self.allocated = self.left = numpy().zeros((2, 0))
 
     def add(self, window: Window) -> None:
@@ -217,14 +183,10 @@ class _Span:
         gone = (ended.time >= self.since) & (calls.time[window.at] <= self.until)
         path, size = calls.path[takes], calls.size[takes]
         paths = max(int(path.max(initial=-1)) + 1, self.left.shape[1])
-        begun = _by_path(paths, path, size)
-        self.allocated = _widened(self.allocated, paths) + begun
-        freed = _by_path(paths, ended.path[gone], ended.size[gone])
-        self.left = _widened(self.left, paths) + begun - freed
-
-
-def _widened(sums: Any, paths: int) -> Any:
-    return numpy().pad(sums, ((0, 0), (0, paths - sums.shape[1])))
+        begun = by_path(paths, path, size)
+        self.allocated = widened(self.allocated, paths) + begun
+        freed = by_path(paths, ended.path[gone], ended.size[gone])
+        self.left = widened(self.left, paths) + begun - freed
 
 
 def _by_call(window: Window) -> Any:
@@ -234,37 +196,6 @@ def _by_call(window: Window) -> Any:
         .bincount(window.at, weights=window.ended.size, minlength=len(window.calls))
         .astype("i8")
     )
-
-
-class _Curve:
-    """Parts of equal time: the most bytes in use in each, and those after its last call."""
-
-    def __init__(self, end: int) -> None:
-        np = numpy()
-        self.ends = np.linspace(0, float(end), POINTS + 1)[1:]
-        self.most = np.full(POINTS, -1)
-        self.after = np.zeros(POINTS, dtype="i8")
-
-    def add(self, time: Any, use: Any) -> None:
-        np = numpy()
-        part = np.searchsorted(self.ends, time[[0, -1]].astype(float))
-        begins = np.searchsorted(time, self.ends[part[0] : part[1]], side="right")
-        begins = np.append(0, begins)
-        ends = np.append(begins[1:], len(time))
-        some = np.flatnonzero(ends > begins)
-        parts = np.minimum(some + part[0], POINTS - 1)
-        np.maximum.at(self.most, parts, np.maximum.reduceat(use, begins[some]))
-        self.after[parts] = use[ends[some] - 1]
-
-    def points(self, ns: float) -> tuple[tuple[float, int], ...]:
-        found = []
-        use = 0
-        for end, most, after in zip(
-            self.ends.tolist(), self.most.tolist(), self.after.tolist(), strict=True
-        ):
-            found.append((end * ns / 1e9, use if most < 0 else most))
-            use = use if most < 0 else after
-        return tuple(found)
 
 
 _STEPS = 7  # bits: steps of a factor of two on the scale of lifetimes

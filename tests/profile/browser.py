@@ -116,15 +116,23 @@ class Browser:
 
     def click(self, script: str) -> None:
         """In the middle of what of an element is in the window. The expression gives it."""
-        x, y = self.run(
+        self.drag(
             f"(() => {{ const one = {script}; one.scrollIntoView({{block: 'nearest'}});"
             "const box = one.getBoundingClientRect();"
             "return [(Math.max(box.left, 0) + Math.min(box.right, innerWidth)) / 2,"
             "(Math.max(box.top, 0) + Math.min(box.bottom, innerHeight)) / 2]; })()"
         )
-        for kind in ("mouseMoved", "mousePressed", "mouseReleased"):
-            button = "none" if kind == "mouseMoved" else "left"
-            self.call("Input.dispatchMouseEvent", type=kind, x=x, y=y, button=button, clickCount=1)
+
+    def drag(self, script: str) -> None:
+        """From one place to another, or clicks if there is one. The expression gives x and y of
+        each."""
+        first, second, *more = self.run(script)
+        places = [(first, second), *zip(more[::2], more[1::2], strict=True)]
+        steps = [("mouseMoved", 0, places[0]), ("mousePressed", 1, places[0])]
+        steps += [("mouseMoved", 1, place) for place in places[1:]]
+        for kind, held, (x, y) in [*steps, ("mouseReleased", 0, places[-1])]:
+            self.call("Input.dispatchMouseEvent", type=kind, x=x, y=y, buttons=held, clickCount=1,
+                      button="none" if kind == "mouseMoved" and not held else "left")  # fmt: skip
 
     def key(self, key: str, shift: bool = False) -> None:
         text = {"Enter": "\r", " ": " "}.get(key, "")

@@ -16,8 +16,9 @@ from tests.profile.planted import Planted, named
 
 SIZES = [(1280, 900), (400, 800)]
 SCHEMES = ["dark", "light"]
-FRAMES = "[...document.querySelectorAll('.frame')]"
-TEXT = "document.activeElement.textContent"
+FRAMES = "flame.boxes"
+ACTIVE = "document.activeElement"
+TEXT = f"{ACTIVE} === at('flame') ? label(current) : {ACTIVE}.textContent"
 
 # The lowest ratio of contrast between letters and what is behind them, as WCAG defines it.
 CONTRAST = """
@@ -27,11 +28,20 @@ CONTRAST = """
       .map(part => part <= 0.04045 ? part / 12.92 : ((part + 0.055) / 1.055) ** 2.4);
     return 0.2126 * r + 0.7152 * g + 0.0722 * b;
   };
-  return Math.min(...[...document.querySelectorAll('.frame, #controls button:enabled')].map(one => {
+  const ratio = one => {
     const style = getComputedStyle(one);
     const [a, b] = [light(style.color), light(style.backgroundColor)];
     return (Math.max(a, b) + 0.05) / (Math.min(a, b) + 0.05);
-  }));
+  };
+  const one = document.body.appendChild(document.createElement('p'));
+  one.style.color = 'var(--text)';
+  const boxes = flame.boxes.filter(box => box.node.lines.length).map(box => {
+    one.style.backgroundColor = color(box.node, 'var(--light)');
+    return ratio(one);
+  });
+  one.remove();
+  const buttons = document.querySelectorAll('#controls button:enabled');
+  return Math.min(...boxes, ...[...buttons].map(ratio));
 })()
 """
 
@@ -78,11 +88,23 @@ def pages(planted: Planted, tmp_path_factory: pytest.TempPathFactory) -> dict[st
 
 
 def frame(name: str) -> str:
-    return f"{FRAMES}.find(one => one.textContent === {name!r})"
+    return f"{FRAMES}.find(one => label(one) === {name!r})"
+
+
+def middle(name: str) -> str:
+    """Of a frame that is in the window then."""
+    return f"""(() => {{
+        const box = {frame(name)}, part = at('flame');
+        part.scrollIntoView({{block: 'nearest'}});
+        part.scrollTop = box.depth * ROW - 100;
+        const edge = part.getBoundingClientRect();
+        return [edge.left + part.clientLeft + (box.x + box.width / 2) * part.clientWidth,
+            edge.top + part.clientTop + (box.depth + 0.5) * ROW - part.scrollTop];
+    }})()"""
 
 
 def widths(page: Browser) -> Any:
-    return page.run(f"{FRAMES}.map(one => one.getBoundingClientRect().width)")
+    return page.run(f"{FRAMES}.map(one => one.width)")
 
 
 @pytest.mark.parametrize("scheme", SCHEMES)
@@ -110,9 +132,8 @@ def test_drawn(
 def test_mouse(shown: Browser, pages: dict[str, Path], size: tuple[int, int], scheme: str) -> None:
     shown.open(pages["plant"], *size, scheme)
     whole = widths(shown)
-    shown.click(frame("leak_in_library"))
-    box = shown.run("document.getElementById('flame').clientWidth")
-    assert all(abs(width - box) <= 2 for width in widths(shown)), "zoomed"
+    shown.drag(middle("leak_in_library"))
+    assert all(width == 1 for width in widths(shown)), "zoomed"
     assert "leak_in_library" in shown.run("document.getElementById('detail').textContent")
     shown.click("document.getElementById('all')")
     assert widths(shown) == whole
@@ -122,8 +143,13 @@ def test_mouse(shown: Browser, pages: dict[str, Path], size: tuple[int, int], sc
     assert not shown.run(f"!!{frame('pass')}")
     shown.click("document.getElementById('search')")
     shown.write("leak_in_lib")
-    found = shown.run("[...document.querySelectorAll('.found')].map(one => one.textContent)")
+    found = shown.run(f"{FRAMES}.filter(one => one.found).map(one => label(one))")
     assert found == ["leak_in_library"]
+    assert shown.run("document.querySelectorAll('#rows tr').length") == 1
+    shown.click("document.querySelector('#rows .name')")
+    around = shown.run("document.getElementById('around').innerText")
+    assert "Callers of leak_in_library" in around and "main" in around
+    shown.click("document.querySelectorAll('#views button')[1]")
     assert shown.run("document.querySelectorAll('#rows tr').length") == 1
     shown.click("document.querySelector('summary')")
     assert shown.run("document.querySelector('details').innerText.includes('main')")
@@ -158,7 +184,7 @@ def test_keys(shown: Browser, pages: dict[str, Path]) -> None:
     shown.key("Escape")
     assert shown.run(TEXT) == "all stacks" and widths(shown) == whole
     shown.key("Tab")
-    assert shown.run("document.activeElement.parentNode.tagName") == "TH"
+    assert shown.run(TEXT) == "functions"
     assert shown.complaints == []
 
 

@@ -208,6 +208,16 @@ def test_page(command: Command, tmp_path: Path, heap: Path) -> None:
     assert len(found["rows"]) == 1 and found["matched"].startswith("1 stacks match")
     assert all(frame["width"] == 100 for frame in shown["zoomed"]["frames"])
     assert shown["back"]["frames"] == first["frames"]
+    sums = {re.split(r"[ /]", row[5])[0]: (row[0], row[2]) for row in shown["functions"]}
+    in_library, all_ = sums["library_keeps"][0], sums["main"][0]
+    assert sums["leak_in_library"] == (in_library, "0 B")
+    assert sums["library_keeps"] == (in_library, in_library) and sums["main"] == (all_, "0 B")
+    assert [frame["name"] for frame in shown["up"][:3]] == ["all stacks", *sorted(
+        ("inlined", "library_keeps"), key=lambda one: -widths[one])]  # fmt: skip
+    assert shown["around"][:2] == [
+        f"Callers of leak_in_library{in_library}100.0main",
+        f"Callees of leak_in_library{in_library}100.0library_keeps",
+    ]
 
 
 def strange() -> Named:

@@ -6,7 +6,9 @@ from __future__ import annotations
 import os
 import random
 import re
+import resource
 import subprocess
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -180,16 +182,30 @@ def test_outputs_that_cannot_be_written(command: Command, tmp_path: Path) -> Non
 
 
 def test_full_disk(tmp_path: Path) -> None:
-    """Half of a file is never left."""
+    """Half of a file is never left: of what is written at once, and of what is made in parts."""
     from hakmem import outputs
 
-    path = Path("/dev/full.html")
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(
-            Path, "write_bytes", lambda *_: (_ for _ in ()).throw(OSError(28, "No space"))
-        )
-        with pytest.raises(outputs.CannotWrite, match="No space"):
-            outputs.write(tmp_path / path.name, b"content", "profile")
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    for content in (b"x" * 10**6, (b"x" * 10**4 for _ in range(100))):
+        resource.setrlimit(resource.RLIMIT_FSIZE, (10**5, before[1]))
+        try:
+            with pytest.raises(outputs.CannotWrite, match="File too large"):
+                outputs.write(tmp_path / "full.html", content, "profile")
+        finally:
+            resource.setrlimit(resource.RLIMIT_FSIZE, before)
+        assert not list(tmp_path.iterdir())
+
+
+def test_what_can_not_be_made(tmp_path: Path) -> None:
+    """Nor where something goes wrong while it is made."""
+    from hakmem import outputs
+
+    def parts() -> Iterator[bytes]:
+        yield b"begin"
+        raise NoProfile("damaged")
+
+    with pytest.raises(NoProfile):
+        outputs.write(tmp_path / "half.html", parts(), "profile")
     assert not list(tmp_path.iterdir())
 
 

@@ -22,7 +22,7 @@ from typing import NoReturn
 ROOT = Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(ROOT), str(ROOT / "python")]
 
-from hakmem import events, trace_text, traced  # noqa: E402
+from hakmem import events, trace_page, trace_text, traced  # noqa: E402
 from hakmem.recording import FIRST_LINE, NoRecording, zstandard  # noqa: E402
 from tests.record.made import Made  # noqa: E402
 
@@ -47,6 +47,9 @@ def told(path: Path) -> str:
         result = traced.traced(events.chosen(found, None, path))
         lines = [*trace_text.notes(result), *trace_text.head(result), str(hash(result.curve))]
         lines += [*trace_text.plain(trace_text.lifetimes(result)), str(result.profile.sites)]
+        paths = trace_page.paths(result)
+        lines.append(str(paths))
+        assert sum(sum(path.changes[4::5]) for path in paths) == result.left
         assert result.peak >= result.left >= 0
         return "\n".join([str(whole), *lines])
     except NoRecording as why:

@@ -51,6 +51,7 @@ class Truth:
     threads: set[int] = field(default_factory=lambda: {1})
     # After each call: the time, bytes in use, and blocks and bytes by path.
     moments: list[tuple[int, int, dict[tuple[int, int], int]]] = field(default_factory=list)
+    allocated_then: list[dict[tuple[int, int], int]] = field(default_factory=list)  # likewise
 
 
 class Made:
@@ -93,12 +94,11 @@ class Made:
 
     def early(self, thread: int, other: int, address: int, size: int, path: int) -> None:
         """One thread allocates a block and another frees it, whose clock is early."""
-        self._take(thread, address, size, path)
-        block = self.live.pop(address)
         self.truth.early += 1
         self.truth.lives.append((size, 0))
-        self.truth.flows.update({(thread, other, 0): 1, (thread, other, 1): block.size})
+        self.truth.flows.update({(thread, other, 0): 1, (thread, other, 1): size})
         self._call(other, FREE, address, 0, 0)
+        self.truth.allocated.update({(path, 0): 1, (path, 1): size})
         self._call(thread, MALLOC, address, size, path)
 
     def some(self, calls: int, threads: int, early: float = 0) -> None:
@@ -170,6 +170,7 @@ class Made:
             use[block.path, 0] += 1
             use[block.path, 1] += block.size
         total = sum(block.size for block in self.live.values())
+        self.truth.allocated_then.append(dict(self.truth.allocated))
         self.truth.moments.append((self.now - (TICKS >> SHIFT), total, dict(use)))
 
     # ---- what is written ----

@@ -158,6 +158,14 @@ def test_what_it_says_of_bad_input(recorded: Recorded) -> None:
         "hakmem trace: /nonexistent: No such file or directory",
     )
     assert says("trace", str(recorded.plant))[1].endswith("not a recording of hakmem")
+    assert says("trace", "-") == (
+        1,
+        "hakmem trace: -: a recording is read more than once; write it to a file, and name that",
+    )
+    recorded.run("work", "100")
+    words = f"cat '{recorded.file}' | {recorded.hakmem} trace /dev/stdin"
+    done = subprocess.run(["sh", "-c", words], capture_output=True, text=True, timeout=LONG)
+    assert done.returncode == 1 and "/dev/stdin: a recording is read more" in done.stderr
     assert says("trace", "-o", "a.txt", str(recorded.file))[0] == 2
 
 

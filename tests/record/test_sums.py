@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import bisect
+import itertools
 import math
 import statistics
 import subprocess
 import sys
+from collections import Counter
 from pathlib import Path
 
 import pytest
 
-from hakmem import events, traced
+from hakmem import events, moments, traced
 from hakmem.events import Process
 from hakmem.heap_profile import Profile
 from hakmem.history import NEVER, history
@@ -91,12 +94,47 @@ def _compare_use(told: Traced, truth: Truth) -> None:
     _, _, half = next(one for one in truth.moments if one[0] >= last // 2)
     growth = {key: value - half.get(key, 0) for key, value in use_at_end.items()}
     assert _by_path(told.growth, 0) == {key: value for key, value in growth.items() if value > 0}
-    begin = 0.0
-    for second, most in told.curve:
-        end = second * 1e9 / scale
-        part = [use for time, use, _ in truth.moments if begin < time <= end * (1 + 1e-12)]
-        assert not part or max(part) == most
-        begin = end * (1 + 1e-12)
+    _compare_moments(told, truth)
+    _compare_parts(told, truth)
+
+
+def _compare_moments(told: Traced, truth: Truth) -> None:
+    """At each what was in use, and what was allocated up to then; of some paths, and of the
+    others."""
+    times = [time for time, _, _ in truth.moments]
+    for most in (2, 100):
+        paths = told.moments.paths(most, 10**9)
+        shown = {path.number for path in paths}
+        added: list[Counter[tuple[int, int]]] = [Counter() for _ in told.moments.found]
+        for one in paths:
+            for at in range(0, len(one.changes), 5):
+                moment, *sums = one.changes[at : at + 5]
+                added[moment].update({(one.number, what): n for what, n in enumerate(sums)})
+        found: Counter[tuple[int, int]] = Counter()
+        for number, place in enumerate(told.moments.found):
+            last = bisect.bisect_right(times, place.time) - 1
+            assert place.size == truth.moments[last][1]
+            expected: Counter[tuple[int, int]] = Counter()
+            for at, by_path in ((0, truth.allocated_then[last]), (2, truth.moments[last][2])):
+                for (path, what), value in by_path.items():
+                    expected[path if path in shown else -1, at + what] += value
+            found.update(added[number])
+            assert +found == +expected, number
+
+
+def _compare_parts(told: Traced, truth: Truth) -> None:
+    """The most of each part of the time is a moment."""
+    scale = told.process.scale
+    found = [(moment.time, moment.size) for moment in told.moments.found]
+    assert [time for time, _ in found] == sorted(time for time, _ in found)
+    assert told.curve == tuple((time * scale / 1e9, size) for time, size in found)
+    last = truth.moments[-1][0]
+    assert found[-1] == truth.moments[-1][:2]
+    ends = [last * part / moments.PARTS for part in range(moments.PARTS + 1)]
+    for begin, end in itertools.pairwise(ends):
+        calls = [use for time, use, _ in truth.moments if begin < time <= end]
+        tops = [size for time, size in found if begin < time <= end]
+        assert not calls or max(calls) == max(tops)
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -109,6 +147,26 @@ def test_any_moment(seed: int, seams: None, tmp_path: Path) -> None:
     for (_, until), span in zip(asked, traced.traced(process, asked).spans, strict=True):
         before = [use for time, _, use in truth.moments if time <= until / unit]
         assert _by_path(span.profile, 0) == (before[-1] if before else {})
+
+
+def test_a_process_that_came_later(tmp_path: Path) -> None:
+    """All times are since the recording began."""
+    file = tmp_path / "two.recording"
+    writer = Writer(file)
+    for number, time in enumerate((7 * 10**9, 5 * 10**9)):
+        facts = {"process": number, "pid": 7 + number, "parent": 0, "command": ["made"]}
+        writer.said(b"PROC", facts | {"tick_shift": 0, "ticks": time, "time": time})
+    writer.close()
+    assert [one.since for one in events.processes(file)[0]] == [2, 0]
+    truth, process = _made(tmp_path / "a.recording", 1)
+    before = traced.traced(process)
+    process.since = 100
+    middle, _, use = truth.moments[1000]
+    told = traced.traced(process, [(-math.inf, 100 + middle * process.scale / 1e9)])
+    assert _by_path(told.spans[0].profile, 0) == use
+    assert told.peak_at == pytest.approx(100 + before.peak_at)
+    assert told.curve[0][0] == pytest.approx(100 + before.curve[0][0])
+    assert told.seconds == before.seconds
 
 
 def test_between(seams: None, tmp_path: Path) -> None:

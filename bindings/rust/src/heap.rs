@@ -146,8 +146,7 @@ pub unsafe fn usable_size(p: *const u8) -> usize {
 }
 
 /// Returns the current value of an option; its name may be in upper or lower case. Sizes are in
-/// bytes, times in milliseconds, switches 0 or 1; `auto` is `u64::MAX`. `None` if there is no such
-/// option.
+/// bytes, switches 0 or 1; `auto` is `u64::MAX`. `None` if there is no such option.
 ///
 /// Options come from `HAKMEM_NAME` in the environment or from a file, and are read once, at the
 /// process's first allocation.

@@ -1,0 +1,109 @@
+// The curve of a recording, and a range of it. profile.js has the other parts of the page.
+"use strict";
+
+// What was so in a range of moments; the one before the first has number -1. The range's peak is
+// that of one of its moments.
+function measure(changes, first, last, peak, figures) {
+  figures.fill(0);
+  for (let i = 0; i < changes.length && changes[i] <= last; i += 5) {
+    for (let unit = 0; unit < 2; unit++) {
+      const allocated = changes[i + 1 + unit], more = changes[i + 3 + unit];
+      figures[unit] += more;
+      if (changes[i] <= peak) figures[4 + unit] += more;
+      if (changes[i] > first) {
+        figures[2 + unit] += allocated;
+        figures[6 + unit] += more;
+      }
+    }
+  }
+}
+
+function peakOf(first, last) {
+  let peak = Math.max(first, 0);
+  for (let i = peak; i <= last; i++) if (recorded.sizes[i] > recorded.sizes[peak]) peak = i;
+  return peak;
+}
+
+const seconds = value => value.toFixed(recorded.end - recorded.begin < 10 ? 3 : 2);
+const timeOf = moment => moment < 0 ? recorded.begin : recorded.times[moment];
+
+function nearest(second) {
+  let found = -1;
+  for (let i = 0; i < recorded.times.length; i++)
+    if (Math.abs(recorded.times[i] - second) <= Math.abs(timeOf(found) - second)) found = i;
+  return found;
+}
+
+const across = second => 1000 * (second - recorded.begin) / (recorded.end - recorded.begin || 1);
+
+function curve() {
+  const most = Math.max(1, ...recorded.sizes);
+  const points = recorded.times.map((second, i) => `${across(second).toFixed(1)} ${(158 - 154 * recorded.sizes[i] / most).toFixed(1)}`);
+  at("line").setAttribute("d", `M0 160L${["0 158", ...points].join("L")}L1000 160Z`);
+  at("top").textContent = `memory in use, at most ${bytes(most)}`;
+  at("time").hidden = false;
+}
+
+// Makes all figures those of a range. While it is dragged only the graph follows.
+function choose(first, last, dragged = false) {
+  state.range = [Math.min(first, last), Math.max(first, last)];
+  [first, last] = state.range;
+  const peak = peakOf(first, last);
+  for (const stack of profile.stacks) measure(stack.changes, first, last, peak, stack.figures);
+  const whole = first < 0 && last === recorded.times.length - 1;
+  at("range").setAttribute("x", across(timeOf(first)));
+  at("range").setAttribute("width", whole ? 0 : across(timeOf(last)) - across(timeOf(first)));
+  at("always").disabled = whole;
+  at("since").value = seconds(timeOf(first));
+  at("until").value = seconds(timeOf(last));
+  const before = first < 0 ? 0 : recorded.sizes[first];
+  at("spanned").textContent = `Allocated ${bytes(sum(profile.stacks, 3))} in ${sum(profile.stacks, 2).toLocaleString("en")} blocks. `
+    + `In use ${bytes(before)} at ${seconds(timeOf(first))} s, ${bytes(recorded.sizes[last])} at ${seconds(timeOf(last))} s, `
+    + `at most ${bytes(recorded.sizes[peak])} at ${seconds(recorded.times[peak])} s.`;
+  if (dragged) grow();
+  else draw();
+}
+
+function listen() {
+  const svg = at("curve"), end = recorded.times.length - 1;
+  let from = null, moved = false, due = 0;
+  const momentAt = event => {
+    const edge = svg.getBoundingClientRect();
+    return nearest(recorded.begin + (recorded.end - recorded.begin) * (event.clientX - edge.left) / edge.width);
+  };
+  svg.onpointerdown = event => {
+    from = momentAt(event);
+    moved = false;
+    svg.setPointerCapture(event.pointerId);
+  };
+  svg.onpointermove = event => {
+    const moment = momentAt(event);
+    if (moment >= 0) at("pointed").textContent = `${bytes(recorded.sizes[moment])} at ${seconds(timeOf(moment))} s`;
+    if (from === null || (!moved && moment === from)) return;
+    moved = true;
+    if (!due) due = requestAnimationFrame(() => {
+      due = 0;
+      if (from !== null) choose(from, moment, true);
+    });
+  };
+  svg.onpointerup = event => {
+    if (from === null) return;
+    const moment = momentAt(event), first = moved ? from : -1;
+    from = null;
+    if (!moved) state.kind = 0;
+    choose(first, Math.max(moment, 0));
+  };
+  svg.onpointercancel = () => { from = null; };
+  svg.onkeydown = event => {
+    const step = { ArrowLeft: -1, ArrowRight: 1 }[event.key];
+    const [first, last] = state.range;
+    if (event.key === "Escape") choose(-1, end);
+    else if (!step) return;
+    else if (event.shiftKey) choose(Math.min(Math.max(first + step, -1), last), last);
+    else choose(first, Math.min(Math.max(last + step, first, 0), end));
+    event.preventDefault();
+  };
+  at("since").onchange = event => choose(Math.min(nearest(Number(event.target.value)), state.range[1]), state.range[1]);
+  at("until").onchange = event => choose(state.range[0], Math.max(nearest(Number(event.target.value)), state.range[0], 0));
+  at("always").onclick = () => choose(-1, end);
+}
