@@ -141,10 +141,8 @@ def violations(root: Path) -> Iterator[str]:
 HAS_NO_LAWS = {"back", "heap", "front", "life", "api"}
 STRUCTURE = {
     "life/recording.c": "RECORDER_END_MS",
-    "back/forbidden.h": "FORBIDDEN_BYTES",
-    "back/huge_guards.c": "GUARDED_MAPPINGS",
-    "back/huge_guards.h": "MARKED_BYTES",
-    "back/forbidden.c": "FORBIDDEN_MOST CLOSED_FIRST CLOSED_EACH",
+    "back/forbidden.h": "FORBIDDEN_BYTES MARKED_BYTES",
+    "back/forbidden.c": "GUARDED_MAPPINGS FORBIDDEN_MOST CLOSED_FIRST CLOSED_EACH",
     "heap/zero_sized.c": "ZERO_SIZED WORDS",
     "back/superslabs.h": "SLOTS_LEFT",
     "front/hardened.c": "READY_BYTES READY_LEAST READY_MOST HELD_MOST",

@@ -53,7 +53,7 @@ GATES = {
         heap/zero_sized.c:* heap/shards.c:slab_harden heap/shards.c:take_any
         back/forbidden.c:forbidden_look back/forbidden.c:forbidden_shut
         back/forbidden.c:forbidden_trim back/huge.c:guarded back/huge.c:guarded_give
-        back/huge_guards.c:huge_guards_map back/slices.c:any_bit
+        back/forbidden.c:huge_guards_map back/slices.c:any_bit
         back/slices.c:slices_take_guarded back/slices.c:superslab_any back/superslabs.c:slot_any""",
     "not hardened": """
         api/slow.c:plain_take api/slow.c:plain_give api/slow.c:plain_free api/slow.c:plain_ready

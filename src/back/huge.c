@@ -3,7 +3,6 @@
 #include <string.h>
 
 #include "back/forbidden.h"
-#include "back/huge_guards.h"
 #include "back/map.h"
 #include "back/meta.h"
 #include "back/use.h"
