@@ -10,7 +10,7 @@
 #include "api/sampled.h"
 #include "back/huge.h"
 #include "back/reserve.h"
-#include "back/superslab.h"
+#include "back/superslabs.h"
 #include "base/closings.h"
 #include "base/policy.h"
 #include "front/cache.h"

@@ -1,6 +1,5 @@
 #include "back/slices.h"
 
-#include "back/huge_pages.h"
 #include "back/map.h"
 #include "back/superslabs.h"
 #include "back/use.h"

@@ -1,6 +1,6 @@
 #include "heap/page_purge.h"
 
-#include "back/huge_pages.h"
+#include "back/superslabs.h"
 #include "base/atomic.h"
 #include "base/counters.h"
 #include "heap/shard.h"

@@ -2,7 +2,7 @@
 #ifndef HAKMEM_WATCH_HEAP_WALK_H
 #define HAKMEM_WATCH_HEAP_WALK_H
 
-#include "back/superslab.h"
+#include "back/superslabs.h"
 #include "base/defs.h"
 #include "watch/accounts.h"
 
