@@ -80,15 +80,6 @@ size_t slab_take_any(struct slab *slab, void **end, size_t n);
  * Returns how many it freed. */
 size_t slab_put(struct slab *slab, void *const *blocks, size_t n, enum misuse *what);
 
-/* The pages, as a set, of which no block that is taken has a byte and which may be resident. */
-uint64_t slab_free_pages(const struct slab *slab);
-
-/* Takes all blocks that have a byte in these pages, which are free; returns how many. */
-unsigned slab_claim(struct slab *slab, uint64_t pages);
-
-/* Frees them again. */
-void slab_restore(struct slab *slab, uint64_t pages);
-
 /* Notes that n blocks were handed out of a slab with absent pages; returns how many pages that
  * brings back. */
 unsigned slab_bring_back(struct slab *slab, void *const *blocks, size_t n);

@@ -19,6 +19,7 @@
 #include "front/registry.h"
 #include "front/stack.h"
 #include "heap/classes.h"
+#include "heap/page_purge.h"
 #include "heap/slab.h"
 #include "heap/transfer.h"
 
