@@ -10,7 +10,6 @@
 #include "base/defs.h"
 #include "base/list.h"
 #include "base/misuse.h"
-#include "base/pairing_heap.h"
 #include "heap/canary.h"
 #include "heap/classes.h"
 #include "heap/guard_pages.h"
