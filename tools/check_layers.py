@@ -143,10 +143,9 @@ STRUCTURE = {
     "life/recording.c": "RECORDER_END_MS",
     "back/forbidden.h": "FORBIDDEN_BYTES MARKED_BYTES",
     "back/forbidden.c": "GUARDED_MAPPINGS FORBIDDEN_MOST CLOSED_FIRST CLOSED_EACH",
-    "heap/zero_sized.c": "ZERO_SIZED WORDS",
+    "heap/hardened.c": "ZERO_SIZED WORDS HELD_BYTES PAGE",
     "back/superslabs.h": "SLOTS_LEFT SUPERSLAB SUPERSLAB_SLICES GUARD_PAGES_MOST GUARDS_UNKNOWN GUARD_LAST",
     "front/hardened.c": "READY_BYTES READY_LEAST READY_MOST HELD_MOST",
-    "heap/canary.c": "HELD_BYTES",
     "api/glibc.c": "MXFAST_MOST MMAP_THRESHOLD_MOST CHECK_ABORTS =1000000000 /=10",
     "api/blocks.h": "MOST_BYTES",
     "api/jemalloc.c": "FLAG_ALIGN FLAG_ZERO FLAG_CACHE CACHE_NONE ALIGN_OF_ALL",
@@ -161,7 +160,7 @@ STRUCTURE = {
     "back/meta.h": "META_MOST",
     "back/reserve.c": "REGIONS REGION_LEAST <16 =16",
     "back/slices.c": "SHUFFLED_LEAST ALIGNED_TRIES CANDIDATES_MOST",
-    "heap/canary.h": "CANARY_BYTES",
+    "heap/hardened.h": "CANARY_BYTES",
     "front/cache.h": "ROOM_MOST CHUNK_FIRST CHUNK_LATER CHUNKS_MOST ARRAY_KINDS SEAL AHEAD_CLASSES "
     "AHEAD_MOST HARDENED_FIRST NO_WHOLE",
     "front/journal.c": "TRIES",
@@ -176,7 +175,6 @@ STRUCTURE = {
     "CLASS_LARGE CLASS_GRAIN CLASS_STEP CLASS_STEPS_FROM CLASS_PER_DOUBLING CLASS_BIN_FIRST "
     "CLASS_BIN_BYTES CLASS_FIRST_WORDS CLASS_RECIPROCAL_BITS",
     "heap/classes.h": "CLASS_BYTES",
-    "heap/guard_pages.c": "PAGE",
     "heap/page_purge.h": "STEP_SLABS",
     "heap/page_purge.c": "RUNS_MOST RUNS_OF_SLAB",
     "heap/shards.c": "ASKS_ABOVE",

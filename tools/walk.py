@@ -49,8 +49,8 @@ GATES = {
     "an order from outside": "life/settings.c:orders_obey",
     "recorded": "api/recorded.c:* api/slow.c:malloc_closed api/slow.c:take_counted",
     "hardened": """
-        api/harden.c:* front/hardened.c:* heap/canary.c:* heap/canary.h:canary_*
-        heap/zero_sized.c:* heap/shards.c:slab_harden heap/shards.c:take_any
+        api/harden.c:* front/hardened.c:* heap/hardened.c:* heap/hardened.h:canary_*
+        heap/shards.c:slab_harden heap/shards.c:take_any
         back/forbidden.c:forbidden_look back/forbidden.c:forbidden_shut
         back/forbidden.c:forbidden_trim back/huge.c:guarded back/huge.c:guarded_give
         back/forbidden.c:huge_guards_map back/slices.c:any_bit

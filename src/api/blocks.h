@@ -6,7 +6,7 @@
 #include "base/misuse.h"
 #include "front/cache.h"
 #include "front/proof.h"
-#include "heap/canary.h"
+#include "heap/hardened.h"
 
 /* The largest size that is tried. No processor has more address space for a program; PTRDIFF_MAX is
  * far above. */

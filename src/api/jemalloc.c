@@ -11,7 +11,7 @@
 #include "api/blocks.h"
 #include "api/slow.h"
 #include "hakmem/hakmem.h"
-#include "heap/zero_sized.h"
+#include "heap/hardened.h"
 #include "watch/backtrace.h"
 
 #define EXPORT __attribute__((visibility("default")))

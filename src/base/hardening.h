@@ -1,5 +1,5 @@
-/* What of the heap is hardened. Constant after the process's start (heap/canary.h), which a thread
- * that has looked for its cache has seen; whoever has not may ask hardened() alone. */
+/* What of the heap is hardened. Constant after the process's start (heap/hardened.h), which a
+ * thread that has looked for its cache has seen; whoever has not may ask hardened() alone. */
 #ifndef HAKMEM_BASE_HARDENING_H
 #define HAKMEM_BASE_HARDENING_H
 

@@ -5,8 +5,7 @@
 #include "base/atomic.h"
 #include "base/memory.h"
 #include "base/watch.h"
-#include "heap/canary.h"
-#include "heap/guard_pages.h"
+#include "heap/hardened.h"
 #include "os/lock.h"
 #include "os/os.h"
 

@@ -10,9 +10,8 @@
 #include "base/defs.h"
 #include "base/list.h"
 #include "base/misuse.h"
-#include "heap/canary.h"
 #include "heap/classes.h"
-#include "heap/guard_pages.h"
+#include "heap/hardened.h"
 #include "os/os.h"
 
 struct superslab;
@@ -36,7 +35,7 @@ struct slab {
     struct list sparse; /* its shard's slabs whose pages may be free; lock: shard */
     size_t stamp;       /* the allocation clock when it was put there; lock: shard */
     uint64_t words[];   /* a set bit is a free block, or one that is never handed out
-                           (guard_pages.h); lock: shard */
+                           (hardened.h); lock: shard */
 };
 
 /* Shards (shards.h) are known by their indices. The last one is no thread's: blocks that a profile

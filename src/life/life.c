@@ -16,7 +16,7 @@
 #include "front/journal.h"
 #include "front/owners.h"
 #include "front/registry.h"
-#include "heap/canary.h"
+#include "heap/hardened.h"
 #include "heap/shards.h"
 #include "heap/transfer.h"
 #include "life/limits.h"

@@ -3,10 +3,8 @@
 #include "back/huge.h"
 #include "back/map.h"
 #include "back/superslabs.h"
-#include "heap/canary.h"
-#include "heap/guard_pages.h"
+#include "heap/hardened.h"
 #include "heap/slab.h"
-#include "heap/zero_sized.h"
 #include "profile/guarded.h"
 
 static struct address address_in_slab(uintptr_t address, const struct slab *slab)
