@@ -22,7 +22,6 @@
 #include "front/stack.h"
 #include "heap/shards.h"
 #include "heap/slab.h"
-#include "heap/whole.h"
 #include "learn/laws.h"
 #include "life/statistics.h"
 #include "os/os.h"

@@ -22,7 +22,6 @@
 #include "heap/shards.h"
 #include "heap/slab.h"
 #include "heap/transfer.h"
-#include "heap/whole.h"
 #include "profile/guarded.h"
 #include "watch/report.h"
 
