@@ -163,8 +163,8 @@ STRUCTURE = {
     "heap/hardened.h": "CANARY_BYTES",
     "front/cache.h": "ROOM_MOST CHUNK_FIRST CHUNK_LATER CHUNKS_MOST ARRAY_KINDS SEAL AHEAD_CLASSES "
     "AHEAD_MOST HARDENED_FIRST NO_WHOLE",
-    "front/journal.c": "TRIES",
-    "front/journal.h": "JOURNAL_MOST",
+    "front/adapt.c": "TRIES",
+    "front/adapt.h": "JOURNAL_MOST",
     "life/cgroup.c": "ROOM LEVELS_MOST MiB <2",
     "life/purge.c": "CALL_MOST CLOCK_DOUBTED FREED_A_MS",
     "life/settings.h": "ORDER_NAME",

@@ -1,6 +1,6 @@
 #include "front/past.h"
 
-#include "front/journal.h"
+#include "front/adapt.h"
 #include "front/stacks.h"
 #include "heap/shards.h"
 

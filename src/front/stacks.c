@@ -5,7 +5,6 @@
 #include "base/memory.h"
 #include "base/policy.h"
 #include "front/adapt.h"
-#include "front/arrays.h"
 #include "front/closing.h"
 #include "front/registry.h"
 #include "front/stack.h"

@@ -1,7 +1,7 @@
 #include "watch/learned.h"
 
 #include "base/text.h"
-#include "front/journal.h"
+#include "front/adapt.h"
 #include "os/os.h"
 
 static const char *const whys[CAPACITY_REASONS] = {
