@@ -8,7 +8,7 @@
 #include "api/door.h"
 #include "api/slow.h"
 #include "base/text.h"
-#include "front/past.h"
+#include "front/refill.h"
 #include "hakmem/hakmem.h"
 #include "heap/shards.h"
 #include "life/life.h"

@@ -31,13 +31,13 @@ void slow_free_from(void *p, const void *caller);
 /* slow_aligned, for a function of ours that was called from there. */
 void *slow_aligned_for(size_t align, size_t n, struct caller from);
 
-/* The same past the thread's stacks, for blocks of slabs (front/past.h). */
+/* The same past the thread's stacks, for blocks of slabs (front/refill.h). */
 void *slow_malloc_past(size_t n);
 void slow_free_past(void *p, const void *caller);
 
 /* free with the size, and the alignment, that the program says p was allocated with. They are never
  * trusted: p goes where the map says. As free's fast body enters slow_free, theirs enter these.
- * With check_sizes they always do, since all stacks are closed to frees (front/stack.h). */
+ * With check_sizes they always do, since all stacks are closed to frees (front/cache.h). */
 void slow_free_sized(void *p, size_t size);
 void slow_free_aligned_sized(void *p, size_t align, size_t size);
 

@@ -6,10 +6,10 @@
 #include "base/memory.h"
 #include "front/adapt.h"
 #include "front/ahead.h"
+#include "front/cache.h"
 #include "front/closing.h"
 #include "front/hardened.h"
 #include "front/registry.h"
-#include "front/stack.h"
 #include "front/stacks.h"
 #include "heap/shards.h"
 

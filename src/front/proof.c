@@ -1,8 +1,8 @@
 #include "front/proof.h"
 
 #include "front/ahead.h"
+#include "front/cache.h"
 #include "front/registry.h"
-#include "front/stack.h"
 #include "heap/shards.h"
 #include "heap/transfer.h"
 #include "os/lock.h"
