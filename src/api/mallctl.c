@@ -13,8 +13,8 @@
 
 #include "api/blocks.h"
 #include "api/heap.h"
-#include "base/assert.h"
 #include "base/atomic.h"
+#include "base/defs.h"
 #include "base/policy.h"
 #include "base/text.h"
 #include "front/owners.h"

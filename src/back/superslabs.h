@@ -9,7 +9,6 @@
 #define HAKMEM_BACK_SUPERSLABS_H
 
 #include "back/map.h"
-#include "base/assert.h"
 #include "base/defs.h"
 #include "base/list.h"
 #include "os/lock.h"

@@ -3,7 +3,6 @@
 #ifndef HAKMEM_BASE_LIST_H
 #define HAKMEM_BASE_LIST_H
 
-#include "base/assert.h"
 #include "base/atomic.h"
 #include "base/defs.h"
 
