@@ -20,7 +20,7 @@ extern "C" {
 #include "api/pop.h"
 #include "api/slow.h"
 #include "base/atomic.h"
-#include "base/hardening.h"
+#include "base/policy.h"
 #include "front/cache.h"
 #include "watch/backtrace.h"
 }

@@ -3,7 +3,7 @@
 #include "api/door.h"
 #include "api/kinds.h"
 #include "back/map.h"
-#include "base/closings.h"
+#include "base/policy.h"
 #include "front/deferred.h"
 #include "front/hardened.h"
 #include "heap/hardened.h"

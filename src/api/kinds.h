@@ -5,8 +5,8 @@
 #ifndef HAKMEM_API_KINDS_H
 #define HAKMEM_API_KINDS_H
 
-#include "base/hardening.h"
 #include "base/misuse.h"
+#include "base/policy.h"
 
 struct kind {
     bool slices; /* blocks of whole slices; without, they are mappings of their own */

@@ -8,7 +8,7 @@
 
 #include "api/pop.h"
 #include "api/slow.h"
-#include "base/hardening.h"
+#include "base/policy.h"
 #include "front/cache.h"
 #include "hakmem/hakmem.h"
 #include "watch/backtrace.h"

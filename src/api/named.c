@@ -2,7 +2,7 @@
 
 #include "api/sampled.h"
 #include "api/slow.h"
-#include "base/closings.h"
+#include "base/policy.h"
 #include "base/text.h"
 #include "profile/rate.h"
 

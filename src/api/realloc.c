@@ -9,7 +9,7 @@
 #include "api/sampled.h"
 #include "api/slow.h"
 #include "back/huge.h"
-#include "base/closings.h"
+#include "base/policy.h"
 #include "heap/hardened.h"
 #include "heap/shards.h"
 #include "heap/slab.h"

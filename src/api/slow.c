@@ -11,7 +11,6 @@
 #include "back/huge.h"
 #include "back/reserve.h"
 #include "back/superslabs.h"
-#include "base/closings.h"
 #include "base/policy.h"
 #include "front/cache.h"
 #include "front/closing.h"

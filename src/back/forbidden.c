@@ -3,8 +3,8 @@
 #include "back/meta.h"
 #include "back/use.h"
 #include "base/atomic.h"
-#include "base/hardening.h"
 #include "base/memory.h"
+#include "base/policy.h"
 #include "learn/laws.h"
 #include "os/os.h"
 

@@ -5,8 +5,8 @@
 #include "back/use.h"
 #include "base/atomic.h"
 #include "base/counters.h"
-#include "base/hardening.h"
 #include "base/memory.h"
+#include "base/policy.h"
 #include "os/os.h"
 
 /* Superslabs with room among which the place of a slab is chosen by chance; while there are fewer,

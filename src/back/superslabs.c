@@ -6,7 +6,6 @@
 #include "base/atomic.h"
 #include "base/counters.h"
 #include "base/defs.h"
-#include "base/hardening.h"
 #include "base/memory.h"
 #include "base/policy.h"
 #include "base/watch.h"

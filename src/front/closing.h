@@ -1,4 +1,4 @@
-/* Closes the fast paths and opens them again, by the reasons of base/closings.h. It costs nothing
+/* Closes the fast paths and opens them again, by the reasons of base/policy.h. It costs nothing
  * while they are open:
  *
  *   taking  the table of classes (heap/classes.h) names no bin, or the one of blocks taken ahead
@@ -13,7 +13,7 @@
 #ifndef HAKMEM_FRONT_CLOSING_H
 #define HAKMEM_FRONT_CLOSING_H
 
-#include "base/closings.h"
+#include "base/policy.h"
 #include "front/cache.h"
 
 /* For all caches, those to come included. With the lock of threads without a cache, where the

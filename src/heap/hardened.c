@@ -3,7 +3,6 @@
 #include "back/map.h"
 #include "base/atomic.h"
 #include "base/defs.h"
-#include "base/hardening.h"
 #include "base/memory.h"
 #include "base/policy.h"
 #include "os/os.h"

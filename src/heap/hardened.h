@@ -6,8 +6,8 @@
 #include "base/asm.h"
 #include "base/atomic.h"
 #include "base/defs.h"
-#include "base/hardening.h"
 #include "base/misuse.h"
+#include "base/policy.h"
 #include "heap/classes.h"
 #include "os/os.h"
 

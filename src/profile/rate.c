@@ -1,7 +1,6 @@
 #include "profile/rate.h"
 
 #include "base/atomic.h"
-#include "base/closings.h"
 #include "base/defs.h"
 #include "base/policy.h"
 

@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 #include "back/map.h"
-#include "base/hardening.h"
+#include "base/policy.h"
 #include "base/text.h"
 #include "front/cache.h"
 #include "hakmem/hakmem.h"

@@ -4,7 +4,6 @@
 #include <stdint.h>
 #include <string.h>
 
-#include "base/hardening.h"
 #include "base/policy.h"
 #include "hakmem/hakmem.h"
 #include "os/os.h"

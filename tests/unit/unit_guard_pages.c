@@ -8,7 +8,6 @@
 
 #include "back/map.h"
 #include "back/superslabs.h"
-#include "base/hardening.h"
 #include "base/policy.h"
 #include "heap/shards.h"
 #include "heap/slab.h"

@@ -15,7 +15,6 @@
 #include "api/slow.h"
 #include "back/map.h"
 #include "back/use.h"
-#include "base/hardening.h"
 #include "base/policy.h"
 #include "hakmem/hakmem.h"
 #include "heap/classes.h"
