@@ -1,6 +1,6 @@
 #include "api/blocks.h"
 
-#include "api/kinds.h"
+#include "api/door.h"
 #include "back/huge.h"
 #include "back/map.h"
 #include "back/reserve.h"

@@ -16,8 +16,6 @@
 
 extern "C" {
 #include "api/blocks.h"
-#include "api/named.h"
-#include "api/pop.h"
 #include "api/slow.h"
 #include "base/atomic.h"
 #include "base/policy.h"

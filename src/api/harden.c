@@ -1,7 +1,6 @@
-/* The hardened heap as the slow path sees it (kinds.h). */
+/* The hardened heap as the slow path sees it (door.h). */
 #include "api/blocks.h"
 #include "api/door.h"
-#include "api/kinds.h"
 #include "back/map.h"
 #include "base/policy.h"
 #include "front/deferred.h"

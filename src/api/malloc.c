@@ -6,7 +6,6 @@
 #include <errno.h>
 #include <string.h>
 
-#include "api/pop.h"
 #include "api/slow.h"
 #include "base/policy.h"
 #include "front/cache.h"

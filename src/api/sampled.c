@@ -4,7 +4,6 @@
 
 #include "api/blocks.h"
 #include "api/door.h"
-#include "api/kinds.h"
 #include "back/map.h"
 #include "back/meta.h"
 #include "base/memory.h"

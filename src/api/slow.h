@@ -44,4 +44,26 @@ void slow_free_aligned_sized(void *p, size_t align, size_t size);
 /* Bytes of a page, as the kernel says. */
 size_t page_size(void);
 
+/* ---- calls with a name ----
+ *
+ * Calls of malloc and its relatives to which the program gives a name, for heap profiles (named.c).
+ * Their fast bodies are those without a name. The slow path gets the name by a variable of the
+ * thread, and only while a profile is on: nothing else costs an instruction more. */
+
+/* A name is a string; or this one, which stands for "token NUMBER". Null is no name. */
+extern const char by_token[] HIDDEN;
+
+/* As those above, under the name. `token` matters with by_token alone. */
+void *slow_malloc_named(size_t n, const char *name, size_t token);
+void *slow_calloc_named(size_t n, const char *name, size_t token);
+void *slow_realloc_named(void *p, size_t n, size_t usable, const char *name, size_t token);
+void *slow_aligned_named(size_t align, size_t n, const char *name, size_t token);
+
+/* Around any other call: what this thread allocates from name_begin to name_end has the name. */
+struct name_text {
+    char text[32];
+};
+void name_begin(struct name_text *room, const char *name, size_t token);
+void name_end(void);
+
 #endif

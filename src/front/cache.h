@@ -319,6 +319,23 @@ static inline size_t cache_block_size_untold(const struct cache *cache, const vo
 
 FAST struct cache *cache_current(void) { return load_own(&cache_mine); }
 
+/* A block of n bytes from the calling thread's stacks; false where the slow path is to serve. */
+FAST bool malloc_pop(size_t n, void **p)
+{
+    if (likely(n <= CLASS_SMALL))
+        return likely(cache_pop(cache_current(), class_small_bin_offset(n), p));
+    return likely(n <= CLASS_MOST) &&
+           likely(cache_pop(cache_current(), class_above_bin_offset(n), p));
+}
+
+/* The same at a multiple of `align`. False for n = 0, too. */
+FAST bool aligned_pop(size_t align, size_t n, void **p)
+{
+    size_t least = round_up(n, align);
+    return likely((n | align) <= CLASS_MOST) && likely(least - 1 < CLASS_MOST) &&
+           likely(cache_pop(cache_current(), class_bin_offset(least), p));
+}
+
 /* The lock of threads without a cache, and of those that make or end one. */
 extern struct lock cacheless_lock HIDDEN;
 
