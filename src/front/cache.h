@@ -33,7 +33,7 @@
 #include "learn/capacity.h"
 #include "learn/laws.h"
 #include "os/lock.h"
-#include "record/tape.h"
+#include "record/ring.h"
 
 #define BINS (BIN_FIRST + STACKS)
 

@@ -28,7 +28,7 @@
 #include "options/sources.h"
 #include "os/lock.h"
 #include "os/os.h"
-#include "record/tape.h"
+#include "record/ring.h"
 #include "watch/fault.h"
 #include "watch/learned.h"
 #include "watch/report.h"

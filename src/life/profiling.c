@@ -10,7 +10,7 @@
 #include "profile/guarded.h"
 #include "profile/rate.h"
 #include "profile/samples.h"
-#include "record/tape.h"
+#include "record/ring.h"
 #include "watch/fault.h"
 
 /* Forks that hold the heap for long are waited for so many times. */
