@@ -25,7 +25,7 @@
 #include "life/recording.h"
 #include "life/scavenger.h"
 #include "life/statistics.h"
-#include "options/sources.h"
+#include "options/options.h"
 #include "os/lock.h"
 #include "os/os.h"
 #include "record/ring.h"
