@@ -32,24 +32,6 @@ COLD void partial_absent(struct shard *shard, unsigned cls, size_t pages)
     store_relaxed(&shard->absent, shard->absent + pages);
 }
 
-void partial_add(struct shard *shard, struct slab *slab)
-{
-    shard->begun[slab->cls].blocks += slab->places;
-    partial_frees(shard, slab->cls, slab->free);
-    if (unlikely(slab->absent != 0))
-        partial_absent(shard, slab->cls, count_bits(slab->absent));
-    pairing_add(&shard->partial[slab->cls], &slab->node);
-}
-
-void partial_remove(struct shard *shard, struct slab *slab)
-{
-    shard->begun[slab->cls].blocks -= slab->places;
-    partial_frees(shard, slab->cls, -(size_t)slab->free);
-    if (unlikely(slab->absent != 0))
-        partial_absent(shard, slab->cls, -(size_t)count_bits(slab->absent));
-    pairing_remove(&shard->partial[slab->cls], &slab->node);
-}
-
 void slab_note_sparse(struct shard *shard, struct slab *slab)
 {
     slab->stamp = clock_now();

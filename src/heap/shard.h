@@ -52,8 +52,23 @@ static inline void partial_frees(struct shard *shard, unsigned cls, size_t block
 void partial_absent(struct shard *shard, unsigned cls, size_t pages);
 
 /* A slab comes to its shard's partial ones, or leaves them; with its free blocks. */
-void partial_add(struct shard *shard, struct slab *slab);
-void partial_remove(struct shard *shard, struct slab *slab);
+static inline void partial_add(struct shard *shard, struct slab *slab)
+{
+    shard->begun[slab->cls].blocks += slab->places;
+    partial_frees(shard, slab->cls, slab->free);
+    if (unlikely(slab->absent != 0))
+        partial_absent(shard, slab->cls, count_bits(slab->absent));
+    pairing_add(&shard->partial[slab->cls], &slab->node);
+}
+
+static inline void partial_remove(struct shard *shard, struct slab *slab)
+{
+    shard->begun[slab->cls].blocks -= slab->places;
+    partial_frees(shard, slab->cls, -(size_t)slab->free);
+    if (unlikely(slab->absent != 0))
+        partial_absent(shard, slab->cls, -(size_t)count_bits(slab->absent));
+    pairing_remove(&shard->partial[slab->cls], &slab->node);
+}
 
 /* Adds the slab to its shard's sparse ones, and takes it out. */
 void slab_note_sparse(struct shard *shard, struct slab *slab);
