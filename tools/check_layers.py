@@ -26,7 +26,7 @@ FLOOR = {
     "profile": 3,
     "record": 3,
     "front": 4,
-    "watch": 5,
+    "report": 5,
     "options": 5,
     "sheet": 5,
     "life": 6,

@@ -42,7 +42,7 @@ GATES = {
         life/life.c:thread_cache_make life/life.c:thread_ask_for_end
         life/scavenger.c:scavenger_start""",
     "a report": """
-        watch/report.c:* api/blocks.c:report_* life/statistics.c:statistics_no_memory""",
+        report/report.c:* api/blocks.c:report_* life/statistics.c:statistics_no_memory""",
     "a heap profile or guarded blocks": """
         api/sampled.c:sample_due_* api/sampled.c:sampled_* api/sampled.c:guarded_*
         life/profiling.c:* profile/guarded.*:* profile/samples.c:*""",
@@ -75,7 +75,7 @@ DOOR = (
     "os/lock.h:lock_enter",
     "front/cache.h:not_entered",
     "front/deferred.c:deferred_put",
-    "watch/report.c:report_late",
+    "report/report.c:report_late",
     "life/upkeep.h:make_room",
 )
 # What keeps the first of two findings.

@@ -11,8 +11,8 @@
 #include "life/life.h"
 #include "os/os.h"
 #include "profile/guarded.h"
-#include "watch/address.h"
-#include "watch/report.h"
+#include "report/address.h"
+#include "report/report.h"
 
 void report_at_once(const char *function, enum misuse what, const void *p, const void *caller)
 {

@@ -20,7 +20,7 @@ extern "C" {
 #include "base/atomic.h"
 #include "base/policy.h"
 #include "front/cache.h"
-#include "watch/backtrace.h"
+#include "report/backtrace.h"
 }
 
 /* Who takes new from an archive must take malloc from there too: both are one heap. */

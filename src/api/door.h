@@ -10,7 +10,7 @@
 #include "life/life.h"
 #include "life/upkeep.h"
 #include "os/lock.h"
-#include "watch/report.h"
+#include "report/report.h"
 
 /* ---- the two kinds of heap ----
  *

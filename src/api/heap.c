@@ -17,7 +17,7 @@
 #include "life/settings.h"
 #include "options/options.h"
 #include "os/os.h"
-#include "watch/heap_check.h"
+#include "report/heap_check.h"
 
 #define EXPORT __attribute__((visibility("default")))
 

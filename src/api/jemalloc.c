@@ -12,7 +12,7 @@
 #include "api/slow.h"
 #include "hakmem/hakmem.h"
 #include "heap/hardened.h"
-#include "watch/backtrace.h"
+#include "report/backtrace.h"
 
 #define EXPORT __attribute__((visibility("default")))
 

@@ -26,8 +26,8 @@
 #include "os/os.h"
 #include "os/output.h"
 #include "os/self.h"
+#include "report/report.h"
 #include "sheet/own.h"
-#include "watch/report.h"
 
 #define EXPORT __attribute__((visibility("default")))
 

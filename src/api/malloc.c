@@ -10,7 +10,7 @@
 #include "base/policy.h"
 #include "front/cache.h"
 #include "hakmem/hakmem.h"
-#include "watch/backtrace.h"
+#include "report/backtrace.h"
 
 #define EXPORT __attribute__((visibility("default")))
 

@@ -7,7 +7,7 @@
 #include "life/scavenger.h"
 #include "os/lock.h"
 #include "os/os.h"
-#include "watch/backtrace.h"
+#include "report/backtrace.h"
 
 static inline struct tape *tape_mine(void)
 {

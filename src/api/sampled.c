@@ -18,8 +18,8 @@
 #include "os/os.h"
 #include "profile/guarded.h"
 #include "profile/rate.h"
-#include "watch/backtrace.h"
-#include "watch/report.h"
+#include "report/backtrace.h"
+#include "report/report.h"
 
 /* The unwinder may allocate: that is not sampled. */
 

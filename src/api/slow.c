@@ -24,7 +24,7 @@
 #include "profile/guarded.h"
 #include "profile/rate.h"
 #include "profile/samples.h"
-#include "watch/report.h"
+#include "report/report.h"
 
 static void *out_of_memory(void)
 {

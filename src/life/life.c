@@ -29,9 +29,9 @@
 #include "os/lock.h"
 #include "os/os.h"
 #include "record/ring.h"
-#include "watch/fault.h"
-#include "watch/learned.h"
-#include "watch/report.h"
+#include "report/fault.h"
+#include "report/learned.h"
+#include "report/report.h"
 
 /* Bytes of free memory of small blocks that a hardened heap looks at, at most, when the process
  * ends by exit, for what was written to them. A process with 1 GiB of blocks of 100 bytes, of which

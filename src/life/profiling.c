@@ -11,7 +11,7 @@
 #include "profile/rate.h"
 #include "profile/samples.h"
 #include "record/ring.h"
-#include "watch/fault.h"
+#include "report/fault.h"
 
 /* Forks that hold the heap for long are waited for so many times. */
 #define TRIES_MOST 1000

@@ -23,7 +23,7 @@
 #include "heap/slab.h"
 #include "heap/transfer.h"
 #include "profile/guarded.h"
-#include "watch/report.h"
+#include "report/report.h"
 
 uint16_t window_bin_offsets[WINDOW_SLICES] __attribute__((section("places,\"aw\",@nobits#")));
 unsigned world_held, world_free;

@@ -16,8 +16,8 @@
 #include "hakmem/hakmem.h"
 #include "model.h"
 #include "os/self.h"
-#include "watch/address.h"
-#include "watch/backtrace.h"
+#include "report/address.h"
+#include "report/backtrace.h"
 
 static unsigned char *stale[256]; /* where blocks began that were freed */
 

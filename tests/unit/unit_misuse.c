@@ -20,7 +20,7 @@
 #include "heap/classes.h"
 #include "os/os.h"
 #include "os/self.h"
-#include "watch/address.h"
+#include "report/address.h"
 
 static char said[16384];
 static int pipe_ends[2];

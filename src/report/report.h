@@ -5,8 +5,8 @@
  *
  * Async-signal-safe, never through malloc, preserves errno. The caller holds no lock. One thread
  * reports at a time. */
-#ifndef HAKMEM_WATCH_REPORT_H
-#define HAKMEM_WATCH_REPORT_H
+#ifndef HAKMEM_REPORT_REPORT_H
+#define HAKMEM_REPORT_REPORT_H
 
 #include "base/defs.h"
 #include "base/misuse.h"

@@ -1,10 +1,10 @@
 /* Checks the heap against CHECK_RULES (accounts.h). */
-#ifndef HAKMEM_WATCH_HEAP_CHECK_H
-#define HAKMEM_WATCH_HEAP_CHECK_H
+#ifndef HAKMEM_REPORT_HEAP_CHECK_H
+#define HAKMEM_REPORT_HEAP_CHECK_H
 
 #include "back/superslabs.h"
 #include "base/defs.h"
-#include "watch/accounts.h"
+#include "report/accounts.h"
 
 /* Accounts, then checks each rule. The caller holds all locks; blocks may be on their way between
  * the program and the slow path, unless no other thread is at work (`quiet`). Returns how many

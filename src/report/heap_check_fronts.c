@@ -8,7 +8,7 @@
 #include "heap/shards.h"
 #include "heap/slab.h"
 #include "heap/transfer.h"
-#include "watch/heap_check.h"
+#include "report/heap_check.h"
 
 /* Sets p's mark; false if it is set already. */
 static bool mark(struct check_walk *walk, const void *p)

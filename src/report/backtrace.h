@@ -3,8 +3,8 @@
  * The compiler's unwinder reads the frames. libhakmem.so has it inside; with the static library it
  * is there when the program brings it, as every C++ program does. Names are those that a module
  * exports; the offset in the module is for addr2line. */
-#ifndef HAKMEM_WATCH_BACKTRACE_H
-#define HAKMEM_WATCH_BACKTRACE_H
+#ifndef HAKMEM_REPORT_BACKTRACE_H
+#define HAKMEM_REPORT_BACKTRACE_H
 
 #include "base/defs.h"
 #include "base/text.h"

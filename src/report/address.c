@@ -1,4 +1,4 @@
-#include "watch/address.h"
+#include "report/address.h"
 
 #include "back/huge.h"
 #include "back/map.h"

@@ -1,8 +1,8 @@
 /* Reports accesses to guarded blocks that are free, and to the pages beside them
  * (profile/guarded.h). It handles SIGSEGV for that, and passes on each other one to the handler
  * that was there. */
-#ifndef HAKMEM_WATCH_FAULT_H
-#define HAKMEM_WATCH_FAULT_H
+#ifndef HAKMEM_REPORT_FAULT_H
+#define HAKMEM_REPORT_FAULT_H
 
 #include "base/defs.h"
 

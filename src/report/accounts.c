@@ -1,4 +1,4 @@
-#include "watch/accounts.h"
+#include "report/accounts.h"
 
 #include "back/huge.h"
 #include "back/meta.h"

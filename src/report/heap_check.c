@@ -1,6 +1,6 @@
 /* Checks superslabs by their lists, everything that the map names, shards' trees, then the caches
  * (heap_check_fronts.c), dirty mappings and sums. Its notes lie in a separate mapping. */
-#include "watch/heap_check.h"
+#include "report/heap_check.h"
 
 #include "back/huge.h"
 #include "back/meta.h"

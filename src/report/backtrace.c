@@ -1,5 +1,5 @@
 #define _GNU_SOURCE /* dl_iterate_phdr, _dl_find_object */
-#include "watch/backtrace.h"
+#include "report/backtrace.h"
 
 #include <dlfcn.h>
 #include <link.h>

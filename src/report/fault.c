@@ -1,10 +1,10 @@
-#include "watch/fault.h"
+#include "report/fault.h"
 
 #include "base/atomic.h"
 #include "base/policy.h"
 #include "os/self.h"
 #include "profile/guarded.h"
-#include "watch/report.h"
+#include "report/report.h"
 
 /* Next to which end of the block, or in it. */
 static enum misuse what_is(const char *address, const struct guarded_block *block)

@@ -4,8 +4,8 @@
  * The caller holds all locks (heap_lock_all), so no other thread is in the slow path beyond taking
  * a lock. Other threads may still push and pop, so only the bounds of their stacks are read.
  * Nothing here calls malloc, changes anything, or prints. */
-#ifndef HAKMEM_WATCH_ACCOUNTS_H
-#define HAKMEM_WATCH_ACCOUNTS_H
+#ifndef HAKMEM_REPORT_ACCOUNTS_H
+#define HAKMEM_REPORT_ACCOUNTS_H
 
 #include "heap/classes.h"
 

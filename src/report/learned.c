@@ -1,4 +1,4 @@
-#include "watch/learned.h"
+#include "report/learned.h"
 
 #include "base/text.h"
 #include "front/adapt.h"

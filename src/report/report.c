@@ -2,7 +2,7 @@
  *               -> head: what, address, thread; out before the stack, which may be damaged
  *               -> tail: backtrace, what to do
  *               -> os_abort, or go on */
-#include "watch/report.h"
+#include "report/report.h"
 
 #include <string.h>
 
@@ -15,8 +15,8 @@
 #include "os/self.h"
 #include "profile/guarded.h"
 #include "profile/samples.h"
-#include "watch/address.h"
-#include "watch/backtrace.h"
+#include "report/address.h"
+#include "report/backtrace.h"
 
 #define REPORTS_MOST 100 /* where the program goes on */
 #define MAPPING_MOST 480

@@ -1,8 +1,8 @@
 /* What lies at an address, for reports. Any address may be passed: it is never dereferenced. No
  * function waits for a lock, so a report may be made in any state of the heap; changes that other
  * threads make meanwhile may or may not be seen. */
-#ifndef HAKMEM_WATCH_ADDRESS_H
-#define HAKMEM_WATCH_ADDRESS_H
+#ifndef HAKMEM_REPORT_ADDRESS_H
+#define HAKMEM_REPORT_ADDRESS_H
 
 #include "base/defs.h"
 #include "base/misuse.h"
