@@ -168,7 +168,7 @@ STRUCTURE = {
     "life/cgroup.c": "ROOM LEVELS_MOST MiB <2",
     "life/purge.c": "CALL_MOST CLOCK_DOUBTED FREED_A_MS",
     "life/settings.h": "ORDER_NAME",
-    "front/proof.c": "REST_MILLISECONDS",
+    "front/proof.c": "PAUSE_MILLISECONDS",
     "front/registry.c": "FIRST_LOCKS",
     "heap/class_table.h": "CLASSES CLASSES_THIN "
     "CLASS_MOST CLASS_SMALL CLASS_SLICES_FIRST CLASS_SLICES_MOST "

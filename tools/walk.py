@@ -52,7 +52,7 @@ GATES = {
         api/harden.c:* front/hardened.c:* heap/hardened.c:* heap/hardened.h:canary_*
         heap/shards.c:slab_harden heap/shards.c:take_any
         back/forbidden.c:forbidden_look back/forbidden.c:forbidden_shut
-        back/forbidden.c:forbidden_trim back/huge.c:guarded back/huge.c:guarded_give
+        back/forbidden.c:forbidden_trim back/huge.c:guarded back/huge.c:guards_give
         back/forbidden.c:huge_guards_map back/slices.c:any_bit
         back/slices.c:slices_take_guarded back/slices.c:superslab_any back/superslabs.c:slot_any""",
     "not hardened": """
@@ -69,7 +69,7 @@ MODES = {
 }
 
 STACKS = ("api/", "front/")  # where a push or pop is one of a stack's
-VARIANTS = ("watched", "counted", "untold", "past")
+VARIANTS = ("counted", "untold", "past")
 DOOR = (
     "life/life.h:thread_cache",
     "os/lock.h:lock_enter",

@@ -173,7 +173,7 @@ static SLOW enum misuse part_of(const void *p, size_t *rest, bool *ours)
     return MISUSE_NONE;
 }
 
-SLOW size_t block_rest(const void *p, const char *function, const void *caller)
+SLOW size_t block_bytes_from(const void *p, const char *function, const void *caller)
 {
     thread_cache(); /* the process's start, before what is hardened is known */
     enum misuse what = zero_sized_look(p);

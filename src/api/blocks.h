@@ -49,7 +49,7 @@ size_t block_usable(const void *p, const char *function, const void *caller);
 /* Bytes from p, any address, to the end of what the program may use of the block that holds it; 0
  * at that end. SIZE_MAX where p is nowhere in hakmem's memory. Reports an address there that is in
  * no block in use, as `function`'s, and returns 0. */
-size_t block_rest(const void *p, const char *function, const void *caller);
+size_t block_bytes_from(const void *p, const char *function, const void *caller);
 
 /* What is wrong with an address in a slab of a plain heap, where a block begins, as one of a block
  * in use; and the fewest bytes that one with so many usable ones was made for. */

@@ -74,7 +74,7 @@ EXPORT size_t hakmem_malloc_usable_size(const void *p)
 
 EXPORT size_t hakmem_object_size(const void *p)
 {
-    return block_rest(p, "malloc_object_size", RETURN_ADDRESS);
+    return block_bytes_from(p, "malloc_object_size", RETURN_ADDRESS);
 }
 
 EXPORT void *hakmem_aligned_alloc(size_t align, size_t n)

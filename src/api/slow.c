@@ -458,8 +458,8 @@ FAST bool whole_push(struct cache *cache, void *p)
     return false;
 }
 
-/* A block whose stack does not take it as it is. */
-static SLOW void watched_free(void *p, const void *caller)
+/* Any block that whole_push did not take. */
+static SLOW void any_free(void *p, const void *caller)
 {
     if (unlikely(closed_for(CLOSED_RECORDED))) {
         recorded_free(p);
@@ -495,7 +495,7 @@ const struct kind plain = {
 FAST void free_from(void *p, const void *caller)
 {
     if (p != NULL && !whole_push(cache_current(), p))
-        watched_free(p, caller);
+        any_free(p, caller);
 }
 
 SLOW void slow_free(void *p) { free_from(p, RETURN_ADDRESS); }
