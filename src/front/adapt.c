@@ -124,6 +124,8 @@ static struct lock journal_lock FORK_PAGE = LOCK(JOURNAL);
 static struct journal_entry journal[JOURNAL_MOST]; /* lock: journal */
 static size_t journaled;                           /* atomic; the same */
 
+bool journal_open(void) { return unlikely(policy.learn_log != 0); }
+
 void journal_add(const struct journal_entry *entry)
 {
     lock_take(&journal_lock);

@@ -60,7 +60,7 @@ struct journal_entry {
 };
 
 /* Whether lines are wanted. */
-static inline bool journal_open(void) { return unlikely(policy.learn_log != 0); }
+bool journal_open(void);
 
 /* The caller holds a lock that a fork takes. */
 void journal_add(const struct journal_entry *entry);

@@ -336,6 +336,9 @@ FAST bool aligned_pop(size_t align, size_t n, void **p)
            likely(cache_pop(cache_current(), class_bin_offset(least), p));
 }
 
+/* Whether its thread rests (refill.c): its stacks stay empty. */
+FAST bool cache_rests(const struct cache *cache) { return (cache->closings & CLOSED_RESTS) != 0; }
+
 /* The lock of threads without a cache, and of those that make or end one. */
 extern struct lock cacheless_lock HIDDEN;
 

@@ -28,9 +28,6 @@ void cache_close(struct cache *cache, enum closing reason, bool on);
 void cache_settle(struct cache *cache);
 void stack_settle_closing(struct cache *cache, unsigned stack);
 
-/* Whether its thread rests: its stacks stay empty. */
-FAST bool cache_rests(const struct cache *cache) { return (cache->closings & CLOSED_RESTS) != 0; }
-
 /* What another process closed opens. */
 void heap_open_ordered(void);
 

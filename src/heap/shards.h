@@ -95,11 +95,4 @@ enum misuse whole_take_back(const void *p, unsigned *cls);
  * slices behind it are free. */
 bool whole_resize(const void *p, size_t n);
 
-/* The class of a block of whole slices of n bytes at a multiple of `align`. */
-static inline unsigned class_of_whole(size_t n, size_t align)
-{
-    size_t least = align <= SLICE ? larger(n, align) : n;
-    return class_of_slices(larger(least, CLASS_MOST + 1));
-}
-
 #endif
