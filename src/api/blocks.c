@@ -5,6 +5,7 @@
 #include "back/map.h"
 #include "back/reserve.h"
 #include "front/closing.h"
+#include "front/proof.h"
 #include "heap/hardened.h"
 #include "heap/slab.h"
 #include "learn/keep.h"
@@ -43,6 +44,8 @@ void report_found(struct finding found, const void *p, const void *caller)
 
 bool sizes_unsure;
 
+size_t least_of(size_t n, size_t align) { return larger(n + hardening.canary, align); }
+
 size_t usable_of_new(size_t n, size_t align)
 {
     size_t least = least_of(n, align);
@@ -51,10 +54,22 @@ size_t usable_of_new(size_t n, size_t align)
     return round_up(n == 0 ? 1 : n, os_page);
 }
 
-SLOW bool page_is_absent(const void *p)
+/* Of an address in a slab: whether its page went back to the kernel and no block in use has it. */
+static SLOW bool page_is_absent(const void *p)
 {
     const struct slab *slab = map_owner(p);
     return likely(slab != NULL) && slab_is_absent(slab, p);
+}
+
+/* Whether a block of a class is free and lost its seal with its page, which reads as zeros. */
+static inline bool block_purged(const void *p)
+{
+    return unlikely(((const block_word *)p)[1] == 0) && page_is_absent(p);
+}
+
+bool freed_before(unsigned stack, const void *p)
+{
+    return unlikely(block_sealed(p)) ? block_is_free(stack_class(stack), p) : block_purged(p);
 }
 
 static bool is_barred(const void *p, const struct slab *slab)
