@@ -1,7 +1,5 @@
 #include "base/text.h"
 
-#include "base/asm.h"
-
 #include <errno.h>
 
 void text_init(struct text *t, char *buffer, size_t room)
@@ -91,36 +89,4 @@ void text_add_error(struct text *t, int error)
         text_add(t, "error ");
         text_add_number(t, (uint64_t)error);
     }
-}
-
-size_t text_length(const char *text)
-{
-    size_t n = 0;
-    for (; text[n] != '\0'; n++)
-        FORGET(text); /* or a compiler makes a call of it */
-    return n;
-}
-
-bool text_begins(const char *text, const char *with, size_t length)
-{
-    for (size_t i = 0; i < length; i++)
-        if (text[i] != with[i])
-            return false;
-    return true;
-}
-
-bool text_same(const char *a, const char *b)
-{
-    for (; *a == *b; a++, b++)
-        if (*a == '\0')
-            return true;
-    return false;
-}
-
-const char *text_find(const char *text, size_t length, char c)
-{
-    for (size_t i = 0; i < length; i++)
-        if (text[i] == c)
-            return text + i;
-    return NULL;
 }
