@@ -32,13 +32,6 @@ COLD void partial_absent(struct shard *shard, unsigned cls, size_t pages)
     store_relaxed(&shard->absent, shard->absent + pages);
 }
 
-void slab_note_sparse(struct shard *shard, struct slab *slab)
-{
-    slab->stamp = clock_now();
-    list_push(&shard->sparse, &slab->sparse);
-    add_relaxed(&slabs_sparse, 1);
-}
-
 void slab_not_sparse(struct slab *slab)
 {
     ASSERT(lock_held(&load_acquire(&shards[load_relaxed(&slab->shard)])->lock));

@@ -48,13 +48,18 @@ static inline void partial_frees(struct shard *shard, unsigned cls, size_t block
     store_relaxed(&shard->free, shard->free + blocks * size_classes[cls].size);
 }
 
+static inline void partial_counts(struct shard *shard, unsigned cls, size_t blocks)
+{
+    shard->begun[cls].blocks += blocks;
+}
+
 /* The same of their pages that went back. */
 void partial_absent(struct shard *shard, unsigned cls, size_t pages);
 
 /* A slab comes to its shard's partial ones, or leaves them; with its free blocks. */
 static inline void partial_add(struct shard *shard, struct slab *slab)
 {
-    shard->begun[slab->cls].blocks += slab->places;
+    partial_counts(shard, slab->cls, slab->places);
     partial_frees(shard, slab->cls, slab->free);
     if (unlikely(slab->absent != 0))
         partial_absent(shard, slab->cls, count_bits(slab->absent));
@@ -63,7 +68,7 @@ static inline void partial_add(struct shard *shard, struct slab *slab)
 
 static inline void partial_remove(struct shard *shard, struct slab *slab)
 {
-    shard->begun[slab->cls].blocks -= slab->places;
+    partial_counts(shard, slab->cls, -(size_t)slab->places);
     partial_frees(shard, slab->cls, -(size_t)slab->free);
     if (unlikely(slab->absent != 0))
         partial_absent(shard, slab->cls, -(size_t)count_bits(slab->absent));
@@ -71,7 +76,12 @@ static inline void partial_remove(struct shard *shard, struct slab *slab)
 }
 
 /* Adds the slab to its shard's sparse ones, and takes it out. */
-void slab_note_sparse(struct shard *shard, struct slab *slab);
+static inline void slab_note_sparse(struct shard *shard, struct slab *slab)
+{
+    slab->stamp = clock_now();
+    list_push(&shard->sparse, &slab->sparse);
+    add_relaxed(&slabs_sparse, 1);
+}
 void slab_not_sparse(struct slab *slab);
 
 /* Locks the shard of the slab that p is in, and releases `*held` if that is another. Null where the
