@@ -14,7 +14,7 @@
 #include "because.h"
 #include "find.h"
 #include "profile.h"
-#include "sheet/kernel.h"
+#include "sheet/target.h"
 
 #define SAYS "hakmem run: "
 #define REPORTER_WORDS_MOST 64

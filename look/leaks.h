@@ -35,7 +35,7 @@ struct leak_sums {
 };
 
 /* The process whose threads had these registers. Then prints to a file, which is begun only when
- * something is lost or `always` is set: a heap profile (src/sheet/profile_lines.h) with one more
+ * something is lost or `always` is set: a heap profile (src/sheet/profile.h) with one more
  * line for each site, `# leaks` and the eight numbers of its sums. `name` is what /proc calls the
  * process or a thread of it. On failure says why. */
 struct leak_check {

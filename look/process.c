@@ -11,7 +11,7 @@
 #include <unistd.h>
 
 #include "because.h"
-#include "sheet/kernel.h"
+#include "sheet/target.h"
 
 /* The process that was opened: its number as a name in /proc, the kernel's handle of it, or -1
  * where there is none (before Linux 5.3, or where numbers differ), and when it started. And the

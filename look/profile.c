@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "because.h"
-#include "sheet/profile_lines.h"
+#include "sheet/profile.h"
 
 #define SITES_MOST 4000000     /* of a list that leads to itself, too */
 #define PROFILE_MORE_MOST 8192 /* of lines from elsewhere */

@@ -1,4 +1,4 @@
-/* The heap profile of a process (src/sheet/profile_lines.h), read from outside. */
+/* The heap profile of a process (src/sheet/profile.h), read from outside. */
 #ifndef HAKMEM_LOOK_PROFILE_H
 #define HAKMEM_LOOK_PROFILE_H
 

@@ -2,7 +2,7 @@
 
 #include <string.h>
 
-#include "sheet/spans.h"
+#include "sheet/room.h"
 
 #define RED_ZONE 128 /* bytes below the stack pointer that a function may use */
 

@@ -2,7 +2,7 @@
 
 Each file is compiled by itself, without optimisation, and `always_inline` counts as `noinline`, so
 that the inline functions of headers are functions of their files. A call through a pointer is not
-in the graph, but for those by the tables of api/kinds.h, nor is what C++ (*.cc) calls.
+in the graph, but for those by the tables of api/door.h, nor is what C++ (*.cc) calls.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ EDGE = re.compile(
     r'edge: \{ sourcename: "([^"]+)" targetname: "([^"]+)" label: "([^"]+?):(\d+):(\d+)" \}'
 )
 
-# The tables of api/kinds.h, and calls by them.
+# The tables of api/door.h, and calls by them.
 TABLE = re.compile(r"^const struct kind \w+ = \{(.*?)^\};", re.DOTALL | re.MULTILINE)
 ENTRY = re.compile(r"\.(\w+) = (\w+),")
 BY_TABLE = re.compile(r"\bkind\(\)->(\w+)\(")
@@ -109,7 +109,7 @@ def read(texts: list[str], root: Path) -> Graph:
 
 
 def through_tables(graph: Graph, root: Path) -> None:
-    """Adds the calls by the tables of the two kinds of heap (api/kinds.h), each to both."""
+    """Adds the calls by the tables of the two kinds of heap (api/door.h), each to both."""
     names = {function_name(function): function for function in sorted(graph.functions)}
     fields: dict[str, list[str]] = {}
     for file in sorted(root.rglob("*.c")):
@@ -120,7 +120,7 @@ def through_tables(graph: Graph, root: Path) -> None:
                     fields.setdefault(entry, []).append(function)
     for calls in graph.calls.values():
         for site, called in calls.items():
-            if "api/kinds.h:kind" in called:
+            if "api/door.h:kind" in called:
                 line = (root / site.file).read_text().splitlines()[site.line - 1]
                 for entry in BY_TABLE.findall(line):
                     called += [f for f in fields.get(entry, []) if f not in called]

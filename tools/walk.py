@@ -42,18 +42,18 @@ GATES = {
         life/life.c:thread_cache_make life/life.c:thread_ask_for_end
         life/scavenger.c:scavenger_start""",
     "a report": """
-        watch/report.c:* api/blocks.c:report_* life/statistics.c:statistics_no_memory""",
+        report/report.c:* api/blocks.c:report_* life/statistics.c:statistics_no_memory""",
     "a heap profile or guarded blocks": """
         api/sampled.c:sample_due_* api/sampled.c:sampled_* api/sampled.c:guarded_*
         life/profiling.c:* profile/guarded.*:* profile/samples.c:*""",
     "an order from outside": "life/settings.c:orders_obey",
     "recorded": "api/recorded.c:* api/slow.c:malloc_closed api/slow.c:take_counted",
     "hardened": """
-        api/harden.c:* front/hardened.c:* heap/canary.c:* heap/canary.h:canary_*
-        heap/zero_sized.c:* heap/shards.c:slab_harden heap/shards.c:take_any
+        api/harden.c:* front/hardened.c:* heap/hardened.c:* heap/hardened.h:canary_*
+        heap/shards.c:slab_harden heap/shards.c:take_any
         back/forbidden.c:forbidden_look back/forbidden.c:forbidden_shut
-        back/forbidden.c:forbidden_trim back/huge.c:guarded back/huge.c:guarded_give
-        back/huge_guards.c:huge_guards_map back/slices.c:any_bit
+        back/forbidden.c:forbidden_trim back/huge.c:guarded back/huge.c:guards_give
+        back/forbidden.c:huge_guards_map back/slices.c:any_bit
         back/slices.c:slices_take_guarded back/slices.c:superslab_any back/superslabs.c:slot_any""",
     "not hardened": """
         api/slow.c:plain_take api/slow.c:plain_give api/slow.c:plain_free api/slow.c:plain_ready
@@ -69,13 +69,13 @@ MODES = {
 }
 
 STACKS = ("api/", "front/")  # where a push or pop is one of a stack's
-VARIANTS = ("watched", "counted", "untold", "past")
+VARIANTS = ("counted", "untold", "past")
 DOOR = (
     "life/life.h:thread_cache",
     "os/lock.h:lock_enter",
     "front/cache.h:not_entered",
     "front/deferred.c:deferred_put",
-    "watch/report.c:report_late",
+    "report/report.c:report_late",
     "life/upkeep.h:make_room",
 )
 # What keeps the first of two findings.

@@ -1,19 +1,19 @@
 #include "api/blocks.h"
 
-#include "api/kinds.h"
+#include "api/door.h"
 #include "back/huge.h"
 #include "back/map.h"
 #include "back/reserve.h"
 #include "front/closing.h"
-#include "heap/guard_pages.h"
+#include "front/proof.h"
+#include "heap/hardened.h"
 #include "heap/slab.h"
-#include "heap/zero_sized.h"
 #include "learn/keep.h"
 #include "life/life.h"
 #include "os/os.h"
 #include "profile/guarded.h"
-#include "watch/address.h"
-#include "watch/report.h"
+#include "report/address.h"
+#include "report/report.h"
 
 void report_at_once(const char *function, enum misuse what, const void *p, const void *caller)
 {
@@ -44,6 +44,8 @@ void report_found(struct finding found, const void *p, const void *caller)
 
 bool sizes_unsure;
 
+size_t least_of(size_t n, size_t align) { return larger(n + hardening.canary, align); }
+
 size_t usable_of_new(size_t n, size_t align)
 {
     size_t least = least_of(n, align);
@@ -52,10 +54,22 @@ size_t usable_of_new(size_t n, size_t align)
     return round_up(n == 0 ? 1 : n, os_page);
 }
 
-SLOW bool page_is_absent(const void *p)
+/* Of an address in a slab: whether its page went back to the kernel and no block in use has it. */
+static SLOW bool page_is_absent(const void *p)
 {
     const struct slab *slab = map_owner(p);
     return likely(slab != NULL) && slab_is_absent(slab, p);
+}
+
+/* Whether a block of a class is free and lost its seal with its page, which reads as zeros. */
+static inline bool block_purged(const void *p)
+{
+    return unlikely(((const block_word *)p)[1] == 0) && page_is_absent(p);
+}
+
+bool freed_before(unsigned stack, const void *p)
+{
+    return unlikely(block_sealed(p)) ? block_is_free(stack_class(stack), p) : block_purged(p);
 }
 
 static bool is_barred(const void *p, const struct slab *slab)
@@ -174,7 +188,7 @@ static SLOW enum misuse part_of(const void *p, size_t *rest, bool *ours)
     return MISUSE_NONE;
 }
 
-SLOW size_t block_rest(const void *p, const char *function, const void *caller)
+SLOW size_t block_bytes_from(const void *p, const char *function, const void *caller)
 {
     thread_cache(); /* the process's start, before what is hardened is known */
     enum misuse what = zero_sized_look(p);

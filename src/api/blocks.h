@@ -5,8 +5,6 @@
 
 #include "base/misuse.h"
 #include "front/cache.h"
-#include "front/proof.h"
-#include "heap/canary.h"
 
 /* The largest size that is tried. No processor has more address space for a program; PTRDIFF_MAX is
  * far above. */
@@ -21,25 +19,13 @@ void report_foreign(const char *function, const void *p, const void *caller);
 void report_found(struct finding found, const void *p, const void *caller);
 
 /* Bytes of a block that n bytes at a multiple of `align` need, before they are rounded up. */
-FAST size_t least_of(size_t n, size_t align) { return larger(n + hardening.canary, align); }
+size_t least_of(size_t n, size_t align);
 
 /* Bytes that the program may use of a new block of n bytes at a multiple of `align`. */
 size_t usable_of_new(size_t n, size_t align);
 
-/* Of an address in a slab: whether its page went back to the kernel and no block in use has it. */
-bool page_is_absent(const void *p);
-
-/* Whether a block of a class is free and lost its seal with its page, which reads as zeros. */
-static inline bool block_purged(const void *p)
-{
-    return unlikely(((const block_word *)p)[1] == 0) && page_is_absent(p);
-}
-
 /* Whether a block of a class is free already, as far as the block or its page shows. */
-static inline bool freed_before(unsigned stack, const void *p)
-{
-    return unlikely(block_sealed(p)) ? block_is_free(stack_class(stack), p) : block_purged(p);
-}
+bool freed_before(unsigned stack, const void *p);
 
 /* Bytes that the program may use of p, and the bin of its entry in the map; reports a pointer that
  * is no block's, as `function`'s, and returns 0. */
@@ -49,7 +35,7 @@ size_t block_usable(const void *p, const char *function, const void *caller);
 /* Bytes from p, any address, to the end of what the program may use of the block that holds it; 0
  * at that end. SIZE_MAX where p is nowhere in hakmem's memory. Reports an address there that is in
  * no block in use, as `function`'s, and returns 0. */
-size_t block_rest(const void *p, const char *function, const void *caller);
+size_t block_bytes_from(const void *p, const char *function, const void *caller);
 
 /* What is wrong with an address in a slab of a plain heap, where a block begins, as one of a block
  * in use; and the fewest bytes that one with so many usable ones was made for. */

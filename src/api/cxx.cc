@@ -16,13 +16,11 @@
 
 extern "C" {
 #include "api/blocks.h"
-#include "api/named.h"
-#include "api/pop.h"
 #include "api/slow.h"
 #include "base/atomic.h"
-#include "base/hardening.h"
+#include "base/policy.h"
 #include "front/cache.h"
-#include "watch/backtrace.h"
+#include "report/backtrace.h"
 }
 
 /* Who takes new from an archive must take malloc from there too: both are one heap. */

@@ -9,9 +9,8 @@
 #include "api/cxx.h"
 
 extern "C" {
-#include "api/named.h"
-#include "api/pop.h"
 #include "api/slow.h"
+#include "front/cache.h"
 }
 
 using std::align_val_t;

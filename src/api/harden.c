@@ -1,15 +1,13 @@
-/* The hardened heap as the slow path sees it (kinds.h). */
+/* The hardened heap as the slow path sees it (door.h). */
 #include "api/blocks.h"
 #include "api/door.h"
-#include "api/kinds.h"
 #include "back/map.h"
-#include "base/closings.h"
+#include "base/policy.h"
 #include "front/deferred.h"
 #include "front/hardened.h"
-#include "heap/guard_pages.h"
+#include "heap/hardened.h"
 #include "heap/shards.h"
 #include "heap/slab.h"
-#include "heap/zero_sized.h"
 #include "learn/keep.h"
 #include "life/scavenger.h"
 #include "profile/rate.h"
@@ -72,7 +70,7 @@ static bool block_stays(size_t n, size_t usable)
     return n <= usable && usable == usable_of_new(n, 1);
 }
 
-/* Of any address in a slab of the class. Of a block that is never handed out (guard_pages.h) the
+/* Of any address in a slab of the class. Of a block that is never handed out (heap/hardened.h) the
  * canary says that it is free, if it can be read. */
 static inline enum misuse wrong_place(unsigned cls, const void *p)
 {

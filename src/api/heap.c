@@ -8,7 +8,7 @@
 #include "api/door.h"
 #include "api/slow.h"
 #include "base/text.h"
-#include "front/past.h"
+#include "front/refill.h"
 #include "hakmem/hakmem.h"
 #include "heap/shards.h"
 #include "life/life.h"
@@ -17,7 +17,7 @@
 #include "life/settings.h"
 #include "options/options.h"
 #include "os/os.h"
-#include "watch/heap_check.h"
+#include "report/heap_check.h"
 
 #define EXPORT __attribute__((visibility("default")))
 

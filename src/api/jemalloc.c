@@ -11,8 +11,8 @@
 #include "api/blocks.h"
 #include "api/slow.h"
 #include "hakmem/hakmem.h"
-#include "heap/zero_sized.h"
-#include "watch/backtrace.h"
+#include "heap/hardened.h"
+#include "report/backtrace.h"
 
 #define EXPORT __attribute__((visibility("default")))
 

@@ -13,22 +13,21 @@
 
 #include "api/blocks.h"
 #include "api/heap.h"
-#include "base/assert.h"
 #include "base/atomic.h"
+#include "base/defs.h"
 #include "base/policy.h"
 #include "base/text.h"
 #include "front/owners.h"
 #include "hakmem/hakmem.h"
-#include "heap/canary.h"
-#include "heap/guard_pages.h"
+#include "heap/hardened.h"
 #include "life/life.h"
 #include "life/purge.h"
 #include "life/settings.h"
 #include "os/os.h"
 #include "os/output.h"
 #include "os/self.h"
+#include "report/report.h"
 #include "sheet/own.h"
-#include "watch/report.h"
 
 #define EXPORT __attribute__((visibility("default")))
 

@@ -6,12 +6,11 @@
 #include <errno.h>
 #include <string.h>
 
-#include "api/pop.h"
 #include "api/slow.h"
-#include "base/hardening.h"
+#include "base/policy.h"
 #include "front/cache.h"
 #include "hakmem/hakmem.h"
-#include "watch/backtrace.h"
+#include "report/backtrace.h"
 
 #define EXPORT __attribute__((visibility("default")))
 
@@ -75,7 +74,7 @@ EXPORT size_t hakmem_malloc_usable_size(const void *p)
 
 EXPORT size_t hakmem_object_size(const void *p)
 {
-    return block_rest(p, "malloc_object_size", RETURN_ADDRESS);
+    return block_bytes_from(p, "malloc_object_size", RETURN_ADDRESS);
 }
 
 EXPORT void *hakmem_aligned_alloc(size_t align, size_t n)

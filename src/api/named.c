@@ -1,8 +1,7 @@
-#include "api/named.h"
+#include "api/slow.h"
 
 #include "api/sampled.h"
-#include "api/slow.h"
-#include "base/closings.h"
+#include "base/policy.h"
 #include "base/text.h"
 #include "profile/rate.h"
 

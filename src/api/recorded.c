@@ -7,7 +7,7 @@
 #include "life/scavenger.h"
 #include "os/lock.h"
 #include "os/os.h"
-#include "watch/backtrace.h"
+#include "report/backtrace.h"
 
 static inline struct tape *tape_mine(void)
 {
@@ -17,7 +17,7 @@ static inline struct tape *tape_mine(void)
     return sampler != NULL ? &sampler->tape : NULL;
 }
 
-static SLOW enum ring_answer write_common(const struct taped *event)
+static SLOW enum ring_answer event_write_common(const struct taped *event)
 {
     enum ring_answer answer = RING_CROWDED;
     if (lock_enter(&cacheless_lock)) {
@@ -95,12 +95,12 @@ static inline unsigned path_of(struct tape *tape, struct caller from)
 }
 
 /* `tape` is the calling thread's, if it has one. */
-static SLOW void write(struct tape *tape, struct taped event)
+static SLOW void event_write(struct tape *tape, struct taped event)
 {
     struct ring_head *head = load_acquire(&ring);
     enum ring_answer answer = tape != NULL ? tape_write(tape, &event) : RING_CROWDED;
     if (answer == RING_CROWDED)
-        answer = write_common(&event);
+        answer = event_write_common(&event);
     if (answer != RING_TAKEN)
         recording_lost(head, answer == RING_GONE);
 }
@@ -125,7 +125,7 @@ void recorded_end(enum event_kind kind, void *p, size_t n, size_t align, struct 
     unsigned path = likely(tape != NULL) ? path_of(tape, from) : PATH_NONE;
     bool simple = likely(tape != NULL) && likely(align <= 1) && likely(n <= UINT32_MAX);
     if (!simple || unlikely(!tape_put(tape, kind, p, path, n)))
-        write(tape, (struct taped){kind, path, p, NULL, n, align});
+        event_write(tape, (struct taped){kind, path, p, NULL, n, align});
     thread_leaves(THREAD_RECORDS);
 }
 
@@ -138,11 +138,11 @@ void recorded_end_realloc(const void *former, void *p, size_t n, struct caller f
     struct tape *tape = tape_mine();
     unsigned path = tape != NULL ? path_of(tape, from) : PATH_NONE;
     bool moved = former != p;
-    write(tape, (struct taped){.kind = moved ? EVENT_REALLOC : EVENT_RESIZE,
-                               .path = path,
-                               .p = p,
-                               .from = moved ? former : NULL,
-                               .bytes = n});
+    event_write(tape, (struct taped){.kind = moved ? EVENT_REALLOC : EVENT_RESIZE,
+                                     .path = path,
+                                     .p = p,
+                                     .from = moved ? former : NULL,
+                                     .bytes = n});
     thread_leaves(THREAD_RECORDS);
 }
 
@@ -154,6 +154,6 @@ SLOW void recorded_free(const void *p)
     thread_enters(THREAD_RECORDS);
     struct tape *tape = tape_mine();
     if (unlikely(tape == NULL) || unlikely(!tape_put(tape, EVENT_FREE, p, PATH_NONE, 0)))
-        write(tape, (struct taped){.kind = EVENT_FREE, .p = p});
+        event_write(tape, (struct taped){.kind = EVENT_FREE, .p = p});
     thread_leaves(THREAD_RECORDS);
 }

@@ -4,7 +4,6 @@
 
 #include "api/blocks.h"
 #include "api/door.h"
-#include "api/kinds.h"
 #include "back/map.h"
 #include "back/meta.h"
 #include "base/memory.h"
@@ -19,8 +18,8 @@
 #include "os/os.h"
 #include "profile/guarded.h"
 #include "profile/rate.h"
-#include "watch/backtrace.h"
-#include "watch/report.h"
+#include "report/backtrace.h"
+#include "report/report.h"
 
 /* The unwinder may allocate: that is not sampled. */
 

@@ -7,8 +7,8 @@
 #define HAKMEM_API_SAMPLED_H
 
 #include "base/atomic.h"
-#include "base/closings.h"
 #include "base/misuse.h"
+#include "base/policy.h"
 #include "front/ahead.h"
 #include "front/cache.h"
 #include "profile/samples.h"

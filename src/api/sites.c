@@ -4,9 +4,8 @@
 #include <errno.h>
 #include <string.h>
 
-#include "api/named.h"
-#include "api/pop.h"
 #include "api/slow.h"
+#include "front/cache.h"
 #include "hakmem/hakmem.h"
 
 #define EXPORT __attribute__((visibility("default")))

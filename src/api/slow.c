@@ -5,31 +5,26 @@
 
 #include "api/blocks.h"
 #include "api/door.h"
-#include "api/kinds.h"
 #include "api/recorded.h"
 #include "api/sampled.h"
 #include "back/huge.h"
 #include "back/reserve.h"
-#include "back/superslab.h"
-#include "base/closings.h"
+#include "back/superslabs.h"
 #include "base/policy.h"
 #include "front/cache.h"
 #include "front/closing.h"
 #include "front/deferred.h"
 #include "front/large.h"
-#include "front/past.h"
 #include "front/refill.h"
-#include "front/stack.h"
 #include "heap/shards.h"
 #include "heap/slab.h"
-#include "heap/whole.h"
 #include "learn/laws.h"
 #include "life/statistics.h"
 #include "os/os.h"
 #include "profile/guarded.h"
 #include "profile/rate.h"
 #include "profile/samples.h"
-#include "watch/report.h"
+#include "report/report.h"
 
 static void *out_of_memory(void)
 {
@@ -463,8 +458,8 @@ FAST bool whole_push(struct cache *cache, void *p)
     return false;
 }
 
-/* A block whose stack does not take it as it is. */
-static SLOW void watched_free(void *p, const void *caller)
+/* Any block that whole_push did not take. */
+static SLOW void any_free(void *p, const void *caller)
 {
     if (unlikely(closed_for(CLOSED_RECORDED))) {
         recorded_free(p);
@@ -500,7 +495,7 @@ const struct kind plain = {
 FAST void free_from(void *p, const void *caller)
 {
     if (p != NULL && !whole_push(cache_current(), p))
-        watched_free(p, caller);
+        any_free(p, caller);
 }
 
 SLOW void slow_free(void *p) { free_from(p, RETURN_ADDRESS); }

@@ -31,17 +31,39 @@ void slow_free_from(void *p, const void *caller);
 /* slow_aligned, for a function of ours that was called from there. */
 void *slow_aligned_for(size_t align, size_t n, struct caller from);
 
-/* The same past the thread's stacks, for blocks of slabs (front/past.h). */
+/* The same past the thread's stacks, for blocks of slabs (front/refill.h). */
 void *slow_malloc_past(size_t n);
 void slow_free_past(void *p, const void *caller);
 
 /* free with the size, and the alignment, that the program says p was allocated with. They are never
  * trusted: p goes where the map says. As free's fast body enters slow_free, theirs enter these.
- * With check_sizes they always do, since all stacks are closed to frees (front/stack.h). */
+ * With check_sizes they always do, since all stacks are closed to frees (front/cache.h). */
 void slow_free_sized(void *p, size_t size);
 void slow_free_aligned_sized(void *p, size_t align, size_t size);
 
 /* Bytes of a page, as the kernel says. */
 size_t page_size(void);
+
+/* ---- calls with a name ----
+ *
+ * Calls of malloc and its relatives to which the program gives a name, for heap profiles (named.c).
+ * Their fast bodies are those without a name. The slow path gets the name by a variable of the
+ * thread, and only while a profile is on: nothing else costs an instruction more. */
+
+/* A name is a string; or this one, which stands for "token NUMBER". Null is no name. */
+extern const char by_token[] HIDDEN;
+
+/* As those above, under the name. `token` matters with by_token alone. */
+void *slow_malloc_named(size_t n, const char *name, size_t token);
+void *slow_calloc_named(size_t n, const char *name, size_t token);
+void *slow_realloc_named(void *p, size_t n, size_t usable, const char *name, size_t token);
+void *slow_aligned_named(size_t align, size_t n, const char *name, size_t token);
+
+/* Around any other call: what this thread allocates from name_begin to name_end has the name. */
+struct name_text {
+    char text[32];
+};
+void name_begin(struct name_text *room, const char *name, size_t token);
+void name_end(void);
 
 #endif

@@ -3,13 +3,12 @@
 #include <string.h>
 
 #include "back/forbidden.h"
-#include "back/huge_guards.h"
 #include "back/map.h"
 #include "back/meta.h"
 #include "back/use.h"
 #include "base/counters.h"
-#include "base/hardening.h"
 #include "base/memory.h"
+#include "base/policy.h"
 #include "base/watch.h"
 #include "learn/keep.h"
 #include "os/lock.h"
@@ -448,7 +447,7 @@ static SLOW bool stays_open(const struct huge *h)
            use.dirty_huge + h->length <= OPEN_BYTES;
 }
 
-static SLOW void guarded_give(struct huge *h)
+static SLOW void guards_give(struct huge *h)
 {
     lock_take(&dirty_lock);
     bool open = stays_open(h);
@@ -466,7 +465,7 @@ static SLOW void guarded_give(struct huge *h)
 }
 
 /* Where it stands, as far as its mapping goes. */
-static SLOW void *guarded_resize(struct huge *h, size_t n)
+static SLOW void *guards_resize(struct huge *h, size_t n)
 {
     size_t usable = round_up(n, os_page);
     bool fits = usable <= h->length && usable > keep_block_least(h->usable);
@@ -486,7 +485,7 @@ SLOW enum misuse huge_give(void *p)
         return MISUSE_FREE;
     use_block_less();
     if (unlikely(h->before != 0))
-        guarded_give(h);
+        guards_give(h);
     else
         dirty_add(h, h->length);
     return MISUSE_NONE;
@@ -509,7 +508,7 @@ void *huge_resize(void *p, size_t n)
     enum misuse what;
     struct huge *h = block_at(p, &what);
     if (h == NULL || h->before != 0)
-        return h == NULL ? NULL : guarded_resize(h, n);
+        return h == NULL ? NULL : guards_resize(h, n);
     /* A smaller one stays, as smaller blocks do; it may have a mapping for its alignment alone. */
     if (n < HUGE_LEAST && (n > h->usable || n <= keep_block_least(h->usable)))
         return NULL;

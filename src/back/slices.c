@@ -1,13 +1,12 @@
 #include "back/slices.h"
 
-#include "back/huge_pages.h"
 #include "back/map.h"
 #include "back/superslabs.h"
 #include "back/use.h"
 #include "base/atomic.h"
 #include "base/counters.h"
-#include "base/hardening.h"
 #include "base/memory.h"
+#include "base/policy.h"
 #include "os/os.h"
 
 /* Superslabs with room among which the place of a slab is chosen by chance; while there are fewer,

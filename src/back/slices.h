@@ -5,7 +5,7 @@
 #ifndef HAKMEM_BACK_SLICES_H
 #define HAKMEM_BACK_SLICES_H
 
-#include "back/superslab.h"
+#include "back/superslabs.h"
 #include "base/defs.h"
 
 /* n free slices, n from 1 to 64, that begin at a multiple of `align` slices (a power of two up to

@@ -1,12 +1,47 @@
-/* How superslabs are made and ended. The caller holds the superslabs' lock, except for
- * superslab_end and the counts. */
+/* A superslab: an aligned region of 4 MiB, cut into 64 slices of 64 KiB, shared by all classes and
+ * all threads. One word of bits says which slices are free, another which of them may hold pages.
+ * If there is no room for a whole superslab, shorter ones are used.
+ *
+ * Here they are made and ended, get their addresses and their huge pages, and have their lists;
+ * slices.h takes slices, gives them back, and returns free ones to the kernel. All share one lock
+ * (superslabs_lock). Only locks of metadata and of the map are taken under it. */
 #ifndef HAKMEM_BACK_SUPERSLABS_H
 #define HAKMEM_BACK_SUPERSLABS_H
 
-#include "back/superslab.h"
-#include "base/assert.h"
+#include "back/map.h"
 #include "base/defs.h"
+#include "base/list.h"
 #include "os/lock.h"
+
+#define SUPERSLAB (4 * MiB)
+#define SUPERSLAB_SLICES 64
+
+#define GUARD_PAGES_MOST 16   /* pages of a slice, where there are guard pages */
+#define GUARDS_UNKNOWN 0xffff /* any page of the slice */
+#define GUARD_LAST 0x8000     /* the last page of the slice: see fenced */
+
+struct superslab {
+    struct list node; /* by longest free run, or dense; lock: superslabs */
+    struct list age;  /* those with free slices that may hold pages; same lock */
+    char *base;       /* constant */
+    uint64_t free;    /* slices free; lock: superslabs */
+    uint64_t touched; /* slices handed out since they were last zero; same lock */
+    uint64_t fine;    /* slices last taken for blocks of at most a page; same lock */
+    uint64_t purged;  /* slices given back and not used since; same lock */
+    uint64_t holed;   /* slices that lack pages (slices_lack); same lock */
+    size_t lacking;   /* bytes, of all of them; same lock */
+    uint64_t huge;    /* slices for which huge pages were asked; same lock */
+    uint64_t fenced; /* slices whose last page nobody can touch, until the superslab ends; atomic */
+    uint16_t guarded[SUPERSLAB_SLICES]; /* other pages of each slice that nobody can touch, a set;
+                                           atomic, changes by who has taken the slice */
+    bool unguardable;                   /* the kernel refused: no page becomes one; atomic */
+    uint8_t slices;  /* 64, or less under a limit, or in the first (superslab_grow); same lock */
+    uint8_t longest; /* the list it is in: no free run is longer; same lock */
+};
+
+/* ---- how they are made and ended ----
+ *
+ * The caller holds the superslabs' lock, except for superslab_end and the counts. */
 
 /* Free places where a superslab was before, in a hardened heap: with so many the next one takes one
  * of them by chance, else any of all. After a trim in a long test 6 MiB are resident; if any place
@@ -28,7 +63,7 @@ bool superslab_end(struct superslab *s);
 size_t superslabs_mapped(void);
 size_t superslabs_bytes(void);
 
-/* ---- their lock, lists and counts, for superslab.h's files and for the accounting ---- */
+/* ---- their lock, lists and counts, for slices.c and for the accounting ---- */
 
 extern struct lock superslabs_lock HIDDEN;
 
@@ -96,5 +131,21 @@ bool slots_hold(const void *p);
 
 /* What an attacker can't guess, in a hardened heap. */
 uint64_t slots_random(void);
+
+/* ---- their huge pages ----
+ *
+ * In a larger heap, those have some that begin where the one before was full of small blocks. */
+
+/* Decides for a new superslab, wanted for blocks of at most a page (`fine`), or others. With the
+ * superslabs' lock. */
+void superslab_starts(struct superslab *s, bool fine);
+
+/* Slices of s, which has huge pages, are taken that were not dirty: free ones that were never taken
+ * share their pages, and are dirty from now on. With the same lock. */
+void superslab_touched(struct superslab *s, uint64_t mask);
+
+/* Pages inside s are to go back: no huge page may hold them, nor fill the holes again. One
+ * thread at a time. */
+void superslab_make_small(struct superslab *s);
 
 #endif

@@ -1,8 +1,8 @@
 #include "back/use.h"
 
 #include "back/map.h"
-#include "base/assert.h"
 #include "base/atomic.h"
+#include "base/defs.h"
 #include "base/policy.h"
 #include "learn/keep.h"
 #include "learn/returns.h"

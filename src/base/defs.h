@@ -1,5 +1,5 @@
 /* What every other file uses: attributes for hot and cold functions, sizes, small arithmetic on
- * bits. No OS, no globals. */
+ * bits and numbers, assertions. No OS, no globals. */
 #ifndef HAKMEM_BASE_DEFS_H
 #define HAKMEM_BASE_DEFS_H
 
@@ -90,5 +90,41 @@ static inline unsigned longest_run(uint64_t set)
     }
     return length;
 }
+
+/* Random numbers: SplitMix64 of Steele, Lea and Flood, 2014. A state grows by MIXED_STEP for each
+ * number, and the number is the state, mixed. */
+#define MIXED_STEP 0x9e3779b97f4a7c15u /* 2^64 / the golden ratio: steps that never repeat */
+
+static inline uint64_t mixed(uint64_t x)
+{
+    x = (x ^ x >> 30) * 0xbf58476d1ce4e5b9u;
+    x = (x ^ x >> 27) * 0x94d049bb133111ebu;
+    return x ^ x >> 31;
+}
+
+/* ---- assertions ----
+ *
+ * Conditions that debug builds check. HAKMEM_ASSERT turns them on, together with the
+ * ranks and holders of locks (os/rank.h); CMake sets it for Debug builds and for libhakmem-debug.
+ * (It is not NDEBUG, because tests are compiled without NDEBUG against a release library, and a
+ * lock must have one size on both sides.) A release build only compiles them. */
+
+#ifndef HAKMEM_ASSERT
+#define HAKMEM_ASSERT 0
+#endif
+
+#if HAKMEM_ASSERT
+
+/* Writes what and where to standard error, and the locks that the thread holds; then ends the
+ * process at once. Allocates nothing, takes no lock, and asks no handler of the program's, which
+ * might do either. Defined one layer above, in os/lock_checked.c. */
+COLD __attribute__((noreturn)) void assertion_failed(const char *file, unsigned line,
+                                                     const char *function, const char *what);
+
+#define ASSERT(x) (likely(x) ? (void)0 : assertion_failed(__FILE__, __LINE__, __func__, #x))
+
+#else
+#define ASSERT(x) ((void)sizeof(!(x)))
+#endif
 
 #endif

@@ -1,11 +1,14 @@
-/* The numbers that the rest reads, made from the table of options. options/ writes them before the
- * first cache exists. Those that change later (life/settings.c, life/life.c) are atomic. Sizes in
- * bytes, switches 0 or 1. */
+/* What the whole process is set to: the options' values, what of the heap is hardened, and why
+ * calls take the slow path. */
 #ifndef HAKMEM_BASE_POLICY_H
 #define HAKMEM_BASE_POLICY_H
 
+#include "base/atomic.h"
 #include "base/defs.h"
 
+/* The numbers that the rest reads, made from the table of options. options/ writes them before the
+ * first cache exists. Those that change later (life/settings.c, life/life.c) are atomic. Sizes in
+ * bytes, switches 0 or 1. */
 struct policy {
 #define OPTION(name, type, value, least, most, help) size_t name;
 #include "base/options.def"
@@ -32,5 +35,69 @@ static inline size_t unless_auto(size_t set, size_t otherwise)
 
 /* Of `learn`: nothing is found out; what would be changed is, and not done; it is done. */
 enum { LEARN_FROZEN, LEARN_OBSERVE, LEARN };
+
+/* ---- hardening ----
+ *
+ * What of the heap is hardened. Constant after the process's start (heap/hardened.h), which a
+ * thread that has looked for its cache has seen; who has not may ask hardened() alone. */
+
+struct hardening {
+    size_t canary;  /* bytes of one: 8, or 0 where the blocks of classes are not hardened */
+    bool zeroes;    /* free memory of classes is zero, and larger blocks are handed out as zeroes */
+    bool shuffles;  /* blocks of classes are taken in random order */
+    bool any_place; /* not just any free block of a slab is handed out next: `shuffles`, or there
+                       are guard pages */
+    bool guards;    /* blocks without a class lie between inaccessible pages, and for a time after
+                       they were freed they are inaccessible, or zero */
+    bool marks;     /* with `guards`: the kernel marks pages so that nobody can touch them
+                       (os_guard_runs) */
+    bool sizes;     /* sized frees are checked */
+    bool functions; /* which function frees is checked; only where blocks of classes have canaries
+                       and others guards */
+    size_t held;    /* bytes of freed blocks of a class that a thread holds back */
+    uint64_t secret, factor; /* of the canaries */
+};
+extern struct hardening hardening HIDDEN;
+
+FAST bool hardened(void) { return unlikely(load_relaxed(&hardening.canary) != 0); }
+
+/* ---- closings ----
+ *
+ * Why calls take the slow path though a stack could serve them. Each reason has one owner, who sets
+ * it and takes it away; a fast path is closed while there is one that closes it, and
+ * front/closing.h is the one place that closes and opens. */
+
+enum closing {
+    /* Of all caches. */
+    CLOSED_CHECKED = 1 << 0,  /* each wrong free is to be seen at once: life/purge.c */
+    CLOSED_RECORDED = 1 << 1, /* a recording has each call: life/recording.c */
+    CLOSED_PROFILED = 1 << 2, /* a profile counts what is allocated: life/profiling.c */
+    CLOSED_GUARDS = 1 << 3,   /* a block that comes is to be guarded: life/profiling.c */
+    CLOSED_SIZES = 1 << 4,    /* the size that free gets is checked: the start */
+    CLOSED_HARDENED = 1 << 5, /* blocks of classes lie elsewhere: the start */
+    CLOSED_ORDERED = 1 << 6,  /* another process gave an order: it, and life/settings.c */
+    /* Of one. */
+    CLOSED_RESTS = 1 << 7,  /* its thread gave back nearly all: front/refill.c */
+    CLOSED_VISITS = 1 << 8, /* there is more to give back to the kernel: life/upkeep.c */
+};
+
+/* What they close: malloc, and of these reasons the second set also what was taken ahead (ahead.h);
+ * free and realloc of blocks of classes; the quick way of whole slices through free's slow path;
+ * and all of it, by taking caches from their threads. */
+#define CLOSE_TAKING (CLOSED_RECORDED | CLOSED_PROFILED | CLOSED_GUARDS)
+#define CLOSE_AHEAD CLOSED_RECORDED
+#define CLOSE_GIVING                                                                    \
+    (CLOSED_RECORDED | CLOSED_SIZES | CLOSED_HARDENED | CLOSED_ORDERED | CLOSED_RESTS | \
+     CLOSED_VISITS)
+#define CLOSE_WHOLE (CLOSED_RECORDED | CLOSED_RESTS | CLOSED_VISITS)
+#define CLOSE_CACHES CLOSED_CHECKED
+
+/* Of one cache: stacks that are not begun have no room, and stay as they are. */
+#define CLOSE_BEGUN (CLOSED_RESTS | CLOSED_VISITS)
+
+extern unsigned closings HIDDEN; /* those of all caches but CLOSED_ORDERED; atomic */
+
+/* Whether one of these is there. */
+static inline bool closed_for(unsigned reasons) { return (load_acquire(&closings) & reasons) != 0; }
 
 #endif

@@ -34,7 +34,7 @@ struct watch_meta {
     const void *first;
 };
 
-/* Superslabs (back/superslab.h): lists by the longest free run, and those without one. A list's
+/* Superslabs (back/superslabs.h): lists by the longest free run, and those without one. A list's
  * node is next and previous. */
 struct watch_superslabs {
     uint32_t bytes;

@@ -1,16 +1,187 @@
 #include "front/adapt.h"
 
+#include "back/meta.h"
 #include "back/use.h"
+#include "base/atomic.h"
 #include "base/counters.h"
 #include "base/memory.h"
 #include "base/policy.h"
-#include "front/arrays.h"
-#include "front/journal.h"
+#include "front/cache.h"
 #include "front/registry.h"
-#include "front/stack.h"
+#include "heap/classes.h"
+#include "heap/shards.h"
+#include "learn/capacity.h"
 #include "learn/share.h"
 #include "os/lock.h"
 #include "os/os.h"
+
+/* ---- arrays ---- */
+
+static_assert(CLASS_FIRST_WORDS * sizeof(void *) <= CHUNK_FIRST,
+              "the first arrays are in one chunk");
+
+static_assert(((size_t)ARRAY_LEAST << (ARRAY_KINDS - 1)) * sizeof(void *) <= CHUNK_LATER,
+              "each array is in one chunk");
+
+static unsigned kind_of(size_t words)
+{
+    unsigned kind = 0;
+    while ((size_t)ARRAY_LEAST << kind < words)
+        kind++;
+    return kind;
+}
+
+static bool chunk_add(struct cache *cache)
+{
+    if (cache->chunk_count == CHUNKS_MOST)
+        return false;
+    char *chunk = meta_take_pages(chunk_bytes(cache->chunk_count));
+    if (chunk == NULL)
+        return false;
+    cache->chunks[cache->chunk_count++] = chunk;
+    return true;
+}
+
+/* Goes on in the chunk of this number. */
+static void chunk_begin(struct cache *cache, unsigned number)
+{
+    ASSERT(number < cache->chunk_count);
+    cache->chunk = number;
+    cache->bump = cache->chunks[number];
+    cache->end = cache->bump + chunk_bytes(number);
+}
+
+bool arrays_start(struct cache *cache)
+{
+    cache->chunk_count = 0;
+    return chunk_add(cache);
+}
+
+void arrays_reset(struct cache *cache)
+{
+    for (unsigned i = 0; i < ARRAY_KINDS; i++)
+        cache->spare[i] = NULL;
+    chunk_begin(cache, 0);
+    cache->first = (void **)cache->bump;
+    cache->bump += CLASS_FIRST_WORDS * sizeof(void *);
+}
+
+/* In the order in which classes are first used, so that few pages are touched. */
+void **array_first(struct cache *cache, unsigned stack)
+{
+    ASSERT(lock_held(cache->lock));
+    void **array = cache->first;
+    cache->first += size_classes[stack].first + 1;
+    ASSERT(cache->first <= (void **)cache->chunks[0] + CLASS_FIRST_WORDS);
+    return array;
+}
+
+/* An array of so many words, 10 * 2^n; null without memory, or beyond the largest. And back. */
+static void **array_take(struct cache *cache, size_t words)
+{
+    ASSERT(lock_held(cache->lock));
+    ASSERT(words >= 2);
+    unsigned kind = kind_of(words);
+    if (kind >= ARRAY_KINDS)
+        return NULL;
+    void **array = cache->spare[kind];
+    if (array != NULL) {
+        cache->spare[kind] = *array;
+        return array;
+    }
+    size_t bytes = words * sizeof(void *);
+    if ((size_t)(cache->end - cache->bump) < bytes) {
+        if (cache->chunk + 1 == cache->chunk_count && !chunk_add(cache))
+            return NULL;
+        chunk_begin(cache, cache->chunk + 1);
+    }
+    array = (void **)cache->bump;
+    ASSERT((size_t)(cache->end - cache->bump) >= bytes);
+    cache->bump += bytes;
+    return array;
+}
+
+static void array_give(struct cache *cache, void **array, size_t words)
+{
+    ASSERT(lock_held(cache->lock));
+    ASSERT(words >= 2);
+    unsigned kind = kind_of(words);
+    *array = cache->spare[kind];
+    cache->spare[kind] = array;
+}
+
+void arrays_purge(struct cache *cache)
+{
+    ASSERT(lock_held(cache->lock));
+    /* Pages may be larger, and others' data in them. */
+    for (unsigned i = 0; i < cache->chunk_count && chunk_bytes(i) % os_page == 0; i++)
+        os_purge(cache->chunks[i], chunk_bytes(i));
+}
+
+/* ---- the journal ---- */
+
+static struct lock journal_lock FORK_PAGE = LOCK(JOURNAL);
+static struct journal_entry journal[JOURNAL_MOST]; /* lock: journal */
+static size_t journaled;                           /* atomic; the same */
+
+bool journal_open(void) { return unlikely(policy.learn_log != 0); }
+
+void journal_add(const struct journal_entry *entry)
+{
+    lock_take(&journal_lock);
+    journal[journaled % JOURNAL_MOST] = *entry;
+    store_relaxed(&journaled, journaled + 1);
+    lock_release(&journal_lock);
+}
+
+static COLD void journal_stack(unsigned stack, size_t from, struct capacity to)
+{
+    const struct journal_entry entry = {.subject = JOURNAL_STACK,
+                                        .why = to.why,
+                                        .thread = os_thread_id(),
+                                        .size = size_classes[stack].size,
+                                        .from = from,
+                                        .to = to.blocks,
+                                        .clock = clock_now()};
+    journal_add(&entry);
+}
+
+void journal_compaction(unsigned shard, unsigned cls, bool before)
+{
+    bool now = shard_compacts(shard, cls);
+    if (likely(now == before) || !journal_open())
+        return;
+    const struct journal_entry entry = {.subject = now ? JOURNAL_COMPACTS : JOURNAL_COMPACTED,
+                                        .thread = os_thread_id(),
+                                        .size = size_classes[cls].size,
+                                        .clock = clock_now()};
+    journal_add(&entry);
+}
+
+size_t journal_count(void) { return load_relaxed(&journaled); }
+
+/* At the end of the process, which may come in a signal handler that interrupted journal_add: so it
+ * waits for nobody. Without a cache's lock, so a fork may come meanwhile. */
+#define TRIES 1000
+
+bool journal_read(size_t number, struct journal_entry *entry)
+{
+    for (int tries = 1; !lock_try_unguarded(&journal_lock); tries++)
+        if (tries == TRIES)
+            return false;
+    bool there = number < journaled && journaled - number <= JOURNAL_MOST;
+    *entry = journal[number % JOURNAL_MOST];
+    lock_release(&journal_lock);
+    return there;
+}
+
+void journal_fork_child(void)
+{
+    if (journal_lock.state != 0)
+        lock_reset(&journal_lock);
+}
+
+/* ---- capacities ---- */
 
 struct capacity_share cache_share(const struct cache *cache)
 {
@@ -93,18 +264,6 @@ void stack_start_capacity(struct cache *cache, unsigned stack)
     cache->cold[stack].learned = (uint16_t)first;
     if (policy.learn != LEARN && stack < CLASS_LARGE) /* not of thin slabs */
         stack_resize(cache, stack, capacity_fixed(c->size, c->first, &policy));
-}
-
-static COLD void journal_stack(unsigned stack, size_t from, struct capacity to)
-{
-    const struct journal_entry entry = {.subject = JOURNAL_STACK,
-                                        .why = to.why,
-                                        .thread = os_thread_id(),
-                                        .size = size_classes[stack].size,
-                                        .from = from,
-                                        .to = to.blocks,
-                                        .clock = clock_now()};
-    journal_add(&entry);
 }
 
 void stack_adapt(struct cache *cache, unsigned stack, struct capacity_seen seen)

@@ -1,8 +1,10 @@
 /* Stacks adapt to what their thread does: their capacities, as capacity_step decides
- * (learn/capacity.h). The owner calls these functions, with the cache's lock. */
+ * (learn/capacity.h), the arrays that these need, and a journal of what was learned. The owner
+ * calls the functions for stacks and arrays, with the cache's lock. */
 #ifndef HAKMEM_FRONT_ADAPT_H
 #define HAKMEM_FRONT_ADAPT_H
 
+#include "base/defs.h"
 #include "front/cache.h"
 #include "learn/capacity.h"
 
@@ -18,5 +20,62 @@ void stack_grow_thin(struct cache *cache, unsigned stack);
 
 /* What happened to a stack; `seen` has its event, and what else is known of it. */
 void stack_adapt(struct cache *cache, unsigned stack, struct capacity_seen seen);
+
+/* ---- arrays ----
+ *
+ * In chunks that belong to the cache. */
+
+/* The first chunk of a new cache; false without memory. */
+bool arrays_start(struct cache *cache);
+
+/* Forgets all arrays; room for the first ones of all classes is set aside. */
+void arrays_reset(struct cache *cache);
+
+/* A class's first array; there is always room for it. */
+void **array_first(struct cache *cache, unsigned stack);
+
+/* Gives the chunks' pages back to the kernel; the arrays then hold zeroes. */
+void arrays_purge(struct cache *cache);
+
+/* ---- the journal ----
+ *
+ * What was learned last, and why, to show what the library does. Kept only if the option learn_log
+ * is on. Thread safe. */
+
+#define JOURNAL_MOST 256 /* the newest */
+
+enum journal_subject {
+    JOURNAL_STACK,
+    JOURNAL_COMPACTS, /* a class begins to compact */
+    JOURNAL_COMPACTED /* and ends */
+};
+
+struct journal_entry {
+    enum journal_subject subject;
+    enum capacity_reason why; /* of a stack */
+    unsigned thread;          /* of a stack or a class, the kernel's number */
+    size_t size;              /* of a stack or a class: bytes of a block */
+    size_t from, to;          /* blocks of a stack */
+    size_t clock;             /* bytes freed until then, as the allocation clock has them */
+};
+
+/* Whether lines are wanted. */
+bool journal_open(void);
+
+/* The caller holds a lock that a fork takes. */
+void journal_add(const struct journal_entry *entry);
+
+/* That a class began to compact in the shard, or ended, if it did `before` and does not, or the
+ * other way. */
+void journal_compaction(unsigned shard, unsigned cls, bool before);
+
+/* How many lines were ever written; and one of them, counted from 0. False if it is gone, or can't
+ * be read without waiting. */
+size_t journal_count(void);
+bool journal_read(size_t number, struct journal_entry *entry);
+
+/* In a fork's child: a thread at the process's end may have been reading, without any other lock.
+ */
+void journal_fork_child(void);
 
 #endif

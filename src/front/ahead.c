@@ -1,6 +1,6 @@
 #include "front/ahead.h"
 
-#include "front/stack.h"
+#include "front/cache.h"
 
 static_assert(offsetof(struct ahead, topmost) == offsetof(struct bin, topmost) &&
                   offsetof(struct ahead, top) == offsetof(struct bin, top),

@@ -33,7 +33,7 @@
 #include "learn/capacity.h"
 #include "learn/laws.h"
 #include "os/lock.h"
-#include "record/tape.h"
+#include "record/ring.h"
 
 #define BINS (BIN_FIRST + STACKS)
 
@@ -102,7 +102,7 @@ struct cache {
     uint64_t begun[(STACKS + 63) / 64]; /* stacks that are begun; lock: cache */
     struct lock *lock;                  /* constant; null only in the constant caches */
     unsigned shard;
-    unsigned hinted;        /* 1 + the shard of a block to move, or 0; the owner's (past.h) */
+    unsigned hinted;        /* 1 + the shard of a block to move, or 0; the owner's (refill.h) */
     size_t capacity_bytes;  /* blocks that all stacks may hold, but those of large ones */
     size_t capacity_weight; /* the same, weighed (learn/capacity.h) */
     size_t large_bytes, large_most; /* what those hold, and may hold; the owner's (large.h) */
@@ -319,6 +319,26 @@ static inline size_t cache_block_size_untold(const struct cache *cache, const vo
 
 FAST struct cache *cache_current(void) { return load_own(&cache_mine); }
 
+/* A block of n bytes from the calling thread's stacks; false where the slow path is to serve. */
+FAST bool malloc_pop(size_t n, void **p)
+{
+    if (likely(n <= CLASS_SMALL))
+        return likely(cache_pop(cache_current(), class_small_bin_offset(n), p));
+    return likely(n <= CLASS_MOST) &&
+           likely(cache_pop(cache_current(), class_above_bin_offset(n), p));
+}
+
+/* The same at a multiple of `align`. False for n = 0, too. */
+FAST bool aligned_pop(size_t align, size_t n, void **p)
+{
+    size_t least = round_up(n, align);
+    return likely((n | align) <= CLASS_MOST) && likely(least - 1 < CLASS_MOST) &&
+           likely(cache_pop(cache_current(), class_bin_offset(least), p));
+}
+
+/* Whether its thread rests (refill.c): its stacks stay empty. */
+FAST bool cache_rests(const struct cache *cache) { return (cache->closings & CLOSED_RESTS) != 0; }
+
 /* The lock of threads without a cache, and of those that make or end one. */
 extern struct lock cacheless_lock HIDDEN;
 
@@ -332,5 +352,38 @@ FAST struct lock *cache_lock_of(struct cache *cache)
 
 /* What those that take a block return where they may not enter: no block's address. */
 FAST void *not_entered(void) { return window_mark(); }
+
+/* ---- a stack as the slow path sees it ----
+ *
+ * With the cache's lock. Its blocks lie in the slots above the lowest, up to the top. */
+
+/* On top of a stack that is empty, at its bottom. */
+static inline void *stack_mark(void) { return window_mark(); }
+
+/* Whether the thread has taken the slow path for this class. */
+static inline bool stack_begun(const struct cold_bin *cold) { return cold->base != NULL; }
+
+/* A thread that was stopped while it found its stack empty leaves the top below the base. */
+static inline size_t stack_used(const struct bin *bin, const struct cold_bin *cold)
+{
+    if (!stack_begun(cold))
+        return 0;
+    void **top = load_relaxed(&bin->top);
+    return top > cold->base ? (size_t)(top - cold->base) : 0;
+}
+
+static inline void stack_set_top(struct bin *bin, void **top)
+{
+    store_relaxed(&bin->top, top);
+    store_relaxed(&bin->topmost, *top);
+}
+
+/* Free may push up to the capacity, but for the first blocks. */
+static inline void stack_set_limit(struct cache *cache, unsigned stack)
+{
+    const struct cold_bin *cold = &cache->cold[stack];
+    store_relaxed(&cache->bins[BIN_FIRST + stack].limit,
+                  unlikely(cold->direct_frees > 0) ? NULL : cold->base + cold->capacity);
+}
 
 #endif

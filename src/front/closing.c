@@ -1,7 +1,7 @@
 #include "front/closing.h"
 
+#include "front/cache.h"
 #include "front/registry.h"
-#include "front/stack.h"
 #include "heap/classes.h"
 #include "os/lock.h"
 

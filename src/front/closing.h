@@ -1,4 +1,4 @@
-/* Closes the fast paths and opens them again, by the reasons of base/closings.h. It costs nothing
+/* Closes the fast paths and opens them again, by the reasons of base/policy.h. It costs nothing
  * while they are open:
  *
  *   taking  the table of classes (heap/classes.h) names no bin, or the one of blocks taken ahead
@@ -13,7 +13,7 @@
 #ifndef HAKMEM_FRONT_CLOSING_H
 #define HAKMEM_FRONT_CLOSING_H
 
-#include "base/closings.h"
+#include "base/policy.h"
 #include "front/cache.h"
 
 /* For all caches, those to come included. With the lock of threads without a cache, where the
@@ -27,9 +27,6 @@ void cache_close(struct cache *cache, enum closing reason, bool on);
 /* Of a new cache, and of a stack that is begun. */
 void cache_settle(struct cache *cache);
 void stack_settle_closing(struct cache *cache, unsigned stack);
-
-/* Whether its thread rests: its stacks stay empty. */
-FAST bool cache_rests(const struct cache *cache) { return (cache->closings & CLOSED_RESTS) != 0; }
 
 /* What another process closed opens. */
 void heap_open_ordered(void);

@@ -1,5 +1,5 @@
-/* The thread's blocks in a hardened heap (heap/canary.h). The stacks of its cache stay empty there,
- * so every malloc and every free takes the slow path and comes here:
+/* The thread's blocks in a hardened heap (heap/hardened.h). The stacks of its cache stay empty
+ * there, so every malloc and every free takes the slow path and comes here:
  *
  *   free -> the canary says that it is in use -> zeroed -> held, in the place of one held before,
  *           chosen by chance -> that one is ready, or goes back to its slab
@@ -11,7 +11,7 @@
 #define HAKMEM_FRONT_HARDENED_H
 
 #include "front/cache.h"
-#include "heap/canary.h"
+#include "heap/hardened.h"
 
 /* A block of the class; null where there is none ready, which hardened_fill changes. What is found
  * wrong about it: something wrote to it while it was free. */

@@ -2,8 +2,8 @@
 
 #include "back/use.h"
 #include "base/policy.h"
+#include "front/cache.h"
 #include "front/registry.h"
-#include "front/stack.h"
 #include "front/stacks.h"
 #include "heap/shards.h"
 #include "learn/share.h"

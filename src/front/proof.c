@@ -1,8 +1,8 @@
 #include "front/proof.h"
 
 #include "front/ahead.h"
+#include "front/cache.h"
 #include "front/registry.h"
-#include "front/stack.h"
 #include "heap/shards.h"
 #include "heap/transfer.h"
 #include "os/lock.h"
@@ -35,10 +35,10 @@ static bool cache_holds(struct cache *cache, unsigned cls, const void *p)
 
 /* Where a free block was seen. Under a lock, and in the own stacks, what is seen is so. What
  * another thread popped before it gave the block to the caller may still be seen in that thread's
- * stack where a processor reorders stores; not after a rest. */
+ * stack where a processor reorders stores; not after a pause. */
 enum seen { NOWHERE, IN_ANOTHERS_STACK, FREE };
 
-#define REST_MILLISECONDS 1
+#define PAUSE_MILLISECONDS 1
 
 /* The own stacks come first: a block may come from there to its slab, never back. */
 static enum seen where_free(unsigned cls, const void *p)
@@ -64,7 +64,7 @@ COLD bool block_is_free(unsigned cls, const void *p)
     ASSERT(cls < CLASSES);
     enum seen seen = where_free(cls, p);
     if (seen == IN_ANOTHERS_STACK) {
-        os_let_pass(REST_MILLISECONDS);
+        os_let_pass(PAUSE_MILLISECONDS);
         seen = where_free(cls, p);
     }
     return seen != NOWHERE;

@@ -108,6 +108,19 @@ extern const uint8_t class_by_slices[CLASS_SLICES_MOST / SLICE] HIDDEN;
 /* The class of a size beyond the table, up to CLASS_SLICES_MOST. */
 FAST unsigned class_of_slices(size_t n) { return class_by_slices[(n - 1) / SLICE]; }
 
+/* The class of a block of whole slices of n bytes at a multiple of `align`. */
+static inline unsigned class_of_whole(size_t n, size_t align)
+{
+    size_t least = align <= SLICE ? larger(n, align) : n;
+    return class_of_slices(larger(least, CLASS_MOST + 1));
+}
+
+/* How many blocks lie before this offset, whole ones; for one that is a multiple of 16. */
+FAST unsigned blocks_before(const struct size_class *c, size_t offset)
+{
+    return (unsigned)((uint64_t)(offset / CLASS_GRAIN) * c->reciprocal >> CLASS_RECIPROCAL_BITS);
+}
+
 /* ---- stacks ----
  *
  * A thread has one stack for each class, and for the first CLASSES_THIN classes a second one, for

@@ -1,8 +1,13 @@
-/* Returns the pages that are free inside slabs in use to the kernel. */
+/* Pages that are free inside slabs in use: which they are, and how they go back to the kernel. */
 #ifndef HAKMEM_HEAP_PAGE_PURGE_H
 #define HAKMEM_HEAP_PAGE_PURGE_H
 
 #include "base/defs.h"
+
+struct slab;
+
+/* The pages, as a set, of which no block that is taken has a byte and which may be resident. */
+uint64_t slab_free_pages(const struct slab *slab);
 
 /* Gives back to the kernel what pages are free in slabs that became sparse before the allocation
  * clock said `before`, those that did so first first. Looks at so many slabs, and stops when

@@ -5,7 +5,7 @@
 
 #include "base/atomic.h"
 #include "base/counters.h"
-#include "base/pairing_heap.h"
+#include "base/list.h"
 #include "heap/slab.h"
 #include "learn/compaction.h"
 #include "os/lock.h"

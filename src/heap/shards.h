@@ -6,6 +6,7 @@
 
 #include "base/defs.h"
 #include "base/misuse.h"
+#include "heap/classes.h"
 #include "heap/slab.h"
 
 /* Starts the shard of sampled blocks, before its first one; false without memory. */
@@ -73,5 +74,25 @@ struct pairing_heap *shard_partial(unsigned index, unsigned cls);
 unsigned *shard_threads(unsigned index);
 size_t shard_bytes(unsigned index); /* of metadata: the first is none */
 struct begun *shard_begun(unsigned index, unsigned cls);
+
+/* ---- blocks of whole slices ----
+ *
+ * From 33 KiB to 2 MiB: each is a slab of one block. */
+
+/* Notes that p, a block of whole slices, is handed to the program for n bytes. Whether it still
+ * holds zeroes only. */
+bool whole_hand_out(const void *p, size_t n);
+
+/* The class of a block of whole slices, which the caller holds, by its entry in the window's table.
+ */
+unsigned whole_class(const uint16_t *entry);
+
+/* Notes that p, by the map a block of whole slices, is freed, and what class it has. Exact: of any
+ * number of calls for one block, on any threads, one gets it. */
+enum misuse whole_take_back(const void *p, unsigned *cls);
+
+/* Makes the block of whole slices at p hold n bytes, more than it has, where it stands, if the
+ * slices behind it are free. */
+bool whole_resize(const void *p, size_t n);
 
 #endif

@@ -5,8 +5,7 @@
 #include "base/atomic.h"
 #include "base/memory.h"
 #include "base/watch.h"
-#include "heap/canary.h"
-#include "heap/guard_pages.h"
+#include "heap/hardened.h"
 #include "os/lock.h"
 #include "os/os.h"
 
@@ -143,12 +142,6 @@ SLOW size_t slab_take_lines(struct slab *slab, void **end, size_t n)
     return take(slab, end, n, size >= CACHE_LINE ? 0 : size == CACHE_LINE / 2 ? 1 : 2);
 }
 
-/* How many blocks lie before this offset, whole ones; for one that is a multiple of 16. */
-FAST unsigned blocks_before(const struct size_class *c, size_t offset)
-{
-    return (unsigned)((uint64_t)(offset / CLASS_GRAIN) * c->reciprocal >> CLASS_RECIPROCAL_BITS);
-}
-
 /* The number of the block at p, or one beyond the last where none begins. */
 FAST unsigned block_number(const struct slab *slab, const void *p)
 {
@@ -204,119 +197,6 @@ size_t slab_put(struct slab *slab, void *const *blocks, size_t n, enum misuse *w
     slab->summary = summary;
     store_relaxed(&slab->free, (uint16_t)(slab->free + put));
     return put;
-}
-
-/* ---- pages ----
- *
- * A page of a slab is free when every block that has a byte in it is. */
-
-struct block_range {
-    unsigned first, end; /* blocks, `end` excluded */
-};
-
-/* The blocks that have a byte in pages [first, end). */
-static struct block_range blocks_in(const struct slab *slab, unsigned first, unsigned end)
-{
-    const struct size_class *c = &size_classes[slab->cls];
-    unsigned last = blocks_before(c, end * os_page + c->size - CLASS_GRAIN);
-    return (struct block_range){blocks_before(c, first * os_page),
-                                last < c->blocks ? last : c->blocks};
-}
-
-/* The part of word `index` that the range covers. */
-static uint64_t range_mask(struct block_range s, unsigned index)
-{
-    unsigned from = index * 64;
-    unsigned first = s.first > from ? s.first - from : 0;
-    unsigned end = s.end < from + 64 ? s.end - from : 64;
-    return low_bits(end) & ~low_bits(first);
-}
-
-static bool all_free(const struct slab *slab, struct block_range s)
-{
-    unsigned n = s.end - s.first;
-    if (likely(n <= 64)) { /* of two words at most */
-        const uint64_t *word = &slab->words[s.first / 64];
-        unsigned shift = s.first % 64;
-        uint64_t bits = *word >> shift;
-        if (shift + n > 64)
-            bits |= word[1] << (64 - shift);
-        return (~bits & low_bits(n)) == 0;
-    }
-    for (unsigned i = s.first / 64; i * 64 < s.end; i++) {
-        uint64_t mask = range_mask(s, i);
-        if ((slab->words[i] & mask) != mask)
-            return false;
-    }
-    return true;
-}
-
-/* Pages without a byte of a taken block, where blocks are few: by what is taken. */
-static uint64_t pages_left(const struct slab *slab, unsigned pages)
-{
-    const struct size_class *c = &size_classes[slab->cls];
-    unsigned page_bits = lowest_bit(os_page);
-    uint64_t left = low_bits(pages) & ~slab->absent;
-    for (uint64_t taken = low_bits(c->blocks) & ~slab->words[0]; taken != 0; taken &= taken - 1) {
-        size_t offset = (size_t)lowest_bit(taken) * c->size;
-        unsigned end = (unsigned)((offset + c->size - 1) >> page_bits) + 1;
-        left &= ~low_bits(end) | low_bits((unsigned)(offset >> page_bits));
-    }
-    return left;
-}
-
-uint64_t slab_free_pages(const struct slab *slab)
-{
-    ASSERT(lock_rank_held(RANK_SHARD));
-    const struct size_class *c = &size_classes[slab->cls];
-    unsigned pages = (unsigned)(((size_t)c->blocks * c->size + os_page - 1) / os_page);
-    uint64_t guards = guard_pages_of(slab->cls);
-    if (c->blocks <= 64)
-        return pages_left(slab, pages) & ~guards;
-    uint64_t set = 0;
-    for (unsigned i = 0; i < pages; i++)
-        if (!((slab->absent | guards) >> i & 1) && all_free(slab, blocks_in(slab, i, i + 1)))
-            set |= (uint64_t)1 << i;
-    return set;
-}
-
-/* Takes or frees the blocks in a set of pages, run by run; how many that changed. */
-static unsigned change(struct slab *slab, uint64_t pages, bool take)
-{
-    unsigned count = 0;
-    while (pages != 0) {
-        unsigned first = lowest_bit(pages);
-        uint64_t rest = ~(pages >> first);
-        unsigned end = rest == 0 ? 64 : first + lowest_bit(rest);
-        struct block_range s = blocks_in(slab, first, end);
-        for (unsigned i = s.first / 64; i * 64 < s.end; i++) {
-            uint64_t usable = guard_word(slab->cls, i);
-            uint64_t mask = range_mask(s, i) & usable;
-            uint64_t word = take ? slab->words[i] & ~mask : slab->words[i] | mask;
-            count += count_bits(word ^ slab->words[i]);
-            slab->words[i] = word;
-            uint64_t bit = (uint64_t)1 << i;
-            slab->summary = (word & usable) != 0 ? slab->summary | bit : slab->summary & ~bit;
-        }
-        pages &= ~low_bits(end);
-    }
-    return count;
-}
-
-unsigned slab_claim(struct slab *slab, uint64_t pages)
-{
-    ASSERT((pages & ~slab_free_pages(slab)) == 0);
-    unsigned count = change(slab, pages, true);
-    ASSERT(count <= slab->free);
-    store_relaxed(&slab->free, (uint16_t)(slab->free - count));
-    return count;
-}
-
-void slab_restore(struct slab *slab, uint64_t pages)
-{
-    ASSERT(lock_rank_held(RANK_SHARD));
-    store_relaxed(&slab->free, (uint16_t)(slab->free + change(slab, pages, false)));
-    ASSERT(slab->free <= slab->places);
 }
 
 unsigned slab_bring_back(struct slab *slab, void *const *blocks, size_t n)

@@ -10,10 +10,8 @@
 #include "base/defs.h"
 #include "base/list.h"
 #include "base/misuse.h"
-#include "base/pairing_heap.h"
-#include "heap/canary.h"
 #include "heap/classes.h"
-#include "heap/guard_pages.h"
+#include "heap/hardened.h"
 #include "os/os.h"
 
 struct superslab;
@@ -37,7 +35,7 @@ struct slab {
     struct list sparse; /* its shard's slabs whose pages may be free; lock: shard */
     size_t stamp;       /* the allocation clock when it was put there; lock: shard */
     uint64_t words[];   /* a set bit is a free block, or one that is never handed out
-                           (guard_pages.h); lock: shard */
+                           (hardened.h); lock: shard */
 };
 
 /* Shards (shards.h) are known by their indices. The last one is no thread's: blocks that a profile
@@ -79,15 +77,6 @@ size_t slab_take_any(struct slab *slab, void **end, size_t n);
 /* Frees blocks, up to the first that is not in the slab or that is wrong, which `*what` then names.
  * Returns how many it freed. */
 size_t slab_put(struct slab *slab, void *const *blocks, size_t n, enum misuse *what);
-
-/* The pages, as a set, of which no block that is taken has a byte and which may be resident. */
-uint64_t slab_free_pages(const struct slab *slab);
-
-/* Takes all blocks that have a byte in these pages, which are free; returns how many. */
-unsigned slab_claim(struct slab *slab, uint64_t pages);
-
-/* Frees them again. */
-void slab_restore(struct slab *slab, uint64_t pages);
 
 /* Notes that n blocks were handed out of a slab with absent pages; returns how many pages that
  * brings back. */

@@ -1,5 +1,5 @@
 /* How far ahead of its use memory is brought in: a page, as the kernel does it, a slab, or a huge
- * page. Pure functions; heap/shards.c and back/huge_pages.c ask the kernel.
+ * page. Pure functions; heap/shards.c and back/superslabs.c ask the kernel.
  *
  * A class that has many slabs will fill one more, and 16 pages brought in by one call cost two
  * thirds of 16 faults. A heap that grows by small blocks touches all its pages, and a huge page

@@ -1,6 +1,6 @@
 #include "learn/capacity.h"
 
-#include "base/assert.h"
+#include "base/defs.h"
 
 static bool within(size_t blocks, size_t bytes, const struct capacity_seen *s,
                    const struct policy *bounds)

@@ -10,8 +10,8 @@
 #include "profile/guarded.h"
 #include "profile/rate.h"
 #include "profile/samples.h"
-#include "record/tape.h"
-#include "watch/fault.h"
+#include "record/ring.h"
+#include "report/fault.h"
 
 /* Forks that hold the heap for long are waited for so many times. */
 #define TRIES_MOST 1000

@@ -15,7 +15,7 @@
 #include "life/limits.h"
 #include "os/lock.h"
 #include "os/os.h"
-#include "watch/report.h"
+#include "report/report.h"
 
 /* What one call gives back beyond its own block, so that no caller waits for long: up to two slices
  * more come from rounding. The scavenger gives back as much before it lets others have the lock. */

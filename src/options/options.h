@@ -1,5 +1,5 @@
 /* The options by name: their types, and how their values are read and written. The table is
- * constant. The values are `policy`, which only options_start (sources.h) sets, before the first
+ * constant. The values are `policy`, which only options_start (below) sets, before the first
  * cache exists, so every thread may read it without a lock. Nothing here allocates. */
 #ifndef HAKMEM_OPTIONS_OPTIONS_H
 #define HAKMEM_OPTIONS_OPTIONS_H
@@ -76,5 +76,13 @@ bool option_set(const struct option *option, struct words value);
 
 /* A value as it may be given, in the largest unit that is exact: "512K", "on", "auto". */
 void option_add_value(struct text *t, const struct option *option, size_t value);
+
+/* ---- where options come from ---- */
+
+/* Reads /etc/hakmem.conf, then the file that HAKMEM_CONFIG names, then the environment; the later
+ * wins. What is wrong gets a line on standard error and leaves its option as it was. A variable
+ * that resembles no option is somebody else's. A program with raised privileges reads the first
+ * alone, of it only what makes the program safer, and says nothing. Called once, after os_start. */
+void options_start(void);
 
 #endif

@@ -3,13 +3,12 @@
  *
  * Runs inside the first call of the process, perhaps before any constructor, with a lock: nothing
  * here may allocate or call a function that another preloaded library can replace. */
-#include "options/sources.h"
+#include "options/options.h"
 
 #include <errno.h>
 
 #include "base/atomic.h"
 #include "base/memory.h"
-#include "options/options.h"
 #include "os/os.h"
 
 #define SYSTEM_FILE "/etc/hakmem.conf"

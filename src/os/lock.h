@@ -49,7 +49,7 @@ struct lock {
 
 /* The calling thread was about to wait for a lock that it holds itself: it has left an earlier call
  * by a jump out of a signal handler, or the handler that it is in interrupted one. Says so, and
- * ends the process (watch/report.c). */
+ * ends the process (report/report.c). */
 void lock_is_left(void) __attribute__((noreturn));
 
 void lock_wait(struct lock *lock);

@@ -11,7 +11,7 @@
 #ifndef HAKMEM_OS_RANK_H
 #define HAKMEM_OS_RANK_H
 
-#include "base/assert.h"
+#include "base/defs.h"
 
 #define LOCK_RANKS(RANK)                                                                          \
     RANK(START, "start", "the process's start; every fork, and every walk of the heap")           \

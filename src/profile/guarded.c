@@ -4,7 +4,7 @@
 
 #include "back/map.h"
 #include "back/meta.h"
-#include "base/assert.h"
+#include "base/defs.h"
 #include "os/os.h"
 
 #define OF_WHICH_ONE_BEGINS 4 /* with its page; the others end with it */

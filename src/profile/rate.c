@@ -1,8 +1,7 @@
 #include "profile/rate.h"
 
 #include "base/atomic.h"
-#include "base/closings.h"
-#include "base/mixed.h"
+#include "base/defs.h"
 #include "base/policy.h"
 
 /* While a guarded block is wanted, bytes allocated until it is taken, on average. A guarded block

@@ -32,7 +32,7 @@ struct site {
 
 /* Of all sampled blocks that are in use: sums over the samples, by which it can be estimated how
  * much of the blocks' memory was requested. With w a sample's weight, n the bytes requested and b
- * those of the block. The last three give the error of the estimate (sheet/requested.h). */
+ * those of the block. The last three give the error of the estimate (sheet/profile.h). */
 struct fill {
     uint64_t samples;
     double requested, blocks; /* w n, w b */

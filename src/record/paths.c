@@ -24,8 +24,8 @@ struct step {
  * likes calls others again and again from there. By now the place may be another call's, and two
  * threads may each have written a part: so the return address must be where the step leads. All
  * atomic. */
-#define PLACES ((size_t)1 << 12)
-struct place {
+#define LOCAL_STEPS ((size_t)1 << 12)
+struct local_step {
     uint64_t code, stack, length;
     uint64_t next; /* where the function returns to */
 };
@@ -62,14 +62,14 @@ static_assert(sizeof(struct shape) == CACHE_LINE, "one access");
 static struct step *steps;
 static struct known *known;
 static struct shape *shapes;
-static struct place *places;
+static struct local_step *local_steps;
 static unsigned numbers; /* given to paths; atomic */
 static uint32_t changes; /* counts steps that are learned to vary; atomic */
 
 #define STEPS_BYTES (STEPS * sizeof(struct step))
 #define KNOWN_BYTES (PATHS * sizeof(struct known))
 #define SHAPES_BYTES (SHAPES * sizeof(struct shape))
-#define PLACES_BYTES (PLACES * sizeof(struct place))
+#define LOCAL_STEPS_BYTES (LOCAL_STEPS * sizeof(struct local_step))
 
 COLD bool paths_start(void)
 {
@@ -79,9 +79,9 @@ COLD bool paths_start(void)
         known = os_map(KNOWN_BYTES);
     if (shapes == NULL)
         shapes = os_map(SHAPES_BYTES);
-    if (places == NULL)
-        places = os_map(PLACES_BYTES);
-    return steps != NULL && known != NULL && shapes != NULL && places != NULL;
+    if (local_steps == NULL)
+        local_steps = os_map(LOCAL_STEPS_BYTES);
+    return steps != NULL && known != NULL && shapes != NULL && local_steps != NULL;
 }
 
 COLD void paths_forget(void)
@@ -92,8 +92,8 @@ COLD void paths_forget(void)
         os_purge(known, KNOWN_BYTES);
     if (shapes != NULL)
         os_purge(shapes, SHAPES_BYTES);
-    if (places != NULL)
-        os_purge(places, PLACES_BYTES);
+    if (local_steps != NULL)
+        os_purge(local_steps, LOCAL_STEPS_BYTES);
     store_relaxed(&numbers, 0);
 }
 
@@ -248,29 +248,29 @@ static struct known *place_of(uint64_t key, bool enter)
     return NULL;
 }
 
-static struct place *place_at(uintptr_t code, uintptr_t stack)
+static struct local_step *local_step_at(uintptr_t code, uintptr_t stack)
 {
-    return &places[mixed_with(code, stack) >> 20 & (PLACES - 1)];
+    return &local_steps[mixed_with(code, stack) >> 20 & (LOCAL_STEPS - 1)];
 }
 
-static void place_learn(uintptr_t code, uintptr_t stack, uintptr_t length)
+static void local_step_learn(uintptr_t code, uintptr_t stack, uintptr_t length)
 {
-    struct place *place = place_at(code, stack);
-    store_relaxed(&place->code, (uint64_t)code);
-    store_relaxed(&place->stack, (uint64_t)stack);
-    store_relaxed(&place->length, (uint64_t)length);
-    store_relaxed(&place->next, (uint64_t)((const uintptr_t *)(stack + length))[-1]);
+    struct local_step *local = local_step_at(code, stack);
+    store_relaxed(&local->code, (uint64_t)code);
+    store_relaxed(&local->stack, (uint64_t)stack);
+    store_relaxed(&local->length, (uint64_t)length);
+    store_relaxed(&local->next, (uint64_t)((const uintptr_t *)(stack + length))[-1]);
 }
 
 /* 0: not known. */
-static uintptr_t place_length(const struct tape *tape, uintptr_t code, uintptr_t stack)
+static uintptr_t local_step_length(const struct tape *tape, uintptr_t code, uintptr_t stack)
 {
-    const struct place *place = place_at(code, stack);
-    uintptr_t length = load_relaxed(&place->length);
-    bool is_it = load_relaxed(&place->code) == code && load_relaxed(&place->stack) == stack &&
+    const struct local_step *local = local_step_at(code, stack);
+    uintptr_t length = load_relaxed(&local->length);
+    bool is_it = load_relaxed(&local->code) == code && load_relaxed(&local->stack) == stack &&
                  length % sizeof(uintptr_t) == 0 && length <= tape->stack_top - stack &&
                  length >= sizeof(uintptr_t);
-    return is_it && ((const uintptr_t *)(stack + length))[-1] == load_relaxed(&place->next) ? length
+    return is_it && ((const uintptr_t *)(stack + length))[-1] == load_relaxed(&local->next) ? length
                                                                                             : 0;
 }
 
@@ -320,7 +320,7 @@ bool stack_walk(const struct tape *tape, struct caller from, uintptr_t *frames, 
             return true;
         uintptr_t length = step != NULL ? load_relaxed(&step->length) : 0;
         if (length == STEP_VARIES)
-            length = place_length(tape, code, stack);
+            length = local_step_length(tape, code, stack);
         if (length == 0 || length > tape->stack_top - stack)
             return false;
         stack += length;
@@ -361,7 +361,7 @@ static void steps_learn(const struct stack_read *stack)
                      ((const uintptr_t *)next)[-1] == stack->frames[i + 1] + 1;
         uintptr_t code = stack->frames[i] + 1;
         if (!step_learn(code, right ? length : STEP_VARIES, false) && right)
-            place_learn(code, stack->stacks[i], length);
+            local_step_learn(code, stack->stacks[i], length);
     }
 }
 

@@ -8,7 +8,7 @@
 #ifndef HAKMEM_RECORD_PATHS_H
 #define HAKMEM_RECORD_PATHS_H
 
-#include "record/tape.h"
+#include "record/ring.h"
 
 /* Where a function of ours returns to, and the stack's end there. */
 struct caller {

@@ -2,7 +2,7 @@
 #ifndef HAKMEM_SHEET_HEAP_H
 #define HAKMEM_SHEET_HEAP_H
 
-#include "sheet/requested.h"
+#include "sheet/profile.h"
 #include "sheet/tables.h"
 
 /* What resident memory of the heap is used for. */

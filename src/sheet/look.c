@@ -57,3 +57,312 @@ void list_walk(struct look *look, uint64_t head, uint32_t next_at,
         node = next;
     }
 }
+
+/* ---- caches ---- */
+
+#define CACHES_MOST 100000
+#define TRANSFER_MOST (1u << 20)
+
+/* The words from `at` on, up to n of them, each a block. */
+static void cached_read(struct look *look, uint64_t at, uint64_t n, uint32_t cache)
+{
+    for (uint64_t i = 0; i < n && !look->t->room.short_of; i++) {
+        uint64_t block;
+        if (!target_spend(look->t) || !target_read(look->t, at + i * WORD, &block, sizeof block)) {
+            look->heap->skipped++;
+            return;
+        }
+        spans_add(&look->cached, block, block + 1, cache);
+    }
+}
+
+static void stack_read(struct look *look, const unsigned char *cache, unsigned stack,
+                       uint32_t number)
+{
+    const struct watch_caches *w = &look->heap->tables.caches;
+    const unsigned char *cold = cache + w->cold_at + (size_t)stack * w->cold_bytes;
+    const unsigned char *bin = cache + w->bins_at + (size_t)stack * w->bin_bytes;
+    uint64_t base = word_at(cold, w->base_at);
+    uint64_t top = word_at(bin, w->top_at);
+    uint64_t room = half_at(cold, w->room_at) & w->room_mask;
+    if (base == 0 || top <= base)
+        return;
+    uint64_t n = (top - base) / WORD;
+    if (n > room) {
+        look->heap->skipped++;
+        return;
+    }
+    cached_read(look, base + WORD, n, number);
+}
+
+/* From the top down to the window's base. */
+static void ahead_read(struct look *look, const unsigned char *ahead, uint32_t number)
+{
+    const struct watch_caches *w = &look->heap->tables.caches;
+    uint64_t top = word_at(ahead, w->top_at);
+    for (uint32_t i = 0; top != 0 && i <= w->ahead_most && !look->t->room.short_of; i++) {
+        uint64_t block;
+        if (!target_spend(look->t) || !target_read(look->t, top, &block, sizeof block)) {
+            look->heap->skipped++;
+            return;
+        }
+        if (block == look->heap->tables.map.window_base)
+            return;
+        if (i < w->ahead_most)
+            spans_add(&look->cached, block, block + 1, number);
+        top -= WORD;
+    }
+}
+
+#define HELD_MOST 100000
+
+static void held_class_read(struct look *look, uint64_t at, uint32_t number)
+{
+    struct watch_held held;
+    if (!target_spend(look->t) || !target_read(look->t, at, &held, sizeof held) ||
+        held.ready > held.ready_most || held.held > held.held_most || held.ready_most > HELD_MOST ||
+        held.held_most > HELD_MOST) {
+        look->heap->skipped++;
+        return;
+    }
+    at += sizeof held;
+    cached_read(look, at, held.ready, number);
+    cached_read(look, at + (uint64_t)held.ready_most * WORD, held.held, number);
+}
+
+/* What a thread has in a hardened heap. */
+static void held_read(struct look *look, uint64_t at, uint32_t number)
+{
+    const struct watch_caches *w = &look->heap->tables.caches;
+    for (uint32_t i = 0; i < w->held_classes && at != 0 && !look->t->room.short_of; i++) {
+        uint64_t of_class;
+        if (!target_spend(look->t) ||
+            !target_read(look->t, at + w->held_first + (uint64_t)i * WORD, &of_class, WORD))
+            look->heap->skipped++;
+        else if (of_class != 0)
+            held_class_read(look, of_class, number);
+    }
+}
+
+static bool cache_read(struct look *look, uint64_t at)
+{
+    struct heap *heap = look->heap;
+    const struct watch_caches *w = &heap->tables.caches;
+    unsigned char *cache = look->cache;
+    struct cache_sum *more = room_grown(&look->t->room, heap->caches, heap->cache_count,
+                                        &look->cache_room, sizeof *heap->caches);
+    if (more == NULL)
+        return false;
+    heap->caches = more;
+    if (heap->cache_count == CACHES_MOST || !target_read(look->t, at, cache, w->size))
+        return false;
+    uint32_t number = (uint32_t)heap->cache_count++;
+    uint32_t whose = half_at(cache, w->generation_at);
+    heap->caches[number] = (struct cache_sum){
+        .mine = w->mine_at != 0 ? word_at(cache, w->mine_at) : 0,
+        .living = whose != 0 && whose == look->generation,
+    };
+    for (unsigned stack = 0; stack < w->stacks; stack++)
+        stack_read(look, cache, stack, number);
+    for (uint32_t i = 0; i < w->aheads; i++)
+        ahead_read(look, cache + w->ahead_at + (size_t)i * w->ahead_bytes, number);
+    if (w->held_classes != 0)
+        held_read(look, word_at(cache, w->held_at), number);
+    return true;
+}
+
+static void transfers_read(struct look *look)
+{
+    const struct watch_transfer *w = &look->heap->tables.transfer;
+    for (unsigned cls = 0; cls < look->heap->tables.slabs.classes; cls++) {
+        uint64_t at = address(w->first) + (uint64_t)cls * w->stride;
+        uint32_t count = 0;
+        uint32_t capacity = 0;
+        uint64_t blocks = 0;
+        if (!target_read(look->t, at + w->count_at, &count, sizeof count) || count == 0)
+            continue; /* a page without any is perhaps not there */
+        if (!target_read(look->t, at + w->capacity_at, &capacity, sizeof capacity) ||
+            !target_read(look->t, at + w->blocks_at, &blocks, sizeof blocks) || count > capacity ||
+            count > TRANSFER_MOST)
+            look->heap->skipped++;
+        else
+            cached_read(look, blocks, count, IN_TRANSFER);
+    }
+}
+
+void caches_read(struct look *look)
+{
+    const struct watch_caches *w = &look->heap->tables.caches;
+    look->cache = room_get(&look->t->room, w->size);
+    /* Before the first call nothing is there yet. */
+    if (look->cache != NULL &&
+        target_read(look->t, address(w->generation), &look->generation, sizeof look->generation))
+        list_walk(look, address(w->every), w->every_at, cache_read);
+    transfers_read(look);
+}
+
+/* ---- slabs ---- */
+
+/* Reads the slab at its descriptor's address; false where that is none, or of another address. */
+static bool slab_read(struct look *look, uint64_t at, uint64_t slice, struct slab *slab)
+{
+    const struct watch_slabs *w = &look->heap->tables.slabs;
+    unsigned char *head = look->descriptor;
+    if (!target_read(look->t, at, head, w->slab_bytes))
+        return false;
+    slab->base = word_at(head, w->base_at);
+    slab->cls = head[w->cls_at];
+    slab->usable = half_at(head, w->usable_at);
+    slab->places = quarter_at(head, w->places_at);
+    if (slab->base != slice || slab->cls >= w->classes)
+        return false;
+    const struct class_sum *sum = &look->heap->classes[slab->cls];
+    slab->size = sum->size;
+    slab->blocks = sum->blocks;
+    slab->bytes = (uint64_t)sum->slices << look->heap->tables.map.slice_bits;
+    if (slab->blocks == 0 || (uint64_t)slab->blocks * slab->size > slab->bytes ||
+        !target_mapped(look->t, slab->base, slab->bytes))
+        return false;
+    uint64_t home = word_at(head, w->home_at);
+    spans_add(&look->homes, home, home + 1, 0);
+    return target_read(look->t, at + w->words_at, slab->words,
+                       (slab->blocks + 63) / 64 * sizeof *slab->words);
+}
+
+/* Counts a block that is taken by its bit, and says of which line it is: the program may use so
+ * many bytes of it, or it is free in a cache. `cached` is the first of those there or above. */
+static enum heap_line block_count(struct look *look, struct class_sum *sum,
+                                  const struct span *cached, uint64_t start, uint64_t usable)
+{
+    if (cached == NULL || cached->start != start) {
+        sum->live++;
+        look->heap->live_bytes += usable;
+        heard(look, start, usable);
+        return LINE_LIVE;
+    }
+    if (cached->number == IN_TRANSFER) {
+        sum->in_transfer++;
+        return LINE_TRANSFER;
+    }
+    look->heap->caches[cached->number].blocks++;
+    look->heap->caches[cached->number].bytes += sum->size;
+    sum->cached++;
+    return LINE_CACHES;
+}
+
+/* One block of whole slices: what the program may use of it, and the end. */
+static void whole_count(struct look *look, struct class_sum *sum, const struct slab *slab)
+{
+    const struct span *cached = spans_from(&look->cached, slab->base);
+    uint64_t used = slab->usable != 0 && slab->usable < slab->bytes ? slab->usable : slab->bytes;
+    enum heap_line line = LINE_CACHES;
+    if (slab->free_whole && (cached == NULL || cached->start != slab->base))
+        sum->cached++; /* on its way to one */
+    else
+        line = block_count(look, sum, cached, slab->base, used);
+    for (uint64_t page = 0; page * PAGE < slab->bytes; page++)
+        if (slab->present[page])
+            count(look, sum, line != LINE_LIVE || page * PAGE < used ? line : LINE_ROUNDING, PAGE);
+}
+
+/* Of the bytes [from, to) of a slab, those that are resident, in pages that are wanted or not. */
+static uint64_t resident_in(const struct slab *slab, int wanted, uint64_t from, uint64_t to)
+{
+    uint64_t sum = 0;
+    while (from < to) {
+        uint64_t page = from / PAGE;
+        uint64_t end = (page + 1) * PAGE < to ? (page + 1) * PAGE : to;
+        if (slab->present[page] && (wanted < 0 || slab->used[page] == wanted))
+            sum += end - from;
+        from = end;
+    }
+    return sum;
+}
+
+/* A block is taken. */
+static void pages_use(struct slab *slab, uint64_t from, uint64_t to)
+{
+    while (from < to) {
+        uint64_t page = from / PAGE;
+        uint64_t end = (page + 1) * PAGE < to ? (page + 1) * PAGE : to;
+        slab->used[page] = 1;
+        slab->taken[page] += (uint16_t)(end - from);
+        from = end;
+    }
+}
+
+static bool is_sparse(const struct slab *slab, uint64_t page)
+{
+    return slab->present[page] && slab->used[page] && slab->taken[page] <= PAGE / 2;
+}
+
+/* Pages that can't go back, for the sake of few blocks. */
+static void sparse_count(struct class_sum *sum, const struct slab *slab)
+{
+    for (uint64_t page = 0; page * PAGE < slab->bytes; page++)
+        if (is_sparse(slab, page)) {
+            sum->sparse_pages++;
+            sum->sparse_used += slab->taken[page];
+        }
+    for (unsigned k = 0; k < slab->blocks; k++) {
+        uint64_t from = (uint64_t)k * slab->size;
+        uint64_t last = (from + slab->size - 1) / PAGE;
+        bool sparse = false;
+        for (uint64_t page = from / PAGE; page <= last && !sparse; page++)
+            sparse = is_sparse(slab, page);
+        sum->sparse_live += sparse && (slab->live[k / 64] >> k % 64 & 1) != 0;
+    }
+}
+
+static void blocks_count(struct look *look, struct class_sum *sum, struct slab *slab)
+{
+    memset(slab->used, 0, sizeof slab->used);
+    memset(slab->taken, 0, sizeof slab->taken);
+    memset(slab->live, 0, sizeof slab->live);
+    const struct span *cached = spans_from(&look->cached, slab->base);
+    uint32_t free = slab->places;
+    for (unsigned k = 0; k < slab->blocks; k++) {
+        if (slab->words[k / 64] >> k % 64 & 1)
+            continue;
+        free -= free > 0;
+        uint64_t from = (uint64_t)k * slab->size;
+        uint64_t to = from + slab->size;
+        pages_use(slab, from, to);
+        while (cached != NULL && cached->start < slab->base + from)
+            cached = spans_from(&look->cached, cached->end);
+        enum heap_line line = block_count(look, sum, cached, slab->base + from, slab->size);
+        slab->live[k / 64] |= (uint64_t)(line == LINE_LIVE) << k % 64;
+        count(look, sum, line, resident_in(slab, -1, from, to));
+    }
+    sum->free += free;
+    look->heap->free_bytes += (uint64_t)free * slab->size;
+    for (unsigned k = 0; k < slab->blocks; k++) {
+        if ((slab->words[k / 64] >> k % 64 & 1) == 0)
+            continue;
+        uint64_t from = (uint64_t)k * slab->size;
+        uint64_t to = from + slab->size;
+        count(look, sum, LINE_HOLES, resident_in(slab, 1, from, to));
+        count(look, sum, LINE_FREE_PAGES, resident_in(slab, 0, from, to));
+    }
+    sparse_count(sum, slab);
+    uint64_t end = (uint64_t)slab->blocks * slab->size;
+    count(look, sum, LINE_ROUNDING, resident_in(slab, 1, end, slab->bytes));
+    count(look, sum, LINE_FREE_PAGES, resident_in(slab, 0, end, slab->bytes));
+}
+
+bool slab_count(struct look *look, uint64_t at, uint64_t slice, bool free_whole)
+{
+    struct slab *slab = &look->slab;
+    slab->free_whole = free_whole;
+    if (!slab_read(look, at, slice, slab) ||
+        !count_once(look, slab->base, slab->base + slab->bytes))
+        return false;
+    struct class_sum *sum = &look->heap->classes[slab->cls];
+    claim(look, slab->base, slab->bytes, slab->present);
+    sum->slabs++;
+    if (slab->blocks == 1)
+        whole_count(look, sum, slab);
+    else
+        blocks_count(look, sum, slab);
+    return true;
+}

@@ -1,18 +1,13 @@
-/* What the files that read a heap share: a look, while it lasts.
- *
- *   look.c    pages and lists
- *   caches.c  which blocks are free in threads' caches and transfer caches
- *   slabs.c   a slab's blocks and pages
- *   walk.c    the walk, and what else there is
- *
- * A file uses those above it. */
+/* What a heap is read with: a look, while it lasts. Here are pages and lists, which blocks are free
+ * in threads' caches and transfer caches, and a slab's blocks and pages; walk.c has the walk, and
+ * what else there is. */
 #ifndef HAKMEM_SHEET_LOOK_H
 #define HAKMEM_SHEET_LOOK_H
 
 #include <string.h>
 
 #include "sheet/heap.h"
-#include "sheet/spans.h"
+#include "sheet/room.h"
 
 #define WORD 8
 #define SLAB_SLICES_MOST 64
@@ -112,12 +107,8 @@ static inline void heard(struct look *look, uint64_t start, uint64_t bytes)
         listener->block(listener, start, bytes);
 }
 
-/* ---- caches.c ---- */
-
 /* Reads all caches. */
 void caches_read(struct look *look);
-
-/* ---- slabs.c ---- */
 
 /* Counts the slab whose descriptor is at `at`, which begins at the slice; false where there is
  * none. */

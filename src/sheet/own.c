@@ -12,8 +12,8 @@
 #include "os/output.h"
 #include "os/self.h"
 #include "profile/samples.h"
-#include "sheet/kernel.h"
-#include "sheet/profile_lines.h"
+#include "sheet/profile.h"
+#include "sheet/target.h"
 
 /* Of the calling thread: the first one, which /proc/self is, may have ended before the others.
  * Older than Linux 3.17: that one. */

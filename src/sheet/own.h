@@ -22,7 +22,7 @@ struct own_error sheet_write_own(int file, enum form form);
 /* Writes it to a file of this name, which is there in whole or not at all. One thread at a time. */
 struct own_error sheet_replace_own(const char *path, enum form form);
 
-/* Writes the heap profile (profile_lines.h) to a descriptor; 0 or an errno; EBUSY while another
+/* Writes the heap profile (profile.h) to a descriptor; 0 or an errno; EBUSY while another
  * thread does so. Async-signal-safe. */
 int profile_write(int file);
 

@@ -1,8 +1,11 @@
 #include "sheet/target.h"
 
-#include <string.h>
-
 #include "base/text.h"
+#include "os/calls.h"
+
+#include <errno.h>
+#include <string.h>
+#include <sys/ioctl.h>
 
 /* Pages that were read: descriptors lie close to each other. And the presence of pages in some
  * chunks of address space: a heap is walked in the order of addresses. */
@@ -185,4 +188,246 @@ bool why_set(struct why *why, enum ending ending, const char *line)
     text_add(&t, line);
     why->ending = ending;
     return false;
+}
+
+static int open_of(const char *process, const char *name)
+{
+    char path[64];
+    struct text t;
+    text_init(&t, path, sizeof path);
+    text_add(&t, "/proc/");
+    text_add(&t, process);
+    text_add(&t, "/");
+    text_add(&t, name);
+    return call_open(path, O_RDONLY);
+}
+
+/* ---- memory ---- */
+
+static bool read_page(const struct target *t, uint64_t page, void *to)
+{
+    return call_read_at(t->memory, to, PAGE, page) == PAGE;
+}
+
+/* Of Linux 6.7: a list of ranges, by what their pages are. Older systems' headers have it not. */
+struct scan {
+    uint64_t size, flags, start, end, walk_end, ranges, range_count, most, inverted, all_of, any_of,
+        told;
+};
+struct range {
+    uint64_t start, end, what;
+};
+#define SCAN _IOWR('f', 16, struct scan)
+#define IS_PRESENT 8u
+#define IS_SWAPPED 16u
+#define IS_ZERO_PAGE 32u /* of no process: not resident by the kernel's count */
+
+static bool scan(const struct target *t, uint64_t page, size_t n, uint8_t *present)
+{
+    struct range *ranges = t->scratch;
+    for (uint64_t at = page, end = page + n * PAGE; at < end;) {
+        struct scan scan = {.size = sizeof scan,
+                            .start = at,
+                            .end = end,
+                            .ranges = (uint64_t)(uintptr_t)ranges,
+                            .range_count = SCRATCH / sizeof *ranges,
+                            .inverted = IS_ZERO_PAGE,
+                            .all_of = IS_ZERO_PAGE,
+                            .any_of = IS_PRESENT | IS_SWAPPED,
+                            .told = IS_PRESENT | IS_SWAPPED};
+        int found = (int)CALL(SYS_ioctl, t->pagemap, SCAN, &scan);
+        if (found < 0)
+            return false;
+        for (int i = 0; i < found; i++)
+            for (uint64_t p = ranges[i].start; p < ranges[i].end; p += PAGE)
+                present[(p - page) / PAGE] = ranges[i].what & IS_PRESENT ? RESIDENT : SWAPPED;
+        if (scan.walk_end <= at)
+            return true;
+        at = scan.walk_end;
+    }
+    return true;
+}
+
+static void presence(const struct target *t, uint64_t page, size_t n, uint8_t *present)
+{
+    if (scan(t, page, n, present))
+        return;
+    uint64_t *entries = t->scratch;
+    const size_t most = SCRATCH / sizeof *entries;
+    while (n > 0) {
+        size_t some = n < most ? n : most;
+        long got = call_read_at(t->pagemap, entries, some * sizeof *entries,
+                                page / PAGE * sizeof *entries);
+        if (got <= 0)
+            return;
+        some = (size_t)got / sizeof *entries;
+        for (size_t i = 0; i < some; i++)
+            present[i] = entries[i] >> 63 ? RESIDENT : entries[i] >> 62 ? SWAPPED : 0;
+        present += some;
+        page += some * PAGE;
+        n -= some;
+    }
+}
+
+int kernel_open(struct target *t, const char *process)
+{
+    *t = (struct target){.read_page = read_page, .presence = presence, .pagemap = -1};
+    t->memory = open_of(process, "mem");
+    if (t->memory >= 0)
+        t->pagemap = open_of(process, "pagemap");
+    if (t->pagemap >= 0)
+        return 0;
+    int error = t->memory < 0 ? -t->memory : -t->pagemap;
+    kernel_close(t);
+    return error;
+}
+
+void kernel_close(struct target *t)
+{
+    if (t->memory >= 0)
+        call_close(t->memory);
+    if (t->pagemap >= 0)
+        call_close(t->pagemap);
+    t->memory = t->pagemap = -1;
+}
+
+/* ---- lines ---- */
+
+#define LINE_MOST 8192 /* with a path of 4,096 bytes; what is longer is cut */
+
+struct lines {
+    int file;
+    size_t from, to; /* what is read and not yet told */
+    char text[2 * LINE_MOST];
+};
+
+/* The next line, without its end; null after the last. */
+static char *line_next(struct lines *lines)
+{
+    for (;;) {
+        char *start = lines->text + lines->from;
+        char *end = memchr(start, '\n', lines->to - lines->from);
+        bool whole = lines->to - lines->from >= LINE_MOST;
+        if (end == NULL && !whole) {
+            memmove(lines->text, start, lines->to - lines->from);
+            lines->to -= lines->from;
+            lines->from = 0;
+            long got = call_read(lines->file, lines->text + lines->to, LINE_MOST);
+            if (got < 0 && errno == EINTR)
+                continue;
+            if (got <= 0)
+                return NULL;
+            lines->to += (size_t)got;
+            continue;
+        }
+        size_t length = end != NULL ? (size_t)(end - start) : LINE_MOST - 1;
+        start[length] = 0;
+        lines->from += length + 1;
+        return start;
+    }
+}
+
+/* The number at the start of a text, behind blanks; `*end` is what follows. */
+static uint64_t number_at(const char *text, unsigned base, const char **end)
+{
+    uint64_t value = 0;
+    for (; *text == ' ' || *text == '\t'; text++)
+        ;
+    for (;; text++) {
+        unsigned digit = base;
+        if (*text >= '0' && *text <= '9')
+            digit = (unsigned)(*text - '0');
+        else if (*text >= 'a' && *text <= 'f')
+            digit = (unsigned)(*text - 'a') + 10;
+        if (digit >= base)
+            break;
+        value = value * base + digit;
+    }
+    *end = text;
+    return value;
+}
+
+static bool begins(const char *line, const char *with, uint64_t *bytes)
+{
+    size_t n = strlen(with);
+    if (strncmp(line, with, n) != 0)
+        return false;
+    *bytes = number_at(line + n, 10, &line) * 1024;
+    return true;
+}
+
+/* ---- what is mapped ---- */
+
+/* The next number of a line in base 16, behind which `next` has to come. */
+static bool number(const char **at, uint64_t *value, char next)
+{
+    const char *end;
+    *value = number_at(*at, 16, &end);
+    bool is_one = end != *at && *end == next;
+    *at = end + is_one;
+    return is_one;
+}
+
+/* START-END ACCESS OFFSET DEVICE INODE NAME */
+static int mapping_read(struct target *t, const char *line)
+{
+    struct mapping new = {0};
+    uint64_t major;
+    uint64_t minor;
+    if (!number(&line, &new.start, '-') || !number(&line, &new.end, ' ') || strlen(line) < 5)
+        return EINVAL;
+    new.readable = line[0] == 'r';
+    new.writable = line[1] == 'w';
+    new.executable = line[2] == 'x';
+    line += 5;
+    if (!number(&line, &new.offset, ' ') || !number(&line, &major, ':') ||
+        !number(&line, &minor, ' '))
+        return EINVAL;
+    new.file = number_at(line, 10, &line) != 0;
+    line += strcspn(line, " ");
+    struct mapping *m = target_add(t, line + strspn(line, " "));
+    if (m == NULL)
+        return ENOMEM;
+    new.name = m->name;
+    *m = new;
+    return 0;
+}
+
+int kernel_maps(struct target *t, const char *process)
+{
+    target_forget(t);
+    int file = open_of(process, "smaps");
+    if (file < 0)
+        return -file;
+    struct lines *lines = room_get(&t->room, sizeof *lines);
+    int error = lines == NULL ? ENOMEM : 0;
+    if (lines != NULL)
+        lines->file = file;
+    for (char *line; error == 0 && (line = line_next(lines)) != NULL;) {
+        struct mapping *m = t->map_count > 0 ? &t->maps[t->map_count - 1] : NULL;
+        if (line[0] < 'A' || line[0] > 'Z')
+            error = mapping_read(t, line);
+        else if (m != NULL && !begins(line, "Rss:", &m->rss) &&
+                 !begins(line, "Anonymous:", &m->anonymous) &&
+                 !begins(line, "AnonHugePages:", &m->huge))
+            begins(line, "Swap:", &m->swapped);
+    }
+    call_close(file);
+    return error;
+}
+
+uint64_t kernel_bytes(const char *process, const char *file, const char *word)
+{
+    struct room room = {0};
+    struct lines *lines = room_get(&room, sizeof *lines);
+    uint64_t bytes = 0;
+    int opened = lines != NULL ? open_of(process, file) : -1;
+    if (opened >= 0) {
+        lines->file = opened;
+        for (char *line; (line = line_next(lines)) != NULL && !begins(line, word, &bytes);)
+            ;
+        call_close(opened);
+    }
+    room_release(&room);
+    return bytes;
 }

@@ -4,11 +4,11 @@
 #ifndef HAKMEM_SHEET_TARGET_H
 #define HAKMEM_SHEET_TARGET_H
 
+#include "sheet/room.h"
+
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
-
-#include "sheet/room.h"
 
 #define PAGE 4096u
 #define SCRATCH 2048u
@@ -94,5 +94,21 @@ struct why {
 
 /* Says it, and returns false. */
 bool why_set(struct why *why, enum ending ending, const char *line);
+
+/* ---- a process ----
+ *
+ * What the kernel says of it: its memory, what is mapped, and which pages are there. By plain
+ * system calls: the process may be the own one, in the middle of a call of stdio. */
+
+/* `process` is a PID, or "self". Opens its memory; 0, or the number of an error. */
+int kernel_open(struct target *t, const char *process);
+void kernel_close(struct target *t);
+
+/* Forgets what is known and reads what is mapped. 0; EINVAL where a line is not understood; or the
+ * number of another error. There is no mapping where a process has ended. */
+int kernel_maps(struct target *t, const char *process);
+
+/* What a file of /proc says after the word, such as "Rss:", in bytes; 0 where it does not. */
+uint64_t kernel_bytes(const char *process, const char *file, const char *word);
 
 #endif

@@ -15,16 +15,15 @@
 #include "base/policy.h"
 #include "explore.h"
 #include "front/adapt.h"
+#include "front/cache.h"
 #include "front/closing.h"
 #include "front/deferred.h"
 #include "front/registry.h"
-#include "front/stack.h"
 #include "heap/shards.h"
 #include "heap/slab.h"
 #include "heap/transfer.h"
-#include "heap/whole.h"
 #include "profile/guarded.h"
-#include "watch/report.h"
+#include "report/report.h"
 
 uint16_t window_bin_offsets[WINDOW_SLICES] __attribute__((section("places,\"aw\",@nobits#")));
 unsigned world_held, world_free;
@@ -92,6 +91,7 @@ struct finding shards_put(void **blocks, size_t n)
     return (struct finding){MISUSE_NONE, NULL};
 }
 
+bool shards_attract(const void *p, unsigned *shard) { return (void)p, (void)shard, false; }
 unsigned shard_of(const void *p) { return (void)p, 0; }
 bool shard_compacts(unsigned index, unsigned of) { return (void)index, (void)of, false; }
 unsigned shard_join(void) { return 0; }

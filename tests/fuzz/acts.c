@@ -8,7 +8,7 @@
 #include "life/purge.h"
 #include "model.h"
 #include "os/os.h"
-#include "watch/learned.h"
+#include "report/learned.h"
 
 /* ---- what is asked for ---- */
 

@@ -10,14 +10,14 @@
 #include <unistd.h>
 
 #include "back/map.h"
-#include "base/hardening.h"
+#include "base/policy.h"
 #include "base/text.h"
 #include "front/cache.h"
 #include "hakmem/hakmem.h"
 #include "model.h"
 #include "os/self.h"
-#include "watch/address.h"
-#include "watch/backtrace.h"
+#include "report/address.h"
+#include "report/backtrace.h"
 
 static unsigned char *stale[256]; /* where blocks began that were freed */
 

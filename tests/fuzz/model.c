@@ -4,12 +4,11 @@
 #include <stdint.h>
 #include <string.h>
 
-#include "base/hardening.h"
 #include "base/policy.h"
 #include "hakmem/hakmem.h"
 #include "os/os.h"
 #include "os/self.h"
-#include "watch/report.h"
+#include "report/report.h"
 
 #define LIVE_MOST (256 * MiB) /* bytes of live blocks */
 #define BLOCK_MOST (24 * MiB)

@@ -51,8 +51,8 @@ def test_right_includes_pass(tmp_path: Path) -> None:
     [
         ("heap/slab.c", '#include "front/cache.h"\n', "slab.c:1: heap/ (floor 3) includes"),
         ("base/a.h", '\n#  include "os/os.h"\n', "a.h:2: base/ (floor 0) includes"),
-        ("watch/stat.c", '#include "options/step.h"\n', "stat.c:1: watch/ (floor 5) includes"),
-        ("options/step.c", '#include "watch/stat.h"\n', "step.c:1: options/ (floor 5) includes"),
+        ("report/stat.c", '#include "options/step.h"\n', "stat.c:1: report/ (floor 5) includes"),
+        ("options/step.c", '#include "report/stat.h"\n', "step.c:1: options/ (floor 5) includes"),
         ("back/map.c", "#include <hakmem/hakmem.h>\n", 'includes "hakmem/hakmem.h" (floor 6)'),
         ("back/map.c", '#include "map.h"\n', 'map.c:1: includes "map.h"; write the path'),
         (
@@ -145,10 +145,10 @@ REPORT = "void report(void) {}\nint reports;\nstatic void hidden(void) { report(
 def test_a_symbol_of_a_higher_layer_is_named(
     tmp_path: Path, name: str, text: str, symbol: str
 ) -> None:
-    status, output = check_objects(tmp_path, {name: text, "watch/report.c": REPORT})
+    status, output = check_objects(tmp_path, {name: text, "report/report.c": REPORT})
     assert status == 1
     floor = FLOOR[name.split("/")[0]]
-    assert f"(floor {floor}) refers to {symbol} of watch/report.c (floor 5); only the" in output
+    assert f"(floor {floor}) refers to {symbol} of report/report.c (floor 5); only the" in output
     assert output.startswith(f"{name}: ")
     assert output.count("\n") == 1
 
@@ -156,18 +156,18 @@ def test_a_symbol_of_a_higher_layer_is_named(
 def test_right_symbols_pass(tmp_path: Path) -> None:
     uses = "extern void report(void), hidden(void), *malloc(unsigned long);\n"
     sources = {
-        "watch/report.c": REPORT,
-        "watch/words.c": uses + "void words(void) { report(); }\n",
+        "report/report.c": REPORT,
+        "report/words.c": uses + "void words(void) { report(); }\n",
         "api/slow.c": uses + "void slow(void) { report(); malloc(1); }\n",
         "os/lock.c": "void lock_is_left(void);\nvoid wait(void) { lock_is_left(); }\n",
-        "watch/left.c": "void lock_is_left(void) {}\n",
+        "report/left.c": "void lock_is_left(void) {}\n",
         "os/own.c": "static void hidden(void) {}\nvoid own(void) { hidden(); }\n",
     }
     assert check_objects(tmp_path, sources) == (0, "layers in order\n")
 
 
 def test_an_exception_that_nothing_needs_is_named(tmp_path: Path) -> None:
-    status, output = check_objects(tmp_path, {"watch/a.c": "void lock_is_left(void) {}\n"})
+    status, output = check_objects(tmp_path, {"report/a.c": "void lock_is_left(void) {}\n"})
     assert status == 1
     assert output == "lock_is_left: no lower folder refers to it: take it out of DEFINED_ABOVE\n"
 

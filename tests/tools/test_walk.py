@@ -24,7 +24,7 @@ PLANTED = {
         {FAST}int pop(void) {{ return empty(); }}
         """,
     "api/slow.c": """
-        #include "api/kinds.h"
+        #include "api/door.h"
         #include "front/cache.h"
         int refill(void);
         static int take(void) { return refill() + pop(); }
@@ -35,7 +35,7 @@ const struct kind plain = {
             .malloc = plain_malloc,
 };
         """,
-    "api/kinds.h": f"""
+    "api/door.h": f"""
         struct kind {{ void *(*malloc)(void); }};
         extern const struct kind plain;
         {FAST}const struct kind *kind(void) {{ return &plain; }}
@@ -46,7 +46,7 @@ const struct kind plain = {
         int refill(void) { return learn() + (0 ? refill() : 1); }
         """,
     "api/harden.c": """
-        #include "api/kinds.h"
+        #include "api/door.h"
         int refill(void);
         static void *any_malloc(void) { return refill() ? (void *)0 : (void *)1; }
 const struct kind hardened_kind = {
@@ -64,7 +64,7 @@ PLAIN = [
     "api/slow.c:take",
     "front/refill.c:refill",
     "front/refill.c:learn",
-    "api/kinds.h:kind",
+    "api/door.h:kind",
     "api/slow.c:plain_malloc",
 ]
 

@@ -1,6 +1,6 @@
 /* Assertions, and locks that know their rank and holder. Each broken rule ends a child, which
  * prints the rule and the locks that the thread held. Linked with a library that has assertions
- * (base/assert.h). */
+ * (base/defs.h). */
 #include "back/slices.h"
 #include "heap/shards.h"
 #include "unit.h"

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "base/defs.h"
-#include "base/pairing_heap.h"
+#include "base/list.h"
 #include "base/text.h"
 
 static unsigned longest_slowly(uint64_t set)

@@ -1,6 +1,6 @@
 /* The guard pages of a hardened heap's slabs: where they are, and that nobody can touch them. */
 #define _GNU_SOURCE
-#include "heap/guard_pages.h"
+#include "heap/hardened.h"
 
 #include <string.h>
 #include <sys/uio.h>
@@ -8,9 +8,7 @@
 
 #include "back/map.h"
 #include "back/superslabs.h"
-#include "base/hardening.h"
 #include "base/policy.h"
-#include "heap/canary.h"
 #include "heap/shards.h"
 #include "heap/slab.h"
 #include "learn/laws.h"

@@ -17,8 +17,8 @@
 #include "front/cache.h"
 #include "front/proof.h"
 #include "front/registry.h"
-#include "front/stack.h"
 #include "heap/classes.h"
+#include "heap/page_purge.h"
 #include "heap/slab.h"
 #include "heap/transfer.h"
 

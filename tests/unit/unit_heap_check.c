@@ -20,7 +20,7 @@
 #include "heap/slab.h"
 #include "heap/transfer.h"
 #include "life/life.h"
-#include "watch/heap_check.h"
+#include "report/heap_check.h"
 
 static struct accounts accounts;
 

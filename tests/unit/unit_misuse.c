@@ -15,13 +15,12 @@
 #include "api/slow.h"
 #include "back/map.h"
 #include "back/use.h"
-#include "base/hardening.h"
 #include "base/policy.h"
 #include "hakmem/hakmem.h"
 #include "heap/classes.h"
 #include "os/os.h"
 #include "os/self.h"
-#include "watch/address.h"
+#include "report/address.h"
 
 static char said[16384];
 static int pipe_ends[2];

@@ -6,7 +6,7 @@
 #include <sys/mman.h>
 
 #include "back/map.h"
-#include "back/superslab.h"
+#include "back/superslabs.h"
 #include "hakmem/hakmem.h"
 
 #define THREADS 4

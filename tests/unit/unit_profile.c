@@ -15,7 +15,7 @@
 #include "os/lock.h"
 #include "profile/rate.h"
 #include "profile/samples.h"
-#include "sheet/requested.h"
+#include "sheet/profile.h"
 
 #define NEAR(found, expected, most) EXPECT(fabs((found) - (expected)) <= (most))
 

@@ -4,7 +4,7 @@
 
 #include <stdbool.h>
 
-#include "sheet/spans.h"
+#include "sheet/room.h"
 
 #define KEYS 4000
 #define SPREAD 20000

@@ -1,3 +1,0 @@
-#include "base/hardening.h"
-
-struct hardening hardening;

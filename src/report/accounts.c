@@ -1,0 +1,242 @@
+#include "report/accounts.h"
+
+#include "back/huge.h"
+#include "back/meta.h"
+#include "back/reserve.h"
+#include "back/superslabs.h"
+#include "back/use.h"
+#include "base/counters.h"
+#include "base/memory.h"
+#include "front/ahead.h"
+#include "front/cache.h"
+#include "front/hardened.h"
+#include "front/registry.h"
+#include "heap/hardened.h"
+#include "heap/shards.h"
+#include "heap/slab.h"
+#include "heap/transfer.h"
+#include "os/lock.h"
+#include "os/os.h"
+#include "profile/guarded.h"
+#include "profile/samples.h"
+
+/* ---- what the map names ---- */
+
+/* Where threads push and pop meanwhile, a block may be seen in two stacks. */
+static size_t minus(size_t a, size_t b) { return a > b ? a - b : 0; }
+
+static void count_slab(struct accounts *accounts, const struct slab *slab, unsigned bin)
+{
+    const struct size_class *c = &size_classes[slab->cls];
+    struct class_accounts *sum = &accounts->classes[slab->cls];
+    sum->slabs++;
+    sum->free += slab->free;
+    sum->taken += slab->places - slab->free;
+    accounts->slabs++;
+    accounts->slab_slices += c->slices;
+    accounts->rest += c->slices * SLICE - (size_t)slab->places * c->size;
+    accounts->free_in_slabs += (size_t)slab->free * c->size;
+    accounts->absent += count_bits(slab->absent | guard_pages_of(slab->cls)) * os_page;
+    accounts->metadata_used += meta_size(slab_bytes(c));
+    /* What the program didn't ask for of a block of whole slices; of a free one nothing is its. */
+    size_t usable = load_relaxed(&slab->usable);
+    if (c->blocks == 1 && bin != BIN_WHOLE_FREE && usable != 0)
+        accounts->rest += c->size - usable;
+}
+
+static void count_huge(struct accounts *accounts, const struct huge *h)
+{
+    accounts->huge++;
+    accounts->huge_mapped += h->length;
+    accounts->huge_usable += h->usable;
+    accounts->rest += h->length - h->usable;
+    accounts->untouched += h->before != 0 ? h->mapped - h->length : 0; /* guards */
+    accounts->metadata_used += meta_size(sizeof *h);
+}
+
+/* Slabs of a class of small blocks, without a look at each: a large heap has so many that this
+ * would keep other threads waiting. Those with free blocks are in the shards' sums. */
+static void count_slabs(struct accounts *accounts, unsigned cls, size_t slabs)
+{
+    const struct size_class *c = &size_classes[cls];
+    struct class_accounts *sum = &accounts->classes[cls];
+    size_t places = guard_places(cls), free = 0;
+    size_t absent = slabs * count_bits(guard_pages_of(cls));
+    for (unsigned i = 0; i < shards_made(); i++) {
+        free += shard_begun(i, cls)->free;
+        absent += shard_begun(i, cls)->absent;
+    }
+    sum->slabs += slabs;
+    sum->free += free;
+    sum->taken += slabs * places - free;
+    accounts->slabs += slabs;
+    accounts->slab_slices += slabs;
+    accounts->rest += slabs * (SLICE - places * c->size);
+    accounts->free_in_slabs += free * c->size;
+    accounts->absent += absent * os_page;
+    accounts->metadata_used += slabs * meta_size(slab_bytes(c));
+}
+
+/* Of the slab of small blocks at an address; CLASSES where there is none. */
+static unsigned small_class_at(uintptr_t address)
+{
+    unsigned bin = map_bin((const void *)address);
+    unsigned cls = bin >= BIN_FIRST ? stack_class(bin_stack(bin)) : CLASSES;
+    return cls < CLASS_SLICES_FIRST ? cls : CLASSES;
+}
+
+static void count_map(struct accounts *accounts)
+{
+    size_t slabs[CLASS_SLICES_FIRST] = {0};
+    for (uintptr_t address = 0; map_next(&address); address += SLICE) {
+        unsigned cls;
+        for (; (cls = small_class_at(address)) != CLASSES; address += SLICE)
+            slabs[cls]++;
+        void *p = (void *)address;
+        void *owner = map_owner(p);
+        unsigned bin = map_bin(p);
+        if (!meta_holds(owner, CACHE_LINE))
+            continue; /* none, on its way out, or broken */
+        if (bin == BIN_HUGE)
+            count_huge(accounts, owner);
+        else if (bin_of_slab(bin) && ((struct slab *)owner)->base == p)
+            count_slab(accounts, owner, bin);
+    }
+    for (unsigned cls = 0; cls < CLASS_SLICES_FIRST; cls++)
+        count_slabs(accounts, cls, slabs[cls]);
+}
+
+/* ---- caches ---- */
+
+static void count_stacks(struct accounts *accounts, const struct cache *cache)
+{
+    accounts->refills += cache->refills;
+    accounts->flushes += cache->flushes;
+    accounts->metadata_used += meta_size(sizeof *cache);
+    if (cache->sampler != NULL)
+        accounts->metadata_used += meta_size(sizeof *cache->sampler);
+    accounts->metadata_used += hardened_metadata(cache);
+    for (unsigned i = 0; i < cache->chunk_count; i++)
+        accounts->metadata_used += round_up(chunk_bytes(i), os_page);
+    for (unsigned stack = 0; stack < STACKS; stack++) {
+        unsigned cls = stack_class(stack);
+        const struct cold_bin *cold = &cache->cold[stack];
+        /* The thread may push and pop meanwhile. */
+        size_t used = stack_used(&cache->bins[BIN_FIRST + stack], cold);
+        accounts->classes[cls].cached += used <= cold->room ? used : 0;
+    }
+    void **blocks;
+    for (unsigned cls = 0; cls < AHEAD_CLASSES; cls++)
+        accounts->classes[cls].cached += ahead_used(cache, cls, &blocks);
+    for (unsigned cls = 0; cls < CLASS_SLICES_FIRST; cls++)
+        accounts->classes[cls].cached += hardened_count(cache, cls);
+}
+
+static void count_caches(struct accounts *accounts)
+{
+    for (struct cache *cache = caches_every(); cache != NULL; cache = cache->every) {
+        accounts->caches += registry_ownership(cache) == CACHE_LIVING;
+        accounts->orphans += registry_ownership(cache) == CACHE_ORPHAN;
+        count_stacks(accounts, cache);
+    }
+}
+
+/* ---- sums ---- */
+
+static void count_compaction(struct accounts *accounts, unsigned cls)
+{
+    struct class_accounts *sum = &accounts->classes[cls];
+    for (unsigned i = 0; i < SHARDS_MOST; i = shard_after(i)) {
+        const struct begun *begun = shard_begun(i, cls);
+        sum->compacts += begun->compacts;
+        sum->compacted += begun->compacted;
+        sum->regained += begun->regained;
+        accounts->compactions += begun->compactions;
+    }
+    accounts->compacted += sum->compacted;
+    accounts->regained += sum->regained;
+}
+
+static void count_classes(struct accounts *accounts)
+{
+    for (unsigned cls = 0; cls < CLASSES; cls++) {
+        struct class_accounts *sum = &accounts->classes[cls];
+        size_t size = size_classes[cls].size;
+        uint32_t *count, capacity;
+        transfer_inside(cls, &count, &capacity);
+        sum->in_transfer = *count;
+        size_t in_use = minus(sum->taken, sum->cached + sum->in_transfer);
+        if (cls >= CLASS_SLICES_FIRST)
+            accounts->whole += in_use;
+        else
+            accounts->rest += in_use * hardening.canary;
+        count_compaction(accounts, cls);
+        accounts->cached += sum->cached * size;
+        accounts->in_transfer += sum->in_transfer * size;
+        if (capacity != 0)
+            accounts->metadata_used += meta_size(capacity * sizeof(void *));
+    }
+}
+
+static void count_returned(struct accounts *accounts, const struct purge_counters *kind)
+{
+    accounts->returned += load_relaxed(&kind->purged);
+    accounts->taken_again += load_relaxed(&kind->refaulted);
+}
+
+void account(struct accounts *accounts)
+{
+    ASSERT(lock_all_held());
+    words_clear(accounts, sizeof *accounts);
+    accounts->mapped = os_mapped();
+    count_map(accounts);
+    count_caches(accounts);
+    count_classes(accounts);
+
+    const struct huge_inside huge = huge_inside();
+    for (struct list *node = huge.dirty->next; node != huge.dirty; node = node->next) {
+        const struct huge *h = list_entry(node, struct huge, node);
+        accounts->untouched += h->before != 0 ? h->mapped - h->length : 0;
+        accounts->dirty_mappings++;
+        accounts->metadata_used += meta_size(sizeof(struct huge));
+    }
+    accounts->kept = use.dirty_huge;
+
+    accounts->metadata_used += *huge.forbidden_count * meta_size(sizeof(struct huge));
+    accounts->metadata_used += samples_bytes();
+    if (class_offsets_closed != NULL)
+        accounts->metadata_used += round_up(sizeof *class_offsets_closed, os_page);
+
+    accounts->superslabs = superslabs_mapped();
+    accounts->metadata_used += accounts->superslabs * meta_size(sizeof(struct superslab));
+    accounts->retained = use.dirty_slices * SLICE;
+    size_t blocks = accounts->slab_slices * SLICE;
+    accounts->untouched += superslabs_bytes() - blocks - accounts->retained + *huge.forbidden_bytes;
+    accounts->untouched += zero_sized_mapped();
+
+    count_returned(accounts, &counters.pages);
+    count_returned(accounts, &counters.slices);
+    count_returned(accounts, &counters.huge);
+    accounts->returning_ns = load_relaxed(&counters.returning_ns);
+
+    for (unsigned i = 0; i < SHARDS_MOST; i = shard_after(i))
+        accounts->metadata_used += shard_bytes(i);
+    const struct meta_parts meta = meta_parts();
+    accounts->map = map_bytes();
+    accounts->metadata = meta_mapped() + meta.guards - accounts->map;
+
+    /* All that is left of superslabs and huge blocks. */
+    accounts->program =
+        minus(blocks + accounts->huge_mapped,
+              accounts->rest + accounts->free_in_slabs + accounts->cached + accounts->in_transfer);
+
+    const struct reserve_parts reserve = reserve_parts();
+    accounts->program += reserve.used;
+    accounts->rest += reserve.mapped - reserve.used;
+
+    const struct guarded_parts guarded = guarded_parts();
+    accounts->program += guarded.used;
+    accounts->rest += guarded.pages - guarded.used;
+    accounts->untouched += guarded_region.bytes - guarded.pages;
+    accounts->metadata_used += guarded.notes;
+}

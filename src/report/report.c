@@ -1,0 +1,515 @@
+/* report_misuse -> begin: one thread at a time
+ *               -> head: what, address, thread; out before the stack, which may be damaged
+ *               -> tail: backtrace, what to do
+ *               -> os_abort, or go on */
+#include "report/report.h"
+
+#include <string.h>
+
+#include "base/atomic.h"
+#include "base/policy.h"
+#include "base/text.h"
+#include "front/registry.h"
+#include "os/lock.h"
+#include "os/os.h"
+#include "os/self.h"
+#include "profile/guarded.h"
+#include "profile/samples.h"
+#include "report/address.h"
+#include "report/backtrace.h"
+
+#define REPORTS_MOST 100 /* where the program goes on */
+#define MAPPING_MOST 480
+
+/* A report takes milliseconds, and the process ends after it. Who waits longer waits for a thread
+ * that in turn waits for it (in a constructor that dlopen runs, say), or for a slow handler. */
+#define WAIT_STEP 10
+#define WAIT_MOST 30000
+
+static unsigned reporter; /* atomic: the thread that reports, or has reported and ends; 0: none */
+static unsigned reports;  /* the reporter; begun so far */
+
+/* The reporter's; not on its stack, which may be small. */
+static char head[1024];
+static char tail[BACKTRACE_MOST * 512];
+static char mapping[MAPPING_MOST];
+static struct backtrace trace;
+
+/* Nobody waits here: the thread may have been interrupted while it held a lock. */
+static const struct site *sampled_by(const void *p)
+{
+    if (!load_relaxed(&profile_used) || !lock_try(&cacheless_lock))
+        return NULL;
+    const struct site *site = samples_site_of(p);
+    lock_release(&cacheless_lock);
+    return site;
+}
+
+static const char *const words[] = {
+    [MISUSE_NONE] = "",
+    [MISUSE_FOREIGN] = "no block begins at this address",
+    [MISUSE_UNALIGNED] = "no block can begin at this address: it is not a multiple of 16",
+    [MISUSE_INTERIOR] = "this address is inside a block, not at its start",
+    [MISUSE_FREE] = "this block is free already (freed twice, or used after it was freed)",
+    [MISUSE_SIZE] = "the size that was said does not fit the block",
+    [MISUSE_FUNCTION] = "this block was allocated by another kind of function",
+    [MISUSE_OVERRUN] = "something wrote beyond the end of this block, or before the next one",
+    [MISUSE_UNDERRUN] = "something wrote before this block, or beyond the end of the one before",
+    [MISUSE_WRITTEN] = "something wrote to this block while it was free",
+    [MISUSE_USED] = "use after free: this memory was freed earlier",
+    [MISUSE_BEYOND] = "past the end of a block (buffer overflow)",
+    [MISUSE_BEFORE] = "before the start of a block (buffer underflow)",
+};
+
+static const char words_gone[] SELDOM =
+    "no block is in use here; most likely it is free already (freed "
+    "twice, or used after it was freed)";
+
+static void line_begin(struct text *text, const char *title)
+{
+    text_add(text, "hakmem: ");
+    text_add(text, title);
+}
+
+static void line_end(struct text *text) { text_add(text, "\n"); }
+
+/* What lies at the address of a wrong call. */
+struct spot {
+    struct address place;
+    bool unmapped; /* ADDRESS_VACANT, and no memory is there */
+};
+
+static struct spot spot_of(const void *p)
+{
+    struct spot spot = {.place = address_describe(p)};
+    spot.unmapped = spot.place.kind == ADDRESS_VACANT &&
+                    os_mapping(p, mapping, sizeof mapping) == OS_NOT_MAPPED;
+    return spot;
+}
+
+/* Slabs and large blocks leave the map when they are free, and with them what the map could say. */
+static bool was_freed(const struct wrong_call *call, const struct spot *spot)
+{
+    return call->what == MISUSE_FOREIGN &&
+           (spot->place.kind == ADDRESS_DIRTY ||
+            (spot->place.kind == ADDRESS_VACANT && !spot->unmapped));
+}
+
+/* "this block was allocated by new; free is only for blocks of malloc" */
+static void add_functions(struct text *text, const struct wrong_call *call)
+{
+    static const char *const makers[] = {"malloc or a function like it", "new", "new[]"};
+    bool deletes = strncmp(call->function, "delete", 6) == 0;
+    text_add(text, "this block was allocated by ");
+    text_add(text, makers[call->maker]);
+    text_add(text, "; ");
+    text_add(text, call->function);
+    text_add(text, " is only for blocks of ");
+    text_add(text, !deletes ? "malloc" : call->function[6] == 0 ? "new" : "new[]");
+}
+
+static void add_call(struct text *text, const struct wrong_call *call, const char *what)
+{
+    line_begin(text, call->function);
+    text_add(text, call->fault ? " of " : "(");
+    text_add_hex(text, (uintptr_t)call->p);
+    if (call->what == MISUSE_SIZE) {
+        text_add(text, ", ");
+        text_add_number(text, call->size);
+    }
+    text_add(text, call->fault ? ": " : "): ");
+    if (call->what == MISUSE_FUNCTION && call->maker != MAKER_UNKNOWN)
+        add_functions(text, call);
+    else
+        text_add(text, what);
+    line_end(text);
+}
+
+/* ---- the address ---- */
+
+/* "the start of", "24 bytes into" or, for the end of a slab, nothing. */
+static void add_offset(struct text *text, size_t offset)
+{
+    if (offset == 0) {
+        text_add(text, "the start of ");
+        return;
+    }
+    text_add_number(text, offset);
+    text_add(text, " bytes into ");
+}
+
+static void add_block(struct text *text, const struct address *place, size_t offset)
+{
+    if (place->kind == ADDRESS_SLAB_END) {
+        text_add(text, "behind the last block of");
+    } else {
+        add_offset(text, offset);
+        text_add(text, place->kind == ADDRESS_CLASS ? "a block of class " : "a large block of ");
+        text_add_number(text, place->size);
+        text_add(text, " bytes at ");
+        text_add_hex(text, place->start);
+    }
+    if (place->slab != 0) {
+        text_add(text, place->kind == ADDRESS_SLAB_END ? " the slab at " : ", in the slab at ");
+        text_add_hex(text, place->slab);
+    }
+}
+
+/* The address may lie on either side of it. */
+static void add_guarded(struct text *text, const struct address *place, uintptr_t address)
+{
+    uintptr_t end = place->start + place->size;
+    if (address < place->start || address >= end) {
+        text_add_number(text, address < place->start ? place->start - address : address - end);
+        text_add(text, address < place->start ? " bytes before " : " bytes past the end of ");
+    } else {
+        add_offset(text, address - place->start);
+    }
+    text_add(text, "a guarded block of ");
+    text_add_number(text, place->size);
+    text_add(text, " bytes at ");
+    text_add_hex(text, place->start);
+}
+
+static void add_elsewhere(struct text *text, const void *p)
+{
+    text_add(text, "not in a block of hakmem's");
+    struct text module;
+    text_init(&module, mapping, sizeof mapping);
+    if (backtrace_add_module(&module, (uintptr_t)p)) {
+        text_add(text, "; code or static memory of a module:");
+        text_add(text, module.start);
+        return;
+    }
+    switch (os_mapping(p, mapping, sizeof mapping)) {
+    case OS_MAPPED:
+        text_add(text, "; the memory there is ");
+        text_add_foreign(text, mapping, sizeof mapping);
+        break;
+    case OS_NOT_MAPPED:
+        text_add(text, "; there is no memory at it");
+        break;
+    case OS_MAPPED_UNKNOWN:
+        break;
+    }
+}
+
+static void add_address(struct text *text, const struct spot *spot, const void *p)
+{
+    const struct address *place = &spot->place;
+    line_begin(text, "address: ");
+    switch (place->kind) {
+    case ADDRESS_ELSEWHERE:
+        add_elsewhere(text, p);
+        break;
+    case ADDRESS_VACANT:
+        text_add(text, spot->unmapped ? "where hakmem's memory may lie, but there is none at it "
+                                        "now: wild, or given back meanwhile"
+                                      : "in hakmem's memory, where no block is in use now");
+        break;
+    case ADDRESS_DIRTY:
+        text_add(text, "in memory of a large block that was freed");
+        break;
+    case ADDRESS_SLAB_END:
+    case ADDRESS_CLASS:
+    case ADDRESS_LARGE:
+        add_block(text, place, (uintptr_t)p - place->start);
+        break;
+    case ADDRESS_GUARDED:
+        add_guarded(text, place, (uintptr_t)p);
+        break;
+    }
+    line_end(text);
+}
+
+/* ---- who, and what to do ---- */
+
+static void add_thread(struct text *text, unsigned me)
+{
+    char name[OS_THREAD_NAME];
+    os_thread_called(name);
+    line_begin(text, "thread: ");
+    text_add_number(text, me);
+    text_add(text, " (");
+    text_add_foreign(text, name, sizeof name);
+    text_add(text, ")");
+    line_end(text);
+}
+
+static void add_frames(struct text *text, const uintptr_t *frames, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        uintptr_t frame = load_relaxed(&frames[i]);
+        line_begin(text, "#");
+        text_add_number(text, i);
+        text_add(text, " ");
+        text_add_hex(text, frame);
+        backtrace_add_module(text, frame);
+        line_end(text);
+    }
+}
+
+static void take_frames(void *unused)
+{
+    (void)unused;
+    backtrace_take(&trace);
+}
+
+static void add_backtrace(struct text *text, const void *caller)
+{
+    if (!backtrace_possible()) {
+        line_begin(text, "no backtrace in this build; a debugger shows who called");
+        line_end(text);
+        return;
+    }
+    trace.caller = caller;
+    bool whole = os_try(take_frames, NULL);
+    add_frames(text, trace.frames, trace.count);
+    if (!whole || trace.count == 0) {
+        line_begin(text, "the backtrace ends here: the stack is damaged");
+        line_end(text);
+    }
+    line_begin(text, "(addr2line -Cfpie MODULE OFFSET tells the line of a frame");
+    text_add(text, trace.count == BACKTRACE_MOST ? "; further frames are left out)" : ")");
+    line_end(text);
+}
+
+static void add_past_call(struct text *text, const char *what, const struct guarded_call *call)
+{
+    size_t depth = load_acquire(&call->depth);
+    line_begin(text, "this block was ");
+    text_add(text, what);
+    text_add(text, " by thread ");
+    text_add_number(text, load_relaxed(&call->thread));
+    text_add(text, depth > 0 ? " at" : ", whose stack is not known");
+    line_end(text);
+    add_frames(text, call->frames, smaller(depth, GUARDED_FRAMES));
+}
+
+/* Who allocated the block, and who freed it, as far as it is known: of guarded blocks, and of those
+ * that a heap profile has sampled and that are in use. */
+static void add_history(struct text *text, const struct address *place, const void *p)
+{
+    const struct guarded_block *guarded = guarded_holds(p) ? guarded_near(p) : NULL;
+    if (guarded != NULL) {
+        add_past_call(text, "allocated", &guarded->allocated);
+        if (load_relaxed(&guarded->freed))
+            add_past_call(text, "freed", &guarded->freed_by);
+        return;
+    }
+    const struct site *site = sampled_by((const void *)place->start);
+    if (site == NULL)
+        return;
+    line_begin(text, "this block was allocated at");
+    line_end(text);
+    add_frames(text, site->frames, smaller(site->depth, BACKTRACE_MOST));
+}
+
+static const char *advice(const struct wrong_call *call, const struct address *place)
+{
+    static const char *const functions[] = {
+        "free it by free", "free it by delete", "free it by delete[]",
+        "free it by the function that belongs to the one that allocated it"};
+    static const char twice[] SELDOM =
+        "find the other call that freed it; valgrind and AddressSanitizer show both";
+    switch (call->what) {
+    case MISUSE_FREE:
+        return twice;
+    case MISUSE_INTERIOR:
+        return "pass the pointer that malloc returned, not one that was moved from it";
+    case MISUSE_SIZE:
+        return "pass the size, or delete the type, that the block was allocated with";
+    case MISUSE_FUNCTION:
+        return functions[call->maker];
+    case MISUSE_OVERRUN:
+    case MISUSE_UNDERRUN:
+        return "find what wrote there; valgrind and AddressSanitizer show the write itself";
+    case MISUSE_USED:
+    case MISUSE_BEYOND:
+    case MISUSE_BEFORE:
+        if (!call->fault)
+            return "pass an address in a block that is in use, or its end";
+        return "correct this access; the stacks above show who allocated and freed the block";
+    case MISUSE_WRITTEN:
+        return "find who still used it; valgrind and AddressSanitizer show the write itself";
+    default:
+        break;
+    }
+    if (place->kind == ADDRESS_ELSEWHERE)
+        return "pass only what malloc and its kin returned; other memory goes back to whoever gave "
+               "it";
+    if (place->kind == ADDRESS_VACANT || place->kind == ADDRESS_DIRTY)
+        return twice;
+    return "pass the pointer that malloc returned, not one that was moved from it";
+}
+
+static void add_advice(struct text *text, const struct wrong_call *call,
+                       const struct address *place)
+{
+    if (call->late) {
+        line_begin(text, "found late: the wrong call came before the one shown, perhaps in another "
+                         "thread");
+        line_end(text);
+    }
+    line_begin(text, "what to do: ");
+    text_add(text, advice(call, place));
+    line_end(text);
+    line_begin(text, policy.abort_on_misuse && call->fault
+                         ? "the program ends here, unless it handles SIGSEGV"
+                     : policy.abort_on_misuse ? "the program ends here (SIGABRT)"
+                     : call->fault ? "the program goes on, and may touch this page from now on"
+                     : call->what == MISUSE_SIZE ? "the block is freed, the program goes on"
+                                                 : "the call is ignored, the program goes on");
+    line_end(text);
+}
+
+/* ---- a report ---- */
+
+static void print(const struct text *text) { os_print_error(text->start, text->used); }
+
+static void report(const struct wrong_call *given, unsigned me)
+{
+    struct wrong_call call = *given;
+    struct spot spot = spot_of(call.p);
+    const struct address *place = &spot.place;
+    /* Only the first slice of a block of whole slices has an entry in the map. */
+    if (call.what == MISUSE_FOREIGN && place->kind == ADDRESS_LARGE)
+        call.what = MISUSE_INTERIOR;
+
+    call.maker = call.what == MISUSE_FUNCTION ? maker_of(call.p) : MAKER_UNKNOWN;
+    struct text text;
+    text_init(&text, head, sizeof head);
+    add_call(&text, &call, was_freed(&call, &spot) ? words_gone : words[call.what]);
+    if (call.what == MISUSE_SIZE) {
+        line_begin(&text, "size: ");
+        text_add_number(&text, call.size);
+        text_add(&text, " bytes were said, the block has ");
+        text_add_number(&text, place->size);
+        line_end(&text);
+    }
+    add_address(&text, &spot, call.p);
+    add_thread(&text, me);
+    print(&text);
+
+    text_init(&text, tail, sizeof tail);
+    add_backtrace(&text, call.caller);
+    print(&text);
+    text_init(&text, tail, sizeof tail);
+    add_history(&text, &spot.place, call.p);
+    add_advice(&text, &call, place);
+    print(&text);
+}
+
+/* For a thread that can't make a whole report: it is making one, or another's never ends. */
+static void report_briefly(const struct wrong_call *given)
+{
+    struct wrong_call call = *given;
+    call.maker = MAKER_UNKNOWN;
+    char line[256];
+    struct text text;
+    text_init(&text, line, sizeof line);
+    add_call(&text, &call, words[call.what]);
+    print(&text);
+}
+
+/* A reporter of another process is what a fork has left here; one that ended had a handler that
+ * jumped out of its end. */
+static bool report_take(unsigned me)
+{
+    unsigned before = load_relaxed(&reporter);
+    return (before == 0 || !os_thread_lives(before)) &&
+           __atomic_compare_exchange_n(&reporter, &before, me, false, __ATOMIC_ACQUIRE,
+                                       __ATOMIC_RELAXED);
+}
+
+/* From here on no handler runs that could come here on the same thread. */
+static bool report_begin(unsigned me, sigset_t *signals)
+{
+    for (unsigned waited = 0; waited < WAIT_MOST; waited += WAIT_STEP) {
+        os_signals_block(signals);
+        if (report_take(me))
+            return true;
+        os_signals_restore(signals);
+        os_let_pass(WAIT_STEP);
+    }
+    return false;
+}
+
+static void add_left(struct text *text)
+{
+    line_begin(text, "malloc or free: the heap is locked by an earlier call of this thread, which "
+                     "has not returned: a signal handler interrupted it");
+    line_end(text);
+}
+
+/* Of os/lock.h. Nothing here waits for a lock: the thread may have left any of them. */
+COLD void lock_is_left(void)
+{
+    unsigned me = os_thread_id();
+    sigset_t signals;
+    struct text text;
+    if (load_relaxed(&reporter) == me || !report_begin(me, &signals)) {
+        char line[256];
+        text_init(&text, line, sizeof line);
+        add_left(&text);
+        print(&text);
+        os_die();
+    }
+    text_init(&text, head, sizeof head);
+    add_left(&text);
+    add_thread(&text, me);
+    print(&text);
+    text_init(&text, tail, sizeof tail);
+    add_backtrace(&text, NULL);
+    line_begin(&text,
+               "what to do: in a signal handler, allocate and free nothing, and do not leave "
+               "it by siglongjmp or an exception, unless the signal is blocked during malloc "
+               "and free");
+    line_end(&text);
+    line_begin(&text, "the program ends here (SIGABRT)");
+    line_end(&text);
+    print(&text);
+    os_signals_restore(&signals);
+    os_abort();
+}
+
+COLD void report_misuse(const struct wrong_call *call)
+{
+    unsigned me = os_thread_id();
+    sigset_t signals;
+    /* In a handler of SIGABRT, which this thread's first report has raised, or after one that
+     * jumped out: another report could lead there again and again. */
+    if (load_relaxed(&reporter) == me || !report_begin(me, &signals)) {
+        report_briefly(call);
+        if (policy.abort_on_misuse && !call->fault)
+            os_die();
+        return;
+    }
+    bool end = policy.abort_on_misuse != 0 && !call->fault;
+    if (end || ++reports <= REPORTS_MOST) {
+        report(call, me);
+    } else if (reports == REPORTS_MOST + 1) {
+        struct text text;
+        text_init(&text, head, sizeof head);
+        line_begin(&text, "further misuse is ignored, and not reported any more");
+        line_end(&text);
+        print(&text);
+    } else {
+        reports--; /* it stays there, and never comes round to 0 */
+    }
+    if (!end)
+        store_release(&reporter, 0);
+    os_signals_restore(&signals);
+    if (end)
+        os_abort();
+}
+
+COLD void report_late(struct finding found, const void *caller)
+{
+    if (found.what != MISUSE_NONE)
+        report_misuse(&(struct wrong_call){.function = "free",
+                                           .what = found.what,
+                                           .p = found.where,
+                                           .caller = caller,
+                                           .late = true});
+}

@@ -1,0 +1,139 @@
+#include "sheet/profile.h"
+
+static void sum_up(struct tally *sum, const struct tally *of_site)
+{
+    struct tally tally = tally_read(of_site);
+    sum->samples += tally.samples;
+    sum->blocks += tally.blocks;
+    sum->bytes += tally.bytes;
+}
+
+void profile_sum(struct profile_sums *sums, const struct site *site)
+{
+    sum_up(&sums->total, &site->total);
+    sum_up(&sums->live, &site->live);
+    sum_up(&sums->peak, &site->peak);
+}
+
+#define NUMBER_MOST 1e18 /* another process's memory may hold any number, or none */
+
+static void add_whole(struct text *t, double number)
+{
+    text_add_number(t, number > 0 && number < NUMBER_MOST ? (uint64_t)(number + 0.5) : 0);
+}
+
+static void add_tally(struct text *t, struct tally tally)
+{
+    add_whole(t, tally.blocks);
+    text_add(t, ": ");
+    add_whole(t, tally.bytes);
+}
+
+static void add_line(struct text *t, struct tally live, struct tally total)
+{
+    add_tally(t, live);
+    text_add(t, " [");
+    add_tally(t, total);
+    text_add(t, "] @");
+}
+
+void profile_add_head(struct text *t, const struct profile_sums *sums)
+{
+    text_add(t, "heap profile: ");
+    add_line(t, sums->live, sums->total);
+    text_add(t, " heapprofile\n# hakmem rate ");
+    text_add_number(t, sums->rate);
+    text_add(t, " lost ");
+    text_add_number(t, sums->lost);
+    text_add(t, " memory ");
+    text_add_number(t, sums->memory);
+    if (sums->pid != 0) {
+        text_add(t, " pid ");
+        text_add_number(t, sums->pid);
+    }
+    text_add(t, "\n");
+}
+
+/* The peak is noted when the first block after it is freed: until then it is now. */
+void profile_add_site(struct text *t, const struct profile_sums *sums, const struct site *site)
+{
+    bool now = sums->live.bytes > sums->peak.bytes;
+    struct tally live = tally_read(&site->live), total = tally_read(&site->total);
+    add_line(t, live, total);
+    for (size_t i = 0; i < site->depth; i++) {
+        text_add(t, " ");
+        text_add_hex(t, site->frames[i] + 1); /* where the call returns, as readers expect */
+    }
+    text_add(t, "\n# peak ");
+    add_tally(t, now ? live : tally_read(&site->peak));
+    text_add(t, " samples ");
+    text_add_number(t, live.samples);
+    text_add(t, " ");
+    text_add_number(t, total.samples);
+    if (*site_name(site) != '\0') {
+        text_add(t, "\n# name ");
+        text_add_foreign(t, site_name(site), SITE_NAME_MOST);
+    }
+    text_add(t, "\n");
+}
+
+void profile_add_end(struct text *t, uint64_t sites)
+{
+    text_add(t, "# sites ");
+    text_add_number(t, sites);
+    text_add(t, "\n\nMAPPED_LIBRARIES:\n");
+}
+
+/* With fewer an error can't be estimated. */
+#define SAMPLES_LEAST 2
+#define ROUNDING 1e-6 /* of sums that samples are added to and taken from */
+#define SUM_MOST 1e40 /* another process's memory may hold any number, or none */
+
+static bool possible(double x) { return x > -SUM_MOST && x < SUM_MOST; }
+
+/* Of a number from 0 to 1e80. */
+static double root(double x)
+{
+    double r = x > 1 ? x : 1;
+    for (unsigned i = 0; i < 200; i++)
+        r = (r + x / r) / 2;
+    return r;
+}
+
+/* A ratio of two sums, each of which estimates a sum over all blocks by those that are in the
+ * sample: block i with the chance 1/w. To the first order the ratio's variance is that of the sum
+ * of w (n - share b), divided by the square of the lower sum; and the variance of a sum of w d is
+ * estimated by that of w (w - 1) d d (Horvitz and Thompson, 1952). */
+static double error_of(const struct fill *fill, double share)
+{
+    double sum = fill->nn - 2 * share * fill->nb + share * share * fill->bb;
+    double samples = (double)fill->samples;
+    double variance = sum / fill->blocks / fill->blocks * samples / (samples - 1);
+    return variance > 0 ? root(variance) : 0;
+}
+
+struct requested requested_from(const struct fill *fill)
+{
+    const struct requested unknown = {0};
+    if (fill->samples < SAMPLES_LEAST || !possible(fill->requested) || !possible(fill->blocks) ||
+        !possible(fill->nn) || !possible(fill->nb) || !possible(fill->bb) || fill->blocks < 1 ||
+        fill->requested < 0 || fill->requested > fill->blocks * (1 + ROUNDING))
+        return unknown;
+    double share = fill->requested < fill->blocks ? fill->requested / fill->blocks : 1;
+    double error = error_of(fill, share);
+    return (struct requested){fill->samples, share, error < 1 ? error : 1, fill->blocks};
+}
+
+struct requested requested_read(struct target *t, const struct tables *tables)
+{
+    uint64_t at = (uint64_t)(uintptr_t)tables->profile.fill;
+    struct fill fill;
+    if (at == 0 || !target_read(t, at, &fill, sizeof fill))
+        return (struct requested){0};
+    return requested_from(&fill);
+}
+
+uint64_t requested_of(double share, uint64_t bytes)
+{
+    return (uint64_t)(share * (double)bytes + 0.5);
+}
