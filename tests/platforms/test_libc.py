@@ -31,7 +31,7 @@ CALLS = {
     "realloc": BLOCKS_ARE_FILLED,
     "hardened": BLOCKS_ARE_FILLED,
     "huge": BLOCKS_ARE_FILLED,
-    "huge_guards": BLOCKS_ARE_FILLED,
+    "forbidden": BLOCKS_ARE_FILLED,
     "guarded": BLOCKS_ARE_FILLED,
     "heap": BLOCKS_ARE_FILLED,
     "sampled": BLOCKS_ARE_FILLED,  # at the rate's change
@@ -46,10 +46,8 @@ CALLS = {
     | {f"_Unwind_Get{what}" for what in ("GR", "IP", "CFA")},
     "report": {"strncmp"} | BLOCKS_ARE_FILLED,
     "glibc": {"fputs", "fwrite"},
-    **dict.fromkeys(
-        ("kernel", "print", "room", "slabs", "tables", "target", "totals", "walk"), TEXT
-    ),
-    "spans": {"getauxval"},
+    **dict.fromkeys(("print", "target", "walk"), TEXT),
+    "room": {"getauxval"} | TEXT,
 }
 
 
