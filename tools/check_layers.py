@@ -145,7 +145,7 @@ STRUCTURE = {
     "life/recording.c": "RECORDER_END_MS",
     "back/forbidden.h": "FORBIDDEN_BYTES MARKED_BYTES",
     "back/forbidden.c": "GUARDED_MAPPINGS FORBIDDEN_MOST CLOSED_FIRST CLOSED_EACH",
-    "heap/hardened.c": "ZERO_SIZED WORDS HELD_BYTES PAGE",
+    "heap/hardening.c": "ZERO_SIZED WORDS HELD_BYTES PAGE",
     "back/superslabs.h": "SLOTS_LEFT SUPERSLAB SUPERSLAB_SLICES GUARD_PAGES_MOST GUARDS_UNKNOWN "
     "GUARD_LAST",
     "front/hardened.c": "READY_BYTES READY_LEAST READY_MOST HELD_MOST",
@@ -163,7 +163,7 @@ STRUCTURE = {
     "back/meta.h": "META_MOST",
     "back/reserve.c": "REGIONS REGION_LEAST <16 =16",
     "back/slices.c": "SHUFFLED_LEAST ALIGNED_TRIES CANDIDATES_MOST",
-    "heap/hardened.h": "CANARY_BYTES",
+    "heap/hardening.h": "CANARY_BYTES",
     "front/cache.h": "ROOM_MOST CHUNK_FIRST CHUNK_LATER CHUNKS_MOST ARRAY_KINDS SEAL AHEAD_CLASSES "
     "AHEAD_MOST HARDENED_FIRST NO_WHOLE",
     "front/adapt.c": "TRIES",

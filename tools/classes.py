@@ -37,7 +37,7 @@ Reasons behind the numbers:
   rows of these classes are there twice, so that a stack's number finds its class's figures.
 - The first capacity of a thread's stack: 15 blocks up to 512 bytes, 7 to 4 KiB, 3 to 256 KiB, so
   that with the empty slot the first arrays are 128, 64 or 32 bytes. Of larger blocks bytes decide.
-- The guard pages of a hardened heap's slabs (src/heap/hardened.h): blocks up to the end of a
+- The guard pages of a hardened heap's slabs (src/heap/hardening.h): blocks up to the end of a
   page, a guard page, blocks again. Blocks stay where they are, and those with a byte in a guard
   page are not used. Where these runs of a page are filled by less than three quarters, they have
   up to four pages. So blocks fill 90% of the pages between guards; with runs of a page it would
@@ -291,7 +291,7 @@ def guard_source() -> str:
     )
     return f"""/* Made by tools/classes.py, which gives the reasons: change it there. */
 /* clang-format off */
-#include "heap/hardened.h"
+#include "heap/hardening.h"
 
 SELDOM const struct guard_plan guard_table[CLASSES] = {{
     /* pages, places, first word */

@@ -49,7 +49,7 @@ GATES = {
     "an order from outside": "life/settings.c:orders_obey",
     "recorded": "api/recorded.c:* api/slow.c:malloc_closed api/slow.c:take_counted",
     "hardened": """
-        api/harden.c:* front/hardened.c:* heap/hardened.c:* heap/hardened.h:canary_*
+        api/harden.c:* front/hardened.c:* heap/hardening.c:* heap/hardening.h:canary_*
         heap/shards.c:slab_harden heap/shards.c:take_any
         back/forbidden.c:forbidden_look back/forbidden.c:forbidden_shut
         back/forbidden.c:forbidden_trim back/huge.c:guarded back/huge.c:guards_give

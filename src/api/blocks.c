@@ -6,7 +6,7 @@
 #include "back/reserve.h"
 #include "front/closing.h"
 #include "front/proof.h"
-#include "heap/hardened.h"
+#include "heap/hardening.h"
 #include "heap/slab.h"
 #include "learn/keep.h"
 #include "life/life.h"

@@ -5,7 +5,7 @@
 #include "base/policy.h"
 #include "front/deferred.h"
 #include "front/hardened.h"
-#include "heap/hardened.h"
+#include "heap/hardening.h"
 #include "heap/shards.h"
 #include "heap/slab.h"
 #include "learn/keep.h"
@@ -70,7 +70,7 @@ static bool block_stays(size_t n, size_t usable)
     return n <= usable && usable == usable_of_new(n, 1);
 }
 
-/* Of any address in a slab of the class. Of a block that is never handed out (heap/hardened.h) the
+/* Of any address in a slab of the class. Of a block that is never handed out (heap/hardening.h) the
  * canary says that it is free, if it can be read. */
 static inline enum misuse wrong_place(unsigned cls, const void *p)
 {

@@ -11,7 +11,7 @@
 #include "api/blocks.h"
 #include "api/slow.h"
 #include "hakmem/hakmem.h"
-#include "heap/hardened.h"
+#include "heap/hardening.h"
 #include "report/backtrace.h"
 
 #define EXPORT __attribute__((visibility("default")))

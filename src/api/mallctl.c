@@ -19,7 +19,7 @@
 #include "base/text.h"
 #include "front/owners.h"
 #include "hakmem/hakmem.h"
-#include "heap/hardened.h"
+#include "heap/hardening.h"
 #include "life/life.h"
 #include "life/purge.h"
 #include "life/settings.h"

@@ -9,7 +9,7 @@
 #include "api/slow.h"
 #include "back/huge.h"
 #include "base/policy.h"
-#include "heap/hardened.h"
+#include "heap/hardening.h"
 #include "heap/shards.h"
 #include "heap/slab.h"
 #include "life/scavenger.h"

@@ -38,7 +38,7 @@ enum { LEARN_FROZEN, LEARN_OBSERVE, LEARN };
 
 /* ---- hardening ----
  *
- * What of the heap is hardened. Constant after the process's start (heap/hardened.h), which a
+ * What of the heap is hardened. Constant after the process's start (heap/hardening.h), which a
  * thread that has looked for its cache has seen; who has not may ask hardened() alone. */
 
 struct hardening {

@@ -1,4 +1,4 @@
-/* The thread's blocks in a hardened heap (heap/hardened.h). The stacks of its cache stay empty
+/* The thread's blocks in a hardened heap (heap/hardening.h). The stacks of its cache stay empty
  * there, so every malloc and every free takes the slow path and comes here:
  *
  *   free -> the canary says that it is in use -> zeroed -> held, in the place of one held before,
@@ -11,7 +11,7 @@
 #define HAKMEM_FRONT_HARDENED_H
 
 #include "front/cache.h"
-#include "heap/hardened.h"
+#include "heap/hardening.h"
 
 /* A block of the class; null where there is none ready, which hardened_fill changes. What is found
  * wrong about it: something wrote to it while it was free. */

@@ -1,6 +1,6 @@
 /* Made by tools/classes.py, which gives the reasons: change it there. */
 /* clang-format off */
-#include "heap/hardened.h"
+#include "heap/hardening.h"
 
 SELDOM const struct guard_plan guard_table[CLASSES] = {
     /* pages, places, first word */

@@ -9,7 +9,7 @@
 #include "base/atomic.h"
 #include "base/counters.h"
 #include "base/memory.h"
-#include "heap/hardened.h"
+#include "heap/hardening.h"
 #include "heap/shard.h"
 #include "learn/bring_in.h"
 #include "learn/compaction.h"

@@ -5,7 +5,7 @@
 #include "base/atomic.h"
 #include "base/memory.h"
 #include "base/watch.h"
-#include "heap/hardened.h"
+#include "heap/hardening.h"
 #include "os/lock.h"
 #include "os/os.h"
 

@@ -11,7 +11,7 @@
 #include "base/list.h"
 #include "base/misuse.h"
 #include "heap/classes.h"
-#include "heap/hardened.h"
+#include "heap/hardening.h"
 #include "os/os.h"
 
 struct superslab;

@@ -16,7 +16,7 @@
 #include "front/hardened.h"
 #include "front/owners.h"
 #include "front/registry.h"
-#include "heap/hardened.h"
+#include "heap/hardening.h"
 #include "heap/shards.h"
 #include "heap/transfer.h"
 #include "life/limits.h"

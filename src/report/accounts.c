@@ -11,7 +11,7 @@
 #include "front/cache.h"
 #include "front/hardened.h"
 #include "front/registry.h"
-#include "heap/hardened.h"
+#include "heap/hardening.h"
 #include "heap/shards.h"
 #include "heap/slab.h"
 #include "heap/transfer.h"

@@ -3,7 +3,7 @@
 #include "back/huge.h"
 #include "back/map.h"
 #include "back/superslabs.h"
-#include "heap/hardened.h"
+#include "heap/hardening.h"
 #include "heap/slab.h"
 #include "profile/guarded.h"
 

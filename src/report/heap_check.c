@@ -7,7 +7,7 @@
 #include "back/superslabs.h"
 #include "back/use.h"
 #include "base/text.h"
-#include "heap/hardened.h"
+#include "heap/hardening.h"
 #include "heap/shards.h"
 #include "heap/slab.h"
 #include "os/os.h"

@@ -30,6 +30,7 @@ CALLS = {
     "slow": BLOCKS_ARE_FILLED,
     "realloc": BLOCKS_ARE_FILLED,
     "hardened": BLOCKS_ARE_FILLED,
+    "hardening": BLOCKS_ARE_FILLED,
     "huge": BLOCKS_ARE_FILLED,
     "forbidden": BLOCKS_ARE_FILLED,
     "guarded": BLOCKS_ARE_FILLED,

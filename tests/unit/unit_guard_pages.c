@@ -1,6 +1,6 @@
 /* The guard pages of a hardened heap's slabs: where they are, and that nobody can touch them. */
 #define _GNU_SOURCE
-#include "heap/hardened.h"
+#include "heap/hardening.h"
 
 #include <string.h>
 #include <sys/uio.h>

@@ -1,4 +1,4 @@
-#include "heap/hardened.h"
+#include "heap/hardening.h"
 
 #include "back/map.h"
 #include "base/atomic.h"

@@ -1,7 +1,7 @@
 /* What a hardened heap has beside its blocks: a word behind each block of a class, pages between
  * them that nobody can touch, and blocks of no bytes. */
-#ifndef HAKMEM_HEAP_HARDENED_H
-#define HAKMEM_HEAP_HARDENED_H
+#ifndef HAKMEM_HEAP_HARDENING_H
+#define HAKMEM_HEAP_HARDENING_H
 
 #include "base/asm.h"
 #include "base/atomic.h"
