@@ -15,10 +15,10 @@
 
 /* ---- the two kinds of heap ----
  *
- * Which one a process has is known at its start and never changes: `plain`,
- * whose blocks of classes pass through the threads' stacks, or `hardened` (front/hardened.h). What
- * differs is in these two tables and nowhere else in the slow path. Recordings, profiles and guards
- * are no kinds: they stand around the heap that there is, and come and go. */
+ * Which one a process has is known at its start and never changes: `plain`, whose blocks of classes
+ * pass through the threads' stacks, or `hardened` (front/hardened.h). What differs is in these two
+ * tables and nowhere else in the slow path. Recordings, profiles and guards are no kinds: they
+ * stand around the heap that there is, and come and go. */
 
 struct kind {
     bool slices; /* blocks of whole slices; without, they are mappings of their own */
@@ -59,10 +59,10 @@ FAST const struct kind *kind(void) { return hardened() ? &hardened_kind : &plain
 
 /* ---- the door ----
  *
- * Who enters has the calling thread's cache, which is made if
- * it has none yet, and the lock that goes with it; who leaves releases that, gives back what lies
- * idle, and reports what came to light of other blocks. What is called in between knows nothing of
- * forks, of a thread's start, or of memory that goes back.
+ * Who enters has the calling thread's cache, which is made if it has none yet, and the lock that
+ * goes with it; who leaves releases that, gives back what lies idle, and reports what came to light
+ * of other blocks. What is called in between knows nothing of forks, of a thread's start, or of
+ * memory that goes back.
  *
  * The door is shut while a fork has everything and lasts: then the reserve serves (back/reserve.h),
  * and frees wait (front/deferred.h). A call that a stack can serve does not come here. */

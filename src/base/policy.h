@@ -7,7 +7,7 @@
 #include "base/defs.h"
 
 /* The numbers that the rest reads, made from the table of options. options/ writes them before the
- * first cache exists. Those that change later (life/settings.c, life/life.c) are atomic. Sizes in
+ * first cache exists. Those that change later (life/settings.c) are atomic. Sizes in
  * bytes, switches 0 or 1. */
 struct policy {
 #define OPTION(name, type, value, least, most, help) size_t name;

@@ -39,7 +39,8 @@ FAST bool large_push(struct cache *cache, unsigned cls, void *p)
     return true;
 }
 
-/* With the cache's lock: what the stacks hold is known to all, who else would take it for used. */
+/* With the cache's lock: adds to `use.stacked` what the stacks hold by now. What is missing there
+ * counts as memory in use. */
 static inline void large_tell(struct cache *cache)
 {
     if (likely(cache->large_bytes == cache->large_told))
