@@ -80,7 +80,7 @@ static inline bool enter(struct door *door)
     if (unlikely(!lock_enter(cache_lock_of(door->cache))))
         return false;
     if (likely(door->cache != NULL))
-        large_tell(door->cache);
+        door->found = stacks_catch_up(door->cache);
     return true;
 }
 

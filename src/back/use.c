@@ -24,6 +24,10 @@ size_t use_dirty(void)
 
 size_t use_live(void) { return excess(used_now(), load_relaxed(&use.spare)); }
 
+bool use_grown(void) { return load_relaxed(&use.most) >= load_relaxed(&limits.grown); }
+
+void use_set_grown(void) { store_relaxed(&limits.grown, returns_grown(load_relaxed(&use.most))); }
+
 bool use_low(void) { return returns_low(use_live(), load_relaxed(&use.most)); }
 
 bool use_returns(void)
@@ -57,6 +61,7 @@ struct limits limits = {.keep = SIZE_MAX,
                         .soft = SIZE_MAX,
                         .hard = SIZE_MAX,
                         .look = LAW_IDLE_PART * LAW_LITTLE,
+                        .grown = 2 * RETURNS_LEAST,
                         .unread = true,
                         .watched = true};
 
@@ -123,7 +128,7 @@ static void use_grew(bool fresh)
     size_t now = used_now();
     if (now > load_relaxed(&use.most))
         store_relaxed(&use.most, now);
-    if (fresh && unlikely(use_excess() > 0))
+    if (fresh && unlikely(use_excess() > 0 || use_grown()))
         store_relaxed(&purge_due, clock_now());
 }
 

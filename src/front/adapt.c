@@ -266,6 +266,21 @@ void stack_start_capacity(struct cache *cache, unsigned stack)
         stack_resize(cache, stack, capacity_fixed(c->size, c->first, &policy));
 }
 
+/* So that a thread that only frees by now finds it full before its last free, and can rest. */
+void stack_fit(struct cache *cache, unsigned stack)
+{
+    ASSERT(lock_held(cache->lock));
+    struct cold_bin *cold = &cache->cold[stack];
+    if (policy.learn != LEARN || stack_is_large(stack) || caches_living() <= 1)
+        return;
+    size_t used = stack_used(&cache->bins[BIN_FIRST + stack], cold);
+    size_t least = larger(used, stack_first(stack, cache_share(cache)));
+    if (least >= cold->capacity)
+        return;
+    stack_set_capacity(cache, stack, least);
+    cold->learned = cold->capacity;
+}
+
 void stack_adapt(struct cache *cache, unsigned stack, struct capacity_seen seen)
 {
     ASSERT(lock_held(cache->lock));

@@ -18,6 +18,9 @@ void stack_start_capacity(struct cache *cache, unsigned stack);
  * allow it. */
 void stack_grow_thin(struct cache *cache, unsigned stack);
 
+/* Where there are other threads: a stack that has grown may hold no more than it does. */
+void stack_fit(struct cache *cache, unsigned stack);
+
 /* What happened to a stack; `seen` has its event, and what else is known of it. */
 void stack_adapt(struct cache *cache, unsigned stack, struct capacity_seen seen);
 

@@ -120,6 +120,7 @@ struct cache {
     unsigned closings;   /* its own reasons (closing.h); atomic, changed under its lock */
     uint16_t whole;      /* what the map has for a block of whole slices, or NO_WHOLE: in constant
                             caches, and where free looks at more (closing.h); atomic */
+    size_t ages;         /* how often its stacks grew older, of all times; lock: cache */
     bool large_used;     /* large blocks came or went since stacks_age looked; the owner's */
     bool shut;           /* emptied since all caches were closed; the owner's */
     bool asking;         /* the owner asks libc to tell its end; the owner's */

@@ -2,6 +2,7 @@
 
 #include "back/use.h"
 #include "base/policy.h"
+#include "front/adapt.h"
 #include "front/cache.h"
 #include "front/registry.h"
 #include "front/stacks.h"
@@ -17,6 +18,15 @@ static size_t large_most(void)
     size_t most =
         share_of_large(threads, used_most, CLASS_SLICES_MOST, load_relaxed(&policy.thread_bytes));
     return smaller(most, load_relaxed(&limits.look) / larger(threads, 1));
+}
+
+static void large_tell(struct cache *cache)
+{
+    ASSERT(lock_held(cache->lock));
+    if (likely(cache->large_bytes == cache->large_told))
+        return;
+    add_relaxed(&use.stacked, cache->large_bytes - cache->large_told);
+    cache->large_told = cache->large_bytes;
 }
 
 /* What the stacks hold, and may hold. */
@@ -102,22 +112,43 @@ static size_t too_old(const struct cache *cache, unsigned stack)
     return cache->large_used ? 0 : used;
 }
 
-COLD struct finding stacks_age(struct cache *cache)
+static size_t ages; /* atomic; how often all stacks grew older */
+
+static COLD struct finding stacks_age_mine(struct cache *cache)
 {
+    ASSERT(lock_held(cache->lock));
     struct finding found = {MISUSE_NONE, NULL};
-    /* The caches of threads that have none have no lock either. */
-    if (begun_from(cache, 0) >= STACKS || !lock_try(cache->lock))
-        return found;
+    cache->ages = load_relaxed(&ages);
     for (unsigned stack = begun_from(cache, 0); stack < STACKS;
          stack = begun_from(cache, stack + 1)) {
         size_t old = too_old(cache, stack);
-        if (old == 0)
-            continue;
-        stack_settle(cache, stack);
-        finding_keep(&found, stack_put_oldest(cache, stack, old, false));
+        if (old > 0) {
+            stack_settle(cache, stack);
+            finding_keep(&found, stack_put_oldest(cache, stack, old, false));
+        }
+        stack_fit(cache, stack);
     }
     cache->large_used = false;
     large_count(cache);
+    return found;
+}
+
+SLOW struct finding stacks_catch_up(struct cache *cache)
+{
+    large_tell(cache);
+    if (unlikely(cache->ages != load_relaxed(&ages)))
+        return stacks_age_mine(cache);
+    return (struct finding){MISUSE_NONE, NULL};
+}
+
+COLD struct finding stacks_age(struct cache *cache)
+{
+    struct finding found = {MISUSE_NONE, NULL};
+    add_relaxed(&ages, 1);
+    /* The caches of threads that have none have no lock either. */
+    if (begun_from(cache, 0) >= STACKS || !lock_try(cache->lock))
+        return found;
+    found = stacks_age_mine(cache);
     lock_release(cache->lock);
     return found;
 }

@@ -39,16 +39,6 @@ FAST bool large_push(struct cache *cache, unsigned cls, void *p)
     return true;
 }
 
-/* With the cache's lock: adds to `use.stacked` what the stacks hold by now. What is missing there
- * counts as memory in use. */
-static inline void large_tell(struct cache *cache)
-{
-    if (likely(cache->large_bytes == cache->large_told))
-        return;
-    add_relaxed(&use.stacked, cache->large_bytes - cache->large_told);
-    cache->large_told = cache->large_bytes;
-}
-
 /* With the cache's lock: a block from a superslab; null without memory. Writes what was found of
  * others. */
 void *large_take(struct cache *cache, unsigned cls, struct finding *found);
@@ -59,8 +49,13 @@ struct finding large_give(struct cache *cache, unsigned cls, void *p);
 /* Frees all that the stacks hold. */
 struct finding large_empty(struct cache *cache);
 
-/* What nobody needed for a while, in all stacks: of each stack of small blocks the older half; of
- * large blocks all, if none came or went since the last call. */
+/* Frees what nobody needed for a while, in all stacks: of each stack of small blocks the older
+ * half; of large blocks all, if none came or went since the last time. Those of other threads do so
+ * when they next enter. */
 struct finding stacks_age(struct cache *cache);
+
+/* With the cache's lock, as its owner enters: that is made up for, and `use.stacked` has what the
+ * stacks hold by now. What is missing there counts as memory in use. */
+struct finding stacks_catch_up(struct cache *cache);
 
 #endif

@@ -24,7 +24,7 @@ static struct cache *cache_make(void)
     cache->mine = NULL;
     cache->sampler = NULL;
     cache->hardened = NULL;
-    cache->stays_until = 0;
+    cache->stays_until = cache->ages = 0;
     cache->refills = cache->flushes = cache->unclocked = cache->untold = cache->large_told =
         cache->outflow = 0;
     cache->hinted = 0;

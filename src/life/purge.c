@@ -121,6 +121,13 @@ static void find_low(void)
     owe_pages(clock_now());
 }
 
+/* Before the heap grows further, what lies in stacks is to serve again. */
+static struct finding grow_older(void)
+{
+    use_set_grown();
+    return stacks_age(cache_current());
+}
+
 /* What nobody needed for a while. */
 static struct finding find_old(void)
 {
@@ -220,6 +227,8 @@ COLD void purge_step(bool freed, size_t own)
     struct finding old = {MISUSE_NONE, NULL};
     if (freed)
         find_low();
+    else if (use_grown())
+        old = grow_older();
     bool much = freed && find_much();
     if (much || use_excess() > 0)
         found = large_empty(cache_current());

@@ -20,7 +20,7 @@ void look_after(struct cache *cache, size_t own);
 static inline void make_room(size_t own)
 {
     guards_look();
-    if (purge_is_due() && (use_excess() > 0 || soft_limit_waits()))
+    if (purge_is_due() && (use_excess() > 0 || use_grown() || soft_limit_waits()))
         give_memory_back(false, own);
 }
 
