@@ -76,6 +76,25 @@ static void sizes_that_shift(void)
           "40 MiB in changing sizes: most resident %zu KiB", most / KiB);
 }
 
+/* Before a heap grows, what lies in the stacks of sizes that the program has left behind serves it.
+ */
+static void strings_that_lengthen(void)
+{
+    enum { STRINGS = 20000 };
+    static char *strings[STRINGS];
+    for (size_t n = 16; n <= 1024; n += 16)
+        for (size_t i = 0; i < STRINGS; i++) {
+            char *longer = memset(NEED("malloc", malloc(n)), 1, n);
+            free(strings[i]);
+            strings[i] = longer;
+        }
+    struct hakmem_stats stats = stats_now();
+    CHECK(stats.thread_caches <= stats.program / 16, "%zu KiB in use, and in stacks %zu KiB",
+          stats.program / KiB, stats.thread_caches / KiB);
+    for (size_t i = 0; i < STRINGS; i++)
+        free(strings[i]);
+}
+
 static void no_threshold_holds_through_rests(void)
 {
     mallopt(M_TRIM_THRESHOLD, -1);
@@ -283,6 +302,7 @@ int main(void)
     watchdog(300);
     RUN_IN_CHILD(sleeping_thread_keeps_one_large_block);
     RUN_IN_CHILD(sizes_that_shift);
+    RUN_IN_CHILD(strings_that_lengthen);
     RUN_IN_CHILD(no_threshold_holds_through_rests);
     RUN_IN_CHILD(every_free_checked_gives_back);
     RUN_IN_CHILD(aligned_blocks_have_no_mapping_each);

@@ -256,6 +256,8 @@ static void a_debt_ends(void)
 
 static void looks_come_when_little_may_be_left(void)
 {
+    EXPECT_EQUAL(returns_grown(0), RETURNS_LEAST);
+    EXPECT_EQUAL(returns_grown(GiB), GiB + GiB / LAW_TINY_PART);
     EXPECT_EQUAL(returns_look(0, GiB), LAW_LITTLE);
     EXPECT_EQUAL(returns_look(GiB, GiB), GiB / 2);
     EXPECT_EQUAL(returns_look(GiB / 2 + 80 * MiB, GiB), 80 * MiB);
