@@ -50,7 +50,7 @@ static SLOW void *take_inside(unsigned cls, size_t n, size_t align, bool *zero)
     else if (unlikely(door.cache == NULL))
         (void)shard_take(shard, cls, &p + 1, 1);
     else if (cls >= CLASS_LARGE)
-        p = large_take(door.cache, cls, &door.found);
+        p = large_take(door.cache, cls);
     else
         p = cache_refill(door.cache, cls, &door.found);
     leave_taken(&door, cls == CLASSES ? n : 0);

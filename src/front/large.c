@@ -71,18 +71,13 @@ COLD struct finding large_empty(struct cache *cache)
     return found;
 }
 
-SLOW void *large_take(struct cache *cache, unsigned cls, struct finding *found)
+SLOW void *large_take(struct cache *cache, unsigned cls)
 {
     ASSERT(lock_held(cache->lock));
     void *p[1] = {NULL};
     store_relaxed(&cache->refills, cache->refills + 1);
     p[0] = large_left(cache, cls);
     large_count(cache);
-    /* Rather than slices that were never touched: what lies in the stacks of other classes. */
-    if (p[0] == NULL && cache->large_bytes > 0 &&
-        load_relaxed(&use.dirty_slices) * SLICE < size_classes[cls].size &&
-        use_excess_with(size_classes[cls].size) > 0)
-        *found = large_put_all(cache);
     if (likely(p[0] == NULL))
         cache_took(cache, shard_take(cache->shard, cls, p + 1, 1) * size_classes[cls].size);
     return p[0];

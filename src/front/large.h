@@ -39,9 +39,8 @@ FAST bool large_push(struct cache *cache, unsigned cls, void *p)
     return true;
 }
 
-/* With the cache's lock: a block from a superslab; null without memory. Writes what was found of
- * others. */
-void *large_take(struct cache *cache, unsigned cls, struct finding *found);
+/* With the cache's lock: a block from a superslab; null without memory. */
+void *large_take(struct cache *cache, unsigned cls);
 
 /* With the cache's lock: frees one. */
 struct finding large_give(struct cache *cache, unsigned cls, void *p);

@@ -9,7 +9,6 @@ static const char *const whys[CAPACITY_REASONS] = {
     [CAPACITY_OVERFLOWS] = "full again and again",
     [CAPACITY_BURSTS] = "bursts that it can take in",
     [CAPACITY_FOREIGN] = "what is freed is other threads'",
-    [CAPACITY_DRAINS] = "the thread frees more than it takes again",
     [CAPACITY_SHARE] = "more threads share what all may keep",
 };
 
