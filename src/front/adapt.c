@@ -271,7 +271,8 @@ void stack_fit(struct cache *cache, unsigned stack)
 {
     ASSERT(lock_held(cache->lock));
     struct cold_bin *cold = &cache->cold[stack];
-    if (policy.learn != LEARN || stack_is_large(stack) || caches_living() <= 1)
+    if (policy.learn != LEARN || stack_is_large(stack) || stack_is_thin(stack) ||
+        caches_living() <= 1)
         return;
     size_t used = stack_used(&cache->bins[BIN_FIRST + stack], cold);
     size_t least = larger(used, stack_first(stack, cache_share(cache)));
