@@ -44,6 +44,8 @@ SUBCOMMANDS = {
     "bench": "bench_command",
     "compare": "compare_command",
 }
+# What hakmem/look starts for `hakmem run`.
+REPORTERS = {"budgets": "budgets_command"}
 TAKE_PROGRAMS = ("doctor", "record", "compare", "tune")
 
 DESCRIPTION = "Runs programs with hakmem as their malloc, and inspects them."
@@ -117,7 +119,7 @@ class _Parser(argparse.ArgumentParser):
 def module(name: str) -> Any:
     """Of a subcommand. Ends the process where the Python has not what that needs."""
     try:
-        return importlib.import_module(f"hakmem.{SUBCOMMANDS[name]}")
+        return importlib.import_module(f"hakmem.{(SUBCOMMANDS | REPORTERS)[name]}")
     except ModuleNotFoundError:
         try:
             need("elftools", *needed(name, sys.argv))
@@ -275,7 +277,7 @@ def run(words: list[str]) -> int:
     front, library, *words = words
     # What follows belongs to another program.
     at = words.index("--") if "--" in words else len(words)
-    name = words[0] if at > 0 and words[0] in SUBCOMMANDS else None
+    name = words[0] if at > 0 and words[0] in SUBCOMMANDS | REPORTERS else None
     if name is None:
         return _without_subcommand(words[:at], Path(library))
     commands = parsers([name])[1]

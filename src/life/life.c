@@ -28,6 +28,7 @@
 #include "options/options.h"
 #include "os/lock.h"
 #include "os/os.h"
+#include "profile/samples.h"
 #include "record/ring.h"
 #include "report/fault.h"
 #include "report/learned.h"
@@ -276,6 +277,7 @@ void fork_child(void)
     huge_fork_child();
     journal_fork_child();
     reserve_fork_child();
+    samples_fork_child();
     caches_fork_unlock_child(thread_owned());
     purge_go_on();
     lock_release(&start_lock);
