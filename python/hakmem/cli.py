@@ -31,6 +31,7 @@ SUBCOMMANDS = {
     "top": "top_command",
     "stat": "stat_command",
     "exporter": "exporter_command",
+    "why": "why_command",
     "sheet": "sheet_command",
     "profile": "profile_command",
     "leaks": "leaks_command",
@@ -57,6 +58,7 @@ examples:
   hakmem doctor                          is hakmem installed correctly?
   hakmem top                             watch all processes on hakmem
   hakmem exporter                        serve their figures to Prometheus
+  hakmem why 4711                        why is process 4711 so large?
   hakmem sheet 4711                      what does process 4711 use memory for?
   hakmem profile 4711                    which of its code allocates memory?
   hakmem run --leaks prog                which memory does prog leak?
