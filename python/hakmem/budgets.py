@@ -13,7 +13,7 @@ from hakmem.profile_text import LIBRARY, printable, short, size
 from hakmem.symbols import Stack
 
 _SIZE = re.compile(r"\+?([0-9]*\.?[0-9]+) *(?:([KMGT])i?)?B?", re.IGNORECASE)
-SITES = 3  # named of each budget
+SITES, LEAST = 3, 0.01  # named of each budget, and the share that one has
 # Source files and modules of libraries, which say less than what calls them.
 _SYSTEM = re.compile(r"/usr/(?:include|lib)|/lib|.*/libhakmem[^/]*\.so")
 
@@ -71,13 +71,12 @@ def place(stack: Stack) -> str:
 
 
 def largest(stacks: Iterable[Stack], at: Sequence[int], is_size: bool) -> tuple[str, ...]:
-    """The places with most, by these figures of the stacks."""
+    """The places with most, by these figures of the stacks; none that has next to nothing."""
     sums: dict[str, float] = defaultdict(float)
     for stack in stacks:
-        amount = sum(stack.figures[i] for i in at)
-        if amount > 0:
-            sums[place(stack)] += amount
-    most = sorted(sums.items(), key=lambda one: -one[1])
+        sums[place(stack)] += sum(stack.figures[i] for i in at)
+    least = LEAST * sum(sums.values())
+    most = sorted((one for one in sums.items() if one[1] > least), key=lambda one: -one[1])
     return tuple(
         f"{size(amount) if is_size else f'{amount:,.0f}'} by {name}"
         for name, amount in most[:SITES]

@@ -107,7 +107,7 @@ def pytest_runtest_makereport(
     if measured is not None and report.passed:
         wrong = list(_exceeded(item, measured))
         if wrong:
-            report.outcome = "failed"
+            report.outcome = "skipped" if hasattr(report, "wasxfail") else "failed"
             report.longrepr = "\n".join(wrong)
 
 

@@ -267,6 +267,8 @@ void fork_child(void)
     fault_fork_child();
     if (statistics_wanted())
         statistics_fork_child();
+    if (load_relaxed(&profile_used))
+        samples_fork_child();
     if (hardened())
         hardened_fork_child(thread_owned(), os_nanoseconds());
     if (!fork_holds_locks())
@@ -277,7 +279,6 @@ void fork_child(void)
     huge_fork_child();
     journal_fork_child();
     reserve_fork_child();
-    samples_fork_child();
     caches_fork_unlock_child(thread_owned());
     purge_go_on();
     lock_release(&start_lock);

@@ -71,7 +71,7 @@ void samples_resize(const void *p, size_t n, size_t block);
 /* From now on the peak is counted anew, beside that of the whole process. */
 void samples_watch(void);
 
-/* In the child of a fork, with all locks: what its parent did does not count. */
+/* In the child of a fork, which has one thread: what its parent did does not count. */
 void samples_fork_child(void);
 
 /* Since samples_watch, or without one since the process began. `most` does not have what is in use
