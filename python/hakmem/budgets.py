@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from xml.etree import ElementTree
 
 from hakmem.profile_text import LIBRARY, printable, short, size
-from hakmem.symbols import Stack
+from hakmem.symbols import Frame, Stack
 
 _SIZE = re.compile(r"\+?([0-9]*\.?[0-9]+) *(?:([KMGT])i?)?B?", re.IGNORECASE)
 SITES, LEAST = 3, 0.01  # named of each budget, and the share that one has
@@ -60,9 +60,9 @@ WHAT = {
 # ---- which code ----
 
 
-def place(stack: Stack) -> str:
-    """The function and line of the program's own that the stack has innermost."""
-    lines = [(line, frame.module) for frame in stack.frames for line in frame.shown]
+def place(frames: Sequence[Frame]) -> str:
+    """The function and line of the program's own that is innermost."""
+    lines = [(line, frame.module) for frame in frames for line in frame.shown]
     for line, module in lines:
         library = line.file or ("" if module is None else module.path)
         if not _SYSTEM.match(library) and not LIBRARY.match(line.function):
@@ -74,7 +74,7 @@ def largest(stacks: Iterable[Stack], at: Sequence[int], is_size: bool) -> tuple[
     """The places with most, by these figures of the stacks; none that has next to nothing."""
     sums: dict[str, float] = defaultdict(float)
     for stack in stacks:
-        sums[place(stack)] += sum(stack.figures[i] for i in at)
+        sums[place(stack.frames)] += sum(stack.figures[i] for i in at)
     least = LEAST * sum(sums.values())
     most = sorted((one for one in sums.items() if one[1] > least), key=lambda one: -one[1])
     return tuple(

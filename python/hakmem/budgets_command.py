@@ -1,5 +1,6 @@
-"""What hakmem/look starts for a process that exceeded a budget of `hakmem run`: it says which, by how
-much and which code did it. With --junit it writes all of the run's budgets at the program's end."""
+"""What hakmem/look starts for a process that exceeded a budget of `hakmem run`: it says which, by
+how much and which code did it. With --junit it writes all budgets of the run when the program has
+ended."""
 
 from __future__ import annotations
 

@@ -99,11 +99,11 @@ examples:
   hakmem run --debug prog                look for an error in hakmem itself
 
 exit status:
-  122  a process exceeded --max-peak, --max-leaked or --max-allocations, and the status of the program
-       is 0
-  125  hakmem itself failed, -o has an unknown option or a value that is not allowed, the library for
-       --debug is not installed, or a process could not be checked for --max-... and the status of
-       the program is 0
+  122  a process exceeded --max-peak, --max-leaked or --max-allocations, and the status of the
+       program is 0
+  125  hakmem itself failed, -o has an unknown option or a value that is not allowed, the library
+       for --debug is not installed, or a process could not be checked for --max-... and the status
+       of the program is 0
   126  the program was found, but can't be executed
   127  the program was not found
   N    something is lost, with --leaks-status=N, and the status of the program is 0

@@ -1,5 +1,6 @@
 """A plug-in of pytest: the markers limit_memory("24 MB") and limit_leaks("1 KB"), for tests in a
-process that runs on hakmem ('hakmem run pytest'). Elsewhere one line says that they are not checked.
+process that runs on hakmem ('hakmem run pytest'). Elsewhere one line says that they are not
+checked.
 
 pytest loads this in every run where hakmem is installed, so what it needs is imported late."""
 
@@ -24,11 +25,11 @@ _why_not = pytest.StashKey[str]()
 def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line(
         "markers",
-        'limit_memory(size): on hakmem, the most memory in use at once that the test allocates: "24 MB"',
+        "limit_memory(size): the most memory in use at once that the test may allocate, on hakmem",
     )
     config.addinivalue_line(
         "markers",
-        'limit_leaks(size, warmups=0): on hakmem, memory in use after the test that it allocated: "1 KB"',
+        "limit_leaks(size, warmups=0): memory that the test may leave in use, on hakmem",
     )
 
 
@@ -123,7 +124,8 @@ def _exceeded(item: pytest.Item, measured: Measured) -> Generator[str, None, Non
         bytes_, what, at = used[name]
         if bytes_ <= limit:
             continue
-        yield f"{size(bytes_)} {what}: {size(bytes_ - limit)} more than {name} permits ({size(limit)})"
+        over = size(bytes_ - limit)
+        yield f"{size(bytes_)} {what}: {over} more than {name} permits ({size(limit)})"
         for site in budgets.largest(measured.stacks(at), (at,), True):
             yield f"  {site}"
 

@@ -1,13 +1,12 @@
-"""Why a process is larger than what its program holds: the sheet's lines as reasons, the largest first,
-each with what to do about it and what that would bring."""
+"""Why a process is larger than what its program holds: the sheet's lines as reasons, the largest
+first, each with what to do about it and what that would bring."""
 
 from __future__ import annotations
 
-import os
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from pathlib import PurePath
+from pathlib import Path, PurePath
 from typing import Any
 
 from hakmem import look
@@ -18,7 +17,6 @@ REASONS = 3
 LEAST = MIB  # bytes: less is no reason
 MOSTLY = 0.75  # of what is resident: where the program holds so much, that is the reason
 COVERED = 0.8  # of the bytes in use; where samples stand for less, what was requested is not known
-HUGE_PAGE = 2 * MIB
 
 
 @dataclass(frozen=True)
@@ -62,8 +60,8 @@ class Why:
         }
 
 
-def why(sheet: Sheet, threads: int | None = None) -> Why:
-    """`threads`: how many the process has."""
+def why(sheet: Sheet, threads: int | None = None, code: Sequence[str] = ()) -> Why:
+    """`threads`: how many the process has; `code`: the places that allocated most, if known."""
     heap = {line.name: line for line in sheet.heap}
     live = heap["live"].resident
     rounded = _rounded(sheet)
@@ -73,7 +71,7 @@ def why(sheet: Sheet, threads: int | None = None) -> Why:
         *_of_others(sheet, threads),
     ]
     reasons = sorted((one for one in reasons if one.bytes >= LEAST), key=lambda one: -one.bytes)
-    held = _held(sheet, holds)
+    held = _held(sheet, holds, code)
     if holds >= MOSTLY * sheet.resident:
         reasons.insert(0, held)
     elif not reasons:
@@ -98,8 +96,8 @@ def _rounded(sheet: Sheet) -> int | None:
 def _notes(sheet: Sheet, live: int, rounded: int | None) -> Iterator[str]:
     if rounded is None and live >= LEAST:
         yield (
-            "How much of the blocks in use is rounding to size classes is not known: "
-            f"'hakmem set {sheet.pid} profile=on' counts it for blocks allocated from then on."
+            "How much of the blocks in use is rounding to size classes is not known without a heap"
+            f" profile: 'hakmem set {sheet.pid} profile=on' counts it from then on."
         )
     limits = [number for number in sheet.seen["limits"].values() if number is not None]
     if limits and sheet.resident > 0.8 * min(limits):
@@ -109,27 +107,27 @@ def _notes(sheet: Sheet, live: int, rounded: int | None) -> Iterator[str]:
 # ---- the heap ----
 
 
-def _held(sheet: Sheet, holds: int) -> Reason:
-    largest = _classes(sheet, lambda row: row["live"] * row["size"])
+def _held(sheet: Sheet, holds: int, code: Sequence[str]) -> Reason:
     pid = sheet.pid
+    whole = sheet.live
+    largest = _classes(sheet, lambda row: row["live"] * row["size"], whole)
+    by = f", most allocated by {' and '.join(code)}" if code else ""
+    which = "" if code else f", and 'hakmem profile {pid}' which code allocates"
     return Reason(
         "held",
         holds,
-        f"the program holds it itself, in {_blocks(sheet):,} blocks{largest}: it needs that, or"
-        " does not free it (a leak)",
-        f"'hakmem why --seconds 60 {pid}' says whether it grows, 'hakmem profile {pid}' which code"
-        " allocates",
+        f"the program holds it itself{largest}{by}: it needs that, or does not free it (a leak)",
+        f"'hakmem why --seconds 60 {pid}' says whether it grows{which}",
         None,
     )
 
 
-def _classes(sheet: Sheet, bytes_of: Any) -> str:
-    """The size of blocks that has most of something, where that is much of it."""
-    rows = sorted(sheet.seen["classes"], key=bytes_of, reverse=True)
-    whole = sum(map(bytes_of, rows))
-    if not rows or whole == 0 or bytes_of(rows[0]) < whole / 4:
+def _classes(sheet: Sheet, bytes_of: Callable[[dict[str, Any]], int], whole: int) -> str:
+    """The size of blocks that has most of something, where that is much of the whole."""
+    largest = max(sheet.seen["classes"], key=bytes_of, default=None)
+    if largest is None or bytes_of(largest) < whole / 4:
         return ""
-    return f" (most of {rows[0]['size']} bytes)"
+    return f" (most in blocks of {largest['size']} bytes)"
 
 
 def _of_the_heap(sheet: Sheet, heap: dict[str, Any], rounded: int) -> Iterator[Reason]:
@@ -141,13 +139,13 @@ def _of_the_heap(sheet: Sheet, heap: dict[str, Any], rounded: int) -> Iterator[R
     yield Reason(
         "fragmentation",
         holes.resident,
-        "free blocks on pages that also hold blocks in use"
-        + _classes(sheet, lambda row: row["resident"]["holes"])
-        + ": the kernel takes whole pages only (fragmentation)",
-        f"let it work: hakmem compacts as the program replaces blocks (option compact); {rest}"
+        "fragmentation: free blocks on pages that also hold blocks in use"
+        + _classes(sheet, lambda row: int(row["resident"]["holes"]), holes.resident)
+        + "; the kernel takes whole pages only",
+        f"let it work: the heap compacts as the program replaces blocks (option compact); {rest}"
         if gain >= LEAST
         else rest.removeprefix("else "),
-        gain,
+        gain if gain >= LEAST else None,
     )
     yield Reason(
         "large_kept",
@@ -178,9 +176,9 @@ def _of_the_heap(sheet: Sheet, heap: dict[str, Any], rounded: int) -> Iterator[R
     yield Reason(
         "thread_caches",
         heap["caches"].resident,
-        f"free blocks in the caches of {len(living)} threads",
-        "use fewer threads, or start it with 'hakmem run -o thread_bytes=64K': a thread that sleeps"
-        " keeps what it has until it works or ends ('hakmem sheet --threads' shows each)",
+        f"free blocks in the caches of {len(living)} thread{'s' if len(living) != 1 else ''}",
+        "use fewer threads, or start it with 'hakmem run -o thread_bytes=64K': threads that sleep"
+        f" keep theirs until they work or end ('hakmem sheet --threads {pid}' shows each)",
         max(heap["caches"].resident - len(living) * 64 * 1024, 0),
     )
     ends = heap["rounding"].resident
@@ -196,7 +194,7 @@ def _of_the_heap(sheet: Sheet, heap: dict[str, Any], rounded: int) -> Iterator[R
         "metadata",
         heap["metadata"].resident,
         "hakmem's own tables and code",
-        "turn off heap profiles where one is on: each recorded block takes memory",
+        "use fewer threads; turn off a heap profile that is on: each sampled block takes memory",
         None,
     )
 
@@ -237,9 +235,18 @@ def _runtime(sheet: Sheet) -> tuple[str, str]:
 
 def _of_others(sheet: Sheet, threads: int | None) -> Iterator[Reason]:
     mappings = [one for one in sheet.seen["mappings"] if one["resident"] > one["heap"]]
-    anonymous = [one for one in mappings if one["kind"] == "anonymous"]
+    ends = {one["start"] + one["bytes"] for one in mappings if one["kind"] == "file"}
+    static = [one for one in mappings if one["start"] in ends and not one["name"]]
+    anonymous = [one for one in mappings if one["kind"] == "anonymous" and one not in static]
     huge = sum(one["huge_pages"] for one in anonymous)
     rest = sum(one["resident"] - one["heap"] for one in anonymous) - huge
+    yield Reason(
+        "static",
+        sum(one["resident"] for one in static),
+        "static variables of the program and its libraries",
+        "nothing without changing the program",
+        None,
+    )
     what, do = _runtime(sheet)
     yield Reason(
         "other_allocator",
@@ -268,7 +275,8 @@ def _of_others(sheet: Sheet, threads: int | None) -> Iterator[Reason]:
         f"files that it has mapped, most of {_short(largest)}: {size(files.get(largest, 0))}",
         "it is shared memory: it stays until the program unmaps it"
         if shared
-        else "nothing: the kernel drops unmodified pages of files itself when memory is needed",
+        else "nothing: the kernel drops or writes back such pages when memory is needed; those of a"
+        " file in memory (tmpfs) stay until it is unmapped and removed",
         None,
     )
     stacks = sum(one["resident"] for one in mappings if one["kind"] == "stack")
@@ -318,6 +326,6 @@ def lines(found: Why, most: int = REASONS) -> Iterator[str]:
 
 def threads_of(pid: int) -> int | None:
     try:
-        return len(os.listdir(f"/proc/{pid}/task"))
+        return len(list(Path(f"/proc/{pid}/task").iterdir()))
     except OSError:
         return None

@@ -9,15 +9,16 @@ import time
 from contextlib import suppress
 from typing import Any
 
-from hakmem import look, profile_text, why
+from hakmem import budgets, look, profile_text, why
 from hakmem.arguments import number
 from hakmem.look import WAITS, CannotLook, Sheet
 from hakmem.profile_text import size
+from hakmem.sites import Held, Seen, Sites
 
 HELP = "say why a running process is so large, and what to do about it"
 DESCRIPTION = (
-    "Says why a process is larger than what its program holds: the three largest reasons, what to do"
-    " about each, and what that would bring."
+    "Says why a process is larger than what its program holds: the three largest reasons, what to"
+    " do about each, and what that would bring."
 )
 EPILOG = """\
 Reads the process from outside, as 'hakmem sheet' does, which shows all of the figures. Shares are
@@ -47,7 +48,10 @@ exit status:
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--json", action="store_true", help="write JSON; sizes are in bytes")
     parser.add_argument(
-        "--try", dest="tries", action="store_true", help="return free memory, and say what it brought"
+        "--try",
+        dest="tries",
+        action="store_true",
+        help="return free memory, and say what it brought",
     )
     parser.add_argument(
         "--seconds",
@@ -61,16 +65,20 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     try:
         pid = look.read_pid(arguments.pid)
+        process = Sites(pid, arguments.library)
         before = None if arguments.seconds is None else look.sheet(pid, arguments.library)
         if before is not None:
+            if before.requested is not None:
+                process.look()
             time.sleep(arguments.seconds)
         sheet = look.sheet(pid, arguments.library)
-        found = why.why(sheet, why.threads_of(pid))
+        seen = process.look() if sheet.requested is not None else None
+        found = why.why(sheet, why.threads_of(pid), _code(seen))
         more: dict[str, Any] = {}
         said: list[str] = []
         if before is not None:
             more["grown"] = sheet.live - before.live
-            said.append(_grown(before, sheet, arguments.seconds))
+            said.append(_grown(before, sheet, seen, arguments.seconds))
         if arguments.tries:
             more["tried"], line = _try(found, arguments)
             said.append(line)
@@ -85,14 +93,25 @@ def run(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _grown(before: Sheet, now: Sheet, seconds: float) -> str:
+def _code(seen: Seen | None) -> list[str]:
+    """The places that hold most, where a heap profile knows."""
+    return [] if seen is None else [_place(one) for one in seen.largest(1)]
+
+
+def _place(held: Held) -> str:
+    return budgets.place(held.frames)
+
+
+def _grown(before: Sheet, now: Sheet, seen: Seen | None, seconds: float) -> str:
     grown = now.live - before.live
     if grown <= 0:
         return f"In {seconds:g} seconds the blocks in use did not grow."
-    return (
-        f"In {seconds:g} seconds the blocks in use grew by {size(grown)}: "
-        f"'hakmem profile {now.pid}' shows which code allocates them."
-    )
+    most = [] if seen is None else seen.grown(1)
+    if most:
+        by = f"most of it was allocated by {_place(most[0])} (estimate {size(most[0].grown)})"
+    else:
+        by = f"'hakmem profile {now.pid}' shows which code allocates"
+    return f"In {seconds:g} seconds the blocks in use grew by {size(grown)}; {by}."
 
 
 def _try(found: why.Why, arguments: argparse.Namespace) -> tuple[dict[str, Any], str]:

@@ -1,5 +1,5 @@
-"""What this process allocates between two moments, where it runs on hakmem: each block is counted, by
-hakmem's heap profile. Blocks from before do not count, nor that they are freed."""
+"""What this process allocates between two moments, where it runs on hakmem: its heap profile counts
+each block. Blocks from before do not count, nor that they are freed."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import errno
 import os
 import time
 from dataclasses import dataclass, replace
+from pathlib import Path
 
 from hakmem import heap_profile, perf_map, symbols
 from hakmem.heap_profile import Profile
@@ -37,12 +38,10 @@ class Measured:
         more = []
         for site in self.after.sites:
             grown = max(site.figures[at] - had.get((site.stack, site.name), 0), 0)
-            figures = [0.0] * len(site.figures)
-            figures[at] = grown
-            more.append(replace(site, figures=tuple(figures)))
+            more.append(replace(site, figures=(0, grown, 0, 0, 0, grown)))
         grown_profile = replace(self.after, sites=tuple(one for one in more if one.figures[at]))
         try:
-            made = perf_map.of_process(os.getpid(), symbols.Path("/"), {os.getuid()})
+            made = perf_map.of_process(os.getpid(), Path("/"), {os.getuid()})
         except perf_map.NoMap:
             made = None
         return list(symbols.named(grown_profile, perf_map=made).stacks)

@@ -61,9 +61,13 @@ def tests(tmp_path: Path) -> Path:
 def test_on_hakmem(hakmem: Hakmem, tests: Path) -> None:
     done = hakmem("run", *PYTEST, tests, PYTHONPATH=str(PYTHON))
     assert "2 failed, 4 passed, 1 xfailed" in done.stdout, done
-    much = done.stdout.index("30.0 MiB in use at once: 6.0 MiB more than limit_memory permits (24.0 MiB)\n  30.0 MiB by ")  # fmt: skip
+    much = done.stdout.index(
+        "30.0 MiB in use at once: 6.0 MiB more than limit_memory permits (24.0 MiB)\n  30.0 MiB by "
+    )
     kept = done.stdout.index("KiB more than limit_leaks permits (1.0 KiB)\n  97.7 KiB by ")
-    assert done.stdout.index("_ test_too_much _") < much < done.stdout.index("_ test_keeps _") < kept
+    assert (
+        done.stdout.index("_ test_too_much _") < much < done.stdout.index("_ test_keeps _") < kept
+    )
     assert "not checked" not in done.stdout
 
 
@@ -81,11 +85,13 @@ def test_beside_a_budget_of_the_process(hakmem: Hakmem, tests: Path) -> None:
 
 
 def test_elsewhere(tests: Path) -> None:
-    done = subprocess.run([*PYTEST, tests], capture_output=True, text=True, env={"PYTHONPATH": str(PYTHON)})  # fmt: skip
+    plain = {"PYTHONPATH": str(PYTHON)}
+    done = subprocess.run([*PYTEST, tests], capture_output=True, text=True, env=plain)
     assert "6 passed, 1 xpassed" in done.stdout, done
     (line,) = (one for one in done.stdout.splitlines() if one.startswith("hakmem:"))
     assert line == (
-        "hakmem: limits of 6 tests not checked: it does not run on hakmem: start it with 'hakmem run'"
+        "hakmem: limits of 6 tests not checked: it does not run on hakmem: start it with "
+        "'hakmem run'"
     )
 
 
@@ -98,7 +104,7 @@ def test_while_a_profile_takes_samples(hakmem: Hakmem, tests: Path) -> None:
     ("marker", "line"),
     [
         ('limit_memory("24 X")', "limit_memory: '24 X': expected a size, such as '24 MB'"),
-        ("limit_memory()", "limit_memory: expected one size, as in limit_memory(\"24 MB\")"),
+        ("limit_memory()", 'limit_memory: expected one size, as in limit_memory("24 MB")'),
         ('limit_leaks("1 B", filter_fn=print)', "limit_leaks: expected one size, warmups=N"),
     ],
 )

@@ -76,7 +76,9 @@ def test_within(hakmem: Hakmem, plant: Path, tmp_path: Path) -> None:
         ),
     ],
 )
-def test_exceeded(budget: str, word: str, line: str, hakmem: Hakmem, plant: Path, tmp_path: Path) -> None:  # fmt: skip
+def test_exceeded(
+    budget: str, word: str, line: str, hakmem: Hakmem, plant: Path, tmp_path: Path
+) -> None:
     more = tuple(one for one in ALL[:1] + ALL[3:] if not budget.startswith(one.partition("=")[0]))
     done = hakmem("run", budget, *more, "--junit=all.xml", plant, word)
     (only,) = said(done)
@@ -98,7 +100,8 @@ def test_each_process_by_itself(hakmem: Hakmem, plant: Path) -> None:
     """What a child does counts for the child, and what its parent did before does not."""
     by_child = hakmem("run", "--max-allocations=4000", plant, "fork", "churn")
     assert (by_child.returncode, len(said(by_child))) == (EXCEEDED, 1)
-    by_parent = hakmem("run", "--max-allocations=4000", "--max-peak=20M", plant, *("churn", "hoard", "fork"))  # fmt: skip
+    limits = ("--max-allocations=4000", "--max-peak=20M")
+    by_parent = hakmem("run", *limits, plant, "churn", "hoard", "fork")
     assert by_parent.returncode == EXCEEDED
     pids = {line[1] for line in map(LINE.fullmatch, by_parent.stderr.splitlines()) if line}
     assert (len(said(by_parent)), len(pids)) == (2, 1)

@@ -221,9 +221,9 @@ static size_t huge_pages(void)
 /* Sizes that their class has twice of. */
 static size_t rounding(void)
 {
-    for (unsigned i = 0; i < MOST / 2; i++)
+    for (unsigned i = 0; i < MOST - 1000; i++)
         take(17);
-    return MOST / 2 * 15;
+    return (MOST - 1000) * 15;
 }
 
 static size_t sleepers(void)
