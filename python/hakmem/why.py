@@ -233,17 +233,25 @@ def _runtime(sheet: Sheet) -> tuple[str, str]:
     )
 
 
+def _static(mappings: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """What follows the program's own file, which is mapped lowest. What follows a library's may be
+    anything that was mapped there."""
+    files = [one for one in mappings if one["kind"] == "file"]
+    own = min(files, key=lambda one: int(one["start"]), default={"name": ""})["name"]
+    ends = {one["start"] + one["bytes"] for one in files if one["name"] == own}
+    return [one for one in mappings if one["start"] in ends and not one["name"]]
+
+
 def _of_others(sheet: Sheet, threads: int | None) -> Iterator[Reason]:
     mappings = [one for one in sheet.seen["mappings"] if one["resident"] > one["heap"]]
-    ends = {one["start"] + one["bytes"] for one in mappings if one["kind"] == "file"}
-    static = [one for one in mappings if one["start"] in ends and not one["name"]]
+    static = _static(mappings)
     anonymous = [one for one in mappings if one["kind"] == "anonymous" and one not in static]
     huge = sum(one["huge_pages"] for one in anonymous)
     rest = sum(one["resident"] - one["heap"] for one in anonymous) - huge
     yield Reason(
         "static",
         sum(one["resident"] for one in static),
-        "static variables of the program and its libraries",
+        "static variables of the program",
         "nothing without changing the program",
         None,
     )
