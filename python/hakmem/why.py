@@ -177,8 +177,9 @@ def _of_the_heap(sheet: Sheet, heap: dict[str, Any], rounded: int) -> Iterator[R
         "thread_caches",
         heap["caches"].resident,
         f"free blocks in the caches of {len(living)} thread{'s' if len(living) != 1 else ''}",
-        "use fewer threads, or start it with 'hakmem run -o thread_bytes=64K': threads that sleep"
-        f" keep theirs until they work or end ('hakmem sheet --threads {pid}' shows each)",
+        f"{'use fewer threads, or ' if len(living) > 1 else ''}start it with 'hakmem run -o"
+        " thread_bytes=64K': a thread that sleeps keeps its blocks until it works or ends ('hakmem"
+        f" sheet --threads {pid}' shows each)",
         max(heap["caches"].resident - len(living) * 64 * 1024, 0),
     )
     ends = heap["rounding"].resident
