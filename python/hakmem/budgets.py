@@ -61,13 +61,17 @@ WHAT = {
 
 
 def place(frames: Sequence[Frame]) -> str:
-    """The function and line of the program's own that is innermost."""
+    """The function and line of the program's own that is innermost; of Python, if there is any."""
     lines = [(line, frame.module) for frame in frames for line in frame.shown]
-    for line, module in lines:
-        library = line.file or ("" if module is None else module.path)
-        if not _SYSTEM.match(library) and not LIBRARY.match(line.function):
-            return short(line)
-    return short(lines[0][0]) if lines else "code without a call stack"
+    own = [
+        line
+        for line, module in lines
+        if not _SYSTEM.match(line.file or ("" if module is None else module.path))
+        and not LIBRARY.match(line.function)
+    ]
+    python = [line for line in own if line.file.endswith(".py")]
+    found = python or own or [line for line, _ in lines]
+    return short(found[0]) if found else "code without a call stack"
 
 
 def largest(stacks: Iterable[Stack], at: Sequence[int], is_size: bool) -> tuple[str, ...]:
