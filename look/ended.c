@@ -331,6 +331,15 @@ static bool check_budgets(struct ended *e, const struct registers *const *thread
     return done;
 }
 
+/* As is wanted. */
+static bool search_or_check(struct ended *e, const struct registers *const *threads, size_t count,
+                            struct why *why)
+{
+    if (e->trace->budgets.any)
+        return check_budgets(e, threads, count, why);
+    return !e->trace->leaks || search(e, threads, count, why);
+}
+
 static void say_why_not(const struct ended *e, const char *why)
 {
     const char *what = e->trace->budgets.any ? "its budgets are not checked"
@@ -354,9 +363,7 @@ void ended_look(const struct trace *trace, pid_t process, pid_t thread,
     bool opened = open_process(&e, &why);
     if (opened && trace->profile != NULL && !write_profile(&e, &why))
         fprintf(stderr, SAYS "%s (%d): no heap profile: %s\n", e.name, process, why.line);
-    if (opened ? trace->leaks && !search(&e, threads, count, &why) : why.ending != EXIT_WITHOUT)
-        say_why_not(&e, why.line);
-    else if (opened && trace->budgets.any && !check_budgets(&e, threads, count, &why))
+    if (opened ? !search_or_check(&e, threads, count, &why) : why.ending != EXIT_WITHOUT)
         say_why_not(&e, why.line);
     else if (!opened && !any_found && trace->budgets.any && process == trace->program)
         tell_status(trace, BYTE_UNCHECKED); /* ended_all says so */

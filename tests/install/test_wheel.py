@@ -114,8 +114,10 @@ def test_pytest_finds_the_plug_in(environment: Path, tmp_path: Path) -> None:
         "import pytest\n@pytest.mark.limit_memory('1 MB')\ndef test_it():\n    bytes(2 << 20)\n"
     )
     (tmp_path / "test_it.py").write_text(marked)
-    start = [environment / "bin/hakmem", "run", environment / "bin/python", "-m", "pytest"]
-    ended = subprocess.run([*start, tmp_path], capture_output=True, text=True, cwd=tmp_path)
+    words = (environment / "bin/python", "-m", "pytest", tmp_path)
+    ended = subprocess.run(
+        [environment / "bin/hakmem", "run", *words], capture_output=True, text=True, cwd=tmp_path
+    )
     assert "more than limit_memory permits (1.0 MiB)" in ended.stdout, ended
 
 
