@@ -263,8 +263,10 @@ static bool sum_used(struct ended *e, struct budgets *used, struct why *why)
     if (!profile_sum_all(&e->t, &e->tables.profile, &sums))
         return because(why, EXIT_NONSENSE,
                        "its list of blocks is invalid: the memory is corrupt, or forged");
-    if (sums.rate != 1)
-        return because(why, EXIT_REFUSED, "not every block of it was recorded");
+    if (sums.rate != 1 || sums.lost != 0)
+        return because(why, EXIT_REFUSED,
+                       sums.lost != 0 ? "there was no memory to count all of its blocks"
+                                      : "not every block of it was recorded");
     double most = sums.course.most > sums.live.bytes ? sums.course.most : sums.live.bytes;
     used->peak = most > 0 && most < 1e18 ? (uint64_t)most : 0;
     used->allocations =
