@@ -14,8 +14,9 @@ from hakmem.symbols import Frame, Stack
 
 _SIZE = re.compile(r"\+?([0-9]*\.?[0-9]+) *(?:([KMGT])i?)?B?", re.IGNORECASE)
 SITES, LEAST = 3, 0.01  # named of each budget, and the share that one has
-# Source files and modules of libraries, which say less than what calls them.
-_SYSTEM = re.compile(r"/usr/(?:include|lib)|/lib|.*/libhakmem[^/]*\.so")
+# Files of source and of code, and functions such as xmalloc, that say less than what calls them.
+_HEADER = re.compile(r"/usr/include/|.*/include/c\+\+/|/usr/lib/python3[^/]*/")
+_LIBRARY = re.compile(r".*/(?:ld-[^/]*|lib(?:c|m|stdc\+\+|c\+\+|gcc_s|glib-2|hakmem)[-.][^/]*)$")
 
 
 def read_size(text: str) -> int:
@@ -27,6 +28,9 @@ def read_size(text: str) -> int:
     return int(float(found[1]) * 1024**power)
 
 
+_WRAPPER = re.compile(r"\w*?(?:[mce]alloc|strdup|memdup)\w{0,2}\b", re.IGNORECASE)
+
+
 @dataclass(frozen=True)
 class Budget:
     option: str  # of `hakmem run`
@@ -34,6 +38,7 @@ class Budget:
     used: int
     is_size: bool
     sites: tuple[str, ...]  # the largest
+    note: str = ""  # before these
 
     @property
     def exceeded(self) -> bool:
@@ -47,7 +52,7 @@ class Budget:
         over = self.amount(self.used - self.limit)
         said = f"{WHAT[self.option].format(self.amount(self.used))}: {over} more than "
         said += f"{self.option} permits ({self.amount(self.limit)})"
-        return f"{said}; {', '.join(self.sites)}" if self.sites else said
+        return f"{said}; {self.note}{', '.join(self.sites)}" if self.sites else said
 
 
 WHAT = {
@@ -66,11 +71,13 @@ def place(frames: Sequence[Frame]) -> str:
     own = [
         line
         for line, module in lines
-        if not _SYSTEM.match(line.file or ("" if module is None else module.path))
-        and not LIBRARY.match(line.function)
+        if not LIBRARY.match(line.function)
+        and not _HEADER.match(line.file)
+        and (module is None or not _LIBRARY.match(module.path))
     ]
     python = [line for line in own if line.file.endswith(".py")]
-    found = python or own or [line for line, _ in lines]
+    callers = [line for line in own if not _WRAPPER.match(line.function)]
+    found = python or callers or own or [line for line, _ in lines]
     return short(found[0]) if found else "code without a call stack"
 
 

@@ -65,7 +65,9 @@ def _budgets(profile: Profile, arguments: argparse.Namespace) -> list[Budget]:
     if named is not None and allocations is not None:
         sites = budgets.largest(named.stacks, ALLOCATED, False)
         used = profile.allocated or 0
-        found.append(Budget("--max-allocations", allocations, used, False, sites))
+        forked = used < sum(site.figures[2] for site in profile.sites)
+        note = "with those of its parent before the fork " if forked else ""
+        found.append(Budget("--max-allocations", allocations, used, False, sites, note))
     return found
 
 

@@ -105,6 +105,9 @@ def test_each_process_by_itself(hakmem: Hakmem, plant: Path) -> None:
     assert by_parent.returncode == EXCEEDED
     pids = {line[1] for line in map(LINE.fullmatch, by_parent.stderr.splitlines()) if line}
     assert (len(said(by_parent)), len(pids)) == (2, 1)
+    with_parent = hakmem("run", "--max-allocations=6000", plant, "churn", "fork", *2 * ["churn"])
+    (line,) = said(with_parent)
+    assert re.match("10,000 allocations: .*; with those of its parent .* 15,000 by churn", line)
     halves = hakmem("run", "--max-allocations=9000", plant, "churn", "fork", "churn")
     assert (halves.returncode, halves.stderr) == (0, "")
 
