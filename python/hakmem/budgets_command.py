@@ -80,16 +80,15 @@ def _leaked(profile: Profile, limit: int, arguments: argparse.Namespace) -> Budg
 
 
 def _write_junit(found: list[Budget], arguments: argparse.Namespace) -> None:
-    """Once the program itself has ended; anew if another process exceeds a budget after that."""
+    """When the program itself has ended, and anew whenever another process exceeds a budget."""
     name = arguments.name.removeprefix("hakmem run: ")
     with arguments.state.open("a+") as state:
         state.write(json.dumps([arguments.program, name, [asdict(one) for one in found]]) + "\n")
         state.seek(0)
         processes = [json.loads(line) for line in state]
     processes.sort(key=lambda one: not one[0])
-    if processes[0][0]:
-        read = [(name, [_budget(one) for one in of_it]) for _, name, of_it in processes]
-        write_file(arguments.junit, budgets.junit(read))
+    read = [(name, [_budget(one) for one in of_it]) for _, name, of_it in processes]
+    write_file(arguments.junit, budgets.junit(read))
 
 
 def _budget(words: dict[str, object]) -> Budget:

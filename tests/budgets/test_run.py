@@ -118,9 +118,11 @@ def test_suppressed(hakmem: Hakmem, plant: Path, tmp_path: Path) -> None:
     assert (done.returncode, done.stderr) == (0, "")
 
 
-def test_that_nothing_was_checked_is_a_failure(hakmem: Hakmem, plant: Path) -> None:
-    done = hakmem("run", "--max-peak=1G", "env", "-u", "LD_PRELOAD", plant)
-    assert done.returncode == 125
+def test_that_nothing_was_checked_is_a_failure(hakmem: Hakmem, plant: Path, tmp_path: Path) -> None:
+    (tmp_path / "all.xml").write_text("of an earlier run")
+    words = ("--max-peak=1G", "--junit=all.xml", "env", "-u", "LD_PRELOAD", plant)
+    done = hakmem("run", *words)
+    assert done.returncode == 125 and not (tmp_path / "all.xml").exists()
     assert "no process was checked" in done.stderr
 
 
