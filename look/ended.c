@@ -269,8 +269,8 @@ static bool sum_used(struct ended *e, struct budgets *used, struct why *why)
                                       : "not every block of it was recorded");
     double most = sums.course.most > sums.live.bytes ? sums.course.most : sums.live.bytes;
     used->peak = most > 0 && most < 1e18 ? (uint64_t)most : 0;
-    used->allocations =
-        sums.course.blocks > 0 && sums.course.blocks < 1e18 ? (uint64_t)sums.course.blocks : 0;
+    double blocks = sums.course.blocks + (double)sums.course.missed;
+    used->allocations = blocks > 0 && blocks < 1e18 ? (uint64_t)blocks : 0;
     return true;
 }
 

@@ -237,6 +237,12 @@ static void note_peak(void)
         note_peak_of(&profile.lately, offsetof(struct site, lately));
 }
 
+COLD void samples_miss(void)
+{
+    add_relaxed(&profile.course.missed, 1);
+    add_relaxed(&profile.lately.missed, 1);
+}
+
 void samples_watch(void)
 {
     lock_take(&profile.lock);
@@ -260,6 +266,7 @@ struct course samples_course(void)
     __atomic_load(&from->most, &copy.most, __ATOMIC_RELAXED);
     __atomic_load(&from->blocks, &copy.blocks, __ATOMIC_RELAXED);
     __atomic_load(&from->snapped, &copy.snapped, __ATOMIC_RELAXED);
+    copy.missed = load_relaxed(&from->missed);
     return copy;
 }
 

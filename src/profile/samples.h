@@ -45,6 +45,7 @@ struct fill {
 struct course {
     double most, blocks; /* lock: profile; these three are written in one piece */
     double snapped;      /* bytes that were in use when the sites' peaks were noted */
+    size_t missed;       /* blocks without a sample, allocated during a fork; atomic */
 };
 
 /* Where a block is allocated. */
@@ -67,6 +68,9 @@ bool samples_add(const void *p, size_t n, size_t block, double weight, const str
 
 /* Now n bytes of it are requested, and the block has so many bytes, if that is more than before. */
 void samples_resize(const void *p, size_t n, size_t block);
+
+/* A block came from the reserve while a profile was on: a fork holds all locks. No lock is held. */
+void samples_miss(void);
 
 /* From now on the peak is counted anew, beside that of the whole process. */
 void samples_watch(void);

@@ -56,7 +56,7 @@ void profile_add_head(struct text *t, const struct profile_sums *sums)
         text_add(t, " most ");
         add_whole(t, now ? sums->live.bytes : sums->course.most);
         text_add(t, " allocated ");
-        add_whole(t, sums->course.blocks);
+        add_whole(t, sums->course.blocks + (double)sums->course.missed);
     }
     text_add(t, "\n");
 }

@@ -6,6 +6,7 @@
 #include <cstring>
 #include <memory>
 #include <string>
+#include <thread>
 #include <vector>
 
 #define APART __attribute__((noinline))
@@ -35,6 +36,24 @@ APART static void churn()
     }
 }
 
+// 80,000 blocks, by four threads, while the first one forks.
+static void storm()
+{
+    std::vector<std::thread> threads;
+    for (int i = 0; i < 4; i++)
+        threads.emplace_back([] {
+            for (int k = 0; k < 20000; k++)
+                free(malloc(100 + k % 500));
+        });
+    for (int i = 0; i < 10; i++)
+        if (fork() == 0)
+            _exit(0);
+    for (auto &thread : threads)
+        thread.join();
+    while (wait(nullptr) > 0)
+        ;
+}
+
 // What follows is done by a child.
 static int forked(int count, char **words);
 
@@ -48,6 +67,8 @@ static int obey(int count, char **words)
             forget();
         else if (word == "churn")
             churn();
+        else if (word == "storm")
+            storm();
         else if (word == "abort")
             abort();
         else if (word == "fork")

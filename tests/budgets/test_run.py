@@ -112,6 +112,11 @@ def test_each_process_by_itself(hakmem: Hakmem, plant: Path) -> None:
     assert (halves.returncode, halves.stderr) == (0, "")
 
 
+def test_counts_what_threads_allocate_during_forks(hakmem: Hakmem, plant: Path) -> None:
+    (line,) = said(hakmem("run", "--max-allocations=1000", plant, "storm"))
+    assert re.match(r"80,0\d\d allocations: ", line)
+
+
 def test_suppressed(hakmem: Hakmem, plant: Path, tmp_path: Path) -> None:
     (tmp_path / "known").write_text("leak:forget\n")
     done = hakmem("run", "--max-leaked=0", "--leaks-suppressions=known", plant, "forget")
