@@ -14,6 +14,7 @@
 #include "because.h"
 #include "find.h"
 #include "profile.h"
+#include "sheet/profile.h"
 #include "sheet/target.h"
 
 #define SAYS "hakmem run: "
@@ -61,13 +62,14 @@ static void expand(struct text *t, const char *name, const struct trace *trace, 
     text_add_path(t, name, (uint64_t)process);
 }
 
-/* Starts the reporter and waits for it; its status, or -1. */
-static int report(const struct trace *trace, const char *file, const char *name, pid_t process)
+/* Starts the reporter, with these words more, and waits for it; its status, or -1. */
+static int report(const struct trace *trace, char **more, const char *file, const char *name,
+                  pid_t process)
 {
     static char output[PATH_MOST];
     struct text t;
     char called[64];
-    char *words[REPORTER_WORDS_MOST + 4];
+    char *words[REPORTER_WORDS_MOST + 6];
     size_t count = 0;
     for (; trace->reporter[count] != NULL && count < REPORTER_WORDS_MOST; count++)
         words[count] = trace->reporter[count];
@@ -79,6 +81,8 @@ static int report(const struct trace *trace, const char *file, const char *name,
         expand(&t, trace->file, trace, process);
         words[count++] = output;
     }
+    for (; *more != NULL && count < REPORTER_WORDS_MOST + 3; more++)
+        words[count++] = *more;
     words[count++] = (char *)file;
     words[count] = NULL;
     pid_t child = fork();
@@ -92,6 +96,12 @@ static int report(const struct trace *trace, const char *file, const char *name,
         if (errno != EINTR)
             return -1;
     return child > 0 && WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+}
+
+static void tell_status(const struct trace *trace, char byte)
+{
+    if (trace->lost >= 0)
+        (void)!write(trace->lost, &byte, 1);
 }
 
 static void say_sums(const struct leak_sums *sums, const char *name, pid_t process,
@@ -115,10 +125,10 @@ static void tell(const struct trace *trace, const struct leak_check *check, cons
 {
     bool lost = check->sums.lost.blocks > 0;
     bool reports = (lost || check->always) && wrong[0] == 0;
-    int status = reports ? report(trace, check->path, name, process) : -1;
+    int status = reports ? report(trace, (char *[]){NULL}, check->path, name, process) : -1;
     bool said = status == 0 || status == REPORTER_LOST || status == REPORTER_UNWRITTEN;
-    if ((status == REPORTER_LOST || (lost && !said)) && trace->lost >= 0)
-        (void)!write(trace->lost, "1", 1);
+    if (status == REPORTER_LOST || (lost && !said))
+        tell_status(trace, BYTE_LOST);
     if (!said && (lost || process == trace->program))
         say_sums(&check->sums, name, process, wrong);
 }
@@ -231,10 +241,115 @@ static bool search(struct ended *e, const struct registers *const *threads, size
     return check.found;
 }
 
+/* ---- budgets ---- */
+
+/* Writes the profile, with what is lost if there is a budget for that. */
+static bool write_used(struct ended *e, struct leak_check *check, struct why *why)
+{
+    if (e->trace->budgets.leaked != NO_BUDGET)
+        return leaks_check(&e->t, &e->tables, check, why);
+    FILE *out = fopen(check->path, "we");
+    bool done = out != NULL && profile_print(out, &e->t, &e->tables, e->thread, 0, NULL, why);
+    return ((out != NULL && fclose(out) == 0) ||
+            because(why, EXIT_TARGET, "the report can't be written: %s", strerror(errno))) &&
+           done;
+}
+
+static bool sum_used(struct ended *e, struct budgets *used, struct why *why)
+{
+    struct profile_sums sums;
+    if (e->tables.profile.course == NULL)
+        return because(why, EXIT_REFUSED, "its hakmem is too old for budgets");
+    if (!profile_sum_all(&e->t, &e->tables.profile, &sums))
+        return because(why, EXIT_NONSENSE,
+                       "its list of blocks is invalid: the memory is corrupt, or forged");
+    if (sums.rate != 1 || sums.lost != 0)
+        return because(why, EXIT_REFUSED,
+                       sums.lost != 0 ? "there was no memory to count all of its blocks"
+                                      : "not every block of it was recorded");
+    double most = sums.course.most > sums.live.bytes ? sums.course.most : sums.live.bytes;
+    used->peak = most > 0 && most < 1e18 ? (uint64_t)most : 0;
+    double blocks = sums.course.blocks + (double)sums.course.missed;
+    used->allocations = blocks > 0 && blocks < 1e18 ? (uint64_t)blocks : 0;
+    return true;
+}
+
+/* Where what the reporter said of earlier processes is kept, for its file of all. */
+static int reported_file(void)
+{
+    static int file = -1;
+    if (file < 0)
+        file = memfd_create("budgets", MFD_CLOEXEC);
+    return file;
+}
+
+/* Has the reporter tell. It alone knows what is suppressed; where it fails, the limit is exceeded.
+ */
+static bool tell_used(struct ended *e, const char *path, bool exceeded, struct why *why)
+{
+    char state[64];
+    char limits[96] = "--limits=";
+    const size_t begun = strlen(limits);
+    const struct trace *trace = e->trace;
+    snprintf(state, sizeof state, "--state=/proc/%d/fd/%d", getpid(), reported_file());
+    budgets_print(limits + begun, sizeof limits - begun, &trace->budgets);
+    char *program = e->process == trace->program ? "--program" : NULL;
+    int status = report(trace, (char *[]){state, limits, program, NULL}, path, e->name, e->process);
+    if (status == REPORTER_LOST || (exceeded && status != 0 && status != REPORTER_UNWRITTEN))
+        tell_status(trace, BYTE_LOST);
+    return status == 0 || status == REPORTER_LOST ||
+           because(why, EXIT_TARGET,
+                   status == REPORTER_UNWRITTEN ? "the report can't be written"
+                                                : "what reports of it failed");
+}
+
+static bool check_budgets(struct ended *e, const struct registers *const *threads, size_t count,
+                          struct why *why)
+{
+    char path[48];
+    const struct trace *trace = e->trace;
+    struct budgets used = {.leaked = 0};
+    if (!sum_used(e, &used, why))
+        return false;
+    bool wanted = budgets_exceeded(&trace->budgets, &used) ||
+                  (trace->budgets.all && e->process == trace->program);
+    if (!wanted && trace->budgets.leaked == NO_BUDGET)
+        return true;
+    int file = memfd_create("used", MFD_CLOEXEC);
+    snprintf(path, sizeof path, "/proc/%d/fd/%d", getpid(), file);
+    struct leak_check check = {.name = e->thread,
+                               .threads = threads,
+                               .thread_count = count,
+                               .path = path,
+                               .whole = true,
+                               .always = wanted};
+    bool done = write_used(e, &check, why);
+    used.leaked = check.sums.lost.bytes + check.sums.through.bytes;
+    bool exceeded = budgets_exceeded(&trace->budgets, &used);
+    if (done && (wanted || exceeded))
+        done = tell_used(e, path, exceeded, why);
+    if (file >= 0)
+        close(file);
+    return done;
+}
+
+/* As is wanted. */
+static bool search_or_check(struct ended *e, const struct registers *const *threads, size_t count,
+                            struct why *why)
+{
+    if (e->trace->budgets.any)
+        return check_budgets(e, threads, count, why);
+    return !e->trace->leaks || search(e, threads, count, why);
+}
+
 static void say_why_not(const struct ended *e, const char *why)
 {
-    fprintf(stderr, SAYS "%s (%d): %s: %s\n", e->name, e->process,
-            e->trace->leaks ? "not searched" : "no heap profile", why);
+    const char *what = e->trace->budgets.any ? "its budgets are not checked"
+                       : e->trace->leaks     ? "not searched"
+                                             : "no heap profile";
+    fprintf(stderr, SAYS "%s (%d): %s: %s\n", e->name, e->process, what, why);
+    if (e->trace->budgets.any)
+        tell_status(e->trace, BYTE_UNCHECKED);
 }
 
 void ended_look(const struct trace *trace, pid_t process, pid_t thread,
@@ -250,8 +365,10 @@ void ended_look(const struct trace *trace, pid_t process, pid_t thread,
     bool opened = open_process(&e, &why);
     if (opened && trace->profile != NULL && !write_profile(&e, &why))
         fprintf(stderr, SAYS "%s (%d): no heap profile: %s\n", e.name, process, why.line);
-    if (opened ? trace->leaks && !search(&e, threads, count, &why) : why.ending != EXIT_WITHOUT)
+    if (opened ? !search_or_check(&e, threads, count, &why) : why.ending != EXIT_WITHOUT)
         say_why_not(&e, why.line);
+    else if (!opened && !any_found && trace->budgets.any && process == trace->program)
+        tell_status(trace, BYTE_UNCHECKED); /* ended_all says so */
     any_found |= opened || why.ending != EXIT_WITHOUT;
     target_forget(&e.t);
     kernel_close(&e.t);
@@ -273,5 +390,7 @@ void ended_all(const struct trace *trace)
         fprintf(stderr,
                 SAYS "no process was %s: none used hakmem at its end; "
                      "'hakmem doctor -- PROGRAM' says why\n",
-                trace->leaks ? "searched" : "profiled");
+                trace->budgets.any ? "checked"
+                : trace->leaks     ? "searched"
+                                   : "profiled");
 }

@@ -84,6 +84,19 @@ static bool sum(void *to, uint64_t site)
     return true;
 }
 
+bool profile_sum_all(struct target *t, const struct watch_profile *w, struct profile_sums *sums)
+{
+    struct pass pass = {.t = t, .w = w};
+    target_read(t, address(w->rate), &pass.sums.rate, sizeof pass.sums.rate);
+    target_read(t, address(w->lost), &pass.sums.lost, sizeof pass.sums.lost);
+    target_read(t, address(w->memory), &pass.sums.memory, sizeof pass.sums.memory);
+    if (w->course != NULL)
+        target_read(t, address(w->course), &pass.sums.course, sizeof pass.sums.course);
+    bool summed = profile_sites(t, w, sum, &pass);
+    *sums = pass.sums;
+    return summed;
+}
+
 static char line[PROFILE_LINE_MOST + PROFILE_MORE_MOST];
 
 static bool print(void *to, uint64_t site)
@@ -119,18 +132,15 @@ static bool maps_print(FILE *out, const char *process, struct why *why)
 bool profile_print(FILE *out, struct target *t, const struct tables *tables, const char *process,
                    uint64_t pid, struct profile_more *more, struct why *why)
 {
-    struct pass pass = {
-        .t = t, .w = &tables->profile, .sums = {.pid = pid}, .out = out, .more = more};
+    struct pass pass = {.t = t, .w = &tables->profile, .out = out, .more = more};
     struct text text;
     if (pass.w->sites == NULL)
         return because(why, EXIT_REFUSED, "its hakmem is too old to take heap profiles");
-    target_read(t, address(pass.w->rate), &pass.sums.rate, sizeof pass.sums.rate);
-    target_read(t, address(pass.w->lost), &pass.sums.lost, sizeof pass.sums.lost);
-    target_read(t, address(pass.w->memory), &pass.sums.memory, sizeof pass.sums.memory);
-    if (!profile_sites(t, pass.w, sum, &pass))
+    if (!profile_sum_all(t, pass.w, &pass.sums))
         return because(why, EXIT_NONSENSE,
                        "its description of the heap profile is invalid: the memory is corrupt, or "
                        "forged");
+    pass.sums.pid = pid;
     text_init(&text, line, sizeof line);
     profile_add_head(&text, &pass.sums);
     fputs(line, out);

@@ -20,6 +20,10 @@ struct profile_more {
 bool profile_print(FILE *out, struct target *t, const struct tables *tables, const char *process,
                    uint64_t pid, struct profile_more *more, struct why *why);
 
+/* Adds up all of its sites, and reads what its tables have besides. */
+struct profile_sums;
+bool profile_sum_all(struct target *t, const struct watch_profile *w, struct profile_sums *sums);
+
 /* Calls `each` with the address of every site; false where their tables make no sense. */
 bool profile_sites(struct target *t, const struct watch_profile *w,
                    bool (*each)(void *to, uint64_t site), void *to);

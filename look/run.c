@@ -23,6 +23,7 @@
 
 #define SAYS "hakmem run: "
 #define FAILED 125
+#define EXCEEDED 122 /* a budget is, and the program itself succeeded */
 #define PTRACE_IS_NOT                                                                        \
     "ptrace is not permitted: the program is already traced (strace, gdb), or "              \
     "kernel.yama.ptrace_scope is 2 or 3, or the container forbids it (docker run --cap-add " \
@@ -144,7 +145,7 @@ static void say_unfit(const char *program, const char *why)
  * written by the program itself. */
 static int trace_if_wanted(const struct trace *trace)
 {
-    if (!trace->leaks && trace->profile == NULL)
+    if (!trace->leaks && trace->profile == NULL && !trace->budgets.any)
         return 0;
     int error = trace_this(*trace);
     bool forbidden = error == EPERM || error == EACCES;
@@ -153,12 +154,12 @@ static int trace_if_wanted(const struct trace *trace)
         return 0;
     if (!forbidden)
         return failed("the program can't be traced", error);
-    if (trace->leaks)
-        fprintf(stderr, SAYS "--leaks: " PTRACE_IS_NOT "\n");
+    if (trace->leaks || trace->budgets.any)
+        fprintf(stderr, SAYS "%s: " PTRACE_IS_NOT "\n", trace->leaks ? "--leaks" : "budgets");
     else
         fprintf(stderr, SAYS "--profile: processes that end by _exit or by a signal write no "
                              "profile: " PTRACE_IS_NOT "\n");
-    return trace->leaks ? FAILED : 0;
+    return trace->leaks || trace->budgets.any ? FAILED : 0;
 }
 
 static int run_program(struct trace trace, const char *preload, char **program)
@@ -168,12 +169,14 @@ static int run_program(struct trace trace, const char *preload, char **program)
     trace.known = fit != FITS;
     if (trace.known)
         say_unfit(program[0], why);
+    if (fit == FITS_PRIVILEGED && trace.budgets.any)
+        return FAILED; /* it was said why */
     int status = fit == FITS_PRIVILEGED ? 0 : trace_if_wanted(&trace);
     if (status != 0)
         return status;
     if (fit != FITS_OTHER_LIBC)
         setenv("LD_PRELOAD", preload, 1);
-    if (trace.leaks) {
+    if (trace.leaks || trace.budgets.any) {
         setenv("HAKMEM_PROFILE", "on", 1);
         setenv("HAKMEM_PROFILE_RATE", "1", 1);
         setenv("HAKMEM_PROFILE_SAMPLES", "0", 1);
@@ -218,11 +221,18 @@ static int wait_for(pid_t program, const sigset_t *all)
     }
 }
 
-static int run_in_place(struct trace trace, int status_of_leaks, const char *preload,
-                        char **program)
+/* Of what the tracer told. */
+static int status_of(int told, int status_of_lost)
+{
+    int status = 0;
+    for (char byte; read(told, &byte, 1) == 1;)
+        status = byte == BYTE_LOST ? status_of_lost : status != 0 ? status : FAILED;
+    return status;
+}
+
+static int run_in_place(struct trace trace, int status_of_lost, const char *preload, char **program)
 {
     int lost[2];
-    char byte;
     sigset_t all;
     sigset_t before;
     if (pipe2(lost, O_CLOEXEC | O_NONBLOCK) != 0)
@@ -245,8 +255,7 @@ static int run_in_place(struct trace trace, int status_of_leaks, const char *pre
     int status = wait_for(number, &all);
     if (WIFSIGNALED(status))
         return end_by(WTERMSIG(status));
-    bool any = read(lost[0], &byte, 1) == 1;
-    return any && WEXITSTATUS(status) == 0 ? status_of_leaks : WEXITSTATUS(status);
+    return WEXITSTATUS(status) != 0 ? WEXITSTATUS(status) : status_of(lost[0], status_of_lost);
 }
 
 static const char *given(const char *word) { return strcmp(word, "-") != 0 ? word : NULL; }
@@ -256,7 +265,7 @@ int run(char **words)
     size_t end = 0;
     while (words[end] != NULL && strcmp(words[end], "--") != 0)
         end++;
-    if (end < 4 || words[end] == NULL || words[end + 1] == NULL)
+    if (end < 5 || words[end] == NULL || words[end + 1] == NULL)
         return FAILED;
     words[end] = NULL;
     char **program = words + end + 1;
@@ -265,7 +274,17 @@ int run(char **words)
                           .profile = given(words[1]),
                           .leaks = strcmp(words[2], "no") != 0,
                           .file = given(words[3]),
-                          .reporter = words + 4};
+                          .reporter = words + 5};
+    const char *wrong;
+    if (!budgets_read(words[4], &trace.budgets, &wrong)) {
+        fprintf(stderr, SAYS "%s: expected %s\n", wrong,
+                strcmp(wrong, "--max-allocations") == 0
+                    ? "a number of calls, as in --max-allocations=1e6"
+                    : "a size in bytes or with K, M or G, as in --max-peak=200M");
+        return FAILED;
+    }
+    if (trace.budgets.any)
+        status = EXCEEDED;
     return status == 0 ? run_program(trace, words[0], program)
                        : run_in_place(trace, status, words[0], program);
 }

@@ -5,17 +5,23 @@
 #include <stdbool.h>
 #include <sys/types.h>
 
+#include "budgets.h"
+
 /* What is done at the end of a process. In names of files %p stands for its number; without it,
  * those of other processes than the program have it before their last dot. */
 struct trace {
     pid_t program;
     const char *profile; /* a file for its heap profile; or null */
     bool leaks;          /* it is searched for leaks */
-    char **reporter;     /* a command that tells of these, to which words are added; null ends */
-    const char *file;    /* that the reporter is to write; or null */
-    int lost;            /* a descriptor: a byte is written where something is lost; -1: none */
-    bool known;          /* it was said that the program does not use hakmem */
+    struct budgets budgets;
+    char **reporter;  /* a command that tells of these, to which words are added; null ends */
+    const char *file; /* that the reporter is to write; or null */
+    int lost;         /* a descriptor; -1: none. A byte is written for what the exit status is to
+                         say: one of these */
+    bool known;       /* it was said that the program does not use hakmem */
 };
+
+enum { BYTE_LOST = '1', BYTE_UNCHECKED = '0' }; /* or a budget exceeded; or none could be checked */
 
 /* Begins; 0, or the number of an error. */
 int trace_begin(pid_t program);

@@ -279,17 +279,21 @@ int hakmem_sheet(int fd, int format);
 
 /** Starts or stops the heap profile, as the option `profile` does: while it is on, one block in
  * many is sampled, with the call stack that allocated it. A block that was sampled stays in the
- * profile until it is freed, also after the profile was stopped. Returns 0; EAGAIN where there is
- * no memory for it, the kernel's pages are larger than 4 KiB, or another thread is forking. Since
- * 0.1. */
+ * profile until it is freed, also after the profile was stopped. hakmem_profile_start also lets the
+ * peak and the count of allocations that hakmem_profile_write writes begin anew, so a program can
+ * measure a part of itself; it may be called while the profile is on. Returns 0; EAGAIN where there
+ * is no memory for it, the kernel's pages are larger than 4 KiB, or another thread is forking.
+ * Since 0.1. */
 int hakmem_profile_start(void);
 int hakmem_profile_stop(void);
 
 /** Writes the heap profile to a descriptor, in the text format of gperftools and jemalloc, which
  * pprof, jeprof and `hakmem profile` read: for each call stack the blocks and bytes in use, and
- * those allocated while the profile was on. All are estimates of the program's blocks, not counts
- * of samples. Async-signal-safe. Returns 0, EBUSY while another thread writes it, or what writing
- * ended with, as an errno. Since 0.1. */
+ * those allocated while the profile was on. The second line ends with `most N allocated N`: the
+ * most bytes in use at once and the blocks allocated since hakmem_profile_start, or without a call
+ * of it since the process began or was forked. With the option profile_rate=1 both are exact. All
+ * are estimates of the program's blocks, not counts of samples. Async-signal-safe. Returns 0, EBUSY
+ * while another thread writes it, or what writing ended with, as an errno. Since 0.1. */
 int hakmem_profile_write(int fd);
 
 /** As hakmem_malloc, hakmem_calloc, hakmem_realloc and hakmem_aligned_alloc, with the same results

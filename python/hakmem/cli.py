@@ -31,6 +31,7 @@ SUBCOMMANDS = {
     "top": "top_command",
     "stat": "stat_command",
     "exporter": "exporter_command",
+    "why": "why_command",
     "sheet": "sheet_command",
     "profile": "profile_command",
     "leaks": "leaks_command",
@@ -44,6 +45,8 @@ SUBCOMMANDS = {
     "bench": "bench_command",
     "compare": "compare_command",
 }
+# What hakmem/look starts for `hakmem run`.
+REPORTERS = {"budgets": "budgets_command"}
 TAKE_PROGRAMS = ("doctor", "record", "compare", "tune")
 
 DESCRIPTION = "Runs programs with hakmem as their malloc, and inspects them."
@@ -55,6 +58,7 @@ examples:
   hakmem doctor                          is hakmem installed correctly?
   hakmem top                             watch all processes on hakmem
   hakmem exporter                        serve their figures to Prometheus
+  hakmem why 4711                        why is process 4711 so large?
   hakmem sheet 4711                      what does process 4711 use memory for?
   hakmem profile 4711                    which of its code allocates memory?
   hakmem run --leaks prog                which memory does prog leak?
@@ -91,11 +95,15 @@ examples:
   hakmem run --profile=app.heap ./app    which code allocates memory? see 'hakmem profile'
   hakmem run --hardened ./app            let misuse of the heap end the program
   hakmem run --leaks ./app               which blocks did it lose? see 'hakmem leaks'
+  hakmem run --max-peak=200M ./tests     fail if a process needs more memory
   hakmem run --debug prog                look for an error in hakmem itself
 
 exit status:
-  125  hakmem itself failed, -o has an unknown option or a value that is not allowed, or the library
-       for --debug is not installed
+  122  a process exceeded --max-peak, --max-leaked or --max-allocations, and the status of the
+       program is 0
+  125  hakmem itself failed, -o has an unknown option or a value that is not allowed, the library
+       for --debug is not installed, or a process could not be checked for --max-... and the status
+       of the program is 0
   126  the program was found, but can't be executed
   127  the program was not found
   N    something is lost, with --leaks-status=N, and the status of the program is 0
@@ -117,7 +125,7 @@ class _Parser(argparse.ArgumentParser):
 def module(name: str) -> Any:
     """Of a subcommand. Ends the process where the Python has not what that needs."""
     try:
-        return importlib.import_module(f"hakmem.{SUBCOMMANDS[name]}")
+        return importlib.import_module(f"hakmem.{(SUBCOMMANDS | REPORTERS)[name]}")
     except ModuleNotFoundError:
         try:
             need("elftools", *needed(name, sys.argv))
@@ -144,6 +152,8 @@ def parsers(
         "run",
         usage="hakmem run [-h] [--hardened] [--guards[=N]] [--debug] [--profile[=FILE]]\n"
         "                  [--leaks[=FILE]] [--leaks-status=N] [--leaks-suppressions=FILE]\n"
+        "                  [--max-peak=SIZE] [--max-leaked=SIZE] [--max-allocations=N]"
+        " [--junit=FILE]\n"
         "                  [--settings=FILE] [-o NAME=VALUE]... [--] PROGRAM [ARG]...",
         help=RUN_HELP,
         description=RUN_DESCRIPTION,
@@ -205,8 +215,30 @@ def parsers(
     run.add_argument(
         "--leaks-suppressions",
         metavar="FILE",
-        help="with --leaks: a file of leaks that do not count (see 'hakmem leaks --help'); may"
-        " be repeated",
+        help="with --leaks or --max-leaked: a file of leaks that do not count (see 'hakmem leaks"
+        " --help'); may be repeated",
+    )
+    run.add_argument(
+        "--max-peak",
+        metavar="SIZE",
+        help="the most memory that each process may have in use at once, in blocks as requested:"
+        " 200M. For this and the next two options, a line on standard error says what exceeds it,"
+        " by how much and which code allocated it. Needs Python and ptrace",
+    )
+    run.add_argument(
+        "--max-leaked",
+        metavar="SIZE",
+        help="the most memory that each process may have lost when it ends, as --leaks finds it",
+    )
+    run.add_argument(
+        "--max-allocations",
+        metavar="N",
+        help="how many blocks each process may allocate: 1e6",
+    )
+    run.add_argument(
+        "--junit",
+        metavar="FILE",
+        help="with --max-...: write the results as JUnit XML, with a test case for each option",
     )
     run.add_argument("program", metavar="PROGRAM", help="the program to run")
     run.add_argument("args", metavar="ARG", nargs="*", help="its arguments")
@@ -275,7 +307,7 @@ def run(words: list[str]) -> int:
     front, library, *words = words
     # What follows belongs to another program.
     at = words.index("--") if "--" in words else len(words)
-    name = words[0] if at > 0 and words[0] in SUBCOMMANDS else None
+    name = words[0] if at > 0 and words[0] in SUBCOMMANDS | REPORTERS else None
     if name is None:
         return _without_subcommand(words[:at], Path(library))
     commands = parsers([name])[1]

@@ -26,7 +26,9 @@ Figures = tuple[float, float, float, float, float, float]  # in the order of FIG
 _N = "([0-9]{1,18})"  # what 64 bits with a sign surely hold
 _HEAD = re.compile(rf"heap profile: +{_N}: +{_N} +\[ *{_N}: +{_N}\] @ heapprofile")
 _ANY_HEAD = re.compile(r"heap profile:.*@ *(\S*)|heap_v2/")
-_OWN = re.compile(rf"# hakmem rate {_N} lost {_N} memory {_N}(?: pid {_N})?")
+_OWN = re.compile(
+    rf"# hakmem rate {_N} lost {_N} memory {_N}(?: pid {_N})?(?: most {_N} allocated {_N})?"
+)
 _SITE = re.compile(rf"{_N}: {_N} \[{_N}: {_N}\] @((?: 0x[0-9a-f]{{1,16}})*)")
 _COUNT = re.compile(r"# sites ([0-9]{1,7})")
 _MORE = re.compile(rf"# peak {_N}: {_N} samples {_N} {_N}")
@@ -102,6 +104,8 @@ class Profile:
     sites: tuple[Site, ...]
     mappings: tuple[Mapping, ...]  # in the order of addresses
     pid: int | None = None  # as the process knew it
+    most: int | None = None  # bytes in use at once; None where only the sites' peaks are known
+    allocated: int | None = None  # blocks; both since the process began, or since its last fork
 
     @property
     def calls(self) -> set[int]:
@@ -159,7 +163,8 @@ def parse(text: str, name: str) -> Profile:
     sites = _sites(lines[2:at], name)
     where = mappings(lines[at + 1 :], at + 2, name)
     pid = int(own[4]) if own[4] else None
-    return Profile(text, rate, int(own[2]), _with_peak(sites), where, pid)
+    course = (int(own[5]), int(own[6])) if own[5] else (None, None)
+    return Profile(text, rate, int(own[2]), _with_peak(sites), where, pid, *course)
 
 
 def _sites(lines: list[str], name: str) -> list[Site]:

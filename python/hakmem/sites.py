@@ -35,6 +35,7 @@ class Held:
     it. Each error is a standard error."""
 
     lines: tuple[Line, ...]  # the innermost first
+    frames: tuple[Frame, ...] = ()  # that have these
     in_use: float = 0
     error: float = 0
     blocks: float = 0
@@ -137,7 +138,7 @@ class Sites:
         for site in named:
             stack = symbols.stack_of(site, self._frames)
             lines = tuple(line for frame in stack for line in frame.shown)
-            one = held.setdefault(lines, Held(lines))
+            one = held.setdefault(lines, Held(lines, stack))
             one.add(site, (0, 0) if first is None else grown[_key(site)])
         return Seen(
             self.pid,

@@ -132,8 +132,10 @@ SLOW void sampled_note(void *p, size_t n, size_t bytes, const char *name)
     from.name = name != NULL ? name : "";
     from.depth = own ? 0 : frames_fill((struct frames){.most = FRAMES_MOST, .frames = from.frames});
     struct door door;
-    if (!enter(&door))
+    if (!enter(&door)) {
+        samples_miss();
         return;
+    }
     const struct sampler *sampler = cache_current()->sampler;
     size_t rate = sampler != NULL ? sampler->due : rate_now();
     size_t block = bytes <= CLASS_MOST ? bytes : round_up(larger(n, 1), os_page);

@@ -3,6 +3,7 @@
 
 #include "hakmem/hakmem.h"
 #include "life/life.h"
+#include "life/profiling.h"
 #include "life/settings.h"
 #include "os/os.h"
 #include "sheet/own.h"
@@ -23,7 +24,11 @@ static int profile_change(size_t on)
     return option_change("profile", on, mine) == CHANGED ? 0 : EAGAIN;
 }
 
-EXPORT int hakmem_profile_start(void) { return profile_change(1); }
+EXPORT int hakmem_profile_start(void)
+{
+    int error = profile_change(1);
+    return error != 0 || profile_watch() ? error : EAGAIN;
+}
 
 EXPORT int hakmem_profile_stop(void) { return profile_change(0); }
 

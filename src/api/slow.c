@@ -107,6 +107,21 @@ static void *take_unsampled(size_t n, size_t align, bool *zero)
     return take_inside(CLASSES, n == 0 ? 1 : n, align, zero);
 }
 
+/* While a fork holds the heap, a block that was to be a sample is none. Returns it. */
+static SLOW void *sampled_miss(void *p)
+{
+    if (is_block(p) && closed_for(CLOSED_PROFILED))
+        samples_miss();
+    return p;
+}
+
+static SLOW void *sampled_take_or(void *(*take)(unsigned), size_t n, size_t align, unsigned cls,
+                                  const char *name)
+{
+    void *p = sampled_take(n, align, cls, name);
+    return likely(p != NULL) ? p : sampled_miss(take(cls));
+}
+
 static void *take_counted_named(size_t n, size_t align, bool *zero, const char *name)
 {
     size_t least = least_of(n, align);
@@ -115,7 +130,7 @@ static void *take_counted_named(size_t n, size_t align, bool *zero, const char *
         unsigned cls = class_of(round_up(least, align));
         void *p = ahead_take(cache_current(), cls);
         if (likely(p == NULL) && unlikely(sample_due(cls)))
-            p = sampled_take(n, align, cls, name);
+            return sampled_take_or(kind()->take, n, align, cls, name);
         return likely(p == NULL) ? kind()->take(cls) : p;
     }
     bool huge = n > CLASS_SLICES_MOST || align > SUPERSLAB || !kind()->slices;
@@ -161,6 +176,7 @@ static SLOW void *take(size_t n, size_t align, bool *zero)
     if (unlikely(p == not_entered())) {
         p = reserve_take(usable_of_new(n, align), align);
         *zero = false;
+        sampled_miss(p);
     }
     if (unlikely(p == NULL)) {
         if (policy.report_no_memory)

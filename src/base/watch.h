@@ -119,6 +119,7 @@ struct watch_profile {
     uint32_t name_at, sample_size, sample_next_at, sample_p_at, sample_site_at;
     uint32_t sample_requested_at, sample_block_at, sample_weight_at;
     const void *fill, *samples, *bucket_bits, *site_buckets;
+    const void *course; /* of the whole process: struct course */
 };
 
 /* Limits of memory (back/use.h): where the numbers of bytes are, what is held and the limits. The

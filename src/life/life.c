@@ -28,6 +28,7 @@
 #include "options/options.h"
 #include "os/lock.h"
 #include "os/os.h"
+#include "profile/samples.h"
 #include "record/ring.h"
 #include "report/fault.h"
 #include "report/learned.h"
@@ -266,6 +267,8 @@ void fork_child(void)
     fault_fork_child();
     if (statistics_wanted())
         statistics_fork_child();
+    if (load_relaxed(&profile_used))
+        samples_fork_child();
     if (hardened())
         hardened_fork_child(thread_owned(), os_nanoseconds());
     if (!fork_holds_locks())

@@ -39,6 +39,15 @@ COLD bool profile_switch(bool on)
     return done;
 }
 
+COLD bool profile_watch(void)
+{
+    if (!enter(TRIES_MOST))
+        return false;
+    samples_watch();
+    lock_release(&cacheless_lock);
+    return true;
+}
+
 /* ---- guarded blocks ---- */
 
 bool guards_wait;

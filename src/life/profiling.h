@@ -17,6 +17,9 @@
  * no lock. */
 bool profile_switch(bool on);
 
+/* Counts the peak anew (samples_watch); false where a fork holds the heap. */
+bool profile_watch(void);
+
 /* Turns on what the options ask for at the process's start; says so where that can't be. */
 void profile_begin(void);
 

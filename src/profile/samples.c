@@ -37,10 +37,13 @@ static struct {
     struct site *others; /* without a stack: of all sites that find no room */
     struct site *own;    /* of blocks that are no part of the program; has no total */
     size_t sample_count, site_count, lost, bytes;
-    size_t bucket_bits;  /* of samples */
-    size_t site_buckets; /* constant once they are there */
-    struct fill fill;    /* of all sites; `requested` is what they have in use */
-    double snapped;      /* the same, when their peak tallies were noted */
+    size_t bucket_bits;   /* of samples */
+    size_t site_buckets;  /* constant once they are there */
+    struct fill fill;     /* of all sites; `requested` is what they have in use */
+    double live;          /* bytes that the program has in use */
+    struct course course; /* since the process began */
+    struct course lately; /* since samples_watch */
+    bool watched;         /* there was one; atomic */
 } profile = {.lock = LOCK(PROFILE)};
 
 static bool every_block(void) { return load_relaxed(&policy.profile_rate) <= RATE_EVERY; }
@@ -186,10 +189,12 @@ static void fill_add(const struct sample *sample)
 
 static void fill_remove(const struct sample *sample)
 {
-    if (--profile.fill.samples == 0)
+    if (--profile.fill.samples == 0) {
         profile.fill = (struct fill){0}; /* what rounding left */
-    else
+        profile.live = 0;
+    } else {
         fill_change(sample, -1);
+    }
 }
 
 const struct site *samples_site_after(const struct site *site)
@@ -209,17 +214,66 @@ const struct site *samples_site_after(const struct site *site)
 
 /* ---- peak ---- */
 
-/* Each time that the peak has grown by a part: it costs a walk over all sites. */
+/* Of each site, each time that the peak has grown by a part: it costs a walk over all sites. */
 #define PEAK_PART 64
 
-static void note_peak(double least)
+static void note_peak_of(struct course *course, size_t tally_at)
+{
+    if (profile.live > course->most)
+        course->most = profile.live;
+    if (likely(profile.live <= course->snapped * (1 + 1.0 / PEAK_PART)))
+        return;
+    course->snapped = profile.live;
+    for (const struct site *site = NULL; (site = samples_site_after(site)) != NULL;)
+        tally_set((struct tally *)((char *)site + tally_at), site->live);
+}
+
+/* Before something is freed. */
+static void note_peak(void)
 {
     ASSERT(lock_held(&profile.lock));
-    if (profile.fill.requested <= least)
-        return;
-    profile.snapped = profile.fill.requested;
-    for (const struct site *site = NULL; (site = samples_site_after(site)) != NULL;)
-        tally_set(&((struct site *)site)->peak, site->live);
+    note_peak_of(&profile.course, offsetof(struct site, peak));
+    if (profile.watched)
+        note_peak_of(&profile.lately, offsetof(struct site, lately));
+}
+
+COLD void samples_miss(void)
+{
+    add_relaxed(&profile.course.missed, 1);
+    add_relaxed(&profile.lately.missed, 1);
+}
+
+void samples_watch(void)
+{
+    lock_take(&profile.lock);
+    profile.lately = (struct course){.most = profile.live};
+    store_relaxed(&profile.watched, true);
+    lock_release(&profile.lock);
+}
+
+void samples_fork_child(void)
+{
+    profile.course = profile.lately = (struct course){.most = profile.live};
+}
+
+bool samples_watched(void) { return load_relaxed(&profile.watched); }
+
+/* Without a lock: a signal handler may ask, and each number was right at some time. */
+struct course samples_course(void)
+{
+    const struct course *from = samples_watched() ? &profile.lately : &profile.course;
+    struct course copy;
+    __atomic_load(&from->most, &copy.most, __ATOMIC_RELAXED);
+    __atomic_load(&from->blocks, &copy.blocks, __ATOMIC_RELAXED);
+    __atomic_load(&from->snapped, &copy.snapped, __ATOMIC_RELAXED);
+    copy.missed = load_relaxed(&from->missed);
+    return copy;
+}
+
+static void count_blocks(double weight)
+{
+    profile.course.blocks += weight;
+    profile.lately.blocks += weight;
 }
 
 /* ---- samples ---- */
@@ -283,8 +337,11 @@ bool samples_add(const void *p, size_t n, size_t block, double weight, const str
         struct sample **bucket = bucket_of(p);
         *sample = (struct sample){*bucket, p, site, n, block, weight};
         *bucket = sample;
-        if (site != profile.own)
+        if (site != profile.own) {
             tally_add(&site->total, weight, n);
+            count_blocks(weight);
+            profile.live += weight * (double)n;
+        }
         tally_add(&site->live, weight, n);
         fill_add(sample);
         store_relaxed(&profile_used, true);
@@ -313,7 +370,8 @@ void samples_resize(const void *p, size_t n, size_t block)
     struct sample *sample = *sample_at(p);
     if (sample != NULL) {
         double change = sample->weight * ((double)n - (double)sample->bytes);
-        note_peak(profile.snapped * (1 + 1.0 / PEAK_PART));
+        note_peak();
+        profile.live += sample->site != profile.own ? change : 0;
         fill_change(sample, -1);
         sample->bytes = n;
         sample->block = larger(sample->block, block);
@@ -330,7 +388,9 @@ bool samples_forget(const void *p)
     struct sample **at = sample_at(p);
     struct sample *sample = *at;
     if (sample != NULL) {
-        note_peak(profile.snapped * (1 + 1.0 / PEAK_PART));
+        note_peak();
+        if (sample->site != profile.own)
+            profile.live -= sample->weight * (double)sample->bytes;
         tally_remove(&sample->site->live, sample->weight, sample->bytes);
         fill_remove(sample);
         *at = sample->next;
@@ -383,4 +443,5 @@ const struct watch_profile watch_profile = {
     .samples = &profile.samples,
     .bucket_bits = &profile.bucket_bits,
     .site_buckets = &profile.site_buckets,
+    .course = &profile.course,
 };

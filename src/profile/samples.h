@@ -19,12 +19,13 @@ struct tally { /* each number: atomic */
 };
 
 struct site {
-    struct site *next;  /* of its bucket; constant */
-    uint64_t hash;      /* of its frames and name; constant */
-    struct tally total; /* allocated since the start; these three: lock: profile */
-    struct tally live;  /* in use */
-    struct tally peak;  /* in use when all sites together had most */
-    uint64_t depth;     /* constant, as the frames are, and the name's bytes */
+    struct site *next;   /* of its bucket; constant */
+    uint64_t hash;       /* of its frames and name; constant */
+    struct tally total;  /* allocated since the start; these three: lock: profile */
+    struct tally live;   /* in use */
+    struct tally peak;   /* in use when all sites together had most */
+    struct tally lately; /* the same, since samples_watch */
+    uint64_t depth;      /* constant, as the frames are, and the name's bytes */
     uint64_t name_bytes;
     uintptr_t frames[]; /* innermost first: where the call is, not where it returns; then the name,
                            which a zero ends */
@@ -37,6 +38,14 @@ struct fill {
     uint64_t samples;
     double requested, blocks; /* w n, w b */
     double nn, nb, bb;        /* w (w - 1) n n, and so on */
+};
+
+/* What the program did with blocks that were sampled, since a moment: how many it allocated, and
+ * the most bytes that it had in use at once. Estimates, and exact where every block is a sample. */
+struct course {
+    double most, blocks; /* lock: profile; these three are written in one piece */
+    double snapped;      /* bytes that were in use when the sites' peaks were noted */
+    size_t missed;       /* blocks without a sample, allocated during a fork; atomic */
 };
 
 /* Where a block is allocated. */
@@ -59,6 +68,20 @@ bool samples_add(const void *p, size_t n, size_t block, double weight, const str
 
 /* Now n bytes of it are requested, and the block has so many bytes, if that is more than before. */
 void samples_resize(const void *p, size_t n, size_t block);
+
+/* A block came from the reserve while a profile was on: a fork holds all locks. No lock is held. */
+void samples_miss(void);
+
+/* From now on the peak is counted anew, beside that of the whole process. */
+void samples_watch(void);
+
+/* In the child of a fork, which has one thread: what its parent did does not count. */
+void samples_fork_child(void);
+
+/* Since samples_watch, or without one since the process began. `most` does not have what is in use
+ * now and was not more before. */
+struct course samples_course(void);
+bool samples_watched(void);
 
 /* It is freed; false if it was not noted. */
 bool samples_forget(const void *p);

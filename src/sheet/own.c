@@ -125,7 +125,9 @@ static int write_sites(int file)
     struct profile_sums sums = {.rate = policy.profile_rate,
                                 .lost = samples_lost(),
                                 .memory = samples_bytes(),
-                                .pid = os_process()};
+                                .pid = os_process(),
+                                .course = samples_course(),
+                                .lately = samples_watched()};
     struct text t;
     uint64_t sites = 0;
     int error = 0;

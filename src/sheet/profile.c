@@ -12,7 +12,7 @@ void profile_sum(struct profile_sums *sums, const struct site *site)
 {
     sum_up(&sums->total, &site->total);
     sum_up(&sums->live, &site->live);
-    sum_up(&sums->peak, &site->peak);
+    sum_up(&sums->peak, sums->lately ? &site->lately : &site->peak);
 }
 
 #define NUMBER_MOST 1e18 /* another process's memory may hold any number, or none */
@@ -51,6 +51,13 @@ void profile_add_head(struct text *t, const struct profile_sums *sums)
         text_add(t, " pid ");
         text_add_number(t, sums->pid);
     }
+    if (sums->course.blocks > 0 || sums->course.most > 0) {
+        bool now = sums->live.bytes > sums->course.most;
+        text_add(t, " most ");
+        add_whole(t, now ? sums->live.bytes : sums->course.most);
+        text_add(t, " allocated ");
+        add_whole(t, sums->course.blocks + (double)sums->course.missed);
+    }
     text_add(t, "\n");
 }
 
@@ -65,7 +72,7 @@ void profile_add_site(struct text *t, const struct profile_sums *sums, const str
         text_add_hex(t, site->frames[i] + 1); /* where the call returns, as readers expect */
     }
     text_add(t, "\n# peak ");
-    add_tally(t, now ? live : tally_read(&site->peak));
+    add_tally(t, now ? live : tally_read(sums->lately ? &site->lately : &site->peak));
     text_add(t, " samples ");
     text_add_number(t, live.samples);
     text_add(t, " ");

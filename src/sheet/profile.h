@@ -20,6 +20,8 @@ struct profile_sums {
     struct tally total, live, peak;
     uint64_t rate, lost, memory; /* the option, samples that found no room, bytes of the tables */
     uint64_t pid;                /* as the process knows it; 0: unknown */
+    struct course course;        /* all 0: unknown */
+    bool lately;                 /* the peak is the one since samples_watch: of this process */
 };
 
 void profile_sum(struct profile_sums *sums, const struct site *site);

@@ -109,6 +109,18 @@ def test_the_python_part_starts(environment: Path) -> None:
         assert "usage: hakmem" in done([environment / start[0], *start[1:], "--help"])
 
 
+def test_pytest_finds_the_plug_in(environment: Path, tmp_path: Path) -> None:
+    marked = (
+        "import pytest\n@pytest.mark.limit_memory('1 MB')\ndef test_it():\n    bytes(2 << 20)\n"
+    )
+    (tmp_path / "test_it.py").write_text(marked)
+    words = (environment / "bin/python", "-m", "pytest", tmp_path)
+    ended = subprocess.run(
+        [environment / "bin/hakmem", "run", *words], capture_output=True, text=True, cwd=tmp_path
+    )
+    assert "more than limit_memory permits (1.0 MiB)" in ended.stdout, ended
+
+
 def test_reads_a_process(environment: Path) -> None:
     check_sheet(environment / "bin/hakmem", PATH=f"{environment}/bin:/usr/bin:/bin")
 

@@ -167,6 +167,33 @@ static void the_rounding_is_estimated(void)
     NEAR(sqrt(squares / TRIALS), 1, 0.25); /* six standard errors */
 }
 
+/* Each of two windows has its own peak and count: the process's, and the one since samples_watch.
+ */
+static void peaks_are_exact(void)
+{
+    static const struct origin from = {.name = "peak", .depth = 0};
+    static char at[4];
+    EXPECT(lock_enter(&cacheless_lock));
+    EXPECT(!samples_watched());
+    const struct course before = samples_course();
+    for (unsigned i = 0; i < 3; i++)
+        EXPECT(samples_add(&at[i], 1000000, 1000000, 1, &from));
+    samples_forget(&at[0]);
+    EXPECT_EQUAL(samples_course().most, 3000000);
+    EXPECT_EQUAL(samples_course().blocks - before.blocks, 3);
+    samples_watch();
+    EXPECT_EQUAL(samples_course().most, 2000000);
+    EXPECT(samples_add(&at[3], 500000, 500000, 1, &from));
+    samples_resize(&at[3], 700000, 700000);
+    for (unsigned i = 1; i < 4; i++)
+        samples_forget(&at[i]);
+    EXPECT_EQUAL(samples_course().most, 2700000);
+    EXPECT_EQUAL(samples_course().blocks, 1);
+    samples_fork_child();
+    EXPECT_EQUAL(samples_course().most, 0);
+    lock_release(&cacheless_lock);
+}
+
 /* Nothing that is read of another process is believed. */
 static void forged_sums_are_no_estimate(void)
 {
@@ -211,6 +238,7 @@ int main(void)
     at_rate_1_every_block_is_a_sample();
     generators_differ();
     the_rate_follows_the_program();
+    peaks_are_exact();
     the_rounding_is_estimated();
     forged_sums_are_no_estimate();
     return 0;

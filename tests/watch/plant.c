@@ -206,13 +206,42 @@ static size_t small(void)
     return 1;
 }
 
+/* As a program does that has asked for huge pages, and uses little of each. */
+static size_t huge_pages(void)
+{
+    char *p = mmap(NULL, 64 * MIB, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (p == MAP_FAILED)
+        _exit(3);
+    madvise(p, 64 * MIB, MADV_HUGEPAGE);
+    for (size_t i = 0; i < 64 * MIB; i += 2 * MIB)
+        p[i] = 1;
+    return 64 * MIB;
+}
+
+/* Sizes that their class has twice of. */
+static size_t rounding(void)
+{
+    for (unsigned i = 0; i < MOST - 1000; i++)
+        take(17);
+    return (MOST - 1000) * 15;
+}
+
+static size_t sleepers(void)
+{
+    size_t before = stats().caches;
+    for (unsigned i = 0; i < 100; i++)
+        start(stacks_full, 256 * KIB);
+    return stats().caches - before;
+}
+
 static const struct {
     const char *name;
     size_t (*plant)(void);
-} kinds[] = {{"live", live},     {"holes", holes},    {"free_pages", free_pages},
-             {"slices", slices}, {"kept", mappings},  {"anonymous", other},
-             {"file", file},     {"stack", stack},    {"caches", caches},
-             {"small", small},   {"swapped", swapped}};
+} kinds[] = {{"live", live},         {"holes", holes},      {"free_pages", free_pages},
+             {"slices", slices},     {"kept", mappings},    {"anonymous", other},
+             {"file", file},         {"stack", stack},      {"caches", caches},
+             {"small", small},       {"swapped", swapped},  {"huge_pages", huge_pages},
+             {"rounding", rounding}, {"sleepers", sleepers}};
 
 static void *serve(void *nothing)
 {

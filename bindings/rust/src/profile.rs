@@ -9,6 +9,9 @@ use crate::ffi;
 /// With the feature `system` a profile has the call stacks that allocated the sampled blocks.
 /// Without it, a profile has only sizes, because hakmem is compiled into the program.
 ///
+/// It also lets the peak and the count of allocations that [`profile_write`] writes begin anew, and
+/// may be called while the profile is on.
+///
 /// ```
 /// hakmem::profile_start().unwrap();
 /// let block = vec![1_u8; 1 << 20];

@@ -1,0 +1,131 @@
+"""Budgets: what a process, or a part of one, may use of memory, and what it used. Sizes as people
+write them, sentences on what is exceeded and by which code, and JUnit's XML of it."""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from xml.etree import ElementTree
+
+from hakmem.profile_text import LIBRARY, printable, short, size
+from hakmem.symbols import Frame, Stack
+
+_SIZE = re.compile(r"\+?([0-9]*\.?[0-9]+) *(?:([KMGT])i?)?B?", re.IGNORECASE)
+SITES, LEAST = 3, 0.01  # named of each budget, and the share that one has
+# Files of source and of code, and functions such as xmalloc, that say less than what calls them.
+_HEADER = re.compile(r"/usr/include/|.*/include/c\+\+/|/usr/lib/python3[^/]*/")
+_LIBRARY = re.compile(r".*/(?:ld-[^/]*|lib(?:c|m|stdc\+\+|c\+\+|gcc_s|glib-2|hakmem)[-.][^/]*)$")
+
+
+def read_size(text: str) -> int:
+    """In bytes: '24 MB', '200M', '1.5GiB', '0'; units are powers of 1024. Raises ValueError."""
+    found = _SIZE.fullmatch(text.strip())
+    if found is None:
+        raise ValueError(f"{text!r}: expected a size, such as '24 MB'")
+    power = " KMGT".index((found[2] or " ").upper())
+    return int(float(found[1]) * 1024**power)
+
+
+_WRAPPER = re.compile(r"\w*?(?:[mce]alloc|strdup|memdup)\w{0,2}\b", re.IGNORECASE)
+
+
+@dataclass(frozen=True)
+class Budget:
+    option: str  # of `hakmem run`
+    limit: int
+    used: int
+    is_size: bool
+    sites: tuple[str, ...]  # the largest
+    note: str = ""  # before these
+
+    @property
+    def exceeded(self) -> bool:
+        return self.used > self.limit
+
+    def amount(self, number: int) -> str:
+        return size(number) if self.is_size else f"{number:,}"
+
+    def sentence(self) -> str:
+        """What was used, by how much that is too much, and by which code."""
+        over = self.amount(self.used - self.limit)
+        said = f"{WHAT[self.option].format(self.amount(self.used))}: {over} more than "
+        said += f"{self.option} permits ({self.amount(self.limit)})"
+        return f"{said}; {self.note}{', '.join(self.sites)}" if self.sites else said
+
+
+WHAT = {
+    "--max-peak": "{} in use at once",
+    "--max-leaked": "{} lost at the end",
+    "--max-allocations": "{} allocations",
+}
+
+
+# ---- which code ----
+
+
+def place(frames: Sequence[Frame]) -> str:
+    """The function and line of the program's own that is innermost; of Python, if there is any."""
+    lines = [(line, frame.module) for frame in frames for line in frame.shown]
+    own = [
+        line
+        for line, module in lines
+        if not LIBRARY.match(line.function)
+        and not _HEADER.match(line.file)
+        and (module is None or not _LIBRARY.match(module.path))
+    ]
+    python = [line for line in own if line.file.endswith(".py")]
+    callers = [line for line in own if not _WRAPPER.match(line.function)]
+    found = python or callers or own or [line for line, _ in lines]
+    return short(found[0]) if found else "code without a call stack"
+
+
+def largest(stacks: Iterable[Stack], at: Sequence[int], is_size: bool) -> tuple[str, ...]:
+    """The places with most, by these figures of the stacks; none that has next to nothing."""
+    sums: dict[str, float] = defaultdict(float)
+    for stack in stacks:
+        sums[place(stack.frames)] += sum(stack.figures[i] for i in at)
+    least = LEAST * sum(sums.values())
+    most = sorted((one for one in sums.items() if one[1] > least), key=lambda one: -one[1])
+    return tuple(
+        f"{size(amount) if is_size else f'{amount:,.0f}'} by {name}"
+        for name, amount in most[:SITES]
+    )
+
+
+# ---- JUnit ----
+
+
+def junit(processes: Sequence[tuple[str, Sequence[Budget]]]) -> bytes:
+    """A test case for each budget; the first process is the program, and the others failed."""
+    program = processes[0][0].rpartition(" (")[0]  # its name is compared from run to run
+    cases = []
+    for option in dict.fromkeys(b.option for _, budgets in processes for b in budgets):
+        case = ElementTree.Element("testcase", classname=f"hakmem.{program}", name=option, time="0")
+        wrong = [
+            f"{name}: {budget.sentence()}"
+            for name, budgets in processes
+            for budget in budgets
+            if budget.option == option and budget.exceeded
+        ]
+        if wrong:
+            ElementTree.SubElement(
+                case, "failure", message=printable(wrong[0]), type="budget"
+            ).text = "\n".join(map(printable, wrong))
+        cases.append(case)
+    failures = sum(len(case) for case in cases)
+    suites = ElementTree.Element("testsuites")
+    suite = ElementTree.SubElement(
+        suites,
+        "testsuite",
+        name="hakmem",
+        tests=str(len(cases)),
+        failures=str(failures),
+        errors="0",
+        skipped="0",
+        time="0",
+    )
+    suite.extend(cases)
+    ElementTree.indent(suites)
+    return bytes(ElementTree.tostring(suites, encoding="utf-8", xml_declaration=True)) + b"\n"

@@ -1,0 +1,38 @@
+from __future__ import annotations
+
+import os
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+Hakmem = Callable[..., "subprocess.CompletedProcess[str]"]
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--hakmem", type=Path, help="the built bin/hakmem")
+    parser.addoption("--programs", type=Path, help="the folder of the built programs")
+
+
+@pytest.fixture
+def hakmem(given: Callable[[str], Path], tmp_path: Path) -> Hakmem:
+    """Runs it in a folder of its own, and with some more variables. Skips where nothing can be
+    traced."""
+    clean = {n: v for n, v in os.environ.items() if not n.startswith(("LD_", "HAKMEM_", "PYTEST"))}
+
+    def run(*words: str | Path, **variables: str) -> subprocess.CompletedProcess[str]:
+        done = subprocess.run(
+            ["/bin/sh", given("--hakmem"), *words],
+            capture_output=True,
+            text=True,
+            stdin=subprocess.DEVNULL,
+            cwd=tmp_path,
+            env=clean | variables,
+            timeout=120,
+        )
+        if "ptrace is not permitted" in done.stderr:
+            pytest.skip(done.stderr.strip())
+        return done
+
+    return run

@@ -1,0 +1,90 @@
+"""`hakmem why`: of memory that is planted in a process, the first reason names it."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.watch.watched import Command, Process, running
+
+
+def why(command: Command, pid: int, *words: str) -> dict[str, Any]:
+    done = command("why", "--json", *words, pid)
+    assert (done.returncode, done.stderr) == (0, ""), done
+    return dict(json.loads(done.stdout))
+
+
+@pytest.mark.parametrize(
+    ("kind", "name"),
+    [
+        ("live", "held"),
+        ("holes", "fragmentation"),
+        ("slices", "free_kept"),
+        ("kept", "large_kept"),
+        ("sleepers", "thread_caches"),
+        ("anonymous", "other_allocator"),
+        ("file", "files"),
+        ("stack", "stacks"),
+        ("huge_pages", "huge_pages"),
+    ],
+)
+def test_planted(command: Command, plant: Process, kind: str, name: str) -> None:
+    planted = plant.ask(kind)
+    if kind == "huge_pages" and "[never]" in Path(
+        "/sys/kernel/mm/transparent_hugepage/enabled"
+    ).read_text("latin-1"):
+        pytest.skip("the kernel gives no huge pages")
+    said = why(command, plant.pid)
+    first = said["reasons"][0]
+    assert first["name"] == name
+    assert 0.9 * planted <= first["bytes"] <= 1.1 * planted + 2 * 2**20
+    text = command("why", plant.pid).stdout.splitlines()
+    assert re.match(r"watch_plant \(PID \d+\): [0-9.]+ MiB resident; the program holds ", text[0])
+    assert text[1].startswith("1. ") and text[2].startswith("   do: ")
+    assert len(text) <= 12
+
+
+def test_rounding(command: Command, given: Callable[[str], Path], library: Path) -> None:
+    """Which samples of a heap profile know."""
+    with running(
+        given("--programs") / "watch_plant", library=library, HAKMEM_PROFILE="on"
+    ) as plant:
+        planted = plant.ask("rounding")
+        first = why(command, plant.pid)["reasons"][0]
+    assert first["name"] == "rounding"
+    assert 0.8 * planted <= first["bytes"] <= 1.2 * planted
+
+
+def test_swap(command: Command, plant: Process) -> None:
+    plant.ask("swapped")
+    said = why(command, plant.pid)
+    if said["swapped"] == 0:
+        pytest.skip("nothing was swapped: the system has no swap")
+    assert said["reasons"][0]["name"] == "swap"
+
+
+def test_tries(command: Command, given: Callable[[str], Path], library: Path) -> None:
+    """The sleeping threads let hakmem's own return memory, which the program kept."""
+    with running(given("--programs") / "watch_plant", library=library) as plant:
+        plant.ask("caches")
+        plant.ask("kept")
+        said = why(command, plant.pid, "--try")
+    assert said["reasons"][0]["name"] == "large_kept"
+    brought = said["resident"] - said["tried"]["resident"]
+    assert brought >= 0.9 * said["reasons"][0]["brings"]
+
+
+def test_grows(command: Command, plant: Process) -> None:
+    done = command("why", "--seconds", "0", plant.pid)
+    assert "the blocks in use did not grow" in done.stdout
+
+
+def test_of_no_process(command: Command) -> None:
+    done = command("why", 4194303)
+    assert done.returncode == 2
+    assert done.stderr == "hakmem why: there is no process 4194303\n"
