@@ -97,14 +97,18 @@ static inline bool enter_to_take(struct door *door)
     return enter(door);
 }
 
-static inline void leave(struct door *door) { lock_release(cache_lock_of(door->cache)); }
+static inline void leave(struct door *door)
+{
+    lock_release(cache_lock_of(door->cache));
+    if (unlikely(door->found.what != MISUSE_NONE))
+        report_late(door->found, NULL);
+}
 
 /* After a block was taken, of `own` bytes if it is huge. */
 static inline void leave_taken(struct door *door, size_t own)
 {
     leave(door);
     make_room(own);
-    report_late(door->found, NULL);
 }
 
 /* After one was freed. */

@@ -347,12 +347,12 @@ static SLOW struct huge *guarded_open(size_t length, size_t usable, struct findi
 {
     void *lost = forbidden_written();
     if (unlikely(lost != NULL))
-        *found = (struct finding){MISUSE_WRITTEN, lost};
+        finding_keep(found, (struct finding){MISUSE_WRITTEN, lost});
     struct huge *h = length <= MARKED_BYTES ? dirty_take_guarded(length, usable) : NULL;
     if (h == NULL)
         return NULL;
     if (unlikely(!is_zero(h->base, h->usable))) {
-        *found = (struct finding){MISUSE_WRITTEN, h->base};
+        finding_keep(found, (struct finding){MISUSE_WRITTEN, h->base});
         memset(h->base, 0, h->usable);
     }
     if (huge_guards_move(h, usable))

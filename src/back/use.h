@@ -28,7 +28,7 @@ struct use {
 };
 extern struct use use HIDDEN;
 
-/* Whether so much is in use, and how much that will be from now on. */
+/* Whether the heap has grown to `limits.grown`; and sets that for the next time. */
 bool use_grown(void);
 void use_set_grown(void);
 
@@ -45,7 +45,7 @@ struct limits {
     size_t soft;  /* the option soft_limit_bytes */
     size_t hard;  /* the option hard_limit_bytes: what may be held */
     size_t look;  /* where so much is dirty, it is time to look after it */
-    size_t grown; /* where so much is in use, stacks are to serve before fresh memory does */
+    size_t grown; /* where so much was in use at once, stacks are to serve before fresh memory */
     bool stays;   /* what lies idle is kept, within these */
     bool unread;  /* those of containers are to be read, and were not yet */
     bool watched; /* whether passing the soft limit is still to be noted */

@@ -266,20 +266,31 @@ void stack_start_capacity(struct cache *cache, unsigned stack)
         stack_resize(cache, stack, capacity_fixed(c->size, c->first, &policy));
 }
 
+static void stack_learn(struct cache *cache, unsigned stack, struct capacity next)
+{
+    struct cold_bin *cold = &cache->cold[stack];
+    if (journal_open())
+        journal_stack(stack, cold->learned, next);
+    cold->learned = next.blocks & ROOM_MOST;
+    if (policy.learn == LEARN && next.blocks != cold->capacity) {
+        stack_resize(cache, stack, next.blocks);
+        cold->learned = cold->capacity;
+    }
+}
+
 /* So that a thread that only frees by now finds it full before its last free, and can rest. */
 void stack_fit(struct cache *cache, unsigned stack)
 {
     ASSERT(lock_held(cache->lock));
     struct cold_bin *cold = &cache->cold[stack];
-    if (policy.learn != LEARN || stack_is_large(stack) || stack_is_thin(stack) ||
+    if (policy.learn == LEARN_FROZEN || stack_is_large(stack) || stack_is_thin(stack) ||
         caches_living() <= 1)
         return;
     size_t used = stack_used(&cache->bins[BIN_FIRST + stack], cold);
-    size_t least = larger(used, stack_first(stack, cache_share(cache)));
-    if (least >= cold->capacity)
-        return;
-    stack_set_capacity(cache, stack, least);
-    cold->learned = cold->capacity;
+    const struct capacity next = {larger(used, stack_first(stack, cache_share(cache))),
+                                  CAPACITY_AGED};
+    if (next.blocks < cold->learned)
+        stack_learn(cache, stack, next);
 }
 
 void stack_adapt(struct cache *cache, unsigned stack, struct capacity_seen seen)
@@ -298,13 +309,6 @@ void stack_adapt(struct cache *cache, unsigned stack, struct capacity_seen seen)
     seen.share = cache_share(cache);
     seen.first = stack_first(stack, seen.share);
     struct capacity next = capacity_step(&seen, &policy);
-    if (next.why == CAPACITY_FITS)
-        return;
-    if (journal_open())
-        journal_stack(stack, cold->learned, next);
-    cold->learned = next.blocks & ROOM_MOST;
-    if (policy.learn == LEARN && next.blocks != cold->capacity) {
-        stack_resize(cache, stack, next.blocks);
-        cold->learned = cold->capacity;
-    }
+    if (next.why != CAPACITY_FITS)
+        stack_learn(cache, stack, next);
 }

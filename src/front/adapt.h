@@ -18,7 +18,8 @@ void stack_start_capacity(struct cache *cache, unsigned stack);
  * allow it. */
 void stack_grow_thin(struct cache *cache, unsigned stack);
 
-/* Where there are other threads: a stack that has grown may hold no more than it does. */
+/* Where there are other threads: after a part of a stack that has grown was given up, it may hold
+ * no more than is left. */
 void stack_fit(struct cache *cache, unsigned stack);
 
 /* What happened to a stack; `seen` has its event, and what else is known of it. */

@@ -85,7 +85,7 @@ SLOW void *cache_refill(struct cache *cache, unsigned cls, struct finding *found
         stack_set_top(bin, bin->top - 1);
     else
         p = stack_fill(cache, cls);
-    *found = second_put_unless_compacts(cache, cls);
+    finding_keep(found, second_put_unless_compacts(cache, cls));
     return p;
 }
 

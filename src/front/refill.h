@@ -6,8 +6,8 @@
 #include "base/misuse.h"
 #include "front/cache.h"
 
-/* Fills the empty stack of a class and returns one block more; null without memory. `*found`: what
- * came to light of other blocks. */
+/* Fills the empty stack of a class and returns one block more; null without memory. Adds to
+ * `*found` what came to light of other blocks. */
 void *cache_refill(struct cache *cache, unsigned cls, struct finding *found);
 
 /* Pushes p after the older part of a full stack is flushed. */

@@ -96,6 +96,7 @@ enum capacity_reason {
     CAPACITY_BURSTS,
     CAPACITY_FOREIGN,
     CAPACITY_SHARE,
+    CAPACITY_AGED,
     CAPACITY_REASONS
 };
 

@@ -121,7 +121,7 @@ static void find_low(void)
     owe_pages(clock_now());
 }
 
-/* Before the heap grows further, what lies in stacks is to serve again. */
+/* Before the heap grows further, what lies in stacks is to serve. Nothing goes to the kernel. */
 static struct finding grow_older(void)
 {
     use_set_grown();
@@ -239,7 +239,7 @@ COLD void purge_step(bool freed, size_t own)
     size_t began = giving_begins();
     size_t most = CALL_MOST + own;
     size_t done = give_beyond(most);
-    bool more = done >= most || (freed && give_owed(most - done));
+    bool more = done >= most || (freed ? give_owed(most - done) : load_relaxed(&purge_goes_on));
     giving_ends(began);
     set_due(more, own);
     lock_release(&purge_lock);

@@ -219,6 +219,51 @@ static void free_twice_in_a_thread_that_ends(size_t n)
     free_many();
 }
 
+static void *have_some(void *n)
+{
+    for (n_blocks = 0; n_blocks < 100; n_blocks++)
+        blocks[n_blocks] = get(*(size_t *)n);
+    return NULL;
+}
+
+static void *grow_the_heap(void *unused)
+{
+    for (int i = 0; i < 1000; i++)
+        get(60000);
+    return unused;
+}
+
+static void run_thread(void *(*run)(void *), void *argument)
+{
+    pthread_t thread;
+    if (pthread_create(&thread, NULL, run, argument) != 0)
+        _exit(77);
+    pthread_join(thread, NULL);
+}
+
+/* A block that was written after it was freed, so that freeing it again does not show until it
+ * leaves the stack: with the older half of it, as the heap has grown. `get_first`: by a malloc that
+ * finds its stack empty, or else by a free. */
+static void free_twice_before_growth(size_t n, bool get_first)
+{
+    void *other = get(3 * MiB); /* no stack has room for it */
+    run_thread(have_some, &n);
+    do_free(blocks[0]);
+    do_free(blocks[1]);
+    ((void *volatile *)blocks[0])[1] = NULL;
+    wrong_free(blocks[0]);
+    for (int i = 2; i < 8; i++)
+        do_free(blocks[i]);
+    run_thread(grow_the_heap, NULL);
+    if (get_first)
+        get(3000);
+    else
+        do_free(other);
+}
+
+static void free_twice_before_growth_and_malloc(size_t n) { free_twice_before_growth(n, true); }
+static void free_twice_before_growth_and_free(size_t n) { free_twice_before_growth(n, false); }
+
 /* ---- every pattern of two blocks ---- */
 
 enum step { MALLOC_A, MALLOC_B, FREE_A, FREE_B, FREE_OTHERS };
@@ -420,6 +465,13 @@ static void freed_twice_or_inside_with_others_between(void)
     }
 }
 
+/* Of what a stack gives up as it grows older. */
+static void freed_twice_before_the_heap_grew(void)
+{
+    EXPECT_ABORT(free_twice_before_growth_and_malloc, 64);
+    EXPECT_ABORT(free_twice_before_growth_and_free, 64);
+}
+
 /* Large blocks have no stack to wait in: it is found at once. */
 static void large_blocks_freed_twice_with_others_between(void)
 {
@@ -469,6 +521,7 @@ int main(void)
     RUN(pointers_into_blocks);
     RUN(freed_twice_in_a_row);
     RUN(freed_twice_or_inside_with_others_between);
+    RUN(freed_twice_before_the_heap_grew);
     RUN(large_blocks_freed_twice_with_others_between);
     RUN(every_pattern_with_a_double_free);
     return check_end();

@@ -217,7 +217,7 @@ void *program_malloc(void)
         orphan_take_in();
     if (!lock_enter(cache->lock))
         return to_program(not_entered());
-    struct finding found;
+    struct finding found = {MISUSE_NONE, NULL};
     p = cache_refill(cache, cls, &found);
     lock_release(cache->lock);
     EXPECT(found.what == MISUSE_NONE, "a refill finds misuse");

@@ -223,7 +223,7 @@ static enum misuse give_inside(struct cache *cache, unsigned stack, void *p)
 
 static void *cache_take(struct cache *cache, unsigned cls)
 {
-    struct finding found;
+    struct finding found = {MISUSE_NONE, NULL};
     void *p;
     if (cache_pop(cache, (BIN_FIRST + cls) * BIN_BYTES, &p))
         return p;
