@@ -62,6 +62,9 @@ _RUST_LETTERS = {
 _VERSION = re.compile(r"@@?[A-Z][A-Za-z_]*[0-9.]*$")  # of a symbol, such as @GLIBC_2.34
 _OWN_FILE = re.compile(r"libhakmem[^/]*\.so[^/]*")
 
+CUT = 0  # in place of calls of a stack that were not recorded, as no function is called there
+LEFT_OUT = "(calls left out)"
+
 SYMBOL = struct.Struct("<IBBHQQ")
 FUNCTIONS = (2, 10)  # STT_FUNC, STT_GNU_IFUNC
 
@@ -185,7 +188,9 @@ def located(
     frames = {}
     for call in calls:
         module = profile.mapping_of(call)
-        if module is not None and module.is_file:
+        if call == CUT:
+            frames[call] = Frame(call, None, 0, (Line(LEFT_OUT),))
+        elif module is not None and module.is_file:
             of_file[module.path][call] = module
         else:
             within = call - module.start if module else call

@@ -64,6 +64,22 @@ def test_call_paths(recorded: Recorded) -> None:
     assert of["wild"] > 2800
 
 
+def test_more_paths_than_numbers(recorded: Recorded) -> None:
+    """Later ones lack calls in their middle."""
+    recorded.run("maze")
+    found, _ = recorded.processes()
+    process = next(one for one in found if one.name == recorded.plant.name)
+    calls, _ = history(process)
+    in_maze = calls.path[calls.size == 5000].tolist()
+    assert len(in_maze) == 2**18 and len(set(in_maze)) > 2**16
+    stacks = {number: process.path(number) for number in set(in_maze)}
+    inner, outer = {stack[0] for stack in stacks.values()}, {stack[-2:] for stack in stacks.values()}
+    assert len(inner) == len(outer) == 1
+    cut = sum(stacks[number].count(symbols.CUT) for number in in_maze)
+    assert 2**17 < cut < 3 * 2**16
+    assert "leaf" in recorded.trace("--top", "1").stdout
+
+
 def test_blocks_of_a_single_thread(recorded: Recorded) -> None:
     recorded.run("work", "100000")
     process, calls, held = recorded.only()
