@@ -46,6 +46,7 @@ const percent = (part, all) => all > 0 && !signed() ? (100 * part / all).toFixed
 const name = line => profile.lines[line][0];
 const place = line => profile.lines[line][1];
 const brief = line => profile.lines[line][2] || name(line);
+const isWrapper = line => Boolean(profile.lines[line][3]);
 let hits = []; // which lines match the search
 const matches = line => hits[line];
 
@@ -57,6 +58,13 @@ function search(text) {
 
 // ---- stacks ----
 
+// The line that a stack is named by: the innermost that is no wrapper; of wrappers alone the innermost.
+function ownOf(frames) {
+  let at = frames.length - 1;
+  while (at > 0 && isWrapper(frames[at])) at--;
+  return at >= 0 && isWrapper(frames[at]) ? frames.length - 1 : at;
+}
+
 // Functions have numbers, so that they are compared fast; a line of each stands for it.
 let lineOf = [], functionOf = [];
 
@@ -66,7 +74,10 @@ function number() {
     if (!numbers.has(line[0])) numbers.set(line[0], lineOf.push(index) - 1);
     return numbers.get(line[0]);
   });
-  for (const stack of profile.stacks) stack.functions = [...new Set(stack.frames.map(line => functionOf[line]))];
+  for (const stack of profile.stacks) {
+    stack.functions = [...new Set(stack.frames.map(line => functionOf[line]))];
+    stack.own = ownOf(stack.frames);
+  }
 }
 
 // Stacks of a recording come as a tree: of each node the one that called it, and its line. Of each
@@ -265,15 +276,15 @@ function flameKey(event) {
 const sum = (stacks, figure) => stacks.reduce((all, stack) => all + stack.figures[figure], 0);
 const size = value => signed() ? Math.abs(value) : value;
 
-// Of each function what stacks have in which it is, each once, and those in which it is the last.
+// Of each function what stacks have in which it is, each once, and those that are named by it.
 function functions() {
   const { at } = KINDS[state.kind], found = new Map();
-  for (const { frames, functions, figures } of profile.stacks) {
+  for (const { frames, functions, figures, own } of profile.stacks) {
     if (!figures[at] && !figures[at + 1]) continue;
     for (const one of functions) {
       let sums = found.get(one);
       if (!sums) found.set(one, sums = { line: lineOf[one], function: one, total: [0, 0], self: [0, 0] });
-      const last = functionOf[frames[frames.length - 1]] === one;
+      const last = functionOf[frames[own]] === one;
       for (let unit = 0; unit < 2; unit++) {
         sums.total[unit] += figures[at + unit];
         if (last) sums.self[unit] += figures[at + unit];
@@ -362,7 +373,7 @@ function columnsOf(view) {
   return columns.filter(([key]) => key !== "error" || !recorded);
 }
 
-const last = stack => stack.frames.length ? brief(stack.frames[stack.frames.length - 1]) : "(no stack)";
+const last = stack => stack.frames.length ? brief(stack.frames[stack.own]) : "(no stack)";
 
 function functionCell(one) {
   const cell = make("td");
@@ -373,11 +384,11 @@ function functionCell(one) {
 function stackCell(stack) {
   const cell = make("td"), details = make("details"), summary = make("summary", last(stack));
   details.append(summary);
-  const callers = [...stack.frames].reverse();
+  const every = [...stack.frames].reverse(), callers = every.slice(every.length - 1 - stack.own);
   const own = callers.find(line => !LIBRARY.test(name(line)));
   if (own !== undefined && own !== callers[0]) summary.append(make("small", ` in ${brief(own)} ${place(own)}`));
   else if (callers.length) summary.append(make("small", ` ${place(callers[0])}`));
-  for (const line of callers) {
+  for (const line of every) {
     const item = make("div", name(line) + " ");
     item.append(make("small", place(line)));
     details.append(item);

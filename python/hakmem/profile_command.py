@@ -30,6 +30,7 @@ from hakmem.perf_map import NoMap, PerfMap
 from hakmem.profile_difference import difference
 from hakmem.profile_text import KINDS
 from hakmem.symbols import Named
+from hakmem.wrappers import Wrappers
 
 HELP = "show which code allocated the memory of a program"
 DESCRIPTION = HELP[0].upper() + HELP[1:] + "."
@@ -55,6 +56,9 @@ What is written depends on how the name after -o ends:
   .heap             the profile as the program wrote it, for pprof, jeprof and hakmem profile
 
 Without -o and --text, it is FILE.html or NAME.PID.html.
+
+Rows begin with the first function that is no wrapper of malloc, such as xmalloc, g_malloc,
+PyMem_Malloc or strdup (docs/profile.md lists them). --wrapper names further ones.
 
 Functions and lines come from the program's files and their debug files, which have to be here. This
 uses llvm-symbolizer or addr2line (Debian: llvm, binutils); without them there are only functions.
@@ -135,7 +139,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--keep", action="store_true", help="leave profiling turned on in the process"
     )
-    symbols.add_debug_dir(parser)
+    symbols.add_options(parser)
     parser.add_argument(
         "--perf-map",
         metavar="FILE",
@@ -158,13 +162,14 @@ def _run(arguments: argparse.Namespace) -> int:
     subject = look.read_subject(word)
     pid = subject if isinstance(subject, int) else None
     debug_dirs = (*arguments.debug_dir, symbols.DEBUG_DIR)
+    known = Wrappers(arguments.wrapper)
     before = None if arguments.diff is None else heap_profile.read(arguments.diff)
     if pid is None:
         name = word
         files = _outputs(arguments, name)
         profile = heap_profile.read(Path(word))
         made = _perf_map(arguments, profile.pid, Path("/"), Path(word))
-        now = symbols.named(profile, Path("/"), debug_dirs, _written(Path(word)), made)
+        now = symbols.named(profile, Path("/"), debug_dirs, _written(Path(word)), made, known)
     else:
         look.check_pid(pid)
         name = f"{look.program(pid).replace('/', '_')}.{pid}"
@@ -173,12 +178,12 @@ def _run(arguments: argparse.Namespace) -> int:
         profile = process.as_called(heap_profile.parse(text, f"process {pid}"), pid)
         root = Path(f"/proc/{pid}/root")
         made = _perf_map(arguments, perf_map.inner_pid(pid), root, Path(f"/proc/{pid}"))
-        now = symbols.named(profile, root, debug_dirs, perf_map=made)
+        now = symbols.named(profile, root, debug_dirs, None, made, known)
     old = None
     shown = now
     if before is not None:
         made = _perf_map(arguments, before.pid, Path("/"), arguments.diff)
-        old = symbols.named(before, Path("/"), debug_dirs, _written(arguments.diff), made)
+        old = symbols.named(before, Path("/"), debug_dirs, _written(arguments.diff), made, known)
         shown = difference(now, old)
     for note in _notes(profile, shown):
         print(f"hakmem profile: {profile_text.printable(note)}", file=sys.stderr)

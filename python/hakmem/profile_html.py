@@ -64,7 +64,10 @@ def _data(named: Named, title: str) -> dict[str, Any]:
     }
 
 
-def described(line: Line) -> list[str]:
-    """The name as it is shown where there is little room comes last, where it differs."""
+def described(line: Line) -> list[str | int]:
+    """The name, the place, the name where there is little room (empty: the same), and whether it is
+    a wrapper."""
     name, brief = profile_text.bounded(line.function), profile_text.brief(line.function)
-    return [name, line.where, *([] if brief == name else [brief])]
+    shown = "" if brief == name else brief
+    more: list[str | int] = [shown, 1] if line.is_wrapper else [shown] if shown else []
+    return [name, line.where, *more]

@@ -69,7 +69,7 @@ def table(named: Named, shown: Table, name: str) -> Iterator[str]:
     for stack in stacks[: shown.most]:
         blocks, bytes_ = stack.figures[at], stack.figures[at + 1]
         share = f"{100 * bytes_ / total:.1f}" if total > 0 and not named.is_difference else ""
-        lines = innermost(stack.lines())
+        lines = innermost(stack.row())
         yield (
             f"{size(bytes_, sign):>12}{size(stack.errors[at + 1]):>11}{share:>7}"
             f"{blocks:>{sign}12.0f}  {lines[0] if lines else '(no stack)'}"

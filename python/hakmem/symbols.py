@@ -20,16 +20,17 @@ import zlib
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from elftools.common.exceptions import ELFError
 from elftools.elf.elffile import ELFFile
 from elftools.elf.segments import NoteSegment
 
-from hakmem import heap_profile
+from hakmem import heap_profile, wrappers
 from hakmem.heap_profile import Figures, Profile
 from hakmem.perf_map import PerfMap
+from hakmem.wrappers import Wrappers
 
 DEBUG_DIR = Path("/usr/lib/debug")
 TOOL_SECONDS = 600
@@ -74,6 +75,7 @@ class Line:
     function: str
     file: str = ""
     line: int = 0
+    is_wrapper: bool = False
 
     def __str__(self) -> str:
         return f"{self.function} ({self.where})" if self.file else self.function
@@ -111,6 +113,16 @@ class Stack:
         """The innermost first."""
         return tuple(line for frame in self.frames for line in frame.shown)
 
+    def row(self) -> Sequence[Line]:
+        """What a row of a table shows."""
+        return without_wrappers(self.lines())
+
+
+def without_wrappers(lines: Sequence[Line]) -> Sequence[Line]:
+    """From the first line on that is no wrapper; all, where each is one."""
+    first = next((at for at, line in enumerate(lines) if not line.is_wrapper), 0)
+    return lines[first:]
+
 
 @dataclass(frozen=True)
 class Named:
@@ -143,8 +155,8 @@ class _Facts:
         return offset
 
 
-def add_debug_dir(parser: argparse.ArgumentParser) -> None:
-    """The option of commands that show names."""
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """Those of commands that show names."""
     parser.add_argument(
         "--debug-dir",
         metavar="DIR",
@@ -153,6 +165,7 @@ def add_debug_dir(parser: argparse.ArgumentParser) -> None:
         default=[],
         help=f"where separate debug files are, before {DEBUG_DIR}; may be repeated",
     )
+    wrappers.add_option(parser)
 
 
 def named(
@@ -161,10 +174,11 @@ def named(
     debug_dirs: Sequence[Path] = (DEBUG_DIR,),
     written: float | None = None,
     perf_map: PerfMap | None = None,
+    known: Wrappers = wrappers.KNOWN,
 ) -> Named:
     """`root`: below which the files of the mappings lie; `written`: when the profile was;
     `perf_map`: names of code that is in no file."""
-    found = located(profile, profile.calls, root, debug_dirs, written, perf_map)
+    found = located(profile, profile.calls, root, debug_dirs, written, perf_map, known)
     return with_names(profile, found)
 
 
@@ -182,6 +196,7 @@ def located(
     debug_dirs: Sequence[Path] = (DEBUG_DIR,),
     written: float | None = None,
     perf_map: PerfMap | None = None,
+    known: Wrappers = wrappers.KNOWN,
 ) -> Located:
     """The functions and lines of calls."""
     of_file: dict[str, dict[int, heap_profile.Mapping]] = defaultdict(dict)
@@ -195,8 +210,8 @@ def located(
         else:
             within = call - module.start if module else call
             code = module is None or module.executable  # what it made may be gone at its end
-            known = perf_map.function(call) if perf_map and code else None
-            frames[call] = Frame(call, module, within, (Line(*known),) if known else ())
+            made = perf_map.function(call) if perf_map and code else None
+            frames[call] = Frame(call, module, within, (Line(*made),) if made else ())
     notes: list[str] = []
     build_ids = {}
     for path, modules in sorted(of_file.items()):
@@ -219,7 +234,11 @@ def located(
             lines = _lines(file, facts, root, debug_dirs, sorted(set(places.values())))
         for call, module in modules.items():
             at = places[call]
-            frames[call] = Frame(call, module, at, lines.get(at, ()))
+            named = tuple(
+                replace(line, is_wrapper=True) if known.has(line.function) else line
+                for line in lines.get(at, ())
+            )
+            frames[call] = Frame(call, module, at, named)
     return Located(frames, build_ids, tuple(notes))
 
 

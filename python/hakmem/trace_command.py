@@ -30,6 +30,7 @@ from hakmem.profile_text import KINDS, printable, size
 from hakmem.recording import NoRecording
 from hakmem.symbols import Located, Named
 from hakmem.traced import Span, Traced
+from hakmem.wrappers import Wrappers
 
 HELP = "show what a recorded program did with its memory"
 DESCRIPTION = HELP[0].upper() + HELP[1:] + "."
@@ -58,6 +59,9 @@ The file may have any length: only the blocks in use and sums by call path are k
 read more than once, so it can't be a pipe. The page has the 20,000 largest call paths and the sum
 of the others; other outputs, except heaptrack's, have the 10,000 that are the largest at the peak,
 in all, and at the end.
+
+Rows begin with the first function that is no wrapper of malloc, such as xmalloc, g_malloc,
+PyMem_Malloc or strdup (docs/profile.md lists them). --wrapper names further ones.
 
 Functions and lines come from the program's files and their debug files, which have to be here. This
 uses llvm-symbolizer or addr2line (Debian: llvm, binutils); without them there are only functions.
@@ -130,7 +134,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         default=[],
         help="also what was allocated from second S to second T, and was in use at T",
     )
-    symbols.add_debug_dir(parser)
+    symbols.add_options(parser)
     parser.add_argument("file", metavar="FILE", type=Path, help="a recording")
 
 
@@ -153,9 +157,10 @@ def _run(arguments: argparse.Namespace) -> int:
     told = traced.traced(process, _spans(arguments, process))
     debug_dirs = (*arguments.debug_dir, symbols.DEBUG_DIR)
     written = arguments.file.stat().st_mtime
+    known = Wrappers(arguments.wrapper)
 
     def located(calls: set[int]) -> Located:
-        return symbols.located(told.profile, calls, Path("/"), debug_dirs, written)
+        return symbols.located(told.profile, calls, Path("/"), debug_dirs, written, known=known)
 
     spans = [span.profile for span in told.spans]
     profiles = (told.profile, told.temporaries, told.growth, *spans)

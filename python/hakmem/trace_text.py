@@ -110,7 +110,7 @@ def plain(section: Section) -> Iterator[str]:
 
 
 def _where(stack: Stack) -> str:
-    lines = profile_text.innermost(stack.lines())
+    lines = profile_text.innermost(stack.row())
     return " < ".join(lines) if lines else "(no stack)"
 
 

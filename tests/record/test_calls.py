@@ -64,6 +64,14 @@ def test_call_paths(recorded: Recorded) -> None:
     assert of["wild"] > 2800
 
 
+def test_wrappers(recorded: Recorded) -> None:
+    recorded.run("paths")
+    text = recorded.trace("--top", "9", "--wrapper", "leaf", "--wrapper", "m*dle").stdout
+    table = text.split("allocated in all")[1].split("\n\n")[0]
+    first = set(re.findall(r"^ +\S+ \S+ +\S+ +[\d,]+  (\w+)", table, re.MULTILINE))
+    assert first >= {"left", "right", "deep"} and not first & {"leaf", "middle"}
+
+
 def test_more_paths_than_numbers(recorded: Recorded) -> None:
     """Later ones lack calls in their middle."""
     recorded.run("maze")
@@ -73,8 +81,8 @@ def test_more_paths_than_numbers(recorded: Recorded) -> None:
     in_maze = calls.path[calls.size == 5000].tolist()
     assert len(in_maze) == 2**18 and len(set(in_maze)) > 2**16
     stacks = {number: process.path(number) for number in set(in_maze)}
-    inner, outer = {stack[0] for stack in stacks.values()}, {stack[-2:] for stack in stacks.values()}
-    assert len(inner) == len(outer) == 1
+    for end in slice(1), slice(-2, None):
+        assert len({stack[end] for stack in stacks.values()}) == 1
     cut = sum(stacks[number].count(symbols.CUT) for number in in_maze)
     assert 2**17 < cut < 3 * 2**16
     assert "leaf" in recorded.trace("--top", "1").stdout

@@ -7,7 +7,6 @@ import bisect
 import json
 import shutil
 import subprocess
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -17,7 +16,6 @@ import pytest
 from hakmem import events, symbols, trace_page, traced
 from hakmem.profile_html import Section
 from hakmem.traced import Traced
-from tests.profile import browser
 from tests.profile.browser import Browser
 from tests.record.made import Made, Truth
 
@@ -118,14 +116,6 @@ def test_limits(page: Page, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 # ---- in a browser ----
-
-
-@pytest.fixture(scope="module")
-def shown(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
-    if browser.found() is None:
-        pytest.skip("needs chromium")
-    with browser.browser(tmp_path_factory.mktemp("browser")) as made:
-        yield made
 
 
 def opened(shown: Browser, page: Page, size: tuple[int, int], scheme: str) -> None:
