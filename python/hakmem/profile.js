@@ -81,15 +81,20 @@ function number() {
 }
 
 // Stacks of a recording come as a tree: of each node the one that called it, and its line. Of each
-// stack its node, and for each moment at which something changed: the moment, and how much more was
-// allocated (blocks, bytes) and in use.
+// stack and process its node, the process, and for each moment of the process at which something
+// changed: the moment, and how much more was allocated (blocks, bytes) and in use.
 function unpack({ lines, nodes, paths }) {
   profile.lines = lines;
-  profile.stacks = paths.map(([node, ...changes]) => {
-    const frames = [];
-    for (; node >= 0; node = nodes[2 * node]) frames.push(nodes[2 * node + 1]);
-    return { frames: frames.reverse(), changes, figures: new Array(8).fill(0) };
-  });
+  const found = new Map();
+  for (const [end, process, ...changes] of paths) {
+    if (!found.has(end)) {
+      const frames = [];
+      for (let node = end; node >= 0; node = nodes[2 * node]) frames.push(nodes[2 * node + 1]);
+      found.set(end, { frames: frames.reverse(), parts: [], figures: new Array(8).fill(0) });
+    }
+    found.get(end).parts.push([process, changes]);
+  }
+  profile.stacks = [...found.values()];
 }
 
 // ---- flame graph ----
@@ -522,6 +527,8 @@ function start() {
     draw();
     return;
   }
+  join();
+  switches();
   curve();
   listen();
   choose(-1, recorded.times.length - 1);

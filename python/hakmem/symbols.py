@@ -18,7 +18,7 @@ import struct
 import subprocess
 import zlib
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -199,19 +199,33 @@ def located(
     known: Wrappers = wrappers.KNOWN,
 ) -> Located:
     """The functions and lines of calls."""
-    of_file: dict[str, dict[int, heap_profile.Mapping]] = defaultdict(dict)
-    frames = {}
-    for call in calls:
-        module = profile.mapping_of(call)
-        if call == CUT:
-            frames[call] = Frame(call, None, 0, (Line(LEFT_OUT),))
-        elif module is not None and module.is_file:
-            of_file[module.path][call] = module
-        else:
-            within = call - module.start if module else call
-            code = module is None or module.executable  # what it made may be gone at its end
-            made = perf_map.function(call) if perf_map and code else None
-            frames[call] = Frame(call, module, within, (Line(*made),) if made else ())
+    (found,) = all_located([(profile, calls)], root, debug_dirs, written, perf_map, known)
+    return found
+
+
+def all_located(
+    asked: Sequence[tuple[Profile, Iterable[int]]],
+    root: Path = Path("/"),
+    debug_dirs: Sequence[Path] = (DEBUG_DIR,),
+    written: float | None = None,
+    perf_map: PerfMap | None = None,
+    known: Wrappers = wrappers.KNOWN,
+) -> list[Located]:
+    """The same of some processes, of each by itself; a file is read once for all."""
+    of_file: dict[str, dict[tuple[int, int], heap_profile.Mapping]] = defaultdict(dict)
+    frames: list[dict[int, Frame]] = [{} for _ in asked]
+    for which, (profile, calls) in enumerate(asked):
+        for call in calls:
+            module = profile.mapping_of(call)
+            if call == CUT:
+                frames[which][call] = Frame(call, None, 0, (Line(LEFT_OUT),))
+            elif module is not None and module.is_file:
+                of_file[module.path][which, call] = module
+            else:
+                within = call - module.start if module else call
+                code = module is None or module.executable  # what it made may be gone at its end
+                made = perf_map.function(call) if perf_map and code else None
+                frames[which][call] = Frame(call, module, within, (Line(*made),) if made else ())
     notes: list[str] = []
     build_ids = {}
     for path, modules in sorted(of_file.items()):
@@ -226,20 +240,38 @@ def located(
             notes.append(f"{path}: newer than the profile, so its names may be wrong")
         build_ids[path] = facts.build_id
         places = {
-            call: facts.address(call - module.start + module.offset)
-            for call, module in modules.items()
+            (which, call): facts.address(call - module.start + module.offset)
+            for (which, call), module in modules.items()
         }
         lines: Lines = {}
         if file is not None and not _OWN_FILE.fullmatch(file.name):
             lines = _lines(file, facts, root, debug_dirs, sorted(set(places.values())))
-        for call, module in modules.items():
-            at = places[call]
+        for (which, call), module in modules.items():
+            at = places[which, call]
             named = tuple(
                 replace(line, is_wrapper=True) if known.has(line.function) else line
                 for line in lines.get(at, ())
             )
-            frames[call] = Frame(call, module, at, named)
-    return Located(frames, build_ids, tuple(notes))
+            frames[which][call] = Frame(call, module, at, named)
+    return [Located(one, build_ids, tuple(notes)) for one in frames]
+
+
+def merged(some: Sequence[Named]) -> Named:
+    """The sums of some processes. Stacks are the same where they are at the same places of the same
+    files."""
+    if len(some) == 1:
+        return some[0]
+    stacks: dict[Hashable, Stack] = {}
+    for stack in (stack for one in some for stack in one.stacks):
+        key = tuple(
+            (frame.module.path if frame.module else "", frame.within, frame.lines)
+            for frame in stack.frames
+        )
+        before = stacks.get(key)
+        stacks[key] = stack if before is None else added(before, stack)
+    build_ids = {path: build_id for one in some for path, build_id in one.build_ids.items()}
+    notes = dict.fromkeys(note for one in some for note in one.notes)
+    return Named(some[0].rate, tuple(stacks.values()), build_ids, tuple(notes))
 
 
 def with_names(profile: Profile, names: Located) -> Named:

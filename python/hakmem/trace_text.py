@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from hakmem import profile_text
 from hakmem.profile_html import Section
@@ -11,6 +11,8 @@ from hakmem.symbols import Named, Stack
 from hakmem.traced import Traced
 
 FLOWS = 10
+PROCESSES = 30
+COMMAND = 60  # letters
 
 
 def head(traced: Traced) -> Iterator[str]:
@@ -33,6 +35,69 @@ def head(traced: Traced) -> Iterator[str]:
     )
     if traced.unknown_frees:
         yield f"{traced.unknown_frees:,} frees of blocks from before the recording"
+
+
+def heads(all_: Sequence[Traced]) -> Iterator[str]:
+    """Likewise of some processes."""
+    if len(all_) == 1:
+        yield from head(all_[0])
+        return
+    held = sum(one.blocks for one in all_)
+    total = float(sum(one.size for one in all_))
+    seconds = max(one.ended for one in all_)
+    threads = sum(one.threads for one in all_)
+    yield (
+        f"{len(all_):,} processes in {seconds:.2f} s: {sum(one.calls for one in all_):,} calls by"
+        f" {threads:,} threads"
+    )
+    yield f"allocated {size(total)} in {held:,} blocks, {size(total / max(held, 1))} each"
+    yield (
+        f"in use at the end of each process {size(sum(one.left for one in all_))} in"
+        f" {sum(one.left_blocks for one in all_):,} blocks; the sum of their peaks"
+        f" {size(sum(one.peak for one in all_))}"
+    )
+    crossed = sum(flow.blocks for one in all_ for flow in one.flows)
+    brief = f"temporary {_part(sum(one.temporary for one in all_), held)} of the blocks"
+    yield (
+        f"{brief} (the thread's next call freed them);"
+        f" freed by another thread {_part(crossed, held)}"
+    )
+
+
+def processes(all_: Sequence[Traced]) -> Section:
+    """A row for each of the largest, and the sum of all."""
+    order = sorted(all_, key=lambda one: -one.size)
+    shown = sorted(order[:PROCESSES], key=lambda one: one.process.since)
+    rows = [
+        (str(one.process.facts["pid"]), f"{one.process.since:.2f}", f"{one.ended:.2f}",
+         *_figures([one]), _command(one))
+        for one in shown
+    ]  # fmt: skip
+    if len(order) > PROCESSES:
+        rest = order[PROCESSES:]
+        rows.append(("", "", "", *_figures(rest), f"({len(rest):,} smaller processes)"))
+    rows.append(("", "", "", *_figures(all_), "(all)"))
+    columns = ("PID", "from s", "to s", "calls", "allocated", "blocks", "peak", "in use", "blocks")
+    note = "'in use' is what was in use at the end of the process; peaks are at different times."
+    return Section("Processes", note, (*columns, "command"), tuple(rows))
+
+
+def _figures(all_: Sequence[Traced]) -> tuple[str, ...]:
+    calls, blocks, left_blocks = (
+        f"{sum(figures):,}"
+        for figures in zip(*((one.calls, one.blocks, one.left_blocks) for one in all_), strict=True)
+    )
+    allocated, peak, left = (
+        size(sum(figures))
+        for figures in zip(*((one.size, one.peak, one.left) for one in all_), strict=True)
+    )
+    return calls, allocated, blocks, peak, left, left_blocks
+
+
+def _command(one: Traced) -> str:
+    words = [one.process.name, *one.process.facts["command"][1:]]
+    command = " ".join(words)
+    return command if len(command) <= COMMAND else command[: COMMAND - 1] + "…"
 
 
 def notes(traced: Traced) -> Iterator[str]:
@@ -66,12 +131,13 @@ def lifetimes(traced: Traced) -> Section:
     return Section("Lifetimes", "Of blocks that were freed.", columns, tuple(rows))
 
 
-def flows(traced: Traced) -> Section:
+def flows(all_: Sequence[Traced]) -> Section:
+    found = sorted((flow for one in all_ for flow in one.flows), key=lambda one: -one.size)
     rows = tuple(
         (str(flow.giver), str(flow.taker), f"{flow.blocks:,}", size(flow.size))
-        for flow in traced.flows[:FLOWS]
+        for flow in found[:FLOWS]
     )
-    left = len(traced.flows) - len(rows)
+    left = len(found) - len(rows)
     note = "Blocks that one thread allocated and another freed."
     if left > 0:
         note += f" {left} smaller flows are not shown."

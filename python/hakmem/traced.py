@@ -76,6 +76,14 @@ class Traced:
     spans: tuple[Span, ...]  # those that were asked for
     moments: Moments
 
+    @property
+    def ended(self) -> float:
+        """When the process was over, or the recording, in seconds since that began."""
+        process = self.process
+        begun: int = process.facts["time"]
+        done: int = begun if process.done is None else process.done.get("time", begun)
+        return process.since + max(self.seconds, (done - begun) / 1e9)
+
 
 def traced(process: Process, spans: Sequence[tuple[float, float]] = ()) -> Traced:
     """`spans`: begin and end of each, as in Span. Raises NoRecording."""

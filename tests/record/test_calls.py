@@ -143,9 +143,34 @@ def test_children_and_exec(recorded: Recorded) -> None:
     assert len(after) == 1
     calls, _ = history(after[0])
     assert len(lines(calls, between_marks(calls))) > 100
-    assert "4 other processes" in recorded.trace().stdout
+    together = recorded.trace("--top", "99")
+    table = together.stdout.split("processes: ")[1].split("\n\n")[0].splitlines()[2:]
+    rows = [re.split(" {2,}", line.strip()) for line in table]
+    assert len(rows) == len(found) + 1 and rows[-1][-1] == "(all)"
+    for figure in (-7, -5, -2):  # calls, blocks, blocks at the end
+        *each, every = [int(row[figure].replace(",", "")) for row in rows]
+        assert sum(each) == every
+    in_child = re.search(r"^ .* 3  in_child ", together.stdout, re.MULTILINE)
+    assert in_child, "the same stack of three processes is one"
     shown = recorded.trace("--process", str(last)).stdout
     assert shown.startswith(f"process {last}: ") and shown.splitlines()[0].endswith(" calls")
+
+
+def test_folder(recorded: Recorded) -> None:
+    """All recordings in it, each at its time."""
+    for name in ("one", "two"):
+        recorded.run("work", "1000")
+        recorded.file.rename(recorded.folder / f"{name}.recording")
+    done = subprocess.run(
+        [str(recorded.hakmem), "trace", str(recorded.folder)],
+        capture_output=True,
+        text=True,
+        timeout=LONG,
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.startswith("2 processes in ")
+    begins = re.findall(r"^ +\d+ +([\d.]+) +[\d.]+ .*record_plant work 1000$", done.stdout, re.M)
+    assert len(begins) == 2 and float(begins[0]) == 0 < float(begins[1])
 
 
 def test_any_moment(recorded: Recorded) -> None:
