@@ -82,6 +82,18 @@ def table(named: Named, shown: Table, name: str) -> Iterator[str]:
         yield f"{size(rest, sign):>12}{'':30}  in {len(left)} other sites"
 
 
+def parts(some: Sequence[tuple[str, Named]], every: Named) -> Iterator[str]:
+    """Of several profiles the figures of each, and their sum."""
+    if len(some) == 1:
+        return
+    yield ""
+    yield "".join(f"{title:>12}{'blocks':>10}" for title, _ in KINDS.values()) + "  profile"
+    for name, named in (*some, ("(all)", every)):
+        sums = named.sums
+        figures = (f"{size(sums[at + 1]):>12}{sums[at]:>10.0f}" for _, at in KINDS.values())
+        yield printable(f"{''.join(figures)}  {name}")
+
+
 def rate(bytes_: int) -> str:
     for unit, name in ((2**30, "GiB"), (2**20, "MiB"), (2**10, "KiB")):
         if bytes_ >= unit and bytes_ % unit == 0:
