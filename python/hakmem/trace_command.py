@@ -40,8 +40,8 @@ FILE is what 'hakmem record' wrote. It has every call, so the figures are exact,
 lifetimes that half and 90% of the blocks stay below, which are within 0.4%.
 
 If several processes were recorded, or several FILEs are given, this shows their sum, and a table of
-processes. --process shows one alone, and how long its blocks lived. A FILE may be a folder: then it
-stands for all files in it whose names end in .recording.
+processes. --process shows one alone. A FILE may be a folder: then it stands for all files in it
+whose names end in .recording.
 
 Printed are: the peak and the call paths that held it; temporary blocks, which the next call of
 their thread freed; what grew in the second half of the time; how long blocks of each size lived;
@@ -355,8 +355,8 @@ def _tables(shown: _Shown, top: int) -> Iterator[Section]:
     )
     note = "Of each process at its own end." if several else ""
     left = trace_text.sites("In use at the end", note, shown.whole, KINDS["inuse"][1], top)
-    lives = () if several else (trace_text.lifetimes(every[0]),)
-    for section in (peak, allocated, brief, grown, left, *lives, trace_text.flows(every)):
+    lives, flows = trace_text.lifetimes(every), trace_text.flows(every)
+    for section in (peak, allocated, brief, grown, left, lives, flows):
         if section.rows:
             yield section
 

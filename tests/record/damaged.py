@@ -46,7 +46,7 @@ def told(path: Path) -> str:
         found, whole = events.processes(path)
         result = traced.traced(events.chosen(found, None, path))
         lines = [*trace_text.notes(result), *trace_text.head(result), str(hash(result.curve))]
-        lines += [*trace_text.plain(trace_text.lifetimes(result)), str(result.profile.sites)]
+        lines += [*trace_text.plain(trace_text.lifetimes([result])), str(result.profile.sites)]
         paths = trace_page.paths(result)
         lines.append(str(paths))
         assert sum(sum(path.changes[4::5]) for path in paths) == result.left

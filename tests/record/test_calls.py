@@ -162,7 +162,7 @@ def test_folder(recorded: Recorded) -> None:
         recorded.run("work", "1000")
         recorded.file.rename(recorded.folder / f"{name}.recording")
     done = subprocess.run(
-        [str(recorded.hakmem), "trace", str(recorded.folder)],
+        [str(recorded.hakmem), "trace", "--between", "0", "1000", str(recorded.folder)],
         capture_output=True,
         text=True,
         timeout=LONG,
@@ -171,6 +171,9 @@ def test_folder(recorded: Recorded) -> None:
     assert done.stdout.startswith("2 processes in ")
     begins = re.findall(r"^ +\d+ +([\d.]+) +[\d.]+ .*record_plant work 1000$", done.stdout, re.M)
     assert len(begins) == 2 and float(begins[0]) == 0 < float(begins[1])
+    last = re.findall(r" ([\d,]+)  record_plant work 1000$", done.stdout, re.M)[1]
+    assert "of that in use after 1000 s: " in done.stdout
+    assert f" in {last} blocks.\n" in done.stdout, "the first one has ended"
 
 
 def test_any_moment(recorded: Recorded) -> None:
