@@ -493,6 +493,39 @@ function draw() {
   rows();
 }
 
+// A switch for each process. The last one that is on can't be switched off.
+function switches(processes, changed) {
+  at("processes").hidden = processes.length < 2;
+  at("processes").append(...processes.map(one => {
+    const label = make("label"), box = make("input");
+    Object.assign(box, { type: "checkbox", checked: true });
+    box.onchange = () => {
+      one.off = !box.checked;
+      if (processes.every(other => other.off)) {
+        one.off = false;
+        box.checked = true;
+      }
+      changed();
+    };
+    label.append(box, ` ${one.name}`);
+    return label;
+  }));
+}
+
+// The sums of the profiles that are on; errors add up as their squares do.
+function add() {
+  for (const stack of profile.stacks) {
+    stack.figures = stack.figures.map(() => 0);
+    stack.errors = stack.errors.map(() => 0);
+    for (const [which, figures, errors] of stack.parts) {
+      if (profile.processes[which].off) continue;
+      figures.forEach((figure, i) => { stack.figures[i] += figure; });
+      errors.forEach((error, i) => { stack.errors[i] = Math.hypot(stack.errors[i], error); });
+    }
+  }
+  draw();
+}
+
 function start() {
   number();
   at("title").textContent = profile.title;
@@ -524,14 +557,18 @@ function start() {
   };
   at("all").onclick = () => enlarge([]);
   if (!recorded) {
+    if (profile.processes) switches(profile.processes, add);
     draw();
     return;
   }
-  join();
-  switches();
-  curve();
+  const begin = () => {
+    join();
+    curve();
+    choose(-1, recorded.times.length - 1);
+  };
+  switches(recorded.processes, begin);
   listen();
-  choose(-1, recorded.times.length - 1);
+  begin();
 }
 
 async function inflated(text) {

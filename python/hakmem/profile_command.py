@@ -57,8 +57,9 @@ What is written depends on how the name after -o ends:
 
 Without -o and --text, it is FILE.html or NAME.PID.html.
 
-Of several FILEs, such as those of the processes of one program, the sum is shown, and with --text
-the figures of each.
+Of several FILEs, such as those of the processes of one program, the sum is shown; the page has a
+switch for each, and --text adds
+their figures.
 
 Rows begin with the first function that is no wrapper of malloc, such as xmalloc, g_malloc,
 PyMem_Malloc or strdup (docs/profile.md lists them). --wrapper names further ones.
@@ -96,6 +97,7 @@ class Result:
     now: Named
     before: Named | None
     kind: str
+    parts: tuple[tuple[str, Named], ...]  # the name of each, if there are several
 
 
 def _collapsed(result: Result) -> bytes:
@@ -105,7 +107,7 @@ def _collapsed(result: Result) -> bytes:
 
 OWN = ".heap"
 WRITERS: dict[str, Callable[[Result], bytes]] = {
-    ".html": lambda result: profile_html.page(result.shown, result.name).encode(),
+    ".html": lambda result: profile_html.page(result.shown, result.name, result.parts).encode(),
     ".pb.gz": lambda result: pprof.profile(result.shown),
     ".collapsed": _collapsed,
     ".speedscope.json": lambda result: profile_text.speedscope(result.shown, result.name).encode(),
@@ -201,13 +203,14 @@ def _run(arguments: argparse.Namespace) -> int:
     shown = now if old is None else difference(now, old)
     for note in _notes(parts, shown):
         print(f"hakmem profile: {profile_text.printable(note)}", file=sys.stderr)
-    result = Result(name, parts[0].profile, shown, now, old, arguments.by)
+    each = tuple((part.name, part.named) for part in parts)
+    result = Result(name, parts[0].profile, shown, now, old, arguments.by, each)
     for path, writer in files:
         write(path, writer(result), "profile")
     if arguments.text:
         lines = [
             *profile_text.table(shown, profile_text.Table(arguments.by, arguments.top), name),
-            *(profile_text.parts([(part.name, part.named) for part in parts], now)),
+            *profile_text.parts(each, now),
         ]
         with suppress(BrokenPipeError):
             print("\n".join(lines), flush=True)

@@ -101,27 +101,6 @@ function choose(first, last, dragged = false) {
   else draw();
 }
 
-// A switch for each process. The last one that is on can't be switched off.
-function switches() {
-  at("processes").hidden = recorded.processes.length < 2;
-  at("processes").append(...recorded.processes.map(one => {
-    const label = make("label"), box = make("input");
-    Object.assign(box, { type: "checkbox", checked: true });
-    box.onchange = () => {
-      one.off = !box.checked;
-      if (recorded.processes.every(other => other.off)) {
-        one.off = false;
-        box.checked = true;
-      }
-      join();
-      curve();
-      choose(-1, recorded.times.length - 1);
-    };
-    label.append(box, ` ${one.name}`);
-    return label;
-  }));
-}
-
 function listen() {
   const svg = at("curve");
   let from = null, moved = false, due = 0;

@@ -113,6 +113,14 @@ class Stack:
         """The innermost first."""
         return tuple(line for frame in self.frames for line in frame.shown)
 
+    @property
+    def place(self) -> Hashable:
+        """The same of each process that has it."""
+        return tuple(
+            (frame.module.path if frame.module else "", frame.within, frame.lines)
+            for frame in self.frames
+        )
+
     def row(self) -> Sequence[Line]:
         """What a row of a table shows."""
         return without_wrappers(self.lines())
@@ -263,12 +271,8 @@ def merged(some: Sequence[Named]) -> Named:
         return some[0]
     stacks: dict[Hashable, Stack] = {}
     for stack in (stack for one in some for stack in one.stacks):
-        key = tuple(
-            (frame.module.path if frame.module else "", frame.within, frame.lines)
-            for frame in stack.frames
-        )
-        before = stacks.get(key)
-        stacks[key] = stack if before is None else added(before, stack)
+        before = stacks.get(stack.place)
+        stacks[stack.place] = stack if before is None else added(before, stack)
     build_ids = {path: build_id for one in some for path, build_id in one.build_ids.items()}
     notes = dict.fromkeys(note for one in some for note in one.notes)
     return Named(some[0].rate, tuple(stacks.values()), build_ids, tuple(notes))

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from hakmem import profile_difference, profile_html
+from hakmem import profile_difference, profile_html, symbols
 from hakmem.symbols import Frame, Line, Named, Stack
 from tests.profile.browser import Browser
 from tests.profile.planted import Planted, named
@@ -194,6 +194,23 @@ def test_wrappers(shown: Browser, tmp_path: Path) -> None:
     shown.click("document.querySelector('summary')")
     words = shown.run("document.querySelector('details').innerText").split()
     assert words == ["read_line", *names]
+
+
+def test_several(shown: Browser, planted: Planted, tmp_path: Path) -> None:
+    """Each profile can be switched off."""
+    plants = [named(planted.profile(name)) for name in ("profile_plant", "profile_plant_fixed")]
+    page = tmp_path / "page.html"
+    parts = [(f"part {n}", one) for n, one in enumerate(plants)]
+    page.write_text(profile_html.page(symbols.merged(plants), "both", parts))
+    shown.open(page, *SIZES[0], "light")
+    used = "sum(profile.stacks, 1)"
+    sums = [sum(round(stack.figures[1]) for stack in one.stacks) for one in plants]
+    assert shown.run(used) == sum(sums)
+    shown.click("document.querySelectorAll('#processes input')[0]")
+    assert shown.run(used) == shown.run("flame.boxes[0].node.sum") == sums[1]
+    shown.click("document.querySelectorAll('#processes input')[1]")
+    assert shown.run(used) == sums[1], "one stays on"
+    assert shown.complaints == []
 
 
 def test_nothing_in_use(shown: Browser, pages: dict[str, Path], tmp_path: Path) -> None:
