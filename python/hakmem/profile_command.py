@@ -57,9 +57,8 @@ What is written depends on how the name after -o ends:
 
 Without -o and --text, it is FILE.html or NAME.PID.html.
 
-Of several FILEs, such as those of the processes of one program, the sum is shown; the page has a
-switch for each, and --text adds
-their figures.
+Of several FILEs, such as those of the processes of one program, the sum is shown. The page has a
+switch for each, and --text adds the figures of each.
 
 Rows begin with the first function that is no wrapper of malloc, such as xmalloc, g_malloc,
 PyMem_Malloc or strdup (docs/profile.md lists them). --wrapper names further ones.
