@@ -107,7 +107,8 @@ def _html(result: Result) -> bytes:
     shown = result.shown
     order = sorted(range(len(shown.every)), key=lambda one: -shown.every[one].size)
     largest = sorted(order[: trace_page.PROCESSES])
-    paths = [trace_page.paths(shown.every[one], len(largest)) for one in largest]
+    total = sum(shown.every[one].size for one in largest) or 1
+    paths = [trace_page.paths(shown.every[one], shown.every[one].size / total) for one in largest]
     calls: list[set[int]] = [set() for _ in shown.every]
     for one, some in zip(largest, paths, strict=True):
         calls[one] = trace_page.calls(shown.every[one].process, some)

@@ -24,7 +24,7 @@ are within 0.4%."""
 # Limits of the page: it has no more than some MiB.
 PROCESSES = 60
 MOST = 20_000  # call paths
-LEAST = 100  # of a process
+LEAST = 100  # of either, of a process
 CHANGES = 250_000  # of paths at moments
 NODES = 400_000  # of the tree that all paths make
 _DIGITS = 9  # of a second
@@ -39,9 +39,10 @@ class Part:
     names: Located
 
 
-def paths(told: Traced, processes: int = 1) -> list[Path]:
-    """Those that the page has, if it has so many processes."""
-    return told.moments.paths(max(MOST // processes, LEAST), CHANGES // processes)
+def paths(told: Traced, share: float = 1.0) -> list[Path]:
+    """Those that the page has, where the process has this share of it."""
+    most, changes = (max(round(share * limit), LEAST) for limit in (MOST, CHANGES))
+    return told.moments.paths(most, changes)
 
 
 def calls(process: Process, shown: Iterable[Path]) -> set[int]:
