@@ -33,8 +33,7 @@ def head(traced: Traced) -> Iterator[str]:
         f"{brief} (the thread's next call freed them);"
         f" freed by another thread {_part(crossed, held)}"
     )
-    if traced.unknown_frees:
-        yield f"{traced.unknown_frees:,} frees of blocks from before the recording"
+    yield from _unknown([traced])
 
 
 def heads(every: Sequence[Traced]) -> Iterator[str]:
@@ -62,6 +61,14 @@ def heads(every: Sequence[Traced]) -> Iterator[str]:
         f"{brief} (the thread's next call freed them);"
         f" freed by another thread {_part(crossed, held)}"
     )
+    yield from _unknown(every)
+
+
+def _unknown(every: Sequence[Traced]) -> Iterator[str]:
+    unknown = sum(one.unknown_frees for one in every)
+    if unknown:
+        parents = " or of a parent process" if len(every) > 1 else ""
+        yield f"{unknown:,} frees of blocks from before the recording{parents}"
 
 
 def processes(every: Sequence[Traced]) -> Section:
