@@ -2,10 +2,13 @@
 
 import os
 import pwd
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+
+from tests.profile import browser
+from tests.profile.browser import Browser
 
 SKIPPED = 77
 
@@ -37,6 +40,15 @@ def given(request: pytest.FixtureRequest) -> Callable[[str], Path]:
 @pytest.fixture(scope="session")
 def library(given: Callable[[str], Path]) -> Path:
     return given("--lib")
+
+
+@pytest.fixture(scope="module")
+def shown(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
+    """A browser, for pages."""
+    if browser.found() is None:
+        pytest.skip("needs chromium")
+    with browser.browser(tmp_path_factory.mktemp("browser")) as made:
+        yield made
 
 
 @pytest.hookimpl(trylast=True)

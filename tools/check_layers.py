@@ -49,6 +49,7 @@ MODULE_FLOOR = {
     "modules": 0,
     "heap_profile": 0,
     "perf_map": 0,
+    "wrappers": 0,
     "symbols": 1,
     "profile_difference": 2,
     "profile_text": 2,

@@ -14,7 +14,7 @@ from hakmem.symbols import Frame, Stack
 
 _SIZE = re.compile(r"\+?([0-9]*\.?[0-9]+) *(?:([KMGT])i?)?B?", re.IGNORECASE)
 SITES, LEAST = 3, 0.01  # named of each budget, and the share that one has
-# Files of source and of code, and functions such as xmalloc, that say less than what calls them.
+# Files of source and of code that say less than what calls them.
 _HEADER = re.compile(r"/usr/include/|.*/include/c\+\+/|/usr/lib/python3[^/]*/")
 _LIBRARY = re.compile(r".*/(?:ld-[^/]*|lib(?:c|m|stdc\+\+|c\+\+|gcc_s|glib-2|hakmem)[-.][^/]*)$")
 
@@ -26,9 +26,6 @@ def read_size(text: str) -> int:
         raise ValueError(f"{text!r}: expected a size, such as '24 MB'")
     power = " KMGT".index((found[2] or " ").upper())
     return int(float(found[1]) * 1024**power)
-
-
-_WRAPPER = re.compile(r"\w*?(?:[mce]alloc|strdup|memdup)\w{0,2}\b", re.IGNORECASE)
 
 
 @dataclass(frozen=True)
@@ -76,7 +73,7 @@ def place(frames: Sequence[Frame]) -> str:
         and (module is None or not _LIBRARY.match(module.path))
     ]
     python = [line for line in own if line.file.endswith(".py")]
-    callers = [line for line in own if not _WRAPPER.match(line.function)]
+    callers = [line for line in own if not line.is_wrapper]
     found = python or callers or own or [line for line, _ in lines]
     return short(found[0]) if found else "code without a call stack"
 

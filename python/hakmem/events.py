@@ -8,7 +8,7 @@ which time all calls are there.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -109,7 +109,36 @@ def processes(path: Path) -> tuple[list[Process], bool]:
         elif block.head is not None:
             indices[block.process].add(block.at, block.head)
     _give_clocks(found.values())
+    _give_maps(found.values())
     return list(found.values()), reader.whole
+
+
+SUFFIX = ".recording"
+
+
+def recordings(paths: Sequence[Path]) -> tuple[list[Process], list[Path]]:
+    """The processes of all files, and of those in folders; and which files are not whole. Times are
+    since the first recording began. Raises NoRecording."""
+    found: list[tuple[float, Process]] = []
+    cut = []
+    for file in [one for path in paths for one in _files(path)]:
+        some, whole = processes(file)
+        began = min((process.facts.get("started", 0.0) for process in some), default=0.0)
+        found += [(began, process) for process in some]
+        cut += [] if whole else [file]
+    first = min((began for began, _ in found), default=0.0)
+    for began, process in found:
+        process.since += began - first
+    return [process for _, process in found], cut
+
+
+def _files(path: Path) -> list[Path]:
+    if not path.is_dir():
+        return [path]
+    files = sorted(path.glob(f"*{SUFFIX}"))
+    if not files:
+        raise NoRecording(f"{path}: a folder without a file *{SUFFIX}")
+    return files
 
 
 class _Index:
@@ -200,6 +229,16 @@ def _give_clocks(found: Collection[Process]) -> None:
     for process in found:
         process.scale = scale * 2 ** process.facts["tick_shift"]
         process.since = (process.facts["time"] - begun) / 1e9
+
+
+def _give_maps(found: Collection[Process]) -> None:
+    """A child begins with the mappings of its parent. It may have ended before its own were read,
+    or they may be those of a program that it executed."""
+    for process in found:
+        parent = process.facts["parent"]
+        parents = [one for one in found if parent and one.facts["pid"] == parent]
+        if parents and parents[-1] is not process:
+            process.maps = {**parents[-1].maps, **process.maps}
 
 
 # ---- times ----

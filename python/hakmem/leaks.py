@@ -10,9 +10,10 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from hakmem import symbols
+from hakmem import symbols, wrappers
 from hakmem.heap_profile import Figures, Leaks, NoProfile, Profile
 from hakmem.symbols import DEBUG_DIR, Named, Stack
+from hakmem.wrappers import Wrappers
 
 MOST_BYTES = 16 * 2**20
 # Places of the figures in a stack; that of the blocks, and after it the bytes.
@@ -35,17 +36,23 @@ def find(
     reachable: bool = True,
     debug_dirs: Sequence[Path] = (DEBUG_DIR,),
     written: float | None = None,
+    known: Wrappers = wrappers.KNOWN,
 ) -> Found:
     """Raises NoProfile where it is a profile without leaks."""
     if not any(site.leaks for site in profile.sites):
         raise NoProfile("a heap profile without a search for leaks: 'hakmem run --leaks' makes one")
-    named = symbols.named(_of(profile, "indirect"), debug_dirs=debug_dirs, written=written)
-    rest = symbols.named(_of(profile, "reachable"), debug_dirs=debug_dirs) if reachable else None
+
+    def with_names(other: str, since: float | None) -> Named:
+        part = _of(profile, other)
+        return symbols.named(part, debug_dirs=debug_dirs, written=since, known=known)
+
+    named = with_names("indirect", written)
+    rest = with_names("reachable", None) if reachable else None
     lost: list[Stack] = []
     hidden: list[Stack] = []
     for stack in _with(named, LOST):
-        known = any(_matches(one, stack) for one in suppressions)
-        (hidden if known else lost).append(stack)
+        is_hidden = any(_matches(one, stack) for one in suppressions)
+        (hidden if is_hidden else lost).append(stack)
     sums = [site.leaks.reachable for site in profile.sites if site.leaks]
     return Found(
         tuple(lost),

@@ -15,6 +15,7 @@ from hakmem.leaks import LOST, OTHER, THROUGH, Found, WrongSuppression
 from hakmem.outputs import CannotWrite, replace
 from hakmem.profile_text import printable, short, size
 from hakmem.symbols import Stack
+from hakmem.wrappers import Wrappers
 
 HELP = "show which blocks a program lost (memory leaks)"
 DESCRIPTION = (
@@ -32,6 +33,9 @@ refer. They are lost, too, and are often freed by the fix for these.
 A file of suppressions has a line leak:PATTERN for each leak that does not count, and comments after
 #. The pattern is compared with the functions, source files and modules of the call stack. It
 matches a part of a name; * stands for anything, ^ for the beginning of a name, $ for its end.
+
+Rows begin with the first function that is no wrapper of malloc, such as xmalloc, g_malloc,
+PyMem_Malloc or strdup (docs/profile.md lists them). --wrapper names further ones.
 
 examples:
   hakmem run --leaks ./app
@@ -79,7 +83,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="copy FILE to COPY, and print one line only, unless COPY can't be written",
     )  # fmt: skip
     parser.add_argument("--name", help="what to call the program (default: FILE)")
-    symbols.add_debug_dir(parser)
+    symbols.add_options(parser)
     parser.add_argument("file", metavar="FILE", type=Path, help="a file of 'hakmem run --leaks'")
 
 
@@ -102,6 +106,7 @@ def _run(arguments: argparse.Namespace) -> int:
             arguments.reachable,
             debug_dirs=(*arguments.debug_dir, symbols.DEBUG_DIR),
             written=path.stat().st_mtime,
+            known=Wrappers(arguments.wrapper),
         )
     except NoProfile as why:
         raise NoProfile(f"{path}: {why}") from why
@@ -180,7 +185,7 @@ def _rows(
         return "".join(f"{size(bytes_):>12}{blocks:>10.0f}" for blocks, bytes_ in sums)
 
     for stack in stacks[: arguments.top]:
-        lines = [short(line) for line in stack.lines()] or ["(no stack)"]
+        lines = [short(line) for line in stack.row()] or ["(no stack)"]
         yield f"{figures((stack,))}  {lines[0]}"
         for line in lines[1 : arguments.depth]:
             yield f"{'':{22 * len(places)}}  {line}"

@@ -46,6 +46,7 @@ const percent = (part, all) => all > 0 && !signed() ? (100 * part / all).toFixed
 const name = line => profile.lines[line][0];
 const place = line => profile.lines[line][1];
 const brief = line => profile.lines[line][2] || name(line);
+const isWrapper = line => Boolean(profile.lines[line][3]);
 let hits = []; // which lines match the search
 const matches = line => hits[line];
 
@@ -57,6 +58,13 @@ function search(text) {
 
 // ---- stacks ----
 
+// The line that a stack is named by: the innermost that is no wrapper; of wrappers alone the innermost.
+function ownOf(frames) {
+  let at = frames.length - 1;
+  while (at > 0 && isWrapper(frames[at])) at--;
+  return at >= 0 && isWrapper(frames[at]) ? frames.length - 1 : at;
+}
+
 // Functions have numbers, so that they are compared fast; a line of each stands for it.
 let lineOf = [], functionOf = [];
 
@@ -66,19 +74,27 @@ function number() {
     if (!numbers.has(line[0])) numbers.set(line[0], lineOf.push(index) - 1);
     return numbers.get(line[0]);
   });
-  for (const stack of profile.stacks) stack.functions = [...new Set(stack.frames.map(line => functionOf[line]))];
+  for (const stack of profile.stacks) {
+    stack.functions = [...new Set(stack.frames.map(line => functionOf[line]))];
+    stack.own = ownOf(stack.frames);
+  }
 }
 
 // Stacks of a recording come as a tree: of each node the one that called it, and its line. Of each
-// stack its node, and for each moment at which something changed: the moment, and how much more was
-// allocated (blocks, bytes) and in use.
+// stack and process its node, the process, and for each moment of the process at which something
+// changed: the moment, and how much more was allocated (blocks, bytes) and in use.
 function unpack({ lines, nodes, paths }) {
   profile.lines = lines;
-  profile.stacks = paths.map(([node, ...changes]) => {
-    const frames = [];
-    for (; node >= 0; node = nodes[2 * node]) frames.push(nodes[2 * node + 1]);
-    return { frames: frames.reverse(), changes, figures: new Array(8).fill(0) };
-  });
+  const found = new Map();
+  for (const [end, process, ...changes] of paths) {
+    if (!found.has(end)) {
+      const frames = [];
+      for (let node = end; node >= 0; node = nodes[2 * node]) frames.push(nodes[2 * node + 1]);
+      found.set(end, { frames: frames.reverse(), parts: [], figures: new Array(8).fill(0) });
+    }
+    found.get(end).parts.push([process, changes]);
+  }
+  profile.stacks = [...found.values()];
 }
 
 // ---- flame graph ----
@@ -265,15 +281,15 @@ function flameKey(event) {
 const sum = (stacks, figure) => stacks.reduce((all, stack) => all + stack.figures[figure], 0);
 const size = value => signed() ? Math.abs(value) : value;
 
-// Of each function what stacks have in which it is, each once, and those in which it is the last.
+// Of each function what stacks have in which it is, each once, and those that are named by it.
 function functions() {
   const { at } = KINDS[state.kind], found = new Map();
-  for (const { frames, functions, figures } of profile.stacks) {
+  for (const { frames, functions, figures, own } of profile.stacks) {
     if (!figures[at] && !figures[at + 1]) continue;
     for (const one of functions) {
       let sums = found.get(one);
       if (!sums) found.set(one, sums = { line: lineOf[one], function: one, total: [0, 0], self: [0, 0] });
-      const last = functionOf[frames[frames.length - 1]] === one;
+      const last = functionOf[frames[own]] === one;
       for (let unit = 0; unit < 2; unit++) {
         sums.total[unit] += figures[at + unit];
         if (last) sums.self[unit] += figures[at + unit];
@@ -362,7 +378,7 @@ function columnsOf(view) {
   return columns.filter(([key]) => key !== "error" || !recorded);
 }
 
-const last = stack => stack.frames.length ? brief(stack.frames[stack.frames.length - 1]) : "(no stack)";
+const last = stack => stack.frames.length ? brief(stack.frames[stack.own]) : "(no stack)";
 
 function functionCell(one) {
   const cell = make("td");
@@ -373,11 +389,11 @@ function functionCell(one) {
 function stackCell(stack) {
   const cell = make("td"), details = make("details"), summary = make("summary", last(stack));
   details.append(summary);
-  const callers = [...stack.frames].reverse();
+  const every = [...stack.frames].reverse(), callers = every.slice(every.length - 1 - stack.own);
   const own = callers.find(line => !LIBRARY.test(name(line)));
   if (own !== undefined && own !== callers[0]) summary.append(make("small", ` in ${brief(own)} ${place(own)}`));
   else if (callers.length) summary.append(make("small", ` ${place(callers[0])}`));
-  for (const line of callers) {
+  for (const line of every) {
     const item = make("div", name(line) + " ");
     item.append(make("small", place(line)));
     details.append(item);
@@ -477,6 +493,39 @@ function draw() {
   rows();
 }
 
+// A switch for each process. The last one that is on can't be switched off.
+function switches(processes, changed) {
+  at("processes").hidden = processes.length < 2;
+  at("processes").append(...processes.map(one => {
+    const label = make("label"), box = make("input");
+    Object.assign(box, { type: "checkbox", checked: true });
+    box.onchange = () => {
+      one.off = !box.checked;
+      if (processes.every(other => other.off)) {
+        one.off = false;
+        box.checked = true;
+      }
+      changed();
+    };
+    label.append(box, ` ${one.name}`);
+    return label;
+  }));
+}
+
+// The sums of the profiles that are on; errors add up as their squares do.
+function add() {
+  for (const stack of profile.stacks) {
+    stack.figures = stack.figures.map(() => 0);
+    stack.errors = stack.errors.map(() => 0);
+    for (const [which, figures, errors] of stack.parts) {
+      if (profile.processes[which].off) continue;
+      figures.forEach((figure, i) => { stack.figures[i] += figure; });
+      errors.forEach((error, i) => { stack.errors[i] = Math.hypot(stack.errors[i], error); });
+    }
+  }
+  draw();
+}
+
 function start() {
   number();
   at("title").textContent = profile.title;
@@ -508,12 +557,18 @@ function start() {
   };
   at("all").onclick = () => enlarge([]);
   if (!recorded) {
+    if (profile.processes) switches(profile.processes, add);
     draw();
     return;
   }
-  curve();
+  const begin = () => {
+    join();
+    curve();
+    choose(-1, recorded.times.length - 1);
+  };
+  switches(recorded.processes, begin);
   listen();
-  choose(-1, recorded.times.length - 1);
+  begin();
 }
 
 async function inflated(text) {

@@ -22,7 +22,7 @@ from hakmem import (
     profile_text,
     symbols,
 )
-from hakmem.arguments import number
+from hakmem.arguments import WrongUse, number
 from hakmem.heap_profile import NoProfile, Profile
 from hakmem.look import CannotLook
 from hakmem.outputs import CannotWrite, Writer, WrongName, outputs, write
@@ -30,6 +30,7 @@ from hakmem.perf_map import NoMap, PerfMap
 from hakmem.profile_difference import difference
 from hakmem.profile_text import KINDS
 from hakmem.symbols import Named
+from hakmem.wrappers import Wrappers
 
 HELP = "show which code allocated the memory of a program"
 DESCRIPTION = HELP[0].upper() + HELP[1:] + "."
@@ -56,6 +57,12 @@ What is written depends on how the name after -o ends:
 
 Without -o and --text, it is FILE.html or NAME.PID.html.
 
+Of several FILEs, such as those of the processes of one program, the sum is shown. The page has a
+switch for each, and --text adds the figures of each.
+
+Rows begin with the first function that is no wrapper of malloc, such as xmalloc, g_malloc,
+PyMem_Malloc or strdup (docs/profile.md lists them). --wrapper names further ones.
+
 Functions and lines come from the program's files and their debug files, which have to be here. This
 uses llvm-symbolizer or addr2line (Debian: llvm, binutils); without them there are only functions.
 
@@ -66,6 +73,7 @@ examples:
   hakmem profile -o app.pb.gz app.heap
   hakmem profile --text --diff before.heap after.heap
   hakmem profile --seconds 60 4711
+  hakmem profile --text first.heap second.heap
 
 exit status:
   0  success
@@ -88,6 +96,7 @@ class Result:
     now: Named
     before: Named | None
     kind: str
+    parts: tuple[tuple[str, Named], ...]  # the name of each, if there are several
 
 
 def _collapsed(result: Result) -> bytes:
@@ -95,12 +104,13 @@ def _collapsed(result: Result) -> bytes:
     return profile_text.collapsed(result.now, at, result.before).encode()
 
 
+OWN = ".heap"
 WRITERS: dict[str, Callable[[Result], bytes]] = {
-    ".html": lambda result: profile_html.page(result.shown, result.name).encode(),
+    ".html": lambda result: profile_html.page(result.shown, result.name, result.parts).encode(),
     ".pb.gz": lambda result: pprof.profile(result.shown),
     ".collapsed": _collapsed,
     ".speedscope.json": lambda result: profile_text.speedscope(result.shown, result.name).encode(),
-    ".heap": lambda result: result.profile.text.encode(),
+    OWN: lambda result: result.profile.text.encode(),
 }
 
 
@@ -135,61 +145,98 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--keep", action="store_true", help="leave profiling turned on in the process"
     )
-    symbols.add_debug_dir(parser)
+    symbols.add_options(parser)
     parser.add_argument(
         "--perf-map",
         metavar="FILE",
         type=Path,
         help="names of code that the program made while it ran (default: /tmp/perf-PID.map)",
     )
-    parser.add_argument("subject", metavar="PID|FILE", help="a running process, or a heap profile")
+    parser.add_argument(
+        "subject",
+        metavar="PID|FILE",
+        nargs="+",
+        help="a running process, or heap profiles: files, or folders with files *.heap",
+    )
 
 
 def run(arguments: argparse.Namespace) -> int:
     try:
         return _run(arguments)
-    except (CannotLook, NoProfile, CannotWrite, WrongName) as why:
+    except (CannotLook, NoProfile, CannotWrite, WrongName, WrongUse) as why:
         print(f"hakmem profile: {profile_text.printable(str(why))}", file=sys.stderr)
         return why.status
 
 
 def _run(arguments: argparse.Namespace) -> int:
-    word: str = arguments.subject
-    subject = look.read_subject(word)
-    pid = subject if isinstance(subject, int) else None
+    subject = _subject(arguments.subject)
+    known = Wrappers(arguments.wrapper)
     debug_dirs = (*arguments.debug_dir, symbols.DEBUG_DIR)
+
+    def of_file(path: Path, profile: Profile) -> Named:
+        made = _perf_map(arguments, profile.pid, Path("/"), path)
+        return symbols.named(profile, Path("/"), debug_dirs, _written(path), made, known)
+
     before = None if arguments.diff is None else heap_profile.read(arguments.diff)
-    if pid is None:
-        name = word
+    parts: list[Part]
+    if isinstance(subject, int):
+        look.check_pid(subject)
+        name = f"{look.program(subject).replace('/', '_')}.{subject}"
         files = _outputs(arguments, name)
-        profile = heap_profile.read(Path(word))
-        made = _perf_map(arguments, profile.pid, Path("/"), Path(word))
-        now = symbols.named(profile, Path("/"), debug_dirs, _written(Path(word)), made)
+        text = _taken(arguments, subject)
+        profile = process.as_called(heap_profile.parse(text, f"process {subject}"), subject)
+        root = Path(f"/proc/{subject}/root")
+        made = _perf_map(arguments, perf_map.inner_pid(subject), root, Path(f"/proc/{subject}"))
+        now = symbols.named(profile, root, debug_dirs, None, made, known)
+        parts = [Part(name, profile, now)]
     else:
-        look.check_pid(pid)
-        name = f"{look.program(pid).replace('/', '_')}.{pid}"
-        files = _outputs(arguments, name)
-        text = _taken(arguments, pid)
-        profile = process.as_called(heap_profile.parse(text, f"process {pid}"), pid)
-        root = Path(f"/proc/{pid}/root")
-        made = _perf_map(arguments, perf_map.inner_pid(pid), root, Path(f"/proc/{pid}"))
-        now = symbols.named(profile, root, debug_dirs, perf_map=made)
-    old = None
-    shown = now
-    if before is not None:
-        made = _perf_map(arguments, before.pid, Path("/"), arguments.diff)
-        old = symbols.named(before, Path("/"), debug_dirs, _written(arguments.diff), made)
-        shown = difference(now, old)
-    for note in _notes(profile, shown):
+        more = "" if len(subject) == 1 else f" and {len(subject) - 1} more"
+        name = f"{subject[0]}{more}"
+        files = _outputs(arguments, str(subject[0]))
+        if more and any(str(path).endswith(OWN) for path, _ in files):
+            raise WrongUse(f"-o NAME{OWN} copies one profile: name one FILE")
+        read = [(path, heap_profile.read(path)) for path in subject]
+        parts = [Part(str(path), profile, of_file(path, profile)) for path, profile in read]
+    now = symbols.merged([part.named for part in parts])
+    old = None if before is None else of_file(arguments.diff, before)
+    shown = now if old is None else difference(now, old)
+    for note in _notes(parts, shown):
         print(f"hakmem profile: {profile_text.printable(note)}", file=sys.stderr)
-    result = Result(name, profile, shown, now, old, arguments.by)
+    each = tuple((part.name, part.named) for part in parts)
+    result = Result(name, parts[0].profile, shown, now, old, arguments.by, each)
     for path, writer in files:
         write(path, writer(result), "profile")
     if arguments.text:
-        lines = profile_text.table(shown, profile_text.Table(arguments.by, arguments.top), name)
+        lines = [
+            *profile_text.table(shown, profile_text.Table(arguments.by, arguments.top), name),
+            *profile_text.parts(each, now),
+        ]
         with suppress(BrokenPipeError):
             print("\n".join(lines), flush=True)
     return 0
+
+
+@dataclass(frozen=True)
+class Part:
+    """A profile of those that are shown together."""
+
+    name: str
+    profile: Profile
+    named: Named
+
+
+def _subject(words: list[str]) -> int | list[Path]:
+    """A process, or files. Raises CannotLook, NoProfile, WrongUse."""
+    if len(words) == 1 and not Path(words[0]).is_dir():
+        one = look.read_subject(words[0])
+        return one if isinstance(one, int) else [Path(words[0])]
+    files = []
+    for path in map(Path, words):
+        some = sorted(path.glob(f"*{OWN}")) if path.is_dir() else [path]
+        if not some:
+            raise NoProfile(f"{path}: a folder without a file *{OWN}")
+        files += some
+    return files
 
 
 def _outputs(arguments: argparse.Namespace, name: str) -> list[tuple[Path, Writer[Result]]]:
@@ -212,9 +259,13 @@ def _perf_map(
     return None
 
 
-def _notes(profile: Profile, shown: Named) -> Iterator[str]:
-    if profile.lost:
-        yield f"{profile.lost} samples are missing: there was no memory for them"
+def _notes(parts: list[Part], shown: Named) -> Iterator[str]:
+    lost = sum(part.profile.lost for part in parts)
+    if lost:
+        yield f"{lost} samples are missing: there was no memory for them"
+    rates = {part.profile.rate for part in parts}
+    if len(rates) > 1:
+        yield "the profiles have different rates, so their figures are not equally exact"
     yield from shown.notes
 
 

@@ -1,17 +1,50 @@
 // The curve of a recording, and a range of it. profile.js has the other parts of the page.
 "use strict";
 
-// What was so in a range of moments; the one before the first has number -1. The range's peak is
-// that of one of its moments.
-function measure(changes, first, last, peak, figures) {
-  figures.fill(0);
-  for (let i = 0; i < changes.length && changes[i] <= last; i += 5) {
+// Makes the moments of all processes that are switched on one row: for each moment of the row and each
+// process which of its own came last. A process that has ended while others go on has nothing in use.
+function join() {
+  const some = recorded.processes.filter(one => !one.off), steps = [];
+  const latest = Math.max(...some.map(one => one.times[one.times.length - 1]));
+  for (const one of some) {
+    one.times.forEach((time, own) => steps.push({ time, one, own }));
+    if (one.ended < latest) steps.push({ time: one.ended, one, own: -1 });
+  }
+  steps.sort((a, b) => a.time - b.time);
+  recorded.times = steps.map(step => step.time);
+  recorded.sizes = [];
+  for (const one of some) Object.assign(one, { past: new Int32Array(steps.length), present: new Int32Array(steps.length), size: 0 });
+  let size = 0;
+  const own = new Map(some.map(one => [one, [-1, -1]]));
+  steps.forEach(({ one, own: now }, moment) => {
+    own.set(one, [now < 0 ? own.get(one)[0] : now, now]);
+    size -= one.size;
+    size += one.size = now < 0 ? 0 : one.sizes[now];
+    recorded.sizes.push(size);
+    for (const [other, [past, present]] of own) {
+      other.past[moment] = past;
+      other.present[moment] = present;
+    }
+  });
+}
+
+// A range of moments as a process sees it, by its own moments: those between which it allocated, and
+// those whose blocks in use count at the begin, at the end and at the peak. -1: none.
+function within(one, first, last, peak) {
+  const [past, present] = [one.past, one.present].map(row => moment => moment < 0 ? -1 : row[moment]);
+  return { first: past(first), last: past(last), before: present(first), left: present(last), peak: present(peak) };
+}
+
+// Adds what was so in the range.
+function measure(changes, range, figures) {
+  for (let i = 0; i < changes.length && changes[i] <= range.last; i += 5) {
     for (let unit = 0; unit < 2; unit++) {
       const allocated = changes[i + 1 + unit], more = changes[i + 3 + unit];
-      figures[unit] += more;
-      if (changes[i] <= peak) figures[4 + unit] += more;
-      if (changes[i] > first) {
-        figures[2 + unit] += allocated;
+      if (changes[i] > range.first) figures[2 + unit] += allocated;
+      if (changes[i] <= range.peak) figures[4 + unit] += more;
+      if (changes[i] <= range.before) figures[6 + unit] -= more;
+      if (changes[i] <= range.left) {
+        figures[unit] += more;
         figures[6 + unit] += more;
       }
     }
@@ -49,7 +82,11 @@ function choose(first, last, dragged = false) {
   state.range = [Math.min(first, last), Math.max(first, last)];
   [first, last] = state.range;
   const peak = peakOf(first, last);
-  for (const stack of profile.stacks) measure(stack.changes, first, last, peak, stack.figures);
+  const ranges = recorded.processes.map(one => one.off ? null : within(one, first, last, peak));
+  for (const { parts, figures } of profile.stacks) {
+    figures.fill(0);
+    for (const [process, changes] of parts) if (ranges[process]) measure(changes, ranges[process], figures);
+  }
   const whole = first < 0 && last === recorded.times.length - 1;
   at("range").setAttribute("x", across(timeOf(first)));
   at("range").setAttribute("width", whole ? 0 : across(timeOf(last)) - across(timeOf(first)));
@@ -65,7 +102,7 @@ function choose(first, last, dragged = false) {
 }
 
 function listen() {
-  const svg = at("curve"), end = recorded.times.length - 1;
+  const svg = at("curve");
   let from = null, moved = false, due = 0;
   const momentAt = event => {
     const edge = svg.getBoundingClientRect();
@@ -96,7 +133,7 @@ function listen() {
   svg.onpointercancel = () => { from = null; };
   svg.onkeydown = event => {
     const step = { ArrowLeft: -1, ArrowRight: 1 }[event.key];
-    const [first, last] = state.range;
+    const [first, last] = state.range, end = recorded.times.length - 1;
     if (event.key === "Escape") choose(-1, end);
     else if (!step) return;
     else if (event.shiftKey) choose(Math.min(Math.max(first + step, -1), last), last);
@@ -105,5 +142,5 @@ function listen() {
   };
   at("since").onchange = event => choose(Math.min(nearest(Number(event.target.value)), state.range[1]), state.range[1]);
   at("until").onchange = event => choose(state.range[0], Math.max(nearest(Number(event.target.value)), state.range[0], 0));
-  at("always").onclick = () => choose(-1, end);
+  at("always").onclick = () => choose(-1, recorded.times.length - 1);
 }

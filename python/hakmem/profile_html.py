@@ -5,12 +5,13 @@ from __future__ import annotations
 
 import html
 import json
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from hakmem import profile_text
-from hakmem.symbols import Line, Named
+from hakmem.symbols import Line, Named, Stack
 
 HERE = Path(__file__).resolve().parent
 SCRIPTS = ("profile_curve.js", "profile.js")  # the last one begins
@@ -27,9 +28,36 @@ class Section:
     rows: tuple[tuple[str, ...], ...] = ()
 
 
-def page(named: Named, name: str) -> str:
+def page(named: Named, name: str, parts: Sequence[tuple[str, Named]] = ()) -> str:
+    """`parts`: the profiles of which it is the sum, if there are several, and their names."""
     title = f"{name}: heap profile" if not named.is_difference else f"{name}: difference"
-    return filled(_data(named, title), title)
+    lines: dict[Line, int] = {}
+    stacks = [_stack(stack, lines) for stack in named.stacks]
+    data = {
+        "title": title,
+        "rate": profile_text.rate(named.rate),
+        "difference": named.is_difference,
+        "notes": list(named.notes),
+        "stacks": stacks,
+        "lines": [described(line) for line in lines],
+    }
+    if len(parts) > 1 and not named.is_difference:
+        places = {stack.place: which for which, stack in enumerate(named.stacks)}
+        for number, (_, part) in enumerate(parts):
+            for stack in part.stacks:
+                figures = [*map(round, stack.figures)], [*map(round, stack.errors)]
+                stacks[places[stack.place]].setdefault("parts", []).append([number, *figures])
+        data["processes"] = [{"name": part} for part, _ in parts]
+    return filled(data, title)
+
+
+def _stack(stack: Stack, lines: dict[Line, int]) -> dict[str, Any]:
+    """The outermost first."""
+    return {
+        "frames": [lines.setdefault(line, len(lines)) for line in reversed(stack.lines())],
+        "figures": [round(figure) for figure in stack.figures],
+        "errors": [round(error) for error in stack.errors],
+    }
 
 
 def filled(facts: dict[str, Any], title: str) -> str:
@@ -44,27 +72,10 @@ def filled(facts: dict[str, Any], title: str) -> str:
     return made
 
 
-def _data(named: Named, title: str) -> dict[str, Any]:
-    lines: dict[Line, int] = {}
-    return {
-        "title": title,
-        "rate": profile_text.rate(named.rate),
-        "difference": named.is_difference,
-        "notes": list(named.notes),
-        # The outermost first.
-        "stacks": [
-            {
-                "frames": [lines.setdefault(line, len(lines)) for line in reversed(stack.lines())],
-                "figures": [round(figure) for figure in stack.figures],
-                "errors": [round(error) for error in stack.errors],
-            }
-            for stack in named.stacks
-        ],
-        "lines": [described(line) for line in lines],
-    }
-
-
-def described(line: Line) -> list[str]:
-    """The name as it is shown where there is little room comes last, where it differs."""
+def described(line: Line) -> list[str | int]:
+    """The name, the place, the name where there is little room (empty: the same), and whether it is
+    a wrapper."""
     name, brief = profile_text.bounded(line.function), profile_text.brief(line.function)
-    return [name, line.where, *([] if brief == name else [brief])]
+    shown = "" if brief == name else brief
+    more: list[str | int] = [shown, 1] if line.is_wrapper else [shown] if shown else []
+    return [name, line.where, *more]

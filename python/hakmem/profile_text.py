@@ -69,7 +69,7 @@ def table(named: Named, shown: Table, name: str) -> Iterator[str]:
     for stack in stacks[: shown.most]:
         blocks, bytes_ = stack.figures[at], stack.figures[at + 1]
         share = f"{100 * bytes_ / total:.1f}" if total > 0 and not named.is_difference else ""
-        lines = innermost(stack.lines())
+        lines = innermost(stack.row())
         yield (
             f"{size(bytes_, sign):>12}{size(stack.errors[at + 1]):>11}{share:>7}"
             f"{blocks:>{sign}12.0f}  {lines[0] if lines else '(no stack)'}"
@@ -80,6 +80,18 @@ def table(named: Named, shown: Table, name: str) -> Iterator[str]:
     if left:
         rest = sum(stack.figures[at + 1] for stack in left)
         yield f"{size(rest, sign):>12}{'':30}  in {len(left)} other sites"
+
+
+def parts(some: Sequence[tuple[str, Named]], every: Named) -> Iterator[str]:
+    """Of several profiles the figures of each, and their sum."""
+    if len(some) == 1:
+        return
+    yield ""
+    yield "".join(f"{title:>12}{'blocks':>10}" for title, _ in KINDS.values()) + "  profile"
+    for name, named in (*some, ("(all)", every)):
+        sums = named.sums
+        figures = (f"{size(sums[at + 1]):>12}{sums[at]:>10.0f}" for _, at in KINDS.values())
+        yield printable(f"{''.join(figures)}  {name}")
 
 
 def rate(bytes_: int) -> str:

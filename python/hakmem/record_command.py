@@ -461,6 +461,7 @@ class Recorder:
                 b"DONE",
                 {
                     "process": process.number,
+                    "time": time.monotonic_ns(),
                     "orderly": process.ring.state == ring.ENDING,
                     "gave_up": bool(gave_up),
                     "lost": lost,

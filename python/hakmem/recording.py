@@ -229,8 +229,15 @@ def _check(kind: bytes, facts: Any) -> None:
     if kind == b"PROC":
         if facts["tick_shift"] > 32 or not all(type(word) is str for word in facts["command"]):
             raise ValueError
-    elif kind == b"MAPS" and type(facts["maps"]) is not str:
-        raise ValueError
+        started = facts.get("started", 0)
+        if type(started) not in (int, float) or not 0 <= started < 2**63:
+            raise ValueError
+    elif kind == b"DONE":
+        if type(facts.get("time", 0)) is not int:
+            raise ValueError
+    elif kind == b"MAPS":
+        if type(facts["maps"]) is not str:
+            raise ValueError
     elif kind == b"SEEN":
         for address, pages in facts["blocks"]:
             if type(address) is not int or type(pages) is not int or pages < 0:

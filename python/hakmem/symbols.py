@@ -18,18 +18,19 @@ import struct
 import subprocess
 import zlib
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from elftools.common.exceptions import ELFError
 from elftools.elf.elffile import ELFFile
 from elftools.elf.segments import NoteSegment
 
-from hakmem import heap_profile
+from hakmem import heap_profile, wrappers
 from hakmem.heap_profile import Figures, Profile
 from hakmem.perf_map import PerfMap
+from hakmem.wrappers import Wrappers
 
 DEBUG_DIR = Path("/usr/lib/debug")
 TOOL_SECONDS = 600
@@ -62,6 +63,9 @@ _RUST_LETTERS = {
 _VERSION = re.compile(r"@@?[A-Z][A-Za-z_]*[0-9.]*$")  # of a symbol, such as @GLIBC_2.34
 _OWN_FILE = re.compile(r"libhakmem[^/]*\.so[^/]*")
 
+CUT = 0  # in place of calls of a stack that were not recorded, as no function is called there
+LEFT_OUT = "(calls left out)"
+
 SYMBOL = struct.Struct("<IBBHQQ")
 FUNCTIONS = (2, 10)  # STT_FUNC, STT_GNU_IFUNC
 
@@ -71,6 +75,7 @@ class Line:
     function: str
     file: str = ""
     line: int = 0
+    is_wrapper: bool = False
 
     def __str__(self) -> str:
         return f"{self.function} ({self.where})" if self.file else self.function
@@ -108,6 +113,24 @@ class Stack:
         """The innermost first."""
         return tuple(line for frame in self.frames for line in frame.shown)
 
+    @property
+    def place(self) -> Hashable:
+        """The same of each process that has it."""
+        return tuple(
+            (frame.module.path if frame.module else "", frame.within, frame.lines)
+            for frame in self.frames
+        )
+
+    def row(self) -> Sequence[Line]:
+        """What a row of a table shows."""
+        return without_wrappers(self.lines())
+
+
+def without_wrappers(lines: Sequence[Line]) -> Sequence[Line]:
+    """From the first line on that is no wrapper; all, where each is one."""
+    first = next((at for at, line in enumerate(lines) if not line.is_wrapper), 0)
+    return lines[first:]
+
 
 @dataclass(frozen=True)
 class Named:
@@ -140,8 +163,8 @@ class _Facts:
         return offset
 
 
-def add_debug_dir(parser: argparse.ArgumentParser) -> None:
-    """The option of commands that show names."""
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """Those of commands that show names."""
     parser.add_argument(
         "--debug-dir",
         metavar="DIR",
@@ -150,6 +173,7 @@ def add_debug_dir(parser: argparse.ArgumentParser) -> None:
         default=[],
         help=f"where separate debug files are, before {DEBUG_DIR}; may be repeated",
     )
+    wrappers.add_option(parser)
 
 
 def named(
@@ -158,10 +182,11 @@ def named(
     debug_dirs: Sequence[Path] = (DEBUG_DIR,),
     written: float | None = None,
     perf_map: PerfMap | None = None,
+    known: Wrappers = wrappers.KNOWN,
 ) -> Named:
     """`root`: below which the files of the mappings lie; `written`: when the profile was;
     `perf_map`: names of code that is in no file."""
-    found = located(profile, profile.calls, root, debug_dirs, written, perf_map)
+    found = located(profile, profile.calls, root, debug_dirs, written, perf_map, known)
     return with_names(profile, found)
 
 
@@ -179,19 +204,36 @@ def located(
     debug_dirs: Sequence[Path] = (DEBUG_DIR,),
     written: float | None = None,
     perf_map: PerfMap | None = None,
+    known: Wrappers = wrappers.KNOWN,
 ) -> Located:
     """The functions and lines of calls."""
-    of_file: dict[str, dict[int, heap_profile.Mapping]] = defaultdict(dict)
-    frames = {}
-    for call in calls:
-        module = profile.mapping_of(call)
-        if module is not None and module.is_file:
-            of_file[module.path][call] = module
-        else:
-            within = call - module.start if module else call
-            code = module is None or module.executable  # what it made may be gone at its end
-            known = perf_map.function(call) if perf_map and code else None
-            frames[call] = Frame(call, module, within, (Line(*known),) if known else ())
+    (found,) = all_located([(profile, calls)], root, debug_dirs, written, perf_map, known)
+    return found
+
+
+def all_located(
+    asked: Sequence[tuple[Profile, Iterable[int]]],
+    root: Path = Path("/"),
+    debug_dirs: Sequence[Path] = (DEBUG_DIR,),
+    written: float | None = None,
+    perf_map: PerfMap | None = None,
+    known: Wrappers = wrappers.KNOWN,
+) -> list[Located]:
+    """The same of some processes, of each by itself; a file is read once for all."""
+    of_file: dict[str, dict[tuple[int, int], heap_profile.Mapping]] = defaultdict(dict)
+    frames: list[dict[int, Frame]] = [{} for _ in asked]
+    for which, (profile, calls) in enumerate(asked):
+        for call in calls:
+            module = profile.mapping_of(call)
+            if call == CUT:
+                frames[which][call] = Frame(call, None, 0, (Line(LEFT_OUT),))
+            elif module is not None and module.is_file:
+                of_file[module.path][which, call] = module
+            else:
+                within = call - module.start if module else call
+                code = module is None or module.executable  # what it made may be gone at its end
+                made = perf_map.function(call) if perf_map and code else None
+                frames[which][call] = Frame(call, module, within, (Line(*made),) if made else ())
     notes: list[str] = []
     build_ids = {}
     for path, modules in sorted(of_file.items()):
@@ -206,16 +248,34 @@ def located(
             notes.append(f"{path}: newer than the profile, so its names may be wrong")
         build_ids[path] = facts.build_id
         places = {
-            call: facts.address(call - module.start + module.offset)
-            for call, module in modules.items()
+            (which, call): facts.address(call - module.start + module.offset)
+            for (which, call), module in modules.items()
         }
         lines: Lines = {}
         if file is not None and not _OWN_FILE.fullmatch(file.name):
             lines = _lines(file, facts, root, debug_dirs, sorted(set(places.values())))
-        for call, module in modules.items():
-            at = places[call]
-            frames[call] = Frame(call, module, at, lines.get(at, ()))
-    return Located(frames, build_ids, tuple(notes))
+        for (which, call), module in modules.items():
+            at = places[which, call]
+            named = tuple(
+                replace(line, is_wrapper=True) if known.has(line.function) else line
+                for line in lines.get(at, ())
+            )
+            frames[which][call] = Frame(call, module, at, named)
+    return [Located(one, build_ids, tuple(notes)) for one in frames]
+
+
+def merged(some: Sequence[Named]) -> Named:
+    """The sums of some processes. Stacks are the same where they are at the same places of the same
+    files."""
+    if len(some) == 1:
+        return some[0]
+    stacks: dict[Hashable, Stack] = {}
+    for stack in (stack for one in some for stack in one.stacks):
+        before = stacks.get(stack.place)
+        stacks[stack.place] = stack if before is None else added(before, stack)
+    build_ids = {path: build_id for one in some for path, build_id in one.build_ids.items()}
+    notes = dict.fromkeys(note for one in some for note in one.notes)
+    return Named(some[0].rate, tuple(stacks.values()), build_ids, tuple(notes))
 
 
 def with_names(profile: Profile, names: Located) -> Named:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import argparse
+import functools
 import math
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from hakmem import (
@@ -29,14 +30,18 @@ from hakmem.profile_html import Section
 from hakmem.profile_text import KINDS, printable, size
 from hakmem.recording import NoRecording
 from hakmem.symbols import Located, Named
-from hakmem.traced import Span, Traced
+from hakmem.traced import Traced
+from hakmem.wrappers import Wrappers
 
 HELP = "show what a recorded program did with its memory"
 DESCRIPTION = HELP[0].upper() + HELP[1:] + "."
 EPILOG = """\
 FILE is what 'hakmem record' wrote. It has every call, so the figures are exact, except for the
-lifetimes that half and 90% of the blocks stay below, which are within 0.4%. If several processes
-were recorded, this shows the one with most calls, and lists the others; --process chooses another.
+lifetimes that half and 90% of the blocks stay below, which are within 0.4%.
+
+If several processes were recorded, or several FILEs are given, this shows their sum, and a table of
+processes. --process shows one alone. A FILE may be a folder: then it stands for all files in it
+whose names end in .recording.
 
 Printed are: the peak and the call paths that held it; temporary blocks, which the next call of
 their thread freed; what grew in the second half of the time; how long blocks of each size lived;
@@ -48,16 +53,20 @@ the recording began: also those of a process that was started later. Both option
 
 What is written with -o depends on how its name ends:
   .html             a page with the curve of memory in use; of any moment or range of it that you
-                    choose by mouse a flame graph, and tables of functions and stacks
+                    choose by mouse a flame graph, and tables of functions and stacks; with a switch
+                    for each process (the 60 that allocated most)
   .pb.gz            for pprof; needs the Python module protobuf
   .collapsed        collapsed stacks of what was allocated, for flamegraph.pl
   .speedscope.json  for speedscope
-  .heaptrack.gz     every call, for heaptrack_print and heaptrack_gui
+  .heaptrack.gz     every call of one process, for heaptrack_print and heaptrack_gui
 
 The file may have any length: only the blocks in use and sums by call path are kept in memory. It is
 read more than once, so it can't be a pipe. The page has the 20,000 largest call paths and the sum
 of the others; other outputs, except heaptrack's, have the 10,000 that are the largest at the peak,
 in all, and at the end.
+
+Rows begin with the first function that is no wrapper of malloc, such as xmalloc, g_malloc,
+PyMem_Malloc or strdup (docs/profile.md lists them). --wrapper names further ones.
 
 Functions and lines come from the program's files and their debug files, which have to be here. This
 uses llvm-symbolizer or addr2line (Debian: llvm, binutils); without them there are only functions.
@@ -67,6 +76,7 @@ examples:
   hakmem trace app.recording
   hakmem trace -o app.html app.recording
   hakmem trace --process 4711 --top 3 app.recording
+  hakmem trace -o all.html first.recording second.recording
   hakmem trace --at 12.5 --between 12.5 20 app.recording
 
 exit status:
@@ -77,28 +87,68 @@ exit status:
 """
 
 
+HEAPTRACK = ".heaptrack.gz"
+
+
 @dataclass(frozen=True)
 class Result:
     name: str
-    shown: Named
-    page: Callable[[], str]
-    heaptrack: Callable[[], Iterator[bytes]]
+    shown: _Shown
+    notes: list[str]
+    tables: tuple[Section, ...]
 
 
 def _collapsed(result: Result) -> bytes:
-    return profile_text.collapsed(result.shown, KINDS["alloc"][1] + 1).encode()
+    return profile_text.collapsed(result.shown.whole, KINDS["alloc"][1] + 1).encode()
 
 
 def _html(result: Result) -> bytes:
-    return result.page().encode()
+    """With the processes that allocated most."""
+    shown = result.shown
+    order = sorted(range(len(shown.every)), key=lambda one: -shown.every[one].size)
+    largest = sorted(order[: trace_page.PROCESSES])
+    total = sum(shown.every[one].size for one in largest) or 1
+    paths = [trace_page.paths(shown.every[one], shown.every[one].size / total) for one in largest]
+    calls: list[set[int]] = [set() for _ in shown.every]
+    for one, some in zip(largest, paths, strict=True):
+        calls[one] = trace_page.calls(shown.every[one].process, some)
+    names = shown.located(calls)
+    parts = [
+        trace_page.Part(shown.every[one], some, names[one])
+        for one, some in zip(largest, paths, strict=True)
+    ]
+    head = (line[:1].upper() + line[1:] for line in trace_text.heads(shown.every))
+    whole = Section("The whole recording", ". ".join(head) + ".")
+    notes = list(result.notes)
+    others = [shown.every[one] for one in order[trace_page.PROCESSES :]]
+    if others:
+        notes.append(
+            f"{len(others)} smaller processes are not in the graphs; they allocated"
+            f" {size(sum(one.size for one in others))}"
+        )
+    return trace_page.page(parts, result.name, notes, (whole, *result.tables)).encode()
+
+
+def _pprof(result: Result) -> bytes:
+    return pprof.profile(result.shown.whole)
+
+
+def _speedscope(result: Result) -> bytes:
+    return profile_text.speedscope(result.shown.whole, result.name).encode()
+
+
+def _heaptrack(result: Result) -> Iterator[bytes]:
+    process = result.shown.every[0].process
+    (names,) = result.shown.located([heaptrack.addresses(process)])
+    return heaptrack.data(process, names.frames)
 
 
 WRITERS: dict[str, Writer[Result]] = {
     ".html": _html,
-    ".pb.gz": lambda result: pprof.profile(result.shown),
-    ".heaptrack.gz": lambda result: result.heaptrack(),
+    ".pb.gz": _pprof,
+    HEAPTRACK: _heaptrack,
     ".collapsed": _collapsed,
-    ".speedscope.json": lambda result: profile_text.speedscope(result.shown, result.name).encode(),
+    ".speedscope.json": _speedscope,
 }
 
 
@@ -109,7 +159,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--process",
         metavar="PID",
         type=number(int, 1),
-        help="the process to show (default: that with most calls)",
+        help="show this process alone; of several with this PID that with most calls",
     )
     parser.add_argument(
         "--top",
@@ -130,8 +180,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         default=[],
         help="also what was allocated from second S to second T, and was in use at T",
     )
-    symbols.add_debug_dir(parser)
-    parser.add_argument("file", metavar="FILE", type=Path, help="a recording")
+    symbols.add_options(parser)
+    parser.add_argument(
+        "file", metavar="FILE", type=Path, nargs="+", help="a recording, or a folder with some"
+    )
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -148,59 +200,82 @@ def run(arguments: argparse.Namespace) -> int:
 def _run(arguments: argparse.Namespace) -> int:
     need(*needed("trace", arguments.output))
     files = outputs(arguments.output, WRITERS)
-    found, whole = events.processes(arguments.file)
-    process = events.chosen(found, arguments.process, arguments.file)
-    told = traced.traced(process, _spans(arguments, process))
-    debug_dirs = (*arguments.debug_dir, symbols.DEBUG_DIR)
-    written = arguments.file.stat().st_mtime
-
-    def located(calls: set[int]) -> Located:
-        return symbols.located(told.profile, calls, Path("/"), debug_dirs, written)
-
-    spans = [span.profile for span in told.spans]
-    profiles = (told.profile, told.temporaries, told.growth, *spans)
-    names = located(set().union(*(one.calls for one in profiles)))
-
-    def named(profile: Profile) -> Named:
-        return symbols.with_names(profile, names)
-
-    shown = named(told.profile)
-    notes = [*trace_text.notes(told), *shown.notes]
-    if not whole:
-        end = process.since + told.seconds
-        notes.append(
-            f"{arguments.file}: cut off or damaged: what comes after {end:.2f} s is missing"
-        )
+    found, cut = events.recordings(arguments.file)
+    some = _chosen(found, arguments)
+    if len(some) > 1 and any(str(path).endswith(HEAPTRACK) for path, _ in files):
+        raise WrongUse(f"{HEAPTRACK} has one process: choose one with --process PID")
+    spans = _spans(arguments, some)
+    every = [traced.traced(process, spans) for process in some]
+    shown = _Shown(every, arguments)
+    notes = list(dict.fromkeys([*_notes(every), *shown.whole.notes]))
+    for file in cut:
+        ends = [one.process.since + one.seconds for one in every if one.process.file == file]
+        end = max(ends, default=0.0)
+        notes.append(f"{file}: cut off or damaged: what comes after {end:.2f} s is missing")
     for note in notes:
         print(f"hakmem trace: {printable(note)}", file=sys.stderr)
-    tables = (
-        *_tables(told, shown, named(told.temporaries), named(told.growth), arguments.top),
-        *_span_tables([(span, named(span.profile)) for span in told.spans], arguments.top),
-    )
+    tables = (*_tables(shown, arguments.top), *_span_tables(shown, arguments.top))
     with suppress(BrokenPipeError):
-        for line in _text(process, found, told, tables):
+        for line in _text(every, found, tables):
             print(line)
         sys.stdout.flush()
-    if files:
-        name = f"{process.name} {process.facts['pid']}"
-
-        def page() -> str:
-            paths = trace_page.paths(told)
-            head = (line[:1].upper() + line[1:] for line in trace_text.head(told))
-            whole = Section("The whole recording", ". ".join(head) + ".")
-            calls = located(trace_page.calls(process, paths))
-            return trace_page.page(told, paths, calls, notes, (whole, *tables))
-
-        def to_heaptrack() -> Iterator[bytes]:
-            return heaptrack.data(process, located(heaptrack.addresses(process)).frames)
-
-        result = Result(name, shown, page, to_heaptrack)
-        for path, writer in files:
-            write(path, writer(result), "trace")
+    result = Result(_name(every), shown, notes, tables)
+    for path, writer in files:
+        write(path, writer(result), "trace")
     return 0
 
 
-def _spans(arguments: argparse.Namespace, process: Process) -> list[tuple[float, float]]:
+def _chosen(found: list[Process], arguments: argparse.Namespace) -> list[Process]:
+    """Raises NoRecording."""
+    if arguments.process is None and any(map(calls_of, found)):
+        return [one for one in found if calls_of(one)]
+    return [events.chosen(found, arguments.process, arguments.file[0])]
+
+
+def _name(every: list[Traced]) -> str:
+    process = every[0].process
+    more = f" and {len(every) - 1} other processes" if len(every) > 1 else ""
+    return f"{process.name} {process.facts['pid']}{more}"
+
+
+def _notes(every: list[Traced]) -> Iterator[str]:
+    for one in every:
+        which = f"process {one.process.facts['pid']}: " if len(every) > 1 else ""
+        for note in trace_text.notes(one):
+            yield which + note
+
+
+class _Shown:
+    """Processes with names."""
+
+    def __init__(self, every: list[Traced], arguments: argparse.Namespace) -> None:
+        self.every = every
+        self.written = max(told.process.file.stat().st_mtime for told in every)
+        self.debug_dirs = (*arguments.debug_dir, symbols.DEBUG_DIR)
+        self.known = Wrappers(arguments.wrapper)
+        self.names = self.located([_calls(told) for told in every])
+        self.whole = self.named(lambda told: told.profile)
+
+    def located(self, calls: list[set[int]]) -> list[Located]:
+        """The names of calls of each process."""
+        asked = [(told.profile, some) for told, some in zip(self.every, calls, strict=True)]
+        return symbols.all_located(
+            asked, Path("/"), self.debug_dirs, self.written, known=self.known
+        )
+
+    def named(self, profile: Callable[[Traced], Profile]) -> Named:
+        """The sum of this profile of each process."""
+        pairs = zip(self.every, self.names, strict=True)
+        return symbols.merged([symbols.with_names(profile(told), one) for told, one in pairs])
+
+
+def _calls(told: Traced) -> set[int]:
+    spans = [span.profile for span in told.spans]
+    profiles = (told.profile, told.temporaries, told.growth, *spans)
+    return set().union(*(one.calls for one in profiles))
+
+
+def _spans(arguments: argparse.Namespace, some: list[Process]) -> list[tuple[float, float]]:
     """Raises WrongUse, NoRecording."""
     spans = [(f"--at {_digits(at)}", -math.inf, at) for at in arguments.at]
     for since, until in arguments.between:
@@ -208,13 +283,16 @@ def _spans(arguments: argparse.Namespace, process: Process) -> list[tuple[float,
         if since >= until:
             raise WrongUse(f"{words}: the second moment is to come later")
         spans.append((words, since, until))
-    begin = math.floor(100 * process.since) / 100  # as it is shown
-    end = math.ceil(100 * process.seconds(events.last_time(process))) / 100 if spans else math.inf
+    if not spans:
+        return []
+    begin = math.floor(100 * min(one.since for one in some)) / 100  # as it is shown
+    end = math.ceil(100 * max(one.seconds(events.last_time(one)) for one in some)) / 100
+    which = f"process {some[0].facts['pid']} was" if len(some) == 1 else "the processes were"
     for words, since, until in spans:
         if until < begin or since > end or (since == -math.inf and until > end):
             raise WrongUse(
-                f"{words}: process {process.facts['pid']} was recorded from {begin:.2f} s to"
-                f" {end:.2f} s; give a moment in between"
+                f"{words}: {which} recorded from {begin:.2f} s to {end:.2f} s; give a moment in"
+                " between"
             )
     return [(since, until) for _, since, until in spans]
 
@@ -224,8 +302,10 @@ def _digits(seconds: float) -> str:
     return f"{seconds:.15g}"
 
 
-def _span_tables(spans: list[tuple[Span, Named]], top: int) -> Iterator[Section]:
-    for span, named in spans:
+def _span_tables(shown: _Shown, top: int) -> Iterator[Section]:
+    end = max(one.ended for one in shown.every)
+    for which, span in enumerate(shown.every[0].spans):
+        named = shown.named(functools.partial(_in_span, which, end))
         at, blocks = KINDS["inuse"][1], KINDS["alloc"][1]
         if math.isfinite(span.since):
             title = f"Allocated between {_digits(span.since)} s and {_digits(span.until)} s"
@@ -236,49 +316,65 @@ def _span_tables(spans: list[tuple[Span, Named]], top: int) -> Iterator[Section]
         yield trace_text.sites(title, _sum(named, at), named, at, top)
 
 
+def _in_span(which: int, end: float, told: Traced) -> Profile:
+    """A process that has ended has nothing in use while others go on."""
+    span = told.spans[which]
+    if not told.ended < min(span.until, end):
+        return span.profile
+    sites = (replace(one, figures=(0.0, 0.0, *one.figures[2:])) for one in span.profile.sites)
+    return replace(span.profile, sites=tuple(sites))
+
+
 def _sum(named: Named, at: int) -> str:
     if not named.sums[at]:
         return "nothing."
     return f"{size(named.sums[at + 1])} in {named.sums[at]:,.0f} blocks."
 
 
-def _tables(
-    told: Traced, shown: Named, temporaries: Named, growth: Named, top: int
-) -> Iterator[Section]:
+def _tables(shown: _Shown, top: int) -> Iterator[Section]:
     """Those that have anything to show."""
-    peak = trace_text.sites("In use at the peak", "", shown, KINDS["peak"][1], top)
-    allocated = trace_text.sites("Allocated in all", "", shown, KINDS["alloc"][1], top)
+    every = shown.every
+    several = len(every) > 1
+    if several:
+        yield trace_text.processes(every)
+    note = "Of each process at its own peak." if several else ""
+    peak = trace_text.sites("In use at the peak", note, shown.whole, KINDS["peak"][1], top)
+    allocated = trace_text.sites("Allocated in all", "", shown.whole, KINDS["alloc"][1], top)
     brief = trace_text.sites(
-        "Temporary", "The next call of the thread freed them.", temporaries, KINDS["alloc"][1], top
+        "Temporary",
+        "The next call of the thread freed them.",
+        shown.named(lambda told: told.temporaries),
+        KINDS["alloc"][1],
+        top,
     )
     grown = trace_text.sites(
         "Growth",
         "More in use at the end than when half of the time had passed.",
-        growth,
+        shown.named(lambda told: told.growth),
         KINDS["inuse"][1],
         top,
     )
-    left = trace_text.sites("In use at the end", "", shown, KINDS["inuse"][1], top)
-    for section in (
-        *(peak, allocated, brief, grown, left),
-        *(trace_text.lifetimes(told), trace_text.flows(told)),
-    ):
+    note = "Of each process at its own end." if several else ""
+    left = trace_text.sites("In use at the end", note, shown.whole, KINDS["inuse"][1], top)
+    lives, flows = trace_text.lifetimes(every), trace_text.flows(every)
+    for section in (peak, allocated, brief, grown, left, lives, flows):
         if section.rows:
             yield section
 
 
-def _text(
-    process: Process, found: list[Process], told: Traced, tables: tuple[Section, ...]
-) -> Iterator[str]:
-    command = " ".join(process.facts["command"])
-    yield printable(f"process {process.facts['pid']}: {command or 'its command is not known'}")
-    if process.since:
-        yield f"recorded from {process.since:.2f} s on"
-    yield from trace_text.head(told)
+def _text(every: list[Traced], found: list[Process], tables: tuple[Section, ...]) -> Iterator[str]:
+    if len(every) == 1:
+        process = every[0].process
+        command = " ".join(process.facts["command"])
+        yield printable(f"process {process.facts['pid']}: {command or 'its command is not known'}")
+        if process.since:
+            yield f"recorded from {process.since:.2f} s on"
+    yield from trace_text.heads(every)
     for table in tables:
         yield ""
         yield from trace_text.plain(table)
-    others = [one for one in found if one is not process]
+    shown = {id(one.process) for one in every}
+    others = [one for one in found if id(one) not in shown]
     if others:
         yield ""
         yield f"{len(others)} other process{'es' if len(others) > 1 else ''} (--process PID):"

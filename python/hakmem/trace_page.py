@@ -7,7 +7,7 @@ import base64
 import json
 import zlib
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from typing import Any
 
 from hakmem import profile_html, symbols
@@ -22,15 +22,27 @@ ABOUT = """\
 All calls were recorded: the figures are exact, except for the median and 90% of lifetimes, which
 are within 0.4%."""
 # Limits of the page: it has no more than some MiB.
+PROCESSES = 60
 MOST = 20_000  # call paths
+LEAST = 100  # of either, of a process
 CHANGES = 250_000  # of paths at moments
 NODES = 400_000  # of the tree that all paths make
 _DIGITS = 9  # of a second
 
 
-def paths(told: Traced) -> list[Path]:
-    """Those that the page has."""
-    return told.moments.paths(MOST, CHANGES)
+@dataclass(frozen=True)
+class Part:
+    """A process on the page."""
+
+    told: Traced
+    paths: list[Path]  # those that the page has
+    names: Located
+
+
+def paths(told: Traced, share: float = 1.0) -> list[Path]:
+    """Those that the page has, where the process has this share of it."""
+    most, changes = (max(round(share * limit), LEAST) for limit in (MOST, CHANGES))
+    return told.moments.paths(most, changes)
 
 
 def calls(process: Process, shown: Iterable[Path]) -> set[int]:
@@ -39,20 +51,13 @@ def calls(process: Process, shown: Iterable[Path]) -> set[int]:
 
 
 def page(
-    told: Traced,
-    shown: list[Path],
-    names: Located,
-    notes: Sequence[str],
-    sections: Sequence[Section],
+    parts: Sequence[Part], title: str, notes: Sequence[str], sections: Sequence[Section]
 ) -> str:
-    process = told.process
-    title = f"{process.name} {process.facts['pid']}"
-    packed = zlib.compress(json.dumps(_stacks(told, shown, names)).encode(), 9)
+    packed = zlib.compress(json.dumps(_stacks(parts)).encode(), 9)
     recorded = {
-        "begin": round(process.since, _DIGITS),
-        "end": round(process.since + told.seconds, _DIGITS),
-        "times": [round(second, _DIGITS) for second, _ in told.curve],
-        "sizes": [size for _, size in told.curve],
+        "begin": round(min(part.told.process.since for part in parts), _DIGITS),
+        "end": round(max(part.told.curve[-1][0] for part in parts), _DIGITS),
+        "processes": [_process(part.told) for part in parts],
         "packed": base64.b64encode(packed).decode(),
     }
     data = {
@@ -66,33 +71,44 @@ def page(
     return profile_html.filled(data, title)
 
 
-def _stacks(told: Traced, shown: list[Path], names: Located) -> dict[str, Any]:
-    """A tree of lines: of each node its caller and its line. Of each stack its node, and what
-    changed, as in Path."""
-    lines: dict[Line, int] = {}
-    nodes: dict[tuple[int, int], int] = {}
-    stacks: dict[int, list[int]] = {}
-    for path in shown:  # the largest first
-        number = path.number if len(nodes) < NODES else _OTHERS
-        node = -1
-        for line in reversed(_lines(told, number, names)):
-            step = node, lines.setdefault(line, len(lines))
-            node = nodes.setdefault(step, len(nodes))
-        before = stacks.get(node)
-        stacks[node] = path.changes if before is None else _added(before, path.changes)
+def _process(told: Traced) -> dict[str, Any]:
     return {
-        "lines": [profile_html.described(line) for line in lines],
-        "nodes": [number for step in nodes for number in step],
-        "paths": [[node, *changes] for node, changes in stacks.items()],
+        "name": f"{told.process.name} {told.process.facts['pid']}",
+        "ended": round(told.ended, _DIGITS),
+        "times": [round(second, _DIGITS) for second, _ in told.curve],
+        "sizes": [size for _, size in told.curve],
     }
 
 
-def _lines(told: Traced, number: int, names: Located) -> Sequence[Line]:
+def _stacks(parts: Sequence[Part]) -> dict[str, Any]:
+    """A tree of lines: of each node its caller and its line. Of each stack its node, the number of
+    the process, and what changed, as in Path."""
+    lines: dict[Line, int] = {}
+    nodes: dict[tuple[int, int], int] = {}
+    stacks: dict[tuple[int, int], list[int]] = {}
+    for which, part in enumerate(parts):
+        for path in part.paths:  # the largest first
+            number = path.number if len(nodes) < NODES else _OTHERS
+            node = -1
+            for line in reversed(_lines(part, number)):
+                step = node, lines.setdefault(line, len(lines))
+                node = nodes.setdefault(step, len(nodes))
+            before = stacks.get((node, which))
+            changes = path.changes if before is None else _added(before, path.changes)
+            stacks[node, which] = changes
+    return {
+        "lines": [profile_html.described(line) for line in lines],
+        "nodes": [number for step in nodes for number in step],
+        "paths": [[node, which, *changes] for (node, which), changes in stacks.items()],
+    }
+
+
+def _lines(part: Part, number: int) -> Sequence[Line]:
     """The innermost first."""
     if number == _OTHERS:
         return (Line("(smaller paths)"),)
-    site = Site(tuple(call + 1 for call in told.process.path(number)), _NONE, _NONE)
-    found = [line for frame in symbols.stack_of(site, names.frames) for line in frame.shown]
+    site = Site(tuple(call + 1 for call in part.told.process.path(number)), _NONE, _NONE)
+    found = [line for frame in symbols.stack_of(site, part.names.frames) for line in frame.shown]
     return found or (Line("(no stack)"),)
 
 

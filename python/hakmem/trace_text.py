@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from hakmem import profile_text
 from hakmem.profile_html import Section
 from hakmem.profile_text import printable, size
 from hakmem.symbols import Named, Stack
-from hakmem.traced import Traced
+from hakmem.traced import Traced, lifetimes_of
 
 FLOWS = 10
+PROCESSES = 30
+COMMAND = 60  # letters
 
 
 def head(traced: Traced) -> Iterator[str]:
@@ -31,8 +33,80 @@ def head(traced: Traced) -> Iterator[str]:
         f"{brief} (the thread's next call freed them);"
         f" freed by another thread {_part(crossed, held)}"
     )
-    if traced.unknown_frees:
-        yield f"{traced.unknown_frees:,} frees of blocks from before the recording"
+    yield from _unknown([traced])
+
+
+def heads(every: Sequence[Traced]) -> Iterator[str]:
+    """Likewise of some processes."""
+    if len(every) == 1:
+        yield from head(every[0])
+        return
+    held = sum(one.blocks for one in every)
+    total = float(sum(one.size for one in every))
+    seconds = max(one.ended for one in every)
+    threads = sum(one.threads for one in every)
+    yield (
+        f"{len(every):,} processes in {seconds:.2f} s: {sum(one.calls for one in every):,} calls by"
+        f" {threads:,} threads"
+    )
+    yield f"allocated {size(total)} in {held:,} blocks, {size(total / max(held, 1))} each"
+    yield (
+        f"in use at the end of each process {size(sum(one.left for one in every))} in"
+        f" {sum(one.left_blocks for one in every):,} blocks; the sum of their peaks"
+        f" {size(sum(one.peak for one in every))}"
+    )
+    crossed = sum(flow.blocks for one in every for flow in one.flows)
+    brief = f"temporary {_part(sum(one.temporary for one in every), held)} of the blocks"
+    yield (
+        f"{brief} (the thread's next call freed them);"
+        f" freed by another thread {_part(crossed, held)}"
+    )
+    yield from _unknown(every)
+
+
+def _unknown(every: Sequence[Traced]) -> Iterator[str]:
+    unknown = sum(one.unknown_frees for one in every)
+    if unknown:
+        parents = " or of a parent process" if len(every) > 1 else ""
+        yield f"{unknown:,} frees of blocks from before the recording{parents}"
+
+
+def processes(every: Sequence[Traced]) -> Section:
+    """A row for each of the largest, and the sum of all."""
+    order = sorted(every, key=lambda one: -one.size)
+    shown = sorted(order[:PROCESSES], key=lambda one: one.process.since)
+    rows = [
+        (str(one.process.facts["pid"]), f"{one.process.since:.2f}", f"{one.ended:.2f}",
+         *_figures([one]), _command(one))
+        for one in shown
+    ]  # fmt: skip
+    if len(order) > PROCESSES:
+        rest = order[PROCESSES:]
+        rows.append(("", "", "", *_figures(rest), f"({len(rest):,} smaller processes)"))
+    rows.append(("", "", "", *_figures(every), "(all)"))
+    columns = ("PID", "from s", "to s", "calls", "allocated", "blocks", "peak", "in use", "blocks")
+    note = "'in use' is what was in use at the end of the process; peaks are at different times."
+    return Section("Processes", note, (*columns, "command"), tuple(rows))
+
+
+def _figures(every: Sequence[Traced]) -> tuple[str, ...]:
+    calls, blocks, left_blocks = (
+        f"{sum(figures):,}"
+        for figures in zip(
+            *((one.calls, one.blocks, one.left_blocks) for one in every), strict=True
+        )
+    )
+    allocated, peak, left = (
+        size(sum(figures))
+        for figures in zip(*((one.size, one.peak, one.left) for one in every), strict=True)
+    )
+    return calls, allocated, blocks, peak, left, left_blocks
+
+
+def _command(one: Traced) -> str:
+    words = [one.process.name, *one.process.facts["command"][1:]]
+    command = " ".join(words)
+    return command if len(command) <= COMMAND else command[: COMMAND - 1] + "…"
 
 
 def notes(traced: Traced) -> Iterator[str]:
@@ -48,10 +122,10 @@ def notes(traced: Traced) -> Iterator[str]:
         yield (f"of {traced.unclear} blocks the free is missing, or its order can't be told")
 
 
-def lifetimes(traced: Traced) -> Section:
+def lifetimes(every: Sequence[Traced]) -> Section:
     rows = []
     least = 0
-    for one in traced.lifetimes:
+    for one in lifetimes_of(every):
         bound = f"{size(least)} and more" if one.most > 2**40 else f"up to {size(one.most)}"
         least = one.most
         rows.append(
@@ -66,12 +140,13 @@ def lifetimes(traced: Traced) -> Section:
     return Section("Lifetimes", "Of blocks that were freed.", columns, tuple(rows))
 
 
-def flows(traced: Traced) -> Section:
+def flows(every: Sequence[Traced]) -> Section:
+    found = sorted((flow for one in every for flow in one.flows), key=lambda one: -one.size)
     rows = tuple(
         (str(flow.giver), str(flow.taker), f"{flow.blocks:,}", size(flow.size))
-        for flow in traced.flows[:FLOWS]
+        for flow in found[:FLOWS]
     )
-    left = len(traced.flows) - len(rows)
+    left = len(found) - len(rows)
     note = "Blocks that one thread allocated and another freed."
     if left > 0:
         note += f" {left} smaller flows are not shown."
@@ -110,7 +185,7 @@ def plain(section: Section) -> Iterator[str]:
 
 
 def _where(stack: Stack) -> str:
-    lines = profile_text.innermost(stack.lines())
+    lines = profile_text.innermost(stack.row())
     return " < ".join(lines) if lines else "(no stack)"
 
 

@@ -15,6 +15,7 @@ from hakmem.moments import IN_USE, SUMS, Moments, Place, by_path, widened
 from hakmem.recording import FREE, NoRecording, numpy
 
 SIZES = (64, 1024, 32 * 1024, 2**20, 2**62)  # upper bounds of groups of sizes
+CLOCKS_DIFFER = 0.001  # of processes whose times can't be added: by the speed of their clocks
 MOST = 10_000  # call paths that are shown, of each kind
 _EXACT: Figures = (0.0, 0.0, 0.0, 0.0, 0.0, 0.0)
 
@@ -68,13 +69,25 @@ class Traced:
     curve: tuple[tuple[float, int], ...]  # each of `moments`: when, and bytes in use
     temporary: int  # blocks that the next call of their thread freed
     threads: int
-    lifetimes: tuple[Lifetimes, ...]
+    lives: Lives
     flows: tuple[Flow, ...]  # the largest first
     profile: Profile  # by call path: in use at the end, allocated, in use at the peak
     temporaries: Profile  # as allocated: those alone
     growth: Profile  # as in use: more at the end than when half of the time had passed
     spans: tuple[Span, ...]  # those that were asked for
     moments: Moments
+
+    @property
+    def lifetimes(self) -> tuple[Lifetimes, ...]:
+        return lifetimes_of([self])
+
+    @property
+    def ended(self) -> float:
+        """When the process was over, or the recording, in seconds since that began."""
+        process = self.process
+        begun: int = process.facts["time"]
+        done: int = begun if process.done is None else process.done.get("time", begun)
+        return process.since + max(self.seconds, (done - begun) / 1e9)
 
 
 def traced(process: Process, spans: Sequence[tuple[float, float]] = ()) -> Traced:
@@ -117,7 +130,7 @@ def traced(process: Process, spans: Sequence[tuple[float, float]] = ()) -> Trace
         tuple((process.seconds(one.time), one.size) for one in moments.found),
         int(sums.brief[0].sum()),
         len(process.threads),
-        lives.found(process.scale),
+        lives.packed(),
         flows.found(process),
         profile(use, allocated, moments.at_most[IN_USE:]),
         profile(None, sums.brief, None),
@@ -128,6 +141,17 @@ def traced(process: Process, spans: Sequence[tuple[float, float]] = ()) -> Trace
         ),
         moments,
     )
+
+
+def lifetimes_of(every: Sequence[Traced]) -> tuple[Lifetimes, ...]:
+    """Of the blocks of all; none where the clocks of recordings differ."""
+    scale = every[0].process.scale
+    if any(abs(one.process.scale / scale - 1) > CLOCKS_DIFFER for one in every):
+        return ()
+    found = _Lives()
+    for one in every:
+        found.take(one.lives)
+    return found.found(scale)
 
 
 def mappings(process: Process) -> tuple[Mapping, ...]:
@@ -215,6 +239,16 @@ def _middle(of: Any) -> Any:
     return np.where(of == 0, 0.0, edges.mean(axis=0))
 
 
+@dataclass(frozen=True)
+class Lives:
+    """Counts of _Lives that are not 0, and where they are; and its sums."""
+
+    at: Any
+    counts: Any
+    sizes: Any
+    longest: Any
+
+
 class _Lives:
     """How many blocks lived how long, by groups of sizes."""
 
@@ -233,6 +267,15 @@ class _Lives:
         self.counts += count.reshape(self.counts.shape)
         self.sizes += np.bincount(group, weights=ended.size, minlength=len(SIZES))
         np.maximum.at(self.longest, group, lived)
+
+    def packed(self) -> Lives:
+        at = numpy().flatnonzero(self.counts)
+        return Lives(at, self.counts.reshape(-1)[at], self.sizes, self.longest)
+
+    def take(self, lives: Lives) -> None:
+        self.counts.reshape(-1)[lives.at] += lives.counts
+        self.sizes += lives.sizes
+        numpy().maximum(self.longest, lives.longest, out=self.longest)
 
     def found(self, ns: float) -> tuple[Lifetimes, ...]:
         found = []

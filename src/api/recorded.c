@@ -73,18 +73,30 @@ static SLOW void stack_unwind(struct frames *trace, struct reading *reading, str
         reading->unwound = trace->count;
 }
 
+/* There is room for one more. How many there are then. */
+static unsigned frames_keep(uintptr_t *frames, unsigned count, const struct stack_kept *kept)
+{
+    if (kept->whole)
+        return count;
+    frames[kept->inner] = PATH_CUT;
+    for (unsigned i = 0; i < kept->outer; i++)
+        frames[kept->inner + 1 + i] = frames[count - kept->outer + i];
+    return kept->inner + 1 + kept->outer;
+}
+
 static SLOW unsigned path_read(struct tape *tape, struct caller from)
 {
-    uintptr_t frames[FRAMES_READ], stacks[FRAMES_READ];
+    uintptr_t frames[FRAMES_READ + 1], stacks[FRAMES_READ];
     struct frames trace = {.most = FRAMES_READ, .frames = frames, .stacks = stacks};
     struct reading reading = {tape, 0, 0};
     if (path_to_check(tape) || !stack_walk(tape, from, frames, stacks, FRAMES_READ, &trace.count))
         stack_unwind(&trace, &reading, from);
-    bool is_new;
     struct stack_read stack = {trace.count, reading.unwound, frames, stacks};
-    unsigned path = path_enter(tape, from, &stack, &is_new);
+    struct stack_kept kept;
+    bool is_new;
+    unsigned path = path_enter(tape, from, &stack, &kept, &is_new);
     if (is_new)
-        path_write(tape, path, frames, trace.count);
+        path_write(tape, path, frames, frames_keep(frames, trace.count, &kept));
     return path;
 }
 

@@ -3,7 +3,8 @@
  * stack is in use tell which path it is: a function takes as much stack for each of its calls,
  * unless it takes what it wants (alloca), and how much was seen when its stack was read.
  *
- * Thread safe, without a lock. At most 2^17 - 1 paths have a number; further ones have PATH_NONE.
+ * Thread safe, without a lock. At most 2^17 - 1 paths have a number. So that they suffice, later
+ * paths lack calls (struct stack_kept); those for which there is none all the same have PATH_NONE.
  * Two paths that can't be told apart in this way count as one of them, until one is read again. */
 #ifndef HAKMEM_RECORD_PATHS_H
 #define HAKMEM_RECORD_PATHS_H
@@ -29,8 +30,10 @@ bool path_known(struct tape *tape, struct caller from, unsigned *path);
 /* Whether this time it is to be read by unwind tables, so that what was learned wrong is found. */
 bool path_to_check(const struct tape *tape);
 
-/* More calls of a stack are not read. */
+/* More calls of a stack are not read. After those of a path that has no more, PATH_CUT is written.
+ */
 #define FRAMES_READ 64
+#define PATH_CUT ((uintptr_t)0)
 
 /* Of a stack that was read, innermost first: where each call is, and the stack's end there. */
 struct stack_read {
@@ -44,8 +47,15 @@ struct stack_read {
 bool stack_walk(const struct tape *tape, struct caller from, uintptr_t *frames, uintptr_t *stacks,
                 unsigned most, unsigned *count);
 
+/* What of a stack is its path: so many of the innermost calls and of the outermost. Not `whole`: it
+ * has others between, or further out. */
+struct stack_kept {
+    unsigned inner, outer;
+    bool whole;
+};
+
 /* Learns from it. The number of the path, and whether that is new: then it is to be written. */
 unsigned path_enter(struct tape *tape, struct caller from, const struct stack_read *stack,
-                    bool *is_new);
+                    struct stack_kept *kept, bool *is_new);
 
 #endif

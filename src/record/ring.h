@@ -49,8 +49,10 @@ enum event_kind {
                       the alignment; instead of the time the upper half of the bytes */
     EVENT_PATH,    /* a call path: its number; instead of the bytes how many addresses. They follow,
                       two an EVENT_NONE, innermost first: where the call is, not where it returns.
-                      The first one's upper bits are instead of the path, the second is a word */
+                      The first one's upper bits are instead of the path, the second is a word.
+                      PATH_CUT: here calls are left out */
 };
+#define PATH_CUT ((uintptr_t)0)
 #define EVENT_ADDRESS_BITS 44
 #define EVENT_PATH_BITS 17
 

@@ -45,6 +45,10 @@ def test_recording(words: list[str], run: Run, threads: Path) -> None:
     ended = run.command("record", "-o", "x.recording", "--", threads, *words)
     assert ended.status == 0, ended
     shown = run.command("trace", "x.recording")
+    if words:
+        parent = re.search(r"^ +([0-9]+) +0\.00 ", shown.out, re.MULTILINE)
+        assert parent is not None, shown
+        shown = run.command("trace", "--process", parent[1], "x.recording")
     assert shown.status == 0, shown
     assert re.search(r"[0-9,]+ calls in .* by 97 threads", shown.out), shown.out
     assert "from before the recording" not in shown.out

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from hakmem import profile_difference, profile_html
+from hakmem import profile_difference, profile_html, symbols
 from hakmem.symbols import Frame, Line, Named, Stack
-from tests.profile import browser
 from tests.profile.browser import Browser
 from tests.profile.planted import Planted, named
 
@@ -44,14 +42,6 @@ CONTRAST = """
   return Math.min(...boxes, ...[...buttons].map(ratio));
 })()
 """
-
-
-@pytest.fixture(scope="module")
-def shown(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
-    if browser.found() is None:
-        pytest.skip("needs chromium")
-    with browser.browser(tmp_path_factory.mktemp("browser")) as made:
-        yield made
 
 
 def deep() -> Named:
@@ -185,6 +175,41 @@ def test_keys(shown: Browser, pages: dict[str, Path]) -> None:
     assert shown.run(TEXT) == "all stacks" and widths(shown) == whole
     shown.key("Tab")
     assert shown.run(TEXT) == "functions"
+    assert shown.complaints == []
+
+
+def test_wrappers(shown: Browser, tmp_path: Path) -> None:
+    """They name no row, and are in the stack."""
+    names = ["xmalloc", "read_line", "xmalloc", "main"]
+    lines = [Line(name, is_wrapper=name == "xmalloc") for name in names]
+    frames = tuple(Frame(n, None, n, (line,)) for n, line in enumerate(lines))
+    page = tmp_path / "page.html"
+    stack = Stack(frames, (1, 1000, 1, 1000, 1, 1000), (0,) * 6)
+    page.write_text(profile_html.page(Named(1, (stack,), {}), "wrapped"))
+    shown.open(page, *SIZES[0], "light")
+    self = "functions().map(one => [name(one.line), one.self[1]])"
+    assert dict(shown.run(self)) == {"xmalloc": 0, "read_line": 1000, "main": 0}
+    shown.click("document.querySelectorAll('#views button')[1]")
+    assert shown.run("document.querySelector('summary').textContent").strip() == "read_line"
+    shown.click("document.querySelector('summary')")
+    words = shown.run("document.querySelector('details').innerText").split()
+    assert words == ["read_line", *names]
+
+
+def test_several(shown: Browser, planted: Planted, tmp_path: Path) -> None:
+    """Each profile can be switched off."""
+    plants = [named(planted.profile(name)) for name in ("profile_plant", "profile_plant_fixed")]
+    page = tmp_path / "page.html"
+    parts = [(f"part {n}", one) for n, one in enumerate(plants)]
+    page.write_text(profile_html.page(symbols.merged(plants), "both", parts))
+    shown.open(page, *SIZES[0], "light")
+    used = "sum(profile.stacks, 1)"
+    sums = [sum(round(stack.figures[1]) for stack in one.stacks) for one in plants]
+    assert shown.run(used) == sum(sums)
+    shown.click("document.querySelectorAll('#processes input')[0]")
+    assert shown.run(used) == shown.run("flame.boxes[0].node.sum") == sums[1]
+    shown.click("document.querySelectorAll('#processes input')[1]")
+    assert shown.run(used) == sums[1], "one stays on"
     assert shown.complaints == []
 
 

@@ -52,6 +52,26 @@ def from_pprof(path: Path, *words: str) -> str:
     return done.stdout
 
 
+def test_several(command: Command, planted: Planted, heap: Path, tmp_path: Path) -> None:
+    """Their sum, and each."""
+    other = planted.profile("profile_plant_fixed")
+    done = command("profile", "--text", str(heap), str(other))
+    assert done.returncode == 0 and done.stderr == ""
+    table = done.stdout.split("\n\n")[-1].splitlines()
+    rows = [[int(n) for n in re.findall(r"iB +(\d+)", line)] for line in table[1:]]
+    assert len(rows) == 3 and [len(row) for row in rows] == [3, 3, 3]
+    assert [a + b for a, b in zip(*rows[:2], strict=True)] == rows[2]
+    folder = tmp_path / "heaps"
+    folder.mkdir()
+    shutil.copy(heap, folder), shutil.copy(other, folder)
+    same = command("profile", "--text", str(folder)).stdout
+    assert (
+        same.split("\n", 1)[1].replace(str(folder), str(heap.parent))
+        == (done.stdout.split("\n", 1)[1])
+    )
+    assert command("profile", "-o", "x.heap", str(folder)).returncode == 2
+
+
 def test_text(command: Command, heap: Path) -> None:
     done = command("profile", "--text", str(heap))
     assert done.returncode == 0 and done.stderr == ""

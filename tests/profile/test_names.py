@@ -15,6 +15,7 @@ import pytest
 from hakmem import symbols
 from hakmem.heap_profile import Mapping, Profile, Site
 from hakmem.symbols import Frame, Line, Named
+from hakmem.wrappers import Wrappers
 from tests.profile.planted import (
     BLOCK,
     KEPT,
@@ -210,6 +211,34 @@ def test_the_allocator_is_dropped() -> None:
     inlined = Frame(1, where, 1, (Line("hakmem_malloc"), Line("mine")))
     assert left([inlined, *made("main")]) == ["mine", "main"]
     assert left([]) == []
+
+
+WRAPPERS = """
+xmalloc xrealloc xstrdup x2nrealloc do_xmalloc sh_xrealloc strdup __strndup _obstack_newchunk
+zmalloc zcalloc ztrymalloc_usable_internal valkey_malloc g_malloc g_malloc0_n g_strdup
+g_slice_alloc0 PyMem_RawMalloc _PyMem_DebugMalloc PyObject_Malloc _PyObject_Realloc _PyObject_GC_New
+ruby_xmalloc2 objspace_xmalloc0 _emalloc _safe_emalloc palloc0 MemoryContextAllocZero luaM_realloc_
+sqlite3DbMallocRawNN sqlite3_malloc64 CRYPTO_zalloc my_alloc
+"""
+OF_CXX = [
+    "operator new[](unsigned long, std::align_val_t)",
+    "std::allocator<int>::allocate(unsigned long)",
+    "std::allocator_traits<std::allocator<int> >::allocate(std::allocator<int>&, unsigned long)",
+    "__gnu_cxx::new_allocator<std::map<int, f(int)> >::allocate(unsigned long, void const*)",
+    "std::__1::allocator<char>::allocate[abi:ne180100](unsigned long)",
+    "my::pool<int>::take(int)",
+]
+OTHERS = """
+main malloc_trim xml_parse xdr_array palette zcard g_string_new PyObject_Call _PyObject_MakeTpCall
+std::vector<int>::push_back(int&&) my::pool<int>::put(int) my_allocator
+"""
+
+
+def test_wrappers() -> None:
+    """Those of libraries, and what the user names."""
+    known = Wrappers(["my_alloc", "my::pool<*>::take"])
+    assert [name for name in [*WRAPPERS.split(), *OF_CXX] if not known.has(name)] == []
+    assert [name for name in OTHERS.split() if known.has(name)] == []
 
 
 def test_no_stack() -> None:

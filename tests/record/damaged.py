@@ -43,15 +43,16 @@ def blocks(data: bytes) -> list[bytes]:
 def told(path: Path) -> str:
     """What is said of the file: the figures, or a line. All else that is raised is a defect."""
     try:
-        found, whole = events.processes(path)
+        found, cut = events.recordings([path])
         result = traced.traced(events.chosen(found, None, path))
         lines = [*trace_text.notes(result), *trace_text.head(result), str(hash(result.curve))]
-        lines += [*trace_text.plain(trace_text.lifetimes(result)), str(result.profile.sites)]
+        lines += trace_text.plain(trace_text.processes([result]))
+        lines += [*trace_text.plain(trace_text.lifetimes([result])), str(result.profile.sites)]
         paths = trace_page.paths(result)
         lines.append(str(paths))
         assert sum(sum(path.changes[4::5]) for path in paths) == result.left
         assert result.peak >= result.left >= 0
-        return "\n".join([str(whole), *lines])
+        return "\n".join([str(cut), *lines])
     except NoRecording as why:
         assert "\n" not in str(why) and str(path) in str(why)
         return f"error: {why}"

@@ -70,7 +70,8 @@ class Made:
         self.ready: list[tuple[int, int, list[tuple[int, int]]]] = []
         self.order = 0
         facts = {"process": 0, "pid": 7, "parent": 0, "command": ["made"]}
-        self.writer.said(b"PROC", facts | {"tick_shift": SHIFT, "ticks": TICKS, "time": 0})
+        facts |= {"tick_shift": SHIFT, "ticks": TICKS, "time": 0, "started": 1.5}
+        self.writer.said(b"PROC", facts)
         for number in range(PATHS):
             self._put(1, [(number << 47 | PATH << 44, 3 << 32), (100 + number, 200), (300, 0)])
 
@@ -127,7 +128,7 @@ class Made:
         for thread in sorted(self.open):
             self._close(thread)
         self._write()
-        self.writer.said(b"DONE", {"process": 0, "lost": 0, "waited_ns": 0})
+        self.writer.said(b"DONE", {"process": 0, "time": 0, "lost": 0, "waited_ns": 0})
         self.writer.close()
         return self.truth
 

@@ -13,12 +13,12 @@ const { recorded } = JSON.parse(data);
 const { lines, nodes, paths } = JSON.parse(zlib.inflateSync(Buffer.from(recorded.packed, "base64")));
 const context = vm.createContext({ recorded });
 vm.runInContext(fs.readFileSync(script, "utf8"), context);
+context.join();
 console.log(JSON.stringify(JSON.parse(ranges).map(([first, last]) => {
   const peak = context.peakOf(first, last), found = {};
-  for (const [node, ...changes] of paths) {
-    const figures = new Array(8).fill(0);
-    context.measure(changes, first, last, peak, figures);
-    found[lines[nodes[2 * node + 1]][0]] = figures;
+  for (const [node, process, ...changes] of paths) {
+    const figures = found[lines[nodes[2 * node + 1]][0]] ||= new Array(8).fill(0);
+    context.measure(changes, context.within(recorded.processes[process], first, last, peak), figures);
   }
   return [peak, found];
 })));

@@ -126,6 +126,24 @@ static NOINLINE void wild(size_t n)
     free(middle(3000));
     (void)room[0];
 }
+/* Another path for each `turns`: its last calls are each at one of four places. */
+#define TURNS 9
+static NOINLINE void maze(unsigned n, unsigned turns)
+{
+    if (n == 0)
+        free(leaf(5000));
+    else if (n > TURNS)
+        maze(n - 1, turns);
+    else if ((turns & 3) == 0)
+        maze(n - 1, turns >> 2);
+    else if ((turns & 3) == 1)
+        maze(n - 1, turns >> 2);
+    else if ((turns & 3) == 2)
+        maze(n - 1, turns >> 2);
+    else
+        maze(n - 1, turns >> 2);
+    __asm__ volatile("");
+}
 static NOINLINE void deep(unsigned n)
 {
     if (n > 0)
@@ -287,6 +305,9 @@ int main(int argc, char **argv)
         calls();
     } else if (strcmp(what, "paths") == 0) {
         paths();
+    } else if (strcmp(what, "maze") == 0) {
+        for (unsigned turns = 0; turns < 1u << 2 * TURNS; turns++)
+            maze(TURNS + 12, turns);
     } else if (strcmp(what, "exchange") == 0) {
         rounds = 50000;
         threads((unsigned)n, exchange);

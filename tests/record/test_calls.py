@@ -64,6 +64,30 @@ def test_call_paths(recorded: Recorded) -> None:
     assert of["wild"] > 2800
 
 
+def test_wrappers(recorded: Recorded) -> None:
+    recorded.run("paths")
+    text = recorded.trace("--top", "9", "--wrapper", "leaf", "--wrapper", "m*dle").stdout
+    table = text.split("allocated in all")[1].split("\n\n")[0]
+    first = set(re.findall(r"^ +\S+ \S+ +\S+ +[\d,]+  (\w+)", table, re.MULTILINE))
+    assert first >= {"left", "right", "deep"} and not first & {"leaf", "middle"}
+
+
+def test_more_paths_than_numbers(recorded: Recorded) -> None:
+    """Later ones lack calls in their middle."""
+    recorded.run("maze")
+    found, _ = recorded.processes()
+    process = next(one for one in found if one.name == recorded.plant.name)
+    calls, _ = history(process)
+    in_maze = calls.path[calls.size == 5000].tolist()
+    assert len(in_maze) == 2**18 and len(set(in_maze)) > 2**16
+    stacks = {number: process.path(number) for number in set(in_maze)}
+    for end in slice(1), slice(-2, None):
+        assert len({stack[end] for stack in stacks.values()}) == 1
+    cut = sum(stacks[number].count(symbols.CUT) for number in in_maze)
+    assert 2**17 < cut < 3 * 2**16
+    assert "leaf" in recorded.trace("--top", "1").stdout
+
+
 def test_blocks_of_a_single_thread(recorded: Recorded) -> None:
     recorded.run("work", "100000")
     process, calls, held = recorded.only()
@@ -119,9 +143,37 @@ def test_children_and_exec(recorded: Recorded) -> None:
     assert len(after) == 1
     calls, _ = history(after[0])
     assert len(lines(calls, between_marks(calls))) > 100
-    assert "4 other processes" in recorded.trace().stdout
+    together = recorded.trace("--top", "99")
+    table = together.stdout.split("processes: ")[1].split("\n\n")[0].splitlines()[2:]
+    rows = [re.split(" {2,}", line.strip()) for line in table]
+    assert len(rows) == len(found) + 1 and rows[-1][-1] == "(all)"
+    for figure in (-7, -5, -2):  # calls, blocks, blocks at the end
+        *each, every = [int(row[figure].replace(",", "")) for row in rows]
+        assert sum(each) == every
+    in_child = re.search(r"^ .* 3  in_child ", together.stdout, re.MULTILINE)
+    assert in_child, "the same stack of three processes is one"
     shown = recorded.trace("--process", str(last)).stdout
     assert shown.startswith(f"process {last}: ") and shown.splitlines()[0].endswith(" calls")
+
+
+def test_folder(recorded: Recorded) -> None:
+    """All recordings in it, each at its time."""
+    for name in ("one", "two"):
+        recorded.run("work", "1000")
+        recorded.file.rename(recorded.folder / f"{name}.recording")
+    done = subprocess.run(
+        [str(recorded.hakmem), "trace", "--between", "0", "1000", str(recorded.folder)],
+        capture_output=True,
+        text=True,
+        timeout=LONG,
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.startswith("2 processes in ")
+    begins = re.findall(r"^ +\d+ +([\d.]+) +[\d.]+ .*record_plant work 1000$", done.stdout, re.M)
+    assert len(begins) == 2 and float(begins[0]) == 0 < float(begins[1])
+    last = re.findall(r" ([\d,]+)  record_plant work 1000$", done.stdout, re.M)[1]
+    assert "of that in use after 1000 s: " in done.stdout
+    assert f" in {last} blocks.\n" in done.stdout, "the first one has ended"
 
 
 def test_any_moment(recorded: Recorded) -> None:

@@ -7,7 +7,6 @@ import bisect
 import json
 import shutil
 import subprocess
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -16,8 +15,8 @@ import pytest
 
 from hakmem import events, symbols, trace_page, traced
 from hakmem.profile_html import Section
+from hakmem.trace_page import Part
 from hakmem.traced import Traced
-from tests.profile import browser
 from tests.profile.browser import Browser
 from tests.record.made import Made, Truth
 
@@ -69,20 +68,24 @@ class Page:
         return [(-1, last), (-1, 0), (0, 0), (3, 3), (2, 40), (50, last), (last, last), (-1, 77)]
 
 
+def part(path: Path, seed: int) -> tuple[Truth, Part]:
+    made = Made(path, seed)
+    made.some(1000 + 2000 * seed, threads=3)
+    truth = made.end()
+    ((process,), _) = events.processes(path)
+    told = traced.traced(process)
+    paths = trace_page.paths(told)
+    return truth, Part(told, paths, symbols.located(told.profile, trace_page.calls(process, paths)))
+
+
 @pytest.fixture(scope="module")
 def page(tmp_path_factory: pytest.TempPathFactory) -> Page:
     folder = tmp_path_factory.mktemp("pages")
-    made = Made(folder / "a.recording", 1)
-    made.some(3000, threads=3)
-    truth = made.end()
-    ((process,), _) = events.processes(folder / "a.recording")
-    told = traced.traced(process)
-    paths = trace_page.paths(told)
-    names = symbols.located(told.profile, trace_page.calls(process, paths))
+    truth, made = part(folder / "a.recording", 1)
     sections = (Section("A table", "of nothing", ("bytes", "path"), (("1", "</script>"),)),)
     file = folder / "a.html"
-    file.write_text(trace_page.page(told, paths, names, ["a note"], sections))
-    return Page(file, truth, told)
+    file.write_text(trace_page.page([made], "made 7", ["a note"], sections))
+    return Page(file, truth, made.told)
 
 
 def test_figures(page: Page) -> None:
@@ -105,11 +108,11 @@ def test_limits(page: Page, monkeypatch: pytest.MonkeyPatch) -> None:
     names = symbols.located(
         page.told.profile, set().union(*(page.told.process.path(one.number) for one in paths))
     )
-    stacks = trace_page._stacks(page.told, paths, names)
+    stacks = trace_page._stacks([Part(page.told, paths, names)])
     innermost = [stacks["lines"][stacks["nodes"][2 * node + 1]][0] for node, *_ in stacks["paths"]]
     assert innermost[-1] == "(smaller paths)" and len(innermost) == 3
     for column in range(4):
-        sums = [sum(sum(one[2 + column :: 5]) for one in stacks["paths"])]
+        sums = [sum(sum(one[3 + column :: 5]) for one in stacks["paths"])]
         sums.append(sum(sum(one.changes[1 + column :: 5]) for one in paths))
         assert sums[0] == sums[1]
     monkeypatch.setattr(trace_page, "CHANGES", len(paths[0].changes) // 5)
@@ -118,14 +121,6 @@ def test_limits(page: Page, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 # ---- in a browser ----
-
-
-@pytest.fixture(scope="module")
-def shown(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
-    if browser.found() is None:
-        pytest.skip("needs chromium")
-    with browser.browser(tmp_path_factory.mktemp("browser")) as made:
-        yield made
 
 
 def opened(shown: Browser, page: Page, size: tuple[int, int], scheme: str) -> None:
@@ -205,3 +200,28 @@ def test_by_keys(shown: Browser, page: Page) -> None:
         shown.run(f"at({name!r}).value = {second}; at({name!r}).dispatchEvent(new Event('change'))")
     assert shown.run("state.range") == [20, 60]
     compare(shown, page)
+
+
+def test_processes(shown: Browser, tmp_path: Path) -> None:
+    """Each can be switched off."""
+    both = [part(tmp_path / f"{seed}.recording", seed) for seed in (0, 1)]
+    file = tmp_path / "both.html"
+    file.write_text(trace_page.page([made for _, made in both], "both", [], ()))
+    pages = [Page(file, truth, made.told) for truth, made in both]
+    wholes = [one.figures(-1, len(one.told.curve) - 1)[1] for one in pages]
+    opened(shown, pages[0], SIZES[0], "light")
+    found = "profile.stacks.map(one => [name(one.frames[one.frames.length - 1]), one.figures])"
+    every = dict(shown.run(found))
+    for name, figures in every.items():
+        first, last = (one.get(name, [0] * 8) for one in wholes)
+        assert figures[2:4] == [a + b for a, b in zip(first[2:4], last[2:4], strict=True)]
+        assert figures[:2] == last[:2], "the first one had ended"
+    for off, left in ((1, 0), (0, 1)):
+        for box in (left, off):
+            on = shown.run(f"document.querySelectorAll('#processes input')[{box}].checked")
+            if on == (box == off):
+                shown.click(f"document.querySelectorAll('#processes input')[{box}]")
+        assert shown.run("recorded.sizes") == [size for _, size in pages[left].told.curve]
+        some = {name: figures for name, figures in shown.run(found) if any(figures)}
+        assert some == wholes[left]
+    assert shown.complaints == []

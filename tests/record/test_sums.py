@@ -204,6 +204,15 @@ def test_lifetimes(seed: int, seams: None, tmp_path: Path) -> None:
                                          rel=0.01)  # fmt: skip
 
 
+def test_lifetimes_of_several(tmp_path: Path) -> None:
+    """Those of a process that is there twice."""
+    _, process = _made(tmp_path / "a.recording", 1)
+    told = traced.traced(process)
+    for one, both in zip(told.lifetimes, traced.lifetimes_of([told, told]), strict=True):
+        assert (both.blocks, both.size, both.longest) == (2 * one.blocks, 2 * one.size, one.longest)
+        assert both.p90 == pytest.approx(one.p90, rel=0.1)
+
+
 def test_all_at_once(seams: None, tmp_path: Path) -> None:
     """As `hakmem replay` takes it."""
     truth, process = _made(tmp_path / "a.recording", 1)
