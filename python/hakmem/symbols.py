@@ -184,6 +184,11 @@ def located(
     of_file: dict[str, dict[int, heap_profile.Mapping]] = defaultdict(dict)
     frames = {}
     for call in calls:
+        script = profile.scripts.get(call)
+        if script is not None:
+            line = Line(script.function, script.file, script.line)
+            frames[call] = Frame(call, None, call, (line,))
+            continue
         module = profile.mapping_of(call)
         if module is not None and module.is_file:
             of_file[module.path][call] = module

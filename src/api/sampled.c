@@ -17,6 +17,7 @@
 #include "life/statistics.h"
 #include "os/os.h"
 #include "profile/guarded.h"
+#include "profile/python.h"
 #include "profile/rate.h"
 #include "report/backtrace.h"
 #include "report/report.h"
@@ -125,14 +126,38 @@ static SLOW unsigned frames_fill(struct frames trace)
     return trace.count;
 }
 
+/* Where the calling thread is, native and in scripts. */
+struct whereabouts {
+    struct native_stack native;
+    struct python_stack python;
+    uintptr_t frames[FRAMES_MOST], ends[FRAMES_MOST];
+};
+
+static void whereabouts_read(struct whereabouts *at)
+{
+    at->native = (struct native_stack){.frames = at->frames, .ends = at->ends};
+    at->native.count = frames_fill(
+        (struct frames){.most = FRAMES_MOST, .frames = at->frames, .stacks = at->ends});
+    python_read(&at->python, &at->native);
+}
+
+/* A block of the program's. False where the heap is not to be entered. */
+static SLOW bool origin_note(struct door *door, struct origin *from)
+{
+    struct whereabouts at;
+    whereabouts_read(&at);
+    if (!enter(door))
+        return false;
+    from->depth = python_mix(&at.python, &at.native, from->frames, FRAMES_MOST);
+    return true;
+}
+
 SLOW void sampled_note(void *p, size_t n, size_t bytes, const char *name)
 {
-    struct origin from;
+    struct origin from = {.name = name != NULL ? name : ""};
     bool own = scavenger_calls();
-    from.name = name != NULL ? name : "";
-    from.depth = own ? 0 : frames_fill((struct frames){.most = FRAMES_MOST, .frames = from.frames});
     struct door door;
-    if (!enter(&door))
+    if (own ? !enter(&door) : !origin_note(&door, &from))
         return;
     const struct sampler *sampler = cache_current()->sampler;
     size_t rate = sampler != NULL ? sampler->due : rate_now();

@@ -10,6 +10,7 @@
 #include "os/lock.h"
 #include "os/os.h"
 #include "profile/rate.h"
+#include "profile/script_lines.h"
 
 #define BUCKET_BITS_FIRST 14 /* of samples */
 #define BUCKET_BITS_MOST 26
@@ -383,4 +384,11 @@ const struct watch_profile watch_profile = {
     .samples = &profile.samples,
     .bucket_bits = &profile.bucket_bits,
     .site_buckets = &profile.site_buckets,
+    .lines = &script_lines_first,
+    .line_size = offsetof(struct script_line, names),
+    .line_next_at = offsetof(struct script_line, next),
+    .line_address_at = offsetof(struct script_line, address),
+    .line_number_at = offsetof(struct script_line, line),
+    .line_function_at = offsetof(struct script_line, function_bytes),
+    .line_file_at = offsetof(struct script_line, file_bytes),
 };

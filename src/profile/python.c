@@ -1,0 +1,358 @@
+/*
+ *   python_read             the frames, outside of locks
+ *     interpreter_of          found once: a module that exports Python's names
+ *     thread_now              the calling thread's state, if it holds the GIL
+ *     frames_read
+ *   python_mix              their functions and lines, in a call of the allocator
+ *     line_of_frame
+ *       name_read, line_in_table
+ */
+#include "profile/python.h"
+
+#include "base/atomic.h"
+#include "base/text.h"
+#include "os/module.h"
+#include "profile/peek.h"
+#include "profile/python_layouts.h"
+#include "profile/script_lines.h"
+
+static struct interpreter {
+    uintptr_t start, end;     /* of its module */
+    void *(*thread)(void);    /* the calling thread's state, or null; it may not hold the GIL */
+    void *(*at_work)(void);   /* up to 3.11: the state that holds it */
+    uintptr_t code, text;     /* the types of code objects and of strings */
+    uintptr_t evaluator;      /* and its end: a function, but for parts of it that lie elsewhere */
+    uintptr_t evaluator_end;
+    const struct python_layout *layout;
+} python;
+
+/* Of `python`: who finds it writes it, and then says so. Atomic. */
+static enum { NOT_FOUND, BEING_WRITTEN, FOUND } found;
+
+/* ---- the interpreter ---- */
+
+static uintptr_t symbol(const struct module *module, const char *name)
+{
+    size_t bytes;
+    return (uintptr_t)module_symbol(module, name, &bytes);
+}
+
+#define MINOR(version) ((version) >> 16 & 0xff)
+#define MAJOR(version) ((version) >> 24)
+#define RELEASED(version) (((version) >> 4 & 15) >= 0xc) /* or a candidate for it */
+
+/* Its number as headers have it. Before 3.11 it is in no variable, and each version has functions
+ * that the one before it lacks. */
+static uint64_t version_of(const struct module *module)
+{
+    const unsigned long *version = (const unsigned long *)symbol(module, "Py_Version");
+    if (version != NULL)
+        return *version;
+    if (symbol(module, "PyIter_Send") != 0)
+        return 0x030a00f0;
+    return symbol(module, "PyInterpreterState_Get") != 0 ? 0x030900f0 : 0;
+}
+
+/* What 3.13 and later begin their state with, for debuggers. */
+struct described {
+    char cookie[8];
+    uint64_t version, free_threaded;
+};
+
+/* Objects of such a build have other fields. */
+static bool is_free_threaded(const struct module *module)
+{
+    const struct described *described = (const struct described *)symbol(module, "_PyRuntime");
+    return described != NULL && text_begins("xdebugpy", described->cookie, 8) &&
+           described->free_threaded != 0;
+}
+
+static bool interpreter_in(const struct module *module, struct interpreter *one)
+{
+    uintptr_t thread = symbol(module, "PyGILState_GetThisThreadState");
+    if (thread == 0)
+        return false;
+    uint64_t version = version_of(module);
+    const struct python_layout *layout = python_layout(MINOR(version));
+    size_t bytes = 0;
+    uintptr_t evaluator = (uintptr_t)module_symbol(module, "_PyEval_EvalFrameDefault", &bytes);
+    uintptr_t at_work = symbol(module, "_PyThreadState_UncheckedGet");
+    *one = (struct interpreter){.start = module->start,
+                                .end = module->end,
+                                .thread = (void *(*)(void))thread,
+                                .at_work = (void *(*)(void))at_work,
+                                .code = symbol(module, "PyCode_Type"),
+                                .text = symbol(module, "PyUnicode_Type"),
+                                .evaluator = evaluator,
+                                .evaluator_end = evaluator + bytes,
+                                .layout = layout};
+    return MAJOR(version) == 3 && RELEASED(version) && layout != NULL && one->code != 0 &&
+           one->text != 0 && (layout->thread_status != 0 || at_work != 0) &&
+           !is_free_threaded(module);
+}
+
+static bool is_within(uintptr_t address, uintptr_t start, uintptr_t end)
+{
+    return address - start < end - start;
+}
+
+static void interpreter_found(const struct interpreter *one)
+{
+    unsigned before = NOT_FOUND;
+    if (!__atomic_compare_exchange_n((unsigned *)&found, &before, BEING_WRITTEN, false,
+                                     __ATOMIC_RELAXED, __ATOMIC_RELAXED))
+        return;
+    python = *one;
+    store_release(&found, FOUND);
+}
+
+/* The modules that the stack passes through are looked at until one is an interpreter. */
+static void interpreter_search(const struct native_stack *native)
+{
+    struct module module = {0};
+    struct interpreter one;
+    for (unsigned i = 0; i < native->count; i++) {
+        if (is_within(native->frames[i], module.start, module.end) ||
+            !module_at(native->frames[i], &module))
+            continue;
+        if (interpreter_in(&module, &one)) {
+            interpreter_found(&one);
+            return;
+        }
+    }
+}
+
+/* Null where none has a frame in the stack: then its module may be gone. */
+static const struct interpreter *interpreter_of(const struct native_stack *native)
+{
+    if (load_acquire(&found) != FOUND)
+        interpreter_search(native);
+    if (load_acquire(&found) != FOUND)
+        return NULL;
+    for (unsigned i = 0; i < native->count; i++)
+        if (is_within(native->frames[i], python.start, python.end))
+            return &python;
+    return NULL;
+}
+
+/* ---- frames ---- */
+
+#define AT_WORK_BIT 4 /* in its status */
+
+static uintptr_t thread_now(const struct interpreter *py, struct peek *peek)
+{
+    uintptr_t thread = (uintptr_t)py->thread();
+    size_t status = py->layout->thread_status;
+    bool holds = status != 0 ? (peek_half(peek, thread + status) >> AT_WORK_BIT & 1) != 0
+                             : thread == (uintptr_t)py->at_work();
+    return thread != 0 && holds ? thread : 0;
+}
+
+/* Of the frame at this address; false where it is none of a function, or not yet. */
+static bool frame_read(const struct interpreter *py, struct peek *peek, uintptr_t frame,
+                       struct python_frame *to)
+{
+    const struct python_layout *layout = py->layout;
+    uintptr_t code = peek_word(peek, frame + layout->frame_code) & ~(uintptr_t)7; /* tags */
+    if (peek_word(peek, code + PYTHON_TYPE_AT) != py->code)
+        return false;
+    to->code = code;
+    if (layout->code_begin == 0) {
+        to->at = peek_half(peek, frame + layout->frame_at) * layout->units;
+        return true;
+    }
+    uintptr_t at = peek_word(peek, frame + layout->frame_at) - (code + layout->code_begin);
+    to->at = (uint32_t)at;
+    return at <= INT32_MAX && at / 2 >= peek_half(peek, code + layout->code_complete);
+}
+
+struct walk {
+    const struct interpreter *py;
+    struct peek *peek;
+    struct python_stack *stack;
+    uintptr_t frame, cframe;
+    unsigned group; /* where the frames of one call of the evaluator begin */
+};
+
+static void group_end(struct walk *walk, uintptr_t anchor)
+{
+    for (; walk->group < walk->stack->count; walk->group++)
+        walk->stack->frames[walk->group].anchor = anchor;
+}
+
+/* After a frame: whether the evaluator was called for it. */
+static bool is_entry(const struct walk *walk)
+{
+    size_t entry = walk->py->layout->frame_entry;
+    return entry == 0 || peek_byte(walk->peek, walk->frame + entry) != 0;
+}
+
+static bool is_shim(const struct walk *walk)
+{
+    size_t owner = walk->py->layout->frame_owner;
+    return owner != 0 && peek_byte(walk->peek, walk->frame + owner) >= PYTHON_SHIM;
+}
+
+/* Since 3.12 a shim ends a group, and lies on the processor's stack; before it, a cframe does. */
+static void frame_add(struct walk *walk)
+{
+    const struct python_layout *layout = walk->py->layout;
+    struct python_stack *stack = walk->stack;
+    if (is_shim(walk)) {
+        group_end(walk, walk->frame);
+        return;
+    }
+    if (frame_read(walk->py, walk->peek, walk->frame, &stack->frames[stack->count]))
+        stack->count++;
+    if (layout->frame_owner == 0 && is_entry(walk)) {
+        group_end(walk, walk->cframe);
+        walk->cframe = peek_word(walk->peek, walk->cframe + layout->cframe_previous);
+    }
+}
+
+#define ANCHOR_UNKNOWN 1 /* of the outermost frames, whose shim was not reached */
+#define STEPS_MOST (4 * PYTHON_FRAMES_MOST) /* shims and frames that are being made, too */
+
+static void frames_read(struct walk *walk, uintptr_t thread)
+{
+    const struct python_layout *layout = walk->py->layout;
+    if (layout->thread_cframe != 0)
+        walk->cframe = peek_word(walk->peek, thread + layout->thread_cframe);
+    walk->frame = layout->cframe_has_frame
+                      ? peek_word(walk->peek, walk->cframe + layout->cframe_frame)
+                      : peek_word(walk->peek, thread + layout->thread_frame);
+    unsigned steps = 0;
+    while (walk->frame != 0 && walk->stack->count < PYTHON_FRAMES_MOST && steps++ < STEPS_MOST) {
+        frame_add(walk);
+        walk->frame = peek_word(walk->peek, walk->frame + layout->frame_previous);
+    }
+    group_end(walk, layout->frame_owner != 0 ? ANCHOR_UNKNOWN : walk->cframe);
+}
+
+void python_read(struct python_stack *stack, const struct native_stack *native)
+{
+    stack->count = 0;
+    const struct interpreter *py = interpreter_of(native);
+    if (py == NULL)
+        return;
+    struct peek peek = {0};
+    struct walk walk = {.py = py, .peek = &peek, .stack = stack};
+    uintptr_t thread = thread_now(py, &peek);
+    if (thread != 0)
+        frames_read(&walk, thread);
+}
+
+/* ---- functions and lines ---- */
+
+/* Bits of a string's state: what a letter's bytes are, and whether they follow the object. */
+#define KIND(state) ((state) >> 2 & 7)
+#define COMPACT(state) (((state) >> 5 & 1) != 0)
+#define ASCII(state) (((state) >> 6 & 1) != 0)
+
+static uint32_t letter_of(const void *letters, unsigned kind, size_t i)
+{
+    return kind == 1   ? ((const uint8_t *)letters)[i]
+           : kind == 2 ? ((const uint16_t *)letters)[i]
+                       : ((const uint32_t *)letters)[i];
+}
+
+/* A string; false where it is none, or not one piece. Of a long one its begin. */
+static bool name_read(struct peek *peek, uintptr_t text, struct script_name *name)
+{
+    uint32_t state = peek_half(peek, text + PYTHON_TEXT_STATE_AT);
+    size_t length = smaller(peek_word(peek, text + PYTHON_LENGTH_AT), name->most);
+    unsigned kind = KIND(state);
+    if (peek_word(peek, text + PYTHON_TYPE_AT) != python.text || !COMPACT(state) ||
+        (kind != 1 && kind != 2 && kind != 4))
+        return false;
+    const struct python_layout *layout = python.layout;
+    uintptr_t at = text + (ASCII(state) ? layout->text_ascii : layout->text_compact);
+    const void *letters = peek_at(peek, at, length * kind);
+    for (size_t i = 0; letters != NULL && i < length; i++)
+        script_name_add(name, letter_of(letters, kind, i));
+    return letters != NULL || length == 0;
+}
+
+static uint32_t line_read(struct peek *peek, const struct python_frame *frame)
+{
+    const struct python_layout *layout = python.layout;
+    uintptr_t lines = peek_word(peek, frame->code + layout->code_lines);
+    size_t bytes = peek_word(peek, lines + PYTHON_LENGTH_AT);
+    uint32_t first = peek_half(peek, frame->code + layout->code_first);
+    const uint8_t *table = peek_at(peek, lines + PYTHON_BYTES_AT, bytes);
+    return table != NULL ? line_in_table(layout->line_format, table, bytes, first, frame->at)
+                         : first;
+}
+
+static uintptr_t line_of_frame(struct peek *peek, const struct python_frame *frame)
+{
+    const struct python_layout *layout = python.layout;
+    char function_bytes[SCRIPT_FUNCTION_MOST], file_bytes[SCRIPT_FILE_MOST];
+    struct script_name function = {.most = sizeof function_bytes, .bytes = function_bytes};
+    struct script_name file = {.most = sizeof file_bytes, .bytes = file_bytes};
+    if (!name_read(peek, peek_word(peek, frame->code + layout->code_name), &function) ||
+        !name_read(peek, peek_word(peek, frame->code + layout->code_file), &file))
+        return 0;
+    return script_line_note(&function, &file, line_read(peek, frame));
+}
+
+struct mixing {
+    struct peek peek;
+    const struct python_stack *stack;
+    unsigned next; /* of its frames */
+    uintptr_t *frames;
+    unsigned count, most;
+};
+
+static void mixed_add(struct mixing *mixing, uintptr_t frame)
+{
+    if (frame != 0 && mixing->count < mixing->most)
+        mixing->frames[mixing->count++] = frame;
+}
+
+/* The next frame, and those that the same call of the evaluator runs. */
+static void group_add(struct mixing *mixing)
+{
+    const struct python_stack *stack = mixing->stack;
+    uintptr_t anchor = stack->frames[mixing->next].anchor;
+    do
+        mixed_add(mixing, line_of_frame(&mixing->peek, &stack->frames[mixing->next]));
+    while (++mixing->next < stack->count && anchor != 0 &&
+           stack->frames[mixing->next].anchor == anchor);
+}
+
+/* Whether the native frame is the evaluator's that runs the next frame. Where the anchor is not
+ * known, any of the evaluator's is. */
+static bool is_evaluator(const struct mixing *mixing, const struct native_stack *native, unsigned i)
+{
+    uintptr_t anchor = mixing->stack->frames[mixing->next].anchor;
+    if (anchor <= ANCHOR_UNKNOWN)
+        return is_within(native->frames[i], python.evaluator, python.evaluator_end);
+    return anchor >= native->ends[i] && (i + 1 == native->count || anchor < native->ends[i + 1]);
+}
+
+/* Whether the native frame of the next one's evaluator would be further in than this stack's end. */
+static bool is_left_out(const struct mixing *mixing, uintptr_t end)
+{
+    if (mixing->next == mixing->stack->count)
+        return false;
+    uintptr_t anchor = mixing->stack->frames[mixing->next].anchor;
+    return anchor > ANCHOR_UNKNOWN && anchor < end;
+}
+
+unsigned python_mix(const struct python_stack *stack, const struct native_stack *native,
+                    uintptr_t *frames, unsigned most)
+{
+    struct mixing mixing = {.stack = stack, .frames = frames, .most = most};
+    for (unsigned i = 0; i < native->count; i++) {
+        while (is_left_out(&mixing, native->ends[i]))
+            group_add(&mixing);
+        if (mixing.next < stack->count && is_evaluator(&mixing, native, i))
+            group_add(&mixing);
+        else
+            mixed_add(&mixing, native->frames[i]);
+    }
+    while (mixing.next < stack->count && mixing.count < most)
+        group_add(&mixing); /* the native stack was not read to its end */
+    return mixing.count;
+}
