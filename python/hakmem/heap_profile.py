@@ -190,7 +190,7 @@ def _unescaped(name: str) -> str:
         code = int(match[1], 8)
         return chr(code) if 0x20 <= code < 0x7F else f"\\x{code:02x}"
 
-    return re.sub(r"\\([0-3][0-7]{2})", letter, name)
+    return re.sub(r"\\([0-3][0-7]{2})", letter, name).replace("\n", r"\x0a")
 
 
 def _sites(lines: list[str], name: str) -> list[Site]:
