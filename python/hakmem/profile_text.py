@@ -90,7 +90,13 @@ def rate(bytes_: int) -> str:
 
 
 def innermost(lines: Sequence[Line]) -> list[str]:
-    """The innermost. Where all are of libraries, also the first that is not, and its callers."""
+    """The innermost. Where all are of libraries, also the first that is not, and its callers. Of a
+    script its own functions, and where the innermost one leads to."""
+    scripts = [at for at, line in enumerate(lines) if line.is_script]
+    if scripts:
+        inner = [short(line) for line in lines[: min(scripts[0], DEPTH // 4)]]
+        left_out = ["…"] if scripts[0] > len(inner) else []
+        return inner + left_out + [short(lines[at]) for at in scripts[: DEPTH - len(inner)]]
     own = next((at for at, line in enumerate(lines) if not LIBRARY.match(line.function)), 0)
     if own <= DEPTH // 2:
         return [short(line) for line in lines[:DEPTH]]

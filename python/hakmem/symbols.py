@@ -71,6 +71,7 @@ class Line:
     function: str
     file: str = ""
     line: int = 0
+    is_script: bool = False
 
     def __str__(self) -> str:
         return f"{self.function} ({self.where})" if self.file else self.function
@@ -186,7 +187,7 @@ def located(
     for call in calls:
         script = profile.scripts.get(call)
         if script is not None:
-            line = Line(script.function, script.file, script.line)
+            line = Line(script.function, script.file, script.line, is_script=True)
             frames[call] = Frame(call, None, call, (line,))
             continue
         module = profile.mapping_of(call)

@@ -136,8 +136,8 @@ struct whereabouts {
 static void whereabouts_read(struct whereabouts *at)
 {
     at->native = (struct native_stack){.frames = at->frames, .ends = at->ends};
-    at->native.count = frames_fill(
-        (struct frames){.most = FRAMES_MOST, .frames = at->frames, .stacks = at->ends});
+    at->native.count =
+        frames_fill((struct frames){.most = FRAMES_MOST, .frames = at->frames, .stacks = at->ends});
     python_read(&at->python, &at->native);
 }
 

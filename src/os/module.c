@@ -13,9 +13,8 @@ bool module_at(uintptr_t address, struct module *found)
     struct dl_find_object object;
     if (_dl_find_object((void *)address, &object) != 0)
         return false;
-    *found =
-        (struct module){(uintptr_t)object.dlfo_map_start, (uintptr_t)object.dlfo_map_end,
-                        object.dlfo_link_map->l_addr, object.dlfo_link_map->l_ld};
+    *found = (struct module){(uintptr_t)object.dlfo_map_start, (uintptr_t)object.dlfo_map_end,
+                             object.dlfo_link_map->l_addr, object.dlfo_link_map->l_ld};
     return true;
 }
 

@@ -31,15 +31,15 @@ const void *peek_at(struct peek *peek, uintptr_t address, size_t bytes)
 
 uintptr_t peek_word(struct peek *peek, uintptr_t address)
 {
-    const uintptr_t *word = address % sizeof *word == 0 ? peek_at(peek, address, sizeof *word)
-                                                        : NULL;
+    const uintptr_t *word =
+        address % sizeof *word == 0 ? peek_at(peek, address, sizeof *word) : NULL;
     return word != NULL ? load_relaxed(word) : 0;
 }
 
 uint32_t peek_half(struct peek *peek, uintptr_t address)
 {
-    const uint32_t *half = address % sizeof *half == 0 ? peek_at(peek, address, sizeof *half)
-                                                       : NULL;
+    const uint32_t *half =
+        address % sizeof *half == 0 ? peek_at(peek, address, sizeof *half) : NULL;
     return half != NULL ? load_relaxed(half) : 0;
 }
 

@@ -1,7 +1,7 @@
 /*
  *   python_read             the frames, outside of locks
  *     interpreter_of          found once: a module that exports Python's names
- *     thread_now              the calling thread's state, if it holds the GIL
+ *     thread_now              the calling thread's state
  *     frames_read
  *   python_mix              their functions and lines, in a call of the allocator
  *     line_of_frame
@@ -17,11 +17,12 @@
 #include "profile/script_lines.h"
 
 static struct interpreter {
-    uintptr_t start, end;     /* of its module */
-    void *(*thread)(void);    /* the calling thread's state, or null; it may not hold the GIL */
-    void *(*at_work)(void);   /* up to 3.11: the state that holds it */
-    uintptr_t code, text;     /* the types of code objects and of strings */
-    uintptr_t evaluator;      /* and its end: a function, but for parts of it that lie elsewhere */
+    uintptr_t start, end;    /* of its module */
+    void *(*thread)(void);   /* the calling thread's state, or null; it may not hold the GIL */
+    int (*finalizing)(void); /* whether states of other threads are being freed, or were */
+    void *(*at_work)(void);  /* up to 3.11: the state that holds it */
+    uintptr_t code, text;    /* the types of code objects and of strings */
+    uintptr_t evaluator;     /* and its end: a function, but for parts of it that lie elsewhere */
     uintptr_t evaluator_end;
     const struct python_layout *layout;
 } python;
@@ -77,9 +78,13 @@ static bool interpreter_in(const struct module *module, struct interpreter *one)
     size_t bytes = 0;
     uintptr_t evaluator = (uintptr_t)module_symbol(module, "_PyEval_EvalFrameDefault", &bytes);
     uintptr_t at_work = symbol(module, "_PyThreadState_UncheckedGet");
+    uintptr_t finalizing = symbol(module, "_Py_IsFinalizing"); /* up to 3.12 */
+    if (finalizing == 0)
+        finalizing = symbol(module, "Py_IsFinalizing");
     *one = (struct interpreter){.start = module->start,
                                 .end = module->end,
                                 .thread = (void *(*)(void))thread,
+                                .finalizing = (int (*)(void))finalizing,
                                 .at_work = (void *(*)(void))at_work,
                                 .code = symbol(module, "PyCode_Type"),
                                 .text = symbol(module, "PyUnicode_Type"),
@@ -87,7 +92,7 @@ static bool interpreter_in(const struct module *module, struct interpreter *one)
                                 .evaluator_end = evaluator + bytes,
                                 .layout = layout};
     return MAJOR(version) == 3 && RELEASED(version) && layout != NULL && one->code != 0 &&
-           one->text != 0 && (layout->thread_status != 0 || at_work != 0) &&
+           one->text != 0 && finalizing != 0 && (layout->thread_status != 0 || at_work != 0) &&
            !is_free_threaded(module);
 }
 
@@ -139,13 +144,20 @@ static const struct interpreter *interpreter_of(const struct native_stack *nativ
 
 #define AT_WORK_BIT 4 /* in its status */
 
+static bool holds_gil(const struct interpreter *py, struct peek *peek, uintptr_t thread)
+{
+    size_t status = py->layout->thread_status;
+    return status != 0 ? (peek_half(peek, thread + status) >> AT_WORK_BIT & 1) != 0
+                       : thread == (uintptr_t)py->at_work();
+}
+
+/* A thread's frames are changed by it alone, and keep what they refer to, whether it holds the GIL
+ * or not: much that allocates gives it up. But at Python's end another thread may free them. */
 static uintptr_t thread_now(const struct interpreter *py, struct peek *peek)
 {
     uintptr_t thread = (uintptr_t)py->thread();
-    size_t status = py->layout->thread_status;
-    bool holds = status != 0 ? (peek_half(peek, thread + status) >> AT_WORK_BIT & 1) != 0
-                             : thread == (uintptr_t)py->at_work();
-    return thread != 0 && holds ? thread : 0;
+    bool stays = thread != 0 && (!py->finalizing() || holds_gil(py, peek, thread));
+    return stays ? thread : 0;
 }
 
 /* Of the frame at this address; false where it is none of a function, or not yet. */
@@ -331,7 +343,8 @@ static bool is_evaluator(const struct mixing *mixing, const struct native_stack 
     return anchor >= native->ends[i] && (i + 1 == native->count || anchor < native->ends[i + 1]);
 }
 
-/* Whether the native frame of the next one's evaluator would be further in than this stack's end. */
+/* Whether the native frame of the next one's evaluator would be further in than this stack's end.
+ */
 static bool is_left_out(const struct mixing *mixing, uintptr_t end)
 {
     if (mixing->next == mixing->stack->count)

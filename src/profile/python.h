@@ -1,7 +1,6 @@
 /* The frames of Python functions that are below a sampled allocation: CPython's, without any option
  * of it. CPython keeps them apart from the processor's stack, and one call of its evaluator may run
- * several. What is found of a thread is what Python itself would say of it, so nothing is found
- * where the thread does not hold the GIL.
+ * several. A thread's frames are found whether it holds the GIL or not.
  *
  * Nothing of Python's is called that takes a lock or allocates, and each address that is followed
  * is one that can be read: another Python than was expected, or a damaged one, gives no frames. */

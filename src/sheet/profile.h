@@ -33,7 +33,8 @@ void profile_add_head(struct text *t, const struct profile_sums *sums);
 void profile_add_site(struct text *t, const struct profile_sums *sums, const struct site *site);
 void profile_add_end(struct text *t, uint64_t sites); /* so many came before */
 
-/* After the mappings: where a script's line has its address, as a mapping of a file of this name. */
+/* After the mappings: where a script's line has its address, as a mapping of a file of this name.
+ */
 void profile_add_script_line(struct text *t, const struct script_line *line);
 
 /* ---- requested ----
