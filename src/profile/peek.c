@@ -7,18 +7,31 @@
 #define ADDRESS_BITS 56
 #define BYTES_MOST ((size_t)1 << 20)
 
-static bool page_there(struct peek *peek, uintptr_t page)
+#define MOMENT 16 /* milliseconds */
+#define MOMENT_BITS (64 - (ADDRESS_BITS - PAGE_BITS))
+
+/* Pages that were there: the number of each, and when. */
+#define PAGES 512
+static uint64_t pages[PAGES]; /* atomic */
+
+struct peek peek_begin(void)
 {
-    uintptr_t *known = &peek->pages[page % PEEK_PAGES];
-    if (*known == page)
+    return (struct peek){os_milliseconds() / MOMENT & low_bits(MOMENT_BITS)};
+}
+
+static bool page_there(const struct peek *peek, uintptr_t page)
+{
+    uint64_t *known = &pages[page % PAGES];
+    uint64_t now = (uint64_t)page << MOMENT_BITS | peek->moment;
+    if (likely(load_relaxed(known) == now))
         return true;
     if (!os_readable((const void *)(page << PAGE_BITS)))
         return false;
-    *known = page;
+    store_relaxed(known, now);
     return true;
 }
 
-const void *peek_at(struct peek *peek, uintptr_t address, size_t bytes)
+const void *peek_at(const struct peek *peek, uintptr_t address, size_t bytes)
 {
     if (bytes == 0 || bytes > BYTES_MOST || address >> ADDRESS_BITS != 0)
         return NULL;
@@ -29,21 +42,24 @@ const void *peek_at(struct peek *peek, uintptr_t address, size_t bytes)
     return (const void *)address;
 }
 
-uintptr_t peek_word(struct peek *peek, uintptr_t address)
+static const void *number_at(const struct peek *peek, uintptr_t address, size_t bytes)
 {
-    const uintptr_t *word =
-        address % sizeof *word == 0 ? peek_at(peek, address, sizeof *word) : NULL;
+    return address % bytes == 0 ? peek_at(peek, address, bytes) : NULL;
+}
+
+uintptr_t peek_word(const struct peek *peek, uintptr_t address)
+{
+    const uintptr_t *word = number_at(peek, address, sizeof *word);
     return word != NULL ? load_relaxed(word) : 0;
 }
 
-uint32_t peek_half(struct peek *peek, uintptr_t address)
+uint32_t peek_half(const struct peek *peek, uintptr_t address)
 {
-    const uint32_t *half =
-        address % sizeof *half == 0 ? peek_at(peek, address, sizeof *half) : NULL;
+    const uint32_t *half = number_at(peek, address, sizeof *half);
     return half != NULL ? load_relaxed(half) : 0;
 }
 
-uint8_t peek_byte(struct peek *peek, uintptr_t address)
+uint8_t peek_byte(const struct peek *peek, uintptr_t address)
 {
     const uint8_t *byte = peek_at(peek, address, 1);
     return byte != NULL ? load_relaxed(byte) : 0;

@@ -5,7 +5,7 @@
  *     frames_read
  *   python_mix              their functions and lines, in a call of the allocator
  *     line_of_frame
- *       name_read, line_in_table
+ *       line_of_place         known by a hash, or else place_note, line_in_table
  */
 #include "profile/python.h"
 
@@ -144,7 +144,7 @@ static const struct interpreter *interpreter_of(const struct native_stack *nativ
 
 #define AT_WORK_BIT 4 /* in its status */
 
-static bool holds_gil(const struct interpreter *py, struct peek *peek, uintptr_t thread)
+static bool holds_gil(const struct interpreter *py, const struct peek *peek, uintptr_t thread)
 {
     size_t status = py->layout->thread_status;
     return status != 0 ? (peek_half(peek, thread + status) >> AT_WORK_BIT & 1) != 0
@@ -153,7 +153,7 @@ static bool holds_gil(const struct interpreter *py, struct peek *peek, uintptr_t
 
 /* A thread's frames are changed by it alone, and keep what they refer to, whether it holds the GIL
  * or not: much that allocates gives it up. But at Python's end another thread may free them. */
-static uintptr_t thread_now(const struct interpreter *py, struct peek *peek)
+static uintptr_t thread_now(const struct interpreter *py, const struct peek *peek)
 {
     uintptr_t thread = (uintptr_t)py->thread();
     bool stays = thread != 0 && (!py->finalizing() || holds_gil(py, peek, thread));
@@ -161,7 +161,7 @@ static uintptr_t thread_now(const struct interpreter *py, struct peek *peek)
 }
 
 /* Of the frame at this address; false where it is none of a function, or not yet. */
-static bool frame_read(const struct interpreter *py, struct peek *peek, uintptr_t frame,
+static bool frame_read(const struct interpreter *py, const struct peek *peek, uintptr_t frame,
                        struct python_frame *to)
 {
     const struct python_layout *layout = py->layout;
@@ -180,7 +180,7 @@ static bool frame_read(const struct interpreter *py, struct peek *peek, uintptr_
 
 struct walk {
     const struct interpreter *py;
-    struct peek *peek;
+    const struct peek *peek;
     struct python_stack *stack;
     uintptr_t frame, cframe;
     unsigned group; /* where the frames of one call of the evaluator begin */
@@ -247,7 +247,7 @@ void python_read(struct python_stack *stack, const struct native_stack *native)
     const struct interpreter *py = interpreter_of(native);
     if (py == NULL)
         return;
-    struct peek peek = {0};
+    struct peek peek = peek_begin();
     struct walk walk = {.py = py, .peek = &peek, .stack = stack};
     uintptr_t thread = thread_now(py, &peek);
     if (thread != 0)
@@ -268,44 +268,105 @@ static uint32_t letter_of(const void *letters, unsigned kind, size_t i)
                        : ((const uint32_t *)letters)[i];
 }
 
-/* A string; false where it is none, or not one piece. Of a long one its begin. */
-static bool name_read(struct peek *peek, uintptr_t text, struct script_name *name)
+/* Letters, or bytes, of an object. */
+struct span {
+    const void *start; /* null where there are none */
+    size_t count;
+    unsigned kind; /* bytes of each */
+};
+
+/* Of a string, at most `most`; `kind` is 0 where it is none, or not one piece. */
+static struct span string_at(const struct peek *peek, uintptr_t text, size_t most)
 {
+    const struct python_layout *layout = python.layout;
     uint32_t state = peek_half(peek, text + PYTHON_TEXT_STATE_AT);
-    size_t length = smaller(peek_word(peek, text + PYTHON_LENGTH_AT), name->most);
     unsigned kind = KIND(state);
     if (peek_word(peek, text + PYTHON_TYPE_AT) != python.text || !COMPACT(state) ||
         (kind != 1 && kind != 2 && kind != 4))
-        return false;
-    const struct python_layout *layout = python.layout;
+        return (struct span){0};
+    size_t count = smaller(peek_word(peek, text + PYTHON_LENGTH_AT), most);
     uintptr_t at = text + (ASCII(state) ? layout->text_ascii : layout->text_compact);
-    const void *letters = peek_at(peek, at, length * kind);
-    for (size_t i = 0; letters != NULL && i < length; i++)
-        script_name_add(name, letter_of(letters, kind, i));
-    return letters != NULL || length == 0;
+    return (struct span){peek_at(peek, at, count * kind), count, kind};
 }
 
-static uint32_t line_read(struct peek *peek, const struct python_frame *frame)
+static struct span bytes_at(const struct peek *peek, uintptr_t bytes)
 {
-    const struct python_layout *layout = python.layout;
-    uintptr_t lines = peek_word(peek, frame->code + layout->code_lines);
-    size_t bytes = peek_word(peek, lines + PYTHON_LENGTH_AT);
-    uint32_t first = peek_half(peek, frame->code + layout->code_first);
-    const uint8_t *table = peek_at(peek, lines + PYTHON_BYTES_AT, bytes);
-    return table != NULL ? line_in_table(layout->line_format, table, bytes, first, frame->at)
-                         : first;
+    size_t count = peek_word(peek, bytes + PYTHON_LENGTH_AT);
+    return (struct span){peek_at(peek, bytes + PYTHON_BYTES_AT, count), count, 1};
 }
 
-static uintptr_t line_of_frame(struct peek *peek, const struct python_frame *frame)
+static void name_add(struct script_name *name, const struct span *span)
 {
-    const struct python_layout *layout = python.layout;
+    for (size_t i = 0; span->start != NULL && i < span->count; i++)
+        script_name_add(name, letter_of(span->start, span->kind, i));
+}
+
+/* What tells a frame's function and line. */
+struct place {
+    struct span function, file, lines;
+    uint32_t first, at;
+};
+
+static uintptr_t place_note(const struct place *place)
+{
     char function_bytes[SCRIPT_FUNCTION_MOST], file_bytes[SCRIPT_FILE_MOST];
     struct script_name function = {.most = sizeof function_bytes, .bytes = function_bytes};
     struct script_name file = {.most = sizeof file_bytes, .bytes = file_bytes};
-    if (!name_read(peek, peek_word(peek, frame->code + layout->code_name), &function) ||
-        !name_read(peek, peek_word(peek, frame->code + layout->code_file), &file))
-        return 0;
-    return script_line_note(&function, &file, line_read(peek, frame));
+    name_add(&function, &place->function);
+    name_add(&file, &place->file);
+    uint32_t line = place->lines.start != NULL
+                        ? line_in_table(python.layout->line_format, place->lines.start,
+                                        place->lines.count, place->first, place->at)
+                        : place->first;
+    return script_line_note(&function, &file, line);
+}
+
+typedef uint64_t any_word __attribute__((may_alias, aligned(1)));
+
+static uint64_t hash_with(uint64_t hash, const struct span *span)
+{
+    size_t bytes = span->start != NULL ? span->count * span->kind : 0;
+    const char *start = span->start;
+    size_t i = 0;
+    for (; i + sizeof(any_word) <= bytes; i += sizeof(any_word))
+        hash = (hash ^ *(const any_word *)(start + i)) * MIXED_STEP, hash ^= hash >> 32;
+    for (; i < bytes; i++)
+        hash = (hash ^ (unsigned char)start[i]) * MIXED_STEP;
+    return mixed(hash ^ bytes);
+}
+
+/* Addresses of lines by a hash of all that tells them, so that names and tables are read once. An
+ * object that is freed may leave its address to another: so what they hold counts, not where. */
+#define RECENT 1024
+static struct {
+    uint64_t hash;
+    uintptr_t line;
+} recent[RECENT]; /* lock: script lines */
+
+static uintptr_t line_of_place(const struct place *place)
+{
+    uint64_t hash = mixed((uint64_t)place->first << 32 | place->at);
+    hash = hash_with(hash_with(hash_with(hash, &place->function), &place->file), &place->lines);
+    size_t at = hash % RECENT;
+    if (recent[at].hash != hash || recent[at].line == 0) {
+        recent[at].hash = hash;
+        recent[at].line = place_note(place);
+    }
+    return recent[at].line;
+}
+
+static uintptr_t line_of_frame(const struct peek *peek, const struct python_frame *frame)
+{
+    const struct python_layout *layout = python.layout;
+    uintptr_t code = frame->code;
+    struct place place = {
+        .function =
+            string_at(peek, peek_word(peek, code + layout->code_name), SCRIPT_FUNCTION_MOST),
+        .file = string_at(peek, peek_word(peek, code + layout->code_file), SCRIPT_FILE_MOST),
+        .lines = bytes_at(peek, peek_word(peek, code + layout->code_lines)),
+        .first = peek_half(peek, code + layout->code_first),
+        .at = frame->at};
+    return place.function.kind != 0 && place.file.kind != 0 ? line_of_place(&place) : 0;
 }
 
 struct mixing {
@@ -356,7 +417,8 @@ static bool is_left_out(const struct mixing *mixing, uintptr_t end)
 unsigned python_mix(const struct python_stack *stack, const struct native_stack *native,
                     uintptr_t *frames, unsigned most)
 {
-    struct mixing mixing = {.stack = stack, .frames = frames, .most = most};
+    struct mixing mixing = {.peek = peek_begin(), .stack = stack, .frames = frames, .most = most};
+    script_lines_enter();
     for (unsigned i = 0; i < native->count; i++) {
         while (is_left_out(&mixing, native->ends[i]))
             group_add(&mixing);
@@ -367,5 +429,6 @@ unsigned python_mix(const struct python_stack *stack, const struct native_stack 
     }
     while (mixing.next < stack->count && mixing.count < most)
         group_add(&mixing); /* the native stack was not read to its end */
+    script_lines_leave();
     return mixing.count;
 }

@@ -17,6 +17,9 @@ static struct {
     size_t count;
 } noted = {.lock = LOCK(PROFILE)};
 
+void script_lines_enter(void) { lock_take(&noted.lock); }
+void script_lines_leave(void) { lock_release(&noted.lock); }
+
 /* ---- names ---- */
 
 static void add_octal(struct script_name *name, unsigned byte)
@@ -129,9 +132,7 @@ static const struct script_line *line_of(const struct script_name *function,
 uintptr_t script_line_note(const struct script_name *function, const struct script_name *file,
                            uint32_t line)
 {
-    lock_take(&noted.lock);
     const struct script_line *one = line_of(function, file, line);
-    lock_release(&noted.lock);
     return one != NULL ? (uintptr_t)one->address : 0;
 }
 

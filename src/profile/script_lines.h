@@ -1,6 +1,6 @@
 /* Lines of scripts: the functions, files and lines that frames of an interpreter are at. Each gets
  * an address, where no code can be, so that it can stand in a call stack; it keeps it, as it is
- * noted for ever. Thread safe; the caller holds a cache's lock or its like (os/rank.h). */
+ * noted for ever. */
 #ifndef HAKMEM_PROFILE_SCRIPT_LINES_H
 #define HAKMEM_PROFILE_SCRIPT_LINES_H
 
@@ -31,6 +31,11 @@ struct script_name {
     char *bytes;
 };
 void script_name_add(struct script_name *name, uint32_t letter);
+
+/* Around script_line_note; what is found in between belongs to this thread. The caller holds a
+ * cache's lock or its like (os/rank.h). */
+void script_lines_enter(void);
+void script_lines_leave(void);
 
 /* A function at a line; 0 where there is no memory, or there are too many. The names' bytes are
  * copied. */
