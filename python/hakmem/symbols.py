@@ -197,6 +197,8 @@ def located(
             within = call - module.start if module else call
             code = module is None or module.executable  # what it made may be gone at its end
             known = perf_map.function(call) if perf_map and code else None
+            if known and known[1] and profile.scripts:
+                continue  # a trampoline, beside the frame that it leads to
             frames[call] = Frame(call, module, within, (Line(*known),) if known else ())
     notes: list[str] = []
     build_ids = {}
@@ -231,7 +233,8 @@ def with_names(profile: Profile, names: Located) -> Named:
 
 def stack_of(site: heap_profile.Site, frames: Mapping[int, Frame]) -> tuple[Frame, ...]:
     """Without the allocator's frames, below the name of the call."""
-    stack = _callers([frames[address - 1] for address in site.stack if address > 0])
+    calls = (address - 1 for address in site.stack if address > 0)
+    stack = _callers([frames[call] for call in calls if call in frames])
     return (Frame(0, None, 0, (Line(site.name),)), *stack) if site.name else stack
 
 
