@@ -119,10 +119,8 @@ static SLOW unsigned frames_fill(struct frames trace)
 {
     uintptr_t here = (uintptr_t)__builtin_frame_address(0);
     trace.present_until = (here | (os_page - 1)) + 1;
-    thread_enters(THREAD_SAMPLES);
     if (backtrace_cheap())
         backtrace_fill(&trace);
-    thread_leaves(THREAD_SAMPLES);
     return trace.count;
 }
 
@@ -135,10 +133,14 @@ struct whereabouts {
 
 static void whereabouts_read(struct whereabouts *at)
 {
+    thread_enters(THREAD_SAMPLES);
     at->native = (struct native_stack){.frames = at->frames, .ends = at->ends};
     at->native.count =
         frames_fill((struct frames){.most = FRAMES_MOST, .frames = at->frames, .stacks = at->ends});
-    python_read(&at->python, &at->native);
+    at->python.count = 0;
+    if (load_relaxed(&policy.profile_scripts) != 0)
+        python_read(&at->python, &at->native);
+    thread_leaves(THREAD_SAMPLES);
 }
 
 /* A block of the program's. False where the heap is not to be entered. */
@@ -185,8 +187,11 @@ SLOW void *sampled_resize(void *p, size_t n)
 static SLOW struct guarded_call call_now(void)
 {
     struct guarded_call call = {.thread = os_thread_id()};
-    if (!thread_is_within(THREAD_SAMPLES))
-        call.depth = frames_fill((struct frames){.most = GUARDED_FRAMES, .frames = call.frames});
+    if (thread_is_within(THREAD_SAMPLES))
+        return call;
+    thread_enters(THREAD_SAMPLES);
+    call.depth = frames_fill((struct frames){.most = GUARDED_FRAMES, .frames = call.frames});
+    thread_leaves(THREAD_SAMPLES);
     return call;
 }
 
