@@ -86,7 +86,7 @@ def key(one):
 
 def through_c():
     sorted(range(3), key=key)
-    list(map(lambda one: bytearray(21837), range(2)))
+    list(filter(lambda one: bytearray(21837), range(2)))
     functools.reduce(lambda a, b: bytearray(21939), range(3))
     tuple(bytearray(22041) for _ in range(2))
 
