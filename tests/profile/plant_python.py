@@ -23,8 +23,7 @@ class Service:
 
     @staticmethod
     def static():
-        return bytearray(
-            20307)
+        return bytearray(20307)
 
     def __getitem__(self, key):
         return bytearray(20409)
@@ -118,11 +117,13 @@ exec(compile("def made():\n\n return bytearray(22551)\n", "a b:c\n\udc80é.py", 
 
 
 def long_lines():
+    # fmt: off
     return (1 +
             len(bytearray(22653)) +
 
             len(
                 bytearray(22755)))
+    # fmt: on
 
 
 def work():

@@ -117,9 +117,7 @@ def shown(stack: Stack) -> list[str]:
 
 
 @each
-def test_among_native_frames(
-    command: Command, python: Path, headers: Path, tmp_path: Path
-) -> None:
+def test_among_native_frames(command: Command, python: Path, headers: Path, tmp_path: Path) -> None:
     """Python's frames are where the evaluator's were, and none of those is left."""
     program = tmp_path / "a.py"
     program.write_text(
