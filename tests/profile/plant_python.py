@@ -1,3 +1,4 @@
+# mypy: ignore-errors
 """Allocates a block of another size in each place, in all ways in which Python calls functions.
 
 The size of each is a literal, so test_python.py finds its function and line in this source. The

@@ -26,13 +26,15 @@ def pythons() -> Iterator[tuple[Path, Path]]:
     """One of each version, and the folder of its headers."""
     home = Path(os.environ.get("PYENV_ROOT", Path.home() / ".pyenv"))
     named = (shutil.which(f"python3.{minor}") for minor in range(9, 15))
+    found = [Path(one) for one in ("/usr/bin/python3", *named) if one and Path(one).exists()]
+    found += home.glob("versions/*/bin/python3")
     seen = set()
-    for one in [*filter(None, ["/usr/bin/python3", *named]), *home.glob("versions/*/bin/python3")]:
+    for one in found:
         done = subprocess.run([one, "-c", ASKS], capture_output=True, text=True)
         major, minor, headers = done.stdout.split() if done.returncode == 0 else ("", "0", "")
         if major == "3" and 9 <= int(minor) <= 14 and minor not in seen:
             seen.add(minor)
-            yield Path(one), Path(headers)
+            yield one, Path(headers)
 
 
 PYTHONS = list(pythons())
@@ -82,7 +84,7 @@ def test_layout(python: Path, headers: Path, tmp_path: Path) -> None:
     if not (headers / "internal").is_dir() or shutil.which("cc") is None:
         pytest.skip("needs a compiler and Python's headers")
     source = HERE.parents[1] / "src"
-    words = ["-w", "-I", headers, "-I", headers / "internal", "-I", source]
+    words = ["-w", *(f"-I{folder}" for folder in (headers, headers / "internal", source))]
     files = [HERE / "python_layouts.c", source / "profile/python_layouts.c"]
     subprocess.run(["cc", *words, "-o", tmp_path / "a", *files], check=True)
     done = subprocess.run([tmp_path / "a"], capture_output=True, text=True)
@@ -136,9 +138,11 @@ def test_among_native_frames(command: Command, python: Path, headers: Path, tmp_
     scripts = [name for name in functions if name.startswith("[")]
     assert scripts == ["[key]", "[sorts]", "[calls]", "[<module>]"]
     assert "_PyEval_EvalFrameDefault" not in functions
-    done = command("profile", "--text", "--by", "peak", "--top", "1", tmp_path / "a.heap")
+    done = command("profile", "--text", "--by", "peak", "--top", "1", str(tmp_path / "a.heap"))
     assert "key (a.py:3)\n" in done.stdout and "<module> (a.py:9)\n" in done.stdout
     for name in "a.collapsed", "a.speedscope.json", "a.html":
-        done = command("profile", "--by", "peak", "-o", tmp_path / name, tmp_path / "a.heap")
+        done = command(
+            "profile", "--by", "peak", "-o", str(tmp_path / name), str(tmp_path / "a.heap")
+        )
         assert done.returncode == 0, done.stderr
         assert all(word in (tmp_path / name).read_text() for word in ("calls", "sorts"))
