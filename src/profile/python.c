@@ -24,8 +24,11 @@ static struct interpreter {
     uintptr_t code, text;    /* the types of code objects and of strings */
     uintptr_t evaluator;     /* and its end: a function, but for parts of it that lie elsewhere */
     uintptr_t evaluator_end;
+    uintptr_t run_main, run_main_end; /* of a program that is an interpreter */
     const struct python_layout *layout;
 } python;
+
+static bool is_program; /* it is no part of another program; atomic */
 
 /* Of `python`: who finds it writes it, and then says so. Atomic. */
 static enum { NOT_FOUND, BEING_WRITTEN, FOUND } found;
@@ -77,6 +80,8 @@ static bool interpreter_in(const struct module *module, struct interpreter *one)
     const struct python_layout *layout = python_layout(MINOR(version));
     size_t bytes = 0;
     uintptr_t evaluator = (uintptr_t)module_symbol(module, "_PyEval_EvalFrameDefault", &bytes);
+    size_t main_bytes = 0;
+    uintptr_t run_main = (uintptr_t)module_symbol(module, "Py_RunMain", &main_bytes);
     uintptr_t at_work = symbol(module, "_PyThreadState_UncheckedGet");
     uintptr_t finalizing = symbol(module, "_Py_IsFinalizing"); /* up to 3.12 */
     if (finalizing == 0)
@@ -90,6 +95,8 @@ static bool interpreter_in(const struct module *module, struct interpreter *one)
                                 .text = symbol(module, "PyUnicode_Type"),
                                 .evaluator = evaluator,
                                 .evaluator_end = evaluator + bytes,
+                                .run_main = run_main,
+                                .run_main_end = run_main + main_bytes,
                                 .layout = layout};
     return MAJOR(version) == 3 && RELEASED(version) && layout != NULL && one->code != 0 &&
            one->text != 0 && finalizing != 0 && (layout->thread_status != 0 || at_work != 0) &&
@@ -241,12 +248,22 @@ static void frames_read(struct walk *walk, uintptr_t thread)
     group_end(walk, layout->frame_owner != 0 ? ANCHOR_UNKNOWN : walk->cframe);
 }
 
+static void program_look(const struct interpreter *py, const struct native_stack *native)
+{
+    for (unsigned i = 0; !load_relaxed(&is_program) && i < native->count; i++)
+        if (is_within(native->frames[i], py->run_main, py->run_main_end))
+            store_release(&is_program, true);
+}
+
+bool python_ends(void) { return load_acquire(&is_program) && python.finalizing(); }
+
 void python_read(struct python_stack *stack, const struct native_stack *native)
 {
     stack->count = 0;
     const struct interpreter *py = interpreter_of(native);
     if (py == NULL)
         return;
+    program_look(py, native);
     struct peek peek = peek_begin();
     struct walk walk = {.py = py, .peek = &peek, .stack = stack};
     uintptr_t thread = thread_now(py, &peek);

@@ -30,6 +30,10 @@ struct python_stack {
 /* The calling thread's, at most so many; none where `native` has no frame of an interpreter. */
 void python_read(struct python_stack *stack, const struct native_stack *native);
 
+/* Whether the program is a Python interpreter that a sample has met, and has begun to end: then it
+ * frees all that it can. */
+bool python_ends(void);
+
 /* Puts them where the evaluator's frames are, as addresses of script lines (script_lines.h, whose
  * caller this is): the stack as it is to be shown, at most `most`, to `frames`, which native.frames
  * may not be; how many it has. */

@@ -9,6 +9,7 @@
 #include "base/watch.h"
 #include "os/lock.h"
 #include "os/os.h"
+#include "profile/python.h"
 #include "profile/rate.h"
 #include "profile/script_lines.h"
 
@@ -42,6 +43,7 @@ static struct {
     size_t site_buckets; /* constant once they are there */
     struct fill fill;    /* of all sites; `requested` is what they have in use */
     double snapped;      /* the same, when their peak tallies were noted */
+    bool ends;           /* the tallies of what is in use stay as they are */
 } profile = {.lock = LOCK(PROFILE)};
 
 static bool every_block(void) { return load_relaxed(&policy.profile_rate) <= RATE_EVERY; }
@@ -286,7 +288,8 @@ bool samples_add(const void *p, size_t n, size_t block, double weight, const str
         *bucket = sample;
         if (site != profile.own)
             tally_add(&site->total, weight, n);
-        tally_add(&site->live, weight, n);
+        if (!profile.ends)
+            tally_add(&site->live, weight, n);
         fill_add(sample);
         store_relaxed(&profile_used, true);
     } else {
@@ -314,12 +317,14 @@ void samples_resize(const void *p, size_t n, size_t block)
     struct sample *sample = *sample_at(p);
     if (sample != NULL) {
         double change = sample->weight * ((double)n - (double)sample->bytes);
-        note_peak(profile.snapped * (1 + 1.0 / PEAK_PART));
+        if (!profile.ends)
+            note_peak(profile.snapped * (1 + 1.0 / PEAK_PART));
         fill_change(sample, -1);
         sample->bytes = n;
         sample->block = larger(sample->block, block);
         fill_change(sample, 1);
-        tally_grow(&sample->site->live, change);
+        if (!profile.ends)
+            tally_grow(&sample->site->live, change);
         tally_grow(&sample->site->total, change > 0 ? change : 0);
     }
     lock_release(&profile.lock);
@@ -327,12 +332,16 @@ void samples_resize(const void *p, size_t n, size_t block)
 
 bool samples_forget(const void *p)
 {
+    bool ends = python_ends();
     lock_take(&profile.lock);
+    profile.ends |= ends;
     struct sample **at = sample_at(p);
     struct sample *sample = *at;
     if (sample != NULL) {
-        note_peak(profile.snapped * (1 + 1.0 / PEAK_PART));
-        tally_remove(&sample->site->live, sample->weight, sample->bytes);
+        if (!profile.ends) {
+            note_peak(profile.snapped * (1 + 1.0 / PEAK_PART));
+            tally_remove(&sample->site->live, sample->weight, sample->bytes);
+        }
         fill_remove(sample);
         *at = sample->next;
         sample->p = NULL;

@@ -60,7 +60,8 @@ bool samples_add(const void *p, size_t n, size_t block, double weight, const str
 /* Now n bytes of it are requested, and the block has so many bytes, if that is more than before. */
 void samples_resize(const void *p, size_t n, size_t block);
 
-/* It is freed; false if it was not noted. */
+/* It is freed; false if it was not noted. What Python frees because it ends stays in the tallies of
+ * what is in use: else a profile that is written afterwards would not have it. */
 bool samples_forget(const void *p);
 
 /* The site that allocated p, a sampled block in use; null where it is none, or another thread is at
