@@ -146,3 +146,18 @@ def test_among_native_frames(command: Command, python: Path, headers: Path, tmp_
         )
         assert done.returncode == 0, done.stderr
         assert all(word in (tmp_path / name).read_text() for word in ("calls", "sorts"))
+
+
+@each
+def test_whole_run(command: Command, python: Path, headers: Path, tmp_path: Path) -> None:
+    """What Python frees only because it ends is in use; what the program freed is not."""
+    program = tmp_path / "a.py"
+    program.write_text(
+        "cache = {}\n"
+        "def remembers(key):\n    cache[key] = bytearray(2**20)\n"
+        "for key in range(32):\n    remembers(key)\n    bytearray(2**22)\n"
+    )
+    profile = symbols.named(profiled(command, python, tmp_path / "a.heap", program, rate=2**14))
+    (stack,) = (one for one in profile.stacks if "[remembers]" in shown(one))
+    assert stack.figures[0] == 32 and stack.figures[1] > 32 * 2**20
+    assert sum(one.figures[1] for one in profile.stacks) < 48 * 2**20
