@@ -22,6 +22,7 @@ LATE = 2**20  # events that came in between make a chunk late
 LATE_A_THREAD = 1024
 LAST = 2**19  # events that a ring has
 FRAMES = 510  # of a path, at most
+PACKED = 7  # bytes of text in an address
 _ADDRESS = 2**ADDRESS_BITS - 1
 _ADDRESS_SPACE = 2**47
 _NEVER = 2**63 - 1
@@ -362,7 +363,13 @@ def _calls(process: Process, chunks: Chunks) -> Calls:
     kind, what = chunks.events.kind, chunks.events.what
     is_path = kind == PATH
     if is_path.any():
-        process.paths.update(_paths(chunks.events.both, np.flatnonzero(is_path)))
+        for number, path in _paths(chunks.events.both, np.flatnonzero(is_path)):
+            if number:
+                process.paths[number] = path
+            else:  # a mapping
+                line = np.frombuffer(path, "u1").reshape(-1, 8)[:, :PACKED].tobytes()
+                text = line.rstrip(b"\0\n").decode(errors="replace")
+                process.maps[text.partition("-")[0]] = text
         time = time[~is_path[timed]]
     call = timed & ~is_path
     names = process.threads

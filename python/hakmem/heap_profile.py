@@ -13,10 +13,10 @@ code can be: a mapping there is of one line of a script, and named `[python:FILE
 from __future__ import annotations
 
 import bisect
+import functools
 import math
 import re
-from collections.abc import Mapping as Map
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 MOST_BYTES = 256 * 2**20
@@ -41,7 +41,7 @@ _MAPPING = re.compile(
     r"([0-9a-f]{1,16})-([0-9a-f]{1,16}) ([-rwxsp]{4}) ([0-9a-f]{1,16}) \S+ ([0-9]{1,20}) *(.*)"
 )
 _SCRIPT = re.compile(r"\[python:([^:]*):([0-9]{1,10}):([^:]*)\]")
-SCRIPTS = 2**63  # the first address of their functions
+SCRIPTS = 2**60  # the first address of their functions
 MAPPED = "MAPPED_LIBRARIES:"
 DELETED = " (deleted)"
 
@@ -115,7 +115,11 @@ class Profile:
     sites: tuple[Site, ...]
     mappings: tuple[Mapping, ...]  # in the order of addresses
     pid: int | None = None  # as the process knew it
-    scripts: Map[int, Script] = field(default_factory=dict)  # by the address of a call there
+
+    @functools.cached_property
+    def scripts(self) -> dict[int, Script]:
+        """By the address of a call there."""
+        return {one.start: script for one in self.mappings if (script := _script(one))}
 
     @property
     def calls(self) -> set[int]:
@@ -173,9 +177,7 @@ def parse(text: str, name: str) -> Profile:
     sites = _sites(lines[2:at], name)
     where = mappings(lines[at + 1 :], at + 2, name)
     pid = int(own[4]) if own[4] else None
-    scripts = {one.start: script for one in where if (script := _script(one))}
-    where = tuple(one for one in where if one.start not in scripts)
-    return Profile(text, rate, int(own[2]), _with_peak(sites), where, pid, scripts)
+    return Profile(text, rate, int(own[2]), _with_peak(sites), where, pid)
 
 
 def _script(mapping: Mapping) -> Script | None:

@@ -255,7 +255,18 @@ static void program_look(const struct interpreter *py, const struct native_stack
             store_release(&is_program, true);
 }
 
+bool python_is_program(void) { return load_acquire(&is_program); }
+
 bool python_ends(void) { return load_acquire(&is_program) && python.finalizing(); }
+
+static void thread_read(const struct interpreter *py, struct python_stack *stack)
+{
+    struct peek peek = peek_begin();
+    struct walk walk = {.py = py, .peek = &peek, .stack = stack};
+    uintptr_t thread = thread_now(py, &peek);
+    if (thread != 0)
+        frames_read(&walk, thread);
+}
 
 void python_read(struct python_stack *stack, const struct native_stack *native)
 {
@@ -264,11 +275,21 @@ void python_read(struct python_stack *stack, const struct native_stack *native)
     if (py == NULL)
         return;
     program_look(py, native);
-    struct peek peek = peek_begin();
-    struct walk walk = {.py = py, .peek = &peek, .stack = stack};
-    uintptr_t thread = thread_now(py, &peek);
-    if (thread != 0)
-        frames_read(&walk, thread);
+    thread_read(py, stack);
+}
+
+void python_look(const struct native_stack *native)
+{
+    const struct interpreter *py = python_is_program() ? NULL : interpreter_of(native);
+    if (py != NULL)
+        program_look(py, native);
+}
+
+void python_read_program(struct python_stack *stack)
+{
+    stack->count = 0;
+    if (python_is_program())
+        thread_read(&python, stack);
 }
 
 /* ---- functions and lines ---- */
@@ -360,10 +381,15 @@ static struct {
     uintptr_t line;
 } recent[RECENT]; /* lock: script lines */
 
-static uintptr_t line_of_place(const struct place *place)
+static uint64_t place_hash(const struct place *place)
 {
     uint64_t hash = mixed((uint64_t)place->first << 32 | place->at);
-    hash = hash_with(hash_with(hash_with(hash, &place->function), &place->file), &place->lines);
+    return hash_with(hash_with(hash_with(hash, &place->function), &place->file), &place->lines);
+}
+
+static uintptr_t line_of_place(const struct place *place)
+{
+    uint64_t hash = place_hash(place);
     size_t at = hash % RECENT;
     if (recent[at].hash != hash || recent[at].line == 0) {
         recent[at].hash = hash;
@@ -372,18 +398,37 @@ static uintptr_t line_of_place(const struct place *place)
     return recent[at].line;
 }
 
-static uintptr_t line_of_frame(const struct peek *peek, const struct python_frame *frame)
+/* False where names can't be read. */
+static bool place_read(const struct peek *peek, const struct python_frame *frame,
+                       struct place *place)
 {
     const struct python_layout *layout = python.layout;
     uintptr_t code = frame->code;
-    struct place place = {
+    *place = (struct place){
         .function =
             string_at(peek, peek_word(peek, code + layout->code_name), SCRIPT_FUNCTION_MOST),
         .file = string_at(peek, peek_word(peek, code + layout->code_file), SCRIPT_FILE_MOST),
         .lines = bytes_at(peek, peek_word(peek, code + layout->code_lines)),
         .first = peek_half(peek, code + layout->code_first),
         .at = frame->at};
-    return place.function.kind != 0 && place.file.kind != 0 ? line_of_place(&place) : 0;
+    return place->function.kind != 0 && place->file.kind != 0;
+}
+
+static uintptr_t line_of_frame(const struct peek *peek, const struct python_frame *frame)
+{
+    struct place place;
+    return place_read(peek, frame, &place) ? line_of_place(&place) : 0;
+}
+
+uint64_t python_hash(const struct python_stack *stack)
+{
+    struct peek peek = peek_begin();
+    struct place place;
+    uint64_t hash = 0;
+    for (unsigned i = 0; i < stack->count; i++)
+        if (place_read(&peek, &stack->frames[i], &place))
+            hash = mixed(hash * MIXED_STEP ^ place_hash(&place));
+    return hash;
 }
 
 struct mixing {

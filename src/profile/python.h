@@ -30,8 +30,18 @@ struct python_stack {
 /* The calling thread's, at most so many; none where `native` has no frame of an interpreter. */
 void python_read(struct python_stack *stack, const struct native_stack *native);
 
-/* Whether the program is a Python interpreter that a sample has met, and has begun to end: then it
- * frees all that it can. */
+/* Looks for an interpreter in a native stack, where none was found yet. */
+void python_look(const struct native_stack *native);
+
+/* Whether the program is a Python interpreter, as was seen in some stack. Then its code stays, and
+ * the frames can be read without a native stack. */
+bool python_is_program(void);
+void python_read_program(struct python_stack *stack);
+
+/* A number that tells the functions and lines; without a lock. */
+uint64_t python_hash(const struct python_stack *stack);
+
+/* Whether the program is an interpreter that has begun to end: then it frees all that it can. */
 bool python_ends(void);
 
 /* Puts them where the evaluator's frames are, as addresses of script lines (script_lines.h, whose

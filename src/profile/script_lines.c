@@ -103,7 +103,7 @@ static struct script_line *line_make(uint64_t hash, const struct script_name *fu
     struct script_line **bucket = &noted.buckets[hash % BUCKETS];
     *one = (struct script_line){.next = script_lines_first,
                                 .next_of_bucket = *bucket,
-                                .address = SCRIPT_FIRST + SCRIPT_STEP * noted.count++,
+                                .address = SCRIPT_FIRST + (uintptr_t)one,
                                 .hash = hash,
                                 .line = line,
                                 .function_bytes = (uint32_t)function->length,
@@ -112,6 +112,7 @@ static struct script_line *line_make(uint64_t hash, const struct script_name *fu
     bytes_copy(one->names + function->length, file->bytes, file->length);
     one->names[function->length + file->length] = '\0';
     *bucket = one;
+    noted.count++;
     store_release(&script_lines_first, one);
     return one;
 }

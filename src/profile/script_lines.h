@@ -6,9 +6,9 @@
 
 #include "base/defs.h"
 
-/* In the half of all addresses that is the kernel's, and its own mappings are elsewhere. */
-#define SCRIPT_FIRST ((uintptr_t)1 << 63)
-#define SCRIPT_STEP 16 /* from one to the next */
+/* Of addresses that no processor can have. Below it is where the line is noted. */
+#define SCRIPT_FIRST ((uintptr_t)1 << 60)
+#define SCRIPT_STEP 16 /* at least from one to the next */
 #define SCRIPT_MOST ((size_t)1 << 17)
 
 /* Bytes of a name that are noted; what is longer is cut. */
@@ -16,12 +16,13 @@
 #define SCRIPT_FILE_MOST 400
 
 struct script_line {
-    struct script_line *next;           /* noted before it; constant, as all of it is */
+    struct script_line *next;           /* noted before it; constant, as most of it is */
     struct script_line *next_of_bucket; /* noted before it */
     uint64_t address, hash;
     uint32_t line; /* 0: unknown */
     uint32_t function_bytes, file_bytes;
-    char names[]; /* the function's, the file's, and a zero */
+    uint32_t recorded; /* the recording that has it; atomic, and the only field that changes */
+    char names[];      /* the function's, the file's, and a zero */
 };
 
 /* Names as they are noted: UTF-8, in which bytes that would not be, blanks, colons, backslashes and
@@ -41,6 +42,12 @@ void script_lines_leave(void);
  * copied. */
 uintptr_t script_line_note(const struct script_name *function, const struct script_name *file,
                            uint32_t line);
+
+/* The line with an address that was noted; null for any other address. */
+static inline struct script_line *script_line_at(uintptr_t address)
+{
+    return address >> 60 == 1 ? (struct script_line *)(address - SCRIPT_FIRST) : NULL;
+}
 
 /* The one noted last; null: none. */
 const struct script_line *script_lines(void);

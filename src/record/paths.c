@@ -64,6 +64,7 @@ static struct known *known;
 static struct shape *shapes;
 static struct local_step *local_steps;
 static unsigned numbers; /* given to paths; atomic */
+static unsigned generation = 1;
 static uint32_t changes; /* counts steps that are learned to vary; atomic */
 
 #define STEPS_BYTES (STEPS * sizeof(struct step))
@@ -95,7 +96,10 @@ COLD void paths_forget(void)
     if (local_steps != NULL)
         os_purge(local_steps, LOCAL_STEPS_BYTES);
     store_relaxed(&numbers, 0);
+    generation++;
 }
+
+unsigned paths_generation(void) { return generation; }
 
 #define MIX ((uint64_t)0x9e3779b97f4a7c15)
 
@@ -428,4 +432,19 @@ unsigned path_enter(struct tape *tape, struct caller from, const struct stack_re
     if (path != PATH_NONE)
         shape_enter(from, tape->stack_top - from.stack, &walked, key, path);
     return path;
+}
+
+unsigned path_with(unsigned path, uint64_t more, bool *is_new)
+{
+    *is_new = false;
+    struct known *place = place_of(mixed_with(mixed_with(3, path), more) | 1, true);
+    if (place == NULL)
+        return path;
+    unsigned joined = load_relaxed(&place->path);
+    if (joined == PATH_NONE) {
+        joined = number_new();
+        *is_new = joined != PATH_NONE;
+        store_relaxed(&place->path, joined);
+    }
+    return joined != PATH_NONE ? joined : path;
 }

@@ -49,7 +49,9 @@ enum event_kind {
                       the alignment; instead of the time the upper half of the bytes */
     EVENT_PATH,    /* a call path: its number; instead of the bytes how many addresses. They follow,
                       two an EVENT_NONE, innermost first: where the call is, not where it returns.
-                      The first one's upper bits are instead of the path, the second is a word */
+                      The first one's upper bits are instead of the path, the second is a word.
+                      Number 0 is no path: a line of text that belongs to the process's mappings,
+                      7 bytes in each address (profile/script_lines.h) */
 };
 #define EVENT_ADDRESS_BITS 44
 #define EVENT_PATH_BITS 17
@@ -218,6 +220,9 @@ enum ring_answer tape_write(struct tape *tape, const struct taped *event);
 /* Writes the addresses of a path, at most 2 * (CHUNK_EVENTS - 1). */
 enum ring_answer tape_write_path(struct tape *tape, unsigned path, const uintptr_t *frames,
                                  unsigned count);
+
+/* Text as the addresses of a path; how many, at most `most`: what is beyond is left out. */
+unsigned tape_pack(const char *text, size_t bytes, uintptr_t *words, unsigned most);
 
 /* Others get what it has; it can go on with another chunk. */
 void tape_flush(struct tape *tape);
