@@ -359,18 +359,45 @@ static uintptr_t place_note(const struct place *place)
     return script_line_note(&function, &file, line);
 }
 
-typedef uint64_t any_word __attribute__((may_alias, aligned(1)));
+#define WORD sizeof(uint64_t)
+
+static uint64_t word_at(const char *start)
+{
+    typedef uint64_t any_word __attribute__((may_alias, aligned(1)));
+    return *(const any_word *)start;
+}
+
+/* Two words at a time, as a multiplication waits for the one before it. */
+static uint64_t hash_bytes(uint64_t hash, const char *start, size_t bytes)
+{
+    uint64_t a = hash, b = bytes;
+    size_t i = 0;
+    for (; i + 2 * WORD <= bytes; i += 2 * WORD) {
+        a = (a ^ word_at(start + i)) * MIXED_STEP;
+        b = (b ^ word_at(start + i + WORD)) * MIXED_STEP;
+        a ^= a >> 32;
+        b ^= b >> 32;
+    }
+    for (; i + WORD <= bytes; i += WORD)
+        a = (a ^ word_at(start + i)) * MIXED_STEP;
+    if (i < bytes && bytes >= WORD)
+        b = (b ^ word_at(start + bytes - WORD)) * MIXED_STEP;
+    for (; i < bytes && bytes < WORD; i++)
+        a = (a ^ (unsigned char)start[i]) * MIXED_STEP;
+    return mixed(a + b * MIXED_STEP);
+}
+
+/* Of a longer one the begin and the end: a table of lines has thousands. */
+#define HASHED ((size_t)64)
 
 static uint64_t hash_with(uint64_t hash, const struct span *span)
 {
     size_t bytes = span->start != NULL ? span->count * span->kind : 0;
     const char *start = span->start;
-    size_t i = 0;
-    for (; i + sizeof(any_word) <= bytes; i += sizeof(any_word))
-        hash = (hash ^ *(const any_word *)(start + i)) * MIXED_STEP, hash ^= hash >> 32;
-    for (; i < bytes; i++)
-        hash = (hash ^ (unsigned char)start[i]) * MIXED_STEP;
-    return mixed(hash ^ bytes);
+    if (bytes <= 2 * HASHED)
+        return hash_bytes(hash, start, bytes);
+    hash = hash_bytes(hash ^ bytes, start, HASHED);
+    return hash_bytes(hash, start + bytes - HASHED, HASHED);
 }
 
 /* Addresses of lines by a hash of all that tells them, so that names and tables are read once. An
