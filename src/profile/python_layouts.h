@@ -35,6 +35,7 @@ struct python_layout {
 /* Of all objects, strings and bytes. */
 #define PYTHON_TYPE_AT 8
 #define PYTHON_LENGTH_AT 16
+#define PYTHON_TEXT_HASH_AT 24 /* all bits set: it was not asked for yet */
 #define PYTHON_TEXT_STATE_AT 32
 #define PYTHON_BYTES_AT 32
 

@@ -85,6 +85,7 @@ int main(void)
     compare("text_ascii", l->text_ascii, sizeof(PyASCIIObject));
     compare("text_compact", l->text_compact, sizeof(PyCompactUnicodeObject));
     compare("a string's state", PYTHON_TEXT_STATE_AT, offsetof(PyASCIIObject, state));
+    compare("a string's hash", PYTHON_TEXT_HASH_AT, offsetof(PyASCIIObject, hash));
     compare("a string's length", PYTHON_LENGTH_AT, offsetof(PyASCIIObject, length));
     compare("a type", PYTHON_TYPE_AT, offsetof(PyObject, ob_type));
     compare("a length", PYTHON_LENGTH_AT, offsetof(PyVarObject, ob_size));
