@@ -93,8 +93,6 @@ static SLOW unsigned path_read(struct tape *tape, struct caller from)
     return path;
 }
 
-#define LINE_WORDS 160
-
 /* Names the lines of a path that the recording does not have yet. */
 static void lines_write(struct tape *tape, const uintptr_t *frames, unsigned count)
 {
@@ -102,12 +100,12 @@ static void lines_write(struct tape *tape, const uintptr_t *frames, unsigned cou
         struct script_line *line = script_line_at(frames[i]);
         if (line == NULL || load_relaxed(&line->recorded) == paths_generation())
             continue;
-        char text[LINE_WORDS * 7 + 1];
-        uintptr_t words[LINE_WORDS];
+        char text[PACKED_WORDS * PACKED + 1];
+        uintptr_t words[PACKED_WORDS];
         struct text t;
         text_init(&t, text, sizeof text);
         profile_add_script_line(&t, line);
-        path_write(tape, PATH_NONE, words, tape_pack(text, t.used, words, LINE_WORDS));
+        path_write(tape, PATH_NONE, words, tape_pack(text, t.used, words));
         store_relaxed(&line->recorded, paths_generation());
     }
 }

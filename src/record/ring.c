@@ -308,12 +308,10 @@ enum ring_answer tape_write_path(struct tape *tape, unsigned path, const uintptr
     return RING_TAKEN;
 }
 
-#define PACKED 7 /* bytes: an address has 61 bits */
-
-unsigned tape_pack(const char *text, size_t bytes, uintptr_t *words, unsigned most)
+unsigned tape_pack(const char *text, size_t bytes, uintptr_t *words)
 {
     unsigned count = 0;
-    for (size_t i = 0; i < bytes && count < most; i += PACKED) {
+    for (size_t i = 0; i < bytes && count < PACKED_WORDS; i += PACKED) {
         uintptr_t word = 0;
         for (size_t k = 0; k < PACKED && i + k < bytes; k++)
             word |= (uintptr_t)(unsigned char)text[i + k] << 8 * k;

@@ -221,8 +221,10 @@ enum ring_answer tape_write(struct tape *tape, const struct taped *event);
 enum ring_answer tape_write_path(struct tape *tape, unsigned path, const uintptr_t *frames,
                                  unsigned count);
 
-/* Text as the addresses of a path; how many, at most `most`: what is beyond is left out. */
-unsigned tape_pack(const char *text, size_t bytes, uintptr_t *words, unsigned most);
+/* Text as the addresses of a path, which have 61 bits; how many: what is beyond is left out. */
+#define PACKED 7 /* bytes in each */
+#define PACKED_WORDS 160
+unsigned tape_pack(const char *text, size_t bytes, uintptr_t *words);
 
 /* Others get what it has; it can go on with another chunk. */
 void tape_flush(struct tape *tape);
