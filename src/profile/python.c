@@ -387,13 +387,19 @@ static uint64_t hash_bytes(uint64_t hash, const char *start, size_t bytes)
     return mixed(a + b * MIXED_STEP);
 }
 
-/* Of a longer one the begin and the end: a table of lines has thousands. */
+static uint64_t hash_name(uint64_t hash, const struct span *name)
+{
+    return hash_bytes(hash, name->start, name->start != NULL ? name->count * name->kind : 0);
+}
+
+/* Of a table of lines, which may have thousands, its length, begin and end. Another function of the
+ * same name, file and first line seldom has the same. */
 #define HASHED ((size_t)64)
 
-static uint64_t hash_with(uint64_t hash, const struct span *span)
+static uint64_t hash_lines(uint64_t hash, const struct span *lines)
 {
-    size_t bytes = span->start != NULL ? span->count * span->kind : 0;
-    const char *start = span->start;
+    size_t bytes = lines->start != NULL ? lines->count : 0;
+    const char *start = lines->start;
     if (bytes <= 2 * HASHED)
         return hash_bytes(hash, start, bytes);
     hash = hash_bytes(hash ^ bytes, start, HASHED);
@@ -411,7 +417,7 @@ static struct {
 static uint64_t place_hash(const struct place *place)
 {
     uint64_t hash = mixed((uint64_t)place->first << 32 | place->at);
-    return hash_with(hash_with(hash_with(hash, &place->function), &place->file), &place->lines);
+    return hash_lines(hash_name(hash_name(hash, &place->function), &place->file), &place->lines);
 }
 
 static uintptr_t line_of_place(const struct place *place)
@@ -470,7 +476,7 @@ static uint64_t quick_key(const struct peek *peek, const struct python_frame *fr
         return 0;
     if (filed + 1 <= 1) {
         struct span span = string_at(peek, file, SCRIPT_FILE_MOST);
-        filed = hash_with(0, &span);
+        filed = hash_name(0, &span);
     }
     uint64_t words[] = {code,
                         frame->at,
