@@ -129,6 +129,47 @@ static bool maps_print(FILE *out, const char *process, struct why *why)
     return true;
 }
 
+/* Of another process, as it has them; null where it is none. */
+static const struct script_line *script_line_read(struct target *t, const struct watch_profile *w,
+                                                  uint64_t at, uint64_t *next)
+{
+    static struct {
+        struct script_line line;
+        char names[SCRIPT_FUNCTION_MOST + SCRIPT_FILE_MOST];
+    } one;
+    unsigned char line[256];
+    if (!target_read(t, at, line, w->line_size))
+        return NULL;
+    memcpy(next, line + w->line_next_at, sizeof *next);
+    memcpy(&one.line.address, line + w->line_address_at, sizeof one.line.address);
+    memcpy(&one.line.line, line + w->line_number_at, sizeof one.line.line);
+    memcpy(&one.line.function_bytes, line + w->line_function_at, sizeof one.line.function_bytes);
+    memcpy(&one.line.file_bytes, line + w->line_file_at, sizeof one.line.file_bytes);
+    size_t function = one.line.function_bytes, file = one.line.file_bytes;
+    bool possible = function <= SCRIPT_FUNCTION_MOST && file <= SCRIPT_FILE_MOST &&
+                    target_read(t, at + w->line_size, one.line.names, function + file);
+    return possible ? &one.line : NULL;
+}
+
+static bool script_lines_print(FILE *out, struct target *t, const struct watch_profile *w)
+{
+    struct text text;
+    uint64_t at = 0;
+    if (w->lines == NULL)
+        return true; /* an older library's */
+    if (!target_read(t, address(w->lines), &at, sizeof at))
+        return target_mapped(t, address(w->lines), sizeof at);
+    for (unsigned count = 0; at != 0; count++) {
+        const struct script_line *one = script_line_read(t, w, at, &at);
+        if (one == NULL || count > SCRIPT_MOST)
+            return false;
+        text_init(&text, line, sizeof line);
+        profile_add_script_line(&text, one);
+        fputs(line, out);
+    }
+    return true;
+}
+
 bool profile_print(FILE *out, struct target *t, const struct tables *tables, const char *process,
                    uint64_t pid, struct profile_more *more, struct why *why)
 {
@@ -151,5 +192,8 @@ bool profile_print(FILE *out, struct target *t, const struct tables *tables, con
         pass.printed += more->add_sites(more, &text);
     profile_add_end(&text, pass.printed);
     fputs(line, out);
-    return maps_print(out, process, why);
+    if (!maps_print(out, process, why))
+        return false;
+    return script_lines_print(out, t, pass.w) ||
+           because(why, EXIT_NONSENSE, "its list of script lines is invalid");
 }

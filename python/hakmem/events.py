@@ -9,10 +9,12 @@ which time all calls are there.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from hakmem import heap_profile
 from hakmem.recording import MORE, PATH, Chunks, Head, NoRecording, Reader, numpy
 
 ADDRESS_BITS = 44  # of a block, without the lowest 4
@@ -22,6 +24,7 @@ LATE = 2**20  # events that came in between make a chunk late
 LATE_A_THREAD = 1024
 LAST = 2**19  # events that a ring has
 FRAMES = 510  # of a path, at most
+PACKED = 7  # bytes of text in an address
 _ADDRESS = 2**ADDRESS_BITS - 1
 _ADDRESS_SPACE = 2**47
 _NEVER = 2**63 - 1
@@ -401,7 +404,11 @@ def _calls(process: Process, chunks: Chunks) -> Calls:
     kind, what = chunks.events.kind, chunks.events.what
     is_path = kind == PATH
     if is_path.any():
-        process.paths.update(_paths(chunks.events.both, np.flatnonzero(is_path)))
+        for number, path in _paths(chunks.events.both, np.flatnonzero(is_path)):
+            mapping = {} if number else _mapping(path)
+            process.maps.update(mapping)
+            if not mapping:
+                process.paths[number] = path
         time = time[~is_path[timed]]
     call = timed & ~is_path
     names = process.threads
@@ -419,6 +426,16 @@ def _calls(process: Process, chunks: Chunks) -> Calls:
     if len(more) and (size[what & _ADDRESS != 0] & -_ADDRESS_SPACE != 0).any():
         raise NoRecording(f"{process.file}: damaged: it has a block that no address space holds")
     return Calls(what, extra, size, time, thread)
+
+
+def _mapping(path: bytes) -> dict[str, str]:
+    """Of a line of a script, which is written as a path."""
+    packed = numpy().frombuffer(path, "u1").reshape(-1, 8)[:, :PACKED].tobytes()
+    line = packed.rstrip(b"\0\n").decode(errors="replace")
+    with suppress(heap_profile.NoProfile):
+        heap_profile.mappings([line], 1, "")
+        return {line.partition("-")[0]: line}
+    return {}
 
 
 def _paths(events: Any, at: Any) -> Iterator[tuple[int, bytes]]:

@@ -6,12 +6,14 @@ program named the call by `# name NAME`. Where the reader is asked for them, `# 
 the blocks in use by the size of their class (look/samples.h). A file of a search for leaks has one
 more line for each site, `# leaks` and eight numbers. The figures are estimates for the whole
 program, made from the samples. Addresses are those to which the calls return, the innermost first.
-After the sites comes the text of /proc/PID/maps.
+After the sites comes the text of /proc/PID/maps. Functions of scripts have addresses, too, where no
+code can be: a mapping there is of one line of a script, and named `[python:FILE:LINE:FUNCTION]`.
 """
 
 from __future__ import annotations
 
 import bisect
+import functools
 import math
 import re
 from dataclasses import dataclass, replace
@@ -40,6 +42,8 @@ _LEAKS = re.compile("# leaks" + 8 * f" {_N}")
 _MAPPING = re.compile(
     r"([0-9a-f]{1,16})-([0-9a-f]{1,16}) ([-rwxsp]{4}) ([0-9a-f]{1,16}) \S+ ([0-9]{1,20}) *(.*)"
 )
+_SCRIPT = re.compile(r"\[python:([^:]*):([0-9]{1,10}):([^:]*)\]")
+SCRIPTS = 2**60  # the first address of their functions
 MAPPED = "MAPPED_LIBRARIES:"
 DELETED = " (deleted)"
 
@@ -62,6 +66,15 @@ class Mapping:
     @property
     def is_file(self) -> bool:
         return self.path.startswith("/")
+
+
+@dataclass(frozen=True)
+class Script:
+    """A place in a script."""
+
+    function: str
+    file: str
+    line: int  # 0 where it is not known
 
 
 @dataclass(frozen=True)
@@ -106,6 +119,11 @@ class Profile:
     pid: int | None = None  # as the process knew it
     most: int | None = None  # bytes in use at once; None where only the sites' peaks are known
     allocated: int | None = None  # blocks; both since the process began, or since its last fork
+
+    @functools.cached_property
+    def scripts(self) -> dict[int, Script]:
+        """By the address of a call there."""
+        return {one.start: script for one in self.mappings if (script := _script(one))}
 
     @property
     def calls(self) -> set[int]:
@@ -165,6 +183,21 @@ def parse(text: str, name: str) -> Profile:
     pid = int(own[4]) if own[4] else None
     course = (int(own[5]), int(own[6])) if own[5] else (None, None)
     return Profile(text, rate, int(own[2]), _with_peak(sites), where, pid, *course)
+
+
+def _script(mapping: Mapping) -> Script | None:
+    found = _SCRIPT.fullmatch(mapping.path) if mapping.start >= SCRIPTS else None
+    return found and Script(_unescaped(found[3]), _unescaped(found[1]), int(found[2]))
+
+
+def _unescaped(name: str) -> str:
+    """Of bytes that are no UTF-8, and of control characters, their numbers."""
+
+    def letter(match: re.Match[str]) -> str:
+        code = int(match[1], 8)
+        return chr(code) if 0x20 <= code < 0x7F else f"\\x{code:02x}"
+
+    return re.sub(r"\\([0-3][0-7]{2})", letter, name).replace("\n", r"\x0a")
 
 
 def _sites(lines: list[str], name: str) -> list[Site]:

@@ -102,7 +102,14 @@ def rate(bytes_: int) -> str:
 
 
 def innermost(lines: Sequence[Line]) -> list[str]:
-    """The innermost. Where all are of libraries, also the first that is not, and its callers."""
+    """The innermost. Where all are of libraries, also the first that is not, and its callers. Of a
+    script its own functions, and where the innermost one leads to."""
+    scripts = [at for at, line in enumerate(lines) if line.is_script]
+    if scripts:
+        called = [short(lines[at]) for at in scripts]
+        native = [short(line) for line in lines[: min(scripts[0], DEPTH // 4)]]
+        left_out = ["…"] if scripts[0] > len(native) else []
+        return native + left_out + called[: DEPTH - len(native)]
     own = next((at for at, line in enumerate(lines) if not LIBRARY.match(line.function)), 0)
     if own <= DEPTH // 2:
         return [short(line) for line in lines[:DEPTH]]

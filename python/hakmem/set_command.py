@@ -14,6 +14,7 @@ CHANGEABLE = (
     "thread_bytes", "keep_bytes", "soft_limit_bytes", "hard_limit_bytes",
     "report_no_memory", "check_frees", "abort_on_misuse", "compact",
     "guards_a_second", "profile", "profile_rss", "profile_rate", "profile_samples",
+    "profile_scripts",
 )  # fmt: skip
 HELP = "change an option of a running process"
 DESCRIPTION = HELP[0].upper() + HELP[1:] + "."

@@ -76,6 +76,7 @@ class Line:
     file: str = ""
     line: int = 0
     is_wrapper: bool = False
+    is_script: bool = False
 
     def __str__(self) -> str:
         return f"{self.function} ({self.where})" if self.file else self.function
@@ -224,8 +225,12 @@ def all_located(
     frames: list[dict[int, Frame]] = [{} for _ in asked]
     for which, (profile, calls) in enumerate(asked):
         for call in calls:
+            script = profile.scripts.get(call)
             module = profile.mapping_of(call)
-            if call == CUT:
+            if script is not None:
+                line = Line(script.function, script.file, script.line, is_script=True)
+                frames[which][call] = Frame(call, None, call, (line,))
+            elif call == CUT:
                 frames[which][call] = Frame(call, None, 0, (Line(LEFT_OUT),))
             elif module is not None and module.is_file:
                 of_file[module.path][which, call] = module
@@ -233,6 +238,8 @@ def all_located(
                 within = call - module.start if module else call
                 code = module is None or module.executable  # what it made may be gone at its end
                 made = perf_map.function(call) if perf_map and code else None
+                if made and made[1] and profile.scripts:
+                    continue  # a trampoline, beside the frame that it leads to
                 frames[which][call] = Frame(call, module, within, (Line(*made),) if made else ())
     notes: list[str] = []
     build_ids = {}
@@ -285,7 +292,8 @@ def with_names(profile: Profile, names: Located) -> Named:
 
 def stack_of(site: heap_profile.Site, frames: Mapping[int, Frame]) -> tuple[Frame, ...]:
     """Without the allocator's frames, below the name of the call."""
-    stack = _callers([frames[address - 1] for address in site.stack if address > 0])
+    calls = (address - 1 for address in site.stack if address > 0)
+    stack = _callers([frames[call] for call in calls if call in frames])
     return (Frame(0, None, 0, (Line(site.name),)), *stack) if site.name else stack
 
 

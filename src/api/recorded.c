@@ -7,7 +7,10 @@
 #include "life/scavenger.h"
 #include "os/lock.h"
 #include "os/os.h"
+#include "profile/python.h"
+#include "profile/script_lines.h"
 #include "report/backtrace.h"
+#include "sheet/profile.h"
 
 static inline struct tape *tape_mine(void)
 {
@@ -95,15 +98,69 @@ static SLOW unsigned path_read(struct tape *tape, struct caller from)
     struct stack_kept kept;
     bool is_new;
     unsigned path = path_enter(tape, from, &stack, &kept, &is_new);
+    if (load_relaxed(&policy.profile_scripts) != 0)
+        python_look(&(struct native_stack){trace.count, frames, stacks});
     if (is_new)
         path_write(tape, path, frames, frames_keep(frames, trace.count, &kept));
     return path;
 }
 
+/* Names the lines of a path that the recording does not have yet. */
+static void lines_write(struct tape *tape, const uintptr_t *frames, unsigned count)
+{
+    for (unsigned i = 0; i < count; i++) {
+        struct script_line *line = script_line_at(frames[i]);
+        if (line == NULL || load_relaxed(&line->recorded) == paths_generation())
+            continue;
+        char text[PACKED_WORDS * PACKED + 1];
+        uintptr_t words[PACKED_WORDS];
+        struct text t;
+        text_init(&t, text, sizeof text);
+        profile_add_script_line(&t, line);
+        path_write(tape, PATH_NONE, words, tape_pack(text, t.used, words));
+        store_relaxed(&line->recorded, paths_generation());
+    }
+}
+
+/* A path with functions of scripts, which the recording does not have yet. */
+static SLOW void scripts_write(struct tape *tape, struct caller from, unsigned path,
+                               const struct python_stack *scripts)
+{
+    uintptr_t frames[FRAMES_READ], ends[FRAMES_READ], mixed[FRAMES_READ];
+    struct frames trace = {.most = FRAMES_READ, .frames = frames, .stacks = ends};
+    trace.present_until = (from.stack | (os_page - 1)) + 1;
+    if (backtrace_cheap())
+        backtrace_fill(&trace);
+    struct native_stack native = {trace.count, frames, ends};
+    if (!lock_enter(&cacheless_lock)) {
+        path_write(tape, path, frames, trace.count); /* a fork holds the heap */
+        return;
+    }
+    unsigned count = python_mix(scripts, &native, mixed, FRAMES_READ);
+    lock_release(&cacheless_lock);
+    lines_write(tape, mixed, count);
+    path_write(tape, path, mixed, count);
+}
+
+static SLOW unsigned path_with_scripts(struct tape *tape, struct caller from, unsigned path)
+{
+    struct python_stack scripts;
+    bool is_new;
+    python_read_program(&scripts);
+    if (scripts.count == 0)
+        return path;
+    unsigned joined = path_with(path, python_hash(&scripts), &is_new);
+    if (is_new)
+        scripts_write(tape, from, joined, &scripts);
+    return joined;
+}
+
 static inline unsigned path_of(struct tape *tape, struct caller from)
 {
     unsigned path;
-    return likely(path_known(tape, from, &path)) ? path : path_read(tape, from);
+    if (unlikely(!path_known(tape, from, &path)))
+        path = path_read(tape, from);
+    return unlikely(python_is_program()) ? path_with_scripts(tape, from, path) : path;
 }
 
 /* `tape` is the calling thread's, if it has one. */

@@ -17,6 +17,7 @@
 #include "life/statistics.h"
 #include "os/os.h"
 #include "profile/guarded.h"
+#include "profile/python.h"
 #include "profile/rate.h"
 #include "report/backtrace.h"
 #include "report/report.h"
@@ -118,21 +119,47 @@ static SLOW unsigned frames_fill(struct frames trace)
 {
     uintptr_t here = (uintptr_t)__builtin_frame_address(0);
     trace.present_until = (here | (os_page - 1)) + 1;
-    thread_enters(THREAD_SAMPLES);
     if (backtrace_cheap())
         backtrace_fill(&trace);
-    thread_leaves(THREAD_SAMPLES);
     return trace.count;
+}
+
+/* Where the calling thread is, native and in scripts. */
+struct whereabouts {
+    struct native_stack native;
+    struct python_stack python;
+    uintptr_t frames[FRAMES_MOST], ends[FRAMES_MOST];
+};
+
+static void whereabouts_read(struct whereabouts *at)
+{
+    thread_enters(THREAD_SAMPLES);
+    at->native = (struct native_stack){.frames = at->frames, .ends = at->ends};
+    at->native.count =
+        frames_fill((struct frames){.most = FRAMES_MOST, .frames = at->frames, .stacks = at->ends});
+    at->python.count = 0;
+    if (load_relaxed(&policy.profile_scripts) != 0)
+        python_read(&at->python, &at->native);
+    thread_leaves(THREAD_SAMPLES);
+}
+
+/* A block of the program's. False where the heap is not to be entered. */
+static SLOW bool origin_note(struct door *door, struct origin *from)
+{
+    struct whereabouts at;
+    whereabouts_read(&at);
+    if (!enter(door))
+        return false;
+    from->depth = python_mix(&at.python, &at.native, from->frames, FRAMES_MOST);
+    return true;
 }
 
 SLOW void sampled_note(void *p, size_t n, size_t bytes, const char *name)
 {
-    struct origin from;
+    struct origin from = {.name = name != NULL ? name : ""};
     bool own = scavenger_calls();
-    from.name = name != NULL ? name : "";
-    from.depth = own ? 0 : frames_fill((struct frames){.most = FRAMES_MOST, .frames = from.frames});
     struct door door;
-    if (!enter(&door)) {
+    if (own ? !enter(&door) : !origin_note(&door, &from)) {
         samples_miss();
         return;
     }
@@ -162,8 +189,11 @@ SLOW void *sampled_resize(void *p, size_t n)
 static SLOW struct guarded_call call_now(void)
 {
     struct guarded_call call = {.thread = os_thread_id()};
-    if (!thread_is_within(THREAD_SAMPLES))
-        call.depth = frames_fill((struct frames){.most = GUARDED_FRAMES, .frames = call.frames});
+    if (thread_is_within(THREAD_SAMPLES))
+        return call;
+    thread_enters(THREAD_SAMPLES);
+    call.depth = frames_fill((struct frames){.most = GUARDED_FRAMES, .frames = call.frames});
+    thread_leaves(THREAD_SAMPLES);
     return call;
 }
 

@@ -111,7 +111,9 @@ struct watch_counters {
  * number is; each has a list. A sample has the address of its block, null while the sample is
  * unused, its site, the bytes that were requested, those of the block, and how many blocks it
  * stands for, a floating-point number. `site_buckets` is where the number of the first buckets is.
- */
+ * `lines` is where the address of the first script line is (profile/script_lines.h), a list, or
+ * null. After its line_size bytes follow the names: a function's and a file's, whose bytes are
+ * numbers of 32 bits, as the line is. Its frames have its address. */
 struct watch_profile {
     uint32_t bytes;
     uint32_t buckets, size, next_at, total_at, live_at, peak_at, depth_at;
@@ -119,6 +121,9 @@ struct watch_profile {
     uint32_t name_at, sample_size, sample_next_at, sample_p_at, sample_site_at;
     uint32_t sample_requested_at, sample_block_at, sample_weight_at;
     const void *fill, *samples, *bucket_bits, *site_buckets;
+    const void *lines;
+    uint32_t line_size, line_next_at, line_address_at, line_number_at;
+    uint32_t line_function_at, line_file_at;
     const void *course; /* of the whole process: struct course */
 };
 

@@ -46,6 +46,7 @@ enum changed option_change(const char *name, size_t value, struct cache *mine)
         break;
     case OPTION_NUMBER_profile_rate:
     case OPTION_NUMBER_profile_samples:
+    case OPTION_NUMBER_profile_scripts:
     case OPTION_NUMBER_abort_on_misuse:
     case OPTION_NUMBER_compact:
     case OPTION_NUMBER_thread_bytes:

@@ -9,7 +9,9 @@
 #include "base/watch.h"
 #include "os/lock.h"
 #include "os/os.h"
+#include "profile/python.h"
 #include "profile/rate.h"
+#include "profile/script_lines.h"
 
 #define BUCKET_BITS_FIRST 14 /* of samples */
 #define BUCKET_BITS_MOST 26
@@ -44,6 +46,7 @@ static struct {
     struct course course; /* since the process began */
     struct course lately; /* since samples_watch */
     bool watched;         /* there was one; atomic */
+    bool ends;            /* what is in use, and the tallies of it, stay as they are */
 } profile = {.lock = LOCK(PROFILE)};
 
 static bool every_block(void) { return load_relaxed(&policy.profile_rate) <= RATE_EVERY; }
@@ -340,9 +343,11 @@ bool samples_add(const void *p, size_t n, size_t block, double weight, const str
         if (site != profile.own) {
             tally_add(&site->total, weight, n);
             count_blocks(weight);
-            profile.live += weight * (double)n;
         }
-        tally_add(&site->live, weight, n);
+        if (!profile.ends) {
+            profile.live += site != profile.own ? weight * (double)n : 0;
+            tally_add(&site->live, weight, n);
+        }
         fill_add(sample);
         store_relaxed(&profile_used, true);
     } else {
@@ -370,13 +375,15 @@ void samples_resize(const void *p, size_t n, size_t block)
     struct sample *sample = *sample_at(p);
     if (sample != NULL) {
         double change = sample->weight * ((double)n - (double)sample->bytes);
-        note_peak();
-        profile.live += sample->site != profile.own ? change : 0;
+        if (!profile.ends) {
+            note_peak();
+            profile.live += sample->site != profile.own ? change : 0;
+            tally_grow(&sample->site->live, change);
+        }
         fill_change(sample, -1);
         sample->bytes = n;
         sample->block = larger(sample->block, block);
         fill_change(sample, 1);
-        tally_grow(&sample->site->live, change);
         tally_grow(&sample->site->total, change > 0 ? change : 0);
     }
     lock_release(&profile.lock);
@@ -384,14 +391,18 @@ void samples_resize(const void *p, size_t n, size_t block)
 
 bool samples_forget(const void *p)
 {
+    bool ends = python_ends();
     lock_take(&profile.lock);
+    profile.ends |= ends;
     struct sample **at = sample_at(p);
     struct sample *sample = *at;
     if (sample != NULL) {
-        note_peak();
-        if (sample->site != profile.own)
-            profile.live -= sample->weight * (double)sample->bytes;
-        tally_remove(&sample->site->live, sample->weight, sample->bytes);
+        if (!profile.ends) {
+            note_peak();
+            if (sample->site != profile.own)
+                profile.live -= sample->weight * (double)sample->bytes;
+            tally_remove(&sample->site->live, sample->weight, sample->bytes);
+        }
         fill_remove(sample);
         *at = sample->next;
         sample->p = NULL;
@@ -443,5 +454,12 @@ const struct watch_profile watch_profile = {
     .samples = &profile.samples,
     .bucket_bits = &profile.bucket_bits,
     .site_buckets = &profile.site_buckets,
+    .lines = &script_lines_first,
+    .line_size = offsetof(struct script_line, names),
+    .line_next_at = offsetof(struct script_line, next),
+    .line_address_at = offsetof(struct script_line, address),
+    .line_number_at = offsetof(struct script_line, line),
+    .line_function_at = offsetof(struct script_line, function_bytes),
+    .line_file_at = offsetof(struct script_line, file_bytes),
     .course = &profile.course,
 };

@@ -83,7 +83,8 @@ void samples_fork_child(void);
 struct course samples_course(void);
 bool samples_watched(void);
 
-/* It is freed; false if it was not noted. */
+/* It is freed; false if it was not noted. What Python frees because it ends stays in the tallies of
+ * what is in use: else a profile that is written afterwards would not have it. */
 bool samples_forget(const void *p);
 
 /* The site that allocated p, a sampled block in use; null where it is none, or another thread is at

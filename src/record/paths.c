@@ -66,6 +66,7 @@ static uint64_t *by_stack, *by_walk;
 static struct shape *shapes;
 static struct local_step *local_steps;
 static unsigned numbers; /* given to paths; atomic */
+static unsigned generation = 1;
 static uint32_t changes; /* counts steps that are learned to vary; atomic */
 
 #define STEPS_BYTES (STEPS * sizeof(struct step))
@@ -103,7 +104,10 @@ COLD void paths_forget(void)
     if (local_steps != NULL)
         os_purge(local_steps, LOCAL_STEPS_BYTES);
     store_relaxed(&numbers, 0);
+    generation++;
 }
+
+unsigned paths_generation(void) { return generation; }
 
 #define MIX ((uint64_t)0x9e3779b97f4a7c15)
 
@@ -502,4 +506,14 @@ unsigned path_enter(struct tape *tape, struct caller from, const struct stack_re
     walk_enter(key, path);
     shape_enter(from, tape->stack_top - from.stack, &walked, key, path);
     return path;
+}
+
+unsigned path_with(unsigned path, uint64_t more, bool *is_new)
+{
+    *is_new = false;
+    uint64_t key = mixed_with(mixed_with(4, path), more);
+    unsigned joined = stack_find(key);
+    if (joined == 0)
+        joined = stack_enter(key, is_new);
+    return joined != PATH_NONE ? joined : path;
 }

@@ -58,4 +58,11 @@ struct stack_kept {
 unsigned path_enter(struct tape *tape, struct caller from, const struct stack_read *stack,
                     struct stack_kept *kept, bool *is_new);
 
+/* The number of a path with what else tells it apart, here the functions of scripts; `path` where
+ * there is no number for it. */
+unsigned path_with(unsigned path, uint64_t more, bool *is_new);
+
+/* Of what paths_forget forgot last; never 0. */
+unsigned paths_generation(void);
+
 #endif

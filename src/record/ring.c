@@ -307,3 +307,15 @@ enum ring_answer tape_write_path(struct tape *tape, unsigned path, const uintptr
     written(tape, next, now);
     return RING_TAKEN;
 }
+
+unsigned tape_pack(const char *text, size_t bytes, uintptr_t *words)
+{
+    unsigned count = 0;
+    for (size_t i = 0; i < bytes && count < PACKED_WORDS; i += PACKED) {
+        uintptr_t word = 0;
+        for (size_t k = 0; k < PACKED && i + k < bytes; k++)
+            word |= (uintptr_t)(unsigned char)text[i + k] << 8 * k;
+        words[count++] = word;
+    }
+    return count;
+}

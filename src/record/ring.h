@@ -50,7 +50,9 @@ enum event_kind {
     EVENT_PATH,    /* a call path: its number; instead of the bytes how many addresses. They follow,
                       two an EVENT_NONE, innermost first: where the call is, not where it returns.
                       The first one's upper bits are instead of the path, the second is a word.
-                      PATH_CUT: here calls are left out */
+                       PATH_CUT: here calls are left out. Number 0 is no path: a line of text that
+                       belongs to the process's mappings, 7 bytes in each address
+                       (profile/script_lines.h) */
 };
 #define PATH_CUT ((uintptr_t)0)
 #define EVENT_ADDRESS_BITS 44
@@ -220,6 +222,11 @@ enum ring_answer tape_write(struct tape *tape, const struct taped *event);
 /* Writes the addresses of a path, at most 2 * (CHUNK_EVENTS - 1). */
 enum ring_answer tape_write_path(struct tape *tape, unsigned path, const uintptr_t *frames,
                                  unsigned count);
+
+/* Text as the addresses of a path, which have 61 bits; how many: what is beyond is left out. */
+#define PACKED 7 /* bytes in each */
+#define PACKED_WORDS 160
+unsigned tape_pack(const char *text, size_t bytes, uintptr_t *words);
 
 /* Others get what it has; it can go on with another chunk. */
 void tape_flush(struct tape *tape);

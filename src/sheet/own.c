@@ -161,6 +161,19 @@ static int write_mappings(int file)
     return error;
 }
 
+static int write_script_lines(int file)
+{
+    struct text t;
+    int error = 0;
+    text_init(&t, lines, sizeof lines);
+    for (const struct script_line *line = script_lines(); error == 0 && line != NULL;
+         line = line->next) {
+        profile_add_script_line(&t, line);
+        error = flush(file, &t);
+    }
+    return error != 0 ? error : output_write(file, t.start, t.used);
+}
+
 int profile_write(int file)
 {
     static unsigned
@@ -175,6 +188,8 @@ int profile_write(int file)
     int error = write_sites(file);
     if (error == 0)
         error = write_mappings(file);
+    if (error == 0)
+        error = write_script_lines(file);
     os_signals_restore(&before);
     store_release(&at_work, 0);
     return error;

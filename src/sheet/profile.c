@@ -91,6 +91,28 @@ void profile_add_end(struct text *t, uint64_t sites)
     text_add(t, "\n\nMAPPED_LIBRARIES:\n");
 }
 
+static void add_address(struct text *t, uint64_t address)
+{
+    char digits[17] = "";
+    for (unsigned i = 0; i < 16; i++)
+        digits[i] = "0123456789abcdef"[address >> (60 - 4 * i) & 15];
+    text_add(t, digits);
+}
+
+void profile_add_script_line(struct text *t, const struct script_line *line)
+{
+    add_address(t, line->address);
+    text_add(t, "-");
+    add_address(t, line->address + SCRIPT_STEP);
+    text_add(t, " r-xp 00000000 00:00 0 [python:");
+    text_add_foreign(t, line->names + line->function_bytes, line->file_bytes);
+    text_add(t, ":");
+    text_add_number(t, line->line);
+    text_add(t, ":");
+    text_add_foreign(t, line->names, line->function_bytes);
+    text_add(t, "]\n");
+}
+
 /* With fewer an error can't be estimated. */
 #define SAMPLES_LEAST 2
 #define ROUNDING 1e-6 /* of sums that samples are added to and taken from */

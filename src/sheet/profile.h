@@ -5,6 +5,7 @@
 
 #include "base/text.h"
 #include "profile/samples.h"
+#include "profile/script_lines.h"
 #include "sheet/tables.h"
 
 /* ---- lines ----
@@ -28,10 +29,15 @@ void profile_sum(struct profile_sums *sums, const struct site *site);
 
 /* Room for any of these. */
 #define PROFILE_LINE_MOST (512 + FRAMES_MOST * 19 + SITE_NAME_MOST)
+static_assert(PROFILE_LINE_MOST > 256 + SCRIPT_FUNCTION_MOST + SCRIPT_FILE_MOST, "of a script");
 
 void profile_add_head(struct text *t, const struct profile_sums *sums);
 void profile_add_site(struct text *t, const struct profile_sums *sums, const struct site *site);
 void profile_add_end(struct text *t, uint64_t sites); /* so many came before */
+
+/* After the mappings: where a script's line has its address, as a mapping of a file of this name.
+ */
+void profile_add_script_line(struct text *t, const struct script_line *line);
 
 /* ---- requested ----
  *

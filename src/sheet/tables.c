@@ -86,7 +86,12 @@ static bool profile_possible(const struct watch_profile *p)
                                    holds(p->sample_size, p->sample_site_at, 8) &&
                                    holds(p->sample_size, p->sample_requested_at, 8) &&
                                    holds(p->sample_size, p->sample_block_at, 8) &&
-                                   holds(p->sample_size, p->sample_weight_at, 8)));
+                                   holds(p->sample_size, p->sample_weight_at, 8))) &&
+           (p->lines == NULL || (p->line_size <= 256 && holds(p->line_size, p->line_next_at, 8) &&
+                                 holds(p->line_size, p->line_address_at, 8) &&
+                                 holds(p->line_size, p->line_number_at, 4) &&
+                                 holds(p->line_size, p->line_function_at, 4) &&
+                                 holds(p->line_size, p->line_file_at, 4)));
 }
 
 static bool all_possible(const struct tables *tables)

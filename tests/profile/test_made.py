@@ -107,7 +107,7 @@ def test_python(
     finally:
         written.unlink()
     assert done.returncode == 0, done.stderr
-    assert "leaks (program.py)" in done.stdout
+    assert "leaks (program.py:3)" in done.stdout
     stack = by_function(profile, "leaks")
     called = [
         name for name in functions(stack) if name in {"leaks", "Service.serves", "<module>", "main"}

@@ -136,6 +136,7 @@ def run(
             "LD_PRELOAD": f"{counter.resolve()} {library.resolve()}",
             "HAKMEM_PROFILE_RATE": str(rate),
             "HAKMEM_PROFILE_SAMPLES": "0",
+            "HAKMEM_PROFILE_SCRIPTS": "off",  # the counter knows native frames alone
             "EXACT_FOLDER": str(folder),
             "EXACT_AFTER": str(after),
         },

@@ -1,0 +1,45 @@
+/* Where CPython has what tells its frames, by its minor version. In bytes; 0: it has no such field.
+ * The builds with the GIL on 64-bit Linux, of which no release has changed it so far.
+ * tests/profile/python_layouts.c compares this with the headers of a Python. */
+#ifndef HAKMEM_PROFILE_PYTHON_LAYOUTS_H
+#define HAKMEM_PROFILE_PYTHON_LAYOUTS_H
+
+#include "profile/line_tables.h"
+
+#define PYTHON_MINOR_FIRST 9
+#define PYTHON_MINOR_LAST 14
+
+struct python_layout {
+    /* of a thread */
+    uint16_t thread_frame;  /* the innermost frame; 0: the cframe has it */
+    uint16_t thread_cframe; /* the innermost cframe: one for each call of the evaluator, in it */
+    uint16_t thread_status; /* a bit of it says that the thread is at work; 0: no such field */
+    uint16_t cframe_frame, cframe_previous;
+    bool cframe_has_frame; /* or else only frames are in a list */
+    /* of a frame */
+    uint16_t frame_code, frame_previous, frame_at; /* at: which instruction */
+    uint16_t frame_owner; /* a byte: SHIM and above is no frame of a function */
+    uint16_t frame_entry; /* a byte: the evaluator was called for it */
+    /* of a code object */
+    uint16_t code_name, code_file, code_first, code_lines;
+    uint16_t code_begin;    /* the instructions; 0: a frame has a number and no address */
+    uint16_t code_complete; /* before this instruction a frame is being made; a number of 32 bits */
+    uint8_t units;          /* bytes of code that a frame's number stands for */
+    uint8_t line_format;    /* enum line_format */
+    /* of a string */
+    uint16_t text_ascii, text_compact; /* where the letters begin */
+};
+
+#define PYTHON_SHIM 3
+
+/* Of all objects, strings and bytes. */
+#define PYTHON_TYPE_AT 8
+#define PYTHON_LENGTH_AT 16
+#define PYTHON_TEXT_HASH_AT 24 /* all bits set: it was not asked for yet */
+#define PYTHON_TEXT_STATE_AT 32
+#define PYTHON_BYTES_AT 32
+
+/* Null for a version that is not known. */
+const struct python_layout *python_layout(unsigned minor);
+
+#endif
