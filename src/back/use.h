@@ -38,7 +38,7 @@ bool use_low(void);
 
 /* Limits of memory, those of containers and those that options set, as numbers of bytes; SIZE_MAX
  * where there is none. Each is atomic, and right with any value of the others. life/limits.c
- * writes them. */
+ * writes them, but for `look` and `grown`. */
 struct limits {
     size_t keep;  /* what may be dirty or stacked */
     size_t full;  /* where more is held, little of that may be kept; at most `soft` */

@@ -108,6 +108,7 @@ struct cache {
     size_t large_bytes, large_most; /* what those hold, and may hold; the owner's (large.h) */
     size_t refills;                 /* counts, for statistics; atomic for those who peek */
     size_t flushes;
+    size_t outflow;      /* bytes flushed beyond what was refilled; lock: cache */
     size_t large_told;   /* what use.stacked has of large_bytes; lock: cache */
     size_t untold;       /* bytes of large blocks freed that the clock does not know; the owner's */
     size_t untold_frees; /* of which so many, and all before; the owner's */

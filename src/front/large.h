@@ -2,7 +2,9 @@
  * small ones, so what limits a stack is bytes: all of a thread's together hold at most a part of
  * what the program ever used. A block that finds no room goes to its superslab, alone.
  *
- * For the owner. Only the slow path pushes and pops here, so it can count. */
+ * For the owner. Only the slow path pushes and pops here, so it can count.
+ *
+ * And the age of all stacks: what nobody needed for a while leaves them. */
 #ifndef HAKMEM_FRONT_LARGE_H
 #define HAKMEM_FRONT_LARGE_H
 

@@ -65,7 +65,9 @@ static void *stack_fill(struct cache *cache, unsigned cls)
     if (got == 0)
         return NULL;
     capacity_moved(&cold->history, got, false);
-    cache_took(cache, got * size_classes[cls].size);
+    size_t bytes = got * size_classes[cls].size;
+    cache_took(cache, bytes);
+    cache->outflow -= bytes < cache->outflow ? bytes : cache->outflow;
     stack_set_limit(cache, cls);
     if (got < n)
         words_move(cold->base + 1, end - got, got);
@@ -97,15 +99,18 @@ static struct finding stack_flush(struct cache *cache, unsigned cls)
     struct bin *bin = &cache->bins[BIN_FIRST + cls];
     store_relaxed(&cache->flushes, cache->flushes + 1);
     size_t used = stack_used(bin, cold);
+    bool drains = capacity_drains(cache->outflow, cache->capacity_bytes);
     /* Alone, a thread finds its own blocks sooner, and in order, by their bits. */
     bool shared = caches_living() > 1;
     bool foreign = shared && used > 0 && shard_of(cold->base[1]) != cache->shard;
-    const struct capacity_seen seen = {.event = STACK_FULL, .shared = shared, .foreign = foreign};
+    const struct capacity_seen seen = {
+        .event = STACK_FULL, .shared = shared, .foreign = foreign, .drains = drains};
     stack_adapt(cache, cls, seen);
     size_t keep = cold->capacity - capacity_batch(&cold->history, cold->capacity);
     if (used <= keep)
         return (struct finding){MISUSE_NONE, NULL};
     capacity_moved(&cold->history, used - keep, foreign);
+    cache->outflow += (used - keep) * size_classes[cls].size;
     bool passes = capacity_passes(shared, foreign, cold->history.streak);
     return stack_put_oldest(cache, cls, used - keep, passes);
 }
@@ -115,6 +120,8 @@ static struct finding thin_flush(struct cache *cache, unsigned stack)
 {
     ASSERT(lock_held(cache->lock));
     store_relaxed(&cache->flushes, cache->flushes + 1);
+    size_t used = stack_used(&cache->bins[BIN_FIRST + stack], &cache->cold[stack]);
+    cache->outflow += used * size_classes[stack].size;
     struct finding found = stack_put_all(cache, stack);
     stack_grow_thin(cache, stack);
     return found;

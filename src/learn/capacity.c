@@ -32,11 +32,13 @@ size_t capacity_turn(struct capacity_history *history, enum capacity_event event
     history->way = 0;
     if (burst < 2 * capacity) {
         history->bursts -= history->bursts > 0;
+        history->bursts_return = history->bursts_return && history->bursts > 0;
         return 0;
     }
     if (++history->bursts < LAW_IN_A_ROW)
         return 0;
     history->bursts = 0;
+    history->bursts_return = true;
     return capacity + burst;
 }
 
@@ -93,6 +95,10 @@ struct capacity capacity_step(const struct capacity_seen *s, const struct policy
     size_t steady = steady_bytes(s, bounds);
     if (s->foreign && s->capacity * s->size > steady)
         return shrunk(s, steady / s->size, CAPACITY_FOREIGN);
+    bool comes_back = s->history.bursts_return && s->history.way <= 2 * s->history.before &&
+                      s->history.way < UINT16_MAX;
+    if (s->drains && !s->foreign && !comes_back)
+        return shrunk(s, larger(steady / s->size, bounds->stack_least), CAPACITY_DRAINS);
     if (s->held > s->share.bytes || s->weight > s->share.weight)
         return shrunk(s, s->capacity / 2, CAPACITY_SHARE);
     if (s->foreign && capacity_again(&s->history))

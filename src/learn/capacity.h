@@ -3,8 +3,8 @@
  *
  * A capacity starts small. It doubles if the stack is soon empty or full again, up to what is
  * enough for steady use; beyond that it grows only for bursts that come and go, and only if it can
- * then hold them. It shrinks if the blocks belong to other threads or are not needed again, and if
- * all threads' shares have become smaller. */
+ * then hold them. It shrinks if the blocks belong to other threads or are not needed again, if all
+ * threads' shares have become smaller, and as stacks grow older (front/large.h). */
 #ifndef HAKMEM_LEARN_CAPACITY_H
 #define HAKMEM_LEARN_CAPACITY_H
 
@@ -27,6 +27,8 @@ struct capacity_history {
     uint8_t bursts; /* turns after two ways that the stack could not take in, less others */
     uint8_t foreign_recent; /* for so many events more it counts that others' blocks were seen */
     bool full : 1;          /* the way down: blocks are given back */
+    bool bursts_return : 1; /* so many turns were seen that the next way up is as sure as this one
+                               down */
 };
 
 /* Counts an event before anything is moved. Returns what the stack should have held, in blocks;
@@ -55,6 +57,13 @@ static inline bool capacity_again(const struct capacity_history *history)
     return history->streak > 1;
 }
 
+/* Whether a thread that has flushed so much, beyond what it refilled, will not soon want it again:
+ * it gives back some times over what its stacks could hold. */
+static inline bool capacity_drains(size_t outflow, size_t capacity_bytes)
+{
+    return outflow > 2 * capacity_bytes;
+}
+
 /* Blocks that a refill or a flush moves: half a stack, so that as many calls of either kind can
  * follow. The first after a turn, a refill after flushes or a flush after refills, moves few:
  * otherwise a burst a little larger than a large stack would move half of that stack each time. */
@@ -80,6 +89,7 @@ struct capacity_seen {
     size_t burst;                    /* what capacity_turn returned then */
     bool shared;                     /* there are other threads */
     bool foreign;                    /* what it frees is other threads' */
+    bool drains;                     /* it frees more than its stacks together could use again */
     size_t size;                     /* bytes of a block */
     size_t capacity;                 /* blocks, now */
     size_t first;                    /* blocks, always kept */
@@ -95,6 +105,7 @@ enum capacity_reason {
     CAPACITY_OVERFLOWS,
     CAPACITY_BURSTS,
     CAPACITY_FOREIGN,
+    CAPACITY_DRAINS,
     CAPACITY_SHARE,
     CAPACITY_AGED,
     CAPACITY_REASONS

@@ -20,6 +20,13 @@ static void blocks_pass_between_threads_only(void)
     EXPECT(capacity_passes(true, false, 2 + 1));
 }
 
+static void a_drain_is_more_than_the_stacks_could_use(void)
+{
+    EXPECT(!capacity_drains(0, 0));
+    EXPECT(!capacity_drains(2 * MiB, MiB));
+    EXPECT(capacity_drains(2 * MiB + 1, MiB));
+}
+
 static void a_batch_is_half_and_after_a_turn_few(void)
 {
     const struct capacity_history turned = {.streak = 1}, later = {.streak = 2};
@@ -301,6 +308,7 @@ static void slow_touches_are_followed_by_longer_and_longer_pauses(void)
 int main(void)
 {
     blocks_pass_between_threads_only();
+    a_drain_is_more_than_the_stacks_could_use();
     a_batch_is_half_and_after_a_turn_few();
     a_block_weighs_its_bytes_up_to_a_bound();
     threads_share_a_part_of_what_is_in_use();

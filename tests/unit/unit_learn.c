@@ -108,10 +108,24 @@ static void the_share_denies_growth_and_takes_back(void)
     expect_step(seen, 19, CAPACITY_MISSES);
 }
 
-static void it_shrinks_for_others_blocks(void)
+static void it_shrinks_for_others_blocks_and_for_what_is_not_wanted(void)
 {
     struct capacity_seen seen = seen_of(256, 319);
     seen.event = STACK_FULL;
+    seen.drains = true;
+    expect_step(seen, 128, CAPACITY_DRAINS);
+    seen.size = 16 * KiB;
+    expect_step(seen, 15, CAPACITY_DRAINS);
+    seen.first = 3;
+    expect_step(seen, 10, CAPACITY_DRAINS); /* stack_least */
+    seen.history = (struct capacity_history){
+        .way = 2 * 1000, .before = 1000, .full = true, .bursts_return = true};
+    expect_step(seen, 319, CAPACITY_FITS); /* it will come back */
+    seen.history.way++;
+    expect_step(seen, 10, CAPACITY_DRAINS); /* not this time */
+    seen.history.way = UINT16_MAX;
+    seen.history.before = 60000;
+    expect_step(seen, 10, CAPACITY_DRAINS); /* it can't be told */
     seen.history = (struct capacity_history){.streak = 2};
     seen.first = 15;
     seen.size = 256;
@@ -171,7 +185,11 @@ static void bursts_are_told_from_chance(void)
     unsigned turns = 0;
     for (; burst == 0 && turns < 100; turns++)
         burst = way_of(&history, turns % 2 == 0 ? STACK_EMPTY : STACK_FULL, 10);
-    EXPECT_EQUAL(burst, 240);              /* 200 came and went, and the stack was full */
+    EXPECT_EQUAL(burst, 240); /* 200 came and went, and the stack was full */
+    EXPECT(history.bursts_return);
+    way_of(&history, turns % 2 == 0 ? STACK_EMPTY : STACK_FULL, 1);
+    way_of(&history, turns % 2 == 0 ? STACK_FULL : STACK_EMPTY, 1);
+    EXPECT(!history.bursts_return);        /* a short way: it is over */
     EXPECT_EQUAL(turns, LAW_IN_A_ROW + 2); /* the first two ways were the first of their kind */
 
     /* Only one direction is long: nothing comes back. */
@@ -218,10 +236,12 @@ static void any_step_is_within_bounds(void)
             .history = {.streak = next_random() % 8,
                         .before = next_random() % 2 * 100,
                         .way = next_random() % 65536,
+                        .bursts_return = next_random() % 2,
                         .foreign_recent = next_random() % 2},
             .burst = next_random() % 4 == 0 ? next_random() % 131070 : 0,
             .shared = next_random() % 2 == 0,
             .foreign = next_random() % 4 == 0,
+            .drains = next_random() % 4 == 0,
             .size = 16 + next_random() % (256 * KiB),
             .first = first,
             .capacity = first + next_random() % (10240 - first),
@@ -283,7 +303,7 @@ int main(void)
     it_grows_when_missed_twice();
     it_grows_up_to_its_bounds();
     the_share_denies_growth_and_takes_back();
-    it_shrinks_for_others_blocks();
+    it_shrinks_for_others_blocks_and_for_what_is_not_wanted();
     where_blocks_pass_through_it_stays_small();
     bursts_are_told_from_chance();
     others_blocks_are_remembered_for_a_while();
