@@ -9,7 +9,9 @@
 #include <errno.h>
 #include <signal.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/ptrace.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -71,10 +73,30 @@ static void release_orphans(void)
         }
 }
 
+#define EXITING 0x4u /* in the kernel's flags of a thread */
+
+/* Whether the kernel is ending it, or has. One that ends by itself while its process does may not
+ * stop at its end any more. */
+static bool is_exiting(const struct task *task)
+{
+    char path[64];
+    char line[512] = "";
+    snprintf(path, sizeof path, "/proc/%d/task/%d/stat", task->process, task->number);
+    FILE *file = fopen(path, "re");
+    if (file == NULL)
+        return true;
+    bool there = fgets(line, sizeof line, file) != NULL;
+    fclose(file);
+    const char *rest = strrchr(line, ')'); /* its name ends, and six fields follow */
+    for (int i = 0; rest != NULL && i < 7; i++)
+        rest = strchr(rest + 1, ' ');
+    return !there || (rest != NULL && (strtoul(rest, NULL, 10) & EXITING) != 0);
+}
+
 static bool is_last(const struct task *task)
 {
     for (const struct task *other = NULL; (other = task_after(other, task->process)) != NULL;)
-        if (other != task && !other->ends)
+        if (other != task && !other->ends && !is_exiting(other))
             return false;
     return true;
 }

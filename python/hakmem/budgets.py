@@ -15,7 +15,7 @@ from hakmem.symbols import Frame, Stack
 _SIZE = re.compile(r"\+?([0-9]*\.?[0-9]+) *(?:([KMGT])i?)?B?", re.IGNORECASE)
 SITES, LEAST = 3, 0.01  # named of each budget, and the share that one has
 # Files of source and of code that say less than what calls them.
-_HEADER = re.compile(r"/usr/include/|.*/include/c\+\+/|/usr/lib/python3[^/]*/")
+_HEADER = re.compile(r"/usr/include/|.*/include/c\+\+/|.*/lib/python3[^/]*/|<frozen ")
 _LIBRARY = re.compile(r".*/(?:ld-[^/]*|lib(?:c|m|stdc\+\+|c\+\+|gcc_s|glib-2|hakmem)[-.][^/]*)$")
 
 
@@ -72,7 +72,7 @@ def place(frames: Sequence[Frame]) -> str:
         and not _HEADER.match(line.file)
         and (module is None or not _LIBRARY.match(module.path))
     ]
-    python = [line for line in own if line.file.endswith(".py")]
+    python = [line for line in own if line.is_script or line.file.endswith(".py")]
     callers = [line for line in own if not line.is_wrapper]
     found = python or callers or own or [line for line, _ in lines]
     return short(found[0]) if found else "code without a call stack"

@@ -215,8 +215,8 @@ def _growing(seen: Seen, most: int) -> Iterator[str]:
 
 
 def _site(figures: str, one: Held) -> Iterator[str]:
-    row = symbols.without_wrappers(one.lines)[:DEPTH]
-    shown = [profile_text.short(line) for line in row] or ["(no stack)"]
+    row = symbols.without_wrappers(one.lines)
+    shown = profile_text.innermost(row)[:DEPTH] or ["(no stack)"]
     yield f"{figures}  {shown[0]}"
     for line in shown[1:]:
         yield f"{'':32}{line}"
@@ -252,7 +252,8 @@ def _sites_of(seen: Seen, row: dict[str, Any]) -> Iterator[str]:
     if not shares:
         yield f"{'':14}(no site is known that has 1% of them)"
     for share, error, one in sorted(shares, key=lambda found: -found[0])[:SITES_OF_CLASS]:
-        shown = symbols.without_wrappers(one.lines)[:2]
+        lines = symbols.without_wrappers(one.lines)
+        shown = ([line for line in lines if line.is_script] or lines)[:2]
         places = [profile_text.short(line) for line in shown] or ["(no stack)"]
         yield f"{100 * share:>18.0f}% ± {100 * error:.0f}%  {', '.join(places)}"
 

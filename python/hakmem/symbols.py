@@ -229,7 +229,7 @@ def all_located(
             module = profile.mapping_of(call)
             if script is not None:
                 line = Line(script.function, script.file, script.line, is_script=True)
-                frames[which][call] = Frame(call, None, call, (line,))
+                frames[which][call] = Frame(call, None, 0, (line,))
             elif call == CUT:
                 frames[which][call] = Frame(call, None, 0, (Line(LEFT_OUT),))
             elif module is not None and module.is_file:

@@ -67,17 +67,26 @@ class Heap:
             self._set(name, value)
         if self._library.hakmem_profile_start() != 0:
             raise CannotMeasure("hakmem can't count blocks here: there is no memory for it")
-        self._files = [self._write()]
+        try:
+            self._files = [self._write()]
+        except CannotMeasure:
+            self._restore()
+            raise
 
     def end(self) -> Measured:
         """Raises CannotMeasure. Reads what was written only now: that allocates, too."""
-        self._files.append(self._write())
+        try:
+            self._files.append(self._write())
+        finally:
+            self._restore()
+        before, after = map(_read, self._files)
+        return _measured(before, after)
+
+    def _restore(self) -> None:
         if not self._was["profile"]:
             self._library.hakmem_profile_stop()
         for name in OPTIONS:
             self._set(name, self._was[name])
-        before, after = map(_read, self._files)
-        return _measured(before, after)
 
     def _option(self, name: str) -> int:
         value = ctypes.c_uint64()
@@ -90,7 +99,10 @@ class Heap:
 
     def _write(self) -> int:
         """The heap profile, to a new descriptor."""
-        file = os.memfd_create("profile", os.MFD_CLOEXEC)
+        try:
+            file = os.memfd_create("profile", os.MFD_CLOEXEC)
+        except OSError as why:
+            raise CannotMeasure(f"no room for its heap profile: {why.strerror}") from None
         error = errno.EBUSY
         for _ in range(TRIES):
             error = self._library.hakmem_profile_write(file)

@@ -20,7 +20,7 @@ static uint32_t in_ranges(const uint8_t *table, size_t bytes, uint32_t first, ui
     uint32_t line = first;
     uint32_t end = 0;
     for (size_t i = 0; i + 1 < bytes; i += 2) {
-        int change = (int8_t)table[i + 1];
+        int change = table[i + 1] < 0x80 ? table[i + 1] : table[i + 1] - 0x100;
         end += table[i];
         if (change != NO_LINE)
             line += (uint32_t)change;

@@ -18,6 +18,7 @@
 
 static struct interpreter {
     uintptr_t start, end;    /* of its module */
+    const void *dynamic;     /* the same */
     void *(*thread)(void);   /* the calling thread's state, or null; it may not hold the GIL */
     int (*finalizing)(void); /* whether states of other threads are being freed, or were */
     void *(*at_work)(void);  /* up to 3.11: the state that holds it */
@@ -88,6 +89,7 @@ static bool interpreter_in(const struct module *module, struct interpreter *one)
         finalizing = symbol(module, "Py_IsFinalizing");
     *one = (struct interpreter){.start = module->start,
                                 .end = module->end,
+                                .dynamic = module->dynamic,
                                 .thread = (void *(*)(void))thread,
                                 .finalizing = (int (*)(void))finalizing,
                                 .at_work = (void *(*)(void))at_work,
@@ -134,7 +136,15 @@ static void interpreter_search(const struct native_stack *native)
     }
 }
 
-/* Null where none has a frame in the stack: then its module may be gone. */
+/* A program may close the library again, and then another one may lie there. */
+static bool interpreter_stays(void)
+{
+    struct module module;
+    return module_at(python.start, &module) && module.start == python.start &&
+           module.end == python.end && module.dynamic == python.dynamic;
+}
+
+/* Null where none has a frame in the stack. */
 static const struct interpreter *interpreter_of(const struct native_stack *native)
 {
     if (load_acquire(&found) != FOUND)
@@ -143,7 +153,7 @@ static const struct interpreter *interpreter_of(const struct native_stack *nativ
         return NULL;
     for (unsigned i = 0; i < native->count; i++)
         if (is_within(native->frames[i], python.start, python.end))
-            return &python;
+            return interpreter_stays() ? &python : NULL;
     return NULL;
 }
 
@@ -257,7 +267,10 @@ static void program_look(const struct interpreter *py, const struct native_stack
 
 bool python_is_program(void) { return load_acquire(&is_program); }
 
-bool python_ends(void) { return load_acquire(&is_program) && python.finalizing(); }
+bool python_ends(void)
+{
+    return load_acquire(&is_program) && interpreter_stays() && python.finalizing();
+}
 
 static void thread_read(const struct interpreter *py, struct python_stack *stack)
 {
@@ -288,7 +301,7 @@ void python_look(const struct native_stack *native)
 void python_read_program(struct python_stack *stack)
 {
     stack->count = 0;
-    if (python_is_program())
+    if (python_is_program() && interpreter_stays())
         thread_read(&python, stack);
 }
 
@@ -562,7 +575,8 @@ static bool is_left_out(const struct mixing *mixing, uintptr_t end)
 unsigned python_mix(const struct python_stack *stack, const struct native_stack *native,
                     uintptr_t *frames, unsigned most)
 {
-    struct mixing mixing = {.peek = peek_begin(), .stack = stack, .frames = frames, .most = most};
+    struct mixing mixing = {.peek = peek_begin(), .stack = stack, .most = most};
+    mixing.frames = frames;
     script_lines_enter();
     for (unsigned i = 0; i < native->count; i++) {
         while (is_left_out(&mixing, native->ends[i]))

@@ -33,8 +33,8 @@ void python_read(struct python_stack *stack, const struct native_stack *native);
 /* Looks for an interpreter in a native stack, where none was found yet. */
 void python_look(const struct native_stack *native);
 
-/* Whether the program is a Python interpreter, as was seen in some stack. Then its code stays, and
- * the frames can be read without a native stack. */
+/* Whether the program is a Python interpreter, as was seen in some stack. Then the frames can be
+ * read without a native stack. */
 bool python_is_program(void);
 void python_read_program(struct python_stack *stack);
 

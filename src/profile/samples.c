@@ -46,7 +46,7 @@ static struct {
     struct course course; /* since the process began */
     struct course lately; /* since samples_watch */
     bool watched;         /* there was one; atomic */
-    bool ends;            /* what is in use, and the tallies of it, stay as they are */
+    bool ends;            /* the tallies of what is in use stay as they are */
 } profile = {.lock = LOCK(PROFILE)};
 
 static bool every_block(void) { return load_relaxed(&policy.profile_rate) <= RATE_EVERY; }
@@ -220,15 +220,30 @@ const struct site *samples_site_after(const struct site *site)
 /* Of each site, each time that the peak has grown by a part: it costs a walk over all sites. */
 #define PEAK_PART 64
 
+/* Numbers of a course are read without the lock. */
+#define NUMBER_SET(number, to) __atomic_store(&(number), &(double){to}, __ATOMIC_RELAXED)
+
+static void note_tallies(struct course *course, size_t tally_at)
+{
+    NUMBER_SET(course->snapped, profile.live);
+    for (const struct site *site = NULL; (site = samples_site_after(site)) != NULL;)
+        tally_set((struct tally *)((char *)site + tally_at), site->live);
+}
+
 static void note_peak_of(struct course *course, size_t tally_at)
 {
     if (profile.live > course->most)
-        course->most = profile.live;
-    if (likely(profile.live <= course->snapped * (1 + 1.0 / PEAK_PART)))
-        return;
-    course->snapped = profile.live;
-    for (const struct site *site = NULL; (site = samples_site_after(site)) != NULL;)
-        tally_set((struct tally *)((char *)site + tally_at), site->live);
+        NUMBER_SET(course->most, profile.live);
+    if (unlikely(profile.live > course->snapped * (1 + 1.0 / PEAK_PART)) && !profile.ends)
+        note_tallies(course, tally_at);
+}
+
+static void course_begin(struct course *course, size_t tally_at)
+{
+    NUMBER_SET(course->most, profile.live);
+    NUMBER_SET(course->blocks, 0);
+    store_relaxed(&course->missed, 0);
+    note_tallies(course, tally_at);
 }
 
 /* Before something is freed. */
@@ -249,14 +264,15 @@ COLD void samples_miss(void)
 void samples_watch(void)
 {
     lock_take(&profile.lock);
-    profile.lately = (struct course){.most = profile.live};
+    course_begin(&profile.lately, offsetof(struct site, lately));
     store_relaxed(&profile.watched, true);
     lock_release(&profile.lock);
 }
 
 void samples_fork_child(void)
 {
-    profile.course = profile.lately = (struct course){.most = profile.live};
+    course_begin(&profile.course, offsetof(struct site, peak));
+    course_begin(&profile.lately, offsetof(struct site, lately));
 }
 
 bool samples_watched(void) { return load_relaxed(&profile.watched); }
@@ -275,8 +291,8 @@ struct course samples_course(void)
 
 static void count_blocks(double weight)
 {
-    profile.course.blocks += weight;
-    profile.lately.blocks += weight;
+    NUMBER_SET(profile.course.blocks, profile.course.blocks + weight);
+    NUMBER_SET(profile.lately.blocks, profile.lately.blocks + weight);
 }
 
 /* ---- samples ---- */
@@ -344,10 +360,9 @@ bool samples_add(const void *p, size_t n, size_t block, double weight, const str
             tally_add(&site->total, weight, n);
             count_blocks(weight);
         }
-        if (!profile.ends) {
-            profile.live += site != profile.own ? weight * (double)n : 0;
+        profile.live += site != profile.own ? weight * (double)n : 0;
+        if (!profile.ends)
             tally_add(&site->live, weight, n);
-        }
         fill_add(sample);
         store_relaxed(&profile_used, true);
     } else {
@@ -375,11 +390,10 @@ void samples_resize(const void *p, size_t n, size_t block)
     struct sample *sample = *sample_at(p);
     if (sample != NULL) {
         double change = sample->weight * ((double)n - (double)sample->bytes);
-        if (!profile.ends) {
-            note_peak();
-            profile.live += sample->site != profile.own ? change : 0;
+        note_peak();
+        profile.live += sample->site != profile.own ? change : 0;
+        if (!profile.ends)
             tally_grow(&sample->site->live, change);
-        }
         fill_change(sample, -1);
         sample->bytes = n;
         sample->block = larger(sample->block, block);
@@ -397,12 +411,11 @@ bool samples_forget(const void *p)
     struct sample **at = sample_at(p);
     struct sample *sample = *at;
     if (sample != NULL) {
-        if (!profile.ends) {
-            note_peak();
-            if (sample->site != profile.own)
-                profile.live -= sample->weight * (double)sample->bytes;
+        note_peak();
+        if (sample->site != profile.own)
+            profile.live -= sample->weight * (double)sample->bytes;
+        if (!profile.ends)
             tally_remove(&sample->site->live, sample->weight, sample->bytes);
-        }
         fill_remove(sample);
         *at = sample->next;
         sample->p = NULL;

@@ -513,7 +513,8 @@ unsigned path_with(unsigned path, uint64_t more, bool *is_new)
     *is_new = false;
     uint64_t key = mixed_with(mixed_with(4, path), more);
     unsigned joined = stack_find(key);
-    if (joined == 0)
+    if (joined == 0 &&
+        load_relaxed(&numbers) < NUMBERS / 4 * 3) /* the others are for paths alone */
         joined = stack_enter(key, is_new);
     return joined != PATH_NONE ? joined : path;
 }

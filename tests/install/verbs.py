@@ -146,6 +146,12 @@ def exporter(hakmem: Installed) -> None:
         assert process.wait(SECONDS) == 0
 
 
+def why(hakmem: Installed) -> None:
+    with hakmem.service() as pid:
+        assert re.search(r"^1\. ", hakmem("why", pid), re.MULTILINE)
+        assert json.loads(hakmem("why", "--json", pid))
+
+
 def sheet(hakmem: Installed) -> None:
     with hakmem.service() as pid:
         assert "blocks in use" in hakmem("sheet", pid)
@@ -238,8 +244,8 @@ def compare(hakmem: Installed) -> None:
 TRIALS: dict[str, Callable[[Installed], None]] = {
     trial.__name__.rstrip("_"): trial
     for trial in (
-        *(run, doctor, top, stat, exporter, sheet, profile, leaks, record, trace, replay, tune),
-        *(purge, set_, options, bench, compare),
+        *(run, doctor, top, stat, exporter, why, sheet, profile, leaks, record, trace, replay),
+        *(tune, purge, set_, options, bench, compare),
     )
 }
 

@@ -158,6 +158,10 @@ def test_whole_run(command: Command, python: Path, headers: Path, tmp_path: Path
         "for key in range(32):\n    remembers(key)\n    bytearray(2**22)\n"
     )
     profile = symbols.named(profiled(command, python, tmp_path / "a.heap", program, rate=2**14))
-    (stack,) = (one for one in profile.stacks if "[remembers]" in shown(one))
+    # The dictionary grows there, too, and may be sampled.
+    stack = max(
+        (one for one in profile.stacks if "[remembers]" in shown(one)),
+        key=lambda one: one.figures[1],
+    )
     assert stack.figures[0] == 32 and stack.figures[1] > 32 * 2**20
     assert sum(one.figures[1] for one in profile.stacks) < 48 * 2**20
