@@ -111,7 +111,7 @@ MECHANISMS = {
     "the most that one call gives back": "life/purge.c:purge_step",
     "blocks in transfer caches": "heap/transfer.c:transfers_decay",
     "blocks in stacks, by age": "front/large.c:stacks_age",
-    "the same, before the heap grows": "back/use.c:use_grown",
+    "the same, as the heap grows": "back/use.c:use_grown",
     "the limit of kept memory": "learn/keep.h:keep_limit",
     "malloc makes room where the limit is exceeded": "life/upkeep.h:make_room",
     "limits of containers": "life/limits.c:limits_look",

@@ -121,7 +121,8 @@ static void find_low(void)
     owe_pages(clock_now());
 }
 
-/* Before the heap grows further, what lies in stacks is to serve. Nothing goes to the kernel. */
+/* The heap has grown: what lies in stacks goes to their slabs, to serve before more fresh memory
+ * does. Nothing goes to the kernel. */
 static struct finding grow_older(void)
 {
     use_set_grown();

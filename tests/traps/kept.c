@@ -76,7 +76,7 @@ static void sizes_that_shift(void)
           "40 MiB in changing sizes: most resident %zu KiB", most / KiB);
 }
 
-/* Before a heap grows, what lies in the stacks of sizes that the program has left behind serves it.
+/* As a heap grows, stacks give up what they hold of sizes that the program has left behind.
  */
 static void strings_that_lengthen(void)
 {
