@@ -415,7 +415,7 @@ static bool heap_grows_fine(void)
 {
     ASSERT(lock_held(&superslabs_lock));
     if (!huge_starts_from(superslabs_mapped()) || list_empty(&superslabs_dense) ||
-        load_relaxed(&limits.hard) != SIZE_MAX || use_excess_with(SUPERSLAB) > 0)
+        load_relaxed(&limits.hard) != SIZE_MAX || !use_keeps_little(SUPERSLAB))
         return false;
     const struct superslab *last = list_entry(superslabs_dense.next, struct superslab, node);
     return huge_starts_after(count_bits(last->fine & ~last->free), SUPERSLAB_SLICES);

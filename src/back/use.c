@@ -24,9 +24,15 @@ size_t use_dirty(void)
 
 size_t use_live(void) { return excess(used_now(), load_relaxed(&use.spare)); }
 
-bool use_grown(void) { return load_relaxed(&use.most) >= load_relaxed(&limits.grown); }
+bool use_grown(void) { return load_relaxed(&use.held) >= load_relaxed(&limits.grown); }
 
-void use_set_grown(void) { store_relaxed(&limits.grown, returns_grown(load_relaxed(&use.most))); }
+void use_shrinks(bool does)
+{
+    store_relaxed(&limits.shrinks, does);
+    if (!does)
+        store_relaxed(&limits.grown,
+                      keep_limit(larger(load_relaxed(&use.most), load_relaxed(&use.held))));
+}
 
 bool use_low(void) { return returns_low(use_live(), load_relaxed(&use.most)); }
 
@@ -43,15 +49,21 @@ static size_t keep_where_held(size_t all)
     return all > load_relaxed(&limits.full) ? smaller(keep, LAW_LITTLE) : keep;
 }
 
-size_t use_excess_with(size_t more)
+size_t use_excess(void)
 {
-    size_t dirty = use_dirty();
-    size_t all = load_relaxed(&use.slices) + load_relaxed(&use.huge) + dirty + more;
-    size_t beyond = excess(dirty + load_relaxed(&use.stacked), keep_where_held(all));
-    if (load_relaxed(&policy.keep_bytes) != AUTO || load_relaxed(&limits.stays))
+    size_t held = load_relaxed(&use.held);
+    size_t kept = use_dirty() + load_relaxed(&use.stacked);
+    size_t beyond = excess(kept, keep_where_held(held));
+    if (!load_relaxed(&limits.shrinks) || load_relaxed(&policy.keep_bytes) != AUTO ||
+        load_relaxed(&limits.stays))
         return beyond;
+    return larger(beyond, excess(held, load_relaxed(&use.most)));
+}
+
+bool use_keeps_little(size_t more)
+{
     size_t most = larger(load_relaxed(&use.most), used_now() + more);
-    return larger(beyond, excess(all, keep_limit(most, load_relaxed(&use.vain))));
+    return use_excess() == 0 && load_relaxed(&use.held) + more <= keep_limit(most);
 }
 
 /* ---- limits ---- */
@@ -61,7 +73,7 @@ struct limits limits = {.keep = SIZE_MAX,
                         .soft = SIZE_MAX,
                         .hard = SIZE_MAX,
                         .look = LAW_IDLE_PART * LAW_LITTLE,
-                        .grown = 2 * RETURNS_LEAST,
+                        .grown = LAW_SMALL_PART * LAW_LITTLE,
                         .unread = true,
                         .watched = true};
 

@@ -2,9 +2,8 @@
  * beside it: it is dirty, that is free and not given back to the kernel.
  *
  * What is kept is to save work, not to make the process larger than its work makes it: together
- * the two are at most a little more than was ever in use, and more where what went back for this
- * was wanted again (learn/keep.h). A program that needs more than ever first has what it left idle
- * given back. */
+ * the two are at most a little more than was ever in use (learn/keep.h). A program that needs more
+ * than ever first has what it left idle given back. */
 #ifndef HAKMEM_BACK_USE_H
 #define HAKMEM_BACK_USE_H
 
@@ -28,9 +27,11 @@ struct use {
 };
 extern struct use use HIDDEN;
 
-/* Whether the heap has grown to `limits.grown`; and sets that for the next time. */
+/* Whether more is held than ever, and more than may be: then all stacks serve before more fresh
+ * memory does, and what is idle goes back until no more is held than was in use at once. From
+ * use_shrinks(true) to use_shrinks(false), with purge.c's lock. */
 bool use_grown(void);
-void use_set_grown(void);
+void use_shrinks(bool does);
 
 /* Bytes in use in blocks, about; and whether that is little of what was. */
 size_t use_live(void);
@@ -45,7 +46,8 @@ struct limits {
     size_t soft;  /* the option soft_limit_bytes */
     size_t hard;  /* the option hard_limit_bytes: what may be held */
     size_t look;  /* where so much is dirty, it is time to look after it */
-    size_t grown; /* where so much was in use at once, stacks are to serve before fresh memory */
+    size_t grown; /* where so much is held, what is idle is to serve before fresh memory */
+    bool shrinks; /* and goes back */
     bool stays;   /* what lies idle is kept, within these */
     bool unread;  /* those of containers are to be read, and were not yet */
     bool watched; /* whether passing the soft limit is still to be noted */
@@ -83,9 +85,10 @@ void use_huge_less(size_t bytes);
 void use_block_more(void);
 void use_block_less(void);
 
-/* Bytes that are dirty or stacked beyond what may be kept, if so many more were in use. */
-size_t use_excess_with(size_t more);
-static inline size_t use_excess(void) { return use_excess_with(0); }
+/* Bytes that are dirty or stacked beyond what may be kept; and whether none would be, if so many
+ * more were in use. */
+size_t use_excess(void);
+bool use_keeps_little(size_t more);
 
 /* The allocation clock at which the slow path has something to do again (life/purge.h). */
 extern size_t purge_due HIDDEN; /* atomic */

@@ -4,14 +4,11 @@
 
 #include "learn/laws.h"
 
-/* What used and kept memory may be together, in bytes. `most`: what was in use at once. `vain`:
- * what lately went back in vain (learn/returns.h). Kept memory is for sizes that are not those that
- * came before: little, since most programs never need it, and more where it was needed. */
-static inline size_t keep_limit(size_t most, size_t vain)
+/* Bytes that used and kept memory may be together: a little more than was in use at once, `most`.
+ * What is kept is to save work, not to make the process larger than its work makes it. */
+static inline size_t keep_limit(size_t most)
 {
-    return most + larger(larger(most / LAW_KEEP_PART, LAW_LITTLE),
-                         smaller(vain, larger(most / LAW_KEEP_PART * 2,
-                                              LAW_SMALL_PART * (size_t)LAW_LITTLE)));
+    return most + larger(most / LAW_TINY_PART, LAW_LITTLE);
 }
 
 /* ---- under a limit of memory: of a container, or one that the program set ---- */

@@ -42,13 +42,6 @@ static inline bool returns_fell(size_t before, size_t live)
     return live <= before - before / LAW_IDLE_PART;
 }
 
-/* Bytes in use from which on what lies in stacks is worth a look again, since it could serve
- * instead of fresh memory. */
-static inline size_t returns_grown(size_t most)
-{
-    return most + larger(most / LAW_TINY_PART, RETURNS_LEAST);
-}
-
 /* Bytes to be freed until the next look at the time, and at how much is left: as many as have to be
  * before little is left, within bounds. */
 static inline size_t returns_look(size_t live, size_t most)

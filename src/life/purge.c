@@ -122,11 +122,15 @@ static void find_low(void)
 }
 
 /* The heap has grown: what lies in stacks goes to their slabs, to serve before more fresh memory
- * does. Nothing goes to the kernel. */
+ * does, and what is dirty to the kernel. */
 static struct finding grow_older(void)
 {
-    use_set_grown();
-    return stacks_age(cache_current());
+    struct finding found = {MISUSE_NONE, NULL};
+    if (!limits.shrinks && use_grown()) {
+        use_shrinks(true);
+        found = stacks_age(cache_current());
+    }
+    return found;
 }
 
 /* What nobody needed for a while. */
@@ -228,7 +232,7 @@ COLD void purge_step(bool freed, size_t own)
     struct finding old = {MISUSE_NONE, NULL};
     if (freed)
         find_low();
-    else if (use_grown())
+    else
         old = grow_older();
     bool much = freed && find_much();
     if (much || use_excess() > 0)
@@ -242,6 +246,8 @@ COLD void purge_step(bool freed, size_t own)
     size_t done = give_beyond(most);
     bool more = done >= most || (freed ? give_owed(most - done) : load_relaxed(&purge_goes_on));
     giving_ends(began);
+    if (limits.shrinks && !more)
+        use_shrinks(false);
     set_due(more, own);
     lock_release(&purge_lock);
     report_late(found, NULL);

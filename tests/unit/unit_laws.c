@@ -184,17 +184,14 @@ static void blocks_move_where_that_fills_a_slab(void)
 
 /* ---- how much is kept, and for how long ---- */
 
-static void little_is_kept_beside_use_and_more_where_it_was_needed(void)
+static void little_is_kept_beside_use(void)
 {
-    EXPECT_EQUAL(keep_limit(0, 0), LAW_LITTLE);
-    const size_t even = LAW_KEEP_PART * (size_t)LAW_LITTLE;
-    EXPECT_EQUAL(keep_limit(even, 0), even + LAW_LITTLE);
-    EXPECT_EQUAL(keep_limit(10 * even, 0), 10 * even + 10 * LAW_LITTLE);
-    EXPECT_EQUAL(keep_limit(GiB, 40 * MiB), GiB + 40 * MiB);
-    EXPECT_EQUAL(keep_limit(GiB, GiB), GiB + GiB / LAW_KEEP_PART * 2);
-    EXPECT_EQUAL(keep_limit(0, GiB), LAW_SMALL_PART * (size_t)LAW_LITTLE);
+    EXPECT_EQUAL(keep_limit(0), LAW_LITTLE);
+    const size_t even = LAW_TINY_PART * (size_t)LAW_LITTLE;
+    EXPECT_EQUAL(keep_limit(even), even + LAW_LITTLE);
+    EXPECT_EQUAL(keep_limit(10 * even), 10 * even + 10 * LAW_LITTLE);
     for (size_t most = 0; most < GiB; most += 3 * MiB)
-        EXPECT(keep_limit(most, 0) < keep_limit(most + 1, 0));
+        EXPECT(keep_limit(most) < keep_limit(most + 1));
 }
 
 static void slabs_are_looked_at_in_parts(void)
@@ -256,8 +253,6 @@ static void a_debt_ends(void)
 
 static void looks_come_when_little_may_be_left(void)
 {
-    EXPECT_EQUAL(returns_grown(0), RETURNS_LEAST);
-    EXPECT_EQUAL(returns_grown(GiB), GiB + GiB / LAW_TINY_PART);
     EXPECT_EQUAL(returns_look(0, GiB), LAW_LITTLE);
     EXPECT_EQUAL(returns_look(GiB, GiB), GiB / 2);
     EXPECT_EQUAL(returns_look(GiB / 2 + 80 * MiB, GiB), 80 * MiB);
@@ -320,7 +315,7 @@ int main(void)
     slabs_are_thin_of_which_most_is_free();
     it_ends_when_little_is_free_or_a_small_share();
     blocks_move_where_that_fills_a_slab();
-    little_is_kept_beside_use_and_more_where_it_was_needed();
+    little_is_kept_beside_use();
     slabs_are_looked_at_in_parts();
     much_that_is_idle_goes_back();
     the_more_went_back_in_vain_the_less_has_to_be_left();
