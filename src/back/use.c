@@ -31,7 +31,8 @@ void use_shrinks(bool does)
     store_relaxed(&limits.shrinks, does);
     if (!does)
         store_relaxed(&limits.grown,
-                      keep_limit(larger(load_relaxed(&use.most), load_relaxed(&use.held))));
+                      keep_limit(larger(load_relaxed(&use.most), load_relaxed(&use.held)),
+                                 load_relaxed(&use.vain)));
 }
 
 bool use_low(void) { return returns_low(use_live(), load_relaxed(&use.most)); }
@@ -63,7 +64,7 @@ size_t use_excess(void)
 bool use_keeps_little(size_t more)
 {
     size_t most = larger(load_relaxed(&use.most), used_now() + more);
-    return use_excess() == 0 && load_relaxed(&use.held) + more <= keep_limit(most);
+    return use_excess() == 0 && load_relaxed(&use.held) + more <= keep_limit(most, load_relaxed(&use.vain));
 }
 
 /* ---- limits ---- */

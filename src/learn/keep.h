@@ -4,11 +4,13 @@
 
 #include "learn/laws.h"
 
-/* Bytes that used and kept memory may be together: a little more than was in use at once, `most`.
- * What is kept is to save work, not to make the process larger than its work makes it. */
-static inline size_t keep_limit(size_t most)
+/* Bytes that used and kept memory may be together: a little more than was in use at once, `most`,
+ * and where so much lately went back in vain (`vain`, learn/returns.h) more of a small heap. What is
+ * kept is to save work, not to make the process larger than its work makes it. */
+static inline size_t keep_limit(size_t most, size_t vain)
 {
-    return most + larger(most / LAW_TINY_PART, LAW_LITTLE);
+    size_t least = larger(smaller(vain, LAW_SMALL_PART * LAW_LITTLE), LAW_LITTLE);
+    return most + larger(most / LAW_TINY_PART, least);
 }
 
 /* ---- under a limit of memory: of a container, or one that the program set ---- */
