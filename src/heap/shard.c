@@ -129,31 +129,28 @@ void slab_settle(struct shard *shard, struct slab *slab, bool was_full,
 
 /* ---- when a class compacts ---- */
 
-/* Whether it ends, and has left much empty. */
-static COLD bool switch_compaction(struct shard *shard, unsigned cls)
+static COLD void switch_compaction(struct shard *shard, unsigned cls)
 {
     struct begun *begun = &shard->begun[cls];
     bool begins = !begun->compacts;
     store_relaxed(&begun->compacts, begins);
-    size_t moved = begun->compacted - begun->before;
     begun->compactions += begins;
-    begun->before = begun->compacted;
     struct pairing_heap *slabs = &shard->partial[cls];
     for (struct pairing_node *node = slabs->root; node != NULL; node = pairing_after(slabs, node))
         slab_settle_thin(shard, (struct slab *)node);
-    return !begins && compaction_gained(moved);
 }
 
-bool shard_settle_compaction(struct shard *shard, unsigned cls)
+void shard_settle_compaction(struct shard *shard, unsigned cls)
 {
     ASSERT(lock_held(&shard->lock));
     if (cls >= CLASSES_THIN)
-        return false;
+        return;
     const struct begun *begun = &shard->begun[cls];
     size_t size = size_classes[cls].size;
     bool differs = begun->compacts ? compaction_ends(begun->free, begun->blocks, size) ||
                                          !load_relaxed(&policy.compact)
                                    : compaction_begins(begun->free, begun->blocks, size, os_page) &&
                                          load_relaxed(&policy.compact);
-    return unlikely(differs) && switch_compaction(shard, cls);
+    if (unlikely(differs))
+        switch_compaction(shard, cls);
 }

@@ -121,8 +121,7 @@ void slabs_give_back(struct pairing_node *emptied);
 /* After blocks of the slab became free, or were taken: whether it is thin now. */
 void slab_settle_thin(struct shard *shard, struct slab *slab);
 
-/* After many blocks of the class became free: begins to compact, or ends. True if it ends that has
- * left much empty. */
-bool shard_settle_compaction(struct shard *shard, unsigned cls);
+/* After many blocks of the class became free: begins to compact, or ends. */
+void shard_settle_compaction(struct shard *shard, unsigned cls);
 
 #endif

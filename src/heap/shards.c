@@ -21,8 +21,6 @@ static bool sampled_started;               /* atomic */
 
 static unsigned cpus; /* known of */
 
-static bool compacted; /* atomic: a class has done so that left much empty */
-
 void shards_start(void)
 {
     cpus = os_cpus();
@@ -258,8 +256,8 @@ size_t shard_take(unsigned index, unsigned cls, void **end, size_t n)
         if (unlikely(slab->thin))
             slab_settle_thin(shard, slab);
     }
-    if (unlikely(shard->begun[cls].compacts) && shard_settle_compaction(shard, cls))
-        store_relaxed(&compacted, true);
+    if (unlikely(shard->begun[cls].compacts))
+        shard_settle_compaction(shard, cls);
     lock_release(&shard->lock);
     if (unlikely(comes != NULL))
         os_bring_in(comes, size_classes[cls].slices * SLICE);
@@ -295,12 +293,6 @@ static size_t slab_put_run(struct shard *shard, struct slab *slab, void *const *
     return put;
 }
 
-bool shards_compacted(void)
-{
-    return unlikely(load_relaxed(&compacted)) &&
-           __atomic_exchange_n(&compacted, false, __ATOMIC_RELAXED);
-}
-
 struct finding shards_put(void **blocks, size_t n)
 {
     struct finding found = {MISUSE_NONE, NULL};
@@ -322,8 +314,7 @@ struct finding shards_put(void **blocks, size_t n)
         }
     }
     if (held != NULL) {
-        if (unlikely(shard_settle_compaction(held, cls)))
-            store_relaxed(&compacted, true);
+        shard_settle_compaction(held, cls);
         lock_release(&held->lock);
     }
     slabs_give_back(emptied);

@@ -27,10 +27,8 @@ void shard_leave(unsigned index);
  * more, because a new slab is made only for the first block; 0 only without memory. */
 size_t shard_take(unsigned index, unsigned cls, void **end, size_t n);
 
-/* Whether the class compacts in the shard (shard.h), and whether since the last call one has done
- * so that left much empty; look without the lock. */
+/* Whether the class compacts in the shard (shard.h); looks without the lock. */
 bool shard_compacts(unsigned index, unsigned cls);
-bool shards_compacted(void);
 
 /* Whether p, a taken block of a slab, is worth moving to the lowest place of its shard, whose index
  * is stored: its own slab could so become empty. */

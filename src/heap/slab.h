@@ -50,7 +50,6 @@ struct begun {
     bool compacts;      /* atomic; the rest changes with thin slabs */
     size_t compactions; /* times it began to */
     size_t compacted;   /* bytes of blocks that went back to thin slabs, ever */
-    size_t before;      /* of these, when it began last */
     size_t regained;    /* bytes of thin slabs whose pages went back, or that became empty, ever */
 };
 

@@ -38,7 +38,4 @@ static inline bool look_at_slab(unsigned freed, unsigned taken, bool thin)
     return freed * (thin ? 2 : LAW_SMALL_PART) >= taken;
 }
 
-/* Whether so many bytes of blocks moved that it has left much empty. */
-static inline bool compaction_gained(size_t moved) { return moved >= LAW_LITTLE / 2; }
-
 #endif

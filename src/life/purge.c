@@ -254,17 +254,6 @@ COLD void purge_step(bool freed, size_t own)
     report_late(old, NULL);
 }
 
-void purge_ripen(void)
-{
-    if (!use_returns() || !lock_try(&purge_lock))
-        return;
-    owe(slices_dirty(), 0);
-    owed.pages = true;
-    owed.before = clock_now();
-    store_relaxed(&purge_due, clock_now());
-    lock_release(&purge_lock);
-}
-
 void purge_beyond(void)
 {
     lock_take(&purge_lock);

@@ -35,9 +35,6 @@ void purge_beyond(void);
  * not followed by a later call that would, as at a thread's end. */
 void purge_beyond_limits(void);
 
-/* What is free now has been so for long: it goes back. */
-void purge_ripen(void);
-
 /* By time: what lay idle since the last call goes back. Whether there was anything to do,
  * or may be soon. */
 bool purge_by_time(void);

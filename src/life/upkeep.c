@@ -37,8 +37,6 @@ COLD void give_memory_back(bool freed, size_t own)
 void look_after(struct cache *cache, size_t own)
 {
     guards_look();
-    if (unlikely(shards_compacted()))
-        purge_ripen();
     if (purge_is_due())
         give_memory_back(true, own);
     if (likely(cache != NULL))

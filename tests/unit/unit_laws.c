@@ -160,8 +160,6 @@ static void it_ends_when_little_is_free_or_a_small_share(void)
     for (size_t free = 1; free < blocks; free++)
         EXPECT(!compaction_begins(free, blocks, size, 4 * KiB) ||
                !compaction_ends(free, blocks, size));
-    EXPECT(!compaction_gained(LAW_LITTLE / 2 - 1));
-    EXPECT(compaction_gained(LAW_LITTLE / 2));
 }
 
 static void blocks_move_where_that_fills_a_slab(void)
@@ -184,14 +182,15 @@ static void blocks_move_where_that_fills_a_slab(void)
 
 /* ---- how much is kept, and for how long ---- */
 
-static void little_is_kept_beside_use(void)
+static void little_is_kept_beside_use_and_more_where_it_was_needed(void)
 {
-    EXPECT_EQUAL(keep_limit(0), LAW_LITTLE);
-    const size_t even = LAW_TINY_PART * (size_t)LAW_LITTLE;
-    EXPECT_EQUAL(keep_limit(even), even + LAW_LITTLE);
-    EXPECT_EQUAL(keep_limit(10 * even), 10 * even + 10 * LAW_LITTLE);
+    EXPECT_EQUAL(keep_limit(0, 0), LAW_LITTLE);
+    EXPECT_EQUAL(keep_limit(GiB, 0), GiB + GiB / LAW_TINY_PART);
+    EXPECT_EQUAL(keep_limit(0, 3 * MiB), 3 * MiB);
+    EXPECT_EQUAL(keep_limit(0, GiB), LAW_SMALL_PART * (size_t)LAW_LITTLE);
+    EXPECT_EQUAL(keep_limit(GiB, GiB), GiB + GiB / LAW_TINY_PART);
     for (size_t most = 0; most < GiB; most += 3 * MiB)
-        EXPECT(keep_limit(most) < keep_limit(most + 1));
+        EXPECT(keep_limit(most, 0) < keep_limit(most + 1, 0));
 }
 
 static void slabs_are_looked_at_in_parts(void)
@@ -315,7 +314,7 @@ int main(void)
     slabs_are_thin_of_which_most_is_free();
     it_ends_when_little_is_free_or_a_small_share();
     blocks_move_where_that_fills_a_slab();
-    little_is_kept_beside_use();
+    little_is_kept_beside_use_and_more_where_it_was_needed();
     slabs_are_looked_at_in_parts();
     much_that_is_idle_goes_back();
     the_more_went_back_in_vain_the_less_has_to_be_left();
