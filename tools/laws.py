@@ -62,7 +62,7 @@ each was chosen, and another value would work too. All of them are in one table,
 To try another value without a change of the table:
 
 ```sh
-cmake --preset release -D HAKMEM_LAWS="KEEP_PART=16;CALL_MOST=8*MiB"
+cmake --preset release -D HAKMEM_LAWS="IDLE_PART=8;CALL_MOST=8*MiB"
 cmake --build --preset release
 ```
 

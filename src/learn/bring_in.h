@@ -12,7 +12,7 @@
 #include "learn/laws.h"
 
 /* Whether a slab is brought in whole, of a class that has so many others. */
-static inline bool slab_comes_whole(size_t others) { return others >= LAW_KEEP_PART; }
+static inline bool slab_comes_whole(size_t others) { return others >= LAW_TINY_PART; }
 
 /* Whether one may start with huge pages, of so many with the new one. */
 static inline bool huge_starts_from(size_t superslabs) { return superslabs >= LAW_HUGE_START_FROM; }

@@ -29,7 +29,7 @@ static size_t calls_for(size_t slabs)
 /* Beside these calls there may be two for each superslab of 64 slabs, for huge pages. */
 static void grows(int error)
 {
-    const size_t few = LAW_KEEP_PART / 2, many = 200;
+    const size_t few = LAW_TINY_PART / 2, many = 200;
     os_fake.refused_error = error;
     os_fake.refused = error != 0 ? FAKE_BIT(madvise) : 0;
     size_t first = calls_for(few);

@@ -275,8 +275,8 @@ static void a_thread_rests_that_has_given_nearly_all_back(void)
 
 static void superslabs_start_huge_in_a_heap_of_small_blocks(void)
 {
-    EXPECT(!slab_comes_whole(LAW_KEEP_PART - 1));
-    EXPECT(slab_comes_whole(LAW_KEEP_PART));
+    EXPECT(!slab_comes_whole(LAW_TINY_PART - 1));
+    EXPECT(slab_comes_whole(LAW_TINY_PART));
     EXPECT(!huge_starts_from(LAW_HUGE_START_FROM - 1));
     EXPECT(huge_starts_from(LAW_HUGE_START_FROM));
     EXPECT(!huge_starts_after(64 - 64 / LAW_SMALL_PART - 1, 64));
