@@ -13,10 +13,10 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).parents[2]))
 
-from hakmem_yardstick import goals
 from hakmem_yardstick.listing import TABLE, table
 from hakmem_yardstick.suite import Suite
 from yardstick.tests.rows import rows_of
+from yardstick.tools import goals
 
 SCALE = "0.002"
 SECONDS = 300

@@ -131,11 +131,11 @@ class Results:
     settings: dict[str, Any] = field(default_factory=dict)
     """The command line, mode, date, hakmem's version and commit, scale, limits."""
     interrupted: bool = False
-    _finished: dict[tuple[str, str], dict[int, Run]] = field(
+    _cells: dict[tuple[str, str], list[Run]] = field(
         default_factory=dict, init=False, repr=False, compare=False
     )
-    """By row and allocator, those of the first `_counted` runs."""
-    _counted: int = field(default=0, init=False, repr=False, compare=False)
+    """By row and allocator, those of the first `_indexed` runs."""
+    _indexed: int = field(default=0, init=False, repr=False, compare=False)
 
     def names(self, *kinds: Kind) -> list[str]:
         return [a.name for a in self.allocators if not kinds or a.kind in kinds]
@@ -143,26 +143,21 @@ class Results:
     def row(self, name: str) -> Row:
         return next(row for row in self.rows if row.name == name)
 
+    def runs_of(self, row: str, allocator: str) -> list[Run]:
+        if self._indexed > len(self.runs):
+            self._cells, self._indexed = {}, 0
+        for run in self.runs[self._indexed :]:
+            self._cells.setdefault((run.row, run.allocator), []).append(run)
+        self._indexed = len(self.runs)
+        return self._cells.get((row, allocator), [])
+
     def of(self, row: str, allocator: str) -> dict[int, Run]:
         """Its finished runs by round."""
-        if self._counted > len(self.runs):
-            self._finished, self._counted = {}, 0
-        for run in self.runs[self._counted :]:
-            if run.is_ok:
-                self._finished.setdefault((run.row, run.allocator), {})[run.round] = run
-        self._counted = len(self.runs)
-        return dict(self._finished.get((row, allocator), {}))
+        return {run.round: run for run in self.runs_of(row, allocator) if run.is_ok}
 
     def failure(self, row: str, allocator: str) -> Run | None:
         """The first run that has no figures."""
-        return next(
-            (
-                run
-                for run in self.runs
-                if not run.is_ok and (run.row, run.allocator) == (row, allocator)
-            ),
-            None,
-        )
+        return next((run for run in self.runs_of(row, allocator) if not run.is_ok), None)
 
     def to_json(self) -> dict[str, Any]:
         return {"schema": SCHEMA} | {
