@@ -118,6 +118,5 @@ def test_a_peer_that_cannot_be_fetched(
     assert len(told) == 2 and told[0] < means < told[1]
     assert all(line[:1].isupper() for line in lines[told[1] :])  # only its like comes after it
     report = (tmp_path / "here" / "report.md").read_text().splitlines()
-    first = [line for line in report[2:] if line.startswith("- **")]
-    assert report[2 : 2 + len(first)] == first  # nothing before them
-    assert any(line.startswith("- **Left out: mimalloc3 (there is no cargo") for line in first)
+    assert report[2].startswith(("Measured on a busy machine", "The machine was busy", "Left out"))
+    assert any(line.startswith("Left out: mimalloc3 (there is no cargo") for line in report[:7])
