@@ -8,6 +8,7 @@ import signal
 from collections.abc import Callable, Sequence
 from multiprocessing import get_context
 from multiprocessing.connection import wait
+from multiprocessing.context import ForkProcess
 from pathlib import Path
 from typing import Any
 
@@ -27,7 +28,8 @@ def overlapped(pieces: Sequence[Piece], most: int) -> list[Any]:
     """What each gave, in their order. A piece begins when all before it have ended or wait, and
     fewer than `most` are there. Whatever is raised meanwhile, KeyboardInterrupt too, none of them
     survives; what a piece raises comes as Lost."""
-    fork, begun = get_context("fork"), []
+    fork = get_context("fork")
+    begun: list[ForkProcess] = []
     with Folder("hakmem-overlap-") as folder:
         files = [(folder / f"{at}", folder / f"{at}.given") for at in range(len(pieces))]
         try:
@@ -40,13 +42,15 @@ def overlapped(pieces: Sequence[Piece], most: int) -> list[Any]:
                     begun[-1].join(_SECONDS_BETWEEN_LOOKS)
             for one in begun:
                 one.join()
+                if one.exitcode:
+                    raise Lost(
+                        "a run's process ended without a result; see its standard error"
+                    )
         finally:
             for one in begun:
                 if one.is_alive() and one.pid is not None:
                     os.kill(one.pid, signal.SIGINT)
                 one.join()
-        if any(one.exitcode for one in begun):
-            raise Lost("a run's process ended without a result; its standard error says why")
         return [pickle.loads(given.read_bytes()) for _, given in files]
 
 
