@@ -13,8 +13,6 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).parents[2]))
 
-from hakmem_yardstick.listing import TABLE, table
-from hakmem_yardstick.suite import Suite
 from yardstick.tests.rows import rows_of
 from yardstick.tools import goals
 
@@ -51,12 +49,6 @@ def test_rows_do_the_same_work_on_any_allocator(group: str, suite: Path, library
             told = {"time", "peak", "faults", *ours["figures"]}
             assert set(row["judged"].split()) <= told, name
             assert all(figure["value"] > 0 for figure in ours["figures"].values()), name
-
-
-def test_the_list_of_rows_is_the_suite_s(suite: Path) -> None:
-    """Which `hakmem bench --list` prints without the suite."""
-    made = table(Suite(suite.parent).rows())
-    assert TABLE.read_text() == made, "run: yardstick/tools/rows.py build/release/bench/suite"
 
 
 def test_names_and_families(suite: Path) -> None:

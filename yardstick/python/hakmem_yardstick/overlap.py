@@ -43,9 +43,7 @@ def overlapped(pieces: Sequence[Piece], most: int) -> list[Any]:
             for one in begun:
                 one.join()
                 if one.exitcode:
-                    raise Lost(
-                        "a run's process ended without a result; see its standard error"
-                    )
+                    raise Lost("a run's process ended without a result; see its standard error")
         finally:
             for one in begun:
                 if one.is_alive() and one.pid is not None:
