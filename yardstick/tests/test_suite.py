@@ -4,14 +4,11 @@ and on the system's malloc."""
 import json
 import os
 import subprocess
-import sys
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
 import pytest
-
-sys.path.insert(0, str(Path(__file__).parents[2]))
 
 from yardstick.tests.rows import rows_of
 from yardstick.tools import goals

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Makes rows.tsv of hakmem_yardstick from the built suite: what `hakmem bench --list` prints, and which
+"""Makes rows.tsv of hakmem_yardstick from the suite: what `hakmem bench --list` prints, and which
 rows may tune the allocator and which judge it (`hakmem bench --half tuning`, yardstick/judge).
 
 Usage: yardstick/tools/rows.py SUITE [--check], where SUITE is build/release/bench/suite; --check

@@ -5,8 +5,9 @@ All measures are such that smaller is better, so a ratio below 1 always means be
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import asdict, dataclass, field, fields, is_dataclass
 from enum import StrEnum
 from pathlib import Path
 from typing import Any
@@ -160,23 +161,14 @@ class Results:
         return next((run for run in self.runs_of(row, allocator) if not run.is_ok), None)
 
     def to_json(self) -> dict[str, Any]:
-        return {"schema": SCHEMA} | {
-            f.name: _plain(getattr(self, f.name)) for f in fields(self) if f.init
-        }
+        own = {f.name: getattr(self, f.name) for f in fields(self) if f.init}
+        return {"schema": SCHEMA} | {name: _plain(value) for name, value in own.items()}
 
 
 def _plain(value: Any) -> Any:
-    match value:
-        case dict():
-            return {str(key): _plain(item) for key, item in value.items()}
-        case list() | tuple():
-            return [_plain(item) for item in value]
-        case Path():
-            return str(value)
-        case Allocator() | Missing() | Row() | Run():
-            return _plain(asdict(value))
-        case _:
-            return value
+    """As JSON has it, with keys of its own kind."""
+    return json.loads(json.dumps(value, default=lambda one: asdict(one) if is_dataclass(one)
+                                 and not isinstance(one, type) else str(one)))  # fmt: skip
 
 
 def run_of(record: Mapping[str, Any]) -> Run:

@@ -402,9 +402,6 @@ class Point:
     memory: Mean
     is_best_trade: bool
     """Nobody is at least as good in both and better in one: on the Pareto front."""
-    is_on_hull: bool
-    """There is a weight of time against memory by which nobody is better: on the front's lower
-    left convex hull, in logarithms."""
 
 
 def frontier(
@@ -429,36 +426,18 @@ def frontier(
             if mean is not None:
                 chosen[name][measure] = mean
     placed = {name: means for name, means in chosen.items() if len(means) == len({time, memory})}
-    places = {
-        name: (math.log(means[time].ratio.value), math.log(means[memory].ratio.value))
-        for name, means in placed.items()
-    }
-    front, hull = front_and_hull(places)
+    front: list[str] = []
+    ratios = {name: tuple(means[m].ratio.value for m in (time, memory)) for name, means in
+              placed.items()}  # fmt: skip
+    for name, (_, held) in sorted(ratios.items(), key=lambda item: item[1]):
+        if not front or held < ratios[front[-1]][1]:
+            front.append(name)
     points = [
-        Point(name, kind, placed[name][time], placed[name][memory], name in front, name in hull)
+        Point(name, kind, placed[name][time], placed[name][memory], name in front)
         for name, kind in ((a.name, a.kind) for a in results.allocators)
         if name in placed
     ]
     return sorted(points, key=lambda point: point.time.ratio.value)
-
-
-def front_and_hull(places: dict[str, tuple[float, float]]) -> tuple[list[str], list[str]]:
-    """The names on the Pareto front, from the smallest first coordinate on, and those of them on
-    its convex hull; smaller is better in both coordinates."""
-    front: list[str] = []
-    for name, (_, y) in sorted(places.items(), key=lambda item: item[1]):
-        if not front or y < places[front[-1]][1]:
-            front.append(name)
-    hull: list[str] = []
-    for name in front:
-        while len(hull) > 1 and not _turns_left(*(places[n] for n in (*hull[-2:], name))):
-            hull.pop()
-        hull.append(name)
-    return front, hull
-
-
-def _turns_left(a: tuple[float, float], b: tuple[float, float], c: tuple[float, float]) -> bool:
-    return (b[0] - a[0]) * (c[1] - a[1]) - (b[1] - a[1]) * (c[0] - a[0]) > 0
 
 
 # ---- in which order, and when to stop ----
