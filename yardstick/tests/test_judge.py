@@ -213,7 +213,7 @@ def test_what_is_not_installed_is_named(library: Path, cache: Path) -> None:
 def test_a_crash_is_told(library: Path, suite: Path, cache: Path, tmp_path: Path) -> None:
     part = parts(library.parent, cache, QUICK)[0]
     before = Allocator(BEFORE, Kind.PEER, library)
-    after = Allocator(OURS, Kind.OURS, made.worse(tmp_path, end_at=2000))
+    after = Allocator(OURS, Kind.OURS, made.bad(tmp_path, "ends", AFTER=2000))
     told = told_of(part, list(part.rows[:1]), before, after)
     assert [why.split(":")[0] for why in told.failed.values()] == ["SIGABRT"]
 

@@ -29,7 +29,7 @@ from hakmem_yardstick.content import Content
 from hakmem_yardstick.machine import Pressure
 from hakmem_yardstick.model import results_of
 from hakmem_yardstick.stats import Ratio
-from yardstick.tests.faulty import FAULTY
+from yardstick.tests import made
 from yardstick.tools import goals
 
 ROWS = "pair-64,own-1k-2t,pair-8,pair-1k,pair-64k"
@@ -89,12 +89,10 @@ def parsed(file: Path) -> Page:
 
 
 @pytest.fixture(scope="session")
-def folder(
-    command: Path, compiled: Callable[[str, str], Path], tmp_path_factory: pytest.TempPathFactory
-) -> Path:
+def folder(command: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Of a session with an allocator that crashes."""
     out = tmp_path_factory.mktemp("report") / "session"
-    broken = compiled("broken", FAULTY.replace("ACTION", "abort()"))
+    broken = made.bad(out.parent, "broken", **made.IN_THE_SUITE)
     words = ["bench", "--rows", ROWS, "--rounds", str(ROUNDS), "--scale", "0.001"]
     words += ["--lib", f"broken={broken}", "--vs", "glibc,jemalloc,broken", "--out", str(out)]
     done = subprocess.run([command, *words], capture_output=True, text=True, timeout=600)
