@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
+from fnmatch import fnmatchcase
 from pathlib import Path
 
 import pytest
@@ -53,3 +55,39 @@ def test_the_page_has_all_rows_and_plots(folder: Path) -> None:
     pictures = {file.stem for file in (folder / "plots").glob("*.svg")}
     assert {"frontier", "ratio-micro-time", "threads", "sizes"} <= pictures
     assert page.count("<svg") == len(pictures)
+
+
+# ---- each loss has a reason ----
+
+GROUP = re.compile(r"((?:`[^`]+`\s*)+)\(([^)]*)\)")
+LOSS = re.compile(r"^\| `([^`]+)` \| ([^|]+) \|", re.MULTILINE)
+
+
+def lost(report: str) -> list[tuple[str, str]]:
+    part = report[report.index("### Losses") :]
+    return [(row, measure.strip()) for row, measure in LOSS.findall(part)]
+
+
+def given(page: str) -> set[tuple[str, tuple[str, ...]]]:
+    """Patterns, each with its measures, of the paragraphs that begin with "Rows:"."""
+    return {
+        (glob, tuple(re.split(r",\s*", measures.replace("\n", " "))))
+        for paragraph in page.split("\n\n")
+        if paragraph.startswith("Rows:")
+        for globs, measures in GROUP.findall(paragraph)
+        for glob in re.findall(r"`([^`]+)`", globs)
+    }
+
+
+def test_each_loss_has_a_reason_and_each_reason_a_loss() -> None:
+    """docs/benchmarks/losses.md names rows by patterns and their measures: `pair-*` (time)."""
+    docs = baseline.PAGE.parent
+    losses = lost((docs / "benchmarks.md").read_text())
+    reasons = given((docs / "benchmarks/losses.md").read_text())
+    assert losses and reasons
+    why = {
+        loss: {(glob, of) for glob, of in reasons if loss[1] in of and fnmatchcase(loss[0], glob)}
+        for loss in losses
+    }
+    assert [loss for loss, found in why.items() if not found] == []
+    assert reasons - set().union(*why.values()) == set()

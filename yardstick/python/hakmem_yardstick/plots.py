@@ -160,11 +160,11 @@ def over_time(
     ]
     chart = (
         alt.Chart(_data(records), width=width, height=220)
-        .mark_line(strokeWidth=1.6, opacity=0.8)
+        .mark_line(strokeWidth=1.6, opacity=0.9)
         .encode(
             alt.X("at:Q", title=seconds, axis=alt.Axis(grid=False, tickCount=5)),
             alt.Y("y:Q", title=unit, axis=alt.Axis(tickCount=5)),
-            _colour(known, width, symbolType="stroke"),
+            _colour(known, width, symbolType="stroke", symbolStrokeWidth=3),
             detail="run:N",
         )
     )
