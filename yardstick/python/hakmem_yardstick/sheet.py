@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from importlib.resources import files
 from typing import TYPE_CHECKING
 
-import jinja2
 from rich.console import Console
 from rich.measure import Measurement
 from rich.table import Table
@@ -65,19 +64,19 @@ def _cell(cell: Cell | str) -> Cell:
 
 def show(sheet: Sheet, console: Console) -> None:
     """With as much as there is room for."""
-    made, shown = _table(sheet, len(sheet.heads), small=True), len(sheet.heads)
     wide = console.options.update_width(10_000)
-    while sheet.fixed and Measurement.get(console, wide, made).maximum > console.width:
-        made = _table(sheet, shown, small=False)
-        if shown <= sheet.fixed:
+    tries = [(len(sheet.heads), True, 2), (len(sheet.heads), True, 1)]
+    tries += [(shown, False, 1) for shown in range(len(sheet.heads), sheet.fixed - 1, -1)]
+    for shown, small, space in tries:
+        made = _table(sheet, shown, small=small, space=space)
+        if not sheet.fixed or Measurement.get(console, wide, made).maximum <= console.width:
             break
-        shown -= 1
     console.print(made)
     for number, note in enumerate(sheet.notes, 1):
         console.print(Text(f"  {number} {note}"))
 
 
-def _table(sheet: Sheet, shown: int, *, small: bool) -> Table:
+def _table(sheet: Sheet, shown: int, *, small: bool, space: int) -> Table:
     hidden = ", ".join(sheet.heads[shown:])
     more = f"{sheet.caption} No room for: {hidden}." if hidden else sheet.caption
     made = Table(
@@ -87,7 +86,7 @@ def _table(sheet: Sheet, shown: int, *, small: bool) -> Table:
         caption_justify="left",
         box=None,
         pad_edge=False,
-        padding=(0, 2, 0, 0),
+        padding=(0, space, 0, 0),
     )
     for at, head in enumerate(sheet.heads[:shown]):
         justify = "left" if at in sheet.left else "right"
@@ -142,6 +141,8 @@ def document(title: str, parts: Iterable[Part], plots: str) -> str:
 
 def page(title: str, parts: Iterable[Part]) -> str:
     """Of HTML; nothing is loaded from elsewhere."""
+    import jinja2
+
     environment = jinja2.Environment(
         autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True
     )
