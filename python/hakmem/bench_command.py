@@ -146,7 +146,7 @@ def run(arguments: argparse.Namespace) -> int:
             return 0
         variants.check(listing.split(arguments.vs), arguments.front)
         extras.loaded("bench_asked").check(arguments)
-        extras.need("report")
+        extras.need("plots")
         return int(extras.loaded("bench_cli").run(arguments))
     except (extras.NotInstalled, extras.CannotInstall, WrongUse) as why:
         print(f"hakmem bench: {why}", file=sys.stderr)

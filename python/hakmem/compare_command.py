@@ -108,7 +108,7 @@ def run(arguments: argparse.Namespace) -> int:
         variants.check(arguments.allocators, arguments.front, arguments.cd)
         extras.loaded("compare_asked").asked(arguments)
         if arguments.html is not None:
-            extras.need("compare_html")
+            extras.need("plots")
         return int(extras.loaded("compare_cli").run(arguments))
     except (extras.NotInstalled, extras.CannotInstall, WrongUse) as why:
         print(f"hakmem compare: {why}", file=sys.stderr)

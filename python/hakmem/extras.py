@@ -18,7 +18,7 @@ from typing import NoReturn
 from hakmem.folders import Folder
 
 PACKAGE = "hakmem_yardstick"
-SIZE = "565 MB"
+SIZE = "242 MB"
 PERMISSION = "HAKMEM_INSTALL"
 """The variable that permits to install."""
 _HERE = Path(__file__).resolve().parent

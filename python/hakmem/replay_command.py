@@ -106,7 +106,7 @@ def run(arguments: argparse.Namespace) -> int:
         if not _some_is_a_recording(arguments.files):
             return FAILED
         if any(name.endswith(".html") for name in arguments.output):
-            extras.need("replay_html")
+            extras.need("plots")
         return int(extras.loaded("replay_cli").run(arguments))
     except (
         *(extras.NotInstalled, extras.CannotInstall, WrongUse),

@@ -20,10 +20,11 @@ import signal
 import subprocess
 import sys
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 
 from hakmem_yardstick.programs.batches import PYTHON
-from hakmem_yardstick.programs.program import LoadFailed, Place, Program, Ran, Run
+from hakmem_yardstick.programs.program import LoadFailed, Place, Ran, Run, row
 from hakmem_yardstick.programs.servers import (
     CLIENT,
     USER,
@@ -119,21 +120,11 @@ def _compile(words: Sequence[str | Path]) -> None:
 
 
 LIFE = tuple(
-    Program(
-        name,
-        f"A life with {what}",
-        ("gcc", "libc6-dev"),
-        ("gcc", "sh"),
-        _pattern(name),
-        {"mib": 72},
-        proof=("@INPUTS@/life",),
-        proof_of=("life",),
-        make=_compile_life,
-        extra=EXTRA,
-        judged=JUDGED,
-    )
+    row(name, f"A life with {what}", _pattern(name), {"mib": 72}, packages="gcc libc6-dev",
+        executables="gcc sh", proof="@INPUTS@/life", of="life", make=_compile_life, extra=EXTRA,
+        judged=JUDGED)
     for name, what in PATTERNS.items()
-)
+)  # fmt: skip
 
 
 # ---- services ----
@@ -329,148 +320,41 @@ def _postgres_session(folder: Path, sizes: Mapping[str, int]) -> None:
     (folder / "session.sql").write_text(begin + _session(steps, look, "\\! sleep {}"))
 
 
-def _service(
-    name: str,
-    why: str,
-    run: Run,
-    sizes: Mapping[str, int],
-    *,
-    packages: Sequence[str],
-    programs: Sequence[str],
-    of: Sequence[str] = (),
-    proof: Sequence[str] = (),
-    make: Callable[[Path, Mapping[str, int]], None] | None = None,
-    variables: Mapping[str, str] | None = None,
-    brings: str = "",
-    user: str | None = None,
-) -> Program:
-    return Program(
-        name,
-        why,
-        tuple(packages),
-        tuple(programs),
-        run,
-        sizes,
-        proof=tuple(proof) or (programs[0], "--version"),
-        proof_of=tuple(of) or (programs[0],),
-        make=make,
-        variables=variables or {},
-        extra=EXTRA,
-        judged=JUDGED,
-        brings=brings,
-        user=user,
-    )
-
-
-_PYTHON_PROOF = ("python3", "-S", "-c", "1")
+_service = partial(row, extra=EXTRA, judged=JUDGED)
 _MALLOC = {**PYTHON, "PYTHONMALLOC": "malloc"}
-_REDIS = ("redis-server", "redis-cli")
 
+# fmt: off
 SERVICES = (
-    _service(
-        "redis",
-        "150,000 keys, FLUSHALL",
-        _flushed("SYNC"),
-        {"keys": 150_000},
-        packages=("redis-server", "redis-tools"),
-        programs=_REDIS,
-        make=_keys,
-        brings="jemalloc",
-    ),
-    _service(
-        "redis-async",
-        "The same, emptied by its thread for that",
-        _flushed("ASYNC"),
-        {"keys": 150_000},
-        packages=("redis-server", "redis-tools"),
-        programs=_REDIS,
-        make=_keys,
-        brings="jemalloc",
-    ),
-    _service(
-        "python-threads",
-        "Eight threads with records, all objects from malloc",
-        _script("python3", "-S service.py", "threads"),
-        {"size": 9000},
-        packages=("python3",),
-        programs=("python3",),
-        proof=_PYTHON_PROOF,
-        variables=_MALLOC,
-    ),
-    _service(
-        "python-forks",
-        "Three workers that share what was loaded before they were forked",
-        _script("python3", "-S service.py", "forks"),
-        {"size": 20_000},
-        packages=("python3",),
-        programs=("python3",),
-        proof=_PYTHON_PROOF,
-        variables=_MALLOC,
-    ),
-    _service(
-        "python-numpy",
-        "Arrays of 2 to 480 KB",
-        _script("python3", "service.py", "numpy"),
-        {"size": 450},
-        packages=("python3", "python3-numpy"),
-        programs=("python3", "f2py3"),
-        proof=_PYTHON_PROOF,
-        variables=PYTHON,
-    ),
-    _service(
-        "node",
-        "Buffers and what zlib makes of them",
-        _script("node", "--expose-gc --single-threaded-gc service.js"),
-        {"size": 1800},
-        packages=("nodejs",),
-        programs=("node",),
-    ),
-    _service(
-        "ruby",
-        "Arrays, texts and hashes",
-        _script("ruby", "--disable-gems service.rb"),
-        {"size": 40_000},
-        packages=("ruby",),
-        programs=("ruby",),
-        of=("libruby*.so*",),
-    ),
-    _service(
-        "c++",
-        "Sixteen threads with sessions, of which others free a part",
+    _service("redis", "150,000 keys, FLUSHALL", _flushed("SYNC"), {"keys": 150_000},
+        packages="redis-server redis-tools", executables="redis-server redis-cli", make=_keys,
+        brings="jemalloc"),
+    _service("redis-async", "The same, emptied by its thread for that", _flushed("ASYNC"),
+        {"keys": 150_000}, packages="redis-server redis-tools",
+        executables="redis-server redis-cli", make=_keys, brings="jemalloc"),
+    _service("python-threads", "Eight threads with records, all objects from malloc",
+        _script("python3", "-S service.py", "threads"), {"size": 9000}, packages="python3",
+        proof="python3 -S -c 1", variables=_MALLOC),
+    _service("python-forks", "Three workers that share what was loaded before they were forked",
+        _script("python3", "-S service.py", "forks"), {"size": 20_000}, packages="python3",
+        proof="python3 -S -c 1", variables=_MALLOC),
+    _service("python-numpy", "Arrays of 2 to 480 KB", _script("python3", "service.py", "numpy"),
+        {"size": 450}, packages="python3 python3-numpy", executables="python3 f2py3",
+        proof="python3 -S -c 1", variables=PYTHON),
+    _service("node", "Buffers and what zlib makes of them",
+        _script("node", "--expose-gc --single-threaded-gc service.js"), {"size": 1800},
+        packages="nodejs", executables="node"),
+    _service("ruby", "Arrays, texts and hashes", _script("ruby", "--disable-gems service.rb"),
+        {"size": 40_000}, of="libruby*.so*"),
+    _service("c++", "Sixteen threads with sessions, of which others free a part",
         _asked(lambda place: [place.inputs / "service", str(place.sizes["size"])]),
-        {"size": 36_000},
-        packages=("g++",),
-        programs=("g++",),
-        proof=("@INPUTS@/service",),
-        of=("libstdc++.so*",),
-        make=_compile_service,
-    ),
-    _service(
-        "sqlite",
-        "A table in memory, dropped",
-        _sqlite,
-        {"rows": 90_000},
-        packages=("sqlite3",),
-        programs=("sqlite3", "sh"),
-        make=_sqlite_session,
-    ),
-    _service(
-        "nginx",
-        "Two workers, 90 clients",
-        _nginx,
-        {},
-        packages=("nginx-light",),
-        programs=("nginx",),
-        proof=("nginx", "-v"),
-    ),
-    _service(
-        "postgres",
-        "A session with a large sort",
-        _postgres,
-        {"rows": 200_000},
-        packages=("postgresql", "postgresql-client"),
-        programs=("postgres", "initdb", "psql", "pg_isready", "pgbench"),
-        make=_postgres_session,
-        user=USER,
-    ),
+        {"size": 36_000}, packages="g++", proof="@INPUTS@/service", of="libstdc++.so*",
+        make=_compile_service),
+    _service("sqlite", "A table in memory, dropped", _sqlite, {"rows": 90_000}, packages="sqlite3",
+        executables="sqlite3 sh", make=_sqlite_session),
+    _service("nginx", "Two workers, 90 clients", _nginx, {}, packages="nginx-light",
+        executables="nginx", proof="nginx -v"),
+    _service("postgres", "A session with a large sort", _postgres, {"rows": 200_000},
+        packages="postgresql postgresql-client",
+        executables="postgres initdb psql pg_isready pgbench", make=_postgres_session, user=USER),
 )
+# fmt: on

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from hakmem_yardstick import halves
+from hakmem_yardstick import listing
 from hakmem_yardstick.model import Row, included
 from hakmem_yardstick.programs import Programs
 from hakmem_yardstick.runner import Runner
@@ -72,11 +72,11 @@ TIME = ("time", "cpu")
 
 def _rows(runner: Runner, name: str, memory: Callable[[str], bool], size: Size) -> Part:
     """The judging half. `memory` says of a measure whether it belongs to the line of that name."""
-    half = halves.read()
+    half = listing.halves()
     rows = [
         row
         for row in runner.rows()
-        if half[row.name] == halves.JUDGING and included(row, "standard")
+        if half[row.name] == listing.JUDGING and included(row, "standard")
     ]
     of: Mapping[str, Callable[[str], bool]] = {
         "time": lambda measure: measure in TIME,

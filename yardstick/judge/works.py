@@ -5,12 +5,12 @@ from __future__ import annotations
 
 import random
 from collections.abc import Mapping
-from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 from hakmem_yardstick.programs import inputs
 from hakmem_yardstick.programs.batches import PYTHON
-from hakmem_yardstick.programs.program import LoadFailed, Place, Program, Ran, Run, batch
+from hakmem_yardstick.programs.program import LoadFailed, Place, Ran, Run, batch, row
 from hakmem_yardstick.programs.servers import found, redis_client, redis_service, serve
 from yardstick.judge.place import SCRIPTS
 
@@ -40,35 +40,21 @@ def _shell(text: str, outputs: str | None = None) -> Run:
     return batch(lambda place: [found("sh"), "-ec", text, str(place.inputs)], outputs)
 
 
-def _work(
-    name: str,
-    why: str,
-    run: Run,
-    sizes: Mapping[str, int],
-    *,
-    package: str = "",
-    program: str = "",
-    proof: tuple[str, ...] = (),
-    of: tuple[str, ...] = (),
-) -> Program:
-    program = program or name
-    return Program(
-        name,
-        why,
-        (package or name,),
-        (program,),
-        run,
-        sizes,
-        proof=proof or (program, "--version"),
-        proof_of=of or (program,),
-        make=_text,
-        judged=JUDGED,
-    )
+_work = partial(row, make=_text, judged=JUDGED)
 
 
 def _cmake(place: Place) -> list[str | Path]:
     text = place.inputs / "text"
     return [found("cmake"), f"-DTEXT={text}", "-P", SCRIPTS / "strings.cmake"]
+
+
+def _sqlite(place: Place) -> list[str | Path]:
+    return [found("sqlite3"), "-batch", ":memory:", f".read '{SCRIPTS / 'types.sql'}'"]
+
+
+def _jq(place: Place) -> list[str | Path]:
+    group = "group_by(.kind) | map({k: .[0].kind, n: length, w: (map(.w[0]) | unique)})"
+    return [found("jq"), "-s", "-c", group, place.inputs / "text"]
 
 
 def _git(place: Place) -> list[str | Path]:
@@ -93,6 +79,11 @@ NOBODY = {
 
 GHOSTSCRIPT = """
 gs -q -dBATCH -dNOPAUSE -dSAFER -sDEVICE=ppmraw -r50 -o p%03d.ppm "$0/pages.ps"
+"""
+
+XZ = """
+for i in 1 2 3; do cp "$0/text" file$i; done; tar -cf - --sort=name --mtime=@0 file* |
+    xz -T2 --block-size=1MiB -1 > a.xz; xz -dc a.xz | tar -xO | cksum
 """
 
 MAKE = """
@@ -153,156 +144,46 @@ def _redis(place: Place) -> Ran:
     return Ran(measured, [b"PONG"] if steps else [])
 
 
+# fmt: off
 WORKS = (
-    replace(
-        _work(
-            "python",
-            "An index of a text, all objects from malloc",
-            _reads("python3", "-S", script="words.py"),
-            {"lines": 40_000},
-            package="python3",
-            program="python3",
-        ),
-        variables={**PYTHON, "PYTHONMALLOC": "malloc"},
-    ),
-    replace(
-        _work(
-            "perl",
-            "Hashes of hashes of lists",
-            _reads("perl", script="words.pl"),
-            {"lines": 60_000},
-        ),
-        variables={"PERL_HASH_SEED": "0"},
-    ),
-    _work(
-        "sqlite",
-        "JSON in tables in memory",
-        batch(
-            lambda place: [
-                found("sqlite3"),
-                "-batch",
-                ":memory:",
-                f".read '{SCRIPTS / 'types.sql'}'",
-            ]
-        ),
-        {"lines": 1},
-        package="sqlite3",
-        program="sqlite3",
-    ),
-    Program(
-        "redis",
-        "Lists, sets, sorted sets and hashes, filled and emptied",
-        ("redis-server", "redis-tools"),
-        ("redis-server", "redis-cli", "redis-benchmark"),
-        _redis,
-        {"requests": 60_000},
-        proof=("redis-server", "--version"),
-        proof_of=("redis-server",),
-        judged=JUDGED,
-        brings="jemalloc",
-    ),
-    replace(
-        _work(
-            "gcc",
-            "One long C file, with -O2",
-            _shell('gcc -O2 -w -c "$0/all.c" -o all.o', "*.o"),
-            {"lines": 14_000},
-            proof=("gcc", "-c", "-x", "c", "/dev/null", "-o", "/dev/null"),
-            of=("gcc", "cc1", "as"),
-        ),
-        make=_gcc,
-    ),
-    replace(
-        _work("git", "Commits, packs, differences", batch(_git), {"lines": 8000}),
-        variables=NOBODY,
-    ),
-    _work(
-        "ruby",
-        "Records, grouped and sorted",
-        _reads("ruby", "--disable-gems", script="words.rb"),
-        {"lines": 40_000},
-        of=("libruby*.so*",),
-    ),
-    _work(
-        "node",
-        "Buffers cut, packed and joined",
-        _reads("node", "--single-threaded-gc", script="texts.js"),
-        {"lines": 300_000},
-        package="nodejs",
-    ),
-    _work(
-        "lua",
-        "A tree of letters",
-        _reads("lua5.4", script="words.lua"),
-        {"lines": 30_000},
-        package="lua5.4",
-        program="lua5.4",
-        proof=("lua5.4", "-v"),
-    ),
-    replace(
-        _work(
-            "php",
-            "Arrays of arrays, all from malloc",
-            _reads("php", "-n", "-d", "memory_limit=-1", script="words.php"),
-            {"lines": 40_000},
-            package="php-cli",
-            # Debian's extensions, loaded with RTLD_DEEPBIND, free with glibc what is not its.
-            proof=("php", "-n", "--version"),
-            of=("php*",),
-        ),
-        variables={"USE_ZEND_ALLOC": "0"},
-    ),
-    replace(
-        _work(
-            "jq",
-            "Records parsed, grouped and written",
-            batch(
-                lambda place: [
-                    found("jq"),
-                    "-s",
-                    "-c",
-                    "group_by(.kind) | map({k: .[0].kind, n: length, w: (map(.w[0]) | unique)})",
-                    place.inputs / "text",
-                ]
-            ),
-            {"lines": 40_000},
-            of=("libjq.so*",),
-        ),
-        make=_records,
-    ),
-    _work(
-        "xz",
-        "An archive packed by two threads, and unpacked",
-        _shell(
-            'for i in 1 2 3; do cp "$0/text" file$i; done; tar -cf - --sort=name --mtime=@0 file* '
-            "| xz -T2 --block-size=1MiB -1 > a.xz; xz -dc a.xz | tar -xO | cksum"
-        ),
-        {"lines": 60_000},
-        package="xz-utils",
-        of=("liblzma.so*",),
-    ),
+    _work("python", "An index of a text, all objects from malloc",
+        _reads("python3", "-S", script="words.py"), {"lines": 40_000}, packages="python3",
+        variables={**PYTHON, "PYTHONMALLOC": "malloc"}),
+    _work("perl", "Hashes of hashes of lists", _reads("perl", script="words.pl"), {"lines": 60_000},
+        variables={"PERL_HASH_SEED": "0"}),
+    _work("sqlite", "JSON in tables in memory",
+        batch(_sqlite),
+        {"lines": 1}, packages="sqlite3"),
+    row("redis", "Lists, sets, sorted sets and hashes, filled and emptied", _redis,
+        {"requests": 60_000}, packages="redis-server redis-tools",
+        executables="redis-server redis-cli redis-benchmark", judged=JUDGED, brings="jemalloc"),
+    _work("gcc", "One long C file, with -O2", _shell('gcc -O2 -w -c "$0/all.c" -o all.o', "*.o"),
+        {"lines": 14_000}, proof="gcc -c -x c /dev/null -o /dev/null", of="gcc cc1 as", make=_gcc),
+    _work("git", "Commits, packs, differences", batch(_git), {"lines": 8000}, variables=NOBODY),
+    _work("ruby", "Records, grouped and sorted",
+        _reads("ruby", "--disable-gems", script="words.rb"), {"lines": 40_000}, of="libruby*.so*"),
+    _work("node", "Buffers cut, packed and joined",
+        _reads("node", "--single-threaded-gc", script="texts.js"), {"lines": 300_000},
+        packages="nodejs", executables="node"),
+    _work("lua", "A tree of letters", _reads("lua5.4", script="words.lua"), {"lines": 30_000},
+        packages="lua5.4", proof="lua5.4 -v"),
+    _work("php", "Arrays of arrays, all from malloc",
+        _reads("php", "-n", "-d", "memory_limit=-1", script="words.php"), {"lines": 40_000},
+        packages="php-cli", executables="php", proof="php -n --version", of="php*",
+        variables={"USE_ZEND_ALLOC": "0"}),
+    _work("jq", "Records parsed, grouped and written",
+        batch(_jq),
+        {"lines": 40_000}, of="libjq.so*", make=_records),
+    _work("xz", "An archive packed by two threads, and unpacked",
+        _shell(XZ),
+        {"lines": 60_000}, packages="xz-utils", executables="xz", of="liblzma.so*"),
     _work("make", "A makefile of many rules", _shell(MAKE), {"lines": 9000}),
     _work("cmake", "Lists and strings of a script", batch(_cmake), {"lines": 16_000}),
-    replace(
-        _work(
-            "ghostscript",
-            "Pages of text and curves to pictures",
-            _shell(GHOSTSCRIPT, "*.ppm"),
-            {"lines": 30_000},
-            program="gs",
-            of=("libgs.so*",),
-        ),
-        make=_drawing,
-    ),
+    _work("ghostscript", "Pages of text and curves to pictures", _shell(GHOSTSCRIPT, "*.ppm"),
+        {"lines": 30_000}, executables="gs", of="libgs.so*", make=_drawing),
     _work("bash", "A shell's tables", _reads("bash", script="words.sh"), {"lines": 12_000}),
     _work("gawk", "Tables of words", _reads("gawk", "-f", script="words.awk"), {"lines": 30_000}),
-    _work(
-        "tcl",
-        "Dictionaries of lists",
-        _reads("tclsh", script="words.tcl"),
-        {"lines": 50_000},
-        program="tclsh",
-        proof=("tclsh", "/dev/null"),
-        of=("libtcl*.so*",),
-    ),
+    _work("tcl", "Dictionaries of lists", _reads("tclsh", script="words.tcl"), {"lines": 50_000},
+        executables="tclsh", proof="tclsh /dev/null", of="libtcl*.so*"),
 )
+# fmt: on

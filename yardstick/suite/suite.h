@@ -87,6 +87,18 @@ struct row {
     struct params params;
 };
 
+/* For tables of rows; `more` are further members, as READS is. */
+#define ROW_WITH(more, title, kin, level, measures, function, reason, ...)           \
+    {                                                                                \
+        .name = title, .family = kin, .why = reason, .run = function, .tier = level, \
+        .judged = measures, more.params = {                                          \
+            __VA_ARGS__                                                              \
+        }                                                                            \
+    }
+#define READS .needs_content = true,
+#define KIB 1024u
+#define MIB (1024u * 1024u)
+
 /* Each group's rows, of which one without a name is the last. */
 extern const struct row seed_rows[], micro_rows[], threads_rows[], stress_rows[], memory_rows[],
     tail_rows[];

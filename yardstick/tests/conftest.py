@@ -3,15 +3,10 @@
 from __future__ import annotations
 
 import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-
-sys.path.insert(0, str(Path(__file__).parents[2]))
-sys.path.insert(0, str(Path(__file__).parents[2] / "python"))
-sys.path.insert(0, str(Path(__file__).parents[2] / "yardstick/python"))
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

@@ -12,6 +12,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+IN_THE_SUITE: dict[str, str | int] = {"AFTER": 10000, "ONLY": '"suite"'}
+"""For `bad`: it passes for an allocator, and fails in the suite."""
 SOURCES = Path(__file__).parent / "programs"
 _FLAGS = ("-O2", "-Wall", "-Wextra", "-Werror", "-fno-builtin")
 
@@ -21,11 +23,13 @@ def program(folder: Path, *flags: str) -> Path:
     return _made(folder / f"work{''.join(flags)}", "work.c", *flags)
 
 
-def worse(folder: Path, *, turns: int = 0, kib: int = 0, end_at: int = 0) -> Path:
-    """An allocator of worse.c."""
-    numbers = (f"-DWORSE_TURNS={turns}", f"-DWORSE_KIB={kib}", f"-DWORSE_ABORT={end_at}")
-    target = folder / f"worse-{turns}-{kib}-{end_at}.so"
-    return _made(target, "worse.c", "-shared", "-fPIC", *numbers)
+def bad(folder: Path, name: str, **numbers: str | int) -> Path:
+    """An allocator of bad.c, compiled with these."""
+    if "AFTER" in numbers:
+        numbers.setdefault("ACTION", "abort()")
+        numbers.setdefault("ONLY", '""')
+    words = (f"-D{key}={value}" for key, value in numbers.items())
+    return _made(folder / f"lib{name}.so", "bad.c", "-shared", "-fPIC", *words)
 
 
 def _made(target: Path, source: str, *flags: str) -> Path:

@@ -4,14 +4,10 @@ from __future__ import annotations
 
 import re
 import subprocess
-import sys
-from collections.abc import Iterator
+from fnmatch import fnmatchcase
 from pathlib import Path
-from xml.etree import ElementTree
 
 import pytest
-
-sys.path.insert(0, str(Path(__file__).parents[2]))
 
 from hakmem_yardstick import compact
 from hakmem_yardstick.content import Content
@@ -19,9 +15,6 @@ from hakmem_yardstick.plots import frontier
 from yardstick.tools import baseline, readme
 
 MOST_BYTES = 500_000
-SVG = "{http://www.w3.org/2000/svg}"
-LETTER = 7 / 12  # of its height, in a wide font
-IN_SIGHT = 1100  # pixels from a legend to the last panel that it explains
 
 
 @pytest.fixture(scope="session")
@@ -42,7 +35,7 @@ def test_the_pages_are_what_the_data_gives(content: Content) -> None:
     made = readme.readme(content, baseline.picture(plot, "docs/"))
     assert readme.README.read_text() == made, "out of date: run yardstick/tools/baseline.py"
     # Where fonts differ, so do the places of letters.
-    assert plot.title.split(": ")[1] in baseline.PICTURE.read_text()
+    assert f'aria-label="{plot.title}"' in baseline.PICTURE.read_text()
 
 
 @pytest.fixture(scope="session")
@@ -60,35 +53,41 @@ def test_the_page_has_all_rows_and_plots(folder: Path) -> None:
     for row in compact.read(baseline.DATA).rows:
         assert f">{row.name}<" in page, row.name
     pictures = {file.stem for file in (folder / "plots").glob("*.svg")}
-    assert {"summary", "frontier", "ratio-micro-time", "threads", "sizes"} <= pictures
+    assert {"frontier", "ratio-micro-time", "threads", "sizes"} <= pictures
     assert page.count("<svg") == len(pictures)
 
 
-def lines_of(node: ElementTree.Element, x: float = 0.0) -> Iterator[tuple[str, float, float]]:
-    """Each line of text that is not turned, with its left and right end if the font is wide."""
-    move = node.get("transform", "")
-    if found := re.match(r"translate\(([-\d.]+)", move):
-        x += float(found[1])
-    if node.tag == f"{SVG}text" and "rotate" not in move:
-        size = float(node.get("font-size", "12px").removesuffix("px"))
-        for line in [span.text or "" for span in node] or [node.text or ""]:
-            wide = LETTER * size * len(line)
-            left = (
-                x
-                - {"start": 0.0, "middle": wide / 2, "end": wide}[node.get("text-anchor", "start")]
-            )
-            yield line, left, left + wide
-    for child in node:
-        yield from lines_of(child, x)
+# ---- each loss has a reason ----
+
+GROUP = re.compile(r"((?:`[^`]+`\s*)+)\(([^)]*)\)")
+LOSS = re.compile(r"^\| `([^`]+)` \| ([^|]+) \|", re.MULTILINE)
 
 
-def test_no_text_is_cut_off_and_each_legend_is_in_sight(folder: Path, content: Content) -> None:
-    for file in (folder / "plots").glob("*.svg"):
-        root = ElementTree.parse(file).getroot()
-        lines = list(lines_of(root))
-        assert {a.name for a in content.drawn} & {line for line, _, _ in lines}, file.name
-        width, height = float(root.get("width", "0")), float(root.get("height", "0"))
-        cut = [line for line, left, right in lines if left < 0 or right > width]
-        assert not cut, (file.name, cut)
-        if file.stem.startswith(("memory-over-time", "threads", "sizes")):
-            assert height < IN_SIGHT, file.name
+def lost(report: str) -> list[tuple[str, str]]:
+    part = report[report.index("### Losses") :]
+    return [(row, measure.strip()) for row, measure in LOSS.findall(part)]
+
+
+def given(page: str) -> set[tuple[str, tuple[str, ...]]]:
+    """Patterns, each with its measures, of the paragraphs that begin with "Rows:"."""
+    return {
+        (glob, tuple(re.split(r",\s*", measures.replace("\n", " "))))
+        for paragraph in page.split("\n\n")
+        if paragraph.startswith("Rows:")
+        for globs, measures in GROUP.findall(paragraph)
+        for glob in re.findall(r"`([^`]+)`", globs)
+    }
+
+
+def test_each_loss_has_a_reason_and_each_reason_a_loss() -> None:
+    """docs/benchmarks/losses.md names rows by patterns and their measures: `pair-*` (time)."""
+    docs = baseline.PAGE.parent
+    losses = lost((docs / "benchmarks.md").read_text())
+    reasons = given((docs / "benchmarks/losses.md").read_text())
+    assert losses and reasons
+    why = {
+        loss: {(glob, of) for glob, of in reasons if loss[1] in of and fnmatchcase(loss[0], glob)}
+        for loss in losses
+    }
+    assert [loss for loss, found in why.items() if not found] == []
+    assert reasons - set().union(*why.values()) == set()

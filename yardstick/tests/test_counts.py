@@ -1,12 +1,9 @@
 """Counts are those of the allocator that is meant, and repeat; runs without figures say why."""
 
-import sys
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-
-sys.path.insert(0, str(Path(__file__).parents[2]))
 
 from hakmem_yardstick.counts import Counts
 from hakmem_yardstick.model import Allocator, Kind, Row

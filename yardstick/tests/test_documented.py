@@ -1,12 +1,9 @@
 """Every row of a group stands on the group's page."""
 
 import re
-import sys
 from pathlib import Path
 
 import pytest
-
-sys.path.insert(0, str(Path(__file__).parents[2]))
 
 from hakmem_yardstick.counts import Counts
 from hakmem_yardstick.programs import Programs

@@ -26,8 +26,8 @@ from hakmem_yardstick.measure import children, measure
 from hakmem_yardstick.model import OURS, Allocator, Kind, Measure, Results, Row, Run, results_of
 from hakmem_yardstick.schedule import GIVEN_UP, PLANS, Plan, Schedule
 from hakmem_yardstick.store import CannotStore, Store
-from yardstick.tests.faulty import FAULTY
-from yardstick.tests.made import average, heed_signals
+from yardstick.tests import made
+from yardstick.tests.made import IN_THE_SUITE, average, heed_signals
 
 SECONDS = 300
 MIB = 1024
@@ -394,8 +394,8 @@ def test_a_small_bench(bench: Bench) -> None:
 def test_peers_that_crash_hang_or_are_not_there(
     bench: Bench, compiled: Callable[[str, str], Path]
 ) -> None:
-    crash = compiled("crash", FAULTY.replace("ACTION", "abort()"))
-    hang = compiled("hang", FAULTY.replace("ACTION", "pause()"))
+    crash = made.bad(bench.folder, "crash", **IN_THE_SUITE)
+    hang = made.bad(bench.folder, "hang", **IN_THE_SUITE, ACTION="pause()")
     absent = compiled("absent", "int nothing;")
     rows = ["pair-64", "pair-random", "mixed-400", "batch-in-order"]  # as the suite has them
     done = bench(
@@ -431,10 +431,8 @@ def test_figures_count_only_if_the_allocator_is_active(
     assert good.raw["attempts"] >= 1
 
 
-def test_ours_that_fails_is_told_by_the_exit_status(
-    bench: Bench, compiled: Callable[[str, str], Path]
-) -> None:
-    crash = compiled("crash", FAULTY.replace("ACTION", "abort()"))
+def test_ours_that_fails_is_told_by_the_exit_status(bench: Bench) -> None:
+    crash = made.bad(bench.folder, "crash", **IN_THE_SUITE)
     done = bench(*SMALL, "--rounds", "1", "--out", "here", "--lib", f"hakmem={crash}")
     assert done.returncode == 1, done.stderr
 

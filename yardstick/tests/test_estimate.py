@@ -114,10 +114,9 @@ def test_a_peer_that_cannot_be_fetched(
     assert "runs are without" not in done.stdout  # nobody set anything
     # Above the summary, and once more at the end.
     told = [at for at, line in enumerate(lines) if line.startswith("L" + left_out[1:])]
-    (means,) = (at for at, line in enumerate(lines) if line.startswith("Geometric means"))
+    (means,) = (at for at, line in enumerate(lines) if line.startswith("Geometric means, to"))
     assert len(told) == 2 and told[0] < means < told[1]
     assert all(line[:1].isupper() for line in lines[told[1] :])  # only its like comes after it
     report = (tmp_path / "here" / "report.md").read_text().splitlines()
-    first = [line for line in report[2:] if line.startswith("- **")]
-    assert report[2 : 2 + len(first)] == first  # nothing before them
-    assert any(line.startswith("- **Left out: mimalloc3 (there is no cargo") for line in first)
+    assert report[2].startswith(("Measured on a busy machine", "The machine was busy", "Left out"))
+    assert any(line.startswith("Left out: mimalloc3 (there is no cargo") for line in report[:7])

@@ -2,7 +2,6 @@
 
 import re
 import shutil
-import subprocess
 import tempfile
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -15,11 +14,11 @@ from hakmem_yardstick.programs import Programs, inforce, packages_missing, runne
 from hakmem_yardstick.programs.program import SCRIPTS, Place, Program, Ran, batch
 from hakmem_yardstick.programs.runner import PROGRAMS
 from hakmem_yardstick.runner import Outcome, Unavailable
+from yardstick.tests import made
 
 SCALE = 0.05
 TIMEOUT = 300.0
 BY_NAME = {program.name: program for program in PROGRAMS}
-BROKEN = Path(__file__).parent / "broken.c"
 GLIBC = Allocator(SYSTEM, Kind.PEER)
 SERVICES = ["python-turnover", "cxx-turnover"]
 TURNOVERS = [*SERVICES, "postgres-turnover"]
@@ -74,12 +73,8 @@ def here(folder: Path) -> list[str]:
 def broken(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Allocator]:
     folder = tmp_path_factory.mktemp("broken")
 
-    def build(name: str, *definitions: str, source: Path = BROKEN) -> Allocator:
-        library = folder / f"lib{name}.so"
-        words: list[str | Path]
-        words = ["gcc", "-shared", "-fPIC", "-fno-builtin", "-O1", *definitions, "-o", library]
-        subprocess.run([*words, "-x", "c", source], check=True)
-        return Allocator(name, Kind.PEER, library)
+    def build(name: str, **numbers: str | int) -> Allocator:
+        return Allocator(name, Kind.PEER, made.bad(folder, name, **numbers))
 
     return build
 
@@ -155,7 +150,7 @@ def test_a_crash_has_its_word_and_leaves_nothing(
 ) -> None:
     """At once, or in the middle of the work, when the client of a server is at it too."""
     programs = Programs(cache, installed(name))
-    crashing = broken(f"crash{calls}", f"-DAFTER={calls}")
+    crashing = broken(f"crash{calls}", AFTER=calls, ACTION="raise(SIGSEGV)")
     outcome = run(programs, name, crashing)
     assert outcome.outcome == "SIGSEGV"
     assert outcome.values == {}
@@ -164,17 +159,18 @@ def test_a_crash_has_its_word_and_leaves_nothing(
 def test_a_hang_is_ended(broken: Callable[..., Allocator], cache: Path, scratch: Path) -> None:
     programs = Programs(cache, installed("redis"))
     assert run(programs, "redis", GLIBC).outcome == "ok"  # what is compared with takes longer
-    hanging = broken("hang", "-DAFTER=40000", "-DHANG")
+    hanging = broken("hang", AFTER=40000, ACTION="for (;;) pause()")
     outcome = run(programs, "redis", hanging, timeout=2.0)
     assert outcome.outcome == "hang"
     assert outcome.detail.startswith("not done after ")
 
 
 def test_a_library_without_malloc_is_not_active(
-    broken: Callable[..., Allocator], cache: Path, scratch: Path
+    compiled: Callable[[str, str], Path], cache: Path, scratch: Path
 ) -> None:
     programs = Programs(cache, installed("lua"))
-    outcome = run(programs, "lua", broken("empty", source=Path("/dev/null")))
+    empty = Allocator("empty", Kind.PEER, compiled("empty", ""))
+    outcome = run(programs, "lua", empty)
     assert outcome.outcome == "not active"
     assert "libc.so" in outcome.detail
 
@@ -223,7 +219,7 @@ def test_a_turnover_compares_its_contents(
     name: str, broken: Callable[..., Allocator], cache: Path, scratch: Path
 ) -> None:
     programs = Programs(cache, installed(name))
-    outcome = run(programs, name, broken("spoil", "-DAFTER=100000", "-DSPOIL"))
+    outcome = run(programs, name, broken("spoil", SPOIL=100000))
     assert outcome.outcome == "other result"
     assert outcome.values == {}
 

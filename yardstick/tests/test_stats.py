@@ -304,25 +304,9 @@ def test_the_ratio_to_the_best_names_it() -> None:
     best = stats.ratio_to_best(made, "row", "hakmem", "time")
     assert best is not None and best.peer == "jemalloc"
     assert best.ratio.shown_better and best.ratio.reached(0.95)
-    among = stats.ratio_to_best(made, "row", "hakmem", "time", peers=["glibc"])
-    assert among is not None and among.peer == "glibc"
 
 
 # ---- the frontier ----
-
-
-def test_the_front_and_its_hull() -> None:
-    places = {
-        "fast": (0.0, 4.0),
-        "between": (1.0, 3.5),  # on the front, above the line from fast to lean
-        "trade": (2.0, 1.0),
-        "lean": (4.0, 0.0),
-        "beaten": (3.0, 3.0),
-        "same time": (4.0, 0.5),
-    }
-    front, hull = stats.front_and_hull(places)
-    assert front == ["fast", "between", "trade", "lean"]
-    assert hull == ["fast", "trade", "lean"]
 
 
 def test_the_frontier_compares_by_the_rows_that_all_have() -> None:
@@ -343,7 +327,7 @@ def test_the_frontier_compares_by_the_rows_that_all_have() -> None:
     points = stats.frontier(made, to="glibc")
     assert [point.name for point in points] == ["hakmem", "glibc"]
     assert all(point.time.rows == ("a", "b") for point in points)
-    assert all(point.is_best_trade and point.is_on_hull for point in points)
+    assert all(point.is_best_trade for point in points)
     assert points[0].time.ratio.value == pytest.approx(0.5)
     assert points[0].memory.ratio.value == pytest.approx(1.25)
 

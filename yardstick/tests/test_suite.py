@@ -4,19 +4,14 @@ and on the system's malloc."""
 import json
 import os
 import subprocess
-import sys
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-sys.path.insert(0, str(Path(__file__).parents[2]))
-
-from hakmem_yardstick import goals
-from hakmem_yardstick.listing import TABLE, table
-from hakmem_yardstick.suite import Suite
 from yardstick.tests.rows import rows_of
+from yardstick.tools import goals
 
 SCALE = "0.002"
 SECONDS = 300
@@ -51,12 +46,6 @@ def test_rows_do_the_same_work_on_any_allocator(group: str, suite: Path, library
             told = {"time", "peak", "faults", *ours["figures"]}
             assert set(row["judged"].split()) <= told, name
             assert all(figure["value"] > 0 for figure in ours["figures"].values()), name
-
-
-def test_the_list_of_rows_is_the_suite_s(suite: Path) -> None:
-    """Which `hakmem bench --list` prints without the suite."""
-    made = table(Suite(suite.parent).rows())
-    assert TABLE.read_text() == made, "run: yardstick/tools/rows.py build/release/bench/suite"
 
 
 def test_names_and_families(suite: Path) -> None:

@@ -1,10 +1,5 @@
 """The table of works is read as written, and tells what grew by more than it may."""
 
-import sys
-from pathlib import Path
-
-sys.path.insert(0, str(Path(__file__).parents[2]))
-
 from hakmem_yardstick.counts import MEASURES, WORKS
 from yardstick.tools.golden_counts import GUARDED, TOLERANCES, changes, table_of, table_read
 

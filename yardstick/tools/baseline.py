@@ -20,12 +20,12 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "python"))
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "yardstick/python"))
 
-from hakmem_yardstick import compact
+from hakmem_yardstick import compact, report
 from hakmem_yardstick.content import Content
-from hakmem_yardstick.drawing import Plot
-from hakmem_yardstick.markdown import text_of
 from hakmem_yardstick.model import Results
-from hakmem_yardstick.plots import frontier
+from hakmem_yardstick.plots import Plot, frontier
+from hakmem_yardstick.sheet import Part, document
+from yardstick.tools import goals
 from yardstick.tools.readme import README, readme
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -33,7 +33,6 @@ DATA = ROOT / "yardstick/docs/baseline.json.gz"
 PAGE = ROOT / "docs/benchmarks.md"
 PICTURE = ROOT / "docs/img/baseline-frontier.svg"
 BEGIN, END = "<!-- baseline -->", "<!-- end of the baseline -->"
-WINS, TABLES = "\n### Wins", "\n## Tables"
 
 
 def main() -> None:
@@ -59,18 +58,15 @@ def published(results: Results) -> Results:
 def page(content: Content, plot: Plot) -> str:
     before, rest = PAGE.read_text().split(BEGIN)
     after = rest.split(END)[1]
-    return f"{before}{BEGIN}\n{overview(text_of(content))}\n\n{picture(plot, '')}\n\n{END}{after}"
+    assert content.ours is not None
+    parts = [*report.head(content), Part("Summary", sheet=report.means(content), level=3)]
+    parts += [goals.part(content.results, content.ours), report.losses(content)]
+    text = document("", parts, "").removeprefix("# \n\n")
+    return f"{before}{BEGIN}\n\n{text}\n{picture(plot, '')}\n\n{END}{after}"
 
 
 def picture(plot: Plot, docs: str) -> str:
     return f"![{plot.title}]({docs}img/{PICTURE.name})"
-
-
-def overview(report: str) -> str:
-    """What stands before the rows that hakmem wins, one level of headings lower."""
-    end = report.index(WINS) if WINS in report else report.index(TABLES)
-    kept = report[:end].removeprefix("# hakmem bench\n").rstrip()
-    return "\n".join(f"#{line}" if line.startswith("#") else line for line in kept.splitlines())
 
 
 if __name__ == "__main__":

@@ -19,7 +19,7 @@ from rich.console import Console
 
 from hakmem import __version__
 from hakmem.arguments import WrongUse
-from hakmem_yardstick import bench_asked, estimate, goals, interrupts, machine, parts
+from hakmem_yardstick import bench_asked, estimate, interrupts, machine, parts
 from hakmem_yardstick.allocators import UnknownAllocator, configured_outside
 from hakmem_yardstick.head import conditions
 from hakmem_yardstick.listing import chosen, mode_of, split
@@ -104,8 +104,6 @@ def _begun(arguments: argparse.Namespace, console: Console) -> _Ready:
         _say(console, f"{told_of}--vs hakmem+keep_bytes=16M", "yellow")
     now = datetime.now().astimezone()
     results = Results(rows, allocators, missing, machine=_machine(busy))
-    names = {row.name for row in rows}
-    others = [row for runner in runners for row in runner.rows() if row.name not in names]
     results.settings = {
         "mode": plan.mode,
         "began": now.isoformat(timespec="seconds"),
@@ -114,7 +112,6 @@ def _begun(arguments: argparse.Namespace, console: Console) -> _Ready:
         "command": shlex.join(["hakmem", *sys.argv[3:]]),
         "plan": plan.to_json(),
         "seed": secrets.randbelow(1 << 31),
-        "rows_left_out": goals.count(others),
     }
     store = Store(arguments.out or default_folder())
     store.create(results, _identity(allocators, suite))

@@ -20,8 +20,9 @@ from hakmem_yardstick.allocators import configured_outside
 from hakmem_yardstick.chosen import chosen
 from hakmem_yardstick.compare_asked import asked
 from hakmem_yardstick.compare_runs import Broken, Comparison, Until
-from hakmem_yardstick.compare_text import markdown, sentence, table
+from hakmem_yardstick.compare_text import html, markdown, sentence, sheet
 from hakmem_yardstick.model import Run
+from hakmem_yardstick.sheet import show
 from hakmem_yardstick.stats import Verdict
 
 MADE, SHOWN_WORSE, USAGE, NOT_ACTIVE, PROGRAM_FAILED, INTERRUPTED = 0, 1, 2, 3, 4, 130
@@ -95,7 +96,7 @@ def _run_and_print(
         console.print(f"note: set here and left out of all runs: {', '.join(left_out)}\n")
     if judged:
         for name in comparison.compared:
-            console.print(table(comparison, judged, name))
+            show(sheet(comparison, judged, name), console)
             console.print(escape(sentence(comparison, judged, name)) + "\n", soft_wrap=True)
     rounds = len({run.round for run in comparison.results.runs})
     console.print(f"{rounds} rounds; {comparison.stopped}.", soft_wrap=True)
@@ -128,7 +129,7 @@ def _write(comparison: Comparison, files: dict[str, Path | None]) -> None:
     texts = {
         "--json": lambda: json.dumps(comparison.results.to_json(), indent=1) + "\n",
         "--markdown": lambda: markdown(comparison, comparison.judged()),
-        "--html": lambda: _page(comparison),
+        "--html": lambda: html(comparison, comparison.judged()),
     }
     for option, path in files.items():
         if path is not None:
@@ -136,15 +137,6 @@ def _write(comparison: Comparison, files: dict[str, Path | None]) -> None:
                 path.write_text(texts[option](), encoding="utf-8")
             except OSError as error:
                 _refuse(f"{option} {path}: {error.strerror}")
-
-
-def _page(comparison: Comparison) -> str:
-    from hakmem_yardstick.compare_html import html  # takes a second to load
-
-    return html(comparison, comparison.judged())
-
-
-# ---- what was asked for ----
 
 
 def _refuse(why: str) -> NoReturn:

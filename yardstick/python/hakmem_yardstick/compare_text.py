@@ -1,25 +1,21 @@
-"""What is said of a comparison: tables for the terminal, sentences, Markdown."""
+"""What is said of a comparison: a table for each allocator, sentences, a page."""
 
 from __future__ import annotations
 
 import math
-import textwrap
 from collections.abc import Mapping
-from dataclasses import dataclass
-
-from rich.table import Table
-from rich.text import Text
 
 from hakmem.process import short
-from hakmem_yardstick import stats
+from hakmem_yardstick import machine, stats
 from hakmem_yardstick.compare_runs import ROW, Comparison
+from hakmem_yardstick.sheet import BETTER, WORSE, Cell, Part, Sheet, document, page
 from hakmem_yardstick.stats import Judged, Ratio, Verdict
 from hakmem_yardstick.subject import MEASURES
 from hakmem_yardstick.units import DASH, scale_for
 
 Verdicts = Mapping[tuple[str, str], Judged]
 
-_STYLES = {Verdict.BETTER: "green", Verdict.WORSE: "red", Verdict.NONE: ""}
+_STYLES = {Verdict.BETTER: BETTER, Verdict.WORSE: WORSE, Verdict.NONE: ""}
 LABELS = {
     "time": "time",
     "cpu": "cpu time",
@@ -30,51 +26,29 @@ LABELS = {
 }
 
 
-@dataclass(frozen=True)
-class Line:
-    """One measure of one allocator, against the first."""
-
-    measure: str
-    base: str
-    """Median with unit."""
-    name: str
-    own: str
-    ratio: str
-    interval: str
-    verdict: Verdict | None
-    """None if it was not to be judged."""
-    said: str
-    """The verdict, or why there is none."""
-    showable: str
-
-
-def lines(comparison: Comparison, judged: Verdicts) -> list[Line]:
-    found: list[Line] = []
+def sheet(comparison: Comparison, judged: Verdicts, name: str) -> Sheet:
+    """Of one allocator against the first."""
     results, few = comparison.results, has_too_few_rounds(comparison)
-    for name in comparison.compared:
-        for measure, about in MEASURES.items():
-            first = stats.spread_of(results, ROW, comparison.base, measure)
-            own = stats.spread_of(results, ROW, name, measure)
-            known = stats.ratio(results, ROW, name, comparison.base, measure)
-            if first is None or own is None or known is None or first.high == own.high == 0:
-                continue
-            scale = scale_for(about.unit, [first.median, own.median])
-            unit = "" if scale.unit == "faults" else scale.unit
-            judgement = judged.get((name, measure))
-            found.append(
-                Line(
-                    LABELS[measure],
-                    f"{scale.text(first.median)} {unit}".rstrip(),
-                    name,
-                    f"{scale.text(own.median)} {unit}".rstrip(),
-                    _times(known.value),
-                    interval(known),
-                    None if judgement is None else judgement.verdict,
-                    "" if judgement is None else "too few rounds" if few else judgement.verdict,
-                    "" if judgement is None or few else _percent(judgement.showable),
-                )
-            )
-    return found
+    rows: list[tuple[Cell | str, ...]] = []
+    for measure, about in MEASURES.items():
+        first = stats.spread_of(results, ROW, comparison.base, measure)
+        own = stats.spread_of(results, ROW, name, measure)
+        known = stats.ratio(results, ROW, name, comparison.base, measure)
+        if first is None or own is None or known is None or first.high == own.high == 0:
+            continue
+        scale = scale_for(about.unit, [first.median, own.median])
+        unit = "" if scale.unit == "faults" else scale.unit
+        figures = [f"{scale.text(each.median)} {unit}".rstrip() for each in (first, own)]
+        each = judged.get((name, measure))
+        verdict = Cell("") if each is None else Cell(
+            "too few rounds" if few else each.verdict, "" if few else _STYLES[each.verdict]
+        )  # fmt: skip
+        showable = "" if each is None or few else _percent(each.showable)
+        rows.append(
+            (LABELS[measure], *figures, _times(known.value), _interval(known), verdict, showable)
+        )
+    heads = ("", comparison.base, name, "ratio", "95% interval", "verdict", "could show")
+    return Sheet(heads, rows, left=(0, 5), fixed=6)
 
 
 def rounds(comparison: Comparison) -> int:
@@ -86,7 +60,7 @@ def has_too_few_rounds(comparison: Comparison) -> bool:
     return rounds(comparison) < comparison.least_rounds
 
 
-def interval(ratio: Ratio) -> str:
+def _interval(ratio: Ratio) -> str:
     if not ratio.is_known:
         return "too few rounds"
     return f"{_times(ratio.low)}{DASH}{_times(ratio.high)}"
@@ -129,45 +103,50 @@ def _listed(names: list[str]) -> str:
     return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
 
 
-def table(comparison: Comparison, judged: Verdicts, name: str) -> Table:
-    """Of one against the first; 80 columns wide, where figures are of the usual lengths."""
-    made = Table(box=None, pad_edge=False, padding=(0, 1, 0, 0))
-    names = ("\n".join(textwrap.wrap(each, 12)) for each in (comparison.base, name))
-    heads = ("", *names, "ratio", "95%\ninterval", "verdict", "could\nshow")
-    for at, head in enumerate(heads):
-        made.add_column(Text(head), justify="left" if at in (0, 5) else "right", no_wrap=True)
-    for line in lines(comparison, judged):
-        if line.name != name:
-            continue
-        verdict = Text(line.said, "" if line.verdict is None else _STYLES[line.verdict])
-        made.add_row(
-            line.measure, line.base, line.own, line.ratio, line.interval, verdict, line.showable
-        )
-    return made
-
-
 def explained(comparison: Comparison) -> str:
     return (
-        f"Medians of {rounds(comparison)} rounds; ratios to {comparison.base}, paired by round,"
-        " below 1 is better. Verdicts hold for all of the table together, wrong once in 20 tables;"
-        " the last column is the difference that 4 of 5 such runs would have shown."
+        f"Medians of {rounds(comparison)} rounds. A ratio is the median over pairs of runs of one"
+        f" round, and below 1 is less than {comparison.base}. The verdicts of one comparison hold"
+        ' together with 95% confidence. "Could show": smaller differences would mostly not have'
+        " been found."
     )
 
 
 def markdown(comparison: Comparison, judged: Verdicts) -> str:
-    several = len(comparison.compared) > 1
-    others = "allocator" if several else "".join(comparison.compared)
-    out = [
-        f"`{short(comparison.program.command, 200)}`",
-        "",
-        f"| | {comparison.base} | {others} | ratio | 95% interval | verdict | could have shown |",
-        "|---|--:|--:|--:|--:|---|--:|",
-    ]
-    for line in lines(comparison, judged):
-        own = f"{line.name} {line.own}" if several else line.own
-        out.append(
-            f"| {line.measure} | {line.base} | {own} | {line.ratio} | {line.interval}"
-            f" | {line.said} | {line.showable} |"
-        )
-    out += ["", *(sentence(comparison, judged, name) for name in comparison.compared)]
-    return "\n".join([*out, "", explained(comparison)]) + "\n"
+    return document(_title(comparison), _parts(comparison, judged), "")
+
+
+def html(comparison: Comparison, judged: Verdicts) -> str:
+    from hakmem_yardstick import plots  # takes a second to load
+
+    base, names = comparison.base, [comparison.base, *comparison.compared]
+    known = {n: c for n, c in plots.colours(comparison.allocators).items() if n in names}
+    runs = [run for run in comparison.results.runs if run.is_ok and run.allocator in names]
+    curves = [plots.Curve(r.allocator, f"{r.allocator} {r.round}", r.series) for r in runs]
+    logs = {
+        (LABELS[measure], name): list(found.values())
+        for measure in comparison.judge
+        for name in comparison.compared
+        if (found := stats.logs_of(comparison.results, ROW, name, base, measure))
+    }
+    made = (
+        plots.over_time("memory", "Resident memory over time, every run", curves, known,
+                        "PSS of all its processes", seconds="seconds since the start"),
+        plots.rounds("Paired ratios", base, logs, {n: c for n, c in known.items() if n != base}),
+    )  # fmt: skip
+    drawn = Part(plots=[plot for plot in made if plot is not None])
+    facts = [(label, value) for label, value in machine.told(comparison.results.machine)]
+    about = Part("Machine", sheet=Sheet(("", ""), facts, left=(0, 1)))
+    return page(_title(comparison), [*_parts(comparison, judged), drawn, about])
+
+
+def _title(comparison: Comparison) -> str:
+    return "hakmem compare: " + ", ".join(each.name for each in comparison.allocators)
+
+
+def _parts(comparison: Comparison, judged: Verdicts) -> list[Part]:
+    found = [Part(text=[short(comparison.program.command, 500)])]
+    for name in comparison.compared:
+        said = sentence(comparison, judged, name)
+        found.append(Part(text=[said], sheet=sheet(comparison, judged, name)))
+    return [*found, Part(text=[explained(comparison)])]

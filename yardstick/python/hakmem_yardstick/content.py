@@ -6,12 +6,11 @@ Every figure comes from stats, of the runs alone, and each cell keeps the values
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from enum import StrEnum
 from functools import cached_property
 
-from hakmem_yardstick import goals, stats
-from hakmem_yardstick.goals import Verdict
+from hakmem_yardstick import stats
 from hakmem_yardstick.model import (
     OURS,
     SYSTEM,
@@ -161,48 +160,16 @@ def measure_title(measure: Measure) -> str:
     return _MEASURE_TITLES.get(measure.name, measure.name.replace("-", " "))
 
 
-class _Indexed(Results):
-    """The same results, with runs found by row and allocator instead of sought."""
-
-    @cached_property
-    def _by_cell(self) -> dict[tuple[str, str], list[Run]]:
-        cells: dict[tuple[str, str], list[Run]] = {}
-        for run in self.runs:
-            cells.setdefault((run.row, run.allocator), []).append(run)
-        return cells
-
-    def runs_of(self, row: str, allocator: str) -> list[Run]:
-        return self._by_cell.get((row, allocator), [])
-
-    def of(self, row: str, allocator: str) -> dict[int, Run]:
-        return {run.round: run for run in self.runs_of(row, allocator) if run.is_ok}
-
-    def failure(self, row: str, allocator: str) -> Run | None:
-        return next((run for run in self.runs_of(row, allocator) if not run.is_ok), None)
-
-    @cached_property
-    def _by_name(self) -> dict[str, Row]:
-        return {row.name: row for row in self.rows}
-
-    def row(self, name: str) -> Row:
-        return self._by_name[name]
-
-
 @dataclass
 class Content:
     """All of a report. `ours` is None where the session ran no hakmem."""
 
     results: Results
-    indexed: _Indexed = field(init=False)
-    ours: str | None = field(init=False)
 
-    def __post_init__(self) -> None:
-        r = self.results
-        self.indexed = _Indexed(
-            r.rows, r.allocators, r.missing, r.runs, r.machine, r.settings, r.interrupted
-        )
-        own = r.names(Kind.OURS)
-        self.ours = OURS if OURS in own else next(iter(own), None)
+    @cached_property
+    def ours(self) -> str | None:
+        own = self.results.names(Kind.OURS)
+        return OURS if OURS in own else next(iter(own), None)
 
     @cached_property
     def rounds(self) -> int:
@@ -250,14 +217,6 @@ class Content:
         return [_means(self, scope, measure, rows) for scope, measure, rows in scopes]
 
     @cached_property
-    def goals(self) -> list[Verdict]:
-        return goals.verdicts(self.indexed, self.ours) if self.ours else []
-
-    @property
-    def goals_not_run(self) -> int:
-        return len(goals.read()) - len(self.goals)
-
-    @cached_property
     def losses(self) -> list[Apart]:
         """Slower than the system's malloc, or well behind the best peer."""
         return sorted((a for a in self._apart() if _is_loss(a)), key=lambda a: -a.ratio)
@@ -280,18 +239,18 @@ class Content:
     def to_best(self, row: Row, measure: str) -> Against | None:
         if self.ours is None:
             return None
-        best = stats.ratio_to_best(self.indexed, row.name, self.ours, measure)
+        best = stats.ratio_to_best(self.results, row.name, self.ours, measure)
         return Against(best.peer, best.ratio, standing(best.ratio)) if best else None
 
     def to_system(self, row: Row, measure: str) -> Against | None:
         if self.ours is None or SYSTEM not in self.results.names():
             return None
-        ratio = stats.ratio(self.indexed, row.name, self.ours, SYSTEM, measure)
+        ratio = stats.ratio(self.results, row.name, self.ours, SYSTEM, measure)
         return Against(SYSTEM, ratio, standing(ratio)) if ratio else None
 
     @cached_property
     def frontier(self) -> list[stats.Point]:
-        return stats.frontier(self.indexed)
+        return stats.frontier(self.results)
 
     @property
     def failures(self) -> int:
@@ -343,7 +302,7 @@ def _table(content: Content, group: str, measure: Measure, rows: list[Row]) -> T
 
 
 def _line(content: Content, row: Row, measure: str, notes: list[str]) -> Line:
-    results = content.indexed
+    results = content.results
     names = [a.name for a in content.allocators]
     medians = {name: stats.median_of(results, row.name, name, measure) for name in names}
     best = stats.best_peer(results, row.name, measure)
@@ -388,7 +347,7 @@ def _means(content: Content, scope: str, measure: Measure, rows: list[Row]) -> M
     names = [row.name for row in rows]
     to_best: dict[str, stats.Mean] = {}
     for allocator in content.allocators:
-        mean = stats.geometric_mean(content.indexed, names, allocator.name, measure.name)
+        mean = stats.geometric_mean(content.results, names, allocator.name, measure.name)
         if mean is not None and allocator.kind is not Kind.FLOOR:
             to_best[allocator.name] = mean
     to_system = None
@@ -396,7 +355,7 @@ def _means(content: Content, scope: str, measure: Measure, rows: list[Row]) -> M
     if content.ours is not None:
         if SYSTEM in content.results.names():
             to_system = stats.geometric_mean(
-                content.indexed, names, content.ours, measure.name, to=SYSTEM
+                content.results, names, content.ours, measure.name, to=SYSTEM
             )
         for row in rows:
             against = content.to_best(row, measure.name)

@@ -3,12 +3,7 @@ each round is a duel of every two."""
 
 from __future__ import annotations
 
-import math
-from collections.abc import Sequence
 from dataclasses import dataclass, field
-
-import choix
-import numpy as np
 
 from hakmem_yardstick import proof, stats
 from hakmem_yardstick.compare_runs import ROW, Comparison
@@ -20,8 +15,6 @@ from hakmem_yardstick.subject import FIGURE, Figure
 LEVEL = 0.01
 """The chance that anything is called a gain or a loss where nothing differs."""
 _MOSTLY = 0.8  # of the rounds
-_RESAMPLES = 200
-_ELO = 400 / math.log(10)
 
 
 @dataclass
@@ -97,41 +90,3 @@ class Duels(Comparison):
             values["time"] = self.service.answer.seconds
         figure = self._figure(done)
         return values if figure is None else values | {FIGURE: figure}
-
-
-@dataclass(frozen=True)
-class Rating:
-    """By Bradley and Terry's model, in Elo's points, relative to the first: 100 more win 64 of 100
-    duels. With an interval of 95%."""
-
-    value: float
-    low: float
-    high: float
-
-
-def ratings(duels: Comparison, names: Sequence[str], measure: str) -> dict[str, Rating]:
-    """The interval is from rounds drawn again."""
-    values = [stats.values_of(duels.results, ROW, name, measure) for name in names]
-    rounds = sorted(set.intersection(*(set(each) for each in values)))
-    if not rounds or len(names) < 2:
-        return {}
-    table = np.array([[each[number] for each in values] for number in rounds])
-    # Of each round who won against whom; a tie is half a win of both.
-    won = (table[:, :, None] < table[:, None, :]) + 0.5 * (table[:, :, None] == table[:, None, :])
-    draw = np.random.default_rng(duels.seed)
-    picks = [np.arange(len(rounds))]
-    picks += [draw.integers(len(rounds), size=len(rounds)) for _ in range(_RESAMPLES)]
-    found = np.array([_strengths(won[pick].sum(axis=0)) for pick in picks])
-    low, high = np.quantile(found[1:], (0.025, 0.975), axis=0)
-    return {
-        name: Rating(float(found[0][at]), float(low[at]), float(high[at]))
-        for at, name in enumerate(names)
-    }
-
-
-def _strengths(wins: np.ndarray) -> np.ndarray:
-    np.fill_diagonal(wins, 0)
-    # The small number stands for duels that nobody had: who wins all is not infinitely strong.
-    strength = choix.ilsr_pairwise_dense(wins, alpha=0.1)
-    relative: np.ndarray = (strength - strength[0]) * _ELO
-    return relative

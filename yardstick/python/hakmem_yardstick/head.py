@@ -4,31 +4,17 @@ from collections import Counter
 from typing import Any
 
 from hakmem_yardstick.content import Content
+from hakmem_yardstick.machine import told
 from hakmem_yardstick.model import Results
-from hakmem_yardstick.units import DASH, number, of_bytes
+from hakmem_yardstick.units import DASH, number
 from hakmem_yardstick.words import counted
-
-_MACHINE = {
-    "processor": "processor",
-    "processors": "processors",
-    "processors_worth": "of their time no more than",
-    "memory_kib": "memory",
-    "system": "system",
-    "c_library": "C library",
-    "compiler": "compiler",
-    "transparent_huge_pages": "huge pages",
-    "governor": "governor",
-    "threads_a_core": "threads a core",
-    "load_at_start": "load at the start",
-}
-
 
 _LONGEST_REASON = 160  # the table of allocators has all of it
 
 
 def facts(content: Content) -> list[tuple[str, str]]:
     """Names and values; what the session did not note is left out."""
-    settings, machine = content.results.settings, content.results.machine
+    settings = content.results.settings
     plan = settings.get("plan", {})
     found = [
         ("hakmem", _version(settings)),
@@ -44,7 +30,7 @@ def facts(content: Content) -> list[tuple[str, str]]:
             if plan.get("scale", 1) == 1
             else f"{plan['scale']:g} of each row's work, but of memory, tail and counts",
         ),
-        *((label, _value(name, machine.get(name))) for name, label in _MACHINE.items()),
+        *told(content.results.machine),
     ]
     return [(label, value) for label, value in found if value]
 
@@ -87,11 +73,7 @@ def warnings(content: Content) -> list[str]:
 def _version(settings: dict[str, Any]) -> str:
     version, commit = str(settings.get("version", "")), str(settings.get("commit", ""))
     head, _, rest = commit.partition(" ")
-    return (
-        " ".join(part for part in (version, f"({head[:12]}{' ' + rest if rest else ''})") if part)
-        if commit
-        else version
-    )
+    return f"{version} ({head[:12]}{' ' + rest if rest else ''})".strip() if commit else version
 
 
 def _rounds(content: Content) -> str:
@@ -115,13 +97,3 @@ def _repeated(settings: dict[str, Any]) -> str:
     """Runs that the machine's other work had disturbed."""
     again = settings.get("repeated_runs", 0)
     return f"{counted(again, 'run')}, disturbed by other work of the machine" if again else ""
-
-
-def _value(name: str, value: Any) -> str:
-    if value in (None, "", 0):
-        return ""
-    if name == "memory_kib":
-        return of_bytes(round(value / 1048576, 1) * (1 << 30))
-    if isinstance(value, list):
-        return ", ".join(f"{item:.3g}" for item in value)
-    return str(value)

@@ -1,43 +1,51 @@
 """Which rows there are, and which of them a command line asks for. `hakmem bench --list` shall need
-nothing: the suite's rows stand in rows.tsv, so the suite need not be built to name them."""
+nothing, so the rows stand in rows.tsv, which yardstick/tools/rows.py makes; each with its half: the
+rows that may tune the allocator, and those that only judge it (yardstick/docs/judge.md)."""
 
 from __future__ import annotations
 
 import argparse
 import csv
 import fnmatch
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 from hakmem.arguments import WrongUse
-from hakmem_yardstick import halves
 from hakmem_yardstick.model import Row, by_group, included
 
 TABLE = Path(__file__).resolve().with_name("rows.tsv")
 COLUMNS = ("row", "group", "tier", "threads", "judged by", "why")
+TUNING, JUDGING = HALVES = ("tuning", "judging")
+
+
+def _lines() -> list[dict[str, str]]:
+    with TABLE.open(newline="") as file:
+        return list(csv.DictReader(file, dialect="excel-tab"))
 
 
 def rows() -> list[Row]:
     """As far as a list tells of them."""
-    from hakmem_yardstick.counts import Counts
-    from hakmem_yardstick.programs import Programs
+    return [
+        Row(
+            line["row"], line["group"], "", line["why"], (), tuple(line["judged by"].split(", ")),
+            line["tier"], int(line["threads"]),
+        )
+        for line in _lines()
+    ]  # fmt: skip
 
-    with TABLE.open(newline="") as file:
-        _, *lines = csv.reader(file, "excel-tab")
-    suite = [
-        Row(name, group, "", why, (), tuple(judged.split(", ")), tier, int(threads))
-        for name, group, tier, threads, judged, why in lines
-    ]
-    return [*suite, *Programs().rows(), *Counts(Path("suite")).rows()]
+
+def halves() -> dict[str, str]:
+    """The half of each row."""
+    return {line["row"]: line["half"] for line in _lines()}
 
 
 def _cells(row: Row) -> tuple[str, ...]:
     return row.name, row.group, row.tier, str(row.threads), ", ".join(row.judged), row.why
 
 
-def table(rows: Iterable[Row]) -> str:
-    """rows.tsv, of the suite's rows."""
-    lines = [COLUMNS, *map(_cells, rows)]
+def table(rows: Iterable[Row], half: Mapping[str, str]) -> str:
+    """rows.tsv."""
+    lines = [("half", *COLUMNS), *((half[row.name], *_cells(row)) for row in rows)]
     return "".join("\t".join(cells) + "\n" for cells in lines)
 
 
@@ -75,7 +83,7 @@ def chosen(rows: Sequence[Row], arguments: argparse.Namespace) -> list[Row]:
     """Rows named by a pattern are run whatever their tier."""
     mode, only, globs = mode_of(arguments), arguments.only or [], split(arguments.rows)
     if arguments.half is not None:
-        half = halves.read()
+        half = halves()
         rows = [row for row in rows if half.get(row.name) == arguments.half]
     groups = by_group(rows)
     for group in only:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import platform
 import subprocess
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -62,6 +63,31 @@ def machine() -> dict[str, Any]:
         "page_bytes": os.sysconf("SC_PAGE_SIZE"),
         "load_at_start": list(os.getloadavg()),
     }
+
+
+_LABELS = {
+    "processor": "processor",
+    "processors": "processors",
+    "processors_worth": "of their time no more than",
+    "memory_kib": "memory",
+    "system": "system",
+    "c_library": "C library",
+    "compiler": "compiler",
+    "transparent_huge_pages": "huge pages",
+    "governor": "governor",
+    "threads_a_core": "threads a core",
+    "load_at_start": "load at the start",
+}
+
+
+def told(machine: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """Of `machine()`, what is known, as a reader is told it."""
+    found = {name: machine[name] for name in _LABELS if machine.get(name)}
+    if "memory_kib" in found:
+        found["memory_kib"] = f"{found['memory_kib'] / (1 << 20):.1f} GiB"
+    if "load_at_start" in found:
+        found["load_at_start"] = ", ".join(f"{load:.3g}" for load in found["load_at_start"])
+    return [(_LABELS[name], str(value)) for name, value in found.items()]
 
 
 def processors_worth(groups: Path = _GROUPS, own: Path = _OWN_GROUP) -> float | None:

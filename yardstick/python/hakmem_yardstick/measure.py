@@ -54,8 +54,6 @@ class Measured:
     """Resident, of its largest process."""
     minor_faults: int
     major_faults: int
-    voluntary_switches: int
-    involuntary_switches: int
     left_behind: int
     """Processes that were still there when the command had ended, and were killed."""
     output: bytes
@@ -184,8 +182,6 @@ def measure(
         peak_kib=usage.peak_kib,
         minor_faults=usage.minor_faults,
         major_faults=usage.major_faults,
-        voluntary_switches=usage.voluntary,
-        involuntary_switches=usage.involuntary,
         left_behind=tree.left_behind if ended else 0,
         output=streams.end(0),
         stderr=streams.end(1).decode(errors="replace"),
@@ -222,8 +218,6 @@ class _Usage:
     peak_kib: int = 0
     minor_faults: int = 0
     major_faults: int = 0
-    voluntary: int = 0
-    involuntary: int = 0
 
     def add(self, used: resource.struct_rusage) -> None:
         self.user += used.ru_utime
@@ -231,8 +225,6 @@ class _Usage:
         self.peak_kib = max(self.peak_kib, used.ru_maxrss)
         self.minor_faults += used.ru_minflt
         self.major_faults += used.ru_majflt
-        self.voluntary += used.ru_nvcsw
-        self.involuntary += used.ru_nivcsw
 
 
 def children(pid: int) -> list[int]:

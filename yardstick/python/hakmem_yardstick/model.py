@@ -5,8 +5,9 @@ All measures are such that smaller is better, so a ratio below 1 always means be
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import asdict, dataclass, field, fields, is_dataclass
 from enum import StrEnum
 from pathlib import Path
 from typing import Any
@@ -131,11 +132,11 @@ class Results:
     settings: dict[str, Any] = field(default_factory=dict)
     """The command line, mode, date, hakmem's version and commit, scale, limits."""
     interrupted: bool = False
-    _finished: dict[tuple[str, str], dict[int, Run]] = field(
+    _cells: dict[tuple[str, str], list[Run]] = field(
         default_factory=dict, init=False, repr=False, compare=False
     )
-    """By row and allocator, those of the first `_counted` runs."""
-    _counted: int = field(default=0, init=False, repr=False, compare=False)
+    """By row and allocator, those of the first `_indexed` runs."""
+    _indexed: int = field(default=0, init=False, repr=False, compare=False)
 
     def names(self, *kinds: Kind) -> list[str]:
         return [a.name for a in self.allocators if not kinds or a.kind in kinds]
@@ -143,45 +144,31 @@ class Results:
     def row(self, name: str) -> Row:
         return next(row for row in self.rows if row.name == name)
 
+    def runs_of(self, row: str, allocator: str) -> list[Run]:
+        if self._indexed > len(self.runs):
+            self._cells, self._indexed = {}, 0
+        for run in self.runs[self._indexed :]:
+            self._cells.setdefault((run.row, run.allocator), []).append(run)
+        self._indexed = len(self.runs)
+        return self._cells.get((row, allocator), [])
+
     def of(self, row: str, allocator: str) -> dict[int, Run]:
         """Its finished runs by round."""
-        if self._counted > len(self.runs):
-            self._finished, self._counted = {}, 0
-        for run in self.runs[self._counted :]:
-            if run.is_ok:
-                self._finished.setdefault((run.row, run.allocator), {})[run.round] = run
-        self._counted = len(self.runs)
-        return dict(self._finished.get((row, allocator), {}))
+        return {run.round: run for run in self.runs_of(row, allocator) if run.is_ok}
 
     def failure(self, row: str, allocator: str) -> Run | None:
         """The first run that has no figures."""
-        return next(
-            (
-                run
-                for run in self.runs
-                if not run.is_ok and (run.row, run.allocator) == (row, allocator)
-            ),
-            None,
-        )
+        return next((run for run in self.runs_of(row, allocator) if not run.is_ok), None)
 
     def to_json(self) -> dict[str, Any]:
-        return {"schema": SCHEMA} | {
-            f.name: _plain(getattr(self, f.name)) for f in fields(self) if f.init
-        }
+        own = {f.name: getattr(self, f.name) for f in fields(self) if f.init}
+        return {"schema": SCHEMA} | {name: _plain(value) for name, value in own.items()}
 
 
 def _plain(value: Any) -> Any:
-    match value:
-        case dict():
-            return {str(key): _plain(item) for key, item in value.items()}
-        case list() | tuple():
-            return [_plain(item) for item in value]
-        case Path():
-            return str(value)
-        case Allocator() | Missing() | Row() | Run():
-            return _plain(asdict(value))
-        case _:
-            return value
+    """As JSON has it, with keys of its own kind."""
+    return json.loads(json.dumps(value, default=lambda one: asdict(one) if is_dataclass(one)
+                                 and not isinstance(one, type) else str(one)))  # fmt: skip
 
 
 def run_of(record: Mapping[str, Any]) -> Run:

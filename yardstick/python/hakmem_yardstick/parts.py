@@ -7,7 +7,7 @@ from pathlib import Path
 
 from rich.console import Console
 
-from hakmem_yardstick import allocators, tables
+from hakmem_yardstick import allocators, report
 from hakmem_yardstick.content import Content
 from hakmem_yardstick.counts import Counts
 from hakmem_yardstick.estimate import Preparation
@@ -47,9 +47,6 @@ def choose(
 
 def show(results: Results, folder: Path, console: Console) -> list[Path]:
     """Prints the tables; the files of the report that it wrote."""
-    # Plots take a second to load, which --list and a wrong option shall not wait for.
-    from hakmem_yardstick import report
-
     content = Content(results)  # whose figures take a while
-    tables.print_tables(content, console)
+    report.show(content, console)
     return report.write(content, folder)

@@ -1,478 +1,400 @@
-"""A report's pictures: each row's ratios, time against memory, and a summary for a README."""
+"""Plots, drawn by altair with one theme. Text has the colour of the page it stands in; an allocator
+has one colour and shape, which can be seen on light and on dark paper."""
 
 from __future__ import annotations
 
+import html
 import math
-from collections.abc import Iterator
+import re
+import textwrap
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
 from typing import Any
 
 import altair as alt
+import vl_convert
 
 from hakmem_yardstick import stats
-from hakmem_yardstick.content import Content, Line, Standing, Table, group_title, measure_title
-from hakmem_yardstick.curves import memory_over_time, over_sizes, over_threads
-from hakmem_yardstick.drawing import (
-    LETTER,
-    Box,
-    Plot,
-    colour,
-    inline,
-    place_labels,
-    plot,
-    ratio_axis,
-    ratio_ticks,
-    shape,
-    wrapped,
-)
-from hakmem_yardstick.model import Allocator, Kind
-from hakmem_yardstick.palette import INK, PAPER, QUIET, TINT, looks
-from hakmem_yardstick.stats import Ratio
-from hakmem_yardstick.words import counted, sign, standings_text
+from hakmem_yardstick.content import Content, Table, group_title, measure_title
+from hakmem_yardstick.model import OURS, Allocator, Kind, Row, Run
+from hakmem_yardstick.units import axis_of_kib
 
-# What lies beyond is drawn at the edge with an arrow: else the few would squeeze the many.
+Record = Mapping[str, Any]
+Points = Iterable[tuple[float, float]]
+
+# ---- the theme ----
+
+_INK = "currentColor"
+_OURS, _GREY = "#d81e52", "#7a838c"
+_COLOURS = {
+    "glibc": _GREY,
+    "mimalloc": "#2b7bd6",
+    "mimalloc2": "#2b7bd6",
+    "mimalloc3": "#0b9fb3",
+    "jemalloc": "#c77400",
+    "jemalloc-new": "#b5530c",
+    "tcmalloc": "#188a5b",
+    "tcmalloc-google": "#5b70cc",
+    "snmalloc": "#8557e0",
+    "rpmalloc": "#94633b",
+}
+_MORE = ("#d2559c", "#74831a", "#b0484b", "#438240", "#8d6c97")
+_VARIANTS = ("#e0708f", "#a83a5c", "#e08fa5")  # ours with settings, beside ours as it comes
+_SHAPES = ("square", "triangle-up", "diamond", "triangle-down", "cross", "triangle-right")
+_SMALL = {"labelFontSize": 12, "titleFontSize": 12}
+_FILE = (
+    "<style>:root{color:#1f2328;background:#fff}"
+    "@media(prefers-color-scheme:dark){:root{color:#e6edf3;background:#0d1117}}</style>"
+)
+
+
+_AXIS = {"labelColor": _INK, "titleColor": _INK, "gridColor": _INK, "titleFontWeight": "normal"}
+_CONFIG: Any = {
+    "background": None,
+    "font": "Liberation Sans, Arial, Helvetica, sans-serif",
+    "padding": {"left": 8, "right": 24, "top": 8, "bottom": 8},
+    "view": {"stroke": None},
+    "axis": {**_AXIS, **_SMALL, "gridOpacity": 0.15, "domain": False, "ticks": False},
+    "header": {"labelColor": _INK, "labelFontSize": 13, "title": None},
+    "title": {"anchor": "start", "color": _INK, "fontSize": 14, "subtitleColor": _INK},
+    "legend": {"orient": "top", "title": None, "labelColor": _INK, "labelFontSize": 12},
+}
+
+
+@alt.theme.register("hakmem", enable=True)
+def _theme() -> alt.theme.ThemeConfig:
+    return {"config": _CONFIG}
+
+
+def colours(allocators: Iterable[Allocator]) -> dict[str, str]:
+    """By name; those without a colour of their own get the next."""
+    found: dict[str, str] = {}
+    more, variants = iter(_MORE * 9), iter(_VARIANTS * 9)
+    for allocator in allocators:
+        name = allocator.name
+        if allocator.kind is Kind.OURS:
+            found[name] = _OURS if name == OURS else next(variants)
+        else:
+            found[name] = _COLOURS.get(name) or next(more)
+    return found
+
+
+@dataclass(frozen=True)
+class Plot:
+    name: str
+    """Its file, without the ending."""
+    title: str
+    """What it says, in a sentence."""
+    chart: Any
+
+    def svg(self) -> str:
+        """A file of its own."""
+        return self.inline().replace(">", f">{_FILE}", 1) + "\n"
+
+    def inline(self) -> str:
+        """To stand within a page, whose other plots define the same names."""
+        text = vl_convert.vegalite_to_svg(self.chart.to_dict())
+        label = html.escape(self.title, quote=True)
+        text = text.replace("<svg ", f'<svg role="img" aria-label="{label}" ', 1)
+        text = re.sub(r"(\d\.\d{2})\d+", r"\1", text)
+        return re.sub(r'(\bid="|url\(#)', rf"\g<1>{self.name}-", text)
+
+
+def _data(records: Iterable[Record]) -> alt.InlineData:
+    return alt.InlineData([dict(record) for record in records])
+
+
+def _legend(names: Iterable[str], width: int, **more: Any) -> alt.Legend:
+    widest = max(map(len, names), default=1)
+    return alt.Legend(columns=max(1, width // (8 * widest + 36)), **more)
+
+
+def _colour(known: Mapping[str, str], width: int, **more: Any) -> alt.Color:
+    scale = alt.Scale(domain=list(known), range=list(known.values()))
+    return alt.Color("allocator:N", scale=scale, legend=_legend(known, width, **more))
+
+
+def _shape(known: Mapping[str, str], width: int) -> alt.Shape:
+    shapes = ["circle" if colour == _OURS else _SHAPES[at % 6] for at, colour in
+              enumerate(known.values())]  # fmt: skip
+    scale = alt.Scale(domain=list(known), range=shapes)
+    return alt.Shape("allocator:N", scale=scale, legend=_legend(known, width))
+
+
+def _title(title: str, said: Iterable[str], width: int) -> alt.Title:
+    """In lines that the plot has room for."""
+    lines = [line for text in said for line in textwrap.wrap(text, width // 6)]
+    return alt.Title(textwrap.wrap(title, width // 8), subtitle=lines)
+
+
+# ---- memory over time ----
+
+
+@dataclass(frozen=True)
+class Curve:
+    """Memory of one run."""
+
+    allocator: str
+    run: str
+    kib: Points
+    panel: str = ""
+
+
+def over_time(
+    name: str,
+    title: str,
+    curves: Sequence[Curve],
+    known: Mapping[str, str],
+    *said: str,
+    seconds: str = "seconds",
+    width: int = 330,
+) -> Plot | None:
+    """A line a run; a panel for each name of one."""
+    points = [(curve, at, kib) for curve in curves for at, kib in curve.kib]
+    if not points:
+        return None
+    unit, divisor = axis_of_kib(max(kib for _, _, kib in points))
+    records = [
+        {"allocator": c.allocator, "run": c.run, "panel": c.panel, "at": at, "y": kib / divisor}
+        for c, at, kib in points
+    ]
+    chart = (
+        alt.Chart(_data(records), width=width, height=220)
+        .mark_line(strokeWidth=1.6, opacity=0.9)
+        .encode(
+            alt.X("at:Q", title=seconds, axis=alt.Axis(grid=False, tickCount=5)),
+            alt.Y("y:Q", title=unit, axis=alt.Axis(tickCount=5)),
+            _colour(known, width, symbolType="stroke", symbolStrokeWidth=3),
+            detail="run:N",
+        )
+    )
+    made: Any = chart
+    if any(curve.panel for curve in curves):
+        made = chart.facet("panel:N", columns=2).resolve_scale(x="independent", y="independent")
+        width *= 2
+    return Plot(name, title, made.properties(title=_title(title, said, width)))
+
+
+# ---- ratios ----
+
 _LEAST, _MOST = 0.2, 8.0
-_STEP, _WIDTH = 19, 600
-_PADDING = 20  # has room for an arrow between a line and its name
+"""What lies beyond is drawn at the edge: else the few would squeeze the many."""
+
+
+def ratios(
+    name: str,
+    title: str,
+    axis: str,
+    dots: Sequence[Record],
+    bars: Sequence[Record],
+    known: Mapping[str, str],
+    *said: str,
+    side_by_side: bool,
+    width: int,
+) -> Plot:
+    """Dots of line, allocator and ratio; bars of these with low and high, an interval. On each line
+    the allocators lie one below the other, or all in one place."""
+    values = [float(dot["ratio"]) for dot in [*dots, *bars]]
+    domain = [max(_LEAST, min([*values, 0.9])) / 1.05, min(_MOST, max([*values, 1.1])) * 1.05]
+    scale = alt.Scale(type="log", domain=domain, clamp=True, nice=False)
+    x = alt.X("ratio:Q", title=axis, scale=scale, axis=alt.Axis(tickCount=5, format="~g"))
+    lines = list(dict.fromkeys(str(dot["line"]) for dot in [*bars, *dots]))
+    room = 7 * max(map(len, lines)) + 12
+    y_axis = alt.Axis(grid=True, labelLimit=0, minExtent=room)
+    y = alt.Y("line:N", title=None, sort=lines, axis=y_axis)
+    where: dict[str, Any] = {"x": x, "y": y, "color": _colour(known, width)}
+    if side_by_side:
+        where["yOffset"] = alt.YOffset("allocator:N", sort=list(known))
+    else:
+        where["shape"] = _shape(known, width)
+    one = alt.Chart(_data([{"ratio": 1.0}])).mark_rule(color=_INK, strokeDash=[4, 3])
+    own = alt.Chart(_data(bars))
+    layers = [
+        one.encode(x=x),
+        alt.Chart(_data(dots)).mark_point(
+            filled=True, size=24 if side_by_side else 55, opacity=0.45 if side_by_side else 0.85
+        ).encode(**where),
+        own.mark_rule(strokeWidth=3).encode(
+            **{k: v for k, v in where.items() if k != "shape"}
+            | {"x": alt.X("low:Q", scale=scale)}, x2="high:Q"
+        ),
+        own.mark_point(filled=True, size=90, opacity=1).encode(**where),
+    ]  # fmt: skip
+    step = 26 * len({dot["allocator"] for dot in dots}) if side_by_side else 19
+    chart = alt.layer(*layers, width=width, height=step * len(lines))
+    return Plot(name, title, chart.properties(title=_title(title, said, width + room)))
+
+
+def _of_table(content: Content, table: Table, known: Mapping[str, str]) -> Plot | None:
+    measure = table.measure.name
+    dots: list[Record] = []
+    bars: list[Record] = []
+    for line in table.lines:
+        best = next((cell.allocator for cell in line.cells if cell.is_best_peer), None)
+        for name in known if best else ():
+            ratio = stats.ratio(content.results, line.row.name, name, best or "", measure)
+            if ratio is None:
+                continue
+            dot = {"line": line.row.name, "allocator": name, "ratio": ratio.value}
+            own = name == content.ours and ratio.is_known
+            (bars if own else dots).append(dot | {"low": ratio.low, "high": ratio.high})
+    if len({dot["allocator"] for dot in dots + bars}) < 2:
+        return None
+    title = f"{table.title}, as a ratio to the best peer of each row"
+    said = "Bars: hakmem's 95% intervals. Dots at the edges lie beyond them."
+    axis = f"ratio of {measure_title(table.measure)}, log scale; smaller is better"
+    return ratios(f"ratio-{table.key}", title, axis, dots, bars, known, said, side_by_side=False,
+                  width=430)  # fmt: skip
+
+
+# ---- a report's ----
 
 
 def every_plot(content: Content) -> list[Plot]:
-    """All that these results have runs for; the first is the summary."""
-    made = [_summary(content), frontier(content)]
+    """All that these results have runs for."""
+    known = colours(content.drawn)
+    made = [frontier(content)]
     for group in content.groups:
-        made += [*_of_group(content, group), *memory_over_time(content, group)]
-    made += [*over_threads(content), *over_sizes(content)]
-    return [found for found in made if found is not None]
+        made += [_of_table(content, t, known) for t in content.tables if t.group == group]
+        made.append(_memory(content, group, known))
+    made += [_sweeps(content, known, "threads", ("threads",), "threads"),
+             _sweeps(content, known, "sizes", ("min", "max", "slots"), "block size")]  # fmt: skip
+    return [plot for plot in made if plot is not None]
 
 
-# ---- ratios: one line a row ----
+def _memory(content: Content, group: str, known: Mapping[str, str]) -> Plot | None:
+    """Of rows that were sampled; of each allocator the run of median length."""
+    curves = []
+    for row in content.groups[group]:
+        for name in known:
+            runs = [run for run in content.results.of(row.name, name).values() if run.series]
+            if runs:
+                middle = sorted(runs, key=lambda run: run.seconds)[(len(runs) - 1) // 2]
+                curves.append(Curve(name, name, _thinned(middle), row.name))
+    title = f"{group_title(group)}: resident memory while a row runs"
+    said = "PSS of all its processes; of each allocator the run of median length."
+    return over_time(f"memory-over-time-{group}", title, curves, known, said)
 
 
-@dataclass(frozen=True)
-class _Dot:
-    line: str
-    allocator: str
-    ratio: Ratio
+def _thinned(run: Run, most: int = 120) -> list[tuple[float, float]]:
+    """Of each stretch the largest sample: peaks must stay."""
+    stretch = -(-len(run.series) // most)
+    parts = (run.series[at : at + stretch] for at in range(0, len(run.series), stretch))
+    return [max(part, key=lambda sample: sample[1]) for part in parts]
 
 
-@dataclass(frozen=True)
-class _Lines:
-    """Dots on lines, one of ours and some of peers on each, and what is written beside them."""
-
-    names: list[str]
-    dots: list[_Dot]
-    beside: dict[str, str]
-    ours: str | None
-
-    def limits(self) -> tuple[float, float]:
-        values = [dot.ratio.value for dot in self.dots]
-        for dot in self.dots:
-            if dot.allocator == self.ours and dot.ratio.is_known:
-                # An interval may leave the picture, but not a usual one.
-                values += [max(dot.ratio.low, dot.ratio.value / 1.4)]
-                values += [min(dot.ratio.high, dot.ratio.value * 1.4)]
-        low, high = max(_LEAST, min([*values, 0.85])), min(_MOST, max([*values, 1.25]))
-        return low / 1.07, high * 1.07
+# Turns are set so that each row takes about as long; none of these changes what a row does.
+_FREE = ("iterations", "seed")
+_BYTES = (
+    "datum.value >= 1048576 ? datum.value / 1048576 + ' MiB' : datum.value >= 1024 ?"
+    " datum.value / 1024 + ' KiB' : datum.value"
+)
 
 
-def _dots(
-    lines: _Lines,
-    allocators: list[Allocator],
-    *,
-    width: int,
-    title: str,
-    heading: str = "",
-    labelled: bool = True,
-    step: int = _STEP,
-) -> alt.LayerChart:
-    low, high = lines.limits()
-    known = looks(allocators)
-    x = alt.X(
-        "x:Q",
-        scale=alt.Scale(type="log", domain=[low, high], nice=False),
-        axis=ratio_axis(title, ratio_ticks(low, high, width)),
-    )
-    y = alt.Y(
-        "line:N",
-        sort=lines.names,
-        scale=alt.Scale(domain=lines.names),
-        axis=alt.Axis(
-            title=None,
-            grid=True,
-            labelColor=INK,
-            labelLimit=0,
-            labelPadding=_PADDING,
-            labels=labelled,
-            minExtent=_PADDING + LETTER * max(map(len, lines.names)) if labelled else 0,
-        ),
-    )
-
-    def record(dot: _Dot) -> dict[str, Any]:
-        inside = min(max(dot.ratio.value, low), high)
-        return {"line": dot.line, "allocator": dot.allocator, "x": inside}
-
-    peers = [record(dot) for dot in lines.dots if dot.allocator != lines.ours]
-    own = [dot for dot in lines.dots if dot.allocator == lines.ours]
-    spans = [
-        record(dot) | {"x": max(dot.ratio.low, low), "x2": min(dot.ratio.high, high)}
-        for dot in own
-        if dot.ratio.is_known and dot.ratio.low < high and dot.ratio.high > low
-    ]
-    right, left = (
-        "\N{BLACK RIGHT-POINTING SMALL TRIANGLE}",
-        "\N{BLACK LEFT-POINTING SMALL TRIANGLE}",
-    )
-    over = [record(dot) | {"arrow": right} for dot in lines.dots if dot.ratio.value > high]
-    under = [record(dot) | {"arrow": left} for dot in lines.dots if dot.ratio.value < low]
-    better = alt.Chart(inline([{"from": low, "to": min(1.0, high)}])).mark_rect(color=TINT)
-    one = alt.Chart(inline([{"x": 1.0}])).mark_rule(color=INK, strokeWidth=1.2)
-    layers: list[alt.Chart] = [
-        better.encode(x=alt.X("from:Q"), x2="to:Q"),
-        one.encode(x="x:Q"),
-        alt.Chart(inline(peers))
-        .mark_point(filled=True, size=48, opacity=0.8)
-        .encode(x=x, y=y, color=colour(allocators), shape=shape(allocators)),
-        *(
-            alt.Chart(inline(beyond))
-            .mark_text(dx=shift, fontSize=17, baseline="middle")
-            .encode(x=x, y=y, text="arrow:N", color=colour(allocators))
-            for beyond, shift in ((over, 11), (under, -11))
-        ),
-    ]
-    if lines.ours is not None and lines.ours in known:
-        crimson = known[lines.ours].colour
-        layers += [
-            alt.Chart(inline(spans))
-            .mark_rule(color=crimson, strokeWidth=2.4, strokeCap="round")
-            .encode(x=x, x2="x2:Q", y=y),
-            alt.Chart(inline(map(record, own)))
-            .mark_point(filled=True, size=105, opacity=1, stroke=PAPER, strokeWidth=1.2)
-            .encode(x=x, y=y, color=colour(allocators), shape=shape(allocators)),
-            alt.Chart(inline({"line": n, "text": t} for n, t in lines.beside.items()))
-            .mark_text(align="left", color=crimson, fontSize=12, fontWeight="bold")
-            .encode(x=alt.value(width + 20), y=y, text="text:N"),
-        ]
-    above = alt.Title(heading, fontSize=13, offset=8)
-    return alt.LayerChart(
-        layer=layers,
-        width=width,
-        height=step * len(lines.names),
-        title=above if heading else alt.Undefined,
-    )
-
-
-def _beside(content: Content, line: Line) -> str:
-    if line.to_best is not None:
-        return f"{sign(line.to_best.standing)} {line.to_best.ratio.value:.2f}".strip()
-    cell = next((c for c in line.cells if c.allocator == content.ours), None)
-    return cell.text if cell is not None and cell.value is None else ""
-
-
-# Tables with fewer rows share a plot: many small ones would show less.
-_FEW_ROWS = 6
-
-
-def _of_group(content: Content, group: str) -> list[Plot | None]:
-    tables = [table for table in content.tables if table.group == group]
-    small = [table for table in tables if len(table.lines) < _FEW_ROWS]
-    if len(small) < 2:
-        small = []
-    made = [
-        _ratios(content, table.title, table.key, [table]) for table in tables if table not in small
-    ]
-    if small:
-        title = f"{group_title(group)}: {'other figures' if made else 'all figures'}"
-        made.append(_ratios(content, title, f"{group}-figures", small))
-    return made
-
-
-def _ratios(content: Content, of: str, key: str, tables: list[Table]) -> Plot | None:
-    """Of one table, or of several that are small."""
-    dots: list[_Dot] = []
-    beside: dict[str, str] = {}
-    standings: list[Standing] = []
-    for table in tables:
-        measure = table.measure.name
-        for line in table.lines:
-            what = f", {measure_title(table.measure)}" if len(tables) > 1 else ""
-            name = f"{line.row.name}{what}"
-            beside[name] = _beside(content, line)
-            standings += [line.to_best.standing] if line.to_best is not None else []
-            best = next((cell.allocator for cell in line.cells if cell.is_best_peer), None)
-            for allocator in content.drawn if best is not None else ():
-                ratio = stats.ratio(
-                    content.indexed, line.row.name, allocator.name, best or "", measure
-                )
-                if ratio is not None:
-                    dots.append(_Dot(name, allocator.name, ratio))
-    if len({dot.allocator for dot in dots}) < 2:
+def _sweeps(
+    content: Content, known: Mapping[str, str], name: str, moving: tuple[str, ...], across: str
+) -> Plot | None:
+    """Medians of three or more rows of one family that differ in nothing but `moving`."""
+    found: dict[tuple[str, ...], dict[float, Row]] = {}
+    for row in content.rows:
+        p = {"threads": row.threads} | dict(row.parameters)
+        place = p.get(moving[0])
+        if name == "threads" or (place and p.get("min") == p.get("max")):
+            same = (f"{k}={v}" for k, v in p.items() if k not in (*moving, *_FREE))
+            found.setdefault((row.group, row.family, *same), {}).setdefault(float(place or 1), row)
+    records = []
+    for (_, family, *_rest), rows in found.items():
+        for at, row in rows.items() if len(rows) > 2 else ():
+            for allocator in known:
+                value = stats.median_of(content.results, row.name, allocator, "time")
+                if value:
+                    records.append({"panel": family, "allocator": allocator, "at": at, "y": value})
+    if not records:
         return None
-    lines = _Lines(list(beside), dots, beside, content.ours)
-    allocators = [a for a in content.drawn if any(dot.allocator == a.name for dot in dots)]
-    title = f"{of}, as a ratio to the best peer of each row"
-    what = measure_title(tables[0].measure) if len(tables) == 1 else "each figure"
-    chart = _dots(
-        lines, allocators, width=_WIDTH, title=f"ratio of {what} (log scale, smaller is better)"
+    title = f"Time of an operation by {across}"
+    labels = _BYTES if name == "sizes" else "datum.value"
+    axis = alt.Axis(grid=False, tickCount=4, labelExpr=labels)
+    log: Any = {"type": "log", "nice": False}
+    chart = alt.Chart(_data(records), width=330, height=210).encode(
+        alt.X("at:Q", title=across, scale=alt.Scale(base=2, **log), axis=axis),
+        alt.Y("y:Q", title="ns", scale=alt.Scale(**log), axis=alt.Axis(tickCount=4, format="~s")),
+        _colour(known, 700),
     )
-    said = [standings_text(content.ours, standings), *_marks(lines)] if content.ours else []
-    return plot(
-        f"ratio-{key}",
-        title,
-        chart.properties(title=alt.Title(title, subtitle=wrapped([" ".join(said)], _WIDTH + 120))),
-        allocators,
+    lines = chart.mark_line() + chart.mark_point(filled=True, size=45).encode(
+        shape=_shape(known, 700)
     )
-
-
-def _marks(lines: _Lines) -> Iterator[str]:
-    """What is drawn besides dots."""
-    if any(dot.ratio.is_known for dot in lines.dots if dot.allocator == lines.ours):
-        yield "Bars: its 95% intervals."
-    low, high = lines.limits()
-    if not all(low <= dot.ratio.value <= high for dot in lines.dots):
-        yield "Dots with an arrow lie beyond the picture."
-
-
-# ---- time against memory ----
-
-
-def _plane(
-    content: Content,
-    points: list[stats.Point],
-    allocators: list[Allocator],
-    size: tuple[int, int],
-    *,
-    legend: bool = False,
-) -> alt.LayerChart:
-    width, height = size
-    places = {p.name: (p.memory.ratio, p.time.ratio) for p in points}
-    known = looks(allocators)
-
-    def domain(side: int) -> tuple[float, float]:
-        values = [pair[side].value for pair in places.values()]
-        return min([*values, 0.95]) / 1.1, max([*values, 1.3]) * 1.12
-
-    across, up = domain(0), domain(1)
-
-    def pixel(value: float, limits: tuple[float, float], length: int) -> float:
-        return length * math.log(value / limits[0]) / math.log(limits[1] / limits[0])
-
-    pixels = {
-        name: (pixel(m.value, across, width), height - pixel(t.value, up, height))
-        for name, (m, t) in places.items()
-    }
-    front = sorted((p for p in points if p.is_best_trade), key=lambda p: p.memory.ratio.value)
-    line = [{"x": p.memory.ratio.value, "y": p.time.ratio.value} for p in front]
-    texts = {name: name for name in places}
-    x1, y1 = pixel(1.0, across, width), height - pixel(1.0, up, height)
-    lines = [(x1 - 1, 0.0, x1 + 1, float(height)), (0.0, y1 - 1, float(width), y1 + 1)]
-    lines += _steps([pixels[p.name] for p in front])
-    if content.ours in places and all(ratio.is_known for ratio in places[content.ours]):
-        m, t = places[content.ours]
-        own_x, own_y = pixels[content.ours]
-        ends = [pixel(end, across, width) for end in (m.low, m.high)]
-        lines.append((ends[0], own_y - 1, ends[1], own_y + 1))
-        ends = [height - pixel(end, up, height) for end in (t.high, t.low)]
-        lines.append((own_x - 1, ends[0], own_x + 1, ends[1]))
-    placed = place_labels(pixels, texts, width, height, lines)
-    x = alt.X(
-        "x:Q",
-        scale=alt.Scale(type="log", domain=list(across), nice=False),
-        axis=ratio_axis(
-            "peak memory, to the leanest peer of each row", ratio_ticks(*across, width)
-        ),
-    )
-    y = alt.Y(
-        "y:Q",
-        scale=alt.Scale(type="log", domain=list(up), nice=False),
-        axis=ratio_axis("time, to the fastest peer of each row", ratio_ticks(*up, height * 1.5)),
-    )
-    dots = [{"allocator": name, "x": m.value, "y": t.value} for name, (m, t) in places.items()]
-    layers: list[alt.Chart] = [
-        alt.Chart(inline([{"x": 1.0}])).mark_rule(color=INK, strokeWidth=1).encode(x="x:Q"),
-        alt.Chart(inline([{"y": 1.0}])).mark_rule(color=INK, strokeWidth=1).encode(y="y:Q"),
-        alt.Chart(inline(line))
-        .mark_line(color=QUIET, strokeDash=[3, 4], strokeWidth=1.3, interpolate="step-after")
-        .encode(x=x, y=y, order="x:Q"),
-    ]
-    if content.ours in places:
-        m, t = places[content.ours]
-        crimson = known[content.ours].colour
-        bars = (
-            [
-                {"x": m.low, "x2": m.high, "y": t.value, "y2": t.value},
-                {"x": m.value, "x2": m.value, "y": t.low, "y2": t.high},
-            ]
-            if m.is_known and t.is_known
-            else []
-        )
-        layers.append(
-            alt.Chart(inline(bars))
-            .mark_rule(color=crimson, strokeWidth=2, clip=True)
-            .encode(x=x, x2="x2:Q", y=y, y2="y2:Q")
-        )
-    layers.append(
-        alt.Chart(inline(dots))
-        .mark_point(filled=True, opacity=1)
-        .encode(
-            x=x,
-            y=y,
-            color=colour(allocators, legend=legend),
-            shape=shape(allocators, legend=legend),
-            size=alt.condition(
-                alt.datum.allocator == (content.ours or ""), alt.value(190), alt.value(95)
-            ),
-        )
-    )
-    for name, place in placed.items():
-        own = name == content.ours
-        where = {"x": places[name][0].value, "y": places[name][1].value, "text": texts[name]}
-        layers.append(
-            alt.Chart(inline([where]))
-            .mark_text(
-                dx=place.dx,
-                dy=place.dy,
-                align=place.align,
-                baseline="middle",
-                fontSize=13,
-                fontWeight="bold" if own else "normal",
-                color=known[name].colour if own else INK,
-            )
-            .encode(x=x, y=y, text="text:N")
-        )
-    return alt.LayerChart(layer=layers, width=width, height=height)
-
-
-def _steps(corners: list[tuple[float, float]]) -> list[Box]:
-    """Where the line through the front runs: across from each point, then down to the next."""
-    thick = 2.0
-    boxes: list[Box] = []
-    for (x0, y0), (x1, y1) in pairwise(corners):
-        boxes += [(x0, y0 - thick, x1, y0 + thick), (x1 - thick, y0, x1 + thick, y1)]
-    return boxes
-
-
-def _placed(content: Content, points: list[stats.Point]) -> list[Allocator]:
-    names = {point.name for point in points}
-    return [a for a in content.drawn if a.name in names]
-
-
-def _finding(ours: str | None, time: Ratio | None, memory: Ratio | None) -> str:
-    if ours is None or time is None or memory is None:
-        return "Time and memory, to the best peer of each row"
-    return (
-        f"{ours}: {time.value:.2f} of the time and {memory.value:.2f} of the memory "
-        "of the best peer of each row"
-    )
-
-
-def _front_text(points: list[stats.Point]) -> str:
-    front = [point.name for point in points if point.is_best_trade]
-    if len(front) == 1:
-        return f"None of the others is faster or leaner than {front[0]}."
-    return f"Dashed: {', '.join(front)}, than which none is better in both."
-
-
-def _crossed(content: Content, points: list[stats.Point]) -> str:
-    own = next((point for point in points if point.name == content.ours), None)
-    known = own is not None and own.time.ratio.is_known and own.memory.ratio.is_known
-    return f" Cross: {content.ours}'s 95% intervals." if known else ""
+    facets = lines.facet("panel:N", columns=2).resolve_scale(x="independent", y="independent")
+    said = "Medians, log scales; smaller is better."
+    return Plot(name, title, facets.properties(title=_title(title, [said], 700)))
 
 
 def frontier(content: Content) -> Plot | None:
+    """Time against memory."""
     points = content.frontier
     if len(points) < 2:
         return None
-    allocators = _placed(content, points)
-    said = [
-        f"Geometric means over the rows in which all have figures: {len(points[0].time.rows)} "
-        f"(time) and {len(points[0].memory.rows)} (peak memory). Lower left is better.",
-        f"{_front_text(points)}{_crossed(content, points)}",
-    ]
-    chart = _plane(content, points, allocators, (640, 400))
+    names = {point.name for point in points}
+    known = colours(a for a in content.drawn if a.name in names)
     own = next((point for point in points if point.name == content.ours), None)
-    ratios = (own.time.ratio, own.memory.ratio) if own is not None else (None, None)
-    finding = _finding(content.ours, *ratios)
-    titled = chart.properties(title=alt.Title(finding, subtitle=wrapped(said, 640)))
-    return plot("frontier", f"Time against memory. {finding}", titled, allocators)
-
-
-# ---- the summary ----
-
-_ON_THE_PLANE = {"time": "Time", "peak": "Peak memory"}
-
-
-def _summary(content: Content) -> Plot | None:
-    points = content.frontier
-    if len(points) < 2:
-        return None
-    allocators = _placed(content, points)
-    names = list(dict.fromkeys(m.scope for m in content.means if m.measure.name in _ON_THE_PLANE))
-    step = max(_STEP + 3, round(300 / len(names)))
-    left = _plane(content, points, allocators, (310, step * len(names)), legend=True)
-    panels: list[alt.LayerChart] = []
-    for measure, heading in _ON_THE_PLANE.items():
-        lines = _of_scopes(content, names, allocators, measure)
-        panels.append(
-            _dots(
-                lines,
-                allocators,
-                width=190,
-                title="to the best peer of each row",
-                heading=heading,
-                labelled=measure == "time",
-                step=step,
-            )
+    title = "Time and memory, to the best peer of each row"
+    if own is not None:
+        title = (
+            f"{own.name}: {own.time.ratio.value:.2f} of the time and"
+            f" {own.memory.ratio.value:.2f} of the memory of the best peer of each row"
         )
-    both = alt.hconcat(left, *panels, spacing=26)
-    peers = sum(a.kind is Kind.PEER for a in allocators)
-    said = [
-        f"Geometric means of ratios to the best of {counted(peers, 'peer')} in each of "
-        f"{counted(len(content.rows), 'row')}; smaller is better. Bars: 95% intervals.",
-        _over_fewer_rows(content),
+    records: list[dict[str, Any]] = [
+        {"allocator": p.name, "x": p.memory.ratio.value, "y": p.time.ratio.value,
+         "x1": p.memory.ratio.low, "x2": p.memory.ratio.high,
+         "y1": p.time.ratio.low, "y2": p.time.ratio.high}
+        for p in points
+    ]  # fmt: skip
+    scales = {}
+    for side in "xy":
+        values = [record[side] for record in records]
+        domain = [min([*values, 0.95]) / 1.1, max([*values, 1.2]) * 1.1]
+        scales[side] = alt.Scale(type="log", domain=domain, clamp=True, nice=False)
+    axis = alt.Axis(tickCount=5, format="~g")
+    x = alt.X("x:Q", title="peak memory, to the leanest of each row", scale=scales["x"], axis=axis)
+    y = alt.Y("y:Q", title="time, to the fastest of each row", scale=scales["y"], axis=axis)
+    dots = alt.Chart(_data(records)).encode(x=x, y=y, color=_colour(known, 560))
+    best = sorted((p for p in points if p.is_best_trade), key=lambda p: p.memory.ratio.value)
+    front = [{"x": p.memory.ratio.value, "y": p.time.ratio.value} for p in best]
+    cross = dots.transform_filter(alt.datum.allocator == (content.ours or ""))
+    layers = [
+        alt.Chart(_data(front))
+        .mark_line(color=_GREY, strokeDash=[3, 4], interpolate="step-after")
+        .encode(x=x, y=y),
+        dots.mark_point(filled=True, size=110, opacity=1).encode(shape=_shape(known, 560)),
     ]
-    ratios = [_own_mean(content, measure) for measure in _ON_THE_PLANE]
-    finding = _finding(content.ours, *ratios)
-    return plot(
-        "summary",
-        finding,
-        both.properties(title=alt.Title(finding, subtitle=wrapped(said, 860))),
-        allocators,
+    if own is not None and own.time.ratio.is_known and own.memory.ratio.is_known:
+        layers += [cross.mark_rule().encode(x="x1:Q", x2="x2:Q"),
+                   cross.mark_rule().encode(y="y1:Q", y2="y2:Q")]  # fmt: skip
+    front_names = ", ".join(p.name for p in best)
+    said = (
+        f"Geometric means of {len(points[0].time.rows)} rows (time) and"
+        f" {len(points[0].memory.rows)} (peak memory). Lower left is better.",
+        f"Dashed: {front_names}; no other is better than these in both.",
     )
+    chart = alt.layer(*layers, width=560, height=360)
+    return Plot("frontier", title, chart.properties(title=_title(title, said, 560)))
 
 
-def _over_fewer_rows(content: Content) -> str:
-    """Whose dots are means of the rows that they survived."""
-    names = [
-        a.name
-        for a in content.drawn
-        if any(
-            means.to_best[a.name].without
-            for means in content.means
-            if means.measure.name in _ON_THE_PLANE and a.name in means.to_best
-        )
-    ]
-    return f"Over fewer rows, as some have no figures: {', '.join(names)}." if names else ""
-
-
-def _own_mean(content: Content, measure: str) -> Ratio | None:
-    """Over all rows, which come first."""
-    over_all = next((means for means in content.means if means.measure.name == measure), None)
-    own = over_all.to_best.get(content.ours or "") if over_all is not None else None
-    return own.ratio if own is not None else None
-
-
-def _of_scopes(
-    content: Content, names: list[str], allocators: list[Allocator], measure: str
-) -> _Lines:
-    dots: list[_Dot] = []
-    beside: dict[str, str] = {}
-    for scope in content.means:
-        if scope.measure.name != measure:
-            continue
-        for allocator in allocators:
-            if allocator.name in scope.to_best:
-                dots.append(_Dot(scope.scope, allocator.name, scope.to_best[allocator.name].ratio))
-        if content.ours in scope.to_best:
-            beside[scope.scope] = f"{scope.to_best[content.ours].ratio.value:.2f}"
-    return _Lines(names, dots, beside, content.ours)
+def rounds(
+    title: str,
+    base: str,
+    logs: Mapping[tuple[str, str], Sequence[float]],
+    known: Mapping[str, str],
+) -> Plot | None:
+    """Of `hakmem compare`: by measure and allocator, the logarithms of the ratios of all rounds."""
+    dots, bars = [], []
+    for (line, allocator), values in logs.items():
+        place = {"line": line, "allocator": allocator}
+        dots += [place | {"ratio": math.exp(value)} for value in values]
+        ratio = stats.ratio_of(values)
+        if ratio is not None and ratio.is_known:
+            bars.append(place | {"ratio": ratio.value, "low": ratio.low, "high": ratio.high})
+    if not dots:
+        return None
+    axis = f"ratio to {base}, smaller is better"
+    said = "Small dots: rounds. Large dot and bar: the ratio and its 95% interval."
+    return ratios("ratios", title, axis, dots, bars, known, said, side_by_side=True, width=250)

@@ -14,10 +14,9 @@ from pathlib import Path
 from random import Random
 from statistics import geometric_mean, median
 
-from numpy import quantile
+import numpy as np
 from rich.console import Console
 from rich.markup import escape
-from rich.table import Table
 
 from hakmem.outputs import outputs, write
 from hakmem.process import short
@@ -26,8 +25,9 @@ from hakmem.recording import NoRecording
 from hakmem_yardstick import interrupts, replay
 from hakmem_yardstick.chosen import chosen, libraries, player
 from hakmem_yardstick.jobs import executor, result
-from hakmem_yardstick.model import Allocator
+from hakmem_yardstick.model import OURS, Allocator, Kind
 from hakmem_yardstick.replay import CannotReplay, Job, Played, Prepared
+from hakmem_yardstick.sheet import Part, Sheet, page, show
 
 FAILED, INTERRUPTED = 1, 130
 MIB = 2**20
@@ -86,7 +86,7 @@ def _run(arguments: argparse.Namespace) -> int:
     if not all_of_them:
         return FAILED
     if len(all_of_them) > 1:
-        _rank(all_of_them, console)
+        show(ranks(all_of_them), console)
     console.print(f"[dim]{NOTE}[/dim]")
     for path, writer in files:
         write(path, writer(all_of_them), "replay")
@@ -124,16 +124,12 @@ def _show(done: Replayed, console: Console) -> None:
     ready = done.ready
     console.print(escape(f"{done.recording}: process {ready.pid}: {short(ready.command, 200)}"),
                   soft_wrap=True)  # fmt: skip
-    threads = f"{ready.threads} thread{'s' if ready.threads != 1 else ''}"
-    console.print(
-        f"{ready.calls:,} calls of {threads} in {ready.times[-1]:.2f} s; at most"
-        f" {ready.peak / MIB:.1f} MiB in use"
-    )
+    console.print(_calls(ready))
     if ready.unknown:
         console.print(f"left out: {ready.unknown:,} frees of blocks from before the recording")
     if not ready.whole:
         console.print("the recording is cut off or damaged: what comes later is not replayed")
-    console.print(_table(done))
+    show(sheet(done), console)
     for rounds in done.played.values():
         for one in rounds:
             if one.outcome != "ok" or one.failed:
@@ -142,20 +138,18 @@ def _show(done: Replayed, console: Console) -> None:
     console.print()
 
 
-HEADS = ("", "peak", "of in use", "average", "time of calls", "quartiles", "page faults")
-
-
-def rows(done: Replayed) -> list[tuple[str, ...]]:
-    """Of a table, the leanest first."""
+def sheet(done: Replayed) -> Sheet:
+    """The leanest first."""
+    heads = ("", "peak", "of in use", "average", "time of calls", "quartiles", "page faults")
     found = []
     for name, rounds in done.played.items():
         bad = next((one for one in rounds if one.outcome != "ok"), None)
         if bad is not None:
-            found.append((math.inf, (name, bad.outcome, *[""] * (len(HEADS) - 2))))
+            found.append((math.inf, (name, bad.outcome, *[""] * (len(heads) - 2))))
             continue
         peak = median(one.peak for one in rounds)
         times = [one.time for one in rounds]
-        low, high = (float(end) for end in quantile(times, (0.25, 0.75)))
+        low, high = (float(end) for end in np.quantile(times, (0.25, 0.75)))
         cells = (
             name,
             f"{peak / MIB:.1f} MiB",
@@ -166,16 +160,7 @@ def rows(done: Replayed) -> list[tuple[str, ...]]:
             f"{median(one.faults for one in rounds):,.0f}",
         )
         found.append((peak, cells))
-    return [cells for _, cells in sorted(found, key=lambda one: one[0])]
-
-
-def _table(done: Replayed) -> Table:
-    made = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
-    for at, head in enumerate(HEADS):
-        made.add_column(head, justify="left" if at == 0 else "right", no_wrap=True)
-    for cells in rows(done):
-        made.add_row(*map(escape, cells))
-    return made
+    return Sheet(heads, [cells for _, cells in sorted(found, key=lambda one: one[0])])
 
 
 def ranking(all_of_them: Sequence[Replayed]) -> list[tuple[str, float, float, int]]:
@@ -201,24 +186,13 @@ def ranking(all_of_them: Sequence[Replayed]) -> list[tuple[str, float, float, in
     return sorted(found, key=lambda one: one[1])
 
 
-RANK_HEADS = ("over all recordings", "peak to the lowest", "time to the shortest", "leanest in")
-
-
-def ranks(all_of_them: Sequence[Replayed]) -> list[tuple[str, ...]]:
-    return [
+def ranks(all_of_them: Sequence[Replayed]) -> Sheet:
+    heads = ("over all recordings", "peak to the lowest", "time to the shortest", "leanest in")
+    rows = [
         (name, f"{peak:.3f}", f"{time:.3f}", f"{first}")
         for name, peak, time, first in ranking(all_of_them)
     ]
-
-
-def _rank(all_of_them: Sequence[Replayed], console: Console) -> None:
-    made = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
-    for at, head in enumerate(RANK_HEADS):
-        made.add_column(head, justify="left" if at == 0 else "right")
-    for cells in ranks(all_of_them):
-        made.add_row(*map(escape, cells))
-    console.print(made)
-    console.print()
+    return Sheet(heads, rows)
 
 
 # ---- what is written ----
@@ -241,6 +215,44 @@ def _json(all_of_them: Sequence[Replayed]) -> bytes:
 
 
 def _html(all_of_them: Sequence[Replayed]) -> bytes:
-    from hakmem_yardstick.replay_html import html  # takes a second to load
+    from hakmem_yardstick import plots  # takes a second to load
 
-    return html(all_of_them, NOTE).encode()
+    names = all_of_them[0].played
+    known = plots.colours(
+        Allocator(name, Kind.OURS if name.startswith(OURS) else Kind.PEER) for name in names
+    )
+    parts = [Part(sheet=ranks(all_of_them))] if len(all_of_them) > 1 else []
+    for number, done in enumerate(all_of_them):
+        in_use = replay.curve(np.asarray(done.ready.times), np.asarray(done.ready.live))
+        curves = [plots.Curve(IN_USE, IN_USE, [(at, size / 1024) for at, size in in_use])]
+        for name in done.played:
+            one = done.typical(name)
+            if one is not None:
+                curves.append(
+                    plots.Curve(name, name, [(at, size / 1024) for at, size in one.curve])
+                )
+        shown = {IN_USE: "currentColor"} | {c.allocator: known[c.allocator] for c in curves[1:]}
+        plot = plots.over_time(
+            f"curve{number}", "Memory of the heap over time", curves, shown,
+            seconds="seconds of the recording",
+        )  # fmt: skip
+        parts.append(
+            Part(
+                str(done.recording),
+                [short(done.ready.command, 500), _calls(done.ready)],
+                sheet(done),
+                [plot] if plot is not None and len(curves) > 1 else [],
+            )
+        )
+    return page("hakmem replay", [*parts, Part(text=[NOTE])]).encode()
+
+
+IN_USE = "in use"
+
+
+def _calls(ready: Prepared) -> str:
+    threads = f"{ready.threads} thread{'s' if ready.threads != 1 else ''}"
+    return (
+        f"{ready.calls:,} calls of {threads} in {ready.times[-1]:.2f} s; at most"
+        f" {ready.peak / MIB:.1f} MiB in use"
+    )

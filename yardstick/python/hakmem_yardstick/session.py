@@ -90,10 +90,6 @@ class Session:
             self._runners[row.group].prepare(row)
         except Unavailable as why:
             unavailable[row.name] = str(why)
-            left_out = self.results.settings.setdefault("rows_left_out", {})
-            group = left_out.setdefault(row.group, {})
-            for measure in row.judged:
-                group[measure] = group.get(measure, 0) + 1
             self._schedule.drop(row)
             self._display.warn(f"{row.name} is left out: {why}")
             return False

@@ -231,10 +231,8 @@ def ratio(
 # ---- against the best peer, and over rows ----
 
 
-def _figures_of_peers(
-    results: Results, row: str, measure: str, peers: Sequence[str] | None
-) -> dict[str, dict[int, float]]:
-    names = results.names(Kind.PEER) if peers is None else peers
+def _figures_of_peers(results: Results, row: str, measure: str) -> dict[str, dict[int, float]]:
+    names = results.names(Kind.PEER)
     values = {name: values_of(results, row, name, measure) for name in names}
     # Who has far fewer rounds than others failed, or is many times slower and was run less. To
     # compare with it would leave too few rounds for an interval, of this row and of all means.
@@ -243,25 +241,21 @@ def _figures_of_peers(
     return {name: figures for name, figures in values.items() if len(figures) >= least}
 
 
-def best_peer(
-    results: Results, row: str, measure: str, peers: Sequence[str] | None = None
-) -> str | None:
-    """The one with the smallest median among `peers`, all of the results' by default; not one that
-    has figures in too few rounds for an interval where others have enough."""
-    values = _figures_of_peers(results, row, measure, peers)
+def best_peer(results: Results, row: str, measure: str) -> str | None:
+    """The one with the smallest median; not one that has figures in too few rounds for an interval
+    where others have enough."""
+    values = _figures_of_peers(results, row, measure)
     medians = {name: median(figures.values()) for name, figures in values.items()}
     return min(medians, key=medians.__getitem__) if medians else None
 
 
-def _logs_to_next_best(
-    results: Results, row: str, name: str, measure: str, peers: Sequence[str] | None
-) -> dict[int, float]:
+def _logs_to_next_best(results: Results, row: str, name: str, measure: str) -> dict[int, float]:
     """Each round against the peer that was best in all the other rounds.
 
     The peer with the smallest median has it by luck too, and is too good in the very rounds that
     chose it; in a round that had no say it is as good as it is.
     """
-    values = _figures_of_peers(results, row, measure, peers)
+    values = _figures_of_peers(results, row, measure)
     floor = least(_unit(results, row, measure))
     logs: dict[int, float] = {}
     for number, own in values_of(results, row, name, measure).items():
@@ -289,16 +283,14 @@ class ToBest:
     ratio: Ratio
 
 
-def ratio_to_best(
-    results: Results, row: str, name: str, measure: str, peers: Sequence[str] | None = None
-) -> ToBest | None:
+def ratio_to_best(results: Results, row: str, name: str, measure: str) -> ToBest | None:
     """To the peer with the smallest median. The interval also covers the peer as the other rounds
     choose it, so that "slower than the best peer" is not said because one of many was lucky."""
-    peer = best_peer(results, row, measure, peers)
+    peer = best_peer(results, row, measure)
     plain = None if peer is None else ratio(results, row, name, peer, measure)
     if peer is None or plain is None:
         return None
-    logs = _logs_to_next_best(results, row, name, measure, peers).values()
+    logs = _logs_to_next_best(results, row, name, measure).values()
     honest = _wider(plain, _ratio(results, row, logs))
     assert honest is not None
     return ToBest(peer, honest)
@@ -325,7 +317,6 @@ def geometric_mean(
     measure: str,
     *,
     to: str | None = None,
-    peers: Sequence[str] | None = None,
 ) -> Mean | None:
     """Over rows, of name's figures to those of `to`, or to the best peer of each row.
 
@@ -344,7 +335,7 @@ def geometric_mean(
         if row in short:
             without.append(row)
             continue
-        peer = to if to is not None else best_peer(results, row, measure, peers)
+        peer = to if to is not None else best_peer(results, row, measure)
         logs = logs_of(results, row, name, peer, measure) if peer is not None else {}
         if not logs:
             without.append(row)
@@ -353,7 +344,7 @@ def geometric_mean(
         exact.append(results.row(row).exact)
         plain.append(logs)
         if to is None:
-            others = _logs_to_next_best(results, row, name, measure, peers)
+            others = _logs_to_next_best(results, row, name, measure)
             next_best.append(others or logs)
     confidence = _confidence(results, max(map(len, plain), default=0))
     ratio = _over_rows(plain, exact, confidence)
@@ -402,9 +393,6 @@ class Point:
     memory: Mean
     is_best_trade: bool
     """Nobody is at least as good in both and better in one: on the Pareto front."""
-    is_on_hull: bool
-    """There is a weight of time against memory by which nobody is better: on the front's lower
-    left convex hull, in logarithms."""
 
 
 def frontier(
@@ -429,36 +417,18 @@ def frontier(
             if mean is not None:
                 chosen[name][measure] = mean
     placed = {name: means for name, means in chosen.items() if len(means) == len({time, memory})}
-    places = {
-        name: (math.log(means[time].ratio.value), math.log(means[memory].ratio.value))
-        for name, means in placed.items()
-    }
-    front, hull = front_and_hull(places)
+    front: list[str] = []
+    ratios = {name: tuple(means[m].ratio.value for m in (time, memory)) for name, means in
+              placed.items()}  # fmt: skip
+    for name, (_, held) in sorted(ratios.items(), key=lambda item: item[1]):
+        if not front or held < ratios[front[-1]][1]:
+            front.append(name)
     points = [
-        Point(name, kind, placed[name][time], placed[name][memory], name in front, name in hull)
+        Point(name, kind, placed[name][time], placed[name][memory], name in front)
         for name, kind in ((a.name, a.kind) for a in results.allocators)
         if name in placed
     ]
     return sorted(points, key=lambda point: point.time.ratio.value)
-
-
-def front_and_hull(places: dict[str, tuple[float, float]]) -> tuple[list[str], list[str]]:
-    """The names on the Pareto front, from the smallest first coordinate on, and those of them on
-    its convex hull; smaller is better in both coordinates."""
-    front: list[str] = []
-    for name, (_, y) in sorted(places.items(), key=lambda item: item[1]):
-        if not front or y < places[front[-1]][1]:
-            front.append(name)
-    hull: list[str] = []
-    for name in front:
-        while len(hull) > 1 and not _turns_left(*(places[n] for n in (*hull[-2:], name))):
-            hull.pop()
-        hull.append(name)
-    return front, hull
-
-
-def _turns_left(a: tuple[float, float], b: tuple[float, float], c: tuple[float, float]) -> bool:
-    return (b[0] - a[0]) * (c[1] - a[1]) - (b[1] - a[1]) * (c[0] - a[0]) > 0
 
 
 # ---- in which order, and when to stop ----
@@ -470,13 +440,11 @@ def drawn_order(names: Sequence[str], seed: int, row: str, number: int) -> list[
     return Random(f"{seed}/{row}/{number}").sample(list(names), len(names))
 
 
-def narrow_enough(
-    results: Results, row: str, name: str, precision: float, peers: Sequence[str] | None = None
-) -> bool:
+def narrow_enough(results: Results, row: str, name: str, precision: float) -> bool:
     """Whether name's ratio to the best peer is known to within `precision` in all that the row is
     judged by. To be asked after LOOKS rounds alone, and then ERROR_AFTER_LOOKS is to judge with."""
     for measure in results.row(row).judged:
-        peer = best_peer(results, row, measure, peers)
+        peer = best_peer(results, row, measure)
         known = ratio(results, row, name, peer, measure, CONFIDENCE) if peer is not None else None
         if known is not None and known.reach > precision:
             return False

@@ -25,7 +25,6 @@ from pathlib import Path
 
 from rich.console import Console
 from rich.markup import escape
-from rich.table import Table
 
 from hakmem import __version__, variants
 from hakmem.folders import Folder
@@ -37,7 +36,7 @@ from hakmem_yardstick.allocators import FOUR, installed
 from hakmem_yardstick.asked import Asked, checked, others, output
 from hakmem_yardstick.chosen import chosen, libraries, player
 from hakmem_yardstick.compare_runs import ROW, Broken, Until, prepare
-from hakmem_yardstick.duels import Duels, ratings
+from hakmem_yardstick.duels import Duels
 from hakmem_yardstick.estimate import duration
 from hakmem_yardstick.halving import Screened, halved
 from hakmem_yardstick.jobs import executor
@@ -45,6 +44,7 @@ from hakmem_yardstick.model import OURS, Allocator
 from hakmem_yardstick.replay import CannotReplay, Job
 from hakmem_yardstick.service import Service
 from hakmem_yardstick.settings_file import Settings
+from hakmem_yardstick.sheet import Sheet, show
 from hakmem_yardstick.subject import Program
 from hakmem_yardstick.tune_record import record
 from hakmem_yardstick.verdict import Answer
@@ -255,22 +255,12 @@ class Tuning:
         self.console.print(escape(line), soft_wrap=True)
 
     def _show(self, duels: Duels) -> None:
-        measure = self.asked.measures[0]
-        names = [duels.base, *duels.compared]
-        rated = ratings(duels, names, measure)
-        made = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
-        made.add_column("")
-        for each in self.asked.measures:
-            made.add_column(verdict.label(each), justify="right", no_wrap=True)
-        made.add_column(f"rating by {verdict.label(measure)}", justify="right", no_wrap=True)
-        for letter, name in zip(LETTERS, names, strict=False):
-            self._say(f"{letter}  {duels.base}, once more" if name == f"{duels.base}#2" else
-                      f"{letter}  {name}")  # fmt: skip
-            cells = [verdict.cell(duels, name, each) for each in self.asked.measures]
-            one = rated.get(name)
-            rating = "" if one is None else f"{one.value:+.0f} ({one.low:+.0f} to {one.high:+.0f})"
-            made.add_row(letter, *cells, rating if name != duels.base else "0")
-        self.console.print(made)
+        rows = []
+        for letter, name in zip(LETTERS, [duels.base, *duels.compared], strict=False):
+            again = name == f"{duels.base}#2"
+            self._say(f"{letter}  {duels.base}, measured again" if again else f"{letter}  {name}")
+            rows.append([letter, *(verdict.cell(duels, name, m) for m in self.asked.measures)])
+        show(Sheet(["", *map(verdict.label, self.asked.measures)], rows), self.console)
         self._say(f"{duels.rounds} rounds; ratios to A, below 1 is better")
         for measure in duels.unmeasured:
             self._say(f"not compared: {verdict.label(measure)}, which too few runs have")

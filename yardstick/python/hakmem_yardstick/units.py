@@ -1,9 +1,7 @@
 """Figures and parameters as people read them."""
 
 import math
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
 from hakmem_yardstick.model import Row
 
@@ -60,11 +58,7 @@ def number(value: float) -> str:
 def of_bytes(count: float) -> str:
     for unit, size in (("GiB", 1 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10)):
         if count >= size:
-            return (
-                f"{count / size:g}{THIN}{unit}"
-                if count % size == 0
-                else f"{count / size:.4g}{THIN}{unit}"
-            )
+            return f"{count / size:.4g}{THIN}{unit}"
     return f"{count:g}{THIN}B"
 
 
@@ -76,64 +70,8 @@ def axis_of_kib(most: float) -> tuple[str, float]:
     return "KiB", 1.0
 
 
-def _count(value: float, what: str) -> str:
-    for letter, size in (("M", 1e6), ("k", 1e3)):
-        if value >= size and (value >= 10 * size or value * 1e3 % size == 0):
-            return f"{value / size:.4g}{THIN}{letter} {what}"
-    return f"{value:g} {what}"
-
-
-def _sizes(parameters: Mapping[str, Any]) -> str:
-    low, high = parameters.get("min"), parameters.get("max")
-    if low is None or high is None:
-        return ""
-    if low == high:
-        return of_bytes(low)
-    return f"{of_bytes(low)}{DASH}{of_bytes(high)}"
-
-
-_TOUCHES = {
-    "none": "not written",
-    "first": "first byte written",
-    "both": "first and last byte written",
-}
-_ORDERS = {"reverse": "freed in reverse", "shuffled": "freed in shuffled order"}
-# Said in words of their own, or of no interest to who reads a table: seeds and pinning are the same
-# for all rows.
-_SPOKEN = {
-    "min",
-    "max",
-    "slots",
-    "batch",
-    "threads",
-    "iterations",
-    "touch",
-    "order",
-    "check",
-    "pin",
-    "seed",
-}
-
-
 def parameters_text(row: Row) -> str:
-    """All of a row's parameters in a line: "16 B-1 KiB, 8192 slots, 2 threads, 30 M turns"."""
-    p = row.parameters
-    parts = [_sizes(p)]
-    if p.get("slots", 0) > 1:
-        parts.append(f"{p['slots']} slots")
-    if p.get("batch", 0):
-        parts.append(f"batches of {p['batch']}")
-    if row.threads > 1:
-        parts.append(f"{row.threads} threads")
-    if p.get("iterations"):
-        parts.append(_count(p["iterations"], "turns"))
-    parts.append(_TOUCHES.get(p.get("touch", ""), ""))
-    parts.append(_ORDERS.get(p.get("order", ""), ""))
-    if p.get("check"):
-        parts.append("content verified")
-    if p.get("pin") is False:
-        parts.append("not pinned")
-    if p.get("seed", 1) != 1:
-        parts.append(f"seed {p['seed']}")
-    parts += [f"{key} {value}" for key, value in p.items() if value and key not in _SPOKEN]
-    return ", ".join(part for part in parts if part)
+    """All of a row's parameters, sizes in units: "min 16 B, max 1 KiB, slots 8192"."""
+    sized = {k: of_bytes(row.parameters[k]) for k in ("min", "max") if k in row.parameters}
+    parameters = {**row.parameters, **sized}
+    return ", ".join(f"{key} {value}" for key, value in parameters.items() if value)

@@ -4,28 +4,16 @@
  */
 #include "memory.h"
 
-#define KIB 1024u
-#define MIB (1024u * 1024u)
-
 /* All read what they wrote. Bytes are written at both ends, so that a stamp can be verified. */
-#define ROW(title, kin, function, size, measures, reason, ...)                               \
-    {                                                                                        \
-        .name = title, .family = kin, .why = reason, .run = function, .needs_content = true, \
-        .tier = TIER_##size, .judged = measures, .params = {                                 \
-            .touch = TOUCH_BOTH,                                                             \
-            __VA_ARGS__                                                                      \
-        }                                                                                    \
-    }
+#define ROW(title, kin, function, size, measures, reason, ...)                                \
+    ROW_WITH(READS, title, kin, TIER_##size, measures, function, reason, .touch = TOUCH_BOTH, \
+             __VA_ARGS__)
 
+#define SAMPLED .sampled = true,
 /* One whose memory over time makes a picture. */
-#define SAMPLED_ROW(title, kin, function, size, measures, reason, ...)                       \
-    {                                                                                        \
-        .name = title, .family = kin, .why = reason, .run = function, .needs_content = true, \
-        .tier = TIER_##size, .judged = measures, .sampled = true, .params = {                \
-            .touch = TOUCH_BOTH,                                                             \
-            __VA_ARGS__                                                                      \
-        }                                                                                    \
-    }
+#define SAMPLED_ROW(title, kin, function, size, measures, reason, ...)           \
+    ROW_WITH(READS SAMPLED, title, kin, TIER_##size, measures, function, reason, \
+             .touch = TOUCH_BOTH, __VA_ARGS__)
 
 /* `iterations` are KiB of live blocks before most are freed. */
 #define SURVIVORS(title, size, reason, kib, low, high, ...)                       \

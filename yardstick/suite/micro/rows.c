@@ -7,26 +7,13 @@
  */
 #include "work.h"
 
-#define KIB 1024u
-#define MIB (1024u * 1024u)
-
-#define ROW(title, kin, function, how_much, reason, measures, ...)                      \
-    {                                                                                   \
-        .name = title, .family = kin, .why = reason, .run = function, .tier = how_much, \
-        .judged = measures, .params = {                                                 \
-            __VA_ARGS__                                                                 \
-        }                                                                               \
-    }
+#define ROW(title, kin, function, how_much, reason, measures, ...) \
+    ROW_WITH(, title, kin, how_much, measures, function, reason, __VA_ARGS__)
 
 /* Served by entry points that the floors have only for what surrounds a measured loop, or content
  * is read back. */
-#define CONTENT_ROW(title, kin, function, how_much, reason, measures, ...)              \
-    {                                                                                   \
-        .name = title, .family = kin, .why = reason, .run = function, .tier = how_much, \
-        .judged = measures, .needs_content = true, .params = {                          \
-            __VA_ARGS__                                                                 \
-        }                                                                               \
-    }
+#define CONTENT_ROW(title, kin, function, how_much, reason, measures, ...) \
+    ROW_WITH(READS, title, kin, how_much, measures, function, reason, __VA_ARGS__)
 
 /* A row that holds little is not judged by its peak, which is that of any process with the
  * allocator in it: the same figure over and over would be a third of what a mean of memory is

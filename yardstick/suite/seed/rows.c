@@ -7,23 +7,10 @@
 
 #define QUICK TIER_QUICK
 #define STANDARD TIER_STANDARD
-#define KIB 1024u
-#define MIB (1024u * 1024u)
-
-#define ROW(title, kin, level, function, reason, ...)                                            \
-    {                                                                                            \
-        .name = title, .family = kin, .why = reason, .run = function, .tier = level, .params = { \
-            __VA_ARGS__                                                                          \
-        }                                                                                        \
-    }
-
-#define CONTENT_ROW(title, kin, level, function, reason, ...)                        \
-    {                                                                                \
-        .name = title, .family = kin, .why = reason, .run = function, .tier = level, \
-        .needs_content = true, .params = {                                           \
-            __VA_ARGS__                                                              \
-        }                                                                            \
-    }
+#define ROW(title, kin, level, function, reason, ...) \
+    ROW_WITH(, title, kin, level, NULL, function, reason, __VA_ARGS__)
+#define CONTENT_ROW(title, kin, level, function, reason, ...) \
+    ROW_WITH(READS, title, kin, level, NULL, function, reason, __VA_ARGS__)
 
 /* Random mixed of small blocks on one thread. */
 #define MIXED(title, level, reason, count, low, high, bytes)                               \

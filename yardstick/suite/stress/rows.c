@@ -5,25 +5,13 @@
  */
 #include "suite.h"
 
-#define KIB 1024u
-#define MIB (1024u * 1024u)
-
-#define ROW(title, kin, importance, function, reason, ...)                                    \
-    {                                                                                         \
-        .name = title, .family = kin, .tier = importance, .judged = "time peak resident-end", \
-        .why = reason, .run = function, .params = {                                           \
-            __VA_ARGS__                                                                       \
-        }                                                                                     \
-    }
+#define JUDGED "time peak resident-end"
+#define ROW(title, kin, importance, function, reason, ...) \
+    ROW_WITH(, title, kin, importance, JUDGED, function, reason, __VA_ARGS__)
 
 /* Blocks that are read: no floor can run the row. */
-#define CONTENT_ROW(title, kin, importance, function, reason, ...)                            \
-    {                                                                                         \
-        .name = title, .family = kin, .tier = importance, .judged = "time peak resident-end", \
-        .why = reason, .run = function, .needs_content = true, .params = {                    \
-            __VA_ARGS__                                                                       \
-        }                                                                                     \
-    }
+#define CONTENT_ROW(title, kin, importance, function, reason, ...) \
+    ROW_WITH(READS, title, kin, importance, JUDGED, function, reason, __VA_ARGS__)
 
 #define KEEP_ALL(title, importance, reason, turns, high, team)                                     \
     CONTENT_ROW(title, "keep", importance, work_keep, reason, .iterations = (turns) / (team),      \

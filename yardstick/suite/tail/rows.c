@@ -4,17 +4,10 @@
  */
 #include "tail.h"
 
-#define KIB 1024u
-#define MIB (1024u * 1024u)
-
 /* Time and peak of such a row are mostly those of the clock and of its tables. */
-#define ROW(title, function, reason, ...)                                               \
-    {                                                                                   \
-        .name = title, .family = "tail", .why = reason, .run = function,                \
-        .judged = "p99.9 worst cpu-p99.9 cpu-worst", .tier = TIER_STANDARD, .params = { \
-            __VA_ARGS__                                                                 \
-        }                                                                               \
-    }
+#define ROW(title, function, reason, ...)                                                         \
+    ROW_WITH(, title, "tail", TIER_STANDARD, "p99.9 worst cpu-p99.9 cpu-worst", function, reason, \
+             __VA_ARGS__)
 
 const struct row tail_rows[] = {
     ROW("tail-mixed", work_tail_mixed, "small blocks: the way from a thread's cache to the pages",

@@ -6,13 +6,8 @@
  */
 #include "suite.h"
 
-#define ROW(title, kin, importance, measures, function, reason, ...)                         \
-    {                                                                                        \
-        .name = title, .family = kin, .tier = importance, .judged = measures, .why = reason, \
-        .run = function, .params = {                                                         \
-            __VA_ARGS__                                                                      \
-        }                                                                                    \
-    }
+#define ROW(title, kin, importance, measures, function, reason, ...) \
+    ROW_WITH(, title, kin, importance, measures, function, reason, __VA_ARGS__)
 
 #define STREAM(title, importance, reason, from, team, order_freed)                           \
     ROW(title, "stream", importance, "time peak", work_stream, reason,                       \
@@ -25,18 +20,10 @@
         .threads = team)
 
 /* Requests of each thread of the first stage; six blocks each, and the request itself. */
-#define POOL(title, importance, reason, team)                                                      \
-    {                                                                                              \
-        .name = title, .family = "pool", .tier = importance, .judged = "time peak", .why = reason, \
-        .run = work_pool, .needs_content = true, .params = {                                       \
-            .iterations = 600000 / ((team) / 3),                                                   \
-            .slots = 256,                                                                          \
-            .batch = 8,                                                                            \
-            .min = 16,                                                                             \
-            .max = 4096,                                                                           \
-            .threads = team                                                                        \
-        }                                                                                          \
-    }
+#define POOL(title, importance, reason, team)                                          \
+    ROW_WITH(READS, title, "pool", importance, "time peak", work_pool, reason,         \
+             .iterations = 600000 / ((team) / 3), .slots = 256, .batch = 8, .min = 16, \
+             .max = 4096, .threads = team)
 
 #define SHARING(title, kin, importance, function, reason, team)                           \
     ROW(title, kin, importance, "time", function, reason, .iterations = 4000000 / (team), \

@@ -1,4 +1,4 @@
-"""Parts of `hakmem tune` by themselves: ratings, halving, verdicts."""
+"""Parts of `hakmem tune` by themselves: halving, verdicts."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pytest
 
 from hakmem_yardstick import candidates, verdict
 from hakmem_yardstick.compare_runs import Until
-from hakmem_yardstick.duels import Duels, ratings
+from hakmem_yardstick.duels import Duels
 from hakmem_yardstick.halving import Screened, best
 from hakmem_yardstick.model import Allocator, Kind, Run
 from hakmem_yardstick.replay import Played
@@ -59,16 +59,6 @@ def test_false_gains_are_rare() -> None:
         for seed in range(400)
     )
     assert found <= 12
-
-
-def test_ratings() -> None:
-    duels = _duels({"a": 1.0, "b": 0.97, "c": 1.1}, 30, 3)
-    rated = ratings(duels, ["a", "b", "c"], "time")
-    assert rated["a"].value == 0
-    assert rated["c"].value < 0 < rated["b"].value
-    assert all(one.low <= one.value <= one.high for one in rated.values())
-    # Who wins each duel is not infinitely strong.
-    assert all(abs(one.high) < 2000 for one in rated.values())
 
 
 def test_least_rounds_can_show_something() -> None:

@@ -65,63 +65,29 @@ PACKAGES = (
     ),
 )
 
+# fmt: off
 CRATES = (
-    Crate(
-        name="mimalloc3",
-        version="3.3.2",
-        crate="libmimalloc-sys",
-        crate_version="0.1.49",
-        checksum="6a45a52f43e1c16f667ccfe4dd8c85b7f7c204fd5e3bf46c5b0db9a5c3c0b8e9",
-        seconds=6,
-    ),
-    Crate(
-        name="jemalloc-new",
-        version="5.3.1",
-        crate="tikv-jemalloc-sys",
-        crate_version="0.7.1+5.3.1-0-g81034ce1f1373e37dc865038e1bc8eeecf559ce8",
-        checksum="1a2825c78386b4ae0314074867860ba9577875de945f05992c38815cbec327f0",
-        seconds=65,
-    ),
-    Crate(
-        name="snmalloc",
-        version="0.7.6",
-        crate="snmalloc-sys",
-        crate_version="0.7.6",
-        checksum="f09c93c55f9a2b8dab75738a83c771231c5f408af65b8657433fe5bc93cc76cb",
-        seconds=20,
-    ),
-    Crate(
-        name="rpmalloc",
-        version="1.4.3+b097fd0",
-        crate="rpmalloc-sys",
-        crate_version="0.2.3+b097fd0",
-        checksum="8d4b7d5e225a53887ee57fcec492eaf114b8e290f7072d035adc6ddd6810b67b",
-        seconds=5,
-        clang=True,
-        note="old: 1.4.3 and some commits, the newest crate there is",
-    ),
-    Crate(
-        name="hardened_malloc",
-        version="2026071503",
-        crate="hardened-malloc-sys",
-        crate_version="16.0.2026071503",
-        checksum="8a634cdd17eb2cea9e8ab0977f9b7401a5882db9fadb594d080bc67f230b6ec2",
-        seconds=5,
-        note="made to be safe, not fast: its default configuration",
-    ),
-    Crate(
-        name="tcmalloc-google",
-        version="of June 2025",
-        crate="libtcmalloc-sys",
-        crate_version="0.1.14",
-        checksum="33e204268a3b09862788a2894346c768b95b2cb29cba42c5e2bb9ea7f48fa317",
-        seconds=120,
-        note="its authors link it statically; preloaded it may be slower than it can be",
-        # Without it the C library has registered with the kernel first, and tcmalloc falls back
-        # from caches of each processor to those of each thread.
-        environment={"GLIBC_TUNABLES": "glibc.pthread.rseq=0"},
-    ),
+    Crate("mimalloc3", "3.3.2", "libmimalloc-sys", "0.1.49",
+          "6a45a52f43e1c16f667ccfe4dd8c85b7f7c204fd5e3bf46c5b0db9a5c3c0b8e9", seconds=6),
+    Crate("jemalloc-new", "5.3.1", "tikv-jemalloc-sys",
+          "0.7.1+5.3.1-0-g81034ce1f1373e37dc865038e1bc8eeecf559ce8",
+          "1a2825c78386b4ae0314074867860ba9577875de945f05992c38815cbec327f0", seconds=65),
+    Crate("snmalloc", "0.7.6", "snmalloc-sys", "0.7.6",
+          "f09c93c55f9a2b8dab75738a83c771231c5f408af65b8657433fe5bc93cc76cb", seconds=20),
+    Crate("rpmalloc", "1.4.3+b097fd0", "rpmalloc-sys", "0.2.3+b097fd0",
+          "8d4b7d5e225a53887ee57fcec492eaf114b8e290f7072d035adc6ddd6810b67b", seconds=5, clang=True,
+          note="old: 1.4.3 and some commits, the newest crate there is"),
+    Crate("hardened_malloc", "2026071503", "hardened-malloc-sys", "16.0.2026071503",
+          "8a634cdd17eb2cea9e8ab0977f9b7401a5882db9fadb594d080bc67f230b6ec2", seconds=5,
+          note="made to be safe, not fast: its default configuration"),
+    Crate("tcmalloc-google", "of June 2025", "libtcmalloc-sys", "0.1.14",
+          "33e204268a3b09862788a2894346c768b95b2cb29cba42c5e2bb9ea7f48fa317", seconds=120,
+          note="its authors link it statically; preloaded it may be slower than it can be",
+          # Without it the C library has registered with the kernel first, and tcmalloc falls back
+          # from caches of each processor to those of each thread.
+          environment={"GLIBC_TUNABLES": "glibc.pthread.rseq=0"}),
 )
+# fmt: on
 
 PEERS = (
     SYSTEM,

@@ -14,6 +14,7 @@ import shutil
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any
 
 from hakmem_yardstick.measure import Measured, measure
 
@@ -137,6 +138,27 @@ class Program:
 
     def missing(self) -> list[str]:
         return [name for name in self.executables if find(name) is None]
+
+
+def row(
+    name: str,
+    why: str,
+    run: Run,
+    sizes: Mapping[str, int],
+    packages: str = "",
+    executables: str = "",
+    proof: str = "",
+    of: str = "",
+    **more: Any,
+) -> Program:
+    """A Program by words with spaces between them. What is not given follows from what stands
+    before it: a package is named as the row, and its program is asked for its version."""
+    packages = packages or name
+    executables = executables or packages.split()[0]
+    main = executables.split()[0]
+    words = (packages, executables, proof or f"{main} --version", of or main)
+    packed, executed, proved, named = (tuple(each.split()) for each in words)
+    return Program(name, why, packed, executed, run, sizes, proved, named, **more)
 
 
 def batch(command: Callable[[Place], Sequence[str | Path]], outputs: str | None = None) -> Run:

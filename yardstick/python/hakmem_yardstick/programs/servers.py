@@ -21,7 +21,7 @@ from typing import Any
 from hakmem.folders import Folder
 from hakmem_yardstick.measure import Measured
 from hakmem_yardstick.programs import inputs
-from hakmem_yardstick.programs.program import PATH, SCRIPTS, LoadFailed, Place, Program, Ran, find
+from hakmem_yardstick.programs.program import PATH, SCRIPTS, LoadFailed, Place, Ran, find, row
 
 LOAD = Path(__file__).resolve().parent / "load.py"
 CLIENT = {"PATH": PATH, "LC_ALL": "C.UTF-8"}
@@ -328,72 +328,31 @@ def _quietly(*words: str | Path, cwd: Path) -> None:
 
 FLUSHED = f"resident {FLUSHED_SECONDS:.0f} s after FLUSHALL"
 
+# fmt: off
 PROGRAMS = (
-    Program(
-        "redis",
-        "A cache under its own benchmark: values of ten sizes in turn at random keys",
-        ("redis-server", "redis-tools"),
-        ("redis-server", "redis-cli", "redis-benchmark"),
-        redis_values,
-        {"requests": 40_000},
-        proof=("redis-server", "--version"),
-        proof_of=("redis-server",),
+    row("redis", "A cache under its own benchmark: values of ten sizes in turn at random keys",
+        redis_values, {"requests": 40_000}, packages="redis-server redis-tools",
+        executables="redis-server redis-cli redis-benchmark",
         own="none; Debian's is linked with jemalloc, in whose place the others are preloaded",
         fixed={"keys": KEYS, "sizes": ",".join(map(str, SIZES)), "clients": 20, "pipeline": 16},
-        tier="quick",
-        per="request",
-        extra={"flushed": FLUSHED},
-        judged=("cpu", "peak", "flushed"),
-        brings="jemalloc",
-    ),
-    Program(
-        "redis-types",
-        "The same server with lists, hashes, sets, sorted sets and growing strings",
-        ("redis-server", "redis-tools"),
-        ("redis-server", "redis-cli"),
-        redis_types,
-        {"commands": 400_000},
-        proof=("redis-server", "--version"),
-        proof_of=("redis-server",),
-        own="as redis",
-        make=_commands,
-        per="command",
-        extra={"flushed": FLUSHED},
-        judged=("cpu", "peak", "flushed"),
-        brings="jemalloc",
-    ),
-    Program(
-        "redis-turnover",
+        tier="quick", per="request", extra={"flushed": FLUSHED}, judged=("cpu", "peak", "flushed"),
+        brings="jemalloc"),
+    row("redis-types", "The same server with lists, hashes, sets, sorted sets and growing strings",
+        redis_types, {"commands": 400_000}, packages="redis-server redis-tools",
+        executables="redis-server redis-cli", own="as redis", make=_commands, per="command",
+        extra={"flushed": FLUSHED}, judged=("cpu", "peak", "flushed"), brings="jemalloc"),
+    row("redis-turnover",
         "The same server: four in five keys deleted at random, then the rest set three times over",
-        ("redis-server", "redis-tools"),
-        ("redis-server", "redis-cli"),
-        redis_turnover,
-        {"keys": 400_000},
-        proof=("redis-server", "--version"),
-        proof_of=("redis-server",),
-        own="as redis",
-        make=_turnover,
-        per="command",
+        redis_turnover, {"keys": 400_000}, packages="redis-server redis-tools",
+        executables="redis-server redis-cli", own="as redis", make=_turnover, per="command",
         extra={"turned": f"resident {FLUSHED_SECONDS:.0f} s after the last command"},
-        judged=("cpu", "turned"),
-        brings="jemalloc",
-    ),
-    Program(
-        "postgres",
+        judged=("cpu", "turned"), brings="jemalloc"),
+    row("postgres",
         "A process per connection: short changes, then queries that sort, join and aggregate",
-        ("postgresql", "postgresql-client"),
-        ("postgres", "initdb", "pgbench", "psql", "pg_isready"),
-        postgres,
-        {"changes": 1200, "queries": 60},
-        proof=("postgres", "--version"),
-        proof_of=("postgres",),
-        own="palloc: memory contexts in blocks of 8 KiB and more from malloc; "
-        "shared buffers from mmap",
-        make=cluster,
-        fixed={"clients": CLIENTS, "shared_buffers": "64MB", "work_mem": "16MB"},
-        per="transaction",
-        threads=CLIENTS,
-        judged=("cpu", "peak"),
-        user=USER,
-    ),
+        postgres, {"changes": 1200, "queries": 60}, packages="postgresql postgresql-client",
+        executables="postgres initdb pgbench psql pg_isready",
+        own="palloc: contexts in blocks of 8 KiB and more from malloc; shared buffers from mmap",
+        make=cluster, fixed={"clients": CLIENTS, "shared_buffers": "64MB", "work_mem": "16MB"},
+        per="transaction", threads=CLIENTS, judged=("cpu", "peak"), user=USER),
 )
+# fmt: on

@@ -1,15 +1,16 @@
-"""The goals, and which of them these runs reach."""
+"""What hakmem must reach (goals.toml), and which of it a session of `hakmem bench` reaches."""
 
 import math
 import tomllib
-from collections.abc import Iterable
 from dataclasses import dataclass
-from importlib.resources import files
+from pathlib import Path
 from typing import Any
 
 from hakmem_yardstick import stats
-from hakmem_yardstick.model import Results, Row
+from hakmem_yardstick.model import Results
+from hakmem_yardstick.sheet import BETTER, WORSE, Cell, Part, Sheet
 from hakmem_yardstick.stats import Ratio
+from hakmem_yardstick.words import ratio_text
 
 BEST = "best"
 ITSELF = "itself"
@@ -69,7 +70,7 @@ def _goal_of(record: dict[str, Any]) -> Goal:
 
 
 def read() -> list[Goal]:
-    text = files("hakmem_yardstick").joinpath("goals.toml").read_text(encoding="utf-8")
+    text = Path(__file__).with_name("goals.toml").read_text(encoding="utf-8")
     return [_goal_of(record) for record in tomllib.loads(text)["goal"]]
 
 
@@ -80,29 +81,9 @@ def verdicts(results: Results, ours: str) -> list[Verdict]:
         wanted = _rows(results, goal)
         mean = _mean(results, goal, wanted, ours)
         if mean is not None:
-            of = len(goal.rows) or len(wanted) + _left_out(results, goal)
+            of = len(goal.rows) or len(wanted)
             found.append(Verdict(goal, mean.rows, of, mean.ratio))
     return found
-
-
-def count(rows: Iterable[Row]) -> dict[str, dict[str, int]]:
-    """By group and measure, how many rows are judged by it: settings.rows_left_out has it of the
-    rows that a session had not."""
-    counts: dict[str, dict[str, int]] = {}
-    for row in rows:
-        group = counts.setdefault(row.group, {})
-        for measure in row.judged:
-            group[measure] = group.get(measure, 0) + 1
-    return counts
-
-
-def _left_out(results: Results, goal: Goal) -> int:
-    groups = results.settings.get("rows_left_out", {})
-    return sum(
-        measures.get(goal.measure, 0)
-        for group, measures in groups.items()
-        if goal.group in ("", group)
-    )
 
 
 def _rows(results: Results, goal: Goal) -> tuple[str, ...]:
@@ -123,3 +104,26 @@ def _mean(results: Results, goal: Goal, rows: tuple[str, ...], ours: str) -> sta
         return stats.Mean(ratio, rows[:1]) if ratio is not None else None
     to = None if goal.to == BEST else goal.to
     return stats.geometric_mean(results, rows, ours, goal.measure, to=to)
+
+
+TEXT = (
+    "Reached: the upper end of the 95% interval is at or below the goal. Missed: the lower end is"
+    " above it. Otherwise these runs do not show it."
+)
+
+
+def part(results: Results, ours: str) -> Part:
+    """Of a page."""
+    rows = []
+    for verdict in verdicts(results, ours):
+        goal = verdict.goal
+        to = {BEST: "the best peer", ITSELF: "itself"}.get(goal.to, goal.to)
+        most = f"not worse than {to}" if goal.not_worse else f"{goal.at_most:g} of {to}"
+        word = "reached" if verdict.is_reached else "missed" if verdict.is_missed else "not shown"
+        style = {"reached": BETTER, "missed": WORSE}.get(word, "")
+        count = f"{len(verdict.rows)} of {verdict.of}"
+        ran = str(verdict.of) if verdict.is_whole else count
+        name = f"{goal.name} ({goal.measure})"
+        rows.append((name, ran, most, ratio_text(verdict.ratio), Cell(word, style)))
+    heads = ("goal", "rows", "at most", "is", "")
+    return Part("Goals", [TEXT], Sheet(heads, rows, left=(0, 2, 3, 4)), level=3)
