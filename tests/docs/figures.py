@@ -86,7 +86,7 @@ CLAIMS: dict[str, Figures] = {
     "had {time} of the best time and {peak} of the best peak memory over all workloads, and "
     "{programs} and {their_peak} in real programs, where mimalloc 2 had {mimalloc} and "
     "{its_peak}": later_run,
-    "has {left} of {full} MiB left](docs/guide/growing-service.md#give-memory-back-now) "
+    "has {left} of {full} MiB left](docs/guide/growing-service.md#5-give-memory-back-now) "
     "({jemalloc} with jemalloc)": lambda: {
         "left": named(r"^a second after them +(\d+) MiB", GROWING),
         "full": named(r"^before the frees +(\d+) MiB", GROWING),
