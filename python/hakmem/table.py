@@ -13,6 +13,7 @@ if not TABLE.exists():
     TABLE = _HERE.parents[1] / "src/base/options.def"
 
 ROW = re.compile(r'OPTION\((\w+), (\w+), ([^,]+), ([^,]+), ([^,]+), "([^"]*)"\)')
+SECTION = re.compile(r"/\* ---- (.+) ---- \*/")
 RENAMED = re.compile(r"^RENAMED\((\w+), (\w+)\)$", re.MULTILINE)
 GONE = re.compile(r'^GONE\((\w+), "([^"]*)"\)$', re.MULTILINE)
 NUMBER = re.compile(r"(\d+)(?: \* (KiB|MiB|GiB))?")
@@ -42,6 +43,7 @@ class Option:
     least: str
     most: str
     help: str
+    section: str
 
     @property
     def may_be_auto(self) -> bool:
@@ -53,11 +55,6 @@ class Option:
         if self.type in WORDS:
             return WORDS[self.type][int(number)]
         return number.replace(" * ", " ")
-
-    def row(self) -> str:
-        bounds = ["", ""] if self.type in WORDS else [*map(self.shown, (self.least, self.most))]
-        cells = [f"`{self.name}`", TYPES[self.type], self.shown(self.value), *bounds, self.help]
-        return "| " + " | ".join(cells) + " |\n"
 
 
 def number(text: str) -> int:
@@ -71,14 +68,16 @@ def number(text: str) -> int:
 
 
 def table() -> list[Option]:
-    rows = []
+    rows, section = [], ""
     for at, line in enumerate(TABLE.read_text().splitlines(), 1):
+        if (title := SECTION.fullmatch(line)) is not None:
+            section = title[1]
         if not line.startswith("OPTION("):
             continue
         match = ROW.fullmatch(line)
         if match is None or match[2] not in TYPES:
             sys.exit(f'{TABLE}:{at}: expected OPTION(name, TYPE, default, least, most, "help")')
-        option = Option(*match.groups())
+        option = Option(*match.groups(), section=section)
         for text in (option.value, option.least, option.most):
             number(text)
         rows.append(option)
