@@ -77,7 +77,8 @@ def table() -> list[Option]:
         match = ROW.fullmatch(line)
         if match is None or match[2] not in TYPES:
             sys.exit(f'{TABLE}:{at}: expected OPTION(name, TYPE, default, least, most, "help")')
-        option = Option(*match.groups(), section=section)
+        name, kind, value, least, most, text = match.groups()
+        option = Option(name, kind, value, least, most, text, section)
         for text in (option.value, option.least, option.most):
             number(text)
         rows.append(option)
