@@ -13,8 +13,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "python"))
 
-from hakmem.set_command import CHANGEABLE
-from hakmem.table import AUTO, TYPES, WORDS, Option, gone, number, renamed, table
+from hakmem.table import AUTO, CHANGEABLE, TYPES, WORDS, Option, gone, number, renamed, table
 
 __all__ = ["AUTO", "Option", "gone", "number", "renamed", "table"]
 
@@ -76,9 +75,9 @@ hakmem ignores all other variables that begin with `HAKMEM_`.
 something wrong then prints these lines, and sets the variable to `done` for the programs that it
 starts.
 
-`hakmem run -o NAME=VALUE` is stricter. If the option does not exist, or does not accept the value,
-it starts nothing and exits with status 125. It asks the library itself, so `-o` accepts what the
-library accepts.
+`hakmem run --set NAME=VALUE` is stricter. If the option does not exist, or does not accept the
+value, it starts nothing and exits with status 125. It asks the library itself, so `--set` accepts
+what the library accepts.
 
 A program with more privileges than the user who started it (setuid, setgid or file capabilities, so
 that `AT_SECURE` is set) takes nothing from that user. From `/etc/hakmem.conf` it takes only what
@@ -98,7 +97,7 @@ TABLE = """
 FORMER = """
 ## Former names
 
-These names mean the same as before, in each of the three places and with `-o`:
+These names mean the same as before, in each of the three places and with `--set`:
 
 | former name | option |
 |---|---|

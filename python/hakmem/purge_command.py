@@ -6,6 +6,7 @@ import argparse
 import sys
 
 from hakmem import look
+from hakmem.hint import hint
 from hakmem.look import CannotLook
 
 HELP = "have running processes return their free memory to the kernel"
@@ -45,4 +46,6 @@ def run(arguments: argparse.Namespace) -> int:
         except CannotLook as why:
             print(f"hakmem purge: {why}", file=sys.stderr)
             status = status or why.status
+    if status == 0:
+        hint(f"'hakmem sheet {arguments.pids[0]}' shows what is left")
     return status

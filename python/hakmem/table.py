@@ -34,6 +34,14 @@ WORDS = {
     "PATH": ("none", "set"),
 }
 
+# Those that can change while a process runs: `hakmem set`, hakmem_option_set.
+CHANGEABLE = (
+    "thread_bytes", "keep_bytes", "soft_limit_bytes", "hard_limit_bytes",
+    "report_no_memory", "check_frees", "abort_on_misuse", "compact",
+    "guards_a_second", "profile", "profile_rss", "profile_rate", "profile_samples",
+    "profile_scripts",
+)  # fmt: skip
+
 
 @dataclass(frozen=True)
 class Option:

@@ -23,7 +23,9 @@ GROWING = "docs/guide/growing-service.md"
 SERVERS = "docs/guide/servers.md"
 MADE = re.compile(r"<!-- benchmarks: .*?<!-- end of the benchmarks -->")
 # Numbers that are names, or counts of what stands beside them.
-NAMES = re.compile(r"Debian 12|x86-64|AArch64|32-bit|mimalloc 2\b|1\.00|PHP before 8\.5|version 0\.1\.0")
+NAMES = re.compile(
+    r"Debian 12|x86-64|AArch64|32-bit|mimalloc 2\b|1\.00|PHP before 8\.5|version 0\.1\.0"
+)
 
 Row = dict[str, str]
 Figures = Callable[[], dict[str, str]]
