@@ -193,8 +193,10 @@ def _run(arguments: argparse.Namespace) -> int:
     else:
         more = "" if len(subject) == 1 else f" and {len(subject) - 1} more"
         name = f"{subject[0]}{more}"
+        # A name that the user gave is wrong before any file is; the page's lies beside a file.
+        files = _outputs(arguments, name) if arguments.output else []
         read = [(path, heap_profile.read(path)) for path in subject]
-        files = _outputs(arguments, str(subject[0]))
+        files = files or _outputs(arguments, str(subject[0]))
         if more and any(str(path).endswith(OWN) for path, _ in files):
             raise WrongUse(f"-o NAME{OWN} copies one profile: name one FILE")
         parts = [Part(str(path), profile, of_file(path, profile)) for path, profile in read]
