@@ -20,9 +20,9 @@ These options can change while a process runs:
   {", ".join(CHANGEABLE[9:])}
 Values are written as in 'hakmem run --set': 16M, on, auto. 'hakmem options' says what each does.
 
-The process does it itself, the next time it frees memory and takes hakmem's slow path: within
-milliseconds while it works. An idle process with several threads does it within about a second,
-unless scavenger is off. An idle process of one thread does it later: then the exit status is 4.
+The process does it itself when it next frees a block: within milliseconds while it works. An idle
+process with several threads does it within about a second, unless the option scavenger is off. An
+idle process of one thread does nothing until it frees a block again: then the exit status is 4.
 
 Needs the same rights as a debugger, as 'hakmem sheet' does.
 
