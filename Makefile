@@ -108,8 +108,8 @@ test-hardened: setup build ## all real programs in a hardened heap: docs/program
 			docs/programs-hardened.md --beside build/programs-hardened/results && exit $$status
 
 demo: ## memory of redis and of a Python program, with the system's malloc and with hakmem
-	@echo "make demo: installs a compiler, CMake and redis where they are missing (tools/setup says how many MB"
-	@echo "before it begins), builds the library (a minute), and runs for one to two minutes."
+	@echo "make demo: installs a compiler, CMake, Python and redis where they are missing (100 MB on a bare Debian),"
+	@echo "builds the library (a minute or two), and runs for one to two minutes. Nothing else is changed."
 	@tools/setup demo
 	@tools/step "build: configuring build/release" cmake --preset release
 	@tools/step "build: the library" cmake --build --preset release --target hakmem_shared

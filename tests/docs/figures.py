@@ -25,6 +25,7 @@ MADE = re.compile(r"<!-- benchmarks: .*?<!-- end of the benchmarks -->")
 # Numbers that are names, or counts of what stands beside them.
 NAMES = re.compile(
     r"Debian 12|x86-64|AArch64|32-bit|mimalloc 2\b|1\.00|PHP before 8\.5|version 0\.1\.0"
+    r"|100 MB on a bare Debian"  # which tools/setup says before it begins
 )
 
 Row = dict[str, str]
