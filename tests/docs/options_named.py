@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Looks for options in the pages that hakmem does not have: a variable HAKMEM_..., `--set name=`, or
-`hakmem+name=`. Variables that are no options must stand in a file of the sources by that name.
+"""Looks for options in the pages that hakmem does not have: a variable HAKMEM_..., `--set name=`,
+or `hakmem+name=`. Variables that are no options must stand in a file of the sources by that name.
 Exit status: 0 all are known, 1 some are not."""
 
 from __future__ import annotations

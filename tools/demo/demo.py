@@ -184,7 +184,8 @@ def reading(redis: Samples, ours: Allocator, base: Allocator, shipped: Allocator
     notes = [
         "lower is better, except for requests/s. MiB is resident memory (RSS).",
         f"{ours.title}/{base.title} is the quotient of the two medians beside it. There is a "
-        f"verdict where the {rounds} rounds agree so far that chance does not explain it (95%).",
+        f"verdict where the {rounds} rounds agree so far that chance does not explain it (95%); "
+        '"not clear" means that they do not.',
         "On a busy machine, times vary by several percent from run to run.",
     ]
     if shipped:

@@ -15,7 +15,8 @@ from tools.demo.sample import Sample
 
 HIGHER_IS_BETTER = frozenset({LOAD[0]})
 MEMORY_FIGURES = frozenset({*MEMORY, *FIGURES[2:]})
-NO_DIFFERENCE = "no difference"
+NO_DIFFERENCE, UNCLEAR = "no difference", "not clear"
+NEAR = 0.02  # to 1
 # Student's t, 97.5%, by degrees of freedom: the number of rounds less one.
 _T = {1: 12.71, 2: 4.303, 3: 3.182, 4: 2.776, 5: 2.571, 6: 2.447, 7: 2.365, 8: 2.306, 9: 2.262}
 
@@ -76,7 +77,7 @@ def number(value: float) -> str:
 
 def verdict(name: str, ratio: Ratio) -> str:
     if not ratio.differs():
-        return NO_DIFFERENCE
+        return NO_DIFFERENCE if abs(ratio.middle - 1) < NEAR else UNCLEAR
     better = (ratio.middle > 1) == (name in HIGHER_IS_BETTER)
     words = ("leaner", "larger") if name in MEMORY_FIGURES else ("faster", "slower")
     return f"[{'green' if better else 'red'}]{words[0] if better else words[1]}[/]"
