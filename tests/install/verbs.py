@@ -125,7 +125,7 @@ def top(hakmem: Installed) -> None:
         (row,) = json.loads(hakmem("top", "--json", pid))
         assert row["pid"] == pid
         assert f'pid="{pid}"' in hakmem("top", "--prometheus", pid)
-        assert "is now 'hakmem top --once'" in hakmem("stat", pid)
+        assert "is now 'top --once'" in hakmem("stat", pid)
 
 
 def exporter(hakmem: Installed) -> None:
