@@ -2,7 +2,7 @@
 # does the work.
 .DEFAULT_GOAL := help
 .PHONY: help setup build test test-yardstick test-rust test-musl test-cross test-elsewhere test-install fuzz \
-	test-dist test-programs test-hardened test-swaps test-mutants test-docs deb dist demo lint lint-c lint-tidy \
+	test-dist release about-test test-programs test-hardened test-swaps test-mutants test-docs deb dist demo lint lint-c lint-tidy \
 	lint-python lint-shell lint-rust format bench judge golden-update layout-update clean
 MAKEFLAGS += --no-print-directory
 .NOTPARALLEL:
@@ -27,8 +27,13 @@ build: ## build/release/libhakmem.so and what belongs to it
 	@tools/step "build: configuring build/release" cmake --preset release
 	@tools/step "build: library, command, tests and benchmarks" cmake --build --preset release
 
-test: setup ## all tests, many with assertions and under ThreadSanitizer too, a few elsewhere, and lint
+test: about-test setup ## all tests, many with assertions and under ThreadSanitizer too, a few elsewhere, and lint
 	@$(python) tools/everything.py
+
+about-test:
+	@echo "make test: installs compilers, Rust, qemu, valgrind, lint and Python parts where they are missing"
+	@echo "(tools/setup says how many packages and MB before it begins; Python parts go into .venv), then builds"
+	@echo "four presets and runs all tests: 11 to 35 minutes on 2 processors."
 
 test-yardstick: setup ## the tests of the benchmark system, yardstick/
 	@$(python) tools/everything.py yardstick
@@ -102,7 +107,9 @@ test-hardened: setup build ## all real programs in a hardened heap: docs/program
 		$(python) tests/programs/summary.py build/programs-guarded/results \
 			docs/programs-hardened.md --beside build/programs-hardened/results && exit $$status
 
-demo: ## redis and a batch program, with the system's malloc and with hakmem
+demo: ## memory of redis and of a Python program, with the system's malloc and with hakmem
+	@echo "make demo: installs a compiler, CMake, Python and redis where they are missing (100 MB on a bare Debian),"
+	@echo "builds the library (a minute or two), and runs for one to two minutes. Nothing else is changed."
 	@tools/setup demo
 	@tools/step "build: configuring build/release" cmake --preset release
 	@tools/step "build: the library" cmake --build --preset release --target hakmem_shared
@@ -141,6 +148,10 @@ format: setup ## bring C and Python into the committed format
 	$(python) -m ruff check --fix
 	$(python) -m ruff format
 	cd bindings/rust && cargo fmt
+
+release: ## write a new version and its day everywhere (VERSION=0.2.0)
+	@tools/setup build
+	@$(python) tools/release.py $(VERSION)
 
 bench: setup build ## the suite beside the system's malloc and its peers (ARGS="--quick", "--help")
 	@build/release/bin/hakmem bench $(ARGS)

@@ -37,7 +37,7 @@ KNOWS_THE_SYSTEM = {"base", "os", "sheet"}
 # The same of the Python part, a module each.
 MODULE_FLOOR = {
     "__init__": 0,
-    "arguments": 0,
+    "arguments": -1,  # all others may use it
     "table": 0,
     "callgrind": 0,
     "causes": 0,
@@ -97,7 +97,8 @@ MODULE_FLOOR = {
     "why": 3,
     "why_command": 4,
     "sheet_command": 4,
-    "stat_command": 4,
+    "hint": 0,
+    "once": 4,
     "top_command": 5,
     "purge_command": 4,
     "set_command": 4,

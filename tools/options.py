@@ -8,13 +8,12 @@ would make.
 from __future__ import annotations
 
 import sys
-import textwrap
+from itertools import groupby
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "python"))
 
-from hakmem.set_command import CHANGEABLE
-from hakmem.table import AUTO, Option, gone, number, renamed, table
+from hakmem.table import AUTO, CHANGEABLE, TYPES, WORDS, Option, gone, number, renamed, table
 
 __all__ = ["AUTO", "Option", "gone", "number", "renamed", "table"]
 
@@ -49,12 +48,13 @@ stack_blocks    = 128
 | mode | one of the words that the option names |
 | path | the name of a file, at most 1023 bytes, or `none` |
 
-An option whose default is `auto` accepts the value `auto`: hakmem then adapts the number to the
-program. A number that you set is used exactly, whatever hakmem has learned.
+An option whose default is `auto` accepts the value `auto`: hakmem then decides by itself, while the
+program runs or by `preset`.
 
-A process reads the options once, when it first allocates. While it runs, these can be changed, by
-[`hakmem set`](watch.md#changing-a-running-process) or by the program itself (`hakmem_option_set`):
-{changeable}. The others keep their value until the process ends.
+**What changes at run time.** A process reads the options once, when it first
+allocates. Those with "yes" under *at run time* can also be changed later, by [`hakmem
+set`](watch.md#changing-a-running-process) from outside or by the program itself
+(`hakmem_option_set`). The others keep their value until the process ends.
 
 Any combination of values within the limits works; the table says what each costs.
 
@@ -75,26 +75,29 @@ hakmem ignores all other variables that begin with `HAKMEM_`.
 something wrong then prints these lines, and sets the variable to `done` for the programs that it
 starts.
 
-`hakmem run -o NAME=VALUE` is stricter. If the option does not exist, or does not accept the value,
-it starts nothing and exits with status 125. It asks the library itself, so `-o` accepts what the
-library accepts.
+`hakmem run --set NAME=VALUE` is stricter. If the option does not exist, or does not accept the
+value, it starts nothing and exits with status 125. It asks the library itself, so `--set` accepts
+what the library accepts.
 
 A program with more privileges than the user who started it (setuid, setgid or file capabilities, so
 that `AT_SECURE` is set) takes nothing from that user. From `/etc/hakmem.conf` it takes only what
 makes it safer: `preset`, the options of [a hardened heap](security.md), `guards_a_second` and
 `check_frees`.
+"""
 
-## The options
 
-| option | type | default | least | most | what it does, and what it costs |
-|---|---|---:|---:|---:|---|
+TABLE = """
+## {section}
+
+| option | type | default | least | most | at run time | what it does, and what it costs |
+|---|---|---:|---:|---:|---|---|
 """
 
 
 FORMER = """
 ## Former names
 
-These names mean the same as before, in each of the three places and with `-o`:
+These names mean the same as before, in each of the three places and with `--set`:
 
 | former name | option |
 |---|---|
@@ -103,19 +106,29 @@ These names mean the same as before, in each of the three places and with `-o`:
 GONE = """
 ## Options that are gone
 
-Who sets one of these is told what to do instead, and the program continues.
+hakmem prints what to do instead if one of these is set, and the program continues.
 
 | option | instead |
 |---|---|
 """
 
 
+def row(option: Option) -> str:
+    bounds = (option.least, option.most) if option.type not in WORDS else ()
+    shown = [option.shown(bound) for bound in bounds] or ["", ""]
+    changes = "yes" if option.name in CHANGEABLE else ""
+    cells = [f"`{option.name}`", TYPES[option.type], option.shown(option.value), *shown]
+    return "| " + " | ".join([*cells, changes, option.help]) + " |\n"
+
+
 def page() -> str:
-    rows = "".join(option.row() for option in table())
+    sections = (
+        TABLE.replace("{section}", section) + "".join(row(option) for option in options)
+        for section, options in groupby(table(), key=lambda option: option.section)
+    )
     former = "".join(f"| `{old}` | `{name}` |\n" for old, name in renamed().items())
     instead = "".join(f"| `{name}` | {what} |\n" for name, what in gone().items())
-    changeable = textwrap.fill(", ".join(f"`{name}`" for name in CHANGEABLE), 98)
-    return HEAD.replace("{changeable}", changeable) + rows + FORMER + former + GONE + instead
+    return HEAD + "".join(sections) + FORMER + former + GONE + instead
 
 
 def main() -> None:

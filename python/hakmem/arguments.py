@@ -16,6 +16,11 @@ class WrongUse(Exception):
     status = USAGE_ERROR
 
 
+def missing_status(error: Exception) -> int:
+    """Of a file that can't be read: one that is not there is wrong usage, with every command."""
+    return USAGE_ERROR if isinstance(error, (FileNotFoundError, NotADirectoryError)) else 1
+
+
 Number = TypeVar("Number", int, float)
 
 

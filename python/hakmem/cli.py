@@ -7,14 +7,18 @@ answers --help itself, with texts that tools/pages.py makes from the parsers her
 from __future__ import annotations
 
 import argparse
+import difflib
 import importlib
 import io
 import os
+import re
 import signal
 import sys
+import textwrap
 import traceback
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
+from itertools import groupby
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -29,7 +33,6 @@ MISSING = 125
 SUBCOMMANDS = {
     "doctor": "doctor",
     "top": "top_command",
-    "stat": "stat_command",
     "exporter": "exporter_command",
     "why": "why_command",
     "sheet": "sheet_command",
@@ -47,6 +50,8 @@ SUBCOMMANDS = {
 }
 # What hakmem/look starts for `hakmem run`.
 REPORTERS = {"budgets": "budgets_command"}
+# Former names, and what they stand for.
+FORMER = {"stat": ["top", "--once"]}
 TAKE_PROGRAMS = ("doctor", "record", "compare", "tune")
 
 DESCRIPTION = "Runs programs with hakmem as their malloc, and inspects them."
@@ -77,19 +82,18 @@ Runs a program, and all programs that it starts, with hakmem as their malloc. To
 puts libhakmem.so first in LD_PRELOAD and then executes the program in its place. This costs as much
 as a shell script of two lines and env. Where the library can't be loaded into the program, because
 it is linked statically, say, one line on standard error says so, and the program runs without
-hakmem. Each -o costs one more shell, which asks the library whether it
-accepts the value.
+hakmem. Each --set costs one more shell, which asks the library whether it accepts the value.
 """
 RUN_EPILOG = """\
 All words after PROGRAM are its arguments. The environment of the program gets LD_PRELOAD, the
 options, and HAKMEM_COMPLAIN=once, with which a wrong option is reported once and not by every
-program. If -o names an unknown option or a value that is not allowed, nothing is started. Nothing
-else changes: for example, Python keeps its own heap of small objects unless you set
+program. If --set names an unknown option or a value that is not allowed, nothing is started.
+Nothing else changes: for example, Python keeps its own heap of small objects unless you set
 PYTHONMALLOC=malloc.
 
 examples:
   hakmem run python3 app.py
-  hakmem run -o keep_bytes=16M -o scavenger=off your-program --its-option
+  hakmem run --set keep_bytes=16M --set scavenger=off your-program --its-option
   hakmem run sh -c 'make -j8'            child processes use hakmem, too
   hakmem run env -u LD_PRELOAD prog      prog does not use hakmem
   hakmem run --profile=app.heap ./app    which code allocates memory? see 'hakmem profile'
@@ -101,7 +105,7 @@ examples:
 exit status:
   122  a process exceeded --max-peak, --max-leaked or --max-allocations, and the status of the
        program is 0
-  125  hakmem itself failed, -o has an unknown option or a value that is not allowed, the library
+  125  hakmem itself failed, --set has an unknown option or value, the library
        for --debug is not installed, or a process could not be checked for --max-... and the status
        of the program is 0
   126  the program was found, but can't be executed
@@ -111,9 +115,28 @@ exit status:
 """
 
 
+WIDTH = 100  # of help that is not for a terminal
+
+
 class _Formatter(argparse.RawDescriptionHelpFormatter):
-    def __init__(self, prog: str) -> None:
-        super().__init__(prog, max_help_position=30, width=100)
+    def __init__(self, prog: str, width: int) -> None:
+        super().__init__(prog, max_help_position=min(30, width // 3), width=width)
+
+    def _fill_text(self, text: str, width: int, indent: str) -> str:
+        return text if self._width == WIDTH else "\n".join(_wrapped(text, width)) + "\n"
+
+
+def _wrapped(text: str, width: int) -> Iterator[str]:
+    """Paragraphs anew; of lists each line that is too long, below its second column."""
+    for listed, group in groupby(text.splitlines(), key=lambda line: line[:1] in ("", " ")):
+        if not listed:
+            yield from textwrap.wrap(" ".join(group), width)
+            continue
+        for line in group:
+            columns = re.match(r" *(\S.*?  +)?", line)
+            behind = " " * min(columns.end() if columns else 0, width // 2)
+            whole = textwrap.wrap(line, width, subsequent_indent=behind) or [""]
+            yield from whole if len(line) > width else [line]
 
 
 class _Parser(argparse.ArgumentParser):
@@ -141,10 +164,15 @@ def summaries() -> dict[str, str]:
 
 
 def parsers(
-    names: Iterable[str] = tuple(SUBCOMMANDS),
+    names: Iterable[str] = tuple(SUBCOMMANDS), width: int = WIDTH
 ) -> tuple[argparse.ArgumentParser, dict[str, argparse.ArgumentParser]]:
-    """The parser of the whole command, and those of `run` and of these subcommands."""
-    top = _Parser(prog="hakmem", description=DESCRIPTION, epilog=EPILOG, formatter_class=_Formatter)
+    """The parser of the whole command, and those of `run` and of these subcommands. `width`: of
+    their help."""
+
+    def formatter(prog: str) -> _Formatter:
+        return _Formatter(prog, width)
+
+    top = _Parser(prog="hakmem", description=DESCRIPTION, epilog=EPILOG, formatter_class=formatter)
     top.add_argument("--version", action="store_true", help="print version and commit")
     commands = top.add_subparsers(dest="command", metavar="COMMAND")
     # For its help; bin/hakmem does what it says.
@@ -154,11 +182,11 @@ def parsers(
         "                  [--leaks[=FILE]] [--leaks-status=N] [--leaks-suppressions=FILE]\n"
         "                  [--max-peak=SIZE] [--max-leaked=SIZE] [--max-allocations=N]"
         " [--junit=FILE]\n"
-        "                  [--settings=FILE] [-o NAME=VALUE]... [--] PROGRAM [ARG]...",
+        "                  [--settings=FILE] [--set NAME=VALUE]... [--] PROGRAM [ARG]...",
         help=RUN_HELP,
         description=RUN_DESCRIPTION,
         epilog=RUN_EPILOG,
-        formatter_class=_Formatter,
+        formatter_class=formatter,
     )
     run.add_argument(
         "--hardened",
@@ -179,11 +207,11 @@ def parsers(
         help="use libhakmem-debug.so, which checks itself: slower, for finding errors in hakmem",
     )
     run.add_argument(
-        "-o",
-        "--option",
+        "--set",
         metavar="NAME=VALUE",
         action="append",
-        help="set an option of hakmem for this run (see 'hakmem options')",
+        help="set an option of hakmem for this run (see 'hakmem options'); may be repeated. Its"
+        " former name, -o, is still understood",
     )
     run.add_argument(
         "--settings",
@@ -249,7 +277,7 @@ def parsers(
             help=its.HELP,
             description=its.DESCRIPTION,
             epilog=its.EPILOG,
-            formatter_class=_Formatter,
+            formatter_class=formatter,
         )
         its.add_arguments(sub)
     return top, dict(commands.choices)
@@ -305,12 +333,15 @@ def main() -> None:
 def run(words: list[str]) -> int:
     """`words`: bin/hakmem, the library, and what the user wrote."""
     front, library, *words = words
+    if words and words[0] in FORMER:
+        print(f"hakmem: '{words[0]}' is now '{' '.join(FORMER[words[0]])}'", file=sys.stderr)
+        words = FORMER[words[0]] + words[1:]
     # What follows belongs to another program.
     at = words.index("--") if "--" in words else len(words)
     name = words[0] if at > 0 and words[0] in SUBCOMMANDS | REPORTERS else None
     if name is None:
         return _without_subcommand(words[:at], Path(library))
-    commands = parsers([name])[1]
+    commands = parsers([name], _columns())[1]
     if at < len(words) and name not in TAKE_PROGRAMS:
         commands[name].error("-- comes before a program, as in 'hakmem doctor -- ls -l'")
     arguments = commands[name].parse_intermixed_args(words[1:at])
@@ -322,11 +353,29 @@ def run(words: list[str]) -> int:
 def _without_subcommand(words: list[str], library: Path) -> int:
     if words == ["--version"]:
         return _version(library)
-    top = parsers()[0]
+    if words and not words[0].startswith("-") and words[0] != "run":
+        return _unknown(words[0])
+    top = parsers(width=_columns())[0]
     if top.parse_args(words).version:
         return _version(library)
     top.print_help()
     return 0
+
+
+def _columns() -> int:
+    """bin/hakmem knows how wide the terminal is, if help is for one."""
+    told = os.environ.get("HAKMEM_COMMAND_COLUMNS", "")
+    width = int(told) if told.isdecimal() else 0
+    return max(40, min(width, 120)) if width > 0 else WIDTH
+
+
+def _unknown(word: str) -> int:
+    near = difflib.get_close_matches(word, ["run", *SUBCOMMANDS], 1)
+    meant = f"; did you mean '{near[0]}'?" if near else ""
+    print(
+        f"hakmem: there is no command '{word}'{meant or ';'} see 'hakmem --help'", file=sys.stderr
+    )
+    return USAGE_ERROR
 
 
 def _version(library: Path) -> int:

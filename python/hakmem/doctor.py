@@ -17,6 +17,7 @@ from pathlib import Path
 
 from hakmem import elf, look, process, trace
 from hakmem.causes import Cause, cause
+from hakmem.hint import hint
 from hakmem.judge import IN_FORCE, IN_PART, NOT, UNKNOWN, Judgement, judge
 from hakmem.library import Library
 from hakmem.look import CannotLook
@@ -88,6 +89,8 @@ def run(arguments: argparse.Namespace) -> int:
         text = _text(report, min(shutil.get_terminal_size().columns, 100))
     with suppress(BrokenPipeError):  # the verdict is the status, read or not
         print(text, end="", flush=True)
+    if report.verdict == IN_FORCE and not arguments.json:
+        hint("'hakmem top' shows the processes on hakmem; 'hakmem why PID' says why one is large")
     return EXIT[report.verdict]
 
 
@@ -135,8 +138,8 @@ def _pid(word: str) -> int:
     try:
         return look.read_pid(word)
     except CannotLook as why:
-        hint = "a program comes after --, as in 'hakmem doctor -- ls -l'"
-        raise Failure(why.status, f"{why}; {hint}") from None
+        advice = "a program comes after --, as in 'hakmem doctor -- ls -l'"
+        raise Failure(why.status, f"{why}; {advice}") from None
 
 
 def _of_pid(pid: int) -> Program:

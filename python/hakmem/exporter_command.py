@@ -27,7 +27,7 @@ DESCRIPTION = HELP[0].upper() + HELP[1:] + "."
 EPILOG = """\
 Serves http://ADDRESS:PORT/metrics, as OpenMetrics or in Prometheus' older text format, whichever
 the client asks for. Each request looks at all processes that have loaded hakmem's library and that
-the exporter may read, or at the given ones. The metrics are those of 'hakmem stat --prometheus'.
+the exporter may read, or at the given ones. The metrics are those of 'hakmem top --prometheus'.
 Runs until it is interrupted or gets SIGTERM.
 
 A request is answered within 80% of the time that Prometheus announces for it, or within 8 seconds.

@@ -19,6 +19,8 @@ import re
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from hakmem.arguments import missing_status
+
 MOST_BYTES = 256 * 2**20
 FIGURES = (
     "inuse_objects", "inuse_space", "alloc_objects", "alloc_space", "peak_objects", "peak_space",
@@ -51,7 +53,9 @@ DELETED = " (deleted)"
 class NoProfile(Exception):
     """A line for the user: the file is no heap profile, or is damaged, or can't be read."""
 
-    status = 1
+    def __init__(self, line: str, status: int = 1) -> None:
+        super().__init__(line)
+        self.status = status
 
 
 @dataclass(frozen=True)
@@ -144,7 +148,7 @@ def read(path: Path) -> Profile:
             content = file.read(MOST_BYTES + 1)
     except (OSError, ValueError) as error:  # the latter of names that no file can have
         said = getattr(error, "strerror", None) or str(error)
-        raise NoProfile(f"{path}: {said}") from error
+        raise NoProfile(f"{path}: {said}", missing_status(error)) from error
     if len(content) > MOST_BYTES:
         raise NoProfile(f"{path}: larger than {MOST_BYTES // 2**20} MiB, so no heap profile")
     return parse(content.decode(errors="replace"), str(path))

@@ -11,6 +11,7 @@ from pathlib import Path
 from hakmem import heap_profile, leaks, symbols
 from hakmem.arguments import number
 from hakmem.heap_profile import NoProfile
+from hakmem.hint import hint
 from hakmem.leaks import LOST, OTHER, THROUGH, Found, WrongSuppression
 from hakmem.outputs import CannotWrite, replace
 from hakmem.profile_text import printable, short, size
@@ -46,7 +47,7 @@ examples:
 exit status:
   0  success
   1  FILE can't be read or was not made by 'hakmem run --leaks'
-  2  wrong usage, or a file of suppressions is wrong
+  2  wrong usage, no such file, or a file of suppressions is wrong
   5  the output can't be written
   N  with --status=N: something is lost that no suppression matches
 """
@@ -127,6 +128,11 @@ def _run(arguments: argparse.Namespace) -> int:
         lines[0] += f"; see 'hakmem leaks {printable(str(arguments.output))}'"
     with suppress(BrokenPipeError):
         print("\n".join(lines), flush=True)
+    if found.lost:
+        hint(
+            "find where the blocks of the first site should be freed; --suppressions FILE accepts"
+            " known leaks"
+        )
     return int(arguments.status or status) if found.lost else status
 
 

@@ -44,7 +44,7 @@ ADVICE = {
     "prof_leak_error": "hakmem run --leaks",
     "prof_prefix": "HAKMEM_PROFILE_FILE",
     "retain": NOTHING,
-    "stats_interval": "hakmem stat PID SECONDS",
+    "stats_interval": "hakmem top --once --every SECONDS PID",
     "stats_print": "HAKMEM_STATS=exit",
     "tcache": NOTHING,
     "tcache:false": "HAKMEM_CHECK_FREES=on keeps no caches, for tests: it costs most of the speed",

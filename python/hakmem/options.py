@@ -14,8 +14,20 @@ from contextlib import suppress
 from pathlib import Path
 
 from hakmem import __version__
+from hakmem.hint import hint
 from hakmem.library import Library
-from hakmem.table import AUTO_NUMBER, TYPES, UNITS, WORDS, Option, gone, number, renamed, table
+from hakmem.table import (
+    AUTO_NUMBER,
+    CHANGEABLE,
+    TYPES,
+    UNITS,
+    WORDS,
+    Option,
+    gone,
+    number,
+    renamed,
+    table,
+)
 
 SYSTEM_FILE = "/etc/hakmem.conf"
 HELP = "list every option: default, limits, what it does and costs, its value here"
@@ -30,7 +42,7 @@ examples:
   hakmem options keep_bytes              one
   HAKMEM_SCAVENGER=off hakmem options    the values with this variable
   hakmem options --json | jq '.[] | select(.here != .default) | .name'
-  hakmem run -o keep_bytes=16M your-program
+  hakmem run --set keep_bytes=16M your-program
 
 exit status:
   0  printed
@@ -96,6 +108,8 @@ def _page(option: Option, here: int | None, width: int) -> str:
     if option.type not in WORDS:
         least, most = (_shown(option, number(text)) for text in (option.least, option.most))
         facts.append(f"{least} to {most}")
+    if option.name in CHANGEABLE:
+        facts.append("can change at run time")
     source = _source(option.name, os.environ)
     if here is not None and (source or here != number(option.value)):
         facts.append(f"here {_shown(option, here)}" + (f", by {source}" if source else ""))
@@ -145,4 +159,8 @@ def run(arguments: argparse.Namespace) -> int:
     else:
         width = min(shutil.get_terminal_size().columns, 100)
         print("\n".join(_page(option, here.get(option.name), width) for option in chosen), end="")
+        hint(
+            "'hakmem run --set NAME=VALUE PROGRAM' starts a program with one; 'hakmem set PID"
+            " NAME=VALUE' changes those that can change at run time"
+        )
     return 0

@@ -24,6 +24,7 @@ from hakmem import (
 )
 from hakmem.arguments import WrongUse, number
 from hakmem.heap_profile import NoProfile, Profile
+from hakmem.hint import hint
 from hakmem.look import CannotLook
 from hakmem.outputs import CannotWrite, Writer, WrongName, outputs, write
 from hakmem.perf_map import NoMap, PerfMap
@@ -78,7 +79,7 @@ examples:
 exit status:
   0  success
   1  FILE can't be read or is no whole heap profile, or the process does not use hakmem
-  2  wrong usage, no such process, or a Python module is missing
+  2  wrong usage, no such process or file, or a Python module is missing
   3  no permission to read the process
   5  the output can't be written
 """
@@ -192,10 +193,12 @@ def _run(arguments: argparse.Namespace) -> int:
     else:
         more = "" if len(subject) == 1 else f" and {len(subject) - 1} more"
         name = f"{subject[0]}{more}"
-        files = _outputs(arguments, str(subject[0]))
+        # A name that the user gave is wrong before any file is; the page's lies beside a file.
+        files = _outputs(arguments, name) if arguments.output else []
+        read = [(path, heap_profile.read(path)) for path in subject]
+        files = files or _outputs(arguments, str(subject[0]))
         if more and any(str(path).endswith(OWN) for path, _ in files):
             raise WrongUse(f"-o NAME{OWN} copies one profile: name one FILE")
-        read = [(path, heap_profile.read(path)) for path in subject]
         parts = [Part(str(path), profile, of_file(path, profile)) for path, profile in read]
     now = symbols.merged([part.named for part in parts])
     old = None if before is None else of_file(arguments.diff, before)
@@ -213,6 +216,12 @@ def _run(arguments: argparse.Namespace) -> int:
         ]
         with suppress(BrokenPipeError):
             print("\n".join(lines), flush=True)
+    page = next((path for path, _ in files if path.suffix == ".html"), None)
+    hint(
+        f"open {page} in a browser"
+        if page is not None
+        else "without --text it writes a page with a flame graph; --diff OLD shows what grew"
+    )
     return 0
 
 

@@ -6,14 +6,15 @@ import argparse
 import sys
 
 from hakmem import look
+from hakmem.hint import hint
 from hakmem.look import CannotLook
 
 HELP = "have running processes return their free memory to the kernel"
 DESCRIPTION = HELP[0].upper() + HELP[1:] + ", as malloc_trim(0) does."
 EPILOG = """\
-The process does it itself, the next time it frees memory and takes hakmem's slow path: within
-milliseconds while it works. An idle process with several threads does it within about a second,
-unless scavenger is off. An idle process of one thread does it later: then the exit status is 4.
+The process does it itself when it next frees a block: within milliseconds while it works. An idle
+process with several threads does it within about a second, unless the option scavenger is off. An
+idle process of one thread does nothing until it frees a block again: then the exit status is 4.
 
 What lies in the caches of other threads stays until they free nearly all that they took, or end.
 
@@ -45,4 +46,6 @@ def run(arguments: argparse.Namespace) -> int:
         except CannotLook as why:
             print(f"hakmem purge: {why}", file=sys.stderr)
             status = status or why.status
+    if status == 0:
+        hint(f"'hakmem sheet {arguments.pids[0]}' shows what is left")
     return status

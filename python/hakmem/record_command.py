@@ -20,6 +20,7 @@ from pathlib import Path
 from hakmem import look, ring
 from hakmem.arguments import USAGE_ERROR, number
 from hakmem.folders import Folder
+from hakmem.hint import hint
 from hakmem.look import CannotLook
 from hakmem.modules import RECORDINGS, NoModule, need
 from hakmem.profile_text import printable, size
@@ -141,7 +142,7 @@ def _record_process(arguments: argparse.Namespace, pid: int) -> int:
             recorder.look()
             recorder.rest()
         recorder.finish()
-        print(f"hakmem record: {printable(recorder.summary())}", file=sys.stderr)
+        _tell(recorder)
         return FAILED if recorder.failed else 0
     finally:
         for one, handler in before:
@@ -190,11 +191,17 @@ def _record_program(arguments: argparse.Namespace, command: list[str]) -> int:
                 recorder.finish()
             finally:
                 recorder.stop_all()
-        print(f"hakmem record: {printable(recorder.summary())}", file=sys.stderr)
+        _tell(recorder)
         status = program.returncode
         return status if status >= 0 else 128 - status
     finally:
         folder.remove()
+
+
+def _tell(recorder: Recorder) -> None:
+    print(f"hakmem record: {printable(recorder.summary())}", file=sys.stderr)
+    if recorder.count:
+        hint(f"'hakmem trace {recorder.writer.path}' says what the program did with its memory")
 
 
 def _memory() -> Path:

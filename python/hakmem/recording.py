@@ -24,6 +24,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, BinaryIO
 
+from hakmem.arguments import missing_status
 from hakmem.modules import need
 
 FIRST_LINE = b"hakmem recording 1\n"
@@ -39,7 +40,9 @@ MALLOC, CALLOC, FREE, REALLOC, RESIZE, MORE, PATH = range(1, 8)
 class NoRecording(Exception):
     """A line for the user: the file is no recording, or can't be read."""
 
-    status = 1
+    def __init__(self, line: str, status: int = 1) -> None:
+        super().__init__(line)
+        self.status = status
 
 
 @functools.cache
@@ -111,7 +114,7 @@ def check(path: Path) -> None:
             if file.readline(len(FIRST_LINE)) != FIRST_LINE:
                 raise NoRecording(f"{path}: not a recording of hakmem")
     except OSError as error:
-        raise NoRecording(f"{path}: {error.strerror}") from error
+        raise NoRecording(f"{path}: {error.strerror}", missing_status(error)) from error
 
 
 class Writer:
@@ -293,7 +296,7 @@ class Reader:
                     raise NoRecording(f"{self.path}: {_NO_FILE}")
                 yield file
         except OSError as error:
-            raise NoRecording(f"{self.path}: {error.strerror}") from error
+            raise NoRecording(f"{self.path}: {error.strerror}", missing_status(error)) from error
 
     def _block(self, at: int, kind: bytes, packed: bytes) -> Block:
         if kind != b"EVTS":

@@ -42,7 +42,7 @@ examples:
 exit status:
   0    all was replayed
   1    FILE can't be read, is no recording or has nothing to replay; or a replay failed
-  2    wrong usage, no such allocator, or a Python module is missing
+  2    wrong usage, no such file or allocator, or a Python module is missing
   5    the output can't be written
   130  interrupted
   125  hakmem+NAME=VALUE names no option, or gives it a value that is not allowed
@@ -103,8 +103,8 @@ def run(arguments: argparse.Namespace) -> int:
         variants.check(arguments.allocators, arguments.front)
         outputs.outputs(arguments.output, dict.fromkeys(ENDINGS, bytes))
         extras.loaded("chosen").known(arguments.allocators)
-        if not _some_is_a_recording(arguments.files):
-            return FAILED
+        if (status := _no_recording(arguments.files)) != 0:
+            return status
         if any(name.endswith(".html") for name in arguments.output):
             extras.need("plots")
         return int(extras.loaded("replay_cli").run(arguments))
@@ -122,18 +122,19 @@ def run(arguments: argparse.Namespace) -> int:
         return FAILED
 
 
-def _some_is_a_recording(files: list[Path]) -> bool:
-    """If none is, says why of each."""
-    wrong = []
+def _no_recording(files: list[Path]) -> int:
+    """If none is one, says why of each, and returns the status for that; else 0."""
+    wrong, status = [], 0
     for file in files:
         try:
             recording.check(file)
-            return True
+            return 0
         except NoRecording as why:
             wrong.append(str(why))
+            status = status or why.status
     for line in wrong:
         print(f"hakmem replay: {printable(line)}", file=sys.stderr)
-    return False
+    return status
 
 
 def _names(words: list[str] | None) -> list[str]:

@@ -9,7 +9,7 @@ from pathlib import Path
 YAMA = Path("/proc/sys/kernel/yama/ptrace_scope")
 ONLY_PARENT = (
     "kernel.yama.ptrace_scope is 1, so only its parent and root may; start the program with"
-    " 'hakmem run -o watch=on', or try as root"
+    " 'hakmem run --set watch=on', or try as root"
 )
 ONLY_ROOT = "kernel.yama.ptrace_scope is 2, so only root may"
 NOBODY = "kernel.yama.ptrace_scope is 3, so no process may until the machine starts again"

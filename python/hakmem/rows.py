@@ -1,4 +1,4 @@
-"""Processes on hakmem, one row of figures each, as `hakmem stat` and `hakmem top` show them."""
+"""Processes on hakmem, one row of figures each, as `hakmem top` shows them."""
 
 from __future__ import annotations
 

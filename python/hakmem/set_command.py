@@ -7,15 +7,10 @@ import re
 import sys
 
 from hakmem import look
+from hakmem.hint import hint
 from hakmem.look import CannotLook
-from hakmem.table import AUTO, AUTO_NUMBER, UNITS, WORDS, Option, gone, renamed, table
+from hakmem.table import AUTO, AUTO_NUMBER, CHANGEABLE, UNITS, WORDS, Option, gone, renamed, table
 
-CHANGEABLE = (
-    "thread_bytes", "keep_bytes", "soft_limit_bytes", "hard_limit_bytes",
-    "report_no_memory", "check_frees", "abort_on_misuse", "compact",
-    "guards_a_second", "profile", "profile_rss", "profile_rate", "profile_samples",
-    "profile_scripts",
-)  # fmt: skip
 HELP = "change an option of a running process"
 DESCRIPTION = HELP[0].upper() + HELP[1:] + "."
 EPILOG = f"""\
@@ -23,11 +18,11 @@ These options can change while a process runs:
   {", ".join(CHANGEABLE[:4])},
   {", ".join(CHANGEABLE[4:9])},
   {", ".join(CHANGEABLE[9:])}
-Values are written as in 'hakmem run -o': 16M, on, auto. 'hakmem options' says what each does.
+Values are written as in 'hakmem run --set': 16M, on, auto. 'hakmem options' says what each does.
 
-The process does it itself, the next time it frees memory and takes hakmem's slow path: within
-milliseconds while it works. An idle process with several threads does it within about a second,
-unless scavenger is off. An idle process of one thread does it later: then the exit status is 4.
+The process does it itself when it next frees a block: within milliseconds while it works. An idle
+process with several threads does it within about a second, unless the option scavenger is off. An
+idle process of one thread does nothing until it frees a block again: then the exit status is 4.
 
 Needs the same rights as a debugger, as 'hakmem sheet' does.
 
@@ -58,6 +53,7 @@ def run(arguments: argparse.Namespace) -> int:
     except CannotLook as why:
         print(f"hakmem set: {why}", file=sys.stderr)
         return why.status
+    hint(f"'hakmem sheet {arguments.pid}' shows what it changes; it lasts until the process ends")
     return 0
 
 

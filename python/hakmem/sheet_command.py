@@ -12,6 +12,7 @@ from pathlib import PurePath
 
 from hakmem import look, profile_text, sites
 from hakmem.arguments import number
+from hakmem.hint import hint
 from hakmem.look import CannotLook, Line, Requested, Sheet
 from hakmem.sites import Seen, Sites
 
@@ -111,6 +112,8 @@ def run(arguments: argparse.Namespace) -> int:
     text = json.dumps(said, indent=2) if arguments.json else "\n".join(shown)
     with suppress(BrokenPipeError):
         print(text, flush=True)
+    if not arguments.json:
+        hint(f"'hakmem why {arguments.subject}' says why it is so large, and what to do")
     return 0
 
 

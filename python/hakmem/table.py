@@ -13,6 +13,7 @@ if not TABLE.exists():
     TABLE = _HERE.parents[1] / "src/base/options.def"
 
 ROW = re.compile(r'OPTION\((\w+), (\w+), ([^,]+), ([^,]+), ([^,]+), "([^"]*)"\)')
+SECTION = re.compile(r"/\* ---- (.+) ---- \*/")
 RENAMED = re.compile(r"^RENAMED\((\w+), (\w+)\)$", re.MULTILINE)
 GONE = re.compile(r'^GONE\((\w+), "([^"]*)"\)$', re.MULTILINE)
 NUMBER = re.compile(r"(\d+)(?: \* (KiB|MiB|GiB))?")
@@ -33,6 +34,14 @@ WORDS = {
     "PATH": ("none", "set"),
 }
 
+# Those that can change while a process runs: `hakmem set`, hakmem_option_set.
+CHANGEABLE = (
+    "thread_bytes", "keep_bytes", "soft_limit_bytes", "hard_limit_bytes",
+    "report_no_memory", "check_frees", "abort_on_misuse", "compact",
+    "guards_a_second", "profile", "profile_rss", "profile_rate", "profile_samples",
+    "profile_scripts",
+)  # fmt: skip
+
 
 @dataclass(frozen=True)
 class Option:
@@ -42,6 +51,7 @@ class Option:
     least: str
     most: str
     help: str
+    section: str
 
     @property
     def may_be_auto(self) -> bool:
@@ -53,11 +63,6 @@ class Option:
         if self.type in WORDS:
             return WORDS[self.type][int(number)]
         return number.replace(" * ", " ")
-
-    def row(self) -> str:
-        bounds = ["", ""] if self.type in WORDS else [*map(self.shown, (self.least, self.most))]
-        cells = [f"`{self.name}`", TYPES[self.type], self.shown(self.value), *bounds, self.help]
-        return "| " + " | ".join(cells) + " |\n"
 
 
 def number(text: str) -> int:
@@ -71,14 +76,17 @@ def number(text: str) -> int:
 
 
 def table() -> list[Option]:
-    rows = []
+    rows, section = [], ""
     for at, line in enumerate(TABLE.read_text().splitlines(), 1):
+        if (title := SECTION.fullmatch(line)) is not None:
+            section = title[1]
         if not line.startswith("OPTION("):
             continue
         match = ROW.fullmatch(line)
         if match is None or match[2] not in TYPES:
             sys.exit(f'{TABLE}:{at}: expected OPTION(name, TYPE, default, least, most, "help")')
-        option = Option(*match.groups())
+        name, kind, value, least, most, text = match.groups()
+        option = Option(name, kind, value, least, most, text, section)
         for text in (option.value, option.least, option.most):
             number(text)
         rows.append(option)

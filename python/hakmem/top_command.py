@@ -11,17 +11,26 @@ from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
 
-from hakmem import look, rows, sheet_command, sites
+from hakmem import look, once, rows, sheet_command, sites
 from hakmem.arguments import number
 from hakmem.look import CannotLook
 from hakmem.sites import Seen, Sites
 
-HELP = "show a live view of the processes that run on hakmem"
+HELP = "show the processes that run on hakmem, live or once"
 DESCRIPTION = HELP[0].upper() + HELP[1:] + "."
 EPILOG = """\
 Without a PID, shows all processes that have loaded hakmem's library and that you may read; those
-that start later appear. The columns are those of 'hakmem stat'. If standard output is not a
-terminal, or TERM is not known, prints one table and ends.
+that start later appear. If standard output is not a terminal, or TERM is not known, prints one
+table and ends. With --once, it does so anywhere. Sizes are in MiB:
+
+  RSS       resident memory
+  IN USE    blocks in use
+  FREE      free memory of the heap that is resident
+  RETURN    of that, what 'hakmem purge' returns to the kernel
+  FREED/s   bytes that the program freed, per second since the last look ('-' at the first)
+  GROWTH/s  change of resident memory, per second
+
+With --json, each look is one line: a list of objects with sizes in bytes.
 
 keys:
   up, down, j, k   select a process
@@ -41,10 +50,15 @@ Needs the same rights as a debugger, as 'hakmem sheet' does.
 examples:
   hakmem top
   hakmem top $(pgrep redis-server)
+  hakmem top --once --every 5 4711
+  hakmem top --json 4711 | jq '.[0].returnable'
+  hakmem top --prometheus | promtool check metrics
 
 exit status:
   0  success
+  1  a process does not use hakmem, or its heap can't be read
   2  wrong usage, or no such process
+  3  no permission
 """
 SORTED_BY: tuple[tuple[str, Callable[[rows.Row], float]], ...] = (
     ("RSS", lambda row: -row.resident),
@@ -61,6 +75,7 @@ REDRAW = 12  # Ctrl-L
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
+    once.add_arguments(parser)
     parser.add_argument(
         "--seconds",
         metavar="N",
@@ -185,6 +200,8 @@ class View:
 
 
 def run(arguments: argparse.Namespace) -> int:
+    if once.wanted(arguments):
+        return once.run(arguments)
     try:
         pids = look.read_pids(arguments.pids)
     except CannotLook as why:

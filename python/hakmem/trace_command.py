@@ -24,6 +24,7 @@ from hakmem import (
 from hakmem.arguments import WrongUse, number
 from hakmem.events import Process, calls_of
 from hakmem.heap_profile import Profile
+from hakmem.hint import hint
 from hakmem.modules import NoModule, need, needed
 from hakmem.outputs import CannotWrite, Writer, WrongName, outputs, write
 from hakmem.profile_html import Section
@@ -82,7 +83,7 @@ examples:
 exit status:
   0  success
   1  FILE can't be read or is no recording
-  2  wrong usage, or a Python module is missing
+  2  wrong usage, no such file, or a Python module is missing
   5  the output can't be written
 """
 
@@ -222,6 +223,11 @@ def _run(arguments: argparse.Namespace) -> int:
     result = Result(_name(every), shown, notes, tables)
     for path, writer in files:
         write(path, writer(result), "trace")
+    page = next((path for path, _ in files if path.suffix == ".html"), None)
+    if page is not None:
+        hint(f"open {page} in a browser")
+    else:
+        hint("-o NAME.html writes a page; 'hakmem replay FILE' tries other allocators")
     return 0
 
 

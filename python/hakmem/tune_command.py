@@ -40,7 +40,7 @@ examples:
 exit status:
   0    answered
   1    with --check: the settings are no longer better; or --recording can't be read
-  2    wrong usage, no such program or allocator, or a Python module is missing
+  2    wrong usage, no such program, file or allocator, or a Python module is missing
   4    the program failed
   5    the file can't be written
   125  hakmem+NAME=VALUE names no option, or gives it a value that is not allowed

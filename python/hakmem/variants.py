@@ -28,7 +28,7 @@ def split(name: str) -> tuple[str, dict[str, str]]:
 
 
 def check(names: Iterable[str], front: Path, folder: Path | None = None) -> None:
-    """Raises WrongOption for settings that 'hakmem run -o' refuses in `folder`. It runs that
+    """Raises WrongOption for settings that 'hakmem run --set' refuses in `folder`. It runs that
     command, so that both accept the same and say the same. `front` is bin/hakmem."""
     for name in names:
         base, settings = split(name)
@@ -39,13 +39,13 @@ def check(names: Iterable[str], front: Path, folder: Path | None = None) -> None
 
 def _check(setting: str, front: Path, folder: Path | None) -> None:
     done = subprocess.run(
-        ["/bin/sh", str(front), "run", "-o", setting, "true"],
+        ["/bin/sh", str(front), "run", "--set", setting, "true"],
         cwd=folder if folder is not None and folder.is_dir() else None,
         stdin=subprocess.DEVNULL,
         capture_output=True,
         text=True,
         errors="backslashreplace",
     )
-    of_the_option = "hakmem run: -o "
+    of_the_option = "hakmem run: --set "
     if done.returncode == REFUSED and done.stderr.startswith(of_the_option):
         raise WrongOption(f"{OURS}+{done.stderr.removeprefix(of_the_option).strip()}")

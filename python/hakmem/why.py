@@ -168,7 +168,7 @@ def _of_the_heap(sheet: Sheet, heap: dict[str, Any], rounded: int) -> Iterator[R
         "heap_huge_pages",
         heap["huge_pages"].resident,
         "huge pages of the heap of which parts were never used",
-        f"'hakmem purge {pid}'; or start it with 'hakmem run -o huge_pages=off'",
+        f"'hakmem purge {pid}'; or start it with 'hakmem run --set huge_pages=off'",
         heap["huge_pages"].resident,
         purge=True,
     )
@@ -177,7 +177,7 @@ def _of_the_heap(sheet: Sheet, heap: dict[str, Any], rounded: int) -> Iterator[R
         "thread_caches",
         heap["caches"].resident,
         f"free blocks in the caches of {len(living)} thread{'s' if len(living) != 1 else ''}",
-        f"{'use fewer threads, or ' if len(living) > 1 else ''}start it with 'hakmem run -o"
+        f"{'use fewer threads, or ' if len(living) > 1 else ''}start it with 'hakmem run --set"
         " thread_bytes=64K': a thread that sleeps keeps its blocks until it works or ends ('hakmem"
         f" sheet --threads {pid}' shows each)",
         max(heap["caches"].resident - len(living) * 64 * 1024, 0),

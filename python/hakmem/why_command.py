@@ -11,6 +11,7 @@ from typing import Any
 
 from hakmem import budgets, look, profile_text, why
 from hakmem.arguments import number
+from hakmem.hint import hint
 from hakmem.look import WAITS, CannotLook, Sheet
 from hakmem.profile_text import size
 from hakmem.sites import Held, Seen, Sites
@@ -90,6 +91,13 @@ def run(arguments: argparse.Namespace) -> int:
         text = json.dumps(found.json() | more, indent=2)
     with suppress(BrokenPipeError):
         print(text, flush=True)
+    if not arguments.json and before is None:
+        hint(
+            f"'hakmem why --seconds 60 {pid}' says whether it grows; 'hakmem sheet {pid}' has all"
+            " lines"
+        )
+    elif not arguments.json:
+        hint(f"'hakmem profile {pid}' shows which code allocates")
     return 0
 
 

@@ -150,7 +150,7 @@ def test_wrong_usage_installs_nothing(built: Built, bare: Path, tmp_path: Path) 
         (("compare", "glibc", "--", "true"), "expected two allocators or more"),
         (("compare", "--nonsense"), "unrecognized arguments: --nonsense"),
         (("bench", "--rounds", "none"), "--rounds: 'none': expected a whole number, 1 or more"),
-        (("nonsense",), "invalid choice: 'nonsense'"),
+        (("nonsense",), "there is no command 'nonsense'"),
     ):
         done = hakmem(*words)
         assert (done.status, done.out) == (2, ""), done

@@ -65,8 +65,8 @@ RECORDING = b"hakmem recording 1\n"
 @pytest.mark.parametrize(
     ("words", "status", "says"),
     [
-        (("replay", "none"), 1, "none: No such file or directory"),
-        (("replay", "none", "text"), 1, "none: No such file or directory"),
+        (("replay", "none"), 2, "none: No such file or directory"),
+        (("replay", "none", "text"), 2, "none: No such file or directory"),
         (("replay", "text"), 1, "text: not a recording of hakmem"),
         (("replay", "--with", "hackmem", "recording"), 2, "nothing is called hackmem"),
         (("replay", "--with", "mine=none.so", "recording"), 2, "no library at none.so"),
@@ -80,7 +80,7 @@ RECORDING = b"hakmem recording 1\n"
         (("tune", "--with", "hackmem", "--", "true"), 2, "nothing is called hackmem"),
         (("tune", "--measures", "none", "--", "true"), 2, "there is no 'none'"),
         (("tune", "--figure", "(", "--", "true"), 2, "--figure '('"),
-        (("tune", "--recording", "none", "--", "true"), 1, "none: No such file or directory"),
+        (("tune", "--recording", "none", "--", "true"), 2, "none: No such file or directory"),
         (("tune", "--recording", "text", "--", "true"), 1, "not a recording of hakmem"),
         (("tune", "--check", "text"), 2, "no file of 'hakmem tune'"),
         (("tune", "-o", "none/a", "--", "true"), 2, "-o none/a: none: no such folder"),

@@ -29,7 +29,7 @@ CASES = [
     (["trace", "-o", "/tmp/x.pb.gz", "x"], [*RECORDINGS, "google.protobuf"], 2),
     (["profile", "-o", "/tmp/x.pb.gz", "x"], ["google.protobuf"], 2),
     (["exporter"], ["prometheus_client"], 2),
-    (["stat", "--prometheus"], ["prometheus_client"], 2),
+    (["top", "--prometheus"], ["prometheus_client"], 2),
     (["doctor"], ["elftools"], 125),
     (["trace", "x"], ["elftools", *RECORDINGS], 125),
     (["trace", "-ox.pb.gz", "x"], ["elftools", *RECORDINGS, "google.protobuf"], 125),

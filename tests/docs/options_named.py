@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Looks for options in the pages that hakmem does not have: a variable HAKMEM_..., `-o name=`, or
-`hakmem+name=`. Variables that are no options must stand in a file of the sources by that name.
+"""Looks for options in the pages that hakmem does not have: a variable HAKMEM_..., `--set name=`,
+or `hakmem+name=`. Variables that are no options must stand in a file of the sources by that name.
 Exit status: 0 all are known, 1 some are not."""
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ TABLE = ROOT / "src/base/options.def"
 VARIABLE = re.compile(r"\bHAKMEM_[A-Z][A-Z_]*[A-Z]\b(?!_?\*)")
 # A page may show what hakmem says of a wrong one.
 REFUSED = re.compile(r"there is no option '(\w+)'")
-OPTION = re.compile(r"(?:-o |\bhakmem\+)([a-z_]+)=")
+OPTION = re.compile(r"(?:-o |--set[ =]|\bhakmem\+)([a-z_]+)=")
 
 
 def main() -> int:

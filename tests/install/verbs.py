@@ -121,14 +121,11 @@ def doctor(hakmem: Installed) -> None:
 
 def top(hakmem: Installed) -> None:
     with hakmem.service() as pid:
-        assert re.search(rf"^ *{pid} python3", hakmem("top", pid), re.MULTILINE)
-
-
-def stat(hakmem: Installed) -> None:
-    with hakmem.service() as pid:
-        (row,) = json.loads(hakmem("stat", "--json", pid))
+        assert re.search(rf"^ *{pid} python3", hakmem("top", "--once", pid), re.MULTILINE)
+        (row,) = json.loads(hakmem("top", "--json", pid))
         assert row["pid"] == pid
-        assert f'pid="{pid}"' in hakmem("stat", "--prometheus", pid)
+        assert f'pid="{pid}"' in hakmem("top", "--prometheus", pid)
+        assert "is now 'top --once'" in hakmem("stat", pid)
 
 
 def exporter(hakmem: Installed) -> None:
@@ -244,7 +241,7 @@ def compare(hakmem: Installed) -> None:
 TRIALS: dict[str, Callable[[Installed], None]] = {
     trial.__name__.rstrip("_"): trial
     for trial in (
-        *(run, doctor, top, stat, exporter, why, sheet, profile, leaks, record, trace, replay),
+        *(run, doctor, top, exporter, why, sheet, profile, leaks, record, trace, replay),
         *(tune, purge, set_, options, bench, compare),
     )
 }

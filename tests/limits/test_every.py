@@ -20,8 +20,7 @@ ROOT = Path(__file__).parents[2]
 sys.path.insert(0, str(ROOT))
 sys.path.insert(0, str(ROOT / "python"))
 
-from hakmem.set_command import CHANGEABLE  # noqa: E402
-from hakmem.table import table  # noqa: E402
+from hakmem.table import CHANGEABLE, table  # noqa: E402
 
 CONTRACT = ROOT / "docs/contract.md"
 OWN = ROOT / "tests/limits/sandboxes/own"

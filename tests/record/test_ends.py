@@ -154,7 +154,7 @@ def test_what_it_says_of_bad_input(recorded: Recorded) -> None:
     missing = says("record", "-o", str(recorded.file), "--", "/nonexistent")
     assert missing[0] == 127 and "does not use hakmem" in missing[1]
     assert says("trace", "/nonexistent") == (
-        1,
+        2,
         "hakmem trace: /nonexistent: No such file or directory",
     )
     assert says("trace", str(recorded.plant))[1].endswith("not a recording of hakmem")

@@ -65,7 +65,7 @@ def test_nothing_to_replay(replayed: Replayed) -> None:
     replayed.file.write_bytes(b"something else\n")
     said = replayed.replay(str(replayed.file), status=1).stderr
     assert "not a recording of hakmem" in said
-    said = replayed.replay(str(replayed.folder / "none"), status=1).stderr
+    said = replayed.replay(str(replayed.folder / "none"), status=2).stderr
     assert "No such file" in said
 
 

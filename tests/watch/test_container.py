@@ -96,5 +96,5 @@ def test_the_file_of_the_library_is_gone(
         adds_up(command.sheet(process.pid))
         copy.write_bytes(b"another one")
         adds_up(command.sheet(process.pid))
-        done = command("stat", process.pid)
+        done = command("top", "--once", process.pid)
         assert done.returncode == 0 and "watch_plant" in done.stdout

@@ -1,5 +1,5 @@
-"""`hakmem exporter` and `hakmem stat --prometheus`: both formats are what Prometheus' own library
-and Prometheus itself read, and the figures are those of `hakmem stat`."""
+"""`hakmem exporter` and `hakmem top --prometheus`: both formats are what Prometheus' own library
+and Prometheus itself read, and the figures are those of `hakmem top`."""
 
 from __future__ import annotations
 
@@ -88,8 +88,8 @@ def fetch(url: str, accept: str = "", **headers: str) -> tuple[str, str]:
 
 
 def agrees(found: Found, command: Command, pid: int) -> None:
-    """With what `hakmem stat` says of an idle process."""
-    (row,) = json.loads(command("stat", "--json", pid).stdout)
+    """With what `hakmem top` says of an idle process."""
+    (row,) = json.loads(command("top", "--json", pid).stdout)
     for name, key in (
         ("hakmem_resident_memory_bytes", "resident"),
         ("hakmem_live_bytes", "live"),
@@ -114,7 +114,7 @@ def test_both_formats(command: Command, plant: Process) -> None:
             assert found["hakmem_build_info", "0.1.0"] == 1
             own = found_in(text, parser)
             assert own["hakmem_scrape_duration_seconds",] > 0
-    done = command("stat", "--prometheus", plant.pid)
+    done = command("top", "--prometheus", plant.pid)
     assert done.returncode == 0, done.stderr
     agrees(found_in(done.stdout, prometheus_client.parser, pid=pid), command, plant.pid)
 
@@ -359,16 +359,16 @@ def test_a_port_that_only_root_may_use(command: Command) -> None:
 
 
 def test_stat_refuses_what_it_must(command: Command, plant: Process) -> None:
-    done = command("stat", "--prometheus", "--watch", 1, plant.pid)
+    done = command("top", "--prometheus", "--every", 1, plant.pid)
     assert done.returncode == 2
-    assert done.stderr == "hakmem stat: expected --prometheus or --watch, not both\n"
+    assert done.stderr == "hakmem top: expected --prometheus or --every, not both\n"
 
 
 def test_another_users_process_is_not_read(command: Command, plant: Process) -> None:
     if os.geteuid() != 0:
         pytest.skip("not root")
     readable_by_nobody(command.path)
-    done = command("stat", "--prometheus", plant.pid, by=as_nobody())
+    done = command("top", "--prometheus", plant.pid, by=as_nobody())
     assert done.returncode == 3
     assert "no permission" in done.stderr and f'pid="{plant.pid}"' not in done.stdout
 
@@ -382,7 +382,7 @@ def expressions() -> list[str]:
 
 
 def test_the_dashboard_asks_for_metrics_that_there_are(command: Command, plant: Process) -> None:
-    text = command("stat", "--prometheus", plant.pid).stdout
+    text = command("top", "--prometheus", plant.pid).stdout
     there = {key[0] for key in found_in(text, prometheus_client.parser)}
     asked = {name for one in expressions() for name in re.findall(r"hakmem_\w+", one)}
     assert asked and asked <= there
@@ -436,7 +436,7 @@ def test_a_real_prometheus(command: Command, plant: Process, tmp_path: Path) -> 
                     result = _ask(port, query)
                 except OSError:
                     continue  # it starts
-            (row,) = json.loads(command("stat", "--json", plant.pid).stdout)
+            (row,) = json.loads(command("top", "--json", plant.pid).stdout)
             assert abs(float(result[0]["value"][1]) - row["live"]) <= SHARE * row["live"]
             for one in expressions():
                 for name in ("job", "instance", "program"):
@@ -463,7 +463,7 @@ def test_promtool_has_nothing_to_say(command: Command, plant: Process) -> None:
     ended.wait()
     with exporter(command, plant.pid, ended.pid, says="there is no process") as url:
         texts = [fetch(f"{url}/metrics", accept)[0] for accept in ("", "*/*", "text/plain")]
-    texts += [command("stat", "--prometheus", *one).stdout for one in ([plant.pid], [])]
+    texts += [command("top", "--prometheus", *one).stdout for one in ([plant.pid], [])]
     for text in texts:
         done = _promtool(text)
         assert (done.returncode, done.stdout, done.stderr) == (0, "", "")

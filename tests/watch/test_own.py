@@ -245,7 +245,7 @@ def test_where_the_first_thread_has_ended(
         inside = metrics(told.read_text())
         adds_up(inside)
         assert inside["hakmem_live_bytes"] >= planted
-        assert str(process.pid) in command("stat").stdout
+        assert str(process.pid) in command("top", "--once").stdout
         process.ask("slices")
         assert command("purge", process.pid).returncode in (0, 4), "done, or when it next frees"
 

@@ -65,7 +65,7 @@ def test_all_forms_agree(command: Command, fill: Process, tmp_path: Path) -> Non
         rf"\(estimate, {found['samples']} samples\)$",
         line,
     )
-    done = command("stat", "--prometheus", fill.pid)
+    done = command("top", "--prometheus", fill.pid)
     assert done.returncode == 0, done.stderr
     fill.process.send_signal(signal.SIGUSR2)
     assert fill.ask("usable") > 0
@@ -85,7 +85,7 @@ def test_without_a_profile(command: Command, plant: Process) -> None:
     plant.ask("live")
     assert command.sheet(plant.pid).said["requested"] is None
     assert "requested" not in command("sheet", plant.pid).stdout
-    done = command("stat", "--prometheus", plant.pid)
+    done = command("top", "--prometheus", plant.pid)
     assert "hakmem_requested_bytes{" not in done.stdout
 
 

@@ -1,4 +1,4 @@
-"""`hakmem stat` and `hakmem top`: one process, several, none; on terminals of several sizes,
+"""`hakmem top`, live and once: one process, several, none; on terminals of several sizes,
 without one, and with processes that come and go."""
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from tests.watch.watched import SECONDS, Command, Process, running
 
 def test_figures_of_one(command: Command, plant: Process) -> None:
     plant.ask("kept")
-    done = command("stat", "--json", plant.pid)
+    done = command("top", "--json", plant.pid)
     assert (done.returncode, done.stderr) == (0, ""), done
     (row,) = json.loads(done.stdout)
     sheet = command.sheet(plant.pid)
@@ -38,9 +38,9 @@ def test_figures_of_one(command: Command, plant: Process) -> None:
 def test_all_of_them(command: Command, given: Callable[[str], Path], library: Path) -> None:
     program = given("--programs") / "watch_plant"
     with running(program, library=library) as one, running(program, library=library) as other:
-        rows = json.loads(command("stat", "--json").stdout)
+        rows = json.loads(command("top", "--json").stdout)
         assert {one.pid, other.pid} <= {row["pid"] for row in rows}
-        lines = command("stat").stdout.splitlines()
+        lines = command("top", "--once").stdout.splitlines()
         assert lines[0].split()[:2] == ["PID", "PROGRAM"] and len(lines) >= 3
         table = command("top").stdout
         assert "processes on hakmem: " in table and str(one.pid) in table
@@ -48,7 +48,7 @@ def test_all_of_them(command: Command, given: Callable[[str], Path], library: Pa
 
 def test_it_watches_until_they_end(command: Command, plant: Process) -> None:
     with subprocess.Popen(
-        ["/bin/sh", command.path, "stat", "--json", "--watch", "0.2", str(plant.pid)],
+        ["/bin/sh", command.path, "top", "--json", "--every", "0.2", str(plant.pid)],
         stdout=subprocess.PIPE,
         text=True,
     ) as watches:
@@ -69,16 +69,16 @@ def test_it_watches_until_they_end(command: Command, plant: Process) -> None:
 
 def test_what_is_wrong(command: Command, plant: Process) -> None:
     for words in (
-        ["stat", str(2**22 + 1)],
-        ["stat", "x"],
-        ["stat", "--watch", "0"],
+        ["top", "--once", str(2**22 + 1)],
+        ["top", "--once", "x"],
+        ["top", "--once", "--every", "0"],
         ["top", "x"],
         ["top", "--seconds", "-1"],
     ):
         done = command(*words)
         assert (done.returncode, done.stdout) == (2, ""), done
         assert done.stderr.count("\n") == 1 and "Traceback" not in done.stderr
-    done = command("stat", plant.pid, 2**22)
+    done = command("top", "--once", plant.pid, 2**22)
     assert done.returncode == 2 and str(plant.pid) in done.stdout
 
 

@@ -2,20 +2,24 @@
 
 The server stores nothing on disk and runs in a temporary folder. The client always uses the
 system's allocator. It writes and reads values of ten sizes in turn under random keys, so that
-blocks of one size are replaced by blocks of another. Then everything is deleted.
+blocks of one size are replaced by blocks of another. Then four of five keys are deleted at random,
+the rest is replaced three times, and at last everything is deleted.
 """
 
 from __future__ import annotations
 
 import csv
 import os
+import random
 import socket
 import subprocess
 import tempfile
+import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 
 from tools.demo import inforce
@@ -25,9 +29,15 @@ from tools.demo.sample import Sample
 SIZES = (16, 3000, 64, 5000, 700, 200, 1500, 32, 400, 100)
 START_SECONDS = 60
 TICKS = os.sysconf("SC_CLK_TCK")
+PAGE = os.sysconf("SC_PAGE_SIZE")
 
 LOAD = ("requests/s", "CPU µs/request")
-MEMORY = ("MiB, peak", "MiB after load", "MiB after FLUSHALL")
+MEMORY = (
+    "MiB, peak", "MiB after load", "MiB, 4/5 deleted", "MiB, rest replaced", "MiB after FLUSHALL",
+)  # fmt: skip
+PHASES = ("load", "4/5 deleted", "rest replaced", "FLUSHALL, rest")
+TIMES_REPLACED = 3
+LOOK_SECONDS = 0.03
 
 
 @dataclass(frozen=True)
@@ -40,6 +50,27 @@ class Plan:
     def total(self) -> int:
         return 2 * self.requests * len(SIZES)
 
+    def deletion(self) -> bytes:
+        return self._commands[0]
+
+    def replacement(self) -> bytes:
+        return self._commands[1]
+
+    @cached_property
+    def _commands(self) -> tuple[bytes, bytes]:
+        """The same in each run."""
+        rng = random.Random(1)
+        names = [b"key:%012d" % number for number in range(self.keys)]
+        rng.shuffle(names)
+        cut = self.keys * 4 // 5
+        deletion = b"".join(b"DEL %s\r\n" % name for name in names[:cut])
+        replacement = b"".join(
+            b"SET %s %s\r\n" % (name, b"x" * rng.choice(SIZES))
+            for _ in range(TIMES_REPLACED)
+            for name in names[cut:]
+        )
+        return deletion, replacement
+
 
 def measure(allocator: Allocator, plan: Plan, tell: Callable[[str], None]) -> Sample:
     """One run from start to shutdown; `tell` is called with the progress."""
@@ -50,19 +81,27 @@ def measure(allocator: Allocator, plan: Plan, tell: Callable[[str], None]) -> Sa
             pid = process.pid
             before = cpu_seconds(pid)
             seconds = 0.0
-            for number, size in enumerate(SIZES, 1):
-                tell(f"values of {size} bytes ({number}/{len(SIZES)})")
-                seconds += benchmark(port, size, plan)
+            with watched(pid, sample):
+                for number, size in enumerate(SIZES, 1):
+                    tell(f"values of {size} bytes ({number}/{len(SIZES)})")
+                    seconds += benchmark(port, size, plan)
             sample.values[LOAD[0]] = plan.total() / seconds
             sample.values[LOAD[1]] = (cpu_seconds(pid) - before) / plan.total() * 1e6
             sample.values[MEMORY[1]] = resident(pid)
             sample.values[MEMORY[0]] = status_mib(pid, "VmHWM")
             sample.proof = proof(pid, allocator)
-            tell("FLUSHALL")
-            ask(port, "FLUSHALL")
-            tell(f"idle for {plan.idle:.0f} s")
-            time.sleep(plan.idle)
-            sample.values[MEMORY[2]] = resident(pid)
+            for at, (what, commands) in enumerate(
+                (("deletes four of five", plan.deletion()), ("replaces", plan.replacement())), 2
+            ):
+                tell(what)
+                with watched(pid, sample):
+                    pipe(port, commands)
+                sample.values[MEMORY[at]] = resident(pid)
+            tell(f"FLUSHALL, then idle for {plan.idle:.0f} s")
+            with watched(pid, sample):
+                ask(port, "FLUSHALL")
+                time.sleep(plan.idle)
+            sample.values[MEMORY[4]] = resident(pid)
             if process.poll() is not None:
                 raise DemoError(f"redis-server ended during the run with {allocator.title}")
     return sample
@@ -119,6 +158,37 @@ def benchmark(port: int, size: int, plan: Plan) -> float:
     except (ValueError, KeyError, ZeroDivisionError):
         last = (done.stdout + done.stderr).strip()[-300:]
         raise DemoError(f"redis-benchmark failed; the server may have crashed: {last}") from None
+
+
+@contextmanager
+def watched(pid: int, sample: Sample) -> Iterator[None]:
+    """Adds a phase to the sample's curve: resident memory as the kernel counts it, now and then."""
+    phase: list[float] = []
+    sample.curve.append(phase)
+    ended = threading.Event()
+
+    def look() -> None:
+        file = Path(f"/proc/{pid}/statm")
+        while not ended.wait(LOOK_SECONDS):
+            with suppress(OSError, IndexError):  # the server has ended, which is found out later
+                phase.append(int(file.read_text().split()[1]) * PAGE / 2**20)
+
+    watcher = threading.Thread(target=look, daemon=True)
+    watcher.start()
+    try:
+        yield
+    finally:
+        ended.set()
+        watcher.join()
+        phase.append(resident(pid))
+
+
+def pipe(port: int, commands: bytes) -> None:
+    argv = [find("redis-cli"), "-p", str(port), "--pipe"]
+    done = subprocess.run(argv, input=commands, capture_output=True, check=False)
+    if done.returncode or b"errors: 0" not in done.stdout:
+        said = (done.stdout + done.stderr)[-300:].decode(errors="replace")
+        raise DemoError(f"redis-cli --pipe failed; the server may have crashed: {said}")
 
 
 def ask(port: int, *words: str) -> None:

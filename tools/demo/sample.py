@@ -8,4 +8,5 @@ from dataclasses import dataclass, field
 @dataclass
 class Sample:
     values: dict[str, float] = field(default_factory=dict)
+    curve: list[list[float]] = field(default_factory=list)  # MiB over time, of each phase
     proof: str = ""

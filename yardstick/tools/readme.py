@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections import Counter
+import textwrap
 from collections.abc import Iterable
 from pathlib import Path
 
-from hakmem_yardstick.content import Apart, Content, Means
+from hakmem_yardstick.content import Content, Means
 from hakmem_yardstick.model import Allocator
 from hakmem_yardstick.words import decimals, mean_text, ratio_text
 
@@ -18,17 +18,13 @@ END = "<!-- end of the benchmarks -->"
 # The summary's lines that are shown, in this order, and what they are called here.
 LINES = {
     ("Real programs", "time"): "real programs: time",
-    ("Real programs", "cpu"): "real programs, servers: processor time",
     ("Real programs", "peak"): "real programs: peak memory",
     ("Real programs", "flushed"): "redis: memory one second after `FLUSHALL`",
-    ("Seed set", "time"): "random sizes, pairs, batches, queues: time",
-    ("Seed set", "peak"): "random sizes, pairs, batches, queues: peak memory",
+    ("Seed set", "time"): "small loops of `malloc` and `free`: time",
+    ("Seed set", "peak"): "small loops of `malloc` and `free`: peak memory",
     ("Micro", "time"): "single functions: time",
-    ("Micro", "peak"): "single functions: peak memory",
     ("Across threads", "time"): "blocks passed between threads: time",
-    ("Across threads", "peak"): "blocks passed between threads: peak memory",
     ("Stress", "time"): "bursts, streams, threads that end: time",
-    ("Stress", "peak"): "bursts, streams, threads that end: peak memory",
     ("Memory", "time"): "large heaps: time",
     ("Memory", "free"): "large heaps: freeing 90% at random, time",
     ("all rows", "time"): "all workloads: time",
@@ -41,22 +37,20 @@ NAMES = {
     "tcmalloc": "gperftools' tcmalloc",
     "tcmalloc-google": "Google's tcmalloc",
 }
-# The worst workload of each of these is listed, of "time" more, if hakmem needs at least WORST
-# times the best.
-WORST = 2.0
-WORST_TIMES = 4
+# The worst workloads: of each of these one, if hakmem needs at least WORST times the best.
+WORST = 9.0
 WHAT = {
-    "free": "freeing 90% of a large heap: time",
-    "first-malloc": "first `malloc` of a new thread: time",
-    "thread-0s": "sleeping threads: memory at once",
-    "thread-2s": "sleeping threads: memory after 2 s",
+    "free": "freeing 90% of a large heap",
+    "first-malloc": "the first `malloc` of a new thread",
+    "thread-0s": "memory of sleeping threads",
+    "thread-2s": "memory of sleeping threads after 2 s",
     "resident-end": "memory when the last block was freed",
-    "time": "other work: time",
-    "flushed": "redis: memory one second after `FLUSHALL`",
+    "time": "time",
+    "flushed": "redis' memory one second after `FLUSHALL`",
     "peak": "peak memory",
     "start": "memory of a minimal program",
-    "fork-faults": "`fork`: page faults",
-    "counts": "instructions, branches, memory accesses",
+    "fork-faults": "page faults of `fork`",
+    "counts": "instructions",
 }
 
 
@@ -111,26 +105,18 @@ def _means(text: str, means: Means, shown: list[Allocator]) -> list[str]:
 
 
 def worst(content: Content) -> str:
-    """Of each measure where hakmem is furthest from the best other allocator."""
-    titles = {a.name: title(a) for a in content.allocators}
-    shown: Counter[str] = Counter()
-    lines: list[list[str]] = []
-    for apart in content.losses:  # the worst first
-        key = "counts" if apart.line.row.group == "counts" else apart.measure.name
-        shown[key] += 1
-        if apart.ratio >= WORST and shown[key] <= (WORST_TIMES if key == "time" else 1):
-            lines.append(_worst(WHAT[key], apart, titles))
-    heads = ["hakmem is worst in", "workload", "best", "hakmem, to the best", "hakmem, to glibc"]
-    return grid(heads, lines, 3)
-
-
-def _worst(what: str, apart: Apart, titles: dict[str, str]) -> list[str]:
-    line = apart.line
-    best, system = line.to_best, line.to_system
-    assert best is not None and system is not None
-    page = f"yardstick/docs/{line.row.group}.md"
-    name = f"[`{line.row.name}`]({page})"
-    return [what, name, titles[best.other], ratio_text(best.ratio), ratio_text(system.ratio)]
+    """Of each measure where hakmem is furthest from the best other allocator, the worst first."""
+    found: dict[str, str] = {}
+    for apart in content.losses:
+        row, best = apart.line.row, apart.line.to_best
+        if best is None or apart.ratio < WORST:
+            continue
+        what = WHAT["counts" if row.group == "counts" else apart.measure.name]
+        if what not in found:
+            name = f"[`{row.name}`](yardstick/docs/{row.group}.md)"
+            found[what] = f"{what}, {name}: {decimals(best.ratio.value)}"
+    lines = textwrap.wrap("; ".join(found.values()) + ".", 120, break_on_hyphens=False)
+    return "\n".join(("Where hakmem is worst, to the best other allocator:", *lines))
 
 
 def title(allocator: Allocator) -> str:
