@@ -105,6 +105,13 @@ static void owe_pages(size_t before)
     owed.before = larger(owed.before, before);
 }
 
+/* Those of all slabs. Blocks freed before earlier looks may have left some. */
+static void give_up_pages(void)
+{
+    shards_sparse_anew();
+    owe_pages(clock_now());
+}
+
 /* Whether little is left in use of what was. What the program has now may be all that it will need,
  * so pages of slabs that are still in use go back, too, at once. Not each as it becomes free: most
  * of these slabs are soon empty, and go back with one call. */
@@ -117,8 +124,7 @@ static void find_low(void)
         free.bytes - free.absent < LAW_LITTLE)
         return;
     hold.swept = live;
-    shards_sparse_anew(); /* blocks freed before earlier looks may have left pages */
-    owe_pages(clock_now());
+    give_up_pages();
 }
 
 /* The heap has grown: what lies in stacks goes to their slabs, to serve before more fresh memory
@@ -129,6 +135,7 @@ static struct finding grow_older(void)
     if (!limits.shrinks && use_grown()) {
         use_shrinks(true);
         found = stacks_age(cache_current());
+        give_up_pages();
     }
     return found;
 }
@@ -244,7 +251,8 @@ COLD void purge_step(bool freed, size_t own)
     size_t began = giving_begins();
     size_t most = CALL_MOST + own;
     size_t done = give_beyond(most);
-    bool more = done >= most || (freed ? give_owed(most - done) : load_relaxed(&purge_goes_on));
+    bool more = done >= most || (freed || limits.shrinks ? give_owed(most - done)
+                                                         : load_relaxed(&purge_goes_on));
     giving_ends(began);
     if (limits.shrinks && !more)
         use_shrinks(false);
