@@ -9,6 +9,7 @@
 #include "base/watch.h"
 #include "os/lock.h"
 #include "os/os.h"
+#include "profile/modules.h"
 #include "profile/python.h"
 #include "profile/rate.h"
 #include "profile/script_lines.h"
@@ -475,4 +476,8 @@ const struct watch_profile watch_profile = {
     .line_function_at = offsetof(struct script_line, function_bytes),
     .line_file_at = offsetof(struct script_line, file_bytes),
     .course = &profile.course,
+    .modules = &modules_last,
+    .module_size = offsetof(struct seen_module, lines),
+    .module_next_at = offsetof(struct seen_module, next),
+    .module_bytes_at = offsetof(struct seen_module, bytes),
 };

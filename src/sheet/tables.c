@@ -91,7 +91,10 @@ static bool profile_possible(const struct watch_profile *p)
                                  holds(p->line_size, p->line_address_at, 8) &&
                                  holds(p->line_size, p->line_number_at, 4) &&
                                  holds(p->line_size, p->line_function_at, 4) &&
-                                 holds(p->line_size, p->line_file_at, 4)));
+                                 holds(p->line_size, p->line_file_at, 4))) &&
+           (p->modules == NULL ||
+            (p->module_size <= 256 && holds(p->module_size, p->module_next_at, 8) &&
+             holds(p->module_size, p->module_bytes_at, 4)));
 }
 
 static bool all_possible(const struct tables *tables)
