@@ -429,12 +429,12 @@ def _calls(process: Process, chunks: Chunks) -> Calls:
 
 
 def _mapping(path: bytes) -> dict[str, str]:
-    """Of a line of a script, which is written as a path."""
+    """Of a line of a script, or of those of a module, which are written as a path."""
     packed = numpy().frombuffer(path, "u1").reshape(-1, 8)[:, :PACKED].tobytes()
-    line = packed.rstrip(b"\0\n").decode(errors="replace")
+    lines = packed.rstrip(b"\0\n").decode(errors="replace").split("\n")
     with suppress(heap_profile.NoProfile):
-        heap_profile.mappings([line], 1, "")
-        return {line.partition("-")[0]: line}
+        heap_profile.mappings(lines, 1, "")
+        return {line.partition("-")[0] if line[:1] != "#" else line: line for line in lines}
     return {}
 
 
