@@ -29,6 +29,9 @@ static bool site_read(struct target *t, const struct watch_profile *w, uint64_t 
     memcpy(&one.site.live, site + w->live_at, sizeof one.site.live);
     memcpy(&one.site.peak, site + w->peak_at, sizeof one.site.peak);
     memcpy(&one.site.depth, site + w->depth_at, sizeof one.site.depth);
+    one.site.since = 0;
+    if (w->since_at != 0)
+        memcpy(&one.site.since, site + w->since_at, sizeof one.site.since);
     uint64_t name = 0;
     if (w->name_at != 0)
         memcpy(&name, site + w->name_at, sizeof name);

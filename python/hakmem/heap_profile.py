@@ -2,7 +2,8 @@
 
 Each site is a line, `live blocks: live bytes [total blocks: total bytes] @ address address ...`,
 followed by a comment of hakmem's own, `# peak blocks: bytes samples live total`, and where the
-program named the call by `# name NAME`. Where the reader is asked for them, `# sizes` follows, with
+program named the call by `# name NAME`, and where code of no file called by `# since TIME`: when the
+site was first seen, in ns of CLOCK_MONOTONIC. Where the reader is asked for them, `# sizes` follows, with
 the blocks in use by the size of their class (look/samples.h). A file of a search for leaks has one
 more line for each site, `# leaks` and eight numbers. The figures are estimates for the whole
 program, made from the samples. Addresses are those to which the calls return, the innermost first.
@@ -22,9 +23,13 @@ import math
 import os
 import re
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Collection, Iterable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+
+from hakmem import perf_map
+from hakmem.perf_map import NoMap, PerfMap
 
 MOST_BYTES = 256 * 2**20
 FIGURES = (
@@ -42,6 +47,7 @@ _SITE = re.compile(rf"{_N}: {_N} \[{_N}: {_N}\] @((?: 0x[0-9a-f]{{1,16}})*)")
 _COUNT = re.compile(r"# sites ([0-9]{1,7})")
 _MORE = re.compile(rf"# peak {_N}: {_N} samples {_N} {_N}")
 _NAME = re.compile(r"# name (.+)", re.DOTALL)
+_SINCE = re.compile(rf"# since {_N}")
 _F = r"([0-9.]{1,40}(?:e[+-][0-9]{1,3})?)"
 _SIZE = re.compile(rf"{_N}:{_F}:{_F}:{_N}")
 _SIZES = "# sizes "
@@ -121,6 +127,7 @@ class Site:
     samples: tuple[int, int] = (0, 0)  # in use, allocated
     sizes: tuple[Size, ...] = ()  # where the reader was asked for them
     leaks: Leaks | None = None  # where leaks were searched for
+    since: int = 0  # when it was first seen, ns of CLOCK_MONOTONIC; 0: not known
 
 
 @dataclass(frozen=True)
@@ -135,6 +142,7 @@ class Profile:
     allocated: int | None = None  # blocks; both since the process began, or since its last fork
     # Names that the file has: of a call, function, file and line, the innermost inlined first.
     symbols: dict[int, tuple[Symbol, ...]] = field(default_factory=dict)
+    made: PerfMap | None = None  # names of code that is in no file
 
     @functools.cached_property
     def scripts(self) -> dict[int, Script]:
@@ -202,6 +210,35 @@ def parse(text: str, name: str) -> Profile:
     return Profile(text, rate, int(own[2]), _with_peak(sites), where, pid, *course, _symbols(said))
 
 
+def with_made(profile: Profile, made: PerfMap | None) -> Profile:
+    """With names of code that is in no file, each as it was when the site was first seen."""
+    if made is None:
+        return profile
+    sites = (replace(one, stack=as_of(made, one.stack, one.since)) for one in profile.sites)
+    return replace(profile, made=made, sites=tuple(sites))
+
+
+def made_by(
+    pid: int | None, mappings: Iterable[Mapping], root: Path, owners: Collection[int]
+) -> PerfMap | None:
+    """What a process wrote of such code. Raises NoMap."""
+    mapped = (one.path for one in mappings if one.is_file)
+    return perf_map.of_process(pid, mapped, root, owners)
+
+
+def with_made_here(profile: Profile, file: Path = Path("/proc/self")) -> Profile:
+    """With what can be read of it; `file`: the profile's, the owner of which the process had."""
+    with suppress(NoMap, OSError):
+        owners = {os.geteuid(), file.stat().st_uid}
+        return with_made(profile, made_by(profile.pid, profile.mappings, Path("/"), owners))
+    return profile
+
+
+def as_of(made: PerfMap, stack: tuple[int, ...], time: float) -> tuple[int, ...]:
+    """Addresses that tell which functions these were then."""
+    return tuple(made.told_apart(one - 1, time) + 1 for one in stack) if time else stack
+
+
 def _script(mapping: Mapping) -> Script | None:
     found = _SCRIPT.fullmatch(mapping.path) if mapping.start >= SCRIPTS else None
     return found and Script(_unescaped(found[3]), _unescaped(found[1]), int(found[2]))
@@ -240,6 +277,8 @@ def _sites(lines: list[str], name: str) -> list[Site]:
         called = _NAME.fullmatch(lines[at]) if at < len(lines) else None
         at += called is not None
         site_name = "" if called is None else called[1]
+        first = _SINCE.fullmatch(lines[at]) if at < len(lines) else None
+        at += first is not None
         sizes: tuple[Size, ...] = ()
         if at < len(lines) - 2 and lines[at].startswith(_SIZES):
             sizes = _sizes(lines[at], f"{name}: damaged in line {at + 3}")
@@ -247,7 +286,9 @@ def _sites(lines: list[str], name: str) -> list[Site]:
         searched = _LEAKS.fullmatch(lines[at]) if at < len(lines) else None
         at += searched is not None
         counts, errors = (live_samples, total_samples), _errors(figures, samples)
-        sites.append(Site(stack, figures, errors, site_name, counts, sizes, _leaks(searched)))
+        since = int(first[1]) if first else 0
+        found = _leaks(searched)
+        sites.append(Site(stack, figures, errors, site_name, counts, sizes, found, since))
     if len(sites) != int(count[1]):
         raise NoProfile(f"{name}: damaged: it has {len(sites)} sites, and says {count[1]}")
     return sites

@@ -98,7 +98,7 @@ def run(arguments: argparse.Namespace) -> int:
 def _run(arguments: argparse.Namespace) -> int:
     path: Path = arguments.file
     suppressions = [one for file in arguments.suppressions for one in leaks.read_suppressions(file)]
-    profile = heap_profile.read(path)
+    profile = heap_profile.with_made_here(heap_profile.read(path), path)
     try:
         found = leaks.find(
             profile,

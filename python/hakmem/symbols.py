@@ -29,7 +29,6 @@ from elftools.elf.segments import NoteSegment
 
 from hakmem import heap_profile, wrappers
 from hakmem.heap_profile import Figures, Profile
-from hakmem.perf_map import PerfMap
 from hakmem.wrappers import Wrappers
 
 DEBUG_DIR = Path("/usr/lib/debug")
@@ -182,12 +181,10 @@ def named(
     root: Path = Path("/"),
     debug_dirs: Sequence[Path] = (DEBUG_DIR,),
     written: float | None = None,
-    perf_map: PerfMap | None = None,
     known: Wrappers = wrappers.KNOWN,
 ) -> Named:
-    """`root`: below which the files of the mappings lie; `written`: when the profile was;
-    `perf_map`: names of code that is in no file."""
-    found = located(profile, profile.calls, root, debug_dirs, written, perf_map, known)
+    """`root`: below which the files of the mappings lie; `written`: when the profile was."""
+    found = located(profile, profile.calls, root, debug_dirs, written, known)
     return with_names(profile, found)
 
 
@@ -204,11 +201,10 @@ def located(
     root: Path = Path("/"),
     debug_dirs: Sequence[Path] = (DEBUG_DIR,),
     written: float | None = None,
-    perf_map: PerfMap | None = None,
     known: Wrappers = wrappers.KNOWN,
 ) -> Located:
     """The functions and lines of calls."""
-    (found,) = all_located([(profile, calls)], root, debug_dirs, written, perf_map, known)
+    (found,) = all_located([(profile, calls)], root, debug_dirs, written, known)
     return found
 
 
@@ -217,7 +213,6 @@ def all_located(
     root: Path = Path("/"),
     debug_dirs: Sequence[Path] = (DEBUG_DIR,),
     written: float | None = None,
-    perf_map: PerfMap | None = None,
     known: Wrappers = wrappers.KNOWN,
 ) -> list[Located]:
     """The same of some processes, of each by itself; a file is read once for all."""
@@ -237,7 +232,7 @@ def all_located(
             else:
                 within = call - module.start if module else call
                 code = module is None or module.executable  # what it made may be gone at its end
-                made = perf_map.function(call) if perf_map and code else None
+                made = profile.made.function(call) if profile.made and code else None
                 if made and made[1] and profile.scripts:
                     continue  # a trampoline, beside the frame that it leads to
                 frames[which][call] = Frame(call, module, within, (Line(*made),) if made else ())

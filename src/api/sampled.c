@@ -152,7 +152,7 @@ static SLOW bool origin_note(struct door *door, struct origin *from)
     if (!enter(door))
         return false;
     from->depth = python_mix(&at.python, &at.native, from->frames, FRAMES_MOST);
-    modules_see(from->frames, from->depth);
+    from->since = modules_see(from->frames, from->depth) ? 0 : os_nanoseconds();
     return true;
 }
 

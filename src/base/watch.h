@@ -127,7 +127,7 @@ struct watch_profile {
     const void *course; /* of the whole process: struct course */
     const void *modules;
     uint32_t module_size, module_next_at, module_bytes_at;
-    uint32_t pad;
+    uint32_t since_at; /* of a site */
 };
 
 /* Limits of memory (back/use.h): where the numbers of bytes are, what is held and the limits. The

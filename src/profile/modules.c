@@ -130,8 +130,9 @@ static struct seen_module *note(const struct module *module, uintptr_t address)
 }
 
 /* Few calls of a stack are in another module than their callers. */
-void modules_see(uintptr_t *frames, unsigned count)
+bool modules_see(uintptr_t *frames, unsigned count)
 {
+    bool all = true;
     const struct seen_module *one = NULL;
     struct module module;
     lock_take(&seen.lock);
@@ -139,8 +140,10 @@ void modules_see(uintptr_t *frames, unsigned count)
         if (frames[i] >> MODULES_SHIFT != 0)
             continue;
         if (one == NULL || frames[i] - one->start >= one->end - one->start) {
-            if (!module_at(frames[i], &module))
+            if (!module_at(frames[i], &module)) {
+                all = false;
                 continue;
+            }
             one = find(&module, frames[i]);
             if (one == NULL)
                 one = note(&module, frames[i]);
@@ -149,4 +152,5 @@ void modules_see(uintptr_t *frames, unsigned count)
             frames[i] += one->shift;
     }
     lock_release(&seen.lock);
+    return all;
 }

@@ -28,9 +28,9 @@ struct seen_module {
 #define MODULES_MOST ((uintptr_t)1 << 10)
 
 /* Notes the modules of the calling thread's calls. Where code lies that was another module's, the
- * address becomes one that is nobody's else. Thread safe. The caller holds a cache's lock or its
- * like (os/rank.h). */
-void modules_see(uintptr_t *frames, unsigned count);
+ * address becomes one that is nobody's else. False where some calls are in no module. Thread safe.
+ * The caller holds a cache's lock or its like (os/rank.h). */
+bool modules_see(uintptr_t *frames, unsigned count);
 
 /* The one noted last; null: none. */
 struct seen_module *modules_seen(void);

@@ -81,6 +81,10 @@ void profile_add_site(struct text *t, const struct profile_sums *sums, const str
         text_add(t, "\n# name ");
         text_add_foreign(t, site_name(site), SITE_NAME_MOST);
     }
+    if (site->since != 0) {
+        text_add(t, "\n# since ");
+        text_add_number(t, site->since);
+    }
     text_add(t, "\n");
 }
 
