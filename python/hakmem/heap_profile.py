@@ -358,6 +358,12 @@ def symbol_line(call: int, symbol: Symbol) -> str:
     return f"# symbol {call:x}\t{function}\t{file}\t{line}"
 
 
+def with_symbols(profile: Profile, lines: Iterable[str]) -> str:
+    """The text of the file with names at its end."""
+    own = (line for line in profile.text.splitlines() if not line.startswith("# symbol "))
+    return "".join(f"{line}\n" for line in (*own, *lines))
+
+
 def mappings(lines: list[str], first: int, name: str) -> tuple[Mapping, ...]:
     """Where some overlap, those count that were noted of a module when it was there."""
     noted: list[Mapping] = []

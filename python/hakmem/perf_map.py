@@ -48,6 +48,10 @@ PAGES_MOST = 2**16  # of one function
 APART = 2**58  # the first address of those that are given to tell functions apart
 
 
+def is_apart(address: int) -> bool:
+    return APART <= address < 2 * APART
+
+
 class PerfMap:
     """The functions, in the order in which they were made. Where one lies that another one lay
     before, the later counts, unless the time tells which of them is meant."""

@@ -53,7 +53,8 @@ What is written depends on how the name after -o ends:
   .pb.gz            for pprof; needs the Python module protobuf
   .collapsed        collapsed stacks, for flamegraph.pl
   .speedscope.json  for speedscope
-  .heap             the profile as the program wrote it, for pprof, jeprof and hakmem profile
+  .heap             the profile as the program wrote it, for pprof, jeprof and hakmem profile, and
+                    names, so that hakmem profile can show it on another machine
 
 Without -o and --text, it is FILE.html or NAME.PID.html.
 
@@ -65,6 +66,8 @@ PyMem_Malloc or strdup (docs/profile.md lists them). --wrapper names further one
 
 Functions and lines come from the program's files and their debug files, which have to be here. This
 uses llvm-symbolizer or addr2line (Debian: llvm, binutils); without them there are only functions.
+Where DEBUGINFOD_URLS is set, its servers are asked for debug files that are not here, by
+debuginfod-find (Debian: debuginfod). The time that this may take is said.
 
 examples:
   hakmem run --profile=app.heap ./app
@@ -104,13 +107,17 @@ def _collapsed(result: Result) -> bytes:
     return profile_text.collapsed(result.now, at, result.before).encode()
 
 
+def _own(result: Result) -> str:
+    return heap_profile.with_symbols(result.profile, symbols.symbol_lines(result.now))
+
+
 OWN = ".heap"
 WRITERS: dict[str, Callable[[Result], bytes]] = {
     ".html": lambda result: profile_html.page(result.shown, result.name, result.parts).encode(),
     ".pb.gz": lambda result: pprof.profile(result.shown),
     ".collapsed": _collapsed,
     ".speedscope.json": lambda result: profile_text.speedscope(result.shown, result.name).encode(),
-    OWN: lambda result: result.profile.text.encode(),
+    OWN: lambda result: _own(result).encode(),
 }
 
 

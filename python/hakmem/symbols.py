@@ -2,7 +2,8 @@
 
 llvm-symbolizer finds that out, or addr2line of binutils; one of them is started once for each file.
 What they leave without a name, the files' own tables of symbols may have. Separate debug files are
-found as debuggers find them: by the build id, or by the name that the file has of it.
+found as debuggers find them: by the build id, or by the name that the file has of it; also at
+debuginfod servers, where the environment names some.
 """
 
 from __future__ import annotations
@@ -27,12 +28,13 @@ from elftools.common.exceptions import ELFError
 from elftools.elf.elffile import ELFFile
 from elftools.elf.segments import NoteSegment
 
-from hakmem import heap_profile, wrappers
+from hakmem import debuginfod, heap_profile, perf_map, wrappers
 from hakmem.heap_profile import Figures, Profile
 from hakmem.wrappers import Wrappers
 
 DEBUG_DIR = Path("/usr/lib/debug")
 TOOL_SECONDS = 600
+PAGE = 4096
 # What pyelftools raises of damaged files.
 BROKEN = (ELFError, struct.error, LookupError, ValueError, OSError, MemoryError, AssertionError)
 
@@ -141,6 +143,7 @@ class Named:
     build_ids: Mapping[str, str]  # by path
     notes: tuple[str, ...] = ()  # what the user should know, a line each
     is_difference: bool = False
+    frames: Mapping[int, Frame] = field(default_factory=dict)  # by the address of the call
 
     @property
     def sums(self) -> list[float]:
@@ -154,6 +157,8 @@ class _Facts:
     build_id: str = ""
     loads: list[tuple[int, int, int]] = field(default_factory=list)  # offset, size, address
     link: tuple[str, int] | None = None  # a debug file's name, and its checksum
+    has_lines: bool = False  # debug information
+    missing: str = ""  # why its file is of no use
 
     def address(self, offset: int) -> int:
         """Of a byte of the file, as the file counts addresses."""
@@ -216,8 +221,10 @@ def all_located(
     known: Wrappers = wrappers.KNOWN,
 ) -> list[Located]:
     """The same of some processes, of each by itself; a file is read once for all."""
-    of_file: dict[str, dict[tuple[int, int], heap_profile.Mapping]] = defaultdict(dict)
+    of_file: dict[tuple[str, str], dict[tuple[int, int], heap_profile.Mapping]] = defaultdict(dict)
     frames: list[dict[int, Frame]] = [{} for _ in asked]
+    # A program may have made the code of a function several times.
+    functions: list[dict[Line, Frame]] = [{} for _ in asked]
     for which, (profile, calls) in enumerate(asked):
         for call in calls:
             script = profile.scripts.get(call)
@@ -227,43 +234,74 @@ def all_located(
                 frames[which][call] = Frame(call, None, 0, (line,))
             elif call == CUT:
                 frames[which][call] = Frame(call, None, 0, (Line(LEFT_OUT),))
+            elif call in profile.symbols:
+                frames[which][call] = _written_frame(call, module, profile.symbols[call], known)
             elif module is not None and module.is_file:
-                of_file[module.path][which, call] = module
+                of_file[module.path, module.build_id][which, call] = module
             else:
                 within = call - module.start if module else call
                 code = module is None or module.executable  # what it made may be gone at its end
                 made = profile.made.function(call) if profile.made and code else None
                 if made and made[1] and profile.scripts:
                     continue  # a trampoline, beside the frame that it leads to
-                frames[which][call] = Frame(call, module, within, (Line(*made),) if made else ())
+                frame = Frame(call, module, within, ())
+                if made:
+                    line = Line(*made, is_script=True)
+                    frame = functions[which].setdefault(line, Frame(call, None, 0, (line,)))
+                frames[which][call] = frame
     notes: list[str] = []
     build_ids = {}
-    for path, modules in sorted(of_file.items()):
-        replaced = any(module.deleted for module in modules.values())
-        file = None if replaced else _file(root, path)
-        if replaced:
-            notes.append(f"{path}: was replaced or removed while the process ran, so has no names")
-        elif file is None:
-            notes.append(f"{path}: can't be read, so has no names")
-        facts = _Facts() if file is None else _facts(file)
-        if file is not None and written is not None and file.stat().st_mtime > written:
-            notes.append(f"{path}: newer than the profile, so its names may be wrong")
-        build_ids[path] = facts.build_id
+    for (path, build_id), modules in sorted(of_file.items()):
+        module = next(iter(modules.values()))
+        file, facts = _found(root, module, notes)
+        if written is not None and file is not None and not build_id:
+            if file.stat().st_mtime > written:
+                notes.append(f"{path}: newer than the profile, so its names may be wrong")
+        build_ids[path] = build_id or facts.build_id
+        own = _OWN_FILE.fullmatch(path.rpartition("/")[2])
+        debug = None if own else _debug_file(file, facts, root, debug_dirs, notes)
+        if file is None and debug is None:
+            notes.append(f"{path}: {facts.missing}, so has no names")
+        if file is None and debug is not None:
+            facts.loads = _loads(module, _facts(debug))
         places = {
             (which, call): facts.address(call - module.start + module.offset)
             for (which, call), module in modules.items()
         }
-        lines: Lines = {}
-        if file is not None and not _OWN_FILE.fullmatch(file.name):
-            lines = _lines(file, facts, root, debug_dirs, sorted(set(places.values())))
+        files = [one for one in (debug, file) if one is not None and not own]
+        lines = _lines(files, sorted(set(places.values())))
         for (which, call), module in modules.items():
             at = places[which, call]
-            named = tuple(
-                replace(line, is_wrapper=True) if known.has(line.function) else line
-                for line in lines.get(at, ())
-            )
-            frames[which][call] = Frame(call, module, at, named)
+            frames[which][call] = Frame(call, module, at, _marked(lines.get(at, ()), known))
     return [Located(one, build_ids, tuple(notes)) for one in frames]
+
+
+def _marked(lines: Iterable[Line], known: Wrappers) -> tuple[Line, ...]:
+    return tuple(
+        replace(line, is_wrapper=True) if known.has(line.function) else line for line in lines
+    )
+
+
+def _written_frame(
+    call: int,
+    module: heap_profile.Mapping | None,
+    symbols: Iterable[heap_profile.Symbol],
+    known: Wrappers,
+) -> Frame:
+    """By the names that stand in the profile."""
+    in_file = module is not None and module.is_file
+    within = call - module.start + module.offset if module else call
+    lines = _marked((Line(*symbol, is_script=not in_file) for symbol in symbols), known)
+    return Frame(call, module, within, lines)
+
+
+def symbol_lines(named: Named) -> Iterator[str]:
+    """The names of a profile, as a file has them."""
+    for call, frame in sorted(named.frames.items()):
+        is_script = call >= heap_profile.SCRIPTS or call == CUT
+        if not is_script and not perf_map.is_apart(call):
+            for line in frame.lines:
+                yield heap_profile.symbol_line(call, (line.function, line.file, line.line))
 
 
 def merged(some: Sequence[Named]) -> Named:
@@ -282,7 +320,7 @@ def merged(some: Sequence[Named]) -> Named:
 
 def with_names(profile: Profile, names: Located) -> Named:
     stacks = tuple(_stacks(profile, names.frames))
-    return Named(profile.rate, stacks, names.build_ids, names.notes)
+    return Named(profile.rate, stacks, names.build_ids, names.notes, frames=names.frames)
 
 
 def stack_of(site: heap_profile.Site, frames: Mapping[int, Frame]) -> tuple[Frame, ...]:
@@ -339,6 +377,30 @@ def _file(root: Path, path: str) -> Path | None:
     return None
 
 
+def _found(
+    root: Path, module: heap_profile.Mapping, notes: list[str]
+) -> tuple[Path | None, _Facts]:
+    """The file of a module, if it is the one that the process had."""
+    file = None if module.deleted else _file(root, module.path)
+    facts = _Facts() if file is None else _facts(file)
+    if module.deleted:
+        facts.missing = "was replaced or removed while the process ran"
+    elif file is None:
+        facts.missing = "can't be read"
+    elif module.build_id and module.build_id != facts.build_id:
+        facts = _Facts(missing="another build than the process had")
+        file = None
+    facts.build_id = module.build_id or facts.build_id
+    return file, facts
+
+
+def _loads(module: heap_profile.Mapping, facts: _Facts) -> list[tuple[int, int, int]]:
+    """Of a file that is not here, by its debug file: that does not have the code, but says which
+    address it is at."""
+    address = facts.loads[0][2] if facts.loads else 0
+    return [(module.offset, module.end - module.start, address - address % PAGE)]
+
+
 def _facts(path: Path) -> _Facts:
     facts = _Facts()
     with suppress(*BROKEN), path.open("rb") as file:
@@ -353,6 +415,7 @@ def _facts(path: Path) -> _Facts:
                     "([0-9a-f]{2}){2,64}", str(note["n_desc"])
                 ):
                     facts.build_id = str(note["n_desc"])
+        facts.has_lines = elf.has_dwarf_info(strict=True)
         section = elf.get_section_by_name(".gnu_debuglink")
         if section is not None:
             data = section.data()
@@ -362,7 +425,9 @@ def _facts(path: Path) -> _Facts:
     return facts
 
 
-def _debug_file(path: Path, facts: _Facts, root: Path, dirs: Sequence[Path]) -> Path | None:
+def _debug_file(
+    path: Path | None, facts: _Facts, root: Path, dirs: Sequence[Path], notes: list[str]
+) -> Path | None:
     """As https://sourceware.org/gdb/current/onlinedocs/gdb/Separate-Debug-Files.html says."""
     build_id = facts.build_id
     for folder in dirs if build_id else ():
@@ -371,7 +436,7 @@ def _debug_file(path: Path, facts: _Facts, root: Path, dirs: Sequence[Path]) -> 
             with suppress(OSError):
                 if debug.is_file():
                     return debug
-    if facts.link is not None:
+    if facts.link is not None and path is not None:
         name, checksum = facts.link
         beside = path.parent
         at = str(beside).lstrip("/")
@@ -379,7 +444,7 @@ def _debug_file(path: Path, facts: _Facts, root: Path, dirs: Sequence[Path]) -> 
             with suppress(OSError):
                 if debug.is_file() and not debug.samefile(path) and _crc(debug) == checksum:
                     return debug
-    return None
+    return debuginfod.debug_file(build_id, notes) if build_id and not facts.has_lines else None
 
 
 def _crc(path: Path) -> int:
@@ -395,11 +460,7 @@ def _crc(path: Path) -> int:
 Lines = dict[int, tuple[Line, ...]]
 
 
-def _lines(
-    path: Path, facts: _Facts, root: Path, debug_dirs: Sequence[Path], addresses: list[int]
-) -> Lines:
-    debug = _debug_file(path, facts, root, debug_dirs)
-    files = [path] if debug is None else [debug, path]
+def _lines(files: list[Path], addresses: list[int]) -> Lines:
     found: Lines = {}
     for file in files:
         left = [address for address in addresses if address not in found]
@@ -426,6 +487,7 @@ def _says(words: list[str], addresses: Iterable[int]) -> list[str]:
         capture_output=True,
         text=True,
         errors="replace",
+        env=debuginfod.environment_without(),
         timeout=TOOL_SECONDS,
         check=True,
     ).stdout.splitlines()

@@ -83,6 +83,15 @@ static bool is_after_call(uintptr_t code)
 
 /* What else the caller's registers have is not known. They get the stack pointer: where its unwind
  * information makes use of one, at least no memory is read that is not there. */
+/* Interpreters that were made at run time, such as Java's, return to where nothing is called. */
+#define NEAR ((uintptr_t)1 << 28)
+static bool is_near(uintptr_t code, uintptr_t other)
+{
+    struct dl_find_object object;
+    return code - other + NEAR < 2 * NEAR && _dl_find_object((void *)code, &object) != 0 &&
+           _dl_find_object((void *)other, &object) != 0 && os_readable((const void *)code);
+}
+
 static bool step_by_pointer(struct registers *at, bool (*in_reach)(void *to, uintptr_t stack),
                             void *to)
 {
@@ -90,7 +99,7 @@ static bool step_by_pointer(struct registers *at, bool (*in_reach)(void *to, uin
         !in_reach(to, at->bp + 2 * sizeof(uintptr_t)))
         return false;
     const uintptr_t *frame = (const uintptr_t *)at->bp;
-    if (!is_after_call(frame[1]))
+    if (!is_after_call(frame[1]) && !is_near(frame[1], at->ip))
         return false;
     uintptr_t sp = at->bp + 2 * sizeof *frame, bp = frame[0];
     if (bp < sp || bp % sizeof(uintptr_t) != 0 || !in_reach(to, bp))
