@@ -246,7 +246,7 @@ def all_located(
                     continue  # a trampoline, beside the frame that it leads to
                 frame = Frame(call, module, within, ())
                 if made:
-                    line = Line(*made, is_script=True)
+                    line = Line(*made, is_script=bool(made[1]))
                     frame = functions[which].setdefault(line, Frame(call, None, 0, (line,)))
                 frames[which][call] = frame
     notes: list[str] = []
@@ -291,7 +291,8 @@ def _written_frame(
     """By the names that stand in the profile."""
     in_file = module is not None and module.is_file
     within = call - module.start + module.offset if module else call
-    lines = _marked((Line(*symbol, is_script=not in_file) for symbol in symbols), known)
+    made = ((one, not in_file and bool(one[1])) for one in symbols)
+    lines = _marked((Line(*one, is_script=is_script) for one, is_script in made), known)
     return Frame(call, module, within, lines)
 
 

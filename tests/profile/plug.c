@@ -10,7 +10,7 @@ void PLUG(void **to);
 void PLUG(void **to)
 {
     for (unsigned i = 0; i < KEPT; i++) {
-        to[i] = malloc(BLOCK);
-        memset(to[i], 1, BLOCK); /* here: plug */
+        to[i] = malloc(BLOCK); /* here: plug */
+        memset(to[i], 1, BLOCK);
     }
 }
