@@ -11,7 +11,7 @@
 #define SITES_MOST 4000000     /* of a list that leads to itself, too */
 #define PROFILE_MORE_MOST 8192 /* of lines from elsewhere */
 #define MODULES_READ_MOST 100000
-#define SITE_MOST 1024         /* bytes, without its frames */
+#define SITE_MOST 1024 /* bytes, without its frames */
 
 static struct {
     struct site site;

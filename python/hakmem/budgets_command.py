@@ -10,7 +10,7 @@ import sys
 from dataclasses import asdict, replace
 from pathlib import Path
 
-from hakmem import budgets, heap_profile, leaks, symbols
+from hakmem import budgets, heap_profile, leaks, perf_map, symbols
 from hakmem.budgets import Budget
 from hakmem.heap_profile import NoProfile, Profile
 from hakmem.leaks import LOST, THROUGH, WrongSuppression
@@ -52,7 +52,7 @@ def _run(arguments: argparse.Namespace) -> int:
 
 
 def _read(file: Path) -> Profile:
-    return heap_profile.with_made_here(heap_profile.read(file), file)
+    return perf_map.with_made_here(heap_profile.read(file), file)
 
 
 def _budgets(profile: Profile, arguments: argparse.Namespace) -> list[Budget]:

@@ -67,7 +67,9 @@ class Process:
     since: float = 0.0  # seconds from the recording's begin to that of this process
     # The addresses of call paths as they are in the file, 8 bytes each, the innermost first.
     paths: dict[int, bytes] = field(default_factory=dict)
-    first: dict[int, int] = field(default_factory=dict)  # when each path was first seen, as in Calls
+    first: dict[int, int] = field(
+        default_factory=dict
+    )  # when each path was first seen, as in Calls
     made: PerfMap | None = None  # names of code that is in no file
     threads: dict[int, int] = field(default_factory=dict)  # each one's place among them
 

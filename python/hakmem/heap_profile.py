@@ -2,17 +2,18 @@
 
 Each site is a line, `live blocks: live bytes [total blocks: total bytes] @ address address ...`,
 followed by a comment of hakmem's own, `# peak blocks: bytes samples live total`, and where the
-program named the call by `# name NAME`, and where code of no file called by `# since TIME`: when the
-site was first seen, in ns of CLOCK_MONOTONIC. Where the reader is asked for them, `# sizes` follows, with
-the blocks in use by the size of their class (look/samples.h). A file of a search for leaks has one
-more line for each site, `# leaks` and eight numbers. The figures are estimates for the whole
-program, made from the samples. Addresses are those to which the calls return, the innermost first.
-After the sites come mappings: of the modules that were seen in stacks, each with a comment
-`# build-id START ID`, and then the text of /proc/PID/maps. The former count where they overlap: a
-module may be unloaded, and its addresses another's. Functions of scripts have addresses, too, where
-no code can be: a mapping there is of one line of a script, and named `[python:FILE:LINE:FUNCTION]`.
-At the end names may stand that were found when the file was written, a line for each function at a
-call, the innermost inlined first: `# symbol CALL FUNCTION FILE LINE`, with tabs between.
+program named the call by `# name NAME`, and where code of no file called by `# since TIME`: when
+the site was first seen, in ns of CLOCK_MONOTONIC. Where the reader is asked for them, `# sizes`
+follows, with the blocks in use by the size of their class (look/samples.h). A file of a search for
+leaks has one more line for each site, `# leaks` and eight numbers. The figures are estimates for
+the whole program, made from the samples. Addresses are those to which the calls return, the
+innermost first. After the sites come mappings: of the modules that were seen in stacks, each with a
+comment `# build-id START ID`, and then the text of /proc/PID/maps. The former count where they
+overlap: a module may be unloaded, and its addresses another's. Functions of scripts have addresses,
+too, where no code can be: a mapping there is of one line of a script, and named
+`[python:FILE:LINE:FUNCTION]`. At the end names may stand that were found when the file was written,
+a line for each function at a call, the innermost inlined first: `# symbol CALL FUNCTION FILE LINE`,
+with tabs between.
 """
 
 from __future__ import annotations
@@ -23,13 +24,10 @@ import math
 import os
 import re
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Iterator
-from contextlib import suppress
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-
-from hakmem import perf_map
-from hakmem.perf_map import NoMap, PerfMap
+from typing import Protocol
 
 MOST_BYTES = 256 * 2**20
 FIGURES = (
@@ -59,9 +57,16 @@ _BUILD_ID = re.compile("# build-id ([0-9a-f]{1,16}) ((?:[0-9a-f]{2}){2,64})")
 _SYMBOL = re.compile("# symbol ([0-9a-f]{1,16})\t([^\t]*)\t([^\t]*)\t([0-9]{1,10})")
 _SCRIPT = re.compile(r"\[python:([^:]*):([0-9]{1,10}):([^:]*)\]")
 SCRIPTS = 2**60  # the first address of their functions
+APART = 2**58  # and of functions that had one address at two times (perf_map.py)
 MAPPED = "MAPPED_LIBRARIES:"
 COMMENT = "# "
 DELETED = " (deleted)"
+
+
+class Made(Protocol):
+    """Names of code that is in no file."""
+
+    def function(self, address: int) -> Symbol | None: ...
 
 
 class NoProfile(Exception):
@@ -142,7 +147,7 @@ class Profile:
     allocated: int | None = None  # blocks; both since the process began, or since its last fork
     # Names that the file has: of a call, function, file and line, the innermost inlined first.
     symbols: dict[int, tuple[Symbol, ...]] = field(default_factory=dict)
-    made: PerfMap | None = None  # names of code that is in no file
+    made: Made | None = None  # names of code that is in no file
 
     @functools.cached_property
     def scripts(self) -> dict[int, Script]:
@@ -205,38 +210,18 @@ def parse(text: str, name: str) -> Profile:
     sites = _sites(lines[2:at], name)
     said = [line for line in lines[at + 1 :] if line.startswith(COMMENT)]
     where = mappings(lines[at + 1 :], at + 2, name)
-    pid = int(own[4]) if own[4] else None
-    course = (int(own[5]), int(own[6])) if own[5] else (None, None)
-    return Profile(text, rate, int(own[2]), _with_peak(sites), where, pid, *course, _symbols(said))
-
-
-def with_made(profile: Profile, made: PerfMap | None) -> Profile:
-    """With names of code that is in no file, each as it was when the site was first seen."""
-    if made is None:
-        return profile
-    sites = (replace(one, stack=as_of(made, one.stack, one.since)) for one in profile.sites)
-    return replace(profile, made=made, sites=tuple(sites))
-
-
-def made_by(
-    pid: int | None, mappings: Iterable[Mapping], root: Path, owners: Collection[int]
-) -> PerfMap | None:
-    """What a process wrote of such code. Raises NoMap."""
-    mapped = (one.path for one in mappings if one.is_file)
-    return perf_map.of_process(pid, mapped, root, owners)
-
-
-def with_made_here(profile: Profile, file: Path = Path("/proc/self")) -> Profile:
-    """With what can be read of it; `file`: the profile's, the owner of which the process had."""
-    with suppress(NoMap, OSError):
-        owners = {os.geteuid(), file.stat().st_uid}
-        return with_made(profile, made_by(profile.pid, profile.mappings, Path("/"), owners))
-    return profile
-
-
-def as_of(made: PerfMap, stack: tuple[int, ...], time: float) -> tuple[int, ...]:
-    """Addresses that tell which functions these were then."""
-    return tuple(made.told_apart(one - 1, time) + 1 for one in stack) if time else stack
+    most, allocated = (int(own[5]), int(own[6])) if own[5] else (None, None)
+    return Profile(
+        text=text,
+        rate=rate,
+        lost=int(own[2]),
+        sites=_with_peak(sites),
+        mappings=where,
+        pid=int(own[4]) if own[4] else None,
+        most=most,
+        allocated=allocated,
+        symbols=_symbols(said),
+    )
 
 
 def _script(mapping: Mapping) -> Script | None:
@@ -415,7 +400,9 @@ def _joined(noted: list[Mapping], last: list[Mapping]) -> list[Mapping]:
             if other.end <= begin:
                 continue
             if begin < other.start:
-                yield replace(one, start=begin, end=other.start, offset=one.offset + begin - one.start)
+                yield replace(
+                    one, start=begin, end=other.start, offset=one.offset + begin - one.start
+                )
             begin = other.end
         if begin < one.end:
             yield replace(one, start=begin, offset=one.offset + begin - one.start)
@@ -426,6 +413,7 @@ def _joined(noted: list[Mapping], last: list[Mapping]) -> list[Mapping]:
 def _is_same_file(noted: Mapping, other: Mapping | None) -> bool:
     if other is None or not other.is_file or other.offset != noted.offset:
         return False
-    return os.path.basename(noted.path) == os.path.basename(other.path) or os.path.realpath(
-        noted.path
-    ) == os.path.realpath(other.path)
+    names = Path(noted.path), Path(other.path)
+    return names[0].name == names[1].name or os.path.realpath(names[0]) == os.path.realpath(
+        names[1]
+    )

@@ -20,6 +20,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import BinaryIO
 
+from hakmem.heap_profile import APART, Mapping, Profile
+from hakmem.heap_profile import Symbol as Function
+
 MOST_BYTES = 256 * 2**20
 _LINE = re.compile(r"(?:0x)?([0-9a-fA-F]{1,16}) (?:0x)?([0-9a-fA-F]{1,16}) (.+)")
 _PYTHON = re.compile(r"py::([^:]+):(.+)")
@@ -27,8 +30,6 @@ _PYTHON = re.compile(r"py::([^:]+):(.+)")
 _SCRIPT = re.compile(r"(?:JS|LazyCompile|Function|Script|Eval):[~^+*]?(.*) (\S+?):([0-9]+):[0-9]+")
 _PHP = re.compile(r"JIT\$(.+)")
 _DUMP = re.compile(r"jit-[0-9]{1,10}\.dump")
-
-Function = tuple[str, str, int]  # its name, file and line; empty and 0 where they are not known
 
 
 class NoMap(Exception):
@@ -45,11 +46,6 @@ class Code:
 
 PAGE_BITS = 12
 PAGES_MOST = 2**16  # of one function
-APART = 2**58  # the first address of those that are given to tell functions apart
-
-
-def is_apart(address: int) -> bool:
-    return APART <= address < 2 * APART
 
 
 class PerfMap:
@@ -105,6 +101,35 @@ def of_process(
         if _DUMP.fullmatch(dump.name) and os.path.lexists(dump):
             codes += _read_dump(dump, owners)
     return PerfMap(codes) if codes else None
+
+
+def with_made(profile: Profile, made: PerfMap | None) -> Profile:
+    """With names of code that is in no file, each as it was when the site was first seen."""
+    if made is None:
+        return profile
+    sites = (replace(one, stack=_as_of(made, one.stack, one.since)) for one in profile.sites)
+    return replace(profile, made=made, sites=tuple(sites))
+
+
+def made_by(
+    pid: int | None, mappings: Iterable[Mapping], root: Path, owners: Collection[int]
+) -> PerfMap | None:
+    """What a process wrote of such code. Raises NoMap."""
+    mapped = (one.path for one in mappings if one.is_file)
+    return of_process(pid, mapped, root, owners)
+
+
+def with_made_here(profile: Profile, file: Path = Path("/proc/self")) -> Profile:
+    """With what can be read of it; `file`: the profile's, the owner of which the process had."""
+    with suppress(NoMap, OSError):
+        owners = {os.geteuid(), file.stat().st_uid}
+        return with_made(profile, made_by(profile.pid, profile.mappings, Path("/"), owners))
+    return profile
+
+
+def _as_of(made: PerfMap, stack: tuple[int, ...], time: float) -> tuple[int, ...]:
+    """Addresses that tell which functions these were then."""
+    return tuple(made.told_apart(one - 1, time) + 1 for one in stack) if time else stack
 
 
 def read(path: Path) -> PerfMap:

@@ -183,7 +183,7 @@ def _run(arguments: argparse.Namespace) -> int:
 
     def of_file(path: Path, profile: Profile) -> Named:
         made = _made(arguments, profile, profile.pid, Path("/"), path)
-        profile = heap_profile.with_made(profile, made)
+        profile = perf_map.with_made(profile, made)
         return symbols.named(profile, Path("/"), debug_dirs, _written(path), known)
 
     before = None if arguments.diff is None else heap_profile.read(arguments.diff)
@@ -197,7 +197,7 @@ def _run(arguments: argparse.Namespace) -> int:
         root = Path(f"/proc/{subject}/root")
         inner = perf_map.inner_pid(subject)
         made = _made(arguments, profile, inner, root, Path(f"/proc/{subject}"))
-        profile = heap_profile.with_made(profile, made)
+        profile = perf_map.with_made(profile, made)
         now = symbols.named(profile, root, debug_dirs, None, known)
         parts = [Part(name, profile, now)]
     else:
@@ -257,13 +257,13 @@ def _outputs(arguments: argparse.Namespace, name: str) -> list[tuple[Path, Write
 def _made(
     arguments: argparse.Namespace, profile: Profile, pid: int | None, root: Path, owned: Path
 ) -> PerfMap | None:
-    """Names by the file of the option, or of those that the process wrote. The latter must be of our
-    user, of the process's (the owner of `owned`) or of root."""
+    """Names by the file of the option, or of those that the process wrote. The latter must be of
+    our user, of the process's (the owner of `owned`) or of root."""
     try:
         if arguments.perf_map is not None:
             return perf_map.read(arguments.perf_map)
         owners = {os.geteuid(), owned.stat().st_uid}
-        return heap_profile.made_by(pid, profile.mappings, root, owners)
+        return perf_map.made_by(pid, profile.mappings, root, owners)
     except (NoMap, OSError) as why:
         print(f"hakmem profile: {profile_text.printable(str(why))}", file=sys.stderr)
     return None

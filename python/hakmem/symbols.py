@@ -28,7 +28,7 @@ from elftools.common.exceptions import ELFError
 from elftools.elf.elffile import ELFFile
 from elftools.elf.segments import NoteSegment
 
-from hakmem import debuginfod, heap_profile, perf_map, wrappers
+from hakmem import debuginfod, heap_profile, wrappers
 from hakmem.heap_profile import Figures, Profile
 from hakmem.wrappers import Wrappers
 
@@ -207,9 +207,10 @@ def located(
     debug_dirs: Sequence[Path] = (DEBUG_DIR,),
     written: float | None = None,
     known: Wrappers = wrappers.KNOWN,
+    servers: bool = True,
 ) -> Located:
     """The functions and lines of calls."""
-    (found,) = all_located([(profile, calls)], root, debug_dirs, written, known)
+    (found,) = all_located([(profile, calls)], root, debug_dirs, written, known, servers)
     return found
 
 
@@ -219,8 +220,10 @@ def all_located(
     debug_dirs: Sequence[Path] = (DEBUG_DIR,),
     written: float | None = None,
     known: Wrappers = wrappers.KNOWN,
+    servers: bool = True,
 ) -> list[Located]:
-    """The same of some processes, of each by itself; a file is read once for all."""
+    """The same of some processes, of each by itself; a file is read once for all. `servers`:
+    whether to ask those of debuginfod, which takes time."""
     of_file: dict[tuple[str, str], dict[tuple[int, int], heap_profile.Mapping]] = defaultdict(dict)
     frames: list[dict[int, Frame]] = [{} for _ in asked]
     # A program may have made the code of a function several times.
@@ -254,12 +257,13 @@ def all_located(
     for (path, build_id), modules in sorted(of_file.items()):
         module = next(iter(modules.values()))
         file, facts = _found(root, module, notes)
-        if written is not None and file is not None and not build_id:
-            if file.stat().st_mtime > written:
-                notes.append(f"{path}: newer than the profile, so its names may be wrong")
+        if file is not None and not build_id and written is not None and _changed(file) > written:
+            notes.append(f"{path}: newer than the profile, so its names may be wrong")
         build_ids[path] = build_id or facts.build_id
         own = _OWN_FILE.fullmatch(path.rpartition("/")[2])
-        debug = None if own else _debug_file(file, facts, root, debug_dirs, notes)
+        debug = None if own else _debug_file(file, facts, root, debug_dirs)
+        if debug is None and servers and not own and facts.build_id and not facts.has_lines:
+            debug = debuginfod.debug_file(facts.build_id, notes)
         if file is None and debug is None:
             notes.append(f"{path}: {facts.missing}, so has no names")
         if file is None and debug is not None:
@@ -274,6 +278,10 @@ def all_located(
             at = places[which, call]
             frames[which][call] = Frame(call, module, at, _marked(lines.get(at, ()), known))
     return [Located(one, build_ids, tuple(notes)) for one in frames]
+
+
+def _changed(file: Path) -> float:
+    return file.stat().st_mtime
 
 
 def _marked(lines: Iterable[Line], known: Wrappers) -> tuple[Line, ...]:
@@ -299,8 +307,8 @@ def _written_frame(
 def symbol_lines(named: Named) -> Iterator[str]:
     """The names of a profile, as a file has them."""
     for call, frame in sorted(named.frames.items()):
-        is_script = call >= heap_profile.SCRIPTS or call == CUT
-        if not is_script and not perf_map.is_apart(call):
+        is_apart = heap_profile.APART <= call < 2 * heap_profile.APART
+        if call != CUT and call < heap_profile.SCRIPTS and not is_apart:
             for line in frame.lines:
                 yield heap_profile.symbol_line(call, (line.function, line.file, line.line))
 
@@ -426,9 +434,7 @@ def _facts(path: Path) -> _Facts:
     return facts
 
 
-def _debug_file(
-    path: Path | None, facts: _Facts, root: Path, dirs: Sequence[Path], notes: list[str]
-) -> Path | None:
+def _debug_file(path: Path | None, facts: _Facts, root: Path, dirs: Sequence[Path]) -> Path | None:
     """As https://sourceware.org/gdb/current/onlinedocs/gdb/Separate-Debug-Files.html says."""
     build_id = facts.build_id
     for folder in dirs if build_id else ():
@@ -445,7 +451,7 @@ def _debug_file(
             with suppress(OSError):
                 if debug.is_file() and not debug.samefile(path) and _crc(debug) == checksum:
                     return debug
-    return debuginfod.debug_file(build_id, notes) if build_id and not facts.has_lines else None
+    return None
 
 
 def _crc(path: Path) -> int:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from hakmem import heap_profile
+from hakmem import heap_profile, perf_map
 from hakmem.events import Process, last_time
 from hakmem.heap_profile import Figures, Mapping, NoProfile, Profile, Site
 from hakmem.live import Live, Window
@@ -111,7 +111,7 @@ def traced(process: Process, spans: Sequence[tuple[float, float]] = ()) -> Trace
     where = mappings(process)
     owners = {os.geteuid(), process.file.stat().st_uid}
     with suppress(NoMap):
-        process.made = heap_profile.made_by(process.facts["pid"], where, Path("/"), owners)
+        process.made = perf_map.made_by(process.facts["pid"], where, Path("/"), owners)
     use, allocated = sums.sums[IN_USE:], sums.sums[:IN_USE]
     paths = use.shape[1]
 

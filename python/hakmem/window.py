@@ -8,9 +8,8 @@ import errno
 import os
 import time
 from dataclasses import dataclass, replace
-from pathlib import Path
 
-from hakmem import heap_profile, symbols
+from hakmem import heap_profile, perf_map, symbols
 from hakmem.heap_profile import Profile
 from hakmem.symbols import Stack
 
@@ -40,7 +39,7 @@ class Measured:
             grown = max(site.figures[at] - had.get((site.stack, site.name), 0), 0)
             more.append(replace(site, figures=(0, grown, 0, 0, 0, grown)))
         grown_profile = replace(self.after, sites=tuple(one for one in more if one.figures[at]))
-        return list(symbols.named(heap_profile.with_made_here(grown_profile)).stacks)
+        return list(symbols.named(perf_map.with_made_here(grown_profile)).stacks)
 
 
 class Heap:

@@ -15,9 +15,12 @@ bool module_at(uintptr_t address, struct module *found)
     struct dl_find_object object;
     if (_dl_find_object((void *)address, &object) != 0)
         return false;
-    *found = (struct module){(uintptr_t)object.dlfo_map_start, (uintptr_t)object.dlfo_map_end,
-                             object.dlfo_link_map->l_addr, object.dlfo_link_map->l_ld,
-                             object.dlfo_eh_frame,         object.dlfo_link_map->l_name};
+    *found = (struct module){(uintptr_t)object.dlfo_map_start,
+                             (uintptr_t)object.dlfo_map_end,
+                             object.dlfo_link_map->l_addr,
+                             object.dlfo_link_map->l_ld,
+                             object.dlfo_eh_frame,
+                             object.dlfo_link_map->l_name};
     return true;
 }
 
@@ -88,8 +91,7 @@ bool module_part_at(const struct module *module, uintptr_t address, struct modul
             found->end = round_up(start + bytes, os_page);
             found->offset = part->p_offset - before;
         } else if (part->p_type == PT_NOTE && found->id == NULL && bytes < os_page &&
-                   os_readable((const void *)start) &&
-                   os_readable((const void *)(start + bytes))) {
+                   os_readable((const void *)start) && os_readable((const void *)(start + bytes))) {
             find_id((const char *)start, bytes, found);
         }
     }

@@ -19,8 +19,8 @@ bool module_at(uintptr_t address, struct module *found);
 /* The part of a module that has the code at an address, in whole pages. */
 struct module_part {
     uintptr_t start, end;
-    uint64_t offset;              /* of its start in the file */
-    const unsigned char *id;      /* the module's build id; null: none */
+    uint64_t offset;         /* of its start in the file */
+    const unsigned char *id; /* the module's build id; null: none */
     size_t id_bytes;
 };
 

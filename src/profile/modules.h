@@ -9,17 +9,17 @@
 #define MODULE_LINES_MOST 1024
 
 struct seen_module {
-    struct seen_module *next;         /* seen before it; constant, as most of it is */
+    struct seen_module *next;           /* seen before it; constant, as most of it is */
     struct seen_module *next_of_bucket; /* the same, of its bucket */
-    uintptr_t start, end;             /* its code */
-    uintptr_t shift;                  /* what is added to its addresses, as they were another's */
+    uintptr_t start, end;               /* its code */
+    uintptr_t shift;                    /* what is added to its addresses, as they were another's */
     uintptr_t module_end, base;
     const void *dynamic, *tables;
-    const char *name; /* in its lines, or empty */
+    const char *name;  /* in its lines, or empty */
     uint32_t recorded; /* the recording that has it; atomic, and the only field that changes */
-    uint32_t bytes;   /* of its lines */
-    char lines[];     /* a mapping as the kernel describes it, and "# build-id START ID", each where
-                         it is known and with a line feed; then a zero */
+    uint32_t bytes;    /* of its lines */
+    char lines[]; /* a mapping as the kernel describes it, and "# build-id START ID", each where
+                     it is known and with a line feed; then a zero */
 };
 
 /* Above all addresses of code, and below those of scripts (script_lines.h). */

@@ -73,8 +73,9 @@ static void moved(function *from, function *to, uint64_t number)
         uint64_t time;
         uint32_t pid, thread;
         uint64_t start, former, address, size, number;
-    } one = {1, sizeof one, now(), (uint32_t)getpid(), 0, (uintptr_t)to, (uintptr_t)from,
-             (uintptr_t)to, sizeof code, number};
+    } one = {1,           sizeof one,    now(),           (uint32_t)getpid(),
+             0,           (uintptr_t)to, (uintptr_t)from, (uintptr_t)to,
+             sizeof code, number};
     fwrite(&one, sizeof one, 1, dump);
 }
 

@@ -84,8 +84,16 @@ static void *confuse(void *result)
     uintptr_t words[512];
     uint64_t state = 4711;
     uintptr_t here = (uintptr_t)words;
-    const uintptr_t odd[] = {0, 1, 8, 4096, UINTPTR_MAX, UINTPTR_MAX - 15, (uintptr_t)1 << 63,
-                             (uintptr_t)1 << 47, (uintptr_t)&count, (uintptr_t)allocate};
+    const uintptr_t odd[] = {0,
+                             1,
+                             8,
+                             4096,
+                             UINTPTR_MAX,
+                             UINTPTR_MAX - 15,
+                             (uintptr_t)1 << 63,
+                             (uintptr_t)1 << 47,
+                             (uintptr_t)&count,
+                             (uintptr_t)allocate};
     for (unsigned i = 0; i < TRIES; i++) {
         for (unsigned k = 0; k < 512; k++) {
             uint64_t r = random_next(&state);

@@ -7,7 +7,7 @@ import subprocess
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from hakmem import heap_profile, symbols
+from hakmem import heap_profile, perf_map, symbols
 from hakmem.perf_map import PerfMap
 from hakmem.symbols import Named, Stack
 
@@ -56,7 +56,7 @@ def profile_of(program: Path, library: Path, folder: Path, **variables: str) -> 
 
 
 def named(path: Path, made: PerfMap | None = None, **options: object) -> Named:
-    profile = heap_profile.with_made(heap_profile.read(path), made)
+    profile = perf_map.with_made(heap_profile.read(path), made)
     return symbols.named(profile, **options)  # type: ignore[arg-type]
 
 

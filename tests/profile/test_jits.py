@@ -74,15 +74,13 @@ def maps() -> Iterator[list[Path]]:
 
 def peak(path: Path, *names: str) -> float:
     """Of the stacks that have these functions one after the other, the innermost first."""
-    profile = heap_profile.with_made_here(heap_profile.read(path), path)
+    profile = perf_map.with_made_here(heap_profile.read(path), path)
     sum_ = 0.0
     for stack in symbols.named(profile).stacks:
         called = functions(stack)
         if any(tuple(called[at:][: len(names)]) == names for at in range(len(called))):
             sum_ += stack.figures[5]
     return sum_
-
-
 
 
 @pytest.mark.parametrize("option", ["--perf-prof", "--perf-basic-prof"])
@@ -146,8 +144,8 @@ def test_moved(command: Command, planted: Planted, tmp_path: Path) -> None:
     assert re.search(r" early\n +calls_moved ", text) and re.search(r" late\n +calls_late ", text)
     run(command, "record", "-o", "x.recording", "--", program, "jit-2.dump", folder=tmp_path)
     text = run(command, "trace", "x.recording", folder=tmp_path)
-    for way in "early < calls_early", "late < calls_late", "early < calls_moved":
-        assert f" < {way} (" in text
+    for said in "early < calls_early", "late < calls_late", "early < calls_moved":
+        assert f" < {said} (" in text
 
 
 def test_damaged_dumps(command: Command, planted: Planted, tmp_path: Path) -> None:

@@ -117,7 +117,8 @@ def test_python(
 
 
 def test_maps(tmp_path: Path) -> None:
-    text = "10 8 a\n20 8 py::f.<locals>.g:/a:b.py\nnonsense\n10 4 c d\nffff 0 e\n30 1 JS:+k /l.js:2:9\n"
+    text = "10 8 a\n20 8 py::f.<locals>.g:/a:b.py\nnonsense\n10 4 c d\nffff 0 e\n"
+    text += "30 1 JS:+k /l.js:2:9\n"
     one = perf_map.PerfMap(perf_map.codes_of(text))
     found = [one.function(at) for at in (0xF, 0x10, 0x13, 0x14, 0x20, 0x27, 0x28, 0x30, 0xFFFF)]
     a, c, g = ("a", "", 0), ("c d", "", 0), ("f.<locals>.g", "/a:b.py", 0)

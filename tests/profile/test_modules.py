@@ -110,9 +110,7 @@ def test_frame_pointers(planted: Planted, tmp_path: Path) -> None:
 
 
 @x86_64
-def test_frame_pointers_of_every_block(
-    command: Command, planted: Planted, tmp_path: Path
-) -> None:
+def test_frame_pointers_of_every_block(command: Command, planted: Planted, tmp_path: Path) -> None:
     program = planted.programs / "profile_plant_untabled"
     run(command, "run", "--profile=x.heap", "-o", "profile_rate=1", program, folder=tmp_path)
     run(command, "record", "-o", "x.recording", "--", program, folder=tmp_path)
@@ -130,7 +128,9 @@ def server(folder: Path, store: Path) -> Iterator[str]:
     store.mkdir()
     words = [program, "-F", "-p", str(port), "-d", str(store / "index"), str(folder)]
     with (store / "log").open("w") as log:
-        one = subprocess.Popen(words, stdout=log, stderr=log, env={**os.environ, "TMPDIR": str(store)})
+        one = subprocess.Popen(
+            words, stdout=log, stderr=log, env={**os.environ, "TMPDIR": str(store)}
+        )
     try:
         yield f"http://127.0.0.1:{port}"
     finally:
@@ -151,7 +151,7 @@ def test_debuginfod(
         debug = there / f"{file.name}.debug"
         subprocess.run(["objcopy", "--only-keep-debug", file, debug], check=True)
         subprocess.run(["strip", file], check=True)
-    words = [program, "./first.so", "plug_first"]
+    words: list[str | Path] = [program, "./first.so", "plug_first"]
     run(command, "run", "--profile=x.heap", *EXACT, *words, folder=here)
     show = ["profile", "--text", "--top", "1", "x.heap"]
     monkeypatch.delenv("DEBUGINFOD_URLS", raising=False)
