@@ -96,7 +96,8 @@ def of_process(
     path = root / f"tmp/perf-{pid}.map"
     if pid is not None and os.path.lexists(path):
         codes += _read_map(path, owners)
-    for name in dict.fromkeys(mapped):
+    kept = [] if pid is None else [f"/tmp/jit-{pid}.dump"]  # Python unmaps its own at its end
+    for name in dict.fromkeys([*mapped, *kept]):
         dump = root / name.lstrip("/")
         if _DUMP.fullmatch(dump.name) and os.path.lexists(dump):
             codes += _read_dump(dump, owners)

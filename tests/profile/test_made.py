@@ -6,7 +6,7 @@ import os
 import platform
 import shutil
 import subprocess
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -69,30 +69,30 @@ def pythons() -> Iterator[Path]:
         yield from home.glob(f"versions/*/bin/{name}")
 
 
-@pytest.fixture(scope="module")
-def python() -> Path:
+def python(option: str) -> Path:
     asks = "import sys; sys.exit(not sys.is_stack_trampoline_active())"
     for one in pythons():
-        if subprocess.run([one, "-X", "perf", "-c", asks], capture_output=True).returncode == 0:
+        if subprocess.run([one, "-X", option, "-c", asks], capture_output=True).returncode == 0:
             return one
-    pytest.skip("needs Python 3.12 or later that supports perf")
+    pytest.skip(f"needs a Python that knows -X {option}: 3.12 perf, 3.13 perf_jit")
 
 
 @x86_64
-def test_python(
-    command: Command, given: Callable[[str], Path], python: Path, tmp_path: Path
-) -> None:
+@pytest.mark.parametrize("option", ["perf", "perf_jit"])
+def test_python(command: Command, option: str, tmp_path: Path) -> None:
+    """What it writes names its trampolines, which are left out beside the functions."""
     program = tmp_path / "program.py"
     program.write_text(PYTHON)
     exact = ["-o", "profile_rate=16K", "-o", "profile_samples=0"]
-    words: list[str | Path] = ["--profile=x.heap", *exact, python, "-X", "perf", program]
+    words: list[str | Path] = ["--profile=x.heap", *exact, python(option), "-X", option, program]
     done = subprocess.run(
         ["/bin/sh", command.path, "run", *words], cwd=tmp_path, capture_output=True, text=True
     )
     assert done.returncode == 0, done.stderr
     heap = heap_profile.read(tmp_path / "x.heap")
     assert heap.pid is not None
-    written = Path(f"/tmp/perf-{heap.pid}.map")
+    name = f"perf-{heap.pid}.map" if option == "perf" else f"jit-{heap.pid}.dump"
+    written = Path("/tmp", name)
     try:
         done = command(
             "profile",
@@ -108,6 +108,7 @@ def test_python(
         written.unlink()
     assert done.returncode == 0, done.stderr
     assert "leaks (program.py:3)" in done.stdout
+    assert "?+0x" not in (tmp_path / "x.collapsed").read_text()
     stack = by_function(profile, "leaks")
     called = [
         name for name in functions(stack) if name in {"leaks", "Service.serves", "<module>", "main"}
