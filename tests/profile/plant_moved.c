@@ -49,7 +49,9 @@ static void begin(const char *name)
     dump = fdopen(file, "w");
     fwrite(&head, sizeof head, 1, dump);
     fflush(dump);
-    mmap(NULL, PAGE, PROT_READ | PROT_EXEC, MAP_PRIVATE, file, 0); /* by which perf finds it */
+    /* By this perf finds it. */
+    if (mmap(NULL, PAGE, PROT_READ | PROT_EXEC, MAP_PRIVATE, file, 0) == MAP_FAILED)
+        exit(1);
 }
 
 static void loaded(const char *name, function *at, uint64_t number)
