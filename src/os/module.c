@@ -1,7 +1,6 @@
 #define _GNU_SOURCE /* _dl_find_object */
 #include "os/module.h"
 
-#include <dlfcn.h>
 #include <link.h>
 
 #include "base/text.h"
@@ -24,28 +23,12 @@ bool module_at(uintptr_t address, struct module *found)
     return true;
 }
 
-/* Of the path that the folder comes from the loader has checked the length (PATH_MAX). */
-bool module_folder(uintptr_t address, char *folder)
-{
-    struct dl_find_object object;
-    folder[0] = '\0';
-    return _dl_find_object((void *)address, &object) == 0 &&
-           dlinfo(object.dlfo_link_map, RTLD_DI_ORIGIN, folder) == 0 && folder[0] == '/';
-}
-
 #else
 
 bool module_at(uintptr_t address, struct module *found)
 {
     (void)address;
     (void)found;
-    return false;
-}
-
-bool module_folder(uintptr_t address, char *folder)
-{
-    (void)address;
-    (void)folder;
     return false;
 }
 

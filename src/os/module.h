@@ -27,11 +27,6 @@ struct module_part {
 /* False where the module's head is not in memory. */
 bool module_part_at(const struct module *module, uintptr_t address, struct module_part *found);
 
-/* The folder that the loader found the module in; false where it does not know. Calls libc's
- * dlinfo. */
-#define MODULE_FOLDER_MOST 4096
-bool module_folder(uintptr_t address, char *folder);
-
 /* The address of what a module exports, a function or data, and its bytes; null where it has none
  * by this name, or no hash table in GNU's format. */
 const void *module_symbol(const struct module *module, const char *name, size_t *bytes);

@@ -6,10 +6,11 @@
 #include "base/text.h"
 #include "os/lock.h"
 #include "os/module.h"
+#include "os/self.h"
 
 #define BUCKETS 64
 #define ID_MOST 64    /* bytes */
-#define NAME_MOST 800 /* bytes; of a longer one the file is not known */
+#define NAME_MOST 400 /* bytes; of a longer one, or in a longer folder, the file is not known */
 
 struct seen_module *modules_last; /* atomic: grows at the front */
 
@@ -17,23 +18,19 @@ static struct {
     struct lock lock;
     struct seen_module *buckets[BUCKETS];
     uintptr_t shifts;
-    char folder[MODULE_FOLDER_MOST];
 } seen = {.lock = LOCK(PROFILE)};
 
 struct seen_module *modules_seen(void) { return load_acquire(&modules_last); }
 
-static void add_file(struct text *t, const struct module *module, uintptr_t address)
+/* A relative name was one in the folder that was the current one when the module was opened. */
+static void add_file(struct text *t, const struct module *module)
 {
-    if (module->name[0] != '/' && module_folder(address, seen.folder)) {
-        const char *last = module->name;
-        for (const char *c = last; *c != '\0'; c++)
-            last = *c == '/' ? c + 1 : last;
-        text_add_foreign(t, seen.folder, NAME_MOST);
+    static char folder[NAME_MOST];
+    if (module->name[0] != '/' && os_folder(folder, sizeof folder)) {
+        text_add_foreign(t, folder, NAME_MOST);
         text_add(t, "/");
-        text_add_foreign(t, last, NAME_MOST);
-    } else {
-        text_add_foreign(t, module->name, NAME_MOST);
     }
+    text_add_foreign(t, module->name, NAME_MOST);
     text_add(t, "\n");
 }
 
@@ -54,7 +51,7 @@ static void add_lines(struct text *t, const struct module *module, const struct 
         text_add(t, " r-xp ");
         text_add_address(t, part->offset);
         text_add(t, " 00:00 0 ");
-        add_file(t, module, part->start);
+        add_file(t, module);
     }
     if (part->id == NULL || part->id_bytes > ID_MOST)
         return;
