@@ -18,7 +18,7 @@ struct dwarf_eh_bases {
 };
 extern const void *_Unwind_Find_FDE(void *code, struct dwarf_eh_bases *bases);
 
-bool resume_untold(uintptr_t code)
+bool resume_needed(uintptr_t code)
 {
     struct dwarf_eh_bases bases;
     return _Unwind_Find_FDE((void *)code, &bases) == NULL;

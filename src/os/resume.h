@@ -29,7 +29,7 @@ struct registers {
 #if CAN_RESUME
 
 /* Whether there is code without unwind information. */
-bool resume_untold(uintptr_t code);
+bool resume_needed(uintptr_t code);
 
 /* Those of the frame that the unwinder is at. */
 void resume_note(struct registers *at, struct _Unwind_Context *context);

@@ -112,17 +112,17 @@ static bool goes_on(const struct frames *trace)
 static void go_on(struct frames *trace)
 {
     if (trace->present_until == 0 || !goes_on(trace) ||
-        !resume_untold(trace->frames[trace->count - 1]))
+        !resume_needed(trace->frames[trace->count - 1]))
         return;
     struct registers at = {0};
     trace->at = &at;
     trace->count = 0;
     _Unwind_Backtrace(add_frame, trace);
-    while (goes_on(trace) && resume_untold(trace->frames[trace->count - 1]) &&
+    while (goes_on(trace) && resume_needed(trace->frames[trace->count - 1]) &&
            resume_step(&at, is_in_reach, trace)) {
         struct registers from = at;
         unsigned before = trace->count;
-        if (resume_untold(at.ip - 1))
+        if (resume_needed(at.ip - 1))
             add_call(trace, at.ip - 1, at.sp);
         else
             resume_walk(&from, add_further, trace);
