@@ -10,7 +10,8 @@
 
 #define SITES_MOST 4000000     /* of a list that leads to itself, too */
 #define PROFILE_MORE_MOST 8192 /* of lines from elsewhere */
-#define SITE_MOST 1024         /* bytes, without its frames */
+#define MODULES_READ_MOST 100000
+#define SITE_MOST 1024 /* bytes, without its frames */
 
 static struct {
     struct site site;
@@ -28,6 +29,9 @@ static bool site_read(struct target *t, const struct watch_profile *w, uint64_t 
     memcpy(&one.site.live, site + w->live_at, sizeof one.site.live);
     memcpy(&one.site.peak, site + w->peak_at, sizeof one.site.peak);
     memcpy(&one.site.depth, site + w->depth_at, sizeof one.site.depth);
+    one.site.since = 0;
+    if (w->since_at != 0)
+        memcpy(&one.site.since, site + w->since_at, sizeof one.site.since);
     uint64_t name = 0;
     if (w->name_at != 0)
         memcpy(&name, site + w->name_at, sizeof name);
@@ -116,6 +120,31 @@ static bool print(void *to, uint64_t site)
     return true;
 }
 
+static bool modules_print(FILE *out, struct target *t, const struct watch_profile *w)
+{
+    static char lines[MODULE_LINES_MOST];
+    unsigned char module[256];
+    struct text text;
+    uint64_t at = 0;
+    uint32_t bytes;
+    if (w->modules == NULL)
+        return true; /* an older library's */
+    if (!target_read(t, address(w->modules), &at, sizeof at))
+        return target_mapped(t, address(w->modules), sizeof at);
+    for (unsigned count = 0; at != 0; count++) {
+        if (count > MODULES_READ_MOST || !target_read(t, at, module, w->module_size))
+            return false;
+        memcpy(&bytes, module + w->module_bytes_at, sizeof bytes);
+        if (bytes >= sizeof lines || !target_read(t, at + w->module_size, lines, bytes))
+            return false;
+        text_init(&text, line, sizeof line);
+        profile_add_module(&text, lines, bytes);
+        fputs(line, out);
+        memcpy(&at, module + w->module_next_at, sizeof at);
+    }
+    return true;
+}
+
 static bool maps_print(FILE *out, const char *process, struct why *why)
 {
     char text[4096];
@@ -192,6 +221,8 @@ bool profile_print(FILE *out, struct target *t, const struct tables *tables, con
         pass.printed += more->add_sites(more, &text);
     profile_add_end(&text, pass.printed);
     fputs(line, out);
+    if (!modules_print(out, t, pass.w))
+        return because(why, EXIT_NONSENSE, "its list of modules is invalid");
     if (!maps_print(out, process, why))
         return false;
     return script_lines_print(out, t, pass.w) ||

@@ -10,7 +10,7 @@ import sys
 from dataclasses import asdict, replace
 from pathlib import Path
 
-from hakmem import budgets, heap_profile, leaks, symbols
+from hakmem import budgets, heap_profile, leaks, perf_map, symbols
 from hakmem.budgets import Budget
 from hakmem.heap_profile import NoProfile, Profile
 from hakmem.leaks import LOST, THROUGH, WrongSuppression
@@ -42,13 +42,17 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _run(arguments: argparse.Namespace) -> int:
-    found = list(_budgets(heap_profile.read(arguments.file), arguments))
+    found = list(_budgets(_read(arguments.file), arguments))
     exceeded = [budget for budget in found if budget.exceeded]
     for budget in exceeded:
         print(printable(f"{arguments.name}: {budget.sentence()}"), flush=True)
     if arguments.junit is not None:
         _write_junit(found, arguments)
     return int(arguments.status) if exceeded else 0
+
+
+def _read(file: Path) -> Profile:
+    return perf_map.with_made_here(heap_profile.read(file), file)
 
 
 def _budgets(profile: Profile, arguments: argparse.Namespace) -> list[Budget]:

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from hakmem import heap_profile
+from hakmem.perf_map import PerfMap
 from hakmem.recording import MORE, PATH, Chunks, Head, NoRecording, Reader, numpy
 
 ADDRESS_BITS = 44  # of a block, without the lowest 4
@@ -66,6 +67,10 @@ class Process:
     since: float = 0.0  # seconds from the recording's begin to that of this process
     # The addresses of call paths as they are in the file, 8 bytes each, the innermost first.
     paths: dict[int, bytes] = field(default_factory=dict)
+    first: dict[int, int] = field(
+        default_factory=dict
+    )  # when each path was first seen, as in Calls
+    made: PerfMap | None = None  # names of code that is in no file
     threads: dict[int, int] = field(default_factory=dict)  # each one's place among them
 
     @property
@@ -86,7 +91,12 @@ class Process:
         return (seconds - self.since) * 1e9 / self.scale
 
     def path(self, number: int) -> tuple[int, ...]:
-        return tuple(numpy().frombuffer(self.paths.get(number, b""), dtype="<u8").tolist())
+        """Of code that is in no file, addresses that tell which functions these were then."""
+        path = tuple(numpy().frombuffer(self.paths.get(number, b""), dtype="<u8").tolist())
+        if self.made is None or number not in self.first:
+            return path
+        time = self.facts["time"] + self.first[number] * self.scale
+        return tuple(self.made.told_apart(call, time) for call in path)
 
 
 def processes(path: Path) -> tuple[list[Process], bool]:
@@ -404,11 +414,14 @@ def _calls(process: Process, chunks: Chunks) -> Calls:
     kind, what = chunks.events.kind, chunks.events.what
     is_path = kind == PATH
     if is_path.any():
-        for number, path in _paths(chunks.events.both, np.flatnonzero(is_path)):
+        first = time[is_path[timed]].tolist()
+        found = _paths(chunks.events.both, np.flatnonzero(is_path))
+        for (number, path), since in zip(found, first, strict=True):
             mapping = {} if number else _mapping(path)
             process.maps.update(mapping)
             if not mapping:
                 process.paths[number] = path
+                process.first[number] = since
         time = time[~is_path[timed]]
     call = timed & ~is_path
     names = process.threads
@@ -429,12 +442,12 @@ def _calls(process: Process, chunks: Chunks) -> Calls:
 
 
 def _mapping(path: bytes) -> dict[str, str]:
-    """Of a line of a script, which is written as a path."""
+    """Of a line of a script, or of those of a module, which are written as a path."""
     packed = numpy().frombuffer(path, "u1").reshape(-1, 8)[:, :PACKED].tobytes()
-    line = packed.rstrip(b"\0\n").decode(errors="replace")
+    lines = packed.rstrip(b"\0\n").decode(errors="replace").split("\n")
     with suppress(heap_profile.NoProfile):
-        heap_profile.mappings([line], 1, "")
-        return {line.partition("-")[0]: line}
+        heap_profile.mappings(lines, 1, "")
+        return {line.partition("-")[0] if line[:1] != "#" else line: line for line in lines}
     return {}
 
 

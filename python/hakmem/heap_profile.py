@@ -2,12 +2,18 @@
 
 Each site is a line, `live blocks: live bytes [total blocks: total bytes] @ address address ...`,
 followed by a comment of hakmem's own, `# peak blocks: bytes samples live total`, and where the
-program named the call by `# name NAME`. Where the reader is asked for them, `# sizes` follows, with
-the blocks in use by the size of their class (look/samples.h). A file of a search for leaks has one
-more line for each site, `# leaks` and eight numbers. The figures are estimates for the whole
-program, made from the samples. Addresses are those to which the calls return, the innermost first.
-After the sites comes the text of /proc/PID/maps. Functions of scripts have addresses, too, where no
-code can be: a mapping there is of one line of a script, and named `[python:FILE:LINE:FUNCTION]`.
+program named the call by `# name NAME`, and where code of no file called by `# since TIME`: when
+the site was first seen, in ns of CLOCK_MONOTONIC. Where the reader is asked for them, `# sizes`
+follows, with the blocks in use by the size of their class (look/samples.h). A file of a search for
+leaks has one more line for each site, `# leaks` and eight numbers. The figures are estimates for
+the whole program, made from the samples. Addresses are those to which the calls return, the
+innermost first. After the sites come mappings: of the modules that were seen in stacks, each with a
+comment `# build-id START ID`, and then the text of /proc/PID/maps. The former count where they
+overlap: a module may be unloaded, and its addresses another's. Functions of scripts have addresses,
+too, where no code can be: a mapping there is of one line of a script, and named
+`[python:FILE:LINE:FUNCTION]`. At the end names may stand that were found when the file was written,
+a line for each function at a call, the innermost inlined first: `# symbol CALL FUNCTION FILE LINE`,
+with tabs between.
 """
 
 from __future__ import annotations
@@ -15,9 +21,13 @@ from __future__ import annotations
 import bisect
 import functools
 import math
+import os
 import re
-from dataclasses import dataclass, replace
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Protocol
 
 from hakmem.arguments import missing_status
 
@@ -37,6 +47,7 @@ _SITE = re.compile(rf"{_N}: {_N} \[{_N}: {_N}\] @((?: 0x[0-9a-f]{{1,16}})*)")
 _COUNT = re.compile(r"# sites ([0-9]{1,7})")
 _MORE = re.compile(rf"# peak {_N}: {_N} samples {_N} {_N}")
 _NAME = re.compile(r"# name (.+)", re.DOTALL)
+_SINCE = re.compile(rf"# since {_N}")
 _F = r"([0-9.]{1,40}(?:e[+-][0-9]{1,3})?)"
 _SIZE = re.compile(rf"{_N}:{_F}:{_F}:{_N}")
 _SIZES = "# sizes "
@@ -44,10 +55,20 @@ _LEAKS = re.compile("# leaks" + 8 * f" {_N}")
 _MAPPING = re.compile(
     r"([0-9a-f]{1,16})-([0-9a-f]{1,16}) ([-rwxsp]{4}) ([0-9a-f]{1,16}) \S+ ([0-9]{1,20}) *(.*)"
 )
+_BUILD_ID = re.compile("# build-id ([0-9a-f]{1,16}) ((?:[0-9a-f]{2}){2,64})")
+_SYMBOL = re.compile("# symbol ([0-9a-f]{1,16})\t([^\t]*)\t([^\t]*)\t([0-9]{1,10})")
 _SCRIPT = re.compile(r"\[python:([^:]*):([0-9]{1,10}):([^:]*)\]")
 SCRIPTS = 2**60  # the first address of their functions
+APART = 2**58  # and of functions that had one address at two times (perf_map.py)
 MAPPED = "MAPPED_LIBRARIES:"
+COMMENT = "# "
 DELETED = " (deleted)"
+
+
+class Made(Protocol):
+    """Names of code that is in no file."""
+
+    def function(self, address: int) -> Symbol | None: ...
 
 
 class NoProfile(Exception):
@@ -66,6 +87,7 @@ class Mapping:
     path: str  # empty, or [heap] and the like, where it is no file
     executable: bool
     deleted: bool  # the file was removed or replaced while the process ran
+    build_id: str = ""  # of the module in memory; empty: not known
 
     @property
     def is_file(self) -> bool:
@@ -79,6 +101,9 @@ class Script:
     function: str
     file: str
     line: int  # 0 where it is not known
+
+
+Symbol = tuple[str, str, int]  # a function, its file, and the line, 0 where it is not known
 
 
 @dataclass(frozen=True)
@@ -111,6 +136,7 @@ class Site:
     samples: tuple[int, int] = (0, 0)  # in use, allocated
     sizes: tuple[Size, ...] = ()  # where the reader was asked for them
     leaks: Leaks | None = None  # where leaks were searched for
+    since: int = 0  # when it was first seen, ns of CLOCK_MONOTONIC; 0: not known
 
 
 @dataclass(frozen=True)
@@ -123,6 +149,9 @@ class Profile:
     pid: int | None = None  # as the process knew it
     most: int | None = None  # bytes in use at once; None where only the sites' peaks are known
     allocated: int | None = None  # blocks; both since the process began, or since its last fork
+    # Names that the file has: of a call, function, file and line, the innermost inlined first.
+    symbols: dict[int, tuple[Symbol, ...]] = field(default_factory=dict)
+    made: Made | None = None  # names of code that is in no file
 
     @functools.cached_property
     def scripts(self) -> dict[int, Script]:
@@ -183,10 +212,20 @@ def parse(text: str, name: str) -> Profile:
         raise NoProfile(f"{name}: truncated: it has no line '{MAPPED}'") from None
     rate = max(int(own[1]), 1)
     sites = _sites(lines[2:at], name)
+    said = [line for line in lines[at + 1 :] if line.startswith(COMMENT)]
     where = mappings(lines[at + 1 :], at + 2, name)
-    pid = int(own[4]) if own[4] else None
-    course = (int(own[5]), int(own[6])) if own[5] else (None, None)
-    return Profile(text, rate, int(own[2]), _with_peak(sites), where, pid, *course)
+    most, allocated = (int(own[5]), int(own[6])) if own[5] else (None, None)
+    return Profile(
+        text=text,
+        rate=rate,
+        lost=int(own[2]),
+        sites=_with_peak(sites),
+        mappings=where,
+        pid=int(own[4]) if own[4] else None,
+        most=most,
+        allocated=allocated,
+        symbols=_symbols(said),
+    )
 
 
 def _script(mapping: Mapping) -> Script | None:
@@ -227,6 +266,8 @@ def _sites(lines: list[str], name: str) -> list[Site]:
         called = _NAME.fullmatch(lines[at]) if at < len(lines) else None
         at += called is not None
         site_name = "" if called is None else called[1]
+        first = _SINCE.fullmatch(lines[at]) if at < len(lines) else None
+        at += first is not None
         sizes: tuple[Size, ...] = ()
         if at < len(lines) - 2 and lines[at].startswith(_SIZES):
             sizes = _sizes(lines[at], f"{name}: damaged in line {at + 3}")
@@ -234,7 +275,9 @@ def _sites(lines: list[str], name: str) -> list[Site]:
         searched = _LEAKS.fullmatch(lines[at]) if at < len(lines) else None
         at += searched is not None
         counts, errors = (live_samples, total_samples), _errors(figures, samples)
-        sites.append(Site(stack, figures, errors, site_name, counts, sizes, _leaks(searched)))
+        since = int(first[1]) if first else 0
+        found = _leaks(searched)
+        sites.append(Site(stack, figures, errors, site_name, counts, sizes, found, since))
     if len(sites) != int(count[1]):
         raise NoProfile(f"{name}: damaged: it has {len(sites)} sites, and says {count[1]}")
     return sites
@@ -289,21 +332,92 @@ def _with_peak(sites: list[Site]) -> tuple[Site, ...]:
     )
 
 
+def _symbols(comments: list[str]) -> dict[int, tuple[Symbol, ...]]:
+    found: dict[int, list[Symbol]] = defaultdict(list)
+    for comment in comments:
+        match = _SYMBOL.fullmatch(comment)
+        if match is not None:
+            found[int(match[1], 16)].append((match[2], match[3], int(match[4])))
+    return {call: tuple(symbols) for call, symbols in found.items()}
+
+
+def symbol_line(call: int, symbol: Symbol) -> str:
+    """As a file has it."""
+    function, file, line = (re.sub(r"[\t\n\r]", " ", str(word)) for word in symbol)
+    return f"# symbol {call:x}\t{function}\t{file}\t{line}"
+
+
+def with_symbols(profile: Profile, lines: Iterable[str]) -> str:
+    """The text of the file with names at its end."""
+    own = (line for line in profile.text.splitlines() if not line.startswith("# symbol "))
+    return "".join(f"{line}\n" for line in (*own, *lines))
+
+
 def mappings(lines: list[str], first: int, name: str) -> tuple[Mapping, ...]:
-    mappings = []
+    """Where some overlap, those count that were noted of a module when it was there."""
+    noted: list[Mapping] = []
+    last: list[Mapping] = []
+    build_ids = {}
     for number, line in enumerate(lines, first):
         match = _MAPPING.fullmatch(line)
+        if match is None and line.startswith(COMMENT):
+            said = _BUILD_ID.fullmatch(line)
+            if said is not None:
+                build_ids[int(said[1], 16)] = said[2]
+            continue
         if match is None:
             raise NoProfile(f"{name}: damaged in line {number}: expected a mapping")
         path = match[6].replace("\\012", "\n")  # the kernel writes line feeds so
-        mappings.append(
-            Mapping(
-                int(match[1], 16),
-                int(match[2], 16),
-                int(match[4], 16),
-                path.removesuffix(DELETED),
-                "x" in match[3],
-                path.endswith(DELETED),
-            )
+        one = Mapping(
+            int(match[1], 16),
+            int(match[2], 16),
+            int(match[4], 16),
+            path.removesuffix(DELETED),
+            "x" in match[3],
+            path.endswith(DELETED),
         )
-    return tuple(sorted(mappings, key=lambda one: one.start))
+        # In a file system each file has another number than 0.
+        (noted if one.is_file and int(match[5]) == 0 else last).append(one)
+    found = _joined(noted, last) if noted else last
+    ordered = tuple(sorted(found, key=lambda one: one.start))
+    if not build_ids:
+        return ordered
+    return tuple(replace(one, build_id=build_ids.get(one.start, "")) for one in ordered)
+
+
+def _joined(noted: list[Mapping], last: list[Mapping]) -> list[Mapping]:
+    """The loader may know another name of the same file: then the kernel's counts."""
+    by_start = {one.start: one for one in last}
+    gone = [one for one in noted if not _is_same_file(one, by_start.get(one.start))]
+    gone = [replace(one, path=os.path.normpath(one.path)) for one in gone]
+    if not gone:
+        return last
+    gone.sort(key=lambda one: one.start)
+    starts = [one.start for one in gone]
+
+    def parts(one: Mapping) -> Iterator[Mapping]:
+        """What of it is none of theirs."""
+        begin = one.start
+        for other in gone[max(bisect.bisect_right(starts, begin) - 1, 0) :]:
+            if other.start >= one.end:
+                break
+            if other.end <= begin:
+                continue
+            if begin < other.start:
+                yield replace(
+                    one, start=begin, end=other.start, offset=one.offset + begin - one.start
+                )
+            begin = other.end
+        if begin < one.end:
+            yield replace(one, start=begin, offset=one.offset + begin - one.start)
+
+    return [*gone, *(part for one in last for part in parts(one))]
+
+
+def _is_same_file(noted: Mapping, other: Mapping | None) -> bool:
+    if other is None or not other.is_file or other.offset != noted.offset:
+        return False
+    names = Path(noted.path), Path(other.path)
+    return names[0].name == names[1].name or os.path.realpath(names[0]) == os.path.realpath(
+        names[1]
+    )

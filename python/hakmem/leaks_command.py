@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 
-from hakmem import heap_profile, leaks, symbols
+from hakmem import heap_profile, leaks, perf_map, symbols
 from hakmem.arguments import number
 from hakmem.heap_profile import NoProfile
 from hakmem.hint import hint
@@ -99,7 +99,7 @@ def run(arguments: argparse.Namespace) -> int:
 def _run(arguments: argparse.Namespace) -> int:
     path: Path = arguments.file
     suppressions = [one for file in arguments.suppressions for one in leaks.read_suppressions(file)]
-    profile = heap_profile.read(path)
+    profile = perf_map.with_made_here(heap_profile.read(path), path)
     try:
         found = leaks.find(
             profile,

@@ -1,22 +1,35 @@
-"""Names of code that a program made while it ran, as it writes them for perf: /tmp/perf-PID.map, a
-line `START SIZE NAME` for each function, both numbers in hexadecimal.
+"""Names of code that a program made while it ran, as it writes them for perf.
+
+/tmp/perf-PID.map has a line `START SIZE NAME` for each function, both numbers in hexadecimal. A
+jitdump also says when each was made and where it was moved to. A program that writes one maps it,
+which is how perf finds it, and how it is found here.
 https://github.com/torvalds/linux/blob/master/tools/perf/Documentation/jit-interface.txt
+https://github.com/torvalds/linux/blob/master/tools/perf/Documentation/jitdump-specification.txt
 """
 
 from __future__ import annotations
 
-import bisect
 import os
 import re
 import stat
-from collections.abc import Collection
-from contextlib import suppress
-from dataclasses import dataclass
+import struct
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import BinaryIO
+
+from hakmem.heap_profile import APART, Mapping, Profile
+from hakmem.heap_profile import Symbol as Function
 
 MOST_BYTES = 256 * 2**20
 _LINE = re.compile(r"(?:0x)?([0-9a-fA-F]{1,16}) (?:0x)?([0-9a-fA-F]{1,16}) (.+)")
 _PYTHON = re.compile(r"py::([^:]+):(.+)")
+# V8 has the compiler before it, such as ~ for its interpreter, and the column after it.
+_SCRIPT = re.compile(r"(?:JS|LazyCompile|Function|Script|Eval):[~^+*]?(.*) (\S+?):([0-9]+):[0-9]+")
+_PHP = re.compile(r"JIT\$(.+)")
+_DUMP = re.compile(r"jit-[0-9]{1,10}\.dump")
 
 
 class NoMap(Exception):
@@ -24,26 +37,111 @@ class NoMap(Exception):
 
 
 @dataclass(frozen=True)
+class Code:
+    start: int
+    size: int
+    function: Function
+    since: int = 0  # ns of CLOCK_MONOTONIC; 0: not known
+
+
+PAGE_BITS = 12
+PAGES_MOST = 2**16  # of one function
+
+
 class PerfMap:
-    starts: list[int]
-    functions: list[tuple[int, str, str]]  # the size, the name and the file of each
+    """The functions, in the order in which they were made. Where one lies that another one lay
+    before, the later counts, unless the time tells which of them is meant."""
 
-    def function(self, address: int) -> tuple[str, str] | None:
-        at = bisect.bisect_right(self.starts, address) - 1
-        if at >= 0 and address < self.starts[at] + self.functions[at][0]:
-            return self.functions[at][1:]
-        return None
+    def __init__(self, codes: Iterable[Code]) -> None:
+        self._of_page: dict[int, list[Code]] = defaultdict(list)
+        self._apart: dict[tuple[int, Function], int] = {}
+        self._meant: dict[int, Function] = {}
+        for code in codes:
+            last = code.start + code.size - 1 >> PAGE_BITS
+            first = max(code.start >> PAGE_BITS, last - PAGES_MOST)
+            for page in range(first, last + 1):
+                self._of_page[page].append(code)
+
+    def function(self, address: int) -> Function | None:
+        """`address` may be one that told_apart gave."""
+        meant = self._meant.get(address)
+        codes = () if meant else self._at(address)
+        return codes[-1].function if codes else meant
+
+    def _at(self, address: int) -> list[Code]:
+        page = self._of_page.get(address >> PAGE_BITS, ())
+        return [code for code in page if code.start <= address < code.start + code.size]
+
+    def told_apart(self, address: int, time: float) -> int:
+        """One that stands for the function that was there at that time, in ns of CLOCK_MONOTONIC:
+        the address itself, if there never was another."""
+        codes = self._at(address)
+        if len({code.function for code in codes}) < 2 or not time:
+            return address
+        before = [code for code in codes if code.since <= time]
+        function = (before[-1] if before else codes[0]).function
+        one = self._apart.setdefault((address, function), APART + 2 * len(self._apart))
+        self._meant[one] = function
+        return one
 
 
-def of_process(pid: int, root: Path, owners: Collection[int]) -> PerfMap | None:
-    """None where there is none. `pid`: as the process knows it; `root`: its root folder.
+def of_process(
+    pid: int | None, mapped: Iterable[str], root: Path, owners: Collection[int]
+) -> PerfMap | None:
+    """None where there is none. `pid`: as the process knows it; `mapped`: files that it mapped;
+    `root`: its root folder.
 
     Raises NoMap."""
+    codes: list[Code] = []
     path = root / f"tmp/perf-{pid}.map"
-    return read(path, owners) if os.path.lexists(path) else None
+    if pid is not None and os.path.lexists(path):
+        codes += _read_map(path, owners)
+    kept = [] if pid is None else [f"/tmp/jit-{pid}.dump"]  # Python unmaps its own at its end
+    for name in dict.fromkeys([*mapped, *kept]):
+        dump = root / name.lstrip("/")
+        if _DUMP.fullmatch(dump.name) and os.path.lexists(dump):
+            codes += _read_dump(dump, owners)
+    return PerfMap(codes) if codes else None
 
 
-def read(path: Path, owners: Collection[int] | None = None) -> PerfMap:
+def with_made(profile: Profile, made: PerfMap | None) -> Profile:
+    """With names of code that is in no file, each as it was when the site was first seen."""
+    if made is None:
+        return profile
+    sites = (replace(one, stack=_as_of(made, one.stack, one.since)) for one in profile.sites)
+    return replace(profile, made=made, sites=tuple(sites))
+
+
+def made_by(
+    pid: int | None, mappings: Iterable[Mapping], root: Path, owners: Collection[int]
+) -> PerfMap | None:
+    """What a process wrote of such code. Raises NoMap."""
+    mapped = (one.path for one in mappings if one.is_file)
+    return of_process(pid, mapped, root, owners)
+
+
+def with_made_here(profile: Profile, file: Path = Path("/proc/self")) -> Profile:
+    """With what can be read of it; `file`: the profile's, the owner of which the process had."""
+    with suppress(NoMap, OSError):
+        owners = {os.geteuid(), file.stat().st_uid}
+        return with_made(profile, made_by(profile.pid, profile.mappings, Path("/"), owners))
+    return profile
+
+
+def _as_of(made: PerfMap, stack: tuple[int, ...], time: float) -> tuple[int, ...]:
+    """Addresses that tell which functions these were then."""
+    return tuple(made.told_apart(one - 1, time) + 1 for one in stack) if time else stack
+
+
+def read(path: Path) -> PerfMap:
+    """Of either kind. Raises NoMap."""
+    with _opened(path, None) as file:
+        dump = file.read(4) == MAGIC
+    return PerfMap(_read_dump(path, None) if dump else _read_map(path, None))
+
+
+@contextmanager
+def _opened(path: Path, owners: Collection[int] | None) -> Iterator[BinaryIO]:
     """Anybody may write into /tmp, so the file has to be of one of the owners, if they are given,
     or of root. Raises NoMap."""
     try:
@@ -56,23 +154,82 @@ def read(path: Path, owners: Collection[int] | None = None) -> PerfMap:
                 raise NoMap(f"{path}: not a plain file")
             if owners is not None and status.st_uid not in {0, *owners}:
                 raise NoMap(f"{path}: is another user's, so it is not read")
-            content = opened.read(MOST_BYTES)
+            yield opened
     except OSError as error:
         raise NoMap(f"{path}: {error.strerror}") from error
-    return parse(content.decode(errors="replace"))
 
 
-def parse(text: str) -> PerfMap:
-    """Of two functions at one address the later counts: it took the place of the other."""
-    found = {}
+def _function(name: str) -> Function:
+    python, script, php = (one.fullmatch(name) for one in (_PYTHON, _SCRIPT, _PHP))
+    if python:
+        return python[1], python[2], 0
+    if script:
+        return script[1] or "(top level)", script[2], int(script[3])
+    return (php[1] if php else name), "", 0
+
+
+# ---- maps ----
+
+
+def _read_map(path: Path, owners: Collection[int] | None) -> list[Code]:
+    with _opened(path, owners) as file:
+        return list(codes_of(file.read(MOST_BYTES).decode(errors="replace")))
+
+
+def codes_of(text: str) -> Iterator[Code]:
     for line in text.split("\n"):
         match = _LINE.fullmatch(line)
         if match is not None:
-            python = _PYTHON.fullmatch(match[3])
-            name, file = (python[1], python[2]) if python else (match[3], "")
-            found[int(match[1], 16)] = int(match[2], 16), name, file
-    starts = sorted(found)
-    return PerfMap(starts, [found[start] for start in starts])
+            yield Code(int(match[1], 16), int(match[2], 16), _function(match[3]))
+
+
+# ---- jitdumps ----
+
+MAGIC = b"DTiJ"  # of this byte order
+HEAD = struct.Struct("<4sIIIIIQQ")  # and version, bytes, machine, padding, PID, time, flags
+RECORD = struct.Struct("<IIQ")  # its kind, bytes and time
+LOADED = struct.Struct("<IIQQQQ")  # PID, thread, address twice, size and number of the code
+MOVED = struct.Struct("<IIQQQQQ")  # PID, thread, address, old and new one, size and number
+IS_LOADED, IS_MOVED = 0, 1
+TIME_OF_PROCESSOR = 1  # a flag
+NAME_MOST = 2**16
+
+
+def _read_dump(path: Path, owners: Collection[int] | None) -> list[Code]:
+    """As far as it is whole: the program may be writing it."""
+    with _opened(path, owners) as file:
+        head = file.read(HEAD.size)
+        if len(head) < HEAD.size or head[:4] != MAGIC:
+            raise NoMap(f"{path}: not a jitdump of this byte order")
+        _, _, bytes_, *_, flags = HEAD.unpack(head)
+        file.seek(max(bytes_, HEAD.size))
+        return list(_codes(file, timed=not flags & TIME_OF_PROCESSOR))
+
+
+def _codes(file: BinaryIO, timed: bool) -> Iterator[Code]:
+    found: dict[int, Code] = {}
+    while len(record := file.read(RECORD.size)) == RECORD.size:
+        kind, bytes_, time = RECORD.unpack(record)
+        after = file.tell() + bytes_ - RECORD.size
+        since = time if timed else 0
+        part = {IS_LOADED: LOADED, IS_MOVED: MOVED}.get(kind)
+        if bytes_ < RECORD.size + (part.size if part else 0):
+            return
+        if part is not None:
+            body = file.read(part.size)
+            if len(body) < part.size:
+                return
+            *_, start, size, number = part.unpack(body)
+            code = None
+            if kind == IS_LOADED:
+                name = file.read(min(NAME_MOST, after - file.tell())).partition(b"\0")[0]
+                code = Code(start, size, _function(name.decode(errors="replace")), since)
+            elif number in found:
+                code = replace(found[number], start=start, since=since)
+            if code is not None:
+                found[number] = code
+                yield code
+        file.seek(after)
 
 
 def inner_pid(pid: int) -> int:

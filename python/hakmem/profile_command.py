@@ -54,7 +54,8 @@ What is written depends on how the name after -o ends:
   .pb.gz            for pprof; needs the Python module protobuf
   .collapsed        collapsed stacks, for flamegraph.pl
   .speedscope.json  for speedscope
-  .heap             the profile as the program wrote it, for pprof, jeprof and hakmem profile
+  .heap             the profile as the program wrote it, for pprof, jeprof and hakmem profile, and
+                    names, so that hakmem profile can show it on another machine
 
 Without -o and --text, it is FILE.html or NAME.PID.html.
 
@@ -66,6 +67,8 @@ PyMem_Malloc or strdup (docs/profile.md lists them). --wrapper names further one
 
 Functions and lines come from the program's files and their debug files, which have to be here. This
 uses llvm-symbolizer or addr2line (Debian: llvm, binutils); without them there are only functions.
+Where DEBUGINFOD_URLS is set, its servers are asked for debug files that are not here, by
+debuginfod-find (Debian: debuginfod). The time that this may take is said.
 
 examples:
   hakmem run --profile=app.heap ./app
@@ -105,13 +108,17 @@ def _collapsed(result: Result) -> bytes:
     return profile_text.collapsed(result.now, at, result.before).encode()
 
 
+def _own(result: Result) -> str:
+    return heap_profile.with_symbols(result.profile, symbols.symbol_lines(result.now))
+
+
 OWN = ".heap"
 WRITERS: dict[str, Callable[[Result], bytes]] = {
     ".html": lambda result: profile_html.page(result.shown, result.name, result.parts).encode(),
     ".pb.gz": lambda result: pprof.profile(result.shown),
     ".collapsed": _collapsed,
     ".speedscope.json": lambda result: profile_text.speedscope(result.shown, result.name).encode(),
-    OWN: lambda result: result.profile.text.encode(),
+    OWN: lambda result: _own(result).encode(),
 }
 
 
@@ -151,7 +158,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--perf-map",
         metavar="FILE",
         type=Path,
-        help="names of code that the program made while it ran (default: /tmp/perf-PID.map)",
+        help="names of code that the program made while it ran, a map or a jitdump (default:"
+        " /tmp/perf-PID.map, and jitdumps that it mapped)",
     )
     parser.add_argument(
         "subject",
@@ -175,8 +183,9 @@ def _run(arguments: argparse.Namespace) -> int:
     debug_dirs = (*arguments.debug_dir, symbols.DEBUG_DIR)
 
     def of_file(path: Path, profile: Profile) -> Named:
-        made = _perf_map(arguments, profile.pid, Path("/"), path)
-        return symbols.named(profile, Path("/"), debug_dirs, _written(path), made, known)
+        made = _made(arguments, profile, profile.pid, Path("/"), path)
+        profile = perf_map.with_made(profile, made)
+        return symbols.named(profile, Path("/"), debug_dirs, _written(path), known)
 
     before = None if arguments.diff is None else heap_profile.read(arguments.diff)
     parts: list[Part]
@@ -187,8 +196,10 @@ def _run(arguments: argparse.Namespace) -> int:
         text = _taken(arguments, subject)
         profile = process.as_called(heap_profile.parse(text, f"process {subject}"), subject)
         root = Path(f"/proc/{subject}/root")
-        made = _perf_map(arguments, perf_map.inner_pid(subject), root, Path(f"/proc/{subject}"))
-        now = symbols.named(profile, root, debug_dirs, None, made, known)
+        inner = perf_map.inner_pid(subject)
+        made = _made(arguments, profile, inner, root, Path(f"/proc/{subject}"))
+        profile = perf_map.with_made(profile, made)
+        now = symbols.named(profile, root, debug_dirs, None, known)
         parts = [Part(name, profile, now)]
     else:
         more = "" if len(subject) == 1 else f" and {len(subject) - 1} more"
@@ -252,17 +263,16 @@ def _outputs(arguments: argparse.Namespace, name: str) -> list[tuple[Path, Write
     return outputs(arguments.output or ([] if arguments.text else [f"{name}.html"]), WRITERS)
 
 
-def _perf_map(
-    arguments: argparse.Namespace, pid: int | None, root: Path, owned: Path
+def _made(
+    arguments: argparse.Namespace, profile: Profile, pid: int | None, root: Path, owned: Path
 ) -> PerfMap | None:
-    """That of the option, or what the process wrote. The latter must be a file of our user, of the
-    process's (the owner of `owned`) or of root."""
+    """Names by the file of the option, or of those that the process wrote. The latter must be of
+    our user, of the process's (the owner of `owned`) or of root."""
     try:
         if arguments.perf_map is not None:
             return perf_map.read(arguments.perf_map)
-        if pid is not None:
-            owners = {os.geteuid(), owned.stat().st_uid}
-            return perf_map.of_process(pid, root, owners)
+        owners = {os.geteuid(), owned.stat().st_uid}
+        return perf_map.made_by(pid, profile.mappings, root, owners)
     except (NoMap, OSError) as why:
         print(f"hakmem profile: {profile_text.printable(str(why))}", file=sys.stderr)
     return None

@@ -158,7 +158,7 @@ class Sites:
             if call not in known or known[call].module != profile.mapping_of(call)
         }
         root = Path(f"/proc/{self.pid}/root")
-        self._frames |= symbols.located(profile, new, root).frames
+        self._frames |= symbols.located(profile, new, root, servers=False).frames
 
 
 def _key(site: Site) -> Key:

@@ -2,7 +2,8 @@
 
 llvm-symbolizer finds that out, or addr2line of binutils; one of them is started once for each file.
 What they leave without a name, the files' own tables of symbols may have. Separate debug files are
-found as debuggers find them: by the build id, or by the name that the file has of it.
+found as debuggers find them: by the build id, or by the name that the file has of it; also at
+debuginfod servers, where the environment names some.
 """
 
 from __future__ import annotations
@@ -27,13 +28,13 @@ from elftools.common.exceptions import ELFError
 from elftools.elf.elffile import ELFFile
 from elftools.elf.segments import NoteSegment
 
-from hakmem import heap_profile, wrappers
+from hakmem import debuginfod, heap_profile, wrappers
 from hakmem.heap_profile import Figures, Profile
-from hakmem.perf_map import PerfMap
 from hakmem.wrappers import Wrappers
 
 DEBUG_DIR = Path("/usr/lib/debug")
 TOOL_SECONDS = 600
+PAGE = 4096
 # What pyelftools raises of damaged files.
 BROKEN = (ELFError, struct.error, LookupError, ValueError, OSError, MemoryError, AssertionError)
 
@@ -142,6 +143,7 @@ class Named:
     build_ids: Mapping[str, str]  # by path
     notes: tuple[str, ...] = ()  # what the user should know, a line each
     is_difference: bool = False
+    frames: Mapping[int, Frame] = field(default_factory=dict)  # by the address of the call
 
     @property
     def sums(self) -> list[float]:
@@ -155,6 +157,8 @@ class _Facts:
     build_id: str = ""
     loads: list[tuple[int, int, int]] = field(default_factory=list)  # offset, size, address
     link: tuple[str, int] | None = None  # a debug file's name, and its checksum
+    has_lines: bool = False  # debug information
+    missing: str = ""  # why its file is of no use
 
     def address(self, offset: int) -> int:
         """Of a byte of the file, as the file counts addresses."""
@@ -182,12 +186,10 @@ def named(
     root: Path = Path("/"),
     debug_dirs: Sequence[Path] = (DEBUG_DIR,),
     written: float | None = None,
-    perf_map: PerfMap | None = None,
     known: Wrappers = wrappers.KNOWN,
 ) -> Named:
-    """`root`: below which the files of the mappings lie; `written`: when the profile was;
-    `perf_map`: names of code that is in no file."""
-    found = located(profile, profile.calls, root, debug_dirs, written, perf_map, known)
+    """`root`: below which the files of the mappings lie; `written`: when the profile was."""
+    found = located(profile, profile.calls, root, debug_dirs, written, known)
     return with_names(profile, found)
 
 
@@ -204,11 +206,11 @@ def located(
     root: Path = Path("/"),
     debug_dirs: Sequence[Path] = (DEBUG_DIR,),
     written: float | None = None,
-    perf_map: PerfMap | None = None,
     known: Wrappers = wrappers.KNOWN,
+    servers: bool = True,
 ) -> Located:
     """The functions and lines of calls."""
-    (found,) = all_located([(profile, calls)], root, debug_dirs, written, perf_map, known)
+    (found,) = all_located([(profile, calls)], root, debug_dirs, written, known, servers)
     return found
 
 
@@ -217,12 +219,15 @@ def all_located(
     root: Path = Path("/"),
     debug_dirs: Sequence[Path] = (DEBUG_DIR,),
     written: float | None = None,
-    perf_map: PerfMap | None = None,
     known: Wrappers = wrappers.KNOWN,
+    servers: bool = True,
 ) -> list[Located]:
-    """The same of some processes, of each by itself; a file is read once for all."""
-    of_file: dict[str, dict[tuple[int, int], heap_profile.Mapping]] = defaultdict(dict)
+    """The same of some processes, of each by itself; a file is read once for all. `servers`:
+    whether to ask those of debuginfod, which takes time."""
+    of_file: dict[tuple[str, str], dict[tuple[int, int], heap_profile.Mapping]] = defaultdict(dict)
     frames: list[dict[int, Frame]] = [{} for _ in asked]
+    # A program may have made the code of a function several times.
+    functions: list[dict[Line, Frame]] = [{} for _ in asked]
     for which, (profile, calls) in enumerate(asked):
         for call in calls:
             script = profile.scripts.get(call)
@@ -232,43 +237,80 @@ def all_located(
                 frames[which][call] = Frame(call, None, 0, (line,))
             elif call == CUT:
                 frames[which][call] = Frame(call, None, 0, (Line(LEFT_OUT),))
+            elif call in profile.symbols:
+                frames[which][call] = _written_frame(call, module, profile.symbols[call], known)
             elif module is not None and module.is_file:
-                of_file[module.path][which, call] = module
+                of_file[module.path, module.build_id][which, call] = module
             else:
                 within = call - module.start if module else call
                 code = module is None or module.executable  # what it made may be gone at its end
-                made = perf_map.function(call) if perf_map and code else None
+                made = profile.made.function(call) if profile.made and code else None
                 if made and made[1] and profile.scripts:
                     continue  # a trampoline, beside the frame that it leads to
-                frames[which][call] = Frame(call, module, within, (Line(*made),) if made else ())
+                frame = Frame(call, module, within, ())
+                if made:
+                    line = Line(*made, is_script=bool(made[1]))
+                    frame = functions[which].setdefault(line, Frame(call, None, 0, (line,)))
+                frames[which][call] = frame
     notes: list[str] = []
     build_ids = {}
-    for path, modules in sorted(of_file.items()):
-        replaced = any(module.deleted for module in modules.values())
-        file = None if replaced else _file(root, path)
-        if replaced:
-            notes.append(f"{path}: was replaced or removed while the process ran, so has no names")
-        elif file is None:
-            notes.append(f"{path}: can't be read, so has no names")
-        facts = _Facts() if file is None else _facts(file)
-        if file is not None and written is not None and file.stat().st_mtime > written:
+    for (path, build_id), modules in sorted(of_file.items()):
+        module = next(iter(modules.values()))
+        file, facts = _found(root, module, notes)
+        if file is not None and not build_id and written is not None and _changed(file) > written:
             notes.append(f"{path}: newer than the profile, so its names may be wrong")
-        build_ids[path] = facts.build_id
+        build_ids[path] = build_id or facts.build_id
+        own = _OWN_FILE.fullmatch(path.rpartition("/")[2])
+        debug = None if own else _debug_file(file, facts, root, debug_dirs)
+        if debug is None and servers and not own and facts.build_id and not facts.has_lines:
+            debug = debuginfod.debug_file(facts.build_id, notes)
+        if file is None and debug is None:
+            notes.append(f"{path}: {facts.missing}, so has no names")
+        if file is None and debug is not None:
+            facts.loads = _loads(module, _facts(debug))
         places = {
             (which, call): facts.address(call - module.start + module.offset)
             for (which, call), module in modules.items()
         }
-        lines: Lines = {}
-        if file is not None and not _OWN_FILE.fullmatch(file.name):
-            lines = _lines(file, facts, root, debug_dirs, sorted(set(places.values())))
+        files = [one for one in (debug, file) if one is not None and not own]
+        lines = _lines(files, sorted(set(places.values())))
         for (which, call), module in modules.items():
             at = places[which, call]
-            named = tuple(
-                replace(line, is_wrapper=True) if known.has(line.function) else line
-                for line in lines.get(at, ())
-            )
-            frames[which][call] = Frame(call, module, at, named)
+            frames[which][call] = Frame(call, module, at, _marked(lines.get(at, ()), known))
     return [Located(one, build_ids, tuple(notes)) for one in frames]
+
+
+def _changed(file: Path) -> float:
+    return file.stat().st_mtime
+
+
+def _marked(lines: Iterable[Line], known: Wrappers) -> tuple[Line, ...]:
+    return tuple(
+        replace(line, is_wrapper=True) if known.has(line.function) else line for line in lines
+    )
+
+
+def _written_frame(
+    call: int,
+    module: heap_profile.Mapping | None,
+    symbols: Iterable[heap_profile.Symbol],
+    known: Wrappers,
+) -> Frame:
+    """By the names that stand in the profile."""
+    in_file = module is not None and module.is_file
+    within = call - module.start + module.offset if module else call
+    made = ((one, not in_file and bool(one[1])) for one in symbols)
+    lines = _marked((Line(*one, is_script=is_script) for one, is_script in made), known)
+    return Frame(call, module, within, lines)
+
+
+def symbol_lines(named: Named) -> Iterator[str]:
+    """The names of a profile, as a file has them."""
+    for call, frame in sorted(named.frames.items()):
+        is_apart = heap_profile.APART <= call < 2 * heap_profile.APART
+        if call != CUT and call < heap_profile.SCRIPTS and not is_apart:
+            for line in frame.lines:
+                yield heap_profile.symbol_line(call, (line.function, line.file, line.line))
 
 
 def merged(some: Sequence[Named]) -> Named:
@@ -287,7 +329,7 @@ def merged(some: Sequence[Named]) -> Named:
 
 def with_names(profile: Profile, names: Located) -> Named:
     stacks = tuple(_stacks(profile, names.frames))
-    return Named(profile.rate, stacks, names.build_ids, names.notes)
+    return Named(profile.rate, stacks, names.build_ids, names.notes, frames=names.frames)
 
 
 def stack_of(site: heap_profile.Site, frames: Mapping[int, Frame]) -> tuple[Frame, ...]:
@@ -344,6 +386,30 @@ def _file(root: Path, path: str) -> Path | None:
     return None
 
 
+def _found(
+    root: Path, module: heap_profile.Mapping, notes: list[str]
+) -> tuple[Path | None, _Facts]:
+    """The file of a module, if it is the one that the process had."""
+    file = None if module.deleted else _file(root, module.path)
+    facts = _Facts() if file is None else _facts(file)
+    if module.deleted:
+        facts.missing = "was replaced or removed while the process ran"
+    elif file is None:
+        facts.missing = "can't be read"
+    elif module.build_id and module.build_id != facts.build_id:
+        facts = _Facts(missing="another build than the process had")
+        file = None
+    facts.build_id = module.build_id or facts.build_id
+    return file, facts
+
+
+def _loads(module: heap_profile.Mapping, facts: _Facts) -> list[tuple[int, int, int]]:
+    """Of a file that is not here, by its debug file: that does not have the code, but says which
+    address it is at."""
+    address = facts.loads[0][2] if facts.loads else 0
+    return [(module.offset, module.end - module.start, address - address % PAGE)]
+
+
 def _facts(path: Path) -> _Facts:
     facts = _Facts()
     with suppress(*BROKEN), path.open("rb") as file:
@@ -358,6 +424,8 @@ def _facts(path: Path) -> _Facts:
                     "([0-9a-f]{2}){2,64}", str(note["n_desc"])
                 ):
                     facts.build_id = str(note["n_desc"])
+        names = (".debug_info", ".zdebug_info")
+        facts.has_lines = any(elf.get_section_by_name(name) is not None for name in names)
         section = elf.get_section_by_name(".gnu_debuglink")
         if section is not None:
             data = section.data()
@@ -367,7 +435,7 @@ def _facts(path: Path) -> _Facts:
     return facts
 
 
-def _debug_file(path: Path, facts: _Facts, root: Path, dirs: Sequence[Path]) -> Path | None:
+def _debug_file(path: Path | None, facts: _Facts, root: Path, dirs: Sequence[Path]) -> Path | None:
     """As https://sourceware.org/gdb/current/onlinedocs/gdb/Separate-Debug-Files.html says."""
     build_id = facts.build_id
     for folder in dirs if build_id else ():
@@ -376,7 +444,7 @@ def _debug_file(path: Path, facts: _Facts, root: Path, dirs: Sequence[Path]) -> 
             with suppress(OSError):
                 if debug.is_file():
                     return debug
-    if facts.link is not None:
+    if facts.link is not None and path is not None:
         name, checksum = facts.link
         beside = path.parent
         at = str(beside).lstrip("/")
@@ -400,11 +468,7 @@ def _crc(path: Path) -> int:
 Lines = dict[int, tuple[Line, ...]]
 
 
-def _lines(
-    path: Path, facts: _Facts, root: Path, debug_dirs: Sequence[Path], addresses: list[int]
-) -> Lines:
-    debug = _debug_file(path, facts, root, debug_dirs)
-    files = [path] if debug is None else [debug, path]
+def _lines(files: list[Path], addresses: list[int]) -> Lines:
     found: Lines = {}
     for file in files:
         left = [address for address in addresses if address not in found]
@@ -431,6 +495,7 @@ def _says(words: list[str], addresses: Iterable[int]) -> list[str]:
         capture_output=True,
         text=True,
         errors="replace",
+        env=debuginfod.environment_without(),
         timeout=TOOL_SECONDS,
         check=True,
     ).stdout.splitlines()

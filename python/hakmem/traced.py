@@ -3,15 +3,19 @@ window at a time: what is kept are sums by call path, counts by lifetime, and th
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
-from hakmem import heap_profile
+from hakmem import heap_profile, perf_map
 from hakmem.events import Process, last_time
 from hakmem.heap_profile import Figures, Mapping, NoProfile, Profile, Site
 from hakmem.live import Live, Window
 from hakmem.moments import IN_USE, SUMS, Moments, Place, by_path, widened
+from hakmem.perf_map import NoMap
 from hakmem.recording import FREE, NoRecording, numpy
 
 SIZES = (64, 1024, 32 * 1024, 2**20, 2**62)  # upper bounds of groups of sizes
@@ -105,6 +109,9 @@ def traced(process: Process, spans: Sequence[tuple[float, float]] = ()) -> Trace
     sums.finish()
     moments = sums.moments
     where = mappings(process)
+    owners = {os.geteuid(), process.file.stat().st_uid}
+    with suppress(NoMap):
+        process.made = perf_map.made_by(process.facts["pid"], where, Path("/"), owners)
     use, allocated = sums.sums[IN_USE:], sums.sums[:IN_USE]
     paths = use.shape[1]
 
@@ -343,7 +350,7 @@ def _profile(process: Process, where: tuple[Mapping, ...], sums: Any) -> Profile
     if len(small):
         figures = _figures(columns[:, small].sum(axis=1))
         sites.append(Site((), figures, _EXACT, f"({len(small):,} smaller paths)"))
-    return Profile("", 1, 0, tuple(sites), where)
+    return Profile("", 1, 0, tuple(sites), where, made=process.made)
 
 
 def _figures(column: Any) -> Figures:

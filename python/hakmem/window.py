@@ -8,7 +8,6 @@ import errno
 import os
 import time
 from dataclasses import dataclass, replace
-from pathlib import Path
 
 from hakmem import heap_profile, perf_map, symbols
 from hakmem.heap_profile import Profile
@@ -40,11 +39,7 @@ class Measured:
             grown = max(site.figures[at] - had.get((site.stack, site.name), 0), 0)
             more.append(replace(site, figures=(0, grown, 0, 0, 0, grown)))
         grown_profile = replace(self.after, sites=tuple(one for one in more if one.figures[at]))
-        try:
-            made = perf_map.of_process(os.getpid(), Path("/"), {os.getuid()})
-        except perf_map.NoMap:
-            made = None
-        return list(symbols.named(grown_profile, perf_map=made).stacks)
+        return list(symbols.named(perf_map.with_made_here(grown_profile)).stacks)
 
 
 class Heap:

@@ -7,6 +7,7 @@
 #include "life/scavenger.h"
 #include "os/lock.h"
 #include "os/os.h"
+#include "profile/modules.h"
 #include "profile/python.h"
 #include "profile/script_lines.h"
 #include "report/backtrace.h"
@@ -36,6 +37,30 @@ static void path_write(struct tape *tape, unsigned path, const uintptr_t *frames
         tape_write_path(&tape_common, path, frames, count);
         lock_release(&cacheless_lock);
     }
+}
+
+/* Text, as a path. */
+static void text_write(struct tape *tape, const char *text, size_t bytes)
+{
+    uintptr_t words[PACKED_WORDS];
+    path_write(tape, PATH_NONE, words, tape_pack(text, bytes, words));
+}
+
+/* Writes a path, and what is not written yet of the modules that it is in. */
+static SLOW void path_write_new(struct tape *tape, unsigned path, uintptr_t *frames, unsigned count)
+{
+    if (lock_enter(&cacheless_lock)) {
+        modules_see(frames, count);
+        lock_release(&cacheless_lock);
+    }
+    for (struct seen_module *one = modules_seen(); one != NULL; one = one->next) {
+        if (load_relaxed(&one->recorded) == paths_generation())
+            continue;
+        if (one->bytes > 0)
+            text_write(tape, one->lines, one->bytes);
+        store_relaxed(&one->recorded, paths_generation());
+    }
+    path_write(tape, path, frames, count);
 }
 
 /* A stack that is read. */
@@ -101,7 +126,7 @@ static SLOW unsigned path_read(struct tape *tape, struct caller from)
     if (load_relaxed(&policy.profile_scripts) != 0)
         python_look(&(struct native_stack){trace.count, frames, stacks});
     if (is_new)
-        path_write(tape, path, frames, frames_keep(frames, trace.count, &kept));
+        path_write_new(tape, path, frames, frames_keep(frames, trace.count, &kept));
     return path;
 }
 
@@ -113,11 +138,10 @@ static void lines_write(struct tape *tape, const uintptr_t *frames, unsigned cou
         if (line == NULL || load_relaxed(&line->recorded) == paths_generation())
             continue;
         char text[PACKED_WORDS * PACKED + 1];
-        uintptr_t words[PACKED_WORDS];
         struct text t;
         text_init(&t, text, sizeof text);
         profile_add_script_line(&t, line);
-        path_write(tape, PATH_NONE, words, tape_pack(text, t.used, words));
+        text_write(tape, text, t.used);
         store_relaxed(&line->recorded, paths_generation());
     }
 }
@@ -133,13 +157,13 @@ static SLOW void scripts_write(struct tape *tape, struct caller from, unsigned p
         backtrace_fill(&trace);
     struct native_stack native = {trace.count, frames, ends};
     if (!lock_enter(&cacheless_lock)) {
-        path_write(tape, path, frames, trace.count); /* a fork holds the heap */
+        path_write_new(tape, path, frames, trace.count); /* a fork holds the heap */
         return;
     }
     unsigned count = python_mix(scripts, &native, mixed, FRAMES_READ);
     lock_release(&cacheless_lock);
     lines_write(tape, mixed, count);
-    path_write(tape, path, mixed, count);
+    path_write_new(tape, path, mixed, count);
 }
 
 static SLOW unsigned path_with_scripts(struct tape *tape, struct caller from, unsigned path)

@@ -17,6 +17,7 @@
 #include "life/statistics.h"
 #include "os/os.h"
 #include "profile/guarded.h"
+#include "profile/modules.h"
 #include "profile/python.h"
 #include "profile/rate.h"
 #include "report/backtrace.h"
@@ -151,6 +152,7 @@ static SLOW bool origin_note(struct door *door, struct origin *from)
     if (!enter(door))
         return false;
     from->depth = python_mix(&at.python, &at.native, from->frames, FRAMES_MOST);
+    from->since = modules_see(from->frames, from->depth) ? 0 : os_nanoseconds();
     return true;
 }
 

@@ -50,6 +50,19 @@ void text_add_hex(struct text *t, uint64_t n)
     text_add_base(t, n, 16);
 }
 
+void text_add_byte(struct text *t, unsigned byte)
+{
+    static const char digits[] = "0123456789abcdef";
+    text_add_char(t, digits[byte >> 4 & 15]);
+    text_add_char(t, digits[byte & 15]);
+}
+
+void text_add_address(struct text *t, uint64_t address)
+{
+    for (unsigned i = 0; i < sizeof address; i++)
+        text_add_byte(t, (unsigned)(address >> (56 - 8 * i) & 0xff));
+}
+
 void text_add_path(struct text *t, const char *from, uint64_t process)
 {
     for (const char *c = from; *c != '\0'; c++) {

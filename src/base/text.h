@@ -21,6 +21,8 @@ void text_add_foreign(struct text *t, const char *words, size_t most);
 
 void text_add_number(struct text *t, uint64_t n);
 void text_add_hex(struct text *t, uint64_t n);
+void text_add_byte(struct text *t, unsigned byte);       /* two digits */
+void text_add_address(struct text *t, uint64_t address); /* 16 digits */
 
 /* A file's name; %p in it stands for the process's number, and %% for %. */
 void text_add_path(struct text *t, const char *from, uint64_t process);

@@ -125,6 +125,9 @@ struct watch_profile {
     uint32_t line_size, line_next_at, line_address_at, line_number_at;
     uint32_t line_function_at, line_file_at;
     const void *course; /* of the whole process: struct course */
+    const void *modules;
+    uint32_t module_size, module_next_at, module_bytes_at;
+    uint32_t since_at; /* of a site */
 };
 
 /* Limits of memory (back/use.h): where the numbers of bytes are, what is held and the limits. The

@@ -1,4 +1,4 @@
-/* The module that code is in, found without a lock, and what it exports. */
+/* The module that code is in, found without a lock, and what it exports and says of itself. */
 #ifndef HAKMEM_OS_MODULE_H
 #define HAKMEM_OS_MODULE_H
 
@@ -8,11 +8,24 @@ struct module {
     uintptr_t start, end; /* where its code and data are */
     uintptr_t base;       /* what its file's addresses are added to */
     const void *dynamic;  /* its dynamic section */
+    const void *tables;   /* for unwinding */
+    const char *name;     /* of its file, as the loader has it; empty for the program */
 };
 
 /* False where there is none, and always with a libc that would take a lock for it, and outside of
  * the shared library. */
 bool module_at(uintptr_t address, struct module *found);
+
+/* The part of a module that has the code at an address, in whole pages. */
+struct module_part {
+    uintptr_t start, end;
+    uint64_t offset;         /* of its start in the file */
+    const unsigned char *id; /* the module's build id; null: none */
+    size_t id_bytes;
+};
+
+/* False where the module's head is not in memory. */
+bool module_part_at(const struct module *module, uintptr_t address, struct module_part *found);
 
 /* The address of what a module exports, a function or data, and its bytes; null where it has none
  * by this name, or no hash table in GNU's format. */

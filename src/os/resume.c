@@ -12,10 +12,16 @@
 /* As DWARF numbers them. */
 enum { BX = 3, BP = 6, R12 = 12, R13, R14, R15 };
 
-bool resume_outside(uintptr_t code)
+/* libgcc's; what it knows of an address is not of interest here. */
+struct dwarf_eh_bases {
+    void *text, *data, *function;
+};
+extern const void *_Unwind_Find_FDE(void *code, struct dwarf_eh_bases *bases);
+
+bool resume_needed(uintptr_t code)
 {
-    struct dl_find_object object;
-    return _dl_find_object((void *)code, &object) != 0;
+    struct dwarf_eh_bases bases;
+    return _Unwind_Find_FDE((void *)code, &bases) == NULL;
 }
 
 void resume_note(struct registers *at, struct _Unwind_Context *context)
@@ -30,11 +36,10 @@ void resume_note(struct registers *at, struct _Unwind_Context *context)
     at->r15 = _Unwind_GetGR(context, R15);
 }
 
-bool resume_step(struct registers *at)
+/* By its instructions. */
+static bool step_by_code(struct registers *at)
 {
     const unsigned char *code = (const unsigned char *)at->ip;
-    if (!os_readable(code))
-        return false;
     if (code[0] == 0x48 && code[1] == 0x83 && code[2] == 0xc4 && code[3] < 0x80 &&
         code[3] % sizeof(uintptr_t) == 0 && code[4] == 0xc3) {
         at->sp += code[3]; /* add $n, %rsp; ret */
@@ -47,6 +52,66 @@ bool resume_step(struct registers *at)
     at->ip = *(const uintptr_t *)at->sp;
     at->sp += sizeof(uintptr_t);
     return true;
+}
+
+#define CALL_MOST 7 /* bytes */
+
+/* How long an indirect call is, by the byte after its first; 0 where it is none. */
+static unsigned call_length(unsigned char operand)
+{
+    static const unsigned char more[] = {0, 1, 4, 0};
+    unsigned mode = operand >> 6, base = operand & 7;
+    if ((operand >> 3 & 7) != 2)
+        return 0;
+    if (mode == 0 && base == 5)
+        return 6; /* relative to here */
+    return 2 + more[mode] + (mode != 3 && base == 4);
+}
+
+static bool is_after_call(uintptr_t code)
+{
+    const unsigned char *after = (const unsigned char *)code;
+    if (code < CALL_MOST || !os_readable(after - CALL_MOST) || !os_readable(after))
+        return false;
+    if (after[-5] == 0xe8)
+        return true;
+    for (int length = 2; length <= CALL_MOST; length++)
+        if (after[-length] == 0xff && call_length(after[1 - length]) == (unsigned)length)
+            return true;
+    return false;
+}
+
+/* What else the caller's registers have is not known. They get the stack pointer: where its unwind
+ * information makes use of one, at least no memory is read that is not there. */
+/* Interpreters that were made at run time, such as Java's, return to where nothing is called. */
+#define NEAR ((uintptr_t)1 << 28)
+static bool is_near(uintptr_t code, uintptr_t other)
+{
+    struct dl_find_object object;
+    return code - other + NEAR < 2 * NEAR && _dl_find_object((void *)code, &object) != 0 &&
+           _dl_find_object((void *)other, &object) != 0 && os_readable((const void *)code);
+}
+
+static bool step_by_pointer(struct registers *at, bool (*in_reach)(void *to, uintptr_t stack),
+                            void *to)
+{
+    if (at->bp < at->sp || at->bp % sizeof(uintptr_t) != 0 ||
+        !in_reach(to, at->bp + 2 * sizeof(uintptr_t)))
+        return false;
+    const uintptr_t *frame = (const uintptr_t *)at->bp;
+    if (!is_after_call(frame[1]) && !is_near(frame[1], at->ip))
+        return false;
+    uintptr_t sp = at->bp + 2 * sizeof *frame, bp = frame[0];
+    if (bp < sp || bp % sizeof(uintptr_t) != 0 || !in_reach(to, bp))
+        bp = sp;
+    *at = (struct registers){frame[1], sp, sp, bp, sp, sp, sp, sp};
+    return true;
+}
+
+bool resume_step(struct registers *at, bool (*in_reach)(void *to, uintptr_t stack), void *to)
+{
+    return os_readable((const void *)at->ip) &&
+           (step_by_code(at) || step_by_pointer(at, in_reach, to));
 }
 
 /* Its unwind information says that it was called by the frame of the registers: with %rbx, which

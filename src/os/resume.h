@@ -1,8 +1,10 @@
 /* Walks a stack on where the unwinder stops: at code without unwind information, which a program
- * made while it runs, such as the trampolines through which Python calls its functions for perf.
+ * made while it runs, or which was compiled without.
  *
- * Such code is passed only where it is certain how it returns: what it does next, as its
- * instructions say, is to give up its frame and to return. */
+ * Where it is certain how such code returns, as it only gives up its frame, that is how it is
+ * passed: the trampolines through which Python calls its functions for perf do so. Else by the
+ * frame pointer, if what it points to may be a frame: it lies further out on the stack, and has the
+ * address after a call. */
 #ifndef HAKMEM_OS_RESUME_H
 #define HAKMEM_OS_RESUME_H
 
@@ -26,14 +28,15 @@ struct registers {
 
 #if CAN_RESUME
 
-/* Whether code is in no loaded file. */
-bool resume_outside(uintptr_t code);
+/* Whether there is code without unwind information. */
+bool resume_needed(uintptr_t code);
 
 /* Those of the frame that the unwinder is at. */
 void resume_note(struct registers *at, struct _Unwind_Context *context);
 
-/* To the caller's; false where that is not certain. There is stack memory above at->sp. */
-bool resume_step(struct registers *at);
+/* To the caller's; false where that is not certain. There is stack memory above at->sp; whether
+ * there is up to another place `in_reach` says. */
+bool resume_step(struct registers *at, bool (*in_reach)(void *to, uintptr_t stack), void *to);
 
 /* _Unwind_Backtrace with the frame of these registers as the second; the first is this function. */
 _Unwind_Reason_Code resume_walk(const struct registers *at, _Unwind_Trace_Fn each, void *argument);

@@ -17,6 +17,9 @@ void os_thread_called(char name[OS_THREAD_NAME]);
 /* Whether this process has a thread of that number. */
 bool os_thread_lives(unsigned thread);
 
+/* The current folder; false where its path is longer, or there is none. */
+bool os_folder(char *path, size_t room);
+
 /* The program's file, cut to `room` with its ending zero; empty when the kernel doesn't tell. */
 void os_program_path(char *path, size_t room);
 

@@ -28,6 +28,11 @@ bool os_thread_lives(unsigned thread)
     return CALL(SYS_tgkill, os_process(), thread, 0) != -ESRCH;
 }
 
+bool os_folder(char *path, size_t room)
+{
+    return CALL(SYS_getcwd, path, room) > 0 && path[0] == '/';
+}
+
 void os_program_path(char *path, size_t room)
 {
     long length = CALL(SYS_readlinkat, AT_FDCWD, "/proc/self/exe", path, room - 1);

@@ -9,6 +9,7 @@
 #include "base/watch.h"
 #include "os/lock.h"
 #include "os/os.h"
+#include "profile/modules.h"
 #include "profile/python.h"
 #include "profile/rate.h"
 #include "profile/script_lines.h"
@@ -91,6 +92,7 @@ static struct site *site_make(uint64_t hash, const struct origin *from, size_t n
     profile.site_count++;
     words_clear(site, round_up(bytes, 8));
     site->hash = hash;
+    site->since = from->since;
     site->depth = from->depth;
     site->name_bytes = name_bytes;
     words_move(site->frames, from->frames, from->depth);
@@ -475,4 +477,9 @@ const struct watch_profile watch_profile = {
     .line_function_at = offsetof(struct script_line, function_bytes),
     .line_file_at = offsetof(struct script_line, file_bytes),
     .course = &profile.course,
+    .modules = &modules_last,
+    .since_at = offsetof(struct site, since),
+    .module_size = offsetof(struct seen_module, lines),
+    .module_next_at = offsetof(struct seen_module, next),
+    .module_bytes_at = offsetof(struct seen_module, bytes),
 };

@@ -25,6 +25,7 @@ struct site {
     struct tally live;   /* in use */
     struct tally peak;   /* in use when all sites together had most */
     struct tally lately; /* the same, since samples_watch */
+    uint64_t since;      /* as of struct origin when it was made; constant */
     uint64_t depth;      /* constant, as the frames are, and the name's bytes */
     uint64_t name_bytes;
     uintptr_t frames[]; /* innermost first: where the call is, not where it returns; then the name,
@@ -51,6 +52,7 @@ struct course {
 /* Where a block is allocated. */
 struct origin {
     const char *name; /* the program's, or empty; copied */
+    uint64_t since; /* os_nanoseconds, where code of no module called, as that may change; else 0 */
     unsigned depth;
     uintptr_t frames[FRAMES_MOST]; /* as in a site */
 };

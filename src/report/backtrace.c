@@ -49,8 +49,9 @@ bool backtrace_possible(void)
 
 /* Whether there is memory where the next frame may be. A stack that the program made for itself may
  * end with an address that belongs to no call, and beyond it there may be nothing. */
-static bool is_in_reach(struct frames *trace, uintptr_t frame)
+static bool is_in_reach(void *of, uintptr_t frame)
 {
+    struct frames *trace = of;
     if (trace->present_until == 0)
         return true;
     uintptr_t end = frame + AHEAD;
@@ -60,6 +61,16 @@ static bool is_in_reach(struct frames *trace, uintptr_t frame)
         if (!os_readable((const void *)trace->present_until))
             return false;
     return true;
+}
+
+/* False where the walk ends with it. */
+static bool add_call(struct frames *trace, uintptr_t call, uintptr_t stack)
+{
+    if (trace->stacks != NULL)
+        trace->stacks[trace->count] = stack;
+    trace->frames[trace->count++] = call;
+    trace->whole = trace->knows_rest != NULL && trace->knows_rest(trace);
+    return !trace->whole;
 }
 
 static _Unwind_Reason_Code add_frame(struct _Unwind_Context *context, void *argument)
@@ -76,15 +87,13 @@ static _Unwind_Reason_Code add_frame(struct _Unwind_Context *context, void *argu
         return _URC_NO_REASON;
     if (trace->count == trace->most || !is_in_reach(trace, _Unwind_GetCFA(context)))
         return _URC_END_OF_STACK;
-    if (trace->stacks != NULL)
-        trace->stacks[trace->count] = _Unwind_GetCFA(context);
-    trace->frames[trace->count++] = before_call ? address : address - 1;
 #if CAN_RESUME
     if (trace->at != NULL)
         resume_note(trace->at, context);
 #endif
-    trace->whole = trace->knows_rest != NULL && trace->knows_rest(trace);
-    return trace->whole ? _URC_END_OF_STACK : _URC_NO_REASON;
+    return add_call(trace, before_call ? address : address - 1, _Unwind_GetCFA(context))
+               ? _URC_NO_REASON
+               : _URC_END_OF_STACK;
 }
 
 #if CAN_RESUME
@@ -93,27 +102,32 @@ static _Unwind_Reason_Code add_further(struct _Unwind_Context *context, void *ar
     return is_ours(_Unwind_GetIP(context)) ? _URC_NO_REASON : add_frame(context, argument);
 }
 
-static bool ends_outside(const struct frames *trace)
+static bool goes_on(const struct frames *trace)
 {
-    return trace->count > 0 && trace->count < trace->most &&
-           resume_outside(trace->frames[trace->count - 1]);
+    return trace->count > 0 && trace->count < trace->most && !trace->whole;
 }
 
 /* Passes code that has no unwind information. Few programs have such code: registers are noted only
  * in a second walk. */
 static void go_on(struct frames *trace)
 {
-    if (trace->present_until == 0 || trace->whole || !ends_outside(trace))
+    if (trace->present_until == 0 || !goes_on(trace) ||
+        !resume_needed(trace->frames[trace->count - 1]))
         return;
     struct registers at = {0};
     trace->at = &at;
     trace->count = 0;
     _Unwind_Backtrace(add_frame, trace);
-    for (unsigned before = 0;
-         !trace->whole && trace->count > before && ends_outside(trace) && resume_step(&at);) {
+    while (goes_on(trace) && resume_needed(trace->frames[trace->count - 1]) &&
+           resume_step(&at, is_in_reach, trace)) {
         struct registers from = at;
-        before = trace->count;
-        resume_walk(&from, add_further, trace);
+        unsigned before = trace->count;
+        if (resume_needed(at.ip - 1))
+            add_call(trace, at.ip - 1, at.sp);
+        else
+            resume_walk(&from, add_further, trace);
+        if (trace->count == before)
+            break;
     }
     trace->at = NULL;
 }

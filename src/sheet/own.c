@@ -148,6 +148,19 @@ static int write_sites(int file)
     return error != 0 ? error : output_write(file, t.start, t.used);
 }
 
+static int write_modules(int file)
+{
+    struct text t;
+    int error = 0;
+    text_init(&t, lines, sizeof lines);
+    for (const struct seen_module *one = modules_seen(); error == 0 && one != NULL;
+         one = one->next) {
+        profile_add_module(&t, one->lines, one->bytes);
+        error = flush(file, &t);
+    }
+    return error != 0 ? error : output_write(file, t.start, t.used);
+}
+
 static int write_mappings(int file)
 {
     int maps = call_open("/proc/self/maps", O_RDONLY);
@@ -186,6 +199,8 @@ int profile_write(int file)
         return EBUSY;
     os_signals_block(&before);
     int error = write_sites(file);
+    if (error == 0)
+        error = write_modules(file);
     if (error == 0)
         error = write_mappings(file);
     if (error == 0)

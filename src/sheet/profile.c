@@ -81,6 +81,10 @@ void profile_add_site(struct text *t, const struct profile_sums *sums, const str
         text_add(t, "\n# name ");
         text_add_foreign(t, site_name(site), SITE_NAME_MOST);
     }
+    if (site->since != 0) {
+        text_add(t, "\n# since ");
+        text_add_number(t, site->since);
+    }
     text_add(t, "\n");
 }
 
@@ -91,19 +95,25 @@ void profile_add_end(struct text *t, uint64_t sites)
     text_add(t, "\n\nMAPPED_LIBRARIES:\n");
 }
 
-static void add_address(struct text *t, uint64_t address)
+void profile_add_module(struct text *t, const char *lines, size_t bytes)
 {
-    char digits[17] = "";
-    for (unsigned i = 0; i < 16; i++)
-        digits[i] = "0123456789abcdef"[address >> (60 - 4 * i) & 15];
-    text_add(t, digits);
+    while (bytes > 0) {
+        size_t length = 0;
+        while (length < bytes && lines[length] != '\n')
+            length++;
+        text_add_foreign(t, lines, length);
+        text_add(t, "\n");
+        length += length < bytes;
+        lines += length;
+        bytes -= length;
+    }
 }
 
 void profile_add_script_line(struct text *t, const struct script_line *line)
 {
-    add_address(t, line->address);
+    text_add_address(t, line->address);
     text_add(t, "-");
-    add_address(t, line->address + SCRIPT_STEP);
+    text_add_address(t, line->address + SCRIPT_STEP);
     text_add(t, " r-xp 00000000 00:00 0 [python:");
     text_add_foreign(t, line->names + line->function_bytes, line->file_bytes);
     text_add(t, ":");

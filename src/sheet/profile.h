@@ -4,6 +4,7 @@
 #define HAKMEM_SHEET_PROFILE_H
 
 #include "base/text.h"
+#include "profile/modules.h"
 #include "profile/samples.h"
 #include "profile/script_lines.h"
 #include "sheet/tables.h"
@@ -30,10 +31,14 @@ void profile_sum(struct profile_sums *sums, const struct site *site);
 /* Room for any of these. */
 #define PROFILE_LINE_MOST (512 + FRAMES_MOST * 19 + SITE_NAME_MOST)
 static_assert(PROFILE_LINE_MOST > 256 + SCRIPT_FUNCTION_MOST + SCRIPT_FILE_MOST, "of a script");
+static_assert(PROFILE_LINE_MOST > MODULE_LINES_MOST, "of a module");
 
 void profile_add_head(struct text *t, const struct profile_sums *sums);
 void profile_add_site(struct text *t, const struct profile_sums *sums, const struct site *site);
 void profile_add_end(struct text *t, uint64_t sites); /* so many came before */
+
+/* Before the mappings: what was noted of a module, so many bytes of text. */
+void profile_add_module(struct text *t, const char *lines, size_t bytes);
 
 /* After the mappings: where a script's line has its address, as a mapping of a file of this name.
  */

@@ -80,7 +80,8 @@ static bool profile_possible(const struct watch_profile *p)
     return p->buckets <= BUCKETS_MOST && p->size <= 1024 && holds(p->size, p->next_at, 8) &&
            holds(p->size, p->total_at, 24) && holds(p->size, p->live_at, 24) &&
            holds(p->size, p->peak_at, 24) && holds(p->size, p->depth_at, 8) &&
-           holds(p->size, p->name_at, 8) && p->sample_size <= 256 &&
+           holds(p->size, p->name_at, 8) && holds(p->size, p->since_at, 8) &&
+           p->sample_size <= 256 &&
            (p->samples == NULL || (holds(p->sample_size, p->sample_next_at, 8) &&
                                    holds(p->sample_size, p->sample_p_at, 8) &&
                                    holds(p->sample_size, p->sample_site_at, 8) &&
@@ -91,7 +92,10 @@ static bool profile_possible(const struct watch_profile *p)
                                  holds(p->line_size, p->line_address_at, 8) &&
                                  holds(p->line_size, p->line_number_at, 4) &&
                                  holds(p->line_size, p->line_function_at, 4) &&
-                                 holds(p->line_size, p->line_file_at, 4)));
+                                 holds(p->line_size, p->line_file_at, 4))) &&
+           (p->modules == NULL ||
+            (p->module_size <= 256 && holds(p->module_size, p->module_next_at, 8) &&
+             holds(p->module_size, p->module_bytes_at, 4)));
 }
 
 static bool all_possible(const struct tables *tables)

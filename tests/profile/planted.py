@@ -7,7 +7,8 @@ import subprocess
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from hakmem import heap_profile, symbols
+from hakmem import heap_profile, perf_map, symbols
+from hakmem.perf_map import PerfMap
 from hakmem.symbols import Named, Stack
 
 HERE = Path(__file__).parent
@@ -54,8 +55,9 @@ def profile_of(program: Path, library: Path, folder: Path, **variables: str) -> 
     return path
 
 
-def named(path: Path, **options: object) -> Named:
-    return symbols.named(heap_profile.read(path), **options)  # type: ignore[arg-type]
+def named(path: Path, made: PerfMap | None = None, **options: object) -> Named:
+    profile = perf_map.with_made(heap_profile.read(path), made)
+    return symbols.named(profile, **options)  # type: ignore[arg-type]
 
 
 def functions(stack: Stack) -> list[str]:

@@ -161,9 +161,11 @@ def test_pprof_without_protobuf(command: Command, tmp_path: Path, heap: Path) ->
 
 
 def test_heap(command: Command, tmp_path: Path, heap: Path) -> None:
-    """The text itself; pprof reads that as well."""
+    """The text itself, and names; pprof reads that as well."""
     path = written(command, tmp_path, heap, ".heap")
-    assert path.read_bytes() == heap.read_bytes()
+    text = path.read_text()
+    own = text[: text.index("# symbol ")]
+    assert own == heap.read_text() and "\tleak\t" in text[len(own) :]
     assert "inuse_space" in from_pprof(path, "-raw")
 
 

@@ -1,0 +1,41 @@
+/* The modules that calls of a stack are in. One may be unloaded before its calls get their names,
+ * and its addresses may be another's by then. So each is noted when it is first seen in a stack,
+ * for ever, as lines that a heap profile has of it. */
+#ifndef HAKMEM_PROFILE_MODULES_H
+#define HAKMEM_PROFILE_MODULES_H
+
+#include "base/defs.h"
+
+#define MODULE_LINES_MOST 1024
+
+struct seen_module {
+    struct seen_module *next;           /* seen before it; constant, as most of it is */
+    struct seen_module *next_of_bucket; /* the same, of its bucket */
+    uintptr_t start, end;               /* its code */
+    uintptr_t shift;                    /* what is added to its addresses, as they were another's */
+    uintptr_t module_end, base;
+    const void *dynamic, *tables;
+    const char *name;  /* in its lines, or empty */
+    uint32_t recorded; /* the recording that has it; atomic, and the only field that changes */
+    uint32_t bytes;    /* of its lines */
+    char lines[]; /* a mapping as the kernel describes it, and "# build-id START ID", each where
+                     it is known and with a line feed; then a zero */
+};
+
+/* Above all addresses of code, and below those of scripts (script_lines.h). */
+#define MODULES_SHIFT 48
+#define MODULES_FIRST ((uintptr_t)1 << 11)
+#define MODULES_MOST ((uintptr_t)1 << 10)
+
+/* Notes the modules of the calling thread's calls. Where code lies that was another module's, the
+ * address becomes one that is nobody's else. False where some calls are in no module. Thread safe.
+ * The caller holds a cache's lock or its like (os/rank.h). */
+bool modules_see(uintptr_t *frames, unsigned count);
+
+/* The one noted last; null: none. */
+struct seen_module *modules_seen(void);
+
+/* Where its address is, for who reads from outside. */
+extern struct seen_module *modules_last HIDDEN;
+
+#endif

@@ -1,0 +1,177 @@
+"""Where calls were: in modules that were closed, in code without unwind tables, and in files that
+are not here, or only their debug files at a server."""
+
+from __future__ import annotations
+
+import os
+import platform
+import re
+import shutil
+import socket
+import subprocess
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from hakmem import heap_profile, symbols
+from tests.profile.planted import Planted, by_function, functions, line_of, named, near, profile_of
+from tests.watch.watched import Command
+
+PLUGGED = 2048 * 16384  # by each plug-in
+KEPT = 4096 * 16384  # by each of the ways of the program without tables
+EXACT = ["-o", "profile_rate=16K", "-o", "profile_samples=0"]
+
+x86_64 = pytest.mark.skipif(platform.machine() != "x86_64", reason="needs x86-64")
+
+
+def run(command: Command, *words: str | Path, folder: Path) -> subprocess.CompletedProcess[str]:
+    done = subprocess.run(
+        ["/bin/sh", command.path, *words], cwd=folder, capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stderr
+    return done
+
+
+@pytest.fixture
+def plugs(planted: Planted, tmp_path: Path) -> list[str]:
+    """The command line of a program that closes two plug-ins, which it names by relative paths."""
+    for name in "first", "second":
+        shutil.copy(planted.programs / f"libprofile_plug_{name}.so", tmp_path / f"{name}.so")
+    shutil.copy(planted.programs / "profile_plant_plugs", tmp_path / "plugs")
+    return ["./plugs", "./first.so", "plug_first", "./second.so", "plug_second"]
+
+
+def test_closed(command: Command, plugs: list[str], tmp_path: Path) -> None:
+    """The second lies where the first lay, so far as the kernel and the loader do as they do."""
+    done = run(command, "run", "--profile=x.heap", *EXACT, *plugs, folder=tmp_path)
+    assert len(set(done.stdout.splitlines())) == 1, "the plug-ins lay at different addresses"
+    profile = named(tmp_path / "x.heap")
+    for name in "plug_first", "plug_second":
+        stack = by_function(profile, name)
+        assert near(stack.figures[1], PLUGGED)
+        assert functions(stack)[:2] == [name, "main"]
+        assert stack.lines()[0].where.endswith(f"plug.c:{line_of('plug.c', 'plug')}")
+
+
+def test_closed_and_lost(command: Command, plugs: list[str], tmp_path: Path) -> None:
+    run(command, "run", "--leaks=x.heap", *plugs, folder=tmp_path)
+    assert {"plug_first", "plug_second"} <= {
+        name for stack in named(tmp_path / "x.heap").stacks for name in functions(stack)
+    }
+
+
+def test_closed_in_a_recording(command: Command, plugs: list[str], tmp_path: Path) -> None:
+    run(command, "record", "-o", "x.recording", "--", *plugs[:3], folder=tmp_path)
+    done = run(command, "trace", "x.recording", folder=tmp_path)
+    assert re.search(r"32\.0 MiB +\d+\.\d +2,048  plug_first \(plug\.c:\d+\) < main", done.stdout)
+
+
+def test_elsewhere(command: Command, plugs: list[str], tmp_path: Path) -> None:
+    """With names written into the profile, none of the files has to be there."""
+    run(command, "run", "--profile=x.heap", *EXACT, *plugs, folder=tmp_path)
+    run(command, "profile", "-o", "names.heap", "x.heap", folder=tmp_path)
+    run(command, "profile", "-o", "again.heap", "names.heap", folder=tmp_path)
+    there = (tmp_path / "names.heap").read_text()
+    assert (tmp_path / "again.heap").read_text() == there
+    before = named(tmp_path / "x.heap")
+    away = heap_profile.parse(re.sub(r" /\S+(?=\n)", r" /nowhere/file", there), "away")
+    after = symbols.named(away)
+    for name in "plug_first", "plug_second":
+        one, other = by_function(before, name), by_function(after, name)
+        assert one.lines() == other.lines() and one.figures == other.figures
+    assert not symbols.named(heap_profile.read(tmp_path / "names.heap")).notes
+
+
+def test_other_build(command: Command, plugs: list[str], tmp_path: Path) -> None:
+    run(command, "run", "--profile=x.heap", *EXACT, *plugs, folder=tmp_path)
+    shutil.copy(tmp_path / "second.so", tmp_path / "first.so")
+    done = run(command, "profile", "--text", "x.heap", folder=tmp_path)
+    assert f"{tmp_path}/first.so: another build than the process had" in done.stderr
+    assert "plug_first" not in done.stdout and "plug_second" in done.stdout
+
+
+@x86_64
+def test_frame_pointers(planted: Planted, tmp_path: Path) -> None:
+    """Also where the register has anything else: the program goes on."""
+    program = planted.programs / "profile_plant_untabled"
+    profile = named(profile_of(program, planted.library, tmp_path))
+    ways = {"thread": KEPT, "main": KEPT}
+    for stack in profile.stacks:
+        called = functions(stack)
+        if called[:4] == ["keep", "third", "second", "first"]:
+            assert near(stack.figures[1], ways.pop(called[4]))
+    assert not ways
+    sorted_ = [stack for stack in profile.stacks if functions(stack)[:2] == ["keep", "compare"]]
+    assert near(sum(stack.figures[1] for stack in sorted_), KEPT)
+    assert all("sorts" in functions(stack) for stack in sorted_)
+
+
+@x86_64
+def test_frame_pointers_of_every_block(command: Command, planted: Planted, tmp_path: Path) -> None:
+    program = planted.programs / "profile_plant_untabled"
+    run(command, "run", "--profile=x.heap", "-o", "profile_rate=1", program, folder=tmp_path)
+    run(command, "record", "-o", "x.recording", "--", program, folder=tmp_path)
+
+
+@contextmanager
+def server(folder: Path, store: Path) -> Iterator[str]:
+    """A debuginfod server, when it has found what is in the folder."""
+    program = shutil.which("debuginfod")
+    if program is None or shutil.which("debuginfod-find") is None:
+        pytest.skip("needs debuginfod of elfutils")
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    store.mkdir()
+    words = [program, "-F", "-p", str(port), "-d", str(store / "index"), str(folder)]
+    with (store / "log").open("w") as log:
+        one = subprocess.Popen(
+            words, stdout=log, stderr=log, env={**os.environ, "TMPDIR": str(store)}
+        )
+    try:
+        yield f"http://127.0.0.1:{port}"
+    finally:
+        one.terminate()
+        one.wait()
+
+
+def test_debuginfod(
+    command: Command, planted: Planted, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    here, there = tmp_path / "here", tmp_path / "there"
+    here.mkdir()
+    there.mkdir()
+    program = here / "profile_plant_plugs"
+    shutil.copy(planted.programs / program.name, program)
+    shutil.copy(planted.programs / "libprofile_plug_first.so", here / "first.so")
+    for file in program, here / "first.so":
+        debug = there / f"{file.name}.debug"
+        subprocess.run(["objcopy", "--only-keep-debug", file, debug], check=True)
+        subprocess.run(["strip", file], check=True)
+    words: list[str | Path] = [program, "./first.so", "plug_first"]
+    run(command, "run", "--profile=x.heap", *EXACT, *words, folder=here)
+    show = ["profile", "--text", "--top", "1", "x.heap"]
+    monkeypatch.delenv("DEBUGINFOD_URLS", raising=False)
+    without = run(command, *show, folder=here)
+    assert "debuginfod" not in without.stderr.lower() and " main (" not in without.stdout
+    monkeypatch.setenv("DEBUGINFOD_CACHE_PATH", str(tmp_path / "cache"))
+    monkeypatch.setenv("DEBUGINFOD_MAXTIME", "60")
+    with server(there, tmp_path / "store") as url:
+        monkeypatch.setenv("DEBUGINFOD_URLS", url)
+        until = time.monotonic() + 300
+        build_id = symbols._facts(program).build_id
+        find = ["debuginfod-find", "debuginfo", build_id]
+        while subprocess.run(find, capture_output=True).returncode != 0:
+            assert time.monotonic() < until, "the server does not find the file"
+            shutil.rmtree(tmp_path / "cache", ignore_errors=True)  # it remembers what was missing
+            time.sleep(0.5)
+        done = run(command, *show, folder=here)
+    assert f"hakmem: asks {url} for debug files, for at most 60 s each" in done.stderr
+    line = line_of("plug.c", "plug")
+    assert f"plug_first (plug.c:{line})" in done.stdout and " main (plant_plugs.c:" in done.stdout
+    monkeypatch.setenv("DEBUGINFOD_CACHE_PATH", str(tmp_path / "other"))
+    refused = run(command, *show, folder=here)
+    assert f"{url}: " in refused.stderr and "it is not asked again" in refused.stderr
