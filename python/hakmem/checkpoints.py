@@ -1,9 +1,8 @@
-"""Checkpoints of a recording: what was in use at some places of it, in a file beside it. From the one
-before a part, that part is read without the calls that came before.
+"""Checkpoints of a recording: what was in use at some places of it, in a file beside it. A part of
+the recording is read from the checkpoint before it, without the calls that came earlier.
 
-The file is one of numpy's (.npz). Its arrays are named after the process and the checkpoint; `facts`
-says of which recording it is.
-"""
+The file is one of numpy's (.npz). Arrays are named after the process and the checkpoint; `facts`
+say which recording it belongs to."""
 
 from __future__ import annotations
 
@@ -52,8 +51,7 @@ def _bytes(facts: Any) -> Any:
 
 
 class Index:
-    """Written while the processes of a recording are read, one after the other; in the end
-    `close`. Raises OSError."""
+    """Written while processes of a recording are read, one after the other. Raises OSError."""
 
     def __init__(self, path: Path, processes: Sequence[Process]) -> None:
         self.file = ZipFile(path, "w", ZIP_DEFLATED, compresslevel=1)
@@ -102,7 +100,10 @@ class Index:
         self._put(f"{process.number}/paths", np.concatenate([np.zeros(0, "<u8"), *paths]))
         self.ends, self.calls = [], 0
 
-    def close(self) -> None:
+    def __enter__(self) -> Index:
+        return self
+
+    def __exit__(self, *_: object) -> None:
         self.file.close()
 
 
@@ -118,8 +119,6 @@ class Checkpoints:
         try:
             self.file = numpy().load(path, allow_pickle=False)
             found = json.loads(self.file["facts"].tobytes())
-        except FileNotFoundError:
-            raise
         except _DAMAGED as why:
             raise NoIndex(f"{path}: can't be read; --index makes it anew") from why
         if found != _facts(processes):
@@ -135,6 +134,8 @@ class Checkpoints:
     def _before(self, process: Process, time: int) -> tuple[Live, Seam]:
         np = numpy()
         live, seam = Live(), Seam()
+        if f"{process.number}/ends" not in self.file:
+            return live, seam
         number = int(np.searchsorted(self.file[f"{process.number}/ends"], time)) - 1
         if number < 0:
             return live, seam
@@ -154,7 +155,5 @@ class Checkpoints:
         addresses = np.split(self.file[f"{process.number}/paths"], np.cumsum(lengths)[:-1])
         process.maps = maps
         process.threads = {thread: place for place, thread in enumerate(threads)}
-        process.paths = {
-            path: some.tobytes() for path, some in zip(paths, addresses, strict=True)
-        }
+        process.paths = {path: some.tobytes() for path, some in zip(paths, addresses, strict=True)}
         return live, seam

@@ -564,7 +564,7 @@ function start() {
   const begin = () => {
     join();
     curve();
-    choose(-1, recorded.times.length - 1);
+    choose(recorded.before, recorded.times.length - 1);
   };
   switches(recorded.processes, begin);
   listen();

@@ -139,6 +139,11 @@ def traced(
     moments = sums.moments
     where = mappings(process)
     use, allocated = sums.sums[IN_USE:], sums.sums[:IN_USE]
+    curve = [(process.seconds(one.time), one.size) for one in moments.found]
+    begin = None
+    if part is not None:
+        begin = Begin(max(part[0], process.since), curve[0][1], sums.held_before)
+        curve[0] = begin.at, begin.size
     paths = use.shape[1]
 
     def profile(*figures: Any) -> Profile:
@@ -149,7 +154,7 @@ def traced(
     at_half = widened(sums.at_half, paths)[IN_USE:]
     return Traced(
         process,
-        None if part is None else Begin(process.seconds(sums.begin), moments.found[0].size, sums.held_before),
+        begin,
         sums.calls,
         int(allocated[0].sum()),
         int(allocated[1].sum()),
@@ -161,7 +166,7 @@ def traced(
         process.seconds(moments.most_at),
         int(use[1].sum()),
         int(use[0].sum()),
-        tuple((process.seconds(one.time), one.size) for one in moments.found),
+        tuple(curve),
         int(sums.brief[0].sum()),
         len(process.threads) if part is None else int(sums.threads.sum()),
         lives.packed(),
