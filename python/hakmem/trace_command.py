@@ -128,9 +128,9 @@ def _html(result: Result) -> bytes:
         trace_page.Part(shown.every[one], some, names[one])
         for one, some in zip(largest, paths, strict=True)
     ]
-    head = (line[:1].upper() + line[1:] for line in trace_text.heads(shown.every))
+    head = [part for line in trace_text.heads(shown.every) for part in line.split("; ")]
     title = "This part of the recording" if _is_part(shown.every) else "The whole recording"
-    whole = Section(title, ". ".join(head) + ".")
+    whole = Section(title, "\n".join(part[:1].upper() + part[1:] for part in head))
     notes = list(result.notes)
     others = [shown.every[one] for one in order[trace_page.PROCESSES :]]
     if others:
