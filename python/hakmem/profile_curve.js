@@ -76,6 +76,7 @@ function curve() {
   const points = recorded.times.map((second, i) => `${across(second).toFixed(1)} ${(158 - 154 * recorded.sizes[i] / most).toFixed(1)}`);
   at("line").setAttribute("d", `M0 160L${["0 158", ...points].join("L")}L1000 160Z`);
   at("top").textContent = `memory in use, at most ${bytes(most)}`;
+  if (recorded.part) at("always").textContent = "all of this part";
   at("time").hidden = false;
 }
 
