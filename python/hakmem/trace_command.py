@@ -312,7 +312,8 @@ def _chosen(found: list[Process], arguments: argparse.Namespace) -> list[Process
 
 def _name(every: list[Traced]) -> str:
     process = every[0].process
-    more = f" and {len(every) - 1} other processes" if len(every) > 1 else ""
+    others = len(every) - 1
+    more = f" and {others} other process{'es' if others > 1 else ''}" if others else ""
     when = ""
     if _is_part(every):
         begin, end = trace_text.bounds(every)
