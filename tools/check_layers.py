@@ -65,6 +65,7 @@ MODULE_FLOOR = {
     "moments": 4,
     "touched": 5,
     "ops": 6,
+    "checkpoints": 4,
     "traced": 5,
     "trace_text": 6,
     "trace_page": 6,

@@ -353,34 +353,51 @@ def last_time(process: Process) -> int:
     return max(found, 0)
 
 
-def windows(process: Process) -> Iterator[Calls]:
-    """All calls, in the order of time. Gives process.paths and process.threads what it finds.
-    Raises NoRecording."""
+@dataclass
+class Seam:
+    """Between two windows: so many parts of the file were read, and these of their calls are to
+    come. While it is not `whole`, that is so after windows that are to come."""
+
+    parts: int = 0
+    pool: list[Calls] = field(default_factory=list)
+    whole: bool = True
+
+
+def windows(process: Process, seam: Seam | None = None) -> Iterator[Calls]:
+    """All calls after `seam`, which follows, in the order of time. Gives process.paths and
+    process.threads what it finds. Raises NoRecording."""
     np = numpy()
-    parts = process.parts
-    late = sorted(process.late, key=lambda one: one.first)
-    firsts = np.array([*(part.first for part in parts), _NEVER])
+    seam = seam or Seam()
+    firsts = np.array([*(part.first for part in process.parts), _NEVER])
     limits = np.minimum.accumulate(firsts[::-1])[::-1][1:].tolist()  # what comes later is later
-    pool: list[Calls] = []
-    waiting = 0  # calls that are not ready
-    for part, chunks, limit in zip(parts, _chunks(process), limits, strict=True):
+    came = limits[seam.parts - 1] if seam.parts else -_NEVER
+    late = sorted((one for one in process.late if one.first >= came), key=lambda one: one.first)
+    parts, limits = process.parts[seam.parts :], limits[seam.parts :]
+    waiting = sum(map(len, seam.pool))  # calls that are not ready
+    for part, chunks, limit in zip(parts, _chunks(process, parts), limits, strict=True):
+        pool = seam.pool
         pool.append(_calls(process, chunks))
         while late and late[0].first < limit:
             pool.append(_calls(process, late.pop(0).chunks))
+        seam.parts += 1
         if sum(map(len, pool)) < waiting + WINDOW_LEAST and part is not parts[-1]:
             continue
         calls = _joined(pool)
         ready = calls.time < limit - process.begun
         whole = bool(ready.all())
-        pool = [] if whole else [calls.part(~ready)]
-        waiting = 0 if whole else len(pool[0])
-        yield from _cut(calls if whole else calls.part(ready))
+        seam.pool = [] if whole else [calls.part(~ready)]
+        waiting = 0 if whole else len(seam.pool[0])
+        *others, last = _cut(calls if whole else calls.part(ready))
+        seam.whole = False
+        yield from others
+        seam.whole = True
+        yield last
 
 
-def _chunks(process: Process) -> Iterator[Chunks]:
+def _chunks(process: Process, parts: Sequence[Part]) -> Iterator[Chunks]:
     """Of each part, those that are not late."""
-    read = Reader(process.file).events(part.at for part in process.parts)
-    for part, chunks in zip(process.parts, read, strict=True):
+    read = Reader(process.file).events(part.at for part in parts)
+    for part, chunks in zip(parts, read, strict=True):
         yield chunks if part.late is None else _some(chunks, ~part.late)
 
 

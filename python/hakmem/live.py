@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from hakmem.events import ADDRESS_BITS, Calls, Process, windows
+from hakmem.events import ADDRESS_BITS, Calls, Process, Seam, windows
 from hakmem.recording import FREE, RESIZE, numpy
 
 _COLUMNS = {"begin": "i8", "time": "i8", "size": "i8", "path": "i4", "thread": "u4"}
@@ -45,6 +45,28 @@ class Window:
     by: Any  # of each ended block the place of the call that ended it
     at: Any  # and from which call on it is gone: not before it was there, as clocks may have said
     brief: Any  # and whether the next call of its thread freed it
+    unknown: Any  # places of calls that freed a block from before the recording
+    unclear: Any  # and that allocated one where there was one
+
+    def between(self, first: int, last: int) -> Window:
+        """Of these calls, the last one not included."""
+        np = numpy()
+        own = (self.at >= first) & (self.at < last)
+        unknown, unclear = (
+            places[(places >= first) & (places < last)] - first
+            for places in (self.unknown, self.unclear)
+        )
+        return Window(
+            self.calls.part(slice(first, last)),
+            self.number + first,
+            self.takes[first:last],
+            self.ended.part(own),
+            np.maximum(self.by[own] - first, 0),
+            self.at[own] - first,
+            self.brief[own],
+            unknown,
+            unclear,
+        )
 
 
 class Live:
@@ -62,10 +84,10 @@ class Live:
     def held(self) -> Held:
         return self.table.all()
 
-    def through(self, process: Process) -> Iterator[Window]:
-        """Raises NoRecording."""
+    def through(self, process: Process, seam: Seam | None = None) -> Iterator[Window]:
+        """`seam`: what this has seen of the process ends there. Raises NoRecording."""
         self.near = _NEAR / process.scale
-        for calls in windows(process):
+        for calls in windows(process, seam):
             if len(calls):
                 yield self._window(calls)
 
@@ -80,8 +102,9 @@ class Live:
         _swap(calls, at, take, new, known, self.near)
         there = np.append(False, take[:-1])[: len(take)]  # whether a block is, before each entry
         there[first] = known
-        self.unclear += int(np.count_nonzero(there & take))
-        self.unknown_frees += int(np.count_nonzero(~(there | take)))
+        unclear, unknown = at[there & take], at[~(there | take)]
+        self.unclear += len(unclear)
+        self.unknown_frees += len(unknown)
         there[first] = False
         ends = np.flatnonzero(there)
         stays = take.copy()
@@ -92,7 +115,7 @@ class Live:
         gone = np.concatenate([at[first[known]], np.maximum(at[ends], at[begun])])
         self.table.put(grain[stays], self._taken(calls, at[stays]))
         brief = (kind[by] == FREE) & (self._before(calls)[by] == ended.begin)
-        window = Window(calls, self.calls, takes, ended, by, gone, brief)
+        window = Window(calls, self.calls, takes, ended, by, gone, brief, unknown, unclear)
         self.calls += len(calls)
         return window
 
@@ -259,10 +282,21 @@ class _Table:
             last = self.layers.pop()
             self.layers[-1] = _merged(self.layers[-1], last)
 
+    def __len__(self) -> int:
+        return sum(layer.left for layer in self.layers)
+
     def all(self) -> Held:
         np = numpy()
         places = [layer.place[~layer.gone] for layer in self.layers]
         return self._held(np.concatenate([self.free[:0], *places]))
+
+    def in_order(self) -> tuple[Any, Held]:
+        """Their addresses, and they."""
+        np = numpy()
+        none = np.zeros(0, dtype="u8")
+        grain = np.concatenate([none, *(layer.grain[~layer.gone] for layer in self.layers)])
+        order = np.argsort(grain)
+        return grain[order], self.all().part(order)
 
     def _held(self, place: Any) -> Held:
         rows = self.rows[place]

@@ -84,9 +84,11 @@ class _Top:
 
 
 class Moments:
-    def __init__(self, end: int) -> None:
+    def __init__(self, end: int, begin: int | None = None) -> None:
+        """`begin`: of a part of the recording; what is in use then is a moment, too."""
         np = numpy()
-        self.ends = np.linspace(0, float(end), PARTS + 1)[1:]
+        self.begin = begin
+        self.ends = np.linspace(float(begin or 0), float(end), PARTS + 1)[1:]
         self.found: list[Moment] = []
         self.sums = np.zeros((SUMS, 0))  # at the moment that came last
         self.most = self.most_at = 0  # bytes in use at any, and the time of that
@@ -98,6 +100,7 @@ class Moments:
         """`use`: bytes after each call; `sums`: by path before the window."""
         np = numpy()
         time = window.calls.time
+        self._begin(sums)
         place = Place(window, sums)
         first, last = np.searchsorted(self.ends, time[[0, -1]].astype(float)).tolist()
         begins = np.searchsorted(time, self.ends[first:last], side="right").tolist()
@@ -111,14 +114,21 @@ class Moments:
                 before = self._settle(self.top)
                 if before + 1 < part:
                     self._rest(before, part, place.after(begin - 1))
+            elif self.top is None and self.begin is not None and part:
+                self._rest(part - 1, part, sums)
             if self.top is None or size > self.top.size:
                 self.top = _Top(min(part, PARTS - 1), place, top, int(time[top]), size)
 
     def finish(self, time: int, sums: Any) -> None:
         """`time`: of the last call; `sums`: after it."""
+        self._begin(sums)
         if self.top is not None:
             self._settle(self.top)
         self._add(time, int(sums[IN_USE + 1].sum()), sums)
+
+    def _begin(self, sums: Any) -> None:
+        if self.begin is not None and not self.found:
+            self._add(self.begin, int(sums[IN_USE + 1].sum()), sums)
 
     def _settle(self, top: _Top) -> int:
         """The part whose top is a moment now."""
@@ -128,7 +138,7 @@ class Moments:
 
     def _rest(self, before: int, part: int, sums: Any) -> None:
         """Nothing happened between these parts."""
-        for end in (before, part - 1):
+        for end in sorted({before, part - 1}):
             self._add(int(self.ends[end]), int(sums[IN_USE + 1].sum()), sums)
 
     def _add(self, time: int, size: int, sums: Any) -> None:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import errno
 import os
 import sys
-from collections.abc import Callable, Iterable, Mapping
-from contextlib import suppress
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TypeVar
 
@@ -68,12 +68,18 @@ def write(path: Path, content: bytes | Iterable[bytes], command: str) -> None:
 
 
 def replace(path: Path, content: bytes | Iterable[bytes]) -> None:
-    """Beside it first: half of a file is never there. Raises CannotWrite."""
+    """Raises CannotWrite."""
+    with replaced(path) as made, made.open("wb") as file:
+        file.writelines([content] if isinstance(content, bytes) else content)
+
+
+@contextmanager
+def replaced(path: Path) -> Iterator[Path]:
+    """What is to be written, beside it first: half of a file is never there. Raises CannotWrite."""
     made = path.with_name(f".{path.name}.{os.getpid()}")
     try:
         try:
-            with made.open("wb") as file:
-                file.writelines([content] if isinstance(content, bytes) else content)
+            yield made
             made.replace(path)
         except BaseException:
             with suppress(OSError):

@@ -365,7 +365,7 @@ function columnsOf(view) {
     ["own", "% self", one => size(one.self[unit]), one => percent(one.self[unit], total)],
     ["blocks", "blocks", one => size(one.total[0]), one => shown(one.total[0], 1)],
     ["name", "function", one => brief(one.line), functionCell],
-  ];
+  ].filter(([, title]) => !(title.startsWith("%") && signed()));
   const each = stack => stack.figures[kind] ? stack.figures[kind + 1] / stack.figures[kind] : 0;
   const columns = [
     ["bytes", KINDS[state.kind].title, stack => size(stack.figures[kind + 1]), stack => shown(stack.figures[kind + 1], 0)],
@@ -455,12 +455,18 @@ function rows() {
 function section(one) {
   const part = make("section");
   part.append(make("h2", one.title));
-  if (one.note) part.append(make("p", one.note));
+  if (one.note) part.append(...one.note.split("\n").map(text => make("p", text)));
   if (one.rows.length) {
     const table = make("table", undefined, "plain");
+    // Columns of numbers are on the right, also the last one; in a narrow window each has its title.
+    const numbers = one.head.map((_, index) => one.rows.every(cells => /^[\d.,]*( |$)/.test(cells[index])));
     const line = (cells, tag) => {
       const row = make("tr");
-      row.append(...cells.map(cell => make(tag, cell)));
+      row.append(...cells.map((cell, index) => {
+        const made = make(tag, cell, numbers[index] ? "number" : undefined);
+        if (tag === "td" && numbers[index] && (index > 0 || /^\d+$/.test(cell))) made.setAttribute("data-title", one.head[index]);
+        return made;
+      }));
       return row;
     };
     const head = make("thead"), body = make("tbody");
@@ -564,7 +570,7 @@ function start() {
   const begin = () => {
     join();
     curve();
-    choose(-1, recorded.times.length - 1);
+    choose(recorded.before, recorded.times.length - 1);
   };
   switches(recorded.processes, begin);
   listen();

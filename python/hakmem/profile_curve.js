@@ -14,6 +14,8 @@ function join() {
   recorded.times = steps.map(step => step.time);
   recorded.sizes = [];
   for (const one of some) Object.assign(one, { past: new Int32Array(steps.length), present: new Int32Array(steps.length), size: 0 });
+  // Of a part of a recording, what was in use at its begin is a moment, too.
+  recorded.before = recorded.part ? recorded.times.filter(time => time <= recorded.begin).length - 1 : -1;
   let size = 0;
   const own = new Map(some.map(one => [one, [-1, -1]]));
   steps.forEach(({ one, own: now }, moment) => {
@@ -61,8 +63,8 @@ const seconds = value => value.toFixed(recorded.end - recorded.begin < 10 ? 3 : 
 const timeOf = moment => moment < 0 ? recorded.begin : recorded.times[moment];
 
 function nearest(second) {
-  let found = -1;
-  for (let i = 0; i < recorded.times.length; i++)
+  let found = recorded.before;
+  for (let i = found + 1; i < recorded.times.length; i++)
     if (Math.abs(recorded.times[i] - second) <= Math.abs(timeOf(found) - second)) found = i;
   return found;
 }
@@ -74,6 +76,7 @@ function curve() {
   const points = recorded.times.map((second, i) => `${across(second).toFixed(1)} ${(158 - 154 * recorded.sizes[i] / most).toFixed(1)}`);
   at("line").setAttribute("d", `M0 160L${["0 158", ...points].join("L")}L1000 160Z`);
   at("top").textContent = `memory in use, at most ${bytes(most)}`;
+  if (recorded.part) at("always").textContent = "all of this part";
   at("time").hidden = false;
 }
 
@@ -87,7 +90,7 @@ function choose(first, last, dragged = false) {
     figures.fill(0);
     for (const [process, changes] of parts) if (ranges[process]) measure(changes, ranges[process], figures);
   }
-  const whole = first < 0 && last === recorded.times.length - 1;
+  const whole = first <= recorded.before && last === recorded.times.length - 1;
   at("range").setAttribute("x", across(timeOf(first)));
   at("range").setAttribute("width", whole ? 0 : across(timeOf(last)) - across(timeOf(first)));
   at("always").disabled = whole;
@@ -125,7 +128,7 @@ function listen() {
   };
   svg.onpointerup = event => {
     if (from === null) return;
-    const moment = momentAt(event), first = moved ? from : -1;
+    const moment = momentAt(event), first = moved ? from : recorded.before;
     from = null;
     if (!moved) state.kind = 0;
     choose(first, Math.max(moment, 0));
@@ -134,13 +137,13 @@ function listen() {
   svg.onkeydown = event => {
     const step = { ArrowLeft: -1, ArrowRight: 1 }[event.key];
     const [first, last] = state.range, end = recorded.times.length - 1;
-    if (event.key === "Escape") choose(-1, end);
+    if (event.key === "Escape") choose(recorded.before, end);
     else if (!step) return;
-    else if (event.shiftKey) choose(Math.min(Math.max(first + step, -1), last), last);
+    else if (event.shiftKey) choose(Math.min(Math.max(first + step, recorded.before), last), last);
     else choose(first, Math.min(Math.max(last + step, first, 0), end));
     event.preventDefault();
   };
   at("since").onchange = event => choose(Math.min(nearest(Number(event.target.value)), state.range[1]), state.range[1]);
   at("until").onchange = event => choose(state.range[0], Math.max(nearest(Number(event.target.value)), state.range[0], 0));
-  at("always").onclick = () => choose(-1, recorded.times.length - 1);
+  at("always").onclick = () => choose(recorded.before, recorded.times.length - 1);
 }

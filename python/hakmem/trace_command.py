@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import functools
+import itertools
 import math
 import sys
 from collections.abc import Callable, Iterator
@@ -12,8 +13,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from hakmem import (
+    checkpoints,
     events,
     heaptrack,
+    outputs,
     pprof,
     profile_text,
     symbols,
@@ -22,11 +25,12 @@ from hakmem import (
     traced,
 )
 from hakmem.arguments import WrongUse, number
+from hakmem.checkpoints import SUFFIX, Checkpoints, Index, NoIndex
 from hakmem.events import Process, calls_of
 from hakmem.heap_profile import Profile
 from hakmem.hint import hint
 from hakmem.modules import NoModule, need, needed
-from hakmem.outputs import CannotWrite, Writer, WrongName, outputs, write
+from hakmem.outputs import CannotWrite, Writer, WrongName
 from hakmem.profile_html import Section
 from hakmem.profile_text import KINDS, printable, size
 from hakmem.recording import NoRecording
@@ -51,6 +55,11 @@ and which threads freed the blocks of others.
 --at shows what was in use at a moment, --between what was allocated from one moment to another, and
 what of that was in use at the second one. All times, those on the page too, are in seconds since
 the recording began: also those of a process that was started later. Both options may be repeated.
+
+--from and --to show a part of the recording alone, with a page of 200 moments of this part. What
+came before is read only for what was in use when the part begins. --index also writes FILE.index,
+an eighth of FILE or so; where that is, a part is read from the last one of its checkpoints before
+it, and not from the begin.
 
 What is written with -o depends on how its name ends:
   .html             a page with the curve of memory in use; of any moment or range of it that you
@@ -79,6 +88,8 @@ examples:
   hakmem trace --process 4711 --top 3 app.recording
   hakmem trace -o all.html first.recording second.recording
   hakmem trace --at 12.5 --between 12.5 20 app.recording
+  hakmem trace --index app.recording
+  hakmem trace --from 12.5 --to 13 -o part.html app.recording
 
 exit status:
   0  success
@@ -118,8 +129,9 @@ def _html(result: Result) -> bytes:
         trace_page.Part(shown.every[one], some, names[one])
         for one, some in zip(largest, paths, strict=True)
     ]
-    head = (line[:1].upper() + line[1:] for line in trace_text.heads(shown.every))
-    whole = Section("The whole recording", ". ".join(head) + ".")
+    head = [part for line in trace_text.heads(shown.every) for part in line.split("; ")]
+    title = "This part of the recording" if _is_part(shown.every) else "The whole recording"
+    whole = Section(title, "\n".join(part[:1].upper() + part[1:] for part in head))
     notes = list(result.notes)
     others = [shown.every[one] for one in order[trace_page.PROCESSES :]]
     if others:
@@ -181,6 +193,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         default=[],
         help="also what was allocated from second S to second T, and was in use at T",
     )
+    parser.add_argument("--from", dest="since", metavar="S", type=seconds,
+                        help="begin S seconds after the recording did")  # fmt: skip
+    parser.add_argument("--to", dest="until", metavar="S", type=seconds,
+                        help="end S seconds after the recording began")  # fmt: skip
+    parser.add_argument("--index", action="store_true",
+                        help=f"also write FILE{SUFFIX}, which makes --from faster")  # fmt: skip
     symbols.add_options(parser)
     parser.add_argument(
         "file", metavar="FILE", type=Path, nargs="+", help="a recording, or a folder with some"
@@ -200,16 +218,17 @@ def run(arguments: argparse.Namespace) -> int:
 
 def _run(arguments: argparse.Namespace) -> int:
     need(*needed("trace", arguments.output))
-    files = outputs(arguments.output, WRITERS)
+    files = outputs.outputs(arguments.output, WRITERS)
     found, cut = events.recordings(arguments.file)
     some = _chosen(found, arguments)
     if len(some) > 1 and any(str(path).endswith(HEAPTRACK) for path, _ in files):
         raise WrongUse(f"{HEAPTRACK} has one process: choose one with --process PID")
+    part, some = _part(arguments, some)
     spans = _spans(arguments, some)
-    every = [traced.traced(process, spans) for process in some]
+    every, why_not = _traced(found, some, spans, part, arguments.index)
     shown = _Shown(every, arguments)
-    notes = list(dict.fromkeys([*_notes(every), *shown.whole.notes]))
-    for file in cut:
+    notes = list(dict.fromkeys([*why_not, *_notes(every), *shown.whole.notes]))
+    for file in cut if part is None else ():
         ends = [one.process.since + one.seconds for one in every if one.process.file == file]
         end = max(ends, default=0.0)
         notes.append(f"{file}: cut off or damaged: what comes after {end:.2f} s is missing")
@@ -222,13 +241,72 @@ def _run(arguments: argparse.Namespace) -> int:
         sys.stdout.flush()
     result = Result(_name(every), shown, notes, tables)
     for path, writer in files:
-        write(path, writer(result), "trace")
+        outputs.write(path, writer(result), "trace")
     page = next((path for path, _ in files if path.suffix == ".html"), None)
     if page is not None:
         hint(f"open {page} in a browser")
     else:
         hint("-o NAME.html writes a page; 'hakmem replay FILE' tries other allocators")
     return 0
+
+
+def _part(
+    arguments: argparse.Namespace, some: list[Process]
+) -> tuple[tuple[float, float] | None, list[Process]]:
+    """From when to when, and the processes that were there. Raises WrongUse, NoRecording."""
+    if arguments.since is None and arguments.until is None:
+        return None, some
+    since, until = arguments.since or 0.0, arguments.until
+    until = math.inf if until is None else until
+    words = f"--from {_digits(since)}" + (f" --to {_digits(until)}" if until < math.inf else "")
+    if since >= until:
+        raise WrongUse(f"{words}: the second moment is to come later")
+    if arguments.at or arguments.between or arguments.index:
+        raise WrongUse(f"{words}: not with --at, --between, --index, which are of all of it")
+    if any(name.endswith(HEAPTRACK) for name in arguments.output):
+        raise WrongUse(f"{words}: {HEAPTRACK} has every call")
+    there = [one for one in some if one.since < until and since < _ended(one)]
+    if not there:
+        raise WrongUse(f"{words}: {_recorded(some)}")
+    return (since, until), there
+
+
+def _ended(process: Process) -> float:
+    """When the process was over, in seconds since the recording began. Raises NoRecording."""
+    begun: int = process.facts["time"]
+    done: int = (process.done or {}).get("time", 0)
+    if done > begun:
+        return process.since + (done - begun) / 1e9
+    return process.seconds(events.last_time(process))
+
+
+def _traced(
+    found: list[Process],
+    some: list[Process],
+    spans: list[tuple[float, float]],
+    part: tuple[float, float] | None,
+    index: bool,
+) -> tuple[list[Traced], list[str]]:
+    """And what the user should know. Raises NoRecording, CannotWrite."""
+    every, notes = [], []
+    for file, group in itertools.groupby(some, key=lambda one: one.file):
+        own = list(group)
+        whole = [one for one in found if one.file == file]
+        beside = checkpoints.beside(file)
+        if index:
+            with outputs.replaced(beside) as made, Index(made, whole) as written:
+                every += [traced.traced(one, spans, index=written) for one in own]
+            print(f"hakmem trace: {printable(str(beside))}", file=sys.stderr, flush=True)
+            continue
+        if part is not None and beside.exists():
+            try:
+                known = Checkpoints(beside, whole)
+                every += [traced.traced(one, part=part, checkpoints=known) for one in own]
+                continue
+            except NoIndex as why:
+                notes.append(str(why))
+        every += [traced.traced(one, spans, part) for one in own]
+    return every, notes
 
 
 def _chosen(found: list[Process], arguments: argparse.Namespace) -> list[Process]:
@@ -240,8 +318,17 @@ def _chosen(found: list[Process], arguments: argparse.Namespace) -> list[Process
 
 def _name(every: list[Traced]) -> str:
     process = every[0].process
-    more = f" and {len(every) - 1} other processes" if len(every) > 1 else ""
-    return f"{process.name} {process.facts['pid']}{more}"
+    others = len(every) - 1
+    more = f" and {others} other process{'es' if others > 1 else ''}" if others else ""
+    when = ""
+    if _is_part(every):
+        begin, end = trace_text.bounds(every)
+        when = f", {begin:.3f} s to {end:.3f} s"
+    return f"{process.name} {process.facts['pid']}{more}{when}"
+
+
+def _is_part(every: list[Traced]) -> bool:
+    return every[0].begin is not None
 
 
 def _notes(every: list[Traced]) -> Iterator[str]:
@@ -291,16 +378,24 @@ def _spans(arguments: argparse.Namespace, some: list[Process]) -> list[tuple[flo
         spans.append((words, since, until))
     if not spans:
         return []
-    begin = math.floor(100 * min(one.since for one in some)) / 100  # as it is shown
-    end = math.ceil(100 * max(one.seconds(events.last_time(one)) for one in some)) / 100
-    which = f"process {some[0].facts['pid']} was" if len(some) == 1 else "the processes were"
+    begin, end = _bounds(some)
     for words, since, until in spans:
         if until < begin or since > end or (since == -math.inf and until > end):
-            raise WrongUse(
-                f"{words}: {which} recorded from {begin:.2f} s to {end:.2f} s; give a moment in"
-                " between"
-            )
+            raise WrongUse(f"{words}: {_recorded(some)}")
     return [(since, until) for _, since, until in spans]
+
+
+def _bounds(some: list[Process]) -> tuple[float, float]:
+    """As they are shown."""
+    begin = math.floor(100 * min(one.since for one in some)) / 100
+    end = math.ceil(100 * max(one.seconds(events.last_time(one)) for one in some)) / 100
+    return begin, end
+
+
+def _recorded(some: list[Process]) -> str:
+    begin, end = _bounds(some)
+    which = f"process {some[0].facts['pid']} was" if len(some) == 1 else "the processes were"
+    return f"{which} recorded from {begin:.2f} s to {end:.2f} s; give a moment in between"
 
 
 def _digits(seconds: float) -> str:
@@ -343,9 +438,11 @@ def _tables(shown: _Shown, top: int) -> Iterator[Section]:
     several = len(every) > 1
     if several:
         yield trace_text.processes(every)
+    part = _is_part(every)
     note = "Of each process at its own peak." if several else ""
     peak = trace_text.sites("In use at the peak", note, shown.whole, KINDS["peak"][1], top)
-    allocated = trace_text.sites("Allocated in all", "", shown.whole, KINDS["alloc"][1], top)
+    title = "Allocated" if part else "Allocated in all"
+    allocated = trace_text.sites(title, "", shown.whole, KINDS["alloc"][1], top)
     brief = trace_text.sites(
         "Temporary",
         "The next call of the thread freed them.",
@@ -360,7 +457,7 @@ def _tables(shown: _Shown, top: int) -> Iterator[Section]:
         KINDS["inuse"][1],
         top,
     )
-    note = "Of each process at its own end." if several else ""
+    note = "Of each process at its own end." if several and not part else ""
     left = trace_text.sites("In use at the end", note, shown.whole, KINDS["inuse"][1], top)
     lives, flows = trace_text.lifetimes(every), trace_text.flows(every)
     for section in (peak, allocated, brief, grown, left, lives, flows):
@@ -373,7 +470,7 @@ def _text(every: list[Traced], found: list[Process], tables: tuple[Section, ...]
         process = every[0].process
         command = " ".join(process.facts["command"])
         yield printable(f"process {process.facts['pid']}: {command or 'its command is not known'}")
-        if process.since:
+        if process.since and not _is_part(every):
             yield f"recorded from {process.since:.2f} s on"
     yield from trace_text.heads(every)
     for table in tables:

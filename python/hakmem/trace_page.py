@@ -55,8 +55,9 @@ def page(
 ) -> str:
     packed = zlib.compress(json.dumps(_stacks(parts)).encode(), 9)
     recorded = {
-        "begin": round(min(part.told.process.since for part in parts), _DIGITS),
+        "begin": round(min(_begin(part.told) for part in parts), _DIGITS),
         "end": round(max(part.told.curve[-1][0] for part in parts), _DIGITS),
+        "part": parts[0].told.begin is not None,
         "processes": [_process(part.told) for part in parts],
         "packed": base64.b64encode(packed).decode(),
     }
@@ -69,6 +70,10 @@ def page(
         "recorded": recorded,
     }
     return profile_html.filled(data, title)
+
+
+def _begin(told: Traced) -> float:
+    return told.process.since if told.begin is None else told.begin.at
 
 
 def _process(told: Traced) -> dict[str, Any]:

@@ -17,11 +17,15 @@ COMMAND = 60  # letters
 
 def head(traced: Traced) -> Iterator[str]:
     """Some lines on the whole."""
-    calls, held = traced.calls, traced.blocks
-    rate = f" ({calls / traced.seconds / 1e6:.1f} M/s)" if traced.seconds else ""
+    calls, held, time = traced.calls, traced.blocks, traced.seconds
+    if traced.begin is not None:
+        begin, end = bounds([traced])
+        time = end - begin
+        yield from _begins([traced])
+    rate = f" ({calls / time / 1e6:.1f} M/s)" if time else ""
     threads = f"{traced.threads} thread{'s' if traced.threads != 1 else ''}"
     total = float(traced.size)
-    yield f"{calls:,} calls in {traced.seconds:.2f} s{rate} by {threads}"
+    yield f"{calls:,} calls in {time:.2f} s{rate} by {threads}"
     yield f"allocated {size(total)} in {held:,} blocks, {size(total / max(held, 1))} each"
     yield (
         f"peak {size(traced.peak)} in {traced.peak_blocks:,} blocks, after {traced.peak_at:.2f} s;"
@@ -44,6 +48,12 @@ def heads(every: Sequence[Traced]) -> Iterator[str]:
     held = sum(one.blocks for one in every)
     total = float(sum(one.size for one in every))
     seconds = max(one.ended for one in every)
+    each = "each process"
+    if every[0].begin is not None:
+        begin, end = bounds(every)
+        seconds = end - begin
+        each += " or of the part"
+        yield from _begins(every)
     threads = sum(one.threads for one in every)
     yield (
         f"{len(every):,} processes in {seconds:.2f} s: {sum(one.calls for one in every):,} calls by"
@@ -51,7 +61,7 @@ def heads(every: Sequence[Traced]) -> Iterator[str]:
     )
     yield f"allocated {size(total)} in {held:,} blocks, {size(total / max(held, 1))} each"
     yield (
-        f"in use at the end of each process {size(sum(one.left for one in every))} in"
+        f"in use at the end of {each} {size(sum(one.left for one in every))} in"
         f" {sum(one.left_blocks for one in every):,} blocks; the sum of their peaks"
         f" {size(sum(one.peak for one in every))}"
     )
@@ -62,6 +72,21 @@ def heads(every: Sequence[Traced]) -> Iterator[str]:
         f" freed by another thread {_part(crossed, held)}"
     )
     yield from _unknown(every)
+
+
+def bounds(every: Sequence[Traced]) -> tuple[float, float]:
+    """Of a part of a recording: seconds since that began."""
+    return min(one.curve[0][0] for one in every), max(one.curve[-1][0] for one in every)
+
+
+def _begins(every: Sequence[Traced]) -> Iterator[str]:
+    begin, end = bounds(every)
+    begins = [one.begin for one in every if one.begin is not None]
+    held, blocks = sum(one.size for one in begins), sum(one.blocks for one in begins)
+    yield (
+        f"the part from {begin:.3f} s to {end:.3f} s of the recording; in use at its begin"
+        f" {size(held)} in {blocks:,} blocks"
+    )
 
 
 def _unknown(every: Sequence[Traced]) -> Iterator[str]:
@@ -85,7 +110,8 @@ def processes(every: Sequence[Traced]) -> Section:
         rows.append(("", "", "", *_figures(rest), f"({len(rest):,} smaller processes)"))
     rows.append(("", "", "", *_figures(every), "(all)"))
     columns = ("PID", "from s", "to s", "calls", "allocated", "blocks", "peak", "in use", "blocks")
-    note = "'in use' is what was in use at the end of the process; peaks are at different times."
+    end = "the process" if every[0].begin is None else "the process or of the part"
+    note = f"'in use' is what was in use at the end of {end}; peaks are at different times."
     return Section("Processes", note, (*columns, "command"), tuple(rows))
 
 

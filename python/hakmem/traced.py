@@ -3,6 +3,7 @@ window at a time: what is kept are sums by call path, counts by lifetime, and th
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Sequence
 from contextlib import suppress
@@ -11,9 +12,10 @@ from pathlib import Path
 from typing import Any
 
 from hakmem import heap_profile, perf_map
-from hakmem.events import Process, last_time
+from hakmem.checkpoints import Checkpoints, Index
+from hakmem.events import Process, Seam, last_time
 from hakmem.heap_profile import Figures, Mapping, NoProfile, Profile, Site
-from hakmem.live import Live, Window
+from hakmem.live import Held, Live, Window
 from hakmem.moments import IN_USE, SUMS, Moments, Place, by_path, widened
 from hakmem.perf_map import NoMap
 from hakmem.recording import FREE, NoRecording, numpy
@@ -57,14 +59,26 @@ class Span:
 
 
 @dataclass(frozen=True)
+class Begin:
+    """Of a part of a recording: seconds since that began, and what was in use."""
+
+    at: float
+    size: int
+    blocks: int
+
+
+@dataclass(frozen=True)
 class Traced:
+    """The whole of a process, or what it did in a part of the recording."""
+
     process: Process
+    begin: Begin | None  # of a part
     calls: int
     blocks: int  # allocated
     size: int  # bytes of these
     unknown_frees: int  # of blocks that were there before the recording
     unclear: int  # blocks whose frees were not recorded
-    seconds: float
+    seconds: float  # from the process's begin to the last call, or to the end of the part
     peak: int  # bytes, and blocks
     peak_blocks: int
     peak_at: float  # seconds since the recording began, as all moments
@@ -94,25 +108,49 @@ class Traced:
         return process.since + max(self.seconds, (done - begun) / 1e9)
 
 
-def traced(process: Process, spans: Sequence[tuple[float, float]] = ()) -> Traced:
-    """`spans`: begin and end of each, as in Span. Raises NoRecording."""
+def traced(
+    process: Process,
+    spans: Sequence[tuple[float, float]] = (),
+    part: tuple[float, float] | None = None,
+    checkpoints: Checkpoints | None = None,
+    index: Index | None = None,
+) -> Traced:
+    """`spans`: begin and end of each, as in Span; `part`: what alone is to be told, likewise. This
+    begins at a checkpoint, if there are any; `index` is given those of the whole. Raises
+    NoRecording, NoIndex, OSError."""
     np = numpy()
-    live = Live()
-    sums, lives, flows = _Sums(last_time(process)), _Lives(), _Flows()
+    live, seam, last = Live(), Seam(), last_time(process)
+    sums, lives, flows = _Sums(last, part, process), _Lives(), _Flows()
+    if part is not None and checkpoints is not None:
+        live, seam = checkpoints.before(process, sums.begin)
+        sums.take(live.held)
     asked = [_Span(since, until, process) for since, until in spans]
-    for window in live.through(process):
-        sums.add(window)
-        lives.add(window)
-        flows.add(window)
-        for span in asked:
-            span.add(window)
+    for window in live.through(process, seam):
+        some = sums.within(window)
+        if some is not None:
+            sums.add(some)
+            lives.add(some)
+            flows.add(some)
+            for span in asked:
+                span.add(some)
+        if index is not None:
+            index.look(process, live, seam, int(window.calls.time[-1]))
+        if part is not None and window.calls.time[-1] > sums.end:
+            break
     sums.finish()
+    if index is not None:
+        index.end(process)
     moments = sums.moments
     where = mappings(process)
     owners = {os.geteuid(), process.file.stat().st_uid}
     with suppress(NoMap):
         process.made = perf_map.made_by(process.facts["pid"], where, Path("/"), owners)
     use, allocated = sums.sums[IN_USE:], sums.sums[:IN_USE]
+    curve = [(process.seconds(one.time), one.size) for one in moments.found]
+    begin = None
+    if part is not None:
+        begin = Begin(max(part[0], process.since), curve[0][1], sums.held_before)
+        curve[0] = begin.at, begin.size
     paths = use.shape[1]
 
     def profile(*figures: Any) -> Profile:
@@ -123,20 +161,21 @@ def traced(process: Process, spans: Sequence[tuple[float, float]] = ()) -> Trace
     at_half = widened(sums.at_half, paths)[IN_USE:]
     return Traced(
         process,
-        live.calls,
+        begin,
+        sums.calls,
         int(allocated[0].sum()),
         int(allocated[1].sum()),
-        live.unknown_frees,
-        live.unclear,
+        sums.unknown,
+        sums.unclear,
         sums.last * process.scale / 1e9,
         moments.most,
         int(moments.at_most[IN_USE].sum()),
         process.seconds(moments.most_at),
         int(use[1].sum()),
         int(use[0].sum()),
-        tuple((process.seconds(one.time), one.size) for one in moments.found),
+        tuple(curve),
         int(sums.brief[0].sum()),
-        len(process.threads),
+        len(process.threads) if part is None else int(sums.threads.sum()),
         lives.packed(),
         flows.found(process),
         profile(use, allocated, moments.at_most[IN_USE:]),
@@ -172,18 +211,60 @@ def mappings(process: Process) -> tuple[Mapping, ...]:
 class _Sums:
     """By call path: how many blocks, and their bytes."""
 
-    def __init__(self, end: int) -> None:
+    def __init__(self, last: int, part: tuple[float, float] | None, process: Process) -> None:
+        """`last`: the time of the last call."""
         np = numpy()
         self.sums = np.zeros((SUMS, 0))
         self.at_half: Any = None
         self.brief = np.zeros((2, 0))
-        self.moments = Moments(end)
-        self.half = end // 2
-        self.last = self.in_use = 0
+        self.part = part is not None
+        self.begin, self.end = 0, last
+        if part is not None:
+            self.begin = max(math.ceil(process.units(part[0])), 0)
+            until = min(process.units(part[1]), last)
+            self.end = max(math.floor(until), self.begin)
+        self.moments = Moments(self.end, self.begin if self.part else None)
+        self.half = (self.begin + self.end) // 2
+        self.last = self.in_use = self.held_before = 0
+        self.calls = self.unknown = self.unclear = 0
+        self.threads = np.zeros(0, dtype=bool)  # of a part: which made calls
+
+    def take(self, held: Held) -> None:
+        """What is in use already."""
+        use = by_path(int(held.path.max(initial=-1)) + 1, held.path, held.size)
+        self._before(numpy().concatenate([0 * use, use]))
+
+    def within(self, window: Window) -> Window | None:
+        """Those of its calls that are to be told. Of the calls before these only what is in use
+        afterwards counts."""
+        if not self.part:
+            return window
+        np = numpy()
+        time = window.calls.time
+        first = int(np.searchsorted(time, self.begin))
+        last = int(np.searchsorted(time, self.end, side="right"))
+        if first:
+            self._before(Place(window, self.sums).after(first - 1))
+        if last - first == len(window.calls):
+            return window
+        return window.between(first, last) if first < last else None
+
+    def _before(self, sums: Any) -> None:
+        self.sums = sums
+        self.sums[:IN_USE] = 0
+        self.held_before, self.in_use = map(int, sums[IN_USE:].sum(axis=1))
 
     def add(self, window: Window) -> None:
         np = numpy()
         calls, ended, brief = window.calls, window.ended, window.brief
+        self.calls += len(calls)
+        self.unknown += len(window.unknown)
+        self.unclear += len(window.unclear)
+        if self.part:
+            here = np.zeros(max(int(calls.thread.max()) + 1, len(self.threads)), dtype=bool)
+            here[: len(self.threads)] = self.threads
+            here[calls.thread] = True
+            self.threads = here
         use = np.cumsum(np.where(window.takes, calls.size, 0) - _by_call(window)) + self.in_use
         self.moments.add(window, use, self.sums)
         if self.at_half is None and calls.time[-1] >= self.half:
@@ -195,6 +276,8 @@ class _Sums:
         self.in_use, self.last = int(use[-1]), max(self.last, int(calls.time[-1]))
 
     def finish(self) -> None:
+        if self.part:
+            self.last = self.end
         self.moments.finish(self.last, self.sums)
         self.at_half = self.sums if self.at_half is None else self.at_half
 

@@ -30,7 +30,8 @@ KEYS = {"Tab": 9, "Enter": 13, " ": 32, "Escape": 27, "Home": 36, "End": 35,
 
 
 def found() -> str | None:
-    return shutil.which("chromium") or shutil.which("chromium-browser")
+    some = map(shutil.which, ("chromium", "chromium-browser", "chromium-headless-shell"))
+    return next(filter(None, some), None)
 
 
 class Failed(Exception):
@@ -156,7 +157,8 @@ def browser(folder: Path, *options: str) -> Iterator[Browser]:
     its_end, ask = os.pipe()
     answers, its_answers = os.pipe()
     given = [fcntl.fcntl(one, fcntl.F_DUPFD, 10) for one in (its_end, its_answers)]
-    words = [program, "--headless", "--no-sandbox", "--disable-gpu", "--remote-debugging-pipe",
+    words = [program, "--headless", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage",
+             "--remote-debugging-pipe",
              f"--user-data-dir={folder / 'browser'}", *options]  # fmt: skip
     with (folder / "browser.log").open("w") as log:
         process = subprocess.Popen(

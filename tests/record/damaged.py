@@ -22,7 +22,7 @@ from typing import NoReturn
 ROOT = Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(ROOT), str(ROOT / "python")]
 
-from hakmem import events, trace_page, trace_text, traced  # noqa: E402
+from hakmem import checkpoints, events, moments, trace_page, trace_text, traced  # noqa: E402
 from hakmem.recording import FIRST_LINE, NoRecording, zstandard  # noqa: E402
 from tests.record.made import Made  # noqa: E402
 
@@ -52,10 +52,25 @@ def told(path: Path) -> str:
         lines.append(str(paths))
         assert sum(sum(path.changes[4::5]) for path in paths) == result.left
         assert result.peak >= result.left >= 0
+        lines.append(part_told(path, result))
         return "\n".join([str(cut), *lines])
     except NoRecording as why:
         assert "\n" not in str(why) and str(path) in str(why)
         return f"error: {why}"
+
+
+def part_told(path: Path, whole: traced.Traced) -> str:
+    """The middle of it, with an index, which is written beside the file."""
+    found, _ = events.recordings([path])
+    process = events.chosen(found, None, path)
+    index = checkpoints.beside(path)
+    with checkpoints.Index(index, found) as written:
+        assert traced.traced(process, index=written).curve == whole.curve
+    bounds = (process.since + whole.seconds / 3, process.since + whole.seconds / 2)
+    known = checkpoints.Checkpoints(index, found)
+    result = traced.traced(process, part=bounds, checkpoints=known)
+    assert result.peak >= result.left >= 0
+    return f"{list(trace_text.head(result))} {hash(result.curve)} {result.profile.sites}"
 
 
 def takes_too_long(*_: object) -> NoReturn:
@@ -76,6 +91,7 @@ class Damager:
     """`whole` are recordings; the results that each of their parts has are known."""
 
     def __init__(self, folder: Path, seed: int) -> None:
+        checkpoints.EACH_CALLS, checkpoints.EACH_BLOCKS, moments.PARTS = 30, 0, 20
         self.chance = random.Random(seed)
         self.file = folder / "damaged.recording"
         self.whole: list[bytes] = []

@@ -202,6 +202,31 @@ def test_by_keys(shown: Browser, page: Page) -> None:
     compare(shown, page)
 
 
+def test_part(shown: Browser, tmp_path: Path) -> None:
+    """Of a part, what was in use at its begin is there from the first moment on."""
+    made = Made(tmp_path / "a.recording", 1)
+    made.some(3000, threads=3)
+    truth = made.end()
+    ((process,), _) = events.processes(made.writer.path)
+    unit = process.scale / 1e9
+    since, until = ((truth.moments[call][0] + 0.5) * unit for call in (999, 1999))
+    told = traced.traced(process, part=(since, until))
+    paths = trace_page.paths(told)
+    names = symbols.located(told.profile, trace_page.calls(process, paths))
+    page = Page(tmp_path / "part.html", truth, told)
+    page.file.write_text(trace_page.page([Part(told, paths, names)], "part", [], ()))
+    opened(shown, page, SIZES[0], "light")
+    end = len(told.curve) - 1
+    (_, before, _), (_, left, _) = (truth.moments[call] for call in (999, 1999))
+    assert shown.run("[state.range, sum(profile.stacks, 7)]") == [[0, end], left - before]
+    assert shown.run("[sum(profile.stacks, 1), sum(profile.stacks, 3)]") == [left, told.size]
+    shown.drag(places(0.5))
+    first, last = shown.run("state.range")
+    assert (first, shown.run("sum(profile.stacks, 1)")) == (0, told.curve[last][1])
+    shown.key("Escape")
+    assert shown.complaints == []
+
+
 def test_processes(shown: Browser, tmp_path: Path) -> None:
     """Each can be switched off."""
     both = [part(tmp_path / f"{seed}.recording", seed) for seed in (0, 1)]

@@ -43,7 +43,7 @@ def _made(path: Path, seed: int, early: float = 0) -> tuple[Truth, Process]:
     return truth, found[0]
 
 
-def _by_path(profile: Profile, at: int) -> dict[tuple[int, int], int]:
+def by_path(profile: Profile, at: int) -> dict[tuple[int, int], int]:
     """Blocks and bytes of the paths that have any; `at` is where the blocks are."""
     found = {}
     for site in profile.sites:
@@ -73,8 +73,8 @@ def _compare(truth: Truth, process: Process) -> None:
     told = traced.traced(process)
     assert (told.calls, told.unknown_frees, told.unclear) == (truth.calls, truth.unknown, 0)
     _compare_use(told, truth)
-    assert _by_path(told.profile, 2) == dict(truth.allocated)
-    assert _by_path(told.temporaries, 2) == dict(truth.brief)
+    assert by_path(told.profile, 2) == dict(truth.allocated)
+    assert by_path(told.temporaries, 2) == dict(truth.brief)
     assert told.temporary == sum(n for (_, what), n in truth.brief.items() if what == 0)
     flows = {(one.giver, one.taker, 0): one.blocks for one in told.flows}
     flows |= {(one.giver, one.taker, 1): one.size for one in told.flows}
@@ -86,14 +86,14 @@ def _compare_use(told: Traced, truth: Truth) -> None:
     last, left, use_at_end = truth.moments[-1]
     top = max(truth.moments, key=lambda one: one[1])
     assert (told.peak, told.left) == (top[1], left)
-    assert _by_path(told.profile, 4) == top[2]
-    assert _by_path(told.profile, 0) == use_at_end
+    assert by_path(told.profile, 4) == top[2]
+    assert by_path(told.profile, 0) == use_at_end
     scale = told.process.scale
     assert told.peak_at == pytest.approx(top[0] * scale / 1e9)
     assert told.seconds == pytest.approx(last * scale / 1e9)
     _, _, half = next(one for one in truth.moments if one[0] >= last // 2)
     growth = {key: value - half.get(key, 0) for key, value in use_at_end.items()}
-    assert _by_path(told.growth, 0) == {key: value for key, value in growth.items() if value > 0}
+    assert by_path(told.growth, 0) == {key: value for key, value in growth.items() if value > 0}
     _compare_moments(told, truth)
     _compare_parts(told, truth)
 
@@ -146,7 +146,7 @@ def test_any_moment(seed: int, seams: None, tmp_path: Path) -> None:
     asked = [(-math.inf, (place + 0.5) * unit) for place in places]
     for (_, until), span in zip(asked, traced.traced(process, asked).spans, strict=True):
         before = [use for time, _, use in truth.moments if time <= until / unit]
-        assert _by_path(span.profile, 0) == (before[-1] if before else {})
+        assert by_path(span.profile, 0) == (before[-1] if before else {})
 
 
 def test_a_process_that_came_later(tmp_path: Path) -> None:
@@ -163,7 +163,7 @@ def test_a_process_that_came_later(tmp_path: Path) -> None:
     process.since = 100
     middle, _, use = truth.moments[1000]
     told = traced.traced(process, [(-math.inf, 100 + middle * process.scale / 1e9)])
-    assert _by_path(told.spans[0].profile, 0) == use
+    assert by_path(told.spans[0].profile, 0) == use
     assert told.peak_at == pytest.approx(100 + before.peak_at)
     assert told.curve[0][0] == pytest.approx(100 + before.curve[0][0])
     assert told.seconds == before.seconds
@@ -178,8 +178,8 @@ def test_between(seams: None, tmp_path: Path) -> None:
     for at in (2, 3):
         sums = [sum(site.figures[at] for site in span.profile.sites) for span in told.spans]
         assert sums[0] + sums[1] == sums[2] and min(sums) > 0
-    assert _by_path(whole.profile, 0) == truth.moments[-1][2]
-    left, before = _by_path(second.profile, 0), _by_path(first.profile, 0)
+    assert by_path(whole.profile, 0) == truth.moments[-1][2]
+    left, before = by_path(second.profile, 0), by_path(first.profile, 0)
     for key, value in truth.moments[-1][2].items():
         assert left.get(key, 0) <= value <= left.get(key, 0) + before.get(key, 0)
 

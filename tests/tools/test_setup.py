@@ -134,6 +134,22 @@ def test_each_purpose_has_its_packages(machine: Machine) -> None:
     assert machine("all").status == 1
 
 
+def test_a_browser_that_is_there_will_do(machine: Machine) -> None:
+    machine.debian()
+    assert machine().status == 0
+    assert "chromium-headless-shell" in machine.installed()
+    machine.add("chromium")
+    assert machine().status == 0
+    assert "chromium-headless-shell" not in machine.installed()
+
+
+def test_where_no_browser_is_packaged_none_is_wanted(machine: Machine) -> None:
+    machine.debian()
+    machine.add("apt-cache")
+    assert machine().status == 0
+    assert "chromium-headless-shell" not in machine.installed()
+
+
 def test_all_is_wanted_where_nothing_is_said(machine: Machine) -> None:
     machine.debian()
     assert machine().status == 0

@@ -1,0 +1,159 @@
+"""Checkpoints of a recording: what was in use at some places of it, in a file beside it. A part of
+the recording is read from the checkpoint before it, without the calls that came earlier.
+
+The file is one of numpy's (.npz). Arrays are named after the process and the checkpoint; `facts`
+say which recording it belongs to."""
+
+from __future__ import annotations
+
+import json
+import struct
+import zlib
+from collections.abc import Iterable, Sequence
+from dataclasses import fields
+from pathlib import Path
+from typing import Any
+from zipfile import ZIP_DEFLATED, BadZipFile, ZipFile
+
+from hakmem.events import Calls, Process, Seam
+from hakmem.live import Held, Live
+from hakmem.recording import numpy
+
+SUFFIX = ".index"
+EACH_CALLS = 2**21  # a checkpoint after so many calls,
+EACH_BLOCKS = 16  # and after so many times as many as it has blocks
+_FORMAT = 1
+_DAMAGED = OSError, ValueError, KeyError, EOFError, BadZipFile, zlib.error, NotImplementedError
+_STEPS = "grain", "time"  # of blocks, as differences
+_BLOCKS = [field.name for field in fields(Held)]
+_CALLS = [field.name for field in fields(Calls)]
+
+
+class NoIndex(Exception):
+    """A line for the user: there is none that can be used."""
+
+
+def beside(file: Path) -> Path:
+    return file.with_name(file.name + SUFFIX)
+
+
+def _facts(processes: Iterable[Process]) -> list[Any]:
+    """By which a recording is known again."""
+    found: list[Any] = [_FORMAT]
+    for one in processes:
+        parts = b"".join(struct.pack("<qqq", part.at, part.count, part.first) for part in one.parts)
+        found.append([one.number, one.facts["ticks"], len(one.parts), zlib.crc32(parts)])
+    return found
+
+
+def _bytes(facts: Any) -> Any:
+    return numpy().frombuffer(json.dumps(facts).encode(), "u1")
+
+
+class Index:
+    """Written while processes of a recording are read, one after the other. Raises OSError."""
+
+    def __init__(self, path: Path, processes: Sequence[Process]) -> None:
+        self.file = ZipFile(path, "w", ZIP_DEFLATED, compresslevel=1)
+        self.ends: list[int] = []  # times of the checkpoints of a process
+        self.calls = 0  # up to the last of them
+        self._put("facts", _bytes(_facts(processes)))
+
+    def _put(self, name: str, array: Any) -> None:
+        np = numpy()
+        with self.file.open(f"{name}.npy", "w", force_zip64=True) as file:
+            np.lib.format.write_array(file, np.ascontiguousarray(array), allow_pickle=False)
+
+    def look(self, process: Process, live: Live, seam: Seam, time: int) -> None:
+        """After a window, whose last call was at this time."""
+        most = max(EACH_CALLS, EACH_BLOCKS * len(live.table))
+        if not seam.whole or live.calls - self.calls < most:
+            return
+        np = numpy()
+        name = f"{process.number}/{len(self.ends)}"
+        self.ends.append(time)
+        self.calls = live.calls
+        grain, held = live.table.in_order()
+        thread = held.thread.astype("i8")
+        # Who frees a block asks whether its thread allocated it by its last call; no more.
+        held.begin = np.where(live.latest[thread] == held.begin, held.begin, _EARLIER)
+        blocks = {"grain": grain.astype("i8")} | {one: getattr(held, one) for one in _BLOCKS}
+        for one in _STEPS:
+            blocks[one] = np.diff(blocks[one], prepend=0)
+        for one, array in blocks.items():
+            self._put(f"{name}/{one}", array)
+        for number, calls in enumerate(seam.pool):
+            for one in _CALLS:
+                self._put(f"{name}/pool/{number}/{one}", getattr(calls, one))
+        counts = [seam.parts, len(seam.pool), live.calls]
+        self._put(f"{name}/counts", np.array(counts, dtype="i8"))
+        self._put(f"{name}/latest", live.latest)
+
+    def end(self, process: Process) -> None:
+        """All of it was read."""
+        np = numpy()
+        self._put(f"{process.number}/ends", np.array(self.ends, dtype="i8"))
+        facts = [process.maps, list(process.threads), list(process.paths)]
+        self._put(f"{process.number}/facts", _bytes(facts))
+        paths = [np.frombuffer(one, dtype="<u8") for one in process.paths.values()]
+        self._put(f"{process.number}/lengths", np.array([len(one) for one in paths], dtype="i8"))
+        self._put(f"{process.number}/paths", np.concatenate([np.zeros(0, "<u8"), *paths]))
+        self.ends, self.calls = [], 0
+
+    def __enter__(self) -> Index:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.file.close()
+
+
+_EARLIER = -2  # no number of a call, and not that of none
+
+
+class Checkpoints:
+    """Those of a file."""
+
+    def __init__(self, path: Path, processes: Sequence[Process]) -> None:
+        """Raises NoIndex."""
+        self.path = path
+        try:
+            self.file = numpy().load(path, allow_pickle=False)
+            found = json.loads(self.file["facts"].tobytes())
+        except _DAMAGED as why:
+            raise NoIndex(f"{path}: can't be read; --index makes it anew") from why
+        if found != _facts(processes):
+            raise NoIndex(f"{path}: of another recording; --index makes it anew")
+
+    def before(self, process: Process, time: int) -> tuple[Live, Seam]:
+        """As if all calls up to one that comes before this time had been read. Raises NoIndex."""
+        try:
+            return self._before(process, time)
+        except _DAMAGED as why:
+            raise NoIndex(f"{self.path}: damaged; --index makes it anew") from why
+
+    def _before(self, process: Process, time: int) -> tuple[Live, Seam]:
+        np = numpy()
+        live, seam = Live(), Seam()
+        if f"{process.number}/ends" not in self.file:
+            return live, seam
+        number = int(np.searchsorted(self.file[f"{process.number}/ends"], time)) - 1
+        if number < 0:
+            return live, seam
+        name = f"{process.number}/{number}"
+        blocks = {one: self.file[f"{name}/{one}"] for one in ("grain", *_BLOCKS)}
+        for one in _STEPS:
+            blocks[one] = np.cumsum(blocks[one])
+        parts, pools, live.calls = self.file[f"{name}/counts"].tolist()
+        live.latest = self.file[f"{name}/latest"]
+        live.table.put(blocks.pop("grain").astype("u8"), Held(**blocks))
+        seam.parts = parts
+        for at in range(pools):
+            columns = [self.file[f"{name}/pool/{at}/{one}"] for one in _CALLS]
+            seam.pool.append(Calls(*columns))
+        maps, threads, paths = json.loads(self.file[f"{process.number}/facts"].tobytes())
+        lengths = self.file[f"{process.number}/lengths"]
+        addresses = np.split(self.file[f"{process.number}/paths"], np.cumsum(lengths)[:-1])
+        process.maps = maps
+        process.threads = {thread: place for place, thread in enumerate(threads)}
+        process.paths = {path: some.tobytes() for path, some in zip(paths, addresses, strict=True)}
+        return live, seam
