@@ -24,9 +24,10 @@ static bool site_read(struct target *t, const struct watch_profile *w, uint64_t 
     unsigned char site[SITE_MOST];
     if (!target_read(t, at, site, w->size))
         return false;
-    memcpy(&one.site.total, site + w->total_at, sizeof one.site.total);
-    memcpy(&one.site.live, site + w->live_at, sizeof one.site.live);
-    memcpy(&one.site.peak, site + w->peak_at, sizeof one.site.peak);
+    size_t tally = tally_bytes(w);
+    memcpy(&one.site.total, site + w->total_at, tally);
+    memcpy(&one.site.live, site + w->live_at, tally);
+    memcpy(&one.site.peak, site + w->peak_at, tally);
     memcpy(&one.site.depth, site + w->depth_at, sizeof one.site.depth);
     uint64_t name = 0;
     if (w->name_at != 0)
@@ -86,7 +87,7 @@ static bool sum(void *to, uint64_t site)
 
 bool profile_sum_all(struct target *t, const struct watch_profile *w, struct profile_sums *sums)
 {
-    struct pass pass = {.t = t, .w = w};
+    struct pass pass = {.t = t, .w = w, .sums.no_errors = w->tally_bytes == 0};
     target_read(t, address(w->rate), &pass.sums.rate, sizeof pass.sums.rate);
     target_read(t, address(w->lost), &pass.sums.lost, sizeof pass.sums.lost);
     target_read(t, address(w->memory), &pass.sums.memory, sizeof pass.sums.memory);

@@ -1,7 +1,8 @@
 """A heap profile as the library writes it: the text format of gperftools, and what it says.
 
 Each site is a line, `live blocks: live bytes [total blocks: total bytes] @ address address ...`,
-followed by a comment of hakmem's own, `# peak blocks: bytes samples live total`, and where the
+followed by a comment of hakmem's own, `# peak blocks: bytes samples live total errors live total
+peak`, where the errors are standard errors of bytes, which older files don't have, and where the
 program named the call by `# name NAME`. Where the reader is asked for them, `# sizes` follows, with
 the blocks in use by the size of their class (look/samples.h). A file of a search for leaks has one
 more line for each site, `# leaks` and eight numbers. The figures are estimates for the whole
@@ -24,6 +25,7 @@ FIGURES = (
     "inuse_objects", "inuse_space", "alloc_objects", "alloc_space", "peak_objects", "peak_space",
 )  # fmt: skip
 Figures = tuple[float, float, float, float, float, float]  # in the order of FIGURES
+Samples = tuple[float, float, float]  # in use, allocated, at the peak
 
 _N = "([0-9]{1,18})"  # what 64 bits with a sign surely hold
 _HEAD = re.compile(rf"heap profile: +{_N}: +{_N} +\[ *{_N}: +{_N}\] @ heapprofile")
@@ -33,7 +35,7 @@ _OWN = re.compile(
 )
 _SITE = re.compile(rf"{_N}: {_N} \[{_N}: {_N}\] @((?: 0x[0-9a-f]{{1,16}})*)")
 _COUNT = re.compile(r"# sites ([0-9]{1,7})")
-_MORE = re.compile(rf"# peak {_N}: {_N} samples {_N} {_N}")
+_MORE = re.compile(rf"# peak {_N}: {_N} samples {_N} {_N}(?: errors {_N} {_N} {_N})?")
 _NAME = re.compile(r"# name (.+)", re.DOTALL)
 _F = r"([0-9.]{1,40}(?:e[+-][0-9]{1,3})?)"
 _SIZE = re.compile(rf"{_N}:{_F}:{_F}:{_N}")
@@ -104,7 +106,7 @@ class Site:
     figures: Figures
     errors: Figures  # standard errors of these
     name: str = ""  # that the program gave the call
-    samples: tuple[int, int] = (0, 0)  # in use, allocated
+    samples: Samples = (0, 0, 0)
     sizes: tuple[Size, ...] = ()  # where the reader was asked for them
     leaks: Leaks | None = None  # where leaks were searched for
 
@@ -219,6 +221,7 @@ def _sites(lines: list[str], name: str) -> list[Site]:
         figures = (live, live_bytes, total, total_bytes, peak, peak_bytes)
         peak_samples = total_samples * peak / total if total else 0
         samples = (live_samples, total_samples, peak_samples)
+        said = None if more[5] is None else (int(more[5]), int(more[6]), int(more[7]))
         at += 2
         called = _NAME.fullmatch(lines[at]) if at < len(lines) else None
         at += called is not None
@@ -229,8 +232,8 @@ def _sites(lines: list[str], name: str) -> list[Site]:
             at += 1
         searched = _LEAKS.fullmatch(lines[at]) if at < len(lines) else None
         at += searched is not None
-        counts, errors = (live_samples, total_samples), _errors(figures, samples)
-        sites.append(Site(stack, figures, errors, site_name, counts, sizes, _leaks(searched)))
+        errors = _errors(figures, samples, said)
+        sites.append(Site(stack, figures, errors, site_name, samples, sizes, _leaks(searched)))
     if len(sites) != int(count[1]):
         raise NoProfile(f"{name}: damaged: it has {len(sites)} sites, and says {count[1]}")
     return sites
@@ -256,17 +259,19 @@ def _leaks(searched: re.Match[str] | None) -> Leaks | None:
 
 
 def _errors(
-    figures: tuple[int, int, int, int, int, int], samples: tuple[float, float, float]
+    figures: tuple[int, int, int, int, int, int],
+    samples: Samples,
+    said: tuple[int, int, int] | None,
 ) -> Figures:
-    """Each sample stands for 1 / p blocks, so n samples of b blocks were made with p = n / b, and
-    the relative error of their sum is sqrt((1 - p) / n): that of a random count for small blocks,
-    and none for blocks that are always sampled."""
+    """Of bytes what the file says. Else: each sample stands for 1 / p blocks, so n samples of b
+    blocks were made with p = n / b, and the relative error of their sum is sqrt((1 - p) / n): that
+    of a random count for small blocks, and none for blocks that are always sampled."""
     errors = []
     for which, n in enumerate(samples):
         blocks, size = figures[2 * which], figures[2 * which + 1]
         missed = max(1 - n / blocks, 0.0) if blocks else 1.0
         relative = math.sqrt(missed / max(n, 1))
-        errors += [blocks * relative, size * relative]
+        errors += [blocks * relative, size * relative if said is None else said[which]]
     return (errors[0], errors[1], errors[2], errors[3], errors[4], errors[5])
 
 
@@ -280,6 +285,7 @@ def _with_peak(sites: list[Site]) -> tuple[Site, ...]:
             site,
             figures=(*site.figures[:4], *site.figures[:2]),
             errors=(*site.errors[:4], *site.errors[:2]),
+            samples=(*site.samples[:2], site.samples[0]),
         )
         for site in sites
     )

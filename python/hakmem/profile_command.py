@@ -199,7 +199,7 @@ def _run(arguments: argparse.Namespace) -> int:
         parts = [Part(str(path), profile, of_file(path, profile)) for path, profile in read]
     now = symbols.merged([part.named for part in parts])
     old = None if before is None else of_file(arguments.diff, before)
-    shown = now if old is None else difference(now, old)
+    shown = now if old is None else difference(now, old, (str(arguments.diff), name))
     for note in _notes(parts, shown):
         print(f"hakmem profile: {profile_text.printable(note)}", file=sys.stderr)
     each = tuple((part.name, part.named) for part in parts)
@@ -208,7 +208,9 @@ def _run(arguments: argparse.Namespace) -> int:
         write(path, writer(result), "profile")
     if arguments.text:
         lines = [
-            *profile_text.table(shown, profile_text.Table(arguments.by, arguments.top), name),
+            *profile_text.table(
+                shown, profile_text.Table(arguments.by, arguments.top, sys.stdout.isatty()), name
+            ),
             *profile_text.parts(each, now),
         ]
         with suppress(BrokenPipeError):

@@ -104,8 +104,8 @@ struct watch_counters {
 
 /* The heap profile (profile/samples.h). `sites` is where the address of the buckets is, or null;
  * each has a list of sites. A site has its frames, `depth` of them, and three tallies: a number of
- * samples, and two floating-point numbers, blocks and bytes. `rate` and so on are where numbers
- * are. Where `name_at` is not 0 it says how long the site's name is, which follows the frames.
+ * samples, and floating-point numbers: blocks, bytes and, where `tally_bytes` says so, the variance
+ * of the bytes. `rate` and so on are where numbers are. Where `name_at` is not 0 it says how long the site's name is, which follows the frames.
  * `fill` is a struct fill, of a number and five floating-point numbers. `samples` is where the
  * address of the samples' buckets is, or null, and `bucket_bits` where the logarithm of their
  * number is; each has a list. A sample has the address of its block, null while the sample is
@@ -124,7 +124,9 @@ struct watch_profile {
     const void *lines;
     uint32_t line_size, line_next_at, line_address_at, line_number_at;
     uint32_t line_function_at, line_file_at;
-    const void *course; /* of the whole process: struct course */
+    const void *course;   /* of the whole process: struct course */
+    uint32_t tally_bytes; /* 0: those without a variance */
+    uint32_t tally_pad;
 };
 
 /* Limits of memory (back/use.h): where the numbers of bytes are, what is held and the limits. The

@@ -16,6 +16,7 @@
 struct tally { /* each number: atomic */
     uint64_t samples;
     double blocks, bytes; /* as requested */
+    double variance; /* of the estimate of the bytes: the sum of w (w - 1) n n over the samples */
 };
 
 struct site {
@@ -108,6 +109,7 @@ static inline struct tally tally_read(const struct tally *tally)
     __atomic_load(&tally->samples, &copy.samples, __ATOMIC_RELAXED);
     __atomic_load(&tally->blocks, &copy.blocks, __ATOMIC_RELAXED);
     __atomic_load(&tally->bytes, &copy.bytes, __ATOMIC_RELAXED);
+    __atomic_load(&tally->variance, &copy.variance, __ATOMIC_RELAXED);
     return copy;
 }
 

@@ -23,6 +23,7 @@ struct profile_sums {
     uint64_t pid;                /* as the process knows it; 0: unknown */
     struct course course;        /* all 0: unknown */
     bool lately;                 /* the peak is the one since samples_watch: of this process */
+    bool no_errors;              /* an older library's tallies have no variance */
 };
 
 void profile_sum(struct profile_sums *sums, const struct site *site);

@@ -78,8 +78,9 @@ static bool caches_possible(const struct watch_caches *c)
 static bool profile_possible(const struct watch_profile *p)
 {
     return p->buckets <= BUCKETS_MOST && p->size <= 1024 && holds(p->size, p->next_at, 8) &&
-           holds(p->size, p->total_at, 24) && holds(p->size, p->live_at, 24) &&
-           holds(p->size, p->peak_at, 24) && holds(p->size, p->depth_at, 8) &&
+           holds(p->size, p->total_at, tally_bytes(p)) &&
+           holds(p->size, p->live_at, tally_bytes(p)) &&
+           holds(p->size, p->peak_at, tally_bytes(p)) && holds(p->size, p->depth_at, 8) &&
            holds(p->size, p->name_at, 8) && p->sample_size <= 256 &&
            (p->samples == NULL || (holds(p->sample_size, p->sample_next_at, 8) &&
                                    holds(p->sample_size, p->sample_p_at, 8) &&
