@@ -207,10 +207,9 @@ def _run(arguments: argparse.Namespace) -> int:
     for path, writer in files:
         write(path, writer(result), "profile")
     if arguments.text:
+        table = profile_text.Table(arguments.by, arguments.top, sys.stdout.isatty())
         lines = [
-            *profile_text.table(
-                shown, profile_text.Table(arguments.by, arguments.top, sys.stdout.isatty()), name
-            ),
+            *profile_text.table(shown, table, name),
             *profile_text.parts(each, now),
         ]
         with suppress(BrokenPipeError):
