@@ -4,6 +4,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
+#include <time.h>
 
 #include "because.h"
 #include "sheet/profile.h"
@@ -171,6 +172,21 @@ static bool script_lines_print(FILE *out, struct target *t, const struct watch_p
     return true;
 }
 
+static void marks_print(FILE *out, struct target *t, const struct tables *tables)
+{
+    static struct watch_mark marks[MARKS_MOST];
+    unsigned count = marks_read(t, tables, marks);
+    struct timespec now;
+    struct text text;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    uint64_t ns = (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
+    for (unsigned i = 0; i < count; i++) {
+        text_init(&text, line, sizeof line);
+        profile_add_mark(&text, &marks[i], ns > marks[i].time ? ns - marks[i].time : 0);
+        fputs(line, out);
+    }
+}
+
 bool profile_print(FILE *out, struct target *t, const struct tables *tables, const char *process,
                    uint64_t pid, struct profile_more *more, struct why *why)
 {
@@ -186,6 +202,7 @@ bool profile_print(FILE *out, struct target *t, const struct tables *tables, con
     text_init(&text, line, sizeof line);
     profile_add_head(&text, &pass.sums);
     fputs(line, out);
+    marks_print(out, t, tables);
     if (!profile_sites(t, pass.w, print, &pass))
         return because(why, EXIT_NONSENSE, "its heap profile changed while it was being read");
     text_init(&text, line, sizeof line);

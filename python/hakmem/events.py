@@ -58,6 +58,8 @@ class Process:
     maps: dict[str, str] = field(default_factory=dict)  # the latest line of /proc/PID/maps by begin
     parts: list[Part] = field(default_factory=list)
     late: list[Late] = field(default_factory=list)
+    # What the program marked: times as in Calls, and names; known when all calls were read.
+    marks: dict[tuple[int, str], None] = field(default_factory=dict)
     last: int = 0  # ticks when the last chunk was begun
     clocks: tuple[int, int] | None = None  # ticks and time of the last chunk
     looks: list[int] = field(default_factory=list)  # where in the file those at pages are
@@ -404,11 +406,12 @@ def _calls(process: Process, chunks: Chunks) -> Calls:
     kind, what = chunks.events.kind, chunks.events.what
     is_path = kind == PATH
     if is_path.any():
-        for number, path in _paths(chunks.events.both, np.flatnonzero(is_path)):
-            mapping = {} if number else _mapping(path)
-            process.maps.update(mapping)
-            if not mapping:
+        found = _paths(chunks.events.both, np.flatnonzero(is_path))
+        for when, (number, path) in zip(time[is_path[timed]].tolist(), found, strict=True):
+            if number:
                 process.paths[number] = path
+            else:
+                _take_line(process, _text(path), when)
         time = time[~is_path[timed]]
     call = timed & ~is_path
     names = process.threads
@@ -428,14 +431,28 @@ def _calls(process: Process, chunks: Chunks) -> Calls:
     return Calls(what, extra, size, time, thread)
 
 
-def _mapping(path: bytes) -> dict[str, str]:
-    """Of a line of a script, which is written as a path."""
+def _text(path: bytes) -> str:
+    """A line that is written as a path."""
     packed = numpy().frombuffer(path, "u1").reshape(-1, 8)[:, :PACKED].tobytes()
-    line = packed.rstrip(b"\0\n").decode(errors="replace")
+    return str(packed.rstrip(b"\0\n").decode(errors="replace"))
+
+
+def _take_line(process: Process, line: str, time: int) -> None:
+    """A mark, or what belongs to the mappings: a line of a script."""
+    word, _, name = line.partition(" ")
+    if word == "mark":
+        process.marks[time, name] = None
+        return
     with suppress(heap_profile.NoProfile):
         heap_profile.mappings([line], 1, "")
-        return {line.partition("-")[0]: line}
-    return {}
+        process.maps[line.partition("-")[0]] = line
+
+
+def read_marks(process: Process) -> list[tuple[float, str]]:
+    """When, in seconds since the recording began, and their names. Raises NoRecording."""
+    for _ in windows(process):
+        pass
+    return [(process.seconds(time), name) for time, name in sorted(process.marks)]
 
 
 def _paths(events: Any, at: Any) -> Iterator[tuple[int, bytes]]:

@@ -33,6 +33,7 @@ _ANY_HEAD = re.compile(r"heap profile:.*@ *(\S*)|heap_v2/")
 _OWN = re.compile(
     rf"# hakmem rate {_N} lost {_N} memory {_N}(?: pid {_N})?(?: most {_N} allocated {_N})?"
 )
+_MARK = re.compile(rf"# mark {_N} ms ago count {_N} in use {_N} name (.+)")
 _SITE = re.compile(rf"{_N}: {_N} \[{_N}: {_N}\] @((?: 0x[0-9a-f]{{1,16}})*)")
 _COUNT = re.compile(r"# sites ([0-9]{1,7})")
 _MORE = re.compile(rf"# peak {_N}: {_N} samples {_N} {_N}(?: errors {_N} {_N} {_N})?")
@@ -112,6 +113,16 @@ class Site:
 
 
 @dataclass(frozen=True)
+class Mark:
+    """A moment to which the program or `hakmem mark` gave a name."""
+
+    name: str
+    count: int  # how often; the others are of the last one
+    ago: float  # seconds before the profile was written
+    in_use: int  # bytes
+
+
+@dataclass(frozen=True)
 class Profile:
     text: str
     rate: int  # bytes for each sample, on average
@@ -121,6 +132,7 @@ class Profile:
     pid: int | None = None  # as the process knew it
     most: int | None = None  # bytes in use at once; None where only the sites' peaks are known
     allocated: int | None = None  # blocks; both since the process began, or since its last fork
+    marks: tuple[Mark, ...] = ()
 
     @functools.cached_property
     def scripts(self) -> dict[int, Script]:
@@ -180,11 +192,18 @@ def parse(text: str, name: str) -> Profile:
     except ValueError:
         raise NoProfile(f"{name}: truncated: it has no line '{MAPPED}'") from None
     rate = max(int(own[1]), 1)
-    sites = _sites(lines[2:at], name)
     where = mappings(lines[at + 1 :], at + 2, name)
+    first = 2
+    marks = []
+    while first < at and (found := _MARK.fullmatch(lines[first])):
+        marks.append(Mark(found[4], int(found[2]), int(found[1]) / 1000, int(found[3])))
+        first += 1
+    sites = _sites(lines[first:at], first + 1, name)
     pid = int(own[4]) if own[4] else None
-    course = (int(own[5]), int(own[6])) if own[5] else (None, None)
-    return Profile(text, rate, int(own[2]), _with_peak(sites), where, pid, *course)
+    most, allocated = (int(own[5]), int(own[6])) if own[5] else (None, None)
+    return Profile(
+        text, rate, int(own[2]), _with_peak(sites), where, pid, most, allocated, tuple(marks)
+    )
 
 
 def _script(mapping: Mapping) -> Script | None:
@@ -202,7 +221,7 @@ def _unescaped(name: str) -> str:
     return re.sub(r"\\([0-3][0-7]{2})", letter, name).replace("\n", r"\x0a")
 
 
-def _sites(lines: list[str], name: str) -> list[Site]:
+def _sites(lines: list[str], first: int, name: str) -> list[Site]:
     """The lines end with how many sites there are, and an empty line."""
     count = _COUNT.fullmatch(lines[-2]) if len(lines) > 1 and not lines[-1] else None
     if count is None:
@@ -213,7 +232,7 @@ def _sites(lines: list[str], name: str) -> list[Site]:
         site = _SITE.fullmatch(lines[at])
         more = _MORE.fullmatch(lines[at + 1]) if at + 1 < len(lines) else None
         if site is None or more is None:
-            wrong = at + 3 if site is None else at + 4
+            wrong = at + first + (site is not None)
             raise NoProfile(f"{name}: damaged in line {wrong}: expected the figures of a site")
         stack = tuple(int(word, 16) for word in site[5].split())
         live, live_bytes, total, total_bytes = (int(site[i]) for i in range(1, 5))
@@ -228,7 +247,7 @@ def _sites(lines: list[str], name: str) -> list[Site]:
         site_name = "" if called is None else called[1]
         sizes: tuple[Size, ...] = ()
         if at < len(lines) - 2 and lines[at].startswith(_SIZES):
-            sizes = _sizes(lines[at], f"{name}: damaged in line {at + 3}")
+            sizes = _sizes(lines[at], f"{name}: damaged in line {at + first}")
             at += 1
         searched = _LEAKS.fullmatch(lines[at]) if at < len(lines) else None
         at += searched is not None

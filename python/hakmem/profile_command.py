@@ -9,7 +9,7 @@ import signal
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from hakmem import (
@@ -202,6 +202,7 @@ def _run(arguments: argparse.Namespace) -> int:
     shown = now if old is None else difference(now, old, (str(arguments.diff), name))
     for note in _notes(parts, shown):
         print(f"hakmem profile: {profile_text.printable(note)}", file=sys.stderr)
+    shown = replace(shown, notes=(*shown.notes, *_marks(parts)))  # of the page
     each = tuple((part.name, part.named) for part in parts)
     result = Result(name, parts[0].profile, shown, now, old, arguments.by, each)
     for path, writer in files:
@@ -211,6 +212,7 @@ def _run(arguments: argparse.Namespace) -> int:
         lines = [
             *profile_text.table(shown, table, name),
             *profile_text.parts(each, now),
+            *_marks(parts),
         ]
         with suppress(BrokenPipeError):
             print("\n".join(lines), flush=True)
@@ -268,6 +270,12 @@ def _notes(parts: list[Part], shown: Named) -> Iterator[str]:
     if len(rates) > 1:
         yield "the profiles have different rates, so their figures are not equally exact"
     yield from shown.notes
+
+
+def _marks(parts: list[Part]) -> Iterator[str]:
+    for part in parts:
+        which = f"{part.name}: " if len(parts) > 1 else ""
+        yield from (which + line for line in profile_text.marks(part.profile))
 
 
 def _written(path: Path) -> float | None:

@@ -9,6 +9,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from hakmem.heap_profile import Profile
 from hakmem.symbols import Line, Named
 
 DEPTH = 8  # functions shown for each site
@@ -122,6 +123,13 @@ def parts(some: Sequence[tuple[str, Named]], every: Named) -> Iterator[str]:
         sums = named.sums
         figures = (f"{size(sums[at + 1]):>12}{sums[at]:>10.0f}" for _, at in KINDS.values())
         yield printable(f"{''.join(figures)}  {name}")
+
+
+def marks(profile: Profile) -> Iterator[str]:
+    for mark in profile.marks:
+        times = f" ({mark.count} times, last)" if mark.count > 1 else ""
+        use = f", with {size(mark.in_use)} in use" if mark.in_use else ""
+        yield printable(f"mark {mark.name}{times}: {mark.ago:.3f} s before the profile{use}")
 
 
 def rate(bytes_: int) -> str:

@@ -50,6 +50,8 @@ and which threads freed the blocks of others.
 --at shows what was in use at a moment, --between what was allocated from one moment to another, and
 what of that was in use at the second one. All times, those on the page too, are in seconds since
 the recording began: also those of a process that was started later. Both options may be repeated.
+A mark that the program set (hakmem_mark) or 'hakmem mark' may stand for a moment: the first one of
+the name.
 
 What is written with -o depends on how its name ends:
   .html             a page with the curve of memory in use; of any moment or range of it that you
@@ -78,6 +80,7 @@ examples:
   hakmem trace --process 4711 --top 3 app.recording
   hakmem trace -o all.html first.recording second.recording
   hakmem trace --at 12.5 --between 12.5 20 app.recording
+  hakmem trace --at loaded --between loaded stopped app.recording
 
 exit status:
   0  success
@@ -168,22 +171,35 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         default=5,
         help="call paths in each table (default: 5)",
     )
-    seconds = number(float, 0, 1e9)
-    parser.add_argument("--at", metavar="S", type=seconds, action="append", default=[],
-                        help="also what was in use after so many seconds")  # fmt: skip
+    parser.add_argument(
+        "--at",
+        metavar="S",
+        type=_moment,
+        action="append",
+        default=[],
+        help="also what was in use after so many seconds, or at a mark",
+    )
     parser.add_argument(
         "--between",
         metavar=("S", "T"),
-        type=seconds,
+        type=_moment,
         nargs=2,
         action="append",
         default=[],
-        help="also what was allocated from second S to second T, and was in use at T",
+        help="also what was allocated from second S to second T, and was in use at T; either may be"
+        " a mark",
     )
     symbols.add_options(parser)
     parser.add_argument(
         "file", metavar="FILE", type=Path, nargs="+", help="a recording, or a folder with some"
     )
+
+
+def _moment(text: str) -> float | str:
+    """Seconds, or the name of a mark."""
+    with suppress(argparse.ArgumentTypeError, ValueError):
+        return number(float, 0, 1e9)(text)
+    return text
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -277,8 +293,13 @@ def _calls(told: Traced) -> set[int]:
 
 def _spans(arguments: argparse.Namespace, some: list[Process]) -> list[tuple[float, float]]:
     """Raises WrongUse, NoRecording."""
-    spans = [(f"--at {_digits(at)}", -math.inf, at) for at in arguments.at]
-    for since, until in arguments.between:
+    moments = [*arguments.at, *(moment for pair in arguments.between for moment in pair)]
+    marks: dict[str, float] = {}
+    if any(isinstance(moment, str) for moment in moments):
+        marks = _first_marks(some)
+    spans = [(f"--at {at}", -math.inf, _seconds(at, marks)) for at in arguments.at]
+    for begin_, end_ in arguments.between:
+        since, until = _seconds(begin_, marks), _seconds(end_, marks)
         words = f"--between {_digits(since)} {_digits(until)}"
         if since >= until:
             raise WrongUse(f"{words}: the second moment is to come later")
@@ -297,9 +318,26 @@ def _spans(arguments: argparse.Namespace, some: list[Process]) -> list[tuple[flo
     return [(since, until) for _, since, until in spans]
 
 
+def _first_marks(some: list[Process]) -> dict[str, float]:
+    """When each was set first. Raises NoRecording."""
+    found = sorted(mark for process in some for mark in events.read_marks(process))
+    return {name: when for when, name in reversed(found)}
+
+
+def _seconds(moment: float | str, marks: dict[str, float]) -> float:
+    """Raises WrongUse."""
+    if not isinstance(moment, str):
+        return moment
+    if moment not in marks:
+        known = ", ".join(sorted(marks, key=lambda name: marks[name])[:10]) or "none"
+        raise WrongUse(f"{moment}: neither seconds nor a mark of the recording, which has: {known}")
+    return marks[moment]
+
+
 def _digits(seconds: float) -> str:
-    """As it was given."""
-    return f"{seconds:.15g}"
+    """As it was given; a mark's to 1 us."""
+    given = f"{seconds:.15g}"
+    return given if len(given) < 12 else f"{seconds:.6f}"
 
 
 def _span_tables(shown: _Shown, top: int) -> Iterator[Section]:
@@ -357,7 +395,7 @@ def _tables(shown: _Shown, top: int) -> Iterator[Section]:
     note = "Of each process at its own end." if several else ""
     left = trace_text.sites("In use at the end", note, shown.whole, KINDS["inuse"][1], top)
     lives, flows = trace_text.lifetimes(every), trace_text.flows(every)
-    for section in (peak, allocated, brief, grown, left, lives, flows):
+    for section in (trace_text.marks(every), peak, allocated, brief, grown, left, lives, flows):
         if section.rows:
             yield section
 

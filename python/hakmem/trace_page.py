@@ -58,6 +58,9 @@ def page(
         "begin": round(min(part.told.process.since for part in parts), _DIGITS),
         "end": round(max(part.told.curve[-1][0] for part in parts), _DIGITS),
         "processes": [_process(part.told) for part in parts],
+        "marks": [
+            (round(when, _DIGITS), name) for part in parts for when, _, name in part.told.marks
+        ],
         "packed": base64.b64encode(packed).decode(),
     }
     data = {

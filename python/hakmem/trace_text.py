@@ -10,6 +10,7 @@ from hakmem.profile_text import printable, size
 from hakmem.symbols import Named, Stack
 from hakmem.traced import Traced, lifetimes_of
 
+MARKS = 100
 FLOWS = 10
 PROCESSES = 30
 COMMAND = 60  # letters
@@ -138,6 +139,20 @@ def lifetimes(every: Sequence[Traced]) -> Section:
         )
     columns = ("size", "blocks", "bytes", "median", "90%", "longest")
     return Section("Lifetimes", "Of blocks that were freed.", columns, tuple(rows))
+
+
+def marks(every: Sequence[Traced]) -> Section:
+    found = sorted(
+        ((*mark, one.process) for one in every for mark in one.marks), key=lambda one: one[:3]
+    )
+    rows = tuple(
+        (f"{when:.3f} s", size(bytes_), f"{of.facts['pid']}", name)
+        for when, bytes_, name, of in found[:MARKS]
+    )
+    note = "What was in use when the program, or 'hakmem mark', said so."
+    if len(found) > len(rows):
+        note += f" {len(found) - len(rows)} more are not shown."
+    return Section("Marks", note, ("when", "in use", "process", "mark"), rows)
 
 
 def flows(every: Sequence[Traced]) -> Section:

@@ -76,6 +76,7 @@ class Traced:
     growth: Profile  # as in use: more at the end than when half of the time had passed
     spans: tuple[Span, ...]  # those that were asked for
     moments: Moments
+    marks: tuple[tuple[float, int, str], ...] = ()  # when, bytes in use then, and the name
 
     @property
     def lifetimes(self) -> tuple[Lifetimes, ...]:
@@ -94,7 +95,7 @@ def traced(process: Process, spans: Sequence[tuple[float, float]] = ()) -> Trace
     """`spans`: begin and end of each, as in Span. Raises NoRecording."""
     np = numpy()
     live = Live()
-    sums, lives, flows = _Sums(last_time(process)), _Lives(), _Flows()
+    sums, lives, flows = _Sums(process), _Lives(), _Flows()
     asked = [_Span(since, until, process) for since, until in spans]
     for window in live.through(process):
         sums.add(window)
@@ -140,6 +141,9 @@ def traced(process: Process, spans: Sequence[tuple[float, float]] = ()) -> Trace
             for (since, until), span in zip(spans, asked, strict=True)
         ),
         moments,
+        tuple(
+            (process.seconds(time), size, name) for (time, name), size in sorted(sums.marks.items())
+        ),
     )
 
 
@@ -165,8 +169,11 @@ def mappings(process: Process) -> tuple[Mapping, ...]:
 class _Sums:
     """By call path: how many blocks, and their bytes."""
 
-    def __init__(self, end: int) -> None:
+    def __init__(self, process: Process) -> None:
         np = numpy()
+        end = last_time(process)
+        self.process = process
+        self.marks: dict[tuple[int, str], int] = {}  # bytes in use at each
         self.sums = np.zeros((SUMS, 0))
         self.at_half: Any = None
         self.brief = np.zeros((2, 0))
@@ -179,6 +186,7 @@ class _Sums:
         calls, ended, brief = window.calls, window.ended, window.brief
         use = np.cumsum(np.where(window.takes, calls.size, 0) - _by_call(window)) + self.in_use
         self.moments.add(window, use, self.sums)
+        self._mark(calls.time, use)
         if self.at_half is None and calls.time[-1] >= self.half:
             half = Place(window, self.sums)
             self.at_half = half.after(int(np.searchsorted(calls.time, self.half)))
@@ -187,7 +195,15 @@ class _Sums:
         self.brief += by_path(self.sums.shape[1], ended.path[brief], ended.size[brief])
         self.in_use, self.last = int(use[-1]), max(self.last, int(calls.time[-1]))
 
+    def _mark(self, times: Any, use: Any) -> None:
+        for mark in self.process.marks:
+            if mark not in self.marks and mark[0] < times[-1]:
+                at = int(numpy().searchsorted(times, mark[0], side="right")) - 1
+                self.marks[mark] = int(use[at]) if at >= 0 else self.in_use
+
     def finish(self) -> None:
+        for mark in self.process.marks:
+            self.marks.setdefault(mark, self.in_use)
         self.moments.finish(self.last, self.sums)
         self.at_half = self.sums if self.at_half is None else self.at_half
 

@@ -11,6 +11,7 @@
 #include "os/lock.h"
 #include "os/os.h"
 #include "os/self.h"
+#include "profile/marks.h"
 #include "record/paths.h"
 
 /* Milliseconds that a process waits at its end for the recorder to read which files it had in
@@ -168,4 +169,29 @@ COLD void recording_end(void)
                               load_acquire(&head->seen) < RING_ENDING;
          waited++)
         os_let_pass(1);
+}
+
+/* ---- marks ---- */
+
+/* As a line of text, as those of scripts are (record/ring.h). */
+static void write_mark(const char *name)
+{
+    char text[sizeof "mark " + MARK_NAME];
+    uintptr_t words[PACKED_WORDS];
+    struct text t;
+    text_init(&t, text, sizeof text);
+    text_add(&t, "mark ");
+    text_add_foreign(&t, name, MARK_NAME - 1);
+    tape_write_path(&tape_common, PATH_NONE, words, tape_pack(text, t.used, words));
+}
+
+COLD void recording_mark(const char *name)
+{
+    if (*name == '\0' || !lock_enter(&cacheless_lock))
+        return;
+    mark_count(name);
+    struct ring_head *head = load_acquire(&ring);
+    if (head != NULL && ring_is_mine(head) && load_relaxed(&head->stop) == 0)
+        write_mark(name);
+    lock_release(&cacheless_lock);
 }

@@ -289,6 +289,13 @@ void samples_fork_child(void)
 
 bool samples_watched(void) { return load_relaxed(&profile.watched); }
 
+double samples_in_use(void)
+{
+    double bytes;
+    __atomic_load(&profile.live, &bytes, __ATOMIC_RELAXED);
+    return bytes;
+}
+
 /* Without a lock: a signal handler may ask, and each number was right at some time. */
 struct course samples_course(void)
 {

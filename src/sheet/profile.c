@@ -108,6 +108,19 @@ void profile_add_site(struct text *t, const struct profile_sums *sums, const str
     text_add(t, "\n");
 }
 
+void profile_add_mark(struct text *t, const struct watch_mark *mark, uint64_t ago)
+{
+    text_add(t, "# mark ");
+    text_add_number(t, ago / 1000000);
+    text_add(t, " ms ago count ");
+    text_add_number(t, mark->count);
+    text_add(t, " in use ");
+    add_whole(t, mark->in_use);
+    text_add(t, " name ");
+    text_add_foreign(t, mark->name, MARK_NAME - 1);
+    text_add(t, "\n");
+}
+
 void profile_add_end(struct text *t, uint64_t sites)
 {
     text_add(t, "# sites ");

@@ -34,6 +34,8 @@ static_assert(PROFILE_LINE_MOST > 256 + SCRIPT_FUNCTION_MOST + SCRIPT_FILE_MOST,
 
 void profile_add_head(struct text *t, const struct profile_sums *sums);
 void profile_add_site(struct text *t, const struct profile_sums *sums, const struct site *site);
+/* After the head: so many ns ago. */
+void profile_add_mark(struct text *t, const struct watch_mark *mark, uint64_t ago);
 void profile_add_end(struct text *t, uint64_t sites); /* so many came before */
 
 /* After the mappings: where a script's line has its address, as a mapping of a file of this name.

@@ -22,6 +22,9 @@ static inline size_t tally_bytes(const struct watch_profile *p)
     return p->tally_bytes == 0 ? 24 : 32;
 }
 
+/* Reads the marks; how many. */
+unsigned marks_read(struct target *t, const struct tables *tables, struct watch_mark *marks);
+
 #define CLASSES_MOST 512
 #define STACKS_MOST 1024
 #define CACHE_MOST 65536 /* bytes */
