@@ -69,6 +69,7 @@ class Process:
     # The addresses of call paths as they are in the file, 8 bytes each, the innermost first.
     paths: dict[int, bytes] = field(default_factory=dict)
     threads: dict[int, int] = field(default_factory=dict)  # each one's place among them
+    names: dict[str, str] = field(default_factory=dict)  # of threads, by their numbers
 
     @property
     def name(self) -> str:
@@ -111,6 +112,7 @@ def processes(path: Path) -> tuple[list[Process], bool]:
             process.looks.append(block.at)
         elif block.kind == b"DONE":
             process.done = block.facts
+            process.names |= block.facts.get("threads", {})
         elif block.head is not None:
             indices[block.process].add(block.at, block.head)
     _give_clocks(found.values())
@@ -408,10 +410,8 @@ def _calls(process: Process, chunks: Chunks) -> Calls:
     if is_path.any():
         found = _paths(chunks.events.both, np.flatnonzero(is_path))
         for when, (number, path) in zip(time[is_path[timed]].tolist(), found, strict=True):
-            if number:
+            if number or not _take_line(process, _text(path), when):
                 process.paths[number] = path
-            else:
-                _take_line(process, _text(path), when)
         time = time[~is_path[timed]]
     call = timed & ~is_path
     names = process.threads
@@ -437,15 +437,22 @@ def _text(path: bytes) -> str:
     return str(packed.rstrip(b"\0\n").decode(errors="replace"))
 
 
-def _take_line(process: Process, line: str, time: int) -> None:
-    """A mark, or what belongs to the mappings: a line of a script."""
-    word, _, name = line.partition(" ")
+def _take_line(process: Process, line: str, time: int) -> bool:
+    """A mark, a thread's name, or what belongs to the mappings: a line of a script. False of
+    anything else."""
+    word, _, rest = line.partition(" ")
     if word == "mark":
-        process.marks[time, name] = None
-        return
+        process.marks[time, rest] = None
+        return True
+    if word == "thread":
+        number, _, name = rest.partition(" ")
+        process.names[number] = name
+        return True
     with suppress(heap_profile.NoProfile):
         heap_profile.mappings([line], 1, "")
         process.maps[line.partition("-")[0]] = line
+        return True
+    return False
 
 
 def read_marks(process: Process) -> list[tuple[float, str]]:

@@ -189,6 +189,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="also what was allocated from second S to second T, and was in use at T; either may be"
         " a mark",
     )
+    parser.add_argument(
+        "--threads",
+        action="store_true",
+        help="a row for each thread in the flows between threads, not for all of one name",
+    )
     symbols.add_options(parser)
     parser.add_argument(
         "file", metavar="FILE", type=Path, nargs="+", help="a recording, or a folder with some"
@@ -230,7 +235,10 @@ def _run(arguments: argparse.Namespace) -> int:
         notes.append(f"{file}: cut off or damaged: what comes after {end:.2f} s is missing")
     for note in notes:
         print(f"hakmem trace: {printable(note)}", file=sys.stderr)
-    tables = (*_tables(shown, arguments.top), *_span_tables(shown, arguments.top))
+    tables = (
+        *_tables(shown, arguments.top, arguments.threads),
+        *_span_tables(shown, arguments.top),
+    )
     with suppress(BrokenPipeError):
         for line in _text(every, found, tables):
             print(line)
@@ -369,7 +377,7 @@ def _sum(named: Named, at: int) -> str:
     return f"{size(named.sums[at + 1])} in {named.sums[at]:,.0f} blocks."
 
 
-def _tables(shown: _Shown, top: int) -> Iterator[Section]:
+def _tables(shown: _Shown, top: int, each: bool) -> Iterator[Section]:
     """Those that have anything to show."""
     every = shown.every
     several = len(every) > 1
@@ -394,7 +402,7 @@ def _tables(shown: _Shown, top: int) -> Iterator[Section]:
     )
     note = "Of each process at its own end." if several else ""
     left = trace_text.sites("In use at the end", note, shown.whole, KINDS["inuse"][1], top)
-    lives, flows = trace_text.lifetimes(every), trace_text.flows(every)
+    lives, flows = trace_text.lifetimes(every), trace_text.flows(every, each)
     for section in (trace_text.marks(every), peak, allocated, brief, grown, left, lives, flows):
         if section.rows:
             yield section
