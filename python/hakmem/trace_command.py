@@ -305,7 +305,8 @@ def _spans(arguments: argparse.Namespace, some: list[Process]) -> list[tuple[flo
     marks: dict[str, float] = {}
     if any(isinstance(moment, str) for moment in moments):
         marks = _first_marks(some)
-    spans = [(f"--at {at}", -math.inf, _seconds(at, marks)) for at in arguments.at]
+    found = [_seconds(at, marks) for at in arguments.at]
+    spans = [(f"--at {_digits(at)}", -math.inf, at) for at in found]
     for begin_, end_ in arguments.between:
         since, until = _seconds(begin_, marks), _seconds(end_, marks)
         words = f"--between {_digits(since)} {_digits(until)}"
