@@ -328,9 +328,9 @@ def _spans(arguments: argparse.Namespace, some: list[Process]) -> list[tuple[flo
 
 
 def _first_marks(some: list[Process]) -> dict[str, float]:
-    """When each was set first. Raises NoRecording."""
+    """When each was set first, in whole nanoseconds: not before it. Raises NoRecording."""
     found = sorted(mark for process in some for mark in events.read_marks(process))
-    return {name: when for when, name in reversed(found)}
+    return {name: math.ceil(when * 1e9) / 1e9 for when, name in reversed(found)}
 
 
 def _seconds(moment: float | str, marks: dict[str, float]) -> float:
@@ -344,9 +344,8 @@ def _seconds(moment: float | str, marks: dict[str, float]) -> float:
 
 
 def _digits(seconds: float) -> str:
-    """As it was given; a mark's to 1 us."""
-    given = f"{seconds:.15g}"
-    return given if len(given) < 12 else f"{seconds:.6f}"
+    """As it was given."""
+    return f"{seconds:.15g}"
 
 
 def _span_tables(shown: _Shown, top: int) -> Iterator[Section]:
