@@ -1,5 +1,5 @@
-/* Allocates by many paths; by one of them as many blocks more as the first argument says, and by 256
-   others as many more each as the second says. */
+/* Allocates by many paths; by one of them as many blocks more as the first argument says, and by
+   256 others as many more each as the second says. */
 #include <stdlib.h>
 
 static void *kept[800000];

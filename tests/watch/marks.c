@@ -1,5 +1,5 @@
-/* Sets marks, and says its number when it is asked. It allocates and frees while it waits, so that it
- * obeys orders. */
+/* Sets marks, and says its number when it is asked. It allocates and frees while it waits, so that
+ * it obeys orders. */
 #include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
